@@ -1,0 +1,78 @@
+/* The device table: what a kind of device can do, as functions over plain memory.
+ *
+ * The CPU table (lib/cpu) comes first and is the reference; a GPU plugin fills a second one that
+ * gives the same bits. An entry is required, or "(optional, NULL means …)". Pointers are memory of
+ * the device unless a comment says host. Counts are elements unless named _bytes.
+ *
+ * Conversions (design: numbers): float to integer truncates towards zero and saturates, nan becomes
+ * 0; integer to integer wraps; anything to bool is x != 0; to a float rounds to nearest, half to even.
+ */
+#ifndef ARRAY_DEVICE_H
+#define ARRAY_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+#include "kv_array.h"
+
+#define DEV_TABLE_VERSION 1
+
+typedef struct dev_ops {
+    uint32_t size;    /* sizeof (dev_ops) of whoever made the table */
+    uint32_t version; /* DEV_TABLE_VERSION */
+    const char *name; /* "cpu" */
+
+    /* required: memory of device `id`, at least MEM_ALIGN aligned, contents undefined. */
+    int (*alloc)(int id, int64_t bytes, void **out, kv_err *e);
+    void (*free)(int id, void *block);
+
+    /* required: bytes within the device, and to and from host memory. Regions do not overlap. */
+    int (*copy)(int id, void *dst, const void *src, int64_t bytes, kv_err *e);
+    int (*copy_in)(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
+    int (*copy_out)(int id, void *host, const void *src, int64_t bytes, kv_err *e);
+
+    /* required: dst[i] = src[i] for n elements, converted. dst and src do not overlap. */
+    void (*convert)(void *dst, kv_dtype to, const void *src, kv_dtype from, int64_t n);
+
+    /* required: dst[i] = src[0][i] + src[1][i] + …, added left to right, nsrc >= 1, all of one dtype.
+     * float16 and bfloat16 add in float32 and round once; integers wrap; bool is OR. dst may be
+     * src[0] but no other source. */
+    void (*sum)(void *dst, const void *const *src, int nsrc, kv_dtype dtype, int64_t n);
+} dev_ops;
+
+/* The CPU table, defined by lib/cpu. */
+extern const dev_ops cpu_dev_ops;
+
+/* The table of a context, or NULL with the reason in e (unsupported). gpu(i) is the host's memory
+ * while virtual GPUs are on and i is one of them. */
+const dev_ops *dev_find(kv_ctx ctx, kv_err *e);
+
+/* Virtual GPUs: contexts gpu(0) to gpu(n-1) live in host memory under that label, so that lessons and
+ * tests run anywhere. n = 0 switches them off (the default). Part of the process-wide runtime. */
+void dev_set_virtual_gpus(int n);
+int dev_virtual_gpus(void);
+
+/* What a kv_array is, for the layers below the public interface. */
+typedef enum array_memory { ARRAY_OWN, ARRAY_WRAPPED, ARRAY_VIEW } array_memory;
+
+struct kv_array {
+    int64_t refs;           /* atomic */
+    engine_var var;         /* orders the operations that touch the data */
+    const dev_ops *dev;     /* whose memory data is; it releases it too */
+    void *data;             /* size elements of dtype; never NULL */
+    int64_t size;
+    kv_dtype dtype;
+    kv_ctx ctx;
+    array_memory memory;
+    kv_array *base;         /* ARRAY_VIEW: whose memory it is; orders through base->var */
+    void (*done)(void *arg); /* ARRAY_WRAPPED */
+    void *done_arg;
+    int ndim;
+    int64_t shape[];
+};
+
+/* The variable that orders operations on a's memory. */
+engine_var *array_var(kv_array *a);
+
+#endif

@@ -1,0 +1,127 @@
+/* Arrays: a dtype, a shape, a context and memory, counted.
+ *
+ * Ownership. kv_array_new and kv_array_wrap give the caller one reference; every reference is given
+ * back with kv_array_unref. A store takes references of its own, so a handle may be released as soon
+ * as a call that took it has returned.
+ *
+ * Order. A store's operations on an array are scheduled (see kvstore.h). kv_array_read waits until
+ * what writes the array has ended; kv_array_write also waits for what reads it. Memory obtained from
+ * either is the array's own: elements in row-major order, without gaps.
+ *
+ * This header is public; it is installed beside kvstore.h, which includes it.
+ */
+#ifndef KV_ARRAY_H
+#define KV_ARRAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Every dtype: constant, its number (that of MXNet's API and files), name, bytes an element. */
+#define KV_DTYPE_MAP(X)                                                                            \
+    X(KV_FLOAT32, 0, "float32", 4)                                                                 \
+    X(KV_FLOAT64, 1, "float64", 8)                                                                 \
+    X(KV_FLOAT16, 2, "float16", 2)                                                                 \
+    X(KV_UINT8, 3, "uint8", 1)                                                                     \
+    X(KV_INT32, 4, "int32", 4)                                                                     \
+    X(KV_INT8, 5, "int8", 1)                                                                       \
+    X(KV_INT64, 6, "int64", 8)                                                                     \
+    X(KV_BOOL, 7, "bool", 1)                                                                       \
+    X(KV_BFLOAT16, 12, "bfloat16", 2)
+
+typedef enum kv_dtype {
+#define KV_DTYPE_ENUM(constant, number, name, bytes) constant = number,
+    KV_DTYPE_MAP(KV_DTYPE_ENUM)
+#undef KV_DTYPE_ENUM
+} kv_dtype;
+
+#define KV_DTYPE_END 13 /* one past the largest number, for tables */
+
+const char *kv_dtype_name(kv_dtype dtype);          /* "float32" */
+int64_t kv_dtype_bytes(kv_dtype dtype);             /* of one element */
+bool kv_dtype_is_float(kv_dtype dtype);
+int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e); /* error: dtype */
+
+/* A context: which device holds the data. Several cpu(i) are labels on one memory, so that programs
+ * for several devices run on any machine. All zero is cpu(0). */
+typedef enum kv_device { KV_CPU = 0, KV_GPU = 1 } kv_device;
+
+typedef struct kv_ctx {
+    int32_t device; /* a kv_device */
+    int32_t id;     /* 0 to KV_CTX_MAX */
+} kv_ctx;
+
+#define KV_CTX_MAX 65535
+#define KV_CTX_TEXT 16 /* bytes that "gpu(65535)" and its NUL need */
+
+bool kv_ctx_same(kv_ctx a, kv_ctx b);
+/* Writes "gpu(1)" into out and returns out. */
+const char *kv_ctx_text(char out[KV_CTX_TEXT], kv_ctx ctx);
+
+#define KV_MAX_NDIM 32
+
+/* The text of a shape as messages show it: (2, 3), (4,), (). Returns out; long ones are cut. */
+const char *kv_shape_text(char *out, int size, int ndim, const int64_t *shape);
+
+typedef struct kv_array kv_array;
+
+/* A new array, all zero. Contexts: cpu(i); gpu(i) where a GPU plugin or virtual GPUs are in use.
+ * shape: ndim (0 to KV_MAX_NDIM) sizes of at least 0; ndim 0 holds one number.
+ * Errors: shape (a negative size, a product beyond 2^63 bytes), unsupported (context), memory. */
+int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
+                 kv_err *e);
+
+/* The same with the contents undefined, for a caller that writes every element. */
+int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
+                     kv_err *e);
+
+/* An array over the caller's memory, which must stay valid, and unchanged except through the array,
+ * until done(arg) is called: when the last reference is gone. done may be NULL. Errors as above. */
+int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const int64_t *shape,
+                  kv_ctx ctx, void (*done)(void *arg), void *arg, kv_err *e);
+
+/* Adds a reference and returns a. NULL gives NULL. */
+kv_array *kv_array_ref(kv_array *a);
+
+/* Gives a reference back; the last one releases the array once nothing uses it. NULL is allowed. */
+void kv_array_unref(kv_array *a);
+
+kv_dtype kv_array_dtype(const kv_array *a);
+int kv_array_ndim(const kv_array *a);
+const int64_t *kv_array_shape(const kv_array *a); /* ndim sizes, borrowed */
+int64_t kv_array_size(const kv_array *a);         /* elements */
+int64_t kv_array_bytes(const kv_array *a);        /* elements times bytes an element */
+kv_ctx kv_array_ctx(const kv_array *a);
+int64_t kv_array_refs(const kv_array *a);         /* references, the store's included */
+
+/* The elements in host memory, to read until the reference is given back. Blocks until what writes
+ * the array has ended and returns its error. */
+int kv_array_read(kv_array *a, const void **data, kv_err *e);
+
+/* The elements in host memory, to write. Blocks until what reads or writes the array has ended. The
+ * caller must hold the only reference (kv_array_refs is 1); error value otherwise. */
+int kv_array_write(kv_array *a, void **data, kv_err *e);
+
+/* dst[i] = src[i], converted to dst's dtype (see kvstore.h on conversions), across contexts.
+ * Shapes must be equal: error shape. Blocks as read of src and write of dst do, but dst may have
+ * other references: their holders see the change. */
+int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e);
+
+/* A new array with the contents of src, in dtype and ctx. Blocks as a read of src does. */
+int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e);
+
+/* The same elements under another shape of the same size; shares the memory with src. */
+int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape, kv_err *e);
+
+/* Whether two arrays have the same number of axes and the same sizes. */
+bool kv_array_same_shape(const kv_array *a, const kv_array *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,37 @@
+/* A growable text. All zero is an empty one.
+ *
+ * Adding cannot fail at the place of the call: when memory runs out the buffer remembers it, ignores
+ * what follows, and buf_check() reports it. data is NULL or ends in a NUL that len does not count.
+ */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+
+typedef struct buf {
+    char *data;
+    size_t len, cap;
+    bool failed;
+} buf;
+
+void buf_put(buf *b, const char *text, size_t n);
+void buf_add(buf *b, const char *text);
+void buf_char(buf *b, char c);
+void buf_repeat(buf *b, char c, int64_t n);
+/* printf's format, without floating-point conversions (they follow the locale). */
+void buf_printf(buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The text, "" for an empty buffer. Borrowed until the next change. */
+const char *buf_text(const buf *b);
+
+/* KV_OK, or KV_E_MEMORY when an addition was lost. */
+int buf_check(const buf *b, kv_err *e);
+
+void buf_clear(buf *b);   /* empty again, keeps its memory */
+void buf_release(buf *b); /* gives the memory back */
+
+#endif

@@ -1,0 +1,35 @@
+/* Whole files in and out. What is written appears at once or not at all: it goes to a new file beside
+ * the old one, which is synced and then renamed over it. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "kv_err.h"
+
+/* Reads a file, or stdin for "-", to its end. A NUL stands behind the text. The caller releases
+ * *text with mem_free. Errors: io (missing, a folder, no permission, read error), memory. */
+int file_read(const char *path, char **text, size_t *n, kv_err *e);
+
+/* A file being written. Fill it through f; then exactly one of commit and abandon. */
+typedef struct file_out {
+    FILE *f;
+    char *path; /* where it goes */
+    char *temp; /* where it is meanwhile; NULL for stdout, a pipe or a device, written directly */
+} file_out;
+
+/* Opens a file to replace path, "-" for stdout. Errors: io, memory. On failure nothing is left. */
+int file_out_open(file_out *out, const char *path, kv_err *e);
+
+/* Flushes, syncs and renames; on failure the old file stays as it was. Releases out either way. */
+int file_out_commit(file_out *out, kv_err *e);
+
+/* Drops what was written. Allowed after a failed open. */
+void file_out_abandon(file_out *out);
+
+/* An io error that names the path and the reason of errno: `cannot write "x.csv": No space left on
+ * device`. `doing` is "read", "write", … Returns KV_E_IO. */
+int file_error(kv_err *e, const char *doing, const char *path, int errnum);
+
+#endif

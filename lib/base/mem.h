@@ -1,0 +1,54 @@
+/* All memory comes from here: sizes are checked for overflow, and a test can make the n-th call fail.
+ *
+ * Out of memory is an error like any other: the functions return NULL (or a code) and fill e.
+ */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+
+/* n items of `size` bytes, not initialised; never NULL on success, not even for n = 0. */
+void *mem_alloc(int64_t n, size_t size, kv_err *e);
+
+/* The same, all zero. */
+void *mem_zalloc(int64_t n, size_t size, kv_err *e);
+
+/* A block of `bytes` aligned to MEM_ALIGN, for array data; released with mem_free. */
+void *mem_alloc_data(int64_t bytes, kv_err *e);
+
+#define MEM_ALIGN 64 /* a cache line, and the widest vector register */
+
+/* Makes room for `need` items in the block *block of *cap items, at least doubling it. *block is a
+ * pointer to the items' pointer. On failure nothing changes. */
+int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e);
+
+/* A copy of n bytes of text with a NUL behind it. */
+char *mem_text(const char *text, size_t n, kv_err *e);
+
+/* Releases what any of the above gave; NULL is allowed. */
+void mem_free(void *block);
+
+/* For tests: the n-th allocation from now on fails, and all that follow (n = 1: the next one).
+ * 0 switches it off. Returns the number of allocations made since the last call. */
+int64_t mem_fail_at(int64_t n);
+
+/* An arena: many small blocks that are released together. All zero is an empty arena. */
+typedef struct arena {
+    struct arena_chunk *chunk; /* the one being filled; it links to the earlier ones */
+    size_t used;
+    size_t total_bytes;        /* of all chunks */
+} arena;
+
+/* `bytes` zeroed bytes aligned for any type. */
+void *arena_alloc(arena *a, size_t bytes, kv_err *e);
+
+/* A copy of n bytes of text with a NUL behind it. */
+char *arena_text(arena *a, const char *text, size_t n, kv_err *e);
+
+/* Gives everything back and leaves an empty arena. */
+void arena_release(arena *a);
+
+#endif

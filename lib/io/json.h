@@ -1,0 +1,30 @@
+/* JSON files of arrays, through cJSON.
+ *
+ * A bare nested list where that says all (float32, at least one element), else an object
+ * {"dtype":"float16","shape":[2,3],"data":[[…],[…]]}. Both are read; a bare list is float32 unless
+ * the caller says otherwise. "nan", "inf" and "-inf" are numbers; integers beyond 2^53 are written as
+ * text and read exactly from text. true and false are read.
+ */
+#ifndef IO_JSON_H
+#define IO_JSON_H
+
+#include "array/kv_array.h"
+#include "base/buf.h"
+
+/* Reads text (n bytes) that came from `name`. has_dtype: dtype wins over the file's own. Errors as
+ * `x.json:3:17: …`, code format: malformed (line and column), lists of unequal length, something
+ * that is no number, a number too large for the dtype, data that do not fit "shape", nested deeper than
+ * KV_MAX_NDIM. memory. */
+int json_read(kv_array **out, const char *text, size_t n, const char *name, bool has_dtype,
+              kv_dtype dtype, kv_err *e);
+
+/* Appends a so that json_read gives back an equal array; no newline at the end. */
+int json_write(buf *out, kv_array *a, kv_err *e);
+
+/* Appends the elements alone, as a nested list; numbers are the shortest that read back equal after going through a double. */
+int json_write_data(buf *out, kv_array *a, kv_err *e);
+
+/* Appends text in quotes, escaped. */
+void json_write_text(buf *out, const char *text);
+
+#endif

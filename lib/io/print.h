@@ -1,0 +1,29 @@
+/* How arrays look as text: as numpy prints them (its version 1.14 and later), its repr, and the older
+ * style of the tutorials. */
+#ifndef IO_PRINT_H
+#define IO_PRINT_H
+
+#include "array/kv_array.h"
+#include "base/buf.h"
+
+typedef enum print_format {
+    PRINT_NUMPY,  /* [[2. 2. 2.]\n [2. 2. 2.]] */
+    PRINT_REPR,   /* array([[2., 2., 2.],\n       [2., 2., 2.]], dtype=float32) */
+    PRINT_LEGACY  /* [[ 2.  2.  2.]\n [ 2.  2.  2.]] */
+} print_format;
+
+typedef struct print_style {
+    print_format format;
+    int precision;     /* digits after the point at most; 8 */
+    int64_t threshold; /* more elements than this are shortened; 1000 */
+    int edgeitems;     /* how many remain at each end of an axis; 3 */
+    int linewidth;     /* 75 */
+} print_style;
+
+/* What numpy uses. */
+print_style print_style_default(void);
+
+/* Appends a without a newline at the end. Waits for what writes a. */
+int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e);
+
+#endif

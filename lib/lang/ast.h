@@ -1,0 +1,107 @@
+/* The syntax tree of expressions and rules. A node is 24 bytes and its children; it lives in the
+ * arena of the text it came from, and its texts are interned there. */
+#ifndef LANG_AST_H
+#define LANG_AST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a node is. Behind each: its children (kid[]) and what u holds. A child marked ? may be NULL. */
+typedef enum ast_kind {
+    AST_INT,      /* u.integer */
+    AST_FLOAT,    /* u.number */
+    AST_TEXT,     /* u.text */
+    AST_FTEXT,    /* pieces: AST_TEXT and AST_FIELD */
+    AST_FIELD,    /* expr; u.text: what stands behind the colon, or NULL */
+    AST_BOOL,     /* u.integer: 0 or 1 */
+    AST_NONE,
+    AST_NAME,     /* u.text */
+    AST_LIST,     /* items */
+    AST_TUPLE,    /* items */
+    AST_COMP,     /* [body for NAME in list]: body, list; u.text: NAME */
+    AST_COPIES,   /* [body for COUNT gpus]: body, count; op: a kv_device (0 cpu, 1 gpu) */
+    AST_CALL,     /* arguments, AST_ARG for NAME=expr; u.text: function. x.f(y) and x.f are
+                     f(x, y) and f(x) with AST_METHOD set */
+    AST_ARG,      /* expr; u.text: NAME */
+    AST_INDEX,    /* base, slices */
+    AST_SLICE,    /* from?, to?, step? */
+    AST_ELLIPSIS,
+    AST_AT,       /* value, context(s) */
+    AST_FILE,     /* path?; u.text: the path when it is a word ("-" for @-). op 1: "#" and a
+                     tensor's name follows as kid[1], an AST_TEXT */
+    AST_UNARY,    /* operand; op: OP_NEG, OP_POS, OP_NOT */
+    AST_BINARY,   /* left, right; op */
+    AST_RANGE,    /* from, to, by? */
+
+    /* keys: words of their own */
+    AST_KEYS,     /* keys; a list, even of one, unless AST_SINGLE is set */
+    AST_KEY,      /* one key or pattern: an integer (u.integer) when op is 0, a word (u.text) when
+                     op is 1, a word with * ? or {a..b} when op is 2 */
+    AST_KEY_RANGE,/* 3..7; from, to: AST_INT */
+    AST_KEY_VALUE,/* $name, $name[…] or (expr): one child, whose value is a key or a list of keys */
+
+    /* statements of rules */
+    RULE_STATE,   /* initial?; u.text: name; op: a rule_state */
+    RULE_SET,     /* expr; u.text: name. a += b is stored as a = a + b */
+    RULE_IF,      /* condition, then, else?: AST_BLOCK */
+    RULE_ROWS,    /* rows present */
+    RULE_SKIP,
+    RULE_FAIL,    /* text */
+    RULE_PRINT,   /* exprs */
+    AST_BLOCK,    /* statements */
+
+    AST_SCRIPT    /* kinds from here on belong to cli/script */
+} ast_kind;
+
+typedef enum ast_op {
+    OP_NEG, OP_POS, OP_NOT,
+    OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_FLOORDIV, OP_MOD, OP_POW,
+    OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE,
+    OP_AND, OP_OR
+} ast_op;
+
+/* The sign or word of an operator: "+", "//", "and". */
+const char *ast_op_text(ast_op op);
+
+typedef enum rule_state { STATE_ARRAY, STATE_KEY, STATE_SHARED, STATE_ROW } rule_state;
+
+enum {
+    AST_METHOD = 1, /* AST_CALL written x.f or x.f(…) */
+    AST_SINGLE = 2, /* AST_KEYS written as one plain key */
+    AST_PARENS = 4  /* stood in ( ) */
+};
+
+typedef struct ast ast;
+struct ast {
+    uint8_t kind;      /* an ast_kind */
+    uint8_t op;
+    uint16_t flags;
+    uint32_t pos, end; /* bytes of the source, end exclusive */
+    uint32_t n;        /* children */
+    union {
+        int64_t integer;
+        double number;
+        const char *text;
+        void *other;   /* cli/script */
+    } u;
+    ast *kid[];
+};
+
+/* updater NAME, NAME (PARAM = literal in a..b, …) counts after { … } */
+typedef struct rule_param {
+    const char *name;
+    const ast *value;      /* AST_INT, AST_FLOAT, AST_BOOL, AST_NONE, AST_TEXT */
+    const ast *low, *high; /* NULL: no range */
+    uint32_t pos, end;
+} rule_param;
+
+typedef struct rule_ast {
+    const char *const *names; /* none for an anonymous block */
+    const rule_param *params;
+    const ast *body;          /* AST_BLOCK */
+    int nnames, nparams;
+    bool counts_after;
+    uint32_t pos, end;        /* the whole text of the rule */
+} rule_ast;
+
+#endif

@@ -1,0 +1,62 @@
+/* Host numbers: the scalars of the languages, and what operators do to them.
+ *
+ * binary64 floats, checked 64-bit integers, bools, texts, none; as in Python: / always gives a float,
+ * // and % floor, ** of integers stays an integer for exponents >= 0. Integer overflow, // and % of
+ * an integer by 0, and a comparison of a text with a number by order are errors (value, dtype). A float divided by 0 follows
+ * IEEE. none equals none; any other comparison with it is false; -none is none.
+ */
+#ifndef VM_HOST_H
+#define VM_HOST_H
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "lang/ast.h"
+
+typedef enum host_kind { HOST_NONE, HOST_BOOL, HOST_INT, HOST_FLOAT, HOST_TEXT } host_kind;
+
+/* A text is borrowed: from the syntax tree, or from the arena given to the operation. */
+typedef struct host {
+    host_kind kind;
+    union {
+        int64_t integer; /* HOST_BOOL: 0 or 1 */
+        double number;
+        const char *text;
+    } u;
+} host;
+
+host host_none(void);
+host host_bool(bool x);
+host host_int(int64_t x);
+host host_float(double x);
+host host_text(const char *text);
+
+/* "none", "bool", "int", "float", "text" */
+const char *host_kind_name(host_kind kind);
+
+bool host_is_number(host x);      /* bool, int or float */
+double host_number(host x);       /* of a number */
+bool host_truth(host x);          /* not 0, not "", not none */
+
+int host_unary(ast_op op, host x, host *out, kv_err *e);
+
+/* Every binary operator but `and` and `or`, which choose what is evaluated. TEXT % x formats one
+ * value, see host_format; TEXT + TEXT joins; texts compare by bytes. New texts live in a. */
+int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e);
+
+/* abs sqrt exp log sign min max clip where isfinite floor … by name. Returns KV_OK; usage for an unknown
+ * name or a wrong number of arguments; dtype for an argument that is no number. */
+int host_call(const char *name, const host *args, int n, host *out, kv_err *e);
+
+/* Appends fmt with its % directives replaced: d i s r e f g x % with flags, width and precision as C
+ * (%s and %r take anything, d and x integers or whole floats, e f g numbers). Errors: value (too few or
+ * too many values, unknown directive), dtype. */
+int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e);
+
+/* Appends x as an f-string field does: spec is what stands behind the colon, [width][.precision]
+ * [d s r e f g x], or NULL. */
+int host_format_field(buf *out, host x, const char *spec, kv_err *e);
+
+/* Appends x as print shows it: True, None, 7, 0.1; a text as it is, or quoted when repr is set. */
+void host_print(buf *out, host x, bool repr);
+
+#endif

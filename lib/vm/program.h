@@ -1,0 +1,86 @@
+/* Programs: straight lines of typed vector operations over arrays of one length.
+ *
+ * An updater rule and an element-wise expression both become a program. It is built one operation at
+ * a time, each naming the results of earlier ones; prog_finish drops what no store needs, folds what
+ * is constant, selects instructions and assigns registers. prog_run then works through the arrays in
+ * blocks that stay in the L1 cache. Every written operation is one IEEE rounding in its type; fused
+ * instructions save passes over memory, never a rounding.
+ */
+#ifndef VM_PROGRAM_H
+#define VM_PROGRAM_H
+
+#include "array/kv_array.h"
+
+/* What an operation computes in. Narrower dtypes are widened when loaded and narrowed when stored:
+ * float16 and bfloat16 are F32, all integers and bool are I64. */
+typedef enum prog_type { PROG_F32, PROG_F64, PROG_I64 } prog_type;
+
+prog_type prog_type_of(kv_dtype dtype);
+
+/* Operations. a, b, c name operands of the program's type t; comparisons, logic and isfinite give 1 or 0 in t. */
+typedef enum prog_op {
+    PROG_ADD, PROG_SUB, PROG_MUL, PROG_DIV, /* a / b; F32 and F64 only */
+    PROG_FLOORDIV, PROG_MOD,                /* floor, sign of b; of an integer by 0: 0 */
+    PROG_POW,                               /* F32, F64: T(pow(a, b)) with the binary64 pow; I64: b < 0 gives 0 */
+    PROG_NEG, PROG_ABS, PROG_SQRT, PROG_EXP, PROG_LOG, /* exp and log in binary64, rounded */
+    PROG_SIGN,                              /* (a > 0) - (a < 0) */
+    PROG_FLOOR, PROG_CEIL, PROG_ROUND,      /* half to even */
+    PROG_MIN, PROG_MAX,                     /* nan if either is */
+    PROG_EQ, PROG_NE, PROG_LT, PROG_LE, PROG_GT, PROG_GE,
+    PROG_AND, PROG_OR, PROG_NOT,
+    PROG_ISFINITE, PROG_ISNAN,
+    PROG_WHERE,                             /* a != 0 ? b : c */
+    PROG_CLIP,                              /* a > c ? c : a < b ? b : a */
+    PROG_NOPS
+} prog_op;
+
+int prog_op_arity(prog_op op);
+
+typedef struct prog_builder prog_builder;
+typedef int32_t prog_value; /* what an operation gave; negative after a failure, which the builder
+                               remembers: prog_finish reports it */
+
+prog_builder *prog_builder_new(kv_err *e);
+void prog_builder_free(prog_builder *b);
+
+/* The elements of array number `slot` (0, 1, …), stored as dtype, widened to type. Sees what earlier
+ * prog_store calls wrote there. */
+prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type);
+
+/* A number, rounded once to type. */
+prog_value prog_const(prog_builder *b, prog_type type, double x);
+prog_value prog_const_int(prog_builder *b, prog_type type, int64_t x);
+
+/* Operands must have one type (prog_cast); unused ones are -1. */
+prog_value prog_apply(prog_builder *b, prog_op op, prog_value x, prog_value y, prog_value z);
+
+/* x in another type: floats round, float to I64 truncates and saturates, nan gives 0. */
+prog_value prog_cast(prog_builder *b, prog_type type, prog_value x);
+
+/* x as dtype can hold it, still in its own type: float16 and bfloat16 round, integers narrower than
+ * 64 bits wrap, bool is x != 0. */
+prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x);
+
+prog_type prog_value_type(const prog_builder *b, prog_value x);
+
+/* Writes x to array number `slot`, converted to dtype as the device table does. */
+void prog_store(prog_builder *b, int slot, kv_dtype dtype, prog_value x);
+
+typedef struct prog prog;
+
+/* The finished program; the builder may be freed or go on. Error: memory. */
+int prog_finish(prog_builder *b, prog **out, kv_err *e);
+void prog_free(prog *p);
+
+/* Bytes of scratch memory, aligned to 64, that one prog_run needs. */
+int64_t prog_scratch_bytes(const prog *p);
+
+/* Runs p over n elements: arrays[slot] points at the first element of each array in host memory.
+ * Arrays do not overlap unless they are the same. Cannot fail; uses nothing but its arguments, so
+ * parts of the same arrays may run on several threads. */
+void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
+
+/* The program as text, one instruction a line, for tests and people. */
+void prog_print(const prog *p, struct buf *out);
+
+#endif

@@ -1,0 +1,130 @@
+/* Runs the unit tests: one process and a time limit each, verdicts as TAP. An argument runs only the
+ * tests whose names begin with it. The exit status says whether all passed. */
+#include "test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TEST_SECONDS 60
+#define EXIT_SKIPPED 77
+
+#define TEST_ENTRY(name) void test_##name(void);
+#include "test_list.h"
+#undef TEST_ENTRY
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} tests[] = {
+#define TEST_ENTRY(name) {#name, test_##name},
+#include "test_list.h"
+#undef TEST_ENTRY
+};
+
+static void fail(const char *file, int line)
+{
+    printf("# %s:%d\n", file, line);
+    fflush(stdout);
+    _exit(1);
+}
+
+void test_check(int ok, const char *what, const char *file, int line)
+{
+    if (ok)
+        return;
+    printf("# does not hold: %s\n", what);
+    fail(file, line);
+}
+
+void test_int(int64_t got, int64_t want, const char *what, const char *file, int line)
+{
+    if (got == want)
+        return;
+    printf("# %s is %lld, not %lld\n", what, (long long)got, (long long)want);
+    fail(file, line);
+}
+
+void test_text(const char *got, const char *want, const char *what, const char *file, int line)
+{
+    if (got && strcmp(got, want) == 0)
+        return;
+    printf("# %s is \"%s\", not \"%s\"\n", what, got ? got : "(null)", want);
+    fail(file, line);
+}
+
+void test_ok(int code, const kv_err *e, const char *what, const char *file, int line)
+{
+    if (code == KV_OK)
+        return;
+    printf("# %s fails: %s: %s\n", what, kv_code_name(code), e->text);
+    fail(file, line);
+}
+
+void test_err(int code, kv_err *e, int want, const char *text, const char *what, const char *file,
+              int line)
+{
+    if (code != want || e->code != want || strcmp(e->text, text) != 0) {
+        printf("# %s gives %s: \"%s\",\n#   not %s: \"%s\"\n", what, kv_code_name(code), e->text,
+               kv_code_name(want), text);
+        fail(file, line);
+    }
+    memset(e, 0, sizeof *e);
+}
+
+void test_skip(const char *reason)
+{
+    printf("# SKIP %s\n", reason);
+    fflush(stdout);
+    _exit(EXIT_SKIPPED);
+}
+
+/* Runs one test in a child; returns its wait status. */
+static int run(void (*test)(void))
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child < 0) {
+        perror("fork");
+        exit(1);
+    }
+    if (child == 0) {
+        alarm(TEST_SECONDS);
+        test();
+        fflush(stdout);
+        /* exit, not _exit: a sanitizer reports leaks on the way out */
+        exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const char *only = argc > 1 ? argv[1] : "";
+    int n = 0, failed = 0;
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
+        if (strncmp(tests[i].name, only, strlen(only)) != 0)
+            continue;
+        int status = run(tests[i].run);
+        n++;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SKIPPED) {
+            printf("ok %d - %s # SKIP\n", n, tests[i].name);
+        } else if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+            printf("ok %d - %s\n", n, tests[i].name);
+        } else {
+            if (WIFSIGNALED(status))
+                printf("# ended by signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+            printf("not ok %d - %s\n", n, tests[i].name);
+            failed++;
+        }
+    }
+    printf("1..%d\n", n);
+    if (n == 0)
+        printf("# no test has a name that begins with \"%s\"\n", only);
+    return failed || n == 0;
+}

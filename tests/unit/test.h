@@ -1,0 +1,29 @@
+/* Unit tests: TEST(area_what) { … CHECK(…) … }. Each test runs in a process of its own with a time
+ * limit; a failed check prints its place and ends that process. The checks survive release builds. */
+#ifndef UNIT_TEST_H
+#define UNIT_TEST_H
+
+#include <stdint.h>
+
+#include "kv_err.h"
+
+#define TEST(name) void test_##name(void); void test_##name(void)
+
+#define CHECK(condition) test_check((condition) != 0, #condition, __FILE__, __LINE__)
+#define CHECK_INT(got, want) test_int((int64_t)(got), (int64_t)(want), #got, __FILE__, __LINE__)
+#define CHECK_TEXT(got, want) test_text((got), (want), #got, __FILE__, __LINE__)
+/* A call that succeeds; prints the error's text otherwise. It names its kv_err `e`. */
+#define CHECK_OK(call) test_ok((call), &e, #call, __FILE__, __LINE__)
+/* A call that fails with this code and text; zeroes `e` afterwards. */
+#define CHECK_ERR(call, code, text) test_err((call), &e, (code), (text), #call, __FILE__, __LINE__)
+
+void test_check(int ok, const char *what, const char *file, int line);
+void test_int(int64_t got, int64_t want, const char *what, const char *file, int line);
+void test_text(const char *got, const char *want, const char *what, const char *file, int line);
+void test_ok(int code, const kv_err *e, const char *what, const char *file, int line);
+void test_err(int code, kv_err *e, int want, const char *text, const char *what, const char *file,
+              int line);
+/* Ends the test as skipped, with the reason. */
+void test_skip(const char *reason) __attribute__((noreturn));
+
+#endif
