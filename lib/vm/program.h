@@ -10,6 +10,7 @@
 #define VM_PROGRAM_H
 
 #include "array/kv_array.h"
+#include "base/buf.h"
 
 /* What an operation computes in. Narrower dtypes are widened when loaded and narrowed when stored:
  * float16 and bfloat16 are F32, all integers and bool are I64. */
@@ -81,6 +82,6 @@ int64_t prog_scratch_bytes(const prog *p);
 void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
 /* The program as text, one instruction a line, for tests and people. */
-void prog_print(const prog *p, struct buf *out);
+void prog_print(const prog *p, buf *out);
 
 #endif
