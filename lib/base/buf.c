@@ -1,0 +1,100 @@
+/* A growable text that remembers a failed addition. Invariant: while !failed and data is not NULL,
+ * len < cap and data[len] is NUL. After a failure the text stays as it was. */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Room for n more bytes and the NUL; false after a failure, now or earlier. */
+static bool make_room(buf *b, size_t n)
+{
+    if (b->failed)
+        return false;
+    if (b->data && n < b->cap - b->len)
+        return true;
+    int64_t cap = (int64_t)b->cap;
+    if (n > (size_t)(INT64_MAX / 2) - b->len ||
+        mem_grow(&b->data, &cap, (int64_t)(b->len + n + 1), 1, NULL)) {
+        b->failed = true;
+        return false;
+    }
+    b->cap = (size_t)cap;
+    return true;
+}
+
+void buf_put(buf *b, const char *text, size_t n)
+{
+    if (!make_room(b, n))
+        return;
+    if (n)
+        memcpy(b->data + b->len, text, n);
+    b->len += n;
+    b->data[b->len] = '\0';
+}
+
+void buf_add(buf *b, const char *text)
+{
+    buf_put(b, text, strlen(text));
+}
+
+void buf_char(buf *b, char c)
+{
+    buf_put(b, &c, 1);
+}
+
+void buf_repeat(buf *b, char c, int64_t n)
+{
+    if (n <= 0 || !make_room(b, (size_t)n))
+        return;
+    memset(b->data + b->len, c, (size_t)n);
+    b->len += (size_t)n;
+    b->data[b->len] = '\0';
+}
+
+void buf_printf(buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n < 0) {
+        b->failed = true;
+        return;
+    }
+    if (!make_room(b, (size_t)n))
+        return;
+    va_start(ap, fmt);
+    vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    b->len += (size_t)n;
+}
+
+const char *buf_text(const buf *b)
+{
+    return b->data ? b->data : "";
+}
+
+int buf_check(const buf *b, kv_err *e)
+{
+    if (!b->failed)
+        return KV_OK;
+    return kv_err_set(e, KV_E_MEMORY, "out of memory behind a text of %llu bytes",
+                      (unsigned long long)b->len);
+}
+
+void buf_clear(buf *b)
+{
+    b->len = 0;
+    b->failed = false;
+    if (b->data)
+        b->data[0] = '\0';
+}
+
+void buf_release(buf *b)
+{
+    mem_free(b->data);
+    *b = (buf){0};
+}

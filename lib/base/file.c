@@ -1,0 +1,214 @@
+/* Whole files in and out. A file appears at once or not at all: it is written under another name in
+ * the same folder, synced, and renamed over the old one; the folder is synced last, so that the new
+ * name survives a crash too. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+int file_error(kv_err *e, const char *doing, const char *path, int errnum)
+{
+    /* strerror follows the locale; the descriptions of this function do not. */
+    const char *reason = strerrordesc_np(errnum);
+    return kv_err_set(e, KV_E_IO, "cannot %s \"%s\": %s", doing, path,
+                      reason ? reason : "Unknown error");
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Reads fd to its end into *text, which has room for cap bytes. */
+static int read_all(int fd, const char *path, char **text, size_t *n, int64_t cap, kv_err *e)
+{
+    for (;;) {
+        int rc = mem_grow(text, &cap, (int64_t)*n + 2, 1, e);
+        if (rc)
+            return rc;
+        ssize_t got = read(fd, *text + *n, (size_t)cap - *n - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return file_error(e, "read", path, errno);
+        if (got == 0)
+            break;
+        *n += (size_t)got;
+    }
+    (*text)[*n] = '\0';
+    return KV_OK;
+}
+
+int file_read(const char *path, char **text, size_t *n, kv_err *e)
+{
+    *text = NULL;
+    *n = 0;
+    bool is_stdin = strcmp(path, "-") == 0;
+    int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return file_error(e, "read", path, errno);
+
+    /* The size is only where to begin: files may grow, and those of /proc say 0. */
+    struct stat about;
+    int64_t cap = 0;
+    int rc = KV_OK;
+    if (fstat(fd, &about) == 0) {
+        if (S_ISDIR(about.st_mode))
+            rc = file_error(e, "read", path, EISDIR);
+        else if (!is_stdin && S_ISREG(about.st_mode))
+            rc = mem_grow(text, &cap, about.st_size + 2, 1, e);
+    }
+    if (!rc)
+        rc = read_all(fd, path, text, n, cap, e);
+    if (!is_stdin)
+        close(fd);
+    if (rc) {
+        mem_free(*text);
+        *text = NULL;
+        *n = 0;
+    }
+    return rc;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* The length of the folder's part of a path, the last "/" included; 0 when there is none. */
+static int folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (int)(slash - path) + 1 : 0;
+}
+
+/* Creates a new file beside out->path and sets out->temp. The name is short and hidden, and does not
+ * contain that of the file, which may already have the greatest length. */
+static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
+{
+    int folder = folder_length(out->path);
+    size_t size = (size_t)folder + 64;
+    char *temp = mem_alloc((int64_t)size, 1, e);
+    if (!temp)
+        return KV_E_MEMORY;
+    for (int i = 0; i < 10000; i++) {
+        snprintf(temp, size, "%.*s.kv-%ld-%d.tmp", folder, out->path, (long)getpid(), i);
+        *fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (*fd >= 0 || errno != EEXIST)
+            break;
+    }
+    if (*fd < 0) {
+        int rc = file_error(e, "write", out->path, errno);
+        mem_free(temp);
+        return rc;
+    }
+    out->temp = temp;
+    return KV_OK;
+}
+
+/* Opens what out->path names and sets out->f; about is what stands there, if anything. */
+static int open_target(file_out *out, const struct stat *about, kv_err *e)
+{
+    int fd = -1;
+    if (about && S_ISDIR(about->st_mode))
+        return file_error(e, "write", out->path, EISDIR);
+    if (about && !S_ISREG(about->st_mode)) {
+        fd = open(out->path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0)
+            return file_error(e, "write", out->path, errno);
+    } else {
+        /* A file that its owner protected is not replaced behind the owner's back. */
+        if (about && access(out->path, W_OK) != 0)
+            return file_error(e, "write", out->path, errno);
+        int rc = create_temp(out, 0666, &fd, e);
+        if (rc)
+            return rc;
+        if (about && fchmod(fd, about->st_mode & 07777) != 0) {
+            rc = file_error(e, "write", out->path, errno);
+            close(fd);
+            return rc;
+        }
+    }
+    out->f = fdopen(fd, "wb");
+    if (out->f)
+        return KV_OK;
+    int rc = file_error(e, "write", out->path, errno);
+    close(fd);
+    return rc;
+}
+
+int file_out_open(file_out *out, const char *path, kv_err *e)
+{
+    *out = (file_out){0};
+    if (strcmp(path, "-") == 0) {
+        out->path = mem_text(path, 1, e);
+        out->f = stdout;
+        return out->path ? KV_OK : KV_E_MEMORY;
+    }
+    /* Through a link: what it points to is replaced, the link stays. */
+    char real[PATH_MAX];
+    const char *target = realpath(path, real) ? real : path;
+    struct stat about;
+    bool exists = stat(target, &about) == 0;
+    if (!exists && errno != ENOENT)
+        return file_error(e, "write", path, errno);
+    if (!path[0])
+        return file_error(e, "write", path, ENOENT);
+    out->path = mem_text(target, strlen(target), e);
+    int rc = out->path ? open_target(out, exists ? &about : NULL, e) : KV_E_MEMORY;
+    if (rc)
+        file_out_abandon(out);
+    return rc;
+}
+
+static void release(file_out *out)
+{
+    mem_free(out->temp);
+    mem_free(out->path);
+    *out = (file_out){0};
+}
+
+/* Makes the rename in the folder of path last. What cannot be opened or synced is left to the system:
+ * the data are complete under their name. */
+static void sync_folder(const char *path)
+{
+    int folder = folder_length(path);
+    char *name = folder ? mem_text(path, (size_t)folder, NULL) : mem_text(".", 1, NULL);
+    int fd = name ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+    mem_free(name);
+}
+
+int file_out_commit(file_out *out, kv_err *e)
+{
+    int rc = KV_OK;
+    bool is_stdout = out->f == stdout;
+    if (ferror(out->f) || fflush(out->f) != 0 || (out->temp && fsync(fileno(out->f)) != 0))
+        rc = file_error(e, "write", out->path, errno ? errno : EIO);
+    if (!is_stdout && fclose(out->f) != 0 && !rc)
+        rc = file_error(e, "write", out->path, errno);
+    if (out->temp) {
+        if (!rc && rename(out->temp, out->path) != 0)
+            rc = file_error(e, "write", out->path, errno);
+        if (rc)
+            unlink(out->temp);
+        else
+            sync_folder(out->path);
+    }
+    release(out);
+    return rc;
+}
+
+void file_out_abandon(file_out *out)
+{
+    if (out->f && out->f != stdout)
+        fclose(out->f);
+    if (out->temp)
+        unlink(out->temp);
+    release(out);
+}

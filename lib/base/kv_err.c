@@ -1,0 +1,120 @@
+/* Errors: a code and a finished sentence. Texts are cut between characters, so that what remains of
+ * a long name is still UTF-8, and hold no control characters, so that a name from a file cannot move
+ * the cursor of a terminal or break a line. */
+#include "kv_err.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const code_names[KV_NCODES] = {
+#define KV_CODE_NAME(code, name) [code] = name,
+    KV_CODE_MAP(KV_CODE_NAME)
+#undef KV_CODE_NAME
+};
+
+const char *kv_code_name(int code)
+{
+    return code >= 0 && code < KV_NCODES ? code_names[code] : "unknown";
+}
+
+static bool is_continuation(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+/* How many of the n bytes remain when a character that lost its end is dropped. */
+static size_t whole_characters(const char *text, size_t n)
+{
+    size_t start = n;
+    while (start > 0 && n - start < 3 && is_continuation(text[start - 1]))
+        start--;
+    if (start == 0)
+        return n;
+    unsigned char lead = (unsigned char)text[start - 1];
+    size_t need = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
+    return n - start + 1 < need ? start - 1 : n;
+}
+
+/* Formats into a field of an error. */
+static void put_text(char *field, size_t size, const char *fmt, va_list ap)
+{
+    int n = vsnprintf(field, size, fmt, ap);
+    if (n < 0)
+        snprintf(field, size, "(a message that cannot be formatted)");
+    else if ((size_t)n >= size)
+        field[whole_characters(field, size - 1)] = '\0';
+    for (char *p = field; *p; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7F)
+            *p = '?';
+    }
+}
+
+int kv_err_vset(kv_err *e, kv_code code, const char *fmt, va_list ap)
+{
+    if (e && e->code == KV_OK) {
+        e->code = code;
+        put_text(e->text, sizeof e->text, fmt, ap);
+    }
+    return code;
+}
+
+int kv_err_set(kv_err *e, kv_code code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    kv_err_vset(e, code, fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+int kv_err_hint(kv_err *e, const char *fmt, ...)
+{
+    if (!e)
+        return KV_OK;
+    if (e->code != KV_OK && !e->hint[0]) {
+        va_list ap;
+        va_start(ap, fmt);
+        put_text(e->hint, sizeof e->hint, fmt, ap);
+        va_end(ap);
+    }
+    return e->code;
+}
+
+int kv_err_at(kv_err *e, const char *file, int line, int col, int end)
+{
+    if (!e)
+        return KV_OK;
+    if (e->code == KV_OK || e->line != 0 || e->file[0])
+        return e->code;
+    e->line = line;
+    e->col = col;
+    e->end = end;
+    if (file) {
+        /* The end of a path says most, so the front goes. */
+        size_t n = strlen(file), room = sizeof e->file - 1;
+        const char *from = n > room ? file + n - room : file;
+        while (from != file && is_continuation(*from))
+            from++;
+        memcpy(e->file, from, strlen(from) + 1);
+    }
+    return e->code;
+}
+
+int kv_err_key(kv_err *e, const kv_key *key)
+{
+    if (!e)
+        return KV_OK;
+    if (e->code == KV_OK || e->has_key)
+        return e->code;
+    e->has_key = 1;
+    e->key_is_text = key->name != NULL;
+    e->key_id = key->name ? 0 : key->id;
+    if (key->name) {
+        size_t n = strnlen(key->name, sizeof e->key_name);
+        if (n == sizeof e->key_name)
+            n = whole_characters(key->name, n - 1);
+        memcpy(e->key_name, key->name, n);
+        e->key_name[n] = '\0';
+    }
+    return e->code;
+}

@@ -1,0 +1,172 @@
+/* Checked memory. Every allocation of the project passes through `permit`, which lets tests make the
+ * n-th one fail; sizes are multiplied with a check before anything is asked of the system. */
+#include "base/mem.h"
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The test hook of mem_fail_at: allocations since its last call, and the first of them that fails
+ * (0: none). Atomic, because any thread may allocate. These two counters are the only state here. */
+static atomic_int_least64_t made;
+static atomic_int_least64_t fail_from;
+
+int64_t mem_fail_at(int64_t n)
+{
+    int64_t before = atomic_exchange(&made, 0);
+    atomic_store(&fail_from, n);
+    return before;
+}
+
+static bool permit(void)
+{
+    int64_t mine = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
+    int64_t limit = atomic_load_explicit(&fail_from, memory_order_relaxed);
+    return limit == 0 || mine < limit;
+}
+
+static int out_of_memory(kv_err *e, uint64_t bytes)
+{
+    return kv_err_set(e, KV_E_MEMORY, "out of memory (%llu bytes asked for)",
+                      (unsigned long long)bytes);
+}
+
+/* n * size, or an error. Sizes beyond PTRDIFF_MAX are errors too: no object can be that large. */
+static bool product(size_t *bytes, int64_t n, size_t size, kv_err *e)
+{
+    if (n < 0 || __builtin_mul_overflow((size_t)n, size, bytes) || *bytes > PTRDIFF_MAX) {
+        kv_err_set(e, KV_E_MEMORY, "out of memory (%lld items of %llu bytes asked for)",
+                   (long long)n, (unsigned long long)size);
+        return false;
+    }
+    return true;
+}
+
+void *mem_alloc(int64_t n, size_t size, kv_err *e)
+{
+    size_t bytes = 0;
+    if (!product(&bytes, n, size, e))
+        return NULL;
+    void *block = permit() ? malloc(bytes ? bytes : 1) : NULL;
+    if (!block)
+        out_of_memory(e, bytes);
+    return block;
+}
+
+void *mem_zalloc(int64_t n, size_t size, kv_err *e)
+{
+    size_t bytes = 0;
+    if (!product(&bytes, n, size, e))
+        return NULL;
+    void *block = permit() ? calloc(1, bytes ? bytes : 1) : NULL;
+    if (!block)
+        out_of_memory(e, bytes);
+    return block;
+}
+
+void *mem_alloc_data(int64_t bytes, kv_err *e)
+{
+    /* posix_memalign takes any size, and 0 must still give a block of its own. */
+    void *block = NULL;
+    if (bytes < 0 || !permit() || posix_memalign(&block, MEM_ALIGN, bytes ? (size_t)bytes : 1)) {
+        out_of_memory(e, (uint64_t)bytes);
+        return NULL;
+    }
+    return block;
+}
+
+int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e)
+{
+    if (need <= *cap)
+        return KV_OK;
+    int64_t n = *cap > INT64_MAX / 2 ? need : *cap * 2;
+    if (n < need)
+        n = need;
+    if (n < 8)
+        n = 8;
+    size_t bytes = 0;
+    if (!product(&bytes, n, size, e))
+        return KV_E_MEMORY;
+    /* The caller's pointer may have any type, so its bytes are copied, not its value. */
+    void *old;
+    memcpy(&old, block, sizeof old);
+    void *grown = permit() ? realloc(old, bytes) : NULL;
+    if (!grown)
+        return out_of_memory(e, bytes);
+    memcpy(block, &grown, sizeof grown);
+    *cap = n;
+    return KV_OK;
+}
+
+char *mem_text(const char *text, size_t n, kv_err *e)
+{
+    char *copy = mem_alloc(n < INT64_MAX ? (int64_t)n + 1 : -1, 1, e);
+    if (!copy)
+        return NULL;
+    if (n)
+        memcpy(copy, text, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+void mem_free(void *block)
+{
+    free(block);
+}
+
+/* ---- Arenas ---------------------------------------------------------------------------------- */
+
+struct arena_chunk {
+    struct arena_chunk *earlier;
+    size_t size;
+    alignas(max_align_t) char data[];
+};
+
+/* The first chunk of an arena: most syntax trees fit. Each later one doubles the arena. */
+#define ARENA_FIRST 4096
+
+void *arena_alloc(arena *a, size_t bytes, kv_err *e)
+{
+    const size_t unit = alignof(max_align_t);
+    if (bytes > PTRDIFF_MAX / 2) {
+        out_of_memory(e, bytes);
+        return NULL;
+    }
+    size_t need = bytes ? (bytes + unit - 1) / unit * unit : unit;
+    if (!a->chunk || a->chunk->size - a->used < need) {
+        size_t size = a->total_bytes > ARENA_FIRST ? a->total_bytes : ARENA_FIRST;
+        if (size < need)
+            size = need;
+        struct arena_chunk *c = mem_zalloc((int64_t)(sizeof *c + size), 1, e);
+        if (!c)
+            return NULL;
+        c->earlier = a->chunk;
+        c->size = size;
+        a->chunk = c;
+        a->used = 0;
+        a->total_bytes += size;
+    }
+    void *block = a->chunk->data + a->used;
+    a->used += need;
+    return block;
+}
+
+char *arena_text(arena *a, const char *text, size_t n, kv_err *e)
+{
+    char *copy = arena_alloc(a, n < SIZE_MAX ? n + 1 : n, e);
+    if (copy && n)
+        memcpy(copy, text, n);
+    return copy;
+}
+
+void arena_release(arena *a)
+{
+    for (struct arena_chunk *c = a->chunk; c;) {
+        struct arena_chunk *earlier = c->earlier;
+        mem_free(c);
+        c = earlier;
+    }
+    *a = (arena){0};
+}
