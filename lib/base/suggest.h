@@ -1,0 +1,31 @@
+/* "did you mean …?": which known names are close to a word that is none.
+ *
+ * Close means an edit distance (insert, drop, replace, swap two neighbours) of at most 2 that leaves
+ * at least half of the longer name alone, so that short words do not match everything. - and _ are
+ * the same letter.
+ */
+#ifndef BASE_SUGGEST_H
+#define BASE_SUGGEST_H
+
+#include "kv_err.h"
+
+#define SUGGEST_MAX 3 /* names in a hint */
+
+/* The closest names so far, closest first, equally close ones in the order they came. Words and
+ * names are borrowed. Begin with {.word = word}. */
+typedef struct suggest {
+    const char *word;
+    const char *names[SUGGEST_MAX];
+    int distance[SUGGEST_MAX];
+    int n;
+} suggest;
+
+void suggest_add(suggest *s, const char *name);
+
+/* Hints "did you mean a, b or c?", or nothing when no name was close. Returns e's code. */
+int suggest_done(const suggest *s, kv_err *e);
+
+/* All of it for a list of names; NULL names in it are passed over. Returns e's code. */
+int suggest_hint(kv_err *e, const char *word, const char *const *names, int n);
+
+#endif

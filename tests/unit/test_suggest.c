@@ -1,0 +1,61 @@
+/* Tests of lib/base/suggest. */
+#include "base/suggest.h"
+
+#include <string.h>
+
+#include "test.h"
+
+static const char *hint_for(const char *word)
+{
+    static kv_err e;
+    static const char *const names[] = {"push", "pull",    "pushpull", "print", "init",
+                                        NULL,   "set-key", "x",        "abs"};
+    memset(&e, 0, sizeof e);
+    kv_err_set(&e, KV_E_USAGE, "unknown command %s", word);
+    CHECK_INT(suggest_hint(&e, word, names, 9), KV_E_USAGE);
+    return e.hint;
+}
+
+TEST(suggest_close_names)
+{
+    CHECK_TEXT(hint_for("psuh"), "did you mean push?");
+    CHECK_TEXT(hint_for("pus"), "did you mean push or pull?");
+    CHECK_TEXT(hint_for("inti"), "did you mean init?");
+    CHECK_TEXT(hint_for("int"), "did you mean init or print?");
+    CHECK_TEXT(hint_for("set_kye"), "did you mean set-key?");
+    CHECK_TEXT(hint_for("pushpul"), "did you mean pushpull?");
+}
+
+TEST(suggest_far_names)
+{
+    CHECK_TEXT(hint_for("frobnicate"), "");
+    CHECK_TEXT(hint_for("y"), "");
+    CHECK_TEXT(hint_for(""), "");
+    CHECK_TEXT(hint_for("pushpushpushpushpushpushpushpushpushpushpushpushpushpushpushpushpush"), "");
+}
+
+TEST(suggest_closest_first)
+{
+    kv_err e = {0};
+    kv_err_set(&e, KV_E_NAME, "no variable learnin");
+    suggest s = {.word = "learnin"};
+    suggest_add(&s, "learners");
+    suggest_add(&s, "learn");
+    suggest_add(&s, "learning");
+    suggest_add(&s, "learnt");
+    suggest_add(&s, "learnin2");
+    CHECK_INT(s.n, 3);
+    CHECK_INT(suggest_done(&s, &e), KV_E_NAME);
+    CHECK_TEXT(e.hint, "did you mean learning, learnin2 or learn?");
+}
+
+TEST(suggest_keeps_first_hint)
+{
+    kv_err e = {0};
+    kv_err_set(&e, KV_E_NAME, "no");
+    kv_err_hint(&e, "first");
+    static const char *const names[] = {"abc"};
+    suggest_hint(&e, "abd", names, 1);
+    CHECK_TEXT(e.hint, "first");
+    CHECK_INT(suggest_hint(NULL, "abd", names, 1), KV_OK);
+}
