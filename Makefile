@@ -1,11 +1,22 @@
 # kvctl and libkvstore. `make help` lists the words; V=1 shows the commands; local choices go into
 # config.mk, which git ignores.
+#
+# One pattern rule compiles everything below the folders of PARTS and TOOL; which files there are is
+# what the folders hold. The words that end in a verdict call scripts, so that each can be run alone.
 -include config.mk
 
 BUILD  ?= build
 CC     ?= cc
+CXX    ?= c++
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 V      ?= 0
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+
+# auto: used when it is there; 0: left out; 1: wanted, or the build stops.
+READLINE ?= auto
+MPI      ?= auto
+CUDA     ?= auto
 
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -17,7 +28,7 @@ ifdef WERROR
 ALL_CFLAGS += -Werror
 endif
 LDLIBS_LIB := -lcsv -lcjson -lm -pthread
-LDLIBS_CLI := -lreadline
+LDLIBS_CLI :=
 
 # What the library and the tool are made of.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io src src/core src/local
@@ -28,42 +39,173 @@ lib_src  := $(foreach d,$(PARTS),$(wildcard $(d)/*.c))
 tool_src := $(foreach d,$(TOOL),$(wildcard $(d)/*.c))
 obj       = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
+VERSION := $(shell sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' src/kvstore.h)
+SONAME  := libkvstore.so.0
+PUBLIC  := src/kvstore.h lib/array/kv_array.h lib/base/kv_err.h
+
 ifeq ($(V),0)
 say = @printf '  %-5s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$@)';
 endif
 
-all: $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl
+.DEFAULT_GOAL := all
 
-$(BUILD)/%.o: %.c
+# ---- What this machine has ------------------------------------------------------------------------
+# Only words that compile look; the others must work on a bare machine.
+
+ifneq ($(filter-out setup help clean uninstall lint,$(or $(MAKECMDGOALS),all)),)
+
+# 1 if the compiler finds the header, else empty.
+has_header = $(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
+
+missing := $(if $(call has_header,csv.h),,libcsv) $(if $(call has_header,cjson/cJSON.h),,cJSON)
+
+ifeq ($(READLINE),0)
+readline_is := left out
+else ifneq ($(call has_header,readline/readline.h),)
+have_readline := 1
+readline_is := used
+LDLIBS_CLI += -lreadline
+else ifeq ($(READLINE),1)
+missing += readline
+else
+readline_is := not found, the prompt has no line editing
+endif
+
+# Nothing uses these two yet, so there is nothing to switch on.
+ifeq ($(MPI),1)
+$(error MPI=1: this version has no part that uses MPI)
+endif
+ifeq ($(CUDA),1)
+$(error CUDA=1: this version has no part that uses CUDA)
+endif
+mpi_is  := $(if $(filter 0,$(MPI)),left out,$(if $(shell command -v mpicc),found and ,not found and )not used by this version)
+cuda_is := $(if $(filter 0,$(CUDA)),left out,$(if $(shell command -v nvcc),found and ,not found and )not used by this version)
+endif
+
+# ---- Building -------------------------------------------------------------------------------------
+
+all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl ## build the libraries and kvctl (the default)
+
+chosen: libraries
+	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is)'
+
+libraries:
+ifneq ($(strip $(missing)),)
+	@echo 'missing: the headers of $(strip $(missing)). "make setup" installs them.' >&2; exit 1
+endif
+
+# Changes when the flags do, and then everything is compiled again.
+$(BUILD)/flags: force
+	@mkdir -p $(@D)
+	@echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline)' | cmp -s - $@ || \
+	    echo '$(CC) $(OPT) $(CFLAGS) readline=$(have_readline)' > $@
+
+$(BUILD)/%.o: %.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
 $(BUILD)/libkvstore.a: $(call obj,$(lib_src))
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/libkvstore.so: $(call obj,$(lib_src))
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkvstore.so -o $@ $^ $(LDLIBS_LIB)
+$(BUILD)/$(SONAME): $(call obj,$(lib_src))
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -o $@ $^ $(LDLIBS_LIB)
 
+$(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
+	@ln -sf $(SONAME) $@
+
+# kvctl finds the library beside itself, and in ../lib once both are installed.
 $(BUILD)/kvctl: $(call obj,$(tool_src)) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(call obj,$(tool_src)) -L$(BUILD) -lkvstore \
-	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_CLI) $(LDLIBS_LIB)
+	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(LDLIBS_CLI) $(LDLIBS_LIB)
+
+# ---- The two commands of the README ---------------------------------------------------------------
+# Set-up can change what the probes above find, so the rest runs in a make of its own.
+
+demo: setup ## set up what is missing, build, run the tutorial on real data and show it
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@scripts/demo $(BUILD)/kvctl
+
+test: setup ## set up what is missing, build, run every test
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(BUILD)/unit
+	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' scripts/test $(SUITES)
+
+setup: ## install the packages that are missing (SETUP=0: never install)
+	@READLINE=$(READLINE) MPI=$(MPI) scripts/setup
+
+# ---- Tests ----------------------------------------------------------------------------------------
+
+check: all $(BUILD)/unit ## the tests that take seconds: unit tests and golden sessions
+	@BUILD=$(BUILD) scripts/test lint unit sessions
 
 unit: $(BUILD)/unit ## run the unit tests (ONLY=name-prefix)
 	$(BUILD)/unit $(ONLY)
 
 # The list of tests is what the files say: every line that begins with TEST(.
-$(BUILD)/test_list.h: $(UNIT)
+$(BUILD)/test_list.h: force
 	@mkdir -p $(@D)
-	@sed -n 's/^TEST(\([a-z0-9_]*\)).*/TEST_ENTRY(\1)/p' $(UNIT) > $@
+	@sed -n 's/^TEST(\([a-z0-9_]*\)).*/TEST_ENTRY(\1)/p' $(UNIT) /dev/null > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 $(BUILD)/tests/unit/run.o: $(BUILD)/test_list.h
 $(BUILD)/tests/unit/%.o: ALL_CFLAGS += -Itests/unit -I$(BUILD)
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
 
+golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=name); read the diff
+	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)
+
+# The suites that run our own code, each sanitizer in a build folder of its own.
+sanitized = $(MAKE) --no-print-directory BUILD=build/$(1) OPT='-O1 -g -fno-omit-frame-pointer $(2)' \
+            SUITES='unit sessions bats' test
+
+asan: ## every test with the address sanitizer
+	@$(call sanitized,asan,-fsanitize=address)
+
+ubsan: ## every test with the undefined-behaviour sanitizer
+	@$(call sanitized,ubsan,-fsanitize=undefined -fno-sanitize-recover=undefined)
+
+tsan: ## every test with the thread sanitizer
+	@$(call sanitized,tsan,-fsanitize=thread)
+
+valgrind: all $(BUILD)/unit ## unit tests and sessions under valgrind (slow)
+	@BUILD=$(BUILD) UNDER='valgrind -q --leak-check=full --errors-for-leak-kinds=definite \
+	    --error-exitcode=99 --trace-children=yes' scripts/test unit sessions
+
+lint: ## who may include whom, and the other rules that a program can check
+	@scripts/lint
+
+headers: ## compile each header by itself, the public ones as C++ too
+	@CC='$(CC)' CXX='$(CXX)' scripts/headers $(PUBLIC)
+
+# ---- Installing -----------------------------------------------------------------------------------
+
+install: all ## install into $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -m 644 $(PUBLIC) $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(BUILD)/libkvstore.a $(BUILD)/$(SONAME) $(DESTDIR)$(LIBDIR)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libkvstore.so
+	install -m 755 $(BUILD)/kvctl $(DESTDIR)$(PREFIX)/bin
+	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' '' 'Name: kvstore' \
+	    'Description: key-value store of arrays' 'Version: $(VERSION)' \
+	    'Cflags: -I$${prefix}/include' 'Libs: -L$${libdir} -lkvstore' \
+	    'Libs.private: $(LDLIBS_LIB)' > $(DESTDIR)$(LIBDIR)/pkgconfig/kvstore.pc
+
+uninstall: ## remove what install put there
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,$(notdir $(PUBLIC))) \
+	    $(addprefix $(DESTDIR)$(LIBDIR)/,libkvstore.a $(SONAME) libkvstore.so pkgconfig/kvstore.pc) \
+	    $(DESTDIR)$(PREFIX)/bin/kvctl
+
 clean: ## remove everything that was built
 	rm -rf build
 
+help: ## list these words
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1 \2/p' Makefile | \
+	    while read -r word text; do printf '  %-10s %s\n' "$$word" "$$text"; done
+	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
+
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT)))
-.PHONY: all unit clean
+.PHONY: all chosen libraries demo test setup check unit golden asan ubsan tsan valgrind lint headers \
+        install uninstall clean help force
 .SECONDARY:
