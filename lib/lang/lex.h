@@ -1,0 +1,66 @@
+/* The lexer: words, numbers, signs and blanks of the language.
+ *
+ * The parser drives it. Tokens are read one ahead and on demand, because what a character means can
+ * depend on where the parser is: newlines end statements outside brackets only, and keys, paths and
+ * shell text have word rules of their own, for which the parser reads the text directly.
+ */
+#ifndef LANG_LEX_H
+#define LANG_LEX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lang/source.h"
+
+typedef enum tok_kind {
+    TOK_END,     /* of the text */
+    TOK_NEWLINE, /* a line's end outside brackets, or ; */
+    TOK_INT,
+    TOK_FLOAT,
+    TOK_NAME,
+    TOK_STRING,  /* '…' or "…" */
+    TOK_FSTRING, /* f'…' or f"…" */
+    TOK_OPTION,  /* --name: a blank, two dashes and a letter */
+    TOK_SIGN,    /* everything else; sign holds its characters */
+    TOK_BAD      /* the error is in the lexer's kv_err */
+} tok_kind;
+
+/* A sign of up to three characters as one number: SIGN2('*', '*'). */
+#define SIGN1(a) ((uint32_t)(a))
+#define SIGN2(a, b) ((uint32_t)(a) | (uint32_t)(b) << 8)
+#define SIGN3(a, b, c) (SIGN2(a, b) | (uint32_t)(c) << 16)
+
+typedef struct token {
+    tok_kind kind;
+    uint32_t pos, end;
+    bool blank_before; /* a blank, a newline, or nothing stands before it */
+    bool blank_after;
+    uint32_t sign;
+    int64_t integer;
+    double number;
+} token;
+
+typedef struct lexer {
+    const source *src;
+    uint32_t pos, limit; /* what remains is [pos, limit) */
+    int nest;            /* open brackets: a newline in them is a blank */
+    bool incomplete;     /* the text ended inside something that was open */
+    kv_err *e;
+} lexer;
+
+/* Reads the next token. */
+token lex_next(lexer *lx);
+
+/* Moves over blanks, comments and continued lines, and in brackets over newlines. Returns whether
+ * there was anything, or the text begins here. */
+bool lex_blanks(lexer *lx);
+
+bool lex_is_letter(char c); /* ASCII letters, _, and bytes of other characters */
+bool lex_is_digit(char c);
+bool lex_is_blank(char c);  /* blank, tab, carriage return */
+
+/* The end of the quoted text that opens at pos (a ' or "), past its closing quote; 0 and an error
+ * when it does not close on its line. */
+uint32_t lex_quoted(lexer *lx, uint32_t pos);
+
+#endif

@@ -1,0 +1,119 @@
+/* The parser of expressions, keys and rules.
+ *
+ * A parser reads one source from left to right. Its functions return a node, or NULL when the
+ * parser's kv_err holds an error with its place; nothing can be parsed after that. Nodes live in the
+ * arena and stay valid as long as it does; the source may go then, but places refer to it.
+ *
+ * Two modes. In expression mode blanks mean nothing. In argument mode, outside brackets, blanks
+ * separate values: a `-` or `+` with a blank before it and none after begins a new value, and so do
+ * `(`, `[` and `@` behind a blank.
+ */
+#ifndef LANG_PARSE_H
+#define LANG_PARSE_H
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "lang/ast.h"
+#include "lang/lex.h"
+
+/* Brackets, blocks and operators nested deeper than this are refused: the parser and all that walk
+ * its trees recurse. */
+#define PARSE_MAX_DEPTH 200
+
+typedef struct parser {
+    lexer lx;
+    arena *a;
+    kv_err *e;
+    token tok;             /* the next token, when have */
+    bool have;
+    bool arguments;        /* argument mode, outside brackets */
+    bool angles_redirect;  /* outside brackets < and > do not compare */
+    int depth;
+    map interned;          /* texts by themselves */
+    const char **texts;
+    int64_t ntexts, texts_cap;
+    /* (optional, NULL: none are) whether a name is a function: for a better message where its
+     * arguments are cut off by a blank */
+    bool (*is_function)(const char *name);
+} parser;
+
+/* Begins at the start of s, in expression mode. A BOM is skipped. Borrows s, a and e. */
+void parse_init(parser *p, const source *s, arena *a, kv_err *e);
+void parse_release(parser *p);
+
+/* ---- Tokens ---- */
+
+const token *parse_peek(parser *p);
+token parse_take(parser *p);
+bool parse_is_sign(parser *p, uint32_t sign);
+bool parse_is_word(parser *p, const char *word);  /* a NAME token spelled so */
+bool parse_accept(parser *p, uint32_t sign);      /* takes the sign if it is next */
+bool parse_accept_word(parser *p, const char *word);
+bool parse_expect(parser *p, uint32_t sign, const char *why);
+bool parse_at_end(parser *p);                     /* of a statement: NEWLINE, END or } */
+const char *parse_token_text(parser *p, const token *t); /* interned */
+void parse_skip_newlines(parser *p);
+
+/* Where the next token begins in the text, blanks skipped. Drops the token read ahead, so that the
+ * caller may read the text itself and go on at another place with parse_seek. */
+uint32_t parse_here(parser *p);
+void parse_seek(parser *p, uint32_t pos);
+char parse_char(const parser *p, uint32_t pos); /* NUL behind the end */
+
+/* The error "…" at a place; returns NULL. */
+ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+/* "`x` does not belong here" or, at the end, that something is missing: what was `wanted`. */
+ast *parse_unexpected(parser *p, const char *wanted);
+
+/* ---- Nodes ---- */
+
+ast *parse_node(parser *p, int kind, uint32_t pos, uint32_t end, uint32_t nkids);
+/* A node with the n children in kids, from pos to the end of the last token taken. */
+ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t n);
+/* n bytes of text, interned; NULL when there is no memory. */
+const char *parse_intern(parser *p, const char *text, size_t n);
+uint32_t parse_last_end(const parser *p); /* the end of the last token taken */
+
+/* A list of nodes while its length is not known. */
+typedef struct ast_list {
+    ast **items;
+    int64_t n, cap;
+} ast_list;
+bool parse_append(parser *p, ast_list *l, ast *node); /* false: error, or node was NULL */
+
+/* ---- What can be parsed ---- */
+
+/* An expression in expression mode. angles_redirect: < and > compare inside brackets only. */
+ast *parse_expr(parser *p, bool angles_redirect);
+
+/* A value in argument mode. */
+ast *parse_value(parser *p);
+
+/* Something of the form primary { postfix }, in expression mode: no operators outside brackets. */
+ast *parse_primary(parser *p);
+
+/* KEYS: words, never arithmetic. Gives AST_KEYS. */
+ast *parse_keys(parser *p);
+
+/* A path as it stands after @ and >, or where a command takes a FILE: AST_TEXT, AST_FTEXT, AST_NAME
+ * (for $NAME) or the expression in ( ). A bare path is also marked as op 1. */
+ast *parse_path(parser *p);
+
+/* A literal: [-] NUMBER, text, true, false, none; also inf, nan, pi. */
+ast *parse_literal(parser *p);
+
+/* "updater …" or an anonymous block { … } of a rule, in the arena. */
+rule_ast *parse_rule_here(parser *p);
+
+/* The same for a whole text that holds nothing else. Returns a code. */
+int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e);
+
+/* One expression that is the whole text. Returns a code. */
+int parse_expr_text(ast **out, const source *s, arena *a, kv_err *e);
+
+/* Whether word is reserved, or the name of a constant. */
+bool parse_is_reserved(const char *word);
+bool parse_is_constant(const char *word, double *value);
+
+#endif
