@@ -100,7 +100,7 @@ static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
             break;
     }
     if (*fd < 0) {
-        int rc = file_error(e, "write", out->path, errno);
+        int rc = file_error(e, "write", out->name, errno);
         mem_free(temp);
         return rc;
     }
@@ -113,20 +113,20 @@ static int open_target(file_out *out, const struct stat *about, kv_err *e)
 {
     int fd = -1;
     if (about && S_ISDIR(about->st_mode))
-        return file_error(e, "write", out->path, EISDIR);
+        return file_error(e, "write", out->name, EISDIR);
     if (about && !S_ISREG(about->st_mode)) {
         fd = open(out->path, O_WRONLY | O_CLOEXEC);
         if (fd < 0)
-            return file_error(e, "write", out->path, errno);
+            return file_error(e, "write", out->name, errno);
     } else {
         /* A file that its owner protected is not replaced behind the owner's back. */
         if (about && access(out->path, W_OK) != 0)
-            return file_error(e, "write", out->path, errno);
+            return file_error(e, "write", out->name, errno);
         int rc = create_temp(out, 0666, &fd, e);
         if (rc)
             return rc;
         if (about && fchmod(fd, about->st_mode & 07777) != 0) {
-            rc = file_error(e, "write", out->path, errno);
+            rc = file_error(e, "write", out->name, errno);
             close(fd);
             return rc;
         }
@@ -134,7 +134,7 @@ static int open_target(file_out *out, const struct stat *about, kv_err *e)
     out->f = fdopen(fd, "wb");
     if (out->f)
         return KV_OK;
-    int rc = file_error(e, "write", out->path, errno);
+    int rc = file_error(e, "write", out->name, errno);
     close(fd);
     return rc;
 }
@@ -142,22 +142,25 @@ static int open_target(file_out *out, const struct stat *about, kv_err *e)
 int file_out_open(file_out *out, const char *path, kv_err *e)
 {
     *out = (file_out){0};
+    out->name = mem_text(path, strlen(path), e);
+    if (!out->name)
+        return KV_E_MEMORY;
     if (strcmp(path, "-") == 0) {
-        out->path = mem_text(path, 1, e);
         out->f = stdout;
-        return out->path ? KV_OK : KV_E_MEMORY;
+        return KV_OK;
     }
     /* Through a link: what it points to is replaced, the link stays. */
     char real[PATH_MAX];
     const char *target = realpath(path, real) ? real : path;
     struct stat about;
     bool exists = stat(target, &about) == 0;
-    if (!exists && errno != ENOENT)
-        return file_error(e, "write", path, errno);
-    if (!path[0])
-        return file_error(e, "write", path, ENOENT);
-    out->path = mem_text(target, strlen(target), e);
-    int rc = out->path ? open_target(out, exists ? &about : NULL, e) : KV_E_MEMORY;
+    int rc = KV_OK;
+    if (!exists && (errno != ENOENT || !path[0]))
+        rc = file_error(e, "write", path, errno);
+    if (!rc && !(out->path = mem_text(target, strlen(target), e)))
+        rc = KV_E_MEMORY;
+    if (!rc)
+        rc = open_target(out, exists ? &about : NULL, e);
     if (rc)
         file_out_abandon(out);
     return rc;
@@ -167,6 +170,7 @@ static void release(file_out *out)
 {
     mem_free(out->temp);
     mem_free(out->path);
+    mem_free(out->name);
     *out = (file_out){0};
 }
 
@@ -186,15 +190,17 @@ static void sync_folder(const char *path)
 
 int file_out_commit(file_out *out, kv_err *e)
 {
-    int rc = KV_OK;
+    int rc = KV_OK, earlier = errno;
     bool is_stdout = out->f == stdout;
-    if (ferror(out->f) || fflush(out->f) != 0 || (out->temp && fsync(fileno(out->f)) != 0))
-        rc = file_error(e, "write", out->path, errno ? errno : EIO);
+    errno = 0;
+    /* After a write that failed, a flush usually says again why; else errno may still know. */
+    if (ferror(out->f) | (fflush(out->f) != 0) || (out->temp && fsync(fileno(out->f)) != 0))
+        rc = file_error(e, "write", out->name, errno ? errno : earlier ? earlier : EIO);
     if (!is_stdout && fclose(out->f) != 0 && !rc)
-        rc = file_error(e, "write", out->path, errno);
+        rc = file_error(e, "write", out->name, errno);
     if (out->temp) {
         if (!rc && rename(out->temp, out->path) != 0)
-            rc = file_error(e, "write", out->path, errno);
+            rc = file_error(e, "write", out->name, errno);
         if (rc)
             unlink(out->temp);
         else

@@ -15,7 +15,8 @@ int file_read(const char *path, char **text, size_t *n, kv_err *e);
 /* A file being written. Fill it through f; then exactly one of commit and abandon. */
 typedef struct file_out {
     FILE *f;
-    char *path; /* where it goes */
+    char *name; /* the path as it was given, for messages */
+    char *path; /* where it goes: name with its links followed */
     char *temp; /* where it is meanwhile; NULL for stdout, a pipe or a device, written directly */
 } file_out;
 

@@ -1,0 +1,213 @@
+/* file: whole files in and out, and what stays when something fails. */
+#include "test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+
+/* A scratch folder, made the current one, so that messages do not depend on its name. */
+static void scratch(void)
+{
+    char name[] = "/tmp/kv-unit-XXXXXX";
+    CHECK(mkdtemp(name) && chdir(name) == 0);
+}
+
+static void leave_scratch(void)
+{
+    char name[300];
+    CHECK(getcwd(name, sizeof name) && chdir("/") == 0 && rmdir(name) == 0);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    kv_err e = {0};
+    file_out out;
+    CHECK_OK(file_out_open(&out, path, &e));
+    CHECK(fputs(text, out.f) >= 0);
+    CHECK_OK(file_out_commit(&out, &e));
+}
+
+static void check_file(const char *path, const char *want)
+{
+    kv_err e = {0};
+    char *text = NULL;
+    size_t n = 0;
+    CHECK_OK(file_read(path, &text, &n, &e));
+    CHECK_TEXT(text, want);
+    CHECK_INT(n, strlen(want));
+    mem_free(text);
+}
+
+static int entries(void)
+{
+    DIR *d = opendir(".");
+    int n = -2; /* "." and ".." */
+    while (d && readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+TEST(file_round_trip)
+{
+    scratch();
+    write_file("a.txt", "one");
+    check_file("a.txt", "one");
+    write_file("a.txt", "");
+    check_file("a.txt", "");
+    CHECK_INT(entries(), 1);
+
+    /* mode and link survive a replacement */
+    CHECK(chmod("a.txt", 0640) == 0 && symlink("a.txt", "link") == 0);
+    write_file("link", "two");
+    check_file("a.txt", "two");
+    struct stat about;
+    CHECK(stat("a.txt", &about) == 0);
+    CHECK_INT(about.st_mode & 07777, 0640);
+    CHECK(lstat("link", &about) == 0 && S_ISLNK(about.st_mode));
+
+    /* the longest name that there is */
+    char name[256];
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    write_file(name, "three");
+    check_file(name, "three");
+    CHECK(unlink(name) == 0 && unlink("link") == 0 && unlink("a.txt") == 0);
+    leave_scratch();
+}
+
+TEST(file_large)
+{
+    scratch();
+    kv_err e = {0};
+    file_out out;
+    CHECK_OK(file_out_open(&out, "big", &e));
+    for (int i = 0; i < 300000; i++)
+        fprintf(out.f, "%07d\n", i);
+    CHECK_OK(file_out_commit(&out, &e));
+    char *text = NULL;
+    size_t n = 0;
+    CHECK_OK(file_read("big", &text, &n, &e));
+    CHECK_INT(n, 2400000);
+    CHECK_TEXT(text + n - 8, "0299999\n");
+    mem_free(text);
+    CHECK(unlink("big") == 0);
+    leave_scratch();
+}
+
+TEST(file_proc_has_size_zero)
+{
+    kv_err e = {0};
+    char *text = NULL;
+    size_t n = 0;
+    CHECK_OK(file_read("/proc/self/status", &text, &n, &e));
+    CHECK(n > 100 && strstr(text, "Name:"));
+    mem_free(text);
+}
+
+TEST(file_abandon)
+{
+    scratch();
+    write_file("a.txt", "old");
+    kv_err e = {0};
+    file_out out;
+    CHECK_OK(file_out_open(&out, "a.txt", &e));
+    fputs("new", out.f);
+    CHECK_INT(entries(), 2);
+    file_out_abandon(&out);
+    CHECK_INT(entries(), 1);
+    check_file("a.txt", "old");
+    CHECK(unlink("a.txt") == 0);
+    leave_scratch();
+}
+
+TEST(file_errors)
+{
+    scratch();
+    kv_err e = {0};
+    char *text = NULL;
+    size_t n = 0;
+    file_out out;
+    CHECK_ERR(file_read("no.csv", &text, &n, &e), KV_E_IO,
+              "cannot read \"no.csv\": No such file or directory");
+    CHECK_ERR(file_read(".", &text, &n, &e), KV_E_IO, "cannot read \".\": Is a directory");
+    CHECK_ERR(file_read("", &text, &n, &e), KV_E_IO, "cannot read \"\": No such file or directory");
+    CHECK(!text);
+    CHECK_ERR(file_out_open(&out, ".", &e), KV_E_IO, "cannot write \".\": Is a directory");
+    file_out_abandon(&out);
+    CHECK_ERR(file_out_open(&out, "no/x.csv", &e), KV_E_IO,
+              "cannot write \"no/x.csv\": No such file or directory");
+    CHECK_ERR(file_out_open(&out, "", &e), KV_E_IO, "cannot write \"\": No such file or directory");
+    write_file("a.txt", "old");
+    CHECK_ERR(file_out_open(&out, "a.txt/b", &e), KV_E_IO,
+              "cannot write \"a.txt/b\": Not a directory");
+    CHECK_INT(entries(), 1);
+    CHECK(unlink("a.txt") == 0);
+    leave_scratch();
+}
+
+TEST(file_full_disk)
+{
+    kv_err e = {0};
+    file_out out;
+    CHECK_OK(file_out_open(&out, "/dev/full", &e));
+    CHECK(!out.temp);
+    fputs("x", out.f);
+    CHECK_ERR(file_out_commit(&out, &e), KV_E_IO,
+              "cannot write \"/dev/full\": No space left on device");
+    /* enough that the error comes while writing, long before the end */
+    CHECK_OK(file_out_open(&out, "/dev/full", &e));
+    for (int i = 0; i < 100000; i++)
+        fputs("0123456789", out.f);
+    CHECK_ERR(file_out_commit(&out, &e), KV_E_IO,
+              "cannot write \"/dev/full\": No space left on device");
+}
+
+TEST(file_protected)
+{
+    if (geteuid() == 0)
+        test_skip("root may write everything");
+    scratch();
+    write_file("a.txt", "old");
+    CHECK(chmod("a.txt", 0400) == 0);
+    kv_err e = {0};
+    file_out out;
+    CHECK_ERR(file_out_open(&out, "a.txt", &e), KV_E_IO,
+              "cannot write \"a.txt\": Permission denied");
+    CHECK(unlink("a.txt") == 0);
+    leave_scratch();
+}
+
+TEST(file_no_memory)
+{
+    scratch();
+    write_file("a.txt", "old");
+    for (int n = 1; n < 10; n++) {
+        kv_err e = {0};
+        char *text = NULL;
+        size_t size = 0;
+        file_out out;
+        mem_fail_at(n);
+        int rc = file_read("a.txt", &text, &size, &e);
+        mem_free(text);
+        if (!rc)
+            rc = file_out_open(&out, "a.txt", &e);
+        if (!rc)
+            file_out_abandon(&out);
+        mem_fail_at(0);
+        CHECK_INT(entries(), 1);
+        if (!rc) {
+            CHECK(n > 2);
+            break;
+        }
+        CHECK_INT(rc, KV_E_MEMORY);
+    }
+    CHECK(unlink("a.txt") == 0);
+    leave_scratch();
+}

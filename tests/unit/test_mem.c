@@ -1,0 +1,130 @@
+/* mem: sizes are checked, every kind of allocation can be made to fail, arenas give all back. */
+#include "test.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/mem.h"
+
+TEST(mem_sizes)
+{
+    kv_err e = {0};
+    void *p = mem_alloc(0, 8, &e);
+    CHECK(p != NULL);
+    mem_free(p);
+    char *z = mem_zalloc(100, 3, &e);
+    for (int i = 0; i < 300; i++)
+        CHECK_INT(z[i], 0);
+    mem_free(z);
+    CHECK(!mem_alloc(INT64_MAX, 2, &e));
+    CHECK_ERR(e.code, KV_E_MEMORY,
+              "out of memory (9223372036854775807 items of 2 bytes asked for)");
+    CHECK(!mem_zalloc(-1, 1, &e));
+    CHECK_ERR(e.code, KV_E_MEMORY, "out of memory (-1 items of 1 bytes asked for)");
+    CHECK(!mem_alloc_data(-1, NULL));
+    mem_free(NULL);
+}
+
+TEST(mem_data_is_aligned)
+{
+    for (int64_t bytes = 0; bytes < 300; bytes += 7) {
+        kv_err e = {0};
+        char *p = mem_alloc_data(bytes, &e);
+        CHECK(p && (uintptr_t)p % MEM_ALIGN == 0);
+        memset(p, 1, (size_t)bytes);
+        mem_free(p);
+    }
+}
+
+TEST(mem_grows)
+{
+    kv_err e = {0};
+    int32_t *items = NULL;
+    int64_t cap = 0;
+    for (int32_t i = 0; i < 10000; i++) {
+        CHECK_OK(mem_grow(&items, &cap, i + 1, sizeof *items, &e));
+        CHECK(cap > i);
+        items[i] = i;
+    }
+    for (int32_t i = 0; i < 10000; i++)
+        CHECK_INT(items[i], i);
+    int64_t before = cap;
+    CHECK_INT(mem_grow(&items, &cap, INT64_MAX, sizeof *items, &e), KV_E_MEMORY);
+    CHECK_INT(cap, before);
+    CHECK_INT(items[9999], 9999);
+    mem_free(items);
+}
+
+/* One of each; the code of the first that failed. */
+static int allocate_all(kv_err *e)
+{
+    int rc = KV_OK;
+    int64_t cap = 0;
+    void *p[5] = {0};
+    arena a = {0};
+    buf b = {0};
+    map m = {0};
+    for (int step = 0; step < 8 && !rc; step++) {
+        switch (step) {
+        case 0: p[0] = mem_alloc(1, 1, e); rc = p[0] ? 0 : KV_E_MEMORY; break;
+        case 1: p[1] = mem_zalloc(1, 1, e); rc = p[1] ? 0 : KV_E_MEMORY; break;
+        case 2: p[2] = mem_alloc_data(1, e); rc = p[2] ? 0 : KV_E_MEMORY; break;
+        case 3: rc = mem_grow(&p[3], &cap, 1, 1, e); break;
+        case 4: p[4] = mem_text("abc", 3, e); rc = p[4] ? 0 : KV_E_MEMORY; break;
+        case 5: rc = arena_alloc(&a, 1, e) ? 0 : KV_E_MEMORY; break;
+        case 6: buf_add(&b, "abc"); rc = buf_check(&b, e); break;
+        case 7: rc = map_put(&m, (kv_key){1, NULL}, 1, e); break;
+        }
+    }
+    for (int i = 0; i < 5; i++)
+        mem_free(p[i]);
+    arena_release(&a);
+    buf_release(&b);
+    map_release(&m);
+    return rc;
+}
+
+TEST(mem_every_allocation_can_fail)
+{
+    for (int n = 1; n <= 8; n++) {
+        kv_err e = {0};
+        mem_fail_at(n);
+        CHECK_INT(allocate_all(&e), KV_E_MEMORY);
+        CHECK_INT(e.code, KV_E_MEMORY);
+        CHECK_INT(mem_fail_at(0), n);
+    }
+    kv_err e = {0};
+    mem_fail_at(9);
+    CHECK_OK(allocate_all(&e));
+    CHECK_INT(mem_fail_at(1), 8);
+    CHECK(!mem_alloc(1, 1, NULL) && !mem_alloc(1, 1, NULL));
+    mem_fail_at(0);
+}
+
+TEST(mem_arena)
+{
+    kv_err e = {0};
+    arena a = {0};
+    char *blocks[2000];
+    for (int i = 0; i < 2000; i++) {
+        size_t n = (size_t)(i * 7 % 300);
+        blocks[i] = arena_alloc(&a, n, &e);
+        CHECK(blocks[i] && (uintptr_t)blocks[i] % 16 == 0);
+        for (size_t j = 0; j < n; j++)
+            CHECK_INT(blocks[i][j], 0);
+        memset(blocks[i], i & 127, n);
+    }
+    for (int i = 0; i < 2000; i++) {
+        for (int j = 0; j < i * 7 % 300; j++)
+            CHECK_INT(blocks[i][j], i & 127);
+    }
+    char *large = arena_alloc(&a, 5000000, &e);
+    CHECK(large && large[4999999] == 0);
+    CHECK_TEXT(arena_text(&a, "hello there", 5, &e), "hello");
+    CHECK_TEXT(arena_text(&a, NULL, 0, &e), "");
+    CHECK(!arena_alloc(&a, SIZE_MAX, NULL));
+    arena_release(&a);
+    CHECK(!a.chunk && a.total_bytes == 0);
+    arena_release(&a);
+}
