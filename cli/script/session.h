@@ -1,0 +1,98 @@
+/* A session: everything that the statements of one kvctl invocation share. */
+#ifndef SCRIPT_SESSION_H
+#define SCRIPT_SESSION_H
+
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "io/print.h"
+#include "kvstore.h"
+#include "lang/source.h"
+#include "script/value.h"
+
+/* How arrays are shown and written to stdout. */
+typedef enum show_format {
+    SHOW_NUMPY,
+    SHOW_REPR,
+    SHOW_LEGACY,
+    SHOW_CSV,
+    SHOW_RAW,
+    SHOW_JSON
+} show_format;
+
+/* Variables by name. */
+typedef struct variable {
+    const char *name; /* owned */
+    value v;
+} variable;
+
+typedef struct scope {
+    map names;
+    variable *items;
+    int64_t n, cap;
+} scope;
+
+/* A store by name. */
+typedef struct store_entry {
+    char *name;
+    kv *store;
+} store_entry;
+
+typedef struct session {
+    scope globals;
+    scope *locals;          /* of the function that runs, or NULL */
+    struct unit *unit;      /* the text whose statements run */
+    struct unit *units;     /* every text read so far: functions and rules refer to them */
+    int depth;              /* of calls of functions and sourced files */
+
+    store_entry *stores;
+    int64_t nstores, stores_cap;
+    int64_t current;        /* index of the store in use, -1 before the first */
+    const char *default_type;
+
+    map functions;          /* def: name to index in defs */
+    struct definition *defs;
+    int64_t ndefs, defs_cap;
+    map rules;              /* updater: name to index in rule_defs */
+    struct rule_definition *rule_defs;
+    int64_t nrules, rules_cap;
+
+    show_format format;
+    print_style style;
+    bool quiet, verbose;
+    uint64_t seed;          /* of the random functions */
+    uint64_t draws;         /* calls of random functions without seed= so far */
+    int virtual_gpus;       /* gpu(i) that a machine without GPUs gets */
+    bool gpus_announced;
+
+    buf detail;             /* lines that the report of the last error adds, such as a diff */
+    buf *captured;          /* where output goes instead of stdout: a redirect */
+    bool stdout_closed;     /* its reader went away: later output is dropped */
+    value last;             /* the last value shown by a bare expression: _ */
+
+    bool leaving;           /* quit was run */
+    int exit_code;
+    bool (*interrupted)(void); /* (optional) whether Ctrl-C was pressed */
+} session;
+
+int session_init(session *s, kv_err *e);
+void session_release(session *s);
+
+/* The variable in the innermost scope that has it, or NULL. */
+value *session_find(session *s, const char *name);
+/* Sets a variable of the running function, else a global. Takes v, also on failure. */
+int session_set(session *s, const char *name, value v, kv_err *e);
+
+/* The store in use; makes one of the default type when there is none. */
+int session_store(session *s, kv **store, kv_err *e);
+
+/* Makes gpu(i) available before it is used: virtual GPUs come on demand, announced once. */
+int session_ctx(session *s, kv_ctx ctx, kv_err *e);
+
+/* Where results go: stdout, or the redirect that is active. */
+int session_out(session *s, const char *text, size_t n, kv_err *e);
+/* A note on stderr, unless -q: one line, "note: " before it. */
+void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,83 @@
+/* Dynamic values: what variables hold and expressions give.
+ *
+ * A value is 16 bytes; texts, lists and arrays are counted boxes that are shared until written, so
+ * copying a value is cheap and assignment means a copy. A list of numbers only ("numbers") is data:
+ * arithmetic on it is element-wise, and where an array is needed it becomes a float32 one.
+ */
+#ifndef SCRIPT_VALUE_H
+#define SCRIPT_VALUE_H
+
+#include "base/buf.h"
+#include "kv_array.h"
+#include "vm/host.h"
+
+typedef enum value_kind {
+    VALUE_NONE,
+    VALUE_BOOL,
+    VALUE_INT,
+    VALUE_FLOAT,
+    VALUE_TEXT,
+    VALUE_CTX,
+    VALUE_ARRAY,
+    VALUE_LIST,
+    VALUE_TUPLE
+} value_kind;
+
+typedef struct value_text {
+    int64_t refs;
+    char text[];
+} value_text;
+
+typedef struct value_list value_list;
+
+typedef struct value {
+    value_kind kind;
+    union {
+        int64_t integer; /* VALUE_BOOL: 0 or 1 */
+        double number;
+        value_text *text;
+        kv_ctx ctx;
+        kv_array *array;
+        value_list *list; /* VALUE_LIST, VALUE_TUPLE */
+    } u;
+} value;
+
+struct value_list {
+    int64_t refs;
+    int64_t n;
+    value items[];
+};
+
+value value_none(void);
+value value_bool(bool x);
+value value_int(int64_t x);
+value value_float(double x);
+value value_ctx(kv_ctx ctx);
+value value_array(kv_array *a); /* takes the caller's reference */
+int value_text_new(value *out, const char *text, size_t n, kv_err *e);
+/* A list or tuple of n values, all none; fill items before it is shared. */
+int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
+
+value value_ref(value v);    /* another reference to the same contents */
+void value_release(value *v); /* gives it back and leaves none */
+
+/* "an array", "a list", "an integer": for messages. */
+const char *value_kind_name(value v);
+
+bool value_is_scalar(value v);      /* none, bool, int, float or text: what host.h works with */
+bool value_is_number(value v);      /* bool, int or float */
+bool value_is_numbers(value v);     /* a list that holds only numbers and such lists, not empty */
+bool value_is_sequence(value v);    /* a list or a tuple */
+host value_host(value v);           /* of a scalar; a text stays borrowed */
+int value_from_host(value *out, host h, kv_err *e);
+double value_number(value v);       /* of a number */
+
+/* An array from an array (another reference), a number (shape ()), numbers or nested tuples of them
+ * (float32). Errors: dtype (it is no array: names what it is), shape (lists of unequal length). */
+int value_to_array(kv_array **out, value v, kv_err *e);
+
+/* Appends v as print (repr false) or a bare expression (repr true) shows it; arrays inside lists are
+ * summarised, <NDArray 2x3 @gpu(0)>. An array itself is not handled here: see show.h. */
+void value_print(buf *out, value v, bool repr);
+
+#endif
