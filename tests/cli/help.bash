@@ -1,0 +1,28 @@
+# What the bats files share: `load help`. kvctl is the program under test; each test begins in a
+# scratch folder of its own.
+
+load_library()
+{
+    local folder
+    for folder in ${BATS_LIB_PATH:-} /usr/lib/bats /usr/local/lib/bats /usr/lib; do
+        if [ -e "$folder/$1/load.bash" ]; then
+            load "$folder/$1/load.bash"
+            return
+        fi
+    done
+    echo "there is no $1: make setup" >&2
+    return 1
+}
+
+setup()
+{
+    load_library bats-support
+    load_library bats-assert
+    top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    build=${KVCTL_BUILD:-$top/build}
+    data=$top/tests/cli/data
+    PATH=$build:$PATH
+    unset KVCTL_STORE KVCTL_RC KVCTL_HISTORY NO_COLOR PAGER XDG_STATE_HOME XDG_CONFIG_HOME
+    export LC_ALL=C.UTF-8 HOME=$BATS_TEST_TMPDIR
+    cd "$BATS_TEST_TMPDIR" || return 1
+}

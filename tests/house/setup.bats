@@ -1,0 +1,95 @@
+# scripts/setup: what it says and does, with a dpkg-query, apt-get and sudo of our own.
+
+load ../cli/help
+
+# Puts a program NAME with BODY first on the path.
+fake()
+{
+    mkdir -p bin
+    printf '#!/bin/sh\n%s\n' "$2" >"bin/$1"
+    chmod +x "bin/$1"
+}
+
+# A machine where all packages but the ones named are installed.
+lacks()
+{
+    fake dpkg-query "case \" $* \" in *\" \$4 \"*) exit 1;; *) printf 'install ok installed';; esac"
+    fake apt-get 'echo "$@" >>calls'
+    PATH=$PWD/bin:$PATH
+}
+
+@test "set-up: says nothing and does nothing when nothing is missing" {
+    lacks
+    run "$top/scripts/setup"
+    assert_success
+    assert_output ""
+    [ ! -e calls ]
+}
+
+@test "set-up: names what is missing, and installs it as root" {
+    lacks libcsv-dev bats
+    fake id 'echo 0'
+    run "$top/scripts/setup"
+    assert_success
+    assert_line "setup: missing packages: libcsv-dev bats"
+    run cat calls
+    assert_line --partial "install -y --no-install-recommends libcsv-dev bats"
+}
+
+@test "set-up: without root it prints the line to type and fails" {
+    lacks libcsv-dev
+    fake id 'echo 1000'
+    fake sudo 'exit 1'
+    run "$top/scripts/setup"
+    assert_failure 1
+    assert_line "  sudo apt-get install -y --no-install-recommends libcsv-dev"
+    [ ! -e calls ]
+}
+
+@test "set-up: takes sudo where it asks for no password" {
+    lacks libcsv-dev
+    fake id 'echo 1000'
+    fake sudo '[ "$1" = -n ] && shift; exec "$@"'
+    run "$top/scripts/setup"
+    assert_success
+    run cat calls
+    assert_line --partial "libcsv-dev"
+}
+
+@test "set-up: SETUP=0 lists what is missing and never installs" {
+    lacks libcsv-dev
+    fake id 'echo 0'
+    SETUP=0 run "$top/scripts/setup"
+    assert_success
+    assert_line "setup: missing packages: libcsv-dev"
+    assert_line "setup: going on without them (SETUP=0)"
+    [ ! -e calls ]
+}
+
+@test "set-up: parts that are left out need no packages" {
+    lacks libreadline-dev libopenmpi-dev openmpi-bin
+    READLINE=0 MPI=0 run "$top/scripts/setup"
+    assert_success
+    assert_output ""
+}
+
+@test "set-up: fails when the packages cannot be had" {
+    lacks libcsv-dev
+    fake id 'echo 0'
+    fake apt-get 'echo "no network" >&2; exit 100'
+    run "$top/scripts/setup"
+    assert_failure 100
+    assert_line --partial "setup: apt-get failed"
+}
+
+@test "set-up: lists read long ago are read again when a package is gone" {
+    lacks libcsv-dev
+    fake id 'echo 0'
+    fake apt-get 'echo "$@" >>calls; case $* in update*) touch fresh;; *) [ -e fresh ];; esac'
+    run "$top/scripts/setup"
+    assert_success
+    run grep -c libcsv-dev calls
+    [ "$output" -ge 1 ]
+    run grep -c update calls
+    assert_output 1
+}
