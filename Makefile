@@ -106,6 +106,10 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | libraries
 
 $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 
+# The loops over elements are written for the vectoriser, which works from -O3 on and may assume that
+# nobody looks at the floating-point exception flags.
+$(BUILD)/lib/cpu/%.o: ALL_CFLAGS += -O3 -fno-trapping-math
+
 $(BUILD)/libkvstore.a: $(call obj,$(lib_src))
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 

@@ -32,6 +32,9 @@ typedef struct dev_ops {
     int (*copy_in)(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
     int (*copy_out)(int id, void *host, const void *src, int64_t bytes, kv_err *e);
 
+    /* required: all bytes zero. */
+    int (*zero)(int id, void *dst, int64_t bytes, kv_err *e);
+
     /* required: dst[i] = src[i] for n elements, converted. dst and src do not overlap. */
     void (*convert)(void *dst, kv_dtype to, const void *src, kv_dtype from, int64_t n);
 

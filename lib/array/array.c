@@ -1,0 +1,384 @@
+/* Counted arrays.
+ *
+ * An array is one block: the header and its shape. Its data is a second block, given by the device
+ * table that also releases it, or the caller's (wrapped), or another array's (a view). A view keeps
+ * a reference to the array that owns the memory, never to another view, and shares its variable, so
+ * that operations on either keep their order.
+ */
+#include "array/device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+typedef struct dtype_facts {
+    const char *name;
+    int64_t bytes;
+} dtype_facts;
+
+static const dtype_facts facts[KV_DTYPE_END] = {
+#define FACTS(constant, number, name, bytes) [number] = {name, bytes},
+    KV_DTYPE_MAP(FACTS)
+#undef FACTS
+};
+
+static bool dtype_exists(kv_dtype dtype)
+{
+    return (unsigned)dtype < KV_DTYPE_END && facts[dtype].name;
+}
+
+const char *kv_dtype_name(kv_dtype dtype)
+{
+    return dtype_exists(dtype) ? facts[dtype].name : "unknown";
+}
+
+int64_t kv_dtype_bytes(kv_dtype dtype)
+{
+    return dtype_exists(dtype) ? facts[dtype].bytes : 0;
+}
+
+bool kv_dtype_is_float(kv_dtype dtype)
+{
+    switch (dtype) {
+    case KV_FLOAT32:
+    case KV_FLOAT64:
+    case KV_FLOAT16:
+    case KV_BFLOAT16:
+        return true;
+    case KV_UINT8:
+    case KV_INT32:
+    case KV_INT8:
+    case KV_INT64:
+    case KV_BOOL:
+        return false;
+    }
+    return false;
+}
+
+int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
+{
+    for (int i = 0; i < KV_DTYPE_END; i++) {
+        if (facts[i].name && strcmp(facts[i].name, name) == 0) {
+            *dtype = (kv_dtype)i;
+            return KV_OK;
+        }
+    }
+    kv_err_set(e, KV_E_DTYPE, "there is no dtype \"%.40s\"", name);
+    kv_err_hint(e, "float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool");
+    return KV_E_DTYPE;
+}
+
+bool kv_ctx_same(kv_ctx a, kv_ctx b)
+{
+    return a.device == b.device && a.id == b.id;
+}
+
+const char *kv_ctx_text(char out[KV_CTX_TEXT], kv_ctx ctx)
+{
+    /* A number that is no device's is shown within the room there is. */
+    unsigned id = (unsigned)ctx.id % 1000000;
+    snprintf(out, KV_CTX_TEXT, "%s(%u)", ctx.device == KV_GPU ? "gpu" : "cpu", id);
+    return out;
+}
+
+const char *kv_shape_text(char *out, int size, int ndim, const int64_t *shape)
+{
+    /* A cut text ends in "...)", for which the last five bytes are kept. */
+    int len = snprintf(out, (size_t)size, "(");
+    for (int i = 0; i < ndim; i++) {
+        char one[32];
+        int n = snprintf(one, sizeof one, "%lld%s", (long long)shape[i],
+                         i + 1 < ndim ? ", " : ndim == 1 ? "," : "");
+        if (len + n + 5 > size) {
+            len += snprintf(out + len, (size_t)(size - len), "...");
+            break;
+        }
+        memcpy(out + len, one, (size_t)n + 1);
+        len += n;
+    }
+    if (len + 1 < size)
+        memcpy(out + len, ")", 2);
+    return out;
+}
+
+/* The number of elements of a shape whose bytes fit into 63 bits. */
+static int shape_size(int64_t *size, kv_dtype dtype, int ndim, const int64_t *shape, kv_err *e)
+{
+    char text[160];
+    if (ndim < 0 || ndim > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %d", KV_MAX_NDIM, ndim);
+    int64_t n = 1, bytes = kv_dtype_bytes(dtype);
+    bool empty = false, over = false;
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] < 0)
+            return kv_err_set(e, KV_E_SHAPE, "a shape has no negative sizes, as in %s",
+                              kv_shape_text(text, sizeof text, ndim, shape));
+        if (shape[i] == 0)
+            empty = true;
+        else
+            over |= __builtin_mul_overflow(n, shape[i], &n);
+    }
+    over |= __builtin_mul_overflow(n, bytes, &bytes);
+    if (over && !empty)
+        return kv_err_set(e, KV_E_SHAPE, "shape %s of %s is too large: more than 2^63 bytes",
+                          kv_shape_text(text, sizeof text, ndim, shape), kv_dtype_name(dtype));
+    *size = empty ? 0 : n;
+    return KV_OK;
+}
+
+/* dev_find with the code as its result, which a caller without a kv_err needs. */
+static int find_device(const dev_ops **dev, kv_ctx ctx, kv_err *e)
+{
+    kv_err why = {0};
+    *dev = dev_find(ctx, &why);
+    if (!*dev && e && !e->code)
+        *e = why;
+    return why.code;
+}
+
+/* The header alone; data, memory and what belongs to them are the caller's to fill. */
+static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, const int64_t *shape,
+                kv_ctx ctx, kv_err *e)
+{
+    int64_t size = 0;
+    if (!dtype_exists(dtype))
+        return kv_err_set(e, KV_E_DTYPE, "%d is not the number of a dtype", (int)dtype);
+    int rc = shape_size(&size, dtype, ndim, shape, e);
+    if (rc)
+        return rc;
+    size_t shape_bytes = (size_t)ndim * sizeof *shape;
+    kv_array *a = mem_zalloc(1, sizeof *a + shape_bytes, e);
+    if (!a)
+        return KV_E_MEMORY;
+    a->refs = 1;
+    a->dev = dev;
+    a->size = size;
+    a->dtype = dtype;
+    a->ctx = ctx;
+    a->ndim = ndim;
+    if (ndim)
+        memcpy(a->shape, shape, shape_bytes);
+    *out = a;
+    return KV_OK;
+}
+
+int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
+                     kv_err *e)
+{
+    const dev_ops *dev;
+    kv_array *a;
+    int rc = find_device(&dev, ctx, e);
+    if (rc || (rc = make(&a, dev, dtype, ndim, shape, ctx, e)))
+        return rc;
+    a->memory = ARRAY_OWN;
+    rc = a->dev->alloc(ctx.id, kv_array_bytes(a), &a->data, e);
+    if (rc) {
+        mem_free(a);
+        return rc;
+    }
+    *out = a;
+    return KV_OK;
+}
+
+int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
+                 kv_err *e)
+{
+    kv_array *a;
+    int rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e);
+    if (rc)
+        return rc;
+    rc = a->dev->zero(ctx.id, a->data, kv_array_bytes(a), e);
+    if (rc) {
+        kv_array_unref(a);
+        return rc;
+    }
+    *out = a;
+    return KV_OK;
+}
+
+int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const int64_t *shape,
+                  kv_ctx ctx, void (*done)(void *arg), void *arg, kv_err *e)
+{
+    const dev_ops *dev;
+    kv_array *a;
+    int rc = find_device(&dev, ctx, e);
+    if (rc || (rc = make(&a, dev, dtype, ndim, shape, ctx, e)))
+        return rc;
+    a->memory = ARRAY_WRAPPED;
+    a->data = data;
+    a->done = done;
+    a->done_arg = arg;
+    *out = a;
+    return KV_OK;
+}
+
+int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape, kv_err *e)
+{
+    kv_array *a;
+    int rc = make(&a, src->dev, src->dtype, ndim, shape, src->ctx, e);
+    if (rc)
+        return rc;
+    if (a->size != src->size) {
+        char was[160], now[160];
+        mem_free(a);
+        return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot have the shape %s",
+                          kv_shape_text(was, sizeof was, src->ndim, src->shape),
+                          kv_shape_text(now, sizeof now, ndim, shape));
+    }
+    a->memory = ARRAY_VIEW;
+    a->data = src->data;
+    a->base = kv_array_ref(src->memory == ARRAY_VIEW ? src->base : src);
+    *out = a;
+    return KV_OK;
+}
+
+kv_array *kv_array_ref(kv_array *a)
+{
+    if (a)
+        __atomic_fetch_add(&a->refs, 1, __ATOMIC_RELAXED);
+    return a;
+}
+
+static void release_memory(kv_array *a)
+{
+    switch (a->memory) {
+    case ARRAY_OWN:
+        a->dev->free(a->ctx.id, a->data);
+        break;
+    case ARRAY_WRAPPED:
+        if (a->done)
+            a->done(a->done_arg);
+        break;
+    case ARRAY_VIEW:
+        kv_array_unref(a->base);
+        break;
+    }
+}
+
+void kv_array_unref(kv_array *a)
+{
+    /* The last one out must see what the others wrote, hence release here and acquire there. */
+    if (!a || __atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    release_memory(a);
+    mem_free(a);
+}
+
+kv_dtype kv_array_dtype(const kv_array *a)
+{
+    return a->dtype;
+}
+
+int kv_array_ndim(const kv_array *a)
+{
+    return a->ndim;
+}
+
+const int64_t *kv_array_shape(const kv_array *a)
+{
+    return a->shape;
+}
+
+int64_t kv_array_size(const kv_array *a)
+{
+    return a->size;
+}
+
+int64_t kv_array_bytes(const kv_array *a)
+{
+    return a->size * facts[a->dtype].bytes;
+}
+
+kv_ctx kv_array_ctx(const kv_array *a)
+{
+    return a->ctx;
+}
+
+int64_t kv_array_refs(const kv_array *a)
+{
+    return __atomic_load_n(&a->refs, __ATOMIC_ACQUIRE);
+}
+
+engine_var *array_var(kv_array *a)
+{
+    return a->memory == ARRAY_VIEW ? &a->base->var : &a->var;
+}
+
+int kv_array_read(kv_array *a, const void **data, kv_err *e)
+{
+    int rc = engine_wait_read(array_var(a), e);
+    if (rc == KV_OK)
+        *data = a->data;
+    return rc;
+}
+
+int kv_array_write(kv_array *a, void **data, kv_err *e)
+{
+    int rc = engine_wait_write(array_var(a), e);
+    if (rc)
+        return rc;
+    /* The memory of a view is shared with its base, so nobody else may hold that either. */
+    int64_t others = kv_array_refs(a) - 1;
+    if (a->memory == ARRAY_VIEW)
+        others += kv_array_refs(a->base) - 1;
+    if (others)
+        return kv_err_set(e, KV_E_VALUE, "an array with %lld other references cannot be written",
+                          (long long)others);
+    *data = a->data;
+    return KV_OK;
+}
+
+bool kv_array_same_shape(const kv_array *a, const kv_array *b)
+{
+    if (a->ndim != b->ndim)
+        return false;
+    for (int i = 0; i < a->ndim; i++) {
+        if (a->shape[i] != b->shape[i])
+            return false;
+    }
+    return true;
+}
+
+typedef struct copy_arg {
+    kv_array *dst, *src;
+} copy_arg;
+
+static int copy_run(void *arg, kv_err *e)
+{
+    const copy_arg *c = arg;
+    (void)e;
+    if (c->dst->data != c->src->data)
+        c->dst->dev->convert(c->dst->data, c->dst->dtype, c->src->data, c->src->dtype,
+                             c->src->size);
+    return KV_OK;
+}
+
+int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
+{
+    char to[160], from[160];
+    if (!kv_array_same_shape(dst, src))
+        return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot be copied into one of %s",
+                          kv_shape_text(from, sizeof from, src->ndim, src->shape),
+                          kv_shape_text(to, sizeof to, dst->ndim, dst->shape));
+    copy_arg arg = {dst, src};
+    engine_var *reads[] = {array_var(src)}, *writes[] = {array_var(dst)};
+    engine_op op = {
+        .run = copy_run, .arg = &arg, .reads = reads, .writes = writes, .nreads = 1, .nwrites = 1};
+    int rc = engine_run(&op, e);
+    return rc ? rc : engine_wait_read(array_var(dst), e);
+}
+
+int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+{
+    kv_array *a;
+    int rc = kv_array_new_raw(&a, dtype, src->ndim, src->shape, ctx, e);
+    if (rc)
+        return rc;
+    if ((rc = kv_array_copy(a, src, e))) {
+        kv_array_unref(a);
+        return rc;
+    }
+    *out = a;
+    return KV_OK;
+}

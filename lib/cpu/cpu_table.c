@@ -1,0 +1,50 @@
+/* The CPU's device table. Memory of every cpu(i) is the host's. */
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "cpu/convert.h"
+#include "cpu/sum.h"
+
+static int cpu_alloc(int id, int64_t bytes, void **out, kv_err *e)
+{
+    (void)id;
+    *out = mem_alloc_data(bytes, e);
+    return *out ? KV_OK : KV_E_MEMORY;
+}
+
+static void cpu_free(int id, void *block)
+{
+    (void)id;
+    mem_free(block);
+}
+
+static int cpu_copy(int id, void *dst, const void *src, int64_t bytes, kv_err *e)
+{
+    (void)id;
+    (void)e;
+    memcpy(dst, src, (size_t)bytes);
+    return KV_OK;
+}
+
+static int cpu_zero(int id, void *dst, int64_t bytes, kv_err *e)
+{
+    (void)id;
+    (void)e;
+    memset(dst, 0, (size_t)bytes);
+    return KV_OK;
+}
+
+const dev_ops cpu_dev_ops = {
+    .size = sizeof cpu_dev_ops,
+    .version = DEV_TABLE_VERSION,
+    .name = "cpu",
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .copy = cpu_copy,
+    .copy_in = cpu_copy,
+    .copy_out = cpu_copy,
+    .zero = cpu_zero,
+    .convert = convert_elements,
+    .sum = sum_elements,
+};

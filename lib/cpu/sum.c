@@ -1,0 +1,126 @@
+/* The sum of several arrays, left to right.
+ *
+ * A loop adds up to four sources, in order, to a first one. More sources take several loops, one
+ * block of elements at a time, so that the running sum stays in the L1 cache: each source is read
+ * from memory once, and the result leaves the cache once. The half types keep the running sum in
+ * float32 and are rounded at the end.
+ */
+#include "cpu/sum.h"
+
+#include <string.h>
+
+#include "cpu/clones.h"
+#include "cpu/convert.h"
+#include "cpu/half.h"
+
+enum { BLOCK = 1024, MORE = 4 };
+
+/* d may be a: that is no obstacle to vectors, since element i depends on element i alone. */
+#if defined(__clang__)
+#define NO_CARRY _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define NO_CARRY _Pragma("GCC ivdep")
+#else
+#define NO_CARRY
+#endif
+
+/* d = a + s[0] + … + s[k - 1], k being 1 to MORE. Integers are added as unsigned numbers, which
+ * wrap; ADD says how. */
+#define SUM(name, type, ADD)                                                                       \
+    CPU_CLONES static void name(void *dst, const void *first, const void *const *s, int k,         \
+                                int64_t n)                                                         \
+    {                                                                                              \
+        type *d = dst;                                                                             \
+        const type *a = first, *b = s[0], *c = s[k > 1 ? 1 : 0];                                   \
+        const type *f = s[k > 2 ? 2 : 0], *g = s[k > 3 ? 3 : 0];                                   \
+        if (k == 1)                                                                                \
+            NO_CARRY for (int64_t i = 0; i < n; i++) d[i] = (type)ADD(a[i], b[i]);                 \
+        else if (k == 2)                                                                           \
+            NO_CARRY for (int64_t i = 0; i < n; i++) d[i] = (type)ADD(ADD(a[i], b[i]), c[i]);      \
+        else if (k == 3)                                                                           \
+            NO_CARRY for (int64_t i = 0; i < n; i++)                                               \
+                d[i] = (type)ADD(ADD(ADD(a[i], b[i]), c[i]), f[i]);                                \
+        else                                                                                       \
+            NO_CARRY for (int64_t i = 0; i < n; i++)                                               \
+                d[i] = (type)ADD(ADD(ADD(ADD(a[i], b[i]), c[i]), f[i]), g[i]);                     \
+    }
+
+#define PLUS(x, y) ((x) + (y))
+#define EITHER(x, y) (((x) | (y)) != 0)
+
+SUM(sum_f32, float, PLUS)
+SUM(sum_f64, double, PLUS)
+SUM(sum_8, uint8_t, PLUS)
+SUM(sum_32, uint32_t, PLUS)
+SUM(sum_64, uint64_t, PLUS)
+SUM(sum_bool, uint8_t, EITHER)
+
+typedef void sum_fn(void *dst, const void *first, const void *const *s, int k, int64_t n);
+
+static sum_fn *const sums[KV_DTYPE_END] = {
+    [KV_FLOAT32] = sum_f32, [KV_FLOAT64] = sum_f64, [KV_UINT8] = sum_8,   [KV_INT8] = sum_8,
+    [KV_INT32] = sum_32,    [KV_INT64] = sum_64,    [KV_BOOL] = sum_bool,
+};
+
+static void sum_in_blocks(char *dst, const void *const *src, int nsrc, kv_dtype dtype, int64_t n)
+{
+    /* Up to MORE + 1 sources are one loop, which needs no blocks. */
+    int64_t bytes = kv_dtype_bytes(dtype), block = nsrc <= MORE + 1 ? n : BLOCK;
+    for (int64_t i = 0; i < n; i += block) {
+        int64_t count = n - i < block ? n - i : block, offset = i * bytes;
+        const void *first = (const char *)src[0] + offset;
+        for (int done = 1; done < nsrc; done += MORE) {
+            const void *s[MORE];
+            int k = nsrc - done < MORE ? nsrc - done : MORE;
+            for (int j = 0; j < k; j++)
+                s[j] = (const char *)src[done + j] + offset;
+            sums[dtype](dst + offset, first, s, k, count);
+            first = dst + offset;
+        }
+    }
+}
+
+typedef void widen_fn(float *restrict dst, const uint16_t *restrict src, int64_t n);
+typedef void narrow_fn(uint16_t *restrict dst, const float *restrict src, int64_t n);
+
+static void sum_halves(uint16_t *dst, const void *const *src, int nsrc, int64_t n, widen_fn *widen,
+                       narrow_fn *narrow)
+{
+    float total[BLOCK], term[BLOCK];
+    const void *terms[] = {term};
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t count = n - i < BLOCK ? n - i : BLOCK;
+        widen(total, (const uint16_t *)src[0] + i, count);
+        for (int j = 1; j < nsrc; j++) {
+            widen(term, (const uint16_t *)src[j] + i, count);
+            sum_f32(total, total, terms, 1, count);
+        }
+        narrow(dst + i, total, count);
+    }
+}
+
+void sum_elements(void *dst, const void *const *src, int nsrc, kv_dtype dtype, int64_t n)
+{
+    if (nsrc == 1) {
+        if (dst != src[0])
+            convert_elements(dst, dtype, src[0], dtype, n);
+        return;
+    }
+    switch (dtype) {
+    case KV_FLOAT16:
+        sum_halves(dst, src, nsrc, n, half_widen_f16, half_narrow_f16);
+        break;
+    case KV_BFLOAT16:
+        sum_halves(dst, src, nsrc, n, half_widen_bf16, half_narrow_bf16);
+        break;
+    case KV_FLOAT32:
+    case KV_FLOAT64:
+    case KV_UINT8:
+    case KV_INT32:
+    case KV_INT8:
+    case KV_INT64:
+    case KV_BOOL:
+        sum_in_blocks(dst, src, nsrc, dtype, n);
+        break;
+    }
+}
