@@ -319,12 +319,13 @@ int kv_array_write(kv_array *a, void **data, kv_err *e)
     if (rc)
         return rc;
     /* The memory of a view is shared with its base, so nobody else may hold that either. */
-    int64_t others = kv_array_refs(a) - 1;
+    int64_t holders = kv_array_refs(a);
     if (a->memory == ARRAY_VIEW)
-        others += kv_array_refs(a->base) - 1;
-    if (others)
-        return kv_err_set(e, KV_E_VALUE, "an array with %lld other references cannot be written",
-                          (long long)others);
+        holders += kv_array_refs(a->base) - 1;
+    if (holders > 1)
+        return kv_err_set(e, KV_E_VALUE,
+                          "an array can be written by its only holder; this one has %lld",
+                          (long long)holders);
     *data = a->data;
     return KV_OK;
 }

@@ -1,0 +1,205 @@
+/* Arrays: shapes, counts, views, wrapped memory, contexts. */
+#include "array/device.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "test.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+
+static kv_array *floats(int n, const float *x)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, (int64_t[]){n}, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    memcpy(data, x, (size_t)n * sizeof *x);
+    return a;
+}
+
+TEST(array_new_is_zero)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_OK(kv_array_new(&a, KV_INT64, 2, (int64_t[]){3, 5}, (kv_ctx){KV_CPU, 7}, &e));
+    CHECK_INT(kv_array_size(a), 15);
+    CHECK_INT(kv_array_bytes(a), 120);
+    CHECK_INT(kv_array_ndim(a), 2);
+    CHECK_INT(kv_array_shape(a)[1], 5);
+    CHECK_INT(kv_array_ctx(a).id, 7);
+    CHECK_INT(kv_array_refs(a), 1);
+    const void *data = NULL;
+    CHECK_OK(kv_array_read(a, &data, &e));
+    for (int i = 0; i < 15; i++)
+        CHECK_INT(((const int64_t *)data)[i], 0);
+    kv_array_unref(a);
+    kv_array_unref(NULL);
+}
+
+TEST(array_shapes)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 0, NULL, cpu0, &e));
+    CHECK_INT(kv_array_size(a), 1);
+    kv_array_unref(a);
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 3, (int64_t[]){4, 0, INT64_MAX}, cpu0, &e));
+    CHECK_INT(kv_array_size(a), 0);
+    kv_array_unref(a);
+    int64_t many[33] = {0};
+    CHECK_ERR(kv_array_new(&a, KV_FLOAT32, 33, many, cpu0, &e), KV_E_SHAPE,
+              "an array has 0 to 32 axes, not 33");
+    CHECK_ERR(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){2, -1}, cpu0, &e), KV_E_SHAPE,
+              "a shape has no negative sizes, as in (2, -1)");
+    CHECK_ERR(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40}, cpu0,
+                           &e),
+              KV_E_SHAPE,
+              "shape (1099511627776, 1099511627776) of float32 is too large: more than 2^63 bytes");
+    CHECK_ERR(kv_array_new(&a, KV_FLOAT64, 1, (int64_t[]){INT64_C(1) << 60}, cpu0, &e), KV_E_SHAPE,
+              "shape (1152921504606846976,) of float64 is too large: more than 2^63 bytes");
+    CHECK_ERR(kv_array_new(&a, (kv_dtype)9, 0, NULL, cpu0, &e), KV_E_DTYPE,
+              "9 is not the number of a dtype");
+}
+
+TEST(array_shape_text)
+{
+    char text[24];
+    CHECK_TEXT(kv_shape_text(text, sizeof text, 0, NULL), "()");
+    CHECK_TEXT(kv_shape_text(text, sizeof text, 1, (int64_t[]){4}), "(4,)");
+    CHECK_TEXT(kv_shape_text(text, sizeof text, 2, (int64_t[]){2, 3}), "(2, 3)");
+    CHECK_TEXT(kv_shape_text(text, sizeof text, 3, (int64_t[]){1000000, 1000000, 1000000}),
+               "(1000000, 1000000, ...)");
+}
+
+TEST(array_dtypes)
+{
+    kv_err e = {0};
+    kv_dtype d = KV_FLOAT32;
+#define CHECK_DTYPE(constant, number, name, bytes)                                                 \
+    CHECK_OK(kv_dtype_parse(&d, name, &e));                                                        \
+    CHECK_INT(d, number);                                                                          \
+    CHECK_TEXT(kv_dtype_name(d), name);                                                            \
+    CHECK_INT(kv_dtype_bytes(d), bytes);
+    KV_DTYPE_MAP(CHECK_DTYPE)
+    CHECK_ERR(kv_dtype_parse(&d, "float", &e), KV_E_DTYPE, "there is no dtype \"float\"");
+    CHECK(kv_dtype_is_float(KV_BFLOAT16));
+    CHECK(!kv_dtype_is_float(KV_BOOL));
+}
+
+TEST(array_contexts)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    char text[KV_CTX_TEXT];
+    CHECK_TEXT(kv_ctx_text(text, (kv_ctx){KV_GPU, KV_CTX_MAX}), "gpu(65535)");
+    CHECK_ERR(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){KV_GPU, 0}, &e), KV_E_UNSUPPORTED,
+              "there is no gpu(0): this build has no GPU plugin");
+    CHECK_ERR(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){KV_CPU, 65536}, &e), KV_E_VALUE,
+              "65536 is not a device number: they go from 0 to 65535");
+    CHECK_ERR(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){2, 0}, &e), KV_E_VALUE,
+              "2 is not a kind of device: 0 is cpu, 1 is gpu");
+    dev_set_virtual_gpus(2);
+    CHECK_OK(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){KV_GPU, 1}, &e));
+    CHECK_ERR(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){KV_GPU, 2}, &e), KV_E_UNSUPPORTED,
+              "there is no gpu(2): the virtual GPUs end at gpu(1)");
+    dev_set_virtual_gpus(0);
+    kv_array_unref(a);
+}
+
+TEST(array_write_needs_the_only_reference)
+{
+    kv_err e = {0};
+    void *data = NULL;
+    kv_array *a = floats(2, (float[]){1, 2}), *view = NULL;
+    kv_array *again = kv_array_ref(a);
+    CHECK_ERR(kv_array_write(a, &data, &e), KV_E_VALUE,
+              "an array can be written by its only holder; this one has 2");
+    kv_array_unref(again);
+    CHECK_OK(kv_array_write(a, &data, &e));
+    CHECK_OK(kv_array_view(&view, a, 2, (int64_t[]){1, 2}, &e));
+    CHECK_ERR(kv_array_write(a, &data, &e), KV_E_VALUE,
+              "an array can be written by its only holder; this one has 2");
+    CHECK_ERR(kv_array_write(view, &data, &e), KV_E_VALUE,
+              "an array can be written by its only holder; this one has 2");
+    kv_array_unref(a);
+    CHECK_OK(kv_array_write(view, &data, &e));
+    kv_array_unref(view);
+}
+
+TEST(array_view_shares_memory)
+{
+    kv_err e = {0};
+    kv_array *a = floats(6, (float[]){0, 1, 2, 3, 4, 5}), *v = NULL, *w = NULL;
+    CHECK_OK(kv_array_view(&v, a, 2, (int64_t[]){2, 3}, &e));
+    CHECK_OK(kv_array_view(&w, v, 2, (int64_t[]){3, 2}, &e));
+    CHECK(array_var(w) == array_var(a));
+    CHECK_ERR(kv_array_view(&v, a, 2, (int64_t[]){2, 4}, &e), KV_E_SHAPE,
+              "an array of shape (6,) cannot have the shape (2, 4)");
+    kv_array_unref(a);
+    kv_array_unref(v);
+    const void *data = NULL;
+    CHECK_OK(kv_array_read(w, &data, &e));
+    CHECK(((const float *)data)[5] == 5);
+    kv_array_unref(w);
+}
+
+static void count(void *arg)
+{
+    ++*(int *)arg;
+}
+
+TEST(array_wrap_tells_when_it_is_done)
+{
+    kv_err e = {0};
+    float x[3] = {1, 2, 3};
+    int done = 0;
+    kv_array *a = NULL, *v = NULL;
+    CHECK_OK(kv_array_wrap(&a, x, KV_FLOAT32, 1, (int64_t[]){3}, cpu0, count, &done, &e));
+    CHECK_OK(kv_array_view(&v, a, 2, (int64_t[]){3, 1}, &e));
+    kv_array_unref(a);
+    CHECK_INT(done, 0);
+    kv_array_unref(v);
+    CHECK_INT(done, 1);
+}
+
+TEST(array_copy_and_dup)
+{
+    kv_err e = {0};
+    kv_array *a = floats(3, (float[]){-1.5f, 300, 2.5f}), *b = NULL, *c = NULL;
+    CHECK_OK(kv_array_dup(&b, a, KV_INT8, (kv_ctx){KV_CPU, 3}, &e));
+    CHECK_INT(kv_array_ctx(b).id, 3);
+    const void *data = NULL;
+    CHECK_OK(kv_array_read(b, &data, &e));
+    CHECK_INT(((const int8_t *)data)[0], -1);
+    CHECK_INT(((const int8_t *)data)[1], 127);
+    CHECK_OK(kv_array_copy(a, b, &e));
+    CHECK_OK(kv_array_read(a, &data, &e));
+    CHECK(((const float *)data)[1] == 127);
+    CHECK_OK(kv_array_copy(a, a, &e));
+    CHECK_OK(kv_array_new(&c, KV_FLOAT32, 2, (int64_t[]){3, 1}, cpu0, &e));
+    CHECK_ERR(kv_array_copy(c, a, &e), KV_E_SHAPE,
+              "an array of shape (3,) cannot be copied into one of (3, 1)");
+    kv_array_unref(a);
+    kv_array_unref(b);
+    kv_array_unref(c);
+}
+
+TEST(array_out_of_memory)
+{
+    for (int64_t i = 1;; i++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        mem_fail_at(i);
+        int rc = kv_array_new(&a, KV_FLOAT32, 1, (int64_t[]){8}, cpu0, &e);
+        mem_fail_at(0);
+        kv_array_unref(a);
+        if (rc == KV_OK) {
+            CHECK_INT(i, 3);
+            break;
+        }
+        CHECK_INT(rc, KV_E_MEMORY);
+        CHECK(!a);
+    }
+}
