@@ -2,8 +2,9 @@
  *
  * binary64 floats, checked 64-bit integers, bools, texts, none; as in Python: / always gives a float,
  * // and % floor, ** of integers stays an integer for exponents >= 0. Integer overflow, // and % of
- * an integer by 0, and a comparison of a text with a number by order are errors (value, dtype). A float divided by 0 follows
- * IEEE. none equals none; any other comparison with it is false; -none is none.
+ * an integer by 0 are errors (value), and so is a comparison by order of a text with a number (dtype).
+ * A float divided by 0 follows IEEE. none equals none; any other comparison with it is false; -none
+ * is none.
  */
 #ifndef VM_HOST_H
 #define VM_HOST_H
@@ -37,23 +38,31 @@ bool host_is_number(host x);      /* bool, int or float */
 double host_number(host x);       /* of a number */
 bool host_truth(host x);          /* not 0, not "", not none */
 
+/* The value of a literal: AST_INT, AST_FLOAT, AST_TEXT, AST_BOOL, AST_NONE. */
+host host_literal(const ast *node);
+
 int host_unary(ast_op op, host x, host *out, kv_err *e);
 
 /* Every binary operator but `and` and `or`, which choose what is evaluated. TEXT % x formats one
  * value, see host_format; TEXT + TEXT joins; texts compare by bytes. New texts live in a. */
 int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e);
 
-/* abs sqrt exp log sign min max clip where isfinite floor … by name. Returns KV_OK; usage for an unknown
- * name or a wrong number of arguments; dtype for an argument that is no number. */
+/* A function of host numbers: abs sqrt exp log sign floor ceil round min max clip where isfinite
+ * isnan endswith. False for a name that is none; else how many arguments it takes. */
+bool host_function(const char *name, int *min, int *max);
+
+/* Calls one. floor, ceil and round give an integer where one holds the result. Errors: usage for an
+ * unknown name or a wrong number of arguments; dtype for an argument that is no number. */
 int host_call(const char *name, const host *args, int n, host *out, kv_err *e);
 
-/* Appends fmt with its % directives replaced: d i s r e f g x % with flags, width and precision as C
- * (%s and %r take anything, d and x integers or whole floats, e f g numbers). Errors: value (too few or
- * too many values, unknown directive), dtype. */
+/* Appends fmt with its % directives replaced: d i s r e f g x % with flags (- + blank 0), width and
+ * precision as C (%s and %r take anything, d and x integers or whole floats, e f g numbers; width and
+ * precision of a text count characters). Errors: value (too few or too many values, unknown
+ * directive), dtype. */
 int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e);
 
-/* Appends x as an f-string field does: spec is what stands behind the colon, [width][.precision]
- * [d s r e f g x], or NULL. */
+/* Appends x as an f-string field does: spec is what stands behind the colon, [flags][width]
+ * [.precision][d s r e f g x] or NULL. Without a letter numbers stand right and texts left. */
 int host_format_field(buf *out, host x, const char *spec, kv_err *e);
 
 /* Appends x as print shows it: True, None, 7, 0.1; a text as it is, or quoted when repr is set. */

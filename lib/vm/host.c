@@ -1,0 +1,497 @@
+/* Operators and functions of host numbers. */
+#include "vm/host.h"
+
+#include <string.h>
+
+#include "vm/arith.h"
+
+/* ---- Values ------------------------------------------------------------------------------------- */
+
+host host_none(void)
+{
+    return (host){.kind = HOST_NONE};
+}
+
+host host_bool(bool x)
+{
+    return (host){.kind = HOST_BOOL, .u.integer = x};
+}
+
+host host_int(int64_t x)
+{
+    return (host){.kind = HOST_INT, .u.integer = x};
+}
+
+host host_float(double x)
+{
+    return (host){.kind = HOST_FLOAT, .u.number = x};
+}
+
+host host_text(const char *text)
+{
+    return (host){.kind = HOST_TEXT, .u.text = text};
+}
+
+host host_literal(const ast *node)
+{
+    switch (node->kind) {
+    case AST_INT:
+        return host_int(node->u.integer);
+    case AST_FLOAT:
+        return host_float(node->u.number);
+    case AST_TEXT:
+        return host_text(node->u.text);
+    case AST_BOOL:
+        return host_bool(node->u.integer != 0);
+    default: /* kinds beyond those of literals */
+        return host_none();
+    }
+}
+
+const char *host_kind_name(host_kind kind)
+{
+    static const char *const names[] = {"none", "bool", "int", "float", "text"};
+    return names[kind];
+}
+
+bool host_is_number(host x)
+{
+    return x.kind == HOST_BOOL || x.kind == HOST_INT || x.kind == HOST_FLOAT;
+}
+
+/* A bool counts as an integer. */
+static bool is_integer(host x)
+{
+    return x.kind == HOST_BOOL || x.kind == HOST_INT;
+}
+
+double host_number(host x)
+{
+    return x.kind == HOST_FLOAT ? x.u.number : (double)x.u.integer;
+}
+
+bool host_truth(host x)
+{
+    switch (x.kind) {
+    case HOST_NONE:
+        return false;
+    case HOST_BOOL:
+    case HOST_INT:
+        return x.u.integer != 0;
+    case HOST_FLOAT:
+        return x.u.number != 0;
+    case HOST_TEXT:
+        return x.u.text[0] != '\0';
+    }
+    return false;
+}
+
+/* ---- Operators ---------------------------------------------------------------------------------- */
+
+int host_unary(ast_op op, host x, host *out, kv_err *e)
+{
+    if (op == OP_NOT) {
+        *out = host_bool(!host_truth(x));
+        return KV_OK;
+    }
+    if (x.kind == HOST_NONE) {
+        *out = x;
+        return KV_OK;
+    }
+    if (!host_is_number(x))
+        return kv_err_set(e, KV_E_DTYPE, "%s takes a number, not %s", ast_op_text(op),
+                          host_kind_name(x.kind));
+    if (x.kind == HOST_FLOAT)
+        *out = host_float(op == OP_NEG ? -x.u.number : x.u.number);
+    else if (op == OP_NEG && x.u.integer == INT64_MIN)
+        return kv_err_set(e, KV_E_VALUE, "-(%lld) does not fit into 64 bits",
+                          (long long)x.u.integer);
+    else
+        *out = host_int(op == OP_NEG ? -x.u.integer : x.u.integer);
+    return KV_OK;
+}
+
+/* a ** b for b >= 0. Returns whether it overflows. */
+static bool power_overflows(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t x = 1;
+    for (;;) {
+        if ((b & 1) && __builtin_mul_overflow(x, a, &x))
+            return true;
+        b >>= 1;
+        if (b == 0)
+            break;
+        if (__builtin_mul_overflow(a, a, &a))
+            return true;
+    }
+    *out = x;
+    return false;
+}
+
+static int integer_binary(ast_op op, int64_t a, int64_t b, host *out, kv_err *e)
+{
+    int64_t x = 0;
+    bool over = false;
+    if ((op == OP_FLOORDIV || op == OP_MOD) && b == 0)
+        return kv_err_set(e, KV_E_VALUE, "%lld %s 0 divides an integer by 0", (long long)a,
+                          ast_op_text(op));
+    if (op == OP_ADD)
+        over = __builtin_add_overflow(a, b, &x);
+    else if (op == OP_SUB)
+        over = __builtin_sub_overflow(a, b, &x);
+    else if (op == OP_MUL)
+        over = __builtin_mul_overflow(a, b, &x);
+    else if (op == OP_FLOORDIV)
+        over = a == INT64_MIN && b == -1;
+    else if (op == OP_POW)
+        over = power_overflows(a, b, &x);
+    if (over)
+        return kv_err_set(e, KV_E_VALUE, "%lld %s %lld does not fit into 64 bits", (long long)a,
+                          ast_op_text(op), (long long)b);
+    if (op == OP_FLOORDIV)
+        x = arith_floordiv(a, b);
+    else if (op == OP_MOD)
+        x = arith_mod(a, b);
+    *out = host_int(x);
+    return KV_OK;
+}
+
+static double float_binary(ast_op op, double a, double b)
+{
+    switch (op) {
+    case OP_ADD:
+        return a + b;
+    case OP_SUB:
+        return a - b;
+    case OP_MUL:
+        return a * b;
+    case OP_DIV:
+        return a / b;
+    case OP_FLOORDIV:
+        return arith_ffloordiv(a, b);
+    case OP_MOD:
+        return arith_fmod(a, b);
+    default: /* the comparisons and logic do not come here */
+        return pow(a, b);
+    }
+}
+
+/* -1, 0, 1 for smaller, equal, larger; 2 when a nan is among them. Exact for every pair. */
+static int order_int_float(int64_t a, double b)
+{
+    if (isnan(b))
+        return 2;
+    if (b >= 0x1p63)
+        return -1;
+    if (b < -0x1p63)
+        return 1;
+    int64_t whole = (int64_t)b;
+    if (a != whole)
+        return a < whole ? -1 : 1;
+    double rest = b - (double)whole;
+    return rest > 0 ? -1 : rest < 0;
+}
+
+static int order_numbers(host x, host y)
+{
+    if (is_integer(x) && is_integer(y))
+        return (x.u.integer > y.u.integer) - (x.u.integer < y.u.integer);
+    if (is_integer(x))
+        return order_int_float(x.u.integer, y.u.number);
+    if (is_integer(y)) {
+        int o = order_int_float(y.u.integer, x.u.number);
+        return o == 2 ? 2 : -o;
+    }
+    double a = x.u.number, b = y.u.number;
+    return isnan(a) || isnan(b) ? 2 : (a > b) - (a < b);
+}
+
+static int compare(ast_op op, host x, host y, host *out, kv_err *e)
+{
+    int order;
+    if (x.kind == HOST_NONE || y.kind == HOST_NONE)
+        order = x.kind == y.kind && op != OP_LE && op != OP_GE ? 0 : 2;
+    else if (x.kind == HOST_TEXT && y.kind == HOST_TEXT) {
+        int c = strcmp(x.u.text, y.u.text);
+        order = (c > 0) - (c < 0);
+    } else if (host_is_number(x) && host_is_number(y))
+        order = order_numbers(x, y);
+    else if (op == OP_EQ || op == OP_NE)
+        order = 2;
+    else
+        return kv_err_set(e, KV_E_DTYPE, "%s cannot compare %s with %s", ast_op_text(op),
+                          host_kind_name(x.kind), host_kind_name(y.kind));
+    bool holds = op == OP_EQ   ? order == 0
+                 : op == OP_NE ? order != 0
+                 : op == OP_LT ? order == -1
+                 : op == OP_LE ? order <= 0
+                 : op == OP_GT ? order == 1
+                               : order == 0 || order == 1;
+    *out = host_bool(holds);
+    return KV_OK;
+}
+
+static int join(host x, host y, host *out, arena *a, kv_err *e)
+{
+    size_t n = strlen(x.u.text), m = strlen(y.u.text);
+    char *text = arena_alloc(a, n + m + 1, e);
+    if (!text)
+        return KV_E_MEMORY;
+    memcpy(text, x.u.text, n);
+    memcpy(text + n, y.u.text, m);
+    *out = host_text(text);
+    return KV_OK;
+}
+
+static int format_one(host fmt, host x, host *out, arena *a, kv_err *e)
+{
+    buf b = {0};
+    int rc = host_format(&b, fmt.u.text, &x, 1, e);
+    char *text = rc ? NULL : arena_text(a, buf_text(&b), b.len, e);
+    buf_release(&b);
+    if (!rc && !text)
+        rc = KV_E_MEMORY;
+    if (!rc)
+        *out = host_text(text);
+    return rc;
+}
+
+int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
+{
+    if (op >= OP_EQ && op <= OP_GE)
+        return compare(op, x, y, out, e);
+    if (x.kind == HOST_TEXT && op == OP_MOD)
+        return format_one(x, y, out, a, e);
+    if (x.kind == HOST_TEXT && y.kind == HOST_TEXT && op == OP_ADD)
+        return join(x, y, out, a, e);
+    if (!host_is_number(x) || !host_is_number(y))
+        return kv_err_set(e, KV_E_DTYPE, "%s takes numbers, not %s and %s", ast_op_text(op),
+                          host_kind_name(x.kind), host_kind_name(y.kind));
+    bool whole = is_integer(x) && is_integer(y) && op != OP_DIV;
+    if (whole && !(op == OP_POW && y.u.integer < 0))
+        return integer_binary(op, x.u.integer, y.u.integer, out, e);
+    *out = host_float(float_binary(op, host_number(x), host_number(y)));
+    return KV_OK;
+}
+
+/* ---- Functions ---------------------------------------------------------------------------------- */
+
+typedef int function(const host *args, int n, host *out, kv_err *e);
+
+static int call_abs(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n;
+    if (args[0].kind == HOST_FLOAT) {
+        *out = host_float(fabs(args[0].u.number));
+        return KV_OK;
+    }
+    return host_unary(args[0].u.integer < 0 ? OP_NEG : OP_POS, args[0], out, e);
+}
+
+static int call_sqrt(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    *out = host_float(sqrt(host_number(args[0])));
+    return KV_OK;
+}
+
+static int call_exp(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    *out = host_float(exp(host_number(args[0])));
+    return KV_OK;
+}
+
+static int call_log(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    *out = host_float(log(host_number(args[0])));
+    return KV_OK;
+}
+
+static int call_sign(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    double x = host_number(args[0]);
+    int sign = (x > 0) - (x < 0);
+    *out = args[0].kind == HOST_FLOAT ? host_float(sign) : host_int(sign);
+    return KV_OK;
+}
+
+static host whole(double x)
+{
+    return x >= -0x1p63 && x < 0x1p63 ? host_int((int64_t)x) : host_float(x);
+}
+
+static int call_floor(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    *out = is_integer(args[0]) ? host_int(args[0].u.integer) : whole(floor(args[0].u.number));
+    return KV_OK;
+}
+
+static int call_ceil(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    *out = is_integer(args[0]) ? host_int(args[0].u.integer) : whole(ceil(args[0].u.number));
+    return KV_OK;
+}
+
+/* Half to even. rint follows the rounding mode, which this library never changes. */
+static int call_round(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    *out = is_integer(args[0]) ? host_int(args[0].u.integer) : whole(rint(args[0].u.number));
+    return KV_OK;
+}
+
+static bool is_nan(host x)
+{
+    return x.kind == HOST_FLOAT && isnan(x.u.number);
+}
+
+/* The first of the smallest (order -1) or largest (order 1) arguments; nan if any is. */
+static host extreme(const host *args, int n, int order)
+{
+    host best = args[0];
+    for (int i = 1; i < n && !is_nan(best); i++)
+        if (is_nan(args[i]) || order_numbers(args[i], best) == order)
+            best = args[i];
+    return best;
+}
+
+static int call_min(const host *args, int n, host *out, kv_err *e)
+{
+    (void)e;
+    *out = extreme(args, n, -1);
+    return KV_OK;
+}
+
+static int call_max(const host *args, int n, host *out, kv_err *e)
+{
+    (void)e;
+    *out = extreme(args, n, 1);
+    return KV_OK;
+}
+
+static int call_clip(const host *args, int n, host *out, kv_err *e)
+{
+    host x = args[0], low = args[1], high = n == 3 ? args[2] : args[1];
+    *out = x;
+    if (n == 2) {
+        /* clip(x, c) clips to -c .. c, but only for c > 0 */
+        if (!host_is_number(high) || !(host_number(high) > 0))
+            return KV_OK;
+        int rc = host_unary(OP_NEG, high, &low, e);
+        if (rc)
+            return rc;
+    }
+    if (host_is_number(high) && order_numbers(x, high) == 1)
+        *out = high;
+    else if (host_is_number(low) && order_numbers(x, low) == -1)
+        *out = low;
+    return KV_OK;
+}
+
+static int call_where(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    *out = host_truth(args[0]) ? args[1] : args[2];
+    return KV_OK;
+}
+
+static int call_isfinite(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    *out = host_bool(is_integer(args[0]) || isfinite(args[0].u.number));
+    return KV_OK;
+}
+
+static int call_isnan(const host *args, int n, host *out, kv_err *e)
+{
+    (void)n, (void)e;
+    *out = host_bool(is_nan(args[0]));
+    return KV_OK;
+}
+
+static int call_endswith(const host *args, int n, host *out, kv_err *e)
+{
+    (void)e;
+    size_t len = strlen(args[0].u.text);
+    *out = host_bool(false);
+    for (int i = 1; i < n; i++) {
+        size_t m = strlen(args[i].u.text);
+        if (m <= len && memcmp(args[0].u.text + len - m, args[i].u.text, m) == 0)
+            *out = host_bool(true);
+    }
+    return KV_OK;
+}
+
+/* Legend: name; fewest and most arguments; what every argument must be: n a number, t a text, m a
+ * number or none (the first must be a number), a anything; the function. */
+static const struct {
+    const char *name;
+    int min, max;
+    char takes;
+    function *call;
+} functions[] = {
+    {"abs", 1, 1, 'n', call_abs},           {"sqrt", 1, 1, 'n', call_sqrt},
+    {"exp", 1, 1, 'n', call_exp},           {"log", 1, 1, 'n', call_log},
+    {"sign", 1, 1, 'n', call_sign},         {"floor", 1, 1, 'n', call_floor},
+    {"ceil", 1, 1, 'n', call_ceil},         {"round", 1, 1, 'n', call_round},
+    {"min", 2, 64, 'n', call_min},          {"max", 2, 64, 'n', call_max},
+    {"clip", 2, 3, 'm', call_clip},         {"where", 3, 3, 'a', call_where},
+    {"isfinite", 1, 1, 'n', call_isfinite}, {"isnan", 1, 1, 'n', call_isnan},
+    {"endswith", 2, 64, 't', call_endswith},
+};
+
+#define NFUNCTIONS (int)(sizeof functions / sizeof *functions)
+
+static int find(const char *name)
+{
+    for (int i = 0; i < NFUNCTIONS; i++)
+        if (strcmp(functions[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+bool host_function(const char *name, int *min, int *max)
+{
+    int i = find(name);
+    if (i < 0)
+        return false;
+    *min = functions[i].min;
+    *max = functions[i].max;
+    return true;
+}
+
+static int check_arguments(int f, const host *args, int n, kv_err *e)
+{
+    const char *name = functions[f].name;
+    int min = functions[f].min, max = functions[f].max;
+    if (n < min || n > max) {
+        if (min == max)
+            return kv_err_set(e, KV_E_USAGE, "%s takes %d argument%s, not %d", name, min,
+                              min == 1 ? "" : "s", n);
+        return kv_err_set(e, KV_E_USAGE, "%s takes %d to %d arguments, not %d", name, min, max, n);
+    }
+    for (int i = 0; i < n; i++) {
+        char takes = functions[f].takes;
+        if (takes == 'a' || (takes == 'm' && i > 0 && args[i].kind == HOST_NONE))
+            continue;
+        bool fits = takes == 't' ? args[i].kind == HOST_TEXT : host_is_number(args[i]);
+        if (!fits)
+            return kv_err_set(e, KV_E_DTYPE, "%s takes %s, not %s", name,
+                              takes == 't' ? "texts" : "numbers", host_kind_name(args[i].kind));
+    }
+    return KV_OK;
+}
+
+int host_call(const char *name, const host *args, int n, host *out, kv_err *e)
+{
+    int f = find(name);
+    if (f < 0)
+        return kv_err_set(e, KV_E_USAGE, "there is no function %s of numbers", name);
+    int rc = check_arguments(f, args, n, e);
+    return rc ? rc : functions[f].call(args, n, out, e);
+}

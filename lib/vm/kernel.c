@@ -1,0 +1,43 @@
+/* The kernels for any processor, and which table fits this one. */
+#define KERNEL_TABLE kernel_plain
+#define KERNEL_NAME "plain"
+extern const struct kernel_table kernel_plain;
+
+#include "vm/kernel_loops.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+extern const kernel_table kernel_avx2, kernel_avx512;
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+const kernel_table *kernel_tables(int i)
+{
+    if (i == 0)
+        return &kernel_plain;
+    if (i == 1)
+        return has_avx2() ? &kernel_avx2 : NULL;
+    return i == 2 && has_avx2() && has_avx512() ? &kernel_avx512 : NULL;
+}
+#else
+const kernel_table *kernel_tables(int i)
+{
+    return i == 0 ? &kernel_plain : NULL;
+}
+#endif
+
+const kernel_table *kernel_best(void)
+{
+    const kernel_table *best = kernel_tables(0);
+    for (int i = 1; kernel_tables(i); i++)
+        best = kernel_tables(i);
+    return best;
+}

@@ -1,0 +1,76 @@
+/* Kernels: the inner loops of programs, one for each instruction and type.
+ *
+ * The first PROG_NOPS of them are the operations of program.h with arrays for all operands. The
+ * others take constants or do two or three operations in one pass, each rounded by itself. Factors of
+ * 1 and summands of -0 change no number, so that one fused loop serves many expressions: a*k0 + b*k1
+ * is also a - b, a + 2*b and a*0.5 - b.
+ *
+ * The loops are compiled several times, for what the processor can do; the results are the same bits
+ * (of nans only that they are nans).
+ */
+#ifndef VM_KERNEL_H
+#define VM_KERNEL_H
+
+#include <stdint.h>
+
+#include "vm/program.h"
+
+/* Legend: name, types (F floats, I integers, A all), text; a b c are arrays, k0 k1 k2 constants. */
+#define KERNEL_MAP(X)                                                                              \
+    X(KERNEL_LIN1, F, "a*k0 + k1")                                                                 \
+    X(KERNEL_LIN2, F, "a*k0 + b*k1")                                                               \
+    X(KERNEL_LIN3, F, "(a*k0 + b*k1) + c*k2")                                                      \
+    X(KERNEL_MULADD, F, "a*k0 + (b*k1)*c")                                                         \
+    X(KERNEL_DIVADD, F, "a*k0 + (b*k1)/c")                                                         \
+    X(KERNEL_SCALEMUL, F, "(a*k0)*b")                                                              \
+    X(KERNEL_SCALEDIV, F, "(a*k0)/b")                                                              \
+    X(KERNEL_DIVK, F, "a/k0")                                                                      \
+    X(KERNEL_KDIV, F, "k0/a")                                                                      \
+    X(KERNEL_ROOT, F, "sqrt(a + k0) + k1")                                                         \
+    X(KERNEL_ADDK, I, "a + k0")                                                                    \
+    X(KERNEL_KSUB, I, "k0 - a")                                                                    \
+    X(KERNEL_MULK, I, "a*k0")                                                                      \
+    X(KERNEL_CLIPK, F, "clip(a*k2, k0, k1)")                                                       \
+    X(KERNEL_CLIPKI, I, "clip(a, k0, k1)")                                                         \
+    X(KERNEL_MINK, A, "min(a, k0)")                                                                \
+    X(KERNEL_MAXK, A, "max(a, k0)")                                                                \
+    X(KERNEL_EQK, A, "a == k0")                                                                    \
+    X(KERNEL_NEK, A, "a != k0")                                                                    \
+    X(KERNEL_LTK, A, "a < k0")                                                                     \
+    X(KERNEL_LEK, A, "a <= k0")                                                                    \
+    X(KERNEL_GTK, A, "a > k0")                                                                     \
+    X(KERNEL_GEK, A, "a >= k0")                                                                    \
+    X(KERNEL_WHERE_VK, A, "where(a, b, k0)")                                                       \
+    X(KERNEL_WHERE_KV, A, "where(a, k0, b)")                                                       \
+    X(KERNEL_WHERE_KK, A, "where(a, k0, k1)")                                                      \
+    X(KERNEL_COPY, A, "a")                                                                         \
+    X(KERNEL_FILL, A, "k0")
+
+enum {
+    KERNEL_BASE = PROG_NOPS - 1, /* so that the next one is PROG_NOPS */
+#define KERNEL_ENUM(name, types, text) name,
+    KERNEL_MAP(KERNEL_ENUM)
+#undef KERNEL_ENUM
+    KERNEL_END
+};
+
+#define KERNEL_CONSTANTS 3 /* k0, k1, k2 */
+
+/* dst[i] = f(a[i], b[i], c[i]) for n elements. dst may be a, b or c, but not overlap them otherwise.
+ * k points at KERNEL_CONSTANTS numbers of the type, used or not; arrays not used are ignored. */
+typedef void kernel(void *dst, const void *a, const void *b, const void *c, const void *k,
+                    int64_t n);
+
+/* Kernels by prog_type and by prog_op or number above; NULL where a type has no such operation. */
+typedef struct kernel_table {
+    const char *name;
+    kernel *run[3][KERNEL_END];
+} kernel_table;
+
+/* The fastest table that this processor can use. */
+const kernel_table *kernel_best(void);
+
+/* The i-th table that it can use, slowest first, or NULL behind the last. */
+const kernel_table *kernel_tables(int i);
+
+#endif

@@ -1,0 +1,12 @@
+/* The kernels for processors with AVX2. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#pragma GCC target("avx2")
+
+#define KERNEL_TABLE kernel_avx2
+#define KERNEL_NAME "avx2"
+extern const struct kernel_table kernel_avx2;
+
+#include "vm/kernel_loops.h"
+#else
+typedef int kernel_avx2_is_not_for_this_processor;
+#endif

@@ -1,0 +1,12 @@
+/* The kernels for processors with AVX-512. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+
+#define KERNEL_TABLE kernel_avx512
+#define KERNEL_NAME "avx512"
+extern const struct kernel_table kernel_avx512;
+
+#include "vm/kernel_loops.h"
+#else
+typedef int kernel_avx512_is_not_for_this_processor;
+#endif

@@ -1,0 +1,182 @@
+/* The loops themselves, compiled once by each file that includes this. It defines KERNEL_TABLE, the
+ * name of the table to make, and KERNEL_NAME, what the table is called.
+ *
+ * A loop's operands may be its destination, element by element, so `restrict` would be a lie; ivdep
+ * says what is true: no element depends on another one's result. -ffp-contract=off keeps every
+ * operation's own rounding, whatever instructions the compiler may use.
+ */
+#include <math.h>
+
+#include "vm/arith.h"
+#include "vm/kernel.h"
+
+#define READ0
+#define READ1 const T a = pa[i];
+#define READ2 READ1 const T b = pb[i];
+#define READ3 READ2 const T c = pc[i];
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+/* A loop over arity arrays, named after the operation and the type in use. */
+#define LOOP(name, arity, expression)                                                              \
+    static void JOIN(name, SUFFIX)(void *dst, const void *va, const void *vb, const void *vc,      \
+                                   const void *vk, int64_t n)                                      \
+    {                                                                                              \
+        T *d = dst;                                                                                \
+        const T *pa = va, *pb = vb, *pc = vc, *k = vk;                                             \
+        const T k0 = k[0], k1 = k[1], k2 = k[2];                                                   \
+        (void)pa, (void)pb, (void)pc, (void)k0, (void)k1, (void)k2;                                \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                       \
+        {                                                                                          \
+            READ##arity d[i] = (expression);                                                       \
+        }                                                                                          \
+    }
+
+/* What is written alike for floats and integers. */
+#define COMMON_LOOPS                                                                               \
+    LOOP(abs, 1, ABSOLUTE(a))                                                                      \
+    LOOP(sign, 1, (T)((a > 0) - (a < 0)))                                                          \
+    LOOP(min, 2, ((a < b) | (a != a)) ? a : b)                                                     \
+    LOOP(max, 2, ((a > b) | (a != a)) ? a : b)                                                     \
+    LOOP(eq, 2, (T)(a == b))                                                                       \
+    LOOP(ne, 2, (T)(a != b))                                                                       \
+    LOOP(lt, 2, (T)(a < b))                                                                        \
+    LOOP(le, 2, (T)(a <= b))                                                                       \
+    LOOP(gt, 2, (T)(a > b))                                                                        \
+    LOOP(ge, 2, (T)(a >= b))                                                                       \
+    LOOP(and, 2, (T)((a != 0) & (b != 0)))                                                         \
+    LOOP(or, 2, (T)((a != 0) | (b != 0)))                                                          \
+    LOOP(not, 1, (T)(a == 0))                                                                      \
+    LOOP(where, 3, a != 0 ? b : c)                                                                 \
+    LOOP(clip, 3, a > c ? c : a < b ? b : a)                                                       \
+    LOOP(mink, 1, ((a < k0) | (a != a)) ? a : k0)                                                  \
+    LOOP(maxk, 1, ((a > k0) | (a != a)) ? a : k0)                                                  \
+    LOOP(eqk, 1, (T)(a == k0))                                                                     \
+    LOOP(nek, 1, (T)(a != k0))                                                                     \
+    LOOP(ltk, 1, (T)(a < k0))                                                                      \
+    LOOP(lek, 1, (T)(a <= k0))                                                                     \
+    LOOP(gtk, 1, (T)(a > k0))                                                                      \
+    LOOP(gek, 1, (T)(a >= k0))                                                                     \
+    LOOP(where_vk, 2, a != 0 ? b : k0)                                                             \
+    LOOP(where_kv, 2, a != 0 ? k0 : b)                                                             \
+    LOOP(where_kk, 1, a != 0 ? k0 : k1)                                                            \
+    LOOP(copy, 1, a)                                                                               \
+    LOOP(fill, 0, k0)
+
+#define FLOAT_LOOPS                                                                                \
+    COMMON_LOOPS                                                                                   \
+    LOOP(add, 2, a + b)                                                                            \
+    LOOP(sub, 2, a - b)                                                                            \
+    LOOP(mul, 2, a * b)                                                                            \
+    LOOP(div, 2, a / b)                                                                            \
+    LOOP(floordiv, 2, FLOORDIV(a, b))                                                              \
+    LOOP(mod, 2, MOD(a, b))                                                                        \
+    LOOP(pow, 2, (T)pow((double)a, (double)b))                                                     \
+    LOOP(neg, 1, -a)                                                                               \
+    LOOP(sqrt, 1, SQRT(a))                                                                         \
+    LOOP(exp, 1, (T)exp((double)a))                                                                \
+    LOOP(log, 1, (T)log((double)a))                                                                \
+    LOOP(floor, 1, FLOOR(a))                                                                       \
+    LOOP(ceil, 1, CEIL(a))                                                                         \
+    LOOP(round, 1, RINT(a))                                                                        \
+    LOOP(isfinite, 1, (T)(a - a == 0))                                                             \
+    LOOP(isnan, 1, (T)(a != a))                                                                    \
+    LOOP(lin1, 1, a * k0 + k1)                                                                     \
+    LOOP(lin2, 2, a * k0 + b * k1)                                                                 \
+    LOOP(lin3, 3, (a * k0 + b * k1) + c * k2)                                                      \
+    LOOP(muladd, 3, a * k0 + (b * k1) * c)                                                         \
+    LOOP(divadd, 3, a * k0 + (b * k1) / c)                                                         \
+    LOOP(scalemul, 2, (a * k0) * b)                                                                \
+    LOOP(scalediv, 2, (a * k0) / b)                                                                \
+    LOOP(divk, 1, a / k0)                                                                          \
+    LOOP(kdiv, 1, k0 / a)                                                                          \
+    LOOP(root, 1, SQRT(a + k0) + k1)                                                               \
+    LOOP(clipk, 1, a * k2 > k1 ? k1 : a * k2 < k0 ? k0 : a * k2)
+
+#define COMMON_ENTRIES(s)                                                                          \
+    [PROG_ABS] = abs##s, [PROG_SIGN] = sign##s, [PROG_MIN] = min##s, [PROG_MAX] = max##s,          \
+    [PROG_EQ] = eq##s, [PROG_NE] = ne##s, [PROG_LT] = lt##s, [PROG_LE] = le##s,                    \
+    [PROG_GT] = gt##s, [PROG_GE] = ge##s, [PROG_AND] = and##s, [PROG_OR] = or##s,                  \
+    [PROG_NOT] = not##s, [PROG_WHERE] = where##s, [PROG_CLIP] = clip##s, [PROG_ADD] = add##s,      \
+    [PROG_SUB] = sub##s, [PROG_MUL] = mul##s, [PROG_FLOORDIV] = floordiv##s,                       \
+    [PROG_MOD] = mod##s, [PROG_POW] = pow##s, [PROG_NEG] = neg##s, [KERNEL_MINK] = mink##s,        \
+    [KERNEL_MAXK] = maxk##s, [KERNEL_EQK] = eqk##s, [KERNEL_NEK] = nek##s, [KERNEL_LTK] = ltk##s,  \
+    [KERNEL_LEK] = lek##s, [KERNEL_GTK] = gtk##s, [KERNEL_GEK] = gek##s,                           \
+    [KERNEL_WHERE_VK] = where_vk##s, [KERNEL_WHERE_KV] = where_kv##s,                              \
+    [KERNEL_WHERE_KK] = where_kk##s, [KERNEL_COPY] = copy##s, [KERNEL_FILL] = fill##s
+
+#define FLOAT_ENTRIES(s)                                                                           \
+    COMMON_ENTRIES(s), [PROG_DIV] = div##s, [PROG_SQRT] = sqrt##s, [PROG_EXP] = exp##s,            \
+    [PROG_LOG] = log##s, [PROG_FLOOR] = floor##s, [PROG_CEIL] = ceil##s, [PROG_ROUND] = round##s,  \
+    [PROG_ISFINITE] = isfinite##s, [PROG_ISNAN] = isnan##s, [KERNEL_LIN1] = lin1##s,               \
+    [KERNEL_LIN2] = lin2##s, [KERNEL_LIN3] = lin3##s, [KERNEL_MULADD] = muladd##s,                 \
+    [KERNEL_DIVADD] = divadd##s, [KERNEL_SCALEMUL] = scalemul##s,                                  \
+    [KERNEL_SCALEDIV] = scalediv##s, [KERNEL_DIVK] = divk##s, [KERNEL_KDIV] = kdiv##s,             \
+    [KERNEL_ROOT] = root##s, [KERNEL_CLIPK] = clipk##s
+
+/* ---- float32 -------------------------------------------------------------------------------------- */
+
+#define T float
+#define SUFFIX _f32
+#define ABSOLUTE(a) fabsf(a)
+#define FLOORDIV(a, b) arith_ffloordivf(a, b)
+#define MOD(a, b) arith_fmodf(a, b)
+#define SQRT(a) sqrtf(a)
+#define FLOOR(a) floorf(a)
+#define CEIL(a) ceilf(a)
+#define RINT(a) rintf(a)
+FLOAT_LOOPS
+#undef T
+#undef SUFFIX
+#undef ABSOLUTE
+#undef FLOORDIV
+#undef MOD
+#undef SQRT
+#undef FLOOR
+#undef CEIL
+#undef RINT
+
+/* ---- float64 -------------------------------------------------------------------------------------- */
+
+#define T double
+#define SUFFIX _f64
+#define ABSOLUTE(a) fabs(a)
+#define FLOORDIV(a, b) arith_ffloordiv(a, b)
+#define MOD(a, b) arith_fmod(a, b)
+#define SQRT(a) sqrt(a)
+#define FLOOR(a) floor(a)
+#define CEIL(a) ceil(a)
+#define RINT(a) rint(a)
+FLOAT_LOOPS
+#undef T
+#undef SUFFIX
+#undef ABSOLUTE
+
+/* ---- int64 ---------------------------------------------------------------------------------------- */
+
+#define T int64_t
+#define SUFFIX _i64
+#define ABSOLUTE(a) (a < 0 ? arith_sub(0, a) : a)
+COMMON_LOOPS
+LOOP(add, 2, arith_add(a, b))
+LOOP(sub, 2, arith_sub(a, b))
+LOOP(mul, 2, arith_mul(a, b))
+LOOP(floordiv, 2, arith_floordiv(a, b))
+LOOP(mod, 2, arith_mod(a, b))
+LOOP(pow, 2, arith_pow(a, b))
+LOOP(neg, 1, arith_sub(0, a))
+LOOP(addk, 1, arith_add(a, k0))
+LOOP(ksub, 1, arith_sub(k0, a))
+LOOP(mulk, 1, arith_mul(a, k0))
+LOOP(clipki, 1, a > k1 ? k1 : a < k0 ? k0 : a)
+
+const kernel_table KERNEL_TABLE = {
+    KERNEL_NAME,
+    {
+        [PROG_F32] = {FLOAT_ENTRIES(_f32)},
+        [PROG_F64] = {FLOAT_ENTRIES(_f64)},
+        [PROG_I64] = {COMMON_ENTRIES(_i64), [KERNEL_ADDK] = addk_i64, [KERNEL_KSUB] = ksub_i64,
+                      [KERNEL_MULK] = mulk_i64, [KERNEL_CLIPKI] = clipki_i64},
+    },
+};
