@@ -27,14 +27,6 @@ static const char *next_character(const char *s)
     return s;
 }
 
-static int64_t count_characters(const char *s)
-{
-    int64_t n = 0;
-    for (; *s; s = next_character(s))
-        n++;
-    return n;
-}
-
 static void quote(buf *out, const char *text)
 {
     char mark = strchr(text, '\'') && !strchr(text, '"') ? '"' : '\'';
