@@ -1,0 +1,34 @@
+/* A table of powers of ten with 128 bits, for num_format.c and num_parse.c. */
+#ifndef BASE_NUM_POWERS_H
+#define BASE_NUM_POWERS_H
+
+#include <stdint.h>
+
+/* Shortest digits need 10^-292 to 10^324. Reading needs 10^-343, which makes a number of 19 digits
+ * smaller than half of the smallest double, to 10^308. */
+#define NUM_POWER_MIN (-343)
+#define NUM_POWER_MAX 324
+#define NUM_POWERS    (NUM_POWER_MAX - NUM_POWER_MIN + 1)
+
+/* hi * 2^64 + lo: a number from 2^127 to 2^128, see num_powers.c. */
+typedef struct num_power {
+    uint64_t hi, lo;
+} num_power;
+
+extern const num_power num_powers[NUM_POWERS];
+
+/* floor(log2(10^k)), right for |k| <= 1233: 1741647 / 2^19 is log2(10) to 22 bits. */
+static inline int num_log2_pow10(int k)
+{
+    return (k * 1741647) >> 19;
+}
+
+/* The precision (bits of the significand, the hidden one included) of each num_width, the exponent
+ * of the last place of its smallest numbers, and the exponent above its largest. */
+typedef struct num_format {
+    int precision, min_exp, max_exp;
+} num_format;
+
+extern const num_format num_formats[4];
+
+#endif
