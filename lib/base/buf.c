@@ -54,6 +54,17 @@ void buf_repeat(buf *b, char c, int64_t n)
     b->data[b->len] = '\0';
 }
 
+char *buf_room(buf *b, size_t n)
+{
+    return make_room(b, n) ? b->data + b->len : NULL;
+}
+
+void buf_grew(buf *b, size_t n)
+{
+    b->len += n;
+    b->data[b->len] = '\0';
+}
+
 void buf_printf(buf *b, const char *fmt, ...)
 {
     va_list ap;

@@ -22,6 +22,10 @@ void buf_put(buf *b, const char *text, size_t n);
 void buf_add(buf *b, const char *text);
 void buf_char(buf *b, char c);
 void buf_repeat(buf *b, char c, int64_t n);
+/* Room for n more bytes behind the text, to be written by the caller, who then says how many were;
+ * NULL after a failure. What was not announced with buf_grew is lost. */
+char *buf_room(buf *b, size_t n);
+void buf_grew(buf *b, size_t n);
 /* printf's format, without floating-point conversions (they follow the locale). */
 void buf_printf(buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -100,6 +100,20 @@ int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e)
     return KV_OK;
 }
 
+void mem_shrink(void *block, int64_t *cap, int64_t n, size_t size)
+{
+    void *old;
+    memcpy(&old, block, sizeof old);
+    if (!old || n >= *cap)
+        return;
+    int64_t kept = n > 0 ? n : 1;
+    void *less = realloc(old, (size_t)kept * size);
+    if (less) {
+        memcpy(block, &less, sizeof less);
+        *cap = kept;
+    }
+}
+
 char *mem_text(const char *text, size_t n, kv_err *e)
 {
     char *copy = mem_alloc(n < INT64_MAX ? (int64_t)n + 1 : -1, 1, e);

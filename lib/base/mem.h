@@ -25,6 +25,10 @@ void *mem_alloc_data(int64_t bytes, kv_err *e);
  * pointer to the items' pointer. On failure nothing changes. */
 int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e);
 
+/* Gives back what a grown block has beyond n items; the items may move. Cannot fail: at worst the
+ * block stays as large as it is. */
+void mem_shrink(void *block, int64_t *cap, int64_t n, size_t size);
+
 /* A copy of n bytes of text with a NUL behind it. */
 char *mem_text(const char *text, size_t n, kv_err *e);
 

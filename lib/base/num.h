@@ -49,6 +49,9 @@ int num_fixed(char *out, size_t size, double x, int precision, char how);
  * Returns how many bytes were read, 0 if there is no number. over may be NULL. */
 size_t num_parse(const char *text, size_t n, num_width width, double *x, bool *over);
 
+/* x rounded once to width, half to even; *over is set when a finite x becomes an infinity. */
+double num_narrow(double x, num_width width, bool *over);
+
 /* Reads an integer (optional sign, digits). Returns the bytes read, 0 when there is none; *over is
  * set when it does not fit. */
 size_t num_parse_int(const char *text, size_t n, int64_t *x, bool *over);

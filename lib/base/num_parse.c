@@ -321,6 +321,25 @@ size_t num_parse(const char *text, size_t n, num_width width, double *x, bool *o
     return (size_t)(p - text);
 }
 
+double num_narrow(double x, num_width width, bool *over)
+{
+    const num_format *format = &num_formats[width];
+    bool dummy;
+    *(over ? over : &dummy) = false;
+    if (!isfinite(x) || x == 0 || width == NUM_BINARY64)
+        return x;
+    double size = fabs(x);
+    if (narrows_safely(size, format)) {
+        size = narrow(size, format);
+    } else {
+        int exponent;
+        double fraction = frexp(size, &exponent);
+        u128 m = (u128)(uint64_t)ldexp(fraction, 53) << 64;
+        size = finish(round_bits(m, exponent - 53 - 64, format), format, over ? over : &dummy);
+    }
+    return copysign(size, x);
+}
+
 size_t num_parse_int(const char *text, size_t n, int64_t *x, bool *over)
 {
     const char *p = text, *end = text + n;

@@ -1,12 +1,15 @@
-/* CSV files of arrays, through libcsv.
+/* CSV files of arrays, through libcsv (whose names also begin with csv_: it has a csv_write, hence
+ * the longer names here).
  *
  * A file of rows of numbers is an array of two axes. A first line `# shape=2,3,4 dtype=float16` says
- * another shape (comma-separated sizes; `shape=` alone, nothing behind it, is a single number) or dtype.
- * Blanks round a cell, +2, .3e1, nan, inf, -0, true, false, a last blank line, a BOM and CRLF are fine. A first row with
- * no number in any cell is a header and skipped.
+ * another shape (comma-separated sizes; `shape=` alone, nothing behind it, is a single number) or
+ * dtype. Blanks round a cell, +2, .3e1, nan, inf, -0, true, false, a last blank line, a BOM and CRLF
+ * are fine. A first row with no number in any cell is a header and skipped.
  */
 #ifndef IO_CSV_H
 #define IO_CSV_H
+
+#include <stdio.h>
 
 #include "array/kv_array.h"
 #include "base/buf.h"
@@ -14,21 +17,24 @@
 /* What a reader may be told. All zero: find out. */
 typedef struct csv_options {
     bool has_dtype;
-    kv_dtype dtype;   /* wins over the file's own */
-    int8_t header;    /* 0: see above; 1: the first row is one; -1: it is not */
-    char separator;   /* 0: a comma */
+    kv_dtype dtype; /* wins over the file's own */
+    int8_t header;  /* 0: see above; 1: the first row is one; -1: it is not */
+    char separator; /* 0: a comma */
 } csv_options;
 
 /* Reads text (n bytes) that came from `name`. Errors name the file's own line and column first, as
  * in `x.csv:3:2: "abc" is no number`, columns counted in cells; code format: no number, ragged rows,
- * an empty cell or file, a NUL byte, a number too large for the dtype, a count that does not fit the
- * shape. memory. */
-int csv_read(kv_array **out, const char *text, size_t n, const char *name, const csv_options *o,
-             kv_err *e);
+ * an empty cell, line or file, a NUL byte, a number that the dtype cannot hold (too large, or a
+ * fraction for an integer), a count that does not fit the shape. memory. o may be NULL: all zero. */
+int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
+                   const csv_options *o, kv_err *e);
 
-/* Appends a so that csv_read gives back an equal array: the first line above when a has other than
- * two axes, another dtype than float32, or no element; then a row a line. The first axes are
- * flattened into rows. */
-int csv_write(buf *out, kv_array *a, kv_err *e);
+/* The same from a stream, to its end, in pieces: needs little memory beside the array. Also: io. */
+int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options *o, kv_err *e);
+
+/* Appends a so that csv_read_array gives back an equal array: the first line above when a has other
+ * than two axes, another dtype than float32, or no element; then a row a line. The first axes are
+ * flattened into rows. bool is written as 1 and 0. */
+int csv_write_array(buf *out, kv_array *a, kv_err *e);
 
 #endif

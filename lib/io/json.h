@@ -13,18 +13,23 @@
 
 /* Reads text (n bytes) that came from `name`. has_dtype: dtype wins over the file's own. Errors as
  * `x.json:3:17: …`, code format: malformed (line and column), lists of unequal length, something
- * that is no number, a number too large for the dtype, data that do not fit "shape", nested deeper than
- * KV_MAX_NDIM. memory. */
+ * that is no number, a number that the dtype cannot hold (too large, or a fraction for an integer),
+ * data that do not fit "shape", nested deeper than KV_MAX_NDIM. memory. */
 int json_read(kv_array **out, const char *text, size_t n, const char *name, bool has_dtype,
               kv_dtype dtype, kv_err *e);
+
+/* The same for text that begins at a line of its file, for files with an array a line. */
+int json_read_line(kv_array **out, const char *text, size_t n, const char *name, int line,
+                   bool has_dtype, kv_dtype dtype, kv_err *e);
 
 /* Appends a so that json_read gives back an equal array; no newline at the end. */
 int json_write(buf *out, kv_array *a, kv_err *e);
 
-/* Appends the elements alone, as a nested list; numbers are the shortest that read back equal after going through a double. */
+/* Appends the elements alone, as a nested list; numbers are the shortest that read back equal after
+ * going through a double. */
 int json_write_data(buf *out, kv_array *a, kv_err *e);
 
-/* Appends text in quotes, escaped. */
+/* Appends text in quotes, escaped. Bytes that are not UTF-8 become U+FFFD. */
 void json_write_text(buf *out, const char *text);
 
 #endif

@@ -28,6 +28,12 @@ TEST(buf_grows)
         buf_printf(&b, "%04d,", i);
     CHECK_INT(b.len, 25000);
     CHECK(memcmp(b.data + 24990, "4998,4999,", 11) == 0);
+    buf_clear(&b);
+    char *room = buf_room(&b, 3);
+    room[0] = 'h';
+    room[1] = 'i';
+    buf_grew(&b, 2);
+    CHECK_TEXT(buf_text(&b), "hi");
     CHECK_OK(buf_check(&b, &e));
     buf_release(&b);
     CHECK(!b.data && b.len == 0);

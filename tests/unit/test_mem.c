@@ -53,6 +53,11 @@ TEST(mem_grows)
     CHECK_INT(mem_grow(&items, &cap, INT64_MAX, sizeof *items, &e), KV_E_MEMORY);
     CHECK_INT(cap, before);
     CHECK_INT(items[9999], 9999);
+    mem_shrink(&items, &cap, 10000, sizeof *items);
+    CHECK_INT(cap, 10000);
+    CHECK_INT(items[9999], 9999);
+    mem_shrink(&items, &cap, 0, sizeof *items);
+    CHECK_INT(cap, 1);
     mem_free(items);
 }
 

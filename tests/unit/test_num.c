@@ -196,6 +196,11 @@ static void check_halves(num_width width)
         double middle = (x + next) / 2;
         bool over;
         double big = i + 1 == end ? INFINITY : next;
+        CHECK(same(num_narrow(-middle, width, &over), i & 1 ? -big : -x));
+        CHECK_INT(over, i + 1 == end && i & 1);
+        CHECK(same(num_narrow(nextafter(middle, 0), width, &over), x) && !over);
+        CHECK(same(num_narrow(nextafter(middle, INFINITY), width, NULL), big));
+        CHECK(same(num_narrow(x, width, NULL), x));
         snprintf(text, sizeof text, "%.100e", middle);
         CHECK(same(parse(text, width), i & 1 ? big : x));
         snprintf(text, sizeof text, "%.100e", nextafter(middle, 0));
@@ -245,6 +250,21 @@ TEST(num_halfway_binary64)
         CHECK(same(parse(text, NUM_BINARY64), strtod(text, NULL)));
         snprintf(text, sizeof text, "%.18Le", middle);
         CHECK(same(parse(text, NUM_BINARY64), strtod(text, NULL)));
+    }
+}
+
+TEST(num_narrow_binary32)
+{
+    for (int i = 0; i < 500000; i++) {
+        double x = from_bits64(random64());
+        if (i & 1)
+            x = from_bits32((uint32_t)random64()) * (1 + ldexp((double)(random64() % 9), -26));
+        bool over;
+        if (isnan(x))
+            continue;
+        CHECK(same(num_narrow(x, NUM_BINARY32, &over), (float)x));
+        CHECK_INT(over, isfinite(x) && isinf((float)x));
+        CHECK(same(num_narrow(x, NUM_BINARY64, &over), x));
     }
 }
 
