@@ -20,15 +20,16 @@ typedef struct function_args {
 } function_args;
 
 enum {
-    FUNCTION_SHAPE = 1, /* parameter 0 is a shape: leading integers, or one tuple or list, go to it as a tuple */
-    FUNCTION_REST = 2,  /* takes any number of positional arguments, in rest; params are named only */
+    FUNCTION_SHAPE = 1,  /* parameter 0 is a shape: leading integers go to it as a tuple */
+    FUNCTION_REST = 2,   /* takes any number of positional arguments, in rest: at least as many as it
+                            has unmarked parameters; the marked ones are given by name only */
     FUNCTION_ELEMENT = 4 /* element-wise: call is NULL, vm/expr.h and vm/host.h compute it */
 };
 
 typedef struct function {
     const char *name;
-    /* Names of the parameters in order, "low=" when it may be left out; NULL behind the last. Those
-     * from the first marked one on may be given by name. */
+    /* Names of the parameters in order, "low=" when it may be left out; NULL behind the last. All may
+     * be given by name. A positional context goes to the one called ctx. */
     const char *params[FUNCTION_MAX_PARAMS + 1];
     int flags;
     int (*call)(function_args *args, value *out, kv_err *e);
@@ -40,6 +41,13 @@ extern const function function_table[];
 
 /* The function of a name, or NULL. */
 const function *function_find(const char *name);
+
+/* Appends "full(shape, v, dtype=, ctx=)". */
+void function_usage(buf *out, const function *f);
+
+/* What the words of a call alone show: the number of its arguments, their names. names[i] is NULL for
+ * a positional one. Error: usage. */
+int function_check(const function *f, const char *const *names, int64_t n, kv_err *e);
 
 /* Sorts positional and named arguments to parameters and calls. names[i] is NULL for a positional
  * one. Borrows the arguments. Errors: usage (count, unknown name), those of the function. */
@@ -56,5 +64,8 @@ int function_dtype(value v, kv_dtype fallback, kv_dtype *out, kv_err *e);
 int function_ctx(value v, kv_ctx *out, kv_err *e);
 /* A whole number. Errors: dtype, value. `what` names it in the message. */
 int function_int(value v, const char *what, int64_t *out, kv_err *e);
+int function_number(value v, const char *what, double *out, kv_err *e);
+/* A text, borrowed from v. Error: dtype. */
+int function_text(value v, const char *what, const char **out, kv_err *e);
 
 #endif

@@ -76,8 +76,16 @@ double value_number(value v);       /* of a number */
  * (float32). Errors: dtype (it is no array: names what it is), shape (lists of unequal length). */
 int value_to_array(kv_array **out, value v, kv_err *e);
 
+/* A new array of another dtype and context from a number, numbers or nested tuples of them; [] has
+ * shape (0,). Errors: as above, and value (a number that does not fit, see value_put_number). */
+int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e);
+
+/* Writes a number at dst as one element of dtype. A float goes into an integer truncated and
+ * saturated. Error: value (an integer beyond an integer dtype, a finite number beyond a float). */
+int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e);
+
 /* Appends v as print (repr false) or a bare expression (repr true) shows it; arrays inside lists are
- * summarised, <NDArray 2x3 @gpu(0)>. An array itself is not handled here: see show.h. */
+ * summarised, <NDArray 2x3 @gpu(0)>, and so is an array itself: see show.h for its elements. */
 void value_print(buf *out, value v, bool repr);
 
 #endif
