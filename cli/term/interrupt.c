@@ -1,0 +1,77 @@
+/* The handlers behind interrupt.h. They only set flags of type sig_atomic_t and look at the clock,
+ * which POSIX allows in a handler. */
+#include "term/interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TWICE_SECONDS 2 /* two Ctrl-C this close end the process */
+
+static volatile sig_atomic_t interrupted, terminated, prompting;
+/* Only the handler reads and writes these, and SIGINT is blocked while it runs. */
+static struct timespec last;
+static bool has_last;
+
+static bool soon_after_the_last(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double seconds = (double)(now.tv_sec - last.tv_sec) + (double)(now.tv_nsec - last.tv_nsec) / 1e9;
+    bool soon = has_last && seconds < TWICE_SECONDS;
+    last = now;
+    has_last = true;
+    return soon;
+}
+
+static void on_interrupt(int sig)
+{
+    if (prompting)
+        has_last = false;
+    else if (soon_after_the_last())
+        _exit(128 + sig);
+    interrupted = 1;
+}
+
+static void on_terminate(int sig)
+{
+    (void)sig;
+    terminated = 1;
+}
+
+static void handle(int sig, void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+    sigemptyset(&action.sa_mask);
+    sigaction(sig, &action, NULL);
+}
+
+void interrupt_install(void)
+{
+    handle(SIGINT, on_interrupt);
+    handle(SIGTERM, on_terminate);
+    handle(SIGPIPE, SIG_IGN);
+}
+
+void interrupt_child(void)
+{
+    handle(SIGINT, SIG_DFL);
+    handle(SIGTERM, SIG_DFL);
+    handle(SIGPIPE, SIG_DFL);
+}
+
+int interrupt_pending(void)
+{
+    return terminated ? SIGTERM : interrupted ? SIGINT : 0;
+}
+
+void interrupt_clear(void)
+{
+    interrupted = 0;
+}
+
+void interrupt_at_prompt(bool at_prompt)
+{
+    prompting = at_prompt;
+}

@@ -1,0 +1,31 @@
+/* Ctrl-C and SIGTERM as a flag that is asked between calls.
+ *
+ * No call of the store is interrupted; what lies between calls, loads and waits look at the flag. A
+ * second Ctrl-C within two seconds ends the process at once, for whatever does not look; files are
+ * renamed into place when they are whole, so none is left half-written.
+ *
+ * Reads and waits of the system are not restarted: they fail with EINTR, and whoever gets it looks
+ * here. The handlers are those of the process, so this is global state by nature.
+ */
+#ifndef TERM_INTERRUPT_H
+#define TERM_INTERRUPT_H
+
+#include <stdbool.h>
+
+/* Installs the handlers for SIGINT and SIGTERM and ignores SIGPIPE, so that writing to a closed pipe
+ * is an error like any other. A command started with fork must call interrupt_child before exec. */
+void interrupt_install(void);
+
+/* Gives SIGINT, SIGTERM and SIGPIPE back their usual meaning, in a child. */
+void interrupt_child(void);
+
+/* SIGINT or SIGTERM when one has come since the last clear, else 0. SIGTERM wins. */
+int interrupt_pending(void);
+
+/* Forgets a Ctrl-C. A SIGTERM stays: it is an order to end. */
+void interrupt_clear(void);
+
+/* At the prompt Ctrl-C only drops the line, however often it is typed. */
+void interrupt_at_prompt(bool at_prompt);
+
+#endif

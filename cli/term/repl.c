@@ -1,0 +1,135 @@
+/* The loop of the prompt. See repl.h. */
+#include "term/repl.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "term/histfile.h"
+#include "term/interrupt.h"
+
+static const char more_prompt[] = "..> ";
+
+typedef struct repl {
+    const repl_ops *ops;
+    void *arg;
+    bool quiet, terminal;
+    int line;  /* of the session: the next one read has this number */
+    buf entry; /* the lines so far */
+} repl;
+
+static void note(const repl *r, kv_err *e)
+{
+    if (e->code && !r->quiet)
+        fprintf(stderr, "kvctl: %s\n", e->text);
+    *e = (kv_err){0};
+}
+
+static bool is_blank(const buf *text)
+{
+    return strspn(buf_text(text), " \t\r\n") == text->len;
+}
+
+static int count_lines(const buf *text)
+{
+    int n = 1;
+    for (size_t i = 0; i < text->len; i++)
+        n += text->data[i] == '\n';
+    return n;
+}
+
+typedef enum entry_result { ENTRY_READ, ENTRY_DROPPED, ENTRY_END } entry_result;
+
+/* What the end of the input means depends on what was begun, and on who types. */
+static entry_result at_the_end(const repl *r)
+{
+    if (r->entry.len == 0)
+        return ENTRY_END;
+    return r->terminal ? ENTRY_DROPPED : ENTRY_READ;
+}
+
+/* Reads lines until they are a complete entry. */
+static entry_result read_entry(repl *r)
+{
+    buf line = {0};
+    entry_result got = ENTRY_DROPPED;
+    buf_clear(&r->entry);
+    for (bool more = false;; more = true) {
+        line_context(buf_text(&r->entry));
+        line_result result = line_read(more ? more_prompt : r->ops->prompt(r->arg), &line);
+        if (result == LINE_INTERRUPTED)
+            break;
+        if (result == LINE_END) {
+            got = at_the_end(r);
+            break;
+        }
+        r->line += count_lines(&line);
+        buf_put(&r->entry, buf_text(&line), line.len);
+        kv_err e = {0};
+        if (buf_check(&r->entry, &e)) {
+            note(r, &e);
+            break;
+        }
+        if (r->ops->complete(r->arg, buf_text(&r->entry), r->entry.len)) {
+            got = ENTRY_READ;
+            break;
+        }
+        buf_char(&r->entry, '\n');
+    }
+    buf_release(&line);
+    return got;
+}
+
+/* Reads and runs one entry. Returns false when the session ends. */
+static bool step(repl *r)
+{
+    int first_line = r->line;
+    fflush(stdout);
+    entry_result got = read_entry(r);
+    int signal = interrupt_pending();
+    if (signal == SIGTERM || (signal && !r->terminal))
+        return false;
+    interrupt_clear();
+    if (got == ENTRY_END)
+        return false;
+    if (got == ENTRY_DROPPED || is_blank(&r->entry))
+        return true;
+
+    kv_err e = {0};
+    line_remember(buf_text(&r->entry), &e);
+    note(r, &e);
+    bool end = r->ops->run(r->arg, buf_text(&r->entry), r->entry.len, first_line);
+    fflush(stdout);
+    if (r->terminal)
+        interrupt_clear();
+    return !end && !interrupt_pending();
+}
+
+static void candidates(void *arg, const char *text, size_t at, line_words *out)
+{
+    const repl *r = arg;
+    r->ops->candidates(r->arg, text, at, out);
+}
+
+int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path)
+{
+    repl r = {.ops = ops, .arg = arg, .quiet = quiet, .line = 1};
+    r.terminal = isatty(STDIN_FILENO);
+    line_options options = {.terminal = r.terminal, .complete = candidates, .arg = &r};
+    kv_err e = {0};
+    if (r.terminal && history_path && *history_path && !histfile_prepare(history_path, &e))
+        options.history = history_path;
+    note(&r, &e);
+    if (r.terminal && !quiet && ops->banner)
+        fprintf(stderr, "%s\n", ops->banner);
+    line_open(&options, &e);
+    note(&r, &e);
+
+    while (step(&r)) {
+    }
+
+    line_close();
+    buf_release(&r.entry);
+    return interrupt_pending();
+}

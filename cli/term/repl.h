@@ -1,0 +1,46 @@
+/* The prompt: reads entries, hands each to the interpreter, and goes on.
+ *
+ * An entry is one or more lines that together make complete statements. This part knows lines,
+ * prompts, history and Ctrl-C; what an entry means is behind repl_ops, so that it knows no command.
+ */
+#ifndef TERM_REPL_H
+#define TERM_REPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "term/line.h"
+
+/* The interpreter as the prompt sees it; `arg` is handed to each function. All are required. */
+typedef struct repl_ops {
+    /* Is this text complete? 1 yes (a mistake in it counts, it is reported by run), 0 it needs more
+     * lines: an open bracket, quote or block. */
+    int (*complete)(void *arg, const char *text, size_t n);
+
+    /* Runs an entry and reports what it shows and what fails. first_line: the number of its first
+     * line in this session, from 1. Returns true when the session shall end. */
+    bool (*run)(void *arg, const char *text, size_t n, int first_line);
+
+    /* Offers (line_offer) what may stand for the word at text + at, which ends the text; the text is
+     * the whole entry so far. */
+    void (*candidates)(void *arg, const char *text, size_t at, line_words *out);
+
+    /* The prompt, such as "kv> ". Borrowed until the next call. */
+    const char *(*prompt)(void *arg);
+
+    /* One line for the beginning, without its newline; NULL for none. */
+    const char *banner;
+} repl_ops;
+
+/* Reads and runs entries from stdin until run says so, the input ends, or a signal says so.
+ *
+ * With a terminal: prompts, editing, history; Ctrl-C drops what was typed and never leaves; Ctrl-D on
+ * an empty line leaves, in an open block it drops the block. Without one: each entry runs as soon as
+ * it is complete, no prompt; an entry that the end of input cuts off runs too, so that the
+ * interpreter reports what is open, and Ctrl-C ends.
+ *
+ * quiet: neither banner nor notes. history_path: NULL or "" for none.
+ * Returns 0, or SIGINT or SIGTERM when that ended it. */
+int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path);
+
+#endif
