@@ -1,0 +1,163 @@
+/* Parts of arrays, read and written; layouts. */
+#include "array/slice.h"
+
+#include <string.h>
+
+#include "array/strided.h"
+#include "base/mem.h"
+#include "test.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+
+/* 0, 1, 2, … as int32. */
+static kv_array *counting(int ndim, const int64_t *shape)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&a, KV_INT32, ndim, shape, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int i = 0; i < (int)kv_array_size(a); i++)
+        ((int32_t *)data)[i] = i;
+    return a;
+}
+
+static void check_ints(kv_array *a, int n, const int32_t *want)
+{
+    kv_err e = {0};
+    const void *data = NULL;
+    CHECK_INT(kv_array_size(a), n);
+    CHECK_OK(kv_array_read(a, &data, &e));
+    for (int i = 0; i < n; i++)
+        CHECK_INT(((const int32_t *)data)[i], want[i]);
+}
+
+#define INDEX(i) {.is_index = true, .index = (i)}
+#define RANGE(a, b) {.has_from = true, .has_to = true, .from = (a), .to = (b)}
+
+TEST(slice_spans)
+{
+    /* from, to, step, len; then from, n as Python's range(*slice(from, to, step).indices(len)) has */
+    static const int64_t cases[][6] = {
+        {0, 3, 1, 5, 0, 3},     {-2, 9, 1, 5, 3, 2},    {4, 1, -1, 5, 4, 3},
+        {9, -9, -2, 5, 4, 3},   {3, 3, 1, 5, 3, 0},     {-9, 2, 1, 5, 0, 2},
+        {0, 5, 7, 5, 0, 1},     {5, 0, 1, 5, 5, 0},     {0, 0, -1, 0, -1, 0},
+        {INT64_MIN, INT64_MAX, INT64_MAX, 5, 0, 1},     {INT64_MAX, INT64_MIN, INT64_MIN, 5, 4, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t *c = cases[i];
+        array_range r = {.has_from = true, .has_to = true, .from = c[0], .to = c[1], .step = c[2]};
+        array_span span = array_range_span(&r, c[3]);
+        CHECK_INT(span.n, c[5]);
+        if (span.n)
+            CHECK_INT(span.from, c[4]);
+    }
+    array_range all = {0}, back = {.step = -1};
+    CHECK_INT(array_range_span(&all, 4).n, 4);
+    CHECK_INT(array_range_span(&back, 4).from, 3);
+    CHECK_INT(array_range_span(&back, 4).n, 4);
+}
+
+TEST(slice_parts)
+{
+    kv_err e = {0};
+    kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL;
+    array_range row = INDEX(-2), column[] = {{0}, INDEX(1)}, block[] = {RANGE(1, 3), RANGE(0, 2)};
+    array_range back[] = {{.step = -1}, {.step = -2}}, none[] = {RANGE(2, 1)};
+    array_range one[] = {INDEX(2), INDEX(-1)};
+    CHECK_OK(array_slice(&part, a, &row, 1, &e));
+    CHECK_INT(kv_array_ndim(part), 1);
+    check_ints(part, 4, (int32_t[]){4, 5, 6, 7});
+    kv_array_unref(part);
+    CHECK_OK(array_slice(&part, a, column, 2, &e));
+    check_ints(part, 3, (int32_t[]){1, 5, 9});
+    kv_array_unref(part);
+    CHECK_OK(array_slice(&part, a, block, 2, &e));
+    CHECK_INT(kv_array_shape(part)[1], 2);
+    check_ints(part, 4, (int32_t[]){4, 5, 8, 9});
+    kv_array_unref(part);
+    CHECK_OK(array_slice(&part, a, back, 2, &e));
+    check_ints(part, 6, (int32_t[]){11, 9, 7, 5, 3, 1});
+    kv_array_unref(part);
+    CHECK_OK(array_slice(&part, a, none, 1, &e));
+    CHECK_INT(kv_array_shape(part)[0], 0);
+    CHECK_INT(kv_array_shape(part)[1], 4);
+    kv_array_unref(part);
+    CHECK_OK(array_slice(&part, a, one, 2, &e));
+    CHECK_INT(kv_array_ndim(part), 0);
+    check_ints(part, 1, (int32_t[]){11});
+    kv_array_unref(part);
+    kv_array_unref(a);
+}
+
+TEST(slice_errors)
+{
+    kv_err e = {0};
+    kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL;
+    kv_array *scalar = counting(0, NULL);
+    array_range far = INDEX(5), low[] = {{0}, INDEX(-5)}, three[] = {{0}, {0}, {0}};
+    CHECK_ERR(array_slice(&part, a, &far, 1, &e), KV_E_INDEX,
+              "index 5 is out of range: axis 0 has 3");
+    CHECK_ERR(array_slice(&part, a, low, 2, &e), KV_E_INDEX,
+              "index -5 is out of range: axis 1 has 4");
+    CHECK_ERR(array_slice(&part, a, three, 3, &e), KV_E_INDEX,
+              "3 indices for an array with 2 axes");
+    CHECK_ERR(array_slice(&part, scalar, three, 1, &e), KV_E_INDEX,
+              "1 index for an array with 0 axes");
+    kv_array *pair = counting(1, (int64_t[]){2});
+    CHECK_ERR(array_assign_slice(a, three, 1, pair, &e), KV_E_SHAPE,
+              "a value of shape (2,) does not fit a part of shape (3, 4)");
+    kv_array_ref(a);
+    CHECK_ERR(array_assign_slice(a, three, 1, scalar, &e), KV_E_VALUE,
+              "an array can be written by its only holder; this one has 2");
+    kv_array_unref(a);
+    kv_array_unref(a);
+    kv_array_unref(pair);
+    kv_array_unref(scalar);
+}
+
+TEST(slice_assign)
+{
+    kv_err e = {0};
+    kv_array *a = counting(2, (int64_t[]){2, 3}), *row = counting(1, (int64_t[]){3});
+    kv_array *column = counting(2, (int64_t[]){2, 1}), *number = counting(0, NULL);
+    array_range all[] = {{0}}, second = INDEX(1), back[] = {{0}, {.step = -1}};
+    CHECK_OK(array_assign_slice(a, &second, 1, row, &e));
+    check_ints(a, 6, (int32_t[]){0, 1, 2, 0, 1, 2});
+    CHECK_OK(array_assign_slice(a, all, 1, column, &e));
+    check_ints(a, 6, (int32_t[]){0, 0, 0, 1, 1, 1});
+    CHECK_OK(array_assign_slice(a, back, 2, row, &e));
+    check_ints(a, 6, (int32_t[]){2, 1, 0, 2, 1, 0});
+    CHECK_OK(array_assign_slice(a, &second, 1, number, &e));
+    check_ints(a, 6, (int32_t[]){2, 1, 0, 0, 0, 0});
+    kv_array_unref(a);
+    kv_array_unref(row);
+    kv_array_unref(column);
+    kv_array_unref(number);
+}
+
+/* A transpose of every size around that of a tile, for elements of each width. */
+TEST(strided_transposes)
+{
+    kv_err e = {0};
+    for (int64_t bytes = 1; bytes <= 8; bytes *= 2) {
+        for (int64_t n = 31; n <= 33; n++) {
+            int64_t m = 2 * n + 1, rows[2], columns[2] = {1, n};
+            unsigned char *src = mem_alloc(n * m, (size_t)bytes, &e);
+            unsigned char *dst = mem_alloc(n * m, (size_t)bytes, &e);
+            for (int64_t i = 0; i < n * m * bytes; i++)
+                src[i] = (unsigned char)(i * 7 % 251);
+            strided_rows(rows, 2, (int64_t[]){n, m});
+            strided_copy(dst, columns, src, rows, 2, (int64_t[]){n, m}, bytes);
+            for (int64_t i = 0; i < n; i++)
+                for (int64_t j = 0; j < m; j++)
+                    CHECK(!memcmp(dst + (j * n + i) * bytes, src + (i * m + j) * bytes,
+                                  (size_t)bytes));
+            strided_copy(src, rows, dst, columns, 2, (int64_t[]){n, m}, bytes);
+            for (int64_t i = 0; i < n * m * bytes; i++)
+                CHECK_INT(src[i], i * 7 % 251);
+            mem_free(src);
+            mem_free(dst);
+        }
+    }
+}
