@@ -1,0 +1,142 @@
+# kvctl as a process: stdin and stdout, pipes, exit codes, full disks, signals.
+
+load help
+
+@test "process: a script on stdin, in -c, in -f and as a file are one thing" {
+    echo 'print 2 + 2' >four.kv
+    for how in "kvctl -c 'print 2 + 2'" "kvctl -f four.kv" "kvctl four.kv" "kvctl <four.kv" \
+        "kvctl - <four.kv" "cat four.kv | kvctl"; do
+        run sh -c "$how"
+        assert_success
+        assert_output 4
+    done
+}
+
+@test "process: sources run in the order given, in one session" {
+    echo 'print x' >show.kv
+    run kvctl -c 'x = 1' -f show.kv -c 'x = x + 1' -f show.kv
+    assert_success
+    assert_output $'1\n2'
+}
+
+@test "process: arguments behind FILE are args" {
+    echo 'print args' >show.kv
+    run kvctl show.kv one two
+    assert_success
+    assert_output --partial "one"
+    assert_output --partial "two"
+}
+
+@test "process: #! makes a script runnable" {
+    printf '#!/usr/bin/env kvctl\nprint 7\n' >seven.kv
+    chmod +x seven.kv
+    run ./seven.kv
+    assert_success
+    assert_output 7
+}
+
+@test "process: results to stdout, errors to stderr" {
+    run sh -c "kvctl -c 'print 1; pull 3' 2>err"
+    assert_failure 3
+    assert_output 1
+    run cat err
+    assert_line --index 0 --partial "<cmd>:1:10: error[key]:"
+}
+
+@test "process: exit codes" {
+    codes=("0|print 1" "1|assert 1 == 2" "2|print (1" "2|nonsense 3" "3|pull 3" "3|print nobody"
+        "4|create nothing-like-this" "5|print @missing.csv" "9|quit 9")
+    for pair in "${codes[@]}"; do
+        run kvctl -c "${pair#*|}"
+        assert_equal "$status: ${pair#*|}" "${pair%%|*}: ${pair#*|}"
+    done
+}
+
+@test "process: a mistake in the words is found before anything runs" {
+    run sh -c "kvctl -c 'print 1
+nonsense 3' 2>/dev/null"
+    assert_failure 2
+    assert_output ""
+}
+
+@test "process: a script stops at the first error, -k goes on and keeps its code" {
+    run sh -c "kvctl -c 'print 1; pull 3; print 2' 2>/dev/null"
+    assert_failure 3
+    assert_output 1
+    run sh -c "kvctl -k -c 'print 1; pull 3; print 2; print @missing.csv' 2>/dev/null"
+    assert_failure 3
+    assert_output $'1\n2'
+}
+
+@test "process: -e asks for a value that holds" {
+    run kvctl -e -c '1 == 1'
+    assert_success
+    run kvctl -e -c '1 == 2'
+    assert_failure 1
+}
+
+@test "process: a closed pipe is no error and changes nothing" {
+    kvctl -c 'repeat 20000 { print "line" }; write ones(2) "done.csv"' | head -n 1 >first
+    local codes=("${PIPESTATUS[@]}")
+    assert_equal "${codes[0]}" 0
+    run cat first
+    assert_output line
+    [ -e done.csv ]
+}
+
+@test "process: a full disk is an error" {
+    [ -w /dev/full ] || skip "no /dev/full"
+    run sh -c "kvctl -c 'print ones(3)' >/dev/full"
+    assert_failure 5
+    assert_output --partial "No space left on device"
+}
+
+@test "process: a failed write leaves the old file as it was" {
+    echo old >x.csv
+    run kvctl -c 'write ones(2) "x.csv"; pull 3 > x.csv'
+    assert_failure 3
+    run cat x.csv
+    refute_output old
+    echo old >x.csv
+    run kvctl -c 'pull 3 > x.csv'
+    assert_failure 3
+    run cat x.csv
+    assert_output old
+    run ls -A
+    assert_output x.csv
+}
+
+@test "process: Ctrl-C ends a script with 130, SIGTERM with 143" {
+    # Background children of a script ignore SIGINT, so a shell with job control starts it.
+    for pair in INT:130 TERM:143; do
+        run bash -c "set -m
+            kvctl -c 'print \"begins\"; while true { x = 1 }' >out 2>err &
+            for _ in {1..100}; do [ -s out ] && break; sleep 0.05; done
+            kill -${pair%:*} \$!; wait \$!"
+        assert_failure "${pair#*:}"
+    done
+}
+
+@test "process: arrays pass through pipes as CSV and JSON" {
+    run sh -c "kvctl -c 'write [[1, 2], [3, 4.5]] -' | kvctl -c 'print @- * 2'"
+    assert_success
+    assert_output $'[[2. 4.]\n [6. 9.]]'
+    run sh -c "echo '[[1, 2], [3, 4]]' | kvctl -c 'print sum(@-)'"
+    assert_success
+    assert_output 10.0
+}
+
+@test "process: help and version" {
+    run kvctl -V
+    assert_success
+    assert_output --partial "kvctl $(sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' "$top/src/kvstore.h")"
+    run kvctl -h
+    assert_success
+    [ "${#lines[@]}" -le 24 ]
+}
+
+@test "process: an unknown option says so" {
+    run kvctl --frmat csv
+    assert_failure 2
+    assert_output --partial "did you mean --format"
+}

@@ -1,0 +1,328 @@
+# The prompt, driven through a real terminal by expect.
+
+load help
+
+# Runs an expect script from stdin after `spawn kvctl ARG…`. Its words: `want TEXT` waits for TEXT and
+# fails the test when it does not come; `prompt` is want "kv> "; `type TEXT` sends TEXT and Enter;
+# `ends` waits for the end and checks the exit status; `absent TEXT` fails if TEXT has been shown.
+terminal()
+{
+    command -v expect >/dev/null || skip "no expect"
+    export HOME=$PWD TERM=${TERMINAL:-xterm}
+    {
+        cat <<'END'
+set timeout 20
+set seen ""
+proc failed {why} { global seen; puts "\n--- $why; on the screen:\n$seen"; exit 1 }
+proc want {text} {
+    global seen
+    expect {
+        -ex $text { append seen $expect_out(buffer) }
+        timeout { append seen $expect_out(buffer); failed "no \"$text\" came" }
+        eof { append seen $expect_out(buffer); failed "ended before \"$text\"" }
+    }
+}
+proc prompt {} { want "kv> " }
+proc type {text} { send -- "$text\r" }
+proc ends {status} {
+    global seen
+    expect { eof { append seen $expect_out(buffer) } timeout { failed "it does not end" } }
+    set got [lindex [wait] 3]
+    if {$got != $status} { failed "it ended with $got" }
+}
+proc absent {text} {
+    global seen
+    if {[string first $text $seen] >= 0} { failed "\"$text\" is there" }
+}
+END
+        echo "spawn kvctl $*"
+        cat
+    } >drive.exp
+    run expect -f drive.exp
+    assert_success
+}
+
+@test "terminal: banner, prompt, a result, Ctrl-D leaves" {
+    terminal <<'END'
+want "kvctl"
+prompt
+type {print 1 + 1}
+want "\n2\r"
+prompt
+send "\004"
+ends 0
+END
+}
+
+@test "terminal: -q has no banner" {
+    terminal -q <<'END'
+prompt
+absent "help"
+type quit
+ends 0
+END
+}
+
+@test "terminal: quit N ends with N" {
+    terminal -q <<'END'
+prompt
+type "quit 7"
+ends 7
+END
+}
+
+@test "terminal: an error is shown with its place, and the prompt goes on" {
+    terminal -q <<'END'
+prompt
+type {print 1}
+prompt
+type {pul 3}
+want "<repl>:2:1: error"
+want "did you mean pull"
+prompt
+type {print 5 * 5}
+want "25"
+prompt
+send "\004"
+ends 0
+END
+}
+
+@test "terminal: a block goes on with ..> until it is closed" {
+    terminal -q <<'END'
+prompt
+type "for i in 1..2 \{"
+want "..> "
+type "print i * 10"
+want "..> "
+type "\}"
+want "10"
+want "20"
+prompt
+type quit
+ends 0
+END
+}
+
+@test "terminal: Ctrl-C drops the line and never leaves" {
+    terminal -q <<'END'
+prompt
+send "print 111"
+want "111"
+send "\003"
+prompt
+send "\003\003\003"
+prompt
+type {print 2 + 3}
+want "\n5\r"
+prompt
+type quit
+ends 0
+END
+}
+
+@test "terminal: Ctrl-C and Ctrl-D drop an open block" {
+    terminal -q <<'END'
+prompt
+type "if true \{"
+want "..> "
+send "\003"
+prompt
+type "if true \{"
+want "..> "
+send "\004"
+prompt
+type {print 6 * 7}
+want "42"
+prompt
+type quit
+ends 0
+END
+}
+
+@test "terminal: Ctrl-C ends a loop, and the prompt goes on" {
+    terminal -q <<'END'
+prompt
+type "print \"begins\"; while true \{ x = 1 \}"
+want "\nbegins"
+send "\003"
+want "interrupted"
+prompt
+type {print x + 1}
+want "\n2\r"
+prompt
+type quit
+ends 0
+END
+}
+
+@test "terminal: Ctrl-C twice within two seconds ends kvctl" {
+    terminal -q <<'END'
+prompt
+type "print \"begins\"; !sleep 30"
+want "\nbegins"
+sleep 0.3
+send "\003"
+sleep 0.3
+send "\003"
+expect {
+    "kv> " {}
+    eof {}
+    timeout { failed "still asleep" }
+}
+END
+}
+
+@test "terminal: a pasted text runs nothing until Enter" {
+    terminal -q <<'END'
+prompt
+send "\033\[200~print 3 * 3\nprint 4 * 4\n\033\[201~"
+want "4 * 4"
+sleep 0.3
+absent "\n9\r"
+send "\r"
+want "\n9\r\n16\r"
+prompt
+type quit
+ends 0
+END
+}
+
+@test "terminal: completion of commands, keys and variables" {
+    terminal -q <<'END'
+prompt
+send "set-up\t"
+want "set-updater "
+send "\003"
+prompt
+type {init fc1.weight ones(2)}
+prompt
+send "pull fc\t"
+want "fc1.weight "
+send "\r"
+want "1. 1."
+prompt
+type {learning_rate = 0.25}
+prompt
+send "print learn\t"
+want "learning_rate"
+send "* 2\r"
+want "0.5"
+prompt
+type quit
+ends 0
+END
+}
+
+@test "terminal: history keeps entries, private, and not those that begin with a blank" {
+    terminal -q <<'END'
+prompt
+type {print "first"}
+prompt
+type { print "secret"}
+prompt
+type "for i in 1..2 \{"
+want "..> "
+type "print i\n\}"
+prompt
+type quit
+ends 0
+END
+    local file=.local/state/kvctl/history
+    assert_equal "$(stat -c %a "$file")" 600
+    run grep -v '^#' "$file"
+    assert_output $'print "first"\nfor i in 1..2 {\nprint i\n}\nquit'
+    terminal -q <<'END'
+prompt
+send "\033\[A\033\[A\033\[A"
+want "first"
+send "\r"
+want "\nfirst\r"
+prompt
+type quit
+ends 0
+END
+}
+
+@test "terminal: --history off keeps none" {
+    skip_unless_option history
+    terminal -q --history off <<'END'
+prompt
+type {print 1}
+prompt
+type quit
+ends 0
+END
+    [ ! -e .local ]
+}
+
+@test "terminal: a history that cannot be written is one note, and on" {
+    mkdir -p home
+    ln -s /dev/full home/history
+    XDG_STATE_HOME=$PWD/none KVCTL_HISTORY=/proc/nothing/history terminal <<'END'
+want "kvctl: cannot"
+prompt
+type {print 8 + 1}
+want "\n9\r"
+prompt
+type quit
+ends 0
+END
+}
+
+@test "terminal: a dumb terminal works too" {
+    TERMINAL=dumb terminal -q <<'END'
+prompt
+type {print 1 + 2}
+want "\n3\r"
+prompt
+send "\004"
+ends 0
+END
+}
+
+@test "terminal: a result goes to stdout, prompts to stderr" {
+    command -v expect >/dev/null || skip "no expect"
+    TERM=xterm expect -c 'log_user 0; set timeout 20
+        spawn sh -c "kvctl -q >results"
+        expect "kv> "; send "print 12 * 12\r"; expect "kv> "; send "quit\r"; expect eof'
+    run cat results
+    assert_output 144
+}
+
+@test "terminal: SIGTERM at the prompt ends with 143" {
+    command -v expect >/dev/null || skip "no expect"
+    run expect -c 'log_user 0; set timeout 20; spawn kvctl -q; expect "kv> "
+        exec kill -TERM [exp_pid]; expect eof; exit [lindex [wait] 3]'
+    assert_failure 143
+}
+
+# -i with a script on stdin: no prompt, each statement as it arrives.
+
+@test "-i without a terminal: no prompt, statements run as they arrive" {
+    mkfifo in
+    kvctl -i -q <in >out 2>err &
+    exec 3>in
+    echo 'print 1 + 1' >&3
+    for _ in {1..100}; do [ -s out ] && break; sleep 0.05; done
+    run cat out
+    assert_output 2
+    echo 'print 3 * 3' >&3
+    exec 3>&-
+    wait $!
+    run cat out
+    assert_output $'2\n9'
+    run cat err
+    assert_output ""
+}
+
+@test "-i without a terminal: an open block at the end of input is reported" {
+    run kvctl -i -q <<<'if true {'
+    assert_output --partial "<repl>:1:"
+    assert_output --partial "error[syntax]"
+}
+
+skip_unless_option()
+{
+    kvctl -h 2>&1 | grep -q -- "--$1" || kvctl --"$1" off -c '' 2>/dev/null || skip "no option --$1"
+}

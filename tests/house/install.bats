@@ -1,0 +1,79 @@
+# `make install`: what lies where, and a program built against it.
+
+load ../cli/help
+
+# Installs into ./stage once for all tests of this file, with the flags of the build under test.
+setup_file()
+{
+    local top build
+    top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+    build=${KVCTL_BUILD:-$top/build}
+    export STAGE=$BATS_FILE_TMPDIR/stage
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ readline=.*//' "$build/flags")" \
+        DESTDIR="$STAGE" PREFIX=/opt/kv install >"$BATS_FILE_TMPDIR/log" 2>&1 ||
+        { cat "$BATS_FILE_TMPDIR/log"; return 1; }
+}
+
+@test "install: headers, both libraries, kvctl, pkg-config" {
+    run find "$STAGE" ! -type d -printf '%P\n'
+    assert_success
+    assert_equal "$(sort <<<"$output")" "$(sort <<'END'
+opt/kv/bin/kvctl
+opt/kv/include/kv_array.h
+opt/kv/include/kv_err.h
+opt/kv/include/kvstore.h
+opt/kv/lib/libkvstore.a
+opt/kv/lib/libkvstore.so
+opt/kv/lib/libkvstore.so.0
+opt/kv/lib/pkgconfig/kvstore.pc
+END
+)"
+}
+
+@test "install: kvctl finds its library in ../lib" {
+    run "$STAGE/opt/kv/bin/kvctl" -c 'print 1 + 1'
+    assert_success
+    assert_output 2
+}
+
+@test "install: a C program builds against the shared library and runs" {
+    local flags="-I$STAGE/opt/kv/include -L$STAGE/opt/kv/lib -lkvstore -Wl,-rpath,$STAGE/opt/kv/lib"
+    # shellcheck disable=SC2086
+    run cc -std=c17 -Wall -Wextra -Werror $(sanitizers) -o sum "$top/examples/sum.c" $flags
+    assert_success
+    run ./sum
+    assert_success
+    assert_output $'11\n22\n33'
+}
+
+@test "install: a C program links the static library" {
+    # shellcheck disable=SC2046
+    run cc -std=c17 -Wall -Wextra -Werror $(sanitizers) -o sum "$top/examples/sum.c" \
+        -I"$STAGE/opt/kv/include" "$STAGE/opt/kv/lib/libkvstore.a" \
+        $(sed -n 's/^Libs.private: //p' "$STAGE/opt/kv/lib/pkgconfig/kvstore.pc")
+    assert_success
+    run ./sum
+    assert_success
+    assert_output $'11\n22\n33'
+}
+
+@test "install: the pkg-config file names the version and the place" {
+    command -v pkg-config || skip "no pkg-config"
+    export PKG_CONFIG_PATH=$STAGE/opt/kv/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=
+    run pkg-config --modversion kvstore
+    assert_output "$(sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' "$top/src/kvstore.h")"
+    run pkg-config --cflags --libs kvstore
+    assert_output --partial "-I/opt/kv/include"
+    assert_output --partial "-L/opt/kv/lib -lkvstore"
+}
+
+@test "uninstall: leaves nothing behind" {
+    make -s -C "$top" DESTDIR="$STAGE" PREFIX=/opt/kv uninstall
+    run find "$STAGE" ! -type d
+    assert_output ""
+}
+
+sanitizers()
+{
+    grep -o -- '-fsanitize=[a-z,]*' "$build/flags" | head -n 1
+}
