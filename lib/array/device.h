@@ -41,7 +41,7 @@ typedef struct dev_ops {
     /* required: dst[i] = src[0][i] + src[1][i] + …, added left to right, nsrc >= 1, all of one dtype.
      * float16 and bfloat16 add in float32 and round once; integers wrap; bool is OR. dst may be
      * src[0] but no other source. */
-    void (*sum)(void *dst, const void *const *src, int nsrc, kv_dtype dtype, int64_t n);
+    void (*sum)(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
 } dev_ops;
 
 /* The CPU table, defined by lib/cpu. */

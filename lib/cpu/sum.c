@@ -62,16 +62,16 @@ static sum_fn *const sums[KV_DTYPE_END] = {
     [KV_INT32] = sum_32,    [KV_INT64] = sum_64,    [KV_BOOL] = sum_bool,
 };
 
-static void sum_in_blocks(char *dst, const void *const *src, int nsrc, kv_dtype dtype, int64_t n)
+static void sum_in_blocks(char *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n)
 {
     /* Up to MORE + 1 sources are one loop, which needs no blocks. */
     int64_t bytes = kv_dtype_bytes(dtype), block = nsrc <= MORE + 1 ? n : BLOCK;
     for (int64_t i = 0; i < n; i += block) {
         int64_t count = n - i < block ? n - i : block, offset = i * bytes;
         const void *first = (const char *)src[0] + offset;
-        for (int done = 1; done < nsrc; done += MORE) {
+        for (int64_t done = 1; done < nsrc; done += MORE) {
             const void *s[MORE];
-            int k = nsrc - done < MORE ? nsrc - done : MORE;
+            int k = nsrc - done < MORE ? (int)(nsrc - done) : MORE;
             for (int j = 0; j < k; j++)
                 s[j] = (const char *)src[done + j] + offset;
             sums[dtype](dst + offset, first, s, k, count);
@@ -83,7 +83,7 @@ static void sum_in_blocks(char *dst, const void *const *src, int nsrc, kv_dtype 
 typedef void widen_fn(float *restrict dst, const uint16_t *restrict src, int64_t n);
 typedef void narrow_fn(uint16_t *restrict dst, const float *restrict src, int64_t n);
 
-static void sum_halves(uint16_t *dst, const void *const *src, int nsrc, int64_t n, widen_fn *widen,
+static void sum_halves(uint16_t *dst, const void *const *src, int64_t nsrc, int64_t n, widen_fn *widen,
                        narrow_fn *narrow)
 {
     float total[BLOCK], term[BLOCK];
@@ -91,7 +91,7 @@ static void sum_halves(uint16_t *dst, const void *const *src, int nsrc, int64_t 
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t count = n - i < BLOCK ? n - i : BLOCK;
         widen(total, (const uint16_t *)src[0] + i, count);
-        for (int j = 1; j < nsrc; j++) {
+        for (int64_t j = 1; j < nsrc; j++) {
             widen(term, (const uint16_t *)src[j] + i, count);
             sum_f32(total, total, terms, 1, count);
         }
@@ -99,7 +99,7 @@ static void sum_halves(uint16_t *dst, const void *const *src, int nsrc, int64_t 
     }
 }
 
-void sum_elements(void *dst, const void *const *src, int nsrc, kv_dtype dtype, int64_t n)
+void sum_elements(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n)
 {
     if (nsrc == 1) {
         if (dst != src[0])

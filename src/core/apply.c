@@ -1,0 +1,113 @@
+/* Sums and programs over blocks. */
+#include "core/apply.h"
+
+#include "array/device.h"
+#include "base/mem.h"
+
+/* Elements a block: at most 8 KB, so that a few blocks share the L1 cache with a program's own. */
+enum { BLOCK = 1024, BLOCK_BYTES = BLOCK * 8 };
+
+int apply_reserve(apply_work *w, int64_t max_values, int64_t program_bytes, kv_err *e)
+{
+    int64_t fixed = 3 * BLOCK_BYTES, bytes = fixed + max_values * (int64_t)sizeof *w->sources;
+    program_bytes = (program_bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
+    bytes += program_bytes;
+    if (bytes > w->bytes) {
+        char *memory = mem_alloc_data(bytes, e);
+        if (!memory)
+            return KV_E_MEMORY;
+        mem_free(w->memory);
+        w->memory = memory;
+        w->bytes = bytes;
+    }
+    w->input = w->memory;
+    w->piece = w->memory + BLOCK_BYTES;
+    w->total = w->memory + 2 * BLOCK_BYTES;
+    w->program = w->memory + fixed;
+    w->sources = (const void **)(void *)(w->memory + fixed + program_bytes);
+    return KV_OK;
+}
+
+void apply_work_release(apply_work *w)
+{
+    mem_free(w->memory);
+    *w = (apply_work){0};
+}
+
+static const void *element(const kv_array *a, int64_t i)
+{
+    return (const char *)a->data + i * kv_dtype_bytes(a->dtype);
+}
+
+void apply_copy(kv_array *dst, const kv_array *src)
+{
+    dst->dev->convert(dst->data, dst->dtype, src->data, src->dtype, src->size);
+}
+
+/* What a sum of dtype accumulates in. */
+static kv_dtype total_dtype(kv_dtype dtype)
+{
+    return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16 ? KV_FLOAT32 : dtype;
+}
+
+/* One block of values of several dtypes: each is converted to dtype, then added to the total. */
+static void sum_mixed(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
+                      const apply_work *w)
+{
+    const dev_ops *dev = v->items[0]->dev;
+    kv_dtype wide = total_dtype(dtype);
+    for (int64_t j = 0; j < v->n; j++) {
+        const kv_array *a = v->items[j];
+        const void *terms[] = {w->total, w->piece};
+        char *to = j ? w->piece : w->total;
+        /* dst serves as the place between the two conversions: nothing was written to it yet. */
+        dev->convert(wide == dtype ? to : dst, dtype, element(a, from), a->dtype, n);
+        if (wide != dtype)
+            dev->convert(to, wide, dst, dtype, n);
+        if (j)
+            dev->sum(w->total, terms, 2, wide, n);
+    }
+    dev->convert(dst, dtype, w->total, wide, n);
+}
+
+/* Elements from … from + n - 1 of the sum. n is at most BLOCK unless all dtypes are the same. */
+static void sum_part(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
+                     const apply_work *w)
+{
+    const kv_array *first = v->items[0];
+    if (v->n == 1) {
+        first->dev->convert(dst, dtype, element(first, from), first->dtype, n);
+    } else if (v->same_dtype) {
+        for (int64_t j = 0; j < v->n; j++)
+            w->sources[j] = element(v->items[j], from);
+        first->dev->sum(dst, w->sources, v->n, dtype, n);
+    } else {
+        sum_mixed(dst, dtype, v, from, n, w);
+    }
+}
+
+void apply_sum(kv_array *dst, const apply_values *v, const apply_work *w)
+{
+    int64_t bytes = kv_dtype_bytes(dst->dtype);
+    int64_t block = v->same_dtype || v->n == 1 ? dst->size : BLOCK;
+    for (int64_t i = 0; i < dst->size; i += block) {
+        int64_t n = dst->size - i < block ? dst->size - i : block;
+        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, n, w);
+    }
+}
+
+void apply_program(const prog *p, kv_array *stored, const apply_values *v, const apply_work *w)
+{
+    if (v->n == 1 && v->same_dtype) {
+        void *arrays[] = {stored->data, v->items[0]->data};
+        prog_run(p, arrays, stored->size, w->program);
+        return;
+    }
+    int64_t bytes = kv_dtype_bytes(stored->dtype);
+    for (int64_t i = 0; i < stored->size; i += BLOCK) {
+        int64_t n = stored->size - i < BLOCK ? stored->size - i : BLOCK;
+        void *arrays[] = {(char *)stored->data + i * bytes, w->input};
+        sum_part(w->input, stored->dtype, v, i, n, w);
+        prog_run(p, arrays, n, w->program);
+    }
+}

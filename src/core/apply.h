@@ -1,0 +1,46 @@
+/* The element part of a push: from the values of one key to its new stored array.
+ *
+ * Everything happens block by block in one pass: each value is read once from the caller's memory,
+ * and the stored array is written once. Each value is converted to the stored dtype, the sum is taken
+ * left to right, and what a rule sees is that sum, rounded to the stored dtype.
+ *
+ * Here all contexts are host memory (GAP: values on a GPU's own memory need its device table here).
+ */
+#ifndef CORE_APPLY_H
+#define CORE_APPLY_H
+
+#include "kv_array.h"
+#include "vm/program.h"
+
+/* Scratch memory of the passes, kept from call to call. All zero is empty. */
+typedef struct apply_work {
+    char *memory;
+    int64_t bytes;
+    const void **sources; /* where the values of a block begin */
+    char *input;          /* a block of the sum */
+    char *piece, *total;  /* blocks for values of another dtype */
+    char *program;        /* prog_run's */
+} apply_work;
+
+/* Room for keys of max_values values and programs of program_bytes scratch. Error: memory. */
+int apply_reserve(apply_work *w, int64_t max_values, int64_t program_bytes, kv_err *e);
+
+void apply_work_release(apply_work *w);
+
+/* The values of one key in one push. */
+typedef struct apply_values {
+    kv_array *const *items;
+    int64_t n;       /* at least 1 */
+    bool same_dtype; /* all have the dtype of the result */
+} apply_values;
+
+/* dst = src, converted. */
+void apply_copy(kv_array *dst, const kv_array *src);
+
+/* dst = the sum of the values. */
+void apply_sum(kv_array *dst, const apply_values *v, const apply_work *w);
+
+/* Runs a rule's program on stored and the sum of the values. */
+void apply_program(const prog *p, kv_array *stored, const apply_values *v, const apply_work *w);
+
+#endif

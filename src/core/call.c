@@ -1,0 +1,293 @@
+/* Checking and grouping the pairs of a call.
+ *
+ * Mostly the keys come in the order of updates and each group's values side by side. Then the pairs
+ * are already grouped, and finding them is one linear walk. Otherwise they are sorted, stably, by a
+ * natural merge sort: it takes the ascending runs that are there and merges neighbours until one is
+ * left, so that a list of keys given k times over costs log k passes.
+ */
+#include "core/call.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+/* ---- Checks ---- */
+
+static int check_key_form(const kv_key *key, const kv_key *first, kv_err *e)
+{
+    char one[SLOT_KEY_TEXT], other[SLOT_KEY_TEXT];
+    if (!key->name != !first->name) {
+        const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
+        kv_err_set(e, KV_E_KEY, "one call takes keys of one kind, %s is a text key and %s an integer",
+                   slot_key_text(one, text), slot_key_text(other, integer));
+        kv_err_key(e, key);
+        return KV_E_KEY;
+    }
+    if (key->name && strnlen(key->name, KV_KEY_MAX + 1) > KV_KEY_MAX) {
+        kv_err_set(e, KV_E_KEY, "the key %s is longer than %d bytes", slot_key_text(one, key),
+                   KV_KEY_MAX);
+        kv_err_key(e, key);
+        return KV_E_KEY;
+    }
+    return KV_OK;
+}
+
+int call_check_form(const kv_key *keys, int64_t n, kv_array *const *arrays, kv_err *e)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int rc = check_key_form(&keys[i], &keys[0], e);
+        if (rc)
+            return rc;
+        if (!arrays[i]) {
+            char text[SLOT_KEY_TEXT];
+            kv_err_set(e, KV_E_VALUE, "key %s has no array (NULL)", slot_key_text(text, &keys[i]));
+            kv_err_key(e, &keys[i]);
+            return KV_E_VALUE;
+        }
+    }
+    return KV_OK;
+}
+
+int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e)
+{
+    *number = slot_find(t, key, guess);
+    if (*number >= 0)
+        return KV_OK;
+    int rc = slot_check_kind(t, key, e);
+    if (rc == KV_OK) {
+        char text[SLOT_KEY_TEXT];
+        rc = kv_err_set(e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, key));
+        kv_err_hint(e, "init it first");
+        kv_err_key(e, key);
+    }
+    return rc;
+}
+
+static int shape_error(const kv_key *key, const kv_array *held, const kv_array *a,
+                       const char *what, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT], one[128], other[128];
+    kv_err_set(e, KV_E_SHAPE, "key %s holds %s, this %s has shape %s", slot_key_text(text, key),
+               kv_shape_text(one, sizeof one, kv_array_ndim(held), kv_array_shape(held)), what,
+               kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
+    kv_err_key(e, key);
+    return KV_E_SHAPE;
+}
+
+int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err *e)
+{
+    if (kv_array_same_shape(s->stored, a))
+        return KV_OK;
+    return shape_error(&s->key, s->stored, a, what, e);
+}
+
+/* The values of a new key must agree with its first one. */
+static int check_new(const slot *s, const kv_array *first, const kv_array *a, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT], one[128], other[128];
+    if (kv_array_same_shape(first, a))
+        return KV_OK;
+    kv_err_set(e, KV_E_SHAPE, "the values of the new key %s have the shapes %s and %s",
+               slot_key_text(text, &s->key),
+               kv_shape_text(one, sizeof one, kv_array_ndim(first), kv_array_shape(first)),
+               kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
+    kv_err_key(e, &s->key);
+    return KV_E_SHAPE;
+}
+
+static int check_group(const call *c, call_group *g, kv_err *e)
+{
+    const slot *s = call_slot(c, g);
+    const kv_array *model = s->stored ? s->stored : g->values[0];
+    kv_dtype dtype = kv_array_dtype(model);
+    g->same_dtype = true;
+    for (int64_t i = 0; i < g->n; i++) {
+        int rc = s->stored ? call_check_shape(s, g->values[i], "value", e)
+                           : check_new(s, model, g->values[i], e);
+        if (rc)
+            return rc;
+        g->same_dtype &= kv_array_dtype(g->values[i]) == dtype;
+    }
+    return KV_OK;
+}
+
+/* ---- Grouping ---- */
+
+/* A pair of the call: where its slot stands in the order of updates, which slot, which value. */
+typedef struct pair {
+    int64_t rank, number, value;
+} pair;
+
+/* The end of the ascending run that begins at `from`. */
+static int64_t run_end(const pair *p, int64_t from, int64_t n)
+{
+    int64_t i = from + 1;
+    while (i < n && p[i - 1].rank <= p[i].rank)
+        i++;
+    return i < n ? i : n;
+}
+
+static void merge(pair *out, const pair *a, int64_t na, const pair *b, int64_t nb)
+{
+    while (na && nb) {
+        bool left = a->rank <= b->rank; /* equal ones keep their order */
+        *out++ = left ? *a : *b;
+        a += left, na -= left;
+        b += !left, nb -= !left;
+    }
+    memcpy(out, a, (size_t)na * sizeof *a);
+    memcpy(out + na, b, (size_t)nb * sizeof *b);
+}
+
+/* Merges neighbouring runs of p into spare; says whether one run is left. */
+static bool merge_pass(pair *spare, const pair *p, int64_t n)
+{
+    bool one = true;
+    for (int64_t i = 0; i < n;) {
+        int64_t middle = run_end(p, i, n);
+        int64_t end = middle < n ? run_end(p, middle, n) : n;
+        merge(spare + i, p + i, middle - i, p + middle, end - middle);
+        one &= i == 0 && end == n;
+        i = end;
+    }
+    return one;
+}
+
+/* Sorts p; the result is in p or in spare, which have n places each, and is returned. */
+static pair *sort_pairs(pair *p, pair *spare, int64_t n)
+{
+    bool sorted = run_end(p, 0, n) == n;
+    while (!sorted) {
+        sorted = merge_pass(spare, p, n);
+        pair *t = p;
+        p = spare;
+        spare = t;
+    }
+    return p;
+}
+
+/* Finds or makes the slot of each key. */
+static int find_slots(const call *c, pair *p, const kv_key *keys, int64_t n, bool create, kv_err *e)
+{
+    slot_table *t = c->table;
+    int64_t guess = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t number = slot_find(t, &keys[i], guess);
+        if (number < 0 && !create)
+            return call_find(t, &keys[i], -1, &number, e);
+        if (number < 0) {
+            int rc = slot_check_kind(t, &keys[i], e);
+            if (rc || (rc = slot_add(t, &keys[i], NULL, e)))
+                return rc;
+            number = t->n - 1;
+        }
+        p[i] = (pair){keys[i].name ? number : keys[i].id, number, i};
+        guess = number + 1;
+    }
+    return KV_OK;
+}
+
+static int64_t count_groups(const pair *p, int64_t n)
+{
+    int64_t groups = 1;
+    for (int64_t i = 1; i < n; i++)
+        groups += p[i].number != p[i - 1].number;
+    return groups;
+}
+
+/* Room for the groups, and for the values in their order when that is not the caller's. */
+static int make_room(call *c, int64_t ngroups, int64_t nvalues, bool reorder, kv_err *e)
+{
+    c->groups = c->inline_groups;
+    c->sorted = reorder ? c->inline_sorted : NULL;
+    if (ngroups > CALL_INLINE && !(c->groups = mem_alloc(ngroups, sizeof *c->groups, e)))
+        return KV_E_MEMORY;
+    if (reorder && nvalues > CALL_INLINE &&
+        !(c->sorted = mem_alloc(nvalues, sizeof *c->sorted, e)))
+        return KV_E_MEMORY;
+    return KV_OK;
+}
+
+static int group_pairs(call *c, const pair *p, int64_t n, kv_array *const *values, bool reorder,
+                       kv_err *e)
+{
+    int rc = make_room(c, count_groups(p, n), n, reorder, e);
+    if (rc)
+        return rc;
+    for (int64_t i = 0; reorder && i < n; i++)
+        c->sorted[i] = values[p[i].value];
+    if (reorder)
+        values = c->sorted;
+    for (int64_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && p[end].number == p[i].number; end++)
+            ;
+        call_group *g = &c->groups[c->ngroups++];
+        *g = (call_group){.number = p[i].number, .values = values + i, .n = end - i};
+        if (g->n > c->max_values)
+            c->max_values = g->n;
+        if ((rc = check_group(c, g, e)))
+            return rc;
+    }
+    return KV_OK;
+}
+
+int call_begin(call *c, slot_table *table, const kv_key *keys, int64_t n, kv_array *const *values,
+               bool create, kv_err *e)
+{
+    pair inline_pairs[2 * CALL_INLINE], *room = inline_pairs;
+    c->table = table;
+    c->groups = c->inline_groups;
+    c->ngroups = c->max_values = 0;
+    c->old_nslots = table->n;
+    c->sorted = NULL;
+    if (n > CALL_INLINE && !(room = mem_alloc(2 * n, sizeof *room, e)))
+        return KV_E_MEMORY;
+    int rc = find_slots(c, room, keys, n, create, e);
+    if (rc == KV_OK) {
+        bool reorder = run_end(room, 0, n) < n;
+        pair *p = reorder ? sort_pairs(room, room + n, n) : room;
+        rc = group_pairs(c, p, n, values, reorder, e);
+    }
+    if (room != inline_pairs)
+        mem_free(room);
+    if (rc)
+        call_abort(c);
+    return rc;
+}
+
+slot *call_slot(const call *c, const call_group *g)
+{
+    return &c->table->items[g->number];
+}
+
+static void release(call *c)
+{
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        kv_array_unref(c->groups[i].fresh);
+        kv_array_unref(c->groups[i].input);
+        kv_array_unref(c->groups[i].result);
+    }
+    if (c->groups != c->inline_groups)
+        mem_free(c->groups);
+    if (c->sorted != c->inline_sorted)
+        mem_free(c->sorted);
+}
+
+void call_commit(call *c)
+{
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        if (g->fresh) {
+            kv_array **stored = &call_slot(c, g)->stored, *old = *stored;
+            *stored = g->fresh;
+            g->fresh = old;
+        }
+    }
+    release(c);
+}
+
+void call_abort(call *c)
+{
+    slot_truncate(c->table, c->old_nslots);
+    release(c);
+}

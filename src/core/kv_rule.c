@@ -1,0 +1,55 @@
+/* Reading and checking the text of a rule. */
+#include "core/kv_rule.h"
+
+#include <string.h>
+
+#include "lang/parse.h"
+#include "vm/rule.h"
+
+static int read_rule(kv_rule *r, const char *text, const char *file, int line, int col, kv_err *e)
+{
+    size_t len = strlen(text);
+    if (len > SOURCE_MAX)
+        return kv_err_set(e, KV_E_SYNTAX, "a rule of %zu bytes is too long", len);
+    if (!(r->text = mem_text(text, len, e)))
+        return KV_E_MEMORY;
+    if (file && !(r->file = mem_text(file, strlen(file), e)))
+        return KV_E_MEMORY;
+    r->src = (source){.name = r->file,
+                      .text = r->text,
+                      .len = (uint32_t)len,
+                      .line = line > 0 ? line : 1,
+                      .col = col > 0 ? col : 1};
+    int rc = parse_rule(&r->ast, &r->src, &r->memory, e);
+    return rc ? rc : rule_check(r->ast, &r->src, e);
+}
+
+int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, int col, kv_err *e)
+{
+    kv_rule *r = mem_zalloc(1, sizeof *r, e);
+    if (!r)
+        return KV_E_MEMORY;
+    r->refs = 1;
+    int rc = read_rule(r, text, file, line, col, e);
+    if (rc)
+        kv_rule_free(r);
+    else
+        *rule = r;
+    return rc;
+}
+
+kv_rule *kv_rule_ref(kv_rule *r)
+{
+    __atomic_fetch_add(&r->refs, 1, __ATOMIC_RELAXED);
+    return r;
+}
+
+void kv_rule_free(kv_rule *r)
+{
+    if (!r || __atomic_sub_fetch(&r->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    arena_release(&r->memory);
+    mem_free(r->text);
+    mem_free(r->file);
+    mem_free(r);
+}

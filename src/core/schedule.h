@@ -1,0 +1,34 @@
+/* Handing a call of many arrays to the engine as one operation. */
+#ifndef CORE_SCHEDULE_H
+#define CORE_SCHEDULE_H
+
+#include "array/device.h"
+#include "core/call.h"
+#include "kvstore.h"
+
+/* The variables that an operation reads and writes. Short lists need no allocation. */
+typedef struct schedule_vars {
+    engine_var **reads, **writes;
+    int64_t nreads, nwrites;
+    engine_var *inline_vars[2 * CALL_INLINE];
+} schedule_vars;
+
+/* Room for so many of each. Error: memory. */
+int schedule_init(schedule_vars *v, int64_t max_reads, int64_t max_writes, kv_err *e);
+void schedule_release(schedule_vars *v);
+
+static inline void schedule_read(schedule_vars *v, kv_array *a)
+{
+    v->reads[v->nreads++] = array_var(a);
+}
+
+static inline void schedule_write(schedule_vars *v, kv_array *a)
+{
+    v->writes[v->nwrites++] = array_var(a);
+}
+
+/* Runs run(arg) as one operation over these variables. Returns what engine_run does. */
+int schedule_run(schedule_vars *v, int (*run)(void *arg, kv_err *e), void *arg, const kv_call *how,
+                 kv_err *e);
+
+#endif

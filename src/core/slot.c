@@ -1,0 +1,135 @@
+/* The table of slots: a growing array, and a map from keys to places in it. */
+#include "core/slot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static bool same_key(const kv_key *a, const kv_key *b)
+{
+    if (!a->name || !b->name)
+        return !a->name && !b->name && a->id == b->id;
+    return strcmp(a->name, b->name) == 0;
+}
+
+int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess)
+{
+    if (guess >= 0 && guess < t->n && same_key(&t->items[guess].key, key))
+        return guess;
+    return map_get(&t->index, *key);
+}
+
+int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    if (t->n == 0 || !t->items[0].key.name == !key->name)
+        return KV_OK;
+    slot_key_text(text, key);
+    if (key->name)
+        kv_err_set(e, KV_E_KEY, "this store holds integer keys, %s is a text key", text);
+    else
+        kv_err_set(e, KV_E_KEY, "this store holds text keys, %s is an integer key", text);
+    kv_err_key(e, key);
+    return KV_E_KEY;
+}
+
+int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e)
+{
+    slot s = {.key = {.id = key->name ? 0 : key->id}, .stored = stored};
+    int rc = mem_grow(&t->items, &t->cap, t->n + 1, sizeof *t->items, e);
+    if (rc)
+        return rc;
+    if (key->name && !(s.key.name = mem_text(key->name, strlen(key->name), e)))
+        return KV_E_MEMORY;
+    if ((rc = map_put(&t->index, s.key, t->n, e))) {
+        mem_free((char *)s.key.name);
+        return rc;
+    }
+    t->items[t->n++] = s;
+    return KV_OK;
+}
+
+void slot_truncate(slot_table *t, int64_t n)
+{
+    while (t->n > n) {
+        slot *s = &t->items[--t->n];
+        map_remove(&t->index, s->key);
+        kv_array_unref(s->stored);
+        mem_free((char *)s->key.name);
+    }
+    if (t->nascending > n)
+        t->nascending = 0;
+}
+
+typedef struct ranked {
+    int64_t id, number;
+} ranked;
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = ((const ranked *)a)->id, y = ((const ranked *)b)->id;
+    return (x > y) - (x < y);
+}
+
+/* Sorts the numbers of all slots anew, which pays because it happens once for many questions. */
+static int sort_ascending(slot_table *t, kv_err *e)
+{
+    ranked *r = mem_alloc(t->n, sizeof *r, e);
+    int rc = r ? mem_grow(&t->ascending, &t->ascending_cap, t->n, sizeof *t->ascending, e)
+               : KV_E_MEMORY;
+    if (rc == KV_OK) {
+        for (int64_t i = 0; i < t->n; i++)
+            r[i] = (ranked){t->items[i].key.id, i};
+        qsort(r, (size_t)t->n, sizeof *r, by_id);
+        for (int64_t i = 0; i < t->n; i++)
+            t->ascending[i] = r[i].number;
+        t->nascending = t->n;
+    }
+    mem_free(r);
+    return rc;
+}
+
+int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e)
+{
+    *number = i;
+    if (t->items[i].key.name)
+        return KV_OK;
+    int rc = t->nascending == t->n ? KV_OK : sort_ascending(t, e);
+    if (rc == KV_OK)
+        *number = t->ascending[i];
+    return rc;
+}
+
+void slot_table_release(slot_table *t)
+{
+    slot_truncate(t, 0);
+    map_release(&t->index);
+    mem_free(t->items);
+    mem_free(t->ascending);
+    *t = (slot_table){0};
+}
+
+/* Where to cut a text so that at most `max` bytes stay and no character is split: not before a byte
+ * that continues one (10xxxxxx). */
+static int cut_at_character(const char *text, int max)
+{
+    int n = (int)strnlen(text, (size_t)max + 1);
+    if (n <= max)
+        return n;
+    for (n = max; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
+        ;
+    return n;
+}
+
+const char *slot_key_text(char out[SLOT_KEY_TEXT], const kv_key *key)
+{
+    if (!key->name) {
+        snprintf(out, SLOT_KEY_TEXT, "%lld", (long long)key->id);
+        return out;
+    }
+    int n = cut_at_character(key->name, SLOT_KEY_TEXT - 6);
+    snprintf(out, SLOT_KEY_TEXT, "\"%.*s%s\"", n, key->name, key->name[n] ? "..." : "");
+    return out;
+}

@@ -1,0 +1,52 @@
+/* Slots: all that a store keeps for one key, and the table of them.
+ *
+ * A slot is made when its key is initialised and stays until its store is released; a call that
+ * fails takes back the slots that it added. Slots are numbered in the order they were made. The
+ * order of updates is another: ascending for integer keys, the order of the slots for text keys.
+ */
+#ifndef CORE_SLOT_H
+#define CORE_SLOT_H
+
+#include "base/map.h"
+#include "kv_array.h"
+
+typedef struct slot {
+    kv_key key;       /* a name is the slot's own copy */
+    kv_array *stored; /* NULL only while the call that makes the slot runs */
+    int64_t pushes;   /* so far */
+    int64_t updates;  /* by the updater in use */
+} slot;
+
+/* All zero is an empty table, which takes keys of either kind. */
+typedef struct slot_table {
+    slot *items;
+    int64_t n, cap;
+    map index;          /* key to number */
+    int64_t *ascending; /* numbers of the slots by ascending integer key, for the first nascending */
+    int64_t nascending, ascending_cap;
+} slot_table;
+
+/* The number of a key, or -1. guess is where it may well be: lists of keys mostly come in the order
+ * of the slots, and a right guess needs no look into the map. Any number will do. */
+int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess);
+
+/* Whether the table takes keys of this kind. Error: key. */
+int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e);
+
+/* Adds a slot for a key that is not there; its number is the table's old n. Takes stored over when it
+ * succeeds; NULL is allowed, see above. Error: memory, nothing changed. */
+int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e);
+
+/* Takes back the slots from number n on. */
+void slot_truncate(slot_table *t, int64_t n);
+
+/* The number of the i-th slot in the order of updates. Error: memory. */
+int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e);
+
+void slot_table_release(slot_table *t);
+
+/* A key as messages show it, 3 or "weight"; a long text is cut. Returns out. */
+#define SLOT_KEY_TEXT 96
+const char *slot_key_text(char out[SLOT_KEY_TEXT], const kv_key *key);
+
+#endif

@@ -1,0 +1,283 @@
+/* The public entry points: they check the form of a call, take the store's lock, and hand the call to
+ * the store's type. */
+#include "kvstore.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/call.h"
+#include "core/store.h"
+#include "runtime.h"
+
+const char *kv_version(void)
+{
+    return KV_VERSION;
+}
+
+/* ---- The lock ---- */
+
+/* Other locks may be taken for ever by one thread; this one tells, so that an updater that uses its own
+ * store gets an error and not a standstill. */
+static int init_lock(pthread_mutex_t *lock, kv_err *e)
+{
+    pthread_mutexattr_t attr;
+    int rc = pthread_mutexattr_init(&attr);
+    if (rc == 0) {
+        pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+        rc = pthread_mutex_init(lock, &attr);
+        pthread_mutexattr_destroy(&attr);
+    }
+    return rc ? kv_err_set(e, KV_E_MEMORY, "no memory for a lock") : KV_OK;
+}
+
+static int enter(const kv *store, kv_err *e)
+{
+    if (pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK)
+        return kv_err_set(e, KV_E_USAGE,
+                          "an updater or printer may ask its own store only for type and rank");
+    return KV_OK;
+}
+
+/* For functions that cannot return an error. */
+static bool enter_or_warn(const kv *store, const char *function)
+{
+    if (enter(store, NULL) == KV_OK)
+        return true;
+    runtime_log("%s does nothing: an updater or printer may ask its own store only for type and rank",
+                function);
+    return false;
+}
+
+static int leave(const kv *store, int rc)
+{
+    pthread_mutex_unlock((pthread_mutex_t *)&store->lock);
+    return rc;
+}
+
+/* ---- Stores ---- */
+
+int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_err *e)
+{
+    const char *name = type ? type : "local";
+    const kv_type_ops *ops;
+    int rc = runtime_find_type(&name, &ops, e);
+    if (rc)
+        return rc;
+    kv *s = mem_zalloc(1, sizeof *s, e);
+    if (!s)
+        return KV_E_MEMORY;
+    s->ops = ops;
+    s->type = name;
+    rc = init_lock(&s->lock, e);
+    if (rc == KV_OK && (rc = ops->open(s, opts, nopts, &s->self, e)))
+        pthread_mutex_destroy(&s->lock);
+    if (rc)
+        mem_free(s);
+    else
+        *store = s;
+    return rc;
+}
+
+void kv_free(kv *store)
+{
+    if (!store || !enter_or_warn(store, "kv_free"))
+        return;
+    leave(store, KV_OK);
+    if (store->ops->close)
+        store->ops->close(store->self);
+    slot_table_release(&store->slots);
+    updater_release(&store->updater);
+    apply_work_release(&store->work);
+    pthread_mutex_destroy(&store->lock);
+    mem_free(store);
+}
+
+const char *kv_type(const kv *store)
+{
+    return store->type;
+}
+
+int kv_rank(const kv *store)
+{
+    return store->ops->rank ? store->ops->rank(store->self) : 0;
+}
+
+int kv_num_workers(const kv *store)
+{
+    return store->ops->num_workers ? store->ops->num_workers(store->self) : 1;
+}
+
+/* ---- Keys and values ---- */
+
+typedef int operation(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                      const kv_call *how, kv_err *e);
+
+static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                   const kv_call *how, kv_err *e)
+{
+    if (n < 0)
+        return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
+    if (how && how->flags)
+        return kv_err_set(e, KV_E_VALUE, "this version knows no flags of a call, not even 0x%x",
+                          how->flags);
+    int rc = call_check_form(keys, n, arrays, e);
+    if (rc || n == 0 || (rc = enter(store, e)))
+        return rc;
+    return leave(store, op(store->self, keys, n, arrays, how, e));
+}
+
+int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
+            kv_err *e)
+{
+    return checked(store, store->ops->init, keys, n, values, how, e);
+}
+
+int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
+            kv_err *e)
+{
+    return checked(store, store->ops->push, keys, n, values, how, e);
+}
+
+int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
+            kv_err *e)
+{
+    return checked(store, store->ops->pull, keys, n, outs, how, e);
+}
+
+int kv_wait(kv *store, kv_err *e)
+{
+    /* Every operation ended before its call returned; to have entered means that none runs now. */
+    int rc = enter(store, e);
+    return rc ? rc : leave(store, KV_OK);
+}
+
+static void fill_info(kv_info *info, const slot *s)
+{
+    const kv_array *a = s->stored;
+    *info = (kv_info){.key = s->key,
+                      .dtype = kv_array_dtype(a),
+                      .ndim = kv_array_ndim(a),
+                      .shape = kv_array_shape(a),
+                      .ctx = kv_array_ctx(a),
+                      .bytes = kv_array_bytes(a),
+                      .pushes = s->pushes};
+}
+
+int kv_find(kv *store, const kv_key *key, kv_info *info, kv_err *e)
+{
+    int64_t number;
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    rc = call_find(&store->slots, key, -1, &number, e);
+    if (rc == KV_OK)
+        fill_info(info, &store->slots.items[number]);
+    return leave(store, rc);
+}
+
+int64_t kv_num_keys(const kv *store)
+{
+    if (!enter_or_warn(store, "kv_num_keys"))
+        return 0;
+    int64_t n = store->slots.n;
+    leave(store, KV_OK);
+    return n;
+}
+
+int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
+{
+    int64_t number;
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (i < 0 || i >= store->slots.n)
+        rc = kv_err_set(e, KV_E_INDEX, "there is no key number %lld, the store has %lld",
+                        (long long)i, (long long)store->slots.n);
+    else
+        rc = slot_in_order(&store->slots, i, &number, e);
+    if (rc == KV_OK)
+        fill_info(info, &store->slots.items[number]);
+    return leave(store, rc);
+}
+
+/* ---- Updaters ---- */
+
+/* Puts next in the place of the updater, whose counts start again. The old one is released when the
+ * lock is free, because its done function is the caller's code. */
+static int replace_updater(kv *store, updater next, kv_err *e)
+{
+    int rc = enter(store, e);
+    if (rc) {
+        next.done = NULL; /* the caller still owns what was not set */
+        updater_release(&next);
+        return rc;
+    }
+    updater old = store->updater;
+    store->updater = next;
+    for (int64_t i = 0; i < store->slots.n; i++)
+        store->slots.items[i].updates = 0;
+    leave(store, KV_OK);
+    updater_release(&old);
+    return KV_OK;
+}
+
+int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e)
+{
+    updater next = {.kind = update ? UPDATER_CALLBACK : UPDATER_ASSIGN,
+                    .call = update,
+                    .arg = arg,
+                    .done = update ? done : NULL};
+    return replace_updater(store, next, e);
+}
+
+int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
+{
+    updater next;
+    int rc = updater_init_rule(&next, rule, params, nparams, e);
+    return rc ? rc : replace_updater(store, next, e);
+}
+
+void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg)
+{
+    if (!enter_or_warn(store, "kv_set_print"))
+        return;
+    store->print = print;
+    store->print_arg = arg;
+    leave(store, KV_OK);
+}
+
+/* ---- Descriptions ---- */
+
+static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    char name[96];
+    int64_t bytes = 0;
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    int64_t nkeys = store->slots.n;
+    for (int64_t i = 0; i < nkeys; i++)
+        bytes += kv_array_bytes(store->slots.items[i].stored);
+    snprintf(name, sizeof name, "%s", updater_name(&store->updater));
+    leave(store, KV_OK);
+    kv_field fields[] = {{.name = "type", .text = kv_type(store)},
+                         {.name = "rank", .number = kv_rank(store)},
+                         {.name = "num_workers", .number = kv_num_workers(store)},
+                         {.name = "updater", .text = name},
+                         {.name = "keys", .number = nkeys},
+                         {.name = "bytes", .number = bytes}};
+    return visit(arg, fields, sizeof fields / sizeof *fields, e);
+}
+
+int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e)
+{
+    if (strcmp(topic, "types") == 0)
+        return runtime_describe_types(visit, arg, e);
+    if (strcmp(topic, "store") == 0 && store)
+        return describe_store(store, visit, arg, e);
+    kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
+    kv_err_hint(e, store ? "types, store" : "types");
+    return KV_E_USAGE;
+}

@@ -1,0 +1,242 @@
+/* The types local and device: the store is in this process, and sums happen where it keeps its arrays.
+ *
+ * local keeps every array on cpu(0). device begins there too; the first push whose first value lies on
+ * a GPU moves the key to that GPU, where it stays. A push reads the values straight from the caller's
+ * arrays and never keeps one of them: the stored array is always the store's own.
+ */
+#include "local/local.h"
+
+#include "base/mem.h"
+#include "core/schedule.h"
+#include "core/store.h"
+
+typedef struct local {
+    kv *store;
+    bool moves; /* device: keys follow their values to a GPU */
+} local;
+
+static int open_store(kv *store, bool moves, const kv_opt *opts, int nopts, void **self, kv_err *e)
+{
+    if (nopts)
+        return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"", kv_type(store),
+                          opts[0].name);
+    local *l = mem_alloc(1, sizeof *l, e);
+    if (!l)
+        return KV_E_MEMORY;
+    *l = (local){store, moves};
+    *self = l;
+    return KV_OK;
+}
+
+static int open_local(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
+{
+    return open_store(store, false, opts, nopts, self, e);
+}
+
+static int open_device(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
+{
+    return open_store(store, true, opts, nopts, self, e);
+}
+
+/* ---- init ---- */
+
+static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *value, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    int64_t number = slot_find(t, key, -1);
+    int rc = slot_check_kind(t, key, e);
+    if (rc)
+        return rc;
+    if (number >= 0) {
+        kv_err_set(e, KV_E_KEY,
+                   number < old_n ? "key %s is initialised already" : "key %s stands twice in the call",
+                   slot_key_text(text, key));
+        kv_err_key(e, key);
+        return KV_E_KEY;
+    }
+    kv_array *stored = NULL;
+    rc = kv_array_dup(&stored, value, kv_array_dtype(value), (kv_ctx){KV_CPU, 0}, e);
+    if (rc == KV_OK && (rc = slot_add(t, key, stored, e)))
+        kv_array_unref(stored);
+    return rc;
+}
+
+static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    slot_table *t = &((local *)self)->store->slots;
+    int64_t old_n = t->n;
+    (void)how;
+    for (int64_t i = 0; i < n; i++) {
+        int rc = init_key(t, old_n, &keys[i], values[i], e);
+        if (rc) {
+            slot_truncate(t, old_n);
+            return rc;
+        }
+    }
+    return KV_OK;
+}
+
+/* ---- push ---- */
+
+/* Where a key is kept after a push whose first value is on ctx. */
+static kv_ctx place(const local *l, const slot *s, kv_ctx ctx)
+{
+    kv_ctx now = s->stored ? kv_array_ctx(s->stored) : (kv_ctx){KV_CPU, 0};
+    return l->moves && now.device == KV_CPU && ctx.device == KV_GPU ? ctx : now;
+}
+
+/* New keys, and keys that move, get a new array. */
+static int place_groups(const local *l, call *c, kv_err *e)
+{
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        const slot *s = call_slot(c, g);
+        kv_ctx ctx = place(l, s, kv_array_ctx(g->values[0]));
+        if (s->stored && kv_ctx_same(ctx, kv_array_ctx(s->stored)))
+            continue;
+        const kv_array *like = s->stored ? s->stored : g->values[0];
+        int rc = kv_array_new_raw(&g->fresh, kv_array_dtype(like), kv_array_ndim(like),
+                                  kv_array_shape(like), ctx, e);
+        if (rc)
+            return rc;
+    }
+    return KV_OK;
+}
+
+static int list_push_vars(schedule_vars *v, const call *c, int64_t n, kv_err *e)
+{
+    int rc = schedule_init(v, n, c->ngroups, e);
+    if (rc)
+        return rc;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        const call_group *g = &c->groups[i];
+        kv_array *stored = call_slot(c, g)->stored;
+        for (int64_t j = 0; j < g->n; j++)
+            schedule_read(v, g->values[j]);
+        schedule_write(v, stored ? stored : g->fresh);
+    }
+    return KV_OK;
+}
+
+static int run_push(void *arg, kv_err *e)
+{
+    return updater_run(arg, e);
+}
+
+/* A checked call: from here on only a C callback can still fail, for its own key. */
+static int push_groups(const local *l, call *c, int64_t n, const kv_call *how, kv_err *e)
+{
+    kv *s = l->store;
+    updater_push p = {.call = c};
+    schedule_vars vars;
+    int rc = place_groups(l, c, e);
+    if (rc || (rc = updater_prepare(&p, &s->updater, c, &s->work, e)) ||
+        (rc = list_push_vars(&vars, c, n, e))) {
+        updater_cancel(&p);
+        call_abort(c);
+        return rc;
+    }
+    rc = schedule_run(&vars, run_push, &p, how, e);
+    schedule_release(&vars);
+    updater_finish(&p, s->print, s->print_arg);
+    call_commit(c);
+    return rc;
+}
+
+static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    const local *l = self;
+    call c;
+    bool create = l->store->updater.kind == UPDATER_ASSIGN;
+    int rc = call_begin(&c, &l->store->slots, keys, n, values, create, e);
+    return rc ? rc : push_groups(l, &c, n, how, e);
+}
+
+/* ---- pull ---- */
+
+/* The stored arrays of the call's keys, found and checked; then copied. */
+typedef struct pull_arg {
+    kv_array *const *outs;
+    kv_array **stored;
+    int64_t n;
+} pull_arg;
+
+static int run_pull(void *arg, kv_err *e)
+{
+    const pull_arg *p = arg;
+    (void)e;
+    for (int64_t i = 0; i < p->n; i++)
+        apply_copy(p->outs[i], p->stored[i]);
+    return KV_OK;
+}
+
+static int find_stored(const slot_table *t, const kv_key *keys, const pull_arg *p, kv_err *e)
+{
+    int64_t guess = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        int64_t number;
+        int rc = call_find(t, &keys[i], guess, &number, e);
+        if (rc || (rc = call_check_shape(&t->items[number], p->outs[i], "array", e)))
+            return rc;
+        p->stored[i] = t->items[number].stored;
+        guess = number + 1;
+    }
+    return KV_OK;
+}
+
+static int pull_found(pull_arg *p, const kv_call *how, kv_err *e)
+{
+    schedule_vars vars;
+    int rc = schedule_init(&vars, p->n, p->n, e);
+    if (rc)
+        return rc;
+    for (int64_t i = 0; i < p->n; i++) {
+        schedule_read(&vars, p->stored[i]);
+        schedule_write(&vars, p->outs[i]);
+    }
+    rc = schedule_run(&vars, run_pull, p, how, e);
+    schedule_release(&vars);
+    return rc;
+}
+
+static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
+                const kv_call *how, kv_err *e)
+{
+    kv_array *few[CALL_INLINE];
+    pull_arg p = {outs, few, n};
+    if (n > CALL_INLINE && !(p.stored = mem_alloc(n, sizeof *p.stored, e)))
+        return KV_E_MEMORY;
+    int rc = find_stored(&((local *)self)->store->slots, keys, &p, e);
+    if (rc == KV_OK)
+        rc = pull_found(&p, how, e);
+    if (p.stored != few)
+        mem_free(p.stored);
+    return rc;
+}
+
+static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};
+static const char *const device_names[] = {"device", "local_allreduce_device", NULL};
+
+const kv_type_ops local_type_ops = {
+    .size = sizeof local_type_ops,
+    .version = KV_TYPE_VERSION,
+    .names = local_names,
+    .open = open_local,
+    .close = mem_free,
+    .init = init,
+    .push = push,
+    .pull = pull,
+};
+
+const kv_type_ops device_type_ops = {
+    .size = sizeof device_type_ops,
+    .version = KV_TYPE_VERSION,
+    .names = device_names,
+    .open = open_device,
+    .close = mem_free,
+    .init = init,
+    .push = push,
+    .pull = pull,
+};

@@ -1,0 +1,951 @@
+/* The store on one machine: keys, init, push, pull, ASSIGN, C callbacks. The numbers are those that
+ * MXNet's own tests and documents expect. */
+#include "kvstore.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "test.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+
+static kv *make(const char *type)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    return s;
+}
+
+static kv_key id(int64_t i)
+{
+    return (kv_key){.id = i};
+}
+
+static kv_key name(const char *text)
+{
+    return (kv_key){.name = text};
+}
+
+/* A (4, 4) array of one number. */
+static kv_array *filled_as(kv_dtype dtype, double x, kv_ctx ctx)
+{
+    kv_err e = {0};
+    kv_array *f = NULL, *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&f, KV_FLOAT64, 2, (int64_t[]){4, 4}, cpu0, &e));
+    CHECK_OK(kv_array_write(f, &data, &e));
+    for (int i = 0; i < 16; i++)
+        ((double *)data)[i] = x;
+    CHECK_OK(kv_array_dup(&a, f, dtype, ctx, &e));
+    kv_array_unref(f);
+    return a;
+}
+
+static kv_array *filled(double x)
+{
+    return filled_as(KV_FLOAT32, x, cpu0);
+}
+
+static kv_array *vector(int n, const double *x)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, (int64_t[]){n}, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int i = 0; i < n; i++)
+        ((float *)data)[i] = (float)x[i];
+    return a;
+}
+
+static void init_with(kv *s, kv_key key, kv_array *value)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_init(s, &key, 1, &value, NULL, &e));
+    kv_array_unref(value);
+}
+
+/* Pushes n times the same array to one key. */
+static void push_n(kv *s, kv_key key, kv_array *value, int n)
+{
+    kv_err e = {0};
+    kv_key keys[8];
+    kv_array *values[8];
+    for (int i = 0; i < n; i++)
+        keys[i] = key, values[i] = value;
+    CHECK_OK(kv_push(s, keys, n, values, NULL, &e));
+    kv_array_unref(value);
+}
+
+static void check_array(kv_array *a, double want)
+{
+    kv_err e = {0};
+    kv_array *f = NULL;
+    const void *data = NULL;
+    CHECK_OK(kv_array_dup(&f, a, KV_FLOAT64, cpu0, &e));
+    CHECK_OK(kv_array_read(f, &data, &e));
+    for (int64_t i = 0; i < kv_array_size(f); i++) {
+        if (((const double *)data)[i] != want)
+            CHECK_INT(((const double *)data)[i] * 1000, want * 1000);
+    }
+    kv_array_unref(f);
+}
+
+static void check_key(kv *s, kv_key key, double want)
+{
+    kv_err e = {0};
+    kv_array *out = filled(-99);
+    CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
+    check_array(out, want);
+    kv_array_unref(out);
+}
+
+/* stored += factor * input */
+static int add(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    const void *x = NULL;
+    void *y = NULL;
+    (void)key;
+    int rc = kv_array_read(input, &x, e);
+    if (rc || (rc = kv_array_write(stored, &y, e)))
+        return rc;
+    for (int64_t i = 0; i < kv_array_size(stored); i++)
+        ((float *)y)[i] += *(const float *)arg * ((const float *)x)[i];
+    return KV_OK;
+}
+
+static const float one = 1, two = 2;
+
+static void set_add(kv *s, const float *factor)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_set_updater(s, add, (void *)factor, NULL, &e));
+}
+
+static const char *const types[] = {"local", "device"};
+
+/* ---- MXNet's own tests ---- */
+
+TEST(store_single_pair)
+{
+    for (int t = 0; t < 2; t++) {
+        kv *s = make(types[t]), *u = make(types[t]);
+        init_with(s, id(3), filled(0));
+        init_with(u, name("a"), filled(0));
+        push_n(s, id(3), filled(1), 1);
+        push_n(u, name("a"), filled(1), 1);
+        check_key(s, id(3), 1);
+        check_key(u, name("a"), 1);
+        kv_free(s);
+        kv_free(u);
+    }
+}
+
+TEST(store_init)
+{
+    kv *s = make(NULL), *u = make(NULL);
+    init_with(s, id(3), filled(4));
+    init_with(u, name("a"), filled(4));
+    check_key(s, id(3), 4);
+    check_key(u, name("a"), 4);
+    kv_free(s);
+    kv_free(u);
+}
+
+TEST(store_pull_after_a_sum)
+{
+    for (int t = 0; t < 2; t++) {
+        kv *s = make(types[t]);
+        init_with(s, name("1"), filled(0));
+        push_n(s, name("1"), filled(1), 4);
+        check_key(s, name("1"), 4);
+        init_with(s, name("2"), filled(0));
+        check_key(s, name("2"), 0);
+        kv_free(s);
+    }
+}
+
+/* Pushes `each` from four contexts to every key of a list, and pulls to four contexts. */
+static void check_list(kv *s, const kv_key *keys, double each, double want)
+{
+    kv_err e = {0};
+    kv_key pairs[12];
+    kv_array *values[12], *outs[12];
+    for (int i = 0; i < 12; i++) {
+        pairs[i] = keys[i / 4];
+        values[i] = filled_as(KV_FLOAT32, each, (kv_ctx){KV_CPU, i % 4});
+        outs[i] = filled_as(KV_FLOAT32, -1, (kv_ctx){KV_CPU, i % 4});
+    }
+    CHECK_OK(kv_push(s, pairs, 12, values, NULL, &e));
+    CHECK_OK(kv_pull(s, pairs, 12, outs, NULL, &e));
+    for (int i = 0; i < 12; i++) {
+        check_array(values[i], each);
+        check_array(outs[i], want);
+        kv_array_unref(values[i]);
+        kv_array_unref(outs[i]);
+    }
+}
+
+TEST(store_lists_and_aggregation)
+{
+    kv_key ids[] = {{.id = 5}, {.id = 7}, {.id = 11}}, names[] = {name("b"), name("c"), name("d")};
+    for (int t = 0; t < 2; t++) {
+        kv *s = make(types[t]), *u = make(types[t]);
+        for (int i = 0; i < 3; i++) {
+            init_with(s, ids[i], filled(0));
+            init_with(u, names[i], filled(0));
+        }
+        check_list(s, ids, 2, 8);
+        check_list(u, names, 2, 8);
+        set_add(s, &one);
+        set_add(u, &one);
+        for (int i = 1; i <= 4; i++) {
+            check_list(s, ids, 1, 8 + 4 * i);
+            check_list(u, names, 1, 8 + 4 * i);
+        }
+        kv_free(s);
+        kv_free(u);
+    }
+}
+
+TEST(store_tutorial_numbers)
+{
+    /* Seed 000: init 2, push 8, four ones, then stored += 2 * input. */
+    kv *s = make("local");
+    init_with(s, id(3), filled(2));
+    check_key(s, id(3), 2);
+    push_n(s, id(3), filled(8), 1);
+    check_key(s, id(3), 8);
+    push_n(s, id(3), filled(1), 4);
+    check_key(s, id(3), 4);
+    set_add(s, &two);
+    push_n(s, id(3), filled(1), 1);
+    check_key(s, id(3), 6);
+    kv_free(s);
+}
+
+TEST(store_cpp_example)
+{
+    kv *s = make("local");
+    kv_err e = {0};
+    kv_key k0 = name("k0"), k1 = name("k1");
+    init_with(s, k0, vector(4, (double[]){0, 2, -3.12, 4}));
+    init_with(s, k1, vector(4, (double[]){0.8, -2, 6.6, 77}));
+    kv_array *values[] = {vector(4, (double[]){0.2, -0.3, -1.1, 0}),
+                          vector(4, (double[]){2, 4, -4, -5}),
+                          vector(4, (double[]){-3, -0.2, 12, -9})};
+    CHECK_OK(kv_push(s, (kv_key[]){k0, k1, k1}, 3, values, NULL, &e));
+    kv_array *outs[] = {vector(4, (double[4]){0}), vector(4, (double[4]){0})};
+    CHECK_OK(kv_pull(s, (kv_key[]){k0, k1}, 2, outs, NULL, &e));
+    const void *got = NULL, *first = NULL;
+    CHECK_OK(kv_array_read(outs[0], &got, &e));
+    CHECK_OK(kv_array_read(values[0], &first, &e));
+    CHECK(memcmp(got, first, 16) == 0);
+    CHECK_OK(kv_array_read(outs[1], &got, &e));
+    const float want[] = {2 + -3, 4 + -0.2f, -4 + 12, -5 + -9};
+    CHECK(memcmp(got, want, 16) == 0);
+    for (int i = 0; i < 3; i++)
+        kv_array_unref(values[i]);
+    kv_array_unref(outs[0]);
+    kv_array_unref(outs[1]);
+    kv_free(s);
+}
+
+TEST(store_perl_example)
+{
+    /* Four devices twice with an adding updater, pulled into the pushed arrays; then ten pushes. */
+    kv *s = make("local");
+    kv_err e = {0};
+    kv_key k = name("3"), keys[] = {k, k, k, k};
+    kv_array *a[4];
+    init_with(s, k, filled(0));
+    set_add(s, &one);
+    for (int i = 0; i < 4; i++)
+        a[i] = filled_as(KV_FLOAT32, 1, (kv_ctx){KV_CPU, i});
+    CHECK_OK(kv_push(s, keys, 4, a, NULL, &e));
+    CHECK_OK(kv_pull(s, keys, 4, a, NULL, &e));
+    check_array(a[3], 4);
+    for (int i = 0; i < 4; i++)
+        kv_array_unref(a[i]);
+    for (int i = 1; i <= 10; i++)
+        push_n(s, k, filled(1), 4);
+    check_key(s, k, 44);
+    kv_free(s);
+}
+
+/* ---- Types ---- */
+
+TEST(store_types)
+{
+    kv_err e = {0};
+    kv *s = make("Local_AllReduce_CPU");
+    CHECK_TEXT(kv_type(s), "local_allreduce_cpu");
+    CHECK_INT(kv_rank(s), 0);
+    CHECK_INT(kv_num_workers(s), 1);
+    kv_free(s);
+    kv_free(NULL);
+    CHECK_TEXT(kv_version(), KV_VERSION);
+    s = NULL;
+    CHECK_ERR(kv_create("foo", NULL, 0, &s, &e), KV_E_UNSUPPORTED,
+              "there is no store type \"foo\"");
+    CHECK_ERR(kv_create("dist", NULL, 0, &s, &e), KV_E_UNSUPPORTED,
+              "the type \"dist_sync\" needs the MPI plugin, which is not in this build");
+    CHECK_ERR(kv_create("NCCL", NULL, 0, &s, &e), KV_E_UNSUPPORTED,
+              "the type \"nccl\" needs the CUDA plugin, which is not in this build");
+    CHECK_ERR(kv_create("teststore", NULL, 0, &s, &e), KV_E_UNSUPPORTED,
+              "the type \"teststore\" is not in this build");
+    kv_create("locla", NULL, 0, &s, &e);
+    CHECK_TEXT(e.hint, "did you mean local?");
+    e = (kv_err){0};
+    kv_create("row_sparse", NULL, 0, &s, &e);
+    CHECK_TEXT(e.hint, "available here: local, device");
+    e = (kv_err){0};
+    CHECK_ERR(kv_create("local", &(kv_opt){"staleness", "4"}, 1, &s, &e), KV_E_USAGE,
+              "the type \"local\" has no option \"staleness\"");
+    CHECK(!s);
+}
+
+/* ---- Errors leave the store as it was ---- */
+
+TEST(store_key_errors)
+{
+    kv_err e = {0};
+    kv *s = make("local"), *u = make("local");
+    kv_array *a = filled(1);
+    kv_key three = id(3), five = id(5), text = name("a");
+    init_with(s, three, filled(2));
+    init_with(u, text, filled(2));
+    CHECK_ERR(kv_init(s, &three, 1, &a, NULL, &e), KV_E_KEY, "key 3 is initialised already");
+    CHECK_ERR(kv_init(u, &text, 1, &a, NULL, &e), KV_E_KEY, "key \"a\" is initialised already");
+    CHECK_ERR(kv_init(s, (kv_key[]){five, five}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY,
+              "key 5 stands twice in the call");
+    CHECK_INT(kv_num_keys(s), 1);
+    CHECK_ERR(kv_init(s, &text, 1, &a, NULL, &e), KV_E_KEY,
+              "this store holds integer keys, \"a\" is a text key");
+    CHECK_ERR(kv_push(s, &text, 1, &a, NULL, &e), KV_E_KEY,
+              "this store holds integer keys, \"a\" is a text key");
+    CHECK_ERR(kv_pull(s, &text, 1, &a, NULL, &e), KV_E_KEY,
+              "this store holds integer keys, \"a\" is a text key");
+    CHECK_ERR(kv_pull(u, &three, 1, &a, NULL, &e), KV_E_KEY,
+              "this store holds text keys, 3 is an integer key");
+    CHECK_ERR(kv_push(s, (kv_key[]){three, text}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY,
+              "one call takes keys of one kind, \"a\" is a text key and 3 an integer");
+    CHECK_ERR(kv_push(s, &three, 1, (kv_array *[]){NULL}, NULL, &e), KV_E_VALUE,
+              "key 3 has no array (NULL)");
+    CHECK_INT(kv_pull(s, &five, 1, &a, NULL, &e), KV_E_KEY);
+    CHECK_TEXT(e.text, "key 5 was never initialised");
+    CHECK_TEXT(e.hint, "init it first");
+    CHECK_INT(e.has_key, 1);
+    CHECK_INT(e.key_id, 5);
+    e = (kv_err){0};
+    set_add(s, &one);
+    CHECK_ERR(kv_push(s, &five, 1, &a, NULL, &e), KV_E_KEY, "key 5 was never initialised");
+    CHECK_ERR(kv_push(s, (kv_key[]){three, five}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY,
+              "key 5 was never initialised");
+    check_key(s, three, 2);
+    kv_array_unref(a);
+    kv_free(s);
+    kv_free(u);
+}
+
+TEST(store_failed_calls_do_not_poison_keys)
+{
+    /* In MXNet a failed pull leaves an empty slot, and the key can never be initialised. */
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_array *a = filled(1), *b = vector(2, (double[]){1, 2});
+    kv_key k = id(9);
+    CHECK_ERR(kv_pull(s, &k, 1, &a, NULL, &e), KV_E_KEY, "key 9 was never initialised");
+    CHECK_ERR(kv_push(s, (kv_key[]){k, k}, 2, (kv_array *[]){a, b}, NULL, &e), KV_E_SHAPE,
+              "the values of the new key 9 have the shapes (4, 4) and (2,)");
+    CHECK_INT(kv_num_keys(s), 0);
+    init_with(s, k, filled(1));
+    CHECK_ERR(kv_init(s, (kv_key[]){id(10), k}, 2, (kv_array *[]){a, a}, NULL, &e), KV_E_KEY,
+              "key 9 is initialised already");
+    CHECK_ERR(kv_pull(s, &(kv_key){.id = 10}, 1, &a, NULL, &e), KV_E_KEY,
+              "key 10 was never initialised");
+    kv_array_unref(a);
+    kv_array_unref(b);
+    kv_free(s);
+}
+
+TEST(store_long_text_keys)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_array *a = filled(1);
+    char text[KV_KEY_MAX + 2];
+    memset(text, 'k', sizeof text);
+    text[KV_KEY_MAX + 1] = '\0';
+    kv_key k = name(text);
+    CHECK_INT(kv_init(s, &k, 1, &a, NULL, &e), KV_E_KEY);
+    CHECK(strstr(e.text, "kkk...\" is longer than 4096 bytes") != NULL);
+    e = (kv_err){0};
+    text[KV_KEY_MAX] = '\0';
+    CHECK_OK(kv_init(s, &k, 1, &a, NULL, &e));
+    text[0] = 'x';
+    CHECK_INT(kv_pull(s, &k, 1, &a, NULL, &e), KV_E_KEY);
+    text[0] = 'k';
+    e = (kv_err){0};
+    CHECK_OK(kv_pull(s, &k, 1, &a, NULL, &e));
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+TEST(store_shape_errors)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_array *a = filled(1), *b = vector(2, (double[]){1, 2});
+    kv_key keys[] = {id(1), id(2)};
+    init_with(s, keys[0], filled(1));
+    init_with(s, keys[1], filled(2));
+    CHECK_ERR(kv_push(s, keys, 2, (kv_array *[]){a, b}, NULL, &e), KV_E_SHAPE,
+              "key 2 holds (4, 4), this value has shape (2,)");
+    CHECK_ERR(kv_pull(s, keys, 2, (kv_array *[]){a, b}, NULL, &e), KV_E_SHAPE,
+              "key 2 holds (4, 4), this array has shape (2,)");
+    check_array(a, 1);
+    check_key(s, keys[1], 2);
+    kv_array_unref(a);
+    kv_array_unref(b);
+    kv_free(s);
+}
+
+TEST(store_empty_calls_do_nothing)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    CHECK_OK(kv_init(s, NULL, 0, NULL, NULL, &e));
+    CHECK_OK(kv_push(s, NULL, 0, NULL, NULL, &e));
+    CHECK_OK(kv_pull(s, NULL, 0, NULL, NULL, &e));
+    CHECK_OK(kv_wait(s, &e));
+    CHECK_ERR(kv_push(s, NULL, -1, NULL, NULL, &e), KV_E_VALUE, "a call cannot have -1 keys");
+    kv_free(s);
+}
+
+/* ---- Arrays stay their owner's ---- */
+
+TEST(store_assign_copies)
+{
+    for (int n = 1; n <= 2; n++) {
+        kv_err e = {0};
+        kv *s = make("local");
+        kv_key k = id(3), keys[] = {k, k};
+        kv_array *a = filled(1), *values[] = {a, a};
+        void *data = NULL;
+        init_with(s, k, filled(0));
+        CHECK_OK(kv_push(s, keys, n, values, NULL, &e));
+        CHECK_INT(kv_array_refs(a), 1);
+        CHECK_OK(kv_array_write(a, &data, &e));
+        ((float *)data)[0] = 77;
+        check_key(s, k, n);
+        set_add(s, &one);
+        push_n(s, k, filled(1), 1);
+        check_array(values[0], ((float *)data)[0] = 1);
+        push_n(s, k, filled(1), 3);
+        check_key(s, k, n + 4);
+        kv_array_unref(a);
+        kv_free(s);
+    }
+}
+
+typedef struct kept {
+    kv_array *input, *stored;
+} kept;
+
+static int keep(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    kept *k = arg;
+    void *y = NULL;
+    (void)key;
+    int rc = kv_array_write(stored, &y, e);
+    for (int i = 0; rc == KV_OK && i < 16; i++)
+        ((float *)y)[i] = 5;
+    k->input = kv_array_ref(input);
+    k->stored = kv_array_ref(stored);
+    return rc;
+}
+
+TEST(store_callback_may_keep_its_arrays)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kept k = {0};
+    kv_array *value = filled(1);
+    void *data = NULL;
+    init_with(s, id(3), filled(0));
+    CHECK_OK(kv_set_updater(s, keep, &k, NULL, &e));
+    CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &value, NULL, &e));
+    CHECK(k.input != value);
+    check_key(s, id(3), 5);
+    CHECK_OK(kv_array_write(k.stored, &data, &e));
+    ((float *)data)[0] = 99;
+    CHECK_OK(kv_array_write(k.input, &data, &e));
+    ((float *)data)[0] = 99;
+    check_key(s, id(3), 5);
+    check_array(value, 1);
+    kv_array_unref(k.input);
+    kv_array_unref(k.stored);
+    kv_array_unref(value);
+    kv_free(s);
+}
+
+/* ---- Updaters ---- */
+
+typedef struct diary {
+    int64_t ids[64];
+    char names[64];
+    int n;
+    int64_t refuse;
+    kv *store;
+} diary;
+
+static int note(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    diary *d = arg;
+    d->names[d->n] = key->name ? key->name[0] : '.';
+    d->ids[d->n++] = key->id;
+    int rc = add((void *)&one, key, input, stored, e);
+    return rc ? rc : key->id == d->refuse ? KV_E_VALUE : KV_OK;
+}
+
+static void count_done(void *arg)
+{
+    ((diary *)arg)->n += 1000;
+}
+
+TEST(store_updates_run_in_key_order)
+{
+    kv_err e = {0};
+    kv *s = make("local"), *u = make("local");
+    diary d = {.refuse = -1};
+    kv_array *a = filled(1), *values[] = {a, a, a, a};
+    int64_t ids[] = {9, -4, 7};
+    const char *names[] = {"z", "b", "m"};
+    for (int i = 0; i < 3; i++) {
+        init_with(s, id(ids[i]), filled(1));
+        init_with(u, name(names[i]), filled(1));
+    }
+    CHECK_OK(kv_set_updater(s, note, &d, count_done, &e));
+    CHECK_OK(kv_push(s, (kv_key[]){id(9), id(7), id(9), id(-4)}, 4, values, NULL, &e));
+    CHECK_INT(d.n, 3);
+    CHECK(d.ids[0] == -4 && d.ids[1] == 7 && d.ids[2] == 9);
+    check_key(s, id(9), 3);
+    CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
+    CHECK_INT(d.n, 1003);
+    d.n = 0;
+    CHECK_OK(kv_set_updater(u, note, &d, NULL, &e));
+    CHECK_OK(kv_push(u, (kv_key[]){name("b"), name("m"), name("z")}, 3, values, NULL, &e));
+    CHECK(memcmp(d.names, "zbm", 3) == 0);
+    kv_info info;
+    CHECK_OK(kv_info_at(s, 0, &info, &e));
+    CHECK_INT(info.key.id, -4);
+    CHECK_OK(kv_info_at(u, 0, &info, &e));
+    CHECK_TEXT(info.key.name, "z");
+    CHECK_ERR(kv_info_at(u, 3, &info, &e), KV_E_INDEX,
+              "there is no key number 3, the store has 3");
+    kv_array_unref(a);
+    kv_free(s);
+    kv_free(u);
+}
+
+TEST(store_refused_update_keeps_the_old_value)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    diary d = {.refuse = 7};
+    kv_array *a = filled(1), *values[] = {a, a, a};
+    kv_key keys[] = {id(5), id(7), id(9)};
+    for (int i = 0; i < 3; i++)
+        init_with(s, keys[i], filled(1));
+    CHECK_OK(kv_set_updater(s, note, &d, NULL, &e));
+    CHECK_INT(kv_push(s, keys, 3, values, NULL, &e), KV_E_VALUE);
+    CHECK_TEXT(e.text, "the updater refused key 7 (code 9)");
+    CHECK_INT(e.key_id, 7);
+    check_key(s, keys[0], 2);
+    check_key(s, keys[1], 1);
+    check_key(s, keys[2], 2);
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+static int ask(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    diary *d = arg;
+    (void)stored;
+    CHECK_TEXT(kv_type(d->store), "local");
+    CHECK_INT(kv_rank(d->store), 0);
+    CHECK_INT(kv_num_keys(d->store), 0);
+    return kv_pull(d->store, key, 1, &input, NULL, e);
+}
+
+static void take_log(void *arg, const char *text)
+{
+    *(char *)arg = text[0];
+}
+
+TEST(store_updater_that_uses_its_store_gets_an_error)
+{
+    kv_err e = {0};
+    char log = 0;
+    diary d = {.store = make("local")};
+    kv_array *a = filled(1);
+    kv_key k = id(3);
+    init_with(d.store, k, filled(1));
+    kv_set_log(take_log, &log);
+    CHECK_OK(kv_set_updater(d.store, ask, &d, NULL, &e));
+    CHECK_ERR(kv_push(d.store, &k, 1, &a, NULL, &e), KV_E_USAGE,
+              "an updater or printer may ask its own store only for type and rank");
+    CHECK_INT(log, 'k');
+    kv_set_log(NULL, NULL);
+    kv_array_unref(a);
+    kv_free(d.store);
+}
+
+/* ---- Sums and dtypes ---- */
+
+TEST(store_sums_are_stable_beyond_sixteen_pairs)
+{
+    /* 1e8 + 1 - 1e8 in float32 depends on the order: the order of the call counts. */
+    kv_err e = {0};
+    kv *s = make("local");
+    enum { N = 60 };
+    kv_key keys[N];
+    kv_array *values[N];
+    double x[] = {1e8, 1, -1e8};
+    init_with(s, id(2), filled(0));
+    init_with(s, id(1), filled(0));
+    for (int i = 0; i < N; i++) {
+        keys[i] = id(i % 2 ? 1 : 2);
+        values[i] = filled(x[i / 2 % 3]);
+    }
+    CHECK_OK(kv_push(s, keys, N, values, NULL, &e));
+    float want = 0;
+    for (int i = 0; i < N / 2; i++)
+        want += (float)x[i % 3];
+    check_key(s, id(1), (double)want);
+    check_key(s, id(2), (double)want);
+    for (int i = 0; i < N; i++)
+        kv_array_unref(values[i]);
+    kv_free(s);
+}
+
+TEST(store_more_values_than_the_push_before)
+{
+    kv *s = make("local");
+    init_with(s, id(3), filled(0));
+    push_n(s, id(3), filled(1), 2);
+    push_n(s, id(3), filled(1), 7);
+    check_key(s, id(3), 7);
+    kv_free(s);
+}
+
+TEST(store_values_are_converted_to_the_stored_dtype)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_key k = id(1), h = id(2);
+    kv_info info;
+    init_with(s, k, filled_as(KV_INT8, 0, cpu0));
+    kv_array *values[] = {filled_as(KV_FLOAT32, 2.9, cpu0), filled_as(KV_INT8, 100, cpu0),
+                          filled_as(KV_FLOAT64, 1e9, cpu0)};
+    CHECK_OK(kv_push(s, (kv_key[]){k, k, k}, 3, values, NULL, &e));
+    check_key(s, k, (int8_t)(2 + 100 + 127));
+    CHECK_OK(kv_find(s, &k, &info, &e));
+    CHECK_INT(info.dtype, KV_INT8);
+    CHECK_INT(info.pushes, 1);
+    CHECK_INT(info.bytes, 16);
+    /* float16: each value is rounded to it, the sum accumulates in float32 and rounds once. */
+    init_with(s, h, filled_as(KV_FLOAT16, 0, cpu0));
+    kv_array *halves[] = {filled_as(KV_FLOAT16, 2048, cpu0), filled(1), filled_as(KV_INT32, 1, cpu0)};
+    CHECK_OK(kv_push(s, (kv_key[]){h, h, h}, 3, halves, NULL, &e));
+    check_key(s, h, 2050);
+    for (int i = 0; i < 3; i++) {
+        kv_array_unref(values[i]);
+        kv_array_unref(halves[i]);
+    }
+    kv_free(s);
+}
+
+TEST(store_bool_and_wrapping_sums)
+{
+    kv *s = make("local");
+    init_with(s, id(1), filled_as(KV_BOOL, 0, cpu0));
+    init_with(s, id(2), filled_as(KV_UINT8, 0, cpu0));
+    push_n(s, id(1), filled_as(KV_BOOL, 1, cpu0), 3);
+    push_n(s, id(2), filled_as(KV_UINT8, 200, cpu0), 2);
+    check_key(s, id(1), 1);
+    check_key(s, id(2), 144);
+    kv_free(s);
+}
+
+/* ---- Keys that a push creates ---- */
+
+TEST(store_push_creates_a_key)
+{
+    /* Seed 001: ones(2,3) pushed to a new key; a list is summed. */
+    kv_err e = {0};
+    kv *s = make("local"), *u = make("local");
+    kv_info info;
+    push_n(s, id(3), filled(1), 1);
+    check_key(s, id(3), 1);
+    push_n(s, id(2), filled_as(KV_FLOAT64, 1, (kv_ctx){KV_CPU, 2}), 3);
+    check_key(s, id(2), 3);
+    CHECK_OK(kv_find(s, &(kv_key){.id = 2}, &info, &e));
+    CHECK_INT(info.dtype, KV_FLOAT64);
+    CHECK(kv_ctx_same(info.ctx, cpu0));
+    kv_array *a = filled(1), *values[] = {a, a, a};
+    CHECK_OK(kv_push(u, (kv_key[]){name("y"), name("x"), name("y")}, 3, values, NULL, &e));
+    check_key(u, name("y"), 2);
+    check_key(u, name("x"), 1);
+    CHECK_OK(kv_info_at(u, 0, &info, &e));
+    CHECK_TEXT(info.key.name, "y");
+    kv_array_unref(a);
+    kv_free(s);
+    kv_free(u);
+}
+
+/* ---- Contexts ---- */
+
+TEST(store_contexts)
+{
+    kv_err e = {0};
+    kv_info info;
+    CHECK_OK(kv_set_virtual_gpus(4, &e));
+    kv_ctx gpu1 = {KV_GPU, 1}, gpu2 = {KV_GPU, 2};
+    kv_key k = id(3);
+    for (int t = 0; t < 2; t++) {
+        for (int updater = 0; updater < 2; updater++) {
+            kv *s = make(types[t]);
+            init_with(s, k, filled_as(KV_FLOAT32, 10, gpu2));
+            CHECK_OK(kv_find(s, &k, &info, &e));
+            CHECK(kv_ctx_same(info.ctx, cpu0));
+            if (updater)
+                set_add(s, &one);
+            push_n(s, k, filled_as(KV_FLOAT32, 1, gpu1), 2);
+            push_n(s, k, filled_as(KV_FLOAT32, 1, gpu2), 2);
+            CHECK_OK(kv_find(s, &k, &info, &e));
+            CHECK(kv_ctx_same(info.ctx, t ? gpu1 : cpu0));
+            check_key(s, k, updater ? 14 : 2);
+            kv_free(s);
+        }
+    }
+    CHECK_ERR(kv_set_virtual_gpus(-1, &e), KV_E_VALUE,
+              "-1 virtual GPUs are not possible: 0 to 65536 are");
+}
+
+TEST(store_zero_size_and_zero_dimensions)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_array *empty = NULL, *scalar = NULL;
+    kv_key keys[] = {id(1), id(2)};
+    CHECK_OK(kv_array_new(&empty, KV_FLOAT32, 2, (int64_t[]){0, 3}, cpu0, &e));
+    CHECK_OK(kv_array_new(&scalar, KV_FLOAT16, 0, NULL, cpu0, &e));
+    kv_array *values[] = {empty, scalar};
+    CHECK_OK(kv_init(s, keys, 2, values, NULL, &e));
+    CHECK_OK(kv_push(s, keys, 2, values, NULL, &e));
+    CHECK_OK(kv_push(s, (kv_key[]){keys[0], keys[0]}, 2, (kv_array *[]){empty, empty}, NULL, &e));
+    CHECK_OK(kv_pull(s, keys, 2, values, NULL, &e));
+    kv_array_unref(empty);
+    kv_array_unref(scalar);
+    kv_free(s);
+}
+
+/* ---- Descriptions, registration ---- */
+
+typedef struct seen {
+    int rows;
+    char text[512];
+} seen;
+
+static int see(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    seen *s = arg;
+    (void)e;
+    s->rows++;
+    for (int i = 0; i < n; i++) {
+        size_t len = strlen(s->text), room = sizeof s->text - len;
+        if (fields[i].text)
+            snprintf(s->text + len, room, "%s=%s;", fields[i].name, fields[i].text);
+        else
+            snprintf(s->text + len, room, "%s=%d;", fields[i].name, (int)fields[i].number);
+    }
+    return s->rows == 2 ? KV_E_INTERRUPTED : KV_OK;
+}
+
+TEST(store_describe)
+{
+    kv_err e = {0};
+    kv *s = make("device");
+    seen row = {0}, types_seen = {0};
+    init_with(s, id(1), filled(1));
+    CHECK_OK(kv_describe(s, "store", see, &row, &e));
+    CHECK_TEXT(row.text, "type=device;rank=0;num_workers=1;updater=assign;keys=1;bytes=64;");
+    CHECK_INT(kv_describe(NULL, "types", see, &types_seen, &e), KV_E_INTERRUPTED);
+    CHECK_TEXT(types_seen.text,
+               "name=local;aliases=local_update_cpu local_allreduce_cpu;available=1;reason=;"
+               "name=device;aliases=local_allreduce_device;available=1;reason=;");
+    CHECK_ERR(kv_describe(NULL, "store", see, &row, &e), KV_E_USAGE,
+              "there is no description of \"store\"");
+    kv_free(s);
+}
+
+static int open_nothing(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
+{
+    (void)store, (void)opts, (void)nopts, (void)e;
+    *self = NULL;
+    return KV_OK;
+}
+
+static int refuse(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                  const kv_call *how, kv_err *e)
+{
+    (void)self, (void)keys, (void)arrays, (void)how;
+    return kv_err_set(e, KV_E_UNSUPPORTED, "no place for %d arrays", (int)n);
+}
+
+static int rank_two(void *self)
+{
+    (void)self;
+    return 2;
+}
+
+TEST(store_registered_types)
+{
+    static const char *const names[] = {"MyStore", NULL}, *const taken[] = {"Device", NULL};
+    static const kv_type_ops mine = {.size = sizeof mine,
+                                     .version = KV_TYPE_VERSION,
+                                     .names = names,
+                                     .open = open_nothing,
+                                     .init = refuse,
+                                     .push = refuse,
+                                     .pull = refuse,
+                                     .rank = rank_two};
+    kv_err e = {0};
+    kv_type_ops other = mine;
+    CHECK_OK(kv_register_type(&mine, &e));
+    kv *s = make("mystore");
+    CHECK_TEXT(kv_type(s), "MyStore");
+    CHECK_INT(kv_rank(s), 2);
+    kv_array *a = filled(1);
+    kv_key k = id(1);
+    CHECK_ERR(kv_push(s, &k, 1, &a, NULL, &e), KV_E_UNSUPPORTED, "no place for 1 arrays");
+    CHECK_ERR(kv_register_type(&mine, &e), KV_E_NAME, "there is a store type \"MyStore\" already");
+    other.names = taken;
+    CHECK_ERR(kv_register_type(&other, &e), KV_E_NAME, "there is a store type \"device\" already");
+    other.names = (const char *const[]){"new", NULL};
+    other.push = NULL;
+    CHECK_ERR(kv_register_type(&other, &e), KV_E_VALUE,
+              "the table of a type needs a name, open, init, push, pull");
+    other.version = 2;
+    CHECK_INT(kv_register_type(&other, &e), KV_E_VALUE);
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+/* ---- Out of memory at every place ---- */
+
+enum { MANY = 40 };
+
+static kv_array *ones;
+
+static int many(int (*op)(kv *, const kv_key *, int64_t, kv_array *const *, const kv_call *,
+                          kv_err *),
+                kv *s, int64_t first, int64_t n, kv_err *e)
+{
+    kv_key keys[2 * MANY];
+    kv_array *arrays[2 * MANY];
+    for (int64_t i = 0; i < 2 * MANY; i++) {
+        keys[i] = id(first + (i * 7) % n);
+        arrays[i] = ones;
+    }
+    return op(s, keys, op == kv_init ? n : 2 * MANY, arrays, NULL, e);
+}
+
+static int init_many(kv *s, kv_err *e)
+{
+    return many(kv_init, s, MANY, MANY, e);
+}
+
+static int push_new(kv *s, kv_err *e)
+{
+    return many(kv_push, s, 2 * MANY, MANY, e);
+}
+
+static int push_many(kv *s, kv_err *e)
+{
+    return many(kv_push, s, 0, MANY, e);
+}
+
+static int pull_many(kv *s, kv_err *e)
+{
+    kv_key keys[MANY];
+    kv_array *outs[MANY];
+    for (int i = 0; i < MANY; i++)
+        keys[i] = id(3), outs[i] = ones;
+    return kv_pull(s, keys, MANY, outs, NULL, e);
+}
+
+typedef int step(kv *s, kv_err *e);
+
+/* Lets the first, second, third … allocation of a step fail, until it succeeds; the store, whose keys
+ * hold their own numbers, must be as it was after each failure. */
+static void check_memory_faults(const char *type, const float *factor, step *run)
+{
+    kv *s = make(type);
+    ones = filled_as(KV_FLOAT32, 1, (kv_ctx){KV_GPU, 0});
+    for (int i = 0; i < MANY; i++)
+        init_with(s, id(i), filled(i));
+    if (factor)
+        set_add(s, factor);
+    for (int64_t i = 1;; i++) {
+        kv_err e = {0};
+        mem_fail_at(i);
+        int rc = run(s, &e);
+        mem_fail_at(0);
+        if (rc == KV_OK) {
+            CHECK(i > 1);
+            break;
+        }
+        CHECK_INT(rc, KV_E_MEMORY);
+        CHECK_INT(kv_num_keys(s), MANY);
+        for (int64_t k = 0; k < MANY; k++)
+            check_key(s, id(k), (double)k);
+    }
+    kv_array_unref(ones);
+    kv_free(s);
+}
+
+TEST(store_memory_faults)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_set_virtual_gpus(1, &e));
+    for (int t = 0; t < 2; t++) {
+        check_memory_faults(types[t], NULL, init_many);
+        check_memory_faults(types[t], NULL, push_new);
+        check_memory_faults(types[t], NULL, push_many);
+        check_memory_faults(types[t], NULL, pull_many);
+        check_memory_faults(types[t], &one, push_many);
+    }
+}
+
+TEST(store_create_memory_faults)
+{
+    for (int64_t i = 1;; i++) {
+        kv_err e = {0};
+        kv *s = NULL;
+        mem_fail_at(i);
+        int rc = kv_create("local", NULL, 0, &s, &e);
+        mem_fail_at(0);
+        if (rc == KV_OK) {
+            CHECK(i > 1);
+            kv_free(s);
+            break;
+        }
+        CHECK_INT(rc, KV_E_MEMORY);
+    }
+}
