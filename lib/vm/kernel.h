@@ -58,13 +58,13 @@ enum {
 
 /* dst[i] = f(a[i], b[i], c[i]) for n elements. dst may be a, b or c, but not overlap them otherwise.
  * k points at KERNEL_CONSTANTS numbers of the type, used or not; arrays not used are ignored. */
-typedef void kernel(void *dst, const void *a, const void *b, const void *c, const void *k,
-                    int64_t n);
+typedef void kernel_loop(void *dst, const void *a, const void *b, const void *c, const void *k,
+                         int64_t n);
 
 /* Kernels by prog_type and by prog_op or number above; NULL where a type has no such operation. */
 typedef struct kernel_table {
     const char *name;
-    kernel *run[3][KERNEL_END];
+    kernel_loop *run[3][KERNEL_END];
 } kernel_table;
 
 /* The fastest table that this processor can use. */

@@ -21,7 +21,7 @@ prog_type prog_type_of(kv_dtype dtype);
 /* Operations. a, b, c name operands of the program's type t; comparisons, logic and isfinite give 1 or 0 in t. */
 typedef enum prog_op {
     PROG_ADD, PROG_SUB, PROG_MUL, PROG_DIV, /* a / b; F32 and F64 only */
-    PROG_FLOORDIV, PROG_MOD,                /* floor, sign of b; of an integer by 0: 0 */
+    PROG_FLOORDIV, PROG_MOD,                /* floor, sign of b, as Python; of an integer by 0: 0 */
     PROG_POW,                               /* F32, F64: T(pow(a, b)) with the binary64 pow; I64: b < 0 gives 0 */
     PROG_NEG, PROG_ABS, PROG_SQRT, PROG_EXP, PROG_LOG, /* exp and log in binary64, rounded */
     PROG_SIGN,                              /* (a > 0) - (a < 0) */
@@ -44,8 +44,9 @@ typedef int32_t prog_value; /* what an operation gave; negative after a failure,
 prog_builder *prog_builder_new(kv_err *e);
 void prog_builder_free(prog_builder *b);
 
-/* The elements of array number `slot` (0, 1, …), stored as dtype, widened to type. Sees what earlier
- * prog_store calls wrote there. */
+/* The elements of array number `slot` (0, 1, …, at most PROG_MAX_SLOT), stored as dtype, converted to
+ * type. Sees what earlier prog_store calls wrote there. A slot has one dtype. */
+#define PROG_MAX_SLOT 1023
 prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type);
 
 /* A number, rounded once to type. */
@@ -69,7 +70,8 @@ void prog_store(prog_builder *b, int slot, kv_dtype dtype, prog_value x);
 
 typedef struct prog prog;
 
-/* The finished program; the builder may be freed or go on. Error: memory. */
+/* The finished program; the builder may be freed or go on. Errors: memory, value (too many
+ * operations). */
 int prog_finish(prog_builder *b, prog **out, kv_err *e);
 void prog_free(prog *p);
 
@@ -77,11 +79,15 @@ void prog_free(prog *p);
 int64_t prog_scratch_bytes(const prog *p);
 
 /* Runs p over n elements: arrays[slot] points at the first element of each array in host memory.
- * Arrays do not overlap unless they are the same. Cannot fail; uses nothing but its arguments, so
- * parts of the same arrays may run on several threads. */
+ * Arrays do not overlap, except that those only read may. scratch: prog_scratch_bytes of memory,
+ * aligned to 64; NULL is fine when that is 0. Cannot fail; uses nothing but its arguments, so parts of
+ * the same arrays may run on several threads. */
 void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
-/* The program as text, one instruction a line, for tests and people. */
+/* Elements a block, for tests: the results do not depend on it. */
+int64_t prog_block(const prog *p);
+
+/* The program as text, one instruction a line, for tests and people: a0 is array 0, r0 a register. */
 void prog_print(const prog *p, buf *out);
 
 #endif

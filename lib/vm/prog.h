@@ -1,0 +1,97 @@
+/* Programs from inside, shared by prog_build.c (operations), prog_select.c (instructions and
+ * registers) and prog_run.c (the interpreter).
+ *
+ * The way of a program: nodes in the order they were built, each folded, simplified and looked up
+ * among the earlier ones when it is added (so that equal ones are one node); then tiles, which cover
+ * the live nodes with instructions; then places for their results.
+ */
+#ifndef VM_PROG_H
+#define VM_PROG_H
+
+#include "vm/kernel.h"
+#include "vm/program.h"
+
+/* ---- Nodes ---------------------------------------------------------------------------------------- */
+
+/* Behind the operations of program.h. */
+enum { NODE_LOAD = PROG_NOPS, NODE_CONST, NODE_CAST, NODE_NARROW };
+
+/* A number of a program's type; F32 is held as a double that is a float32. */
+typedef union prog_number {
+    double number;
+    int64_t integer;
+} prog_number;
+
+typedef struct node {
+    uint8_t op;
+    uint8_t type;       /* a prog_type */
+    uint8_t dtype;      /* NODE_LOAD, NODE_NARROW */
+    uint8_t flags;      /* of prog_select.c */
+    int32_t kid[3];     /* NODE_LOAD: kid[0] is the slot; unused: -1 */
+    int32_t uses;       /* by live nodes and stores, once prog_finish has counted them */
+    prog_number k;      /* NODE_CONST */
+} node;
+
+typedef struct node_store {
+    int32_t slot, value;
+    kv_dtype dtype;
+} node_store;
+
+/* Room inside the builder: a rule or an expression of ordinary size needs no other memory. */
+#define BUILDER_NODES 64
+#define BUILDER_STORES 8
+#define BUILDER_HASHES 256 /* a power of two, above BUILDER_NODES */
+#define NODES_MAX 20000    /* places and constants are counted in 16 bits */
+
+struct prog_builder {
+    node *nodes;
+    node_store *stores;
+    int16_t *hashes; /* index of a node plus 1, or 0; NULL when there are too many to look up */
+    int64_t nnodes, nodes_cap, nstores, stores_cap;
+    const kernel_table *kernels; /* fold constants */
+    int failed;                  /* KV_E_MEMORY, or KV_E_VALUE: too many operations */
+    node own_nodes[BUILDER_NODES];
+    node_store own_stores[BUILDER_STORES];
+    int16_t own_hashes[BUILDER_HASHES];
+};
+
+/* ---- Instructions --------------------------------------------------------------------------------- */
+
+typedef enum inst_kind {
+    INST_KERNEL,
+    INST_CONVERT, /* dst, of dtype `to`, from a, of dtype `from` */
+    INST_NARROW   /* dst and a are of dtype `from`; by way of `to` */
+} inst_kind;
+
+/* Operands are places: first the registers, then the arrays by slot. */
+typedef struct inst {
+    kernel_loop *run;
+    uint16_t kernel; /* its number, for people */
+    uint8_t kind, type;
+    uint8_t to, from;
+    int16_t dst, a, b, c; /* unused: 0 */
+    uint16_t k;           /* its constants begin at this 8-byte word of the pool */
+} inst;
+
+struct prog {
+    const kernel_table *kernels;
+    int32_t ninsts;
+    int32_t nregs;        /* those that are filled with a constant come first */
+    int32_t nfills;
+    int32_t nslots;
+    int32_t block;        /* elements */
+    int32_t reg_bytes;    /* of a register: block times the widest type in use */
+    bool narrows;         /* needs a buffer beside the registers */
+    bool single;          /* one instruction on arrays alone: no blocks */
+    const inst *insts;    /* first the nfills that fill, run once */
+    const uint64_t *pool; /* constants, each instruction's in its type */
+    const int64_t *slot_bytes; /* of an element; 0 for a slot without an array */
+};
+
+/* The dtype whose elements are what a register of this type holds. */
+kv_dtype prog_dtype(prog_type type);
+
+/* Bytes of a block that a register holds. Several arrays and registers of it fit into the L1 cache. */
+#define PROG_REG_BYTES 4096
+
+#endif

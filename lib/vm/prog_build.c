@@ -1,0 +1,486 @@
+/* Programs, first half: operations become nodes.
+ *
+ * A node is simplified when it is added: operations of constants are computed by the kernels
+ * themselves, so that folding gives the very bits that running would; what changes no bit of any
+ * number is left out; a node equal to an earlier one is that one. Every rule below is exact for
+ * infinities, subnormals and signs of zero. Of a nan it keeps only that it is one.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "vm/arith.h"
+#include "vm/prog.h"
+
+prog_type prog_type_of(kv_dtype dtype)
+{
+    if (dtype == KV_FLOAT64)
+        return PROG_F64;
+    return kv_dtype_is_float(dtype) ? PROG_F32 : PROG_I64;
+}
+
+kv_dtype prog_dtype(prog_type type)
+{
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_INT64};
+    return dtypes[type];
+}
+
+int prog_op_arity(prog_op op)
+{
+    switch (op) {
+    case PROG_NEG:
+    case PROG_ABS:
+    case PROG_SQRT:
+    case PROG_EXP:
+    case PROG_LOG:
+    case PROG_SIGN:
+    case PROG_FLOOR:
+    case PROG_CEIL:
+    case PROG_ROUND:
+    case PROG_NOT:
+    case PROG_ISFINITE:
+    case PROG_ISNAN:
+        return 1;
+    case PROG_WHERE:
+    case PROG_CLIP:
+        return 3;
+    case PROG_ADD:
+    case PROG_SUB:
+    case PROG_MUL:
+    case PROG_DIV:
+    case PROG_FLOORDIV:
+    case PROG_MOD:
+    case PROG_POW:
+    case PROG_MIN:
+    case PROG_MAX:
+    case PROG_EQ:
+    case PROG_NE:
+    case PROG_LT:
+    case PROG_LE:
+    case PROG_GT:
+    case PROG_GE:
+    case PROG_AND:
+    case PROG_OR:
+    case PROG_NOPS:
+        return 2;
+    }
+    return 2;
+}
+
+prog_builder *prog_builder_new(kv_err *e)
+{
+    prog_builder *b = mem_alloc(1, sizeof *b, e);
+    if (!b)
+        return NULL;
+    b->nodes = b->own_nodes;
+    b->nodes_cap = BUILDER_NODES;
+    b->stores = b->own_stores;
+    b->stores_cap = BUILDER_STORES;
+    b->hashes = b->own_hashes;
+    memset(b->own_hashes, 0, sizeof b->own_hashes);
+    b->nnodes = b->nstores = 0;
+    b->kernels = kernel_best();
+    b->failed = KV_OK;
+    return b;
+}
+
+void prog_builder_free(prog_builder *b)
+{
+    if (!b)
+        return;
+    if (b->nodes != b->own_nodes)
+        mem_free(b->nodes);
+    if (b->stores != b->own_stores)
+        mem_free(b->stores);
+    mem_free(b);
+}
+
+/* ---- Nodes -------------------------------------------------------------------------------------- */
+
+/* Makes room for one more item in a block that begins inside the builder. */
+static bool grow(void *block, const void *own, int64_t *cap, int64_t n, size_t size)
+{
+    if (n < *cap)
+        return true;
+    void *items;
+    memcpy(&items, block, sizeof items);
+    if (items != own)
+        return mem_grow(block, cap, n + 1, size, NULL) == KV_OK;
+    void *bigger = mem_alloc(2 * n, size, NULL);
+    if (!bigger)
+        return false;
+    memcpy(bigger, items, (size_t)n * size);
+    memcpy(block, &bigger, sizeof bigger);
+    *cap = 2 * n;
+    return true;
+}
+
+static uint64_t hash_of(const node *x)
+{
+    uint64_t h = x->op | (uint64_t)x->type << 8 | (uint64_t)x->dtype << 16;
+    h = (h ^ (uint64_t)(uint32_t)x->kid[0]) * 0x9e3779b97f4a7c15u;
+    h = (h ^ (uint64_t)(uint32_t)x->kid[1]) * 0x9e3779b97f4a7c15u;
+    h = (h ^ (uint64_t)(uint32_t)x->kid[2] ^ (uint64_t)x->k.integer) * 0x9e3779b97f4a7c15u;
+    return h >> 32;
+}
+
+static bool same_node(const node *x, const node *y)
+{
+    return x->op == y->op && x->type == y->type && x->dtype == y->dtype &&
+           memcmp(x->kid, y->kid, sizeof x->kid) == 0 && x->k.integer == y->k.integer;
+}
+
+/* The number of a node equal to x: an old one, or x added. Very long programs are not searched. */
+static prog_value intern(prog_builder *b, const node *x)
+{
+    uint64_t at = 0;
+    if (b->hashes) {
+        for (at = hash_of(x); b->hashes[at % BUILDER_HASHES]; at++)
+            if (same_node(&b->nodes[b->hashes[at % BUILDER_HASHES] - 1], x))
+                return b->hashes[at % BUILDER_HASHES] - 1;
+    }
+    if (b->nnodes >= NODES_MAX)
+        b->failed = KV_E_VALUE;
+    else if (!grow(&b->nodes, b->own_nodes, &b->nodes_cap, b->nnodes, sizeof *x))
+        b->failed = KV_E_MEMORY;
+    if (b->failed)
+        return -1;
+    b->nodes[b->nnodes] = *x;
+    if (b->hashes)
+        b->hashes[at % BUILDER_HASHES] = (int16_t)(b->nnodes + 1);
+    b->nnodes++;
+    if (b->nnodes > BUILDER_HASHES / 2)
+        b->hashes = NULL;
+    return (prog_value)b->nnodes - 1;
+}
+
+prog_type prog_value_type(const prog_builder *b, prog_value x)
+{
+    return x < 0 ? PROG_F32 : (prog_type)b->nodes[x].type;
+}
+
+static prog_value constant(prog_builder *b, prog_type type, prog_number k)
+{
+    node x = {.op = NODE_CONST, .type = (uint8_t)type, .kid = {-1, -1, -1}, .k = k};
+    if (type != PROG_I64 && isnan(k.number))
+        x.k.number = NAN; /* one nan, so that equal constants are equal nodes */
+    return intern(b, &x);
+}
+
+prog_value prog_const(prog_builder *b, prog_type type, double x)
+{
+    if (type == PROG_I64) {
+        int64_t i;
+        cpu_dev_ops.convert(&i, KV_INT64, &x, KV_FLOAT64, 1);
+        return prog_const_int(b, type, i);
+    }
+    return constant(b, type, (prog_number){.number = type == PROG_F32 ? (float)x : x});
+}
+
+prog_value prog_const_int(prog_builder *b, prog_type type, int64_t x)
+{
+    if (type == PROG_I64)
+        return constant(b, type, (prog_number){.integer = x});
+    return constant(b, type, (prog_number){.number = type == PROG_F32 ? (float)x : (double)x});
+}
+
+static bool is_const(const prog_builder *b, prog_value x)
+{
+    return b->nodes[x].op == NODE_CONST;
+}
+
+/* Whether x is the floating-point constant k, the sign of a zero included. */
+static bool is_number(const prog_builder *b, prog_value x, double k)
+{
+    const node *n = &b->nodes[x];
+    return n->op == NODE_CONST && n->type != PROG_I64 && n->k.number == k &&
+           signbit(n->k.number) == signbit(k);
+}
+
+static bool is_integer(const prog_builder *b, prog_value x, int64_t k)
+{
+    const node *n = &b->nodes[x];
+    return n->op == NODE_CONST && n->type == PROG_I64 && n->k.integer == k;
+}
+
+/* Elements in memory, for folding: a constant as its type stores it, and back. */
+static void put_number(void *out, prog_type type, prog_number k)
+{
+    float f = (float)k.number;
+    if (type == PROG_F32)
+        memcpy(out, &f, sizeof f);
+    else
+        memcpy(out, &k, sizeof k);
+}
+
+static prog_number get_number(const void *in, prog_type type)
+{
+    prog_number k;
+    float f;
+    if (type == PROG_F32) {
+        memcpy(&f, in, sizeof f);
+        k.number = f;
+    } else {
+        memcpy(&k, in, sizeof k);
+    }
+    return k;
+}
+
+/* ---- Operations ------------------------------------------------------------------------------------ */
+
+/* The operation on constants, run by its kernel. */
+static prog_value fold(prog_builder *b, prog_op op, const prog_value *kid)
+{
+    prog_type type = prog_value_type(b, kid[0]);
+    prog_number in[3] = {{0}}, out = {0};
+    static const prog_number no_constants[KERNEL_CONSTANTS];
+    for (int i = 0; i < prog_op_arity(op); i++)
+        put_number(&in[i], type, b->nodes[kid[i]].k);
+    b->kernels->run[type][op](&out, &in[0], &in[1], &in[2], no_constants, 1);
+    return constant(b, type, get_number(&out, type));
+}
+
+static prog_value apply2(prog_builder *b, prog_op op, prog_value x, prog_value y)
+{
+    return prog_apply(b, op, x, y, -1);
+}
+
+/* Whether dividing by k is the same as multiplying by 1 / k: k is a power of two. */
+static bool has_exact_inverse(double k, prog_type type)
+{
+    int exponent;
+    double fraction = frexp(k, &exponent);
+    int limit = type == PROG_F32 ? 120 : 1000; /* so that 1 / k is a normal number as well */
+    return fabs(fraction) == 0.5 && exponent > -limit && exponent < limit;
+}
+
+static bool gives_truth(const node *x)
+{
+    return (x->op >= PROG_EQ && x->op <= PROG_ISNAN);
+}
+
+/* Simpler nodes for x op y, or -1 when there are none. y may be a constant, x not unless y is
+ * variable. */
+static prog_value simplify_float(prog_builder *b, prog_op op, prog_value x, prog_value y)
+{
+    prog_type type = prog_value_type(b, x);
+    double k = y >= 0 && is_const(b, y) ? b->nodes[y].k.number : 0;
+    bool known = y >= 0 && is_const(b, y);
+    if (op == PROG_ADD && is_number(b, y, -0.0))
+        return x;
+    if (op == PROG_SUB && known)
+        return apply2(b, PROG_ADD, x, prog_const(b, type, -k));
+    if (op == PROG_MUL && is_number(b, y, 1))
+        return x;
+    if (op == PROG_DIV && known && has_exact_inverse(k, type))
+        return apply2(b, PROG_MUL, x, prog_const(b, type, 1 / k));
+    if (op == PROG_POW && known && k == 0)
+        return prog_const(b, type, 1);
+    if (op == PROG_POW && known && k == 1)
+        return x;
+    /* exact in binary64, so that rounding it once is what x*x does */
+    if (op == PROG_POW && known && k == 2 && type == PROG_F32)
+        return apply2(b, PROG_MUL, x, x);
+    const node *inner = &b->nodes[x];
+    if (op == PROG_NEG && inner->op == PROG_NEG)
+        return inner->kid[0];
+    if (op == PROG_NEG && inner->op == PROG_MUL && is_const(b, inner->kid[1]))
+        return apply2(b, PROG_MUL, inner->kid[0],
+                      prog_const(b, type, -b->nodes[inner->kid[1]].k.number));
+    return -1;
+}
+
+static prog_value simplify_integer(prog_builder *b, prog_op op, prog_value x, prog_value y)
+{
+    bool known = y >= 0 && is_const(b, y);
+    if (op == PROG_FLOOR || op == PROG_CEIL || op == PROG_ROUND)
+        return x;
+    if (op == PROG_ISFINITE || op == PROG_ISNAN)
+        return prog_const_int(b, PROG_I64, op == PROG_ISFINITE);
+    if (op == PROG_ADD && known && is_integer(b, y, 0))
+        return x;
+    if (op == PROG_SUB && known)
+        return apply2(b, PROG_ADD, x, prog_const_int(b, PROG_I64, arith_sub(0, b->nodes[y].k.integer)));
+    if ((op == PROG_MUL || op == PROG_POW || op == PROG_FLOORDIV) && known && is_integer(b, y, 1))
+        return x;
+    if (op == PROG_MUL && known && is_integer(b, y, 0))
+        return y;
+    if (op == PROG_POW && known && is_integer(b, y, 2))
+        return apply2(b, PROG_MUL, x, x);
+    if (op == PROG_NEG && b->nodes[x].op == PROG_NEG)
+        return b->nodes[x].kid[0];
+    return -1;
+}
+
+/* Logic of a constant and choices between equals, for every type. */
+static prog_value simplify(prog_builder *b, prog_op op, const prog_value *kid)
+{
+    prog_type type = prog_value_type(b, kid[0]);
+    prog_value x = kid[0], y = kid[1];
+    if (op == PROG_NOT)
+        return apply2(b, PROG_EQ, x, prog_const(b, type, 0));
+    if (op == PROG_NE && gives_truth(&b->nodes[x]) && (is_number(b, y, 0) || is_integer(b, y, 0)))
+        return x;
+    if ((op == PROG_AND || op == PROG_OR) && is_const(b, y)) {
+        bool truth = type == PROG_I64 ? b->nodes[y].k.integer != 0 : b->nodes[y].k.number != 0;
+        return truth == (op == PROG_AND) ? apply2(b, PROG_NE, x, prog_const(b, type, 0))
+                                         : prog_const_int(b, type, truth);
+    }
+    if ((op == PROG_MIN || op == PROG_MAX) && x == y)
+        return x;
+    if (op == PROG_WHERE && is_const(b, x)) {
+        bool truth = type == PROG_I64 ? b->nodes[x].k.integer != 0 : b->nodes[x].k.number != 0;
+        return truth ? kid[1] : kid[2];
+    }
+    if (op == PROG_WHERE && kid[1] == kid[2])
+        return kid[1];
+    return type == PROG_I64 ? simplify_integer(b, op, x, y) : simplify_float(b, op, x, y);
+}
+
+static bool commutes(prog_op op)
+{
+    return op == PROG_ADD || op == PROG_MUL || op == PROG_EQ || op == PROG_NE || op == PROG_AND ||
+           op == PROG_OR;
+}
+
+prog_value prog_apply(prog_builder *b, prog_op op, prog_value x, prog_value y, prog_value z)
+{
+    int n = prog_op_arity(op);
+    prog_value kid[3] = {x, n > 1 ? y : -1, n > 2 ? z : -1};
+    bool known = true;
+    for (int i = 0; i < n; i++) {
+        if (b->failed || kid[i] < 0)
+            return -1;
+        assert(prog_value_type(b, kid[i]) == prog_value_type(b, x));
+        known &= is_const(b, kid[i]);
+    }
+    prog_type type = prog_value_type(b, x);
+    if (known && b->kernels->run[type][op])
+        return fold(b, op, kid);
+    /* constants stand right, and of two arrays the older one left */
+    if (commutes(op) && (is_const(b, x) || (!is_const(b, y) && y < x))) {
+        kid[0] = y;
+        kid[1] = x;
+    }
+    prog_value simpler = simplify(b, op, kid);
+    if (simpler >= 0 || b->failed)
+        return simpler;
+    assert(b->kernels->run[type][op]);
+    node made = {.op = (uint8_t)op, .type = (uint8_t)type};
+    memcpy(made.kid, kid, sizeof made.kid);
+    return intern(b, &made);
+}
+
+/* ---- Types ------------------------------------------------------------------------------------------- */
+
+prog_value prog_cast(prog_builder *b, prog_type type, prog_value x)
+{
+    if (b->failed || x < 0)
+        return -1;
+    const node *from = &b->nodes[x];
+    prog_type was = (prog_type)from->type;
+    if (was == type)
+        return x;
+    if (from->op == NODE_CONST) {
+        prog_number in, out;
+        put_number(&in, was, from->k);
+        cpu_dev_ops.convert(&out, prog_dtype(type), &in, prog_dtype(was), 1);
+        return constant(b, type, get_number(&out, type));
+    }
+    /* there and back through a wider type */
+    if (from->op == NODE_CAST && b->nodes[from->kid[0]].type == type && type == PROG_F32 &&
+        was == PROG_F64)
+        return from->kid[0];
+    node made = {.op = NODE_CAST, .type = (uint8_t)type, .kid = {x, -1, -1}};
+    return intern(b, &made);
+}
+
+/* Whether every number that x can be is one of dtype already. */
+static bool is_narrow(const prog_builder *b, kv_dtype dtype, prog_value x)
+{
+    const node *n = &b->nodes[x];
+    bool wider = dtype == KV_FLOAT64 && n->type == PROG_F32;
+    return wider || dtype == prog_dtype((prog_type)n->type) || gives_truth(n) ||
+           ((n->op == NODE_NARROW || n->op == NODE_LOAD) && n->dtype == dtype);
+}
+
+/* x without the last narrowing, where only the bits that dtype keeps will matter. */
+static prog_value unwrapped(const prog_builder *b, kv_dtype dtype, prog_value x)
+{
+    const node *n = &b->nodes[x];
+    bool same = n->op == NODE_NARROW && n->dtype == dtype;
+    return same ? n->kid[0] : x;
+}
+
+/* Sums and products wrap alike whether their operands were wrapped before or not. */
+static prog_value without_inner_wraps(prog_builder *b, kv_dtype dtype, prog_value x)
+{
+    node n = b->nodes[x];
+    bool ring = n.op == PROG_ADD || n.op == PROG_SUB || n.op == PROG_MUL;
+    if (n.type != PROG_I64 || dtype == KV_BOOL || !ring)
+        return x;
+    prog_value left = unwrapped(b, dtype, n.kid[0]), right = unwrapped(b, dtype, n.kid[1]);
+    return left == n.kid[0] && right == n.kid[1] ? x : apply2(b, (prog_op)n.op, left, right);
+}
+
+prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x)
+{
+    if (b->failed || x < 0)
+        return -1;
+    if (is_narrow(b, dtype, x))
+        return x;
+    prog_type type = prog_value_type(b, x);
+    if (is_const(b, x)) {
+        prog_number in, out;
+        uint64_t narrow;
+        put_number(&in, type, b->nodes[x].k);
+        cpu_dev_ops.convert(&narrow, dtype, &in, prog_dtype(type), 1);
+        cpu_dev_ops.convert(&out, prog_dtype(type), &narrow, dtype, 1);
+        return constant(b, type, get_number(&out, type));
+    }
+    if (dtype == KV_BOOL)
+        return apply2(b, PROG_NE, x, prog_const(b, type, 0));
+    x = without_inner_wraps(b, dtype, x);
+    if (x < 0 || is_const(b, x))
+        return prog_narrow(b, dtype, x);
+    node made = {.op = NODE_NARROW, .type = (uint8_t)type, .dtype = (uint8_t)dtype, .kid = {x, -1, -1}};
+    return intern(b, &made);
+}
+
+/* ---- Arrays ------------------------------------------------------------------------------------------ */
+
+prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type)
+{
+    assert(slot >= 0 && slot <= PROG_MAX_SLOT);
+    for (int64_t i = 0; i < b->nstores; i++) {
+        if (b->stores[i].slot == slot) {
+            return prog_cast(b, type, prog_narrow(b, dtype, b->stores[i].value));
+        }
+    }
+    node made = {.op = NODE_LOAD, .type = (uint8_t)type, .dtype = (uint8_t)dtype, .kid = {slot, -1, -1}};
+    return b->failed ? -1 : intern(b, &made);
+}
+
+void prog_store(prog_builder *b, int slot, kv_dtype dtype, prog_value x)
+{
+    assert(slot >= 0 && slot <= PROG_MAX_SLOT);
+    if (b->failed || x < 0)
+        return;
+    /* converting narrows anyway */
+    const node *n = &b->nodes[x];
+    if (n->op == NODE_NARROW && n->dtype == dtype)
+        x = n->kid[0];
+    int64_t at = 0;
+    while (at < b->nstores && b->stores[at].slot != slot)
+        at++;
+    if (at == b->nstores) {
+        if (!grow(&b->stores, b->own_stores, &b->stores_cap, b->nstores, sizeof *b->stores)) {
+            b->failed = KV_E_MEMORY;
+            return;
+        }
+        b->nstores++;
+    }
+    b->stores[at] = (node_store){.slot = slot, .value = x, .dtype = dtype};
+}

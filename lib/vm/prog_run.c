@@ -1,0 +1,174 @@
+/* Programs: the interpreter, and programs as text.
+ *
+ * Arrays are worked through in blocks small enough that all registers stay in the L1 cache. Each
+ * instruction is one call of a loop over the block, so its cost of a few nanoseconds is spread over
+ * many elements. Places hold the block's registers, which stay, and the arrays, which move on.
+ */
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "vm/prog.h"
+
+void prog_free(prog *p)
+{
+    mem_free(p);
+}
+
+int64_t prog_block(const prog *p)
+{
+    return p->block;
+}
+
+/* Bytes of the list of places, so that what follows is aligned. */
+static int64_t places_bytes(const prog *p)
+{
+    return ((int64_t)sizeof(char *) * (p->nregs + p->nslots) + MEM_ALIGN - 1) & ~(MEM_ALIGN - 1);
+}
+
+int64_t prog_scratch_bytes(const prog *p)
+{
+    int64_t aside = p->narrows ? (int64_t)p->block * 8 : 0; /* of any dtype */
+    return places_bytes(p) + (int64_t)p->reg_bytes * p->nregs + aside;
+}
+
+static void run_inst(const prog *p, const inst *in, char *const *place, char *aside, int64_t n)
+{
+    switch ((inst_kind)in->kind) {
+    case INST_KERNEL:
+        in->run(place[in->dst], place[in->a], place[in->b], place[in->c], p->pool + in->k, n);
+        return;
+    case INST_CONVERT:
+        cpu_dev_ops.convert(place[in->dst], (kv_dtype)in->to, place[in->a], (kv_dtype)in->from, n);
+        return;
+    case INST_NARROW:
+        cpu_dev_ops.convert(aside, (kv_dtype)in->to, place[in->a], (kv_dtype)in->from, n);
+        cpu_dev_ops.convert(place[in->dst], (kv_dtype)in->from, aside, (kv_dtype)in->to, n);
+        return;
+    }
+}
+
+void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
+{
+    if (n <= 0)
+        return;
+    char **place = scratch, *registers = (char *)scratch + places_bytes(p);
+    char *aside = registers + (int64_t)p->reg_bytes * p->nregs;
+    int64_t block = p->single || n < p->block ? n : p->block;
+    for (int32_t r = 0; r < p->nregs; r++)
+        place[r] = registers + (int64_t)p->reg_bytes * r;
+    for (int32_t s = 0; s < p->nslots; s++)
+        place[p->nregs + s] = arrays[s];
+    for (int32_t i = 0; i < p->nfills; i++)
+        run_inst(p, &p->insts[i], place, aside, block);
+    for (int64_t left = n; left > 0; left -= block) {
+        int64_t m = left < block ? left : block;
+        for (int32_t i = p->nfills; i < p->ninsts; i++)
+            run_inst(p, &p->insts[i], place, aside, m);
+        for (int32_t s = 0; s < p->nslots; s++)
+            place[p->nregs + s] += p->slot_bytes[s] * block;
+    }
+}
+
+/* ---- Text ------------------------------------------------------------------------------------------- */
+
+static const char *const kernel_text[KERNEL_END] = {
+    [PROG_ADD] = "a + b",
+    [PROG_SUB] = "a - b",
+    [PROG_MUL] = "a * b",
+    [PROG_DIV] = "a / b",
+    [PROG_FLOORDIV] = "a // b",
+    [PROG_MOD] = "a % b",
+    [PROG_POW] = "a ** b",
+    [PROG_NEG] = "-a",
+    [PROG_ABS] = "abs(a)",
+    [PROG_SQRT] = "sqrt(a)",
+    [PROG_EXP] = "exp(a)",
+    [PROG_LOG] = "log(a)",
+    [PROG_SIGN] = "sign(a)",
+    [PROG_FLOOR] = "floor(a)",
+    [PROG_CEIL] = "ceil(a)",
+    [PROG_ROUND] = "round(a)",
+    [PROG_MIN] = "min(a, b)",
+    [PROG_MAX] = "max(a, b)",
+    [PROG_EQ] = "a == b",
+    [PROG_NE] = "a != b",
+    [PROG_LT] = "a < b",
+    [PROG_LE] = "a <= b",
+    [PROG_GT] = "a > b",
+    [PROG_GE] = "a >= b",
+    [PROG_AND] = "a and b",
+    [PROG_OR] = "a or b",
+    [PROG_NOT] = "not a",
+    [PROG_ISFINITE] = "isfinite(a)",
+    [PROG_ISNAN] = "isnan(a)",
+    [PROG_WHERE] = "where(a, b, c)",
+    [PROG_CLIP] = "clip(a, b, c)",
+#define KERNEL_TEXT(name, types, text) [name] = text,
+    KERNEL_MAP(KERNEL_TEXT)
+#undef KERNEL_TEXT
+};
+
+static void print_place(const prog *p, int16_t place, buf *out)
+{
+    if (place < p->nregs)
+        buf_printf(out, "r%d", place);
+    else
+        buf_printf(out, "a%d", place - p->nregs);
+}
+
+static void print_constant(const prog *p, const inst *in, int which, buf *out)
+{
+    const void *k = p->pool + in->k;
+    char text[NUM_TEXT_MAX];
+    if (in->type == PROG_F32)
+        num_plain(text, ((const float *)k)[which], NUM_BINARY32);
+    else if (in->type == PROG_F64)
+        num_plain(text, ((const double *)k)[which], NUM_BINARY64);
+    else
+        num_int(text, ((const int64_t *)k)[which]);
+    buf_add(out, text);
+}
+
+static bool is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* The text of the kernel with its operands put in: single letters a b c, and k0 k1 k2. */
+static void print_kernel(const prog *p, const inst *in, buf *out)
+{
+    const int16_t operand[] = {in->a, in->b, in->c};
+    for (const char *s = kernel_text[in->kernel]; *s; s++) {
+        const char *end = s;
+        while (is_letter(*end))
+            end++;
+        if (end == s + 1 && *s == 'k' && end[0] >= '0' && end[0] <= '2') {
+            print_constant(p, in, *end - '0', out);
+            s = end;
+        } else if (end == s + 1 && *s <= 'c') {
+            print_place(p, operand[*s - 'a'], out);
+        } else {
+            buf_put(out, s, end > s ? (size_t)(end - s) : 1);
+            s = end > s ? end - 1 : s;
+        }
+    }
+}
+
+void prog_print(const prog *p, buf *out)
+{
+    for (int32_t i = 0; i < p->ninsts; i++) {
+        const inst *in = &p->insts[i];
+        print_place(p, in->dst, out);
+        buf_add(out, " = ");
+        if (in->kind == INST_KERNEL) {
+            print_kernel(p, in, out);
+        } else {
+            buf_printf(out, "%s(", kv_dtype_name((kv_dtype)in->to));
+            print_place(p, in->a, out);
+            buf_char(out, ')');
+        }
+        buf_char(out, '\n');
+    }
+}

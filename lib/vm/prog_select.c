@@ -1,0 +1,693 @@
+/* Programs, second half: nodes become instructions, their results get places.
+ *
+ * Tiling. From the last node to the first, each node that is needed becomes one instruction, which
+ * swallows operands that nobody else needs when a fused loop exists for the shape: w - lr*g is one
+ * loop, not two. A fused loop computes each written operation in the written order; factors and signs
+ * are folded only where that changes no bit: x - k*y is x + (-k)*y, and 1*x is x, but x - (y + z) is
+ * not x + ((-y) + (-z)), which differs in the sign of zeros.
+ *
+ * Places. A result lives in a register of one block. When it is stored, and nothing later reads what
+ * the array held before, it is written to the array at once, and later instructions read it there.
+ * Stores that cannot be so come behind everything else. Arrays of a type that needs no conversion are
+ * operands as they are; nothing is copied.
+ *
+ * Worked example: stored = stored - 0.1*input, w = stored*stored (arrays 0, 1, 2, all float32)
+ *     a0 = a0*1 + a1*-0.1
+ *     a2 = a0 * a0
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "vm/prog.h"
+
+enum {
+    NODE_NEEDED = 1, /* some instruction reads it or it is stored */
+    NODE_COPIED = 2  /* a load whose array is overwritten before its last use */
+};
+
+/* An instruction whose operands are nodes. */
+typedef struct tile {
+    int32_t node;    /* whose value it gives; -1 for a store behind the others */
+    int32_t kid[3];  /* -1: unused */
+    int32_t slot;    /* the array it writes, or -1: a register */
+    uint16_t kernel;
+    uint8_t kind, type, to, from;
+    uint8_t nk;
+    prog_number k[KERNEL_CONSTANTS];
+} tile;
+
+#define OWN_TILES 96
+
+typedef struct selection {
+    prog_builder *b;
+    node *nodes;
+    tile *tiles;
+    int32_t *where;    /* of each node: a register, -1 for none, or -2 - slot */
+    int32_t *last;     /* of each node: the last tile that reads it */
+    int32_t *free_regs;
+    int32_t ntiles, nregs, nfills, nslots, nfree;
+    int32_t read[PROG_MAX_SLOT + 1]; /* of each slot: the last tile that reads what it held before */
+    void *memory;      /* of the four lists, when own is too small */
+    tile own[OWN_TILES];
+    int32_t own_lists[3 * OWN_TILES];
+} selection;
+
+/* ---- What is needed ------------------------------------------------------------------------------ */
+
+/* A load that needs no instruction: the array itself is the operand. */
+static bool is_direct(const node *n)
+{
+    return n->op == NODE_LOAD && n->dtype == prog_dtype((prog_type)n->type) &&
+           !(n->flags & NODE_COPIED);
+}
+
+/* A store of what the array holds anyway. */
+static bool is_idle(const selection *s, const node_store *st)
+{
+    const node *n = &s->nodes[st->value];
+    return n->op == NODE_LOAD && n->kid[0] == st->slot && n->dtype == st->dtype &&
+           n->type == prog_type_of(st->dtype);
+}
+
+static bool is_stored(const selection *s, int32_t slot)
+{
+    for (int64_t i = 0; i < s->b->nstores; i++)
+        if (s->b->stores[i].slot == slot && !is_idle(s, &s->b->stores[i]))
+            return true;
+    return false;
+}
+
+static void count_uses(selection *s)
+{
+    prog_builder *b = s->b;
+    for (int64_t i = 0; i < b->nnodes; i++) {
+        b->nodes[i].uses = 0;
+        b->nodes[i].flags = 0;
+    }
+    for (int64_t i = 0; i < b->nstores; i++) {
+        node *n = &b->nodes[b->stores[i].value];
+        if (is_idle(s, &b->stores[i]))
+            continue;
+        n->uses++;
+        n->flags |= NODE_NEEDED;
+        /* the array would be read when all the others have been written */
+        if (n->op == NODE_LOAD && is_stored(s, n->kid[0]))
+            n->flags |= NODE_COPIED;
+    }
+    for (int64_t i = b->nnodes - 1; i >= 0; i--) {
+        const node *n = &b->nodes[i];
+        if (n->uses == 0 || n->op == NODE_LOAD)
+            continue;
+        for (int j = 0; j < 3; j++)
+            if (n->kid[j] >= 0)
+                b->nodes[n->kid[j]].uses++;
+    }
+}
+
+/* ---- Tiles: shapes -------------------------------------------------------------------------------- */
+
+static bool is_const(const selection *s, int32_t x)
+{
+    return s->nodes[x].op == NODE_CONST;
+}
+
+static double number(const selection *s, int32_t x)
+{
+    return s->nodes[x].k.number;
+}
+
+/* Whether the one tile being made may swallow x: an operation that only it needs. */
+static bool swallows(const selection *s, int32_t x, int op)
+{
+    return s->nodes[x].uses == 1 && s->nodes[x].op == op;
+}
+
+/* v times k */
+typedef struct term {
+    int32_t v;
+    double k;
+} term;
+
+static term term_of(const selection *s, int32_t x)
+{
+    const node *n = &s->nodes[x];
+    if (swallows(s, x, PROG_MUL) && is_const(s, n->kid[1]))
+        return (term){n->kid[0], number(s, n->kid[1])};
+    if (swallows(s, x, PROG_NEG))
+        return (term){n->kid[0], -1};
+    return (term){x, 1};
+}
+
+static void set_kernel(tile *t, int kernel, int32_t a, int32_t b, int32_t c)
+{
+    t->kernel = (uint16_t)kernel;
+    t->kid[0] = a;
+    t->kid[1] = b;
+    t->kid[2] = c;
+}
+
+static void set_numbers(tile *t, double k0, double k1, double k2)
+{
+    t->nk = 3;
+    t->k[0].number = k0;
+    t->k[1].number = k1;
+    t->k[2].number = k2;
+}
+
+/* ±x*y or ±x/y as a swallowed product of arrays: (b*k)*c, (b*k)/c. */
+static bool match_product(const selection *s, int32_t x, int *kernel, term *b, int32_t *c)
+{
+    const node *n = &s->nodes[x];
+    bool mul = swallows(s, x, PROG_MUL), div = swallows(s, x, PROG_DIV);
+    if ((!mul && !div) || is_const(s, n->kid[0]) || is_const(s, n->kid[1]))
+        return false;
+    *kernel = mul ? KERNEL_MULADD : KERNEL_DIVADD;
+    *b = term_of(s, n->kid[0]);
+    *c = n->kid[1];
+    if (mul && b->v == n->kid[0]) {
+        *b = term_of(s, n->kid[1]);
+        *c = n->kid[0];
+    }
+    return true;
+}
+
+/* A swallowed sum of two arrays. */
+static bool match_sum(const selection *s, int32_t x, term *a, term *b)
+{
+    const node *n = &s->nodes[x];
+    bool sub = swallows(s, x, PROG_SUB);
+    if ((!sub && !swallows(s, x, PROG_ADD)) || is_const(s, n->kid[0]) || is_const(s, n->kid[1]))
+        return false;
+    *a = term_of(s, n->kid[0]);
+    *b = term_of(s, n->kid[1]);
+    if (sub)
+        b->k = -b->k;
+    return true;
+}
+
+/* x + sign*y of arrays */
+static void match_add_arrays(const selection *s, tile *t, int32_t x, int32_t y, double sign)
+{
+    int kernel;
+    term a = term_of(s, x), b = term_of(s, y), p, q;
+    int32_t c;
+    if (match_product(s, y, &kernel, &p, &c)) {
+        set_kernel(t, kernel, a.v, p.v, c);
+        set_numbers(t, a.k, sign * p.k, 0);
+    } else if (match_product(s, x, &kernel, &p, &c)) {
+        set_kernel(t, kernel, b.v, p.v, c);
+        set_numbers(t, sign * b.k, p.k, 0);
+    } else if (match_sum(s, x, &p, &q)) {
+        set_kernel(t, KERNEL_LIN3, p.v, q.v, b.v);
+        set_numbers(t, p.k, q.k, sign * b.k);
+    } else if (sign == 1 && match_sum(s, y, &p, &q)) {
+        set_kernel(t, KERNEL_LIN3, p.v, q.v, a.v);
+        set_numbers(t, p.k, q.k, a.k);
+    } else if (a.v != x || b.v != y) {
+        set_kernel(t, KERNEL_LIN2, a.v, b.v, -1);
+        set_numbers(t, a.k, sign * b.k, 0);
+    }
+}
+
+/* x + y or x - y */
+static void match_add(const selection *s, tile *t, int32_t x, int32_t y, double sign)
+{
+    if (is_const(s, y) && swallows(s, x, PROG_SQRT)) {
+        int32_t inner = s->nodes[x].kid[0];
+        bool plus = swallows(s, inner, PROG_ADD) && is_const(s, s->nodes[inner].kid[1]);
+        set_kernel(t, KERNEL_ROOT, plus ? s->nodes[inner].kid[0] : inner, -1, -1);
+        set_numbers(t, plus ? number(s, s->nodes[inner].kid[1]) : -0.0, number(s, y), 0);
+    } else if (is_const(s, y)) {
+        term a = term_of(s, x);
+        set_kernel(t, KERNEL_LIN1, a.v, -1, -1);
+        set_numbers(t, a.k, sign * number(s, y), 0);
+    } else if (is_const(s, x)) {
+        term b = term_of(s, y);
+        set_kernel(t, KERNEL_LIN1, b.v, -1, -1);
+        set_numbers(t, sign * b.k, number(s, x), 0);
+    } else {
+        match_add_arrays(s, t, x, y, sign);
+    }
+}
+
+static void match_mul(const selection *s, tile *t, int32_t x, int32_t y)
+{
+    if (is_const(s, y)) {
+        set_kernel(t, KERNEL_LIN1, x, -1, -1);
+        set_numbers(t, number(s, y), -0.0, 0);
+        return;
+    }
+    term a = term_of(s, x), b = term_of(s, y);
+    if (a.v != x) {
+        set_kernel(t, KERNEL_SCALEMUL, a.v, y, -1);
+        set_numbers(t, a.k, 0, 0);
+    } else if (b.v != y) {
+        set_kernel(t, KERNEL_SCALEMUL, b.v, x, -1);
+        set_numbers(t, b.k, 0, 0);
+    }
+}
+
+static void match_div(const selection *s, tile *t, int32_t x, int32_t y)
+{
+    if (is_const(s, y)) {
+        set_kernel(t, KERNEL_DIVK, x, -1, -1);
+        set_numbers(t, number(s, y), 0, 0);
+    } else if (is_const(s, x)) {
+        set_kernel(t, KERNEL_KDIV, y, -1, -1);
+        set_numbers(t, number(s, x), 0, 0);
+    } else {
+        term a = term_of(s, x);
+        if (a.v == x)
+            return;
+        set_kernel(t, KERNEL_SCALEDIV, a.v, y, -1);
+        set_numbers(t, a.k, 0, 0);
+    }
+}
+
+static void match_sqrt(const selection *s, tile *t, int32_t x)
+{
+    if (!swallows(s, x, PROG_ADD) || !is_const(s, s->nodes[x].kid[1]))
+        return;
+    set_kernel(t, KERNEL_ROOT, s->nodes[x].kid[0], -1, -1);
+    set_numbers(t, number(s, s->nodes[x].kid[1]), -0.0, 0);
+}
+
+static void match_clip(const selection *s, tile *t, const node *n)
+{
+    if (!is_const(s, n->kid[1]) || !is_const(s, n->kid[2]))
+        return;
+    t->nk = 3;
+    t->k[0] = s->nodes[n->kid[1]].k;
+    t->k[1] = s->nodes[n->kid[2]].k;
+    if (n->type == PROG_I64) {
+        set_kernel(t, KERNEL_CLIPKI, n->kid[0], -1, -1);
+        return;
+    }
+    term a = term_of(s, n->kid[0]);
+    t->k[2].number = a.k;
+    set_kernel(t, KERNEL_CLIPK, a.v, -1, -1);
+}
+
+static void set_constant(const selection *s, tile *t, int kernel, int32_t x, int32_t k)
+{
+    set_kernel(t, kernel, x, -1, -1);
+    t->nk = 1;
+    t->k[0] = s->nodes[k].k;
+}
+
+/* min and max take the right one of two zeros, so those do not change places. */
+static void match_extreme(const selection *s, tile *t, const node *n)
+{
+    int kernel = n->op == PROG_MIN ? KERNEL_MINK : KERNEL_MAXK;
+    if (is_const(s, n->kid[1]))
+        set_constant(s, t, kernel, n->kid[0], n->kid[1]);
+    else if (is_const(s, n->kid[0]) &&
+             (n->type == PROG_I64 || s->nodes[n->kid[0]].k.number != 0))
+        set_constant(s, t, kernel, n->kid[1], n->kid[0]);
+}
+
+static void match_compare(const selection *s, tile *t, const node *n)
+{
+    static const int mirrored[] = {KERNEL_EQK, KERNEL_NEK, KERNEL_GTK,
+                                   KERNEL_GEK, KERNEL_LTK, KERNEL_LEK};
+    int which = n->op - PROG_EQ;
+    if (is_const(s, n->kid[1]))
+        set_constant(s, t, KERNEL_EQK + which, n->kid[0], n->kid[1]);
+    else if (is_const(s, n->kid[0]))
+        set_constant(s, t, mirrored[which], n->kid[1], n->kid[0]);
+}
+
+static void match_where(const selection *s, tile *t, const node *n)
+{
+    bool yes = is_const(s, n->kid[1]), no = is_const(s, n->kid[2]);
+    if (!yes && !no)
+        return;
+    t->nk = 2;
+    t->k[0] = s->nodes[n->kid[yes ? 1 : 2]].k;
+    t->k[1] = s->nodes[n->kid[2]].k;
+    int32_t array = yes ? n->kid[2] : n->kid[1];
+    set_kernel(t, yes && no ? KERNEL_WHERE_KK : yes ? KERNEL_WHERE_KV : KERNEL_WHERE_VK,
+               n->kid[0], yes && no ? -1 : array, -1);
+}
+
+static void match_integer(const selection *s, tile *t, const node *n)
+{
+    if (n->op == PROG_ADD && is_const(s, n->kid[1]))
+        set_constant(s, t, KERNEL_ADDK, n->kid[0], n->kid[1]);
+    else if (n->op == PROG_MUL && is_const(s, n->kid[1]))
+        set_constant(s, t, KERNEL_MULK, n->kid[0], n->kid[1]);
+    else if (n->op == PROG_SUB && is_const(s, n->kid[0]))
+        set_constant(s, t, KERNEL_KSUB, n->kid[1], n->kid[0]);
+}
+
+static void match_float(const selection *s, tile *t, const node *n)
+{
+    switch (n->op) {
+    case PROG_ADD:
+        match_add(s, t, n->kid[0], n->kid[1], 1);
+        return;
+    case PROG_SUB:
+        match_add(s, t, n->kid[0], n->kid[1], -1);
+        return;
+    case PROG_MUL:
+        match_mul(s, t, n->kid[0], n->kid[1]);
+        return;
+    case PROG_DIV:
+        match_div(s, t, n->kid[0], n->kid[1]);
+        return;
+    case PROG_SQRT:
+        match_sqrt(s, t, n->kid[0]);
+        return;
+    default: /* no fused loop begins with it */
+        return;
+    }
+}
+
+/* The tile for node i: first its plain loop, then a better one if there is one. */
+static void match(const selection *s, tile *t, int32_t i)
+{
+    const node *n = &s->nodes[i];
+    *t = (tile){.node = i, .kid = {-1, -1, -1}, .slot = -1, .kind = INST_KERNEL, .type = n->type};
+    set_kernel(t, n->op, n->kid[0], n->kid[1], n->kid[2]);
+    if (n->op == NODE_LOAD) {
+        bool copied = n->dtype == prog_dtype((prog_type)n->type);
+        set_kernel(t, KERNEL_COPY, i, -1, -1);
+        t->kind = copied ? INST_KERNEL : INST_CONVERT;
+        t->from = n->dtype;
+        t->to = (uint8_t)prog_dtype((prog_type)n->type);
+    } else if (n->op == NODE_CAST) {
+        t->kind = INST_CONVERT;
+        t->from = (uint8_t)prog_dtype((prog_type)s->nodes[n->kid[0]].type);
+        t->to = (uint8_t)prog_dtype((prog_type)n->type);
+    } else if (n->op == NODE_NARROW) {
+        t->kind = INST_NARROW;
+        t->from = (uint8_t)prog_dtype((prog_type)n->type);
+        t->to = n->dtype;
+    } else if (n->op == PROG_CLIP) {
+        match_clip(s, t, n);
+    } else if (n->op == PROG_MIN || n->op == PROG_MAX) {
+        match_extreme(s, t, n);
+    } else if (n->op >= PROG_EQ && n->op <= PROG_GE) {
+        match_compare(s, t, n);
+    } else if (n->op == PROG_WHERE) {
+        match_where(s, t, n);
+    } else if (n->type == PROG_I64) {
+        match_integer(s, t, n);
+    } else {
+        match_float(s, t, n);
+    }
+}
+
+/* ---- Tiles: the program ----------------------------------------------------------------------------- */
+
+static void make_tiles(selection *s)
+{
+    for (int64_t i = s->b->nnodes - 1; i >= 0; i--) {
+        const node *n = &s->nodes[i];
+        if (!(n->flags & NODE_NEEDED) || n->op == NODE_CONST || is_direct(n))
+            continue;
+        tile *t = &s->tiles[s->ntiles++];
+        match(s, t, (int32_t)i);
+        for (int j = 0; j < 3; j++)
+            if (t->kid[j] >= 0)
+                s->nodes[t->kid[j]].flags |= NODE_NEEDED;
+    }
+    for (int32_t i = 0, j = s->ntiles - 1; i < j; i++, j--) {
+        tile t = s->tiles[i];
+        s->tiles[i] = s->tiles[j];
+        s->tiles[j] = t;
+    }
+}
+
+/* The slot that tile t reads through operand j, or -1. */
+static int32_t slot_read(const selection *s, const tile *t, int j)
+{
+    if (t->kid[j] < 0)
+        return -1;
+    const node *n = &s->nodes[t->kid[j]];
+    /* the tile of a load reads the array, the others what it gave */
+    return is_direct(n) || t->kid[j] == t->node ? n->kid[0] : -1;
+}
+
+static void note_slots(selection *s)
+{
+    for (int32_t i = 0; i < s->ntiles; i++) {
+        for (int j = 0; j < 3; j++) {
+            int32_t slot = slot_read(s, &s->tiles[i], j);
+            if (slot >= s->nslots) {
+                memset(s->read + s->nslots, -1, sizeof *s->read * (size_t)(slot + 1 - s->nslots));
+                s->nslots = slot + 1;
+            }
+            if (slot >= 0)
+                s->read[slot] = i;
+        }
+    }
+}
+
+/* Writes st as a part of tile i, if its value is in the array's own type and nothing reads the old
+ * contents afterwards. */
+static bool store_at_once(selection *s, const node_store *st, int32_t i)
+{
+    tile *t = &s->tiles[i];
+    bool fits = t->slot < 0 && st->dtype == prog_dtype((prog_type)s->nodes[st->value].type) &&
+                (st->slot >= s->nslots || s->read[st->slot] <= i);
+    if (!fits)
+        return false;
+    t->slot = st->slot;
+    s->where[st->value] = -2 - st->slot;
+    return true;
+}
+
+/* Writes st behind everything else. */
+static void store_late(selection *s, const node_store *st)
+{
+    const node *n = &s->nodes[st->value];
+    kv_dtype held = prog_dtype((prog_type)n->type);
+    tile *t = &s->tiles[s->ntiles++];
+    *t = (tile){.node = -1, .kid = {st->value, -1, -1}, .slot = st->slot, .type = n->type,
+                .kernel = KERNEL_COPY, .from = (uint8_t)held, .to = (uint8_t)st->dtype,
+                .kind = held == st->dtype ? INST_KERNEL : INST_CONVERT};
+    if (n->op == NODE_CONST && held == st->dtype)
+        set_constant(s, t, KERNEL_FILL, -1, st->value);
+}
+
+static void make_stores(selection *s)
+{
+    int32_t ninner = s->ntiles;
+    for (int64_t k = 0; k < s->b->nstores; k++) {
+        const node_store *st = &s->b->stores[k];
+        if (is_idle(s, st))
+            continue;
+        int32_t i = 0;
+        while (i < ninner && s->tiles[i].node != st->value)
+            i++;
+        if (i == ninner || !store_at_once(s, st, i))
+            store_late(s, st);
+    }
+}
+
+/* ---- Places ------------------------------------------------------------------------------------------- */
+
+/* Registers for constants that stand where a loop wants an array. */
+static void make_fills(selection *s)
+{
+    for (int32_t i = 0; i < s->ntiles; i++) {
+        for (int j = 0; j < 3; j++) {
+            int32_t x = s->tiles[i].kid[j];
+            if (x >= 0 && is_const(s, x) && s->where[x] == -1)
+                s->where[x] = s->nfills++;
+            if (x >= 0)
+                s->last[x] = i;
+        }
+    }
+    s->nregs = s->nfills;
+}
+
+static void release_operands(selection *s, int32_t i)
+{
+    const tile *t = &s->tiles[i];
+    for (int j = 0; j < 3; j++) {
+        int32_t x = t->kid[j];
+        bool again = (j > 0 && x == t->kid[0]) || (j > 1 && x == t->kid[1]);
+        if (x >= 0 && !again && x != t->node && s->last[x] == i && s->where[x] >= s->nfills)
+            s->free_regs[s->nfree++] = s->where[x];
+    }
+}
+
+/* A loop may write over its last-used operands; a conversion must not. */
+static void assign_registers(selection *s)
+{
+    make_fills(s);
+    for (int32_t i = 0; i < s->ntiles; i++) {
+        tile *t = &s->tiles[i];
+        if (t->kind != INST_CONVERT)
+            release_operands(s, i);
+        if (t->slot < 0)
+            s->where[t->node] = s->nfree ? s->free_regs[--s->nfree] : s->nregs++;
+        if (t->kind == INST_CONVERT)
+            release_operands(s, i);
+    }
+}
+
+/* ---- The program ---------------------------------------------------------------------------------------- */
+
+static int16_t place_of(const selection *s, const tile *t, int j)
+{
+    if (t->kid[j] < 0)
+        return 0;
+    int32_t slot = slot_read(s, t, j);
+    int32_t where = s->where[t->kid[j]];
+    if (slot < 0 && where < -1)
+        slot = -2 - where;
+    return (int16_t)(slot >= 0 ? s->nregs + slot : where);
+}
+
+/* Appends the constants in the tile's type; returns where they begin. */
+static uint16_t put_constants(uint64_t *pool, int32_t *npool, prog_type type, const prog_number *k)
+{
+    uint64_t *out = pool + *npool;
+    uint16_t at = (uint16_t)*npool;
+    if (type == PROG_F32) {
+        float f[4] = {(float)k[0].number, (float)k[1].number, (float)k[2].number, 0};
+        memcpy(out, f, sizeof f);
+        *npool += 2;
+    } else {
+        memcpy(out, k, KERNEL_CONSTANTS * sizeof *k);
+        *npool += KERNEL_CONSTANTS;
+    }
+    return at;
+}
+
+static void put_fills(const selection *s, prog *p, inst *out, uint64_t *pool, int32_t *npool)
+{
+    for (int64_t i = 0; i < s->b->nnodes; i++) {
+        const node *n = &s->nodes[i];
+        if (n->op != NODE_CONST || s->where[i] < 0)
+            continue;
+        prog_number k[KERNEL_CONSTANTS] = {n->k};
+        out[s->where[i]] = (inst){.run = p->kernels->run[n->type][KERNEL_FILL],
+                                  .kernel = KERNEL_FILL, .kind = INST_KERNEL, .type = n->type,
+                                  .dst = (int16_t)s->where[i],
+                                  .k = put_constants(pool, npool, (prog_type)n->type, k)};
+    }
+}
+
+static void put_insts(const selection *s, prog *p, inst *out, uint64_t *pool)
+{
+    int32_t npool = KERNEL_CONSTANTS; /* zeros first, for those without constants */
+    memset(pool, 0, KERNEL_CONSTANTS * sizeof *pool);
+    put_fills(s, p, out, pool, &npool);
+    for (int32_t i = 0; i < s->ntiles; i++) {
+        const tile *t = &s->tiles[i];
+        inst *in = &out[s->nfills + i];
+        *in = (inst){.kernel = t->kernel, .kind = t->kind, .type = t->type, .to = t->to,
+                     .from = t->from, .a = place_of(s, t, 0), .b = place_of(s, t, 1),
+                     .c = place_of(s, t, 2)};
+        in->dst = (int16_t)(t->slot >= 0 ? s->nregs + t->slot : s->where[t->node]);
+        if (t->kind == INST_KERNEL)
+            in->run = p->kernels->run[t->type][t->kernel];
+        if (t->nk > 0)
+            in->k = put_constants(pool, &npool, (prog_type)t->type, t->k);
+        p->narrows |= t->kind == INST_NARROW;
+    }
+}
+
+/* The widest number that a register holds. */
+static int32_t widest(const selection *s)
+{
+    for (int32_t i = 0; i < s->ntiles; i++) {
+        const tile *t = &s->tiles[i];
+        if (t->type != PROG_F32)
+            return 8;
+    }
+    return 4;
+}
+
+static void put_slots(const selection *s, int64_t *slot_bytes)
+{
+    memset(slot_bytes, 0, sizeof *slot_bytes * (size_t)s->nslots);
+    for (int64_t i = 0; i < s->b->nnodes; i++) {
+        const node *n = &s->nodes[i];
+        if (n->op == NODE_LOAD && n->kid[0] < s->nslots)
+            slot_bytes[n->kid[0]] = kv_dtype_bytes((kv_dtype)n->dtype);
+    }
+    for (int64_t i = 0; i < s->b->nstores; i++)
+        if (s->b->stores[i].slot < s->nslots)
+            slot_bytes[s->b->stores[i].slot] = kv_dtype_bytes(s->b->stores[i].dtype);
+}
+
+static int put_program(selection *s, prog **out, kv_err *e)
+{
+    int64_t ninsts = s->nfills + s->ntiles, npool = KERNEL_CONSTANTS * (ninsts + 1);
+    /* the late stores read and write more arrays */
+    for (int32_t i = 0; i < s->ntiles; i++) {
+        const tile *t = &s->tiles[i];
+        int32_t from = slot_read(s, t, 0), to = t->slot;
+        s->nslots = from >= s->nslots ? from + 1 : s->nslots;
+        s->nslots = to >= s->nslots ? to + 1 : s->nslots;
+    }
+    int64_t bytes = (int64_t)sizeof(prog) + ninsts * (int64_t)sizeof(inst) + npool * 8 +
+                    s->nslots * (int64_t)sizeof(int64_t);
+    prog *p = mem_alloc(bytes, 1, e);
+    if (!p)
+        return KV_E_MEMORY;
+    inst *insts = (inst *)(p + 1);
+    uint64_t *pool = (uint64_t *)(insts + ninsts);
+    int64_t *slot_bytes = (int64_t *)(pool + npool);
+    int32_t width = widest(s);
+    *p = (prog){.kernels = s->b->kernels, .ninsts = (int32_t)ninsts, .nregs = s->nregs,
+                .nfills = s->nfills, .nslots = s->nslots, .block = PROG_REG_BYTES / width,
+                .reg_bytes = PROG_REG_BYTES, .insts = insts, .pool = pool,
+                .slot_bytes = slot_bytes};
+    put_insts(s, p, insts, pool);
+    put_slots(s, slot_bytes);
+    p->single = p->ninsts == 1 && p->nregs == 0 && !p->narrows;
+    *out = p;
+    return KV_OK;
+}
+
+/* Lists for n nodes and as many tiles and stores; inside s when they fit. */
+static int make_lists(selection *s, kv_err *e)
+{
+    int64_t n = s->b->nnodes + s->b->nstores;
+    int32_t *lists = s->own_lists;
+    s->tiles = s->own;
+    s->memory = NULL;
+    if (n > OWN_TILES) {
+        s->memory = mem_alloc(n, sizeof(tile) + 3 * sizeof(int32_t), e);
+        if (!s->memory)
+            return KV_E_MEMORY;
+        s->tiles = s->memory;
+        lists = (int32_t *)(s->tiles + n);
+    }
+    s->where = lists;
+    s->last = lists + n;
+    s->free_regs = lists + 2 * n;
+    memset(s->where, -1, (size_t)n * sizeof *s->where);
+    return KV_OK;
+}
+
+int prog_finish(prog_builder *b, prog **out, kv_err *e)
+{
+    if (b->failed == KV_E_MEMORY)
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a program");
+    if (b->failed)
+        return kv_err_set(e, KV_E_VALUE, "more than %d operations are too many for one program",
+                          NODES_MAX);
+    selection s;
+    s.b = b;
+    s.nodes = b->nodes;
+    s.ntiles = s.nregs = s.nfills = s.nslots = s.nfree = 0;
+    int rc = make_lists(&s, e);
+    if (rc)
+        return rc;
+    count_uses(&s);
+    make_tiles(&s);
+    note_slots(&s);
+    make_stores(&s);
+    assign_registers(&s);
+    rc = put_program(&s, out, e);
+    mem_free(s.memory);
+    return rc;
+}

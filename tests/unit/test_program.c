@@ -1,0 +1,611 @@
+/* Tests of programs: what becomes of operations, and that running them gives what the operations
+ * say, bit by bit, at every length around a block. */
+#include "vm/program.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "test.h"
+#include "vm/kernel.h"
+
+/* ---- Instructions as text ---------------------------------------------------------------------- */
+
+static const char *text_of(prog_builder *b)
+{
+    static buf out;
+    kv_err e = {0};
+    prog *p = NULL;
+    CHECK_OK(prog_finish(b, &p, &e));
+    buf_clear(&out);
+    prog_print(p, &out);
+    prog_free(p);
+    prog_builder_free(b);
+    return buf_text(&out);
+}
+
+static prog_builder *begin(void)
+{
+    kv_err e = {0};
+    prog_builder *b = prog_builder_new(&e);
+    CHECK(b != NULL);
+    return b;
+}
+
+static prog_value f32(prog_builder *b, int slot)
+{
+    return prog_load(b, slot, KV_FLOAT32, PROG_F32);
+}
+
+static prog_value num(prog_builder *b, double x)
+{
+    return prog_const(b, PROG_F32, x);
+}
+
+static prog_value op2(prog_builder *b, prog_op op, prog_value x, prog_value y)
+{
+    return prog_apply(b, op, x, y, -1);
+}
+
+static prog_value op1(prog_builder *b, prog_op op, prog_value x)
+{
+    return prog_apply(b, op, x, -1, -1);
+}
+
+TEST(program_scaled_sum_is_one_loop)
+{
+    prog_builder *b = begin();
+    prog_value stored = f32(b, 0), step = op2(b, PROG_MUL, f32(b, 1), num(b, 2));
+    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_ADD, stored, step));
+    CHECK_TEXT(text_of(b), "a0 = a0*1 + a1*2\n");
+}
+
+TEST(program_momentum_is_two_loops)
+{
+    prog_builder *b = begin();
+    prog_value mom = op2(b, PROG_MUL, num(b, 0.5), f32(b, 2));
+    prog_value decay = op2(b, PROG_MUL, num(b, 0.25), f32(b, 0));
+    prog_value step = op2(b, PROG_MUL, num(b, 0.125), f32(b, 1));
+    mom = op2(b, PROG_SUB, op2(b, PROG_SUB, mom, decay), step);
+    prog_store(b, 2, KV_FLOAT32, mom);
+    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_ADD, f32(b, 0), mom));
+    CHECK_TEXT(text_of(b), "a2 = (a2*0.5 + a0*-0.25) + a1*-0.125\n"
+                           "a0 = a0 + a2\n");
+}
+
+TEST(program_adam_is_five_loops)
+{
+    prog_builder *b = begin();
+    prog_value stored = f32(b, 0), mean = f32(b, 2), var = f32(b, 3);
+    prog_value grad = op2(b, PROG_MUL, num(b, 2), f32(b, 1));
+    grad = op2(b, PROG_ADD, grad, op2(b, PROG_MUL, num(b, 0.5), stored));
+    mean = op2(b, PROG_MUL, num(b, 0.75), mean);
+    mean = op2(b, PROG_ADD, mean, op2(b, PROG_MUL, num(b, 0.25), grad));
+    prog_value square = op2(b, PROG_MUL, op2(b, PROG_MUL, num(b, 0.125), grad), grad);
+    var = op2(b, PROG_ADD, op2(b, PROG_MUL, num(b, 0.875), var), square);
+    prog_value root = op2(b, PROG_ADD, op1(b, PROG_SQRT, var), num(b, 0.0625));
+    prog_value step = op2(b, PROG_DIV, op2(b, PROG_MUL, num(b, 8), mean), root);
+    prog_store(b, 2, KV_FLOAT32, mean);
+    prog_store(b, 3, KV_FLOAT32, var);
+    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_SUB, stored, step));
+    CHECK_TEXT(text_of(b), "r0 = a1*2 + a0*0.5\n"
+                           "a2 = a2*0.75 + r0*0.25\n"
+                           "a3 = a3*0.875 + (r0*0.125)*r0\n"
+                           "r0 = sqrt(a3 + -0) + 0.0625\n"
+                           "a0 = a0*1 + (a2*-8)/r0\n");
+}
+
+TEST(program_constants_fold)
+{
+    prog_builder *b = begin();
+    prog_value k = op2(b, PROG_ADD, num(b, 1), op2(b, PROG_MUL, num(b, 2), num(b, 3)));
+    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_MUL, f32(b, 1), k));
+    CHECK_TEXT(text_of(b), "a0 = a1*7 + -0\n");
+
+    b = begin();
+    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_SUB, op2(b, PROG_MUL, f32(b, 1), num(b, 1)), num(b, 0)));
+    CHECK_TEXT(text_of(b), "a0 = a1\n");
+
+    /* +0 is not left out: -0 + 0 is 0 */
+    b = begin();
+    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_ADD, f32(b, 1), num(b, 0)));
+    CHECK_TEXT(text_of(b), "a0 = a1*1 + 0\n");
+
+    b = begin();
+    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_DIV, f32(b, 1), num(b, 8)));
+    CHECK_TEXT(text_of(b), "a0 = a1*0.125 + -0\n");
+
+    b = begin();
+    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_DIV, f32(b, 1), num(b, 10)));
+    CHECK_TEXT(text_of(b), "a0 = a1/10\n");
+
+    b = begin();
+    prog_store(b, 0, KV_FLOAT32, num(b, 0.1));
+    CHECK_TEXT(text_of(b), "a0 = 0.1\n");
+}
+
+TEST(program_dead_and_equal_operations_go)
+{
+    prog_builder *b = begin();
+    prog_value left = f32(b, 0), right = f32(b, 1);
+    prog_value x = op2(b, PROG_MUL, left, right), y = op2(b, PROG_MUL, right, left);
+    CHECK_INT(x, y);
+    op1(b, PROG_EXP, x);
+    prog_store(b, 2, KV_FLOAT32, op2(b, PROG_DIV, x, op2(b, PROG_ADD, y, num(b, 1))));
+    prog_store(b, 1, KV_FLOAT32, f32(b, 1));
+    CHECK_TEXT(text_of(b), "r0 = a0 * a1\n"
+                           "r1 = r0*1 + 1\n"
+                           "a2 = r0 / r1\n");
+}
+
+TEST(program_stores_wait_for_readers)
+{
+    /* two arrays change places */
+    prog_builder *b = begin();
+    prog_value x = f32(b, 0), y = f32(b, 1);
+    prog_store(b, 0, KV_FLOAT32, y);
+    prog_store(b, 1, KV_FLOAT32, x);
+    CHECK_TEXT(text_of(b), "r0 = a0\n"
+                           "a0 = a1\n"
+                           "a1 = r0\n");
+
+    /* the sum is stored in array 0, whose old contents the product still reads */
+    b = begin();
+    x = f32(b, 0), y = f32(b, 1);
+    prog_value sum = op2(b, PROG_ADD, x, y), product = op2(b, PROG_MUL, sum, x);
+    prog_store(b, 0, KV_FLOAT32, sum);
+    prog_store(b, 1, KV_FLOAT32, product);
+    CHECK_TEXT(text_of(b), "r0 = a0 + a1\n"
+                           "a1 = a0 * r0\n"
+                           "a0 = r0\n");
+}
+
+TEST(program_half_types_convert)
+{
+    prog_builder *b = begin();
+    prog_value w = prog_load(b, 0, KV_FLOAT16, PROG_F32), g = prog_load(b, 1, KV_FLOAT16, PROG_F32);
+    prog_store(b, 0, KV_FLOAT16, op2(b, PROG_ADD, w, g));
+    CHECK_TEXT(text_of(b), "r0 = float32(a0)\n"
+                           "r1 = float32(a1)\n"
+                           "r1 = r0 + r1\n"
+                           "a0 = float16(r1)\n");
+}
+
+TEST(program_constants_in_registers)
+{
+    prog_builder *b = begin();
+    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_POW, num(b, 2), f32(b, 1)));
+    CHECK_TEXT(text_of(b), "r0 = 2\n"
+                           "a0 = r0 ** a1\n");
+}
+
+TEST(program_integers)
+{
+    prog_builder *b = begin();
+    prog_value x = prog_load(b, 0, KV_INT8, PROG_I64);
+    x = prog_narrow(b, KV_INT8, op2(b, PROG_MUL, x, prog_const_int(b, PROG_I64, 3)));
+    x = prog_narrow(b, KV_INT8, op2(b, PROG_ADD, x, prog_const_int(b, PROG_I64, 100)));
+    prog_store(b, 0, KV_INT8, x);
+    CHECK_TEXT(text_of(b), "r0 = int64(a0)\n"
+                           "r0 = r0*3\n"
+                           "r0 = r0 + 100\n"
+                           "a0 = int8(r0)\n");
+}
+
+TEST(program_no_memory)
+{
+    for (int64_t n = 1; n < 4; n++) {
+        kv_err e = {0};
+        prog *p = NULL;
+        mem_fail_at(n);
+        prog_builder *b = prog_builder_new(&e);
+        int rc = b ? KV_OK : e.code;
+        if (b) {
+            prog_value x = f32(b, 0);
+            for (int i = 0; i < 200; i++)
+                x = op2(b, PROG_MUL, op2(b, PROG_ADD, x, num(b, i)), f32(b, 1));
+            prog_store(b, 0, KV_FLOAT32, x);
+            rc = prog_finish(b, &p, &e);
+        }
+        mem_fail_at(0);
+        CHECK_INT(rc, KV_E_MEMORY);
+        CHECK(p == NULL);
+        prog_builder_free(b);
+    }
+}
+
+/* ---- Results: random programs against one element at a time ------------------------------------- */
+
+static uint64_t seed = 1;
+
+static uint32_t draw(uint32_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % n;
+}
+
+/* A number of a program's type. */
+typedef union value {
+    double f;
+    int64_t i;
+} value;
+
+static double special(void)
+{
+    static const double numbers[] = {0.0, -0.0, 1, -1, 2, 0.5, 3, 1e-40, INFINITY, -INFINITY, NAN,
+                                     1e30, -7, 0.1};
+    return numbers[draw(sizeof numbers / sizeof *numbers)];
+}
+
+static double random_number(void)
+{
+    return draw(4) == 0 ? special() : ((double)draw(2000001) - 1000000) / 65536;
+}
+
+static double rounded(prog_type t, double x)
+{
+    return t == PROG_F32 ? (float)x : x;
+}
+
+static uint64_t wrapped_power(uint64_t a, int64_t b)
+{
+    if (b <= 0)
+        return b == 0;
+    uint64_t half = wrapped_power(a, b / 2);
+    return half * half * (b % 2 ? a : 1);
+}
+
+/* What the operation says, for one element. Operands and result are exact in t. */
+static value reference_float(prog_op op, prog_type t, double a, double b, double c)
+{
+    bool single = t == PROG_F32;
+    double r = 0;
+    switch (op) {
+    case PROG_ADD: r = a + b; break;
+    case PROG_SUB: r = a - b; break;
+    case PROG_MUL: r = a * b; break;
+    case PROG_DIV: r = a / b; break;
+    case PROG_FLOORDIV:
+    case PROG_MOD: r = 0; break; /* not drawn here: they have a test of their own */
+    case PROG_POW: r = pow(a, b); break;
+    case PROG_NEG: r = -a; break;
+    case PROG_ABS: r = fabs(a); break;
+    case PROG_SQRT: r = sqrt(a); break;
+    case PROG_EXP: r = exp(a); break;
+    case PROG_LOG: r = log(a); break;
+    case PROG_SIGN: r = (a > 0) - (a < 0); break;
+    case PROG_FLOOR: r = floor(a); break;
+    case PROG_CEIL: r = ceil(a); break;
+    case PROG_ROUND: r = nearbyint(a); break;
+    case PROG_MIN: r = a < b || isnan(a) ? a : b; break;
+    case PROG_MAX: r = a > b || isnan(a) ? a : b; break;
+    case PROG_EQ: r = a == b; break;
+    case PROG_NE: r = a != b; break;
+    case PROG_LT: r = a < b; break;
+    case PROG_LE: r = a <= b; break;
+    case PROG_GT: r = a > b; break;
+    case PROG_GE: r = a >= b; break;
+    case PROG_AND: r = a != 0 && b != 0; break;
+    case PROG_OR: r = a != 0 || b != 0; break;
+    case PROG_NOT: r = a == 0; break;
+    case PROG_ISFINITE: r = isfinite(a) != 0; break;
+    case PROG_ISNAN: r = isnan(a) != 0; break;
+    case PROG_WHERE: r = a != 0 ? b : c; break;
+    case PROG_CLIP: r = a > c ? c : a < b ? b : a; break;
+    case PROG_NOPS: break;
+    }
+    /* a float32 operation: binary64 has more than twice its digits, so that rounding + - * / sqrt
+     * twice is rounding once */
+    return (value){.f = single ? (float)r : r};
+}
+
+static value reference_integer(prog_op op, int64_t a, int64_t b, int64_t c)
+{
+    __int128 wide = 0;
+    switch (op) {
+    case PROG_ADD: wide = (__int128)a + b; break;
+    case PROG_SUB: wide = (__int128)a - b; break;
+    case PROG_MUL: wide = (__int128)a * b; break;
+    case PROG_FLOORDIV:
+        wide = b == 0 ? 0 : ((__int128)a - (((__int128)a % b + b) % b)) / b;
+        break;
+    case PROG_MOD: wide = b == 0 ? 0 : ((__int128)a % b + b) % b; break;
+    case PROG_POW: wide = wrapped_power((uint64_t)a, b); break;
+    case PROG_NEG: wide = -(__int128)a; break;
+    case PROG_ABS: wide = a < 0 ? -(__int128)a : a; break;
+    case PROG_SIGN: wide = (a > 0) - (a < 0); break;
+    case PROG_FLOOR:
+    case PROG_CEIL:
+    case PROG_ROUND: wide = a; break;
+    case PROG_MIN: wide = a < b ? a : b; break;
+    case PROG_MAX: wide = a > b ? a : b; break;
+    case PROG_EQ: wide = a == b; break;
+    case PROG_NE: wide = a != b; break;
+    case PROG_LT: wide = a < b; break;
+    case PROG_LE: wide = a <= b; break;
+    case PROG_GT: wide = a > b; break;
+    case PROG_GE: wide = a >= b; break;
+    case PROG_AND: wide = a && b; break;
+    case PROG_OR: wide = a || b; break;
+    case PROG_NOT: wide = !a; break;
+    case PROG_ISFINITE: wide = 1; break;
+    case PROG_ISNAN: wide = 0; break;
+    case PROG_WHERE: wide = a ? b : c; break;
+    case PROG_CLIP: wide = a > c ? c : a < b ? b : a; break;
+    case PROG_DIV: case PROG_SQRT: case PROG_EXP: case PROG_LOG: case PROG_NOPS: break;
+    }
+    return (value){.i = (int64_t)(uint64_t)wide};
+}
+
+static bool drawable(prog_op op, prog_type t)
+{
+    if (t == PROG_I64)
+        return op != PROG_DIV && op != PROG_SQRT && op != PROG_EXP && op != PROG_LOG;
+    return op != PROG_FLOORDIV && op != PROG_MOD;
+}
+
+enum { MAX_LEN = 3 * 1024 + 7, NSLOTS = 5, NVALUES = 40 };
+
+/* Values of a program under construction with what they should be for every element. */
+typedef struct model {
+    prog_builder *b;
+    int64_t n;
+    prog_value id[NVALUES];
+    prog_type type[NVALUES];
+    value *elements[NVALUES];
+    int nvalues;
+} model;
+
+static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16, KV_INT8,
+                                  KV_UINT8,   KV_INT32,   KV_INT64,   KV_BOOL};
+
+static kv_dtype held(prog_type t)
+{
+    return t == PROG_F32 ? KV_FLOAT32 : t == PROG_F64 ? KV_FLOAT64 : KV_INT64;
+}
+
+/* One number as memory of a dtype, and back. */
+static void to_memory(void *out, kv_dtype dtype, prog_type t, value v)
+{
+    float f = (float)v.f;
+    const void *in = t == PROG_F32 ? (const void *)&f : &v;
+    cpu_dev_ops.convert(out, dtype, in, held(t), 1);
+}
+
+static value from_memory(const void *in, kv_dtype dtype, prog_type t)
+{
+    value v = {0};
+    float f;
+    cpu_dev_ops.convert(t == PROG_F32 ? (void *)&f : &v, held(t), in, dtype, 1);
+    if (t == PROG_F32)
+        v.f = f;
+    return v;
+}
+
+static value *add_value(model *m, prog_value id, prog_type t)
+{
+    kv_err e = {0};
+    int i = m->nvalues++;
+    m->id[i] = id;
+    m->type[i] = t;
+    m->elements[i] = mem_zalloc(m->n, sizeof(value), &e);
+    CHECK(m->elements[i] != NULL);
+    return m->elements[i];
+}
+
+static void add_load(model *m, int slot, kv_dtype dtype, prog_type t, const char *memory)
+{
+    value *v = add_value(m, prog_load(m->b, slot, dtype, t), t);
+    for (int64_t i = 0; i < m->n; i++)
+        v[i] = from_memory(memory + i * kv_dtype_bytes(dtype), dtype, t);
+}
+
+static void add_const(model *m, prog_type t)
+{
+    if (t == PROG_I64) {
+        int64_t k = (int64_t)draw(9) - 4;
+        value *v = add_value(m, prog_const_int(m->b, t, k), t);
+        for (int64_t i = 0; i < m->n; i++)
+            v[i].i = k;
+        return;
+    }
+    double k = random_number();
+    value *v = add_value(m, prog_const(m->b, t, k), t);
+    for (int64_t i = 0; i < m->n; i++)
+        v[i].f = rounded(t, k);
+}
+
+/* A value of type t among those there are, or -1. */
+static int pick(const model *m, prog_type t)
+{
+    for (int tries = 0; tries < 20; tries++) {
+        int i = (int)draw((uint32_t)m->nvalues);
+        if (m->type[i] == t)
+            return i;
+    }
+    return -1;
+}
+
+static void add_operation(model *m, prog_type t)
+{
+    prog_op op = draw(2) ? (prog_op)draw(4) : (prog_op)draw(PROG_NOPS);
+    int x = pick(m, t), y = pick(m, t), z = pick(m, t);
+    if (!drawable(op, t) || x < 0 || y < 0 || z < 0)
+        return;
+    prog_value id = prog_apply(m->b, op, m->id[x], m->id[y], m->id[z]);
+    CHECK(id >= 0);
+    const value *a = m->elements[x], *b = m->elements[y], *c = m->elements[z];
+    value *v = add_value(m, id, t);
+    for (int64_t i = 0; i < m->n; i++)
+        v[i] = t == PROG_I64 ? reference_integer(op, a[i].i, b[i].i, c[i].i)
+                             : reference_float(op, t, a[i].f, b[i].f, c[i].f);
+}
+
+static void add_cast(model *m, prog_type t)
+{
+    int x = pick(m, (prog_type)draw(3));
+    if (x < 0)
+        return;
+    value *v = add_value(m, prog_cast(m->b, t, m->id[x]), t);
+    for (int64_t i = 0; i < m->n; i++) {
+        char memory[8];
+        to_memory(memory, held(m->type[x]), m->type[x], m->elements[x][i]);
+        v[i] = from_memory(memory, held(m->type[x]), t);
+    }
+}
+
+static void add_narrow(model *m, prog_type t)
+{
+    kv_dtype dtype = dtypes[draw(9)];
+    int x = pick(m, t);
+    if (x < 0)
+        return;
+    value *v = add_value(m, prog_narrow(m->b, dtype, m->id[x]), t);
+    for (int64_t i = 0; i < m->n; i++) {
+        char memory[8];
+        to_memory(memory, dtype, t, m->elements[x][i]);
+        v[i] = from_memory(memory, dtype, t);
+    }
+}
+
+static bool is_nan_in(kv_dtype dtype, const void *memory)
+{
+    return kv_dtype_is_float(dtype) && isnan(from_memory(memory, dtype, PROG_F64).f);
+}
+
+static void check_array(const char *got, const char *want, kv_dtype dtype, int64_t n)
+{
+    int64_t bytes = kv_dtype_bytes(dtype);
+    for (int64_t i = 0; i < n; i++) {
+        bool same = memcmp(got + i * bytes, want + i * bytes, (size_t)bytes) == 0;
+        CHECK(same || (is_nan_in(dtype, got + i * bytes) && is_nan_in(dtype, want + i * bytes)));
+    }
+}
+
+static void fill_array(char *memory, kv_dtype dtype, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double x = random_number();
+        cpu_dev_ops.convert(memory + i * kv_dtype_bytes(dtype), dtype, &x, KV_FLOAT64, 1);
+    }
+}
+
+/* One random program over n elements: slots 0 and 1 are read, 2 and 3 written, 4 and 1 both. */
+static void one_program(int64_t n)
+{
+    static char memory[NSLOTS][MAX_LEN * 8], want[NSLOTS][MAX_LEN * 8];
+    kv_err e = {0};
+    model m = {.b = begin(), .n = n};
+    kv_dtype dtype[NSLOTS];
+    for (int s = 0; s < NSLOTS; s++) {
+        dtype[s] = draw(2) ? KV_FLOAT32 : dtypes[draw(9)];
+        fill_array(memory[s], dtype[s], n);
+        memcpy(want[s], memory[s], (size_t)(n * kv_dtype_bytes(dtype[s])));
+    }
+    prog_type main_type = (prog_type)(draw(4) ? draw(2) : 2);
+    add_load(&m, 0, dtype[0], main_type, memory[0]);
+    add_load(&m, 1, dtype[1], main_type, memory[1]);
+    add_load(&m, 4, dtype[4], main_type, memory[4]);
+    while (m.nvalues < NVALUES - 1 - (int)draw(NVALUES - 8)) {
+        switch (draw(8)) {
+        case 0: add_const(&m, main_type); break;
+        case 1: if (draw(3) == 0) add_cast(&m, (prog_type)draw(3)); break;
+        case 2: if (draw(2) == 0) add_narrow(&m, main_type); break;
+        default: add_operation(&m, main_type);
+        }
+    }
+    for (int s = 1; s < NSLOTS; s++) {
+        int x = m.nvalues - 1 - (int)draw(draw(2) ? 3 : (uint32_t)m.nvalues);
+        if (x < 0)
+            continue;
+        prog_store(m.b, s, dtype[s], m.id[x]);
+        for (int64_t i = 0; i < n; i++)
+            to_memory(want[s] + i * kv_dtype_bytes(dtype[s]), dtype[s], m.type[x], m.elements[x][i]);
+    }
+    prog *p = NULL;
+    CHECK_OK(prog_finish(m.b, &p, &e));
+    void *scratch = mem_alloc_data(prog_scratch_bytes(p), &e);
+    void *arrays[NSLOTS];
+    for (int s = 0; s < NSLOTS; s++)
+        arrays[s] = memory[s];
+    prog_run(p, arrays, n, scratch);
+    for (int s = 0; s < NSLOTS; s++)
+        check_array(memory[s], want[s], dtype[s], n);
+    mem_free(scratch);
+    prog_free(p);
+    prog_builder_free(m.b);
+    for (int i = 0; i < m.nvalues; i++)
+        mem_free(m.elements[i]);
+}
+
+TEST(program_random_short)
+{
+    for (int i = 0; i < 6000; i++)
+        one_program((int64_t)draw(20));
+}
+
+TEST(program_random_around_blocks)
+{
+    for (int i = 0; i < 40; i++) {
+        int64_t block = i % 2 ? 512 : 1024;
+        const int64_t lengths[] = {0, 1, block - 1, block, block + 1, 3 * block + 7};
+        for (int j = 0; j < 6; j++)
+            one_program(lengths[j]);
+    }
+}
+
+/* ---- Kernels: the same bits from every table ------------------------------------------------------ */
+
+static void check_kernel(kernel_loop *run, kernel_loop *plain, prog_type t, const void *in, const void *k,
+                         int64_t n)
+{
+    static char got[3 * 70 * 8], want[3 * 70 * 8];
+    int64_t bytes = t == PROG_F32 ? 4 : 8;
+    const char *a = in, *b = a + n * bytes, *c = b + n * bytes;
+    run(got, a, b, c, k, n);
+    plain(want, a, b, c, k, n);
+    check_array(got, want, held(t), n);
+}
+
+TEST(program_kernels_agree)
+{
+    static char in[3 * 70 * 8], k[KERNEL_CONSTANTS * 8];
+    const kernel_table *plain = kernel_tables(0);
+    CHECK(plain != NULL);
+    for (int i = 1; kernel_tables(i); i++) {
+        for (int t = 0; t < 3; t++) {
+            for (int op = 0; op < KERNEL_END; op++) {
+                kernel_loop *run = kernel_tables(i)->run[t][op];
+                CHECK_INT(run == NULL, plain->run[t][op] == NULL);
+                for (int round = 0; run && round < 20; round++) {
+                    fill_array(in, held((prog_type)t), 3 * 70);
+                    fill_array(k, held((prog_type)t), KERNEL_CONSTANTS);
+                    check_kernel(run, plain->run[t][op], (prog_type)t, in, k, 1 + (int64_t)draw(70));
+                }
+            }
+        }
+    }
+}
+
+/* ---- Division as Python has it ---------------------------------------------------------------------- */
+
+static float floats(prog_op op, float x, float y)
+{
+    float out, k[KERNEL_CONSTANTS] = {0};
+    kernel_best()->run[PROG_F32][op](&out, &x, &y, NULL, k, 1);
+    return out;
+}
+
+TEST(program_floor_division)
+{
+    CHECK(floats(PROG_FLOORDIV, 7, 2) == 3 && floats(PROG_MOD, 7, 2) == 1);
+    CHECK(floats(PROG_FLOORDIV, -7, 2) == -4 && floats(PROG_MOD, -7, 2) == 1);
+    CHECK(floats(PROG_FLOORDIV, 7, -2) == -4 && floats(PROG_MOD, 7, -2) == -1);
+    CHECK(floats(PROG_FLOORDIV, 6, 0.1f) == 59);
+    CHECK(isinf(floats(PROG_FLOORDIV, 1, 0)) && isnan(floats(PROG_MOD, 1, 0)));
+    CHECK(signbit(floats(PROG_MOD, -4, -2)) && !signbit(floats(PROG_MOD, -4, 2)));
+    CHECK(isnan(floats(PROG_FLOORDIV, INFINITY, 2)) && floats(PROG_MOD, 5, INFINITY) == 5);
+    CHECK(floats(PROG_FLOORDIV, -5, INFINITY) == -1);
+}
