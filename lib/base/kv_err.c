@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static const char *const code_names[KV_NCODES] = {
 #define KV_CODE_NAME(code, name) [code] = name,
     KV_CODE_MAP(KV_CODE_NAME)
@@ -17,22 +19,15 @@ const char *kv_code_name(int code)
     return code >= 0 && code < KV_NCODES ? code_names[code] : "unknown";
 }
 
-static bool is_continuation(char c)
+/* Ends a text that was cut after n bytes before a character that lost its end. */
+static void drop_cut_character(char *text, size_t n)
 {
-    return ((unsigned char)c & 0xC0) == 0x80;
-}
-
-/* How many of the n bytes remain when a character that lost its end is dropped. */
-static size_t whole_characters(const char *text, size_t n)
-{
-    size_t start = n;
-    while (start > 0 && n - start < 3 && is_continuation(text[start - 1]))
-        start--;
-    if (start == 0)
-        return n;
-    unsigned char lead = (unsigned char)text[start - 1];
+    size_t last = n;
+    while (last > 0 && n - last < 3 && utf8_is_later(text[last - 1]))
+        last--;
+    unsigned char lead = last > 0 ? (unsigned char)text[last - 1] : 0;
     size_t need = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-    return n - start + 1 < need ? start - 1 : n;
+    text[n - last + 1 < need ? last - 1 : n] = '\0';
 }
 
 /* Formats into a field of an error. */
@@ -42,7 +37,7 @@ static void put_text(char *field, size_t size, const char *fmt, va_list ap)
     if (n < 0)
         snprintf(field, size, "(a message that cannot be formatted)");
     else if ((size_t)n >= size)
-        field[whole_characters(field, size - 1)] = '\0';
+        drop_cut_character(field, size - 1);
     for (char *p = field; *p; p++) {
         if ((unsigned char)*p < 0x20 || *p == 0x7F)
             *p = '?';
@@ -93,7 +88,7 @@ int kv_err_at(kv_err *e, const char *file, int line, int col, int end)
         /* The end of a path says most, so the front goes. */
         size_t n = strlen(file), room = sizeof e->file - 1;
         const char *from = n > room ? file + n - room : file;
-        while (from != file && is_continuation(*from))
+        while (from != file && utf8_is_later(*from))
             from++;
         memcpy(e->file, from, strlen(from) + 1);
     }
@@ -110,9 +105,7 @@ int kv_err_key(kv_err *e, const kv_key *key)
     e->key_is_text = key->name != NULL;
     e->key_id = key->name ? 0 : key->id;
     if (key->name) {
-        size_t n = strnlen(key->name, sizeof e->key_name);
-        if (n == sizeof e->key_name)
-            n = whole_characters(key->name, n - 1);
+        size_t n = utf8_cut(key->name, strlen(key->name), sizeof e->key_name - 1);
         memcpy(e->key_name, key->name, n);
         e->key_name[n] = '\0';
     }

@@ -1,0 +1,25 @@
+/* UTF-8: where characters begin and end. Bytes that are no UTF-8 count as one character each. */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whether c is a later byte of a character. */
+static inline bool utf8_is_later(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+/* How many bytes the first character of text (n >= 1 bytes) has; *ok says whether it is valid: not
+ * cut, not overlong, no surrogate, at most U+10FFFF. An invalid one has one byte. */
+size_t utf8_length(const char *text, size_t n, bool *ok);
+
+/* How many of n bytes of text to keep so that they are at most max and end with a whole character. */
+size_t utf8_cut(const char *text, size_t n, size_t max);
+
+/* The number of characters in n bytes of text. */
+int64_t utf8_count(const char *text, size_t n);
+
+#endif

@@ -1,0 +1,397 @@
+/* CSV files of arrays. libcsv splits the text into cells; each cell is converted once, straight into
+ * the memory that becomes the array, which grows by doubling. Text arrives in pieces, so that a file
+ * needs little memory beside its array, and reading stops soon after the first error.
+ *
+ * Invariant while reading: data holds n elements of dtype, of which col belong to the row that has
+ * begun and the others to rows of cols cells each. After an error (rc) everything is ignored.
+ */
+#include "io/csv.h"
+
+#include <csv.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "io/element.h"
+
+/* Bytes that libcsv gets at a time. */
+#define PIECE 65536
+
+typedef struct reader {
+    const char *name;
+    csv_options o;
+    struct csv_parser parser;
+    kv_err *e;
+    int rc;
+
+    kv_dtype dtype;
+    bool has_shape; /* the first line says it */
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+
+    char *data; /* n elements of dtype; room for cap */
+    int64_t n, cap;
+    int64_t line;       /* of the file, from 1 */
+    int64_t col;        /* cells of the row so far */
+    int64_t cols;       /* cells of every row, once one has ended */
+    int64_t rows;       /* of numbers */
+    int64_t blank_line; /* the first empty line behind the last row, or 0 */
+    bool after_cr;      /* a CR has just ended a row: a LF belongs to it */
+    bool in_header;     /* the first row, which may turn out to be a header */
+    bool had_header;
+    int64_t numbers;    /* cells of the first row that are numbers */
+    int64_t words;      /* … and that are neither numbers nor empty */
+    kv_err first_error; /* what is wrong with the first row if it is no header */
+} reader;
+
+#define PLACE_TEXT 512
+
+/* "x.csv:3:2", for messages. */
+static const char *place(char out[PLACE_TEXT], const reader *r, int64_t line, int64_t col)
+{
+    snprintf(out, PLACE_TEXT, "%s:%lld:%lld", r->name, (long long)line, (long long)col);
+    return out;
+}
+
+/* ---- Cells and rows ------------------------------------------------------------------------------- */
+
+/* Says why the newest cell cannot be an element. */
+static int cell_error(const reader *r, element_fit fit, const char *cell, size_t n, kv_err *e)
+{
+    char text[PLACE_TEXT];
+    place(text, r, r->line, r->col);
+    if (n == 0)
+        return kv_err_set(e, KV_E_FORMAT, "%s: the cell is empty", text);
+    if (memchr(cell, '\0', n))
+        return kv_err_set(e, KV_E_FORMAT, "%s: the cell holds a NUL byte", text);
+    return element_error(e, text, fit, r->dtype, cell, n);
+}
+
+/* Counts a cell of the first row; what is wrong with it is kept until the row has ended. */
+static void on_first_row_cell(reader *r, element_fit fit, const char *cell, size_t n)
+{
+    if (fit != ELEMENT_FITS)
+        cell_error(r, fit, cell, n, &r->first_error);
+    if (fit != ELEMENT_NO_NUMBER) {
+        r->numbers++;
+    } else if (n > 0) {
+        r->words++;
+        if (memchr(cell, '\0', n))
+            r->rc = cell_error(r, fit, cell, n, r->e);
+        /* A header may hold line ends in quotes. */
+        for (size_t i = 0; i < n; i++)
+            r->line += cell[i] == '\n';
+    }
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static void on_cell(void *field, size_t n, void *arg)
+{
+    reader *r = arg;
+    const char *cell = n ? field : "";
+    /* libcsv drops the blanks round a cell, but not those within its quotes. */
+    while (n > 0 && is_blank(cell[0])) {
+        cell++;
+        n--;
+    }
+    while (n > 0 && is_blank(cell[n - 1]))
+        n--;
+    r->after_cr = false;
+    if (r->rc)
+        return;
+    if (r->n == r->cap) {
+        int64_t bytes = kv_dtype_bytes(r->dtype);
+        r->rc = mem_grow(&r->data, &r->cap, r->n + 1, (size_t)bytes, r->e);
+        if (r->rc)
+            return;
+    }
+    element_fit fit = element_parse(r->dtype, r->data, r->n, cell, n);
+    r->n++;
+    r->col++;
+    if (r->in_header)
+        on_first_row_cell(r, fit, cell, n);
+    else if (fit != ELEMENT_FITS)
+        r->rc = cell_error(r, fit, cell, n, r->e);
+}
+
+/* The first row has ended: drops it when it is a header. */
+static void end_first_row(reader *r)
+{
+    r->in_header = false;
+    bool is_header = r->o.header > 0 || (r->numbers == 0 && r->words > 0);
+    if (r->o.header >= 0 && is_header) {
+        r->had_header = true;
+        r->n = 0;
+        r->col = 0;
+        return;
+    }
+    if (r->first_error.code)
+        r->rc = kv_err_set(r->e, (kv_code)r->first_error.code, "%s", r->first_error.text);
+}
+
+static void end_row(reader *r)
+{
+    char text[PLACE_TEXT];
+    if (r->blank_line) {
+        r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the line is empty",
+                           place(text, r, r->blank_line, 1));
+    } else if (r->rows > 0 && r->col != r->cols) {
+        int64_t from = (r->col < r->cols ? r->col : r->cols) + 1;
+        r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the row has %lld cells, those above have %lld",
+                           place(text, r, r->line, from), (long long)r->col, (long long)r->cols);
+    }
+    r->cols = r->col;
+    r->rows++;
+    r->col = 0;
+}
+
+static void on_line_end(int c, void *arg)
+{
+    reader *r = arg;
+    bool second_half = c == '\n' && r->after_cr;
+    r->after_cr = c == '\r';
+    if (r->rc || second_half)
+        return;
+    if (r->col == 0 && !r->blank_line)
+        r->blank_line = r->line;
+    if (r->col > 0 && r->in_header)
+        end_first_row(r);
+    /* A header has no cells left; a first row of numbers is a row like any other. */
+    if (r->col > 0 && !r->rc)
+        end_row(r);
+    r->line++;
+}
+
+/* ---- The first line --------------------------------------------------------------------------------- */
+
+/* Reads the sizes of `shape=2,3`, p being what stands behind "=". */
+static int read_shape(reader *r, const char *p, size_t n)
+{
+    size_t at = 0;
+    while (at < n) {
+        int64_t size;
+        bool over;
+        size_t used = num_parse_int(p + at, n - at, &size, &over);
+        bool ends = at + used == n, goes_on = !ends && p[at + used] == ',' && at + used + 1 < n;
+        if (used == 0 || over || size < 0 || !(ends || goes_on) || r->ndim == KV_MAX_NDIM)
+            return kv_err_set(r->e, KV_E_FORMAT, "%s:1:1: \"shape=%.*s\" is no shape", r->name,
+                              n < 100 ? (int)n : 100, p);
+        r->shape[r->ndim++] = size;
+        at += used + goes_on;
+    }
+    r->has_shape = true;
+    return KV_OK;
+}
+
+static int read_dtype(reader *r, const char *p, size_t n)
+{
+    char name[20];
+    snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : (int)sizeof name, p);
+    kv_dtype dtype;
+    if (kv_dtype_parse(&dtype, name, NULL))
+        return kv_err_set(r->e, KV_E_FORMAT, "%s:1:1: there is no dtype \"%s\"", r->name, name);
+    if (!r->o.has_dtype)
+        r->dtype = dtype;
+    return KV_OK;
+}
+
+/* Reads `# shape=2,3 dtype=float16` when the text begins with it. Returns the bytes used. */
+static size_t read_first_line(reader *r, const char *text, size_t n)
+{
+    const char *end = memchr(text, '\n', n), *p = text;
+    size_t used = end ? (size_t)(end - text) + 1 : n;
+    end = end ? end : text + n;
+    if (end > text && end[-1] == '\r')
+        end--;
+    if (p == end || *p != '#')
+        return 0;
+    for (bool first = true;; first = false) {
+        do
+            p++;
+        while (p < end && (*p == ' ' || *p == '\t'));
+        const char *word = p;
+        while (p < end && *p != ' ' && *p != '\t')
+            p++;
+        size_t size = (size_t)(p - word);
+        if (size >= 6 && memcmp(word, "shape=", 6) == 0 && !r->has_shape)
+            r->rc = read_shape(r, word + 6, size - 6);
+        else if (size >= 6 && memcmp(word, "dtype=", 6) == 0)
+            r->rc = read_dtype(r, word + 6, size - 6);
+        else if (first)
+            return 0; /* some other comment, which may be a header */
+        else if (size > 0)
+            r->rc = kv_err_set(r->e, KV_E_FORMAT,
+                               "%s:1:1: \"%.*s\" is neither a shape nor a dtype", r->name,
+                               size < 40 ? (int)size : 40, word);
+        if (r->rc || p == end)
+            break;
+    }
+    r->line = 2;
+    return used;
+}
+
+/* ---- Reading ---------------------------------------------------------------------------------------- */
+
+/* libcsv grows its buffer of one cell through these. */
+static void *grow_cell(void *block, size_t bytes)
+{
+    int64_t cap = 0;
+    return mem_grow(&block, &cap, (int64_t)bytes, 1, NULL) ? NULL : block;
+}
+
+static void reader_init(reader *r, const char *name, const csv_options *o, kv_err *e)
+{
+    *r = (reader){.name = name, .e = e, .line = 1};
+    if (o)
+        r->o = *o;
+    r->dtype = r->o.has_dtype ? r->o.dtype : KV_FLOAT32;
+    r->in_header = r->o.header >= 0;
+    csv_init(&r->parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
+    csv_set_realloc_func(&r->parser, grow_cell);
+    csv_set_free_func(&r->parser, mem_free);
+    if (r->o.separator)
+        csv_set_delim(&r->parser, (unsigned char)r->o.separator);
+}
+
+/* Takes the next n bytes; the first call must hold the whole first line. */
+static void reader_feed(reader *r, const char *text, size_t n, bool first)
+{
+    size_t at = 0;
+    if (first && n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0)
+        at = 3;
+    if (first)
+        at += read_first_line(r, text + at, n - at);
+    while (at < n && !r->rc) {
+        size_t size = n - at < PIECE ? n - at : PIECE;
+        if (csv_parse(&r->parser, text + at, size, on_cell, on_line_end, r) != size && !r->rc) {
+            char where[PLACE_TEXT];
+            if (csv_error(&r->parser) == CSV_EPARSE)
+                r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: a quote stands where none can be",
+                                   place(where, r, r->line, r->col + 1));
+            else
+                r->rc = kv_err_set(r->e, KV_E_MEMORY, "%s: out of memory for a cell",
+                                   place(where, r, r->line, r->col + 1));
+        }
+        at += size;
+    }
+}
+
+/* Checks that there are as many numbers as the first line promises, or gives the array two axes. */
+static int settle_shape(reader *r)
+{
+    if (r->has_shape) {
+        bool fits = true, empty = false;
+        int64_t size = 1;
+        for (int i = 0; i < r->ndim; i++) {
+            empty |= r->shape[i] == 0;
+            fits &= r->shape[i] == 0 || !__builtin_mul_overflow(size, r->shape[i], &size);
+        }
+        char text[160];
+        if ((empty ? 0 : size) != r->n || (!fits && !empty))
+            return kv_err_set(r->e, KV_E_FORMAT, "%s: %lld numbers do not fit shape %s", r->name,
+                              (long long)r->n,
+                              kv_shape_text(text, sizeof text, r->ndim, r->shape));
+        return KV_OK;
+    }
+    if (r->n == 0)
+        return kv_err_set(r->e, KV_E_FORMAT,
+                          r->had_header ? "%s: no row of numbers follows the header"
+                                        : "%s: the file is empty",
+                          r->name);
+    r->ndim = 2;
+    r->shape[0] = r->rows;
+    r->shape[1] = r->cols;
+    return KV_OK;
+}
+
+/* Ends the text and makes the array. Releases what the reader holds. */
+static int reader_finish(reader *r, kv_array **out)
+{
+    char where[PLACE_TEXT];
+    int64_t line = r->line, col = r->col + 1;
+    if (!r->rc && csv_fini(&r->parser, on_cell, on_line_end, r) != 0 && !r->rc)
+        r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: a quote is not closed",
+                           place(where, r, line, col));
+    csv_free(&r->parser);
+    if (!r->rc)
+        r->rc = settle_shape(r);
+    if (!r->rc && r->n == 0) {
+        r->rc = kv_array_new(out, r->dtype, r->ndim, r->shape, (kv_ctx){0}, r->e);
+    } else if (!r->rc) {
+        mem_shrink(&r->data, &r->cap, r->n, (size_t)kv_dtype_bytes(r->dtype));
+        r->rc = kv_array_wrap(out, r->data, r->dtype, r->ndim, r->shape, (kv_ctx){0}, mem_free,
+                              r->data, r->e);
+        if (!r->rc)
+            r->data = NULL;
+    }
+    mem_free(r->data);
+    return r->rc;
+}
+
+int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
+                   const csv_options *o, kv_err *e)
+{
+    reader r;
+    reader_init(&r, name, o, e);
+    reader_feed(&r, text, n, true);
+    return reader_finish(&r, out);
+}
+
+int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options *o, kv_err *e)
+{
+    reader r;
+    reader_init(&r, name, o, e);
+    char *piece = mem_alloc(PIECE, 1, e);
+    if (!piece)
+        r.rc = KV_E_MEMORY;
+    for (bool first = true; !r.rc; first = false) {
+        errno = 0;
+        size_t n = fread(piece, 1, PIECE, f);
+        reader_feed(&r, piece, n, first);
+        if (n < PIECE && ferror(f) && !r.rc)
+            r.rc = file_error(e, "read", name, errno ? errno : EIO);
+        if (n < PIECE)
+            break;
+    }
+    mem_free(piece);
+    return reader_finish(&r, out);
+}
+
+/* ---- Writing ---------------------------------------------------------------------------------------- */
+
+static void write_first_line(buf *out, kv_array *a)
+{
+    buf_add(out, "# shape=");
+    for (int i = 0; i < kv_array_ndim(a); i++)
+        buf_printf(out, "%s%lld", i ? "," : "", (long long)kv_array_shape(a)[i]);
+    buf_printf(out, " dtype=%s\n", kv_dtype_name(kv_array_dtype(a)));
+}
+
+int csv_write_array(buf *out, kv_array *a, kv_err *e)
+{
+    const void *data;
+    int rc = kv_array_read(a, &data, e);
+    if (rc)
+        return rc;
+    kv_dtype dtype = kv_array_dtype(a);
+    int ndim = kv_array_ndim(a);
+    int64_t size = kv_array_size(a), cols = ndim ? kv_array_shape(a)[ndim - 1] : 1;
+    if (ndim != 2 || dtype != KV_FLOAT32 || size == 0)
+        write_first_line(out, a);
+    for (int64_t i = 0, col = 1; i < size; i++, col++) {
+        char *p = buf_room(out, NUM_TEXT_MAX + 1);
+        if (!p)
+            break;
+        int n = element_text(p, dtype, data, i);
+        p[n++] = col == cols ? '\n' : ',';
+        buf_grew(out, (size_t)n);
+        if (col == cols)
+            col = 0;
+    }
+    return buf_check(out, e);
+}

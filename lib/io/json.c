@@ -1,0 +1,538 @@
+/* JSON files of arrays. cJSON reads the text into a tree; a walk over the tree finds the shape, a
+ * second one fills the array. The tree has no places, so an error counts the values before the one
+ * that is wrong and finds it again in the text.
+ *
+ * cJSON allocates through its own hooks, which belong to the whole process and are left alone: what
+ * the tree needs does not pass base/mem.h.
+ */
+#include "io/json.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "io/element.h"
+
+/* ---- Places ------------------------------------------------------------------------------------- */
+
+typedef struct source {
+    const char *name, *text;
+    size_t n;
+    int line; /* of the text's begin */
+    kv_err *e;
+} source;
+
+#define PLACE_TEXT 512
+
+/* "x.json:3:17" for the byte at `at`. */
+static const char *place(char out[PLACE_TEXT], const source *s, size_t at)
+{
+    int64_t line = s->line;
+    size_t start = s->n >= 3 && memcmp(s->text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    for (size_t i = start; i < at; i++) {
+        if (s->text[i] == '\n') {
+            line++;
+            start = i + 1;
+        }
+    }
+    int64_t col = at > start ? utf8_count(s->text + start, at - start) + 1 : 1;
+    snprintf(out, PLACE_TEXT, "%s:%lld:%lld", s->name, (long long)line, (long long)col);
+    return out;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Moves *at from the quote that begins a string to the one that ends it; false without one. */
+static bool skip_string(const source *s, size_t *at)
+{
+    for (size_t i = *at + 1; i < s->n; i++) {
+        if (s->text[i] == '"') {
+            *at = i;
+            return true;
+        }
+        i += s->text[i] == '\\';
+    }
+    return false;
+}
+
+/* Where value number `count` begins in a text that cJSON has read: every list, object, number, text
+ * and word counts, in the order of the text, from 0. */
+static size_t find_value(const source *s, int64_t count)
+{
+    size_t at = 0;
+    while (at < s->n) {
+        char c = s->text[at];
+        size_t begin = at;
+        bool is_value = true;
+        if (c == '"') {
+            skip_string(s, &at);
+            size_t next = ++at;
+            while (next < s->n && is_blank(s->text[next]))
+                next++;
+            is_value = !(next < s->n && s->text[next] == ':');
+        } else if (c == '[' || c == '{') {
+            at++;
+        } else if (c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')) {
+            while (at < s->n && !is_blank(s->text[at]) && !strchr(",]}", s->text[at]))
+                at++;
+        } else {
+            is_value = false;
+            at++;
+        }
+        if (is_value && count-- == 0)
+            return begin;
+    }
+    return s->n;
+}
+
+/* ---- The shape ----------------------------------------------------------------------------------- */
+
+/* A walk over the tree. `seen` is the number of the newest value visited, for find_value. */
+typedef struct walk {
+    const source *s;
+    int64_t seen;
+    kv_dtype dtype;
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+    char *data;
+    int64_t n; /* elements so far */
+} walk;
+
+static const char *kind(const cJSON *v)
+{
+    return cJSON_IsArray(v)    ? "a list"
+           : cJSON_IsObject(v) ? "an object"
+           : cJSON_IsNull(v)   ? "null"
+           : cJSON_IsString(v) ? "a text"
+                               : "a number";
+}
+
+static int64_t list_size(const cJSON *list)
+{
+    int64_t n = 0;
+    for (const cJSON *v = list->child; v; v = v->next)
+        n++;
+    return n;
+}
+
+/* The shape that the first item of each list gives. `before`: values in front of data. */
+static int find_shape(walk *w, const cJSON *data, int64_t before)
+{
+    char text[PLACE_TEXT];
+    w->ndim = 0;
+    for (; cJSON_IsArray(data); data = data->child, before++) {
+        if (w->ndim == KV_MAX_NDIM)
+            return kv_err_set(w->s->e, KV_E_FORMAT, "%s: lists are nested deeper than %d",
+                              place(text, w->s, find_value(w->s, before)), KV_MAX_NDIM);
+        w->shape[w->ndim++] = list_size(data);
+        if (!data->child)
+            break;
+    }
+    return KV_OK;
+}
+
+/* ---- The elements ---------------------------------------------------------------------------------- */
+
+/* Says why the newest value cannot be an element. */
+static int value_error(walk *w, const cJSON *v, element_fit fit)
+{
+    char text[PLACE_TEXT];
+    size_t at = find_value(w->s, w->seen);
+    place(text, w->s, at);
+    if (cJSON_IsString(v))
+        return element_error(w->s->e, text, fit, w->dtype, v->valuestring, strlen(v->valuestring));
+    if (fit == ELEMENT_NO_NUMBER)
+        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s is no number", text, kind(v));
+    size_t n = 0;
+    while (at + n < w->s->n && !is_blank(w->s->text[at + n]) && !strchr(",]}", w->s->text[at + n]))
+        n++;
+    return element_error(w->s->e, text, fit, w->dtype, w->s->text + at, n);
+}
+
+static element_fit fill_element(walk *w, const cJSON *v)
+{
+    if ((v->type & 0xFF) == cJSON_Number) {
+        /* A number beyond the largest double. */
+        if (isinf(v->valuedouble))
+            return ELEMENT_TOO_LARGE;
+        return element_set(w->dtype, w->data, w->n, v->valuedouble);
+    }
+    if (cJSON_IsBool(v))
+        return element_set(w->dtype, w->data, w->n, cJSON_IsTrue(v));
+    if (cJSON_IsString(v))
+        return element_parse(w->dtype, w->data, w->n, v->valuestring, strlen(v->valuestring));
+    return ELEMENT_NO_NUMBER;
+}
+
+static int unequal(walk *w, const cJSON *list, int64_t at, int axis)
+{
+    char text[PLACE_TEXT];
+    return kv_err_set(w->s->e, KV_E_FORMAT, "%s: lists of unequal length: %lld here, %lld before",
+                      place(text, w->s, find_value(w->s, at)), (long long)list_size(list),
+                      (long long)w->shape[axis]);
+}
+
+/* Fills the elements of data, which must be lists of shape[axis], shape[axis + 1], …. */
+static int fill(walk *w, const cJSON *data, int axis)
+{
+    char text[PLACE_TEXT];
+    int64_t here = ++w->seen, n = 0;
+    bool is_list = cJSON_IsArray(data);
+    if (is_list != (axis < w->ndim))
+        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s where the lists before have %s",
+                          place(text, w->s, find_value(w->s, here)), kind(data),
+                          is_list ? "a number" : "a list");
+    if (!is_list) {
+        element_fit fit = fill_element(w, data);
+        w->n++;
+        return fit == ELEMENT_FITS ? KV_OK : value_error(w, data, fit);
+    }
+    for (const cJSON *v = data->child; v; v = v->next) {
+        if (n++ == w->shape[axis])
+            return unequal(w, data, here, axis);
+        int rc = fill(w, v, axis + 1);
+        if (rc)
+            return rc;
+    }
+    return n == w->shape[axis] ? KV_OK : unequal(w, data, here, axis);
+}
+
+/* ---- Objects ----------------------------------------------------------------------------------------- */
+
+/* The parts of an array's object, and how many values stand before each. */
+typedef struct parts {
+    const cJSON *dtype, *shape, *stype, *data;
+    int64_t dtype_at, shape_at, stype_at, data_at;
+} parts;
+
+static int64_t count_values(const cJSON *v)
+{
+    int64_t n = 1;
+    for (const cJSON *child = v->child; child; child = child->next)
+        n += count_values(child);
+    return n;
+}
+
+static int find_parts(parts *p, const source *s, const cJSON *object)
+{
+    const struct {
+        const char *name;
+        const cJSON **value;
+        int64_t *at;
+    } members[] = {{"dtype", &p->dtype, &p->dtype_at},
+                   {"shape", &p->shape, &p->shape_at},
+                   {"stype", &p->stype, &p->stype_at},
+                   {"data", &p->data, &p->data_at}};
+    char text[PLACE_TEXT];
+    int64_t at = 1;
+    *p = (parts){0};
+    for (const cJSON *v = object->child; v; v = v->next) {
+        size_t i = 0;
+        while (i < 4 && strcmp(v->string, members[i].name) != 0)
+            i++;
+        if (i == 4 || *members[i].value)
+            return kv_err_set(
+                s->e, KV_E_FORMAT,
+                i == 4 ? "%s: \"%.40s\" is no part of an array; those are dtype, shape, stype, data"
+                       : "%s: \"%.40s\" stands here twice",
+                place(text, s, find_value(s, at)), v->string);
+        *members[i].value = v;
+        *members[i].at = at;
+        at += count_values(v);
+    }
+    if (!p->data)
+        return kv_err_set(s->e, KV_E_FORMAT, "%s: the object has no \"data\"",
+                          place(text, s, find_value(s, 0)));
+    return KV_OK;
+}
+
+static int read_dtype(walk *w, const parts *p, bool has_dtype)
+{
+    kv_dtype dtype;
+    char text[PLACE_TEXT];
+    if (!p->dtype)
+        return KV_OK;
+    if (!cJSON_IsString(p->dtype) || kv_dtype_parse(&dtype, p->dtype->valuestring, NULL))
+        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: there is no dtype %s%.40s%s",
+                          place(text, w->s, find_value(w->s, p->dtype_at)),
+                          cJSON_IsString(p->dtype) ? "\"" : "",
+                          cJSON_IsString(p->dtype) ? p->dtype->valuestring : kind(p->dtype),
+                          cJSON_IsString(p->dtype) ? "\"" : "");
+    if (!has_dtype)
+        w->dtype = dtype;
+    return KV_OK;
+}
+
+/* Compares the shape that the object says with the one that its data have, and takes it. Lists below
+ * an axis of size 0 cannot be written, so the data end there. */
+static int read_shape(walk *w, const parts *p)
+{
+    int64_t shape[KV_MAX_NDIM];
+    int ndim = 0;
+    char text[PLACE_TEXT], said[160], found[160];
+    for (const cJSON *v = p->shape ? p->shape->child : NULL; v; v = v->next) {
+        double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
+        if (!cJSON_IsArray(p->shape) || ndim == KV_MAX_NDIM || x != floor(x) || x < 0 ||
+            x > 0x1p53) {
+            ndim = -1;
+            break;
+        }
+        shape[ndim++] = (int64_t)x;
+    }
+    if (!p->shape)
+        return KV_OK;
+    if (!cJSON_IsArray(p->shape) || ndim < 0)
+        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: \"shape\" is a list of up to %d sizes",
+                          place(text, w->s, find_value(w->s, p->shape_at)), KV_MAX_NDIM);
+    int same = 0, ends = 0;
+    while (ends < ndim && shape[ends] != 0)
+        ends++;
+    int axes = ends < ndim ? ends + 1 : ndim; /* those that the data show */
+    while (same < axes && same < w->ndim && shape[same] == w->shape[same])
+        same++;
+    if (same < axes || w->ndim != axes)
+        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: data of shape %s do not fit \"shape\" %s",
+                          place(text, w->s, find_value(w->s, p->data_at)),
+                          kv_shape_text(found, sizeof found, w->ndim, w->shape),
+                          kv_shape_text(said, sizeof said, ndim, shape));
+    memcpy(w->shape, shape, sizeof *shape * (size_t)ndim);
+    w->ndim = ndim;
+    return KV_OK;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------ */
+
+/* Looks at the brackets in front of `at`: where the first one too many opens, or s->n. *open: how
+ * many are open at the end of the text. A text that is not closed begins at *quote, else s->n. */
+static size_t too_deep(const source *s, size_t at, int64_t *open, size_t *quote)
+{
+    size_t deep = s->n;
+    *open = 0;
+    *quote = s->n;
+    for (size_t i = 0; i < s->n; i++) {
+        char c = s->text[i];
+        *open += (c == '[' || c == '{') - (c == ']' || c == '}');
+        if (*open > KV_MAX_NDIM && i <= at && deep == s->n)
+            deep = i;
+        if (c == '"' && !skip_string(s, &i)) {
+            *quote = i;
+            break;
+        }
+    }
+    return deep;
+}
+
+/* Says where and why cJSON could not read the text; it stopped at `at`, or at the last byte when it
+ * missed something behind it. */
+static int parse_error(const source *s, size_t at)
+{
+    char text[PLACE_TEXT];
+    int64_t open;
+    size_t quote, deep = too_deep(s, at, &open, &quote);
+    if (deep < s->n)
+        return kv_err_set(s->e, KV_E_FORMAT, "%s: lists are nested deeper than %d",
+                          place(text, s, deep), KV_MAX_NDIM);
+    if (quote <= at)
+        return kv_err_set(s->e, KV_E_FORMAT, "%s: a quote is not closed", place(text, s, quote));
+    while (at < s->n && is_blank(s->text[at]))
+        at++;
+    if (at >= s->n || (at == s->n - 1 && open > 0))
+        return kv_err_set(s->e, KV_E_FORMAT, "%s: the text ends too early", place(text, s, s->n));
+    bool ok;
+    int size = (int)utf8_length(s->text + at, s->n - at, &ok);
+    return kv_err_set(s->e, KV_E_FORMAT, "%s: \"%.*s\" cannot stand here", place(text, s, at),
+                      ok ? size : 0, s->text + at);
+}
+
+/* Makes the array from the tree. */
+static int read_tree(kv_array **out, const source *s, const cJSON *tree, bool has_dtype,
+                     kv_dtype dtype)
+{
+    walk w = {.s = s, .dtype = has_dtype ? dtype : KV_FLOAT32};
+    parts p = {.data = tree};
+    int rc = cJSON_IsObject(tree) ? find_parts(&p, s, tree) : KV_OK;
+    if (!rc && p.stype && !(cJSON_IsString(p.stype) && !strcmp(p.stype->valuestring, "default"))) {
+        char text[PLACE_TEXT];
+        rc = kv_err_set(s->e, KV_E_UNSUPPORTED, "%s: this version reads the stype default only",
+                        place(text, s, find_value(s, p.stype_at)));
+    }
+    if (!rc)
+        rc = read_dtype(&w, &p, has_dtype);
+    if (!rc)
+        rc = find_shape(&w, p.data, p.data_at);
+    int axes = w.ndim;
+    if (!rc)
+        rc = read_shape(&w, &p);
+    kv_array *a = NULL;
+    void *data;
+    if (!rc)
+        rc = kv_array_new_raw(&a, w.dtype, w.ndim, w.shape, (kv_ctx){0}, s->e);
+    if (!rc)
+        rc = kv_array_write(a, &data, s->e);
+    if (!rc) {
+        w.data = data;
+        w.seen = p.data_at - 1;
+        w.ndim = axes;
+        rc = fill(&w, p.data, 0);
+    }
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = a;
+    return rc;
+}
+
+int json_read_line(kv_array **out, const char *text, size_t n, const char *name, int line,
+                   bool has_dtype, kv_dtype dtype, kv_err *e)
+{
+    source s = {name, text, n, line, e};
+    char where[PLACE_TEXT];
+    /* cJSON takes every control character for a blank. */
+    const char *nul = n ? memchr(text, '\0', n) : NULL;
+    if (nul)
+        return kv_err_set(e, KV_E_FORMAT, "%s: a NUL byte", place(where, &s, (size_t)(nul - text)));
+    const char *end = text;
+    cJSON *tree = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    size_t at = end ? (size_t)(end - text) : 0;
+    int rc = KV_OK;
+    if (tree) {
+        while (at < n && is_blank(text[at]))
+            at++;
+        if (at < n)
+            rc = parse_error(&s, at);
+    } else {
+        rc = n == 0 ? kv_err_set(e, KV_E_FORMAT, "%s: the file is empty", name)
+                    : parse_error(&s, at);
+    }
+    if (!rc)
+        rc = read_tree(out, &s, tree, has_dtype, dtype);
+    cJSON_Delete(tree);
+    return rc;
+}
+
+int json_read(kv_array **out, const char *text, size_t n, const char *name, bool has_dtype,
+              kv_dtype dtype, kv_err *e)
+{
+    return json_read_line(out, text, n, name, 1, has_dtype, dtype, e);
+}
+
+/* ---- Writing -------------------------------------------------------------------------------------------- */
+
+/* Whether a reader that takes the text as a double and rounds it to the dtype gets x back. */
+static bool survives_a_double(const char *text, int n, double x, num_width width)
+{
+    double back;
+    num_parse(text, (size_t)n, NUM_BINARY64, &back, NULL);
+    return num_narrow(back, width, NULL) == x;
+}
+
+static int float_text(char *out, double x, num_width width)
+{
+    if (!isfinite(x)) {
+        const char *text = isnan(x) ? "\"nan\"" : x < 0 ? "\"-inf\"" : "\"inf\"";
+        memcpy(out, text, strlen(text) + 1);
+        return (int)strlen(text);
+    }
+    int n = num_plain(out, x, width);
+    /* Very rarely the shortest text is so near to the middle between two numbers that its double is
+     * that middle. The digits of x as a double are then the shortest that are safe. */
+    if (width != NUM_BINARY64 && !survives_a_double(out, n, x, width))
+        n = num_plain(out, x, NUM_BINARY64);
+    return n;
+}
+
+static int int_text(char *out, int64_t x)
+{
+    bool exact = x >= -(1ll << 53) && x <= 1ll << 53;
+    if (exact)
+        return num_int(out, x);
+    out[0] = '"';
+    int n = 1 + num_int(out + 1, x);
+    out[n++] = '"';
+    out[n] = '\0';
+    return n;
+}
+
+static int element_json(char *out, kv_dtype dtype, const void *data, int64_t i)
+{
+    if (kv_dtype_is_float(dtype))
+        return float_text(out, element_float(dtype, data, i), element_width(dtype));
+    if (dtype == KV_BOOL) {
+        const char *word = element_int(dtype, data, i) ? "true" : "false";
+        memcpy(out, word, strlen(word) + 1);
+        return (int)strlen(word);
+    }
+    return int_text(out, element_int(dtype, data, i));
+}
+
+/* Appends the lists from `axis` on, beginning with element *at. */
+static void write_lists(buf *out, kv_array *a, const void *data, int axis, int64_t *at)
+{
+    if (axis == kv_array_ndim(a)) {
+        char *p = buf_room(out, NUM_TEXT_MAX);
+        if (p)
+            buf_grew(out, (size_t)element_json(p, kv_array_dtype(a), data, *at));
+        ++*at;
+        return;
+    }
+    buf_char(out, '[');
+    for (int64_t i = 0; i < kv_array_shape(a)[axis] && !out->failed; i++) {
+        if (i > 0)
+            buf_char(out, ',');
+        write_lists(out, a, data, axis + 1, at);
+    }
+    buf_char(out, ']');
+}
+
+int json_write_data(buf *out, kv_array *a, kv_err *e)
+{
+    const void *data;
+    int rc = kv_array_read(a, &data, e);
+    if (rc)
+        return rc;
+    int64_t at = 0;
+    write_lists(out, a, data, 0, &at);
+    return buf_check(out, e);
+}
+
+int json_write(buf *out, kv_array *a, kv_err *e)
+{
+    int ndim = kv_array_ndim(a);
+    if (kv_array_dtype(a) == KV_FLOAT32 && kv_array_size(a) > 0 && ndim > 0)
+        return json_write_data(out, a, e);
+    buf_printf(out, "{\"dtype\":\"%s\",\"shape\":[", kv_dtype_name(kv_array_dtype(a)));
+    for (int i = 0; i < ndim; i++)
+        buf_printf(out, "%s%lld", i ? "," : "", (long long)kv_array_shape(a)[i]);
+    buf_add(out, "],\"data\":");
+    int rc = json_write_data(out, a, e);
+    buf_char(out, '}');
+    return rc ? rc : buf_check(out, e);
+}
+
+void json_write_text(buf *out, const char *text)
+{
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    size_t n = strlen(text);
+    buf_char(out, '"');
+    for (size_t i = 0; i < n;) {
+        bool ok;
+        size_t size = utf8_length(text + i, n - i, &ok);
+        const char *escape = strchr(from, text[i]);
+        if (!ok)
+            buf_add(out, "\xEF\xBF\xBD");
+        else if (escape)
+            buf_printf(out, "\\%c", to[escape - from]);
+        else if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F)
+            buf_printf(out, "\\u%04x", (unsigned)(unsigned char)text[i]);
+        else
+            buf_put(out, text + i, size);
+        i += size;
+    }
+    buf_char(out, '"');
+}

@@ -1,0 +1,213 @@
+/* csv: what is written reads back equal; every kind of malformed file has its text. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "io/csv.h"
+#include "test_io.h"
+
+static kv_array *read_text(const char *text, const csv_options *o)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_OK(csv_read_array(&a, text, strlen(text), "x.csv", o, &e));
+    return a;
+}
+
+/* The file as an array, shown as the CSV that csv_write_array makes of it. */
+static void check_read(const char *text, const csv_options *o, const char *want)
+{
+    kv_err e = {0};
+    kv_array *a = read_text(text, o);
+    buf b = {0};
+    CHECK_OK(csv_write_array(&b, a, &e));
+    CHECK_TEXT(buf_text(&b), want);
+    buf_release(&b);
+    kv_array_unref(a);
+}
+
+static void check_error(const char *text, size_t n, const csv_options *o, const char *want)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_ERR(csv_read_array(&a, text, n, "x.csv", o, &e), KV_E_FORMAT, want);
+    CHECK(!a);
+}
+
+TEST(csv_reads)
+{
+    check_read("1,2,3\n4,5,6\n", NULL, "1,2,3\n4,5,6\n");
+    check_read("1,2,3\n4,5,6", NULL, "1,2,3\n4,5,6\n");
+    check_read("1\r\n2\r\n\r\n", NULL, "1\n2\n");
+    check_read("1\r2\r", NULL, "1\n2\n");
+    check_read("\xEF\xBB\xBF 1 ,\t2\n\n\n", NULL, "1,2\n");
+    check_read("+2,.3e1,3.,nan,inf,-Inf,-0,true,False\n", NULL, "2,3,3,nan,inf,-inf,-0,1,0\n");
+    check_read("\"1\",\" 2\" , 3\n", &(csv_options){.header = -1}, "1,2,3\n");
+    check_read("x,y\n1,2\n", NULL, "1,2\n");
+    check_read(",y\n1,2\n", NULL, "1,2\n");
+    check_read("\"a\nb\",y\n1,2\n", NULL, "1,2\n");
+    check_read("# a comment\n1\n", NULL, "1\n");
+    check_read("1,2\n3,4\n", &(csv_options){.header = 1}, "3,4\n");
+    check_read("1;2\n", &(csv_options){.separator = ';'}, "1,2\n");
+    check_read("1\t 2\n", &(csv_options){.separator = '\t'}, "1,2\n");
+    check_read("300,-1\n", &(csv_options){.has_dtype = true, .dtype = KV_INT32},
+               "# shape=1,2 dtype=int32\n300,-1\n");
+}
+
+TEST(csv_first_line)
+{
+    check_read("# shape=4\n1,2,3,4\n", NULL, "# shape=4 dtype=float32\n1,2,3,4\n");
+    check_read("# shape=\n7\n", NULL, "# shape= dtype=float32\n7\n");
+    check_read("#dtype=int8  shape=1,2 \r\n1,2\n", NULL, "# shape=1,2 dtype=int8\n1,2\n");
+    check_read("# shape=2,2\n1,2\n3,4\n", NULL, "1,2\n3,4\n");
+    check_read("# shape=2,1,2 dtype=float16\na,b\n1,2\n3,0.1\n", NULL,
+               "# shape=2,1,2 dtype=float16\n1,2\n3,0.1\n");
+    check_read("# shape=0,3\n", NULL, "# shape=0,3 dtype=float32\n");
+    check_read("# shape=0,3", NULL, "# shape=0,3 dtype=float32\n");
+    check_read("\xEF\xBB\xBF# dtype=bool\n1,false\n", NULL, "# shape=1,2 dtype=bool\n1,0\n");
+    check_read("# shape=1,2 dtype=int8\n1,2\n",
+               &(csv_options){.has_dtype = true, .dtype = KV_FLOAT32}, "1,2\n");
+}
+
+TEST(csv_round_trip)
+{
+    kv_err e = {0};
+    uint64_t state = 12345;
+    for (int d = 0; d < NDTYPES; d++) {
+        for (int s = 0; s < NSHAPES; s++) {
+            kv_array *a =
+                io_random_array(all_dtypes[d], io_shapes[s].ndim, io_shapes[s].shape, &state);
+            kv_array *b = NULL;
+            buf text = {0};
+            CHECK_OK(csv_write_array(&text, a, &e));
+            CHECK_OK(csv_read_array(&b, buf_text(&text), text.len, "x.csv", NULL, &e));
+            CHECK(io_same(a, b));
+            kv_array_unref(b);
+            buf_release(&text);
+            kv_array_unref(a);
+        }
+    }
+}
+
+TEST(csv_stream)
+{
+    /* Larger than a piece, with a cell across every border. */
+    kv_err e = {0};
+    uint64_t state = 99;
+    kv_array *a = io_random_array(KV_FLOAT64, 2, (int64_t[]){3000, 7}, &state), *b = NULL;
+    buf text = {0};
+    CHECK_OK(csv_write_array(&text, a, &e));
+    CHECK(text.len > 300000);
+    FILE *f = fmemopen(text.data, text.len, "r");
+    CHECK_OK(csv_read_stream(&b, f, "x.csv", NULL, &e));
+    CHECK(io_same(a, b));
+    kv_array_unref(b);
+    fclose(f);
+
+    f = fopen("/", "r");
+    CHECK(f != NULL);
+    CHECK_ERR(csv_read_stream(&b, f, "x.csv", NULL, &e), KV_E_IO,
+              "cannot read \"x.csv\": Is a directory");
+    fclose(f);
+    buf_release(&text);
+    kv_array_unref(a);
+}
+
+TEST(csv_errors)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"", "x.csv: the file is empty"},
+        {"\n\n", "x.csv: the file is empty"},
+        {"a,b\n", "x.csv: no row of numbers follows the header"},
+        {"a", "x.csv: no row of numbers follows the header"},
+        {"1,2\n3,abc\n", "x.csv:2:2: \"abc\" is no number"},
+        {"1,abc\n3,4\n", "x.csv:1:2: \"abc\" is no number"},
+        {"a,b\n1,2\n3,x\n", "x.csv:3:2: \"x\" is no number"},
+        {"\"a\nb\",c\n1,2\n3,x\n", "x.csv:4:2: \"x\" is no number"},
+        {"1,2\n3\n", "x.csv:2:2: the row has 1 cells, those above have 2"},
+        {"1,2\n3,4,5,6\n", "x.csv:2:3: the row has 4 cells, those above have 2"},
+        {"1,2\n3,4,\n", "x.csv:2:3: the cell is empty"},
+        {"1,,2\n", "x.csv:1:2: the cell is empty"},
+        {",\n", "x.csv:1:1: the cell is empty"},
+        {"1,2\n\n3,4\n", "x.csv:2:1: the line is empty"},
+        {"1,2\r\n\r\n\r\n3,4\r\n", "x.csv:2:1: the line is empty"},
+        {"\n1\n", "x.csv:1:1: the line is empty"},
+        {"x\n\n1\n", "x.csv:2:1: the line is empty"},
+        {"1e999,2\n", "x.csv:1:1: 1e999 does not fit float32"},
+        {"1,2\n1,-4e38\n", "x.csv:2:2: -4e38 does not fit float32"},
+        {"# dtype=int8\n1\n300\n", "x.csv:3:1: 300 does not fit int8"},
+        {"# dtype=int32\n2.5\n", "x.csv:2:1: 2.5 is no whole number, as int32 needs"},
+        {"1,2\n3,\"4\n", "x.csv:2:2: a quote is not closed"},
+        {"1,2\n3,4\"4\n", "x.csv:2:2: a quote stands where none can be"},
+        {"1 2\n", "x.csv: no row of numbers follows the header"},
+        {"1,1 2\n", "x.csv:1:2: \"1 2\" is no number"},
+        {"1\n0123456789012345678901234567890123456789x\n",
+         "x.csv:2:1: \"0123456789012345678901234567890123456789...\" is no number"},
+        {"# shape=2,3\n1,2\n", "x.csv: 2 numbers do not fit shape (2, 3)"},
+        {"# shape=2\n", "x.csv: 0 numbers do not fit shape (2,)"},
+        {"# shape=0\n1\n", "x.csv: 1 numbers do not fit shape (0,)"},
+        {"# shape=4294967296,4294967296\n", "x.csv: 0 numbers do not fit shape (4294967296, 4294967296)"},
+        {"# shape=2,\n1,2\n", "x.csv:1:1: \"shape=2,\" is no shape"},
+        {"# shape=-2\n1,2\n", "x.csv:1:1: \"shape=-2\" is no shape"},
+        {"# shape=a\n1,2\n", "x.csv:1:1: \"shape=a\" is no shape"},
+        {"# shape=99999999999999999999\n1\n", "x.csv:1:1: \"shape=99999999999999999999\" is no shape"},
+        {"# shape=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\n1\n",
+         "x.csv:1:1: \"shape=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\" is no "
+         "shape"},
+        {"# shape=1 dtype=flot32\n1\n", "x.csv:1:1: there is no dtype \"flot32\""},
+        {"# shape=1 stype=x\n1\n", "x.csv:1:1: \"stype=x\" is neither a shape nor a dtype"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_error(cases[i].text, strlen(cases[i].text), NULL, cases[i].want);
+    check_error("1,\0002\n", 5, NULL, "x.csv:1:2: the cell holds a NUL byte");
+    check_error("a\0b\n1\n", 6, NULL, "x.csv:1:1: the cell holds a NUL byte");
+    check_error("\0", 1, NULL, "x.csv:1:1: the cell holds a NUL byte");
+    check_error("1\n2\0\n", 5, NULL, "x.csv:2:1: the cell holds a NUL byte");
+    check_error("a,b\n1,2\n", 8, &(csv_options){.header = -1}, "x.csv:1:1: \"a\" is no number");
+    check_error("1,2\n", 4, &(csv_options){.header = 1},
+                "x.csv: no row of numbers follows the header");
+}
+
+TEST(csv_no_memory)
+{
+    static const char text[] = "# shape=2,3,2 dtype=float64\n1,2\n3,4\n5,6\n7,8\n9,10\n11,12\n";
+    int rc = KV_E_MEMORY;
+    for (int n = 1; rc; n++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        mem_fail_at(n);
+        rc = csv_read_array(&a, text, strlen(text), "x.csv", NULL, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK_INT(e.code, rc);
+        CHECK(n < 50);
+        kv_array_unref(a);
+    }
+}
+
+TEST(csv_nonsense)
+{
+    /* Random bytes from the letters that mean something: no crash, and an error has its text. */
+    static const char letters[] = "0123456789.,,,,\n\n\r\"-+eE nai#shape=dtypeflot16tru\0\xEF\xBB\xBF\t;";
+    uint64_t state = 4711;
+    for (int i = 0; i < 50000; i++) {
+        char text[64];
+        size_t n = io_random(&state) % sizeof text;
+        for (size_t j = 0; j < n; j++)
+            text[j] = letters[io_random(&state) % (sizeof letters - 1)];
+        if (i % 4 == 0 && n > 8)
+            memcpy(text, "# shape=", 8);
+        kv_err e = {0};
+        kv_array *a = NULL;
+        int rc = csv_read_array(&a, text, n, "x.csv", NULL, &e);
+        CHECK((rc == KV_OK) == (a != NULL));
+        CHECK_INT(e.code, rc);
+        CHECK(rc == KV_OK || e.text[0]);
+        kv_array_unref(a);
+    }
+}

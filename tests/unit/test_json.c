@@ -1,0 +1,288 @@
+/* json: what is written reads back equal; every kind of malformed file has its text and place. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "io/json.h"
+#include "test_io.h"
+
+/* The text as an array, shown as the JSON that json_write makes of it. */
+static void check_read(const char *text, const char *want)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    buf b = {0};
+    CHECK_OK(json_read(&a, text, strlen(text), "x.json", false, 0, &e));
+    CHECK_OK(json_write(&b, a, &e));
+    CHECK_TEXT(buf_text(&b), want);
+    buf_release(&b);
+    kv_array_unref(a);
+}
+
+TEST(json_reads)
+{
+    check_read("[[1,2],[3,4.5]]", "[[1,2],[3,4.5]]");
+    check_read("\xEF\xBB\xBF [ 1 ,\r\n\t2 ]\n\n", "[1,2]");
+    check_read("[\"nan\",\"inf\",\"-inf\",\"NaN\",-0,true,false,1e2,\"0.5\"]",
+               "[\"nan\",\"inf\",\"-inf\",\"nan\",-0,1,0,100,0.5]");
+    check_read("3", "{\"dtype\":\"float32\",\"shape\":[],\"data\":3}");
+    check_read("[]", "{\"dtype\":\"float32\",\"shape\":[0],\"data\":[]}");
+    check_read("[[],[]]", "{\"dtype\":\"float32\",\"shape\":[2,0],\"data\":[[],[]]}");
+    check_read("[[[1]]]", "[[[1]]]");
+    check_read("{\"data\":[1,2]}", "[1,2]");
+    check_read("{\"dtype\":\"float32\",\"stype\":\"default\",\"shape\":[2,1],\"data\":[[1],[2]]}",
+               "[[1],[2]]");
+    check_read("{\"data\":[300,-1],\"dtype\":\"int32\"}",
+               "{\"dtype\":\"int32\",\"shape\":[2],\"data\":[300,-1]}");
+    check_read("{\"dtype\":\"int64\",\"data\":[\"9007199254740993\",9007199254740992]}",
+               "{\"dtype\":\"int64\",\"shape\":[2],\"data\":[\"9007199254740993\",9007199254740992]}");
+    check_read("{\"dtype\":\"bool\",\"data\":[true,0]}",
+               "{\"dtype\":\"bool\",\"shape\":[2],\"data\":[true,false]}");
+    check_read("{\"shape\":[0,3],\"data\":[]}",
+               "{\"dtype\":\"float32\",\"shape\":[0,3],\"data\":[]}");
+    check_read("{\"shape\":[],\"data\":7,\"dtype\":\"int8\"}",
+               "{\"dtype\":\"int8\",\"shape\":[],\"data\":7}");
+}
+
+TEST(json_dtype_of_the_caller)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    const char *text = "{\"dtype\":\"float32\",\"data\":[1,2]}";
+    CHECK_OK(json_read(&a, text, strlen(text), "x.json", true, KV_INT8, &e));
+    CHECK_INT(kv_array_dtype(a), KV_INT8);
+    kv_array_unref(a);
+    CHECK_OK(json_read(&a, "[1]", 3, "x.json", true, KV_FLOAT64, &e));
+    CHECK_INT(kv_array_dtype(a), KV_FLOAT64);
+    kv_array_unref(a);
+}
+
+TEST(json_round_trip)
+{
+    kv_err e = {0};
+    uint64_t state = 777;
+    for (int d = 0; d < NDTYPES; d++) {
+        for (int s = 0; s < NSHAPES; s++) {
+            kv_array *a =
+                io_random_array(all_dtypes[d], io_shapes[s].ndim, io_shapes[s].shape, &state);
+            kv_array *b = NULL;
+            buf text = {0};
+            CHECK_OK(json_write(&text, a, &e));
+            CHECK_OK(json_read(&b, buf_text(&text), text.len, "x.json", false, 0, &e));
+            CHECK(io_same(a, b));
+            kv_array_unref(b);
+            buf_release(&text);
+            kv_array_unref(a);
+        }
+    }
+}
+
+TEST(json_round_trip_halves)
+{
+    kv_err e = {0};
+    static const kv_dtype dtypes[] = {KV_FLOAT16, KV_BFLOAT16};
+    for (int k = 0; k < 2; k++) {
+        kv_array *a = NULL, *b = NULL;
+        void *data;
+        CHECK_OK(kv_array_new(&a, dtypes[k], 1, (int64_t[]){65536}, (kv_ctx){0}, &e));
+        CHECK_OK(kv_array_write(a, &data, &e));
+        for (int i = 0; i < 65536; i++) {
+            ((uint16_t *)data)[i] = (uint16_t)i;
+            if (isnan(element_float(dtypes[k], data, i)))
+                element_set(dtypes[k], data, i, NAN);
+        }
+        buf text = {0};
+        CHECK_OK(json_write(&text, a, &e));
+        CHECK_OK(json_read(&b, buf_text(&text), text.len, "x.json", false, 0, &e));
+        CHECK(io_same(a, b));
+        kv_array_unref(b);
+        buf_release(&text);
+        kv_array_unref(a);
+    }
+}
+
+TEST(json_through_a_double)
+{
+    /* The shortest digits of this number, 7.038531e-26, lie just above the middle to its neighbour,
+     * and their double is that middle: a reader would round it the other way. */
+    kv_err e = {0};
+    kv_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){0x1.5c87fap-84, 0.1f});
+    char shortest[NUM_TEXT_MAX];
+    num_plain(shortest, 0x1.5c87fap-84, NUM_BINARY32);
+    CHECK_TEXT(shortest, "7.038531e-26");
+    CHECK((float)7.038531e-26 != 0x1.5c87fap-84f);
+    buf text = {0};
+    CHECK_OK(json_write(&text, a, &e));
+    CHECK_TEXT(buf_text(&text), "[7.038530691851209e-26,0.1]");
+    kv_array_unref(a);
+    buf_release(&text);
+}
+
+TEST(json_round_trip_many)
+{
+    kv_err e = {0};
+    uint64_t state = 31;
+    kv_array *a = io_random_array(KV_FLOAT32, 1, (int64_t[]){200000}, &state), *b = NULL;
+    buf text = {0};
+    CHECK_OK(json_write(&text, a, &e));
+    CHECK_OK(json_read(&b, buf_text(&text), text.len, "x.json", false, 0, &e));
+    CHECK(io_same(a, b));
+    kv_array_unref(a);
+    kv_array_unref(b);
+    buf_release(&text);
+}
+
+TEST(json_text)
+{
+    buf b = {0};
+    json_write_text(&b, "a\"\\\b\f\n\r\t\x01\x1f\x7f\xC3\xA4\xFF\xE2\x82z/");
+    CHECK_TEXT(buf_text(&b), "\"a\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\xC3\xA4\xEF\xBF\xBD"
+                             "\xEF\xBF\xBD\xEF\xBF\xBDz/\"");
+    buf_release(&b);
+}
+
+TEST(json_errors)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"", "x.json: the file is empty"},
+        {" \n ", "x.json:2:2: the text ends too early"},
+        {"[1,2", "x.json:1:5: the text ends too early"},
+        {"[1,2\n", "x.json:2:1: the text ends too early"},
+        {"[1,", "x.json:1:4: the text ends too early"},
+        {"[", "x.json:1:2: the text ends too early"},
+        {"{\"data\":[1]", "x.json:1:12: the text ends too early"},
+        {"[1,\n 2 3]", "x.json:2:4: \"3\" cannot stand here"},
+        {"[1,]", "x.json:1:4: \"]\" cannot stand here"},
+        {"[1}", "x.json:1:3: \"}\" cannot stand here"},
+        {"[1]]", "x.json:1:4: \"]\" cannot stand here"},
+        {"[1] x", "x.json:1:5: \"x\" cannot stand here"},
+        {"[1,nan]", "x.json:1:4: \"n\" cannot stand here"},
+        {"[1,\xC3\xA4]", "x.json:1:4: \"\xC3\xA4\" cannot stand here"},
+        {"[\"\xC3\xA4\", x]", "x.json:1:7: \"x\" cannot stand here"},
+        {"[\"abc]", "x.json:1:2: a quote is not closed"},
+        {"[1,\"abc\",null]", "x.json:1:4: \"abc\" is no number"},
+        {"[1,\n\n  null]", "x.json:3:3: null is no number"},
+        {"[\"a]\\\"b\", 1]", "x.json:1:2: \"a]\"b\" is no number"},
+        {"[1,{\"a\":2}]", "x.json:1:4: an object is no number"},
+        {"null", "x.json:1:1: null is no number"},
+        {"[[1,2],[3]]", "x.json:1:8: lists of unequal length: 1 here, 2 before"},
+        {"[[1],\n [3,4,5]]", "x.json:2:2: lists of unequal length: 3 here, 1 before"},
+        {"[[1,2],[[3],4]]", "x.json:1:9: a list where the lists before have a number"},
+        {"[[1,2],3]", "x.json:1:8: a number where the lists before have a list"},
+        {"[[1,2],\"nan\"]", "x.json:1:8: a text where the lists before have a list"},
+        {"[1,1e999]", "x.json:1:4: 1e999 does not fit float32"},
+        {"[1,4e38 ]", "x.json:1:4: 4e38 does not fit float32"},
+        {"{\"dtype\":\"int8\",\"data\":[[1],[300]]}", "x.json:1:30: 300 does not fit int8"},
+        {"{\"dtype\":\"int8\",\"data\":[\"300\"]}", "x.json:1:25: 300 does not fit int8"},
+        {"{\"data\":[2.5],\"dtype\":\"int8\"}",
+         "x.json:1:10: 2.5 is no whole number, as int8 needs"},
+        {"{\"data\":[true,2],\"dtype\":\"bool\"}", "x.json:1:15: 2 does not fit bool"},
+        {"{\"shape\":[1]}", "x.json:1:1: the object has no \"data\""},
+        {"{\"data\":[1],\"dtpye\":\"int8\"}",
+         "x.json:1:21: \"dtpye\" is no part of an array; those are dtype, shape, stype, data"},
+        {"{\"data\":[1],\"data\":[2]}", "x.json:1:20: \"data\" stands here twice"},
+        {"{\"data\":[1],\"dtype\":\"flot\"}", "x.json:1:21: there is no dtype \"flot\""},
+        {"{\"data\":[1],\"dtype\":3}", "x.json:1:21: there is no dtype a number"},
+        {"{\"shape\":[2,2],\"data\":[1,2]}",
+         "x.json:1:23: data of shape (2,) do not fit \"shape\" (2, 2)"},
+        {"{\"shape\":[3],\"data\":[1,2]}",
+         "x.json:1:21: data of shape (2,) do not fit \"shape\" (3,)"},
+        {"{\"shape\":[0,3],\"data\":[1]}",
+         "x.json:1:23: data of shape (1,) do not fit \"shape\" (0, 3)"},
+        {"{\"shape\":[],\"data\":[1]}",
+         "x.json:1:20: data of shape (1,) do not fit \"shape\" ()"},
+        {"{\"shape\":3,\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
+        {"{\"shape\":{\"a\":1},\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
+        {"{\"shape\":[-1],\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
+        {"{\"shape\":[1.5],\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        CHECK_ERR(json_read(&a, cases[i].text, strlen(cases[i].text), "x.json", false, 0, &e),
+                  KV_E_FORMAT, cases[i].want);
+        CHECK(!a);
+    }
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_ERR(json_read(&a, "[1,\0 2]", 7, "x.json", false, 0, &e), KV_E_FORMAT,
+              "x.json:1:4: a NUL byte");
+    const char *sparse = "{\"stype\":\"row_sparse\",\"data\":[1]}";
+    CHECK_ERR(json_read(&a, sparse, strlen(sparse), "x.json", false, 0, &e), KV_E_UNSUPPORTED,
+              "x.json:1:10: this version reads the stype default only");
+    CHECK_ERR(json_read_line(&a, "[1,x]", 5, "x.ndjson", 7, false, 0, &e), KV_E_FORMAT,
+              "x.ndjson:7:4: \"x\" cannot stand here");
+}
+
+/* depth opening brackets, a number, and as many closing ones. */
+static char *nested(int depth)
+{
+    char *text = malloc((size_t)depth * 2 + 2);
+    memset(text, '[', (size_t)depth);
+    text[depth] = '1';
+    memset(text + depth + 1, ']', (size_t)depth);
+    text[depth * 2 + 1] = '\0';
+    return text;
+}
+
+TEST(json_depth)
+{
+    static const int depths[] = {33, 999, 1000, 1001, 10000, 1000000};
+    kv_err e = {0};
+    kv_array *a = NULL;
+    char *text = nested(32);
+    CHECK_OK(json_read(&a, text, strlen(text), "x.json", false, 0, &e));
+    CHECK_INT(kv_array_ndim(a), 32);
+    kv_array_unref(a);
+    free(text);
+    for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
+        text = nested(depths[i]);
+        CHECK_ERR(json_read(&a, text, strlen(text), "x.json", false, 0, &e), KV_E_FORMAT,
+                  "x.json:1:33: lists are nested deeper than 32");
+        /* only opened, never closed */
+        CHECK_ERR(json_read(&a, text, (size_t)depths[i], "x.json", false, 0, &e), KV_E_FORMAT,
+                  "x.json:1:33: lists are nested deeper than 32");
+        free(text);
+    }
+}
+
+TEST(json_no_memory)
+{
+    static const char text[] = "{\"dtype\":\"float16\",\"data\":[[1,2],[3,4]]}";
+    int rc = KV_E_MEMORY;
+    for (int n = 1; rc; n++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        mem_fail_at(n);
+        rc = json_read(&a, text, strlen(text), "x.json", false, 0, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK_INT(e.code, rc);
+        CHECK(n < 50);
+        kv_array_unref(a);
+    }
+}
+
+TEST(json_nonsense)
+{
+    static const char letters[] =
+        "[[[]]],,,123.-eE\"\"\\nulltrefas{{}}:: \n\t\0\xC3\xA4\"data\"\"shape\"";
+    uint64_t state = 4712;
+    for (int i = 0; i < 100000; i++) {
+        char text[48];
+        size_t n = io_random(&state) % sizeof text;
+        for (size_t j = 0; j < n; j++)
+            text[j] = letters[io_random(&state) % (sizeof letters - 1)];
+        kv_err e = {0};
+        kv_array *a = NULL;
+        int rc = json_read(&a, text, n, "x.json", false, 0, &e);
+        CHECK((rc == KV_OK) == (a != NULL));
+        CHECK_INT(e.code, rc);
+        CHECK(rc == KV_OK || e.text[0]);
+        kv_array_unref(a);
+    }
+}
