@@ -1,5 +1,5 @@
-/* The public entry points: they check the form of a call, take the store's lock, and hand the call to
- * the store's type. */
+/* The public entry points: they check the form of a call, take the store's lock, and hand the call
+ * to the store's type. */
 #include "kvstore.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@ const char *kv_version(void)
 
 /* ---- The lock ---- */
 
-/* Other locks may be taken for ever by one thread; this one tells, so that an updater that uses its own
- * store gets an error and not a standstill. */
+/* Other locks may be taken for ever by one thread; this one tells, so that an updater that uses its
+ * own store gets an error and not a standstill. */
 static int init_lock(pthread_mutex_t *lock, kv_err *e)
 {
     pthread_mutexattr_t attr;
@@ -45,8 +45,9 @@ static bool enter_or_warn(const kv *store, const char *function)
 {
     if (enter(store, NULL) == KV_OK)
         return true;
-    runtime_log("%s does nothing: an updater or printer may ask its own store only for type and rank",
-                function);
+    runtime_log(
+        "%s does nothing: an updater or printer may ask its own store only for type and rank",
+        function);
     return false;
 }
 

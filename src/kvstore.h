@@ -1,8 +1,8 @@
 /* libkvstore: a key-value store of arrays.
  *
- * Devices and machines push arrays in; the store sums what is pushed to a key and hands the sum to an
- * updater; everybody pulls the result. It is the parameter store of distributed training, with the
- * behaviour and the numbers of MXNet's KVStore 1.9.1.
+ * Devices and machines push arrays in; the store sums what is pushed to a key and hands the sum to
+ * an updater; everybody pulls the result. It is the parameter store of distributed training, with
+ * the behaviour and the numbers of MXNet's KVStore 1.9.1.
  *
  *     kv *store = NULL;
  *     kv_err err = {0};
@@ -13,22 +13,22 @@
  *
  * Errors.    Functions that can fail return a kv_code and fill the caller's kv_err (kv_err.h); the
  *            first failure wins, so calls chain as above. A call checks everything and allocates
- *            everything before its first write: a failed call has changed nothing. The library never
- *            prints, exits, aborts, installs signal handlers or calls setlocale.
+ *            everything before its first write: a failed call has changed nothing. The library
+ *            never prints, exits, aborts, installs signal handlers or calls setlocale.
  * Ownership. Arrays are counted (kv_array.h). A call borrows the arrays passed to it and takes
  *            references where it needs them longer. Keys, names and options are copied. What a
  *            function returns as a plain pointer is borrowed until the next change of its owner.
  * Blocking.  init, push and pull return after scheduling; reading or writing an array, kv_wait and
- *            kv_free wait for what was scheduled. Operations on one array or key keep program order.
- *            (This version runs every operation before it returns.) Do not change a pushed array
- *            except through kv_array_write, which waits for the store to have read it.
+ *            kv_free wait for what was scheduled. Operations on one array or key keep program
+ *            order. (This version runs every operation before it returns.) Do not change a pushed
+ *            array except through kv_array_write, which waits for the store to have read it.
  * Threads.   Any thread may call; one lock of the store covers check and schedule, so program order
  *            is the order of entry. Freeing a store while another thread is in it is the caller's
  *            bug. Several stores in one process do not disturb each other.
  * Numbers.   A sum is taken left to right in the order of the list; every value is converted to the
  *            stored dtype first. float16 and bfloat16 sums accumulate in float32 and round once.
- *            Integers wrap, bool sums are OR. Float to integer truncates and saturates (nan gives 0).
- *            The same inputs give the same bits, whatever the number of threads.
+ *            Integers wrap, bool sums are OR. Float to integer truncates and saturates (nan gives
+ *            0). The same inputs give the same bits, whatever the number of threads.
  *
  * "Seed 000" to "seed 004" in comments name the five public documents that describe MXNet's store:
  * the KVStore tutorial (000), notes on the Python API (001), the Python help with a notebook (002),
@@ -86,7 +86,7 @@ const char *kv_type(const kv *store);
 int kv_rank(const kv *store);
 int kv_num_workers(const kv *store);
 
-/* ---- Keys and values -------------------------------------------------------------------------- */
+/* ---- Keys and values ------------------------------------------------------------------------- */
 
 /* All three calls take n pairs (keys[i], arrays[i]). A store holds integer keys or text keys, fixed
  * by its first key. n = 0 does nothing. call may be NULL. */
@@ -108,8 +108,8 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,
             kv_err *e);
 
-/* Writes the newest value of keys[i] into outs[i], converted to its dtype, across contexts. A key may
- * stand in several pairs. The holders of other references to outs[i] see the change.
+/* Writes the newest value of keys[i] into outs[i], converted to its dtype, across contexts. A key
+ * may stand in several pairs. The holders of other references to outs[i] see the change.
  * Errors: key (never initialised, other kind), shape, memory. (Seeds 000 to 003, "pull") */
 int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *call,
             kv_err *e);
@@ -136,12 +136,13 @@ int kv_find(kv *store, const kv_key *key, kv_info *info, kv_err *e);
 int64_t kv_num_keys(const kv *store);
 int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e);
 
-/* ---- Updaters ---------------------------------------------------------------------------------- */
+/* ---- Updaters -------------------------------------------------------------------------------- */
 
 /* Combines `input`, the sum pushed to `key`, with `stored` and writes the result into `stored` with
  * kv_array_read and kv_array_write; `input` must not be written. Runs one at a time in key order,
- * perhaps on another thread, and may ask its store only for type and rank. A result other than KV_OK
- * keeps the old value; e then says why. */
+ * perhaps on another thread, and may ask its store only for type and rank: anything else is an
+ * error (usage). A result other than KV_OK keeps the old value of this key, and e then says why;
+ * the other keys of the call are updated all the same. */
 typedef int (*kv_updater)(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
                           kv_err *e);
 
@@ -161,13 +162,15 @@ int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, in
 void kv_rule_free(kv_rule *rule); /* NULL is allowed; a store keeps what it uses */
 
 /* Sets a rule as the updater of all later pushes, with these parameters, the others at their
- * defaults. Errors: usage (unknown parameter), value (out of its range, not of its kind), memory. */
+ * defaults. Errors: usage (unknown parameter), value (out of its range), dtype (not of its kind),
+ * memory. */
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e);
 
-/* Receives the lines that rules print, one call a line, in key order. print may be NULL: dropped. */
+/* Receives the lines that rules print, one call a line, in key order; the rules above for updaters
+ * hold for it too. print may be NULL: dropped. */
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg);
 
-/* ---- Descriptions -------------------------------------------------------------------------------- */
+/* ---- Descriptions ---------------------------------------------------------------------------- */
 
 /* One column of a row of a description. number is meant when text is NULL. */
 typedef struct kv_field {
@@ -185,7 +188,7 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  * Error: usage (unknown topic). */
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e);
 
-/* ---- The process ----------------------------------------------------------------------------------- */
+/* ---- The process ----------------------------------------------------------------------------- */
 
 /* Virtual GPUs: from now on gpu(0) to gpu(n-1) are contexts in host memory, so that programs for
  * several GPUs run on a machine without one. 0 switches them off. Error: value (n outside 0 to
@@ -195,7 +198,7 @@ int kv_set_virtual_gpus(int n, kv_err *e);
 /* Receives warnings, one call each; NULL (the default) drops them. Process-wide. */
 void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
 
-/* ---- Types as plugins -------------------------------------------------------------------------------- */
+/* ---- Types as plugins ------------------------------------------------------------------------ */
 
 /* What a store type does. local and device are made of the same table. Every operation gets a call
  * whose arguments were checked for form (keys of one kind, arrays not NULL); it keeps the promises

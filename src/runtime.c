@@ -29,7 +29,8 @@ static const struct absent {
     {{"dist_sync", "dist"}, "needs the MPI plugin, which is not in this build"},
     {{"dist_async"}, "needs the MPI plugin, which is not in this build"},
     {{"dist_device_sync", "dist_sync_device"}, "needs the MPI plugin, which is not in this build"},
-    {{"dist_device_async", "dist_async_device"}, "needs the MPI plugin, which is not in this build"},
+    {{"dist_device_async", "dist_async_device"},
+     "needs the MPI plugin, which is not in this build"},
     {{"horovod"}, "needs the MPI plugin, which is not in this build"},
     {{"byteps"}, "needs the MPI plugin, which is not in this build"},
     {{"teststore"}, "is not in this build"},
@@ -37,8 +38,8 @@ static const struct absent {
 
 enum { NABSENT = sizeof absent / sizeof *absent };
 
-/* The state. lock covers all of it; a registered table stays for ever, so pointers to it outlive the
- * lock. */
+/* The state. lock covers all of it; a registered table stays for ever, so pointers to it outlive
+ * the lock. */
 static struct runtime {
     pthread_mutex_t lock;
     const kv_type_ops **types; /* registered ones */
@@ -133,7 +134,8 @@ static int check_table(const kv_type_ops *ops, kv_err *e)
                           "version %u and %zu bytes",
                           ops->version, ops->size, KV_TYPE_VERSION, sizeof *ops);
     if (!ops->names || !ops->names[0] || !ops->open || !ops->init || !ops->push || !ops->pull)
-        return kv_err_set(e, KV_E_VALUE, "the table of a type needs a name, open, init, push, pull");
+        return kv_err_set(e, KV_E_VALUE,
+                          "the table of a type needs a name, open, init, push, pull");
     return KV_OK;
 }
 

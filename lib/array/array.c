@@ -89,7 +89,9 @@ const char *kv_shape_text(char *out, int size, int ndim, const int64_t *shape)
     for (int i = 0; i < ndim; i++) {
         char one[32];
         int n = snprintf(one, sizeof one, "%lld%s", (long long)shape[i],
-                         i + 1 < ndim ? ", " : ndim == 1 ? "," : "");
+                         i + 1 < ndim ? ", "
+                         : ndim == 1  ? ","
+                                      : "");
         if (len + n + 5 > size) {
             len += snprintf(out + len, (size_t)(size - len), "...");
             break;

@@ -31,7 +31,8 @@ static const dev_ops *find_gpu(int id, kv_err *e)
         return NULL;
     }
     kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): this build has no GPU plugin", id);
-    kv_err_hint(e, "virtual GPUs (kvctl --gpus %d, kv_set_virtual_gpus) run on any machine", id + 1);
+    kv_err_hint(e, "virtual GPUs (kvctl --gpus %d, kv_set_virtual_gpus) run on any machine",
+                id + 1);
     return NULL;
 }
 

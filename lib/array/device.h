@@ -5,7 +5,7 @@
  * the device unless a comment says host. Counts are elements unless named _bytes.
  *
  * Conversions (design: numbers): float to integer truncates towards zero and saturates, nan becomes
- * 0; integer to integer wraps; anything to bool is x != 0; to a float rounds to nearest, half to even.
+ * 0; integer to integer wraps; anything to bool is x != 0; to a float rounds to nearest even.
  */
 #ifndef ARRAY_DEVICE_H
 #define ARRAY_DEVICE_H
@@ -38,9 +38,9 @@ typedef struct dev_ops {
     /* required: dst[i] = src[i] for n elements, converted. dst and src do not overlap. */
     void (*convert)(void *dst, kv_dtype to, const void *src, kv_dtype from, int64_t n);
 
-    /* required: dst[i] = src[0][i] + src[1][i] + …, added left to right, nsrc >= 1, all of one dtype.
-     * float16 and bfloat16 add in float32 and round once; integers wrap; bool is OR. dst may be
-     * src[0] but no other source. */
+    /* required: dst[i] = src[0][i] + src[1][i] + …, added left to right, nsrc >= 1, all of one
+     * dtype. float16 and bfloat16 add in float32 and round once; integers wrap; bool is OR. dst may
+     * be src[0] but no other source. */
     void (*sum)(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
 } dev_ops;
 
@@ -51,8 +51,8 @@ extern const dev_ops cpu_dev_ops;
  * while virtual GPUs are on and i is one of them. */
 const dev_ops *dev_find(kv_ctx ctx, kv_err *e);
 
-/* Virtual GPUs: contexts gpu(0) to gpu(n-1) live in host memory under that label, so that lessons and
- * tests run anywhere. n = 0 switches them off (the default). Part of the process-wide runtime. */
+/* Virtual GPUs: contexts gpu(0) to gpu(n-1) live in host memory under that label, so that lessons
+ * and tests run anywhere. n = 0 switches them off (the default). A part of the runtime's state. */
 void dev_set_virtual_gpus(int n);
 int dev_virtual_gpus(void);
 
@@ -60,15 +60,15 @@ int dev_virtual_gpus(void);
 typedef enum array_memory { ARRAY_OWN, ARRAY_WRAPPED, ARRAY_VIEW } array_memory;
 
 struct kv_array {
-    int64_t refs;           /* atomic */
-    engine_var var;         /* orders the operations that touch the data */
-    const dev_ops *dev;     /* whose memory data is; it releases it too */
-    void *data;             /* size elements of dtype; never NULL */
+    int64_t refs;       /* atomic */
+    engine_var var;     /* orders the operations that touch the data */
+    const dev_ops *dev; /* whose memory data is; it releases it too */
+    void *data;         /* size elements of dtype; never NULL */
     int64_t size;
     kv_dtype dtype;
     kv_ctx ctx;
     array_memory memory;
-    kv_array *base;         /* ARRAY_VIEW: whose memory it is; orders through base->var */
+    kv_array *base;          /* ARRAY_VIEW: whose memory it is; orders through base->var */
     void (*done)(void *arg); /* ARRAY_WRAPPED */
     void *done_arg;
     int ndim;

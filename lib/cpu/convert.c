@@ -1,7 +1,7 @@
 /* Conversions between all dtypes.
  *
- * Between the seven types that C has, each pair is one plain loop, made by the macros below. The two
- * half types go through float32 in blocks that stay in the L1 cache: widening is exact, and
+ * Between the seven types that C has, each pair is one plain loop, made by the macros below. The
+ * two half types go through float32 in blocks that stay in the L1 cache: widening is exact, and
  * narrowing must round once, so what is wider than float32 is first rounded to odd there: the last
  * bit of an inexact float32 is made 1, which keeps it off every tie and on the right side of it
  * (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using
@@ -18,7 +18,7 @@
 /* Elements a block: 4 KB of float32, small beside any L1 cache. */
 enum { BLOCK = 1024 };
 
-/* bool is read as a byte, so that memory of a caller with other bytes than 0 and 1 means true too. */
+/* bool is read as a byte, so that other bytes than 0 and 1 in a caller's memory mean true too. */
 #define C_TYPES(X)                                                                                 \
     X(KV_FLOAT32, float, FLOAT)                                                                    \
     X(KV_FLOAT64, double, FLOAT)                                                                   \
@@ -30,8 +30,8 @@ enum { BLOCK = 1024 };
 
 /* To float or double, from whatever kind: rounds once. */
 #define READ_FLOAT(x) (x)
-#define READ_INT(x) (x)
-#define READ_BOOL(x) ((x) != 0)
+#define READ_INT(x)   (x)
+#define READ_BOOL(x)  ((x) != 0)
 
 /* Float to integer: clamp in binary64, which holds every float32 and the bounds of 32 bits. */
 static inline double clamp(double x, double low, double high)
@@ -47,18 +47,18 @@ static inline int64_t saturate(double x)
     return x >= 0x1p63 ? INT64_MAX : y;
 }
 
-#define U8_FLOAT(x) ((uint8_t)clamp(x, 0, 255))
-#define I8_FLOAT(x) ((int8_t)clamp(x, -128, 127))
+#define U8_FLOAT(x)  ((uint8_t)clamp(x, 0, 255))
+#define I8_FLOAT(x)  ((int8_t)clamp(x, -128, 127))
 #define I32_FLOAT(x) ((int32_t)clamp(x, -2147483648.0, 2147483647.0))
 #define I64_FLOAT(x) saturate(x)
-#define U8_INT(x) ((uint8_t)(x))
-#define I8_INT(x) ((int8_t)(x))
-#define I32_INT(x) ((int32_t)(x))
-#define I64_INT(x) ((int64_t)(x))
-#define U8_BOOL(x) ((x) != 0)
-#define I8_BOOL(x) ((x) != 0)
-#define I32_BOOL(x) ((x) != 0)
-#define I64_BOOL(x) ((x) != 0)
+#define U8_INT(x)    ((uint8_t)(x))
+#define I8_INT(x)    ((int8_t)(x))
+#define I32_INT(x)   ((int32_t)(x))
+#define I64_INT(x)   ((int64_t)(x))
+#define U8_BOOL(x)   ((x) != 0)
+#define I8_BOOL(x)   ((x) != 0)
+#define I32_BOOL(x)  ((x) != 0)
+#define I64_BOOL(x)  ((x) != 0)
 
 #define LOOP(name, to, from, expression)                                                           \
     CPU_CLONES static void name(void *restrict dst, const void *restrict src, int64_t n)           \
@@ -72,11 +72,11 @@ static inline int64_t saturate(double x)
 /* One loop from every type to each of the seven. */
 #define TO_FLOAT32(id, type, kind) LOOP(f32_of_##id, float, type, (float)READ_##kind(s[i]))
 #define TO_FLOAT64(id, type, kind) LOOP(f64_of_##id, double, type, (double)READ_##kind(s[i]))
-#define TO_UINT8(id, type, kind) LOOP(u8_of_##id, uint8_t, type, U8_##kind(s[i]))
-#define TO_INT32(id, type, kind) LOOP(i32_of_##id, int32_t, type, I32_##kind(s[i]))
-#define TO_INT8(id, type, kind) LOOP(i8_of_##id, int8_t, type, I8_##kind(s[i]))
-#define TO_INT64(id, type, kind) LOOP(i64_of_##id, int64_t, type, I64_##kind(s[i]))
-#define TO_BOOL(id, type, kind) LOOP(bool_of_##id, uint8_t, type, s[i] != 0)
+#define TO_UINT8(id, type, kind)   LOOP(u8_of_##id, uint8_t, type, U8_##kind(s[i]))
+#define TO_INT32(id, type, kind)   LOOP(i32_of_##id, int32_t, type, I32_##kind(s[i]))
+#define TO_INT8(id, type, kind)    LOOP(i8_of_##id, int8_t, type, I8_##kind(s[i]))
+#define TO_INT64(id, type, kind)   LOOP(i64_of_##id, int64_t, type, I64_##kind(s[i]))
+#define TO_BOOL(id, type, kind)    LOOP(bool_of_##id, uint8_t, type, s[i] != 0)
 
 C_TYPES(TO_FLOAT32)
 C_TYPES(TO_FLOAT64)
@@ -114,8 +114,8 @@ static loop_fn *const loops[KV_DTYPE_END][KV_DTYPE_END] = {
 #undef ENTRY
 };
 
-/* x as a float32, rounded to odd. The nearest float32 is off by less than a unit, so that when it is
- * inexact and even, the odd one is its neighbour on the side of x. */
+/* x as a float32, rounded to odd. The nearest float32 is off by less than a unit, so that when it
+ * is inexact and even, the odd one is its neighbour on the side of x. */
 static inline float to_odd(double x)
 {
     float near = (float)x;

@@ -35,9 +35,9 @@ static inline float widen_f16(uint16_t h)
     return float_of(sign | (magnitude < 0x7c00 ? bits_of(finite) : special));
 }
 
-/* Three cases: too large, nan and infinity; normal, where adding half a unit less one, plus the last
- * bit kept, carries into the exponent when it must; and results below 2^-14, where adding 0.5 makes
- * the float unit round at 2^-24. */
+/* Three cases: too large, nan and infinity; normal, where adding half a unit less one, plus the
+ * last bit kept, carries into the exponent when it must; and results below 2^-14, where adding 0.5
+ * makes the float unit round at 2^-24. */
 static inline uint16_t narrow_f16(float x)
 {
     uint32_t u = bits_of(x), sign = u >> 16 & 0x8000, m = u & 0x7fffffff;
@@ -95,7 +95,7 @@ static bool has_f16c(void)
     return false;
 }
 
-#define widen_f16c half_widen_f16_soft
+#define widen_f16c  half_widen_f16_soft
 #define narrow_f16c half_narrow_f16_soft
 #endif
 

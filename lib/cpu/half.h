@@ -10,8 +10,8 @@ void half_narrow_f16(uint16_t *restrict dst, const float *restrict src, int64_t 
 void half_widen_bf16(float *restrict dst, const uint16_t *restrict src, int64_t n);
 void half_narrow_bf16(uint16_t *restrict dst, const float *restrict src, int64_t n);
 
-/* The conversions of float16 without the instructions of the processor, for machines that lack them;
- * shared so that tests compare both. */
+/* The conversions of float16 without the instructions of the processor, for machines that lack
+ * them; shared so that tests compare both. */
 void half_widen_f16_soft(float *restrict dst, const uint16_t *restrict src, int64_t n);
 void half_narrow_f16_soft(uint16_t *restrict dst, const float *restrict src, int64_t n);
 

@@ -24,6 +24,8 @@ enum { BLOCK = 1024, MORE = 4 };
 #define NO_CARRY
 #endif
 
+#define LOOP(sum) NO_CARRY for (int64_t i = 0; i < n; i++) d[i] = (sum)
+
 /* d = a + s[0] + … + s[k - 1], k being 1 to MORE. Integers are added as unsigned numbers, which
  * wrap; ADD says how. */
 #define SUM(name, type, ADD)                                                                       \
@@ -34,18 +36,16 @@ enum { BLOCK = 1024, MORE = 4 };
         const type *a = first, *b = s[0], *c = s[k > 1 ? 1 : 0];                                   \
         const type *f = s[k > 2 ? 2 : 0], *g = s[k > 3 ? 3 : 0];                                   \
         if (k == 1)                                                                                \
-            NO_CARRY for (int64_t i = 0; i < n; i++) d[i] = (type)ADD(a[i], b[i]);                 \
+            LOOP((type)ADD(a[i], b[i]));                                                           \
         else if (k == 2)                                                                           \
-            NO_CARRY for (int64_t i = 0; i < n; i++) d[i] = (type)ADD(ADD(a[i], b[i]), c[i]);      \
+            LOOP((type)ADD(ADD(a[i], b[i]), c[i]));                                                \
         else if (k == 3)                                                                           \
-            NO_CARRY for (int64_t i = 0; i < n; i++)                                               \
-                d[i] = (type)ADD(ADD(ADD(a[i], b[i]), c[i]), f[i]);                                \
+            LOOP((type)ADD(ADD(ADD(a[i], b[i]), c[i]), f[i]));                                     \
         else                                                                                       \
-            NO_CARRY for (int64_t i = 0; i < n; i++)                                               \
-                d[i] = (type)ADD(ADD(ADD(ADD(a[i], b[i]), c[i]), f[i]), g[i]);                     \
+            LOOP((type)ADD(ADD(ADD(ADD(a[i], b[i]), c[i]), f[i]), g[i]));                          \
     }
 
-#define PLUS(x, y) ((x) + (y))
+#define PLUS(x, y)   ((x) + (y))
 #define EITHER(x, y) (((x) | (y)) != 0)
 
 SUM(sum_f32, float, PLUS)
@@ -62,7 +62,8 @@ static sum_fn *const sums[KV_DTYPE_END] = {
     [KV_INT32] = sum_32,    [KV_INT64] = sum_64,    [KV_BOOL] = sum_bool,
 };
 
-static void sum_in_blocks(char *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n)
+static void sum_in_blocks(char *dst, const void *const *src, int64_t nsrc, kv_dtype dtype,
+                          int64_t n)
 {
     /* Up to MORE + 1 sources are one loop, which needs no blocks. */
     int64_t bytes = kv_dtype_bytes(dtype), block = nsrc <= MORE + 1 ? n : BLOCK;
@@ -83,8 +84,8 @@ static void sum_in_blocks(char *dst, const void *const *src, int64_t nsrc, kv_dt
 typedef void widen_fn(float *restrict dst, const uint16_t *restrict src, int64_t n);
 typedef void narrow_fn(uint16_t *restrict dst, const float *restrict src, int64_t n);
 
-static void sum_halves(uint16_t *dst, const void *const *src, int64_t nsrc, int64_t n, widen_fn *widen,
-                       narrow_fn *narrow)
+static void sum_halves(uint16_t *dst, const void *const *src, int64_t nsrc, int64_t n,
+                       widen_fn *widen, narrow_fn *narrow)
 {
     float total[BLOCK], term[BLOCK];
     const void *terms[] = {term};

@@ -1,10 +1,10 @@
 /* The engine runs operations in an order that respects what they read and write.
  *
  * Every piece of data that operations share carries an engine_var. An operation names the variables
- * that it reads and those that it writes; it may run once every earlier operation that writes one of
- * its variables, or reads one that it writes, has ended. Thus program order holds for each piece of
- * data, and everything else is free to run at the same time. (MXNet's dependency engine; seed notes
- * "push is always called after all previous push and pull on the same key are finished".)
+ * that it reads and those that it writes; it may run once every earlier operation that writes one
+ * of its variables, or reads one that it writes, has ended. Thus program order holds for each piece
+ * of data, and everything else is free to run at the same time. (MXNet's dependency engine; seed
+ * notes "push is always called after all previous push and pull on the same key are finished".)
  *
  * This version is synchronous: an operation has ended when engine_run returns. The contract is the
  * one above, so callers must wait for a variable before they touch its data.
@@ -21,8 +21,8 @@ typedef struct engine_var {
     uint64_t version; /* operations that wrote it so far */
 } engine_var;
 
-/* One operation. `run` does the work; it must not fail for reasons that could be checked before. The
- * arrays of variables may be released when engine_run returns. */
+/* One operation. `run` does the work; it must not fail for reasons that could be checked before.
+ * The arrays of variables may be released when engine_run returns. */
 typedef struct engine_op {
     int (*run)(void *arg, kv_err *e);
     void (*done)(void *arg); /* releases arg, always called once; may be NULL */
@@ -30,7 +30,7 @@ typedef struct engine_op {
     engine_var *const *reads;
     engine_var *const *writes; /* a variable in both counts as written */
     int64_t nreads, nwrites;
-    int32_t priority;          /* larger is sooner, among those that are ready */
+    int32_t priority; /* larger is sooner, among those that are ready */
 } engine_op;
 
 /* Schedules op. Returns the code of the operation when it already ended, else KV_OK; an error that

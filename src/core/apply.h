@@ -1,8 +1,8 @@
 /* The element part of a push: from the values of one key to its new stored array.
  *
  * Everything happens block by block in one pass: each value is read once from the caller's memory,
- * and the stored array is written once. Each value is converted to the stored dtype, the sum is taken
- * left to right, and what a rule sees is that sum, rounded to the stored dtype.
+ * and the stored array is written once. Each value is converted to the stored dtype, the sum is
+ * taken left to right, and what a rule sees is that sum, rounded to the stored dtype.
  *
  * Here all contexts are host memory (GAP: values on a GPU's own memory need its device table here).
  */

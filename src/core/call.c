@@ -18,7 +18,8 @@ static int check_key_form(const kv_key *key, const kv_key *first, kv_err *e)
     char one[SLOT_KEY_TEXT], other[SLOT_KEY_TEXT];
     if (!key->name != !first->name) {
         const kv_key *text = key->name ? key : first, *integer = key->name ? first : key;
-        kv_err_set(e, KV_E_KEY, "one call takes keys of one kind, %s is a text key and %s an integer",
+        kv_err_set(e, KV_E_KEY,
+                   "one call takes keys of one kind, %s is a text key and %s an integer",
                    slot_key_text(one, text), slot_key_text(other, integer));
         kv_err_key(e, key);
         return KV_E_KEY;
@@ -63,8 +64,8 @@ int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *nu
     return rc;
 }
 
-static int shape_error(const kv_key *key, const kv_array *held, const kv_array *a,
-                       const char *what, kv_err *e)
+static int shape_error(const kv_key *key, const kv_array *held, const kv_array *a, const char *what,
+                       kv_err *e)
 {
     char text[SLOT_KEY_TEXT], one[128], other[128];
     kv_err_set(e, KV_E_SHAPE, "key %s holds %s, this %s has shape %s", slot_key_text(text, key),
@@ -202,8 +203,7 @@ static int make_room(call *c, int64_t ngroups, int64_t nvalues, bool reorder, kv
     c->sorted = reorder ? c->inline_sorted : NULL;
     if (ngroups > CALL_INLINE && !(c->groups = mem_alloc(ngroups, sizeof *c->groups, e)))
         return KV_E_MEMORY;
-    if (reorder && nvalues > CALL_INLINE &&
-        !(c->sorted = mem_alloc(nvalues, sizeof *c->sorted, e)))
+    if (reorder && nvalues > CALL_INLINE && !(c->sorted = mem_alloc(nvalues, sizeof *c->sorted, e)))
         return KV_E_MEMORY;
     return KV_OK;
 }

@@ -1,5 +1,5 @@
-/* A call of init, push or pull over many pairs (key, array): which slots it means and whether it may
- * run. Everything that can be wrong with a call is found here, before anything is written.
+/* A call of init, push or pull over many pairs (key, array): which slots it means and whether it
+ * may run. Everything that can be wrong with a call is found here, before anything is written.
  */
 #ifndef CORE_CALL_H
 #define CORE_CALL_H
@@ -9,12 +9,12 @@
 
 /* All values pushed to one key in one call. */
 typedef struct call_group {
-    int64_t number;           /* of the slot */
-    kv_array *const *values;  /* in the order of the call */
+    int64_t number;          /* of the slot */
+    kv_array *const *values; /* in the order of the call */
     int64_t n;
-    bool same_dtype;          /* all values have the dtype of the stored array */
-    kv_array *fresh;          /* NULL, or the array that becomes the stored one */
-    kv_array *input, *result; /* for C callbacks: the sum, and a copy of the stored array */
+    bool same_dtype;           /* all values have the dtype of the stored array */
+    kv_array *fresh;           /* NULL, or the array that becomes the stored one */
+    kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
     const rule_update *update; /* for rules */
 } call_group;
 
@@ -33,9 +33,10 @@ typedef struct call {
     kv_array *inline_sorted[CALL_INLINE];
 } call;
 
-/* Groups n >= 1 pairs by key: the groups in the order of updates, the values of a key in the order of
- * the call. Keys that are not there get a slot without an array when `create` is set, and an array
- * is due in group.fresh. Errors: key (unknown, other kind), shape, memory; nothing stays changed. */
+/* Groups n >= 1 pairs by key: the groups in the order of updates, the values of a key in the order
+ * of the call. Keys that are not there get a slot without an array when `create` is set, and an
+ * array is due in group.fresh. Errors: key (unknown, other kind), shape, memory; nothing stays
+ * changed. */
 int call_begin(call *c, slot_table *table, const kv_key *keys, int64_t n, kv_array *const *values,
                bool create, kv_err *e);
 

@@ -77,8 +77,8 @@ static int by_id(const void *a, const void *b)
 static int sort_ascending(slot_table *t, kv_err *e)
 {
     ranked *r = mem_alloc(t->n, sizeof *r, e);
-    int rc = r ? mem_grow(&t->ascending, &t->ascending_cap, t->n, sizeof *t->ascending, e)
-               : KV_E_MEMORY;
+    int rc =
+        r ? mem_grow(&t->ascending, &t->ascending_cap, t->n, sizeof *t->ascending, e) : KV_E_MEMORY;
     if (rc == KV_OK) {
         for (int64_t i = 0; i < t->n; i++)
             r[i] = (ranked){t->items[i].key.id, i};

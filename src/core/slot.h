@@ -22,7 +22,7 @@ typedef struct slot_table {
     slot *items;
     int64_t n, cap;
     map index;          /* key to number */
-    int64_t *ascending; /* numbers of the slots by ascending integer key, for the first nascending */
+    int64_t *ascending; /* numbers by ascending integer key, of the first nascending slots */
     int64_t nascending, ascending_cap;
 } slot_table;
 
@@ -33,8 +33,8 @@ int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess);
 /* Whether the table takes keys of this kind. Error: key. */
 int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e);
 
-/* Adds a slot for a key that is not there; its number is the table's old n. Takes stored over when it
- * succeeds; NULL is allowed, see above. Error: memory, nothing changed. */
+/* Adds a slot for a key that is not there; its number is the table's old n. Takes stored over when
+ * it succeeds; NULL is allowed, see above. Error: memory, nothing changed. */
 int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e);
 
 /* Takes back the slots from number n on. */

@@ -18,7 +18,7 @@ struct kv {
     pthread_mutex_t lock;
     slot_table slots;
     updater updater;
-    apply_work work;  /* of the push that runs */
+    apply_work work; /* of the push that runs */
     void (*print)(void *arg, const char *line);
     void *print_arg;
 };

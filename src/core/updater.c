@@ -111,8 +111,7 @@ static int group_update(updater_push *p, int64_t i, kv_err *e)
 static int prepare_rule(updater_push *p, int64_t *program_bytes, kv_err *e)
 {
     call *c = p->call;
-    if (!p->updater->use->constant &&
-        !(p->updates = mem_zalloc(c->ngroups, sizeof *p->updates, e)))
+    if (!p->updater->use->constant && !(p->updates = mem_zalloc(c->ngroups, sizeof *p->updates, e)))
         return KV_E_MEMORY;
     const prog *last = NULL;
     for (int64_t i = 0; i < c->ngroups; i++) {
@@ -168,8 +167,8 @@ int updater_prepare(updater_push *p, updater *u, call *c, apply_work *work, kv_e
 
 /* ---- The element work ---- */
 
-/* Keeps the result of a callback. An array that the callback holds on to cannot become the stored one:
- * its contents are copied then. */
+/* Keeps the result of a callback. An array that the callback holds on to cannot become the stored
+ * one: its contents are copied then. */
 static void keep_result(slot *s, call_group *g)
 {
     if (kv_array_refs(g->result) > 1) {

@@ -19,8 +19,8 @@ typedef struct rule_use {
     kv_rule *rule;
     arena memory; /* of the parameters */
     rule_binding binding;
-    bool constant;                         /* rule_is_constant: one update a dtype serves all keys */
-    bool made[KV_DTYPE_END];               /* and these were made already */
+    bool constant;           /* rule_is_constant: one update a dtype serves all keys */
+    bool made[KV_DTYPE_END]; /* and these were made already */
     rule_update updates[KV_DTYPE_END];
 } rule_use;
 
@@ -30,11 +30,12 @@ typedef struct updater {
     kv_updater call; /* UPDATER_CALLBACK */
     void *arg;
     void (*done)(void *arg);
-    rule_use *use;   /* UPDATER_RULE */
+    rule_use *use; /* UPDATER_RULE */
 } updater;
 
 /* Makes *u run a rule. Errors: those of kv_set_rule; *u is not changed then. */
-int updater_init_rule(updater *u, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e);
+int updater_init_rule(updater *u, const kv_rule *rule, const kv_opt *params, int nparams,
+                      kv_err *e);
 
 void updater_release(updater *u);
 

@@ -1,8 +1,9 @@
-/* The types local and device: the store is in this process, and sums happen where it keeps its arrays.
+/* The types local and device: the store is in this process, and sums happen where it keeps its
+ * arrays.
  *
- * local keeps every array on cpu(0). device begins there too; the first push whose first value lies on
- * a GPU moves the key to that GPU, where it stays. A push reads the values straight from the caller's
- * arrays and never keeps one of them: the stored array is always the store's own.
+ * local keeps every array on cpu(0). device begins there too; the first push whose first value lies
+ * on a GPU moves the key to that GPU, where it stays. A push reads the values straight from the
+ * caller's arrays and never keeps one of them: the stored array is always the store's own.
  */
 #include "local/local.h"
 
@@ -49,7 +50,8 @@ static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *v
         return rc;
     if (number >= 0) {
         kv_err_set(e, KV_E_KEY,
-                   number < old_n ? "key %s is initialised already" : "key %s stands twice in the call",
+                   number < old_n ? "key %s is initialised already"
+                                  : "key %s stands twice in the call",
                    slot_key_text(text, key));
         kv_err_key(e, key);
         return KV_E_KEY;

@@ -53,10 +53,10 @@ TEST(array_shapes)
               "an array has 0 to 32 axes, not 33");
     CHECK_ERR(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){2, -1}, cpu0, &e), KV_E_SHAPE,
               "a shape has no negative sizes, as in (2, -1)");
-    CHECK_ERR(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40}, cpu0,
-                           &e),
-              KV_E_SHAPE,
-              "shape (1099511627776, 1099511627776) of float32 is too large: more than 2^63 bytes");
+    CHECK_ERR(
+        kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40}, cpu0, &e),
+        KV_E_SHAPE,
+        "shape (1099511627776, 1099511627776) of float32 is too large: more than 2^63 bytes");
     CHECK_ERR(kv_array_new(&a, KV_FLOAT64, 1, (int64_t[]){INT64_C(1) << 60}, cpu0, &e), KV_E_SHAPE,
               "shape (1152921504606846976,) of float64 is too large: more than 2^63 bytes");
     CHECK_ERR(kv_array_new(&a, (kv_dtype)9, 0, NULL, cpu0, &e), KV_E_DTYPE,

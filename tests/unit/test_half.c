@@ -26,14 +26,15 @@ static double value_of(uint16_t h, int ebits, int fbits)
 {
     int bias = (1 << (ebits - 1)) - 1;
     int exponent = (h & 0x7fff) >> fbits, fraction = h & ((1 << fbits) - 1);
-    double x = exponent == 0                  ? ldexp(fraction, 1 - bias - fbits)
-               : exponent == (1 << ebits) - 1 ? INFINITY
-                                              : ldexp(fraction + (1 << fbits), exponent - bias - fbits);
+    double x = exponent == 0 ? ldexp(fraction, 1 - bias - fbits)
+               : exponent == (1 << ebits) - 1
+                   ? INFINITY
+                   : ldexp(fraction + (1 << fbits), exponent - bias - fbits);
     return h & 0x8000 ? -x : x;
 }
 
-/* The half nearest to a finite x >= 0, ties to even, by bisection over the ordered halves. What lies
- * half a unit beyond the largest one, or more, is infinity. */
+/* The half nearest to a finite x >= 0, ties to even, by bisection over the ordered halves. What
+ * lies half a unit beyond the largest one, or more, is infinity. */
 static uint16_t nearest(double x, int ebits, int fbits)
 {
     uint16_t low = 0, high = (uint16_t)(((1 << ebits) - 1) << fbits);

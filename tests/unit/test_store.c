@@ -545,8 +545,7 @@ TEST(store_updates_run_in_key_order)
     CHECK_INT(info.key.id, -4);
     CHECK_OK(kv_info_at(u, 0, &info, &e));
     CHECK_TEXT(info.key.name, "z");
-    CHECK_ERR(kv_info_at(u, 3, &info, &e), KV_E_INDEX,
-              "there is no key number 3, the store has 3");
+    CHECK_ERR(kv_info_at(u, 3, &info, &e), KV_E_INDEX, "there is no key number 3, the store has 3");
     kv_array_unref(a);
     kv_free(s);
     kv_free(u);
@@ -660,7 +659,8 @@ TEST(store_values_are_converted_to_the_stored_dtype)
     CHECK_INT(info.bytes, 16);
     /* float16: each value is rounded to it, the sum accumulates in float32 and rounds once. */
     init_with(s, h, filled_as(KV_FLOAT16, 0, cpu0));
-    kv_array *halves[] = {filled_as(KV_FLOAT16, 2048, cpu0), filled(1), filled_as(KV_INT32, 1, cpu0)};
+    kv_array *halves[] = {filled_as(KV_FLOAT16, 2048, cpu0), filled(1),
+                          filled_as(KV_INT32, 1, cpu0)};
     CHECK_OK(kv_push(s, (kv_key[]){h, h, h}, 3, halves, NULL, &e));
     check_key(s, h, 2050);
     for (int i = 0; i < 3; i++) {
@@ -892,8 +892,8 @@ static int pull_many(kv *s, kv_err *e)
 
 typedef int step(kv *s, kv_err *e);
 
-/* Lets the first, second, third … allocation of a step fail, until it succeeds; the store, whose keys
- * hold their own numbers, must be as it was after each failure. */
+/* Lets the first, second, third … allocation of a step fail, until it succeeds; the store, whose
+ * keys hold their own numbers, must be as it was after each failure. */
 static void check_memory_faults(const char *type, const float *factor, step *run)
 {
     kv *s = make(type);
