@@ -180,7 +180,7 @@ valgrind: all $(BUILD)/unit ## unit tests and sessions under valgrind (slow)
 	    --error-exitcode=99 --trace-children=yes' scripts/test unit sessions
 
 lint: ## who may include whom, and the other rules that a program can check
-	@scripts/lint
+	@BUILD=$(BUILD) scripts/lint
 
 headers: ## compile each header by itself, the public ones as C++ too
 	@CC='$(CC)' CXX='$(CXX)' scripts/headers $(PUBLIC)
