@@ -13,7 +13,8 @@
 #include "base/suggest.h"
 #include "script/func.h"
 
-/* ---- The table ---------------------------------------------------------------------------------- */
+/* ---- The table ----------------------------------------------------------------------------------
+ */
 
 /* Sorted by name, capitals first, as strcmp orders them. */
 const function function_table[] = {
@@ -37,7 +38,8 @@ const function *function_find(const char *name)
     return NULL;
 }
 
-/* ---- Parameters --------------------------------------------------------------------------------- */
+/* ---- Parameters ---------------------------------------------------------------------------------
+ */
 
 static bool is_marked(const char *param)
 {
@@ -173,7 +175,8 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
     return KV_OK;
 }
 
-/* ---- Calling ------------------------------------------------------------------------------------ */
+/* ---- Calling ------------------------------------------------------------------------------------
+ */
 
 /* How many of the positional arguments are the leading integers of a shape: all but those that the
  * other parameters which must be given need. */
@@ -203,7 +206,8 @@ static int take_shape(function_args *a, const value *args, int64_t n, int64_t *u
     return KV_OK;
 }
 
-/* A context finds the parameter ctx wherever it stands; anything else fills the parameters in order. */
+/* A context finds the parameter ctx wherever it stands; anything else fills the parameters in
+ * order. */
 static int take_positional(function_args *a, const value *args, int64_t from, int64_t n, kv_err *e)
 {
     const function *f = a->function;
@@ -287,7 +291,8 @@ int function_call(session *s, const function *f, const value *args, const char *
     return rc;
 }
 
-/* ---- Helpers ------------------------------------------------------------------------------------ */
+/* ---- Helpers ------------------------------------------------------------------------------------
+ */
 
 int function_int(value v, const char *what, int64_t *out, kv_err *e)
 {

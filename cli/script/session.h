@@ -44,7 +44,8 @@ typedef struct session {
     scope *locals;          /* of the function that runs, or NULL */
     struct unit *unit;      /* the text whose statements run */
     struct unit *units;     /* every text read so far: functions and rules refer to them */
-    int depth;              /* of calls of functions and sourced files */
+    int depth;              /* of calls of functions */
+    int source_depth;       /* of files that source files */
 
     store_entry *stores;
     int64_t nstores, stores_cap;
@@ -64,34 +65,53 @@ typedef struct session {
     uint64_t seed;          /* of the random functions */
     uint64_t draws;         /* calls of random functions without seed= so far */
     int virtual_gpus;       /* gpu(i) that a machine without GPUs gets */
-    bool gpus_announced;
+    bool gpus_announced;    /* they are in use */
 
     buf detail;             /* lines that the report of the last error adds, such as a diff */
     buf *captured;          /* where output goes instead of stdout: a redirect */
     bool stdout_closed;     /* its reader went away: later output is dropped */
-    value last;             /* the last value shown by a bare expression: _ */
+    value last;             /* the last value shown: _ */
 
     bool leaving;           /* quit was run */
     int exit_code;
-    bool (*interrupted)(void); /* (optional) whether Ctrl-C was pressed */
+    int (*interrupted)(void); /* (optional) SIGINT or SIGTERM when it came, else 0 */
+    bool keep_going;        /* after an error in a script: report it and run the next statement */
+    int failure;            /* the exit code of the first error that was reported, or 0 */
+    value args;             /* what stands behind the script's name: a list of texts */
 } session;
 
-int session_init(session *s, kv_err *e);
+/* An empty session with the defaults of the command line. */
+void session_init(session *s);
 void session_release(session *s);
 
 /* The variable in the innermost scope that has it, or NULL. */
 value *session_find(session *s, const char *name);
+/* The variable in the scope that session_set writes to, or NULL. */
+value *session_find_here(session *s, const char *name);
 /* Sets a variable of the running function, else a global. Takes v, also on failure. */
 int session_set(session *s, const char *name, value v, kv_err *e);
+/* Removes it from there, if it is there. */
+void session_unset(session *s, const char *name);
+void scope_release(scope *s);
 
-/* The store in use; makes one of the default type when there is none. */
+/* The store in use; makes one of the default type, called kv, when there is none. */
 int session_store(session *s, kv **store, kv_err *e);
+/* Makes a store under a name; one that has the name already is replaced. It becomes the one in use. */
+int session_create(session *s, const char *type, const char *name, kv_err *e);
+/* The index of a store by its name, or -1. */
+int64_t session_find_store(const session *s, const char *name);
 
 /* Makes gpu(i) available before it is used: virtual GPUs come on demand, announced once. */
 int session_ctx(session *s, kv_ctx ctx, kv_err *e);
 
+/* KV_E_INTERRUPTED when Ctrl-C was pressed, else KV_OK. Asked between the store's calls. */
+int session_interrupted(session *s, kv_err *e);
+
 /* Where results go: stdout, or the redirect that is active. */
 int session_out(session *s, const char *text, size_t n, kv_err *e);
+/* Writes out what stdout still holds. A reader that went away is no error: later output is dropped.
+ * Error: io. */
+int session_flush(session *s, kv_err *e);
 /* A note on stderr, unless -q: one line, "note: " before it. */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

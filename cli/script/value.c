@@ -14,7 +14,8 @@
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100
 
-/* ---- Making ------------------------------------------------------------------------------------- */
+/* ---- Making -------------------------------------------------------------------------------------
+ */
 
 value value_none(void)
 {
@@ -77,7 +78,8 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-/* ---- Sharing ------------------------------------------------------------------------------------ */
+/* ---- Sharing ------------------------------------------------------------------------------------
+ */
 
 value value_ref(value v)
 {
@@ -149,7 +151,8 @@ void value_release(value *v)
     *v = value_none();
 }
 
-/* ---- What a value is ---------------------------------------------------------------------------- */
+/* ---- What a value is ----------------------------------------------------------------------------
+ */
 
 const char *value_kind_name(value v)
 {
@@ -255,7 +258,8 @@ double value_number(value v)
     return v.kind == VALUE_FLOAT ? v.u.number : (double)v.u.integer;
 }
 
-/* ---- Numbers to arrays -------------------------------------------------------------------------- */
+/* ---- Numbers to arrays --------------------------------------------------------------------------
+ */
 
 /* The smallest and largest number of an integer dtype. */
 static void integer_bounds(kv_dtype dtype, int64_t *low, int64_t *high)
@@ -329,8 +333,7 @@ static int ragged(int axis, int64_t want, value v, kv_err *e)
     if (!value_is_sequence(v))
         return kv_err_set(e, KV_E_SHAPE, "a list holds both %s and lists, so it is not an array",
                           value_is_number(v) ? "numbers" : value_kind_name(v));
-    return kv_err_set(e, KV_E_SHAPE,
-                      "the lists have unequal lengths: %lld and %lld along axis %d",
+    return kv_err_set(e, KV_E_SHAPE, "the lists have unequal lengths: %lld and %lld along axis %d",
                       (long long)want, (long long)v.u.list->n, axis);
 }
 
@@ -340,8 +343,9 @@ static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const in
 {
     if (axis == ndim) {
         if (value_is_sequence(v))
-            return kv_err_set(e, KV_E_SHAPE, "a list holds both numbers and lists, so it is not "
-                                             "an array");
+            return kv_err_set(e, KV_E_SHAPE,
+                              "a list holds both numbers and lists, so it is not "
+                              "an array");
         if (!value_is_number(v))
             return no_number(v, e);
         int rc = value_put_number(*at, dtype, v, e);
@@ -391,7 +395,8 @@ int value_to_array(kv_array **out, value v, kv_err *e)
     return value_numbers_array(out, v, KV_FLOAT32, (kv_ctx){KV_CPU, 0}, e);
 }
 
-/* ---- Printing ----------------------------------------------------------------------------------- */
+/* ---- Printing -----------------------------------------------------------------------------------
+ */
 
 /* A text as print shows it. Characters that would move the cursor or change the terminal are shown
  * by their numbers; line ends and tabs are what people mean by them. */

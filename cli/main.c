@@ -1,0 +1,231 @@
+/* kvctl: a shell, an interpreter of scripts and a filter over libkvstore.
+ *
+ * main reads the command line, parses every text that it names, runs them in order in one session,
+ * and goes on at the prompt when it is asked to. Everything else is in cli/script (the language),
+ * cli/term (the terminal) and the library.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "kvstore.h"
+#include "options.h"
+#include "prompt.h"
+#include "script/commands.h"
+#include "script/eval.h"
+#include "script/report.h"
+#include "script/session.h"
+#include "script/setting.h"
+#include "script/show.h"
+#include "script/unit.h"
+#include "term/interrupt.h"
+
+/* A literal as --set takes it: a number, true, false, none, else text. */
+static int set_value(session *s, const char *text, value *out, kv_err *e)
+{
+    arena nodes = {0};
+    kv_err unused = {0};
+    source src = {.text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
+    parser p;
+    parse_init(&p, &src, &nodes, &unused);
+    const ast *literal = parse_literal(&p);
+    int code = KV_OK;
+    (void)s;
+    if (!literal || parse_peek(&p)->kind != TOK_END)
+        code = value_text_new(out, text, strlen(text), e);
+    else if (literal->kind == AST_INT)
+        *out = value_int(literal->u.integer);
+    else if (literal->kind == AST_FLOAT)
+        *out = value_float(literal->u.number);
+    else if (literal->kind == AST_BOOL)
+        *out = value_bool(literal->u.integer);
+    else if (literal->kind == AST_TEXT)
+        code = value_text_new(out, literal->u.text, strlen(literal->u.text), e);
+    else
+        *out = value_none();
+    parse_release(&p);
+    arena_release(&nodes);
+    return code;
+}
+
+static bool is_name(const char *text)
+{
+    bool ok = lex_is_letter(*text);
+    for (; ok && *text; text++)
+        ok = lex_is_letter(*text) || lex_is_digit(*text);
+    return ok;
+}
+
+/* NAME=VALUE; a dotted name is a setting. */
+static int apply_set(session *s, const char *text, kv_err *e)
+{
+    value v;
+    const char *equals = strchr(text, '=');
+    double number;
+    char *name = mem_text(text, (size_t)(equals - text), e);
+    int code = name ? set_value(s, equals + 1, &v, e) : KV_E_MEMORY;
+    if (code == KV_OK && strchr(name, '.')) {
+        code = setting_set(s, name, v, e);
+        value_release(&v);
+    } else if (code == KV_OK && (!is_name(name) || parse_is_reserved(name) ||
+                                 parse_is_constant(name, &number))) {
+        code = kv_err_set(e, KV_E_USAGE, "--set cannot make a variable called \"%s\"", name);
+        value_release(&v);
+    } else if (code == KV_OK) {
+        code = session_set(s, name, v, e);
+    }
+    mem_free(name);
+    return code;
+}
+
+static int apply_options(session *s, const options *o, kv_err *e)
+{
+    int code = KV_OK;
+    s->quiet = o->quiet;
+    s->verbose = o->verbose;
+    s->keep_going = o->keep_going;
+    s->seed = o->seed;
+    s->virtual_gpus = o->gpus;
+    if (o->type)
+        s->default_type = o->type;
+    if (o->format)
+        code = show_format_parse(&s->format, o->format, e);
+    for (int i = 0; i < o->nsets && code == KV_OK; i++)
+        code = apply_set(s, o->sets[i], e);
+    if (code == KV_OK)
+        code = value_list_new(&s->args, VALUE_LIST, o->nargs, e);
+    for (int i = 0; i < o->nargs && code == KV_OK; i++)
+        code = value_text_new(&s->args.u.list->items[i], o->args[i], strlen(o->args[i]), e);
+    return code;
+}
+
+/* ---- Scripts ---- */
+
+static int read_input(session *s, const input *in, unit **out, kv_err *e)
+{
+    char *text;
+    size_t n;
+    if (in->kind == INPUT_TEXT) {
+        n = strlen(in->text);
+        text = mem_text(in->text, n, e);
+        return text ? unit_read(s, out, "<cmd>", text, n, 1, NULL, e) : KV_E_MEMORY;
+    }
+    bool from_stdin = in->kind == INPUT_STDIN;
+    int code = file_read(from_stdin ? "-" : in->text, &text, &n, e);
+    return code ? code : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
+}
+
+/* Parses all inputs, then runs them in order. Errors are reported. */
+static void run_inputs(session *s, const input *inputs, int n)
+{
+    kv_err e = {0};
+    unit **units = mem_zalloc(n, sizeof *units, &e);
+    for (int i = 0; i < n && e.code == KV_OK; i++)
+        read_input(s, &inputs[i], &units[i], &e);
+    for (int i = 0; i < n && e.code == KV_OK && !s->leaving; i++)
+        unit_run(s, units[i], &e);
+    if (e.code)
+        report_error(s, &e);
+    mem_free(units);
+}
+
+/* ---- Leaving ---- */
+
+/* Whether the last value shown says yes: true, or with at least one element and all of them true. */
+static bool last_says_yes(const session *s)
+{
+    bool truth = false;
+    kv_err e = {0};
+    if (s->last.kind == VALUE_NONE || (s->last.kind == VALUE_ARRAY && kv_array_size(s->last.u.array) == 0))
+        return false;
+    return eval_truth(s->last, &truth, &e) == KV_OK && truth;
+}
+
+static int exit_code_of(session *s, const options *o)
+{
+    kv_err e = {0};
+    if (session_flush(s, &e))
+        report_error(s, &e);
+    if (s->failure)
+        return s->failure;
+    if (s->leaving && s->exit_code)
+        return s->exit_code;
+    return o->check_last && !last_says_yes(s) ? EXIT_NO : EXIT_DONE;
+}
+
+static int run(session *s, const options *o)
+{
+    kv_err e = {0};
+    input from_stdin = {INPUT_STDIN, "-"};
+    bool terminal = isatty(STDIN_FILENO);
+    bool prompt = o->interactive || (o->ninputs == 0 && terminal);
+    int ended = 0;
+    if (apply_options(s, o, &e)) {
+        report_error(s, &e);
+        return s->failure;
+    }
+    if (o->ninputs > 0)
+        run_inputs(s, o->inputs, o->ninputs);
+    else if (!prompt)
+        run_inputs(s, &from_stdin, 1);
+    bool go_on = prompt && !s->leaving && (s->failure == 0 || o->interactive);
+    if (go_on) {
+        s->failure = 0; /* at the prompt errors are part of the talk */
+        ended = prompt_run(s);
+    }
+    int code = exit_code_of(s, o);
+    int pending = ended ? ended : interrupt_pending();
+    return pending ? 128 + pending : code;
+}
+
+static int show_text(session *s, const buf *text)
+{
+    kv_err e = {0};
+    if (session_out(s, buf_text(text), text->len, &e) || session_flush(s, &e))
+        report_error(s, &e);
+    return s->failure;
+}
+
+static int show_version(session *s)
+{
+    buf text = {0};
+    version_text(&text);
+    int code = show_text(s, &text);
+    buf_release(&text);
+    return code;
+}
+
+static int show_help(session *s)
+{
+    buf text = {0};
+    options_help(&text);
+    int code = show_text(s, &text);
+    buf_release(&text);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    session s;
+    options o;
+    kv_err e = {0};
+    int code;
+    interrupt_install();
+    session_init(&s);
+    s.interrupted = interrupt_pending;
+    if (options_parse(&o, argc, argv, &e)) {
+        report_error(&s, &e);
+        code = s.failure;
+    } else if (o.help) {
+        code = show_help(&s);
+    } else if (o.version) {
+        code = show_version(&s);
+    } else {
+        code = run(&s, &o);
+    }
+    session_release(&s);
+    options_release(&o);
+    return code;
+}

@@ -1,0 +1,261 @@
+#include "options.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/suggest.h"
+
+typedef enum option_id {
+    OPT_COMMANDS, OPT_FILE, OPT_INTERACTIVE, OPT_QUIET, OPT_VERBOSE, OPT_CHECK_LAST, OPT_KEEP_GOING,
+    OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_HELP, OPT_VERSION
+} option_id;
+
+/* Legend: letter or 0, name or NULL, what the value is called or NULL when there is none, help. */
+static const struct option {
+    option_id id;
+    char letter;
+    const char *name, *value, *help;
+} table[] = {
+    {OPT_COMMANDS, 'c', NULL, "CMDS", "run commands; repeatable, also with -f and -"},
+    {OPT_FILE, 'f', NULL, "FILE", "run a file; - is stdin"},
+    {OPT_INTERACTIVE, 'i', NULL, NULL, "go on at the prompt afterwards"},
+    {OPT_QUIET, 'q', "quiet", NULL, "no banner and no notes"},
+    {OPT_VERBOSE, 'v', "verbose", NULL, "a note for each change"},
+    {OPT_CHECK_LAST, 'e', NULL, NULL, "exit 1 if the last value shown is false, empty or none"},
+    {OPT_KEEP_GOING, 'k', NULL, NULL, "keep going after an error"},
+    {OPT_SET, 0, "set", "NAME=VALUE", "set a variable, or a setting such as print.precision=4"},
+    {OPT_SEED, 0, "seed", "N", "seed of the random functions (0), or random"},
+    {OPT_GPUS, 0, "gpus", "N", "how many virtual GPUs a machine without GPUs gets (8)"},
+    {OPT_TYPE, 0, "type", "TYPE", "type of a store that is used before create (local)"},
+    {OPT_FORMAT, 0, "format", "F", "numpy, repr, legacy, csv, raw or json"},
+    {OPT_HELP, 'h', "help", NULL, "this help"},
+    {OPT_VERSION, 'V', "version", NULL, "version and licence"},
+};
+
+#define NOPTIONS ((int)(sizeof table / sizeof *table))
+
+/* Options of the language that come with later versions. */
+static const char *const later[] = {"check", "dry-run", "store", "json", "color", "progress", "pager",
+                                    "no-color", "timeout", "safe", "rc", "no-rc", "history", "record",
+                                    "trace", "verify", "update", "completion", "doctor"};
+
+void options_help(buf *out)
+{
+    buf_add(out, "usage: kvctl [OPTIONS] [FILE [ARG...]]\n\n"
+                 "A key-value store of arrays: a prompt, an interpreter of scripts, a filter.\n\n"
+                 "  kvctl                                     a prompt\n"
+                 "  kvctl session.kv                          run a script\n"
+                 "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n\n");
+    for (int i = 0; i < NOPTIONS; i++) {
+        const struct option *t = &table[i];
+        size_t from = out->len;
+        buf_add(out, "  ");
+        if (t->letter)
+            buf_printf(out, "-%c", t->letter);
+        if (t->name)
+            buf_printf(out, "%s--%s", t->letter ? ", " : "", t->name);
+        if (t->value)
+            buf_printf(out, " %s", t->value);
+        buf_repeat(out, ' ', 20 - (int64_t)(out->len - from));
+        buf_printf(out, " %s\n", t->help);
+    }
+    buf_add(out, "\nInside: `help` lists commands and functions, `help push` says more.\n");
+}
+
+static int take_integer(const char *name, const char *text, int64_t low, int64_t high, int64_t *x,
+                        kv_err *e)
+{
+    bool over = false;
+    size_t n = strlen(text);
+    if (n == 0 || num_parse_int(text, n, x, &over) != n || over || *x < low || *x > high)
+        return kv_err_set(e, KV_E_USAGE, "--%s needs a whole number from %lld to %lld, not \"%s\"", name,
+                          (long long)low, (long long)high, text);
+    return KV_OK;
+}
+
+static int random_seed(options *o, kv_err *e)
+{
+    if (getentropy(&o->seed, sizeof o->seed) != 0)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "this system gives no random seed");
+    return KV_OK;
+}
+
+static int apply(options *o, const struct option *t, const char *value, kv_err *e)
+{
+    int64_t x = 0;
+    int code = KV_OK;
+    switch (t->id) {
+    case OPT_COMMANDS:
+        o->inputs[o->ninputs++] = (input){INPUT_TEXT, value};
+        break;
+    case OPT_FILE:
+        o->inputs[o->ninputs++] = (input){strcmp(value, "-") ? INPUT_FILE : INPUT_STDIN, value};
+        break;
+    case OPT_INTERACTIVE:
+        o->interactive = true;
+        break;
+    case OPT_QUIET:
+        o->quiet = true;
+        break;
+    case OPT_VERBOSE:
+        o->verbose = true;
+        break;
+    case OPT_CHECK_LAST:
+        o->check_last = true;
+        break;
+    case OPT_KEEP_GOING:
+        o->keep_going = true;
+        break;
+    case OPT_SET:
+        if (!strchr(value, '=') || *value == '=')
+            return kv_err_set(e, KV_E_USAGE, "--set needs NAME=VALUE, not \"%s\"", value);
+        o->sets[o->nsets++] = value;
+        break;
+    case OPT_SEED:
+        if (strcmp(value, "random") == 0) {
+            code = random_seed(o, e);
+        } else if ((code = take_integer("seed", value, 0, INT64_MAX, &x, e)) == KV_OK) {
+            o->seed = (uint64_t)x;
+        }
+        break;
+    case OPT_GPUS:
+        if ((code = take_integer("gpus", value, 0, 65536, &x, e)) == KV_OK)
+            o->gpus = (int)x;
+        break;
+    case OPT_TYPE:
+        o->type = value;
+        break;
+    case OPT_FORMAT:
+        o->format = value;
+        break;
+    case OPT_HELP:
+        o->help = true;
+        break;
+    case OPT_VERSION:
+        o->version = true;
+        break;
+    }
+    return code;
+}
+
+static int unknown(const char *word, size_t n, kv_err *e)
+{
+    const char *names[NOPTIONS];
+    char name[64] = "";
+    int count = 0;
+    memcpy(name, word + 2, n - 2 < 63 ? n - 2 : 63);
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (strcmp(name, later[i]) == 0)
+            return kv_err_set(e, KV_E_UNSUPPORTED, "--%s is not in this version of kvctl", name);
+    for (int i = 0; i < NOPTIONS; i++)
+        if (table[i].name)
+            names[count++] = table[i].name;
+    kv_err_set(e, KV_E_USAGE, "there is no option --%s", name);
+    suggest_hint(e, name, names, count);
+    return kv_err_hint(e, "kvctl -h lists the options");
+}
+
+/* --name, --name=value, --name value. *next is the argument behind it, or NULL; *used is set when it
+ * was taken. */
+static int long_option(options *o, const char *word, const char *next, bool *used, kv_err *e)
+{
+    const char *equals = strchr(word, '=');
+    size_t n = equals ? (size_t)(equals - word) : strlen(word);
+    for (int i = 0; i < NOPTIONS; i++) {
+        const struct option *t = &table[i];
+        if (!t->name || strlen(t->name) != n - 2 || memcmp(t->name, word + 2, n - 2) != 0)
+            continue;
+        if (!t->value && equals)
+            return kv_err_set(e, KV_E_USAGE, "--%s takes no value", t->name);
+        if (!t->value || equals)
+            return apply(o, t, equals ? equals + 1 : NULL, e);
+        if (!next)
+            return kv_err_set(e, KV_E_USAGE, "--%s needs a value: --%s %s", t->name, t->name, t->value);
+        *used = true;
+        return apply(o, t, next, e);
+    }
+    return unknown(word, n, e);
+}
+
+/* -abc, -cCMDS, -c CMDS */
+static int short_options(options *o, const char *word, const char *next, bool *used, kv_err *e)
+{
+    for (const char *c = word + 1; *c; c++) {
+        const struct option *t = NULL;
+        for (int i = 0; i < NOPTIONS; i++)
+            if (table[i].letter == *c)
+                t = &table[i];
+        if (!t && (*c == 'n' || *c == 's'))
+            return kv_err_set(e, KV_E_UNSUPPORTED, "-%c is not in this version of kvctl", *c);
+        if (!t) {
+            kv_err_set(e, KV_E_USAGE, "there is no option -%c", *c);
+            return kv_err_hint(e, "kvctl -h lists the options");
+        }
+        if (!t->value) {
+            if (apply(o, t, NULL, e))
+                return e->code;
+            continue;
+        }
+        if (c[1])
+            return apply(o, t, c + 1, e);
+        if (!next)
+            return kv_err_set(e, KV_E_USAGE, "-%c needs a value: -%c %s", *c, *c, t->value);
+        *used = true;
+        return apply(o, t, next, e);
+    }
+    return KV_OK;
+}
+
+/* The first word is the script, unless -c or -f gave one; what follows it are its arguments. */
+static void words_to_inputs(options *o)
+{
+    if (o->ninputs > 0 || o->nargs == 0)
+        return;
+    bool from_stdin = strcmp(o->args[0], "-") == 0;
+    o->inputs[o->ninputs++] = (input){from_stdin ? INPUT_STDIN : INPUT_FILE, o->args[0]};
+    o->args++;
+    o->nargs--;
+}
+
+int options_parse(options *o, int argc, char **argv, kv_err *e)
+{
+    *o = (options){.gpus = 8};
+    int code = KV_OK;
+    bool words_only = false;
+    o->inputs = mem_zalloc(argc + 1, sizeof *o->inputs, e);
+    o->args = mem_zalloc(argc + 1, sizeof *o->args, e);
+    o->sets = mem_zalloc(argc + 1, sizeof *o->sets, e);
+    if (!o->inputs || !o->args || !o->sets)
+        return KV_E_MEMORY;
+    o->args_memory = o->args;
+    for (int i = 1; i < argc && code == KV_OK; i++) {
+        const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
+        bool used = false;
+        if (words_only || word[0] != '-' || !word[1]) {
+            bool script = !words_only && strcmp(word, "-") == 0 && o->ninputs > 0;
+            if (script)
+                o->inputs[o->ninputs++] = (input){INPUT_STDIN, word};
+            else
+                o->args[o->nargs++] = word;
+        } else if (strcmp(word, "--") == 0) {
+            words_only = true;
+        } else if (word[1] == '-') {
+            code = long_option(o, word, next, &used, e);
+        } else {
+            code = short_options(o, word, next, &used, e);
+        }
+        i += used;
+    }
+    if (code == KV_OK)
+        words_to_inputs(o);
+    return code;
+}
+
+void options_release(options *o)
+{
+    mem_free(o->inputs);
+    mem_free(o->args_memory);
+    mem_free(o->sets);
+}

@@ -1,0 +1,42 @@
+/* The command line of kvctl: what it asks for, before anything is done. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "kv_err.h"
+
+/* A text to run: in the order of the command line. */
+typedef enum input_kind { INPUT_TEXT, INPUT_FILE, INPUT_STDIN } input_kind;
+
+typedef struct input {
+    input_kind kind;
+    const char *text; /* the commands, or the path */
+} input;
+
+typedef struct options {
+    input *inputs;
+    int ninputs;
+    const char **args;  /* behind the script's name, or behind -- */
+    int nargs;
+    const char **args_memory; /* what args was cut from */
+    const char **sets;  /* NAME=VALUE */
+    int nsets;
+    bool interactive, quiet, verbose, check_last, keep_going;
+    bool help, version;
+    const char *type, *format;
+    uint64_t seed;
+    int gpus;
+} options;
+
+/* Reads the command line; everything is borrowed from argv. Release it with options_release.
+ * Error: usage. */
+int options_parse(options *o, int argc, char **argv, kv_err *e);
+void options_release(options *o);
+
+/* Appends what -h shows. */
+void options_help(buf *out);
+
+#endif

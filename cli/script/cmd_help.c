@@ -1,0 +1,149 @@
+/* help and version: everything comes from the tables. */
+#include <strings.h>
+
+#include <string.h>
+
+#include "base/suggest.h"
+#include "script/commands.h"
+#include "script/eval.h"
+#include "script/function.h"
+#include "script/unit.h"
+
+#define KVCTL_COPYRIGHT "Apache-2.0; with GNU Readline linked in: GPL-3"
+
+static void command_help(buf *out, const command *c)
+{
+    command_usage(out, c);
+    buf_printf(out, "\n  %s\n", c->summary);
+    const char *line = c->examples;
+    while (line && *line) {
+        const char *end = strchr(line, '\n');
+        size_t n = end ? (size_t)(end - line) : strlen(line);
+        buf_add(out, "    ");
+        buf_put(out, line, n);
+        buf_char(out, '\n');
+        line += n + (end != NULL);
+    }
+    if (c->see)
+        buf_printf(out, "See also: %s.\n", c->see);
+    if (c->fails)
+        buf_printf(out, "Fails with: %s.\n", c->fails);
+}
+
+static void function_help(buf *out, const function *f)
+{
+    function_usage(out, f);
+    buf_printf(out, "\n  %s\n", f->help);
+}
+
+static void column(buf *out, const char *name, const char *text)
+{
+    buf_printf(out, "  %-14s %s\n", name, text);
+}
+
+static void overview(buf *out)
+{
+    buf_add(out, "Commands (help NAME says more, ?NAME too):\n");
+    for (const command *c = command_table; c->name; c++)
+        column(out, c->name, c->summary);
+    buf_add(out, "Statements:\n");
+    column(out, "name = expr", "a variable; also += -= *= /= and name[i] = expr");
+    column(out, "if, elif, else", "if a > 0 { ... } elif a < 0 { ... } else { ... }");
+    column(out, "for, while", "for i in 0..3 { ... }; while a < 10 { ... }; break, continue");
+    column(out, "repeat", "repeat 10 { ... }, or one statement");
+    column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
+    column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
+    column(out, "!command", "run a shell command");
+    buf_add(out, "Functions:");
+    size_t width = 80;
+    for (const function *f = function_table; f->name; f++) {
+        if (width + strlen(f->name) + 1 > 76) {
+            buf_add(out, "\n ");
+            width = 1;
+        }
+        buf_printf(out, " %s", f->name);
+        width += strlen(f->name) + 1;
+    }
+    buf_char(out, '\n');
+}
+
+static bool mentions(const char *text, const char *word)
+{
+    return text && strcasestr(text, word);
+}
+
+/* Everything that mentions a word. */
+static int search(buf *out, const char *word)
+{
+    int n = 0;
+    for (const command *c = command_table; c->name; c++) {
+        if (mentions(c->name, word) || mentions(c->summary, word) || mentions(c->examples, word)) {
+            column(out, c->name, c->summary);
+            n++;
+        }
+    }
+    for (const function *f = function_table; f->name; f++) {
+        if (mentions(f->name, word) || mentions(f->help, word)) {
+            column(out, f->name, f->help);
+            n++;
+        }
+    }
+    return n;
+}
+
+static int not_found(session *s, const ast *node, const char *word, kv_err *e)
+{
+    unit_err(s, node, e, KV_E_NAME, "there is no help on `%s`", word);
+    suggest near = {.word = word};
+    for (const command *c = command_table; c->name; c++)
+        suggest_add(&near, c->name);
+    for (const function *f = function_table; f->name; f++)
+        suggest_add(&near, f->name);
+    suggest_done(&near, e);
+    return kv_err_hint(e, "`help` lists everything");
+}
+
+int cmd_help(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf text = {0};
+    value word = value_none();
+    int code = KV_OK;
+    if (!call->kid[0]) {
+        overview(&text);
+    } else if ((code = eval_text(s, call->kid[0], "a word to look up", &word, e)) == KV_OK) {
+        const char *name = word.u.text->text;
+        const command *c = command_find(name, strlen(name));
+        const function *f = function_find(name);
+        if (c)
+            command_help(&text, c);
+        if (f)
+            function_help(&text, f);
+        if (!c && !f && search(&text, name) == 0)
+            code = not_found(s, call->kid[0], name, e);
+    }
+    out->as_text = true;
+    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
+        code = value_text_new(&out->v, buf_text(&text), text.len, e);
+    value_release(&word);
+    buf_release(&text);
+    return code;
+}
+
+void version_text(buf *out)
+{
+    buf_printf(out, "kvctl %s, libkvstore %s\n%s\n", KV_VERSION, kv_version(), KVCTL_COPYRIGHT);
+}
+
+int cmd_version(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf text = {0};
+    (void)s;
+    (void)call;
+    version_text(&text);
+    out->as_text = true;
+    int code = buf_check(&text, e);
+    if (code == KV_OK)
+        code = value_text_new(&out->v, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return code;
+}

@@ -1,0 +1,498 @@
+/* The commands that talk to a store. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/suggest.h"
+#include "script/commands.h"
+#include "script/eval.h"
+#include "script/show.h"
+#include "script/statement.h"
+#include "script/unit.h"
+
+int cmd_create(session *s, const ast *call, result *out, kv_err *e)
+{
+    value type = value_none();
+    const ast *name = command_option_of(call, "name");
+    int code = KV_OK;
+    (void)out;
+    if (call->kid[0] && (code = eval_text(s, call->kid[0], "a store type", &type, e)))
+        return code;
+    const char *current = s->current >= 0 ? s->stores[s->current].name : "kv";
+    code = session_create(s, type.kind == VALUE_TEXT ? type.u.text->text : s->default_type,
+                          name ? name->u.text : current, e);
+    value_release(&type);
+    return code ? unit_at(s, call->kid[0] ? call->kid[0] : call, e) : KV_OK;
+}
+
+int cmd_use(session *s, const ast *call, result *out, kv_err *e)
+{
+    value name;
+    int code = eval_text(s, call->kid[0], "the name of a store", &name, e);
+    (void)out;
+    if (code)
+        return code;
+    int64_t at = session_find_store(s, name.u.text->text);
+    if (at >= 0) {
+        s->current = at;
+    } else {
+        code = unit_err(s, call->kid[0], e, KV_E_NAME, "there is no store `%s`", name.u.text->text);
+        suggest near = {.word = name.u.text->text};
+        for (int64_t i = 0; i < s->nstores; i++)
+            suggest_add(&near, s->stores[i].name);
+        suggest_done(&near, e);
+        kv_err_hint(e, "make one: create --name %s", name.u.text->text);
+    }
+    value_release(&name);
+    return code;
+}
+
+/* ---- Keys with values ---- */
+
+/* The pairs of a call: keys[i] with arrays[i]. A call with few pairs needs no memory. */
+typedef struct pairs {
+    kv_key *keys;
+    kv_array **arrays;
+    int64_t n, cap;
+    kv_key small_keys[8];
+    kv_array *small_arrays[8];
+} pairs;
+
+static void pairs_release(pairs *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        kv_array_unref(p->arrays[i]);
+    if (p->keys != p->small_keys) {
+        mem_free(p->keys);
+        mem_free(p->arrays);
+    }
+}
+
+/* Adds a pair; takes a. */
+static int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
+{
+    if (p->n == 0 && !p->keys) {
+        p->keys = p->small_keys;
+        p->arrays = p->small_arrays;
+        p->cap = 8;
+    }
+    if (p->n == p->cap) {
+        int64_t cap = 4 * p->cap;
+        kv_key *keys = mem_alloc(cap, sizeof *keys, e);
+        kv_array **arrays = mem_alloc(cap, sizeof *arrays, e);
+        if (!keys || !arrays) {
+            mem_free(keys);
+            mem_free(arrays);
+            kv_array_unref(a);
+            return KV_E_MEMORY;
+        }
+        memcpy(keys, p->keys, (size_t)p->n * sizeof *keys);
+        memcpy(arrays, p->arrays, (size_t)p->n * sizeof *arrays);
+        if (p->keys != p->small_keys) {
+            mem_free(p->keys);
+            mem_free(p->arrays);
+        }
+        p->keys = keys;
+        p->arrays = arrays;
+        p->cap = cap;
+    }
+    p->keys[p->n] = key;
+    p->arrays[p->n++] = a;
+    return KV_OK;
+}
+
+/* The value of one key: an array, or where several are allowed a list of arrays. */
+static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
+{
+    kv_array *a;
+    int code = KV_OK;
+    if (several && v.kind == VALUE_LIST && !value_is_numbers(v)) {
+        if (v.u.list->n == 0)
+            return kv_err_set(e, KV_E_VALUE, "an empty list is no value for a key");
+        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
+            code = add_values(p, key, v.u.list->items[i], false, e);
+        return code;
+    }
+    if ((code = value_to_array(&a, v, e)))
+        return code;
+    return pairs_add(p, key, a, e);
+}
+
+static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values, kv_err *e)
+{
+    return unit_err(s, node, e, KV_E_VALUE, "%lld keys need %lld values, there %s %lld",
+                    (long long)keys, (long long)keys, values == 1 ? "is" : "are", (long long)values);
+}
+
+/* Values for a list of keys: one each, as so many arguments or as one list of so many. copies: one
+ * array serves all. */
+static int pair_list(session *s, const ast *node, const key_list *keys, const value *v, int64_t n,
+                     bool copies, pairs *p, kv_err *e)
+{
+    bool one_list = n == 1 && v[0].kind == VALUE_LIST && !value_is_numbers(v[0]);
+    const value *items = one_list ? v[0].u.list->items : v;
+    int64_t count = one_list ? v[0].u.list->n : n;
+    bool same = copies && n == 1 && !one_list;
+    int code = KV_OK;
+    if (!same && count != keys->n)
+        return wrong_count(s, node, keys->n, count, e);
+    for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
+        code = add_values(p, keys->keys[i], items[same ? 0 : i], !copies, e);
+    return code;
+}
+
+/* The keys and values of init and push. copies: one value a key, one array may serve all keys. */
+static int make_pairs(session *s, const ast *call, key_list *keys, bool copies, pairs *p, kv_err *e)
+{
+    const ast *list = call->kid[1];
+    value small[8] = {{0}}, *v = list->n <= 8 ? small : mem_zalloc(list->n, sizeof *v, e);
+    int code = v ? eval_keys(s, call->kid[0], keys, e) : KV_E_MEMORY;
+    uint32_t n = 0;
+    for (; n < list->n && code == KV_OK; n++)
+        code = eval(s, list->kid[n], &v[n], e);
+    if (code == KV_OK && keys->list) {
+        code = pair_list(s, list, keys, v, n, copies, p, e);
+    } else if (code == KV_OK && copies && n > 1) {
+        code = unit_err(s, list->kid[1], e, KV_E_USAGE, "init takes one value a key");
+        kv_err_hint(e, "a `-` or `+` joins two values unless a blank stands before it only");
+    } else {
+        for (uint32_t i = 0; i < n && code == KV_OK; i++)
+            code = add_values(p, keys->keys[0], v[i], !copies, e);
+    }
+    if (code)
+        unit_at(s, list, e);
+    for (uint32_t i = 0; i < list->n; i++)
+        value_release(&v[i]);
+    if (v != small)
+        mem_free(v);
+    return code;
+}
+
+/* "did you mean" among the text keys of a store. */
+static void suggest_keys(kv *store, kv_err *e)
+{
+    if (!e->has_key || !e->key_is_text)
+        return;
+    suggest near = {.word = e->key_name};
+    for (int64_t i = 0; i < kv_num_keys(store); i++) {
+        kv_info info;
+        kv_err unused = {0};
+        if (kv_info_at(store, i, &info, &unused) == KV_OK && info.key.name)
+            suggest_add(&near, info.key.name);
+    }
+    if (near.n > 0)
+        e->hint[0] = '\0';
+    suggest_done(&near, e);
+}
+
+/* The place of an error that came from the store: the keys, or the values. */
+static int place_error(session *s, const ast *call, kv *store, kv_err *e)
+{
+    bool of_value = e->code == KV_E_SHAPE || e->code == KV_E_DTYPE;
+    if (e->code == KV_E_KEY)
+        suggest_keys(store, e);
+    return unit_at(s, of_value && call->n > 1 && call->kid[1] ? call->kid[1] : call->kid[0], e);
+}
+
+/* A transposed value is the likeliest mistake with two axes: say so. */
+static void hint_transpose(session *s, const ast *call, const pairs *p, kv *store, kv_err *e)
+{
+    const ast *list = call->kid[1];
+    const source *src = &s->unit->src;
+    kv_info info;
+    kv_err unused = {0};
+    if (e->code != KV_E_SHAPE || p->n != 1 || list->n != 1 || e->hint[0] ||
+        kv_find(store, &p->keys[0], &info, &unused) != KV_OK || info.ndim != 2 ||
+        kv_array_ndim(p->arrays[0]) != 2)
+        return;
+    const int64_t *shape = kv_array_shape(p->arrays[0]);
+    const ast *v = list->kid[0];
+    bool plain = v->kind == AST_NAME || v->kind == AST_CALL || (v->flags & AST_PARENS);
+    if (shape[0] == info.shape[1] && shape[1] == info.shape[0])
+        kv_err_hint(e, plain ? "transpose it: %.*s.T" : "transpose it: %.*s(%.*s).T",
+                    (int)((plain ? v->end : v->pos) - call->pos), src->text + call->pos,
+                    (int)(v->end - v->pos), src->text + v->pos);
+}
+
+typedef int pair_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_call *, kv_err *);
+
+static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *run, kv_err *e)
+{
+    kv *store;
+    kv_call how;
+    key_list keys = {0};
+    pairs p = {0};
+    int code;
+    if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
+        return code;
+    code = make_pairs(s, call, &keys, copies, &p, e);
+    if (code == KV_OK && (code = run(store, p.keys, p.n, p.arrays, &how, e))) {
+        hint_transpose(s, call, &p, store, e);
+        place_error(s, call, store, e);
+    }
+    pairs_release(&p);
+    key_list_release(&keys);
+    return code;
+}
+
+int cmd_init(session *s, const ast *call, result *out, kv_err *e)
+{
+    (void)out;
+    return call_with_pairs(s, call, true, kv_init, e);
+}
+
+int cmd_push(session *s, const ast *call, result *out, kv_err *e)
+{
+    (void)out;
+    return call_with_pairs(s, call, false, kv_push, e);
+}
+
+/* ---- pull ---- */
+
+/* New arrays like what a key holds, on one context or on each of a list. */
+static int new_outs(pairs *p, const kv_info *info, value where, value *out, kv_err *e)
+{
+    bool list = where.kind == VALUE_LIST;
+    int64_t n = list ? where.u.list->n : 1;
+    int code = list ? value_list_new(out, VALUE_LIST, n, e) : KV_OK;
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        kv_array *a;
+        kv_ctx ctx = list ? where.u.list->items[i].u.ctx : where.u.ctx;
+        if ((code = kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e)))
+            break;
+        if (list)
+            out->u.list->items[i] = value_array(kv_array_ref(a));
+        else
+            *out = value_array(kv_array_ref(a));
+        code = pairs_add(p, info->key, a, e);
+    }
+    return code;
+}
+
+/* The arrays of a variable that --out fills, each made the variable's own first. */
+static int outs_of(pairs *p, kv_key key, value *v, kv_err *e)
+{
+    int code = eval_unshare(v, e);
+    if (code)
+        return code;
+    if (v->kind == VALUE_ARRAY)
+        return pairs_add(p, key, kv_array_ref(v->u.array), e);
+    if (v->kind != VALUE_LIST || v->u.list->n == 0)
+        return kv_err_set(e, KV_E_DTYPE, "--out fills arrays, not %s", value_kind_name(*v));
+    for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
+        code = outs_of(p, key, &v->u.list->items[i], e);
+    return code;
+}
+
+static int pull_into(session *s, const ast *name, const key_list *keys, pairs *p, kv_err *e)
+{
+    value *v = session_find(s, name->u.text);
+    int code;
+    if (!v)
+        return unit_err(s, name, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
+                        name->u.text);
+    if (!keys->list)
+        return outs_of(p, keys->keys[0], v, e) ? unit_at(s, name, e) : KV_OK;
+    if ((code = eval_unshare(v, e)))
+        return code;
+    if (v->kind != VALUE_LIST || v->u.list->n != keys->n)
+        return unit_err(s, name, e, KV_E_VALUE, "%lld keys need a list of %lld to fill, `%s` is %s",
+                        (long long)keys->n, (long long)keys->n, name->u.text, value_kind_name(*v));
+    for (int64_t i = 0; i < keys->n; i++)
+        if ((code = outs_of(p, keys->keys[i], &v->u.list->items[i], e)))
+            return unit_at(s, name, e);
+    return KV_OK;
+}
+
+static int pull_new(session *s, kv *store, const ast *call, const key_list *keys, pairs *p,
+                    result *out, kv_err *e)
+{
+    const ast *ctx = command_option_of(call, "ctx");
+    value where = value_ctx((kv_ctx){0});
+    int code = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
+    if (code == KV_OK && keys->list) {
+        if (!(out->keys = mem_alloc(keys->n, sizeof *out->keys, e)))
+            code = KV_E_MEMORY;
+        else
+            code = value_list_new(&out->v, VALUE_LIST, keys->n, e);
+        out->nkeys = code ? 0 : keys->n;
+    }
+    for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
+        kv_info info;
+        if ((code = kv_find(store, &keys->keys[i], &info, e)))
+            break;
+        info.key = keys->keys[i];
+        code = new_outs(p, &info, where, keys->list ? &out->v.u.list->items[i] : &out->v, e);
+        if (keys->list)
+            out->keys[i] = info.key;
+    }
+    value_release(&where);
+    return code;
+}
+
+int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    kv_call how;
+    key_list keys;
+    pairs p = {0};
+    const ast *into = command_option_of(call, "out");
+    int code;
+    if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)) ||
+        (code = eval_keys(s, call->kid[0], &keys, e)))
+        return code;
+    if (into && command_option_of(call, "ctx"))
+        code = unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
+    else if (into)
+        code = pull_into(s, into, &keys, &p, e);
+    else
+        code = pull_new(s, store, call, &keys, &p, out, e);
+    if (code == KV_OK)
+        code = kv_pull(store, p.keys, p.n, p.arrays, &how, e);
+    if (code)
+        place_error(s, call, store, e);
+    out->names = keys.names; /* the names of the result's keys */
+    keys.names = (arena){0};
+    pairs_release(&p);
+    key_list_release(&keys);
+    return code;
+}
+
+/* ---- Updaters ---- */
+
+/* The value of a parameter as text, as kv_set_rule takes it. */
+static int param_text(session *s, const ast *option, value *out, kv_err *e)
+{
+    value v;
+    buf text = {0};
+    int code;
+    if (option->n == 0)
+        return value_text_new(out, "true", 4, e);
+    if ((code = eval(s, option->kid[0], &v, e)))
+        return code;
+    char number[NUM_TEXT_MAX];
+    if (v.kind == VALUE_FLOAT) {
+        num_repr(number, v.u.number, NUM_BINARY64);
+        buf_add(&text, number);
+    } else if (v.kind == VALUE_BOOL) {
+        buf_add(&text, v.u.integer ? "true" : "false");
+    } else if (v.kind == VALUE_NONE) {
+        buf_add(&text, "none");
+    } else if (value_is_scalar(v)) {
+        value_print(&text, v, false);
+    } else {
+        code = unit_err(s, option->kid[0], e, KV_E_DTYPE,
+                        "a parameter is a number, true, false, none or a text, not %s",
+                        value_kind_name(v));
+    }
+    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
+        code = value_text_new(out, buf_text(&text), text.len, e);
+    value_release(&v);
+    buf_release(&text);
+    return code;
+}
+
+/* Hands the text of a rule, with its place, and the parameters of call to the store. */
+static int set_rule(session *s, kv *store, const unit *u, const rule_ast *rule, const ast *call,
+                    kv_err *e)
+{
+    kv_opt opts[64];
+    value texts[64];
+    int n = 0, line, col, code = KV_OK;
+    kv_rule *made = NULL;
+    for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
+        if (call->kid[i]->kind != STMT_OPTION)
+            continue;
+        if (n == 64)
+            code = unit_err(s, call->kid[i], e, KV_E_USAGE, "a rule has at most 64 parameters");
+        else if ((code = param_text(s, call->kid[i], &texts[n], e)) == KV_OK) {
+            opts[n] = (kv_opt){call->kid[i]->u.text, texts[n].u.text->text};
+            n++;
+        }
+    }
+    char *text = code ? NULL : mem_text(u->src.text + rule->pos, rule->end - rule->pos, e);
+    if (text) {
+        source_locate(&u->src, rule->pos, &line, &col);
+        if ((code = kv_rule_new(&made, text, u->src.name, line, col, e)) == KV_OK)
+            code = kv_set_rule(store, made, opts, n, e);
+    } else if (!code) {
+        code = KV_E_MEMORY;
+    }
+    kv_rule_free(made);
+    mem_free(text);
+    for (int i = 0; i < n; i++)
+        value_release(&texts[i]);
+    return code;
+}
+
+static bool has_options(const ast *call)
+{
+    return call->n > 1 && call->kid[1] && call->kid[1]->kind == STMT_OPTION;
+}
+
+int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *what = call->kid[0];
+    kv *store;
+    value name;
+    int code = session_store(s, &store, e);
+    (void)out;
+    if (code)
+        return code;
+    if (what->kind == STMT_RULE)
+        return set_rule(s, store, s->unit, what->u.other, call, e);
+    if ((code = eval_text(s, what, "the name of an updater", &name, e)))
+        return code;
+    int64_t at = map_get(&s->rules, (kv_key){0, name.u.text->text});
+    if (at >= 0) {
+        code = set_rule(s, store, s->rule_defs[at].unit, s->rule_defs[at].rule, call, e);
+    } else if (strcmp(name.u.text->text, "assign") == 0) {
+        code = has_options(call)
+                   ? unit_err(s, call->kid[1], e, KV_E_USAGE, "assign has no parameters")
+                   : kv_set_updater(store, NULL, NULL, NULL, e);
+    } else {
+        code = unit_err(s, what, e, KV_E_USAGE, "the updater `%s` is not defined yet",
+                        name.u.text->text);
+    }
+    value_release(&name);
+    return code;
+}
+
+/* ---- What a store is ---- */
+
+int cmd_type(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int code = session_store(s, &store, e);
+    (void)call;
+    return code ? code : value_text_new(&out->v, kv_type(store), strlen(kv_type(store)), e);
+}
+
+int cmd_rank(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int code = session_store(s, &store, e);
+    (void)call;
+    if (code == KV_OK)
+        out->v = value_int(kv_rank(store));
+    return code;
+}
+
+int cmd_num_workers(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int code = session_store(s, &store, e);
+    (void)call;
+    if (code == KV_OK)
+        out->v = value_int(kv_num_workers(store));
+    return code;
+}
+
+int cmd_wait(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int code = session_store(s, &store, e);
+    (void)call;
+    (void)out;
+    return code ? code : kv_wait(store, e);
+}

@@ -1,0 +1,175 @@
+/* The command table and what is made of it. */
+#include "script/command.h"
+
+#include <string.h>
+
+#include "script/commands.h"
+#include "script/eval.h"
+#include "script/statement.h"
+#include "script/unit.h"
+
+#define PRIORITY {"priority", OPTION_INT, "N"}
+
+/* Legend.
+ *   args      how each argument is read and how usage lines call it; true: may be left out
+ *   options   name, how the value is read, how usage lines call the value
+ *   flags     COMMAND_*: what a redirect can take; whether --PARAM VALUE is allowed
+ *   examples  one a line, "command  # what it does"; the tests run every one of them, in order, in a
+ *             session that begins with: init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)
+ */
+const command command_table[] = {
+    {"create", {{ARG_WORD, "TYPE", true}}, {{"name", OPTION_NAME, "N"}}, 0, cmd_create,
+     "make a store and use it; the default type is local",
+     "create local                        # replaces the store in use\n"
+     "create device --name b              # stands beside it, called b",
+     "use, type", "unsupported"},
+    {"use", {{ARG_NAME, "NAME", false}}, {{0}}, 0, cmd_use, "change to another store",
+     "create --name b; use kv             # the first store is called kv", "create", "name"},
+    {"init", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY}, 0, cmd_init,
+     "put a first value under new keys; one value a key",
+     "init w ones(2,3)*2                  # text keys in a store of their own\n"
+     "init 10 -1                          # a number is an array of shape ()\n"
+     "init 11,12 ones(2,3)                # one array for several keys gives each a copy\n"
+     "init [13, 14] [ones(2), zeros(3)]   # one value a key",
+     "push, pull", "key"},
+    {"push", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY}, COMMAND_PRINTS,
+     cmd_push, "sum VALUES and hand them to the updater of each key",
+     "push 3 ones(2,3)*8                  # one key, one value\n"
+     "push 3 ones(2,3)@gpu(0..3)          # four devices, summed first\n"
+     "push [5, 7, 9] [a, a, a]            # one value a key\n"
+     "push 5,7 [[a, a], [a, a]]           # two values a key",
+     "pull, set-updater", "key, shape, dtype"},
+    {"pull", {{ARG_KEYS, "KEYS", false}},
+     {{"out", OPTION_NAME, "V"}, {"ctx", OPTION_VALUE, "DEVS"}, PRIORITY}, COMMAND_GIVES, cmd_pull,
+     "show the newest value of keys, or put it somewhere",
+     "pull 3                              # show it\n"
+     "pull 3 -> w                         # make a variable\n"
+     "pull 3 --out a                      # fill a variable, keeping its devices and dtype\n"
+     "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
+     "pull [5, 7, 9] > w-{key}.csv        # a file a key",
+     "push, write", "key, shape"},
+    {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}}, COMMAND_PARAMS, cmd_set_updater,
+     "what a push does with the sum and the stored value",
+     "set-updater { stored += input * 2 } # a rule without parameters\n"
+     "updater scale(by = 2.0) { stored += input * by }\n"
+     "set-updater scale --by 0.5          # a rule of the script\n"
+     "set-updater assign                  # the default: the sum replaces the stored value",
+     "push", "usage, value"},
+    {"list", {{ARG_GLOB, "GLOB", true}}, {{0}}, COMMAND_GIVES, cmd_list, "the keys of the store",
+     "list                                # all keys, one a line\n"
+     "list 1*                             # those that match a pattern",
+     "info", NULL},
+    {"info", {{ARG_KEYS, "KEYS", true}}, {{0}}, COMMAND_GIVES, cmd_info,
+     "a table of keys: dtype, shape, context, bytes, pushes",
+     "info                                # the store and all its keys\n"
+     "info 3,5                            # some keys",
+     "list, type", "key"},
+    {"type", {{0}}, {{0}}, COMMAND_GIVES, cmd_type, "the type of the store", "type  # local",
+     "create", NULL},
+    {"rank", {{0}}, {{0}}, COMMAND_GIVES, cmd_rank, "the rank of this worker", "rank  # 0",
+     "num-workers", NULL},
+    {"num-workers", {{0}}, {{0}}, COMMAND_GIVES, cmd_num_workers, "how many workers there are",
+     "num-workers  # 1", "rank", NULL},
+    {"wait", {{0}}, {{0}}, 0, cmd_wait, "until all work that was queued is done", "wait", "push, pull",
+     NULL},
+    {"print", {{ARG_EXPRS, "EXPRS", false}}, {{0}}, COMMAND_PRINTS, cmd_print,
+     "show values, blank-joined",
+     "print a                             # [[1. 1. 1.]\n"
+     "print \"loss\", 1/4                   # loss 0.25\n"
+     "print f\"loss {1/3:.3f}\"             # loss 0.333",
+     "write", NULL},
+    {"write", {{ARG_VALUE, "VALUE", false}, {ARG_FILE, "FILE", false}}, {{0}}, 0, cmd_write,
+     "save a value; FILE is complete or not there",
+     "write a a.csv                       # by the ending: .csv, .json, .txt\n"
+     "write a*2 -                         # to stdout",
+     "print, pull", "io, usage"},
+    {"assert", {{ARG_EXPRS, "EXPR [, TEXT]", false}}, {{0}}, 0, cmd_assert,
+     "fail unless every element of EXPR is true",
+     "assert a == ones(2,3)\n"
+     "assert sum(a) < 7, \"too large\"      # with a text for the message",
+     "print", "assert"},
+    {"set", {{ARG_WORD, "NAME", true}, {ARG_VALUE, "VALUE", true}}, {{0}}, COMMAND_GIVES, cmd_set,
+     "change a setting, or show settings",
+     "set                                 # all settings\n"
+     "set print.precision 4               # digits behind the point",
+     "vars", "usage, value"},
+    {"vars", {{0}}, {{0}}, COMMAND_GIVES, cmd_vars, "the variables and what they hold", "vars",
+     "set", NULL},
+    {"source", {{ARG_SOURCE, "FILE", false}}, {{0}}, 0, cmd_source,
+     "run the statements of a file; a literal name is read before anything runs",
+     "!echo 'b = 2' > two.kv\n"
+     "source (\"two.kv\")                   # a name that is computed is read when it is reached", NULL,
+     "io, syntax"},
+    {"help", {{ARG_WORD, "WORD", true}}, {{0}}, COMMAND_GIVES, cmd_help,
+     "what a command or function does, or what there is",
+     "help push                           # also: ?push\n"
+     "help \"gradient\"                     # everything that mentions a word",
+     NULL, NULL},
+    {"version", {{0}}, {{0}}, COMMAND_GIVES, cmd_version, "the version of kvctl and its library",
+     "version", NULL, NULL},
+    {"quit", {{ARG_VALUE, "CODE", true}}, {{0}}, 0, cmd_quit, "leave, with an exit code",
+     "quit                                # 0 unless something failed", NULL, NULL},
+    {0},
+};
+
+/* Words of the language that come with later versions. */
+static const char *const missing[] = {
+    "pushpull", "broadcast", "row-sparse-pull", "set-optimizer", "save-states", "load-states",
+    "set-gradient-compression", "barrier", "send-command", "is-capable", "register", "expect",
+    "expect-error", "begin", "commit", "rollback", "echo", "profile", "explain", "plot", "history",
+    "doctor", "time", "bench", "launch",
+};
+
+static bool same_word(const char *name, const char *word, size_t n)
+{
+    if (strlen(name) != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (name[i] != (word[i] == '_' ? '-' : word[i]))
+            return false;
+    return true;
+}
+
+const command *command_find(const char *word, size_t n)
+{
+    for (const command *c = command_table; c->name; c++)
+        if (same_word(c->name, word, n))
+            return c;
+    return NULL;
+}
+
+bool command_is_missing(const char *word, size_t n)
+{
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (same_word(missing[i], word, n))
+            return true;
+    return false;
+}
+
+void command_usage(buf *out, const command *c)
+{
+    buf_add(out, c->name);
+    for (const command_arg *a = c->args; a->kind != ARG_END; a++)
+        buf_printf(out, a->optional ? " [%s]" : " %s", a->name);
+    if (c->flags & COMMAND_PARAMS)
+        buf_add(out, " [--PARAM V]...");
+    for (const command_option *o = c->options; o->name; o++)
+        buf_printf(out, " [--%s %s]", o->name, o->value);
+}
+
+const ast *command_option_of(const ast *call, const char *name)
+{
+    for (uint32_t i = 0; i < call->n; i++) {
+        const ast *kid = call->kid[i];
+        if (kid && kid->kind == STMT_OPTION && strcmp(kid->u.text, name) == 0)
+            return kid->n > 0 ? kid->kid[0] : kid;
+    }
+    return NULL;
+}
+
+int command_priority(session *s, const ast *call, kv_call *out, kv_err *e)
+{
+    const ast *node = command_option_of(call, "priority");
+    *out = (kv_call){0};
+    return node ? eval_int(s, node, "a priority", &out->priority, e) : KV_OK;
+}

@@ -1,0 +1,99 @@
+/* The command table: everything there is to know about a command, once. The parser, help, completion
+ * and the checks before a script runs read it; the usage line is made from it. */
+#ifndef SCRIPT_COMMAND_H
+#define SCRIPT_COMMAND_H
+
+#include "base/mem.h"
+#include "lang/ast.h"
+#include "script/session.h"
+
+/* ---- What a command gives ---- */
+
+/* A value, or one value a key. */
+typedef struct result {
+    value v;          /* VALUE_NONE: nothing to show */
+    kv_key *keys;     /* a list value: item i belongs to keys[i], shown under its key; or NULL */
+    int64_t nkeys;
+    arena names;      /* where names of keys live */
+    bool as_text;     /* v is text that is complete with its newlines: help, tables */
+} result;
+
+/* ---- The table ---- */
+
+/* How an argument is read. */
+typedef enum arg_kind {
+    ARG_END,
+    ARG_KEYS,   /* words, ranges, lists, patterns: parse_keys */
+    ARG_VALUE,  /* one expression under the blank rule */
+    ARG_VALUES, /* one or more of them, as far as the statement goes */
+    ARG_EXPRS,  /* expressions separated by commas, in expression mode */
+    ARG_WORD,   /* a word, a quoted text, $NAME or (expr) */
+    ARG_GLOB,   /* a word in which * and ? may stand */
+    ARG_NAME,   /* the name of something to be made: a plain word */
+    ARG_FILE,   /* a path */
+    ARG_SOURCE, /* a path that is read while parsing */
+    ARG_RULE    /* the name of an updater, or a block in braces */
+} arg_kind;
+
+typedef struct command_arg {
+    arg_kind kind;
+    const char *name; /* as usage lines show it, in capitals */
+    bool optional;
+} command_arg;
+
+/* How the value of an option is read. */
+typedef enum option_kind {
+    OPTION_INT,   /* a value that must be a 64-bit integer in the range of an int32 */
+    OPTION_VALUE, /* a value */
+    OPTION_NAME   /* the name of a variable */
+} option_kind;
+
+typedef struct command_option {
+    const char *name; /* with dashes; NULL ends the list */
+    option_kind kind;
+    const char *value; /* as usage lines show it */
+} command_option;
+
+enum {
+    COMMAND_GIVES = 1,  /* gives a value: it can be redirected */
+    COMMAND_PARAMS = 2, /* takes --PARAM VALUE for the parameters of a rule */
+    COMMAND_PRINTS = 4  /* may print lines (of an updater): | and > take these */
+};
+
+#define COMMAND_MAX_ARGS 2
+#define COMMAND_MAX_OPTIONS 3
+
+typedef struct command {
+    const char *name;                                /* with dashes */
+    command_arg args[COMMAND_MAX_ARGS + 1];          /* ARG_END behind the last */
+    command_option options[COMMAND_MAX_OPTIONS + 1];
+    int flags;
+    /* Runs the command of a STMT_COMMAND node; out receives what it gives. */
+    int (*run)(session *s, const ast *call, result *out, kv_err *e);
+    const char *summary;                             /* one line */
+    const char *examples;                            /* lines "command  # what it does" */
+    const char *see;                                 /* "push, pull" or NULL */
+    const char *fails;                               /* codes, or NULL */
+} command;
+
+/* All of them in the order in which help lists them; an entry without a name ends it. */
+extern const command command_table[];
+
+/* The command of a word in which - and _ are the same, n bytes long; NULL when there is none. */
+const command *command_find(const char *word, size_t n);
+
+/* Whether a word is a command of the language that this version does not have. */
+bool command_is_missing(const char *word, size_t n);
+
+/* "push KEYS VALUES [--priority N]", from the table. */
+void command_usage(buf *out, const command *c);
+
+/* ---- For the code of commands ---- */
+
+/* The value of an option of a STMT_COMMAND node, or NULL when it was not given. */
+const ast *command_option_of(const ast *call, const char *name);
+
+/* The value of --priority, 0 when it was not given. Errors: dtype, value (out of int range). */
+int command_priority(session *s, const ast *call, kv_call *out, kv_err *e);
+
+#endif

@@ -1,0 +1,22 @@
+/* The code of the commands; command_table says what each of them is. */
+#ifndef SCRIPT_COMMANDS_H
+#define SCRIPT_COMMANDS_H
+
+#include "script/command.h"
+
+typedef int command_fn(session *s, const ast *call, result *out, kv_err *e);
+
+/* cmd_store.c */
+command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_set_updater, cmd_type, cmd_rank,
+    cmd_num_workers, cmd_wait;
+/* cmd_list.c */
+command_fn cmd_list, cmd_info, cmd_vars;
+/* cmd_value.c */
+command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit;
+/* cmd_help.c */
+command_fn cmd_help, cmd_version;
+
+/* The text of --version and `version`. */
+void version_text(buf *out);
+
+#endif

@@ -1,0 +1,168 @@
+/* KEYS: from words, ranges, patterns and variables to a list of keys. */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "script/eval.h"
+#include "script/unit.h"
+
+/* A pattern or range of keys stands for at most this many. */
+#define KEYS_MAX 100000000
+
+static int add(key_list *l, kv_key key, kv_err *e)
+{
+    if (l->n == 0 && !l->keys) {
+        l->keys = &l->one;
+        l->cap = 1;
+    }
+    if (l->n == l->cap) {
+        kv_key *more = l->keys == &l->one ? NULL : l->keys;
+        int64_t cap = l->keys == &l->one ? 0 : l->cap;
+        if (mem_grow(&more, &cap, l->n + 1, sizeof *more, e))
+            return KV_E_MEMORY;
+        if (l->keys == &l->one)
+            more[0] = l->one;
+        l->keys = more;
+        l->cap = cap;
+    }
+    l->keys[l->n++] = key;
+    return KV_OK;
+}
+
+static int add_text(key_list *l, const char *text, size_t n, kv_err *e)
+{
+    if (n > KV_KEY_MAX)
+        return kv_err_set(e, KV_E_KEY, "a text key has at most %d bytes, this one has %zu", KV_KEY_MAX,
+                          n);
+    char *copy = arena_text(&l->names, text, n, e);
+    return copy ? add(l, (kv_key){0, copy}, e) : KV_E_MEMORY;
+}
+
+static int add_range(session *s, const ast *node, key_list *l, kv_err *e)
+{
+    int64_t from = node->kid[0]->u.integer, to = node->kid[1]->u.integer;
+    int code = KV_OK;
+    if ((uint64_t)to - (uint64_t)from >= KEYS_MAX && to >= from)
+        return unit_err(s, node, e, KV_E_VALUE, "a range of keys has at most %d", KEYS_MAX);
+    for (int64_t i = from; i <= to && code == KV_OK; i++)
+        code = add(l, (kv_key){i, NULL}, e);
+    return code;
+}
+
+/* Appends text with its first {a..b} replaced by each number, then the same for the rest. */
+static int expand(session *s, const ast *node, const char *done, const char *text, key_list *l,
+                  kv_err *e)
+{
+    const char *open = strchr(text, '{');
+    buf word = {0};
+    int code = KV_OK;
+    int64_t from, to;
+    buf_add(&word, done);
+    if (!open) {
+        buf_add(&word, text);
+        code = buf_check(&word, e);
+        if (code == KV_OK)
+            code = add_text(l, buf_text(&word), word.len, e);
+        buf_release(&word);
+        return code;
+    }
+    bool over = false, over2 = false;
+    size_t n = num_parse_int(open + 1, strlen(open + 1), &from, &over);
+    const char *second = open + 1 + n + 2;
+    n = num_parse_int(second, strlen(second), &to, &over2);
+    if (over || over2 || (to >= from && (uint64_t)to - (uint64_t)from >= KEYS_MAX)) {
+        buf_release(&word);
+        return unit_err(s, node, e, KV_E_VALUE, "a range of keys has at most %d", KEYS_MAX);
+    }
+    buf_put(&word, text, (size_t)(open - text));
+    size_t keep = word.len;
+    for (int64_t i = from; i <= to && code == KV_OK; i++) {
+        word.len = keep;
+        buf_printf(&word, "%lld", (long long)i);
+        if ((code = buf_check(&word, e)) == KV_OK)
+            code = expand(s, node, buf_text(&word), second + n + 1, l, e);
+    }
+    buf_release(&word);
+    return code;
+}
+
+/* The keys of the store that match a pattern, in the order of updates. */
+static int add_matching(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
+{
+    kv *store;
+    int64_t before = l->n;
+    int code = session_store(s, &store, e);
+    for (int64_t i = 0; code == KV_OK && i < kv_num_keys(store); i++) {
+        kv_info info;
+        char number[NUM_TEXT_MAX];
+        if ((code = kv_info_at(store, i, &info, e)))
+            break;
+        num_int(number, info.key.id);
+        if (fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
+            continue;
+        code = info.key.name ? add_text(l, info.key.name, strlen(info.key.name), e)
+                             : add(l, info.key, e);
+    }
+    if (code == KV_OK && l->n == before)
+        return unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", pattern);
+    return code;
+}
+
+static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *e)
+{
+    int code = KV_OK;
+    if (v.kind == VALUE_INT)
+        return add(l, (kv_key){v.u.integer, NULL}, e);
+    if (v.kind == VALUE_TEXT)
+        return add_text(l, v.u.text->text, strlen(v.u.text->text), e);
+    if (value_is_sequence(v)) {
+        l->list = true;
+        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
+            code = add_value(s, node, v.u.list->items[i], l, e);
+        return code;
+    }
+    return unit_err(s, node, e, KV_E_DTYPE, "a key is an integer or a text, not %s", value_kind_name(v));
+}
+
+static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
+{
+    value v;
+    int code;
+    if (node->kind == AST_KEY_RANGE)
+        return add_range(s, node, l, e);
+    if (node->kind == AST_KEY_VALUE) {
+        if ((code = eval(s, node->kid[0], &v, e)))
+            return code;
+        code = add_value(s, node, v, l, e);
+        value_release(&v);
+        return code ? unit_at(s, node, e) : KV_OK;
+    }
+    if (node->op == 0)
+        return add(l, (kv_key){node->u.integer, NULL}, e);
+    if (node->op == 1) /* lives as long as the unit */
+        return add(l, (kv_key){0, node->u.text}, e);
+    if (strpbrk(node->u.text, "*?"))
+        return add_matching(s, node, node->u.text, l, e);
+    return expand(s, node, "", node->u.text, l, e);
+}
+
+int eval_keys(session *s, const ast *node, key_list *out, kv_err *e)
+{
+    int code = KV_OK;
+    *out = (key_list){.list = !(node->flags & AST_SINGLE)};
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = add_key(s, node->kid[i], out, e);
+    if (code) {
+        key_list_release(out);
+        return unit_at(s, node, e);
+    }
+    return KV_OK;
+}
+
+void key_list_release(key_list *l)
+{
+    if (l->keys != &l->one)
+        mem_free(l->keys);
+    arena_release(&l->names);
+    *l = (key_list){0};
+}

@@ -1,0 +1,135 @@
+#include "script/report.h"
+
+#include <string.h>
+
+#include "script/unit.h"
+
+/* Characters of a long source line that are shown around the place. */
+#define SHOWN_MAX 100
+
+exit_code report_exit_code(int code)
+{
+    switch ((kv_code)code) {
+    case KV_OK:
+        return EXIT_DONE;
+    case KV_E_ASSERT:
+    case KV_E_EXPECT:
+        return EXIT_NO;
+    case KV_E_SYNTAX:
+    case KV_E_USAGE:
+        return EXIT_NOT_UNDERSTOOD;
+    case KV_E_NAME:
+    case KV_E_KEY:
+    case KV_E_SHAPE:
+    case KV_E_DTYPE:
+    case KV_E_VALUE:
+    case KV_E_INDEX:
+    case KV_E_MEMORY:
+        return EXIT_FAILED;
+    case KV_E_UNSUPPORTED:
+        return EXIT_UNSUPPORTED;
+    case KV_E_IO:
+    case KV_E_FORMAT:
+        return EXIT_IO;
+    case KV_E_BUSY:
+    case KV_E_TIMEOUT:
+    case KV_E_PEER:
+        return EXIT_PEER;
+    case KV_E_INTERRUPTED:
+        return EXIT_SIGINT;
+    case KV_E_INTERNAL:
+    case KV_NCODES:
+        break;
+    }
+    return EXIT_BUG;
+}
+
+/* Appends n bytes of text with control characters made visible; a tab becomes a blank, so that
+ * carets stand right. */
+static void visible(buf *out, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '\t')
+            buf_char(out, ' ');
+        else if (c < 0x20 || c == 0x7f)
+            buf_printf(out, "\\x%02x", c);
+        else
+            buf_char(out, (char)c);
+    }
+}
+
+/* The bytes that n characters take. */
+static size_t bytes_of(const char *text, size_t len, size_t n)
+{
+    size_t i = 0;
+    while (i < len && n > 0) {
+        for (i++; i < len && ((unsigned char)text[i] & 0xc0) == 0x80; i++)
+            ;
+        n--;
+    }
+    return i;
+}
+
+static const char *line_of(const source *src, int line, size_t *len)
+{
+    const char *at = src->text, *end = src->text + src->len;
+    for (int l = src->line; l < line && at < end; l++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        if (!newline)
+            return NULL;
+        at = newline + 1;
+    }
+    if (line < src->line)
+        return NULL;
+    return source_line(src, (uint32_t)(at - src->text), len);
+}
+
+/* The source line of an error, with carets under what is meant. */
+static void show_place(session *s, const kv_err *e, buf *out)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    for (const unit *u = s->units; u && !text; u = u->next)
+        if (strcmp(u->src.name, e->file) == 0)
+            text = line_of(&u->src, e->line, &len);
+    if (!text)
+        return;
+    size_t skip = e->col > SHOWN_MAX / 2 && len > SHOWN_MAX ? (size_t)e->col - SHOWN_MAX / 2 : 0;
+    size_t from = bytes_of(text, len, skip);
+    size_t shown = bytes_of(text + from, len - from, SHOWN_MAX);
+    int carets = e->end > e->col ? e->end - e->col : 1;
+    if ((size_t)carets + (size_t)e->col > skip + SHOWN_MAX)
+        carets = (int)(skip + SHOWN_MAX + 1 - (size_t)e->col);
+    buf_printf(out, " %4d | ", e->line);
+    visible(out, text + from, shown);
+    buf_add(out, "\n      | ");
+    buf_repeat(out, ' ', e->col - 1 - (int64_t)skip);
+    buf_repeat(out, '^', carets < 1 ? 1 : carets);
+    buf_char(out, '\n');
+}
+
+void report_error(session *s, const kv_err *e)
+{
+    buf out = {0};
+    if (e->line > 0)
+        buf_printf(&out, "%s:%d:%d: error[%s]: ", e->file, e->line, e->col, kv_code_name(e->code));
+    else
+        buf_printf(&out, "kvctl: error[%s]: ", kv_code_name(e->code));
+    visible(&out, e->text, strlen(e->text));
+    buf_char(&out, '\n');
+    if (e->line > 0)
+        show_place(s, e, &out);
+    buf_add(&out, buf_text(&s->detail));
+    buf_clear(&s->detail);
+    if (e->hint[0]) {
+        buf_add(&out, " hint: ");
+        visible(&out, e->hint, strlen(e->hint));
+        buf_char(&out, '\n');
+    }
+    fflush(stdout);
+    fputs(buf_text(&out), stderr);
+    if (s->failure == 0)
+        s->failure = (int)report_exit_code(e->code);
+    buf_release(&out);
+}

@@ -1,0 +1,407 @@
+/* Running statements, one after another. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "script/command.h"
+#include "script/eval.h"
+#include "script/file.h"
+#include "script/function.h"
+#include "script/report.h"
+#include "script/show.h"
+#include "script/statement.h"
+#include "script/unit.h"
+
+static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e);
+
+/* ---- Assignments ---- */
+
+/* The value that `target += expr` has: an expression of its own, so that it runs as one program. */
+static int combined(session *s, const ast *node, value *out, kv_err *e)
+{
+    arena nodes = {0};
+    ast *both = arena_alloc(&nodes, sizeof *both + 2 * sizeof both->kid[0], e);
+    int code = both ? KV_OK : KV_E_MEMORY;
+    if (both) {
+        both->kind = AST_BINARY;
+        both->op = node->op;
+        both->n = 2;
+        both->pos = node->pos;
+        both->end = node->end;
+        both->kid[0] = node->kid[0];
+        both->kid[1] = node->kid[1];
+        code = eval(s, both, out, e);
+    }
+    arena_release(&nodes);
+    return code;
+}
+
+static int run_assign(session *s, const ast *node, kv_err *e)
+{
+    const ast *target = node->kid[0];
+    value v;
+    int code = node->op == STMT_PLAIN ? eval(s, node->kid[1], &v, e) : combined(s, node, &v, e);
+    if (code)
+        return code;
+    if (target->kind == AST_NAME)
+        return session_set(s, target->u.text, v, e);
+    code = eval_assign_index(s, target, v, e);
+    value_release(&v);
+    return code;
+}
+
+/* ---- What goes out ---- */
+
+static const ast *find_redirect(const ast *node, bool to_variable)
+{
+    for (uint32_t i = 0; i < node->n; i++) {
+        const ast *kid = node->kid[i];
+        if (kid && kid->kind == STMT_REDIRECT && (kid->op == REDIRECT_VARIABLE) == to_variable)
+            return kid;
+    }
+    return NULL;
+}
+
+static int to_file(session *s, const ast *redirect, const result *r, kv_err *e)
+{
+    value path;
+    int code = eval_text(s, redirect->kid[0], "a file name", &path, e);
+    if (code)
+        return code;
+    code = file_write(s, path.u.text->text, r, redirect->op == REDIRECT_APPEND, e);
+    value_release(&path);
+    return code ? unit_at(s, redirect, e) : KV_OK;
+}
+
+/* Shows a text, or sends it where the redirect says. */
+static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
+{
+    int code = buf_check(text, e);
+    if (code)
+        return code;
+    if (!redirect)
+        return session_out(s, buf_text(text), text->len, e);
+    if ((code = session_flush(s, e)) == KV_OK)
+        code = file_pipe(s, redirect->u.text, buf_text(text), text->len, e);
+    return code ? unit_at(s, redirect, e) : KV_OK;
+}
+
+/* Shows what a statement gave, or stores, writes or pipes it. */
+static int deliver(session *s, const ast *node, const result *r, bool repr, kv_err *e)
+{
+    const ast *into = find_redirect(node, true), *to = find_redirect(node, false);
+    int code = KV_OK;
+    if (into)
+        code = session_set(s, into->u.text, value_ref(r->v), e);
+    if (code || (into && !to))
+        return code;
+    value_release(&s->last);
+    s->last = value_ref(r->v);
+    if (to && to->op != REDIRECT_PIPE)
+        return to_file(s, to, r, e);
+    buf text = {0};
+    if (repr) {
+        if ((code = show_value(s, &text, r->v, true, e)) == KV_OK)
+            buf_char(&text, '\n');
+    } else {
+        code = show_result(s, &text, r, e);
+    }
+    if (code == KV_OK)
+        code = text_out(s, to, &text, e);
+    buf_release(&text);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int run_show(session *s, const ast *node, kv_err *e)
+{
+    result r = {.v = value_none()};
+    int code = eval(s, node->kid[0], &r.v, e);
+    if (code)
+        return code;
+    /* a function that gives nothing shows nothing */
+    bool silent = r.v.kind == VALUE_NONE && node->kid[0]->kind == AST_CALL;
+    if (!silent)
+        code = deliver(s, node, &r, true, e);
+    value_release(&r.v);
+    return code;
+}
+
+/* ---- Commands ---- */
+
+/* Whether lines that the command prints must be caught: they go to a file or a shell command. */
+static bool catches_lines(const ast *node, const command *c)
+{
+    const ast *to = find_redirect(node, false);
+    return to && (c->flags & COMMAND_PRINTS);
+}
+
+static int run_command(session *s, const ast *node, kv_err *e)
+{
+    const command *c = node->u.other;
+    result r = {.v = value_none()};
+    buf lines = {0};
+    buf *before = s->captured;
+    bool caught = catches_lines(node, c);
+    if (caught)
+        s->captured = &lines;
+    int code = c->run(s, node, &r, e);
+    s->captured = before;
+    if (code == KV_OK && caught) {
+        result text = {.as_text = true};
+        if ((code = value_text_new(&text.v, buf_text(&lines), lines.len, e)) == KV_OK)
+            code = deliver(s, node, &text, false, e);
+        value_release(&text.v);
+    } else if (code == KV_OK && (c->flags & COMMAND_GIVES)) {
+        code = deliver(s, node, &r, false, e);
+    }
+    unit_at(s, node, e);
+    value_release(&r.v);
+    mem_free(r.keys);
+    arena_release(&r.names);
+    buf_release(&lines);
+    return code;
+}
+
+/* ---- Control ---- */
+
+static int run_if(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    value v;
+    bool truth;
+    int code = eval(s, node->kid[0], &v, e);
+    if (code)
+        return code;
+    code = eval_truth(v, &truth, e);
+    value_release(&v);
+    if (code)
+        return unit_at(s, node->kid[0], e);
+    const ast *next = truth ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
+    return next ? run_statement(s, next, how, returned, e) : KV_OK;
+}
+
+/* After the body of a loop ran: whether it goes on. */
+static bool loops(flow *how)
+{
+    bool on = *how == FLOW_ON || *how == FLOW_CONTINUE;
+    if (*how == FLOW_CONTINUE || *how == FLOW_BREAK)
+        *how = FLOW_ON;
+    return on;
+}
+
+static int run_while(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    for (;;) {
+        value v;
+        bool truth;
+        int code = eval(s, node->kid[0], &v, e);
+        if (code)
+            return code;
+        code = eval_truth(v, &truth, e);
+        value_release(&v);
+        if (code || !truth || (code = session_interrupted(s, e)) ||
+            (code = run_statement(s, node->kid[1], how, returned, e)) || !loops(how))
+            return code;
+    }
+}
+
+typedef struct for_body {
+    const ast *block;
+    flow *how;
+    value *returned;
+} for_body;
+
+static int run_for_item(session *s, int64_t i, void *arg, bool *on, kv_err *e)
+{
+    for_body *body = arg;
+    (void)i;
+    int code = session_interrupted(s, e);
+    if (code == KV_OK)
+        code = run_statement(s, body->block, body->how, body->returned, e);
+    *on = loops(body->how);
+    return code;
+}
+
+static int run_for(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    for_body body = {node->kid[1], how, returned};
+    return eval_each(s, node->kid[0], node->u.text, run_for_item, &body, e);
+}
+
+static int run_repeat(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    value v;
+    int64_t n = 0;
+    bool on = true;
+    int code = eval(s, node->kid[0], &v, e);
+    if (code)
+        return code;
+    code = function_int(v, "a count", &n, e);
+    value_release(&v);
+    if (code)
+        return unit_at(s, node->kid[0], e);
+    if (n < 0)
+        return unit_err(s, node->kid[0], e, KV_E_VALUE, "a count is at least 0, not %lld", (long long)n);
+    for (int64_t i = 0; i < n && on && code == KV_OK; i++) {
+        if ((code = session_interrupted(s, e)) == KV_OK)
+            code = run_statement(s, node->kid[1], how, returned, e);
+        on = loops(how);
+    }
+    return code;
+}
+
+static int run_def(session *s, const ast *node, kv_err *e)
+{
+    int64_t at = map_get(&s->functions, (kv_key){0, node->u.text});
+    definition d = {node->u.text, s->unit, node};
+    if (at < 0) {
+        if (mem_grow(&s->defs, &s->defs_cap, s->ndefs + 1, sizeof *s->defs, e) ||
+            map_put(&s->functions, (kv_key){0, node->u.text}, s->ndefs, e))
+            return KV_E_MEMORY;
+        at = s->ndefs++;
+    }
+    s->defs[at] = d;
+    s->unit->kept = true;
+    return KV_OK;
+}
+
+static int run_rule(session *s, const ast *node, kv_err *e)
+{
+    const rule_ast *rule = node->u.other;
+    for (int i = 0; i < rule->nnames; i++) {
+        kv_key name = {0, rule->names[i]};
+        int64_t at = map_get(&s->rules, name);
+        if (at < 0) {
+            if (mem_grow(&s->rule_defs, &s->rules_cap, s->nrules + 1, sizeof *s->rule_defs, e) ||
+                map_put(&s->rules, name, s->nrules, e))
+                return KV_E_MEMORY;
+            at = s->nrules++;
+        }
+        s->rule_defs[at] = (rule_definition){name.name, s->unit, rule};
+    }
+    s->unit->kept = true;
+    return KV_OK;
+}
+
+static int run_return(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    value v = value_none();
+    int code = node->n > 0 ? eval(s, node->kid[0], &v, e) : KV_OK;
+    if (code)
+        return code;
+    value_release(returned);
+    *returned = v;
+    *how = FLOW_RETURN;
+    return KV_OK;
+}
+
+/* The value of a function is that of a `return`, or of its last expression. */
+static int run_last_expression(session *s, const ast *node, value *returned, kv_err *e)
+{
+    value v;
+    int code = eval(s, node->kid[0], &v, e);
+    if (code)
+        return code;
+    value_release(returned);
+    *returned = v;
+    return KV_OK;
+}
+
+static int run_source(session *s, const ast *node, kv_err *e)
+{
+    unit *outer = s->unit;
+    int code = unit_run(s, node->u.other, e);
+    s->unit = outer;
+    if (code) {
+        int line, col;
+        source_locate(&outer->src, node->pos, &line, &col);
+        buf_printf(&s->detail, "  in %s:%d\n", outer->src.name, line);
+    }
+    return code;
+}
+
+static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    int code;
+    switch (node->kind) {
+    case AST_BLOCK:
+        return run_block(s, node, how, returned, e);
+    case STMT_ASSIGN:
+        return run_assign(s, node, e);
+    case STMT_SHOW:
+        return run_show(s, node, e);
+    case STMT_COMMAND:
+        if ((code = run_command(s, node, e)) == KV_OK && s->leaving)
+            *how = FLOW_QUIT;
+        return code;
+    case STMT_IF:
+        return run_if(s, node, how, returned, e);
+    case STMT_FOR:
+        return run_for(s, node, how, returned, e);
+    case STMT_WHILE:
+        return run_while(s, node, how, returned, e);
+    case STMT_REPEAT:
+        return run_repeat(s, node, how, returned, e);
+    case STMT_DEF:
+        return run_def(s, node, e);
+    case STMT_RETURN:
+        return run_return(s, node, how, returned, e);
+    case STMT_BREAK:
+        *how = FLOW_BREAK;
+        return KV_OK;
+    case STMT_CONTINUE:
+        *how = FLOW_CONTINUE;
+        return KV_OK;
+    case STMT_RULE:
+        return run_rule(s, node, e);
+    case STMT_SHELL:
+        if ((code = session_flush(s, e)) == KV_OK)
+            code = file_pipe(s, node->u.text, NULL, 0, e);
+        return code ? unit_at(s, node, e) : KV_OK;
+    case STMT_SOURCE:
+        if ((code = run_source(s, node, e)) == KV_OK && s->leaving)
+            *how = FLOW_QUIT;
+        return code;
+    }
+    return unit_err(s, node, e, KV_E_INTERNAL, "a statement of kind %d cannot run", node->kind);
+}
+
+int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *e)
+{
+    int code = KV_OK;
+    for (uint32_t i = 0; i < block->n && code == KV_OK && *how == FLOW_ON; i++) {
+        const ast *node = block->kid[i];
+        if ((code = session_interrupted(s, e)))
+            return unit_at(s, node, e);
+        if (s->locals && node->kind == STMT_SHOW && i + 1 == block->n && node->n == 1)
+            code = run_last_expression(s, node, returned, e);
+        else
+            code = run_statement(s, node, how, returned, e);
+    }
+    return code;
+}
+
+/* The statements of a script under -k: an error is reported, and the next one runs. */
+static int run_on(session *s, const ast *block, flow *how, value *returned, kv_err *e)
+{
+    for (uint32_t i = 0; i < block->n && *how == FLOW_ON; i++) {
+        int code = session_interrupted(s, e);
+        if (code || (code = run_statement(s, block->kid[i], how, returned, e)) == KV_E_INTERRUPTED)
+            return code;
+        if (code)
+            report_error(s, e);
+        memset(e, 0, sizeof *e);
+    }
+    return KV_OK;
+}
+
+int unit_run(session *s, unit *u, kv_err *e)
+{
+    flow how = FLOW_ON;
+    value returned = value_none();
+    unit *outer = s->unit;
+    s->unit = u;
+    int code = s->keep_going && !outer ? run_on(s, u->body, &how, &returned, e)
+                                       : run_block(s, u->body, &how, &returned, e);
+    value_release(&returned);
+    s->unit = outer;
+    return code;
+}

@@ -1,0 +1,229 @@
+#include "script/session.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "script/unit.h"
+
+void session_init(session *s)
+{
+    *s = (session){.current = -1,
+                   .default_type = "local",
+                   .style = print_style_default(),
+                   .virtual_gpus = 8};
+}
+
+void scope_release(scope *s)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        value_release(&s->items[i].v);
+        mem_free((char *)s->items[i].name);
+    }
+    mem_free(s->items);
+    map_release(&s->names);
+    *s = (scope){0};
+}
+
+void session_release(session *s)
+{
+    scope_release(&s->globals);
+    value_release(&s->last);
+    value_release(&s->args);
+    for (int64_t i = 0; i < s->nstores; i++) {
+        kv_free(s->stores[i].store);
+        mem_free(s->stores[i].name);
+    }
+    mem_free(s->stores);
+    mem_free(s->defs);
+    mem_free(s->rule_defs);
+    map_release(&s->functions);
+    map_release(&s->rules);
+    while (s->units) {
+        s->units->kept = false;
+        unit_drop(s, s->units);
+    }
+    buf_release(&s->detail);
+}
+
+/* ---- Variables ---- */
+
+static value *scope_find(const scope *s, const char *name)
+{
+    int64_t i = map_get(&s->names, (kv_key){0, name});
+    return i < 0 ? NULL : &s->items[i].v;
+}
+
+value *session_find(session *s, const char *name)
+{
+    value *v = s->locals ? scope_find(s->locals, name) : NULL;
+    return v ? v : scope_find(&s->globals, name);
+}
+
+value *session_find_here(session *s, const char *name)
+{
+    return scope_find(s->locals ? s->locals : &s->globals, name);
+}
+
+static int scope_add(scope *s, const char *name, value v, kv_err *e)
+{
+    char *copy = NULL;
+    if (mem_grow(&s->items, &s->cap, s->n + 1, sizeof *s->items, e) == KV_OK &&
+        (copy = mem_text(name, strlen(name), e)) &&
+        map_put(&s->names, (kv_key){0, copy}, s->n, e) == KV_OK) {
+        s->items[s->n++] = (variable){copy, v};
+        return KV_OK;
+    }
+    mem_free(copy);
+    value_release(&v);
+    return KV_E_MEMORY;
+}
+
+int session_set(session *s, const char *name, value v, kv_err *e)
+{
+    value *place = session_find_here(s, name);
+    if (!place)
+        return scope_add(s->locals ? s->locals : &s->globals, name, v, e);
+    value_release(place);
+    *place = v;
+    return KV_OK;
+}
+
+void session_unset(session *s, const char *name)
+{
+    scope *here = s->locals ? s->locals : &s->globals;
+    int64_t i = map_get(&here->names, (kv_key){0, name});
+    if (i < 0)
+        return;
+    variable gone = here->items[i];
+    map_remove(&here->names, (kv_key){0, gone.name});
+    here->n--;
+    if (i < here->n) {
+        here->items[i] = here->items[here->n];
+        /* the entry is there already, so this needs no memory */
+        map_put(&here->names, (kv_key){0, here->items[i].name}, i, NULL);
+    }
+    value_release(&gone.v);
+    mem_free((char *)gone.name);
+}
+
+/* ---- Stores ---- */
+
+int64_t session_find_store(const session *s, const char *name)
+{
+    for (int64_t i = 0; i < s->nstores; i++)
+        if (strcmp(s->stores[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static void print_line(void *arg, const char *line)
+{
+    session *s = arg;
+    kv_err unused = {0};
+    session_out(s, line, strlen(line), &unused);
+    session_out(s, "\n", 1, &unused);
+}
+
+int session_create(session *s, const char *type, const char *name, kv_err *e)
+{
+    kv *store = NULL;
+    int64_t at = session_find_store(s, name);
+    int code = kv_create(type, NULL, 0, &store, e);
+    if (code == KV_OK && at < 0) {
+        char *copy = mem_text(name, strlen(name), e);
+        if (copy && mem_grow(&s->stores, &s->stores_cap, s->nstores + 1, sizeof *s->stores, e) == KV_OK) {
+            at = s->nstores++;
+            s->stores[at] = (store_entry){copy, NULL};
+        } else {
+            mem_free(copy);
+            code = KV_E_MEMORY;
+        }
+    }
+    if (code) {
+        kv_free(store);
+        return code;
+    }
+    kv_free(s->stores[at].store);
+    s->stores[at].store = store;
+    s->current = at;
+    kv_set_print(store, print_line, s);
+    return KV_OK;
+}
+
+int session_store(session *s, kv **store, kv_err *e)
+{
+    if (s->current < 0) {
+        int code = session_create(s, s->default_type, "kv", e);
+        if (code)
+            return code;
+    }
+    *store = s->stores[s->current].store;
+    return KV_OK;
+}
+
+int session_ctx(session *s, kv_ctx ctx, kv_err *e)
+{
+    if (ctx.device != KV_GPU || s->gpus_announced)
+        return KV_OK;
+    if (ctx.id >= s->virtual_gpus) {
+        kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): this machine has none, and virtual are %d",
+                   ctx.id, s->virtual_gpus);
+        return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1);
+    }
+    int code = kv_set_virtual_gpus(s->virtual_gpus, e);
+    if (code)
+        return code;
+    s->gpus_announced = true;
+    session_note(s, "no GPU here: gpu(0) to gpu(%d) are virtual, in the memory of the CPU",
+                 s->virtual_gpus - 1);
+    return KV_OK;
+}
+
+int session_interrupted(session *s, kv_err *e)
+{
+    if (!s->interrupted || !s->interrupted())
+        return KV_OK;
+    return kv_err_set(e, KV_E_INTERRUPTED, "interrupted");
+}
+
+/* ---- Output ---- */
+
+int session_out(session *s, const char *text, size_t n, kv_err *e)
+{
+    if (s->captured) {
+        buf_put(s->captured, text, n);
+        return buf_check(s->captured, e);
+    }
+    if (s->stdout_closed || n == 0)
+        return KV_OK;
+    errno = 0;
+    if (fwrite(text, 1, n, stdout) == n)
+        return KV_OK;
+    return session_flush(s, e);
+}
+
+int session_flush(session *s, kv_err *e)
+{
+    bool failed = ferror(stdout) != 0;
+    errno = failed && errno == 0 ? EIO : errno;
+    if (s->stdout_closed || (!failed && fflush(stdout) == 0))
+        return KV_OK;
+    s->stdout_closed = true; /* whatever comes now goes nowhere */
+    return errno == EPIPE ? KV_OK : file_error(e, "write", "stdout", errno);
+}
+
+void session_note(session *s, const char *fmt, ...)
+{
+    if (s->quiet)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    fflush(stdout);
+    fputs("note: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+}

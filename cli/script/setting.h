@@ -1,0 +1,14 @@
+/* Settings: what `set a.b VALUE` and --set a.b=VALUE change. */
+#ifndef SCRIPT_SETTING_H
+#define SCRIPT_SETTING_H
+
+#include "base/buf.h"
+#include "script/session.h"
+
+/* Sets one. Errors: usage (no such setting, with "did you mean"), dtype, value. */
+int setting_set(session *s, const char *name, value v, kv_err *e);
+
+/* Appends "name value" of one, or a line for each when name is NULL. Error: usage. */
+int setting_show(session *s, buf *out, const char *name, kv_err *e);
+
+#endif

@@ -1,0 +1,276 @@
+/* Units: reading, the checks that need no values, and what they hold. */
+#include "script/unit.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/suggest.h"
+#include "script/command.h"
+#include "script/function.h"
+#include "script/statement.h"
+#include "vm/rule.h"
+
+/* Files that source each other deeper than this are refused. */
+#define SOURCE_MAX_DEPTH 50
+
+int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    kv_err_vset(e, code, fmt, ap);
+    va_end(ap);
+    unit_at(s, node, e);
+    return code;
+}
+
+int unit_at(const session *s, const ast *node, kv_err *e)
+{
+    return s->unit && node ? source_at(&s->unit->src, node->pos, node->end, e) : e ? e->code : KV_OK;
+}
+
+static void unit_free(unit *u)
+{
+    arena_release(&u->nodes);
+    mem_free((char *)u->src.text);
+    mem_free((char *)u->src.name);
+    mem_free(u);
+}
+
+void unit_drop(session *s, unit *u)
+{
+    if (!u || u->kept)
+        return;
+    unit **at = &s->units;
+    while (*at && *at != u)
+        at = &(*at)->next;
+    if (*at)
+        *at = u->next;
+    unit_free(u);
+}
+
+/* ---- Checks of a text that was parsed ---- */
+
+/* What a text defines, found before it runs. */
+typedef struct checker {
+    session *s;
+    unit *u;
+    map functions, rules; /* to 0 */
+    kv_err *e;
+} checker;
+
+static int check_names(checker *c, const ast *node);
+
+/* Collects the functions and updaters that node and the files it sources define. */
+static int collect_names(checker *c, const ast *node)
+{
+    int code = KV_OK;
+    if (!node)
+        return KV_OK;
+    if (node->kind == STMT_DEF)
+        code = map_put(&c->functions, (kv_key){0, node->u.text}, 0, c->e);
+    if (node->kind == STMT_RULE) {
+        const rule_ast *rule = node->u.other;
+        for (int i = 0; i < rule->nnames && code == KV_OK; i++)
+            code = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
+    }
+    if (node->kind == STMT_SOURCE)
+        code = collect_names(c, ((const unit *)node->u.other)->body);
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = collect_names(c, node->kid[i]);
+    return code;
+}
+
+static bool defined_function(const checker *c, const char *name)
+{
+    kv_key key = {0, name};
+    return map_get(&c->functions, key) >= 0 || map_get(&c->s->functions, key) >= 0;
+}
+
+/* The number of a call's arguments and their names. */
+static int check_arguments(checker *c, const ast *node, const function *f)
+{
+    const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, c->e);
+    if (!names)
+        return KV_E_MEMORY;
+    for (uint32_t i = 0; i < node->n; i++)
+        names[i] = node->kid[i]->kind == AST_ARG ? node->kid[i]->u.text : NULL;
+    int code = function_check(f, names, node->n, c->e);
+    if (names != small)
+        mem_free(names);
+    return code ? source_at(&c->u->src, node->pos, node->end, c->e) : KV_OK;
+}
+
+static int check_call(checker *c, const ast *node)
+{
+    const char *name = node->u.text;
+    bool store = (node->flags & AST_METHOD) && node->kid[0]->kind == AST_NAME;
+    const function *f = function_find(name);
+    if (f && map_get(&c->functions, (kv_key){0, name}) < 0)
+        return check_arguments(c, node, f);
+    if (defined_function(c, name) || store)
+        return KV_OK; /* a method of a store is looked at when it is evaluated */
+    source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`", name);
+    suggest near = {.word = name};
+    for (const function *f = function_table; f->name; f++)
+        suggest_add(&near, f->name);
+    for (int64_t i = 0; i < c->functions.cap; i++)
+        if (c->functions.entries[i].hash)
+            suggest_add(&near, c->functions.entries[i].key.name);
+    for (int64_t i = 0; i < c->s->ndefs; i++)
+        suggest_add(&near, c->s->defs[i].name);
+    suggest_done(&near, c->e);
+    return c->e->code;
+}
+
+static int check_updater(checker *c, const ast *name)
+{
+    kv_key key = {0, name->u.text};
+    if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
+        map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0)
+        return KV_OK;
+    source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no updater `%s`",
+               name->u.text);
+    suggest near = {.word = name->u.text};
+    suggest_add(&near, "assign");
+    for (int64_t i = 0; i < c->rules.cap; i++)
+        if (c->rules.entries[i].hash)
+            suggest_add(&near, c->rules.entries[i].key.name);
+    for (int64_t i = 0; i < c->s->nrules; i++)
+        suggest_add(&near, c->s->rule_defs[i].name);
+    suggest_done(&near, c->e);
+    return kv_err_hint(c->e, "define one: updater %s { stored += input }", name->u.text);
+}
+
+static int check_command(checker *c, const ast *node)
+{
+    const command *cmd = node->u.other;
+    for (int i = 0; cmd->args[i].kind != ARG_END; i++)
+        if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
+            return c->e->code;
+    return KV_OK;
+}
+
+static int check_names(checker *c, const ast *node)
+{
+    int code = KV_OK;
+    if (!node)
+        return KV_OK;
+    if (node->kind == AST_CALL)
+        code = check_call(c, node);
+    else if (node->kind == STMT_COMMAND)
+        code = check_command(c, node);
+    else if (node->kind == STMT_RULE)
+        code = rule_check(node->u.other, &c->u->src, c->e);
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = check_names(c, node->kid[i]);
+    return code;
+}
+
+/* break and continue stand in loops, return in functions. */
+static int check_flow(const unit *u, const ast *node, bool loop, bool function, kv_err *e)
+{
+    int code = KV_OK;
+    if (!node)
+        return KV_OK;
+    if ((node->kind == STMT_BREAK || node->kind == STMT_CONTINUE) && !loop)
+        return source_err(&u->src, node->pos, node->end, e, KV_E_SYNTAX, "`%s` stands outside a loop",
+                          node->kind == STMT_BREAK ? "break" : "continue");
+    if (node->kind == STMT_RETURN && !function)
+        return source_err(&u->src, node->pos, node->end, e, KV_E_SYNTAX,
+                          "`return` stands outside a function");
+    loop = node->kind == STMT_DEF ? false
+                                  : loop || node->kind == STMT_FOR || node->kind == STMT_WHILE ||
+                                        node->kind == STMT_REPEAT;
+    function = function || node->kind == STMT_DEF;
+    if (node->kind < AST_SCRIPT && node->kind != AST_BLOCK)
+        return KV_OK;
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = check_flow(u, node->kid[i], loop, function, e);
+    return code;
+}
+
+static int check(session *s, unit *u, kv_err *e)
+{
+    checker c = {.s = s, .u = u, .e = e};
+    int code = check_flow(u, u->body, false, false, e);
+    /* texts read before may not have run yet, but they will */
+    for (const unit *one = s->units; one && code == KV_OK; one = one->next)
+        code = collect_names(&c, one->body);
+    if (code == KV_OK)
+        code = check_names(&c, u->body);
+    map_release(&c.functions);
+    map_release(&c.rules);
+    return code;
+}
+
+/* ---- Reading ---- */
+
+static bool is_function(const char *name)
+{
+    return function_find(name) != NULL;
+}
+
+int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
+              bool *incomplete, kv_err *e)
+{
+    parser p;
+    if (n > SOURCE_MAX) {
+        mem_free(text);
+        return kv_err_set(e, KV_E_VALUE, "%s is larger than 4 GB, which is the most for a script", name);
+    }
+    unit *u = mem_zalloc(1, sizeof *u, e);
+    char *copy = u ? mem_text(name, strlen(name), e) : NULL;
+    if (!copy) {
+        mem_free(u);
+        mem_free(text);
+        return KV_E_MEMORY;
+    }
+    u->src = (source){.name = copy, .text = text, .len = (uint32_t)n, .line = line, .col = 1};
+    u->next = s->units;
+    s->units = u;
+    parse_init(&p, &u->src, &u->nodes, e);
+    p.is_function = is_function;
+    p.user = s;
+    u->body = statement_parse_all(&p);
+    if (incomplete)
+        *incomplete = !u->body && p.lx.incomplete;
+    parse_release(&p);
+    int code = u->body ? check(s, u, e) : e->code;
+    *out = u;
+    return code;
+}
+
+bool unit_is_complete(const char *text, size_t n)
+{
+    parser p;
+    arena nodes = {0};
+    kv_err e = {0};
+    source src = {.name = "", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
+    if (n > SOURCE_MAX)
+        return true;
+    parse_init(&p, &src, &nodes, &e);
+    bool complete = statement_parse_all(&p) || !p.lx.incomplete;
+    parse_release(&p);
+    arena_release(&nodes);
+    return complete;
+}
+
+unit *unit_source(parser *p, const ast *path)
+{
+    session *s = p->user;
+    char *text;
+    size_t n;
+    unit *u = NULL;
+    if (s->source_depth >= SOURCE_MAX_DEPTH)
+        return (parse_fail(p, path->pos, path->end, KV_E_VALUE,
+                           "files source each other deeper than %d", SOURCE_MAX_DEPTH),
+                NULL);
+    int code = file_read(path->u.text, &text, &n, p->e);
+    if (code == KV_OK) {
+        s->source_depth++;
+        code = unit_read(s, &u, path->u.text, text, n, 1, NULL, p->e);
+        s->source_depth--;
+    }
+    source_at(p->lx.src, path->pos, path->end, p->e);
+    return code == KV_OK ? u : NULL;
+}
