@@ -91,7 +91,9 @@ struct prog {
 /* The dtype whose elements are what a register of this type holds. */
 kv_dtype prog_dtype(prog_type type);
 
-/* Bytes of a block that a register holds. Several arrays and registers of it fit into the L1 cache. */
-#define PROG_REG_BYTES 4096
+/* Bytes of a block that a register holds: half a page, so that the blocks of several arrays and registers
+ * share the L1 cache. Measured on 16M float32 with five operators: 2 KB 0.82 of a fused loop, 4 KB
+ * 0.80, 8 KB 0.74, 16 KB 0.65. */
+#define PROG_REG_BYTES 2048
 
 #endif

@@ -346,7 +346,7 @@ static bool drawable(prog_op op, prog_type t)
     return op != PROG_FLOORDIV && op != PROG_MOD;
 }
 
-enum { MAX_LEN = 3 * 1024 + 7, NSLOTS = 5, NVALUES = 40 };
+enum { MAX_LEN = 3 * 512 + 7, NSLOTS = 5, NVALUES = 40 };
 
 /* Values of a program under construction with what they should be for every element. */
 typedef struct model {
@@ -549,7 +549,7 @@ TEST(program_random_short)
 TEST(program_random_around_blocks)
 {
     for (int i = 0; i < 40; i++) {
-        int64_t block = i % 2 ? 512 : 1024;
+        int64_t block = i % 2 ? 256 : 512;
         const int64_t lengths[] = {0, 1, block - 1, block, block + 1, 3 * block + 7};
         for (int j = 0; j < 6; j++)
             one_program(lengths[j]);
