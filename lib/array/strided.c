@@ -24,6 +24,9 @@ typedef struct layout {
 void strided_rows(int64_t *strides, int ndim, const int64_t *shape)
 {
     int64_t step = 1;
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] == 0)
+            step = 0;
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = step;
         step *= shape[i];
@@ -36,9 +39,10 @@ static bool simplify(layout *l, const int64_t *dst, const int64_t *src, int ndim
                      const int64_t *shape)
 {
     l->ndim = 0;
-    for (int i = 0; i < ndim; i++) {
+    for (int i = 0; i < ndim; i++)
         if (shape[i] == 0)
             return false;
+    for (int i = 0; i < ndim; i++) {
         if (shape[i] == 1)
             continue;
         int k = l->ndim - 1;

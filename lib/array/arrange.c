@@ -1,0 +1,321 @@
+/* Arrangements are layouts (array/strided.h): each function works out the shape of the result and
+ * the strides that read its elements from the source, and one copy does the rest. */
+#include "array/arrange.h"
+
+#include <stddef.h>
+
+#include "array/strided.h"
+
+int arrange_axis(int64_t *axis, int ndim, kv_err *e)
+{
+    int64_t at = *axis < 0 ? *axis + ndim : *axis;
+    if (at < 0 || at >= ndim)
+        return kv_err_set(e, KV_E_INDEX, "axis %lld is out of range: the array has %d ax%cs",
+                          (long long)*axis, ndim, ndim == 1 ? 'i' : 'e');
+    *axis = at;
+    return KV_OK;
+}
+
+/* How the elements of a result, in row-major order, are read from a source. */
+typedef struct layout {
+    int ndim;
+    int64_t shape[KV_MAX_NDIM], strides[KV_MAX_NDIM];
+} layout;
+
+/* A new array of shape, filled through a view of as many elements. */
+static int gather(kv_array **out, kv_array *a, int ndim, const int64_t *shape, const layout *view,
+                  kv_err *e)
+{
+    kv_array *made;
+    const void *src;
+    void *dst;
+    int64_t rows[KV_MAX_NDIM];
+    int rc = kv_array_new_raw(&made, kv_array_dtype(a), ndim, shape, kv_array_ctx(a), e);
+    if (rc)
+        return rc;
+    strided_rows(rows, view->ndim, view->shape);
+    if (!(rc = kv_array_read(a, &src, e)) && !(rc = kv_array_write(made, &dst, e)))
+        strided_copy(dst, rows, src, view->strides, view->ndim, view->shape,
+                     kv_dtype_bytes(kv_array_dtype(a)));
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}
+
+/* ---- One array ----------------------------------------------------------------------------------
+ */
+
+/* Replaces a size of -1 by the one that gives `size` elements, if there is one. */
+static int find_missing(int64_t *shape, int ndim, int64_t size, kv_err *e)
+{
+    int missing = -1;
+    int64_t rest = 1;
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] != -1) {
+            if (__builtin_mul_overflow(rest, shape[i], &rest))
+                return KV_OK; /* no array has so many elements: the comparison of shapes says so */
+            continue;
+        }
+        if (missing >= 0)
+            return kv_err_set(e, KV_E_SHAPE, "only one size of a shape can be -1");
+        missing = i;
+    }
+    if (missing >= 0 && rest > 0 && size % rest == 0)
+        shape[missing] = size / rest;
+    return KV_OK;
+}
+
+int arrange_reshape(kv_array **out, kv_array *a, int ndim, const int64_t *shape, kv_err *e)
+{
+    char from[160], to[160];
+    int64_t full[KV_MAX_NDIM], size = 1, n = kv_array_size(a);
+    if (ndim > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %d", KV_MAX_NDIM, ndim);
+    for (int i = 0; i < ndim; i++)
+        full[i] = shape[i];
+    int rc = find_missing(full, ndim, n, e);
+    if (rc)
+        return rc;
+    bool fits = true, empty = false;
+    for (int i = 0; i < ndim; i++) {
+        empty |= full[i] == 0;
+        fits &= full[i] >= 0;
+    }
+    for (int i = 0; fits && !empty && i < ndim; i++)
+        fits = !__builtin_mul_overflow(size, full[i], &size);
+    if (!fits || (empty ? 0 : size) != n)
+        return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot have the shape %s",
+                          kv_shape_text(from, sizeof from, kv_array_ndim(a), kv_array_shape(a)),
+                          kv_shape_text(to, sizeof to, ndim, shape));
+    const layout flat = {.ndim = 1, .shape = {n}, .strides = {1}};
+    return gather(out, a, ndim, full, &flat, e);
+}
+
+int arrange_transpose(kv_array **out, kv_array *a, const int64_t *order, int n, kv_err *e)
+{
+    int ndim = kv_array_ndim(a);
+    layout view = {.ndim = ndim};
+    int64_t rows[KV_MAX_NDIM];
+    bool used[KV_MAX_NDIM] = {false};
+    if (order && n != ndim)
+        return kv_err_set(e, KV_E_SHAPE, "a transpose names every axis once: %d of %d are named", n,
+                          ndim);
+    strided_rows(rows, ndim, kv_array_shape(a));
+    for (int i = 0; i < ndim; i++) {
+        int64_t from = order ? order[i] : ndim - 1 - i;
+        int rc = arrange_axis(&from, ndim, e);
+        if (rc)
+            return rc;
+        if (used[from])
+            return kv_err_set(e, KV_E_VALUE,
+                              "a transpose names every axis once: axis %lld is "
+                              "there twice",
+                              (long long)from);
+        used[from] = true;
+        view.shape[i] = kv_array_shape(a)[from];
+        view.strides[i] = rows[from];
+    }
+    return gather(out, a, ndim, view.shape, &view, e);
+}
+
+int arrange_broadcast(kv_array **out, kv_array *a, int ndim, const int64_t *shape, kv_err *e)
+{
+    char from[160], to[160];
+    int own = kv_array_ndim(a), extra = ndim - own;
+    int64_t rows[KV_MAX_NDIM];
+    layout view = {.ndim = ndim};
+    bool fits = extra >= 0 && ndim <= KV_MAX_NDIM;
+    strided_rows(rows, own, kv_array_shape(a));
+    for (int i = 0; fits && i < own; i++) {
+        int64_t size = kv_array_shape(a)[i];
+        fits = size == 1 || size == shape[i + extra];
+        view.strides[i + extra] = size == 1 ? 0 : rows[i];
+    }
+    if (!fits)
+        return kv_err_set(e, KV_E_SHAPE, "an array of shape %s does not broadcast to %s",
+                          kv_shape_text(from, sizeof from, own, kv_array_shape(a)),
+                          kv_shape_text(to, sizeof to, ndim, shape));
+    for (int i = 0; i < ndim; i++)
+        view.shape[i] = shape[i];
+    return gather(out, a, ndim, shape, &view, e);
+}
+
+/* ---- Several arrays -----------------------------------------------------------------------------
+ */
+
+/* How an array fits into a join: its shape with the axis of the join in it. */
+typedef struct piece {
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+} piece;
+
+static piece piece_of(const kv_array *a, int64_t axis, bool new_axis)
+{
+    piece p = {.ndim = kv_array_ndim(a) + new_axis};
+    for (int i = 0, k = 0; i < p.ndim; i++)
+        p.shape[i] = new_axis && i == axis ? 1 : kv_array_shape(a)[k++];
+    return p;
+}
+
+static int unlike(const kv_array *a, const kv_array *b, bool new_axis, int64_t axis, kv_err *e)
+{
+    char one[160], two[160];
+    kv_shape_text(one, sizeof one, kv_array_ndim(a), kv_array_shape(a));
+    kv_shape_text(two, sizeof two, kv_array_ndim(b), kv_array_shape(b));
+    if (new_axis)
+        return kv_err_set(e, KV_E_SHAPE, "arrays of one shape can be stacked, not %s and %s", one,
+                          two);
+    return kv_err_set(e, KV_E_SHAPE, "arrays of shape %s and %s do not join along axis %lld", one,
+                      two, (long long)axis);
+}
+
+/* The shape of the joined arrays, which begins as the first's. */
+static int joined_shape(piece *whole, kv_array *const *a, int64_t n, int64_t axis, bool new_axis,
+                        kv_err *e)
+{
+    *whole = piece_of(a[0], axis, new_axis);
+    for (int64_t i = 1; i < n; i++) {
+        piece p = piece_of(a[i], axis, new_axis);
+        bool fits = p.ndim == whole->ndim;
+        for (int k = 0; fits && k < p.ndim; k++)
+            fits = k == axis || p.shape[k] == whole->shape[k];
+        if (!fits || (new_axis && !kv_array_same_shape(a[0], a[i])))
+            return unlike(a[0], a[i], new_axis, axis, e);
+        if (__builtin_add_overflow(whole->shape[axis], p.shape[axis], &whole->shape[axis]))
+            return kv_err_set(e, KV_E_SHAPE, "the joined arrays are too large");
+    }
+    return KV_OK;
+}
+
+static int join(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, bool new_axis,
+                kv_dtype dtype, kv_err *e)
+{
+    piece whole;
+    kv_array *made = NULL;
+    void *dst;
+    int64_t rows[KV_MAX_NDIM], bytes = kv_dtype_bytes(dtype), at = 0;
+    int rc = joined_shape(&whole, a, n, axis, new_axis, e);
+    if (rc || (rc = kv_array_new_raw(&made, dtype, whole.ndim, whole.shape, kv_array_ctx(a[0]), e)))
+        return rc;
+    rc = kv_array_write(made, &dst, e);
+    strided_rows(rows, whole.ndim, whole.shape);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        piece p = piece_of(a[i], axis, new_axis);
+        int64_t own[KV_MAX_NDIM];
+        kv_array *src = kv_array_ref(a[i]);
+        const void *data;
+        strided_rows(own, p.ndim, p.shape);
+        if (kv_array_dtype(src) != dtype) {
+            kv_array_unref(src);
+            if ((rc = kv_array_dup(&src, a[i], dtype, kv_array_ctx(a[i]), e)))
+                break;
+        }
+        if (!(rc = kv_array_read(src, &data, e)))
+            strided_copy((char *)dst + at * rows[axis] * bytes, rows, data, own, p.ndim, p.shape,
+                         bytes);
+        at += p.shape[axis];
+        kv_array_unref(src);
+    }
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}
+
+int arrange_concat(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
+                   kv_err *e)
+{
+    if (kv_array_ndim(a[0]) == 0)
+        return kv_err_set(e, KV_E_SHAPE,
+                          "arrays without axes cannot be joined along one; stack() "
+                          "makes a new one");
+    int rc = arrange_axis(&axis, kv_array_ndim(a[0]), e);
+    return rc ? rc : join(out, a, n, axis, false, dtype, e);
+}
+
+int arrange_stack(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
+                  kv_err *e)
+{
+    int ndim = kv_array_ndim(a[0]) + 1;
+    if (ndim > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %d", KV_MAX_NDIM, ndim);
+    int rc = arrange_axis(&axis, ndim, e);
+    return rc ? rc : join(out, a, n, axis, true, dtype, e);
+}
+
+/* ---- Repeating ----------------------------------------------------------------------------------
+ */
+
+static int check_times(int64_t times, kv_err *e)
+{
+    if (times < 0)
+        return kv_err_set(e, KV_E_VALUE, "an array is repeated 0 times or more, not %lld",
+                          (long long)times);
+    return KV_OK;
+}
+
+/* An axis `times` as long. The result is seen with one axis more, that of the times: inside the
+ * repeated axis for repeat, before it for tile; the source does not move along it. */
+static int spread(kv_array **out, kv_array *a, int axis, int64_t times, bool tile, kv_err *e)
+{
+    int ndim = kv_array_ndim(a);
+    int64_t shape[KV_MAX_NDIM], outer = 1, inner = 1, len = kv_array_shape(a)[axis];
+    for (int i = 0; i < ndim; i++)
+        shape[i] = kv_array_shape(a)[i];
+    if (__builtin_mul_overflow(len, times, &shape[axis]))
+        return kv_err_set(e, KV_E_SHAPE, "the repeated array is too large");
+    if (kv_array_size(a) == 0)
+        return kv_array_new(out, kv_array_dtype(a), ndim, shape, kv_array_ctx(a), e);
+    for (int i = 0; i < axis; i++)
+        outer *= shape[i];
+    for (int i = axis + 1; i < ndim; i++)
+        inner *= shape[i];
+    const layout view = {
+        .ndim = 4,
+        .shape = {outer, tile ? times : len, tile ? len : times, inner},
+        .strides = {len * inner, tile ? 0 : inner, tile ? inner : 0, 1},
+    };
+    return gather(out, a, ndim, shape, &view, e);
+}
+
+int arrange_repeat(kv_array **out, kv_array *a, int64_t times, int64_t axis, kv_err *e)
+{
+    int rc = check_times(times, e);
+    if (rc || (rc = arrange_axis(&axis, kv_array_ndim(a), e)))
+        return rc;
+    return spread(out, a, (int)axis, times, false, e);
+}
+
+int arrange_tile(kv_array **out, kv_array *a, const int64_t *times, int n, kv_err *e)
+{
+    int own = kv_array_ndim(a), ndim = n > own ? n : own;
+    int64_t shape[KV_MAX_NDIM];
+    if (ndim > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %d", KV_MAX_NDIM, ndim);
+    for (int i = 0; i < ndim; i++)
+        shape[i] = i < ndim - own ? 1 : kv_array_shape(a)[i - (ndim - own)];
+    int rc = KV_OK;
+    for (int i = 0; i < n && !rc; i++)
+        rc = check_times(times[i], e);
+    kv_array *whole = NULL;
+    if (!rc)
+        rc = arrange_reshape(&whole, a, ndim, shape, e);
+    /* from the last axis on, so that the larger arrays move in longer pieces */
+    for (int i = n - 1; i >= 0 && !rc; i--) {
+        kv_array *more;
+        if (times[i] == 1)
+            continue;
+        if (!(rc = spread(&more, whole, i + ndim - n, times[i], true, e))) {
+            kv_array_unref(whole);
+            whole = more;
+        }
+    }
+    if (rc)
+        kv_array_unref(whole);
+    else
+        *out = whole;
+    return rc;
+}

@@ -1,0 +1,44 @@
+/* The elements of arrays in another arrangement: other shapes, other orders, several arrays as one.
+ *
+ * Every function gives a new array of the same dtype (joins: of the one given) on the context of
+ * its first source, with memory of its own. Axes count from 0, and from the end when negative; an
+ * axis that is not there is an error (index). All of them can fail for memory.
+ */
+#ifndef ARRAY_ARRANGE_H
+#define ARRAY_ARRANGE_H
+
+#include "kv_array.h"
+
+/* Makes *axis, -ndim to ndim - 1, one from 0 on. Error: index. */
+int arrange_axis(int64_t *axis, int ndim, kv_err *e);
+
+/* The same elements in row-major order under another shape; one size may be -1, which is then
+ * found. Error: shape (another number of elements). */
+int arrange_reshape(kv_array **out, kv_array *a, int ndim, const int64_t *shape, kv_err *e);
+
+/* Axis i of the result is axis order[i] of a, which has ndim axes; order NULL reverses them.
+ * Errors: shape (n is not ndim), value (an axis twice). */
+int arrange_transpose(kv_array **out, kv_array *a, const int64_t *order, int n, kv_err *e);
+
+/* a repeated to a larger shape: axes are matched from the last, and those of size 1 or missing
+ * repeat. Error: shape. */
+int arrange_broadcast(kv_array **out, kv_array *a, int ndim, const int64_t *shape, kv_err *e);
+
+/* n >= 1 arrays behind each other along an axis, converted to dtype; all sizes but that along axis
+ * are equal. Error: shape. */
+int arrange_concat(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
+                   kv_err *e);
+
+/* n >= 1 arrays of one shape along a new axis. Error: shape. */
+int arrange_stack(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
+                  kv_err *e);
+
+/* Each index of an axis `times` times: [1, 1, 2, 2]. Error: value (times < 0), shape (too large).
+ */
+int arrange_repeat(kv_array **out, kv_array *a, int64_t times, int64_t axis, kv_err *e);
+
+/* The whole array times[i] times along axis i: [1, 2, 1, 2]. Axes are matched from the last; where
+ * a or times has fewer, the missing are 1. Errors: as for repeat. */
+int arrange_tile(kv_array **out, kv_array *a, const int64_t *times, int n, kv_err *e);
+
+#endif
