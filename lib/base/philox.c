@@ -7,9 +7,9 @@
  * sqrt(3) - 1, scaled to 32 bits. */
 #define MULTIPLY_0 UINT64_C(0xD2511F53)
 #define MULTIPLY_1 UINT64_C(0xCD9E8D57)
-#define STEP_0 0x9E3779B9u
-#define STEP_1 0xBB67AE85u
-#define ROUNDS 10
+#define STEP_0     0x9E3779B9u
+#define STEP_1     0xBB67AE85u
+#define ROUNDS     10
 
 #define TWO_PI 0x1.921fb54442d18p+2
 
