@@ -214,6 +214,26 @@ static void hint_transpose(session *s, const ast *call, const pairs *p, kv *stor
                     (int)(v->end - v->pos), src->text + v->pos);
 }
 
+/* What -v says of a call: `push 3: float32 (2, 3) cpu(0)` for each key, as it is stored now. */
+static void tell_change(session *s, const char *what, const key_list *keys, kv *store)
+{
+    for (int64_t i = 0; s->verbose && i < keys->n; i++) {
+        kv_info info;
+        kv_err unused = {0};
+        char shape[256], ctx[KV_CTX_TEXT];
+        buf text = {0};
+        if (kv_find(store, &keys->keys[i], &info, &unused))
+            continue;
+        buf_printf(&text, "%s ", what);
+        show_key(&text, info.key);
+        buf_printf(&text, ": %s %s %s", kv_dtype_name(info.dtype),
+                   kv_shape_text(shape, sizeof shape, info.ndim, info.shape),
+                   kv_ctx_text(ctx, info.ctx));
+        session_change(s, buf_text(&text));
+        buf_release(&text);
+    }
+}
+
 typedef int pair_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_call *, kv_err *);
 
 static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *run, kv_err *e)
@@ -230,6 +250,8 @@ static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *
         hint_transpose(s, call, &p, store, e);
         place_error(s, call, store, e);
     }
+    if (code == KV_OK)
+        tell_change(s, copies ? "init" : "push", &keys, store);
     pairs_release(&p);
     key_list_release(&keys);
     return code;

@@ -183,7 +183,7 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
 {
     arena nodes = {0};
     expr_leaf leaf[8] = {{0}};
-    kv_array *made[8] = {0}, *result = NULL;
+    kv_array *made[8] = {0}, *whole = NULL;
     ast *tree = arena_alloc(&nodes, sizeof *tree + node->n * sizeof tree->kid[0], e);
     ast *end = arena_alloc(&nodes, sizeof *end, e);
     int code = tree && end ? KV_OK : KV_E_MEMORY;
@@ -204,13 +204,13 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
         tree->n = node->n;
         tree->pos = node->pos;
         tree->end = node->end;
-        code = expr_eval(&result, tree, leaf, (int)node->n, &s->unit->src, e);
+        code = expr_eval(&whole, tree, leaf, (int)node->n, &s->unit->src, e);
     }
     for (uint32_t i = 0; i < 8; i++)
         kv_array_unref(made[i]);
     arena_release(&nodes);
     if (code == KV_OK)
-        *out = value_array(result);
+        *out = value_array(whole);
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
@@ -270,11 +270,22 @@ static int fold(session *s, const ast *node, const value **leaf, value *out, kv_
     return code;
 }
 
+/* Says of each leaf which node it is, for those that look like operators: `and`, `or`, `not`. */
+static void name_leaves(const session *s, const ast *node, expr_leaf **leaf)
+{
+    if (!eval_is_inner(s, node)) {
+        (*leaf)++->node = node;
+        return;
+    }
+    for (uint32_t i = 0; i < node->n; i++)
+        name_leaves(s, node->kid[i], leaf);
+}
+
 /* The whole tree as one program. */
 static int run_tree(session *s, const ast *node, value_stack *l, value *out, kv_err *e)
 {
     expr_leaf small[8], *leaf = l->n <= 8 ? small : mem_alloc(l->n, sizeof *leaf, e);
-    kv_array *result = NULL;
+    kv_array *whole = NULL;
     int code = leaf ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < l->n && code == KV_OK; i++) {
         leaf[i] = (expr_leaf){0};
@@ -285,10 +296,13 @@ static int run_tree(session *s, const ast *node, value_stack *l, value *out, kv_
             l->items[i] = value_array(leaf[i].array);
         }
     }
+    if (code == KV_OK) {
+        expr_leaf *next = leaf;
+        name_leaves(s, node, &next);
+        code = expr_eval(&whole, node, leaf, (int)l->n, &s->unit->src, e);
+    }
     if (code == KV_OK)
-        code = expr_eval(&result, node, leaf, (int)l->n, &s->unit->src, e);
-    if (code == KV_OK)
-        *out = value_array(result);
+        *out = value_array(whole);
     if (leaf != small)
         mem_free(leaf);
     return code == KV_OK ? KV_OK : unit_at(s, node, e);

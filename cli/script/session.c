@@ -215,6 +215,14 @@ int session_flush(session *s, kv_err *e)
     return errno == EPIPE ? KV_OK : file_error(e, "write", "stdout", errno);
 }
 
+void session_change(session *s, const char *text)
+{
+    if (!s->verbose)
+        return;
+    fflush(stdout);
+    fprintf(stderr, "%s\n", text);
+}
+
 void session_note(session *s, const char *fmt, ...)
 {
     if (s->quiet)

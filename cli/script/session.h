@@ -112,6 +112,8 @@ int session_out(session *s, const char *text, size_t n, kv_err *e);
 /* Writes out what stdout still holds. A reader that went away is no error: later output is dropped.
  * Error: io. */
 int session_flush(session *s, kv_err *e);
+/* With -v a line on stderr that says what changed: `init 3: float32 (2, 3) cpu(0)`. */
+void session_change(session *s, const char *text);
 /* A note on stderr, unless -q: one line, "note: " before it. */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
