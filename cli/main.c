@@ -21,6 +21,7 @@
 #include "script/show.h"
 #include "script/unit.h"
 #include "term/interrupt.h"
+#include "verify.h"
 
 /* A literal as --set takes it: a number, true, false, none, else text. */
 static int set_value(session *s, const char *text, value *out, kv_err *e)
@@ -165,6 +166,11 @@ static int run(session *s, const options *o)
     if (apply_options(s, o, &e)) {
         report_error(s, &e);
         return s->failure;
+    }
+    if (o->verify) {
+        if (verify_file(s, o->verify, o->update, &e))
+            report_error(s, &e);
+        return exit_code_of(s, o);
     }
     if (o->ninputs > 0)
         run_inputs(s, o->inputs, o->ninputs);

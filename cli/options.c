@@ -9,7 +9,8 @@
 
 typedef enum option_id {
     OPT_COMMANDS, OPT_FILE, OPT_INTERACTIVE, OPT_QUIET, OPT_VERBOSE, OPT_CHECK_LAST, OPT_KEEP_GOING,
-    OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_HELP, OPT_VERSION
+    OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_VERIFY, OPT_UPDATE, OPT_HELP,
+    OPT_VERSION
 } option_id;
 
 /* Legend: letter or 0, name or NULL, what the value is called or NULL when there is none, help. */
@@ -30,6 +31,8 @@ static const struct option {
     {OPT_GPUS, 0, "gpus", "N", "how many virtual GPUs a machine without GPUs gets (8)"},
     {OPT_TYPE, 0, "type", "TYPE", "type of a store that is used before create (local)"},
     {OPT_FORMAT, 0, "format", "F", "numpy, repr, legacy, csv, raw or json"},
+    {OPT_VERIFY, 0, "verify", "FILE", "run the `kv> ` lines of a page and compare what follows them"},
+    {OPT_UPDATE, 0, "update", NULL, "with --verify: rewrite the page with what comes out"},
     {OPT_HELP, 'h', "help", NULL, "this help"},
     {OPT_VERSION, 'V', "version", NULL, "version and licence"},
 };
@@ -39,7 +42,7 @@ static const struct option {
 /* Options of the language that come with later versions. */
 static const char *const later[] = {"check", "dry-run", "store", "json", "color", "progress", "pager",
                                     "no-color", "timeout", "safe", "rc", "no-rc", "history", "record",
-                                    "trace", "verify", "update", "completion", "doctor"};
+                                    "trace", "completion", "doctor"};
 
 void options_help(buf *out)
 {
@@ -129,6 +132,12 @@ static int apply(options *o, const struct option *t, const char *value, kv_err *
         break;
     case OPT_FORMAT:
         o->format = value;
+        break;
+    case OPT_VERIFY:
+        o->verify = value;
+        break;
+    case OPT_UPDATE:
+        o->update = true;
         break;
     case OPT_HELP:
         o->help = true;

@@ -26,7 +26,8 @@ typedef struct options {
     int nsets;
     bool interactive, quiet, verbose, check_last, keep_going;
     bool help, version;
-    const char *type, *format;
+    const char *type, *format, *verify;
+    bool update;        /* with verify: rewrite the file */
     uint64_t seed;
     int gpus;
 } options;

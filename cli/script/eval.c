@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/slice.h"
+#include "array/device.h"
 #include "base/suggest.h"
 #include "script/eval_tree.h"
 #include "script/file.h"

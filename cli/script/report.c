@@ -109,24 +109,29 @@ static void show_place(session *s, const kv_err *e, buf *out)
     buf_char(out, '\n');
 }
 
+void report_text(session *s, const kv_err *e, buf *out)
+{
+    if (e->line > 0)
+        buf_printf(out, "%s:%d:%d: error[%s]: ", e->file, e->line, e->col, kv_code_name(e->code));
+    else
+        buf_printf(out, "kvctl: error[%s]: ", kv_code_name(e->code));
+    visible(out, e->text, strlen(e->text));
+    buf_char(out, '\n');
+    if (e->line > 0)
+        show_place(s, e, out);
+    buf_add(out, buf_text(&s->detail));
+    buf_clear(&s->detail);
+    if (e->hint[0]) {
+        buf_add(out, " hint: ");
+        visible(out, e->hint, strlen(e->hint));
+        buf_char(out, '\n');
+    }
+}
+
 void report_error(session *s, const kv_err *e)
 {
     buf out = {0};
-    if (e->line > 0)
-        buf_printf(&out, "%s:%d:%d: error[%s]: ", e->file, e->line, e->col, kv_code_name(e->code));
-    else
-        buf_printf(&out, "kvctl: error[%s]: ", kv_code_name(e->code));
-    visible(&out, e->text, strlen(e->text));
-    buf_char(&out, '\n');
-    if (e->line > 0)
-        show_place(s, e, &out);
-    buf_add(&out, buf_text(&s->detail));
-    buf_clear(&s->detail);
-    if (e->hint[0]) {
-        buf_add(&out, " hint: ");
-        visible(&out, e->hint, strlen(e->hint));
-        buf_char(&out, '\n');
-    }
+    report_text(s, e, &out);
     fflush(stdout);
     fputs(buf_text(&out), stderr);
     if (s->failure == 0)

@@ -21,6 +21,9 @@ typedef enum exit_code {
 /* The exit code of a kv_code. */
 exit_code report_exit_code(int code);
 
+/* Appends e as report_error writes it, and empties the session's details. */
+void report_text(session *s, const kv_err *e, buf *out);
+
 /* Writes e to stderr: place, sentence, source line with a caret, details, hint. Keeps the exit code
  * of the first error of the session, and empties the session's details. */
 void report_error(session *s, const kv_err *e);

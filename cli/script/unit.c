@@ -111,8 +111,8 @@ static int check_call(checker *c, const ast *node)
         return KV_OK; /* a method of a store is looked at when it is evaluated */
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`", name);
     suggest near = {.word = name};
-    for (const function *f = function_table; f->name; f++)
-        suggest_add(&near, f->name);
+    for (const function *one = function_table; one->name; one++)
+        suggest_add(&near, one->name);
     for (int64_t i = 0; i < c->functions.cap; i++)
         if (c->functions.entries[i].hash)
             suggest_add(&near, c->functions.entries[i].key.name);
@@ -167,7 +167,7 @@ static int check_names(checker *c, const ast *node)
 }
 
 /* break and continue stand in loops, return in functions. */
-static int check_flow(const unit *u, const ast *node, bool loop, bool function, kv_err *e)
+static int check_flow(const unit *u, const ast *node, bool loop, bool in_def, kv_err *e)
 {
     int code = KV_OK;
     if (!node)
@@ -175,17 +175,17 @@ static int check_flow(const unit *u, const ast *node, bool loop, bool function, 
     if ((node->kind == STMT_BREAK || node->kind == STMT_CONTINUE) && !loop)
         return source_err(&u->src, node->pos, node->end, e, KV_E_SYNTAX, "`%s` stands outside a loop",
                           node->kind == STMT_BREAK ? "break" : "continue");
-    if (node->kind == STMT_RETURN && !function)
+    if (node->kind == STMT_RETURN && !in_def)
         return source_err(&u->src, node->pos, node->end, e, KV_E_SYNTAX,
                           "`return` stands outside a function");
     loop = node->kind == STMT_DEF ? false
                                   : loop || node->kind == STMT_FOR || node->kind == STMT_WHILE ||
                                         node->kind == STMT_REPEAT;
-    function = function || node->kind == STMT_DEF;
+    in_def = in_def || node->kind == STMT_DEF;
     if (node->kind < AST_SCRIPT && node->kind != AST_BLOCK)
         return KV_OK;
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = check_flow(u, node->kid[i], loop, function, e);
+        code = check_flow(u, node->kid[i], loop, in_def, e);
     return code;
 }
 
