@@ -120,8 +120,11 @@ static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
 
 static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values, kv_err *e)
 {
-    return unit_err(s, node, e, KV_E_VALUE, "%lld keys need %lld values, there %s %lld",
+    unit_err(s, node, e, KV_E_VALUE, "%lld keys need %lld values, there %s %lld",
                     (long long)keys, (long long)keys, values == 1 ? "is" : "are", (long long)values);
+    return values == 1 ? kv_err_hint(e, "a bracket of numbers only is one array; [a, b, c] of arrays "
+                                        "holds one for each key")
+                       : KV_E_VALUE;
 }
 
 /* Values for a list of keys: one each, as so many arguments or as one list of so many. copies: one
@@ -153,8 +156,8 @@ static int make_pairs(session *s, const ast *call, key_list *keys, bool copies, 
     if (code == KV_OK && keys->list) {
         code = pair_list(s, list, keys, v, n, copies, p, e);
     } else if (code == KV_OK && copies && n > 1) {
-        code = unit_err(s, list->kid[1], e, KV_E_USAGE, "init takes one value a key");
-        kv_err_hint(e, "a `-` or `+` joins two values unless a blank stands before it only");
+        code = unit_err(s, list->kid[1], e, KV_E_VALUE, "init takes one value a key, there are %d",
+                        (int)n);
     } else {
         for (uint32_t i = 0; i < n && code == KV_OK; i++)
             code = add_values(p, keys->keys[0], v[i], !copies, e);

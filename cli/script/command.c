@@ -25,7 +25,8 @@ const command command_table[] = {
      "use, type", "unsupported"},
     {"use", {{ARG_NAME, "NAME", false}}, {{0}}, 0, cmd_use, "change to another store",
      "create --name b; use kv             # the first store is called kv", "create", "name"},
-    {"init", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY}, 0, cmd_init,
+    {"init", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY}, COMMAND_ONE_EACH,
+     cmd_init,
      "put a first value under new keys; one value a key",
      "init w ones(2,3)*2                  # text keys in a store of their own\n"
      "init 10 -1                          # a number is an array of shape ()\n"

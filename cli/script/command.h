@@ -57,7 +57,8 @@ typedef struct command_option {
 enum {
     COMMAND_GIVES = 1,  /* gives a value: it can be redirected */
     COMMAND_PARAMS = 2, /* takes --PARAM VALUE for the parameters of a rule */
-    COMMAND_PRINTS = 4  /* may print lines (of an updater): | and > take these */
+    COMMAND_PRINTS = 4, /* may print lines (of an updater): | and > take these */
+    COMMAND_ONE_EACH = 8 /* one value a key, so a single key takes one value */
 };
 
 #define COMMAND_MAX_ARGS 2

@@ -12,7 +12,8 @@ static int number_of_elements(value v, int64_t *n, kv_err *e)
     return function_int(v, "the number of elements", n, e);
 }
 
-/* ---- Filling ------------------------------------------------------------------------------------ */
+/* ---- Filling ------------------------------------------------------------------------------------
+ */
 
 /* Writes the `bytes` at one over n elements: doubling what is there keeps memcpy long. */
 static void fill(char *to, const void *one, int64_t n, int64_t bytes)
@@ -58,7 +59,8 @@ int func_full(function_args *args, value *out, kv_err *e)
     return rc ? rc : filled(args, number, 2, out, e);
 }
 
-/* ---- Sequences ---------------------------------------------------------------------------------- */
+/* ---- Sequences ----------------------------------------------------------------------------------
+ */
 
 /* start, start + step, …, each rounded once from binary64; exact where both are integers. */
 typedef struct sequence {
@@ -95,8 +97,8 @@ static int count_steps(const sequence *q, value stop, int64_t *n, kv_err *e)
     *n = 0;
     if (q->whole) {
         int64_t end = stop.u.integer;
-        uint64_t way = (uint64_t)(q->step > 0 ? end : q->start) -
-                       (uint64_t)(q->step > 0 ? q->start : end);
+        uint64_t way =
+            (uint64_t)(q->step > 0 ? end : q->start) - (uint64_t)(q->step > 0 ? q->start : end);
         uint64_t step = q->step > 0 ? (uint64_t)q->step : 0 - (uint64_t)q->step;
         if (q->step > 0 ? end <= q->start : end >= q->start)
             return KV_OK;
@@ -180,7 +182,8 @@ int func_eye(function_args *args, value *out, kv_err *e)
     return function_give(out, a, rc);
 }
 
-/* ---- From arrays -------------------------------------------------------------------------------- */
+/* ---- From arrays --------------------------------------------------------------------------------
+ */
 
 /* An array in another dtype or context, as itself when it has both. */
 static int converted(session *s, value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
@@ -203,8 +206,8 @@ int func_array(function_args *args, value *out, kv_err *e)
     kv_ctx ctx;
     kv_array *a;
     bool is_array = v.kind == VALUE_ARRAY;
-    int rc = function_dtype(args->v[1], is_array ? kv_array_dtype(v.u.array) : KV_FLOAT32, &dtype,
-                            e);
+    int rc =
+        function_dtype(args->v[1], is_array ? kv_array_dtype(v.u.array) : KV_FLOAT32, &dtype, e);
     if (rc || (rc = function_ctx(args->v[2], &ctx, e)))
         return rc;
     if (is_array && !args->given[2])

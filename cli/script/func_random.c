@@ -1,6 +1,6 @@
-/* Random arrays. Each element is named by the seed, the call and its place (base/philox.h), so that a
- * script prints the same numbers every time, on every machine; `seed=` makes a call independent of
- * the calls before it. */
+/* Random arrays. Each element is named by the seed, the call and its place (base/philox.h), so that
+ * a script prints the same numbers every time, on every machine; `seed=` makes a call independent
+ * of the calls before it. */
 #include "script/func.h"
 
 #include "array/device.h"
@@ -13,9 +13,9 @@ enum { BLOCK = 512 };
 typedef struct draw {
     uint64_t seed, number;
     kv_dtype dtype;
-    double low, width;   /* uniform: from low on, width wide; normal: mean and deviation */
-    int64_t from;        /* randint */
-    uint64_t count;      /* randint: how many numbers; 0 stands for 2^64 */
+    double low, width; /* uniform: from low on, width wide; normal: mean and deviation */
+    int64_t from;      /* randint */
+    uint64_t count;    /* randint: how many numbers; 0 stands for 2^64 */
 } draw;
 
 typedef void make_fn(void *block, const draw *d, uint64_t element, int64_t n);

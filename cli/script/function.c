@@ -1,4 +1,4 @@
-/* The table of functions, and how the arguments of a call find their parameters.
+/* How the arguments of a call find their parameters, and what the code of functions shares.
  *
  * What the words of a call alone show (how many arguments, which names) is checked apart from the
  * call, so that a script can be checked before it runs.
@@ -11,21 +11,12 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "script/func.h"
 
-/* ---- The table ----------------------------------------------------------------------------------
- */
-
-/* Sorted by name, capitals first, as strcmp orders them. */
-const function function_table[] = {
-    {NULL, {NULL}, 0, NULL, NULL},
-};
-
-#define NFUNCTIONS (int)(sizeof function_table / sizeof *function_table - 1)
+/* ---- Finding ----------------------------------------------------------------------------------- */
 
 const function *function_find(const char *name)
 {
-    int low = 0, high = NFUNCTIONS;
+    int low = 0, high = function_count;
     while (low < high) {
         int middle = (low + high) / 2, order = strcmp(name, function_table[middle].name);
         if (order == 0)
@@ -260,7 +251,7 @@ static int sort_arguments(function_args *a, const value *args, const char *const
 /* An element-wise function of host numbers; over arrays they are not called through the table. */
 static int call_host(const function *f, const value *args, int64_t n, value *out, kv_err *e)
 {
-    host hosts[FUNCTION_MAX_PARAMS], result;
+    host hosts[FUNCTION_MAX_PARAMS], given;
     if (n > FUNCTION_MAX_PARAMS)
         return wrong_count(f, n, e);
     for (int64_t i = 0; i < n; i++) {
@@ -269,8 +260,8 @@ static int call_host(const function *f, const value *args, int64_t n, value *out
                               value_kind_name(args[i]));
         hosts[i] = value_host(args[i]);
     }
-    int rc = host_call(f->name, hosts, (int)n, &result, e);
-    return rc ? rc : value_from_host(out, result, e);
+    int rc = host_call(f->name, hosts, (int)n, &given, e);
+    return rc ? rc : value_from_host(out, given, e);
 }
 
 int function_call(session *s, const function *f, const value *args, const char *const *names,
@@ -296,6 +287,11 @@ int function_call(session *s, const function *f, const value *args, const char *
 
 int function_int(value v, const char *what, int64_t *out, kv_err *e)
 {
+    if (v.kind == VALUE_ARRAY && kv_array_size(v.u.array) == 1) {
+        int rc = value_item(&v, v, e);
+        if (rc)
+            return rc;
+    }
     if (v.kind == VALUE_INT || v.kind == VALUE_BOOL) {
         *out = v.u.integer;
         return KV_OK;
@@ -314,10 +310,13 @@ int function_int(value v, const char *what, int64_t *out, kv_err *e)
 
 int function_number(value v, const char *what, double *out, kv_err *e)
 {
-    if (!value_is_number(v))
+    value item;
+    if (!value_is_number(v) && (v.kind != VALUE_ARRAY || kv_array_size(v.u.array) != 1))
         return kv_err_set(e, KV_E_DTYPE, "%s is a number, not %s", what, value_kind_name(v));
-    *out = value_number(v);
-    return KV_OK;
+    int rc = value_item(&item, v, e);
+    if (!rc)
+        *out = value_number(item);
+    return rc;
 }
 
 int function_shape(value v, int *ndim, int64_t shape[KV_MAX_NDIM], kv_err *e)
@@ -371,4 +370,28 @@ int function_text(value v, const char *what, const char **out, kv_err *e)
         return kv_err_set(e, KV_E_DTYPE, "%s is a text, not %s", what, value_kind_name(v));
     *out = v.u.text->text;
     return KV_OK;
+}
+
+int function_new(kv_array **out, function_args *args, value shape, int dtype_at, kv_dtype fallback,
+                 kv_err *e)
+{
+    int ndim = 0;
+    int64_t sizes[KV_MAX_NDIM];
+    kv_dtype dtype;
+    kv_ctx ctx;
+    int rc = shape.kind == VALUE_NONE ? KV_OK : function_shape(shape, &ndim, sizes, e);
+    if (rc || (rc = function_dtype(args->v[dtype_at], fallback, &dtype, e)) ||
+        (rc = function_ctx(args->v[dtype_at + 1], &ctx, e)) ||
+        (rc = session_ctx(args->session, ctx, e)))
+        return rc;
+    return kv_array_new_raw(out, dtype, ndim, sizes, ctx, e);
+}
+
+int function_give(value *out, kv_array *a, int rc)
+{
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = value_array(a);
+    return rc;
 }

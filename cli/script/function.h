@@ -62,9 +62,15 @@ int function_shape(value v, int *ndim, int64_t shape[KV_MAX_NDIM], kv_err *e);
 int function_dtype(value v, kv_dtype fallback, kv_dtype *out, kv_err *e);
 /* cpu(0) when v is none. Error: dtype when v is no context. */
 int function_ctx(value v, kv_ctx *out, kv_err *e);
-/* A whole number. Errors: dtype, value. `what` names it in the message. */
+/* A whole number; also that of an array of one element. Errors: dtype, value. `what` names it in the message. */
 int function_int(value v, const char *what, int64_t *out, kv_err *e);
 int function_number(value v, const char *what, double *out, kv_err *e);
+/* A new array, contents undefined: shape is none for (), and the parameters dtype_at and dtype_at + 1
+ * are dtype and ctx, whose device is made available. Errors: those of the three. */
+int function_new(kv_array **out, function_args *args, value shape, int dtype_at, kv_dtype fallback,
+                 kv_err *e);
+/* Ends a function that made a: gives it as *out when rc is KV_OK, else lets it go. Returns rc. */
+int function_give(value *out, kv_array *a, int rc);
 /* A text, borrowed from v. Error: dtype. */
 int function_text(value v, const char *what, const char **out, kv_err *e);
 

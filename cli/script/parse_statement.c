@@ -3,6 +3,7 @@
 
 #include "base/suggest.h"
 #include "script/command.h"
+#include "script/file.h"
 #include "script/function.h"
 #include "script/statement.h"
 #include "script/unit.h"
@@ -122,6 +123,11 @@ static ast *redirect(parser *p)
         return name ? redirect_node(p, t.pos, REDIRECT_VARIABLE, name, NULL) : NULL;
     }
     ast *path = parse_path(p);
+    if (path && path->kind == AST_TEXT && file_check_ending(path->u.text, p->e)) {
+        source_at(p->lx.src, path->pos, path->end, p->e);
+        kv_err_hint(p->e, "(a > %s) in brackets compares", path->u.text);
+        return NULL;
+    }
     return path ? redirect_node(p, t.pos, t.sign == SIGN1('>') ? REDIRECT_FILE : REDIRECT_APPEND,
                                 NULL, path)
                 : NULL;
@@ -194,8 +200,9 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
         shown[n][39] = '\0';
         names[n] = shown[n];
     }
-    char word[64] = "--";
-    strncat(word, name, 60);
+    char word[sizeof shown[0]] = "--";
+    strncpy(word + 2, name, sizeof word - 3);
+    word[sizeof word - 1] = '\0';
     parse_fail(p, t->pos, t->end, KV_E_USAGE, "`%s` has no option --%s", c->name, name);
     suggest_hint(p->e, word, names, n);
     buf line = {0};
@@ -255,6 +262,34 @@ static ast *values(parser *p)
 out:
     mem_free(list.items);
     return node;
+}
+
+/* `init 3 - 1`: the sign would join two values, but a key is no value. */
+static ast *sign_behind_keys(parser *p, const command *c, const ast *keys)
+{
+    const token *t = parse_peek(p);
+    const char *text = p->lx.src->text;
+    uint32_t pos = t->pos, end = t->end, rest = end;
+    char sign = (char)t->sign;
+    while (rest < p->lx.limit && lex_is_blank(text[rest]))
+        rest++;
+    parse_fail(p, pos, end, KV_E_SYNTAX, "`%c` joins two values, but the word before it is a key", sign);
+    kv_err_hint(p->e, "%s %.*s %c%c…, or %s (%.*s %c …) VALUE to compute a key", c->name,
+                (int)(keys->end - keys->pos), text + keys->pos, sign, text[rest], c->name,
+                (int)(keys->end - keys->pos), text + keys->pos, sign);
+    return NULL;
+}
+
+static bool is_lone_sign(parser *p)
+{
+    const token *t = parse_peek(p);
+    return t->kind == TOK_SIGN && (t->sign == SIGN1('-') || t->sign == SIGN1('+')) && t->blank_after;
+}
+
+/* Whether KEYS are one plain key, known before anything runs. */
+static bool is_plain_key(const ast *keys)
+{
+    return (keys->flags & AST_SINGLE) && keys->kid[0]->kind == AST_KEY;
 }
 
 /* expr, expr, …, in one AST_LIST; (a, b) directly behind the command is a list of two. */
@@ -338,6 +373,15 @@ static ast *too_many(parser *p, const command *c)
     return NULL;
 }
 
+/* `init 3 1 -2` */
+static ast *two_values(parser *p, const command *c, const ast *second)
+{
+    parse_fail(p, second->pos, second->end, KV_E_USAGE, "%s takes one value a key", c->name);
+    kv_err_hint(p->e, "blanks separate values: a `-` with a blank before it and none behind it begins "
+                      "a new one");
+    return NULL;
+}
+
 static ast *source_statement(parser *p, ast *node)
 {
     const ast *path = node->kid[0];
@@ -381,8 +425,14 @@ static ast *command_statement(parser *p, const command *c, uint32_t pos)
         } else if (given == nslots) {
             return too_many(p, c);
         } else {
+            bool behind_keys = given > 0 && c->args[given - 1].kind == ARG_KEYS;
+            if (behind_keys && is_lone_sign(p))
+                return sign_behind_keys(p, c, slots[given - 1]);
             if (!(slots[given] = argument(p, c, &c->args[given])))
                 return NULL;
+            if (behind_keys && (c->flags & COMMAND_ONE_EACH) && slots[given]->n > 1 &&
+                is_plain_key(slots[given - 1]))
+                return two_values(p, c, slots[given]->kid[1]);
             given++;
         }
     }

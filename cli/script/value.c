@@ -258,6 +258,33 @@ double value_number(value v)
     return v.kind == VALUE_FLOAT ? v.u.number : (double)v.u.integer;
 }
 
+int value_item(value *out, value v, kv_err *e)
+{
+    const void *data;
+    char shape[160];
+    if (value_is_number(v)) {
+        *out = v;
+        return KV_OK;
+    }
+    if (v.kind != VALUE_ARRAY)
+        return kv_err_set(e, KV_E_DTYPE, "%s is no number", value_kind_name(v));
+    kv_array *a = v.u.array;
+    if (kv_array_size(a) != 1)
+        return kv_err_set(e, KV_E_DTYPE, "an array of shape %s is no number",
+                          kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)));
+    int rc = kv_array_read(a, &data, e);
+    if (rc)
+        return rc;
+    if (kv_dtype_is_float(kv_array_dtype(a))) {
+        *out = value_float(0);
+        cpu_dev_ops.convert(&out->u.number, KV_FLOAT64, data, kv_array_dtype(a), 1);
+    } else {
+        *out = kv_array_dtype(a) == KV_BOOL ? value_bool(false) : value_int(0);
+        cpu_dev_ops.convert(&out->u.integer, KV_INT64, data, kv_array_dtype(a), 1);
+    }
+    return KV_OK;
+}
+
 /* ---- Numbers to arrays --------------------------------------------------------------------------
  */
 

@@ -76,6 +76,10 @@ double value_number(value v);       /* of a number */
  * (float32). Errors: dtype (it is no array: names what it is), shape (lists of unequal length). */
 int value_to_array(kv_array **out, value v, kv_err *e);
 
+/* The number that v is, or that an array of one element holds: a bool, an integer or a float. Error:
+ * dtype. */
+int value_item(value *out, value v, kv_err *e);
+
 /* A new array of another dtype and context from a number, numbers or nested tuples of them; [] has
  * shape (0,). Errors: as above, and value (a number that does not fit, see value_put_number). */
 int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e);
