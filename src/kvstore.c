@@ -91,6 +91,7 @@ void kv_free(kv *store)
     slot_table_release(&store->slots);
     updater_release(&store->updater);
     apply_work_release(&store->work);
+    call_room_release(&store->room);
     pthread_mutex_destroy(&store->lock);
     mem_free(store);
 }
@@ -126,7 +127,9 @@ static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_a
     int rc = call_check_form(keys, n, arrays, e);
     if (rc || n == 0 || (rc = enter(store, e)))
         return rc;
-    return leave(store, op(store->self, keys, n, arrays, how, e));
+    rc = op(store->self, keys, n, arrays, how, e);
+    call_room_trim(&store->room);
+    return leave(store, rc);
 }
 
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,

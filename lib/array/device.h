@@ -59,19 +59,20 @@ int dev_virtual_gpus(void);
 /* What a kv_array is, for the layers below the public interface. */
 typedef enum array_memory { ARRAY_OWN, ARRAY_WRAPPED, ARRAY_VIEW } array_memory;
 
+/* The first 64 bytes, one cache line, hold what a call over many arrays reads of each. */
 struct kv_array {
     int64_t refs;       /* atomic */
     engine_var var;     /* orders the operations that touch the data */
     const dev_ops *dev; /* whose memory data is; it releases it too */
     void *data;         /* size elements of dtype; never NULL */
     int64_t size;
-    kv_dtype dtype;
     kv_ctx ctx;
+    kv_dtype dtype;
     array_memory memory;
+    int ndim;
     kv_array *base;          /* ARRAY_VIEW: whose memory it is; orders through base->var */
     void (*done)(void *arg); /* ARRAY_WRAPPED */
     void *done_arg;
-    int ndim;
     int64_t shape[];
 };
 

@@ -77,6 +77,8 @@ static void sum_part(void *dst, kv_dtype dtype, const apply_values *v, int64_t f
     const kv_array *first = v->items[0];
     if (v->n == 1) {
         first->dev->convert(dst, dtype, element(first, from), first->dtype, n);
+    } else if (v->same_dtype && from == 0) {
+        first->dev->sum(dst, v->data, v->n, dtype, n);
     } else if (v->same_dtype) {
         for (int64_t j = 0; j < v->n; j++)
             w->sources[j] = element(v->items[j], from);

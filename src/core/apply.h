@@ -30,8 +30,9 @@ void apply_work_release(apply_work *w);
 /* The values of one key in one push. */
 typedef struct apply_values {
     kv_array *const *items;
-    int64_t n;       /* at least 1 */
-    bool same_dtype; /* all have the dtype of the result */
+    const void *const *data; /* the elements of each */
+    int64_t n;               /* at least 1 */
+    bool same_dtype;         /* all have the dtype of the result */
 } apply_values;
 
 /* dst = src, converted. */

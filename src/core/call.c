@@ -96,19 +96,40 @@ static int check_new(const slot *s, const kv_array *first, const kv_array *a, kv
     return KV_E_SHAPE;
 }
 
-static int check_group(const call *c, call_group *g, kv_err *e)
+/* Checks the values of a group, and lists where their elements are and what the engine must know.
+ */
+static int check_group(call *c, call_group *g, kv_err *e)
 {
     const slot *s = call_slot(c, g);
-    const kv_array *model = s->stored ? s->stored : g->values[0];
-    kv_dtype dtype = kv_array_dtype(model);
+    kv_array *const *values = c->values + g->first;
+    const kv_array *model = s->stored ? s->stored : values[0];
     g->same_dtype = true;
     for (int64_t i = 0; i < g->n; i++) {
-        int rc = s->stored ? call_check_shape(s, g->values[i], "value", e)
-                           : check_new(s, model, g->values[i], e);
+        kv_array *a = values[i];
+        int rc = s->stored ? call_check_shape(s, a, "value", e) : check_new(s, model, a, e);
         if (rc)
             return rc;
-        g->same_dtype &= kv_array_dtype(g->values[i]) == dtype;
+        g->same_dtype &= a->dtype == model->dtype;
+        c->data[g->first + i] = a->data;
+        schedule_read(&c->vars, a);
     }
+    return KV_OK;
+}
+
+/* Gives the group an array of its own when its key is new, or moves after its first value. */
+static int place_group(call *c, call_group *g, int flags, kv_err *e)
+{
+    kv_array *stored = call_slot(c, g)->stored;
+    const kv_array *first = c->values[g->first], *like = stored ? stored : first;
+    kv_ctx ctx = stored ? stored->ctx : (kv_ctx){KV_CPU, 0};
+    bool moves = (flags & CALL_FOLLOW_GPU) && ctx.device == KV_CPU && first->ctx.device == KV_GPU;
+    if (!stored || moves) {
+        int rc = kv_array_new_raw(&g->fresh, like->dtype, like->ndim, like->shape,
+                                  moves ? first->ctx : ctx, e);
+        if (rc)
+            return rc;
+    }
+    schedule_write(&c->vars, stored ? stored : g->fresh);
     return KV_OK;
 }
 
@@ -188,89 +209,114 @@ static int find_slots(const call *c, pair *p, const kv_key *keys, int64_t n, boo
     return KV_OK;
 }
 
-static int64_t count_groups(const pair *p, int64_t n)
+/* Makes the groups of the sorted pairs p. */
+static int group_pairs(call *c, const pair *p, int64_t n, int flags, kv_err *e)
 {
-    int64_t groups = 1;
-    for (int64_t i = 1; i < n; i++)
-        groups += p[i].number != p[i - 1].number;
-    return groups;
-}
-
-/* Room for the groups, and for the values in their order when that is not the caller's. */
-static int make_room(call *c, int64_t ngroups, int64_t nvalues, bool reorder, kv_err *e)
-{
-    c->groups = c->inline_groups;
-    c->sorted = reorder ? c->inline_sorted : NULL;
-    if (ngroups > CALL_INLINE && !(c->groups = mem_alloc(ngroups, sizeof *c->groups, e)))
-        return KV_E_MEMORY;
-    if (reorder && nvalues > CALL_INLINE && !(c->sorted = mem_alloc(nvalues, sizeof *c->sorted, e)))
-        return KV_E_MEMORY;
-    return KV_OK;
-}
-
-static int group_pairs(call *c, const pair *p, int64_t n, kv_array *const *values, bool reorder,
-                       kv_err *e)
-{
-    int rc = make_room(c, count_groups(p, n), n, reorder, e);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; reorder && i < n; i++)
-        c->sorted[i] = values[p[i].value];
-    if (reorder)
-        values = c->sorted;
     for (int64_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && p[end].number == p[i].number; end++)
             ;
         call_group *g = &c->groups[c->ngroups++];
-        *g = (call_group){.number = p[i].number, .values = values + i, .n = end - i};
+        *g = (call_group){.number = p[i].number, .first = i, .n = end - i};
         if (g->n > c->max_values)
             c->max_values = g->n;
-        if ((rc = check_group(c, g, e)))
+        int rc = check_group(c, g, e);
+        if (rc || (rc = place_group(c, g, flags, e)))
             return rc;
     }
     return KV_OK;
 }
 
-int call_begin(call *c, slot_table *table, const kv_key *keys, int64_t n, kv_array *const *values,
-               bool create, kv_err *e)
+/* The lists of a call of n pairs, one after the other. Each is as long as it could get; what is not
+ * touched costs address space and no memory. */
+typedef struct lists {
+    pair *pairs, *spare;
+    kv_array **sorted;
+} lists;
+
+enum {
+    BYTES_A_PAIR = 2 * sizeof(pair) + sizeof(call_group) + sizeof(kv_array *) + sizeof(void *) +
+                   2 * sizeof(engine_var *)
+};
+
+static void lay_out(call *c, lists *l, char *memory, int64_t n)
 {
-    pair inline_pairs[2 * CALL_INLINE], *room = inline_pairs;
-    c->table = table;
-    c->groups = c->inline_groups;
-    c->ngroups = c->max_values = 0;
-    c->old_nslots = table->n;
-    c->sorted = NULL;
-    if (n > CALL_INLINE && !(room = mem_alloc(2 * n, sizeof *room, e)))
-        return KV_E_MEMORY;
-    int rc = find_slots(c, room, keys, n, create, e);
-    if (rc == KV_OK) {
-        bool reorder = run_end(room, 0, n) < n;
-        pair *p = reorder ? sort_pairs(room, room + n, n) : room;
-        rc = group_pairs(c, p, n, values, reorder, e);
+    l->pairs = (pair *)(void *)memory;
+    l->spare = l->pairs + n;
+    c->groups = (call_group *)(void *)(l->spare + n);
+    l->sorted = (kv_array **)(void *)(c->groups + n);
+    c->data = (const void **)(void *)(l->sorted + n);
+    c->vars.reads = (engine_var **)(void *)(c->data + n);
+    c->vars.writes = c->vars.reads + n;
+}
+
+int call_begin(call *c, slot_table *table, call_room *room, const kv_key *keys, int64_t n,
+               kv_array *const *values, int flags, kv_err *e)
+{
+    lists l;
+    int rc = call_room_reserve(room, n, BYTES_A_PAIR, e);
+    if (rc)
+        return rc;
+    *c = (call){.table = table, .old_nslots = table->n, .values = values};
+    lay_out(c, &l, room->memory, n);
+    if ((rc = find_slots(c, l.pairs, keys, n, flags & CALL_CREATE, e)) == KV_OK) {
+        const pair *p = l.pairs;
+        if (run_end(p, 0, n) < n) {
+            p = sort_pairs(l.pairs, l.spare, n);
+            for (int64_t i = 0; i < n; i++)
+                l.sorted[i] = values[p[i].value];
+            c->values = l.sorted;
+        }
+        rc = group_pairs(c, p, n, flags, e);
     }
-    if (room != inline_pairs)
-        mem_free(room);
     if (rc)
         call_abort(c);
     return rc;
 }
+
+/* ---- Room ---- */
+
+/* A store keeps room for calls of about 400,000 pairs; a larger call gives it back when it ends. */
+enum { KEPT_BYTES = 64 << 20 };
+
+int call_room_reserve(call_room *r, int64_t n, int64_t bytes_each, kv_err *e)
+{
+    if (n <= r->bytes / bytes_each)
+        return KV_OK;
+    int64_t count = n < 16 ? 16 : n;
+    char *memory = mem_alloc(count, (size_t)bytes_each, e);
+    if (!memory)
+        return KV_E_MEMORY;
+    mem_free(r->memory);
+    *r = (call_room){memory, count * bytes_each};
+    return KV_OK;
+}
+
+void call_room_trim(call_room *r)
+{
+    if (r->bytes > KEPT_BYTES)
+        call_room_release(r);
+}
+
+void call_room_release(call_room *r)
+{
+    mem_free(r->memory);
+    *r = (call_room){0};
+}
+
+/* ---- The end of a call ---- */
 
 slot *call_slot(const call *c, const call_group *g)
 {
     return &c->table->items[g->number];
 }
 
-static void release(call *c)
+static void release(const call *c)
 {
     for (int64_t i = 0; i < c->ngroups; i++) {
         kv_array_unref(c->groups[i].fresh);
         kv_array_unref(c->groups[i].input);
         kv_array_unref(c->groups[i].result);
     }
-    if (c->groups != c->inline_groups)
-        mem_free(c->groups);
-    if (c->sorted != c->inline_sorted)
-        mem_free(c->sorted);
 }
 
 void call_commit(call *c)

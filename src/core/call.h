@@ -4,46 +4,59 @@
 #ifndef CORE_CALL_H
 #define CORE_CALL_H
 
+#include "core/schedule.h"
 #include "core/slot.h"
 #include "vm/rule.h"
 
 /* All values pushed to one key in one call. */
 typedef struct call_group {
-    int64_t number;          /* of the slot */
-    kv_array *const *values; /* in the order of the call */
-    int64_t n;
+    int64_t number;            /* of the slot */
+    int64_t first, n;          /* its values: call.values[first] to [first + n - 1] */
     bool same_dtype;           /* all values have the dtype of the stored array */
     kv_array *fresh;           /* NULL, or the array that becomes the stored one */
     kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
     const rule_update *update; /* for rules */
 } call_group;
 
-/* Calls up to this many pairs need no allocation. */
-enum { CALL_INLINE = 16 };
+/* Memory for the lists of a call, kept by a store so that a call needs no allocation. All zero is
+ * empty. */
+typedef struct call_room {
+    char *memory;
+    int64_t bytes;
+} call_room;
 
-/* The groups of a push, in the order of updates. It holds pointers into itself: do not move it. */
+int call_room_reserve(call_room *r, int64_t n, int64_t bytes_each, kv_err *e);
+/* After a call: gives back what is too large to keep. */
+void call_room_trim(call_room *r);
+void call_room_release(call_room *r);
+
+/* The groups of a push, in the order of updates. The lists live in a call_room. */
 typedef struct call {
     slot_table *table;
+    int64_t old_nslots; /* where call_abort goes back to */
     call_group *groups;
     int64_t ngroups;
-    int64_t max_values; /* of any group */
-    int64_t old_nslots; /* where call_abort goes back to */
-    kv_array **sorted;  /* the values by group, when they did not come so */
-    call_group inline_groups[CALL_INLINE];
-    kv_array *inline_sorted[CALL_INLINE];
+    int64_t max_values;      /* of any group */
+    kv_array *const *values; /* by group; those of a key in the order of the call */
+    const void **data;       /* the elements of each value */
+    schedule_vars vars;      /* reads the values, writes the stored arrays */
 } call;
 
-/* Groups n >= 1 pairs by key: the groups in the order of updates, the values of a key in the order
- * of the call. Keys that are not there get a slot without an array when `create` is set, and an
- * array is due in group.fresh. Errors: key (unknown, other kind), shape, memory; nothing stays
- * changed. */
-int call_begin(call *c, slot_table *table, const kv_key *keys, int64_t n, kv_array *const *values,
-               bool create, kv_err *e);
+enum {
+    CALL_CREATE = 1,    /* a key that is not there is made by the push */
+    CALL_FOLLOW_GPU = 2 /* a key kept on a cpu moves to the GPU of its first value */
+};
 
-/* After the groups have been worked through: fresh arrays become the stored ones. Releases c. */
+/* Groups n >= 1 pairs by key. A group has a fresh array where its key is new or moves. flags: of
+ * the above. Uses room until the end of the call. Errors: key (unknown, other kind), shape, memory;
+ * nothing stays changed. */
+int call_begin(call *c, slot_table *table, call_room *room, const kv_key *keys, int64_t n,
+               kv_array *const *values, int flags, kv_err *e);
+
+/* After the groups have been worked through: fresh arrays become the stored ones. Ends the call. */
 void call_commit(call *c);
 
-/* Takes back what the call added, and releases c. */
+/* Takes back what the call added, and ends it. */
 void call_abort(call *c);
 
 /* The slot of a group. */

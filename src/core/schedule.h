@@ -3,19 +3,13 @@
 #define CORE_SCHEDULE_H
 
 #include "array/device.h"
-#include "core/call.h"
 #include "kvstore.h"
 
-/* The variables that an operation reads and writes. Short lists need no allocation. */
+/* The variables that an operation reads and writes, in lists of the caller. */
 typedef struct schedule_vars {
     engine_var **reads, **writes;
     int64_t nreads, nwrites;
-    engine_var *inline_vars[2 * CALL_INLINE];
 } schedule_vars;
-
-/* Room for so many of each. Error: memory. */
-int schedule_init(schedule_vars *v, int64_t max_reads, int64_t max_writes, kv_err *e);
-void schedule_release(schedule_vars *v);
 
 static inline void schedule_read(schedule_vars *v, kv_array *a)
 {
@@ -28,7 +22,7 @@ static inline void schedule_write(schedule_vars *v, kv_array *a)
 }
 
 /* Runs run(arg) as one operation over these variables. Returns what engine_run does. */
-int schedule_run(schedule_vars *v, int (*run)(void *arg, kv_err *e), void *arg, const kv_call *how,
-                 kv_err *e);
+int schedule_run(const schedule_vars *v, int (*run)(void *arg, kv_err *e), void *arg,
+                 const kv_call *how, kv_err *e);
 
 #endif

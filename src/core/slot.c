@@ -16,8 +16,10 @@ static bool same_key(const kv_key *a, const kv_key *b)
 
 int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess)
 {
-    if (guess >= 0 && guess < t->n && same_key(&t->items[guess].key, key))
-        return guess;
+    for (int64_t i = guess; i >= guess - 1; i--) {
+        if (i >= 0 && i < t->n && same_key(&t->items[i].key, key))
+            return i;
+    }
     return map_get(&t->index, *key);
 }
 
@@ -33,6 +35,12 @@ int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e)
         kv_err_set(e, KV_E_KEY, "this store holds text keys, %s is an integer key", text);
     kv_err_key(e, key);
     return KV_E_KEY;
+}
+
+int slot_reserve(slot_table *t, int64_t n, kv_err *e)
+{
+    int rc = mem_grow(&t->items, &t->cap, t->n + n, sizeof *t->items, e);
+    return rc ? rc : map_reserve(&t->index, t->n + n, e);
 }
 
 int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e)

@@ -26,12 +26,16 @@ typedef struct slot_table {
     int64_t nascending, ascending_cap;
 } slot_table;
 
-/* The number of a key, or -1. guess is where it may well be: lists of keys mostly come in the order
- * of the slots, and a right guess needs no look into the map. Any number will do. */
+/* The number of a key, or -1. It may well be guess, or one less: lists of keys mostly come in the
+ * order of the slots, repeated or not, and a right guess needs no look into the map. Any number
+ * will do. */
 int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess);
 
 /* Whether the table takes keys of this kind. Error: key. */
 int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e);
+
+/* Makes room for n more slots at once. Error: memory. */
+int slot_reserve(slot_table *t, int64_t n, kv_err *e);
 
 /* Adds a slot for a key that is not there; its number is the table's old n. Takes stored over when
  * it succeeds; NULL is allowed, see above. Error: memory, nothing changed. */

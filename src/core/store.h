@@ -19,6 +19,7 @@ struct kv {
     slot_table slots;
     updater updater;
     apply_work work; /* of the push that runs */
+    call_room room;  /* of the call that runs */
     void (*print)(void *arg, const char *line);
     void *print_arg;
 };

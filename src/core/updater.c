@@ -220,10 +220,11 @@ static void run_rule(updater_push *p, call_group *g, const apply_values *v)
 
 static int run_group(updater_push *p, call_group *g, kv_err *e)
 {
-    apply_values v = {g->values, g->n, g->same_dtype};
+    const call *c = p->call;
+    apply_values v = {c->values + g->first, c->data + g->first, g->n, g->same_dtype};
     switch (p->updater->kind) {
     case UPDATER_ASSIGN:
-        apply_sum(g->fresh ? g->fresh : call_slot(p->call, g)->stored, &v, p->work);
+        apply_sum(g->fresh ? g->fresh : call_slot(c, g)->stored, &v, p->work);
         return KV_OK;
     case UPDATER_CALLBACK:
         return run_callback(p, g, &v, e);

@@ -69,9 +69,11 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
     slot_table *t = &((local *)self)->store->slots;
     int64_t old_n = t->n;
     (void)how;
+    int rc = slot_reserve(t, n, e);
+    if (rc)
+        return rc;
     for (int64_t i = 0; i < n; i++) {
-        int rc = init_key(t, old_n, &keys[i], values[i], e);
-        if (rc) {
+        if ((rc = init_key(t, old_n, &keys[i], values[i], e))) {
             slot_truncate(t, old_n);
             return rc;
         }
@@ -81,66 +83,22 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 
 /* ---- push ---- */
 
-/* Where a key is kept after a push whose first value is on ctx. */
-static kv_ctx place(const local *l, const slot *s, kv_ctx ctx)
-{
-    kv_ctx now = s->stored ? kv_array_ctx(s->stored) : (kv_ctx){KV_CPU, 0};
-    return l->moves && now.device == KV_CPU && ctx.device == KV_GPU ? ctx : now;
-}
-
-/* New keys, and keys that move, get a new array. */
-static int place_groups(const local *l, call *c, kv_err *e)
-{
-    for (int64_t i = 0; i < c->ngroups; i++) {
-        call_group *g = &c->groups[i];
-        const slot *s = call_slot(c, g);
-        kv_ctx ctx = place(l, s, kv_array_ctx(g->values[0]));
-        if (s->stored && kv_ctx_same(ctx, kv_array_ctx(s->stored)))
-            continue;
-        const kv_array *like = s->stored ? s->stored : g->values[0];
-        int rc = kv_array_new_raw(&g->fresh, kv_array_dtype(like), kv_array_ndim(like),
-                                  kv_array_shape(like), ctx, e);
-        if (rc)
-            return rc;
-    }
-    return KV_OK;
-}
-
-static int list_push_vars(schedule_vars *v, const call *c, int64_t n, kv_err *e)
-{
-    int rc = schedule_init(v, n, c->ngroups, e);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < c->ngroups; i++) {
-        const call_group *g = &c->groups[i];
-        kv_array *stored = call_slot(c, g)->stored;
-        for (int64_t j = 0; j < g->n; j++)
-            schedule_read(v, g->values[j]);
-        schedule_write(v, stored ? stored : g->fresh);
-    }
-    return KV_OK;
-}
-
 static int run_push(void *arg, kv_err *e)
 {
     return updater_run(arg, e);
 }
 
-/* A checked call: from here on only a C callback can still fail, for its own key. */
-static int push_groups(const local *l, call *c, int64_t n, const kv_call *how, kv_err *e)
+/* From here on only a C callback can still fail, for its own key. */
+static int push_groups(kv *s, call *c, const kv_call *how, kv_err *e)
 {
-    kv *s = l->store;
-    updater_push p = {.call = c};
-    schedule_vars vars;
-    int rc = place_groups(l, c, e);
-    if (rc || (rc = updater_prepare(&p, &s->updater, c, &s->work, e)) ||
-        (rc = list_push_vars(&vars, c, n, e))) {
+    updater_push p;
+    int rc = updater_prepare(&p, &s->updater, c, &s->work, e);
+    if (rc) {
         updater_cancel(&p);
         call_abort(c);
         return rc;
     }
-    rc = schedule_run(&vars, run_push, &p, how, e);
-    schedule_release(&vars);
+    rc = schedule_run(&c->vars, run_push, &p, how, e);
     updater_finish(&p, s->print, s->print_arg);
     call_commit(c);
     return rc;
@@ -150,10 +108,13 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
                 const kv_call *how, kv_err *e)
 {
     const local *l = self;
+    kv *s = l->store;
     call c;
-    bool create = l->store->updater.kind == UPDATER_ASSIGN;
-    int rc = call_begin(&c, &l->store->slots, keys, n, values, create, e);
-    return rc ? rc : push_groups(l, &c, n, how, e);
+    int flags = s->updater.kind == UPDATER_ASSIGN ? CALL_CREATE : 0;
+    if (l->moves)
+        flags |= CALL_FOLLOW_GPU;
+    int rc = call_begin(&c, &s->slots, &s->room, keys, n, values, flags, e);
+    return rc ? rc : push_groups(s, &c, how, e);
 }
 
 /* ---- pull ---- */
@@ -174,7 +135,8 @@ static int run_pull(void *arg, kv_err *e)
     return KV_OK;
 }
 
-static int find_stored(const slot_table *t, const kv_key *keys, const pull_arg *p, kv_err *e)
+static int find_stored(const slot_table *t, const kv_key *keys, const pull_arg *p,
+                       schedule_vars *vars, kv_err *e)
 {
     int64_t guess = 0;
     for (int64_t i = 0; i < p->n; i++) {
@@ -183,39 +145,26 @@ static int find_stored(const slot_table *t, const kv_key *keys, const pull_arg *
         if (rc || (rc = call_check_shape(&t->items[number], p->outs[i], "array", e)))
             return rc;
         p->stored[i] = t->items[number].stored;
+        schedule_read(vars, p->stored[i]);
+        schedule_write(vars, p->outs[i]);
         guess = number + 1;
     }
     return KV_OK;
 }
 
-static int pull_found(pull_arg *p, const kv_call *how, kv_err *e)
-{
-    schedule_vars vars;
-    int rc = schedule_init(&vars, p->n, p->n, e);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < p->n; i++) {
-        schedule_read(&vars, p->stored[i]);
-        schedule_write(&vars, p->outs[i]);
-    }
-    rc = schedule_run(&vars, run_pull, p, how, e);
-    schedule_release(&vars);
-    return rc;
-}
-
 static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
                 const kv_call *how, kv_err *e)
 {
-    kv_array *few[CALL_INLINE];
-    pull_arg p = {outs, few, n};
-    if (n > CALL_INLINE && !(p.stored = mem_alloc(n, sizeof *p.stored, e)))
-        return KV_E_MEMORY;
-    int rc = find_stored(&((local *)self)->store->slots, keys, &p, e);
-    if (rc == KV_OK)
-        rc = pull_found(&p, how, e);
-    if (p.stored != few)
-        mem_free(p.stored);
-    return rc;
+    kv *s = ((local *)self)->store;
+    int rc = call_room_reserve(&s->room, n, sizeof(kv_array *) + 2 * sizeof(engine_var *), e);
+    if (rc)
+        return rc;
+    pull_arg p = {outs, (kv_array **)(void *)s->room.memory, n};
+    schedule_vars vars = {.reads = (engine_var **)(void *)(p.stored + n)};
+    vars.writes = vars.reads + n;
+    if ((rc = find_stored(&s->slots, keys, &p, &vars, e)))
+        return rc;
+    return schedule_run(&vars, run_pull, &p, how, e);
 }
 
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};
