@@ -12,8 +12,7 @@ static int number_of_elements(value v, int64_t *n, kv_err *e)
     return function_int(v, "the number of elements", n, e);
 }
 
-/* ---- Filling ------------------------------------------------------------------------------------
- */
+/* ---- Filling ---- */
 
 /* Writes the `bytes` at one over n elements: doubling what is there keeps memcpy long. */
 static void fill(char *to, const void *one, int64_t n, int64_t bytes)
@@ -59,8 +58,7 @@ int func_full(function_args *args, value *out, kv_err *e)
     return rc ? rc : filled(args, number, 2, out, e);
 }
 
-/* ---- Sequences ----------------------------------------------------------------------------------
- */
+/* ---- Sequences ---- */
 
 /* start, start + step, …, each rounded once from binary64; exact where both are integers. */
 typedef struct sequence {
@@ -182,8 +180,7 @@ int func_eye(function_args *args, value *out, kv_err *e)
     return function_give(out, a, rc);
 }
 
-/* ---- From arrays --------------------------------------------------------------------------------
- */
+/* ---- From arrays ---- */
 
 /* An array in another dtype or context, as itself when it has both. */
 static int converted(session *s, value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)

@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "base/suggest.h"
 
-/* ---- Finding ----------------------------------------------------------------------------------- */
+/* ---- Finding ---- */
 
 const function *function_find(const char *name)
 {
@@ -29,8 +29,7 @@ const function *function_find(const char *name)
     return NULL;
 }
 
-/* ---- Parameters ---------------------------------------------------------------------------------
- */
+/* ---- Parameters ---- */
 
 static bool is_marked(const char *param)
 {
@@ -166,8 +165,7 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
     return KV_OK;
 }
 
-/* ---- Calling ------------------------------------------------------------------------------------
- */
+/* ---- Calling ---- */
 
 /* How many of the positional arguments are the leading integers of a shape: all but those that the
  * other parameters which must be given need. */
@@ -282,8 +280,7 @@ int function_call(session *s, const function *f, const value *args, const char *
     return rc;
 }
 
-/* ---- Helpers ------------------------------------------------------------------------------------
- */
+/* ---- Helpers ---- */
 
 int function_int(value v, const char *what, int64_t *out, kv_err *e)
 {

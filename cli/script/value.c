@@ -14,8 +14,7 @@
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100
 
-/* ---- Making -------------------------------------------------------------------------------------
- */
+/* ---- Making ---- */
 
 value value_none(void)
 {
@@ -78,8 +77,7 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-/* ---- Sharing ------------------------------------------------------------------------------------
- */
+/* ---- Sharing ---- */
 
 value value_ref(value v)
 {
@@ -151,8 +149,7 @@ void value_release(value *v)
     *v = value_none();
 }
 
-/* ---- What a value is ----------------------------------------------------------------------------
- */
+/* ---- What a value is ---- */
 
 const char *value_kind_name(value v)
 {
@@ -285,8 +282,7 @@ int value_item(value *out, value v, kv_err *e)
     return KV_OK;
 }
 
-/* ---- Numbers to arrays --------------------------------------------------------------------------
- */
+/* ---- Numbers to arrays ---- */
 
 /* The smallest and largest number of an integer dtype. */
 static void integer_bounds(kv_dtype dtype, int64_t *low, int64_t *high)
@@ -422,8 +418,7 @@ int value_to_array(kv_array **out, value v, kv_err *e)
     return value_numbers_array(out, v, KV_FLOAT32, (kv_ctx){KV_CPU, 0}, e);
 }
 
-/* ---- Printing -----------------------------------------------------------------------------------
- */
+/* ---- Printing ---- */
 
 /* A text as print shows it. Characters that would move the cursor or change the terminal are shown
  * by their numbers; line ends and tabs are what people mean by them. */

@@ -58,26 +58,26 @@ int value_text_new(value *out, const char *text, size_t n, kv_err *e);
 /* A list or tuple of n values, all none; fill items before it is shared. */
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
 
-value value_ref(value v);    /* another reference to the same contents */
+value value_ref(value v);     /* another reference to the same contents */
 void value_release(value *v); /* gives it back and leaves none */
 
 /* "an array", "a list", "an integer": for messages. */
 const char *value_kind_name(value v);
 
-bool value_is_scalar(value v);      /* none, bool, int, float or text: what host.h works with */
-bool value_is_number(value v);      /* bool, int or float */
-bool value_is_numbers(value v);     /* a list that holds only numbers and such lists, not empty */
-bool value_is_sequence(value v);    /* a list or a tuple */
-host value_host(value v);           /* of a scalar; a text stays borrowed */
+bool value_is_scalar(value v);   /* none, bool, int, float or text: what host.h works with */
+bool value_is_number(value v);   /* bool, int or float */
+bool value_is_numbers(value v);  /* a list that holds only numbers and such lists, not empty */
+bool value_is_sequence(value v); /* a list or a tuple */
+host value_host(value v);        /* of a scalar; a text stays borrowed */
 int value_from_host(value *out, host h, kv_err *e);
-double value_number(value v);       /* of a number */
+double value_number(value v); /* of a number */
 
 /* An array from an array (another reference), a number (shape ()), numbers or nested tuples of them
  * (float32). Errors: dtype (it is no array: names what it is), shape (lists of unequal length). */
 int value_to_array(kv_array **out, value v, kv_err *e);
 
-/* The number that v is, or that an array of one element holds: a bool, an integer or a float. Error:
- * dtype. */
+/* The number that v is, or that an array of one element holds: a bool, an integer or a float.
+ * Error: dtype. */
 int value_item(value *out, value v, kv_err *e);
 
 /* A new array of another dtype and context from a number, numbers or nested tuples of them; [] has
@@ -88,8 +88,8 @@ int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_
  * saturated. Error: value (an integer beyond an integer dtype, a finite number beyond a float). */
 int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e);
 
-/* Appends v as print (repr false) or a bare expression (repr true) shows it; arrays inside lists are
- * summarised, <NDArray 2x3 @gpu(0)>, and so is an array itself: see show.h for its elements. */
+/* Appends v as print (repr false) or a bare expression (repr true) shows it; arrays inside lists
+ * are summarised, <NDArray 2x3 @gpu(0)>, and so is an array itself: see show.h for its elements. */
 void value_print(buf *out, value v, bool repr);
 
 #endif

@@ -44,8 +44,7 @@ static int gather(kv_array **out, kv_array *a, int ndim, const int64_t *shape, c
     return rc;
 }
 
-/* ---- One array ----------------------------------------------------------------------------------
- */
+/* ---- One array ---- */
 
 /* Replaces a size of -1 by the one that gives `size` elements, if there is one. */
 static int find_missing(int64_t *shape, int ndim, int64_t size, kv_err *e)
@@ -142,8 +141,25 @@ int arrange_broadcast(kv_array **out, kv_array *a, int ndim, const int64_t *shap
     return gather(out, a, ndim, shape, &view, e);
 }
 
-/* ---- Several arrays -----------------------------------------------------------------------------
- */
+int arrange_common(int *ndim, int64_t shape[KV_MAX_NDIM], const kv_array *a, const kv_array *b,
+                   kv_err *e)
+{
+    char one[160], two[160];
+    int an = kv_array_ndim(a), bn = kv_array_ndim(b);
+    *ndim = an > bn ? an : bn;
+    for (int i = 0; i < *ndim; i++) {
+        int ia = i - (*ndim - an), ib = i - (*ndim - bn);
+        int64_t x = ia < 0 ? 1 : kv_array_shape(a)[ia], y = ib < 0 ? 1 : kv_array_shape(b)[ib];
+        if (x != y && x != 1 && y != 1)
+            return kv_err_set(e, KV_E_SHAPE, "shapes %s and %s do not broadcast together",
+                              kv_shape_text(one, sizeof one, an, kv_array_shape(a)),
+                              kv_shape_text(two, sizeof two, bn, kv_array_shape(b)));
+        shape[i] = x == 1 ? y : x;
+    }
+    return KV_OK;
+}
+
+/* ---- Several arrays ---- */
 
 /* How an array fits into a join: its shape with the axis of the join in it. */
 typedef struct piece {
@@ -246,8 +262,7 @@ int arrange_stack(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, k
     return rc ? rc : join(out, a, n, axis, true, dtype, e);
 }
 
-/* ---- Repeating ----------------------------------------------------------------------------------
- */
+/* ---- Repeating ---- */
 
 static int check_times(int64_t times, kv_err *e)
 {

@@ -24,6 +24,10 @@ int arrange_transpose(kv_array **out, kv_array *a, const int64_t *order, int n, 
  * repeat. Error: shape. */
 int arrange_broadcast(kv_array **out, kv_array *a, int ndim, const int64_t *shape, kv_err *e);
 
+/* The shape that both arrays broadcast to. Error: shape. */
+int arrange_common(int *ndim, int64_t shape[KV_MAX_NDIM], const kv_array *a, const kv_array *b,
+                   kv_err *e);
+
 /* n >= 1 arrays behind each other along an axis, converted to dtype; all sizes but that along axis
  * are equal. Error: shape. */
 int arrange_concat(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,

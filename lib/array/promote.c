@@ -1,5 +1,5 @@
-/* The dtype of what two arrays make together: dtypes have ranks, and the higher one holds the lower,
- * but for two pairs that hold each other's numbers neither way. */
+/* The dtype of what two arrays make together: dtypes have ranks, and the higher one holds the
+ * lower, but for two pairs that hold each other's numbers neither way. */
 #include "array/promote.h"
 
 static int rank_of(kv_dtype dtype)

@@ -19,8 +19,7 @@
 /* Results that are worked on together where rows are added: their sums stay in the L1 cache. */
 enum { ROW = 512 };
 
-/* ---- Loops --------------------------------------------------------------------------------------
- */
+/* ---- Loops ---- */
 
 /* The results so far of `n` columns, and of the current block. */
 typedef struct state {
@@ -140,8 +139,7 @@ WHERE_BEST(argmax_f32, float)
 WHERE_BEST(argmax_f64, double)
 WHERE_BEST(argmax_i64, int64_t)
 
-/* ---- Which loop ---------------------------------------------------------------------------------
- */
+/* ---- Which loop ---- */
 
 typedef struct loop {
     run_fn *run;
@@ -198,8 +196,7 @@ static kv_dtype result_dtype(reduce_op op, kv_dtype dtype)
     return averages(op) && !kv_dtype_is_float(dtype) ? KV_FLOAT32 : dtype;
 }
 
-/* ---- The two ways through memory ----------------------------------------------------------------
- */
+/* ---- The two ways through memory ---- */
 
 typedef struct job {
     const loop *loop;
@@ -281,8 +278,7 @@ static void finish(reduce_op op, const job *j)
     }
 }
 
-/* ---- Axes ---------------------------------------------------------------------------------------
- */
+/* ---- Axes ---- */
 
 /* Several axes: a with them last, as one. The result is (kept axes…, n). */
 static int gather_axes(kv_array **out, kv_array *a, const bool *reduced, kv_err *e)

@@ -1,5 +1,6 @@
-/* Random numbers that need no state: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as
- * easy as 1, 2, 3"). Key and counter give four words of 32 bits; another counter gives four others.
+/* Random numbers that need no state: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers:
+ * as easy as 1, 2, 3"). Key and counter give four words of 32 bits; another counter gives four
+ * others.
  *
  * Numbers are named, not drawn: the seed is the key, and the counter says which stream, which draw
  * of it and which element are meant. So they do not depend on threads, parts or the order of work.
@@ -22,8 +23,8 @@ typedef enum philox_stream {
 /* The ten rounds, on a counter and a key as they are. */
 philox philox_block(const uint32_t counter[4], const uint32_t key[2]);
 
-/* The words of one element. draw counts to 2^48. Counter: words 0 and 1 are element, low half first;
- * word 2 is the low half of draw; word 3 its next 16 bits and stream above them. */
+/* The words of one element. draw counts to 2^48. Counter: words 0 and 1 are element, low half
+ * first; word 2 is the low half of draw; word 3 its next 16 bits and stream above them. */
 philox philox_at(uint64_t seed, philox_stream stream, uint64_t draw, uint64_t element);
 
 /* From 0 up to but without 1: the top 24 bits of word 0, or the top 53 bits of words 0 and 1, which
