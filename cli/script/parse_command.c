@@ -1,6 +1,7 @@
 /* Commands: the table says how the arguments of each are read. */
 #include "script/parse_command.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/suggest.h"
@@ -188,14 +189,11 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     char shown[COMMAND_MAX_OPTIONS][40];
     int n = 0;
     for (; c->options[n].name; n++) {
-        shown[n][0] = shown[n][1] = '-';
-        strncpy(shown[n] + 2, c->options[n].name, 37);
-        shown[n][39] = '\0';
+        snprintf(shown[n], sizeof shown[n], "--%s", c->options[n].name);
         names[n] = shown[n];
     }
-    char word[sizeof shown[0]] = "--";
-    strncpy(word + 2, name, sizeof word - 3);
-    word[sizeof word - 1] = '\0';
+    char word[sizeof shown[0]];
+    snprintf(word, sizeof word, "--%.37s", name);
     parse_fail(p, t->pos, t->end, KV_E_USAGE, "`%s` has no option --%s", c->name, name);
     suggest_hint(p->e, word, names, n);
     buf line = {0};
@@ -262,14 +260,17 @@ static ast *sign_behind_keys(parser *p, const command *c, const ast *keys)
 {
     const token *t = parse_peek(p);
     const char *text = p->lx.src->text;
-    uint32_t pos = t->pos, end = t->end, rest = end;
+    uint32_t pos = t->pos, end = t->end, from = end, to;
     char sign = (char)t->sign;
-    while (rest < p->lx.limit && lex_is_blank(text[rest]))
-        rest++;
+    while (from < p->lx.limit && lex_is_blank(text[from]))
+        from++;
+    for (to = from; to < p->lx.limit && to < from + 20 && !strchr(" \t\r\n;", text[to]); to++)
+        ;
     parse_fail(p, pos, end, KV_E_SYNTAX, "`%c` joins two values, but the word before it is a key", sign);
-    kv_err_hint(p->e, "%s %.*s %c%c…, or %s (%.*s %c …) VALUE to compute a key", c->name,
-                (int)(keys->end - keys->pos), text + keys->pos, sign, text[rest], c->name,
-                (int)(keys->end - keys->pos), text + keys->pos, sign);
+    kv_err_hint(p->e, "%s %.*s %c%.*s, or %s (%.*s %c %.*s) VALUE to compute a key", c->name,
+                (int)(keys->end - keys->pos), text + keys->pos, sign, (int)(to - from), text + from,
+                c->name, (int)(keys->end - keys->pos), text + keys->pos, sign, (int)(to - from),
+                text + from);
     return NULL;
 }
 
@@ -357,11 +358,11 @@ static ast *too_many(parser *p, const command *c)
     while (c->args[n].kind != ARG_END)
         n++;
     if (n == 0)
-        strcat(strncpy(text, c->name, 40), " takes no argument");
+        strcat(strncat(text, c->name, 40), " takes no argument");
     else if (c->args[n - 1].kind == ARG_VALUE && c->args[0].kind == ARG_KEYS)
-        strcat(strncpy(text, c->name, 40), " takes one value a key");
+        strcat(strncat(text, c->name, 40), " takes one value a key");
     else
-        strcat(strncpy(text, c->name, 40), " takes no more arguments");
+        strcat(strncat(text, c->name, 40), " takes no more arguments");
     usage_fail(p, c, pos, end, text);
     return NULL;
 }

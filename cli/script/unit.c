@@ -54,11 +54,19 @@ void unit_drop(session *s, unit *u)
 typedef struct checker {
     session *s;
     unit *u;
-    map functions, rules; /* to 0 */
+    map functions;        /* to how many parameters they take, plus 1; 0 when that changes */
+    map rules;            /* to 0 */
     kv_err *e;
 } checker;
 
 static int check_names(checker *c, const ast *node);
+
+static int collect_function(checker *c, const ast *def)
+{
+    kv_key name = {0, def->u.text};
+    int64_t before = map_get(&c->functions, name), params = (int64_t)def->n;
+    return map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e);
+}
 
 /* Collects the functions and updaters that node and the files it sources define. */
 static int collect_names(checker *c, const ast *node)
@@ -67,7 +75,7 @@ static int collect_names(checker *c, const ast *node)
     if (!node)
         return KV_OK;
     if (node->kind == STMT_DEF)
-        code = map_put(&c->functions, (kv_key){0, node->u.text}, 0, c->e);
+        code = collect_function(c, node);
     if (node->kind == STMT_RULE) {
         const rule_ast *rule = node->u.other;
         for (int i = 0; i < rule->nnames && code == KV_OK; i++)
@@ -107,6 +115,11 @@ static int check_call(checker *c, const ast *node)
     const function *f = function_find(name);
     if (f && map_get(&c->functions, (kv_key){0, name}) < 0)
         return check_arguments(c, node, f);
+    int64_t params = map_get(&c->functions, (kv_key){0, name});
+    if (params > 0 && node->n != (uint32_t)params - 1)
+        return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                          "%s() takes %d argument%s, not %d", name, (int)params - 1,
+                          params == 2 ? "" : "s", (int)node->n);
     if (defined_function(c, name) || store)
         return KV_OK; /* a method of a store is looked at when it is evaluated */
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`", name);
