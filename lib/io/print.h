@@ -1,5 +1,5 @@
-/* How arrays look as text: as numpy prints them (its version 1.14 and later), its repr, and the older
- * style of the tutorials. */
+/* How arrays look as text: as numpy prints them (versions 1.14 to 2.1), its repr, and the older style
+ * of the tutorials (numpy 1.13). */
 #ifndef IO_PRINT_H
 #define IO_PRINT_H
 
@@ -7,9 +7,9 @@
 #include "base/buf.h"
 
 typedef enum print_format {
-    PRINT_NUMPY,  /* [[2. 2. 2.]\n [2. 2. 2.]] */
-    PRINT_REPR,   /* array([[2., 2., 2.],\n       [2., 2., 2.]], dtype=float32) */
-    PRINT_LEGACY  /* [[ 2.  2.  2.]\n [ 2.  2.  2.]] */
+    PRINT_NUMPY, /* [[2. 2. 2.]\n [2. 2. 2.]] */
+    PRINT_REPR,  /* array([[2., 2., 2.],\n       [2., 2., 2.]], dtype=float32) */
+    PRINT_LEGACY /* [[ 2.  2.  2.]\n [ 2.  2.  2.]] */
 } print_format;
 
 typedef struct print_style {

@@ -1,0 +1,120 @@
+/* print: character by character what numpy prints. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "io/print.h"
+#include "test_io.h"
+
+#include "print_cases.h"
+
+static void check_print(kv_array *a, const print_style *style, const char *want)
+{
+    kv_err e = {0};
+    buf b = {0};
+    CHECK_OK(print_array(&b, a, style, &e));
+    CHECK_TEXT(buf_text(&b), want);
+    buf_release(&b);
+}
+
+TEST(print_as_numpy)
+{
+    for (size_t i = 0; i < sizeof print_cases / sizeof *print_cases; i++) {
+        const struct print_case *c = &print_cases[i];
+        bool ramp = c->start != 0 || c->step != 0;
+        int64_t size = 1;
+        for (int j = 0; j < c->ndim; j++)
+            size *= c->shape[j];
+        double *x = malloc(sizeof *x * (size_t)(size + 1));
+        for (int64_t j = 0; j < size; j++) {
+            x[j] = ramp ? c->start + c->step * (double)j : c->list[j];
+            if (c->dtype == KV_BOOL)
+                x[j] = x[j] != 0;
+        }
+        kv_array *a = io_array(c->dtype, c->ndim, c->shape, x);
+        print_style style = {PRINT_NUMPY, c->style[0], c->style[1], c->style[2], c->style[3]};
+        check_print(a, &style, c->str);
+        style.format = PRINT_REPR;
+        check_print(a, &style, c->repr);
+        style.format = PRINT_LEGACY;
+        check_print(a, &style, c->legacy);
+        kv_array_unref(a);
+        free(x);
+    }
+}
+
+/* numpy has no bfloat16 of its own: it prints like float32, with the digits that name a bfloat16. */
+TEST(print_bfloat16)
+{
+    print_style style = print_style_default();
+    kv_array *a = io_array(KV_BFLOAT16, 1, (int64_t[]){3}, (double[]){0.5, 3, -250});
+    check_print(a, &style, "[   0.5    3.  -250. ]");
+    style.format = PRINT_REPR;
+    check_print(a, &style, "array([   0.5,    3. , -250. ], dtype=bfloat16)");
+    kv_array_unref(a);
+    a = io_array(KV_BFLOAT16, 1, (int64_t[]){2}, (double[]){1e-5, 3e38});
+    check_print(a, &style, "array([1.e-05, 3.e+38], dtype=bfloat16)");
+    kv_array_unref(a);
+    a = io_array(KV_BFLOAT16, 0, NULL, (double[]){1 / 3.0});
+    check_print(a, &style, "array(0.334, dtype=bfloat16)");
+    style.format = PRINT_NUMPY;
+    check_print(a, &style, "0.334");
+    kv_array_unref(a);
+}
+
+TEST(print_appends)
+{
+    kv_err e = {0};
+    print_style style = print_style_default();
+    kv_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){1}, (double[]){1});
+    buf b = {0};
+    buf_add(&b, "a = ");
+    CHECK_OK(print_array(&b, a, &style, &e));
+    CHECK_TEXT(buf_text(&b), "a = [1.]");
+    buf_release(&b);
+    kv_array_unref(a);
+}
+
+TEST(print_no_memory)
+{
+    kv_array *a = io_array(KV_FLOAT32, 2, (int64_t[]){2, 3}, (double[]){1, 2, 3, 4, 5, 6});
+    print_style style = print_style_default();
+    int rc = KV_E_MEMORY;
+    for (int n = 1; rc; n++) {
+        kv_err e = {0};
+        buf b = {0};
+        mem_fail_at(n);
+        rc = print_array(&b, a, &style, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK(n < 20);
+        buf_release(&b);
+    }
+    kv_array_unref(a);
+}
+
+TEST(print_extremes)
+{
+    /* Every style with the largest and smallest numbers and odd settings: no crash, some text. */
+    uint64_t state = 5;
+    for (int d = 0; d < NDTYPES; d++) {
+        for (int s = 0; s < NSHAPES; s++) {
+            kv_array *a =
+                io_random_array(all_dtypes[d], io_shapes[s].ndim, io_shapes[s].shape, &state);
+            for (int k = 0; k < 81; k++) {
+                print_style style = {(print_format)(k % 3), (int[]){0, 8, 300}[k / 3 % 3],
+                                     (int[]){0, 5, 1000}[k / 9 % 3],
+                                     (int[]){0, 1, 100}[k / 27 % 3], (int[]){0, 10, 75}[k % 3]};
+                kv_err e = {0};
+                buf b = {0};
+                CHECK_OK(print_array(&b, a, &style, &e));
+                CHECK(b.len > 0 && b.data[b.len - 1] != '\n');
+                buf_release(&b);
+            }
+            kv_array_unref(a);
+        }
+    }
+}
