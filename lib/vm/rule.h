@@ -1,11 +1,17 @@
 /* Rules: updaters in the rule language, from syntax tree to program.
  *
  * rule_check proves once that a rule makes sense: names and kinds on every path, that `stored` is
- * written. rule_run_host then runs the host lines for one key (numbers, `if`, `print`, `skip`, `fail`) and
- * leaves a straight line of element operations, which becomes a program.
+ * written. rule_update_make then runs the host lines for one key (numbers, `if`, `print`, `skip`,
+ * `fail`) and leaves a straight line of element operations, which becomes a program.
  *
- * This version has neither states nor reductions, `rows present`, `normal`, `f64`; a rule that uses
- * them is refused as unsupported.
+ * Element lines compute in float32; for float64 keys in float64; for integer keys in their dtype,
+ * exactly and wrapping after every operation. A host number or literal is rounded once where it meets
+ * elements; a host line is binary64.
+ *
+ * GAP: this version has no states, reductions, `rows present`, `normal`, `sparse`, `counts after`, nor
+ * the names that only optimizers have, and does not print arrays; a rule that uses one of them is
+ * refused as unsupported. States become further slots of the program, a reduction ends a pass and
+ * gives the next one a constant.
  */
 #ifndef VM_RULE_H
 #define VM_RULE_H
@@ -39,16 +45,16 @@ typedef struct rule_given {
 
 /* What they leave behind for one key. */
 typedef struct rule_update {
-    bool skipped; /* `skip`: leave the key as it is */
-    buf printed;  /* lines that `print` wrote, each with its newline; whole arrays are printed by
-                     print_array from the caller's arrays */
-    prog *program; /* arrays[0] is stored (read and written), arrays[1] input (read) */
+    bool skipped;  /* `skip`: leave the key as it is */
+    buf printed;   /* lines that `print` wrote, each with its newline */
+    prog *program; /* arrays[0] is stored (read and written), arrays[1] input (read), both of the
+                      key's dtype; NULL when skipped */
 } rule_update;
 
-/* Runs the host lines for a key whose stored array has dtype and whose input (rounded to dtype
- * already) is held in input_dtype, and builds the program. stored and input are given for `print`
- * only and may be NULL otherwise. Errors with place: value (`fail`, arithmetic), dtype. On an error
- * *u needs no release. */
+/* Runs the host lines for a key whose stored array has dtype, and builds the program. The rule was
+ * checked. Errors: value (`fail`, without a place, since it is the update that is refused; arithmetic of
+ * host values; a number that an integer key cannot hold), dtype, both with their place; memory. On an
+ * error *u needs no release. */
 int rule_update_make(const rule_binding *b, const rule_given *given, kv_dtype dtype,
                      rule_update *u, kv_err *e);
 void rule_update_release(rule_update *u);

@@ -1,0 +1,711 @@
+/* Rules: parameters, and from a checked rule to the program for one key.
+ *
+ * Host lines run here, in order. Element lines become operations of a program as they are met: a name
+ * that holds an element stands for a value of the program, so reading what an earlier line wrote
+ * costs nothing, and `stored` is written to memory once, at the end. Two walks over expressions do it:
+ * `evaluate` for host values, `element` for elements.
+ */
+#include "vm/rule.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/suggest.h"
+#include "vm/rule_env.h"
+
+/* ---- Parameters ------------------------------------------------------------------------------------- */
+
+/* - and _ are the same letter in names of parameters. */
+static bool same_name(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
+            return false;
+    return *a == *b;
+}
+
+static int find_param(const rule_ast *r, const char *name, kv_err *e)
+{
+    for (int i = 0; i < r->nparams; i++)
+        if (same_name(r->params[i].name, name))
+            return i;
+    const char *rule = r->nnames ? r->names[0] : "the rule";
+    kv_err_set(e, KV_E_USAGE, "%s has no parameter `%s`", rule, name);
+    suggest near = {.word = name};
+    for (int i = 0; i < r->nparams; i++)
+        suggest_add(&near, r->params[i].name);
+    suggest_done(&near, e);
+    return -1;
+}
+
+static bool read_integer(const char *text, host *out)
+{
+    int64_t x;
+    bool over = false;
+    size_t n = strlen(text);
+    if (n == 0 || num_parse_int(text, n, &x, &over) != n || over)
+        return false;
+    *out = host_int(x);
+    return true;
+}
+
+static bool read_number(const char *text, host *out)
+{
+    double x;
+    bool over = false;
+    size_t n = strlen(text);
+    if (n == 0 || num_parse(text, n, NUM_BINARY64, &x, &over) != n || over)
+        return false;
+    *out = host_float(x);
+    return true;
+}
+
+static bool read_bool(const char *text, host *out)
+{
+    bool yes = strcmp(text, "true") == 0 || strcmp(text, "True") == 0 || strcmp(text, "1") == 0;
+    bool no = strcmp(text, "false") == 0 || strcmp(text, "False") == 0 || strcmp(text, "0") == 0;
+    *out = host_bool(yes);
+    return yes || no;
+}
+
+/* What a text means for a parameter whose default is of this kind. */
+static bool read_value(host_kind kind, const char *text, host *out, arena *a, kv_err *e)
+{
+    switch (kind) {
+    case HOST_NONE:
+        *out = host_none();
+        return strcmp(text, "none") == 0 || strcmp(text, "None") == 0 || read_integer(text, out) ||
+               read_number(text, out);
+    case HOST_BOOL:
+        return read_bool(text, out);
+    case HOST_INT:
+        return read_integer(text, out);
+    case HOST_FLOAT:
+        return read_number(text, out);
+    case HOST_TEXT:
+        *out = host_text(arena_text(a, text, strlen(text), e));
+        return out->u.text != NULL;
+    }
+    return false;
+}
+
+static int set_param(const rule_param *p, const char *text, host *value, arena *a, kv_err *e)
+{
+    static const char *const wanted[] = {"a number or none", "true or false", "an integer",
+                                         "a number", "a text"};
+    host_kind kind = host_literal(p->value).kind;
+    if (!read_value(kind, text, value, a, e))
+        return kv_err_set(e, KV_E_DTYPE, "parameter %s takes %s, not \"%s\"", p->name, wanted[kind],
+                          text);
+    if (!p->low || !host_is_number(*value))
+        return KV_OK;
+    double x = host_number(*value);
+    if (x >= host_number(host_literal(p->low)) && x <= host_number(host_literal(p->high)))
+        return KV_OK;
+    buf range = {0};
+    host_print(&range, host_literal(p->low), false);
+    buf_add(&range, " .. ");
+    host_print(&range, host_literal(p->high), false);
+    kv_err_set(e, KV_E_VALUE, "parameter %s lies in %s, not at %s", p->name, buf_text(&range), text);
+    buf_release(&range);
+    return KV_E_VALUE;
+}
+
+int rule_bind(const rule_ast *r, const char *const *names, const char *const *texts, int n,
+              host *values, arena *a, kv_err *e)
+{
+    for (int i = 0; i < r->nparams; i++)
+        values[i] = host_literal(r->params[i].value);
+    for (int i = 0; i < n; i++) {
+        int which = find_param(r, names[i], e);
+        if (which < 0)
+            return KV_E_USAGE;
+        int rc = set_param(&r->params[which], texts[i], &values[which], a, e);
+        if (rc)
+            return rc;
+    }
+    return KV_OK;
+}
+
+/* ---- One run ------------------------------------------------------------------------------------------ */
+
+typedef struct run {
+    const rule_binding *binding;
+    rule_env env;
+    arena memory; /* names and new texts */
+    kv_dtype dtype;
+    prog_type type; /* T: what element lines compute in */
+    prog_builder *b;
+    rule_update *u;
+    kv_err *e;
+} run;
+
+static int refuse(run *r, const ast *node, int rc)
+{
+    source_at(r->binding->src, node->pos, node->end, r->e);
+    return rc;
+}
+
+#define REFUSE(r, node, code, ...)                                                                 \
+    source_err((r)->binding->src, (node)->pos, (node)->end, (r)->e, code, __VA_ARGS__)
+
+/* ---- Host values ---------------------------------------------------------------------------------------- */
+
+static int evaluate(run *r, const ast *node, host *out);
+
+/* Python's `and` and `or`: one of the two operands. */
+static int evaluate_choice(run *r, const ast *node, host *out)
+{
+    int rc = evaluate(r, node->kid[0], out);
+    if (rc || host_truth(*out) == (node->op == OP_OR))
+        return rc;
+    return evaluate(r, node->kid[1], out);
+}
+
+static int evaluate_all(run *r, const ast *node, host **out)
+{
+    *out = arena_alloc(&r->memory, sizeof **out * (node->n ? node->n : 1), r->e);
+    int rc = *out ? KV_OK : KV_E_MEMORY;
+    for (uint32_t i = 0; i < node->n && !rc; i++)
+        rc = evaluate(r, node->kid[i], &(*out)[i]);
+    return rc;
+}
+
+static int keep_text(run *r, buf *text, host *out)
+{
+    int rc = buf_check(text, r->e);
+    const char *kept = rc ? NULL : arena_text(&r->memory, buf_text(text), text->len, r->e);
+    buf_release(text);
+    *out = host_text(kept);
+    return kept ? KV_OK : KV_E_MEMORY;
+}
+
+/* TEXT % (a, b) */
+static int evaluate_format(run *r, const ast *node, const char *fmt, host *out)
+{
+    host *values;
+    int rc = evaluate_all(r, node->kid[1], &values);
+    if (rc)
+        return rc;
+    buf text = {0};
+    rc = host_format(&text, fmt, values, (int)node->kid[1]->n, r->e);
+    if (rc) {
+        buf_release(&text);
+        return refuse(r, node, rc);
+    }
+    return keep_text(r, &text, out);
+}
+
+static int evaluate_binary(run *r, const ast *node, host *out)
+{
+    host x, y;
+    int rc = evaluate(r, node->kid[0], &x);
+    if (!rc && x.kind == HOST_TEXT && node->op == OP_MOD && node->kid[1]->kind == AST_TUPLE)
+        return evaluate_format(r, node, x.u.text, out);
+    if (!rc)
+        rc = evaluate(r, node->kid[1], &y);
+    if (rc)
+        return rc;
+    rc = host_binary((ast_op)node->op, x, y, out, &r->memory, r->e);
+    return rc ? refuse(r, node, rc) : KV_OK;
+}
+
+static int evaluate_pieces(run *r, const ast *node, host *out)
+{
+    buf text = {0};
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < node->n && !rc; i++) {
+        const ast *piece = node->kid[i];
+        host x;
+        rc = evaluate(r, piece->kind == AST_FIELD ? piece->kid[0] : piece, &x);
+        if (!rc && piece->kind != AST_FIELD)
+            buf_add(&text, x.u.text);
+        else if (!rc && (rc = host_format_field(&text, x, piece->u.text, r->e)))
+            refuse(r, piece, rc);
+    }
+    if (!rc)
+        return keep_text(r, &text, out);
+    buf_release(&text);
+    return rc;
+}
+
+static int evaluate_call(run *r, const ast *node, host *out)
+{
+    host *args;
+    int rc = evaluate_all(r, node, &args);
+    if (rc)
+        return rc;
+    /* host values are binary64 as they are */
+    if (strcmp(node->u.text, "f64") == 0) {
+        *out = args[0];
+        return KV_OK;
+    }
+    rc = host_call(node->u.text, args, (int)node->n, out, r->e);
+    return rc ? refuse(r, node, rc) : KV_OK;
+}
+
+static int evaluate(run *r, const ast *node, host *out)
+{
+    host x;
+    int rc;
+    switch (node->kind) {
+    case AST_NAME:
+        *out = rule_env_find(&r->env, node->u.text)->number;
+        return KV_OK;
+    case AST_FTEXT:
+        return evaluate_pieces(r, node, out);
+    case AST_CALL:
+        return evaluate_call(r, node, out);
+    case AST_UNARY:
+        if ((rc = evaluate(r, node->kid[0], &x)))
+            return rc;
+        rc = host_unary((ast_op)node->op, x, out, r->e);
+        return rc ? refuse(r, node, rc) : KV_OK;
+    case AST_BINARY:
+        if (node->op == OP_AND || node->op == OP_OR)
+            return evaluate_choice(r, node, out);
+        return evaluate_binary(r, node, out);
+    default: /* literals; rule_check leaves no other kinds */
+        *out = host_literal(node);
+        return KV_OK;
+    }
+}
+
+/* ---- Elements -------------------------------------------------------------------------------------------- */
+
+/* What an expression among elements gave: a value of the program, or a text or none. */
+typedef struct operand {
+    bool other;
+    host host;    /* when other */
+    prog_value v; /* else */
+} operand;
+
+static int element(run *r, const ast *node, prog_type type, operand *out);
+
+static bool is_whole(double x)
+{
+    return x == floor(x) && fabs(x) < 0x1p63;
+}
+
+/* Whether dtype holds the integer x. */
+static bool fits(kv_dtype dtype, int64_t x)
+{
+    switch (dtype) {
+    case KV_INT8:
+        return x >= INT8_MIN && x <= INT8_MAX;
+    case KV_UINT8:
+        return x >= 0 && x <= UINT8_MAX;
+    case KV_INT32:
+        return x >= INT32_MIN && x <= INT32_MAX;
+    case KV_BOOL:
+        return x == 0 || x == 1;
+    case KV_INT64:
+    case KV_FLOAT32:
+    case KV_FLOAT64:
+    case KV_FLOAT16:
+    case KV_BFLOAT16:
+        return true;
+    }
+    return true;
+}
+
+/* A host number among elements: rounded once to T, and held in `type`. */
+static int from_host(run *r, const ast *node, host x, prog_type type, operand *out)
+{
+    *out = (operand){.other = !host_is_number(x), .host = x, .v = -1};
+    if (out->other)
+        return KV_OK;
+    if (r->type == PROG_I64) {
+        if (x.kind == HOST_FLOAT && !is_whole(x.u.number)) {
+            REFUSE(r, node, KV_E_DTYPE, "a rule on a key of %s reads only whole numbers",
+                   kv_dtype_name(r->dtype));
+            return kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
+        }
+        int64_t whole = x.kind == HOST_FLOAT ? (int64_t)x.u.number : x.u.integer;
+        if (!fits(r->dtype, whole))
+            return REFUSE(r, node, KV_E_VALUE, "%lld does not fit into %s", (long long)whole,
+                          kv_dtype_name(r->dtype));
+        x = host_int(whole);
+    }
+    out->v = x.kind == HOST_FLOAT ? prog_const(r->b, r->type, x.u.number)
+                                  : prog_const_int(r->b, r->type, x.u.integer);
+    out->v = prog_cast(r->b, type, out->v);
+    return KV_OK;
+}
+
+/* A result: of an integer key it wraps to the key's dtype at once. */
+static prog_value settled(run *r, prog_value v)
+{
+    return r->type == PROG_I64 ? prog_narrow(r->b, r->dtype, v) : v;
+}
+
+static prog_value apply(run *r, prog_op op, prog_value x, prog_value y, prog_value z)
+{
+    return settled(r, prog_apply(r->b, op, x, y, z));
+}
+
+/* A division or root of integers would have to leave them. */
+static int refuse_integer(run *r, const ast *node, const char *what)
+{
+    REFUSE(r, node, KV_E_DTYPE, "a rule on a key of %s computes in integers, which have no %s",
+           kv_dtype_name(r->dtype), what);
+    return kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
+}
+
+static int need_number(run *r, const ast *node, operand x)
+{
+    if (!x.other)
+        return KV_OK;
+    return REFUSE(r, node, KV_E_DTYPE, "%s cannot be computed with arrays",
+                  x.host.kind == HOST_TEXT ? "a text" : "none");
+}
+
+/* An element, which must be a number. */
+static int number(run *r, const ast *node, prog_type type, prog_value *out)
+{
+    operand x;
+    int rc = element(r, node, type, &x);
+    if (!rc)
+        rc = need_number(r, node, x);
+    *out = x.v;
+    return rc;
+}
+
+static const prog_op operations[] = {
+    [OP_ADD] = PROG_ADD, [OP_SUB] = PROG_SUB, [OP_MUL] = PROG_MUL, [OP_DIV] = PROG_DIV,
+    [OP_FLOORDIV] = PROG_FLOORDIV, [OP_MOD] = PROG_MOD, [OP_POW] = PROG_POW, [OP_EQ] = PROG_EQ,
+    [OP_NE] = PROG_NE, [OP_LT] = PROG_LT, [OP_LE] = PROG_LE, [OP_GT] = PROG_GT, [OP_GE] = PROG_GE,
+    [OP_AND] = PROG_AND, [OP_OR] = PROG_OR,
+};
+
+/* A comparison in which a text or none stands, and so perhaps no element: its answer is a number. */
+static int compare_others(run *r, const ast *node, operand x, operand y, prog_type type,
+                          operand *out)
+{
+    host answer;
+    host left = x.other ? x.host : host_int(0), right = y.other ? y.host : host_int(0);
+    int rc = host_binary((ast_op)node->op, left, right, &answer, &r->memory, r->e);
+    return rc ? refuse(r, node, rc) : from_host(r, node, answer, type, out);
+}
+
+static int element_binary(run *r, const ast *node, prog_type type, operand *out)
+{
+    operand x, y;
+    int rc = element(r, node->kid[0], type, &x);
+    if (!rc)
+        rc = element(r, node->kid[1], type, &y);
+    if (rc)
+        return rc;
+    bool compares = node->op >= OP_EQ && node->op <= OP_GE;
+    if (compares && (x.other || y.other))
+        return compare_others(r, node, x, y, type, out);
+    rc = need_number(r, node->kid[0], x);
+    if (!rc)
+        rc = need_number(r, node->kid[1], y);
+    if (!rc && type == PROG_I64 && node->op == OP_DIV)
+        rc = refuse_integer(r, node, "`/`");
+    *out = (operand){.v = rc ? -1 : apply(r, operations[node->op], x.v, y.v, -1)};
+    return rc;
+}
+
+static int element_unary(run *r, const ast *node, prog_type type, operand *out)
+{
+    int rc = element(r, node->kid[0], type, out);
+    /* -none is none */
+    if (rc || (out->other && out->host.kind == HOST_NONE && node->op != OP_NOT) ||
+        (!out->other && node->op == OP_POS))
+        return rc;
+    if ((rc = need_number(r, node->kid[0], *out)))
+        return rc;
+    out->v = apply(r, node->op == OP_NEG ? PROG_NEG : PROG_NOT, out->v, -1, -1);
+    return KV_OK;
+}
+
+static prog_value constant(run *r, prog_type type, double x)
+{
+    return prog_const(r->b, type, x);
+}
+
+/* clip(x, c): to -c .. c, but only for c > 0. */
+static int clip_both(run *r, prog_type type, prog_value x, operand c, operand *out)
+{
+    *out = (operand){.v = x};
+    if (c.other)
+        return KV_OK;
+    prog_value above = apply(r, PROG_GT, c.v, constant(r, type, 0), -1);
+    /* -c is no number of an unsigned dtype, but a bound all the same */
+    prog_value low = prog_apply(r->b, PROG_NEG, c.v, -1, -1);
+    prog_value clipped = apply(r, PROG_CLIP, x, low, c.v);
+    out->v = apply(r, PROG_WHERE, above, clipped, x);
+    return KV_OK;
+}
+
+/* The bound of a clip; the one that never binds when there is none. */
+static prog_value bound(run *r, prog_type type, operand b, double none)
+{
+    if (!b.other)
+        return b.v;
+    if (type != PROG_I64)
+        return constant(r, type, none);
+    return prog_const_int(r->b, type, none < 0 ? INT64_MIN : INT64_MAX);
+}
+
+static int element_clip(run *r, const ast *node, prog_type type, operand *out)
+{
+    prog_value x;
+    operand b[2];
+    int rc = number(r, node->kid[0], type, &x);
+    for (uint32_t i = 1; i < node->n && !rc; i++) {
+        rc = element(r, node->kid[i], type, &b[i - 1]);
+        if (!rc && b[i - 1].other && b[i - 1].host.kind == HOST_TEXT)
+            rc = need_number(r, node->kid[i], b[i - 1]);
+    }
+    if (rc)
+        return rc;
+    if (node->n == 2)
+        return clip_both(r, type, x, b[0], out);
+    *out = (operand){.v = apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
+                                bound(r, type, b[1], INFINITY))};
+    return KV_OK;
+}
+
+/* f64(e): e in binary64, rounded once to T. */
+static int element_f64(run *r, const ast *node, prog_type type, operand *out)
+{
+    if (type == PROG_I64)
+        return refuse_integer(r, node, "`f64`");
+    prog_value x;
+    int rc = number(r, node->kid[0], PROG_F64, &x);
+    *out = (operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
+    return rc;
+}
+
+static const struct {
+    const char *name;
+    prog_op op;
+    bool fractions; /* of an integer too */
+} functions[] = {
+    {"abs", PROG_ABS, false},     {"sqrt", PROG_SQRT, true},   {"exp", PROG_EXP, true},
+    {"log", PROG_LOG, true},      {"sign", PROG_SIGN, false},  {"floor", PROG_FLOOR, false},
+    {"ceil", PROG_CEIL, false},   {"round", PROG_ROUND, false}, {"min", PROG_MIN, false},
+    {"max", PROG_MAX, false},     {"where", PROG_WHERE, false}, {"isnan", PROG_ISNAN, false},
+    {"isfinite", PROG_ISFINITE, false},
+};
+
+static int element_call(run *r, const ast *node, prog_type type, operand *out)
+{
+    if (strcmp(node->u.text, "clip") == 0)
+        return element_clip(r, node, type, out);
+    if (strcmp(node->u.text, "f64") == 0)
+        return element_f64(r, node, type, out);
+    size_t f = 0;
+    while (strcmp(functions[f].name, node->u.text) != 0)
+        f++;
+    if (functions[f].fractions && type == PROG_I64)
+        return refuse_integer(r, node, node->u.text);
+    prog_op op = functions[f].op;
+    prog_value v[3] = {-1, -1, -1};
+    int rc = KV_OK, arity = prog_op_arity(op);
+    for (int i = 0; i < (int)node->n && !rc; i++) {
+        int at = i < arity ? i : 1;
+        rc = number(r, node->kid[i], type, &v[at]);
+        /* min and max of more than two: from left to right */
+        if (!rc && arity == 2 && i > 0)
+            v[0] = apply(r, op, v[0], v[1], -1);
+    }
+    if (!rc)
+        *out = (operand){.v = arity == 2 ? v[0] : apply(r, op, v[0], v[1], v[2])};
+    return rc;
+}
+
+/* An expression in `type`, which is T, or binary64 inside f64. What names no element is computed in
+ * it too, operator by operator; names and literals of host numbers are rounded to T first. */
+static int element(run *r, const ast *node, prog_type type, operand *out)
+{
+    host x;
+    int rc;
+    *out = (operand){.v = -1};
+    switch (node->kind) {
+    case AST_NAME: {
+        const rule_name *n = rule_env_find(&r->env, node->u.text);
+        if (!n->element)
+            return from_host(r, node, n->number, type, out);
+        out->v = prog_cast(r->b, type, n->at);
+        return KV_OK;
+    }
+    case AST_UNARY:
+        return element_unary(r, node, type, out);
+    case AST_BINARY:
+        return element_binary(r, node, type, out);
+    case AST_CALL:
+        if (strcmp(node->u.text, "endswith") != 0)
+            return element_call(r, node, type, out);
+        rc = evaluate(r, node, &x);
+        return rc ? rc : from_host(r, node, x, type, out);
+    default: /* literals and texts */
+        rc = evaluate(r, node, &x);
+        return rc ? rc : from_host(r, node, x, type, out);
+    }
+}
+
+/* ---- Statements ------------------------------------------------------------------------------------------- */
+
+static int run_block(run *r, const ast *block, bool *ended);
+
+static int run_set(run *r, const ast *node)
+{
+    rule_name *n = rule_env_find(&r->env, node->u.text);
+    if (!n->element)
+        return evaluate(r, node->kid[0], &n->number);
+    /* a host expression is computed as one even where its name holds elements elsewhere */
+    if (rule_env_is_element(&r->env, node->kid[0]))
+        return number(r, node->kid[0], r->type, &n->at);
+    host x;
+    operand v;
+    int rc = evaluate(r, node->kid[0], &x);
+    if (!rc)
+        rc = from_host(r, node->kid[0], x, r->type, &v);
+    if (!rc)
+        rc = need_number(r, node->kid[0], v);
+    if (!rc)
+        n->at = v.v;
+    return rc;
+}
+
+static int run_print(run *r, const ast *node)
+{
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < node->n && !rc; i++) {
+        host x;
+        rc = evaluate(r, node->kid[i], &x);
+        if (i > 0)
+            buf_char(&r->u->printed, ' ');
+        if (!rc)
+            host_print(&r->u->printed, x, false);
+    }
+    buf_char(&r->u->printed, '\n');
+    return rc ? rc : buf_check(&r->u->printed, r->e);
+}
+
+/* The text of `fail` is the error; its place is the statement that caused the update. */
+static int run_fail(run *r, const ast *node)
+{
+    host x;
+    int rc = evaluate(r, node->kid[0], &x);
+    if (rc)
+        return rc;
+    buf text = {0};
+    host_print(&text, x, false);
+    rc = kv_err_set(r->e, KV_E_VALUE, "%s", buf_text(&text));
+    buf_release(&text);
+    return rc;
+}
+
+static int run_if(run *r, const ast *node, bool *ended)
+{
+    host x;
+    int rc = evaluate(r, node->kid[0], &x);
+    if (rc)
+        return rc;
+    const ast *taken = host_truth(x) ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
+    if (!taken)
+        return KV_OK;
+    return taken->kind == RULE_IF ? run_if(r, taken, ended) : run_block(r, taken, ended);
+}
+
+static int run_statement(run *r, const ast *node, bool *ended)
+{
+    switch (node->kind) {
+    case RULE_SET:
+        return run_set(r, node);
+    case RULE_IF:
+        return run_if(r, node, ended);
+    case RULE_PRINT:
+        return run_print(r, node);
+    case RULE_FAIL:
+        return run_fail(r, node);
+    default: /* RULE_SKIP */
+        r->u->skipped = *ended = true;
+        return KV_OK;
+    }
+}
+
+static int run_block(run *r, const ast *block, bool *ended)
+{
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < block->n && !rc && !*ended; i++)
+        rc = run_statement(r, block->kid[i], ended);
+    return rc;
+}
+
+/* ---- The whole rule ------------------------------------------------------------------------------------------ */
+
+static void set_given(run *r, const rule_given *given)
+{
+    const rule_binding *b = r->binding;
+    const char *name = given->key.name;
+    rule_env_find(&r->env, "key")->number = name ? host_text(name) : host_int(given->key.id);
+    rule_env_find(&r->env, "name")->number = host_text(name ? name : "");
+    rule_env_find(&r->env, "t")->number = host_int(given->t);
+    for (int i = 0; i < b->rule->nparams; i++)
+        rule_env_find(&r->env, b->rule->params[i].name)->number = b->values[i];
+    rule_env_find(&r->env, "stored")->at = prog_load(r->b, 0, r->dtype, r->type);
+    rule_env_find(&r->env, "input")->at = prog_load(r->b, 1, r->dtype, r->type);
+}
+
+static int run_rule(run *r, const rule_given *given)
+{
+    bool ended = false;
+    set_given(r, given);
+    int rc = run_block(r, r->binding->rule->body, &ended);
+    if (rc || ended)
+        return rc;
+    prog_store(r->b, 0, r->dtype, rule_env_find(&r->env, "stored")->at);
+    return prog_finish(r->b, &r->u->program, r->e);
+}
+
+int rule_update_make(const rule_binding *b, const rule_given *given, kv_dtype dtype,
+                     rule_update *u, kv_err *e)
+{
+    kv_err unused = {0};
+    run r = {.binding = b, .dtype = dtype, .type = prog_type_of(dtype), .u = u,
+             .e = e ? e : &unused};
+    *u = (rule_update){0};
+    int rc = rule_env_init(&r.env, b->rule, &r.memory, r.e);
+    if (!rc && !(r.b = prog_builder_new(r.e)))
+        rc = KV_E_MEMORY;
+    if (!rc)
+        rc = run_rule(&r, given);
+    prog_builder_free(r.b);
+    arena_release(&r.memory);
+    if (rc)
+        rule_update_release(u);
+    return rc;
+}
+
+void rule_update_release(rule_update *u)
+{
+    buf_release(&u->printed);
+    prog_free(u->program);
+    *u = (rule_update){0};
+}
+
+/* Whether a part of a rule depends on the key or the count, or prints. */
+static bool varies(const ast *node)
+{
+    if (node->kind == RULE_PRINT)
+        return true;
+    if (node->kind == AST_NAME)
+        return strcmp(node->u.text, "key") == 0 || strcmp(node->u.text, "name") == 0 ||
+               strcmp(node->u.text, "t") == 0;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && varies(node->kid[i]))
+            return true;
+    return false;
+}
+
+bool rule_is_constant(const rule_ast *r)
+{
+    return !varies(r->body);
+}

@@ -1,0 +1,318 @@
+/* Rules: what can be said of one before anything runs. Names have values on every path, host and
+ * element values stand where they may, `stored` is written, functions exist. */
+#include <string.h>
+
+#include "base/suggest.h"
+#include "vm/rule.h"
+#include "vm/rule_env.h"
+
+typedef struct checker {
+    const rule_ast *rule;
+    const source *src;
+    rule_env env;
+    arena memory;
+    bool wrote_stored;
+    kv_err *e;
+} checker;
+
+#define REFUSE(c, node, code, ...)                                                                 \
+    source_err((c)->src, (node)->pos, (node)->end, (c)->e, code, __VA_ARGS__)
+
+/* ---- Expressions ------------------------------------------------------------------------------------ */
+
+/* Functions of section 15 that numbers do not have. */
+static const struct {
+    const char *name;
+    int min, max;
+    bool here; /* in this version */
+} rule_functions[] = {
+    {"f64", 1, 1, true},      {"sum", 1, 1, false},    {"norm", 1, 1, false},
+    {"rowmean", 1, 1, false}, {"normal", 1, 1, false}, {"sparse", 1, 1, false},
+};
+
+#define NRULE_FUNCTIONS (int)(sizeof rule_functions / sizeof *rule_functions)
+
+static int unknown_name(checker *c, const ast *node)
+{
+    const rule_name *n = rule_env_find(&c->env, node->u.text);
+    if (n && n->kind == RULE_NAME_OPTIMIZER)
+        return REFUSE(c, node, KV_E_UNSUPPORTED,
+                      "`%s` belongs to optimizers, which this version does not have", n->text);
+    if (n) {
+        REFUSE(c, node, KV_E_USAGE, "`%s` has no value here", n->text);
+        return kv_err_hint(c->e, "give it one above, on every path that leads here");
+    }
+    REFUSE(c, node, KV_E_USAGE, "a rule knows no name `%s` here", node->u.text);
+    suggest near = {.word = node->u.text};
+    for (int i = 0; i < c->env.n; i++)
+        if (c->env.names[i].known && c->env.names[i].kind != RULE_NAME_OPTIMIZER)
+            suggest_add(&near, c->env.names[i].text);
+    return suggest_done(&near, c->e);
+}
+
+static int unknown_function(checker *c, const ast *node)
+{
+    static const char *const names[] = {"abs", "sqrt",  "exp",   "log",      "sign",  "min",
+                                        "max", "clip",  "where", "isfinite", "isnan", "floor",
+                                        "ceil", "round", "endswith", "f64"};
+    REFUSE(c, node, KV_E_USAGE, "a rule knows no function `%s`", node->u.text);
+    return suggest_hint(c->e, node->u.text, names, (int)(sizeof names / sizeof *names));
+}
+
+static int check_count(checker *c, const ast *node, int min, int max)
+{
+    if ((int)node->n >= min && (int)node->n <= max)
+        return KV_OK;
+    if (min == max)
+        return REFUSE(c, node, KV_E_USAGE, "%s takes %d argument%s, not %d", node->u.text, min,
+                      min == 1 ? "" : "s", (int)node->n);
+    return REFUSE(c, node, KV_E_USAGE, "%s takes %d to %d arguments, not %d", node->u.text, min, max,
+                  (int)node->n);
+}
+
+static int check_call(checker *c, const ast *node)
+{
+    int min, max;
+    for (int i = 0; i < NRULE_FUNCTIONS; i++) {
+        if (strcmp(rule_functions[i].name, node->u.text) != 0)
+            continue;
+        if (!rule_functions[i].here)
+            return REFUSE(c, node, KV_E_UNSUPPORTED, "rules have no `%s` in this version",
+                          node->u.text);
+        return check_count(c, node, rule_functions[i].min, rule_functions[i].max);
+    }
+    if (!host_function(node->u.text, &min, &max))
+        return unknown_function(c, node);
+    if (strcmp(node->u.text, "endswith") == 0 && rule_env_is_element(&c->env, node))
+        return REFUSE(c, node, KV_E_USAGE, "endswith takes texts, not arrays");
+    return check_count(c, node, min, max);
+}
+
+static int check_expr(checker *c, const ast *node, bool element);
+
+/* A text may stand among elements only to be compared: with another text. */
+static int check_among_elements(checker *c, const ast *node, const ast *kid)
+{
+    bool compares = node->kind == AST_BINARY && node->op >= OP_EQ && node->op <= OP_GE;
+    bool text = kid->kind == AST_TEXT || kid->kind == AST_FTEXT;
+    bool ends = node->kind == AST_CALL && strcmp(node->u.text, "endswith") == 0;
+    if (!text || compares || ends)
+        return KV_OK;
+    return REFUSE(c, kid, KV_E_USAGE, "a text cannot be computed with arrays");
+}
+
+static int check_kids(checker *c, const ast *node, bool element)
+{
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < node->n && !rc; i++) {
+        if (element)
+            rc = check_among_elements(c, node, node->kid[i]);
+        if (!rc)
+            rc = check_expr(c, node->kid[i], element);
+    }
+    return rc;
+}
+
+/* An expression; element: it is computed with arrays. */
+static int check_expr(checker *c, const ast *node, bool element)
+{
+    switch (node->kind) {
+    case AST_INT:
+    case AST_FLOAT:
+    case AST_TEXT:
+    case AST_BOOL:
+    case AST_NONE:
+        return KV_OK;
+    case AST_NAME: {
+        const rule_name *n = rule_env_find(&c->env, node->u.text);
+        return n && n->known && n->kind != RULE_NAME_OPTIMIZER ? KV_OK : unknown_name(c, node);
+    }
+    case AST_UNARY:
+    case AST_BINARY:
+        return check_kids(c, node, element);
+    case AST_CALL: {
+        int rc = check_call(c, node);
+        return rc ? rc : check_kids(c, node, element);
+    }
+    case AST_FTEXT:
+    case AST_FIELD:
+        if (rule_env_is_element(&c->env, node))
+            return REFUSE(c, node, KV_E_USAGE, "a text holds host values, not arrays");
+        return check_kids(c, node, false);
+    case AST_TUPLE: /* behind % of a text */
+        return check_kids(c, node, element);
+    case AST_ARG:
+        return REFUSE(c, node, KV_E_USAGE, "functions of rules take no named arguments");
+    default: /* the other kinds of expressions */
+        return REFUSE(c, node, KV_E_USAGE, "a rule holds numbers, texts and arrays, but not this");
+    }
+}
+
+/* Tuples stand only behind the % of a text. */
+static int check_tuples(checker *c, const ast *node, bool allowed)
+{
+    if (node->kind == AST_TUPLE && !allowed)
+        return REFUSE(c, node, KV_E_USAGE, "a rule has no tuples but behind a text and %%");
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < node->n && !rc; i++) {
+        bool values = node->kind == AST_BINARY && node->op == OP_MOD && i == 1;
+        rc = check_tuples(c, node->kid[i], values);
+    }
+    return rc;
+}
+
+static int check_whole(checker *c, const ast *node)
+{
+    int rc = check_expr(c, node, rule_env_is_element(&c->env, node));
+    return rc ? rc : check_tuples(c, node, false);
+}
+
+/* ---- Statements --------------------------------------------------------------------------------------- */
+
+static int check_block(checker *c, const ast *block);
+
+static int check_set(checker *c, const ast *node)
+{
+    int rc = check_whole(c, node->kid[0]);
+    if (rc)
+        return rc;
+    rule_name *n = rule_env_find(&c->env, node->u.text);
+    if (n->kind == RULE_NAME_PARAM)
+        return REFUSE(c, node, KV_E_USAGE, "`%s` is a parameter and keeps its value", n->text);
+    if (n->kind == RULE_NAME_GIVEN || n->kind == RULE_NAME_OPTIMIZER)
+        return REFUSE(c, node, KV_E_USAGE, "`%s` is given and keeps its value", n->text);
+    if (n->kind == RULE_NAME_STORED)
+        c->wrote_stored = true;
+    n->known = true;
+    return KV_OK;
+}
+
+/* Which names have a value, to compare the ends of two paths. */
+static bool *save_known(checker *c)
+{
+    bool *known = arena_alloc(&c->memory, (size_t)c->env.n, c->e);
+    for (int i = 0; known && i < c->env.n; i++)
+        known[i] = c->env.names[i].known;
+    return known;
+}
+
+static int check_if(checker *c, const ast *node)
+{
+    int rc = check_whole(c, node->kid[0]);
+    if (rc)
+        return rc;
+    if (rule_env_is_element(&c->env, node->kid[0])) {
+        REFUSE(c, node->kid[0], KV_E_USAGE, "`if` takes host values, not arrays");
+        return kv_err_hint(c->e, "choose element by element: where(condition, a, b)");
+    }
+    bool *before = save_known(c);
+    if (!before)
+        return KV_E_MEMORY;
+    if ((rc = check_block(c, node->kid[1])))
+        return rc;
+    bool *then = save_known(c);
+    if (!then)
+        return KV_E_MEMORY;
+    for (int i = 0; i < c->env.n; i++)
+        c->env.names[i].known = before[i];
+    const ast *other = node->n > 2 ? node->kid[2] : NULL;
+    if (other)
+        rc = other->kind == RULE_IF ? check_if(c, other) : check_block(c, other);
+    for (int i = 0; i < c->env.n; i++)
+        c->env.names[i].known &= then[i];
+    return rc;
+}
+
+static int check_print(checker *c, const ast *node)
+{
+    for (uint32_t i = 0; i < node->n; i++) {
+        int rc = check_whole(c, node->kid[i]);
+        if (rc)
+            return rc;
+        if (!rule_env_is_element(&c->env, node->kid[i]))
+            continue;
+        if (node->kid[i]->kind == AST_NAME)
+            return REFUSE(c, node->kid[i], KV_E_UNSUPPORTED,
+                          "rules do not print arrays in this version");
+        return REFUSE(c, node->kid[i], KV_E_USAGE, "print takes host values and whole arrays");
+    }
+    return KV_OK;
+}
+
+static int check_statement(checker *c, const ast *node)
+{
+    int rc;
+    switch (node->kind) {
+    case RULE_STATE:
+        return REFUSE(c, node, KV_E_UNSUPPORTED, "rules have no states in this version");
+    case RULE_ROWS:
+        return REFUSE(c, node, KV_E_UNSUPPORTED, "rules have no `rows present` in this version");
+    case RULE_SET:
+        return check_set(c, node);
+    case RULE_IF:
+        return check_if(c, node);
+    case RULE_FAIL:
+        rc = check_whole(c, node->kid[0]);
+        if (!rc && rule_env_is_element(&c->env, node->kid[0]))
+            rc = REFUSE(c, node->kid[0], KV_E_USAGE, "`fail` takes a text, not an array");
+        return rc;
+    case RULE_PRINT:
+        return check_print(c, node);
+    default: /* RULE_SKIP */
+        return KV_OK;
+    }
+}
+
+static int check_block(checker *c, const ast *block)
+{
+    int rc = KV_OK;
+    for (uint32_t i = 0; i < block->n && !rc; i++)
+        rc = check_statement(c, block->kid[i]);
+    return rc;
+}
+
+/* ---- Parameters ----------------------------------------------------------------------------------------- */
+
+static int check_param(checker *c, int which)
+{
+    const rule_param *p = &c->rule->params[which];
+    const rule_name *n = rule_env_find(&c->env, p->name);
+    bool lr = strcmp(p->name, "lr") == 0 || strcmp(p->name, "base_lr") == 0;
+    if (n->kind != RULE_NAME_PARAM || lr) {
+        REFUSE(c, p, KV_E_USAGE, "`%s` is given, so no parameter can be called so", p->name);
+        return lr ? kv_err_hint(c->e, "call it learning_rate") : c->e->code;
+    }
+    for (int i = 0; i < which; i++)
+        if (strcmp(c->rule->params[i].name, p->name) == 0)
+            return REFUSE(c, p, KV_E_USAGE, "there are two parameters `%s`", p->name);
+    if (!p->low)
+        return KV_OK;
+    host value = host_literal(p->value), low = host_literal(p->low), high = host_literal(p->high);
+    bool numbers = host_is_number(low) && host_is_number(high) &&
+                   (host_is_number(value) || value.kind == HOST_NONE);
+    if (!numbers)
+        return REFUSE(c, p, KV_E_USAGE, "a range is of numbers");
+    bool inside = value.kind == HOST_NONE || (host_number(value) >= host_number(low) &&
+                                              host_number(value) <= host_number(high));
+    return inside ? KV_OK : REFUSE(c, p, KV_E_USAGE, "the default of `%s` lies outside its range", p->name);
+}
+
+int rule_check(const rule_ast *r, const source *s, kv_err *e)
+{
+    kv_err unused = {0};
+    checker c = {.rule = r, .src = s, .e = e ? e : &unused};
+    int rc = rule_env_init(&c.env, r, &c.memory, c.e);
+    for (int i = 0; i < r->nparams && !rc; i++)
+        rc = check_param(&c, i);
+    if (!rc && r->counts_after)
+        rc = source_err(s, r->pos, r->body->pos, c.e, KV_E_UNSUPPORTED,
+                        "rules have no `counts after` in this version");
+    if (!rc)
+        rc = check_block(&c, r->body);
+    if (!rc && !c.wrote_stored) {
+        source_err(s, r->pos, r->end, c.e, KV_E_USAGE, "the rule never writes `stored`");
+        rc = kv_err_hint(c.e, "for example: stored += input");
+    }
+    arena_release(&c.memory);
+    return rc;
+}

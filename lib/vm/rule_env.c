@@ -1,0 +1,95 @@
+/* The names of a rule, and which of them hold elements. */
+#include "vm/rule_env.h"
+
+#include <string.h>
+
+static const struct {
+    const char *text;
+    rule_name_kind kind;
+    bool element;
+} given[] = {
+    {"input", RULE_NAME_GIVEN, true},
+    {"stored", RULE_NAME_STORED, true},
+    {"key", RULE_NAME_GIVEN, false},
+    {"name", RULE_NAME_GIVEN, false},
+    {"t", RULE_NAME_GIVEN, false},
+    {"lr", RULE_NAME_OPTIMIZER, false},
+    {"wd", RULE_NAME_OPTIMIZER, false},
+    {"base_lr", RULE_NAME_OPTIMIZER, false},
+    {"rescale_grad", RULE_NAME_OPTIMIZER, false},
+    {"clip_gradient", RULE_NAME_OPTIMIZER, false},
+};
+
+#define NGIVEN (int)(sizeof given / sizeof *given)
+
+rule_name *rule_env_find(const rule_env *env, const char *text)
+{
+    for (int i = 0; i < env->n; i++)
+        if (env->names[i].text == text || strcmp(env->names[i].text, text) == 0)
+            return &env->names[i];
+    return NULL;
+}
+
+/* Within the room that rule_env_init made. */
+static void add(rule_env *env, const char *text, rule_name_kind kind, bool element)
+{
+    rule_name *old = rule_env_find(env, text);
+    if (old && kind == RULE_NAME_PARAM && old->kind == RULE_NAME_OPTIMIZER)
+        old->kind = kind; /* a rule may have parameters of its own called so */
+    if (old)
+        return;
+    env->names[env->n++] = (rule_name){.text = text, .kind = kind, .element = element, .at = -1,
+                                       .known = kind != RULE_NAME_SET};
+}
+
+static int count_assignments(const ast *node)
+{
+    int n = node->kind == RULE_SET;
+    if (node->kind == AST_BLOCK || node->kind == RULE_IF)
+        for (uint32_t i = 0; i < node->n; i++)
+            n += node->kid[i] ? count_assignments(node->kid[i]) : 0;
+    return n;
+}
+
+/* Adds the names that are assigned, and notes which become elements. Returns whether that is news. */
+static bool collect(rule_env *env, const ast *node)
+{
+    bool news = false;
+    if (node->kind == RULE_SET) {
+        add(env, node->u.text, RULE_NAME_SET, false);
+        rule_name *n = rule_env_find(env, node->u.text);
+        news = !n->element && rule_env_is_element(env, node->kid[0]);
+        n->element |= news;
+    } else if (node->kind == AST_BLOCK || node->kind == RULE_IF) {
+        for (uint32_t i = node->kind == RULE_IF; i < node->n; i++)
+            news |= node->kid[i] && collect(env, node->kid[i]);
+    }
+    return news;
+}
+
+int rule_env_init(rule_env *env, const rule_ast *r, arena *a, kv_err *e)
+{
+    int room = NGIVEN + r->nparams + count_assignments(r->body);
+    *env = (rule_env){.names = arena_alloc(a, sizeof *env->names * (size_t)room, e)};
+    if (!env->names)
+        return KV_E_MEMORY;
+    for (int i = 0; i < NGIVEN; i++)
+        add(env, given[i].text, given[i].kind, given[i].element);
+    for (int i = 0; i < r->nparams; i++)
+        add(env, r->params[i].name, RULE_NAME_PARAM, false);
+    while (collect(env, r->body))
+        continue;
+    return KV_OK;
+}
+
+bool rule_env_is_element(const rule_env *env, const ast *node)
+{
+    if (node->kind == AST_NAME) {
+        const rule_name *n = rule_env_find(env, node->u.text);
+        return n && n->element;
+    }
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && rule_env_is_element(env, node->kid[i]))
+            return true;
+    return false;
+}

@@ -1,0 +1,45 @@
+/* The names of a rule, and which of them hold elements. Private to rule.c and rule_check.c.
+ *
+ * A name that holds an element anywhere in a rule holds one everywhere, so which names do is found
+ * once for the whole rule, before anything runs.
+ */
+#ifndef VM_RULE_ENV_H
+#define VM_RULE_ENV_H
+
+#include "base/mem.h"
+#include "lang/ast.h"
+#include "vm/host.h"
+#include "vm/program.h"
+
+typedef enum rule_name_kind {
+    RULE_NAME_SET,       /* the rule gives it a value */
+    RULE_NAME_PARAM,
+    RULE_NAME_GIVEN,     /* key, name, t, input */
+    RULE_NAME_STORED,    /* given, and to be written */
+    RULE_NAME_OPTIMIZER  /* lr and others, which only optimizers have */
+} rule_name_kind;
+
+typedef struct rule_name {
+    const char *text;
+    rule_name_kind kind;
+    bool element;
+    bool known;      /* has a value at this point of the walk */
+    host number;     /* its value when it is no element */
+    prog_value at;   /* its value when it is one */
+} rule_name;
+
+typedef struct rule_env {
+    rule_name *names;
+    int n;
+} rule_env;
+
+/* Collects the names of r, those that are given and the parameters first; their memory is a's. */
+int rule_env_init(rule_env *env, const rule_ast *r, arena *a, kv_err *e);
+
+/* NULL when there is no such name. */
+rule_name *rule_env_find(const rule_env *env, const char *text);
+
+/* Whether an expression names an element. */
+bool rule_env_is_element(const rule_env *env, const ast *node);
+
+#endif

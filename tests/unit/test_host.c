@@ -1,0 +1,243 @@
+/* Tests of host numbers: operators, functions, texts. */
+#include "vm/host.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "test.h"
+
+static arena memory;
+static kv_err e;
+
+/* The value as a bare expression shows it. */
+static const char *shown(host x)
+{
+    static buf out;
+    buf_clear(&out);
+    host_print(&out, x, true);
+    return buf_text(&out);
+}
+
+static const char *binary(ast_op op, host x, host y)
+{
+    host out;
+    CHECK_OK(host_binary(op, x, y, &out, &memory, &e));
+    return shown(out);
+}
+
+static const char *call(const char *name, const host *args, int n)
+{
+    host out;
+    CHECK_OK(host_call(name, args, n, &out, &e));
+    return shown(out);
+}
+
+#define I host_int
+#define F host_float
+#define X host_text
+#define CALL(name, ...)                                                                            \
+    call(name, (const host[]){__VA_ARGS__}, (int)(sizeof(host[]){__VA_ARGS__} / sizeof(host)))
+
+TEST(host_arithmetic_is_pythons)
+{
+    CHECK_TEXT(binary(OP_ADD, I(2), I(3)), "5");
+    CHECK_TEXT(binary(OP_DIV, I(1), I(2)), "0.5");
+    CHECK_TEXT(binary(OP_DIV, I(4), I(2)), "2.0");
+    CHECK_TEXT(binary(OP_DIV, F(1), I(0)), "inf");
+    CHECK_TEXT(binary(OP_FLOORDIV, I(-7), I(2)), "-4");
+    CHECK_TEXT(binary(OP_MOD, I(-7), I(2)), "1");
+    CHECK_TEXT(binary(OP_MOD, I(7), I(-2)), "-1");
+    CHECK_TEXT(binary(OP_FLOORDIV, F(-7.5), I(2)), "-4.0");
+    CHECK_TEXT(binary(OP_MOD, F(-7.5), I(2)), "0.5");
+    CHECK_TEXT(binary(OP_POW, I(2), I(10)), "1024");
+    CHECK_TEXT(binary(OP_POW, I(2), I(-1)), "0.5");
+    CHECK_TEXT(binary(OP_POW, I(-2), I(63)), "-9223372036854775808");
+    CHECK_TEXT(binary(OP_ADD, host_bool(true), host_bool(true)), "2");
+    CHECK_TEXT(binary(OP_ADD, F(0.1), F(0.2)), "0.30000000000000004");
+    CHECK_TEXT(binary(OP_ADD, X("a"), X("b")), "'ab'");
+}
+
+TEST(host_integers_are_checked)
+{
+    host out;
+    CHECK_ERR(host_binary(OP_ADD, I(INT64_MAX), I(1), &out, &memory, &e), KV_E_VALUE,
+              "9223372036854775807 + 1 does not fit into 64 bits");
+    CHECK_ERR(host_binary(OP_MUL, I(INT64_MIN), I(-1), &out, &memory, &e), KV_E_VALUE,
+              "-9223372036854775808 * -1 does not fit into 64 bits");
+    CHECK_ERR(host_binary(OP_POW, I(10), I(19), &out, &memory, &e), KV_E_VALUE,
+              "10 ** 19 does not fit into 64 bits");
+    CHECK_ERR(host_binary(OP_FLOORDIV, I(INT64_MIN), I(-1), &out, &memory, &e), KV_E_VALUE,
+              "-9223372036854775808 // -1 does not fit into 64 bits");
+    CHECK_ERR(host_binary(OP_FLOORDIV, I(7), I(0), &out, &memory, &e), KV_E_VALUE,
+              "7 // 0 divides an integer by 0");
+    CHECK_ERR(host_binary(OP_MOD, I(7), I(0), &out, &memory, &e), KV_E_VALUE,
+              "7 % 0 divides an integer by 0");
+    CHECK_ERR(host_unary(OP_NEG, I(INT64_MIN), &out, &e), KV_E_VALUE,
+              "-(-9223372036854775808) does not fit into 64 bits");
+}
+
+TEST(host_kinds_that_do_not_fit)
+{
+    host out;
+    CHECK_ERR(host_binary(OP_ADD, X("a"), I(1), &out, &memory, &e), KV_E_DTYPE,
+              "+ takes numbers, not text and int");
+    CHECK_ERR(host_binary(OP_MUL, host_none(), F(1), &out, &memory, &e), KV_E_DTYPE,
+              "* takes numbers, not none and float");
+    CHECK_ERR(host_binary(OP_LT, X("a"), I(1), &out, &memory, &e), KV_E_DTYPE,
+              "< cannot compare text with int");
+    CHECK_ERR(host_unary(OP_NEG, X("a"), &out, &e), KV_E_DTYPE, "- takes a number, not text");
+}
+
+TEST(host_none_compares)
+{
+    CHECK_TEXT(binary(OP_EQ, host_none(), host_none()), "True");
+    CHECK_TEXT(binary(OP_NE, host_none(), host_none()), "False");
+    CHECK_TEXT(binary(OP_LE, host_none(), host_none()), "False");
+    CHECK_TEXT(binary(OP_GT, host_none(), I(0)), "False");
+    CHECK_TEXT(binary(OP_LT, host_none(), I(0)), "False");
+    CHECK_TEXT(binary(OP_EQ, host_none(), I(0)), "False");
+    CHECK_TEXT(binary(OP_NE, host_none(), I(0)), "True");
+    host out;
+    CHECK_OK(host_unary(OP_NEG, host_none(), &out, &e));
+    CHECK_INT(out.kind, HOST_NONE);
+}
+
+TEST(host_comparisons_are_exact)
+{
+    CHECK_TEXT(binary(OP_EQ, I(9007199254740993), F(9007199254740992.0)), "False");
+    CHECK_TEXT(binary(OP_GT, I(9007199254740993), F(9007199254740992.0)), "True");
+    CHECK_TEXT(binary(OP_LT, I(INT64_MAX), F(0x1p63)), "True");
+    CHECK_TEXT(binary(OP_LT, F(-0x1p64), I(INT64_MIN)), "True");
+    CHECK_TEXT(binary(OP_LT, I(1), F(1.5)), "True");
+    CHECK_TEXT(binary(OP_GE, I(-1), F(-1.5)), "True");
+    CHECK_TEXT(binary(OP_EQ, F(NAN), F(NAN)), "False");
+    CHECK_TEXT(binary(OP_NE, I(1), F(NAN)), "True");
+    CHECK_TEXT(binary(OP_LE, I(1), F(NAN)), "False");
+    CHECK_TEXT(binary(OP_LT, X("abc"), X("abd")), "True");
+    CHECK_TEXT(binary(OP_EQ, X("a"), I(1)), "False");
+    CHECK_TEXT(binary(OP_EQ, host_bool(true), I(1)), "True");
+}
+
+TEST(host_functions)
+{
+    CHECK_TEXT(CALL("abs", I(-3)), "3");
+    CHECK_TEXT(CALL("abs", F(-0.5)), "0.5");
+    CHECK_TEXT(CALL("sqrt", I(2)), "1.4142135623730951");
+    CHECK_TEXT(CALL("sign", F(-2)), "-1.0");
+    CHECK_TEXT(CALL("sign", F(NAN)), "0.0");
+    CHECK_TEXT(CALL("floor", F(-1.5)), "-2");
+    CHECK_TEXT(CALL("ceil", F(1e300)), "1e+300");
+    CHECK_TEXT(CALL("round", F(2.5)), "2");
+    CHECK_TEXT(CALL("min", I(2), F(1.5)), "1.5");
+    CHECK_TEXT(CALL("max", I(2), F(NAN), I(3)), "nan");
+    CHECK_TEXT(CALL("clip", I(5), I(3)), "3");
+    CHECK_TEXT(CALL("clip", I(-5), I(3)), "-3");
+    CHECK_TEXT(CALL("clip", I(5), I(-3)), "5");
+    CHECK_TEXT(CALL("clip", I(5), host_none()), "5");
+    CHECK_TEXT(CALL("clip", I(5), host_none(), F(2.5)), "2.5");
+    CHECK_TEXT(CALL("clip", I(5), I(7), I(6)), "7");
+    CHECK_TEXT(CALL("where", X(""), I(1), X("no")), "'no'");
+    CHECK_TEXT(CALL("isfinite", F(INFINITY)), "False");
+    CHECK_TEXT(CALL("isnan", F(NAN)), "True");
+    CHECK_TEXT(CALL("endswith", X("fc_weight"), X("_gamma"), X("_weight")), "True");
+    CHECK_TEXT(CALL("endswith", X("x"), X("_gamma")), "False");
+}
+
+TEST(host_function_errors)
+{
+    host out, two[] = {I(1), I(2)}, text[] = {X("a"), I(1)};
+    CHECK_ERR(host_call("sqrt", two, 2, &out, &e), KV_E_USAGE, "sqrt takes 1 argument, not 2");
+    CHECK_ERR(host_call("clip", two, 1, &out, &e), KV_E_USAGE, "clip takes 2 to 3 arguments, not 1");
+    CHECK_ERR(host_call("sqrt", text, 1, &out, &e), KV_E_DTYPE, "sqrt takes numbers, not text");
+    CHECK_ERR(host_call("endswith", text, 2, &out, &e), KV_E_DTYPE, "endswith takes texts, not int");
+    CHECK_ERR(host_call("sqr", two, 1, &out, &e), KV_E_USAGE,
+              "there is no function sqr of numbers");
+}
+
+static const char *format(const char *fmt, const host *args, int n)
+{
+    static buf out;
+    buf_clear(&out);
+    CHECK_OK(host_format(&out, fmt, args, n, &e));
+    return buf_text(&out);
+}
+
+#define FORMAT(fmt, ...)                                                                           \
+    format(fmt, (const host[]){__VA_ARGS__}, (int)(sizeof(host[]){__VA_ARGS__} / sizeof(host)))
+
+TEST(host_format_directives)
+{
+    CHECK_TEXT(FORMAT("update on key: %d", I(7)), "update on key: 7");
+    CHECK_TEXT(FORMAT("%s|%r|%%|%s", X("a'b"), X("a'b"), host_none()), "a'b|\"a'b\"|%|None");
+    CHECK_TEXT(FORMAT("[%5d|%-5d|%05d|%+d|% d]", I(42), I(42), I(-42), I(42), I(42)),
+               "[   42|42   |-0042|+42| 42]");
+}
+
+TEST(host_format_numbers)
+{
+    CHECK_TEXT(FORMAT("%.3f|%9.2e|%g|%f", F(3.14159), F(12345.678), F(0.1), I(2)),
+               "3.142| 1.23e+04|0.1|2.000000");
+    CHECK_TEXT(FORMAT("%08.2f|%-8.2f|%+.1f", F(-3.14159), F(2.5), F(2.25)), "-0003.14|2.50    |+2.2");
+    CHECK_TEXT(FORMAT("%f %5.1f %05f", F(INFINITY), F(-INFINITY), F(NAN)), "inf  -inf   nan");
+    CHECK_TEXT(FORMAT("%d %d %x %x %i", F(3.0), host_bool(true), I(255), I(-255), I(-1)),
+               "3 1 ff -ff -1");
+    CHECK_TEXT(FORMAT("%d", I(INT64_MIN)), "-9223372036854775808");
+    CHECK_TEXT(FORMAT("%.5d|%7.3d|", I(42), I(-42)), "00042|   -042|");
+    CHECK_TEXT(FORMAT("%6s|%-6s|%.2s|", X("äöü"), X("äöü"), X("äöü")), "   äöü|äöü   |äö|");
+}
+
+TEST(host_format_errors)
+{
+    buf out = {0};
+    host x = F(1.5), t = X("a");
+    CHECK_ERR(host_format(&out, "%d", &x, 1, &e), KV_E_DTYPE, "%d takes a whole number, not a fraction");
+    CHECK_ERR(host_format(&out, "%d", &t, 1, &e), KV_E_DTYPE, "%d takes a whole number, not text");
+    CHECK_ERR(host_format(&out, "%f", &t, 1, &e), KV_E_DTYPE, "%f takes a number, not text");
+    CHECK_ERR(host_format(&out, "%d %d", &x, 0, &e), KV_E_VALUE,
+              "the text has more % directives than values (0)");
+    CHECK_ERR(host_format(&out, "no", &x, 1, &e), KV_E_VALUE,
+              "the text has 0 % directives for 1 values");
+    CHECK_ERR(host_format(&out, "%q", &x, 1, &e), KV_E_VALUE,
+              "a % directive does not know the letter q");
+    CHECK_ERR(host_format(&out, "100%", &x, 1, &e), KV_E_VALUE,
+              "a % directive ends without its letter");
+    CHECK_ERR(host_format(&out, "%99999d", &x, 1, &e), KV_E_VALUE, "a width is at most 10000");
+    CHECK_ERR(host_format(&out, "%.99f", &x, 1, &e), KV_E_VALUE, "a precision is at most 60");
+    buf_release(&out);
+}
+
+static const char *field(host x, const char *spec)
+{
+    static buf out;
+    buf_clear(&out);
+    CHECK_OK(host_format_field(&out, x, spec, &e));
+    return buf_text(&out);
+}
+
+TEST(host_fields)
+{
+    CHECK_TEXT(field(F(0.5), NULL), "0.5");
+    CHECK_TEXT(field(F(3.14159), ".3f"), "3.142");
+    CHECK_TEXT(field(F(3.14159), ".3"), "3.14");
+    CHECK_TEXT(field(I(42), "6"), "    42");
+    CHECK_TEXT(field(I(-42), "06"), "-00042");
+    CHECK_TEXT(field(X("ab"), "5"), "ab   ");
+    CHECK_TEXT(field(X("ab"), "5s"), "   ab");
+    CHECK_TEXT(field(I(255), "x"), "ff");
+    CHECK_TEXT(field(host_bool(false), ""), "False");
+    buf out = {0};
+    CHECK_ERR(host_format_field(&out, I(1), "q", &e), KV_E_VALUE, "a field does not know the letter q");
+    CHECK_ERR(host_format_field(&out, I(1), "dd", &e), KV_E_VALUE,
+              "a field ends behind its letter d");
+    buf_release(&out);
+}
+
+TEST(host_prints)
+{
+    CHECK_TEXT(shown(host_none()), "None");
+    CHECK_TEXT(shown(host_bool(true)), "True");
+    CHECK_TEXT(shown(F(1e16)), "1e+16");
+    CHECK_TEXT(shown(F(-0.0)), "-0.0");
+    CHECK_TEXT(shown(X("a\n\t\\\x1b'")), "\"a\\n\\t\\\\\\x1b'\"");
+    CHECK_TEXT(shown(X("a'\"")), "'a\\'\"'");
+}
