@@ -1,7 +1,8 @@
 /* A growable text. All zero is an empty one.
  *
- * Adding cannot fail at the place of the call: when memory runs out the buffer remembers it, ignores
- * what follows, and buf_check() reports it. data is NULL or ends in a NUL that len does not count.
+ * Adding cannot fail at the place of the call: when memory runs out the buffer remembers it,
+ * ignores what follows, and buf_check() reports it. data is NULL or ends in a NUL that len does not
+ * count.
  */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H

@@ -22,7 +22,7 @@ int file_error(kv_err *e, const char *doing, const char *path, int errnum)
                       reason ? reason : "Unknown error");
 }
 
-/* ---- Reading --------------------------------------------------------------------------------- */
+/* ---- Reading ---------------------------------------------------------------------------- */
 
 /* Reads fd to its end into *text, which has room for cap bytes. */
 static int read_all(int fd, const char *path, char **text, size_t *n, int64_t cap, kv_err *e)
@@ -75,7 +75,7 @@ int file_read(const char *path, char **text, size_t *n, kv_err *e)
     return rc;
 }
 
-/* ---- Writing --------------------------------------------------------------------------------- */
+/* ---- Writing ---------------------------------------------------------------------------- */
 
 /* The length of the folder's part of a path, the last "/" included; 0 when there is none. */
 static int folder_length(const char *path)
@@ -84,8 +84,8 @@ static int folder_length(const char *path)
     return slash ? (int)(slash - path) + 1 : 0;
 }
 
-/* Creates a new file beside out->path and sets out->temp. The name is short and hidden, and does not
- * contain that of the file, which may already have the greatest length. */
+/* Creates a new file beside out->path and sets out->temp. The name is short and hidden, and does
+ * not contain that of the file, which may already have the greatest length. */
 static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
 {
     int folder = folder_length(out->path);
@@ -174,8 +174,8 @@ static void release(file_out *out)
     *out = (file_out){0};
 }
 
-/* Makes the rename in the folder of path last. What cannot be opened or synced is left to the system:
- * the data are complete under their name. */
+/* Makes the rename in the folder of path last. What cannot be opened or synced is left to the
+ * system: the data are complete under their name. */
 static void sync_folder(const char *path)
 {
     int folder = folder_length(path);

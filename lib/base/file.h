@@ -1,5 +1,5 @@
-/* Whole files in and out. What is written appears at once or not at all: it goes to a new file beside
- * the old one, which is synced and then renamed over it. */
+/* Whole files in and out. What is written appears at once or not at all: it goes to a new file
+ * beside the old one, which is synced and then renamed over it. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 

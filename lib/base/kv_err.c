@@ -1,6 +1,6 @@
 /* Errors: a code and a finished sentence. Texts are cut between characters, so that what remains of
- * a long name is still UTF-8, and hold no control characters, so that a name from a file cannot move
- * the cursor of a terminal or break a line. */
+ * a long name is still UTF-8, and hold no control characters, so that a name from a file cannot
+ * move the cursor of a terminal or break a line. */
 #include "kv_err.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* A hash map with open addressing and linear probing.
  *
  * Invariant: from the home slot of an entry (its hash modulo cap) to the entry itself no slot is
- * empty. Removal keeps it by moving later entries of the run back, so that no tombstones are needed.
- * At most three quarters of the slots are in use.
+ * empty. Removal keeps it by moving later entries of the run back, so that no tombstones are
+ * needed. At most three quarters of the slots are in use.
  */
 #include "base/map.h"
 

@@ -1,8 +1,8 @@
 /* A hash map from keys (integers or texts) to indices. All zero is an empty map.
  *
  * Open addressing with linear probing: an entry is found in one or two cache lines, which is what
- * makes a call over 100,000 small keys cost tens of nanoseconds a key. Texts are borrowed: they must
- * live as long as the entry.
+ * makes a call over 100,000 small keys cost tens of nanoseconds a key. Texts are borrowed: they
+ * must live as long as the entry.
  */
 #ifndef BASE_MAP_H
 #define BASE_MAP_H

@@ -1,5 +1,5 @@
-/* Checked memory. Every allocation of the project passes through `permit`, which lets tests make the
- * n-th one fail; sizes are multiplied with a check before anything is asked of the system. */
+/* Checked memory. Every allocation of the project passes through `permit`, which lets tests make
+ * the n-th one fail; sizes are multiplied with a check before anything is asked of the system. */
 #include "base/mem.h"
 
 #include <stdalign.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The test hook of mem_fail_at: allocations since its last call, and the first of them that fails
- * (0: none). Atomic, because any thread may allocate. These two counters are the only state here. */
+ * (0: none). Atomic, because any thread may allocate. These two counters are all state here. */
 static atomic_int_least64_t made;
 static atomic_int_least64_t fail_from;
 
@@ -130,7 +130,7 @@ void mem_free(void *block)
     free(block);
 }
 
-/* ---- Arenas ---------------------------------------------------------------------------------- */
+/* ---- Arenas ----------------------------------------------------------------------------- */
 
 struct arena_chunk {
     struct arena_chunk *earlier;

@@ -1,4 +1,5 @@
-/* All memory comes from here: sizes are checked for overflow, and a test can make the n-th call fail.
+/* All memory comes from here: sizes are checked for overflow, and a test can make the n-th call
+ * fail.
  *
  * Out of memory is an error like any other: the functions return NULL (or a code) and fill e.
  */
@@ -43,7 +44,7 @@ int64_t mem_fail_at(int64_t n);
 typedef struct arena {
     struct arena_chunk *chunk; /* the one being filled; it links to the earlier ones */
     size_t used;
-    size_t total_bytes;        /* of all chunks */
+    size_t total_bytes; /* of all chunks */
 } arena;
 
 /* `bytes` zeroed bytes aligned for any type. */

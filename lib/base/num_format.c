@@ -1,14 +1,15 @@
 /* Numbers to text: shortest digits by Schubfach, and exact digits by large integers.
  *
- * Schubfach (Giulietti 2020). A number v = c * 2^q is the nearest of its format for every real number
- * of an interval around it, from half a place below to half a place above. With k chosen so that
- * 10^k <= 2^q < 10^(k+1), the interval is at least as wide as 10^k and narrower than 10^(k+1): it
- * holds at most one multiple of 10^(k+1), which is then the shortest, and at least one of the two
- * multiples of 10^k around v. So four candidates decide. They are compared in units of 10^k / 4 after
- * one multiplication each by a 128-bit power of ten; "rounding to odd" keeps in the last bit whether
- * anything was cut off, which is enough to make every comparison exact.
- *     0.1 in binary32: c = 13421773, q = -27, k = -9; v is 100000001.49 * 10^-9 and the interval
- *     [99999997.8, 100000005.2] * 10^-9 holds 10000000 * 10^-8: the digit 1.
+ * Schubfach (Giulietti 2020). A number v = c * 2^q is the nearest of its format for every real
+ * number of an interval around it, from half a place below to half a place above. With k chosen so
+ * that 10^k <= 2^q < 10^(k+1), the interval is at least as wide as 10^k and narrower than 10^(k+1):
+ * it holds at most one multiple of 10^(k+1), which is then the shortest, and at least one of the
+ * two multiples of 10^k around v. So four candidates decide. They are compared in units of 10^k / 4
+ * after one multiplication each by a 128-bit power of ten; "rounding to odd" keeps in the last bit
+ * whether anything was cut off, which is enough to make every comparison exact.
+ *
+ * An example: 0.1 in binary32 has c = 13421773, q = -27, k = -9. v is 100000001.49 * 10^-9 and the
+ * interval from 99999997.8 to 100000005.2 (times 10^-9) holds 10000000 * 10^-8: the one digit 1.
  */
 #include "base/num.h"
 
@@ -27,7 +28,7 @@ const num_format num_formats[4] = {
     [NUM_BINARY64] = {53, -1074, 1024},
 };
 
-/* ---- Shortest digits ---------------------------------------------------------------------------- */
+/* ---- Shortest digits -------------------------------------------------------------------- */
 
 /* Finds c and q with |x| = c * 2^q, where 2^q is the last place of x in the format. */
 static void decompose(double x, const num_format *format, uint64_t *c, int *q)
@@ -46,7 +47,7 @@ static void decompose(double x, const num_format *format, uint64_t *c, int *q)
 }
 
 /* floor(g * x / 2^128), with the last bit set when what is cut off is not 0. The table's g may be
- * too large by less than one, which reaches only the lowest 64 of the 192 bits: they do not count. */
+ * too large by less than one, which reaches only the lowest 64 of the 192 bits: they are left out. */
 static uint64_t round_to_odd(const num_power *g, uint64_t x)
 {
     u128 low = (u128)g->lo * x;
@@ -205,10 +206,10 @@ int num_int(char *out, int64_t x)
     return n;
 }
 
-/* ---- A fixed number of digits --------------------------------------------------------------------- */
+/* ---- A fixed number of digits ----------------------------------------------------------- */
 
-/* A number as 0.digits * 10^point, without zeros at the end. Every binary number has finitely many decimal digits; a double has
- * at most 767. One more place takes the carry of a rounding. */
+/* A number as 0.digits * 10^point, without zeros at the end. Every binary number has finitely many
+ * decimal digits; a double has at most 767. One more place takes the carry of a rounding. */
 typedef struct exact {
     int n, point;
     char digits[784];

@@ -1,11 +1,11 @@
 /* Text to numbers, rounded once to the width asked for.
  *
- * The digits become an integer D of at most 19 digits and a power of ten. Three ways, the first that
- * decides is taken:
+ * The digits become an integer D of at most 19 digits and a power of ten. Three ways, the first
+ * that decides is taken:
  *   1. D and the power are exact doubles: one operation rounds correctly (Clinger 1990). A narrower
  *      width may round that double again unless it lies half-way between two of its numbers.
- *   2. D times a 128-bit power of ten encloses the number between two bounds. When both round to the
- *      same result, so does the number.
+ *   2. D times a 128-bit power of ten encloses the number between two bounds. When both round alike,
+ *      so does the number.
  *   3. The bounds round to two neighbours, so the number lies near the point half-way between them:
  *      it is compared with that point exactly, by large integers.
  */
@@ -121,7 +121,7 @@ static double pow2(int e)
     return x;
 }
 
-/* ---- 1. One exact operation ---------------------------------------------------------------------- */
+/* ---- 1. One exact operation ------------------------------------------------------------- */
 
 /* Whether rounding x, a positive double of a normal size, to the format gives the right result for
  * every number that rounds to x: it is far from overflow and underflow and not half-way. */
@@ -167,7 +167,7 @@ static bool by_one_operation(double *x, const decimal *n, const num_format *form
     return true;
 }
 
-/* ---- 2. Two bounds ------------------------------------------------------------------------------- */
+/* ---- 2. Two bounds ---------------------------------------------------------------------- */
 
 /* c * 2^exp, where c has at most the format's precision (or is the power of two above). */
 typedef struct rounded {
@@ -191,8 +191,8 @@ static rounded round_bits(u128 m, int exp, const num_format *format)
     return (rounded){(uint64_t)c, exp + shift};
 }
 
-/* Rounds both bounds of the number. m and its exponent: D * 10^exp10 = m * 2^exp, where m is too large
- * by less than 1 or too small by less than 1. */
+/* Rounds both bounds of the number. m and its exponent: D * 10^exp10 = m * 2^exp, where m is too
+ * large by less than 1 or too small by less than 1. */
 static void round_bounds(rounded *low, rounded *high, const decimal *n, const num_format *format)
 {
     const num_power *g = &num_powers[n->exp10 - NUM_POWER_MIN];
@@ -208,7 +208,7 @@ static void round_bounds(rounded *low, rounded *high, const decimal *n, const nu
     *high = round_bits(top, exp, format);
 }
 
-/* ---- 3. An exact comparison ------------------------------------------------------------------------ */
+/* ---- 3. An exact comparison ------------------------------------------------------------- */
 
 /* All digits of the number as a large integer; returns its power of ten. */
 static int64_t all_digits(num_big *b, const decimal *n)
@@ -251,7 +251,7 @@ static int compare_exactly(const decimal *n, uint64_t c, int exp)
     return num_big_compare(&number, &point);
 }
 
-/* ---- Together -------------------------------------------------------------------------------------- */
+/* ---- Together --------------------------------------------------------------------------- */
 
 /* r as a double, or an infinity beyond the format's greatest number. */
 static double finish(rounded r, const num_format *format, bool *over)

@@ -1,6 +1,6 @@
-/* The powers of ten from 10^-343 to 10^324 as significands of 128 bits: for each k the smallest g with
- * g * 2^(floor(log2(10^k)) - 127) >= 10^k. The table is a fact of arithmetic; its unit test computes
- * every entry again with exact integers. */
+/* The powers of ten from 10^-343 to 10^324 as significands of 128 bits: for each k the smallest g
+ * with g * 2^(floor(log2(10^k)) - 127) >= 10^k. The table is a fact of arithmetic; its unit test
+ * computes every entry again with exact integers. */
 #include "base/num_powers.h"
 
 const num_power num_powers[NUM_POWERS] = {

@@ -16,7 +16,7 @@ static inline bool utf8_is_later(char c)
  * cut, not overlong, no surrogate, at most U+10FFFF. An invalid one has one byte. */
 size_t utf8_length(const char *text, size_t n, bool *ok);
 
-/* How many of n bytes of text to keep so that they are at most max and end with a whole character. */
+/* How many of n bytes of text to keep: at most max, ending with a whole character. */
 size_t utf8_cut(const char *text, size_t n, size_t max);
 
 /* The number of characters in n bytes of text. */

@@ -1,6 +1,6 @@
-/* CSV files of arrays. libcsv splits the text into cells; each cell is converted once, straight into
- * the memory that becomes the array, which grows by doubling. Text arrives in pieces, so that a file
- * needs little memory beside its array, and reading stops soon after the first error.
+/* CSV files of arrays. libcsv splits the text into cells; each cell is converted once, straight
+ * into the memory that becomes the array, which grows by doubling. Text arrives in pieces, so that
+ * a file needs little memory beside its array, and reading stops soon after the first error.
  *
  * Invariant while reading: data holds n elements of dtype, of which col belong to the row that has
  * begun and the others to rows of cols cells each. After an error (rc) everything is ignored.
@@ -54,7 +54,7 @@ static const char *place(char out[PLACE_TEXT], const reader *r, int64_t line, in
     return out;
 }
 
-/* ---- Cells and rows ------------------------------------------------------------------------------- */
+/* ---- Cells and rows --------------------------------------------------------------------- */
 
 /* Says why the newest cell cannot be an element. */
 static int cell_error(const reader *r, element_fit fit, const char *cell, size_t n, kv_err *e)
@@ -167,7 +167,7 @@ static void on_line_end(int c, void *arg)
     r->line++;
 }
 
-/* ---- The first line --------------------------------------------------------------------------------- */
+/* ---- The first line --------------------------------------------------------------------- */
 
 /* Reads the sizes of `shape=2,3`, p being what stands behind "=". */
 static int read_shape(reader *r, const char *p, size_t n)
@@ -225,9 +225,8 @@ static size_t read_first_line(reader *r, const char *text, size_t n)
         else if (first)
             return 0; /* some other comment, which may be a header */
         else if (size > 0)
-            r->rc = kv_err_set(r->e, KV_E_FORMAT,
-                               "%s:1:1: \"%.*s\" is neither a shape nor a dtype", r->name,
-                               size < 40 ? (int)size : 40, word);
+            r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s:1:1: \"%.*s\" is neither a shape nor a dtype",
+                               r->name, size < 40 ? (int)size : 40, word);
         if (r->rc || p == end)
             break;
     }
@@ -235,7 +234,7 @@ static size_t read_first_line(reader *r, const char *text, size_t n)
     return used;
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------------- */
+/* ---- Reading ---------------------------------------------------------------------------- */
 
 /* libcsv grows its buffer of one cell through these. */
 static void *grow_cell(void *block, size_t bytes)
@@ -294,8 +293,7 @@ static int settle_shape(reader *r)
         char text[160];
         if ((empty ? 0 : size) != r->n || (!fits && !empty))
             return kv_err_set(r->e, KV_E_FORMAT, "%s: %lld numbers do not fit shape %s", r->name,
-                              (long long)r->n,
-                              kv_shape_text(text, sizeof text, r->ndim, r->shape));
+                              (long long)r->n, kv_shape_text(text, sizeof text, r->ndim, r->shape));
         return KV_OK;
     }
     if (r->n == 0)
@@ -315,8 +313,8 @@ static int reader_finish(reader *r, kv_array **out)
     char where[PLACE_TEXT];
     int64_t line = r->line, col = r->col + 1;
     if (!r->rc && csv_fini(&r->parser, on_cell, on_line_end, r) != 0 && !r->rc)
-        r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: a quote is not closed",
-                           place(where, r, line, col));
+        r->rc =
+            kv_err_set(r->e, KV_E_FORMAT, "%s: a quote is not closed", place(where, r, line, col));
     csv_free(&r->parser);
     if (!r->rc)
         r->rc = settle_shape(r);
@@ -362,7 +360,7 @@ int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options
     return reader_finish(&r, out);
 }
 
-/* ---- Writing ---------------------------------------------------------------------------------------- */
+/* ---- Writing ---------------------------------------------------------------------------- */
 
 static void write_first_line(buf *out, kv_array *a)
 {

@@ -1,10 +1,10 @@
 /* CSV files of arrays, through libcsv (whose names also begin with csv_: it has a csv_write, hence
  * the longer names here).
  *
- * A file of rows of numbers is an array of two axes. A first line `# shape=2,3,4 dtype=float16` says
- * another shape (comma-separated sizes; `shape=` alone, nothing behind it, is a single number) or
- * dtype. Blanks round a cell, +2, .3e1, nan, inf, -0, true, false, a last blank line, a BOM and CRLF
- * are fine. A first row with no number in any cell is a header and skipped.
+ * A file of rows of numbers is an array of two axes. A first line `# shape=2,3,4 dtype=float16`
+ * says another shape (comma-separated sizes; `shape=` alone, nothing behind it, is a single number)
+ * or dtype. Blanks round a cell, +2, .3e1, nan, inf, -0, true, false, a last blank line, a BOM and
+ * CRLF are fine. A first row with no number in any cell is a header and skipped.
  */
 #ifndef IO_CSV_H
 #define IO_CSV_H
@@ -23,9 +23,9 @@ typedef struct csv_options {
 } csv_options;
 
 /* Reads text (n bytes) that came from `name`. Errors name the file's own line and column first, as
- * in `x.csv:3:2: "abc" is no number`, columns counted in cells; code format: no number, ragged rows,
- * an empty cell, line or file, a NUL byte, a number that the dtype cannot hold (too large, or a
- * fraction for an integer), a count that does not fit the shape. memory. o may be NULL: all zero. */
+ * in `x.csv:3:2: "abc" is no number`, columns counted in cells; code format: no number, ragged
+ * rows, an empty cell, line or file, a NUL byte, a number that the dtype cannot hold (too large, or
+ * a fraction for an integer), a count that does not fit the shape. memory. o may be NULL. */
 int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
                    const csv_options *o, kv_err *e);
 

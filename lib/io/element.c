@@ -27,7 +27,7 @@ num_width element_width(kv_dtype dtype)
     return NUM_BINARY64;
 }
 
-/* ---- The 16-bit formats ----------------------------------------------------------------------- */
+/* ---- The 16-bit formats ------------------------------------------------------------------ */
 
 /* binary16: 1 sign bit, 5 of the exponent, 10 of the fraction. */
 static double from_binary16(uint16_t bits)
@@ -74,7 +74,7 @@ static uint16_t to_bfloat16(double x)
     return (uint16_t)(bits >> 16);
 }
 
-/* ---- Bytes ---------------------------------------------------------------------------------------- */
+/* ---- Bytes ------------------------------------------------------------------------------ */
 
 double element_float(kv_dtype dtype, const void *data, int64_t i)
 {
@@ -196,7 +196,7 @@ element_fit element_set(kv_dtype dtype, void *data, int64_t i, double x)
     return set_int(dtype, data, i, (int64_t)x);
 }
 
-/* ---- Text ----------------------------------------------------------------------------------------- */
+/* ---- Text ------------------------------------------------------------------------------- */
 
 static bool is_word(const char *text, size_t n, const char *word)
 {
@@ -243,8 +243,8 @@ int element_error(kv_err *e, const char *place, element_fit fit, kv_dtype dtype,
         return kv_err_set(e, KV_E_FORMAT, "%s: %.*s%s does not fit %s", place, shown, text, more,
                           name);
     case ELEMENT_FRACTION:
-        return kv_err_set(e, KV_E_FORMAT, "%s: %.*s%s is no whole number, as %s needs", place, shown,
-                          text, more, name);
+        return kv_err_set(e, KV_E_FORMAT, "%s: %.*s%s is no whole number, as %s needs", place,
+                          shown, text, more, name);
     case ELEMENT_FITS:
         break;
     }

@@ -16,7 +16,7 @@
 #include "base/utf8.h"
 #include "io/element.h"
 
-/* ---- Places ------------------------------------------------------------------------------------- */
+/* ---- Places ----------------------------------------------------------------------------- */
 
 typedef struct source {
     const char *name, *text;
@@ -91,7 +91,7 @@ static size_t find_value(const source *s, int64_t count)
     return s->n;
 }
 
-/* ---- The shape ----------------------------------------------------------------------------------- */
+/* ---- The shape -------------------------------------------------------------------------- */
 
 /* A walk over the tree. `seen` is the number of the newest value visited, for find_value. */
 typedef struct walk {
@@ -137,7 +137,7 @@ static int find_shape(walk *w, const cJSON *data, int64_t before)
     return KV_OK;
 }
 
-/* ---- The elements ---------------------------------------------------------------------------------- */
+/* ---- The elements ----------------------------------------------------------------------- */
 
 /* Says why the newest value cannot be an element. */
 static int value_error(walk *w, const cJSON *v, element_fit fit)
@@ -203,7 +203,7 @@ static int fill(walk *w, const cJSON *data, int axis)
     return n == w->shape[axis] ? KV_OK : unequal(w, data, here, axis);
 }
 
-/* ---- Objects ----------------------------------------------------------------------------------------- */
+/* ---- Objects ---------------------------------------------------------------------------- */
 
 /* The parts of an array's object, and how many values stand before each. */
 typedef struct parts {
@@ -269,8 +269,8 @@ static int read_dtype(walk *w, const parts *p, bool has_dtype)
     return KV_OK;
 }
 
-/* Compares the shape that the object says with the one that its data have, and takes it. Lists below
- * an axis of size 0 cannot be written, so the data end there. */
+/* Compares the shape that the object says with the one that its data have, and takes it. Lists
+ * below an axis of size 0 cannot be written, so the data end there. */
 static int read_shape(walk *w, const parts *p)
 {
     int64_t shape[KV_MAX_NDIM];
@@ -306,7 +306,7 @@ static int read_shape(walk *w, const parts *p)
     return KV_OK;
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------ */
+/* ---- Reading ---------------------------------------------------------------------------- */
 
 /* Looks at the brackets in front of `at`: where the first one too many opens, or s->n. *open: how
  * many are open at the end of the text. A text that is not closed begins at *quote, else s->n. */
@@ -422,7 +422,7 @@ int json_read(kv_array **out, const char *text, size_t n, const char *name, bool
     return json_read_line(out, text, n, name, 1, has_dtype, dtype, e);
 }
 
-/* ---- Writing -------------------------------------------------------------------------------------------- */
+/* ---- Writing ---------------------------------------------------------------------------- */
 
 /* Whether a reader that takes the text as a double and rounds it to the dtype gets x back. */
 static bool survives_a_double(const char *text, int n, double x, num_width width)

@@ -2,8 +2,8 @@
  *
  * A bare nested list where that says all (float32, at least one element), else an object
  * {"dtype":"float16","shape":[2,3],"data":[[…],[…]]}. Both are read; a bare list is float32 unless
- * the caller says otherwise. "nan", "inf" and "-inf" are numbers; integers beyond 2^53 are written as
- * text and read exactly from text. true and false are read.
+ * the caller says otherwise. "nan", "inf" and "-inf" are numbers; integers beyond 2^53 are written
+ * as text and read exactly from text. true and false are read.
  */
 #ifndef IO_JSON_H
 #define IO_JSON_H

@@ -3,9 +3,9 @@
  * All elements shown share one layout, so they are visited before anything is written: first for
  * their range, which decides between positions and exponents, then for their widths. A float is
  * measured, and without an exponent written, with its shortest digits; one that needs more of them
- * behind the point than the precision is rounded from its exact value. With exponents all get as many
- * digits as the longest, from their exact values. The visits and the writing walk the same axes, and of a long axis
- * only its two ends.
+ * behind the point than the precision is rounded from its exact value. With exponents all get as
+ * many digits as the longest, from their exact values. The visits and the writing walk the same
+ * axes, and of a long axis only its two ends.
  */
 #include "io/print.h"
 
@@ -40,14 +40,14 @@ typedef struct printer {
     bool shorten;                /* show the ends of long axes only */
     bool legacy;
     const char *separator;
-    int prefix;                  /* characters in front of the first bracket */
-    size_t line;                 /* where the newest line begins in out */
-    int word_end;                /* the column that a word of the first axis must not pass */
+    int prefix;   /* characters in front of the first bracket */
+    size_t line;  /* where the newest line begins in out */
+    int word_end; /* the column that a word of the first axis must not pass */
     int int_width;
     float_layout f;
 } printer;
 
-/* ---- Floats as text ------------------------------------------------------------------------------- */
+/* ---- Floats as text --------------------------------------------------------------------- */
 
 /* A finite number as text: digits, a point, digits, and perhaps an exponent. */
 typedef struct float_text {
@@ -56,8 +56,8 @@ typedef struct float_text {
     int exponent;    /* with exponents: its value */
 } float_text;
 
-/* Fills t->left and t->right from t->text, which it ends behind the last digit that is not 0 (or keeps
- * all zeros). Adds a point where there is none. */
+/* Fills t->left and t->right from t->text, which it ends behind the last digit that is not 0 (or
+ * keeps all zeros). Adds a point where there is none. */
 static void measure(float_text *t, bool keep_zeros)
 {
     size_t n = strlen(t->text);
@@ -74,8 +74,8 @@ static void measure(float_text *t, bool keep_zeros)
     t->right = (int)(t->text + n - point) - 1;
 }
 
-/* 12.5, 3., -0. for |x| < 1e8. Digits in front of the point are always those of the exact value, even
- * where fewer would name the number. */
+/* 12.5, 3., -0. for |x| < 1e8. Digits in front of the point are always those of the exact value,
+ * even where fewer would name the number. */
 static void positional(float_text *t, double x, num_width width, int precision)
 {
     if (x != 0 && x == floor(x))
@@ -90,8 +90,8 @@ static void positional(float_text *t, double x, num_width width, int precision)
 }
 
 /* The digits of a number with an exponent, 1.25 for 1.25e-07: the shortest ones, but at most
- * `precision` behind the point; or exactly as many, where the shortest ones are used if there are so
- * many; or, in the older style, exactly as many always from the exact value. */
+ * `precision` behind the point; or exactly as many, where the shortest ones are used if there are
+ * so many; or, in the older style, exactly as many always from the exact value. */
 typedef enum digit_count { AT_MOST, EXACTLY, EXACTLY_OLD } digit_count;
 
 static void scientific(float_text *t, double x, num_width width, int precision, digit_count count)
@@ -130,7 +130,7 @@ static int count_digits(int x)
     return n;
 }
 
-/* ---- Visits ---------------------------------------------------------------------------------------- */
+/* ---- Visits ----------------------------------------------------------------------------- */
 
 /* Whether only the ends of an axis are shown. */
 static bool is_cut(const printer *p, int axis)
@@ -230,7 +230,7 @@ static void lay_out_floats(printer *p)
     }
 }
 
-/* ---- Elements -------------------------------------------------------------------------------------- */
+/* ---- Elements --------------------------------------------------------------------------- */
 
 static void put_float(printer *p, double x)
 {
@@ -244,8 +244,7 @@ static void put_float(printer *p, double x)
         return;
     }
     if (f->exponents)
-        scientific(&t, x, element_width(p->dtype), f->precision,
-                   p->legacy ? EXACTLY_OLD : EXACTLY);
+        scientific(&t, x, element_width(p->dtype), f->precision, p->legacy ? EXACTLY_OLD : EXACTLY);
     else
         positional(&t, x, element_width(p->dtype), f->precision);
     buf_repeat(p->out, ' ', f->left - t.left);
@@ -275,7 +274,7 @@ static void put_element(printer *p, int64_t at)
     }
 }
 
-/* ---- Rows and axes ---------------------------------------------------------------------------------- */
+/* ---- Rows and axes ---------------------------------------------------------------------- */
 
 static void drop_blanks(buf *b)
 {
@@ -374,10 +373,10 @@ static void put_axis(printer *p, int axis, int64_t at)
     buf_char(p->out, ']');
 }
 
-/* ---- Whole arrays ------------------------------------------------------------------------------------- */
+/* ---- Whole arrays ----------------------------------------------------------------------- */
 
-/* A single number as Python prints it. numpy's own str uses exponents below 1e-4 by value, where the
- * digits of a float32 may say 1e-4; the older style shows the number as a double. */
+/* A single number as Python prints it. numpy's own str uses exponents below 1e-4 by value, where
+ * the digits of a float32 may say 1e-4; the older style shows the number as a double. */
 static void put_scalar(printer *p)
 {
     char text[NUM_TEXT_MAX];
@@ -412,8 +411,7 @@ static void put_repr_end(printer *p, bool empty)
         return;
     }
     if (empty && p->ndim != 1)
-        buf_printf(p->out, ", shape=%s",
-                   kv_shape_text(shape, sizeof shape, p->ndim, p->shape));
+        buf_printf(p->out, ", shape=%s", kv_shape_text(shape, sizeof shape, p->ndim, p->shape));
     buf_char(p->out, ',');
     const char *name = kv_dtype_name(p->dtype);
     size_t need = strlen("dtype=)") + strlen(name) + 1;
@@ -444,7 +442,7 @@ int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e)
         stride *= p.shape[i];
     }
     p.shorten = size > style->threshold;
-    /* A bracket or comma must fit behind the last word of a line, and behind a repr one more sign. */
+    /* Behind the last word of a line a bracket or comma must fit, and one more sign in a repr. */
     p.word_end = style->linewidth - (p.legacy ? 0 : repr ? 2 : 1);
     if (repr) {
         buf_add(out, "array(");

@@ -1,5 +1,5 @@
-/* How arrays look as text: as numpy prints them (versions 1.14 to 2.1), its repr, and the older style
- * of the tutorials (numpy 1.13). */
+/* How arrays look as text: as numpy prints them (versions 1.14 to 2.1), its repr, and the older
+ * style of the tutorials (numpy 1.13). */
 #ifndef IO_PRINT_H
 #define IO_PRINT_H
 

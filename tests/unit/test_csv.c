@@ -151,13 +151,16 @@ TEST(csv_errors)
         {"# shape=2,3\n1,2\n", "x.csv: 2 numbers do not fit shape (2, 3)"},
         {"# shape=2\n", "x.csv: 0 numbers do not fit shape (2,)"},
         {"# shape=0\n1\n", "x.csv: 1 numbers do not fit shape (0,)"},
-        {"# shape=4294967296,4294967296\n", "x.csv: 0 numbers do not fit shape (4294967296, 4294967296)"},
+        {"# shape=4294967296,4294967296\n",
+         "x.csv: 0 numbers do not fit shape (4294967296, 4294967296)"},
         {"# shape=2,\n1,2\n", "x.csv:1:1: \"shape=2,\" is no shape"},
         {"# shape=-2\n1,2\n", "x.csv:1:1: \"shape=-2\" is no shape"},
         {"# shape=a\n1,2\n", "x.csv:1:1: \"shape=a\" is no shape"},
-        {"# shape=99999999999999999999\n1\n", "x.csv:1:1: \"shape=99999999999999999999\" is no shape"},
+        {"# shape=99999999999999999999\n1\n",
+         "x.csv:1:1: \"shape=99999999999999999999\" is no shape"},
         {"# shape=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\n1\n",
-         "x.csv:1:1: \"shape=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\" is no "
+         "x.csv:1:1: \"shape=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1\" "
+         "is no "
          "shape"},
         {"# shape=1 dtype=flot32\n1\n", "x.csv:1:1: there is no dtype \"flot32\""},
         {"# shape=1 stype=x\n1\n", "x.csv:1:1: \"stype=x\" is neither a shape nor a dtype"},
@@ -193,7 +196,8 @@ TEST(csv_no_memory)
 TEST(csv_nonsense)
 {
     /* Random bytes from the letters that mean something: no crash, and an error has its text. */
-    static const char letters[] = "0123456789.,,,,\n\n\r\"-+eE nai#shape=dtypeflot16tru\0\xEF\xBB\xBF\t;";
+    static const char letters[] =
+        "0123456789.,,,,\n\n\r\"-+eE nai#shape=dtypeflot16tru\0\xEF\xBB\xBF\t;";
     uint64_t state = 4711;
     for (int i = 0; i < 50000; i++) {
         char text[64];

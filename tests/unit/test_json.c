@@ -36,8 +36,9 @@ TEST(json_reads)
                "[[1],[2]]");
     check_read("{\"data\":[300,-1],\"dtype\":\"int32\"}",
                "{\"dtype\":\"int32\",\"shape\":[2],\"data\":[300,-1]}");
-    check_read("{\"dtype\":\"int64\",\"data\":[\"9007199254740993\",9007199254740992]}",
-               "{\"dtype\":\"int64\",\"shape\":[2],\"data\":[\"9007199254740993\",9007199254740992]}");
+    check_read(
+        "{\"dtype\":\"int64\",\"data\":[\"9007199254740993\",9007199254740992]}",
+        "{\"dtype\":\"int64\",\"shape\":[2],\"data\":[\"9007199254740993\",9007199254740992]}");
     check_read("{\"dtype\":\"bool\",\"data\":[true,0]}",
                "{\"dtype\":\"bool\",\"shape\":[2],\"data\":[true,false]}");
     check_read("{\"shape\":[0,3],\"data\":[]}",
@@ -193,10 +194,10 @@ TEST(json_errors)
          "x.json:1:21: data of shape (2,) do not fit \"shape\" (3,)"},
         {"{\"shape\":[0,3],\"data\":[1]}",
          "x.json:1:23: data of shape (1,) do not fit \"shape\" (0, 3)"},
-        {"{\"shape\":[],\"data\":[1]}",
-         "x.json:1:20: data of shape (1,) do not fit \"shape\" ()"},
+        {"{\"shape\":[],\"data\":[1]}", "x.json:1:20: data of shape (1,) do not fit \"shape\" ()"},
         {"{\"shape\":3,\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
-        {"{\"shape\":{\"a\":1},\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
+        {"{\"shape\":{\"a\":1},\"data\":[1]}",
+         "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
         {"{\"shape\":[-1],\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
         {"{\"shape\":[1.5],\"data\":[1]}", "x.json:1:10: \"shape\" is a list of up to 32 sizes"},
     };

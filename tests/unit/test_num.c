@@ -452,7 +452,7 @@ TEST(num_integers)
     }
     for (int i = 0; i < 200000; i++) {
         int64_t x = (int64_t)(random64() >> (random64() & 63)), back;
-        x = i & 1 ? x : (int64_t)-(uint64_t)x;
+        x = i & 1 ? x : (int64_t) - (uint64_t)x;
         char text[NUM_TEXT_MAX], want[NUM_TEXT_MAX];
         int n = num_int(text, x);
         snprintf(want, sizeof want, "%lld", (long long)x);
@@ -486,8 +486,9 @@ TEST(num_fixed_as_printf)
         CHECK_INT(num_fixed(got, sizeof got, x, precision, kind), n);
         CHECK_TEXT(got, want);
     }
-    static const double ties[] = {0, -0.0, 0.5, 1.5, 2.5, -0.5, 0.25, 0.125, 9.5, 99.5, 0.05,
-                                  0.95, 999999.5, 1e-5, 9.9999e-5, 123456, 1e300, 0x1p-1074};
+    static const double ties[] = {0,        -0.0,  0.5,       1.5,    2.5,   -0.5,
+                                  0.25,     0.125, 9.5,       99.5,   0.05,  0.95,
+                                  999999.5, 1e-5,  9.9999e-5, 123456, 1e300, 0x1p-1074};
     for (size_t i = 0; i < sizeof ties / sizeof *ties; i++) {
         for (int precision = 0; precision <= 60; precision++) {
             for (int k = 0; k < 3; k++) {

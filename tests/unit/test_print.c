@@ -46,7 +46,7 @@ TEST(print_as_numpy)
     }
 }
 
-/* numpy has no bfloat16 of its own: it prints like float32, with the digits that name a bfloat16. */
+/* numpy has no bfloat16: it prints like float32, with the digits that name a bfloat16. */
 TEST(print_bfloat16)
 {
     print_style style = print_style_default();
@@ -106,8 +106,8 @@ TEST(print_extremes)
                 io_random_array(all_dtypes[d], io_shapes[s].ndim, io_shapes[s].shape, &state);
             for (int k = 0; k < 81; k++) {
                 print_style style = {(print_format)(k % 3), (int[]){0, 8, 300}[k / 3 % 3],
-                                     (int[]){0, 5, 1000}[k / 9 % 3],
-                                     (int[]){0, 1, 100}[k / 27 % 3], (int[]){0, 10, 75}[k % 3]};
+                                     (int[]){0, 5, 1000}[k / 9 % 3], (int[]){0, 1, 100}[k / 27 % 3],
+                                     (int[]){0, 10, 75}[k % 3]};
                 kv_err e = {0};
                 buf b = {0};
                 CHECK_OK(print_array(&b, a, &style, &e));
