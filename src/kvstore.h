@@ -92,8 +92,8 @@ int kv_num_workers(const kv *store);
  * by its first key. n = 0 does nothing. call may be NULL. */
 
 /* Puts a copy of values[i] under the new key keys[i], keeping dtype and shape. No updater runs.
- * Errors: key (there already, twice in the call, or of the other kind; a text longer than
- * KV_KEY_MAX), memory. (Seed 002, "init") */
+ * Errors: key (there already, twice in the call, or of the other kind; a text that is not UTF-8 or
+ * longer than KV_KEY_MAX), memory. (Seed 002, "init") */
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,
             kv_err *e);
 

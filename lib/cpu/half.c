@@ -63,9 +63,10 @@ CPU_CLONES void half_narrow_f16_soft(uint16_t *restrict dst, const float *restri
 #ifdef __x86_64__
 #include <immintrin.h>
 
+/* Every processor with AVX2 has F16C, which some compilers cannot ask for. */
 static bool has_f16c(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2");
 }
 
 /* The compiler does not turn the software into these instructions, hence by hand. */

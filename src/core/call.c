@@ -10,8 +10,28 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 /* ---- Checks ---- */
+
+/* A text key is UTF-8 of bounded length, so that it can stand in messages and files. */
+static int check_text(const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    size_t n = strnlen(key->name, KV_KEY_MAX + 1);
+    bool ok = true;
+    for (size_t i = 0; i < n && ok && n <= KV_KEY_MAX;)
+        i += utf8_length(key->name + i, n - i, &ok);
+    if (ok && n <= KV_KEY_MAX)
+        return KV_OK;
+    if (ok)
+        kv_err_set(e, KV_E_KEY, "the key %s is longer than %d bytes", slot_key_text(text, key),
+                   KV_KEY_MAX);
+    else
+        kv_err_set(e, KV_E_KEY, "the key %s is not UTF-8", slot_key_text(text, key));
+    kv_err_key(e, key);
+    return KV_E_KEY;
+}
 
 static int check_key_form(const kv_key *key, const kv_key *first, kv_err *e)
 {
@@ -24,13 +44,7 @@ static int check_key_form(const kv_key *key, const kv_key *first, kv_err *e)
         kv_err_key(e, key);
         return KV_E_KEY;
     }
-    if (key->name && strnlen(key->name, KV_KEY_MAX + 1) > KV_KEY_MAX) {
-        kv_err_set(e, KV_E_KEY, "the key %s is longer than %d bytes", slot_key_text(one, key),
-                   KV_KEY_MAX);
-        kv_err_key(e, key);
-        return KV_E_KEY;
-    }
-    return KV_OK;
+    return key->name ? check_text(key, e) : KV_OK;
 }
 
 int call_check_form(const kv_key *keys, int64_t n, kv_array *const *arrays, kv_err *e)
@@ -96,8 +110,7 @@ static int check_new(const slot *s, const kv_array *first, const kv_array *a, kv
     return KV_E_SHAPE;
 }
 
-/* Checks the values of a group, and lists where their elements are and what the engine must know.
- */
+/* Checks the values of a group, and lists their elements and what the engine must know. */
 static int check_group(call *c, call_group *g, kv_err *e)
 {
     const slot *s = call_slot(c, g);

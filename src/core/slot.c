@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 static bool same_key(const kv_key *a, const kv_key *b)
 {
@@ -119,25 +120,13 @@ void slot_table_release(slot_table *t)
     *t = (slot_table){0};
 }
 
-/* Where to cut a text so that at most `max` bytes stay and no character is split: not before a byte
- * that continues one (10xxxxxx). */
-static int cut_at_character(const char *text, int max)
-{
-    int n = (int)strnlen(text, (size_t)max + 1);
-    if (n <= max)
-        return n;
-    for (n = max; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80; n--)
-        ;
-    return n;
-}
-
 const char *slot_key_text(char out[SLOT_KEY_TEXT], const kv_key *key)
 {
     if (!key->name) {
         snprintf(out, SLOT_KEY_TEXT, "%lld", (long long)key->id);
         return out;
     }
-    int n = cut_at_character(key->name, SLOT_KEY_TEXT - 6);
-    snprintf(out, SLOT_KEY_TEXT, "\"%.*s%s\"", n, key->name, key->name[n] ? "..." : "");
+    size_t n = utf8_cut(key->name, strlen(key->name), SLOT_KEY_TEXT - 6);
+    snprintf(out, SLOT_KEY_TEXT, "\"%.*s%s\"", (int)n, key->name, key->name[n] ? "..." : "");
     return out;
 }

@@ -276,6 +276,92 @@ TEST(store_perl_example)
     kv_free(s);
 }
 
+/* MXNet's nightly test: keys of three sizes, four devices, an updater that adds a tenth of the sum,
+ * ten rounds of random data. */
+enum { NIGHTLY = 3, DEVICES = 4 };
+
+typedef struct nightly {
+    kv *store;
+    kv_key keys[NIGHTLY * DEVICES];
+    kv_array *arrays[NIGHTLY * DEVICES];
+    double *wanted[NIGHTLY];
+    uint32_t seed;
+} nightly;
+
+static const int64_t nightly_sides[NIGHTLY] = {4, 100, 500};
+
+static void nightly_fill(nightly *t)
+{
+    kv_err e = {0};
+    for (int i = 0; i < NIGHTLY * DEVICES; i++) {
+        void *data = NULL;
+        CHECK_OK(kv_array_write(t->arrays[i], &data, &e));
+        for (int64_t j = 0; j < kv_array_size(t->arrays[i]); j++) {
+            t->seed = t->seed * 1664525 + 1013904223;
+            ((float *)data)[j] = (float)(int32_t)t->seed / 0x1p31f;
+            t->wanted[i / DEVICES][j] += 0.1 * (double)((float *)data)[j];
+        }
+    }
+}
+
+static void nightly_check(nightly *t)
+{
+    kv_err e = {0};
+    for (int i = 0; i < NIGHTLY * DEVICES; i++) {
+        const void *data = NULL;
+        double off = 0, size = 0;
+        CHECK_OK(kv_array_read(t->arrays[i], &data, &e));
+        for (int64_t j = 0; j < kv_array_size(t->arrays[i]); j++) {
+            off += fabs((double)((const float *)data)[j] - t->wanted[i / DEVICES][j]);
+            size += fabs(t->wanted[i / DEVICES][j]);
+        }
+        CHECK(off / size < 1e-6);
+    }
+}
+
+static void nightly_run(const char *type, bool as_list)
+{
+    kv_err e = {0};
+    const float tenth = 0.1f;
+    nightly t = {.store = make(type), .seed = 7};
+    enum { ALL = NIGHTLY * DEVICES };
+    for (int i = 0; i < ALL; i++) {
+        int64_t side = nightly_sides[i / DEVICES];
+        t.keys[i] = id(3 + 2 * (i / DEVICES));
+        CHECK_OK(kv_array_new(&t.arrays[i], KV_FLOAT32, 2, (int64_t[]){side, side},
+                              (kv_ctx){KV_CPU, i % DEVICES}, &e));
+        if (i % DEVICES == 0) {
+            t.wanted[i / DEVICES] = mem_zalloc(side * side, sizeof(double), &e);
+            CHECK_OK(kv_init(t.store, &t.keys[i], 1, &t.arrays[i], NULL, &e));
+        }
+    }
+    set_add(t.store, &tenth);
+    for (int round = 0; round < 10; round++) {
+        nightly_fill(&t);
+        for (int i = 0; i < ALL; i += as_list ? ALL : DEVICES) {
+            int n = as_list ? ALL : DEVICES;
+            CHECK_OK(kv_push(t.store, t.keys + i, n, t.arrays + i, NULL, &e));
+            CHECK_OK(kv_pull(t.store, t.keys + i, n, t.arrays + i, NULL, &e));
+        }
+        nightly_check(&t);
+    }
+    for (int i = 0; i < ALL; i++)
+        kv_array_unref(t.arrays[i]);
+    for (int i = 0; i < NIGHTLY; i++)
+        mem_free(t.wanted[i]);
+    kv_free(t.store);
+}
+
+TEST(store_nightly)
+{
+    static const char *const all[] = {"local_update_cpu", "local_allreduce_cpu",
+                                      "local_allreduce_device"};
+    for (int i = 0; i < 3; i++) {
+        nightly_run(all[i], false);
+        nightly_run(all[i], true);
+    }
+}
+
 /* ---- Types ---- */
 
 TEST(store_types)
@@ -386,6 +472,8 @@ TEST(store_long_text_keys)
     e = (kv_err){0};
     text[KV_KEY_MAX] = '\0';
     CHECK_OK(kv_init(s, &k, 1, &a, NULL, &e));
+    CHECK_ERR(kv_init(s, &(kv_key){.name = "caf\xe9"}, 1, &a, NULL, &e), KV_E_KEY,
+              "the key \"caf\xe9\" is not UTF-8");
     text[0] = 'x';
     CHECK_INT(kv_pull(s, &k, 1, &a, NULL, &e), KV_E_KEY);
     text[0] = 'k';
