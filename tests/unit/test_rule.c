@@ -1,0 +1,446 @@
+/* Tests of rules: what is refused and where, parameters, and what an update does to numbers. */
+#include "vm/rule.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "lang/parse.h"
+#include "test.h"
+
+static arena memory;
+static kv_err e;
+static source text;
+
+static rule_ast *parsed(const char *rule)
+{
+    rule_ast *r = NULL;
+    text = (source){.name = "r.kv", .text = rule, .len = (uint32_t)strlen(rule), .line = 1, .col = 1};
+    CHECK_OK(parse_rule(&r, &text, &memory, &e));
+    return r;
+}
+
+static rule_ast *checked(const char *rule)
+{
+    rule_ast *r = parsed(rule);
+    CHECK_OK(rule_check(r, &text, &e));
+    return r;
+}
+
+/* ---- Checks --------------------------------------------------------------------------------------- */
+
+/* "line:col-end code: text (hint)" of the refusal of a rule */
+static const char *refusal(const char *rule)
+{
+    static buf out;
+    rule_ast *r = parsed(rule);
+    memset(&e, 0, sizeof e);
+    int rc = rule_check(r, &text, &e);
+    buf_clear(&out);
+    if (rc)
+        buf_printf(&out, "%d:%d-%d %s: %s", e.line, e.col, e.end, kv_code_name(rc), e.text);
+    if (e.hint[0])
+        buf_printf(&out, " (%s)", e.hint);
+    CHECK_INT(rc, e.code);
+    memset(&e, 0, sizeof e);
+    return buf_text(&out);
+}
+
+TEST(rule_check_accepts)
+{
+    CHECK_TEXT(refusal("{ stored += input * 2 }"), "");
+    CHECK_TEXT(refusal("updater scale(factor = 2.0 in 0 .. 10, name2 = \"x\", c = none) {\n"
+                       "  if name2 == \"x\" and t > 1 { a = factor } else { a = 1 }\n"
+                       "  print f\"{key} {a:.2f}\", \"%d %s\" % (t, name)\n"
+                       "  if endswith(name, \"_bias\") { skip }\n"
+                       "  if a < 0 { fail \"no\" }\n"
+                       "  g = clip(input * a, c)\n"
+                       "  stored -= where(isfinite(g) and g != 0, sqrt(abs(g)) // 1, min(g, 1, 2)) % 3\n"
+                       "}"),
+               "");
+}
+
+TEST(rule_check_names)
+{
+    CHECK_TEXT(refusal("{ stored += inptu }"),
+               "1:13-18 usage: a rule knows no name `inptu` here (did you mean input?)");
+    CHECK_TEXT(refusal("updater s(factor = 1) { stored += input * facter }"),
+               "1:43-49 usage: a rule knows no name `facter` here (did you mean factor?)");
+    CHECK_TEXT(refusal("{ if t > 1 { a = 2 }\n stored += input * a }"),
+               "2:20-21 usage: `a` has no value here (give it one above, on every path that leads "
+               "here)");
+    CHECK_TEXT(refusal("{ if t > 1 { a = 2 } else if t > 0 { b = 1 } else { a = 3 }\n stored += a }"),
+               "2:12-13 usage: `a` has no value here (give it one above, on every path that leads "
+               "here)");
+    CHECK_TEXT(refusal("{ stored += a; a = 1 }"),
+               "1:13-14 usage: `a` has no value here (give it one above, on every path that leads "
+               "here)");
+    CHECK_TEXT(refusal("{ stored += lr * input }"),
+               "1:13-15 unsupported: `lr` belongs to optimizers, which this version does not have");
+}
+
+TEST(rule_check_kinds)
+{
+    CHECK_TEXT(refusal("{ if input > 0 { stored += input } }"),
+               "1:6-15 usage: `if` takes host values, not arrays (choose element by element: "
+               "where(condition, a, b))");
+    /* a name that holds an element anywhere holds one everywhere */
+    CHECK_TEXT(refusal("{ a = 1; if a > 0 { stored += input }; a = b; b = input }"),
+               "1:13-18 usage: `if` takes host values, not arrays (choose element by element: "
+               "where(condition, a, b))");
+    CHECK_TEXT(refusal("{ fail input; stored += input }"),
+               "1:8-13 usage: `fail` takes a text, not an array");
+    CHECK_TEXT(refusal("{ print input + 1; stored += input }"),
+               "1:9-18 usage: print takes host values and whole arrays");
+    CHECK_TEXT(refusal("{ print input; stored += input }"),
+               "1:9-14 unsupported: rules do not print arrays in this version");
+    CHECK_TEXT(refusal("{ print f\"{input}\"; stored += input }"),
+               "1:9-19 usage: a text holds host values, not arrays");
+    CHECK_TEXT(refusal("{ stored += input * \"a\" }"),
+               "1:21-24 usage: a text cannot be computed with arrays");
+    CHECK_TEXT(refusal("{ stored += [1, 2] }"),
+               "1:13-19 usage: a rule holds numbers, texts and arrays, but not this");
+    CHECK_TEXT(refusal("{ a = (1, 2); stored += input }"),
+               "1:7-13 usage: a rule has no tuples but behind a text and %");
+}
+
+TEST(rule_check_writes)
+{
+    CHECK_TEXT(refusal("{ x = input }"),
+               "1:1-14 usage: the rule never writes `stored` (for example: stored += input)");
+    CHECK_TEXT(refusal("{ input = 1; stored += input }"),
+               "1:3-12 usage: `input` is given and keeps its value");
+    CHECK_TEXT(refusal("updater s(f = 1) { f += 1; stored += input }"),
+               "1:20-26 usage: `f` is a parameter and keeps its value");
+}
+
+TEST(rule_check_functions)
+{
+    CHECK_TEXT(refusal("{ stored += sqr(input) }"),
+               "1:13-23 usage: a rule knows no function `sqr` (did you mean sqrt?)");
+    CHECK_TEXT(refusal("{ stored += sqrt(input, 2) }"),
+               "1:13-27 usage: sqrt takes 1 argument, not 2");
+    CHECK_TEXT(refusal("{ stored += clip(input) }"),
+               "1:13-24 usage: clip takes 2 to 3 arguments, not 1");
+    CHECK_TEXT(refusal("{ stored += norm(input) }"),
+               "1:13-24 unsupported: rules have no `norm` in this version");
+    CHECK_TEXT(refusal("{ stored += clip(input, c=1) }"),
+               "1:25-28 usage: functions of rules take no named arguments");
+    CHECK_TEXT(refusal("{ stored += endswith(input, \"a\") }"),
+               "1:13-33 usage: endswith takes texts, not arrays");
+}
+
+TEST(rule_check_later_parts)
+{
+    CHECK_TEXT(refusal("{ state m; m = input; stored += m }"),
+               "1:9-10 unsupported: rules have no states in this version");
+    CHECK_TEXT(refusal("{ rows present; stored += input }"),
+               "1:3-15 unsupported: rules have no `rows present` in this version");
+    CHECK_TEXT(refusal("updater x counts after { stored += input }"),
+               "1:1-24 unsupported: rules have no `counts after` in this version");
+}
+
+TEST(rule_check_params)
+{
+    CHECK_TEXT(refusal("updater s(key = 1) { stored += input }"),
+               "1:11-18 usage: `key` is given, so no parameter can be called so");
+    CHECK_TEXT(refusal("updater s(lr = 0.1) { stored += input * lr }"),
+               "1:11-19 usage: `lr` is given, so no parameter can be called so (call it "
+               "learning_rate)");
+    CHECK_TEXT(refusal("updater s(a = 1, a = 2) { stored += input * a }"),
+               "1:18-23 usage: there are two parameters `a`");
+    CHECK_TEXT(refusal("updater s(a = 3 in 0 .. 1) { stored += input * a }"),
+               "1:11-26 usage: the default of `a` lies outside its range");
+    CHECK_TEXT(refusal("updater s(a = \"x\" in 0 .. 1) { stored += input }"),
+               "1:11-28 usage: a range is of numbers");
+    CHECK_TEXT(refusal("updater s(wd = 0.1) { stored += input * wd }"), "");
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------------ */
+
+static const char *const param_rule =
+    "updater scale(factor = 2.0 in 0.0 .. 10.0, steps = 3, on = true, mode = \"sum\", c = none) {\n"
+    "  stored += input * factor * steps }";
+
+static int bind(const char *name, const char *value, host *out)
+{
+    rule_ast *r = parsed(param_rule);
+    static host values[8];
+    int rc = rule_bind(r, &name, &value, 1, values, &memory, &e);
+    for (int i = 0; !rc && i < r->nparams; i++)
+        if (strncmp(r->params[i].name, name, 2) == 0)
+            *out = values[i];
+    return rc;
+}
+
+TEST(rule_bind_values)
+{
+    host x;
+    CHECK_OK(bind("factor", "0.5", &x));
+    CHECK(x.kind == HOST_FLOAT && x.u.number == 0.5);
+    CHECK_OK(bind("factor", "3", &x));
+    CHECK(x.kind == HOST_FLOAT && x.u.number == 3);
+    CHECK_OK(bind("steps", "-4", &x));
+    CHECK(x.kind == HOST_INT && x.u.integer == -4);
+    CHECK_OK(bind("on", "false", &x));
+    CHECK(x.kind == HOST_BOOL && x.u.integer == 0);
+    CHECK_OK(bind("mode", "mean", &x));
+    CHECK_TEXT(x.u.text, "mean");
+    CHECK_OK(bind("c", "1.5", &x));
+    CHECK(x.kind == HOST_FLOAT && x.u.number == 1.5);
+    CHECK_OK(bind("c", "none", &x));
+    CHECK_INT(x.kind, HOST_NONE);
+    rule_ast *r = parsed(param_rule);
+    host values[5];
+    CHECK_OK(rule_bind(r, NULL, NULL, 0, values, &memory, &e));
+    CHECK(values[0].u.number == 2 && values[1].u.integer == 3 && values[4].kind == HOST_NONE);
+    r = parsed("updater s(max_norm = 1) { stored += input }");
+    const char *dashed = "max-norm", *seven = "7";
+    CHECK_OK(rule_bind(r, &dashed, &seven, 1, values, &memory, &e));
+    CHECK_INT(values[0].u.integer, 7);
+}
+
+TEST(rule_bind_errors)
+{
+    host x;
+    CHECK_ERR(bind("factr", "1", &x), KV_E_USAGE, "scale has no parameter `factr`");
+    bind("factr", "1", &x);
+    CHECK_TEXT(e.hint, "did you mean factor?");
+    memset(&e, 0, sizeof e);
+    CHECK_ERR(bind("factor", "abc", &x), KV_E_DTYPE, "parameter factor takes a number, not \"abc\"");
+    CHECK_ERR(bind("factor", "11", &x), KV_E_VALUE,
+              "parameter factor lies in 0.0 .. 10.0, not at 11");
+    CHECK_ERR(bind("factor", "nan", &x), KV_E_VALUE,
+              "parameter factor lies in 0.0 .. 10.0, not at nan");
+    CHECK_ERR(bind("steps", "1.5", &x), KV_E_DTYPE, "parameter steps takes an integer, not \"1.5\"");
+    CHECK_ERR(bind("steps", "99999999999999999999", &x), KV_E_DTYPE,
+              "parameter steps takes an integer, not \"99999999999999999999\"");
+    CHECK_ERR(bind("on", "maybe", &x), KV_E_DTYPE, "parameter on takes true or false, not \"maybe\"");
+    CHECK_ERR(bind("c", "x", &x), KV_E_DTYPE, "parameter c takes a number or none, not \"x\"");
+}
+
+/* ---- Updates ----------------------------------------------------------------------------------------- */
+
+static int make(const char *rule, kv_dtype dtype, rule_given given, rule_update *u)
+{
+    rule_ast *r = checked(rule);
+    static host values[16];
+    CHECK_OK(rule_bind(r, NULL, NULL, 0, values, &memory, &e));
+    rule_binding b = {r, &text, values};
+    return rule_update_make(&b, &given, dtype, u, &e);
+}
+
+/* Runs the rule on memory of its dtype. */
+static void update(const char *rule, kv_dtype dtype, void *stored, const void *input, int64_t n)
+{
+    rule_update u;
+    CHECK_OK(make(rule, dtype, (rule_given){{7, NULL}, 1}, &u));
+    void *scratch = mem_alloc_data(prog_scratch_bytes(u.program), &e);
+    void *arrays[] = {stored, (void *)(uintptr_t)input};
+    prog_run(u.program, arrays, n, scratch);
+    mem_free(scratch);
+    rule_update_release(&u);
+}
+
+/* What becomes of stored = x with input = y, as text. */
+static const char *number(const char *rule, kv_dtype dtype, double x, double y)
+{
+    static buf out;
+    char stored[8], input[8];
+    double result;
+    cpu_dev_ops.convert(stored, dtype, &x, KV_FLOAT64, 1);
+    cpu_dev_ops.convert(input, dtype, &y, KV_FLOAT64, 1);
+    update(rule, dtype, stored, input, 1);
+    cpu_dev_ops.convert(&result, KV_FLOAT64, stored, dtype, 1);
+    buf_clear(&out);
+    host_print(&out, host_float(result), false);
+    return buf_text(&out);
+}
+
+static const char *f32(const char *rule, double x, double y)
+{
+    return number(rule, KV_FLOAT32, x, y);
+}
+
+static const char *printed(float x)
+{
+    static buf out;
+    buf_clear(&out);
+    host_print(&out, host_float(x), false);
+    return buf_text(&out);
+}
+
+TEST(rule_update_program)
+{
+    rule_update u;
+    buf out = {0};
+    CHECK_OK(make("{ stored += input * 2 }", KV_FLOAT32, (rule_given){{7, NULL}, 1}, &u));
+    prog_print(u.program, &out);
+    CHECK_TEXT(buf_text(&out), "a0 = a0*1 + a1*2\n");
+    buf_release(&out);
+    rule_update_release(&u);
+}
+
+TEST(rule_update_numbers)
+{
+    CHECK_TEXT(f32("{ stored += input * 2 }", 2, 2), "6.0");
+    CHECK_TEXT(f32("{ stored = -input ** 2 }", 2, 3), "-9.0");
+    CHECK_TEXT(f32("{ a = stored; stored = input; stored = stored * 10 + a }", 2, 3), "32.0");
+    CHECK_TEXT(f32("{ stored = where(input > 2 and not (input == 5), 1, stored) }", 7, 3), "1.0");
+    CHECK_TEXT(f32("{ stored = input // 2 + input % 2 * 10 }", 0, -7), "6.0");
+    CHECK_TEXT(f32("{ stored = min(input, 5, stored) + max(input, 1) }", 2, 3), "5.0");
+    CHECK_TEXT(f32("{ stored = sign(input) + isfinite(input) + isnan(stored) }", NAN, -3), "1.0");
+    CHECK_TEXT(f32("{ stored = floor(input) * 100 + ceil(input) * 10 + round(input) }", 0, 2.5),
+               "232.0");
+    CHECK_TEXT(f32("{ if key == 7 { stored = 1 } else if key == 8 { stored = 2 } else "
+                   "{ stored = 3 } }", 0, 0), "1.0");
+    CHECK_TEXT(f32("{ if key == 9 { stored = 1 } }", 5, 0), "5.0");
+}
+
+TEST(rule_update_rounds_where_they_meet)
+{
+    /* host lines are binary64, operators among elements are float32 */
+    float beta = 0.9f;
+    CHECK_TEXT(f32("{ stored = (1 - 0.9) * input }", 0, 1), printed(1 - beta));
+    CHECK_TEXT(f32("{ rest = 1 - 0.9; stored = rest * input }", 0, 1), printed((float)(1 - 0.9)));
+    CHECK_TEXT(f32("{ stored = 0.1 + 0.2 + input }", 0, 0), printed(0.1f + 0.2f));
+    CHECK_TEXT(number("{ stored = 0.1 + 0.2 + input }", KV_FLOAT64, 0, 0), "0.30000000000000004");
+    /* a name that holds elements elsewhere still takes a host line as one */
+    CHECK_TEXT(f32("{ a = 1 - 0.9; stored = a * input; a = input }", 0, 1),
+               printed((float)(1 - 0.9)));
+    CHECK_TEXT(f32("{ stored = f64(input * 0.1 + 0.2) }", 0, 3),
+               printed((float)(3 * (double)0.1f + (double)0.2f)));
+    /* powers go through the pow of binary64 */
+    CHECK_TEXT(f32("{ stored = input ** 0.3 }", 0, 3), printed((float)pow(3, (double)0.3f)));
+}
+
+TEST(rule_update_clips)
+{
+    CHECK_TEXT(f32("{ stored = clip(input, 2) }", 0, 5), "2.0");
+    CHECK_TEXT(f32("{ stored = clip(input, 2) }", 0, -5), "-2.0");
+    CHECK_TEXT(f32("{ stored = clip(input, -2) }", 0, -5), "-5.0");
+    CHECK_TEXT(f32("{ stored = clip(input, none) }", 0, -5), "-5.0");
+    CHECK_TEXT(f32("{ c = none; stored = clip(input, -c, c) }", 0, -5), "-5.0");
+    CHECK_TEXT(f32("{ stored = clip(input, none, 3) }", 0, 5), "3.0");
+    CHECK_TEXT(f32("{ stored = clip(input, 7, 6) }", 0, 5), "7.0");
+    CHECK_TEXT(f32("{ stored = clip(input, stored) }", 3, 5), "3.0");
+    CHECK_TEXT(f32("{ stored = clip(input, stored) }", -3, 5), "5.0");
+    CHECK_TEXT(number("{ stored = clip(input, 5) }", KV_UINT8, 0, 9), "5.0");
+    CHECK_TEXT(number("{ stored = clip(input, 5) }", KV_UINT8, 0, 3), "3.0");
+}
+
+TEST(rule_update_none_and_texts)
+{
+    CHECK_TEXT(f32("updater s(c = none) { stored = where(c > 0, 1, 2) + (c == none) + (c != none) }",
+                   0, 0), "3.0");
+    CHECK_TEXT(f32("updater s(m = \"a\") { stored = input * (m == \"a\") + endswith(m, \"b\") }", 0, 4),
+               "4.0");
+    rule_update u;
+    CHECK_ERR(make("updater s(c = none) { stored = input * c }", KV_FLOAT32,
+                   (rule_given){{7, NULL}, 1}, &u), KV_E_DTYPE,
+              "none cannot be computed with arrays");
+    CHECK_ERR(make("updater s(m = \"a\") { stored = input * m }", KV_FLOAT32,
+                   (rule_given){{7, NULL}, 1}, &u), KV_E_DTYPE,
+              "a text cannot be computed with arrays");
+}
+
+TEST(rule_update_halves_round_once)
+{
+    /* 2048 + 1 + 1 is 2050; with each sum rounded to float16 it would stay 2048 */
+    CHECK_TEXT(number("{ stored = stored + input + 1 }", KV_FLOAT16, 2048, 1), "2050.0");
+    CHECK_TEXT(number("{ stored = stored + input + 1 }", KV_BFLOAT16, 256, 1), "258.0");
+}
+
+TEST(rule_update_integers)
+{
+    CHECK_TEXT(number("{ stored += input * 2 }", KV_INT8, 100, 20), "-116.0");
+    CHECK_TEXT(number("{ stored = (stored + input) // 2 }", KV_UINT8, 200, 100), "22.0");
+    CHECK_TEXT(number("{ stored = stored > input }", KV_INT32, 3, 2), "1.0");
+    CHECK_TEXT(number("{ stored += input }", KV_BOOL, 1, 1), "1.0");
+    CHECK_TEXT(number("{ half = 4 / 2; stored = input * half }", KV_INT64, 3, 5), "10.0");
+    int64_t big = INT64_MAX - 1, one = 1;
+    update("{ stored += input * 2 }", KV_INT64, &big, &one, 1);
+    CHECK_INT(big, INT64_MIN);
+}
+
+TEST(rule_update_integer_refusals)
+{
+    static const struct {
+        const char *rule;
+        kv_code code;
+        const char *text;
+        int col;
+    } cases[] = {
+        {"{ stored += input / 2 }", KV_E_DTYPE,
+         "a rule on a key of int32 computes in integers, which have no `/`", 13},
+        {"{ stored += sqrt(input) }", KV_E_DTYPE,
+         "a rule on a key of int32 computes in integers, which have no sqrt", 13},
+        {"{ stored += input * 0.5 }", KV_E_DTYPE,
+         "a rule on a key of int32 reads only whole numbers", 21},
+        {"{ stored += input * 3000000000 }", KV_E_VALUE, "3000000000 does not fit into int32", 21},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rule_update u;
+        int rc = make(cases[i].rule, KV_INT32, (rule_given){{7, NULL}, 1}, &u);
+        CHECK_INT(e.col, cases[i].col);
+        CHECK_ERR(rc, cases[i].code, cases[i].text);
+    }
+}
+
+TEST(rule_update_prints_skips_fails)
+{
+    rule_update u;
+    CHECK_OK(make("{ print \"update on key: %d\" % key; print t, name, 0.5; skip; stored += input }",
+                  KV_FLOAT32, (rule_given){{7, NULL}, 3}, &u));
+    CHECK_TEXT(buf_text(&u.printed), "update on key: 7\n3  0.5\n");
+    CHECK(u.skipped && u.program == NULL);
+    rule_update_release(&u);
+    CHECK_OK(make("{ print f\"{key}/{name}: {t:03d} {1/3:.2f}\"; stored += input }", KV_FLOAT32,
+                  (rule_given){{0, "w"}, 3}, &u));
+    CHECK_TEXT(buf_text(&u.printed), "w/w: 003 0.33\n");
+    rule_update_release(&u);
+    int rc = make("{ if t == 3 { fail \"no \" + name }; stored += input }", KV_FLOAT32,
+                  (rule_given){{0, "w"}, 3}, &u);
+    CHECK_INT(e.line, 0);
+    CHECK_ERR(rc, KV_E_VALUE, "no w");
+}
+
+TEST(rule_update_host_errors_have_places)
+{
+    rule_update u;
+    int rc = make("{\n  a = 1 // (t - 1)\n  stored += input * a }", KV_FLOAT32,
+                  (rule_given){{7, NULL}, 1}, &u);
+    CHECK_INT(e.line, 2);
+    CHECK_INT(e.col, 7);
+    CHECK_ERR(rc, KV_E_VALUE, "1 // 0 divides an integer by 0");
+    CHECK_ERR(make("{ print \"%d\" % name; stored += input }", KV_FLOAT32,
+                   (rule_given){{0, "w"}, 1}, &u), KV_E_DTYPE, "%d takes a whole number, not text");
+}
+
+TEST(rule_constant)
+{
+    CHECK(rule_is_constant(checked("updater s(a = 2) { if a > 1 { stored += input * a } }")));
+    CHECK(!rule_is_constant(checked("{ if t > 1 { stored += input } }")));
+    CHECK(!rule_is_constant(checked("{ stored += input * key }")));
+    CHECK(!rule_is_constant(checked("{ print \"x\"; stored += input }")));
+    CHECK(!rule_is_constant(checked("{ if name == \"x\" { skip }; stored += input }")));
+}
+
+TEST(rule_update_no_memory)
+{
+    rule_ast *r = checked("{ a = \"x\" + \"y\"; print a; if a == \"xy\" { stored += input * 2 } }");
+    rule_binding b = {r, &text, NULL};
+    rule_given given = {{7, NULL}, 1};
+    rule_update u;
+    int rc = KV_E_MEMORY, n = 0;
+    for (n = 1; n < 30 && rc; n++) {
+        memset(&e, 0, sizeof e);
+        mem_fail_at(n);
+        rc = rule_update_make(&b, &given, KV_FLOAT32, &u, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+    }
+    CHECK(rc == KV_OK && n > 3);
+    rule_update_release(&u);
+}
