@@ -156,8 +156,13 @@ $(BUILD)/test_list.h: force
 
 $(BUILD)/tests/unit/run.o: $(BUILD)/test_list.h
 $(BUILD)/tests/unit/%.o: ALL_CFLAGS += -Itests/unit -I$(BUILD)
-$(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(BUILD)/libkvstore.a
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+# Tests named test_script_… are about parts of the tool and are linked with all of it but main.
+unit_tool := $(if $(findstring /test_script_,$(UNIT)),$(BUILD)/tool.a)
+$(BUILD)/tool.a: $(call obj,$(filter-out cli/main.c,$(tool_src)))
+	$(call say,AR)rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(BUILD)/libkvstore.a
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
 golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=name); read the diff
 	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)

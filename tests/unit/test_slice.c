@@ -32,17 +32,31 @@ static void check_ints(kv_array *a, int n, const int32_t *want)
         CHECK_INT(((const int32_t *)data)[i], want[i]);
 }
 
-#define INDEX(i) {.is_index = true, .index = (i)}
-#define RANGE(a, b) {.has_from = true, .has_to = true, .from = (a), .to = (b)}
+#define INDEX(i)                                                                                   \
+    {                                                                                              \
+        .is_index = true, .index = (i)                                                             \
+    }
+#define RANGE(a, b)                                                                                \
+    {                                                                                              \
+        .has_from = true, .has_to = true, .from = (a), .to = (b)                                   \
+    }
 
 TEST(slice_spans)
 {
-    /* from, to, step, len; then from, n as Python's range(*slice(from, to, step).indices(len)) has */
+    /* from, to, step, len; then from, n as Python's range(*slice(from, to, step).indices(len)) has
+     */
     static const int64_t cases[][6] = {
-        {0, 3, 1, 5, 0, 3},     {-2, 9, 1, 5, 3, 2},    {4, 1, -1, 5, 4, 3},
-        {9, -9, -2, 5, 4, 3},   {3, 3, 1, 5, 3, 0},     {-9, 2, 1, 5, 0, 2},
-        {0, 5, 7, 5, 0, 1},     {5, 0, 1, 5, 5, 0},     {0, 0, -1, 0, -1, 0},
-        {INT64_MIN, INT64_MAX, INT64_MAX, 5, 0, 1},     {INT64_MAX, INT64_MIN, INT64_MIN, 5, 4, 1},
+        {0, 3, 1, 5, 0, 3},
+        {-2, 9, 1, 5, 3, 2},
+        {4, 1, -1, 5, 4, 3},
+        {9, -9, -2, 5, 4, 3},
+        {3, 3, 1, 5, 3, 0},
+        {-9, 2, 1, 5, 0, 2},
+        {0, 5, 7, 5, 0, 1},
+        {5, 0, 1, 5, 5, 0},
+        {0, 0, -1, 0, -1, 0},
+        {INT64_MIN, INT64_MAX, INT64_MAX, 5, 0, 1},
+        {INT64_MAX, INT64_MIN, INT64_MIN, 5, 4, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t *c = cases[i];

@@ -1,0 +1,222 @@
+/* Arrangements: shapes, orders, joins, repetitions; what two dtypes make. */
+#include "array/arrange.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "array/promote.h"
+#include "test.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+
+/* 0, 1, 2, … */
+static kv_array *counting(kv_dtype dtype, int ndim, const int64_t *shape)
+{
+    kv_err e = {0};
+    kv_array *a = NULL, *b = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&a, KV_INT32, ndim, shape, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int i = 0; i < (int)kv_array_size(a); i++)
+        ((int32_t *)data)[i] = i;
+    CHECK_OK(kv_array_dup(&b, a, dtype, cpu0, &e));
+    kv_array_unref(a);
+    return b;
+}
+
+/* Compares shape and elements with text such as "(2, 2) 0 1 2 3", and releases a. */
+static void check_text(kv_array *a, const char *want)
+{
+    kv_err e = {0};
+    kv_array *ints = NULL;
+    const void *data = NULL;
+    char text[512];
+    CHECK_OK(kv_array_dup(&ints, a, KV_INT32, cpu0, &e));
+    CHECK_OK(kv_array_read(ints, &data, &e));
+    kv_shape_text(text, sizeof text, kv_array_ndim(a), kv_array_shape(a));
+    for (int i = 0; i < (int)kv_array_size(a); i++) {
+        size_t len = strlen(text);
+        snprintf(text + len, sizeof text - len, " %d", ((const int32_t *)data)[i]);
+    }
+    CHECK_TEXT(text, want);
+    kv_array_unref(ints);
+    kv_array_unref(a);
+}
+
+TEST(arrange_reshapes)
+{
+    kv_err e = {0};
+    kv_array *a = counting(KV_INT8, 2, (int64_t[]){2, 3}), *r = NULL;
+    CHECK_OK(arrange_reshape(&r, a, 2, (int64_t[]){3, 2}, &e));
+    CHECK_INT(kv_array_dtype(r), KV_INT8);
+    check_text(r, "(3, 2) 0 1 2 3 4 5");
+    CHECK_OK(arrange_reshape(&r, a, 1, (int64_t[]){-1}, &e));
+    check_text(r, "(6,) 0 1 2 3 4 5");
+    CHECK_OK(arrange_reshape(&r, a, 3, (int64_t[]){2, -1, 1}, &e));
+    check_text(r, "(2, 3, 1) 0 1 2 3 4 5");
+    CHECK_ERR(arrange_reshape(&r, a, 2, (int64_t[]){4, 2}, &e), KV_E_SHAPE,
+              "an array of shape (2, 3) cannot have the shape (4, 2)");
+    CHECK_ERR(arrange_reshape(&r, a, 2, (int64_t[]){-1, 4}, &e), KV_E_SHAPE,
+              "an array of shape (2, 3) cannot have the shape (-1, 4)");
+    CHECK_ERR(arrange_reshape(&r, a, 2, (int64_t[]){-1, -1}, &e), KV_E_SHAPE,
+              "only one size of a shape can be -1");
+    CHECK_ERR(arrange_reshape(&r, a, 2, (int64_t[]){-2, -3}, &e), KV_E_SHAPE,
+              "an array of shape (2, 3) cannot have the shape (-2, -3)");
+    CHECK_ERR(arrange_reshape(&r, a, 2, (int64_t[]){INT64_MAX, 2}, &e), KV_E_SHAPE,
+              "an array of shape (2, 3) cannot have the shape (9223372036854775807, 2)");
+    kv_array_unref(a);
+    a = counting(KV_FLOAT32, 1, (int64_t[]){0});
+    CHECK_OK(arrange_reshape(&r, a, 2, (int64_t[]){0, 5}, &e));
+    check_text(r, "(0, 5)");
+    CHECK_ERR(arrange_reshape(&r, a, 0, NULL, &e), KV_E_SHAPE,
+              "an array of shape (0,) cannot have the shape ()");
+    kv_array_unref(a);
+}
+
+TEST(arrange_transposes)
+{
+    kv_err e = {0};
+    kv_array *a = counting(KV_FLOAT16, 3, (int64_t[]){2, 1, 3}), *r = NULL;
+    CHECK_OK(arrange_transpose(&r, a, NULL, 0, &e));
+    check_text(r, "(3, 1, 2) 0 3 1 4 2 5");
+    CHECK_OK(arrange_transpose(&r, a, (int64_t[]){1, -1, 0}, 3, &e));
+    check_text(r, "(1, 3, 2) 0 3 1 4 2 5");
+    CHECK_OK(arrange_transpose(&r, a, (int64_t[]){1, 0, 2}, 3, &e));
+    check_text(r, "(1, 2, 3) 0 1 2 3 4 5");
+    CHECK_ERR(arrange_transpose(&r, a, (int64_t[]){0, 1}, 2, &e), KV_E_SHAPE,
+              "a transpose names every axis once: 2 of 3 are named");
+    CHECK_ERR(arrange_transpose(&r, a, (int64_t[]){0, 1, -2}, 3, &e), KV_E_VALUE,
+              "a transpose names every axis once: axis 1 is there twice");
+    CHECK_ERR(arrange_transpose(&r, a, (int64_t[]){0, 1, 3}, 3, &e), KV_E_INDEX,
+              "axis 3 is out of range: the array has 3 axes");
+    kv_array_unref(a);
+    a = counting(KV_INT64, 0, NULL);
+    CHECK_OK(arrange_transpose(&r, a, NULL, 0, &e));
+    check_text(r, "() 0");
+    kv_array_unref(a);
+}
+
+TEST(arrange_broadcasts)
+{
+    kv_err e = {0};
+    kv_array *row = counting(KV_INT32, 1, (int64_t[]){3}), *r = NULL;
+    kv_array *column = counting(KV_INT32, 2, (int64_t[]){2, 1});
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+    CHECK_OK(arrange_common(&ndim, shape, row, column, &e));
+    CHECK_INT(ndim, 2);
+    CHECK_INT(shape[0], 2);
+    CHECK_INT(shape[1], 3);
+    CHECK_OK(arrange_broadcast(&r, row, ndim, shape, &e));
+    check_text(r, "(2, 3) 0 1 2 0 1 2");
+    CHECK_OK(arrange_broadcast(&r, column, ndim, shape, &e));
+    check_text(r, "(2, 3) 0 0 0 1 1 1");
+    CHECK_OK(arrange_broadcast(&r, column, 2, (int64_t[]){2, 0}, &e));
+    check_text(r, "(2, 0)");
+    CHECK_ERR(arrange_broadcast(&r, row, 1, (int64_t[]){4}, &e), KV_E_SHAPE,
+              "an array of shape (3,) does not broadcast to (4,)");
+    CHECK_ERR(arrange_broadcast(&r, column, 1, (int64_t[]){2}, &e), KV_E_SHAPE,
+              "an array of shape (2, 1) does not broadcast to (2,)");
+    kv_array *four = counting(KV_INT32, 1, (int64_t[]){4});
+    CHECK_ERR(arrange_common(&ndim, shape, row, four, &e), KV_E_SHAPE,
+              "shapes (3,) and (4,) do not broadcast together");
+    kv_array_unref(four);
+    kv_array_unref(row);
+    kv_array_unref(column);
+}
+
+TEST(arrange_joins)
+{
+    kv_err e = {0};
+    kv_array *a = counting(KV_INT8, 2, (int64_t[]){2, 2}), *r = NULL;
+    kv_array *b = counting(KV_FLOAT32, 2, (int64_t[]){2, 1});
+    kv_array *none = counting(KV_INT32, 2, (int64_t[]){0, 2}), *scalar = counting(KV_INT8, 0, NULL);
+    CHECK_OK(arrange_concat(&r, (kv_array *[]){a, b, a}, 3, -1, KV_FLOAT32, &e));
+    CHECK_INT(kv_array_dtype(r), KV_FLOAT32);
+    check_text(r, "(2, 5) 0 1 0 0 1 2 3 1 2 3");
+    CHECK_OK(arrange_concat(&r, (kv_array *[]){none, a}, 2, 0, KV_INT8, &e));
+    check_text(r, "(2, 2) 0 1 2 3");
+    CHECK_OK(arrange_stack(&r, (kv_array *[]){a, a}, 2, 0, KV_INT8, &e));
+    check_text(r, "(2, 2, 2) 0 1 2 3 0 1 2 3");
+    CHECK_OK(arrange_stack(&r, (kv_array *[]){a, a}, 2, -1, KV_INT8, &e));
+    check_text(r, "(2, 2, 2) 0 0 1 1 2 2 3 3");
+    CHECK_OK(arrange_stack(&r, (kv_array *[]){scalar, scalar}, 2, 0, KV_INT8, &e));
+    check_text(r, "(2,) 0 0");
+    CHECK_ERR(arrange_concat(&r, (kv_array *[]){a, b}, 2, 0, KV_INT8, &e), KV_E_SHAPE,
+              "arrays of shape (2, 2) and (2, 1) do not join along axis 0");
+    CHECK_ERR(arrange_stack(&r, (kv_array *[]){a, b}, 2, 0, KV_INT8, &e), KV_E_SHAPE,
+              "arrays of one shape can be stacked, not (2, 2) and (2, 1)");
+    CHECK_ERR(arrange_stack(&r, (kv_array *[]){a, scalar}, 2, 0, KV_INT8, &e), KV_E_SHAPE,
+              "arrays of one shape can be stacked, not (2, 2) and ()");
+    CHECK_ERR(arrange_concat(&r, (kv_array *[]){scalar}, 1, 0, KV_INT8, &e), KV_E_SHAPE,
+              "arrays without axes cannot be joined along one; stack() makes a new one");
+    CHECK_ERR(arrange_concat(&r, (kv_array *[]){a}, 1, 2, KV_INT8, &e), KV_E_INDEX,
+              "axis 2 is out of range: the array has 2 axes");
+    kv_array_unref(a);
+    kv_array_unref(b);
+    kv_array_unref(none);
+    kv_array_unref(scalar);
+}
+
+TEST(arrange_repeats)
+{
+    kv_err e = {0};
+    kv_array *a = counting(KV_INT32, 2, (int64_t[]){2, 2}), *r = NULL;
+    CHECK_OK(arrange_repeat(&r, a, 2, 0, &e));
+    check_text(r, "(4, 2) 0 1 0 1 2 3 2 3");
+    CHECK_OK(arrange_repeat(&r, a, 3, 1, &e));
+    check_text(r, "(2, 6) 0 0 0 1 1 1 2 2 2 3 3 3");
+    CHECK_OK(arrange_repeat(&r, a, 0, 1, &e));
+    check_text(r, "(2, 0)");
+    CHECK_OK(arrange_tile(&r, a, (int64_t[]){2}, 1, &e));
+    check_text(r, "(2, 4) 0 1 0 1 2 3 2 3");
+    CHECK_OK(arrange_tile(&r, a, (int64_t[]){2, 1, 2}, 3, &e));
+    check_text(r, "(2, 2, 4) 0 1 0 1 2 3 2 3 0 1 0 1 2 3 2 3");
+    CHECK_OK(arrange_tile(&r, a, NULL, 0, &e));
+    check_text(r, "(2, 2) 0 1 2 3");
+    CHECK_OK(arrange_tile(&r, a, (int64_t[]){0, 2}, 2, &e));
+    check_text(r, "(0, 4)");
+    CHECK_ERR(arrange_repeat(&r, a, -1, 0, &e), KV_E_VALUE,
+              "an array is repeated 0 times or more, not -1");
+    CHECK_ERR(arrange_tile(&r, a, (int64_t[]){INT64_MAX}, 1, &e), KV_E_SHAPE,
+              "the repeated array is too large");
+    kv_array_unref(a);
+}
+
+/* Shapes whose sizes have no product, because one of them is 0. */
+TEST(arrange_huge_and_empty)
+{
+    kv_err e = {0};
+    const int64_t shape[3] = {INT64_MAX, 0, INT64_MAX};
+    kv_array *a = NULL, *r = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 3, shape, cpu0, &e));
+    CHECK_OK(arrange_transpose(&r, a, NULL, 0, &e));
+    CHECK_INT(kv_array_size(r), 0);
+    kv_array_unref(r);
+    CHECK_OK(arrange_stack(&r, (kv_array *[]){a, a}, 2, 0, KV_FLOAT32, &e));
+    CHECK_INT(kv_array_size(r), 0);
+    kv_array_unref(r);
+    CHECK_OK(arrange_tile(&r, a, (int64_t[]){3, 1}, 2, &e));
+    CHECK_INT(kv_array_size(r), 0);
+    kv_array_unref(r);
+    CHECK_ERR(arrange_concat(&r, (kv_array *[]){a, a}, 2, 0, KV_FLOAT32, &e), KV_E_SHAPE,
+              "the joined arrays are too large");
+    kv_array_unref(a);
+}
+
+TEST(promote_pairs)
+{
+    static const struct {
+        kv_dtype a, b, want;
+    } cases[] = {
+        {KV_BOOL, KV_BOOL, KV_BOOL},           {KV_BOOL, KV_UINT8, KV_UINT8},
+        {KV_UINT8, KV_INT8, KV_INT32},         {KV_INT8, KV_INT32, KV_INT32},
+        {KV_INT64, KV_FLOAT16, KV_FLOAT16},    {KV_BFLOAT16, KV_INT32, KV_BFLOAT16},
+        {KV_FLOAT16, KV_BFLOAT16, KV_FLOAT32}, {KV_FLOAT16, KV_FLOAT32, KV_FLOAT32},
+        {KV_INT64, KV_FLOAT64, KV_FLOAT64},    {KV_FLOAT32, KV_FLOAT64, KV_FLOAT64},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_INT(promote_dtypes(cases[i].a, cases[i].b), cases[i].want);
+        CHECK_INT(promote_dtypes(cases[i].b, cases[i].a), cases[i].want);
+    }
+}
