@@ -178,6 +178,23 @@ static int unequal(walk *w, const cJSON *list, int64_t at, int axis)
                       (long long)w->shape[axis]);
 }
 
+/* Fills elements from v on while they are plain numbers that fit, which is what large files are made
+ * of; counts them in *n. Returns the first value that needs a closer look, or NULL. */
+static const cJSON *fill_numbers(walk *w, const cJSON *v, int64_t *n, int64_t max)
+{
+    float *data = (float *)w->data + w->n;
+    int64_t i = 0;
+    for (; v && i < max && (v->type & 0xFF) == cJSON_Number; v = v->next, i++) {
+        data[i] = (float)v->valuedouble;
+        if (!isfinite(data[i]))
+            break;
+    }
+    *n += i;
+    w->n += i;
+    w->seen += i;
+    return v;
+}
+
 /* Fills the elements of data, which must be lists of shape[axis], shape[axis + 1], …. */
 static int fill(walk *w, const cJSON *data, int axis)
 {
@@ -193,7 +210,10 @@ static int fill(walk *w, const cJSON *data, int axis)
         w->n++;
         return fit == ELEMENT_FITS ? KV_OK : value_error(w, data, fit);
     }
-    for (const cJSON *v = data->child; v; v = v->next) {
+    const cJSON *v = data->child;
+    if (axis + 1 == w->ndim && w->dtype == KV_FLOAT32)
+        v = fill_numbers(w, v, &n, w->shape[axis]);
+    for (; v; v = v->next) {
         if (n++ == w->shape[axis])
             return unequal(w, data, here, axis);
         int rc = fill(w, v, axis + 1);
