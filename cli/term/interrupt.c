@@ -18,7 +18,8 @@ static bool soon_after_the_last(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    double seconds = (double)(now.tv_sec - last.tv_sec) + (double)(now.tv_nsec - last.tv_nsec) / 1e9;
+    double seconds =
+        (double)(now.tv_sec - last.tv_sec) + (double)(now.tv_nsec - last.tv_nsec) / 1e9;
     bool soon = has_last && seconds < TWICE_SECONDS;
     last = now;
     has_last = true;

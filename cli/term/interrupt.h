@@ -12,8 +12,9 @@
 
 #include <stdbool.h>
 
-/* Installs the handlers for SIGINT and SIGTERM and ignores SIGPIPE, so that writing to a closed pipe
- * is an error like any other. A command started with fork must call interrupt_child before exec. */
+/* Installs the handlers for SIGINT and SIGTERM and ignores SIGPIPE, so that writing to a closed
+ * pipe is an error like any other. A command started with fork must call interrupt_child before
+ * exec. */
 void interrupt_install(void);
 
 /* Gives SIGINT, SIGTERM and SIGPIPE back their usual meaning, in a child. */

@@ -133,8 +133,8 @@ static void take_line(char *line)
     rl_callback_handler_remove();
 }
 
-/* At the end of input some versions of Readline print a newline on some terminals. read_edited prints
- * one always, so they must not. */
+/* At the end of input some versions of Readline print a newline on some terminals. read_edited
+ * prints one always, so they must not. */
 static void leave_raw_mode(void)
 {
     rl_eof_found = 0;

@@ -1,8 +1,8 @@
 /* One line from the user: with editing, history and completion when stdin is a terminal and this
  * build has Readline, else as it comes.
  *
- * Readline knows one user, so there is one reader a process, and what hangs from it is global. Nobody
- * outside line.c needs to know that Readline exists.
+ * Readline knows one user, so there is one reader a process, and what hangs from it is global.
+ * Nobody outside line.c needs to know that Readline exists.
  */
 #ifndef TERM_LINE_H
 #define TERM_LINE_H
@@ -28,7 +28,8 @@ typedef struct line_words {
  * followed by a blank when it is taken. What no memory is left for is not offered. */
 void line_offer(line_words *to, const char *candidate, const char *typed);
 
-/* Offers what may stand for the word that ends the text; it begins at text + at and may be empty. */
+/* Offers what may stand for the word that ends the text; it begins at text + at and may be empty.
+ */
 typedef void line_complete_fn(void *arg, const char *text, size_t at, line_words *out);
 
 typedef struct line_options {

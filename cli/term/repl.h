@@ -21,8 +21,8 @@ typedef struct repl_ops {
      * line in this session, from 1. Returns true when the session shall end. */
     bool (*run)(void *arg, const char *text, size_t n, int first_line);
 
-    /* Offers (line_offer) what may stand for the word at text + at, which ends the text; the text is
-     * the whole entry so far. */
+    /* Offers (line_offer) what may stand for the word at text + at, which ends the text; the text
+     * is the whole entry so far. */
     void (*candidates)(void *arg, const char *text, size_t at, line_words *out);
 
     /* The prompt, such as "kv> ". Borrowed until the next call. */
@@ -34,9 +34,9 @@ typedef struct repl_ops {
 
 /* Reads and runs entries from stdin until run says so, the input ends, or a signal says so.
  *
- * With a terminal: prompts, editing, history; Ctrl-C drops what was typed and never leaves; Ctrl-D on
- * an empty line leaves, in an open block it drops the block. Without one: each entry runs as soon as
- * it is complete, no prompt; an entry that the end of input cuts off runs too, so that the
+ * With a terminal: prompts, editing, history; Ctrl-C drops what was typed and never leaves; Ctrl-D
+ * on an empty line leaves, in an open block it drops the block. Without one: each entry runs as
+ * soon as it is complete, no prompt; an entry that the end of input cuts off runs too, so that the
  * interpreter reports what is open, and Ctrl-C ends.
  *
  * quiet: neither banner nor notes. history_path: NULL or "" for none.

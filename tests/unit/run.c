@@ -1,5 +1,5 @@
-/* Runs the unit tests: one process and a time limit each, verdicts as TAP. An argument runs only the
- * tests whose names begin with it. The exit status says whether all passed. */
+/* Runs the unit tests: one process and a time limit each, verdicts as TAP. An argument runs only
+ * the tests whose names begin with it. The exit status says whether all passed. */
 #include "test.h"
 
 #include <signal.h>
@@ -118,7 +118,8 @@ int main(int argc, char **argv)
             printf("ok %d - %s\n", n, tests[i].name);
         } else {
             if (WIFSIGNALED(status))
-                printf("# ended by signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+                printf("# ended by signal %d (%s)\n", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
             printf("not ok %d - %s\n", n, tests[i].name);
             failed++;
         }

@@ -1,5 +1,6 @@
 /* Unit tests: TEST(area_what) { … CHECK(…) … }. Each test runs in a process of its own with a time
- * limit; a failed check prints its place and ends that process. The checks survive release builds. */
+ * limit; a failed check prints its place and ends that process. The checks survive release builds.
+ */
 #ifndef UNIT_TEST_H
 #define UNIT_TEST_H
 
