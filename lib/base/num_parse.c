@@ -317,7 +317,7 @@ size_t num_parse(const char *text, size_t n, num_width width, double *x, bool *o
             return 0;
         p += word;
     }
-    *x = negative ? -size : size;
+    *x = negative && !isnan(size) ? -size : size;
     return (size_t)(p - text);
 }
 

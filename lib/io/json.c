@@ -8,6 +8,7 @@
 #include "io/json.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -418,7 +419,11 @@ int json_read_line(kv_array **out, const char *text, size_t n, const char *name,
     if (nul)
         return kv_err_set(e, KV_E_FORMAT, "%s: a NUL byte", place(where, &s, (size_t)(nul - text)));
     const char *end = text;
+    /* cJSON does not say whether it ran out of memory; malloc does. */
+    errno = 0;
     cJSON *tree = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    if (!tree && errno == ENOMEM)
+        return kv_err_set(e, KV_E_MEMORY, "%s: out of memory", name);
     size_t at = end ? (size_t)(end - text) : 0;
     int rc = KV_OK;
     if (tree) {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/mem.h"
 #include "io/json.h"
@@ -266,6 +267,25 @@ TEST(json_no_memory)
         CHECK(n < 50);
         kv_array_unref(a);
     }
+}
+
+TEST(json_no_memory_for_the_tree)
+{
+#ifdef __SANITIZE_ADDRESS__
+    test_skip("the sanitizer needs its address space");
+#endif
+    size_t n = 20000001;
+    char *text = malloc(n);
+    text[0] = '[';
+    for (size_t i = 1; i + 2 < n; i += 2)
+        memcpy(text + i, "1,", 2);
+    memcpy(text + n - 2, "1]", 2);
+    struct rlimit limit = {100 << 20, 100 << 20};
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_ERR(json_read(&a, text, n, "x.json", false, 0, &e), KV_E_MEMORY, "x.json: out of memory");
+    free(text);
 }
 
 TEST(json_nonsense)

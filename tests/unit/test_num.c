@@ -330,6 +330,9 @@ TEST(num_parse_forms)
     check_parse("0.000000000000000000000000000000000000001", 41, 1e-39, 0);
     check_parse("nan", 3, NAN, 0);
     check_parse("-NaN", 4, NAN, 0);
+    double nan;
+    CHECK_INT(num_parse("-nan", 4, NUM_BINARY32, &nan, NULL), 4);
+    CHECK(isnan(nan) && !signbit(nan));
     check_parse("inf", 3, INFINITY, 0);
     check_parse("-Infinity", 9, -INFINITY, 0);
     check_parse("infinit", 3, INFINITY, 0);

@@ -1,0 +1,33 @@
+/* One array a file, in numpy's npy format.
+ *
+ *   offset   size     meaning
+ *   0        6        0x93 and NUMPY
+ *   6        2        version: a major and a minor byte; 1.0, 2.0 or 3.0
+ *   8        2 or 4   n, the length of the header, unsigned, little-endian; 4 bytes from 2.0 on
+ *   10, 12   n        the header: a dict of Python, blanks, a newline
+ *   10+n…    rest     the elements, without gaps
+ *
+ *   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+ *
+ * descr: < little-endian, > big-endian, | neither, then f8 f4 f2 i8 i4 i1 u1 or b1 (a byte of 0 or
+ * 1). With fortran_order the first index runs fastest. Both orders of bytes and of elements are
+ * read; version 1.0, <, row-major is written, byte for byte what numpy.save writes. bfloat16 has no
+ * descr of its own. Errors name the file first: `x.npy: cut within its data: …`.
+ */
+#ifndef IO_NPY_H
+#define IO_NPY_H
+
+#include <stdio.h>
+
+#include "array/kv_array.h"
+
+/* Reads f to its end as a new array on cpu(0). name is for messages. From a regular file nothing is
+ * allocated before its size is known to fit.
+ * Errors: io, memory, format (malformed, cut, bytes behind the data), unsupported (a version, or a
+ * descr that is no dtype here). */
+int npy_read(kv_array **out, FILE *f, const char *name, kv_err *e);
+
+/* Writes a to f. Blocks until what writes a has ended. Errors: io, unsupported (bfloat16), memory. */
+int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e);
+
+#endif
