@@ -94,7 +94,8 @@ static int unknown_argument(const function *f, const char *name, kv_err *e)
         n = n < sizeof plain[i] ? n : sizeof plain[i] - 1;
         memcpy(plain[i], f->params[i], n);
         plain[i][n] = '\0';
-        suggest_add(&s, plain[i]);
+        if (!(f->flags & FUNCTION_REST) || is_marked(f->params[i]))
+            suggest_add(&s, plain[i]);
     }
     suggest_done(&s, e);
     return hint_usage(f, e);

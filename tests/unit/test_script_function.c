@@ -1,0 +1,439 @@
+/* Functions of expressions, through the language: what is printed and what is refused. */
+#include "script/function.h"
+
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "script/unit.h"
+#include "test.h"
+
+/* Runs a text in a session; what it prints goes to out. */
+static int run_in(session *s, buf *out, const char *text, kv_err *e)
+{
+    unit *u = NULL;
+    char *copy = mem_text(text, strlen(text), e);
+    s->captured = out;
+    int rc = unit_read(s, &u, "test", copy, strlen(text), 1, NULL, e);
+    if (!rc) {
+        rc = unit_run(s, u, e);
+        unit_drop(s, u);
+    }
+    return rc;
+}
+
+static session new_session(void)
+{
+    session s;
+    session_init(&s);
+    s.quiet = true;
+    dev_set_virtual_gpus(s.virtual_gpus);
+    return s;
+}
+
+/* What `print EXPRESSION` prints, without its last newline. */
+static void check(const char *expression, const char *want)
+{
+    kv_err e = {0};
+    session s = new_session();
+    buf out = {0}, text = {0};
+    buf_printf(&text, "print %s", expression);
+    CHECK_OK(run_in(&s, &out, buf_text(&text), &e));
+    if (out.len)
+        out.data[--out.len] = '\0';
+    CHECK_TEXT(buf_text(&out), want);
+    buf_release(&out);
+    buf_release(&text);
+    session_release(&s);
+}
+
+static void check_error(const char *text, kv_code code, const char *want, const char *hint)
+{
+    kv_err e = {0};
+    session s = new_session();
+    buf out = {0};
+    int rc = run_in(&s, &out, text, &e);
+    CHECK_TEXT(e.hint, hint);
+    CHECK_ERR(rc, code, want);
+    buf_release(&out);
+    session_release(&s);
+}
+
+TEST(function_table_is_sorted)
+{
+    CHECK(function_count > 50);
+    for (int i = 0; i < function_count; i++) {
+        const function *f = &function_table[i];
+        CHECK(i == 0 || strcmp(f[-1].name, f->name) < 0);
+        CHECK(function_find(f->name) == f);
+        CHECK(f->help && *f->help && f->help[strlen(f->help) - 1] != '.');
+        CHECK((f->call == NULL) == ((f->flags & FUNCTION_ELEMENT) != 0));
+        int min, max;
+        CHECK(!(f->flags & FUNCTION_ELEMENT) || host_function(f->name, &min, &max));
+    }
+    CHECK(function_find("") == NULL);
+    CHECK(function_find("zzz") == NULL);
+    CHECK(function_find("one") == NULL);
+}
+
+TEST(function_usages)
+{
+    buf b = {0};
+    function_usage(&b, function_find("full"));
+    buf_char(&b, ' ');
+    function_usage(&b, function_find("concat"));
+    buf_char(&b, ' ');
+    function_usage(&b, function_find("rank"));
+    CHECK_TEXT(buf_text(&b), "full(shape, v, dtype=, ctx=) concat(a…, axis=) rank()");
+    buf_release(&b);
+}
+
+TEST(function_arguments)
+{
+    check_error("ones()", KV_E_USAGE, "ones() takes 1 to 3 arguments, not 0",
+                "ones(shape, dtype=, ctx=)");
+    check_error("full(2)", KV_E_USAGE, "full() takes 2 to 4 arguments, not 1",
+                "full(shape, v, dtype=, ctx=)");
+    check_error("astype(1, 2, 3)", KV_E_USAGE, "astype() takes 2 arguments, not 3",
+                "astype(a, dtype)");
+    check_error("len()", KV_E_USAGE, "len() takes 1 argument, not 0", "len(x)");
+    check_error("rank(1)", KV_E_USAGE, "rank() takes no arguments, not 1", "rank()");
+    check_error("concat()", KV_E_USAGE, "concat() takes at least 1 argument, not 0",
+                "concat(a…, axis=)");
+    check_error("ones(2, dtpe=1)", KV_E_USAGE, "ones() has no argument dtpe",
+                "did you mean dtype?");
+    check_error("ones(2, nothing=1)", KV_E_USAGE, "ones() has no argument nothing",
+                "ones(shape, dtype=, ctx=)");
+    check_error("sum(ones(2), axis=0, axis=1)", KV_E_USAGE, "sum() has the argument axis twice",
+                "");
+    check_error("ones(dtype=\"int8\", 2)", KV_E_USAGE,
+                "ones() has a plain argument behind a named one", "");
+    check_error("concat(a=[1])", KV_E_USAGE, "concat() has no argument a", "concat(a…, axis=)");
+    check_error("ones((2,3), \"int8\", gpu(1), 5)", KV_E_USAGE,
+                "ones() takes 1 to 3 arguments, not 4", "ones(shape, dtype=, ctx=)");
+    check_error("ones(2, 3, gpu(1), gpu(2), gpu(3))", KV_E_USAGE,
+                "ones() takes 1 to 3 arguments, not 4", "ones(shape, dtype=, ctx=)");
+    check_error("full(2, 3, \"int8\")", KV_E_DTYPE, "a text is no number", "");
+}
+
+TEST(function_constructors)
+{
+    check("ones(2,3)", "[[1. 1. 1.]\n [1. 1. 1.]]");
+    check("ones((2,3)).shape, ones([2,3]).shape, ones(2).shape, ones(()).shape",
+          "(2, 3) (2, 3) (2,) ()");
+    check("ones(2, gpu(1)).ctx, ones(2, gpu(1), \"int8\").dtype, ones(2, \"int8\", gpu(2)).ctx",
+          "gpu(1) int8 gpu(2)");
+    check("full(2,3,7), full((2,), 2.5, dtype=\"float16\"), full(2, v=3)",
+          "[[7. 7. 7.]\n [7. 7. 7.]] [2.5 2.5] [3. 3.]");
+    check("full(shape=(1,2), v=4, dtype=\"int64\")", "[[4 4]]");
+    check("zeros(3), empty(2), zeros(0,3).shape, zeros(2,0).shape",
+          "[0. 0. 0.] [0. 0.] (0, 3) (2, 0)");
+    check("arange(4), arange(1,10,3), arange(0,1,0.25), arange(5,0,-2)",
+          "[0. 1. 2. 3.] [1. 4. 7.] [0.   0.25 0.5  0.75] [5. 3. 1.]");
+    check(
+        "arange(3, dtype=\"int8\"), arange(3,1).shape, arange(9007199254740993, 9007199254740994, "
+        "dtype=\"int64\")",
+        "[0 1 2] (0,) [9007199254740993]");
+    check("linspace(0,1,5), linspace(3,4,1), linspace(0,1,0).shape, linspace(0,1).shape",
+          "[0.   0.25 0.5  0.75 1.  ] [3.] (0,) (50,)");
+    check("eye(2), eye(2,3,dtype=\"bool\")",
+          "[[1. 0.]\n [0. 1.]] [[ True False False]\n [False  True False]]");
+    check(
+        "array([1,2]), array([[1],[2]], \"int32\"), array(5).shape, array(ones(2),\"int8\").dtype",
+        "[1. 2.] [[1]\n [2]] () int8");
+    check(
+        "array([9007199254740993], \"int64\"), array([1,2], gpu(3)).ctx, array(ones(2,gpu(1))).ctx",
+        "[9007199254740993] gpu(3) gpu(1)");
+    check("astype([1.9,-1.9],\"int8\"), ones(2).astype(\"bool\"), copy([1,2]), dense([1,2])",
+          "[ 1 -1] [ True  True] [1, 2] [1. 2.]");
+}
+
+TEST(function_constructor_errors)
+{
+    check_error("ones(2, 3.5)", KV_E_DTYPE, "a dtype is a text such as \"float16\", not a float",
+                "");
+    check_error("ones(2.5)", KV_E_DTYPE, "a size in a shape is a whole number, not 2.5", "");
+    check_error("ones(\"a\")", KV_E_DTYPE, "a shape is integers, as in (2, 3), not a text", "");
+    check_error("ones([1, \"a\"])", KV_E_DTYPE, "a size in a shape is an integer, not a text", "");
+    check_error("ones(-1)", KV_E_SHAPE, "a shape has no negative sizes, as in (-1,)", "");
+    check_error("ones(1e300)", KV_E_VALUE, "a size in a shape does not fit into 64 bits: 1e+300",
+                "");
+    check_error("ones(4611686018427387904, 4)", KV_E_SHAPE,
+                "shape (4611686018427387904, 4) of float32 is too large: more than 2^63 bytes", "");
+    check_error("ones(2, ctx=1)", KV_E_DTYPE, "ctx is a context such as gpu(1), not an integer",
+                "");
+    check_error("zeros(2, dtype=\"float17\")", KV_E_DTYPE, "there is no dtype \"float17\"",
+                "float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool");
+    check_error("full(2, 300, dtype=\"int8\")", KV_E_VALUE,
+                "300 does not fit into int8: it holds -128 to 127", "");
+    check_error("full(2, 1e39)", KV_E_VALUE, "1e+39 does not fit into float32", "");
+    check_error("arange(0, 1, 0)", KV_E_VALUE, "arange() cannot step by 0", "");
+    check_error("arange(nan)", KV_E_VALUE, "arange() has no such number of elements", "");
+    check_error("arange(inf)", KV_E_VALUE, "arange() has no such number of elements", "");
+    check_error("linspace(0, 1, -1)", KV_E_SHAPE, "a shape has no negative sizes, as in (-1,)", "");
+    check_error("array([ones(2), ones(2)])", KV_E_DTYPE, "a list that holds arrays is not an array",
+                "stack([a, b]) makes one array of several");
+    check_error("array([\"a\"])", KV_E_DTYPE, "an array holds numbers, not a text", "");
+}
+
+/* Made by an independent program from the definition of Philox4x32-10. */
+TEST(function_random)
+{
+    check("uniform(4, seed=1)", "[0.89025915 0.67199826 0.24740142 0.7576265 ]");
+    check("uniform(4, low=-1, high=2, seed=1)",
+          "[ 1.6707774   1.0159948  -0.25779575  1.2728794 ]");
+    check("uniform(2, seed=1, dtype=\"float64\")", "[0.89025917 0.67199827]");
+    check("normal(4, seed=1)", "[-0.4138978  -0.88116354 -0.38374126  0.46265423]");
+    check("normal(4, loc=2, scale=3, seed=1)", "[ 0.75830656 -0.6434906   0.84877616  3.3879628 ]");
+    check("randint(4, low=-5, high=5, seed=1)", "[ 3  1 -3  2]");
+    check("randint(2, high=2).dtype, randint((2,2), 0, 9).shape, uniform().shape, normal(0).shape",
+          "int32 (2, 2) () (0,)");
+    check("uniform(shape=(2,2), low=3, high=3), uniform((1,2), 5, 5)",
+          "[[3. 3.]\n [3. 3.]] [[5. 5.]]");
+    check("randint(3, low=-128, high=-127, dtype=\"int8\")", "[-128 -128 -128]");
+}
+
+/* Draws without seed= depend on the seed of the session and their number, not on seeded ones. */
+TEST(function_random_draws)
+{
+    kv_err e = {0};
+    session s = new_session();
+    buf out = {0};
+    CHECK_OK(run_in(&s, &out, "uniform(1,seed=3); a = uniform(3); print uniform(3)", &e));
+    CHECK(strstr(buf_text(&out), "[0.5166791  0.79096925 0.7733471 ]\n") != NULL);
+    CHECK_INT(s.draws, 2);
+    buf_release(&out);
+    session_release(&s);
+}
+
+TEST(function_random_errors)
+{
+    check_error("uniform(2, low=1, high=0)", KV_E_VALUE,
+                "uniform() takes a low that is not above high", "");
+    check_error("uniform(2, dtype=\"int8\")", KV_E_DTYPE, "uniform() makes floats, not int8", "");
+    check_error("normal(2, scale=-1)", KV_E_VALUE, "normal() takes a scale that is not negative",
+                "");
+    check_error("randint(2)", KV_E_USAGE, "randint() needs high=, as in randint(2,3, high=10)", "");
+    check_error("randint(2, high=0)", KV_E_VALUE,
+                "randint() has no number from 0 up to but without 0", "");
+    check_error("randint(2, high=300, dtype=\"uint8\")", KV_E_VALUE,
+                "299 does not fit into uint8: it holds 0 to 255", "");
+    check_error("randint(2, high=3, dtype=\"bool\")", KV_E_DTYPE,
+                "randint() makes integers, not bool", "");
+    check_error("uniform(2, seed=\"a\")", KV_E_DTYPE, "seed is an integer, not a text", "");
+}
+
+TEST(function_facts)
+{
+    check("shape(ones(2,3)), shape([[1],[2]]), shape(5), len(ones(4,2)), len([1,2,3]), "
+          "len(\"caf\u00e9\")",
+          "(2, 3) (2, 1) () 4 3 4");
+    check("dtype(ones(1)), dtype([1,2]), ctx(ones(1)), stype(ones(1))",
+          "float32 float32 cpu(0) default");
+    check_error("len(3)", KV_E_DTYPE, "an integer has no length", "");
+    check_error("len(array(3))", KV_E_SHAPE, "an array of shape () has no length", "");
+    check_error("shape(\"a\")", KV_E_DTYPE, "a text is no array and no list of numbers", "");
+}
+
+TEST(function_arrangements)
+{
+    check("reshape(arange(6), 2, 3), arange(6).reshape((3,-1)).shape, reshape(arange(1),()).shape",
+          "[[0. 1. 2.]\n [3. 4. 5.]] (3, 2) ()");
+    check("arange(4).reshape(2,2).T, transpose(ones(2,3,4), 2, 0, 1).shape, "
+          "transpose(ones(2,3,4), axes=(1,0,2)).shape, ones(2,3).transpose((1,0)).shape",
+          "[[0. 2.]\n [1. 3.]] (4, 2, 3) (3, 2, 4) (3, 2)");
+    check("concat(ones(2), zeros(1)), concat([ones(1,2), zeros(1,2)], axis=1), concat([1,2], "
+          "ones(1))",
+          "[1. 1. 0.] [[1. 1. 0. 0.]] [1. 2. 1.]");
+    check("concat(ones(1,dtype=\"int8\"), ones(1,dtype=\"uint8\")).dtype, "
+          "concat([1], ones(1,dtype=\"int8\")).dtype, concat(ones(1,gpu(2)), ones(1)).ctx",
+          "int32 int8 gpu(2)");
+    check("stack([ones(2), zeros(2)]), stack(ones(2), zeros(2), axis=-1).shape",
+          "[[1. 1.]\n [0. 0.]] (2, 2)");
+    check(
+        "split(arange(4), 2)[1], len(split(ones(2,6), 3, axis=1)), split(ones(2,6), 3, 1)[0].shape",
+        "[2. 3.] 3 (2, 2)");
+    check("split(arange(5), [1,3])[1], split(arange(5), [1,3])[2], split(arange(5), [9])[1].shape",
+          "[1. 2.] [3. 4.] (0,)");
+    check("tile([1,2], 2), tile([1,2], 2, 2), tile([1,2], (2,1)).shape, tile(5, 3)",
+          "[1. 2. 1. 2.] [[1. 2. 1. 2.]\n [1. 2. 1. 2.]] (2, 2) [5. 5. 5.]");
+    check_error("reshape(ones(2,3), 4)", KV_E_SHAPE,
+                "an array of shape (2, 3) cannot have the shape (4,)", "");
+    check_error("concat([])", KV_E_VALUE, "concat() takes at least one array", "");
+    check_error("concat(ones(2), \"a\")", KV_E_DTYPE, "a text is no array and no list of numbers",
+                "");
+    check_error("concat(ones(2), ones(2,2))", KV_E_SHAPE,
+                "arrays of shape (2,) and (2, 2) do not join along axis 0", "");
+    check_error("split(ones(5), 2)", KV_E_VALUE, "an axis of 5 cannot be split into 2 equal parts",
+                "");
+    check_error("split(ones(5), 0)", KV_E_VALUE, "an axis of 5 cannot be split into 0 equal parts",
+                "");
+    check_error("split(ones(5), 5, axis=1)", KV_E_INDEX,
+                "axis 1 is out of range: the array has 1 axis", "");
+    check_error("transpose(ones(2,3), 0, 0)", KV_E_VALUE,
+                "a transpose names every axis once: axis 0 is there twice", "");
+}
+
+TEST(function_repeat)
+{
+    kv_err e = {0};
+    value args[2] = {value_none(), value_int(2)}, out = value_none();
+    session s = new_session();
+    const char *names[2] = {NULL, NULL};
+    buf text = {0};
+    CHECK_OK(value_list_new(&args[0], VALUE_LIST, 2, &e));
+    args[0].u.list->items[0] = value_int(1);
+    args[0].u.list->items[1] = value_int(3);
+    CHECK_OK(function_call(&s, function_find("repeat"), args, names, 2, &out, &e));
+    CHECK_OK(print_array(&text, out.u.array, &s.style, &e));
+    CHECK_TEXT(buf_text(&text), "[1. 1. 3. 3.]");
+    buf_release(&text);
+    value_release(&out);
+    value_release(&args[0]);
+    session_release(&s);
+}
+
+TEST(function_reductions)
+{
+    check("sum(ones(2,3)), mean([1,2,4]), max([1,5,2]), min([3,1,2]), argmax([1,5,2]), norm([3,4])",
+          "6.0 2.3333333 5.0 1.0 1 5.0");
+    check("sum(ones(2,3), axis=0), sum(ones(2,3), 1), max([[1,2],[3,0]], axis=1), "
+          "sum(ones(2,3,4), axis=(0,2))",
+          "[2. 2. 2.] [3. 3.] [2. 3.] [8. 8. 8.]");
+    check("sum(ones(2,3), axis=none), sum(ones(2,3)).shape, max(1, 5, 2.5), min(3, 2)",
+          "6.0 () 5 2");
+    check("sum(ones(3, \"bool\")).dtype, mean(ones(3, \"int8\")).dtype, mean(ones(3, "
+          "\"float16\")).dtype, "
+          "sum(ones(200, \"int8\")).dtype, argmax(ones(2)).dtype",
+          "int64 float32 float16 int8 int64");
+    check("dot([1,2],[3,4]), dot(eye(2), arange(2)), dot(ones(2,3), ones(3,1)).shape",
+          "11.0 [0. 1.] (2, 1)");
+    check("sum(zeros(0)), mean(zeros(0)), sum(zeros(0,2), axis=0)", "0.0 nan [0. 0.]");
+    check_error("max(zeros(0))", KV_E_VALUE, "max() of no elements has no value", "");
+    check_error("sum(ones(2), axis=1)", KV_E_INDEX, "axis 1 is out of range: the array has 1 axis",
+                "");
+    check_error("sum(ones(2), axis=\"a\")", KV_E_DTYPE, "axis is an integer, not a text", "");
+    check_error("max(ones(2), 3, axis=0)", KV_E_USAGE, "max() with axis= takes one array", "");
+    check_error(
+        "dot(ones(2,3), ones(2,3))", KV_E_SHAPE,
+        "dot() of shapes (2, 3) and (2, 3): the last axis of the first must be as long as the "
+        "first axis of the second",
+        "");
+    check_error("dot(ones(2,3,4), ones(4))", KV_E_SHAPE,
+                "dot() of shapes (2, 3, 4) and (4,): the last axis of the first must be as long as "
+                "the first axis of the second",
+                "dot() takes vectors and matrices");
+}
+
+TEST(function_allclose)
+{
+    check("allclose([1,2],[1,2.00001]), allclose([1,2],[1,2.0001]), "
+          "allclose([1,2],[1,2.1],rtol=0.1), "
+          "allclose(0,1e-9), allclose(0,1e-7), allclose([1,1],1), allclose([nan],[nan]), "
+          "allclose([inf],[inf]), allclose([1],[inf])",
+          "True False True True False True False True False");
+    check("allclose(ones(2,3), ones(3)), allclose(ones(2,\"int8\"), [1,1]), allclose(zeros(0), "
+          "ones(0))",
+          "True True True");
+    check_error("allclose(ones(2), ones(3))", KV_E_SHAPE,
+                "shapes (2,) and (3,) do not broadcast together", "");
+}
+
+TEST(function_contexts)
+{
+    check("cpu(), gpu(), gpu(3), cpu(0..2), gpu([1,5])",
+          "cpu(0) gpu(0) gpu(3) [cpu(0), cpu(1), cpu(2)] [gpu(1), gpu(5)]");
+    check_error("gpu(-1)", KV_E_VALUE, "-1 is not a device number: they go from 0 to 65535", "");
+    check_error("gpu(65536)", KV_E_VALUE, "65536 is not a device number: they go from 0 to 65535",
+                "");
+    check_error("cpu(\"a\")", KV_E_DTYPE, "a device number is an integer, not a text", "");
+}
+
+TEST(function_store)
+{
+    kv_err e = {0};
+    session s = new_session();
+    buf out = {0};
+    CHECK_OK(run_in(&s, &out,
+                    "print keys(), has(3), type(), rank(), num_workers()\n"
+                    "init 3 ones(2); init 1 ones(2)\n"
+                    "print keys(), has(3), has(2), has(\"3\")\n"
+                    "create local; init b ones(1); print keys(), has(\"b\"), has(1)",
+                    &e));
+    CHECK_TEXT(buf_text(&out), "[] False local 0 1\n[1, 3] True False False\n['b'] True False\n");
+    buf_release(&out);
+    session_release(&s);
+    check_error("has(1.5)", KV_E_DTYPE, "a key is an integer or a text, not a float", "");
+}
+
+TEST(function_lists_and_texts)
+{
+    check("range(4), range(2,5), range(5,0,-2), range(0), range(3,1), args()",
+          "[0, 1, 2, 3] [2, 3, 4] [5, 3, 1] [] [] []");
+    check("env(\"NO_SUCH_VARIABLE\"), env(\"NO_SUCH_VARIABLE\", default=5)", "None 5");
+    check("str(3.5), str([1,2]), str(ones(2)), len(str(none))", "3.5 [1, 2] [1. 1.] 4");
+    check("int(\" 12 \"), int(-3.9), int(true), int(array(7)), float(\"1e3\"), float(2), "
+          "float(\"-inf\")",
+          "12 -3 1 7 1000.0 2.0 -inf");
+    check("endswith(\"fc_bias\", \"_weight\", \"_bias\")", "True");
+    check_error("range(1e12)", KV_E_VALUE,
+                "range() gives at most 100000000 numbers, not 1000000000000", "");
+    check_error("range(1, 2, 0)", KV_E_VALUE, "range() cannot step by 0", "");
+    check_error("range(1.5)", KV_E_DTYPE, "a bound of range() is a whole number, not 1.5", "");
+    check_error("int(\"1.5\")", KV_E_VALUE, "\"1.5\" is no integer", "");
+    check_error("float(\"abc\")", KV_E_VALUE, "\"abc\" is no number", "");
+    check_error("float(\"\")", KV_E_VALUE, "\"\" is no number", "");
+    check_error("int(\"99999999999999999999\")", KV_E_VALUE,
+                "99999999999999999999 does not fit into 64 bits", "");
+    check_error("int(nan)", KV_E_VALUE, "int() takes a finite number", "");
+    check_error("int(ones(2))", KV_E_DTYPE, "an array of shape (2,) is no number", "");
+    check_error("env(3)", KV_E_DTYPE,
+                "the name of an environment variable is a text, not an integer", "");
+}
+
+TEST(function_index)
+{
+    check("arange(6).reshape(2,3)[1], arange(6).reshape(2,3)[:, ::-1], arange(6).reshape(2,3)[..., "
+          "0], "
+          "arange(3)[-1], arange(4)[1:3]",
+          "[3. 4. 5.] [[2. 1. 0.]\n [5. 4. 3.]] [0. 3.] 2.0 [1. 2.]");
+    check_error("arange(3)[5]", KV_E_INDEX, "index 5 is out of range: axis 0 has 3", "");
+}
+
+/* Every allocation of a call fails once; nothing is lost and nothing crashes. */
+TEST(function_without_memory)
+{
+    static const char *const texts[] = {
+        "a = ones(2,3)",
+        "a = concat(ones(2), [1])",
+        "a = split(arange(4), 2)",
+        "a = range(5)",
+        "a = sum(ones(2,3), axis=(0,1))",
+        "a = dot(ones(2,\"int8\"), ones(2))",
+        "a = tile([1,2], 2, 2)",
+        "a = allclose(ones(2,3), ones(3))",
+        "a = str(ones(2))",
+        "a = gpu([1,2])",
+        "a = keys()",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        int rc = KV_E_MEMORY;
+        for (int n = 1; rc && n < 1000; n++) {
+            kv_err e = {0};
+            session s = new_session();
+            buf out = {0};
+            unit *u = NULL;
+            char *copy = mem_text(texts[i], strlen(texts[i]), &e);
+            CHECK_OK(unit_read(&s, &u, "test", copy, strlen(texts[i]), 1, NULL, &e));
+            s.captured = &out;
+            mem_fail_at(n);
+            rc = unit_run(&s, u, &e);
+            mem_fail_at(0);
+            CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+            unit_drop(&s, u);
+            buf_release(&out);
+            session_release(&s);
+        }
+        CHECK_INT(rc, KV_OK);
+    }
+}

@@ -1,0 +1,270 @@
+/* Dynamic values: sharing, kinds, printing, and what they are as arrays. */
+#include "script/value.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "test.h"
+
+static value text(const char *t)
+{
+    kv_err e = {0};
+    value v = value_none();
+    CHECK_OK(value_text_new(&v, t, strlen(t), &e));
+    return v;
+}
+
+/* A list or tuple that takes its items. */
+static value items(value_kind kind, int n, const value *v)
+{
+    kv_err e = {0};
+    value list = value_none();
+    CHECK_OK(value_list_new(&list, kind, n, &e));
+    for (int i = 0; i < n; i++)
+        list.u.list->items[i] = v[i];
+    return list;
+}
+
+#define LIST(n, ...)  items(VALUE_LIST, n, (value[]){__VA_ARGS__})
+#define TUPLE(n, ...) items(VALUE_TUPLE, n, (value[]){__VA_ARGS__})
+
+static value array(kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_OK(kv_array_new(&a, dtype, ndim, shape, ctx, &e));
+    return value_array(a);
+}
+
+/* Prints v, compares and releases it. */
+static void check_print(value v, bool repr, const char *want)
+{
+    buf b = {0};
+    value_print(&b, v, repr);
+    CHECK_TEXT(buf_text(&b), want);
+    buf_release(&b);
+    value_release(&v);
+    CHECK_INT(v.kind, VALUE_NONE);
+}
+
+TEST(value_prints_scalars)
+{
+    check_print(value_none(), false, "None");
+    check_print(value_bool(true), true, "True");
+    check_print(value_int(INT64_MIN), false, "-9223372036854775808");
+    check_print(value_float(0.1), false, "0.1");
+    check_print(value_float(7), true, "7.0");
+    check_print(value_float(-INFINITY), false, "-inf");
+    check_print(value_ctx((kv_ctx){KV_GPU, 1}), false, "gpu(1)");
+    check_print(text("it's"), false, "it's");
+    check_print(text("it's"), true, "\"it's\"");
+    check_print(text("a\x1b[1m\n\tb\x7f\xc3\xa9"), false, "a\\x1b[1m\n\tb\\x7f\xc3\xa9");
+    check_print(text("a\x1b\n"), true, "'a\\x1b\\n'");
+}
+
+TEST(value_prints_lists)
+{
+    kv_ctx cpu0 = {KV_CPU, 0};
+    check_print(LIST(3, value_int(5), value_int(7), value_float(0.5)), false, "[5, 7, 0.5]");
+    check_print(TUPLE(2, value_int(2), value_int(3)), false, "(2, 3)");
+    check_print(TUPLE(1, value_int(4)), false, "(4,)");
+    check_print(items(VALUE_TUPLE, 0, NULL), false, "()");
+    check_print(items(VALUE_LIST, 0, NULL), true, "[]");
+    check_print(LIST(2, text("a"), LIST(1, value_none())), false, "['a', [None]]");
+    check_print(LIST(3, array(KV_FLOAT32, 2, (int64_t[]){2, 3}, (kv_ctx){KV_CPU, 3}),
+                     array(KV_INT8, 1, (int64_t[]){4}, cpu0), array(KV_INT8, 0, NULL, cpu0)),
+                false, "[<NDArray 2x3 @cpu(3)>, <NDArray 4 @cpu(0)>, <NDArray () @cpu(0)>]");
+}
+
+TEST(value_sharing)
+{
+    value t = text("abc"), list = LIST(2, value_ref(t), value_int(1));
+    value again = value_ref(list);
+    CHECK_INT(t.u.text->refs, 2);
+    CHECK_INT(list.u.list->refs, 2);
+    value_release(&list);
+    CHECK_INT(again.u.list->n, 2);
+    value_release(&again);
+    CHECK_INT(t.u.text->refs, 1);
+    CHECK_TEXT(t.u.text->text, "abc");
+    value_release(&t);
+    value_release(&t);
+}
+
+/* Releasing must not use the stack for each level. */
+TEST(value_deep_lists)
+{
+    value v = LIST(1, value_int(1));
+    for (int i = 0; i < 1000000; i++)
+        v = LIST(1, v);
+    CHECK(!value_is_numbers(v));
+    buf b = {0};
+    value_print(&b, v, false);
+    CHECK_INT(b.len, 100 + 5 + 100);
+    buf_release(&b);
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_ERR(value_to_array(&a, v, &e), KV_E_SHAPE,
+              "an array has at most 32 axes; these lists are deeper");
+    value_release(&v);
+}
+
+TEST(value_kinds)
+{
+    value numbers = LIST(2, value_int(1), LIST(1, value_float(2)));
+    value mixed = LIST(2, value_int(1), text("a")), none = items(VALUE_LIST, 0, NULL);
+    value tuple = TUPLE(1, value_int(1)), hi = text("hi");
+    CHECK(value_is_numbers(numbers));
+    CHECK(!value_is_numbers(mixed) && !value_is_numbers(none) && !value_is_numbers(tuple));
+    CHECK(value_is_sequence(tuple) && value_is_sequence(none) && !value_is_sequence(hi));
+    CHECK(value_is_scalar(hi) && value_is_scalar(value_none()) && !value_is_scalar(tuple));
+    CHECK(value_is_number(value_bool(false)) && !value_is_number(hi));
+    CHECK_TEXT(value_kind_name(numbers), "a list");
+    CHECK_TEXT(value_kind_name(value_int(1)), "an integer");
+    CHECK_TEXT(value_kind_name(value_ctx((kv_ctx){0})), "a context");
+    CHECK(value_number(value_bool(true)) == 1 && value_number(value_float(0.5)) == 0.5);
+    kv_err e = {0};
+    value back = value_none();
+    CHECK_OK(value_from_host(&back, value_host(hi), &e));
+    CHECK_TEXT(back.u.text->text, "hi");
+    CHECK_INT(value_host(value_bool(true)).kind, HOST_BOOL);
+    CHECK_ERR(value_text_new(&back, "a\0b", 3, &e), KV_E_VALUE,
+              "a text cannot hold a NUL character");
+    value_release(&back);
+    value_release(&numbers);
+    value_release(&mixed);
+    value_release(&none);
+    value_release(&tuple);
+    value_release(&hi);
+}
+
+/* The array of v, which is released, as float64. */
+static kv_array *to_array(value v, kv_dtype want)
+{
+    kv_err e = {0};
+    kv_array *a = NULL, *wide = NULL;
+    CHECK_OK(value_to_array(&a, v, &e));
+    CHECK_INT(kv_array_dtype(a), want);
+    CHECK_OK(kv_array_dup(&wide, a, KV_FLOAT64, (kv_ctx){0}, &e));
+    kv_array_unref(a);
+    value_release(&v);
+    return wide;
+}
+
+TEST(value_arrays_of_numbers)
+{
+    kv_err e = {0};
+    const void *data = NULL;
+    kv_array *a = to_array(LIST(2, LIST(2, value_float(0.1), value_int(16777217)),
+                                TUPLE(2, value_bool(true), value_float(NAN))),
+                           KV_FLOAT32);
+    CHECK_INT(kv_array_ndim(a), 2);
+    CHECK_OK(kv_array_read(a, &data, &e));
+    const double *x = data;
+    CHECK(x[0] == (double)0.1f && x[1] == 16777216 && x[2] == 1 && isnan(x[3]));
+    kv_array_unref(a);
+    a = to_array(value_int(7), KV_FLOAT32);
+    CHECK_INT(kv_array_ndim(a), 0);
+    kv_array_unref(a);
+    a = to_array(items(VALUE_LIST, 0, NULL), KV_FLOAT32);
+    CHECK_INT(kv_array_shape(a)[0], 0);
+    kv_array_unref(a);
+    a = to_array(array(KV_INT8, 1, (int64_t[]){3}, (kv_ctx){0}), KV_INT8);
+    CHECK_INT(kv_array_shape(a)[0], 3);
+    kv_array_unref(a);
+}
+
+static void check_no_array(value v, kv_code code, const char *want)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_ERR(value_to_array(&a, v, &e), code, want);
+    value_release(&v);
+}
+
+TEST(value_no_arrays)
+{
+    check_no_array(text("a"), KV_E_DTYPE, "a text is no array and no list of numbers");
+    check_no_array(value_none(), KV_E_DTYPE, "none is no array and no list of numbers");
+    check_no_array(LIST(2, LIST(1, value_int(1)), LIST(2, value_int(1), value_int(2))), KV_E_SHAPE,
+                   "the lists have unequal lengths: 1 and 2 along axis 1");
+    check_no_array(LIST(2, LIST(1, value_int(1)), value_int(1)), KV_E_SHAPE,
+                   "a list holds both numbers and lists, so it is not an array");
+    check_no_array(LIST(2, value_int(1), LIST(1, value_int(1))), KV_E_SHAPE,
+                   "a list holds both numbers and lists, so it is not an array");
+    check_no_array(LIST(2, value_int(1), text("a")), KV_E_DTYPE,
+                   "an array holds numbers, not a text");
+    check_no_array(LIST(1, array(KV_INT8, 0, NULL, (kv_ctx){0})), KV_E_DTYPE,
+                   "a list that holds arrays is not an array");
+    check_no_array(value_float(1e39), KV_E_VALUE, "1e+39 does not fit into float32");
+}
+
+TEST(value_puts_numbers)
+{
+    kv_err e = {0};
+    int8_t i8 = 0;
+    uint8_t u8 = 0;
+    int64_t i64 = 0;
+    float f = 0;
+    uint16_t h = 0;
+    CHECK_OK(value_put_number(&i8, KV_INT8, value_int(-128), &e));
+    CHECK_INT(i8, -128);
+    CHECK_OK(value_put_number(&i8, KV_INT8, value_float(300.7), &e));
+    CHECK_INT(i8, 127);
+    CHECK_ERR(value_put_number(&i8, KV_INT8, value_int(128), &e), KV_E_VALUE,
+              "128 does not fit into int8: it holds -128 to 127");
+    CHECK_ERR(value_put_number(&u8, KV_UINT8, value_int(-1), &e), KV_E_VALUE,
+              "-1 does not fit into uint8: it holds 0 to 255");
+    CHECK_OK(value_put_number(&i64, KV_INT64, value_int(INT64_MAX), &e));
+    CHECK_INT(i64, INT64_MAX);
+    CHECK_OK(value_put_number(&u8, KV_BOOL, value_int(300), &e));
+    CHECK_INT(u8, 1);
+    CHECK_OK(value_put_number(&f, KV_FLOAT32, value_float(INFINITY), &e));
+    CHECK(isinf(f));
+    CHECK_OK(value_put_number(&h, KV_FLOAT16, value_int(65504), &e));
+    CHECK_INT(h, 0x7bff);
+    CHECK_ERR(value_put_number(&h, KV_FLOAT16, value_int(65520), &e), KV_E_VALUE,
+              "65520 does not fit into float16");
+}
+
+TEST(value_items)
+{
+    kv_err e = {0};
+    value v = value_none(), one = array(KV_INT64, 2, (int64_t[]){1, 1}, (kv_ctx){0});
+    value bit = array(KV_BOOL, 0, NULL, (kv_ctx){0});
+    value two = array(KV_FLOAT32, 1, (int64_t[]){2}, (kv_ctx){0});
+    void *data = NULL;
+    CHECK_OK(kv_array_write(one.u.array, &data, &e));
+    *(int64_t *)data = INT64_MIN;
+    CHECK_OK(value_item(&v, one, &e));
+    CHECK(v.kind == VALUE_INT && v.u.integer == INT64_MIN);
+    CHECK_OK(value_item(&v, bit, &e));
+    CHECK(v.kind == VALUE_BOOL && v.u.integer == 0);
+    CHECK_OK(value_item(&v, value_float(2.5), &e));
+    CHECK(v.kind == VALUE_FLOAT && v.u.number == 2.5);
+    CHECK_ERR(value_item(&v, two, &e), KV_E_DTYPE, "an array of shape (2,) is no number");
+    CHECK_ERR(value_item(&v, value_none(), &e), KV_E_DTYPE, "none is no number");
+    value_release(&one);
+    value_release(&bit);
+    value_release(&two);
+}
+
+TEST(value_without_memory)
+{
+    kv_err e = {0};
+    value v = value_none(), list = LIST(2, value_int(1), value_int(2));
+    kv_array *a = NULL;
+    mem_fail_at(1);
+    CHECK_INT(value_text_new(&v, "a", 1, &e), KV_E_MEMORY);
+    e = (kv_err){0};
+    CHECK_INT(value_list_new(&v, VALUE_LIST, 3, &e), KV_E_MEMORY);
+    e = (kv_err){0};
+    CHECK_INT(value_to_array(&a, list, &e), KV_E_MEMORY);
+    e = (kv_err){0};
+    mem_fail_at(2);
+    CHECK_INT(value_to_array(&a, list, &e), KV_E_MEMORY);
+    mem_fail_at(0);
+    CHECK_INT(value_list_new(&v, VALUE_LIST, INT64_MAX / 8, &(kv_err){0}), KV_E_MEMORY);
+    value_release(&list);
+}
