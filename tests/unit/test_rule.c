@@ -444,3 +444,122 @@ TEST(rule_update_no_memory)
     CHECK(rc == KV_OK && n > 3);
     rule_update_release(&u);
 }
+
+/* ---- Random rules against one element at a time --------------------------------------------------- */
+
+enum { MAX_LEN = 3 * 512 + 7 };
+
+static uint64_t seed = 3;
+
+static uint32_t draw(uint32_t n)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(seed >> 33) % n;
+}
+
+/* Names of a rule under construction, and what they hold for every element. */
+static struct {
+    const char *name;
+    float x[MAX_LEN];
+} names[6] = {{"input", {0}}, {"stored", {0}}, {"a", {0}}, {"b", {0}}, {"c", {0}}, {"d", {0}}};
+
+/* Appends a random expression over the first nnames names and computes it for n elements into out. */
+static void grow_rule(buf *rule, int depth, int nnames, float *out, int64_t n)
+{
+    static float args[5][3][MAX_LEN];
+    float(*in)[MAX_LEN] = args[depth];
+    uint32_t what = depth > 0 ? draw(14) : draw(3);
+    if (what < 2) {
+        int which = (int)draw((uint32_t)nnames);
+        buf_add(rule, names[which].name);
+        memcpy(out, names[which].x, (size_t)n * sizeof *out);
+        return;
+    }
+    if (what == 2) {
+        static const struct {
+            const char *text;
+            double x;
+        } literals[] = {{"0.1", 0.1}, {"2", 2}, {"0", 0}, {"1", 1}, {"1e-30", 1e-30}, {"8", 8}};
+        uint32_t which = draw(6);
+        buf_add(rule, literals[which].text);
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (float)literals[which].x;
+        return;
+    }
+    static const struct {
+        const char *before, *between, *behind;
+        int args;
+    } shapes[] = {
+        {"(", " + ", ")", 2}, {"(", " - ", ")", 2}, {"(", " * ", ")", 2}, {"(", " / ", ")", 2},
+        {"(", " < ", ")", 2}, {"(", " and ", ")", 2}, {"sqrt(abs(", "", "))", 1}, {"(-", "", ")", 1},
+        {"min(", ", ", ")", 2}, {"clip(", ", ", ")", 3}, {"where(", ", ", ")", 3}};
+    const int shape = (int)draw(4) ? (int)draw(4) : (int)draw(11);
+    buf_add(rule, shapes[shape].before);
+    for (int i = 0; i < shapes[shape].args; i++) {
+        if (i > 0)
+            buf_add(rule, shapes[shape].between);
+        grow_rule(rule, depth - 1, nnames, in[i], n);
+    }
+    buf_add(rule, shapes[shape].behind);
+    for (int64_t i = 0; i < n; i++) {
+        volatile float x = in[0][i], y = in[1][i], z = in[2][i];
+        switch (shape) {
+        case 0: out[i] = x + y; break;
+        case 1: out[i] = x - y; break;
+        case 2: out[i] = x * y; break;
+        case 3: out[i] = x / y; break;
+        case 4: out[i] = x < y; break;
+        case 5: out[i] = x != 0 && y != 0; break;
+        case 6: out[i] = sqrtf(fabsf(x)); break;
+        case 7: out[i] = -x; break;
+        case 8: out[i] = x < y || isnan(x) ? x : y; break;
+        case 9: out[i] = x > z ? z : x < y ? y : x; break;
+        default: out[i] = x != 0 ? y : z;
+        }
+    }
+}
+
+static void random_input(float *x, int64_t n)
+{
+    static const float special[] = {0, -0.0f, 1, -1, INFINITY, NAN, 1e-40f, 3e38f};
+    for (int64_t i = 0; i < n; i++)
+        x[i] = draw(5) == 0 ? special[draw(8)] : ((float)draw(200001) - 100000) / 1024;
+}
+
+static void one_rule(int64_t n)
+{
+    static float stored[MAX_LEN], input[MAX_LEN];
+    random_input(stored, n);
+    random_input(input, n);
+    memcpy(names[0].x, input, sizeof input);
+    memcpy(names[1].x, stored, sizeof stored);
+    buf rule = {0};
+    int nnames = 2;
+    buf_add(&rule, "{ ");
+    for (int line = (int)draw(4); line >= 0; line--) {
+        int target = line == 0 || draw(3) == 0 ? 1 : nnames < 6 ? nnames : 2;
+        static float value[MAX_LEN];
+        /* an element line, whatever stands in it: a line of literals would be a host line */
+        buf_printf(&rule, "%s = where(1, ", names[target].name);
+        grow_rule(&rule, 1 + (int)draw(4), nnames, value, n);
+        buf_add(&rule, ", input)");
+        memcpy(names[target].x, value, (size_t)n * sizeof *value);
+        nnames = target == nnames ? nnames + 1 : nnames;
+        buf_add(&rule, line ? "; " : " }");
+    }
+    update(buf_text(&rule), KV_FLOAT32, stored, input, n);
+    for (int64_t i = 0; i < n; i++)
+        CHECK(memcmp(&stored[i], &names[1].x[i], 4) == 0 ||
+              (isnan(stored[i]) && isnan(names[1].x[i])));
+    buf_release(&rule);
+    arena_release(&memory);
+}
+
+TEST(rule_random)
+{
+    for (int i = 0; i < 6000; i++)
+        one_rule((int64_t)draw(12));
+    static const int64_t lengths[] = {0, 1, 511, 512, 513, MAX_LEN};
+    for (int i = 0; i < 120; i++)
+        one_rule(lengths[i % 6]);
+}
