@@ -1,9 +1,9 @@
 /* Errors: a code and a finished sentence, in memory of the caller.
  *
  * A function that can fail returns a kv_code and fills the caller's kv_err. Success leaves the
- * kv_err alone and the first failure wins, so calls chain without a check between them. Nothing here
- * allocates, prints or depends on a locale. A NULL kv_err is allowed everywhere: the code alone
- * comes back.
+ * kv_err alone and the first failure wins, so calls chain without a check between them. Nothing
+ * here allocates, prints or depends on a locale. A NULL kv_err is allowed everywhere: the code
+ * alone comes back.
  *
  * This header is public; it is installed beside kvstore.h, which includes it.
  */

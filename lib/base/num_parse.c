@@ -4,8 +4,8 @@
  * that decides is taken:
  *   1. D and the power are exact doubles: one operation rounds correctly (Clinger 1990). A narrower
  *      width may round that double again unless it lies half-way between two of its numbers.
- *   2. D times a 128-bit power of ten encloses the number between two bounds. When both round alike,
- *      so does the number.
+ *   2. D times a 128-bit power of ten encloses the number between two bounds. When both round
+ *      alike, so does the number.
  *   3. The bounds round to two neighbours, so the number lies near the point half-way between them:
  *      it is compared with that point exactly, by large integers.
  */

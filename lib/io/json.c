@@ -179,8 +179,8 @@ static int unequal(walk *w, const cJSON *list, int64_t at, int axis)
                       (long long)w->shape[axis]);
 }
 
-/* Fills elements from v on while they are plain numbers that fit, which is what large files are made
- * of; counts them in *n. Returns the first value that needs a closer look, or NULL. */
+/* Fills elements from v on while they are plain numbers that fit, which is what large files are
+ * made of; counts them in *n. Returns the first value that needs a closer look, or NULL. */
 static const cJSON *fill_numbers(walk *w, const cJSON *v, int64_t *n, int64_t max)
 {
     float *data = (float *)w->data + w->n;
