@@ -426,8 +426,12 @@ static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
         value v;
         if ((code = eval(s, piece->kid[0], &v, e)))
             break;
-        if (value_is_scalar(v))
-            code = host_format_field(&text, value_host(v), piece->u.text, e);
+        value number = v;
+        kv_err unused = {0};
+        bool item = piece->u.text && v.kind == VALUE_ARRAY &&
+                    value_item(&number, v, &unused) == KV_OK;
+        if (item || value_is_scalar(v))
+            code = host_format_field(&text, value_host(number), piece->u.text, e);
         else if (piece->u.text)
             code = kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s",
                               value_kind_name(v));

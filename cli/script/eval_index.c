@@ -134,7 +134,14 @@ static int assign_in(session *s, const ast *target, value *place, value v, kv_er
     if (place->kind == VALUE_ARRAY) {
         kv_array *src;
         code = eval_ranges(s, target, kv_array_ndim(place->u.array), r, &n, e);
-        if (code || (code = value_to_array(&src, v, e)))
+        if (code)
+            return code;
+        /* numbers go straight into the array's dtype, so that large integers stay exact */
+        code = v.kind == VALUE_ARRAY
+                   ? value_to_array(&src, v, e)
+                   : value_numbers_array(&src, v, kv_array_dtype(place->u.array),
+                                         kv_array_ctx(place->u.array), e);
+        if (code)
             return unit_at(s, target, e);
         code = array_assign_slice(place->u.array, r, n, src, e);
         kv_array_unref(src);

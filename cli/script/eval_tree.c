@@ -67,8 +67,13 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     buf *texts = mem_zalloc(n, sizeof *texts, e), all = {0};
     int code = hosts && texts ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        value number;
+        kv_err unused = {0};
         if (value_is_scalar(items[i])) {
             hosts[i] = value_host(items[i]);
+        } else if (items[i].kind == VALUE_ARRAY && kv_array_ndim(items[i].u.array) == 0 &&
+                   value_item(&number, items[i], &unused) == KV_OK) {
+            hosts[i] = value_host(number);
         } else if ((code = show_value(s, &texts[i], items[i], false, e)) == KV_OK) {
             hosts[i] = host_text(buf_text(&texts[i]));
         }

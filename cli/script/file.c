@@ -234,6 +234,8 @@ static int write_one(session *s, const char *path, value v, bool append, file_ou
     buf text = {0};
     file_kind kind = file_kind_of(path);
     int code = file_check_ending(path, e);
+    if (code == KV_OK && kind != FILE_TEXT && v.kind == VALUE_TEXT)
+        code = kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it", path);
     if (code == KV_OK && append && kind == FILE_JSON)
         code = kv_err_set(e, KV_E_UNSUPPORTED, "a JSON file holds one array, so >> cannot add to \"%s\"",
                           path);

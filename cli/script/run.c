@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "script/command.h"
+#include "script/commands.h"
 #include "script/eval.h"
 #include "script/file.h"
 #include "script/function.h"
@@ -113,7 +113,7 @@ static int deliver(session *s, const ast *node, const result *r, bool repr, kv_e
 
 static int run_show(session *s, const ast *node, kv_err *e)
 {
-    result r = {.v = value_none()};
+    result r = {0};
     int code = eval(s, node->kid[0], &r.v, e);
     if (code)
         return code;
@@ -127,6 +127,23 @@ static int run_show(session *s, const ast *node, kv_err *e)
 
 /* ---- Commands ---- */
 
+/* print EXPR > FILE saves the value, as EXPR > FILE does. */
+static bool saves_value(const ast *node, const command *c)
+{
+    const ast *to = find_redirect(node, false);
+    return c->run == cmd_print && node->kid[0]->n == 1 && to && to->op != REDIRECT_PIPE;
+}
+
+static int save_printed(session *s, const ast *node, kv_err *e)
+{
+    result r = {0};
+    int code = eval(s, node->kid[0]->kid[0], &r.v, e);
+    if (code == KV_OK)
+        code = deliver(s, node, &r, false, e);
+    value_release(&r.v);
+    return code;
+}
+
 /* Whether lines that the command prints must be caught: they go to a file or a shell command. */
 static bool catches_lines(const ast *node, const command *c)
 {
@@ -137,8 +154,10 @@ static bool catches_lines(const ast *node, const command *c)
 static int run_command(session *s, const ast *node, kv_err *e)
 {
     const command *c = node->u.other;
-    result r = {.v = value_none()};
+    result r = {0};
     buf lines = {0};
+    if (saves_value(node, c))
+        return save_printed(s, node, e);
     buf *before = s->captured;
     bool caught = catches_lines(node, c);
     if (caught)

@@ -59,7 +59,9 @@ static value *scope_find(const scope *s, const char *name)
 value *session_find(session *s, const char *name)
 {
     value *v = s->locals ? scope_find(s->locals, name) : NULL;
-    return v ? v : scope_find(&s->globals, name);
+    if (!v)
+        v = scope_find(&s->globals, name);
+    return !v && strcmp(name, "args") == 0 ? &s->args : v;
 }
 
 value *session_find_here(session *s, const char *name)

@@ -84,7 +84,7 @@ typedef struct session {
 void session_init(session *s);
 void session_release(session *s);
 
-/* The variable in the innermost scope that has it, or NULL. */
+/* The variable in the innermost scope that has it, or NULL. `args` is always there. */
 value *session_find(session *s, const char *name);
 /* The variable in the scope that session_set writes to, or NULL. */
 value *session_find_here(session *s, const char *name);

@@ -68,7 +68,7 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
         style.format = PRINT_REPR;
         return print_array(out, a, &style, e);
     case SHOW_LEGACY:
-        style.format = PRINT_LEGACY;
+        style.format = repr ? PRINT_LEGACY_REPR : PRINT_LEGACY;
         return print_array(out, a, &style, e);
     case SHOW_CSV:
         code = csv_write_array(out, a, e);

@@ -424,13 +424,13 @@ static void put_repr_end(printer *p, bool empty)
 
 int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e)
 {
-    bool repr = style->format == PRINT_REPR;
+    bool repr = style->format == PRINT_REPR || style->format == PRINT_LEGACY_REPR;
     printer p = {.out = out,
                  .style = style,
                  .dtype = kv_array_dtype(a),
                  .ndim = kv_array_ndim(a),
                  .shape = kv_array_shape(a),
-                 .legacy = style->format == PRINT_LEGACY,
+                 .legacy = style->format == PRINT_LEGACY || style->format == PRINT_LEGACY_REPR,
                  .separator = repr ? ", " : " ",
                  .line = out->len};
     int rc = kv_array_read(a, &p.data, e);

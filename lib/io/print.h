@@ -9,7 +9,8 @@
 typedef enum print_format {
     PRINT_NUMPY, /* [[2. 2. 2.]\n [2. 2. 2.]] */
     PRINT_REPR,  /* array([[2., 2., 2.],\n       [2., 2., 2.]], dtype=float32) */
-    PRINT_LEGACY /* [[ 2.  2.  2.]\n [ 2.  2.  2.]] */
+    PRINT_LEGACY, /* [[ 2.  2.  2.]\n [ 2.  2.  2.]] */
+    PRINT_LEGACY_REPR /* array([[ 2.,  2.,  2.],\n       [ 2.,  2.,  2.]], dtype=float32) */
 } print_format;
 
 typedef struct print_style {
