@@ -239,6 +239,16 @@ static ast *option(parser *p, const command *c)
     return node;
 }
 
+/* Whether the next argument stands apart from what is before it; an error when not. */
+static bool stands_apart(parser *p)
+{
+    const token *t = parse_peek(p);
+    if (t->blank_before || t->kind == TOK_BAD)
+        return true;
+    return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
+                      parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
+}
+
 /* One or more values, in one AST_LIST. */
 static ast *values(parser *p)
 {
@@ -246,7 +256,7 @@ static ast *values(parser *p)
     ast *node = NULL;
     uint32_t pos = parse_peek(p)->pos;
     do {
-        if (!parse_append(p, &list, parse_value(p)))
+        if ((list.n > 0 && !stands_apart(p)) || !parse_append(p, &list, parse_value(p)))
             goto out;
     } while (!parse_at_end(p) && !parse_at_redirect(p) && parse_peek(p)->kind != TOK_OPTION);
     node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
@@ -301,7 +311,7 @@ static ast *exprs(parser *p, bool angles_redirect)
             node = one;
             goto out;
         }
-    } while (parse_accept(p, SIGN1(',')));
+    } while (parse_accept(p, SIGN1(',')) && !parse_at_end(p) && !parse_at_redirect(p));
     node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
 out:
     mem_free(list.items);
@@ -352,7 +362,7 @@ static ast *too_many(parser *p, const command *c)
     const token *t = parse_peek(p);
     uint32_t pos = t->pos, end = t->end;
     if (t->kind == TOK_BAD)
-        return NULL;
+        return parse_unexpected(p, "");
     char text[128] = "";
     int n = 0;
     while (c->args[n].kind != ARG_END)
@@ -396,8 +406,6 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
     extra = nslots;
     for (;;) {
         ast *part;
-        if (parse_peek(p)->kind == TOK_BAD)
-            return NULL;
         if (extra == COMMAND_MAX_ARGS + 8)
             return parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "`%s` has too many options", c->name);
         if (parse_at_redirect(p)) {
@@ -422,6 +430,8 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
             bool behind_keys = given > 0 && c->args[given - 1].kind == ARG_KEYS;
             if (behind_keys && is_lone_sign(p))
                 return sign_behind_keys(p, c, slots[given - 1]);
+            if (given > 0 && !stands_apart(p))
+                return NULL;
             if (!(slots[given] = argument(p, c, &c->args[given])))
                 return NULL;
             if (behind_keys && (c->flags & COMMAND_ONE_EACH) && slots[given]->n > 1 &&

@@ -16,7 +16,7 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
         return parse_fail(p, pos, end, KV_E_UNSUPPORTED, "`%.*s` is not in this version of kvctl",
                           (int)(end - pos), name);
     parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`",
-               (int)(end - pos > 60 ? 60 : end - pos), name);
+               parse_shown(p, pos, end), name);
     suggest near = {.word = parse_intern(p, name, end - pos)};
     for (const command *c = command_table; near.word && c->name; c++)
         suggest_add(&near, c->name);
@@ -31,21 +31,12 @@ static ast *block(parser *p)
 {
     ast_list list = {0};
     ast *node = NULL;
-    token open = *parse_peek(p);
-    int nest = p->lx.nest;
-    if (!parse_expect(p, SIGN1('{'), "`{`"))
+    bracket b;
+    if (!parse_is_sign(p, SIGN1('{')))
+        return parse_unexpected(p, "`{`");
+    if (!parse_open(p, &b))
         return NULL;
-    p->lx.nest = 0;
-    if (++p->depth > PARSE_MAX_DEPTH) {
-        parse_fail(p, open.pos, open.end, KV_E_SYNTAX, "nested deeper than %d", PARSE_MAX_DEPTH);
-        goto out;
-    }
     for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
-        if (parse_peek(p)->kind == TOK_END) {
-            p->lx.incomplete = true;
-            parse_fail(p, open.pos, open.end, KV_E_SYNTAX, "the `{` that opens here is not closed");
-            goto out;
-        }
         if (!parse_append(p, &list, statement(p)))
             goto out;
         if (!parse_at_end(p)) {
@@ -53,12 +44,22 @@ static ast *block(parser *p)
             goto out;
         }
     }
-    p->lx.nest = nest;
-    parse_take(p);
-    node = parse_node_of(p, AST_BLOCK, open.pos, list.items, list.n);
+    if (parse_close(p, &b))
+        node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
 out:
-    p->depth--;
     mem_free(list.items);
+    return node;
+}
+
+static ast *if_statement(parser *p, uint32_t pos);
+
+/* The `if` of an elif or else if, which nests the tree. */
+static ast *else_if(parser *p, uint32_t pos)
+{
+    if (!parse_deeper(p, pos))
+        return NULL;
+    ast *node = if_statement(p, pos);
+    p->depth--;
     return node;
 }
 
@@ -66,20 +67,19 @@ out:
 static ast *if_statement(parser *p, uint32_t pos)
 {
     ast *part[3] = {0};
-    int n = 2;
     if (!(part[0] = parse_expr(p, false)) || !(part[1] = block(p)))
         return NULL;
     uint32_t behind = parse_last_end(p);
     parse_skip_newlines(p);
     token t = *parse_peek(p);
     if (parse_accept_word(p, "elif")) {
-        part[2] = if_statement(p, t.pos);
+        part[2] = else_if(p, t.pos);
     } else if (parse_accept_word(p, "else")) {
         token second = *parse_peek(p);
-        part[2] = parse_accept_word(p, "if") ? if_statement(p, second.pos) : block(p);
+        part[2] = parse_accept_word(p, "if") ? else_if(p, second.pos) : block(p);
     } else {
         parse_seek(p, behind);
-        return parse_node_of(p, STMT_IF, pos, part, n);
+        return parse_node_of(p, STMT_IF, pos, part, 2);
     }
     return part[2] ? parse_node_of(p, STMT_IF, pos, part, 3) : NULL;
 }
@@ -111,43 +111,55 @@ static ast *while_statement(parser *p, uint32_t pos)
 static ast *repeat_statement(parser *p, uint32_t pos)
 {
     ast *part[2] = {0};
-    if (!(part[0] = parse_primary(p)))
+    bool arguments = p->arguments;
+    p->arguments = true; /* `repeat n [a]` is a count and a statement */
+    part[0] = parse_primary(p);
+    p->arguments = arguments;
+    if (!part[0] || !parse_deeper(p, pos))
         return NULL;
     part[1] = parse_is_sign(p, SIGN1('{')) ? block(p) : statement(p);
+    p->depth--;
     return part[1] ? parse_node_of(p, STMT_REPEAT, pos, part, 2) : NULL;
+}
+
+/* (a, b) of a def, appended to list as AST_NAME. */
+static bool parameters(parser *p, ast_list *list)
+{
+    bracket b;
+    if (!parse_is_sign(p, SIGN1('(')))
+        return parse_unexpected(p, "`(`");
+    if (!parse_open(p, &b))
+        return false;
+    while (!parse_is_sign(p, SIGN1(')'))) {
+        token t = *parse_peek(p);
+        const char *name = parse_new_name(p, "the name of a parameter or `)`");
+        ast *one = name ? parse_node(p, AST_NAME, t.pos, t.end, 0) : NULL;
+        if (!parse_append(p, list, one))
+            return false;
+        one->u.text = name;
+        if (!parse_accept(p, SIGN1(',')))
+            break;
+    }
+    return parse_close(p, &b);
 }
 
 /* def NAME(a, b) { … } or def NAME(a, b) = expr */
 static ast *def_statement(parser *p, uint32_t pos)
 {
     ast_list parts = {0};
-    ast *node = NULL, *body = NULL;
+    ast *node = NULL;
     token t = *parse_peek(p);
     const char *name = parse_new_name(p, "the name of a function");
-    bool is_expr;
     if (!name)
         return NULL;
     if (function_find(name))
         return parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` is a function of kvctl already", name);
-    if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) ||
-        !parse_expect(p, SIGN1('('), "`(`"))
+    /* the first place is the body's */
+    if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
         goto out;
-    while (!parse_is_sign(p, SIGN1(')'))) {
-        token at = *parse_peek(p);
-        const char *param = parse_new_name(p, "the name of a parameter or `)`");
-        ast *one = param ? parse_node(p, AST_NAME, at.pos, at.end, 0) : NULL;
-        if (!parse_append(p, &parts, one))
-            goto out;
-        one->u.text = param;
-        if (!parse_accept(p, SIGN1(',')))
-            break;
-    }
-    if (!parse_expect(p, SIGN1(')'), "`)`"))
+    bool is_expr = parse_accept(p, SIGN1('='));
+    if (!(parts.items[0] = is_expr ? parse_expr(p, false) : block(p)))
         goto out;
-    is_expr = parse_accept(p, SIGN1('='));
-    if (!(body = is_expr ? parse_expr(p, false) : block(p)))
-        goto out;
-    parts.items[0] = body;
     if ((node = parse_node_of(p, STMT_DEF, pos, parts.items, parts.n))) {
         node->op = is_expr;
         node->u.text = name;
@@ -177,6 +189,7 @@ static ast *continue_statement(parser *p, uint32_t pos)
 
 /* ---- Statements ---- */
 
+/* Gives target, a NAME or an index of one, what stands behind the sign that is next. */
 static ast *assign_to(parser *p, ast *target)
 {
     static const struct {
@@ -187,6 +200,12 @@ static ast *assign_to(parser *p, ast *target)
                  {SIGN2('-', '='), OP_SUB},
                  {SIGN2('*', '='), OP_MUL},
                  {SIGN2('/', '='), OP_DIV}};
+    const ast *base = target;
+    while (base->kind == AST_INDEX)
+        base = base->kid[0];
+    if (base->kind != AST_NAME)
+        return parse_fail(p, target->pos, target->end, KV_E_SYNTAX,
+                          "only a name or an index of one can be given a value");
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         if (!parse_accept(p, signs[i].sign))
             continue;
@@ -215,12 +234,12 @@ static ast *assignment(parser *p)
     bool assign = is_assign_sign(p), indexed = false;
     const char *name = parse_token_text(p, &t);
     if (parse_is_sign(p, SIGN1('[')) && !parse_peek(p)->blank_before) {
-        kv_err unused = {0}, *kept = p->e;
+        kv_err unused = {0};
         parse_seek(p, t.pos);
-        p->e = p->lx.e = &unused; /* only a look ahead: an error shows again when it is parsed */
+        parser before = *p;
+        p->e = &unused; /* only a look ahead: an error shows again when it is parsed */
         indexed = parse_primary(p) && is_assign_sign(p);
-        p->e = p->lx.e = kept;
-        p->lx.nest = 0;
+        parse_back(p, &before);
     }
     parse_seek(p, t.pos);
     if (!name || (!assign && !indexed))

@@ -1,5 +1,6 @@
 /* The syntax tree of expressions and rules. A node is 24 bytes and its children; it lives in the
- * arena of the text it came from, and its texts are interned there. */
+ * arena of the text it came from, and its texts are interned there. No tree is higher than
+ * AST_MAX_HEIGHT, so that all who walk trees may recurse. */
 #ifndef LANG_AST_H
 #define LANG_AST_H
 
@@ -71,11 +72,14 @@ enum {
     AST_PARENS = 4  /* stood in ( ) */
 };
 
+#define AST_MAX_HEIGHT 1000
+
 typedef struct ast ast;
 struct ast {
     uint8_t kind;      /* an ast_kind */
     uint8_t op;
-    uint16_t flags;
+    uint16_t flags : 4;
+    uint16_t height : 12; /* 0 without children, else one more than the highest child has */
     uint32_t pos, end; /* bytes of the source, end exclusive */
     uint32_t n;        /* children */
     union {

@@ -1,8 +1,21 @@
+/* Tokens. One function a kind; an error is only worked out when lex_explain asks for it. */
 #include "lang/lex.h"
 
 #include <string.h>
 
 #include "base/num.h"
+#include "base/utf8.h"
+
+/* Bytes of a wrong word that a message shows. */
+#define SHOWN_MAX 60
+
+void lex_init(lexer *lx, const source *s)
+{
+    const char *nul = memchr(s->text, '\0', s->len);
+    *lx = (lexer){.src = s, .limit = nul ? (uint32_t)(nul - s->text) : s->len};
+    if (lx->limit >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0)
+        lx->start = lx->pos = 3;
+}
 
 bool lex_is_letter(char c)
 {
@@ -24,54 +37,66 @@ static char at(const lexer *lx, uint32_t pos)
     return pos < lx->limit ? lx->src->text[pos] : '\0';
 }
 
-/* The length of a backslash and the line end behind it at pos, or 0. */
+/* Whether what remains ends at a NUL byte, not at the end of the text or of a part of it. */
+static bool ends_in_nul(const lexer *lx)
+{
+    return lx->limit < lx->src->len && lx->src->text[lx->limit] == '\0';
+}
+
+/* The length of a backslash and the line end behind it at pos, or 0. The end of the text is one too:
+ * the next line has not come yet. */
 static uint32_t continuation(const lexer *lx, uint32_t pos)
 {
     if (at(lx, pos) != '\\')
         return 0;
     if (at(lx, pos + 1) == '\n')
         return 2;
-    return at(lx, pos + 1) == '\r' && at(lx, pos + 2) == '\n' ? 3 : 0;
+    if (at(lx, pos + 1) == '\r' && at(lx, pos + 2) == '\n')
+        return 3;
+    return pos + 1 == lx->src->len;
 }
 
-static bool starts_line(const lexer *lx)
+static bool is_blank_before(const lexer *lx, uint32_t pos)
 {
-    return lx->pos == 0 || lx->src->text[lx->pos - 1] == '\n';
+    char c = pos > lx->start ? lx->src->text[pos - 1] : '\n';
+    return lex_is_blank(c) || c == '\n';
 }
 
-bool lex_blanks(lexer *lx)
+void lex_blanks(lexer *lx)
 {
-    uint32_t from = lx->pos;
-    bool blank = starts_line(lx);
-    for (;;) {
+    while (lx->pos < lx->limit) {
         char c = at(lx, lx->pos);
         uint32_t skip = continuation(lx, lx->pos);
         if (skip) {
             lx->pos += skip;
-            if (lx->pos >= lx->limit)
+            if (lx->pos == lx->src->len)
                 lx->incomplete = true;
-        } else if (lx->pos < lx->limit && (lex_is_blank(c) || (c == '\n' && lx->nest > 0))) {
+        } else if (lex_is_blank(c) || (c == '\n' && lx->in_brackets)) {
             lx->pos++;
-        } else if (c == '#' && (blank || lx->pos > from)) {
+        } else if (c == '#' && is_blank_before(lx, lx->pos)) {
             while (lx->pos < lx->limit && at(lx, lx->pos) != '\n')
                 lx->pos++;
         } else {
-            return blank || lx->pos > from;
+            break;
         }
     }
 }
 
-static token bad(lexer *lx, uint32_t pos, uint32_t end, kv_code code, const char *fmt, ...)
+/* ---- Tokens ----
+ * e is NULL but for lex_explain. */
+
+static token bad(const lexer *lx, uint32_t pos, uint32_t end, kv_err *e, kv_code code, const char *fmt,
+                 ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    kv_err_vset(lx->e, code, fmt, ap);
+    kv_err_vset(e, code, fmt, ap);
     va_end(ap);
-    source_at(lx->src, pos, end, lx->e);
+    source_at(lx->src, pos, end, e);
     return (token){.kind = TOK_BAD, .pos = pos, .end = end};
 }
 
-/* The end of a run of letters, digits and points from pos, to show a whole wrong word. */
+/* The end of a run of letters and digits. */
 static uint32_t word_end(const lexer *lx, uint32_t pos)
 {
     while (lex_is_letter(at(lx, pos)) || lex_is_digit(at(lx, pos)))
@@ -79,62 +104,109 @@ static uint32_t word_end(const lexer *lx, uint32_t pos)
     return pos;
 }
 
-static token lex_number(lexer *lx, token t)
+static bool is_point(const lexer *lx, uint32_t pos)
 {
-    uint32_t p = lx->pos;
-    bool whole = true;
+    return at(lx, pos) == '.' && lex_is_digit(at(lx, pos + 1));
+}
+
+/* The end of digits with a point and an exponent at pos; *whole says that neither was there. */
+static uint32_t number_end(const lexer *lx, uint32_t pos, bool *whole)
+{
+    uint32_t p = pos;
     while (lex_is_digit(at(lx, p)))
         p++;
-    if (at(lx, p) == '.' && lex_is_digit(at(lx, p + 1))) {
-        whole = false;
+    *whole = !is_point(lx, p);
+    if (!*whole)
         for (p++; lex_is_digit(at(lx, p)); p++)
             ;
-    }
-    if (at(lx, p) == 'e' || at(lx, p) == 'E') {
-        uint32_t q = p + 1;
-        if (at(lx, q) == '+' || at(lx, q) == '-')
-            q++;
-        if (lex_is_digit(at(lx, q))) {
-            whole = false;
-            for (p = q; lex_is_digit(at(lx, p)); p++)
-                ;
-        }
-    }
+    if (at(lx, p) != 'e' && at(lx, p) != 'E')
+        return p;
+    uint32_t q = p + 1;
+    if (at(lx, q) == '+' || at(lx, q) == '-')
+        q++;
+    if (!lex_is_digit(at(lx, q)))
+        return p;
+    *whole = false;
+    while (lex_is_digit(at(lx, q)))
+        q++;
+    return q;
+}
+
+static bool is_two_to_63(const char *text, size_t n)
+{
+    for (; n > 0 && *text == '0'; n--)
+        text++;
+    return n == 19 && memcmp(text, "9223372036854775808", 19) == 0;
+}
+
+static token lex_number(const lexer *lx, token t, kv_err *e)
+{
+    bool whole, over = false;
     const char *text = lx->src->text + t.pos;
-    size_t n = p - t.pos;
-    bool over = false;
-    if (lex_is_letter(at(lx, p)))
-        return bad(lx, t.pos, word_end(lx, p), KV_E_SYNTAX, "`%.*s` is not a number",
-                   (int)(word_end(lx, p) - t.pos), text);
+    uint32_t end = number_end(lx, t.pos, &whole);
+    size_t n = end - t.pos;
+    if (lex_is_letter(at(lx, end)) || is_point(lx, end)) {
+        while (lex_is_letter(at(lx, end)) || lex_is_digit(at(lx, end)) || is_point(lx, end))
+            end++;
+        return bad(lx, t.pos, end, e, KV_E_SYNTAX, "`%.*s` is not a number",
+                   (int)utf8_cut(text, end - t.pos, SHOWN_MAX), text);
+    }
     if (whole)
         num_parse_int(text, n, &t.integer, &over);
     else
         num_parse(text, n, NUM_BINARY64, &t.number, &over);
+    if (over && whole && is_two_to_63(text, n)) {
+        t.integer = INT64_MIN;
+        over = false;
+    }
     if (over)
-        return bad(lx, t.pos, p, KV_E_VALUE, "%.*s is too large for %s", n > 60 ? 60 : (int)n, text,
-                   whole ? "a 64-bit integer" : "a number");
+        return bad(lx, t.pos, end, e, KV_E_VALUE, "%.*s is too large for %s",
+                   (int)utf8_cut(text, n, SHOWN_MAX), text, whole ? "a 64-bit integer" : "a number");
     t.kind = whole ? TOK_INT : TOK_FLOAT;
-    t.end = p;
+    t.end = end;
     return t;
 }
 
-uint32_t lex_quoted(lexer *lx, uint32_t pos)
+static token nul(const lexer *lx, kv_err *e)
 {
-    char quote = at(lx, pos);
-    for (uint32_t p = pos + 1; p < lx->limit && at(lx, p) != '\n'; p++) {
-        if (at(lx, p) == quote)
-            return p + 1;
-        if (at(lx, p) == '\\' && quote == '"')
-            p++;
-    }
-    bad(lx, pos, pos + 1, KV_E_SYNTAX, "the quote that opens here is not closed");
-    return 0;
+    return bad(lx, lx->limit, lx->limit + 1, e, KV_E_SYNTAX,
+               "a NUL byte does not belong into a script");
 }
 
-static token lex_string(lexer *lx, token t, bool formatted)
+/* Text in quotes closes on its line. */
+static token lex_quoted(const lexer *lx, token t, tok_kind kind, kv_err *e)
 {
-    t.end = lex_quoted(lx, lx->pos + formatted);
-    t.kind = t.end == 0 ? TOK_BAD : formatted ? TOK_FSTRING : TOK_STRING;
+    uint32_t open = t.pos + (kind == TOK_FSTRING);
+    char quote = at(lx, open);
+    uint32_t p = open + 1;
+    for (; p < lx->limit && at(lx, p) != '\n'; p++) {
+        if (at(lx, p) == quote) {
+            t.kind = kind;
+            t.end = p + 1;
+            return t;
+        }
+        if (at(lx, p) == '\\' && quote == '"' && p + 1 < lx->limit && at(lx, p + 1) != '\n')
+            p++;
+    }
+    if (p == lx->limit && ends_in_nul(lx))
+        return nul(lx, e);
+    return bad(lx, open, open + 1, e, KV_E_SYNTAX, "the quote that opens here is not closed");
+}
+
+static token lex_name(const lexer *lx, token t, kv_err *e)
+{
+    t.kind = TOK_NAME;
+    t.end = word_end(lx, t.pos);
+    for (uint32_t p = t.pos; p < t.end;) {
+        bool ok = true;
+        uint32_t n = (unsigned char)at(lx, p) < 0x80
+                         ? 1
+                         : (uint32_t)utf8_length(lx->src->text + p, t.end - p, &ok);
+        if (!ok)
+            return bad(lx, p, p + 1, e, KV_E_SYNTAX, "the byte \\x%02x is not UTF-8",
+                       (unsigned char)at(lx, p));
+        p += n;
+    }
     return t;
 }
 
@@ -142,7 +214,7 @@ static token lex_string(lexer *lx, token t, bool formatted)
 static const char *const long_signs[] = {"...", "**", "//", "==", "!=", "<=", ">=", "->", ">>",
                                          "..",  "+=", "-=", "*=", "/=", "<<"};
 
-static token lex_sign(lexer *lx, token t)
+static token lex_sign(const lexer *lx, token t, kv_err *e)
 {
     const char *text = lx->src->text + t.pos;
     size_t left = lx->limit - t.pos;
@@ -155,17 +227,60 @@ static token lex_sign(lexer *lx, token t)
             return t;
         }
     }
-    if (*text == '\0')
-        return bad(lx, t.pos, t.pos + 1, KV_E_SYNTAX, "a NUL byte does not belong into a script");
-    if (!strchr("()[]{},:.+-*/%<>=|@$!?#;", *text))
-        return bad(lx, t.pos, t.pos + 1, KV_E_SYNTAX,
-                   (unsigned char)*text < 0x20 || *text == 0x7f
-                       ? "the control character \\x%02x does not belong here"
-                       : "`%c` does not belong here",
-                   (unsigned char)*text);
+    if (!strchr("()[]{},:.+-*/%<>=|@$!?#;", *text)) {
+        t = bad(lx, t.pos, t.pos + 1, e, KV_E_SYNTAX,
+                (unsigned char)*text < 0x20 || *text == 0x7f
+                    ? "the control character \\x%02x does not belong here"
+                    : "`%c` does not belong here",
+                (unsigned char)*text);
+        if (*text == '&' || *text == '^')
+            kv_err_hint(e, *text == '&' ? "`and` joins conditions" : "`**` is the power");
+        return t;
+    }
     t.end = t.pos + 1;
     t.sign = SIGN1(*text);
     return t;
+}
+
+static token lex_option(const lexer *lx, token t)
+{
+    t.kind = TOK_OPTION;
+    t.end = t.pos + 2;
+    while (lex_is_letter(at(lx, t.end)) || lex_is_digit(at(lx, t.end)) ||
+           (at(lx, t.end) == '-' && lex_is_letter(at(lx, t.end + 1))))
+        t.end++;
+    return t;
+}
+
+static bool is_quote(char c)
+{
+    return c == '"' || c == '\'';
+}
+
+static token lex_token(const lexer *lx, token t, kv_err *e)
+{
+    char c = at(lx, t.pos), next = at(lx, t.pos + 1);
+    if (t.pos >= lx->limit) {
+        t.kind = TOK_END;
+        t.end = t.pos;
+        return ends_in_nul(lx) ? nul(lx, e) : t;
+    }
+    if (c == '\n' || c == ';') {
+        t.kind = TOK_NEWLINE;
+        t.end = t.pos + 1;
+        return t;
+    }
+    if (lex_is_digit(c) || is_point(lx, t.pos))
+        return lex_number(lx, t, e);
+    if (c == 'f' && is_quote(next))
+        return lex_quoted(lx, t, TOK_FSTRING, e);
+    if (lex_is_letter(c))
+        return lex_name(lx, t, e);
+    if (is_quote(c))
+        return lex_quoted(lx, t, TOK_STRING, e);
+    if (c == '-' && next == '-' && t.blank_before && lex_is_letter(at(lx, t.pos + 2)))
+        return lex_option(lx, t);
+    return lex_sign(lx, t, e);
 }
 
 static bool is_blank_after(const lexer *lx, uint32_t pos)
@@ -174,49 +289,18 @@ static bool is_blank_after(const lexer *lx, uint32_t pos)
     return pos >= lx->limit || lex_is_blank(c) || c == '\n' || continuation(lx, pos);
 }
 
-static token lex_token(lexer *lx, token t)
-{
-    char c = at(lx, lx->pos);
-    if (lx->pos >= lx->limit) {
-        t.kind = TOK_END;
-        t.end = t.pos;
-        return t;
-    }
-    if (c == '\n' || c == ';') {
-        t.kind = TOK_NEWLINE;
-        t.end = t.pos + 1;
-        return t;
-    }
-    if (lex_is_digit(c) || (c == '.' && lex_is_digit(at(lx, lx->pos + 1))))
-        return lex_number(lx, t);
-    if (c == 'f' && (at(lx, lx->pos + 1) == '"' || at(lx, lx->pos + 1) == '\''))
-        return lex_string(lx, t, true);
-    if (lex_is_letter(c)) {
-        t.kind = TOK_NAME;
-        t.end = word_end(lx, lx->pos);
-        return t;
-    }
-    if (c == '"' || c == '\'')
-        return lex_string(lx, t, false);
-    if (c == '-' && t.blank_before && at(lx, lx->pos + 1) == '-' &&
-        lex_is_letter(at(lx, lx->pos + 2))) {
-        t.kind = TOK_OPTION;
-        t.end = lx->pos + 2;
-        while (lex_is_letter(at(lx, t.end)) || lex_is_digit(at(lx, t.end)) ||
-               (at(lx, t.end) == '-' && lex_is_letter(at(lx, t.end + 1))))
-            t.end++;
-        return t;
-    }
-    return lex_sign(lx, t);
-}
-
 token lex_next(lexer *lx)
 {
-    token t = {.blank_before = lex_blanks(lx)};
-    t.pos = lx->pos;
-    t = lex_token(lx, t);
+    lex_blanks(lx);
+    token t = {.pos = lx->pos, .blank_before = is_blank_before(lx, lx->pos)};
+    t = lex_token(lx, t, NULL);
     if (t.kind != TOK_BAD)
         lx->pos = t.end;
     t.blank_after = is_blank_after(lx, t.end);
     return t;
+}
+
+void lex_explain(const lexer *lx, kv_err *e)
+{
+    lex_token(lx, (token){.pos = lx->pos, .blank_before = is_blank_before(lx, lx->pos)}, e);
 }

@@ -22,7 +22,7 @@ typedef enum tok_kind {
     TOK_FSTRING, /* f'…' or f"…" */
     TOK_OPTION,  /* --name: a blank, two dashes and a letter */
     TOK_SIGN,    /* everything else; sign holds its characters */
-    TOK_BAD      /* the error is in the lexer's kv_err */
+    TOK_BAD      /* no token; lex_explain says why */
 } tok_kind;
 
 /* A sign of up to three characters as one number: SIGN2('*', '*'). */
@@ -36,31 +36,34 @@ typedef struct token {
     bool blank_before; /* a blank, a newline, or nothing stands before it */
     bool blank_after;
     uint32_t sign;
-    int64_t integer;
+    int64_t integer;   /* >= 0, but INT64_MIN for 2^63, which only a minus before it makes fit */
     double number;
 } token;
 
 typedef struct lexer {
     const source *src;
-    uint32_t pos, limit; /* what remains is [pos, limit) */
-    int nest;            /* open brackets: a newline in them is a blank */
+    uint32_t start;      /* of the text: behind a BOM */
+    uint32_t pos, limit; /* what remains is [pos, limit); a NUL byte ends it */
+    bool in_brackets;    /* a newline is a blank */
     bool incomplete;     /* the text ended inside something that was open */
-    kv_err *e;
 } lexer;
+
+/* Begins at the start of s. */
+void lex_init(lexer *lx, const source *s);
 
 /* Reads the next token. */
 token lex_next(lexer *lx);
 
-/* Moves over blanks, comments and continued lines, and in brackets over newlines. Returns whether
- * there was anything, or the text begins here. */
-bool lex_blanks(lexer *lx);
+/* Sets the error of the TOK_BAD that lex_next gave last. It is no part of reading a token, because
+ * where a word of the parser's own stands (`2bit`, `3-1`), it does not matter what tokens would make
+ * of it. */
+void lex_explain(const lexer *lx, kv_err *e);
+
+/* Moves over blanks, comments and continued lines, and in brackets over newlines. */
+void lex_blanks(lexer *lx);
 
 bool lex_is_letter(char c); /* ASCII letters, _, and bytes of other characters */
 bool lex_is_digit(char c);
 bool lex_is_blank(char c);  /* blank, tab, carriage return */
-
-/* The end of the quoted text that opens at pos (a ' or "), past its closing quote; 0 and an error
- * when it does not close on its line. */
-uint32_t lex_quoted(lexer *lx, uint32_t pos);
 
 #endif

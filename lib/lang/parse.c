@@ -4,6 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
+/* Bytes of a word that a message shows. */
+#define SHOWN_MAX 60
+
 const char *ast_op_text(ast_op op)
 {
     static const char *const texts[] = {
@@ -17,9 +22,9 @@ const char *ast_op_text(ast_op op)
 
 void parse_init(parser *p, const source *s, arena *a, kv_err *e)
 {
-    *p = (parser){.lx = {.src = s, .limit = s->len, .e = e}, .a = a, .e = e};
-    if (s->len >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0)
-        p->lx.pos = 3;
+    *p = (parser){.a = a, .e = e};
+    lex_init(&p->lx, s);
+    p->last = p->lx.pos;
 }
 
 void parse_release(parser *p)
@@ -43,17 +48,16 @@ const token *parse_peek(parser *p)
 token parse_take(parser *p)
 {
     token t = *parse_peek(p);
-    p->have = t.kind == TOK_BAD; /* a bad token stays: nothing can be parsed behind it */
+    if (t.kind != TOK_BAD) { /* a bad token stays: nothing can be parsed behind it */
+        p->have = false;
+        p->last = t.end;
+    }
     return t;
 }
 
 uint32_t parse_last_end(const parser *p)
 {
-    uint32_t end = p->have ? p->tok.pos : p->lx.pos;
-    const char *text = p->lx.src->text;
-    while (p->have && end > 0 && (lex_is_blank(text[end - 1]) || text[end - 1] == '\n'))
-        end--;
-    return end;
+    return p->last;
 }
 
 bool parse_is_sign(parser *p, uint32_t sign)
@@ -111,10 +115,9 @@ void parse_skip_newlines(parser *p)
 
 uint32_t parse_here(parser *p)
 {
-    if (p->have) {
+    if (p->have && p->tok.kind != TOK_BAD)
         p->lx.pos = p->tok.pos;
-        p->have = false;
-    }
+    p->have = false;
     lex_blanks(&p->lx);
     return p->lx.pos;
 }
@@ -122,12 +125,81 @@ uint32_t parse_here(parser *p)
 void parse_seek(parser *p, uint32_t pos)
 {
     p->have = false;
-    p->lx.pos = pos;
+    p->lx.pos = p->last = pos;
+}
+
+void parse_back(parser *p, const parser *before)
+{
+    parser now = *p;
+    *p = *before;
+    p->interned = now.interned;
+    p->texts = now.texts;
+    p->ntexts = now.ntexts;
+    p->texts_cap = now.texts_cap;
 }
 
 char parse_char(const parser *p, uint32_t pos)
 {
     return pos < p->lx.limit ? p->lx.src->text[pos] : '\0';
+}
+
+/* ---- Brackets and blocks ---- */
+
+bool parse_deeper(parser *p, uint32_t pos)
+{
+    if (++p->depth <= PARSE_MAX_DEPTH)
+        return true;
+    parse_fail(p, pos, pos + 1, KV_E_SYNTAX, "nested deeper than %d", PARSE_MAX_DEPTH);
+    return false;
+}
+
+bool parse_open(parser *p, bracket *b)
+{
+    token t = parse_take(p);
+    char sign = (char)t.sign;
+    *b = (bracket){.pos = t.pos,
+                   .close = sign == '(' ? ')' : sign == '[' ? ']' : '}',
+                   .in_brackets = p->lx.in_brackets,
+                   .arguments = p->arguments,
+                   .angles_redirect = p->angles_redirect,
+                   .is_open = p->is_open,
+                   .open = p->open};
+    p->lx.in_brackets = sign != '{';
+    p->arguments = p->angles_redirect = false;
+    p->is_open = true;
+    p->open = t.pos;
+    return parse_deeper(p, t.pos);
+}
+
+/* Something else stands where a bracket should close: a hint where it opens, when that is on another
+ * line. */
+static void hint_opening(parser *p, const bracket *b)
+{
+    int line, col;
+    source_locate(p->lx.src, b->pos, &line, &col);
+    if (p->e && line != p->e->line)
+        kv_err_hint(p->e, "the `%c` that is to be closed stands in line %d, column %d",
+                    parse_char(p, b->pos), line, col);
+}
+
+bool parse_close(parser *p, const bracket *b)
+{
+    if (!parse_is_sign(p, SIGN1(b->close))) {
+        char wanted[4] = {'`', b->close, '`'};
+        bool other = parse_peek(p)->kind == TOK_SIGN;
+        parse_unexpected(p, wanted);
+        if (other || parse_peek(p)->kind == TOK_NAME)
+            hint_opening(p, b);
+        return false;
+    }
+    p->lx.in_brackets = b->in_brackets;
+    p->arguments = b->arguments;
+    p->angles_redirect = b->angles_redirect;
+    p->is_open = b->is_open;
+    p->open = b->open;
+    p->depth--;
+    parse_take(p);
+    return true;
 }
 
 /* ---- Errors ---- */
@@ -142,21 +214,40 @@ ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char 
     return NULL;
 }
 
+int parse_shown(const parser *p, uint32_t pos, uint32_t end)
+{
+    return (int)utf8_cut(p->lx.src->text + pos, end - pos, SHOWN_MAX);
+}
+
+/* The text ends where something is needed. */
+static ast *ends_early(parser *p, const char *wanted)
+{
+    if (!p->is_open)
+        return parse_fail(p, p->last, p->last + 1, KV_E_SYNTAX, "the text ends where %s is needed",
+                          wanted);
+    p->lx.incomplete = true;
+    return parse_fail(p, p->open, p->open + 1, KV_E_SYNTAX, "the `%c` that opens here is not closed",
+                      parse_char(p, p->open));
+}
+
 ast *parse_unexpected(parser *p, const char *wanted)
 {
     const token *t = parse_peek(p);
-    if (t->kind == TOK_BAD)
+    const char *text = p->lx.src->text + t->pos;
+    if (t->kind == TOK_BAD) {
+        lex_explain(&p->lx, p->e);
         return NULL;
-    if (t->kind == TOK_END) {
-        p->lx.incomplete = true;
-        return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "the text ends where %s is needed", wanted);
     }
-    if (t->kind == TOK_NEWLINE)
-        return parse_fail(p, t->pos, t->pos + 1, KV_E_SYNTAX,
+    if (t->kind == TOK_END)
+        return ends_early(p, wanted);
+    if (t->kind == TOK_NEWLINE && *text == '\n')
+        return parse_fail(p, p->last, p->last + 1, KV_E_SYNTAX,
                           "the statement ends where %s is needed", wanted);
-    uint32_t n = t->end - t->pos;
-    return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "`%.*s` stands where %s is needed",
-                      n > 60 ? 60 : (int)n, p->lx.src->text + t->pos, wanted);
+    parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "`%.*s` stands where %s is needed",
+               parse_shown(p, t->pos, t->end), text, wanted);
+    if (t->kind == TOK_SIGN && t->sign == SIGN1('='))
+        kv_err_hint(p->e, "`==` compares");
+    return NULL;
 }
 
 /* ---- Nodes ---- */
@@ -175,9 +266,18 @@ ast *parse_node(parser *p, int kind, uint32_t pos, uint32_t end, uint32_t nkids)
 
 ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t n)
 {
-    ast *node = parse_node(p, kind, pos, parse_last_end(p), (uint32_t)n);
-    if (node && n > 0)
-        memcpy(node->kid, kids, (size_t)n * sizeof *kids);
+    ast *node = parse_node(p, kind, pos, p->last, (uint32_t)n);
+    int height = 0;
+    for (int64_t i = 0; node && i < n; i++) {
+        node->kid[i] = kids[i];
+        if (kids[i] && kids[i]->height >= height)
+            height = kids[i]->height + 1;
+    }
+    if (height > AST_MAX_HEIGHT)
+        return parse_fail(p, pos, p->last, KV_E_SYNTAX,
+                          "more than %d operators one inside the other", AST_MAX_HEIGHT);
+    if (node)
+        node->height = (uint16_t)height;
     return node;
 }
 

@@ -16,8 +16,8 @@
 #include "lang/ast.h"
 #include "lang/lex.h"
 
-/* Brackets, blocks and operators nested deeper than this are refused: the parser and all that walk
- * its trees recurse. */
+/* Brackets, blocks, signs before a value and `**` nested deeper than this are refused: the parser
+ * recurses. Operators in a row nest trees too, but not the parser: AST_MAX_HEIGHT bounds those. */
 #define PARSE_MAX_DEPTH 200
 
 typedef struct parser {
@@ -28,13 +28,17 @@ typedef struct parser {
     bool have;
     bool arguments;        /* argument mode, outside brackets */
     bool angles_redirect;  /* outside brackets < and > do not compare */
+    bool is_open;          /* inside a bracket or block, and open is where the innermost one begins */
+    uint32_t open;
+    uint32_t last;         /* the end of the last token taken */
     int depth;
     map interned;          /* texts by themselves */
     const char **texts;
     int64_t ntexts, texts_cap;
-    /* (optional, NULL: none are) whether a name is a function: for a better message where its
+    /* (optional, NULL: none is) whether a name is a function: for a better message where its
      * arguments are cut off by a blank */
     bool (*is_function)(const char *name);
+    void *user;            /* for whoever made the parser */
 } parser;
 
 /* Begins at the start of s, in expression mode. A BOM is skipped. Borrows s, a and e. */
@@ -53,6 +57,7 @@ bool parse_expect(parser *p, uint32_t sign, const char *why);
 bool parse_at_end(parser *p);                     /* of a statement: NEWLINE, END or } */
 const char *parse_token_text(parser *p, const token *t); /* interned */
 void parse_skip_newlines(parser *p);
+uint32_t parse_last_end(const parser *p);         /* of the last token taken */
 
 /* Where the next token begins in the text, blanks skipped. Drops the token read ahead, so that the
  * caller may read the text itself and go on at another place with parse_seek. */
@@ -60,11 +65,38 @@ uint32_t parse_here(parser *p);
 void parse_seek(parser *p, uint32_t pos);
 char parse_char(const parser *p, uint32_t pos); /* NUL behind the end */
 
+/* Goes back to where *before, a copy of *p, was made. What was interned since then stays. */
+void parse_back(parser *p, const parser *before);
+
+/* ---- Brackets and blocks ---- */
+
+/* One that is open, and what it changed. */
+typedef struct bracket {
+    uint32_t pos;
+    char close;
+    bool in_brackets, arguments, angles_redirect, is_open;
+    uint32_t open;
+} bracket;
+
+/* Takes the next token, a `(`, `[` or `{`, which begins expression mode. In `{` newlines end
+ * statements. False on an error. */
+bool parse_open(parser *p, bracket *b);
+/* Takes the closing sign, which must be next. An error at the end of the text is reported where the
+ * innermost bracket opens. */
+bool parse_close(parser *p, const bracket *b);
+
+/* Counts one more level of nesting, which begins at pos; false and an error when that is too deep.
+ * Whoever calls it takes one from p->depth again, unless there was an error. */
+bool parse_deeper(parser *p, uint32_t pos);
+
 /* The error "…" at a place; returns NULL. */
 ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* "`x` does not belong here" or, at the end, that something is missing: what was `wanted`. */
+/* "`x` stands where a value is needed": what was `wanted` instead of the next token; at the end of the
+ * text, which bracket is open or that something is missing; for a TOK_BAD why it is none. */
 ast *parse_unexpected(parser *p, const char *wanted);
+/* How many bytes of the text pos..end a message shows: whole characters, not too many. */
+int parse_shown(const parser *p, uint32_t pos, uint32_t end);
 
 /* ---- Nodes ---- */
 
@@ -73,7 +105,6 @@ ast *parse_node(parser *p, int kind, uint32_t pos, uint32_t end, uint32_t nkids)
 ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t n);
 /* n bytes of text, interned; NULL when there is no memory. */
 const char *parse_intern(parser *p, const char *text, size_t n);
-uint32_t parse_last_end(const parser *p); /* the end of the last token taken */
 
 /* A list of nodes while its length is not known. */
 typedef struct ast_list {
@@ -90,8 +121,11 @@ ast *parse_expr(parser *p, bool angles_redirect);
 /* A value in argument mode. */
 ast *parse_value(parser *p);
 
-/* Something of the form primary { postfix }, in expression mode: no operators outside brackets. */
+/* Something of the form primary { postfix }: no operators outside brackets. */
 ast *parse_primary(parser *p);
+
+/* A primary without postfixes: in `"a b.csv"[0]` the text alone. */
+ast *parse_operand(parser *p);
 
 /* KEYS: words, never arithmetic. Gives AST_KEYS. */
 ast *parse_keys(parser *p);

@@ -10,108 +10,84 @@
 
 static ast *expression(parser *p);
 static ast *unary(parser *p);
-static ast *postfix(parser *p);
-
-/* What an opening bracket changes, to be given back to it at the end. */
-typedef struct bracket {
-    token open;
-    bool arguments, angles_redirect;
-} bracket;
-
-static bracket bracket_open(parser *p)
-{
-    bracket b = {parse_take(p), p->arguments, p->angles_redirect};
-    p->lx.nest++;
-    p->arguments = p->angles_redirect = false;
-    return b;
-}
-
-/* Takes the closing sign. An error that comes from the end of the text is reported where the bracket
- * opens. */
-static bool bracket_close(parser *p, bracket b, char close)
-{
-    const token *t = parse_peek(p);
-    if (t->kind == TOK_END) {
-        p->lx.incomplete = true;
-        parse_fail(p, b.open.pos, b.open.end, KV_E_SYNTAX, "the `%c` that opens here is not closed",
-                   (char)b.open.sign);
-        return false;
-    }
-    if (t->kind != TOK_SIGN || t->sign != SIGN1(close)) {
-        char wanted[8] = {'`', close, '`'};
-        parse_unexpected(p, wanted);
-        return false;
-    }
-    p->lx.nest--;
-    parse_take(p);
-    p->arguments = b.arguments;
-    p->angles_redirect = b.angles_redirect;
-    return true;
-}
-
-static bool at_bracket_end(parser *p, char close)
-{
-    return parse_is_sign(p, SIGN1(close)) || parse_peek(p)->kind == TOK_END;
-}
 
 static ast *binary(parser *p, ast_op op, ast *left, ast *right)
 {
-    if (!left || !right)
-        return NULL;
-    ast *node = parse_node(p, AST_BINARY, left->pos, right->end, 2);
-    if (node) {
+    ast *pair[2] = {left, right};
+    ast *node = left && right ? parse_node_of(p, AST_BINARY, left->pos, pair, 2) : NULL;
+    if (node)
         node->op = (uint8_t)op;
-        node->kid[0] = left;
-        node->kid[1] = right;
-    }
     return node;
 }
 
 /* ---- Texts ---- */
 
-/* Appends the character that the escape at pos (a backslash) stands for and returns its end, 0 on an
- * error. */
-static uint32_t escape(parser *p, buf *out, uint32_t pos, uint32_t limit)
+/* The value of the hexadecimal digits between pos and end, at most `most` of them; *past is set past
+ * the last one. */
+static uint32_t hex_digits(const parser *p, uint32_t pos, uint32_t end, int most, uint32_t *past)
 {
-    char c = parse_char(p, pos + 1);
-    static const char plain[] = "n\nt\tr\r\"\"\\\\''";
-    const char *found = c ? strchr(plain, c) : NULL;
-    if (found && (found - plain) % 2 == 0) {
-        buf_char(out, found[1]);
-        return pos + 2;
-    }
-    bool braces = c == 'u' && parse_char(p, pos + 2) == '{';
-    uint32_t value = 0, digits = 0, at = pos + (braces ? 3 : 2);
-    uint32_t most = braces ? 6 : 2;
-    for (; (c == 'x' || braces) && digits < most && at < limit; at++, digits++) {
-        const char *hex = "0123456789abcdef";
-        char digit = parse_char(p, at);
-        const char *where = digit ? strchr(hex, digit >= 'A' && digit <= 'F' ? digit + 32 : digit) : NULL;
-        if (!where)
+    static const char hex[] = "0123456789abcdef";
+    uint32_t value = 0;
+    for (; pos < end && most > 0; pos++, most--) {
+        char c = parse_char(p, pos);
+        const char *found = c ? strchr(hex, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
+        if (!found)
             break;
-        value = value * 16 + (uint32_t)(where - hex);
+        value = value * 16 + (uint32_t)(found - hex);
     }
-    bool whole = braces ? digits > 0 && parse_char(p, at) == '}' : digits == 2;
-    if (!whole || value == 0 || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
-        parse_fail(p, pos, at + 1, KV_E_SYNTAX,
+    *past = pos;
+    return value;
+}
+
+/* The end of the escape at pos (a backslash), before end, and the character that it stands for; 0
+ * when it is none. */
+static uint32_t escape_end(const parser *p, uint32_t pos, uint32_t end, uint32_t *value)
+{
+    static const char plain[] = "n\nt\tr\r\"\"\\\\''";
+    char c = pos + 1 < end ? parse_char(p, pos + 1) : '\0';
+    uint32_t past;
+    if (c == 'x') {
+        *value = hex_digits(p, pos + 2, end, 2, &past);
+        return past == pos + 4 ? past : 0;
+    }
+    if (c == 'u' && pos + 2 < end && parse_char(p, pos + 2) == '{') {
+        *value = hex_digits(p, pos + 3, end, 6, &past);
+        return past > pos + 3 && past < end && parse_char(p, past) == '}' ? past + 1 : 0;
+    }
+    for (const char *known = plain; c && *known; known += 2) {
+        if (*known == c) {
+            *value = (unsigned char)known[1];
+            return pos + 2;
+        }
+    }
+    return 0;
+}
+
+static void put_utf8(buf *out, uint32_t c)
+{
+    if (c < 0x80) {
+        buf_char(out, (char)c);
+        return;
+    }
+    int later = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
+    buf_char(out, (char)(leads[later] | c >> (6 * later)));
+    while (later-- > 0)
+        buf_char(out, (char)(0x80 | (c >> (6 * later) & 0x3f)));
+}
+
+/* Appends the character that the escape at pos stands for and returns its end, 0 on an error. */
+static uint32_t escape(parser *p, buf *out, uint32_t pos, uint32_t end)
+{
+    uint32_t value, past = escape_end(p, pos, end, &value);
+    if (!past)
+        parse_fail(p, pos, pos + 2 < end ? pos + 2 : end, KV_E_SYNTAX,
                    "unknown escape in a text; known are \\n \\t \\r \\\" \\\\ \\xNN \\u{…}");
-        return 0;
-    }
-    if (value < 0x80) {
-        buf_char(out, (char)value);
-    } else if (value < 0x800) {
-        buf_char(out, (char)(0xc0 | value >> 6));
-    } else if (value < 0x10000) {
-        buf_char(out, (char)(0xe0 | value >> 12));
-        buf_char(out, (char)(0x80 | (value >> 6 & 0x3f)));
-    } else {
-        buf_char(out, (char)(0xf0 | value >> 18));
-        buf_char(out, (char)(0x80 | (value >> 12 & 0x3f)));
-        buf_char(out, (char)(0x80 | (value >> 6 & 0x3f)));
-    }
-    if (value >= 0x80)
-        buf_char(out, (char)(0x80 | (value & 0x3f)));
-    return at + braces;
+    else if (value == 0 || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+        past = (parse_fail(p, pos, past, KV_E_SYNTAX, "a text cannot hold this character"), 0);
+    else
+        put_utf8(out, value);
+    return past;
 }
 
 static ast *text_node(parser *p, const char *text, size_t n, uint32_t pos, uint32_t end)
@@ -146,74 +122,78 @@ out:
     return node;
 }
 
-/* {expr} or {expr:spec} at pos, a `{`. *end is set past its `}`. */
+/* What stands behind the colon of a field, up to its `}`; the colon is next. NULL on an error. */
+static const char *field_spec(parser *p)
+{
+    uint32_t from = parse_take(p).end, to = from;
+    while (parse_char(p, to) != '}' && to < p->lx.limit)
+        to++;
+    parse_seek(p, to);
+    return parse_intern(p, p->lx.src->text + from, to - from);
+}
+
+/* {expr} or {expr:spec} at pos, a `{`, in a text that ends before limit. *end is set past its `}`. */
 static ast *field(parser *p, uint32_t pos, uint32_t limit, uint32_t *end)
 {
-    parser inner = *p;
-    inner.lx.limit = limit;
-    inner.lx.nest = 1;
-    inner.arguments = inner.angles_redirect = false;
-    parse_seek(&inner, pos + 1);
-    ast *value = expression(&inner);
+    parser before = *p;
+    bracket b;
+    ast *node = NULL;
     const char *spec = NULL;
-    if (value && parse_is_sign(&inner, SIGN1(':'))) {
-        uint32_t from = parse_peek(&inner)->end, to = from;
-        while (to < limit && parse_char(p, to) != '}')
-            to++;
-        if (!(spec = parse_intern(&inner, p->lx.src->text + from, to - from)))
-            value = NULL;
-        parse_seek(&inner, to);
-    }
-    if (value && !parse_is_sign(&inner, SIGN1('}')))
-        value = parse_is_sign(&inner, SIGN1(':')) || parse_peek(&inner)->kind != TOK_END
-                    ? parse_unexpected(&inner, "`}`")
-                    : parse_fail(&inner, pos, pos + 1, KV_E_SYNTAX,
-                                 "the `{` that opens here is not closed");
-    *end = parse_peek(&inner)->end;
-    /* what was interned meanwhile stays */
-    p->interned = inner.interned;
-    p->texts = inner.texts;
-    p->ntexts = inner.ntexts;
-    p->texts_cap = inner.texts_cap;
-    ast *node = value ? parse_node(p, AST_FIELD, pos, *end, 1) : NULL;
-    if (node) {
-        node->kid[0] = value;
+    p->lx.limit = limit;
+    parse_seek(p, pos);
+    if (!parse_open(p, &b))
+        goto out;
+    p->lx.in_brackets = true;
+    ast *value = expression(p);
+    if (!value || (parse_is_sign(p, SIGN1(':')) && !(spec = field_spec(p))) || !parse_close(p, &b))
+        goto out;
+    *end = p->last;
+    if ((node = parse_node_of(p, AST_FIELD, pos, &value, 1)))
         node->u.text = spec;
-    }
+out:
+    parse_back(p, &before);
     return node;
+}
+
+/* The end of what stands between fields from pos on: a single brace, or limit. */
+static uint32_t piece_end(const parser *p, uint32_t pos, uint32_t limit, bool escapes)
+{
+    while (pos < limit) {
+        char c = parse_char(p, pos);
+        uint32_t value, past = escapes && c == '\\' ? escape_end(p, pos, limit, &value) : 0;
+        if (past) {
+            pos = past;
+        } else if (c == '{' || c == '}') {
+            if (pos + 1 == limit || parse_char(p, pos + 1) != c)
+                break;
+            pos += 2;
+        } else {
+            pos++;
+        }
+    }
+    return pos;
 }
 
 static ast *formatted_text(parser *p, token t)
 {
-    uint32_t limit = t.end - 1, at = t.pos + 2, from = at;
+    uint32_t limit = t.end - 1, at = t.pos + 2;
     bool escapes = parse_char(p, t.pos + 1) == '"';
     ast_list pieces = {0};
     ast *node = NULL;
-    while (at <= limit) {
-        char c = at < limit ? parse_char(p, at) : '\0';
-        bool doubled = (c == '{' || c == '}') && at + 1 < limit && parse_char(p, at + 1) == c;
-        if (c == '\\' && escapes) {
-            at += 2;
-        } else if (doubled) {
-            at += 2;
-        } else if (c == '}') {
-            parse_fail(p, at, at + 1, KV_E_SYNTAX, "a single `}` in an f-string; write `}}`");
+    for (;;) {
+        uint32_t end = piece_end(p, at, limit, escapes);
+        if (end > at && !parse_append(p, &pieces, text_piece(p, at, end, escapes, true)))
             goto out;
-        } else if (c == '{' || at == limit) {
-            if (at > from && !parse_append(p, &pieces, text_piece(p, from, at, escapes, true)))
-                goto out;
-            if (at == limit)
-                break;
-            if (!parse_append(p, &pieces, field(p, at, limit, &at)))
-                goto out;
-            from = at;
-        } else {
-            at++;
+        if (end == limit)
+            break;
+        if (parse_char(p, end) == '}') {
+            parse_fail(p, end, end + 1, KV_E_SYNTAX, "a single `}` in an f-string; write `}}`");
+            goto out;
         }
+        if (!parse_append(p, &pieces, field(p, end, limit, &at)))
+            goto out;
     }
-    node = parse_node(p, AST_FTEXT, t.pos, t.end, (uint32_t)pieces.n);
-    if (node && pieces.n > 0)
-        memcpy(node->kid, pieces.items, (size_t)pieces.n * sizeof *pieces.items);
+    node = parse_node_of(p, AST_FTEXT, t.pos, pieces.items, pieces.n);
 out:
     mem_free(pieces.items);
     return node;
@@ -234,13 +214,27 @@ static ast *quoted(parser *p)
 
 /* ---- Primaries ---- */
 
+static ast *integer(parser *p, uint32_t pos, int64_t value)
+{
+    ast *node = parse_node(p, AST_INT, pos, p->last, 0);
+    if (node)
+        node->u.integer = value;
+    return node;
+}
+
+static ast *too_large(parser *p, const token *t)
+{
+    return parse_fail(p, t->pos, t->end, KV_E_VALUE, "%.*s is too large for a 64-bit integer",
+                      parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
+}
+
 static ast *number(parser *p)
 {
     token t = parse_take(p);
-    ast *node = parse_node(p, t.kind == TOK_INT ? AST_INT : AST_FLOAT, t.pos, t.end, 0);
-    if (node && t.kind == TOK_INT)
-        node->u.integer = t.integer;
-    else if (node)
+    if (t.kind == TOK_INT)
+        return t.integer < 0 ? too_large(p, &t) : integer(p, t.pos, t.integer);
+    ast *node = parse_node(p, AST_FLOAT, t.pos, t.end, 0);
+    if (node)
         node->u.number = t.number;
     return node;
 }
@@ -272,19 +266,21 @@ static ast *constant(parser *p)
 static ast *argument(parser *p)
 {
     token name = *parse_peek(p);
-    if (name.kind == TOK_NAME) {
-        parse_take(p);
-        if (parse_accept(p, SIGN1('='))) {
-            ast *value = expression(p);
-            ast *node = value ? parse_node(p, AST_ARG, name.pos, value->end, 1) : NULL;
-            if (!node || !(node->u.text = parse_token_text(p, &name)))
-                return NULL;
-            node->kid[0] = value;
-            return node;
-        }
+    if (name.kind != TOK_NAME)
+        return expression(p);
+    const char *text = parse_token_text(p, &name);
+    if (!text)
+        return NULL;
+    parse_take(p);
+    if (parse_is_reserved(text) || !parse_accept(p, SIGN1('='))) {
         parse_seek(p, name.pos);
+        return expression(p);
     }
-    return expression(p);
+    ast *value = expression(p);
+    ast *node = value ? parse_node_of(p, AST_ARG, name.pos, &value, 1) : NULL;
+    if (node)
+        node->u.text = text;
+    return node;
 }
 
 /* (args) behind a function's name; first, when there is one, becomes the first argument. */
@@ -292,16 +288,16 @@ static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
 {
     ast_list args = {0};
     ast *node = NULL;
-    bracket b = bracket_open(p);
-    if (first && !parse_append(p, &args, first))
+    bracket b;
+    if (!parse_open(p, &b) || (first && !parse_append(p, &args, first)))
         goto out;
-    while (!at_bracket_end(p, ')')) {
+    while (!parse_is_sign(p, SIGN1(')'))) {
         if (!parse_append(p, &args, argument(p)))
             goto out;
         if (!parse_accept(p, SIGN1(',')))
             break;
     }
-    if (!bracket_close(p, b, ')'))
+    if (!parse_close(p, &b))
         goto out;
     node = parse_node_of(p, AST_CALL, pos, args.items, args.n);
     if (node)
@@ -361,23 +357,25 @@ static ast *parens(parser *p)
     ast_list items = {0};
     ast *node = NULL;
     bool comma = false;
-    bracket b = bracket_open(p);
-    while (!at_bracket_end(p, ')')) {
+    bracket b;
+    if (!parse_open(p, &b))
+        goto out;
+    while (!parse_is_sign(p, SIGN1(')'))) {
         if (!parse_append(p, &items, expression(p)))
             goto out;
         comma = parse_accept(p, SIGN1(','));
         if (!comma)
             break;
     }
-    if (!bracket_close(p, b, ')'))
+    if (!parse_close(p, &b))
         goto out;
     if (items.n == 1 && !comma) {
         node = items.items[0];
         node->flags |= AST_PARENS;
-        node->pos = b.open.pos;
-        node->end = parse_last_end(p);
+        node->pos = b.pos;
+        node->end = p->last;
     } else {
-        node = parse_node_of(p, AST_TUPLE, b.open.pos, items.items, items.n);
+        node = parse_node_of(p, AST_TUPLE, b.pos, items.items, items.n);
     }
 out:
     mem_free(items.items);
@@ -428,26 +426,37 @@ static ast *list(parser *p)
 {
     ast_list items = {0};
     ast *node = NULL;
-    bracket b = bracket_open(p);
-    while (!at_bracket_end(p, ']')) {
+    bracket b;
+    if (!parse_open(p, &b))
+        goto out;
+    while (!parse_is_sign(p, SIGN1(']'))) {
         if (!parse_append(p, &items, expression(p)))
             goto out;
         if (items.n == 1 && parse_is_word(p, "for")) {
-            node = comprehension(p, items.items[0], b.open.pos);
-            if (!node || !bracket_close(p, b, ']'))
+            node = comprehension(p, items.items[0], b.pos);
+            if (!node || !parse_close(p, &b))
                 node = NULL;
             else
-                node->end = parse_last_end(p);
+                node->end = p->last;
             goto out;
         }
         if (!parse_accept(p, SIGN1(',')))
             break;
     }
-    if (bracket_close(p, b, ']'))
-        node = parse_node_of(p, AST_LIST, b.open.pos, items.items, items.n);
+    if (parse_close(p, &b))
+        node = parse_node_of(p, AST_LIST, b.pos, items.items, items.n);
 out:
     mem_free(items.items);
     return node;
+}
+
+/* The end of the name of a tensor at pos. */
+static uint32_t tensor_end(const parser *p, uint32_t pos)
+{
+    char c;
+    while ((c = parse_char(p, pos)) && (lex_is_letter(c) || lex_is_digit(c) || strchr("./-:", c)))
+        pos++;
+    return pos;
 }
 
 /* @path, with #name behind it for one tensor of a file that holds several. */
@@ -458,22 +467,18 @@ static ast *file(parser *p)
     int n = 1;
     if (!(kids[0] = parse_path(p)))
         return NULL;
-    uint32_t pos = p->lx.pos;
-    if (!p->have && parse_char(p, pos) == '#') {
-        uint32_t end = pos + 1;
-        while (lex_is_letter(parse_char(p, end)) || lex_is_digit(parse_char(p, end)) ||
-               (parse_char(p, end) && strchr("./-:", parse_char(p, end))))
-            end++;
-        if (!(kids[1] = text_node(p, p->lx.src->text + pos + 1, end - pos - 1, pos + 1, end)))
+    if (parse_char(p, p->last) == '#') {
+        uint32_t pos = p->last + 1, end = tensor_end(p, pos);
+        if (end == pos)
+            return parse_fail(p, pos - 1, pos, KV_E_SYNTAX, "`#` needs the name of a tensor");
+        if (!(kids[1] = text_node(p, p->lx.src->text + pos, end - pos, pos, end)))
             return NULL;
         parse_seek(p, end);
         n = 2;
     }
     ast *node = parse_node_of(p, AST_FILE, sign.pos, kids, n);
-    if (node) {
+    if (node)
         node->op = n == 2;
-        node->end = p->lx.pos;
-    }
     return node;
 }
 
@@ -538,16 +543,16 @@ static ast *index_of(parser *p, ast *base)
 {
     ast_list parts = {0};
     ast *node = NULL;
-    bracket b = bracket_open(p);
-    if (!parse_append(p, &parts, base))
+    bracket b;
+    if (!parse_open(p, &b) || !parse_append(p, &parts, base))
         goto out;
     do {
-        if (at_bracket_end(p, ']') && parts.n > 1)
+        if (parse_is_sign(p, SIGN1(']')) && parts.n > 1)
             break;
         if (!parse_append(p, &parts, slice(p)))
             goto out;
     } while (parse_accept(p, SIGN1(',')));
-    if (bracket_close(p, b, ']'))
+    if (parse_close(p, &b))
         node = parse_node_of(p, AST_INDEX, base->pos, parts.items, parts.n);
 out:
     mem_free(parts.items);
@@ -608,27 +613,35 @@ static ast *postfix(parser *p)
 static ast *power(parser *p)
 {
     ast *node = postfix(p);
-    if (node && parse_accept(p, SIGN2('*', '*')))
-        node = binary(p, OP_POW, node, unary(p));
+    uint32_t pos = parse_peek(p)->pos;
+    if (!node || !parse_accept(p, SIGN2('*', '*')))
+        return node;
+    if (!parse_deeper(p, pos))
+        return NULL;
+    node = binary(p, OP_POW, node, unary(p));
+    p->depth--;
     return node;
 }
 
 static ast *unary_node(parser *p, ast_op op, uint32_t pos, ast *operand)
 {
-    ast *node = operand ? parse_node(p, AST_UNARY, pos, operand->end, 1) : NULL;
-    if (node) {
+    ast *node = operand ? parse_node_of(p, AST_UNARY, pos, &operand, 1) : NULL;
+    if (node)
         node->op = (uint8_t)op;
-        node->kid[0] = operand;
-    }
     return node;
 }
 
-static bool deeper(parser *p, uint32_t pos)
+/* The smallest integer, which has no positive counterpart: the minus before it was taken at pos. NULL
+ * and no error when it is not next. */
+static ast *smallest_integer(parser *p, uint32_t pos)
 {
-    if (p->depth < PARSE_MAX_DEPTH)
-        return true;
-    parse_fail(p, pos, pos + 1, KV_E_SYNTAX, "nested deeper than %d", PARSE_MAX_DEPTH);
-    return false;
+    token t = *parse_peek(p);
+    if (t.kind != TOK_INT || t.integer >= 0)
+        return NULL;
+    parse_take(p);
+    if (parse_is_sign(p, SIGN2('*', '*')))
+        return too_large(p, &t);
+    return integer(p, pos, INT64_MIN);
 }
 
 static ast *unary(parser *p)
@@ -638,10 +651,10 @@ static ast *unary(parser *p)
     if (!minus && !parse_is_sign(p, SIGN1('+')))
         return power(p);
     parse_take(p);
-    if (!deeper(p, pos))
-        return NULL;
-    p->depth++;
-    ast *node = unary_node(p, minus ? OP_NEG : OP_POS, pos, unary(p));
+    ast *node = minus ? smallest_integer(p, pos) : NULL;
+    if (node || p->e->code || !parse_deeper(p, pos))
+        return node;
+    node = unary_node(p, minus ? OP_NEG : OP_POS, pos, unary(p));
     p->depth--;
     return node;
 }
@@ -696,20 +709,38 @@ static ast *range(parser *p)
     return parse_node_of(p, AST_RANGE, part[0]->pos, part, n);
 }
 
-static ast *compare(parser *p)
+/* Takes a sign that compares, if one is next. */
+static bool accept_comparison(parser *p, ast_op *op)
 {
     static const struct {
         uint32_t sign;
         ast_op op;
     } signs[] = {{SIGN2('=', '='), OP_EQ}, {SIGN2('!', '='), OP_NE}, {SIGN2('<', '='), OP_LE},
                  {SIGN2('>', '='), OP_GE}, {SIGN1('<'), OP_LT},      {SIGN1('>'), OP_GT}};
-    ast *node = range(p);
-    for (size_t i = 0; node && i < sizeof signs / sizeof *signs; i++) {
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         bool angle = signs[i].op == OP_LT || signs[i].op == OP_GT;
         if (angle && (p->arguments || p->angles_redirect))
             continue;
-        if (parse_accept(p, signs[i].sign))
-            return binary(p, signs[i].op, node, range(p));
+        if (parse_accept(p, signs[i].sign)) {
+            *op = signs[i].op;
+            return true;
+        }
+    }
+    return false;
+}
+
+static ast *compare(parser *p)
+{
+    ast_op op;
+    ast *node = range(p);
+    if (!node || !accept_comparison(p, &op))
+        return node;
+    node = binary(p, op, node, range(p));
+    token t = *parse_peek(p);
+    if (node && accept_comparison(p, &op)) {
+        parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "comparisons do not chain");
+        kv_err_hint(p->e, "a < b and b < c");
+        return NULL;
     }
     return node;
 }
@@ -719,9 +750,8 @@ static ast *negation(parser *p)
     uint32_t pos = parse_peek(p)->pos;
     if (!parse_accept_word(p, "not"))
         return compare(p);
-    if (!deeper(p, pos))
+    if (!parse_deeper(p, pos))
         return NULL;
-    p->depth++;
     ast *node = unary_node(p, OP_NOT, pos, negation(p));
     p->depth--;
     return node;
@@ -737,13 +767,9 @@ static ast *conjunction(parser *p)
 
 static ast *expression(parser *p)
 {
-    if (!deeper(p, parse_peek(p)->pos))
-        return NULL;
-    p->depth++;
     ast *node = conjunction(p);
     while (node && parse_accept_word(p, "or"))
         node = binary(p, OP_OR, node, conjunction(p));
-    p->depth--;
     return node;
 }
 
@@ -763,7 +789,7 @@ ast *parse_expr(parser *p, bool angles_redirect)
 ast *parse_value(parser *p)
 {
     const token *t = parse_peek(p);
-    if (t->kind == TOK_SIGN && (t->sign == SIGN1('-') || t->sign == SIGN1('+')) && t->blank_before &&
+    if ((parse_is_sign(p, SIGN1('-')) || parse_is_sign(p, SIGN1('+'))) && t->blank_before &&
         t->blank_after)
         return parse_fail(p, t->pos, t->end, KV_E_SYNTAX,
                           "`%c` joins two values, but none stands before it", (char)t->sign);
@@ -779,29 +805,41 @@ ast *parse_primary(parser *p)
     return postfix(p);
 }
 
+ast *parse_operand(parser *p)
+{
+    return primary(p);
+}
+
+/* What may follow the minus of a literal. */
+static ast *negative(parser *p, uint32_t pos)
+{
+    tok_kind kind = parse_peek(p)->kind;
+    ast *node = smallest_integer(p, pos);
+    if (node || p->e->code)
+        return node;
+    if (kind != TOK_INT && kind != TOK_FLOAT && !parse_is_word(p, "inf"))
+        return parse_unexpected(p, "a number");
+    if (!(node = kind == TOK_NAME ? constant(p) : number(p)))
+        return NULL;
+    node->pos = pos;
+    if (node->kind == AST_INT)
+        node->u.integer = -node->u.integer;
+    else
+        node->u.number = -node->u.number;
+    return node;
+}
+
 ast *parse_literal(parser *p)
 {
-    const token *t = parse_peek(p);
-    uint32_t pos = t->pos;
-    if (t->kind == TOK_STRING)
+    token t = *parse_peek(p);
+    if (t.kind == TOK_STRING)
         return quoted(p);
-    if (t->kind == TOK_NAME) {
-        ast *node = constant(p);
-        return node || p->e->code ? node : parse_unexpected(p, "a number, text, true, false or none");
-    }
-    bool minus = parse_accept(p, SIGN1('-'));
-    t = parse_peek(p);
-    bool infinite = minus && parse_is_word(p, "inf");
-    if (t->kind != TOK_INT && t->kind != TOK_FLOAT && !infinite)
-        return parse_unexpected(p, minus ? "a number" : "a number, text, true, false or none");
-    ast *node = infinite ? constant(p) : number(p);
-    if (node && minus && node->kind == AST_INT)
-        node->u.integer = -node->u.integer;
-    else if (node && minus)
-        node->u.number = -node->u.number;
-    if (node)
-        node->pos = pos;
-    return node;
+    if (t.kind == TOK_INT || t.kind == TOK_FLOAT)
+        return number(p);
+    if (parse_accept(p, SIGN1('-')))
+        return negative(p, t.pos);
+    ast *node = t.kind == TOK_NAME ? constant(p) : NULL;
+    return node || p->e->code ? node : parse_unexpected(p, "a number, text, true, false or none");
 }
 
 int parse_expr_text(ast **out, const source *s, arena *a, kv_err *e)
@@ -809,7 +847,7 @@ int parse_expr_text(ast **out, const source *s, arena *a, kv_err *e)
     parser p;
     kv_err unused = {0};
     parse_init(&p, s, a, e ? e : &unused);
-    p.lx.nest = 1;
+    p.lx.in_brackets = true;
     *out = parse_expr(&p, false);
     if (*out && parse_peek(&p)->kind != TOK_END)
         *out = parse_unexpected(&p, "the end of the expression");

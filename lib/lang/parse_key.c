@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/utf8.h"
 #include "lang/parse.h"
 
 static ast *key(parser *p);
@@ -11,10 +12,16 @@ static bool is_key_char(char c)
     return lex_is_letter(c) || lex_is_digit(c) || (c && strchr("./:-*?", c));
 }
 
-/* Whether a word of KEYS may end before c. */
-static bool ends_key(char c)
+static bool is_arrow(const parser *p, uint32_t pos)
 {
-    return c == '\0' || lex_is_blank(c) || strchr("\n;,])}#>|", c) != NULL;
+    return parse_char(p, pos) == '-' && parse_char(p, pos + 1) == '>';
+}
+
+/* Whether a word of KEYS may end at pos. */
+static bool ends_key(const parser *p, uint32_t pos)
+{
+    char c = parse_char(p, pos);
+    return c == '\0' || lex_is_blank(c) || strchr("\n;,])}>|", c) || is_arrow(p, pos);
 }
 
 /* The end of {a..b} at pos, or pos when it is none. */
@@ -34,41 +41,61 @@ static uint32_t braces_end(const parser *p, uint32_t pos)
     return parse_char(p, at) == '}' ? at + 1 : pos;
 }
 
+/* The end of the word at pos, when it holds what no key may hold. */
 static uint32_t rest_of_word(const parser *p, uint32_t at)
 {
-    while (!ends_key(parse_char(p, at)))
+    while (!ends_key(p, at))
         at++;
     return at;
 }
 
+/* A bare or quoted key; text has n bytes. */
+static ast *key_text(parser *p, uint32_t pos, uint32_t end, const char *text, size_t n)
+{
+    bool ok = true;
+    for (size_t at = 0; at < n && ok;)
+        at += utf8_length(text + at, n - at, &ok);
+    if (!ok)
+        return parse_fail(p, pos, end, KV_E_SYNTAX, "a key is UTF-8, this one is not");
+    if (n > KV_KEY_MAX)
+        return parse_fail(p, pos, end, KV_E_SYNTAX, "a key has at most %d bytes", KV_KEY_MAX);
+    ast *node = parse_node(p, AST_KEY, pos, end, 0);
+    if (!node || !(node->u.text = parse_intern(p, text, n)))
+        return NULL;
+    node->op = 1;
+    return node;
+}
+
+/* The end of the letters of a bare key at pos; *pattern is set when it has * ? or {a..b}. */
+static uint32_t bare_end(const parser *p, uint32_t pos, bool *pattern)
+{
+    for (;;) {
+        char c = parse_char(p, pos);
+        uint32_t past = c == '{' ? braces_end(p, pos) : pos;
+        if (past == pos && (!is_key_char(c) || is_arrow(p, pos)))
+            return pos;
+        *pattern |= past > pos || c == '*' || c == '?';
+        pos = past > pos ? past : pos + 1;
+    }
+}
+
 static ast *key_word(parser *p, uint32_t pos)
 {
-    uint32_t end = pos;
     bool pattern = false;
-    for (;;) {
-        char c = parse_char(p, end);
-        uint32_t past = c == '{' ? braces_end(p, end) : end;
-        if (past == end && !is_key_char(c))
-            break;
-        pattern |= past > end || c == '*' || c == '?';
-        end = past > end ? past : end + 1;
-    }
-    if (parse_char(p, end - 1) == '>' || parse_char(p, end - 1) == '-')
-        return parse_fail(p, pos, end, KV_E_SYNTAX, "a bare key does not end in `-`");
-    if (!ends_key(parse_char(p, end))) {
+    uint32_t end = bare_end(p, pos, &pattern);
+    if (!ends_key(p, end)) {
         uint32_t stop = rest_of_word(p, end);
-        parse_fail(p, pos, stop, KV_E_SYNTAX, "`%.*s` is not a key", (int)(stop - pos > 60 ? 60 : stop - pos),
+        parse_fail(p, pos, stop, KV_E_SYNTAX, "`%.*s` is not a key", parse_shown(p, pos, stop),
                    p->lx.src->text + pos);
         kv_err_hint(p->e, "quote a text key: \"…\"; compute one in brackets: (…); blanks separate "
                           "arguments");
         return NULL;
     }
-    if (end - pos > KV_KEY_MAX)
-        return parse_fail(p, pos, end, KV_E_SYNTAX, "a key has at most %d bytes", KV_KEY_MAX);
-    ast *node = parse_node(p, AST_KEY, pos, end, 0);
-    if (!node || !(node->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
-        return NULL;
-    node->op = pattern ? 2 : 1;
+    if (parse_char(p, end - 1) == '-')
+        return parse_fail(p, pos, end, KV_E_SYNTAX, "a bare key does not end in `-`");
+    ast *node = key_text(p, pos, end, p->lx.src->text + pos, end - pos);
+    if (node && pattern)
+        node->op = 2;
     parse_seek(p, end);
     return node;
 }
@@ -93,23 +120,19 @@ static ast *key_number(parser *p, uint32_t pos)
     ast *pair[2] = {key_int(p, pos, &end), NULL};
     if (!pair[0])
         return NULL;
-    char c = parse_char(p, end), next = parse_char(p, end + 1);
-    if (c == '.' && next == '.' &&
-        (lex_is_digit(parse_char(p, end + 2)) || parse_char(p, end + 2) == '-')) {
-        if (!(pair[1] = key_int(p, end + 2, &end)))
-            return NULL;
-        parse_seek(p, end);
-        pair[0] = parse_node_of(p, AST_KEY_RANGE, pos, pair, 2);
-        c = parse_char(p, end);
-    }
+    bool range = parse_char(p, end) == '.' && parse_char(p, end + 1) == '.' &&
+                 (lex_is_digit(parse_char(p, end + 2)) ||
+                  (parse_char(p, end + 2) == '-' && lex_is_digit(parse_char(p, end + 3))));
+    if (range && !(pair[1] = key_int(p, end + 2, &end)))
+        return NULL;
     parse_seek(p, end);
-    if (ends_key(c))
-        return pair[0];
-    uint32_t stop = rest_of_word(p, end), n = stop - pos;
+    if (ends_key(p, end))
+        return range ? parse_node_of(p, AST_KEY_RANGE, pos, pair, 2) : pair[0];
+    uint32_t stop = rest_of_word(p, end);
     const char *text = p->lx.src->text + pos;
-    parse_fail(p, pos, stop, KV_E_SYNTAX, "`%.*s` is not a number", n > 60 ? 60 : (int)n, text);
-    kv_err_hint(p->e, "\"%.*s\" for a text key, (%.*s) to compute one", n > 60 ? 60 : (int)n, text,
-                n > 60 ? 60 : (int)n, text);
+    int n = parse_shown(p, pos, stop);
+    parse_fail(p, pos, stop, KV_E_SYNTAX, "`%.*s` is not a number", n, text);
+    kv_err_hint(p->e, "\"%.*s\" for a text key, (%.*s) to compute one", n, text, n, text);
     return NULL;
 }
 
@@ -124,44 +147,25 @@ static ast *key_value(parser *p, uint32_t pos)
 
 static ast *key_quoted(parser *p, uint32_t pos)
 {
-    ast *text = parse_primary(p);
+    ast *text = parse_operand(p);
     if (!text || text->kind != AST_TEXT)
         return text ? parse_node_of(p, AST_KEY_VALUE, pos, &text, 1) : NULL;
-    ast *node = parse_node_of(p, AST_KEY, pos, NULL, 0);
-    if (node) {
-        node->op = 1;
-        node->u.text = text->u.text;
-    }
-    return node;
+    return key_text(p, pos, text->end, text->u.text, strlen(text->u.text));
 }
 
 /* [key, key, …] */
 static bool key_list(parser *p, ast_list *keys)
 {
-    token open = parse_take(p);
-    p->lx.nest++;
-    while (!parse_is_sign(p, SIGN1(']'))) {
-        if (parse_peek(p)->kind == TOK_END) {
-            p->lx.incomplete = true;
-            return parse_fail(p, open.pos, open.end, KV_E_SYNTAX,
-                              "the `[` that opens here is not closed");
-        }
+    bracket b;
+    if (!parse_open(p, &b))
+        return false;
+    do {
+        if (keys->n > 0 && parse_is_sign(p, SIGN1(']')))
+            break;
         if (!parse_append(p, keys, key(p)))
             return false;
-        if (!parse_accept(p, SIGN1(',')))
-            break;
-    }
-    if (!parse_is_sign(p, SIGN1(']'))) {
-        if (parse_peek(p)->kind == TOK_END) {
-            p->lx.incomplete = true;
-            return parse_fail(p, open.pos, open.end, KV_E_SYNTAX,
-                              "the `[` that opens here is not closed");
-        }
-        return parse_unexpected(p, "`]`");
-    }
-    p->lx.nest--;
-    parse_take(p);
-    return true;
+    } while (parse_accept(p, SIGN1(',')));
+    return parse_close(p, &b);
 }
 
 static ast *key(parser *p)
@@ -174,9 +178,27 @@ static ast *key(parser *p)
         return key_quoted(p, pos);
     if (c == '$' || c == '(')
         return key_value(p, pos);
-    if (lex_is_letter(c) || c == '*' || (c == '?' && pos < p->lx.limit))
+    if (lex_is_letter(c) || c == '*' || c == '?')
         return key_word(p, pos);
     return parse_unexpected(p, "a key");
+}
+
+/* key,key without blanks */
+static bool bare_keys(parser *p, ast_list *keys)
+{
+    while (parse_append(p, keys, key(p))) {
+        uint32_t comma = p->last;
+        if (parse_char(p, comma) != ',')
+            return true;
+        parse_seek(p, comma + 1);
+        char next = parse_char(p, comma + 1);
+        if (next == '\0' || lex_is_blank(next) || next == '\n') {
+            parse_fail(p, comma, comma + 1, KV_E_SYNTAX, "no blank may follow the comma between keys");
+            kv_err_hint(p->e, "a,b or [a, b]");
+            return false;
+        }
+    }
+    return false;
 }
 
 ast *parse_keys(parser *p)
@@ -184,26 +206,14 @@ ast *parse_keys(parser *p)
     uint32_t pos = parse_here(p);
     ast_list keys = {0};
     ast *node = NULL;
-    bool single = false;
-    if (parse_char(p, pos) == '[') {
-        if (!key_list(p, &keys))
-            goto out;
-    } else {
-        do {
-            if (!parse_append(p, &keys, key(p)))
-                goto out;
-            uint32_t here = p->have ? p->tok.pos : p->lx.pos;
-            if (parse_char(p, here) != ',' || (p->have && p->tok.blank_before))
-                break;
-            parse_seek(p, here + 1);
-        } while (true);
-        const ast *first = keys.items[0];
-        single = keys.n == 1 && (first->kind == AST_KEY_VALUE || (first->kind == AST_KEY && first->op < 2));
+    bool listed = parse_char(p, pos) == '[';
+    if (listed ? key_list(p, &keys) : bare_keys(p, &keys))
+        node = parse_node_of(p, AST_KEYS, pos, keys.items, keys.n);
+    if (node && !listed && node->n == 1) {
+        const ast *only = node->kid[0];
+        if (only->kind == AST_KEY_VALUE || (only->kind == AST_KEY && only->op < 2))
+            node->flags |= AST_SINGLE;
     }
-    node = parse_node_of(p, AST_KEYS, pos, keys.items, keys.n);
-    if (node && single)
-        node->flags |= AST_SINGLE;
-out:
     mem_free(keys.items);
     return node;
 }
@@ -218,13 +228,8 @@ ast *parse_path(parser *p)
     uint32_t pos = parse_here(p), end = pos;
     char c = parse_char(p, pos);
     if (c == '"' || c == '\'' || c == '$' || c == '(' ||
-        (c == 'f' && (parse_char(p, pos + 1) == '"' || parse_char(p, pos + 1) == '\''))) {
-        bool arguments = p->arguments;
-        p->arguments = true;
-        ast *value = parse_primary(p);
-        p->arguments = arguments;
-        return value;
-    }
+        (c == 'f' && (parse_char(p, pos + 1) == '"' || parse_char(p, pos + 1) == '\'')))
+        return parse_operand(p);
     for (int open = 0; is_path_char(parse_char(p, end)); end++) {
         open += (parse_char(p, end) == '{') - (parse_char(p, end) == '}');
         if (open < 0) /* the brace that ends the block around */

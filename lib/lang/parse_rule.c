@@ -62,22 +62,24 @@ static bool states(parser *p, ast_list *list)
 static ast *branch(parser *p, uint32_t pos)
 {
     ast *part[3] = {0};
-    int n = 2;
     if (!(part[0] = parse_expr(p, false)) || !(part[1] = block(p)))
         return NULL;
-    uint32_t behind = parse_last_end(p);
+    uint32_t behind = p->last;
     parse_skip_newlines(p); /* an else may begin a line */
-    if (parse_is_word(p, "else")) {
-        parse_take(p);
-        uint32_t here = parse_peek(p)->pos;
-        part[2] = parse_accept_word(p, "if") ? branch(p, here) : block(p);
-        if (!part[2])
-            return NULL;
-        n = 3;
-    } else {
+    if (!parse_accept_word(p, "else")) {
         parse_seek(p, behind);
+        return parse_node_of(p, RULE_IF, pos, part, 2);
     }
-    return parse_node_of(p, RULE_IF, pos, part, n);
+    uint32_t here = parse_peek(p)->pos;
+    if (parse_accept_word(p, "if")) {
+        if (!parse_deeper(p, here))
+            return NULL;
+        part[2] = branch(p, here);
+        p->depth--;
+    } else {
+        part[2] = block(p);
+    }
+    return part[2] ? parse_node_of(p, RULE_IF, pos, part, 3) : NULL;
 }
 
 static ast *printed(parser *p, uint32_t pos)
@@ -85,10 +87,18 @@ static ast *printed(parser *p, uint32_t pos)
     ast_list exprs = {0};
     ast *node = NULL;
     while (!parse_at_end(p)) {
-        if (!parse_append(p, &exprs, parse_expr(p, false)))
+        ast *one = parse_expr(p, false);
+        if (!parse_append(p, &exprs, one))
             goto out;
         if (!parse_accept(p, SIGN1(',')))
             break;
+    }
+    if (exprs.n == 1 && exprs.items[0]->kind == AST_TUPLE && !(exprs.items[0]->flags & AST_PARENS)) {
+        /* print(a, b) is a command with two values */
+        node = exprs.items[0];
+        node->kind = RULE_PRINT;
+        node->pos = pos;
+        goto out;
     }
     node = parse_node_of(p, RULE_PRINT, pos, exprs.items, exprs.n);
 out:
@@ -114,14 +124,12 @@ static ast *assignment(parser *p, uint32_t pos)
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         if (!parse_accept(p, signs[i].sign))
             continue;
-        ast *left = parse_node(p, AST_NAME, t.pos, t.end, 0), *right = parse_expr(p, false);
-        ast *both = left && right ? parse_node(p, AST_BINARY, pos, right->end, 2) : NULL;
+        ast *pair[2] = {parse_node(p, AST_NAME, t.pos, t.end, 0), parse_expr(p, false)};
+        ast *both = pair[0] && pair[1] ? parse_node_of(p, AST_BINARY, pos, pair, 2) : NULL;
         if (!both)
             return NULL;
-        left->u.text = name;
+        pair[0]->u.text = name;
         both->op = (uint8_t)signs[i].op;
-        both->kid[0] = left;
-        both->kid[1] = right;
         return named(p, RULE_SET, pos, name, both);
     }
     return parse_unexpected(p, "`=`");
@@ -176,24 +184,12 @@ static ast *block(parser *p)
 {
     ast_list list = {0};
     ast *node = NULL;
-    const token *t = parse_peek(p);
-    token open = *t;
-    int nest = p->lx.nest;
-    bool arguments = p->arguments;
-    if (!parse_expect(p, SIGN1('{'), "`{`"))
+    bracket b;
+    if (!parse_is_sign(p, SIGN1('{')))
+        return parse_unexpected(p, "`{`");
+    if (!parse_open(p, &b))
         return NULL;
-    p->lx.nest = 0;
-    p->arguments = false;
-    if (++p->depth > PARSE_MAX_DEPTH) {
-        parse_fail(p, open.pos, open.end, KV_E_SYNTAX, "nested deeper than %d", PARSE_MAX_DEPTH);
-        goto out;
-    }
     for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
-        if (parse_peek(p)->kind == TOK_END) {
-            p->lx.incomplete = true;
-            parse_fail(p, open.pos, open.end, KV_E_SYNTAX, "the `{` that opens here is not closed");
-            goto out;
-        }
         if (!statement(p, &list))
             goto out;
         if (!parse_at_end(p)) {
@@ -201,12 +197,9 @@ static ast *block(parser *p)
             goto out;
         }
     }
-    p->lx.nest = nest;
-    p->arguments = arguments;
-    parse_take(p);
-    node = parse_node_of(p, AST_BLOCK, open.pos, list.items, list.n);
+    if (parse_close(p, &b))
+        node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
 out:
-    p->depth--;
     mem_free(list.items);
     return node;
 }
@@ -223,7 +216,7 @@ static bool param(parser *p, rule_param *out)
             !(out->high = parse_literal(p)))
             return false;
     }
-    out->end = parse_last_end(p);
+    out->end = p->last;
     return true;
 }
 
@@ -232,14 +225,10 @@ static bool params(parser *p, rule_ast *rule)
     rule_param *list = NULL;
     int64_t n = 0, cap = 0;
     bool ok = false;
-    token open = parse_take(p);
-    p->lx.nest++;
+    bracket b;
+    if (!parse_open(p, &b))
+        return false;
     while (!parse_is_sign(p, SIGN1(')'))) {
-        if (parse_peek(p)->kind == TOK_END) {
-            p->lx.incomplete = true;
-            parse_fail(p, open.pos, open.end, KV_E_SYNTAX, "the `(` that opens here is not closed");
-            goto out;
-        }
         rule_param one = {0};
         if (!param(p, &one) || mem_grow(&list, &cap, n + 1, sizeof *list, p->e) != KV_OK)
             goto out;
@@ -247,12 +236,8 @@ static bool params(parser *p, rule_ast *rule)
         if (!parse_accept(p, SIGN1(',')))
             break;
     }
-    if (!parse_is_sign(p, SIGN1(')'))) {
-        parse_unexpected(p, "`)`");
+    if (!parse_close(p, &b))
         goto out;
-    }
-    p->lx.nest--;
-    parse_take(p);
     rule_param *kept = arena_alloc(p->a, (size_t)(n + 1) * sizeof *kept, p->e);
     if (kept) {
         if (n > 0)
