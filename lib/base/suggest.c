@@ -1,13 +1,14 @@
 /* The names close to a mistyped word.
  *
  * The distance is the one of optimal string alignment, worked out row by row in three rows of fixed
- * size; words too long for them are not compared, since nobody mistypes a name of 60 letters by two.
+ * size; words too long for them are not compared, since nobody mistypes a name of 60 letters by
+ * two.
  */
 #include "base/suggest.h"
 
 #include <string.h>
 
-#define WORD_MAX 64
+#define WORD_MAX     64
 #define DISTANCE_MAX 2
 
 static int least(int a, int b)
@@ -86,8 +87,7 @@ int suggest_done(const suggest *s, kv_err *e)
     case 2:
         return kv_err_hint(e, "did you mean %s or %s?", s->names[0], s->names[1]);
     default:
-        return kv_err_hint(e, "did you mean %s, %s or %s?", s->names[0], s->names[1],
-                           s->names[2]);
+        return kv_err_hint(e, "did you mean %s, %s or %s?", s->names[0], s->names[1], s->names[2]);
     }
 }
 

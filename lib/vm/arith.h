@@ -52,8 +52,8 @@ static inline int64_t arith_pow(int64_t a, int64_t b)
     return x;
 }
 
-/* Python's float division, rounded like its: exact remainder first. A remainder of 0 has the sign of
- * b. By 0: what a / b gives, and nan. */
+/* Python's float division, rounded like its: exact remainder first. A remainder of 0 has the sign
+ * of b. By 0: what a / b gives, and nan. */
 static inline double arith_fmod(double a, double b)
 {
     double r = fmod(a, b);

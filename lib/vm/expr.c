@@ -1,9 +1,9 @@
 /* Element-wise expressions: from a syntax tree and its leaves to one program, run once.
  *
  * The walk gives each node a dtype and a shape and adds its operation to the program, followed by a
- * narrowing to that dtype. Leaves become slots; one array that stands in several places is one slot.
- * A leaf is loaded in the type that the operation at hand computes in, so that no conversion happens
- * twice. Subtrees without arrays are computed as host numbers, in binary64.
+ * narrowing to that dtype. Leaves become slots; one array that stands in several places is one
+ * slot. A leaf is loaded in the type that the operation at hand computes in, so that no conversion
+ * happens twice. Subtrees without arrays are computed as host numbers, in binary64.
  */
 #include "vm/expr.h"
 
@@ -13,14 +13,15 @@
 #include "array/arrange.h"
 #include "array/device.h"
 #include "base/mem.h"
+#include "vm/element.h"
 #include "vm/program.h"
 
-/* ---- What belongs to a tree -------------------------------------------------------------------------- */
+/* ---- What belongs to a tree ------------------------------------------------------------------ */
 
 typedef enum function_kind {
-    FN_ONE,       /* of one element, the same dtype */
-    FN_FRACTION,  /* of one element, a fraction: integers give float32 */
-    FN_TEST,      /* of one element, bool */
+    FN_ONE,      /* of one element, the same dtype */
+    FN_FRACTION, /* of one element, a fraction: integers give float32 */
+    FN_TEST,     /* of one element, bool */
     FN_TWO,
     FN_CLIP,
     FN_WHERE
@@ -31,13 +32,13 @@ static const struct function {
     function_kind kind;
     prog_op op;
 } functions[] = {
-    {"abs", FN_ONE, PROG_ABS},        {"sign", FN_ONE, PROG_SIGN},
-    {"floor", FN_ONE, PROG_FLOOR},    {"ceil", FN_ONE, PROG_CEIL},
-    {"round", FN_ONE, PROG_ROUND},    {"sqrt", FN_FRACTION, PROG_SQRT},
-    {"exp", FN_FRACTION, PROG_EXP},   {"log", FN_FRACTION, PROG_LOG},
-    {"isnan", FN_TEST, PROG_ISNAN},   {"isfinite", FN_TEST, PROG_ISFINITE},
-    {"min", FN_TWO, PROG_MIN},        {"max", FN_TWO, PROG_MAX},
-    {"clip", FN_CLIP, PROG_CLIP},     {"where", FN_WHERE, PROG_WHERE},
+    {"abs", FN_ONE, PROG_ABS},      {"sign", FN_ONE, PROG_SIGN},
+    {"floor", FN_ONE, PROG_FLOOR},  {"ceil", FN_ONE, PROG_CEIL},
+    {"round", FN_ONE, PROG_ROUND},  {"sqrt", FN_FRACTION, PROG_SQRT},
+    {"exp", FN_FRACTION, PROG_EXP}, {"log", FN_FRACTION, PROG_LOG},
+    {"isnan", FN_TEST, PROG_ISNAN}, {"isfinite", FN_TEST, PROG_ISFINITE},
+    {"min", FN_TWO, PROG_MIN},      {"max", FN_TWO, PROG_MAX},
+    {"clip", FN_CLIP, PROG_CLIP},   {"where", FN_WHERE, PROG_WHERE},
 };
 
 static const struct function *find_function(const ast *node)
@@ -62,15 +63,15 @@ bool expr_is_operator(const ast *node)
     return f && (f->kind != FN_TWO || node->n == 2);
 }
 
-/* ---- The walk --------------------------------------------------------------------------------------------- */
+/* ---- The walk -------------------------------------------------------------------------------- */
 
 /* What a node gave. */
 typedef struct item {
     bool is_host;
-    host number;          /* when is_host */
-    kv_dtype dtype;       /* else, with what follows */
-    int slot;             /* a leaf; -1: an operation's result */
-    prog_value v;         /* an operation's result, in the type of its operation */
+    host number;    /* when is_host */
+    kv_dtype dtype; /* else, with what follows */
+    int slot;       /* a leaf; -1: an operation's result */
+    prog_value v;   /* an operation's result, in the type of its operation */
     int ndim;
     const int64_t *shape; /* borrowed from an array or the memory of the walk */
 } item;
@@ -112,13 +113,17 @@ static int take_leaf(walk *w, item *out)
         w->narrays = slot;
     }
     if (slot > PROG_MAX_SLOT)
-        return kv_err_set(w->e, KV_E_VALUE, "one expression takes at most %d arrays", PROG_MAX_SLOT);
-    *out = (item){.dtype = kv_array_dtype(leaf->array), .slot = slot, .v = -1,
-                  .ndim = kv_array_ndim(leaf->array), .shape = kv_array_shape(leaf->array)};
+        return kv_err_set(w->e, KV_E_VALUE, "one expression takes at most %d arrays",
+                          PROG_MAX_SLOT);
+    *out = (item){.dtype = kv_array_dtype(leaf->array),
+                  .slot = slot,
+                  .v = -1,
+                  .ndim = kv_array_ndim(leaf->array),
+                  .shape = kv_array_shape(leaf->array)};
     return KV_OK;
 }
 
-/* ---- Shapes ------------------------------------------------------------------------------------------------- */
+/* ---- Shapes ---------------------------------------------------------------------------------- */
 
 static bool same_shape(const item *x, const item *y)
 {
@@ -165,7 +170,7 @@ static int shaped(walk *w, const ast *node, kv_dtype dtype, const item *x, const
     return join_shapes(w, node, out, y);
 }
 
-/* ---- Dtypes ---------------------------------------------------------------------------------------------------- */
+/* ---- Dtypes ---------------------------------------------------------------------------------- */
 
 static bool is_float(kv_dtype dtype)
 {
@@ -203,28 +208,7 @@ static kv_dtype common_dtype(const item *x, const item *y)
     return y->is_host ? with_number(x->dtype, y->number) : promoted(x->dtype, y->dtype);
 }
 
-static bool in_range(kv_dtype dtype, int64_t x)
-{
-    switch (dtype) {
-    case KV_INT8:
-        return x >= INT8_MIN && x <= INT8_MAX;
-    case KV_UINT8:
-        return x >= 0 && x <= UINT8_MAX;
-    case KV_INT32:
-        return x >= INT32_MIN && x <= INT32_MAX;
-    case KV_BOOL:
-        return x == 0 || x == 1;
-    case KV_INT64:
-    case KV_FLOAT32:
-    case KV_FLOAT64:
-    case KV_FLOAT16:
-    case KV_BFLOAT16:
-        return true;
-    }
-    return true;
-}
-
-/* ---- Operands ----------------------------------------------------------------------------------------------------- */
+/* ---- Operands -------------------------------------------------------------------------------- */
 
 /* A number rounded once to a floating-point dtype, in type. */
 static prog_value float_constant(walk *w, kv_dtype dtype, prog_type type, host x)
@@ -252,12 +236,12 @@ static int refuse_fraction(walk *w, const ast *node, kv_dtype dtype, host x)
 /* A whole number; ranged: it must be one of dtype. */
 static int whole_number(walk *w, const ast *node, kv_dtype dtype, host x, bool ranged, int64_t *out)
 {
-    bool whole = x.kind != HOST_FLOAT ||
-                 (x.u.number == floor(x.u.number) && fabs(x.u.number) < 0x1p63);
+    bool whole =
+        x.kind != HOST_FLOAT || (x.u.number == floor(x.u.number) && fabs(x.u.number) < 0x1p63);
     if (!whole)
         return refuse_fraction(w, node, dtype, x);
     *out = x.kind == HOST_FLOAT ? (int64_t)x.u.number : x.u.integer;
-    if (ranged && !in_range(dtype, *out))
+    if (ranged && !element_holds(dtype, *out))
         return REFUSE(w, node, KV_E_VALUE, "%lld does not fit into %s", (long long)*out,
                       kv_dtype_name(dtype));
     return KV_OK;
@@ -269,8 +253,8 @@ static int operand(walk *w, const ast *node, const item *x, kv_dtype dtype, prog
 {
     *out = -1;
     if (!x->is_host) {
-        *out = x->slot >= 0 ? prog_load(w->b, x->slot, x->dtype, type)
-                            : prog_cast(w->b, type, x->v);
+        *out =
+            x->slot >= 0 ? prog_load(w->b, x->slot, x->dtype, type) : prog_cast(w->b, type, x->v);
         return KV_OK;
     }
     if (!host_is_number(x->number))
@@ -294,8 +278,8 @@ static int truth(walk *w, const ast *node, const item *x, prog_type type, prog_v
         *out = prog_const_int(w->b, type, host_truth(x->number));
         return KV_OK;
     }
-    prog_type own = x->slot < 0 && x->dtype == KV_BOOL ? prog_value_type(w->b, x->v)
-                                                       : prog_type_of(x->dtype);
+    prog_type own =
+        x->slot < 0 && x->dtype == KV_BOOL ? prog_value_type(w->b, x->v) : prog_type_of(x->dtype);
     prog_value v;
     int rc = operand(w, node, x, x->dtype, own, false, &v);
     if (x->slot < 0 || x->dtype != KV_BOOL)
@@ -304,7 +288,7 @@ static int truth(walk *w, const ast *node, const item *x, prog_type type, prog_v
     return rc;
 }
 
-/* ---- Operations --------------------------------------------------------------------------------------------------- */
+/* ---- Operations ------------------------------------------------------------------------------ */
 
 /* What is made of numbers alone. */
 static int host_result(walk *w, const ast *node, const item *kids, item *out)
@@ -327,7 +311,8 @@ static int host_result(walk *w, const ast *node, const item *kids, item *out)
     return rc ? place(w, node, rc) : KV_OK;
 }
 
-/* out->v, an operation's result, as its dtype holds it. chosen: it is one of its operands, or as narrow. */
+/* out->v, an operation's result, as its dtype holds it. chosen: it is one of its operands, or as
+ * narrow. */
 static void settle(walk *w, item *out, prog_value v, bool chosen)
 {
     bool integer = !is_float(out->dtype);
@@ -376,8 +361,9 @@ static host whole_bound(prog_op *op, host k)
     }
     if (x >= 0x1p63 || x < -0x1p63) {
         bool below = x < 0;
-        bool always = *op == PROG_NE || ((*op == PROG_GT || *op == PROG_GE) ? below
-                                         : (*op == PROG_LT || *op == PROG_LE) && !below);
+        bool always = *op == PROG_NE || ((*op == PROG_GT || *op == PROG_GE)
+                                             ? below
+                                             : (*op == PROG_LT || *op == PROG_LE) && !below);
         *op = always ? PROG_GE : PROG_LT;
         return host_int(INT64_MIN);
     }
@@ -445,13 +431,6 @@ static int logic(walk *w, const ast *node, prog_op op, const item *kids, item *o
     return rc;
 }
 
-static const prog_op operations[] = {
-    [OP_ADD] = PROG_ADD, [OP_SUB] = PROG_SUB, [OP_MUL] = PROG_MUL, [OP_DIV] = PROG_DIV,
-    [OP_FLOORDIV] = PROG_FLOORDIV, [OP_MOD] = PROG_MOD, [OP_POW] = PROG_POW, [OP_EQ] = PROG_EQ,
-    [OP_NE] = PROG_NE, [OP_LT] = PROG_LT, [OP_LE] = PROG_LE, [OP_GT] = PROG_GT, [OP_GE] = PROG_GE,
-    [OP_AND] = PROG_AND, [OP_OR] = PROG_OR,
-};
-
 static bool holds_integers(const item *x)
 {
     return x->is_host || !is_float(x->dtype);
@@ -459,7 +438,7 @@ static bool holds_integers(const item *x)
 
 static int binary(walk *w, const ast *node, const item *kids, item *out)
 {
-    prog_op op = operations[node->op];
+    prog_op op = element_op((ast_op)node->op);
     if (op >= PROG_EQ && op <= PROG_GE)
         return compare(w, node, op, kids, out);
     if (op == PROG_AND || op == PROG_OR)
@@ -475,8 +454,8 @@ static int binary(walk *w, const ast *node, const item *kids, item *out)
 }
 
 /* An operation on one array. of: the dtype it is computed for. */
-static int one_operand(walk *w, const ast *node, prog_op op, const item *x, kv_dtype of, bool chosen,
-                       item *out)
+static int one_operand(walk *w, const ast *node, prog_op op, const item *x, kv_dtype of,
+                       bool chosen, item *out)
 {
     prog_value v;
     int rc = operand(w, node, x, of, prog_type_of(of), true, &v);
@@ -557,7 +536,8 @@ static kv_dtype dtype_of_all(const item *kids, int n)
     return dtype;
 }
 
-static int shape_of_all(walk *w, const ast *node, const item *kids, int n, kv_dtype dtype, item *out)
+static int shape_of_all(walk *w, const ast *node, const item *kids, int n, kv_dtype dtype,
+                        item *out)
 {
     int first = 0;
     while (kids[first].is_host)
@@ -584,8 +564,11 @@ static int clip(walk *w, const ast *node, const item *kids, item *out)
     if (rc)
         return rc;
     bool no_bound = n == 2 && kids[1].is_host && kids[1].number.kind == HOST_NONE;
-    settle(w, out, no_bound ? x : n == 2 ? clip_both(w, type, x, high)
-                                         : prog_apply(w->b, PROG_CLIP, x, low, high), true);
+    settle(w, out,
+           no_bound ? x
+           : n == 2 ? clip_both(w, type, x, high)
+                    : prog_apply(w->b, PROG_CLIP, x, low, high),
+           true);
     return KV_OK;
 }
 
@@ -658,7 +641,7 @@ static int visit(walk *w, const ast *node, item *out)
     return node->kind == AST_UNARY ? unary(w, node, kids, out) : binary(w, node, kids, out);
 }
 
-/* ---- Running it ------------------------------------------------------------------------------------------------------ */
+/* ---- Running it ------------------------------------------------------------------------------ */
 
 /* Programs that need no more than this run in memory of the stack. */
 #define OWN_SCRATCH 16384

@@ -5,7 +5,7 @@
 
 #include "vm/arith.h"
 
-/* ---- Values ------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 host host_none(void)
 {
@@ -86,7 +86,7 @@ bool host_truth(host x)
     return false;
 }
 
-/* ---- Operators ---------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 int host_unary(ast_op op, host x, host *out, kv_err *e)
 {
@@ -274,7 +274,7 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
     return KV_OK;
 }
 
-/* ---- Functions ---------------------------------------------------------------------------------- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
 typedef int function(const host *args, int n, host *out, kv_err *e);
 
@@ -435,13 +435,20 @@ static const struct {
     char takes;
     function *call;
 } functions[] = {
-    {"abs", 1, 1, 'n', call_abs},           {"sqrt", 1, 1, 'n', call_sqrt},
-    {"exp", 1, 1, 'n', call_exp},           {"log", 1, 1, 'n', call_log},
-    {"sign", 1, 1, 'n', call_sign},         {"floor", 1, 1, 'n', call_floor},
-    {"ceil", 1, 1, 'n', call_ceil},         {"round", 1, 1, 'n', call_round},
-    {"min", 2, 64, 'n', call_min},          {"max", 2, 64, 'n', call_max},
-    {"clip", 2, 3, 'm', call_clip},         {"where", 3, 3, 'a', call_where},
-    {"isfinite", 1, 1, 'n', call_isfinite}, {"isnan", 1, 1, 'n', call_isnan},
+    {"abs", 1, 1, 'n', call_abs},
+    {"sqrt", 1, 1, 'n', call_sqrt},
+    {"exp", 1, 1, 'n', call_exp},
+    {"log", 1, 1, 'n', call_log},
+    {"sign", 1, 1, 'n', call_sign},
+    {"floor", 1, 1, 'n', call_floor},
+    {"ceil", 1, 1, 'n', call_ceil},
+    {"round", 1, 1, 'n', call_round},
+    {"min", 2, 64, 'n', call_min},
+    {"max", 2, 64, 'n', call_max},
+    {"clip", 2, 3, 'm', call_clip},
+    {"where", 3, 3, 'a', call_where},
+    {"isfinite", 1, 1, 'n', call_isfinite},
+    {"isnan", 1, 1, 'n', call_isnan},
     {"endswith", 2, 64, 't', call_endswith},
 };
 

@@ -1,10 +1,11 @@
 /* Host numbers: the scalars of the languages, and what operators do to them.
  *
- * binary64 floats, checked 64-bit integers, bools, texts, none; as in Python: / always gives a float,
+ * binary64 floats, checked 64-bit integers, bools, texts, none; as in Python: / always gives a
+ * float,
  * // and % floor, ** of integers stays an integer for exponents >= 0. Integer overflow, // and % of
- * an integer by 0 are errors (value), and so is a comparison by order of a text with a number (dtype).
- * A float divided by 0 follows IEEE. none equals none; any other comparison with it is false; -none
- * is none.
+ * an integer by 0 are errors (value), and so is a comparison by order of a text with a number
+ * (dtype). A float divided by 0 follows IEEE. none equals none; any other comparison with it is
+ * false; -none is none.
  */
 #ifndef VM_HOST_H
 #define VM_HOST_H
@@ -34,9 +35,9 @@ host host_text(const char *text);
 /* "none", "bool", "int", "float", "text" */
 const char *host_kind_name(host_kind kind);
 
-bool host_is_number(host x);      /* bool, int or float */
-double host_number(host x);       /* of a number */
-bool host_truth(host x);          /* not 0, not "", not none */
+bool host_is_number(host x); /* bool, int or float */
+double host_number(host x);  /* of a number */
+bool host_truth(host x);     /* not 0, not "", not none */
 
 /* The value of a literal: AST_INT, AST_FLOAT, AST_TEXT, AST_BOOL, AST_NONE. */
 host host_literal(const ast *node);
@@ -56,8 +57,8 @@ bool host_function(const char *name, int *min, int *max);
 int host_call(const char *name, const host *args, int n, host *out, kv_err *e);
 
 /* Appends fmt with its % directives replaced: d i s r e f g x % with flags (- + blank 0), width and
- * precision as C (%s and %r take anything, d and x integers or whole floats, e f g numbers; width and
- * precision of a text count characters). Errors: value (too few or too many values, unknown
+ * precision as C (%s and %r take anything, d and x integers or whole floats, e f g numbers; width
+ * and precision of a text count characters). Errors: value (too few or too many values, unknown
  * directive), dtype. */
 int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e);
 

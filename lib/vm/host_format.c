@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "vm/host.h"
 
-#define WIDTH_MAX 10000
+#define WIDTH_MAX     10000
 #define PRECISION_MAX 60 /* what num_fixed takes */
 
 /* A directive: %-8.3f, or the same without % behind the colon of a field. */
@@ -16,7 +16,7 @@ typedef struct directive {
     char letter;   /* 0: none */
 } directive;
 
-/* ---- Texts --------------------------------------------------------------------------------------- */
+/* ---- Texts ----------------------------------------------------------------------------------- */
 
 /* Where the UTF-8 character that begins at s ends. */
 static const char *next_character(const char *s)
@@ -75,7 +75,7 @@ void host_print(buf *out, host x, bool repr)
     }
 }
 
-/* ---- Directives ---------------------------------------------------------------------------------- */
+/* ---- Directives ------------------------------------------------------------------------------ */
 
 /* Reads digits, at most max. Returns where they end, or NULL when the number is larger. */
 static const char *read_count(const char *s, int max, int *n)
@@ -188,8 +188,7 @@ static int put_integer(buf *out, const directive *d, host x, kv_err *e)
     bool whole = x.kind == HOST_BOOL || x.kind == HOST_INT;
     if (whole)
         v = x.u.integer;
-    else if (x.kind == HOST_FLOAT && x.u.number == floor(x.u.number) &&
-             fabs(x.u.number) < 0x1p63) {
+    else if (x.kind == HOST_FLOAT && x.u.number == floor(x.u.number) && fabs(x.u.number) < 0x1p63) {
         v = (int64_t)x.u.number;
         whole = true;
     }

@@ -1,7 +1,9 @@
 /* The kernels for any processor, and which table fits this one. */
+#include "vm/kernel.h"
+
 #define KERNEL_TABLE kernel_plain
-#define KERNEL_NAME "plain"
-extern const struct kernel_table kernel_plain;
+#define KERNEL_NAME  "plain"
+extern const kernel_table kernel_plain;
 
 #include "vm/kernel_loops.h"
 

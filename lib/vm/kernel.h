@@ -1,12 +1,12 @@
 /* Kernels: the inner loops of programs, one for each instruction and type.
  *
  * The first PROG_NOPS of them are the operations of program.h with arrays for all operands. The
- * others take constants or do two or three operations in one pass, each rounded by itself. Factors of
- * 1 and summands of -0 change no number, so that one fused loop serves many expressions: a*k0 + b*k1
- * is also a - b, a + 2*b and a*0.5 - b.
+ * others take constants or do two or three operations in one pass, each rounded by itself. Factors
+ * of 1 and summands of -0 change no number, so that one fused loop serves many expressions: a*k0 +
+ * b*k1 is also a - b, a + 2*b and a*0.5 - b.
  *
- * The loops are compiled several times, for what the processor can do; the results are the same bits
- * (of nans only that they are nans).
+ * The loops are compiled several times, for what the processor can do; the results are the same
+ * bits (of nans only that they are nans).
  */
 #ifndef VM_KERNEL_H
 #define VM_KERNEL_H
@@ -15,6 +15,7 @@
 
 #include "vm/program.h"
 
+/* clang-format off */
 /* Legend: name, types (F floats, I integers, A all), text; a b c are arrays, k0 k1 k2 constants. */
 #define KERNEL_MAP(X)                                                                              \
     X(KERNEL_LIN1, F, "a*k0 + k1")                                                                 \
@@ -45,19 +46,21 @@
     X(KERNEL_WHERE_KK, A, "where(a, k0, k1)")                                                      \
     X(KERNEL_COPY, A, "a")                                                                         \
     X(KERNEL_FILL, A, "k0")
+/* clang-format on */
 
 enum {
     KERNEL_BASE = PROG_NOPS - 1, /* so that the next one is PROG_NOPS */
 #define KERNEL_ENUM(name, types, text) name,
     KERNEL_MAP(KERNEL_ENUM)
 #undef KERNEL_ENUM
-    KERNEL_END
+        KERNEL_END
 };
 
 #define KERNEL_CONSTANTS 3 /* k0, k1, k2 */
 
-/* dst[i] = f(a[i], b[i], c[i]) for n elements. dst may be a, b or c, but not overlap them otherwise.
- * k points at KERNEL_CONSTANTS numbers of the type, used or not; arrays not used are ignored. */
+/* dst[i] = f(a[i], b[i], c[i]) for n elements. dst may be a, b or c, but not overlap them
+ * otherwise. k points at KERNEL_CONSTANTS numbers of the type, used or not; arrays not used are
+ * ignored. */
 typedef void kernel_loop(void *dst, const void *a, const void *b, const void *c, const void *k,
                          int64_t n);
 

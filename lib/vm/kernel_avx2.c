@@ -2,9 +2,11 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #pragma GCC target("avx2")
 
+#include "vm/kernel.h"
+
 #define KERNEL_TABLE kernel_avx2
 #define KERNEL_NAME "avx2"
-extern const struct kernel_table kernel_avx2;
+extern const kernel_table kernel_avx2;
 
 #include "vm/kernel_loops.h"
 #else

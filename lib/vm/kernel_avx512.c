@@ -2,9 +2,11 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
 
+#include "vm/kernel.h"
+
 #define KERNEL_TABLE kernel_avx512
 #define KERNEL_NAME "avx512"
-extern const struct kernel_table kernel_avx512;
+extern const kernel_table kernel_avx512;
 
 #include "vm/kernel_loops.h"
 #else

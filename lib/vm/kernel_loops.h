@@ -1,10 +1,12 @@
-/* The loops themselves, compiled once by each file that includes this. It defines KERNEL_TABLE, the
- * name of the table to make, and KERNEL_NAME, what the table is called.
+/* The loops themselves, compiled once by each file that includes this. Such a file defines
+ * KERNEL_TABLE, the name of the table to make, and KERNEL_NAME, what the table is called.
  *
  * A loop's operands may be its destination, element by element, so `restrict` would be a lie; ivdep
  * says what is true: no element depends on another one's result. -ffp-contract=off keeps every
  * operation's own rounding, whatever instructions the compiler may use.
  */
+#ifdef KERNEL_TABLE
+
 #include <math.h>
 
 #include "vm/arith.h"
@@ -115,7 +117,7 @@
     [KERNEL_SCALEDIV] = scalediv##s, [KERNEL_DIVK] = divk##s, [KERNEL_KDIV] = kdiv##s,             \
     [KERNEL_ROOT] = root##s, [KERNEL_CLIPK] = clipk##s
 
-/* ---- float32 -------------------------------------------------------------------------------------- */
+/* ---- float32 --------------------------------------------------------------------------------- */
 
 #define T float
 #define SUFFIX _f32
@@ -137,7 +139,7 @@ FLOAT_LOOPS
 #undef CEIL
 #undef RINT
 
-/* ---- float64 -------------------------------------------------------------------------------------- */
+/* ---- float64 --------------------------------------------------------------------------------- */
 
 #define T double
 #define SUFFIX _f64
@@ -153,7 +155,7 @@ FLOAT_LOOPS
 #undef SUFFIX
 #undef ABSOLUTE
 
-/* ---- int64 ---------------------------------------------------------------------------------------- */
+/* ---- int64 ----------------------------------------------------------------------------------- */
 
 #define T int64_t
 #define SUFFIX _i64
@@ -180,3 +182,5 @@ const kernel_table KERNEL_TABLE = {
                       [KERNEL_MULK] = mulk_i64, [KERNEL_CLIPKI] = clipki_i64},
     },
 };
+
+#endif

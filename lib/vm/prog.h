@@ -2,8 +2,8 @@
  * registers) and prog_run.c (the interpreter).
  *
  * The way of a program: nodes in the order they were built, each folded, simplified and looked up
- * among the earlier ones when it is added (so that equal ones are one node); then tiles, which cover
- * the live nodes with instructions; then places for their results.
+ * among the earlier ones when it is added (so that equal ones are one node); then tiles, which
+ * cover the live nodes with instructions; then places for their results.
  */
 #ifndef VM_PROG_H
 #define VM_PROG_H
@@ -11,7 +11,7 @@
 #include "vm/kernel.h"
 #include "vm/program.h"
 
-/* ---- Nodes ---------------------------------------------------------------------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 /* Behind the operations of program.h. */
 enum { NODE_LOAD = PROG_NOPS, NODE_CONST, NODE_CAST, NODE_NARROW };
@@ -24,12 +24,12 @@ typedef union prog_number {
 
 typedef struct node {
     uint8_t op;
-    uint8_t type;       /* a prog_type */
-    uint8_t dtype;      /* NODE_LOAD, NODE_NARROW */
-    uint8_t flags;      /* of prog_select.c */
-    int32_t kid[3];     /* NODE_LOAD: kid[0] is the slot; unused: -1 */
-    int32_t uses;       /* by live nodes and stores, once prog_finish has counted them */
-    prog_number k;      /* NODE_CONST */
+    uint8_t type;   /* a prog_type */
+    uint8_t dtype;  /* NODE_LOAD, NODE_NARROW */
+    uint8_t flags;  /* of prog_select.c */
+    int32_t kid[3]; /* NODE_LOAD: kid[0] is the slot; unused: -1 */
+    int32_t uses;   /* by live nodes and stores, once prog_finish has counted them */
+    prog_number k;  /* NODE_CONST */
 } node;
 
 typedef struct node_store {
@@ -38,10 +38,10 @@ typedef struct node_store {
 } node_store;
 
 /* Room inside the builder: a rule or an expression of ordinary size needs no other memory. */
-#define BUILDER_NODES 64
+#define BUILDER_NODES  64
 #define BUILDER_STORES 8
-#define BUILDER_HASHES 256 /* a power of two, above BUILDER_NODES */
-#define NODES_MAX 20000    /* places and constants are counted in 16 bits */
+#define BUILDER_HASHES 256   /* a power of two, above BUILDER_NODES */
+#define NODES_MAX      20000 /* places and constants are counted in 16 bits */
 
 struct prog_builder {
     node *nodes;
@@ -55,7 +55,7 @@ struct prog_builder {
     int16_t own_hashes[BUILDER_HASHES];
 };
 
-/* ---- Instructions --------------------------------------------------------------------------------- */
+/* ---- Instructions ---------------------------------------------------------------------------- */
 
 typedef enum inst_kind {
     INST_KERNEL,
@@ -76,24 +76,24 @@ typedef struct inst {
 struct prog {
     const kernel_table *kernels;
     int32_t ninsts;
-    int32_t nregs;        /* those that are filled with a constant come first */
+    int32_t nregs; /* those that are filled with a constant come first */
     int32_t nfills;
     int32_t nslots;
-    int32_t block;        /* elements */
-    int32_t reg_bytes;    /* of a register: block times the widest type in use */
-    bool narrows;         /* needs a buffer beside the registers */
-    bool single;          /* one instruction on arrays alone: no blocks */
-    const inst *insts;    /* first the nfills that fill, run once */
-    const uint64_t *pool; /* constants, each instruction's in its type */
+    int32_t block;             /* elements */
+    int32_t reg_bytes;         /* of a register: block times the widest type in use */
+    bool narrows;              /* needs a buffer beside the registers */
+    bool single;               /* one instruction on arrays alone: no blocks */
+    const inst *insts;         /* first the nfills that fill, run once */
+    const uint64_t *pool;      /* constants, each instruction's in its type */
     const int64_t *slot_bytes; /* of an element; 0 for a slot without an array */
 };
 
 /* The dtype whose elements are what a register of this type holds. */
 kv_dtype prog_dtype(prog_type type);
 
-/* Bytes of a block that a register holds: half a page, so that the blocks of several arrays and registers
- * share the L1 cache. Measured on 16M float32 with five operators: 2 KB 0.82 of a fused loop, 4 KB
- * 0.80, 8 KB 0.74, 16 KB 0.65. */
+/* Bytes of a block that a register holds: half a page, so that the blocks of several arrays and
+ * registers share the L1 cache. Measured on 16M float32 with five operators: 2 KB 0.82 of a fused
+ * loop, 4 KB 0.80, 8 KB 0.74, 16 KB 0.65. */
 #define PROG_REG_BYTES 2048
 
 #endif

@@ -97,7 +97,7 @@ void prog_builder_free(prog_builder *b)
     mem_free(b);
 }
 
-/* ---- Nodes -------------------------------------------------------------------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 /* Makes room for one more item in a block that begins inside the builder. */
 static bool grow(void *block, const void *own, int64_t *cap, int64_t n, size_t size)
@@ -228,7 +228,7 @@ static prog_number get_number(const void *in, prog_type type)
     return k;
 }
 
-/* ---- Operations ------------------------------------------------------------------------------------ */
+/* ---- Operations ------------------------------------------------------------------------------ */
 
 /* The operation on constants, run by its kernel. */
 static prog_value fold(prog_builder *b, prog_op op, const prog_value *kid)
@@ -302,7 +302,8 @@ static prog_value simplify_integer(prog_builder *b, prog_op op, prog_value x, pr
     if (op == PROG_ADD && known && is_integer(b, y, 0))
         return x;
     if (op == PROG_SUB && known)
-        return apply2(b, PROG_ADD, x, prog_const_int(b, PROG_I64, arith_sub(0, b->nodes[y].k.integer)));
+        return apply2(b, PROG_ADD, x,
+                      prog_const_int(b, PROG_I64, arith_sub(0, b->nodes[y].k.integer)));
     if ((op == PROG_MUL || op == PROG_POW || op == PROG_FLOORDIV) && known && is_integer(b, y, 1))
         return x;
     if (op == PROG_MUL && known && is_integer(b, y, 0))
@@ -373,7 +374,7 @@ prog_value prog_apply(prog_builder *b, prog_op op, prog_value x, prog_value y, p
     return intern(b, &made);
 }
 
-/* ---- Types ------------------------------------------------------------------------------------------- */
+/* ---- Types ----------------------------------------------------------------------------------- */
 
 prog_value prog_cast(prog_builder *b, prog_type type, prog_value x)
 {
@@ -445,11 +446,12 @@ prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x)
     x = without_inner_wraps(b, dtype, x);
     if (x < 0 || is_const(b, x))
         return prog_narrow(b, dtype, x);
-    node made = {.op = NODE_NARROW, .type = (uint8_t)type, .dtype = (uint8_t)dtype, .kid = {x, -1, -1}};
+    node made = {
+        .op = NODE_NARROW, .type = (uint8_t)type, .dtype = (uint8_t)dtype, .kid = {x, -1, -1}};
     return intern(b, &made);
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------------------ */
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type)
 {
@@ -459,7 +461,8 @@ prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type)
             return prog_cast(b, type, prog_narrow(b, dtype, b->stores[i].value));
         }
     }
-    node made = {.op = NODE_LOAD, .type = (uint8_t)type, .dtype = (uint8_t)dtype, .kid = {slot, -1, -1}};
+    node made = {
+        .op = NODE_LOAD, .type = (uint8_t)type, .dtype = (uint8_t)dtype, .kid = {slot, -1, -1}};
     return b->failed ? -1 : intern(b, &made);
 }
 

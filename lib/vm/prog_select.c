@@ -2,14 +2,14 @@
  *
  * Tiling. From the last node to the first, each node that is needed becomes one instruction, which
  * swallows operands that nobody else needs when a fused loop exists for the shape: w - lr*g is one
- * loop, not two. A fused loop computes each written operation in the written order; factors and signs
- * are folded only where that changes no bit: x - k*y is x + (-k)*y, and 1*x is x, but x - (y + z) is
- * not x + ((-y) + (-z)), which differs in the sign of zeros.
+ * loop, not two. A fused loop computes each written operation in the written order; factors and
+ * signs are folded only where that changes no bit: x - k*y is x + (-k)*y, and 1*x is x, but x - (y
+ * + z) is not x + ((-y) + (-z)), which differs in the sign of zeros.
  *
- * Places. A result lives in a register of one block. When it is stored, and nothing later reads what
- * the array held before, it is written to the array at once, and later instructions read it there.
- * Stores that cannot be so come behind everything else. Arrays of a type that needs no conversion are
- * operands as they are; nothing is copied.
+ * Places. A result lives in a register of one block. When it is stored, and nothing later reads
+ * what the array held before, it is written to the array at once, and later instructions read it
+ * there. Stores that cannot be so come behind everything else. Arrays of a type that needs no
+ * conversion are operands as they are; nothing is copied.
  *
  * Worked example: stored = stored - 0.1*input, w = stored*stored (arrays 0, 1, 2, all float32)
  *     a0 = a0*1 + a1*-0.1
@@ -28,9 +28,9 @@ enum {
 
 /* An instruction whose operands are nodes. */
 typedef struct tile {
-    int32_t node;    /* whose value it gives; -1 for a store behind the others */
-    int32_t kid[3];  /* -1: unused */
-    int32_t slot;    /* the array it writes, or -1: a register */
+    int32_t node;   /* whose value it gives; -1 for a store behind the others */
+    int32_t kid[3]; /* -1: unused */
+    int32_t slot;   /* the array it writes, or -1: a register */
     uint16_t kernel;
     uint8_t kind, type, to, from;
     uint8_t nk;
@@ -43,17 +43,18 @@ typedef struct selection {
     prog_builder *b;
     node *nodes;
     tile *tiles;
-    int32_t *where;    /* of each node: a register, -1 for none, or -2 - slot */
-    int32_t *last;     /* of each node: the last tile that reads it */
+    int32_t *where; /* of each node: a register, -1 for none, or -2 - slot */
+    int32_t *last;  /* of each node: the last tile that reads it */
     int32_t *free_regs;
     int32_t ntiles, nregs, nfills, nslots, nfree;
-    int32_t read[PROG_MAX_SLOT + 1]; /* of each slot: the last tile that reads what it held before */
-    void *memory;      /* of the four lists, when own is too small */
+    int32_t
+        read[PROG_MAX_SLOT + 1]; /* of each slot: the last tile that reads what it held before */
+    void *memory;                /* of the four lists, when own is too small */
     tile own[OWN_TILES];
     int32_t own_lists[3 * OWN_TILES];
 } selection;
 
-/* ---- What is needed ------------------------------------------------------------------------------ */
+/* ---- What is needed -------------------------------------------------------------------------- */
 
 /* A load that needs no instruction: the array itself is the operand. */
 static bool is_direct(const node *n)
@@ -105,7 +106,7 @@ static void count_uses(selection *s)
     }
 }
 
-/* ---- Tiles: shapes -------------------------------------------------------------------------------- */
+/* ---- Tiles: shapes --------------------------------------------------------------------------- */
 
 static bool is_const(const selection *s, int32_t x)
 {
@@ -302,8 +303,7 @@ static void match_extreme(const selection *s, tile *t, const node *n)
     int kernel = n->op == PROG_MIN ? KERNEL_MINK : KERNEL_MAXK;
     if (is_const(s, n->kid[1]))
         set_constant(s, t, kernel, n->kid[0], n->kid[1]);
-    else if (is_const(s, n->kid[0]) &&
-             (n->type == PROG_I64 || s->nodes[n->kid[0]].k.number != 0))
+    else if (is_const(s, n->kid[0]) && (n->type == PROG_I64 || s->nodes[n->kid[0]].k.number != 0))
         set_constant(s, t, kernel, n->kid[1], n->kid[0]);
 }
 
@@ -327,7 +327,10 @@ static void match_where(const selection *s, tile *t, const node *n)
     t->k[0] = s->nodes[n->kid[yes ? 1 : 2]].k;
     t->k[1] = s->nodes[n->kid[2]].k;
     int32_t array = yes ? n->kid[2] : n->kid[1];
-    set_kernel(t, yes && no ? KERNEL_WHERE_KK : yes ? KERNEL_WHERE_KV : KERNEL_WHERE_VK,
+    set_kernel(t,
+               yes && no ? KERNEL_WHERE_KK
+               : yes     ? KERNEL_WHERE_KV
+                         : KERNEL_WHERE_VK,
                n->kid[0], yes && no ? -1 : array, -1);
 }
 
@@ -399,7 +402,7 @@ static void match(const selection *s, tile *t, int32_t i)
     }
 }
 
-/* ---- Tiles: the program ----------------------------------------------------------------------------- */
+/* ---- Tiles: the program ---------------------------------------------------------------------- */
 
 static void make_tiles(selection *s)
 {
@@ -465,8 +468,13 @@ static void store_late(selection *s, const node_store *st)
     const node *n = &s->nodes[st->value];
     kv_dtype held = prog_dtype((prog_type)n->type);
     tile *t = &s->tiles[s->ntiles++];
-    *t = (tile){.node = -1, .kid = {st->value, -1, -1}, .slot = st->slot, .type = n->type,
-                .kernel = KERNEL_COPY, .from = (uint8_t)held, .to = (uint8_t)st->dtype,
+    *t = (tile){.node = -1,
+                .kid = {st->value, -1, -1},
+                .slot = st->slot,
+                .type = n->type,
+                .kernel = KERNEL_COPY,
+                .from = (uint8_t)held,
+                .to = (uint8_t)st->dtype,
                 .kind = held == st->dtype ? INST_KERNEL : INST_CONVERT};
     if (n->op == NODE_CONST && held == st->dtype)
         set_constant(s, t, KERNEL_FILL, -1, st->value);
@@ -487,7 +495,7 @@ static void make_stores(selection *s)
     }
 }
 
-/* ---- Places ------------------------------------------------------------------------------------------- */
+/* ---- Places ---------------------------------------------------------------------------------- */
 
 /* Registers for constants that stand where a loop wants an array. */
 static void make_fills(selection *s)
@@ -530,7 +538,7 @@ static void assign_registers(selection *s)
     }
 }
 
-/* ---- The program ---------------------------------------------------------------------------------------- */
+/* ---- The program ----------------------------------------------------------------------------- */
 
 static int16_t place_of(const selection *s, const tile *t, int j)
 {
@@ -567,7 +575,9 @@ static void put_fills(const selection *s, prog *p, inst *out, uint64_t *pool, in
             continue;
         prog_number k[KERNEL_CONSTANTS] = {n->k};
         out[s->where[i]] = (inst){.run = p->kernels->run[n->type][KERNEL_FILL],
-                                  .kernel = KERNEL_FILL, .kind = INST_KERNEL, .type = n->type,
+                                  .kernel = KERNEL_FILL,
+                                  .kind = INST_KERNEL,
+                                  .type = n->type,
                                   .dst = (int16_t)s->where[i],
                                   .k = put_constants(pool, npool, (prog_type)n->type, k)};
     }
@@ -581,8 +591,13 @@ static void put_insts(const selection *s, prog *p, inst *out, uint64_t *pool)
     for (int32_t i = 0; i < s->ntiles; i++) {
         const tile *t = &s->tiles[i];
         inst *in = &out[s->nfills + i];
-        *in = (inst){.kernel = t->kernel, .kind = t->kind, .type = t->type, .to = t->to,
-                     .from = t->from, .a = place_of(s, t, 0), .b = place_of(s, t, 1),
+        *in = (inst){.kernel = t->kernel,
+                     .kind = t->kind,
+                     .type = t->type,
+                     .to = t->to,
+                     .from = t->from,
+                     .a = place_of(s, t, 0),
+                     .b = place_of(s, t, 1),
                      .c = place_of(s, t, 2)};
         in->dst = (int16_t)(t->slot >= 0 ? s->nregs + t->slot : s->where[t->node]);
         if (t->kind == INST_KERNEL)
@@ -636,9 +651,15 @@ static int put_program(selection *s, prog **out, kv_err *e)
     uint64_t *pool = (uint64_t *)(insts + ninsts);
     int64_t *slot_bytes = (int64_t *)(pool + npool);
     int32_t width = widest(s);
-    *p = (prog){.kernels = s->b->kernels, .ninsts = (int32_t)ninsts, .nregs = s->nregs,
-                .nfills = s->nfills, .nslots = s->nslots, .block = PROG_REG_BYTES / width,
-                .reg_bytes = PROG_REG_BYTES, .insts = insts, .pool = pool,
+    *p = (prog){.kernels = s->b->kernels,
+                .ninsts = (int32_t)ninsts,
+                .nregs = s->nregs,
+                .nfills = s->nfills,
+                .nslots = s->nslots,
+                .block = PROG_REG_BYTES / width,
+                .reg_bytes = PROG_REG_BYTES,
+                .insts = insts,
+                .pool = pool,
                 .slot_bytes = slot_bytes};
     put_insts(s, p, insts, pool);
     put_slots(s, slot_bytes);

@@ -1,10 +1,10 @@
 /* Programs: straight lines of typed vector operations over arrays of one length.
  *
- * An updater rule and an element-wise expression both become a program. It is built one operation at
- * a time, each naming the results of earlier ones; prog_finish drops what no store needs, folds what
- * is constant, selects instructions and assigns registers. prog_run then works through the arrays in
- * blocks that stay in the L1 cache. Every written operation is one IEEE rounding in its type; fused
- * instructions save passes over memory, never a rounding.
+ * An updater rule and an element-wise expression both become a program. It is built one operation
+ * at a time, each naming the results of earlier ones; prog_finish drops what no store needs, folds
+ * what is constant, selects instructions and assigns registers. prog_run then works through the
+ * arrays in blocks that stay in the L1 cache. Every written operation is one IEEE rounding in its
+ * type; fused instructions save passes over memory, never a rounding.
  */
 #ifndef VM_PROGRAM_H
 #define VM_PROGRAM_H
@@ -18,11 +18,13 @@ typedef enum prog_type { PROG_F32, PROG_F64, PROG_I64 } prog_type;
 
 prog_type prog_type_of(kv_dtype dtype);
 
-/* Operations. a, b, c name operands of the program's type t; comparisons, logic and isfinite give 1 or 0 in t. */
+/* clang-format off */
+/* Operations. a, b, c name operands of one type t; comparisons, logic, isfinite and isnan give 1
+ * or 0 in t. */
 typedef enum prog_op {
     PROG_ADD, PROG_SUB, PROG_MUL, PROG_DIV, /* a / b; F32 and F64 only */
     PROG_FLOORDIV, PROG_MOD,                /* floor, sign of b, as Python; of an integer by 0: 0 */
-    PROG_POW,                               /* F32, F64: T(pow(a, b)) with the binary64 pow; I64: b < 0 gives 0 */
+    PROG_POW,                               /* t(pow(a, b)) by the binary64 pow; I64: 0 for b < 0 */
     PROG_NEG, PROG_ABS, PROG_SQRT, PROG_EXP, PROG_LOG, /* exp and log in binary64, rounded */
     PROG_SIGN,                              /* (a > 0) - (a < 0) */
     PROG_FLOOR, PROG_CEIL, PROG_ROUND,      /* half to even */
@@ -34,6 +36,7 @@ typedef enum prog_op {
     PROG_CLIP,                              /* a > c ? c : a < b ? b : a */
     PROG_NOPS
 } prog_op;
+/* clang-format on */
 
 int prog_op_arity(prog_op op);
 
@@ -44,9 +47,10 @@ typedef int32_t prog_value; /* what an operation gave; negative after a failure,
 prog_builder *prog_builder_new(kv_err *e);
 void prog_builder_free(prog_builder *b);
 
-/* The elements of array number `slot` (0, 1, …, at most PROG_MAX_SLOT), stored as dtype, converted to
- * type. Sees what earlier prog_store calls wrote there. A slot has one dtype. */
 #define PROG_MAX_SLOT 1023
+
+/* The elements of array number `slot` (0, 1, …, at most PROG_MAX_SLOT), stored as dtype, converted
+ * to type. Sees what earlier prog_store calls wrote there. A slot has one dtype. */
 prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type);
 
 /* A number, rounded once to type. */
@@ -80,14 +84,14 @@ int64_t prog_scratch_bytes(const prog *p);
 
 /* Runs p over n elements: arrays[slot] points at the first element of each array in host memory.
  * Arrays do not overlap, except that those only read may. scratch: prog_scratch_bytes of memory,
- * aligned to 64; NULL is fine when that is 0. Cannot fail; uses nothing but its arguments, so parts of
- * the same arrays may run on several threads. */
+ * aligned to 64; NULL is fine when that is 0. Cannot fail; uses nothing but its arguments, so parts
+ * of the same arrays may run on several threads. */
 void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
 /* Elements a block, for tests: the results do not depend on it. */
 int64_t prog_block(const prog *p);
 
-/* The program as text, one instruction a line, for tests and people: a0 is array 0, r0 a register. */
+/* The program as text, one instruction a line: a0 is an array, r0 a register. */
 void prog_print(const prog *p, buf *out);
 
 #endif

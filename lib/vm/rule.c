@@ -1,9 +1,9 @@
 /* Rules: parameters, and from a checked rule to the program for one key.
  *
- * Host lines run here, in order. Element lines become operations of a program as they are met: a name
- * that holds an element stands for a value of the program, so reading what an earlier line wrote
- * costs nothing, and `stored` is written to memory once, at the end. Two walks over expressions do it:
- * `evaluate` for host values, `element` for elements.
+ * Host lines run here, in order. Element lines become operations of a program as they are met: a
+ * name that holds an element stands for a value of the program, so reading what an earlier line
+ * wrote costs nothing, and `stored` is written to memory once, at the end. Two walks over
+ * expressions do it: `evaluate` for host values, `element` for elements.
  */
 #include "vm/rule.h"
 
@@ -12,9 +12,10 @@
 
 #include "base/num.h"
 #include "base/suggest.h"
+#include "vm/element.h"
 #include "vm/rule_env.h"
 
-/* ---- Parameters ------------------------------------------------------------------------------------- */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 /* - and _ are the same letter in names of parameters. */
 static bool same_name(const char *a, const char *b)
@@ -107,7 +108,8 @@ static int set_param(const rule_param *p, const char *text, host *value, arena *
     host_print(&range, host_literal(p->low), false);
     buf_add(&range, " .. ");
     host_print(&range, host_literal(p->high), false);
-    kv_err_set(e, KV_E_VALUE, "parameter %s lies in %s, not at %s", p->name, buf_text(&range), text);
+    kv_err_set(e, KV_E_VALUE, "parameter %s must lie in %s, not %s", p->name, buf_text(&range),
+               text);
     buf_release(&range);
     return KV_E_VALUE;
 }
@@ -128,7 +130,7 @@ int rule_bind(const rule_ast *r, const char *const *names, const char *const *te
     return KV_OK;
 }
 
-/* ---- One run ------------------------------------------------------------------------------------------ */
+/* ---- One run --------------------------------------------------------------------------------- */
 
 typedef struct run {
     const rule_binding *binding;
@@ -150,7 +152,7 @@ static int refuse(run *r, const ast *node, int rc)
 #define REFUSE(r, node, code, ...)                                                                 \
     source_err((r)->binding->src, (node)->pos, (node)->end, (r)->e, code, __VA_ARGS__)
 
-/* ---- Host values ---------------------------------------------------------------------------------------- */
+/* ---- Host values ----------------------------------------------------------------------------- */
 
 static int evaluate(run *r, const ast *node, host *out);
 
@@ -272,7 +274,7 @@ static int evaluate(run *r, const ast *node, host *out)
     }
 }
 
-/* ---- Elements -------------------------------------------------------------------------------------------- */
+/* ---- Elements -------------------------------------------------------------------------------- */
 
 /* What an expression among elements gave: a value of the program, or a text or none. */
 typedef struct operand {
@@ -283,33 +285,6 @@ typedef struct operand {
 
 static int element(run *r, const ast *node, prog_type type, operand *out);
 
-static bool is_whole(double x)
-{
-    return x == floor(x) && fabs(x) < 0x1p63;
-}
-
-/* Whether dtype holds the integer x. */
-static bool fits(kv_dtype dtype, int64_t x)
-{
-    switch (dtype) {
-    case KV_INT8:
-        return x >= INT8_MIN && x <= INT8_MAX;
-    case KV_UINT8:
-        return x >= 0 && x <= UINT8_MAX;
-    case KV_INT32:
-        return x >= INT32_MIN && x <= INT32_MAX;
-    case KV_BOOL:
-        return x == 0 || x == 1;
-    case KV_INT64:
-    case KV_FLOAT32:
-    case KV_FLOAT64:
-    case KV_FLOAT16:
-    case KV_BFLOAT16:
-        return true;
-    }
-    return true;
-}
-
 /* A host number among elements: rounded once to T, and held in `type`. */
 static int from_host(run *r, const ast *node, host x, prog_type type, operand *out)
 {
@@ -317,13 +292,13 @@ static int from_host(run *r, const ast *node, host x, prog_type type, operand *o
     if (out->other)
         return KV_OK;
     if (r->type == PROG_I64) {
-        if (x.kind == HOST_FLOAT && !is_whole(x.u.number)) {
+        int64_t whole = x.u.integer;
+        if (x.kind == HOST_FLOAT && !element_is_whole(x.u.number, &whole)) {
             REFUSE(r, node, KV_E_DTYPE, "a rule on a key of %s reads only whole numbers",
                    kv_dtype_name(r->dtype));
             return kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
         }
-        int64_t whole = x.kind == HOST_FLOAT ? (int64_t)x.u.number : x.u.integer;
-        if (!fits(r->dtype, whole))
+        if (!element_holds(r->dtype, whole))
             return REFUSE(r, node, KV_E_VALUE, "%lld does not fit into %s", (long long)whole,
                           kv_dtype_name(r->dtype));
         x = host_int(whole);
@@ -372,14 +347,7 @@ static int number(run *r, const ast *node, prog_type type, prog_value *out)
     return rc;
 }
 
-static const prog_op operations[] = {
-    [OP_ADD] = PROG_ADD, [OP_SUB] = PROG_SUB, [OP_MUL] = PROG_MUL, [OP_DIV] = PROG_DIV,
-    [OP_FLOORDIV] = PROG_FLOORDIV, [OP_MOD] = PROG_MOD, [OP_POW] = PROG_POW, [OP_EQ] = PROG_EQ,
-    [OP_NE] = PROG_NE, [OP_LT] = PROG_LT, [OP_LE] = PROG_LE, [OP_GT] = PROG_GT, [OP_GE] = PROG_GE,
-    [OP_AND] = PROG_AND, [OP_OR] = PROG_OR,
-};
-
-/* A comparison in which a text or none stands, and so perhaps no element: its answer is a number. */
+/* A comparison in which a text or none stands, so no element: its answer is a number. */
 static int compare_others(run *r, const ast *node, operand x, operand y, prog_type type,
                           operand *out)
 {
@@ -405,7 +373,7 @@ static int element_binary(run *r, const ast *node, prog_type type, operand *out)
         rc = need_number(r, node->kid[1], y);
     if (!rc && type == PROG_I64 && node->op == OP_DIV)
         rc = refuse_integer(r, node, "`/`");
-    *out = (operand){.v = rc ? -1 : apply(r, operations[node->op], x.v, y.v, -1)};
+    *out = (operand){.v = rc ? -1 : apply(r, element_op((ast_op)node->op), x.v, y.v, -1)};
     return rc;
 }
 
@@ -486,10 +454,18 @@ static const struct {
     prog_op op;
     bool fractions; /* of an integer too */
 } functions[] = {
-    {"abs", PROG_ABS, false},     {"sqrt", PROG_SQRT, true},   {"exp", PROG_EXP, true},
-    {"log", PROG_LOG, true},      {"sign", PROG_SIGN, false},  {"floor", PROG_FLOOR, false},
-    {"ceil", PROG_CEIL, false},   {"round", PROG_ROUND, false}, {"min", PROG_MIN, false},
-    {"max", PROG_MAX, false},     {"where", PROG_WHERE, false}, {"isnan", PROG_ISNAN, false},
+    {"abs", PROG_ABS, false},
+    {"sqrt", PROG_SQRT, true},
+    {"exp", PROG_EXP, true},
+    {"log", PROG_LOG, true},
+    {"sign", PROG_SIGN, false},
+    {"floor", PROG_FLOOR, false},
+    {"ceil", PROG_CEIL, false},
+    {"round", PROG_ROUND, false},
+    {"min", PROG_MIN, false},
+    {"max", PROG_MAX, false},
+    {"where", PROG_WHERE, false},
+    {"isnan", PROG_ISNAN, false},
     {"isfinite", PROG_ISFINITE, false},
 };
 
@@ -549,7 +525,7 @@ static int element(run *r, const ast *node, prog_type type, operand *out)
     }
 }
 
-/* ---- Statements ------------------------------------------------------------------------------------------- */
+/* ---- Statements ------------------------------------------------------------------------------ */
 
 static int run_block(run *r, const ast *block, bool *ended);
 
@@ -639,7 +615,7 @@ static int run_block(run *r, const ast *block, bool *ended)
     return rc;
 }
 
-/* ---- The whole rule ------------------------------------------------------------------------------------------ */
+/* ---- The whole rule -------------------------------------------------------------------------- */
 
 static void set_given(run *r, const rule_given *given)
 {
@@ -665,12 +641,12 @@ static int run_rule(run *r, const rule_given *given)
     return prog_finish(r->b, &r->u->program, r->e);
 }
 
-int rule_update_make(const rule_binding *b, const rule_given *given, kv_dtype dtype,
-                     rule_update *u, kv_err *e)
+int rule_update_make(const rule_binding *b, const rule_given *given, kv_dtype dtype, rule_update *u,
+                     kv_err *e)
 {
     kv_err unused = {0};
-    run r = {.binding = b, .dtype = dtype, .type = prog_type_of(dtype), .u = u,
-             .e = e ? e : &unused};
+    run r = {
+        .binding = b, .dtype = dtype, .type = prog_type_of(dtype), .u = u, .e = e ? e : &unused};
     *u = (rule_update){0};
     int rc = rule_env_init(&r.env, b->rule, &r.memory, r.e);
     if (!rc && !(r.b = prog_builder_new(r.e)))

@@ -5,13 +5,13 @@
  * `fail`) and leaves a straight line of element operations, which becomes a program.
  *
  * Element lines compute in float32; for float64 keys in float64; for integer keys in their dtype,
- * exactly and wrapping after every operation. A host number or literal is rounded once where it meets
- * elements; a host line is binary64.
+ * exactly and wrapping after every operation. A host number or literal is rounded once where it
+ * meets elements; a host line is binary64.
  *
- * GAP: this version has no states, reductions, `rows present`, `normal`, `sparse`, `counts after`, nor
- * the names that only optimizers have, and does not print arrays; a rule that uses one of them is
- * refused as unsupported. States become further slots of the program, a reduction ends a pass and
- * gives the next one a constant.
+ * GAP: this version has no states, reductions, `rows present`, `normal`, `sparse`, `counts after`,
+ * nor the names that only optimizers have, and does not print arrays; a rule that uses one of them
+ * is refused as unsupported. States become further slots of the program, a reduction ends a pass
+ * and gives the next one a constant.
  */
 #ifndef VM_RULE_H
 #define VM_RULE_H
@@ -31,9 +31,9 @@ typedef struct rule_binding {
     const host *values;
 } rule_binding;
 
-/* Fills values (r->nparams of them) with the defaults, replaced by what names/texts say. Parameters are written
- * with - or _ alike. Texts live in a. Errors: usage (unknown parameter, with "did you mean"), value (out of range),
- * dtype (not of the default's kind). */
+/* Fills values (r->nparams of them) with the defaults, replaced by what names/texts say. Parameters
+ * are written with - or _ alike. Texts live in a. Errors: usage (unknown parameter, with "did you
+ * mean"), value (out of range), dtype (not of the default's kind). */
 int rule_bind(const rule_ast *r, const char *const *names, const char *const *texts, int n,
               host *values, arena *a, kv_err *e);
 
@@ -52,11 +52,11 @@ typedef struct rule_update {
 } rule_update;
 
 /* Runs the host lines for a key whose stored array has dtype, and builds the program. The rule was
- * checked. Errors: value (`fail`, without a place, since it is the update that is refused; arithmetic of
- * host values; a number that an integer key cannot hold), dtype, both with their place; memory. On an
- * error *u needs no release. */
-int rule_update_make(const rule_binding *b, const rule_given *given, kv_dtype dtype,
-                     rule_update *u, kv_err *e);
+ * checked. Errors: value (`fail`, without a place, since it is the update that is refused;
+ * arithmetic of host values; a number that an integer key cannot hold), dtype, both with their
+ * place; memory. On an error *u needs no release. */
+int rule_update_make(const rule_binding *b, const rule_given *given, kv_dtype dtype, rule_update *u,
+                     kv_err *e);
 void rule_update_release(rule_update *u);
 
 /* True when the rule's update never depends on key or t and prints nothing, so that one rule_update

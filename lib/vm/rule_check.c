@@ -18,7 +18,7 @@ typedef struct checker {
 #define REFUSE(c, node, code, ...)                                                                 \
     source_err((c)->src, (node)->pos, (node)->end, (c)->e, code, __VA_ARGS__)
 
-/* ---- Expressions ------------------------------------------------------------------------------------ */
+/* ---- Expressions ----------------------------------------------------------------------------- */
 
 /* Functions of section 15 that numbers do not have. */
 static const struct {
@@ -52,8 +52,8 @@ static int unknown_name(checker *c, const ast *node)
 
 static int unknown_function(checker *c, const ast *node)
 {
-    static const char *const names[] = {"abs", "sqrt",  "exp",   "log",      "sign",  "min",
-                                        "max", "clip",  "where", "isfinite", "isnan", "floor",
+    static const char *const names[] = {"abs",  "sqrt",  "exp",      "log",      "sign",  "min",
+                                        "max",  "clip",  "where",    "isfinite", "isnan", "floor",
                                         "ceil", "round", "endswith", "f64"};
     REFUSE(c, node, KV_E_USAGE, "a rule knows no function `%s`", node->u.text);
     return suggest_hint(c->e, node->u.text, names, (int)(sizeof names / sizeof *names));
@@ -66,8 +66,8 @@ static int check_count(checker *c, const ast *node, int min, int max)
     if (min == max)
         return REFUSE(c, node, KV_E_USAGE, "%s takes %d argument%s, not %d", node->u.text, min,
                       min == 1 ? "" : "s", (int)node->n);
-    return REFUSE(c, node, KV_E_USAGE, "%s takes %d to %d arguments, not %d", node->u.text, min, max,
-                  (int)node->n);
+    return REFUSE(c, node, KV_E_USAGE, "%s takes %d to %d arguments, not %d", node->u.text, min,
+                  max, (int)node->n);
 }
 
 static int check_call(checker *c, const ast *node)
@@ -167,7 +167,7 @@ static int check_whole(checker *c, const ast *node)
     return rc ? rc : check_tuples(c, node, false);
 }
 
-/* ---- Statements --------------------------------------------------------------------------------------- */
+/* ---- Statements ------------------------------------------------------------------------------ */
 
 static int check_block(checker *c, const ast *block);
 
@@ -271,7 +271,7 @@ static int check_block(checker *c, const ast *block)
     return rc;
 }
 
-/* ---- Parameters ----------------------------------------------------------------------------------------- */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 static int check_param(checker *c, int which)
 {
@@ -294,7 +294,8 @@ static int check_param(checker *c, int which)
         return REFUSE(c, p, KV_E_USAGE, "a range is of numbers");
     bool inside = value.kind == HOST_NONE || (host_number(value) >= host_number(low) &&
                                               host_number(value) <= host_number(high));
-    return inside ? KV_OK : REFUSE(c, p, KV_E_USAGE, "the default of `%s` lies outside its range", p->name);
+    return inside ? KV_OK
+                  : REFUSE(c, p, KV_E_USAGE, "the default of `%s` lies outside its range", p->name);
 }
 
 int rule_check(const rule_ast *r, const source *s, kv_err *e)

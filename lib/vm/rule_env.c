@@ -38,8 +38,8 @@ static void add(rule_env *env, const char *text, rule_name_kind kind, bool eleme
         old->kind = kind; /* a rule may have parameters of its own called so */
     if (old)
         return;
-    env->names[env->n++] = (rule_name){.text = text, .kind = kind, .element = element, .at = -1,
-                                       .known = kind != RULE_NAME_SET};
+    env->names[env->n++] = (rule_name){
+        .text = text, .kind = kind, .element = element, .at = -1, .known = kind != RULE_NAME_SET};
 }
 
 static int count_assignments(const ast *node)
@@ -51,7 +51,7 @@ static int count_assignments(const ast *node)
     return n;
 }
 
-/* Adds the names that are assigned, and notes which become elements. Returns whether that is news. */
+/* Adds the names that are assigned, and notes which become elements. Returns whether one did. */
 static bool collect(rule_env *env, const ast *node)
 {
     bool news = false;

@@ -12,20 +12,20 @@
 #include "vm/program.h"
 
 typedef enum rule_name_kind {
-    RULE_NAME_SET,       /* the rule gives it a value */
+    RULE_NAME_SET, /* the rule gives it a value */
     RULE_NAME_PARAM,
-    RULE_NAME_GIVEN,     /* key, name, t, input */
-    RULE_NAME_STORED,    /* given, and to be written */
-    RULE_NAME_OPTIMIZER  /* lr and others, which only optimizers have */
+    RULE_NAME_GIVEN,    /* key, name, t, input */
+    RULE_NAME_STORED,   /* given, and to be written */
+    RULE_NAME_OPTIMIZER /* lr and others, which only optimizers have */
 } rule_name_kind;
 
 typedef struct rule_name {
     const char *text;
     rule_name_kind kind;
     bool element;
-    bool known;      /* has a value at this point of the walk */
-    host number;     /* its value when it is no element */
-    prog_value at;   /* its value when it is one */
+    bool known;    /* has a value at this point of the walk */
+    host number;   /* its value when it is no element */
+    prog_value at; /* its value when it is one */
 } rule_name;
 
 typedef struct rule_env {

@@ -14,7 +14,7 @@ static arena memory;
 static kv_err e;
 static source text;
 
-/* ---- Expressions over named arrays and numbers ------------------------------------------------- */
+/* ---- Expressions over named arrays and numbers ----------------------------------------------- */
 
 static struct {
     char name;
@@ -67,8 +67,11 @@ static int eval(const char *expression, kv_array **out)
 {
     ast *tree = NULL;
     expr_leaf leaves[64];
-    text = (source){.name = "x.kv", .text = expression, .len = (uint32_t)strlen(expression),
-                    .line = 1, .col = 1};
+    text = (source){.name = "x.kv",
+                    .text = expression,
+                    .len = (uint32_t)strlen(expression),
+                    .line = 1,
+                    .col = 1};
     *out = NULL;
     CHECK_OK(parse_expr_text(&tree, &text, &memory, &e));
     int n = add_leaves(tree, leaves, 0);
@@ -285,7 +288,8 @@ TEST(expr_errors)
     VECTOR('i', KV_INT32, 7);
     VECTOR('b', KV_INT8, 7);
     VECTOR('u', KV_UINT8, 7);
-    CHECK_TEXT(refusal("2 * (i + 0.5)"), "1:5-14 dtype: 0.5 is no whole number, and the array is int32");
+    CHECK_TEXT(refusal("2 * (i + 0.5)"),
+               "1:5-14 dtype: 0.5 is no whole number, and the array is int32");
     CHECK_TEXT(refusal("i * nan"), "1:1-8 dtype: nan is no whole number, and the array is int32");
     CHECK_TEXT(refusal("b + 300"), "1:1-8 value: 300 does not fit into int8");
     CHECK_TEXT(refusal("u * -1"), "1:1-7 value: -1 does not fit into uint8");
@@ -303,14 +307,17 @@ TEST(expr_operators)
     static const struct {
         const char *expression;
         bool is;
-    } cases[] = {{"a + b", true},    {"-a", true},      {"not a", true},    {"sqrt(a)", true},
-                 {"min(a, b)", true}, {"min(a)", false}, {"sum(a)", false},  {"a", false},
-                 {"3", false},       {"a[0]", false},   {"[1, 2]", false},  {"clip(a, 1, 2)", true},
-                 {"a == b", true},   {"a.sqrt", true},  {"clip(a, lo=1)", false}};
+    } cases[] = {{"a + b", true},   {"-a", true},        {"not a", true},
+                 {"sqrt(a)", true}, {"min(a, b)", true}, {"min(a)", false},
+                 {"sum(a)", false}, {"a", false},        {"3", false},
+                 {"a[0]", false},   {"[1, 2]", false},   {"clip(a, 1, 2)", true},
+                 {"a == b", true},  {"a.sqrt", true},    {"clip(a, lo=1)", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ast *tree = NULL;
-        text = (source){.text = cases[i].expression, .len = (uint32_t)strlen(cases[i].expression),
-                        .line = 1, .col = 1};
+        text = (source){.text = cases[i].expression,
+                        .len = (uint32_t)strlen(cases[i].expression),
+                        .line = 1,
+                        .col = 1};
         CHECK_OK(parse_expr_text(&tree, &text, &memory, &e));
         CHECK_INT(expr_is_operator(tree), cases[i].is);
     }
@@ -323,7 +330,8 @@ TEST(expr_marked_leaves)
     text = (source){.text = "abs(a) + 1", .len = 10, .line = 1, .col = 1};
     CHECK_OK(parse_expr_text(&tree, &text, &memory, &e));
     /* abs is somebody's own function here: its value is a leaf */
-    expr_leaf leaves[] = {{.array = arrays[0].array, .node = tree->kid[0]}, {.number = host_int(1)}};
+    expr_leaf leaves[] = {{.array = arrays[0].array, .node = tree->kid[0]},
+                          {.number = host_int(1)}};
     kv_array *out = NULL;
     CHECK_OK(expr_eval(&out, tree, leaves, 2, &text, &e));
     kv_array_unref(out);
@@ -374,7 +382,7 @@ TEST(expr_long)
     forget();
 }
 
-/* ---- Random trees: all at once gives what one operation at a time gives -------------------------- */
+/* ---- Random trees: all at once gives what one operation at a time gives ---------------------- */
 
 static uint64_t seed = 7;
 
@@ -387,10 +395,10 @@ static uint32_t draw(uint32_t n)
 /* Appends a random expression over the arrays a, b, … */
 static void grow_tree(buf *out, int depth)
 {
-    static const char *const signs[] = {" + ", " - ", " * ", " / ",  " // ", " % ",
+    static const char *const signs[] = {" + ",  " - ", " * ",  " / ",   " // ", " % ",
                                         " == ", " < ", " >= ", " and ", " or ", " + "};
-    static const char *const one[] = {"abs(", "sqrt(", "sign(", "floor(", "round(", "isfinite(", "-(",
-                                      "isnan("};
+    static const char *const one[] = {"abs(",   "sqrt(",     "sign(", "floor(",
+                                      "round(", "isfinite(", "-(",    "isnan("};
     uint32_t what = depth > 0 ? draw(12) : draw(3);
     if (what < 2) {
         buf_char(out, (char)('a' + draw((uint32_t)narrays)));
@@ -468,8 +476,9 @@ static void check_same(kv_array *got, kv_array *want)
 
 static void one_tree(int64_t n)
 {
-    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT32, KV_FLOAT32, KV_FLOAT64, KV_FLOAT16,
-                                      KV_BFLOAT16, KV_INT8, KV_UINT8, KV_INT32, KV_INT64, KV_BOOL};
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT32,  KV_FLOAT32, KV_FLOAT64,
+                                      KV_FLOAT16, KV_BFLOAT16, KV_INT8,    KV_UINT8,
+                                      KV_INT32,   KV_INT64,    KV_BOOL};
     static double x[2000];
     static int tried;
     for (int i = 0; i < 3; i++) {
@@ -482,7 +491,8 @@ static void one_tree(int64_t n)
     kv_array *whole = NULL;
     expr_leaf leaves[400], parts = {0};
     grow_tree(&expression, 1 + (int)draw(4));
-    text = (source){.text = buf_text(&expression), .len = (uint32_t)expression.len, .line = 1, .col = 1};
+    text = (source){
+        .text = buf_text(&expression), .len = (uint32_t)expression.len, .line = 1, .col = 1};
     CHECK_OK(parse_expr_text(&tree, &text, &memory, &e));
     int nleaves = add_leaves(tree, leaves, 0);
     int rc = one_by_one(tree, &parts);

@@ -147,9 +147,11 @@ TEST(host_function_errors)
 {
     host out, two[] = {I(1), I(2)}, text[] = {X("a"), I(1)};
     CHECK_ERR(host_call("sqrt", two, 2, &out, &e), KV_E_USAGE, "sqrt takes 1 argument, not 2");
-    CHECK_ERR(host_call("clip", two, 1, &out, &e), KV_E_USAGE, "clip takes 2 to 3 arguments, not 1");
+    CHECK_ERR(host_call("clip", two, 1, &out, &e), KV_E_USAGE,
+              "clip takes 2 to 3 arguments, not 1");
     CHECK_ERR(host_call("sqrt", text, 1, &out, &e), KV_E_DTYPE, "sqrt takes numbers, not text");
-    CHECK_ERR(host_call("endswith", text, 2, &out, &e), KV_E_DTYPE, "endswith takes texts, not int");
+    CHECK_ERR(host_call("endswith", text, 2, &out, &e), KV_E_DTYPE,
+              "endswith takes texts, not int");
     CHECK_ERR(host_call("sqr", two, 1, &out, &e), KV_E_USAGE,
               "there is no function sqr of numbers");
 }
@@ -177,7 +179,8 @@ TEST(host_format_numbers)
 {
     CHECK_TEXT(FORMAT("%.3f|%9.2e|%g|%f", F(3.14159), F(12345.678), F(0.1), I(2)),
                "3.142| 1.23e+04|0.1|2.000000");
-    CHECK_TEXT(FORMAT("%08.2f|%-8.2f|%+.1f", F(-3.14159), F(2.5), F(2.25)), "-0003.14|2.50    |+2.2");
+    CHECK_TEXT(FORMAT("%08.2f|%-8.2f|%+.1f", F(-3.14159), F(2.5), F(2.25)),
+               "-0003.14|2.50    |+2.2");
     CHECK_TEXT(FORMAT("%f %5.1f %05f", F(INFINITY), F(-INFINITY), F(NAN)), "inf  -inf   nan");
     CHECK_TEXT(FORMAT("%d %d %x %x %i", F(3.0), host_bool(true), I(255), I(-255), I(-1)),
                "3 1 ff -ff -1");
@@ -190,7 +193,8 @@ TEST(host_format_errors)
 {
     buf out = {0};
     host x = F(1.5), t = X("a");
-    CHECK_ERR(host_format(&out, "%d", &x, 1, &e), KV_E_DTYPE, "%d takes a whole number, not a fraction");
+    CHECK_ERR(host_format(&out, "%d", &x, 1, &e), KV_E_DTYPE,
+              "%d takes a whole number, not a fraction");
     CHECK_ERR(host_format(&out, "%d", &t, 1, &e), KV_E_DTYPE, "%d takes a whole number, not text");
     CHECK_ERR(host_format(&out, "%f", &t, 1, &e), KV_E_DTYPE, "%f takes a number, not text");
     CHECK_ERR(host_format(&out, "%d %d", &x, 0, &e), KV_E_VALUE,
@@ -226,7 +230,8 @@ TEST(host_fields)
     CHECK_TEXT(field(I(255), "x"), "ff");
     CHECK_TEXT(field(host_bool(false), ""), "False");
     buf out = {0};
-    CHECK_ERR(host_format_field(&out, I(1), "q", &e), KV_E_VALUE, "a field does not know the letter q");
+    CHECK_ERR(host_format_field(&out, I(1), "q", &e), KV_E_VALUE,
+              "a field does not know the letter q");
     CHECK_ERR(host_format_field(&out, I(1), "dd", &e), KV_E_VALUE,
               "a field ends behind its letter d");
     buf_release(&out);

@@ -11,7 +11,7 @@
 #include "test.h"
 #include "vm/kernel.h"
 
-/* ---- Instructions as text ---------------------------------------------------------------------- */
+/* ---- Instructions as text -------------------------------------------------------------------- */
 
 static const char *text_of(prog_builder *b)
 {
@@ -105,7 +105,8 @@ TEST(program_constants_fold)
     CHECK_TEXT(text_of(b), "a0 = a1*7 + -0\n");
 
     b = begin();
-    prog_store(b, 0, KV_FLOAT32, op2(b, PROG_SUB, op2(b, PROG_MUL, f32(b, 1), num(b, 1)), num(b, 0)));
+    prog_store(b, 0, KV_FLOAT32,
+               op2(b, PROG_SUB, op2(b, PROG_MUL, f32(b, 1), num(b, 1)), num(b, 0)));
     CHECK_TEXT(text_of(b), "a0 = a1\n");
 
     /* +0 is not left out: -0 + 0 is 0 */
@@ -216,7 +217,7 @@ TEST(program_no_memory)
     }
 }
 
-/* ---- Results: random programs against one element at a time ------------------------------------- */
+/* ---- Results: random programs against one element at a time ---------------------------------- */
 
 static uint64_t seed = 1;
 
@@ -234,8 +235,8 @@ typedef union value {
 
 static double special(void)
 {
-    static const double numbers[] = {0.0, -0.0, 1, -1, 2, 0.5, 3, 1e-40, INFINITY, -INFINITY, NAN,
-                                     1e30, -7, 0.1};
+    static const double numbers[] = {0.0,   -0.0,     1,         -1,  2,    0.5, 3,
+                                     1e-40, INFINITY, -INFINITY, NAN, 1e30, -7,  0.1};
     return numbers[draw(sizeof numbers / sizeof *numbers)];
 }
 
@@ -257,6 +258,7 @@ static uint64_t wrapped_power(uint64_t a, int64_t b)
     return half * half * (b % 2 ? a : 1);
 }
 
+/* clang-format off */
 /* What the operation says, for one element. Operands and result are exact in t. */
 static value reference_float(prog_op op, prog_type t, double a, double b, double c)
 {
@@ -338,6 +340,7 @@ static value reference_integer(prog_op op, int64_t a, int64_t b, int64_t c)
     }
     return (value){.i = (int64_t)(uint64_t)wide};
 }
+/* clang-format on */
 
 static bool drawable(prog_op op, prog_type t)
 {
@@ -510,10 +513,19 @@ static void one_program(int64_t n)
     add_load(&m, 4, dtype[4], main_type, memory[4]);
     while (m.nvalues < NVALUES - 1 - (int)draw(NVALUES - 8)) {
         switch (draw(8)) {
-        case 0: add_const(&m, main_type); break;
-        case 1: if (draw(3) == 0) add_cast(&m, (prog_type)draw(3)); break;
-        case 2: if (draw(2) == 0) add_narrow(&m, main_type); break;
-        default: add_operation(&m, main_type);
+        case 0:
+            add_const(&m, main_type);
+            break;
+        case 1:
+            if (draw(3) == 0)
+                add_cast(&m, (prog_type)draw(3));
+            break;
+        case 2:
+            if (draw(2) == 0)
+                add_narrow(&m, main_type);
+            break;
+        default:
+            add_operation(&m, main_type);
         }
     }
     for (int s = 1; s < NSLOTS; s++) {
@@ -522,7 +534,8 @@ static void one_program(int64_t n)
             continue;
         prog_store(m.b, s, dtype[s], m.id[x]);
         for (int64_t i = 0; i < n; i++)
-            to_memory(want[s] + i * kv_dtype_bytes(dtype[s]), dtype[s], m.type[x], m.elements[x][i]);
+            to_memory(want[s] + i * kv_dtype_bytes(dtype[s]), dtype[s], m.type[x],
+                      m.elements[x][i]);
     }
     prog *p = NULL;
     CHECK_OK(prog_finish(m.b, &p, &e));
@@ -556,10 +569,10 @@ TEST(program_random_around_blocks)
     }
 }
 
-/* ---- Kernels: the same bits from every table ------------------------------------------------------ */
+/* ---- Kernels: the same bits from every table ------------------------------------------------- */
 
-static void check_kernel(kernel_loop *run, kernel_loop *plain, prog_type t, const void *in, const void *k,
-                         int64_t n)
+static void check_kernel(kernel_loop *run, kernel_loop *plain, prog_type t, const void *in,
+                         const void *k, int64_t n)
 {
     static char got[3 * 70 * 8], want[3 * 70 * 8];
     int64_t bytes = t == PROG_F32 ? 4 : 8;
@@ -582,14 +595,15 @@ TEST(program_kernels_agree)
                 for (int round = 0; run && round < 20; round++) {
                     fill_array(in, held((prog_type)t), 3 * 70);
                     fill_array(k, held((prog_type)t), KERNEL_CONSTANTS);
-                    check_kernel(run, plain->run[t][op], (prog_type)t, in, k, 1 + (int64_t)draw(70));
+                    check_kernel(run, plain->run[t][op], (prog_type)t, in, k,
+                                 1 + (int64_t)draw(70));
                 }
             }
         }
     }
 }
 
-/* ---- Division as Python has it ---------------------------------------------------------------------- */
+/* ---- Division as Python has it --------------------------------------------------------------- */
 
 static float floats(prog_op op, float x, float y)
 {

@@ -16,7 +16,8 @@ static source text;
 static rule_ast *parsed(const char *rule)
 {
     rule_ast *r = NULL;
-    text = (source){.name = "r.kv", .text = rule, .len = (uint32_t)strlen(rule), .line = 1, .col = 1};
+    text =
+        (source){.name = "r.kv", .text = rule, .len = (uint32_t)strlen(rule), .line = 1, .col = 1};
     CHECK_OK(parse_rule(&r, &text, &memory, &e));
     return r;
 }
@@ -28,7 +29,7 @@ static rule_ast *checked(const char *rule)
     return r;
 }
 
-/* ---- Checks --------------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 /* "line:col-end code: text (hint)" of the refusal of a rule */
 static const char *refusal(const char *rule)
@@ -50,15 +51,16 @@ static const char *refusal(const char *rule)
 TEST(rule_check_accepts)
 {
     CHECK_TEXT(refusal("{ stored += input * 2 }"), "");
-    CHECK_TEXT(refusal("updater scale(factor = 2.0 in 0 .. 10, name2 = \"x\", c = none) {\n"
-                       "  if name2 == \"x\" and t > 1 { a = factor } else { a = 1 }\n"
-                       "  print f\"{key} {a:.2f}\", \"%d %s\" % (t, name)\n"
-                       "  if endswith(name, \"_bias\") { skip }\n"
-                       "  if a < 0 { fail \"no\" }\n"
-                       "  g = clip(input * a, c)\n"
-                       "  stored -= where(isfinite(g) and g != 0, sqrt(abs(g)) // 1, min(g, 1, 2)) % 3\n"
-                       "}"),
-               "");
+    CHECK_TEXT(
+        refusal("updater scale(factor = 2.0 in 0 .. 10, name2 = \"x\", c = none) {\n"
+                "  if name2 == \"x\" and t > 1 { a = factor } else { a = 1 }\n"
+                "  print f\"{key} {a:.2f}\", \"%d %s\" % (t, name)\n"
+                "  if endswith(name, \"_bias\") { skip }\n"
+                "  if a < 0 { fail \"no\" }\n"
+                "  g = clip(input * a, c)\n"
+                "  stored -= where(isfinite(g) and g != 0, sqrt(abs(g)) // 1, min(g, 1, 2)) % 3\n"
+                "}"),
+        "");
 }
 
 TEST(rule_check_names)
@@ -70,9 +72,10 @@ TEST(rule_check_names)
     CHECK_TEXT(refusal("{ if t > 1 { a = 2 }\n stored += input * a }"),
                "2:20-21 usage: `a` has no value here (give it one above, on every path that leads "
                "here)");
-    CHECK_TEXT(refusal("{ if t > 1 { a = 2 } else if t > 0 { b = 1 } else { a = 3 }\n stored += a }"),
-               "2:12-13 usage: `a` has no value here (give it one above, on every path that leads "
-               "here)");
+    CHECK_TEXT(
+        refusal("{ if t > 1 { a = 2 } else if t > 0 { b = 1 } else { a = 3 }\n stored += a }"),
+        "2:12-13 usage: `a` has no value here (give it one above, on every path that leads "
+        "here)");
     CHECK_TEXT(refusal("{ stored += a; a = 1 }"),
                "1:13-14 usage: `a` has no value here (give it one above, on every path that leads "
                "here)");
@@ -157,7 +160,7 @@ TEST(rule_check_params)
     CHECK_TEXT(refusal("updater s(wd = 0.1) { stored += input * wd }"), "");
 }
 
-/* ---- Parameters ------------------------------------------------------------------------------------ */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 static const char *const param_rule =
     "updater scale(factor = 2.0 in 0.0 .. 10.0, steps = 3, on = true, mode = \"sum\", c = none) {\n"
@@ -208,19 +211,22 @@ TEST(rule_bind_errors)
     bind("factr", "1", &x);
     CHECK_TEXT(e.hint, "did you mean factor?");
     memset(&e, 0, sizeof e);
-    CHECK_ERR(bind("factor", "abc", &x), KV_E_DTYPE, "parameter factor takes a number, not \"abc\"");
+    CHECK_ERR(bind("factor", "abc", &x), KV_E_DTYPE,
+              "parameter factor takes a number, not \"abc\"");
     CHECK_ERR(bind("factor", "11", &x), KV_E_VALUE,
-              "parameter factor lies in 0.0 .. 10.0, not at 11");
+              "parameter factor must lie in 0.0 .. 10.0, not 11");
     CHECK_ERR(bind("factor", "nan", &x), KV_E_VALUE,
-              "parameter factor lies in 0.0 .. 10.0, not at nan");
-    CHECK_ERR(bind("steps", "1.5", &x), KV_E_DTYPE, "parameter steps takes an integer, not \"1.5\"");
+              "parameter factor must lie in 0.0 .. 10.0, not nan");
+    CHECK_ERR(bind("steps", "1.5", &x), KV_E_DTYPE,
+              "parameter steps takes an integer, not \"1.5\"");
     CHECK_ERR(bind("steps", "99999999999999999999", &x), KV_E_DTYPE,
               "parameter steps takes an integer, not \"99999999999999999999\"");
-    CHECK_ERR(bind("on", "maybe", &x), KV_E_DTYPE, "parameter on takes true or false, not \"maybe\"");
+    CHECK_ERR(bind("on", "maybe", &x), KV_E_DTYPE,
+              "parameter on takes true or false, not \"maybe\"");
     CHECK_ERR(bind("c", "x", &x), KV_E_DTYPE, "parameter c takes a number or none, not \"x\"");
 }
 
-/* ---- Updates ----------------------------------------------------------------------------------------- */
+/* ---- Updates --------------------------------------------------------------------------------- */
 
 static int make(const char *rule, kv_dtype dtype, rule_given given, rule_update *u)
 {
@@ -294,7 +300,9 @@ TEST(rule_update_numbers)
     CHECK_TEXT(f32("{ stored = floor(input) * 100 + ceil(input) * 10 + round(input) }", 0, 2.5),
                "232.0");
     CHECK_TEXT(f32("{ if key == 7 { stored = 1 } else if key == 8 { stored = 2 } else "
-                   "{ stored = 3 } }", 0, 0), "1.0");
+                   "{ stored = 3 } }",
+                   0, 0),
+               "1.0");
     CHECK_TEXT(f32("{ if key == 9 { stored = 1 } }", 5, 0), "5.0");
 }
 
@@ -332,17 +340,20 @@ TEST(rule_update_clips)
 
 TEST(rule_update_none_and_texts)
 {
-    CHECK_TEXT(f32("updater s(c = none) { stored = where(c > 0, 1, 2) + (c == none) + (c != none) }",
-                   0, 0), "3.0");
-    CHECK_TEXT(f32("updater s(m = \"a\") { stored = input * (m == \"a\") + endswith(m, \"b\") }", 0, 4),
-               "4.0");
+    CHECK_TEXT(
+        f32("updater s(c = none) { stored = where(c > 0, 1, 2) + (c == none) + (c != none) }", 0,
+            0),
+        "3.0");
+    CHECK_TEXT(
+        f32("updater s(m = \"a\") { stored = input * (m == \"a\") + endswith(m, \"b\") }", 0, 4),
+        "4.0");
     rule_update u;
     CHECK_ERR(make("updater s(c = none) { stored = input * c }", KV_FLOAT32,
-                   (rule_given){{7, NULL}, 1}, &u), KV_E_DTYPE,
-              "none cannot be computed with arrays");
+                   (rule_given){{7, NULL}, 1}, &u),
+              KV_E_DTYPE, "none cannot be computed with arrays");
     CHECK_ERR(make("updater s(m = \"a\") { stored = input * m }", KV_FLOAT32,
-                   (rule_given){{7, NULL}, 1}, &u), KV_E_DTYPE,
-              "a text cannot be computed with arrays");
+                   (rule_given){{7, NULL}, 1}, &u),
+              KV_E_DTYPE, "a text cannot be computed with arrays");
 }
 
 TEST(rule_update_halves_round_once)
@@ -391,8 +402,9 @@ TEST(rule_update_integer_refusals)
 TEST(rule_update_prints_skips_fails)
 {
     rule_update u;
-    CHECK_OK(make("{ print \"update on key: %d\" % key; print t, name, 0.5; skip; stored += input }",
-                  KV_FLOAT32, (rule_given){{7, NULL}, 3}, &u));
+    CHECK_OK(
+        make("{ print \"update on key: %d\" % key; print t, name, 0.5; skip; stored += input }",
+             KV_FLOAT32, (rule_given){{7, NULL}, 3}, &u));
     CHECK_TEXT(buf_text(&u.printed), "update on key: 7\n3  0.5\n");
     CHECK(u.skipped && u.program == NULL);
     rule_update_release(&u);
@@ -414,8 +426,9 @@ TEST(rule_update_host_errors_have_places)
     CHECK_INT(e.line, 2);
     CHECK_INT(e.col, 7);
     CHECK_ERR(rc, KV_E_VALUE, "1 // 0 divides an integer by 0");
-    CHECK_ERR(make("{ print \"%d\" % name; stored += input }", KV_FLOAT32,
-                   (rule_given){{0, "w"}, 1}, &u), KV_E_DTYPE, "%d takes a whole number, not text");
+    CHECK_ERR(
+        make("{ print \"%d\" % name; stored += input }", KV_FLOAT32, (rule_given){{0, "w"}, 1}, &u),
+        KV_E_DTYPE, "%d takes a whole number, not text");
 }
 
 TEST(rule_constant)
@@ -445,7 +458,7 @@ TEST(rule_update_no_memory)
     rule_update_release(&u);
 }
 
-/* ---- Random rules against one element at a time --------------------------------------------------- */
+/* ---- Random rules against one element at a time ---------------------------------------------- */
 
 enum { MAX_LEN = 3 * 512 + 7 };
 
@@ -463,7 +476,8 @@ static struct {
     float x[MAX_LEN];
 } names[6] = {{"input", {0}}, {"stored", {0}}, {"a", {0}}, {"b", {0}}, {"c", {0}}, {"d", {0}}};
 
-/* Appends a random expression over the first nnames names and computes it for n elements into out. */
+/* Appends a random expression over the first nnames names and computes it for n elements into out.
+ */
 static void grow_rule(buf *rule, int depth, int nnames, float *out, int64_t n)
 {
     static float args[5][3][MAX_LEN];
@@ -489,10 +503,10 @@ static void grow_rule(buf *rule, int depth, int nnames, float *out, int64_t n)
     static const struct {
         const char *before, *between, *behind;
         int args;
-    } shapes[] = {
-        {"(", " + ", ")", 2}, {"(", " - ", ")", 2}, {"(", " * ", ")", 2}, {"(", " / ", ")", 2},
-        {"(", " < ", ")", 2}, {"(", " and ", ")", 2}, {"sqrt(abs(", "", "))", 1}, {"(-", "", ")", 1},
-        {"min(", ", ", ")", 2}, {"clip(", ", ", ")", 3}, {"where(", ", ", ")", 3}};
+    } shapes[] = {{"(", " + ", ")", 2},       {"(", " - ", ")", 2},    {"(", " * ", ")", 2},
+                  {"(", " / ", ")", 2},       {"(", " < ", ")", 2},    {"(", " and ", ")", 2},
+                  {"sqrt(abs(", "", "))", 1}, {"(-", "", ")", 1},      {"min(", ", ", ")", 2},
+                  {"clip(", ", ", ")", 3},    {"where(", ", ", ")", 3}};
     const int shape = (int)draw(4) ? (int)draw(4) : (int)draw(11);
     buf_add(rule, shapes[shape].before);
     for (int i = 0; i < shapes[shape].args; i++) {
@@ -504,17 +518,38 @@ static void grow_rule(buf *rule, int depth, int nnames, float *out, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         volatile float x = in[0][i], y = in[1][i], z = in[2][i];
         switch (shape) {
-        case 0: out[i] = x + y; break;
-        case 1: out[i] = x - y; break;
-        case 2: out[i] = x * y; break;
-        case 3: out[i] = x / y; break;
-        case 4: out[i] = x < y; break;
-        case 5: out[i] = x != 0 && y != 0; break;
-        case 6: out[i] = sqrtf(fabsf(x)); break;
-        case 7: out[i] = -x; break;
-        case 8: out[i] = x < y || isnan(x) ? x : y; break;
-        case 9: out[i] = x > z ? z : x < y ? y : x; break;
-        default: out[i] = x != 0 ? y : z;
+        case 0:
+            out[i] = x + y;
+            break;
+        case 1:
+            out[i] = x - y;
+            break;
+        case 2:
+            out[i] = x * y;
+            break;
+        case 3:
+            out[i] = x / y;
+            break;
+        case 4:
+            out[i] = x < y;
+            break;
+        case 5:
+            out[i] = x != 0 && y != 0;
+            break;
+        case 6:
+            out[i] = sqrtf(fabsf(x));
+            break;
+        case 7:
+            out[i] = -x;
+            break;
+        case 8:
+            out[i] = x < y || isnan(x) ? x : y;
+            break;
+        case 9:
+            out[i] = x > z ? z : x < y ? y : x;
+            break;
+        default:
+            out[i] = x != 0 ? y : z;
         }
     }
 }

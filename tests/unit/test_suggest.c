@@ -31,7 +31,8 @@ TEST(suggest_far_names)
     CHECK_TEXT(hint_for("frobnicate"), "");
     CHECK_TEXT(hint_for("y"), "");
     CHECK_TEXT(hint_for(""), "");
-    CHECK_TEXT(hint_for("pushpushpushpushpushpushpushpushpushpushpushpushpushpushpushpushpush"), "");
+    CHECK_TEXT(hint_for("pushpushpushpushpushpushpushpushpushpushpushpushpushpushpushpushpush"),
+               "");
 }
 
 TEST(suggest_closest_first)
