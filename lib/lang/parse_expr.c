@@ -322,7 +322,9 @@ static ast *name(parser *p)
     const char *text = parse_token_text(p, &t);
     if (!text)
         return NULL;
-    if (parse_is_reserved(text))
+    /* the statement `repeat` has a blank before its count, the function none before its bracket */
+    bool repeats = strcmp(text, "repeat") == 0 && parse_char(p, t.end) == '(';
+    if (parse_is_reserved(text) && !repeats)
         return parse_unexpected(p, "a value");
     parse_take(p);
     if (follows(p, '('))
@@ -677,6 +679,22 @@ static ast *term(parser *p)
     return node;
 }
 
+/* Whether nothing but blanks stands between pos and the end of the statement. */
+static bool is_last(const parser *p, uint32_t pos)
+{
+    while (lex_is_blank(parse_char(p, pos)))
+        pos++;
+    char c = parse_char(p, pos);
+    return c == '\0' || strchr("\n;}|>", c) != NULL;
+}
+
+/* In argument mode a sign with a blank on its left only begins a new argument, and so does a `-` that
+ * ends the statement: it is a file, stdout. */
+static bool begins_argument(const parser *p, const token *t)
+{
+    return p->arguments && t->blank_before && (!t->blank_after || is_last(p, t->end));
+}
+
 static ast *sum(parser *p)
 {
     ast *node = term(p);
@@ -685,7 +703,7 @@ static ast *sum(parser *p)
         bool minus = parse_is_sign(p, SIGN1('-'));
         if (!minus && !parse_is_sign(p, SIGN1('+')))
             break;
-        if (p->arguments && t->blank_before && !t->blank_after)
+        if (begins_argument(p, t))
             break;
         parse_take(p);
         node = binary(p, minus ? OP_SUB : OP_ADD, node, term(p));
