@@ -149,10 +149,10 @@ static int exit_code_of(session *s, const options *o)
     kv_err e = {0};
     if (session_flush(s, &e))
         report_error(s, &e);
-    if (s->failure)
-        return s->failure;
     if (s->leaving && s->exit_code)
         return s->exit_code;
+    if (s->failure)
+        return s->failure;
     return o->check_last && !last_says_yes(s) ? EXIT_NO : EXIT_DONE;
 }
 
@@ -178,8 +178,10 @@ static int run(session *s, const options *o)
         run_inputs(s, &from_stdin, 1);
     bool go_on = prompt && !s->leaving && (s->failure == 0 || o->interactive);
     if (go_on) {
-        s->failure = 0; /* at the prompt errors are part of the talk */
+        s->failure = 0;
         ended = prompt_run(s);
+        if (terminal)
+            s->failure = 0; /* errors at a prompt are part of the talk */
     }
     int code = exit_code_of(s, o);
     int pending = ended ? ended : interrupt_pending();
