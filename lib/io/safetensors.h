@@ -16,7 +16,8 @@
  *
  * What is written: members in the order given, metadata first; blanks until n is a multiple of 8;
  * data of 8-byte elements first, then of 4, 2 and 1, in the order given within each, so that every
- * tensor is aligned to its elements (some readers need that) and the same call gives the same bytes.
+ * tensor is aligned to its elements (some readers need that) and the same call gives the same
+ * bytes.
  *
  * A file that was opened has been checked as a whole, its data excepted: sizes, offsets, holes,
  * names, lengths. Errors name the file first: `m.safetensors: cut within its data: …`.
@@ -29,7 +30,7 @@
 
 #include "array/kv_array.h"
 
-/* ---- Writing ----------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 /* Names and texts are UTF-8 of any length, "" included; no name stands twice, and no tensor's is
  * "__metadata__". */
@@ -50,9 +51,9 @@ typedef struct safetensors_pair {
 int safetensors_write(FILE *f, const char *path, const safetensors_item *items, int64_t n,
                       const safetensors_pair *metadata, int64_t nmetadata, kv_err *e);
 
-/* ---- Reading ----------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
-/* A file opened for reading. Several threads may use one at a time. */
+/* A file opened for reading. Several threads may load from one at the same time. */
 typedef struct safetensors safetensors;
 
 typedef struct safetensors_tensor {
@@ -65,9 +66,9 @@ typedef struct safetensors_tensor {
 } safetensors_tensor;
 
 /* Opens a file, reads its header and checks all of it. The data stay in the file until a tensor is
- * loaded; the file may be replaced meanwhile, not changed. What is no regular file ("-" for stdin, a
- * pipe) is read to its end into memory.
- * Errors: io, memory, format (malformed, cut, bytes too many), unsupported (a dtype not ours). */
+ * loaded; the file may be replaced meanwhile, not changed. What is no regular file ("-" for stdin,
+ * a pipe) is read to its end into memory. Errors: io, memory, format (malformed, cut, bytes too
+ * many), unsupported (a dtype not ours). */
 int safetensors_open(safetensors **out, const char *path, kv_err *e);
 
 /* The same for a file in memory (n bytes, borrowed until it is closed). name is for messages. */

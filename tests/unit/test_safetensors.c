@@ -1,0 +1,814 @@
+#include "io/safetensors.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "test_io.h"
+
+#define NAME "x.safetensors"
+
+/* ---- Files in memory ------------------------------------------------------------------------- */
+
+typedef struct image {
+    char *data;
+    size_t n;
+} image;
+
+static image written(const safetensors_item *items, int64_t n, const safetensors_pair *pairs,
+                     int64_t npairs)
+{
+    kv_err e = {0};
+    image m = {0};
+    FILE *f = open_memstream(&m.data, &m.n);
+    CHECK_OK(safetensors_write(f, NAME, items, n, pairs, npairs, &e));
+    fclose(f);
+    return m;
+}
+
+/* A file with this header and ndata bytes of data, all 0. */
+static image made(const char *header, size_t nheader, size_t ndata)
+{
+    uint64_t n = nheader;
+    image m = {calloc(1, 8 + nheader + ndata), 8 + nheader + ndata};
+    memcpy(m.data, &n, 8);
+    memcpy(m.data + 8, header, nheader);
+    return m;
+}
+
+static safetensors *opened(image m)
+{
+    kv_err e = {0};
+    safetensors *s = NULL;
+    CHECK_OK(safetensors_open_memory(&s, m.data, m.n, NAME, &e));
+    return s;
+}
+
+/* An exact copy on the heap, so that a sanitizer sees a read behind it, is refused with this. */
+static void refused(image m, kv_code code, const char *want)
+{
+    kv_err e = {0};
+    safetensors *s = NULL;
+    char *copy = malloc(m.n ? m.n : 1);
+    memcpy(copy, m.data, m.n);
+    CHECK_ERR(safetensors_open_memory(&s, copy, m.n, NAME, &e), code, want);
+    CHECK(!s);
+    free(copy);
+}
+
+/* ---- What is written ------------------------------------------------------------------------- */
+
+/* Also what the format's own library reads: bool [True, False, True] as "on", float32 [[1, 2, 3],
+ * [4, 5, 6]] as "w", and {"format": "pt"}. The floats come first, for their alignment. */
+static const char pinned[] = "\x98\0\0\0\0\0\0\0"
+                             "{\"__metadata__\":{\"format\":\"pt\"},"
+                             "\"on\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[24,27]},"
+                             "\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}"
+                             "       "
+                             "\0\0\x80\x3F\0\0\0\x40\0\0\x40\x40"
+                             "\0\0\x80\x40\0\0\xA0\x40\0\0\xC0\x40"
+                             "\1\0\1";
+
+static const image sample = {(char *)pinned, sizeof pinned - 1};
+
+TEST(safetensors_bytes)
+{
+    const int64_t three[] = {3}, matrix[] = {2, 3};
+    const double bits[] = {1, 0, 1}, numbers[] = {1, 2, 3, 4, 5, 6};
+    kv_array *on = io_array(KV_BOOL, 1, three, bits);
+    kv_array *w = io_array(KV_FLOAT32, 2, matrix, numbers);
+    const safetensors_item items[] = {{"on", on}, {"w", w}};
+    const safetensors_pair pairs[] = {{"format", "pt"}};
+    image m = written(items, 2, pairs, 1);
+    CHECK_INT(m.n, sample.n);
+    CHECK(memcmp(m.data, sample.data, m.n) == 0);
+    free(m.data);
+
+    kv_err e = {0};
+    safetensors *s = opened(sample);
+    kv_array *back[2];
+    CHECK_INT(safetensors_count(s), 2);
+    CHECK_OK(safetensors_load_all(back, s, &e));
+    CHECK(io_same(back[0], on));
+    CHECK(io_same(back[1], w));
+    CHECK_INT(safetensors_at(s, 1)->offset, 8 + 152);
+    CHECK_INT(safetensors_at(s, 1)->bytes, 24);
+    CHECK_INT(safetensors_at(s, 1)->dtype, KV_FLOAT32);
+    CHECK_TEXT(safetensors_at(s, 0)->name, "on");
+    CHECK_INT(safetensors_find(s, "w"), 1);
+    CHECK_INT(safetensors_find(s, "W"), -1);
+    CHECK_INT(safetensors_find(s, "__metadata__"), -1);
+    CHECK_INT(safetensors_metadata_count(s), 1);
+    CHECK_TEXT(safetensors_metadata_at(s, 0)->name, "format");
+    CHECK_TEXT(safetensors_metadata(s, "format"), "pt");
+    CHECK(!safetensors_metadata(s, "Format"));
+    safetensors_close(s);
+    for (int i = 0; i < 2; i++)
+        kv_array_unref(back[i]);
+    kv_array_unref(on);
+    kv_array_unref(w);
+}
+
+TEST(safetensors_empty)
+{
+    image m = written(NULL, 0, NULL, 0);
+    CHECK_INT(m.n, 16);
+    CHECK(memcmp(m.data, "\x08\0\0\0\0\0\0\0{}      ", 16) == 0);
+    safetensors *s = opened(m);
+    CHECK_INT(safetensors_count(s), 0);
+    CHECK_INT(safetensors_metadata_count(s), 0);
+    CHECK_INT(safetensors_find(s, ""), -1);
+    CHECK(!safetensors_metadata(s, ""));
+    safetensors_close(s);
+    safetensors_close(NULL);
+    free(m.data);
+}
+
+/* Every dtype and shape, names and texts with all that must be escaped. */
+TEST(safetensors_round)
+{
+    enum { N = NDTYPES * NSHAPES };
+    static const safetensors_pair pairs[] = {
+        {"", ""},
+        {"a", "line\nline\r\t\"quoted\" \\ / \x01 \x1F \x7F"},
+        {"\xC3\xA4\xF0\x9F\x98\x80", "\xE2\x82\xAC"},
+        {"a/b", "{\"json\": [1, 2]}"},
+    };
+    uint64_t state = 815;
+    char names[N][64];
+    safetensors_item items[N];
+    kv_array *back[N];
+    for (int i = 0; i < N; i++) {
+        int d = i % NDTYPES, k = i / NDTYPES;
+        snprintf(names[i], sizeof names[i], "%d \"\\\n\xC3\xA4\xF0\x9F\x98\x80", i);
+        items[i].name = i ? names[i] : "";
+        items[i].array =
+            io_random_array(all_dtypes[d], io_shapes[k].ndim, io_shapes[k].shape, &state);
+    }
+    image m = written(items, N, pairs, 4);
+    safetensors *s = opened(m);
+    kv_err e = {0};
+    CHECK_INT(safetensors_count(s), N);
+    CHECK_OK(safetensors_load_all(back, s, &e));
+    for (int i = 0; i < N; i++) {
+        const safetensors_tensor *t = safetensors_at(s, i);
+        CHECK_TEXT(t->name, items[i].name);
+        CHECK_INT(safetensors_find(s, t->name), i);
+        CHECK_INT(t->offset % kv_dtype_bytes(t->dtype), 0);
+        CHECK(io_same(back[i], items[i].array));
+        kv_array_unref(back[i]);
+    }
+    CHECK_INT(safetensors_metadata_count(s), 4);
+    for (int i = 0; i < 4; i++) {
+        CHECK_TEXT(safetensors_metadata_at(s, i)->name, pairs[i].name);
+        CHECK_TEXT(safetensors_metadata(s, pairs[i].name), pairs[i].text);
+    }
+    image again = written(items, N, pairs, 4);
+    CHECK(again.n == m.n && memcmp(again.data, m.data, m.n) == 0);
+    free(again.data);
+    safetensors_close(s);
+    free(m.data);
+    for (int i = 0; i < N; i++)
+        kv_array_unref(items[i].array);
+}
+
+TEST(safetensors_write_refuses)
+{
+    const int64_t one[] = {1}, none[] = {0, INT64_C(1000000000000000)};
+    const double x = 1;
+    kv_array *a = io_array(KV_FLOAT32, 1, one, &x), *wide = NULL;
+    kv_err e = {0};
+    CHECK_OK(kv_array_new(&wide, KV_INT8, 2, none, (kv_ctx){0}, &e));
+    static const struct {
+        const char *names[2], *pairs[2], *text, *want;
+    } cases[] = {
+        {{"a", "a"}, {"x", "y"}, "", "two tensors have the name \"a\""},
+        {{"", ""}, {"x", "y"}, "", "two tensors have the name \"\""},
+        {{"a", "__metadata__"}, {"x", "y"}, "", "no tensor can have the name \"__metadata__\""},
+        {{"a", "\xFF"}, {"x", "y"}, "", "the name of a tensor is not UTF-8"},
+        {{"a", "b"}, {"x", "x"}, "", "two metadata texts have the name \"x\""},
+        {{"a", "b"}, {"x", "\xED\xA0\x80"}, "", "the name of a metadata text is not UTF-8"},
+        {{"a", "b"}, {"x", "y"}, "\xC3", "the metadata text \"x\" is not UTF-8"},
+    };
+    image m = {0};
+    FILE *f = open_memstream(&m.data, &m.n);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const safetensors_item items[] = {{cases[i].names[0], a}, {cases[i].names[1], a}};
+        const safetensors_pair pairs[] = {{cases[i].pairs[0], cases[i].text},
+                                          {cases[i].pairs[1], ""}};
+        char want[128];
+        snprintf(want, sizeof want, NAME ": %s", cases[i].want);
+        CHECK_ERR(safetensors_write(f, NAME, items, 2, pairs, 2, &e), KV_E_VALUE, want);
+    }
+    const safetensors_item items[] = {{"a", wide}};
+    CHECK_ERR(safetensors_write(f, NAME, items, 1, NULL, 0, &e), KV_E_VALUE,
+              NAME ": sizes and offsets have at most 15 digits");
+    fclose(f);
+    CHECK_INT(m.n, 0);
+    free(m.data);
+    kv_array_unref(wide);
+    kv_array_unref(a);
+}
+
+/* Two wrapped arrays of one memory, each of half the numbers that a header can say. */
+TEST(safetensors_write_limits)
+{
+    char byte = 0;
+    kv_err e = {0};
+    kv_array *a = NULL;
+    const int64_t shape[] = {INT64_C(600000000000000)};
+    CHECK_OK(kv_array_wrap(&a, &byte, KV_INT8, 1, shape, (kv_ctx){0}, NULL, NULL, &e));
+    const safetensors_item items[] = {{"a", a}, {"b", a}};
+    CHECK_ERR(safetensors_write(stdout, NAME, items, 2, NULL, 0, &e), KV_E_VALUE,
+              NAME ": sizes and offsets have at most 15 digits");
+    kv_array_unref(a);
+    char *text = malloc(100000001);
+    memset(text, 'x', 100000000);
+    text[100000000] = '\0';
+    const safetensors_pair pair = {"t", text};
+    CHECK_ERR(safetensors_write(stdout, NAME, NULL, 0, &pair, 1, &e), KV_E_VALUE,
+              NAME ": names and metadata need a header of 100000032 bytes, and at most 100000000 "
+                   "are allowed");
+    text[100000000 - 32] = '\0';
+    FILE *f = fopen("/dev/null", "wb");
+    CHECK_OK(safetensors_write(f, NAME, NULL, 0, &pair, 1, &e));
+    fclose(f);
+    free(text);
+}
+
+TEST(safetensors_write_full)
+{
+    const int64_t shape[] = {100000};
+    kv_err e = {0};
+    kv_array *a = NULL;
+    FILE *f = fopen("/dev/full", "wb");
+    if (!f)
+        test_skip("no /dev/full");
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, shape, (kv_ctx){0}, &e));
+    const safetensors_item item = {"a", a};
+    CHECK_ERR(safetensors_write(f, NAME, &item, 1, NULL, 0, &e), KV_E_IO,
+              "cannot write \"" NAME "\": No space left on device");
+    fclose(f);
+    kv_array_unref(a);
+}
+
+/* ---- Files on disk --------------------------------------------------------------------------- */
+
+typedef struct folder {
+    char path[64], file[96];
+} folder;
+
+static folder new_folder(void)
+{
+    folder d;
+    strcpy(d.path, "/tmp/kv-safetensors-XXXXXX");
+    CHECK(mkdtemp(d.path) != NULL);
+    snprintf(d.file, sizeof d.file, "%s/m.safetensors", d.path);
+    return d;
+}
+
+static void put_file(const folder *d, const void *data, size_t n)
+{
+    FILE *f = fopen(d->file, "wb");
+    CHECK(fwrite(data, 1, n, f) == n);
+    fclose(f);
+}
+
+static void remove_folder(const folder *d)
+{
+    unlink(d->file);
+    rmdir(d->path);
+}
+
+TEST(safetensors_file)
+{
+    folder d = new_folder();
+    kv_err e = {0};
+    safetensors *s = NULL;
+    kv_array *a = NULL;
+    char want[200];
+    snprintf(want, sizeof want, "cannot read \"%s\": No such file or directory", d.file);
+    CHECK_ERR(safetensors_open(&s, d.file, &e), KV_E_IO, want);
+    snprintf(want, sizeof want, "cannot read \"%s\": Is a directory", d.path);
+    CHECK_ERR(safetensors_open(&s, d.path, &e), KV_E_IO, want);
+    CHECK(!s);
+
+    put_file(&d, sample.data, sample.n);
+    CHECK_OK(safetensors_open(&s, d.file, &e));
+    CHECK_OK(safetensors_load_name(&a, s, "on", &e));
+    CHECK_INT(kv_array_size(a), 3);
+    kv_array_unref(a);
+    a = NULL;
+    snprintf(want, sizeof want, "%s: there is no tensor \"off\"", d.file);
+    CHECK_ERR(safetensors_load_name(&a, s, "off", &e), KV_E_NAME, want);
+
+    /* Replaced: what is open stays. Shortened: said. */
+    char moved[128];
+    snprintf(moved, sizeof moved, "%s/old", d.path);
+    CHECK(rename(d.file, moved) == 0);
+    put_file(&d, "new", 3);
+    CHECK_OK(safetensors_load_name(&a, s, "w", &e));
+    kv_array_unref(a);
+    a = NULL;
+    CHECK(truncate(moved, 165) == 0);
+    snprintf(want, sizeof want, "%s: the file became shorter while it was read", d.file);
+    CHECK_ERR(safetensors_load_name(&a, s, "w", &e), KV_E_IO, want);
+    CHECK(!a);
+    safetensors_close(s);
+    snprintf(want, sizeof want, "%s: cut within the length of its header: 5 of 8 bytes are missing",
+             d.file);
+    CHECK_ERR(safetensors_open(&s, d.file, &e), KV_E_FORMAT, want);
+    unlink(moved);
+    remove_folder(&d);
+}
+
+TEST(safetensors_pipe)
+{
+    int ends[2];
+    char path[32];
+    kv_err e = {0};
+    safetensors *s = NULL;
+    kv_array *a = NULL;
+    CHECK(pipe(ends) == 0);
+    CHECK(write(ends[1], sample.data, sample.n) == (ssize_t)sample.n);
+    close(ends[1]);
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    CHECK_OK(safetensors_open(&s, path, &e));
+    CHECK_OK(safetensors_load_name(&a, s, "w", &e));
+    CHECK_INT(kv_array_size(a), 6);
+    kv_array_unref(a);
+    safetensors_close(s);
+    close(ends[0]);
+}
+
+/* A file of 6 GB, nearly all of it a hole: one tensor of it is read and nothing else. */
+TEST(safetensors_large)
+{
+    static const char header[] =
+        "{\"big\":{\"dtype\":\"U8\",\"shape\":[6000000000],\"data_offsets\":[0,6000000000]},"
+        "\"end\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[6000000000,6000000003]}}";
+    folder d = new_folder();
+    kv_err e = {0};
+    safetensors *s = NULL;
+    kv_array *a = NULL;
+    const void *data;
+    image m = made(header, sizeof header - 1, 0);
+    put_file(&d, m.data, m.n);
+    int fd = open(d.file, O_WRONLY);
+    if (pwrite(fd, "end", 3, (off_t)m.n + 6000000000) != 3) {
+        remove_folder(&d);
+        test_skip("no room for a sparse file of 6 GB");
+    }
+    close(fd);
+    CHECK_OK(safetensors_open(&s, d.file, &e));
+    CHECK_OK(safetensors_load_name(&a, s, "end", &e));
+    CHECK_OK(kv_array_read(a, &data, &e));
+    CHECK(memcmp(data, "end", 3) == 0);
+    kv_array_unref(a);
+    safetensors_close(s);
+    free(m.data);
+    remove_folder(&d);
+}
+
+/* ---- Hostile files --------------------------------------------------------------------------- */
+
+TEST(safetensors_cut)
+{
+    for (size_t n = 0; n < sample.n; n++) {
+        char want[128];
+        long long missing = (long long)(sample.n - n);
+        if (n == 0)
+            snprintf(want, sizeof want, NAME ": the file is empty");
+        else if (n < 8)
+            snprintf(want, sizeof want,
+                     NAME ": cut within the length of its header: %lld of 8 bytes are missing",
+                     (long long)(8 - n));
+        else if (n < 160)
+            snprintf(want, sizeof want,
+                     NAME ": cut within its header: %lld of 152 bytes are missing", missing - 27);
+        else
+            snprintf(want, sizeof want, NAME ": cut within its data: %lld of 27 bytes are missing",
+                     missing);
+        refused((image){sample.data, n}, KV_E_FORMAT, want);
+    }
+}
+
+TEST(safetensors_lengths)
+{
+    static const struct {
+        unsigned char length[9];
+        const char *want;
+    } cases[] = {
+        {"\0\0\0\0\0\0\0\0", NAME ": a header begins with {, this one does not"},
+        {"\x01\xE1\xF5\x05\0\0\0\0",
+         NAME ": no safetensors file: it begins with a header of 100000001 bytes, and at most "
+              "100000000 are allowed"},
+        {"\0\xE1\xF5\x05\0\0\0\0",
+         NAME ": cut within its header: 99999998 of 100000000 bytes are missing"},
+        {"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", NAME
+         ": no safetensors file: it begins with a header of 18446744073709551615 bytes, and at "
+         "most 100000000 are allowed"},
+        {"\0\0\0\0\0\0\0\x80",
+         NAME ": no safetensors file: it begins with a header of 9223372036854775808 bytes, and at "
+              "most 100000000 are allowed"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[10];
+        memcpy(text, cases[i].length, 8);
+        memcpy(text + 8, "{}", 2);
+        refused((image){text, 10}, KV_E_FORMAT, cases[i].want);
+    }
+}
+
+#define T(shape, offsets) "{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+
+TEST(safetensors_headers)
+{
+    static const struct {
+        const char *header;
+        int ndata;
+        const char *want;
+    } cases[] = {
+        /* bytes */
+        {"", 0, "a header begins with {, this one does not"},
+        {" {}", 0, "a header begins with {, this one does not"},
+        {"[]", 0, "a header begins with {, this one does not"},
+        {"\xEF\xBB\xBF{}", 0, "a header begins with {, this one does not"},
+        {"{", 0, "the header ends before its last bracket"},
+        {"{\"a", 0, "the header ends within a text"},
+        {"{\"a\\", 0, "the header ends within a text"},
+        {"{\"a\\\"", 0, "the header ends within a text"},
+        {"{}{}", 0, "byte 10: only blanks may follow the header's last bracket"},
+        {"{} x", 0, "byte 11: only blanks may follow the header's last bracket"},
+        {"{\"a\":" T("[-1]", "[0,4]") "}", 4,
+         "byte 37: the numbers of a header are whole and not negative"},
+        {"{\"a\":" T("[1]", "[0,4.0]") "}", 4,
+         "byte 59: the numbers of a header are whole and not negative"},
+        {"{\"a\":" T("[1]", "[0,4e0]") "}", 4,
+         "byte 59: the numbers of a header are whole and not negative"},
+        {"{\"a\":" T("[1]", "[0,04]") "}", 4, "byte 58: a number that begins with 0"},
+        {"{\"a\":" T("[1000000000000000]", "[0,4]") "}", 4,
+         "byte 37: a number of more than 15 digits"},
+        {"{\"a\":" T("[[1]]", "[0,4]") "}", 4, "byte 37: brackets are nested deeper than 3"},
+        {"{\"a\":true}", 0, "byte 13: \"t\" cannot stand here"},
+        {"{\"a\":\x80}", 0, "byte 13: a byte 0x80 cannot stand here"},
+        {"{\"a\nb\":1}", 0, "byte 11: a text with a control character that is not escaped"},
+        {"{\"a\\u0000b\":1}", 0, "byte 11: a text with a NUL"},
+        {"{\"a\xC0\x80\":1}", 0, "byte 11: a text that is not UTF-8"},
+        {"{\"a\xED\xA0\x80\":1}", 0, "byte 11: a text that is not UTF-8"},
+        {"{\"a\\\xFF\":1}", 0, "byte 11: a text that is not UTF-8"},
+        /* cJSON's */
+        {"{]", 0, "the header is no JSON"},
+        {"{,}", 0, "the header is no JSON"},
+        {"{1:2}", 0, "the header is no JSON"},
+        {"{\"a\":1,}", 0, "the header is no JSON"},
+        {"{\"a\" 1}", 0, "the header is no JSON"},
+        {"{\"a\":1 2}", 0, "the header is no JSON"},
+        {"{\"a\\q\":1}", 0, "the header is no JSON"},
+        {"{\"\\ud800\":1}", 0, "the header is no JSON"},
+        /* members */
+        {"{\"a\":1}", 0, "tensor \"a\" is not described by an object"},
+        {"{\"a\":[]}", 0, "tensor \"a\" is not described by an object"},
+        {"{\"a\":{}}", 0, "tensor \"a\" has no \"dtype\""},
+        {"{\"a\":{\"dtype\":\"F32\"}}", 0, "tensor \"a\" has no \"shape\""},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[]}}", 0, "tensor \"a\" has no \"data_offsets\""},
+        {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 0, "tensor \"a\" has two \"dtype\""},
+        {"{\"a\":{\"Shape\":[]}}", 0, "tensor \"a\" has \"Shape\", which is no part of a tensor"},
+        {"{\"a\":{\"dtype\":4}}", 0, "tensor \"a\" has no \"shape\""},
+        {"{\"a\":{\"dtype\":4,\"shape\":[],\"data_offsets\":[0,4]}}", 4,
+         "tensor \"a\": its dtype is not a text"},
+        {"{\"a\":" T("3", "[0,4]") "}", 4,
+         "tensor \"a\": its shape is not a list of up to 32 sizes"},
+        {"{\"a\":" T("[\"3\"]", "[0,4]") "}", 4,
+         "tensor \"a\": its shape is not a list of up to 32 sizes"},
+        {"{\"a\":" T("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]",
+                     "[0,4]") "}",
+         4, "tensor \"a\": its shape is not a list of up to 32 sizes"},
+        {"{\"a\":" T("[1]", "[4]") "}", 4,
+         "tensor \"a\": its data_offsets are not a begin and an end"},
+        {"{\"a\":" T("[1]", "[0,4,8]") "}", 4,
+         "tensor \"a\": its data_offsets are not a begin and an end"},
+        {"{\"a\":" T("[1]", "[4,0]") "}", 4,
+         "tensor \"a\": its data_offsets are not a begin and an end"},
+        {"{\"a\":" T("[1]", "4") "}", 4,
+         "tensor \"a\": its data_offsets are not a begin and an end"},
+        {"{\"a\":" T("[2,3]", "[0,20]") "}", 20,
+         "tensor \"a\" of shape (2, 3) and dtype float32 needs 24 bytes, its data_offsets give it "
+         "20"},
+        {"{\"a\":" T("[]", "[0,0]") "}", 0,
+         "tensor \"a\" of shape () and dtype float32 needs 4 bytes, its data_offsets give it 0"},
+        {"{\"a\":" T("[0,5]", "[0,4]") "}", 4,
+         "tensor \"a\" of shape (0, 5) and dtype float32 needs 0 bytes, its data_offsets give it "
+         "4"},
+        {"{\"a\":" T("[999999999999999,999999999999999]", "[0,4]") "}", 4,
+         "tensor \"a\" of shape (999999999999999, 999999999999999) is too large"},
+        {"{\"a\":" T("[4294967296,1073741824]", "[0,0]") "}", 0,
+         "tensor \"a\" of shape (4294967296, 1073741824) is too large"},
+        {"{\"a\\n\":" T("[]", "[0,4]") ",\"a\\u000a\":" T("[]", "[4,8]") "}", 8,
+         "two tensors have the name \"a?\""},
+        /* data */
+        {"{\"a\":" T("[2]", "[0,8]") ",\"b\":" T("[2]", "[4,12]") "}", 12,
+         "tensors \"a\" and \"b\" overlap"},
+        {"{\"a\":" T("[2]", "[4,12]") ",\"b\":" T("[2]", "[0,8]") "}", 12,
+         "tensors \"b\" and \"a\" overlap"},
+        {"{\"a\":" T("[2]", "[0,8]") ",\"b\":" T("[2]", "[0,8]") "}", 8,
+         "tensors \"a\" and \"b\" overlap"},
+        {"{\"a\":" T("[2]", "[0,8]") ",\"b\":" T("[0]", "[4,4]") "}", 8,
+         "tensors \"a\" and \"b\" overlap"},
+        {"{\"a\":" T("[1]", "[4,8]") "}", 8,
+         "4 bytes of data before tensor \"a\" belong to no tensor"},
+        {"{\"a\":" T("[1]", "[0,4]") ",\"b\":" T("[1]", "[12,16]") "}", 16,
+         "8 bytes of data before tensor \"b\" belong to no tensor"},
+        {"{\"a\":" T("[1]", "[0,4]") "}", 7, "3 bytes behind the data belong to no tensor"},
+        {"{}", 1, "1 bytes behind the data belong to no tensor"},
+        {"{\"a\":" T("[250000000000]", "[0,1000000000000]") "}", 7,
+         "cut within its data: 999999999993 of 1000000000000 bytes are missing"},
+        /* metadata */
+        {"{\"__metadata__\":1}", 0, "\"__metadata__\" is not an object"},
+        {"{\"__metadata__\":{\"a\":1}}", 0, "metadata \"a\" is not a text"},
+        {"{\"__metadata__\":{\"a\":{}}}", 0, "metadata \"a\" is not a text"},
+        {"{\"__metadata__\":{\"a\":\"\",\"a\":\"\"}}", 0, "metadata \"a\" stands there twice"},
+        {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "\"__metadata__\" stands there twice"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[256];
+        image m = made(cases[i].header, strlen(cases[i].header), (size_t)cases[i].ndata);
+        snprintf(want, sizeof want, NAME ": %s", cases[i].want);
+        refused(m, KV_E_FORMAT, want);
+        free(m.data);
+    }
+    image m = made("{\"a\0b\":1}", 9, 0);
+    refused(m, KV_E_FORMAT, NAME ": byte 11: a text with a control character that is not escaped");
+    free(m.data);
+    m = made("{\0}", 3, 0);
+    refused(m, KV_E_FORMAT, NAME ": byte 9: a byte 0x00 cannot stand here");
+    free(m.data);
+}
+
+/* What is unusual and right: other orders, blanks, tensors without elements anywhere. */
+TEST(safetensors_unusual)
+{
+    static const char *const headers[] = {
+        "{}",
+        "{ }   ",
+        "{\n\t\"a\" : " T("[ 2 ]", "[ 0 , 8 ]") "\r\n}\n",
+        "{\"b\":" T("[1]", "[4,8]") ",\"a\":" T("[1]", "[0,4]") "}",
+        "{\"b\":" T("[1]", "[4,8]") ",\"__metadata__\":{},\"a\":" T("[1]", "[0,4]") "}",
+        "{\"b\":" T("[0]", "[8,8]") ",\"a\":" T("[2]", "[0,8]") ",\"c\":" T("[0,7]", "[0,0]") "}",
+        "{\"a\":" T("[999999999999999,0,999999999999999]", "[0,0]") "}",
+        "{\"a\":{\"data_offsets\":[0,4],\"shape\":[],\"dtype\":\"I32\"}}",
+        "{\"a\\/\\b\\f\\n\\r\\t\\\\\\\"\\u00e4\\ud83d\\ude00\\\\u0000\":" T("[2]", "[0,8]") "}",
+        "{\"a\":" T("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]",
+                    "[0,8]") "}",
+    };
+    static const size_t ndata[] = {0, 0, 8, 8, 8, 8, 0, 4, 8, 8};
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        kv_err e = {0};
+        kv_array *a[4];
+        image m = made(headers[i], strlen(headers[i]), ndata[i]);
+        safetensors *s = opened(m);
+        CHECK_OK(safetensors_load_all(a, s, &e));
+        for (int64_t j = 0; j < safetensors_count(s); j++)
+            kv_array_unref(a[j]);
+        if (i == 8)
+            CHECK_TEXT(safetensors_at(s, 0)->name,
+                       "a/\b\f\n\r\t\\\"\xC3\xA4\xF0\x9F\x98\x80\\u0000");
+        safetensors_close(s);
+        free(m.data);
+    }
+}
+
+TEST(safetensors_dtypes)
+{
+    static const char *const names[] = {"U16", "F8_E4M3", "f32", "", "F32 "};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char header[128], want[128];
+        snprintf(header, sizeof header,
+                 "{\"a\":{\"dtype\":\"%s\",\"shape\":[],\"data_offsets\":[0,4]}}", names[i]);
+        snprintf(want, sizeof want, NAME ": tensor \"a\" has the dtype \"%s\", which is not read",
+                 names[i]);
+        image m = made(header, strlen(header), 4);
+        refused(m, KV_E_UNSUPPORTED, want);
+        free(m.data);
+    }
+}
+
+TEST(safetensors_bools)
+{
+    kv_err e = {0};
+    kv_array *a[2] = {NULL, NULL};
+    image m = {malloc(sample.n), sample.n};
+    memcpy(m.data, sample.data, m.n);
+    m.data[m.n - 2] = 2;
+    safetensors *s = opened(m);
+    CHECK_ERR(safetensors_load_name(a, s, "on", &e), KV_E_FORMAT,
+              NAME ": tensor \"on\": element 1 is no bool, its byte is 2");
+    CHECK_ERR(safetensors_load_all(a, s, &e), KV_E_FORMAT,
+              NAME ": tensor \"on\": element 1 is no bool, its byte is 2");
+    CHECK(!a[0] && !a[1]);
+    safetensors_close(s);
+    free(m.data);
+}
+
+/* Long names are cut between characters in messages. */
+TEST(safetensors_long_names)
+{
+    char header[600], name[301], want[256];
+    for (int i = 0; i < 100; i++)
+        memcpy(name + 3 * i, "\xE2\x82\xAC", 3);
+    name[300] = '\0';
+    snprintf(header, sizeof header, "{\"%s\":1}", name);
+    snprintf(want, sizeof want, NAME ": tensor \"%.78s\" is not described by an object", name);
+    image m = made(header, strlen(header), 0);
+    refused(m, KV_E_FORMAT, want);
+    free(m.data);
+}
+
+/* n times `piece` between an opening and a closing text. */
+static image repeated(const char *before, const char *piece, size_t n, const char *after)
+{
+    size_t size = strlen(piece), at = strlen(before);
+    char *text = malloc(at + n * size + strlen(after) + 1);
+    memcpy(text, before, at);
+    for (size_t i = 0; i < n; i++, at += size)
+        memcpy(text + at, piece, size);
+    strcpy(text + at, after);
+    image m = made(text, at + strlen(after), 0);
+    free(text);
+    return m;
+}
+
+TEST(safetensors_deep_and_wide)
+{
+    image m = repeated("{\"a\":", "[", 10000000, "");
+    refused(m, KV_E_FORMAT, NAME ": byte 15: brackets are nested deeper than 3");
+    free(m.data);
+    m = repeated("{\"a\":[0", ",0", 9000000, "]}");
+    refused(m, KV_E_FORMAT, NAME ": byte 16000009: a header of this many values is not read");
+    free(m.data);
+    m = repeated("{\"a\":[0", ",0", 100000, "]}");
+    refused(m, KV_E_FORMAT, NAME ": tensor \"a\" is not described by an object");
+    free(m.data);
+    m = repeated("{\"a\":{\"dtype\":\"", "x", 1000000, "\",\"shape\":[],\"data_offsets\":[0,0]}}");
+    char want[200], x[81];
+    memset(x, 'x', 80);
+    x[80] = '\0';
+    snprintf(want, sizeof want, NAME ": tensor \"a\" has the dtype \"%s\", which is not read", x);
+    refused(m, KV_E_UNSUPPORTED, want);
+    free(m.data);
+}
+
+/* Many tensors: no step is quadratic. */
+TEST(safetensors_many)
+{
+    enum { N = 20000 };
+    const int64_t one[] = {1};
+    const double x = 7;
+    kv_err e = {0};
+    kv_array *a = io_array(KV_INT8, 1, one, &x);
+    safetensors_item *items = malloc(N * sizeof *items);
+    char(*names)[16] = malloc(N * sizeof *names);
+    for (int i = 0; i < N; i++) {
+        snprintf(names[i], sizeof names[i], "layer%d", N - i);
+        items[i] = (safetensors_item){names[i], a};
+    }
+    image m = written(items, N, NULL, 0);
+    safetensors *s = opened(m);
+    for (int i = 0; i < N; i += 97) {
+        kv_array *b = NULL;
+        CHECK_INT(safetensors_find(s, names[i]), i);
+        CHECK_OK(safetensors_load_name(&b, s, names[i], &e));
+        CHECK(io_same(a, b));
+        kv_array_unref(b);
+    }
+    safetensors_close(s);
+    free(m.data);
+    free(names);
+    free(items);
+    kv_array_unref(a);
+}
+
+/* Opens and loads whatever a file says; a failure is an error with a text, and nothing leaks. */
+static int try_all(image m, const char *name)
+{
+    kv_err e = {0};
+    safetensors *s = NULL;
+    int rc = safetensors_open_memory(&s, m.data, m.n, name, &e);
+    CHECK_INT(e.code, rc);
+    CHECK((rc == KV_OK) == (s != NULL));
+    for (int64_t i = 0; s && i < safetensors_count(s) && !rc; i++) {
+        kv_array *a = NULL;
+        rc = safetensors_load(&a, s, i, &e);
+        CHECK_INT(e.code, rc);
+        CHECK((rc == KV_OK) == (a != NULL));
+        if (a)
+            CHECK_INT(kv_array_bytes(a), safetensors_at(s, i)->bytes);
+        kv_array_unref(a);
+    }
+    CHECK(rc == KV_OK || e.text[0]);
+    safetensors_close(s);
+    return rc;
+}
+
+TEST(safetensors_mutations)
+{
+    static const char syntax[] = "{}[],:\"\\0123456789-.eu \n\0\x80\xFF";
+    uint64_t state = 20240;
+    int good = 0;
+    for (int i = 0; i < 100000; i++) {
+        size_t extra = io_random(&state) % 4 == 0 ? io_random(&state) % 9 : 0;
+        image m = {malloc(sample.n + extra), sample.n + extra};
+        memcpy(m.data, sample.data, sample.n);
+        memset(m.data + sample.n, 0, extra);
+        for (uint64_t k = 1 + io_random(&state) % 3; k > 0; k--) {
+            size_t at = io_random(&state) % m.n, from = io_random(&state) % m.n;
+            size_t n = io_random(&state) % 12;
+            switch (io_random(&state) % 5) {
+            case 0:
+                m.data[at] = syntax[io_random(&state) % (sizeof syntax - 1)];
+                break;
+            case 1:
+                m.data[at] ^= (char)(1 << io_random(&state) % 8);
+                break;
+            case 2: /* a piece twice */
+                if (at + n <= m.n && from + n <= m.n)
+                    memmove(m.data + at, m.data + from, n);
+                break;
+            case 3: /* a piece less, the rest moves up */
+                if (at + n <= m.n) {
+                    memmove(m.data + at, m.data + at + n, m.n - at - n);
+                    m.n -= n;
+                }
+                break;
+            case 4:
+                m.data[at] = (char)('0' + io_random(&state) % 10);
+                break;
+            }
+            if (m.n == 0)
+                break;
+        }
+        good += try_all((image){m.data, m.n}, NAME) == KV_OK;
+        free(m.data);
+    }
+    /* Changed data and names are fine; most of the rest is not. */
+    CHECK(good > 1000 && good < 50000);
+}
+
+TEST(safetensors_no_memory)
+{
+    const int64_t three[] = {3};
+    const double numbers[] = {1, 2, 3};
+    kv_array *a = io_array(KV_FLOAT32, 1, three, numbers);
+    const safetensors_item items[] = {{"a", a}, {"b", a}};
+    const safetensors_pair pairs[] = {{"format", "pt"}};
+    int rc = KV_E_MEMORY, n = 0;
+    while (rc) {
+        mem_fail_at(++n);
+        rc = try_all(sample, NAME);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK(n < 50);
+    }
+    CHECK(n > 10);
+    rc = KV_E_MEMORY;
+    for (n = 1; rc; n++) {
+        kv_err e = {0};
+        FILE *f = fopen("/dev/null", "wb");
+        mem_fail_at(n);
+        rc = safetensors_write(f, NAME, items, 2, pairs, 1, &e);
+        mem_fail_at(0);
+        CHECK_INT(e.code, rc);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK(n < 50);
+        fclose(f);
+    }
+    CHECK(n > 3);
+    kv_array_unref(a);
+}
+
+/* The same from a path, where a failure must also close the file. */
+TEST(safetensors_no_memory_file)
+{
+    folder d = new_folder();
+    put_file(&d, sample.data, sample.n);
+    int lowest = dup(0), rc = KV_E_MEMORY;
+    close(lowest);
+    for (int n = 1; rc; n++) {
+        kv_err e = {0};
+        safetensors *s = NULL;
+        mem_fail_at(n);
+        rc = safetensors_open(&s, d.file, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        safetensors_close(s);
+        int now = dup(0);
+        CHECK_INT(now, lowest);
+        close(now);
+        CHECK(n < 50);
+    }
+    remove_folder(&d);
+}
