@@ -27,7 +27,8 @@
  * descr that is no dtype here). */
 int npy_read(kv_array **out, FILE *f, const char *name, kv_err *e);
 
-/* Writes a to f. Blocks until what writes a has ended. Errors: io, unsupported (bfloat16), memory. */
+/* Writes a to f. Blocks until what writes a has ended. Errors: io, unsupported (bfloat16), memory.
+ */
 int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e);
 
 #endif
