@@ -40,7 +40,7 @@ load help
     assert_failure 3
     assert_output 1
     run cat err
-    assert_line --index 0 --partial "<cmd>:1:10: error[key]:"
+    assert_line --index 0 --partial "<cmd>:1:15: error[key]:"
 }
 
 @test "process: exit codes" {
@@ -138,5 +138,5 @@ nonsense 3' 2>/dev/null"
 @test "process: an unknown option says so" {
     run kvctl --frmat csv
     assert_failure 2
-    assert_output --partial "did you mean --format"
+    assert_output --partial "did you mean format?"
 }

@@ -3,8 +3,9 @@
 load help
 
 # Runs an expect script from stdin after `spawn kvctl ARG…`. Its words: `want TEXT` waits for TEXT and
-# fails the test when it does not come; `prompt` is want "kv> "; `type TEXT` sends TEXT and Enter;
-# `ends` waits for the end and checks the exit status; `absent TEXT` fails if TEXT has been shown.
+# fails the test when it does not come; `shows TEXT` waits for it as a line of its own; `prompt` is
+# want "kv> "; `type TEXT` sends TEXT and Enter; `ends` waits for the end and checks the exit status;
+# `absent TEXT` fails if TEXT has been shown.
 terminal()
 {
     command -v expect >/dev/null || skip "no expect"
@@ -14,14 +15,16 @@ terminal()
 set timeout 20
 set seen ""
 proc failed {why} { global seen; puts "\n--- $why; on the screen:\n$seen"; exit 1 }
-proc want {text} {
+proc await {kind text} {
     global seen
     expect {
-        -ex $text { append seen $expect_out(buffer) }
-        timeout { append seen $expect_out(buffer); failed "no \"$text\" came" }
-        eof { append seen $expect_out(buffer); failed "ended before \"$text\"" }
+        $kind $text { append seen $expect_out(buffer) }
+        timeout { failed "no \"$text\" came" }
+        eof { failed "ended before \"$text\"" }
     }
 }
+proc want {text} { await -ex $text }
+proc shows {text} { await -re "\[\r\n\][string map {* \\* . \\. \[ \\[ \] \\]} $text]\r\n" }
 proc prompt {} { want "kv> " }
 proc type {text} { send -- "$text\r" }
 proc ends {status} {
@@ -47,7 +50,7 @@ END
 want "kvctl"
 prompt
 type {print 1 + 1}
-want "\n2\r"
+shows "2"
 prompt
 send "\004"
 ends 0
@@ -114,7 +117,7 @@ prompt
 send "\003\003\003"
 prompt
 type {print 2 + 3}
-want "\n5\r"
+shows "5"
 prompt
 type quit
 ends 0
@@ -144,12 +147,12 @@ END
     terminal -q <<'END'
 prompt
 type "print \"begins\"; while true \{ x = 1 \}"
-want "\nbegins"
+shows "begins"
 send "\003"
 want "interrupted"
 prompt
 type {print x + 1}
-want "\n2\r"
+shows "2"
 prompt
 type quit
 ends 0
@@ -160,7 +163,7 @@ END
     terminal -q <<'END'
 prompt
 type "print \"begins\"; !sleep 30"
-want "\nbegins"
+shows "begins"
 sleep 0.3
 send "\003"
 sleep 0.3
@@ -179,9 +182,10 @@ prompt
 send "\033\[200~print 3 * 3\nprint 4 * 4\n\033\[201~"
 want "4 * 4"
 sleep 0.3
-absent "\n9\r"
+absent "\r9\r"
 send "\r"
-want "\n9\r\n16\r"
+shows "9"
+want "16\r\n"
 prompt
 type quit
 ends 0
@@ -237,7 +241,7 @@ prompt
 send "\033\[A\033\[A\033\[A"
 want "first"
 send "\r"
-want "\nfirst\r"
+shows "first"
 prompt
 type quit
 ends 0
@@ -263,7 +267,7 @@ END
 want "kvctl: cannot"
 prompt
 type {print 8 + 1}
-want "\n9\r"
+shows "9"
 prompt
 type quit
 ends 0
@@ -274,7 +278,7 @@ END
     TERMINAL=dumb terminal -q <<'END'
 prompt
 type {print 1 + 2}
-want "\n3\r"
+shows "3"
 prompt
 send "\004"
 ends 0
@@ -301,14 +305,14 @@ END
 
 @test "-i without a terminal: no prompt, statements run as they arrive" {
     mkfifo in
-    kvctl -i -q <in >out 2>err &
-    exec 3>in
-    echo 'print 1 + 1' >&3
+    kvctl -i -q <in >out 2>err 7>&- &
+    exec 7>in
+    echo 'print 1 + 1' >&7
     for _ in {1..100}; do [ -s out ] && break; sleep 0.05; done
     run cat out
     assert_output 2
-    echo 'print 3 * 3' >&3
-    exec 3>&-
+    echo 'print 3 * 3' >&7
+    exec 7>&-
     wait $!
     run cat out
     assert_output $'2\n9'
