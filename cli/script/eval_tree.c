@@ -275,6 +275,12 @@ static int fold(session *s, const ast *node, const value **leaf, value *out, kv_
     return code;
 }
 
+/* A number, or none, which clip takes for "no bound". */
+static bool is_leaf_number(value v)
+{
+    return value_is_number(v) || v.kind == VALUE_NONE;
+}
+
 /* Says of each leaf which node it is, for those that look like operators: `and`, `or`, `not`. */
 static void name_leaves(const session *s, const ast *node, expr_leaf **leaf)
 {
@@ -294,7 +300,7 @@ static int run_tree(session *s, const ast *node, value_stack *l, value *out, kv_
     int code = leaf ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < l->n && code == KV_OK; i++) {
         leaf[i] = (expr_leaf){0};
-        if (value_is_number(l->items[i])) {
+        if (is_leaf_number(l->items[i])) {
             leaf[i].number = value_host(l->items[i]);
         } else if ((code = value_to_array(&leaf[i].array, l->items[i], e)) == KV_OK) {
             value_release(&l->items[i]);
@@ -321,7 +327,7 @@ int eval_tree(session *s, const ast *node, value *out, kv_err *e)
         bool arrays = false, others = false;
         for (int64_t i = 0; i < l.n; i++) {
             arrays |= l.items[i].kind == VALUE_ARRAY;
-            others |= l.items[i].kind != VALUE_ARRAY && !value_is_number(l.items[i]) &&
+            others |= l.items[i].kind != VALUE_ARRAY && !is_leaf_number(l.items[i]) &&
                       !value_is_numbers(l.items[i]);
         }
         const value *leaf = l.items;
