@@ -685,7 +685,7 @@ static bool is_last(const parser *p, uint32_t pos)
     while (lex_is_blank(parse_char(p, pos)))
         pos++;
     char c = parse_char(p, pos);
-    return c == '\0' || strchr("\n;}|>", c) != NULL;
+    return c == '\0' || strchr("\n;}|>#", c) != NULL;
 }
 
 /* In argument mode a sign with a blank on its left only begins a new argument, and so does a `-` that

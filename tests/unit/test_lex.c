@@ -1,0 +1,221 @@
+#include "lang/lex.h"
+#include "test_lang.h"
+
+/* Tokens as texts: i: integers, f: floats, n: names, s: and F: quoted texts, o: options, signs as they
+ * are, $ a line's end. _ stands for a blank before or behind a token. */
+static void dump_tokens(buf *out, const char *text, size_t n, bool in_brackets)
+{
+    static const char kinds[] = {[TOK_INT] = 'i',    [TOK_FLOAT] = 'f',   [TOK_NAME] = 'n',
+                                 [TOK_STRING] = 's', [TOK_FSTRING] = 'F', [TOK_OPTION] = 'o'};
+    source src = {.name = "t", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
+    lexer lx;
+    token t;
+    lex_init(&lx, &src);
+    lx.in_brackets = in_brackets;
+    while ((t = lex_next(&lx)).kind != TOK_END && t.kind != TOK_BAD) {
+        if (out->len > 0)
+            buf_char(out, ' ');
+        if (t.kind == TOK_NEWLINE) {
+            buf_char(out, '$');
+            continue;
+        }
+        if (t.blank_before)
+            buf_char(out, '_');
+        if (t.kind != TOK_SIGN)
+            buf_printf(out, "%c:", kinds[t.kind]);
+        buf_put(out, text + t.pos, t.end - t.pos);
+        if (t.blank_after)
+            buf_char(out, '_');
+    }
+    if (t.kind == TOK_BAD) {
+        kv_err e = {0};
+        lex_explain(&lx, &e);
+        buf_printf(out, "%s! %d-%d %s", out->len > 0 ? " " : "", e.col, e.end, e.text);
+    }
+}
+
+static void check_tokens(const char *text, const char *want)
+{
+    buf out = {0};
+    dump_tokens(&out, text, strlen(text), false);
+    CHECK_TEXT(buf_text(&out), want);
+    buf_release(&out);
+}
+
+TEST(lex_blanks)
+{
+    check_tokens("", "");
+    check_tokens("a-b", "_n:a - n:b_");
+    check_tokens("a - b", "_n:a_ _-_ _n:b_");
+    check_tokens("a -b", "_n:a_ _- n:b_");
+    check_tokens("a\t-\tb\r\nc", "_n:a_ _-_ _n:b_ $ _n:c_");
+    check_tokens("a \\\n b", "_n:a_ _n:b_");
+    check_tokens("a\\\r\nb", "_n:a_ _n:b_");
+    check_tokens("a -\\\nb", "_n:a_ _-_ _n:b_");
+    check_tokens("a;b\n;", "_n:a $ n:b_ $ $");
+}
+
+TEST(lex_newlines_in_brackets_are_blanks)
+{
+    buf out = {0};
+    dump_tokens(&out, "a\n\n# c\n b;", 10, true);
+    CHECK_TEXT(buf_text(&out), "_n:a_ _n:b $");
+    buf_release(&out);
+}
+
+TEST(lex_comments)
+{
+    check_tokens("# all", "");
+    check_tokens("#all\na # b ; c\n\t# d", "$ _n:a_ $");
+    check_tokens("a#b", "_n:a # n:b_");
+    check_tokens("a;#b", "_n:a $ # n:b_");
+    check_tokens("a \\\n# b", "_n:a_");
+    check_tokens("\xef\xbb\xbf# c\nb", "$ _n:b_");
+    check_tokens("\xef\xbb\xbf" "a", "_n:a_");
+    check_tokens("a \xef\xbb\xbf", "_n:a_ _n:\xef\xbb\xbf_");
+}
+
+TEST(lex_numbers)
+{
+    check_tokens("0 007 3..5 1..-2", "_i:0_ _i:007_ _i:3 .. i:5_ _i:1 .. - i:2_");
+    check_tokens("1.5 .5 1e3 1E-3 2.5e+10", "_f:1.5_ _f:.5_ _f:1e3_ _f:1E-3_ _f:2.5e+10_");
+    check_tokens("1.5..2.5", "_f:1.5 .. f:2.5_");
+    check_tokens("3.f 3. x", "_i:3 . n:f_ _i:3 ._ _n:x_");
+    check_tokens("9223372036854775807", "_i:9223372036854775807_");
+    check_tokens("1e308", "_f:1e308_");
+    check_tokens("1e-999", "_f:1e-999_");
+}
+
+TEST(lex_numbers_that_are_none)
+{
+    check_tokens("a 1e", "_n:a_ ! 3-5 `1e` is not a number");
+    check_tokens("0x1f", "! 1-5 `0x1f` is not a number");
+    check_tokens("1_000", "! 1-6 `1_000` is not a number");
+    check_tokens("1.2.3", "! 1-6 `1.2.3` is not a number");
+    check_tokens("1e5.5x+1", "! 1-7 `1e5.5x` is not a number");
+    check_tokens("2bit", "! 1-5 `2bit` is not a number");
+    check_tokens("3\xc3\xa4", "! 1-3 `3\xc3\xa4` is not a number");
+    check_tokens("9223372036854775809",
+                 "! 1-20 9223372036854775809 is too large for a 64-bit integer");
+    check_tokens("1e999", "! 1-6 1e999 is too large for a number");
+    check_tokens("-1e999", "_- ! 2-7 1e999 is too large for a number");
+    check_tokens("123456789012345678901234567890123456789012345678901234567890123456789",
+                 "! 1-70 123456789012345678901234567890123456789012345678901234567890 is too large "
+                 "for a 64-bit integer");
+}
+
+TEST(lex_two_to_63)
+{
+    source src = {.name = "t", .text = "00009223372036854775808", .len = 23, .line = 1, .col = 1};
+    lexer lx;
+    lex_init(&lx, &src);
+    token t = lex_next(&lx);
+    CHECK_INT(t.kind, TOK_INT);
+    CHECK(t.integer == INT64_MIN);
+}
+
+TEST(lex_signs)
+{
+    check_tokens("-> >> .. ... ** //", "_->_ _>>_ _.._ _..._ _**_ _//_");
+    check_tokens("==!=<=>=+=-=*=/=<<", "_== != <= >= += -= *= /= <<_");
+    check_tokens("->>", "_-> >_");
+    check_tokens("....", "_... ._");
+    check_tokens("***", "_** *_");
+    check_tokens("()[]{},:.+-*/%<>|=@$!?", "_( ) [ ] { } , : . + - * / % < > | = @ $ ! ?_");
+    check_tokens("a & b", "_n:a_ ! 3-4 `&` does not belong here");
+    check_tokens("~", "! 1-2 `~` does not belong here");
+    check_tokens("a \\ b", "_n:a_ ! 3-4 `\\` does not belong here");
+    check_tokens("\x01", "! 1-2 the control character \\x01 does not belong here");
+    check_tokens("a\x7f", "_n:a ! 2-3 the control character \\x7f does not belong here");
+}
+
+TEST(lex_names)
+{
+    check_tokens("a _b c9 \xc3\xa4\xe2\x82\xac f", "_n:a_ _n:_b_ _n:c9_ _n:\xc3\xa4\xe2\x82\xac_ _n:f_");
+    check_tokens("a\xff" "b", "! 2-3 the byte \\xff is not UTF-8");
+    check_tokens("\xc3", "! 1-2 the byte \\xc3 is not UTF-8");
+    check_tokens("\xed\xa0\x80", "! 1-2 the byte \\xed is not UTF-8");
+}
+
+TEST(lex_quotes)
+{
+    check_tokens("'a' \"b\" f'c' f\"d\"", "_s:'a'_ _s:\"b\"_ _F:f'c'_ _F:f\"d\"_");
+    check_tokens("'a\\' 'b'", "_s:'a\\'_ _s:'b'_");
+    check_tokens("\"a\\\"b\" x", "_s:\"a\\\"b\"_ _n:x_");
+    check_tokens("xf'a'", "_n:xf s:'a'_");
+    check_tokens("x 'a\nb'", "_n:x_ ! 3-4 the quote that opens here is not closed");
+    check_tokens("x \"a\\\nb\"", "_n:x_ ! 3-4 the quote that opens here is not closed");
+    check_tokens("\"a\\", "! 1-2 the quote that opens here is not closed");
+    check_tokens("f\"a", "! 2-3 the quote that opens here is not closed");
+    check_tokens("'# no comment'", "_s:'# no comment'_");
+    check_tokens("'any \xff byte'", "_s:'any \xff byte'_");
+}
+
+TEST(lex_options)
+{
+    check_tokens("a --b --c-d --e_f9=1", "_n:a_ _o:--b_ _o:--c-d_ _o:--e_f9 = i:1_");
+    check_tokens("a--b", "_n:a - - n:b_");
+    check_tokens("a --1", "_n:a_ _- - i:1_");
+    check_tokens("--a--b", "_o:--a - - n:b_");
+    check_tokens("(--a)", "_( - - n:a )_");
+}
+
+TEST(lex_nul_bytes)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *want;
+    } rows[] = {{"a\0b", 3, "_n:a_ ! 2-3 a NUL byte does not belong into a script"},
+                {"'a\0b'", 5, "! 3-4 a NUL byte does not belong into a script"},
+                {"# \0", 3, "! 3-4 a NUL byte does not belong into a script"},
+                {"\0", 1, "! 1-2 a NUL byte does not belong into a script"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        buf out = {0};
+        dump_tokens(&out, rows[i].text, rows[i].n, false);
+        CHECK_TEXT(buf_text(&out), rows[i].want);
+        buf_release(&out);
+    }
+}
+
+/* ---- Places ---- */
+
+TEST(lex_source_places)
+{
+    source s = {.name = "t", .text = "a\n\t\xc3\xa4 b\r\nc", .len = 10, .line = 3, .col = 1};
+    static const struct {
+        uint32_t pos;
+        int line, col;
+    } rows[] = {{0, 3, 1}, {1, 3, 2}, {2, 4, 1}, {3, 4, 2}, {5, 4, 3}, {6, 4, 4}, {9, 5, 1}, {10, 5, 2},
+                {99, 5, 2}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int line, col;
+        source_locate(&s, rows[i].pos, &line, &col);
+        CHECK_INT(line, rows[i].line);
+        CHECK_INT(col, rows[i].col);
+    }
+    size_t n;
+    CHECK(source_line(&s, 4, &n) == s.text + 2);
+    CHECK_INT(n, 5);
+}
+
+TEST(lex_source_errors)
+{
+    source s = {.name = "t", .text = "ab\ncd", .len = 5, .line = 1, .col = 1};
+    kv_err e = {0};
+    /* a place that goes on behind its line ends with the line */
+    source_err(&s, 1, 4, &e, KV_E_SYNTAX, "x %d", 1);
+    CHECK_TEXT(e.text, "x 1");
+    CHECK_INT(e.line, 1);
+    CHECK_INT(e.col, 2);
+    CHECK_INT(e.end, 3);
+    /* an error that has a place keeps it */
+    CHECK_INT(source_at(&s, 4, 5, &e), KV_E_SYNTAX);
+    CHECK_INT(e.line, 1);
+    e = (kv_err){0};
+    /* an empty place is one column wide */
+    source_err(&s, 5, 5, &e, KV_E_SYNTAX, "x");
+    CHECK_INT(e.col, 3);
+    CHECK_INT(e.end, 4);
+    CHECK_INT(source_at(&s, 0, 1, NULL), KV_OK);
+}

@@ -1,0 +1,734 @@
+/* Expressions in both modes, texts and paths. */
+#include <math.h>
+
+#include "test_lang.h"
+
+/* An expression that is the whole text, in expression mode. */
+static bool expression(lang_text *t)
+{
+    ast *node = parse_expr(&t->p, false);
+    if (node && parse_peek(&t->p)->kind != TOK_END)
+        node = parse_unexpected(&t->p, "the end");
+    if (node)
+        lang_dump(&t->out, node, NULL);
+    return node != NULL;
+}
+
+/* What stands before a redirect: < and > do not compare. */
+static bool shown(lang_text *t)
+{
+    ast *node = parse_expr(&t->p, true);
+    if (!node)
+        return false;
+    lang_dump(&t->out, node, NULL);
+    uint32_t rest = parse_here(&t->p);
+    if (rest < t->src.len)
+        buf_printf(&t->out, " | %s", t->src.text + rest);
+    return true;
+}
+
+/* Values in argument mode, up to the end, with ; between them. */
+static bool values(lang_text *t)
+{
+    do {
+        ast *node = parse_value(&t->p);
+        if (!node)
+            return false;
+        if (t->out.len > 0)
+            buf_add(&t->out, " ; ");
+        lang_dump(&t->out, node, NULL);
+    } while (parse_peek(&t->p)->kind != TOK_END);
+    return true;
+}
+
+static bool path(lang_text *t)
+{
+    ast *node = parse_path(&t->p);
+    if (!node)
+        return false;
+    lang_dump(&t->out, node, NULL);
+    uint32_t rest = parse_here(&t->p);
+    if (rest < t->src.len)
+        buf_printf(&t->out, " | %s", t->src.text + rest);
+    return true;
+}
+
+static bool literal(lang_text *t)
+{
+    ast *node = parse_literal(&t->p);
+    if (node)
+        lang_dump(&t->out, node, NULL);
+    return node != NULL;
+}
+
+TEST(parse_values)
+{
+    static const lang_tree rows[] = {
+        {"1", "1"},
+        {"1.5", "1.5"},
+        {".5", "0.5"},
+        {"'a \"\\n'", "\"a \\x22\\x5cn\""},
+        {"true", "true"},
+        {"false", "false"},
+        {"none", "none"},
+        {"inf", "inf"},
+        {"nan", "nan"},
+        {"pi", "3.141592653589793"},
+        {"x", "x"},
+        {"$x", "x"},
+        {"()", "(,)"},
+        {"(1)", "1"},
+        {"(1,)", "(, 1)"},
+        {"(1, 2)", "(, 1 2)"},
+        {"[]", "[]"},
+        {"[1]", "[1]"},
+        {"[1, 2,]", "[1 2]"},
+        {"[[1, 2], [3]]", "[[1 2] [3]]"},
+        {"(1\n,\n2 # c\n)", "(, 1 2)"},
+        {"\xc3\xa4 + \xe2\x82\xac", "(+ \xc3\xa4 \xe2\x82\xac)"},
+        {"\xef\xbb\xbfx", "x"},
+        {"x\r", "x"},
+    };
+    LANG_TREES(rows, expression);
+}
+
+TEST(parse_precedence)
+{
+    static const lang_tree rows[] = {
+        {"1 + 2 * x", "(+ 1 (* 2 x))"},
+        {"(1 + 2) * x", "(* (+ 1 2) x)"},
+        {"a - b - c", "(- (- a b) c)"},
+        {"a / b // c % d", "(% (// (/ a b) c) d)"},
+        {"2 ** 3 ** 4", "(** 2 (** 3 4))"},
+        {"-2 ** 2", "(- (** 2 2))"},
+        {"2 ** -1", "(** 2 (- 1))"},
+        {"- - + a", "(- (- (+ a)))"},
+        {"-a * -b", "(* (- a) (- b))"},
+        {"not a == b", "(not (== a b))"},
+        {"not not a", "(not (not a))"},
+        {"a or b and not c", "(or a (and b (not c)))"},
+        {"a and b or c and d", "(or (and a b) (and c d))"},
+        {"a or b or c", "(or (or a b) c)"},
+        {"a + 1 == b * 2", "(== (+ a 1) (* b 2))"},
+        {"a != b", "(!= a b)"},
+        {"a < b", "(< a b)"},
+        {"a <= b", "(<= a b)"},
+        {"a > b", "(> a b)"},
+        {"a >= b", "(>= a b)"},
+        {"0..3", "(.. 0 3)"},
+        {"a+1..b-1", "(.. (+ a 1) (- b 1))"},
+        {"10..0 by -2", "(.. 10 0 (- 2))"},
+        {"0..n == r", "(== (.. 0 n) r)"},
+        {"by + 1", "(+ by 1)"},
+    };
+    LANG_TREES(rows, expression);
+}
+
+TEST(parse_postfixes)
+{
+    static const lang_tree rows[] = {
+        {"f()", "(f)"},
+        {"f(1, a + 2)", "(f 1 (+ a 2))"},
+        {"f(1, seed=2, dtype='x',)", "(f 1 seed=2 dtype=\"x\")"},
+        {"f(a == b)", "(f (== a b))"},
+        {"f (1)", "(f 1)"},
+        {"repeat(a, 2)", "(repeat a 2)"},
+        {"x.f", "(.f x)"},
+        {"x.f()", "(.f x)"},
+        {"x.f(1).g(y=2).T", "(.T (.g (.f x 1) y=2))"},
+        {"3 .f", "(.f 3)"},
+        {"a[0]", "(index a 0)"},
+        {"a[0, -1]", "(index a 0 (- 1))"},
+        {"a[1:2, :, ::2, 1:, :3, 1:2:3]",
+         "(index a (: 1 2 _) (: _ _ _) (: _ _ 2) (: 1 _ _) (: _ 3 _) (: 1 2 3))"},
+        {"a[..., 0,]", "(index a ... 0)"},
+        {"a[1..2]", "(index a (.. 1 2))"},
+        {"a[0][1]", "(index (index a 0) 1)"},
+        {"a [0]", "(index a 0)"},
+        {"a@cpu", "(@ a cpu)"},
+        {"a@gpu(1)", "(@ a (gpu 1))"},
+        {"a@gpu(0..3)", "(@ a (gpu (.. 0 3)))"},
+        {"a@$g", "(@ a g)"},
+        {"a@g[0]", "(index (@ a g) 0)"},
+        {"ones(2,3)@gpu(1)*2", "(* (@ (ones 2 3) (gpu 1)) 2)"},
+        {"-a.f", "(- (.f a))"},
+        {"a.f ** 2", "(** (.f a) 2)"},
+        {"'%d' % x", "(% \"%d\" x)"},
+        {"[1, 2][0]", "(index [1 2] 0)"},
+        {"(a).T", "(.T a)"},
+        {"'a'.f", "(.f \"a\")"},
+    };
+    LANG_TREES(rows, expression);
+}
+
+TEST(parse_comprehensions)
+{
+    static const lang_tree rows[] = {
+        {"[i * 2 for i in 0..3]", "(for i (* i 2) (.. 0 3))"},
+        {"[ones(2)@gpu(i) for i in [0, 1]]", "(for i (@ (ones 2) (gpu i)) [0 1])"},
+        {"[ones(2) for 4 gpus]", "(gpus (ones 2) 4)"},
+        {"[ones(2)@gpu(i) for $n cpus]", "(cpus (@ (ones 2) (gpu i)) n)"},
+        {"[[i + j for i in a] for j in b]", "(for j (for i (+ i j) a) b)"},
+        {"[[ones(shape) for 4 gpus]]*len(keys)", "(* [(gpus (ones shape) 4)] (len keys))"},
+    };
+    LANG_TREES(rows, expression);
+}
+
+/* ---- The two modes ---- */
+
+TEST(parse_blanks_mean_nothing_in_expressions)
+{
+    static const lang_tree rows[] = {
+        {"1 -2", "(- 1 2)"},   {"1- 2", "(- 1 2)"},      {"a (1)", "(a 1)"},
+        {"a [0]", "(index a 0)"}, {"a @cpu", "(@ a cpu)"}, {"a .T", "(.T a)"},
+    };
+    LANG_TREES(rows, expression);
+}
+
+TEST(parse_blanks_separate_values)
+{
+    static const lang_tree rows[] = {
+        {"1 -2", "1 ; (- 2)"},
+        {"1 +2", "1 ; (+ 2)"},
+        {"1-2", "(- 1 2)"},
+        {"1 - 2", "(- 1 2)"},
+        {"1- 2", "(- 1 2)"},
+        {"1+2", "(+ 1 2)"},
+        {"1 -2 - 3", "1 ; (- (- 2) 3)"},
+        {"1\t-2", "1 ; (- 2)"},
+        {"1 \\\n-2", "1 ; (- 2)"},
+        {"1 -\\\n2", "(- 1 2)"},
+        {"f(2)", "(f 2)"},
+        {"a[0]", "(index a 0)"},
+        {"a@gpu(1)", "(@ a (gpu 1))"},
+        {"a (b)", "a ; b"},
+        {"a [0]", "a ; [0]"},
+        {"a @f.csv", "a ; (file <f.csv>)"},
+        {"a @f.csv b", "a ; (file <f.csv>) ; b"},
+        {"a b 'c' 1 $d", "a ; b ; \"c\" ; 1 ; d"},
+        /* all other signs join */
+        {"a * b", "(* a b)"},
+        {"a *b", "(* a b)"},
+        {"2 * -1", "(* 2 (- 1))"},
+        {"2 * -1 -1", "(* 2 (- 1)) ; (- 1)"},
+        {"1 + -2", "(+ 1 (- 2))"},
+        {"a / b // c % d ** e", "(% (// (/ a b) c) (** d e))"},
+        {"0 .. 3", "(.. 0 3)"},
+        {"0 .. 3 by 2", "(.. 0 3 2)"},
+        {"a == b", "(== a b)"},
+        {"a <= b", "(<= a b)"},
+        {"a >= b c", "(>= a b) ; c"},
+        {"a and b or not c", "(or (and a b) (not c))"},
+        {"not a b", "(not a) ; b"},
+        /* in brackets blanks mean nothing again, and < > compare */
+        {"(1 -2) [1 -2, a (b)]", "(- 1 2) ; [(- 1 2) (a b)]"},
+        {"f(a < b) a[0 -1]", "(f (< a b)) ; (index a (- 0 1))"},
+        {"(a > 0)", "(> a 0)"},
+        {"ones(2,3)@gpu(0..3) a.f (b)", "(@ (ones 2 3) (gpu (.. 0 3))) ; (.f a) ; b"},
+        {"f(1) (2)", "(f 1) ; 2"},
+        {"a.f(1) [2]", "(.f a 1) ; [2]"},
+    };
+    LANG_TREES(rows, values);
+}
+
+static bool is_function(const char *name)
+{
+    return strcmp(name, "ones") == 0 || strcmp(name, "gpu") == 0;
+}
+
+static bool values_with_functions(lang_text *t)
+{
+    t->p.is_function = is_function;
+    return values(t);
+}
+
+TEST(parse_errors_of_values)
+{
+    static const lang_error rows[] = {
+        {"- 1", KV_E_SYNTAX, "1:1-2", "`-` joins two values, but none stands before it", NULL},
+        {"ones (2,3)", KV_E_USAGE, "1:1-5", "`ones` is a function and stands without its arguments",
+         "write no blank before the bracket: ones(…)"},
+        {"a@gpu (1)", KV_E_USAGE, "1:3-6", "`gpu` is a function and stands without its arguments",
+         "write no blank before the bracket: gpu(…)"},
+        {"a < b", KV_E_SYNTAX, "1:3-4", "`<` stands where a value is needed", NULL},
+        {"a .T", KV_E_SYNTAX, "1:3-4", "`.` stands where a value is needed", NULL},
+        {"1 -", KV_E_SYNTAX, "1:3-4", "`-` joins two values, but none stands before it", NULL},
+        {"1 - # c", KV_E_SYNTAX, "1:3-4", "`-` joins two values, but none stands before it", NULL},
+        {"1-", KV_E_SYNTAX, "1:3-4", "the text ends where a value is needed", NULL},
+        {"--a", KV_E_SYNTAX, "1:1-4", "`--a` stands where a value is needed", NULL},
+    };
+    LANG_ERRORS(rows, values_with_functions);
+}
+
+TEST(parse_angles_redirect)
+{
+    static const lang_tree rows[] = {
+        {"a > f.csv", "a | > f.csv"},
+        {"a >> f.csv", "a | >> f.csv"},
+        {"a < b", "a | < b"},
+        {"(a > b) > c", "(> a b) | > c"},
+        {"f(a > b)[c > d] > e", "(index (f (> a b)) (> c d)) | > e"},
+        {"a >= b > c", "(>= a b) | > c"},
+        {"a -> b", "a | -> b"},
+        {"a - > b", "_"},
+    };
+    for (size_t i = 0; i + 1 < sizeof rows / sizeof *rows; i++)
+        lang_check_tree(rows[i].text, rows[i].tree, shown);
+    static const lang_error errors[] = {
+        {"a - > b", KV_E_SYNTAX, "1:5-6", "`>` stands where a value is needed", NULL}};
+    LANG_ERRORS(errors, shown);
+}
+
+/* ---- Texts ---- */
+
+TEST(parse_escapes)
+{
+    static const lang_tree rows[] = {
+        {"'a\\nb'", "\"a\\x5cnb\""},
+        {"\"\\n\\t\\r\\\"\\\\\\'\"", "\"\\x0a\\x09\\x0d\\x22\\x5c'\""},
+        {"\"\\x41\\x1b\\x7a\"", "\"A\\x1bz\""},
+        {"\"\\xe9\\xFF\"", "\"\xc3\xa9\xc3\xbf\""},
+        {"\"\\u{41}\\u{e9}\\u{20AC}\\u{1f600}\\u{10ffff}\"",
+         "\"A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\""},
+        {"\"\\u{7f}\\u{80}\\u{7ff}\\u{800}\\u{ffff}\\u{10000}\"",
+         "\"\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\""},
+        {"\"{a}\"", "\"{a}\""},
+        {"''", "\"\""},
+    };
+    LANG_TREES(rows, expression);
+}
+
+#define UNKNOWN_ESCAPE "unknown escape in a text; known are \\n \\t \\r \\\" \\\\ \\xNN \\u{…}"
+
+TEST(parse_errors_of_escapes)
+{
+    static const lang_error rows[] = {
+        {"\"ab\\q\"", KV_E_SYNTAX, "1:4-6", UNKNOWN_ESCAPE, NULL},
+        {"\"\\x4\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
+        {"\"\\xg0\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
+        {"\"\\u41\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
+        {"\"\\u{}\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
+        {"\"\\u{41\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
+        {"\"\\u{1234567}\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
+        {"\"\\x00\"", KV_E_SYNTAX, "1:2-6", "a text cannot hold this character", NULL},
+        {"\"\\u{0}\"", KV_E_SYNTAX, "1:2-7", "a text cannot hold this character", NULL},
+        {"\"\\u{d800}\"", KV_E_SYNTAX, "1:2-10", "a text cannot hold this character", NULL},
+        {"\"\\u{110000}\"", KV_E_SYNTAX, "1:2-12", "a text cannot hold this character", NULL},
+    };
+    LANG_ERRORS(rows, expression);
+}
+
+TEST(parse_formatted_texts)
+{
+    static const lang_tree rows[] = {
+        {"f''", "(f)"},
+        {"f\"a\"", "(f \"a\")"},
+        {"f\"{a}\"", "(f {a})"},
+        {"f\"a {b} c{d+1}\"", "(f \"a \" {b} \" c\" {(+ d 1)})"},
+        {"f\"{x:.3f} {y:d}\"", "(f {x :.3f} \" \" {y :d})"},
+        {"f\"{x:}\"", "(f {x :})"},
+        {"f\"{{{a}}}\"", "(f \"{\" {a} \"}\")"},
+        {"f\"{{}}\"", "(f \"{}\")"},
+        {"f\"{a[1:2]}\"", "(f {(index a (: 1 2 _))})"},
+        {"f\"{a[1:2]:g}\"", "(f {(index a (: 1 2 _)) :g})"},
+        {"f\"{ (1, 2)[0] : 5d}\"", "(f {(index (, 1 2) 0) : 5d})"},
+        {"f\"{'x'}\"", "(f {\"x\"})"},
+        {"f\"{f'{a}'}\"", "(f {(f {a})})"},
+        {"f'a\\n{b}'", "(f \"a\\x5cn\" {b})"},
+        {"f\"\\n{b}\\u{e9}{c}\\x7b\"", "(f \"\\x0a\" {b} \"\xc3\xa9\" {c} \"{\")"},
+        {"f\"\\\"{a}\\\"\"", "(f \"\\x22\" {a} \"\\x22\")"},
+        {"f\"{a < b}\"", "(f {(< a b)})"},
+        {"f\"{a}{b}\" + c", "(+ (f {a} {b}) c)"},
+    };
+    LANG_TREES(rows, expression);
+}
+
+TEST(parse_errors_of_formatted_texts)
+{
+    static const lang_error rows[] = {
+        {"f\"{a\"", KV_E_SYNTAX, "1:3-4", "the `{` that opens here is not closed", NULL},
+        {"f\"x{a:d\"", KV_E_SYNTAX, "1:4-5", "the `{` that opens here is not closed", NULL},
+        {"f\"{\"", KV_E_SYNTAX, "1:3-4", "the `{` that opens here is not closed", NULL},
+        {"f\"{f(a}\"", KV_E_SYNTAX, "1:7-8", "`}` stands where `)` is needed", NULL},
+        {"f\"{(a\"", KV_E_SYNTAX, "1:4-5", "the `(` that opens here is not closed", NULL},
+        {"f\"{}\"", KV_E_SYNTAX, "1:4-5", "`}` stands where a value is needed", NULL},
+        {"f\"{a b}\"", KV_E_SYNTAX, "1:6-7", "`b` stands where `}` is needed", NULL},
+        {"f\"a}\"", KV_E_SYNTAX, "1:4-5", "a single `}` in an f-string; write `}}`", NULL},
+        {"f\"}a\"", KV_E_SYNTAX, "1:3-4", "a single `}` in an f-string; write `}}`", NULL},
+        {"f\"{1e999}\"", KV_E_VALUE, "1:4-9", "1e999 is too large for a number", NULL},
+        {"f\"{a}\\q\"", KV_E_SYNTAX, "1:6-8", UNKNOWN_ESCAPE, NULL},
+        {"f\"\\{a}\"", KV_E_SYNTAX, "1:3-4", UNKNOWN_ESCAPE, NULL},
+        {"f\"{a", KV_E_SYNTAX, "1:2-3", "the quote that opens here is not closed", NULL},
+    };
+    LANG_ERRORS(rows, expression);
+}
+
+/* ---- Files and paths ---- */
+
+TEST(parse_files)
+{
+    static const lang_tree rows[] = {
+        {"@x.csv", "(file <x.csv>)"},
+        {"@~/a-b_c/x+1.json", "(file <~/a-b_c/x+1.json>)"},
+        {"@-", "(file <->)"},
+        {"@-x.csv", "(file <-x.csv>)"},
+        {"@\"my file.json\"", "(file \"my file.json\")"},
+        {"@f\"{a}.csv\"", "(file (f {a} \".csv\"))"},
+        {"@$name", "(file name)"},
+        {"@(a + '.csv')", "(file (+ a \".csv\"))"},
+        {"@m.safetensors#fc1.weight", "(file <m.safetensors> \"fc1.weight\")"},
+        {"@\"m n.safetensors\"#fc1.weight", "(file \"m n.safetensors\" \"fc1.weight\")"},
+        {"@$m#a/b:0-1", "(file m \"a/b:0-1\")"},
+        {"@m.st#a * 2", "(* (file <m.st> \"a\") 2)"},
+        {"@m.st #a", "(file <m.st>)"},
+        {"[@a.csv, @b.csv]", "[(file <a.csv>) (file <b.csv>)]"},
+        {"f(@a.csv)", "(f (file <a.csv>))"},
+        {"@a.csv*2", "(* (file <a.csv>) 2)"},
+        {"@a.csv[0]", "(index (file <a.csv>) 0)"},
+        {"@\"a.csv\"[0]", "(index (file \"a.csv\") 0)"},
+        {"@\"a.csv\".T", "(.T (file \"a.csv\"))"},
+        {"@a.csv@cpu", "(@ (file <a.csv>) cpu)"},
+        {"(@a.csv).T", "(.T (file <a.csv>))"},
+        {"@\xc3\xa4\xff.csv", "(file <\xc3\xa4\xff.csv>)"},
+    };
+    LANG_TREES(rows, expression);
+}
+
+TEST(parse_paths)
+{
+    static const lang_tree rows[] = {
+        {"x.csv", "<x.csv>"},
+        {"  /tmp/x-{key}.csv y", "</tmp/x-{key}.csv> | y"},
+        {"a.csv}", "<a.csv> | }"},
+        {"a{b}.csv}", "<a{b}.csv> | }"},
+        {"a.csv; b", "<a.csv> | ; b"},
+        {"'a b'", "\"a b\""},
+        {"'a b'[0]", "\"a b\" | [0]"},
+        {"$a.csv", "a | .csv"},
+        {"(a).b", "a | .b"},
+    };
+    LANG_TREES(rows, path);
+}
+
+TEST(parse_errors_of_files)
+{
+    static const lang_error rows[] = {
+        {"@", KV_E_SYNTAX, "1:2-3", "the text ends where a file name is needed", NULL},
+        {"@*", KV_E_SYNTAX, "1:2-3", "`*` stands where a file name is needed", NULL},
+        {"@\n", KV_E_SYNTAX, "1:2-3", "the statement ends where a file name is needed", NULL},
+        {"@a.st#", KV_E_SYNTAX, "1:6-7", "`#` needs the name of a tensor", NULL},
+        {"@\"a", KV_E_SYNTAX, "1:2-3", "the quote that opens here is not closed", NULL},
+        {"@(a", KV_E_SYNTAX, "1:2-3", "the `(` that opens here is not closed", NULL},
+        {"@$", KV_E_SYNTAX, "1:2-3", "`$` needs the name of a variable", NULL},
+    };
+    LANG_ERRORS(rows, expression);
+}
+
+/* ---- Literals ---- */
+
+TEST(parse_literals)
+{
+    static const lang_tree rows[] = {
+        {"1", "1"},         {"-1", "-1"},       {"- 1", "-1"},     {"1.5", "1.5"},   {"-.5", "-0.5"},
+        {"-0.0", "-0.0"},   {"true", "true"},   {"false", "false"}, {"none", "none"}, {"'a'", "\"a\""},
+        {"inf", "inf"},     {"-inf", "-inf"},   {"nan", "nan"},    {"pi", "3.141592653589793"},
+        {"-9223372036854775808", "-9223372036854775808"},
+    };
+    LANG_TREES(rows, literal);
+    static const char wanted[] = "`x` stands where a number, text, true, false or none is needed";
+    static const lang_error errors[] = {
+        {"x", KV_E_SYNTAX, "1:1-2", wanted, NULL},
+        {"-x", KV_E_SYNTAX, "1:2-3", "`x` stands where a number is needed", NULL},
+        {"-", KV_E_SYNTAX, "1:2-3", "the text ends where a number is needed", NULL},
+        {"-'a'", KV_E_SYNTAX, "1:2-5", "`'a'` stands where a number is needed", NULL},
+        {"9223372036854775808", KV_E_VALUE, "1:1-20",
+         "9223372036854775808 is too large for a 64-bit integer", NULL},
+        {"-9223372036854775809", KV_E_VALUE, "1:2-21",
+         "9223372036854775809 is too large for a 64-bit integer", NULL},
+    };
+    LANG_ERRORS(errors, literal);
+}
+
+TEST(parse_the_smallest_integer)
+{
+    static const lang_tree rows[] = {
+        {"-9223372036854775808", "-9223372036854775808"},
+        {"- 9223372036854775808 + 1", "(+ -9223372036854775808 1)"},
+        {"9223372036854775807", "9223372036854775807"},
+        {"--9223372036854775808", "(- -9223372036854775808)"},
+    };
+    LANG_TREES(rows, expression);
+    static const lang_error errors[] = {
+        {"9223372036854775808", KV_E_VALUE, "1:1-20",
+         "9223372036854775808 is too large for a 64-bit integer", NULL},
+        {"+9223372036854775808", KV_E_VALUE, "1:2-21",
+         "9223372036854775808 is too large for a 64-bit integer", NULL},
+        {"0-9223372036854775808", KV_E_VALUE, "1:3-22",
+         "9223372036854775808 is too large for a 64-bit integer", NULL},
+        {"-9223372036854775808 ** 2", KV_E_VALUE, "1:2-21",
+         "9223372036854775808 is too large for a 64-bit integer", NULL},
+        {"-1e999", KV_E_VALUE, "1:2-7", "1e999 is too large for a number", NULL},
+        {"[1 for 9223372036854775808 gpus]", KV_E_VALUE, "1:8-27",
+         "9223372036854775808 is too large for a 64-bit integer", NULL},
+    };
+    LANG_ERRORS(errors, expression);
+}
+
+/* ---- Errors ---- */
+
+TEST(parse_errors_of_expressions)
+{
+    static const lang_error rows[] = {
+        {"", KV_E_SYNTAX, "1:1-2", "the text ends where a value is needed", NULL},
+        {"a +", KV_E_SYNTAX, "1:4-5", "the text ends where a value is needed", NULL},
+        {"a + # c", KV_E_SYNTAX, "1:4-5", "the text ends where a value is needed", NULL},
+        {"a +\nb", KV_E_SYNTAX, "1:4-5", "the statement ends where a value is needed", NULL},
+        {"a +;", KV_E_SYNTAX, "1:4-5", "`;` stands where a value is needed", NULL},
+        {"a b", KV_E_SYNTAX, "1:3-4", "`b` stands where the end is needed", NULL},
+        {"a = 3", KV_E_SYNTAX, "1:3-4", "`=` stands where the end is needed", "`==` compares"},
+        {"a && b", KV_E_SYNTAX, "1:3-4", "`&` does not belong here", "`and` joins conditions"},
+        {"a ^ 2", KV_E_SYNTAX, "1:3-4", "`^` does not belong here", "`**` is the power"},
+        {"!a", KV_E_SYNTAX, "1:1-2", "`!` stands where a value is needed", NULL},
+        {"if", KV_E_SYNTAX, "1:1-3", "`if` stands where a value is needed", NULL},
+        {"repeat (a)", KV_E_SYNTAX, "1:1-7", "`repeat` stands where a value is needed", NULL},
+        {"a < b < c", KV_E_SYNTAX, "1:7-8", "comparisons do not chain", "a < b and b < c"},
+        {"a == b != c", KV_E_SYNTAX, "1:8-10", "comparisons do not chain", "a < b and b < c"},
+        {"0..1..2", KV_E_SYNTAX, "1:5-7", "`..` stands where the end is needed", NULL},
+        {"a == not b", KV_E_SYNTAX, "1:6-9", "`not` stands where a value is needed", NULL},
+        {"$", KV_E_SYNTAX, "1:1-2", "`$` needs the name of a variable", NULL},
+        {"$ a", KV_E_SYNTAX, "1:1-2", "`$` needs the name of a variable", NULL},
+        {"a.", KV_E_SYNTAX, "1:3-4", "the text ends where the name of a function is needed", NULL},
+        {"3.", KV_E_SYNTAX, "1:3-4", "the text ends where the name of a function is needed", NULL},
+        {"a.1", KV_E_SYNTAX, "1:2-4", "`.1` stands where the end is needed", NULL},
+        {"a@1", KV_E_SYNTAX, "1:3-4", "`1` stands where a device, as in a@gpu(1), is needed", NULL},
+        {"(a)(1)", KV_E_SYNTAX, "1:4-5",
+         "`(` stands where an operator; only a name can be called, which is needed", NULL},
+        {"f(in=1)", KV_E_SYNTAX, "1:3-5", "`in` stands where a value is needed", NULL},
+        {"f(1=2)", KV_E_SYNTAX, "1:4-5", "`=` stands where `)` is needed", "`==` compares"},
+        {"f(,)", KV_E_SYNTAX, "1:3-4", "`,` stands where a value is needed", NULL},
+        {"a[]", KV_E_SYNTAX, "1:3-4", "`]` stands where a value is needed", NULL},
+        {"a[1:2:3:4]", KV_E_SYNTAX, "1:8-9", "`:` stands where `]` is needed", NULL},
+        {"[i for in a]", KV_E_SYNTAX, "1:8-10", "`in` stands where a name is needed", NULL},
+        {"[i for i of a]", KV_E_SYNTAX, "1:10-12", "`of` stands where `in` is needed", NULL},
+        {"[i for 4 tpus]", KV_E_SYNTAX, "1:10-14", "`tpus` stands where `gpus` or `cpus` is needed",
+         NULL},
+        {"[i for 'a']", KV_E_SYNTAX, "1:8-11", "`'a'` stands where a name or a count is needed", NULL},
+        {"[i, j for i in a]", KV_E_SYNTAX, "1:7-10", "`for` stands where `]` is needed", NULL},
+        {"a --b", KV_E_SYNTAX, "1:3-6", "`--b` stands where the end is needed", NULL},
+        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa4z ) x", KV_E_SYNTAX,
+         "1:63-64", "`)` stands where the end is needed", NULL},
+        {"1 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa4z", KV_E_SYNTAX,
+         "1:3-64",
+         "`aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa` stands where the end is needed",
+         NULL},
+    };
+    LANG_ERRORS(rows, expression);
+}
+
+TEST(parse_errors_of_brackets)
+{
+    static const lang_error rows[] = {
+        {"(", KV_E_SYNTAX, "1:1-2", "the `(` that opens here is not closed", NULL},
+        {"a + (1", KV_E_SYNTAX, "1:5-6", "the `(` that opens here is not closed", NULL},
+        {"a + (1 +\n\n", KV_E_SYNTAX, "1:5-6", "the `(` that opens here is not closed", NULL},
+        {"f(\n[1,\n 2", KV_E_SYNTAX, "2:1-2", "the `[` that opens here is not closed", NULL},
+        {"f(a, b", KV_E_SYNTAX, "1:2-3", "the `(` that opens here is not closed", NULL},
+        {"f(a=", KV_E_SYNTAX, "1:2-3", "the `(` that opens here is not closed", NULL},
+        {"a[1:", KV_E_SYNTAX, "1:2-3", "the `[` that opens here is not closed", NULL},
+        {"[a for i in", KV_E_SYNTAX, "1:1-2", "the `[` that opens here is not closed", NULL},
+        {"[a for 3", KV_E_SYNTAX, "1:1-2", "the `[` that opens here is not closed", NULL},
+        {"(a]", KV_E_SYNTAX, "1:3-4", "`]` stands where `)` is needed", NULL},
+        {"(a; b)", KV_E_SYNTAX, "1:3-4", "`;` stands where `)` is needed", NULL},
+        {"f(1,\n 2\nb = 3", KV_E_SYNTAX, "3:1-2", "`b` stands where `)` is needed",
+         "the `(` that is to be closed stands in line 1, column 2"},
+        {"(1\n)]", KV_E_SYNTAX, "2:2-3", "`]` stands where the end is needed", NULL},
+        {"[\n(1 2)]", KV_E_SYNTAX, "2:4-5", "`2` stands where `)` is needed", NULL},
+        {"a)", KV_E_SYNTAX, "1:2-3", "`)` stands where the end is needed", NULL},
+    };
+    LANG_ERRORS(rows, expression);
+}
+
+/* A text is incomplete when it ends in an open bracket, not because it ends early. */
+TEST(parse_incomplete)
+{
+    static const struct {
+        const char *text;
+        bool incomplete;
+    } rows[] = {{"(", true},      {"f(1,", true}, {"[1, 2\n", true}, {"a[", true},  {"a + \\\n", true},
+                {"a + \\", true}, {"a +", false}, {"(1))", false},   {"(]", false}, {"f\"{a\"", false},
+                {"'a", false},    {"('a", false}, {"\"a\\", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        lang_text t;
+        lang_begin(&t, rows[i].text);
+        CHECK(!expression(&t));
+        if (t.p.lx.incomplete != rows[i].incomplete)
+            printf("# in: %s\n", rows[i].text);
+        CHECK_INT(t.p.lx.incomplete, rows[i].incomplete);
+        lang_end(&t);
+    }
+}
+
+/* ---- Places of nodes ---- */
+
+static void check_place(const char *text, uint32_t pos, uint32_t end)
+{
+    lang_text t;
+    lang_begin(&t, text);
+    const ast *node = parse_expr(&t.p, false);
+    CHECK(node != NULL);
+    if (node->pos != pos || node->end != end)
+        printf("# in: %s\n", text);
+    CHECK_INT(node->pos, pos);
+    CHECK_INT(node->end, end);
+    lang_end(&t);
+}
+
+TEST(parse_places)
+{
+    check_place(" a + b # c", 1, 6);
+    check_place("a # c\n", 0, 1);
+    check_place("(a) # c", 0, 3);
+    check_place("( a )", 0, 5);
+    check_place("f(1) \\\n", 0, 4);
+    check_place("a[0] ", 0, 4);
+    check_place("-a ", 0, 2);
+    check_place("a.f ", 0, 3);
+    check_place("a.f(1) ", 0, 6);
+    check_place("a@cpu ", 0, 5);
+    check_place("0..3 ", 0, 4);
+    check_place("[a for a in b] ", 0, 14);
+    check_place("@a.csv ", 0, 6);
+    check_place("@a.st#b ", 0, 7);
+    check_place("f\"{a}\" ", 0, 6);
+    check_place("-9223372036854775808 ", 0, 20);
+    check_place("(a, b) ", 0, 6);
+    check_place("$a ", 0, 2);
+}
+
+/* ---- Limits ---- */
+
+/* Checks that n of something are read and n + 1 refused with message. */
+static void check_limit(const char *head, const char *piece, const char *middle, const char *piece2,
+                        int n, const char *message)
+{
+    for (int over = 0; over < 2; over++) {
+        char *text = lang_repeated(head, piece, n + over, middle, piece2, "");
+        lang_text t;
+        lang_begin(&t, text);
+        ast *node = parse_expr(&t.p, false);
+        if (over == (node != NULL))
+            printf("# %d of %s: %s\n", n + over, piece, t.e.text);
+        CHECK(over == (node == NULL));
+        CHECK(!node || parse_peek(&t.p)->kind == TOK_END);
+        CHECK_INT(t.e.code, over ? KV_E_SYNTAX : KV_OK);
+        CHECK_TEXT(t.e.text, over ? message : "");
+        CHECK(!over || t.e.line == 1);
+        lang_end(&t);
+        mem_free(text);
+    }
+}
+
+TEST(parse_depth)
+{
+    static const char *const rows[][3] = {
+        {"(", "a", ")"},  {"[", "a", "]"},     {"f(", "a", ")"},     {"a[", "0", "]"},
+        {"-", "a", ""},   {"+", "a", ""},      {"not ", "a", ""},    {"2**", "a", ""},
+        {"g(k=", "a", ")"}, {"x.f(", "a", ")"}, {"[", "a", " for i in b]"}, {"[1, ", "a", "]"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_limit("", rows[i][0], rows[i][1], rows[i][2], PARSE_MAX_DEPTH, "nested deeper than 200");
+}
+
+TEST(parse_height)
+{
+    static const char *const rows[] = {"+1", "-1", "*a", "/a", "//a", "%a", " and a", " or a",
+                                       "[0]", ".f", "@cpu", ".f(1)", "[:]"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_limit("a", rows[i], "", "", AST_MAX_HEIGHT, "more than 1000 operators one inside the other");
+    /* brackets and operators count together */
+    check_limit("(((((((((((((((((((a)))))))))))))))))))", "+1", "", "", AST_MAX_HEIGHT,
+                "more than 1000 operators one inside the other");
+    check_limit("-a", "+1", "", "", AST_MAX_HEIGHT - 1, "more than 1000 operators one inside the other");
+}
+
+/* What is side by side nests nothing. */
+TEST(parse_wide)
+{
+    char *text = lang_repeated("f(0", ", [1, -2] + (3)", 100000, ")", "", "");
+    lang_text t;
+    lang_begin(&t, text);
+    ast *node = parse_expr(&t.p, false);
+    CHECK(node && node->n == 100001);
+    lang_end(&t);
+    mem_free(text);
+}
+
+/* Long texts that end wrongly are refused quickly and without a deep stack. */
+TEST(parse_long_lines)
+{
+    static const char *const pieces[] = {"(", "[", "-", "not ", "2**", "a.", "a@", "a[", "f(", "'", "\"\\",
+                                         "f\"{", "1..", "1.", "\\\n", "# ", "@a", "a,", "a+", "\xff", "9",
+                                         "a ", "{", "}", "f'{{", "$", "[a for a in "};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        int n = (int)((1 << 20) / strlen(pieces[i]));
+        char *text = lang_repeated("", pieces[i], n, "", "", "");
+        lang_text t;
+        lang_begin(&t, text);
+        bool ok = expression(&t);
+        CHECK(!ok && t.e.code != KV_OK && t.e.text[0] && t.e.line > 0);
+        lang_end(&t);
+        mem_free(text);
+    }
+}
+
+TEST(parse_no_memory)
+{
+    static const char text[] = "f(a + 1, k=[i*2 for i in 0..3 by 2], b[1:, ...], f\"a{x:.3f}\\n\", "
+                               "@\"m\"#w, (1, 'a long text that is longer than the room for words'))";
+    for (int64_t n = 1;; n++) {
+        lang_text t;
+        lang_begin(&t, text);
+        mem_fail_at(n);
+        ast *node = parse_expr(&t.p, false);
+        mem_fail_at(0);
+        CHECK(node || t.e.code == KV_E_MEMORY);
+        lang_end(&t);
+        if (node) {
+            CHECK(n > 10);
+            break;
+        }
+    }
+}
+
+/* ---- A whole text ---- */
+
+TEST(parse_expr_text)
+{
+    kv_err e = {0};
+    arena nodes = {0};
+    ast *node;
+    source ok = {.name = "t", .text = "a +\n b # c\n", .len = 11, .line = 1, .col = 1};
+    CHECK_OK(parse_expr_text(&node, &ok, &nodes, &e));
+    CHECK_INT(node->kind, AST_BINARY);
+    source two = {.name = "t", .text = "a b", .len = 3, .line = 1, .col = 1};
+    CHECK_ERR(parse_expr_text(&node, &two, &nodes, &e), KV_E_SYNTAX,
+              "`b` stands where the end of the expression is needed");
+    CHECK(node == NULL);
+    CHECK_INT(parse_expr_text(&node, &two, &nodes, NULL), KV_E_SYNTAX);
+    arena_release(&nodes);
+}
+
+TEST(parse_words_of_the_language)
+{
+    static const char *const reserved[] = {
+        "if",     "elif",  "else",     "for", "in", "while", "repeat", "def",   "updater",
+        "return", "break", "continue", "and", "or", "not",   "true",   "false", "none"};
+    double x;
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        CHECK(parse_is_reserved(reserved[i]));
+    CHECK(!parse_is_reserved("by") && !parse_is_reserved("inf") && !parse_is_reserved("If"));
+    CHECK(parse_is_constant("inf", &x) && isinf(x));
+    CHECK(parse_is_constant("nan", &x) && isnan(x));
+    CHECK(parse_is_constant("pi", &x) && x > 3.14 && x < 3.15);
+    CHECK(!parse_is_constant("e", &x));
+}
