@@ -10,7 +10,7 @@ in_examples()
 
 @test "examples: train.kv reaches the loss of least squares" {
     in_examples
-    run kvctl train.kv
+    run kvctl -q train.kv
     assert_success
     assert_output "loss 5.3803"
 }
@@ -50,7 +50,7 @@ in_examples()
     printf '```kv\nkv> print 1 + 1\n3\n```\n' >wrong.md
     run kvctl --verify wrong.md
     assert_failure 1
-    assert_output --partial "wrong.md:3"
+    assert_output --partial "wrong.md:2: the output differs"
 }
 
 @test "README: the session in it prints what it promises" {
