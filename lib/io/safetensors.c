@@ -728,7 +728,11 @@ static int parse_header(safetensors *s, char *text, int64_t length, kv_err *e)
     int rc = check_header(&c);
     if (rc)
         return rc;
+    /* cJSON does not say whether it ran out of memory; malloc does. */
+    errno = 0;
     cJSON *header = cJSON_ParseWithLength(text, (size_t)length + 1);
+    if (!header && errno == ENOMEM)
+        return fail(e, KV_E_MEMORY, s->name, "out of memory");
     rc = header ? read_members(s, header, e)
                 : fail(e, KV_E_FORMAT, s->name, "the header is no JSON");
     cJSON_Delete(header);

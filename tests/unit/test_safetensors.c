@@ -1,5 +1,7 @@
 #include "io/safetensors.h"
 
+#include <cjson/cJSON.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -790,7 +792,35 @@ TEST(safetensors_no_memory)
     kv_array_unref(a);
 }
 
-/* The same from a path, where a failure must also close the file. */
+/* cJSON's own allocations, of which number tree_fails fails. */
+static int tree_fails, tree_made;
+
+static void *tree_malloc(size_t n)
+{
+    if (++tree_made != tree_fails)
+        return malloc(n);
+    errno = ENOMEM;
+    return NULL;
+}
+
+TEST(safetensors_no_memory_tree)
+{
+    cJSON_Hooks hooks = {tree_malloc, free};
+    cJSON_InitHooks(&hooks);
+    int rc = KV_E_MEMORY;
+    for (tree_fails = 1; rc; tree_fails++) {
+        kv_err e = {0};
+        safetensors *s = NULL;
+        tree_made = 0;
+        rc = safetensors_open_memory(&s, sample.data, sample.n, NAME, &e);
+        if (rc)
+            CHECK_ERR(rc, KV_E_MEMORY, NAME ": out of memory");
+        safetensors_close(s);
+    }
+    CHECK(tree_fails > 20);
+}
+
+/* From a path a failure must also close the file. */
 TEST(safetensors_no_memory_file)
 {
     folder d = new_folder();

@@ -1,0 +1,539 @@
+#include "io/npy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "test_io.h"
+
+#define NAME "x.npy"
+
+typedef struct image {
+    char *data;
+    size_t n;
+} image;
+
+static image written(kv_array *a)
+{
+    kv_err e = {0};
+    image m = {0};
+    FILE *f = open_memstream(&m.data, &m.n);
+    CHECK_OK(npy_write(f, NAME, a, &e));
+    fclose(f);
+    return m;
+}
+
+/* Reads from memory, of which only reading shows the end, or from a regular file. */
+static int read_image(kv_array **out, image m, bool regular, kv_err *e)
+{
+    FILE *f = regular ? tmpfile() : fmemopen(m.n ? m.data : (char[1]){0}, m.n, "rb");
+    CHECK(f != NULL);
+    if (regular) {
+        CHECK(fwrite(m.data, 1, m.n, f) == m.n);
+        rewind(f);
+    }
+    int rc = npy_read(out, f, NAME, e);
+    fclose(f);
+    return rc;
+}
+
+static kv_array *read_both(image m)
+{
+    kv_err e = {0};
+    kv_array *a = NULL, *b = NULL;
+    CHECK_OK(read_image(&a, m, false, &e));
+    CHECK_OK(read_image(&b, m, true, &e));
+    CHECK(io_same(a, b));
+    kv_array_unref(b);
+    return a;
+}
+
+static void refused(image m, kv_code code, const char *want)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_ERR(read_image(&a, m, false, &e), code, want);
+    CHECK_ERR(read_image(&a, m, true, &e), code, want);
+    CHECK(!a);
+}
+
+/* A file of this version, header and ndata bytes of data: 0, 1, 2, … */
+static image made(int version, const char *header, size_t nheader, size_t ndata)
+{
+    size_t width = version == 1 ? 2 : 4, at = 8 + width;
+    image m = {calloc(1, at + nheader + ndata + 1), at + nheader + ndata};
+    memcpy(m.data, "\x93NUMPY", 6);
+    m.data[6] = (char)version;
+    memcpy(m.data + 8, &nheader, width);
+    memcpy(m.data + at, header, nheader);
+    for (size_t i = 0; i < ndata; i++)
+        m.data[at + nheader + i] = (char)i;
+    return m;
+}
+
+/* ---- What is written ------------------------------------------------------------------------- */
+
+/* numpy.save(f, numpy.array([[1, 2, 3], [4, 5, 6]], "float32")) */
+static const char pinned[] = "\x93NUMPY\1\0\x76\0"
+                             "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
+                             "                                                          \n"
+                             "\0\0\x80\x3F\0\0\0\x40\0\0\x40\x40"
+                             "\0\0\x80\x40\0\0\xA0\x40\0\0\xC0\x40";
+
+static const image sample = {(char *)pinned, sizeof pinned - 1};
+
+TEST(npy_bytes)
+{
+    const int64_t shape[] = {2, 3};
+    const double numbers[] = {1, 2, 3, 4, 5, 6};
+    kv_array *a = io_array(KV_FLOAT32, 2, shape, numbers);
+    image m = written(a);
+    CHECK_INT(m.n, sample.n);
+    CHECK(memcmp(m.data, sample.data, m.n) == 0);
+    kv_array *b = read_both(sample);
+    CHECK(io_same(a, b));
+    free(m.data);
+    kv_array_unref(a);
+    kv_array_unref(b);
+}
+
+TEST(npy_header)
+{
+    static const struct {
+        kv_dtype dtype;
+        int ndim;
+        int64_t shape[2];
+        const char *want;
+    } cases[] = {
+        {KV_FLOAT64, 0, {0}, "{'descr': '<f8', 'fortran_order': False, 'shape': (), } "},
+        {KV_FLOAT16, 1, {3}, "{'descr': '<f2', 'fortran_order': False, 'shape': (3,), } "},
+        {KV_INT64, 2, {0, 9}, "{'descr': '<i8', 'fortran_order': False, 'shape': (0, 9), } "},
+        {KV_INT32, 1, {0}, "{'descr': '<i4', 'fortran_order': False, 'shape': (0,), } "},
+        {KV_INT8, 1, {1}, "{'descr': '|i1', 'fortran_order': False, 'shape': (1,), } "},
+        {KV_UINT8, 1, {1}, "{'descr': '|u1', 'fortran_order': False, 'shape': (1,), } "},
+        {KV_BOOL, 1, {1}, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,), } "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        CHECK_OK(kv_array_new(&a, cases[i].dtype, cases[i].ndim, cases[i].shape, (kv_ctx){0}, &e));
+        image m = written(a);
+        CHECK_INT(m.n, 128 + kv_array_bytes(a));
+        CHECK(memcmp(m.data + 10, cases[i].want, strlen(cases[i].want)) == 0);
+        CHECK_INT(m.data[127], '\n');
+        free(m.data);
+        kv_array_unref(a);
+    }
+}
+
+/* From 15 axes on the header and its room for the first size to grow pass 128 bytes, as with numpy.
+ */
+TEST(npy_long_header)
+{
+    const int64_t shape[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+                             1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    static const struct {
+        int ndim;
+        size_t n;
+    } cases[] = {{14, 128}, {15, 192}, {32, 192}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv_err e = {0};
+        kv_array *a = NULL;
+        CHECK_OK(kv_array_new(&a, KV_INT8, cases[i].ndim, shape, (kv_ctx){0}, &e));
+        image m = written(a);
+        CHECK_INT(m.n, cases[i].n + 1);
+        kv_array *b = read_both(m);
+        CHECK(io_same(a, b));
+        free(m.data);
+        kv_array_unref(a);
+        kv_array_unref(b);
+    }
+}
+
+TEST(npy_round)
+{
+    uint64_t state = 4711;
+    for (int d = 0; d < NDTYPES; d++) {
+        for (int k = 0; k < NSHAPES && all_dtypes[d] != KV_BFLOAT16; k++) {
+            kv_array *a =
+                io_random_array(all_dtypes[d], io_shapes[k].ndim, io_shapes[k].shape, &state);
+            image m = written(a);
+            kv_array *b = read_both(m);
+            CHECK(io_same(a, b));
+            free(m.data);
+            kv_array_unref(a);
+            kv_array_unref(b);
+        }
+    }
+}
+
+TEST(npy_write_refuses)
+{
+    const int64_t shape[] = {100000};
+    kv_err e = {0};
+    kv_array *a = NULL, *b = NULL;
+    CHECK_OK(kv_array_new(&a, KV_BFLOAT16, 1, shape, (kv_ctx){0}, &e));
+    CHECK_INT(npy_write(stdout, NAME, a, &e), KV_E_UNSUPPORTED);
+    CHECK_TEXT(e.text, NAME ": npy has no bfloat16");
+    CHECK_TEXT(e.hint, "write it as float32, which holds every bfloat16, or as safetensors");
+    e = (kv_err){0};
+    kv_array_unref(a);
+    FILE *f = fopen("/dev/full", "wb");
+    if (!f)
+        test_skip("no /dev/full");
+    CHECK_OK(kv_array_new(&b, KV_FLOAT32, 1, shape, (kv_ctx){0}, &e));
+    CHECK_ERR(npy_write(f, NAME, b, &e), KV_E_IO,
+              "cannot write \"" NAME "\": No space left on device");
+    fclose(f);
+    kv_array_unref(b);
+}
+
+/* ---- What is read ---------------------------------------------------------------------------- */
+
+/* The numbers of an array as text: "int32 (2, 3): 1 2 3 4 5 6". */
+static const char *shown(char out[256], kv_array *a)
+{
+    kv_err e = {0};
+    const void *data;
+    char shape[64];
+    CHECK_OK(kv_array_read(a, &data, &e));
+    kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
+    int n = snprintf(out, 256, "%s %s:", kv_dtype_name(kv_array_dtype(a)), shape);
+    for (int64_t i = 0; i < kv_array_size(a); i++) {
+        out[n++] = ' ';
+        n += element_text(out + n, kv_array_dtype(a), data, i);
+    }
+    return out;
+}
+
+/* Data bytes are 0, 1, 2, … */
+TEST(npy_forms)
+{
+    static const struct {
+        int version;
+        const char *header;
+        size_t ndata;
+        const char *want;
+    } cases[] = {
+        {1, "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3)}\n", 6,
+         "uint8 (2, 3): 0 1 2 3 4 5"},
+        {2, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }\n", 6,
+         "uint8 (2, 3): 0 2 4 1 3 5"},
+        {3, "{'descr': '<u1', 'fortran_order': True, 'shape': (2, 1, 3), }", 6,
+         "uint8 (2, 1, 3): 0 2 4 1 3 5"},
+        {1, "{'descr': '>i1', 'fortran_order': True, 'shape': (3,), }", 3, "int8 (3,): 0 1 2"},
+        {1, "{\"shape\":(),\"fortran_order\":True,\"descr\":\"|i1\"}", 1, "int8 (): 0"},
+        {1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2L,), }", 8,
+         "int32 (2,): 50462976 117835012"},
+        {1, "{'descr': '>i4', 'fortran_order': False, 'shape': (2,), }", 8,
+         "int32 (2,): 66051 67438087"},
+        {1, "{'descr': '>i8', 'fortran_order': False, 'shape': (1,), }", 8,
+         "int64 (1,): 283686952306183"},
+        {1, "{'descr': '>f2', 'fortran_order': False, 'shape': (1,), }", 2, "float16 (1,): 6e-08"},
+        {1, "{'descr': '>i4', 'fortran_order': True, 'shape': (2,2), }", 16,
+         "int32 (2, 2): 66051 134810123 67438087 202182159"},
+        {1, "{'descr': '|b1', 'fortran_order': False, 'shape': (2,), }", 2, "bool (2,): 0 1"},
+        {1, " { 'shape' : ( 0 , 7 , ) , 'descr' : '<f4' ,\t'fortran_order' : True } \r\n \n", 0,
+         "float32 (0, 7):"},
+        {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (9223372036854775807, 0, 3), }", 0,
+         "float32 (9223372036854775807, 0, 3):"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        image m = made(cases[i].version, cases[i].header, strlen(cases[i].header), cases[i].ndata);
+        kv_array *a = read_both(m);
+        CHECK_TEXT(shown(text, a), cases[i].want);
+        kv_array_unref(a);
+        free(m.data);
+    }
+}
+
+/* From where the stream stands, as `read` from a redirected stdin does. */
+TEST(npy_middle)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    FILE *f = tmpfile();
+    CHECK(fwrite("skip", 1, 4, f) == 4);
+    CHECK(fwrite(sample.data, 1, sample.n, f) == sample.n);
+    fseek(f, 4, SEEK_SET);
+    CHECK_OK(npy_read(&a, f, NAME, &e));
+    CHECK_INT(kv_array_size(a), 6);
+    kv_array_unref(a);
+    fclose(f);
+}
+
+TEST(npy_pipe)
+{
+    int ends[2];
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK(pipe(ends) == 0);
+    CHECK(write(ends[1], sample.data, sample.n) == (ssize_t)sample.n);
+    close(ends[1]);
+    FILE *f = fdopen(ends[0], "rb");
+    CHECK_OK(npy_read(&a, f, NAME, &e));
+    CHECK_INT(kv_array_size(a), 6);
+    kv_array_unref(a);
+    fclose(f);
+}
+
+TEST(npy_folder)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    FILE *f = fopen("/tmp", "rb");
+    CHECK_ERR(npy_read(&a, f, NAME, &e), KV_E_IO, "cannot read \"" NAME "\": Is a directory");
+    fclose(f);
+}
+
+/* ---- Hostile files --------------------------------------------------------------------------- */
+
+TEST(npy_cut)
+{
+    for (size_t n = 0; n < sample.n; n++) {
+        char want[128];
+        int missing = (int)(sample.n - n);
+        if (n == 0)
+            snprintf(want, sizeof want, NAME ": the file is empty");
+        else if (n < 10)
+            snprintf(want, sizeof want,
+                     NAME ": cut within its first bytes: %d of %d bytes are missing",
+                     (n < 8 ? 8 : 10) - (int)n, n < 8 ? 8 : 10);
+        else if (n < 128)
+            snprintf(want, sizeof want, NAME ": cut within its header: %d of 118 bytes are missing",
+                     missing - 24);
+        else
+            snprintf(want, sizeof want, NAME ": cut within its data: %d of 24 bytes are missing",
+                     missing);
+        refused((image){sample.data, n}, KV_E_FORMAT, want);
+    }
+}
+
+TEST(npy_prefix)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+        kv_code code;
+        const char *want;
+    } cases[] = {
+        {"a,b\n1,2\n", 8, KV_E_FORMAT, "no npy file: it does not begin with 0x93 and NUMPY"},
+        {"\x93NUMPX\1\0", 8, KV_E_FORMAT, "no npy file: it does not begin with 0x93 and NUMPY"},
+        {"x", 1, KV_E_FORMAT, "no npy file: it does not begin with 0x93 and NUMPY"},
+        {"\x93NUMPY\0\0", 8, KV_E_UNSUPPORTED, "version 0.0 is not read, only 1.0, 2.0 and 3.0"},
+        {"\x93NUMPY\4\0", 8, KV_E_UNSUPPORTED, "version 4.0 is not read, only 1.0, 2.0 and 3.0"},
+        {"\x93NUMPY\1\1", 8, KV_E_UNSUPPORTED, "version 1.1 is not read, only 1.0, 2.0 and 3.0"},
+        {"\x93NUMPY\xFF\xFF", 8, KV_E_UNSUPPORTED,
+         "version 255.255 is not read, only 1.0, 2.0 and 3.0"},
+        {"\x93NUMPY\1\0\0", 9, KV_E_FORMAT,
+         "cut within its first bytes: 1 of 10 bytes are missing"},
+        {"\x93NUMPY\2\0\0\0\0", 11, KV_E_FORMAT,
+         "cut within its first bytes: 1 of 12 bytes are missing"},
+        {"\x93NUMPY\2\0\xFF\xFF\xFF\xFF", 12, KV_E_FORMAT,
+         "a header of 4294967295 bytes, and at most 1000000 are read"},
+        {"\x93NUMPY\2\0\x40\x42\x0F\0", 12, KV_E_FORMAT,
+         "cut within its header: 1000000 of 1000000 bytes are missing"},
+        {"\x93NUMPY\1\0\0\0", 10, KV_E_FORMAT, "byte 10: { is missing here"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[128];
+        snprintf(want, sizeof want, NAME ": %s", cases[i].want);
+        refused((image){(char *)cases[i].text, cases[i].n}, cases[i].code, want);
+    }
+}
+
+#define H(descr, fortran, shape)                                                                   \
+    "{'descr': " descr ", 'fortran_order': " fortran ", 'shape': " shape "}"
+
+TEST(npy_headers)
+{
+    static const struct {
+        const char *header, *want;
+    } cases[] = {
+        {"[]", "byte 10: { is missing here"},
+        {"{", "byte 11: a text is missing here"},
+        {"{}", "the header has no 'descr'"},
+        {"{'descr': '<f4', 'shape': ()}", "the header has no 'fortran_order'"},
+        {"{'descr': '<f4', 'fortran_order': False}", "the header has no 'shape'"},
+        {"{'descr': '<f4', 'descr': '<f4'}", "the header has two 'descr'"},
+        {"{'Descr': '<f4'}", "'Descr' is no part of a header"},
+        {"{'': '<f4'}", "'' is no part of a header"},
+        {"{'descr", "byte 11: this text does not end"},
+        {"{'descr\"", "byte 11: this text does not end"},
+        {"{descr: 1}", "byte 11: a text is missing here"},
+        {"{'descr' '<f4'}", "byte 19: : is missing here"},
+        {"{'descr': 4}", "byte 20: a text is missing here"},
+        {"{'descr': '<f4' 'shape': ()}", "byte 26: , is missing here"},
+        {"{'shape': (), , }", "byte 24: a text is missing here"},
+        {H("'<f4'", "false", "()"), "byte 44: fortran_order is True or False"},
+        {H("'<f4'", "0", "()"), "byte 44: fortran_order is True or False"},
+        {H("'<f4'", "Tru", "()"), "byte 44: fortran_order is True or False"},
+        {"{'fortran_order': Fals", "byte 28: fortran_order is True or False"},
+        {H("'<f4'", "False", "3"), "byte 60: ( is missing here"},
+        {H("'<f4'", "False", "[3]"), "byte 60: ( is missing here"},
+        {H("'<f4'", "False", "(3)"), "byte 62: , is missing here"},
+        {H("'<f4'", "False", "(,)"), "byte 61: a size is missing here"},
+        {H("'<f4'", "False", "(3,,4)"), "byte 63: a size is missing here"},
+        {H("'<f4'", "False", "(3 4)"), "byte 63: , is missing here"},
+        {H("'<f4'", "False", "(3, 4"), "byte 65: , is missing here"},
+        {H("'<f4'", "False", "(-1,)"), "byte 61: a size is negative"},
+        {H("'<f4'", "False", "(+1,)"), "byte 61: a size is missing here"},
+        {H("'<f4'", "False", "(1.0,)"), "byte 62: , is missing here"},
+        {H("'<f4'", "False", "(1e3,)"), "byte 62: , is missing here"},
+        {H("'<f4'", "False", "(9223372036854775808,)"), "byte 61: a size beyond 64 bits"},
+        {H("'<f4'", "False", "(99999999999999999999999999,)"), "byte 61: a size beyond 64 bits"},
+        {H("'<f4'", "False", "(9223372036854775807,)"),
+         "shape (9223372036854775807,) is too large: more than 2^63 bytes"},
+        {H("'<f4'", "False", "(4294967296, 4294967296)"),
+         "shape (4294967296, 4294967296) is too large: more than 2^63 bytes"},
+        {H("'<f4'", "True", "(4294967296, 4294967296)"),
+         "shape (4294967296, 4294967296) is too large: more than 2^63 bytes"},
+        {H("'<f4'", "False", "(1000000000000,)"),
+         "cut within its data: 3999999999996 of 4000000000000 bytes are missing"},
+        {H("'<f4'", "True", "(1000000, 1000000)"),
+         "cut within its data: 3999999999996 of 4000000000000 bytes are missing"},
+        {H("'<f4'", "False", "(2,)"), "cut within its data: 4 of 8 bytes are missing"},
+        {H("'|i1'", "False", "(3,)"), "there are bytes behind the data"},
+        {H("'<f4'", "False", "(0,)"), "there are bytes behind the data"},
+        {H("'<f4'", "False", "(1,)") " x", "byte 66: only blanks may follow the header's }"},
+        {H("'|b1'", "False", "(4,)"), "element 2 is no bool, its byte is 2"},
+        {H("'<f4'", "False", "(1,)") "\xC3\xA4", "byte 65: a byte 0xC3 cannot stand here"},
+        {H("'<f\x7F'", "False", "(1,)"), "byte 23: a byte 0x7F cannot stand here"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[128];
+        snprintf(want, sizeof want, NAME ": %s", cases[i].want);
+        image m = made(1, cases[i].header, strlen(cases[i].header), 4);
+        refused(m, KV_E_FORMAT, want);
+        free(m.data);
+    }
+    image m = made(1, "{\0}", 3, 4);
+    refused(m, KV_E_FORMAT, NAME ": byte 11: a NUL byte cannot stand here");
+    free(m.data);
+}
+
+TEST(npy_unsupported)
+{
+    static const struct {
+        const char *header, *want;
+    } cases[] = {
+        {H("'<u4'", "False", "()"), "elements of descr '<u4' are not read"},
+        {H("'<i2'", "False", "()"), "elements of descr '<i2' are not read"},
+        {H("'|O'", "False", "()"), "elements of descr '|O' are not read"},
+        {H("'<V2'", "False", "()"), "elements of descr '<V2' are not read"},
+        {H("'<c8'", "False", "()"), "elements of descr '<c8' are not read"},
+        {H("'=f4'", "False", "()"), "elements of descr '=f4' are not read"},
+        {H("'|f4'", "False", "()"), "elements of descr '|f4' are not read"},
+        {H("'f4'", "False", "()"), "elements of descr 'f4' are not read"},
+        {H("'<f4 '", "False", "()"), "elements of descr '<f4 ' are not read"},
+        {H("''", "False", "()"), "elements of descr '' are not read"},
+        {H("'<U9999999999999999999999999999999999999999999'", "False", "()"),
+         "elements of descr '<U99999999999999999999999999999999999999' are not read"},
+        {H("[('a', '<f4')]", "False", "()"), "elements of several fields are not read"},
+        {H("'<f4'", "False", "(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)"),
+         "arrays of more than 32 axes are not read"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[128];
+        snprintf(want, sizeof want, NAME ": %s", cases[i].want);
+        image m = made(1, cases[i].header, strlen(cases[i].header), 4);
+        refused(m, KV_E_UNSUPPORTED, want);
+        free(m.data);
+    }
+}
+
+/* A header as long as is read, of one open bracket after the other. */
+TEST(npy_deep)
+{
+    char *text = malloc(1000001);
+    memset(text, '{', 1000001);
+    image m = made(2, text, 1000001, 0);
+    refused(m, KV_E_FORMAT, NAME ": a header of 1000001 bytes, and at most 1000000 are read");
+    free(m.data);
+    m = made(2, text, 1000000, 0);
+    refused(m, KV_E_FORMAT, NAME ": byte 13: a text is missing here");
+    free(m.data);
+    free(text);
+}
+
+TEST(npy_mutations)
+{
+    static const char syntax[] = "{}()[],:'\"0123456789-<>|fiubTL \n\0\x80\xFF";
+    uint64_t state = 20241;
+    int good = 0;
+    for (int i = 0; i < 100000; i++) {
+        char *data = malloc(sample.n);
+        size_t n = sample.n;
+        memcpy(data, sample.data, n);
+        for (uint64_t k = 1 + io_random(&state) % 3; k > 0 && n > 0; k--) {
+            /* Mostly in the header, which is what can be wrong. */
+            size_t at = io_random(&state) % (io_random(&state) % 4 && n > 70 ? 70 : n);
+            size_t size = io_random(&state) % 8;
+            switch (io_random(&state) % 4) {
+            case 0:
+                data[at] = syntax[io_random(&state) % (sizeof syntax - 1)];
+                break;
+            case 1:
+                data[at] ^= (char)(1 << io_random(&state) % 8);
+                break;
+            case 2:
+                data[at] = (char)('0' + io_random(&state) % 10);
+                break;
+            case 3:
+                if (at + size <= n) {
+                    memmove(data + at, data + at + size, n - at - size);
+                    n -= size;
+                }
+                break;
+            }
+        }
+        kv_err e = {0};
+        kv_array *a = NULL;
+        int rc = read_image(&a, (image){data, n}, false, &e);
+        CHECK_INT(e.code, rc);
+        CHECK((rc == KV_OK) == (a != NULL));
+        CHECK(rc == KV_OK || e.text[0]);
+        good += rc == KV_OK;
+        kv_array_unref(a);
+        free(data);
+    }
+    CHECK(good > 1000 && good < 50000);
+}
+
+TEST(npy_no_memory)
+{
+    static const char header[] = "{'descr': '>i4', 'fortran_order': True, 'shape': (2, 2)}";
+    image m = made(1, header, sizeof header - 1, 16);
+    for (int regular = 0; regular < 2; regular++) {
+        int rc = KV_E_MEMORY, n = 0;
+        while (rc) {
+            kv_err e = {0};
+            kv_array *a = NULL;
+            mem_fail_at(++n);
+            rc = read_image(&a, m, regular, &e);
+            mem_fail_at(0);
+            CHECK_INT(e.code, rc);
+            CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+            CHECK((rc == KV_OK) == (a != NULL));
+            CHECK(n < 50);
+            kv_array_unref(a);
+        }
+        CHECK(n > 4);
+    }
+    free(m.data);
+    kv_array *a = read_both(sample);
+    int rc = KV_E_MEMORY;
+    for (int n = 1; rc; n++) {
+        kv_err e = {0};
+        FILE *f = fopen("/dev/null", "wb");
+        mem_fail_at(n);
+        rc = npy_write(f, NAME, a, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        fclose(f);
+        CHECK(n < 20);
+    }
+    kv_array_unref(a);
+}
