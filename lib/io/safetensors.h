@@ -15,9 +15,8 @@
  * BOOL (a byte of 0 or 1). The format has others; a file with one of them is refused.
  *
  * What is written: members in the order given, metadata first; blanks until n is a multiple of 8;
- * data of 8-byte elements first, then of 4, 2 and 1, in the order given within each, so that every
- * tensor is aligned to its elements (some readers need that) and the same call gives the same
- * bytes.
+ * data of 8-byte elements first, then of 4, 2 and 1, in the order given within each, so that a
+ * reader which maps the file finds every tensor aligned. The same call gives the same bytes.
  *
  * A file that was opened has been checked as a whole, its data excepted: sizes, offsets, holes,
  * names, lengths. Errors name the file first: `m.safetensors: cut within its data: …`.
