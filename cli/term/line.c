@@ -163,10 +163,15 @@ static void wait_for_line(void)
     sigprocmask(SIG_BLOCK, &ours, &before);
     struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
     while (!edit.done && !interrupt_pending()) {
-        if (ppoll(&keys, 1, NULL, &before) > 0)
-            rl_callback_read_char();
-        else
+        if (ppoll(&keys, 1, NULL, &before) <= 0) {
             rl_check_signals(); /* the window may have changed its size */
+            continue;
+        }
+        /* With keys there ppoll lets no signal in: one that came before them must act before them. */
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        sigprocmask(SIG_BLOCK, &ours, NULL);
+        if (!interrupt_pending())
+            rl_callback_read_char();
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
