@@ -134,12 +134,14 @@ static void run_inputs(session *s, const input *inputs, int n)
 
 /* ---- Leaving ---- */
 
-/* Whether the last value shown says yes: true, or with at least one element and all of them true. */
+/* Whether the last value shown says yes: true, or with at least one element and all
+ * of them true. */
 static bool last_says_yes(const session *s)
 {
     bool truth = false;
     kv_err e = {0};
-    if (s->last.kind == VALUE_NONE || (s->last.kind == VALUE_ARRAY && kv_array_size(s->last.u.array) == 0))
+    if (s->last.kind == VALUE_NONE ||
+        (s->last.kind == VALUE_ARRAY && kv_array_size(s->last.u.array) == 0))
         return false;
     return eval_truth(s->last, &truth, &e) == KV_OK && truth;
 }

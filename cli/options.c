@@ -31,7 +31,8 @@ static const struct option {
     {OPT_GPUS, 0, "gpus", "N", "how many virtual GPUs a machine without GPUs gets (8)"},
     {OPT_TYPE, 0, "type", "TYPE", "type of a store that is used before create (local)"},
     {OPT_FORMAT, 0, "format", "F", "numpy, repr, legacy, csv, raw or json"},
-    {OPT_VERIFY, 0, "verify", "FILE", "run the `kv> ` lines of a page and compare what follows them"},
+    {OPT_VERIFY, 0, "verify", "FILE",
+     "run the `kv> ` lines of a page and compare what follows them"},
     {OPT_UPDATE, 0, "update", NULL, "with --verify: rewrite the page with what comes out"},
     {OPT_HELP, 'h', "help", NULL, "this help"},
     {OPT_VERSION, 'V', "version", NULL, "version and licence"},
@@ -40,9 +41,10 @@ static const struct option {
 #define NOPTIONS ((int)(sizeof table / sizeof *table))
 
 /* Options of the language that come with later versions. */
-static const char *const later[] = {"check", "dry-run", "store", "json", "color", "progress", "pager",
-                                    "no-color", "timeout", "safe", "rc", "no-rc", "history", "record",
-                                    "trace", "completion", "doctor"};
+static const char *const later[] = {"check",      "dry-run", "store",    "json",    "color",
+                                    "progress",   "pager",   "no-color", "timeout", "safe",
+                                    "rc",         "no-rc",   "history",  "record",  "trace",
+                                    "completion", "doctor"};
 
 void options_help(buf *out)
 {
@@ -73,8 +75,8 @@ static int take_integer(const char *name, const char *text, int64_t low, int64_t
     bool over = false;
     size_t n = strlen(text);
     if (n == 0 || num_parse_int(text, n, x, &over) != n || over || *x < low || *x > high)
-        return kv_err_set(e, KV_E_USAGE, "--%s needs a whole number from %lld to %lld, not \"%s\"", name,
-                          (long long)low, (long long)high, text);
+        return kv_err_set(e, KV_E_USAGE, "--%s needs a whole number from %lld to %lld, not \"%s\"",
+                          name, (long long)low, (long long)high, text);
     return KV_OK;
 }
 
@@ -166,8 +168,8 @@ static int unknown(const char *word, size_t n, kv_err *e)
     return kv_err_hint(e, "kvctl -h lists the options");
 }
 
-/* --name, --name=value, --name value. *next is the argument behind it, or NULL; *used is set when it
- * was taken. */
+/* --name, --name=value, --name value. *next is the argument behind it, or NULL; *used is set when
+ * it was taken. */
 static int long_option(options *o, const char *word, const char *next, bool *used, kv_err *e)
 {
     const char *equals = strchr(word, '=');
@@ -181,7 +183,8 @@ static int long_option(options *o, const char *word, const char *next, bool *use
         if (!t->value || equals)
             return apply(o, t, equals ? equals + 1 : NULL, e);
         if (!next)
-            return kv_err_set(e, KV_E_USAGE, "--%s needs a value: --%s %s", t->name, t->name, t->value);
+            return kv_err_set(e, KV_E_USAGE, "--%s needs a value: --%s %s", t->name, t->name,
+                              t->value);
         *used = true;
         return apply(o, t, next, e);
     }

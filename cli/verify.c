@@ -130,7 +130,8 @@ static int verify_entry(verifier *v, bool update, kv_err *e)
         take_entry_line(v, &entry);
     take_expected(v, &expected);
     run_entry(v, &entry, line, &got);
-    if ((code = buf_check(&entry, e)) || (code = buf_check(&expected, e)) || (code = buf_check(&got, e)))
+    if ((code = buf_check(&entry, e)) || (code = buf_check(&expected, e)) ||
+        (code = buf_check(&got, e)))
         goto out;
     if (update)
         buf_put(&v->updated, buf_text(&got), got.len);

@@ -16,7 +16,7 @@ static int give_text(result *out, const buf *text, kv_err *e)
     return code ? code : value_text_new(&out->v, buf_text(text), text->len, e);
 }
 
-/* ---- Tables: cells are collected first, so that columns have the width of their widest cell ---- */
+/* ---- Tables: cells are collected first, so that columns are as wide as their widest cell ---- */
 
 #define TABLE_MAX_COLUMNS 8
 
@@ -172,9 +172,10 @@ static void variable_summary(buf *out, value v)
 {
     char shape[256], ctx[KV_CTX_TEXT];
     if (v.kind == VALUE_ARRAY) {
+        kv_array *a = v.u.array;
         buf_printf(out, "array %s %s %s",
-                   kv_shape_text(shape, sizeof shape, kv_array_ndim(v.u.array), kv_array_shape(v.u.array)),
-                   kv_dtype_name(kv_array_dtype(v.u.array)), kv_ctx_text(ctx, kv_array_ctx(v.u.array)));
+                   kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)),
+                   kv_dtype_name(kv_array_dtype(a)), kv_ctx_text(ctx, kv_array_ctx(a)));
     } else if (value_is_sequence(v) && v.u.list->n > 10) {
         buf_printf(out, "%s of %lld items", v.kind == VALUE_LIST ? "list" : "tuple",
                    (long long)v.u.list->n);

@@ -120,11 +120,12 @@ static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
 
 static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values, kv_err *e)
 {
-    unit_err(s, node, e, KV_E_VALUE, "%lld keys need %lld values, there %s %lld",
-                    (long long)keys, (long long)keys, values == 1 ? "is" : "are", (long long)values);
-    return values == 1 ? kv_err_hint(e, "a bracket of numbers only is one array; [a, b, c] of arrays "
-                                        "holds one for each key")
-                       : KV_E_VALUE;
+    unit_err(s, node, e, KV_E_VALUE, "%lld keys need %lld values, there %s %lld", (long long)keys,
+             (long long)keys, values == 1 ? "is" : "are", (long long)values);
+    return values == 1
+               ? kv_err_hint(e, "a bracket of numbers only is one array; [a, b, c] of arrays "
+                                "holds one for each key")
+               : KV_E_VALUE;
 }
 
 /* Values for a list of keys: one each, as so many arguments or as one list of so many. copies: one

@@ -292,8 +292,8 @@ int cmd_quit(session *s, const ast *call, result *out, kv_err *e)
     if (call->kid[0] && eval_int(s, call->kid[0], "an exit code", &code, e))
         return e->code;
     if (code < 0 || code > 255)
-        return unit_err(s, call->kid[0], e, KV_E_VALUE, "an exit code lies in 0 .. 255, %d does not",
-                        code);
+        return unit_err(s, call->kid[0], e, KV_E_VALUE,
+                        "an exit code lies in 0 .. 255, %d does not", code);
     s->leaving = true;
     s->exit_code = code;
     return KV_OK;

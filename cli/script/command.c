@@ -14,8 +14,8 @@
  *   args      how each argument is read and how usage lines call it; true: may be left out
  *   options   name, how the value is read, how usage lines call the value
  *   flags     COMMAND_*: what a redirect can take; whether --PARAM VALUE is allowed
- *   examples  one a line, "command  # what it does"; the tests run every one of them, in order, in a
- *             session that begins with: init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)
+ *   examples  one a line, "command  # what it does"; the tests run every one of them, in order, in
+ *             a session that begins with: init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)
  */
 const command command_table[] = {
     {"create", {{ARG_WORD, "TYPE", true}}, {{"name", OPTION_NAME, "N"}}, 0, cmd_create,
@@ -25,8 +25,8 @@ const command command_table[] = {
      "use, type", "unsupported"},
     {"use", {{ARG_NAME, "NAME", false}}, {{0}}, 0, cmd_use, "change to another store",
      "create --name b; use kv             # the first store is called kv", "create", "name"},
-    {"init", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY}, COMMAND_ONE_EACH,
-     cmd_init,
+    {"init", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
+     COMMAND_ONE_EACH, cmd_init,
      "put a first value under new keys; one value a key",
      "init w ones(2,3)*2                  # text keys in a store of their own\n"
      "init 10 -1                          # a number is an array of shape ()\n"
@@ -71,8 +71,8 @@ const command command_table[] = {
      "num-workers", NULL},
     {"num-workers", {{0}}, {{0}}, COMMAND_GIVES, cmd_num_workers, "how many workers there are",
      "num-workers  # 1", "rank", NULL},
-    {"wait", {{0}}, {{0}}, 0, cmd_wait, "until all work that was queued is done", "wait", "push, pull",
-     NULL},
+    {"wait", {{0}}, {{0}}, 0, cmd_wait, "until all work that was queued is done", "wait",
+     "push, pull", NULL},
     {"print", {{ARG_EXPRS, "EXPRS", false}}, {{0}}, COMMAND_PRINTS, cmd_print,
      "show values, blank-joined",
      "print a                             # [[1. 1. 1.]\n"
@@ -99,7 +99,8 @@ const command command_table[] = {
     {"source", {{ARG_SOURCE, "FILE", false}}, {{0}}, 0, cmd_source,
      "run the statements of a file; a literal name is read before anything runs",
      "!echo 'b = 2' > two.kv\n"
-     "source (\"two.kv\")                   # a name that is computed is read when it is reached", NULL,
+     "source (\"two.kv\")                   # a name that is computed is read when it is reached",
+     NULL,
      "io, syntax"},
     {"help", {{ARG_WORD, "WORD", true}}, {{0}}, COMMAND_GIVES, cmd_help,
      "what a command or function does, or what there is",

@@ -1,5 +1,5 @@
-/* The command table: everything there is to know about a command, once. The parser, help, completion
- * and the checks before a script runs read it; the usage line is made from it. */
+/* The command table: everything there is to know about a command, once. The parser, help,
+ * completion and the checks before a script runs read it; the usage line is made from it. */
 #ifndef SCRIPT_COMMAND_H
 #define SCRIPT_COMMAND_H
 

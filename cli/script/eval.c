@@ -116,15 +116,17 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
     if (code == KV_OK && d >= 0) {
         for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
             if (names[i])
-                code = unit_err(s, node->kid[i], e, KV_E_USAGE,
-                                "functions of a script take their arguments in order, without names");
+                code =
+                    unit_err(s, node->kid[i], e, KV_E_USAGE,
+                             "functions of a script take their arguments in order, without names");
         if (code == KV_OK)
             code = eval_call_definition(s, &s->defs[d], node, l.items, l.n, out, e);
     } else if (code == KV_OK && f) {
         code = function_call(s, f, l.items, names, l.n, out, e);
         unit_at(s, node, e);
     } else if (code == KV_OK) {
-        code = unit_err(s, node, e, KV_E_NAME, "the function `%s` is not defined yet", node->u.text);
+        code =
+            unit_err(s, node, e, KV_E_NAME, "the function `%s` is not defined yet", node->u.text);
     }
     value_stack_release(&l);
     if (names != small)
@@ -469,8 +471,8 @@ int eval_int(session *s, const ast *node, const char *what, int32_t *out, kv_err
     if (code)
         return unit_at(s, node, e);
     if (wide < INT32_MIN || wide > INT32_MAX)
-        return unit_err(s, node, e, KV_E_VALUE, "%s lies in %d .. %d, %lld does not", what, INT32_MIN,
-                        INT32_MAX, (long long)wide);
+        return unit_err(s, node, e, KV_E_VALUE, "%s lies in %d .. %d, %lld does not", what,
+                        INT32_MIN, INT32_MAX, (long long)wide);
     *out = (int32_t)wide;
     return KV_OK;
 }

@@ -67,7 +67,8 @@ static int index_list(session *s, const ast *node, value v, value *out, kv_err *
     if (r[0].is_index) {
         int64_t i = r[0].index < 0 ? r[0].index + len : r[0].index;
         if (i < 0 || i >= len)
-            return unit_err(s, node, e, KV_E_INDEX, "index %lld is out of range: the list has %lld item%s",
+            return unit_err(s, node, e, KV_E_INDEX,
+                            "index %lld is out of range: the list has %lld item%s",
                             (long long)r[0].index, (long long)len, len == 1 ? "" : "s");
         *out = value_ref(v.u.list->items[i]);
         return KV_OK;
@@ -179,7 +180,8 @@ static int find_place(session *s, const ast *node, value **out, kv_err *e)
     if ((code = find_place(s, node->kid[0], &outer, e)) || (code = eval_unshare(outer, e)))
         return code;
     if (outer->kind != VALUE_LIST)
-        return unit_err(s, node, e, KV_E_USAGE, "write all indices of an array in one bracket: a[1, 2]");
+        return unit_err(s, node, e, KV_E_USAGE,
+                        "write all indices of an array in one bracket: a[1, 2]");
     if ((code = eval_ranges(s, node, 1, r, &n, e)))
         return code;
     int64_t len = outer->u.list->n, i = r[0].index < 0 ? r[0].index + len : r[0].index;

@@ -32,8 +32,8 @@ static int add(key_list *l, kv_key key, kv_err *e)
 static int add_text(key_list *l, const char *text, size_t n, kv_err *e)
 {
     if (n > KV_KEY_MAX)
-        return kv_err_set(e, KV_E_KEY, "a text key has at most %d bytes, this one has %zu", KV_KEY_MAX,
-                          n);
+        return kv_err_set(e, KV_E_KEY, "a text key has at most %d bytes, this one has %zu",
+                          KV_KEY_MAX, n);
     char *copy = arena_text(&l->names, text, n, e);
     return copy ? add(l, (kv_key){0, copy}, e) : KV_E_MEMORY;
 }
@@ -121,7 +121,8 @@ static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *
             code = add_value(s, node, v.u.list->items[i], l, e);
         return code;
     }
-    return unit_err(s, node, e, KV_E_DTYPE, "a key is an integer or a text, not %s", value_kind_name(v));
+    return unit_err(s, node, e, KV_E_DTYPE, "a key is an integer or a text, not %s",
+                    value_kind_name(v));
 }
 
 static int add_key(session *s, const ast *node, key_list *l, kv_err *e)

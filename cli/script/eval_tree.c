@@ -1,8 +1,8 @@
 /* Operators and element-wise functions, in whole trees.
  *
  * The leaves of a tree are evaluated first, from left to right. When arrays are among them the tree
- * becomes one program that reads each array once (vm/expr.h); when all are scalars it is folded; only
- * texts, lists and tuples are worked on node by node.
+ * becomes one program that reads each array once (vm/expr.h); when all are scalars it is folded;
+ * only texts, lists and tuples are worked on node by node.
  */
 #include "script/eval_tree.h"
 
@@ -78,7 +78,8 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
             hosts[i] = host_text(buf_text(&texts[i]));
         }
     }
-    if (code == KV_OK && (code = host_format(&all, args[0].u.text->text, hosts, (int)n, e)) == KV_OK &&
+    if (code == KV_OK &&
+        (code = host_format(&all, args[0].u.text->text, hosts, (int)n, e)) == KV_OK &&
         (code = buf_check(&all, e)) == KV_OK)
         code = value_text_new(out, buf_text(&all), all.len, e);
     for (int64_t i = 0; texts && i < n; i++)
@@ -90,7 +91,8 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
-static int repeat_list(session *s, const ast *node, value list, int64_t times, value *out, kv_err *e)
+static int repeat_list(session *s, const ast *node, value list, int64_t times, value *out,
+                       kv_err *e)
 {
     int64_t n = list.u.list->n, total;
     if (times < 0)
@@ -183,7 +185,8 @@ static int over_scalars(session *s, const ast *node, const value *args, value *o
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
-/* One operator over arrays and numbers that do not come from a whole tree: a small tree of its own. */
+/* One operator over arrays and numbers that do not come from a whole tree: a small tree
+ * of its own. */
 static int over_arrays(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     arena nodes = {0};
@@ -235,7 +238,8 @@ static int operate(session *s, const ast *node, const value *args, value *out, k
         return over_scalars(s, node, args, out, e);
     if (arrays) {
         for (uint32_t i = 0; i < node->n; i++)
-            if (args[i].kind != VALUE_ARRAY && !value_is_number(args[i]) && !value_is_numbers(args[i]))
+            if (args[i].kind != VALUE_ARRAY && !value_is_number(args[i]) &&
+                !value_is_numbers(args[i]))
                 return no_operator(s, node, args, e);
         return over_arrays(s, node, args, out, e);
     }
@@ -248,7 +252,8 @@ static int operate(session *s, const ast *node, const value *args, value *out, k
         return repeat_list(s, node, args[1], args[0].u.integer, out, e);
     if (binary && node->op == OP_ADD && value_is_sequence(args[0]) && args[0].kind == args[1].kind)
         return join_lists(args[0], args[1], out, e);
-    if (binary && (node->op == OP_EQ || node->op == OP_NE) && !has_array(args[0]) && !has_array(args[1])) {
+    if (binary && (node->op == OP_EQ || node->op == OP_NE) && !has_array(args[0]) &&
+        !has_array(args[1])) {
         *out = value_bool(same_value(args[0], args[1]) == (node->op == OP_EQ));
         return KV_OK;
     }

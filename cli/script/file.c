@@ -38,8 +38,8 @@ file_kind file_kind_of(const char *path)
 
 static int later(const char *path, kv_err *e)
 {
-    return kv_err_set(e, KV_E_UNSUPPORTED, "files such as \"%s\" are not in this version; .csv and .json are",
-                      path);
+    return kv_err_set(e, KV_E_UNSUPPORTED,
+                      "files such as \"%s\" are not in this version; .csv and .json are", path);
 }
 
 int file_check_ending(const char *path, kv_err *e)
@@ -133,8 +133,8 @@ static int choose_columns(kv_array **a, value cols, kv_err *e)
         array_range from[2] = {{0}, {.has_from = true, .has_to = true}}, to[2] = {{0}};
         kv_array *column = NULL;
         int64_t at;
-        if ((code = function_int(value_is_sequence(cols) ? cols.u.list->items[i] : cols, "a column", &at,
-                                 e)))
+        if ((code = function_int(value_is_sequence(cols) ? cols.u.list->items[i] : cols, "a column",
+                                 &at, e)))
             break;
         from[1] = (array_range){.is_index = true, .index = at};
         to[1] = (array_range){.is_index = true, .index = i};
@@ -182,7 +182,8 @@ int file_load(function_args *args, value *out, kv_err *e)
         return code;
     if ((code = read_array(&a, args->v[0].u.text->text, &o, e)))
         return code;
-    if (args->given[2] && args->v[2].kind != VALUE_NONE && (code = choose_columns(&a, args->v[2], e))) {
+    if (args->given[2] && args->v[2].kind != VALUE_NONE &&
+        (code = choose_columns(&a, args->v[2], e))) {
         kv_array_unref(a);
         return code;
     }
@@ -235,10 +236,11 @@ static int write_one(session *s, const char *path, value v, bool append, file_ou
     file_kind kind = file_kind_of(path);
     int code = file_check_ending(path, e);
     if (code == KV_OK && kind != FILE_TEXT && v.kind == VALUE_TEXT)
-        code = kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it", path);
-    if (code == KV_OK && append && kind == FILE_JSON)
-        code = kv_err_set(e, KV_E_UNSUPPORTED, "a JSON file holds one array, so >> cannot add to \"%s\"",
+        code = kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
                           path);
+    if (code == KV_OK && append && kind == FILE_JSON)
+        code = kv_err_set(e, KV_E_UNSUPPORTED,
+                          "a JSON file holds one array, so >> cannot add to \"%s\"", path);
     if (code == KV_OK)
         code = file_text(s, &text, kind, v, e);
     if (code == KV_OK && (code = file_out_open(f, path, e)) == KV_OK)

@@ -11,7 +11,8 @@ typedef enum file_kind { FILE_CSV, FILE_JSON, FILE_TEXT, FILE_LATER, FILE_UNKNOW
 /* The kind of a path. FILE_LATER: of the language, not in this version. FILE_TEXT: .txt and "-". */
 file_kind file_kind_of(const char *path);
 
-/* Checks a path that is to be written, before anything runs: usage (no known ending), unsupported. */
+/* Checks a path that is to be written, before anything runs: usage (no
+ * known ending), unsupported. */
 int file_check_ending(const char *path, kv_err *e);
 
 /* The array of an AST_FILE. Errors: io, format, unsupported, usage. */

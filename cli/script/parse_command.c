@@ -38,7 +38,8 @@ ast *parse_word(parser *p, const char *more, const char *wanted)
 {
     uint32_t pos = parse_here(p), end = pos;
     char c = parse_char(p, pos), next = parse_char(p, pos + 1);
-    if (c == '"' || c == '\'' || c == '$' || c == '(' || (c == 'f' && (next == '"' || next == '\''))) {
+    if (c == '"' || c == '\'' || c == '$' || c == '(' ||
+        (c == 'f' && (next == '"' || next == '\''))) {
         bool arguments = p->arguments;
         p->arguments = true;
         ast *one = parse_primary(p);
@@ -62,7 +63,8 @@ const char *parse_new_name(parser *p, const char *wanted)
     if (!name)
         return NULL;
     if (parse_is_reserved(name))
-        return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a word of the language", name), NULL);
+        return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a word of the language", name),
+                NULL);
     if (parse_is_constant(name, &number))
         return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a constant", name), NULL);
     parse_take(p);
@@ -219,8 +221,8 @@ static ast *option(parser *p, const command *c)
             continue;
         known = o->name;
         if (parse_at_end(p))
-            return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", name, name,
-                              o->value);
+            return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", name,
+                              name, o->value);
         if (!(given = option_value(p, o)))
             return NULL;
     }
@@ -276,7 +278,8 @@ static ast *sign_behind_keys(parser *p, const command *c, const ast *keys)
         from++;
     for (to = from; to < p->lx.limit && to < from + 20 && !strchr(" \t\r\n;", text[to]); to++)
         ;
-    parse_fail(p, pos, end, KV_E_SYNTAX, "`%c` joins two values, but the word before it is a key", sign);
+    parse_fail(p, pos, end, KV_E_SYNTAX, "`%c` joins two values, but the word before it is a key",
+               sign);
     kv_err_hint(p->e, "%s %.*s %c%.*s, or %s (%.*s %c %.*s) VALUE to compute a key", c->name,
                 (int)(keys->end - keys->pos), text + keys->pos, sign, (int)(to - from), text + from,
                 c->name, (int)(keys->end - keys->pos), text + keys->pos, sign, (int)(to - from),
@@ -287,7 +290,8 @@ static ast *sign_behind_keys(parser *p, const command *c, const ast *keys)
 static bool is_lone_sign(parser *p)
 {
     const token *t = parse_peek(p);
-    return t->kind == TOK_SIGN && (t->sign == SIGN1('-') || t->sign == SIGN1('+')) && t->blank_after;
+    return t->kind == TOK_SIGN && (t->sign == SIGN1('-') || t->sign == SIGN1('+')) &&
+           t->blank_after;
 }
 
 /* Whether KEYS are one plain key, known before anything runs. */
@@ -306,7 +310,8 @@ static ast *exprs(parser *p, bool angles_redirect)
         ast *one = parse_expr(p, angles_redirect);
         if (!parse_append(p, &list, one))
             goto out;
-        if (list.n == 1 && one->kind == AST_TUPLE && one->pos == pos && !parse_is_sign(p, SIGN1(','))) {
+        if (list.n == 1 && one->kind == AST_TUPLE && one->pos == pos &&
+            !parse_is_sign(p, SIGN1(','))) {
             one->kind = AST_LIST;
             node = one;
             goto out;
@@ -349,7 +354,9 @@ static ast *argument(parser *p, const command *c, const command_arg *a)
     case ARG_SOURCE:
         return parse_path(p);
     case ARG_RULE:
-        return parse_is_sign(p, SIGN1('{')) ? parse_rule_node(p) : parse_word(p, "-", "the name of an updater or a block");
+        return parse_is_sign(p, SIGN1('{'))
+                   ? parse_rule_node(p)
+                   : parse_word(p, "-", "the name of an updater or a block");
     case ARG_END:
         break;
     }
@@ -381,8 +388,9 @@ static ast *too_many(parser *p, const command *c)
 static ast *two_values(parser *p, const command *c, const ast *second)
 {
     parse_fail(p, second->pos, second->end, KV_E_USAGE, "%s takes one value a key", c->name);
-    kv_err_hint(p->e, "blanks separate values: a `-` with a blank before it and none behind it begins "
-                      "a new one");
+    kv_err_hint(p->e,
+                "blanks separate values: a `-` with a blank before it and none behind it begins "
+                "a new one");
     return NULL;
 }
 
@@ -407,12 +415,14 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
     for (;;) {
         ast *part;
         if (extra == COMMAND_MAX_ARGS + 8)
-            return parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "`%s` has too many options", c->name);
+            return parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "`%s` has too many options",
+                              c->name);
         if (parse_at_redirect(p)) {
             token t = *parse_peek(p);
             bool out_of_line = t.sign != SIGN2('-', '>');
             if (!(c->flags & (COMMAND_GIVES | (out_of_line ? COMMAND_PRINTS : 0))))
-                return parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` gives nothing to redirect", c->name);
+                return parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` gives nothing to redirect",
+                                  c->name);
             if (!(part = parse_redirect(p)))
                 return NULL;
             slots[extra++] = part;

@@ -255,9 +255,10 @@ static ast *keyword(parser *p, bool *known)
     static const struct {
         const char *word;
         ast *(*parse)(parser *, uint32_t);
-    } words[] = {{"if", if_statement},         {"for", for_statement},   {"while", while_statement},
-                 {"repeat", repeat_statement}, {"def", def_statement},   {"return", return_statement},
-                 {"break", break_statement},   {"continue", continue_statement}};
+    } words[] = {{"if", if_statement},       {"for", for_statement},
+                 {"while", while_statement}, {"repeat", repeat_statement},
+                 {"def", def_statement},     {"return", return_statement},
+                 {"break", break_statement}, {"continue", continue_statement}};
     token t = *parse_peek(p);
     *known = true;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -317,7 +318,8 @@ static ast *word_statement(parser *p)
     const char *text = p->lx.src->text + t.pos;
     const command *c = command_find(text, end - t.pos);
     char next = parse_char(p, end);
-    bool called = next == '(' && c && (strcmp(c->name, "print") == 0 || strcmp(c->name, "assert") == 0);
+    bool called =
+        next == '(' && c && (strcmp(c->name, "print") == 0 || strcmp(c->name, "assert") == 0);
     if (c && ((next != '(' && next != '.') || called)) {
         parse_seek(p, end);
         return parse_command(p, c, t.pos);

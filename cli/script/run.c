@@ -258,7 +258,8 @@ static int run_repeat(session *s, const ast *node, flow *how, value *returned, k
     if (code)
         return unit_at(s, node->kid[0], e);
     if (n < 0)
-        return unit_err(s, node->kid[0], e, KV_E_VALUE, "a count is at least 0, not %lld", (long long)n);
+        return unit_err(s, node->kid[0], e, KV_E_VALUE, "a count is at least 0, not %lld",
+                        (long long)n);
     for (int64_t i = 0; i < n && on && code == KV_OK; i++) {
         if ((code = session_interrupted(s, e)) == KV_OK)
             code = run_statement(s, node->kid[1], how, returned, e);

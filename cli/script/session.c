@@ -136,7 +136,8 @@ int session_create(session *s, const char *type, const char *name, kv_err *e)
     int code = kv_create(type, NULL, 0, &store, e);
     if (code == KV_OK && at < 0) {
         char *copy = mem_text(name, strlen(name), e);
-        if (copy && mem_grow(&s->stores, &s->stores_cap, s->nstores + 1, sizeof *s->stores, e) == KV_OK) {
+        if (copy &&
+            mem_grow(&s->stores, &s->stores_cap, s->nstores + 1, sizeof *s->stores, e) == KV_OK) {
             at = s->nstores++;
             s->stores[at] = (store_entry){copy, NULL};
         } else {
@@ -171,8 +172,9 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e)
     if (ctx.device != KV_GPU || s->gpus_announced)
         return KV_OK;
     if (ctx.id >= s->virtual_gpus) {
-        kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): this machine has none, and virtual are %d",
-                   ctx.id, s->virtual_gpus);
+        kv_err_set(e, KV_E_UNSUPPORTED,
+                   "there is no gpu(%d): this machine has none, and virtual are %d", ctx.id,
+                   s->virtual_gpus);
         return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1);
     }
     int code = kv_set_virtual_gpus(s->virtual_gpus, e);

@@ -96,7 +96,8 @@ void scope_release(scope *s);
 
 /* The store in use; makes one of the default type, called kv, when there is none. */
 int session_store(session *s, kv **store, kv_err *e);
-/* Makes a store under a name; one that has the name already is replaced. It becomes the one in use. */
+/* Makes a store under a name; one that has the name already is replaced. It becomes the
+ * one in use. */
 int session_create(session *s, const char *type, const char *name, kv_err *e);
 /* The index of a store by its name, or -1. */
 int64_t session_find_store(const session *s, const char *name);

@@ -101,7 +101,8 @@ int setting_show(session *s, buf *out, const char *name, kv_err *e)
             continue;
         char number[32];
         snprintf(number, sizeof number, "%lld", (long long)get(s, i));
-        const char *text = settings[i].kind == SETTING_FORMAT ? show_format_name(s->format) : number;
+        const char *text =
+            settings[i].kind == SETTING_FORMAT ? show_format_name(s->format) : number;
         if (name)
             buf_printf(out, "%s\n", text);
         else

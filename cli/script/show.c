@@ -143,8 +143,9 @@ static bool is_plain_key(const char *name)
                            (*name >= 'A' && *name <= 'Z') || (unsigned char)*name >= 0x80);
     size_t n = strlen(name);
     for (size_t i = 0; plain && i < n; i++)
-        plain = (unsigned char)name[i] >= 0x80 ||
-                strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-", name[i]);
+        plain =
+            (unsigned char)name[i] >= 0x80 ||
+            strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-", name[i]);
     return plain && name[n - 1] != '-';
 }
 

@@ -25,7 +25,9 @@ int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const c
 
 int unit_at(const session *s, const ast *node, kv_err *e)
 {
-    return s->unit && node ? source_at(&s->unit->src, node->pos, node->end, e) : e ? e->code : KV_OK;
+    return s->unit && node ? source_at(&s->unit->src, node->pos, node->end, e)
+           : e             ? e->code
+                           : KV_OK;
 }
 
 static void unit_free(unit *u)
@@ -97,7 +99,8 @@ static bool defined_function(const checker *c, const char *name)
 /* The number of a call's arguments and their names. */
 static int check_arguments(checker *c, const ast *node, const function *f)
 {
-    const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, c->e);
+    const char *small[16],
+        **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, c->e);
     if (!names)
         return KV_E_MEMORY;
     for (uint32_t i = 0; i < node->n; i++)
@@ -122,7 +125,8 @@ static int check_call(checker *c, const ast *node)
                           params == 2 ? "" : "s", (int)node->n);
     if (defined_function(c, name) || store)
         return KV_OK; /* a method of a store is looked at when it is evaluated */
-    source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`", name);
+    source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`",
+               name);
     suggest near = {.word = name};
     for (const function *one = function_table; one->name; one++)
         suggest_add(&near, one->name);
@@ -186,7 +190,8 @@ static int check_flow(const unit *u, const ast *node, bool loop, bool in_def, kv
     if (!node)
         return KV_OK;
     if ((node->kind == STMT_BREAK || node->kind == STMT_CONTINUE) && !loop)
-        return source_err(&u->src, node->pos, node->end, e, KV_E_SYNTAX, "`%s` stands outside a loop",
+        return source_err(&u->src, node->pos, node->end, e, KV_E_SYNTAX,
+                          "`%s` stands outside a loop",
                           node->kind == STMT_BREAK ? "break" : "continue");
     if (node->kind == STMT_RETURN && !in_def)
         return source_err(&u->src, node->pos, node->end, e, KV_E_SYNTAX,
@@ -229,7 +234,8 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     parser p;
     if (n > SOURCE_MAX) {
         mem_free(text);
-        return kv_err_set(e, KV_E_VALUE, "%s is larger than 4 GB, which is the most for a script", name);
+        return kv_err_set(e, KV_E_VALUE, "%s is larger than 4 GB, which is the most for a script",
+                          name);
     }
     unit *u = mem_zalloc(1, sizeof *u, e);
     char *copy = u ? mem_text(name, strlen(name), e) : NULL;

@@ -32,8 +32,8 @@ bool unit_is_complete(const char *text, size_t n);
  * be read. The parser's user is the session. */
 unit *unit_source(parser *p, const ast *path);
 
-/* Runs the statements of u one after another; stops at the first error, at quit, or when the session
- * was interrupted. Errors have their place. */
+/* Runs the statements of u one after another; stops at the first error, at quit, or when the
+ * session was interrupted. Errors have their place. */
 int unit_run(session *s, unit *u, kv_err *e);
 
 /* Releases u, unless a function or updater refers to it. */

@@ -1,12 +1,12 @@
 /* Arrays: a dtype, a shape, a context and memory, counted.
  *
  * Ownership. kv_array_new and kv_array_wrap give the caller one reference; every reference is given
- * back with kv_array_unref. A store takes references of its own, so a handle may be released as soon
- * as a call that took it has returned.
+ * back with kv_array_unref. A store takes references of its own, so a handle may be released as
+ * soon as a call that took it has returned.
  *
  * Order. A store's operations on an array are scheduled (see kvstore.h). kv_array_read waits until
- * what writes the array has ended; kv_array_write also waits for what reads it. Memory obtained from
- * either is the array's own: elements in row-major order, without gaps.
+ * what writes the array has ended; kv_array_write also waits for what reads it. Memory obtained
+ * from either is the array's own: elements in row-major order, without gaps.
  *
  * This header is public; it is installed beside kvstore.h, which includes it.
  */

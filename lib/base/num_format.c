@@ -47,7 +47,8 @@ static void decompose(double x, const num_format *format, uint64_t *c, int *q)
 }
 
 /* floor(g * x / 2^128), with the last bit set when what is cut off is not 0. The table's g may be
- * too large by less than one. That reaches only the lowest 64 of the 192 bits, which do not count. */
+ * too large by less than one. That reaches only the lowest 64 of the 192 bits, which do not count.
+ */
 static uint64_t round_to_odd(const num_power *g, uint64_t x)
 {
     u128 low = (u128)g->lo * x;

@@ -4,6 +4,10 @@
 #ifndef UNIT_PRINT_CASES_H
 #define UNIT_PRINT_CASES_H
 
+#include <math.h>
+
+#include "array/kv_array.h"
+
 #define LIST(...) {__VA_ARGS__}, 0, 0
 #define RAMP(start, step) {0}, start, step
 
