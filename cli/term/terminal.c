@@ -1,0 +1,98 @@
+#include "term/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/suggest.h"
+
+static const char *const names[] = {
+    [TERMINAL_AUTO] = "auto", [TERMINAL_ALWAYS] = "always", [TERMINAL_NEVER] = "never"};
+
+#define NNAMES ((int)(sizeof names / sizeof *names))
+
+/* The one terminal of this process. */
+static terminal_when chosen[TERMINAL_PAGER + 1];
+
+void terminal_choose(terminal_use use, terminal_when when)
+{
+    chosen[use] = when;
+}
+
+terminal_when terminal_chosen(terminal_use use)
+{
+    return chosen[use];
+}
+
+int terminal_when_parse(terminal_when *out, const char *text, const char *what, kv_err *e)
+{
+    for (int i = 0; i < NNAMES; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = (terminal_when)i;
+            return KV_OK;
+        }
+    }
+    kv_err_set(e, KV_E_USAGE, "%s is auto, always or never, not \"%.60s\"", what, text);
+    suggest_hint(e, text, names, NNAMES);
+    return KV_E_USAGE;
+}
+
+const char *terminal_when_name(terminal_when when)
+{
+    return names[when];
+}
+
+static bool is_dumb(void)
+{
+    const char *term = getenv("TERM");
+    return term && strcmp(term, "dumb") == 0;
+}
+
+/* By choice; undecided is what auto says. */
+static bool allowed(terminal_use use, bool undecided)
+{
+    switch (chosen[use]) {
+    case TERMINAL_ALWAYS:
+        return true;
+    case TERMINAL_NEVER:
+        return false;
+    case TERMINAL_AUTO:
+        break;
+    }
+    return undecided && !is_dumb();
+}
+
+bool terminal_color(int fd)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return allowed(TERMINAL_COLOR, isatty(fd) && !(no_color && *no_color));
+}
+
+bool terminal_progress(void)
+{
+    return allowed(TERMINAL_PROGRESS, isatty(STDERR_FILENO) && terminal_width(STDERR_FILENO) > 0);
+}
+
+bool terminal_pager(void)
+{
+    return allowed(TERMINAL_PAGER, isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
+}
+
+static struct winsize size_of(int fd)
+{
+    struct winsize size = {0};
+    if (ioctl(fd, TIOCGWINSZ, &size) != 0)
+        size = (struct winsize){0};
+    return size;
+}
+
+int terminal_width(int fd)
+{
+    return size_of(fd).ws_col;
+}
+
+int terminal_height(int fd)
+{
+    return size_of(fd).ws_row;
+}

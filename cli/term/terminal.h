@@ -1,0 +1,42 @@
+/* What the terminal may be used for: the one place that decides about colour, progress bars and
+ * paging, and that knows the size of the screen.
+ *
+ * auto means: only when the stream is a terminal. A non-empty NO_COLOR turns colour off, TERM=dumb
+ * all three; what an option says wins over both. There is one terminal a process, so what was chosen
+ * is kept here.
+ */
+#ifndef TERM_TERMINAL_H
+#define TERM_TERMINAL_H
+
+#include <stdbool.h>
+
+#include "kv_err.h"
+
+typedef enum terminal_when { TERMINAL_AUTO, TERMINAL_ALWAYS, TERMINAL_NEVER } terminal_when;
+
+/* What can be chosen about. */
+typedef enum terminal_use { TERMINAL_COLOR, TERMINAL_PROGRESS, TERMINAL_PAGER } terminal_use;
+
+void terminal_choose(terminal_use use, terminal_when when);
+terminal_when terminal_chosen(terminal_use use);
+
+/* "auto", "always" or "never". what: the option or setting, for the message. Error: usage. */
+int terminal_when_parse(terminal_when *out, const char *text, const char *what, kv_err *e);
+const char *terminal_when_name(terminal_when when);
+
+/* Whether to write colour (and dim text) to this file descriptor. */
+bool terminal_color(int fd);
+
+/* Whether a line that is drawn again and again may be shown on stderr. With `always` and no terminal
+ * there, plain lines now and then are meant: terminal_width tells. */
+bool terminal_progress(void);
+
+/* Whether results longer than the screen go through the pager. Whoever asks is at the prompt. */
+bool terminal_pager(void);
+
+/* Columns and rows of the terminal behind a file descriptor; 0 when there is none or it does not
+ * say. */
+int terminal_width(int fd);
+int terminal_height(int fd);
+
+#endif
