@@ -124,6 +124,19 @@ ends 0
 END
 }
 
+@test "terminal: what is typed right behind a Ctrl-C is a line of its own" {
+    terminal -q <<'END'
+prompt
+send "print 111"
+want "111"
+send "\003print 2 + 3\r"
+shows "5"
+prompt
+type quit
+ends 0
+END
+}
+
 @test "terminal: Ctrl-C and Ctrl-D drop an open block" {
     terminal -q <<'END'
 prompt
