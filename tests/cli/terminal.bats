@@ -159,7 +159,7 @@ END
 @test "terminal: Ctrl-C ends a loop, and the prompt goes on" {
     terminal -q <<'END'
 prompt
-type "print \"begins\"; while true \{ x = 1 \}"
+type "x = 1; print \"begins\"; while true \{ x = 1 \}"
 shows "begins"
 send "\003"
 want "interrupted"
