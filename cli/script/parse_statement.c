@@ -267,7 +267,8 @@ static ast *keyword(parser *p, bool *known)
     if (parse_is_word(p, "updater"))
         return parse_rule_node(p);
     if (parse_is_word(p, "elif") || parse_is_word(p, "else"))
-        return parse_unexpected(p, "a statement; an `else` follows the `}` of its `if`, which");
+        return parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` follows the `}` of its `if`",
+                          (int)(t.end - t.pos), p->lx.src->text + t.pos);
     *known = false;
     return NULL;
 }

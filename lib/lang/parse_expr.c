@@ -592,6 +592,12 @@ static ast *device(parser *p, ast *value)
     return pair[1] ? parse_node_of(p, AST_AT, value->pos, pair, 2) : NULL;
 }
 
+static ast *not_callable(parser *p)
+{
+    const token *t = parse_peek(p);
+    return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "only a name can be called");
+}
+
 static ast *postfix(parser *p)
 {
     ast *node = primary(p);
@@ -603,7 +609,7 @@ static ast *postfix(parser *p)
         else if (follows(p, '@'))
             node = device(p, node);
         else if (follows(p, '('))
-            return parse_unexpected(p, "an operator; only a name can be called, which");
+            return not_callable(p);
         else
             break;
     }

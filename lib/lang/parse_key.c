@@ -41,12 +41,17 @@ static uint32_t braces_end(const parser *p, uint32_t pos)
     return parse_char(p, at) == '}' ? at + 1 : pos;
 }
 
-/* The end of the word at pos, when it holds what no key may hold. */
-static uint32_t rest_of_word(const parser *p, uint32_t at)
+/* The end of the word at pos, when it holds what no key may hold: its own brackets included. */
+static uint32_t rest_of_word(const parser *p, uint32_t pos)
 {
-    while (!ends_key(p, at))
-        at++;
-    return at;
+    for (int open = 0; !ends_key(p, pos) || open > 0; pos++) {
+        char c = parse_char(p, pos);
+        if (c == '\0' || lex_is_blank(c) || c == '\n')
+            break;
+        open += c == '(' || c == '[' || c == '{';
+        open -= open > 0 && (c == ')' || c == ']' || c == '}');
+    }
+    return pos;
 }
 
 /* A bare or quoted key; text has n bytes. */
@@ -191,8 +196,7 @@ static bool bare_keys(parser *p, ast_list *keys)
         if (parse_char(p, comma) != ',')
             return true;
         parse_seek(p, comma + 1);
-        char next = parse_char(p, comma + 1);
-        if (next == '\0' || lex_is_blank(next) || next == '\n') {
+        if (lex_is_blank(parse_char(p, comma + 1))) {
             parse_fail(p, comma, comma + 1, KV_E_SYNTAX, "no blank may follow the comma between keys");
             kv_err_hint(p->e, "a,b or [a, b]");
             return false;

@@ -257,11 +257,12 @@ static bool head(parser *p, rule_ast *rule)
     const char *names[16];
     parse_take(p);
     do {
+        token t = *parse_peek(p);
         const char *name = free_name(p, "a name for the updater");
         if (!name)
             return false;
         if (rule->nnames == 16)
-            return parse_unexpected(p, "`{`; an updater has at most 16 names, and that");
+            return parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "an updater has at most 16 names");
         names[rule->nnames++] = name;
     } while (parse_accept(p, SIGN1(',')));
     const char **kept = arena_alloc(p->a, (size_t)rule->nnames * sizeof *kept, p->e);

@@ -1,0 +1,247 @@
+/* KEYS: words of their own. */
+#include "test_lang.h"
+
+/* KEYS, and behind | what is left. */
+static bool keys(lang_text *t)
+{
+    ast *node = parse_keys(&t->p);
+    if (!node)
+        return false;
+    lang_dump(&t->out, node, NULL);
+    uint32_t rest = parse_here(&t->p);
+    if (rest < t->src.len)
+        buf_printf(&t->out, " | %s", t->src.text + rest);
+    return true;
+}
+
+TEST(parse_key_words)
+{
+    static const lang_tree rows[] = {
+        {"w", "(key w)"},
+        {"fc1.weight", "(key fc1.weight)"},
+        {"a/b:c-d_e", "(key a/b:c-d_e)"},
+        {"_x9", "(key _x9)"},
+        {"\xc3\xa4\xe2\x82\xac", "(key \xc3\xa4\xe2\x82\xac)"},
+        {"if", "(key if)"},
+        {"true", "(key true)"},
+        {"inf", "(key inf)"},
+        {"f", "(key f)"},
+        {"'any text'", "(key any text)"},
+        {"\"a\\tb\"", "(key a\tb)"},
+        {"\"3\"", "(key 3)"},
+        {"''", "(key )"},
+        {"f'a'", "(key $(f \"a\"))"},
+        {"f\"fc{i}.weight\"", "(key $(f \"fc\" {i} \".weight\"))"},
+        {"w 3", "(key w) | 3"},
+        {"w;3", "(key w) | ;3"},
+        {"w -1", "(key w) | -1"},
+        {"w [0]", "(key w) | [0]"},
+        {"w (b)", "(key w) | (b)"},
+        {"w}", "(key w) | }"},
+        {"w # c", "(key w)"},
+        {"w\r\nx", "(key w) | \nx"},
+        {"w \\\n x", "(key w) | x"},
+        {"w--priority 3", "(key w--priority) | 3"},
+        {"\"a\" x", "(key a) | x"},
+    };
+    LANG_TREES(rows, keys);
+}
+
+TEST(parse_key_numbers)
+{
+    static const lang_tree rows[] = {
+        {"3", "(key 3)"},
+        {"-3", "(key -3)"},
+        {"007", "(key 7)"},
+        {"9223372036854775807", "(key 9223372036854775807)"},
+        {"-9223372036854775808", "(key -9223372036854775808)"},
+        {"0..9", "(keys (.. 0 9))"},
+        {"-3..-1", "(keys (.. -3 -1))"},
+        {"3 -1", "(key 3) | -1"},
+        {"3 - 1", "(key 3) | - 1"},
+        {"3}", "(key 3) | }"},
+    };
+    LANG_TREES(rows, keys);
+}
+
+TEST(parse_key_lists)
+{
+    static const lang_tree rows[] = {
+        {"5,7,9", "(keys 5 7 9)"},
+        {"5,w,\"x y\",$k,(1+2),0..3", "(keys 5 w x y $k $(+ 1 2) (.. 0 3))"},
+        {"[5, 7, 9]", "(keys 5 7 9)"},
+        {"[5,7,9] x", "(keys 5 7 9) | x"},
+        {"[w]", "(keys w)"},
+        {"[w,]", "(keys w)"},
+        {"[ w # c\n, \"x\"\n]", "(keys w x)"},
+        {"[layer{0..3}.w, conv*, -3]", "(keys ~layer{0..3}.w ~conv* -3)"},
+        {"[$a, $b[0], (c)]", "(keys $a $(index b 0) $c)"},
+        {"a,b -> v", "(keys a b) | -> v"},
+        {"5 ,7", "(key 5) | ,7"},
+    };
+    LANG_TREES(rows, keys);
+}
+
+TEST(parse_key_patterns)
+{
+    static const lang_tree rows[] = {
+        {"*", "(keys ~*)"},
+        {"conv*", "(keys ~conv*)"},
+        {"*.weight", "(keys ~*.weight)"},
+        {"?", "(keys ~?)"},
+        {"l?.w", "(keys ~l?.w)"},
+        {"layer{0..3}.w", "(keys ~layer{0..3}.w)"},
+        {"a{-1..10}b{0..1}", "(keys ~a{-1..10}b{0..1})"},
+        {"w{0..3} 1", "(keys ~w{0..3}) | 1"},
+        {"w{0..3}}", "(keys ~w{0..3}) | }"},
+    };
+    LANG_TREES(rows, keys);
+}
+
+TEST(parse_key_values)
+{
+    static const lang_tree rows[] = {
+        {"$name", "(key $name)"},
+        {"$keys [a]", "(key $keys) | [a]"},
+        {"$keys[0]", "(key $(index keys 0))"},
+        {"$keys[0][1:]", "(key $(index (index keys 0) (: 1 _ _)))"},
+        {"$keys (b)", "(key $keys) | (b)"},
+        {"$a,$b", "(keys $a $b)"},
+        {"(3 - 1) 5", "(key $(- 3 1)) | 5"},
+        {"(3-1)", "(key $(- 3 1))"},
+    };
+    LANG_TREES(rows, keys);
+}
+
+/* The longest of the signs wins: `w->v` is the key w and a redirect. */
+TEST(parse_key_before_a_redirect)
+{
+    static const lang_tree rows[] = {
+        {"w->v", "(key w) | ->v"},       {"w -> v", "(key w) | -> v"}, {"3->v", "(key 3) | ->v"},
+        {"0..3->v", "(keys (.. 0 3)) | ->v"}, {"w>f.csv", "(key w) | >f.csv"}, {"w|cat", "(key w) | |cat"},
+        {"[a]->v", "(keys a) | ->v"},    {"\"a\"->v", "(key a) | ->v"}, {"a-b->v", "(key a-b) | ->v"},
+    };
+    LANG_TREES(rows, keys);
+}
+
+#define NO_KEY_HINT "quote a text key: \"…\"; compute one in brackets: (…); blanks separate arguments"
+
+TEST(parse_key_errors)
+{
+    static const lang_error rows[] = {
+        {"", KV_E_SYNTAX, "1:1-2", "the text ends where a key is needed", NULL},
+        {"\n", KV_E_SYNTAX, "1:1-2", "the statement ends where a key is needed", NULL},
+        {"- 1", KV_E_SYNTAX, "1:1-2", "`-` stands where a key is needed", NULL},
+        {"+3", KV_E_SYNTAX, "1:1-2", "`+` stands where a key is needed", NULL},
+        {"-a", KV_E_SYNTAX, "1:1-2", "`-` stands where a key is needed", NULL},
+        {"@a.csv", KV_E_SYNTAX, "1:1-2", "`@` stands where a key is needed", NULL},
+        {"3-1 5", KV_E_SYNTAX, "1:1-4", "`3-1` is not a number",
+         "\"3-1\" for a text key, (3-1) to compute one"},
+        {"3a 5", KV_E_SYNTAX, "1:1-3", "`3a` is not a number",
+         "\"3a\" for a text key, (3a) to compute one"},
+        {"1.5", KV_E_SYNTAX, "1:1-4", "`1.5` is not a number",
+         "\"1.5\" for a text key, (1.5) to compute one"},
+        {"1e3", KV_E_SYNTAX, "1:1-4", "`1e3` is not a number",
+         "\"1e3\" for a text key, (1e3) to compute one"},
+        {"3(a)", KV_E_SYNTAX, "1:1-5", "`3(a)` is not a number",
+         "\"3(a)\" for a text key, (3(a)) to compute one"},
+        {"0..9.w", KV_E_SYNTAX, "1:1-7", "`0..9.w` is not a number",
+         "\"0..9.w\" for a text key, (0..9.w) to compute one"},
+        {"0..", KV_E_SYNTAX, "1:1-4", "`0..` is not a number",
+         "\"0..\" for a text key, (0..) to compute one"},
+        {"w- 1", KV_E_SYNTAX, "1:1-3", "a bare key does not end in `-`", NULL},
+        {"w-", KV_E_SYNTAX, "1:1-3", "a bare key does not end in `-`", NULL},
+        {"w[0] 1", KV_E_SYNTAX, "1:1-5", "`w[0]` is not a key", NO_KEY_HINT},
+        {"w+1", KV_E_SYNTAX, "1:1-4", "`w+1` is not a key", NO_KEY_HINT},
+        {"w#x", KV_E_SYNTAX, "1:1-4", "`w#x` is not a key", NO_KEY_HINT},
+        {"w{key}", KV_E_SYNTAX, "1:1-7", "`w{key}` is not a key", NO_KEY_HINT},
+        {"w{0..}", KV_E_SYNTAX, "1:1-7", "`w{0..}` is not a key", NO_KEY_HINT},
+        {"w'x'", KV_E_SYNTAX, "1:1-5", "`w'x'` is not a key", NO_KEY_HINT},
+        {"9223372036854775808", KV_E_VALUE, "1:1-20",
+         "an integer key has 64 bits, this one needs more", NULL},
+        {"0..99999999999999999999", KV_E_VALUE, "1:4-24",
+         "an integer key has 64 bits, this one needs more", NULL},
+        {"-9223372036854775809", KV_E_VALUE, "1:1-21",
+         "an integer key has 64 bits, this one needs more", NULL},
+        {"5, 7", KV_E_SYNTAX, "1:2-3", "no blank may follow the comma between keys", "a,b or [a, b]"},
+        {"5,", KV_E_SYNTAX, "1:3-4", "the text ends where a key is needed", NULL},
+        {"5,\n7", KV_E_SYNTAX, "1:3-4", "the statement ends where a key is needed", NULL},
+        {"5,,7", KV_E_SYNTAX, "1:3-4", "`,` stands where a key is needed", NULL},
+        {"[]", KV_E_SYNTAX, "1:2-3", "`]` stands where a key is needed", NULL},
+        {"[5 7]", KV_E_SYNTAX, "1:4-5", "`7` stands where `]` is needed", NULL},
+        {"[5", KV_E_SYNTAX, "1:1-2", "the `[` that opens here is not closed", NULL},
+        {"[5,\n", KV_E_SYNTAX, "1:1-2", "the `[` that opens here is not closed", NULL},
+        {"[5)", KV_E_SYNTAX, "1:3-4", "`)` stands where `]` is needed", NULL},
+        {"[3-1]", KV_E_SYNTAX, "1:2-5", "`3-1` is not a number",
+         "\"3-1\" for a text key, (3-1) to compute one"},
+        {"[[5]]", KV_E_SYNTAX, "1:2-3", "`[` stands where a key is needed", NULL},
+        {"(5", KV_E_SYNTAX, "1:1-2", "the `(` that opens here is not closed", NULL},
+        {"$", KV_E_SYNTAX, "1:1-2", "`$` needs the name of a variable", NULL},
+        {"\"a", KV_E_SYNTAX, "1:1-2", "the quote that opens here is not closed", NULL},
+        {"a\xff", KV_E_SYNTAX, "1:1-3", "a key is UTF-8, this one is not", NULL},
+        {"'\xc3'", KV_E_SYNTAX, "1:1-4", "a key is UTF-8, this one is not", NULL},
+    };
+    LANG_ERRORS(rows, keys);
+}
+
+TEST(parse_key_lengths)
+{
+    for (int quoted = 0; quoted < 2; quoted++) {
+        for (int over = 0; over < 2; over++) {
+            char *text = lang_repeated(quoted ? "\"" : "", "k", KV_KEY_MAX + over, quoted ? "\"" : "", "",
+                                       "");
+            lang_text t;
+            lang_begin(&t, text);
+            ast *node = parse_keys(&t.p);
+            CHECK(over == (node == NULL));
+            CHECK_TEXT(t.e.text, over ? "a key has at most 4096 bytes" : "");
+            lang_end(&t);
+            mem_free(text);
+        }
+    }
+}
+
+TEST(parse_key_depth)
+{
+    for (int over = 0; over < 2; over++) {
+        char *text = lang_repeated("", "(", PARSE_MAX_DEPTH + over, "1", ")", "");
+        lang_text t;
+        lang_begin(&t, text);
+        CHECK(over == (parse_keys(&t.p) == NULL));
+        CHECK_TEXT(t.e.text, over ? "nested deeper than 200" : "");
+        lang_end(&t);
+        mem_free(text);
+    }
+}
+
+TEST(parse_key_places)
+{
+    lang_text t;
+    lang_begin(&t, " [a, 0..3] # c");
+    const ast *node = parse_keys(&t.p);
+    CHECK(node != NULL);
+    CHECK_INT(node->pos, 1);
+    CHECK_INT(node->end, 10);
+    CHECK_INT(node->kid[0]->pos, 2);
+    CHECK_INT(node->kid[0]->end, 3);
+    CHECK_INT(node->kid[1]->pos, 5);
+    CHECK_INT(node->kid[1]->end, 9);
+    lang_end(&t);
+}
+
+TEST(parse_key_no_memory)
+{
+    for (int64_t n = 1;; n++) {
+        lang_text t;
+        lang_begin(&t, "[w, $k[0], (1 + 2), 'x', 0..3, layer{0..3}, f\"{a}\"]");
+        mem_fail_at(n);
+        ast *node = parse_keys(&t.p);
+        mem_fail_at(0);
+        CHECK(node || t.e.code == KV_E_MEMORY);
+        lang_end(&t);
+        if (node) {
+            CHECK(n > 5);
+            break;
+        }
+    }
+}
