@@ -1,6 +1,10 @@
+/* The session behind the prompt: what repl.h asks of an interpreter, answered by cli/script.
+ *
+ * Every entry is a unit of its own, and an error in it is reported and forgotten. Completion reads
+ * the tables that the parser reads, so it knows what there is.
+ */
 #include "prompt.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -8,6 +12,7 @@
 #include "script/function.h"
 #include "script/report.h"
 #include "script/unit.h"
+#include "term/histfile.h"
 #include "term/interrupt.h"
 #include "term/repl.h"
 
@@ -142,24 +147,12 @@ static const char *entry_prompt(void *arg)
     return prompt;
 }
 
-void prompt_history_path(buf *out)
-{
-    const char *given = getenv("KVCTL_HISTORY"), *state = getenv("XDG_STATE_HOME"),
-               *home = getenv("HOME");
-    if (given)
-        buf_add(out, strcmp(given, "off") == 0 ? "" : given);
-    else if (state && *state)
-        buf_printf(out, "%s/kvctl/history", state);
-    else if (home && *home)
-        buf_printf(out, "%s/.local/state/kvctl/history", home);
-}
-
 int prompt_run(session *s)
 {
     static const repl_ops ops = {entry_complete, entry_run, entry_candidates, entry_prompt,
                                  "kvctl " KV_VERSION ": help lists the commands, Ctrl-D leaves"};
     buf history = {0};
-    prompt_history_path(&history);
+    histfile_path(&history, NULL);
     int ended = repl_run(&ops, s, s->quiet, buf_text(&history));
     buf_release(&history);
     return ended;

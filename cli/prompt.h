@@ -2,13 +2,9 @@
 #ifndef CLI_PROMPT_H
 #define CLI_PROMPT_H
 
-#include "base/buf.h"
 #include "script/session.h"
 
 /* Reads and runs entries until the user leaves. Returns 0, or the signal that ended it. */
 int prompt_run(session *s);
-
-/* Where the history is kept: "" when there is no home. Out: a path, released by the caller. */
-void prompt_history_path(buf *out);
 
 #endif

@@ -1,3 +1,7 @@
+/* Goes through a page line by line: entries run in one session with their output caught, what the
+ * page says is compared with it, and every line is also copied to the updated page, the expected
+ * ones replaced by what came out.
+ */
 #include "verify.h"
 
 #include <string.h>

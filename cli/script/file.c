@@ -1,3 +1,8 @@
+/* Files of arrays: which reader or writer an ending stands for, and where results go.
+ *
+ * Everything is written beside its place and renamed at the end (base/file.h). When several keys go
+ * to several files, all are written before the first is renamed.
+ */
 #include "script/file.h"
 
 #include <errno.h>

@@ -1,3 +1,7 @@
+/* Writes an error as compilers do: file:line:col: error[code]: text, the source line, a caret line,
+ * the hint. What stands in scripts and files may be anything, so control characters are made
+ * visible and long lines are cut around the place.
+ */
 #include "script/report.h"
 
 #include <string.h>

@@ -1,3 +1,8 @@
+/* The parts of a session that outlive a statement: variables, stores, and the way to stdout.
+ *
+ * Stdout is written through session_out alone. A closed pipe is no error: what comes after it goes
+ * nowhere, and the session goes on.
+ */
 #include "script/session.h"
 
 #include <errno.h>

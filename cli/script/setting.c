@@ -1,3 +1,6 @@
+/* The table of settings. A number here is a field of the session's print style; get and put say
+ * which.
+ */
 #include "script/setting.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* Values as text in each of the output formats. A bare expression and print differ only in `repr`;
+ * formats for programs (csv, raw, json) know no such difference and shorten nothing.
+ */
 #include "script/show.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The first eight values lie in the stack itself, so that most calls allocate nothing. */
 #include "script/value_stack.h"
 
 #include <string.h>

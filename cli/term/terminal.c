@@ -1,3 +1,6 @@
+/* Decides by three things, the stronger first: what an option chose, what the environment forbids,
+ * whether the stream is a terminal.
+ */
 #include "term/terminal.h"
 
 #include <stdlib.h>
