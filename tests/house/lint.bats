@@ -1,0 +1,127 @@
+# scripts/lint: each rule, broken once in a small house of our own.
+
+load ../cli/help
+
+# A house with one clean file, and the lint of this one.
+small_house()
+{
+    mkdir -p scripts .ci lib/base lib/io lib/vm src/core cli/script cli/term tests/cli
+    cp "$top/scripts/lint" scripts/
+    printf '#!/bin/bash\n' | tee .ci/run tests/cli/run >scripts/x
+    printf '/* A head. */\n#include "base/a.h"\n' >lib/base/a.c
+    printf '/* A head. */\n' >lib/base/a.h
+}
+
+# Expects that the rule of this name fails with this line, and that no other does.
+breaks()
+{
+    run scripts/lint
+    assert_failure
+    assert_line --partial "lint $1"
+    assert_line "# $2"
+    assert_equal "$(grep -c '^not ok' <<<"$output")" 1
+}
+
+@test "lint: a clean house passes" {
+    small_house
+    run scripts/lint
+    assert_success
+    refute_line --partial "not ok"
+}
+
+@test "lint: a layer includes one above it" {
+    small_house
+    printf '/* Head. */\n' >src/core/slot.h
+    printf '/* Head. */\n#include "core/slot.h"\n' >lib/io/csv.c
+    breaks "includes follow the layers" "lib/io/csv.c:2: lib/io must not include src/core/slot.h"
+}
+
+@test "lint: a neighbour that is not below" {
+    small_house
+    printf '/* Head. */\n' >lib/vm/program.h
+    printf '/* Head. */\n#include "vm/program.h"\n' >lib/io/csv.c
+    breaks "includes follow the layers" "lib/io/csv.c:2: lib/io must not include lib/vm/program.h"
+}
+
+@test "lint: an include of nothing, and a folder that the table does not know" {
+    small_house
+    printf '/* Head. */\n#include "base/none.h"\n' >lib/base/b.c
+    breaks "includes follow the layers" 'lib/base/b.c:2: there is no "base/none.h"'
+    rm lib/base/b.c
+    mkdir lib/new
+    printf '/* Head. */\n#include "base/a.h"\n' >lib/new/b.c
+    breaks "includes follow the layers" "lib/new/b.c:2: the table of layers has no line for lib/new"
+}
+
+@test "lint: a source that includes another header before its own" {
+    small_house
+    printf '/* Head. */\n#include <stdio.h>\n#include "base/a.h"\n' >lib/base/a.c
+    breaks "a source includes its own header first" "lib/base/a.c:1: includes stdio.h first"
+}
+
+@test "lint: a second door to a library" {
+    small_house
+    printf '/* Head. */\n#include <readline/readline.h>\n' >cli/term/other.c
+    breaks "libraries have one door" \
+        "cli/term/other.c:2:#include <readline/readline.h>  (only cli/term/line.c may)"
+}
+
+@test "lint: a library that prints or ends the process" {
+    small_house
+    printf '/* Head. */\nvoid f(void)\n{\n    exit(1);\n}\n' >lib/base/b.c
+    breaks "the library is silent" "lib/base/b.c:4:    exit(1);"
+    printf '/* Head. */\nvoid f(FILE *x)\n{\n    fputs("a", stderr); /* no */\n}\n' >lib/base/b.c
+    breaks "the library is silent" 'lib/base/b.c:4:    fputs("a", stderr); '
+}
+
+@test "lint: what a comment says is free" {
+    small_house
+    printf '/* exit(1), printf(), malloc(3), strtod(), stdout */\n/* a\n * exit(2) */\n' >lib/base/b.c
+    run scripts/lint
+    assert_success
+}
+
+@test "lint: memory and numbers that do not come from base" {
+    small_house
+    printf '/* Head. */\nvoid *f(void)\n{\n    return malloc(1);\n}\n' >cli/script/b.c
+    breaks "memory comes from one place" "cli/script/b.c:4:    return malloc(1);"
+    printf '/* Head. */\nvoid f(double x)\n{\n    buf_printf(b, "%%.3g", x);\n}\n' >cli/script/b.c
+    breaks "numbers do not follow the locale" 'cli/script/b.c:4:    buf_printf(b, "%.3g", x);'
+}
+
+@test "lint: long lines, tabs, blanks at the end" {
+    small_house
+    printf '/* Head. */\n//%099d\n' 0 >lib/base/b.c
+    breaks "lines are short and without tabs" "lib/base/b.c:2: more than 100 columns"
+    printf '/* Head. */\n//%098d\n' 0 >lib/base/b.c
+    run scripts/lint
+    assert_success
+    printf '/* Head. */\n\tint x;\n' >lib/base/b.c
+    breaks "lines are short and without tabs" "lib/base/b.c:2: a tab"
+    printf '/* Head. */\nint x; \n' >lib/base/b.c
+    breaks "lines are short and without tabs" "lib/base/b.c:2: blanks at the end"
+}
+
+@test "lint: a file of 1001 lines, a file without a head, an unfinished mark" {
+    small_house
+    { echo '/* Head. */'; yes 'int x;' | head -n 1000; } >lib/base/b.c
+    breaks "files are short" "lib/base/b.c:1: 1001 lines; is there a seam?"
+    printf 'int x;\n' >lib/base/b.c
+    breaks "files say what they are" "lib/base/b.c:1: no comment at its head"
+    printf '/* Head. TO%s: more */\n' DO >lib/base/b.c
+    breaks "no unfinished marks" "lib/base/b.c:1:/* Head. TO""DO: more */"
+}
+
+@test "lint: the word CUDA outside its folder" {
+    small_house
+    printf '/* Head. */\nint use_CUDA;\n' >src/core/b.c
+    breaks "the word cuda stays in its folder" "src/core/b.c:2:int use_CUDA;"
+}
+
+@test "lint: a global that can be written to" {
+    small_house
+    mkdir -p build/lib/base
+    printf '/* Head. */\nint counter;\nconst int table[] = {1};\n' >lib/base/b.c
+    cc -fPIC -fno-common -c -o build/lib/base/b.o lib/base/b.c
+    breaks "only the runtime is global" "lib/base/b.c:1: counter can be written to"
+}
