@@ -140,6 +140,8 @@ struct arena_chunk {
 
 /* The first chunk of an arena: most syntax trees fit. Each later one doubles the arena. */
 #define ARENA_FIRST 4096
+/* Chunks double up to this, so that a large arena wastes little of its last one. */
+#define ARENA_MOST (1 << 20)
 
 void *arena_alloc(arena *a, size_t bytes, kv_err *e)
 {
@@ -151,6 +153,8 @@ void *arena_alloc(arena *a, size_t bytes, kv_err *e)
     size_t need = bytes ? (bytes + unit - 1) / unit * unit : unit;
     if (!a->chunk || a->chunk->size - a->used < need) {
         size_t size = a->total_bytes > ARENA_FIRST ? a->total_bytes : ARENA_FIRST;
+        if (size > ARENA_MOST)
+            size = ARENA_MOST;
         if (size < need)
             size = need;
         struct arena_chunk *c = mem_zalloc((int64_t)(sizeof *c + size), 1, e);
