@@ -2,14 +2,17 @@
  * the n-th one fail; sizes are multiplied with a check before anything is asked of the system. */
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* The test hook of mem_fail_at: allocations since its last call, and the first of them that fails
- * (0: none). Atomic, because any thread may allocate. These two counters are all state here. */
+ * (0: none). Atomic, because any thread may allocate. These counters and the spare block below are
+ * all state here. */
 static atomic_int_least64_t made;
 static atomic_int_least64_t fail_from;
 
@@ -66,15 +69,58 @@ void *mem_zalloc(int64_t n, size_t size, kv_err *e)
     return block;
 }
 
+/* A large page of x86-64 and, with pages of 4 KB, of arm64. Blocks of a few of them are asked for
+ * in such pages; below that the alignment could waste as much as it saves. */
+enum { LARGE_PAGE = 2 << 20, LARGE_DATA = 4 * LARGE_PAGE, SPARE_MOST = 256 << 20 };
+
+/* The large block that mem_free_data got last, or NULL. Whoever exchanges it owns what was there. */
+static void *_Atomic spare;
+
+/* The spare block if it fits, at most a quarter too large. One that does not is given back, so that
+ * keeping never makes the most memory in use at a time more than one block larger. */
+static void *take_spare(size_t bytes)
+{
+    void *block = atomic_exchange(&spare, NULL);
+    size_t has = malloc_usable_size(block);
+    if (has >= bytes && has - has / 4 <= bytes)
+        return block;
+    free(block);
+    return NULL;
+}
+
+static void *new_large(size_t bytes)
+{
+    void *block = take_spare(bytes);
+    if (block || posix_memalign(&block, LARGE_PAGE, bytes))
+        return block;
+    madvise(block, bytes, MADV_HUGEPAGE); /* only advice: without it all works, slower */
+    return block;
+}
+
 void *mem_alloc_data(int64_t bytes, kv_err *e)
 {
     /* posix_memalign takes any size, and 0 must still give a block of its own. */
     void *block = NULL;
-    if (bytes < 0 || !permit() || posix_memalign(&block, MEM_ALIGN, bytes ? (size_t)bytes : 1)) {
-        out_of_memory(e, (uint64_t)bytes);
-        return NULL;
+    if (bytes >= 0 && permit()) {
+        if (bytes >= LARGE_DATA)
+            block = new_large((size_t)bytes);
+        else if (posix_memalign(&block, MEM_ALIGN, bytes ? (size_t)bytes : 1))
+            block = NULL;
     }
+    if (!block)
+        out_of_memory(e, (uint64_t)bytes);
     return block;
+}
+
+void mem_free_data(void *block)
+{
+    size_t bytes = malloc_usable_size(block);
+    if (bytes >= LARGE_DATA && bytes <= SPARE_MOST && (uintptr_t)block % LARGE_PAGE == 0) {
+        /* What it holds may be dropped: its pages cost nothing until they are written again. */
+        madvise(block, bytes / LARGE_PAGE * LARGE_PAGE, MADV_FREE);
+        block = atomic_exchange(&spare, block);
+    }
+    free(block);
 }
 
 int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e)

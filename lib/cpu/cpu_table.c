@@ -16,7 +16,7 @@ static int cpu_alloc(int id, int64_t bytes, void **out, kv_err *e)
 static void cpu_free(int id, void *block)
 {
     (void)id;
-    mem_free(block);
+    mem_free_data(block);
 }
 
 static int cpu_copy(int id, void *dst, const void *src, int64_t bytes, kv_err *e)

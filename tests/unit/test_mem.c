@@ -37,6 +37,33 @@ TEST(mem_data_is_aligned)
     }
 }
 
+TEST(mem_keeps_one_large_block)
+{
+    enum { LARGE = 32 << 20 };
+    kv_err e = {0};
+    char *one = mem_alloc_data(LARGE, &e), *two = mem_alloc_data(LARGE, &e);
+    CHECK(one && two && (uintptr_t)one % MEM_ALIGN == 0);
+    memset(one, 1, LARGE);
+    memset(two, 2, LARGE);
+    mem_free_data(one);
+    mem_free_data(two); /* the newer one is kept */
+    char *again = mem_alloc_data(LARGE - 1000, &e);
+    CHECK(again == two);
+    memset(again, 3, LARGE - 1000);
+    mem_free_data(again);
+
+    char *small = mem_alloc_data(LARGE / 2, &e); /* would waste half of it */
+    CHECK(small != NULL);
+    memset(small, 4, LARGE / 2);
+    mem_free_data(small);
+    mem_fail_at(1);
+    CHECK(!mem_alloc_data(LARGE / 2, &e));
+    CHECK_ERR(e.code, KV_E_MEMORY, "out of memory (16777216 bytes asked for)");
+    mem_fail_at(0);
+    mem_free_data(mem_alloc_data(64, NULL));
+    mem_free_data(NULL);
+}
+
 TEST(mem_grows)
 {
     kv_err e = {0};
