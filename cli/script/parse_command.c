@@ -333,9 +333,20 @@ ast *parse_rule_node(parser *p)
     return node;
 }
 
-static ast *argument(parser *p, const command *c, const command_arg *a)
+/* before: the argument on its left, or NULL. */
+static ast *argument(parser *p, const command *c, const command_arg *a, const ast *before)
 {
     switch (a->kind) {
+    case ARG_HEREDOC:
+        return parse_heredoc(p);
+    case ARG_CODE:
+        return parse_code(p);
+    case ARG_SWITCH:
+        return parse_switch(p);
+    case ARG_BLOCK:
+        return parse_failing_block(p, before);
+    case ARG_STATEMENT:
+        return parse_is_sign(p, SIGN1('{')) ? parse_block(p) : parse_one_statement(p);
     case ARG_KEYS:
         return parse_keys(p);
     case ARG_VALUE:
@@ -404,6 +415,20 @@ static ast *source_statement(parser *p, ast *node)
     return node->u.other ? node : NULL;
 }
 
+/* An option stands once in a command, and so does a redirect. */
+static bool is_new(parser *p, ast *const *extras, int n, const ast *part)
+{
+    for (int i = 0; i < n; i++) {
+        if (part->kind != extras[i]->kind)
+            continue;
+        if (part->kind == STMT_REDIRECT)
+            return parse_fail(p, part->pos, part->end, KV_E_USAGE, "a command takes one redirect");
+        if (strcmp(part->u.text, extras[i]->u.text) == 0)
+            return parse_fail(p, part->pos, part->end, KV_E_USAGE, "--%s is given twice", part->u.text);
+    }
+    return true;
+}
+
 ast *parse_command(parser *p, const command *c, uint32_t pos)
 {
     ast *slots[COMMAND_MAX_ARGS + 8] = {0};
@@ -423,13 +448,13 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
             if (!(c->flags & (COMMAND_GIVES | (out_of_line ? COMMAND_PRINTS : 0))))
                 return parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` gives nothing to redirect",
                                   c->name);
-            if (!(part = parse_redirect(p)))
+            if (!(part = parse_redirect(p)) || !is_new(p, slots + nslots, extra - nslots, part))
                 return NULL;
             slots[extra++] = part;
             if (out_of_line)
                 break;
         } else if (parse_peek(p)->kind == TOK_OPTION) {
-            if (!(part = option(p, c)))
+            if (!(part = option(p, c)) || !is_new(p, slots + nslots, extra - nslots, part))
                 return NULL;
             slots[extra++] = part;
         } else if (parse_at_end(p)) {
@@ -442,7 +467,7 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
                 return sign_behind_keys(p, c, slots[given - 1]);
             if (given > 0 && !stands_apart(p))
                 return NULL;
-            if (!(slots[given] = argument(p, c, &c->args[given])))
+            if (!(slots[given] = argument(p, c, &c->args[given], given > 0 ? slots[given - 1] : NULL)))
                 return NULL;
             if (behind_keys && (c->flags & COMMAND_ONE_EACH) && slots[given]->n > 1 &&
                 is_plain_key(slots[given - 1]))

@@ -260,7 +260,10 @@ static ast *keyword(parser *p, bool *known)
                  {"def", def_statement},     {"return", return_statement},
                  {"break", break_statement}, {"continue", continue_statement}};
     token t = *parse_peek(p);
-    *known = true;
+    /* `repeat(a, 2)` is the function; the statement has a blank before its count */
+    *known = !(parse_is_word(p, "repeat") && parse_char(p, t.end) == '(');
+    if (!*known)
+        return NULL;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (parse_accept_word(p, words[i].word))
             return words[i].parse(p, t.pos);
@@ -294,7 +297,7 @@ static bool is_mistyped(parser *p, uint32_t pos, uint32_t name_end, uint32_t end
     suggest near = {.word = parse_intern(p, p->lx.src->text + pos, end - pos)};
     for (const command *c = command_table; near.word && c->name; c++)
         suggest_add(&near, c->name);
-    return near.n > 0 || command_is_missing(p->lx.src->text + pos, end - pos);
+    return !near.word || near.n > 0 || command_is_missing(p->lx.src->text + pos, end - pos);
 }
 
 static ast *show(parser *p)
@@ -326,12 +329,30 @@ static ast *word_statement(parser *p)
         return parse_command(p, c, t.pos);
     }
     parse_take(p);
-    bool value_follows = begins_value(p);
+    const char *word = parse_token_text(p, &t);
+    if (!word)
+        return NULL;
+    bool value_follows = !parse_is_reserved(word) && begins_value(p);
     bool alone = parse_at_end(p) && command_is_missing(text, end - t.pos);
     parse_seek(p, t.pos);
     if (value_follows || alone || is_mistyped(p, t.pos, t.end, end))
         return unknown_command(p, t.pos, end);
     return show(p);
+}
+
+ast *parse_block(parser *p)
+{
+    return block(p);
+}
+
+/* The statement of a command such as `time`, which nests the tree. */
+ast *parse_one_statement(parser *p)
+{
+    if (!parse_deeper(p, parse_here(p)))
+        return NULL;
+    ast *node = statement(p);
+    p->depth--;
+    return node;
 }
 
 /* ?word is help word. */

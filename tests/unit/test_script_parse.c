@@ -1,0 +1,526 @@
+/* Statements: commands, control, redirects, the first word that decides. */
+#include "script/function.h"
+#include "script/parse_command.h"
+#include "script/statement.h"
+#include "script/unit.h"
+#include "test_lang.h"
+
+static void dump_redirect(buf *out, const ast *node)
+{
+    static const char *const signs[] = {"->", ">", ">>", "|"};
+    buf_printf(out, "(%s ", signs[node->op]);
+    if (node->n > 0)
+        lang_dump(out, node->kid[0], NULL);
+    else
+        buf_add(out, node->u.text);
+    buf_char(out, ')');
+}
+
+static void dump_statement(buf *out, const ast *node)
+{
+    const char *sign = node->op == STMT_PLAIN ? "" : ast_op_text((ast_op)node->op);
+    switch ((statement_kind)node->kind) {
+    case STMT_ASSIGN:
+        buf_printf(out, "(%s=", sign);
+        lang_kids(out, node, 0, dump_statement);
+        buf_char(out, ')');
+        break;
+    case STMT_SHOW:
+        buf_add(out, "(show ");
+        lang_dump(out, node->kid[0], dump_statement);
+        if (node->kid[1])
+            lang_kids(out, node, 1, dump_statement);
+        buf_char(out, ')');
+        break;
+    case STMT_COMMAND:
+        lang_form(out, ((const command *)node->u.other)->name, node, 0, dump_statement);
+        break;
+    case STMT_OPTION:
+        buf_printf(out, "(--%s", node->u.text);
+        lang_kids(out, node, 0, dump_statement);
+        buf_char(out, ')');
+        break;
+    case STMT_REDIRECT: dump_redirect(out, node); break;
+    case STMT_IF: lang_form(out, "if", node, 0, dump_statement); break;
+    case STMT_FOR: lang_named(out, "for", node, dump_statement); break;
+    case STMT_WHILE: lang_form(out, "while", node, 0, dump_statement); break;
+    case STMT_REPEAT: lang_form(out, "repeat", node, 0, dump_statement); break;
+    case STMT_DEF:
+        buf_printf(out, "(def (%s", node->u.text);
+        lang_kids(out, node, 1, dump_statement);
+        buf_add(out, node->op ? ") = " : ") ");
+        lang_dump(out, node->kid[0], dump_statement);
+        buf_char(out, ')');
+        break;
+    case STMT_RETURN: lang_form(out, "return", node, 0, dump_statement); break;
+    case STMT_BREAK: buf_add(out, "(break)"); break;
+    case STMT_CONTINUE: buf_add(out, "(continue)"); break;
+    case STMT_RULE: lang_dump_rule(out, node->u.other); break;
+    case STMT_SHELL: buf_printf(out, "(! %s)", node->u.text); break;
+    case STMT_SOURCE: buf_add(out, "(source)"); break;
+    }
+}
+
+static bool is_function(const char *name)
+{
+    return function_find(name) != NULL;
+}
+
+/* Statements with a blank between them; names of files are not looked up. */
+static bool script(lang_text *t)
+{
+    t->p.is_function = is_function;
+    const ast *body = statement_parse_all(&t->p);
+    for (uint32_t i = 0; body && i < body->n; i++) {
+        if (i > 0)
+            buf_char(&t->out, ' ');
+        lang_dump(&t->out, body->kid[i], dump_statement);
+    }
+    return body != NULL;
+}
+
+/* The table of section "words and blanks" of the manual. */
+TEST(script_parse_blank_rule)
+{
+    static const lang_tree cases[] = {
+        {"init 3 -1", "(init (key 3) [(- 1)])"},
+        {"init 3 1 - 2", "(init (key 3) [(- 1 2)])"},
+        {"init 3,4 1 -2", "(init (keys 3 4) [1 (- 2)])"},
+        {"init (3 - 1) 5", "(init (key $(- 3 1)) [5])"},
+        {"push 3 ones(2,3)", "(push (key 3) [(ones 2 3)])"},
+        {"push 3 a -b (c) [d] @e.csv", "(push (key 3) [a (- b) c [d] (file <e.csv>)])"},
+        {"push 3 (a > 0)", "(push (key 3) [(> a 0)])"},
+    };
+    LANG_TREES(cases, script);
+    static const lang_error errors[] = {
+        {"init 3 - 1", KV_E_SYNTAX, "1:8-9", "`-` joins two values, but the word before it is a key",
+         "init 3 -1, or init (3 - 1) VALUE to compute a key"},
+        {"init 3 1 -2", KV_E_USAGE, "1:10-12", "init takes one value a key",
+         "blanks separate values: a `-` with a blank before it and none behind it begins a new one"},
+        {"init 3-1 5", KV_E_SYNTAX, "1:6-9", "`3-1` is not a number",
+         "\"3-1\" for a text key, (3-1) to compute one"},
+        {"init 3a 5", KV_E_SYNTAX, "1:6-8", "`3a` is not a number",
+         "\"3a\" for a text key, (3a) to compute one"},
+        {"push 3 ones (2,3)", KV_E_USAGE, "1:8-12", "`ones` is a function and stands without its arguments",
+         "write no blank before the bracket: ones(…)"},
+        {"push 3 - a", KV_E_SYNTAX, "1:8-9", "`-` joins two values, but the word before it is a key",
+         "push 3 -a, or push (3 - a) VALUE to compute a key"},
+    };
+    LANG_ERRORS(errors, script);
+}
+
+TEST(script_parse_commands)
+{
+    static const lang_tree cases[] = {
+        {"", ""},
+        {"\n;;\n# c\n", ""},
+        {"type", "(type)"},
+        {"type; rank\nnum-workers", "(type) (rank) (num-workers)"},
+        {"num_workers", "(num-workers)"},
+        {"create", "(create _)"},
+        {"create local", "(create \"local\")"},
+        {"create 2bit", "(create \"2bit\")"},
+        {"create $t --name b", "(create t (--name b))"},
+        {"pull w", "(pull (key w))"},
+        {"pull 5,7 -> v", "(pull (keys 5 7) (-> v))"},
+        {"pull w->v", "(pull (key w) (-> v))"},
+        {"pull w -> v --priority -1", "(pull (key w) (-> v) (--priority (- 1)))"},
+        {"pull --priority 1 w", "(pull (key w) (--priority 1))"},
+        {"pull w --priority=1", "(pull (key w) (--priority 1))"},
+        {"pull w --ctx gpu(0..3) -> v", "(pull (key w) (--ctx (gpu (.. 0 3))) (-> v))"},
+        {"pull w --ctx [cpu(0)]", "(pull (key w) (--ctx [(cpu 0)]))"},
+        {"pull w > w-{key}.csv", "(pull (key w) (> <w-{key}.csv>))"},
+        {"pull w >> \"a b.csv\"", "(pull (key w) (>> \"a b.csv\"))"},
+        {"pull w > $f", "(pull (key w) (> f))"},
+        {"pull w | head -1; # }", "(pull (key w) (| head -1; # }))"},
+        {"pull w |cat\r\ntype", "(pull (key w) (| cat)) (type)"},
+        {"pull * ", "(pull (keys ~*))"},
+        {"list", "(list _)"},
+        {"list fc*", "(list \"fc*\")"},
+        {"info", "(info _)"},
+        {"info 3,5", "(info (keys 3 5))"},
+        {"write a*2 f.csv", "(write (* a 2) <f.csv>)"},
+        {"write a -", "(write a <->)"},
+        {"write a - ; type", "(write a <->) (type)"},
+        {"write a - # to stdout", "(write a <->)"},
+        {"set print.precision 4", "(set \"print.precision\" 4)"},
+        {"quit", "(quit _)"},
+        {"quit 3", "(quit 3)"},
+        {"help push", "(help \"push\")"},
+        {"help row-sparse", "(help \"row-sparse\")"},
+        {"help \"gradient\"", "(help \"gradient\")"},
+        {"?", "(help _)"},
+        {"?push", "(help \"push\")"},
+        {"? push", "(help \"push\")"},
+        {"source (\"a\" + \".kv\")", "(source (+ \"a\" \".kv\"))"},
+        {"source a.kv", "(source <a.kv>)"},
+        {"init w \\\n 3", "(init (key w) [3])"},
+        {"init w [1,\n2]", "(init (key w) [[1 2]])"},
+        {"init \xef\xbb\xbfw 3", "(init (key \xef\xbb\xbfw) [3])"},
+        {"#!/usr/bin/env kvctl\ntype", "(type)"},
+        {"\xef\xbb\xbf#!/usr/bin/env kvctl\ntype", "(type)"},
+        {"\xef\xbb\xbf# c\r\ntype\r\n", "(type)"},
+        {"\ttype\t\t# c", "(type)"},
+    };
+    LANG_TREES(cases, script);
+}
+
+TEST(script_parse_updaters)
+{
+    static const lang_tree cases[] = {
+        {"set-updater assign", "(set-updater \"assign\")"},
+        {"set_updater scale --by 0.5 --exact --how fast --neg -1",
+         "(set-updater \"scale\" (--by 0.5) (--exact) (--how \"fast\") (--neg (- 1)))"},
+        {"set-updater { print \"key %d\" % key; stored += input * 2 }",
+         "(set-updater {(print (% \"key %d\" key)) (= stored (+ stored (* input 2)))})"},
+        {"set-updater {\n  stored = input # c\n}\ntype", "(set-updater {(= stored input)}) (type)"},
+        {"updater a(x = 1) { stored = input }\ntype", "(updater a (x 1) {(= stored input)}) (type)"},
+    };
+    LANG_TREES(cases, script);
+}
+
+TEST(script_parse_print)
+{
+    static const lang_tree cases[] = {
+        {"print a", "(print [a])"},
+        {"print a, b -1", "(print [a (- b 1)])"},
+        {"print a,", "(print [a])"},
+        {"print(a, b)", "(print [a b])"},
+        {"print()", "(print [])"},
+        {"print(a)", "(print [a])"},
+        {"print (a)[0], b", "(print [(index a 0) b])"},
+        {"print (a, b), c", "(print [(, a b) c])"},
+        {"print f\"loss {x:.3f}\"", "(print [(f \"loss \" {x :.3f})])"},
+        {"print \"%d\" % key", "(print [(% \"%d\" key)])"},
+        {"print a > f.csv", "(print [a] (> <f.csv>))"},
+        {"print (a > b)", "(print [(> a b)])"},
+        {"print a >= b", "(print [(>= a b)])"},
+        {"print [1, 2] | cat", "(print [[1 2]] (| cat))"},
+        {"assert a < b, \"no\"", "(assert [(< a b) \"no\"])"},
+        {"assert(a == b)", "(assert [(== a b)])"},
+        {"assert(a > b, \"no\")", "(assert [(> a b) \"no\"])"},
+    };
+    LANG_TREES(cases, script);
+}
+
+TEST(script_parse_assignments)
+{
+    static const lang_tree cases[] = {
+        {"a = 1", "(= a 1)"},
+        {"a=1", "(= a 1)"},
+        {"a = b > 0", "(= a (> b 0))"},
+        {"a += 1; a -= 2; a *= 3; a /= 4", "(+= a 1) (-= a 2) (*= a 3) (/= a 4)"},
+        {"a[0] = 1", "(= (index a 0) 1)"},
+        {"a[0][1:, ...] += b[0]", "(+= (index (index a 0) (: 1 _ _) ...) (index b 0))"},
+        {"a[f(\n1)] = 2", "(= (index a (f 1)) 2)"},
+        {"type = 1; list = 2; print = 3", "(= type 1) (= list 2) (= print 3)"},
+        {"keys = [5, 7, 9]", "(= keys [5 7 9])"},
+        {"a == 1", "(show (== a 1))"},
+        {"shape = (2,3)", "(= shape (, 2 3))"},
+        {"x = @a.csv", "(= x (file <a.csv>))"},
+        {"a[0] == 1", "(show (== (index a 0) 1))"},
+        {"a [0] == 1", "(show (== (index a 0) 1))"},
+    };
+    LANG_TREES(cases, script);
+}
+
+TEST(script_parse_shown)
+{
+    static const lang_tree cases[] = {
+        {"a", "(show a)"},
+        {"1 -2", "(show (- 1 2))"},
+        {"a -1", "(show (- a 1))"},
+        {"a (1)", "(show (a 1))"},
+        {"a-b", "(show (- a b))"},
+        {"-a", "(show (- a))"},
+        {"(1, 2)", "(show (, 1 2))"},
+        {"[a for a in 0..3]", "(show (for a a (.. 0 3)))"},
+        {"'text'", "(show \"text\")"},
+        {"push(3, a)", "(show (push 3 a))"},
+        {"kv.pull(3)", "(show (.pull kv 3))"},
+        {"kv.type", "(show (.type kv))"},
+        {"type.x", "(show (.x type))"},
+        {"a > f.csv", "(show a (> <f.csv>))"},
+        {"a -> b", "(show a (-> b))"},
+        {"a | cat", "(show a (| cat))"},
+        {"a and b", "(show (and a b))"},
+        {"not a", "(show (not a))"},
+        {"none", "(show none)"},
+        {"repeat(a, 2)", "(show (repeat a 2))"},
+    };
+    LANG_TREES(cases, script);
+}
+
+TEST(script_parse_control)
+{
+    static const lang_tree cases[] = {
+        {"if a { type }", "(if a {(type)})"},
+        {"if a > 1 { type } else { rank }", "(if (> a 1) {(type)} {(rank)})"},
+        {"if a {\n type\n}\nelif b {\n rank }\n# c\nelse if c { }\nelse { }",
+         "(if a {(type)} (if b {(rank)} (if c {} {})))"},
+        {"if a { }\ntype", "(if a {}) (type)"},
+        {"if a { } # c\n\n\n# d\ntype", "(if a {}) (type)"},
+        {"if (a) { }", "(if a {})"},
+        {"for i in 0..3 { push w i }", "(for i (.. 0 3) {(push (key w) [i])})"},
+        {"for i in [1, 2] { break; continue }", "(for i [1 2] {(break) (continue)})"},
+        {"while a < 3 { a += 1 }", "(while (< a 3) {(+= a 1)})"},
+        {"repeat 3 { type }", "(repeat 3 {(type)})"},
+        {"repeat n type", "(repeat n (type))"},
+        {"repeat n [a]", "(repeat n (show [a]))"},
+        {"repeat f(2) a = 1; type", "(repeat (f 2) (= a 1)) (type)"},
+        {"repeat 2 repeat 3 type", "(repeat 2 (repeat 3 (type)))"},
+        {"repeat (n + 1) { }", "(repeat (+ n 1) {})"},
+        {"def f(a, b) = a + b", "(def (f a b) = (+ a b))"},
+        {"def f() { return }", "(def (f) {(return)})"},
+        {"def f(\n a, # c\n b,\n) { return a > b }", "(def (f a b) {(return (> a b))})"},
+        {"def f(a) { if a { return 1 }; 2 }", "(def (f a) {(if a {(return 1)}) (show 2)})"},
+        {"if a { pull w > f.csv }", "(if a {(pull (key w) (> <f.csv>))})"},
+        {"if a { list w}", "(if a {(list \"w\")})"},
+        {"if a { init w{0..3} 1 }", "(if a {(init (keys ~w{0..3}) [1])})"},
+        {"if a { ?push }", "(if a {(help \"push\")})"},
+        {"if a { print b}", "(if a {(print [b])})"},
+        {"! ls -l; # }", "(! ls -l; # })"},
+        {"!ls\r\ntype", "(! ls) (type)"},
+        {"if a { !echo {}\n}", "(if a {(! echo {})})"},
+    };
+    LANG_TREES(cases, script);
+}
+
+TEST(script_parse_errors)
+{
+    static const lang_error cases[] = {
+        /* what the first word decides */
+        {"frob 3", KV_E_USAGE, "1:1-5", "there is no command `frob`", "`help` lists the commands"},
+        {"pul 3", KV_E_USAGE, "1:1-4", "there is no command `pul`", "did you mean pull or push?"},
+        {"set-updter a", KV_E_USAGE, "1:1-11", "there is no command `set-updter`",
+         "did you mean set-updater?"},
+        {"elif a { }", KV_E_SYNTAX, "1:1-5", "`elif` follows the `}` of its `if`", NULL},
+        {"else { }", KV_E_SYNTAX, "1:1-5", "`else` follows the `}` of its `if`", NULL},
+        {"if = 3", KV_E_SYNTAX, "1:1-3", "`if` is a word of the language", NULL},
+        {"pi = 3", KV_E_SYNTAX, "1:1-3", "`pi` is a constant", NULL},
+        {"true += 3", KV_E_SYNTAX, "1:1-5", "`true` is a word of the language", NULL},
+        {"a.b = 3", KV_E_SYNTAX, "1:5-6", "`=` stands where the end of the statement is needed",
+         "`==` compares"},
+        {"a[0].T[1] = 3", KV_E_SYNTAX, "1:1-10", "only a name or an index of one can be given a value",
+         NULL},
+        {"a[0].x = 3", KV_E_SYNTAX, "1:1-7", "only a name or an index of one can be given a value", NULL},
+        {"a[0", KV_E_SYNTAX, "1:2-3", "the `[` that opens here is not closed", NULL},
+        {"a[1.2.3] = 3", KV_E_SYNTAX, "1:3-8", "`1.2.3` is not a number", NULL},
+        {"a =", KV_E_SYNTAX, "1:4-5", "the text ends where a value is needed", NULL},
+        {"a = \n3", KV_E_SYNTAX, "1:4-5", "the statement ends where a value is needed", NULL},
+        {"a = 1 b", KV_E_SYNTAX, "1:7-8", "`b` stands where the end of the statement is needed", NULL},
+        {"a = 1 }", KV_E_SYNTAX, "1:7-8", "`}` stands where the end of the statement is needed", NULL},
+        {"}", KV_E_SYNTAX, "1:1-2", "`}` stands where a value is needed", NULL},
+        {"{ }", KV_E_SYNTAX, "1:1-2", "`{` stands where a value is needed", NULL},
+        {")", KV_E_SYNTAX, "1:1-2", "`)` stands where a value is needed", NULL},
+        /* commands */
+        {"type 3", KV_E_USAGE, "1:6-7", "type takes no argument", "usage: type"},
+        {"type \"a", KV_E_SYNTAX, "1:6-7", "the quote that opens here is not closed", NULL},
+        {"use", KV_E_USAGE, "1:1-4", "use needs NAME", "usage: use NAME"},
+        {"use a b", KV_E_USAGE, "1:7-8", "use takes no more arguments", "usage: use NAME"},
+        {"write a", KV_E_USAGE, "1:1-8", "write needs FILE", "usage: write VALUE FILE"},
+        {"pull w --prioriti 3", KV_E_USAGE, "1:8-18", "`pull` has no option --prioriti",
+         "did you mean --priority?"},
+        {"pull w --out", KV_E_USAGE, "1:8-13", "--out needs a value: --out V", NULL},
+        {"pull w --out 3", KV_E_SYNTAX, "1:14-15", "`3` stands where the name of a variable is needed",
+         NULL},
+        {"pull w -> if", KV_E_SYNTAX, "1:11-13", "`if` is a word of the language", NULL},
+        {"pull w ->", KV_E_SYNTAX, "1:10-11", "the text ends where the name of a variable is needed", NULL},
+        {"pull w >", KV_E_SYNTAX, "1:9-10", "the text ends where a file name is needed", NULL},
+        {"pull w |", KV_E_SYNTAX, "1:9-10", "the text ends where a shell command is needed", NULL},
+        {"pull w -> v -> u", KV_E_USAGE, "1:13-17", "a command takes one redirect", NULL},
+        {"pull w -> v > u.csv", KV_E_USAGE, "1:13-20", "a command takes one redirect", NULL},
+        {"pull w --priority 1 --priority 2", KV_E_USAGE, "1:21-33", "--priority is given twice", NULL},
+        {"pull w - v", KV_E_USAGE, "1:8-9", "pull takes no more arguments", "_"},
+        {"init w 1 -> v", KV_E_USAGE, "1:10-12", "`init` gives nothing to redirect", NULL},
+        {"init w", KV_E_USAGE, "1:1-7", "init needs VALUES", "_"},
+        {"init w 1'a'", KV_E_SYNTAX, "1:9-12", "a blank is needed before `'a'`", NULL},
+        {"init 3 1 $", KV_E_SYNTAX, "1:10-11", "`$` needs the name of a variable", NULL},
+        {"write a\"x.csv\"", KV_E_SYNTAX, "1:8-15", "a blank is needed before `\"x.csv\"`", NULL},
+        {"print", KV_E_USAGE, "1:1-6", "print needs EXPRS", "usage: print EXPRS"},
+        {"print a b", KV_E_USAGE, "1:9-10", "print takes no more arguments", "usage: print EXPRS"},
+        {"print a --b", KV_E_USAGE, "1:9-12", "`print` has no option --b", "usage: print EXPRS"},
+        {"print(a", KV_E_SYNTAX, "1:6-7", "the `(` that opens here is not closed", NULL},
+        {"push 3 a, b", KV_E_SYNTAX, "1:9-10", "a blank is needed before `,`", NULL},
+        {"set-updater", KV_E_USAGE, "1:1-12", "set-updater needs NAME | { RULE }", "_"},
+        {"set-updater {", KV_E_SYNTAX, "1:13-14", "the `{` that opens here is not closed", NULL},
+        {"!", KV_E_SYNTAX, "1:2-3", "the text ends where a shell command is needed", NULL},
+        /* control */
+        {"if a", KV_E_SYNTAX, "1:5-6", "the text ends where `{` is needed", NULL},
+        {"if a\n{ }", KV_E_SYNTAX, "1:5-6", "the statement ends where `{` is needed", NULL},
+        {"if { }", KV_E_SYNTAX, "1:4-5", "`{` stands where a value is needed", NULL},
+        {"if a {\n b = (1\n", KV_E_SYNTAX, "2:6-7", "the `(` that opens here is not closed", NULL},
+        {"if a {\n type\n", KV_E_SYNTAX, "1:6-7", "the `{` that opens here is not closed", NULL},
+        {"if a { type } rank", KV_E_SYNTAX, "1:15-19",
+         "`rank` stands where the end of the statement is needed", NULL},
+        {"if a { } else b { }", KV_E_SYNTAX, "1:15-16", "`b` stands where `{` is needed", NULL},
+        {"for 3 in a { }", KV_E_SYNTAX, "1:5-6", "`3` stands where the name of a variable is needed", NULL},
+        {"for i of a { }", KV_E_SYNTAX, "1:7-9", "`of` stands where `in` is needed", NULL},
+        {"for pi in a { }", KV_E_SYNTAX, "1:5-7", "`pi` is a constant", NULL},
+        {"repeat { }", KV_E_SYNTAX, "1:8-9", "`{` stands where a value is needed", NULL},
+        {"repeat 3", KV_E_SYNTAX, "1:9-10", "the text ends where a value is needed", NULL},
+        {"def f { }", KV_E_SYNTAX, "1:7-8", "`{` stands where `(` is needed", NULL},
+        {"def f(a", KV_E_SYNTAX, "1:6-7", "the `(` that opens here is not closed", NULL},
+        {"def f(3) { }", KV_E_SYNTAX, "1:7-8", "`3` stands where the name of a parameter or `)` is needed",
+         NULL},
+        {"def f(a) a", KV_E_SYNTAX, "1:10-11", "`a` stands where `{` is needed", NULL},
+        {"def sum(a) = a", KV_E_USAGE, "1:5-8", "`sum` is a function of kvctl already", NULL},
+        {"def if(a) = a", KV_E_SYNTAX, "1:5-7", "`if` is a word of the language", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lang_error want = cases[i];
+        if (!want.hint || strcmp(want.hint, "_") != 0) {
+            lang_check_error(&want, script);
+            continue;
+        }
+        /* a usage line, which the tests of the command table pin */
+        lang_text t;
+        lang_begin(&t, want.text);
+        CHECK(!script(&t));
+        CHECK_INT(t.e.code, want.code);
+        CHECK_TEXT(t.e.text, want.message);
+        CHECK(strncmp(t.e.hint, "usage: ", 7) == 0);
+        lang_end(&t);
+    }
+}
+
+/* ---- What a prompt asks ---- */
+
+TEST(script_parse_complete)
+{
+    static const struct {
+        const char *text;
+        bool complete;
+    } cases[] = {
+        {"", true},
+        {"type", true},
+        {"a = (1,", false},
+        {"a = (1,\n2)", true},
+        {"if a {", false},
+        {"if a {\n type\n", false},
+        {"if a {\n b =", false},
+        {"if a {\n b = \n", true}, /* a mistake, and no more lines make it good */
+        {"if a {\n type\n}", true},
+        {"set-updater {\n stored = input", false},
+        {"init w \\", false},
+        {"init w \\\n", false},
+        {"init w \\\n 3", true},
+        {"init [5,", false},
+        {"init w", true},
+        {"a =", true},
+        {"if a", true},
+        {"pull w ->", true},
+        {"print 'a", true},
+        {"print ('a", true},
+        {"!ls (", true},
+        {"def f(a,", false},
+        {"updater a(x = 1,", false},
+        {"# (", true},
+        {"f\"{a\"", true},
+        {"a[1:", false},
+        {"push 3 [ones(2)\n for 4", false},
+        {"(]", true},
+        {"!", true},
+        {"?", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (unit_is_complete(cases[i].text, strlen(cases[i].text)) != cases[i].complete)
+            printf("# in: %s\n", cases[i].text);
+        CHECK_INT(unit_is_complete(cases[i].text, strlen(cases[i].text)), cases[i].complete);
+    }
+}
+
+/* ---- Limits ---- */
+
+TEST(script_parse_depth)
+{
+    static const struct {
+        const char *head, *piece, *middle, *piece2;
+        int deepest;
+    } cases[] = {
+        {"", "if a {", "", "}", PARSE_MAX_DEPTH},
+        {"", "for i in a {", "", "}", PARSE_MAX_DEPTH},
+        {"", "while a {", "", "}", PARSE_MAX_DEPTH},
+        {"", "repeat 2 ", "type", "", PARSE_MAX_DEPTH},
+        {"if a {}", " elif b {}", "", "", PARSE_MAX_DEPTH - 1},
+        {"if a {}", " else if b {}", "", "", PARSE_MAX_DEPTH - 1},
+        {"", "def f() {", "", "}", PARSE_MAX_DEPTH},
+        {"a = ", "(", "1", ")", PARSE_MAX_DEPTH},
+        {"push 3 ", "[", "1", "]", PARSE_MAX_DEPTH},
+        {"a[", "(", "0", ")", PARSE_MAX_DEPTH - 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int over = 0; over < 2; over++) {
+            const char *tail = cases[i].head[0] && cases[i].head[1] == '[' ? "] = 1" : "";
+            char *text = lang_repeated(cases[i].head, cases[i].piece, cases[i].deepest + over, cases[i].middle,
+                                       cases[i].piece2, tail);
+            lang_text t;
+            lang_begin(&t, text);
+            if (script(&t) == over)
+                printf("# %d of %s: %s\n", cases[i].deepest + over, cases[i].piece, t.e.text);
+            CHECK_TEXT(t.e.text, over ? "nested deeper than 200" : "");
+            lang_end(&t);
+            mem_free(text);
+        }
+    }
+}
+
+TEST(script_parse_long_lines)
+{
+    static const char *const pieces[] = {"a = 1;", "push 3 a;", "if a {", "repeat 2 ", "}", "!", "?", "a[0]",
+                                         "pull w ", "--a ", "> ", "-> ", "5,", "\r", ";", "def f(", "\xff",
+                                         "if a {} el", "set-updater {", "updater a{", "print a, ", "\\\n",
+                                         "push 3 ", "=", "'a' "};
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        int n = (int)((1 << 20) / strlen(pieces[i]));
+        char *text = lang_repeated("", pieces[i], n, "", "", "");
+        lang_text t;
+        lang_begin(&t, text);
+        bool ok = statement_parse_all(&t.p) != NULL;
+        CHECK(ok == (t.e.code == KV_OK));
+        CHECK(ok || (t.e.text[0] && t.e.line > 0));
+        lang_end(&t);
+        mem_free(text);
+    }
+}
+
+/* A script of a million small lines must fit, and be read in less time than it runs. */
+TEST(script_parse_many_lines)
+{
+    enum { LINES = 200000 };
+    char *text = lang_repeated("", "push w g\n", LINES, "", "", "");
+    lang_text t;
+    lang_begin(&t, text);
+    const ast *body = statement_parse_all(&t.p);
+    CHECK(body && body->n == LINES);
+    int64_t a_line = (int64_t)t.nodes.total_bytes / LINES;
+    if (a_line > 300)
+        printf("# %lld bytes a line\n", (long long)a_line);
+    CHECK(a_line <= 300);
+    lang_end(&t);
+    mem_free(text);
+}
+
+TEST(script_parse_no_memory)
+{
+    static const char text[] =
+        "create local --name b\ninit w,x{0..3} [1, 2] --priority 1; pull [a, \"b\"] -> v\n"
+        "a[0] += f(x, k=1) ; print f\"a{b:d}\", c > d.csv; if a { type | cat\n } elif b { !ls\n } else { }\n"
+        "for i in 0..3 { repeat 2 break }\n def f(a, b) { return a }\nset-updater s --lr_x 3\n"
+        "set-updater { if a { state m } else { print m }; stored += input }\n?push\na-b\n[i for i in a]";
+    for (int64_t n = 1;; n++) {
+        lang_text t;
+        lang_begin(&t, text);
+        mem_fail_at(n);
+        const ast *body = statement_parse_all(&t.p);
+        mem_fail_at(0);
+        if (!body && t.e.code != KV_E_MEMORY)
+            printf("# allocation %lld: %d:%d: %s\n", (long long)n, t.e.line, t.e.col, t.e.text);
+        CHECK(body ? t.e.code == KV_OK : t.e.code == KV_E_MEMORY);
+        lang_end(&t);
+        if (body) {
+            CHECK(n > 20);
+            break;
+        }
+    }
+}
