@@ -4,6 +4,10 @@
  *
  * Invariant while reading: data holds n elements of dtype, of which col belong to the row that has
  * begun and the others to rows of cols cells each. After an error (rc) everything is ignored.
+ *
+ * When columns are chosen, the first row is kept as text until it has ended: then it is known which
+ * cells they are. From there on a row adds its chosen cells at once, when it begins, and `from` says
+ * for each chosen column which cell it is; n then counts chosen cells, col counts all.
  */
 #include "io/csv.h"
 
@@ -41,8 +45,14 @@ typedef struct reader {
     bool in_header;     /* the first row, which may turn out to be a header */
     bool had_header;
     int64_t numbers;    /* cells of the first row that are numbers */
-    int64_t words;      /* … and that are neither numbers nor empty */
+    int64_t nwords;     /* … and that are neither numbers nor empty */
     kv_err first_error; /* what is wrong with the first row if it is no header */
+
+    buf words;      /* columns are chosen: the cells of the first row, one behind the other */
+    int64_t *ends;  /* where each of them ends there; room for ends_cap */
+    int64_t ends_cap;
+    int64_t *to;    /* … and for each cell of a row: 1 + the first chosen column that takes it, or 0 */
+    int64_t *next;  /* for each chosen column: 1 + the next one that takes the same cell, or 0 */
 } reader;
 
 #define PLACE_TEXT 512
@@ -54,7 +64,7 @@ static const char *place(char out[PLACE_TEXT], const reader *r, int64_t line, in
     return out;
 }
 
-/* ---- Cells and rows --------------------------------------------------------------------- */
+/* ---- Cells ------------------------------------------------------------------------------ */
 
 /* Says why the newest cell cannot be an element. */
 static int cell_error(const reader *r, element_fit fit, const char *cell, size_t n, kv_err *e)
@@ -76,7 +86,7 @@ static void on_first_row_cell(reader *r, element_fit fit, const char *cell, size
     if (fit != ELEMENT_NO_NUMBER) {
         r->numbers++;
     } else if (n > 0) {
-        r->words++;
+        r->nwords++;
         if (memchr(cell, '\0', n))
             r->rc = cell_error(r, fit, cell, n, r->e);
         /* A header may hold line ends in quotes. */
@@ -88,6 +98,43 @@ static void on_first_row_cell(reader *r, element_fit fit, const char *cell, size
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
+}
+
+/* Makes room for more elements. */
+static bool make_room(reader *r, int64_t more)
+{
+    if (r->cap - r->n < more)
+        r->rc = mem_grow(&r->data, &r->cap, r->n + more, (size_t)kv_dtype_bytes(r->dtype), r->e);
+    return !r->rc;
+}
+
+/* A cell of a row of which some columns are chosen. */
+static void on_chosen_cell(reader *r, const char *cell, size_t n)
+{
+    if (r->col == 0) {
+        if (!make_room(r, r->o.ncolumns))
+            return;
+        r->n += r->o.ncolumns;
+    }
+    int64_t at = r->col++, row = r->n - r->o.ncolumns;
+    for (int64_t i = at < r->cols ? r->to[at] : 0; i > 0 && !r->rc; i = r->next[i - 1]) {
+        element_fit fit = element_parse(r->dtype, r->data, row + i - 1, cell, n);
+        if (fit != ELEMENT_FITS)
+            r->rc = cell_error(r, fit, cell, n, r->e);
+    }
+}
+
+/* Keeps a cell of the first row until the columns are found. */
+static void keep_cell(reader *r, const char *cell, size_t n)
+{
+    char element[8];
+    if (mem_grow(&r->ends, &r->ends_cap, r->col + 1, sizeof *r->ends, r->e)) {
+        r->rc = KV_E_MEMORY;
+        return;
+    }
+    buf_put(&r->words, cell, n);
+    r->ends[r->col++] = (int64_t)r->words.len;
+    on_first_row_cell(r, element_parse(r->dtype, element, 0, cell, n), cell, n);
 }
 
 static void on_cell(void *field, size_t n, void *arg)
@@ -104,12 +151,15 @@ static void on_cell(void *field, size_t n, void *arg)
     r->after_cr = false;
     if (r->rc)
         return;
-    if (r->n == r->cap) {
-        int64_t bytes = kv_dtype_bytes(r->dtype);
-        r->rc = mem_grow(&r->data, &r->cap, r->n + 1, (size_t)bytes, r->e);
-        if (r->rc)
-            return;
+    if (r->o.columns) {
+        if (r->in_header)
+            keep_cell(r, cell, n);
+        else
+            on_chosen_cell(r, cell, n);
+        return;
     }
+    if (!make_room(r, 1))
+        return;
     element_fit fit = element_parse(r->dtype, r->data, r->n, cell, n);
     r->n++;
     r->col++;
@@ -119,13 +169,83 @@ static void on_cell(void *field, size_t n, void *arg)
         r->rc = cell_error(r, fit, cell, n, r->e);
 }
 
+/* ---- Chosen columns --------------------------------------------------------------------- */
+
+/* Cell i of the first row that was kept. */
+static const char *kept_cell(const reader *r, int64_t i, size_t *n)
+{
+    int64_t from = i > 0 ? r->ends[i - 1] : 0;
+    *n = (size_t)(r->ends[i] - from);
+    return buf_text(&r->words) + from;
+}
+
+static int find_named(reader *r, const char *name, int64_t *at)
+{
+    int64_t found = -1;
+    if (!r->had_header)
+        return kv_err_set(r->e, KV_E_NAME, "%s has no header, so no column is called \"%.80s\"",
+                          r->name, name);
+    for (int64_t i = 0; i < r->cols; i++) {
+        size_t n;
+        const char *cell = kept_cell(r, i, &n);
+        if (n != strlen(name) || memcmp(cell, name, n) != 0)
+            continue;
+        if (found >= 0)
+            return kv_err_set(r->e, KV_E_NAME, "%s has two columns called \"%.80s\"", r->name,
+                              name);
+        found = i;
+    }
+    *at = found;
+    return found >= 0 ? KV_OK
+                      : kv_err_set(r->e, KV_E_NAME, "%s has no column \"%.80s\"", r->name, name);
+}
+
+static int find_column(reader *r, const csv_column *c, int64_t *at)
+{
+    if (c->name)
+        return find_named(r, c->name, at);
+    *at = c->number < 0 ? c->number + r->cols : c->number;
+    if (*at >= 0 && *at < r->cols)
+        return KV_OK;
+    return kv_err_set(r->e, KV_E_INDEX, "%s has %lld column%s, there is no column %lld", r->name,
+                      (long long)r->cols, r->cols == 1 ? "" : "s", (long long)c->number);
+}
+
+/* Finds the chosen columns when the first row has ended, then takes it unless it is a header. */
+static void choose(reader *r)
+{
+    r->cols = r->col;
+    r->col = 0;
+    r->to = mem_zalloc(r->cols, sizeof *r->to, r->e);
+    r->next = mem_zalloc(r->o.ncolumns, sizeof *r->next, r->e);
+    r->rc = r->to && r->next ? buf_check(&r->words, r->e) : KV_E_MEMORY;
+    for (int64_t i = 0, at = 0; i < r->o.ncolumns && !r->rc; i++) {
+        r->rc = find_column(r, &r->o.columns[i], &at);
+        if (!r->rc) {
+            r->next[i] = r->to[at];
+            r->to[at] = i + 1;
+        }
+    }
+    for (int64_t i = 0; i < r->cols && !r->rc && !r->had_header; i++) {
+        size_t n;
+        const char *cell = kept_cell(r, i, &n);
+        on_chosen_cell(r, cell, n);
+    }
+}
+
+/* ---- Rows ------------------------------------------------------------------------------- */
+
 /* The first row has ended: drops it when it is a header. */
 static void end_first_row(reader *r)
 {
     r->in_header = false;
-    bool is_header = r->o.header > 0 || (r->numbers == 0 && r->words > 0);
-    if (r->o.header >= 0 && is_header) {
-        r->had_header = true;
+    bool is_header = r->o.header > 0 || (r->numbers == 0 && r->nwords > 0);
+    r->had_header = r->o.header >= 0 && is_header;
+    if (r->o.columns) {
+        choose(r);
+        return;
+    }
+    if (r->had_header) {
         r->n = 0;
         r->col = 0;
         return;
@@ -140,7 +260,7 @@ static void end_row(reader *r)
     if (r->blank_line) {
         r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the line is empty",
                            place(text, r, r->blank_line, 1));
-    } else if (r->rows > 0 && r->col != r->cols) {
+    } else if ((r->rows > 0 || r->o.columns) && r->col != r->cols) {
         int64_t from = (r->col < r->cols ? r->col : r->cols) + 1;
         r->rc = kv_err_set(r->e, KV_E_FORMAT, "%s: the row has %lld cells, those above have %lld",
                            place(text, r, r->line, from), (long long)r->col, (long long)r->cols);
@@ -249,7 +369,7 @@ static void reader_init(reader *r, const char *name, const csv_options *o, kv_er
     if (o)
         r->o = *o;
     r->dtype = r->o.has_dtype ? r->o.dtype : KV_FLOAT32;
-    r->in_header = r->o.header >= 0;
+    r->in_header = r->o.header >= 0 || r->o.columns;
     csv_init(&r->parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
     csv_set_realloc_func(&r->parser, grow_cell);
     csv_set_free_func(&r->parser, mem_free);
@@ -280,9 +400,28 @@ static void reader_feed(reader *r, const char *text, size_t n, bool first)
     }
 }
 
+/* The shape of chosen columns. */
+static int settle_chosen(reader *r)
+{
+    char text[160];
+    kv_shape_text(text, sizeof text, r->ndim, r->shape);
+    if (r->has_shape && r->ndim != 2)
+        return kv_err_set(r->e, KV_E_SHAPE, "%s has shape %s, and columns need two axes", r->name,
+                          text);
+    if (r->has_shape && (r->shape[0] != r->rows || (r->rows > 0 && r->shape[1] != r->cols)))
+        return kv_err_set(r->e, KV_E_FORMAT, "%s: %lld rows of %lld numbers do not fit shape %s",
+                          r->name, (long long)r->rows, (long long)r->cols, text);
+    r->ndim = 2;
+    r->shape[0] = r->rows;
+    r->shape[1] = r->o.ncolumns;
+    return KV_OK;
+}
+
 /* Checks that there are as many numbers as the first line promises, or gives the array two axes. */
 static int settle_shape(reader *r)
 {
+    if (r->o.columns && (r->rows > 0 || r->has_shape))
+        return settle_chosen(r);
     if (r->has_shape) {
         bool fits = true, empty = false;
         int64_t size = 1;
@@ -328,6 +467,10 @@ static int reader_finish(reader *r, kv_array **out)
             r->data = NULL;
     }
     mem_free(r->data);
+    mem_free(r->ends);
+    mem_free(r->to);
+    mem_free(r->next);
+    buf_release(&r->words);
     return r->rc;
 }
 
@@ -370,26 +513,67 @@ static void write_first_line(buf *out, kv_array *a)
     buf_printf(out, " dtype=%s\n", kv_dtype_name(kv_array_dtype(a)));
 }
 
-int csv_write_array(buf *out, kv_array *a, kv_err *e)
+/* What a writer appends to, and where it goes when there is much of it. */
+typedef struct writer {
+    buf *out;
+    FILE *f; /* NULL: it stays in out */
+} writer;
+
+/* Text that is written at a time. */
+#define WRITTEN 262144
+
+static bool pour(writer *w)
 {
-    const void *data;
-    int rc = kv_array_read(a, &data, e);
-    if (rc)
-        return rc;
+    if (!w->f || w->out->failed)
+        return !w->out->failed;
+    bool ok = fwrite(buf_text(w->out), 1, w->out->len, w->f) == w->out->len;
+    buf_clear(w->out);
+    return ok;
+}
+
+/* false when memory ran out, or a stream did not take it (errno says why). */
+static bool write_rows(writer *w, kv_array *a, const void *data, const csv_options *o)
+{
     kv_dtype dtype = kv_array_dtype(a);
     int ndim = kv_array_ndim(a);
     int64_t size = kv_array_size(a), cols = ndim ? kv_array_shape(a)[ndim - 1] : 1;
-    if (ndim != 2 || dtype != KV_FLOAT32 || size == 0)
-        write_first_line(out, a);
+    char separator = o && o->separator ? o->separator : ',';
+    if ((ndim != 2 || dtype != KV_FLOAT32 || size == 0) && !(o && o->header < 0))
+        write_first_line(w->out, a);
     for (int64_t i = 0, col = 1; i < size; i++, col++) {
-        char *p = buf_room(out, NUM_TEXT_MAX + 1);
+        char *p = buf_room(w->out, NUM_TEXT_MAX + 1);
         if (!p)
-            break;
+            return false;
         int n = element_text(p, dtype, data, i);
-        p[n++] = col == cols ? '\n' : ',';
-        buf_grew(out, (size_t)n);
+        p[n++] = col == cols ? '\n' : separator;
+        buf_grew(w->out, (size_t)n);
         if (col == cols)
             col = 0;
+        if (w->f && w->out->len >= WRITTEN && !pour(w))
+            return false;
     }
-    return buf_check(out, e);
+    return pour(w);
+}
+
+int csv_write_array(buf *out, kv_array *a, kv_err *e)
+{
+    const void *data;
+    writer w = {out, NULL};
+    int rc = kv_array_read(a, &data, e);
+    if (!rc)
+        write_rows(&w, a, data, NULL);
+    return rc ? rc : buf_check(out, e);
+}
+
+int csv_write_stream(FILE *f, kv_array *a, const char *name, const csv_options *o, kv_err *e)
+{
+    const void *data;
+    buf text = {0};
+    writer w = {&text, f};
+    int rc = kv_array_read(a, &data, e);
+    errno = 0;
+    if (!rc && !write_rows(&w, a, data, o) && (rc = buf_check(&text, e)) == KV_OK)
+        rc = file_error(e, "write", name, errno ? errno : EIO);
+    buf_release(&text);
+    return rc;
 }

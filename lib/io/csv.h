@@ -14,18 +14,29 @@
 #include "array/kv_array.h"
 #include "base/buf.h"
 
+/* A column, by the name that the header gives it, or by its number from 0; a negative number counts
+ * from the last. */
+typedef struct csv_column {
+    const char *name; /* NULL: by its number */
+    int64_t number;
+} csv_column;
+
 /* What a reader may be told. All zero: find out. */
 typedef struct csv_options {
     bool has_dtype;
     kv_dtype dtype; /* wins over the file's own */
     int8_t header;  /* 0: see above; 1: the first row is one; -1: it is not */
     char separator; /* 0: a comma */
+    const csv_column *columns; /* the array has these columns only, in this order; NULL: all. What
+                                  stands in the others is not looked at */
+    int64_t ncolumns;
 } csv_options;
 
 /* Reads text (n bytes) that came from `name`. Errors name the file's own line and column first, as
  * in `x.csv:3:2: "abc" is no number`, columns counted in cells; code format: no number, ragged
  * rows, an empty cell, line or file, a NUL byte, a number that the dtype cannot hold (too large, or
- * a fraction for an integer), a count that does not fit the shape. memory. o may be NULL. */
+ * a fraction for an integer), a count that does not fit the shape; name, index: a column that is
+ * not there; shape: columns of an array that has not two axes; memory. o may be NULL. */
 int csv_read_array(kv_array **out, const char *text, size_t n, const char *name,
                    const csv_options *o, kv_err *e);
 
@@ -36,5 +47,9 @@ int csv_read_stream(kv_array **out, FILE *f, const char *name, const csv_options
  * than two axes, another dtype than float32, or no element; then a row a line. The first axes are
  * flattened into rows. bool is written as 1 and 0. */
 int csv_write_array(buf *out, kv_array *a, kv_err *e);
+
+/* The same to a stream, in pieces. Of o (may be NULL) the separator counts, and header: -1 leaves
+ * the first line out. Also: io. */
+int csv_write_stream(FILE *f, kv_array *a, const char *name, const csv_options *o, kv_err *e);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "io/element.h"
@@ -496,48 +497,101 @@ static int element_json(char *out, kv_dtype dtype, const void *data, int64_t i)
     return int_text(out, element_int(dtype, data, i));
 }
 
-/* Appends the lists from `axis` on, beginning with element *at. */
-static void write_lists(buf *out, kv_array *a, const void *data, int axis, int64_t *at)
+/* What a writer appends to, and where it goes when there is much of it. */
+typedef struct writer {
+    kv_array *a;
+    const void *data;
+    int64_t at; /* the element that comes next */
+    buf *out;
+    FILE *f;    /* NULL: it stays in out */
+    bool failed;
+} writer;
+
+/* Text that is written at a time. */
+#define WRITTEN 262144
+
+static void pour(writer *w)
 {
-    if (axis == kv_array_ndim(a)) {
-        char *p = buf_room(out, NUM_TEXT_MAX);
+    w->failed |= w->out->failed;
+    if (!w->f || w->failed)
+        return;
+    w->failed = fwrite(buf_text(w->out), 1, w->out->len, w->f) != w->out->len;
+    buf_clear(w->out);
+}
+
+/* Appends the lists from `axis` on, beginning with element w->at. */
+static void write_lists(writer *w, int axis)
+{
+    if (axis == kv_array_ndim(w->a)) {
+        char *p = buf_room(w->out, NUM_TEXT_MAX);
         if (p)
-            buf_grew(out, (size_t)element_json(p, kv_array_dtype(a), data, *at));
-        ++*at;
+            buf_grew(w->out,
+                     (size_t)element_json(p, kv_array_dtype(w->a), w->data, w->at++));
         return;
     }
-    buf_char(out, '[');
-    for (int64_t i = 0; i < kv_array_shape(a)[axis] && !out->failed; i++) {
+    if (w->out->len >= WRITTEN || w->out->failed)
+        pour(w);
+    buf_char(w->out, '[');
+    for (int64_t i = 0; i < kv_array_shape(w->a)[axis] && !w->failed; i++) {
         if (i > 0)
-            buf_char(out, ',');
-        write_lists(out, a, data, axis + 1, at);
+            buf_char(w->out, ',');
+        write_lists(w, axis + 1);
+        if (w->out->len >= WRITTEN || w->out->failed)
+            pour(w);
     }
-    buf_char(out, ']');
+    buf_char(w->out, ']');
 }
 
 int json_write_data(buf *out, kv_array *a, kv_err *e)
 {
-    const void *data;
-    int rc = kv_array_read(a, &data, e);
+    writer w = {.a = a, .out = out};
+    int rc = kv_array_read(a, &w.data, e);
     if (rc)
         return rc;
-    int64_t at = 0;
-    write_lists(out, a, data, 0, &at);
+    write_lists(&w, 0);
     return buf_check(out, e);
+}
+
+/* The whole of a file. */
+static void write_whole(writer *w)
+{
+    int ndim = kv_array_ndim(w->a);
+    bool plain = kv_array_dtype(w->a) == KV_FLOAT32 && kv_array_size(w->a) > 0 && ndim > 0;
+    if (!plain) {
+        buf_printf(w->out, "{\"dtype\":\"%s\",\"shape\":[", kv_dtype_name(kv_array_dtype(w->a)));
+        for (int i = 0; i < ndim; i++)
+            buf_printf(w->out, "%s%lld", i ? "," : "", (long long)kv_array_shape(w->a)[i]);
+        buf_add(w->out, "],\"data\":");
+    }
+    write_lists(w, 0);
+    buf_add(w->out, plain ? "" : "}");
 }
 
 int json_write(buf *out, kv_array *a, kv_err *e)
 {
-    int ndim = kv_array_ndim(a);
-    if (kv_array_dtype(a) == KV_FLOAT32 && kv_array_size(a) > 0 && ndim > 0)
-        return json_write_data(out, a, e);
-    buf_printf(out, "{\"dtype\":\"%s\",\"shape\":[", kv_dtype_name(kv_array_dtype(a)));
-    for (int i = 0; i < ndim; i++)
-        buf_printf(out, "%s%lld", i ? "," : "", (long long)kv_array_shape(a)[i]);
-    buf_add(out, "],\"data\":");
-    int rc = json_write_data(out, a, e);
-    buf_char(out, '}');
-    return rc ? rc : buf_check(out, e);
+    writer w = {.a = a, .out = out};
+    int rc = kv_array_read(a, &w.data, e);
+    if (rc)
+        return rc;
+    write_whole(&w);
+    return buf_check(out, e);
+}
+
+int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e)
+{
+    buf text = {0};
+    writer w = {.a = a, .out = &text, .f = f};
+    int rc = kv_array_read(a, &w.data, e);
+    if (rc)
+        return rc;
+    errno = 0;
+    write_whole(&w);
+    buf_char(&text, '\n');
+    pour(&w);
+    if (w.failed && (rc = buf_check(&text, e)) == KV_OK)
+        rc = file_error(e, "write", name, errno ? errno : EIO);
+    buf_release(&text);
+    return rc;
 }
 
 void json_write_text(buf *out, const char *text)

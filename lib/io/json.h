@@ -8,6 +8,8 @@
 #ifndef IO_JSON_H
 #define IO_JSON_H
 
+#include <stdio.h>
+
 #include "array/kv_array.h"
 #include "base/buf.h"
 
@@ -24,6 +26,9 @@ int json_read_line(kv_array **out, const char *text, size_t n, const char *name,
 
 /* Appends a so that json_read gives back an equal array; no newline at the end. */
 int json_write(buf *out, kv_array *a, kv_err *e);
+
+/* The same to a stream, in pieces, and a newline at the end. Also: io. */
+int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e);
 
 /* Appends the elements alone, as a nested list; numbers are the shortest that read back equal after
  * going through a double. */

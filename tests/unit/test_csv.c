@@ -116,6 +116,117 @@ TEST(csv_stream)
     kv_array_unref(a);
 }
 
+/* Reads columns: names, or numbers where a name is NULL. */
+static int read_columns(kv_array **a, const char *text, const csv_column *columns, int64_t n,
+                        int header, kv_err *e)
+{
+    csv_options o = {.columns = columns, .ncolumns = n, .header = (int8_t)header};
+    *a = NULL;
+    return csv_read_array(a, text, strlen(text), "x.csv", &o, e);
+}
+
+static void check_columns(const char *text, const csv_column *columns, int64_t n, int header,
+                          const char *want)
+{
+    kv_err e = {0};
+    kv_array *a;
+    buf b = {0};
+    CHECK_OK(read_columns(&a, text, columns, n, header, &e));
+    CHECK_OK(csv_write_array(&b, a, &e));
+    CHECK_TEXT(buf_text(&b), want);
+    buf_release(&b);
+    kv_array_unref(a);
+}
+
+static void check_columns_error(const char *text, const csv_column *columns, int64_t n, int header,
+                                kv_code code, const char *want)
+{
+    kv_err e = {0};
+    kv_array *a;
+    CHECK_ERR(read_columns(&a, text, columns, n, header, &e), code, want);
+    CHECK(!a);
+}
+
+TEST(csv_columns)
+{
+    static const char people[] = "name,age,\"body weight\"\nAda,36,60.5\nBob,,70\nEve,9,30\n";
+    const csv_column weight[] = {{.name = "body weight"}};
+    const csv_column last_two[] = {{.number = -1}, {.number = 2}, {.name = "body weight"}};
+    check_columns(people, weight, 1, 0, "60.5\n70\n30\n");
+    check_columns(people, last_two, 3, 0, "60.5,60.5,60.5\n70,70,70\n30,30,30\n");
+    const csv_column swapped[] = {{.number = 2}, {.number = 0}};
+    check_columns("1,2,3\n4,5,6", swapped, 2, 0, "3,1\n6,4\n");
+    check_columns("1,2,3\n4,5,6", swapped, 2, -1, "3,1\n6,4\n");
+    check_columns("1,2,3\n4,5,6", swapped, 2, 1, "6,4\n");
+    check_columns("1,two,3\n4,five,6", swapped, 2, 0, "3,1\n6,4\n");
+    check_columns("# shape=2,3 dtype=int8\n1,2,3\n4,5,6", swapped, 2, 0,
+                  "# shape=2,2 dtype=int8\n3,1\n6,4\n");
+    check_columns("# shape=0,3\n", swapped, 2, 0, "# shape=0,2 dtype=float32\n");
+}
+
+TEST(csv_columns_errors)
+{
+    const csv_column age[] = {{.name = "age"}}, third[] = {{.number = 2}}, first[] = {{0}};
+    check_columns_error("a,b\n1,2\n", age, 1, 0, KV_E_NAME, "x.csv has no column \"age\"");
+    check_columns_error("age,age\n1,2\n", age, 1, 0, KV_E_NAME,
+                        "x.csv has two columns called \"age\"");
+    check_columns_error("1,2\n", age, 1, 0, KV_E_NAME,
+                        "x.csv has no header, so no column is called \"age\"");
+    check_columns_error("1,2\n", third, 1, 0, KV_E_INDEX,
+                        "x.csv has 2 columns, there is no column 2");
+    check_columns_error("a,b\n1,2\n3\n", first, 1, 0, KV_E_FORMAT,
+                        "x.csv:3:2: the row has 1 cells, those above have 2");
+    check_columns_error("a,b\n1,2\n3,4,5\n", first, 1, 0, KV_E_FORMAT,
+                        "x.csv:3:3: the row has 3 cells, those above have 2");
+    check_columns_error("a,b\n1,2\nx,4\n", first, 1, 0, KV_E_FORMAT,
+                        "x.csv:3:1: \"x\" is no number");
+    check_columns_error("one,2\n", first, 1, 0, KV_E_FORMAT, "x.csv:1:1: \"one\" is no number");
+    check_columns_error("a,b\n", first, 1, 0, KV_E_FORMAT,
+                        "x.csv: no row of numbers follows the header");
+    check_columns_error("", first, 1, 0, KV_E_FORMAT, "x.csv: the file is empty");
+    check_columns_error("# shape=4\n1,2,3,4\n", first, 1, 0, KV_E_SHAPE,
+                        "x.csv has shape (4,), and columns need two axes");
+    check_columns_error("# shape=2,2\n1,2,3,4\n", first, 1, 0, KV_E_FORMAT,
+                        "x.csv: 1 rows of 4 numbers do not fit shape (2, 2)");
+}
+
+/* What csv_write_stream writes of an array of n int32 rows of one. */
+TEST(csv_write_stream)
+{
+    enum { ROWS = 100000 };
+    kv_err e = {0};
+    kv_array *a, *b;
+    void *data;
+    const void *back;
+    char *text = NULL;
+    size_t n = 0;
+    CHECK_OK(kv_array_new(&a, KV_INT32, 2, (int64_t[]){ROWS, 1}, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int32_t i = 0; i < ROWS; i++)
+        ((int32_t *)data)[i] = i * 1001;
+    FILE *f = open_memstream(&text, &n);
+    CHECK_OK(csv_write_stream(f, a, "x.csv", NULL, &e));
+    fclose(f);
+    CHECK_OK(csv_read_array(&b, text, n, "x.csv", NULL, &e));
+    CHECK_OK(kv_array_read(b, &back, &e));
+    CHECK(kv_array_same_shape(a, b) && memcmp(data, back, 4 * ROWS) == 0);
+    kv_array_unref(b);
+    free(text);
+    f = open_memstream(&text, &n);
+    CHECK_OK(csv_write_stream(f, a, "x.tsv",
+                              &(csv_options){.header = -1, .separator = '\t'}, &e));
+    fclose(f);
+    CHECK(strncmp(text, "0\n1001\n", 7) == 0);
+    free(text);
+    f = fopen("/dev/full", "w");
+    if (f) {
+        CHECK_ERR(csv_write_stream(f, a, "x.csv", NULL, &e), KV_E_IO,
+                  "cannot write \"x.csv\": No space left on device");
+        fclose(f);
+    }
+    kv_array_unref(a);
+}
+
 TEST(csv_errors)
 {
     static const struct {

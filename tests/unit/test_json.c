@@ -310,3 +310,34 @@ TEST(json_nonsense)
         kv_array_unref(a);
     }
 }
+
+TEST(json_write_stream)
+{
+    enum { ROWS = 30000 };
+    kv_err e = {0};
+    kv_array *a, *b;
+    void *data;
+    const void *back;
+    char *text = NULL;
+    size_t n = 0;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 3, (int64_t[]){ROWS, 1, 2}, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int32_t i = 0; i < 2 * ROWS; i++)
+        ((float *)data)[i] = (float)i / 3;
+    FILE *f = open_memstream(&text, &n);
+    CHECK_OK(json_write_stream(f, a, "x.json", &e));
+    fclose(f);
+    CHECK(n > 0 && text[n - 1] == '\n');
+    CHECK_OK(json_read(&b, text, n, "x.json", false, KV_FLOAT32, &e));
+    CHECK_OK(kv_array_read(b, &back, &e));
+    CHECK(kv_array_same_shape(a, b) && memcmp(data, back, 8 * ROWS) == 0);
+    kv_array_unref(b);
+    free(text);
+    f = fopen("/dev/full", "w");
+    if (f) {
+        CHECK_ERR(json_write_stream(f, a, "x.json", &e), KV_E_IO,
+                  "cannot write \"x.json\": No space left on device");
+        fclose(f);
+    }
+    kv_array_unref(a);
+}
