@@ -73,7 +73,7 @@ void *mem_zalloc(int64_t n, size_t size, kv_err *e)
  * in such pages; below that the alignment could waste as much as it saves. */
 enum { LARGE_PAGE = 2 << 20, LARGE_DATA = 4 * LARGE_PAGE, SPARE_MOST = 256 << 20 };
 
-/* The large block that mem_free_data got last, or NULL. Whoever exchanges it owns what was there. */
+/* The large block that mem_free_data got last, or NULL. Whoever exchanges it owns what it was. */
 static void *_Atomic spare;
 
 /* The spare block if it fits, at most a quarter too large. One that does not is given back, so that

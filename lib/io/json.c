@@ -1,5 +1,6 @@
-/* JSON files of arrays. cJSON reads the text into a tree; a walk over the tree finds the shape, a
- * second one fills the array. The tree has no places, so an error counts the values before the one
+/* JSON files of arrays. What is no plain list of numbers (json_numbers.h) goes through cJSON, which
+ * reads the text into a tree; a walk over the tree finds the shape, a second one fills the array.
+ * The tree has no places, so an error counts the values before the one
  * that is wrong and finds it again in the text.
  *
  * cJSON allocates through its own hooks, which belong to the whole process and are left alone: what
@@ -17,6 +18,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "io/element.h"
+#include "io/json_numbers.h"
 
 /* ---- Places ----------------------------------------------------------------------------- */
 
@@ -419,6 +421,8 @@ int json_read_line(kv_array **out, const char *text, size_t n, const char *name,
     const char *nul = n ? memchr(text, '\0', n) : NULL;
     if (nul)
         return kv_err_set(e, KV_E_FORMAT, "%s: a NUL byte", place(where, &s, (size_t)(nul - text)));
+    if ((!has_dtype || dtype == KV_FLOAT32) && json_numbers(out, text, n))
+        return KV_OK;
     const char *end = text;
     /* cJSON does not say whether it ran out of memory; malloc does. */
     errno = 0;
