@@ -5,8 +5,8 @@
  * takes no more for a number than cJSON does.
  *
  * Invariant: `depth` lists are open, of which number d (from 0) has count[d] items so far. shape[d]
- * is the length that every list of depth d has, -1 before one has ended; numbers stand only in lists
- * of depth ndim, -1 before the first.
+ * is the length that every list of depth d has, -1 before one has ended; numbers stand only in
+ * lists of depth ndim, -1 before the first.
  */
 #include "io/json_numbers.h"
 
