@@ -8,8 +8,7 @@
 #include "script/eval.h"
 #include "script/function.h"
 #include "script/unit.h"
-
-#define KVCTL_COPYRIGHT "Apache-2.0; with GNU Readline linked in: GPL-3"
+#include "term/line.h"
 
 static void command_help(buf *out, const command *c)
 {
@@ -131,7 +130,9 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
 
 void version_text(buf *out)
 {
-    buf_printf(out, "kvctl %s, libkvstore %s\n%s\n", KV_VERSION, kv_version(), KVCTL_COPYRIGHT);
+    const char *terms = line_can_edit() ? "Apache-2.0; linked with GNU Readline, so this program: GPL-3"
+                                        : "Apache-2.0; without GNU Readline";
+    buf_printf(out, "kvctl %s, libkvstore %s\n%s\n", KV_VERSION, kv_version(), terms);
 }
 
 int cmd_version(session *s, const ast *call, result *out, kv_err *e)

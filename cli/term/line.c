@@ -43,26 +43,36 @@ void line_context(const char *text)
     buf_add(&reader.context, text);
 }
 
+/* Reads a line as the terminal or the file gives it. Returns its length, -1 at the end, and -1 with
+ * EINTR in errno after a signal. */
+static ssize_t next_plain(const char *prompt)
+{
+    if (reader.options.terminal)
+        fputs(prompt, stderr);
+    interrupt_at_prompt(reader.options.terminal);
+    errno = 0;
+    ssize_t n = getline(&reader.plain, &reader.plain_size, stdin);
+    int why = errno;
+    interrupt_at_prompt(false);
+    if (n < 0 && reader.options.terminal)
+        fputc('\n', stderr);
+    clearerr(stdin); /* Ctrl-D ends one block, not the terminal */
+    errno = why;
+    return n;
+}
+
 static line_result read_plain(const char *prompt, buf *line)
 {
-    for (;;) {
+    ssize_t n = -1;
+    do {
         if (interrupt_pending())
             return LINE_INTERRUPTED;
-        if (reader.options.terminal)
-            fputs(prompt, stderr);
-        errno = 0;
-        ssize_t n = getline(&reader.plain, &reader.plain_size, stdin);
-        if (n < 0 && errno == EINTR) {
-            clearerr(stdin);
-            continue;
-        }
-        if (n < 0)
-            return LINE_END;
-        if (reader.plain[n - 1] == '\n')
-            n--;
-        buf_put(line, reader.plain, (size_t)n);
-        return LINE_READ;
-    }
+        n = next_plain(prompt);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return LINE_END;
+    buf_put(line, reader.plain, (size_t)n - (reader.plain[n - 1] == '\n'));
+    return LINE_READ;
 }
 
 #ifdef HAVE_READLINE
@@ -274,7 +284,17 @@ static void close_edited(void)
     rl_outstream = stderr;
 }
 
+bool line_can_edit(void)
+{
+    return true;
+}
+
 #else
+
+bool line_can_edit(void)
+{
+    return false;
+}
 
 static line_result read_edited(const char *prompt, buf *line)
 {

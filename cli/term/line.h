@@ -39,6 +39,9 @@ typedef struct line_options {
     void *arg;                  /* handed to complete */
 } line_options;
 
+/* Whether this build has GNU Readline, which also decides its licence. */
+bool line_can_edit(void);
+
 /* Begins. A history that cannot be read or written is an io error, but lines can be read. */
 int line_open(const line_options *options, kv_err *e);
 

@@ -190,6 +190,7 @@ END
 }
 
 @test "terminal: a pasted text runs nothing until Enter" {
+    needs_readline
     terminal -q <<'END'
 prompt
 send "\033\[200~print 3 * 3\nprint 4 * 4\n\033\[201~"
@@ -206,6 +207,7 @@ END
 }
 
 @test "terminal: completion of commands, keys and variables" {
+    needs_readline
     terminal -q <<'END'
 prompt
 send "set-up\t"
@@ -232,6 +234,7 @@ END
 }
 
 @test "terminal: history keeps entries, private, and not those that begin with a blank" {
+    needs_readline
     terminal -q <<'END'
 prompt
 type {print "first"}
@@ -337,6 +340,11 @@ END
     run kvctl -i -q <<<'if true {'
     assert_output --partial "<repl>:1:"
     assert_output --partial "error[syntax]"
+}
+
+needs_readline()
+{
+    ! kvctl -V | grep -q "without GNU Readline" || skip "this build has no Readline"
 }
 
 skip_unless_option()

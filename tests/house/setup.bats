@@ -33,7 +33,7 @@ lacks()
     assert_success
     assert_line "setup: missing packages: libcsv-dev bats"
     run cat calls
-    assert_line --partial "install -y --no-install-recommends libcsv-dev bats"
+    assert_line --partial "-q install -y --no-install-recommends libcsv-dev bats"
 }
 
 @test "set-up: without root it prints the line to type and fails" {
@@ -85,7 +85,7 @@ lacks()
 @test "set-up: lists read long ago are read again when a package is gone" {
     lacks libcsv-dev
     fake id 'echo 0'
-    fake apt-get 'echo "$@" >>calls; case $* in update*) touch fresh;; *) [ -e fresh ];; esac'
+    fake apt-get 'echo "$@" >>calls; case $* in *update*) touch fresh;; *) [ -e fresh ];; esac'
     run "$top/scripts/setup"
     assert_success
     run grep -c libcsv-dev calls
