@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "core/call.h"
 #include "core/store.h"
+#include "core/store_file.h"
 #include "runtime.h"
 
 const char *kv_version(void)
@@ -88,8 +89,12 @@ void kv_free(kv *store)
     leave(store, KV_OK);
     if (store->ops->close)
         store->ops->close(store->self);
+    updater before;
+    transaction_commit(&store->open, &before);
+    updater_release(&before);
     slot_table_release(&store->slots);
     updater_release(&store->updater);
+    arena_release(&store->remarks);
     apply_work_release(&store->work);
     call_room_release(&store->room);
     pthread_mutex_destroy(&store->lock);
@@ -220,10 +225,13 @@ static int replace_updater(kv *store, updater next, kv_err *e)
     }
     updater old = store->updater;
     store->updater = next;
+    store->changes++;
     for (int64_t i = 0; i < store->slots.n; i++)
         store->slots.items[i].updates = 0;
+    bool kept = transaction_keep_updater(&store->open, &old);
     leave(store, KV_OK);
-    updater_release(&old);
+    if (!kept)
+        updater_release(&old);
     return KV_OK;
 }
 
@@ -250,6 +258,113 @@ void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *a
     store->print = print;
     store->print_arg = arg;
     leave(store, KV_OK);
+}
+
+/* ---- Transactions ---- */
+
+int kv_begin(kv *store, kv_err *e)
+{
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (!store->in_slots) {
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no transactions",
+                        store->type);
+    } else if (store->open.is_open) {
+        rc = kv_err_set(e, KV_E_VALUE, "a transaction is open already, and they do not nest");
+        kv_err_hint(e, "commit or rollback ends it");
+    } else {
+        rc = transaction_begin(&store->open, &store->slots, store->changes, e);
+    }
+    return leave(store, rc);
+}
+
+/* What follows `enter` in commit and rollback. */
+static int check_open(const kv *store, kv_err *e)
+{
+    if (store->open.is_open)
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE, "no transaction is open");
+    kv_err_hint(e, "begin opens one");
+    return KV_E_VALUE;
+}
+
+int kv_commit(kv *store, kv_err *e)
+{
+    updater gone = {0};
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if ((rc = check_open(store, e)) == KV_OK)
+        transaction_commit(&store->open, &gone);
+    leave(store, rc);
+    updater_release(&gone); /* its done function is the caller's code */
+    return rc;
+}
+
+int kv_rollback(kv *store, kv_err *e)
+{
+    updater gone = {0};
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if ((rc = check_open(store, e)) == KV_OK)
+        transaction_rollback(&store->open, &store->slots, &store->updater, &store->changes, &gone);
+    leave(store, rc);
+    updater_release(&gone);
+    return rc;
+}
+
+bool kv_in_transaction(const kv *store)
+{
+    if (!enter_or_warn(store, "kv_in_transaction"))
+        return false;
+    bool open = store->open.is_open;
+    leave(store, KV_OK);
+    return open;
+}
+
+uint64_t kv_changes(const kv *store)
+{
+    if (!enter_or_warn(store, "kv_changes"))
+        return 0;
+    uint64_t n = store->changes;
+    leave(store, KV_OK);
+    return n;
+}
+
+/* ---- Files ---- */
+
+int kv_save(kv *store, const char *path, kv_err *e)
+{
+    store_image image;
+    int rc = enter(store, e);
+    if (rc || (rc = leave(store, store_image_take(&image, store, e))))
+        return rc;
+    rc = store_image_write(&image, path, e);
+    store_image_release(&image);
+    return rc;
+}
+
+int kv_load(kv **store, const char *path, kv_err *e)
+{
+    store_file f;
+    kv *made = NULL;
+    kv_err why = {0};
+    int rc = store_file_open(&f, path, e);
+    if (rc)
+        return rc;
+    if ((rc = kv_create(f.type, NULL, 0, &made, &why))) {
+        kv_err_set(e, (kv_code)rc, "%s: %s", path, why.text);
+        if (why.hint[0])
+            kv_err_hint(e, "%s", why.hint);
+    } else if ((rc = store_file_fill(&f, made, e))) {
+        kv_free(made);
+    } else {
+        *store = made;
+    }
+    store_file_close(&f);
+    return rc;
 }
 
 /* ---- Descriptions ---- */

@@ -170,6 +170,46 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
  * hold for it too. print may be NULL: dropped. */
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg);
 
+/* ---- Transactions ---------------------------------------------------------------------------- */
+
+/* Opens a transaction of the store: rollback will put back its keys, their values and counts, and
+ * its updater, as they are now; commit keeps what has happened since. begin copies nothing: a key
+ * is copied at its first change. A rule's printed lines and the arrays of the caller are no part of
+ * it, and neither are outs that were pulled into. kv_free rolls nothing back and needs no commit.
+ * Errors: value (begin: one is open already, they do not nest; commit, rollback: none is open),
+ * unsupported (a store that is not only in this process), memory (begin). */
+int kv_begin(kv *store, kv_err *e);
+int kv_commit(kv *store, kv_err *e);
+int kv_rollback(kv *store, kv_err *e);
+
+/* Whether a transaction is open. */
+bool kv_in_transaction(const kv *store);
+
+/* How often the store has changed: larger after each init, push and change of the updater, and
+ * after rollback again what it was at begin. Two equal numbers mean that nothing changed. */
+uint64_t kv_changes(const kv *store);
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* Writes the whole store to a safetensors file: one tensor a key under the key's text, and as
+ * metadata the type, counts, order and updater (with the text of a rule and its parameters), so
+ * that other tools read the weights and kv_load the store. core/store_file.h has the table. The old
+ * file is replaced at once or not at all, whatever happens meanwhile; the new one is synced to the
+ * disk when the call returns. What is saved is the store at the time of the call, changes of an open
+ * transaction included; other threads may use the store while the file is written.
+ * Errors: unsupported (the updater is a C function; a store that is not only in this process), io,
+ * memory. */
+int kv_save(kv *store, const char *path, kv_err *e);
+
+/* Makes a store of a file that kv_save wrote, or of any other safetensors file: the tensors of
+ * another tool become text keys of a store of type local, in the order of the file, also when their
+ * names are numbers. Arrays begin on cpu(0), like those of kv_init, whatever device held them. The
+ * file is checked as a whole before the store is there.
+ * Out: *store, released with kv_free.
+ * Errors: io, format (malformed, cut, of a later format, a rule that cannot be read; the text begins
+ * with the path), unsupported (a dtype or type that is not available here), memory. */
+int kv_load(kv **store, const char *path, kv_err *e);
+
 /* ---- Descriptions ---------------------------------------------------------------------------- */
 
 /* One column of a row of a description. number is meant when text is NULL. */

@@ -129,14 +129,15 @@ static int check_group(call *c, call_group *g, kv_err *e)
     return KV_OK;
 }
 
-/* Gives the group an array of its own when its key is new, or moves after its first value. */
+/* Gives the group an array of its own when its key is new, or moves after its first value, or when
+ * a transaction or a file being written holds on to what is stored. */
 static int place_group(call *c, call_group *g, int flags, kv_err *e)
 {
     kv_array *stored = call_slot(c, g)->stored;
     const kv_array *first = c->values[g->first], *like = stored ? stored : first;
     kv_ctx ctx = stored ? stored->ctx : (kv_ctx){KV_CPU, 0};
     bool moves = (flags & CALL_FOLLOW_GPU) && ctx.device == KV_CPU && first->ctx.device == KV_GPU;
-    if (!stored || moves) {
+    if (!stored || moves || kv_array_refs(stored) > 1) {
         int rc = kv_array_new_raw(&g->fresh, like->dtype, like->ndim, like->shape,
                                   moves ? first->ctx : ctx, e);
         if (rc)

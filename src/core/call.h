@@ -47,8 +47,8 @@ enum {
     CALL_FOLLOW_GPU = 2 /* a key kept on a cpu moves to the GPU of its first value */
 };
 
-/* Groups n >= 1 pairs by key. A group has a fresh array where its key is new or moves. flags: of
- * the above. Uses room until the end of the call. Errors: key (unknown, other kind), shape, memory;
+/* Groups n >= 1 pairs by key. A group has a fresh array where its key is new or moves, or where the
+ * stored array has another holder, who keeps it as it is. flags: of the above. Uses room until the end of the call. Errors: key (unknown, other kind), shape, memory;
  * nothing stays changed. */
 int call_begin(call *c, slot_table *table, call_room *room, const kv_key *keys, int64_t n,
                kv_array *const *values, int flags, kv_err *e);

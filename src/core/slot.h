@@ -12,7 +12,8 @@
 
 typedef struct slot {
     kv_key key;       /* a name is the slot's own copy */
-    kv_array *stored; /* NULL only while the call that makes the slot runs */
+    kv_array *stored; /* NULL only while the call that makes the slot runs. Changed in place only
+                         while the slot is its one holder: see call_begin */
     int64_t pushes;   /* so far */
     int64_t updates;  /* by the updater in use */
 } slot;

@@ -20,6 +20,20 @@ static void release_use(rule_use *use)
     mem_free(use);
 }
 
+static int keep_params(rule_use *use, const kv_opt *params, int n, kv_err *e)
+{
+    kv_opt *kept = arena_alloc(&use->memory, (size_t)n * sizeof *kept, e);
+    for (int i = 0; kept && i < n; i++) {
+        kept[i].name = arena_text(&use->memory, params[i].name, strlen(params[i].name), e);
+        kept[i].value = arena_text(&use->memory, params[i].value, strlen(params[i].value), e);
+        if (!kept[i].name || !kept[i].value)
+            return KV_E_MEMORY;
+    }
+    use->params = kept;
+    use->nparams = n;
+    return kept ? KV_OK : KV_E_MEMORY;
+}
+
 /* rule_bind wants names and texts apart. */
 static int bind(rule_use *use, const kv_opt *params, int n, kv_err *e)
 {
@@ -29,11 +43,11 @@ static int bind(rule_use *use, const kv_opt *params, int n, kv_err *e)
     const char **values = names ? arena_alloc(&use->memory, texts, e) : NULL;
     host *bound =
         values ? arena_alloc(&use->memory, (size_t)tree->nparams * sizeof *bound, e) : NULL;
-    if (!bound)
+    if (!bound || keep_params(use, params, n, e))
         return KV_E_MEMORY;
     for (int i = 0; i < n; i++) {
-        names[i] = params[i].name;
-        values[i] = params[i].value;
+        names[i] = use->params[i].name;
+        values[i] = use->params[i].value;
     }
     use->binding = (rule_binding){tree, &use->rule->src, bound};
     return rule_bind(tree, names, values, n, bound, &use->memory, e);

@@ -18,6 +18,8 @@ typedef enum updater_kind { UPDATER_ASSIGN, UPDATER_CALLBACK, UPDATER_RULE } upd
 typedef struct rule_use {
     kv_rule *rule;
     arena memory; /* of the parameters */
+    const kv_opt *params; /* as they were given, for files */
+    int nparams;
     rule_binding binding;
     bool constant;           /* rule_is_constant: one update a dtype serves all keys */
     bool made[KV_DTYPE_END]; /* and these were made already */

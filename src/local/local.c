@@ -25,6 +25,7 @@ static int open_store(kv *store, bool moves, const kv_opt *opts, int nopts, void
     if (!l)
         return KV_E_MEMORY;
     *l = (local){store, moves};
+    store->in_slots = true;
     *self = l;
     return KV_OK;
 }
@@ -66,7 +67,8 @@ static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *v
 static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
                 const kv_call *how, kv_err *e)
 {
-    slot_table *t = &((local *)self)->store->slots;
+    kv *s = ((local *)self)->store;
+    slot_table *t = &s->slots;
     int64_t old_n = t->n;
     (void)how;
     int rc = slot_reserve(t, n, e);
@@ -78,6 +80,7 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
             return rc;
         }
     }
+    s->changes++;
     return KV_OK;
 }
 
@@ -99,6 +102,7 @@ static int push_groups(kv *s, call *c, const kv_call *how, kv_err *e)
         return rc;
     }
     rc = schedule_run(&c->vars, run_push, &p, how, e);
+    s->changes++; /* also when a callback refused: it does so for its own key only */
     updater_finish(&p, s->print, s->print_arg);
     call_commit(c);
     return rc;

@@ -1,0 +1,45 @@
+/* Transactions of one store: begin, then commit or rollback.
+ *
+ * begin takes a reference to every stored array, which costs a few bytes a key and copies nothing.
+ * A push never writes an array that has another holder (call_begin): it leaves it to the
+ * transaction and puts a fresh one into the slot. So a key is copied at its first change, and
+ * rollback puts the references back. Keys made since are the last slots, and are dropped.
+ */
+#ifndef CORE_TRANSACTION_H
+#define CORE_TRANSACTION_H
+
+#include "core/slot.h"
+#include "core/updater.h"
+
+/* What a slot was when the transaction began. */
+typedef struct transaction_slot {
+    kv_array *stored; /* a reference */
+    int64_t pushes, updates;
+} transaction_slot;
+
+/* All zero: none is open. */
+typedef struct transaction {
+    bool is_open;
+    transaction_slot *slots; /* of the first nslots of the table */
+    int64_t nslots;
+    uint64_t changes;        /* of the store when it began */
+    bool has_updater;        /* the updater of that time was replaced since, and is here */
+    updater updater;
+} transaction;
+
+/* Opens one; none is open. Error: memory, nothing changed. */
+int transaction_begin(transaction *t, const slot_table *slots, uint64_t changes, kv_err *e);
+
+/* Takes over the updater that another one has replaced, if rollback will need it. Says whether it
+ * did; else the caller releases it. */
+bool transaction_keep_updater(transaction *t, const updater *old);
+
+/* Puts back what was there, and ends. *gone becomes the updater that the caller must release when
+ * the store's lock is free. */
+void transaction_rollback(transaction *t, slot_table *slots, updater *current, uint64_t *changes,
+                          updater *gone);
+
+/* Ends, and keeps what is there now. *gone as above. */
+void transaction_commit(transaction *t, updater *gone);
+
+#endif

@@ -1,0 +1,566 @@
+/* store_file: whole stores to files and back, files of other tools, and files that are wrong. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "io/safetensors.h"
+#include "kvstore.h"
+#include "test.h"
+#include "test_io.h"
+
+#define FILE_NAME "w.kvs"
+
+static void scratch(void)
+{
+    char name[] = "/tmp/kv-unit-XXXXXX";
+    CHECK(mkdtemp(name) && chdir(name) == 0);
+}
+
+static void leave_scratch(void)
+{
+    char name[300];
+    unlink(FILE_NAME);
+    CHECK(getcwd(name, sizeof name) && chdir("/") == 0 && rmdir(name) == 0);
+}
+
+static kv *make(const char *type)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    return s;
+}
+
+/* Saves s, releases it, and gives what the file holds. */
+static kv *again(kv *s)
+{
+    kv_err e = {0};
+    kv *t = NULL;
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    kv_free(s);
+    CHECK_OK(kv_load(&t, FILE_NAME, &e));
+    return t;
+}
+
+static void init_array(kv *s, kv_key key, kv_array *a)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
+}
+
+static kv_array *one_number(double x)
+{
+    return io_array(KV_FLOAT32, 0, NULL, &x);
+}
+
+static void init_number(kv *s, kv_key key, double x)
+{
+    kv_array *a = one_number(x);
+    init_array(s, key, a);
+    kv_array_unref(a);
+}
+
+static void push_number(kv *s, kv_key key, double x)
+{
+    kv_err e = {0};
+    kv_array *a = one_number(x);
+    CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
+    kv_array_unref(a);
+}
+
+static double number_of(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    kv_array *a = one_number(-1);
+    const void *data;
+    CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
+    CHECK_OK(kv_array_read(a, &data, &e));
+    double x = (double)*(const float *)data;
+    kv_array_unref(a);
+    return x;
+}
+
+static kv_key id(int64_t i)
+{
+    return (kv_key){.id = i};
+}
+
+static kv_key name(const char *text)
+{
+    return (kv_key){.name = text};
+}
+
+/* The i-th key in the order of updates. */
+static kv_info info_at(kv *s, int64_t i)
+{
+    kv_err e = {0};
+    kv_info info;
+    CHECK_OK(kv_info_at(s, i, &info, &e));
+    return info;
+}
+
+static void set_rule(kv *s, const char *text, const kv_opt *params, int n)
+{
+    kv_err e = {0};
+    kv_rule *r = NULL;
+    CHECK_OK(kv_rule_new(&r, text, "rule.kv", 3, 5, &e));
+    CHECK_OK(kv_set_rule(s, r, params, n, &e));
+    kv_rule_free(r);
+}
+
+/* ---- There and back ---- */
+
+TEST(store_file_every_dtype_and_shape)
+{
+    uint64_t random = 7;
+    scratch();
+    kv *s = make("local");
+    kv_array *arrays[NDTYPES * NSHAPES];
+    for (int i = 0; i < NDTYPES * NSHAPES; i++) {
+        arrays[i] = io_random_array(all_dtypes[i % NDTYPES], io_shapes[i / NDTYPES].ndim,
+                                    io_shapes[i / NDTYPES].shape, &random);
+        init_array(s, id(1000 - i), arrays[i]);
+    }
+    s = again(s);
+    CHECK_TEXT(kv_type(s), "local");
+    CHECK_INT(kv_num_keys(s), NDTYPES * NSHAPES);
+    for (int i = 0; i < NDTYPES * NSHAPES; i++) {
+        kv_err e = {0};
+        kv_key key = id(1000 - i);
+        kv_array *out = NULL;
+        kv_info info;
+        CHECK_OK(kv_find(s, &key, &info, &e));
+        CHECK_OK(kv_array_new(&out, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &e));
+        CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
+        CHECK(io_same(out, arrays[i]));
+        kv_array_unref(out);
+        kv_array_unref(arrays[i]);
+    }
+    kv_free(s);
+    leave_scratch();
+}
+
+TEST(store_file_empty_store)
+{
+    scratch();
+    kv *s = again(make("device"));
+    CHECK_TEXT(kv_type(s), "device");
+    CHECK_INT(kv_num_keys(s), 0);
+    init_number(s, name("w"), 1); /* of either kind */
+    kv_free(s);
+    leave_scratch();
+}
+
+TEST(store_file_integer_keys)
+{
+    static const int64_t ids[] = {7, -3, INT64_MAX, 0, INT64_MIN, INT64_C(9007199254740993)};
+    scratch();
+    kv *s = make("local");
+    for (int i = 0; i < 6; i++) {
+        init_number(s, id(ids[i]), i);
+        for (int j = 0; j < i; j++)
+            push_number(s, id(ids[i]), i);
+    }
+    s = again(again(s));
+    CHECK_INT(kv_num_keys(s), 6);
+    for (int i = 0; i < 6; i++) {
+        kv_err e = {0};
+        kv_info info;
+        kv_key key = id(ids[i]);
+        CHECK_INT(number_of(s, key), i);
+        CHECK_OK(kv_find(s, &key, &info, &e));
+        CHECK_INT(info.pushes, i);
+    }
+    kv_free(s);
+    leave_scratch();
+}
+
+/* Text keys are updated in the order in which they were made, also after a save. */
+TEST(store_file_text_keys_keep_their_order)
+{
+    static const char *const names[] = {"b", "c", "a", "", "__metadata__", "__key__/x", "x",
+                                        "two words\n", "3", "\xC3\xA9"};
+    enum { N = sizeof names / sizeof *names };
+    scratch();
+    kv *s = make("local");
+    for (int i = 0; i < N; i++)
+        init_number(s, name(names[i]), i);
+    push_number(s, name("c"), 1);
+    s = again(again(s));
+    CHECK_INT(kv_num_keys(s), N);
+    for (int i = 0; i < N; i++) {
+        kv_info info = info_at(s, i);
+        CHECK_TEXT(info.key.name, names[i]);
+        CHECK_INT(info.pushes, i == 1);
+        CHECK_INT(number_of(s, name(names[i])), i);
+    }
+    kv_free(s);
+    leave_scratch();
+}
+
+TEST(store_file_rules)
+{
+    kv_opt params[] = {{"by", "0.5"}, {"bias", "2"}};
+    scratch();
+    kv *s = make("local");
+    init_number(s, id(3), 1);
+    set_rule(s, "updater scale(by = 2.0, bias = 0, more = 1) { stored += input * by + bias * t }",
+             params, 2);
+    push_number(s, id(3), 4);
+    CHECK_INT(number_of(s, id(3)), 1 + 2 + 2);
+    s = again(s);
+    push_number(s, id(3), 4);
+    CHECK_INT(number_of(s, id(3)), 5 + 2 + 4); /* t is 2 */
+    s = again(s);
+    push_number(s, id(3), 4);
+    CHECK_INT(number_of(s, id(3)), 11 + 2 + 6);
+    set_rule(s, "{ stored = input }", NULL, 0);
+    s = again(s);
+    push_number(s, id(3), 4);
+    CHECK_INT(number_of(s, id(3)), 4);
+    kv_free(s);
+    leave_scratch();
+}
+
+static int callback(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    (void)arg;
+    (void)key;
+    (void)input;
+    (void)stored;
+    (void)e;
+    return KV_OK;
+}
+
+TEST(store_file_refuses_callbacks)
+{
+    kv_err e = {0};
+    scratch();
+    kv *s = make("local");
+    CHECK_OK(kv_set_updater(s, callback, NULL, NULL, &e));
+    CHECK_ERR(kv_save(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
+              "a file cannot hold an updater that is a C function");
+    CHECK(access(FILE_NAME, F_OK) != 0);
+    kv_free(s);
+    leave_scratch();
+}
+
+TEST(store_file_device_keys_begin_on_the_cpu)
+{
+    kv_err e = {0};
+    kv_array *cpu = one_number(4), *gpu = NULL;
+    kv_key key = id(3);
+    scratch();
+    kv *s = make("device");
+    CHECK_OK(kv_set_virtual_gpus(2, &e));
+    CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
+    init_number(s, key, 1);
+    CHECK_OK(kv_push(s, &key, 1, &gpu, NULL, &e));
+    s = again(s);
+    CHECK_INT(info_at(s, 0).ctx.device, KV_CPU);
+    CHECK_INT(number_of(s, key), 4);
+    kv_array_unref(cpu);
+    kv_array_unref(gpu);
+    kv_free(s);
+    leave_scratch();
+}
+
+/* The same store gives the same bytes, so that state files can be compared. */
+TEST(store_file_same_bytes)
+{
+    kv_err e = {0};
+    char *one = NULL, *two = NULL;
+    size_t n, m;
+    scratch();
+    kv *s = make("local");
+    for (int i = 0; i < 20; i++)
+        init_number(s, id((i * 7) % 20), i);
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    CHECK_OK(file_read(FILE_NAME, &one, &n, &e));
+    s = again(s);
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    CHECK_OK(file_read(FILE_NAME, &two, &m, &e));
+    CHECK_INT(n, m);
+    CHECK(memcmp(one, two, n) == 0);
+    kv_free(s);
+    mem_free(one);
+    mem_free(two);
+    leave_scratch();
+}
+
+/* ---- Files made by hand ---- */
+
+static void write_metadata(const safetensors_item *items, int64_t n, const safetensors_pair *pairs,
+                           int64_t npairs)
+{
+    kv_err e = {0};
+    file_out out;
+    CHECK_OK(file_out_open(&out, FILE_NAME, &e));
+    CHECK_OK(safetensors_write(out.f, FILE_NAME, items, n, pairs, npairs, &e));
+    CHECK_OK(file_out_commit(&out, &e));
+}
+
+/* A file of two keys, b and a, with one of its metadata replaced (by NULL: left out) or added. */
+static void write_with(const char *key_type, const char *change, const char *to)
+{
+    safetensors_pair pairs[12] = {
+        {"kvstore.format", "1"},     {"kvstore.type", "local"}, {"kvstore.key_type", key_type},
+        {"kvstore.pushes", "3 0"},   {"kvstore.updates", "2 0"}, {"kvstore.order", "1 0"},
+        {"kvstore.updater", "assign"}};
+    kv_array *a = one_number(1);
+    bool text = strcmp(key_type, "text") == 0;
+    safetensors_item items[] = {{text ? "b" : "5", a}, {text ? "a" : "-1", a}};
+    int n = 7;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(pairs[i].name, change) == 0) {
+            pairs[i] = to ? (safetensors_pair){change, to} : pairs[--n];
+            change = "";
+        }
+    }
+    if (*change)
+        pairs[n++] = (safetensors_pair){change, to};
+    write_metadata(items, 2, pairs, n);
+    kv_array_unref(a);
+}
+
+static void check_load(kv_code code, const char *text)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_ERR(kv_load(&s, FILE_NAME, &e), code, text);
+    CHECK(s == NULL);
+}
+
+/* Another tool may write the tensors in another order: the counts still find their keys. */
+TEST(store_file_order_of_the_tensors_does_not_matter)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    scratch();
+    write_with("text", "", NULL);
+    CHECK_OK(kv_load(&s, FILE_NAME, &e));
+    CHECK_TEXT(info_at(s, 0).key.name, "b");
+    CHECK_TEXT(info_at(s, 1).key.name, "a");
+    CHECK_INT(info_at(s, 0).pushes, 0);
+    CHECK_INT(info_at(s, 1).pushes, 3);
+    kv_free(s);
+    write_with("integer", "", NULL);
+    CHECK_OK(kv_load(&s, FILE_NAME, &e));
+    CHECK_INT(info_at(s, 0).key.id, -1);
+    CHECK_INT(info_at(s, 0).pushes, 3);
+    kv_free(s);
+    leave_scratch();
+}
+
+TEST(store_file_of_another_tool)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *a = one_number(1), *b = one_number(2);
+    safetensors_item items[] = {{"z", a}, {"3", b}, {"__odd", a}};
+    safetensors_pair pairs[] = {{"format", "pt"}, {"author", "somebody"}};
+    scratch();
+    write_metadata(items, 3, pairs, 2);
+    CHECK_OK(kv_load(&s, FILE_NAME, &e));
+    CHECK_TEXT(kv_type(s), "local");
+    CHECK_TEXT(info_at(s, 0).key.name, "z");
+    CHECK_TEXT(info_at(s, 1).key.name, "3");
+    CHECK_TEXT(info_at(s, 2).key.name, "__odd");
+    CHECK_INT(number_of(s, name("3")), 2);
+
+    /* what that tool wrote about the file stays in it */
+    s = again(s);
+    s = again(s);
+    CHECK_TEXT(info_at(s, 2).key.name, "__odd");
+    kv_free(s);
+    safetensors *f = NULL;
+    CHECK_OK(safetensors_open(&f, FILE_NAME, &e));
+    CHECK_TEXT(safetensors_metadata(f, "format"), "pt");
+    CHECK_TEXT(safetensors_metadata(f, "author"), "somebody");
+    safetensors_close(f);
+    kv_array_unref(a);
+    kv_array_unref(b);
+    leave_scratch();
+}
+
+TEST(store_file_wrong_descriptions)
+{
+    static const struct {
+        const char *key_type, *change, *to, *text;
+    } cases[] = {
+        {"text", "kvstore.format", "2",
+         "w.kvs: a store in format \"2\", this version reads format 1"},
+        {"text", "kvstore.format", NULL, "w.kvs: the metadata have no \"kvstore.format\""},
+        {"text", "kvstore.type", NULL, "w.kvs: the metadata have no \"kvstore.type\""},
+        {"text", "kvstore.residuals", "",
+         "w.kvs: it holds \"kvstore.residuals\", which this version does not know"},
+        {"text", "kvstore.key_type", "none", "w.kvs: \"kvstore.key_type\" is \"none\" for 2 keys"},
+        {"text", "kvstore.key_type", "words", "w.kvs: \"kvstore.key_type\" is \"words\" for 2 keys"},
+        {"text", "kvstore.key_type", "integer", "w.kvs: the tensor \"b\" is no integer key"},
+        {"text", "kvstore.pushes", "3", "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+        {"text", "kvstore.pushes", "", "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+        {"text", "kvstore.pushes", "3 ",
+         "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+        {"text", "kvstore.pushes", "3  1",
+         "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+        {"text", "kvstore.updates", "3 -1",
+         "w.kvs: \"kvstore.updates\" is no list of 2 counts, one a key"},
+        {"text", "kvstore.pushes", "3 99999999999999999999",
+         "w.kvs: \"kvstore.pushes\" is no list of 2 counts, one a key"},
+        {"text", "kvstore.pushes", "3 0 1",
+         "w.kvs: \"kvstore.pushes\" has more counts than there are keys"},
+        {"text", "kvstore.pushes", "3 0 ",
+         "w.kvs: \"kvstore.pushes\" has more counts than there are keys"},
+        {"text", "kvstore.order", "0 0", "w.kvs: \"kvstore.order\" does not name every key once"},
+        {"text", "kvstore.order", "0 2", "w.kvs: \"kvstore.order\" does not name every key once"},
+        {"text", "kvstore.order", NULL, "w.kvs: the metadata have no \"kvstore.order\""},
+        {"text", "kvstore.updater", "magic",
+         "w.kvs: \"kvstore.updater\" is \"magic\", not assign or rule"},
+        {"text", "kvstore.updater", "rule", "w.kvs: the metadata have no \"kvstore.rule\""},
+        {"text", "kvstore.rule", "{ stored = input }", "w.kvs: it holds a rule that nobody uses"},
+        {"text", "kvstore.param.by", "1", "w.kvs: it holds a rule that nobody uses"},
+    };
+    scratch();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_with(cases[i].key_type, cases[i].change, cases[i].to);
+        check_load(KV_E_FORMAT, cases[i].text);
+    }
+    write_with("text", "kvstore.type", "dist_sync");
+    check_load(KV_E_UNSUPPORTED, "w.kvs: the type \"dist_sync\" needs the MPI plugin, which is not "
+                                 "in this build");
+    leave_scratch();
+}
+
+TEST(store_file_wrong_keys_and_rules)
+{
+    safetensors_pair pairs[] = {{"kvstore.format", "1"},      {"kvstore.type", "local"},
+                                {"kvstore.key_type", "text"}, {"kvstore.pushes", "0"},
+                                {"kvstore.updates", "0"},     {"kvstore.order", "0"},
+                                {"kvstore.updater", "rule"},  {"kvstore.rule", "{ stored ="},
+                                {"kvstore.param.by", "1"}};
+    kv_array *a = one_number(1);
+    safetensors_item item = {"w", a};
+    scratch();
+    write_metadata(&item, 1, pairs, 8);
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
+    CHECK(strncmp(e.text, "w.kvs: its rule: ", 17) == 0);
+    pairs[7].text = "{ stored = input }";
+    write_metadata(&item, 1, pairs, 9);
+    e = (kv_err){0};
+    CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
+    CHECK(strncmp(e.text, "w.kvs: its rule: ", 17) == 0 && strstr(e.text, "by"));
+
+    pairs[6].text = "assign";
+    item.name = "__state__/w";
+    write_metadata(&item, 1, pairs, 7);
+    check_load(KV_E_FORMAT,
+               "w.kvs: the tensor \"__state__/w\" is no key, and this version does not know it");
+    pairs[2].text = "integer";
+    static const char *const wrong[] = {"03", "-0", "+3", "3.0", "9223372036854775808", "", " 3"};
+    for (int i = 0; i < 7; i++) {
+        char text[100];
+        item.name = wrong[i];
+        write_metadata(&item, 1, pairs, 7);
+        snprintf(text, sizeof text, "w.kvs: the tensor \"%s\" is no integer key", wrong[i]);
+        check_load(KV_E_FORMAT, text);
+    }
+    kv_array_unref(a);
+    leave_scratch();
+}
+
+/* A file cut anywhere, or with any byte of its header changed, loads as something or is refused. */
+TEST(store_file_damaged)
+{
+    kv_err e = {0};
+    char *text = NULL;
+    size_t n;
+    scratch();
+    kv *s = make("local");
+    init_number(s, name("b"), 1);
+    init_number(s, name("a"), 2);
+    set_rule(s, "updater f(by = 1) { stored += input * by }", NULL, 0);
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    kv_free(s);
+    CHECK_OK(file_read(FILE_NAME, &text, &n, &e));
+    for (size_t i = 0; i < n; i++) {
+        FILE *f = fopen(FILE_NAME, "wb");
+        CHECK(f && fwrite(text, 1, i, f) == i && fclose(f) == 0);
+        s = NULL;
+        CHECK_INT(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT);
+        CHECK(s == NULL && strncmp(e.text, "w.kvs: ", 7) == 0);
+        e = (kv_err){0};
+    }
+    for (size_t i = 0; i < n; i++) {
+        char before = text[i];
+        text[i] = (char)(before ^ (1 << (i % 8)));
+        FILE *f = fopen(FILE_NAME, "wb");
+        CHECK(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
+        s = NULL;
+        int rc = kv_load(&s, FILE_NAME, &e);
+        CHECK(rc == KV_OK ? s != NULL : s == NULL && e.text[0]);
+        kv_free(s);
+        e = (kv_err){0};
+        text[i] = before;
+    }
+    mem_free(text);
+    leave_scratch();
+}
+
+TEST(store_file_that_is_not_there)
+{
+    kv_err e = {0};
+    kv *s = make("local"), *t = NULL;
+    scratch();
+    CHECK_ERR(kv_load(&t, FILE_NAME, &e), KV_E_IO,
+              "cannot read \"w.kvs\": No such file or directory");
+    CHECK_ERR(kv_save(s, "no/folder.kvs", &e), KV_E_IO,
+              "cannot write \"no/folder.kvs\": No such file or directory");
+    CHECK_ERR(kv_save(s, ".", &e), KV_E_IO, "cannot write \".\": Is a directory");
+    kv_free(s);
+    leave_scratch();
+}
+
+/* What fails leaves the old file, and no other. */
+TEST(store_file_without_memory)
+{
+    kv_err e = {0};
+    scratch();
+    kv *s = make("local"), *t = NULL;
+    init_number(s, name("w"), 1);
+    init_number(s, name("v"), 1);
+    set_rule(s, "updater f(by = 1) { stored += input * by }", (kv_opt[]){{"by", "2"}}, 1);
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    push_number(s, name("w"), 4);
+    for (int n = 1;; n++) {
+        mem_fail_at(n);
+        int rc = kv_save(s, FILE_NAME, &e);
+        mem_fail_at(0);
+        if (rc == KV_OK)
+            break;
+        CHECK_INT(rc, KV_E_MEMORY);
+        e = (kv_err){0};
+        CHECK_OK(kv_load(&t, FILE_NAME, &e));
+        CHECK_INT(number_of(t, name("w")), 1);
+        kv_free(t);
+    }
+    for (int n = 1;; n++) {
+        mem_fail_at(n);
+        int rc = kv_load(&t, FILE_NAME, &e);
+        mem_fail_at(0);
+        if (rc == KV_OK)
+            break;
+        CHECK_INT(rc, KV_E_MEMORY);
+        e = (kv_err){0};
+    }
+    CHECK_INT(number_of(t, name("w")), 9);
+    kv_free(t);
+    kv_free(s);
+    leave_scratch();
+}

@@ -1,0 +1,343 @@
+/* transaction: begin, commit, rollback: values, counts, keys and updaters, and what is copied. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/store.h"
+#include "kvstore.h"
+#include "test.h"
+#include "test_io.h"
+
+static kv *make(const char *type)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    return s;
+}
+
+static kv_key id(int64_t i)
+{
+    return (kv_key){.id = i};
+}
+
+static kv_array *pair_of(double x)
+{
+    return io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){x, x});
+}
+
+static void init_with(kv *s, kv_key key, double x)
+{
+    kv_err e = {0};
+    kv_array *a = pair_of(x);
+    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
+    kv_array_unref(a);
+}
+
+static void push_with(kv *s, kv_key key, double x)
+{
+    kv_err e = {0};
+    kv_array *a = pair_of(x);
+    CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
+    kv_array_unref(a);
+}
+
+static double pulled(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    kv_array *a = pair_of(-1);
+    const void *data;
+    CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
+    CHECK_OK(kv_array_read(a, &data, &e));
+    double x = (double)((const float *)data)[1];
+    kv_array_unref(a);
+    return x;
+}
+
+static void set_rule(kv *s, const char *text)
+{
+    kv_err e = {0};
+    kv_rule *r = NULL;
+    CHECK_OK(kv_rule_new(&r, text, NULL, 0, 0, &e));
+    CHECK_OK(kv_set_rule(s, r, NULL, 0, &e));
+    kv_rule_free(r);
+}
+
+static kv_info info_of(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    kv_info info;
+    CHECK_OK(kv_find(s, &key, &info, &e));
+    return info;
+}
+
+TEST(transaction_rolls_back)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    init_with(s, id(3), 1);
+    push_with(s, id(3), 5);
+    uint64_t before = kv_changes(s);
+    CHECK_OK(kv_begin(s, &e));
+    CHECK(kv_in_transaction(s));
+    push_with(s, id(3), 7);
+    push_with(s, id(3), 8);
+    init_with(s, id(1), 2);
+    push_with(s, id(9), 3); /* made by the push */
+    CHECK(kv_changes(s) > before);
+    CHECK_INT(pulled(s, id(3)), 8);
+    CHECK_INT(kv_num_keys(s), 3);
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK(!kv_in_transaction(s));
+    CHECK_INT(pulled(s, id(3)), 5);
+    CHECK_INT(kv_num_keys(s), 1);
+    CHECK_INT(info_of(s, id(3)).pushes, 1);
+    CHECK(kv_changes(s) == before);
+    init_with(s, id(1), 4); /* the dropped keys can come again */
+    CHECK_INT(pulled(s, id(1)), 4);
+    kv_free(s);
+}
+
+TEST(transaction_commits)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    init_with(s, id(3), 1);
+    CHECK_OK(kv_begin(s, &e));
+    push_with(s, id(3), 7);
+    init_with(s, id(1), 2);
+    CHECK_OK(kv_commit(s, &e));
+    CHECK(!kv_in_transaction(s));
+    CHECK_INT(pulled(s, id(3)), 7);
+    CHECK_INT(pulled(s, id(1)), 2);
+    CHECK_INT(info_of(s, id(3)).pushes, 1);
+    kv_free(s);
+}
+
+TEST(transaction_of_an_empty_store_takes_either_kind_afterwards)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    CHECK_OK(kv_begin(s, &e));
+    init_with(s, id(3), 1);
+    CHECK_OK(kv_rollback(s, &e));
+    init_with(s, (kv_key){0, "w"}, 2);
+    CHECK_INT(pulled(s, (kv_key){0, "w"}), 2);
+    kv_free(s);
+}
+
+/* A key is copied at its first change, and only there. */
+TEST(transaction_copies_at_the_first_change)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    init_with(s, id(0), 1);
+    init_with(s, id(1), 1);
+    set_rule(s, "{ stored += input }");
+    const kv_array *held[2] = {s->slots.items[0].stored, s->slots.items[1].stored};
+    push_with(s, id(0), 1);
+    CHECK(s->slots.items[0].stored == held[0]); /* no transaction: in place */
+    CHECK_OK(kv_begin(s, &e));
+    push_with(s, id(0), 1);
+    const kv_array *copy = s->slots.items[0].stored;
+    CHECK(copy != held[0]);
+    push_with(s, id(0), 1);
+    CHECK(s->slots.items[0].stored == copy); /* the second change is in place again */
+    CHECK(s->slots.items[1].stored == held[1]);
+    CHECK_INT(pulled(s, id(0)), 4);
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK(s->slots.items[0].stored == held[0]);
+    CHECK_INT(pulled(s, id(0)), 2);
+    push_with(s, id(0), 1);
+    CHECK(s->slots.items[0].stored == held[0]); /* it holds nothing any more */
+    kv_free(s);
+}
+
+typedef struct calls {
+    int ran, done;
+    bool refuse;
+} calls;
+
+static int add_one(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    calls *c = arg;
+    void *data;
+    (void)key;
+    (void)input;
+    c->ran++;
+    int rc = kv_array_write(stored, &data, e);
+    for (int64_t i = 0; rc == KV_OK && i < kv_array_size(stored); i++)
+        ((float *)data)[i] += 1;
+    return rc ? rc : c->refuse ? KV_E_VALUE : KV_OK;
+}
+
+static void call_done(void *arg)
+{
+    ((calls *)arg)->done++;
+}
+
+TEST(transaction_puts_the_updater_back)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    calls one = {0}, two = {0};
+    init_with(s, id(3), 1);
+    CHECK_OK(kv_set_updater(s, add_one, &one, call_done, &e));
+    push_with(s, id(3), 10);
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_set_updater(s, add_one, &two, call_done, &e));
+    CHECK_INT(one.done, 0); /* rollback may need it */
+    set_rule(s, "{ stored = input * t }");
+    CHECK_INT(two.done, 1); /* nobody needs it */
+    push_with(s, id(3), 10);
+    push_with(s, id(3), 10);
+    CHECK_INT(pulled(s, id(3)), 20);
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK_INT(pulled(s, id(3)), 2);
+    push_with(s, id(3), 10);
+    CHECK_INT(one.ran, 2);
+    CHECK_INT(one.done, 0);
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
+    CHECK_INT(one.done, 0);
+    CHECK_OK(kv_commit(s, &e));
+    CHECK_INT(one.done, 1);
+    kv_free(s);
+}
+
+/* t goes on where it was, and a callback that refuses leaves what the transaction holds. */
+TEST(transaction_counts_of_the_updater)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    init_with(s, id(3), 1);
+    set_rule(s, "{ stored = stored + t }");
+    push_with(s, id(3), 0);
+    CHECK_OK(kv_begin(s, &e));
+    push_with(s, id(3), 0);
+    push_with(s, id(3), 0);
+    CHECK_INT(pulled(s, id(3)), 1 + 1 + 2 + 3);
+    CHECK_OK(kv_rollback(s, &e));
+    push_with(s, id(3), 0);
+    CHECK_INT(pulled(s, id(3)), 1 + 1 + 2);
+
+    calls c = {.refuse = true};
+    kv_array *a = pair_of(1);
+    CHECK_OK(kv_set_updater(s, add_one, &c, NULL, &e));
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_INT(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e), KV_E_VALUE);
+    e = (kv_err){0};
+    c.refuse = false;
+    CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e));
+    CHECK_INT(pulled(s, id(3)), 5);
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK_INT(pulled(s, id(3)), 4);
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+TEST(transaction_moves_of_device_keys)
+{
+    kv_err e = {0};
+    kv *s = make("device");
+    kv_array *cpu = pair_of(4), *gpu = NULL;
+    CHECK_OK(kv_set_virtual_gpus(2, &e));
+    CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
+    init_with(s, id(3), 1);
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &gpu, NULL, &e));
+    CHECK_INT(info_of(s, id(3)).ctx.device, KV_GPU);
+    push_with(s, id(3), 9);
+    CHECK_INT(info_of(s, id(3)).ctx.device, KV_GPU);
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK_INT(info_of(s, id(3)).ctx.device, KV_CPU);
+    CHECK_INT(pulled(s, id(3)), 1);
+    kv_array_unref(cpu);
+    kv_array_unref(gpu);
+    kv_free(s);
+}
+
+TEST(transaction_mistakes)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    CHECK_ERR(kv_commit(s, &e), KV_E_VALUE, "no transaction is open");
+    CHECK_ERR(kv_rollback(s, &e), KV_E_VALUE, "no transaction is open");
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_INT(kv_begin(s, &e), KV_E_VALUE);
+    CHECK_TEXT(e.text, "a transaction is open already, and they do not nest");
+    CHECK_TEXT(e.hint, "commit or rollback ends it");
+    init_with(s, id(1), 1);
+    kv_free(s); /* an open one is no leak */
+}
+
+/* A type that keeps its values elsewhere. */
+static int open_elsewhere(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
+{
+    (void)opts;
+    (void)nopts;
+    (void)e;
+    *self = store;
+    return KV_OK;
+}
+
+static int do_nothing(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                      const kv_call *how, kv_err *e)
+{
+    (void)self;
+    (void)keys;
+    (void)n;
+    (void)arrays;
+    (void)how;
+    (void)e;
+    return KV_OK;
+}
+
+TEST(transaction_of_a_type_with_values_elsewhere)
+{
+    static const char *const names[] = {"elsewhere", NULL};
+    static const kv_type_ops ops = {.size = sizeof ops,
+                                    .version = KV_TYPE_VERSION,
+                                    .names = names,
+                                    .open = open_elsewhere,
+                                    .init = do_nothing,
+                                    .push = do_nothing,
+                                    .pull = do_nothing};
+    kv_err e = {0};
+    CHECK_OK(kv_register_type(&ops, &e));
+    kv *s = make("elsewhere");
+    CHECK_ERR(kv_begin(s, &e), KV_E_UNSUPPORTED,
+              "stores of type \"elsewhere\" have no transactions");
+    CHECK_ERR(kv_save(s, "x.kvs", &e), KV_E_UNSUPPORTED,
+              "stores of type \"elsewhere\" cannot be saved");
+    kv_free(s);
+}
+
+TEST(transaction_without_memory)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_array *a = pair_of(5);
+    init_with(s, id(3), 1);
+    mem_fail_at(1);
+    int rc = kv_begin(s, &e);
+    mem_fail_at(0);
+    CHECK_INT(rc, KV_E_MEMORY);
+    CHECK(!kv_in_transaction(s));
+    e = (kv_err){0};
+    CHECK_OK(kv_begin(s, &e));
+    for (int n = 1;; n++) {
+        mem_fail_at(n);
+        rc = kv_push(s, &(kv_key){.id = 3}, 1, &a, NULL, &e);
+        mem_fail_at(0);
+        if (rc == KV_OK)
+            break;
+        CHECK_INT(rc, KV_E_MEMORY);
+        e = (kv_err){0};
+        CHECK_INT(pulled(s, id(3)), 1);
+    }
+    CHECK_INT(pulled(s, id(3)), 5);
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK_INT(pulled(s, id(3)), 1);
+    kv_array_unref(a);
+    kv_free(s);
+}
