@@ -195,8 +195,8 @@ uint64_t kv_changes(const kv *store);
  * metadata the type, counts, order and updater (with the text of a rule and its parameters), so
  * that other tools read the weights and kv_load the store. core/store_file.h has the table. The old
  * file is replaced at once or not at all, whatever happens meanwhile; the new one is synced to the
- * disk when the call returns. What is saved is the store at the time of the call, changes of an open
- * transaction included; other threads may use the store while the file is written.
+ * disk when the call returns. What is saved is the store at the time of the call, also what an open
+ * transaction has changed; other threads may use the store while the file is written.
  * Errors: unsupported (the updater is a C function; a store that is not only in this process), io,
  * memory. */
 int kv_save(kv *store, const char *path, kv_err *e);
@@ -206,8 +206,8 @@ int kv_save(kv *store, const char *path, kv_err *e);
  * names are numbers. Arrays begin on cpu(0), like those of kv_init, whatever device held them. The
  * file is checked as a whole before the store is there.
  * Out: *store, released with kv_free.
- * Errors: io, format (malformed, cut, of a later format, a rule that cannot be read; the text begins
- * with the path), unsupported (a dtype or type that is not available here), memory. */
+ * Errors: io, format (malformed, cut, of a later format, a rule that cannot be read; the text
+ * begins with the path), unsupported (a dtype or type that is not available here), memory. */
 int kv_load(kv **store, const char *path, kv_err *e);
 
 /* ---- Descriptions ---------------------------------------------------------------------------- */

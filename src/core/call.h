@@ -48,8 +48,8 @@ enum {
 };
 
 /* Groups n >= 1 pairs by key. A group has a fresh array where its key is new or moves, or where the
- * stored array has another holder, who keeps it as it is. flags: of the above. Uses room until the end of the call. Errors: key (unknown, other kind), shape, memory;
- * nothing stays changed. */
+ * stored array has another holder, who keeps it as it is. flags: of the above. Uses room until the
+ * end of the call. Errors: key (unknown, other kind), shape, memory; nothing stays changed. */
 int call_begin(call *c, slot_table *table, call_room *room, const kv_key *keys, int64_t n,
                kv_array *const *values, int flags, kv_err *e);
 

@@ -92,7 +92,7 @@ static int add_lists(store_image *im, const slot_table *t, const ranked *sorted,
     return add_list(im, "kvstore.order", numbers, e);
 }
 
-/* The tensors stand in the order of updates, so that the same keys and values give the same file. */
+/* Tensors stand in the order of updates: the same keys and values give the same file. */
 static int add_keys(store_image *im, const slot_table *t, kv_err *e)
 {
     ranked *sorted = mem_alloc(t->n, sizeof *sorted, e);
