@@ -333,20 +333,9 @@ ast *parse_rule_node(parser *p)
     return node;
 }
 
-/* before: the argument on its left, or NULL. */
-static ast *argument(parser *p, const command *c, const command_arg *a, const ast *before)
+static ast *argument(parser *p, const command *c, const command_arg *a)
 {
     switch (a->kind) {
-    case ARG_HEREDOC:
-        return parse_heredoc(p);
-    case ARG_CODE:
-        return parse_code(p);
-    case ARG_SWITCH:
-        return parse_switch(p);
-    case ARG_BLOCK:
-        return parse_failing_block(p, before);
-    case ARG_STATEMENT:
-        return parse_is_sign(p, SIGN1('{')) ? parse_block(p) : parse_one_statement(p);
     case ARG_KEYS:
         return parse_keys(p);
     case ARG_VALUE:
@@ -467,7 +456,7 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
                 return sign_behind_keys(p, c, slots[given - 1]);
             if (given > 0 && !stands_apart(p))
                 return NULL;
-            if (!(slots[given] = argument(p, c, &c->args[given], given > 0 ? slots[given - 1] : NULL)))
+            if (!(slots[given] = argument(p, c, &c->args[given])))
                 return NULL;
             if (behind_keys && (c->flags & COMMAND_ONE_EACH) && slots[given]->n > 1 &&
                 is_plain_key(slots[given - 1]))
