@@ -351,6 +351,8 @@ static int pull_new(session *s, kv *store, const ast *call, const key_list *keys
         code = new_outs(p, &info, where, keys->list ? &out->v.u.list->items[i] : &out->v, e);
         if (keys->list)
             out->keys[i] = info.key;
+        out->has_key = !keys->list;
+        out->key = info.key;
     }
     value_release(&where);
     return code;

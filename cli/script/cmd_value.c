@@ -7,7 +7,7 @@
 #include "base/num.h"
 #include "script/commands.h"
 #include "script/eval.h"
-#include "script/file.h"
+#include "script/save.h"
 #include "script/function.h"
 #include "script/setting.h"
 #include "script/show.h"
@@ -47,9 +47,9 @@ int cmd_write(session *s, const ast *call, result *out, kv_err *e)
         const char *name = path.u.text->text;
         if (strcmp(name, "-") == 0) {
             if ((code = session_flush(s, e)) == KV_OK)
-                code = file_write_stdout(s, r.v, e);
+                code = save_stdout(s, r.v, e);
         } else {
-            code = file_write(s, name, &r, false, e);
+            code = save_result(s, name, &r, false, e);
         }
         if (code)
             unit_at(s, call->kid[1], e);

@@ -14,6 +14,8 @@ typedef struct result {
     value v;          /* VALUE_NONE: nothing to show */
     kv_key *keys;     /* a list value: item i belongs to keys[i], shown under its key; or NULL */
     int64_t nkeys;
+    bool has_key;     /* v is the value of one key, which is not shown; files may name it */
+    kv_key key;
     arena names;      /* where names of keys live */
     bool as_text;     /* v is text that is complete with its newlines: help, tables */
 } result;

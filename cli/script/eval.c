@@ -8,7 +8,7 @@
 #include "array/device.h"
 #include "base/suggest.h"
 #include "script/eval_tree.h"
-#include "script/file.h"
+#include "script/load.h"
 #include "script/function.h"
 #include "script/show.h"
 #include "script/statement.h"
@@ -515,7 +515,7 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
     case AST_AT:
         return eval_at(s, node, out, e);
     case AST_FILE:
-        return file_eval(s, node, out, e);
+        return load_eval(s, node, out, e);
     case AST_UNARY:
     case AST_BINARY:
         return eval_is_logic(node) ? eval_logic(s, node, out, e) : eval_tree(s, node, out, e);

@@ -1,7 +1,7 @@
 /* The table of functions, sorted by name as strcmp orders them: capitals first. Legend: name;
  * parameters, see function.h; S takes a shape first, R any number of arguments, E is element-wise;
  * code; help. */
-#include "script/file.h"
+#include "script/load.h"
 #include "script/func.h"
 
 enum { S = FUNCTION_SHAPE, R = FUNCTION_REST, E = FUNCTION_ELEMENT };
@@ -74,7 +74,7 @@ const function function_table[] = {
      "items of a list, characters of a text, the first size of an array"},
     {"linspace", {"start", "stop", "num=", "dtype=", "ctx="}, 0, func_linspace,
      "num numbers (50 unless said) from start to stop, both included"},
-    {"load", {"file", "dtype=", "cols=", "header=", "format="}, 0, file_load,
+    {"load", {"file", "dtype=", "cols=", "header=", "format=", "name="}, 0, load_call,
      "the array in a file"},
     {"log", {"x"}, E, NULL,
      "the natural logarithm of each element"},

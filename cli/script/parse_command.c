@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "script/file.h"
+#include "script/file_kind.h"
 #include "script/statement.h"
 #include "script/unit.h"
 
@@ -119,7 +119,8 @@ ast *parse_redirect(parser *p)
         return name ? redirect_node(p, t.pos, REDIRECT_VARIABLE, name, NULL) : NULL;
     }
     ast *path = parse_path(p);
-    if (path && path->kind == AST_TEXT && file_check_ending(path->u.text, p->e)) {
+    if (path && path->kind == AST_TEXT &&
+        file_kind_check(path->u.text, t.sign != SIGN1('>'), p->e)) {
         source_at(p->lx.src, path->pos, path->end, p->e);
         kv_err_hint(p->e, "(a > %s) in brackets compares", path->u.text);
         return NULL;

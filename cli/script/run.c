@@ -4,7 +4,8 @@
 #include "base/mem.h"
 #include "script/commands.h"
 #include "script/eval.h"
-#include "script/file.h"
+#include "script/save.h"
+#include "script/shell.h"
 #include "script/function.h"
 #include "script/report.h"
 #include "script/show.h"
@@ -67,7 +68,7 @@ static int to_file(session *s, const ast *redirect, const result *r, kv_err *e)
     int code = eval_text(s, redirect->kid[0], "a file name", &path, e);
     if (code)
         return code;
-    code = file_write(s, path.u.text->text, r, redirect->op == REDIRECT_APPEND, e);
+    code = save_result(s, path.u.text->text, r, redirect->op == REDIRECT_APPEND, e);
     value_release(&path);
     return code ? unit_at(s, redirect, e) : KV_OK;
 }
@@ -81,7 +82,7 @@ static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
     if (!redirect)
         return session_out(s, buf_text(text), text->len, e);
     if ((code = session_flush(s, e)) == KV_OK)
-        code = file_pipe(s, redirect->u.text, buf_text(text), text->len, e);
+        code = shell_run(s, redirect->u.text, buf_text(text), text->len, e);
     return code ? unit_at(s, redirect, e) : KV_OK;
 }
 
@@ -374,7 +375,7 @@ static int run_statement(session *s, const ast *node, flow *how, value *returned
         return run_rule(s, node, e);
     case STMT_SHELL:
         if ((code = session_flush(s, e)) == KV_OK)
-            code = file_pipe(s, node->u.text, NULL, 0, e);
+            code = shell_run(s, node->u.text, NULL, 0, e);
         return code ? unit_at(s, node, e) : KV_OK;
     case STMT_SOURCE:
         if ((code = run_source(s, node, e)) == KV_OK && s->leaving)

@@ -188,16 +188,25 @@ static void sync_folder(const char *path)
     mem_free(name);
 }
 
-int file_out_commit(file_out *out, kv_err *e)
+int file_out_sync(file_out *out, kv_err *e)
 {
     int rc = KV_OK, earlier = errno;
-    bool is_stdout = out->f == stdout;
+    FILE *f = out->f;
+    out->f = NULL;
+    if (!f)
+        return KV_OK;
     errno = 0;
     /* After a write that failed, a flush usually says again why; else errno may still know. */
-    if (ferror(out->f) | (fflush(out->f) != 0) || (out->temp && fsync(fileno(out->f)) != 0))
+    if (ferror(f) | (fflush(f) != 0) || (out->temp && fsync(fileno(f)) != 0))
         rc = file_error(e, "write", out->name, errno ? errno : earlier ? earlier : EIO);
-    if (!is_stdout && fclose(out->f) != 0 && !rc)
+    if (f != stdout && fclose(f) != 0 && !rc)
         rc = file_error(e, "write", out->name, errno);
+    return rc;
+}
+
+int file_out_commit(file_out *out, kv_err *e)
+{
+    int rc = file_out_sync(out, e);
     if (out->temp) {
         if (!rc && rename(out->temp, out->path) != 0)
             rc = file_error(e, "write", out->name, errno);

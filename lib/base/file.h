@@ -23,6 +23,10 @@ typedef struct file_out {
 /* Opens a file to replace path, "-" for stdout. Errors: io, memory. On failure nothing is left. */
 int file_out_open(file_out *out, const char *path, kv_err *e);
 
+/* (optional) Does what can fail and takes time of a commit: flushes, syncs and closes f, which is
+ * then NULL. For several files that shall appear together. Error: io; then abandon. */
+int file_out_sync(file_out *out, kv_err *e);
+
 /* Flushes, syncs and renames; on failure the old file stays as it was. Releases out either way. */
 int file_out_commit(file_out *out, kv_err *e);
 

@@ -5,9 +5,9 @@
  * Invariant while reading: data holds n elements of dtype, of which col belong to the row that has
  * begun and the others to rows of cols cells each. After an error (rc) everything is ignored.
  *
- * When columns are chosen, the first row is kept as text until it has ended: then it is known which
- * cells they are. From there on a row adds its chosen cells at once, when it begins, and `from` says
- * for each chosen column which cell it is; n then counts chosen cells, col counts all.
+ * When columns are chosen, the first row is kept as text until it has ended: then it is known
+ * which cells they are. From there on a row has its elements from its begin on, n counts these, col
+ * counts all cells, and `to` says for each cell where its number goes.
  */
 #include "io/csv.h"
 
@@ -51,8 +51,8 @@ typedef struct reader {
     buf words;      /* columns are chosen: the cells of the first row, one behind the other */
     int64_t *ends;  /* where each of them ends there; room for ends_cap */
     int64_t ends_cap;
-    int64_t *to;    /* … and for each cell of a row: 1 + the first chosen column that takes it, or 0 */
-    int64_t *next;  /* for each chosen column: 1 + the next one that takes the same cell, or 0 */
+    int64_t *to;    /* for each cell of a row: 1 + the first chosen column that takes it, or 0 */
+    int64_t *next;  /* for each chosen column: 1 + the next that takes the same cell, or 0 */
 } reader;
 
 #define PLACE_TEXT 512

@@ -1,0 +1,18 @@
+/* Values into files, by the ending of their names: all of a file or nothing. */
+#ifndef SCRIPT_SAVE_H
+#define SCRIPT_SAVE_H
+
+#include "script/command.h"
+#include "script/session.h"
+
+/* Writes what a command gave to path, "-" for stdout. {key} in the path stands for the key of each
+ * of several values; then all files appear, or none. append: lines are added behind what the file
+ * holds, see save_rows.h. Nothing is written before everything was checked. A .txt file gets what
+ * would be shown, never shortened. Errors: usage (see file_kind_check; several values for a file of
+ * one), dtype, shape, value, io, interrupted. */
+int save_result(session *s, const char *path, const result *r, bool append, kv_err *e);
+
+/* Writes v to stdout as a file would hold it: JSON when that is the session's format, else CSV. */
+int save_stdout(session *s, value v, kv_err *e);
+
+#endif
