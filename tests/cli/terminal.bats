@@ -313,7 +313,7 @@ END
 @test "terminal: SIGTERM at the prompt ends with 143" {
     command -v expect >/dev/null || skip "no expect"
     run expect -c 'log_user 0; set timeout 20; spawn kvctl -q; expect "kv> "
-        exec kill -TERM [exp_pid]; expect eof; exit [lindex [wait] 3]'
+        exec sh -c "kill -TERM [exp_pid]"; expect eof; exit [lindex [wait] 3]'
     assert_failure 143
 }
 
