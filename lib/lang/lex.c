@@ -211,21 +211,21 @@ static token lex_name(const lexer *lx, token t, kv_err *e)
 }
 
 /* Signs of more than one character; the longest wins. */
-static const char *const long_signs[] = {"...", "**", "//", "==", "!=", "<=", ">=", "->", ">>",
+static const char long_signs[][4] = {"...", "**", "//", "==", "!=", "<=", ">=", "->", ">>",
                                          "..",  "+=", "-=", "*=", "/=", "<<"};
 
 static token lex_sign(const lexer *lx, token t, kv_err *e)
 {
     const char *text = lx->src->text + t.pos;
-    size_t left = lx->limit - t.pos;
+    char second = at(lx, t.pos + 1), third = at(lx, t.pos + 2);
     t.kind = TOK_SIGN;
     for (size_t i = 0; i < sizeof long_signs / sizeof *long_signs; i++) {
-        size_t n = strlen(long_signs[i]);
-        if (n <= left && memcmp(text, long_signs[i], n) == 0) {
-            t.end = t.pos + (uint32_t)n;
-            t.sign = n == 3 ? SIGN3(text[0], text[1], text[2]) : SIGN2(text[0], text[1]);
-            return t;
-        }
+        const char *s = long_signs[i];
+        if (s[0] != *text || s[1] != second || (s[2] && s[2] != third))
+            continue;
+        t.end = t.pos + (s[2] ? 3 : 2);
+        t.sign = s[2] ? SIGN3(s[0], s[1], s[2]) : SIGN2(s[0], s[1]);
+        return t;
     }
     if (!strchr("()[]{},:.+-*/%<>=|@$!?#;", *text)) {
         t = bad(lx, t.pos, t.pos + 1, e, KV_E_SYNTAX,

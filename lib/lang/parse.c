@@ -102,6 +102,17 @@ bool parse_at_end(parser *p)
            (t->kind == TOK_SIGN && t->sign == SIGN1('}'));
 }
 
+bool parse_ended(parser *p)
+{
+    return parse_at_end(p) || parse_unexpected(p, "the end of the statement");
+}
+
+bool parse_recovered(parser *p, const parser *before)
+{
+    bool at_end = before->have && before->tok.kind == TOK_END;
+    return p->recover && p->recover(p, before, false) && !at_end;
+}
+
 const char *parse_token_text(parser *p, const token *t)
 {
     return parse_intern(p, p->lx.src->text + t->pos, t->end - t->pos);
@@ -320,7 +331,7 @@ bool parse_is_reserved(const char *word)
         "break", "continue", "and", "or", "not", "true", "false", "none",
     };
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-        if (strcmp(word, reserved[i]) == 0)
+        if (*word == *reserved[i] && strcmp(word, reserved[i]) == 0)
             return true;
     return false;
 }
