@@ -130,8 +130,9 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
 
 void version_text(buf *out)
 {
-    const char *terms = line_can_edit() ? "Apache-2.0; linked with GNU Readline, so this program: GPL-3"
-                                        : "Apache-2.0; without GNU Readline";
+    const char *terms = line_can_edit()
+                            ? "Apache-2.0; linked with GNU Readline, so this program: GPL-3"
+                            : "Apache-2.0; without GNU Readline";
     buf_printf(out, "kvctl %s, libkvstore %s\n%s\n", KV_VERSION, kv_version(), terms);
 }
 

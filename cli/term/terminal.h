@@ -2,8 +2,8 @@
  * paging, and that knows the size of the screen.
  *
  * auto means: only when the stream is a terminal. A non-empty NO_COLOR turns colour off, TERM=dumb
- * all three; what an option says wins over both. There is one terminal a process, so what was chosen
- * is kept here.
+ * all three; what an option says wins over both. There is one terminal a process, so what was
+ * chosen is kept here.
  */
 #ifndef TERM_TERMINAL_H
 #define TERM_TERMINAL_H
@@ -27,8 +27,8 @@ const char *terminal_when_name(terminal_when when);
 /* Whether to write colour (and dim text) to this file descriptor. */
 bool terminal_color(int fd);
 
-/* Whether a line that is drawn again and again may be shown on stderr. With `always` and no terminal
- * there, plain lines now and then are meant: terminal_width tells. */
+/* Whether a line that is drawn again and again may be shown on stderr. With `always` and no
+ * terminal there, plain lines now and then are meant: terminal_width tells. */
 bool terminal_progress(void);
 
 /* Whether results longer than the screen go through the pager. Whoever asks is at the prompt. */

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a node is. Behind each: its children (kid[]) and what u holds. A child marked ? may be NULL. */
+/* What a node is. Behind each: its children (kid[]) and what u holds. A child marked ?
+ * may be NULL. */
 typedef enum ast_kind {
     AST_INT,      /* u.integer */
     AST_FLOAT,    /* u.number */

@@ -43,8 +43,8 @@ static bool ends_in_nul(const lexer *lx)
     return lx->limit < lx->src->len && lx->src->text[lx->limit] == '\0';
 }
 
-/* The length of a backslash and the line end behind it at pos, or 0. The end of the text is one too:
- * the next line has not come yet. */
+/* The length of a backslash and the line end behind it at pos, or 0. The end of the text is one
+ * too: the next line has not come yet. */
 static uint32_t continuation(const lexer *lx, uint32_t pos)
 {
     if (at(lx, pos) != '\\')
@@ -85,8 +85,8 @@ void lex_blanks(lexer *lx)
 /* ---- Tokens ----
  * e is NULL but for lex_explain. */
 
-static token bad(const lexer *lx, uint32_t pos, uint32_t end, kv_err *e, kv_code code, const char *fmt,
-                 ...)
+static token bad(const lexer *lx, uint32_t pos, uint32_t end, kv_err *e, kv_code code,
+                 const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -161,7 +161,8 @@ static token lex_number(const lexer *lx, token t, kv_err *e)
     }
     if (over)
         return bad(lx, t.pos, end, e, KV_E_VALUE, "%.*s is too large for %s",
-                   (int)utf8_cut(text, n, SHOWN_MAX), text, whole ? "a 64-bit integer" : "a number");
+                   (int)utf8_cut(text, n, SHOWN_MAX), text,
+                   whole ? "a 64-bit integer" : "a number");
     t.kind = whole ? TOK_INT : TOK_FLOAT;
     t.end = end;
     return t;

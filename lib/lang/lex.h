@@ -55,8 +55,8 @@ void lex_init(lexer *lx, const source *s);
 token lex_next(lexer *lx);
 
 /* Sets the error of the TOK_BAD that lex_next gave last. It is no part of reading a token, because
- * where a word of the parser's own stands (`2bit`, `3-1`), it does not matter what tokens would make
- * of it. */
+ * where a word of the parser's own stands (`2bit`, `3-1`), it does not matter what tokens would
+ * make of it. */
 void lex_explain(const lexer *lx, kv_err *e);
 
 /* Moves over blanks, comments and continued lines, and in brackets over newlines. */

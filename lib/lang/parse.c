@@ -182,8 +182,8 @@ bool parse_open(parser *p, bracket *b)
     return parse_deeper(p, t.pos);
 }
 
-/* Something else stands where a bracket should close: a hint where it opens, when that is on another
- * line. */
+/* Something else stands where a bracket should close: a hint where it opens, when that is on
+ * another line. */
 static void hint_opening(parser *p, const bracket *b)
 {
     int line, col;
@@ -237,8 +237,8 @@ static ast *ends_early(parser *p, const char *wanted)
         return parse_fail(p, p->last, p->last + 1, KV_E_SYNTAX, "the text ends where %s is needed",
                           wanted);
     p->lx.incomplete = true;
-    return parse_fail(p, p->open, p->open + 1, KV_E_SYNTAX, "the `%c` that opens here is not closed",
-                      parse_char(p, p->open));
+    return parse_fail(p, p->open, p->open + 1, KV_E_SYNTAX,
+                      "the `%c` that opens here is not closed", parse_char(p, p->open));
 }
 
 ast *parse_unexpected(parser *p, const char *wanted)

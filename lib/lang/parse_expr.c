@@ -22,8 +22,8 @@ static ast *binary(parser *p, ast_op op, ast *left, ast *right)
 
 /* ---- Texts ---- */
 
-/* The value of the hexadecimal digits between pos and end, at most `most` of them; *past is set past
- * the last one. */
+/* The value of the hexadecimal digits between pos and end, at most `most` of them; *past is set
+ * past the last one. */
 static uint32_t hex_digits(const parser *p, uint32_t pos, uint32_t end, int most, uint32_t *past)
 {
     static const char hex[] = "0123456789abcdef";
@@ -132,7 +132,8 @@ static const char *field_spec(parser *p)
     return parse_intern(p, p->lx.src->text + from, to - from);
 }
 
-/* {expr} or {expr:spec} at pos, a `{`, in a text that ends before limit. *end is set past its `}`. */
+/* {expr} or {expr:spec} at pos, a `{`, in a text that ends before limit. *end is set
+ * past its `}`. */
 static ast *field(parser *p, uint32_t pos, uint32_t limit, uint32_t *end)
 {
     parser before = *p;
@@ -330,8 +331,8 @@ static ast *name(parser *p)
     if (follows(p, '('))
         return call(p, text, t.pos, NULL);
     if (parse_is_sign(p, SIGN1('(')) && p->is_function && p->is_function(text)) {
-        parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` is a function and stands without its arguments",
-                   text);
+        parse_fail(p, t.pos, t.end, KV_E_USAGE,
+                   "`%s` is a function and stands without its arguments", text);
         kv_err_hint(p->e, "write no blank before the bracket: %s(…)", text);
         return NULL;
     }
@@ -639,8 +640,8 @@ static ast *unary_node(parser *p, ast_op op, uint32_t pos, ast *operand)
     return node;
 }
 
-/* The smallest integer, which has no positive counterpart: the minus before it was taken at pos. NULL
- * and no error when it is not next. */
+/* The smallest integer, which has no positive counterpart: the minus before it was taken at pos.
+ * NULL and no error when it is not next. */
 static ast *smallest_integer(parser *p, uint32_t pos)
 {
     token t = *parse_peek(p);
@@ -694,8 +695,8 @@ static bool is_last(const parser *p, uint32_t pos)
     return c == '\0' || strchr("\n;}|>#", c) != NULL;
 }
 
-/* In argument mode a sign with a blank on its left only begins a new argument, and so does a `-` that
- * ends the statement: it is a file, stdout. */
+/* In argument mode a sign with a blank on its left only begins a new argument, and so does a `-`
+ * that ends the statement: it is a file, stdout. */
 static bool begins_argument(const parser *p, const token *t)
 {
     return p->arguments && t->blank_before && (!t->blank_after || is_last(p, t->end));

@@ -112,7 +112,8 @@ static ast *key_int(parser *p, uint32_t pos, uint32_t *end)
     int64_t value = 0;
     *end = pos + (uint32_t)num_parse_int(p->lx.src->text + pos, p->lx.limit - pos, &value, &over);
     if (over)
-        return parse_fail(p, pos, *end, KV_E_VALUE, "an integer key has 64 bits, this one needs more");
+        return parse_fail(p, pos, *end, KV_E_VALUE,
+                          "an integer key has 64 bits, this one needs more");
     ast *node = parse_node(p, AST_KEY, pos, *end, 0);
     if (node)
         node->u.integer = value;
@@ -197,7 +198,8 @@ static bool bare_keys(parser *p, ast_list *keys)
             return true;
         parse_seek(p, comma + 1);
         if (lex_is_blank(parse_char(p, comma + 1))) {
-            parse_fail(p, comma, comma + 1, KV_E_SYNTAX, "no blank may follow the comma between keys");
+            parse_fail(p, comma, comma + 1, KV_E_SYNTAX,
+                       "no blank may follow the comma between keys");
             kv_err_hint(p->e, "a,b or [a, b]");
             return false;
         }

@@ -1,10 +1,10 @@
 /* What the tests of the language share: trees as texts, such as (+ 1 (* 2 x)), so that a test is a
  * table of texts and trees, or of texts and errors.
  *
- * How nodes are written: 1, 0.5, "text", true, none and names as themselves; [a b] a list, (, a b) a
- * tuple, (f a k=b) a call, (.f a) a method, (index a 0 (: 1 2 _)), (@ a cpu), (file <x.csv> "w") with
- * <> for a bare path, (f "a" {x} {y :d}) an f-string, (.. 1 9 2) a range, (key w) and (keys 1 ~w*) with
- * ~ for a pattern and $ for a value, {a b} a block. A part that is not there is _.
+ * How nodes are written: 1, 0.5, "text", true, none and names as themselves; [a b] a list, (, a
+ * b) a tuple, (f a k=b) a call, (.f a) a method, (index a 0 (: 1 2 _)), (@ a cpu), (file <x.csv>
+ * "w") with <> for a bare path, (f "a" {x} {y :d}) an f-string, (.. 1 9 2) a range, (key w) and
+ * (keys 1 ~w*) with ~ for a pattern and $ for a value, {a b} a block. A part that is not there is _.
  */
 #ifndef UNIT_TEST_LANG_H
 #define UNIT_TEST_LANG_H
@@ -43,7 +43,8 @@ static inline void lang_kids(buf *out, const ast *node, uint32_t from, lang_more
     }
 }
 
-static inline void lang_form(buf *out, const char *head, const ast *node, uint32_t from, lang_more more)
+static inline void lang_form(buf *out, const char *head, const ast *node, uint32_t from,
+                             lang_more more)
 {
     buf_printf(out, "(%s", head);
     lang_kids(out, node, from, more);
@@ -247,7 +248,8 @@ static inline void lang_check_error(const lang_error *want, lang_parse parse)
     bool ok = parse(&t);
     snprintf(place, sizeof place, "%d:%d-%d", t.e.line, t.e.col, t.e.end);
     bool same = !ok && t.e.code == (int)want->code && strcmp(place, want->place) == 0 &&
-                strcmp(t.e.text, want->message) == 0 && strcmp(t.e.hint, want->hint ? want->hint : "") == 0;
+                strcmp(t.e.text, want->message) == 0 &&
+                strcmp(t.e.hint, want->hint ? want->hint : "") == 0;
     if (!same) {
         printf("# in: %s\n# %s: %s: %s\n#   hint: %s\n", want->text, place, kv_code_name(t.e.code),
                t.e.text, t.e.hint);

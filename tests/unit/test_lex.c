@@ -1,8 +1,8 @@
 #include "lang/lex.h"
 #include "test_lang.h"
 
-/* Tokens as texts: i: integers, f: floats, n: names, s: and F: quoted texts, o: options, signs as they
- * are, $ a line's end. _ stands for a blank before or behind a token. */
+/* Tokens as texts: i: integers, f: floats, n: names, s: and F: quoted texts, o: options, signs as
+ * they are, $ a line's end. _ stands for a blank before or behind a token. */
 static void dump_tokens(buf *out, const char *text, size_t n, bool in_brackets)
 {
     static const char kinds[] = {[TOK_INT] = 'i',    [TOK_FLOAT] = 'f',   [TOK_NAME] = 'n',
@@ -131,7 +131,8 @@ TEST(lex_signs)
 
 TEST(lex_names)
 {
-    check_tokens("a _b c9 \xc3\xa4\xe2\x82\xac f", "_n:a_ _n:_b_ _n:c9_ _n:\xc3\xa4\xe2\x82\xac_ _n:f_");
+    check_tokens("a _b c9 \xc3\xa4\xe2\x82\xac f",
+                 "_n:a_ _n:_b_ _n:c9_ _n:\xc3\xa4\xe2\x82\xac_ _n:f_");
     check_tokens("a\xff" "b", "! 2-3 the byte \\xff is not UTF-8");
     check_tokens("\xc3", "! 1-2 the byte \\xc3 is not UTF-8");
     check_tokens("\xed\xa0\x80", "! 1-2 the byte \\xed is not UTF-8");
@@ -186,8 +187,8 @@ TEST(lex_source_places)
     static const struct {
         uint32_t pos;
         int line, col;
-    } rows[] = {{0, 3, 1}, {1, 3, 2}, {2, 4, 1}, {3, 4, 2}, {5, 4, 3}, {6, 4, 4}, {9, 5, 1}, {10, 5, 2},
-                {99, 5, 2}};
+    } rows[] = {{0, 3, 1}, {1, 3, 2}, {2, 4, 1},  {3, 4, 2}, {5, 4, 3},
+                {6, 4, 4}, {9, 5, 1}, {10, 5, 2}, {99, 5, 2}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int line, col;
         source_locate(&s, rows[i].pos, &line, &col);

@@ -427,9 +427,20 @@ TEST(parse_errors_of_files)
 TEST(parse_literals)
 {
     static const lang_tree rows[] = {
-        {"1", "1"},         {"-1", "-1"},       {"- 1", "-1"},     {"1.5", "1.5"},   {"-.5", "-0.5"},
-        {"-0.0", "-0.0"},   {"true", "true"},   {"false", "false"}, {"none", "none"}, {"'a'", "\"a\""},
-        {"inf", "inf"},     {"-inf", "-inf"},   {"nan", "nan"},    {"pi", "3.141592653589793"},
+        {"1", "1"},
+        {"-1", "-1"},
+        {"- 1", "-1"},
+        {"1.5", "1.5"},
+        {"-.5", "-0.5"},
+        {"-0.0", "-0.0"},
+        {"true", "true"},
+        {"false", "false"},
+        {"none", "none"},
+        {"'a'", "\"a\""},
+        {"inf", "inf"},
+        {"-inf", "-inf"},
+        {"nan", "nan"},
+        {"pi", "3.141592653589793"},
         {"-9223372036854775808", "-9223372036854775808"},
     };
     LANG_TREES(rows, literal);
@@ -510,14 +521,16 @@ TEST(parse_errors_of_expressions)
         {"[i for i of a]", KV_E_SYNTAX, "1:10-12", "`of` stands where `in` is needed", NULL},
         {"[i for 4 tpus]", KV_E_SYNTAX, "1:10-14", "`tpus` stands where `gpus` or `cpus` is needed",
          NULL},
-        {"[i for 'a']", KV_E_SYNTAX, "1:8-11", "`'a'` stands where a name or a count is needed", NULL},
+        {"[i for 'a']", KV_E_SYNTAX, "1:8-11", "`'a'` stands where a name or a count is needed",
+         NULL},
         {"[i, j for i in a]", KV_E_SYNTAX, "1:7-10", "`for` stands where `]` is needed", NULL},
         {"a --b", KV_E_SYNTAX, "1:3-6", "`--b` stands where the end is needed", NULL},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa4z ) x", KV_E_SYNTAX,
          "1:63-64", "`)` stands where the end is needed", NULL},
         {"1 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa4z", KV_E_SYNTAX,
          "1:3-64",
-         "`aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa` stands where the end is needed",
+         "`aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa` stands where the end is "
+         "needed",
          NULL},
     };
     LANG_ERRORS(rows, expression);
@@ -552,9 +565,10 @@ TEST(parse_incomplete)
     static const struct {
         const char *text;
         bool incomplete;
-    } rows[] = {{"(", true},      {"f(1,", true}, {"[1, 2\n", true}, {"a[", true},  {"a + \\\n", true},
-                {"a + \\", true}, {"a +", false}, {"(1))", false},   {"(]", false}, {"f\"{a\"", false},
-                {"'a", false},    {"('a", false}, {"\"a\\", false}};
+    } rows[] = {{"(", true},        {"f(1,", true},     {"[1, 2\n", true}, {"a[", true},
+                {"a + \\\n", true}, {"a + \\", true},   {"a +", false},    {"(1))", false},
+                {"(]", false},      {"f\"{a\"", false}, {"'a", false},     {"('a", false},
+                {"\"a\\", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         lang_text t;
         lang_begin(&t, rows[i].text);
@@ -634,7 +648,8 @@ TEST(parse_depth)
         {"g(k=", "a", ")"}, {"x.f(", "a", ")"}, {"[", "a", " for i in b]"}, {"[1, ", "a", "]"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        check_limit("", rows[i][0], rows[i][1], rows[i][2], PARSE_MAX_DEPTH, "nested deeper than 200");
+        check_limit("", rows[i][0], rows[i][1], rows[i][2], PARSE_MAX_DEPTH,
+                    "nested deeper than 200");
 }
 
 TEST(parse_height)
@@ -642,11 +657,13 @@ TEST(parse_height)
     static const char *const rows[] = {"+1", "-1", "*a", "/a", "//a", "%a", " and a", " or a",
                                        "[0]", ".f", "@cpu", ".f(1)", "[:]"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        check_limit("a", rows[i], "", "", AST_MAX_HEIGHT, "more than 1000 operators one inside the other");
+        check_limit("a", rows[i], "", "", AST_MAX_HEIGHT,
+                    "more than 1000 operators one inside the other");
     /* brackets and operators count together */
     check_limit("(((((((((((((((((((a)))))))))))))))))))", "+1", "", "", AST_MAX_HEIGHT,
                 "more than 1000 operators one inside the other");
-    check_limit("-a", "+1", "", "", AST_MAX_HEIGHT - 1, "more than 1000 operators one inside the other");
+    check_limit("-a", "+1", "", "", AST_MAX_HEIGHT - 1,
+                "more than 1000 operators one inside the other");
 }
 
 /* What is side by side nests nothing. */
@@ -664,9 +681,10 @@ TEST(parse_wide)
 /* Long texts that end wrongly are refused quickly and without a deep stack. */
 TEST(parse_long_lines)
 {
-    static const char *const pieces[] = {"(", "[", "-", "not ", "2**", "a.", "a@", "a[", "f(", "'", "\"\\",
-                                         "f\"{", "1..", "1.", "\\\n", "# ", "@a", "a,", "a+", "\xff", "9",
-                                         "a ", "{", "}", "f'{{", "$", "[a for a in "};
+    static const char *const pieces[] = {"(",    "[",  "-",  "not ", "2**",  "a.",          "a@",
+                                         "a[",   "f(", "'",  "\"\\", "f\"{", "1..",         "1.",
+                                         "\\\n", "# ", "@a", "a,",   "a+",   "\xff",        "9",
+                                         "a ",   "{",  "}",  "f'{{", "$",    "[a for a in "};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int n = (int)((1 << 20) / strlen(pieces[i]));
         char *text = lang_repeated("", pieces[i], n, "", "", "");
@@ -681,8 +699,9 @@ TEST(parse_long_lines)
 
 TEST(parse_no_memory)
 {
-    static const char text[] = "f(a + 1, k=[i*2 for i in 0..3 by 2], b[1:, ...], f\"a{x:.3f}\\n\", "
-                               "@\"m\"#w, (1, 'a long text that is longer than the room for words'))";
+    static const char text[] =
+        "f(a + 1, k=[i*2 for i in 0..3 by 2], b[1:, ...], f\"a{x:.3f}\\n\", "
+        "@\"m\"#w, (1, 'a long text that is longer than the room for words'))";
     for (int64_t n = 1;; n++) {
         lang_text t;
         lang_begin(&t, text);

@@ -117,14 +117,17 @@ TEST(parse_key_values)
 TEST(parse_key_before_a_redirect)
 {
     static const lang_tree rows[] = {
-        {"w->v", "(key w) | ->v"},       {"w -> v", "(key w) | -> v"}, {"3->v", "(key 3) | ->v"},
-        {"0..3->v", "(keys (.. 0 3)) | ->v"}, {"w>f.csv", "(key w) | >f.csv"}, {"w|cat", "(key w) | |cat"},
-        {"[a]->v", "(keys a) | ->v"},    {"\"a\"->v", "(key a) | ->v"}, {"a-b->v", "(key a-b) | ->v"},
+        {"w->v", "(key w) | ->v"},       {"w -> v", "(key w) | -> v"},
+        {"3->v", "(key 3) | ->v"},       {"0..3->v", "(keys (.. 0 3)) | ->v"},
+        {"w>f.csv", "(key w) | >f.csv"}, {"w|cat", "(key w) | |cat"},
+        {"[a]->v", "(keys a) | ->v"},    {"\"a\"->v", "(key a) | ->v"},
+        {"a-b->v", "(key a-b) | ->v"},
     };
     LANG_TREES(rows, keys);
 }
 
-#define NO_KEY_HINT "quote a text key: \"…\"; compute one in brackets: (…); blanks separate arguments"
+#define NO_KEY_HINT                                                                                \
+    "quote a text key: \"…\"; compute one in brackets: (…); blanks separate arguments"
 
 TEST(parse_key_errors)
 {
@@ -163,7 +166,8 @@ TEST(parse_key_errors)
          "an integer key has 64 bits, this one needs more", NULL},
         {"-9223372036854775809", KV_E_VALUE, "1:1-21",
          "an integer key has 64 bits, this one needs more", NULL},
-        {"5, 7", KV_E_SYNTAX, "1:2-3", "no blank may follow the comma between keys", "a,b or [a, b]"},
+        {"5, 7", KV_E_SYNTAX, "1:2-3", "no blank may follow the comma between keys",
+         "a,b or [a, b]"},
         {"5,", KV_E_SYNTAX, "1:3-4", "the text ends where a key is needed", NULL},
         {"5,\n7", KV_E_SYNTAX, "1:3-4", "the statement ends where a key is needed", NULL},
         {"5,,7", KV_E_SYNTAX, "1:3-4", "`,` stands where a key is needed", NULL},
@@ -188,8 +192,8 @@ TEST(parse_key_lengths)
 {
     for (int quoted = 0; quoted < 2; quoted++) {
         for (int over = 0; over < 2; over++) {
-            char *text = lang_repeated(quoted ? "\"" : "", "k", KV_KEY_MAX + over, quoted ? "\"" : "", "",
-                                       "");
+            char *text = lang_repeated(quoted ? "\"" : "", "k", KV_KEY_MAX + over,
+                                       quoted ? "\"" : "", "", "");
             lang_text t;
             lang_begin(&t, text);
             ast *node = parse_keys(&t.p);

@@ -60,7 +60,8 @@ TEST(parse_rule_states)
         {"{ state key = 3, row }", "{(state key 3) (state row)}"},
         {"{ state row shared }", "{(state-row shared)}"},
         {"{ state = 1; state += 2 }", "{(= state 1) (= state (+ state 2))}"},
-        {"{ rows = 1; skip = 2; fail = 3; print = 4 }", "{(= rows 1) (= skip 2) (= fail 3) (= print 4)}"},
+        {"{ rows = 1; skip = 2; fail = 3; print = 4 }",
+         "{(= rows 1) (= skip 2) (= fail 3) (= print 4)}"},
         {"{ key = 1; row = by; counts = after }", "{(= key 1) (= row by) (= counts after)}"},
     };
     LANG_TREES(rows, rule);
@@ -73,12 +74,14 @@ TEST(parse_rule_heads)
         {"updater a, b ,c { }", "(updater a b c {})"},
         {"updater a() { }", "(updater a {})"},
         {"updater a (x = 1) { }", "(updater a (x 1) {})"},
-        {"updater a(i = 1, f = -1.5, b = true, c = false, n = none, t = \"x\", k = inf, l = -inf,) { }",
+        {"updater a(i = 1, f = -1.5, b = true, c = false, n = none, t = \"x\", k = inf, l = -inf,) "
+         "{ }",
          "(updater a (i 1) (f -1.5) (b true) (c false) (n none) (t \"x\") (k inf) (l -inf) {})"},
         {"updater a(x = 0.5 in 0..1, y = -1 in -2..-1, z = 1 in 0.0 .. inf) { }",
          "(updater a (x 0.5 0 1) (y -1 -2 -1) (z 1 0.0 inf) {})"},
         {"updater a(x = 0.5 in 0.5..1.5) { }", "(updater a (x 0.5 0.5 1.5) {})"},
-        {"updater a(\n x = 1, # c\n y = 2\n) counts after {\n}", "(updater a (x 1) (y 2) counts-after {})"},
+        {"updater a(\n x = 1, # c\n y = 2\n) counts after {\n}",
+         "(updater a (x 1) (y 2) counts-after {})"},
         {"updater a counts after { skip }", "(updater a counts-after {(skip)})"},
         {"updater a(x = -9223372036854775808) { }", "(updater a (x -9223372036854775808) {})"},
         {"updater n1,n2,n3,n4,n5,n6,n7,n8,n9,n10,n11,n12,n13,n14,n15,n16 { }",
@@ -98,62 +101,75 @@ TEST(parse_rule_errors)
         {"{ a = (1", KV_E_SYNTAX, "1:7-8", "the `(` that opens here is not closed", NULL},
         {"{ a = (1\n b = 2 }", KV_E_SYNTAX, "2:2-3", "`b` stands where `)` is needed",
          "the `(` that is to be closed stands in line 1, column 7"},
-        {"{ a = 1\n } }", KV_E_SYNTAX, "2:4-5", "`}` stands where the end of the rule is needed", NULL},
-        {"{ } { }", KV_E_SYNTAX, "1:5-6", "`{` stands where the end of the rule is needed", NULL},
-        {"{ a = 1 b = 2 }", KV_E_SYNTAX, "1:9-10", "`b` stands where the end of the statement is needed",
+        {"{ a = 1\n } }", KV_E_SYNTAX, "2:4-5", "`}` stands where the end of the rule is needed",
          NULL},
+        {"{ } { }", KV_E_SYNTAX, "1:5-6", "`{` stands where the end of the rule is needed", NULL},
+        {"{ a = 1 b = 2 }", KV_E_SYNTAX, "1:9-10",
+         "`b` stands where the end of the statement is needed", NULL},
         {"{ a = }", KV_E_SYNTAX, "1:7-8", "`}` stands where a value is needed", NULL},
         {"{ a =\n 1 }", KV_E_SYNTAX, "1:6-7", "the statement ends where a value is needed", NULL},
         {"{ a }", KV_E_SYNTAX, "1:5-6", "`}` stands where `=` is needed", NULL},
         {"{ a b }", KV_E_SYNTAX, "1:5-6", "`b` stands where `=` is needed", NULL},
         {"{ a[0] = 1 }", KV_E_SYNTAX, "1:4-5", "`[` stands where `=` is needed", NULL},
         {"{ f(a) }", KV_E_SYNTAX, "1:4-5", "`(` stands where `=` is needed", NULL},
-        {"{ 1 = a }", KV_E_SYNTAX, "1:3-4", "`1` stands where a statement of a rule is needed", NULL},
-        {"{ for i in a { } }", KV_E_SYNTAX, "1:3-6", "`for` stands where a statement of a rule is needed",
+        {"{ 1 = a }", KV_E_SYNTAX, "1:3-4", "`1` stands where a statement of a rule is needed",
          NULL},
-        {"{ pi = 3 }", KV_E_SYNTAX, "1:3-5", "`pi` stands where a statement of a rule is needed", NULL},
-        {"{ none = 3 }", KV_E_SYNTAX, "1:3-7", "`none` stands where a statement of a rule is needed",
+        {"{ for i in a { } }", KV_E_SYNTAX, "1:3-6",
+         "`for` stands where a statement of a rule is needed", NULL},
+        {"{ pi = 3 }", KV_E_SYNTAX, "1:3-5", "`pi` stands where a statement of a rule is needed",
          NULL},
-        {"{ else { } }", KV_E_SYNTAX, "1:3-7", "`else` stands where a statement of a rule is needed",
-         NULL},
+        {"{ none = 3 }", KV_E_SYNTAX, "1:3-7",
+         "`none` stands where a statement of a rule is needed", NULL},
+        {"{ else { } }", KV_E_SYNTAX, "1:3-7",
+         "`else` stands where a statement of a rule is needed", NULL},
         {"{ if a skip }", KV_E_SYNTAX, "1:8-12", "`skip` stands where `{` is needed", NULL},
-        {"{ if a = 1 { } }", KV_E_SYNTAX, "1:8-9", "`=` stands where `{` is needed", "`==` compares"},
+        {"{ if a = 1 { } }", KV_E_SYNTAX, "1:8-9", "`=` stands where `{` is needed",
+         "`==` compares"},
         {"{ if a\n{ } }", KV_E_SYNTAX, "1:7-8", "the statement ends where `{` is needed", NULL},
         {"{ if a { } else { } else { } }", KV_E_SYNTAX, "1:21-25",
          "`else` stands where the end of the statement is needed", NULL},
         {"{ rows }", KV_E_SYNTAX, "1:8-9", "`}` stands where `present` is needed", NULL},
-        {"{ rows absent }", KV_E_SYNTAX, "1:8-14", "`absent` stands where `present` is needed", NULL},
+        {"{ rows absent }", KV_E_SYNTAX, "1:8-14", "`absent` stands where `present` is needed",
+         NULL},
         {"{ fail }", KV_E_SYNTAX, "1:8-9", "`}` stands where a value is needed", NULL},
-        {"{ state }", KV_E_SYNTAX, "1:9-10", "`}` stands where the name of a state is needed", NULL},
-        {"{ state 3 }", KV_E_SYNTAX, "1:9-10", "`3` stands where the name of a state is needed", NULL},
-        {"{ state m, }", KV_E_SYNTAX, "1:12-13", "`}` stands where the name of a state is needed", NULL},
-        {"{ state key inf }", KV_E_SYNTAX, "1:13-16", "`inf` stands where the name of a state is needed",
+        {"{ state }", KV_E_SYNTAX, "1:9-10", "`}` stands where the name of a state is needed",
          NULL},
-        {"updater { }", KV_E_SYNTAX, "1:9-10", "`{` stands where a name for the updater is needed", NULL},
-        {"updater if { }", KV_E_SYNTAX, "1:9-11", "`if` stands where a name for the updater is needed",
+        {"{ state 3 }", KV_E_SYNTAX, "1:9-10", "`3` stands where the name of a state is needed",
          NULL},
-        {"updater a, { }", KV_E_SYNTAX, "1:12-13", "`{` stands where a name for the updater is needed",
+        {"{ state m, }", KV_E_SYNTAX, "1:12-13", "`}` stands where the name of a state is needed",
          NULL},
+        {"{ state key inf }", KV_E_SYNTAX, "1:13-16",
+         "`inf` stands where the name of a state is needed", NULL},
+        {"updater { }", KV_E_SYNTAX, "1:9-10", "`{` stands where a name for the updater is needed",
+         NULL},
+        {"updater if { }", KV_E_SYNTAX, "1:9-11",
+         "`if` stands where a name for the updater is needed", NULL},
+        {"updater a, { }", KV_E_SYNTAX, "1:12-13",
+         "`{` stands where a name for the updater is needed", NULL},
         {"updater a", KV_E_SYNTAX, "1:10-11", "the text ends where `{` is needed", NULL},
         {"updater a\n{ }", KV_E_SYNTAX, "1:10-11", "the statement ends where `{` is needed", NULL},
         {"updater a(x = 1", KV_E_SYNTAX, "1:10-11", "the `(` that opens here is not closed", NULL},
         {"updater a(x", KV_E_SYNTAX, "1:10-11", "the `(` that opens here is not closed", NULL},
-        {"updater a(x) { }", KV_E_SYNTAX, "1:12-13", "`)` stands where `=` and a default is needed", NULL},
-        {"updater a(3) { }", KV_E_SYNTAX, "1:11-12", "`3` stands where the name of a parameter is needed",
+        {"updater a(x) { }", KV_E_SYNTAX, "1:12-13", "`)` stands where `=` and a default is needed",
          NULL},
+        {"updater a(3) { }", KV_E_SYNTAX, "1:11-12",
+         "`3` stands where the name of a parameter is needed", NULL},
         {"updater a(x = b) { }", KV_E_SYNTAX, "1:15-16",
          "`b` stands where a number, text, true, false or none is needed", NULL},
-        {"updater a(x = 1 + 2) { }", KV_E_SYNTAX, "1:17-18", "`+` stands where `)` is needed", NULL},
-        {"updater a(x = 1 in 0) { }", KV_E_SYNTAX, "1:21-22", "`)` stands where `..` is needed", NULL},
+        {"updater a(x = 1 + 2) { }", KV_E_SYNTAX, "1:17-18", "`+` stands where `)` is needed",
+         NULL},
+        {"updater a(x = 1 in 0) { }", KV_E_SYNTAX, "1:21-22", "`)` stands where `..` is needed",
+         NULL},
         {"updater a(x = 1 in 0..) { }", KV_E_SYNTAX, "1:23-24",
          "`)` stands where a number, text, true, false or none is needed", NULL},
         {"updater a(x = 1,, y = 2) { }", KV_E_SYNTAX, "1:17-18",
          "`,` stands where the name of a parameter is needed", NULL},
         {"updater a(x = 9223372036854775808) { }", KV_E_VALUE, "1:15-34",
          "9223372036854775808 is too large for a 64-bit integer", NULL},
-        {"updater a counts { }", KV_E_SYNTAX, "1:18-19", "`{` stands where `after` is needed", NULL},
-        {"updater a counts before { }", KV_E_SYNTAX, "1:18-24", "`before` stands where `after` is needed",
+        {"updater a counts { }", KV_E_SYNTAX, "1:18-19", "`{` stands where `after` is needed",
          NULL},
+        {"updater a counts before { }", KV_E_SYNTAX, "1:18-24",
+         "`before` stands where `after` is needed", NULL},
         {"updater n1,n2,n3,n4,n5,n6,n7,n8,n9,n10,n11,n12,n13,n14,n15,n16,n17 { }", KV_E_SYNTAX,
          "1:64-67", "an updater has at most 16 names", NULL},
     };
@@ -197,8 +213,8 @@ TEST(parse_rule_depth)
                 {"{a = ", "(", "1", ")", "}", PARSE_MAX_DEPTH - 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (int over = 0; over < 2; over++) {
-            char *text = lang_repeated(rows[i].head, rows[i].piece, rows[i].deepest + over, rows[i].middle,
-                                       rows[i].piece2, rows[i].tail);
+            char *text = lang_repeated(rows[i].head, rows[i].piece, rows[i].deepest + over,
+                                       rows[i].middle, rows[i].piece2, rows[i].tail);
             lang_text t;
             lang_begin(&t, text);
             if (rule(&t) == over)
@@ -226,7 +242,8 @@ static const char adam[] =
     "}\n";
 
 static const char adam_tree[] =
-    "(updater adam (learning_rate 0.001) (beta1 0.9) (beta2 0.999) (epsilon 1e-08) (lazy_update true) "
+    "(updater adam (learning_rate 0.001) (beta1 0.9) (beta2 0.999) (epsilon 1e-08) (lazy_update "
+    "true) "
     "{(if lazy_update {(rows)}) (state mean) (state var) "
     "(= rate (* lr (/ (sqrt (- 1 (** beta2 t))) (- 1 (** beta1 t))))) "
     "(= grad (clip (+ (* rescale_grad input) (* wd stored)) clip_gradient)) "
@@ -254,7 +271,8 @@ static const char warmup_tree[] =
     "(updater lbsgd large (strategy \"linear\") (scale 1 1 1024) counts-after "
     "{(state-key n 0) (= n (+ n 1)) (= N (* 5 32)) (= B scale) "
     "(if (== B 1) {(rows) (= grad input)} "
-    "{(state batch) (= batch (+ batch input)) (= grad (/ batch B)) (if (== (% n B) 0) {(= batch 0)})}) "
+    "{(state batch) (= batch (+ batch input)) (= grad (/ batch B)) (if (== (% n B) 0) {(= batch "
+    "0)})}) "
     "(if (== (% n B) 0) {"
     "(if (== strategy \"lars\") "
     "{(= rate (* lr (clip (sqrt (/ W (+ (+ G (* wd W)) 1e-18))) 0.01 100)))} "
@@ -266,7 +284,8 @@ static const char warmup_tree[] =
 static const char lars[] =
     "updater lars(momentum = 0.0, decay_names = \"_weight\", low = none) {\r\n"
     "  state shared last = base_lr; state row h\r\n"
-    "  if not endswith(name, \"gamma\", \"beta\") { wn = norm(stored); gn = norm(input) } # two norms\r\n"
+    "  if not endswith(name, \"gamma\", \"beta\") { wn = norm(stored); gn = norm(input) } # two "
+    "norms\r\n"
     "  if low > 0 { r1 = max(r1, low) }\r\n"
     "  u = f64(m / (sqrt(v) + 1e-6) + wd * stored);   ru = norm(u)\r\n"
     "  stored -= lr * where(wn == 0 or gn == 0, 1, wn / gn) * u * (abs(z) > low) + -lr\r\n"

@@ -1,5 +1,6 @@
-/* Random texts: mutations of scripts and soup of tokens. Whatever a text holds, it is parsed or refused
- * with a finished sentence at a place inside it, the same each time, and nothing is left behind. */
+/* Random texts: mutations of scripts and soup of tokens. Whatever a text holds, it is parsed or
+ * refused with a finished sentence at a place inside it, the same each time, and nothing is left
+ * behind. */
 #include <ctype.h>
 #include <stdlib.h>
 
@@ -11,32 +12,80 @@ static const char *const scripts[] = {
     "create local\nshape = (2,3)\ninit 3 ones(shape)*2\na = zeros(shape)\npull 3 -> a; print a\n",
     "b = [ones(shape)@gpu(i) for 4 gpus]\npush 3 b; pull 3 > f-{key}.csv\npull * | head -1\n",
     "set-updater { print \"update on key: %d\" % key; stored += input * 2 }\n",
-    "push $keys [[ones(shape) for $n cpus]]*len(keys) --priority -1\npull w,x{0..3},\"a b\" --out b\n",
-    "if a > 0 and not b {\n  push w -1\n} elif f\"{a:.3f}\\u{e9}\" == 'x' { !ls -l; # }\n} else { break }\n",
-    "for i in 0..9 by 2 { while a[i] <= 3 { a[i] += 1 ; continue } }\nrepeat 3 repeat (n + 1) type\n",
+    "push $keys [[ones(shape) for $n cpus]]*len(keys) --priority -1\npull w,x{0..3},\"a b\" --out "
+    "b\n",
+    "if a > 0 and not b {\n  push w -1\n} elif f\"{a:.3f}\\u{e9}\" == 'x' { !ls -l; # }\n} else { "
+    "break }\n",
+    "for i in 0..9 by 2 { while a[i] <= 3 { a[i] += 1 ; continue } }\nrepeat 3 repeat (n + 1) "
+    "type\n",
     "def f(a,\n b) { return a ** -2 // b % 3 }\ndef g(x) = x.T[1:, ::2, ...].f(k=1e-3, m=none)\n",
-    "updater sgd, mine(momentum = 0.9 in 0..1, lazy = true, t = \"x\") counts after {\n  state key n = 0\n"
-    "  state m, v = stored # c\n  if momentum != 0 { mom = momentum * mom - step; skip }\n  else if n % 2 == 0 "
+    "updater sgd, mine(momentum = 0.9 in 0..1, lazy = true, t = \"x\") counts after {\n  state key "
+    "n = 0\n"
+    "  state m, v = stored # c\n  if momentum != 0 { mom = momentum * mom - step; skip }\n  else "
+    "if n % 2 == 0 "
     "{ rows present }\n  else { fail \"no\" }\n  stored -= lr * m / (sqrt(v) + 1e-8)\n}\n",
     "x = @m.safetensors#fc1.weight + @\"my file.csv\"[0] + load(\"-\", format='csv')\nwrite x -\n",
-    "init (3 - 1),-5,0..9 [1, 2,\n 3] \\\n --priority=1\n?push\nassert(a == b, \"no\")\nset print.precision 4\n",
-    "#!/usr/bin/env kvctl\n\xef\xbb\xbf\xc3\xa4 = 0.5\r\ny=[i*2 for i in [1,-2]]\r\nlist fc?*[a-z]\r\nquit 3",
-    "kv.push(3, ones(2,3)*8)\na = kv.pull([5, 7])\nkv.pull(3) -> c\nsource a.kv\ninfo 3,5 >> \"x.csv\"; help \"gradient\"",
+    "init (3 - 1),-5,0..9 [1, 2,\n 3] \\\n --priority=1\n?push\nassert(a == b, \"no\")\nset "
+    "print.precision 4\n",
+    "#!/usr/bin/env kvctl\n\xef\xbb\xbf\xc3\xa4 = 0.5\r\ny=[i*2 for i in [1,-2]]\r\nlist "
+    "fc?*[a-z]\r\nquit 3",
+    "kv.push(3, ones(2,3)*8)\na = kv.pull([5, 7])\nkv.pull(3) -> c\nsource a.kv\ninfo 3,5 >> "
+    "\"x.csv\"; help \"gradient\"",
 };
 
 static const char *const words[] = {
-    "init",  "push",   "pull",  "print", "set-updater", "updater", "state",  "if",   "else", "elif",
-    "for",   "in",     "while", "def",   "repeat",      "return",  "a",      "w",    "3",    "0..3",
-    "1.5",   "1e999",  "-",     "+",     "*",           "**",      "//",     "==",   "<",    ">",
-    ">>",    "->",     "|",     "!",     "?",           "@",       "@f.csv", "#",    "# c",  "$a",
-    "(",     ")",      "[",     "]",     "{",           "}",       ",",      ";",    "\n",   "\\\n",
-    "\\",    "'",      "\"",    "f\"",   "f\"{a}\"",    "'a b'",   "\"\\x\"", "--p", "=",    "+=",
-    ":",     "...",    "..",    ".",     ".T",          "not",     "and",    "or",   "true", "none",
-    "by",    "gpus",   "inf",   "1 -2",  "w-",          "x{0..3}", "conv*",  "\r",   "\t",   "\xff",
-    "\xc3\xa4", "9223372036854775808", "<<", "<<END\n", "END\n", "expect-error value", "time", "row", "key",
+    "init",        "push",
+    "pull",        "print",
+    "set-updater", "updater",
+    "state",       "if",
+    "else",        "elif",
+    "for",         "in",
+    "while",       "def",
+    "repeat",      "return",
+    "a",           "w",
+    "3",           "0..3",
+    "1.5",         "1e999",
+    "-",           "+",
+    "*",           "**",
+    "//",          "==",
+    "<",           ">",
+    ">>",          "->",
+    "|",           "!",
+    "?",           "@",
+    "@f.csv",      "#",
+    "# c",         "$a",
+    "(",           ")",
+    "[",           "]",
+    "{",           "}",
+    ",",           ";",
+    "\n",          "\\\n",
+    "\\",          "'",
+    "\"",          "f\"",
+    "f\"{a}\"",    "'a b'",
+    "\"\\x\"",     "--p",
+    "=",           "+=",
+    ":",           "...",
+    "..",          ".",
+    ".T",          "not",
+    "and",         "or",
+    "true",        "none",
+    "by",          "gpus",
+    "inf",         "1 -2",
+    "w-",          "x{0..3}",
+    "conv*",       "\r",
+    "\t",          "\xff",
+    "\xc3\xa4",    "9223372036854775808",
+    "<<",          "<<END\n",
+    "END\n",       "expect-error value",
+    "time",        "row",
+    "key",
 };
 
-enum { NSCRIPTS = sizeof scripts / sizeof *scripts, NWORDS = sizeof words / sizeof *words, TEXT_MAX = 1500 };
+enum {
+    NSCRIPTS = sizeof scripts / sizeof *scripts,
+    NWORDS = sizeof words / sizeof *words,
+    TEXT_MAX = 1500
+};
 
 typedef struct random_text {
     uint64_t state;
@@ -110,7 +159,8 @@ static void make_text(random_text *r)
 
 static void show(const random_text *r, const kv_err *e, const char *what)
 {
-    printf("# %s: %s at %d:%d-%d \"%s\" in: ", what, kv_code_name(e->code), e->line, e->col, e->end, e->text);
+    printf("# %s: %s at %d:%d-%d \"%s\" in: ", what, kv_code_name(e->code), e->line, e->col, e->end,
+           e->text);
     for (size_t i = 0; i < r->n; i++)
         printf(isprint((unsigned char)r->text[i]) ? "%c" : "\\x%02x", (unsigned char)r->text[i]);
     printf("\n");
@@ -193,7 +243,8 @@ static void check_texts(uint64_t seed, int n)
         make_text(&r);
         outcome first = parse_once(&r), second = parse_once(&r);
         bool same = first.ok == second.ok && first.incomplete == second.incomplete &&
-                    first.digest == second.digest && memcmp(&first.e, &second.e, sizeof first.e) == 0;
+                    first.digest == second.digest &&
+                    memcmp(&first.e, &second.e, sizeof first.e) == 0;
         if (!same)
             show(&r, &first.e, "another outcome");
         CHECK(same);
@@ -232,8 +283,9 @@ TEST(script_fuzz_parts)
             lang_begin_bytes(&t, r.text, r.n);
             const void *got = part == 0   ? (void *)parse_keys(&t.p)
                               : part == 1 ? (void *)parse_path(&t.p)
-                              : part == 2 ? (void *)parse_literal(&t.p)
-                                          : (parse_rule(&rule, &t.src, &t.nodes, &t.e), (void *)rule);
+                              : part == 2
+                                  ? (void *)parse_literal(&t.p)
+                                  : (parse_rule(&rule, &t.src, &t.nodes, &t.e), (void *)rule);
             if (!got && (!is_sentence(&t.e) || !is_inside(&t.src, &t.e)))
                 show(&r, &t.e, "part");
             CHECK((got != NULL) == (t.e.code == KV_OK));

@@ -93,17 +93,21 @@ TEST(script_parse_blank_rule)
     };
     LANG_TREES(cases, script);
     static const lang_error errors[] = {
-        {"init 3 - 1", KV_E_SYNTAX, "1:8-9", "`-` joins two values, but the word before it is a key",
+        {"init 3 - 1", KV_E_SYNTAX, "1:8-9",
+         "`-` joins two values, but the word before it is a key",
          "init 3 -1, or init (3 - 1) VALUE to compute a key"},
         {"init 3 1 -2", KV_E_USAGE, "1:10-12", "init takes one value a key",
-         "blanks separate values: a `-` with a blank before it and none behind it begins a new one"},
+         "blanks separate values: a `-` with a blank before it and none behind it begins a new "
+         "one"},
         {"init 3-1 5", KV_E_SYNTAX, "1:6-9", "`3-1` is not a number",
          "\"3-1\" for a text key, (3-1) to compute one"},
         {"init 3a 5", KV_E_SYNTAX, "1:6-8", "`3a` is not a number",
          "\"3a\" for a text key, (3a) to compute one"},
-        {"push 3 ones (2,3)", KV_E_USAGE, "1:8-12", "`ones` is a function and stands without its arguments",
+        {"push 3 ones (2,3)", KV_E_USAGE, "1:8-12",
+         "`ones` is a function and stands without its arguments",
          "write no blank before the bracket: ones(…)"},
-        {"push 3 - a", KV_E_SYNTAX, "1:8-9", "`-` joins two values, but the word before it is a key",
+        {"push 3 - a", KV_E_SYNTAX, "1:8-9",
+         "`-` joins two values, but the word before it is a key",
          "push 3 -a, or push (3 - a) VALUE to compute a key"},
     };
     LANG_ERRORS(errors, script);
@@ -174,7 +178,8 @@ TEST(script_parse_updaters)
         {"set-updater { print \"key %d\" % key; stored += input * 2 }",
          "(set-updater {(print (% \"key %d\" key)) (= stored (+ stored (* input 2)))})"},
         {"set-updater {\n  stored = input # c\n}\ntype", "(set-updater {(= stored input)}) (type)"},
-        {"updater a(x = 1) { stored = input }\ntype", "(updater a (x 1) {(= stored input)}) (type)"},
+        {"updater a(x = 1) { stored = input }\ntype",
+         "(updater a (x 1) {(= stored input)}) (type)"},
     };
     LANG_TREES(cases, script);
 }
@@ -301,15 +306,18 @@ TEST(script_parse_errors)
         {"true += 3", KV_E_SYNTAX, "1:1-5", "`true` is a word of the language", NULL},
         {"a.b = 3", KV_E_SYNTAX, "1:5-6", "`=` stands where the end of the statement is needed",
          "`==` compares"},
-        {"a[0].T[1] = 3", KV_E_SYNTAX, "1:1-10", "only a name or an index of one can be given a value",
+        {"a[0].T[1] = 3", KV_E_SYNTAX, "1:1-10",
+         "only a name or an index of one can be given a value", NULL},
+        {"a[0].x = 3", KV_E_SYNTAX, "1:1-7", "only a name or an index of one can be given a value",
          NULL},
-        {"a[0].x = 3", KV_E_SYNTAX, "1:1-7", "only a name or an index of one can be given a value", NULL},
         {"a[0", KV_E_SYNTAX, "1:2-3", "the `[` that opens here is not closed", NULL},
         {"a[1.2.3] = 3", KV_E_SYNTAX, "1:3-8", "`1.2.3` is not a number", NULL},
         {"a =", KV_E_SYNTAX, "1:4-5", "the text ends where a value is needed", NULL},
         {"a = \n3", KV_E_SYNTAX, "1:4-5", "the statement ends where a value is needed", NULL},
-        {"a = 1 b", KV_E_SYNTAX, "1:7-8", "`b` stands where the end of the statement is needed", NULL},
-        {"a = 1 }", KV_E_SYNTAX, "1:7-8", "`}` stands where the end of the statement is needed", NULL},
+        {"a = 1 b", KV_E_SYNTAX, "1:7-8", "`b` stands where the end of the statement is needed",
+         NULL},
+        {"a = 1 }", KV_E_SYNTAX, "1:7-8", "`}` stands where the end of the statement is needed",
+         NULL},
         {"}", KV_E_SYNTAX, "1:1-2", "`}` stands where a value is needed", NULL},
         {"{ }", KV_E_SYNTAX, "1:1-2", "`{` stands where a value is needed", NULL},
         {")", KV_E_SYNTAX, "1:1-2", "`)` stands where a value is needed", NULL},
@@ -322,15 +330,17 @@ TEST(script_parse_errors)
         {"pull w --prioriti 3", KV_E_USAGE, "1:8-18", "`pull` has no option --prioriti",
          "did you mean --priority?"},
         {"pull w --out", KV_E_USAGE, "1:8-13", "--out needs a value: --out V", NULL},
-        {"pull w --out 3", KV_E_SYNTAX, "1:14-15", "`3` stands where the name of a variable is needed",
-         NULL},
+        {"pull w --out 3", KV_E_SYNTAX, "1:14-15",
+         "`3` stands where the name of a variable is needed", NULL},
         {"pull w -> if", KV_E_SYNTAX, "1:11-13", "`if` is a word of the language", NULL},
-        {"pull w ->", KV_E_SYNTAX, "1:10-11", "the text ends where the name of a variable is needed", NULL},
+        {"pull w ->", KV_E_SYNTAX, "1:10-11",
+         "the text ends where the name of a variable is needed", NULL},
         {"pull w >", KV_E_SYNTAX, "1:9-10", "the text ends where a file name is needed", NULL},
         {"pull w |", KV_E_SYNTAX, "1:9-10", "the text ends where a shell command is needed", NULL},
         {"pull w -> v -> u", KV_E_USAGE, "1:13-17", "a command takes one redirect", NULL},
         {"pull w -> v > u.csv", KV_E_USAGE, "1:13-20", "a command takes one redirect", NULL},
-        {"pull w --priority 1 --priority 2", KV_E_USAGE, "1:21-33", "--priority is given twice", NULL},
+        {"pull w --priority 1 --priority 2", KV_E_USAGE, "1:21-33", "--priority is given twice",
+         NULL},
         {"pull w - v", KV_E_USAGE, "1:8-9", "pull takes no more arguments", "_"},
         {"init w 1 -> v", KV_E_USAGE, "1:10-12", "`init` gives nothing to redirect", NULL},
         {"init w", KV_E_USAGE, "1:1-7", "init needs VALUES", "_"},
@@ -354,15 +364,16 @@ TEST(script_parse_errors)
         {"if a { type } rank", KV_E_SYNTAX, "1:15-19",
          "`rank` stands where the end of the statement is needed", NULL},
         {"if a { } else b { }", KV_E_SYNTAX, "1:15-16", "`b` stands where `{` is needed", NULL},
-        {"for 3 in a { }", KV_E_SYNTAX, "1:5-6", "`3` stands where the name of a variable is needed", NULL},
+        {"for 3 in a { }", KV_E_SYNTAX, "1:5-6",
+         "`3` stands where the name of a variable is needed", NULL},
         {"for i of a { }", KV_E_SYNTAX, "1:7-9", "`of` stands where `in` is needed", NULL},
         {"for pi in a { }", KV_E_SYNTAX, "1:5-7", "`pi` is a constant", NULL},
         {"repeat { }", KV_E_SYNTAX, "1:8-9", "`{` stands where a value is needed", NULL},
         {"repeat 3", KV_E_SYNTAX, "1:9-10", "the text ends where a value is needed", NULL},
         {"def f { }", KV_E_SYNTAX, "1:7-8", "`{` stands where `(` is needed", NULL},
         {"def f(a", KV_E_SYNTAX, "1:6-7", "the `(` that opens here is not closed", NULL},
-        {"def f(3) { }", KV_E_SYNTAX, "1:7-8", "`3` stands where the name of a parameter or `)` is needed",
-         NULL},
+        {"def f(3) { }", KV_E_SYNTAX, "1:7-8",
+         "`3` stands where the name of a parameter or `)` is needed", NULL},
         {"def f(a) a", KV_E_SYNTAX, "1:10-11", "`a` stands where `{` is needed", NULL},
         {"def sum(a) = a", KV_E_USAGE, "1:5-8", "`sum` is a function of kvctl already", NULL},
         {"def if(a) = a", KV_E_SYNTAX, "1:5-7", "`if` is a word of the language", NULL},
@@ -452,8 +463,8 @@ TEST(script_parse_depth)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int over = 0; over < 2; over++) {
             const char *tail = cases[i].head[0] && cases[i].head[1] == '[' ? "] = 1" : "";
-            char *text = lang_repeated(cases[i].head, cases[i].piece, cases[i].deepest + over, cases[i].middle,
-                                       cases[i].piece2, tail);
+            char *text = lang_repeated(cases[i].head, cases[i].piece, cases[i].deepest + over,
+                                       cases[i].middle, cases[i].piece2, tail);
             lang_text t;
             lang_begin(&t, text);
             if (script(&t) == over)
@@ -467,10 +478,31 @@ TEST(script_parse_depth)
 
 TEST(script_parse_long_lines)
 {
-    static const char *const pieces[] = {"a = 1;", "push 3 a;", "if a {", "repeat 2 ", "}", "!", "?", "a[0]",
-                                         "pull w ", "--a ", "> ", "-> ", "5,", "\r", ";", "def f(", "\xff",
-                                         "if a {} el", "set-updater {", "updater a{", "print a, ", "\\\n",
-                                         "push 3 ", "=", "'a' "};
+    static const char *const pieces[] = {"a = 1;",
+                                         "push 3 a;",
+                                         "if a {",
+                                         "repeat 2 ",
+                                         "}",
+                                         "!",
+                                         "?",
+                                         "a[0]",
+                                         "pull w ",
+                                         "--a ",
+                                         "> ",
+                                         "-> ",
+                                         "5,",
+                                         "\r",
+                                         ";",
+                                         "def f(",
+                                         "\xff",
+                                         "if a {} el",
+                                         "set-updater {",
+                                         "updater a{",
+                                         "print a, ",
+                                         "\\\n",
+                                         "push 3 ",
+                                         "=",
+                                         "'a' "};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int n = (int)((1 << 20) / strlen(pieces[i]));
         char *text = lang_repeated("", pieces[i], n, "", "", "");
@@ -505,9 +537,11 @@ TEST(script_parse_no_memory)
 {
     static const char text[] =
         "create local --name b\ninit w,x{0..3} [1, 2] --priority 1; pull [a, \"b\"] -> v\n"
-        "a[0] += f(x, k=1) ; print f\"a{b:d}\", c > d.csv; if a { type | cat\n } elif b { !ls\n } else { }\n"
+        "a[0] += f(x, k=1) ; print f\"a{b:d}\", c > d.csv; if a { type | cat\n } elif b { !ls\n } "
+        "else { }\n"
         "for i in 0..3 { repeat 2 break }\n def f(a, b) { return a }\nset-updater s --lr_x 3\n"
-        "set-updater { if a { state m } else { print m }; stored += input }\n?push\na-b\n[i for i in a]";
+        "set-updater { if a { state m } else { print m }; stored += input }\n?push\na-b\n[i for i "
+        "in a]";
     for (int64_t n = 1;; n++) {
         lang_text t;
         lang_begin(&t, text);
