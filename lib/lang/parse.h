@@ -1,8 +1,9 @@
 /* The parser of expressions, keys and rules.
  *
  * A parser reads one source from left to right. Its functions return a node, or NULL when the
- * parser's kv_err holds an error with its place; nothing can be parsed after that. Nodes live in the
- * arena and stay valid as long as it does; the source may go then, but places refer to it.
+ * parser's kv_err, which must hold none before, holds an error with its place; nothing can be parsed
+ * after that. Nodes live in the arena and stay valid as long as it does; the source may go then, but
+ * places refer to it.
  *
  * Two modes. In expression mode blanks mean nothing. In argument mode, outside brackets, blanks
  * separate values: a `-` or `+` with a blank before it and none after begins a new value, and so do
@@ -28,8 +29,8 @@ typedef struct parser {
     bool have;
     bool arguments;        /* argument mode, outside brackets */
     bool angles_redirect;  /* outside brackets < and > do not compare */
-    bool is_open;          /* inside a bracket or block, and open is where the innermost one begins */
-    uint32_t open;
+    bool is_open;          /* inside a bracket or block */
+    uint32_t open;         /* where the innermost one begins */
     uint32_t last;         /* the end of the last token taken */
     int depth;
     map interned;          /* texts by themselves */
@@ -92,8 +93,8 @@ bool parse_deeper(parser *p, uint32_t pos);
 /* The error "…" at a place; returns NULL. */
 ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-/* "`x` stands where a value is needed": what was `wanted` instead of the next token; at the end of the
- * text, which bracket is open or that something is missing; for a TOK_BAD why it is none. */
+/* "`x` stands where a value is needed": what was `wanted` instead of the next token; at the end of
+ * the text, which bracket is open or that something is missing; for a TOK_BAD why it is none. */
 ast *parse_unexpected(parser *p, const char *wanted);
 /* How many bytes of the text pos..end a message shows: whole characters, not too many. */
 int parse_shown(const parser *p, uint32_t pos, uint32_t end);

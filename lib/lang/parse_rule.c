@@ -93,9 +93,10 @@ static ast *printed(parser *p, uint32_t pos)
         if (!parse_accept(p, SIGN1(',')))
             break;
     }
-    if (exprs.n == 1 && exprs.items[0]->kind == AST_TUPLE && !(exprs.items[0]->flags & AST_PARENS)) {
+    ast *first = exprs.n == 1 ? exprs.items[0] : NULL;
+    if (first && first->kind == AST_TUPLE && !(first->flags & AST_PARENS)) {
         /* print(a, b) is a command with two values */
-        node = exprs.items[0];
+        node = first;
         node->kind = RULE_PRINT;
         node->pos = pos;
         goto out;
@@ -135,7 +136,7 @@ static ast *assignment(parser *p, uint32_t pos)
     return parse_unexpected(p, "`=`");
 }
 
-/* Whether the next word is `word` and does not stand before an assignment to something called so. */
+/* Whether the next word is `word` and does not stand before an assignment to what is called so. */
 static bool is_keyword(parser *p, const char *word)
 {
     if (!parse_is_word(p, word))
