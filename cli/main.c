@@ -13,6 +13,7 @@
 #include "kvstore.h"
 #include "options.h"
 #include "prompt.h"
+#include "script/check.h"
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/report.h"
@@ -132,6 +133,21 @@ static void run_inputs(session *s, const input *inputs, int n)
     mem_free(units);
 }
 
+/* Reads all inputs and reports every error in them. Nothing runs. */
+static void check_inputs(session *s, const input *inputs, int n)
+{
+    check_errors found = {0};
+    s->check = &found;
+    for (int i = 0; i < n; i++) {
+        kv_err e = {0};
+        unit *u;
+        if (read_input(s, &inputs[i], &u, &e) && !check_take(s, &e))
+            report_error(s, &e);
+    }
+    check_report(s);
+    s->check = NULL;
+}
+
 /* ---- Leaving ---- */
 
 /* Whether the last value shown says yes: true, or with at least one element and all
@@ -163,7 +179,7 @@ static int run(session *s, const options *o)
     kv_err e = {0};
     input from_stdin = {INPUT_STDIN, "-"};
     bool terminal = isatty(STDIN_FILENO);
-    bool prompt = o->interactive || (o->ninputs == 0 && terminal);
+    bool prompt = !o->check && (o->interactive || (o->ninputs == 0 && terminal));
     int ended = 0;
     if (apply_options(s, o, &e)) {
         report_error(s, &e);
@@ -172,6 +188,10 @@ static int run(session *s, const options *o)
     if (o->verify) {
         if (verify_file(s, o->verify, o->update, &e))
             report_error(s, &e);
+        return exit_code_of(s, o);
+    }
+    if (o->check) {
+        check_inputs(s, o->ninputs > 0 ? o->inputs : &from_stdin, o->ninputs > 0 ? o->ninputs : 1);
         return exit_code_of(s, o);
     }
     if (o->ninputs > 0)
@@ -225,7 +245,10 @@ int main(int argc, char **argv)
     interrupt_install();
     session_init(&s);
     s.interrupted = interrupt_pending;
-    if (options_parse(&o, argc, argv, &e)) {
+    options_parse(&o, argc, argv, &e);
+    s.recorder.on = o.json;
+    if (e.code) {
+        s.quiet = o.quiet;
         report_error(&s, &e);
         code = s.failure;
     } else if (o.help) {

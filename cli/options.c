@@ -14,8 +14,8 @@
 
 typedef enum option_id {
     OPT_COMMANDS, OPT_FILE, OPT_INTERACTIVE, OPT_QUIET, OPT_VERBOSE, OPT_CHECK_LAST, OPT_KEEP_GOING,
-    OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_VERIFY, OPT_UPDATE, OPT_HELP,
-    OPT_VERSION
+    OPT_CHECK, OPT_JSON, OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_VERIFY, OPT_UPDATE,
+    OPT_HELP, OPT_VERSION
 } option_id;
 
 /* Legend: letter or 0, name or NULL, what the value is called or NULL when there is none, help. */
@@ -31,6 +31,8 @@ static const struct option {
     {OPT_VERBOSE, 'v', "verbose", NULL, "a note for each change"},
     {OPT_CHECK_LAST, 'e', NULL, NULL, "exit 1 if the last value shown is false, empty or none"},
     {OPT_KEEP_GOING, 'k', NULL, NULL, "keep going after an error"},
+    {OPT_CHECK, 'n', "check", NULL, "read everything and run nothing; report every error"},
+    {OPT_JSON, 0, "json", NULL, "one JSON object a command on stdout, and nothing else"},
     {OPT_SET, 0, "set", "NAME=VALUE", "set a variable, or a setting such as print.precision=4"},
     {OPT_SEED, 0, "seed", "N", "seed of the random functions (0), or random"},
     {OPT_GPUS, 0, "gpus", "N", "how many virtual GPUs a machine without GPUs gets (8)"},
@@ -46,10 +48,10 @@ static const struct option {
 #define NOPTIONS ((int)(sizeof table / sizeof *table))
 
 /* Options of the language that come with later versions. */
-static const char *const later[] = {"check",      "dry-run", "store",    "json",    "color",
-                                    "progress",   "pager",   "no-color", "timeout", "safe",
-                                    "rc",         "no-rc",   "history",  "record",  "trace",
-                                    "completion", "doctor"};
+static const char *const later[] = {
+    "dry-run", "store", "color", "progress", "pager", "no-color", "timeout", "safe", "rc",
+    "no-rc", "history", "record", "trace", "completion", "doctor",
+};
 
 void options_help(buf *out)
 {
@@ -117,6 +119,12 @@ static int apply(options *o, const struct option *t, const char *value, kv_err *
         break;
     case OPT_KEEP_GOING:
         o->keep_going = true;
+        break;
+    case OPT_CHECK:
+        o->check = true;
+        break;
+    case OPT_JSON:
+        o->json = true;
         break;
     case OPT_SET:
         if (!strchr(value, '=') || *value == '=')
@@ -204,7 +212,7 @@ static int short_options(options *o, const char *word, const char *next, bool *u
         for (int i = 0; i < NOPTIONS; i++)
             if (table[i].letter == *c)
                 t = &table[i];
-        if (!t && (*c == 'n' || *c == 's'))
+        if (!t && *c == 's')
             return kv_err_set(e, KV_E_UNSUPPORTED, "-%c is not in this version of kvctl", *c);
         if (!t) {
             kv_err_set(e, KV_E_USAGE, "there is no option -%c", *c);
@@ -267,6 +275,9 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     }
     if (code == KV_OK)
         words_to_inputs(o);
+    /* options hold wherever they stand: an error on the command line has its record too */
+    for (int i = 1; i < argc && code && strcmp(argv[i], "--") != 0; i++)
+        o->json = o->json || strcmp(argv[i], "--json") == 0;
     return code;
 }
 

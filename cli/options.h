@@ -26,6 +26,8 @@ typedef struct options {
     int nsets;
     bool interactive, quiet, verbose, check_last, keep_going;
     bool help, version;
+    bool check;         /* only read the inputs, and report every error */
+    bool json;
     const char *type, *format, *verify;
     bool update;        /* with verify: rewrite the file */
     uint64_t seed;

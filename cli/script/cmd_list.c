@@ -16,65 +16,24 @@ static int give_text(result *out, const buf *text, kv_err *e)
     return code ? code : value_text_new(&out->v, buf_text(text), text->len, e);
 }
 
-/* ---- Tables: cells are collected first, so that columns are as wide as their widest cell ---- */
-
-#define TABLE_MAX_COLUMNS 8
-
-typedef struct table {
-    buf cells;         /* every cell with a NUL behind it */
-    int columns;
-    int64_t n;         /* cells so far */
-    size_t width[TABLE_MAX_COLUMNS];
-} table;
-
-/* The columns that a text takes: characters, not bytes. */
-static size_t text_width(const char *text)
+/* Gives a table: as text, and for its record as rows. Takes table's contents. */
+static int give_rows(result *out, rows *table, buf *text, kv_err *e)
 {
-    size_t n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
-static void table_add(table *t, const char *text)
-{
-    size_t *width = &t->width[t->n % t->columns], n = text_width(text);
-    if (n > *width)
-        *width = n;
-    buf_put(&t->cells, text, strlen(text) + 1);
-    t->n++;
-}
-
-static void table_add_int(table *t, int64_t x)
-{
-    char number[NUM_TEXT_MAX];
-    num_int(number, x);
-    table_add(t, number);
-}
-
-static void table_print(table *t, buf *out)
-{
-    const char *cell = t->cells.data;
-    for (int64_t i = 0; i < t->n; i++, cell += strlen(cell) + 1) {
-        bool last = (i + 1) % t->columns == 0;
-        buf_add(out, cell);
-        if (!last)
-            buf_repeat(out, ' ', (int64_t)(t->width[i % t->columns] - text_width(cell)) + 2);
-        else
-            buf_char(out, '\n');
-    }
-    if (t->cells.failed)
-        out->failed = true;
-    buf_release(&t->cells);
+    int code = rows_print(text, table, e);
+    out->entries = *table;
+    *table = (rows){0};
+    return code ? code : give_text(out, text, e);
 }
 
 /* ---- list, info ---- */
 
 int cmd_list(session *s, const ast *call, result *out, kv_err *e)
 {
+    static const rows_column columns[] = {{"key", NULL}};
     kv *store;
     value glob = value_none();
     buf text = {0};
+    rows table = {columns, 1, NULL, 0, 0};
     int code = session_store(s, &store, e);
     if (code == KV_OK && call->kid[0])
         code = eval_text(s, call->kid[0], "a pattern", &glob, e);
@@ -87,79 +46,87 @@ int cmd_list(session *s, const ast *call, result *out, kv_err *e)
         const char *name = info.key.name ? info.key.name : number;
         if (glob.kind == VALUE_TEXT && fnmatch(glob.u.text->text, name, 0) != 0)
             continue;
-        show_key(&text, info.key);
-        buf_char(&text, '\n');
+        code = rows_add_key(&table, info.key, e);
     }
     if (code == KV_OK)
-        code = give_text(out, &text, e);
+        code = give_rows(out, &table, &text, e);
     value_release(&glob);
+    rows_release(&table);
     buf_release(&text);
     return code;
 }
 
-static void info_row(table *t, const kv_info *info)
+static int add_info(rows *table, const kv_info *info, kv_err *e)
 {
-    char shape[256], ctx[KV_CTX_TEXT];
-    buf key = {0};
-    show_key(&key, info->key);
-    table_add(t, buf_text(&key));
-    buf_release(&key);
-    table_add(t, kv_dtype_name(info->dtype));
-    table_add(t, kv_shape_text(shape, sizeof shape, info->ndim, info->shape));
-    table_add(t, kv_ctx_text(ctx, info->ctx));
-    table_add(t, "default");
-    table_add_int(t, info->bytes);
-    table_add_int(t, info->pushes);
-    table_add_int(t, info->pending);
+    int code;
+    if ((code = rows_add_key(table, info->key, e)) ||
+        (code = rows_add_text(table, kv_dtype_name(info->dtype), e)) ||
+        (code = rows_add_shape(table, info->ndim, info->shape, e)) ||
+        (code = rows_add(table, value_ctx(info->ctx), e)) ||
+        (code = rows_add_text(table, "default", e)) ||
+        (code = rows_add(table, value_int(info->bytes), e)) ||
+        (code = rows_add(table, value_int(info->pushes), e)))
+        return code;
+    return rows_add(table, value_int(info->pending), e);
 }
 
-static int store_field(void *arg, const kv_field *fields, int n, kv_err *e)
+/* Receives what the store says of itself, as rows of a name and a value. */
+static int add_field(void *arg, const kv_field *fields, int n, kv_err *e)
 {
-    buf *text = arg;
-    (void)e;
-    for (int i = 0; i < n; i++) {
-        buf_printf(text, i > 0 ? ", %s " : "%s ", fields[i].name);
-        if (fields[i].text)
-            buf_add(text, fields[i].text);
-        else
-            buf_printf(text, "%lld", (long long)fields[i].number);
+    rows *summary = arg;
+    int code = KV_OK;
+    for (int i = 0; i < n && code == KV_OK; i++) {
+        code = rows_add_text(summary, fields[i].name, e);
+        if (code == KV_OK)
+            code = fields[i].text ? rows_add_text(summary, fields[i].text, e)
+                                  : rows_add(summary, value_int(fields[i].number), e);
+    }
+    return code;
+}
+
+/* "type local, rank 0, …" */
+static void summary_line(buf *text, const rows *summary)
+{
+    for (int64_t i = 0; i < summary->n; i++) {
+        buf_add(text, i == 0 ? "" : i % 2 ? " " : ", ");
+        value_print(text, summary->cells[i], false);
     }
     buf_char(text, '\n');
-    return KV_OK;
 }
 
 int cmd_info(session *s, const ast *call, result *out, kv_err *e)
 {
-    static const char *const heads[] = {"key",     "dtype", "shape",  "context",
-                                        "storage", "bytes", "pushes", "pending"};
+    static const rows_column columns[] = {
+        {"key", "key"},       {"dtype", "dtype"}, {"shape", "shape"},   {"ctx", "context"},
+        {"stype", "storage"}, {"bytes", "bytes"}, {"pushes", "pushes"}, {"pending", "pending"}};
+    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
     kv *store;
     key_list keys = {0};
     buf text = {0};
-    table t = {.columns = 8};
+    rows table = {columns, 8, NULL, 0, 0};
     int code = session_store(s, &store, e);
     if (code)
         return code;
-    for (int i = 0; i < 8; i++)
-        table_add(&t, heads[i]);
-    if (call->kid[0])
+    if (call->kid[0]) {
         code = eval_keys(s, call->kid[0], &keys, e);
-    else
-        code = kv_describe(store, "store", store_field, &text, e);
+    } else {
+        out->summary = (rows){pair, 2, NULL, 0, 0};
+        if ((code = kv_describe(store, "store", add_field, &out->summary, e)) == KV_OK)
+            summary_line(&text, &out->summary);
+    }
     int64_t n = call->kid[0] ? keys.n : kv_num_keys(store);
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
         kv_info info;
         code = call->kid[0] ? kv_find(store, &keys.keys[i], &info, e)
                             : kv_info_at(store, i, &info, e);
         if (code == KV_OK)
-            info_row(&t, &info);
+            code = add_info(&table, &info, e);
     }
     if (code && call->kid[0])
         unit_at(s, call->kid[0], e);
-    if (n > 0)
-        table_print(&t, &text);
     if (code == KV_OK)
-        code = give_text(out, &text, e);
-    buf_release(&t.cells);
+        code = give_rows(out, &table, &text, e);
+    rows_release(&table);
     buf_release(&text);
     key_list_release(&keys);
     return code;
@@ -186,19 +153,21 @@ static void variable_summary(buf *out, value v)
 
 int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
 {
-    table t = {.columns = 2};
-    buf text = {0};
+    static const rows_column columns[] = {{"name", NULL}, {"holds", NULL}};
+    rows table = {columns, 2, NULL, 0, 0};
+    buf text = {0}, held = {0};
+    int code = KV_OK;
     (void)call;
-    for (int64_t i = 0; i < s->globals.n; i++) {
-        buf held = {0};
+    for (int64_t i = 0; i < s->globals.n && code == KV_OK; i++) {
+        buf_clear(&held);
         variable_summary(&held, s->globals.items[i].v);
-        table_add(&t, s->globals.items[i].name);
-        table_add(&t, buf_text(&held));
-        buf_release(&held);
+        if ((code = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
+            code = rows_add_text(&table, buf_text(&held), e);
     }
-    if (t.n > 0)
-        table_print(&t, &text);
-    int code = give_text(out, &text, e);
+    if (code == KV_OK)
+        code = give_rows(out, &table, &text, e);
+    rows_release(&table);
+    buf_release(&held);
     buf_release(&text);
     return code;
 }

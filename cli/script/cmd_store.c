@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "script/commands.h"
 #include "script/eval.h"
+#include "script/record.h"
 #include "script/show.h"
 #include "script/statement.h"
 #include "script/unit.h"
@@ -240,7 +241,8 @@ static void tell_change(session *s, const char *what, const key_list *keys, kv *
 
 typedef int pair_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_call *, kv_err *);
 
-static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *run, kv_err *e)
+static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *run, result *out,
+                           kv_err *e)
 {
     kv *store;
     kv_call how;
@@ -250,6 +252,8 @@ static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
         return code;
     code = make_pairs(s, call, &keys, copies, &p, e);
+    if (code == KV_OK)
+        code = record_keys(s, out, keys.keys, keys.n, e);
     if (code == KV_OK && (code = run(store, p.keys, p.n, p.arrays, &how, e))) {
         hint_transpose(s, call, &p, store, e);
         place_error(s, call, store, e);
@@ -263,14 +267,12 @@ static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *
 
 int cmd_init(session *s, const ast *call, result *out, kv_err *e)
 {
-    (void)out;
-    return call_with_pairs(s, call, true, kv_init, e);
+    return call_with_pairs(s, call, true, kv_init, out, e);
 }
 
 int cmd_push(session *s, const ast *call, result *out, kv_err *e)
 {
-    (void)out;
-    return call_with_pairs(s, call, false, kv_push, e);
+    return call_with_pairs(s, call, false, kv_push, out, e);
 }
 
 /* ---- pull ---- */
@@ -369,6 +371,12 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)) ||
         (code = eval_keys(s, call->kid[0], &keys, e)))
         return code;
+    out->names = keys.names; /* the names of the result's keys */
+    keys.names = (arena){0};
+    if ((code = record_keys(s, out, keys.keys, keys.n, e))) {
+        key_list_release(&keys);
+        return code;
+    }
     if (into && command_option_of(call, "ctx"))
         code = unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
     else if (into)
@@ -379,8 +387,6 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
         code = kv_pull(store, p.keys, p.n, p.arrays, &how, e);
     if (code)
         place_error(s, call, store, e);
-    out->names = keys.names; /* the names of the result's keys */
-    keys.names = (arena){0};
     pairs_release(&p);
     key_list_release(&keys);
     return code;

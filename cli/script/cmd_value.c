@@ -75,14 +75,21 @@ static void add_number(buf *out, double x, kv_dtype dtype)
     buf_add(out, number);
 }
 
-static void add_index(buf *out, const kv_array *a, int64_t i)
+/* The indices of element i, one an axis. */
+static int index_of(int64_t at[KV_MAX_NDIM], const kv_array *a, int64_t i)
 {
-    int64_t at[KV_MAX_NDIM];
     int ndim = kv_array_ndim(a);
     for (int k = ndim - 1; k >= 0; k--) {
         at[k] = i % kv_array_shape(a)[k];
         i /= kv_array_shape(a)[k];
     }
+    return ndim;
+}
+
+static void add_index(buf *out, const kv_array *a, int64_t i)
+{
+    int64_t at[KV_MAX_NDIM];
+    int ndim = index_of(at, a, i);
     buf_char(out, '[');
     for (int k = 0; k < ndim; k++)
         buf_printf(out, k > 0 ? ", %lld" : "%lld", (long long)at[k]);
@@ -91,29 +98,29 @@ static void add_index(buf *out, const kv_array *a, int64_t i)
 
 /* One side of a comparison: its numbers as doubles. */
 typedef struct side {
-    kv_array *a;          /* as it was */
+    value v;              /* as it was */
+    kv_array *a;          /* as an array */
     kv_array *wide;       /* float64 */
     const double *x;
 } side;
 
 static void side_release(side *s)
 {
+    value_release(&s->v);
     kv_array_unref(s->a);
     kv_array_unref(s->wide);
 }
 
 static bool side_make(session *s, const ast *node, side *out)
 {
-    value v;
     kv_err e = {0};
     const void *data = NULL;
-    if (eval(s, node, &v, &e))
+    if (eval(s, node, &out->v, &e))
         return false;
-    bool ok = value_to_array(&out->a, v, &e) == KV_OK &&
+    bool ok = value_to_array(&out->a, out->v, &e) == KV_OK &&
               kv_array_dup(&out->wide, out->a, KV_FLOAT64, (kv_ctx){0}, &e) == KV_OK &&
               kv_array_read(out->wide, &data, &e) == KV_OK;
     out->x = data;
-    value_release(&v);
     return ok;
 }
 
@@ -149,55 +156,90 @@ static void describe_side(buf *out, const char *name, const side *v)
     buf_char(out, '\n');
 }
 
-/* The elements that do not hold, the first few of them, and the largest difference. */
-static void describe_elements(buf *out, int op, const side *l, const side *r)
+/* Where two sides differ. */
+typedef struct difference {
+    const kv_array *shaped; /* the side that has the shape of the result */
+    int64_t n, wrong;       /* elements, and those that do not hold */
+    int64_t first, worst;   /* -1: none */
+    double most;            /* the largest difference; NaN when there is one */
+} difference;
+
+/* The first few elements that do not hold go to out. */
+static difference find_difference(buf *out, int op, const side *l, const side *r)
 {
-    int64_t nl = kv_array_size(l->a), nr = kv_array_size(r->a), n = nl > nr ? nl : nr;
-    int64_t wrong = 0, worst = -1;
-    double most = -1;
-    const kv_array *shaped = nl >= nr ? l->a : r->a;
-    for (int64_t i = 0; i < n; i++) {
+    int64_t nl = kv_array_size(l->a), nr = kv_array_size(r->a);
+    difference d = {nl >= nr ? l->a : r->a, nl > nr ? nl : nr, 0, -1, -1, -1};
+    for (int64_t i = 0; i < d.n; i++) {
         double a = l->x[nl == 1 ? 0 : i], b = r->x[nr == 1 ? 0 : i], far = fabs(a - b);
         if (holds(op, a, b))
             continue;
-        if (++wrong <= SHOWN_DIFFERENCES) {
+        if (++d.wrong <= SHOWN_DIFFERENCES && d.n > 1) {
             buf_add(out, "  ");
-            add_index(out, shaped, i);
+            add_index(out, d.shaped, i);
             buf_add(out, "  ");
             add_number(out, a, kv_array_dtype(l->a));
             buf_add(out, "  ");
             add_number(out, b, kv_array_dtype(r->a));
             buf_char(out, '\n');
         }
-        if (far > most || (isnan(far) && !isnan(most))) {
-            most = far;
-            worst = i;
+        if (d.first < 0)
+            d.first = i;
+        if (far > d.most || (isnan(far) && !isnan(d.most))) {
+            d.most = far;
+            d.worst = i;
         }
     }
-    if (worst < 0)
-        return;
-    buf_printf(out, "  %lld of %lld element%s %s; the largest difference is ", (long long)wrong,
-               (long long)n, n == 1 ? "" : "s", wrong == 1 ? "fails" : "fail");
-    add_number(out, most, KV_FLOAT64);
+    return d;
+}
+
+static void describe_worst(buf *out, const difference *d)
+{
+    buf_printf(out, "  %lld of %lld element%s %s; the largest difference is ",
+               (long long)d->wrong, (long long)d->n, d->n == 1 ? "" : "s",
+               d->wrong == 1 ? "fails" : "fail");
+    add_number(out, d->most, KV_FLOAT64);
     buf_add(out, ", at ");
-    add_index(out, shaped, worst);
+    add_index(out, d->shaped, d->worst);
     buf_char(out, '\n');
 }
 
+/* Both sides and where they differ, for the record. */
+static void give_sides(comparison *out, const side *l, const side *r, const difference *d)
+{
+    int64_t at[KV_MAX_NDIM];
+    kv_err unused = {0};
+    out->made = true;
+    out->left = value_ref(l->v);
+    out->right = value_ref(r->v);
+    if (d->first < 0)
+        return;
+    int ndim = index_of(at, d->shaped, d->first);
+    if (value_list_new(&out->index, VALUE_TUPLE, ndim, &unused))
+        return; /* no memory: the record does without */
+    for (int k = 0; k < ndim; k++)
+        out->index.u.list->items[k] = value_int(at[k]);
+    out->max_diff = value_float(d->most);
+}
+
 /* Both sides of a comparison or of allclose(a, b), for the report. */
-static void describe_failure(session *s, const ast *node)
+static void describe_failure(session *s, const ast *node, comparison *out)
 {
     bool compare = node->kind == AST_BINARY && node->op >= OP_EQ && node->op <= OP_GE;
-    bool close = node->kind == AST_CALL && strcmp(node->u.text, "allclose") == 0 && node->n >= 2;
+    bool close =
+        node->kind == AST_CALL && strcmp(node->u.text, "allclose") == 0 && node->n >= 2;
     side l = {0}, r = {0};
+    difference d = {.first = -1};
     if (!compare && !close)
         return;
     if (side_make(s, node->kid[0], &l) && side_make(s, node->kid[1], &r)) {
         int64_t nl = kv_array_size(l.a), nr = kv_array_size(r.a);
         describe_side(&s->detail, "left", &l);
         describe_side(&s->detail, "right", &r);
-        if ((kv_array_same_shape(l.a, r.a) || nl == 1 || nr == 1) && (nl > 1 || nr > 1))
-            describe_elements(&s->detail, compare ? node->op : OP_EQ, &l, &r);
+        if (kv_array_same_shape(l.a, r.a) || nl == 1 || nr == 1)
+            d = find_difference(&s->detail, compare ? node->op : OP_EQ, &l, &r);
+        if (d.n > 1 && d.worst >= 0)
+            describe_worst(&s->detail, &d);
+        give_sides(out, &l, &r, &d);
     }
     side_release(&l);
     side_release(&r);
@@ -210,7 +252,6 @@ int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
     uint64_t draws = s->draws;
     value v, text = value_none();
     bool truth;
-    (void)out;
     if (list->n > 2)
         return unit_err(s, list, e, KV_E_USAGE, "assert takes an expression and a text");
     int code = eval(s, expr, &v, e);
@@ -218,12 +259,16 @@ int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
         return code;
     code = eval_truth(v, &truth, e);
     value_release(&v);
-    if (code || truth)
-        return code;
+    if (code)
+        return unit_at(s, expr, e);
+    out->sides.answered = true;
+    out->sides.holds = truth;
+    if (truth)
+        return KV_OK;
     if (list->n == 2 && (code = eval_text(s, list->kid[1], "the message of an assert", &text, e)))
         return code;
     s->draws = draws; /* the same random numbers as above */
-    describe_failure(s, expr);
+    describe_failure(s, expr, &out->sides);
     int n = (int)(expr->end - expr->pos > 200 ? 200 : expr->end - expr->pos);
     if (text.kind == VALUE_TEXT)
         code = unit_err(s, expr, e, KV_E_ASSERT, "%s", text.u.text->text);

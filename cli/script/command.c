@@ -49,7 +49,8 @@ const command command_table[] = {
      "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
      "pull [5, 7, 9] > w-{key}.csv        # a file a key",
      "push, write", "key, shape"},
-    {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}}, COMMAND_PARAMS, cmd_set_updater,
+    {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}}, COMMAND_PARAMS | COMMAND_ALL_KEYS,
+     cmd_set_updater,
      "what a push does with the sum and the stored value",
      "set-updater { stored += input * 2 } # a rule without parameters\n"
      "updater scale(by = 2.0) { stored += input * by }\n"
@@ -113,6 +114,19 @@ const command command_table[] = {
      "quit                                # 0 unless something failed", NULL, NULL},
     {0},
 };
+
+void result_release(result *r)
+{
+    value_release(&r->v);
+    value_release(&r->sides.left);
+    value_release(&r->sides.right);
+    value_release(&r->sides.index);
+    value_release(&r->sides.max_diff);
+    rows_release(&r->entries);
+    rows_release(&r->summary);
+    mem_free(r->keys);
+    arena_release(&r->names);
+}
 
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {

@@ -5,9 +5,19 @@
 
 #include "base/mem.h"
 #include "lang/ast.h"
+#include "script/rows.h"
 #include "script/session.h"
 
 /* ---- What a command gives ---- */
+
+/* Both sides of a comparison that does not hold. */
+typedef struct comparison {
+    bool answered;  /* the command said whether something holds */
+    bool holds, made;
+    value left, right;
+    value index;    /* a tuple: the first element that does not hold; none when shapes differ */
+    value max_diff; /* the largest difference, or none */
+} comparison;
 
 /* A value, or one value a key. */
 typedef struct result {
@@ -18,7 +28,17 @@ typedef struct result {
     kv_key key;
     arena names;      /* where names of keys live */
     bool as_text;     /* v is text that is complete with its newlines: help, tables */
+    /* What --json needs beyond that; nobody fills it without. */
+    bool shown;        /* v goes to stdout, not to a variable or file */
+    bool as_json;      /* v is text that is JSON */
+    kv_key *about;     /* the keys that the command worked on, in names; or NULL */
+    int64_t nabout;
+    rows entries;      /* the rows of a table */
+    rows summary;      /* rows of a name and a value that stand above the table */
+    comparison sides;  /* of an assert that does not hold */
 } result;
+
+void result_release(result *r);
 
 /* ---- The table ---- */
 
@@ -60,7 +80,8 @@ enum {
     COMMAND_GIVES = 1,  /* gives a value: it can be redirected */
     COMMAND_PARAMS = 2, /* takes --PARAM VALUE for the parameters of a rule */
     COMMAND_PRINTS = 4, /* may print lines (of an updater): | and > take these */
-    COMMAND_ONE_EACH = 8 /* one value a key, so a single key takes one value */
+    COMMAND_ONE_EACH = 8, /* one value a key, so a single key takes one value */
+    COMMAND_ALL_KEYS = 16 /* concerns every key of the store: its record lists them */
 };
 
 #define COMMAND_MAX_ARGS 2

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "script/check.h"
 #include "script/file_kind.h"
 #include "script/statement.h"
 #include "script/unit.h"
@@ -327,10 +328,14 @@ out:
 ast *parse_rule_node(parser *p)
 {
     uint32_t pos = parse_peek(p)->pos;
+    const session *s = p->user;
+    int64_t errors = p->recover ? s->check->n : 0;
     rule_ast *rule = parse_rule_here(p);
     ast *node = rule ? parse_node_of(p, STMT_RULE, pos, NULL, 0) : NULL;
-    if (node)
+    if (node) {
         node->u.other = rule;
+        node->op = p->recover && s->check->n > errors ? STMT_RULE_BROKEN : 0;
+    }
     return node;
 }
 

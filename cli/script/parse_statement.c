@@ -37,18 +37,27 @@ static ast *block(parser *p)
     if (!parse_open(p, &b))
         return NULL;
     for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
-        if (!parse_append(p, &list, statement(p)))
+        parser before = *p;
+        if (!(parse_append(p, &list, statement(p)) && parse_ended(p)) &&
+            !parse_recovered(p, &before))
             goto out;
-        if (!parse_at_end(p)) {
-            parse_unexpected(p, "the end of the statement");
-            goto out;
-        }
     }
     if (parse_close(p, &b))
         node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
 out:
     mem_free(list.items);
     return node;
+}
+
+/* The expression before a block. When the parser recovers from an error in it, the block is read all
+ * the same. */
+static ast *head(parser *p)
+{
+    parser before = *p;
+    ast *expr = parse_expr(p, false);
+    if (!expr && p->recover && p->recover(p, &before, true))
+        expr = parse_node_of(p, AST_NONE, p->last, NULL, 0);
+    return expr;
 }
 
 static ast *if_statement(parser *p, uint32_t pos);
@@ -67,7 +76,7 @@ static ast *else_if(parser *p, uint32_t pos)
 static ast *if_statement(parser *p, uint32_t pos)
 {
     ast *part[3] = {0};
-    if (!(part[0] = parse_expr(p, false)) || !(part[1] = block(p)))
+    if (!(part[0] = head(p)) || !(part[1] = block(p)))
         return NULL;
     uint32_t behind = parse_last_end(p);
     parse_skip_newlines(p);
@@ -92,7 +101,7 @@ static ast *for_statement(parser *p, uint32_t pos)
         return NULL;
     if (!parse_accept_word(p, "in"))
         return parse_unexpected(p, "`in`");
-    if (!(part[0] = parse_expr(p, false)) || !(part[1] = block(p)))
+    if (!(part[0] = head(p)) || !(part[1] = block(p)))
         return NULL;
     ast *node = parse_node_of(p, STMT_FOR, pos, part, 2);
     if (node)
@@ -103,7 +112,7 @@ static ast *for_statement(parser *p, uint32_t pos)
 static ast *while_statement(parser *p, uint32_t pos)
 {
     ast *part[2] = {0};
-    if (!(part[0] = parse_expr(p, false)) || !(part[1] = block(p)))
+    if (!(part[0] = head(p)) || !(part[1] = block(p)))
         return NULL;
     return parse_node_of(p, STMT_WHILE, pos, part, 2);
 }
@@ -143,6 +152,23 @@ static bool parameters(parser *p, ast_list *list)
     return parse_close(p, &b);
 }
 
+/* A function whose parameters or body cannot be read, when the parser recovers: its name is known, so
+ * that calls of it are no errors too. before: the parser behind the name. */
+static ast *broken_def(parser *p, const parser *before, uint32_t pos)
+{
+    ast *body = NULL;
+    if (!p->recover)
+        return NULL;
+    if (p->recover(p, before, true))
+        body = block(p);
+    else if (p->e->code || (parse_peek(p)->kind != TOK_END && !p->recover(p, before, false)))
+        return NULL;
+    ast *node = parse_node_of(p, STMT_DEF, pos, &body, 1);
+    if (node)
+        node->op = STMT_DEF_BROKEN;
+    return node;
+}
+
 /* def NAME(a, b) { … } or def NAME(a, b) = expr */
 static ast *def_statement(parser *p, uint32_t pos)
 {
@@ -152,19 +178,24 @@ static ast *def_statement(parser *p, uint32_t pos)
     const char *name = parse_new_name(p, "the name of a function");
     if (!name)
         return NULL;
-    if (function_find(name))
-        return parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` is a function of kvctl already", name);
+    parser before = *p;
+    if (function_find(name)) {
+        parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` is a function of kvctl already", name);
+        goto out;
+    }
     /* the first place is the body's */
     if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
         goto out;
     bool is_expr = parse_accept(p, SIGN1('='));
     if (!(parts.items[0] = is_expr ? parse_expr(p, false) : block(p)))
         goto out;
-    if ((node = parse_node_of(p, STMT_DEF, pos, parts.items, parts.n))) {
+    if ((node = parse_node_of(p, STMT_DEF, pos, parts.items, parts.n)))
         node->op = is_expr;
-        node->u.text = name;
-    }
 out:
+    if (!node)
+        node = broken_def(p, &before, pos);
+    if (node)
+        node->u.text = name;
     mem_free(parts.items);
     return node;
 }
@@ -393,12 +424,12 @@ ast *statement_parse_all(parser *p)
         parse_seek(p, pos);
     }
     for (parse_skip_newlines(p); parse_peek(p)->kind != TOK_END; parse_skip_newlines(p)) {
-        if (!parse_append(p, &list, statement(p)))
+        parser before = *p;
+        bool ok = parse_append(p, &list, statement(p));
+        if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
+            ok = parse_unexpected(p, "the end of the statement");
+        if (!ok && !parse_recovered(p, &before))
             goto out;
-        if (parse_peek(p)->kind != TOK_END && parse_peek(p)->kind != TOK_NEWLINE) {
-            parse_unexpected(p, "the end of the statement");
-            goto out;
-        }
     }
     node = parse_node_of(p, AST_BLOCK, 0, list.items, list.n);
 out:

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "script/record.h"
 #include "script/unit.h"
 
 /* Characters of a long source line that are shown around the place. */
@@ -135,9 +136,12 @@ void report_text(session *s, const kv_err *e, buf *out)
 void report_error(session *s, const kv_err *e)
 {
     buf out = {0};
+    record_error(s, NULL, e);
+    s->recorder.failed = false;
     report_text(s, e, &out);
     fflush(stdout);
-    fputs(buf_text(&out), stderr);
+    if (!s->recorder.on || !s->quiet)
+        fputs(buf_text(&out), stderr);
     if (s->failure == 0)
         s->failure = (int)report_exit_code(e->code);
     buf_release(&out);

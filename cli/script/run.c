@@ -7,6 +7,7 @@
 #include "script/save.h"
 #include "script/shell.h"
 #include "script/function.h"
+#include "script/record.h"
 #include "script/report.h"
 #include "script/show.h"
 #include "script/statement.h"
@@ -87,7 +88,7 @@ static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
 }
 
 /* Shows what a statement gave, or stores, writes or pipes it. */
-static int deliver(session *s, const ast *node, const result *r, bool repr, kv_err *e)
+static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
 {
     const ast *into = find_redirect(node, true), *to = find_redirect(node, false);
     int code = KV_OK;
@@ -99,6 +100,9 @@ static int deliver(session *s, const ast *node, const result *r, bool repr, kv_e
     s->last = value_ref(r->v);
     if (to && to->op != REDIRECT_PIPE)
         return to_file(s, to, r, e);
+    r->shown = !to;
+    if (s->recorder.on && !to)
+        return KV_OK; /* its record shows it */
     buf text = {0};
     if (repr) {
         if ((code = show_value(s, &text, r->v, true, e)) == KV_OK)
@@ -112,18 +116,14 @@ static int deliver(session *s, const ast *node, const result *r, bool repr, kv_e
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
-static int run_show(session *s, const ast *node, kv_err *e)
+static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
-    result r = {0};
-    int code = eval(s, node->kid[0], &r.v, e);
+    int code = eval(s, node->kid[0], &r->v, e);
     if (code)
         return code;
     /* a function that gives nothing shows nothing */
-    bool silent = r.v.kind == VALUE_NONE && node->kid[0]->kind == AST_CALL;
-    if (!silent)
-        code = deliver(s, node, &r, true, e);
-    value_release(&r.v);
-    return code;
+    bool silent = r->v.kind == VALUE_NONE && node->kid[0]->kind == AST_CALL;
+    return silent ? KV_OK : deliver(s, node, r, true, e);
 }
 
 /* ---- Commands ---- */
@@ -135,14 +135,10 @@ static bool saves_value(const ast *node, const command *c)
     return c->run == cmd_print && node->kid[0]->n == 1 && to && to->op != REDIRECT_PIPE;
 }
 
-static int save_printed(session *s, const ast *node, kv_err *e)
+static int save_printed(session *s, const ast *node, result *r, kv_err *e)
 {
-    result r = {0};
-    int code = eval(s, node->kid[0]->kid[0], &r.v, e);
-    if (code == KV_OK)
-        code = deliver(s, node, &r, false, e);
-    value_release(&r.v);
-    return code;
+    int code = eval(s, node->kid[0]->kid[0], &r->v, e);
+    return code ? code : deliver(s, node, r, false, e);
 }
 
 /* Whether lines that the command prints must be caught: they go to a file or a shell command. */
@@ -152,18 +148,17 @@ static bool catches_lines(const ast *node, const command *c)
     return to && (c->flags & COMMAND_PRINTS);
 }
 
-static int run_command(session *s, const ast *node, kv_err *e)
+static int run_command(session *s, const ast *node, result *r, kv_err *e)
 {
     const command *c = node->u.other;
-    result r = {0};
     buf lines = {0};
     if (saves_value(node, c))
-        return save_printed(s, node, e);
+        return save_printed(s, node, r, e);
     buf *before = s->captured;
     bool caught = catches_lines(node, c);
     if (caught)
         s->captured = &lines;
-    int code = c->run(s, node, &r, e);
+    int code = c->run(s, node, r, e);
     s->captured = before;
     if (code == KV_OK && caught) {
         result text = {.as_text = true};
@@ -171,13 +166,55 @@ static int run_command(session *s, const ast *node, kv_err *e)
             code = deliver(s, node, &text, false, e);
         value_release(&text.v);
     } else if (code == KV_OK && (c->flags & COMMAND_GIVES)) {
-        code = deliver(s, node, &r, false, e);
+        code = deliver(s, node, r, false, e);
     }
-    unit_at(s, node, e);
-    value_release(&r.v);
-    mem_free(r.keys);
-    arena_release(&r.names);
     buf_release(&lines);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int run_shell(session *s, const ast *node, kv_err *e)
+{
+    int code = session_flush(s, e);
+    if (code == KV_OK)
+        code = shell_run(s, node->u.text, NULL, 0, e);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int run_source(session *s, const ast *node, kv_err *e)
+{
+    unit *outer = s->unit;
+    int code = unit_run(s, node->u.other, e);
+    s->unit = outer;
+    if (code) {
+        int line, col;
+        source_locate(&outer->src, node->pos, &line, &col);
+        buf_printf(&s->detail, "  in %s:%d\n", outer->src.name, line);
+    }
+    return code;
+}
+
+/* A statement that has a record: a command in the wide sense, or an expression. */
+static int run_recorded(session *s, const ast *node, kv_err *e)
+{
+    result r = {0};
+    record rec = {0};
+    record_begin(s, &rec);
+    switch (node->kind) {
+    case STMT_SHOW:
+        run_show(s, node, &r, e);
+        break;
+    case STMT_COMMAND:
+        run_command(s, node, &r, e);
+        break;
+    case STMT_SHELL:
+        run_shell(s, node, e);
+        break;
+    case STMT_SOURCE:
+        run_source(s, node, e);
+        break;
+    }
+    int code = record_end(s, &rec, node, &r, e);
+    result_release(&r);
     return code;
 }
 
@@ -326,33 +363,14 @@ static int run_last_expression(session *s, const ast *node, value *returned, kv_
     return KV_OK;
 }
 
-static int run_source(session *s, const ast *node, kv_err *e)
+/* A statement that has no record unless it fails. */
+static int run_control(session *s, const ast *node, flow *how, value *returned, kv_err *e)
 {
-    unit *outer = s->unit;
-    int code = unit_run(s, node->u.other, e);
-    s->unit = outer;
-    if (code) {
-        int line, col;
-        source_locate(&outer->src, node->pos, &line, &col);
-        buf_printf(&s->detail, "  in %s:%d\n", outer->src.name, line);
-    }
-    return code;
-}
-
-static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e)
-{
-    int code;
     switch (node->kind) {
     case AST_BLOCK:
         return run_block(s, node, how, returned, e);
     case STMT_ASSIGN:
         return run_assign(s, node, e);
-    case STMT_SHOW:
-        return run_show(s, node, e);
-    case STMT_COMMAND:
-        if ((code = run_command(s, node, e)) == KV_OK && s->leaving)
-            *how = FLOW_QUIT;
-        return code;
     case STMT_IF:
         return run_if(s, node, how, returned, e);
     case STMT_FOR:
@@ -373,16 +391,28 @@ static int run_statement(session *s, const ast *node, flow *how, value *returned
         return KV_OK;
     case STMT_RULE:
         return run_rule(s, node, e);
+    }
+    return unit_err(s, node, e, KV_E_INTERNAL, "a statement of kind %d cannot run", node->kind);
+}
+
+static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    int code;
+    switch (node->kind) {
+    case STMT_SHOW:
+    case STMT_COMMAND:
     case STMT_SHELL:
-        if ((code = session_flush(s, e)) == KV_OK)
-            code = shell_run(s, node->u.text, NULL, 0, e);
-        return code ? unit_at(s, node, e) : KV_OK;
     case STMT_SOURCE:
-        if ((code = run_source(s, node, e)) == KV_OK && s->leaving)
+        code = run_recorded(s, node, e);
+        if (code == KV_OK && s->leaving)
             *how = FLOW_QUIT;
         return code;
     }
-    return unit_err(s, node, e, KV_E_INTERNAL, "a statement of kind %d cannot run", node->kind);
+    if ((code = run_control(s, node, how, returned, e)) && node->kind != AST_BLOCK) {
+        unit_at(s, node, e);
+        record_error(s, node, e);
+    }
+    return code;
 }
 
 int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *e)

@@ -39,6 +39,18 @@ typedef struct store_entry {
     kv *store;
 } store_entry;
 
+/* What --json has written so far; see script/record.h. */
+typedef struct recorder {
+    bool on;
+    bool failed;  /* the error that is on its way up has its record */
+    int depth;    /* of commands that run inside each other */
+    int64_t seq;  /* records so far */
+    buf *base;    /* what `captured` was outside all commands: records go there */
+    const struct unit *unit; /* the line of a place in it, from where the next is counted */
+    uint32_t pos;
+    int line;
+} recorder;
+
 typedef struct session {
     scope globals;
     scope *locals;          /* of the function that runs, or NULL */
@@ -62,6 +74,8 @@ typedef struct session {
     show_format format;
     print_style style;
     bool quiet, verbose;
+    recorder recorder;
+    struct check_errors *check;   /* (optional) collects errors: --check */
     uint64_t seed;          /* of the random functions */
     uint64_t draws;         /* calls of random functions without seed= so far */
     int virtual_gpus;       /* gpu(i) that a machine without GPUs gets */

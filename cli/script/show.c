@@ -3,6 +3,7 @@
  */
 #include "script/show.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -86,11 +87,13 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     return code;
 }
 
-/* Scalars, lists and texts as JSON; arrays inside as files write them. */
-static int show_json(session *s, buf *out, value v, kv_err *e)
+/* Beyond this a reader that goes through a double would change an integer. */
+#define JSON_EXACT (1ll << 53)
+
+void show_scalar_json(buf *out, value v)
 {
-    int code = KV_OK;
     char number[NUM_TEXT_MAX];
+    bool exact = true;
     switch (v.kind) {
     case VALUE_NONE:
         buf_add(out, "null");
@@ -100,11 +103,12 @@ static int show_json(session *s, buf *out, value v, kv_err *e)
         break;
     case VALUE_INT:
         num_int(number, v.u.integer);
-        buf_add(out, number);
+        exact = v.u.integer >= -JSON_EXACT && v.u.integer <= JSON_EXACT;
+        buf_printf(out, exact ? "%s" : "\"%s\"", number);
         break;
     case VALUE_FLOAT:
         num_plain(number, v.u.number, NUM_BINARY64);
-        buf_printf(out, number[0] == 'n' || strstr(number, "inf") ? "\"%s\"" : "%s", number);
+        buf_printf(out, isfinite(v.u.number) ? "%s" : "\"%s\"", number);
         break;
     case VALUE_TEXT:
         json_write_text(out, v.u.text->text);
@@ -113,18 +117,29 @@ static int show_json(session *s, buf *out, value v, kv_err *e)
         json_write_text(out, kv_ctx_text(number, v.u.ctx));
         break;
     case VALUE_ARRAY:
-        return json_write(out, v.u.array, e);
     case VALUE_LIST:
     case VALUE_TUPLE:
-        buf_char(out, '[');
-        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++) {
-            if (i > 0)
-                buf_char(out, ',');
-            code = show_json(s, out, v.u.list->items[i], e);
-        }
-        buf_char(out, ']');
         break;
     }
+}
+
+/* Any value as JSON; arrays inside as files write them. */
+static int show_json(session *s, buf *out, value v, kv_err *e)
+{
+    int code = KV_OK;
+    if (v.kind == VALUE_ARRAY)
+        return json_write(out, v.u.array, e);
+    if (!value_is_sequence(v)) {
+        show_scalar_json(out, v);
+        return KV_OK;
+    }
+    buf_char(out, '[');
+    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++) {
+        if (i > 0)
+            buf_char(out, ',');
+        code = show_json(s, out, v.u.list->items[i], e);
+    }
+    buf_char(out, ']');
     return code;
 }
 

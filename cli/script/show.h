@@ -12,6 +12,9 @@ int show_value(session *s, buf *out, value v, bool repr, kv_err *e);
 /* Appends what a command gave, complete with newlines; several keys are headed `5:`. */
 int show_result(session *s, buf *out, const result *r, kv_err *e);
 
+/* Appends a scalar or a context as JSON; integers beyond 2^53 as text. */
+void show_scalar_json(buf *out, value v);
+
 /* Appends a key as a user would write it: 3, fc1.weight, "two words". */
 void show_key(buf *out, kv_key key);
 

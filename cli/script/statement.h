@@ -33,6 +33,10 @@ typedef enum statement_kind {
 
 #define STMT_PLAIN 255
 
+/* op of an STMT_DEF and an STMT_RULE that could not be read; only --check has them. */
+#define STMT_DEF_BROKEN 2
+#define STMT_RULE_BROKEN 1
+
 typedef enum redirect_kind {
     REDIRECT_VARIABLE, /* -> V */
     REDIRECT_FILE,     /* > path */

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/suggest.h"
+#include "script/check.h"
 #include "script/command.h"
 #include "script/function.h"
 #include "script/statement.h"
@@ -42,6 +43,8 @@ void unit_drop(session *s, unit *u)
 {
     if (!u || u->kept)
         return;
+    if (s->recorder.unit == u)
+        s->recorder.unit = NULL;
     unit **at = &s->units;
     while (*at && *at != u)
         at = &(*at)->next;
@@ -62,11 +65,25 @@ typedef struct checker {
 } checker;
 
 static int check_names(checker *c, const ast *node);
+static int check_unit(checker *c, unit *u);
+
+/* The code of the checker's error, unless errors are collected: then there is none any more. */
+static int noted(checker *c)
+{
+    return check_take(c->s, c->e) ? KV_OK : c->e->code;
+}
+
+/* Whether a name that nobody defines may stand in a file that could not be read. */
+static bool may_be_defined(const checker *c)
+{
+    return c->s->check && c->s->check->names_missing;
+}
 
 static int collect_function(checker *c, const ast *def)
 {
     kv_key name = {0, def->u.text};
-    int64_t before = map_get(&c->functions, name), params = (int64_t)def->n;
+    int64_t before = map_get(&c->functions, name);
+    int64_t params = def->op == STMT_DEF_BROKEN ? 0 : (int64_t)def->n;
     return map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e);
 }
 
@@ -123,7 +140,7 @@ static int check_call(checker *c, const ast *node)
         return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                           "%s() takes %d argument%s, not %d", name, (int)params - 1,
                           params == 2 ? "" : "s", (int)node->n);
-    if (defined_function(c, name) || store)
+    if (defined_function(c, name) || store || may_be_defined(c))
         return KV_OK; /* a method of a store is looked at when it is evaluated */
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`",
                name);
@@ -143,7 +160,7 @@ static int check_updater(checker *c, const ast *name)
 {
     kv_key key = {0, name->u.text};
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
-        map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0)
+        map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c))
         return KV_OK;
     source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no updater `%s`",
                name->u.text);
@@ -176,46 +193,67 @@ static int check_names(checker *c, const ast *node)
         code = check_call(c, node);
     else if (node->kind == STMT_COMMAND)
         code = check_command(c, node);
-    else if (node->kind == STMT_RULE)
+    else if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
         code = rule_check(node->u.other, &c->u->src, c->e);
+    else if (node->kind == STMT_SOURCE)
+        code = check_unit(c, node->u.other);
+    if (code)
+        code = noted(c);
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
         code = check_names(c, node->kid[i]);
     return code;
 }
 
-/* break and continue stand in loops, return in functions. */
-static int check_flow(const unit *u, const ast *node, bool loop, bool in_def, kv_err *e)
+/* The error of a break, continue or return that stands alone. */
+static int check_jump(checker *c, const ast *node, bool loop, bool in_def)
 {
-    int code = KV_OK;
+    if ((node->kind == STMT_BREAK || node->kind == STMT_CONTINUE) && !loop)
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX, "`%s` stands outside a loop",
+                   node->kind == STMT_BREAK ? "break" : "continue");
+    if (node->kind == STMT_RETURN && !in_def)
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
+                   "`return` stands outside a function");
+    return noted(c);
+}
+
+/* break and continue stand in loops, return in functions. */
+static int check_flow(checker *c, const ast *node, bool loop, bool in_def)
+{
     if (!node)
         return KV_OK;
-    if ((node->kind == STMT_BREAK || node->kind == STMT_CONTINUE) && !loop)
-        return source_err(&u->src, node->pos, node->end, e, KV_E_SYNTAX,
-                          "`%s` stands outside a loop",
-                          node->kind == STMT_BREAK ? "break" : "continue");
-    if (node->kind == STMT_RETURN && !in_def)
-        return source_err(&u->src, node->pos, node->end, e, KV_E_SYNTAX,
-                          "`return` stands outside a function");
+    int code = check_jump(c, node, loop, in_def);
+    if (node->kind < AST_SCRIPT && node->kind != AST_BLOCK)
+        return code;
     loop = node->kind == STMT_DEF ? false
                                   : loop || node->kind == STMT_FOR || node->kind == STMT_WHILE ||
                                         node->kind == STMT_REPEAT;
     in_def = in_def || node->kind == STMT_DEF;
-    if (node->kind < AST_SCRIPT && node->kind != AST_BLOCK)
-        return KV_OK;
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
-        code = check_flow(u, node->kid[i], loop, in_def, e);
+        code = check_flow(c, node->kid[i], loop, in_def);
     return code;
 }
 
+static int check_unit(checker *c, unit *u)
+{
+    unit *outer = c->u;
+    c->u = u;
+    int code = check_flow(c, u->body, false, false);
+    if (code == KV_OK)
+        code = check_names(c, u->body);
+    c->u = outer;
+    return code;
+}
+
+/* Checks a text and the files that it sources: these see what it defines. */
 static int check(session *s, unit *u, kv_err *e)
 {
     checker c = {.s = s, .u = u, .e = e};
-    int code = check_flow(u, u->body, false, false, e);
+    int code = KV_OK;
     /* texts read before may not have run yet, but they will */
     for (const unit *one = s->units; one && code == KV_OK; one = one->next)
         code = collect_names(&c, one->body);
     if (code == KV_OK)
-        code = check_names(&c, u->body);
+        code = check_unit(&c, u);
     map_release(&c.functions);
     map_release(&c.rules);
     return code;
@@ -250,13 +288,15 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     parse_init(&p, &u->src, &u->nodes, e);
     p.is_function = is_function;
     p.user = s;
+    p.recover = s->check ? check_recover : NULL;
     u->body = statement_parse_all(&p);
     if (incomplete)
         *incomplete = !u->body && p.lx.incomplete;
     parse_release(&p);
-    int code = u->body ? check(s, u, e) : e->code;
     *out = u;
-    return code;
+    if (!u->body)
+        return e->code;
+    return s->source_depth > 0 ? KV_OK : check(s, u, e); /* with the text that sources it */
 }
 
 bool unit_is_complete(const char *text, size_t n)
@@ -280,6 +320,10 @@ unit *unit_source(parser *p, const ast *path)
     char *text;
     size_t n;
     unit *u = NULL;
+    if (s->check && s->check->too_deep)
+        return NULL; /* said once; each file may source several */
+    if (s->check && s->source_depth >= SOURCE_MAX_DEPTH)
+        s->check->too_deep = s->check->names_missing = true;
     if (s->source_depth >= SOURCE_MAX_DEPTH)
         return (parse_fail(p, path->pos, path->end, KV_E_VALUE,
                            "files source each other deeper than %d", SOURCE_MAX_DEPTH),

@@ -39,6 +39,9 @@ typedef struct parser {
     /* (optional, NULL: none is) whether a name is a function: for a better message where its
      * arguments are cut off by a blank */
     bool (*is_function)(const char *name);
+    /* (optional, NULL: the first error ends all) goes on after an error in the statement that began
+     * at *before: to its end, or to its `{`. False when it cannot. */
+    bool (*recover)(struct parser *p, const struct parser *before, bool to_block);
     void *user;            /* for whoever made the parser */
 } parser;
 
@@ -56,6 +59,7 @@ bool parse_accept(parser *p, uint32_t sign);      /* takes the sign if it is nex
 bool parse_accept_word(parser *p, const char *word);
 bool parse_expect(parser *p, uint32_t sign, const char *why);
 bool parse_at_end(parser *p);                     /* of a statement: NEWLINE, END or } */
+bool parse_ended(parser *p);                      /* the same, and an error when it is not */
 const char *parse_token_text(parser *p, const token *t); /* interned */
 void parse_skip_newlines(parser *p);
 uint32_t parse_last_end(const parser *p);         /* of the last token taken */
@@ -68,6 +72,10 @@ char parse_char(const parser *p, uint32_t pos); /* NUL behind the end */
 
 /* Goes back to where *before, a copy of *p, was made. What was interned since then stays. */
 void parse_back(parser *p, const parser *before);
+
+/* In a block: goes on behind the statement that began at *before and failed, when the parser can
+ * recover. False at the end of the text too. */
+bool parse_recovered(parser *p, const parser *before);
 
 /* ---- Brackets and blocks ---- */
 

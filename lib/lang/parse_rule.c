@@ -191,12 +191,9 @@ static ast *block(parser *p)
     if (!parse_open(p, &b))
         return NULL;
     for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
-        if (!statement(p, &list))
+        parser before = *p;
+        if (!(statement(p, &list) && parse_ended(p)) && !parse_recovered(p, &before))
             goto out;
-        if (!parse_at_end(p)) {
-            parse_unexpected(p, "the end of the statement");
-            goto out;
-        }
     }
     if (parse_close(p, &b))
         node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
@@ -287,7 +284,9 @@ rule_ast *parse_rule_here(parser *p)
     if (!rule)
         return NULL;
     rule->pos = parse_peek(p)->pos;
-    if (parse_is_word(p, "updater") && !head(p, rule))
+    parser before = *p;
+    if (parse_is_word(p, "updater") && !head(p, rule) &&
+        !(rule->names && p->recover && p->recover(p, &before, true)))
         return NULL;
     if (!(rule->body = block(p)))
         return NULL;

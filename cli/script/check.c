@@ -1,0 +1,174 @@
+/* --check: errors are collected here, and this is how the parser goes on after one. */
+#include "script/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "script/report.h"
+
+/* More are not kept: a file that is no script has an error on every line. */
+#define ERRORS_MAX 1000
+
+bool check_take(session *s, kv_err *e)
+{
+    check_errors *c = s ? s->check : NULL;
+    if (!c || e->code == KV_E_MEMORY || e->code == KV_E_INTERRUPTED || e->code == KV_E_INTERNAL)
+        return false;
+    if (e->code && c->n < ERRORS_MAX) {
+        if (mem_grow(&c->items, &c->cap, c->n + 1, sizeof *c->items, NULL))
+            return false;
+        c->items[c->n++] = *e;
+    }
+    c->names_missing = c->names_missing || e->code == KV_E_IO;
+    *e = (kv_err){0};
+    return true;
+}
+
+/* ---- Going on after an error ---- */
+
+static uint32_t line_end(const parser *p, uint32_t pos)
+{
+    while (pos < p->lx.limit && parse_char(p, pos) != '\n')
+        pos++;
+    return pos;
+}
+
+static uint32_t line_start(const parser *p, uint32_t pos)
+{
+    while (pos > p->lx.start && parse_char(p, pos - 1) != '\n')
+        pos--;
+    return pos;
+}
+
+static uint32_t indent(const parser *p, uint32_t pos)
+{
+    uint32_t start = line_start(p, pos), end = start;
+    while (lex_is_blank(parse_char(p, end)))
+        end++;
+    return end - start;
+}
+
+/* Whether the error is a `(` or `[` that is not closed: the text behind it goes on in a line that is
+ * indented no more than the statement. *line: where that begins. */
+static bool swallowed(parser *p, uint32_t statement, uint32_t *line)
+{
+    uint32_t here = parse_peek(p)->pos;
+    *line = line_start(p, here);
+    return p->is_open && parse_char(p, p->open) != '{' && p->open >= statement && p->open < *line &&
+           parse_peek(p)->kind != TOK_END && indent(p, here) <= indent(p, statement);
+}
+
+static bool opens(const token *t)
+{
+    return t->kind == TOK_SIGN &&
+           (t->sign == SIGN1('(') || t->sign == SIGN1('[') || t->sign == SIGN1('{'));
+}
+
+static bool closes(const token *t)
+{
+    return t->kind == TOK_SIGN &&
+           (t->sign == SIGN1(')') || t->sign == SIGN1(']') || t->sign == SIGN1('}'));
+}
+
+/* Goes past words and balanced brackets up to the end of the statement, or with to_block to its `{`.
+ * False when the text ends inside a bracket. */
+static bool skip(parser *p, bool in_block, bool to_block)
+{
+    int depth = 0;
+    for (;;) {
+        const token *t = parse_peek(p);
+        bool block_ends = in_block && t->kind == TOK_SIGN && t->sign == SIGN1('}');
+        if (t->kind == TOK_END)
+            return depth == 0;
+        if (depth <= 0 && (t->kind == TOK_NEWLINE || block_ends ||
+                           (to_block && t->kind == TOK_SIGN && t->sign == SIGN1('{'))))
+            return true;
+        bool shell = depth <= 0 && t->kind == TOK_SIGN &&
+                     (t->sign == SIGN1('|') || t->sign == SIGN1('!'));
+        if (t->kind == TOK_BAD || shell) {
+            parse_seek(p, line_end(p, t->pos));
+            continue;
+        }
+        depth += opens(t) - closes(t);
+        parse_take(p);
+    }
+}
+
+bool check_recover(parser *p, const parser *before, bool to_block)
+{
+    /* A block that is not closed was read to the end of the text, and those around it are not closed
+     * either: one error. */
+    bool open_block = parse_peek(p)->kind == TOK_END && p->is_open && parse_char(p, p->open) == '{';
+    bool in_block = before->is_open && parse_char(before, before->open) == '{';
+    uint32_t here = p->lx.pos, pos = before->have ? before->tok.pos : before->lx.pos, line;
+    bool next_line = !to_block && p->e->code && swallowed(p, pos, &line);
+    if (open_block && before->lx.incomplete)
+        *p->e = (kv_err){0};
+    if (!check_take(p->user, p->e))
+        return false;
+    parse_back(p, before);
+    if (open_block) {
+        parse_seek(p, here);
+        p->lx.incomplete = true;
+        return !to_block;
+    }
+    /* what an open bracket swallowed is read again; where there is no better sign, from the next line */
+    if (next_line || !skip(p, in_block, to_block)) {
+        parse_back(p, before);
+        parse_seek(p, next_line ? line : line_end(p, pos));
+    }
+    return !to_block || parse_is_sign(p, SIGN1('{'));
+}
+
+/* ---- The report ---- */
+
+typedef struct found {
+    const kv_err *e;
+    int64_t file; /* files in the order in which their errors were found */
+    int64_t at;
+} found;
+
+static int by_place(const void *a, const void *b)
+{
+    const found *x = a, *y = b;
+    int64_t far = x->file - y->file;
+    if (far == 0)
+        far = x->e->line - y->e->line;
+    if (far == 0)
+        far = x->e->col - y->e->col;
+    if (far == 0)
+        far = x->at - y->at;
+    return far < 0 ? -1 : far > 0;
+}
+
+static bool same(const kv_err *a, const kv_err *b)
+{
+    return a->line == b->line && a->col == b->col && strcmp(a->file, b->file) == 0 &&
+           strcmp(a->text, b->text) == 0;
+}
+
+void check_report(session *s)
+{
+    check_errors c = *s->check;
+    kv_err e = {0};
+    found *list = mem_alloc(c.n, sizeof *list, &e);
+    *s->check = (check_errors){0};
+    for (int64_t i = 0; list && i < c.n; i++) {
+        list[i] = (found){&c.items[i], i, i};
+        for (int64_t k = 0; k < i && list[i].file == i; k++)
+            if (strcmp(c.items[k].file, c.items[i].file) == 0)
+                list[i].file = list[k].file;
+    }
+    if (list)
+        qsort(list, (size_t)c.n, sizeof *list, by_place);
+    for (int64_t i = 0; list && i < c.n; i++)
+        if (i == 0 || !same(list[i].e, list[i - 1].e))
+            report_error(s, list[i].e);
+    if (!list)
+        report_error(s, &e);
+    if (c.n == ERRORS_MAX)
+        session_note(s, "only the first %d errors are shown", ERRORS_MAX);
+    mem_free(list);
+    mem_free(c.items);
+}

@@ -1,0 +1,52 @@
+/* Records: what --json writes instead of text, one JSON object on one line for each command and
+ * each bare expression that ran, and for each other statement that failed.
+ *
+ * While a command runs, what it prints is caught; at its end the record holds it as `out`, beside
+ * what the command gave. Commands inside others (a sourced file, the body of a function) have
+ * records of their own, which come first. An error has one record for each command that it ended.
+ *
+ * Fields of every record, in this order:
+ *
+ *   v        1
+ *   seq      its number, from 1
+ *   file     of the statement; null when there is none, as for the command line
+ *   line     of the statement; null like file
+ *   cmd      a command's name; "expr", "!", or of what failed: "assign", "if", "for" and so on; null
+ *            for a text that cannot be read
+ *   ok       whether it worked
+ *   store    the name of the store in use, null before the first; rank
+ *   us       microseconds; commands and expressions only
+ *
+ * Then the keys that it worked on, the lines that it printed as `out`, and what it gave as values
+ * (one a key), value or entries; when ok is false, `error`.
+ */
+#ifndef SCRIPT_RECORD_H
+#define SCRIPT_RECORD_H
+
+#include "lang/ast.h"
+#include "script/command.h"
+
+/* A command that runs. */
+typedef struct record {
+    buf out;       /* what it has printed */
+    buf *before;   /* s->captured when it began */
+    int64_t begun; /* microseconds on a clock that only goes forward */
+} record;
+
+/* Both do nothing without --json. */
+void record_begin(session *s, record *r);
+
+/* Writes the record of the statement: of e when it holds an error, else of what was given. Errors:
+ * those of writing, io and memory. Returns e's code. */
+int record_end(session *s, record *r, const ast *node, const result *given, kv_err *e);
+
+/* Writes the record of an error, unless a command had one for it. node: the statement, or NULL. */
+void record_error(session *s, const ast *node, const kv_err *e);
+
+/* With --json notes the keys that a command works on. */
+int record_keys(session *s, result *out, const kv_key *keys, int64_t n, kv_err *e);
+
+/* The line of a node of the unit that runs. Fast when asked in the order of the text. */
+int record_line(session *s, const ast *node);
+
+#endif
