@@ -12,6 +12,20 @@ ast *parse_command(parser *p, const command *c, uint32_t pos);
 /* A run of word characters and those in `more`, a quoted text, $NAME or (expr). */
 ast *parse_word(parser *p, const char *more, const char *wanted);
 
+/* The name of an error code. */
+ast *parse_code(parser *p);
+
+/* A block that shall fail with this code. When it does so while it is parsed, that is what was asked
+ * for: the block is skipped, and the node is an AST_NONE. */
+ast *parse_failing_block(parser *p, const ast *code);
+
+/* on or off: AST_TEXT. */
+ast *parse_switch(parser *p);
+
+/* parse_statement.c: { statements }, and one statement up to its end. */
+ast *parse_block(parser *p);
+ast *parse_one_statement(parser *p);
+
 /* The end of the run of letters, digits and inner dashes at pos. */
 uint32_t parse_dashed_end(const parser *p, uint32_t pos);
 

@@ -143,6 +143,10 @@ ast *parse_keys(parser *p);
  * (for $NAME) or the expression in ( ). A bare path is also marked as op 1. */
 ast *parse_path(parser *p);
 
+/* <<WORD, and the lines behind it up to one that holds only the word: AST_TEXT, each line with its
+ * newline. Without that line the text is incomplete. */
+ast *parse_heredoc(parser *p);
+
 /* A literal: [-] NUMBER, text, true, false, none; also inf, nan, pi. */
 ast *parse_literal(parser *p);
 
