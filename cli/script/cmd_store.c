@@ -6,6 +6,8 @@
 #include "base/suggest.h"
 #include "script/commands.h"
 #include "script/eval.h"
+#include "script/load.h"
+#include "script/named.h"
 #include "script/record.h"
 #include "script/show.h"
 #include "script/statement.h"
@@ -146,10 +148,32 @@ static int pair_list(session *s, const ast *node, const key_list *keys, const va
     return code;
 }
 
+/* Pairs keys with the arrays of the same names in a file. init takes a pattern of names. */
+static int pair_named(session *s, const ast *call, safetensors *f, bool copies, key_list *keys,
+                      pairs *p, kv_err *e)
+{
+    kv_array *a;
+    bool pattern = copies && named_is_pattern(call->kid[0]);
+    int code =
+        pattern ? named_keys(s, call->kid[0], f, keys, e) : eval_keys(s, call->kid[0], keys, e);
+    for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
+        if ((code = named_array(&a, f, keys->keys[i], e)) == KV_OK)
+            code = pairs_add(p, keys->keys[i], a, e);
+    return code ? unit_at(s, call->kid[1], e) : KV_OK;
+}
+
 /* The keys and values of init and push. copies: one value a key, one array may serve all keys. */
 static int make_pairs(session *s, const ast *call, key_list *keys, bool copies, pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
+    safetensors *file = NULL;
+    if (list->n == 1 && load_named(s, list->kid[0], &file, e))
+        return e->code;
+    bool by_name = file && (safetensors_count(file) != 1 || named_is_pattern(call->kid[0]));
+    int named = by_name ? pair_named(s, call, file, copies, keys, p, e) : KV_OK;
+    safetensors_close(file);
+    if (by_name)
+        return named;
     value small[8] = {{0}}, *v = list->n <= 8 ? small : mem_zalloc(list->n, sizeof *v, e);
     int code = v ? eval_keys(s, call->kid[0], keys, e) : KV_E_MEMORY;
     uint32_t n = 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "script/record.h"
+#include "base/utf8.h"
 #include "script/unit.h"
 
 /* Characters of a long source line that are shown around the place. */
@@ -49,18 +50,22 @@ exit_code report_exit_code(int code)
     return EXIT_BUG;
 }
 
-/* Appends n bytes of text with control characters made visible; a tab becomes a blank, so that
- * carets stand right. */
+/* Appends n bytes of text with control characters and bytes that are not UTF-8 made visible; a tab
+ * becomes a blank, so that carets stand right. */
 static void visible(buf *out, const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
+    for (size_t i = 0, size; i < n; i += size) {
+        unsigned char c = (unsigned char)text[i], next = i + 1 < n ? (unsigned char)text[i + 1] : 0;
+        bool ok;
+        size = utf8_length(text + i, n - i, &ok);
         if (c == '\t')
             buf_char(out, ' ');
-        else if (c < 0x20 || c == 0x7f)
+        else if (!ok || c < 0x20 || c == 0x7f)
             buf_printf(out, "\\x%02x", c);
+        else if (c == 0xc2 && next < 0xa0) /* the control characters from 0x80 to 0x9f */
+            buf_printf(out, "\\u{%02x}", next);
         else
-            buf_char(out, (char)c);
+            buf_put(out, text + i, size);
     }
 }
 

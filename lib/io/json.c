@@ -370,8 +370,11 @@ static int parse_error(const source *s, size_t at)
         return kv_err_set(s->e, KV_E_FORMAT, "%s: the text ends too early", place(text, s, s->n));
     bool ok;
     int size = (int)utf8_length(s->text + at, s->n - at, &ok);
-    return kv_err_set(s->e, KV_E_FORMAT, "%s: \"%.*s\" cannot stand here", place(text, s, at),
-                      ok ? size : 0, s->text + at);
+    if (!ok)
+        return kv_err_set(s->e, KV_E_FORMAT, "%s: the byte \\x%02x is not UTF-8",
+                          place(text, s, at), (unsigned)(unsigned char)s->text[at]);
+    return kv_err_set(s->e, KV_E_FORMAT, "%s: \"%.*s\" cannot stand here", place(text, s, at), size,
+                      s->text + at);
 }
 
 /* Makes the array from the tree. */

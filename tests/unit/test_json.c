@@ -164,6 +164,7 @@ TEST(json_errors)
         {"[1] x", "x.json:1:5: \"x\" cannot stand here"},
         {"[1,nan]", "x.json:1:4: \"n\" cannot stand here"},
         {"[1,\xC3\xA4]", "x.json:1:4: \"\xC3\xA4\" cannot stand here"},
+        {"[1,\xFF]", "x.json:1:4: the byte \\xff is not UTF-8"},
         {"[\"\xC3\xA4\", x]", "x.json:1:7: \"x\" cannot stand here"},
         {"[\"abc]", "x.json:1:2: a quote is not closed"},
         {"[1,\"abc\",null]", "x.json:1:4: \"abc\" is no number"},
