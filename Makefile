@@ -52,7 +52,7 @@ endif
 # ---- What this machine has ------------------------------------------------------------------------
 # Only words that compile look; the others must work on a bare machine.
 
-ifneq ($(filter-out setup help clean uninstall lint,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out setup help clean uninstall lint format,$(or $(MAKECMDGOALS),all)),)
 
 # 1 if the compiler finds the header, else empty.
 has_header = $(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
@@ -164,6 +164,14 @@ $(BUILD)/tool.a: $(call obj,$(filter-out cli/main.c,$(tool_src)))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
+bench: all $(BUILD)/bench/pairs $(BUILD)/bench/peer ## speed and memory beside others, as ratios (STRICT=1: a missed bar fails)
+	@BUILD=$(BUILD) scripts/bench $(if $(STRICT),--strict)
+
+# What kvctl is measured against gets everything that the compiler can do on this machine.
+$(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
+	@mkdir -p $(@D)
+	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O3 -march=native $(WARN) -o $@ $< -lcsv -lcjson
+
 golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=name); read the diff
 	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)
 
@@ -186,6 +194,9 @@ valgrind: all $(BUILD)/unit ## unit tests and sessions under valgrind (slow)
 
 lint: ## who may include whom, and the other rules that a program can check
 	@BUILD=$(BUILD) scripts/lint
+
+format: ## bring lines of more than 100 columns back below
+	@scripts/format
 
 headers: ## compile each header by itself, the public ones as C++ too
 	@CC='$(CC)' CXX='$(CXX)' scripts/headers $(PUBLIC)
@@ -217,6 +228,6 @@ help: ## list these words
 	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
 
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT)))
-.PHONY: all chosen libraries demo test setup check unit golden asan ubsan tsan valgrind lint headers \
-        install uninstall clean help force
+.PHONY: all chosen libraries demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
+        bench install uninstall clean help force
 .SECONDARY:
