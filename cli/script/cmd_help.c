@@ -7,6 +7,7 @@
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/function.h"
+#include "script/help_json.h"
 #include "script/unit.h"
 #include "term/line.h"
 
@@ -107,20 +108,26 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
     buf text = {0};
     value word = value_none();
     int code = KV_OK;
-    if (!call->kid[0]) {
+    bool json = command_option_of(call, "json") != NULL;
+    if (!call->kid[0] && json) {
+        help_json(&text, NULL, NULL);
+    } else if (!call->kid[0]) {
         overview(&text);
     } else if ((code = eval_text(s, call->kid[0], "a word to look up", &word, e)) == KV_OK) {
         const char *name = word.u.text->text;
         const command *c = command_find(name, strlen(name));
         const function *f = function_find(name);
-        if (c)
+        if (json && (c || f))
+            help_json(&text, c, f);
+        else if (c)
             command_help(&text, c);
-        if (f)
+        if (f && !json)
             function_help(&text, f);
-        if (!c && !f && search(&text, name) == 0)
+        if (!c && !f && (json || search(&text, name) == 0))
             code = not_found(s, call->kid[0], name, e);
     }
     out->as_text = true;
+    out->as_json = json;
     if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
         code = value_text_new(&out->v, buf_text(&text), text.len, e);
     value_release(&word);

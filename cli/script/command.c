@@ -103,9 +103,10 @@ const command command_table[] = {
      "source (\"two.kv\")                   # a name that is computed is read when it is reached",
      NULL,
      "io, syntax"},
-    {"help", {{ARG_WORD, "WORD", true}}, {{0}}, COMMAND_GIVES, cmd_help,
+    {"help", {{ARG_WORD, "WORD", true}}, {{"json", OPTION_FLAG, NULL}}, COMMAND_GIVES, cmd_help,
      "what a command or function does, or what there is",
-     "help push                           # also: ?push\n"
+     "help push                           # also: ?push, push --help\n"
+     "help --json > help.txt              # all commands and functions for a program\n"
      "help \"gradient\"                     # everything that mentions a word",
      NULL, NULL},
     {"version", {{0}}, {{0}}, COMMAND_GIVES, cmd_version, "the version of kvctl and its library",
@@ -170,7 +171,7 @@ void command_usage(buf *out, const command *c)
     if (c->flags & COMMAND_PARAMS)
         buf_add(out, " [--PARAM V]...");
     for (const command_option *o = c->options; o->name; o++)
-        buf_printf(out, " [--%s %s]", o->name, o->value);
+        buf_printf(out, o->value ? " [--%s %s]" : " [--%s]", o->name, o->value);
 }
 
 const ast *command_option_of(const ast *call, const char *name)

@@ -30,7 +30,7 @@ typedef struct result {
     bool as_text;     /* v is text that is complete with its newlines: help, tables */
     /* What --json needs beyond that; nobody fills it without. */
     bool shown;        /* v goes to stdout, not to a variable or file */
-    bool as_json;      /* v is text that is JSON */
+    bool as_json;      /* v is text that is one line of JSON */
     kv_key *about;     /* the keys that the command worked on, in names; or NULL */
     int64_t nabout;
     rows entries;      /* the rows of a table */
@@ -67,13 +67,14 @@ typedef struct command_arg {
 typedef enum option_kind {
     OPTION_INT,   /* a value that must be a 64-bit integer in the range of an int32 */
     OPTION_VALUE, /* a value */
-    OPTION_NAME   /* the name of a variable */
+    OPTION_NAME,  /* the name of a variable */
+    OPTION_FLAG   /* nothing: that it stands there is all */
 } option_kind;
 
 typedef struct command_option {
     const char *name; /* with dashes; NULL ends the list */
     option_kind kind;
-    const char *value; /* as usage lines show it */
+    const char *value; /* as usage lines show it; NULL for a flag */
 } command_option;
 
 enum {

@@ -176,6 +176,8 @@ static ast *option_value(parser *p, const command_option *o)
             node->u.text = parse_token_text(p, &t);
         return node;
     }
+    case OPTION_FLAG:
+        break;
     }
     return NULL;
 }
@@ -222,6 +224,8 @@ static ast *option(parser *p, const command *c)
         if (strcmp(o->name, name) != 0)
             continue;
         known = o->name;
+        if (o->kind == OPTION_FLAG)
+            break;
         if (parse_at_end(p))
             return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", name,
                               name, o->value);
@@ -424,6 +428,26 @@ static bool is_new(parser *p, ast *const *extras, int n, const ast *part)
     return true;
 }
 
+static bool is_help_option(parser *p)
+{
+    const token *t = parse_peek(p);
+    return t->end - t->pos == 6 && memcmp(p->lx.src->text + t->pos, "--help", 6) == 0;
+}
+
+/* `push --help` is `help push`. */
+static ast *help_option(parser *p, const command *c, uint32_t pos)
+{
+    token t = parse_take(p);
+    ast *name = parse_node(p, AST_TEXT, pos, t.end, 0);
+    if (!name || !parse_ended(p))
+        return NULL;
+    name->u.text = c->name;
+    ast *node = parse_node_of(p, STMT_COMMAND, pos, &name, 1);
+    if (node)
+        node->u.other = (void *)(uintptr_t)command_find("help", 4);
+    return node;
+}
+
 ast *parse_command(parser *p, const command *c, uint32_t pos)
 {
     ast *slots[COMMAND_MAX_ARGS + 8] = {0};
@@ -449,6 +473,8 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
             if (out_of_line)
                 break;
         } else if (parse_peek(p)->kind == TOK_OPTION) {
+            if (is_help_option(p))
+                return help_option(p, c, pos);
             if (!(part = option(p, c)) || !is_new(p, slots + nslots, extra - nslots, part))
                 return NULL;
             slots[extra++] = part;

@@ -205,7 +205,7 @@ static void put_lines(buf *out, const char *name, const char *text)
 /* What a command printed, and what it gave as text that is complete: help, settings. */
 static void put_out(buf *out, buf *printed, const result *r)
 {
-    if (r && r->as_text && r->shown && !r->entries.columns && r->v.kind == VALUE_TEXT)
+    if (r && r->as_text && r->shown && !r->as_json && !r->entries.columns)
         buf_add(printed, r->v.u.text->text);
     out->failed = out->failed || printed->failed;
     put_lines(out, "out", buf_text(printed));
@@ -241,16 +241,19 @@ static int put_given(buf *out, const ast *node, const result *r, bool ok, kv_err
         int code = r->summary.columns ? put_object(out, "about", &r->summary, e) : KV_OK;
         return code ? code : put_entries(out, &r->entries, e);
     }
+    if (r->as_json && r->shown) {
+        size_t n = strlen(r->v.u.text->text);
+        buf_add(out, ",\"value\":");
+        buf_put(out, r->v.u.text->text, n - 1); /* without its newline */
+        return KV_OK;
+    }
     if (!c || !(c->flags & COMMAND_GIVES) || r->as_text)
         return KV_OK;
     if (keyed)
         return put_values(out, r, e);
     if (!r->shown || r->v.kind == VALUE_NONE)
         return KV_OK;
-    if (!r->as_json)
-        return put_named(out, "value", r->v, e);
-    buf_printf(out, ",\"value\":%s", r->v.u.text->text);
-    return KV_OK;
+    return put_named(out, "value", r->v, e);
 }
 
 /* ---- Errors ---- */
