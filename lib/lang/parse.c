@@ -284,7 +284,7 @@ ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t 
         if (kids[i] && kids[i]->height >= height)
             height = kids[i]->height + 1;
     }
-    if (height > AST_MAX_HEIGHT)
+    if (height > AST_MAX_HEIGHT && kind < RULE_STATE)
         return parse_fail(p, pos, p->last, KV_E_SYNTAX,
                           "more than %d operators one inside the other", AST_MAX_HEIGHT);
     if (node)

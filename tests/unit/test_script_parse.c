@@ -476,6 +476,22 @@ TEST(script_parse_depth)
     }
 }
 
+/* What stands around an expression does not count. */
+TEST(script_parse_height)
+{
+    for (int over = 0; over < 2; over++) {
+        char *text = lang_repeated("type\nif a { while b { x = 1", "+1", AST_MAX_HEIGHT + over, "}}", "", "");
+        lang_text t;
+        lang_begin(&t, text);
+        CHECK(over == (statement_parse_all(&t.p) == NULL));
+        CHECK_TEXT(t.e.text, over ? "more than 1000 operators one inside the other" : "");
+        CHECK_INT(t.e.line, over ? 2 : 0);
+        CHECK_INT(t.e.col, over ? 22 : 0);
+        lang_end(&t);
+        mem_free(text);
+    }
+}
+
 TEST(script_parse_long_lines)
 {
     static const char *const pieces[] = {"a = 1;",
