@@ -15,12 +15,14 @@
 #include "prompt.h"
 #include "script/check.h"
 #include "script/commands.h"
+#include "script/effect.h"
 #include "script/eval.h"
 #include "script/report.h"
 #include "script/session.h"
 #include "script/setting.h"
 #include "script/show.h"
 #include "script/unit.h"
+#include "state.h"
 #include "term/interrupt.h"
 #include "verify.h"
 
@@ -86,6 +88,7 @@ static int apply_options(session *s, const options *o, kv_err *e)
 {
     int code = KV_OK;
     s->quiet = o->quiet;
+    s->dry_run = o->dry_run;
     s->verbose = o->verbose;
     s->keep_going = o->keep_going;
     s->seed = o->seed;
@@ -119,13 +122,27 @@ static int read_input(session *s, const input *in, unit **out, kv_err *e)
     return code ? code : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
 }
 
+/* Locks and loads the state file. Everything that will run has been read, so that it is known
+ * whether it only reads, and nobody waits for a script that is still being typed. */
+static int open_state(session *s, const options *o, state *st, unit *const *units, int n,
+                      bool prompt, kv_err *e)
+{
+    bool reads = o->dry_run || !prompt;
+    for (int i = 0; i < n && reads && !o->dry_run; i++)
+        reads = !effect_changes_store(units[i]);
+    return state_open(st, s, o->store, reads, e);
+}
+
 /* Parses all inputs, then runs them in order. Errors are reported. */
-static void run_inputs(session *s, const input *inputs, int n)
+static void run_inputs(session *s, const options *o, state *st, const input *inputs, int n,
+                       bool prompt)
 {
     kv_err e = {0};
     unit **units = mem_zalloc(n, sizeof *units, &e);
     for (int i = 0; i < n && e.code == KV_OK; i++)
         read_input(s, &inputs[i], &units[i], &e);
+    if (e.code == KV_OK)
+        open_state(s, o, st, units, n, prompt, &e);
     for (int i = 0; i < n && e.code == KV_OK && !s->leaving; i++)
         unit_run(s, units[i], &e);
     if (e.code)
@@ -174,6 +191,23 @@ static int exit_code_of(session *s, const options *o)
     return o->check_last && !last_says_yes(s) ? EXIT_NO : EXIT_DONE;
 }
 
+/* Saves what the session did, or says what it would save, unless it failed. prompted: somebody saw
+ * the errors and went on. Returns the exit code. */
+static int leave(session *s, const options *o, state *st, bool prompted, int pending)
+{
+    kv_err e = {0};
+    int code = exit_code_of(s, o);
+    if (pending)
+        return 128 + pending;
+    if (s->failure && !s->keep_going && !prompted)
+        return code;
+    if (o->dry_run ? state_preview(st, s, &e) : state_save(st, s, &e)) {
+        report_error(s, &e);
+        code = code ? code : s->failure;
+    }
+    return code;
+}
+
 static int run(session *s, const options *o)
 {
     kv_err e = {0};
@@ -181,6 +215,7 @@ static int run(session *s, const options *o)
     bool terminal = isatty(STDIN_FILENO);
     bool prompt = !o->check && (o->interactive || (o->ninputs == 0 && terminal));
     int ended = 0;
+    state st = {.lock = -1};
     if (apply_options(s, o, &e)) {
         report_error(s, &e);
         return s->failure;
@@ -195,19 +230,22 @@ static int run(session *s, const options *o)
         return exit_code_of(s, o);
     }
     if (o->ninputs > 0)
-        run_inputs(s, o->inputs, o->ninputs);
+        run_inputs(s, o, &st, o->inputs, o->ninputs, prompt);
     else if (!prompt)
-        run_inputs(s, &from_stdin, 1);
+        run_inputs(s, o, &st, &from_stdin, 1, false);
     bool go_on = prompt && !s->leaving && (s->failure == 0 || o->interactive);
+    if (go_on && !st.tried && open_state(s, o, &st, NULL, 0, true, &e))
+        report_error(s, &e);
+    go_on = go_on && st.is_open;
     if (go_on) {
         s->failure = 0;
         ended = prompt_run(s);
         if (terminal)
             s->failure = 0; /* errors at a prompt are part of the talk */
     }
-    int code = exit_code_of(s, o);
-    int pending = ended ? ended : interrupt_pending();
-    return pending ? 128 + pending : code;
+    int code = leave(s, o, &st, go_on, ended ? ended : interrupt_pending());
+    state_close(&st);
+    return code;
 }
 
 static int show_text(session *s, const buf *text)

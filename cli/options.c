@@ -5,6 +5,7 @@
  */
 #include "options.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +16,8 @@
 typedef enum option_id {
     OPT_COMMANDS, OPT_FILE, OPT_INTERACTIVE, OPT_QUIET, OPT_VERBOSE, OPT_CHECK_LAST, OPT_KEEP_GOING,
     OPT_CHECK, OPT_JSON, OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_VERIFY, OPT_UPDATE,
-    OPT_HELP, OPT_VERSION
+    OPT_STORE,
+    OPT_DRY_RUN, OPT_HELP, OPT_VERSION
 } option_id;
 
 /* Legend: letter or 0, name or NULL, what the value is called or NULL when there is none, help. */
@@ -32,6 +34,8 @@ static const struct option {
     {OPT_CHECK_LAST, 'e', NULL, NULL, "exit 1 if the last value shown is false, empty or none"},
     {OPT_KEEP_GOING, 'k', NULL, NULL, "keep going after an error"},
     {OPT_CHECK, 'n', "check", NULL, "read everything and run nothing; report every error"},
+    {OPT_DRY_RUN, 0, "dry-run", NULL, "run, say what would change, and write no file"},
+    {OPT_STORE, 's', "store", "FILE", "keep the store in FILE: read first, saved at the end"},
     {OPT_JSON, 0, "json", NULL, "one JSON object a command on stdout, and nothing else"},
     {OPT_SET, 0, "set", "NAME=VALUE", "set a variable, or a setting such as print.precision=4"},
     {OPT_SEED, 0, "seed", "N", "seed of the random functions (0), or random"},
@@ -49,7 +53,7 @@ static const struct option {
 
 /* Options of the language that come with later versions. */
 static const char *const later[] = {
-    "dry-run", "store", "color", "progress", "pager", "no-color", "timeout", "safe", "rc",
+    "color", "progress", "pager", "no-color", "timeout", "safe", "rc",
     "no-rc", "history", "record", "trace", "completion", "doctor",
 };
 
@@ -122,6 +126,14 @@ static int apply(options *o, const struct option *t, const char *value, kv_err *
         break;
     case OPT_CHECK:
         o->check = true;
+        break;
+    case OPT_DRY_RUN:
+        o->dry_run = true;
+        break;
+    case OPT_STORE:
+        if (!*value || strcmp(value, "-") == 0)
+            return kv_err_set(e, KV_E_USAGE, "a store cannot be kept in \"%s\"", value);
+        o->store = value;
         break;
     case OPT_JSON:
         o->json = true;
@@ -212,8 +224,6 @@ static int short_options(options *o, const char *word, const char *next, bool *u
         for (int i = 0; i < NOPTIONS; i++)
             if (table[i].letter == *c)
                 t = &table[i];
-        if (!t && *c == 's')
-            return kv_err_set(e, KV_E_UNSUPPORTED, "-%c is not in this version of kvctl", *c);
         if (!t) {
             kv_err_set(e, KV_E_USAGE, "there is no option -%c", *c);
             return kv_err_hint(e, "kvctl -h lists the options");
@@ -275,6 +285,10 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     }
     if (code == KV_OK)
         words_to_inputs(o);
+    if (!o->store)
+        o->store = getenv("KVCTL_STORE");
+    if (o->store && !*o->store)
+        o->store = NULL;
     /* options hold wherever they stand: an error on the command line has its record too */
     for (int i = 1; i < argc && code && strcmp(argv[i], "--") != 0; i++)
         o->json = o->json || strcmp(argv[i], "--json") == 0;

@@ -28,6 +28,8 @@ typedef struct options {
     bool help, version;
     bool check;         /* only read the inputs, and report every error */
     bool json;
+    const char *store;  /* state file, or NULL */
+    bool dry_run;
     const char *type, *format, *verify;
     bool update;        /* with verify: rewrite the file */
     uint64_t seed;

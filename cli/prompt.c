@@ -135,15 +135,17 @@ static void entry_candidates(void *arg, const char *text, size_t at, line_words 
     }
 }
 
-/* kv> , or kv:b> for a store that is not the first. */
+/* kv> , or kv:b> for a store that is not the first; with a * when a transaction is open in it. */
 static const char *entry_prompt(void *arg)
 {
     session *s = arg;
     static char prompt[64]; /* the terminal is one a process */
-    const char *name = s->current >= 0 ? s->stores[s->current].name : "kv";
-    if (strcmp(name, "kv") == 0)
-        return "kv> ";
-    snprintf(prompt, sizeof prompt, "kv:%.48s> ", name);
+    const store_entry *used = s->current >= 0 ? &s->stores[s->current] : NULL;
+    const char *open = used && kv_in_transaction(used->store) ? "*" : "";
+    if (!used || strcmp(used->name, "kv") == 0)
+        snprintf(prompt, sizeof prompt, "kv%s> ", open);
+    else
+        snprintf(prompt, sizeof prompt, "kv:%.48s%s> ", used->name, open);
     return prompt;
 }
 

@@ -18,7 +18,8 @@
  *             a session that begins with: init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)
  */
 const command command_table[] = {
-    {"create", {{ARG_WORD, "TYPE", true}}, {{"name", OPTION_NAME, "N"}}, 0, cmd_create,
+    {"create", {{ARG_WORD, "TYPE", true}}, {{"name", OPTION_NAME, "N"}}, COMMAND_CHANGES,
+     cmd_create,
      "make a store and use it; the default type is local",
      "create local                        # replaces the store in use\n"
      "create device --name b              # stands beside it, called b",
@@ -26,15 +27,16 @@ const command command_table[] = {
     {"use", {{ARG_NAME, "NAME", false}}, {{0}}, 0, cmd_use, "change to another store",
      "create --name b; use kv             # the first store is called kv", "create", "name"},
     {"init", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
-     COMMAND_ONE_EACH, cmd_init,
+     COMMAND_ONE_EACH | COMMAND_CHANGES, cmd_init,
      "put a first value under new keys; one value a key",
      "init w ones(2,3)*2                  # text keys in a store of their own\n"
      "init 10 -1                          # a number is an array of shape ()\n"
      "init 11,12 ones(2,3)                # one array for several keys gives each a copy\n"
      "init [13, 14] [ones(2), zeros(3)]   # one value a key",
      "push, pull", "key"},
-    {"push", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY}, COMMAND_PRINTS,
-     cmd_push, "sum VALUES and hand them to the updater of each key",
+    {"push", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
+     COMMAND_PRINTS | COMMAND_CHANGES, cmd_push,
+     "sum VALUES and hand them to the updater of each key",
      "push 3 ones(2,3)*8                  # one key, one value\n"
      "push 3 ones(2,3)@gpu(0..3)          # four devices, summed first\n"
      "push [5, 7, 9] [a, a, a]            # one value a key\n"
@@ -49,8 +51,8 @@ const command command_table[] = {
      "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
      "pull [5, 7, 9] > w-{key}.csv        # a file a key",
      "push, write", "key, shape"},
-    {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}}, COMMAND_PARAMS | COMMAND_ALL_KEYS,
-     cmd_set_updater,
+    {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}},
+     COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_updater,
      "what a push does with the sum and the stored value",
      "set-updater { stored += input * 2 } # a rule without parameters\n"
      "updater scale(by = 2.0) { stored += input * by }\n"
@@ -72,6 +74,15 @@ const command command_table[] = {
      "num-workers", NULL},
     {"num-workers", {{0}}, {{0}}, COMMAND_GIVES, cmd_num_workers, "how many workers there are",
      "num-workers  # 1", "rank", NULL},
+    {"begin", {{0}}, {{0}}, 0, cmd_begin,
+     "open a transaction of the store: commit keeps what follows, rollback takes it back",
+     "begin; push 3 a; init 20 a; rollback  # values, new keys and the updater are as before\n"
+     "begin; push 3 a; commit",
+     "commit, rollback", "value, unsupported"},
+    {"commit", {{0}}, {{0}}, 0, cmd_commit, "keep what happened since begin",
+     "begin; push 3 a; commit", "begin, rollback", "value"},
+    {"rollback", {{0}}, {{0}}, 0, cmd_rollback, "put the store back to where it was at begin",
+     "begin; push 3 a; rollback", "begin, commit", "value"},
     {"wait", {{0}}, {{0}}, 0, cmd_wait, "until all work that was queued is done", "wait",
      "push, pull", NULL},
     {"print", {{ARG_EXPRS, "EXPRS", false}}, {{0}}, COMMAND_PRINTS, cmd_print,
@@ -97,7 +108,7 @@ const command command_table[] = {
      "vars", "usage, value"},
     {"vars", {{0}}, {{0}}, COMMAND_GIVES, cmd_vars, "the variables and what they hold", "vars",
      "set", NULL},
-    {"source", {{ARG_SOURCE, "FILE", false}}, {{0}}, 0, cmd_source,
+    {"source", {{ARG_SOURCE, "FILE", false}}, {{0}}, COMMAND_CHANGES, cmd_source,
      "run the statements of a file; a literal name is read before anything runs",
      "!echo 'b = 2' > two.kv\n"
      "source (\"two.kv\")                   # a name that is computed is read when it is reached",
@@ -133,7 +144,7 @@ void result_release(result *r)
 static const char *const missing[] = {
     "pushpull", "broadcast", "row-sparse-pull", "set-optimizer", "save-states", "load-states",
     "set-gradient-compression", "barrier", "send-command", "is-capable", "register", "expect",
-    "expect-error", "begin", "commit", "rollback", "echo", "profile", "explain", "plot", "history",
+    "expect-error", "echo", "profile", "explain", "plot", "history",
     "doctor", "time", "bench", "launch",
 };
 

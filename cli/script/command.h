@@ -82,6 +82,7 @@ enum {
     COMMAND_PARAMS = 2, /* takes --PARAM VALUE for the parameters of a rule */
     COMMAND_PRINTS = 4, /* may print lines (of an updater): | and > take these */
     COMMAND_ONE_EACH = 8, /* one value a key, so a single key takes one value */
+    COMMAND_CHANGES = 256, /* may change a store; what does not may share a state file's lock */
     COMMAND_ALL_KEYS = 16 /* concerns every key of the store: its record lists them */
 };
 

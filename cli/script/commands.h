@@ -13,6 +13,8 @@ command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_set_updater, c
 command_fn cmd_list, cmd_info, cmd_vars;
 /* cmd_value.c */
 command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit;
+/* cmd_state.c */
+command_fn cmd_begin, cmd_commit, cmd_rollback;
 /* cmd_help.c */
 command_fn cmd_help, cmd_version;
 

@@ -213,7 +213,7 @@ static void written_abandon(written *w)
 
 static int written_commit(written *w, kv_err *e)
 {
-    int code = file_out_commit(&w->out, e);
+    int code = w->out.name ? file_out_commit(&w->out, e) : KV_OK; /* a dry run opened none */
     old_file_close(&w->old);
     return code;
 }
@@ -221,6 +221,8 @@ static int written_commit(written *w, kv_err *e)
 static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
                       kv_err *e)
 {
+    if (session_would(s, "write", path))
+        return KV_OK;
     int code = p->append ? old_file_open(&w->old, s, path, lock, e) : KV_OK;
     if (code == KV_OK && p->append)
         code = check_rows(&w->old, path, p, e);

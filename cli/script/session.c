@@ -17,6 +17,7 @@ void session_init(session *s)
 {
     *s = (session){.current = -1,
                    .default_type = "local",
+                   .store_wait_ms = 10000,
                    .style = print_style_default(),
                    .virtual_gpus = 8};
 }
@@ -134,31 +135,49 @@ static void print_line(void *arg, const char *line)
     session_out(s, "\n", 1, &unused);
 }
 
-int session_create(session *s, const char *type, const char *name, kv_err *e)
+/* The place of the store called name, made if need be. */
+static int store_place(session *s, const char *name, int64_t *at, kv_err *e)
 {
-    kv *store = NULL;
-    int64_t at = session_find_store(s, name);
-    int code = kv_create(type, NULL, 0, &store, e);
-    if (code == KV_OK && at < 0) {
-        char *copy = mem_text(name, strlen(name), e);
-        if (copy &&
-            mem_grow(&s->stores, &s->stores_cap, s->nstores + 1, sizeof *s->stores, e) == KV_OK) {
-            at = s->nstores++;
-            s->stores[at] = (store_entry){copy, NULL};
-        } else {
-            mem_free(copy);
-            code = KV_E_MEMORY;
-        }
+    *at = session_find_store(s, name);
+    if (*at >= 0)
+        return KV_OK;
+    char *copy = mem_text(name, strlen(name), e);
+    if (!copy || mem_grow(&s->stores, &s->stores_cap, s->nstores + 1, sizeof *s->stores, e)) {
+        mem_free(copy);
+        return KV_E_MEMORY;
     }
+    *at = s->nstores++;
+    s->stores[*at] = (store_entry){.name = copy};
+    return KV_OK;
+}
+
+int session_adopt(session *s, kv *store, const char *name, kv_err *e)
+{
+    int64_t at;
+    int code = store_place(s, name, &at, e);
     if (code) {
         kv_free(store);
         return code;
     }
-    kv_free(s->stores[at].store);
-    s->stores[at].store = store;
+    store_entry *entry = &s->stores[at];
+    kv_free(entry->store);
+    *entry = (store_entry){.name = entry->name, .store = store, .serial = ++s->stores_made};
     s->current = at;
     kv_set_print(store, print_line, s);
     return KV_OK;
+}
+
+int session_create(session *s, const char *type, const char *name, kv_err *e)
+{
+    kv *store = NULL;
+    int64_t at = session_find_store(s, name);
+    if (at >= 0 && kv_in_transaction(s->stores[at].store)) {
+        kv_err_set(e, KV_E_VALUE, "a transaction is open in the store %s, which would be replaced",
+                   name);
+        return kv_err_hint(e, "commit or rollback ends it");
+    }
+    int code = kv_create(type, NULL, 0, &store, e);
+    return code ? code : session_adopt(s, store, name, e);
 }
 
 int session_store(session *s, kv **store, kv_err *e)
@@ -167,6 +186,7 @@ int session_store(session *s, kv **store, kv_err *e)
         int code = session_create(s, s->default_type, "kv", e);
         if (code)
             return code;
+        s->stores[s->current].on_demand = true;
     }
     *store = s->stores[s->current].store;
     return KV_OK;
@@ -230,6 +250,15 @@ void session_change(session *s, const char *text)
         return;
     fflush(stdout);
     fprintf(stderr, "%s\n", text);
+}
+
+bool session_would(session *s, const char *what, const char *name)
+{
+    if (!s->dry_run)
+        return false;
+    fflush(stdout);
+    fprintf(stderr, "dry run: would %s %s\n", what, name);
+    return true;
 }
 
 void session_note(session *s, const char *fmt, ...)

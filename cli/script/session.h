@@ -37,6 +37,8 @@ typedef struct scope {
 typedef struct store_entry {
     char *name;
     kv *store;
+    uint64_t serial; /* which store of the session this is, counted from 1 */
+    bool on_demand;  /* made because a command needed one, not by `create` */
 } store_entry;
 
 /* What --json has written so far; see script/record.h. */
@@ -61,8 +63,11 @@ typedef struct session {
 
     store_entry *stores;
     int64_t nstores, stores_cap;
+    uint64_t stores_made;   /* so far */
     int64_t current;        /* index of the store in use, -1 before the first */
     const char *default_type;
+    int64_t store_wait_ms;  /* how long to wait for the lock of a state file */
+    bool dry_run;           /* nothing is written, no shell runs: what would happen is said */
 
     map functions;          /* def: name to index in defs */
     struct definition *defs;
@@ -110,9 +115,11 @@ void scope_release(scope *s);
 
 /* The store in use; makes one of the default type, called kv, when there is none. */
 int session_store(session *s, kv **store, kv_err *e);
-/* Makes a store under a name; one that has the name already is replaced. It becomes the
- * one in use. */
+/* Makes a store under a name; one that has the name already is replaced. It becomes the one in
+ * use. Errors: those of kv_create, value (a transaction is open in the one to be replaced). */
 int session_create(session *s, const char *type, const char *name, kv_err *e);
+/* The same with a store that is there already; takes it, also on failure. */
+int session_adopt(session *s, kv *store, const char *name, kv_err *e);
 /* The index of a store by its name, or -1. */
 int64_t session_find_store(const session *s, const char *name);
 
@@ -129,6 +136,8 @@ int session_out(session *s, const char *text, size_t n, kv_err *e);
 int session_flush(session *s, kv_err *e);
 /* With -v a line on stderr that says what changed: `init 3: float32 (2, 3) cpu(0)`. */
 void session_change(session *s, const char *text);
+/* In a dry run: says on stderr what would happen, and gives true. */
+bool session_would(session *s, const char *what, const char *name);
 /* A note on stderr, unless -q: one line, "note: " before it. */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

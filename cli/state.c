@@ -1,0 +1,400 @@
+/* Locking, loading, saving; the reasons stand in state.h. */
+#include "state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "script/show.h"
+
+/* ---- The lock -------------------------------------------------------------------------------- */
+
+/* Opens the file to be locked. A reader takes a missing one for empty: st->lock stays -1. */
+static int open_file(state *st, kv_err *e)
+{
+    int flags = (st->reads ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    for (;;) {
+        st->lock = open(st->path, flags);
+        if (st->lock >= 0 || errno != ENOENT)
+            break;
+        if (st->reads)
+            return KV_OK;
+        st->lock = open(st->path, flags | O_CREAT | O_EXCL, 0666);
+        st->made = st->lock >= 0;
+        if (st->made || errno != EEXIST)
+            break;
+    }
+    return st->lock >= 0 ? KV_OK
+                         : file_error(e, st->reads ? "read" : "write", st->path, errno);
+}
+
+static int check_regular(const state *st, kv_err *e)
+{
+    struct stat about;
+    if (fstat(st->lock, &about) != 0)
+        return file_error(e, "read", st->path, errno);
+    if (S_ISDIR(about.st_mode))
+        return file_error(e, "read", st->path, EISDIR);
+    if (!S_ISREG(about.st_mode))
+        return kv_err_set(e, KV_E_IO, "\"%s\" is no regular file, so it cannot keep a store",
+                          st->path);
+    return KV_OK;
+}
+
+/* A new file is written beside the old one, which shows only at the end of a long script unless it
+ * is tried now. */
+static int check_folder(const state *st, kv_err *e)
+{
+    char folder[PATH_MAX];
+    char *slash = realpath(st->path, folder) ? strrchr(folder, '/') : NULL;
+    if (!slash)
+        return KV_OK; /* too long a name, or gone already: saving will tell */
+    slash[slash == folder] = '\0';
+    if (access(folder, W_OK | X_OK) == 0)
+        return KV_OK;
+    file_error(e, "write", st->path, errno);
+    return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed");
+}
+
+/* Whether the path still names the file that is open. */
+static bool is_current(const state *st)
+{
+    struct stat open_file, named;
+    return fstat(st->lock, &open_file) == 0 && stat(st->path, &named) == 0 &&
+           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+/* The process that holds a lock on the file, as the system lists them; 0 when it does not say. */
+static long holder(int fd)
+{
+    struct stat about;
+    char line[256], kind[16];
+    unsigned int major_number, minor_number;
+    unsigned long long inode;
+    long pid = 0, found = 0;
+    FILE *locks = fstat(fd, &about) == 0 ? fopen("/proc/locks", "re") : NULL;
+    while (locks && !found && fgets(line, sizeof line, locks)) {
+        /* 1: FLOCK  ADVISORY  WRITE 4711 08:02:131 0 EOF; who waits has -> before FLOCK */
+        if (sscanf(line, "%*d: %15s %*s %*s %ld %x:%x:%llu", kind, &pid, &major_number,
+                   &minor_number, &inode) == 5 &&
+            strcmp(kind, "FLOCK") == 0 && inode == (unsigned long long)about.st_ino &&
+            major_number == major(about.st_dev) && minor_number == minor(about.st_dev) && pid > 0)
+            found = pid;
+    }
+    if (locks)
+        fclose(locks);
+    return found;
+}
+
+static int busy(const state *st, const session *s, kv_err *e)
+{
+    char who[64] = "another process", waited[32];
+    long pid = holder(st->lock);
+    int64_t ms = s->store_wait_ms;
+    if (pid)
+        snprintf(who, sizeof who, "process %ld", pid);
+    snprintf(waited, sizeof waited, ms % 1000 ? "%lld.%03lld" : "%lld", (long long)(ms / 1000),
+             (long long)(ms % 1000));
+    kv_err_set(e, KV_E_BUSY, "\"%s\" is locked by %s; waited %s s for it", st->path, who, waited);
+    return kv_err_hint(e, "kvctl --set store.wait=60 waits longer");
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Locks the open file. Asking again and again, instead of letting the system wait, lets Ctrl-C and
+ * the deadline in. */
+static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *e)
+{
+    const int64_t noted = deadline - s->store_wait_ms + 1000; /* then a note says why it waits */
+    bool told = false;
+    for (int64_t pause_ms = 1;; pause_ms += pause_ms < 40) {
+        if (flock(st->lock, (st->reads ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0)
+            return KV_OK;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return file_error(e, "lock", st->path, errno);
+        int code = session_interrupted(s, e);
+        if (code)
+            return code;
+        int64_t now = now_ms();
+        if (now >= deadline)
+            return busy(st, s, e);
+        if (now >= noted && !told) {
+            session_note(s, "waiting for \"%s\", which another process has locked", st->path);
+            told = true;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = pause_ms * 1000000}, NULL);
+    }
+}
+
+static int lock_file(state *st, session *s, kv_err *e)
+{
+    int64_t deadline = now_ms() + s->store_wait_ms;
+    for (;;) {
+        int code = open_file(st, e);
+        if (code || st->lock < 0)
+            return code;
+        if ((code = check_regular(st, e)) || (code = wait_for_lock(st, s, deadline, e)))
+            return code;
+        if (is_current(st))
+            return st->reads ? KV_OK : check_folder(st, e);
+        close(st->lock); /* replaced or removed while we waited */
+        st->lock = -1;
+        st->made = false;
+    }
+}
+
+void state_close(state *st)
+{
+    if (!st->path || st->lock < 0)
+        return;
+    if (st->made && is_current(st))
+        unlink(st->path);
+    close(st->lock);
+    st->lock = -1;
+}
+
+/* ---- Loading --------------------------------------------------------------------------------- */
+
+static int load(state *st, session *s, kv_err *e)
+{
+    struct stat about;
+    kv *store = NULL;
+    if (st->lock < 0) {
+        session_note(s, "there is no \"%s\": the store is empty", st->path);
+        return KV_OK;
+    }
+    if (fstat(st->lock, &about) == 0 && about.st_size == 0)
+        return KV_OK;
+    int code = kv_load(&store, st->path, e);
+    if (code || (code = session_adopt(s, store, "kv", e)))
+        return code;
+    st->loaded = true;
+    st->serial = s->stores[s->current].serial;
+    st->changes = kv_changes(store);
+    return KV_OK;
+}
+
+int state_open(state *st, session *s, const char *path, bool reads, kv_err *e)
+{
+    *st = (state){.tried = true, .path = path, .lock = -1, .reads = reads};
+    int code = path ? lock_file(st, s, e) : KV_OK;
+    if (code == KV_OK && path)
+        code = load(st, s, e);
+    if (code)
+        state_close(st);
+    st->is_open = code == KV_OK;
+    return code;
+}
+
+/* ---- Saving ---------------------------------------------------------------------------------- */
+
+/* The store that is saved, or NULL. */
+static const store_entry *saved_store(const session *s)
+{
+    int64_t at = session_find_store(s, "kv");
+    return at < 0 ? NULL : &s->stores[at];
+}
+
+/* Whether the file would be another one. A store that was made by `create` is worth a file even
+ * when it is empty; one that came by itself is not. */
+static bool has_changed(const state *st, const store_entry *entry)
+{
+    if (!entry)
+        return false;
+    if (st->loaded && entry->serial == st->serial)
+        return kv_changes(entry->store) != st->changes;
+    return st->loaded || !entry->on_demand || kv_changes(entry->store) > 0;
+}
+
+static void tell_of_others(const state *st, session *s)
+{
+    for (int64_t i = 0; i < s->nstores; i++) {
+        const store_entry *other = &s->stores[i];
+        int64_t n = kv_num_keys(other->store);
+        if (n > 0 && strcmp(other->name, "kv") != 0)
+            session_note(s, "\"%s\" keeps the store kv; %s and its %lld key%s end here", st->path,
+                         other->name, (long long)n, n == 1 ? "" : "s");
+    }
+}
+
+/* What was begun and not committed is not saved. */
+static void roll_back(const store_entry *entry)
+{
+    if (!entry || !kv_in_transaction(entry->store))
+        return;
+    fflush(stdout);
+    fputs("warning: no commit came after begin: what it began is not saved\n", stderr);
+    kv_rollback(entry->store, NULL);
+}
+
+int state_save(state *st, session *s, kv_err *e)
+{
+    const store_entry *entry = saved_store(s);
+    if (!st->is_open || !st->path)
+        return KV_OK;
+    roll_back(entry);
+    tell_of_others(st, s);
+    if (!has_changed(st, entry))
+        return KV_OK;
+    if (st->reads)
+        return kv_err_set(e, KV_E_INTERNAL,
+                          "the script was taken for one that only reads, and changed the store");
+    int code = kv_save(entry->store, st->path, e);
+    if (code == KV_OK)
+        st->made = false;
+    return code;
+}
+
+/* ---- What a dry run shows -------------------------------------------------------------------- */
+
+static void put_line(buf *out, const char *what, const kv_info *info)
+{
+    char shape[256];
+    buf_printf(out, "  %-8s", what);
+    show_key(out, info->key);
+    buf_printf(out, ": %s %s", kv_dtype_name(info->dtype),
+               kv_shape_text(shape, sizeof shape, info->ndim, info->shape));
+}
+
+/* What a key holds, as a new array on the CPU. */
+static int pull_key(kv *store, const kv_info *info, kv_array **out, const void **data, kv_err *e)
+{
+    int code = kv_array_new_raw(out, info->dtype, info->ndim, info->shape, (kv_ctx){0}, e);
+    if (code)
+        return code;
+    if ((code = kv_pull(store, &info->key, 1, out, NULL, e)) ||
+        (code = kv_array_read(*out, data, e)))
+        kv_array_unref(*out);
+    return code;
+}
+
+/* How many elements have other bytes. */
+static int64_t count_changed(const char *a, const char *b, int64_t n, size_t size)
+{
+    int64_t changed = 0;
+    for (int64_t i = 0; i < n; i++, a += size, b += size)
+        changed += memcmp(a, b, size) != 0;
+    return changed;
+}
+
+/* A key that both stores hold. */
+static int compare_key(buf *out, kv *before, const kv_info *was, kv *after, const kv_info *is,
+                       kv_err *e)
+{
+    kv_array *a, *b;
+    const void *old_data, *new_data;
+    bool same_form = was->dtype == is->dtype && was->ndim == is->ndim &&
+                     memcmp(was->shape, is->shape, (size_t)is->ndim * sizeof *is->shape) == 0;
+    if (!same_form) {
+        put_line(out, "replaced", is);
+        buf_char(out, '\n');
+        return KV_OK;
+    }
+    int code = pull_key(before, was, &a, &old_data, e);
+    if (code)
+        return code;
+    if ((code = pull_key(after, is, &b, &new_data, e)) == KV_OK) {
+        int64_t n = kv_array_size(a);
+        int64_t changed = count_changed(old_data, new_data, n, (size_t)kv_dtype_bytes(is->dtype));
+        if (changed > 0 || is->pushes != was->pushes) {
+            put_line(out, "changed", is);
+            buf_printf(out, ", %lld of %lld elements\n", (long long)changed, (long long)n);
+        }
+        kv_array_unref(b);
+    }
+    kv_array_unref(a);
+    return code;
+}
+
+/* The keys of one store that another one does not have, or has too. Either may be NULL. */
+static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; after && i < kv_num_keys(after) && code == KV_OK; i++) {
+        kv_info is, was;
+        kv_err none = {0};
+        if ((code = kv_info_at(after, i, &is, e)))
+            return code;
+        if (before && kv_find(before, &is.key, &was, &none) == KV_OK) {
+            code = compare_key(out, before, &was, after, &is, e);
+        } else {
+            put_line(out, "new", &is);
+            buf_char(out, '\n');
+        }
+    }
+    for (int64_t i = 0; before && i < kv_num_keys(before) && code == KV_OK; i++) {
+        kv_info was, is;
+        kv_err none = {0};
+        if ((code = kv_info_at(before, i, &was, e)) == KV_OK &&
+            (!after || kv_find(after, &was.key, &is, &none))) {
+            put_line(out, "gone", &was);
+            buf_char(out, '\n');
+        }
+    }
+    return code;
+}
+
+static int keep_updater(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    (void)e;
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, "updater") == 0)
+            snprintf(arg, 96, "%s", fields[i].text);
+    return KV_OK;
+}
+
+static int compare_rest(buf *out, kv *before, kv *after, kv_err *e)
+{
+    char was[96] = "assign", is[96] = "assign";
+    const char *old_type = before ? kv_type(before) : "", *new_type = after ? kv_type(after) : "";
+    int code = before ? kv_describe(before, "store", keep_updater, was, e) : KV_OK;
+    if (code == KV_OK && after)
+        code = kv_describe(after, "store", keep_updater, is, e);
+    if (before && after && strcmp(old_type, new_type) != 0)
+        buf_printf(out, "  type    %s, before: %s\n", new_type, old_type);
+    if (strcmp(was, is) != 0)
+        buf_printf(out, "  updater %s, before: %s\n", is, was);
+    return code;
+}
+
+int state_preview(const state *st, session *s, kv_err *e)
+{
+    const store_entry *entry = saved_store(s);
+    kv *before = NULL, *after = entry ? entry->store : NULL;
+    buf lines = {0};
+    if (!st->is_open)
+        return KV_OK;
+    roll_back(entry);
+    int code = st->loaded ? kv_load(&before, st->path, e) : KV_OK;
+    if (code == KV_OK && has_changed(st, entry) &&
+        (code = compare_keys(&lines, before, after, e)) == KV_OK &&
+        (code = compare_rest(&lines, before, after, e)) == KV_OK && lines.len == 0)
+        buf_add(&lines, "  only its updater, or counts\n");
+    kv_free(before);
+    if (code == KV_OK && (code = buf_check(&lines, e)) == KV_OK) {
+        fflush(stdout);
+        if (!st->path)
+            fprintf(stderr, "dry run: without a state file; kv would hold%s\n",
+                    lines.len ? ":" : " nothing");
+        else
+            fprintf(stderr, "dry run: \"%s\" would %s\n", st->path,
+                    !lines.len ? "stay as it is" : st->loaded ? "change:" : "be made:");
+        fputs(buf_text(&lines), stderr);
+    }
+    buf_release(&lines);
+    return code;
+}

@@ -1,0 +1,49 @@
+/* The state file of an invocation: the store `kv` between one kvctl and the next.
+ *
+ * One invocation is one transaction on its file. The file is locked before it is read and stays
+ * locked until it has been replaced, so that no change of another process is lost; scripts that
+ * only read share the lock. It is replaced once, at the end, and only when the store changed.
+ *
+ * The lock is a flock on the state file itself, not on a second file beside it: nothing is left
+ * behind, a reader needs no right to write, and the process that ends, however it does, lets go.
+ * Saving renames a new file over the locked one, so a lock may turn out to be one on a file that
+ * has no name any more; who gets a lock therefore looks whether the path still names what was
+ * locked, and begins again if not. A file that is missing is made empty, to be locked; an empty
+ * file is an empty store. If nothing is saved, the one that was made is removed again.
+ */
+#ifndef CLI_STATE_H
+#define CLI_STATE_H
+
+#include <stdbool.h>
+
+#include "script/session.h"
+
+/* All zero: no state file. */
+typedef struct state {
+    bool tried, is_open; /* state_open was called, and succeeded */
+    const char *path;  /* borrowed; NULL: none */
+    int lock;          /* the open file whose lock this is, or -1 */
+    bool reads;        /* the script changes nothing: the lock is shared */
+    bool made;         /* the file was missing, and is an empty one meanwhile */
+    bool loaded;       /* it held a store: the session's kv */
+    uint64_t serial, changes; /* of that store when it was loaded */
+} state;
+
+/* Locks the file at path and loads it as the session's store kv. path NULL: nothing. reads: what
+ * will run changes no store. Waits for the lock as long as the setting store.wait says.
+ * Errors: busy, io, format, those of kv_load, interrupted. Nothing is locked then. */
+int state_open(state *st, session *s, const char *path, bool reads, kv_err *e);
+
+/* Writes the store kv, if it changed since it was loaded. A transaction that is open is rolled
+ * back, with a warning; what other stores hold is not saved, and a note says so. Nothing happens
+ * unless the state is open. Errors: io and those of kv_save; the file is as it was. */
+int state_save(state *st, session *s, kv_err *e);
+
+/* Says on stderr how the file would change (--dry-run): keys new, changed and gone, the updater.
+ * Without a state file: what the store kv holds. Errors: those of kv_load, memory. */
+int state_preview(const state *st, session *s, kv_err *e);
+
+/* Lets go of the lock. May be called at any time. */
+void state_close(state *st);
+
+#endif
