@@ -176,7 +176,7 @@ golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=na
 	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)
 
 # The suites that run our own code, each sanitizer in a build folder of its own.
-sanitized = $(MAKE) --no-print-directory BUILD=build/$(1) OPT='-O1 -g -fno-omit-frame-pointer $(2)' \
+sanitized = TEST_SECONDS=600 $(MAKE) --no-print-directory BUILD=build/$(1) OPT='-O1 -g -fno-omit-frame-pointer $(2)' \
             SUITES='unit sessions bats' test
 
 asan: ## every test with the address sanitizer
@@ -188,9 +188,9 @@ ubsan: ## every test with the undefined-behaviour sanitizer
 tsan: ## every test with the thread sanitizer
 	@$(call sanitized,tsan,-fsanitize=thread)
 
+valgrind := valgrind -q --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=99
 valgrind: all $(BUILD)/unit ## unit tests and sessions under valgrind (slow)
-	@BUILD=$(BUILD) UNDER='valgrind -q --leak-check=full --errors-for-leak-kinds=definite \
-	    --error-exitcode=99 --trace-children=yes' scripts/test unit sessions
+	@BUILD=$(BUILD) TEST_SECONDS=600 UNDER='$(valgrind)' scripts/test unit sessions
 
 lint: ## who may include whom, and the other rules that a program can check
 	@BUILD=$(BUILD) scripts/lint

@@ -22,6 +22,7 @@ setup()
     build=${KVCTL_BUILD:-$top/build}
     data=$top/tests/cli/data
     PATH=$build:$PATH
+    unset BUILD UNDER ONLY # of the make that runs this
     unset KVCTL_STORE KVCTL_RC KVCTL_HISTORY NO_COLOR PAGER XDG_STATE_HOME XDG_CONFIG_HOME
     export LC_ALL=C.UTF-8 HOME=$BATS_TEST_TMPDIR
     cd "$BATS_TEST_TMPDIR" || return 1
