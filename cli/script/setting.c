@@ -67,6 +67,11 @@ static void put(session *s, int i, int64_t x)
     }
 }
 
+const char *setting_name(int i)
+{
+    return i < NSETTINGS ? settings[i].name : NULL;
+}
+
 static int find(const char *name, kv_err *e)
 {
     const char *names[NSETTINGS];

@@ -1,9 +1,9 @@
 /* Lines as they come, or through GNU Readline: the only file that names it.
  *
- * Readline runs here by its callback interface: this file waits for a key with ppoll, so Ctrl-C and
- * SIGTERM end the wait at once, and Readline's own signal handling stays off. Signals are blocked
- * except inside ppoll; without that one that comes between the look at the flag and the wait would
- * be seen only after the next key.
+ * Readline runs here by its callback interface: keys.h waits, so Ctrl-C and SIGTERM end the wait at
+ * once, and Readline's own signal handling stays off. It gets its bytes from keys.h one by one,
+ * except that runs of text that no hand types so fast go into the line as a whole: redrawing the
+ * line for each byte of a paste takes time by the square of its length.
  */
 #include "term/line.h"
 
@@ -15,21 +15,24 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "term/hint.h"
 #include "term/interrupt.h"
+#include "term/keys.h"
+#include "term/paste.h"
+#include "term/terminal.h"
 
 /* The one reader of this process. */
 static struct {
     line_options options;
-    buf context; /* the lines before this one */
+    const char *context; /* the lines before this one */
+    size_t context_length;
     bool edited; /* through Readline */
     char *plain; /* getline's block */
     size_t plain_size;
 } reader;
 
-void line_offer(line_words *to, const char *candidate, const char *typed)
+void line_offer_instead(line_words *to, const char *candidate)
 {
-    if (strncmp(candidate, typed, strlen(typed)) != 0)
-        return;
     if (mem_grow(&to->words, &to->cap, to->n + 1, sizeof *to->words, NULL))
         return;
     char *copy = mem_text(candidate, strlen(candidate), NULL);
@@ -37,10 +40,24 @@ void line_offer(line_words *to, const char *candidate, const char *typed)
         to->words[to->n++] = copy;
 }
 
-void line_context(const char *text)
+void line_offer(line_words *to, const char *candidate, const char *typed)
 {
-    buf_clear(&reader.context);
-    buf_add(&reader.context, text);
+    if (strncmp(candidate, typed, strlen(typed)) == 0)
+        line_offer_instead(to, candidate);
+}
+
+void line_words_release(line_words *words)
+{
+    for (int64_t i = 0; i < words->n; i++)
+        mem_free(words->words[i]);
+    mem_free(words->words);
+    *words = (line_words){0};
+}
+
+void line_context(const char *text, size_t n)
+{
+    reader.context = text;
+    reader.context_length = n;
 }
 
 /* Reads a line as the terminal or the file gives it. Returns its length, -1 at the end, and -1 with
@@ -77,23 +94,61 @@ static line_result read_plain(const char *prompt, buf *line)
 
 #ifdef HAVE_READLINE
 
-#include <poll.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <readline/history.h>
 #include <readline/readline.h>
 #include <signal.h>
 
 #define HISTORY_ENTRIES 10000
 
-/* What cannot be part of a word that is completed. Keys hold . : / and -, so those are not here. */
-static const char word_breaks[] = " \t\n;,()[]{}=<>|+*%!@$\"'";
+/* A line longer than this is not edited: what was pasted into it becomes a label. It is also more
+ * than any screen shows. */
+#define EDITED_MAX 8000
+
+/* So many bytes at once were not typed by hand. */
+#define BULK 32
+
+/* Entries beyond this get no hints: finding them out reads the whole entry at every key. */
+#define HINTED_MAX 65536
 
 static struct {
     char *line; /* what was typed, from malloc; NULL at the end */
-    bool done;
-    line_words words; /* being offered */
+    bool done, closing;
+    line_words words;  /* being offered */
     int64_t next;
+    bool spilling;     /* the last key was a run of text that went into the text kept last */
+    bool hints;
+    const char *prompt;
     bool history_lost; /* the file cannot be written */
 } edit;
+
+/* ---- Completion and hints ---- */
+
+/* The entry up to the cursor. Returns the length of the part before this line, or -1. */
+static int64_t text_before_cursor(buf *text)
+{
+    buf_put(text, reader.context, reader.context_length);
+    int64_t before = (int64_t)text->len;
+    buf_put(text, rl_line_buffer, (size_t)rl_point);
+    return buf_check(text, NULL) ? -1 : before;
+}
+
+/* Readline asks first which characters separate words, and goes back from the cursor to one of
+ * them. Where the word begins is known better here, so it gets the one character in front of it. */
+static char *break_before_word(void)
+{
+    static char breaks[2];
+    buf text = {0};
+    int64_t before = text_before_cursor(&text);
+    line_words_release(&edit.words);
+    if (before >= 0)
+        reader.options.complete(reader.options.arg, buf_text(&text), text.len, &edit.words);
+    size_t start = edit.words.start, first = (size_t)(before < 0 ? 0 : before);
+    breaks[0] = start > first && start <= text.len ? text.data[start - 1] : '\n';
+    buf_release(&text);
+    return breaks;
+}
 
 /* Readline calls this for each candidate and frees what it gets. */
 static char *next_word(const char *typed, int state)
@@ -104,36 +159,133 @@ static char *next_word(const char *typed, int state)
     return edit.next < edit.words.n ? strdup(edit.words.words[edit.next++]) : NULL;
 }
 
-static void release_words(void)
-{
-    for (int64_t i = 0; i < edit.words.n; i++)
-        mem_free(edit.words.words[i]);
-    mem_free(edit.words.words);
-    edit.words = (line_words){0};
-}
-
 static char **complete(const char *typed, int start, int end)
 {
-    buf text = {0};
-    buf_add(&text, buf_text(&reader.context));
-    size_t before = text.len;
-    buf_put(&text, rl_line_buffer, (size_t)end);
-
+    char **matches = NULL;
+    (void)start, (void)end;
     /* Never fall back on Readline's own file names. */
     rl_attempted_completion_over = 1;
-    char **matches = NULL;
-    if (!buf_check(&text, NULL))
-        reader.options.complete(reader.options.arg, buf_text(&text), before + (size_t)start,
-                                &edit.words);
     if (edit.words.n > 0) {
         const char *first = edit.words.words[0];
-        bool open = *first && strchr("(=./", first[strlen(first) - 1]);
+        bool open = edit.words.joined || (*first && strchr("(=./", first[strlen(first) - 1]));
         rl_completion_append_character = open ? '\0' : ' ';
+        rl_filename_completion_desired = edit.words.files;
+        rl_filename_quoting_desired = 0;
         matches = rl_completion_matches(typed, next_word);
     }
-    release_words();
-    buf_release(&text);
+    line_words_release(&edit.words);
     return matches;
+}
+
+/* Draws the hint behind the line, once Readline has shown it. (A redisplay function of our own
+ * would make Readline ignore what the terminal can do.) */
+static void draw_hint(void)
+{
+    buf text = {0}, hint = {0}, row = {0};
+    if (!edit.hints || edit.done || rl_point != rl_end || keys_held() > 0 || paste_any() ||
+        RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_MOREINPUT) ||
+        reader.context_length + (size_t)rl_end > HINTED_MAX)
+        return;
+    if (text_before_cursor(&text) >= 0)
+        reader.options.hint(reader.options.arg, buf_text(&text), text.len, &hint);
+    if (hint.len > 0 && buf_check(&hint, NULL) == KV_OK) {
+        const char *newline = strrchr(rl_line_buffer, '\n');
+        if (!newline)
+            buf_add(&row, edit.prompt);
+        buf_add(&row, newline ? newline + 1 : rl_line_buffer);
+        hint_draw(rl_outstream, buf_text(&row), row.len, terminal_width(fileno(rl_outstream)),
+                  buf_text(&hint));
+    }
+    buf_release(&text);
+    buf_release(&hint);
+    buf_release(&row);
+}
+
+/* ---- Text that comes at once ---- */
+
+/* Puts text into the line, or its label when the line gets too long to be edited. */
+static void insert(const char *text, size_t n)
+{
+    int rows = 1, columns = 1, height = terminal_height(fileno(rl_outstream));
+    rl_get_screen_size(NULL, &columns);
+    for (size_t i = 0; i < n; i++)
+        rows += text[i] == '\n';
+    rows += (int)(n < EDITED_MAX ? n : EDITED_MAX) / (columns > 0 ? columns : 80);
+    bool keep = (size_t)rl_end + n > EDITED_MAX || (height > 0 && rows >= height) ||
+                memchr(text, '\0', n);
+    buf copy = {0};
+    const char *shown = keep ? paste_keep(text, n) : NULL;
+    if (!shown) {
+        buf_put(&copy, text, n);
+        shown = buf_text(&copy);
+    }
+    rl_insert_text(shown);
+    edit.spilling = keep;
+    buf_release(&copy);
+}
+
+/* More of a text that was too long already. */
+static void insert_more(const char *text, size_t n)
+{
+    int length = (int)strlen(paste_label());
+    rl_delete_text(rl_point - length, rl_point);
+    rl_point -= length;
+    rl_insert_text(paste_add(text, n));
+}
+
+/* A bracketed paste: nothing in it is a command to the editor. */
+static int take_paste(int count, int key)
+{
+    buf text = {0};
+    (void)count, (void)key;
+    if (keys_paste(&text) && buf_check(&text, NULL) == KV_OK)
+        insert(buf_text(&text), text.len);
+    else
+        rl_ding();
+    edit.spilling = false;
+    buf_release(&text);
+    return 0;
+}
+
+/* Takes a run of text that was not typed by hand. Returns whether there was one. */
+static bool take_run(void)
+{
+    const char *text;
+    unsigned long busy = RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG |
+                         RL_STATE_MULTIKEY | RL_STATE_METANEXT | RL_STATE_MACRODEF |
+                         RL_STATE_CHARSEARCH | RL_STATE_VIMOTION | RL_STATE_MOREINPUT;
+    bool plain = rl_insert_mode && (rl_get_keymap() == emacs_standard_keymap ||
+                                    rl_get_keymap() == vi_insertion_keymap);
+    if (RL_ISSTATE(busy) || !plain || keys_held() < BULK)
+        return false;
+    size_t n = keys_text(&text);
+    if (n == 0)
+        return false;
+    if (edit.spilling && paste_label())
+        insert_more(text, n);
+    else
+        insert(text, n);
+    keys_take(n);
+    if (keys_held() == 0)
+        rl_redisplay();
+    return true;
+}
+
+/* ---- Reading a line ---- */
+
+/* A byte for Readline. Inside a question of its own a signal answers with Ctrl-G,
+ * which means no. */
+static int next_key(FILE *unused)
+{
+    int c = keys_next();
+    (void)unused;
+    return c < 0 && interrupt_pending() ? 'G' & 31 : c;
+}
+
+/* Whether a byte comes within the time that Readline has set. */
+static int key_comes(void)
+{
+    return keys_soon(rl_set_keyboard_input_timeout(-1) / 1000);
 }
 
 static void take_line(char *line)
@@ -144,16 +296,20 @@ static void take_line(char *line)
 }
 
 /* At the end of input some versions of Readline print a newline on some terminals. read_edited
- * prints one always, so they must not. */
+ * prints one always, so they must not. While more lines are here already the terminal stays as it
+ * is: in its usual state it would cut long lines, and show twice what comes. */
 static void leave_raw_mode(void)
 {
     rl_eof_found = 0;
-    rl_deprep_terminal();
+    if (edit.closing || keys_held() == 0)
+        rl_deprep_terminal();
 }
 
 /* Leaves what was typed on the screen and begins on a new row. */
 static void drop_line(void)
 {
+    keys_forget();
+    hint_erase(rl_outstream);
     rl_callback_sigcleanup();
     rl_free_line_state();
     rl_point = rl_end;
@@ -166,32 +322,50 @@ static void drop_line(void)
 /* Waits for keys and feeds them to Readline until a line is there or a signal came. */
 static void wait_for_line(void)
 {
-    sigset_t ours, before;
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ours, &before);
-    struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
+    keys_begin();
     while (!edit.done && !interrupt_pending()) {
-        if (ppoll(&keys, 1, NULL, &before) <= 0) {
+        keys_result got = keys_wait();
+        hint_erase(rl_outstream);
+        if (got == KEYS_SIGNAL) {
             rl_check_signals(); /* the window may have changed its size */
-            continue;
-        }
-        /* With keys there ppoll lets no signal in: one that came before them must act before them. */
-        sigprocmask(SIG_SETMASK, &before, NULL);
-        sigprocmask(SIG_BLOCK, &ours, NULL);
-        if (!interrupt_pending())
+            if (interrupt_pending())
+                break;
+        } else if (got == KEYS_END || !take_run()) {
+            edit.spilling = false;
             rl_callback_read_char();
+        }
+        draw_hint();
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    keys_end();
+}
+
+/* Readline looks at the environment for the locale when a line begins. The language is UTF-8, so
+ * where the locale is not, as in LC_ALL=C, Readline is shown one that is. */
+static void install(const char *prompt)
+{
+    const char *set = getenv("LC_ALL");
+    char *before = set ? strdup(set) : NULL;
+    setlocale(LC_CTYPE, "");
+    bool other = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    if (other)
+        setenv("LC_ALL", "C.UTF-8", 1);
+    rl_callback_handler_install(prompt, take_line);
+    if (other && before)
+        setenv("LC_ALL", before, 1);
+    else if (other)
+        unsetenv("LC_ALL");
+    free(before);
 }
 
 static line_result read_edited(const char *prompt, buf *line)
 {
-    edit.done = false;
+    edit.done = edit.spilling = false;
     edit.line = NULL;
+    edit.prompt = prompt;
+    edit.hints = reader.options.hint && terminal_color(fileno(rl_outstream));
+    paste_forget();
     interrupt_at_prompt(true);
-    rl_callback_handler_install(prompt, take_line);
+    install(prompt);
     wait_for_line();
     interrupt_at_prompt(false);
     if (!edit.done) {
@@ -203,13 +377,27 @@ static line_result read_edited(const char *prompt, buf *line)
         fflush(rl_outstream);
         return LINE_END;
     }
+    paste_expand(line, edit.line);
     /* A paste often ends in a newline, and then Enter was typed. */
-    size_t n = strlen(edit.line);
-    while (n > 0 && edit.line[n - 1] == '\n')
-        n--;
-    buf_put(line, edit.line, n);
+    while (line->len > 0 && line->data[line->len - 1] == '\n')
+        line->data[--line->len] = '\0';
     free(edit.line);
+    paste_forget();
     return LINE_READ;
+}
+
+void line_forget_typed(void)
+{
+    keys_forget();
+}
+
+void line_lend_terminal(void)
+{
+    if (!reader.edited)
+        return;
+    edit.closing = true;
+    leave_raw_mode();
+    edit.closing = false;
 }
 
 static int read_history_file(kv_err *e)
@@ -251,11 +439,17 @@ static int open_edited(kv_err *e)
     rl_outstream = out;
     rl_catch_signals = 0;
     rl_persistent_signal_handlers = 1; /* for the window's size, between keys too */
-    rl_basic_word_break_characters = word_breaks;
-    rl_completer_word_break_characters = (char *)word_breaks;
-    if (reader.options.complete)
+    rl_getc_function = next_key;
+    rl_input_available_hook = key_comes;
+    if (reader.options.complete) {
+        rl_completion_word_break_hook = break_before_word;
         rl_attempted_completion_function = complete;
+    }
     rl_deprep_term_function = leave_raw_mode;
+    rl_add_defun("kvctl-paste", take_paste, -1);
+    rl_initialize();
+    rl_bind_keyseq_in_map("\033[200~", take_paste, emacs_standard_keymap);
+    rl_bind_keyseq_in_map("\033[200~", take_paste, vi_insertion_keymap);
     using_history();
     return read_history_file(e);
 }
@@ -263,7 +457,8 @@ static int open_edited(kv_err *e)
 int line_remember(const char *entry, kv_err *e)
 {
     const char *path = reader.options.history;
-    if (!reader.edited || *entry == ' ' || *entry == '\t' || *entry == '\0')
+    if (!reader.edited || *entry == ' ' || *entry == '\t' || *entry == '\0' ||
+        strlen(entry) > LINE_HISTORY_MAX)
         return KV_OK;
     add_history(entry);
     if (!path || !*path || edit.history_lost)
@@ -279,6 +474,7 @@ static void close_edited(void)
 {
     if (!reader.edited)
         return;
+    line_lend_terminal();
     clear_history();
     fclose(rl_outstream);
     rl_outstream = stderr;
@@ -299,6 +495,14 @@ bool line_can_edit(void)
 static line_result read_edited(const char *prompt, buf *line)
 {
     return read_plain(prompt, line);
+}
+
+void line_forget_typed(void)
+{
+}
+
+void line_lend_terminal(void)
+{
 }
 
 static int open_edited(kv_err *e)
@@ -335,6 +539,5 @@ void line_close(void)
 {
     close_edited();
     free(reader.plain);
-    buf_release(&reader.context);
     memset(&reader, 0, sizeof reader);
 }

@@ -12,31 +12,45 @@
 
 #include "base/buf.h"
 
+#define LINE_HISTORY_MAX 65536
+
 typedef enum line_result {
     LINE_READ,       /* a line, which may be empty */
     LINE_END,        /* the end of the input, or Ctrl-D on an empty line */
     LINE_INTERRUPTED /* Ctrl-C or SIGTERM: interrupt_pending() says which; the line is lost */
 } line_result;
 
-/* Candidates for a word that is being completed; all zero is none. */
+/* Candidates for the word that is being completed; all zero is none. */
 typedef struct line_words {
     char **words;
     int64_t n, cap;
+    size_t start; /* where the word begins in the text; it reaches to the end of the text */
+    bool files;   /* names of files: a list shows the last part of each */
+    bool joined;  /* nothing follows the word: no blank behind it */
 } line_words;
 
 /* Adds a candidate when it begins with `typed`. A candidate that ends in one of ( = . / is not
  * followed by a blank when it is taken. What no memory is left for is not offered. */
 void line_offer(line_words *to, const char *candidate, const char *typed);
 
-/* Offers what may stand for the word that ends the text; it begins at text + at and may be empty.
- */
-typedef void line_complete_fn(void *arg, const char *text, size_t at, line_words *out);
+/* Adds a candidate that takes the place of the word, whatever was typed. */
+void line_offer_instead(line_words *to, const char *candidate);
+
+void line_words_release(line_words *words);
+
+/* Offers what may stand for the last word of the text, which ends at the cursor, and says where it
+ * begins. The text ends in a NUL that n does not count. */
+typedef void line_complete_fn(void *arg, const char *text, size_t n, line_words *out);
+
+/* Says what is still missing behind the text, which ends at the cursor; nothing for no hint. */
+typedef void line_hint_fn(void *arg, const char *text, size_t n, buf *out);
 
 typedef struct line_options {
     bool terminal;              /* stdin is one: prompt and edit */
     const char *history;        /* file of former entries, NULL or "" for none */
     line_complete_fn *complete; /* (optional, NULL means no completion) */
-    void *arg;                  /* handed to complete */
+    line_hint_fn *hint;         /* (optional, NULL means no hints) */
+    void *arg;                  /* handed to complete and hint */
 } line_options;
 
 /* Whether this build has GNU Readline, which also decides its licence. */
@@ -46,14 +60,23 @@ bool line_can_edit(void);
 int line_open(const line_options *options, kv_err *e);
 
 /* Reads a line into `line`, without its newline. A pasted text comes as one line that holds
- * newlines. The prompt goes to stderr, and only when there is a terminal. */
+ * newlines, and nothing of it is lost however large it is. The prompt goes to stderr, and only when
+ * there is a terminal. */
 line_result line_read(const char *prompt, buf *line);
 
-/* The text of the entry so far, of which the next line is a continuation; "" begins a new one.
- * Completion sees it before the line. Borrowed until the next call. */
-void line_context(const char *text);
+/* The text of the entry so far, of which the next line is a continuation; nothing begins a new one.
+ * Completion and hints see it before the line. Borrowed until the next call. */
+void line_context(const char *text, size_t n);
 
-/* Adds an entry to the history; one that begins with a blank is not kept.
+/* Forgets what was typed ahead: a Ctrl-C drops it, as the terminal does. */
+void line_forget_typed(void);
+
+/* Gives the terminal its usual manners back, before someone else reads from it. Between two lines
+ * that were typed or pasted at once it stays as it is for editing, so that nothing gets lost. */
+void line_lend_terminal(void);
+
+/* Adds an entry to the history; one that begins with a blank is not kept, nor one larger than
+ * LINE_HISTORY_MAX bytes: it could not be edited.
  * Errors: io when the file cannot be written; after that only this process remembers. */
 int line_remember(const char *entry, kv_err *e);
 

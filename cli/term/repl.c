@@ -17,6 +17,7 @@ typedef struct repl {
     bool quiet, terminal;
     int line;  /* of the session: the next one read has this number */
     buf entry; /* the lines so far */
+    bool heredoc; /* one of them may begin a text that a word of its own ends */
 } repl;
 
 static void note(const repl *r, kv_err *e)
@@ -49,14 +50,36 @@ static entry_result at_the_end(const repl *r)
     return r->terminal ? ENTRY_DROPPED : ENTRY_READ;
 }
 
+/* An entry larger than this is looked at again only after a line that may complete it. */
+#define LARGE_ENTRY 16384
+
+/* Whether a line that was added may have completed an entry that was open before. In a large one,
+ * such as a paste of many thousand lines, looking after every line takes time by the square of its
+ * size. What is open there is nearly always a bracket, and only a line that closes more of them
+ * than it opens can close that. Lines with anything else that opens or closes are looked at. */
+static bool may_complete(repl *r, const buf *line)
+{
+    const char *text = buf_text(line);
+    size_t before = r->entry.len - line->len; /* a newline is the last of what stands before it */
+    int closed = 0;
+    r->heredoc |= strstr(text, "<<") != NULL;
+    if (r->entry.len < LARGE_ENTRY || r->heredoc || strpbrk(text, "\"'\\#") ||
+        (before > 1 && r->entry.data[before - 2] == '\\'))
+        return true;
+    for (const char *c = text; *c; c++)
+        closed += (strchr(")]}", *c) != NULL) - (strchr("([{", *c) != NULL);
+    return closed > 0;
+}
+
 /* Reads lines until they are a complete entry. */
 static entry_result read_entry(repl *r)
 {
     buf line = {0};
     entry_result got = ENTRY_DROPPED;
     buf_clear(&r->entry);
+    r->heredoc = false;
     for (bool more = false;; more = true) {
-        line_context(buf_text(&r->entry));
+        line_context(buf_text(&r->entry), r->entry.len);
         line_result result = line_read(more ? more_prompt : r->ops->prompt(r->arg), &line);
         if (result == LINE_INTERRUPTED)
             break;
@@ -71,7 +94,8 @@ static entry_result read_entry(repl *r)
             note(r, &e);
             break;
         }
-        if (r->ops->complete(r->arg, buf_text(&r->entry), r->entry.len)) {
+        if ((may_complete(r, &line) || !more) &&
+            r->ops->complete(r->arg, buf_text(&r->entry), r->entry.len)) {
             got = ENTRY_READ;
             break;
         }
@@ -88,7 +112,7 @@ static bool step(repl *r)
     fflush(stdout);
     entry_result got = read_entry(r);
     int signal = interrupt_pending();
-    if (signal == SIGTERM || (signal && !r->terminal))
+    if (signal == SIGTERM || signal == SIGALRM || (signal && !r->terminal))
         return false;
     interrupt_clear();
     if (got == ENTRY_END)
@@ -101,22 +125,31 @@ static bool step(repl *r)
     note(r, &e);
     bool end = r->ops->run(r->arg, buf_text(&r->entry), r->entry.len, first_line);
     fflush(stdout);
-    if (r->terminal)
+    if (interrupt_pending() == SIGINT && r->terminal) {
+        line_forget_typed();
         interrupt_clear();
+    }
     return !end && !interrupt_pending();
 }
 
-static void candidates(void *arg, const char *text, size_t at, line_words *out)
+static void candidates(void *arg, const char *text, size_t n, line_words *out)
 {
     const repl *r = arg;
-    r->ops->candidates(r->arg, text, at, out);
+    r->ops->candidates(r->arg, text, n, out);
+}
+
+static void hint(void *arg, const char *text, size_t n, buf *out)
+{
+    const repl *r = arg;
+    r->ops->hint(r->arg, text, n, out);
 }
 
 int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path)
 {
     repl r = {.ops = ops, .arg = arg, .quiet = quiet, .line = 1};
     r.terminal = isatty(STDIN_FILENO);
-    line_options options = {.terminal = r.terminal, .complete = candidates, .arg = &r};
+    line_options options = {
+        .terminal = r.terminal, .complete = candidates, .hint = hint, .arg = &r};
     kv_err e = {0};
     if (r.terminal && history_path && *history_path && !histfile_prepare(history_path, &e))
         options.history = history_path;

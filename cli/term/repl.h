@@ -18,12 +18,16 @@ typedef struct repl_ops {
     int (*complete)(void *arg, const char *text, size_t n);
 
     /* Runs an entry and reports what it shows and what fails. first_line: the number of its first
-     * line in this session, from 1. Returns true when the session shall end. */
+     * line in this session, from 1. A Ctrl-C that came meanwhile stays pending. Returns true when
+     * the session shall end. */
     bool (*run)(void *arg, const char *text, size_t n, int first_line);
 
-    /* Offers (line_offer) what may stand for the word at text + at, which ends the text; the text
-     * is the whole entry so far. */
-    void (*candidates)(void *arg, const char *text, size_t at, line_words *out);
+    /* Offers (line_offer) what may stand for the last word of the text, the entry up to the cursor,
+     * and says where that word begins. */
+    void (*candidates)(void *arg, const char *text, size_t n, line_words *out);
+
+    /* Says what is still missing behind the text, the entry up to the cursor. */
+    void (*hint)(void *arg, const char *text, size_t n, buf *out);
 
     /* The prompt, such as "kv> ". Borrowed until the next call. */
     const char *(*prompt)(void *arg);

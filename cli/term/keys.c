@@ -1,0 +1,160 @@
+/* A block of bytes between stdin and whoever edits the line. */
+#include "term/keys.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "term/interrupt.h"
+
+/* A terminal hands out 4 KB at a time; a few of these fit. */
+#define BLOCK 16384
+
+static struct {
+    char block[BLOCK];
+    size_t from, to; /* the bytes that are not yet taken */
+    bool ended;
+    sigset_t ours, before; /* the signals to wait with, and the mask outside */
+} keys;
+
+void keys_begin(void)
+{
+    sigemptyset(&keys.ours);
+    sigaddset(&keys.ours, SIGINT);
+    sigaddset(&keys.ours, SIGTERM);
+    sigprocmask(SIG_BLOCK, &keys.ours, &keys.before);
+}
+
+void keys_end(void)
+{
+    sigprocmask(SIG_SETMASK, &keys.before, NULL);
+}
+
+size_t keys_held(void)
+{
+    return keys.to - keys.from;
+}
+
+void keys_forget(void)
+{
+    keys.from = keys.to = 0;
+}
+
+/* Reads what is there, behind what is held. Called when stdin has something. */
+static keys_result fill(void)
+{
+    if (keys.from > 0) {
+        memmove(keys.block, keys.block + keys.from, keys_held());
+        keys.to -= keys.from;
+        keys.from = 0;
+    }
+    ssize_t n = read(STDIN_FILENO, keys.block + keys.to, BLOCK - keys.to);
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN ? KEYS_SIGNAL : KEYS_END;
+    keys.ended = n == 0;
+    keys.to += (size_t)n;
+    return n > 0 ? KEYS_READY : KEYS_END;
+}
+
+/* Waits for bytes beyond those that are held, at most for some milliseconds; -1: for ever. */
+static keys_result wait_for_more(int ms)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    struct timespec limit = {ms / 1000, ms % 1000 * 1000000L};
+    if (interrupt_pending() || ppoll(&in, 1, ms < 0 ? NULL : &limit, &keys.before) <= 0)
+        return KEYS_SIGNAL;
+    /* With bytes there ppoll lets no signal in: one that came before them must act before them. */
+    sigprocmask(SIG_SETMASK, &keys.before, NULL);
+    sigprocmask(SIG_BLOCK, &keys.ours, NULL);
+    return interrupt_pending() ? KEYS_SIGNAL : fill();
+}
+
+keys_result keys_wait(void)
+{
+    return keys_held() > 0 ? KEYS_READY : keys.ended ? KEYS_END : wait_for_more(-1);
+}
+
+bool keys_soon(int ms)
+{
+    return keys_held() > 0 || (!keys.ended && wait_for_more(ms) == KEYS_READY);
+}
+
+int keys_next(void)
+{
+    keys_result got;
+    while ((got = keys_wait()) == KEYS_SIGNAL && !interrupt_pending())
+        ;
+    return got == KEYS_READY ? (unsigned char)keys.block[keys.from++] : -1;
+}
+
+void keys_take(size_t n)
+{
+    keys.from += n;
+}
+
+/* n without the bytes at the end that only begin a character. */
+static size_t whole_characters(const char *text, size_t n)
+{
+    size_t last = n;
+    while (last > 0 && n - last < 3 && ((unsigned char)text[last - 1] & 0xc0) == 0x80)
+        last--;
+    if (last == 0)
+        return n;
+    unsigned char lead = (unsigned char)text[last - 1];
+    size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    return n - (last - 1) < length ? last - 1 : n;
+}
+
+size_t keys_text(const char **text)
+{
+    size_t n = 0, held = keys_held();
+    *text = keys.block + keys.from;
+    while (n < held &&
+           ((*text)[n] == '\t' || ((unsigned char)(*text)[n] >= ' ' && (*text)[n] != 127)))
+        n++;
+    return n < held ? n : whole_characters(*text, n);
+}
+
+/* ---- Bracketed paste ---- */
+
+static const char paste_end[] = "\033[201~";
+
+/* A terminal sends \r for the end of a line; some send \r\n. */
+static void add_line_ends(buf *out, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        const char *end = memchr(text + i, '\r', n - i);
+        size_t part = end ? (size_t)(end - text) - i : n - i;
+        buf_put(out, text + i, part);
+        i += part;
+        if (end) {
+            buf_char(out, '\n');
+            i += i + 1 < n && text[i + 1] == '\n' ? 2 : 1;
+        }
+    }
+}
+
+bool keys_paste(buf *out)
+{
+    size_t mark = sizeof paste_end - 1;
+    for (;;) {
+        size_t held = keys_held();
+        char *text = keys.block + keys.from, *end = memmem(text, held, paste_end, mark);
+        /* What may be the beginning of the mark, or the first half of \r\n, waits for the rest. */
+        size_t n = end ? (size_t)(end - text) : held > mark ? held - mark : 0;
+        if (!end && n > 0 && text[n - 1] == '\r')
+            n--;
+        add_line_ends(out, text, n);
+        keys.from += end ? n + mark : n;
+        if (end)
+            return true;
+        keys_result got = keys.ended ? KEYS_END : wait_for_more(-1);
+        if (got == KEYS_END || interrupt_pending()) {
+            add_line_ends(out, keys.block + keys.from, keys_held());
+            keys_forget();
+            return false;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+/* What is typed, byte by byte or in bulk.
+ *
+ * Bytes of stdin are read as many at a time as there are, so that a paste of megabytes costs no
+ * system call a byte, and whoever edits lines can take whole runs of plain text at once.
+ *
+ * Between keys_begin and keys_end SIGINT and SIGTERM are blocked, except while waiting. Without
+ * that a signal that comes between the look at the flag and the wait would be seen only after the
+ * next key. There is one keyboard a process, so its state is global.
+ */
+#ifndef TERM_KEYS_H
+#define TERM_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+void keys_begin(void);
+void keys_end(void);
+
+typedef enum keys_result {
+    KEYS_READY, /* keys_next has a byte */
+    KEYS_END,   /* stdin has ended */
+    KEYS_SIGNAL /* a signal came: look at interrupt_pending, or the window has another size */
+} keys_result;
+
+/* Waits until one of the three is so. */
+keys_result keys_wait(void);
+
+/* Whether a byte is there, or comes within some milliseconds. */
+bool keys_soon(int ms);
+
+/* Bytes that were read and not yet taken. */
+size_t keys_held(void);
+
+/* Takes a byte, waiting for it if need be. -1 at the end, or when SIGINT or SIGTERM came. */
+int keys_next(void);
+
+/* The text that keys_next would give next without waiting, up to the first control character other
+ * than a tab, and not ending within a character; borrowed until the next call. Returns its length.
+ */
+size_t keys_text(const char **text);
+
+/* Takes n bytes of it. */
+void keys_take(size_t n);
+
+/* Takes everything up to the bytes that end a bracketed paste, which are taken too. Line ends
+ * become \n. Returns false when the end or a signal came first: what came is in `out`, but it is
+ * not whole.
+ */
+bool keys_paste(buf *out);
+
+/* Drops what was read and not yet taken: what was typed before a Ctrl-C. */
+void keys_forget(void);
+
+#endif

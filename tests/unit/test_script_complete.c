@@ -1,0 +1,284 @@
+/* Completion and hints: what is offered for a text with the cursor behind it, and what is not. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "complete.h"
+#include "script/unit.h"
+
+/* A session with keys, variables, a function, an updater and a second store. */
+static void begin(session *s)
+{
+    static const char text[] =
+        "create; create --name b; use kv; init fc1.weight ones(2); init fc1.bias 1\n"
+        "init \"two words\" 1; init conv 1; init c-1 1\n"
+        "learning_rate = 0.5; list_of = [1, 2]; g = gpu(1)\n"
+        "def halve(x, parts) = x / 2\n"
+        "updater scale(by = 2.0, warm_up = 1) { stored += input * by }\n";
+    kv_err e = {0};
+    unit *u;
+    session_init(s);
+    s->quiet = true;
+    char *copy = mem_text(text, strlen(text), &e);
+    CHECK_OK(unit_read(s, &u, "<test>", copy, strlen(text), 1, NULL, &e));
+    CHECK_OK(unit_run(s, u, &e));
+}
+
+/* The words that are offered, joined by blanks; "a b ..." when there are more than `most`. */
+static const char *words(session *s, const char *text, int most)
+{
+    static char all[16384];
+    line_words got = {0};
+    complete_words(s, text, strlen(text), &got);
+    all[0] = '\0';
+    for (int64_t i = 0; i < got.n && i < most; i++) {
+        strcat(all, i > 0 ? "|" : "");
+        strcat(all, got.words[i]);
+    }
+    if (got.n > most)
+        strcat(all, "|...");
+    line_words_release(&got);
+    return all;
+}
+
+static bool offers(session *s, const char *text, const char *word)
+{
+    line_words got = {0};
+    bool found = false;
+    complete_words(s, text, strlen(text), &got);
+    for (int64_t i = 0; i < got.n; i++)
+        found = found || strcmp(got.words[i], word) == 0;
+    line_words_release(&got);
+    return found;
+}
+
+typedef struct expected {
+    const char *text, *words;
+} expected;
+
+static void check_words(const expected *cases, size_t n)
+{
+    session s;
+    begin(&s);
+    for (size_t i = 0; i < n; i++) {
+        const char *got = words(&s, cases[i].text, 12);
+        if (strcmp(got, cases[i].words) != 0)
+            printf("# %s<Tab>\n", cases[i].text);
+        CHECK_TEXT(got, cases[i].words);
+    }
+    session_release(&s);
+}
+
+#define CHECK_WORDS(cases) check_words(cases, sizeof(cases) / sizeof *(cases))
+
+TEST(script_complete_statements)
+{
+    static const expected cases[] = {
+        {"pus", "push"},
+        {"set-up", "set-updater"},
+        {"rep", "repeat|repeat("},
+        {"learn", "learning_rate"},
+        {"hal", "halve("},
+        {"print 1; pus", "push"},
+        {"for i in 1..2 {\n  pus", "push"},
+        {"if true { pus", "push"},
+        {"if true { } els", "else"},
+        {"repeat 3 pus", "push"},
+        {"time pus", "push"},
+        {"# pus", ""},
+        {"!pus", ""},
+        {"?pus", "push"},
+        {"print 1 # pus", ""},
+    };
+    CHECK_WORDS(cases);
+}
+
+TEST(script_complete_keys)
+{
+    static const expected cases[] = {
+        {"pull fc", "fc1.bias|fc1.weight"},
+        {"pull ", "\"two words\"|c-1|conv|fc1.bias|fc1.weight"},
+        {"pull two", "\"two words\""},
+        {"pull \"two", "two words\""},
+        {"pull fc1.bias,con", "conv"},
+        {"pull [conv, fc1.b", "fc1.bias"},
+        {"pull $li", "list_of"},
+        {"pull conv ", ""},
+        {"push con", "conv"},
+        {"list con", "conv"},
+        {"info conv,", "\"two words\"|c-1|conv|fc1.bias|fc1.weight"},
+        {"x = has(\"con", "conv\""},
+        {"kv.pull(\"con", "conv\""},
+    };
+    CHECK_WORDS(cases);
+}
+
+TEST(script_complete_values)
+{
+    static const expected cases[] = {
+        {"push conv lea", "learning_rate"},
+        {"push conv learning_rate lis", "list_of"},
+        {"x = lea", "learning_rate"},
+        {"x = 1 + lea", "learning_rate"},
+        {"print lea", "learning_rate"},
+        {"print learning_rate, lis", "list_of"},
+        {"if lea", "learning_rate"},
+        {"x = learning_rate lea", ""},
+        {"x = learning_rate an", "and"},
+        {"x = 12", ""},
+        {"x = \"lea", ""},
+        {"x = f\"lea", ""},
+        {"for i i", "in"},
+        {"for lea", ""},
+        {"for i in lis", "list_of"},
+        {"x = [i for lea", ""},
+        {"x = learning_rate.asty", "astype("},
+        {"kv.row", ""},
+        {"kv.set_u", "set_updater("},
+        {"push conv (2 + lea", "learning_rate"},
+        {"def lea", ""},
+        {"def f(lea", ""},
+        {"create --name lea", ""},
+        {"pull conv -> lea", "learning_rate"},
+        {"pull conv --out lea", "learning_rate"},
+    };
+    CHECK_WORDS(cases);
+}
+
+TEST(script_complete_words_of_commands)
+{
+    static const expected cases[] = {
+        {"use ", "b|kv"},
+        {"help pus", "push"},
+        {"set print.p", "print.precision"},
+        {"set print.format ", "\"csv\"|\"json\"|\"legacy\"|\"numpy\"|\"raw\"|\"repr\""},
+        {"set print.format \"l", "legacy\""},
+        {"set-updater ", "assign|scale"},
+        {"set-updater sc", "scale"},
+        {"set-updater scale --", "--by|--warm-up"},
+        {"set-updater { sto", "stored"},
+        {"updater f(by = 1) {\n  state mean\n  stored += me", "mean"},
+        {"expect-error sha", "shape"},
+        {"expect-error key { pul", "pull"},
+        {"echo o", "off|on"},
+        {"push conv 1 --p", "--priority"},
+        {"pull conv --", "--ctx|--out|--priority"},
+        {"pull conv --out g --", "--ctx|--priority"},
+        {"pull conv --ctx c", "cpu(0)"},
+        {"create loc", "local"},
+    };
+    session s;
+    begin(&s);
+    CHECK(offers(&s, "create ", "local"));
+    CHECK(offers(&s, "create ", "device"));
+    CHECK(!offers(&s, "create local ", "local"));
+    session_release(&s);
+    CHECK_WORDS(cases);
+}
+
+TEST(script_complete_parameters)
+{
+    static const expected cases[] = {
+        {"ones(2, dt", "dtype="},
+        {"ones(2, dtype=\"float", "float16\"|float32\"|float64\""},
+        {"ones(2, dtype=bf", "\"bfloat16\""},
+        {"ones(2, dtype=", "\"bfloat16\"|\"bool\"|\"float16\"|\"float32\"|\"float64\"|\"int32\"|"
+                           "\"int64\"|\"int8\"|\"uint8\""},
+        {"ones(2, ctx=c", "cpu(0)"},
+        {"ones(2)@gpu(3", ""},
+        {"ones(2)@c", "cpu(0)"},
+        {"ones(2)@g", "g|gpu(0)|gpu(1)|gpu(2)|gpu(3)|gpu(4)|gpu(5)|gpu(6)|gpu(7)"},
+        {"a.astype(\"int", "int32\"|int64\"|int8\""},
+        {"load(\"x\", header=", "false|true"},
+        {"load(\"x\", format=\"nd", "ndjson\""},
+    };
+    CHECK_WORDS(cases);
+}
+
+static void make_file(const char *name)
+{
+    FILE *f = fopen(name, "w");
+    CHECK(f != NULL);
+    fclose(f);
+}
+
+TEST(script_complete_files)
+{
+    static const expected cases[] = {
+        {"a = @gra", "grad-1.csv|grad-2.csv"},
+        {"a = @", "\"my file.json\"|data/|grad-1.csv|grad-2.csv"},
+        {"a = @\"my", "my file.json\""},
+        {"a = @my", "\"my file.json\""},
+        {"a = @data/", "data/w.npy"},
+        {"push conv @gr", "grad-1.csv|grad-2.csv"},
+        {"pull conv > gr", "grad-1.csv|grad-2.csv"},
+        {"g > gr", "grad-1.csv|grad-2.csv"},
+        {"x = g > gr", ""},
+        {"print g > gr", "grad-1.csv|grad-2.csv"},
+        {"assert g > gr", ""},
+        {"a = load(\"gr", "grad-1.csv\"|grad-2.csv\""},
+        {"write g gr", "grad-1.csv|grad-2.csv"},
+        {"write g ", "\"my file.json\"|data/|grad-1.csv|grad-2.csv"},
+        {"source ", "data/|train.kv"},
+        {"source \"tr", "train.kv\""},
+        {"pull conv | gr", ""},
+    };
+    char folder[] = "/tmp/complete-XXXXXX", before[4096];
+    CHECK(getcwd(before, sizeof before) != NULL);
+    CHECK(mkdtemp(folder) != NULL && chdir(folder) == 0 && mkdir("data", 0700) == 0);
+    static const char *const files[] = {"grad-1.csv",   "grad-2.csv", "train.kv", "notes.md",
+                                        "my file.json", "data/w.npy", ".hidden.csv"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        make_file(files[i]);
+    CHECK_WORDS(cases);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        unlink(files[i]);
+    CHECK(rmdir("data") == 0 && chdir(before) == 0 && rmdir(folder) == 0);
+}
+
+TEST(script_complete_hints)
+{
+    static const expected cases[] = {
+        {"push", " KEYS VALUES [--priority N]"},
+        {"push ", "KEYS VALUES [--priority N]"},
+        {"push 3", " VALUES [--priority N]"},
+        {"push 3 ", "VALUES [--priority N]"},
+        {"push 3 1", " [--priority N]"},
+        {"push 3 a", " [--priority N]"},
+        {"push 3 a --priority 1", ""},
+        {"push 3 a --pri", ""},
+        {"pus", ""},
+        {"create", " [TYPE] [--name N]"},
+        {"print 1; use ", "NAME"},
+        {"x = 1", ""},
+        {"# push", ""},
+        {"for", " NAME in EXPR { ... }"},
+        {"for ", "NAME in EXPR { ... }"},
+        {"repeat", " N STATEMENT | { ... }"},
+        {"halve(", "x, parts)"},
+        {"halve(1", ", parts)"},
+        {"halve(1, ", "parts)"},
+        {"x = full(", "shape, v, dtype=, ctx=)"},
+        {"x = full(2", ", v, dtype=, ctx=)"},
+        {"x = full(2, ", "v, dtype=, ctx=)"},
+        {"x = full(2, 1, dtype=\"int8\"", ", ctx=)"},
+        {"x = ones(2,3", ", dtype=, ctx=)"},
+        {"x = sqrt(2)", ""},
+        {"print \"push ", ""},
+        {"pull", " KEYS [--out V] [--ctx DEVS] [--priority N]"},
+    };
+    session s;
+    begin(&s);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        buf hint = {0};
+        complete_hint(&s, cases[i].text, strlen(cases[i].text), &hint);
+        if (strcmp(buf_text(&hint), cases[i].words) != 0)
+            printf("# hint of %s\n", cases[i].text);
+        CHECK_TEXT(buf_text(&hint), cases[i].words);
+        buf_release(&hint);
+    }
+    session_release(&s);
+}
