@@ -112,10 +112,21 @@ $(BUILD)/lib/cpu/%.o: ALL_CFLAGS += -O3 -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
 
-$(BUILD)/libkvstore.a: $(call obj,$(lib_src))
+# The optimizers of the library: each text once for every name behind `updater`.
+rules := $(wildcard src/optimizers/*.kvu)
+$(BUILD)/builtin_texts.c: $(rules) scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed $(rules) > $@
+
+$(BUILD)/builtin_texts.o: $(BUILD)/builtin_texts.c
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o
+
+$(BUILD)/libkvstore.a: $(lib_obj)
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/$(SONAME): $(call obj,$(lib_src))
+$(BUILD)/$(SONAME): $(lib_obj)
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -o $@ $^ $(LDLIBS_LIB)
 
 $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/builtin.h"
 #include "core/call.h"
 #include "core/store.h"
 #include "core/store_file.h"
@@ -227,7 +228,7 @@ static int replace_updater(kv *store, updater next, kv_err *e)
     store->updater = next;
     store->changes++;
     for (int64_t i = 0; i < store->slots.n; i++)
-        store->slots.items[i].updates = 0;
+        slot_forget(&store->slots.items[i]);
     bool kept = transaction_keep_updater(&store->open, &old);
     leave(store, KV_OK);
     if (!kept)
@@ -242,6 +243,30 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
                     .arg = arg,
                     .done = update ? done : NULL};
     return replace_updater(store, next, e);
+}
+
+int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
+{
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (store->updater.kind == UPDATER_RULE)
+        rc = optimizer_change(store->updater.optimizer, params, nparams, e);
+    else
+        rc = kv_err_set(e, KV_E_USAGE, "no optimizer is in use");
+    store->changes += rc == KV_OK;
+    return leave(store, rc);
+}
+
+int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e)
+{
+    kv_rule *rule;
+    int rc = builtin_rule(&rule, name, e);
+    if (rc == KV_OK) {
+        rc = kv_set_rule(store, rule, params, nparams, e);
+        kv_rule_free(rule);
+    }
+    return rc;
 }
 
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
@@ -274,7 +299,7 @@ int kv_begin(kv *store, kv_err *e)
         rc = kv_err_set(e, KV_E_VALUE, "a transaction is open already, and they do not nest");
         kv_err_hint(e, "commit or rollback ends it");
     } else {
-        rc = transaction_begin(&store->open, &store->slots, store->changes, e);
+        rc = transaction_begin(&store->open, &store->slots, &store->updater, store->changes, e);
     }
     return leave(store, rc);
 }

@@ -166,6 +166,25 @@ void kv_rule_free(kv_rule *rule); /* NULL is allowed; a store keeps what it uses
  * memory. */
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e);
 
+/* Sets one of the optimizers of the library by name, in any case: sgd, adam, lamb, …
+ * (MXNet 1.9.1's, and adamw, adabelief, lans). Parameters as for kv_set_rule, with the constructor
+ * names of MXNet 1.9.1, and for every optimizer: learning_rate, wd, rescale_grad, clip_gradient,
+ * begin_num_update, multi_precision, decay_names; lr_scheduler ("factor(step=2, factor=0.5)"),
+ * lr_mult and wd_mult
+ * ("0=1.7,fc_bias=0"), names ("0=fc_weight,1=fc_bias"), seed. States and counts start anew.
+ * Errors: usage (unknown optimizer or parameter), value, dtype, memory. (Seeds 001 to 004,
+ * "set_optimizer") */
+int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
+
+/* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. lr_mult,
+ * wd_mult and names cannot be changed. Errors: usage (there is none; unknown parameter), as above.
+ */
+int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e);
+
+/* The text of the i-th optimizer of the library, which says in its comment what it is; *name is its
+ * first name. NULL behind the last. */
+const char *kv_optimizer_text(int i, const char **name);
+
 /* Receives the lines that rules print, one call a line, in key order; the rules above for updaters
  * hold for it too. print may be NULL: dropped. */
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg);
@@ -246,8 +265,8 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
 #define KV_TYPE_VERSION 1
 
 typedef struct kv_type_ops {
-    uint32_t size;           /* sizeof (kv_type_ops) where the table was made */
-    uint32_t version;        /* KV_TYPE_VERSION */
+    uint32_t size;            /* sizeof (kv_type_ops) where the table was made */
+    uint32_t version;         /* KV_TYPE_VERSION */
     const char *const *names; /* the name and its aliases, in lower case, NULL behind the last */
 
     /* required: *self is the type's own part of the store. Options that it does not know: usage. */

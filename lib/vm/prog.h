@@ -14,7 +14,7 @@
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 /* Behind the operations of program.h. */
-enum { NODE_LOAD = PROG_NOPS, NODE_CONST, NODE_CAST, NODE_NARROW };
+enum { NODE_LOAD = PROG_NOPS, NODE_CONST, NODE_CAST, NODE_NARROW, NODE_SUM /* plan.h */ };
 
 /* A number of a program's type; F32 is held as a double that is a float32. */
 typedef union prog_number {
@@ -27,7 +27,8 @@ typedef struct node {
     uint8_t type;   /* a prog_type */
     uint8_t dtype;  /* NODE_LOAD, NODE_NARROW */
     uint8_t flags;  /* of prog_select.c */
-    int32_t kid[3]; /* NODE_LOAD: kid[0] is the slot; unused: -1 */
+    int32_t kid[3]; /* NODE_LOAD: kid[0] is the slot, kid[1] 1 when its elements are all one number;
+                       unused: -1 */
     int32_t uses;   /* by live nodes and stores, once prog_finish has counted them */
     prog_number k;  /* NODE_CONST */
 } node;
@@ -82,14 +83,14 @@ struct prog {
     int32_t block;             /* elements */
     int32_t reg_bytes;         /* of a register: block times the widest type in use */
     bool narrows;              /* needs a buffer beside the registers */
-    bool single;               /* one instruction on arrays alone: no blocks */
+    bool single;               /* one instruction on whole arrays alone: no blocks */
     const inst *insts;         /* first the nfills that fill, run once */
     const uint64_t *pool;      /* constants, each instruction's in its type */
     const int64_t *slot_bytes; /* of an element; 0 for a slot without an array */
 };
 
-/* The dtype whose elements are what a register of this type holds. */
-kv_dtype prog_dtype(prog_type type);
+/* A node equal to x: an old one, or x added; negative after a failure. */
+prog_value prog_intern(prog_builder *b, const node *x);
 
 /* Bytes of a block that a register holds: half a page, so that the blocks of several arrays and
  * registers share the L1 cache. Measured on 16M float32 with five operators: 2 KB 0.82 of a fused

@@ -133,7 +133,7 @@ static bool same_node(const node *x, const node *y)
 }
 
 /* The number of a node equal to x: an old one, or x added. Very long programs are not searched. */
-static prog_value intern(prog_builder *b, const node *x)
+prog_value prog_intern(prog_builder *b, const node *x)
 {
     uint64_t at = 0;
     if (b->hashes) {
@@ -166,7 +166,7 @@ static prog_value constant(prog_builder *b, prog_type type, prog_number k)
     node x = {.op = NODE_CONST, .type = (uint8_t)type, .kid = {-1, -1, -1}, .k = k};
     if (type != PROG_I64 && isnan(k.number))
         x.k.number = NAN; /* one nan, so that equal constants are equal nodes */
-    return intern(b, &x);
+    return prog_intern(b, &x);
 }
 
 prog_value prog_const(prog_builder *b, prog_type type, double x)
@@ -371,7 +371,7 @@ prog_value prog_apply(prog_builder *b, prog_op op, prog_value x, prog_value y, p
     assert(b->kernels->run[type][op]);
     node made = {.op = (uint8_t)op, .type = (uint8_t)type};
     memcpy(made.kid, kid, sizeof made.kid);
-    return intern(b, &made);
+    return prog_intern(b, &made);
 }
 
 /* ---- Types ----------------------------------------------------------------------------------- */
@@ -395,7 +395,7 @@ prog_value prog_cast(prog_builder *b, prog_type type, prog_value x)
         was == PROG_F64)
         return from->kid[0];
     node made = {.op = NODE_CAST, .type = (uint8_t)type, .kid = {x, -1, -1}};
-    return intern(b, &made);
+    return prog_intern(b, &made);
 }
 
 /* Whether every number that x can be is one of dtype already. */
@@ -448,7 +448,7 @@ prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x)
         return prog_narrow(b, dtype, x);
     node made = {
         .op = NODE_NARROW, .type = (uint8_t)type, .dtype = (uint8_t)dtype, .kid = {x, -1, -1}};
-    return intern(b, &made);
+    return prog_intern(b, &made);
 }
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
@@ -463,7 +463,17 @@ prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type)
     }
     node made = {
         .op = NODE_LOAD, .type = (uint8_t)type, .dtype = (uint8_t)dtype, .kid = {slot, -1, -1}};
-    return b->failed ? -1 : intern(b, &made);
+    return b->failed ? -1 : prog_intern(b, &made);
+}
+
+prog_value prog_load_number(prog_builder *b, int slot, prog_type type)
+{
+    assert(slot >= 0 && slot <= PROG_MAX_SLOT);
+    node made = {.op = NODE_LOAD,
+                 .type = (uint8_t)type,
+                 .dtype = (uint8_t)prog_dtype(type),
+                 .kid = {slot, 1, -1}};
+    return b->failed ? -1 : prog_intern(b, &made);
 }
 
 void prog_store(prog_builder *b, int slot, kv_dtype dtype, prog_value x)

@@ -625,11 +625,19 @@ static void put_slots(const selection *s, int64_t *slot_bytes)
     for (int64_t i = 0; i < s->b->nnodes; i++) {
         const node *n = &s->nodes[i];
         if (n->op == NODE_LOAD && n->kid[0] < s->nslots)
-            slot_bytes[n->kid[0]] = kv_dtype_bytes((kv_dtype)n->dtype);
+            slot_bytes[n->kid[0]] = n->kid[1] == 1 ? 0 : kv_dtype_bytes((kv_dtype)n->dtype);
     }
     for (int64_t i = 0; i < s->b->nstores; i++)
         if (s->b->stores[i].slot < s->nslots)
             slot_bytes[s->b->stores[i].slot] = kv_dtype_bytes(s->b->stores[i].dtype);
+}
+
+static bool reads_numbers(const selection *s)
+{
+    for (int64_t i = 0; i < s->b->nnodes; i++)
+        if (s->nodes[i].op == NODE_LOAD && s->nodes[i].kid[1] == 1)
+            return true;
+    return false;
 }
 
 static int put_program(selection *s, prog **out, kv_err *e)
@@ -663,7 +671,7 @@ static int put_program(selection *s, prog **out, kv_err *e)
                 .slot_bytes = slot_bytes};
     put_insts(s, p, insts, pool);
     put_slots(s, slot_bytes);
-    p->single = p->ninsts == 1 && p->nregs == 0 && !p->narrows;
+    p->single = p->ninsts == 1 && p->nregs == 0 && !p->narrows && !reads_numbers(s);
     *out = p;
     return KV_OK;
 }

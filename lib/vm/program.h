@@ -18,6 +18,9 @@ typedef enum prog_type { PROG_F32, PROG_F64, PROG_I64 } prog_type;
 
 prog_type prog_type_of(kv_dtype dtype);
 
+/* The dtype whose elements are what a type computes with. */
+kv_dtype prog_dtype(prog_type type);
+
 /* clang-format off */
 /* Operations. a, b, c name operands of one type t; comparisons, logic, isfinite and isnan give 1
  * or 0 in t. */
@@ -52,6 +55,10 @@ void prog_builder_free(prog_builder *b);
 /* The elements of array number `slot` (0, 1, …, at most PROG_MAX_SLOT), stored as dtype, converted
  * to type. Sees what earlier prog_store calls wrote there. A slot has one dtype. */
 prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type);
+
+/* A number that is known when the program runs: array number `slot` holds prog_block copies of it,
+ * in type's own dtype. */
+prog_value prog_load_number(prog_builder *b, int slot, prog_type type);
 
 /* A number, rounded once to type. */
 prog_value prog_const(prog_builder *b, prog_type type, double x);

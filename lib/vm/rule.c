@@ -1,4 +1,4 @@
-/* Rules: parameters, and from a checked rule to the program for one key.
+/* Rules: from a checked rule to the plan for one key.
  *
  * Host lines run here, in order. Element lines become operations of a program as they are met: a
  * name that holds an element stands for a value of the program, so reading what an earlier line
@@ -10,133 +10,23 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/num.h"
-#include "base/suggest.h"
 #include "vm/element.h"
 #include "vm/rule_env.h"
 
-/* ---- Parameters ------------------------------------------------------------------------------ */
-
-/* - and _ are the same letter in names of parameters. */
-static bool same_name(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
-            return false;
-    return *a == *b;
-}
-
-static int find_param(const rule_ast *r, const char *name, kv_err *e)
-{
-    for (int i = 0; i < r->nparams; i++)
-        if (same_name(r->params[i].name, name))
-            return i;
-    const char *rule = r->nnames ? r->names[0] : "the rule";
-    kv_err_set(e, KV_E_USAGE, "%s has no parameter `%s`", rule, name);
-    suggest near = {.word = name};
-    for (int i = 0; i < r->nparams; i++)
-        suggest_add(&near, r->params[i].name);
-    suggest_done(&near, e);
-    return -1;
-}
-
-static bool read_integer(const char *text, host *out)
-{
-    int64_t x;
-    bool over = false;
-    size_t n = strlen(text);
-    if (n == 0 || num_parse_int(text, n, &x, &over) != n || over)
-        return false;
-    *out = host_int(x);
-    return true;
-}
-
-static bool read_number(const char *text, host *out)
-{
-    double x;
-    bool over = false;
-    size_t n = strlen(text);
-    if (n == 0 || num_parse(text, n, NUM_BINARY64, &x, &over) != n || over)
-        return false;
-    *out = host_float(x);
-    return true;
-}
-
-static bool read_bool(const char *text, host *out)
-{
-    bool yes = strcmp(text, "true") == 0 || strcmp(text, "True") == 0 || strcmp(text, "1") == 0;
-    bool no = strcmp(text, "false") == 0 || strcmp(text, "False") == 0 || strcmp(text, "0") == 0;
-    *out = host_bool(yes);
-    return yes || no;
-}
-
-/* What a text means for a parameter whose default is of this kind. */
-static bool read_value(host_kind kind, const char *text, host *out, arena *a, kv_err *e)
-{
-    switch (kind) {
-    case HOST_NONE:
-        *out = host_none();
-        return strcmp(text, "none") == 0 || strcmp(text, "None") == 0 || read_integer(text, out) ||
-               read_number(text, out);
-    case HOST_BOOL:
-        return read_bool(text, out);
-    case HOST_INT:
-        return read_integer(text, out);
-    case HOST_FLOAT:
-        return read_number(text, out);
-    case HOST_TEXT:
-        *out = host_text(arena_text(a, text, strlen(text), e));
-        return out->u.text != NULL;
-    }
-    return false;
-}
-
-static int set_param(const rule_param *p, const char *text, host *value, arena *a, kv_err *e)
-{
-    static const char *const wanted[] = {"a number or none", "true or false", "an integer",
-                                         "a number", "a text"};
-    host_kind kind = host_literal(p->value).kind;
-    if (!read_value(kind, text, value, a, e))
-        return kv_err_set(e, KV_E_DTYPE, "parameter %s takes %s, not \"%s\"", p->name, wanted[kind],
-                          text);
-    if (!p->low || !host_is_number(*value))
-        return KV_OK;
-    double x = host_number(*value);
-    if (x >= host_number(host_literal(p->low)) && x <= host_number(host_literal(p->high)))
-        return KV_OK;
-    buf range = {0};
-    host_print(&range, host_literal(p->low), false);
-    buf_add(&range, " .. ");
-    host_print(&range, host_literal(p->high), false);
-    kv_err_set(e, KV_E_VALUE, "parameter %s must lie in %s, not %s", p->name, buf_text(&range),
-               text);
-    buf_release(&range);
-    return KV_E_VALUE;
-}
-
-int rule_bind(const rule_ast *r, const char *const *names, const char *const *texts, int n,
-              host *values, arena *a, kv_err *e)
-{
-    for (int i = 0; i < r->nparams; i++)
-        values[i] = host_literal(r->params[i].value);
-    for (int i = 0; i < n; i++) {
-        int which = find_param(r, names[i], e);
-        if (which < 0)
-            return KV_E_USAGE;
-        int rc = set_param(&r->params[which], texts[i], &values[which], a, e);
-        if (rc)
-            return rc;
-    }
-    return KV_OK;
-}
-
 /* ---- One run --------------------------------------------------------------------------------- */
+
+/* What a name holds that was made of whole arrays when only the present rows are read. */
+#define STALE (-2)
 
 typedef struct run {
     const rule_binding *binding;
+    const rule_given *given;
     rule_env env;
-    arena memory; /* names and new texts */
-    kv_dtype dtype;
+    arena memory;        /* names and new texts */
+    bool by_rows, whole; /* a reduction or state of rows; a reduction of the whole array */
+    int draws;           /* of normal() */
+    int offset;          /* PLAN_PRESENT behind `rows present` */
+    kv_dtype dtype, stored_dtype;
     prog_type type; /* T: what element lines compute in */
     prog_builder *b;
     rule_update *u;
@@ -235,6 +125,11 @@ static int evaluate_pieces(run *r, const ast *node, host *out)
 static int evaluate_call(run *r, const ast *node, host *out)
 {
     host *args;
+    if (strcmp(node->u.text, "sparse") == 0) {
+        bool input = strcmp(node->kid[0]->u.text, "input") == 0;
+        *out = host_bool(input ? r->given->sparse_input : r->given->sparse_stored);
+        return KV_OK;
+    }
     int rc = evaluate_all(r, node, &args);
     if (rc)
         return rc;
@@ -449,6 +344,43 @@ static int element_f64(run *r, const ast *node, prog_type type, operand *out)
     return rc;
 }
 
+/* sum, norm and rowmean: one number, for the whole array or for its row. */
+static int element_reduce(run *r, const ast *node, prog_type type, operand *out)
+{
+    prog_value x;
+    bool mean = strcmp(node->u.text, "rowmean") == 0, norm = strcmp(node->u.text, "norm") == 0;
+    if (type == PROG_I64)
+        return refuse_integer(r, node, node->u.text);
+    int rc = number(r, node->kid[0], type, &x);
+    if (rc)
+        return rc;
+    *(mean ? &r->by_rows : &r->whole) = true;
+    prog_value sum = plan_sum(r->b, norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x);
+    if (norm)
+        sum = prog_apply(r->b, PROG_SQRT, sum, -1, -1);
+    if (mean)
+        sum = prog_apply(r->b, PROG_DIV, sum, prog_const(r->b, type, (double)r->given->row), -1);
+    *out = (operand){.v = sum};
+    return KV_OK;
+}
+
+/* normal(sigma): drawn anew for every element and update. */
+static int element_normal(run *r, const ast *node, prog_type type, operand *out)
+{
+    prog_value sigma;
+    if (type == PROG_I64)
+        return refuse_integer(r, node, "`normal`");
+    int rc = number(r, node->kid[0], type, &sigma);
+    if (rc)
+        return rc;
+    if (r->draws == PLAN_MAX_DRAWS)
+        return REFUSE(r, node, KV_E_VALUE, "a rule draws at most %d times", PLAN_MAX_DRAWS);
+    int slot = PLAN_NORMAL + r->offset + r->draws++;
+    prog_value z = prog_cast(r->b, type, prog_load(r->b, slot, prog_dtype(r->type), r->type));
+    *out = (operand){.v = prog_apply(r->b, PROG_MUL, z, sigma, -1)};
+    return KV_OK;
+}
+
 static const struct {
     const char *name;
     prog_op op;
@@ -475,6 +407,11 @@ static int element_call(run *r, const ast *node, prog_type type, operand *out)
         return element_clip(r, node, type, out);
     if (strcmp(node->u.text, "f64") == 0)
         return element_f64(r, node, type, out);
+    if (strcmp(node->u.text, "normal") == 0)
+        return element_normal(r, node, type, out);
+    if (strcmp(node->u.text, "sum") == 0 || strcmp(node->u.text, "norm") == 0 ||
+        strcmp(node->u.text, "rowmean") == 0)
+        return element_reduce(r, node, type, out);
     size_t f = 0;
     while (strcmp(functions[f].name, node->u.text) != 0)
         f++;
@@ -507,6 +444,8 @@ static int element(run *r, const ast *node, prog_type type, operand *out)
         const rule_name *n = rule_env_find(&r->env, node->u.text);
         if (!n->element)
             return from_host(r, node, n->number, type, out);
+        if (n->at == STALE)
+            return REFUSE(r, node, KV_E_USAGE, "`%s` was made before `rows present`", n->text);
         out->v = prog_cast(r->b, type, n->at);
         return KV_OK;
     }
@@ -515,7 +454,7 @@ static int element(run *r, const ast *node, prog_type type, operand *out)
     case AST_BINARY:
         return element_binary(r, node, type, out);
     case AST_CALL:
-        if (strcmp(node->u.text, "endswith") != 0)
+        if (strcmp(node->u.text, "endswith") != 0 && strcmp(node->u.text, "sparse") != 0)
             return element_call(r, node, type, out);
         rc = evaluate(r, node, &x);
         return rc ? rc : from_host(r, node, x, type, out);
@@ -548,6 +487,82 @@ static int run_set(run *r, const ast *node)
         n->at = v.v;
     return rc;
 }
+
+/* ---- States ---------------------------------------------------------------------------------- */
+
+static prog_value load_state(run *r, const rule_name *n)
+{
+    if (n->how == STATE_ROW)
+        return plan_row_state(r->b, n->state, r->type);
+    return prog_load(r->b, PLAN_STATE + n->state + r->offset, prog_dtype(r->type), r->type);
+}
+
+static bool is_zero(const ast *initial)
+{
+    return !initial || (initial->kind == AST_INT && initial->u.integer == 0) ||
+           (initial->kind == AST_FLOAT && initial->u.number == 0);
+}
+
+/* A state exists from the first update that declares it. A new array comes filled with zeros; other
+ * first numbers are what the first update computes with. */
+static int run_state(run *r, const ast *node)
+{
+    rule_name *n = rule_env_find(&r->env, node->u.text);
+    const ast *initial = node->n > 0 ? node->kid[0] : NULL;
+    bool have = r->given->have >> n->state & 1;
+    r->u->states |= 1u << n->state;
+    if (n->element) {
+        r->by_rows |= n->how == STATE_ROW;
+        n->at = load_state(r, n);
+        if (have || is_zero(initial))
+            return KV_OK;
+        if (r->offset)
+            return REFUSE(r, node, KV_E_UNSUPPORTED,
+                          "behind `rows present` a state begins with zeros");
+        if (rule_env_is_element(&r->env, initial))
+            return number(r, initial, r->type, &n->at);
+        operand v;
+        int rc = evaluate(r, initial, &n->number);
+        if (!rc)
+            rc = from_host(r, initial, n->number, r->type, &v);
+        if (!rc)
+            rc = need_number(r, initial, v);
+        n->at = rc ? -1 : v.v;
+        return rc;
+    }
+    n->number = have ? r->given->numbers[n->state] : host_int(0);
+    return have || !initial ? KV_OK : evaluate(r, initial, &n->number);
+}
+
+/* From here on only the rows that a row_sparse input holds are read and written. */
+static int run_rows(run *r, const ast *node)
+{
+    if (!r->given->sparse_input || r->offset)
+        return KV_OK;
+    for (int i = 0; i < r->env.n; i++) {
+        rule_name *n = &r->env.names[i];
+        bool kept = n->kind == RULE_NAME_STORED ||
+                    (n->kind == RULE_NAME_STATE && n->how == STATE_ARRAY && n->at >= 0);
+        bool input = n->kind == RULE_NAME_GIVEN && n->element;
+        if (!n->element || n->at < 0)
+            continue;
+        int slot = n->kind == RULE_NAME_STORED ? PLAN_STORED : PLAN_STATE + n->state;
+        kv_dtype held = n->kind == RULE_NAME_STORED ? r->stored_dtype : prog_dtype(r->type);
+        if (kept && n->at != prog_load(r->b, slot, held, r->type))
+            return REFUSE(r, node, KV_E_USAGE, "`%s` was written before `rows present`", n->text);
+        if (kept)
+            n->at = prog_load(r->b, slot + PLAN_PRESENT, held, r->type);
+        else if (input)
+            n->at = prog_load(r->b, PLAN_INPUT + PLAN_PRESENT, r->dtype, r->type);
+        else if (!plan_is_number(r->b, n->at))
+            n->at = STALE;
+    }
+    r->offset = PLAN_PRESENT;
+    r->u->rows_present = true;
+    return KV_OK;
+}
+
+/* ---- Other statements ------------------------------------------------------------------------ */
 
 static int run_print(run *r, const ast *node)
 {
@@ -595,6 +610,10 @@ static int run_statement(run *r, const ast *node, bool *ended)
     switch (node->kind) {
     case RULE_SET:
         return run_set(r, node);
+    case RULE_STATE:
+        return run_state(r, node);
+    case RULE_ROWS:
+        return run_rows(r, node);
     case RULE_IF:
         return run_if(r, node, ended);
     case RULE_PRINT:
@@ -617,42 +636,81 @@ static int run_block(run *r, const ast *block, bool *ended)
 
 /* ---- The whole rule -------------------------------------------------------------------------- */
 
-static void set_given(run *r, const rule_given *given)
+static void give(run *r, const char *name, host x)
 {
-    const rule_binding *b = r->binding;
-    const char *name = given->key.name;
-    rule_env_find(&r->env, "key")->number = name ? host_text(name) : host_int(given->key.id);
-    rule_env_find(&r->env, "name")->number = host_text(name ? name : "");
-    rule_env_find(&r->env, "t")->number = host_int(given->t);
-    for (int i = 0; i < b->rule->nparams; i++)
-        rule_env_find(&r->env, b->rule->params[i].name)->number = b->values[i];
-    rule_env_find(&r->env, "stored")->at = prog_load(r->b, 0, r->dtype, r->type);
-    rule_env_find(&r->env, "input")->at = prog_load(r->b, 1, r->dtype, r->type);
+    rule_env_find(&r->env, name)->number = x;
 }
 
-static int run_rule(run *r, const rule_given *given)
+static void set_given(run *r)
+{
+    const rule_given *given = r->given;
+    const rule_binding *b = r->binding;
+    const char *key = given->key.name, *name = given->name ? given->name : key;
+    for (int i = 0; i < b->rule->nparams; i++)
+        give(r, b->rule->params[i].name, b->values[i]);
+    give(r, "key", key ? host_text(key) : host_int(given->key.id));
+    give(r, "name", host_text(name ? name : ""));
+    give(r, "t", host_int(given->t));
+    give(r, "lr", host_float(given->lr));
+    give(r, "wd", host_float(given->wd));
+    give(r, "base_lr", host_float(given->base_lr));
+    give(r, "rescale_grad", rule_value(b, RULE_RESCALE_GRAD));
+    give(r, "clip_gradient", rule_value(b, RULE_CLIP_GRADIENT));
+    rule_env_find(&r->env, "stored")->at = prog_load(r->b, PLAN_STORED, r->stored_dtype, r->type);
+    rule_env_find(&r->env, "input")->at = prog_load(r->b, PLAN_INPUT, r->dtype, r->type);
+}
+
+/* What the lines left in stored and the states goes back to them. */
+static void store_results(run *r)
+{
+    prog_value stored = rule_env_find(&r->env, "stored")->at;
+    for (int i = 0; i < r->env.n; i++) {
+        const rule_name *n = &r->env.names[i];
+        if (n->kind != RULE_NAME_STATE || !(r->u->states >> n->state & 1))
+            continue;
+        if (!n->element)
+            r->u->numbers[n->state] = n->number;
+        else if (n->how == STATE_ROW)
+            prog_store(r->b, PLAN_ROW_STATE + n->state, prog_dtype(r->type), n->at);
+        else
+            prog_store(r->b, PLAN_STATE + n->state + r->offset, prog_dtype(r->type), n->at);
+    }
+    prog_store(r->b, PLAN_STORED + r->offset, r->stored_dtype, stored);
+    if (r->given->master)
+        prog_store(r->b, PLAN_WEIGHT + r->offset, r->dtype, stored);
+}
+
+static int run_rule(run *r)
 {
     bool ended = false;
-    set_given(r, given);
-    int rc = run_block(r, r->binding->rule->body, &ended);
+    const rule_ast *rule = r->binding->rule;
+    set_given(r);
+    int rc = run_block(r, rule->body, &ended);
     if (rc || ended)
         return rc;
-    prog_store(r->b, 0, r->dtype, rule_env_find(&r->env, "stored")->at);
-    return prog_finish(r->b, &r->u->program, r->e);
+    if (r->by_rows && r->whole)
+        return source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
+                          "a rule reduces rows or whole arrays, not both");
+    store_results(r);
+    return plan_make(&r->u->plan, r->b, r->type, r->by_rows, r->e);
 }
 
-int rule_update_make(const rule_binding *b, const rule_given *given, kv_dtype dtype, rule_update *u,
-                     kv_err *e)
+int rule_update_make(const rule_binding *b, const rule_given *given, rule_update *u, kv_err *e)
 {
     kv_err unused = {0};
-    run r = {
-        .binding = b, .dtype = dtype, .type = prog_type_of(dtype), .u = u, .e = e ? e : &unused};
+    run r = {.binding = b,
+             .given = given,
+             .dtype = given->dtype,
+             .stored_dtype = given->master ? KV_FLOAT32 : given->dtype,
+             .type = prog_type_of(given->dtype),
+             .u = u,
+             .e = e ? e : &unused};
     *u = (rule_update){0};
     int rc = rule_env_init(&r.env, b->rule, &r.memory, r.e);
     if (!rc && !(r.b = prog_builder_new(r.e)))
         rc = KV_E_MEMORY;
     if (!rc)
-        rc = run_rule(&r, given);
+        rc = run_rule(&r);
     prog_builder_free(r.b);
     arena_release(&r.memory);
     if (rc)
@@ -660,21 +718,41 @@ int rule_update_make(const rule_binding *b, const rule_given *given, kv_dtype dt
     return rc;
 }
 
+int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES])
+{
+    rule_env env;
+    arena memory = {0};
+    kv_err e = {0};
+    int n = 0;
+    if (rule_env_init(&env, r, &memory, &e) == KV_OK) {
+        for (int i = 0; i < env.n; i++)
+            if (env.names[i].kind == RULE_NAME_STATE)
+                out[env.names[i].state] =
+                    (rule_state_info){env.names[i].text, (rule_state)env.names[i].how};
+        n = env.nstates;
+    }
+    arena_release(&memory);
+    return n;
+}
+
 void rule_update_release(rule_update *u)
 {
     buf_release(&u->printed);
-    prog_free(u->program);
+    plan_free(u->plan);
     *u = (rule_update){0};
 }
 
-/* Whether a part of a rule depends on the key or the count, or prints. */
+/* Whether a part of a rule depends on the key, the count, rates or states, or prints. */
 static bool varies(const ast *node)
 {
-    if (node->kind == RULE_PRINT)
+    static const char *const given[] = {"key", "name", "t", "lr", "wd", "base_lr"};
+    if (node->kind == RULE_PRINT || node->kind == RULE_STATE || node->kind == RULE_ROWS ||
+        (node->kind == AST_CALL &&
+         (strcmp(node->u.text, "sparse") == 0 || strcmp(node->u.text, "rowmean") == 0)))
         return true;
-    if (node->kind == AST_NAME)
-        return strcmp(node->u.text, "key") == 0 || strcmp(node->u.text, "name") == 0 ||
-               strcmp(node->u.text, "t") == 0;
+    for (size_t i = 0; node->kind == AST_NAME && i < sizeof given / sizeof *given; i++)
+        if (strcmp(node->u.text, given[i]) == 0)
+            return true;
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i] && varies(node->kid[i]))
             return true;

@@ -1,17 +1,15 @@
-/* Rules: updaters in the rule language, from syntax tree to program.
+/* Rules: updaters and optimizers in the rule language, from syntax tree to plan.
  *
  * rule_check proves once that a rule makes sense: names and kinds on every path, that `stored` is
  * written. rule_update_make then runs the host lines for one key (numbers, `if`, `print`, `skip`,
- * `fail`) and leaves a straight line of element operations, which becomes a program.
+ * `fail`) and leaves a straight line of element operations, which becomes a plan (plan.h).
  *
  * Element lines compute in float32; for float64 keys in float64; for integer keys in their dtype,
  * exactly and wrapping after every operation. A host number or literal is rounded once where it
  * meets elements; a host line is binary64.
  *
- * GAP: this version has no states, reductions, `rows present`, `normal`, `sparse`, `counts after`,
- * nor the names that only optimizers have, and does not print arrays; a rule that uses one of them
- * is refused as unsupported. States become further slots of the program, a reduction ends a pass
- * and gives the next one a constant.
+ * GAP: rules do not print whole arrays, and a state that begins with other numbers than zeros
+ * cannot be declared behind `rows present`; both are refused as unsupported.
  */
 #ifndef VM_RULE_H
 #define VM_RULE_H
@@ -19,48 +17,96 @@
 #include "lang/ast.h"
 #include "lang/source.h"
 #include "vm/host.h"
-#include "vm/program.h"
+#include "vm/plan.h"
 
-/* Checks a parsed rule. Errors with place: syntax, usage, unsupported. */
+/* Checks a parsed rule. Errors with place: syntax, usage. */
 int rule_check(const rule_ast *r, const source *s, kv_err *e);
 
-/* The parameters of one use of a rule, defaults filled in: values[i] belongs to r->params[i]. */
+/* ---- States ---------------------------------------------------------------------------------- */
+
+/* What a rule keeps from update to update; declared perhaps on several paths. */
+typedef struct rule_state_info {
+    const char *name; /* lives as long as the syntax tree */
+    rule_state how;
+} rule_state_info;
+
+/* The states of a checked rule; the number of a state is its place among them. Returns how many. */
+int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES]);
+
+/* ---- Parameters ------------------------------------------------------------------------------ */
+
+/* Parameters that every rule has, also when it does not list them; one that it lists has its
+ * default. */
+typedef enum rule_base {
+    RULE_LEARNING_RATE,    /* none: 0.01, and a schedule keeps its own */
+    RULE_WD,               /* 0.0 */
+    RULE_RESCALE_GRAD,     /* 1.0 */
+    RULE_CLIP_GRADIENT,    /* none */
+    RULE_BEGIN_NUM_UPDATE, /* 0 */
+    RULE_MULTI_PRECISION,  /* false */
+    RULE_DECAY_NAMES,      /* "_weight _gamma" */
+    RULE_NBASE
+} rule_base;
+
+const char *rule_base_name(rule_base which);
+int rule_base_find(const char *name); /* a rule_base, or -1; - and _ are the same */
+
+/* The parameters of one use of a rule, defaults filled in: values[i] belongs to r->params[i] for i
+ * below r->nparams, then come those of every rule in the order above (where the rule lists one, the
+ * later place has the same value). */
 typedef struct rule_binding {
     const rule_ast *rule;
     const source *src;
     const host *values;
 } rule_binding;
 
-/* Fills values (r->nparams of them) with the defaults, replaced by what names/texts say. Parameters
- * are written with - or _ alike. Texts live in a. Errors: usage (unknown parameter, with "did you
- * mean"), value (out of range), dtype (not of the default's kind). */
-int rule_bind(const rule_ast *r, const char *const *names, const char *const *texts, int n,
-              host *values, arena *a, kv_err *e);
+int rule_nvalues(const rule_ast *r);
+host rule_value(const rule_binding *b, rule_base which);
 
-/* What the host lines of a rule may read besides parameters. */
+/* Fills values (rule_nvalues of them) with what they were (kept) or the defaults, replaced by what
+ * names/texts say. Parameters are written with - or _ alike. Texts live in a. Errors: usage
+ * (unknown parameter, with "did you mean"), value (out of range), dtype (not of the default's
+ * kind). */
+int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
+              const char *const *texts, int n, host *values, arena *a, kv_err *e);
+
+/* ---- Updates --------------------------------------------------------------------------------- */
+
+/* What the host lines of a rule may read besides parameters, and what the key is like. */
 typedef struct rule_given {
     kv_key key;
-    int64_t t; /* how often this key was updated, this update included */
+    const char *name;       /* NULL: the key's own text, else "" */
+    int64_t t;              /* how often this key was updated, this update included */
+    double lr, wd, base_lr; /* of this key; base_lr is before multipliers */
+    kv_dtype dtype;         /* of the key */
+    bool master; /* stored is a float32 master, and the key's array is written beside it */
+    bool sparse_input, sparse_stored;
+    int64_t row;         /* elements of a row */
+    uint32_t have;       /* bit i: state i exists */
+    const host *numbers; /* the values of the states that are host numbers, by state */
 } rule_given;
 
 /* What they leave behind for one key. */
 typedef struct rule_update {
-    bool skipped;  /* `skip`: leave the key as it is */
-    buf printed;   /* lines that `print` wrote, each with its newline */
-    prog *program; /* arrays[0] is stored (read and written), arrays[1] input (read), both of the
-                      key's dtype; NULL when skipped */
+    bool skipped;      /* `skip`: leave the key as it is */
+    bool rows_present; /* only the rows that a row_sparse input holds are read and written */
+    buf printed;       /* lines that `print` wrote, each with its newline */
+    uint32_t states;   /* bit i: this update uses state i, which exists from now on. A new array is
+                          given to the plan filled with zeros */
+    host numbers[PLAN_MAX_STATES]; /* of those that are host numbers: their new values; texts live
+                                      as long as the binding */
+    plan *plan;                    /* NULL when skipped */
 } rule_update;
 
-/* Runs the host lines for a key whose stored array has dtype, and builds the program. The rule was
- * checked. Errors: value (`fail`, without a place, since it is the update that is refused;
- * arithmetic of host values; a number that an integer key cannot hold), dtype, both with their
- * place; memory. On an error *u needs no release. */
-int rule_update_make(const rule_binding *b, const rule_given *given, kv_dtype dtype, rule_update *u,
-                     kv_err *e);
+/* Runs the host lines for a key and makes the plan. The rule was checked. Errors: value (`fail`,
+ * without a place, since it is the update that is refused; arithmetic of host values; a number that
+ * an integer key cannot hold), dtype, unsupported, with their place; memory. On an error *u needs
+ * no release. */
+int rule_update_make(const rule_binding *b, const rule_given *given, rule_update *u, kv_err *e);
 void rule_update_release(rule_update *u);
 
-/* True when the rule's update never depends on key or t and prints nothing, so that one rule_update
- * of a dtype serves every key and push. */
+/* True when the rule's update never depends on key, t, rates or states and prints nothing, so that
+ * one rule_update of a dtype serves every key and push. */
 bool rule_is_constant(const rule_ast *r);
 
 #endif

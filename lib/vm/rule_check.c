@@ -20,24 +20,14 @@ typedef struct checker {
 
 /* ---- Expressions ----------------------------------------------------------------------------- */
 
-/* Functions of section 15 that numbers do not have. */
-static const struct {
-    const char *name;
-    int min, max;
-    bool here; /* in this version */
-} rule_functions[] = {
-    {"f64", 1, 1, true},      {"sum", 1, 1, false},    {"norm", 1, 1, false},
-    {"rowmean", 1, 1, false}, {"normal", 1, 1, false}, {"sparse", 1, 1, false},
-};
+/* Functions of one argument that numbers do not have. */
+static const char *const rule_functions[] = {"f64", "sum", "norm", "rowmean", "normal", "sparse"};
 
 #define NRULE_FUNCTIONS (int)(sizeof rule_functions / sizeof *rule_functions)
 
 static int unknown_name(checker *c, const ast *node)
 {
     const rule_name *n = rule_env_find(&c->env, node->u.text);
-    if (n && n->kind == RULE_NAME_OPTIMIZER)
-        return REFUSE(c, node, KV_E_UNSUPPORTED,
-                      "`%s` belongs to optimizers, which this version does not have", n->text);
     if (n) {
         REFUSE(c, node, KV_E_USAGE, "`%s` has no value here", n->text);
         return kv_err_hint(c->e, "give it one above, on every path that leads here");
@@ -45,16 +35,17 @@ static int unknown_name(checker *c, const ast *node)
     REFUSE(c, node, KV_E_USAGE, "a rule knows no name `%s` here", node->u.text);
     suggest near = {.word = node->u.text};
     for (int i = 0; i < c->env.n; i++)
-        if (c->env.names[i].known && c->env.names[i].kind != RULE_NAME_OPTIMIZER)
+        if (c->env.names[i].known)
             suggest_add(&near, c->env.names[i].text);
     return suggest_done(&near, c->e);
 }
 
 static int unknown_function(checker *c, const ast *node)
 {
-    static const char *const names[] = {"abs",  "sqrt",  "exp",      "log",      "sign",  "min",
-                                        "max",  "clip",  "where",    "isfinite", "isnan", "floor",
-                                        "ceil", "round", "endswith", "f64"};
+    static const char *const names[] = {
+        "abs",      "sqrt",  "exp",      "log",   "sign",    "min",    "max",
+        "clip",     "where", "isfinite", "isnan", "floor",   "ceil",   "round",
+        "endswith", "f64",   "sum",      "norm",  "rowmean", "normal", "sparse"};
     REFUSE(c, node, KV_E_USAGE, "a rule knows no function `%s`", node->u.text);
     return suggest_hint(c->e, node->u.text, names, (int)(sizeof names / sizeof *names));
 }
@@ -70,16 +61,29 @@ static int check_count(checker *c, const ast *node, int min, int max)
                   max, (int)node->n);
 }
 
+/* sparse asks about one of two arrays; the reductions take elements. */
+static int check_rule_function(checker *c, const ast *node)
+{
+    const ast *kid = node->kid[0];
+    bool named = kid->kind == AST_NAME &&
+                 (strcmp(kid->u.text, "input") == 0 || strcmp(kid->u.text, "stored") == 0);
+    if (strcmp(node->u.text, "sparse") == 0 && !named)
+        return REFUSE(c, node, KV_E_USAGE, "sparse takes `input` or `stored`");
+    bool reduces = strcmp(node->u.text, "sum") == 0 || strcmp(node->u.text, "norm") == 0 ||
+                   strcmp(node->u.text, "rowmean") == 0;
+    if (reduces && !rule_env_is_element(&c->env, kid))
+        return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", node->u.text);
+    return KV_OK;
+}
+
 static int check_call(checker *c, const ast *node)
 {
     int min, max;
     for (int i = 0; i < NRULE_FUNCTIONS; i++) {
-        if (strcmp(rule_functions[i].name, node->u.text) != 0)
+        if (strcmp(rule_functions[i], node->u.text) != 0)
             continue;
-        if (!rule_functions[i].here)
-            return REFUSE(c, node, KV_E_UNSUPPORTED, "rules have no `%s` in this version",
-                          node->u.text);
-        return check_count(c, node, rule_functions[i].min, rule_functions[i].max);
+        int rc = check_count(c, node, 1, 1);
+        return rc ? rc : check_rule_function(c, node);
     }
     if (!host_function(node->u.text, &min, &max))
         return unknown_function(c, node);
@@ -125,7 +129,7 @@ static int check_expr(checker *c, const ast *node, bool element)
         return KV_OK;
     case AST_NAME: {
         const rule_name *n = rule_env_find(&c->env, node->u.text);
-        return n && n->known && n->kind != RULE_NAME_OPTIMIZER ? KV_OK : unknown_name(c, node);
+        return n && n->known ? KV_OK : unknown_name(c, node);
     }
     case AST_UNARY:
     case AST_BINARY:
@@ -179,8 +183,12 @@ static int check_set(checker *c, const ast *node)
     rule_name *n = rule_env_find(&c->env, node->u.text);
     if (n->kind == RULE_NAME_PARAM)
         return REFUSE(c, node, KV_E_USAGE, "`%s` is a parameter and keeps its value", n->text);
-    if (n->kind == RULE_NAME_GIVEN || n->kind == RULE_NAME_OPTIMIZER)
+    if (n->kind == RULE_NAME_GIVEN)
         return REFUSE(c, node, KV_E_USAGE, "`%s` is given and keeps its value", n->text);
+    if (n->kind == RULE_NAME_STATE && !n->known)
+        return unknown_name(c, node);
+    if (n->kind == RULE_NAME_STATE && !n->element && rule_env_is_element(&c->env, node->kid[0]))
+        return REFUSE(c, node, KV_E_USAGE, "state %s is a number, and this is an array", n->text);
     if (n->kind == RULE_NAME_STORED)
         c->wrote_stored = true;
     n->known = true;
@@ -239,14 +247,34 @@ static int check_print(checker *c, const ast *node)
     return KV_OK;
 }
 
+static int check_state(checker *c, const ast *node)
+{
+    int rc = node->n > 0 ? check_whole(c, node->kid[0]) : KV_OK;
+    rule_name *n = rule_env_find(&c->env, node->u.text);
+    if (rc)
+        return rc;
+    if (n->kind != RULE_NAME_STATE)
+        return REFUSE(c, node, KV_E_USAGE, "`%s` is taken, so no state can be called so", n->text);
+    if (n->known)
+        return REFUSE(c, node, KV_E_USAGE, "state %s is declared twice", n->text);
+    if (n->how != node->op)
+        return REFUSE(c, node, KV_E_USAGE, "state %s is declared in two ways", n->text);
+    if (n->state >= PLAN_MAX_STATES)
+        return REFUSE(c, node, KV_E_USAGE, "a rule has at most %d states", PLAN_MAX_STATES);
+    if (node->n > 0 && !n->element && rule_env_is_element(&c->env, node->kid[0]))
+        return REFUSE(c, node, KV_E_USAGE, "state %s is a number, and this is an array", n->text);
+    n->known = true;
+    return KV_OK;
+}
+
 static int check_statement(checker *c, const ast *node)
 {
     int rc;
     switch (node->kind) {
     case RULE_STATE:
-        return REFUSE(c, node, KV_E_UNSUPPORTED, "rules have no states in this version");
+        return check_state(c, node);
     case RULE_ROWS:
-        return REFUSE(c, node, KV_E_UNSUPPORTED, "rules have no `rows present` in this version");
+        return KV_OK;
     case RULE_SET:
         return check_set(c, node);
     case RULE_IF:
@@ -278,7 +306,7 @@ static int check_param(checker *c, int which)
     const rule_param *p = &c->rule->params[which];
     const rule_name *n = rule_env_find(&c->env, p->name);
     bool lr = strcmp(p->name, "lr") == 0 || strcmp(p->name, "base_lr") == 0;
-    if (n->kind != RULE_NAME_PARAM || lr) {
+    if (n->kind != RULE_NAME_PARAM && rule_base_find(p->name) < 0) {
         REFUSE(c, p, KV_E_USAGE, "`%s` is given, so no parameter can be called so", p->name);
         return lr ? kv_err_hint(c->e, "call it learning_rate") : c->e->code;
     }
@@ -305,9 +333,6 @@ int rule_check(const rule_ast *r, const source *s, kv_err *e)
     int rc = rule_env_init(&c.env, r, &c.memory, c.e);
     for (int i = 0; i < r->nparams && !rc; i++)
         rc = check_param(&c, i);
-    if (!rc && r->counts_after)
-        rc = source_err(s, r->pos, r->body->pos, c.e, KV_E_UNSUPPORTED,
-                        "rules have no `counts after` in this version");
     if (!rc)
         rc = check_block(&c, r->body);
     if (!rc && !c.wrote_stored) {

@@ -13,11 +13,11 @@ static const struct {
     {"key", RULE_NAME_GIVEN, false},
     {"name", RULE_NAME_GIVEN, false},
     {"t", RULE_NAME_GIVEN, false},
-    {"lr", RULE_NAME_OPTIMIZER, false},
-    {"wd", RULE_NAME_OPTIMIZER, false},
-    {"base_lr", RULE_NAME_OPTIMIZER, false},
-    {"rescale_grad", RULE_NAME_OPTIMIZER, false},
-    {"clip_gradient", RULE_NAME_OPTIMIZER, false},
+    {"lr", RULE_NAME_GIVEN, false},
+    {"wd", RULE_NAME_GIVEN, false},
+    {"base_lr", RULE_NAME_GIVEN, false},
+    {"rescale_grad", RULE_NAME_GIVEN, false},
+    {"clip_gradient", RULE_NAME_GIVEN, false},
 };
 
 #define NGIVEN (int)(sizeof given / sizeof *given)
@@ -33,18 +33,28 @@ rule_name *rule_env_find(const rule_env *env, const char *text)
 /* Within the room that rule_env_init made. */
 static void add(rule_env *env, const char *text, rule_name_kind kind, bool element)
 {
-    rule_name *old = rule_env_find(env, text);
-    if (old && kind == RULE_NAME_PARAM && old->kind == RULE_NAME_OPTIMIZER)
-        old->kind = kind; /* a rule may have parameters of its own called so */
-    if (old)
+    if (rule_env_find(env, text)) /* a parameter that is given too: the given number wins */
         return;
+    bool known = kind != RULE_NAME_SET && kind != RULE_NAME_STATE;
     env->names[env->n++] = (rule_name){
-        .text = text, .kind = kind, .element = element, .at = -1, .known = kind != RULE_NAME_SET};
+        .text = text, .kind = kind, .element = element, .at = -1, .known = known, .state = -1};
+}
+
+/* A state, which may be declared on several paths. */
+static void add_state(rule_env *env, const ast *node)
+{
+    bool element = node->op == STATE_ARRAY || node->op == STATE_ROW;
+    add(env, node->u.text, RULE_NAME_STATE, element);
+    rule_name *n = rule_env_find(env, node->u.text);
+    if (n->kind == RULE_NAME_STATE && n->state < 0) {
+        n->how = node->op;
+        n->state = (int8_t)env->nstates++;
+    }
 }
 
 static int count_assignments(const ast *node)
 {
-    int n = node->kind == RULE_SET;
+    int n = node->kind == RULE_SET || node->kind == RULE_STATE;
     if (node->kind == AST_BLOCK || node->kind == RULE_IF)
         for (uint32_t i = 0; i < node->n; i++)
             n += node->kid[i] ? count_assignments(node->kid[i]) : 0;
@@ -55,10 +65,12 @@ static int count_assignments(const ast *node)
 static bool collect(rule_env *env, const ast *node)
 {
     bool news = false;
-    if (node->kind == RULE_SET) {
+    if (node->kind == RULE_STATE) {
+        add_state(env, node);
+    } else if (node->kind == RULE_SET) {
         add(env, node->u.text, RULE_NAME_SET, false);
         rule_name *n = rule_env_find(env, node->u.text);
-        news = !n->element && rule_env_is_element(env, node->kid[0]);
+        news = !n->element && n->kind != RULE_NAME_STATE && rule_env_is_element(env, node->kid[0]);
         n->element |= news;
     } else if (node->kind == AST_BLOCK || node->kind == RULE_IF) {
         for (uint32_t i = node->kind == RULE_IF; i < node->n; i++)
@@ -88,6 +100,10 @@ bool rule_env_is_element(const rule_env *env, const ast *node)
         const rule_name *n = rule_env_find(env, node->u.text);
         return n && n->element;
     }
+    if (node->kind == AST_CALL && strcmp(node->u.text, "sparse") == 0)
+        return false; /* asks about an array */
+    if (node->kind == AST_CALL && strcmp(node->u.text, "normal") == 0)
+        return true;
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i] && rule_env_is_element(env, node->kid[i]))
             return true;

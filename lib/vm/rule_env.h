@@ -14,9 +14,9 @@
 typedef enum rule_name_kind {
     RULE_NAME_SET, /* the rule gives it a value */
     RULE_NAME_PARAM,
-    RULE_NAME_GIVEN,    /* key, name, t, input */
-    RULE_NAME_STORED,   /* given, and to be written */
-    RULE_NAME_OPTIMIZER /* lr and others, which only optimizers have */
+    RULE_NAME_GIVEN,  /* key, name, t, lr, input, … */
+    RULE_NAME_STORED, /* given, and to be written */
+    RULE_NAME_STATE   /* kept from update to update */
 } rule_name_kind;
 
 typedef struct rule_name {
@@ -24,6 +24,8 @@ typedef struct rule_name {
     rule_name_kind kind;
     bool element;
     bool known;    /* has a value at this point of the walk */
+    uint8_t how;   /* RULE_NAME_STATE: a rule_state */
+    int8_t state;  /* and its number among the states */
     host number;   /* its value when it is no element */
     prog_value at; /* its value when it is one */
 } rule_name;
@@ -31,6 +33,7 @@ typedef struct rule_name {
 typedef struct rule_env {
     rule_name *names;
     int n;
+    int nstates;
 } rule_env;
 
 /* Collects the names of r, those that are given and the parameters first; their memory is a's. */

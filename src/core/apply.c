@@ -98,18 +98,38 @@ void apply_sum(kv_array *dst, const apply_values *v, const apply_work *w)
     }
 }
 
-void apply_program(const prog *p, kv_array *stored, const apply_values *v, const apply_work *w)
+/* What the plan asks for the input of. */
+typedef struct input {
+    const apply_values *values;
+    const apply_work *work;
+    kv_dtype dtype;
+} input;
+
+/* One value of the right dtype is read where it is; else the sum is made in room, block by block.
+ */
+static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
 {
-    if (v->n == 1 && v->same_dtype) {
-        void *arrays[] = {stored->data, v->items[0]->data};
-        prog_run(p, arrays, stored->size, w->program);
-        return;
+    const input *in = arg;
+    int64_t bytes = kv_dtype_bytes(in->dtype);
+    if (in->values->n == 1 && in->values->same_dtype)
+        return element(in->values->items[0], from);
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t m = n - i < BLOCK ? n - i : BLOCK;
+        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, in->work);
     }
-    int64_t bytes = kv_dtype_bytes(stored->dtype);
-    for (int64_t i = 0; i < stored->size; i += BLOCK) {
-        int64_t n = stored->size - i < BLOCK ? stored->size - i : BLOCK;
-        void *arrays[] = {(char *)stored->data + i * bytes, w->input};
-        sum_part(w->input, stored->dtype, v, i, n, w);
-        prog_run(p, arrays, n, w->program);
-    }
+    return room;
+}
+
+void apply_plan(const plan *p, kv_array *stored, const apply_values *v, const apply_work *w,
+                plan_arrays *a)
+{
+    input in = {v, w, kv_array_dtype(stored)};
+    int64_t rows = kv_array_ndim(stored) > 0 ? kv_array_shape(stored)[0] : 1;
+    a->size = stored->size;
+    a->row = stored->size > 0 && rows > 0 ? stored->size / rows : 1;
+    a->input = input_at;
+    a->input_dtype = in.dtype;
+    a->rows = NULL;
+    a->arg = &in;
+    plan_run(p, a, w->program);
 }

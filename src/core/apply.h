@@ -10,7 +10,7 @@
 #define CORE_APPLY_H
 
 #include "kv_array.h"
-#include "vm/program.h"
+#include "vm/plan.h"
 
 /* Scratch memory of the passes, kept from call to call. All zero is empty. */
 typedef struct apply_work {
@@ -41,7 +41,9 @@ void apply_copy(kv_array *dst, const kv_array *src);
 /* dst = the sum of the values. */
 void apply_sum(kv_array *dst, const apply_values *v, const apply_work *w);
 
-/* Runs a rule's program on stored and the sum of the values. */
-void apply_program(const prog *p, kv_array *stored, const apply_values *v, const apply_work *w);
+/* Runs a rule's plan on the arrays in a, whose input is the sum of the values, rounded to the dtype
+ * of stored. Fills the rest of a. */
+void apply_plan(const plan *p, kv_array *stored, const apply_values *v, const apply_work *w,
+                plan_arrays *a);
 
 #endif

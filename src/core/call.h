@@ -16,6 +16,7 @@ typedef struct call_group {
     kv_array *fresh;           /* NULL, or the array that becomes the stored one */
     kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
     const rule_update *update; /* for rules */
+    int64_t t;                 /* for constant rules: the key's next count */
 } call_group;
 
 /* Memory for the lists of a call, kept by a store so that a call needs no allocation. All zero is

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "core/slot_state.h"
 
 static bool same_key(const kv_key *a, const kv_key *b)
 {
@@ -66,6 +67,7 @@ void slot_truncate(slot_table *t, int64_t n)
         slot *s = &t->items[--t->n];
         map_remove(&t->index, s->key);
         kv_array_unref(s->stored);
+        slot_state_free(s->state);
         mem_free((char *)s->key.name);
     }
     if (t->nascending > n)
@@ -118,6 +120,21 @@ void slot_table_release(slot_table *t)
     mem_free(t->items);
     mem_free(t->ascending);
     *t = (slot_table){0};
+}
+
+void slot_forget(slot *s)
+{
+    slot_state_free(s->state);
+    s->state = NULL;
+    s->updates = 0;
+}
+
+uint64_t slot_hash(const kv_key *key)
+{
+    uint64_t h = (uint64_t)key->id;
+    for (const char *c = key->name; c && *c; c++)
+        h = (h ^ (unsigned char)*c) * 0x100000001b3u;
+    return h * 0x9e3779b97f4a7c15u;
 }
 
 const char *slot_key_text(char out[SLOT_KEY_TEXT], const kv_key *key)

@@ -15,7 +15,8 @@ typedef struct slot {
     kv_array *stored; /* NULL only while the call that makes the slot runs. Changed in place only
                          while the slot is its one holder: see call_begin */
     int64_t pushes;   /* so far */
-    int64_t updates;  /* by the updater in use */
+    int64_t updates;  /* by the updater in use; its count t, so it may begin elsewhere than at 0 */
+    struct slot_state *state; /* what that updater keeps for the key, or NULL */
 } slot;
 
 /* All zero is an empty table, which takes keys of either kind. */
@@ -49,6 +50,12 @@ void slot_truncate(slot_table *t, int64_t n);
 int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e);
 
 void slot_table_release(slot_table *t);
+
+/* Drops what the updater kept for a key. */
+void slot_forget(slot *s);
+
+/* A number of the key that depends on nothing else: random numbers of its own. */
+uint64_t slot_hash(const kv_key *key);
 
 /* A key as messages show it, 3 or "weight"; a long text is cut. Returns out. */
 #define SLOT_KEY_TEXT 96

@@ -117,7 +117,7 @@ static int add_keys(store_image *im, const slot_table *t, kv_err *e)
     return rc;
 }
 
-static int add_rule(store_image *im, const rule_use *use, kv_err *e)
+static int add_rule(store_image *im, const optimizer *use, kv_err *e)
 {
     int rc = add_metadata(im, "kvstore.updater", "rule", e);
     if (rc == KV_OK)
@@ -142,14 +142,14 @@ static int add_updater(store_image *im, const updater *u, kv_err *e)
         kv_err_hint(e, "save before kv_set_updater, or set a rule, whose text goes into the file");
         return KV_E_UNSUPPORTED;
     case UPDATER_RULE:
-        return add_rule(im, u->use, e);
+        return add_rule(im, u->optimizer, e);
     }
     return KV_E_INTERNAL;
 }
 
 static int make_room(store_image *im, const kv *store, kv_err *e)
 {
-    const rule_use *use = store->updater.use;
+    const optimizer *use = store->updater.optimizer;
     int64_t texts = MAX_OF_OURS + (use ? use->nparams : 0) + store->nremarks;
     im->items = mem_alloc(store->slots.n, sizeof *im->items, e);
     im->metadata = mem_alloc(texts, sizeof *im->metadata, e);

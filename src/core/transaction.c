@@ -3,16 +3,27 @@
 
 #include "base/mem.h"
 
-int transaction_begin(transaction *t, const slot_table *slots, uint64_t changes, kv_err *e)
+int transaction_begin(transaction *t, const slot_table *slots, const updater *u, uint64_t changes,
+                      kv_err *e)
 {
     transaction_slot *kept = mem_alloc(slots->n, sizeof *kept, e);
     if (!kept)
         return KV_E_MEMORY;
+    transaction begun = {.is_open = true, .slots = kept, .changes = changes};
     for (int64_t i = 0; i < slots->n; i++) {
         const slot *s = &slots->items[i];
-        kept[i] = (transaction_slot){kv_array_ref(s->stored), s->pushes, s->updates};
+        slot_state *state;
+        if (slot_state_share(&state, s->state, e)) {
+            updater none;
+            transaction_commit(&begun, &none);
+            return KV_E_MEMORY;
+        }
+        kept[begun.nslots++] =
+            (transaction_slot){kv_array_ref(s->stored), s->pushes, s->updates, state};
     }
-    *t = (transaction){.is_open = true, .slots = kept, .nslots = slots->n, .changes = changes};
+    if (u->kind == UPDATER_RULE)
+        optimizer_begin(u->optimizer, &begun.draft);
+    *t = begun;
     return KV_OK;
 }
 
@@ -36,6 +47,9 @@ void transaction_rollback(transaction *t, slot_table *slots, updater *current, u
         t->slots[i].stored = now;
         s->pushes = t->slots[i].pushes;
         s->updates = t->slots[i].updates;
+        slot_state *state = s->state;
+        s->state = t->slots[i].state;
+        t->slots[i].state = state;
     }
     *changes = t->changes;
     if (t->has_updater) {
@@ -43,13 +57,21 @@ void transaction_rollback(transaction *t, slot_table *slots, updater *current, u
         *current = t->updater;
         t->updater = now;
     }
+    if (current->kind == UPDATER_RULE)
+        optimizer_commit(current->optimizer, &t->draft);
     transaction_commit(t, gone); /* what it holds now is what nobody needs */
+}
+
+static void transaction_slot_release(transaction_slot *s)
+{
+    kv_array_unref(s->stored);
+    slot_state_free(s->state);
 }
 
 void transaction_commit(transaction *t, updater *gone)
 {
     for (int64_t i = 0; i < t->nslots; i++)
-        kv_array_unref(t->slots[i].stored);
+        transaction_slot_release(&t->slots[i]);
     mem_free(t->slots);
     *gone = t->has_updater ? t->updater : (updater){0};
     *t = (transaction){0};

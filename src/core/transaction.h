@@ -15,6 +15,7 @@
 typedef struct transaction_slot {
     kv_array *stored; /* a reference */
     int64_t pushes, updates;
+    slot_state *state; /* with the same arrays */
 } transaction_slot;
 
 /* All zero: none is open. */
@@ -22,13 +23,15 @@ typedef struct transaction {
     bool is_open;
     transaction_slot *slots; /* of the first nslots of the table */
     int64_t nslots;
-    uint64_t changes;        /* of the store when it began */
-    bool has_updater;        /* the updater of that time was replaced since, and is here */
+    uint64_t changes; /* of the store when it began */
+    bool has_updater; /* the updater of that time was replaced since, and is here */
     updater updater;
+    optimizer_draft draft; /* of the updater of that time, when it was a rule */
 } transaction;
 
 /* Opens one; none is open. Error: memory, nothing changed. */
-int transaction_begin(transaction *t, const slot_table *slots, uint64_t changes, kv_err *e);
+int transaction_begin(transaction *t, const slot_table *slots, const updater *u, uint64_t changes,
+                      kv_err *e);
 
 /* Takes over the updater that another one has replaced, if rollback will need it. Says whether it
  * did; else the caller releases it. */

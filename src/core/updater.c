@@ -7,71 +7,18 @@
 
 /* ---- The updater itself ---- */
 
-static void release_use(rule_use *use)
-{
-    if (!use)
-        return;
-    for (int i = 0; i < KV_DTYPE_END; i++) {
-        if (use->made[i])
-            rule_update_release(&use->updates[i]);
-    }
-    arena_release(&use->memory);
-    kv_rule_free(use->rule);
-    mem_free(use);
-}
-
-static int keep_params(rule_use *use, const kv_opt *params, int n, kv_err *e)
-{
-    kv_opt *kept = arena_alloc(&use->memory, (size_t)n * sizeof *kept, e);
-    for (int i = 0; kept && i < n; i++) {
-        kept[i].name = arena_text(&use->memory, params[i].name, strlen(params[i].name), e);
-        kept[i].value = arena_text(&use->memory, params[i].value, strlen(params[i].value), e);
-        if (!kept[i].name || !kept[i].value)
-            return KV_E_MEMORY;
-    }
-    use->params = kept;
-    use->nparams = n;
-    return kept ? KV_OK : KV_E_MEMORY;
-}
-
-/* rule_bind wants names and texts apart. */
-static int bind(rule_use *use, const kv_opt *params, int n, kv_err *e)
-{
-    const rule_ast *tree = use->rule->ast;
-    size_t texts = (size_t)n * sizeof(char *);
-    const char **names = arena_alloc(&use->memory, texts, e);
-    const char **values = names ? arena_alloc(&use->memory, texts, e) : NULL;
-    host *bound =
-        values ? arena_alloc(&use->memory, (size_t)tree->nparams * sizeof *bound, e) : NULL;
-    if (!bound || keep_params(use, params, n, e))
-        return KV_E_MEMORY;
-    for (int i = 0; i < n; i++) {
-        names[i] = use->params[i].name;
-        values[i] = use->params[i].value;
-    }
-    use->binding = (rule_binding){tree, &use->rule->src, bound};
-    return rule_bind(tree, names, values, n, bound, &use->memory, e);
-}
-
 int updater_init_rule(updater *u, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
-    rule_use *use = mem_zalloc(1, sizeof *use, e);
-    if (!use)
-        return KV_E_MEMORY;
-    use->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
-    use->constant = rule_is_constant(rule->ast);
-    int rc = bind(use, params, nparams, e);
-    if (rc) {
-        release_use(use);
-        return rc;
-    }
-    *u = (updater){.kind = UPDATER_RULE, .use = use};
-    return KV_OK;
+    optimizer *made;
+    int rc = optimizer_new(&made, rule, params, nparams, e);
+    if (rc == KV_OK)
+        *u = (updater){.kind = UPDATER_RULE, .optimizer = made};
+    return rc;
 }
 
 void updater_release(updater *u)
 {
-    release_use(u->use);
+    optimizer_free(u->optimizer);
     if (u->done)
         u->done(u->arg);
     *u = (updater){0};
@@ -85,58 +32,43 @@ const char *updater_name(const updater *u)
     case UPDATER_CALLBACK:
         return "callback";
     case UPDATER_RULE:
-        return u->use->rule->ast->nnames ? u->use->rule->ast->names[0] : "rule";
+        return u->optimizer->rule->ast->nnames ? u->optimizer->rule->ast->names[0] : "rule";
     }
     return "";
 }
 
 /* ---- Before a push ---- */
 
-static int make_update(const rule_use *use, const slot *s, rule_update *u, kv_err *e)
+static int prepare_group(updater_push *p, int64_t i, kv_err *e)
 {
-    rule_given given = {s->key, s->updates + 1};
-    int rc = rule_update_make(&use->binding, &given, kv_array_dtype(s->stored), u, e);
-    if (rc)
-        kv_err_key(e, &s->key);
-    return rc;
-}
-
-/* The update of one group: the one of its dtype when the rule is constant, else its own. */
-static int group_update(updater_push *p, int64_t i, kv_err *e)
-{
-    rule_use *use = p->updater->use;
+    optimizer *o = p->updater->optimizer;
     call_group *g = &p->call->groups[i];
-    const slot *s = call_slot(p->call, g);
-    int rc = KV_OK;
-    if (!use->constant) {
-        rc = make_update(use, s, &p->updates[i], e);
-        g->update = rc ? NULL : &p->updates[i];
-        return rc;
-    }
-    kv_dtype dtype = kv_array_dtype(s->stored);
-    if (!use->made[dtype]) {
-        rc = make_update(use, s, &use->updates[dtype], e);
-        use->made[dtype] = rc == KV_OK;
-    }
-    g->update = &use->updates[dtype];
+    slot *s = call_slot(p->call, g);
+    if (o->constant)
+        return (g->update = optimizer_constant(o, &p->draft, s, &g->t, e)) ? KV_OK
+                                                                           : kv_err_key(e, &s->key);
+    int rc = optimizer_prepare(o, &p->draft, s, false, &p->steps[i], e);
+    g->update = rc ? NULL : &p->steps[i].own;
     return rc;
 }
 
 static int prepare_rule(updater_push *p, int64_t *program_bytes, kv_err *e)
 {
     call *c = p->call;
-    if (!p->updater->use->constant && !(p->updates = mem_zalloc(c->ngroups, sizeof *p->updates, e)))
+    if (!p->updater->optimizer->constant &&
+        !(p->steps = mem_zalloc(c->ngroups, sizeof *p->steps, e)))
         return KV_E_MEMORY;
-    const prog *last = NULL;
+    optimizer_begin(p->updater->optimizer, &p->draft);
+    const plan *last = NULL;
     for (int64_t i = 0; i < c->ngroups; i++) {
-        int rc = group_update(p, i, e);
+        int rc = prepare_group(p, i, e);
         if (rc)
             return rc;
-        const prog *program = c->groups[i].update->program;
-        if (!program || program == last)
+        const plan *work = c->groups[i].update->plan;
+        if (!work || work == last)
             continue;
-        last = program;
-        int64_t bytes = prog_scratch_bytes(program);
+        last = work;
+        int64_t bytes = plan_scratch_bytes(work);
         *program_bytes = bytes > *program_bytes ? bytes : *program_bytes;
     }
     return KV_OK;
@@ -223,13 +155,37 @@ static int run_callback(updater_push *p, call_group *g, const apply_values *v, k
     return KV_OK;
 }
 
+/* The arrays that a rule works on: those that the slot has, and those that the step adds. */
+static void rule_arrays(const slot *s, kv_array *stored, const optimizer_step *step, plan_arrays *a)
+{
+    const slot_state *state = s->state;
+    kv_array *master = step && step->master ? step->master : state ? state->master : NULL;
+    kv_array *held = master ? master : stored;
+    a->stored = held->data;
+    a->stored_dtype = kv_array_dtype(held);
+    a->weight = stored->data;
+    a->weight_dtype = kv_array_dtype(stored);
+    for (int i = 0; i < PLAN_MAX_STATES; i++) {
+        const kv_array *old = state ? state->arrays[i] : NULL;
+        const kv_array *one = step && step->arrays[i] ? step->arrays[i] : old;
+        a->states[i] = one ? one->data : NULL;
+    }
+}
+
 static void run_rule(updater_push *p, call_group *g, const apply_values *v)
 {
-    kv_array *stored = call_slot(p->call, g)->stored;
+    slot *s = call_slot(p->call, g);
+    kv_array *stored = g->fresh ? g->fresh : s->stored;
+    optimizer_step *step = p->steps ? &p->steps[g - p->call->groups] : NULL;
+    plan_arrays a;
     if (g->fresh)
-        apply_copy(g->fresh, stored);
-    if (!g->update->skipped)
-        apply_program(g->update->program, g->fresh ? g->fresh : stored, v, p->work);
+        apply_copy(g->fresh, s->stored);
+    if (g->update->skipped)
+        return;
+    rule_arrays(s, stored, step, &a);
+    a.seed = p->updater->optimizer->seed ^ slot_hash(&s->key);
+    a.t = step ? step->t : g->t;
+    apply_plan(g->update->plan, stored, v, p->work, &a);
 }
 
 static int run_group(updater_push *p, call_group *g, kv_err *e)
@@ -275,22 +231,27 @@ static void print_lines(const buf *printed, void (*print)(void *arg, const char 
 
 void updater_finish(updater_push *p, void (*print)(void *arg, const char *line), void *arg)
 {
+    optimizer *o = p->updater->optimizer;
     for (int64_t i = 0; i < p->call->ngroups; i++) {
         slot *s = call_slot(p->call, &p->call->groups[i]);
         s->pushes++;
-        s->updates++;
-        if (p->updates && print)
-            print_lines(&p->updates[i].printed, print, arg);
+        if (o && !p->steps)
+            s->updates = p->call->groups[i].t;
+        if (!p->steps)
+            continue;
+        optimizer_commit_step(o, &p->steps[i], s);
+        if (print)
+            print_lines(&p->steps[i].own.printed, print, arg);
     }
+    if (o)
+        optimizer_commit(o, &p->draft);
     updater_cancel(p);
 }
 
 void updater_cancel(updater_push *p)
 {
-    for (int64_t i = 0; p->updates && i < p->call->ngroups; i++) {
-        if (p->call->groups[i].update)
-            rule_update_release(&p->updates[i]);
-    }
-    mem_free(p->updates);
-    p->updates = NULL;
+    for (int64_t i = 0; p->steps && i < p->call->ngroups; i++)
+        optimizer_release_step(&p->steps[i]);
+    mem_free(p->steps);
+    p->steps = NULL;
 }

@@ -10,21 +10,9 @@
 
 #include "core/apply.h"
 #include "core/call.h"
-#include "core/kv_rule.h"
+#include "core/optimizer.h"
 
 typedef enum updater_kind { UPDATER_ASSIGN, UPDATER_CALLBACK, UPDATER_RULE } updater_kind;
-
-/* A rule with its parameters. */
-typedef struct rule_use {
-    kv_rule *rule;
-    arena memory; /* of the parameters */
-    const kv_opt *params; /* as they were given, for files */
-    int nparams;
-    rule_binding binding;
-    bool constant;           /* rule_is_constant: one update a dtype serves all keys */
-    bool made[KV_DTYPE_END]; /* and these were made already */
-    rule_update updates[KV_DTYPE_END];
-} rule_use;
 
 /* All zero is ASSIGN. */
 typedef struct updater {
@@ -32,7 +20,7 @@ typedef struct updater {
     kv_updater call; /* UPDATER_CALLBACK */
     void *arg;
     void (*done)(void *arg);
-    rule_use *use; /* UPDATER_RULE */
+    optimizer *optimizer; /* UPDATER_RULE */
 } updater;
 
 /* Makes *u run a rule. Errors: those of kv_set_rule; *u is not changed then. */
@@ -49,7 +37,8 @@ typedef struct updater_push {
     updater *updater;
     call *call;
     apply_work *work;
-    rule_update *updates; /* one a group, of a rule that is not constant */
+    optimizer_draft draft;
+    optimizer_step *steps; /* one a group, of a rule that is not constant */
 } updater_push;
 
 int updater_prepare(updater_push *p, updater *u, call *c, apply_work *work, kv_err *e);

@@ -1,0 +1,100 @@
+/* Plans: a rule's element work for one key, as programs over the arrays.
+ *
+ * A rule without reductions is one program. A reduction needs the whole array before its number is
+ * known, so what uses the number waits for the next pass: pass 0 computes what needs no reduced
+ * number, pass 1 what needs those of pass 0, and so on. Between passes a small program over the
+ * numbers themselves computes what is one number for all elements (roots of sums, ratios). A value
+ * that two passes need is computed again, from what an earlier pass stored where there is such an
+ * array; a store waits for the last pass that still needs what the array held before. So a pass
+ * costs reads of the arrays it needs and no temporary array.
+ *
+ * Worked example, LAMB: pass 0 reads weight, gradient, mean, var, writes mean and var, and sums the
+ * squares of the weight and of the direction; pass 1 reads weight, mean and var, computes the
+ * direction again, and writes the weight.
+ *
+ * Sums (design: numbers): in element order within blocks of PLAN_CHUNK consecutive elements, then
+ * the results of the blocks from left to right.
+ */
+#ifndef VM_PLAN_H
+#define VM_PLAN_H
+
+#include "vm/program.h"
+
+/* Elements of a chunk: what one call of a program works on, and a block of a sum. */
+#define PLAN_CHUNK 4096
+
+#define PLAN_MAX_STATES 16
+#define PLAN_MAX_DRAWS  4
+
+/* What the slots of a plan's graph mean. The rows that a row_sparse input holds have slots of their
+ * own, so that what was read before `rows present` and behind it never mix. */
+enum {
+    PLAN_STORED = 0,
+    PLAN_INPUT = 1,
+    PLAN_STATE = 2,                             /* and on, by number of the state */
+    PLAN_WEIGHT = PLAN_STATE + PLAN_MAX_STATES, /* written: stored rounded to the key's dtype */
+    PLAN_NORMAL,                                /* and on: standard normal numbers, by draw */
+    PLAN_PRESENT = 32,                          /* added to the slots above: in the present rows */
+    PLAN_ROW_STATE = 64, /* and on: the number that a state holds for the row */
+    PLAN_PRIVATE = 96    /* used inside plans */
+};
+
+/* ---- Building: operations for a prog_builder beside those of program.h ---- */
+
+/* The sum of x over all elements that it is read from, as one number. */
+prog_value plan_sum(prog_builder *b, prog_value x);
+
+/* The number that `state row` number `state` holds for the row. */
+prog_value plan_row_state(prog_builder *b, int state, prog_type type);
+
+/* Whether x is one number for all elements. */
+bool plan_is_number(const prog_builder *b, prog_value x);
+
+typedef struct plan plan;
+
+/* Splits what b holds into passes. type: what the rule computes in. by_rows: sums are of the
+ * elements of one row, and row states exist. Errors: those of prog_finish. */
+int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e);
+void plan_free(plan *p);
+
+int plan_passes(const plan *p);
+
+/* ---- Running ---- */
+
+/* The arrays of one key. Elements are counted in the key's own, row-major order. */
+typedef struct plan_arrays {
+    void *stored; /* of the type that the rule computes in, or the key's dtype */
+    kv_dtype stored_dtype;
+    void *weight; /* PLAN_WEIGHT, or NULL */
+    kv_dtype weight_dtype;
+    void *states[PLAN_MAX_STATES]; /* of the rule's type; a row state has one number a row */
+    int64_t size;                  /* elements */
+    int64_t row;                   /* elements of one row; 1 when size is 0 */
+
+    /* The elements from … from + n - 1 of the input, n at most PLAN_CHUNK, as input_dtype; absent
+     * rows are zeros. `room` is memory for n of them, to be used or not. */
+    const void *(*input)(void *arg, int64_t from, int64_t n, void *room);
+    kv_dtype input_dtype;
+
+    /* With `rows present` and a row_sparse input: the ids of its rows, ascending, and the elements
+     * from … of those rows laid end to end. rows NULL: every row is present. */
+    const int64_t *rows;
+    int64_t nrows;
+    const void *(*input_rows)(void *arg, int64_t from, int64_t n, void *room);
+    void *arg;
+
+    /* What normal() draws from: see base/philox.h. */
+    uint64_t seed;
+    int64_t t;
+} plan_arrays;
+
+/* Bytes of scratch memory, aligned to 64, that plan_run needs. */
+int64_t plan_scratch_bytes(const plan *p);
+
+/* Runs all passes. Cannot fail. */
+void plan_run(const plan *p, const plan_arrays *a, void *scratch);
+
+/* The programs as text, for tests and people. */
+void plan_print(const plan *p, buf *out);
+
+#endif

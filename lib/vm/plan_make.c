@@ -1,0 +1,449 @@
+/* Plans, first half: from the graph of a rule to passes.
+ *
+ * Every node has a level: how many reductions must have ended before it can be computed. A number
+ * is a node that is the same for all elements; numbers are computed between passes and read by
+ * programs through slots of their own. Stores and sums are what passes are for; everything else is
+ * emitted again into the program of each pass that needs it.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "vm/plan_pass.h"
+
+prog_value plan_sum(prog_builder *b, prog_value x)
+{
+    if (b->failed || x < 0)
+        return -1;
+    node made = {.op = NODE_SUM, .type = b->nodes[x].type, .kid = {x, -1, -1}};
+    return prog_intern(b, &made);
+}
+
+prog_value plan_row_state(prog_builder *b, int state, prog_type type)
+{
+    return prog_load(b, PLAN_ROW_STATE + state, prog_dtype(type), type);
+}
+
+static bool is_row_state(const node *n)
+{
+    return n->op == NODE_LOAD && n->kid[0] >= PLAN_ROW_STATE;
+}
+
+/* The children of a node that are nodes: a load's are not, a sum's is not computed with it. */
+static int nkids(const node *n)
+{
+    int count = 0;
+    if (n->op == NODE_LOAD || n->op == NODE_CONST)
+        return 0;
+    while (count < 3 && n->kid[count] >= 0)
+        count++;
+    return count;
+}
+
+bool plan_is_number(const prog_builder *b, prog_value x)
+{
+    if (x < 0)
+        return false;
+    const node *n = &b->nodes[x];
+    if (n->op == NODE_CONST || n->op == NODE_SUM || is_row_state(n))
+        return true;
+    bool number = nkids(n) > 0;
+    for (int i = 0; i < nkids(n) && number; i++)
+        number = plan_is_number(b, n->kid[i]);
+    return number;
+}
+
+/* ---- Levels ---------------------------------------------------------------------------------- */
+
+/* What is known of the graph while passes are made. */
+typedef struct maker {
+    prog_builder *b;
+    plan *p;
+    int64_t n; /* nodes */
+    int32_t *level;
+    bool *number;   /* the same for all elements */
+    bool *present;  /* of elements of the present rows */
+    int32_t *index; /* of a number that programs read: its place among the plan's, or -1 */
+    bool *needed;   /* in the program that is being made */
+    prog_value *emitted;
+    int32_t *store_level; /* of each store: the pass that does it */
+    kv_err *e;
+} maker;
+
+static bool is_row_store(const node_store *s)
+{
+    return s->slot >= PLAN_ROW_STATE;
+}
+
+static void find_levels(maker *m)
+{
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        bool leaf = nkids(n) == 0;
+        m->level[i] = 0;
+        m->number[i] = n->op == NODE_CONST || n->op == NODE_SUM || is_row_state(n) || !leaf;
+        m->present[i] = n->op == NODE_LOAD && n->kid[0] >= PLAN_PRESENT && !is_row_state(n);
+        m->index[i] = -1;
+        for (int j = 0; j < nkids(n); j++) {
+            int32_t kid = n->kid[j];
+            if (m->level[kid] > m->level[i])
+                m->level[i] = m->level[kid];
+            m->present[i] |= m->present[kid];
+            if (n->op != NODE_SUM)
+                m->number[i] &= m->number[kid];
+        }
+        if (n->op == NODE_SUM)
+            m->level[i]++;
+    }
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        m->store_level[s] = m->level[m->b->stores[s].value];
+}
+
+/* Marks what the stores and the sums that they depend on need; the rest is dead. */
+static void find_live(maker *m, bool *live)
+{
+    memset(live, 0, (size_t)m->n * sizeof *live);
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        live[m->b->stores[s].value] = true;
+    for (int64_t i = m->n - 1; i >= 0; i--)
+        for (int j = 0; live[i] && j < nkids(&m->b->nodes[i]); j++)
+            live[m->b->nodes[i].kid[j]] = true;
+}
+
+static bool is_const(const maker *m, int64_t i)
+{
+    return m->b->nodes[i].op == NODE_CONST;
+}
+
+/* Gives places to the numbers that sums fill, that row states begin with, and that programs over
+ * elements read. */
+static void number_numbers(maker *m, const bool *live)
+{
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (!live[i])
+            continue;
+        if (n->op == NODE_SUM || is_row_state(n))
+            m->index[i] = m->p->nnumbers++;
+        for (int j = 0; j < nkids(n); j++) {
+            int32_t kid = n->kid[j];
+            bool read = (!m->number[i] || n->op == NODE_SUM) && m->number[kid] && !is_const(m, kid);
+            if (read && m->index[kid] < 0)
+                m->index[kid] = m->p->nnumbers++;
+        }
+    }
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        int32_t v = m->b->stores[s].value;
+        if (!is_row_store(&m->b->stores[s]) && m->number[v] && !is_const(m, v) && m->index[v] < 0)
+            m->index[v] = m->p->nnumbers++;
+    }
+}
+
+/* ---- Programs over elements ------------------------------------------------------------------ */
+
+/* The slot whose array holds node i already when pass `level` runs, or -1. */
+static int stored_before(const maker *m, int64_t i, int32_t level)
+{
+    const node *n = &m->b->nodes[i];
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        if (st->value == i && m->store_level[s] < level && !is_row_store(st) &&
+            st->dtype == prog_dtype((prog_type)n->type))
+            return st->slot;
+    }
+    return -1;
+}
+
+static bool is_root_store(const maker *m, int64_t s, int32_t level, bool present)
+{
+    const node_store *st = &m->b->stores[s];
+    return m->store_level[s] == level && !is_row_store(st) && (st->slot >= PLAN_PRESENT) == present;
+}
+
+/* Marks what the program of a pass computes. False when it has nothing to do. */
+static bool find_needed(maker *m, const bool *live, int32_t level, bool present)
+{
+    bool any = false;
+    memset(m->needed, 0, (size_t)m->n * sizeof *m->needed);
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        if (is_root_store(m, s, level, present))
+            any = m->needed[m->b->stores[s].value] = true;
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (live[i] && n->op == NODE_SUM && m->level[i] == level + 1 && m->present[i] == present)
+            any = m->needed[n->kid[0]] = true;
+    }
+    for (int64_t i = m->n - 1; i >= 0; i--) {
+        bool ends = m->number[i] || stored_before(m, i, level) >= 0;
+        for (int j = 0; m->needed[i] && !ends && j < nkids(&m->b->nodes[i]); j++)
+            m->needed[m->b->nodes[i].kid[j]] = true;
+    }
+    return any;
+}
+
+/* A store must wait for the last pass that reads what its array held before. Returns whether one
+ * was put off. */
+static bool delay_stores(maker *m, int32_t level)
+{
+    bool delayed = false;
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (!m->needed[i] || n->op != NODE_LOAD || is_row_state(n))
+            continue;
+        for (int64_t s = 0; s < m->b->nstores; s++) {
+            int slot = m->b->stores[s].slot;
+            bool same = slot == n->kid[0] || slot == n->kid[0] + PLAN_PRESENT ||
+                        slot + PLAN_PRESENT == n->kid[0];
+            if (same && m->store_level[s] < level) {
+                m->store_level[s] = level;
+                delayed = true;
+            }
+        }
+    }
+    return delayed;
+}
+
+static void settle_stores(maker *m, const bool *live, int32_t levels)
+{
+    bool again = true;
+    while (again) {
+        again = false;
+        for (int32_t level = 1; level < levels; level++)
+            for (int present = 0; present < 2; present++)
+                if (find_needed(m, live, level, present))
+                    again |= delay_stores(m, level);
+    }
+}
+
+/* The number of a slot among those that a pass uses. */
+static int pass_slot(plan_pass *pass, int slot)
+{
+    int i = 0;
+    while (i < pass->nslots && pass->slot[i] != slot)
+        i++;
+    if (i == pass->nslots)
+        pass->slot[pass->nslots++] = (int16_t)slot;
+    return i;
+}
+
+/* Emits node i into a program whose numbers come from slots of their own. */
+static prog_value emit_operation(maker *m, prog_builder *to, int64_t i)
+{
+    const node *n = &m->b->nodes[i];
+    prog_value kid[3] = {-1, -1, -1};
+    prog_type type = (prog_type)n->type;
+    if (n->op == NODE_CONST)
+        return type == PROG_I64 ? prog_const_int(to, type, n->k.integer)
+                                : prog_const(to, type, n->k.number);
+    for (int j = 0; j < nkids(n); j++)
+        kid[j] = m->emitted[n->kid[j]];
+    if (n->op == NODE_CAST)
+        return prog_cast(to, type, kid[0]);
+    if (n->op == NODE_NARROW)
+        return prog_narrow(to, (kv_dtype)n->dtype, kid[0]);
+    return prog_apply(to, (prog_op)n->op, kid[0], kid[1], kid[2]);
+}
+
+static prog_value emit_element(maker *m, plan_pass *pass, prog_builder *to, int64_t i,
+                               int32_t level)
+{
+    const node *n = &m->b->nodes[i];
+    prog_type type = (prog_type)n->type;
+    int slot = stored_before(m, i, level);
+    if (m->number[i] && n->op != NODE_CONST) {
+        m->p->number_type[m->index[i]] = (uint8_t)type;
+        return prog_load_number(to, pass_slot(pass, PLAN_PRIVATE + m->index[i]), type);
+    }
+    if (slot >= 0)
+        return prog_load(to, pass_slot(pass, slot), prog_dtype(type), type);
+    if (n->op == NODE_LOAD)
+        return prog_load(to, pass_slot(pass, n->kid[0]), (kv_dtype)n->dtype, type);
+    return emit_operation(m, to, i);
+}
+
+/* A sum's terms go to a slot behind those of the numbers. */
+static void emit_sums(maker *m, plan_pass *pass, prog_builder *to, const bool *live, int32_t level)
+{
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (!live[i] || n->op != NODE_SUM || m->level[i] != level + 1 ||
+            m->present[i] != pass->present)
+            continue;
+        int slot = pass_slot(pass, PLAN_PRIVATE + PLAN_MAX_NUMBERS + pass->nsums);
+        prog_store(to, slot, prog_dtype((prog_type)n->type), m->emitted[n->kid[0]]);
+        m->p->number_type[m->index[i]] = n->type;
+        pass->sum[pass->nsums++] = (int16_t)m->index[i];
+    }
+}
+
+static int make_elements(maker *m, plan_pass *pass, const bool *live, int32_t level, bool present)
+{
+    if (!find_needed(m, live, level, present))
+        return KV_OK;
+    prog_builder *to = prog_builder_new(m->e);
+    if (!to)
+        return KV_E_MEMORY;
+    pass->present = present;
+    for (int64_t i = 0; i < m->n; i++)
+        m->emitted[i] = m->needed[i] ? emit_element(m, pass, to, i, level) : -1;
+    emit_sums(m, pass, to, live, level);
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        if (is_root_store(m, s, level, present))
+            prog_store(to, pass_slot(pass, m->b->stores[s].slot), m->b->stores[s].dtype,
+                       m->emitted[m->b->stores[s].value]);
+    int rc = prog_finish(to, &pass->elements, m->e);
+    prog_builder_free(to);
+    return rc;
+}
+
+/* ---- Programs over numbers ------------------------------------------------------------------- */
+
+/* The row stores of a level: numbers of their own, which are copied back when a row ends. */
+static void store_rows(maker *m, prog_builder *to, int32_t level)
+{
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        if (!is_row_store(st) || m->level[st->value] != level)
+            continue;
+        plan_row *row = &m->p->row[m->p->nrows++];
+        *row = (plan_row){(int16_t)(st->slot - PLAN_ROW_STATE), (int16_t)m->p->nnumbers, true};
+        m->p->number_type[m->p->nnumbers] = m->b->nodes[st->value].type;
+        prog_store(to, m->p->nnumbers++, st->dtype, m->emitted[st->value]);
+    }
+}
+
+/* Numbers that pass `level` finds computed: everything of that level but sums and row states. */
+static int make_numbers(maker *m, plan_pass *pass, const bool *live, int32_t level)
+{
+    prog_builder *to = prog_builder_new(m->e);
+    bool any = false;
+    if (!to)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        prog_type type = (prog_type)n->type;
+        bool given = n->op == NODE_SUM || is_row_state(n);
+        m->emitted[i] = -1;
+        if (!live[i] || !m->number[i] || m->level[i] > level)
+            continue;
+        if (given || (m->index[i] >= 0 && m->level[i] < level))
+            m->emitted[i] = prog_load(to, m->index[i], prog_dtype(type), type);
+        else
+            m->emitted[i] = emit_operation(m, to, i);
+        if (!given && m->index[i] >= 0 && m->level[i] == level) {
+            prog_store(to, m->index[i], prog_dtype(type), m->emitted[i]);
+            m->p->number_type[m->index[i]] = n->type;
+            any = true;
+        }
+    }
+    int before = m->p->nrows;
+    store_rows(m, to, level);
+    any |= m->p->nrows > before;
+    int rc = any ? prog_finish(to, &pass->numbers, m->e) : KV_OK;
+    prog_builder_free(to);
+    return rc;
+}
+
+static void load_rows(maker *m, const bool *live)
+{
+    for (int64_t i = 0; i < m->n; i++) {
+        const node *n = &m->b->nodes[i];
+        if (!live[i] || !is_row_state(n))
+            continue;
+        m->p->number_type[m->index[i]] = n->type;
+        m->p->row[m->p->nrows++] =
+            (plan_row){(int16_t)(n->kid[0] - PLAN_ROW_STATE), (int16_t)m->index[i], false};
+    }
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
+
+static int32_t count_levels(const maker *m, const bool *live)
+{
+    int32_t levels = 1;
+    for (int64_t i = 0; i < m->n; i++)
+        if (live[i] && m->level[i] >= levels)
+            levels = m->level[i] + 1;
+    return levels;
+}
+
+/* Two passes a level: over all elements, and over those of the present rows. */
+static int make_passes(maker *m, const bool *live)
+{
+    int32_t levels = count_levels(m, live);
+    plan *p = m->p;
+    if (levels > PLAN_MAX_PASSES / 2)
+        return kv_err_set(m->e, KV_E_VALUE, "a rule reduces at most %d times in a row",
+                          PLAN_MAX_PASSES / 2 - 1);
+    number_numbers(m, live);
+    if (p->nnumbers + (int)m->b->nstores > PLAN_MAX_NUMBERS)
+        return kv_err_set(m->e, KV_E_VALUE, "a rule reduces to at most %d numbers",
+                          PLAN_MAX_NUMBERS);
+    load_rows(m, live);
+    settle_stores(m, live, levels);
+    for (int32_t level = 0; level < levels; level++) {
+        int rc = make_numbers(m, &p->pass[p->npasses], live, level);
+        for (int present = 0; present < 2 && !rc; present++) {
+            plan_pass *pass = &p->pass[p->npasses];
+            rc = make_elements(m, pass, live, level, present);
+            if (pass->elements || pass->numbers)
+                p->npasses++;
+        }
+        if (rc)
+            return rc;
+    }
+    return KV_OK;
+}
+
+int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e)
+{
+    kv_err unused = {0};
+    arena memory = {0};
+    maker m = {.b = b, .n = b->nnodes, .e = e ? e : &unused};
+    size_t n = (size_t)(b->nnodes + b->nstores + 1);
+    if (b->failed) {
+        prog *none;
+        return prog_finish(b, &none, m.e); /* says why */
+    }
+    bool *live = arena_alloc(&memory, 4 * n, m.e);
+    int32_t *lists = live ? arena_alloc(&memory, 4 * n * sizeof *lists, m.e) : NULL;
+    plan *p = lists ? mem_zalloc(1, sizeof *p, m.e) : NULL;
+    int rc = p ? KV_OK : KV_E_MEMORY;
+    if (!rc) {
+        m.p = p;
+        m.number = live + n;
+        m.present = live + 2 * n;
+        m.needed = live + 3 * n;
+        m.level = lists;
+        m.index = lists + n;
+        m.emitted = lists + 2 * n;
+        m.store_level = lists + 3 * n;
+        p->type = type;
+        p->by_rows = by_rows;
+        find_levels(&m);
+        find_live(&m, live);
+        rc = make_passes(&m, live);
+    }
+    arena_release(&memory);
+    if (rc)
+        plan_free(p);
+    else
+        *out = p;
+    return rc;
+}
+
+void plan_free(plan *p)
+{
+    for (int i = 0; p && i < p->npasses + 1 && i < PLAN_MAX_PASSES; i++) {
+        prog_free(p->pass[i].numbers);
+        prog_free(p->pass[i].elements);
+    }
+    mem_free(p);
+}
+
+int plan_passes(const plan *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->npasses; i++)
+        n += p->pass[i].elements != NULL;
+    return n;
+}

@@ -1,0 +1,40 @@
+/* Plans from inside, shared by plan_make.c (from graph to passes) and plan_run.c. */
+#ifndef VM_PLAN_PASS_H
+#define VM_PLAN_PASS_H
+
+#include "vm/plan.h"
+#include "vm/prog.h"
+
+/* More of these than any rule that a person would write. */
+#define PLAN_MAX_PASSES  16
+#define PLAN_MAX_NUMBERS 48
+#define PLAN_MAX_SLOTS   (PLAN_PRIVATE + 2 * PLAN_MAX_NUMBERS)
+
+typedef struct plan_pass {
+    prog *numbers;  /* run once before the elements: slot i is number i. Or NULL */
+    prog *elements; /* or NULL */
+    bool present;   /* over the elements of the present rows */
+    int nslots;     /* of elements */
+    int16_t
+        slot[PLAN_MAX_SLOTS]; /* what each of its slots is: see plan.h; PLAN_PRIVATE + i is number
+                                 i, PLAN_PRIVATE + PLAN_MAX_NUMBERS + i the terms of sum i */
+    int nsums;
+    int16_t sum[PLAN_MAX_NUMBERS]; /* the number that each sum gives */
+} plan_pass;
+
+/* A row state and the number that it is read into before a row, or written from behind it. */
+typedef struct plan_row {
+    int16_t state, number;
+    bool write;
+} plan_row;
+
+struct plan {
+    prog_type type;
+    bool by_rows;
+    int npasses, nnumbers, nrows;
+    uint8_t number_type[2 * PLAN_MAX_NUMBERS];
+    plan_row row[2 * PLAN_MAX_STATES];
+    plan_pass pass[PLAN_MAX_PASSES];
+};
+
+#endif

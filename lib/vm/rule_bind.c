@@ -1,0 +1,188 @@
+/* Parameters of rules: names, kinds, ranges, defaults. */
+#include <string.h>
+
+#include "base/num.h"
+#include "base/suggest.h"
+#include "vm/rule.h"
+
+/* Legend: name and default; what a parameter takes is what its default is. */
+static const struct {
+    const char *name;
+    host value;
+} base_params[RULE_NBASE] = {
+    [RULE_LEARNING_RATE] = {"learning_rate", {.kind = HOST_NONE}},
+    [RULE_WD] = {"wd", {.kind = HOST_FLOAT, .u.number = 0}},
+    [RULE_RESCALE_GRAD] = {"rescale_grad", {.kind = HOST_FLOAT, .u.number = 1}},
+    [RULE_CLIP_GRADIENT] = {"clip_gradient", {.kind = HOST_NONE}},
+    [RULE_BEGIN_NUM_UPDATE] = {"begin_num_update", {.kind = HOST_INT, .u.integer = 0}},
+    [RULE_MULTI_PRECISION] = {"multi_precision", {.kind = HOST_BOOL, .u.integer = 0}},
+    [RULE_DECAY_NAMES] = {"decay_names", {.kind = HOST_TEXT, .u.text = "_weight _gamma"}},
+};
+
+/* - and _ are the same letter in names of parameters. */
+static bool same_name(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
+            return false;
+    return *a == *b;
+}
+
+const char *rule_base_name(rule_base which)
+{
+    return base_params[which].name;
+}
+
+int rule_base_find(const char *name)
+{
+    for (int i = 0; i < RULE_NBASE; i++)
+        if (same_name(base_params[i].name, name))
+            return i;
+    return -1;
+}
+
+int rule_nvalues(const rule_ast *r)
+{
+    return r->nparams + RULE_NBASE;
+}
+
+host rule_value(const rule_binding *b, rule_base which)
+{
+    return b->values[b->rule->nparams + which];
+}
+
+/* The place of a parameter among the values, or -1. */
+static int find_param(const rule_ast *r, const char *name, kv_err *e)
+{
+    for (int i = 0; i < r->nparams; i++)
+        if (same_name(r->params[i].name, name))
+            return i;
+    int base = rule_base_find(name);
+    if (base >= 0)
+        return r->nparams + base;
+    const char *rule = r->nnames ? r->names[0] : "the rule";
+    kv_err_set(e, KV_E_USAGE, "%s has no parameter `%s`", rule, name);
+    suggest near = {.word = name};
+    for (int i = 0; i < r->nparams; i++)
+        suggest_add(&near, r->params[i].name);
+    for (int i = 0; i < RULE_NBASE; i++)
+        suggest_add(&near, base_params[i].name);
+    suggest_done(&near, e);
+    return -1;
+}
+
+static bool read_integer(const char *text, host *out)
+{
+    int64_t x;
+    bool over = false;
+    size_t n = strlen(text);
+    if (n == 0 || num_parse_int(text, n, &x, &over) != n || over)
+        return false;
+    *out = host_int(x);
+    return true;
+}
+
+static bool read_number(const char *text, host *out)
+{
+    double x;
+    bool over = false;
+    size_t n = strlen(text);
+    if (n == 0 || num_parse(text, n, NUM_BINARY64, &x, &over) != n || over)
+        return false;
+    *out = host_float(x);
+    return true;
+}
+
+static bool read_bool(const char *text, host *out)
+{
+    bool yes = strcmp(text, "true") == 0 || strcmp(text, "True") == 0 || strcmp(text, "1") == 0;
+    bool no = strcmp(text, "false") == 0 || strcmp(text, "False") == 0 || strcmp(text, "0") == 0;
+    *out = host_bool(yes);
+    return yes || no;
+}
+
+/* What a text means for a parameter whose default is of this kind. */
+static bool read_value(host_kind kind, const char *text, host *out, arena *a, kv_err *e)
+{
+    switch (kind) {
+    case HOST_NONE:
+        *out = host_none();
+        return strcmp(text, "none") == 0 || strcmp(text, "None") == 0 || read_integer(text, out) ||
+               read_number(text, out);
+    case HOST_BOOL:
+        return read_bool(text, out);
+    case HOST_INT:
+        return read_integer(text, out);
+    case HOST_FLOAT:
+        return read_number(text, out);
+    case HOST_TEXT:
+        *out = host_text(arena_text(a, text, strlen(text), e));
+        return out->u.text != NULL;
+    }
+    return false;
+}
+
+/* The default of a value: that of the rule, or of every rule. */
+static host default_of(const rule_ast *r, int which)
+{
+    if (which < r->nparams)
+        return host_literal(r->params[which].value);
+    for (int i = 0; i < r->nparams; i++)
+        if (rule_base_find(r->params[i].name) == which - r->nparams)
+            return host_literal(r->params[i].value);
+    return base_params[which - r->nparams].value;
+}
+
+static int check_range(const rule_param *p, const char *text, host value, kv_err *e)
+{
+    if (!p->low || !host_is_number(value))
+        return KV_OK;
+    double x = host_number(value);
+    if (x >= host_number(host_literal(p->low)) && x <= host_number(host_literal(p->high)))
+        return KV_OK;
+    buf range = {0};
+    host_print(&range, host_literal(p->low), false);
+    buf_add(&range, " .. ");
+    host_print(&range, host_literal(p->high), false);
+    kv_err_set(e, KV_E_VALUE, "parameter %s must lie in %s, not %s", p->name, buf_text(&range),
+               text);
+    buf_release(&range);
+    return KV_E_VALUE;
+}
+
+static int set_param(const rule_ast *r, int which, const char *text, host *value, arena *a,
+                     kv_err *e)
+{
+    static const char *const wanted[] = {"a number or none", "true or false", "an integer",
+                                         "a number", "a text"};
+    host_kind kind = default_of(r, which).kind;
+    bool listed = which < r->nparams;
+    const char *name = listed ? r->params[which].name : base_params[which - r->nparams].name;
+    /* a schedule keeps its own rate then */
+    bool no_rate = rule_base_find(name) == RULE_LEARNING_RATE && strcmp(text, "none") == 0;
+    if (no_rate)
+        *value = host_none();
+    else if (!read_value(kind, text, value, a, e))
+        return kv_err_set(e, KV_E_DTYPE, "parameter %s takes %s, not \"%s\"", name, wanted[kind],
+                          text);
+    return listed ? check_range(&r->params[which], text, *value, e) : KV_OK;
+}
+
+int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
+              const char *const *texts, int n, host *values, arena *a, kv_err *e)
+{
+    for (int i = 0; i < rule_nvalues(r); i++)
+        values[i] = kept ? kept[i] : default_of(r, i);
+    for (int i = 0; i < n; i++) {
+        int which = find_param(r, names[i], e);
+        if (which < 0)
+            return KV_E_USAGE;
+        int rc = set_param(r, which, texts[i], &values[which], a, e);
+        if (rc)
+            return rc;
+        int base = which < r->nparams ? rule_base_find(r->params[which].name) : -1;
+        if (base >= 0)
+            values[r->nparams + base] = values[which];
+    }
+    return KV_OK;
+}

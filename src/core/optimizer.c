@@ -1,0 +1,493 @@
+#include "core/optimizer.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/utf8.h"
+
+/* ---- Tables: "0=1.7,3=0.3" ------------------------------------------------------------------- */
+
+static int table_add(optimizer_table *t, const char *key, const char *text, double number,
+                     kv_err *e)
+{
+    int64_t at = map_get(&t->index, (kv_key){0, key});
+    if (at < 0) {
+        if (map_put(&t->index, (kv_key){0, key}, t->n, e))
+            return KV_E_MEMORY;
+        at = t->n++;
+    }
+    t->keys[at] = key;
+    t->texts[at] = text;
+    t->numbers[at] = number;
+    return KV_OK;
+}
+
+static int table_reserve(optimizer_table *t, int64_t n, arena *a, kv_err *e)
+{
+    t->keys = arena_alloc(a, (size_t)n * sizeof *t->keys, e);
+    t->texts = arena_alloc(a, (size_t)n * sizeof *t->texts, e);
+    t->numbers = arena_alloc(a, (size_t)n * sizeof *t->numbers, e);
+    return t->keys && t->texts && t->numbers ? KV_OK : KV_E_MEMORY;
+}
+
+static int64_t count_pairs(const char *text)
+{
+    int64_t n = *text != '\0';
+    for (; *text; text++)
+        n += *text == ',';
+    return n;
+}
+
+/* Pairs of a key and a number, or of a key and a name. */
+static int table_parse(optimizer_table *t, const char *what, const char *text, bool numbers,
+                       arena *a, kv_err *e)
+{
+    if (table_reserve(t, count_pairs(text) + 64, a, e))
+        return KV_E_MEMORY;
+    while (*text) {
+        size_t n = strcspn(text, ","), at = strcspn(text, "=");
+        double x = 0;
+        if (at >= n)
+            return kv_err_set(e, KV_E_VALUE, "%s takes pairs such as 0=%s, not \"%.*s\"", what,
+                              numbers ? "0.5" : "fc_weight", (int)n, text);
+        const char *value = text + at + 1;
+        size_t m = n - at - 1;
+        if (numbers && (m == 0 || num_parse(value, m, NUM_BINARY64, &x, NULL) != m))
+            return kv_err_set(e, KV_E_VALUE, "%s: \"%.*s\" is no number", what, (int)m, value);
+        const char *key = arena_text(a, text, at, e),
+                   *name = key ? arena_text(a, value, m, e) : NULL;
+        if (!name || table_add(t, key, name, x, e))
+            return KV_E_MEMORY;
+        text += n + (text[n] == ',');
+    }
+    return KV_OK;
+}
+
+static int64_t table_find(const optimizer_table *t, const char *key)
+{
+    return key && t->n > 0 ? map_get(&t->index, (kv_key){0, key}) : -1;
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------ */
+
+static const char *const own_params[] = {"lr_scheduler", "lr_mult", "wd_mult", "names", "seed"};
+enum { OWN_SCHEDULER, OWN_LR_MULT, OWN_WD_MULT, OWN_NAMES, OWN_SEED, OWN_COUNT };
+
+static int own_param(const char *name)
+{
+    for (int i = 0; i < OWN_COUNT; i++) {
+        const char *a = own_params[i], *b = name;
+        while (*a && (*a == *b || (*a == '_' && *b == '-')))
+            a++, b++;
+        if (!*a && !*b)
+            return i;
+    }
+    return -1;
+}
+
+/* A name with none of the endings has wd multiplier 0, unless the user set one. */
+static bool decays(const char *name, const char *endings)
+{
+    size_t n = strlen(name);
+    while (*endings) {
+        size_t m = strcspn(endings, " ");
+        if (m > 0 && n >= m && memcmp(name + n - m, endings, m) == 0)
+            return true;
+        endings += m + (endings[m] == ' ');
+    }
+    return false;
+}
+
+static int default_multipliers(optimizer *o, kv_err *e)
+{
+    host endings = rule_value(&o->binding, RULE_DECAY_NAMES);
+    optimizer_table all = {0};
+    if (table_reserve(&all, o->names.n + o->wd_mult.n + 1, &o->memory, e))
+        return KV_E_MEMORY;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < o->names.n && !rc; i++)
+        if (!decays(o->names.texts[i], endings.u.text))
+            rc = table_add(&all, o->names.texts[i], NULL, 0, e);
+    for (int64_t i = 0; i < o->wd_mult.n && !rc; i++)
+        rc = table_add(&all, o->wd_mult.keys[i], NULL, o->wd_mult.numbers[i], e);
+    map_release(&o->wd_mult.index);
+    o->wd_mult = all;
+    return rc;
+}
+
+static int set_own(optimizer *o, int which, const char *text, kv_err *e)
+{
+    int64_t seed = 0;
+    bool over = false;
+    switch (which) {
+    case OWN_SCHEDULER:
+        o->scheduled = strcmp(text, "none") != 0;
+        return o->scheduled ? lr_schedule_parse(&o->schedule, text, &o->memory, e) : KV_OK;
+    case OWN_LR_MULT:
+        return table_parse(&o->lr_mult, "lr_mult", text, true, &o->memory, e);
+    case OWN_WD_MULT:
+        return table_parse(&o->wd_mult, "wd_mult", text, true, &o->memory, e);
+    case OWN_NAMES:
+        return table_parse(&o->names, "names", text, false, &o->memory, e);
+    default:
+        if (num_parse_int(text, strlen(text), &seed, &over) != strlen(text) || over || seed < 0)
+            return kv_err_set(e, KV_E_VALUE, "seed is a whole number from 0 on, not \"%s\"", text);
+        o->seed = (uint64_t)seed;
+        return KV_OK;
+    }
+}
+
+/* The parameters as they were given, later ones in the place of earlier ones. */
+static int keep_params(optimizer *o, const kv_opt *params, int n, kv_err *e)
+{
+    kv_opt *kept = arena_alloc(&o->memory, (size_t)(o->nparams + n + 1) * sizeof *kept, e);
+    int count = 0;
+    for (int i = 0; kept && i < o->nparams; i++)
+        kept[count++] = o->params[i];
+    for (int i = 0; kept && i < n; i++) {
+        int at = 0;
+        while (at < count && strcmp(kept[at].name, params[i].name) != 0)
+            at++;
+        count += at == count;
+        kept[at].name = arena_text(&o->memory, params[i].name, strlen(params[i].name), e);
+        kept[at].value = arena_text(&o->memory, params[i].value, strlen(params[i].value), e);
+        if (!kept[at].name || !kept[at].value)
+            return KV_E_MEMORY;
+    }
+    o->params = kept;
+    o->nparams = count;
+    return kept ? KV_OK : KV_E_MEMORY;
+}
+
+/* Sorts parameters into the rule's and our own, and reads them. kept: values to begin with. */
+static int bind(optimizer *o, const host *kept, const kv_opt *params, int n, kv_err *e)
+{
+    const rule_ast *tree = o->rule->ast;
+    size_t texts = (size_t)(n + 1) * sizeof(char *);
+    const char **names = arena_alloc(&o->memory, texts, e);
+    const char **values = names ? arena_alloc(&o->memory, texts, e) : NULL;
+    host *bound =
+        values ? arena_alloc(&o->memory, (size_t)rule_nvalues(tree) * sizeof *bound, e) : NULL;
+    int ours = 0, rc = bound ? keep_params(o, params, n, e) : KV_E_MEMORY;
+    for (int i = 0; i < n && !rc; i++) {
+        int own = own_param(params[i].name);
+        if (own >= 0) {
+            rc = set_own(o, own, params[i].value, e);
+        } else {
+            names[ours] = params[i].name;
+            values[ours++] = params[i].value;
+        }
+    }
+    if (rc || (rc = rule_bind(tree, kept, names, values, ours, bound, &o->memory, e)))
+        return rc;
+    o->binding = (rule_binding){tree, &o->rule->src, bound};
+    return KV_OK;
+}
+
+/* A learning rate that was given, or that the rule has by default, is a schedule's base. */
+static void settle_schedule(optimizer *o)
+{
+    host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
+    if (o->scheduled && host_is_number(rate))
+        o->schedule.base_lr = host_number(rate);
+}
+
+int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e)
+{
+    optimizer *o = mem_zalloc(1, sizeof *o, e);
+    if (!o)
+        return KV_E_MEMORY;
+    o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
+    o->constant = rule_is_constant(rule->ast);
+    o->nstates = rule_states(rule->ast, o->states);
+    int rc = bind(o, NULL, params, n, e);
+    if (!rc)
+        rc = default_multipliers(o, e);
+    if (rc) {
+        optimizer_free(o);
+        return rc;
+    }
+    settle_schedule(o);
+    o->num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
+    o->constant &= !rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
+    *out = o;
+    return KV_OK;
+}
+
+static void drop_made(optimizer *o)
+{
+    for (int i = 0; i < KV_DTYPE_END; i++) {
+        if (o->made[i])
+            rule_update_release(&o->updates[i]);
+        o->made[i] = false;
+    }
+}
+
+void optimizer_free(optimizer *o)
+{
+    if (!o)
+        return;
+    drop_made(o);
+    map_release(&o->lr_mult.index);
+    map_release(&o->wd_mult.index);
+    map_release(&o->names.index);
+    arena_release(&o->memory);
+    kv_rule_free(o->rule);
+    mem_free(o);
+}
+
+int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
+{
+    optimizer next = *o;
+    bool rate = false;
+    for (int i = 0; i < n; i++) {
+        int own = own_param(params[i].name);
+        rate |= rule_base_find(params[i].name) == RULE_LEARNING_RATE;
+        if (own >= 0 && own != OWN_SEED && own != OWN_SCHEDULER)
+            return kv_err_set(e, KV_E_UNSUPPORTED,
+                              "%s is set with the optimizer, not changed later", own_params[own]);
+    }
+    int rc = bind(&next, o->binding.values, params, n, e);
+    o->memory = next.memory; /* grew, also when something was refused */
+    if (rc)
+        return rc;
+    drop_made(o);
+    o->binding = next.binding;
+    o->params = next.params;
+    o->nparams = next.nparams;
+    o->seed = next.seed;
+    o->scheduled = next.scheduled;
+    o->schedule = next.schedule;
+    if (rate)
+        settle_schedule(o);
+    return KV_OK;
+}
+
+/* ---- Rates and counts ------------------------------------------------------------------------ */
+
+/* The first that is there: of the key, of its name, 1. */
+static double multiplier(const optimizer_table *t, const char *key, const char *name)
+{
+    int64_t at = table_find(t, key);
+    if (at < 0)
+        at = table_find(t, name);
+    return at < 0 ? 1 : t->numbers[at];
+}
+
+static int64_t count(const optimizer *o, optimizer_draft *d, const slot *s)
+{
+    int64_t begin = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
+    int64_t t = (s->updates ? s->updates : begin) + 1;
+    if (t > d->num_update)
+        d->num_update = t;
+    return t;
+}
+
+static double base_rate(const optimizer *o, optimizer_draft *d)
+{
+    host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
+    if (o->scheduled)
+        return lr_schedule_rate(&d->schedule, d->num_update);
+    return host_is_number(rate) ? host_number(rate) : 0.01;
+}
+
+/* Key, name, count and rates of the next update of a slot. */
+static void give(const optimizer *o, optimizer_draft *d, const slot *s, rule_given *g)
+{
+    char number[NUM_TEXT_MAX];
+    const char *key = s->key.name;
+    bool tables = o->names.n || o->lr_mult.n || o->wd_mult.n;
+    if (!key && tables) {
+        num_int(number, s->key.id);
+        key = number;
+    }
+    int64_t at = table_find(&o->names, key);
+    g->key = s->key;
+    g->name = at < 0 ? NULL : o->names.texts[at];
+    const char *name = g->name;
+    if (!o->rule->ast->counts_after)
+        g->t = count(o, d, s);
+    g->base_lr = base_rate(o, d);
+    g->lr = g->base_lr * multiplier(&o->lr_mult, key, name);
+    g->wd = host_number(rule_value(&o->binding, RULE_WD)) * multiplier(&o->wd_mult, key, name);
+    if (o->rule->ast->counts_after)
+        g->t = count(o, d, s);
+}
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+void optimizer_begin(const optimizer *o, optimizer_draft *d)
+{
+    d->num_update = o->num_update;
+    d->schedule = o->schedule;
+    d->have = o->have;
+    memcpy(d->shared, o->shared, sizeof d->shared);
+}
+
+static bool is_half(kv_dtype dtype)
+{
+    return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16;
+}
+
+static int64_t row_length(const kv_array *a)
+{
+    int64_t n = 1;
+    for (int i = 1; i < kv_array_ndim(a); i++)
+        n *= kv_array_shape(a)[i];
+    return n;
+}
+
+/* The values of the states that are numbers: the key's, and those that all keys share. */
+static void give_states(const optimizer *o, const optimizer_draft *d, const slot *s, rule_given *g,
+                        host *numbers)
+{
+    g->have = s->state ? s->state->have : 0;
+    for (int i = 0; i < o->nstates; i++) {
+        if (o->states[i].how == STATE_SHARED) {
+            g->have = (g->have & ~(1u << i)) | (d->have & 1u << i);
+            numbers[i] = d->shared[i];
+        } else if (s->state) {
+            numbers[i] = s->state->numbers[i];
+        }
+    }
+    g->numbers = numbers;
+}
+
+static int make_update(const optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                       int64_t *t, rule_update *u, kv_err *e)
+{
+    host numbers[PLAN_MAX_STATES] = {{0}};
+    rule_given g = {.dtype = kv_array_dtype(s->stored),
+                    .sparse_input = sparse_input,
+                    .row = row_length(s->stored)};
+    g.master = is_half(g.dtype) && rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
+    give(o, d, s, &g);
+    give_states(o, d, s, &g, numbers);
+    *t = g.t;
+    int rc = rule_update_make(&o->binding, &g, u, e);
+    return rc ? kv_err_key(e, &s->key) : KV_OK;
+}
+
+const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const slot *s, int64_t *t,
+                                      kv_err *e)
+{
+    kv_dtype dtype = kv_array_dtype(s->stored);
+    if (o->made[dtype]) {
+        *t = count(o, d, s);
+    } else {
+        if (make_update(o, d, s, false, t, &o->updates[dtype], e))
+            return NULL;
+        o->made[dtype] = true;
+    }
+    return &o->updates[dtype];
+}
+
+/* A new array of a state: like the weight, or one number a row; of the type the rule computes in.
+ */
+static int new_state(const optimizer *o, int i, const slot *s, kv_array **out, kv_err *e)
+{
+    kv_dtype dtype = prog_dtype(prog_type_of(kv_array_dtype(s->stored)));
+    int64_t rows = kv_array_ndim(s->stored) > 0 ? kv_array_shape(s->stored)[0] : 1;
+    bool row = o->states[i].how == STATE_ROW;
+    return kv_array_new(out, dtype, row ? 1 : kv_array_ndim(s->stored),
+                        row ? &rows : kv_array_shape(s->stored), kv_array_ctx(s->stored), e);
+}
+
+/* A copy of an array that a transaction holds too. */
+static int own_copy(kv_array *a, kv_array **out, kv_err *e)
+{
+    if (kv_array_refs(a) == 1)
+        return KV_OK;
+    return kv_array_dup(out, a, kv_array_dtype(a), kv_array_ctx(a), e);
+}
+
+static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_err *e)
+{
+    const rule_update *u = &step->own;
+    kv_dtype dtype = kv_array_dtype(s->stored);
+    bool master = is_half(dtype) && rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
+    uint32_t have = s->state ? s->state->have : 0;
+    int rc = KV_OK;
+    if (!s->state && !master && !u->states)
+        return KV_OK;
+    if (!s->state && !(step->fresh = mem_zalloc(1, sizeof *step->fresh, e)))
+        return KV_E_MEMORY;
+    for (int i = 0; i < o->nstates && !rc; i++) {
+        bool array = o->states[i].how == STATE_ARRAY || o->states[i].how == STATE_ROW;
+        if (array && (u->states & ~have) >> i & 1)
+            rc = new_state(o, i, s, &step->arrays[i], e);
+        else if (array && u->states >> i & 1)
+            rc = own_copy(s->state->arrays[i], &step->arrays[i], e);
+    }
+    if (!rc && master && !(s->state && s->state->master))
+        rc = kv_array_dup(&step->master, s->stored, KV_FLOAT32, kv_array_ctx(s->stored), e);
+    else if (!rc && master)
+        rc = own_copy(s->state->master, &step->master, e);
+    return rc;
+}
+
+int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                      optimizer_step *step, kv_err *e)
+{
+    *step = (optimizer_step){0};
+    int rc = make_update(o, d, s, sparse_input, &step->t, &step->own, e);
+    if (!rc)
+        rc = allocate(o, s, step, e);
+    if (rc) {
+        optimizer_release_step(step);
+        return rc;
+    }
+    for (int i = 0; i < o->nstates; i++) {
+        if (o->states[i].how != STATE_SHARED || !(step->own.states >> i & 1))
+            continue;
+        d->shared[i] = step->own.numbers[i];
+        d->have |= 1u << i;
+    }
+    return KV_OK;
+}
+
+void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
+{
+    if (!s->state) {
+        s->state = step->fresh;
+        step->fresh = NULL;
+    }
+    slot_state *state = s->state;
+    s->updates = step->t;
+    if (!state || step->own.skipped)
+        return;
+    state->have |= step->own.states;
+    for (int i = 0; i < o->nstates; i++) {
+        if (step->arrays[i]) {
+            kv_array_unref(state->arrays[i]);
+            state->arrays[i] = step->arrays[i];
+            step->arrays[i] = NULL;
+        }
+        if (o->states[i].how == STATE_KEY && step->own.states >> i & 1)
+            state->numbers[i] = step->own.numbers[i];
+    }
+    if (step->master) {
+        kv_array_unref(state->master);
+        state->master = step->master;
+        step->master = NULL;
+    }
+}
+
+void optimizer_commit(optimizer *o, const optimizer_draft *d)
+{
+    o->num_update = d->num_update;
+    o->schedule = d->schedule;
+    o->have = d->have;
+    memcpy(o->shared, d->shared, sizeof o->shared);
+}
+
+void optimizer_release_step(optimizer_step *step)
+{
+    rule_update_release(&step->own);
+    slot_state_free(step->fresh);
+    kv_array_unref(step->master);
+    for (int i = 0; i < PLAN_MAX_STATES; i++)
+        kv_array_unref(step->arrays[i]);
+    *step = (optimizer_step){0};
+}

@@ -1,0 +1,92 @@
+/* A rule in use: its parameters, and the host side that is the same for every rule: counts,
+ * schedule, multipliers, states.
+ *
+ * A push that fails must leave no trace, and the host side advances from key to key. So the keys of
+ * a push advance a draft, a copy of what all keys share, and keep what is new for each key in a
+ * step; optimizer_commit makes both real when nothing can fail any more.
+ */
+#ifndef CORE_OPTIMIZER_H
+#define CORE_OPTIMIZER_H
+
+#include "core/kv_rule.h"
+#include "core/lr_schedule.h"
+#include "core/slot.h"
+#include "core/slot_state.h"
+
+/* A table from keys (as text) or names to numbers or names. */
+typedef struct optimizer_table {
+    map index;
+    const char **keys;
+    const char **texts; /* of names */
+    double *numbers;    /* of multipliers */
+    int64_t n;
+} optimizer_table;
+
+typedef struct optimizer {
+    kv_rule *rule;
+    arena memory;         /* of the parameters */
+    const kv_opt *params; /* as they were given, for files */
+    int nparams;
+    rule_binding binding;
+    rule_state_info states[PLAN_MAX_STATES];
+    int nstates;
+    bool constant;           /* rule_is_constant: one update a dtype serves all keys */
+    bool made[KV_DTYPE_END]; /* and these were made already */
+    rule_update updates[KV_DTYPE_END];
+
+    bool scheduled;
+    lr_schedule schedule;
+    optimizer_table lr_mult, wd_mult, names;
+    uint64_t seed; /* of normal() */
+
+    int64_t num_update; /* the largest count of any key */
+    uint32_t have;      /* of the `state shared` numbers */
+    host shared[PLAN_MAX_STATES];
+} optimizer;
+
+/* A rule with parameters, among them lr_scheduler, lr_mult, wd_mult, names and seed. Errors: usage,
+ * value, dtype, memory. */
+int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e);
+void optimizer_free(optimizer *o);
+
+/* Changes parameters of one in use; counts, schedule progress and states stay. On an error nothing
+ * changed. */
+int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
+
+/* What the keys of one push advance. */
+typedef struct optimizer_draft {
+    int64_t num_update;
+    lr_schedule schedule;
+    uint32_t have;
+    host shared[PLAN_MAX_STATES];
+} optimizer_draft;
+
+/* One key's part of a push. */
+typedef struct optimizer_step {
+    rule_update own;
+    slot_state *fresh; /* the key's first, when it needs one */
+    int64_t t;
+    kv_array *arrays[PLAN_MAX_STATES]; /* new ones */
+    kv_array *master;                  /* a new one */
+} optimizer_step;
+
+void optimizer_begin(const optimizer *o, optimizer_draft *d);
+
+/* Of a constant rule: the update that serves every key of the slot's dtype, and the key's next
+ * count. NULL on an error (those of rule_update_make). */
+const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const slot *s, int64_t *t,
+                                      kv_err *e);
+
+/* Runs the host lines for a key and allocates what its update needs. sparse_input: the values are
+ * row_sparse. Errors: those of rule_update_make, memory. On an error *step needs no release. */
+int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                      optimizer_step *step, kv_err *e);
+
+/* Makes what the steps hold part of the slots, and the draft the optimizer's. */
+void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s);
+void optimizer_commit(optimizer *o, const optimizer_draft *d);
+
+/* Releases what is left of a step, committed or not. */
+void optimizer_release_step(optimizer_step *step);
+
+#endif
