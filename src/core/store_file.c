@@ -132,8 +132,23 @@ static int add_rule(store_image *im, const optimizer *use, kv_err *e)
     return rc;
 }
 
-static int add_updater(store_image *im, const updater *u, kv_err *e)
+/* GAP: states of rules are not part of the file yet; they would be tensors of their own. */
+static int check_states(const slot_table *slots, kv_err *e)
 {
+    for (int64_t i = 0; i < slots->n; i++) {
+        if (!slots->items[i].state)
+            continue;
+        kv_err_set(e, KV_E_UNSUPPORTED, "the states of the updater cannot be kept in a file yet");
+        return kv_err_key(e, &slots->items[i].key);
+    }
+    return KV_OK;
+}
+
+static int add_updater(store_image *im, const updater *u, const slot_table *slots, kv_err *e)
+{
+    int rc = check_states(slots, e);
+    if (rc)
+        return rc;
     switch (u->kind) {
     case UPDATER_ASSIGN:
         return add_metadata(im, "kvstore.updater", "assign", e);
@@ -169,7 +184,7 @@ int store_image_take(store_image *im, const kv *store, kv_err *e)
         (rc = add_metadata(im, "kvstore.type", store->type, e)) == KV_OK &&
         (rc = add_metadata(im, "kvstore.key_type", kind, e)) == KV_OK &&
         (rc = add_keys(im, t, e)) == KV_OK)
-        rc = add_updater(im, &store->updater, e);
+        rc = add_updater(im, &store->updater, &store->slots, e);
     for (int64_t i = 0; i < store->nremarks && rc == KV_OK; i++)
         rc = add_metadata(im, store->remark[i].name, store->remark[i].text, e);
     if (rc)
