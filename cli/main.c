@@ -4,12 +4,14 @@
  * and goes on at the prompt when it is asked to. Everything else is in cli/script (the language),
  * cli/term (the terminal) and the library.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "configure.h"
 #include "kvstore.h"
 #include "options.h"
 #include "prompt.h"
@@ -19,92 +21,11 @@
 #include "script/eval.h"
 #include "script/report.h"
 #include "script/session.h"
-#include "script/setting.h"
-#include "script/show.h"
+#include "script/transcript.h"
 #include "script/unit.h"
 #include "state.h"
 #include "term/interrupt.h"
 #include "verify.h"
-
-/* A literal as --set takes it: a number, true, false, none, else text. */
-static int set_value(session *s, const char *text, value *out, kv_err *e)
-{
-    arena nodes = {0};
-    kv_err unused = {0};
-    source src = {.text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-    parser p;
-    parse_init(&p, &src, &nodes, &unused);
-    const ast *literal = parse_literal(&p);
-    int code = KV_OK;
-    (void)s;
-    if (!literal || parse_peek(&p)->kind != TOK_END)
-        code = value_text_new(out, text, strlen(text), e);
-    else if (literal->kind == AST_INT)
-        *out = value_int(literal->u.integer);
-    else if (literal->kind == AST_FLOAT)
-        *out = value_float(literal->u.number);
-    else if (literal->kind == AST_BOOL)
-        *out = value_bool(literal->u.integer);
-    else if (literal->kind == AST_TEXT)
-        code = value_text_new(out, literal->u.text, strlen(literal->u.text), e);
-    else
-        *out = value_none();
-    parse_release(&p);
-    arena_release(&nodes);
-    return code;
-}
-
-static bool is_name(const char *text)
-{
-    bool ok = lex_is_letter(*text);
-    for (; ok && *text; text++)
-        ok = lex_is_letter(*text) || lex_is_digit(*text);
-    return ok;
-}
-
-/* NAME=VALUE; a dotted name is a setting. */
-static int apply_set(session *s, const char *text, kv_err *e)
-{
-    value v;
-    const char *equals = strchr(text, '=');
-    double number;
-    char *name = mem_text(text, (size_t)(equals - text), e);
-    int code = name ? set_value(s, equals + 1, &v, e) : KV_E_MEMORY;
-    if (code == KV_OK && strchr(name, '.')) {
-        code = setting_set(s, name, v, e);
-        value_release(&v);
-    } else if (code == KV_OK && (!is_name(name) || parse_is_reserved(name) ||
-                                 parse_is_constant(name, &number))) {
-        code = kv_err_set(e, KV_E_USAGE, "--set cannot make a variable called \"%s\"", name);
-        value_release(&v);
-    } else if (code == KV_OK) {
-        code = session_set(s, name, v, e);
-    }
-    mem_free(name);
-    return code;
-}
-
-static int apply_options(session *s, const options *o, kv_err *e)
-{
-    int code = KV_OK;
-    s->quiet = o->quiet;
-    s->dry_run = o->dry_run;
-    s->verbose = o->verbose;
-    s->keep_going = o->keep_going;
-    s->seed = o->seed;
-    s->virtual_gpus = o->gpus;
-    if (o->type)
-        s->default_type = o->type;
-    if (o->format)
-        code = show_format_parse(&s->format, o->format, e);
-    for (int i = 0; i < o->nsets && code == KV_OK; i++)
-        code = apply_set(s, o->sets[i], e);
-    if (code == KV_OK)
-        code = value_list_new(&s->args, VALUE_LIST, o->nargs, e);
-    for (int i = 0; i < o->nargs && code == KV_OK; i++)
-        code = value_text_new(&s->args.u.list->items[i], o->args[i], strlen(o->args[i]), e);
-    return code;
-}
 
 /* ---- Scripts ---- */
 
@@ -145,7 +66,7 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
         open_state(s, o, st, units, n, prompt, &e);
     for (int i = 0; i < n && e.code == KV_OK && !s->leaving; i++)
         unit_run(s, units[i], &e);
-    if (e.code)
+    if (session_reason(s, &e))
         report_error(s, &e);
     mem_free(units);
 }
@@ -181,8 +102,11 @@ static bool last_says_yes(const session *s)
 
 static int exit_code_of(session *s, const options *o)
 {
-    kv_err e = {0};
-    if (session_flush(s, &e))
+    kv_err e = {0}, stopped = {0};
+    if (transcript_close(s, &e))
+        report_error(s, &e);
+    e = (kv_err){0};
+    if (session_flush(s, &e) && !(s->failure && session_interrupted(s, &stopped)))
         report_error(s, &e);
     if (s->leaving && s->exit_code)
         return s->exit_code;
@@ -198,7 +122,7 @@ static int leave(session *s, const options *o, state *st, bool prompted, int pen
     kv_err e = {0};
     int code = exit_code_of(s, o);
     if (pending)
-        return 128 + pending;
+        return pending == SIGALRM ? EXIT_PEER : 128 + pending;
     if (s->failure && !s->keep_going && !prompted)
         return code;
     if (o->dry_run ? state_preview(st, s, &e) : state_save(st, s, &e)) {
@@ -206,6 +130,24 @@ static int leave(session *s, const options *o, state *st, bool prompted, int pen
         code = code ? code : s->failure;
     }
     return code;
+}
+
+/* Each page in a session of its own. */
+static int verify_pages(const options *o)
+{
+    int failure = 0;
+    for (int i = 0; i < o->nverify && !interrupt_pending(); i++) {
+        session s;
+        kv_err e = {0};
+        session_init(&s);
+        s.interrupted = interrupt_pending;
+        if (configure(&s, o, false, &e) || verify_file(&s, o->verify[i], o->update, &e))
+            report_error(&s, &e);
+        int code = exit_code_of(&s, o);
+        failure = failure ? failure : code;
+        session_release(&s);
+    }
+    return failure;
 }
 
 static int run(session *s, const options *o)
@@ -216,15 +158,15 @@ static int run(session *s, const options *o)
     bool prompt = !o->check && (o->interactive || (o->ninputs == 0 && terminal));
     int ended = 0;
     state st = {.lock = -1};
-    if (apply_options(s, o, &e)) {
+    if (o->nverify > 0)
+        return verify_pages(o);
+    if (configure(s, o, prompt && (terminal || o->rc), &e) ||
+        (o->record && !session_would(s, "write", o->record) &&
+         transcript_open(s, o->record, &e))) {
         report_error(s, &e);
         return s->failure;
     }
-    if (o->verify) {
-        if (verify_file(s, o->verify, o->update, &e))
-            report_error(s, &e);
-        return exit_code_of(s, o);
-    }
+    s->remembers = o->ninputs > 1 || prompt;
     if (o->check) {
         check_inputs(s, o->ninputs > 0 ? o->inputs : &from_stdin, o->ninputs > 0 ? o->ninputs : 1);
         return exit_code_of(s, o);
@@ -243,7 +185,10 @@ static int run(session *s, const options *o)
         if (terminal)
             s->failure = 0; /* errors at a prompt are part of the talk */
     }
-    int code = leave(s, o, &st, go_on, ended ? ended : interrupt_pending());
+    int pending = ended ? ended : interrupt_pending();
+    if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
+        report_error(s, &e);
+    int code = leave(s, o, &st, go_on, pending);
     state_close(&st);
     return code;
 }

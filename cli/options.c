@@ -1,10 +1,11 @@
 /* Reads the command line from one table of options, which -h prints too.
  *
- * An option may stand anywhere; -- ends them. The first word that is no option is the script, unless
- * -c or -f named one, and the words behind it are its arguments.
+ * An option may stand anywhere; -- ends them. The first word that is no option is the script,
+ * unless -c or -f named one, and the words behind it are its arguments.
  */
 #include "options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,12 +13,14 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "term/terminal.h"
 
 typedef enum option_id {
     OPT_COMMANDS, OPT_FILE, OPT_INTERACTIVE, OPT_QUIET, OPT_VERBOSE, OPT_CHECK_LAST, OPT_KEEP_GOING,
     OPT_CHECK, OPT_JSON, OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_VERIFY, OPT_UPDATE,
-    OPT_STORE,
-    OPT_DRY_RUN, OPT_HELP, OPT_VERSION
+    OPT_RECORD, OPT_TRACE, OPT_TIMEOUT, OPT_SAFE, OPT_RC, OPT_NO_RC, OPT_HISTORY, OPT_COLOR,
+    OPT_NO_COLOR, OPT_PROGRESS, OPT_PAGER, OPT_DOCTOR, OPT_STORE, OPT_DRY_RUN,
+    OPT_HELP, OPT_VERSION
 } option_id;
 
 /* Legend: letter or 0, name or NULL, what the value is called or NULL when there is none, help. */
@@ -45,17 +48,45 @@ static const struct option {
     {OPT_VERIFY, 0, "verify", "FILE",
      "run the `kv> ` lines of a page and compare what follows them"},
     {OPT_UPDATE, 0, "update", NULL, "with --verify: rewrite the page with what comes out"},
-    {OPT_HELP, 'h', "help", NULL, "this help"},
+    {OPT_RECORD, 0, "record", "FILE", "write a transcript that --verify accepts"},
+    {OPT_TRACE, 0, "trace", NULL, "print each command to stderr before it runs"},
+    {OPT_TIMEOUT, 0, "timeout", "SEC", "give up after SEC seconds, with exit code 6"},
+    {OPT_SAFE, 0, "safe", NULL, "no shell, and no writes except to the state file"},
+    {OPT_RC, 0, "rc", "FILE", "the prompt's start file ($KVCTL_RC, ~/.config/kvctl/rc)"},
+    {OPT_NO_RC, 0, "no-rc", NULL, "no start file"},
+    {OPT_HISTORY, 0, "history", "FILE", "where the prompt remembers what was typed, or off"},
+    {OPT_COLOR, 0, "color", "WHEN", "auto, always or never"},
+    {OPT_NO_COLOR, 0, "no-color", NULL, "the same as --color never, or a non-empty NO_COLOR"},
+    {OPT_PROGRESS, 0, "progress", "WHEN", "auto, always or never: a bar for long work"},
+    {OPT_PAGER, 0, "pager", "WHEN", "auto, always or never: $PAGER at the prompt"},
+    {OPT_DOCTOR, 0, "doctor", NULL, "test this build on this machine, exit 1 if something fails"},
+    {OPT_HELP, 'h', "help", NULL, "help on one screen"},
     {OPT_VERSION, 'V', "version", NULL, "version and licence"},
 };
 
 #define NOPTIONS ((int)(sizeof table / sizeof *table))
 
+/* What -h shows; `help options` lists the rest. */
+static const option_id common[] = {OPT_COMMANDS, OPT_STORE,  OPT_INTERACTIVE, OPT_KEEP_GOING,
+                                   OPT_CHECK,    OPT_JSON,   OPT_FORMAT,      OPT_SET,
+                                   OPT_VERIFY,   OPT_VERSION};
+
 /* Options of the language that come with later versions. */
-static const char *const later[] = {
-    "color", "progress", "pager", "no-color", "timeout", "safe", "rc",
-    "no-rc", "history", "record", "trace", "completion", "doctor",
-};
+static const char *const later[] = {"completion"};
+
+static void option_line(buf *out, const struct option *t)
+{
+    size_t from = out->len;
+    buf_add(out, "  ");
+    if (t->letter)
+        buf_printf(out, "-%c", t->letter);
+    if (t->name)
+        buf_printf(out, "%s--%s", t->letter ? ", " : "", t->name);
+    if (t->value)
+        buf_printf(out, " %s", t->value);
+    buf_repeat(out, ' ', 20 - (int64_t)(out->len - from));
+    buf_printf(out, " %s\n", t->help);
+}
 
 void options_help(buf *out)
 {
@@ -64,20 +95,21 @@ void options_help(buf *out)
                  "  kvctl                                     a prompt\n"
                  "  kvctl session.kv                          run a script\n"
                  "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n\n");
-    for (int i = 0; i < NOPTIONS; i++) {
-        const struct option *t = &table[i];
-        size_t from = out->len;
-        buf_add(out, "  ");
-        if (t->letter)
-            buf_printf(out, "-%c", t->letter);
-        if (t->name)
-            buf_printf(out, "%s--%s", t->letter ? ", " : "", t->name);
-        if (t->value)
-            buf_printf(out, " %s", t->value);
-        buf_repeat(out, ' ', 20 - (int64_t)(out->len - from));
-        buf_printf(out, " %s\n", t->help);
-    }
-    buf_add(out, "\nInside: `help` lists commands and functions, `help push` says more.\n");
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        for (int j = 0; j < NOPTIONS; j++)
+            if (table[j].id == common[i])
+                option_line(out, &table[j]);
+    buf_add(out, "\nAll options: kvctl -c 'help options'. Commands and functions: kvctl -c help,\n"
+                 "and `help push` says more about one.\n");
+}
+
+void options_list(buf *out)
+{
+    for (int i = 0; i < NOPTIONS; i++)
+        option_line(out, &table[i]);
+    buf_add(out,
+            "Options stand anywhere, before or behind FILE; -- ends them. An option wins over the "
+            "\nenvironment, that over the start file.\n");
 }
 
 static int take_integer(const char *name, const char *text, int64_t low, int64_t high, int64_t *x,
@@ -95,6 +127,32 @@ static int random_seed(options *o, kv_err *e)
 {
     if (getentropy(&o->seed, sizeof o->seed) != 0)
         return kv_err_set(e, KV_E_UNSUPPORTED, "this system gives no random seed");
+    return KV_OK;
+}
+
+/* Up to a year; a timer takes no more than some. */
+static int take_seconds(const char *text, double *seconds, kv_err *e)
+{
+    bool over = false;
+    size_t n = strlen(text);
+    if (n == 0 || num_parse(text, n, NUM_BINARY64, seconds, &over) != n || over ||
+        !(*seconds > 0 && *seconds <= 31536000))
+        return kv_err_set(e, KV_E_USAGE, "--timeout needs seconds, more than 0, not \"%s\"", text);
+    return KV_OK;
+}
+
+/* --color, --progress, --pager */
+static int choose(const struct option *t, const char *value, kv_err *e)
+{
+    char what[32];
+    terminal_when when;
+    snprintf(what, sizeof what, "--%s", t->name);
+    if (terminal_when_parse(&when, value, what, e))
+        return e->code;
+    terminal_choose(t->id == OPT_COLOR      ? TERMINAL_COLOR
+                    : t->id == OPT_PROGRESS ? TERMINAL_PROGRESS
+                                            : TERMINAL_PAGER,
+                    when);
     return KV_OK;
 }
 
@@ -161,10 +219,40 @@ static int apply(options *o, const struct option *t, const char *value, kv_err *
         o->format = value;
         break;
     case OPT_VERIFY:
-        o->verify = value;
+        o->verify[o->nverify++] = value;
         break;
     case OPT_UPDATE:
         o->update = true;
+        break;
+    case OPT_RECORD:
+        o->record = value;
+        break;
+    case OPT_TRACE:
+        o->trace = true;
+        break;
+    case OPT_TIMEOUT:
+        return take_seconds(value, &o->timeout, e);
+    case OPT_SAFE:
+        o->safe = true;
+        break;
+    case OPT_RC:
+        o->rc = value;
+        break;
+    case OPT_NO_RC:
+        o->rc = "";
+        break;
+    case OPT_HISTORY:
+        o->history = value;
+        break;
+    case OPT_COLOR:
+    case OPT_PROGRESS:
+    case OPT_PAGER:
+        return choose(t, value, e);
+    case OPT_NO_COLOR:
+        terminal_choose(TERMINAL_COLOR, TERMINAL_NEVER);
+        break;
+    case OPT_DOCTOR:
+        o->inputs[o->ninputs++] = (input){INPUT_TEXT, "doctor"};
         break;
     case OPT_HELP:
         o->help = true;
@@ -254,6 +342,38 @@ static void words_to_inputs(options *o)
     o->nargs--;
 }
 
+static int not_together(kv_err *e, kv_code code, const char *a, const char *b)
+{
+    return kv_err_set(e, code, "%s and %s do not go together", a, b);
+}
+
+/* What the words are, and what does not go together. */
+static int settle(options *o, kv_err *e)
+{
+    if (o->nverify > 0) {
+        for (int i = 0; i < o->nargs; i++)
+            o->verify[o->nverify++] = o->args[i];
+        o->nargs = 0;
+    }
+    words_to_inputs(o);
+    if (o->update && o->nverify == 0)
+        return kv_err_set(e, KV_E_USAGE, "--update needs --verify FILE");
+    if (o->nverify > 0 && o->ninputs > 0)
+        return not_together(e, KV_E_USAGE, "--verify", "commands to run");
+    if (o->nverify > 0 && o->record)
+        return not_together(e, KV_E_USAGE, "--verify", "--record");
+    if (o->nverify > 0 && (o->store || o->dry_run))
+        return not_together(e, KV_E_USAGE, "--verify", o->store ? "--store" : "--dry-run");
+    if (!o->store && o->nverify == 0)
+        o->store = getenv("KVCTL_STORE");
+    if (o->store && !*o->store)
+        o->store = NULL;
+    if (o->safe && (o->update || o->record))
+        return kv_err_set(e, KV_E_UNSUPPORTED, "--safe writes no file, so %s is not possible",
+                          o->update ? "--update" : "--record");
+    return KV_OK;
+}
+
 int options_parse(options *o, int argc, char **argv, kv_err *e)
 {
     *o = (options){.gpus = 8};
@@ -262,7 +382,8 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     o->inputs = mem_zalloc(argc + 1, sizeof *o->inputs, e);
     o->args = mem_zalloc(argc + 1, sizeof *o->args, e);
     o->sets = mem_zalloc(argc + 1, sizeof *o->sets, e);
-    if (!o->inputs || !o->args || !o->sets)
+    o->verify = mem_zalloc(argc + 1, sizeof *o->verify, e);
+    if (!o->inputs || !o->args || !o->sets || !o->verify)
         return KV_E_MEMORY;
     o->args_memory = o->args;
     for (int i = 1; i < argc && code == KV_OK; i++) {
@@ -284,11 +405,7 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
         i += used;
     }
     if (code == KV_OK)
-        words_to_inputs(o);
-    if (!o->store)
-        o->store = getenv("KVCTL_STORE");
-    if (o->store && !*o->store)
-        o->store = NULL;
+        code = settle(o, e);
     /* options hold wherever they stand: an error on the command line has its record too */
     for (int i = 1; i < argc && code && strcmp(argv[i], "--") != 0; i++)
         o->json = o->json || strcmp(argv[i], "--json") == 0;
@@ -300,4 +417,5 @@ void options_release(options *o)
     mem_free(o->inputs);
     mem_free(o->args_memory);
     mem_free(o->sets);
+    mem_free(o->verify);
 }

@@ -30,8 +30,14 @@ typedef struct options {
     bool json;
     const char *store;  /* state file, or NULL */
     bool dry_run;
-    const char *type, *format, *verify;
-    bool update;        /* with verify: rewrite the file */
+    const char *type, *format;
+    const char **verify; /* pages */
+    int nverify;
+    bool update;        /* with verify: rewrite the pages */
+    const char *record, *history;
+    const char *rc;     /* "" for none, NULL: not said */
+    double timeout;     /* seconds, 0: none */
+    bool trace, safe;
     uint64_t seed;
     int gpus;
 } options;
@@ -41,7 +47,8 @@ typedef struct options {
 int options_parse(options *o, int argc, char **argv, kv_err *e);
 void options_release(options *o);
 
-/* Appends what -h shows. */
+/* Appends what -h shows, and a line for every option. */
 void options_help(buf *out);
+void options_list(buf *out);
 
 #endif

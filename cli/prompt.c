@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "complete.h"
 #include "script/report.h"
+#include "script/transcript.h"
 #include "script/unit.h"
 #include "term/histfile.h"
 #include "term/interrupt.h"
@@ -27,6 +28,7 @@ static bool entry_run(void *arg, const char *text, size_t n, int first_line)
     kv_err e = {0};
     unit *u = NULL;
     char *copy = mem_text(text, n, &e);
+    transcript_entry(s, text, n);
     if (copy && unit_read(s, &u, "<repl>", copy, n, first_line, NULL, &e) == KV_OK)
         unit_run(s, u, &e);
     if (e.code == KV_E_INTERRUPTED) {
@@ -37,7 +39,7 @@ static bool entry_run(void *arg, const char *text, size_t n, int first_line)
     }
     unit_drop(s, u);
     e = (kv_err){0};
-    if (session_flush(s, &e))
+    if (session_flush(s, &e) || transcript_done(s, &e))
         report_error(s, &e);
     return s->leaving || s->stdout_closed;
 }
@@ -72,7 +74,7 @@ int prompt_run(session *s)
                                  entry_candidates, entry_hint,
                                  entry_prompt,     "kvctl " KV_VERSION ": try help; Ctrl-D leaves"};
     buf history = {0};
-    histfile_path(&history, NULL);
+    histfile_path(&history, s->history);
     int ended = repl_run(&ops, s, s->quiet, buf_text(&history));
     buf_release(&history);
     return ended;

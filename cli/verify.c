@@ -1,6 +1,7 @@
-/* Goes through a page line by line: entries run in one session with their output caught, what the
- * page says is compared with it, and every line is also copied to the updated page, the expected
- * ones replaced by what came out.
+/* Pages are gone through once, line by line.
+ *
+ * What stands outside entries is kept as it is, so that an updated page differs from the old one
+ * only in outputs.
  */
 #include "verify.h"
 
@@ -8,37 +9,79 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "script/diff.h"
 #include "script/report.h"
 #include "script/unit.h"
 
-/* A file being gone through line by line. */
+static const char more_prompt[] = "..> ";
+
+/* A page being gone through. */
 typedef struct verifier {
     session *s;
     const char *path;
-    const char *at, *end;  /* what is left of the file */
-    int line;              /* the number of the line at `at` */
-    bool fences, inside;   /* whether the file has fences; whether one is open */
-    buf updated;           /* the file with what came out */
+    const char *at, *end; /* what is left of the page */
+    int line;             /* the number of the line at `at` */
+    bool fences;          /* the page has some */
+    char fence;           /* the character of the one that is open, or 0 */
+    size_t fence_length;
+    size_t indent; /* blanks in front of it */
+    buf updated;   /* the page with what came out */
     int entries, wrong;
 } verifier;
 
+/* ---- Lines ---- */
+
+/* The line at `at`, its newline included. */
 static size_t line_length(const verifier *v)
 {
     const char *newline = memchr(v->at, '\n', (size_t)(v->end - v->at));
     return newline ? (size_t)(newline - v->at) + 1 : (size_t)(v->end - v->at);
 }
 
-static bool begins(const verifier *v, const char *word)
+static size_t blanks_at(const char *text, size_t n)
 {
-    size_t n = strlen(word), left = (size_t)(v->end - v->at);
-    /* a prompt without an entry may have lost its last blank */
-    if (n > 0 && word[n - 1] == ' ' && left >= n - 1 && memcmp(v->at, word, n - 1) == 0 &&
-        (left == n - 1 || v->at[n - 1] == '\n' || v->at[n - 1] == '\r'))
-        return true;
-    return left >= n && memcmp(v->at, word, n) == 0;
+    size_t i = 0;
+    while (i < n && (text[i] == ' ' || text[i] == '\t'))
+        i++;
+    return i;
 }
 
-/* Goes past a line, which the updated file keeps. */
+/* Of the indentation of the fence, what the line at `at` has. */
+static size_t indentation(const verifier *v)
+{
+    size_t has = blanks_at(v->at, line_length(v));
+    return has < v->indent ? has : v->indent;
+}
+
+/* The bytes of a prompt at text, or 0. It may have lost its last blank when nothing follows it. */
+static size_t prompt_length(const char *text, size_t n, bool more)
+{
+    const char *end = text + n, *at = text + 2;
+    if (n < 3 || memcmp(text, more ? ".." : "kv", 2) != 0)
+        return 0;
+    if (!more && *at == '[')
+        for (at++; at < end && at[-1] != ']' && *at != '\n'; at++)
+            ;
+    if (!more && at < end && *at == ':')
+        while (at < end && !strchr("*> \n", *at))
+            at++;
+    if (!more && at < end && *at == '*')
+        at++;
+    if (at == end || *at != '>')
+        return 0;
+    at++;
+    if (at == end || *at == '\n' || *at == '\r')
+        return (size_t)(at - text);
+    return *at == ' ' ? (size_t)(at + 1 - text) : 0;
+}
+
+static size_t prompt_here(const verifier *v, bool more)
+{
+    size_t skip = indentation(v);
+    return prompt_length(v->at + skip, line_length(v) - skip, more);
+}
+
+/* Goes past a line, which the updated page keeps. */
 static void keep_line(verifier *v)
 {
     size_t n = line_length(v);
@@ -47,106 +90,276 @@ static void keep_line(verifier *v)
     v->line++;
 }
 
-/* Appends the text of an entry's line, without its prompt. */
-static void take_entry_line(verifier *v, buf *entry)
+/* ---- Fences ---- */
+
+/* Whether a fence stands at the line, its character and how many of it. */
+static size_t fence_at(const char *text, size_t n, char *sign)
 {
-    size_t n = line_length(v), skip = n < 4 ? n : 4;
+    size_t from = blanks_at(text, n), i = from;
+    *sign = from < n ? text[from] : '\0';
+    if (*sign != '`' && *sign != '~')
+        return 0;
+    while (i < n && text[i] == *sign)
+        i++;
+    return i - from >= 3 ? i - from : 0;
+}
+
+static bool has_fences(const char *text, size_t n)
+{
+    const char *end = text + n;
+    while (text < end) {
+        char sign;
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        size_t line = newline ? (size_t)(newline - text) + 1 : (size_t)(end - text);
+        if (fence_at(text, line, &sign))
+            return true;
+        text += line;
+    }
+    return false;
+}
+
+/* Whether the line closes the fence that is open: as long as the opening one or longer, and nothing
+ * behind it. */
+static bool closes(const verifier *v)
+{
+    char sign;
+    size_t n = line_length(v), length = fence_at(v->at, n, &sign);
+    if (!v->fence || sign != v->fence || length < v->fence_length)
+        return false;
+    for (size_t i = blanks_at(v->at, n) + length; i < n; i++)
+        if (!strchr(" \t\r\n", v->at[i]))
+            return false;
+    return true;
+}
+
+static bool at_fence(verifier *v)
+{
+    char sign;
+    size_t n = line_length(v), length = fence_at(v->at, n, &sign);
+    if (v->fence) {
+        if (!closes(v))
+            return false;
+        v->fence = '\0';
+        v->indent = 0;
+    } else if (length > 0) {
+        v->fence = sign;
+        v->fence_length = length;
+        v->indent = blanks_at(v->at, n);
+    }
+    return length > 0;
+}
+
+/* ---- Entries ---- */
+
+/* Appends the text of an entry's line, without its prompt. */
+static void take_entry_line(verifier *v, buf *entry, bool more)
+{
+    size_t n = line_length(v), skip = indentation(v) + prompt_here(v, more);
     buf_put(entry, v->at + skip, n - skip);
     keep_line(v);
 }
 
-/* What the file says comes out: up to the next prompt or fence. */
+/* What the page says comes out: up to the next prompt or the end of the fence. */
 static void take_expected(verifier *v, buf *expected)
 {
-    while (v->at < v->end && !begins(v, "kv> ") && !(v->inside && begins(v, "```"))) {
-        size_t n = line_length(v);
-        buf_put(expected, v->at, n);
+    while (v->at < v->end && !prompt_here(v, false) && !closes(v)) {
+        size_t n = line_length(v), skip = indentation(v);
+        buf_put(expected, v->at + skip, n - skip);
         v->at += n;
         v->line++;
     }
 }
 
-static void run_entry(verifier *v, const buf *entry, int line, buf *got)
+/* The empty lines that a text ends in. */
+static const char *empty_lines(const buf *text)
 {
-    kv_err e = {0};
-    unit *u = NULL;
-    char *text = mem_text(buf_text(entry), entry->len, &e);
-    v->s->captured = got;
-    if (text && unit_read(v->s, &u, v->path, text, entry->len, line, NULL, &e) == KV_OK)
-        unit_run(v->s, u, &e);
-    if (e.code)
-        report_text(v->s, &e, got);
-    v->s->captured = NULL;
-    unit_drop(v->s, u);
+    size_t i = text->len;
+    while (i > 0 && strchr(" \t\r\n", text->data[i - 1]))
+        i--;
+    const char *newline = i > 0 ? strchr(text->data + i, '\n') : NULL;
+    return newline ? newline + 1 : i > 0 ? "" : buf_text(text);
 }
 
-/* The text with blanks at the ends of lines and of the text dropped. */
-static void normalise(buf *b)
+/* Appends lines as they stand in the page. */
+static void put_indented(verifier *v, const char *text)
 {
-    size_t to = 0;
-    for (size_t i = 0; i < b->len; i++) {
-        if (b->data[i] == '\n')
-            while (to > 0 && (b->data[to - 1] == ' ' || b->data[to - 1] == '\r'))
-                to--;
-        b->data[to++] = b->data[i];
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        if (n > 0)
+            buf_repeat(&v->updated, ' ', (int64_t)v->indent);
+        buf_put(&v->updated, text, n);
+        buf_char(&v->updated, '\n');
+        text += n + (text[n] == '\n');
     }
-    while (to > 0 && strchr(" \r\n", b->data[to - 1]))
-        to--;
-    b->len = to;
-    if (b->data)
-        b->data[to] = '\0';
 }
 
-static void show_lines(const char *sign, const buf *text)
+/* Runs an entry; what it prints and how it fails goes to got. Only what must end the whole is an
+ * error here. */
+static int run_entry(verifier *v, const buf *entry, int line, buf *got, kv_err *e)
 {
-    const char *at = buf_text(text);
+    kv_err failed = {0};
+    session *s = v->s;
+    unit *u = NULL;
+    char *text = mem_text(buf_text(entry), entry->len, &failed);
+    s->captured = got;
+    if (text && unit_read(s, &u, v->path, text, entry->len, line, NULL, &failed) == KV_OK)
+        unit_run(s, u, &failed);
+    if (failed.code)
+        report_text(s, &failed, got);
+    s->captured = NULL;
+    s->leaving = false; /* a page may end in quit, and what follows is another day */
+    s->exit_code = 0;
+    unit_drop(s, u);
+    return session_interrupted(s, e);
+}
+
+/* ---- Comparing ---- */
+
+/* Where the place of an error ends that begins a line: `FILE:3:8: error[`; 0 when none is there. */
+static size_t error_place(const char *text, size_t n, size_t *column)
+{
+    static const char mark[] = ": error[";
+    const char *at = memmem(text, n, mark, sizeof mark - 1);
+    const char *p = at;
+    int numbers = 0;
+    *column = 0;
+    if (!at)
+        return 0;
+    while (p > text && numbers < 2) {
+        const char *digits = p;
+        while (digits > text && digits[-1] >= '0' && digits[-1] <= '9')
+            digits--;
+        if (digits == p || digits == text || digits[-1] != ':')
+            break;
+        if (numbers == 0)
+            *column = (size_t)(digits - text);
+        p = digits - 1;
+        numbers++;
+    }
+    return numbers == 2 ? (size_t)(at - text) : 0;
+}
+
+/* Whether the line is ` 12 | text`, a source line below an error; *to: where the bar is. */
+static bool is_source_line(const char *text, size_t n, size_t *to)
+{
+    size_t i = blanks_at(text, n), digits = i;
+    while (i < n && text[i] >= '0' && text[i] <= '9')
+        i++;
+    *to = i;
+    return i > digits && n - i >= 2 && memcmp(text + i, " |", 2) == 0;
+}
+
+/* Where the number begins of a line `  in FILE:12`; 0 when it is none. */
+static size_t frame_number(const char *text, size_t n)
+{
+    size_t i = n;
+    while (i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9')
+        i--;
+    return n > 5 && memcmp(text, "  in ", 5) == 0 && i < n && text[i - 1] == ':' ? i : 0;
+}
+
+/* Puts * for the file and the lines in reports of errors: the page is another file than the script
+ * it was recorded from. */
+static void drop_places(buf *b)
+{
+    buf out = {0};
+    const char *text = buf_text(b);
+    bool below = false; /* an error stands above */
+    while (*text) {
+        size_t n = strcspn(text, "\n"), column, to;
+        size_t place = error_place(text, n, &column);
+        if (place > 0) {
+            buf_add(&out, "*:");
+            buf_put(&out, text + column, n - column);
+            below = true;
+        } else if (below && is_source_line(text, n, &to)) {
+            buf_add(&out, "    *");
+            buf_put(&out, text + to, n - to);
+        } else if (below && frame_number(text, n)) {
+            buf_put(&out, text, frame_number(text, n));
+            buf_char(&out, '*');
+        } else {
+            buf_put(&out, text, n);
+        }
+        buf_char(&out, '\n');
+        text += n + (text[n] == '\n');
+    }
+    buf_release(b);
+    *b = out;
+}
+
+/* What counts of an output. */
+static buf comparable(const buf *text)
+{
+    buf out = {0};
+    buf_put(&out, buf_text(text), text->len);
+    drop_places(&out);
+    diff_normalise(&out);
+    return out;
+}
+
+static void show_entry(const buf *entry)
+{
+    const char *at = buf_text(entry), *prompt = "kv> ";
     while (*at) {
         size_t n = strcspn(at, "\n");
-        fprintf(stderr, "%s%.*s\n", sign, (int)n, at);
+        fprintf(stderr, "  %s%.*s\n", prompt, (int)n, at);
         at += n + (at[n] == '\n');
+        prompt = more_prompt;
     }
 }
 
-static void compare(verifier *v, const buf *entry, int line, buf *expected, buf *got)
+static void show_difference(const verifier *v, const buf *entry, int line, const buf *expected,
+                            const buf *got)
 {
-    normalise(expected);
-    normalise(got);
+    buf difference = {0};
+    diff_lines(&difference, buf_text(expected), buf_text(got));
+    fflush(stdout);
+    fprintf(stderr, "%s:%d: the output differs (- the page, + this run)\n", v->path, line);
+    show_entry(entry);
+    fputs(buf_text(&difference), stderr);
+    buf_release(&difference);
+}
+
+/* Compares, or writes what came out into the updated page. */
+static void judge(verifier *v, const buf *entry, int line, buf *expected, buf *got, bool update)
+{
+    buf a = comparable(expected), b = comparable(got);
+    bool equal = strcmp(buf_text(&a), buf_text(&b)) == 0;
     v->entries++;
-    if (strcmp(buf_text(expected), buf_text(got)) == 0)
-        return;
-    v->wrong++;
-    fprintf(stderr, "%s:%d: the output differs\n", v->path, line);
-    buf shown = {0};
-    buf_put(&shown, buf_text(entry), entry->len);
-    normalise(&shown);
-    show_lines("  kv> ", &shown);
-    show_lines(" -", expected);
-    show_lines(" +", got);
-    buf_release(&shown);
+    v->wrong += !equal;
+    if (!update && !equal) {
+        show_difference(v, entry, line, &a, &b);
+    } else if (update && equal) {
+        put_indented(v, buf_text(expected)); /* what differs may be what does not count */
+    } else if (update) {
+        diff_normalise(got);
+        put_indented(v, buf_text(got));
+        buf_add(&v->updated, empty_lines(expected));
+    }
+    buf_release(&a);
+    buf_release(&b);
 }
 
 static int verify_entry(verifier *v, bool update, kv_err *e)
 {
     buf entry = {0}, expected = {0}, got = {0};
-    int line = v->line, code;
-    take_entry_line(v, &entry);
-    while (v->at < v->end && begins(v, "..> "))
-        take_entry_line(v, &entry);
+    int line = v->line;
+    take_entry_line(v, &entry, false);
+    while (v->at < v->end && prompt_here(v, true))
+        take_entry_line(v, &entry, true);
     take_expected(v, &expected);
-    run_entry(v, &entry, line, &got);
-    if ((code = buf_check(&entry, e)) || (code = buf_check(&expected, e)) ||
-        (code = buf_check(&got, e)))
-        goto out;
-    if (update)
-        buf_put(&v->updated, buf_text(&got), got.len);
-    else
-        compare(v, &entry, line, &expected, &got);
-out:
+    int code = run_entry(v, &entry, line, &got, e);
+    if (code == KV_OK && (code = buf_check(&entry, e)) == KV_OK &&
+        (code = buf_check(&expected, e)) == KV_OK && (code = buf_check(&got, e)) == KV_OK)
+        judge(v, &entry, line, &expected, &got, update);
     buf_release(&entry);
     buf_release(&expected);
     buf_release(&got);
     return code;
 }
+
+/* ---- Pages ---- */
 
 static int write_back(const char *path, const buf *text, kv_err *e)
 {
@@ -159,6 +372,22 @@ static int write_back(const char *path, const buf *text, kv_err *e)
     return file_out_commit(&f, e);
 }
 
+static int verdict(const verifier *v, bool update, kv_err *e)
+{
+    if (v->entries == 0)
+        return kv_err_set(e, KV_E_EXPECT, "%s holds no line that begins with `kv> `%s", v->path,
+                          v->fences ? " between its fences" : "");
+    if (update) {
+        session_note(v->s, "%s: %d of %d entries changed", v->path, v->wrong, v->entries);
+        return v->wrong > 0 ? write_back(v->path, &v->updated, e) : KV_OK;
+    }
+    if (v->wrong == 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_EXPECT, "%d of %d entr%s of %s print%s something else", v->wrong, v->entries,
+               v->entries == 1 ? "y" : "ies", v->path, v->wrong == 1 ? "s" : "");
+    return kv_err_hint(e, "if it is right now: kvctl --verify %s --update", v->path);
+}
+
 int verify_file(session *s, const char *path, bool update, kv_err *e)
 {
     char *text;
@@ -167,24 +396,16 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
     if (code)
         return code;
     verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1};
-    v.fences = strncmp(text, "```", 3) == 0 || strstr(text, "\n```") != NULL;
-    while (v.at < v.end && code == KV_OK && !s->leaving) {
-        if (v.fences && begins(&v, "```")) {
-            v.inside = !v.inside;
-            keep_line(&v);
-        } else if (begins(&v, "kv> ") && (v.inside || !v.fences)) {
+    v.fences = has_fences(text, n);
+    s->remembers = true;
+    while (v.at < v.end && code == KV_OK) {
+        if (!(v.fences && at_fence(&v)) && (v.fence || !v.fences) && prompt_here(&v, false))
             code = verify_entry(&v, update, e);
-        } else {
+        else
             keep_line(&v);
-        }
     }
-    if (code == KV_OK && update)
-        code = write_back(path, &v.updated, e);
-    else if (code == KV_OK && v.wrong > 0)
-        code = kv_err_set(e, KV_E_EXPECT, "%d of %d entries of %s print something else", v.wrong,
-                          v.entries, path);
-    else if (code == KV_OK && v.entries == 0)
-        code = kv_err_set(e, KV_E_EXPECT, "%s holds no line that begins with `kv> `", path);
+    if (code == KV_OK)
+        code = verdict(&v, update, e);
     buf_release(&v.updated);
     mem_free(text);
     return code;

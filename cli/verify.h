@@ -4,11 +4,17 @@
 
 #include "script/session.h"
 
-/* Runs the `kv> ` lines of a file in one session and compares what follows each with what it
- * prints, errors included. Lines that begin with `..> ` go on the entry above. Where the file has
- * fences (```), as a Markdown page does, only what stands between them counts. update: the file is
- * rewritten with what came out instead. Differences go to stderr; the error expect says how many
- * there are. Errors: expect, io, memory. */
+/* Runs the entries of a page in one session and compares what follows each with what it prints,
+ * errors included. An entry is a line that begins with a prompt (`kv> `, also `kv:b> `, `kv*> ` and
+ * `kv[0/4]> `) and the lines behind it that begin with `..> `. Where the page has fences (``` or
+ * ~~~), as Markdown has, only what stands between them counts, without the indentation of its
+ * fence.
+ *
+ * What a reader does not see or care about does not count: blanks at the ends of lines, empty lines
+ * at the end of an output, and the file and line in the place of an error.
+ *
+ * update: the page, "-" for stdout, is rewritten with what came out. Differences go to stderr; the
+ * error expect says how many there are. Errors: expect, io, memory, interrupted, timeout. */
 int verify_file(session *s, const char *path, bool update, kv_err *e);
 
 #endif

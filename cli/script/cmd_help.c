@@ -54,6 +54,7 @@ static void overview(buf *out)
     column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
     column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
     column(out, "!command", "run a shell command");
+    buf_add(out, "`help options`: what stands behind kvctl on its command line.\n");
     buf_add(out, "Functions:");
     size_t width = 80;
     for (const function *f = function_table; f->name; f++) {
@@ -117,13 +118,16 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         const char *name = word.u.text->text;
         const command *c = command_find(name, strlen(name));
         const function *f = function_find(name);
-        if (json && (c || f))
+        bool options = strcmp(name, "options") == 0 && s->list_options && !json;
+        if (options)
+            s->list_options(&text);
+        else if (json && (c || f))
             help_json(&text, c, f);
         else if (c)
             command_help(&text, c);
         if (f && !json)
             function_help(&text, f);
-        if (!c && !f && (json || search(&text, name) == 0))
+        if (!c && !f && !options && (json || search(&text, name) == 0))
             code = not_found(s, call->kid[0], name, e);
     }
     out->as_text = true;

@@ -91,7 +91,8 @@ const command command_table[] = {
      "print \"loss\", 1/4                   # loss 0.25\n"
      "print f\"loss {1/3:.3f}\"             # loss 0.333",
      "write", NULL},
-    {"write", {{ARG_VALUE, "VALUE", false}, {ARG_FILE, "FILE", false}}, {{0}}, 0, cmd_write,
+    {"write", {{ARG_VALUE, "VALUE", false}, {ARG_FILE, "FILE", false}}, {{0}}, COMMAND_WRITES,
+     cmd_write,
      "save a value; FILE is complete or not there",
      "write a a.csv                       # by the ending: .csv, .json, .txt\n"
      "write a*2 -                         # to stdout",
@@ -101,6 +102,22 @@ const command command_table[] = {
      "assert a == ones(2,3)\n"
      "assert sum(a) < 7, \"too large\"      # with a text for the message",
      "print", "assert"},
+    {"expect", {{ARG_HEREDOC, "<<END", false}}, {{0}}, 0, cmd_expect,
+     "fail unless the statement before put out these lines; they end before a line END",
+     "print 1 + 1\nexpect <<END\n2\nEND",
+     "assert, expect-error", "expect"},
+    {"expect-error", {{ARG_CODE, "CODE", false}, {ARG_BLOCK, "{ ... }", false}}, {{0}},
+     COMMAND_RUNS, cmd_expect_error, "fail unless the block fails with this code",
+     "expect-error key { pull 99 }        # says nothing: there is no key 99\n"
+     "expect-error shape { push 3 ones(9) }",
+     "assert, expect", "expect"},
+    {"time", {{ARG_STATEMENT, "STATEMENT | { ... }", false}}, {{"runs", OPTION_INT, "N"}},
+     COMMAND_RUNS, cmd_time, "how long it takes, on stderr: once, or min, median and p95 of N runs",
+     "time push 3 a\n"
+     "time --runs 20 { push 3 a; pull 3 -> w }", NULL, NULL},
+    {"echo", {{ARG_SWITCH, "on|off", false}}, {{0}}, 0, cmd_echo,
+     "print each command to stderr before it runs, as --trace does",
+     "echo on; push 3 a; echo off", NULL, NULL},
     {"set", {{ARG_WORD, "NAME", true}, {ARG_VALUE, "VALUE", true}}, {{0}}, COMMAND_GIVES, cmd_set,
      "change a setting, or show settings",
      "set                                 # all settings\n"
@@ -120,6 +137,13 @@ const command command_table[] = {
      "help --json > help.txt              # all commands and functions for a program\n"
      "help \"gradient\"                     # everything that mentions a word",
      NULL, NULL},
+    {"history", {{ARG_VALUE, "COUNT", true}}, {{0}}, COMMAND_GIVES, cmd_history,
+     "what was typed at the prompt, in this and in earlier sessions",
+     "history\n"
+     "history 20                          # the last 20 entries", NULL, "io"},
+    {"doctor", {{0}}, {{0}}, COMMAND_PRINTS, cmd_doctor,
+     "test this build on this machine; kvctl --doctor does the same",
+     "doctor", "version", "assert"},
     {"version", {{0}}, {{0}}, COMMAND_GIVES, cmd_version, "the version of kvctl and its library",
      "version", NULL, NULL},
     {"quit", {{ARG_VALUE, "CODE", true}}, {{0}}, 0, cmd_quit, "leave, with an exit code",
@@ -143,9 +167,8 @@ void result_release(result *r)
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
     "pushpull", "broadcast", "row-sparse-pull", "set-optimizer", "save-states", "load-states",
-    "set-gradient-compression", "barrier", "send-command", "is-capable", "register", "expect",
-    "expect-error", "echo", "profile", "explain", "plot", "history",
-    "doctor", "time", "bench", "launch",
+    "set-gradient-compression", "barrier", "send-command", "is-capable", "register",
+    "profile", "explain", "plot", "bench", "launch",
 };
 
 static bool same_word(const char *name, const char *word, size_t n)

@@ -54,7 +54,12 @@ typedef enum arg_kind {
     ARG_NAME,   /* the name of something to be made: a plain word */
     ARG_FILE,   /* a path */
     ARG_SOURCE, /* a path that is read while parsing */
-    ARG_RULE    /* the name of an updater, or a block in braces */
+    ARG_RULE,   /* the name of an updater, or a block in braces */
+    ARG_HEREDOC, /* <<END, lines, END */
+    ARG_CODE,   /* the name of an error code */
+    ARG_SWITCH, /* on or off */
+    ARG_BLOCK,  /* statements in braces that shall fail with the code before it */
+    ARG_STATEMENT /* such a block, or one statement up to its end */
 } arg_kind;
 
 typedef struct command_arg {
@@ -81,6 +86,8 @@ enum {
     COMMAND_GIVES = 1,  /* gives a value: it can be redirected */
     COMMAND_PARAMS = 2, /* takes --PARAM VALUE for the parameters of a rule */
     COMMAND_PRINTS = 4, /* may print lines (of an updater): | and > take these */
+    COMMAND_RUNS = 64,   /* runs statements: run_argument */
+    COMMAND_WRITES = 128, /* writes its ARG_FILE */
     COMMAND_ONE_EACH = 8, /* one value a key, so a single key takes one value */
     COMMAND_CHANGES = 256, /* may change a store; what does not may share a state file's lock */
     COMMAND_ALL_KEYS = 16 /* concerns every key of the store: its record lists them */

@@ -15,6 +15,14 @@ command_fn cmd_list, cmd_info, cmd_vars;
 command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit;
 /* cmd_state.c */
 command_fn cmd_begin, cmd_commit, cmd_rollback;
+/* cmd_expect.c */
+command_fn cmd_expect, cmd_expect_error;
+/* cmd_history.c */
+command_fn cmd_history;
+/* cmd_doctor.c */
+command_fn cmd_doctor;
+/* cmd_time.c */
+command_fn cmd_time, cmd_echo;
 /* cmd_help.c */
 command_fn cmd_help, cmd_version;
 

@@ -57,4 +57,14 @@ int eval_call_definition(session *s, const struct definition *d, const ast *node
 typedef enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_QUIT } flow;
 int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *e);
 
+/* For commands with COMMAND_RUNS: how the statements that they run end goes to whoever runs the
+ * command. */
+typedef struct run_flow {
+    flow *how;
+    value *returned;
+} run_flow;
+
+/* Runs a block or a statement that is an argument of the running command. */
+int run_argument(session *s, const ast *node, kv_err *e);
+
 #endif

@@ -343,9 +343,20 @@ ast *parse_rule_node(parser *p)
     return node;
 }
 
-static ast *argument(parser *p, const command *c, const command_arg *a)
+/* before: the argument on its left, or NULL. */
+static ast *argument(parser *p, const command *c, const command_arg *a, const ast *before)
 {
     switch (a->kind) {
+    case ARG_HEREDOC:
+        return parse_heredoc(p);
+    case ARG_CODE:
+        return parse_code(p);
+    case ARG_SWITCH:
+        return parse_switch(p);
+    case ARG_BLOCK:
+        return parse_failing_block(p, before);
+    case ARG_STATEMENT:
+        return parse_is_sign(p, SIGN1('{')) ? parse_block(p) : parse_one_statement(p);
     case ARG_KEYS:
         return parse_keys(p);
     case ARG_VALUE:
@@ -423,7 +434,8 @@ static bool is_new(parser *p, ast *const *extras, int n, const ast *part)
         if (part->kind == STMT_REDIRECT)
             return parse_fail(p, part->pos, part->end, KV_E_USAGE, "a command takes one redirect");
         if (strcmp(part->u.text, extras[i]->u.text) == 0)
-            return parse_fail(p, part->pos, part->end, KV_E_USAGE, "--%s is given twice", part->u.text);
+            return parse_fail(p, part->pos, part->end, KV_E_USAGE, "--%s is given twice",
+                              part->u.text);
     }
     return true;
 }
@@ -488,7 +500,8 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
                 return sign_behind_keys(p, c, slots[given - 1]);
             if (given > 0 && !stands_apart(p))
                 return NULL;
-            if (!(slots[given] = argument(p, c, &c->args[given])))
+            const ast *before = given > 0 ? slots[given - 1] : NULL;
+            if (!(slots[given] = argument(p, c, &c->args[given], before)))
                 return NULL;
             if (behind_keys && (c->flags & COMMAND_ONE_EACH) && slots[given]->n > 1 &&
                 is_plain_key(slots[given - 1]))

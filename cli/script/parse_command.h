@@ -15,8 +15,8 @@ ast *parse_word(parser *p, const char *more, const char *wanted);
 /* The name of an error code. */
 ast *parse_code(parser *p);
 
-/* A block that shall fail with this code. When it does so while it is parsed, that is what was asked
- * for: the block is skipped, and the node is an AST_NONE. */
+/* A block that shall fail with this code. When it does so while it is parsed, that is what was
+ * asked for: the block is skipped, and the node is an AST_NONE. */
 ast *parse_failing_block(parser *p, const ast *code);
 
 /* on or off: AST_TEXT. */

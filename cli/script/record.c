@@ -354,14 +354,16 @@ static void put_head(session *s, buf *out, const ast *node, const kv_err *e)
 /* Writes a finished record to where all of them go, which may be outside what is caught now. */
 static int write_line(session *s, buf *line, kv_err *e)
 {
-    buf *now = s->captured;
+    buf *now = s->captured, *hearing = s->hearing;
     buf_add(line, "}\n");
     int code = buf_check(line, e);
     if (s->recorder.depth > 0)
         s->captured = s->recorder.base;
+    s->hearing = NULL;
     if (code == KV_OK)
         code = session_out(s, buf_text(line), line->len, e);
     s->captured = now;
+    s->hearing = hearing;
     return code;
 }
 

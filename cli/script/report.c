@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "script/record.h"
+#include "script/transcript.h"
 #include "base/utf8.h"
 #include "script/unit.h"
 
@@ -144,6 +145,7 @@ void report_error(session *s, const kv_err *e)
     record_error(s, NULL, e);
     s->recorder.failed = false;
     report_text(s, e, &out);
+    transcript_error(s, buf_text(&out));
     fflush(stdout);
     if (!s->recorder.on || !s->quiet)
         fputs(buf_text(&out), stderr);

@@ -11,6 +11,7 @@
 #include "script/report.h"
 #include "script/show.h"
 #include "script/statement.h"
+#include "script/transcript.h"
 #include "script/unit.h"
 
 static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e);
@@ -101,8 +102,9 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
     if (to && to->op != REDIRECT_PIPE)
         return to_file(s, to, r, e);
     r->shown = !to;
-    if (s->recorder.on && !to)
-        return KV_OK; /* its record shows it */
+    bool recorded = s->recorder.on && !to; /* its record shows it */
+    if (recorded && !s->hearing)
+        return KV_OK;
     buf text = {0};
     if (repr) {
         if ((code = show_value(s, &text, r->v, true, e)) == KV_OK)
@@ -110,7 +112,9 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
     } else {
         code = show_result(s, &text, r, e);
     }
-    if (code == KV_OK)
+    if (code == KV_OK && recorded)
+        buf_put(s->hearing, buf_text(&text), text.len);
+    else if (code == KV_OK)
         code = text_out(s, to, &text, e);
     buf_release(&text);
     return code ? unit_at(s, node, e) : KV_OK;
@@ -148,18 +152,29 @@ static bool catches_lines(const ast *node, const command *c)
     return to && (c->flags & COMMAND_PRINTS);
 }
 
+int run_argument(session *s, const ast *node, kv_err *e)
+{
+    run_flow *outer = s->flow;
+    int code = run_statement(s, node, outer->how, outer->returned, e);
+    s->flow = outer;
+    return code;
+}
+
 static int run_command(session *s, const ast *node, result *r, kv_err *e)
 {
     const command *c = node->u.other;
     buf lines = {0};
     if (saves_value(node, c))
         return save_printed(s, node, r, e);
-    buf *before = s->captured;
+    buf *before = s->captured, *hearing = s->hearing;
     bool caught = catches_lines(node, c);
-    if (caught)
+    if (caught) {
         s->captured = &lines;
+        s->hearing = NULL;
+    }
     int code = c->run(s, node, r, e);
     s->captured = before;
+    s->hearing = hearing;
     if (code == KV_OK && caught) {
         result text = {.as_text = true};
         if ((code = value_text_new(&text.v, buf_text(&lines), lines.len, e)) == KV_OK)
@@ -395,14 +410,43 @@ static int run_control(session *s, const ast *node, flow *how, value *returned, 
     return unit_err(s, node, e, KV_E_INTERNAL, "a statement of kind %d cannot run", node->kind);
 }
 
+/* Each command on stderr before it runs: `+ push 3 a`. What only holds statements is not shown,
+ * they are. */
+static void trace(session *s, const ast *node)
+{
+    const char *text = s->unit->src.text + node->pos, *end = s->unit->src.text + node->end;
+    bool holds = node->kind == AST_BLOCK || node->kind == STMT_IF || node->kind == STMT_FOR ||
+                 node->kind == STMT_WHILE || node->kind == STMT_REPEAT;
+    buf shown = {0};
+    if (holds)
+        return;
+    buf_add(&shown, "+ ");
+    for (; text < end; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '\n')
+            buf_add(&shown, "\n+ ");
+        else if (c < 0x20 || c == 0x7f)
+            buf_char(&shown, ' ');
+        else
+            buf_char(&shown, (char)c);
+    }
+    fflush(stdout);
+    fprintf(stderr, "%s\n", buf_text(&shown));
+    buf_release(&shown);
+}
+
 static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e)
 {
     int code;
+    run_flow here = {how, returned};
+    if (s->trace)
+        trace(s, node);
     switch (node->kind) {
     case STMT_SHOW:
     case STMT_COMMAND:
     case STMT_SHELL:
     case STMT_SOURCE:
+        s->flow = &here;
         code = run_recorded(s, node, e);
         if (code == KV_OK && s->leaving)
             *how = FLOW_QUIT;
@@ -412,6 +456,34 @@ static int run_statement(session *s, const ast *node, flow *how, value *returned
         unit_at(s, node, e);
         record_error(s, node, e);
     }
+    return code;
+}
+
+static bool is_expect(const ast *node)
+{
+    return node->kind == STMT_COMMAND && ((const command *)node->u.other)->run == cmd_expect;
+}
+
+/* Runs statement i of a block, and keeps what it puts out where an `expect` follows. last: whether
+ * one may follow the last statement too, in the next text. */
+static int run_heard(session *s, const ast *block, uint32_t i, bool last, flow *how,
+                     value *returned, kv_err *e)
+{
+    bool wanted = i + 1 < block->n ? is_expect(block->kid[i + 1]) : last;
+    if (!wanted || is_expect(block->kid[i]))
+        return run_statement(s, block->kid[i], how, returned, e);
+    buf heard = {0}, *outer = s->hearing;
+    bool outer_catches = s->catches_shell;
+    s->hearing = &heard;
+    s->catches_shell = outer_catches || i + 1 < block->n;
+    int code = run_statement(s, block->kid[i], how, returned, e);
+    s->catches_shell = outer_catches;
+    s->hearing = outer;
+    if (outer)
+        buf_put(outer, buf_text(&heard), heard.len);
+    buf_release(&s->previous);
+    s->previous = heard;
+    s->has_previous = code == KV_OK;
     return code;
 }
 
@@ -425,18 +497,24 @@ int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *
         if (s->locals && node->kind == STMT_SHOW && i + 1 == block->n && node->n == 1)
             code = run_last_expression(s, node, returned, e);
         else
-            code = run_statement(s, node, how, returned, e);
+            code = run_heard(s, block, i, false, how, returned, e);
     }
     return code;
 }
 
-/* The statements of a script under -k: an error is reported, and the next one runs. */
-static int run_on(session *s, const ast *block, flow *how, value *returned, kv_err *e)
+/* The statements of a script, a -c or an entry. Under -k an error is reported, and the next one
+ * runs. */
+static int run_top(session *s, const unit *u, flow *how, value *returned, kv_err *e)
 {
-    for (uint32_t i = 0; i < block->n && *how == FLOW_ON; i++) {
-        int code = session_interrupted(s, e);
-        if (code || (code = run_statement(s, block->kid[i], how, returned, e)) == KV_E_INTERRUPTED)
-            return code;
+    for (uint32_t i = 0; i < u->body->n && *how == FLOW_ON; i++) {
+        const ast *node = u->body->kid[i];
+        kv_err unused = {0};
+        if (session_interrupted(s, e))
+            return unit_at(s, node, e);
+        transcript_statement(s, &u->src, node);
+        int code = run_heard(s, u->body, i, s->remembers, how, returned, e);
+        if (code && (!s->keep_going || session_interrupted(s, &unused)))
+            return session_reason(s, e);
         if (code)
             report_error(s, e);
         memset(e, 0, sizeof *e);
@@ -450,8 +528,8 @@ int unit_run(session *s, unit *u, kv_err *e)
     value returned = value_none();
     unit *outer = s->unit;
     s->unit = u;
-    int code = s->keep_going && !outer ? run_on(s, u->body, &how, &returned, e)
-                                       : run_block(s, u->body, &how, &returned, e);
+    int code = outer ? run_block(s, u->body, &how, &returned, e)
+                     : run_top(s, u, &how, &returned, e);
     value_release(&returned);
     s->unit = outer;
     return code;

@@ -17,6 +17,7 @@
 #include "io/safetensors.h"
 #include "script/file_kind.h"
 #include "script/save_rows.h"
+#include "script/safe.h"
 #include "script/show.h"
 
 /* What goes into one file: arrays, or text. */
@@ -221,6 +222,8 @@ static int written_commit(written *w, kv_err *e)
 static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
                       kv_err *e)
 {
+    if (safe_write(s, path, e))
+        return e->code;
     if (session_would(s, "write", path))
         return KV_OK;
     int code = p->append ? old_file_open(&w->old, s, path, lock, e) : KV_OK;

@@ -6,11 +6,13 @@
 #include "script/session.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "script/unit.h"
 
 void session_init(session *s)
@@ -52,6 +54,7 @@ void session_release(session *s)
         unit_drop(s, s->units);
     }
     buf_release(&s->detail);
+    buf_release(&s->previous);
 }
 
 /* ---- Variables ---- */
@@ -213,15 +216,32 @@ int session_ctx(session *s, kv_ctx ctx, kv_err *e)
 
 int session_interrupted(session *s, kv_err *e)
 {
-    if (!s->interrupted || !s->interrupted())
+    int sig = s->interrupted ? s->interrupted() : 0;
+    char seconds[NUM_TEXT_MAX];
+    if (sig == 0)
         return KV_OK;
-    return kv_err_set(e, KV_E_INTERRUPTED, "interrupted");
+    if (sig != SIGALRM)
+        return kv_err_set(e, KV_E_INTERRUPTED, "interrupted");
+    num_plain(seconds, s->timeout, NUM_BINARY64);
+    return kv_err_set(e, KV_E_TIMEOUT, "gave up after %s s (--timeout)", seconds);
+}
+
+int session_reason(session *s, kv_err *e)
+{
+    kv_err now = {0};
+    if (!e || e->code != KV_E_INTERRUPTED || session_interrupted(s, &now) != KV_E_TIMEOUT)
+        return e ? e->code : KV_OK;
+    kv_err_at(&now, e->file, e->line, e->col, e->end);
+    *e = now;
+    return e->code;
 }
 
 /* ---- Output ---- */
 
 int session_out(session *s, const char *text, size_t n, kv_err *e)
 {
+    if (s->hearing)
+        buf_put(s->hearing, text, n);
     if (s->captured) {
         buf_put(s->captured, text, n);
         return buf_check(s->captured, e);
@@ -240,6 +260,8 @@ int session_flush(session *s, kv_err *e)
     errno = failed && errno == 0 ? EIO : errno;
     if (s->stdout_closed || (!failed && fflush(stdout) == 0))
         return KV_OK;
+    if (errno == EINTR && session_interrupted(s, e))
+        return e->code;
     s->stdout_closed = true; /* whatever comes now goes nowhere */
     return errno == EPIPE ? KV_OK : file_error(e, "write", "stdout", errno);
 }

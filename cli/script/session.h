@@ -90,10 +90,22 @@ typedef struct session {
     buf *captured;          /* where output goes instead of stdout: a redirect */
     bool stdout_closed;     /* its reader went away: later output is dropped */
     value last;             /* the last value shown: _ */
+    buf *hearing;           /* (optional) gets a copy of what goes out and is not redirected */
+    bool catches_shell;     /* with it: what shell commands print, too */
+    buf previous;           /* what the statement before put out, when `expect` may ask for it */
+    bool has_previous;
+    bool remembers; /* keep what the last statement of a text puts out: another may follow */
+    struct run_flow *flow;  /* of the command that runs, when it runs statements */
+    bool trace;             /* print each command to stderr before it runs */
+    bool safe;              /* no shell, and no writes except to the state file */
+    double timeout;         /* seconds after which the invocation gives up; 0: never */
+    const char *history;    /* what --history said, or NULL */
+    void (*list_options)(buf *out); /* (optional) for `help options` */
+    struct transcript *transcript; /* (optional) --record */
 
     bool leaving;           /* quit was run */
     int exit_code;
-    int (*interrupted)(void); /* (optional) SIGINT or SIGTERM when it came, else 0 */
+    int (*interrupted)(void); /* (optional) SIGINT, SIGTERM, SIGALRM (time is up), or 0 */
     bool keep_going;        /* after an error in a script: report it and run the next statement */
     int failure;            /* the exit code of the first error that was reported, or 0 */
     value args;             /* what stands behind the script's name: a list of texts */
@@ -126,8 +138,13 @@ int64_t session_find_store(const session *s, const char *name);
 /* Makes gpu(i) available before it is used: virtual GPUs come on demand, announced once. */
 int session_ctx(session *s, kv_ctx ctx, kv_err *e);
 
-/* KV_E_INTERRUPTED when Ctrl-C was pressed, else KV_OK. Asked between the store's calls. */
+/* KV_E_INTERRUPTED when Ctrl-C was pressed, KV_E_TIMEOUT when the time of --timeout is up, else
+ * KV_OK. Asked between the store's calls. */
 int session_interrupted(session *s, kv_err *e);
+
+/* An interrupt that something else noticed gets its reason: KV_E_TIMEOUT when that was it. Returns
+ * e's code. */
+int session_reason(session *s, kv_err *e);
 
 /* Where results go: stdout, or the redirect that is active. */
 int session_out(session *s, const char *text, size_t n, kv_err *e);

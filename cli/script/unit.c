@@ -7,7 +7,9 @@
 #include "base/suggest.h"
 #include "script/check.h"
 #include "script/command.h"
+#include "script/commands.h"
 #include "script/function.h"
+#include "script/safe.h"
 #include "script/statement.h"
 #include "vm/rule.h"
 
@@ -184,11 +186,37 @@ static int check_command(checker *c, const ast *node)
     return KV_OK;
 }
 
+/* The block of an expect-error: when its words alone show the error that it waits for, it need not
+ * run. */
+static int check_failing(checker *c, const ast *node)
+{
+    ast *block = node->kid[1];
+    kv_err *outer = c->e, found = {0};
+    struct check_errors *collected = c->s->check;
+    c->e = &found;
+    c->s->check = NULL;
+    int code = check_names(c, block);
+    c->e = outer;
+    c->s->check = collected;
+    if (code == KV_OK)
+        return KV_OK;
+    if (strcmp(kv_code_name(code), node->kid[0]->u.text) == 0) {
+        block->kind = AST_NONE;
+        block->n = 0;
+        return KV_OK;
+    }
+    if (!outer->code)
+        *outer = found;
+    return noted(c);
+}
+
 static int check_names(checker *c, const ast *node)
 {
     int code = KV_OK;
     if (!node)
         return KV_OK;
+    if (node->kind == STMT_COMMAND && ((const command *)node->u.other)->run == cmd_expect_error)
+        return check_failing(c, node);
     if (node->kind == AST_CALL)
         code = check_call(c, node);
     else if (node->kind == STMT_COMMAND)
@@ -197,6 +225,8 @@ static int check_names(checker *c, const ast *node)
         code = rule_check(node->u.other, &c->u->src, c->e);
     else if (node->kind == STMT_SOURCE)
         code = check_unit(c, node->u.other);
+    if (code == KV_OK)
+        code = safe_check(c->s, &c->u->src, node, c->e);
     if (code)
         code = noted(c);
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
@@ -208,8 +238,8 @@ static int check_names(checker *c, const ast *node)
 static int check_jump(checker *c, const ast *node, bool loop, bool in_def)
 {
     if ((node->kind == STMT_BREAK || node->kind == STMT_CONTINUE) && !loop)
-        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX, "`%s` stands outside a loop",
-                   node->kind == STMT_BREAK ? "break" : "continue");
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
+                   "`%s` stands outside a loop", node->kind == STMT_BREAK ? "break" : "continue");
     if (node->kind == STMT_RETURN && !in_def)
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
                    "`return` stands outside a function");

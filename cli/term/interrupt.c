@@ -4,12 +4,13 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #define TWICE_SECONDS 2 /* two Ctrl-C this close end the process */
 
-static volatile sig_atomic_t interrupted, terminated, prompting;
+static volatile sig_atomic_t interrupted, terminated, timed_out, prompting;
 /* Only the handler reads and writes these, and SIGINT is blocked while it runs. */
 static struct timespec last;
 static bool has_last;
@@ -41,6 +42,12 @@ static void on_terminate(int sig)
     terminated = 1;
 }
 
+static void on_alarm(int sig)
+{
+    (void)sig;
+    timed_out = 1;
+}
+
 static void handle(int sig, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
@@ -55,6 +62,19 @@ void interrupt_install(void)
     handle(SIGPIPE, SIG_IGN);
 }
 
+void interrupt_after(double seconds)
+{
+    /* The first could come between a look at the flag and the wait behind it; the next
+     * ones end it. */
+    struct itimerval timer = {.it_interval = {.tv_usec = 100000}};
+    timer.it_value.tv_sec = (time_t)seconds;
+    timer.it_value.tv_usec = (suseconds_t)((seconds - (double)timer.it_value.tv_sec) * 1e6);
+    if (timer.it_value.tv_sec == 0 && timer.it_value.tv_usec == 0)
+        timer.it_value.tv_usec = 1;
+    handle(SIGALRM, on_alarm);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 void interrupt_child(void)
 {
     handle(SIGINT, SIG_DFL);
@@ -64,7 +84,7 @@ void interrupt_child(void)
 
 int interrupt_pending(void)
 {
-    return terminated ? SIGTERM : interrupted ? SIGINT : 0;
+    return terminated ? SIGTERM : timed_out ? SIGALRM : interrupted ? SIGINT : 0;
 }
 
 void interrupt_clear(void)

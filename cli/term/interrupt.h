@@ -20,7 +20,12 @@ void interrupt_install(void);
 /* Gives SIGINT, SIGTERM and SIGPIPE back their usual meaning, in a child. */
 void interrupt_child(void);
 
-/* SIGINT or SIGTERM when one has come since the last clear, else 0. SIGTERM wins. */
+/* From `seconds` on interrupt_pending says SIGALRM, and nothing clears that. Whatever waits in the
+ * system is woken again and again. */
+void interrupt_after(double seconds);
+
+/* SIGINT or SIGTERM when one has come since the last clear, SIGALRM when the time is up, else 0.
+ * SIGTERM wins, then SIGALRM. */
 int interrupt_pending(void);
 
 /* Forgets a Ctrl-C. A SIGTERM stays: it is an order to end. */

@@ -33,7 +33,7 @@ static int read_all(int fd, const char *path, char **text, size_t *n, int64_t ca
             return rc;
         ssize_t got = read(fd, *text + *n, (size_t)cap - *n - 1);
         if (got < 0 && errno == EINTR)
-            continue;
+            return kv_err_set(e, KV_E_INTERRUPTED, "interrupted while reading \"%s\"", path);
         if (got < 0)
             return file_error(e, "read", path, errno);
         if (got == 0)

@@ -9,7 +9,9 @@
 #include "kv_err.h"
 
 /* Reads a file, or stdin for "-", to its end. A NUL stands behind the text. The caller releases
- * *text with mem_free. Errors: io (missing, a folder, no permission, read error), memory. */
+ * *text with mem_free. A signal whose handler was set without
+ * SA_RESTART ends the wait. Errors: interrupted, io (missing, a folder, no permission, read error),
+ * memory. */
 int file_read(const char *path, char **text, size_t *n, kv_err *e);
 
 /* A file being written. Fill it through f; then exactly one of commit and abandon. */

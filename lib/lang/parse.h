@@ -1,9 +1,9 @@
 /* The parser of expressions, keys and rules.
  *
  * A parser reads one source from left to right. Its functions return a node, or NULL when the
- * parser's kv_err, which must hold none before, holds an error with its place; nothing can be parsed
- * after that. Nodes live in the arena and stay valid as long as it does; the source may go then, but
- * places refer to it.
+ * parser's kv_err, which must hold none before, holds an error with its place; nothing can be
+ * parsed after that. Nodes live in the arena and stay valid as long as it does; the source may go
+ * then, but places refer to it.
  *
  * Two modes. In expression mode blanks mean nothing. In argument mode, outside brackets, blanks
  * separate values: a `-` or `+` with a blank before it and none after begins a new value, and so do

@@ -1,0 +1,157 @@
+/* From options to a session. The start file runs first, so that everything else can overrule it. */
+#include "configure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "script/report.h"
+#include "script/setting.h"
+#include "script/show.h"
+#include "script/unit.h"
+#include "term/interrupt.h"
+#include "term/terminal.h"
+
+/* ---- --set ---- */
+
+/* A literal as --set takes it: a number, true, false, none, else text. */
+static int set_value(const char *text, value *out, kv_err *e)
+{
+    arena nodes = {0};
+    kv_err unused = {0};
+    source src = {.text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
+    parser p;
+    parse_init(&p, &src, &nodes, &unused);
+    const ast *literal = parse_literal(&p);
+    int code = KV_OK;
+    if (!literal || parse_peek(&p)->kind != TOK_END)
+        code = value_text_new(out, text, strlen(text), e);
+    else if (literal->kind == AST_INT)
+        *out = value_int(literal->u.integer);
+    else if (literal->kind == AST_FLOAT)
+        *out = value_float(literal->u.number);
+    else if (literal->kind == AST_BOOL)
+        *out = value_bool(literal->u.integer);
+    else if (literal->kind == AST_TEXT)
+        code = value_text_new(out, literal->u.text, strlen(literal->u.text), e);
+    else
+        *out = value_none();
+    parse_release(&p);
+    arena_release(&nodes);
+    return code;
+}
+
+static bool is_name(const char *text)
+{
+    bool ok = lex_is_letter(*text);
+    for (; ok && *text; text++)
+        ok = lex_is_letter(*text) || lex_is_digit(*text);
+    return ok;
+}
+
+/* NAME=VALUE; a dotted name is a setting. */
+static int apply_set(session *s, const char *text, kv_err *e)
+{
+    value v;
+    const char *equals = strchr(text, '=');
+    double number;
+    char *name = mem_text(text, (size_t)(equals - text), e);
+    int code = name ? set_value(equals + 1, &v, e) : KV_E_MEMORY;
+    if (code == KV_OK && strchr(name, '.')) {
+        code = setting_set(s, name, v, e);
+        value_release(&v);
+    } else if (code == KV_OK &&
+               (!is_name(name) || parse_is_reserved(name) || parse_is_constant(name, &number))) {
+        code = kv_err_set(e, KV_E_USAGE, "--set cannot make a variable called \"%s\"", name);
+        value_release(&v);
+    } else if (code == KV_OK) {
+        code = session_set(s, name, v, e);
+    }
+    mem_free(name);
+    return code;
+}
+
+/* ---- The start file ---- */
+
+/* The path of the start file; asked: somebody named it. */
+static void rc_path(buf *path, const char *option, bool *asked)
+{
+    const char *said = option ? option : getenv("KVCTL_RC");
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    *asked = said && *said;
+    if (said)
+        buf_add(path, said);
+    else if (config && *config == '/')
+        buf_printf(path, "%s/kvctl/rc", config);
+    else if (home && *home)
+        buf_printf(path, "%s/.config/kvctl/rc", home);
+}
+
+static int run_rc(session *s, const char *option, kv_err *e)
+{
+    buf path = {0};
+    char *text = NULL;
+    size_t n;
+    unit *u = NULL;
+    bool asked;
+    rc_path(&path, option, &asked);
+    int code = buf_check(&path, e);
+    if (code || path.len == 0 || (!asked && access(buf_text(&path), F_OK) != 0)) {
+        buf_release(&path);
+        return code;
+    }
+    kv_err failed = {0};
+    code = file_read(buf_text(&path), &text, &n, &failed);
+    if (code == KV_OK &&
+        (code = unit_read(s, &u, buf_text(&path), text, n, 1, NULL, &failed)) == KV_OK)
+        code = unit_run(s, u, &failed);
+    buf_release(&path);
+    if (!text && asked) {
+        *e = failed;
+        return code;
+    }
+    if (code)
+        report_error(s, &failed);
+    s->failure = 0;
+    return KV_OK;
+}
+
+/* ---- All of it ---- */
+
+int configure(session *s, const options *o, bool prompt, kv_err *e)
+{
+    int code = KV_OK;
+    s->quiet = o->quiet;
+    s->verbose = o->verbose;
+    s->keep_going = o->keep_going;
+    s->trace = o->trace;
+    s->safe = o->safe;
+    s->dry_run = o->dry_run;
+    s->seed = o->seed;
+    s->virtual_gpus = o->gpus;
+    s->list_options = options_list;
+    s->history = o->safe || o->dry_run ? "off" : o->history;
+    s->timeout = o->timeout;
+    if (o->type)
+        s->default_type = o->type;
+    if (o->safe)
+        terminal_choose(TERMINAL_PAGER, TERMINAL_NEVER); /* a pager can do what a shell can */
+    if (o->timeout > 0)
+        interrupt_after(o->timeout);
+    if (prompt)
+        code = run_rc(s, o->rc, e);
+    else if (o->rc && *o->rc)
+        session_note(s, "--rc does nothing here: only the prompt reads a start file");
+    if (code == KV_OK && o->format)
+        code = show_format_parse(&s->format, o->format, e);
+    for (int i = 0; i < o->nsets && code == KV_OK; i++)
+        code = apply_set(s, o->sets[i], e);
+    if (code == KV_OK)
+        code = value_list_new(&s->args, VALUE_LIST, o->nargs, e);
+    for (int i = 0; i < o->nargs && code == KV_OK; i++)
+        code = value_text_new(&s->args.u.list->items[i], o->args[i], strlen(o->args[i]), e);
+    return code;
+}

@@ -1,0 +1,13 @@
+/* A session as the command line, the environment and the start file want it. */
+#ifndef CLI_CONFIGURE_H
+#define CLI_CONFIGURE_H
+
+#include "options.h"
+#include "script/session.h"
+
+/* Applies options, which win over the environment, which wins over the start file. That file is
+ * read only when prompt is set; a mistake in it is reported, and the session goes on. Errors: usage
+ * (no such format or setting), io (a start file that was asked for), value, memory. */
+int configure(session *s, const options *o, bool prompt, kv_err *e);
+
+#endif

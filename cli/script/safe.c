@@ -1,0 +1,47 @@
+/* What --safe forbids. See safe.h. */
+#include "script/safe.h"
+
+#include <string.h>
+
+#include "script/command.h"
+#include "script/statement.h"
+
+int safe_shell(const session *s, kv_err *e)
+{
+    return s->safe ? kv_err_set(e, KV_E_UNSUPPORTED, "--safe forbids shell commands") : KV_OK;
+}
+
+int safe_write(const session *s, const char *path, kv_err *e)
+{
+    if (!s->safe || strcmp(path, "-") == 0)
+        return KV_OK;
+    if (!*path)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "--safe forbids writing files");
+    return kv_err_set(e, KV_E_UNSUPPORTED, "--safe forbids writing \"%s\"", path);
+}
+
+/* The file that a command writes, when its name is literal. */
+static const ast *literal_file(const ast *node)
+{
+    const command *c = node->u.other;
+    if (!(c->flags & COMMAND_WRITES))
+        return NULL;
+    for (int i = 0; c->args[i].kind != ARG_END; i++)
+        if (c->args[i].kind == ARG_FILE && node->kid[i] && node->kid[i]->kind == AST_TEXT)
+            return node->kid[i];
+    return NULL;
+}
+
+int safe_check(const session *s, const source *src, const ast *node, kv_err *e)
+{
+    int code = KV_OK;
+    if (!s->safe)
+        return KV_OK;
+    if (node->kind == STMT_SHELL || (node->kind == STMT_REDIRECT && node->op == REDIRECT_PIPE))
+        code = safe_shell(s, e);
+    else if (node->kind == STMT_REDIRECT && node->op != REDIRECT_VARIABLE)
+        code = safe_write(s, node->kid[0]->kind == AST_TEXT ? node->kid[0]->u.text : "", e);
+    else if (node->kind == STMT_COMMAND && literal_file(node))
+        code = safe_write(s, literal_file(node)->u.text, e);
+    return code ? source_at(src, node->pos, node->end, e) : KV_OK;
+}
