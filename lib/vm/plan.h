@@ -75,6 +75,7 @@ typedef struct plan_arrays {
      * rows are zeros. `room` is memory for n of them, to be used or not. */
     const void *(*input)(void *arg, int64_t from, int64_t n, void *room);
     kv_dtype input_dtype;
+    int64_t room_bytes; /* of room, beside n elements of 8 bytes each */
 
     /* With `rows present` and a row_sparse input: the ids of its rows, ascending, and the elements
      * from … of those rows laid end to end. rows NULL: every row is present. */
@@ -88,10 +89,11 @@ typedef struct plan_arrays {
     int64_t t;
 } plan_arrays;
 
-/* Bytes of scratch memory, aligned to 64, that plan_run needs. */
-int64_t plan_scratch_bytes(const plan *p);
+/* Bytes of scratch memory, aligned to 64, that plan_run needs for arrays of size elements. */
+int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes);
 
-/* Runs all passes. Cannot fail. */
+/* Runs all passes, large arrays on the thread pool: the results do not depend on how many threads
+ * there are. Cannot fail. */
 void plan_run(const plan *p, const plan_arrays *a, void *scratch);
 
 /* The programs as text, for tests and people. */

@@ -9,6 +9,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "base/philox.h"
+#include "engine/pool.h"
 #include "vm/plan_pass.h"
 
 /* A sum in the making: blocks of PLAN_CHUNK elements, whatever the pieces it comes in. */
@@ -17,17 +18,36 @@ typedef struct total {
     int64_t n;         /* elements of the block so far */
 } total;
 
-/* What a run works with; lies in the scratch memory, with what it points at behind it. */
-typedef struct runner {
+/* Chunks that a worker takes at a time; as many sums run side by side. */
+enum { GROUP = 4 };
+
+/* Chunks of a part of the work of a large array. */
+enum { PART_CHUNKS = 16 };
+
+/* Arrays of fewer elements are not worth waking a thread for. */
+enum { PARALLEL_SIZE = 1 << 17 };
+
+/* What all workers of a run share. */
+typedef struct shared {
     const plan *p;
     const plan_arrays *a;
     uint64_t number[2 * PLAN_MAX_NUMBERS]; /* each in its own type, at the cell's start */
     void *cell[2 * PLAN_MAX_NUMBERS];      /* the cells, as arrays for the programs over numbers */
+    char *copies;                          /* a block of copies of each number */
+    double *blocks; /* of each sum, the result of each chunk of a whole array */
+    char *workers;  /* their memory, worker_bytes each */
+    int64_t nchunks, worker_bytes;
+} shared;
+
+/* What one worker has for itself. */
+typedef struct runner {
+    shared *s;
+    const plan *p;
+    const plan_arrays *a;
     total totals[PLAN_MAX_NUMBERS];
-    char *copies;  /* a block of copies of each number */
-    char *terms;   /* a chunk of terms of each sum */
+    char *terms;   /* GROUP chunks of terms of each sum */
     char *normals; /* a chunk for each draw */
-    char *input;   /* a chunk of the input */
+    char *input;   /* a chunk of the input, and its room */
     void *scratch; /* of the programs */
 } runner;
 
@@ -71,31 +91,77 @@ static int count_draws(const plan *p)
     return n;
 }
 
-int64_t plan_scratch_bytes(const plan *p)
+static int64_t count_chunks(int64_t size)
 {
-    return aligned(sizeof(runner)) + aligned((int64_t)p->nnumbers * PROG_REG_BYTES) +
-           (int64_t)(most_sums(p) + count_draws(p) + 1) * CHUNK_BYTES + program_bytes(p);
+    return size / PLAN_CHUNK + (size % PLAN_CHUNK != 0);
 }
 
-static runner *make_runner(const plan *p, const plan_arrays *a, void *scratch)
+static bool is_parallel(const plan *p, int64_t size)
 {
-    runner *r = scratch;
-    r->p = p;
-    r->a = a;
-    memset(r->number, 0, sizeof r->number);
-    for (int i = 0; i < 2 * PLAN_MAX_NUMBERS; i++)
-        r->cell[i] = &r->number[i];
-    r->copies = (char *)scratch + aligned(sizeof *r);
-    r->terms = r->copies + aligned((int64_t)p->nnumbers * PROG_REG_BYTES);
-    r->normals = r->terms + (int64_t)most_sums(p) * CHUNK_BYTES;
-    r->input = r->normals + (int64_t)count_draws(p) * CHUNK_BYTES;
-    r->scratch = r->input + CHUNK_BYTES;
+    return !p->by_rows && size >= PARALLEL_SIZE;
+}
+
+static int count_workers(const plan *p, int64_t size)
+{
+    return is_parallel(p, size) ? pool_workers() : 1;
+}
+
+/* Terms have room for GROUP chunks. */
+static int64_t runner_bytes(const plan *p, int64_t room_bytes)
+{
+    return aligned(sizeof(runner)) +
+           (int64_t)(GROUP * most_sums(p) + count_draws(p) + 1) * CHUNK_BYTES +
+           aligned(room_bytes) + program_bytes(p);
+}
+
+static int64_t shared_bytes(const plan *p, int64_t size)
+{
+    return aligned(sizeof(shared)) + aligned((int64_t)p->nnumbers * PROG_REG_BYTES) +
+           aligned(most_sums(p) * count_chunks(size) * (int64_t)sizeof(double));
+}
+
+int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
+{
+    return shared_bytes(p, size) + count_workers(p, size) * runner_bytes(p, room_bytes);
+}
+
+static runner *make_runner(shared *s, char *memory)
+{
+    runner *r = (runner *)(void *)memory;
+    r->s = s;
+    r->p = s->p;
+    r->a = s->a;
+    r->terms = memory + aligned(sizeof *r);
+    r->normals = r->terms + (int64_t)GROUP * most_sums(s->p) * CHUNK_BYTES;
+    r->input = r->normals + (int64_t)count_draws(s->p) * CHUNK_BYTES;
+    r->scratch = r->input + CHUNK_BYTES + aligned(s->a->room_bytes);
     return r;
+}
+
+static shared *make_shared(const plan *p, const plan_arrays *a, char *memory)
+{
+    shared *s = (shared *)(void *)memory;
+    s->p = p;
+    s->a = a;
+    s->nchunks = count_chunks(a->size);
+    s->worker_bytes = runner_bytes(p, a->room_bytes);
+    memset(s->number, 0, sizeof s->number);
+    for (int i = 0; i < 2 * PLAN_MAX_NUMBERS; i++)
+        s->cell[i] = &s->number[i];
+    s->copies = memory + aligned(sizeof *s);
+    s->blocks = (double *)(void *)(s->copies + aligned((int64_t)p->nnumbers * PROG_REG_BYTES));
+    s->workers = memory + shared_bytes(p, a->size);
+    return s;
+}
+
+static runner *worker_of(shared *s, int worker)
+{
+    return (runner *)(void *)(s->workers + worker * s->worker_bytes);
 }
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static void put_number(runner *r, int i, double x)
+static void put_number(shared *r, int i, double x)
 {
     float f = (float)x;
     if (r->p->number_type[i] == PROG_F32)
@@ -105,7 +171,7 @@ static void put_number(runner *r, int i, double x)
 }
 
 /* Blocks of copies of the numbers that a pass reads. */
-static void copy_numbers(runner *r, const plan_pass *pass)
+static void copy_numbers(shared *r, const plan_pass *pass)
 {
     for (int s = 0; s < pass->nslots; s++) {
         int i = pass->slot[s] - PLAN_PRIVATE;
@@ -119,7 +185,7 @@ static void copy_numbers(runner *r, const plan_pass *pass)
 }
 
 /* Row states that the row reads, or that it changed. */
-static void move_rows(runner *r, int64_t row, bool write)
+static void move_rows(shared *r, int64_t row, bool write)
 {
     for (int i = 0; i < r->p->nrows; i++) {
         const plan_row *m = &r->p->row[i];
@@ -150,6 +216,37 @@ static void add_double(total *t, const double *x, int64_t n)
     t->block = block;
 }
 
+/* The sum of each of GROUP chunks of n terms. */
+static void sum_floats(double *out, const char *terms, int64_t n)
+{
+    const float *a = (const float *)(const void *)terms;
+    const float *b = a + CHUNK_BYTES / 4, *c = b + CHUNK_BYTES / 4, *d = c + CHUNK_BYTES / 4;
+    float sum[GROUP] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        sum[0] += a[i];
+        sum[1] += b[i];
+        sum[2] += c[i];
+        sum[3] += d[i];
+    }
+    for (int lane = 0; lane < GROUP; lane++)
+        out[lane] = sum[lane];
+}
+
+static void sum_doubles(double *out, const char *terms, int64_t n)
+{
+    const double *a = (const double *)(const void *)terms;
+    const double *b = a + PLAN_CHUNK, *c = b + PLAN_CHUNK, *d = c + PLAN_CHUNK;
+    double sum[GROUP] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        sum[0] += a[i];
+        sum[1] += b[i];
+        sum[2] += c[i];
+        sum[3] += d[i];
+    }
+    for (int lane = 0; lane < GROUP; lane++)
+        out[lane] = sum[lane];
+}
+
 static void end_block(total *t, bool single)
 {
     t->sum = single ? (float)((float)t->sum + (float)t->block) : t->sum + t->block;
@@ -161,7 +258,7 @@ static void add_terms(runner *r, const plan_pass *pass, int64_t n)
 {
     for (int s = 0; s < pass->nsums; s++) {
         total *t = &r->totals[s];
-        const char *x = r->terms + (int64_t)s * CHUNK_BYTES;
+        const char *x = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
         bool single = r->p->number_type[pass->sum[s]] == PROG_F32;
         for (int64_t left = n; left > 0;) {
             int64_t m = left < PLAN_CHUNK - t->n ? left : PLAN_CHUNK - t->n;
@@ -178,13 +275,25 @@ static void add_terms(runner *r, const plan_pass *pass, int64_t n)
     }
 }
 
+/* The sum of the n terms in the first lane. */
+static double sum_chunk(const runner *r, const plan_pass *pass, int s, int64_t n)
+{
+    const void *x = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
+    total t = {0};
+    if (r->p->number_type[pass->sum[s]] == PROG_F32)
+        add_float(&t, x, n);
+    else
+        add_double(&t, x, n);
+    return t.block;
+}
+
 static void end_sums(runner *r, const plan_pass *pass)
 {
     for (int s = 0; s < pass->nsums; s++) {
         total *t = &r->totals[s];
         if (t->n > 0)
             end_block(t, r->p->number_type[pass->sum[s]] == PROG_F32);
-        put_number(r, pass->sum[s], t->sum);
+        put_number(r->s, pass->sum[s], t->sum);
     }
 }
 
@@ -206,15 +315,16 @@ static char *draw(runner *r, int which, int64_t from, int64_t n)
 }
 
 /* Where slot begins for the elements from … (of the whole array) of a chunk. input: its part of the
- * input. */
-static void *slot_at(runner *r, int slot, int64_t from, int64_t n, const void *input)
+ * input; lane: which of the chunks of terms it fills. */
+static void *slot_at(runner *r, int slot, int64_t from, int64_t n, const void *input, int lane)
 {
     const plan_arrays *a = r->a;
     int64_t bytes = r->p->type == PROG_F64 || r->p->type == PROG_I64 ? 8 : 4;
     if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
-        return r->terms + (int64_t)(slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS) * CHUNK_BYTES;
+        return r->terms +
+               ((int64_t)(slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS) * GROUP + lane) * CHUNK_BYTES;
     if (slot >= PLAN_PRIVATE)
-        return r->copies + (int64_t)(slot - PLAN_PRIVATE) * PROG_REG_BYTES;
+        return r->s->copies + (int64_t)(slot - PLAN_PRIVATE) * PROG_REG_BYTES;
     slot %= PLAN_PRESENT;
     if (slot == PLAN_STORED)
         return (char *)a->stored + from * kv_dtype_bytes(a->stored_dtype);
@@ -235,23 +345,101 @@ static bool reads_input(const plan_pass *pass)
     return false;
 }
 
-static void run_chunk(runner *r, const plan_pass *pass, int64_t from, int64_t n, const void *input)
+static void run_chunk(runner *r, const plan_pass *pass, int64_t from, int64_t n, const void *input,
+                      int lane)
 {
     void *arrays[PLAN_MAX_SLOTS];
     for (int s = 0; s < pass->nslots; s++)
-        arrays[s] = slot_at(r, pass->slot[s], from, n, input);
+        arrays[s] = slot_at(r, pass->slot[s], from, n, input, lane);
     prog_run(pass->elements, arrays, n, r->scratch);
-    add_terms(r, pass, n);
 }
 
-/* The elements from … to of the whole array. */
+static const void *input_of(runner *r, const plan_pass *pass, int64_t from, int64_t n)
+{
+    return reads_input(pass) ? r->a->input(r->a->arg, from, n, r->input) : NULL;
+}
+
+/* The elements from … to of the array, as an extent of its own. */
 static void run_elements(runner *r, const plan_pass *pass, int64_t from, int64_t to)
 {
-    bool input = reads_input(pass);
     for (int64_t i = from; i < to; i += PLAN_CHUNK) {
         int64_t n = to - i < PLAN_CHUNK ? to - i : PLAN_CHUNK;
-        run_chunk(r, pass, i, n, input ? r->a->input(r->a->arg, i, n, r->input) : NULL);
+        run_chunk(r, pass, i, n, input_of(r, pass, i, n), 0);
+        add_terms(r, pass, n);
     }
+}
+
+/* Adding up waits for each addition, so GROUP chunks are added side by side: their results are the
+ * same as one by one. */
+static void sum_group(runner *r, const plan_pass *pass, int64_t chunk, int64_t n)
+{
+    for (int s = 0; s < pass->nsums; s++) {
+        const char *terms = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
+        double *blocks = r->s->blocks + s * r->s->nchunks + chunk;
+        bool single = r->p->number_type[pass->sum[s]] == PROG_F32;
+        if (single)
+            sum_floats(blocks, terms, n);
+        else
+            sum_doubles(blocks, terms, n);
+    }
+}
+
+static void run_group(runner *r, const plan_pass *pass, int64_t chunk)
+{
+    int64_t size = r->a->size, left = r->s->nchunks - chunk, lanes = left < GROUP ? left : GROUP;
+    bool whole = (chunk + GROUP) * PLAN_CHUNK <= size;
+    for (int lane = 0; lane < lanes; lane++) {
+        int64_t from = (chunk + lane) * PLAN_CHUNK;
+        int64_t n = size - from < PLAN_CHUNK ? size - from : PLAN_CHUNK;
+        run_chunk(r, pass, from, n, input_of(r, pass, from, n), whole ? lane : 0);
+        if (!whole)
+            for (int s = 0; s < pass->nsums; s++)
+                r->s->blocks[s * r->s->nchunks + chunk + lane] = sum_chunk(r, pass, s, n);
+    }
+    if (whole)
+        sum_group(r, pass, chunk, PLAN_CHUNK);
+}
+
+/* A pass over a whole array, cut into parts. */
+typedef struct sweep {
+    shared *s;
+    const plan_pass *pass;
+} sweep;
+
+static void run_part(void *arg, int64_t part, int worker)
+{
+    const sweep *w = arg;
+    runner *r = worker_of(w->s, worker);
+    int64_t to = (part + 1) * PART_CHUNKS;
+    to = to < w->s->nchunks ? to : w->s->nchunks;
+    for (int64_t chunk = part * PART_CHUNKS; chunk < to; chunk += GROUP)
+        run_group(r, w->pass, chunk);
+}
+
+/* The sums of the chunks, from left to right. */
+static void join_blocks(shared *s, const plan_pass *pass)
+{
+    for (int i = 0; i < pass->nsums; i++) {
+        total t = {0};
+        bool single = s->p->number_type[pass->sum[i]] == PROG_F32;
+        for (int64_t c = 0; c < s->nchunks; c++) {
+            t.block = s->blocks[i * s->nchunks + c];
+            end_block(&t, single);
+        }
+        put_number(s, pass->sum[i], t.sum);
+    }
+}
+
+static void sweep_array(shared *s, const plan_pass *pass)
+{
+    sweep w = {s, pass};
+    int64_t nparts = (s->nchunks + PART_CHUNKS - 1) / PART_CHUNKS;
+    if (is_parallel(s->p, s->a->size))
+        pool_run(nparts, run_part, &w);
+    else
+        for (int64_t part = 0; part < nparts; part++)
+            run_part(&w, part, 0);
+    join_blocks(s, pass);
 }
 
 /* The elements of the present rows first … last, laid end to end. */
@@ -267,7 +455,8 @@ static void run_present(runner *r, const plan_pass *pass, int64_t first, int64_t
         for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
             int64_t m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
             const void *in = input ? a->input_rows(a->arg, k * a->row + i, m, r->input) : NULL;
-            run_chunk(r, pass, a->rows[k] * a->row + i, m, in);
+            run_chunk(r, pass, a->rows[k] * a->row + i, m, in, 0);
+            add_terms(r, pass, m);
         }
         k = next;
     }
@@ -275,50 +464,55 @@ static void run_present(runner *r, const plan_pass *pass, int64_t first, int64_t
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-static void run_pass(runner *r, const plan_pass *pass, int64_t row)
+/* One pass over the array, its present rows, or one row of either. */
+static void run_pass(shared *s, const plan_pass *pass, int64_t row)
 {
-    const plan_arrays *a = r->a;
+    const plan_arrays *a = s->a;
+    runner *r = worker_of(s, 0);
     bool present = pass->present && a->rows;
     if (pass->numbers)
-        prog_run(pass->numbers, r->cell, 1, r->scratch);
+        prog_run(pass->numbers, s->cell, 1, r->scratch);
     if (!pass->elements)
         return;
-    copy_numbers(r, pass);
+    copy_numbers(s, pass);
+    if (!present && row < 0) {
+        sweep_array(s, pass);
+        return;
+    }
     memset(r->totals, 0, (size_t)pass->nsums * sizeof *r->totals);
-    if (present && row >= 0)
-        run_present(r, pass, row, row + 1);
-    else if (present)
-        run_present(r, pass, 0, a->nrows);
-    else if (row >= 0)
-        run_elements(r, pass, row * a->row, (row + 1) * a->row);
+    if (present)
+        run_present(r, pass, row < 0 ? 0 : row, row < 0 ? a->nrows : row + 1);
     else
-        run_elements(r, pass, 0, a->size);
+        run_elements(r, pass, row * a->row, (row + 1) * a->row);
     end_sums(r, pass);
 }
 
 /* Row by row: all passes of one, then the next. */
-static void run_rows(runner *r)
+static void run_rows(shared *s)
 {
-    const plan_arrays *a = r->a;
+    const plan_arrays *a = s->a;
     int64_t n = a->rows ? a->nrows : a->size / a->row;
     for (int64_t k = 0; k < n; k++) {
         int64_t row = a->rows ? a->rows[k] : k;
-        move_rows(r, row, false);
-        for (int i = 0; i < r->p->npasses; i++)
-            run_pass(r, &r->p->pass[i], k);
-        move_rows(r, row, true);
+        move_rows(s, row, false);
+        for (int i = 0; i < s->p->npasses; i++)
+            run_pass(s, &s->p->pass[i], k);
+        move_rows(s, row, true);
     }
 }
 
 void plan_run(const plan *p, const plan_arrays *a, void *scratch)
 {
-    runner *r = make_runner(p, a, scratch);
+    shared *s = make_shared(p, a, scratch);
+    int workers = count_workers(p, a->size);
+    for (int w = 0; w < workers; w++)
+        make_runner(s, s->workers + w * s->worker_bytes);
     if (p->by_rows) {
-        run_rows(r);
+        run_rows(s);
         return;
     }
     for (int i = 0; i < p->npasses; i++)
-        run_pass(r, &p->pass[i], -1);
+        run_pass(s, &p->pass[i], -1);
 }
 
 void plan_print(const plan *p, buf *out)

@@ -101,9 +101,22 @@ void apply_sum(kv_array *dst, const apply_values *v, const apply_work *w)
 /* What the plan asks for the input of. */
 typedef struct input {
     const apply_values *values;
-    const apply_work *work;
     kv_dtype dtype;
 } input;
+
+/* Memory for sums behind the elements of a plan's room: each thread has a room of its own. */
+static int64_t sum_bytes(int64_t nvalues)
+{
+    return 2 * BLOCK_BYTES + nvalues * (int64_t)sizeof(void *);
+}
+
+static apply_work sum_work(char *room)
+{
+    char *memory = room + PLAN_CHUNK * 8;
+    return (apply_work){.piece = memory,
+                        .total = memory + BLOCK_BYTES,
+                        .sources = (const void **)(void *)(memory + 2 * BLOCK_BYTES)};
+}
 
 /* One value of the right dtype is read where it is; else the sum is made in room, block by block.
  */
@@ -113,22 +126,29 @@ static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
     int64_t bytes = kv_dtype_bytes(in->dtype);
     if (in->values->n == 1 && in->values->same_dtype)
         return element(in->values->items[0], from);
+    apply_work work = sum_work(room);
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, in->work);
+        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, &work);
     }
     return room;
+}
+
+int64_t apply_plan_bytes(const plan *p, int64_t size, int64_t nvalues)
+{
+    return plan_scratch_bytes(p, size, sum_bytes(nvalues));
 }
 
 void apply_plan(const plan *p, kv_array *stored, const apply_values *v, const apply_work *w,
                 plan_arrays *a)
 {
-    input in = {v, w, kv_array_dtype(stored)};
+    input in = {v, kv_array_dtype(stored)};
     int64_t rows = kv_array_ndim(stored) > 0 ? kv_array_shape(stored)[0] : 1;
     a->size = stored->size;
     a->row = stored->size > 0 && rows > 0 ? stored->size / rows : 1;
     a->input = input_at;
     a->input_dtype = in.dtype;
+    a->room_bytes = sum_bytes(v->n);
     a->rows = NULL;
     a->arg = &in;
     plan_run(p, a, w->program);

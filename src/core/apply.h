@@ -41,6 +41,9 @@ void apply_copy(kv_array *dst, const kv_array *src);
 /* dst = the sum of the values. */
 void apply_sum(kv_array *dst, const apply_values *v, const apply_work *w);
 
+/* Bytes of work->program that apply_plan needs. */
+int64_t apply_plan_bytes(const plan *p, int64_t size, int64_t nvalues);
+
 /* Runs a rule's plan on the arrays in a, whose input is the sum of the values, rounded to the dtype
  * of stored. Fills the rest of a. */
 void apply_plan(const plan *p, kv_array *stored, const apply_values *v, const apply_work *w,

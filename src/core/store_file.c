@@ -240,9 +240,9 @@ static bool begins(const char *text, const char *with)
 /* Every name under kvstore. is one of the table. */
 static int check_names(store_file *f, kv_err *e)
 {
-    static const char *const known[] = {
-        "kvstore.format",  "kvstore.type",  "kvstore.key_type", "kvstore.pushes",
-        "kvstore.updates", "kvstore.order", "kvstore.updater",  "kvstore.rule"};
+    static const char *const known[] = {"kvstore.format",  "kvstore.type",    "kvstore.key_type",
+                                        "kvstore.pushes",  "kvstore.updates", "kvstore.order",
+                                        "kvstore.updater", "kvstore.rule"};
     f->foreign = true;
     for (int64_t i = 0; i < safetensors_metadata_count(f->file); i++) {
         const char *name = safetensors_metadata_at(f->file, i)->name;
@@ -503,8 +503,7 @@ static int fill_updater(const store_file *f, updater *u, kv_err *e)
 {
     const char *kind;
     int rc = get(f, "kvstore.updater", &kind, e);
-    kv_opt *params =
-        rc ? NULL : mem_alloc(safetensors_metadata_count(f->file), sizeof *params, e);
+    kv_opt *params = rc ? NULL : mem_alloc(safetensors_metadata_count(f->file), sizeof *params, e);
     if (!params)
         return rc ? rc : KV_E_MEMORY;
     int n = read_params(f, params);

@@ -59,16 +59,14 @@ static int prepare_rule(updater_push *p, int64_t *program_bytes, kv_err *e)
         !(p->steps = mem_zalloc(c->ngroups, sizeof *p->steps, e)))
         return KV_E_MEMORY;
     optimizer_begin(p->updater->optimizer, &p->draft);
-    const plan *last = NULL;
     for (int64_t i = 0; i < c->ngroups; i++) {
         int rc = prepare_group(p, i, e);
         if (rc)
             return rc;
-        const plan *work = c->groups[i].update->plan;
-        if (!work || work == last)
+        const call_group *g = &c->groups[i];
+        if (!g->update->plan)
             continue;
-        last = work;
-        int64_t bytes = plan_scratch_bytes(work);
+        int64_t bytes = apply_plan_bytes(g->update->plan, call_slot(c, g)->stored->size, g->n);
         *program_bytes = bytes > *program_bytes ? bytes : *program_bytes;
     }
     return KV_OK;

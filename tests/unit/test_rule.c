@@ -264,7 +264,7 @@ static void update(const char *rule, kv_dtype dtype, void *stored, const void *i
 {
     rule_update u;
     CHECK_OK(make(rule, dtype, (rule_given){.key = {7, NULL}, .t = 1}, &u));
-    void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan), &e);
+    void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_arrays a = {.stored = stored,
                      .stored_dtype = dtype,
                      .size = n,
@@ -484,7 +484,7 @@ static void update_states(const char *rule, float *stored, const float *input, i
                      .t = t};
     for (int i = 0; i < 2 && states; i++)
         a.states[i] = states[i];
-    void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan), &e);
+    void *scratch = mem_alloc_data(plan_scratch_bytes(u.plan, n, 0), &e);
     plan_run(u.plan, &a, scratch);
     mem_free(scratch);
     rule_update_release(&u);
