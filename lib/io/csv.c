@@ -22,6 +22,9 @@
 /* Bytes that libcsv gets at a time. */
 #define PIECE 65536
 
+/* Bytes of a cell that libcsv has room for at first. */
+#define CELL 512
+
 typedef struct reader {
     const char *name;
     csv_options o;
@@ -386,7 +389,10 @@ static void reader_feed(reader *r, const char *text, size_t n, bool first)
     if (first)
         at += read_first_line(r, text + at, n - at);
     while (at < n && !r->rc) {
-        size_t size = n - at < PIECE ? n - at : PIECE;
+        size_t size = n - at < PIECE ? n - at : PIECE, cell = csv_get_buffer_size(&r->parser);
+        /* libcsv grows its buffer by this much: by its own size, or a cell of n bytes would be
+         * copied n times. */
+        csv_set_blk_size(&r->parser, cell > CELL ? cell : CELL);
         if (csv_parse(&r->parser, text + at, size, on_cell, on_line_end, r) != size && !r->rc) {
             char where[PLACE_TEXT];
             if (csv_error(&r->parser) == CSV_EPARSE)
