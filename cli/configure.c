@@ -137,14 +137,17 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
     s->timeout = o->timeout;
     if (o->type)
         s->default_type = o->type;
-    if (o->safe)
-        terminal_choose(TERMINAL_PAGER, TERMINAL_NEVER); /* a pager can do what a shell can */
     if (o->timeout > 0)
         interrupt_after(o->timeout);
     if (prompt)
         code = run_rc(s, o->rc, e);
     else if (o->rc && *o->rc)
         session_note(s, "--rc does nothing here: only the prompt reads a start file");
+    for (int i = 0; i < TERMINAL_USES; i++)
+        if (o->terminal_given[i])
+            terminal_choose((terminal_use)i, o->terminal[i]);
+    if (o->safe)
+        terminal_choose(TERMINAL_PAGER, TERMINAL_NEVER); /* a pager can do what a shell can */
     if (code == KV_OK && o->format)
         code = show_format_parse(&s->format, o->format, e);
     for (int i = 0; i < o->nsets && code == KV_OK; i++)

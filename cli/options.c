@@ -142,17 +142,18 @@ static int take_seconds(const char *text, double *seconds, kv_err *e)
 }
 
 /* --color, --progress, --pager */
-static int choose(const struct option *t, const char *value, kv_err *e)
+static int choose(options *o, const struct option *t, const char *value, kv_err *e)
 {
     char what[32];
     terminal_when when;
     snprintf(what, sizeof what, "--%s", t->name);
     if (terminal_when_parse(&when, value, what, e))
         return e->code;
-    terminal_choose(t->id == OPT_COLOR      ? TERMINAL_COLOR
-                    : t->id == OPT_PROGRESS ? TERMINAL_PROGRESS
-                                            : TERMINAL_PAGER,
-                    when);
+    terminal_use use = t->id == OPT_COLOR      ? TERMINAL_COLOR
+                       : t->id == OPT_PROGRESS ? TERMINAL_PROGRESS
+                                               : TERMINAL_PAGER;
+    o->terminal[use] = when;
+    o->terminal_given[use] = true;
     return KV_OK;
 }
 
@@ -247,9 +248,10 @@ static int apply(options *o, const struct option *t, const char *value, kv_err *
     case OPT_COLOR:
     case OPT_PROGRESS:
     case OPT_PAGER:
-        return choose(t, value, e);
+        return choose(o, t, value, e);
     case OPT_NO_COLOR:
-        terminal_choose(TERMINAL_COLOR, TERMINAL_NEVER);
+        o->terminal[TERMINAL_COLOR] = TERMINAL_NEVER;
+        o->terminal_given[TERMINAL_COLOR] = true;
         break;
     case OPT_DOCTOR:
         o->inputs[o->ninputs++] = (input){INPUT_TEXT, "doctor"};
@@ -342,9 +344,21 @@ static void words_to_inputs(options *o)
     o->nargs--;
 }
 
-static int not_together(kv_err *e, kv_code code, const char *a, const char *b)
+/* Pages are run by themselves. */
+static int check_verify(const options *o, kv_err *e)
 {
-    return kv_err_set(e, code, "%s and %s do not go together", a, b);
+    const struct {
+        bool given;
+        const char *name;
+    } others[] = {{o->ninputs > 0, "commands to run"}, {o->interactive, "-i"},
+                  {o->record, "--record"},             {o->store, "--store"},
+                  {o->dry_run, "--dry-run"},           {o->check, "--check"},
+                  {o->json, "--json"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (o->nverify > 0 && others[i].given)
+            return kv_err_set(e, KV_E_USAGE, "--verify and %s do not go together",
+                              others[i].name);
+    return KV_OK;
 }
 
 /* What the words are, and what does not go together. */
@@ -358,19 +372,15 @@ static int settle(options *o, kv_err *e)
     words_to_inputs(o);
     if (o->update && o->nverify == 0)
         return kv_err_set(e, KV_E_USAGE, "--update needs --verify FILE");
-    if (o->nverify > 0 && o->ninputs > 0)
-        return not_together(e, KV_E_USAGE, "--verify", "commands to run");
-    if (o->nverify > 0 && o->record)
-        return not_together(e, KV_E_USAGE, "--verify", "--record");
-    if (o->nverify > 0 && (o->store || o->dry_run))
-        return not_together(e, KV_E_USAGE, "--verify", o->store ? "--store" : "--dry-run");
+    if (o->safe && (o->update || o->record))
+        return kv_err_set(e, KV_E_UNSUPPORTED, "--safe writes no file, so %s is not possible",
+                          o->update ? "--update" : "--record");
+    if (check_verify(o, e))
+        return e->code;
     if (!o->store && o->nverify == 0)
         o->store = getenv("KVCTL_STORE");
     if (o->store && !*o->store)
         o->store = NULL;
-    if (o->safe && (o->update || o->record))
-        return kv_err_set(e, KV_E_UNSUPPORTED, "--safe writes no file, so %s is not possible",
-                          o->update ? "--update" : "--record");
     return KV_OK;
 }
 

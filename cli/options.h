@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "kv_err.h"
+#include "term/terminal.h"
 
 /* A text to run: in the order of the command line. */
 typedef enum input_kind { INPUT_TEXT, INPUT_FILE, INPUT_STDIN } input_kind;
@@ -38,6 +39,8 @@ typedef struct options {
     const char *rc;     /* "" for none, NULL: not said */
     double timeout;     /* seconds, 0: none */
     bool trace, safe;
+    terminal_when terminal[TERMINAL_USES]; /* --color and so on */
+    bool terminal_given[TERMINAL_USES];
     uint64_t seed;
     int gpus;
 } options;

@@ -4,15 +4,51 @@
 #include <string.h>
 
 #include "io/json.h"
+#include "script/unit.h"
 
-static const char *const arg_kinds[] = {
-    [ARG_KEYS] = "keys",   [ARG_VALUE] = "value", [ARG_VALUES] = "values", [ARG_EXPRS] = "exprs",
-    [ARG_WORD] = "word",   [ARG_GLOB] = "glob",   [ARG_NAME] = "name",     [ARG_FILE] = "file",
-    [ARG_SOURCE] = "file", [ARG_RULE] = "rule",
-};
+static const char *arg_kind_name(arg_kind kind)
+{
+    switch (kind) {
+    case ARG_KEYS:
+        return "keys";
+    case ARG_VALUE:
+        return "value";
+    case ARG_VALUES:
+        return "values";
+    case ARG_EXPRS:
+        return "exprs";
+    case ARG_WORD:
+        return "word";
+    case ARG_GLOB:
+        return "glob";
+    case ARG_NAME:
+        return "name";
+    case ARG_FILE:
+    case ARG_SOURCE:
+        return "file";
+    case ARG_RULE:
+        return "rule";
+    case ARG_HEREDOC:
+        return "heredoc";
+    case ARG_CODE:
+        return "code";
+    case ARG_SWITCH:
+        return "switch";
+    case ARG_BLOCK:
+        return "block";
+    case ARG_STATEMENT:
+        return "statement";
+    case ARG_END:
+        break;
+    }
+    return "end";
+}
 
 static const char *const option_kinds[] = {
-    [OPTION_INT] = "integer", [OPTION_VALUE] = "value", [OPTION_NAME] = "name", [OPTION_FLAG] = "flag",
+    [OPTION_INT] = "integer",
+    [OPTION_VALUE] = "value",
+    [OPTION_NAME] = "name",
+    [OPTION_FLAG] = "flag",
 };
 
 /* n bytes of text in quotes, without blanks at the end. */
@@ -51,12 +87,27 @@ static void put_list(buf *out, const char *name, const char *words)
     buf_char(out, ']');
 }
 
-/* Lines "what to type  # what it does". */
+/* The bytes of the first example: a line, and those behind it that it is not complete without. */
+static size_t example_length(const char *lines)
+{
+    buf text = {0};
+    size_t n = 0;
+    do {
+        n += lines[n] == '\n';
+        n += strcspn(lines + n, "\n");
+        buf_clear(&text);
+        buf_put(&text, lines, n);
+    } while (lines[n] && !text.failed && !unit_is_complete(text.data, text.len));
+    buf_release(&text);
+    return n;
+}
+
+/* Examples "what to type  # what it does". */
 static void put_examples(buf *out, const char *lines)
 {
     buf_add(out, ",\"examples\":[");
     while (lines && *lines) {
-        size_t n = strcspn(lines, "\n"), at = n;
+        size_t n = example_length(lines), at = n;
         for (size_t i = 1; i + 1 < n; i++)
             if (memcmp(lines + i - 1, " # ", 3) == 0)
                 at = i;
@@ -77,7 +128,8 @@ static void put_arguments(buf *out, const command *c)
 {
     buf_add(out, ",\"args\":[");
     for (const command_arg *a = c->args; a->kind != ARG_END; a++) {
-        buf_printf(out, a > c->args ? ",{\"kind\":\"%s\"" : "{\"kind\":\"%s\"", arg_kinds[a->kind]);
+        buf_printf(out, a > c->args ? ",{\"kind\":\"%s\"" : "{\"kind\":\"%s\"",
+                   arg_kind_name(a->kind));
         put_field(out, "name", a->name);
         buf_printf(out, ",\"optional\":%s}", a->optional ? "true" : "false");
     }

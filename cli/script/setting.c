@@ -1,75 +1,78 @@
-/* The table of settings. A number here is a field of the session or of its print style; get and put
- * say which.
- */
+/* The table of settings: their names, what they take, and where each is kept. */
 #include "script/setting.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/suggest.h"
 #include "script/function.h"
 #include "script/show.h"
+#include "term/terminal.h"
 
-/* SETTING_SECONDS: kept in milliseconds, which is what the range is in too. */
-typedef enum setting_kind { SETTING_INT, SETTING_FORMAT, SETTING_SECONDS } setting_kind;
+typedef enum setting_id {
+    EDGEITEMS, FORMAT, LINEWIDTH, PRECISION, THRESHOLD, STORE_WAIT, COLOR, PAGER, PROGRESS
+} setting_id;
 
-/* Legend: name, kind, where it is kept, range, what it is for. */
+/* Legend: name, lowest and highest number, what it is for. Without a range it is a word. */
 static const struct setting {
     const char *name;
-    setting_kind kind;
     int64_t low, high;
     const char *help;
 } settings[] = {
-    {"print.edgeitems", SETTING_INT, 1, 1000000, "items shown at each end of a shortened axis"},
-    {"print.format", SETTING_FORMAT, 0, 0, "numpy, repr, legacy, csv, raw or json"},
-    {"print.linewidth", SETTING_INT, 10, 1000000, "columns of a line"},
-    {"print.precision", SETTING_INT, 0, 17, "digits behind the point at most"},
-    {"print.threshold", SETTING_INT, 0, INT64_MAX, "elements above which an array is shortened"},
-    {"store.wait", SETTING_SECONDS, 0, 31536000000, "seconds to wait for the lock of -s FILE"},
+    [EDGEITEMS] = {"print.edgeitems", 1, 1000000, "items shown at each end of a shortened axis"},
+    [FORMAT] = {"print.format", 0, 0, "numpy, repr, legacy, csv, raw or json"},
+    [LINEWIDTH] = {"print.linewidth", 10, 1000000, "columns of a line"},
+    [PRECISION] = {"print.precision", 0, 17, "digits behind the point at most"},
+    [THRESHOLD] = {"print.threshold", 0, INT64_MAX, "elements above which an array is shortened"},
+    [STORE_WAIT] = {"store.wait", 0, 31536000, "seconds to wait for the lock of -s FILE"},
+    [COLOR] = {"terminal.color", 0, 0, "auto, always or never"},
+    [PAGER] = {"terminal.pager", 0, 0, "auto, always or never: long results at the prompt"},
+    [PROGRESS] = {"terminal.progress", 0, 0, "auto, always or never: a bar for long work"},
 };
 
 #define NSETTINGS ((int)(sizeof settings / sizeof *settings))
 
-static int64_t get(const session *s, int i)
-{
-    switch (i) {
-    case 0:
-        return s->style.edgeitems;
-    case 2:
-        return s->style.linewidth;
-    case 3:
-        return s->style.precision;
-    case 4:
-        return s->style.threshold;
-    case 5:
-        return s->store_wait_ms;
-    }
-    return 0;
-}
-
-static void put(session *s, int i, int64_t x)
-{
-    switch (i) {
-    case 0:
-        s->style.edgeitems = (int)x;
-        break;
-    case 2:
-        s->style.linewidth = (int)x;
-        break;
-    case 3:
-        s->style.precision = (int)x;
-        break;
-    case 4:
-        s->style.threshold = x;
-        break;
-    case 5:
-        s->store_wait_ms = x;
-        break;
-    }
-}
-
 const char *setting_name(int i)
 {
     return i < NSETTINGS ? settings[i].name : NULL;
+}
+
+static terminal_use use_of(setting_id id)
+{
+    return id == COLOR ? TERMINAL_COLOR : id == PAGER ? TERMINAL_PAGER : TERMINAL_PROGRESS;
+}
+
+/* ---- Showing ---- */
+
+/* The value as it is shown, in NUM_TEXT_MAX bytes. */
+static void text_of(const session *s, setting_id id, char *out)
+{
+    switch (id) {
+    case EDGEITEMS:
+        num_int(out, s->style.edgeitems);
+        break;
+    case LINEWIDTH:
+        num_int(out, s->style.linewidth);
+        break;
+    case PRECISION:
+        num_int(out, s->style.precision);
+        break;
+    case THRESHOLD:
+        num_int(out, s->style.threshold);
+        break;
+    case STORE_WAIT:
+        num_plain(out, (double)s->store_wait_ms / 1000, NUM_BINARY64);
+        break;
+    case FORMAT:
+        snprintf(out, NUM_TEXT_MAX, "%s", show_format_name(s->format));
+        break;
+    case COLOR:
+    case PAGER:
+    case PROGRESS:
+        snprintf(out, NUM_TEXT_MAX, "%s", terminal_when_name(terminal_chosen(use_of(id))));
+        break;
+    }
 }
 
 static int find(const char *name, kv_err *e)
@@ -86,69 +89,83 @@ static int find(const char *name, kv_err *e)
     return -1;
 }
 
-/* Seconds with a fraction, as milliseconds. */
-static int take_seconds(const char *name, value v, const struct setting *t, int64_t *ms, kv_err *e)
-{
-    double seconds;
-    if (v.kind != VALUE_INT && v.kind != VALUE_FLOAT)
-        return kv_err_set(e, KV_E_DTYPE, "%s is a number of seconds, not %s", name,
-                          value_kind_name(v));
-    seconds = v.kind == VALUE_INT ? (double)v.u.integer : v.u.number;
-    if (!(seconds * 1000 >= (double)t->low && seconds * 1000 <= (double)t->high))
-        return kv_err_set(e, KV_E_VALUE, "%s lies in %lld .. %lld seconds", name,
-                          (long long)(t->low / 1000), (long long)(t->high / 1000));
-    *ms = (int64_t)(seconds * 1000 + 0.5);
-    return KV_OK;
-}
-
-int setting_set(session *s, const char *name, value v, kv_err *e)
-{
-    int i = find(name, e);
-    int64_t x;
-    if (i < 0)
-        return e->code;
-    if (settings[i].kind == SETTING_FORMAT) {
-        if (v.kind != VALUE_TEXT)
-            return kv_err_set(e, KV_E_DTYPE, "%s is a text, not %s", name, value_kind_name(v));
-        return show_format_parse(&s->format, v.u.text->text, e);
-    }
-    if (settings[i].kind == SETTING_SECONDS) {
-        int code = take_seconds(name, v, &settings[i], &x, e);
-        if (code == KV_OK)
-            put(s, i, x);
-        return code;
-    }
-    if (function_int(v, name, &x, e))
-        return e->code;
-    if (x < settings[i].low || x > settings[i].high)
-        return kv_err_set(e, KV_E_VALUE, "%s lies in %lld .. %lld, %lld does not", name,
-                          (long long)settings[i].low, (long long)settings[i].high, (long long)x);
-    put(s, i, x);
-    return KV_OK;
-}
-
 int setting_show(session *s, buf *out, const char *name, kv_err *e)
 {
     int only = name ? find(name, e) : -1;
     if (name && only < 0)
         return e->code;
     for (int i = 0; i < NSETTINGS; i++) {
+        char text[NUM_TEXT_MAX];
         if (name && i != only)
             continue;
-        char number[32];
-        int64_t x = get(s, i);
-        if (settings[i].kind == SETTING_SECONDS && x % 1000)
-            snprintf(number, sizeof number, "%lld.%03lld", (long long)(x / 1000),
-                     (long long)(x % 1000));
-        else
-            snprintf(number, sizeof number, "%lld",
-                     (long long)(settings[i].kind == SETTING_SECONDS ? x / 1000 : x));
-        const char *text =
-            settings[i].kind == SETTING_FORMAT ? show_format_name(s->format) : number;
+        text_of(s, (setting_id)i, text);
         if (name)
             buf_printf(out, "%s\n", text);
         else
-            buf_printf(out, "%-16s %-8s %s\n", settings[i].name, text, settings[i].help);
+            buf_printf(out, "%-17s %-8s %s\n", settings[i].name, text, settings[i].help);
     }
     return buf_check(out, e);
+}
+
+/* ---- Setting ---- */
+
+static int set_word(session *s, setting_id id, value v, kv_err *e)
+{
+    terminal_when when;
+    const char *name = settings[id].name;
+    if (v.kind != VALUE_TEXT)
+        return kv_err_set(e, KV_E_DTYPE, "%s is a text, not %s", name, value_kind_name(v));
+    if (id == FORMAT)
+        return show_format_parse(&s->format, v.u.text->text, e);
+    if (terminal_when_parse(&when, v.u.text->text, name, e))
+        return e->code;
+    terminal_choose(use_of(id), when);
+    return KV_OK;
+}
+
+/* The one number that may have a fraction. */
+static int set_wait(session *s, value v, kv_err *e)
+{
+    const struct setting *t = &settings[STORE_WAIT];
+    double x;
+    if (v.kind != VALUE_INT && v.kind != VALUE_FLOAT)
+        return kv_err_set(e, KV_E_DTYPE, "%s is a number of seconds, not %s", t->name,
+                          value_kind_name(v));
+    x = v.kind == VALUE_INT ? (double)v.u.integer : v.u.number;
+    if (!(x >= (double)t->low && x <= (double)t->high))
+        return kv_err_set(e, KV_E_VALUE, "%s lies in %lld .. %lld seconds", t->name,
+                          (long long)t->low, (long long)t->high);
+    s->store_wait_ms = (int64_t)(x * 1000 + 0.5);
+    return KV_OK;
+}
+
+static int set_integer(session *s, setting_id id, value v, kv_err *e)
+{
+    const struct setting *t = &settings[id];
+    int64_t x;
+    if (function_int(v, t->name, &x, e))
+        return e->code;
+    if (x < t->low || x > t->high)
+        return kv_err_set(e, KV_E_VALUE, "%s lies in %lld .. %lld, %lld does not", t->name,
+                          (long long)t->low, (long long)t->high, (long long)x);
+    if (id == EDGEITEMS)
+        s->style.edgeitems = (int)x;
+    else if (id == LINEWIDTH)
+        s->style.linewidth = (int)x;
+    else if (id == PRECISION)
+        s->style.precision = (int)x;
+    else
+        s->style.threshold = x;
+    return KV_OK;
+}
+
+int setting_set(session *s, const char *name, value v, kv_err *e)
+{
+    int i = find(name, e);
+    if (i < 0)
+        return e->code;
+    if (i == STORE_WAIT)
+        return set_wait(s, v, e);
+    return settings[i].high > 0 ? set_integer(s, (setting_id)i, v, e)
+                                : set_word(s, (setting_id)i, v, e);
 }

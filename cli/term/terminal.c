@@ -16,7 +16,7 @@ static const char *const names[] = {
 #define NNAMES ((int)(sizeof names / sizeof *names))
 
 /* The one terminal of this process. */
-static terminal_when chosen[TERMINAL_PAGER + 1];
+static terminal_when chosen[TERMINAL_USES];
 
 void terminal_choose(terminal_use use, terminal_when when)
 {

@@ -16,6 +16,7 @@ typedef enum terminal_when { TERMINAL_AUTO, TERMINAL_ALWAYS, TERMINAL_NEVER } te
 
 /* What can be chosen about. */
 typedef enum terminal_use { TERMINAL_COLOR, TERMINAL_PROGRESS, TERMINAL_PAGER } terminal_use;
+#define TERMINAL_USES 3
 
 void terminal_choose(terminal_use use, terminal_when when);
 terminal_when terminal_chosen(terminal_use use);
