@@ -13,6 +13,7 @@
 #include "script/unit.h"
 #include "term/histfile.h"
 #include "term/interrupt.h"
+#include "term/pager.h"
 #include "term/repl.h"
 
 static int entry_complete(void *arg, const char *text, size_t n)
@@ -75,7 +76,9 @@ int prompt_run(session *s)
                                  entry_prompt,     "kvctl " KV_VERSION ": try help; Ctrl-D leaves"};
     buf history = {0};
     histfile_path(&history, s->history);
+    pager_allow(true);
     int ended = repl_run(&ops, s, s->quiet, buf_text(&history));
+    pager_allow(false);
     buf_release(&history);
     return ended;
 }

@@ -2,12 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/unit.h"
+#include "term/progress.h"
 
 #define RUNS_MAX 1000000
 
@@ -65,13 +67,16 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
     int64_t *ns = mem_alloc(runs, sizeof *ns, e);
     if (!ns)
         return KV_E_MEMORY;
+    progress_begin("time", runs, PROGRESS_TIMES);
     for (; done < runs && code == KV_OK && *s->flow->how == FLOW_ON; done++) {
         int64_t from = now_ns();
         code = run_argument(s, call->kid[0], e);
         ns[done] = now_ns() - from;
         if (code == KV_OK)
             code = session_interrupted(s, e);
+        progress_step(done + 1);
     }
+    progress_end();
     if (code == KV_OK) {
         buf text = {0};
         if (runs == 1)
@@ -79,6 +84,7 @@ int cmd_time(session *s, const ast *call, result *out, kv_err *e)
         else
             add_summary(&text, ns, done);
         fflush(stdout);
+        progress_hide(STDERR_FILENO);
         fprintf(stderr, "time: %s\n", buf_text(&text));
         buf_release(&text);
     }

@@ -9,6 +9,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "term/line.h"
+#include "term/progress.h"
 
 /* Bytes that are read at a time. */
 #define PIECE 65536
@@ -23,6 +25,8 @@ static ssize_t read_some(datafile *d, char *out, size_t n)
             return -1;
         }
         ssize_t got = read(d->fd, out, n);
+        if (got > 0)
+            progress_step(d->done += got);
         if (got >= 0 || errno != EINTR)
             return got;
     }
@@ -66,6 +70,8 @@ int datafile_open(datafile *d, session *s, const char *path, kv_err *e)
     bool is_stdin = strcmp(path, "-") == 0;
     *d = (datafile){
         .name = is_stdin ? "stdin" : path, .s = s, .fd = STDIN_FILENO, .is_stdin = is_stdin};
+    if (is_stdin)
+        line_lend_terminal();
     int code = is_stdin ? KV_OK : open_fd(d, path, e);
     if (code)
         return code;
@@ -85,6 +91,8 @@ int datafile_open(datafile *d, session *s, const char *path, kv_err *e)
     }
     if (code)
         release(d);
+    else
+        progress_begin("load", d->regular ? d->before.st_size : 0, PROGRESS_BYTES);
     return code;
 }
 
@@ -168,6 +176,7 @@ int datafile_close(datafile *d, int code, kv_err *e)
         memset(e, 0, sizeof *e);
         code = kv_err_set(e, KV_E_IO, "cannot read \"%s\": it changed while it was read", d->name);
     }
+    progress_end();
     release(d);
     return code;
 }

@@ -23,6 +23,7 @@ typedef struct datafile {
     struct stat before; /* when it was opened */
     char *ahead;        /* bytes from..to were looked at and come next */
     size_t from, to;
+    int64_t done; /* bytes that were read, for the progress */
 } datafile;
 
 /* Opens path, "-" for stdin. Borrows path; d must stay where it is. On failure nothing is left to

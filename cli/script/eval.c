@@ -14,6 +14,7 @@
 #include "script/statement.h"
 #include "script/unit.h"
 #include "script/value_stack.h"
+#include "term/progress.h"
 
 /* and, or, not: the right side is evaluated only when it matters. */
 static int eval_logic(session *s, const ast *node, value *out, kv_err *e)
@@ -261,12 +262,15 @@ int eval_each(session *s, const ast *node, const char *name, eval_body body, voi
     if (code)
         return code;
     code = iterate_count(s, node, list, &n, e);
+    progress_begin("for", n, PROGRESS_TIMES);
     for (int64_t i = 0; i < n && on && code == KV_OK; i++) {
         value item;
+        progress_step(i);
         if ((code = iterate_item(list, i, &item, e)) == KV_OK &&
             (code = session_set(s, name, item, e)) == KV_OK)
             code = body(s, i, arg, &on, e);
     }
+    progress_end();
     value_release(&list);
     return code;
 }

@@ -5,11 +5,17 @@
 #include "script/report.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "script/record.h"
 #include "script/transcript.h"
 #include "base/utf8.h"
 #include "script/unit.h"
+#include "term/progress.h"
+#include "term/terminal.h"
+
+/* What stands in front of carets. */
+#define MARGIN "      | "
 
 /* Characters of a long source line that are shown around the place. */
 #define SHOWN_MAX 100
@@ -114,7 +120,7 @@ static void show_place(session *s, const kv_err *e, buf *out)
         carets = (int)(skip + SHOWN_MAX + 1 - (size_t)e->col);
     buf_printf(out, " %4d | ", e->line);
     visible(out, text + from, shown);
-    buf_add(out, "\n      | ");
+    buf_add(out, "\n" MARGIN);
     buf_repeat(out, ' ', e->col - 1 - (int64_t)skip);
     buf_repeat(out, '^', carets < 1 ? 1 : carets);
     buf_char(out, '\n');
@@ -139,17 +145,49 @@ void report_text(session *s, const kv_err *e, buf *out)
     }
 }
 
+/* Appends a report as a terminal with colours shows it: error[…] and the carets red and bold. */
+static void paint(buf *out, const char *text)
+{
+    static const char red[] = "\033[1;31m", plain[] = "\033[0m";
+    bool first = true;
+    for (; *text; first = false) {
+        size_t n = strcspn(text, "\n"), from = 0, to = 0;
+        const char *error = first ? strstr(text, "error[") : NULL;
+        if (error && error < text + n) {
+            from = (size_t)(error - text);
+            to = from + strcspn(error, "]") + 1;
+        } else if (strncmp(text, MARGIN, sizeof MARGIN - 1) == 0) {
+            from = sizeof MARGIN - 1 + strspn(text + sizeof MARGIN - 1, " ");
+            to = from + strspn(text + from, "^");
+        }
+        n += text[n] == '\n';
+        if (to > from && to <= n) {
+            buf_put(out, text, from);
+            buf_add(out, red);
+            buf_put(out, text + from, to - from);
+            buf_add(out, plain);
+            buf_put(out, text + to, n - to);
+        } else {
+            buf_put(out, text, n);
+        }
+        text += n;
+    }
+}
+
 void report_error(session *s, const kv_err *e)
 {
-    buf out = {0};
+    buf out = {0}, painted = {0};
     record_error(s, NULL, e);
     s->recorder.failed = false;
     report_text(s, e, &out);
     transcript_error(s, buf_text(&out));
+    paint(&painted, buf_text(&out));
     fflush(stdout);
+    progress_hide(STDERR_FILENO);
     if (!s->recorder.on || !s->quiet)
-        fputs(buf_text(&out), stderr);
+        fputs(buf_text(terminal_color(STDERR_FILENO) ? &painted : &out), stderr);
     if (s->failure == 0)
         s->failure = (int)report_exit_code(e->code);
+    buf_release(&painted);
     buf_release(&out);
 }

@@ -1,5 +1,6 @@
 /* Running statements, one after another. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "script/commands.h"
@@ -13,6 +14,7 @@
 #include "script/statement.h"
 #include "script/transcript.h"
 #include "script/unit.h"
+#include "term/progress.h"
 
 static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e);
 
@@ -313,11 +315,14 @@ static int run_repeat(session *s, const ast *node, flow *how, value *returned, k
     if (n < 0)
         return unit_err(s, node->kid[0], e, KV_E_VALUE, "a count is at least 0, not %lld",
                         (long long)n);
+    progress_begin("repeat", n, PROGRESS_TIMES);
     for (int64_t i = 0; i < n && on && code == KV_OK; i++) {
+        progress_step(i);
         if ((code = session_interrupted(s, e)) == KV_OK)
             code = run_statement(s, node->kid[1], how, returned, e);
         on = loops(how);
     }
+    progress_end();
     return code;
 }
 
@@ -431,6 +436,7 @@ static void trace(session *s, const ast *node)
             buf_char(&shown, (char)c);
     }
     fflush(stdout);
+    progress_hide(STDERR_FILENO);
     fprintf(stderr, "%s\n", buf_text(&shown));
     buf_release(&shown);
 }

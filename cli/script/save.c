@@ -19,6 +19,7 @@
 #include "script/save_rows.h"
 #include "script/safe.h"
 #include "script/show.h"
+#include "script/watch.h"
 
 /* What goes into one file: arrays, or text. */
 typedef struct parts {
@@ -219,6 +220,17 @@ static int written_commit(written *w, kv_err *e)
     return code;
 }
 
+/* With progress, and so that Ctrl-C ends it. */
+static int write_watched(session *s, written *w, const char *path, const parts *p, kv_err *e)
+{
+    watch through;
+    int code = watch_open(&through, s, w->out.f, path, e);
+    if (code)
+        return code;
+    code = write_parts(through.f, path, p, !w->old.f, e);
+    return watch_close(&through, path, code, e);
+}
+
 static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
                       kv_err *e)
 {
@@ -231,7 +243,7 @@ static int write_file(session *s, written *w, const char *path, const parts *p, 
         code = check_rows(&w->old, path, p, e);
     if (code == KV_OK && (code = file_out_open(&w->out, path, e)) == KV_OK &&
         (code = old_file_copy(&w->old, w->out.f, e)) == KV_OK)
-        code = write_parts(w->out.f, path, p, !w->old.f, e);
+        code = write_watched(s, w, path, p, e);
     return code ? code : file_out_sync(&w->out, e);
 }
 

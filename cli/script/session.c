@@ -9,11 +9,14 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "script/unit.h"
+#include "term/pager.h"
+#include "term/progress.h"
 
 void session_init(session *s)
 {
@@ -248,6 +251,9 @@ int session_out(session *s, const char *text, size_t n, kv_err *e)
     }
     if (s->stdout_closed || n == 0)
         return KV_OK;
+    if (pager_show(text, n))
+        return KV_OK;
+    progress_hide(STDOUT_FILENO);
     errno = 0;
     if (fwrite(text, 1, n, stdout) == n)
         return KV_OK;
@@ -271,6 +277,7 @@ void session_change(session *s, const char *text)
     if (!s->verbose)
         return;
     fflush(stdout);
+    progress_hide(STDERR_FILENO);
     fprintf(stderr, "%s\n", text);
 }
 
@@ -279,6 +286,7 @@ bool session_would(session *s, const char *what, const char *name)
     if (!s->dry_run)
         return false;
     fflush(stdout);
+    progress_hide(STDERR_FILENO);
     fprintf(stderr, "dry run: would %s %s\n", what, name);
     return true;
 }
@@ -290,6 +298,7 @@ void session_note(session *s, const char *fmt, ...)
     va_list ap;
     va_start(ap, fmt);
     fflush(stdout);
+    progress_hide(STDERR_FILENO);
     fputs("note: ", stderr);
     vfprintf(stderr, fmt, ap);
     fputc('\n', stderr);

@@ -12,6 +12,8 @@
 
 #include "base/file.h"
 #include "script/safe.h"
+#include "term/line.h"
+#include "term/progress.h"
 
 /* Starts sh with fd as its stdin and out as its stdout, unless they are -1. SIGPIPE, which kvctl
  * ignores, has its usual
@@ -123,6 +125,8 @@ int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *
     if (text && pipe2(ends, O_CLOEXEC) != 0)
         return kv_err_set(e, KV_E_IO, "cannot run `%s`: %s", line, strerrordesc_np(errno));
     fflush(stdout);
+    progress_hide(STDOUT_FILENO);
+    line_lend_terminal();
     int failed = is_caught(s) && (out = memfd_create("output", MFD_CLOEXEC)) < 0 ? errno : 0;
     if (!failed)
         failed = start(&pid, line, ends[0], out);

@@ -206,12 +206,13 @@ static void draw_hint(void)
 /* Puts text into the line, or its label when the line gets too long to be edited. */
 static void insert(const char *text, size_t n)
 {
-    int rows = 1, columns = 1, height = terminal_height(fileno(rl_outstream));
+    int columns = 1, height = terminal_height(fileno(rl_outstream));
+    size_t length = (size_t)rl_end + n, rows = 1;
     rl_get_screen_size(NULL, &columns);
     for (size_t i = 0; i < n; i++)
         rows += text[i] == '\n';
-    rows += (int)(n < EDITED_MAX ? n : EDITED_MAX) / (columns > 0 ? columns : 80);
-    bool keep = (size_t)rl_end + n > EDITED_MAX || (height > 0 && rows >= height) ||
+    rows += length / (size_t)(columns > 0 ? columns : 80);
+    bool keep = length > EDITED_MAX || (height > 0 && rows >= (size_t)height) ||
                 memchr(text, '\0', n);
     buf copy = {0};
     const char *shown = keep ? paste_keep(text, n) : NULL;
@@ -266,7 +267,7 @@ static bool take_run(void)
     else
         insert(text, n);
     keys_take(n);
-    if (keys_held() == 0)
+    if (keys_held() == 0 || keys_text(&text) == 0) /* else there is more of the line */
         rl_redisplay();
     return true;
 }

@@ -80,7 +80,8 @@ prompt
 type {print 1}
 prompt
 type {pul 3}
-want "<repl>:2:1: error"
+want "<repl>:2:1: "
+want "error\[usage\]"
 want "did you mean pull"
 prompt
 type {print 5 * 5}

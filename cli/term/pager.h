@@ -1,0 +1,20 @@
+/* The pager: results at the prompt that are longer than the screen go through it.
+ *
+ * $PAGER, a line for the shell; an empty one or `cat` is none. Where it is not set, less -FRX.
+ * There is one screen a process, so whether it is used is global.
+ */
+#ifndef TERM_PAGER_H
+#define TERM_PAGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Results may be paged from now on, or no more: whoever says so stands at the prompt. */
+void pager_allow(bool allowed);
+
+/* Shows a text through the pager and waits until the user leaves it. Returns false when that is not
+ * wanted (it is allowed nowhere, there is no terminal, the text fits the screen) or not possible:
+ * then nothing was shown. */
+bool pager_show(const char *text, size_t n);
+
+#endif

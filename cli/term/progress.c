@@ -1,0 +1,177 @@
+/* The line is redrawn by whoever calls step, so no thread or timer is needed; the clock that is
+ * asked at each step is the cheap one, which is some milliseconds coarse. */
+#include "term/progress.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "term/terminal.h"
+
+#define PATIENCE 1.0  /* seconds before anything is shown */
+#define BETWEEN 0.1   /* two redraws */
+#define BETWEEN_LINES 10.0
+#define BAR_MOST 30   /* columns; a longer bar says no more */
+#define BAR_LEAST 5
+#define MARGIN 3 /* columns for the ^C that a terminal shows, and one that stays empty */
+
+static struct {
+    int depth; /* of begins without their end */
+    const char *what;
+    int64_t total;
+    progress_unit unit;
+    bool asked;      /* whether the next two are known: only long work asks the system */
+    bool shows, bar; /* on a terminal, else as lines */
+    double from, drawn;
+    bool visible; /* a bar stands on the screen */
+} progress;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void progress_begin(const char *what, int64_t total, progress_unit unit)
+{
+    if (progress.depth++ > 0)
+        return;
+    progress.what = what;
+    progress.total = total;
+    progress.unit = unit;
+    progress.shows = progress.asked = false;
+    progress.from = progress.drawn = now();
+}
+
+/* ---- The line ---- */
+
+/* "1.1 GB", or "1234" */
+static void add_amount(buf *out, double amount, progress_unit unit)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
+    char number[64];
+    int u = 0;
+    while (unit == PROGRESS_BYTES && amount >= 999.5 && u < 4) {
+        amount /= 1000;
+        u++;
+    }
+    num_fixed(number, sizeof number, amount, amount < 9.95 && (u > 0 || unit == PROGRESS_TIMES),
+              'f');
+    buf_add(out, number);
+    if (unit == PROGRESS_BYTES)
+        buf_printf(out, " %s", units[u]);
+}
+
+static void add_time(buf *out, double seconds)
+{
+    long long s = seconds < 360000 ? (long long)(seconds + 0.5) : 359999;
+    if (s >= 3600)
+        buf_printf(out, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    else
+        buf_printf(out, "%lld:%02lld", s / 60, s % 60);
+}
+
+static void add_bar(buf *out, double part, int width)
+{
+    int full = (int)(part * width);
+    buf_add(out, " [");
+    buf_repeat(out, '=', full < width ? full : width);
+    if (full < width)
+        buf_char(out, '>');
+    buf_repeat(out, ' ', width - full - 1);
+    buf_char(out, ']');
+}
+
+/* Appends part, if it is room for it; columns 0: there always is. */
+static void add_if_room(buf *out, const buf *part, int columns)
+{
+    if (columns == 0 || (int)(out->len + part->len) <= columns)
+        buf_add(out, buf_text(part));
+}
+
+void progress_line(buf *out, const char *what, int64_t done, int64_t total, progress_unit unit,
+                   double seconds, int columns)
+{
+    double rate = seconds > 0 ? (double)done / seconds : 0;
+    double part = total > 0 ? (double)done / (double)total : 0;
+    buf amount = {0}, speed = {0}, left = {0};
+    part = part > 1 ? 1 : part;
+    if (total > 0)
+        buf_printf(&amount, "%d%%", (int)(part * 100));
+    else
+        add_amount(&amount, (double)done, unit);
+    buf_add(&speed, "  ");
+    add_amount(&speed, rate, unit);
+    buf_add(&speed, "/s");
+    if (total > 0 && rate > 0) {
+        buf_add(&left, "  ETA ");
+        add_time(&left, (double)(total - done) / rate);
+    }
+    buf_add(out, what);
+    int room = columns - (int)(out->len + amount.len + speed.len + left.len) - 4;
+    if (total > 0 && room >= BAR_LEAST)
+        add_bar(out, part, room < BAR_MOST ? room : BAR_MOST);
+    buf_char(out, ' ');
+    buf_add(out, buf_text(&amount));
+    add_if_room(out, &speed, columns);
+    add_if_room(out, &left, columns);
+    buf_release(&amount);
+    buf_release(&speed);
+    buf_release(&left);
+}
+
+/* ---- Drawing ---- */
+
+void progress_hide(int fd)
+{
+    if (!progress.visible || !isatty(fd))
+        return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+    progress.visible = false;
+}
+
+static void draw(int64_t done, double seconds)
+{
+    int columns = terminal_width(STDERR_FILENO) - MARGIN;
+    buf line = {0};
+    if (progress.bar && columns <= 0)
+        return;
+    progress_line(&line, progress.what, done, progress.total, progress.unit, seconds,
+                  progress.bar ? columns : 0);
+    if (!progress.bar)
+        fprintf(stderr, "%s\n", buf_text(&line));
+    else if ((int)line.len <= columns)
+        fprintf(stderr, "\r%s\033[K", buf_text(&line));
+    fflush(stderr);
+    progress.visible = progress.bar;
+    buf_release(&line);
+}
+
+void progress_step(int64_t done)
+{
+    if (progress.depth != 1 || (progress.asked && !progress.shows))
+        return;
+    double t = now();
+    if (t - progress.from < PATIENCE)
+        return;
+    if (!progress.asked) {
+        progress.shows = terminal_progress();
+        progress.bar = isatty(STDERR_FILENO);
+        progress.asked = true;
+    }
+    if (!progress.shows || t - progress.drawn < (progress.bar ? BETWEEN : BETWEEN_LINES))
+        return;
+    progress.drawn = t;
+    draw(done, t - progress.from);
+}
+
+void progress_end(void)
+{
+    if (--progress.depth == 0)
+        progress_hide(STDERR_FILENO);
+}
