@@ -104,13 +104,50 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
     return kv_err_hint(e, "`help` lists everything");
 }
 
+/* The first line of a rule's comment, without its sign. */
+static void comment_line(buf *out, const char *text)
+{
+    text += strspn(text, "# ");
+    buf_put(out, text, strcspn(text, "\n"));
+}
+
+/* All optimizers, or the rule of one. */
+static int optimizer_help(session *s, const ast *node, buf *out, kv_err *e)
+{
+    value word = value_none();
+    const char *name, *text;
+    bool found = node == NULL;
+    if (node && eval_text(s, node, "the name of an optimizer", &word, e))
+        return e->code;
+    for (int i = 0; (text = kv_optimizer_text(i, &name)); i++) {
+        if (!node) {
+            buf_printf(out, "  %-14s ", name);
+            comment_line(out, text);
+            buf_char(out, '\n');
+        } else if (strcasecmp(name, word.u.text->text) == 0) {
+            buf_add(out, text);
+            found = true;
+        }
+    }
+    if (!found)
+        unit_err(s, node, e, KV_E_NAME, "there is no optimizer `%s`", word.u.text->text);
+    value_release(&word);
+    return found ? KV_OK : kv_err_hint(e, "`help optimizer` lists them");
+}
+
 int cmd_help(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
     value word = value_none();
     int code = KV_OK;
     bool json = command_option_of(call, "json") != NULL;
-    if (!call->kid[0] && json) {
+    const ast *first = call->kid[0];
+    bool optimizers = first && first->kind == AST_TEXT && strcmp(first->u.text, "optimizer") == 0;
+    if (optimizers) {
+        code = optimizer_help(s, call->n > 1 ? call->kid[1] : NULL, &text, e);
+    } else if (call->n > 1 && call->kid[1]) {
+        code = unit_err(s, call->kid[1], e, KV_E_USAGE, "help takes one word; two only after optimizer");
+    } else if (!call->kid[0] && json) {
         help_json(&text, NULL, NULL);
     } else if (!call->kid[0]) {
         overview(&text);

@@ -49,7 +49,8 @@ const command command_table[] = {
      "pull 3 -> w                         # make a variable\n"
      "pull 3 --out a                      # fill a variable, keeping its devices and dtype\n"
      "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
-     "pull [5, 7, 9] > w-{key}.csv        # a file a key",
+     "pull [5, 7, 9] > w-{key}.csv        # a file a key\n"
+     "pull * > all.safetensors            # one file, an array for each key",
      "push, write", "key, shape"},
     {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}},
      COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_updater,
@@ -58,7 +59,16 @@ const command command_table[] = {
      "updater scale(by = 2.0) { stored += input * by }\n"
      "set-updater scale --by 0.5          # a rule of the script\n"
      "set-updater assign                  # the default: the sum replaces the stored value",
-     "push", "usage, value"},
+     "push, set-optimizer", "usage, value"},
+    {"set-optimizer", {{ARG_RULE, "NAME", true}}, {{"update", OPTION_FLAG, NULL}},
+     COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_optimizer,
+     "an optimizer with its states: sgd, adam, lamb, ... or a rule of the script",
+     "set-optimizer sgd --learning-rate 0.1 --momentum 0.9\n"
+     "set-optimizer adam --lr-scheduler factor(step=100, factor=0.5) --learning-rate none\n"
+     "set-optimizer sgd --wd 0.01 --names 3=fc_weight,5=fc_bias --lr-mult 5=2\n"
+     "set-optimizer --update --learning-rate 0.01 # another rate; states and counts stay\n"
+     "help optimizer adam                 # what one does, and its parameters",
+     "set-updater, push", "usage, value"},
     {"list", {{ARG_GLOB, "GLOB", true}}, {{0}}, COMMAND_GIVES, cmd_list, "the keys of the store",
      "list                                # all keys, one a line\n"
      "list 1*                             # those that match a pattern",
@@ -94,7 +104,8 @@ const command command_table[] = {
     {"write", {{ARG_VALUE, "VALUE", false}, {ARG_FILE, "FILE", false}}, {{0}}, COMMAND_WRITES,
      cmd_write,
      "save a value; FILE is complete or not there",
-     "write a a.csv                       # by the ending: .csv, .json, .txt\n"
+     "write a a.csv                       # by the ending: .csv .tsv .json .npy .txt\n"
+     "write [a, a*2] two.ndjson           # a list: an array a line\n"
      "write a*2 -                         # to stdout",
      "print, pull", "io, usage"},
     {"assert", {{ARG_EXPRS, "EXPR [, TEXT]", false}}, {{0}}, 0, cmd_assert,
@@ -131,9 +142,10 @@ const command command_table[] = {
      "source (\"two.kv\")                   # a name that is computed is read when it is reached",
      NULL,
      "io, syntax"},
-    {"help", {{ARG_WORD, "WORD", true}}, {{"json", OPTION_FLAG, NULL}}, COMMAND_GIVES, cmd_help,
+    {"help", {{ARG_WORD, "WORD", true}, {ARG_WORD, "NAME", true}}, {{"json", OPTION_FLAG, NULL}}, COMMAND_GIVES, cmd_help,
      "what a command or function does, or what there is",
      "help push                           # also: ?push, push --help\n"
+     "help optimizer                      # the optimizers; help optimizer adam: one of them\n"
      "help --json > help.txt              # all commands and functions for a program\n"
      "help \"gradient\"                     # everything that mentions a word",
      NULL, NULL},
@@ -166,7 +178,7 @@ void result_release(result *r)
 
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
-    "pushpull", "broadcast", "row-sparse-pull", "set-optimizer", "save-states", "load-states",
+    "pushpull", "broadcast", "row-sparse-pull", "save-states", "load-states",
     "set-gradient-compression", "barrier", "send-command", "is-capable", "register",
     "profile", "explain", "plot", "bench", "launch",
 };

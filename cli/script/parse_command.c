@@ -154,8 +154,28 @@ static bool is_text_word(parser *p)
     return text && !parse_is_reserved(text) && !parse_is_constant(text, &number);
 }
 
+/* A schedule, written as a call, or pairs such as 0=fc_weight: text up to the next blank outside
+ * brackets, when it holds a bracket or `=` behind its first character. */
+static uint32_t raw_end(parser *p)
+{
+    uint32_t pos = parse_here(p), end = pos;
+    int open = 0;
+    bool raw = false;
+    char first = parse_char(p, pos);
+    if (!lex_is_letter(first) && !lex_is_digit(first))
+        return pos;
+    for (char c; (c = parse_char(p, end)) && c != '\n' && (open > 0 || !strchr(" \t\r;|>#}", c)); end++) {
+        open += (c == '(' || c == '[') - (c == ')' || c == ']');
+        raw |= c == '=' || (c == '(' && lex_is_letter(first));
+    }
+    return raw && open == 0 ? end : pos;
+}
+
 static ast *param_value(parser *p)
 {
+    uint32_t pos = parse_here(p), end = raw_end(p);
+    if (end > pos)
+        return text_node(p, pos, end);
     if (is_text_word(p))
         return parse_word(p, "-./,=", "a value");
     return parse_value(p);

@@ -2,6 +2,7 @@
 #include "script/unit.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "base/suggest.h"
@@ -158,15 +159,28 @@ static int check_call(checker *c, const ast *node)
     return c->e->code;
 }
 
+/* Whether a word is an optimizer of the library; near collects their names. */
+static bool is_optimizer(const char *word, suggest *near)
+{
+    const char *name;
+    bool found = false;
+    for (int i = 0; kv_optimizer_text(i, &name); i++) {
+        found |= strcasecmp(name, word) == 0;
+        suggest_add(near, name);
+    }
+    return found;
+}
+
 static int check_updater(checker *c, const ast *name)
 {
     kv_key key = {0, name->u.text};
+    suggest near = {.word = name->u.text};
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
-        map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c))
+        map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
+        is_optimizer(name->u.text, &near))
         return KV_OK;
     source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no updater `%s`",
                name->u.text);
-    suggest near = {.word = name->u.text};
     suggest_add(&near, "assign");
     for (int64_t i = 0; i < c->rules.cap; i++)
         if (c->rules.entries[i].hash)
