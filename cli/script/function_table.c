@@ -75,7 +75,7 @@ const function function_table[] = {
     {"linspace", {"start", "stop", "num=", "dtype=", "ctx="}, 0, func_linspace,
      "num numbers (50 unless said) from start to stop, both included"},
     {"load", {"file", "dtype=", "cols=", "header=", "format=", "name="}, 0, load_call,
-     "the array in a file"},
+     "the array in a file: columns by number or name, one of several by its name"},
     {"log", {"x"}, E, NULL,
      "the natural logarithm of each element"},
     {"max", {"a", "axis="}, R, func_max,

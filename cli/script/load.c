@@ -8,6 +8,7 @@
 #include "io/csv.h"
 #include "io/json.h"
 #include "io/npy.h"
+#include "lang/lex.h"
 #include "script/datafile.h"
 #include "script/eval.h"
 #include "script/file_kind.h"
@@ -133,6 +134,27 @@ static void list_names(buf *out, const safetensors *f)
     buf_add(out, n > 6 ? ", ..." : "");
 }
 
+/* Whether a text can stand behind @ or # as it is. */
+static bool is_bare(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x80 && !lex_is_letter(*text) && !lex_is_digit(*text) &&
+            !strchr("./~+-", *text))
+            return false;
+    return true;
+}
+
+/* How the first array of f is written. */
+static void hint_name(const safetensors *f, const char *path, const char *names, kv_err *e)
+{
+    const char *name = safetensors_at(f, 0)->name;
+    bool is_stdin = strcmp(path, "-") == 0;
+    if (!is_stdin && is_bare(path) && *name && is_bare(name))
+        kv_err_hint(e, "say which: @%s#%.40s; it holds %s", path, name, names);
+    kv_err_hint(e, "say which: load(\"%s\"%s, name=\"%.40s\"); it holds %s", path,
+                is_stdin ? ", format=\"safetensors\"" : "", name, names);
+}
+
 /* Which array of f is meant. */
 static int choose_tensor(const safetensors *f, const char *path, const char *name, int64_t *at,
                          kv_err *e)
@@ -150,8 +172,7 @@ static int choose_tensor(const safetensors *f, const char *path, const char *nam
         kv_err_set(e, KV_E_VALUE, "\"%s\" holds %lld arrays, and one is needed", path,
                    (long long)n);
         if (n > 0)
-            kv_err_hint(e, "say which: @%s#%.40s; it holds %s", path, safetensors_at(f, 0)->name,
-                        buf_text(&names));
+            hint_name(f, path, buf_text(&names), e);
     }
     buf_release(&names);
     return e->code;
