@@ -145,7 +145,7 @@ demo: setup ## set up what is missing, build, run the tutorial on real data and 
 	@scripts/demo $(BUILD)/kvctl
 
 test: setup ## set up what is missing, build, run every test
-	@$(MAKE) --no-print-directory -j$(JOBS) all $(BUILD)/unit
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(BUILD)/unit $(BUILD)/conformance
 	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' scripts/test $(SUITES)
 
 setup: ## install the packages that are missing (SETUP=0: never install)
@@ -153,8 +153,8 @@ setup: ## install the packages that are missing (SETUP=0: never install)
 
 # ---- Tests ----------------------------------------------------------------------------------------
 
-check: all $(BUILD)/unit ## the tests that take seconds: unit tests and golden sessions
-	@BUILD=$(BUILD) scripts/test lint unit sessions
+check: all $(BUILD)/unit $(BUILD)/conformance ## the tests that take seconds
+	@BUILD=$(BUILD) scripts/test lint unit conformance sessions
 
 unit: $(BUILD)/unit ## run the unit tests (ONLY=name-prefix)
 	$(BUILD)/unit $(ONLY)
@@ -175,6 +175,11 @@ $(BUILD)/tool.a: $(call obj,$(filter-out cli/main.c,$(tool_src)))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
+# Replays recorded runs of MXNet 1.9.1.
+conformance_src := $(wildcard tests/conformance/*.c)
+$(BUILD)/conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.a
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+
 bench: all $(BUILD)/bench/pairs $(BUILD)/bench/peer ## speed and memory beside others, as ratios (STRICT=1: a missed bar fails)
 	@BUILD=$(BUILD) scripts/bench $(if $(STRICT),--strict)
 
@@ -188,7 +193,7 @@ golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=na
 
 # The suites that run our own code, each sanitizer in a build folder of its own.
 sanitized = TEST_SECONDS=600 $(MAKE) --no-print-directory BUILD=build/$(1) OPT='-O1 -g -fno-omit-frame-pointer $(2)' \
-            SUITES='unit sessions bats' test
+            SUITES='unit conformance sessions bats' test
 
 asan: ## every test with the address sanitizer
 	@$(call sanitized,asan,-fsanitize=address)
@@ -239,7 +244,7 @@ help: ## list these words
 	    while read -r word text; do printf '  %-10s %s\n' "$$word" "$$text"; done
 	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
 
--include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT)))
+-include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT) $(conformance_src)))
 .PHONY: all chosen libraries demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
         bench install uninstall clean help force
 .SECONDARY:

@@ -1,3 +1,4 @@
+/* Finding an optimizer by name. */
 #include "core/builtin.h"
 
 #include <stdio.h>

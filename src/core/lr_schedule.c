@@ -1,3 +1,4 @@
+/* The four schedules, their reader and their printer. */
 #include "core/lr_schedule.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Parameters, tables of multipliers, counts and rates, and what a push prepares and commits. */
 #include "core/optimizer.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Sharing and giving back. */
 #include "core/slot_state.h"
 
 #include "base/mem.h"

@@ -1,0 +1,67 @@
+/* A recorded run and a store beside it. data/optimizers/README.md says what the records hold. */
+#ifndef CONFORMANCE_REPLAY_H
+#define CONFORMANCE_REPLAY_H
+
+#include <cjson/cJSON.h>
+
+#include "kvstore.h"
+
+/* What came out for the runs of one file. */
+typedef struct verdict {
+    int equal, close, wrong, skipped;
+    double worst[KV_DTYPE_END]; /* by dtype, in representable numbers */
+    char first[512];            /* what went wrong first */
+} verdict;
+
+/* A run: its store and where it stands. */
+typedef struct replay {
+    const cJSON *run;
+    kv *store;
+    const kv_rule *rule; /* in the place of the run's optimizer, or NULL */
+    kv_err e;
+    double ulp, abs; /* the tolerance of the run */
+    bool exact;      /* so far */
+    bool failed;
+    double worst[KV_DTYPE_END];
+    char why[400];
+} replay;
+
+/* Remembers the first failure. */
+void replay_fail(replay *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void replay_check(replay *r, int rc, const char *what);
+
+const cJSON *replay_get(const cJSON *o, const char *name);
+double replay_number(const cJSON *x); /* "nan", "inf" and "-inf" too */
+kv_key replay_key(const cJSON *x);
+
+/* What the run says of a key: shape, dtype, first weight. */
+const cJSON *replay_entry(const replay *r, const cJSON *key);
+
+/* A flat list of numbers as an array of a key's shape and dtype. */
+kv_array *replay_array(replay *r, const cJSON *entry, const cJSON *data);
+
+/* Makes the store, its keys, and sets the optimizer. */
+void replay_open(replay *r);
+void replay_set_optimizer(replay *r);
+int replay_try_optimizer(replay *r); /* an error is the caller's */
+
+/* The arrays of one push: those of the step and of the steps after it that belong to the same
+ * call. Returns how many steps, and their keys and gradients. */
+#define REPLAY_MAX_KEYS 64
+int replay_call(replay *r, const cJSON *first, kv_key *keys, kv_array **grads);
+
+/* Does what the record says happened before a step. False when the library has no such thing. */
+bool replay_before(replay *r, const cJSON *before);
+
+/* False for a run that cannot be replayed, or that has nothing to compare. */
+bool replay_supported(const replay *r);
+
+/* A whole run. */
+void replay_run(const cJSON *one, verdict *v);
+
+/* Other files of records: what must be refused, and a rule with noise. Each returns whether all
+ * was well and prints what was not. */
+bool refused_run(const cJSON *runs, const cJSON *better, verdict *v);
+bool noise_run(const cJSON *runs, verdict *v);
+
+#endif
