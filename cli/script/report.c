@@ -90,16 +90,8 @@ static size_t bytes_of(const char *text, size_t len, size_t n)
 
 static const char *line_of(const source *src, int line, size_t *len)
 {
-    const char *at = src->text, *end = src->text + src->len;
-    for (int l = src->line; l < line && at < end; l++) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        if (!newline)
-            return NULL;
-        at = newline + 1;
-    }
-    if (line < src->line)
-        return NULL;
-    return source_line(src, (uint32_t)(at - src->text), len);
+    uint32_t pos;
+    return source_find_line(src, line, &pos) ? source_line(src, pos, len) : NULL;
 }
 
 /* The source line of an error, with carets under what is meant. */

@@ -327,6 +327,7 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
         return KV_E_MEMORY;
     }
     u->src = (source){.name = copy, .text = text, .len = (uint32_t)n, .line = line, .col = 1};
+    u->src.mark = &u->mark;
     u->next = s->units;
     s->units = u;
     parse_init(&p, &u->src, &u->nodes, e);

@@ -10,6 +10,7 @@
 
 typedef struct unit {
     source src;        /* its name and text are owned by the unit */
+    source_mark mark;  /* of src */
     arena nodes;
     ast *body;         /* AST_BLOCK */
     bool kept;         /* a def or updater refers to it: it stays until the session ends */

@@ -1,6 +1,7 @@
 /* Places in a text: from byte offsets to lines and columns, and into errors. */
 #include "lang/source.h"
 
+#include <limits.h>
 #include <string.h>
 
 static int is_continuation(char c)
@@ -8,21 +9,40 @@ static int is_continuation(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
+/* Walks from one line begin to the next while they are at most `pos` and `line`; returns the last.
+ * It begins where the walk before ended, when that is not too far. */
+static source_mark walk(const source *s, uint32_t pos, int line)
+{
+    source_mark at = {0, s->line};
+    if (s->mark && s->mark->pos > 0 && s->mark->pos <= pos && s->mark->line <= line)
+        at = *s->mark;
+    while (at.line < line) {
+        const char *newline = memchr(s->text + at.pos, '\n', pos - at.pos);
+        if (!newline)
+            break;
+        at = (source_mark){(uint32_t)(newline - s->text) + 1, at.line + 1};
+    }
+    if (s->mark)
+        *s->mark = at;
+    return at;
+}
+
 void source_locate(const source *s, uint32_t pos, int *line, int *col)
 {
-    int l = s->line, c = s->col;
     if (pos > s->len)
         pos = s->len;
-    for (uint32_t i = 0; i < pos; i++) {
-        if (s->text[i] == '\n') {
-            l++;
-            c = 1;
-        } else if (!is_continuation(s->text[i])) {
-            c++;
-        }
-    }
-    *line = l;
-    *col = c;
+    source_mark at = walk(s, pos, INT_MAX);
+    *line = at.line;
+    *col = at.pos == 0 ? s->col : 1;
+    for (uint32_t i = at.pos; i < pos; i++)
+        *col += !is_continuation(s->text[i]);
+}
+
+bool source_find_line(const source *s, int line, uint32_t *pos)
+{
+    source_mark at = walk(s, s->len, line);
+    *pos = at.pos;
+    return at.line == line;
 }
 
 const char *source_line(const source *s, uint32_t pos, size_t *len)

@@ -173,6 +173,17 @@ times()
     assert_line --index 0 --partial '1e999'
 }
 
+@test "hostile: a script in which everything is wrong" {
+    yes 'pull nobody' | head -n 100000 >s.kv
+    run timeout 60 bash -c 'kvctl -k s.kv 2>&1 | grep -c "error.key.: key \"nobody\" was never initialised"'
+    assert_output 100000
+    run bash -c "kvctl -k s.kv 2>&1 | tail -n 4"
+    assert_output 's.kv:100000:6: error[key]: key "nobody" was never initialised
+ 100000 | pull nobody
+      |      ^^^^^^
+ hint: init it first'
+}
+
 # npy HEADER: a file of numpy with this header and 8 bytes of data.
 npy()
 {

@@ -126,6 +126,29 @@ nonsense 3' 2>/dev/null"
     assert_output 10.0
 }
 
+@test "process: stdin holds a file of any kind" {
+    kvctl -c 'a = [[1, 2], [3, 4]]; init w a
+        for kind in ["csv", "tsv", "json", "ndjson", "npy"] { write a f"x.{kind}" }; pull w > x.safetensors'
+    for kind in csv tsv json ndjson npy safetensors; do
+        for how in "<x.$kind" "< <(cat x.$kind)"; do
+            run bash -c "kvctl -c 'x = load(\"-\", format=\"$kind\")
+                if \"$kind\" == \"ndjson\" { x = x[0] }
+                print x' $how"
+            assert_success
+            assert_output $'[[1. 2.]\n [3. 4.]]'
+        done
+    done
+    run bash -c "printf ' \n [[1]]' | kvctl -c 'print @-'"
+    assert_output '[[1.]]'
+    run bash -c "printf ' \n 7,8' | kvctl -c 'print @-'"
+    assert_failure 5
+    run bash -c "printf ' 7,8' | kvctl -c 'print @-'"
+    assert_output '[[7. 8.]]'
+    run bash -c "echo 'print @-' | kvctl"
+    assert_failure 5
+    assert_line --index 0 '<stdin>:1:7: error[format]: stdin: the file is empty'
+}
+
 @test "process: help and version" {
     run kvctl -V
     assert_success

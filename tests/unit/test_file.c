@@ -127,6 +127,30 @@ TEST(file_abandon)
     leave_scratch();
 }
 
+TEST(file_sync)
+{
+    kv_err e = {0};
+    file_out out, lost;
+    scratch();
+    write_file("x", "old");
+    write_file("y", "old");
+    CHECK_OK(file_out_open(&out, "x", &e));
+    CHECK_OK(file_out_open(&lost, "y", &e));
+    CHECK(fputs("new", out.f) >= 0 && fputs("new", lost.f) >= 0);
+    CHECK_OK(file_out_sync(&out, &e));
+    CHECK_OK(file_out_sync(&lost, &e));
+    CHECK(!out.f);
+    /* nothing appears before the commit */
+    check_file("x", "old");
+    CHECK_OK(file_out_commit(&out, &e));
+    file_out_abandon(&lost);
+    check_file("x", "new");
+    check_file("y", "old");
+    unlink("x");
+    unlink("y");
+    leave_scratch();
+}
+
 TEST(file_errors)
 {
     scratch();

@@ -195,6 +195,22 @@ TEST(lex_source_places)
         CHECK_INT(line, rows[i].line);
         CHECK_INT(col, rows[i].col);
     }
+    /* the same with a mark, forwards and backwards */
+    source_mark mark = {0};
+    s.mark = &mark;
+    for (int k = 0, last = sizeof rows / sizeof *rows - 1; k <= 2 * last; k++) {
+        int line, col, i = k <= last ? k : 2 * last - k;
+        source_locate(&s, rows[i].pos, &line, &col);
+        CHECK_INT(line, rows[i].line);
+        CHECK_INT(col, rows[i].col);
+    }
+    uint32_t pos;
+    for (int line = 5; line >= 3; line--) {
+        CHECK(source_find_line(&s, line, &pos));
+        CHECK_INT(pos, line == 5 ? 9 : line == 4 ? 2 : 0);
+    }
+    CHECK(!source_find_line(&s, 6, &pos));
+    CHECK(!source_find_line(&s, 2, &pos));
     size_t n;
     CHECK(source_line(&s, 4, &n) == s.text + 2);
     CHECK_INT(n, 5);
