@@ -22,16 +22,12 @@
 static int open_file(state *st, kv_err *e)
 {
     int flags = (st->reads ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-    for (;;) {
-        st->lock = open(st->path, flags);
-        if (st->lock >= 0 || errno != ENOENT)
-            break;
+    st->lock = open(st->path, flags);
+    if (st->lock < 0 && errno == ENOENT) {
         if (st->reads)
             return KV_OK;
-        st->lock = open(st->path, flags | O_CREAT | O_EXCL, 0666);
-        st->made = st->lock >= 0;
-        if (st->made || errno != EEXIST)
-            break;
+        st->lock = open(st->path, flags | O_CREAT, 0666);
+        st->made = st->lock >= 0; /* or another process did so just now, which does not matter */
     }
     return st->lock >= 0 ? KV_OK
                          : file_error(e, st->reads ? "read" : "write", st->path, errno);
@@ -159,10 +155,13 @@ static int lock_file(state *st, session *s, kv_err *e)
 
 void state_close(state *st)
 {
+    struct stat about;
+    char real[PATH_MAX]; /* not a link to it */
     if (!st->path || st->lock < 0)
         return;
-    if (st->made && is_current(st))
-        unlink(st->path);
+    if (st->made && is_current(st) && fstat(st->lock, &about) == 0 && about.st_size == 0 &&
+        realpath(st->path, real))
+        unlink(real);
     close(st->lock);
     st->lock = -1;
 }
@@ -264,7 +263,7 @@ int state_save(state *st, session *s, kv_err *e)
 static void put_line(buf *out, const char *what, const kv_info *info)
 {
     char shape[256];
-    buf_printf(out, "  %-8s", what);
+    buf_printf(out, "  %-9s", what);
     show_key(out, info->key);
     buf_printf(out, ": %s %s", kv_dtype_name(info->dtype),
                kv_shape_text(shape, sizeof shape, info->ndim, info->shape));
@@ -365,9 +364,9 @@ static int compare_rest(buf *out, kv *before, kv *after, kv_err *e)
     if (code == KV_OK && after)
         code = kv_describe(after, "store", keep_updater, is, e);
     if (before && after && strcmp(old_type, new_type) != 0)
-        buf_printf(out, "  type    %s, before: %s\n", new_type, old_type);
+        buf_printf(out, "  type     %s, before: %s\n", new_type, old_type);
     if (strcmp(was, is) != 0)
-        buf_printf(out, "  updater %s, before: %s\n", is, was);
+        buf_printf(out, "  updater  %s, before: %s\n", is, was);
     return code;
 }
 

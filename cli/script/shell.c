@@ -15,9 +15,9 @@
 #include "term/line.h"
 #include "term/progress.h"
 
-/* Starts sh with fd as its stdin and out as its stdout, unless they are -1. SIGPIPE, which kvctl
- * ignores, has its usual
- * meaning there; handlers of kvctl end with exec by themselves. Returns an errno. */
+/* Starts sh with fd as its stdin and out as its stdout, unless they are -1. Signals that kvctl
+ * ignores have their usual meaning there; its handlers end with exec by themselves. Returns an
+ * errno. */
 static int start(pid_t *pid, const char *line, int fd, int out)
 {
     char *argv[] = {"sh", "-c", (char *)(uintptr_t)line, NULL};
@@ -27,6 +27,7 @@ static int start(pid_t *pid, const char *line, int fd, int out)
     extern char **environ;
     sigemptyset(&usual);
     sigaddset(&usual, SIGPIPE);
+    sigaddset(&usual, SIGXFSZ);
     int failed = posix_spawn_file_actions_init(&files);
     if (failed)
         return failed;

@@ -60,6 +60,7 @@ void interrupt_install(void)
     handle(SIGINT, on_interrupt);
     handle(SIGTERM, on_terminate);
     handle(SIGPIPE, SIG_IGN);
+    handle(SIGXFSZ, SIG_IGN);
 }
 
 void interrupt_after(double seconds)
@@ -80,6 +81,7 @@ void interrupt_child(void)
     handle(SIGINT, SIG_DFL);
     handle(SIGTERM, SIG_DFL);
     handle(SIGPIPE, SIG_DFL);
+    handle(SIGXFSZ, SIG_DFL);
 }
 
 int interrupt_pending(void)

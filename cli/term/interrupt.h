@@ -12,12 +12,12 @@
 
 #include <stdbool.h>
 
-/* Installs the handlers for SIGINT and SIGTERM and ignores SIGPIPE, so that writing to a closed
- * pipe is an error like any other. A command started with fork must call interrupt_child before
- * exec. */
+/* Installs the handlers for SIGINT and SIGTERM and ignores SIGPIPE and SIGXFSZ, so that writing to
+ * a closed pipe, or beyond a limit of the system, is an error like any other. A command started
+ * with fork must call interrupt_child before exec. */
 void interrupt_install(void);
 
-/* Gives SIGINT, SIGTERM and SIGPIPE back their usual meaning, in a child. */
+/* Gives these signals back their usual meaning, in a child. */
 void interrupt_child(void);
 
 /* From `seconds` on interrupt_pending says SIGALRM, and nothing clears that. Whatever waits in the

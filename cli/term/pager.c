@@ -51,7 +51,8 @@ static int start(const char *line, pid_t *pid, int in)
     sigset_t usual;
     extern char **environ;
     sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE); /* which kvctl ignores */
+    sigaddset(&usual, SIGPIPE); /* kvctl ignores these */
+    sigaddset(&usual, SIGXFSZ);
     int failed = posix_spawn_file_actions_init(&files);
     if (failed)
         return failed;

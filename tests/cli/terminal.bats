@@ -352,3 +352,27 @@ skip_unless_option()
 {
     kvctl -h 2>&1 | grep -q -- "--$1" || kvctl --"$1" off -c '' 2>/dev/null || skip "no option --$1"
 }
+
+@test "terminal: the prompt shows an open transaction, and leaving drops it" {
+    terminal -q -s w.kvs <<'END'
+prompt
+type {init 3 1}
+prompt
+type {begin}
+want "kv*> "
+type {push 3 5; create --name b}
+want "kv:b> "
+type {begin}
+want "kv:b*> "
+type {commit; use kv}
+want "kv*> "
+type {pull 3}
+shows "5.0"
+want "kv*> "
+send "\004"
+want "warning: no commit came after begin: what it began is not saved"
+ends 0
+END
+    run kvctl -s w.kvs -c 'pull 3'
+    assert_output 1.0
+}

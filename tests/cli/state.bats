@@ -1,0 +1,503 @@
+# -s FILE: the store between invocations. What is saved and when, who waits for whom, and what a
+# crash, an error or a full disk leaves.
+
+load help
+
+# The value of key 3, a number.
+value()
+{
+    kvctl -q -s "${1:-w.kvs}" -c 'pull 3'
+}
+
+# A file that holds key 3 with the value 1, and an updater that adds.
+one()
+{
+    kvctl -s "${1:-w.kvs}" -c 'init 3 1; set-updater { stored += input }'
+}
+
+# kvctl as somebody whom permissions concern, also when the tests run as root.
+limited()
+{
+    if [ "$(id -u)" = 0 ]; then
+        setpriv --bounding-set=-dac_override,-dac_read_search kvctl "$@"
+    else
+        kvctl "$@"
+    fi
+}
+
+@test "state: values, updater and counts come back" {
+    kvctl -s w.kvs -c 'init 3 ones(2,3)'
+    kvctl -s w.kvs -c 'push 3 ones(2,3)*8'
+    run kvctl -s w.kvs -c 'pull 3'
+    assert_success
+    assert_output $'[[8. 8. 8.]\n [8. 8. 8.]]'
+    kvctl -s w.kvs -c 'updater scale(by = 2.0) { stored += input * by + t }
+set-updater scale --by 0.5
+push 3 ones(2,3)'
+    kvctl -s w.kvs -c 'push 3 ones(2,3)'
+    run kvctl -s w.kvs -c 'pull 3 -> a; print a[0]; info'
+    assert_line --index 0 '[12. 12. 12.]'
+    assert_line --index 1 --partial "updater scale"
+    assert_line --index 3 --regexp '^3 .* 3 +0$'
+}
+
+@test "state: text keys keep the order in which they were made" {
+    kvctl -s w.kvs -c 'init b 1; init a 2; init "two words" 3'
+    kvctl -s w.kvs -c 'push a 5'
+    run kvctl -s w.kvs -c 'list'
+    assert_output $'b\na\n"two words"'
+}
+
+@test "state: the type is kept, and wins over --type" {
+    kvctl -s w.kvs -c 'create device'
+    run kvctl -s w.kvs --type local -c type
+    assert_output device
+}
+
+@test "state: KVCTL_STORE names the file, -s wins, an empty one is none" {
+    one env.kvs
+    export KVCTL_STORE=env.kvs
+    run kvctl -c 'pull 3'
+    assert_output 1.0
+    run kvctl -s other.kvs -c 'init 3 7; pull 3'
+    assert_output 7.0
+    run kvctl -c 'push 3 1'
+    assert_equal "$(value env.kvs)" 2.0
+    KVCTL_STORE='' run kvctl -c 'pull 3'
+    assert_failure 3
+    run kvctl -s '' -c 'pull 3'
+    assert_failure 2
+    assert_output 'kvctl: error[usage]: a store cannot be kept in ""'
+    run kvctl -s - -c 'pull 3'
+    assert_failure 2
+    assert_output 'kvctl: error[usage]: a store cannot be kept in "-"'
+}
+
+@test "state: an error leaves the file untouched, -k saves what succeeded" {
+    one
+    cp w.kvs before
+    for script in 'push 3 1; pull 9' 'push 3 1; assert 1 == 2' 'push 3 1; print @missing.csv'; do
+        run kvctl -s w.kvs -c "$script"
+        assert_failure
+        cmp w.kvs before
+    done
+    run kvctl -s w.kvs -c 'push 3 1
+nonsense 7'
+    assert_failure 2
+    cmp w.kvs before
+    run kvctl -k -s w.kvs -c 'push 3 1; push 3 ones(2); push 3 1'
+    assert_failure 3
+    assert_equal "$(value)" 3.0
+    # quit and -e are no errors
+    run kvctl -s w.kvs -c 'push 3 1; quit 9'
+    assert_failure 9
+    assert_equal "$(value)" 4.0
+    run kvctl -e -s w.kvs -c 'push 3 1; 1 == 2'
+    assert_failure 1
+    assert_equal "$(value)" 5.0
+}
+
+@test "state: the file is replaced only when the store changed" {
+    one
+    touch -d '2001-01-01' w.kvs
+    local before
+    before=$(stat -c '%i %y' w.kvs)
+    for script in 'pull 3' 'info; list' 'begin; push 3 1; rollback' 'create --name b; init 3 1' \
+        'x = 1' ''; do
+        kvctl -q -s w.kvs -c "$script" >/dev/null
+        assert_equal "$script: $(stat -c '%i %y' w.kvs)" "$script: $before"
+    done
+    kvctl -s w.kvs -c 'push 3 0'
+    refute [ "$(stat -c '%i %y' w.kvs)" = "$before" ]
+}
+
+@test "state: a file that is missing is made when there is something to keep" {
+    run kvctl -s w.kvs -c 'print 1; pull 3'
+    assert_failure 3
+    assert_line --index 0 'note: there is no "w.kvs": the store is empty'
+    run kvctl -s w.kvs -c 'init 3 1; pull 9'
+    assert_failure 3
+    run kvctl -s w.kvs -c 'begin; push 3 1; rollback'
+    assert_success
+    assert_equal "$(ls -A)" ""
+    kvctl -s w.kvs -c 'create device'
+    run kvctl -s w.kvs -c type
+    assert_output device
+    : >empty.kvs
+    run kvctl -s empty.kvs -c 'list'
+    assert_success
+    one empty.kvs
+    assert_equal "$(value empty.kvs)" 1.0
+}
+
+@test "state: mode and links of the file stay" {
+    one
+    chmod 640 w.kvs
+    ln -s w.kvs link.kvs
+    kvctl -s link.kvs -c 'push 3 1'
+    assert_equal "$(stat -c %a w.kvs)" 640
+    assert [ -L link.kvs ]
+    assert_equal "$(value)" 2.0
+    ln -s made.kvs dangling.kvs
+    one dangling.kvs
+    assert_equal "$(value made.kvs)" 1.0
+}
+
+@test "state: only the store kv is kept, and a note says so" {
+    one
+    run kvctl -s w.kvs -c 'push 3 1; create --name b; init 1,2 0'
+    assert_success
+    assert_output 'note: "w.kvs" keeps the store kv; b and its 2 keys end here'
+    run kvctl -s w.kvs -c 'list'
+    assert_output 3
+    # a new kv replaces what the file held
+    kvctl -s w.kvs -c 'create; init 5 2'
+    run kvctl -s w.kvs -c 'list'
+    assert_output 5
+}
+
+@test "state: what was begun and not committed is not saved" {
+    one
+    run bash -c "kvctl -s w.kvs -c 'push 3 1; begin; push 3 100; pull 3' 2>err"
+    assert_success
+    assert_output 102.0
+    run cat err
+    assert_output 'warning: no commit came after begin: what it began is not saved'
+    assert_equal "$(value)" 2.0
+}
+
+@test "state: files of other tools are text keys, and wrong files are refused untouched" {
+    kvctl -c 'init 1,0 [ones(2), zeros(3)]; pull [1, 0] > m.safetensors'
+    run kvctl -s m.safetensors -c 'list; pull "1"'
+    assert_success
+    assert_output $'"1"\n"0"\n[1. 1.]'
+    one good.kvs
+    head -c 100 good.kvs >cut.kvs
+    printf '{"weights": 1}' >wrong.kvs
+    for file in wrong.kvs cut.kvs; do
+        cp $file before
+        run kvctl -s $file -c 'push 3 1; print 1'
+        assert_failure 5
+        assert_line --index 0 --partial "kvctl: error[format]: $file: "
+        refute_line 1
+        cmp $file before
+    done
+    run kvctl -s . -c 'push 3 1'
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write ".": Is a directory'
+    run kvctl -s . -c 'pull 3'
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot read ".": Is a directory'
+    run kvctl -s /dev/null -c 'push 3 1'
+    assert_failure 5
+    assert_output 'kvctl: error[io]: "/dev/null" is no regular file, so it cannot keep a store'
+    run kvctl -s no/folder.kvs -c 'push 3 1'
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write "no/folder.kvs": No such file or directory'
+}
+
+@test "state: a later format, and a rule that cannot be read" {
+    one
+    sed 's/"kvstore.format":"1"/"kvstore.format":"7"/' w.kvs >later.kvs
+    run kvctl -s later.kvs -c 'pull 3'
+    assert_failure 5
+    assert_output 'kvctl: error[format]: later.kvs: a store in format "7", this version reads format 1
+ hint: a later version wrote it'
+    sed 's/stored += input/stored +* input/' w.kvs >rule.kvs
+    run kvctl -s rule.kvs -c 'pull 3'
+    assert_failure 5
+    assert_line --index 0 --partial 'kvctl: error[format]: rule.kvs: its rule: '
+}
+
+@test "state: no permission is said before anything runs" {
+    one
+    mkdir folder
+    mv w.kvs folder
+    chmod 555 folder
+    run limited -s folder/w.kvs -c '!touch ran
+push 3 1'
+    assert_failure 5
+    assert_line --index 0 'kvctl: error[io]: cannot write "folder/w.kvs": Permission denied'
+    assert_line --index 1 --partial 'its folder must be writable'
+    assert [ ! -e ran ]
+    run limited -s folder/w.kvs -c 'pull 3'
+    assert_success
+    run limited -s folder/new.kvs -c 'init 3 1'
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write "folder/new.kvs": Permission denied'
+    chmod 755 folder
+    chmod 444 folder/w.kvs
+    run limited -s folder/w.kvs -c '!touch ran
+push 3 1'
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write "folder/w.kvs": Permission denied'
+    assert [ ! -e ran ]
+    run limited -s folder/w.kvs -c 'pull 3'
+    assert_success
+    chmod 000 folder/w.kvs
+    run limited -s folder/w.kvs -c 'pull 3'
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot read "folder/w.kvs": Permission denied'
+}
+
+# ---- Several processes ----
+
+# Runs a script that then holds the file until go.NAME is removed. Its process is $!.
+holder()
+{
+    touch "go.$1"
+    kvctl -q -s w.kvs -c "$2
+!touch ready.$1; while [ -e go.$1 ]; do sleep 0.02; done" >/dev/null 3>&- &
+    for _ in {1..500}; do
+        [ ! -e "ready.$1" ] || return 0
+        sleep 0.02
+    done
+    return 1
+}
+
+@test "state: who writes has the file alone, and who waits too long is told by whom" {
+    one
+    holder a 'push 3 1'
+    local pid=$!
+    run kvctl --set store.wait=0.2 -s w.kvs -c 'push 3 1'
+    assert_failure 6
+    assert_line --index 0 --regexp \
+        "^kvctl: error\[busy\]: \"w.kvs\" is locked by (process $pid|another process); waited 0.200 s for it\$"
+    assert_line --index 1 ' hint: kvctl --set store.wait=60 waits longer'
+    run kvctl --set store.wait=0 -s w.kvs -c 'pull 3'
+    assert_failure 6
+    rm go.a
+    run kvctl -s w.kvs -c 'pull 3'
+    assert_success
+    assert_output 2.0
+    wait "$pid"
+}
+
+@test "state: readers share, a writer waits for them and a note says so" {
+    one
+    holder a 'pull 3'
+    holder b 'x = 1; info'
+    run kvctl --set store.wait=0 -s w.kvs -c 'pull 3'
+    assert_success
+    assert_output 1.0
+    run kvctl --set store.wait=0.1 -s w.kvs -c 'def f(a) { push 3 a }
+pull 3'
+    assert_failure 6
+    (sleep 1.5; rm go.a go.b) 3>&- &
+    run kvctl -s w.kvs -c 'push 3 1'
+    assert_success
+    assert_output 'note: waiting for "w.kvs", which another process has locked'
+    wait
+    assert_equal "$(value)" 2.0
+}
+
+@test "state: no change of many processes at once is lost" {
+    local p
+    one
+    for p in 1 2 3 4 5; do
+        (for _ in {1..12}; do
+            kvctl -s w.kvs -c 'push 3 1' || touch failed
+        done) 3>&- &
+    done
+    wait
+    assert [ ! -e failed ]
+    assert_equal "$(value)" 61.0
+}
+
+@test "state: many processes make one missing file together" {
+    local p
+    for p in {1..12}; do
+        kvctl -s n.kvs -c "init $p 1" 3>&- || touch failed &
+    done
+    wait
+    assert [ ! -e failed ]
+    assert_equal "$(kvctl -s n.kvs -c list | wc -l)" 12
+    assert_equal "$(ls -A)" n.kvs
+}
+
+# Sends a signal to a process that a test started, and checks how it ended.
+ends_with()
+{
+    local status=0
+    kill -s "$2" "$1"
+    wait "$1" || status=$?
+    assert_equal "$2 $status" "$2 $3"
+}
+
+@test "state: SIGTERM and Ctrl-C while waiting end at once" {
+    one
+    holder a 'push 3 1'
+    kvctl -q -s w.kvs -c 'push 3 1' 3>&- &
+    sleep 0.3
+    ends_with $! TERM 143
+    kvctl -q -s w.kvs -c 'push 3 1' 3>&- &
+    sleep 0.3
+    ends_with $! INT 130
+    rm go.a
+    wait
+}
+
+# ---- Crashes ----
+
+@test "state: SIGTERM and Ctrl-C leave the file as it was" {
+    one
+    cp w.kvs before
+    for pair in TERM:143 INT:130; do
+        rm -f ready
+        kvctl -q -s w.kvs -c 'push 3 1; !touch ready
+while true { x = 1 }' 3>&- &
+        while [ ! -e ready ]; do sleep 0.02; done
+        ends_with $! "${pair%:*}" "${pair#*:}"
+        cmp w.kvs before
+    done
+    rm ready
+    assert_equal "$(ls -A | tr '\n' ' ')" "before w.kvs "
+}
+
+# 2 MB, so that a save takes a while. Killed at any moment of start, load, push and save, a run
+# leaves the old file or the new one, whole, and perhaps a temporary one of its own.
+@test "state: kill -9 at any moment leaves the old file or the new one" {
+    local i before=0 after saved=0 pid
+    kvctl -s w.kvs -c 'init 3 zeros(500000); set-updater { stored += input }'
+    for ((i = 0; i < 80; i++)); do
+        kvctl -s w.kvs -c 'push 3 ones(500000)' 3>&- &
+        pid=$!
+        sleep "0.0$((RANDOM % 3))$((RANDOM % 10))"
+        kill -9 $pid 2>/dev/null || true
+        wait $pid || true
+        after=$(kvctl -s w.kvs -c 'pull 3 -> a; assert min(a) == max(a); print max(a)')
+        after=${after%.*}
+        assert [ "$after" = "$before" -o "$after" = $((before + 1)) ]
+        [ "$after" = "$before" ] || saved=$((saved + 1))
+        before=$after
+    done
+    echo "# $saved of 80 were saved" >&3
+    kvctl -s w.kvs -c 'push 3 ones(500000)'
+}
+
+@test "state: a disk that is full leaves the old file, and the exit code says so" {
+    kvctl -s w.kvs -c 'init 3 ones(3000)'
+    cp w.kvs before
+    run bash -c "ulimit -f 4; kvctl -s w.kvs -c 'push 3 zeros(3000)'"
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write "w.kvs": File too large'
+    cmp w.kvs before
+    assert_equal "$(ls -A | tr '\n' ' ')" "before w.kvs "
+    mkdir disk
+    mount -t tmpfs -o size=24k tmpfs disk 2>/dev/null || skip "no right to mount a small disk"
+    kvctl -s disk/w.kvs -c 'init 3 ones(4000)'
+    cp disk/w.kvs before
+    run kvctl -s disk/w.kvs -c 'push 3 zeros(4000)'
+    local left
+    left=$(ls -A disk)
+    cmp disk/w.kvs before || touch differs
+    umount disk
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write "disk/w.kvs": No space left on device'
+    assert_equal "$left" w.kvs
+    assert [ ! -e differs ]
+}
+
+@test "state: a reader that leaves early does not stop the save" {
+    one
+    kvctl -s w.kvs -c 'repeat 20000 { print "line" }; push 3 1' | head -n 1 >first
+    local codes=("${PIPESTATUS[@]}")
+    assert_equal "${codes[*]}" "0 0"
+    assert_equal "$(value)" 2.0
+}
+
+@test "state: output that cannot be written is an error like any other" {
+    one
+    run bash -c "kvctl -s w.kvs -c 'push 3 1; pull 3' >/dev/full"
+    assert_failure 5
+    assert_equal "$(value)" 1.0
+}
+
+# ---- The prompt ----
+
+@test "state: at the prompt mistakes are part of the talk, and the rest is saved" {
+    one
+    run kvctl -i -s w.kvs <<'END'
+push 3 1
+pull 9
+begin
+push 3 50
+rollback
+push 3 1
+END
+    assert_failure 3
+    assert_equal "$(value)" 3.0
+    # a file that cannot be read is no reason to go on without it
+    echo wrong >w.kvs
+    run kvctl -i -s w.kvs <<<'print 1'
+    assert_failure 5
+    refute_line 1
+}
+
+# ---- --dry-run ----
+
+@test "dry run: says what would change, and writes nothing" {
+    kvctl -s w.kvs -c 'init 3 ones(2,3); init 4 zeros(2); init 5 1; init 6 1'
+    touch -d '2001-01-01' w.kvs
+    local before
+    before=$(ls -Ali)
+    run kvctl --dry-run -s w.kvs -c 'a = ones(2,3)
+a[0, 0] = 7
+push 3 a
+init 9 zeros(4)
+push 5 1
+set-updater { stored += input }
+pull 3
+pull 3 > out.csv
+write a other.npy
+pull 3 | cat > piped
+!touch shell'
+    assert_success
+    assert_output '[[7. 1. 1.]
+ [1. 1. 1.]]
+dry run: would write out.csv
+dry run: would write other.npy
+dry run: would run cat > piped
+dry run: would run touch shell
+dry run: "w.kvs" would change:
+  changed  3: float32 (2, 3), 1 of 6 elements
+  changed  5: float32 (), 0 of 1 elements
+  new      9: float32 (4,)
+  updater  rule, before: assign'
+    assert_equal "$(ls -Ali)" "$before"
+    run kvctl --dry-run -s w.kvs -c 'create device; init 3 zeros(5)'
+    assert_output 'dry run: "w.kvs" would change:
+  replaced 3: float32 (5,)
+  gone     4: float32 (2,)
+  gone     5: float32 ()
+  gone     6: float32 ()
+  type     device, before: local'
+    run kvctl --dry-run -s w.kvs -c 'pull 5; begin; push 5 3; rollback'
+    assert_output $'1.0\ndry run: "w.kvs" would stay as it is'
+    run kvctl --dry-run -s w.kvs -c 'push 5 3; pull 99'
+    assert_failure 3
+    refute_output --partial 'dry run'
+    assert_equal "$(ls -Ali)" "$before"
+}
+
+@test "dry run: of a file that is not there, and without one" {
+    run kvctl -q --dry-run -s new.kvs -c 'init 3 1'
+    assert_success
+    assert_output 'dry run: "new.kvs" would be made:
+  new      3: float32 ()'
+    run kvctl --dry-run -c 'init 3 1'
+    assert_output 'dry run: without a state file; kv would hold:
+  new      3: float32 ()'
+    run kvctl --dry-run -c 'print 1'
+    assert_output $'1\ndry run: without a state file; kv would hold nothing'
+    assert_equal "$(ls -A)" ""
+}
+
+@test "dry run: shares the lock of readers" {
+    one
+    holder a 'pull 3'
+    run kvctl --dry-run --set store.wait=0 -s w.kvs -c 'push 3 1'
+    assert_success
+    rm go.a
+    wait
+}
