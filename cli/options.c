@@ -46,7 +46,7 @@ static const struct option {
     {OPT_TYPE, 0, "type", "TYPE", "type of a store that is used before create (local)"},
     {OPT_FORMAT, 0, "format", "F", "numpy, repr, legacy, csv, raw or json"},
     {OPT_VERIFY, 0, "verify", "FILE",
-     "run the `kv> ` lines of a page and compare what follows them"},
+     "run the `kv> ` lines of a page, compare what follows"},
     {OPT_UPDATE, 0, "update", NULL, "with --verify: rewrite the page with what comes out"},
     {OPT_RECORD, 0, "record", "FILE", "write a transcript that --verify accepts"},
     {OPT_TRACE, 0, "trace", NULL, "print each command to stderr before it runs"},

@@ -249,13 +249,13 @@ static bool is_source_line(const char *text, size_t n, size_t *to)
     return i > digits && n - i >= 2 && memcmp(text + i, " |", 2) == 0;
 }
 
-/* Where the number begins of a line `  in FILE:12`; 0 when it is none. */
-static size_t frame_number(const char *text, size_t n)
+/* Whether the line is `  in FILE:12`, a caller below an error. */
+static bool is_frame(const char *text, size_t n)
 {
     size_t i = n;
     while (i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9')
         i--;
-    return n > 5 && memcmp(text, "  in ", 5) == 0 && i < n && text[i - 1] == ':' ? i : 0;
+    return n > 5 && memcmp(text, "  in ", 5) == 0 && i < n && text[i - 1] == ':';
 }
 
 /* Puts * for the file and the lines in reports of errors: the page is another file than the script
@@ -275,9 +275,8 @@ static void drop_places(buf *b)
         } else if (below && is_source_line(text, n, &to)) {
             buf_add(&out, "    *");
             buf_put(&out, text + to, n - to);
-        } else if (below && frame_number(text, n)) {
-            buf_put(&out, text, frame_number(text, n));
-            buf_char(&out, '*');
+        } else if (below && is_frame(text, n)) {
+            buf_add(&out, "  in *");
         } else {
             buf_put(&out, text, n);
         }

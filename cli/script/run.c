@@ -489,7 +489,7 @@ static int run_heard(session *s, const ast *block, uint32_t i, bool last, flow *
         buf_put(outer, buf_text(&heard), heard.len);
     buf_release(&s->previous);
     s->previous = heard;
-    s->has_previous = code == KV_OK;
+    s->has_previous = true;
     return code;
 }
 

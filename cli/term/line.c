@@ -315,7 +315,8 @@ static void drop_line(void)
     rl_free_line_state();
     rl_point = rl_end;
     rl_redisplay();
-    rl_echo_signal_char(SIGINT);
+    if (interrupt_pending() == SIGINT)
+        rl_echo_signal_char(SIGINT);
     rl_crlf();
     rl_callback_handler_remove();
 }

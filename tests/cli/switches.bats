@@ -1,0 +1,253 @@
+# Options, environment and start file: what each does, and which wins.
+
+bats_require_minimum_version 1.5.0
+load help
+
+@test "-h fits one screen of 24 rows and 80 columns, help options has all" {
+    run kvctl -h
+    assert_success
+    [ "${#lines[@]}" -le 23 ]
+    local wide
+    wide=$(awk 'length > 80' <<<"$output")
+    assert_equal "$wide" ""
+    [ "$(grep -c '^  -' <<<"$output")" -eq 10 ]
+    run kvctl -c 'help options'
+    assert_success
+    for option in -c -f -i -q -e -k -n -s --store --check --dry-run --json --set --seed --gpus --type \
+        --format --color --no-color --progress --pager --timeout --safe --rc --no-rc --history \
+        --record --trace --verify --update --doctor -h -V; do
+        grep -qe "^  .*$option" <<<"$output" || fail "no $option"
+    done
+}
+
+@test "--doctor tests this build, exit 1 when something fails" {
+    run kvctl --doctor
+    assert_success
+    assert_line --regexp '^version +kvctl [0-9]'
+    assert_line --regexp '^libraries +.*libkvstore'
+    assert_line --regexp '^cpu +[0-9]+ of [0-9]+ cores'
+    assert_line --regexp '^memory +[0-9]+ MB'
+    assert_line --regexp '^store +ok$'
+    assert_line --regexp '^files +ok$'
+    assert_line --index $((${#lines[@]} - 1)) "all 4 checks hold"
+    run env TMPDIR=/nonexistent kvctl --doctor
+    assert_failure 1
+    assert_line --regexp '^files +FAILED, io: cannot make "/nonexistent/kvctl-doctor-'
+    assert_line '<cmd>:1:1: error[assert]: 1 of 4 checks of this build fail on this machine'
+    run ls -A
+    assert_output ""
+}
+
+@test "--timeout ends loops, waits for input, shell commands, with 6" {
+    run kvctl --timeout 0.2 -c 'print 1
+while true { x = 1 }'
+    assert_failure 6
+    assert_line --index 0 1
+    assert_line --index 1 "<cmd>:2:1: error[timeout]: gave up after 0.2 s (--timeout)"
+    for how in "-c '!sleep 20'" "-c 'print @-' < <(sleep 20)" "< <(sleep 20)" "-i < <(sleep 20)" \
+        "-k -c 'pull 3; while true { x = 1 }; print 2'"; do
+        run timeout 10 bash -c "kvctl --timeout 0.2 $how"
+        assert_equal "$how: $status" "$how: 6"
+        assert_output --partial "error[timeout]: gave up after 0.2 s (--timeout)"
+        refute_line 2
+    done
+    run kvctl --timeout 20 -c 'print 1'
+    assert_success
+    for wrong in 0 -1 nan x 1e99 ""; do
+        run kvctl "--timeout=$wrong" -c 'print 1'
+        assert_failure 2
+        assert_output "kvctl: error[usage]: --timeout needs seconds, more than 0, not \"$wrong\""
+    done
+}
+
+@test "--timeout leaves the state file as it was" {
+    kvctl -s w.kvs -c 'init 3 1'
+    cp w.kvs before
+    run kvctl -s w.kvs --timeout 0.2 -c 'push 3 7; while true { x = 1 }'
+    assert_failure 6
+    run cmp w.kvs before
+    assert_success
+}
+
+@test "--timeout at the prompt says so and ends" {
+    command -v expect >/dev/null || skip "no expect"
+    export TERM=dumb
+    run expect -c 'set timeout 10; spawn kvctl -q --timeout 0.5; expect "kv> "; expect eof
+        puts [lindex [wait] 3]'
+    assert_success
+    assert_output --partial "error[timeout]: gave up after 0.5 s (--timeout)"
+    refute_output --partial "^C"
+    assert_line --index $((${#lines[@]} - 1)) 6
+}
+
+@test "--safe writes the state file and nothing else" {
+    run kvctl --safe -s w.kvs -c 'init 3 1; pull 3'
+    assert_success
+    [ -e w.kvs ]
+    for script in '!true' 'print 1 | cat' 'print 1 > a.txt' 'x = "a.csv"; write 1 $x'; do
+        run kvctl --safe -c "$script"
+        assert_failure 4
+        assert_output --partial "--safe forbids"
+    done
+    run kvctl --safe --record page -c 'print 1'
+    assert_failure 4
+    assert_output "kvctl: error[unsupported]: --safe writes no file, so --record is not possible"
+    run ls
+    assert_output w.kvs
+}
+
+@test "the start file is for the prompt: --rc, KVCTL_RC, XDG_CONFIG_HOME, HOME" {
+    mkdir -p .config/kvctl xdg/kvctl
+    echo 'who = "home"' >.config/kvctl/rc
+    echo 'who = "xdg"' >xdg/kvctl/rc
+    echo 'who = "env"' >env.kv
+    echo 'who = "option"' >option.kv
+    try() { run expect -c "set timeout 10; log_user 0; spawn $*; expect \"kv> \"
+        send \"print \\\"<\\\" + who + \\\">\\\"\r\"; expect -re {\n(<.*>|.*error.name.)}
+        puts \$expect_out(1,string); send \"\004\"; expect eof"; }
+    command -v expect >/dev/null || skip "no expect"
+    export TERM=dumb
+    try kvctl
+    assert_output --partial "<home>"
+    export XDG_CONFIG_HOME=$PWD/xdg
+    try kvctl
+    assert_output --partial "<xdg>"
+    export KVCTL_RC=env.kv
+    try kvctl
+    assert_output --partial "<env>"
+    try kvctl --rc option.kv
+    assert_output --partial "<option>"
+    try kvctl --no-rc
+    assert_output --partial "error[name]"
+    try kvctl --rc option.kv --set who=set
+    assert_output --partial "<set>"
+    run kvctl -c 'print who'
+    assert_failure 3
+}
+
+@test "the start file: errors, and where it is not read" {
+    printf 'x = 1\ny = \n' >bad.kv
+    run sh -c "echo 'print 5' | kvctl -i --rc bad.kv"
+    assert_success
+    assert_line --index 0 "bad.kv:2:4: error[syntax]: the statement ends where a value is needed"
+    assert_line 5
+    run sh -c "echo 'print 5' | kvctl -i --rc missing.kv"
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot read "missing.kv": No such file or directory'
+    run kvctl --rc missing.kv -c 'print 5'
+    assert_success
+    assert_line 'note: --rc does nothing here: only the prompt reads a start file'
+    run sh -c "echo 'print x' >rc; echo 'x = 2' >rc; echo 'print x' | kvctl -i"
+    assert_failure 3
+}
+
+@test "option, environment, start file, default: the first that speaks wins" {
+    printf 'set terminal.color never\nset print.precision 2\nlr = 1\n' >rc
+    run sh -c "printf 'set terminal.color\nset print.precision\nprint lr\n' |
+        kvctl -i --rc rc --color always --set print.precision=5 --set lr=2"
+    assert_success
+    assert_output $'always\n5\n2'
+    run sh -c "printf 'set terminal.color\nset print.precision\n' | kvctl -i --rc rc"
+    assert_output $'never\n2'
+}
+
+@test "--color, NO_COLOR, TERM=dumb, --no-color" {
+    esc=$'\e'
+    run kvctl -c 'pull 3'
+    refute_output --partial "$esc"
+    run kvctl --color always -c 'pull 3'
+    assert_output --partial "$esc"
+    run env NO_COLOR=1 TERM=dumb kvctl --color=always -c 'pull 3'
+    assert_output --partial "$esc"
+    run kvctl --color always --no-color -c 'pull 3'
+    refute_output --partial "$esc"
+    run kvctl --color sometimes -c 'pull 3'
+    assert_failure 2
+    assert_output 'kvctl: error[usage]: --color is auto, always or never, not "sometimes"'
+    command -v script >/dev/null || skip "no script"
+    export TERM=xterm
+    run script -qec "kvctl -c 'pull 3'" /dev/null
+    assert_output --partial "$esc"
+    run env NO_COLOR=1 script -qec "kvctl -c 'pull 3'" /dev/null
+    refute_output --partial "$esc["
+    run env NO_COLOR= script -qec "kvctl -c 'pull 3'" /dev/null
+    assert_output --partial "$esc["
+    run env TERM=dumb script -qec "kvctl -c 'pull 3'" /dev/null
+    refute_output --partial "$esc["
+    run script -qec "kvctl --no-color -c 'pull 3'" /dev/null
+    refute_output --partial "$esc["
+}
+
+@test "time tells once, or the spread of many runs, on stderr" {
+    run --separate-stderr kvctl -c 'time print 1; time --runs 20 { x = 1 }; time --runs 1 x = 2'
+    assert_success
+    assert_output 1
+    [[ ${stderr_lines[0]} =~ ^time:\ [0-9.]+\ (ns|us|ms)$ ]]
+    [[ ${stderr_lines[1]} =~ ^time:\ 20\ runs,\ min\ [0-9.]+\ [num]s,\ median\ [0-9.]+\ [num]s,\ p95\ [0-9.]+\ [num]s$ ]]
+    [[ ${stderr_lines[2]} =~ ^time:\ [0-9.]+\ (ns|us|ms)$ ]]
+    run kvctl -c 'time --runs 0 print 1'
+    assert_failure 3
+    assert_line --index 0 "<cmd>:1:13: error[value]: the runs lie in 1 .. 1000000, 0 does not"
+    # what ends the block ends the runs, and goes to whoever is around
+    run kvctl -q -c 'def f() { time --runs 9 { print 1; return 5 }; return 6 }
+print f()
+for i in 0..5 { time { print i; break } }' 2>/dev/null
+    assert_line --index 0 1
+    assert_line 5
+    refute_line 6
+}
+
+@test "--trace shows each command before it runs, echo switches it" {
+    run --separate-stderr kvctl --trace -c 'print 1; echo off; print 2; echo on; print 3'
+    assert_output $'1\n2\n3'
+    assert_equal "$stderr" $'+ print 1\n+ echo off\n+ print 3'
+}
+
+@test "history lists what was typed; --history, KVCTL_HISTORY, off" {
+    command -v expect >/dev/null || skip "no expect"
+    export TERM=dumb
+    typed() { expect -c "set timeout 10; log_user 0; spawn kvctl -q $1; expect \"kv> \"
+        send \"x = 1\r\"; expect \"kv> \"; send \"if x {\r\"; expect \"..> \"
+        send \"print 2 }\r\"; expect \"kv> \"; send \"\004\"; expect eof"; }
+    typed "--history here"
+    run kvctl --history here -c history
+    assert_success
+    assert_line --index 0 "    1  x = 1"
+    assert_line --index 1 "    2  if x {"
+    assert_line --index 2 "       print 2 }"
+    run kvctl --history here -c 'history 1'
+    assert_line --index 0 "    2  if x {"
+    run kvctl -c history
+    assert_success
+    assert_output ""
+    export KVCTL_HISTORY=$PWD/there
+    typed ""
+    run kvctl -c 'history 1; history 0'
+    assert_line --index 0 "    2  if x {"
+    rm -f there
+    typed "--history off"
+    [ ! -e there ]
+    run kvctl -c 'history -1'
+    assert_failure 3
+    assert_line --index 0 "<cmd>:1:9: error[value]: a count of entries is at least 0, not -1"
+}
+
+@test "settings: set lists them all, and says what is wrong" {
+    run kvctl -c set
+    for name in print.edgeitems print.format print.linewidth print.precision print.threshold \
+        store.wait terminal.color terminal.pager terminal.progress; do
+        assert_line --regexp "^$name +[^ ]+ +[^ ]"
+    done
+    run kvctl -c 'set store.wait 0.25; set store.wait; set terminal.pager always; set terminal.pager'
+    assert_output $'0.25\nalways'
+    run kvctl -c 'set store.wait -1'
+    assert_failure 3
+    assert_line --index 0 "<cmd>:1:16: error[value]: store.wait lies in 0 .. 31536000 seconds"
+    run kvctl -c 'set terminal.color nevr'
+    assert_failure 2
+    assert_line --index 0 '<cmd>:1:5: error[usage]: terminal.color is auto, always or never, not "nevr"'
+    assert_line " hint: did you mean never?"
+    run kvctl --set store.wait=soon -c 'print 1'
+    assert_failure 3
+    assert_output "kvctl: error[dtype]: store.wait is a number of seconds, not a text"
+}

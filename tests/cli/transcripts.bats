@@ -1,0 +1,252 @@
+# Pages that are run and compared, and sessions that become such pages.
+
+load help
+
+@test "verify: a page that holds says nothing" {
+    printf 'kv> print 1 + 1\n2\n' >page
+    run kvctl --verify page
+    assert_success
+    assert_output ""
+}
+
+@test "verify: a difference is shown line by line, with its entry and its place" {
+    cat >page.md <<'END'
+# A page
+
+```kv
+kv> print "a\nb\nc"
+a
+x
+c
+```
+END
+    run kvctl --verify page.md
+    assert_failure 1
+    assert_output 'page.md:4: the output differs (- the page, + this run)
+  kv> print "a\nb\nc"
+  a
+- x
++ b
+  c
+kvctl: error[expect]: 1 of 1 entry of page.md prints something else
+ hint: if it is right now: kvctl --verify page.md --update'
+}
+
+@test "verify: errors are part of a page, wherever they stood" {
+    cat >page.md <<'END'
+```
+kv> def f(n) {
+..>   pull $n
+..> }
+kv> f(9)
+<repl>:2:8: error[key]: key 9 was never initialised
+    2 |   pull $n
+      |        ^^
+  in <repl>:17
+ hint: init it first
+kv> nonsense 3
+other.kv:200:1: error[usage]: there is no command `nonsense`
+  200 | nonsense 3
+      | ^^^^^^^^
+ hint: `help` lists the commands
+```
+END
+    run kvctl --verify page.md
+    assert_output ""
+    assert_success
+    sed -i 's/error.key./error[name]/' page.md
+    run kvctl --verify page.md
+    assert_failure 1
+    assert_line '- *:8: error[name]: key 9 was never initialised'
+    assert_line '+ *:8: error[key]: key 9 was never initialised'
+}
+
+@test "verify: fences of any kind, indented, with other prompts" {
+    cat >page.md <<'END'
+Outside kv> nothing counts.
+kv> print 0
+
+1. In a list:
+
+   ~~~~ kv
+   kv> create local --name b
+   kv:b> for i in 0..1 {
+   ..>     print i
+   ..> }
+   0
+   1
+   kv:b*> print 8
+   kv[0/4]> print 7
+   7
+   ~~~
+
+   ~~~~
+kv> print "not here"
+END
+    run kvctl --verify page.md
+    assert_failure 1
+    assert_line --index 0 "page.md:13: the output differs (- the page, + this run)"
+    assert_line --partial "of 4 entries"
+}
+
+@test "verify: CRLF, a lost blank behind a prompt, blanks at the ends of lines" {
+    printf 'kv> print "a  "\r\na\r\n\r\nkv>\r\nkv> for i in 0..0 {\r\n..>\r\n..> print i }\r\n0   \r\n' >page
+    run kvctl --verify page
+    assert_output ""
+    assert_success
+}
+
+@test "verify: --update rewrites outputs and nothing else" {
+    cat >page.md <<'END'
+Text, with a blank at its end: 
+
+  ```kv
+  kv> print 1 + 1
+  3
+
+  kv> print "same"   
+  same   
+  kv> pull 3
+  ```
+Last line without a newline
+END
+    truncate -s -1 page.md
+    sed -e 's/^  3$/  2/' page.md >want.md
+    sed -i '/kv> pull 3/a\  page.md:9:6: error[key]: key 3 was never initialised\n      9 | pull 3\n        |      ^\n   hint: init it first' want.md
+    run kvctl --verify page.md --update
+    assert_success
+    assert_output "note: page.md: 2 of 3 entries changed"
+    run diff want.md page.md
+    assert_output ""
+    before=$(stat -c %i page.md)
+    run kvctl -q --verify page.md --update
+    assert_success
+    assert_output ""
+    assert_equal "$(stat -c %i page.md)" "$before"
+    run kvctl --verify page.md
+    assert_success
+}
+
+@test "verify: several pages, each in a session of its own" {
+    printf 'kv> init 3 1\nkv> x = 2\n' >one
+    printf 'kv> init 3 1\nkv> print x\n1\n' >two
+    run kvctl --verify one two
+    assert_failure 1
+    assert_line --index 0 "two:2: the output differs (- the page, + this run)"
+    run kvctl --verify two --verify one one
+    assert_failure 1
+    assert_line --partial "1 of 2 entries of two prints something else"
+}
+
+@test "verify: what is no page" {
+    run kvctl --verify missing
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot read "missing": No such file or directory'
+    echo text >none
+    run kvctl --verify none
+    assert_failure 1
+    assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> `'
+    printf 'kv> print 1\n1\n```\ntext\n```\n' >none
+    run kvctl --verify none
+    assert_failure 1
+    assert_output 'kvctl: error[expect]: none holds no line that begins with `kv> ` between its fences'
+    run kvctl --verify none -c 'print 1'
+    assert_failure 2
+    assert_output "kvctl: error[usage]: --verify and commands to run do not go together"
+    run kvctl --update none
+    assert_failure 2
+    assert_output "kvctl: error[usage]: --update needs --verify FILE"
+}
+
+@test "verify: quit ends nothing, shell lines count, expect too" {
+    printf 'kv> !echo hi\nhi\nkv> quit 7\nkv> print 1\n1\nkv> expect <<END\n..> 1\n..> END\n' >page
+    run kvctl --verify page
+    assert_output ""
+    assert_success
+}
+
+@test "record: a script becomes a page that --verify accepts" {
+    cat >s.kv <<'END'
+# a comment
+init 3 ones(2); pull 3
+for i in 0..1 {
+    print i
+}; print "same lines"
+expect <<X
+same lines
+X
+!echo shell
+pull 9
+END
+    run kvctl --record page s.kv
+    assert_failure 3
+    run cat page
+    assert_output 'kv> init 3 ones(2); pull 3
+[1. 1.]
+kv> for i in 0..1 {
+..>     print i
+..> }; print "same lines"
+0
+1
+same lines
+kv> expect <<X
+..> same lines
+..> X
+kv> !echo shell
+shell
+kv> pull 9
+s.kv:10:6: error[key]: key 9 was never initialised
+   10 | pull 9
+      |      ^
+ hint: init it first'
+    run kvctl --verify page
+    assert_output ""
+    assert_success
+}
+
+@test "record: entries of the prompt, with errors of all kinds" {
+    printf 'print (1,\n2)\nprint )\n\n  pull 9\nexpect-error key {\n\n pull 9 }\n' >in
+    run sh -c 'kvctl -i --record page <in'
+    assert_failure 2
+    run grep -c '^kv> ' page
+    assert_output 4
+    run kvctl --verify page
+    assert_output ""
+    assert_success
+}
+
+@test "record: nothing that ran leaves the old page, and no new one" {
+    echo old >page
+    run kvctl --record page -c 'print (1'
+    assert_failure 2
+    assert_equal "$(cat page)" old
+    run kvctl --record new -c 'print (1'
+    assert_failure 2
+    [ ! -e new ]
+    run kvctl --record page -c 'print 1'
+    assert_success
+    assert_equal "$(cat page)" $'kv> print 1\n1'
+}
+
+@test "record: a folder that is not there, a full disk, no permission" {
+    run kvctl --record no/page -c 'print 1'
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write "no/page": No such file or directory'
+    [ -w /dev/full ] || skip "no /dev/full"
+    run kvctl --record /dev/full -c 'print 1'
+    assert_failure 5
+    assert_line 'kvctl: error[io]: cannot write "/dev/full": No space left on device'
+}
+
+# Whatever ends kvctl, the page holds whole entries.
+@test "record: kill -9 leaves whole entries" {
+    kvctl --record page -c 'x = 0
+while true { x += 1; print x }' >/dev/null 2>&1 &
+    local pid=$!
+    kvctl --record page2 -c 'print 1
+!kill -9 $PPID
+print 2' >/dev/null 2>&1 || true
+    kill -9 $pid
+    run cat page2
+    assert_output $'kv> print 1\n1'
+}
