@@ -146,7 +146,8 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
     if (optimizers) {
         code = optimizer_help(s, call->n > 1 ? call->kid[1] : NULL, &text, e);
     } else if (call->n > 1 && call->kid[1]) {
-        code = unit_err(s, call->kid[1], e, KV_E_USAGE, "help takes one word; two only after optimizer");
+        code = unit_err(s, call->kid[1], e, KV_E_USAGE,
+                        "help takes one word; two only after optimizer");
     } else if (!call->kid[0] && json) {
         help_json(&text, NULL, NULL);
     } else if (!call->kid[0]) {

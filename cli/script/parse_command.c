@@ -164,7 +164,8 @@ static uint32_t raw_end(parser *p)
     char first = parse_char(p, pos);
     if (!lex_is_letter(first) && !lex_is_digit(first))
         return pos;
-    for (char c; (c = parse_char(p, end)) && c != '\n' && (open > 0 || !strchr(" \t\r;|>#}", c)); end++) {
+    for (char c; (c = parse_char(p, end)) && c != '\n' && (open > 0 || !strchr(" \t\r;|>#}", c));
+         end++) {
         open += (c == '(' || c == '[') - (c == ')' || c == ']');
         raw |= c == '=' || (c == '(' && lex_is_letter(first));
     }

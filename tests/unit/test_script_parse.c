@@ -150,7 +150,7 @@ TEST(script_parse_commands)
         {"set print.precision 4", "(set \"print.precision\" 4)"},
         {"quit", "(quit _)"},
         {"quit 3", "(quit 3)"},
-        {"help push", "(help \"push\")"},
+        {"help push", "(help \"push\" _)"},
         {"help row-sparse", "(help \"row-sparse\")"},
         {"help \"gradient\"", "(help \"gradient\")"},
         {"?", "(help _)"},
@@ -480,7 +480,8 @@ TEST(script_parse_depth)
 TEST(script_parse_height)
 {
     for (int over = 0; over < 2; over++) {
-        char *text = lang_repeated("type\nif a { while b { x = 1", "+1", AST_MAX_HEIGHT + over, "}}", "", "");
+        char *text = lang_repeated("type\nif a { while b { x = 1", "+1", AST_MAX_HEIGHT + over,
+                                   "}}", "", "");
         lang_text t;
         lang_begin(&t, text);
         CHECK(over == (statement_parse_all(&t.p) == NULL));
