@@ -3,11 +3,12 @@
 
 load help
 
-# refused CODE TEXT SCRIPT: kvctl -c SCRIPT ends with the status CODE, and its first line on stderr is TEXT.
+# refused CODE TEXT SCRIPT [OPTION…]: kvctl -c SCRIPT ends with the status CODE, and its first line on
+# stderr is TEXT.
 refused()
 {
     local code=0
-    timeout 60 kvctl -c "$3" >"$BATS_TEST_TMPDIR/../out" 2>"$BATS_TEST_TMPDIR/../err" || code=$?
+    timeout 60 kvctl "${@:4}" -c "$3" >"$BATS_TEST_TMPDIR/../out" 2>"$BATS_TEST_TMPDIR/../err" || code=$?
     assert_equal "$(head -n 1 "$BATS_TEST_TMPDIR/../err")" "$2"
     assert_equal "$code" "$1"
 }
@@ -301,5 +302,11 @@ b
  [1. 1.]]
 [[0. 0.]
  [0. 0.]]"
+    assert_equal "$(sums)" "$before"
+    # the same for a store in a file
+    kvctl -s w.kvs -c 'init w ones(2)'
+    before=$(sums)
+    refused 5 '<cmd>:1:24: error[format]: ragged.csv:2:2: the row has 1 cells, those above have 2' \
+        'push w ones(2); push w @ragged.csv' -s w.kvs
     assert_equal "$(sums)" "$before"
 }
