@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/sparse.h"
 #include "base/mem.h"
 
 typedef struct dtype_facts {
@@ -139,7 +140,6 @@ static int find_device(const dev_ops **dev, kv_ctx ctx, kv_err *e)
     return why.code;
 }
 
-/* The header alone; data, memory and what belongs to them are the caller's to fill. */
 static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, const int64_t *shape,
                 kv_ctx ctx, kv_err *e)
 {
@@ -166,13 +166,20 @@ static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, co
     return KV_OK;
 }
 
+int array_header(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
+                 kv_err *e)
+{
+    const dev_ops *dev;
+    int rc = find_device(&dev, ctx, e);
+    return rc ? rc : make(out, dev, dtype, ndim, shape, ctx, e);
+}
+
 int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
                      kv_err *e)
 {
-    const dev_ops *dev;
     kv_array *a;
-    int rc = find_device(&dev, ctx, e);
-    if (rc || (rc = make(&a, dev, dtype, ndim, shape, ctx, e)))
+    int rc = array_header(&a, dtype, ndim, shape, ctx, e);
+    if (rc)
         return rc;
     a->memory = ARRAY_OWN;
     rc = a->dev->alloc(ctx.id, kv_array_bytes(a), &a->data, e);
@@ -203,10 +210,9 @@ int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
 int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const int64_t *shape,
                   kv_ctx ctx, void (*done)(void *arg), void *arg, kv_err *e)
 {
-    const dev_ops *dev;
     kv_array *a;
-    int rc = find_device(&dev, ctx, e);
-    if (rc || (rc = make(&a, dev, dtype, ndim, shape, ctx, e)))
+    int rc = array_header(&a, dtype, ndim, shape, ctx, e);
+    if (rc)
         return rc;
     a->memory = ARRAY_WRAPPED;
     a->data = data;
@@ -219,6 +225,13 @@ int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const in
 int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape, kv_err *e)
 {
     kv_array *a;
+    char text[160];
+    if (src->storage == KV_ROW_SPARSE) {
+        kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array of shape %s keeps its shape",
+                   kv_shape_text(text, sizeof text, src->ndim, src->shape));
+        kv_err_hint(e, "a dense one can have another: dense(a), in C kv_array_to_dense");
+        return KV_E_UNSUPPORTED;
+    }
     int rc = make(&a, src->dev, src->dtype, ndim, shape, src->ctx, e);
     if (rc)
         return rc;
@@ -248,6 +261,7 @@ static void release_memory(kv_array *a)
     switch (a->memory) {
     case ARRAY_OWN:
         a->dev->free(a->ctx.id, a->data);
+        mem_free(a->rows);
         break;
     case ARRAY_WRAPPED:
         if (a->done)
@@ -290,7 +304,9 @@ int64_t kv_array_size(const kv_array *a)
 
 int64_t kv_array_bytes(const kv_array *a)
 {
-    return a->size * facts[a->dtype].bytes;
+    if (a->storage == KV_DEFAULT)
+        return a->size * facts[a->dtype].bytes;
+    return a->nrows * (sparse_row(a) * facts[a->dtype].bytes + (int64_t)sizeof *a->rows);
 }
 
 kv_ctx kv_array_ctx(const kv_array *a)
@@ -308,18 +324,45 @@ engine_var *array_var(kv_array *a)
     return a->memory == ARRAY_VIEW ? &a->base->var : &a->var;
 }
 
-int kv_array_read(kv_array *a, const void **data, kv_err *e)
+/* read, write and their kin for rows are for one storage each. */
+static int check_storage(const kv_array *a, kv_storage storage, kv_err *e)
 {
-    int rc = engine_wait_read(array_var(a), e);
-    if (rc == KV_OK)
-        *data = a->data;
-    return rc;
+    char text[160];
+    if (a->storage == storage)
+        return KV_OK;
+    kv_shape_text(text, sizeof text, a->ndim, a->shape);
+    if (storage == KV_ROW_SPARSE)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "an array of shape %s is no row_sparse one, it holds all its rows", text);
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "a row_sparse array of shape %s does not hold all its elements", text);
+    kv_err_hint(e, "a dense one does: dense(a), in C kv_array_to_dense");
+    return KV_E_UNSUPPORTED;
 }
 
-int kv_array_write(kv_array *a, void **data, kv_err *e)
+static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err *e)
 {
-    int rc = engine_wait_write(array_var(a), e);
-    if (rc)
+    int rc = check_storage(a, storage, e);
+    if (rc || (rc = engine_wait_read(array_var(a), e)))
+        return rc;
+    *data = a->data;
+    return KV_OK;
+}
+
+int kv_array_read(kv_array *a, const void **data, kv_err *e)
+{
+    return read_data(a, KV_DEFAULT, data, e);
+}
+
+int kv_array_read_rows(kv_array *a, const void **data, kv_err *e)
+{
+    return read_data(a, KV_ROW_SPARSE, data, e);
+}
+
+static int write_data(kv_array *a, kv_storage storage, void **data, kv_err *e)
+{
+    int rc = check_storage(a, storage, e);
+    if (rc || (rc = engine_wait_write(array_var(a), e)))
         return rc;
     /* The memory of a view is shared with its base, so nobody else may hold that either. */
     int64_t holders = kv_array_refs(a);
@@ -331,6 +374,16 @@ int kv_array_write(kv_array *a, void **data, kv_err *e)
                           (long long)holders);
     *data = a->data;
     return KV_OK;
+}
+
+int kv_array_write(kv_array *a, void **data, kv_err *e)
+{
+    return write_data(a, KV_DEFAULT, data, e);
+}
+
+int kv_array_write_rows(kv_array *a, void **data, kv_err *e)
+{
+    return write_data(a, KV_ROW_SPARSE, data, e);
 }
 
 bool kv_array_same_shape(const kv_array *a, const kv_array *b)
@@ -354,11 +407,10 @@ typedef struct copy_arg {
 static int copy_run(void *arg, kv_err *e)
 {
     const copy_arg *c = arg;
-    (void)e;
-    if (c->dst->data != c->src->data)
-        c->dst->dev->convert(c->dst->data, c->dst->dtype, c->src->data, c->src->dtype,
-                             c->src->size);
-    return KV_OK;
+    if (c->dst->data == c->src->data)
+        return KV_OK;
+    return c->dst->storage == KV_ROW_SPARSE ? sparse_replace(c->dst, c->src, e)
+                                            : sparse_move(c->dst, c->src, e);
 }
 
 int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
@@ -379,7 +431,9 @@ int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
 int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
     kv_array *a;
-    int rc = kv_array_new_raw(&a, dtype, src->ndim, src->shape, ctx, e);
+    int rc = src->storage == KV_ROW_SPARSE
+                 ? kv_array_new_sparse(&a, dtype, src->ndim, src->shape, 0, NULL, ctx, e)
+                 : kv_array_new_raw(&a, dtype, src->ndim, src->shape, ctx, e);
     if (rc)
         return rc;
     if ((rc = kv_array_copy(a, src, e))) {

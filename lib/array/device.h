@@ -18,6 +18,13 @@
 
 #define DEV_TABLE_VERSION 1
 
+/* Some rows of a row_sparse array: their ids, ascending, in host memory, and their elements. */
+typedef struct dev_rows {
+    const int64_t *ids;
+    int64_t n;
+    const void *data;
+} dev_rows;
+
 typedef struct dev_ops {
     uint32_t size;    /* sizeof (dev_ops) of whoever made the table */
     uint32_t version; /* DEV_TABLE_VERSION */
@@ -42,6 +49,13 @@ typedef struct dev_ops {
      * dtype. float16 and bfloat16 add in float32 and round once; integers wrap; bool is OR. dst may
      * be src[0] but no other source. */
     void (*sum)(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
+
+    /* required: the sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst
+     * rows, whose ids (host, ascending) are those of all sources together. Each is 0, to which the
+     * sources that hold the row are added in their order, by the rules of sum. room: host memory
+     * for 2 * nsrc + 1 pointers. */
+    void (*sum_rows)(void *dst, const int64_t *ids, int64_t ndst, const dev_rows *src,
+                     int64_t nsrc, kv_dtype dtype, int64_t row, void *room);
 } dev_ops;
 
 /* The CPU table, defined by lib/cpu. */
@@ -64,19 +78,27 @@ struct kv_array {
     int64_t refs;       /* atomic */
     engine_var var;     /* orders the operations that touch the data */
     const dev_ops *dev; /* whose memory data is; it releases it too */
-    void *data;         /* size elements of dtype; never NULL */
-    int64_t size;
+    void *data;         /* size elements of dtype, or those of the rows held; never NULL */
+    int64_t size;       /* elements of the shape */
     kv_ctx ctx;
     kv_dtype dtype;
     array_memory memory;
     int ndim;
+    kv_storage storage;
     kv_array *base;          /* ARRAY_VIEW: whose memory it is; orders through base->var */
     void (*done)(void *arg); /* ARRAY_WRAPPED */
     void *done_arg;
+    int64_t nrows; /* KV_ROW_SPARSE, which is always ARRAY_OWN: the rows held, */
+    int64_t *rows; /* and their ids, ascending, in host memory; never NULL */
     int64_t shape[];
 };
 
 /* The variable that orders operations on a's memory. */
 engine_var *array_var(kv_array *a);
+
+/* The header of an array alone, refs 1; data, memory and what belongs to them are the caller's to
+ * fill. Errors: those of kv_array_new. */
+int array_header(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
+                 kv_err *e);
 
 #endif

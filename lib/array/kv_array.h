@@ -1,5 +1,9 @@
 /* Arrays: a dtype, a shape, a context and memory, counted.
  *
+ * Storage. A default array has memory for every element. A row_sparse one has memory for some rows,
+ * which are indices of its first axis; the others are zeros. Functions say what they do with it;
+ * kv_array_read, and with it all that reads elements one behind the other, refuses it.
+ *
  * Ownership. kv_array_new and kv_array_wrap give the caller one reference; every reference is given
  * back with kv_array_unref. A store takes references of its own, so a handle may be released as
  * soon as a call that took it has returned.
@@ -95,31 +99,66 @@ kv_dtype kv_array_dtype(const kv_array *a);
 int kv_array_ndim(const kv_array *a);
 const int64_t *kv_array_shape(const kv_array *a); /* ndim sizes, borrowed */
 int64_t kv_array_size(const kv_array *a);         /* elements */
-int64_t kv_array_bytes(const kv_array *a);        /* elements times bytes an element */
+int64_t kv_array_bytes(const kv_array *a);        /* of its memory, row ids included: of a default
+                                                     array elements times bytes an element */
 kv_ctx kv_array_ctx(const kv_array *a);
 int64_t kv_array_refs(const kv_array *a);         /* references, the store's included */
 
 /* The elements in host memory, to read until the reference is given back. Blocks until what writes
- * the array has ended and returns its error. */
+ * the array has ended and returns its error. Error: unsupported (a row_sparse array). */
 int kv_array_read(kv_array *a, const void **data, kv_err *e);
 
 /* The elements in host memory, to write. Blocks until what reads or writes the array has ended. The
- * caller must hold the only reference (kv_array_refs is 1); error value otherwise. */
+ * caller must hold the only reference (kv_array_refs is 1); error value otherwise. Error:
+ * unsupported (a row_sparse array). */
 int kv_array_write(kv_array *a, void **data, kv_err *e);
 
 /* dst[i] = src[i], converted to dst's dtype (see kvstore.h on conversions), across contexts.
  * Shapes must be equal: error shape. Blocks as read of src and write of dst do, but dst may have
- * other references: their holders see the change. */
+ * other references: their holders see the change. Either may be row_sparse; such a dst then holds
+ * the rows that src holds, or of a default src those with an element that is not zero. */
 int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e);
 
-/* A new array with the contents of src, in dtype and ctx. Blocks as a read of src does. */
+/* A new array with the contents and the storage of src, in dtype and ctx. Blocks as a read of src
+ * does. */
 int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e);
 
-/* The same elements under another shape of the same size; shares the memory with src. */
+/* The same elements under another shape of the same size; shares the memory with src.
+ * Errors: shape, unsupported (a row_sparse src), memory. */
 int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape, kv_err *e);
 
 /* Whether two arrays have the same number of axes and the same sizes. */
 bool kv_array_same_shape(const kv_array *a, const kv_array *b);
+
+/* ---- row_sparse ------------------------------------------------------------------------------ */
+
+typedef enum kv_storage { KV_DEFAULT = 0, KV_ROW_SPARSE = 1 } kv_storage;
+
+const char *kv_storage_name(kv_storage storage); /* "default", "row_sparse" */
+kv_storage kv_array_storage(const kv_array *a);
+
+/* A new row_sparse array that holds nrows rows, all zero; nrows may be 0. row_ids: which, ascending
+ * and each once, from 0 to shape[0] - 1; they are copied. ndim is at least 1.
+ * Errors: those of kv_array_new, index (an id out of range), value (ids in another order). */
+int kv_array_new_sparse(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
+                        int64_t nrows, const int64_t *row_ids, kv_ctx ctx, kv_err *e);
+
+/* How many rows a holds, and their ids in ascending order, borrowed until a is written. Both block
+ * as a read does. A default array holds none that way: 0 and NULL. */
+int64_t kv_array_nrows(kv_array *a);
+const int64_t *kv_array_row_ids(kv_array *a);
+
+/* The rows that a row_sparse array holds, in host memory: one behind the other in the order of the
+ * ids, each row's elements in row-major order. They block as kv_array_read and kv_array_write do,
+ * and the latter has the same condition. Errors: unsupported (a default array), value. */
+int kv_array_read_rows(kv_array *a, const void **data, kv_err *e);
+int kv_array_write_rows(kv_array *a, void **data, kv_err *e);
+
+/* A new array of that storage with the contents of src, of its dtype and in its context; a copy
+ * also where src has that storage already. Rows of a default src that hold only zeros are left out
+ * of a row_sparse array. Errors: shape (no axis), memory. */
+int kv_array_to_dense(kv_array **out, kv_array *src, kv_err *e);
+int kv_array_to_sparse(kv_array **out, kv_array *src, kv_err *e);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "cpu/convert.h"
+#include "cpu/rows.h"
 #include "cpu/sum.h"
 
 static int cpu_alloc(int id, int64_t bytes, void **out, kv_err *e)
@@ -47,4 +48,5 @@ const dev_ops cpu_dev_ops = {
     .zero = cpu_zero,
     .convert = convert_elements,
     .sum = sum_elements,
+    .sum_rows = rows_sum,
 };

@@ -655,7 +655,7 @@ static int run(walk *w, const prog *p, kv_array *result)
     void **data = arena_alloc(&w->memory, sizeof *data * (size_t)(w->narrays + 1), w->e);
     int rc = scratch && data ? kv_array_write(result, &data[0], w->e) : KV_E_MEMORY;
     for (int i = 1; i <= w->narrays && !rc; i++) {
-        const void *from;
+        const void *from = NULL;
         rc = kv_array_read(w->arrays[i], &from, w->e);
         memcpy(&data[i], &from, sizeof from);
     }

@@ -1,0 +1,34 @@
+/* Moving elements between arrays of any storage, and sums of row_sparse arrays. These functions
+ * read and write at once: whoever calls them has waited, or runs as an operation of the engine. */
+#ifndef ARRAY_SPARSE_H
+#define ARRAY_SPARSE_H
+
+#include "array/device.h"
+
+/* Elements of one index of the first axis. */
+int64_t sparse_row(const kv_array *a);
+
+/* Whether a has memory for every element: those of a row_sparse array then lie as in a default one.
+ */
+bool sparse_is_full(const kv_array *a);
+
+/* A new array with memory for every element, contents undefined, of the dtype, shape and storage of
+ * `like`. Errors: those of kv_array_new. */
+int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e);
+
+/* dst[i] = src[i], converted. dst is full, the shapes are equal, src has any storage. Cannot fail
+ * where dst is host memory. */
+int sparse_move(kv_array *dst, const kv_array *src, kv_err *e);
+
+/* Makes the row_sparse dst hold the rows of src, converted; of a default src those with an element
+ * that is not zero. The shapes are equal. On an error (memory) dst is as it was. */
+int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e);
+
+/* A new row_sparse array of dtype in ctx: the sum of n >= 1 row_sparse arrays of one shape, each
+ * converted to dtype first. It holds the rows that any of them holds, also where the sum is zero.
+ * Of several, a row begins at 0 and takes its values in their order; a single one is copied.
+ * Errors: those of kv_array_new. */
+int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx,
+               kv_err *e);
+
+#endif
