@@ -49,8 +49,8 @@ static uint32_t indent(const parser *p, uint32_t pos)
     return end - start;
 }
 
-/* Whether the error is a `(` or `[` that is not closed: the text behind it goes on in a line that is
- * indented no more than the statement. *line: where that begins. */
+/* Whether the error is a `(` or `[` that is not closed: the text behind it goes on in a line that
+ * is indented no more than the statement. *line: where that begins. */
 static bool swallowed(parser *p, uint32_t statement, uint32_t *line)
 {
     uint32_t here = parse_peek(p)->pos;
@@ -59,52 +59,52 @@ static bool swallowed(parser *p, uint32_t statement, uint32_t *line)
            parse_peek(p)->kind != TOK_END && indent(p, here) <= indent(p, statement);
 }
 
-static bool opens(const token *t)
-{
-    return t->kind == TOK_SIGN &&
-           (t->sign == SIGN1('(') || t->sign == SIGN1('[') || t->sign == SIGN1('{'));
-}
-
-static bool closes(const token *t)
-{
-    return t->kind == TOK_SIGN &&
-           (t->sign == SIGN1(')') || t->sign == SIGN1(']') || t->sign == SIGN1('}'));
-}
-
-/* Goes past words and balanced brackets up to the end of the statement, or with to_block to its `{`.
- * False when the text ends inside a bracket. */
+/* Goes past words and balanced brackets up to the end of the statement, or with to_block to its
+ * `{`. A `}` ends what is open in its block. False when the text ends inside a bracket. */
 static bool skip(parser *p, bool in_block, bool to_block)
 {
-    int depth = 0;
+    int braces = 0, others = 0;
     for (;;) {
         const token *t = parse_peek(p);
-        bool block_ends = in_block && t->kind == TOK_SIGN && t->sign == SIGN1('}');
-        if (t->kind == TOK_END)
-            return depth == 0;
-        if (depth <= 0 && (t->kind == TOK_NEWLINE || block_ends ||
-                           (to_block && t->kind == TOK_SIGN && t->sign == SIGN1('{'))))
+        uint32_t sign = t->kind == TOK_SIGN ? t->sign : 0;
+        bool outside = braces == 0 && others == 0;
+        if (t->kind == TOK_END ||
+            t->pos == p->lx.limit) /* a NUL byte, which is no token, ends too */
+            return outside;
+        if (braces == 0 && sign == SIGN1('}') && in_block)
             return true;
-        bool shell = depth <= 0 && t->kind == TOK_SIGN &&
-                     (t->sign == SIGN1('|') || t->sign == SIGN1('!'));
+        if (outside && (t->kind == TOK_NEWLINE || (to_block && sign == SIGN1('{'))))
+            return true;
+        bool shell = outside && (sign == SIGN1('|') || sign == SIGN1('!'));
         if (t->kind == TOK_BAD || shell) {
             parse_seek(p, line_end(p, t->pos));
             continue;
         }
-        depth += opens(t) - closes(t);
+        if (sign == SIGN1('(') || sign == SIGN1('['))
+            others++;
+        if ((sign == SIGN1(')') || sign == SIGN1(']')) && others > 0)
+            others--;
+        if (sign == SIGN1('{') || sign == SIGN1('}')) {
+            braces += sign == SIGN1('{') ? 1 : braces > 0 ? -1 : 0;
+            others = 0;
+        }
         parse_take(p);
     }
 }
 
 bool check_recover(parser *p, const parser *before, bool to_block)
 {
-    /* A block that is not closed was read to the end of the text, and those around it are not closed
-     * either: one error. */
+    /* A block that is not closed was read to the end of the text, and those around it are not
+     * closed either: one error. */
     bool open_block = parse_peek(p)->kind == TOK_END && p->is_open && parse_char(p, p->open) == '{';
     bool in_block = before->is_open && parse_char(before, before->open) == '{';
     uint32_t here = p->lx.pos, pos = before->have ? before->tok.pos : before->lx.pos, line;
     bool next_line = !to_block && p->e->code && swallowed(p, pos, &line);
-    if (open_block && before->lx.incomplete)
+    if (next_line || (open_block && before->lx.incomplete))
         *p->e = (kv_err){0};
+    if (next_line)
+        parse_fail(p, p->open, p->open + 1, KV_E_SYNTAX, "the `%c` that opens here is not closed",
+                   parse_char(p, p->open));
     if (!check_take(p->user, p->e))
         return false;
     parse_back(p, before);
@@ -113,7 +113,8 @@ bool check_recover(parser *p, const parser *before, bool to_block)
         p->lx.incomplete = true;
         return !to_block;
     }
-    /* what an open bracket swallowed is read again; where there is no better sign, from the next line */
+    /* what an open bracket swallowed is read again; where there is no better sign, from the next
+     * line */
     if (next_line || !skip(p, in_block, to_block)) {
         parse_back(p, before);
         parse_seek(p, next_line ? line : line_end(p, pos));

@@ -1,10 +1,10 @@
 /* --check: every error of the texts that are read, each at its place.
  *
- * While a session collects errors, the parser hands each one over here, empties its own, and goes on
- * behind the statement or inside its block; the checks of a text that was parsed do the same. Nothing
- * runs. What is missing because of one error is no second error: a function or updater whose head or
- * body cannot be read is there all the same, and once a file cannot be read, an unknown name may
- * come from it.
+ * While a session collects errors, the parser hands each one over here, empties its own, and goes
+ * on behind the statement or inside its block; the checks of a text that was parsed do the same.
+ * Nothing runs. What is missing because of one error is no second error: a function or updater
+ * whose head or body cannot be read is there all the same, and once a file cannot be read, an
+ * unknown name may come from it.
  */
 #ifndef SCRIPT_CHECK_H
 #define SCRIPT_CHECK_H
@@ -23,9 +23,9 @@ typedef struct check_errors {
  * interrupted). True: *e is empty, and there may be more. */
 bool check_take(session *s, kv_err *e);
 
-/* The parser's way on after an error in a statement: takes the error over and goes to the end of the
- * statement that began at *before, a copy of the parser as it was there. With to_block it goes to
- * the `{` of the statement instead, and gives false when there is none. */
+/* The parser's way on after an error in a statement: takes the error over and goes to the end of
+ * the statement that began at *before, a copy of the parser as it was there. With to_block it goes
+ * to the `{` of the statement instead, and gives false when there is none. */
 bool check_recover(parser *p, const parser *before, bool to_block);
 
 /* Reports what was found in the order of files and places, each error once, and forgets it. */

@@ -117,8 +117,8 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
     int64_t n = call->kid[0] ? keys.n : kv_num_keys(store);
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
         kv_info info;
-        code = call->kid[0] ? kv_find(store, &keys.keys[i], &info, e)
-                            : kv_info_at(store, i, &info, e);
+        code =
+            call->kid[0] ? kv_find(store, &keys.keys[i], &info, e) : kv_info_at(store, i, &info, e);
         if (code == KV_OK)
             code = add_info(&table, &info, e);
     }

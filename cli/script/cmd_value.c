@@ -7,8 +7,8 @@
 #include "base/num.h"
 #include "script/commands.h"
 #include "script/eval.h"
-#include "script/save.h"
 #include "script/function.h"
+#include "script/save.h"
 #include "script/setting.h"
 #include "script/show.h"
 #include "script/unit.h"
@@ -98,9 +98,9 @@ static void add_index(buf *out, const kv_array *a, int64_t i)
 
 /* One side of a comparison: its numbers as doubles. */
 typedef struct side {
-    value v;              /* as it was */
-    kv_array *a;          /* as an array */
-    kv_array *wide;       /* float64 */
+    value v;        /* as it was */
+    kv_array *a;    /* as an array */
+    kv_array *wide; /* float64 */
     const double *x;
 } side;
 
@@ -111,17 +111,26 @@ static void side_release(side *s)
     kv_array_unref(s->wide);
 }
 
-static bool side_make(session *s, const ast *node, side *out)
+/* Reads the numbers of a side. exact: a number is compared as the double that it is. */
+static bool side_read(side *out, bool exact)
 {
     kv_err e = {0};
     const void *data = NULL;
-    if (eval(s, node, &out->v, &e))
-        return false;
-    bool ok = value_to_array(&out->a, out->v, &e) == KV_OK &&
+    bool ok = (exact ? value_numbers_array(&out->a, out->v, KV_FLOAT64, (kv_ctx){0}, &e)
+                     : value_to_array(&out->a, out->v, &e)) == KV_OK &&
               kv_array_dup(&out->wide, out->a, KV_FLOAT64, (kv_ctx){0}, &e) == KV_OK &&
               kv_array_read(out->wide, &data, &e) == KV_OK;
     out->x = data;
     return ok;
+}
+
+static bool sides_make(session *s, const ast *left, const ast *right, side *l, side *r)
+{
+    kv_err e = {0};
+    if (eval(s, left, &l->v, &e) || eval(s, right, &r->v, &e))
+        return false;
+    bool exact = value_is_number(l->v) && value_is_number(r->v);
+    return side_read(l, exact) && side_read(r, exact);
 }
 
 static bool holds(int op, double a, double b)
@@ -194,9 +203,8 @@ static difference find_difference(buf *out, int op, const side *l, const side *r
 
 static void describe_worst(buf *out, const difference *d)
 {
-    buf_printf(out, "  %lld of %lld element%s %s; the largest difference is ",
-               (long long)d->wrong, (long long)d->n, d->n == 1 ? "" : "s",
-               d->wrong == 1 ? "fails" : "fail");
+    buf_printf(out, "  %lld of %lld element%s %s; the largest difference is ", (long long)d->wrong,
+               (long long)d->n, d->n == 1 ? "" : "s", d->wrong == 1 ? "fails" : "fail");
     add_number(out, d->most, KV_FLOAT64);
     buf_add(out, ", at ");
     add_index(out, d->shaped, d->worst);
@@ -225,13 +233,12 @@ static void give_sides(comparison *out, const side *l, const side *r, const diff
 static void describe_failure(session *s, const ast *node, comparison *out)
 {
     bool compare = node->kind == AST_BINARY && node->op >= OP_EQ && node->op <= OP_GE;
-    bool close =
-        node->kind == AST_CALL && strcmp(node->u.text, "allclose") == 0 && node->n >= 2;
+    bool close = node->kind == AST_CALL && strcmp(node->u.text, "allclose") == 0 && node->n >= 2;
     side l = {0}, r = {0};
     difference d = {.first = -1};
     if (!compare && !close)
         return;
-    if (side_make(s, node->kid[0], &l) && side_make(s, node->kid[1], &r)) {
+    if (sides_make(s, node->kid[0], node->kid[1], &l, &r)) {
         int64_t nl = kv_array_size(l.a), nr = kv_array_size(r.a);
         describe_side(&s->detail, "left", &l);
         describe_side(&s->detail, "right", &r);

@@ -15,8 +15,8 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     if (command_is_missing(name, end - pos))
         return parse_fail(p, pos, end, KV_E_UNSUPPORTED, "`%.*s` is not in this version of kvctl",
                           (int)(end - pos), name);
-    parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`",
-               parse_shown(p, pos, end), name);
+    parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
+               name);
     suggest near = {.word = parse_intern(p, name, end - pos)};
     for (const command *c = command_table; near.word && c->name; c++)
         suggest_add(&near, c->name);
@@ -31,6 +31,7 @@ static ast *block(parser *p)
 {
     ast_list list = {0};
     ast *node = NULL;
+    bool unclosed = false;
     bracket b;
     if (!parse_is_sign(p, SIGN1('{')))
         return parse_unexpected(p, "`{`");
@@ -38,19 +39,23 @@ static ast *block(parser *p)
         return NULL;
     for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
         parser before = *p;
-        if (!(parse_append(p, &list, statement(p)) && parse_ended(p)) &&
-            !parse_recovered(p, &before))
+        if ((parse_append(p, &list, statement(p)) && parse_ended(p)) || parse_recovered(p, &before))
+            continue;
+        /* what a block that is not closed holds is looked at all the same */
+        if (p->e->code || !p->recover)
             goto out;
+        unclosed = true;
+        break;
     }
-    if (parse_close(p, &b))
+    if (unclosed || parse_close(p, &b))
         node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
 out:
     mem_free(list.items);
     return node;
 }
 
-/* The expression before a block. When the parser recovers from an error in it, the block is read all
- * the same. */
+/* The expression before a block. When the parser recovers from an error in it, the block is read
+ * all the same. */
 static ast *head(parser *p)
 {
     parser before = *p;
@@ -152,8 +157,8 @@ static bool parameters(parser *p, ast_list *list)
     return parse_close(p, &b);
 }
 
-/* A function whose parameters or body cannot be read, when the parser recovers: its name is known, so
- * that calls of it are no errors too. before: the parser behind the name. */
+/* A function whose parameters or body cannot be read, when the parser recovers: its name is known,
+ * so that calls of it are no errors too. before: the parser behind the name. */
 static ast *broken_def(parser *p, const parser *before, uint32_t pos)
 {
     ast *body = NULL;
@@ -252,8 +257,8 @@ static ast *assign_to(parser *p, ast *target)
 static bool is_assign_sign(parser *p)
 {
     const token *t = parse_peek(p);
-    return t->kind == TOK_SIGN && (t->sign == SIGN1('=') || (t->sign >> 8 == '=' &&
-                                   strchr("+-*/", (char)t->sign)));
+    return t->kind == TOK_SIGN &&
+           (t->sign == SIGN1('=') || (t->sign >> 8 == '=' && strchr("+-*/", (char)t->sign)));
 }
 
 /* NAME = …, NAME += …, NAME[…] = …; NULL and no error when it is something else. */
@@ -428,8 +433,11 @@ ast *statement_parse_all(parser *p)
         bool ok = parse_append(p, &list, statement(p));
         if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
             ok = parse_unexpected(p, "the end of the statement");
-        if (!ok && !parse_recovered(p, &before))
+        if (ok || parse_recovered(p, &before))
+            continue;
+        if (p->e->code || !p->recover)
             goto out;
+        break;
     }
     node = parse_node_of(p, AST_BLOCK, 0, list.items, list.n);
 out:

@@ -7,18 +7,30 @@
  *
  * Fields of every record, in this order:
  *
- *   v        1
- *   seq      its number, from 1
- *   file     of the statement; null when there is none, as for the command line
- *   line     of the statement; null like file
- *   cmd      a command's name; "expr", "!", or of what failed: "assign", "if", "for" and so on; null
- *            for a text that cannot be read
- *   ok       whether it worked
- *   store    the name of the store in use, null before the first; rank
- *   us       microseconds; commands and expressions only
+ * - v: 1
+ * - seq: its number, from 1
+ * - file, line: of the statement; null when there is none, as for the command line
+ * - cmd: a command's name, "expr" or "!"; of another statement that failed "assign", "if", "for"
+ * and so on; null for a text that cannot be read
+ * - ok: whether it worked
+ * - store: the name of the store in use, null before the first
+ * - rank: of this worker
  *
- * Then the keys that it worked on, the lines that it printed as `out`, and what it gave as values
- * (one a key), value or entries; when ok is false, `error`.
+ * Then, as far as they belong to it:
+ *
+ * - us: microseconds that it took
+ * - keys: those that it worked on
+ * - out: the lines that it printed
+ * - value, values (one a key) or entries (rows of a table, with what stands above it as about):
+ * what it gave and did not send elsewhere
+ * - left, right, index, max_diff: both sides of an assert that does not hold, the first element
+ * that differs and the largest difference
+ * - error: code, exit, message, file when it is another one, line, col, end, hint, and the lines
+ *   below it in a report as detail
+ *
+ * An array is an object with dtype, shape, ctx, stype and data, a list one with list. Numbers are
+ * the shortest that read back equal; "nan", "inf" and "-inf" are texts, and so are integers beyond
+ * 2^53. Bytes that are not UTF-8 become U+FFFD. Fields are only ever added; else v changes.
  */
 #ifndef SCRIPT_RECORD_H
 #define SCRIPT_RECORD_H

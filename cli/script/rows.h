@@ -14,8 +14,8 @@ typedef struct rows_column {
 typedef struct rows {
     const rows_column *columns; /* a constant table */
     int ncolumns;
-    value *cells;               /* row by row */
-    int64_t n, cap;             /* cells */
+    value *cells;   /* row by row */
+    int64_t n, cap; /* cells */
 } rows;
 
 /* Adds the next cell; takes v, also on failure. */

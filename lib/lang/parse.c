@@ -109,8 +109,8 @@ bool parse_ended(parser *p)
 
 bool parse_recovered(parser *p, const parser *before)
 {
-    bool at_end = before->have && before->tok.kind == TOK_END;
-    return p->recover && p->recover(p, before, false) && !at_end;
+    uint32_t pos = before->have ? before->tok.pos : before->lx.pos;
+    return p->recover && p->recover(p, before, false) && parse_peek(p)->pos > pos;
 }
 
 const char *parse_token_text(parser *p, const token *t)

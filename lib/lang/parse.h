@@ -74,7 +74,7 @@ char parse_char(const parser *p, uint32_t pos); /* NUL behind the end */
 void parse_back(parser *p, const parser *before);
 
 /* In a block: goes on behind the statement that began at *before and failed, when the parser can
- * recover. False at the end of the text too. */
+ * recover. False without an error: it could, but there is nothing behind it. */
 bool parse_recovered(parser *p, const parser *before);
 
 /* ---- Brackets and blocks ---- */

@@ -112,7 +112,9 @@ static ast *assignment(parser *p, uint32_t pos)
     static const struct {
         uint32_t sign;
         ast_op op;
-    } signs[] = {{SIGN2('+', '='), OP_ADD}, {SIGN2('-', '='), OP_SUB}, {SIGN2('*', '='), OP_MUL},
+    } signs[] = {{SIGN2('+', '='), OP_ADD},
+                 {SIGN2('-', '='), OP_SUB},
+                 {SIGN2('*', '='), OP_MUL},
                  {SIGN2('/', '='), OP_DIV}};
     token t = *parse_peek(p);
     const char *name = free_name(p, "a statement of a rule");

@@ -1,0 +1,166 @@
+# --json, --check and help --json as another program meets them.
+
+load help
+bats_require_minimum_version 1.5.0
+
+@test "json: stdout holds records and nothing else, stderr the text of errors" {
+    run --separate-stderr kvctl --json -c 'print 1; pull 3'
+    [ "$status" -eq 3 ]
+    [ "${#lines[@]}" -eq 2 ]
+    [[ ${lines[0]} == '{"v":1,"seq":1,"file":"<cmd>","line":1,"cmd":"print","ok":true,'*'"out":["1"]}' ]]
+    [[ ${lines[1]} == *'"ok":false'*'"error":{"code":"key","exit":3,'* ]]
+    [[ $stderr == '<cmd>:1:15: error[key]: key 3 was never initialised'* ]]
+}
+
+@test "json: -q keeps the text of errors from stderr" {
+    run --separate-stderr kvctl --json -q -c 'pull 3'
+    assert_failure 3
+    assert_equal "$stderr" ""
+    assert_output --partial '"code":"key"'
+}
+
+@test "json: an error of the command line has a record, wherever --json stands" {
+    for options in "--json --nope" "--nope --json"; do
+        run --separate-stderr kvctl $options
+        assert_failure 2
+        assert_output '{"v":1,"seq":1,"file":null,"line":null,"cmd":null,"ok":false,"store":null,"rank":0,"error":{"code":"usage","exit":2,"message":"there is no option --nope","line":null,"col":null,"end":null,"hint":"did you mean type?"}}'
+    done
+    run --separate-stderr kvctl --json missing.kv
+    assert_failure 5
+    assert_output --partial '"file":null,"line":null,"cmd":null,"ok":false'
+}
+
+@test "json: a script that cannot be read gives one record, and nothing runs" {
+    run --separate-stderr kvctl --json -c $'print 1\nnonsense 3\nprint (2'
+    assert_failure 2
+    [ "${#lines[@]}" -eq 1 ]
+    assert_output --partial '"line":2,"cmd":null'
+}
+
+@test "json: -e, -k, quit and stdin work as without" {
+    run --separate-stderr kvctl --json -e -c 'zeros(2)'
+    assert_failure 1
+    run --separate-stderr kvctl --json -e -c 'ones(2)'
+    assert_success
+    run --separate-stderr kvctl --json -k -c 'pull 3; print 1; quit 7'
+    assert_failure 7
+    [ "${#lines[@]}" -eq 3 ]
+    run --separate-stderr sh -c 'echo "print 5" | kvctl --json'
+    assert_success
+    assert_output --partial '"file":"<stdin>"'
+}
+
+@test "json: statements that arrive one by one each give their record" {
+    run --separate-stderr sh -c 'printf "x = 1\nprint x\npull 9\nprint 2\n" | kvctl --json -i'
+    [ "${#lines[@]}" -eq 3 ]
+    [[ ${lines[1]} == *'"cmd":"pull","ok":false'* ]]
+    [[ ${lines[2]} == *'"seq":3'* ]]
+}
+
+@test "json: a reader that leaves is no error" {
+    run --separate-stderr sh -c 'kvctl --json -c "repeat 100000 { print 1 }"; echo $? >status' | head -1
+    kvctl --json -c 'repeat 100000 { print 1 }' | head -1 >first
+    run cat first
+    assert_output --partial '"seq":1'
+}
+
+@test "json: a failed write is io" {
+    [ -e /dev/full ] || skip "no /dev/full"
+    run sh -c 'kvctl --json -c "print 1" >/dev/full'
+    assert_failure 5
+    assert_output --partial "error[io]"
+}
+
+@test "json: --format is about print, not about records" {
+    for format in numpy repr csv raw json; do
+        run --separate-stderr kvctl --json --format $format -c 'ones(2); print ones(2)'
+        assert_success
+        assert_line --index 0 --partial '"data":[1,1]'
+    done
+    assert_line --index 1 --partial '"out":["[1,1]"]'
+    run kvctl --format json -c 'print 2 ** 60; print inf; print [1, "a"]'
+    assert_output $'"1152921504606846976"\n"inf"\n[1,"a"]'
+}
+
+@test "json: Ctrl-C has a record" {
+    kvctl --json -q -c 'print 0; while true { x = 1 }' >out &
+    pid=$!
+    for _ in $(seq 100); do
+        grep -q seq out && break
+        sleep 0.05
+    done
+    sleep 0.2
+    kill -INT $pid || true
+    status=0
+    wait $pid || status=$?
+    assert_equal "$status" 130
+}
+
+@test "json: every record of every session can be read" {
+    command -v jq >/dev/null || skip "no jq"
+    cp -R "$data" .
+    for script in "$top"/tests/cli/*.kv "$top"/examples/*.kv; do
+        kvctl --json -q -k "$script" </dev/null >records 2>/dev/null || true
+        jq -es 'all(.v == 1 and (.seq | type) == "number" and (.ok | type) == "boolean"
+                    and (.ok == (.error == null)))' records >/dev/null || {
+            echo "$script"
+            return 1
+        }
+        assert_equal "$(jq .seq records | tail -n 1)" "$(grep -c . records | sed 's/^0$//')"
+    done
+}
+
+@test "check: errors of all inputs, and the exit code of the first" {
+    echo 'wrong 1' >a.kv
+    run kvctl -n -f a.kv -c 'also 2' -f missing.kv
+    assert_failure 2
+    assert_output --partial 'a.kv:1:1: error[usage]: there is no command `wrong`'
+    assert_output --partial '<cmd>:1:1: error[usage]: there is no command `also`'
+    assert_output --partial 'error[io]: cannot read "missing.kv"'
+    run kvctl -n -f missing.kv -f a.kv
+    assert_failure 5
+}
+
+@test "check: later inputs know the functions of earlier ones" {
+    echo 'def f(a) = a' >a.kv
+    run kvctl --check -f a.kv -c 'print f(1)'
+    assert_success
+    assert_output ""
+    run sh -c 'echo "print f(1)" | kvctl --check a.kv -'
+    assert_success
+}
+
+@test "check: files that source each other end, with one error" {
+    printf 'source b.kv\nsource b.kv\n' >a.kv
+    printf 'source a.kv\nsource a.kv\nprint (\n' >b.kv
+    run timeout 20 kvctl --check a.kv
+    assert_failure 3
+    [ "$(grep -c 'error\[value\]: files source each other' <<<"$output")" -eq 1 ]
+}
+
+@test "check: a file that is no script ends soon" {
+    head -c 300000 /dev/urandom >noise
+    run timeout 60 kvctl --check --json -q noise
+    assert_failure 2
+    yes 'x = )' | head -n 5000 >wrong.kv
+    run kvctl --check wrong.kv
+    assert_failure 2
+    assert_output --partial "note: only the first 1000 errors are shown"
+}
+
+@test "help: --json is one object, of all or of one; --help behind a command" {
+    run kvctl -c 'help wait --json'
+    assert_success
+    assert_output '{"v":1,"commands":[{"name":"wait","usage":"wait","summary":"until all work that was queued is done","args":[],"options":[],"params":false,"gives":false,"examples":[{"input":"wait","about":null}],"see":["push","pull"],"fails":[]}],"functions":[]}'
+    run kvctl -c 'wait --help'
+    assert_output "$(kvctl -c 'help wait')"
+    run kvctl -c 'push 3 --help'
+    assert_output "$(kvctl -c 'help push')"
+    run kvctl -c 'help nowhere --json'
+    assert_failure 3
+    run kvctl -c 'help --json'
+    [ "${#lines[@]}" -eq 1 ]
+    command -v jq >/dev/null || skip "no jq"
+    run jq -r '[.commands[], .functions[]] | all(.name and .usage and .summary)' <<<"$output"
+    assert_output true
+}

@@ -1,0 +1,280 @@
+/* Records: every line is one strict JSON object with the fields that belong to its command. */
+#include "script/record.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "script/report.h"
+#include "script/unit.h"
+#include "test.h"
+
+/* The records of a script. */
+typedef struct run {
+    session s;
+    buf out;
+    cJSON *records[64];
+    int n;
+} run;
+
+/* What cJSON lets pass but JSON does not: control characters, bytes that are not UTF-8. */
+static bool is_strict(const char *line, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        bool ok;
+        i += utf8_length(line + i, n - i, &ok);
+        if (!ok)
+            return false;
+    }
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)line[i] < 0x20)
+            return false;
+    return true;
+}
+
+static void begin(run *r, const char *name, const char *script, size_t n, bool keep_going)
+{
+    kv_err e = {0};
+    unit *u = NULL;
+    *r = (run){.n = 0};
+    session_init(&r->s);
+    r->s.recorder.on = r->s.quiet = true;
+    r->s.keep_going = keep_going;
+    r->s.captured = &r->out;
+    if (unit_read(&r->s, &u, name, mem_text(script, n, &e), n, 1, NULL, &e) == KV_OK)
+        unit_run(&r->s, u, &e);
+    if (e.code)
+        report_error(&r->s, &e);
+    const char *line = buf_text(&r->out), *end = line + r->out.len;
+    while (line < end) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line)), *rest = NULL;
+        CHECK(newline && is_strict(line, (size_t)(newline - line)));
+        cJSON *object = cJSON_ParseWithLengthOpts(line, (size_t)(newline - line) + 1, &rest, false);
+        CHECK(cJSON_IsObject(object) && rest == newline);
+        CHECK(r->n < 64);
+        r->records[r->n++] = object;
+        line = newline + 1;
+    }
+}
+
+static void end(run *r)
+{
+    for (int i = 0; i < r->n; i++)
+        cJSON_Delete(r->records[i]);
+    buf_release(&r->out);
+    session_release(&r->s);
+}
+
+#define RUN(r, script, keep_going) begin(r, "s.kv", script, strlen(script), keep_going)
+
+/* A member of record i; a dotted path goes deeper, a number into a list. */
+static const cJSON *at(const run *r, int i, const char *path)
+{
+    const cJSON *v = i < r->n ? r->records[i] : NULL;
+    char part[64];
+    while (v && *path) {
+        size_t n = strcspn(path, ".");
+        memcpy(part, path, n);
+        part[n] = '\0';
+        v = cJSON_IsArray(v) ? cJSON_GetArrayItem(v, part[0] - '0')
+                             : cJSON_GetObjectItemCaseSensitive(v, part);
+        path += n + (path[n] == '.');
+    }
+    return v;
+}
+
+static void check_text(const run *r, int i, const char *path, const char *text)
+{
+    const cJSON *v = at(r, i, path);
+    CHECK(cJSON_IsString(v));
+    CHECK_TEXT(cJSON_GetStringValue(v), text);
+}
+
+static void check_json(const run *r, int i, const char *path, const char *json)
+{
+    char *got = cJSON_PrintUnformatted(at(r, i, path));
+    CHECK_TEXT(got ? got : "(none)", json);
+    cJSON_free(got);
+}
+
+TEST(script_record_has_the_fields_of_every_record)
+{
+    run r;
+    RUN(&r, "x = 1\n\ninit 3 ones(2); pull 3\n", false);
+    CHECK_INT(r.n, 2);
+    check_json(&r, 0, "v", "1");
+    check_json(&r, 0, "seq", "1");
+    check_text(&r, 0, "file", "s.kv");
+    check_json(&r, 0, "line", "3");
+    check_text(&r, 0, "cmd", "init");
+    check_json(&r, 0, "ok", "true");
+    check_text(&r, 0, "store", "kv");
+    check_json(&r, 0, "rank", "0");
+    CHECK(cJSON_IsNumber(at(&r, 0, "us")));
+    check_json(&r, 0, "keys", "[3]");
+    check_json(&r, 0, "out", "[]");
+    CHECK(!at(&r, 0, "error"));
+    check_json(&r, 1, "seq", "2");
+    check_json(&r, 1, "values",
+               "[{\"key\":3,\"dtype\":\"float32\",\"shape\":[2],\"ctx\":\"cpu(0)\","
+               "\"stype\":\"default\",\"data\":[1,1]}]");
+    end(&r);
+}
+
+TEST(script_record_of_values)
+{
+    static const struct {
+        const char *expr, *json;
+    } cases[] = {
+        {"none", "null"},
+        {"(1 < 2)", "true"},
+        {"-7", "-7"},
+        {"9007199254740992", "9007199254740992"},
+        {"9007199254740993", "\"9007199254740993\""},
+        {"0.1 + 0.2", "0.30000000000000004"},
+        {"-inf", "\"-inf\""},
+        {"nan", "\"nan\""},
+        {"\"a\\n\\x1b\\\"\\\\\"", "\"a\\n\\u001b\\\"\\\\\""},
+        {"gpu(1)", "\"gpu(1)\""},
+        {"(2, 3)", "[2,3]"},
+        {"[1, 0.5]", "{\"list\":[1,0.5]}"},
+        {"[]", "{\"list\":[]}"},
+        {"array([0.1, 1/3, inf, nan])",
+         "{\"dtype\":\"float32\",\"shape\":[4],\"ctx\":\"cpu(0)\",\"stype\":\"default\","
+         "\"data\":[0.1,0.33333334,\"inf\",\"nan\"]}"},
+        {"zeros(0, 3)", "{\"dtype\":\"float32\",\"shape\":[0,3],\"ctx\":\"cpu(0)\","
+                        "\"stype\":\"default\",\"data\":[]}"},
+        {"full((), 5, dtype=\"int64\")", "{\"dtype\":\"int64\",\"shape\":[],\"ctx\":\"cpu(0)\","
+                                         "\"stype\":\"default\",\"data\":5}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run r;
+        RUN(&r, cases[i].expr, false);
+        CHECK_INT(r.n, 1);
+        check_text(&r, 0, "cmd", "expr");
+        char *got = cJSON_PrintUnformatted(at(&r, 0, "value"));
+        CHECK(got != NULL);
+        /* cJSON prints doubles in its own way: compare what was written */
+        CHECK(strstr(buf_text(&r.out), cases[i].json) != NULL);
+        cJSON_free(got);
+        end(&r);
+    }
+}
+
+TEST(script_record_of_hostile_texts_is_json)
+{
+    static const char script[] = "print \"quote \\\" back \\\\ tab \\t bell \\x07 esc \\x1b\"\n"
+                                 "print '\xff\xfe \xc3( \xed\xa0\x80 \xe2\x82'\n"
+                                 "init \"k\\\"\\\\\\n\\x01\" 1\n"
+                                 "list\n"
+                                 "pull \"nobody\xc3\xa9\\x02\"\n"
+                                 "pull * \n"
+                                 "print @\"no\\\"such\\nfile\xff.csv\"\n"
+                                 "\"\xf0\x9f\x98\x80\"\n";
+    run r;
+    begin(&r, "dir\xff/a\"b\n.kv", script, sizeof script - 1, true);
+    CHECK_INT(r.n, 8);
+    check_text(&r, 0, "file", "dir\xEF\xBF\xBD/a\"b\n.kv");
+    check_text(&r, 0, "out.0", "quote \" back \\ tab \t bell \\x07 esc \\x1b");
+    check_json(&r, 3, "entries.0.key", "\"k\\\"\\\\\\n\\u0001\"");
+    check_text(&r, 4, "error.code", "key");
+    check_text(&r, 6, "error.code", "io");
+    check_text(&r, 7, "value", "\xf0\x9f\x98\x80");
+    end(&r);
+}
+
+TEST(script_record_of_failures)
+{
+    run r;
+    RUN(&r, "pull 3\nx = nobody\nif nobody { }\nfor i in 5 { print i }\n", true);
+    CHECK_INT(r.n, 4);
+    check_json(&r, 0, "ok", "false");
+    check_text(&r, 0, "cmd", "pull");
+    check_json(
+        &r, 0, "error",
+        "{\"code\":\"key\",\"exit\":3,\"message\":\"key 3 was never initialised\",\"line\":1,"
+        "\"col\":6,\"end\":7,\"hint\":\"init it first\"}");
+    check_text(&r, 1, "cmd", "assign");
+    check_json(&r, 1, "line", "2");
+    check_text(&r, 2, "cmd", "if");
+    check_text(&r, 3, "cmd", "for");
+    end(&r);
+}
+
+TEST(script_record_of_a_text_that_cannot_be_read)
+{
+    run r;
+    RUN(&r, "print 1\nprint (2\n", false);
+    CHECK_INT(r.n, 1);
+    check_json(&r, 0, "cmd", "null");
+    check_json(&r, 0, "line", "2");
+    check_text(&r, 0, "error.code", "syntax");
+    end(&r);
+}
+
+TEST(script_record_of_inner_commands_comes_first)
+{
+    run r;
+    RUN(&r, "def f(a) { print a; pull $a; return 1 }\ninit 3 1\nf(3)\nx = f(9)\n", true);
+    CHECK_INT(r.n, 6);
+    check_text(&r, 1, "cmd", "print");
+    check_text(&r, 2, "cmd", "pull");
+    check_text(&r, 3, "cmd", "expr");
+    check_json(&r, 3, "value", "1");
+    check_json(&r, 3, "out", "[]");
+    check_json(&r, 5, "ok", "false");
+    check_text(&r, 5, "cmd", "pull"); /* its error is not told again by the assignment */
+    end(&r);
+}
+
+TEST(script_record_of_updaters_and_redirects)
+{
+    run r;
+    RUN(&r,
+        "init 3 zeros(2)\nset-updater { print \"key\", key; stored += input }\n"
+        "push 3 ones(2)\npull 3 -> w\nw\ntype -> t\nprint 1 > -\n",
+        false);
+    CHECK_INT(r.n, 7);
+    check_json(&r, 1, "keys", "[3]");
+    check_json(&r, 2, "out", "[\"key 3\"]");
+    check_json(&r, 3, "values", "[]");
+    check_json(&r, 4, "value.data", "[1,1]");
+    CHECK(!at(&r, 5, "value"));
+    check_json(&r, 6, "out", "[\"1\"]");
+    end(&r);
+}
+
+TEST(script_record_of_assert)
+{
+    run r;
+    RUN(&r,
+        "assert 1 == 1\nassert ones(2,2) == array([[1,1],[1,3]])\nassert 2 < 1\n"
+        "assert ones(2) == ones(3)\nassert allclose(1.0, 2.0)\n",
+        true);
+    CHECK_INT(r.n, 5);
+    check_json(&r, 0, "value", "true");
+    CHECK(!at(&r, 0, "left"));
+    check_json(&r, 1, "value", "false");
+    check_json(&r, 1, "left.data", "[[1,1],[1,1]]");
+    check_json(&r, 1, "right.data", "[[1,1],[1,3]]");
+    check_json(&r, 1, "index", "[1,1]");
+    check_json(&r, 1, "max_diff", "2");
+    check_text(&r, 1, "error.code", "assert");
+    check_json(&r, 2, "left", "2");
+    check_json(&r, 2, "right", "1");
+    check_json(&r, 2, "max_diff", "1");
+    check_text(&r, 3, "error.code", "shape"); /* the comparison itself fails */
+    check_json(&r, 4, "index", "[]");
+    end(&r);
+}
+
+TEST(script_record_lines_of_a_long_text)
+{
+    run r;
+    RUN(&r, "repeat 3 {\n print 1\n\n print 2\n}\n", false);
+    CHECK_INT(r.n, 6);
+    for (int i = 0; i < 6; i++)
+        check_json(&r, i, "line", i % 2 ? "4" : "2");
+    end(&r);
+}
