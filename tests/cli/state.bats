@@ -357,12 +357,15 @@ while true { x = 1 }' 3>&- &
 # 2 MB, so that a save takes a while. Killed at any moment of start, load, push and save, a run
 # leaves the old file or the new one, whole, and perhaps a temporary one of its own.
 @test "state: kill -9 at any moment leaves the old file or the new one" {
-    local i before=0 after saved=0 pid
+    local i before=0 after saved=0 pid begun us delay
+    begun=${EPOCHREALTIME/./}
     kvctl -s w.kvs -c 'init 3 zeros(500000); set-updater { stored += input }'
+    us=$((${EPOCHREALTIME/./} - begun)) # how long such a run takes here
     for ((i = 0; i < 80; i++)); do
         kvctl -s w.kvs -c 'push 3 ones(500000)' 3>&- &
         pid=$!
-        sleep "0.0$((RANDOM % 3))$((RANDOM % 10))"
+        printf -v delay '%07d' $((RANDOM * us * 2 / 32768))
+        sleep "${delay%??????}.${delay: -6}"
         kill -9 $pid 2>/dev/null || true
         wait $pid || true
         after=$(kvctl -s w.kvs -c 'pull 3 -> a; assert min(a) == max(a); print max(a)')
