@@ -16,6 +16,10 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
         return kv_err_hint(e, "it compares what the statement before it puts out");
     }
     s->has_previous = false;
+    if (s->unheard) {
+        kv_err_set(e, KV_E_UNSUPPORTED, "what a shell command prints is not seen at the prompt");
+        return kv_err_hint(e, "write the `expect` into the same entry, or into a script");
+    }
     buf_add(&expected, call->kid[0]->u.text);
     diff_normalise(&expected);
     diff_normalise(&s->previous);

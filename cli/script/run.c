@@ -481,6 +481,7 @@ static int run_heard(session *s, const ast *block, uint32_t i, bool last, flow *
     buf heard = {0}, *outer = s->hearing;
     bool outer_catches = s->catches_shell;
     s->hearing = &heard;
+    s->unheard = false;
     s->catches_shell = outer_catches || i + 1 < block->n;
     int code = run_statement(s, block->kid[i], how, returned, e);
     s->catches_shell = outer_catches;

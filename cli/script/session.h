@@ -92,6 +92,7 @@ typedef struct session {
     value last;             /* the last value shown: _ */
     buf *hearing;           /* (optional) gets a copy of what goes out and is not redirected */
     bool catches_shell;     /* with it: what shell commands print, too */
+    bool unheard;           /* a shell command printed, and it was not caught */
     buf previous;           /* what the statement before put out, when `expect` may ask for it */
     bool has_previous;
     bool remembers; /* keep what the last statement of a text puts out: another may follow */

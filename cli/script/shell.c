@@ -97,7 +97,8 @@ static int wait_for(session *s, pid_t pid)
  * it. Else it goes to our stdout, which may be a terminal. */
 static bool is_caught(const session *s)
 {
-    return s->captured || s->transcript || (s->hearing && s->catches_shell);
+    return s->captured || s->transcript ||
+           (s->hearing && (s->catches_shell || !isatty(STDOUT_FILENO)));
 }
 
 /* What the command left in its file, to where output goes. */
@@ -128,6 +129,7 @@ int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *
     fflush(stdout);
     progress_hide(STDOUT_FILENO);
     line_lend_terminal();
+    s->unheard = s->unheard || !is_caught(s);
     int failed = is_caught(s) && (out = memfd_create("output", MFD_CLOEXEC)) < 0 ? errno : 0;
     if (!failed)
         failed = start(&pid, line, ends[0], out);

@@ -250,3 +250,15 @@ print 2' >/dev/null 2>&1 || true
     run cat page2
     assert_output $'kv> print 1\n1'
 }
+
+@test "expect: what a shell command prints is seen, but not on a terminal" {
+    run sh -c "printf '!echo a\nexpect <<E\na\nE\n' | kvctl -i"
+    assert_success
+    assert_output a
+    command -v expect >/dev/null || skip "no expect"
+    export TERM=dumb
+    run expect -c 'set timeout 10; spawn kvctl -q; expect "kv> "; send "!echo a\r"; expect "kv> "
+        send "expect <<X\r"; expect "..> "; send "a\r"; expect "..> "; send "X\r"
+        expect "kv> "; send "\004"; expect eof'
+    assert_output --partial "error[unsupported]: what a shell command prints is not seen at the prompt"
+}
