@@ -140,7 +140,7 @@ $(BUILD)/kvctl: $(call obj,$(tool_src)) $(BUILD)/libkvstore.so
 # ---- The two commands of the README ---------------------------------------------------------------
 # Set-up can change what the probes above find, so the rest runs in a make of its own.
 
-demo: setup ## set up what is missing, build, run the tutorial on real data and show it
+demo: setup ## set up what is missing, build, play the tour of examples/tour.md and show it
 	@$(MAKE) --no-print-directory -j$(JOBS) all
 	@scripts/demo $(BUILD)/kvctl
 

@@ -1,5 +1,6 @@
-/* The process-wide state of libkvstore, all of it: which store types there are, where warnings go,
- * and the number of virtual GPUs (which lib/array keeps). Everything else hangs from a store. */
+/* The process-wide state of libkvstore: which store types there are, where warnings go, the number
+ * of virtual GPUs (which lib/array keeps), the threads of lib/engine/pool.h. Everything else hangs
+ * from a store. */
 #ifndef RUNTIME_H
 #define RUNTIME_H
 

@@ -4,8 +4,8 @@
  * gives the same bits. An entry is required, or "(optional, NULL means …)". Pointers are memory of
  * the device unless a comment says host. Counts are elements unless named _bytes.
  *
- * Conversions (design: numbers): float to integer truncates towards zero and saturates, nan becomes
- * 0; integer to integer wraps; anything to bool is x != 0; to a float rounds to nearest even.
+ * Conversions: float to integer truncates towards zero and saturates, nan becomes 0; integer to
+ * integer wraps; anything to bool is x != 0; to a float rounds to nearest even.
  */
 #ifndef ARRAY_DEVICE_H
 #define ARRAY_DEVICE_H

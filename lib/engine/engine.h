@@ -3,8 +3,9 @@
  * Every piece of data that operations share carries an engine_var. An operation names the variables
  * that it reads and those that it writes; it may run once every earlier operation that writes one
  * of its variables, or reads one that it writes, has ended. Thus program order holds for each piece
- * of data, and everything else is free to run at the same time. (MXNet's dependency engine; seed
- * notes "push is always called after all previous push and pull on the same key are finished".)
+ * of data, and everything else is free to run at the same time. (MXNet's dependency engine,
+ * whose help says: "push is always called after all previous push and pull on the same key are
+ * finished".)
  *
  * This version is synchronous: an operation has ended when engine_run returns. The contract is the
  * one above, so callers must wait for a variable before they touch its data.

@@ -1,5 +1,5 @@
-/* The pool of the process: part of the runtime that src/runtime.c describes. A job is published by
- * counting up `generation`; helpers that see it take parts until there are none. */
+/* The pool of the process: part of the process-wide state that src/runtime.h lists. A job is
+ * published by counting up `generation`; helpers that see it take parts until there are none. */
 #include "engine/pool.h"
 
 #include <pthread.h>

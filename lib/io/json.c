@@ -1,7 +1,7 @@
 /* JSON files of arrays. What is no plain list of numbers (json_numbers.h) goes through cJSON, which
  * reads the text into a tree; a walk over the tree finds the shape, a second one fills the array.
- * The tree has no places, so an error counts the values before the one
- * that is wrong and finds it again in the text.
+ * The tree has no places, so an error counts the values before the one that is wrong and finds it
+ * again in the text.
  *
  * cJSON allocates through its own hooks, which belong to the whole process and are left alone: what
  * the tree needs does not pass base/mem.h.

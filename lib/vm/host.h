@@ -1,11 +1,10 @@
 /* Host numbers: the scalars of the languages, and what operators do to them.
  *
  * binary64 floats, checked 64-bit integers, bools, texts, none; as in Python: / always gives a
- * float,
- * // and % floor, ** of integers stays an integer for exponents >= 0. Integer overflow, // and % of
- * an integer by 0 are errors (value), and so is a comparison by order of a text with a number
- * (dtype). A float divided by 0 follows IEEE. none equals none; any other comparison with it is
- * false; -none is none.
+ * float, // and % floor, ** of integers stays an integer for exponents >= 0. Integer overflow, //
+ * and % of an integer by 0 are errors (value), and so is a comparison by order of a text with a
+ * number (dtype). A float divided by 0 follows IEEE. none equals none; any other comparison with it
+ * is false; -none is none.
  */
 #ifndef VM_HOST_H
 #define VM_HOST_H
