@@ -6,15 +6,17 @@
  *
  *     kv *store = NULL;
  *     kv_err err = {0};
- *     kv_create("local", NULL, 0, &store, &err);
+ *     kv_create("local", NULL, 0, &store, &err);          // no store after an error: look here
  *     kv_init(store, &key, 1, &weight, NULL, &err);       // once a key
  *     kv_push(store, &key, 1, &gradient, NULL, &err);     // sum, then updater
  *     kv_pull(store, &key, 1, &weight, NULL, &err);       // newest value
  *
  * Errors.    Functions that can fail return a kv_code and fill the caller's kv_err (kv_err.h); the
- *            first failure wins, so calls chain as above. A call checks everything and allocates
- *            everything before its first write: a failed call has changed nothing. The library
- *            never prints, exits, aborts, installs signal handlers or calls setlocale.
+ *            first failure wins, so one look behind several calls finds it. The calls after it run
+ *            all the same: a store or array that could not be made must not be passed to them. A
+ *            call checks everything and allocates everything before its first write: a failed call
+ *            has changed nothing. The library never prints, exits, aborts, installs signal handlers
+ *            or calls setlocale.
  * Ownership. Arrays are counted (kv_array.h). A call borrows the arrays passed to it and takes
  *            references where it needs them longer. Keys, names and options are copied. What a
  *            function returns as a plain pointer is borrowed until the next change of its owner.
@@ -103,8 +105,9 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * (ASSIGN), and a key that was never initialised is created with it (seed 001).
  * values[i] has the shape of the stored array; any dtype, any context. It is never changed.
  * Errors: key (never initialised while an updater is set; of the other kind), shape, dtype (a rule
- * that cannot run on the stored dtype), value (a rule's `fail`), memory. An error of a C callback
- * comes from this call or the next wait. (Seeds 000 to 003, "push") */
+ * that cannot run on the stored dtype), value (a rule's `fail`), unsupported (a rule that reduces
+ * rows and whole arrays), memory. An error of a C callback comes from this call or the next wait.
+ * (Seeds 000 to 003, "push") */
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,
             kv_err *e);
 
@@ -157,7 +160,7 @@ typedef struct kv_rule kv_rule;
 /* Reads and checks a rule. file, line and col (from 1) say where text stands, for error messages;
  * NULL, 0, 0 when nowhere. Out: *rule, released with kv_rule_free.
  * Errors: syntax, usage (with their place), unsupported (a part of the language that this version
- * does not have: states and reductions), memory. */
+ * does not have: printing arrays), memory. */
 int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, int col, kv_err *e);
 void kv_rule_free(kv_rule *rule); /* NULL is allowed; a store keeps what it uses */
 
@@ -170,15 +173,15 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
  * (MXNet 1.9.1's, and adamw, adabelief, lans). Parameters as for kv_set_rule, with the constructor
  * names of MXNet 1.9.1, and for every optimizer: learning_rate, wd, rescale_grad, clip_gradient,
  * begin_num_update, multi_precision, decay_names; lr_scheduler ("factor(step=2, factor=0.5)"),
- * lr_mult and wd_mult
- * ("0=1.7,fc_bias=0"), names ("0=fc_weight,1=fc_bias"), seed. States and counts start anew.
+ * lr_mult and wd_mult ("0=1.7,fc_bias=0"), names ("0=fc_weight,1=fc_bias"), seed. States and counts
+ * start anew.
  * Errors: usage (unknown optimizer or parameter), value, dtype, memory. (Seeds 001 to 004,
  * "set_optimizer") */
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
 
-/* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. lr_mult,
- * wd_mult and names cannot be changed. Errors: usage (there is none; unknown parameter), as above.
- */
+/* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. Errors:
+ * usage (there is none; unknown parameter), unsupported (lr_mult, wd_mult and names cannot be
+ * changed), as above. */
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
 /* The text of the i-th optimizer of the library, which says in its comment what it is; *name is its
@@ -295,7 +298,7 @@ int kv_register_type(const kv_type_ops *ops, kv_err *e);
 /* A plugin is a shared object with one function, called once after loading, on the thread of the
  * kv_create or first context that needs it; it registers its types and devices. Plugins are looked
  * for in $KVSTORE_PLUGINS, then beside the library, and never unloaded. A plugin that cannot load
- * makes its types unavailable, with the reason. */
+ * makes its types unavailable, with the reason. (This version loads none.) */
 typedef struct kv_host {
     uint32_t size;    /* sizeof (kv_host) of the library */
     uint32_t version; /* KV_TYPE_VERSION of the library */
