@@ -110,6 +110,42 @@ bats_require_minimum_version 1.5.0
     done
 }
 
+@test "json: codes that a script alone does not show" {
+    run --separate-stderr kvctl --json -q --timeout 0.2 -c 'while true { x = 1 }'
+    assert_failure 6
+    assert_output --partial '"cmd":"while","ok":false,"store":null,"rank":0,"error":{"code":"timeout","exit":6,'
+    run --separate-stderr kvctl --json -q -c 'zeros(1000000, 1000000, 1000)'
+    assert_failure 3
+    assert_output --partial '"error":{"code":"memory","exit":3,'
+    run --separate-stderr kvctl --json -q -c $'print 1\nexpect <<END\n2\nEND'
+    assert_failure 1
+    assert_output --partial '"error":{"code":"expect","exit":1,'
+    assert_output --partial '"detail":['
+    kvctl -s store.kvs -c 'init 3 1'
+    kvctl -s store.kvs -c $'push 3 1\n!touch locked; sleep 3' &
+    while [ ! -e locked ]; do sleep 0.05; done
+    run --separate-stderr kvctl --json -q --set store.wait=0.1 -s store.kvs -c 'push 3 1'
+    assert_failure 6
+    assert_output --partial '"error":{"code":"busy","exit":6,'
+    wait
+}
+
+@test "json: expect compares what would have been shown" {
+    run --separate-stderr kvctl --json -c $'init 3 ones(2); pull 3\nexpect <<END\n[1. 1.]\nEND\nprint 2\nexpect <<END\n2\nEND'
+    assert_success
+    [ "${#lines[@]}" -eq 5 ]
+}
+
+@test "json: a dry run and a state file have nothing else on stdout" {
+    run --separate-stderr kvctl --json --dry-run -s new.kvs -c 'init 3 1; write ones(2) a.csv; !echo hi'
+    assert_success
+    [ "${#lines[@]}" -eq 3 ]
+    run --separate-stderr kvctl --json -q -s no/such/new.kvs -c 'init 3 1'
+    assert_failure 5
+    [ "${#lines[@]}" -ge 1 ]
+    assert_output --partial '"error":{"code":"io"'
+}
+
 @test "check: errors of all inputs, and the exit code of the first" {
     echo 'wrong 1' >a.kv
     run kvctl -n -f a.kv -c 'also 2' -f missing.kv
