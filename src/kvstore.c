@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "core/builtin.h"
 #include "core/call.h"
+#include "core/state_file.h"
 #include "core/store.h"
 #include "core/store_file.h"
 #include "runtime.h"
@@ -130,6 +131,8 @@ static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_a
     if (how && how->flags)
         return kv_err_set(e, KV_E_VALUE, "this version knows no flags of a call, not even 0x%x",
                           how->flags);
+    kv_err unused = {0};
+    e = e ? e : &unused; /* what adds the key to an error returns the error's code */
     int rc = call_check_form(keys, n, arrays, e);
     if (rc || n == 0 || (rc = enter(store, e)))
         return rc;
@@ -360,22 +363,29 @@ uint64_t kv_changes(const kv *store)
 
 /* ---- Files ---- */
 
+/* Writes an image that was taken under the lock, and releases it. */
+static int write_image(image *im, const char *path, kv_err *e)
+{
+    int rc = image_write(im, path, e);
+    image_release(im);
+    return rc;
+}
+
 int kv_save(kv *store, const char *path, kv_err *e)
 {
-    store_image image;
+    image im;
     int rc = enter(store, e);
-    if (rc || (rc = leave(store, store_image_take(&image, store, e))))
-        return rc;
-    rc = store_image_write(&image, path, e);
-    store_image_release(&image);
-    return rc;
+    if (rc == KV_OK)
+        rc = leave(store, store_file_take(&im, store, e));
+    return rc ? rc : write_image(&im, path, e);
 }
 
 int kv_load(kv **store, const char *path, kv_err *e)
 {
     store_file f;
     kv *made = NULL;
-    kv_err why = {0};
+    kv_err why = {0}, unused = {0};
+    e = e ? e : &unused;
     int rc = store_file_open(&f, path, e);
     if (rc)
         return rc;
@@ -389,6 +399,33 @@ int kv_load(kv **store, const char *path, kv_err *e)
         *store = made;
     }
     store_file_close(&f);
+    return rc;
+}
+
+int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
+{
+    image im;
+    if (flags & ~KV_DUMP_OPTIMIZER)
+        return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
+    int rc = enter(store, e);
+    if (rc == KV_OK)
+        rc = leave(store, state_file_take(&im, store, flags, e));
+    return rc ? rc : write_image(&im, path, e);
+}
+
+int kv_load_states(kv *store, const char *path, kv_err *e)
+{
+    safetensors *f;
+    updater gone = {0};
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = safetensors_open(&f, path, e);
+    if (rc)
+        return rc;
+    if ((rc = enter(store, e)) == KV_OK)
+        rc = leave(store, state_file_load(store, f, path, &gone, e));
+    safetensors_close(f);
+    updater_release(&gone);
     return rc;
 }
 

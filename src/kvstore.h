@@ -232,6 +232,27 @@ int kv_save(kv *store, const char *path, kv_err *e);
  * begins with the path), unsupported (a dtype or type that is not available here), memory. */
 int kv_load(kv **store, const char *path, kv_err *e);
 
+/* Writes what the optimizer or rule in use keeps to a safetensors file: its states as tensors named
+ * KEY/STATE, float32 masters, and in the metadata the count of each key, the optimizer's numbers
+ * and where its schedule stands. With the flag also the rule and its parameters, multipliers and
+ * names among them. core/state_file.h has the table. The weights are not part of it. The file is
+ * replaced as by kv_save.
+ * Errors: usage (no optimizer is in use), unsupported (the updater is a C function), value (a flag
+ * that is none), io, memory. (Seeds 002 to 004, "save_optimizer_states") */
+#define KV_DUMP_OPTIMIZER 1u
+int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e);
+
+/* Puts states that kv_save_states wrote in the place of those of the optimizer in use, so that with
+ * the same weights training goes on, to the last bit, as it would have. The store has the keys,
+ * shapes and dtypes of that time; an optimizer of the same name is set, with whatever parameters.
+ * A file that holds the optimizer too replaces the one in use, whichever it is. Unlike in MXNet
+ * counts and schedule are restored also from a file without the optimizer.
+ * The file is checked as a whole first; after an error everything goes on as before.
+ * Errors: usage, unsupported (as above), io, format (malformed, cut), value (states of another
+ * optimizer), key (keys missing, or too many), shape, dtype, memory. (Seeds 002 to 004,
+ * "load_optimizer_states") */
+int kv_load_states(kv *store, const char *path, kv_err *e);
+
 /* ---- Descriptions ---------------------------------------------------------------------------- */
 
 /* One column of a row of a description. number is meant when text is NULL. */

@@ -680,13 +680,27 @@ static void store_results(run *r)
         prog_store(r->b, PLAN_WEIGHT + r->offset, r->dtype, stored);
 }
 
+/* A text would have to outlive the lines that made it. */
+static int check_numbers(run *r)
+{
+    const rule_ast *rule = r->binding->rule;
+    for (int i = 0; i < r->env.n; i++) {
+        const rule_name *n = &r->env.names[i];
+        if (n->kind == RULE_NAME_STATE && r->u->states >> n->state & 1 && !n->element &&
+            n->number.kind == HOST_TEXT)
+            return source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_DTYPE,
+                              "the state `%s` holds a number, not a text", n->text);
+    }
+    return KV_OK;
+}
+
 static int run_rule(run *r)
 {
     bool ended = false;
     const rule_ast *rule = r->binding->rule;
     set_given(r);
     int rc = run_block(r, rule->body, &ended);
-    if (rc || ended)
+    if (rc || ended || (rc = check_numbers(r)))
         return rc;
     if (r->by_rows && r->whole)
         return source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,

@@ -93,8 +93,7 @@ typedef struct rule_update {
     buf printed;       /* lines that `print` wrote, each with its newline */
     uint32_t states;   /* bit i: this update uses state i, which exists from now on. A new array is
                           given to the plan filled with zeros */
-    host numbers[PLAN_MAX_STATES]; /* of those that are host numbers: their new values; texts live
-                                      as long as the binding */
+    host numbers[PLAN_MAX_STATES]; /* of those that are host numbers, no texts: their new values */
     plan *plan;                    /* NULL when skipped */
 } rule_update;
 

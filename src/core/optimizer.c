@@ -331,6 +331,12 @@ static bool is_half(kv_dtype dtype)
     return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16;
 }
 
+bool optimizer_has_master(const optimizer *o, const slot *s)
+{
+    return is_half(kv_array_dtype(s->stored)) &&
+           rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
+}
+
 static int64_t row_length(const kv_array *a)
 {
     int64_t n = 1;
@@ -361,8 +367,9 @@ static int make_update(const optimizer *o, optimizer_draft *d, const slot *s, bo
     host numbers[PLAN_MAX_STATES] = {{0}};
     rule_given g = {.dtype = kv_array_dtype(s->stored),
                     .sparse_input = sparse_input,
+                    .sparse_stored = kv_array_storage(s->stored) == KV_ROW_SPARSE,
                     .row = row_length(s->stored)};
-    g.master = is_half(g.dtype) && rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
+    g.master = optimizer_has_master(o, s);
     give(o, d, s, &g);
     give_states(o, d, s, &g, numbers);
     *t = g.t;
@@ -384,15 +391,41 @@ const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const sl
     return &o->updates[dtype];
 }
 
-/* A new array of a state: like the weight, or one number a row; of the type the rule computes in.
- */
+/* Like the weight, or one number a row; of the type the rule computes in. */
+optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s)
+{
+    static const int64_t one = 1;
+    kv_dtype dtype = kv_array_dtype(s->stored);
+    int ndim = kv_array_ndim(s->stored);
+    const int64_t *shape = kv_array_shape(s->stored);
+    if (i < 0)
+        return (optimizer_form){KV_FLOAT32, ndim, shape};
+    dtype = prog_dtype(prog_type_of(dtype));
+    if (o->states[i].how == STATE_ROW)
+        return (optimizer_form){dtype, 1, ndim ? shape : &one};
+    return (optimizer_form){dtype, ndim, shape};
+}
+
 static int new_state(const optimizer *o, int i, const slot *s, kv_array **out, kv_err *e)
 {
-    kv_dtype dtype = prog_dtype(prog_type_of(kv_array_dtype(s->stored)));
-    int64_t rows = kv_array_ndim(s->stored) > 0 ? kv_array_shape(s->stored)[0] : 1;
-    bool row = o->states[i].how == STATE_ROW;
-    return kv_array_new(out, dtype, row ? 1 : kv_array_ndim(s->stored),
-                        row ? &rows : kv_array_shape(s->stored), kv_array_ctx(s->stored), e);
+    optimizer_form f = optimizer_state_form(o, i, s);
+    return kv_array_new(out, f.dtype, f.ndim, f.shape, kv_array_ctx(s->stored), e);
+}
+
+/* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
+static int new_master(const slot *s, kv_array **out, kv_err *e)
+{
+    const kv_array *like = s->stored;
+    kv_array *made;
+    int rc = kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like),
+                              kv_array_ctx(like), e);
+    if (rc)
+        return rc;
+    if ((rc = kv_array_copy(made, s->stored, e)))
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
 }
 
 /* A copy of an array that a transaction holds too. */
@@ -406,8 +439,7 @@ static int own_copy(kv_array *a, kv_array **out, kv_err *e)
 static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_err *e)
 {
     const rule_update *u = &step->own;
-    kv_dtype dtype = kv_array_dtype(s->stored);
-    bool master = is_half(dtype) && rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
+    bool master = optimizer_has_master(o, s);
     uint32_t have = s->state ? s->state->have : 0;
     int rc = KV_OK;
     if (!s->state && !master && !u->states)
@@ -422,7 +454,7 @@ static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_
             rc = own_copy(s->state->arrays[i], &step->arrays[i], e);
     }
     if (!rc && master && !(s->state && s->state->master))
-        rc = kv_array_dup(&step->master, s->stored, KV_FLOAT32, kv_array_ctx(s->stored), e);
+        rc = new_master(s, &step->master, e);
     else if (!rc && master)
         rc = own_copy(s->state->master, &step->master, e);
     return rc;

@@ -53,6 +53,19 @@ void optimizer_free(optimizer *o);
  * changed. */
 int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
 
+/* What the array of state i of a key is like, or the float32 master for i = -1; shape lives as long
+ * as the slot's array. */
+typedef struct optimizer_form {
+    kv_dtype dtype;
+    int ndim;
+    const int64_t *shape;
+} optimizer_form;
+
+optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s);
+
+/* Whether the key has a float32 master: half precision, under multi_precision. */
+bool optimizer_has_master(const optimizer *o, const slot *s);
+
 /* What the keys of one push advance. */
 typedef struct optimizer_draft {
     int64_t num_update;

@@ -8,16 +8,17 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/file.h"
 #include "base/num.h"
 #include "core/call.h"
+#include "core/rule_parts.h"
+#include "core/state_parts.h"
 
-#define FORMAT      "1"
-#define OURS        "kvstore."
-#define PARAM       "kvstore.param."
-#define RESERVED    "__"
-#define KEY_PREFIX  "__key__/"
-#define MAX_OF_OURS 9 /* names of the table that are no parameters */
+#define FORMAT       "1"
+#define OURS         "kvstore."
+#define UPDATER      "kvstore.updater"
+#define RESERVED     "__"
+#define KEY_PREFIX   "__key__/"
+#define STATE_PREFIX "__state__/"
 
 /* ---- The ascending order of keys ------------------------------------------------------------- */
 
@@ -34,66 +35,46 @@ static int by_key(const void *a, const void *b)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static const char *tensor_name(store_image *im, const kv_key *key, kv_err *e)
+static int add_key(image *im, const slot *s, kv_err *e)
 {
     char number[32];
-    const char *text = key->name;
-    if (!text) {
-        snprintf(number, sizeof number, "%lld", (long long)key->id);
-        text = number;
-    }
-    size_t n = strlen(text), prefix = 0;
-    if (key->name && strncmp(text, RESERVED, strlen(RESERVED)) == 0)
-        prefix = strlen(KEY_PREFIX);
-    char *name = arena_alloc(&im->memory, prefix + n + 1, e);
-    if (name) {
-        memcpy(name, KEY_PREFIX, prefix);
-        memcpy(name + prefix, text, n);
-    }
-    return name;
+    const char *text = state_parts_key(number, &s->key);
+    bool reserved = s->key.name && strncmp(text, RESERVED, strlen(RESERVED)) == 0;
+    return image_array(im, reserved ? KEY_PREFIX : "", text, s->stored, e);
 }
 
-static int add_metadata(store_image *im, const char *name, const char *text, kv_err *e)
-{
-    const char *n = arena_text(&im->memory, name, strlen(name), e);
-    const char *t = n ? arena_text(&im->memory, text, strlen(text), e) : NULL;
-    if (t)
-        im->metadata[im->nmetadata++] = (safetensors_pair){n, t};
-    return t ? KV_OK : KV_E_MEMORY;
-}
-
-static int add_list(store_image *im, const char *name, const int64_t *numbers, kv_err *e)
+static int add_list(image *im, const char *name, const int64_t *numbers, int64_t n, kv_err *e)
 {
     buf text = {0};
-    for (int64_t i = 0; i < im->n; i++)
+    for (int64_t i = 0; i < n; i++)
         buf_printf(&text, i ? " %lld" : "%lld", (long long)numbers[i]);
     int rc = buf_check(&text, e);
     if (rc == KV_OK)
-        rc = add_metadata(im, name, buf_text(&text), e);
+        rc = image_text(im, name, "", buf_text(&text), e);
     buf_release(&text);
     return rc;
 }
 
 /* The three lists. numbers has room for one a key. */
-static int add_lists(store_image *im, const slot_table *t, const ranked *sorted, int64_t *numbers,
+static int add_lists(image *im, const slot_table *t, const ranked *sorted, int64_t *numbers,
                      kv_err *e)
 {
     for (int64_t i = 0; i < t->n; i++)
         numbers[i] = t->items[sorted[i].i].pushes;
-    int rc = add_list(im, "kvstore.pushes", numbers, e);
+    int rc = add_list(im, "kvstore.pushes", numbers, t->n, e);
     for (int64_t i = 0; i < t->n; i++)
         numbers[i] = t->items[sorted[i].i].updates;
     if (rc == KV_OK)
-        rc = add_list(im, "kvstore.updates", numbers, e);
+        rc = add_list(im, "kvstore.updates", numbers, t->n, e);
     if (rc || t->n == 0 || !t->items[0].key.name)
         return rc;
     for (int64_t i = 0; i < t->n; i++)
         numbers[sorted[i].i] = i;
-    return add_list(im, "kvstore.order", numbers, e);
+    return add_list(im, "kvstore.order", numbers, t->n, e);
 }
 
 /* Tensors stand in the order of updates: the same keys and values give the same file. */
-static int add_keys(store_image *im, const slot_table *t, kv_err *e)
+static int add_keys(image *im, const slot_table *t, kv_err *e)
 {
     ranked *sorted = mem_alloc(t->n, sizeof *sorted, e);
     int64_t *numbers = sorted ? mem_alloc(t->n, sizeof *numbers, e) : NULL;
@@ -102,14 +83,8 @@ static int add_keys(store_image *im, const slot_table *t, kv_err *e)
         sorted[i] = (ranked){t->items[i].key, i};
     if (rc == KV_OK)
         qsort(sorted, (size_t)t->n, sizeof *sorted, by_key);
-    for (int64_t i = 0; i < t->n && rc == KV_OK; i++) {
-        const slot *s = &t->items[t->items[0].key.name ? i : sorted[i].i];
-        const char *name = tensor_name(im, &s->key, e);
-        if (name)
-            im->items[im->n++] = (safetensors_item){name, kv_array_ref(s->stored)};
-        else
-            rc = KV_E_MEMORY;
-    }
+    for (int64_t i = 0; i < t->n && rc == KV_OK; i++)
+        rc = add_key(im, &t->items[t->items[0].key.name ? i : sorted[i].i], e);
     if (rc == KV_OK)
         rc = add_lists(im, t, sorted, numbers, e);
     mem_free(numbers);
@@ -117,103 +92,43 @@ static int add_keys(store_image *im, const slot_table *t, kv_err *e)
     return rc;
 }
 
-static int add_rule(store_image *im, const optimizer *use, kv_err *e)
+static int add_updater(image *im, const updater *u, const slot_table *slots, kv_err *e)
 {
-    int rc = add_metadata(im, "kvstore.updater", "rule", e);
-    if (rc == KV_OK)
-        rc = add_metadata(im, "kvstore.rule", use->rule->text, e);
-    for (int i = 0; i < use->nparams && rc == KV_OK; i++) {
-        buf name = {0};
-        buf_printf(&name, PARAM "%s", use->params[i].name);
-        if ((rc = buf_check(&name, e)) == KV_OK)
-            rc = add_metadata(im, buf_text(&name), use->params[i].value, e);
-        buf_release(&name);
-    }
-    return rc;
-}
-
-/* GAP: states of rules are not part of the file yet; they would be tensors of their own. */
-static int check_states(const slot_table *slots, kv_err *e)
-{
-    for (int64_t i = 0; i < slots->n; i++) {
-        if (!slots->items[i].state)
-            continue;
-        kv_err_set(e, KV_E_UNSUPPORTED, "the states of the updater cannot be kept in a file yet");
-        return kv_err_key(e, &slots->items[i].key);
-    }
-    return KV_OK;
-}
-
-static int add_updater(store_image *im, const updater *u, const slot_table *slots, kv_err *e)
-{
-    int rc = check_states(slots, e);
-    if (rc)
-        return rc;
+    int rc;
     switch (u->kind) {
     case UPDATER_ASSIGN:
-        return add_metadata(im, "kvstore.updater", "assign", e);
+        return image_text(im, UPDATER, "", "assign", e);
     case UPDATER_CALLBACK:
         kv_err_set(e, KV_E_UNSUPPORTED, "a file cannot hold an updater that is a C function");
         kv_err_hint(e, "save before kv_set_updater, or set a rule, whose text goes into the file");
         return KV_E_UNSUPPORTED;
     case UPDATER_RULE:
-        return add_rule(im, u->optimizer, e);
+        if ((rc = image_text(im, UPDATER, "", "rule", e)) == KV_OK &&
+            (rc = rule_parts_add(im, u->optimizer, e)) == KV_OK)
+            rc = state_parts_add(im, u->optimizer, slots, STATE_PREFIX, e);
+        return rc;
     }
     return KV_E_INTERNAL;
 }
 
-static int make_room(store_image *im, const kv *store, kv_err *e)
-{
-    const optimizer *use = store->updater.optimizer;
-    int64_t texts = MAX_OF_OURS + (use ? use->nparams : 0) + store->nremarks;
-    im->items = mem_alloc(store->slots.n, sizeof *im->items, e);
-    im->metadata = mem_alloc(texts, sizeof *im->metadata, e);
-    return im->items && im->metadata ? KV_OK : KV_E_MEMORY;
-}
-
-int store_image_take(store_image *im, const kv *store, kv_err *e)
+int store_file_take(image *im, const kv *store, kv_err *e)
 {
     const slot_table *t = &store->slots;
     const char *kind = t->n == 0 ? "none" : t->items[0].key.name ? "text" : "integer";
-    *im = (store_image){0};
+    *im = (image){0};
     if (!store->in_slots)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" cannot be saved",
                           store->type);
-    int rc = make_room(im, store, e);
-    if (rc == KV_OK && (rc = add_metadata(im, "kvstore.format", FORMAT, e)) == KV_OK &&
-        (rc = add_metadata(im, "kvstore.type", store->type, e)) == KV_OK &&
-        (rc = add_metadata(im, "kvstore.key_type", kind, e)) == KV_OK &&
+    int rc = image_text(im, "kvstore.format", "", FORMAT, e);
+    if (rc == KV_OK && (rc = image_text(im, "kvstore.type", "", store->type, e)) == KV_OK &&
+        (rc = image_text(im, "kvstore.key_type", "", kind, e)) == KV_OK &&
         (rc = add_keys(im, t, e)) == KV_OK)
         rc = add_updater(im, &store->updater, &store->slots, e);
     for (int64_t i = 0; i < store->nremarks && rc == KV_OK; i++)
-        rc = add_metadata(im, store->remark[i].name, store->remark[i].text, e);
+        rc = image_text(im, store->remark[i].name, "", store->remark[i].text, e);
     if (rc)
-        store_image_release(im);
+        image_release(im);
     return rc;
-}
-
-int store_image_write(const store_image *im, const char *path, kv_err *e)
-{
-    file_out out;
-    int rc = file_out_open(&out, path, e);
-    if (rc)
-        return rc;
-    rc = safetensors_write(out.f, path, im->items, im->n, im->metadata, im->nmetadata, e);
-    if (rc)
-        file_out_abandon(&out);
-    else
-        rc = file_out_commit(&out, e);
-    return rc;
-}
-
-void store_image_release(store_image *im)
-{
-    for (int64_t i = 0; i < im->n; i++)
-        kv_array_unref(im->items[i].array);
-    mem_free(im->items);
-    mem_free(im->metadata);
-    arena_release(&im->memory);
-    *im = (store_image){0};
 }
 
 /* ---- Reading: the description ---------------------------------------------------------------- */
@@ -249,12 +164,13 @@ static int check_names(store_file *f, kv_err *e)
         if (!begins(name, OURS))
             continue;
         f->foreign = false;
-        bool found = begins(name, PARAM);
+        bool found = rule_parts_has(name) || state_parts_has(name);
         for (size_t j = 0; j < sizeof known / sizeof *known; j++)
             found |= strcmp(name, known[j]) == 0;
         if (!found) {
             bad(f, e, "it holds \"%.80s\", which this version does not know", name);
-            return kv_err_hint(e, "a later version wrote it");
+            kv_err_hint(e, "a later version wrote it");
+            return KV_E_FORMAT;
         }
     }
     return KV_OK;
@@ -273,7 +189,8 @@ static int check_format(const store_file *f, kv_err *e)
     if (rc || strcmp(format, FORMAT) == 0)
         return rc;
     bad(f, e, "a store in format \"%.20s\", this version reads format " FORMAT, format);
-    return kv_err_hint(e, "a later version wrote it");
+    kv_err_hint(e, "a later version wrote it");
+    return KV_E_FORMAT;
 }
 
 int store_file_open(store_file *f, const char *path, kv_err *e)
@@ -282,8 +199,10 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
     int rc = safetensors_open(&f->file, path, e);
     if (rc)
         return rc;
+    if (safetensors_metadata(f->file, "kvstore.states"))
+        rc = bad(f, e, "the states of an optimizer, not a store");
     /* the format comes first: names that are unknown may belong to another one */
-    if (safetensors_metadata(f->file, "kvstore.format"))
+    if (rc == KV_OK && safetensors_metadata(f->file, "kvstore.format"))
         rc = check_format(f, e);
     if (rc == KV_OK && (rc = check_names(f, e)) == KV_OK && !f->foreign &&
         (rc = check_format(f, e)) == KV_OK)
@@ -394,16 +313,26 @@ static int read_kind(const contents *c, bool *text_keys, kv_err *e)
     return bad(c->f, e, "\"kvstore.key_type\" is \"%.20s\" for %lld keys", kind, (long long)c->n);
 }
 
+/* A tensor that is no key. */
+static bool is_state(const store_file *f, int64_t i)
+{
+    return !f->foreign && begins(safetensors_at(f->file, i)->name, STATE_PREFIX);
+}
+
 /* The keys and lists. arrays[i] is tensor i. */
 static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
 {
     bool text_keys;
     int rc = read_kind(c, &text_keys, e);
-    for (int64_t i = 0; i < c->n && rc == KV_OK; i++) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < safetensors_count(c->f->file) && rc == KV_OK; i++) {
         const char *name = safetensors_at(c->f->file, i)->name;
-        c->order[i] = c->sorted[i].i = i;
-        rc = text_keys ? text_key(c, name, arrays[i], &c->sorted[i].key, e)
-                       : integer_key(c, name, &c->sorted[i].key, e);
+        if (is_state(c->f, i))
+            continue;
+        c->order[n] = n;
+        c->sorted[n].i = i;
+        rc = text_keys ? text_key(c, name, arrays[i], &c->sorted[n++].key, e)
+                       : integer_key(c, name, &c->sorted[n++].key, e);
     }
     if (rc || c->f->foreign)
         return rc; /* the order of the file, and no counts */
@@ -433,7 +362,9 @@ static int make_slots(const contents *c, slot_table *t, kv_array **arrays, kv_er
 
 static int contents_init(contents *c, const store_file *f, kv_err *e)
 {
-    *c = (contents){.f = f, .n = safetensors_count(f->file)};
+    *c = (contents){.f = f};
+    for (int64_t i = 0; i < safetensors_count(f->file); i++)
+        c->n += !is_state(f, i);
     c->sorted = mem_zalloc(c->n, sizeof *c->sorted, e);
     c->pushes = mem_zalloc(3 * c->n, sizeof *c->pushes, e);
     if (!c->sorted || !c->pushes)
@@ -443,19 +374,27 @@ static int contents_init(contents *c, const store_file *f, kv_err *e)
     return KV_OK;
 }
 
+static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < safetensors_count(f->file) && rc == KV_OK; i++)
+        if (!is_state(f, i))
+            rc = safetensors_load(&arrays[i], f->file, i, e);
+    return rc;
+}
+
 static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
 {
     contents c;
+    int64_t n = safetensors_count(f->file);
     int rc = contents_init(&c, f, e);
-    kv_array **arrays = rc ? NULL : mem_zalloc(c.n, sizeof(kv_array *), e);
+    kv_array **arrays = rc ? NULL : mem_zalloc(n, sizeof(kv_array *), e);
     if (rc == KV_OK)
-        rc = arrays ? safetensors_load_all(arrays, f->file, e) : KV_E_MEMORY;
-    if (rc == KV_OK) {
-        if ((rc = read_contents(&c, arrays, e)) == KV_OK)
-            rc = make_slots(&c, t, arrays, e);
-        for (int64_t i = 0; i < c.n; i++)
-            kv_array_unref(arrays[i]);
-    }
+        rc = arrays ? load_keys(f, arrays, e) : KV_E_MEMORY;
+    if (rc == KV_OK && (rc = read_contents(&c, arrays, e)) == KV_OK)
+        rc = make_slots(&c, t, arrays, e);
+    for (int64_t i = 0; arrays && i < n; i++)
+        kv_array_unref(arrays[i]);
     mem_free(arrays);
     mem_free(c.pushes);
     mem_free(c.sorted);
@@ -464,57 +403,49 @@ static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
 
 /* ---- Reading: updater and remarks ------------------------------------------------------------ */
 
-/* The names under PARAM, as the parameters of kv_set_rule. params has room for all metadata. */
-static int read_params(const store_file *f, kv_opt *params)
+static bool holds_rule(const store_file *f)
 {
-    int n = 0;
+    bool found = false;
     for (int64_t i = 0; i < safetensors_metadata_count(f->file); i++) {
-        const safetensors_pair *p = safetensors_metadata_at(f->file, i);
-        if (begins(p->name, PARAM))
-            params[n++] = (kv_opt){p->name + strlen(PARAM), p->text};
+        const char *name = safetensors_metadata_at(f->file, i)->name;
+        found |= rule_parts_has(name) || state_parts_has(name);
     }
-    return n;
-}
-
-/* An error of a rule that stands in a file begins with the file. */
-static int in_rule(const store_file *f, const kv_err *why, kv_err *e)
-{
-    kv_err_set(e, why->code == KV_E_MEMORY ? KV_E_MEMORY : KV_E_FORMAT, "%s: its rule: %s", f->path,
-               why->text);
-    return why->hint[0] ? kv_err_hint(e, "%s", why->hint) : e ? e->code : why->code;
-}
-
-static int fill_rule(const store_file *f, updater *u, const kv_opt *params, int n, kv_err *e)
-{
-    const char *text;
-    kv_rule *rule = NULL;
-    kv_err why = {0};
-    int rc = get(f, "kvstore.rule", &text, e);
-    if (rc)
-        return rc;
-    if ((rc = kv_rule_new(&rule, text, NULL, 0, 0, &why)) ||
-        (rc = updater_init_rule(u, rule, params, n, &why)))
-        rc = in_rule(f, &why, e);
-    kv_rule_free(rule);
-    return rc;
+    return found;
 }
 
 static int fill_updater(const store_file *f, updater *u, kv_err *e)
 {
     const char *kind;
-    int rc = get(f, "kvstore.updater", &kind, e);
-    kv_opt *params = rc ? NULL : mem_alloc(safetensors_metadata_count(f->file), sizeof *params, e);
-    if (!params)
-        return rc ? rc : KV_E_MEMORY;
-    int n = read_params(f, params);
-    bool is_rule = strcmp(kind, "rule") == 0;
-    if (is_rule)
-        rc = fill_rule(f, u, params, n, e);
-    else if (strcmp(kind, "assign") != 0)
-        rc = bad(f, e, "\"kvstore.updater\" is \"%.20s\", not assign or rule", kind);
-    else if (n > 0 || safetensors_metadata(f->file, "kvstore.rule"))
-        rc = bad(f, e, "it holds a rule that nobody uses");
-    mem_free(params);
+    int rc = get(f, UPDATER, &kind, e);
+    if (rc)
+        return rc;
+    if (strcmp(kind, "rule") == 0)
+        return rule_parts_read(u, f->file, f->path, e);
+    if (strcmp(kind, "assign") != 0)
+        return bad(f, e, "\"" UPDATER "\" is \"%.20s\", not assign or rule", kind);
+    if (holds_rule(f))
+        return bad(f, e, "it holds a rule that nobody uses");
+    for (int64_t i = 0; i < safetensors_count(f->file); i++)
+        if (is_state(f, i))
+            return bad(f, e, "it holds states that nobody uses");
+    return KV_OK;
+}
+
+/* The states of the updater, when all keys are there. */
+static int fill_states(const store_file *f, kv *store, kv_err *e)
+{
+    state_parts parts;
+    slot_table *t = &store->slots;
+    optimizer *o = store->updater.optimizer;
+    int64_t *updates = mem_alloc(t->n, sizeof *updates, e);
+    if (!updates)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < t->n; i++)
+        updates[i] = t->items[i].updates;
+    int rc = state_parts_read(&parts, f->file, f->path, STATE_PREFIX, o, t, updates, e);
+    if (rc == KV_OK)
+        state_parts_commit(&parts, o, t);
+    mem_free(updates);
     return rc;
 }
 
@@ -544,5 +475,7 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
     int rc = f->foreign ? KV_OK : fill_updater(f, &store->updater, e);
     if (rc == KV_OK && (rc = fill_remarks(f, store, e)) == KV_OK)
         rc = fill_slots(f, &store->slots, e);
+    if (rc == KV_OK && store->updater.kind == UPDATER_RULE)
+        rc = fill_states(f, store, e);
     return rc;
 }

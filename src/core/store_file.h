@@ -1,9 +1,9 @@
 /* A whole store in a safetensors file, and back.
  *
  * One tensor a key, under the key's own text: "3" for an integer key, "fc1.weight" for a text key,
- * so that other tools read the weights. A text key that begins with "__" is written behind
- * "__key__/", because names that begin so are kept for what is no key (the states of optimizers,
- * residuals). All else stands in the file's metadata, where every name is there unless noted:
+ * so that other tools read the weights. The states of an optimizer stand under "__state__/", see
+ * state_parts.h. A text key that begins with "__" is written behind "__key__/", because names that
+ * begin so are kept for what is no key. All else stands in the file's metadata, where every name is there unless noted:
  *
  *   name              text
  *   kvstore.format    "1"
@@ -13,8 +13,8 @@
  *   kvstore.updates   for each key how many of them the updater saw
  *   kvstore.order     (text keys only) the keys in the order in which they were made
  *   kvstore.updater   "assign" or "rule"
- *   kvstore.rule      (rules only) the text of the rule
- *   kvstore.param.X   (rules only) the parameter X as it was given; none for those that were not
+ *   kvstore.rule, kvstore.param.X  (rules only) the rule in use, see rule_parts.h
+ *   kvstore.num_update, …          (rules only) counts, numbers and schedule, see state_parts.h
  *
  * Lists have one whole number a key and a blank between two. They follow the keys in ascending
  * order, of the integers or of the bytes of the texts, and not the order of the file, because other
@@ -31,27 +31,12 @@
 #ifndef CORE_STORE_FILE_H
 #define CORE_STORE_FILE_H
 
+#include "core/image.h"
 #include "core/store.h"
-
-/* What is to be written: references to the arrays and copies of all else, so that the store can go
- * on while the file is written. All zero is empty. */
-typedef struct store_image {
-    safetensors_item *items;
-    int64_t n;
-    safetensors_pair *metadata;
-    int64_t nmetadata;
-    arena memory; /* of names and texts */
-} store_image;
 
 /* Takes the image of a store whose lock is held. Errors: unsupported (a C callback is set; the
  * store keeps more than its slots), memory. */
-int store_image_take(store_image *im, const kv *store, kv_err *e);
-
-/* Writes it; path is replaced at once or not at all. Errors: io, memory, value (a header too
- * large). */
-int store_image_write(const store_image *im, const char *path, kv_err *e);
-
-void store_image_release(store_image *im);
+int store_file_take(image *im, const kv *store, kv_err *e);
 
 /* A file that was opened: what it says of the store has been read, the arrays not yet. */
 typedef struct store_file {

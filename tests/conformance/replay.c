@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "array/device.h"
 #include "base/mem.h"
@@ -58,8 +59,32 @@ const cJSON *replay_entry(const replay *r, const cJSON *key)
 }
 
 /* A flat list of numbers as an array of a key's shape and dtype. */
+/* {rows, data} as a row_sparse array of a key's shape and dtype. */
+static kv_array *sparse_array(replay *r, const cJSON *entry, const cJSON *value)
+{
+    const cJSON *rows = replay_get(value, "rows"), *v;
+    int64_t n = 0, i = 0, ids[256], shape[KV_MAX_NDIM];
+    int ndim = 0;
+    kv_array *wide = NULL, *out = NULL;
+    kv_dtype dtype;
+    void *x;
+    cJSON_ArrayForEach(v, replay_get(entry, "shape")) shape[ndim++] = (int64_t)v->valuedouble;
+    cJSON_ArrayForEach(v, rows) if (n < 256) ids[n++] = (int64_t)v->valuedouble;
+    replay_check(r, kv_dtype_parse(&dtype, replay_get(entry, "dtype")->valuestring, &r->e),
+                 "dtype");
+    replay_check(
+        r, kv_array_new_sparse(&wide, KV_FLOAT64, ndim, shape, n, ids, (kv_ctx){0}, &r->e), "rows");
+    replay_check(r, kv_array_write_rows(wide, &x, &r->e), "rows");
+    cJSON_ArrayForEach(v, replay_get(value, "data"))((double *)x)[i++] = replay_number(v);
+    replay_check(r, kv_array_dup(&out, wide, dtype, (kv_ctx){0}, &r->e), "rows");
+    kv_array_unref(wide);
+    return out;
+}
+
 kv_array *replay_array(replay *r, const cJSON *entry, const cJSON *data)
 {
+    if (cJSON_IsObject(data))
+        return sparse_array(r, entry, data);
     int64_t shape[KV_MAX_NDIM], i = 0;
     int ndim = 0;
     kv_array *wide, *out = NULL;
@@ -257,7 +282,11 @@ void replay_open(replay *r)
     cJSON_ArrayForEach(k, replay_get(r->run, "keys"))
     {
         kv_key key = replay_key(replay_get(k, "key"));
-        kv_array *w = replay_array(r, k, replay_get(k, "weight0"));
+        kv_array *w = replay_array(r, k, replay_get(k, "weight0")), *dense = w;
+        if (strcmp(replay_get(k, "stype")->valuestring, "row_sparse") == 0) {
+            replay_check(r, kv_array_to_sparse(&w, dense, &r->e), "weight");
+            kv_array_unref(dense);
+        }
         replay_check(r, kv_init(r->store, &key, 1, &w, NULL, &r->e), "init");
         kv_array_unref(w);
     }
@@ -282,6 +311,31 @@ static void forget_states(replay *r)
     }
 }
 
+/* Goes on with a new store: the weights of the old one, an equal new optimizer, and its states from
+ * a file. */
+static void save_and_load(replay *r, uint32_t flags)
+{
+    char path[] = "/tmp/kvstore-states-XXXXXX";
+    kv *old = r->store;
+    int fd = mkstemp(path);
+    if (fd < 0) {
+        replay_fail(r, "no temporary file");
+        return;
+    }
+    close(fd);
+    replay_check(r, kv_save_states(old, path, flags, &r->e), "save_states");
+    replay_check(r, kv_create("local", NULL, 0, &r->store, &r->e), "create");
+    for (int64_t i = 0; i < old->slots.n; i++)
+        replay_check(r,
+                     kv_init(r->store, &old->slots.items[i].key, 1, &old->slots.items[i].stored,
+                             NULL, &r->e),
+                     "init");
+    replay_set_optimizer(r);
+    replay_check(r, kv_load_states(r->store, path, &r->e), "load_states");
+    kv_free(old);
+    remove(path);
+}
+
 bool replay_before(replay *r, const cJSON *b)
 {
     const cJSON *again = replay_get(b, "set_optimizer");
@@ -295,6 +349,10 @@ bool replay_before(replay *r, const cJSON *b)
         replay_set_optimizer(r);
     else if (again)
         forget_states(r);
+    else if (replay_get(b, "save_load"))
+        save_and_load(r, 0);
+    else if (replay_get(b, "save_load_dump"))
+        save_and_load(r, KV_DUMP_OPTIMIZER);
     else
         return false;
     return true;
@@ -403,12 +461,6 @@ static const cJSON *run_call(replay *r, const cJSON *first, int *step)
 
 bool replay_supported(const replay *r)
 {
-    const cJSON *k, *s;
-    cJSON_ArrayForEach(k,
-                       replay_get(r->run, "keys")) if (strcmp(replay_get(k, "stype")->valuestring,
-                                                              "default") != 0) return false;
-    cJSON_ArrayForEach(
-        s, replay_get(r->run, "steps")) if (cJSON_IsObject(replay_get(s, "grad"))) return false;
     const cJSON *tol = replay_get(r->run, "tol");
     return replay_get(r->run, "steps") && !(tol && replay_get(tol, "skip"));
 }

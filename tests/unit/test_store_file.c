@@ -461,10 +461,13 @@ TEST(store_file_wrong_keys_and_rules)
     CHECK(strncmp(e.text, "w.kvs: its rule: ", 17) == 0 && strstr(e.text, "by"));
 
     pairs[6].text = "assign";
-    item.name = "__state__/w";
+    item.name = "__state__/w/m";
+    write_metadata(&item, 1, pairs, 7);
+    check_load(KV_E_FORMAT, "w.kvs: it holds states that nobody uses");
+    item.name = "__odd__/w";
     write_metadata(&item, 1, pairs, 7);
     check_load(KV_E_FORMAT,
-               "w.kvs: the tensor \"__state__/w\" is no key, and this version does not know it");
+               "w.kvs: the tensor \"__odd__/w\" is no key, and this version does not know it");
     pairs[2].text = "integer";
     static const char *const wrong[] = {"03", "-0", "+3", "3.0", "9223372036854775808", "", " 3"};
     for (int i = 0; i < 7; i++) {

@@ -1,0 +1,264 @@
+/* Which optimizer, which keys: the frame around the parts. */
+#include "core/state_file.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "core/rule_parts.h"
+#include "core/state_parts.h"
+
+#define FORMAT     "1"
+#define OURS       "kvstore."
+#define STATES     "kvstore.states"
+#define OPTIMIZER  "kvstore.optimizer"
+#define KEY_TYPE   "kvstore.key_type"
+#define KEY        "kvstore.key."
+#define SHAPE_TEXT (22 * KV_MAX_NDIM + 3) /* holds every shape */
+
+/* An optimizer is in use. */
+static int check_updater(const kv *store, const char *doing, kv_err *e)
+{
+    if (!store->in_slots)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" keep no states here",
+                          store->type);
+    switch (store->updater.kind) {
+    case UPDATER_ASSIGN:
+        return kv_err_set(e, KV_E_USAGE, "no optimizer is in use, so there are no states to %s",
+                          doing);
+    case UPDATER_CALLBACK:
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "the updater is a C function, so there are no states to %s", doing);
+    case UPDATER_RULE:
+        return KV_OK;
+    }
+    return KV_E_INTERNAL;
+}
+
+static const char *key_type(const slot_table *t)
+{
+    return t->n == 0 ? "none" : t->items[0].key.name ? "text" : "integer";
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* "float32 (2, 3)" */
+static void print_form(buf *out, const slot *s)
+{
+    char shape[SHAPE_TEXT];
+    const kv_array *a = s->stored;
+    kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
+    buf_printf(out, "%s %s", kv_dtype_name(kv_array_dtype(a)), shape);
+}
+
+static int add_key(image *im, const slot *s, kv_err *e)
+{
+    char number[32];
+    buf text = {0};
+    buf_printf(&text, "%lld ", (long long)s->updates);
+    print_form(&text, s);
+    int rc = buf_check(&text, e);
+    if (!rc)
+        rc = image_text(im, KEY, state_parts_key(number, &s->key), buf_text(&text), e);
+    buf_release(&text);
+    return rc;
+}
+
+int state_file_take(image *im, const kv *store, bool dump, kv_err *e)
+{
+    const slot_table *t = &store->slots;
+    *im = (image){0};
+    int rc = check_updater(store, "save", e);
+    if (!rc && (rc = image_text(im, STATES, "", FORMAT, e)) == KV_OK &&
+        (rc = image_text(im, OPTIMIZER, "", updater_name(&store->updater), e)) == KV_OK)
+        rc = image_text(im, KEY_TYPE, "", key_type(t), e);
+    for (int64_t i = 0; i < t->n && !rc; i++)
+        rc = add_key(im, &t->items[i], e);
+    if (!rc)
+        rc = state_parts_add(im, store->updater.optimizer, t, "", e);
+    if (!rc && dump)
+        rc = rule_parts_add(im, store->updater.optimizer, e);
+    if (rc)
+        image_release(im);
+    return rc;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    const kv *store;
+    const safetensors *f;
+    const char *path;
+    kv_err *e;
+} reader;
+
+static int bad(const reader *r, kv_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* `s.kvs: …` */
+static int bad(const reader *r, kv_code code, const char *fmt, ...)
+{
+    char text[sizeof r->e->text];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return kv_err_set(r->e, code, "%s: %s", r->path, text);
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static int check_format(const reader *r)
+{
+    const char *format = safetensors_metadata(r->f, STATES);
+    if (!format && safetensors_metadata(r->f, "kvstore.format")) {
+        bad(r, KV_E_FORMAT, "a whole store, not the states of an optimizer");
+        kv_err_hint(r->e, "kv_load reads it");
+        return KV_E_FORMAT;
+    }
+    if (!format)
+        return bad(r, KV_E_FORMAT,
+                   "no states of an optimizer: the metadata have no \"" STATES "\"");
+    if (strcmp(format, FORMAT) == 0)
+        return KV_OK;
+    bad(r, KV_E_FORMAT, "states in format \"%.20s\", this version reads format " FORMAT, format);
+    kv_err_hint(r->e, "a later version wrote it");
+    return KV_E_FORMAT;
+}
+
+static int check_names(const reader *r)
+{
+    for (int64_t i = 0; i < safetensors_metadata_count(r->f); i++) {
+        const char *name = safetensors_metadata_at(r->f, i)->name;
+        if (!begins(name, OURS) || strcmp(name, STATES) == 0 || strcmp(name, OPTIMIZER) == 0 ||
+            strcmp(name, KEY_TYPE) == 0 || begins(name, KEY) || state_parts_has(name) ||
+            rule_parts_has(name))
+            continue;
+        bad(r, KV_E_FORMAT, "it holds \"%.80s\", which this version does not know", name);
+        kv_err_hint(r->e, "a later version wrote it");
+        return KV_E_FORMAT;
+    }
+    return KV_OK;
+}
+
+static int check_optimizer(const reader *r)
+{
+    const char *name = safetensors_metadata(r->f, OPTIMIZER),
+               *mine = updater_name(&r->store->updater);
+    if (!name)
+        return bad(r, KV_E_FORMAT, "the metadata have no \"" OPTIMIZER "\"");
+    if (safetensors_metadata(r->f, RULE_PART) || strcmp(name, mine) == 0)
+        return KV_OK;
+    return bad(r, KV_E_VALUE, "states of %.80s, the optimizer in use is %.80s", name, mine);
+}
+
+static int check_key_type(const reader *r)
+{
+    const char *type = safetensors_metadata(r->f, KEY_TYPE), *mine = key_type(&r->store->slots);
+    if (!type)
+        return bad(r, KV_E_FORMAT, "the metadata have no \"" KEY_TYPE "\"");
+    if (strcmp(type, "none") == 0 || strcmp(mine, "none") == 0 || strcmp(type, mine) == 0)
+        return KV_OK; /* keys that are missing are named later */
+    return bad(r, KV_E_KEY, "states of %.20s keys, this store has %s keys", type, mine);
+}
+
+/* dtype or shape of the file differ from those of the key. */
+static int other_form(const reader *r, const slot *s, const char *form)
+{
+    char key[SLOT_KEY_TEXT], shape[SHAPE_TEXT];
+    const kv_array *a = s->stored;
+    size_t n = strcspn(form, " ");
+    const char *dtype = kv_dtype_name(kv_array_dtype(a));
+    slot_key_text(key, &s->key);
+    kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
+    if (strlen(dtype) != n || memcmp(dtype, form, n) != 0)
+        return bad(r, KV_E_DTYPE, "key %s is %.*s in it, %s in this store", key,
+                   n > 20 ? 20 : (int)n, form, dtype);
+    return bad(r, KV_E_SHAPE, "key %s has shape %.120s in it, %.120s in this store", key,
+               form + n + (form[n] == ' '), shape);
+}
+
+/* "5 float32 (2, 3)" */
+static int read_key(const reader *r, const char *name, const char *text, int64_t *last,
+                    int64_t *updates)
+{
+    int64_t i = *last = state_parts_slot(&r->store->slots, name, strlen(name), *last + 1), t;
+    bool over = false;
+    size_t n = strcspn(text, " ");
+    if (i < 0)
+        return bad(r, KV_E_KEY, "it has the key \"%.80s\", this store does not", name);
+    if (n == 0 || num_parse_int(text, n, &t, &over) != n || over || t < 0 || !text[n])
+        return bad(r, KV_E_FORMAT, "\"" KEY "%.80s\" is no count, dtype and shape", name);
+    buf mine = {0};
+    print_form(&mine, &r->store->slots.items[i]);
+    int rc = buf_check(&mine, r->e);
+    if (!rc && strcmp(buf_text(&mine), text + n + 1) != 0)
+        rc = other_form(r, &r->store->slots.items[i], text + n + 1);
+    buf_release(&mine);
+    updates[i] = t;
+    return rc;
+}
+
+/* updates[i] becomes the count of slot i. All keys are there, and no others. */
+static int read_keys(const reader *r, int64_t *updates)
+{
+    char key[SLOT_KEY_TEXT];
+    int rc = check_key_type(r);
+    int64_t last = -1;
+    for (int64_t i = 0; i < r->store->slots.n; i++)
+        updates[i] = -1;
+    for (int64_t i = 0; i < safetensors_metadata_count(r->f) && !rc; i++) {
+        const safetensors_pair *p = safetensors_metadata_at(r->f, i);
+        if (begins(p->name, KEY))
+            rc = read_key(r, p->name + strlen(KEY), p->text, &last, updates);
+    }
+    for (int64_t i = 0; i < r->store->slots.n && !rc; i++)
+        if (updates[i] < 0)
+            rc = bad(r, KV_E_KEY, "it has no states of key %s",
+                     slot_key_text(key, &r->store->slots.items[i].key));
+    return rc;
+}
+
+/* Everything was read: from here on nothing fails. */
+static void commit(kv *store, updater *next, state_parts *parts, const int64_t *updates,
+                   updater *gone)
+{
+    if (next->kind == UPDATER_RULE) {
+        updater old = store->updater;
+        store->updater = *next;
+        *next = (updater){0};
+        if (!transaction_keep_updater(&store->open, &old))
+            *gone = old;
+    }
+    for (int64_t i = 0; i < store->slots.n; i++)
+        store->slots.items[i].updates = updates[i];
+    state_parts_commit(parts, store->updater.optimizer, &store->slots);
+    store->changes++;
+}
+
+int state_file_load(kv *store, const safetensors *f, const char *path, updater *gone, kv_err *e)
+{
+    reader r = {store, f, path, e};
+    updater next = {0};
+    state_parts parts;
+    int rc = check_updater(store, "load", e);
+    if (rc || (rc = check_format(&r)) || (rc = check_names(&r)) || (rc = check_optimizer(&r)))
+        return rc;
+    int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
+    rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;
+    if (!rc && safetensors_metadata(f, RULE_PART))
+        rc = rule_parts_read(&next, f, path, e);
+    optimizer *o = next.optimizer ? next.optimizer : store->updater.optimizer;
+    if (!rc)
+        rc = state_parts_read(&parts, f, path, "", o, &store->slots, updates, e);
+    if (!rc)
+        commit(store, &next, &parts, updates, gone);
+    updater_release(&next);
+    mem_free(updates);
+    return rc;
+}

@@ -1,0 +1,65 @@
+/* What optimizers keep, as parts of a file: the same tensors and texts stand in a file of states
+ * (state_file.h) and in that of a whole store (store_file.h).
+ *
+ *   tensor                     what
+ *   KEY/STATE                  an array of the key: "3/mean". STATE is the name in the rule; a
+ *                              `state row` has one axis
+ *   KEY/stored                 the float32 master of a half-precision key
+ *
+ *   text                       what
+ *   kvstore.num_update         the largest count of a key, "12"
+ *   kvstore.states.KEY         the names of all that the key keeps, "mean var", with a blank between
+ *                              two; none for a key that keeps nothing
+ *   kvstore.number.KEY/STATE   a `state key` of it, as below
+ *   kvstore.shared.STATE       a `state shared`, as below
+ *   kvstore.schedule           (with a schedule) the schedule as a call: factor(base_lr=0.1, …)
+ *   kvstore.schedule_now       (with a schedule) where it stands: the base learning rate now, which
+ *                              step comes next, and the update where this one began: "0.05 0 4"
+ *
+ * KEY is the key's own text, also when it holds a slash: names of states hold none. Numbers say
+ * their kind: "int 40", "float 0.1", "bool true", "none". A float has the shortest digits that read
+ * back as the same number.
+ *
+ * All is read and compared with the store before anything of it changes.
+ */
+#ifndef CORE_STATE_PARTS_H
+#define CORE_STATE_PARTS_H
+
+#include "core/image.h"
+#include "core/optimizer.h"
+
+#define STATE_SCHEDULE "kvstore.schedule"
+
+/* Adds the parts of an optimizer in use; tensors get prefix before their names. Error: memory. */
+int state_parts_add(image *im, const optimizer *o, const slot_table *t, const char *prefix,
+                    kv_err *e);
+
+/* Says whether a text belongs to the parts. */
+bool state_parts_has(const char *name);
+
+/* What was read. All zero is nothing. */
+typedef struct state_parts {
+    slot_state **states; /* by slot */
+    int64_t n;
+    optimizer_draft draft;
+} state_parts;
+
+/* Reads the parts of a file for these slots, whose counts are given by slot. A file with another
+ * schedule leaves o's where it stands. path is for messages. Errors: format (malformed, parts that
+ * do not fit each other), value (it fits another use of the rule), io, memory; *p needs no release
+ * then. */
+int state_parts_read(state_parts *p, const safetensors *f, const char *path, const char *prefix,
+                     const optimizer *o, const slot_table *t, const int64_t *updates, kv_err *e);
+
+/* Makes what was read the slots' and the optimizer's. Cannot fail. */
+void state_parts_commit(state_parts *p, optimizer *o, slot_table *t);
+
+void state_parts_release(state_parts *p);
+
+/* The text of a key in files: "3", "fc1.weight". number is room for a number. */
+const char *state_parts_key(char number[32], const kv_key *key);
+
+/* The slot whose key has this text of n bytes, or -1. */
+int64_t state_parts_slot(const slot_table *t, const char *text, size_t n, int64_t guess);
+
+#endif

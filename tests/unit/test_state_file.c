@@ -1,0 +1,586 @@
+/* States of optimizers in files: training goes on to the last bit, and what does not fit is refused
+ * without a trace. */
+#include "kvstore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "io/safetensors.h"
+#include "test.h"
+
+enum { STEPS = 20 };
+
+static const kv_key keys[] = {{.id = 7}, {.id = 2}};
+static const char path[] = "states.safetensors";
+
+/* Each test works in a folder of its own. */
+static void enter_folder(void)
+{
+    char folder[] = "/tmp/kvstore-unit-XXXXXX";
+    CHECK(mkdtemp(folder) != NULL);
+    CHECK(chdir(folder) == 0);
+}
+
+static void leave_folder(void)
+{
+    char folder[200];
+    remove(path);
+    CHECK(getcwd(folder, sizeof folder) != NULL);
+    CHECK(rmdir(folder) == 0);
+}
+
+/* An array whose numbers follow from seed alone. */
+static kv_array *array(kv_dtype dtype, int ndim, const int64_t *shape, int seed)
+{
+    kv_err e = {0};
+    kv_array *f = NULL, *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&f, KV_FLOAT64, ndim, shape, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(f, &data, &e));
+    for (int64_t i = 0; i < kv_array_size(f); i++)
+        ((double *)data)[i] = (double)((i * 7 + seed * 13) % 19 - 9) / 7;
+    CHECK_OK(kv_array_dup(&a, f, dtype, (kv_ctx){0}, &e));
+    kv_array_unref(f);
+    return a;
+}
+
+static kv_array *weight(int which, kv_dtype dtype, int seed)
+{
+    static const int64_t shapes[][2] = {{3, 4}, {5, 1}};
+    return array(dtype, 2, shapes[which], seed);
+}
+
+static kv *make(kv_dtype dtype)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    for (int i = 0; i < 2; i++) {
+        kv_array *w = weight(i, dtype, i);
+        CHECK_OK(kv_init(s, &keys[i], 1, &w, NULL, &e));
+        kv_array_unref(w);
+    }
+    return s;
+}
+
+static kv *with(const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
+{
+    kv_err e = {0};
+    kv *s = make(dtype);
+    CHECK_OK(kv_set_optimizer(s, optimizer, params, n, &e));
+    return s;
+}
+
+/* Key 0 has more steps than key 1. */
+static void step(kv *s, kv_dtype dtype, int t)
+{
+    kv_err e = {0};
+    for (int i = 0; i < (t % 3 ? 2 : 1); i++) {
+        kv_array *g = weight(i, dtype, t + 3 * i);
+        CHECK_OK(kv_push(s, &keys[i], 1, &g, NULL, &e));
+        kv_array_unref(g);
+    }
+}
+
+/* The bytes of a key. */
+static void look(kv *s, int which, kv_dtype dtype, void *bytes, size_t size)
+{
+    kv_err e = {0};
+    const void *data = NULL;
+    kv_array *out = weight(which, dtype, 0);
+    CHECK_OK(kv_pull(s, &keys[which], 1, &out, NULL, &e));
+    CHECK_OK(kv_array_read(out, &data, &e));
+    CHECK((size_t)kv_array_bytes(out) <= size);
+    memset(bytes, 0, size);
+    memcpy(bytes, data, (size_t)kv_array_bytes(out));
+    kv_array_unref(out);
+}
+
+static void check_same(kv *a, kv *b, kv_dtype dtype)
+{
+    char x[100], y[100];
+    for (int i = 0; i < 2; i++) {
+        look(a, i, dtype, x, sizeof x);
+        look(b, i, dtype, y, sizeof y);
+        CHECK(memcmp(x, y, sizeof x) == 0);
+    }
+}
+
+/* A new store with the weights of s, and the states of the file. */
+static kv *resume(kv *s, const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
+{
+    kv_err e = {0};
+    kv *next = NULL;
+    CHECK_OK(kv_create("local", NULL, 0, &next, &e));
+    for (int i = 0; i < 2; i++) {
+        kv_array *w = weight(i, dtype, 0);
+        CHECK_OK(kv_pull(s, &keys[i], 1, &w, NULL, &e));
+        CHECK_OK(kv_init(next, &keys[i], 1, &w, NULL, &e));
+        kv_array_unref(w);
+    }
+    CHECK_OK(kv_set_optimizer(next, optimizer, params, n, &e));
+    CHECK_OK(kv_load_states(next, path, &e));
+    return next;
+}
+
+/* Saved and loaded at every step, training gives the bits of a run that never stopped. */
+static void check_run(const char *optimizer, kv_dtype dtype, const kv_opt *params, int n,
+                      uint32_t flags)
+{
+    kv_err e = {0};
+    kv *plain = with(optimizer, dtype, params, n), *stopped = with(optimizer, dtype, params, n);
+    for (int t = 0; t < STEPS; t++) {
+        CHECK_OK(kv_save_states(stopped, path, flags, &e));
+        /* the optimizer in the file wins over another one */
+        kv *next = flags ? resume(stopped, "test", dtype, NULL, 0)
+                         : resume(stopped, optimizer, dtype, params, n);
+        kv_free(stopped);
+        stopped = next;
+        step(plain, dtype, t);
+        step(stopped, dtype, t);
+        check_same(plain, stopped, dtype);
+    }
+    kv_free(plain);
+    kv_free(stopped);
+}
+
+static void check_runs(const char *optimizer, const kv_opt *params, int n)
+{
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_BFLOAT16};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (uint32_t flags = 0; flags <= KV_DUMP_OPTIMIZER; flags++)
+            check_run(optimizer, dtypes[d], params, n, flags);
+}
+
+TEST(state_file_every_optimizer_goes_on_to_the_last_bit)
+{
+    const char *name, *last = "";
+    const kv_opt params[] = {{"multi_precision", "true"},
+                             {"lr_scheduler", "factor(step=3, factor=0.7)"},
+                             {"clip_gradient", "0.9"},
+                             {"lr_mult", "2=0.5"}};
+    enter_folder();
+    for (int i = 0; kv_optimizer_text(i, &name); i++) {
+        if (strcmp(name, last) != 0)
+            check_runs(name, params, 4);
+        last = name;
+    }
+    leave_folder();
+}
+
+TEST(state_file_keeps_the_momentum_and_the_other_forms)
+{
+    static const struct {
+        const char *optimizer, *param, *value;
+    } runs[] = {{"sgd", "momentum", "0.9"},      {"nag", "momentum", "0.9"},
+                {"lars", "momentum", "0.9"},     {"dcasgd", "momentum", "0.9"},
+                {"lbsgd", "batch_scale", "4"},   {"lbsgd", "momentum", "0.5"},
+                {"rmsprop", "centered", "true"}, {"signum", "wd_lh", "0.01"}};
+    enter_folder();
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const kv_opt params[] = {{runs[i].param, runs[i].value},
+                                 {"lr_scheduler", "multifactor(step=[3, 5, 11], factor=0.5)"},
+                                 {"multi_precision", "true"},
+                                 {"begin_num_update", "2"}};
+        check_runs(runs[i].optimizer, params, 4);
+    }
+    leave_folder();
+}
+
+TEST(state_file_keeps_every_schedule_where_it_stands)
+{
+    static const char *const schedules[] = {
+        "factor(step=2, factor=0.5, base_lr=0.3)", "multifactor(step=[2, 9], factor=0.1)",
+        "poly(max_update=12, pwr=2, warmup_steps=3)", "cosine(max_update=12, final_lr=0.01)"};
+    enter_folder();
+    for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+        const kv_opt params[] = {{"lr_scheduler", schedules[i]}, {"momentum", "0.9"}};
+        check_runs("sgd", params, 2);
+    }
+    leave_folder();
+}
+
+/* A rule that keeps numbers of all kinds. */
+static const char counting[] = "updater count {\n"
+                               "  state key n = 0, x = 0.1, seen = false, nothing = none\n"
+                               "  state shared total = 0.25\n"
+                               "  n += 1; x = x / 3; seen = true; total += x\n"
+                               "  print n, x, total, seen, nothing\n"
+                               "  stored += input * total + n\n"
+                               "}";
+
+static char printed[4][200];
+
+static void keep_line(void *arg, const char *line)
+{
+    snprintf(printed[*(int *)arg], sizeof printed[0], "%s", line);
+}
+
+TEST(state_file_keeps_numbers_exactly)
+{
+    kv_err e = {0};
+    kv_rule *rule = NULL;
+    int a = 0, b = 1;
+    enter_folder();
+    CHECK_OK(kv_rule_new(&rule, counting, NULL, 0, 0, &e));
+    kv *s = make(KV_FLOAT32), *next = make(KV_FLOAT32);
+    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+    CHECK_OK(kv_set_rule(next, rule, NULL, 0, &e));
+    step(s, KV_FLOAT32, 1);
+    step(s, KV_FLOAT32, 2);
+    CHECK_OK(kv_save_states(s, path, 0, &e));
+    CHECK_OK(kv_load_states(next, path, &e));
+    kv_set_print(s, keep_line, &a);
+    kv_set_print(next, keep_line, &b);
+    step(s, KV_FLOAT32, 3);
+    step(next, KV_FLOAT32, 3);
+    CHECK_TEXT(printed[0], "3 0.003703703703703704 0.3425925925925926 True None");
+    CHECK_TEXT(printed[1], printed[0]);
+    kv_rule_free(rule);
+    kv_free(s);
+    kv_free(next);
+    leave_folder();
+}
+
+TEST(state_file_says_what_it_holds)
+{
+    kv_err e = {0};
+    safetensors *f = NULL;
+    enter_folder();
+    const kv_opt params[] = {{"lr_scheduler", "factor(step=1, factor=0.5, base_lr=0.1)"},
+                             {"learning_rate", "none"}};
+    kv *s = with("nadam", KV_FLOAT32, params, 2);
+    step(s, KV_FLOAT32, 1);
+    step(s, KV_FLOAT32, 3);
+    CHECK_OK(kv_save_states(s, path, KV_DUMP_OPTIMIZER, &e));
+    CHECK_OK(safetensors_open(&f, path, &e));
+    CHECK_INT(safetensors_count(f), 4);
+    CHECK(safetensors_find(f, "7/m") >= 0 && safetensors_find(f, "2/v") >= 0);
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.states"), "1");
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.optimizer"), "nadam");
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.key_type"), "integer");
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.key.7"), "2 float32 (3, 4)");
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.key.2"), "1 float32 (5, 1)");
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.states.7"), "m v");
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.num_update"), "2");
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.schedule_now"), "0.05 0 1");
+    CHECK(strncmp(safetensors_metadata(f, "kvstore.shared.m_schedule"), "float 0.0", 9) == 0);
+    CHECK(strstr(safetensors_metadata(f, "kvstore.rule"), "updater nadam") != NULL);
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.param.learning_rate"), "none");
+    safetensors_close(f);
+    CHECK_OK(kv_save_states(s, path, 0, &e));
+    CHECK_OK(safetensors_open(&f, path, &e));
+    CHECK(safetensors_metadata(f, "kvstore.rule") == NULL);
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.schedule_now"), "0.05 0 1");
+    safetensors_close(f);
+    kv_free(s);
+    leave_folder();
+}
+
+/* ---- What is refused ---- */
+
+static int callback(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    (void)arg, (void)key, (void)input, (void)stored, (void)e;
+    return KV_OK;
+}
+
+TEST(state_file_needs_an_optimizer)
+{
+    kv_err e = {0};
+    enter_folder();
+    kv *s = with("adam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(kv_save_states(s, path, 0, &e));
+    CHECK_ERR(kv_save_states(s, path, 6, &e), KV_E_VALUE, "kv_save_states has no flags 0x6");
+    CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
+    CHECK_ERR(kv_save_states(s, path, 0, &e), KV_E_USAGE,
+              "no optimizer is in use, so there are no states to save");
+    CHECK_ERR(kv_load_states(s, path, &e), KV_E_USAGE,
+              "no optimizer is in use, so there are no states to load");
+    CHECK_OK(kv_set_updater(s, callback, NULL, NULL, &e));
+    CHECK_ERR(kv_save_states(s, path, 0, &e), KV_E_UNSUPPORTED,
+              "the updater is a C function, so there are no states to save");
+    CHECK_ERR(kv_load_states(s, path, &e), KV_E_UNSUPPORTED,
+              "the updater is a C function, so there are no states to load");
+    CHECK_INT(kv_load_states(s, path, NULL), KV_E_UNSUPPORTED);
+    CHECK_ERR(kv_save_states(s, "/no/such/folder/x", 0, &e), KV_E_UNSUPPORTED,
+              "the updater is a C function, so there are no states to save");
+    kv_free(s);
+    leave_folder();
+}
+
+/* s refuses the file with this error, and trains on like one that never saw it. */
+static void check_refused(const char *optimizer, kv_dtype dtype, kv_code code, const char *text)
+{
+    kv_err e = {0};
+    kv *s = with(optimizer, dtype, NULL, 0), *plain = with(optimizer, dtype, NULL, 0);
+    step(s, dtype, 1);
+    step(plain, dtype, 1);
+    uint64_t before = kv_changes(s);
+    CHECK_ERR(kv_load_states(s, path, &e), code, text);
+    CHECK(kv_changes(s) == before);
+    step(s, dtype, 2);
+    step(plain, dtype, 2);
+    check_same(s, plain, dtype);
+    kv_free(s);
+    kv_free(plain);
+}
+
+static void save(const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
+{
+    kv_err e = {0};
+    kv *s = with(optimizer, dtype, params, n);
+    step(s, dtype, 1);
+    CHECK_OK(kv_save_states(s, path, 0, &e));
+    kv_free(s);
+}
+
+TEST(state_file_of_another_optimizer_or_dtype_is_refused)
+{
+    const kv_opt half = {"multi_precision", "true"};
+    enter_folder();
+    save("adam", KV_FLOAT32, NULL, 0);
+    check_refused("adamw", KV_FLOAT32, KV_E_VALUE,
+                  "states.safetensors: states of adam, the optimizer in use is adamw");
+    check_refused("adam", KV_FLOAT64, KV_E_DTYPE,
+                  "states.safetensors: key 7 is float32 in it, float64 in this store");
+    save("adam", KV_FLOAT16, &half, 1);
+    check_refused("adam", KV_FLOAT16, KV_E_VALUE,
+                  "states.safetensors: key 7 was updated with multi_precision, the optimizer in "
+                  "use has it off");
+    save("adam", KV_FLOAT16, NULL, 0);
+    kv_err e = {0};
+    kv *s = with("adam", KV_FLOAT16, &half, 1);
+    CHECK_ERR(kv_load_states(s, path, &e), KV_E_VALUE,
+              "states.safetensors: key 7 was updated without multi_precision, the optimizer in "
+              "use has it on");
+    kv_free(s);
+    leave_folder();
+}
+
+TEST(state_file_of_other_keys_is_refused)
+{
+    static const kv_key other = {.id = 9}, text = {.name = "a/b"};
+    kv_err e = {0};
+    kv *s = NULL;
+    enter_folder();
+    save("adam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
+    CHECK_ERR(kv_load_states(s, path, &e), KV_E_KEY,
+              "states.safetensors: it has the key \"7\", this store does not");
+    kv_array *w = weight(1, KV_FLOAT32, 0), *v = weight(0, KV_FLOAT32, 0);
+    CHECK_OK(kv_init(s, &keys[0], 1, &w, NULL, &e));
+    CHECK_ERR(kv_load_states(s, path, &e), KV_E_SHAPE,
+              "states.safetensors: key 7 has shape (3, 4) in it, (5, 1) in this store");
+    kv_free(s);
+    s = with("adam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(kv_init(s, &other, 1, &w, NULL, &e));
+    CHECK_ERR(kv_load_states(s, path, &e), KV_E_KEY,
+              "states.safetensors: it has no states of key 9");
+    kv_free(s);
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
+    CHECK_OK(kv_init(s, &text, 1, &v, NULL, &e));
+    CHECK_ERR(kv_load_states(s, path, &e), KV_E_KEY,
+              "states.safetensors: states of integer keys, this store has text keys");
+    CHECK_OK(kv_push(s, &text, 1, &v, NULL, &e));
+    CHECK_OK(kv_save_states(s, path, 0, &e));
+    CHECK_OK(kv_load_states(s, path, &e));
+    kv_free(s);
+    kv_array_unref(w);
+    kv_array_unref(v);
+    leave_folder();
+}
+
+TEST(state_file_that_is_cut_or_no_such_file_is_refused)
+{
+    kv_err e = {0};
+    char *text = NULL;
+    size_t n;
+    enter_folder();
+    save("adam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(file_read(path, &text, &n, &e));
+    kv *s = with("adam", KV_FLOAT32, NULL, 0);
+    for (size_t cut = 0; cut < n; cut += cut < 40 || cut + 40 > n ? 1 : 17) {
+        FILE *f = fopen(path, "w");
+        CHECK(f && fwrite(text, 1, cut, f) == cut && fclose(f) == 0);
+        CHECK_INT(kv_load_states(s, path, &e), KV_E_FORMAT);
+        e = (kv_err){0};
+    }
+    mem_free(text);
+    CHECK_OK(kv_save(s, path, &e));
+    CHECK_ERR(kv_load_states(s, path, &e), KV_E_FORMAT,
+              "states.safetensors: a whole store, not the states of an optimizer");
+    remove(path);
+    CHECK_INT(kv_load_states(s, path, &e), KV_E_IO);
+    kv_free(s);
+    leave_folder();
+}
+
+/* The file with one text replaced, or left out when with is NULL. */
+static void change(const char *name, const char *other)
+{
+    kv_err e = {0};
+    safetensors *f = NULL;
+    kv_array *arrays[16];
+    safetensors_item items[16];
+    safetensors_pair pairs[32];
+    int64_t n = 0;
+    file_out out;
+    save("nadam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(safetensors_open(&f, path, &e));
+    CHECK_OK(safetensors_load_all(arrays, f, &e));
+    for (int64_t i = 0; i < safetensors_count(f); i++)
+        items[i] = (safetensors_item){safetensors_at(f, i)->name, arrays[i]};
+    for (int64_t i = 0; i < safetensors_metadata_count(f); i++) {
+        pairs[n] = *safetensors_metadata_at(f, i);
+        if (strcmp(pairs[n].name, name) == 0)
+            pairs[n].text = other;
+        n += pairs[n].text != NULL;
+    }
+    CHECK_OK(file_out_open(&out, path, &e));
+    CHECK_OK(safetensors_write(out.f, path, items, safetensors_count(f), pairs, n, &e));
+    CHECK_OK(file_out_commit(&out, &e));
+    for (int64_t i = 0; i < safetensors_count(f); i++)
+        kv_array_unref(arrays[i]);
+    safetensors_close(f);
+}
+
+TEST(state_file_that_contradicts_itself_is_refused)
+{
+    static const struct {
+        const char *name, *text;
+        kv_code code;
+        const char *error;
+    } cases[] = {
+        {"kvstore.states", "2", KV_E_FORMAT,
+         "states.safetensors: states in format \"2\", this version reads format 1"},
+        {"kvstore.states", NULL, KV_E_FORMAT,
+         "states.safetensors: no states of an optimizer: the metadata have no \"kvstore.states\""},
+        {"kvstore.optimizer", NULL, KV_E_FORMAT,
+         "states.safetensors: the metadata have no \"kvstore.optimizer\""},
+        {"kvstore.num_update", "-1", KV_E_FORMAT,
+         "states.safetensors: \"kvstore.num_update\" is no count"},
+        {"kvstore.key.7", "x", KV_E_FORMAT,
+         "states.safetensors: \"kvstore.key.7\" is no count, dtype and shape"},
+        {"kvstore.key.7", NULL, KV_E_KEY, "states.safetensors: it has no states of key 7"},
+        {"kvstore.states.7", "m", KV_E_FORMAT,
+         "states.safetensors: \"7/v\" is not in the list of what the key keeps"},
+        {"kvstore.states.7", "m v m_schedule", KV_E_VALUE,
+         "states.safetensors: key 7 has a state \"m_schedule\", which the optimizer in use does "
+         "not have"},
+        {"kvstore.states.7", "m v stored", KV_E_FORMAT,
+         "states.safetensors: the state \"stored\" of key 7 is missing"},
+        {"kvstore.shared.m_schedule", "float 0x1", KV_E_FORMAT,
+         "states.safetensors: \"m_schedule\" is \"float 0x1\", which is no number"},
+    };
+    enter_folder();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        change(cases[i].name, cases[i].text);
+        check_refused("nadam", KV_FLOAT32, cases[i].code, cases[i].error);
+    }
+    leave_folder();
+}
+
+TEST(state_file_without_memory_changes_nothing)
+{
+    kv_err e = {0};
+    enter_folder();
+    save("nadam", KV_FLOAT32, NULL, 0);
+    kv *s = with("nadam", KV_FLOAT32, NULL, 0);
+    int rc = KV_E_MEMORY;
+    for (int64_t n = 1; rc; n++) {
+        uint64_t before = kv_changes(s);
+        mem_fail_at(n);
+        rc = kv_load_states(s, path, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        CHECK(rc == KV_OK || kv_changes(s) == before);
+        e = (kv_err){0};
+    }
+    for (int64_t n = 1, saved = KV_E_MEMORY; saved; n++) {
+        mem_fail_at(n);
+        saved = kv_save_states(s, path, KV_DUMP_OPTIMIZER, &e);
+        mem_fail_at(0);
+        CHECK(saved == KV_OK || saved == KV_E_MEMORY);
+        e = (kv_err){0};
+    }
+    CHECK_OK(kv_load_states(s, path, &e));
+    kv_free(s);
+    leave_folder();
+}
+
+/* ---- Whole stores and transactions ---- */
+
+TEST(state_file_a_whole_store_keeps_the_states)
+{
+    kv_err e = {0};
+    const char *name, *last = "";
+    const kv_opt params[] = {{"multi_precision", "true"},
+                             {"lr_scheduler", "factor(step=3, factor=0.7)"}};
+    enter_folder();
+    for (int i = 0; kv_optimizer_text(i, &name); i++) {
+        if (strcmp(name, last) == 0)
+            continue;
+        last = name;
+        kv *plain = with(name, KV_FLOAT16, params, 2), *stopped = with(name, KV_FLOAT16, params, 2);
+        for (int t = 0; t < 6; t++) {
+            CHECK_OK(kv_save(stopped, path, &e));
+            kv_free(stopped);
+            CHECK_OK(kv_load(&stopped, path, &e));
+            step(plain, KV_FLOAT16, t);
+            step(stopped, KV_FLOAT16, t);
+            check_same(plain, stopped, KV_FLOAT16);
+        }
+        kv_free(plain);
+        kv_free(stopped);
+    }
+    leave_folder();
+}
+
+TEST(state_file_rollback_undoes_a_load)
+{
+    kv_err e = {0};
+    enter_folder();
+    for (uint32_t flags = 0; flags <= KV_DUMP_OPTIMIZER; flags++) {
+        kv *other = with("nadam", KV_FLOAT32, NULL, 0);
+        step(other, KV_FLOAT32, 5);
+        CHECK_OK(kv_save_states(other, path, flags, &e));
+        kv *s = with("nadam", KV_FLOAT32, NULL, 0), *plain = with("nadam", KV_FLOAT32, NULL, 0);
+        step(s, KV_FLOAT32, 1);
+        step(plain, KV_FLOAT32, 1);
+        CHECK_OK(kv_begin(s, &e));
+        CHECK_OK(kv_load_states(s, path, &e));
+        step(s, KV_FLOAT32, 2);
+        CHECK_OK(kv_rollback(s, &e));
+        check_same(s, plain, KV_FLOAT32);
+        step(s, KV_FLOAT32, 4);
+        step(plain, KV_FLOAT32, 4);
+        check_same(s, plain, KV_FLOAT32);
+        kv_free(other);
+        kv_free(s);
+        kv_free(plain);
+    }
+    leave_folder();
+}
+
+TEST(state_file_states_hold_no_texts)
+{
+    kv_err e = {0};
+    kv_rule *rule = NULL;
+    kv *s = make(KV_FLOAT32);
+    kv_array *g = weight(0, KV_FLOAT32, 0);
+    CHECK_OK(kv_rule_new(&rule, "updater words { state key w = \"a\"; stored += input }", NULL, 0,
+                         0, &e));
+    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+    CHECK_ERR(kv_push(s, keys, 1, &g, NULL, &e), KV_E_DTYPE,
+              "the state `w` holds a number, not a text");
+    kv_rule_free(rule);
+    kv_array_unref(g);
+    kv_free(s);
+}
