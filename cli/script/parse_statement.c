@@ -101,12 +101,13 @@ static ast *if_statement(parser *p, uint32_t pos)
 static ast *for_statement(parser *p, uint32_t pos)
 {
     ast *part[2] = {0};
+    parser before = *p;
     const char *name = parse_new_name(p, "the name of a variable");
-    if (!name)
-        return NULL;
-    if (!parse_accept_word(p, "in"))
-        return parse_unexpected(p, "`in`");
-    if (!(part[0] = head(p)) || !(part[1] = block(p)))
+    if (name && (parse_accept_word(p, "in") || parse_unexpected(p, "`in`")))
+        part[0] = head(p);
+    else if (p->recover && p->recover(p, &before, true))
+        part[0] = parse_node_of(p, AST_NONE, p->last, NULL, 0);
+    if (!part[0] || !(part[1] = block(p)))
         return NULL;
     ast *node = parse_node_of(p, STMT_FOR, pos, part, 2);
     if (node)
