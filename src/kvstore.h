@@ -93,7 +93,8 @@ int kv_num_workers(const kv *store);
 /* All three calls take n pairs (keys[i], arrays[i]). A store holds integer keys or text keys, fixed
  * by its first key. n = 0 does nothing. call may be NULL. */
 
-/* Puts a copy of values[i] under the new key keys[i], keeping dtype and shape. No updater runs.
+/* Puts a copy of values[i] under the new key keys[i], keeping dtype, shape and storage. No updater
+ * runs.
  * Errors: key (there already, twice in the call, or of the other kind; a text that is not UTF-8 or
  * longer than KV_KEY_MAX), memory. (Seed 002, "init") */
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,
@@ -104,8 +105,12 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * text keys in the order of their first init. Without an updater the sum replaces the stored value
  * (ASSIGN), and a key that was never initialised is created with it (seed 001).
  * values[i] has the shape of the stored array; any dtype, any context. It is never changed.
+ * row_sparse values make a row_sparse sum, which holds the rows that any of them holds. Without an
+ * updater the key becomes row_sparse with it, and one that is row_sparse stays so. With an updater
+ * a key keeps its storage, and a row_sparse one comes to hold all its rows.
  * Errors: key (never initialised while an updater is set; of the other kind), shape, dtype (a rule
- * that cannot run on the stored dtype), value (a rule's `fail`), unsupported (a rule that reduces
+ * that cannot run on the stored dtype), value (a rule's `fail`; row_sparse and default values of one
+ * key), unsupported (a rule that reduces
  * rows and whole arrays), memory. An error of a C callback comes from this call or the next wait.
  * (Seeds 000 to 003, "push") */
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,
@@ -113,7 +118,8 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
 
 /* Writes the newest value of keys[i] into outs[i], converted to its dtype, across contexts. A key
  * may stand in several pairs. The holders of other references to outs[i] see the change.
- * Errors: key (never initialised, other kind), shape, memory. (Seeds 000 to 003, "pull") */
+ * Errors: key (never initialised, other kind), shape, unsupported (a row_sparse array among outs),
+ * memory. (Seeds 000 to 003, "pull") */
 int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *call,
             kv_err *e);
 
@@ -142,7 +148,8 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e);
 /* ---- Updaters -------------------------------------------------------------------------------- */
 
 /* Combines `input`, the sum pushed to `key`, with `stored` and writes the result into `stored` with
- * kv_array_read and kv_array_write; `input` must not be written. Runs one at a time in key order,
+ * kv_array_read and kv_array_write, or where they are row_sparse with those of rows; `stored` then
+ * holds all its rows, `input` those that were pushed. `input` must not be written. Runs one at a time in key order,
  * perhaps on another thread, and may ask its store only for type and rank: anything else is an
  * error (usage). A result other than KV_OK keeps the old value of this key, and e then says why;
  * the other keys of the call are updated all the same. */

@@ -334,8 +334,8 @@ static int check_storage(const kv_array *a, kv_storage storage, kv_err *e)
     if (storage == KV_ROW_SPARSE)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "an array of shape %s is no row_sparse one, it holds all its rows", text);
-    kv_err_set(e, KV_E_UNSUPPORTED,
-               "a row_sparse array of shape %s does not hold all its elements", text);
+    kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array of shape %s does not hold all its elements",
+               text);
     kv_err_hint(e, "a dense one does: dense(a), in C kv_array_to_dense");
     return KV_E_UNSUPPORTED;
 }

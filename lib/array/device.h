@@ -54,8 +54,8 @@ typedef struct dev_ops {
      * rows, whose ids (host, ascending) are those of all sources together. Each is 0, to which the
      * sources that hold the row are added in their order, by the rules of sum. room: host memory
      * for 2 * nsrc + 1 pointers. */
-    void (*sum_rows)(void *dst, const int64_t *ids, int64_t ndst, const dev_rows *src,
-                     int64_t nsrc, kv_dtype dtype, int64_t row, void *room);
+    void (*sum_rows)(void *dst, const int64_t *ids, int64_t ndst, const dev_rows *src, int64_t nsrc,
+                     kv_dtype dtype, int64_t row, void *room);
 } dev_ops;
 
 /* The CPU table, defined by lib/cpu. */

@@ -1,7 +1,9 @@
 /* Sums and programs over blocks. */
 #include "core/apply.h"
 
-#include "array/device.h"
+#include <string.h>
+
+#include "array/sparse.h"
 #include "base/mem.h"
 
 /* Elements a block: at most 8 KB, so that a few blocks share the L1 cache with a program's own. */
@@ -41,7 +43,7 @@ static const void *element(const kv_array *a, int64_t i)
 
 void apply_copy(kv_array *dst, const kv_array *src)
 {
-    dst->dev->convert(dst->data, dst->dtype, src->data, src->dtype, src->size);
+    sparse_move(dst, src, NULL);
 }
 
 /* What a sum of dtype accumulates in. */
@@ -118,12 +120,52 @@ static apply_work sum_work(char *room)
                         .sources = (const void **)(void *)(memory + 2 * BLOCK_BYTES)};
 }
 
+/* The number of the first row held whose id is at least id. */
+static int64_t find_row(const kv_array *a, int64_t id)
+{
+    int64_t low = 0, high = a->nrows;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (a->rows[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The elements from … from + n - 1 of a row_sparse array, those of absent rows as zeros. */
+static const void *dense_part(char *room, const kv_array *a, int64_t from, int64_t n)
+{
+    int64_t bytes = kv_dtype_bytes(a->dtype), row = sparse_row(a), end = from + n;
+    if (sparse_is_full(a))
+        return element(a, from);
+    memset(room, 0, (size_t)(n * bytes));
+    for (int64_t k = find_row(a, from / row); k < a->nrows && a->rows[k] * row < end; k++) {
+        int64_t first = a->rows[k] * row, begin = first < from ? from : first;
+        int64_t stop = first + row < end ? first + row : end;
+        memcpy(room + (begin - from) * bytes, element(a, k * row + begin - first),
+               (size_t)((stop - begin) * bytes));
+    }
+    return room;
+}
+
+static const void *rows_at(void *arg, int64_t from, int64_t n, void *room)
+{
+    const input *in = arg;
+    (void)n;
+    (void)room;
+    return element(in->values->sum, from);
+}
+
 /* One value of the right dtype is read where it is; else the sum is made in room, block by block.
  */
 static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
 {
     const input *in = arg;
     int64_t bytes = kv_dtype_bytes(in->dtype);
+    if (in->values->sum)
+        return dense_part(room, in->values->sum, from, n);
     if (in->values->n == 1 && in->values->same_dtype)
         return element(in->values->items[0], from);
     apply_work work = sum_work(room);
@@ -139,8 +181,8 @@ int64_t apply_plan_bytes(const plan *p, int64_t size, int64_t nvalues)
     return plan_scratch_bytes(p, size, sum_bytes(nvalues));
 }
 
-void apply_plan(const plan *p, kv_array *stored, const apply_values *v, const apply_work *w,
-                plan_arrays *a)
+void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool present,
+                const apply_work *w, plan_arrays *a)
 {
     input in = {v, kv_array_dtype(stored)};
     int64_t rows = kv_array_ndim(stored) > 0 ? kv_array_shape(stored)[0] : 1;
@@ -149,7 +191,9 @@ void apply_plan(const plan *p, kv_array *stored, const apply_values *v, const ap
     a->input = input_at;
     a->input_dtype = in.dtype;
     a->room_bytes = sum_bytes(v->n);
-    a->rows = NULL;
+    a->rows = present && v->sum ? v->sum->rows : NULL;
+    a->nrows = a->rows ? v->sum->nrows : 0;
+    a->input_rows = rows_at;
     a->arg = &in;
     plan_run(p, a, w->program);
 }

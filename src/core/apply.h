@@ -33,9 +33,10 @@ typedef struct apply_values {
     const void *const *data; /* the elements of each */
     int64_t n;               /* at least 1 */
     bool same_dtype;         /* all have the dtype of the result */
+    const kv_array *sum;     /* NULL, or of row_sparse values the sum: it is read in their place */
 } apply_values;
 
-/* dst = src, converted. */
+/* dst = src, converted. dst has memory for every element; src may be row_sparse. */
 void apply_copy(kv_array *dst, const kv_array *src);
 
 /* dst = the sum of the values. */
@@ -45,8 +46,8 @@ void apply_sum(kv_array *dst, const apply_values *v, const apply_work *w);
 int64_t apply_plan_bytes(const plan *p, int64_t size, int64_t nvalues);
 
 /* Runs a rule's plan on the arrays in a, whose input is the sum of the values, rounded to the dtype
- * of stored. Fills the rest of a. */
-void apply_plan(const plan *p, kv_array *stored, const apply_values *v, const apply_work *w,
-                plan_arrays *a);
+ * of stored. present: only the rows that a row_sparse sum holds take part. Fills the rest of a. */
+void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool present,
+                const apply_work *w, plan_arrays *a);
 
 #endif

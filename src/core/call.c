@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "array/sparse.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
@@ -110,6 +111,17 @@ static int check_new(const slot *s, const kv_array *first, const kv_array *a, kv
     return KV_E_SHAPE;
 }
 
+/* The sum of values of both storages has none of its own. */
+static int mixed_error(const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_VALUE, "the values of key %s are of two kinds, row_sparse and default",
+               slot_key_text(text, key));
+    kv_err_hint(e, "convert them: dense(a), row_sparse(a), in C kv_array_to_dense");
+    kv_err_key(e, key);
+    return KV_E_VALUE;
+}
+
 /* Checks the values of a group, and lists their elements and what the engine must know. */
 static int check_group(call *c, call_group *g, kv_err *e)
 {
@@ -117,11 +129,14 @@ static int check_group(call *c, call_group *g, kv_err *e)
     kv_array *const *values = c->values + g->first;
     const kv_array *model = s->stored ? s->stored : values[0];
     g->same_dtype = true;
+    g->sparse = values[0]->storage == KV_ROW_SPARSE;
     for (int64_t i = 0; i < g->n; i++) {
         kv_array *a = values[i];
         int rc = s->stored ? call_check_shape(s, a, "value", e) : check_new(s, model, a, e);
         if (rc)
             return rc;
+        if (g->sparse != (a->storage == KV_ROW_SPARSE))
+            return mixed_error(&s->key, e);
         g->same_dtype &= a->dtype == model->dtype;
         c->data[g->first + i] = a->data;
         schedule_read(&c->vars, a);
@@ -130,20 +145,23 @@ static int check_group(call *c, call_group *g, kv_err *e)
 }
 
 /* Gives the group an array of its own when its key is new, or moves after its first value, or when
- * a transaction or a file being written holds on to what is stored. */
+ * a transaction or a file being written holds on to what is stored, or when rows are missing. */
 static int place_group(call *c, call_group *g, int flags, kv_err *e)
 {
     kv_array *stored = call_slot(c, g)->stored;
     const kv_array *first = c->values[g->first], *like = stored ? stored : first;
     kv_ctx ctx = stored ? stored->ctx : (kv_ctx){KV_CPU, 0};
     bool moves = (flags & CALL_FOLLOW_GPU) && ctx.device == KV_CPU && first->ctx.device == KV_GPU;
-    if (!stored || moves || kv_array_refs(stored) > 1) {
-        int rc = kv_array_new_raw(&g->fresh, like->dtype, like->ndim, like->shape,
-                                  moves ? first->ctx : ctx, e);
+    bool replaced =
+        !(flags & CALL_UPDATE) && (g->sparse || (stored && stored->storage == KV_ROW_SPARSE));
+    g->ctx = moves ? first->ctx : ctx;
+    if (!replaced && (!stored || moves || kv_array_refs(stored) > 1 || !sparse_is_full(stored))) {
+        int rc = sparse_new_full(&g->fresh, like, g->ctx, e);
         if (rc)
             return rc;
     }
-    schedule_write(&c->vars, stored ? stored : g->fresh);
+    if (stored || g->fresh)
+        schedule_write(&c->vars, stored ? stored : g->fresh);
     return KV_OK;
 }
 
@@ -328,6 +346,7 @@ static void release(const call *c)
 {
     for (int64_t i = 0; i < c->ngroups; i++) {
         kv_array_unref(c->groups[i].fresh);
+        kv_array_unref(c->groups[i].sum);
         kv_array_unref(c->groups[i].input);
         kv_array_unref(c->groups[i].result);
     }

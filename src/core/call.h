@@ -13,6 +13,9 @@ typedef struct call_group {
     int64_t number;            /* of the slot */
     int64_t first, n;          /* its values: call.values[first] to [first + n - 1] */
     bool same_dtype;           /* all values have the dtype of the stored array */
+    bool sparse;               /* all values are row_sparse */
+    kv_array *sum;             /* NULL, or of row_sparse values their sum, in the stored dtype */
+    kv_ctx ctx;                /* where the stored array will stand */
     kv_array *fresh;           /* NULL, or the array that becomes the stored one */
     kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
     const rule_update *update; /* for rules */
@@ -44,13 +47,17 @@ typedef struct call {
 } call;
 
 enum {
-    CALL_CREATE = 1,    /* a key that is not there is made by the push */
-    CALL_FOLLOW_GPU = 2 /* a key kept on a cpu moves to the GPU of its first value */
+    CALL_CREATE = 1,     /* a key that is not there is made by the push */
+    CALL_FOLLOW_GPU = 2, /* a key kept on a cpu moves to the GPU of its first value */
+    CALL_UPDATE = 4      /* the stored array is changed, not replaced by the sum: a row_sparse one
+                            comes to hold all its rows */
 };
 
 /* Groups n >= 1 pairs by key. A group has a fresh array where its key is new or moves, or where the
- * stored array has another holder, who keeps it as it is. flags: of the above. Uses room until the
- * end of the call. Errors: key (unknown, other kind), shape, memory; nothing stays changed. */
+ * stored array has another holder, who keeps it as it is, or lacks rows. Where a sum replaces the
+ * stored array and one of them is row_sparse, the sum itself becomes the fresh array, later. flags:
+ * of the above. Uses room until the end of the call. Errors: key (unknown, other kind), shape,
+ * value (row_sparse and default values of one key), memory; nothing stays changed. */
 int call_begin(call *c, slot_table *table, call_room *room, const kv_key *keys, int64_t n,
                kv_array *const *values, int flags, kv_err *e);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "array/sparse.h"
 #include "base/mem.h"
 
 /* ---- The updater itself ---- */
@@ -47,7 +48,7 @@ static int prepare_group(updater_push *p, int64_t i, kv_err *e)
     if (o->constant)
         return (g->update = optimizer_constant(o, &p->draft, s, &g->t, e)) ? KV_OK
                                                                            : kv_err_key(e, &s->key);
-    int rc = optimizer_prepare(o, &p->draft, s, false, &p->steps[i], e);
+    int rc = optimizer_prepare(o, &p->draft, s, g->sparse, &p->steps[i], e);
     g->update = rc ? NULL : &p->steps[i].own;
     return rc;
 }
@@ -72,20 +73,75 @@ static int prepare_rule(updater_push *p, int64_t *program_bytes, kv_err *e)
     return KV_OK;
 }
 
-/* An array of the shape and dtype of what a group stores, in the context where it will stand. */
-static int make_like_stored(kv_array **out, const call *c, const call_group *g, kv_err *e)
-{
-    const kv_array *like = call_slot(c, g)->stored;
-    return kv_array_new_raw(out, kv_array_dtype(like), kv_array_ndim(like), kv_array_shape(like),
-                            kv_array_ctx(g->fresh ? g->fresh : like), e);
-}
-
+/* Arrays of the shape and dtype of what a group stores, in the context where it will stand. */
 static int prepare_callback(call *c, kv_err *e)
 {
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
-        int rc = make_like_stored(&g->input, c, g, e);
-        if (rc || (rc = make_like_stored(&g->result, c, g, e)))
+        const kv_array *like = call_slot(c, g)->stored;
+        int rc = sparse_new_full(&g->result, like, g->ctx, e);
+        if (!rc && g->sparse)
+            g->input = kv_array_ref(g->sum);
+        else if (!rc)
+            rc = kv_array_new_raw(&g->input, like->dtype, like->ndim, like->shape, g->ctx, e);
+        if (rc)
+            return rc;
+    }
+    return KV_OK;
+}
+
+/* ---- row_sparse ---- */
+
+/* How much memory a sum of row_sparse values takes depends on their rows, so it is made now, before
+ * anything is written. A rule reads a single value of the right dtype where it is. */
+static int sum_sparse(const updater_push *p, call_group *g, kv_err *e)
+{
+    const kv_array *stored = call_slot(p->call, g)->stored;
+    kv_array *const *values = p->call->values + g->first;
+    for (int64_t i = 0; i < g->n; i++) {
+        int rc = engine_wait_read(array_var(values[i]), e);
+        if (rc)
+            return rc;
+    }
+    if (g->n == 1 && g->same_dtype && p->updater->kind == UPDATER_RULE) {
+        g->sum = kv_array_ref(values[0]);
+        return KV_OK;
+    }
+    return sparse_sum(&g->sum, values, g->n, stored ? stored->dtype : values[0]->dtype, g->ctx, e);
+}
+
+/* ASSIGN of default values to a key that is row_sparse: the sum loses its rows of zeros. */
+static int sum_to_sparse(const updater_push *p, call_group *g, kv_err *e)
+{
+    const call *c = p->call;
+    const kv_array *stored = call_slot(c, g)->stored;
+    kv_array *sum = NULL;
+    apply_values v = {c->values + g->first, c->data + g->first, g->n, g->same_dtype, NULL};
+    int rc = apply_reserve(p->work, g->n, 0, e);
+    for (int64_t i = 0; i < g->n && !rc; i++)
+        rc = engine_wait_read(array_var(v.items[i]), e);
+    if (!rc)
+        rc = kv_array_new_raw(&sum, stored->dtype, stored->ndim, stored->shape, g->ctx, e);
+    if (rc)
+        return rc;
+    apply_sum(sum, &v, p->work);
+    rc = kv_array_to_sparse(&g->sum, sum, e);
+    kv_array_unref(sum);
+    return rc;
+}
+
+static int prepare_sparse(const updater_push *p, kv_err *e)
+{
+    for (int64_t i = 0; i < p->call->ngroups; i++) {
+        call_group *g = &p->call->groups[i];
+        const kv_array *stored = call_slot(p->call, g)->stored;
+        bool assign = p->updater->kind == UPDATER_ASSIGN;
+        int rc = KV_OK;
+        if (g->sparse)
+            rc = sum_sparse(p, g, e);
+        else if (assign && stored && stored->storage == KV_ROW_SPARSE)
+            rc = sum_to_sparse(p, g, e);
+        if (rc)
             return rc;
     }
     return KV_OK;
@@ -95,7 +151,9 @@ int updater_prepare(updater_push *p, updater *u, call *c, apply_work *work, kv_e
 {
     *p = (updater_push){.updater = u, .call = c, .work = work};
     int64_t program_bytes = 0;
-    int rc = KV_OK;
+    int rc = prepare_sparse(p, e);
+    if (rc)
+        return rc;
     switch (u->kind) {
     case UPDATER_ASSIGN:
         break;
@@ -144,7 +202,8 @@ static int run_callback(updater_push *p, call_group *g, const apply_values *v, k
 {
     slot *s = call_slot(p->call, g);
     kv_err why = {0};
-    apply_sum(g->input, v, p->work);
+    if (!g->sparse)
+        apply_sum(g->input, v, p->work);
     apply_copy(g->result, s->stored);
     int rc = p->updater->call(p->updater->arg, &s->key, g->input, g->result, &why);
     if (rc)
@@ -183,16 +242,25 @@ static void run_rule(updater_push *p, call_group *g, const apply_values *v)
     rule_arrays(s, stored, step, &a);
     a.seed = p->updater->optimizer->seed ^ slot_hash(&s->key);
     a.t = step ? step->t : g->t;
-    apply_plan(g->update->plan, stored, v, p->work, &a);
+    apply_plan(g->update->plan, stored, v, g->update->rows_present, p->work, &a);
+}
+
+static void assign(const updater_push *p, call_group *g, const apply_values *v)
+{
+    if (g->sum)
+        g->fresh = g->sum;
+    else
+        apply_sum(g->fresh ? g->fresh : call_slot(p->call, g)->stored, v, p->work);
+    g->sum = NULL;
 }
 
 static int run_group(updater_push *p, call_group *g, kv_err *e)
 {
     const call *c = p->call;
-    apply_values v = {c->values + g->first, c->data + g->first, g->n, g->same_dtype};
+    apply_values v = {c->values + g->first, c->data + g->first, g->n, g->same_dtype, g->sum};
     switch (p->updater->kind) {
     case UPDATER_ASSIGN:
-        apply_sum(g->fresh ? g->fresh : call_slot(c, g)->stored, &v, p->work);
+        assign(p, g, &v);
         return KV_OK;
     case UPDATER_CALLBACK:
         return run_callback(p, g, &v, e);

@@ -114,7 +114,7 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
     const local *l = self;
     kv *s = l->store;
     call c;
-    int flags = s->updater.kind == UPDATER_ASSIGN ? CALL_CREATE : 0;
+    int flags = s->updater.kind == UPDATER_ASSIGN ? CALL_CREATE : CALL_UPDATE;
     if (l->moves)
         flags |= CALL_FOLLOW_GPU;
     int rc = call_begin(&c, &s->slots, &s->room, keys, n, values, flags, e);
@@ -139,6 +139,19 @@ static int run_pull(void *arg, kv_err *e)
     return KV_OK;
 }
 
+/* GAP: a row_sparse array takes rows that are asked for by id, which this version cannot do. */
+static int check_out(const kv_key *key, const kv_array *out, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    if (kv_array_storage(out) == KV_DEFAULT)
+        return KV_OK;
+    kv_err_set(e, KV_E_UNSUPPORTED, "key %s is pulled into a row_sparse array",
+               slot_key_text(text, key));
+    kv_err_hint(e, "pull into a default one, and convert that");
+    kv_err_key(e, key);
+    return KV_E_UNSUPPORTED;
+}
+
 static int find_stored(const slot_table *t, const kv_key *keys, const pull_arg *p,
                        schedule_vars *vars, kv_err *e)
 {
@@ -146,7 +159,8 @@ static int find_stored(const slot_table *t, const kv_key *keys, const pull_arg *
     for (int64_t i = 0; i < p->n; i++) {
         int64_t number;
         int rc = call_find(t, &keys[i], guess, &number, e);
-        if (rc || (rc = call_check_shape(&t->items[number], p->outs[i], "array", e)))
+        if (rc || (rc = call_check_shape(&t->items[number], p->outs[i], "array", e)) ||
+            (rc = check_out(&keys[i], p->outs[i], e)))
             return rc;
         p->stored[i] = t->items[number].stored;
         schedule_read(vars, p->stored[i]);

@@ -1,0 +1,347 @@
+/* row_sparse keys and values in a store: init, push with every kind of updater, pull, errors. */
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "kvstore.h"
+#include "test.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+static const kv_key key = {3, NULL};
+
+/* A 5 x 2 row_sparse array; each row held is x[k], x[k]. */
+static kv_array *rows(int n, const int64_t *ids, const float *x)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){5, 2}, n, ids, cpu0, &e));
+    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    for (int i = 0; i < 2 * n; i++)
+        ((float *)data)[i] = x[i / 2];
+    return a;
+}
+
+/* A 5 x 2 default array, row k being x[k], x[k]. */
+static kv_array *dense(const float *x)
+{
+    kv_err e = {0};
+    kv_array *sparse = rows(5, (int64_t[]){0, 1, 2, 3, 4}, x), *a = NULL;
+    CHECK_OK(kv_array_to_dense(&a, sparse, &e));
+    kv_array_unref(sparse);
+    return a;
+}
+
+static kv *open_store(kv_array *first)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    if (first)
+        CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
+    kv_array_unref(first);
+    return s;
+}
+
+/* Pulls the key and compares its rows. */
+static void check(kv *s, const float *want)
+{
+    kv_err e = {0};
+    kv_array *out = NULL;
+    const void *data = NULL;
+    CHECK_OK(kv_array_new_raw(&out, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0, &e));
+    CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
+    CHECK_OK(kv_array_read(out, &data, &e));
+    for (int i = 0; i < 10; i++)
+        CHECK(((const float *)data)[i] == want[i / 2]);
+    kv_array_unref(out);
+}
+
+static void check_bytes(kv *s, int64_t bytes)
+{
+    kv_err e = {0};
+    kv_info info;
+    CHECK_OK(kv_find(s, &key, &info, &e));
+    CHECK_INT(info.bytes, bytes);
+}
+
+/* One push of up to three values, which are given back. */
+static void push(kv *s, kv_array *a, kv_array *b, kv_array *c)
+{
+    kv_err e = {0};
+    kv_array *values[] = {a, b, c};
+    kv_key keys[] = {key, key, key};
+    CHECK_OK(kv_push(s, keys, c ? 3 : b ? 2 : 1, values, NULL, &e));
+    for (int i = 0; i < 3; i++)
+        kv_array_unref(values[i]);
+}
+
+static void set_rule(kv *s, const char *text)
+{
+    kv_err e = {0};
+    kv_rule *rule = NULL;
+    CHECK_OK(kv_rule_new(&rule, text, NULL, 0, 0, &e));
+    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+    kv_rule_free(rule);
+}
+
+enum { ROW = 2 * 4 + 8, FULL = 5 * ROW, DENSE = 40 };
+
+TEST(store_sparse_init_keeps_rows)
+{
+    kv_err e = {0};
+    kv_array *a = rows(2, (int64_t[]){1, 4}, (float[]){1, 2});
+    void *data = NULL;
+    kv *s = open_store(kv_array_ref(a));
+    CHECK_OK(kv_array_write_rows(a, &data, &e)); /* the store has a copy */
+    memset(data, 0, 16);
+    check(s, (float[]){0, 1, 0, 0, 2});
+    check_bytes(s, 2 * ROW);
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+TEST(store_sparse_assign)
+{
+    kv *s = open_store(NULL); /* a push creates the key */
+    push(s, rows(2, (int64_t[]){1, 4}, (float[]){1, 2}), NULL, NULL);
+    check(s, (float[]){0, 1, 0, 0, 2});
+    check_bytes(s, 2 * ROW);
+    push(s, rows(2, (int64_t[]){0, 1}, (float[]){1, 2}), rows(0, NULL, NULL),
+         rows(2, (int64_t[]){1, 3}, (float[]){-2, 5}));
+    check(s, (float[]){1, 0, 0, 5, 0});
+    check_bytes(s, 3 * ROW); /* row 1 cancelled and stays */
+    push(s, dense((float[]){0, 0, 7, 0, 8}), dense((float[]){0, 0, 1, 0, 0}), NULL);
+    check(s, (float[]){0, 0, 8, 0, 8});
+    check_bytes(s, 2 * ROW);
+    push(s, rows(0, NULL, NULL), NULL, NULL);
+    check(s, (float[]){0, 0, 0, 0, 0});
+    check_bytes(s, 0);
+    kv_free(s);
+    s = open_store(dense((float[]){1, 2, 3, 4, 5}));
+    push(s, rows(1, (int64_t[]){2}, (float[]){9}), NULL, NULL);
+    check(s, (float[]){0, 0, 9, 0, 0});
+    check_bytes(s, ROW);
+    kv_free(s);
+}
+
+/* The stored array is never the pushed one. */
+TEST(store_sparse_assign_copies)
+{
+    kv_err e = {0};
+    kv_array *a = rows(1, (int64_t[]){2}, (float[]){9});
+    void *data = NULL;
+    kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
+    push(s, kv_array_ref(a), NULL, NULL);
+    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    memset(data, 0, 8);
+    check(s, (float[]){0, 0, 9, 0, 0});
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+TEST(store_sparse_rules)
+{
+    /* a constant rule reads zeros in absent rows */
+    kv *s = open_store(dense((float[]){1, 2, 3, 4, 5}));
+    set_rule(s, "{ stored = 2 * stored + input }");
+    push(s, rows(2, (int64_t[]){1, 4}, (float[]){10, 20}), NULL, NULL);
+    check(s, (float[]){2, 14, 6, 8, 30});
+    check_bytes(s, DENSE);
+    set_rule(s, "{ rows present; stored = 2 * stored + input }");
+    push(s, rows(2, (int64_t[]){1, 4}, (float[]){1, 2}), rows(1, (int64_t[]){0}, (float[]){7}),
+         NULL);
+    check(s, (float[]){11, 29, 6, 8, 62});
+    push(s, rows(0, NULL, NULL), NULL, NULL);
+    check(s, (float[]){11, 29, 6, 8, 62});
+    push(s, dense((float[]){1, 1, 1, 1, 1}), NULL, NULL); /* holds all rows */
+    check(s, (float[]){23, 59, 13, 17, 125});
+    kv_free(s);
+    /* a row_sparse key holds all rows from the first update on */
+    s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+    set_rule(s, "{ if sparse(stored) { stored = stored + input + 1 } else { stored = input } }");
+    check_bytes(s, ROW);
+    push(s, rows(1, (int64_t[]){3}, (float[]){1}), NULL, NULL);
+    check(s, (float[]){1, 6, 1, 2, 1});
+    check_bytes(s, FULL);
+    push(s, dense((float[]){1, 0, 0, 0, 0}), NULL, NULL);
+    check(s, (float[]){3, 7, 2, 3, 2});
+    check_bytes(s, FULL);
+    kv_free(s);
+}
+
+/* Rows longer and shorter than the chunks in which a rule reads its input. */
+TEST(store_sparse_long_rows)
+{
+    enum { N = 10000 };
+    for (int wide = 0; wide < 2; wide++) {
+        kv_err e = {0};
+        const int64_t n = wide ? 3 : N, m = wide ? N : 3, shape[] = {n, m};
+        const int64_t ids[] = {n - 2, n - 1};
+        kv_array *w = NULL, *g = NULL;
+        void *to = NULL;
+        const void *data = NULL;
+        kv *s = NULL;
+        CHECK_OK(kv_array_new(&w, KV_FLOAT32, 2, shape, cpu0, &e));
+        CHECK_OK(kv_array_new_sparse(&g, KV_FLOAT32, 2, shape, 2, ids, cpu0, &e));
+        CHECK_OK(kv_array_write_rows(g, &to, &e));
+        for (int64_t i = 0; i < 2 * m; i++)
+            ((float *)to)[i] = (float)(i + 1);
+        CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+        CHECK_OK(kv_init(s, &key, 1, &w, NULL, &e));
+        set_rule(s, "{ stored = stored + input }");
+        CHECK_OK(kv_push(s, &key, 1, &g, NULL, &e));
+        set_rule(s, "{ rows present; stored = stored + input }");
+        CHECK_OK(kv_push(s, &key, 1, &g, NULL, &e));
+        CHECK_OK(kv_pull(s, &key, 1, &w, NULL, &e));
+        CHECK_OK(kv_array_read(w, &data, &e));
+        for (int64_t i = 0; i < n * m; i++) {
+            int64_t at = i - (n - 2) * m;
+            CHECK(((const float *)data)[i] == (at < 0 ? 0 : (float)(2 * (at + 1))));
+        }
+        kv_array_unref(w);
+        kv_array_unref(g);
+        kv_free(s);
+    }
+}
+
+/* float16 keys with a float32 master that begins with the rows that are there. */
+TEST(store_sparse_multi_precision)
+{
+    kv_err e = {0};
+    kv_array *a = rows(1, (int64_t[]){1}, (float[]){2}), *half = NULL;
+    CHECK_OK(kv_array_dup(&half, a, KV_FLOAT16, cpu0, &e));
+    kv_array_unref(a);
+    kv *s = open_store(half);
+    kv_opt params[] = {{"learning_rate", "1"}, {"multi_precision", "true"}};
+    CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e));
+    push(s, rows(2, (int64_t[]){0, 1}, (float[]){1, 0.5f}), NULL, NULL);
+    check(s, (float[]){-1, 1.5f, 0, 0, 0});
+    kv_free(s);
+}
+
+static int add(void *arg, const kv_key *k, kv_array *input, kv_array *stored, kv_err *e)
+{
+    int *sparse = arg;
+    const void *in = NULL;
+    void *out = NULL;
+    (void)k;
+    *sparse = kv_array_storage(input) == KV_ROW_SPARSE;
+    int rc = *sparse ? kv_array_read_rows(input, &in, e) : kv_array_read(input, &in, e);
+    if (!rc)
+        rc = kv_array_storage(stored) == KV_ROW_SPARSE ? kv_array_write_rows(stored, &out, e)
+                                                       : kv_array_write(stored, &out, e);
+    int64_t n = rc ? 0 : *sparse ? kv_array_nrows(input) : 5;
+    for (int64_t i = 0; i < 2 * n; i++) {
+        int64_t at = *sparse ? kv_array_row_ids(input)[i / 2] * 2 + i % 2 : i;
+        ((float *)out)[at] += ((const float *)in)[i];
+    }
+    return rc;
+}
+
+TEST(store_sparse_callback)
+{
+    kv_err e = {0};
+    int sparse = 0;
+    kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+    CHECK_OK(kv_set_updater(s, add, &sparse, NULL, &e));
+    push(s, rows(1, (int64_t[]){3}, (float[]){1}), rows(1, (int64_t[]){3}, (float[]){2}), NULL);
+    CHECK_INT(sparse, 1);
+    check(s, (float[]){0, 5, 0, 3, 0});
+    check_bytes(s, FULL);
+    push(s, dense((float[]){1, 1, 1, 1, 1}), NULL, NULL);
+    CHECK_INT(sparse, 0);
+    check(s, (float[]){1, 6, 1, 4, 1});
+    kv_free(s);
+}
+
+TEST(store_sparse_transactions)
+{
+    kv_err e = {0};
+    for (int rule = 0; rule < 2; rule++) {
+        kv *s = open_store(rows(2, (int64_t[]){1, 4}, (float[]){5, 6}));
+        if (rule)
+            set_rule(s, "{ stored = stored + input }");
+        CHECK_OK(kv_begin(s, &e));
+        push(s, rows(1, (int64_t[]){3}, (float[]){1}), NULL, NULL);
+        push(s, rows(1, (int64_t[]){3}, (float[]){1}), NULL, NULL);
+        check(s, rule ? (float[]){0, 5, 0, 2, 6} : (float[]){0, 0, 0, 1, 0});
+        CHECK_OK(kv_rollback(s, &e));
+        check(s, (float[]){0, 5, 0, 0, 6});
+        check_bytes(s, 2 * ROW);
+        kv_free(s);
+    }
+}
+
+TEST(store_sparse_moves_to_a_gpu)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_info info;
+    kv_array *a = rows(2, (int64_t[]){1, 4}, (float[]){5, 6}), *b = NULL;
+    CHECK_OK(kv_set_virtual_gpus(1, &e));
+    CHECK_OK(kv_create("device", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
+    CHECK_OK(kv_array_dup(&b, a, KV_FLOAT64, (kv_ctx){KV_GPU, 0}, &e));
+    set_rule(s, "{ stored = stored + input }");
+    push(s, b, a, NULL);
+    check(s, (float[]){0, 15, 0, 0, 18});
+    CHECK_OK(kv_find(s, &key, &info, &e));
+    CHECK_INT(info.ctx.device, KV_GPU);
+    kv_free(s);
+}
+
+TEST(store_sparse_errors)
+{
+    kv_err e = {0};
+    kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+    kv_array *both[] = {dense((float[]){1, 2, 3, 4, 5}), rows(1, (int64_t[]){1}, (float[]){5})};
+    kv_key keys[] = {key, key};
+    kv_array *other = NULL;
+    CHECK_ERR(kv_push(s, keys, 2, both, NULL, &e), KV_E_VALUE,
+              "the values of key 3 are of two kinds, row_sparse and default");
+    CHECK_ERR(kv_pull(s, &key, 1, &both[1], NULL, &e), KV_E_UNSUPPORTED,
+              "key 3 is pulled into a row_sparse array");
+    CHECK_OK(kv_array_new_sparse(&other, KV_FLOAT32, 2, (int64_t[]){5, 3}, 0, NULL, cpu0, &e));
+    CHECK_ERR(kv_push(s, &key, 1, &other, NULL, &e), KV_E_SHAPE,
+              "key 3 holds (5, 2), this value has shape (5, 3)");
+    check(s, (float[]){0, 5, 0, 0, 0});
+    check_bytes(s, ROW);
+    kv_array_unref(other);
+    kv_array_unref(both[0]);
+    kv_array_unref(both[1]);
+    kv_free(s);
+}
+
+/* Wherever memory ends, the key is as it was. */
+TEST(store_sparse_out_of_memory)
+{
+    static const char *const rules[] = {
+        NULL, "{ stored = stored + input }",
+        "{ rows present; state m; m = m + input; stored = stored + m }"};
+    kv_err e = {0};
+    for (int i = 0; i < 3; i++) {
+        for (int sparse = 0; sparse < 2; sparse++) {
+            kv_array *one = sparse ? rows(2, (int64_t[]){1, 4}, (float[]){5, 6})
+                                   : dense((float[]){0, 5, 0, 0, 6});
+            kv_array *values[] = {one, one};
+            kv_key keys[] = {key, key};
+            kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+            int rc = KV_E_MEMORY;
+            if (rules[i])
+                set_rule(s, rules[i]);
+            for (int n = 1; rc; n++) {
+                mem_fail_at(n);
+                rc = kv_push(s, keys, 2, values, NULL, &e);
+                mem_fail_at(0);
+                CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+                e = (kv_err){0};
+                check(s, rc  ? (float[]){0, 5, 0, 0, 0}
+                         : i ? (float[]){0, 15, 0, 0, 12}
+                             : (float[]){0, 10, 0, 0, 12});
+            }
+            kv_array_unref(one);
+            kv_free(s);
+        }
+    }
+}
