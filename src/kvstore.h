@@ -109,10 +109,9 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * updater the key becomes row_sparse with it, and one that is row_sparse stays so. With an updater
  * a key keeps its storage, and a row_sparse one comes to hold all its rows.
  * Errors: key (never initialised while an updater is set; of the other kind), shape, dtype (a rule
- * that cannot run on the stored dtype), value (a rule's `fail`; row_sparse and default values of one
- * key), unsupported (a rule that reduces
- * rows and whole arrays), memory. An error of a C callback comes from this call or the next wait.
- * (Seeds 000 to 003, "push") */
+ * that cannot run on the stored dtype), value (a rule's `fail`; one key with row_sparse and default
+ * values), unsupported (a rule that reduces rows and whole arrays), memory. An error of a C callback
+ * comes from this call or the next wait. (Seeds 000 to 003, "push") */
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,
             kv_err *e);
 
@@ -149,10 +148,10 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e);
 
 /* Combines `input`, the sum pushed to `key`, with `stored` and writes the result into `stored` with
  * kv_array_read and kv_array_write, or where they are row_sparse with those of rows; `stored` then
- * holds all its rows, `input` those that were pushed. `input` must not be written. Runs one at a time in key order,
- * perhaps on another thread, and may ask its store only for type and rank: anything else is an
- * error (usage). A result other than KV_OK keeps the old value of this key, and e then says why;
- * the other keys of the call are updated all the same. */
+ * holds all its rows, `input` those that were pushed. `input` must not be written. Runs one at a
+ * time in key order, perhaps on another thread, and may ask its store only for type and rank:
+ * anything else is an error (usage). A result other than KV_OK keeps the old value of this key, and
+ * e then says why; the other keys of the call are updated all the same. */
 typedef int (*kv_updater)(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
                           kv_err *e);
 
