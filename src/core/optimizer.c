@@ -194,13 +194,18 @@ static void settle_schedule(optimizer *o)
         o->schedule.base_lr = host_number(rate);
 }
 
+static void settle_constant(optimizer *o)
+{
+    o->constant = rule_is_constant(o->rule->ast) &&
+                  !rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
+}
+
 int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, int n, kv_err *e)
 {
     optimizer *o = mem_zalloc(1, sizeof *o, e);
     if (!o)
         return KV_E_MEMORY;
     o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
-    o->constant = rule_is_constant(rule->ast);
     o->nstates = rule_states(rule->ast, o->states);
     int rc = bind(o, NULL, params, n, e);
     if (!rc)
@@ -211,7 +216,7 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     }
     settle_schedule(o);
     o->num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
-    o->constant &= !rule_value(&o->binding, RULE_MULTI_PRECISION).u.integer;
+    settle_constant(o);
     *out = o;
     return KV_OK;
 }
@@ -245,9 +250,11 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     for (int i = 0; i < n; i++) {
         int own = own_param(params[i].name);
         rate |= rule_base_find(params[i].name) == RULE_LEARNING_RATE;
-        if (own >= 0 && own != OWN_SEED && own != OWN_SCHEDULER)
+        bool names = rule_base_find(params[i].name) == RULE_DECAY_NAMES;
+        if (names || (own >= 0 && own != OWN_SEED && own != OWN_SCHEDULER))
             return kv_err_set(e, KV_E_UNSUPPORTED,
-                              "%s is set with the optimizer, not changed later", own_params[own]);
+                              "%s is set with the optimizer, not changed later",
+                              names ? rule_base_name(RULE_DECAY_NAMES) : own_params[own]);
     }
     int rc = bind(&next, o->binding.values, params, n, e);
     o->memory = next.memory; /* grew, also when something was refused */
@@ -260,6 +267,7 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
     o->seed = next.seed;
     o->scheduled = next.scheduled;
     o->schedule = next.schedule;
+    settle_constant(o);
     if (rate)
         settle_schedule(o);
     return KV_OK;
@@ -513,6 +521,29 @@ void optimizer_commit(optimizer *o, const optimizer_draft *d)
     o->schedule = d->schedule;
     o->have = d->have;
     memcpy(o->shared, d->shared, sizeof o->shared);
+}
+
+/* What parameters point to stays where it is as long as the optimizer: changing one adds. */
+void optimizer_mark_take(const optimizer *o, optimizer_mark *m)
+{
+    *m = (optimizer_mark){.binding = o->binding,
+                          .params = o->params,
+                          .nparams = o->nparams,
+                          .scheduled = o->scheduled,
+                          .seed = o->seed};
+    optimizer_begin(o, &m->draft);
+}
+
+void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
+{
+    drop_made(o);
+    o->binding = m->binding;
+    settle_constant(o);
+    o->params = m->params;
+    o->nparams = m->nparams;
+    o->scheduled = m->scheduled;
+    o->seed = m->seed;
+    optimizer_commit(o, &m->draft);
 }
 
 void optimizer_release_step(optimizer_step *step)

@@ -74,6 +74,19 @@ typedef struct optimizer_draft {
     host shared[PLAN_MAX_STATES];
 } optimizer_draft;
 
+/* All that changes of one in use, as it is now. Restoring cannot fail. */
+typedef struct optimizer_mark {
+    optimizer_draft draft;
+    rule_binding binding;
+    const kv_opt *params;
+    int nparams;
+    bool scheduled;
+    uint64_t seed;
+} optimizer_mark;
+
+void optimizer_mark_take(const optimizer *o, optimizer_mark *m);
+void optimizer_mark_restore(optimizer *o, const optimizer_mark *m);
+
 /* One key's part of a push. */
 typedef struct optimizer_step {
     rule_update own;

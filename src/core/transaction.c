@@ -22,7 +22,7 @@ int transaction_begin(transaction *t, const slot_table *slots, const updater *u,
             (transaction_slot){kv_array_ref(s->stored), s->pushes, s->updates, state};
     }
     if (u->kind == UPDATER_RULE)
-        optimizer_begin(u->optimizer, &begun.draft);
+        optimizer_mark_take(u->optimizer, &begun.mark);
     *t = begun;
     return KV_OK;
 }
@@ -58,7 +58,7 @@ void transaction_rollback(transaction *t, slot_table *slots, updater *current, u
         t->updater = now;
     }
     if (current->kind == UPDATER_RULE)
-        optimizer_commit(current->optimizer, &t->draft);
+        optimizer_mark_restore(current->optimizer, &t->mark);
     transaction_commit(t, gone); /* what it holds now is what nobody needs */
 }
 

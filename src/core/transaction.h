@@ -26,7 +26,7 @@ typedef struct transaction {
     uint64_t changes; /* of the store when it began */
     bool has_updater; /* the updater of that time was replaced since, and is here */
     updater updater;
-    optimizer_draft draft; /* of the updater of that time, when it was a rule */
+    optimizer_mark mark; /* of the updater of that time, when it was a rule */
 } transaction;
 
 /* Opens one; none is open. Error: memory, nothing changed. */

@@ -1,0 +1,330 @@
+/* optimizer: counts, rates and multipliers as a rule sees them, masters, changes of parameters,
+ * what a failed push and a rollback leave. */
+#include "core/optimizer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kvstore.h"
+#include "test.h"
+#include "test_io.h"
+
+/* Prints what it is given. */
+static const char shows[] = "updater shows(momentum = 0.5 in 0.0..1.0) {\n"
+                            "  print key, name, t, lr, wd, base_lr\n"
+                            "  if momentum == 0 { fail \"no momentum\" }\n"
+                            "  stored += input\n"
+                            "}";
+
+static char lines[8][200];
+static int nlines;
+
+static void keep_line(void *arg, const char *line)
+{
+    (void)arg;
+    if (nlines < 8)
+        snprintf(lines[nlines++], sizeof lines[0], "%s", line);
+}
+
+static kv_array *pair_of(kv_dtype dtype, double x)
+{
+    return io_array(dtype, 1, (int64_t[]){2}, (double[]){x, -x});
+}
+
+static void init_with(kv *s, kv_key key, kv_dtype dtype, double x)
+{
+    kv_err e = {0};
+    kv_array *a = pair_of(dtype, x);
+    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
+    kv_array_unref(a);
+}
+
+static void push(kv *s, kv_key key, kv_dtype dtype, double x)
+{
+    kv_err e = {0};
+    kv_array *a = pair_of(dtype, x);
+    CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
+    kv_array_unref(a);
+}
+
+static double pulled(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    kv_array *a = pair_of(KV_FLOAT64, 0);
+    const void *data;
+    CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
+    CHECK_OK(kv_array_read(a, &data, &e));
+    double x = ((const double *)data)[0];
+    kv_array_unref(a);
+    return x;
+}
+
+static kv_key id(int64_t i)
+{
+    return (kv_key){.id = i};
+}
+
+static kv *make(void)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    kv_set_print(s, keep_line, NULL);
+    nlines = 0;
+    return s;
+}
+
+/* A store with the keys 0, 1, 2 and a rule. */
+static kv *with(const char *text, const kv_opt *params, int n)
+{
+    kv_err e = {0};
+    kv_rule *rule = NULL;
+    kv *s = make();
+    for (int i = 0; i < 3; i++)
+        init_with(s, id(i), KV_FLOAT32, 1);
+    CHECK_OK(kv_rule_new(&rule, text, NULL, 0, 0, &e));
+    CHECK_OK(kv_set_rule(s, rule, params, n, &e));
+    kv_rule_free(rule);
+    return s;
+}
+
+TEST(optimizer_multipliers_of_keys_and_names)
+{
+    const kv_opt params[] = {{"learning_rate", "0.1"},
+                             {"wd", "0.5"},
+                             {"names", "0=fc_weight,1=fc_bias,2=bn_gamma"},
+                             {"lr_mult", "0=0.5,fc_bias=2"},
+                             {"wd_mult", "bn_gamma=3"}};
+    kv *s = with(shows, params, 5);
+    for (int i = 0; i < 3; i++)
+        push(s, id(i), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[0], "0 fc_weight 1 0.05 0.5 0.1");
+    CHECK_TEXT(lines[1], "1 fc_bias 1 0.2 0.0 0.1"); /* neither _weight nor _gamma */
+    CHECK_TEXT(lines[2], "2 bn_gamma 1 0.1 1.5 0.1");
+    kv_free(s);
+}
+
+TEST(optimizer_user_multiplier_wins_over_the_rule_for_names)
+{
+    const kv_opt params[] = {{"wd", "0.5"},
+                             {"names", "0=fc_bias,1=x_gain,2=y"},
+                             {"wd_mult", "fc_bias=2,2=4"},
+                             {"decay_names", "_gain"}};
+    kv *s = with(shows, params, 4);
+    for (int i = 0; i < 3; i++)
+        push(s, id(i), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[0], "0 fc_bias 1 0.01 1.0 0.01");
+    CHECK_TEXT(lines[1], "1 x_gain 1 0.01 0.5 0.01");
+    CHECK_TEXT(lines[2], "2 y 1 0.01 2.0 0.01"); /* the key's own comes before the name's */
+    kv_free(s);
+}
+
+TEST(optimizer_without_names_everything_decays)
+{
+    const kv_opt params[] = {{"wd", "0.5"}, {"wd_mult", "fc_bias=3"}};
+    kv *s = with(shows, params, 2);
+    push(s, id(1), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[0], "1  1 0.01 0.5 0.01");
+    kv_free(s);
+    s = make();
+    kv_err e = {0};
+    kv_rule *rule = NULL;
+    init_with(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
+    CHECK_OK(kv_rule_new(&rule, shows, NULL, 0, 0, &e));
+    CHECK_OK(kv_set_rule(s, rule, params, 2, &e));
+    push(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
+    CHECK_TEXT(lines[0], "fc_bias fc_bias 1 0.01 1.5 0.01");
+    kv_rule_free(rule);
+    kv_free(s);
+}
+
+TEST(optimizer_counts_from_begin_num_update)
+{
+    const kv_opt params[] = {{"begin_num_update", "10"},
+                             {"lr_scheduler", "factor(11, 0.5, base_lr=1)"}};
+    kv *s = with(shows, params, 2);
+    push(s, id(0), KV_FLOAT32, 1);
+    push(s, id(0), KV_FLOAT32, 1);
+    push(s, id(1), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[0], "0  11 1.0 0.0 1.0");
+    CHECK_TEXT(lines[1], "0  12 0.5 0.0 0.5");
+    /* its own count, and the schedule goes by the largest */
+    CHECK_TEXT(lines[2], "1  11 0.5 0.0 0.5");
+    kv_free(s);
+}
+
+TEST(optimizer_a_learning_rate_is_the_base_of_a_schedule)
+{
+    kv_err e = {0};
+    const kv_opt params[] = {{"lr_scheduler", "factor(1, 0.5, base_lr=1)"},
+                             {"learning_rate", "0.4"}};
+    kv *s = with(shows, params, 2);
+    push(s, id(0), KV_FLOAT32, 1);
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[0], "0  1 0.4 0.0 0.4");
+    CHECK_TEXT(lines[1], "0  2 0.2 0.0 0.2");
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"learning-rate", "8"}, 1, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[2], "0  3 4.0 0.0 4.0");
+    kv_free(s);
+}
+
+TEST(optimizer_a_failed_push_counts_nothing)
+{
+    kv_err e = {0};
+    kv *s = with(shows, NULL, 0);
+    kv_array *a = pair_of(KV_FLOAT32, 1);
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"momentum", "0"}, 1, &e));
+    CHECK_ERR(kv_push(s, &(kv_key){.id = 0}, 1, &a, NULL, &e), KV_E_VALUE, "no momentum");
+    CHECK_INT(kv_push(s, &(kv_key){.id = 0}, 1, &a, NULL, NULL), KV_E_VALUE);
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"momentum", "1"}, 1, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[1], "0  2 0.01 0.0 0.01");
+    CHECK(pulled(s, id(0)) == 3);
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+/* The sum of many small steps is lost in half precision, and kept by a float32 master. */
+static double small_steps(kv_dtype dtype, const char *multi_precision)
+{
+    kv_err e = {0};
+    const kv_opt params[] = {{"learning_rate", "0.0001"}, {"multi_precision", multi_precision}};
+    kv *s = make();
+    init_with(s, id(0), dtype, 1);
+    CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e));
+    for (int i = 0; i < 500; i++)
+        push(s, id(0), dtype, 1);
+    double x = pulled(s, id(0));
+    kv_free(s);
+    return x;
+}
+
+TEST(optimizer_master_of_half_precision)
+{
+    CHECK(small_steps(KV_FLOAT16, "false") == 1);
+    CHECK(small_steps(KV_BFLOAT16, "false") == 1);
+    double x = small_steps(KV_FLOAT16, "true"), y = small_steps(KV_BFLOAT16, "true");
+    CHECK(x > 0.9495 && x < 0.9505);
+    CHECK(y > 0.945 && y < 0.955);
+    CHECK(small_steps(KV_FLOAT32, "true") == small_steps(KV_FLOAT32, "false"));
+}
+
+TEST(optimizer_multi_precision_can_be_switched_on)
+{
+    kv_err e = {0};
+    const kv_opt rate = {"by", "0.0001"};
+    kv *s = make();
+    kv_rule *rule = NULL;
+    init_with(s, id(0), KV_FLOAT16, 1);
+    /* nothing in it depends on the key: one update serves all, until there are masters */
+    CHECK_OK(
+        kv_rule_new(&rule, "updater plain(by = 0.1) { stored -= by * input }", NULL, 0, 0, &e));
+    CHECK_OK(kv_set_rule(s, rule, &rate, 1, &e));
+    push(s, id(0), KV_FLOAT16, 1);
+    CHECK(pulled(s, id(0)) == 1);
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"multi_precision", "true"}, 1, &e));
+    for (int i = 0; i < 500; i++)
+        push(s, id(0), KV_FLOAT16, 1);
+    CHECK(pulled(s, id(0)) < 0.96);
+    kv_rule_free(rule);
+    kv_free(s);
+}
+
+TEST(optimizer_names_of_the_library)
+{
+    kv_err e = {0};
+    kv *s = make();
+    CHECK_OK(kv_set_optimizer(s, "AdaM", NULL, 0, &e));
+    CHECK_OK(kv_set_optimizer(s, "ccSGD", NULL, 0, &e));
+    CHECK_INT(kv_set_optimizer(s, "adm", NULL, 0, &e), KV_E_USAGE);
+    CHECK(strstr(e.text, "adm") && strstr(e.hint, "adam"));
+    kv_free(s);
+}
+
+TEST(optimizer_errors)
+{
+    static const struct {
+        kv_opt param;
+        kv_code code;
+        const char *error;
+    } cases[] = {
+        {{"lr_mult", "3"}, KV_E_VALUE, "lr_mult takes pairs such as 0=0.5, not \"3\""},
+        {{"wd_mult", "0=x"}, KV_E_VALUE, "wd_mult: \"x\" is no number"},
+        {{"names", "0"}, KV_E_VALUE, "names takes pairs such as 0=fc_weight, not \"0\""},
+        {{"seed", "-1"}, KV_E_VALUE, "seed is a whole number from 0 on, not \"-1\""},
+        {{"lr_scheduler", "factor(0)"}, KV_E_VALUE, "step of factor is at least 1"},
+    };
+    kv_err e = {0};
+    kv *s = make();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_ERR(kv_set_optimizer(s, "sgd", &cases[i].param, 1, &e), cases[i].code,
+                  cases[i].error);
+    CHECK_INT(kv_set_optimizer(s, "sgd", &(kv_opt){"momentun", "1"}, 1, &e), KV_E_USAGE);
+    CHECK(strstr(e.text, "momentun") && strstr(e.hint, "momentum"));
+    e = (kv_err){0};
+    CHECK_ERR(kv_update_optimizer(s, NULL, 0, &e), KV_E_USAGE, "no optimizer is in use");
+    CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
+    uint64_t before = kv_changes(s);
+    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"lr_mult", "0=1"}, 1, &e), KV_E_UNSUPPORTED,
+              "lr_mult is set with the optimizer, not changed later");
+    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"decay-names", "x"}, 1, &e), KV_E_UNSUPPORTED,
+              "decay_names is set with the optimizer, not changed later");
+    CHECK_INT(kv_update_optimizer(s, &(kv_opt){"wdd", "1"}, 1, &e), KV_E_USAGE);
+    CHECK(kv_changes(s) == before);
+    kv_free(s);
+}
+
+/* ---- Transactions ---- */
+
+TEST(optimizer_rollback_restores_counts_rates_and_parameters)
+{
+    kv_err e = {0};
+    const kv_opt params[] = {{"lr_scheduler", "factor(1, 0.5, base_lr=1)"}},
+                 changes[] = {{"wd", "0.25"}, {"learning_rate", "64"}};
+    kv *s = with(shows, params, 1);
+    push(s, id(0), KV_FLOAT32, 1);
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_update_optimizer(s, changes, 2, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[2], "0  3 32.0 0.25 32.0");
+    CHECK_OK(kv_rollback(s, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[3], "0  3 0.25 0.0 0.25");
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_update_optimizer(s, changes, 2, &e));
+    CHECK_OK(kv_commit(s, &e));
+    push(s, id(0), KV_FLOAT32, 1);
+    CHECK_TEXT(lines[4], "0  4 32.0 0.25 32.0");
+    kv_free(s);
+}
+
+/* Every optimizer: what a rollback undid leaves no bit behind, in weights, states and numbers. */
+TEST(optimizer_rollback_restores_states)
+{
+    static const char *const names[] = {"sgd", "adam", "nadam", "lbsgd", "lars", "lamb", "ftml"};
+    const kv_opt params[] = {{"lr_scheduler", "factor(2, 0.5)"}, {"multi_precision", "true"}};
+    kv_err e = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        kv *s = make(), *plain = make();
+        init_with(s, id(0), KV_BFLOAT16, 1);
+        init_with(plain, id(0), KV_BFLOAT16, 1);
+        CHECK_OK(kv_set_optimizer(s, names[i], params, 2, &e));
+        CHECK_OK(kv_set_optimizer(plain, names[i], params, 2, &e));
+        for (int t = 0; t < 6; t++) {
+            CHECK_OK(kv_begin(s, &e));
+            push(s, id(0), KV_BFLOAT16, 7);
+            if (t == 3)
+                CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
+            push(s, id(0), KV_BFLOAT16, -3);
+            CHECK_OK(kv_rollback(s, &e));
+            push(s, id(0), KV_BFLOAT16, t + 1);
+            push(plain, id(0), KV_BFLOAT16, t + 1);
+            CHECK(pulled(s, id(0)) == pulled(plain, id(0)));
+        }
+        kv_free(s);
+        kv_free(plain);
+    }
+}
