@@ -135,6 +135,7 @@ typedef struct kv_info {
     int64_t bytes;   /* of the stored array */
     int64_t pushes;  /* so far */
     int64_t pending; /* operations scheduled and not ended */
+    kv_storage storage;
 } kv_info;
 
 /* Error: key (not there, or of the other kind). */
@@ -220,13 +221,14 @@ uint64_t kv_changes(const kv *store);
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 /* Writes the whole store to a safetensors file: one tensor a key under the key's text, and as
- * metadata the type, counts, order and updater (with the text of a rule and its parameters), so
- * that other tools read the weights and kv_load the store. core/store_file.h has the table. The old
+ * metadata the type, counts, order and updater (with the text of a rule, its parameters and its
+ * states), so that other tools read the weights and kv_load the store, whose training then goes on
+ * as if nothing had happened. core/store_file.h has the table. The old
  * file is replaced at once or not at all, whatever happens meanwhile; the new one is synced to the
  * disk when the call returns. What is saved is the store at the time of the call, also what an open
  * transaction has changed; other threads may use the store while the file is written.
- * Errors: unsupported (the updater is a C function; a store that is not only in this process), io,
- * memory. */
+ * Errors: unsupported (the updater is a C function; a row_sparse key; a store that is not only in
+ * this process), io, memory. */
 int kv_save(kv *store, const char *path, kv_err *e);
 
 /* Makes a store of a file that kv_save wrote, or of any other safetensors file: the tensors of

@@ -8,8 +8,8 @@
  *
  *   text                       what
  *   kvstore.num_update         the largest count of a key, "12"
- *   kvstore.states.KEY         the names of all that the key keeps, "mean var", with a blank between
- *                              two; none for a key that keeps nothing
+ *   kvstore.states.KEY         the names of all that the key keeps, "mean var", with a blank
+ *                              between two; none for a key that keeps nothing
  *   kvstore.number.KEY/STATE   a `state key` of it, as below
  *   kvstore.shared.STATE       a `state shared`, as below
  *   kvstore.schedule           (with a schedule) the schedule as a call: factor(base_lr=0.1, …)

@@ -504,3 +504,28 @@ dry run: "w.kvs" would change:
     rm go.a
     wait
 }
+
+# Trained in one go and step by step, each step by another process, w has the same bits.
+trains_on()
+{
+    local step all='init w 2; set-optimizer '$1
+    rm -f w.kvs
+    kvctl -s w.kvs -c "$all"
+    for step in 1 -3 2.5 0.25; do
+        kvctl -s w.kvs -c "push w $step"
+        all+="; push w $step"
+    done
+    run kvctl -c "$all; pull w"
+    assert_success
+    local want=$output
+    run kvctl -s w.kvs -c 'pull w'
+    assert_output "$want"
+}
+
+@test "state: an optimizer goes on where it was: states, counts, schedule, noise" {
+    trains_on adam
+    trains_on 'nadam --lr-scheduler "factor(2, 0.5)"'
+    trains_on 'sgd --momentum 0.9'
+    trains_on 'lbsgd --batch-scale 3'
+    trains_on sgld
+}
