@@ -67,7 +67,8 @@ int named_keys(session *s, const ast *keys, const safetensors *f, key_list *out,
     if (code == KV_OK)
         code = add_matching(pattern, f, &integers, out, e);
     if (code == KV_OK && out->n == 0)
-        code = kv_err_set(e, KV_E_KEY, "no array of the file has a name that matches `%s`", pattern);
+        code =
+            kv_err_set(e, KV_E_KEY, "no array of the file has a name that matches `%s`", pattern);
     if (code) {
         key_list_release(out);
         return unit_at(s, keys, e);

@@ -1,5 +1,6 @@
-/* Files of named arrays as the values of keys: `init * @m.safetensors`, `push fc1.w @m.safetensors`.
- * Arrays and keys belong together by name; an integer key is called as it is written. */
+/* Files of named arrays as the values of keys: `init * @m.safetensors`, `push fc1.w
+ * @m.safetensors`. Arrays and keys belong together by name; an integer key is called as it is
+ * written. */
 #ifndef SCRIPT_NAMED_H
 #define SCRIPT_NAMED_H
 

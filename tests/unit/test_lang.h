@@ -4,7 +4,8 @@
  * How nodes are written: 1, 0.5, "text", true, none and names as themselves; [a b] a list, (, a
  * b) a tuple, (f a k=b) a call, (.f a) a method, (index a 0 (: 1 2 _)), (@ a cpu), (file <x.csv>
  * "w") with <> for a bare path, (f "a" {x} {y :d}) an f-string, (.. 1 9 2) a range, (key w) and
- * (keys 1 ~w*) with ~ for a pattern and $ for a value, {a b} a block. A part that is not there is _.
+ * (keys 1 ~w*) with ~ for a pattern and $ for a value, {a b} a block. A part that is not there is
+ * _.
  */
 #ifndef UNIT_TEST_LANG_H
 #define UNIT_TEST_LANG_H

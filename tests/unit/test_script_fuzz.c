@@ -188,7 +188,8 @@ static bool is_sound(const source *s, const ast *node)
 {
     if (!node)
         return true;
-    if (node->pos > node->end || node->end > s->len || node->height > AST_MAX_HEIGHT + 4 * PARSE_MAX_DEPTH)
+    if (node->pos > node->end || node->end > s->len ||
+        node->height > AST_MAX_HEIGHT + 4 * PARSE_MAX_DEPTH)
         return false;
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i] && (node->kid[i]->height >= node->height || !is_sound(s, node->kid[i])))
