@@ -110,8 +110,8 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * a key keeps its storage, and a row_sparse one comes to hold all its rows.
  * Errors: key (never initialised while an updater is set; of the other kind), shape, dtype (a rule
  * that cannot run on the stored dtype), value (a rule's `fail`; one key with row_sparse and default
- * values), unsupported (a rule that reduces rows and whole arrays), memory. An error of a C callback
- * comes from this call or the next wait. (Seeds 000 to 003, "push") */
+ * values), unsupported (a rule that reduces rows and whole arrays), memory. An error of a C
+ * callback comes from this call or the next wait. (Seeds 000 to 003, "push") */
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,
             kv_err *e);
 
