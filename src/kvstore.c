@@ -175,7 +175,8 @@ static void fill_info(kv_info *info, const slot *s)
                       .shape = kv_array_shape(a),
                       .ctx = kv_array_ctx(a),
                       .bytes = kv_array_bytes(a),
-                      .pushes = s->pushes};
+                      .pushes = s->pushes,
+                      .storage = kv_array_storage(a)};
 }
 
 int kv_find(kv *store, const kv_key *key, kv_info *info, kv_err *e)

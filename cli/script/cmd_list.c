@@ -63,7 +63,7 @@ static int add_info(rows *table, const kv_info *info, kv_err *e)
         (code = rows_add_text(table, kv_dtype_name(info->dtype), e)) ||
         (code = rows_add_shape(table, info->ndim, info->shape, e)) ||
         (code = rows_add(table, value_ctx(info->ctx), e)) ||
-        (code = rows_add_text(table, "default", e)) ||
+        (code = rows_add_text(table, kv_storage_name(info->storage), e)) ||
         (code = rows_add(table, value_int(info->bytes), e)) ||
         (code = rows_add(table, value_int(info->pushes), e)))
         return code;

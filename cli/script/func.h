@@ -6,7 +6,6 @@
 
 /* func_make.c: arrays from shapes and numbers */
 int func_ones(function_args *args, value *out, kv_err *e);
-int func_zeros(function_args *args, value *out, kv_err *e);
 int func_full(function_args *args, value *out, kv_err *e);
 int func_arange(function_args *args, value *out, kv_err *e);
 int func_linspace(function_args *args, value *out, kv_err *e);
@@ -14,7 +13,13 @@ int func_eye(function_args *args, value *out, kv_err *e);
 int func_array(function_args *args, value *out, kv_err *e);
 int func_astype(function_args *args, value *out, kv_err *e);
 int func_copy(function_args *args, value *out, kv_err *e);
+
+/* func_sparse.c: row_sparse arrays and storage */
+int func_zeros(function_args *args, value *out, kv_err *e);
+int func_row_sparse(function_args *args, value *out, kv_err *e);
+int func_tostype(function_args *args, value *out, kv_err *e);
 int func_dense(function_args *args, value *out, kv_err *e);
+int func_stype(function_args *args, value *out, kv_err *e);
 
 /* func_random.c */
 int func_uniform(function_args *args, value *out, kv_err *e);
@@ -26,7 +31,6 @@ int func_shape(function_args *args, value *out, kv_err *e);
 int func_len(function_args *args, value *out, kv_err *e);
 int func_dtype(function_args *args, value *out, kv_err *e);
 int func_ctx(function_args *args, value *out, kv_err *e);
-int func_stype(function_args *args, value *out, kv_err *e);
 int func_reshape(function_args *args, value *out, kv_err *e);
 int func_transpose(function_args *args, value *out, kv_err *e);
 int func_concat(function_args *args, value *out, kv_err *e);

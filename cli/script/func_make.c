@@ -46,11 +46,6 @@ int func_ones(function_args *args, value *out, kv_err *e)
     return filled(args, value_int(1), 1, out, e);
 }
 
-int func_zeros(function_args *args, value *out, kv_err *e)
-{
-    return filled(args, value_int(0), 1, out, e);
-}
-
 int func_full(function_args *args, value *out, kv_err *e)
 {
     value number;
@@ -242,13 +237,4 @@ int func_copy(function_args *args, value *out, kv_err *e)
     (void)e;
     *out = value_ref(args->v[0]);
     return KV_OK;
-}
-
-int func_dense(function_args *args, value *out, kv_err *e)
-{
-    kv_array *a;
-    int rc = value_to_array(&a, args->v[0], e);
-    if (!rc)
-        *out = value_array(a);
-    return rc;
 }

@@ -76,16 +76,6 @@ int func_ctx(function_args *args, value *out, kv_err *e)
     return KV_OK;
 }
 
-int func_stype(function_args *args, value *out, kv_err *e)
-{
-    kv_array *a;
-    int rc = value_to_array(&a, args->v[0], e);
-    if (rc)
-        return rc;
-    kv_array_unref(a);
-    return give_text(out, "default", e);
-}
-
 /* ---- One array ---- */
 
 /* Integers from the arguments behind the first: several, or one tuple or list of them. */

@@ -64,6 +64,11 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     print_style style = s->style;
     size_t from = out->len;
     int code = KV_OK;
+    /* people see its summary; formats for programs have no form for it */
+    if (kv_array_storage(a) == KV_ROW_SPARSE && s->format <= SHOW_LEGACY) {
+        value_print(out, value_array(a), repr);
+        return KV_OK;
+    }
     switch (s->format) {
     case SHOW_NUMPY:
         style.format = repr ? PRINT_REPR : PRINT_NUMPY;

@@ -437,7 +437,7 @@ static void print_text(buf *out, const char *text)
 static void print_summary(buf *out, const kv_array *a)
 {
     char ctx[KV_CTX_TEXT];
-    buf_add(out, "<NDArray ");
+    buf_add(out, kv_array_storage(a) == KV_ROW_SPARSE ? "<RowSparseNDArray " : "<NDArray ");
     for (int i = 0; i < kv_array_ndim(a); i++)
         buf_printf(out, "%s%lld", i ? "x" : "", (long long)kv_array_shape(a)[i]);
     if (kv_array_ndim(a) == 0)
