@@ -188,6 +188,13 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O3 -march=native $(WARN) -o $@ $< -lcsv -lcjson
 
+# Every optimizer beside the limit of the memory: ratios, no bars.
+bench-optimizers: $(BUILD)/bench_optimizers ## each optimizer as a fraction of what the memory allows
+	$<
+
+$(BUILD)/bench_optimizers: $(call obj,tests/bench/optimizers.c) $(BUILD)/libkvstore.a
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+
 golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=name); read the diff
 	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)
 
@@ -246,5 +253,5 @@ help: ## list these words
 
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT) $(conformance_src)))
 .PHONY: all chosen libraries demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
-        bench install uninstall clean help force
+        bench bench-optimizers install uninstall clean help force
 .SECONDARY:

@@ -37,6 +37,8 @@ static int init_lock(pthread_mutex_t *lock, kv_err *e)
 
 static int enter(const kv *store, kv_err *e)
 {
+    if (!store)
+        return kv_err_set(e, KV_E_USAGE, "there is no store: the pointer is NULL");
     if (pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK)
         return kv_err_set(e, KV_E_USAGE,
                           "an updater or printer may ask its own store only for type and rank");

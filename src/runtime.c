@@ -33,7 +33,7 @@ static const struct absent {
      "needs the MPI plugin, which is not in this build"},
     {{"horovod"}, "needs the MPI plugin, which is not in this build"},
     {{"byteps"}, "needs the MPI plugin, which is not in this build"},
-    {{"teststore"}, "is not in this build"},
+    {{"teststore"}, "needs the test plugin, which is not in this build"},
 };
 
 enum { NABSENT = sizeof absent / sizeof *absent };

@@ -382,7 +382,9 @@ TEST(store_types)
     CHECK_ERR(kv_create("NCCL", NULL, 0, &s, &e), KV_E_UNSUPPORTED,
               "the type \"nccl\" needs the CUDA plugin, which is not in this build");
     CHECK_ERR(kv_create("teststore", NULL, 0, &s, &e), KV_E_UNSUPPORTED,
-              "the type \"teststore\" is not in this build");
+              "the type \"teststore\" needs the test plugin, which is not in this build");
+    CHECK_ERR(kv_save(NULL, "never.kvs", &e), KV_E_USAGE,
+              "there is no store: the pointer is NULL");
     kv_create("locla", NULL, 0, &s, &e);
     CHECK_TEXT(e.hint, "did you mean local?");
     e = (kv_err){0};
