@@ -42,8 +42,9 @@ static int put_array(buf *out, kv_array *a, kv_err *e)
     buf_printf(out, "\"dtype\":\"%s\",\"shape\":[", kv_dtype_name(kv_array_dtype(a)));
     for (int i = 0; i < kv_array_ndim(a); i++)
         buf_printf(out, i > 0 ? ",%lld" : "%lld", (long long)kv_array_shape(a)[i]);
-    buf_printf(
-        out, "],\"ctx\":\"%s\",\"stype\":\"default\",\"data\":", kv_ctx_text(ctx, kv_array_ctx(a)));
+    buf_printf(out, "],\"ctx\":\"%s\",", kv_ctx_text(ctx, kv_array_ctx(a)));
+    json_write_storage(out, a);
+    buf_add(out, ",\"data\":");
     return json_write_data(out, a, e);
 }
 

@@ -231,8 +231,8 @@ static int fill(walk *w, const cJSON *data, int axis)
 
 /* The parts of an array's object, and how many values stand before each. */
 typedef struct parts {
-    const cJSON *dtype, *shape, *stype, *data;
-    int64_t dtype_at, shape_at, stype_at, data_at;
+    const cJSON *dtype, *shape, *stype, *row_ids, *data;
+    int64_t dtype_at, shape_at, stype_at, row_ids_at, data_at;
 } parts;
 
 static int64_t count_values(const cJSON *v)
@@ -243,6 +243,8 @@ static int64_t count_values(const cJSON *v)
     return n;
 }
 
+enum { NPARTS = 5 };
+
 static int find_parts(parts *p, const source *s, const cJSON *object)
 {
     const struct {
@@ -252,20 +254,23 @@ static int find_parts(parts *p, const source *s, const cJSON *object)
     } members[] = {{"dtype", &p->dtype, &p->dtype_at},
                    {"shape", &p->shape, &p->shape_at},
                    {"stype", &p->stype, &p->stype_at},
+                   {"row_ids", &p->row_ids, &p->row_ids_at},
                    {"data", &p->data, &p->data_at}};
     char text[PLACE_TEXT];
     int64_t at = 1;
     *p = (parts){0};
     for (const cJSON *v = object->child; v; v = v->next) {
         size_t i = 0;
-        while (i < 4 && strcmp(v->string, members[i].name) != 0)
+        while (i < NPARTS && strcmp(v->string, members[i].name) != 0)
             i++;
-        if (i == 4 || *members[i].value)
-            return kv_err_set(
-                s->e, KV_E_FORMAT,
-                i == 4 ? "%s: \"%.40s\" is no part of an array; those are dtype, shape, stype, data"
-                       : "%s: \"%.40s\" stands here twice",
-                place(text, s, find_value(s, at)), v->string);
+        if (i < NPARTS && *members[i].value)
+            return kv_err_set(s->e, KV_E_FORMAT, "%s: \"%.40s\" stands here twice",
+                              place(text, s, find_value(s, at)), v->string);
+        if (i == NPARTS)
+            return kv_err_set(s->e, KV_E_FORMAT,
+                              "%s: \"%.40s\" is no part of an array; those are dtype, shape, "
+                              "stype, row_ids, data",
+                              place(text, s, find_value(s, at)), v->string);
         *members[i].value = v;
         *members[i].at = at;
         at += count_values(v);
@@ -294,10 +299,11 @@ static int read_dtype(walk *w, const parts *p, bool has_dtype)
 }
 
 /* Compares the shape that the object says with the one that its data have, and takes it. Lists
- * below an axis of size 0 cannot be written, so the data end there. */
-static int read_shape(walk *w, const parts *p)
+ * below an axis of size 0 cannot be written, so the data end there. nrows: of a row_sparse array
+ * how many rows the data are; *first is how many the array has. Else -1. */
+static int read_shape(walk *w, const parts *p, int64_t nrows, int64_t *first)
 {
-    int64_t shape[KV_MAX_NDIM];
+    int64_t shape[KV_MAX_NDIM] = {0};
     int ndim = 0;
     char text[PLACE_TEXT], said[160], found[160];
     for (const cJSON *v = p->shape ? p->shape->child : NULL; v; v = v->next) {
@@ -314,13 +320,23 @@ static int read_shape(walk *w, const parts *p)
     if (!cJSON_IsArray(p->shape) || ndim < 0)
         return kv_err_set(w->s->e, KV_E_FORMAT, "%s: \"shape\" is a list of up to %d sizes",
                           place(text, w->s, find_value(w->s, p->shape_at)), KV_MAX_NDIM);
+    *first = shape[0];
+    if (nrows >= 0 && ndim > 0)
+        shape[0] = nrows;
     int same = 0, ends = 0;
     while (ends < ndim && shape[ends] != 0)
         ends++;
     int axes = ends < ndim ? ends + 1 : ndim; /* those that the data show */
     while (same < axes && same < w->ndim && shape[same] == w->shape[same])
         same++;
-    if (same < axes || w->ndim != axes)
+    bool fits = same == axes && w->ndim == axes;
+    if (!fits && nrows >= 0)
+        return kv_err_set(w->s->e, KV_E_FORMAT,
+                          "%s: data of shape %s are not the rows of \"row_ids\", which have %s",
+                          place(text, w->s, find_value(w->s, p->data_at)),
+                          kv_shape_text(found, sizeof found, w->ndim, w->shape),
+                          kv_shape_text(said, sizeof said, ndim, shape));
+    if (!fits)
         return kv_err_set(w->s->e, KV_E_FORMAT, "%s: data of shape %s do not fit \"shape\" %s",
                           place(text, w->s, find_value(w->s, p->data_at)),
                           kv_shape_text(found, sizeof found, w->ndim, w->shape),
@@ -377,31 +393,87 @@ static int parse_error(const source *s, size_t at)
                       s->text + at);
 }
 
+static int read_stype(const source *s, const parts *p, bool *sparse)
+{
+    char text[PLACE_TEXT];
+    const char *name = cJSON_IsString(p->stype) ? p->stype->valuestring : "";
+    *sparse = p->stype && strcmp(name, "row_sparse") == 0;
+    if (p->stype && !*sparse && strcmp(name, "default") != 0)
+        return kv_err_set(s->e, KV_E_FORMAT, "%s: \"stype\" is \"default\" or \"row_sparse\"",
+                          place(text, s, find_value(s, p->stype_at)));
+    if (p->row_ids && !*sparse)
+        return kv_err_set(s->e, KV_E_FORMAT, "%s: \"row_ids\" belong to \"stype\":\"row_sparse\"",
+                          place(text, s, find_value(s, p->row_ids_at)));
+    if (*sparse && (!p->row_ids || !p->shape))
+        return kv_err_set(s->e, KV_E_FORMAT, "%s: a row_sparse array has \"shape\" and \"row_ids\"",
+                          place(text, s, find_value(s, 0)));
+    return KV_OK;
+}
+
+/* Whole numbers; whether they are ids of the array is looked at when it is made. */
+static int read_ids(const source *s, const parts *p, int64_t **ids, int64_t *n)
+{
+    char text[PLACE_TEXT];
+    *n = cJSON_IsArray(p->row_ids) ? list_size(p->row_ids) : 0;
+    *ids = mem_alloc(*n, sizeof **ids, s->e);
+    if (!*ids)
+        return KV_E_MEMORY;
+    int64_t i = 0;
+    bool ok = cJSON_IsArray(p->row_ids);
+    for (const cJSON *v = p->row_ids->child; v && ok; v = v->next) {
+        double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
+        ok = x == floor(x) && x >= 0 && x <= 0x1p53;
+        (*ids)[i++] = ok ? (int64_t)x : 0;
+    }
+    if (ok)
+        return KV_OK;
+    return kv_err_set(s->e, KV_E_FORMAT, "%s: \"row_ids\" is a list of whole numbers from 0 on",
+                      place(text, s, find_value(s, p->row_ids_at)));
+}
+
+static int new_sparse(kv_array **out, const walk *w, const parts *p, int64_t rows,
+                      const int64_t *ids, int64_t n)
+{
+    char text[PLACE_TEXT];
+    int64_t shape[KV_MAX_NDIM];
+    kv_err why = {0};
+    memcpy(shape, w->shape, sizeof shape);
+    shape[0] = rows;
+    int rc = kv_array_new_sparse(out, w->dtype, w->ndim, shape, n, ids, (kv_ctx){0}, &why);
+    if (rc == KV_E_INDEX || rc == KV_E_VALUE || rc == KV_E_SHAPE)
+        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s",
+                          place(text, w->s, find_value(w->s, p->row_ids_at)), why.text);
+    return rc ? kv_err_set(w->s->e, (kv_code)rc, "%s", why.text) : KV_OK;
+}
+
 /* Makes the array from the tree. */
 static int read_tree(kv_array **out, const source *s, const cJSON *tree, bool has_dtype,
                      kv_dtype dtype)
 {
     walk w = {.s = s, .dtype = has_dtype ? dtype : KV_FLOAT32};
     parts p = {.data = tree};
+    bool sparse = false;
+    int64_t first = 0, nrows = -1, *ids = NULL;
     int rc = cJSON_IsObject(tree) ? find_parts(&p, s, tree) : KV_OK;
-    if (!rc && p.stype && !(cJSON_IsString(p.stype) && !strcmp(p.stype->valuestring, "default"))) {
-        char text[PLACE_TEXT];
-        rc = kv_err_set(s->e, KV_E_UNSUPPORTED, "%s: this version reads the stype default only",
-                        place(text, s, find_value(s, p.stype_at)));
-    }
+    if (!rc)
+        rc = read_stype(s, &p, &sparse);
+    if (!rc && sparse)
+        rc = read_ids(s, &p, &ids, &nrows);
     if (!rc)
         rc = read_dtype(&w, &p, has_dtype);
     if (!rc)
         rc = find_shape(&w, p.data, p.data_at);
     int axes = w.ndim;
     if (!rc)
-        rc = read_shape(&w, &p);
+        rc = read_shape(&w, &p, nrows, &first);
     kv_array *a = NULL;
     void *data;
     if (!rc)
-        rc = kv_array_new_raw(&a, w.dtype, w.ndim, w.shape, (kv_ctx){0}, s->e);
+        rc = sparse ? new_sparse(&a, &w, &p, first, ids, nrows)
+                    : kv_array_new_raw(&a, w.dtype, w.ndim, w.shape, (kv_ctx){0}, s->e);
+    mem_free(ids);
     if (!rc)
-        rc = kv_array_write(a, &data, s->e);
+        rc = sparse ? kv_array_write_rows(a, &data, s->e) : kv_array_write(a, &data, s->e);
     if (!rc) {
         w.data = data;
         w.seen = p.data_at - 1;
@@ -510,7 +582,7 @@ typedef struct writer {
     const void *data;
     int64_t at; /* the element that comes next */
     buf *out;
-    FILE *f;    /* NULL: it stays in out */
+    FILE *f; /* NULL: it stays in out */
     bool failed;
 } writer;
 
@@ -532,14 +604,15 @@ static void write_lists(writer *w, int axis)
     if (axis == kv_array_ndim(w->a)) {
         char *p = buf_room(w->out, NUM_TEXT_MAX);
         if (p)
-            buf_grew(w->out,
-                     (size_t)element_json(p, kv_array_dtype(w->a), w->data, w->at++));
+            buf_grew(w->out, (size_t)element_json(p, kv_array_dtype(w->a), w->data, w->at++));
         return;
     }
     if (w->out->len >= WRITTEN || w->out->failed)
         pour(w);
     buf_char(w->out, '[');
-    for (int64_t i = 0; i < kv_array_shape(w->a)[axis] && !w->failed; i++) {
+    bool rows = axis == 0 && kv_array_storage(w->a) == KV_ROW_SPARSE;
+    int64_t n = rows ? kv_array_nrows(w->a) : kv_array_shape(w->a)[axis];
+    for (int64_t i = 0; i < n && !w->failed; i++) {
         if (i > 0)
             buf_char(w->out, ',');
         write_lists(w, axis + 1);
@@ -549,10 +622,27 @@ static void write_lists(writer *w, int axis)
     buf_char(w->out, ']');
 }
 
+/* The elements that are written: of a row_sparse array those of the rows that it holds. */
+static int read_elements(writer *w, kv_err *e)
+{
+    return kv_array_storage(w->a) == KV_ROW_SPARSE ? kv_array_read_rows(w->a, &w->data, e)
+                                                   : kv_array_read(w->a, &w->data, e);
+}
+
+void json_write_storage(buf *out, kv_array *a)
+{
+    const int64_t *ids = kv_array_row_ids(a);
+    buf_printf(out, "\"stype\":\"%s\"", kv_storage_name(kv_array_storage(a)));
+    for (int64_t i = 0; i < kv_array_nrows(a); i++)
+        buf_printf(out, "%s%lld", i ? "," : ",\"row_ids\":[", (long long)ids[i]);
+    if (kv_array_storage(a) == KV_ROW_SPARSE)
+        buf_add(out, kv_array_nrows(a) ? "]" : ",\"row_ids\":[]");
+}
+
 int json_write_data(buf *out, kv_array *a, kv_err *e)
 {
     writer w = {.a = a, .out = out};
-    int rc = kv_array_read(a, &w.data, e);
+    int rc = read_elements(&w, e);
     if (rc)
         return rc;
     write_lists(&w, 0);
@@ -563,12 +653,19 @@ int json_write_data(buf *out, kv_array *a, kv_err *e)
 static void write_whole(writer *w)
 {
     int ndim = kv_array_ndim(w->a);
-    bool plain = kv_array_dtype(w->a) == KV_FLOAT32 && kv_array_size(w->a) > 0 && ndim > 0;
+    bool sparse = kv_array_storage(w->a) == KV_ROW_SPARSE;
+    bool plain =
+        !sparse && kv_array_dtype(w->a) == KV_FLOAT32 && kv_array_size(w->a) > 0 && ndim > 0;
     if (!plain) {
         buf_printf(w->out, "{\"dtype\":\"%s\",\"shape\":[", kv_dtype_name(kv_array_dtype(w->a)));
         for (int i = 0; i < ndim; i++)
             buf_printf(w->out, "%s%lld", i ? "," : "", (long long)kv_array_shape(w->a)[i]);
-        buf_add(w->out, "],\"data\":");
+        buf_add(w->out, "],");
+        if (sparse) {
+            json_write_storage(w->out, w->a);
+            buf_char(w->out, ',');
+        }
+        buf_add(w->out, "\"data\":");
     }
     write_lists(w, 0);
     buf_add(w->out, plain ? "" : "}");
@@ -577,7 +674,7 @@ static void write_whole(writer *w)
 int json_write(buf *out, kv_array *a, kv_err *e)
 {
     writer w = {.a = a, .out = out};
-    int rc = kv_array_read(a, &w.data, e);
+    int rc = read_elements(&w, e);
     if (rc)
         return rc;
     write_whole(&w);
@@ -588,7 +685,7 @@ int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e)
 {
     buf text = {0};
     writer w = {.a = a, .out = &text, .f = f};
-    int rc = kv_array_read(a, &w.data, e);
+    int rc = read_elements(&w, e);
     if (rc)
         return rc;
     errno = 0;

@@ -1,9 +1,10 @@
 /* JSON files of arrays, through cJSON.
  *
  * A bare nested list where that says all (float32, at least one element), else an object
- * {"dtype":"float16","shape":[2,3],"data":[[…],[…]]}. Both are read; a bare list is float32 unless
- * the caller says otherwise. "nan", "inf" and "-inf" are numbers; integers beyond 2^53 are written
- * as text and read exactly from text. true and false are read.
+ * {"dtype":"float16","shape":[2,3],"data":[[…],[…]]}; of a row_sparse array with
+ * "stype":"row_sparse","row_ids":[…], and data are the rows that it holds. All are read; a bare
+ * list is float32 unless the caller says otherwise. "nan", "inf" and "-inf" are numbers; integers
+ * beyond 2^53 are written as text and read exactly from text. true and false are read.
  */
 #ifndef IO_JSON_H
 #define IO_JSON_H
@@ -30,9 +31,12 @@ int json_write(buf *out, kv_array *a, kv_err *e);
 /* The same to a stream, in pieces, and a newline at the end. Also: io. */
 int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e);
 
-/* Appends the elements alone, as a nested list; numbers are the shortest that read back equal after
- * going through a double. */
+/* Appends the elements alone, those of the rows that a row_sparse array holds, as a nested list;
+ * numbers are the shortest that read back equal after going through a double. */
 int json_write_data(buf *out, kv_array *a, kv_err *e);
+
+/* Appends how a is stored: "stype":"default", or "stype":"row_sparse","row_ids":[…]. */
+void json_write_storage(buf *out, kv_array *a);
 
 /* Appends text in quotes, escaped. Bytes that are not UTF-8 become U+FFFD. */
 void json_write_text(buf *out, const char *text);

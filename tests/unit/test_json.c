@@ -22,6 +22,26 @@ static void check_read(const char *text, const char *want)
     kv_array_unref(a);
 }
 
+TEST(json_reads_row_sparse)
+{
+    static const char *const same[] = {
+        "{\"dtype\":\"float32\",\"shape\":[5,2],\"stype\":\"row_sparse\",\"row_ids\":[1,4],"
+        "\"data\":[[1,2],[0,\"nan\"]]}",
+        "{\"dtype\":\"int64\",\"shape\":[3],\"stype\":\"row_sparse\",\"row_ids\":[2],"
+        "\"data\":[\"9007199254740993\"]}",
+        "{\"dtype\":\"float16\",\"shape\":[3,2,2],\"stype\":\"row_sparse\",\"row_ids\":[],"
+        "\"data\":[]}",
+        "{\"dtype\":\"int8\",\"shape\":[3,0],\"stype\":\"row_sparse\",\"row_ids\":[0,2],"
+        "\"data\":[[],[]]}",
+        "{\"dtype\":\"int8\",\"shape\":[0,3],\"stype\":\"row_sparse\",\"row_ids\":[],"
+        "\"data\":[]}"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        check_read(same[i], same[i]);
+    check_read("{\"data\":[[3]],\"row_ids\":[1],\"shape\":[2,1],\"stype\":\"row_sparse\"}",
+               "{\"dtype\":\"float32\",\"shape\":[2,1],\"stype\":\"row_sparse\",\"row_ids\":[1],"
+               "\"data\":[[3]]}");
+}
+
 TEST(json_reads)
 {
     check_read("[[1,2],[3,4.5]]", "[[1,2],[3,4.5]]");
@@ -186,7 +206,29 @@ TEST(json_errors)
         {"{\"data\":[true,2],\"dtype\":\"bool\"}", "x.json:1:15: 2 does not fit bool"},
         {"{\"shape\":[1]}", "x.json:1:1: the object has no \"data\""},
         {"{\"data\":[1],\"dtpye\":\"int8\"}",
-         "x.json:1:21: \"dtpye\" is no part of an array; those are dtype, shape, stype, data"},
+         "x.json:1:21: \"dtpye\" is no part of an array; those are dtype, shape, stype, row_ids, "
+         "data"},
+        {"{\"stype\":\"csr\",\"data\":[1]}",
+         "x.json:1:10: \"stype\" is \"default\" or \"row_sparse\""},
+        {"{\"stype\":1,\"data\":[1]}", "x.json:1:10: \"stype\" is \"default\" or \"row_sparse\""},
+        {"{\"stype\":\"row_sparse\",\"data\":[1]}",
+         "x.json:1:1: a row_sparse array has \"shape\" and \"row_ids\""},
+        {"{\"row_ids\":[0],\"data\":[1]}",
+         "x.json:1:12: \"row_ids\" belong to \"stype\":\"row_sparse\""},
+        {"{\"row_ids\":[0.5],\"stype\":\"row_sparse\",\"shape\":[2],\"data\":[1]}",
+         "x.json:1:12: \"row_ids\" is a list of whole numbers from 0 on"},
+        {"{\"row_ids\":0,\"stype\":\"row_sparse\",\"shape\":[2],\"data\":[1]}",
+         "x.json:1:12: \"row_ids\" is a list of whole numbers from 0 on"},
+        {"{\"row_ids\":[2],\"stype\":\"row_sparse\",\"shape\":[2],\"data\":[1]}",
+         "x.json:1:12: an array of shape (2,) has no row 2"},
+        {"{\"row_ids\":[1,1],\"stype\":\"row_sparse\",\"shape\":[2],\"data\":[1,2]}",
+         "x.json:1:12: row ids ascend and none stands twice: not 1, 1"},
+        {"{\"row_ids\":[0],\"stype\":\"row_sparse\",\"shape\":[2],\"data\":[1,2]}",
+         "x.json:1:56: data of shape (2,) are not the rows of \"row_ids\", which have (1,)"},
+        {"{\"row_ids\":[],\"stype\":\"row_sparse\",\"shape\":[],\"data\":1}",
+         "x.json:1:12: a row_sparse array has rows, so at least one axis"},
+        {"{\"row_ids\":[],\"stype\":\"row_sparse\",\"shape\":3,\"data\":[]}",
+         "x.json:1:44: \"shape\" is a list of up to 32 sizes"},
         {"{\"data\":[1],\"data\":[2]}", "x.json:1:20: \"data\" stands here twice"},
         {"{\"data\":[1],\"dtype\":\"flot\"}", "x.json:1:21: there is no dtype \"flot\""},
         {"{\"data\":[1],\"dtype\":3}", "x.json:1:21: there is no dtype a number"},
@@ -214,9 +256,6 @@ TEST(json_errors)
     kv_array *a = NULL;
     CHECK_ERR(json_read(&a, "[1,\0 2]", 7, "x.json", false, 0, &e), KV_E_FORMAT,
               "x.json:1:4: a NUL byte");
-    const char *sparse = "{\"stype\":\"row_sparse\",\"data\":[1]}";
-    CHECK_ERR(json_read(&a, sparse, strlen(sparse), "x.json", false, 0, &e), KV_E_UNSUPPORTED,
-              "x.json:1:10: this version reads the stype default only");
     CHECK_ERR(json_read_line(&a, "[1,x]", 5, "x.ndjson", 7, false, 0, &e), KV_E_FORMAT,
               "x.ndjson:7:4: \"x\" cannot stand here");
 }
@@ -296,10 +335,21 @@ TEST(json_no_memory_for_the_tree)
  * both must take the same texts and give the same bits. */
 TEST(json_lists_of_numbers)
 {
-    static const char *const parts[] = {"[",    "[",   "[",      "]",     "]",   "]",    "],[", ",",
-                                        ",",    ",",   "1",      "-2.5",  "1e3", "0.1",  "-0",  " ",
-                                        "\n",   "01",  "3.",     ".5",    "1e",  "1e39", "nan", "-",
-                                        "+1",   "16777217.0000001", "true", "\t", "1e-46", "2"};
+    static const char *const parts[] = {"[",     "[",
+                                        "[",     "]",
+                                        "]",     "]",
+                                        "],[",   ",",
+                                        ",",     ",",
+                                        "1",     "-2.5",
+                                        "1e3",   "0.1",
+                                        "-0",    " ",
+                                        "\n",    "01",
+                                        "3.",    ".5",
+                                        "1e",    "1e39",
+                                        "nan",   "-",
+                                        "+1",    "16777217.0000001",
+                                        "true",  "\t",
+                                        "1e-46", "2"};
     uint64_t state = 815;
     int read = 0;
     for (int i = 0; i < 200000; i++) {
