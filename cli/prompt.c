@@ -5,6 +5,7 @@
 #include "prompt.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "complete.h"
@@ -14,6 +15,7 @@
 #include "term/histfile.h"
 #include "term/interrupt.h"
 #include "term/pager.h"
+#include "term/progress.h"
 #include "term/repl.h"
 
 static int entry_complete(void *arg, const char *text, size_t n)
@@ -34,7 +36,9 @@ static bool entry_run(void *arg, const char *text, size_t n, int first_line)
         unit_run(s, u, &e);
     if (e.code == KV_E_INTERRUPTED) {
         fflush(stdout);
-        fputs("interrupted\n", stderr);
+        progress_hide(STDERR_FILENO);
+        /* the terminal has shown ^C there */
+        fputs(isatty(STDERR_FILENO) ? "\rinterrupted\n" : "interrupted\n", stderr);
     } else if (e.code) {
         report_error(s, &e);
     }

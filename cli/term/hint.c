@@ -9,7 +9,7 @@
 /* Fewer columns than these say nothing. */
 #define LEAST 4
 
-static bool shown;
+static bool visible;
 
 /* Usage lines are ASCII, but names in them may be anything. */
 static bool is_ascii(const char *text)
@@ -41,6 +41,15 @@ static int column_behind(const char *text, size_t n, int columns)
     return column % columns;
 }
 
+/* The length of the words of a text of which `most` characters have room. */
+static int whole_words(const char *text, int most)
+{
+    int n = most;
+    while (n > 0 && text[n - 1] != ' ')
+        n--;
+    return n;
+}
+
 void hint_draw(FILE *out, const char *before, size_t n, int columns, const char *text)
 {
     int length = is_ascii(text) ? (int)strlen(text) : 0;
@@ -49,21 +58,24 @@ void hint_draw(FILE *out, const char *before, size_t n, int columns, const char 
     int room = columns - 1 - column;
     if (column < 0 || length == 0 || room < LEAST)
         return;
-    bool cut = length > room;
-    fprintf(out, "\033[2m%.*s%s\033[0m", cut ? room - 2 : length, text, cut ? ".." : "");
-    fprintf(out, "\033[%dD", cut ? room : length);
+    int shown = length <= room ? length : whole_words(text, room - 2);
+    const char *more = shown < length ? ".." : "";
+    if (shown <= 1) /* nothing but a blank */
+        return;
+    fprintf(out, "\033[2m%.*s%s\033[0m", shown, text, more);
+    fprintf(out, "\033[%dD", shown + (int)strlen(more));
     fflush(out);
-    shown = true;
+    visible = true;
 }
 
 void hint_erase(FILE *out)
 {
-    if (shown)
+    if (visible)
         fputs("\033[J", out);
-    shown = false;
+    visible = false;
 }
 
 void hint_forget(void)
 {
-    shown = false;
+    visible = false;
 }

@@ -456,13 +456,27 @@ static int open_edited(kv_err *e)
     return read_history_file(e);
 }
 
+/* Readline takes a line that begins with # and a digit for a time stamp when it reads the file, so
+ * a blank goes in front of such a comment. */
+static void add_entry(const char *entry)
+{
+    buf text = {0};
+    for (const char *c = entry; *c; c++) {
+        if (c > entry && c[-1] == '\n' && *c == '#' && c[1] >= '0' && c[1] <= '9')
+            buf_char(&text, ' ');
+        buf_char(&text, *c);
+    }
+    add_history(buf_text(&text));
+    buf_release(&text);
+}
+
 int line_remember(const char *entry, kv_err *e)
 {
     const char *path = reader.options.history;
     if (!reader.edited || *entry == ' ' || *entry == '\t' || *entry == '\0' ||
         strlen(entry) > LINE_HISTORY_MAX)
         return KV_OK;
-    add_history(entry);
+    add_entry(entry);
     if (!path || !*path || edit.history_lost)
         return KV_OK;
     int failed = append_history(1, path);

@@ -1,0 +1,623 @@
+# The prompt on the screen of a real terminal: tmux holds kvctl, sends keys and tells what the screen
+# shows. Nothing here sleeps for a fixed time: each step waits for what it expects.
+
+load help
+
+setup_file()
+{
+    command -v tmux >/dev/null || skip "no tmux"
+}
+
+# A terminal of COLUMNS x ROWS with kvctl ARG… in it; what it writes is also in the file `raw`.
+# Variables in $ENVIRONMENT (NAME=VALUE …) are set for kvctl.
+terminal()
+{
+    local columns=$1 rows=$2
+    shift 2
+    socket=$(mktemp -u /tmp/kvctl-tmux.XXXXXX)
+    printf '#!/bin/sh\nexec env %s kvctl %s\n' "${ENVIRONMENT:-}" "$*" >start
+    chmod +x start
+    # The server must not keep open what bats waits for.
+    tmux -S "$socket" -f /dev/null new-session -d -s t -x "$columns" -y "$rows" cat 3>&- 4>&-
+    tmux -S "$socket" set -g default-terminal screen
+    tmux -S "$socket" set -g remain-on-exit on
+    tmux -S "$socket" pipe-pane -t t "cat >>'$PWD/raw'"
+    tmux -S "$socket" respawn-pane -k -t t "$PWD/start"
+    shows "kv"
+}
+
+teardown()
+{
+    [ -z "${socket:-}" ] || tmux -S "$socket" kill-server 2>/dev/null || true
+    [ -z "${socket:-}" ] || rm -f "$socket"
+}
+
+screen()
+{
+    tmux -S "$socket" capture-pane -t t -p "$@"
+}
+
+# Types text as it is.
+type_text()
+{
+    tmux -S "$socket" send-keys -t t -l -- "$1"
+}
+
+# Presses keys by their names: Enter, Tab, C-c, Up, …
+press()
+{
+    tmux -S "$socket" send-keys -t t "$@"
+}
+
+enter()
+{
+    type_text "$1"
+    press Enter
+}
+
+# Waits until a condition holds; says what the screen shows when it does not come to that.
+until_holds()
+{
+    local i what=$1
+    shift
+    for ((i = 0; i < 600; i++)); do
+        if "$@"; then
+            return 0
+        fi
+        sleep 0.05
+    done
+    echo "--- $what; the screen:"
+    screen
+    return 1
+}
+
+on_screen()
+{
+    screen | grep -qF -- "$1"
+}
+
+# A row that is TEXT and nothing else.
+is_row()
+{
+    screen | grep -qxF -- "$1"
+}
+
+# The last row that is not empty is TEXT.
+is_last_row()
+{
+    [ "$(screen | sed -n '/./h;${x;p}')" = "$1" ]
+}
+
+not_on_screen()
+{
+    ! on_screen "$1"
+}
+
+shows()
+{
+    until_holds "no \"$1\" came" on_screen "$1"
+}
+
+row()
+{
+    until_holds "no row \"$1\" came" is_row "$1"
+}
+
+last_row()
+{
+    until_holds "the last row is not \"$1\"" is_last_row "$1"
+}
+
+gone()
+{
+    until_holds "\"$1\" stays" not_on_screen "$1"
+}
+
+is_dead()
+{
+    [ "$(tmux -S "$socket" display -p -t t '#{pane_dead}')" = 1 ]
+}
+
+# Waits until kvctl has ended.
+ended()
+{
+    until_holds "kvctl goes on" is_dead
+}
+
+# Starts kvctl again, in the same terminal.
+again()
+{
+    tmux -S "$socket" respawn-pane -k -t t "$PWD/start"
+    last_row "kv>"
+}
+
+# ---- Hints ---------------------------------------------------------------------------------------
+
+@test "prompt: a hint shows what is missing, and shrinks" {
+    terminal 200 24 -q
+    type_text "push"
+    row "kv> push KEYS VALUES [--priority N]"
+    type_text " w"
+    row "kv> push w VALUES [--priority N]"
+    type_text " ones(2"
+    row "kv> push w ones(2, dtype=, ctx=)"
+    type_text ")"
+    row "kv> push w ones(2) [--priority N]"
+    press Enter
+    row "kv> push w ones(2)"
+    enter "pull w"
+    row "[1. 1.]"
+    last_row "kv>"
+}
+
+@test "prompt: a hint is dim and goes back to the cursor" {
+    terminal 80 24 -q
+    type_text "push"
+    shows "KEYS"
+    assert_equal "$(tmux -S "$socket" display -p -t t '#{cursor_x}')" 8
+    screen -e | grep -qF $'push\e[2m KEYS VALUES'
+}
+
+@test "prompt: a hint is cut at 40 columns and never wraps" {
+    terminal 40 12 -q
+    type_text "pull w"
+    row "kv> pull w [--out V] [--ctx DEVS] .."
+    type_text " --ctx cpu(0) --out a"
+    row "kv> pull w --ctx cpu(0) --out a"
+    press C-u
+    row "kv>"
+}
+
+@test "prompt: long lines at 40 columns, edited in the middle" {
+    terminal 40 12 -q
+    type_text "print \"one two three four five six seven eight nine\", 1 + 1"
+    row "kv> print \"one two three four five six s"
+    row "even eight nine\", 1 + 1"
+    press C-a
+    press Right Right Right Right Right Right Right
+    type_text "zero "
+    row "kv> print \"zero one two three four five"
+    press C-e
+    type_text " + sqrt("
+    row "six seven eight nine\", 1 + 1 + sqrt("
+    type_text "4)"
+    press Enter
+    row "zero one two three four five six seven e"
+    last_row "kv>"
+    on_screen "ight nine 4.0"
+}
+
+@test "prompt: no hint in the middle of a line; Ctrl-L keeps it right" {
+    terminal 80 24 -q
+    type_text "push w"
+    row "kv> push w VALUES [--priority N]"
+    press Left
+    row "kv> push w"
+    press C-e
+    row "kv> push w VALUES [--priority N]"
+    enter " 1"
+    enter "print 77"
+    row "77"
+    type_text "use"
+    press C-l
+    gone "77"
+    row "kv> use NAME"
+    assert_equal "$(screen | head -n 1)" "kv> use NAME"
+}
+
+@test "prompt: a hint within an open block" {
+    terminal 80 24 -q
+    enter "for i in 1..2 {"
+    shows "..>"
+    type_text "  push w"
+    row "..>   push w VALUES [--priority N]"
+    enter " i"
+    enter "}"
+    last_row "kv>"
+    enter "pull w"
+    row "2.0"
+}
+
+@test "prompt: NO_COLOR has neither hints nor colours" {
+    ENVIRONMENT="NO_COLOR=1" terminal 80 24 -q
+    type_text "push"
+    row "kv> push"
+    press C-u
+    enter "nothing 1"
+    shows "error[usage]: there is no command"
+    last_row "kv>"
+    type_text "push w "
+    row "kv> push w"
+    run grep -c $'\e\\[[0-9;]*m' raw
+    assert_output 0
+}
+
+@test "prompt: TERM=dumb gets no escape sequence at all" {
+    ENVIRONMENT="TERM=dumb" terminal 80 24 -q
+    type_text "push"
+    row "kv> push"
+    enter " w 1"
+    enter "pull w"
+    row "1.0"
+    enter "nothing 1"
+    shows "error[usage]: there is no command"
+    type_text "repeat 3000 { x = ones(1000000) }"
+    press Enter
+    shows "ones(1000000)"
+    press C-c
+    shows "interrupted"
+    enter "quit"
+    ended
+    run grep -c $'\e' raw
+    assert_output 0
+}
+
+@test "prompt: a window that gets narrower keeps the line" {
+    terminal 100 24 -q
+    type_text "print \"one two three four five six seven eight nine ten eleven\", 2 * 3"
+    shows "eleven"
+    tmux -S "$socket" resize-window -t t -x 40 -y 24
+    until_holds "the window keeps its size" test "$(tmux -S "$socket" display -p -t t '#{pane_width}')" = 40
+    press Enter
+    shows "ten eleven 6"
+    last_row "kv>"
+}
+
+# ---- Completion ----------------------------------------------------------------------------------
+
+@test "prompt: Tab offers the words of the place, and the line stays" {
+    terminal 80 24 -q
+    enter "init fc1.weight ones(2); init fc1.bias 1; init \"two words\" 5"
+    type_text "pull f"
+    press Tab
+    row "kv> pull fc1. [--out V] [--ctx DEVS] [--priority N]"
+    press Tab Tab
+    row "fc1.bias    fc1.weight"
+    type_text "w"
+    press Tab
+    row "kv> pull fc1.weight [--out V] [--ctx DEVS] [--priority N]"
+    press Enter
+    row "[1. 1.]"
+    type_text "pull two"
+    press Tab
+    shows "kv> pull \"two words\""
+    press Enter
+    row "5.0"
+}
+
+@test "prompt: Tab completes names of files, with blanks too" {
+    mkdir data
+    echo 1,2 >data/grad.csv
+    echo 3,4 >"my file.csv"
+    terminal 80 24 -q
+    type_text "print @da"
+    press Tab
+    row "kv> print @data/"
+    press Tab
+    row "kv> print @data/grad.csv"
+    press Enter
+    row "[[1. 2.]]"
+    type_text "print @my"
+    press Tab
+    row "kv> print @\"my file.csv\""
+    press Enter
+    row "[[3. 4.]]"
+    type_text "print load(\"da"
+    press Tab Tab
+    shows "load(\"data/grad.csv\""
+    type_text ")"
+    press Enter
+    last_row "kv>"
+}
+
+@test "prompt: Tab in the middle of a line" {
+    terminal 80 24 -q
+    type_text "print lear + 1"
+    enter ""
+    enter "learning_rate = 2"
+    type_text "print lear + 1"
+    press Left Left Left Left
+    press Tab
+    row "kv> print learning_rate + 1"
+    press Enter
+    row "3"
+}
+
+# ---- Pastes --------------------------------------------------------------------------------------
+
+# 10 MB of statements, and the sum that they print.
+make_paste()
+{
+    awk 'BEGIN {
+        print "total = 0"
+        for (i = 0; n < 10000000; i++) {
+            line = "total += " i "  # some words that make the line longer, umlauts: \303\274"
+            n += length(line) + 1
+            print line
+            sum += i
+        }
+        printf "print \"the sum:\", total == %.0f", sum
+    }' >paste.txt
+}
+
+@test "prompt: 10 MB pasted at once run at Enter, not before" {
+    make_paste
+    terminal 80 24 -q
+    tmux -S "$socket" load-buffer paste.txt
+    tmux -S "$socket" paste-buffer -p -t t
+    shows "kv> [pasted"
+    on_screen "lines, 10 MB]"
+    press Enter
+    row "the sum: True"
+    last_row "kv>"
+    enter "print 6 * 7"
+    row "42"
+}
+
+@test "prompt: 10 MB in one line, without brackets round the paste" {
+    { printf 'print "length:", len("'; head -c 10000000 /dev/zero | tr '\0' x; printf '")'; } >paste.txt
+    terminal 80 24 -q
+    tmux -S "$socket" load-buffer paste.txt
+    tmux -S "$socket" paste-buffer -t t
+    press Enter
+    row "length: 10000000"
+    last_row "kv>"
+}
+
+@test "prompt: many lines typed at once lose no byte" {
+    terminal 80 24 -q
+    {
+        echo "total = 0"
+        for ((i = 0; i < 3000; i++)); do echo "total += $i  # words"; done
+        printf 'x = "%s"\n' "$(head -c 6000 /dev/zero | tr '\0' y)"
+        printf 'print "the sum:", total == 4498500, len(x)\n'
+    } >paste.txt
+    tmux -S "$socket" load-buffer paste.txt
+    tmux -S "$socket" paste-buffer -t t
+    row "the sum: True 6000"
+    last_row "kv>"
+}
+
+@test "prompt: a small paste can be edited before Enter" {
+    printf 'print 3 * 3\nprint 4 * 4' >paste.txt
+    terminal 80 24 -q
+    tmux -S "$socket" load-buffer paste.txt
+    tmux -S "$socket" paste-buffer -p -t t
+    row "print 4 * 4"
+    press BSpace
+    type_text "5"
+    press Enter
+    row "9"
+    row "20"
+}
+
+@test "prompt: Ctrl-C drops a large paste" {
+    make_paste
+    terminal 80 24 -q
+    tmux -S "$socket" load-buffer paste.txt
+    tmux -S "$socket" paste-buffer -p -t t
+    shows "kv> [pasted"
+    press C-c
+    last_row "kv>"
+    enter "total"
+    shows "error[name]"
+}
+
+# ---- Locales -------------------------------------------------------------------------------------
+
+@test "prompt: UTF-8 in a locale that is not" {
+    ENVIRONMENT="LC_ALL=C" terminal 80 24 -q
+    type_text "x = \"grünß"
+    row "kv> x = \"grünß"
+    press BSpace
+    row "kv> x = \"grün"
+    press Left Left
+    type_text "ö"
+    row "kv> x = \"gröün"
+    press C-e
+    enter "\"; print x, len(x)"
+    row "gröün 5"
+    enter "!echo \$LC_ALL"
+    row "C"
+}
+
+# ---- History and entries of several lines --------------------------------------------------------
+
+@test "prompt: an entry of several lines is one item, also after a restart" {
+    terminal 80 24 -q
+    enter "for i in 1..2 {"
+    shows "..>"
+    enter "print i * 10"
+    enter "}"
+    row "20"
+    press C-l
+    press Up
+    row "kv> for i in 1..2 {"
+    row "print i * 10"
+    press Up Down Up
+    press Enter
+    row "10"
+    enter "quit"
+    ended
+    again
+    press Up Up
+    row "print i * 10"
+    press Up Down
+    row "}"
+    press Left
+    type_text "print i * 100; "
+    press Enter
+    row "100"
+    row "200"
+}
+
+@test "prompt: a line of an entry that looks like a time stamp survives a restart" {
+    terminal 80 24 -q
+    enter "if true {"
+    shows "..>"
+    enter "#1 is a comment"
+    enter "print 5 * 5"
+    enter "}"
+    row "25"
+    enter "quit"
+    ended
+    again
+    press Up Up Enter
+    row "25"
+}
+
+@test "prompt: _ is the last result" {
+    terminal 80 24 -q
+    enter "6 * 7"
+    row "42"
+    enter "_ + 1"
+    row "43"
+    enter "print _"
+    shows "43"
+}
+
+@test "prompt: it says which store is used and that a transaction is open" {
+    terminal 80 24
+    assert_equal "$(screen | grep -c 'kvctl [0-9]')" 1
+    enter "create --name b"
+    last_row "kv:b>"
+    enter "begin"
+    last_row "kv:b*>"
+    enter "use kv; create"
+    enter "rollback"
+    enter "begin"
+    shows "*>"
+}
+
+# ---- The pager -----------------------------------------------------------------------------------
+
+@test "prompt: a result longer than the screen is paged, q leaves, the prompt goes on" {
+    command -v less >/dev/null || skip "no less"
+    terminal 80 12 -q
+    enter "print reshape(arange(100), 50, 2)"
+    row ":"
+    press q
+    last_row "kv>"
+    enter "print 1 + 1"
+    row "2"
+    last_row "kv>"
+}
+
+@test "prompt: Ctrl-C in the pager does not end kvctl" {
+    command -v less >/dev/null || skip "no less"
+    terminal 80 12 -q
+    enter "help"
+    row ":"
+    press C-c
+    press C-c
+    press q
+    last_row "kv>"
+    enter "print 1 + 1"
+    row "2"
+}
+
+@test "prompt: \$PAGER, --pager never, and results that fit" {
+    ENVIRONMENT="PAGER='tail -n 1'" terminal 80 12 -q
+    enter "print reshape(arange(100), 50, 2)"
+    row " [98. 99.]]"
+    gone "[94. 95.]"
+    enter "print arange(3)"
+    row "[0. 1. 2.]"
+    tmux -S "$socket" kill-server
+    ENVIRONMENT="PAGER='tail -n 1'" terminal 80 12 -q --pager never
+    enter "print reshape(arange(100), 50, 2)"
+    row " [98. 99.]]"
+    on_screen "[94. 95.]"
+}
+
+@test "prompt: a pager that is not there shows the result all the same" {
+    ENVIRONMENT="PAGER=no-such-pager" terminal 80 12 -q
+    enter "print reshape(arange(100), 50, 2)"
+    row " [98. 99.]]"
+    last_row "kv>"
+}
+
+# ---- Progress and Ctrl-C -------------------------------------------------------------------------
+
+@test "prompt: progress of a long loop is drawn, and erased at Ctrl-C" {
+    terminal 80 24 -q
+    enter "repeat 100000 { x = ones(1000000) }"
+    until_holds "no bar came" eval "screen | grep -qE '^repeat \[=*> *\] [0-9]+%  [0-9.]+/s  ETA [0-9:]+$'"
+    press C-c
+    row "interrupted"
+    gone "ETA"
+    last_row "kv>"
+}
+
+@test "prompt: progress at 40 columns stays on its row" {
+    terminal 40 24 -q
+    enter "repeat 100000 { x = ones(1000000) }"
+    until_holds "no bar came" eval "screen | grep -qE '^repeat \[=*> *\] [0-9]+%  [0-9.]+/s  ETA'"
+    press C-c
+    row "interrupted"
+    gone "ETA"
+}
+
+@test "prompt: lines that a loop prints stand clear of the bar" {
+    terminal 80 24 -q
+    enter "for i in 1..100000 { x = ones(1000000); if i % 300 == 0 { print \"at\", i } }"
+    shows "ETA"
+    row "at 600"
+    row "at 900"
+    press C-c
+    row "interrupted"
+    gone "ETA"
+}
+
+@test "prompt: --progress never draws none" {
+    terminal 80 24 -q --progress never
+    enter "for i in 1..100000 { x = ones(1000000); if i % 500 == 0 { print \"at\", i } }"
+    row "at 1500"
+    press C-c
+    row "interrupted"
+    run grep -c ETA raw
+    assert_output 0
+}
+
+@test "prompt: Ctrl-C ends a load that waits, and the variable stays as it was" {
+    mkfifo slow.csv
+    terminal 80 24 -q
+    enter "a = 5"
+    exec 8<>slow.csv
+    enter "a = @slow.csv"
+    echo "1,2" >&8
+    shows "slow"
+    press C-c
+    row "interrupted"
+    exec 8>&-
+    enter "print a"
+    row "5"
+}
+
+@test "prompt: a load of unknown size shows how much and how fast" {
+    mkfifo slow.csv
+    terminal 80 24 -q
+    exec 8<>slow.csv
+    enter "a = @slow.csv"
+    while sleep 0.1; do echo "1,2"; done >&8 &
+    feeder=$!
+    until_holds "no progress came" eval "screen | grep -qE '^load [0-9]+ B  [0-9]+ B/s$'"
+    kill "$feeder"
+    press C-c
+    row "interrupted"
+    exec 8>&-
+}
+
+# ---- Colour --------------------------------------------------------------------------------------
+
+@test "prompt: errors are red and bold at a terminal, plain in a file" {
+    terminal 80 24 -q
+    enter "pul 3"
+    shows "hint: did you mean"
+    grep -qF $'\e[1;31merror[usage]\e[0m: there is no command `pul`' raw
+    grep -qF $'\e[1;31m^^^\e[0m' raw
+    run kvctl -q -c 'pul 3'
+    refute_output --partial $'\e'
+    run kvctl -q --color always -c 'pul 3'
+    assert_output --partial $'\e[1;31merror[usage]\e[0m'
+}
