@@ -109,7 +109,7 @@ void progress_line(buf *out, const char *what, int64_t done, int64_t total, prog
     buf_add(&speed, "/s");
     if (total > 0 && rate > 0) {
         buf_add(&left, "  ETA ");
-        add_time(&left, (double)(total - done) / rate);
+        add_time(&left, (double)(total > done ? total - done : 0) / rate);
     }
     buf_add(out, what);
     int room = columns - (int)(out->len + amount.len + speed.len + left.len) - 4;
