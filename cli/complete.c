@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/mem.h"
@@ -81,9 +82,18 @@ static void offer_stores(request *r)
         offer(r, r->s->stores[i].name);
 }
 
+static bool is_optimizer(const request *r)
+{
+    return strcmp(r->at.command->name, "set-optimizer") == 0;
+}
+
 static void offer_rules(request *r)
 {
-    offer(r, "assign");
+    const char *name;
+    if (!is_optimizer(r))
+        offer(r, "assign");
+    for (int i = 0; is_optimizer(r) && kv_optimizer_text(i, &name); i++)
+        offer(r, name);
     for (int64_t i = 0; i < r->s->nrules; i++)
         offer(r, r->s->rule_defs[i].name);
 }
@@ -434,24 +444,68 @@ static void complete_argument(request *r)
     }
 }
 
-/* The parameters of the updater that the statement names. */
+/* --warm-up for a parameter warm_up, n bytes. */
+static void offer_parameter_option(request *r, const char *name, size_t n)
+{
+    buf word = {0};
+    buf_add(&word, "--");
+    for (size_t i = 0; i < n; i++)
+        buf_char(&word, name[i] == '_' ? '-' : name[i]);
+    offer(r, buf_text(&word));
+    buf_release(&word);
+}
+
+static bool is_name_char(char c)
+{
+    return lex_is_letter(c) || lex_is_digit(c);
+}
+
+/* The parameters in the head of an optimizer's text: updater NAME, NAME(PARAM = …, …). */
+static void offer_parameters_of(request *r, const char *text)
+{
+    const char *head = strstr(text, "updater "), *at = head ? strchr(head, '(') : NULL;
+    const char *body = head ? strchr(head, '{') : NULL;
+    while (at && body && at < body) {
+        size_t blanks = strspn(at + 1, " \n"), n = 0;
+        const char *name = at + 1 + blanks;
+        while (is_name_char(name[n]))
+            n++;
+        if (n > 0)
+            offer_parameter_option(r, name, n);
+        at = strchr(name, ',');
+    }
+}
+
+/* What every optimizer takes besides: see kv_set_optimizer. */
+static void offer_common_parameters(request *r)
+{
+    static const char *const names[] = {
+        "learning_rate", "wd",           "rescale_grad", "clip_gradient", "begin_num_update",
+        "decay_names",   "lr_scheduler", "lr_mult",      "wd_mult",       "names",
+        "seed",          "multi_precision"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        offer_parameter_option(r, names[i], strlen(names[i]));
+}
+
+/* The parameters of the updater or optimizer that the statement names. */
 static void offer_rule_options(request *r)
 {
-    const char *from = r->text + r->at.statement;
+    const char *from = r->text + r->at.statement, *text, *name;
+    from += strcspn(from, " \t");
+    from += strspn(from, " \t");
+    size_t n = strcspn(from, " \t");
     for (int64_t i = 0; i < r->s->nrules; i++) {
         const rule_definition *d = &r->s->rule_defs[i];
-        const char *named = strstr(from, d->name);
-        if (!named || !strchr(" \t", named[strlen(d->name)]) || named[-1] != ' ')
-            continue;
-        for (int p = 0; p < d->rule->nparams; p++) {
-            buf word = {0};
-            buf_printf(&word, "--%s", d->rule->params[p].name);
-            for (char *c = word.data; c && *c; c++)
-                *c = *c == '_' ? '-' : *c;
-            offer(r, buf_text(&word));
-            buf_release(&word);
-        }
+        if (strlen(d->name) == n && strncmp(d->name, from, n) == 0)
+            for (int p = 0; p < d->rule->nparams; p++)
+                offer_parameter_option(r, d->rule->params[p].name, strlen(d->rule->params[p].name));
     }
+    if (!is_optimizer(r))
+        return;
+    for (int i = 0; (text = kv_optimizer_text(i, &name)); i++)
+        if (strlen(name) == n && strncasecmp(name, from, n) == 0)
+            offer_parameters_of(r, text);
+    offer_common_parameters(r);
 }
 
 static void complete_option(request *r)
@@ -470,8 +524,13 @@ static void complete_option(request *r)
 static void complete_option_value(request *r)
 {
     static const char *const truths[] = {"true", "false", NULL};
+    static const char *const schedules[] = {"cosine(", "factor(", "multifactor(", "poly(", NULL};
+    static const char scheduler[] = "--lr-scheduler ";
     const command_option *o = r->at.option;
-    if (!o) {
+    size_t n = sizeof scheduler - 1;
+    if (!o && r->at.word >= n && strncmp(r->text + r->at.word - n, scheduler, n) == 0) {
+        offer_all(r, schedules);
+    } else if (!o) {
         offer_operands(r);
     } else if (strcmp(o->value, "DEVS") == 0) {
         offer_contexts(r);
@@ -626,7 +685,10 @@ static void command_hint(const cursor *at, const command *c, int from, buf *out)
         add_word(out, "%s", "[--PARAM V]...");
     for (int i = 0; c->options[i].name; i++) {
         buf option = {0};
-        buf_printf(&option, "[--%s %s]", c->options[i].name, c->options[i].value);
+        buf_printf(&option, "[--%s", c->options[i].name);
+        if (c->options[i].value)
+            buf_printf(&option, " %s", c->options[i].value);
+        buf_char(&option, ']');
         if (!(at->options >> i & 1))
             add_word(out, "%s", buf_text(&option));
         buf_release(&option);
@@ -694,6 +756,10 @@ void complete_hint(session *s, const char *text, size_t n, buf *out)
     buf rest = {0};
     cursor_find(&r.at, text, n);
     const cursor *at = &r.at;
+    bool other = at->place == CURSOR_VARIABLE || at->place == CURSOR_FILE ||
+                 at->place == CURSOR_CONTEXT || at->place == CURSOR_MEMBER;
+    if (other)
+        return;
     r.typed = text + at->word;
     bool inside = at->call.n > 0 && !at->quote;
     if (inside)

@@ -512,6 +512,10 @@ static void take_option(scan *s)
             f->options |= 1u << i;
         }
     }
+    if (f->option && f->option->kind == OPTION_FLAG) {
+        f->in_option = false;
+        f->value = f->arg >= 0; /* it stands between two arguments */
+    }
     s->at = end;
     if (char_at(s, end) == '=')
         s->at++;

@@ -17,18 +17,40 @@ static struct {
     size_t from, to; /* the bytes that are not yet taken */
     bool ended;
     sigset_t ours, before; /* the signals to wait with, and the mask outside */
+    struct sigaction stop_before;
 } keys;
+
+static volatile sig_atomic_t suspended;
+
+static void on_suspend(int sig)
+{
+    (void)sig;
+    suspended = 1;
+}
+
+bool keys_suspended(void)
+{
+    bool was = suspended;
+    suspended = 0;
+    return was;
+}
 
 void keys_begin(void)
 {
+    struct sigaction action = {.sa_handler = on_suspend};
     sigemptyset(&keys.ours);
     sigaddset(&keys.ours, SIGINT);
     sigaddset(&keys.ours, SIGTERM);
+    sigaddset(&keys.ours, SIGTSTP);
     sigprocmask(SIG_BLOCK, &keys.ours, &keys.before);
+    sigaction(SIGTSTP, &action, &keys.stop_before);
+    if (keys.stop_before.sa_handler == SIG_IGN) /* there is nobody to come back to */
+        sigaction(SIGTSTP, &keys.stop_before, NULL);
 }
 
 void keys_end(void)
 {
+    sigaction(SIGTSTP, &keys.stop_before, NULL);
     sigprocmask(SIG_SETMASK, &keys.before, NULL);
 }
 
@@ -68,7 +90,7 @@ static keys_result wait_for_more(int ms)
     /* With bytes there ppoll lets no signal in: one that came before them must act before them. */
     sigprocmask(SIG_SETMASK, &keys.before, NULL);
     sigprocmask(SIG_BLOCK, &keys.ours, NULL);
-    return interrupt_pending() ? KEYS_SIGNAL : fill();
+    return interrupt_pending() || suspended ? KEYS_SIGNAL : fill();
 }
 
 keys_result keys_wait(void)
@@ -114,7 +136,11 @@ size_t keys_text(const char **text)
     while (n < held &&
            ((*text)[n] == '\t' || ((unsigned char)(*text)[n] >= ' ' && (*text)[n] != 127)))
         n++;
-    return n < held ? n : whole_characters(*text, n);
+    if (n < held)
+        return n;
+    while (n > 0 && (*text)[n - 1] == '\t') /* pressed: it is the last thing that came */
+        n--;
+    return whole_characters(*text, n);
 }
 
 /* ---- Bracketed paste ---- */

@@ -21,11 +21,16 @@ void keys_end(void);
 typedef enum keys_result {
     KEYS_READY, /* keys_next has a byte */
     KEYS_END,   /* stdin has ended */
-    KEYS_SIGNAL /* a signal came: look at interrupt_pending, or the window has another size */
+    KEYS_SIGNAL /* a signal came: look at interrupt_pending and keys_suspended, or the window has
+                   another size */
 } keys_result;
 
 /* Waits until one of the three is so. */
 keys_result keys_wait(void);
+
+/* Whether Ctrl-Z was typed since this was asked last. Whoever asks gives the terminal back and stops
+ * the process. */
+bool keys_suspended(void);
 
 /* Whether a byte is there, or comes within some milliseconds. */
 bool keys_soon(int ms);

@@ -162,7 +162,9 @@ static char *next_word(const char *typed, int state)
 static char **complete(const char *typed, int start, int end)
 {
     char **matches = NULL;
-    (void)start, (void)end;
+    (void)start;
+    if (end == 0) /* then Readline did not ask */
+        break_before_word();
     /* Never fall back on Readline's own file names. */
     rl_attempted_completion_over = 1;
     if (edit.words.n > 0) {
@@ -321,6 +323,17 @@ static void drop_line(void)
     rl_callback_handler_remove();
 }
 
+/* Stops the process, as Ctrl-Z does, with the terminal as it was; then shows the line again. */
+static void suspend(void)
+{
+    rl_deprep_terminal();
+    fflush(rl_outstream);
+    kill(0, SIGSTOP);
+    rl_prep_terminal(1);
+    rl_on_new_line();
+    rl_redisplay();
+}
+
 /* Waits for keys and feeds them to Readline until a line is there or a signal came. */
 static void wait_for_line(void)
 {
@@ -332,6 +345,8 @@ static void wait_for_line(void)
             rl_check_signals(); /* the window may have changed its size */
             if (interrupt_pending())
                 break;
+            if (keys_suspended())
+                suspend();
         } else if (got == KEYS_END || !take_run()) {
             edit.spilling = false;
             rl_callback_read_char();
@@ -445,6 +460,7 @@ static int open_edited(kv_err *e)
     rl_input_available_hook = key_comes;
     if (reader.options.complete) {
         rl_completion_word_break_hook = break_before_word;
+        rl_basic_quote_characters = ""; /* words have their closing quote */
         rl_attempted_completion_function = complete;
     }
     rl_deprep_term_function = leave_raw_mode;

@@ -304,10 +304,22 @@ again()
     row "[[3. 4.]]"
     type_text "print load(\"da"
     press Tab Tab
-    shows "load(\"data/grad.csv\""
+    row "kv> print load(\"data/grad.csv\", dtype=, cols=, header=, format=, name=)"
     type_text ")"
     press Enter
     last_row "kv>"
+}
+
+@test "prompt: Tab on an empty line lists the commands, Tab at the end of a long run completes" {
+    terminal 80 24 -q
+    press Tab Tab
+    shows "set-updater"
+    shows "assert"
+    enter "some_long_name = 5"
+    type_text "print 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + some_lo"$'\t'
+    row "kv> print 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + some_long_name"
+    press Enter
+    row "41"
 }
 
 @test "prompt: Tab in the middle of a line" {
@@ -605,6 +617,24 @@ make_paste()
     press C-c
     row "interrupted"
     exec 8>&-
+}
+
+@test "prompt: Ctrl-Z stops kvctl, and fg shows the line again" {
+    terminal 80 24 -q
+    tmux -S "$socket" respawn-pane -k -t t "PS1='shell> ' bash --norc -i"
+    shows "shell>"
+    enter "kvctl -q"
+    shows "kv>"
+    type_text "print 1 + 41"
+    row "kv> print 1 + 41"
+    press C-z
+    shows "Stopped"
+    enter "stty -a | grep -o '.icanon'; clear; fg"
+    last_row "kv> print 1 + 41"
+    press Enter
+    row "42"
+    enter "quit"
+    last_row "shell>"
 }
 
 # ---- Colour --------------------------------------------------------------------------------------
