@@ -28,8 +28,8 @@ typedef enum keys_result {
 /* Waits until one of the three is so. */
 keys_result keys_wait(void);
 
-/* Whether Ctrl-Z was typed since this was asked last. Whoever asks gives the terminal back and stops
- * the process. */
+/* Whether Ctrl-Z was typed since this was asked last. Whoever asks gives the terminal back and
+ * stops the process. */
 bool keys_suspended(void);
 
 /* Whether a byte is there, or comes within some milliseconds. */
