@@ -39,10 +39,20 @@ static int enter(const kv *store, kv_err *e)
 {
     if (!store)
         return kv_err_set(e, KV_E_USAGE, "there is no store: the pointer is NULL");
-    if (pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK)
+    if (engine_running() == &store->calls.group ||
+        pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK)
         return kv_err_set(e, KV_E_USAGE,
                           "an updater or printer may ask its own store only for type and rank");
     return KV_OK;
+}
+
+/* The same, and waits for what is pending: for what the operations must not see change. */
+static int enter_idle(kv *store, kv_err *e)
+{
+    int rc = enter(store, e);
+    if (rc == KV_OK)
+        engine_wait_group(&store->calls.group, 0);
+    return rc;
 }
 
 /* For functions that cannot return an error. */
@@ -77,13 +87,20 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
     s->ops = ops;
     s->type = name;
     rc = init_lock(&s->lock, e);
-    if (rc == KV_OK && (rc = ops->open(s, opts, nopts, &s->self, e)))
+    if (rc == KV_OK && (rc = call_pool_init(&s->calls, e)))
         pthread_mutex_destroy(&s->lock);
-    if (rc)
+    if (rc) {
         mem_free(s);
-    else
-        *store = s;
-    return rc;
+        return rc;
+    }
+    if ((rc = ops->open(s, opts, nopts, &s->self, e))) {
+        call_pool_release(&s->calls);
+        pthread_mutex_destroy(&s->lock);
+        mem_free(s);
+        return rc;
+    }
+    *store = s;
+    return KV_OK;
 }
 
 void kv_free(kv *store)
@@ -91,6 +108,7 @@ void kv_free(kv *store)
     if (!store || !enter_or_warn(store, "kv_free"))
         return;
     leave(store, KV_OK);
+    call_pool_release(&store->calls);
     if (store->ops->close)
         store->ops->close(store->self);
     updater before;
@@ -99,8 +117,6 @@ void kv_free(kv *store)
     slot_table_release(&store->slots);
     updater_release(&store->updater);
     arena_release(&store->remarks);
-    apply_work_release(&store->work);
-    call_room_release(&store->room);
     pthread_mutex_destroy(&store->lock);
     mem_free(store);
 }
@@ -138,9 +154,7 @@ static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_a
     int rc = call_check_form(keys, n, arrays, e);
     if (rc || n == 0 || (rc = enter(store, e)))
         return rc;
-    rc = op(store->self, keys, n, arrays, how, e);
-    call_room_trim(&store->room);
-    return leave(store, rc);
+    return leave(store, op(store->self, keys, n, arrays, how, e));
 }
 
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
@@ -163,9 +177,13 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
 
 int kv_wait(kv *store, kv_err *e)
 {
-    /* Every operation ended before its call returned; to have entered means that none runs now. */
+    /* What other threads schedule meanwhile, they may: the lock is free. */
     int rc = enter(store, e);
-    return rc ? rc : leave(store, KV_OK);
+    if (rc)
+        return rc;
+    leave(store, KV_OK);
+    engine_wait_group(&store->calls.group, 0);
+    return engine_take_error(&store->calls.group, e);
 }
 
 static void fill_info(kv_info *info, const slot *s)
@@ -178,6 +196,7 @@ static void fill_info(kv_info *info, const slot *s)
                       .ctx = kv_array_ctx(a),
                       .bytes = kv_array_bytes(a),
                       .pushes = s->pushes,
+                      .pending = engine_pending(array_var(s->stored)),
                       .storage = kv_array_storage(a)};
 }
 
@@ -224,7 +243,7 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
  * lock is free, because its done function is the caller's code. */
 static int replace_updater(kv *store, updater next, kv_err *e)
 {
-    int rc = enter(store, e);
+    int rc = enter_idle(store, e);
     if (rc) {
         next.done = NULL; /* the caller still owns what was not set */
         updater_release(&next);
@@ -253,7 +272,7 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
 
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
-    int rc = enter(store, e);
+    int rc = enter_idle(store, e);
     if (rc)
         return rc;
     if (store->updater.kind == UPDATER_RULE)
@@ -295,7 +314,7 @@ void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *a
 
 int kv_begin(kv *store, kv_err *e)
 {
-    int rc = enter(store, e);
+    int rc = enter_idle(store, e);
     if (rc)
         return rc;
     if (!store->in_slots) {
@@ -323,7 +342,7 @@ static int check_open(const kv *store, kv_err *e)
 int kv_commit(kv *store, kv_err *e)
 {
     updater gone = {0};
-    int rc = enter(store, e);
+    int rc = enter_idle(store, e);
     if (rc)
         return rc;
     if ((rc = check_open(store, e)) == KV_OK)
@@ -336,7 +355,7 @@ int kv_commit(kv *store, kv_err *e)
 int kv_rollback(kv *store, kv_err *e)
 {
     updater gone = {0};
-    int rc = enter(store, e);
+    int rc = enter_idle(store, e);
     if (rc)
         return rc;
     if ((rc = check_open(store, e)) == KV_OK)
@@ -377,7 +396,7 @@ static int write_image(image *im, const char *path, kv_err *e)
 int kv_save(kv *store, const char *path, kv_err *e)
 {
     image im;
-    int rc = enter(store, e);
+    int rc = enter_idle(store, e);
     if (rc == KV_OK)
         rc = leave(store, store_file_take(&im, store, e));
     return rc ? rc : write_image(&im, path, e);
@@ -410,7 +429,7 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
     image im;
     if (flags & ~KV_DUMP_OPTIMIZER)
         return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
-    int rc = enter(store, e);
+    int rc = enter_idle(store, e);
     if (rc == KV_OK)
         rc = leave(store, state_file_take(&im, store, flags, e));
     return rc ? rc : write_image(&im, path, e);
@@ -425,7 +444,7 @@ int kv_load_states(kv *store, const char *path, kv_err *e)
     int rc = safetensors_open(&f, path, e);
     if (rc)
         return rc;
-    if ((rc = enter(store, e)) == KV_OK)
+    if ((rc = enter_idle(store, e)) == KV_OK)
         rc = leave(store, state_file_load(store, f, path, &gone, e));
     safetensors_close(f);
     updater_release(&gone);

@@ -154,12 +154,12 @@ static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, co
     if (!a)
         return KV_E_MEMORY;
     *a = (kv_array){0};
-    a->refs = 1;
+    a->holders = 1;
     a->dev = dev;
     a->size = size;
-    a->dtype = dtype;
+    a->dtype = (uint8_t)dtype;
     a->ctx = ctx;
-    a->ndim = ndim;
+    a->ndim = (uint8_t)ndim;
     if (ndim)
         memcpy(a->shape, shape, shape_bytes);
     *out = a;
@@ -252,13 +252,13 @@ int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape,
 kv_array *kv_array_ref(kv_array *a)
 {
     if (a)
-        __atomic_fetch_add(&a->refs, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&a->holders, 1, __ATOMIC_RELAXED);
     return a;
 }
 
 static void release_memory(kv_array *a)
 {
-    switch (a->memory) {
+    switch ((array_memory)a->memory) {
     case ARRAY_OWN:
         a->dev->free(a->ctx.id, a->data);
         mem_free(a->rows);
@@ -273,13 +273,41 @@ static void release_memory(kv_array *a)
     }
 }
 
-void kv_array_unref(kv_array *a)
+/* The last one out must see what the others wrote, hence release here and acquire there. */
+static void let_go(kv_array *a, int64_t holders)
 {
-    /* The last one out must see what the others wrote, hence release here and acquire there. */
-    if (!a || __atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL) > 0)
+    if (__atomic_sub_fetch(&a->holders, holders, __ATOMIC_ACQ_REL) > 0)
         return;
     release_memory(a);
     mem_free(a);
+}
+
+void kv_array_unref(kv_array *a)
+{
+    if (a)
+        let_go(a, 1);
+}
+
+void array_hold(kv_array *a)
+{
+    __atomic_fetch_add(&a->holders, ARRAY_HOLD, __ATOMIC_RELAXED);
+}
+
+void array_drop(kv_array *a)
+{
+    let_go(a, ARRAY_HOLD);
+}
+
+void array_swap(kv_array *a, kv_array *b)
+{
+    void *data = a->data;
+    int64_t *rows = a->rows, nrows = a->nrows;
+    a->data = b->data;
+    a->rows = b->rows;
+    a->nrows = b->nrows;
+    b->data = data;
+    b->rows = rows;
+    b->nrows = nrows;
 }
 
 kv_dtype kv_array_dtype(const kv_array *a)
@@ -316,7 +344,7 @@ kv_ctx kv_array_ctx(const kv_array *a)
 
 int64_t kv_array_refs(const kv_array *a)
 {
-    return __atomic_load_n(&a->refs, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&a->holders, __ATOMIC_ACQUIRE) % ARRAY_HOLD;
 }
 
 engine_var *array_var(kv_array *a)
@@ -343,8 +371,9 @@ static int check_storage(const kv_array *a, kv_storage storage, kv_err *e)
 static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err *e)
 {
     int rc = check_storage(a, storage, e);
-    if (rc || (rc = engine_wait_read(array_var(a), e)))
+    if (rc)
         return rc;
+    engine_wait_read(array_var(a));
     *data = a->data;
     return KV_OK;
 }
@@ -362,8 +391,9 @@ int kv_array_read_rows(kv_array *a, const void **data, kv_err *e)
 static int write_data(kv_array *a, kv_storage storage, void **data, kv_err *e)
 {
     int rc = check_storage(a, storage, e);
-    if (rc || (rc = engine_wait_write(array_var(a), e)))
+    if (rc)
         return rc;
+    engine_wait_write(array_var(a));
     /* The memory of a view is shared with its base, so nobody else may hold that either. */
     int64_t holders = kv_array_refs(a);
     if (a->memory == ARRAY_VIEW)
@@ -400,13 +430,14 @@ bool kv_array_same_shape(const kv_array *a, const kv_array *b)
     return true;
 }
 
-typedef struct copy_arg {
+typedef struct copy {
+    engine_op op;
     kv_array *dst, *src;
-} copy_arg;
+} copy;
 
-static int copy_run(void *arg, kv_err *e)
+static int copy_run(engine_op *op, kv_err *e)
 {
-    const copy_arg *c = arg;
+    const copy *c = (copy *)op;
     if (c->dst->data == c->src->data)
         return KV_OK;
     return c->dst->storage == KV_ROW_SPARSE ? sparse_replace(c->dst, c->src, e)
@@ -420,12 +451,9 @@ int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot be copied into one of %s",
                           kv_shape_text(from, sizeof from, src->ndim, src->shape),
                           kv_shape_text(to, sizeof to, dst->ndim, dst->shape));
-    copy_arg arg = {dst, src};
-    engine_var *reads[] = {array_var(src)}, *writes[] = {array_var(dst)};
-    engine_op op = {
-        .run = copy_run, .arg = &arg, .reads = reads, .writes = writes, .nreads = 1, .nwrites = 1};
-    int rc = engine_run(&op, e);
-    return rc ? rc : engine_wait_read(array_var(dst), e);
+    engine_use uses[] = {{.var = array_var(dst), .write = true}, {.var = array_var(src)}};
+    copy c = {{.run = copy_run, .uses = uses, .nuses = 2}, dst, src};
+    return engine_run_now(&c.op, e);
 }
 
 int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e)

@@ -75,16 +75,13 @@ typedef enum array_memory { ARRAY_OWN, ARRAY_WRAPPED, ARRAY_VIEW } array_memory;
 
 /* The first 64 bytes, one cache line, hold what a call over many arrays reads of each. */
 struct kv_array {
-    int64_t refs;       /* atomic */
-    engine_var var;     /* orders the operations that touch the data */
-    const dev_ops *dev; /* whose memory data is; it releases it too */
-    void *data;         /* size elements of dtype, or those of the rows held; never NULL */
-    int64_t size;       /* elements of the shape */
+    engine_var var;  /* orders the operations that touch the data */
+    int64_t holders; /* atomic: the references, and ARRAY_HOLD for each operation that is scheduled */
+    void *data;      /* size elements of dtype, or those of the rows held; never NULL */
+    int64_t size;    /* elements of the shape */
+    uint8_t dtype, storage, memory, ndim; /* kv_dtype, kv_storage, array_memory */
     kv_ctx ctx;
-    kv_dtype dtype;
-    array_memory memory;
-    int ndim;
-    kv_storage storage;
+    const dev_ops *dev;      /* whose memory data is; it releases it too */
     kv_array *base;          /* ARRAY_VIEW: whose memory it is; orders through base->var */
     void (*done)(void *arg); /* ARRAY_WRAPPED */
     void *done_arg;
@@ -95,6 +92,16 @@ struct kv_array {
 
 /* The variable that orders operations on a's memory. */
 engine_var *array_var(kv_array *a);
+
+/* A scheduled operation keeps its arrays in being without being one of their references, which
+ * decide who may write: array_hold when it is scheduled, array_drop when it has ended. */
+#define ARRAY_HOLD ((int64_t)1 << 32)
+void array_hold(kv_array *a);
+void array_drop(kv_array *a);
+
+/* a's elements become b's and the other way round. Both own their memory, have one dtype, shape,
+ * context and storage, and the caller has the turn to write them. */
+void array_swap(kv_array *a, kv_array *b);
 
 /* The header of an array alone, refs 1; data, memory and what belongs to them are the caller's to
  * fill. Errors: those of kv_array_new. */

@@ -104,13 +104,13 @@ int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e)
 
 int64_t kv_array_nrows(kv_array *a)
 {
-    engine_wait_read(array_var(a), NULL);
+    engine_wait_read(array_var(a));
     return a->nrows;
 }
 
 const int64_t *kv_array_row_ids(kv_array *a)
 {
-    engine_wait_read(array_var(a), NULL);
+    engine_wait_read(array_var(a));
     return a->rows;
 }
 

@@ -1,31 +1,324 @@
-/* The synchronous engine: an operation runs on the caller's thread and has ended when engine_run
- * returns, so nothing is ever pending and the waits have nothing to wait for.
+/* Uses wait in a ring at their variable, first come first served: a read joins the reads that run
+ * only when nothing waits. One lock covers all variables and groups; it is held for some
+ * instructions a use.
  *
- * Threads that share data take turns by a lock of their own (a store has one). The versions are
- * atomic because two stores may use one array at the same time.
+ * An operation may list a variable twice, as when an array is pushed twice in one call. The number
+ * of the operation that claimed a variable last tells.
  */
 #include "engine/engine.h"
 
-int engine_run(const engine_op *op, kv_err *e)
+#include <pthread.h>
+#include <stddef.h>
+
+/* Part of the process-wide state that src/runtime.h lists. */
+static struct {
+    pthread_mutex_t lock;
+    uint64_t ops; /* scheduled so far */
+} engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A thread that waits for a group; under the lock. */
+typedef struct engine_waiter {
+    int64_t most;
+    pool_flag flag;
+    struct engine_waiter *next;
+} engine_waiter;
+
+static _Thread_local const engine_group *running;
+
+static void lock(void)
 {
-    int rc = op->run(op->arg, e);
-    for (int64_t i = 0; i < op->nwrites; i++)
-        __atomic_fetch_add(&op->writes[i]->version, 1, __ATOMIC_RELEASE);
-    if (op->done)
-        op->done(op->arg);
+    pthread_mutex_lock(&engine.lock);
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&engine.lock);
+}
+
+/* ---- Uses: the lock is held ------------------------------------------------------------------- */
+
+static bool may_run(const engine_use *u)
+{
+    return !u->var->last && (u->write ? u->var->running == 0 : u->var->running >= 0);
+}
+
+static void begin_use(const engine_use *u)
+{
+    if (u->write)
+        u->var->running = -1;
+    else
+        u->var->running++;
+}
+
+static void enqueue(engine_use *u, engine_op *op)
+{
+    engine_var *v = u->var;
+    u->op = op;
+    u->next = v->last ? v->last->next : u;
+    if (v->last)
+        v->last->next = u;
+    v->last = u;
+    op->missing++;
+}
+
+static void dequeue(engine_var *v)
+{
+    engine_use *first = v->last->next;
+    if (first == v->last)
+        v->last = NULL;
+    else
+        v->last->next = first->next;
+}
+
+/* An operation whose uses all run: it goes to the pool, or its owner is told. */
+static void make_ready(engine_op *op)
+{
+    if (op->task.run)
+        pool_submit(&op->task);
+    else
+        pool_signal(&op->turn);
+}
+
+/* Lets begin what the end of a use has made possible. */
+static void begin_waiting(engine_var *v)
+{
+    while (v->last) {
+        engine_use *u = v->last->next;
+        if (u->write ? v->running != 0 : v->running < 0)
+            return;
+        dequeue(v);
+        begin_use(u);
+        if (--u->op->missing == 0)
+            make_ready(u->op);
+    }
+}
+
+static void end_use(engine_use *u)
+{
+    engine_var *v = u->var;
+    if (!v)
+        return;
+    u->var = NULL;
+    v->running = u->write ? 0 : v->running - 1;
+    if (v->last)
+        begin_waiting(v);
+}
+
+/* Forgets the uses of variables that an earlier use of the operation has claimed. */
+static void claim(engine_op *op)
+{
+    uint64_t number = ++engine.ops;
+    for (int64_t i = 0; i < op->nuses; i++) {
+        engine_use *u = &op->uses[i];
+        if (u->var->claimed == number) {
+            op->repeats |= u->write;
+            u->var = NULL;
+        } else {
+            u->var->claimed = number;
+        }
+    }
+}
+
+static void schedule(engine_op *op)
+{
+    op->missing = 0;
+    op->repeats = false;
+    lock();
+    claim(op);
+    if (op->group)
+        op->group->pending++;
+    op->missing = 1; /* this one is ours: nothing is ready before all uses are listed */
+    for (int64_t i = 0; i < op->nuses; i++) {
+        engine_use *u = &op->uses[i];
+        if (!u->var)
+            continue;
+        if (may_run(u))
+            begin_use(u);
+        else
+            enqueue(u, op);
+    }
+    if (--op->missing == 0)
+        make_ready(op);
+    unlock();
+}
+
+/* ---- Groups: the lock is held ----------------------------------------------------------------- */
+
+static void tell_waiters(engine_group *g)
+{
+    for (engine_waiter **at = &g->waiters; *at;) {
+        engine_waiter *w = *at;
+        if (g->pending > w->most) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        pool_signal(&w->flag);
+    }
+}
+
+static void keep_error(engine_group *g, const kv_err *e)
+{
+    if (g && e->code && !g->error.code)
+        g->error = *e;
+}
+
+/* ---- Operations ------------------------------------------------------------------------------- */
+
+static int run(engine_op *op, kv_err *e)
+{
+    const engine_group *outer = running;
+    running = op->group;
+    int rc = op->run(op, e);
+    running = outer;
     return rc;
 }
 
-int engine_wait_read(engine_var *var, kv_err *e)
+/* On a thread of the pool. A group may be gone as soon as nothing of it is pending. */
+static void run_task(pool_task *t)
 {
-    (void)var;
-    (void)e;
-    return KV_OK;
+    engine_op *op = (engine_op *)(void *)((char *)t - offsetof(engine_op, task));
+    engine_group *g = op->group;
+    kv_err e = {0};
+    run(op, &e);
+    engine_end(op->uses, op->nuses);
+    if (op->done)
+        op->done(op);
+    if (!g)
+        return;
+    lock();
+    keep_error(g, &e);
+    g->pending--;
+    tell_waiters(g);
+    unlock();
 }
 
-int engine_wait_write(engine_var *var, kv_err *e)
+bool engine_try(engine_op *op)
 {
-    (void)var;
-    (void)e;
-    return KV_OK;
+    bool all = true;
+    op->repeats = false;
+    lock();
+    for (int64_t i = 0; i < op->nuses && all; i++)
+        all = may_run(&op->uses[i]);
+    if (all) {
+        claim(op);
+        for (int64_t i = 0; i < op->nuses; i++)
+            if (op->uses[i].var)
+                begin_use(&op->uses[i]);
+        if (op->group)
+            op->group->pending++;
+    }
+    unlock();
+    return all;
+}
+
+void engine_submit(engine_op *op)
+{
+    op->task = (pool_task){.run = run_task, .priority = op->priority};
+    schedule(op);
+}
+
+int engine_run_now(engine_op *op, kv_err *e)
+{
+    op->task.run = NULL;
+    op->turn.set = 0;
+    if (!engine_try(op)) {
+        schedule(op);
+        pool_wait(&op->turn);
+    }
+    int rc = run(op, e);
+    engine_finish(op);
+    return rc;
+}
+
+void engine_end(engine_use *uses, int64_t n)
+{
+    lock();
+    for (int64_t i = 0; i < n; i++)
+        end_use(&uses[i]);
+    unlock();
+}
+
+void engine_finish(engine_op *op)
+{
+    lock();
+    for (int64_t i = 0; i < op->nuses; i++)
+        end_use(&op->uses[i]);
+    if (op->group) {
+        op->group->pending--;
+        tell_waiters(op->group);
+    }
+    unlock();
+}
+
+/* ---- Waiting ---------------------------------------------------------------------------------- */
+
+/* To wait for a variable is to be an operation that uses it and does nothing. */
+static void wait_use(engine_var *var, bool write)
+{
+    engine_use use = {.var = var, .write = write};
+    engine_op op = {.uses = &use, .nuses = 1};
+    lock();
+    bool free = may_run(&use);
+    unlock();
+    if (free)
+        return;
+    schedule(&op);
+    pool_wait(&op.turn);
+    engine_finish(&op);
+}
+
+void engine_wait_read(engine_var *var)
+{
+    wait_use(var, false);
+}
+
+void engine_wait_write(engine_var *var)
+{
+    wait_use(var, true);
+}
+
+void engine_wait_group(engine_group *g, int64_t most)
+{
+    engine_waiter w = {.most = most};
+    lock();
+    bool free = g->pending <= most;
+    if (!free) {
+        w.next = g->waiters;
+        g->waiters = &w;
+    }
+    unlock();
+    if (!free)
+        pool_wait(&w.flag);
+}
+
+int engine_take_error(engine_group *g, kv_err *e)
+{
+    lock();
+    int rc = g->error.code;
+    if (rc && e && !e->code)
+        *e = g->error;
+    g->error = (kv_err){0};
+    unlock();
+    return rc;
+}
+
+int64_t engine_pending(engine_var *var)
+{
+    lock();
+    int64_t n = var->running < 0 ? 1 : var->running;
+    engine_use *last = var->last, *u = last;
+    if (last) {
+        do {
+            n++;
+            u = u->next;
+        } while (u != last);
+    }
+    unlock();
+    return n;
+}
+
+const engine_group *engine_running(void)
+{
+    return running;
 }

@@ -1,48 +1,93 @@
 /* The engine runs operations in an order that respects what they read and write.
  *
- * Every piece of data that operations share carries an engine_var. An operation names the variables
- * that it reads and those that it writes; it may run once every earlier operation that writes one
- * of its variables, or reads one that it writes, has ended. Thus program order holds for each piece
- * of data, and everything else is free to run at the same time. (MXNet's dependency engine,
- * whose help says: "push is always called after all previous push and pull on the same key are
- * finished".)
+ * Every piece of data that operations share carries an engine_var. An operation lists its uses of
+ * variables; it may run once every earlier operation that writes one of its variables, or reads one
+ * that it writes, has ended its use. Thus program order holds for each piece of data, and everything
+ * else is free to run at the same time. (MXNet's dependency engine, whose help says: "push is always
+ * called after all previous push and pull on the same key are finished".)
  *
- * This version is synchronous: an operation has ended when engine_run returns. The contract is the
- * one above, so callers must wait for a variable before they touch its data.
+ * An operation is the memory of whoever schedules it, its uses included, so scheduling cannot fail.
+ * What is ready runs on the thread pool, larger priorities first. An operation may end some of its
+ * uses before it ends: what waits for one key of a call need not wait for the others.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/pool.h"
 #include "kv_err.h"
 
-/* All zero is a variable that nobody uses. It must not be copied or freed while pending. */
+/* All zero is a variable that nobody uses. It must not be copied or freed while it is used. */
 typedef struct engine_var {
-    uint64_t version; /* operations that wrote it so far */
+    struct engine_use *last; /* of the uses that wait, in a ring: its next is the first */
+    uint64_t claimed;        /* the operation that listed it last */
+    int32_t running;         /* uses that run: readers, or -1 for a writer */
 } engine_var;
 
-/* One operation. `run` does the work; it must not fail for reasons that could be checked before.
- * The arrays of variables may be released when engine_run returns. */
+/* One use. The fields from next on are the engine's. */
+typedef struct engine_use {
+    engine_var *var;
+    bool write;
+    struct engine_use *next;
+    struct engine_op *op;
+} engine_use;
+
+/* The operations of one owner, a store: how many have not ended, and the first error among them.
+ * All zero is none. */
+typedef struct engine_group {
+    int64_t pending;
+    struct engine_waiter *waiters;
+    kv_err error;
+} engine_group;
+
+/* One operation. The fields from task on are the engine's. */
 typedef struct engine_op {
-    int (*run)(void *arg, kv_err *e);
-    void (*done)(void *arg); /* releases arg, always called once; may be NULL */
-    void *arg;
-    engine_var *const *reads;
-    engine_var *const *writes; /* a variable in both counts as written */
-    int64_t nreads, nwrites;
-    int32_t priority; /* larger is sooner, among those that are ready */
+    int (*run)(struct engine_op *op, kv_err *e); /* must not fail for reasons that could be checked
+                                                    before; its error goes to the group */
+    void (*done)(struct engine_op *op); /* called when all uses have ended; releases op. May be NULL */
+    engine_use *uses; /* those that write come before the others of the same variable */
+    int64_t nuses;
+    engine_group *group; /* or NULL */
+    int32_t priority;    /* larger is sooner, among those that are ready */
+    bool repeats;        /* out: a variable is written by two of the uses; the second has no effect */
+    pool_task task;
+    pool_flag turn;
+    int64_t missing; /* uses that wait */
 } engine_op;
 
-/* Schedules op. Returns the code of the operation when it already ended, else KV_OK; an error that
- * occurs later comes back from the wait for a variable that the operation writes. */
-int engine_run(const engine_op *op, kv_err *e);
+/* Claims the uses if all of them may run at once; says whether it did. The caller then does the
+ * work, on its own thread, and calls engine_finish; done is not called. */
+bool engine_try(engine_op *op);
 
-/* Blocks until every operation scheduled so far that writes var has ended. Returns the error of the
- * last one that failed, once. */
-int engine_wait_read(engine_var *var, kv_err *e);
+/* Schedules op: run will be called on some thread, then done. */
+void engine_submit(engine_op *op);
 
-/* The same, and until every operation that reads var has ended: var's data may then be changed. */
-int engine_wait_write(engine_var *var, kv_err *e);
+/* Waits until it is op's turn and runs it on this thread. Returns what run returned; done is not
+ * called. */
+int engine_run_now(engine_op *op, kv_err *e);
+
+/* Ends some uses early, or all that are left. */
+void engine_end(engine_use *uses, int64_t n);
+void engine_finish(engine_op *op);
+
+/* Blocks until every operation scheduled so far that writes var has ended its use. */
+void engine_wait_read(engine_var *var);
+
+/* The same, and until every operation that reads var has: var's data may then be changed. */
+void engine_wait_write(engine_var *var);
+
+/* Blocks until at most `most` operations of a group are pending. */
+void engine_wait_group(engine_group *g, int64_t most);
+
+/* Moves the first error of a group's operations to e and forgets it; its code, or KV_OK. */
+int engine_take_error(engine_group *g, kv_err *e);
+
+/* How many uses of var have not ended. */
+int64_t engine_pending(engine_var *var);
+
+/* The group of the operation that this thread runs, or NULL. */
+const engine_group *engine_running(void);
 
 #endif

@@ -1,7 +1,12 @@
-/* The pool of the process: part of the process-wide state that src/runtime.h lists. A job is
- * published by counting up `generation`; helpers that see it take parts until there are none. */
+/* The pool of the process: part of the process-wide state that src/runtime.h lists.
+ *
+ * One lock covers the queue of tasks, the list of open jobs and the places. Parts of a job are taken
+ * without it, by counting up. A thread looks for the most urgent of what there is, and prefers jobs
+ * to tasks, because what was begun should end.
+ */
 #include "engine/pool.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -9,31 +14,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How often a helper looks for work before it sleeps: about 20 microseconds. */
+/* How often a thread looks for work before it sleeps: about 20 microseconds. */
 #define SPINS 4000
 
-/* A job: parts are taken by counting up. */
+/* On the stack of its leader, who published it, until no helper is at it. */
 typedef struct job {
     void (*run)(void *arg, int64_t part, int worker);
     void *arg;
     int64_t nparts;
+    atomic_llong next; /* the next part */
+    atomic_int helpers;
+    int32_t priority;
+    struct job *below; /* the next in the list of open jobs */
 } job;
 
-/* The pool of the process. `busy` belongs to the caller whose job runs; `lock` guards sleeping. */
+/* All but the atomic ones are under the lock. */
 static struct pool {
-    pthread_mutex_t busy, lock;
-    pthread_cond_t wake;
+    pthread_mutex_t lock;
+    pthread_cond_t work;  /* for threads of the pool that sleep */
+    pthread_cond_t event; /* for threads that wait for a flag or for helpers */
     pthread_once_t once;
-    int workers;
     bool started;
-    job job;
-    atomic_llong next;      /* the next part */
-    atomic_int working;     /* helpers that have not ended with the job */
-    atomic_uint generation; /* of jobs; a helper waits for the next one */
-} pool = {.busy = PTHREAD_MUTEX_INITIALIZER,
-          .lock = PTHREAD_MUTEX_INITIALIZER,
-          .wake = PTHREAD_COND_INITIALIZER,
-          .once = PTHREAD_ONCE_INIT};
+    int workers, threads, sleeping, waiting;
+    uint64_t places;         /* bit i: place i is free */
+    pool_task *queue;        /* a pairing heap */
+    uint64_t submitted;      /* so far */
+    job *jobs;               /* the latest first */
+    atomic_int top;          /* the priority of the queue's first, INT_MIN when it is empty */
+    atomic_uint generation;  /* counts what a spinning thread must look at */
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .work = PTHREAD_COND_INITIALIZER,
+          .event = PTHREAD_COND_INITIALIZER,
+          .once = PTHREAD_ONCE_INIT,
+          .top = INT_MIN};
+
+/* What this thread does in the pool: its place, -1 for none, and the priority of its task. */
+static _Thread_local int place = -1;
+static _Thread_local int32_t priority;
 
 static void relax(void)
 {
@@ -58,12 +75,19 @@ static int cgroup_processors(void)
     return quota < period ? 1 : (int)(quota / period);
 }
 
+static void free_places(void)
+{
+    pool.places = pool.workers < 64 ? (1ull << pool.workers) - 1 : ~0ull;
+}
+
 static void in_child(void)
 {
-    pthread_mutex_init(&pool.busy, NULL);
     pthread_mutex_init(&pool.lock, NULL);
-    pthread_cond_init(&pool.wake, NULL);
+    pthread_cond_init(&pool.work, NULL);
+    pthread_cond_init(&pool.event, NULL);
     pool.started = false;
+    pool.threads = pool.sleeping = pool.waiting = 0;
+    free_places();
 }
 
 static void find_size(void)
@@ -76,6 +100,7 @@ static void find_size(void)
     int quota = given ? n : cgroup_processors();
     n = quota < n ? quota : n;
     pool.workers = n > POOL_MAX_WORKERS ? POOL_MAX_WORKERS : n;
+    free_places();
     pthread_atfork(NULL, NULL, in_child);
 }
 
@@ -85,85 +110,289 @@ int pool_workers(void)
     return pool.workers;
 }
 
-/* ---- Working --------------------------------------------------------------------------------- */
+/* ---- The queue ------------------------------------------------------------------------------- */
 
-static void work(int worker)
+static bool before(const pool_task *a, const pool_task *b)
 {
-    const job j = pool.job;
-    for (int64_t part; (part = atomic_fetch_add(&pool.next, 1)) < j.nparts;)
-        j.run(j.arg, part, worker);
+    return a->priority > b->priority || (a->priority == b->priority && a->order < b->order);
 }
 
-static void await_generation(unsigned seen)
+static pool_task *meld(pool_task *a, pool_task *b)
 {
-    for (int i = 0; i < SPINS; i++) {
-        if (atomic_load(&pool.generation) != seen)
-            return;
-        relax();
+    if (!a || !b)
+        return a ? a : b;
+    if (before(b, a)) {
+        pool_task *t = a;
+        a = b;
+        b = t;
     }
-    pthread_mutex_lock(&pool.lock);
-    while (atomic_load(&pool.generation) == seen)
-        pthread_cond_wait(&pool.wake, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
+    b->next = a->child;
+    a->child = b;
+    return a;
 }
 
-static void *helper(void *arg)
+/* The heap of what lay below the first: its children are joined in pairs, then the pairs. */
+static pool_task *meld_children(pool_task *child)
 {
-    int worker = (int)(intptr_t)arg;
-    for (unsigned seen = 0;; seen++) {
-        await_generation(seen);
-        work(worker);
-        atomic_fetch_sub(&pool.working, 1);
+    pool_task *pairs = NULL, *all = NULL;
+    while (child) {
+        pool_task *a = child, *b = a->next;
+        child = b ? b->next : NULL;
+        a->next = NULL;
+        if (b)
+            b->next = NULL;
+        a = meld(a, b);
+        a->next = pairs;
+        pairs = a;
+    }
+    while (pairs) {
+        pool_task *next = pairs->next;
+        pairs->next = NULL;
+        all = meld(all, pairs);
+        pairs = next;
+    }
+    return all;
+}
+
+static void set_top(void)
+{
+    atomic_store(&pool.top, pool.queue ? pool.queue->priority : INT_MIN);
+}
+
+static pool_task *pop(void)
+{
+    pool_task *t = pool.queue;
+    pool.queue = meld_children(t->child);
+    set_top();
+    return t;
+}
+
+/* ---- Working: the lock is held where a comment does not say otherwise ------------------------- */
+
+static bool take_place(void)
+{
+    if (place >= 0 || !pool.places)
+        return place >= 0;
+    place = __builtin_ctzll(pool.places);
+    pool.places &= pool.places - 1;
+    return true;
+}
+
+static void leave_place(void)
+{
+    pool.places |= 1ull << place;
+    place = -1;
+}
+
+/* Runs a task that was popped; without the lock. */
+static void run_task(pool_task *t)
+{
+    int32_t mine = priority;
+    priority = t->priority;
+    t->run(t);
+    priority = mine;
+}
+
+/* A task more urgent than the part that would come next; without the lock. */
+static void run_urgent(int32_t than)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool_task *t = pool.queue && pool.queue->priority > than ? pop() : NULL;
+    pthread_mutex_unlock(&pool.lock);
+    if (t)
+        run_task(t);
+}
+
+/* Takes parts until there are none; without the lock. */
+static void work(job *j)
+{
+    int32_t mine = priority;
+    priority = j->priority;
+    for (int64_t part; (part = atomic_fetch_add(&j->next, 1)) < j->nparts;) {
+        j->run(j->arg, part, place);
+        if (atomic_load_explicit(&pool.top, memory_order_relaxed) > j->priority)
+            run_urgent(j->priority);
+    }
+    priority = mine;
+}
+
+/* The most urgent job with parts left. */
+static job *open_job(void)
+{
+    job *best = NULL;
+    for (job *j = pool.jobs; j; j = j->below)
+        if (atomic_load(&j->next) < j->nparts && (!best || j->priority > best->priority))
+            best = j;
+    return best;
+}
+
+/* Does one thing, if there is one and a place for it; says whether it did. */
+static bool run_one(void)
+{
+    job *j = open_job();
+    pool_task *t = pool.queue && !(j && j->priority >= pool.queue->priority) ? pool.queue : NULL;
+    bool had = place >= 0;
+    if ((!j && !t) || !take_place())
+        return false;
+    if (t)
+        pop();
+    else
+        atomic_fetch_add(&j->helpers, 1);
+    pthread_mutex_unlock(&pool.lock);
+    if (t)
+        run_task(t);
+    else
+        work(j);
+    pthread_mutex_lock(&pool.lock);
+    if (!t && atomic_fetch_sub(&j->helpers, 1) == 1 && pool.waiting)
+        pthread_cond_broadcast(&pool.event);
+    if (!had)
+        leave_place();
+    return true;
+}
+
+/* Wakes up to n threads that sleep. */
+static void wake(int64_t n)
+{
+    atomic_fetch_add(&pool.generation, 1);
+    if (n >= pool.sleeping && pool.sleeping)
+        pthread_cond_broadcast(&pool.work);
+    else
+        for (; n > 0 && pool.sleeping; n--)
+            pthread_cond_signal(&pool.work);
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+static void *thread(void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        while (run_one())
+            ;
+        unsigned seen = atomic_load(&pool.generation);
+        pthread_mutex_unlock(&pool.lock);
+        for (int i = 0; i < SPINS && atomic_load(&pool.generation) == seen; i++)
+            relax();
+        pthread_mutex_lock(&pool.lock);
+        pool.sleeping++;
+        while (atomic_load(&pool.generation) == seen)
+            pthread_cond_wait(&pool.work, &pool.lock);
+        pool.sleeping--;
     }
     return NULL;
 }
 
-/* Makes the helpers. A process that may not have all of them does with none. */
-static bool start(void)
+/* Makes the threads; what there is to do waits for somebody who waits where there are none. */
+static void start(void)
 {
     if (pool.started)
-        return true;
+        return;
+    pool.started = true;
     pthread_attr_t attr;
-    pthread_t thread;
+    pthread_t made;
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    atomic_store(&pool.generation, 0);
-    int made = 1;
-    while (made < pool.workers && !pthread_create(&thread, &attr, helper, (void *)(intptr_t)made))
-        made++;
+    while (pool.threads < pool.workers && pthread_create(&made, &attr, thread, NULL) == 0)
+        pool.threads++;
     pthread_attr_destroy(&attr);
-    pool.workers = made;
-    pool.started = true;
-    return made > 1;
 }
 
-static void publish(const job *j)
+/* ---- The interface --------------------------------------------------------------------------- */
+
+static void run_alone(int64_t nparts, void (*run)(void *arg, int64_t part, int worker), void *arg)
 {
-    pool.job = *j;
-    atomic_store(&pool.next, 0);
-    atomic_store(&pool.working, pool.workers - 1);
-    pthread_mutex_lock(&pool.lock);
-    atomic_fetch_add(&pool.generation, 1);
-    pthread_cond_broadcast(&pool.wake);
-    pthread_mutex_unlock(&pool.lock);
+    for (int64_t part = 0; part < nparts; part++)
+        run(arg, part, place < 0 ? 0 : place);
+}
+
+static void close_job(job *j)
+{
+    job **at = &pool.jobs;
+    while (*at != j)
+        at = &(*at)->below;
+    *at = j->below;
+    while (atomic_load(&j->helpers) > 0) {
+        pool.waiting++;
+        pthread_cond_wait(&pool.event, &pool.lock);
+        pool.waiting--;
+    }
 }
 
 void pool_run(int64_t nparts, void (*run)(void *arg, int64_t part, int worker), void *arg)
 {
-    job j = {run, arg, nparts};
-    bool shared = nparts > 1 && pool_workers() > 1 && pthread_mutex_trylock(&pool.busy) == 0;
-    if (shared && !(start() && pool.workers > 1)) {
-        pthread_mutex_unlock(&pool.busy);
-        shared = false;
-    }
-    if (!shared) {
-        for (int64_t part = 0; part < nparts; part++)
-            run(arg, part, 0);
+    bool had = place >= 0;
+    if (nparts <= 1 || pool_workers() == 1) {
+        run_alone(nparts, run, arg);
         return;
     }
-    publish(&j);
-    work(0);
-    while (atomic_load(&pool.working) > 0)
+    pthread_mutex_lock(&pool.lock);
+    if (!take_place()) {
+        pthread_mutex_unlock(&pool.lock);
+        run_alone(nparts, run, arg);
+        return;
+    }
+    start();
+    job j = {.run = run, .arg = arg, .nparts = nparts, .priority = priority, .below = pool.jobs};
+    pool.jobs = &j;
+    wake(nparts - 1);
+    pthread_mutex_unlock(&pool.lock);
+    work(&j);
+    for (int i = 0; i < SPINS && atomic_load(&j.helpers) > 0; i++)
         relax();
-    pthread_mutex_unlock(&pool.busy);
+    pthread_mutex_lock(&pool.lock);
+    close_job(&j);
+    if (!had)
+        leave_place();
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void pool_submit(pool_task *t)
+{
+    pool_workers();
+    pthread_mutex_lock(&pool.lock);
+    start();
+    t->child = t->next = NULL;
+    t->order = pool.submitted++;
+    pool.queue = meld(pool.queue, t);
+    set_top();
+    wake(1);
+    if (pool.threads == 0 && pool.waiting)
+        pthread_cond_broadcast(&pool.event);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static bool is_set(const pool_flag *f)
+{
+    return __atomic_load_n(&f->set, __ATOMIC_ACQUIRE);
+}
+
+void pool_wait(pool_flag *f)
+{
+    pool_workers();
+    while (!is_set(f)) {
+        pthread_mutex_lock(&pool.lock);
+        bool ran = run_one();
+        pthread_mutex_unlock(&pool.lock);
+        for (int i = 0; !ran && i < SPINS && !is_set(f); i++)
+            relax();
+        if (ran || is_set(f))
+            continue;
+        pthread_mutex_lock(&pool.lock);
+        pool.waiting++;
+        while (!is_set(f) && !(pool.queue && pool.places))
+            pthread_cond_wait(&pool.event, &pool.lock);
+        pool.waiting--;
+        pthread_mutex_unlock(&pool.lock);
+    }
+}
+
+void pool_signal(pool_flag *f)
+{
+    pthread_mutex_lock(&pool.lock);
+    __atomic_store_n(&f->set, 1, __ATOMIC_RELEASE);
+    if (pool.waiting)
+        pthread_cond_broadcast(&pool.event);
+    pthread_mutex_unlock(&pool.lock);
 }

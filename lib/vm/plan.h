@@ -96,6 +96,17 @@ int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes);
  * there are. Cannot fail. */
 void plan_run(const plan *p, const plan_arrays *a, void *scratch);
 
+/* Whether the elements of an array can be worked on in parts, in any order and at the same time:
+ * no number needs them all first. rows: of plan_arrays. */
+bool plan_splits(const plan *p, const int64_t *rows);
+
+/* Runs such a plan on the elements from … from + n - 1; from is a multiple of PLAN_CHUNK. scratch:
+ * plan_scratch_bytes for n elements, of this thread alone. */
+void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch);
+
+/* Whether plan_run spreads the work over the pool by itself, for arrays of size elements. */
+bool plan_is_parallel(const plan *p, int64_t size);
+
 /* The programs as text, for tests and people. */
 void plan_print(const plan *p, buf *out);
 

@@ -96,14 +96,14 @@ static int64_t count_chunks(int64_t size)
     return size / PLAN_CHUNK + (size % PLAN_CHUNK != 0);
 }
 
-static bool is_parallel(const plan *p, int64_t size)
+bool plan_is_parallel(const plan *p, int64_t size)
 {
     return !p->by_rows && size >= PARALLEL_SIZE;
 }
 
 static int count_workers(const plan *p, int64_t size)
 {
-    return is_parallel(p, size) ? pool_workers() : 1;
+    return plan_is_parallel(p, size) ? pool_workers() : 1;
 }
 
 /* Terms have room for GROUP chunks. */
@@ -434,7 +434,7 @@ static void sweep_array(shared *s, const plan_pass *pass)
 {
     sweep w = {s, pass};
     int64_t nparts = (s->nchunks + PART_CHUNKS - 1) / PART_CHUNKS;
-    if (is_parallel(s->p, s->a->size))
+    if (plan_is_parallel(s->p, s->a->size))
         pool_run(nparts, run_part, &w);
     else
         for (int64_t part = 0; part < nparts; part++)
@@ -513,6 +513,28 @@ void plan_run(const plan *p, const plan_arrays *a, void *scratch)
     }
     for (int i = 0; i < p->npasses; i++)
         run_pass(s, &p->pass[i], -1);
+}
+
+bool plan_splits(const plan *p, const int64_t *rows)
+{
+    const plan_pass *pass = &p->pass[0];
+    return p->npasses == 1 && !p->by_rows && pass->nsums == 0 && !(pass->present && rows);
+}
+
+void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch)
+{
+    shared *s = make_shared(p, a, scratch);
+    const plan_pass *pass = &p->pass[0];
+    runner *r = make_runner(s, s->workers);
+    if (pass->numbers)
+        prog_run(pass->numbers, s->cell, 1, r->scratch);
+    if (!pass->elements)
+        return;
+    copy_numbers(s, pass);
+    for (int64_t i = from, end = from + n; i < end; i += PLAN_CHUNK) {
+        int64_t m = end - i < PLAN_CHUNK ? end - i : PLAN_CHUNK;
+        run_chunk(r, pass, i, m, input_of(r, pass, i, m), 0);
+    }
 }
 
 void plan_print(const plan *p, buf *out)

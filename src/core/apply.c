@@ -9,24 +9,50 @@
 /* Elements a block: at most 8 KB, so that a few blocks share the L1 cache with a program's own. */
 enum { BLOCK = 1024, BLOCK_BYTES = BLOCK * 8 };
 
-int apply_reserve(apply_work *w, int64_t max_values, int64_t program_bytes, kv_err *e)
+/* What one thread has: blocks, the beginnings of values, a program's scratch. */
+typedef struct scratch {
+    const void **sources; /* where the values of a block begin */
+    char *piece, *total;  /* blocks for values of another dtype */
+    char *program;        /* prog_run's */
+} scratch;
+
+static int64_t aligned(int64_t bytes)
 {
-    int64_t fixed = 3 * BLOCK_BYTES, bytes = fixed + max_values * (int64_t)sizeof *w->sources;
-    program_bytes = (program_bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
-    bytes += program_bytes;
-    if (bytes > w->bytes) {
-        char *memory = mem_alloc_data(bytes, e);
-        if (!memory)
-            return KV_E_MEMORY;
-        mem_free(w->memory);
-        w->memory = memory;
-        w->bytes = bytes;
-    }
-    w->input = w->memory;
-    w->piece = w->memory + BLOCK_BYTES;
-    w->total = w->memory + 2 * BLOCK_BYTES;
-    w->program = w->memory + fixed;
-    w->sources = (const void **)(void *)(w->memory + fixed + program_bytes);
+    return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
+}
+
+/* Memory for sums, which each thread has for itself. */
+static int64_t sum_bytes(int64_t nvalues)
+{
+    return 2 * BLOCK_BYTES + aligned(nvalues * (int64_t)sizeof(void *));
+}
+
+static scratch sum_scratch(char *memory)
+{
+    return (scratch){.piece = memory,
+                     .total = memory + BLOCK_BYTES,
+                     .sources = (const void **)(void *)(memory + 2 * BLOCK_BYTES)};
+}
+
+static char *worker_memory(const apply_work *w, int worker)
+{
+    return w->memory + worker * w->each;
+}
+
+int apply_reserve(apply_work *w, int workers, int64_t max_values, int64_t part_bytes,
+                  int64_t whole_bytes, kv_err *e)
+{
+    int64_t sums = sum_bytes(max_values);
+    w->each = aligned(sums > part_bytes ? sums : part_bytes);
+    int64_t bytes = workers * w->each > whole_bytes ? workers * w->each : whole_bytes;
+    if (bytes <= w->bytes)
+        return KV_OK;
+    char *memory = mem_alloc_data(bytes, e);
+    if (!memory)
+        return KV_E_MEMORY;
+    mem_free(w->memory);
+    w->memory = memory;
+    w->bytes = bytes;
     return KV_OK;
 }
 
@@ -46,6 +72,12 @@ void apply_copy(kv_array *dst, const kv_array *src)
     sparse_move(dst, src, NULL);
 }
 
+void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n)
+{
+    char *to = (char *)dst->data + from * kv_dtype_bytes(dst->dtype);
+    dst->dev->convert(to, dst->dtype, element(src, from), src->dtype, n);
+}
+
 /* What a sum of dtype accumulates in. */
 static kv_dtype total_dtype(kv_dtype dtype)
 {
@@ -54,7 +86,7 @@ static kv_dtype total_dtype(kv_dtype dtype)
 
 /* One block of values of several dtypes: each is converted to dtype, then added to the total. */
 static void sum_mixed(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
-                      const apply_work *w)
+                      const scratch *w)
 {
     const dev_ops *dev = v->items[0]->dev;
     kv_dtype wide = total_dtype(dtype);
@@ -74,7 +106,7 @@ static void sum_mixed(void *dst, kv_dtype dtype, const apply_values *v, int64_t 
 
 /* Elements from … from + n - 1 of the sum. n is at most BLOCK unless all dtypes are the same. */
 static void sum_part(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
-                     const apply_work *w)
+                     const scratch *w)
 {
     const kv_array *first = v->items[0];
     if (v->n == 1) {
@@ -90,13 +122,15 @@ static void sum_part(void *dst, kv_dtype dtype, const apply_values *v, int64_t f
     }
 }
 
-void apply_sum(kv_array *dst, const apply_values *v, const apply_work *w)
+void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, const apply_work *w,
+               int worker)
 {
-    int64_t bytes = kv_dtype_bytes(dst->dtype);
-    int64_t block = v->same_dtype || v->n == 1 ? dst->size : BLOCK;
-    for (int64_t i = 0; i < dst->size; i += block) {
-        int64_t n = dst->size - i < block ? dst->size - i : block;
-        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, n, w);
+    scratch own = sum_scratch(worker_memory(w, worker));
+    int64_t bytes = kv_dtype_bytes(dst->dtype), end = from + n;
+    int64_t block = v->same_dtype || v->n == 1 ? n : BLOCK;
+    for (int64_t i = from; i < end; i += block) {
+        int64_t m = end - i < block ? end - i : block;
+        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, &own);
     }
 }
 
@@ -105,20 +139,6 @@ typedef struct input {
     const apply_values *values;
     kv_dtype dtype;
 } input;
-
-/* Memory for sums behind the elements of a plan's room: each thread has a room of its own. */
-static int64_t sum_bytes(int64_t nvalues)
-{
-    return 2 * BLOCK_BYTES + nvalues * (int64_t)sizeof(void *);
-}
-
-static apply_work sum_work(char *room)
-{
-    char *memory = room + PLAN_CHUNK * 8;
-    return (apply_work){.piece = memory,
-                        .total = memory + BLOCK_BYTES,
-                        .sources = (const void **)(void *)(memory + 2 * BLOCK_BYTES)};
-}
 
 /* The number of the first row held whose id is at least id. */
 static int64_t find_row(const kv_array *a, int64_t id)
@@ -168,10 +188,10 @@ static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
         return dense_part(room, in->values->sum, from, n);
     if (in->values->n == 1 && in->values->same_dtype)
         return element(in->values->items[0], from);
-    apply_work work = sum_work(room);
+    scratch own = sum_scratch((char *)room + PLAN_CHUNK * 8);
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, &work);
+        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, &own);
     }
     return room;
 }
@@ -181,19 +201,34 @@ int64_t apply_plan_bytes(const plan *p, int64_t size, int64_t nvalues)
     return plan_scratch_bytes(p, size, sum_bytes(nvalues));
 }
 
-void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool present,
-                const apply_work *w, plan_arrays *a)
+/* What a plan must know beside the arrays; in is what it reads its input from. */
+static void fill_arrays(plan_arrays *a, input *in, const kv_array *stored)
 {
-    input in = {v, kv_array_dtype(stored)};
     int64_t rows = kv_array_ndim(stored) > 0 ? kv_array_shape(stored)[0] : 1;
     a->size = stored->size;
     a->row = stored->size > 0 && rows > 0 ? stored->size / rows : 1;
     a->input = input_at;
-    a->input_dtype = in.dtype;
-    a->room_bytes = sum_bytes(v->n);
+    a->input_dtype = in->dtype;
+    a->room_bytes = sum_bytes(in->values->n);
+    a->input_rows = rows_at;
+    a->arg = in;
+}
+
+void apply_plan_part(const plan *p, kv_array *stored, const apply_values *v, plan_arrays *a,
+                     int64_t from, int64_t n, const apply_work *w, int worker)
+{
+    input in = {v, kv_array_dtype(stored)};
+    fill_arrays(a, &in, stored);
+    a->rows = NULL;
+    plan_run_part(p, a, from, n, worker_memory(w, worker));
+}
+
+void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool present,
+                plan_arrays *a, const apply_work *w, int worker)
+{
+    input in = {v, kv_array_dtype(stored)};
+    fill_arrays(a, &in, stored);
     a->rows = present && v->sum ? v->sum->rows : NULL;
     a->nrows = a->rows ? v->sum->nrows : 0;
-    a->input_rows = rows_at;
-    a->arg = &in;
-    plan_run(p, a, w->program);
+    plan_run(p, a, worker_memory(w, worker));
 }

@@ -12,18 +12,18 @@
 #include "kv_array.h"
 #include "vm/plan.h"
 
-/* Scratch memory of the passes, kept from call to call. All zero is empty. */
+/* Scratch memory of a push, kept from call to call: for each worker, or for one key on all of them.
+ * All zero is empty. */
 typedef struct apply_work {
     char *memory;
     int64_t bytes;
-    const void **sources; /* where the values of a block begin */
-    char *input;          /* a block of the sum */
-    char *piece, *total;  /* blocks for values of another dtype */
-    char *program;        /* prog_run's */
+    int64_t each; /* a worker's bytes */
 } apply_work;
 
-/* Room for keys of max_values values and programs of program_bytes scratch. Error: memory. */
-int apply_reserve(apply_work *w, int64_t max_values, int64_t program_bytes, kv_err *e);
+/* Room for `workers` workers at keys of max_values values and programs of part_bytes scratch, and
+ * for one whose program needs whole_bytes. Error: memory. */
+int apply_reserve(apply_work *w, int workers, int64_t max_values, int64_t part_bytes,
+                  int64_t whole_bytes, kv_err *e);
 
 void apply_work_release(apply_work *w);
 
@@ -39,15 +39,22 @@ typedef struct apply_values {
 /* dst = src, converted. dst has memory for every element; src may be row_sparse. */
 void apply_copy(kv_array *dst, const kv_array *src);
 
-/* dst = the sum of the values. */
-void apply_sum(kv_array *dst, const apply_values *v, const apply_work *w);
+/* The same for the elements from … from + n - 1; src has memory for every element too. */
+void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n);
 
-/* Bytes of work->program that apply_plan needs. */
+/* dst = the sum of the values, elements from … from + n - 1. */
+void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, const apply_work *w,
+               int worker);
+
+/* Bytes of scratch that a plan needs for size elements; 1 for parts of any size. */
 int64_t apply_plan_bytes(const plan *p, int64_t size, int64_t nvalues);
 
-/* Runs a rule's plan on the arrays in a, whose input is the sum of the values, rounded to the dtype
- * of stored. present: only the rows that a row_sparse sum holds take part. Fills the rest of a. */
+/* A rule's plan on the arrays in a, whose input is the sum of the values, rounded to the dtype of
+ * stored. present: only the rows that a row_sparse sum holds take part. Fills the rest of a. The
+ * first takes elements from … from + n - 1 of a plan that can be split, on this thread. */
+void apply_plan_part(const plan *p, kv_array *stored, const apply_values *v, plan_arrays *a,
+                     int64_t from, int64_t n, const apply_work *w, int worker);
 void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool present,
-                const apply_work *w, plan_arrays *a);
+                plan_arrays *a, const apply_work *w, int worker);
 
 #endif

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "array/sparse.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 
 /* ---- Checks ---- */
@@ -139,13 +138,15 @@ static int check_group(call *c, call_group *g, kv_err *e)
             return mixed_error(&s->key, e);
         g->same_dtype &= a->dtype == model->dtype;
         c->data[g->first + i] = a->data;
-        schedule_read(&c->vars, a);
+        c->uses[g->use + 1 + i] = (engine_use){.var = array_var(a)};
     }
+    g->nuses = 1 + g->n;
     return KV_OK;
 }
 
 /* Gives the group an array of its own when its key is new, or moves after its first value, or when
- * a transaction or a file being written holds on to what is stored, or when rows are missing. */
+ * a transaction or a file being written holds on to what is stored, or when rows are missing. The
+ * uses of a group are of its target, its values, and its source. */
 static int place_group(call *c, call_group *g, int flags, kv_err *e)
 {
     kv_array *stored = call_slot(c, g)->stored;
@@ -155,13 +156,22 @@ static int place_group(call *c, call_group *g, int flags, kv_err *e)
     bool replaced =
         !(flags & CALL_UPDATE) && (g->sparse || (stored && stored->storage == KV_ROW_SPARSE));
     g->ctx = moves ? first->ctx : ctx;
-    if (!replaced && (!stored || moves || kv_array_refs(stored) > 1 || !sparse_is_full(stored))) {
+    if (replaced) {
+        g->nuses = 0;
+        return KV_OK;
+    }
+    if (!stored || moves || kv_array_refs(stored) > 1 || !sparse_is_full(stored)) {
         int rc = sparse_new_full(&g->fresh, like, g->ctx, e);
         if (rc)
             return rc;
+        if (flags & CALL_UPDATE) {
+            g->source = kv_array_ref(stored);
+            c->uses[g->use + g->nuses++] = (engine_use){.var = array_var(stored)};
+        }
     }
-    if (stored || g->fresh)
-        schedule_write(&c->vars, stored ? stored : g->fresh);
+    g->target = g->fresh ? g->fresh : stored;
+    c->uses[g->use] = (engine_use){.var = array_var(g->target), .write = true};
+    c->work_bytes += kv_array_bytes(g->target);
     return KV_OK;
 }
 
@@ -242,131 +252,64 @@ static int find_slots(const call *c, pair *p, const kv_key *keys, int64_t n, boo
 }
 
 /* Makes the groups of the sorted pairs p. */
-static int group_pairs(call *c, const pair *p, int64_t n, int flags, kv_err *e)
+static int make_groups(call *c, const pair *p, int flags, kv_err *e)
 {
+    int64_t n = c->nvalues;
     for (int64_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && p[end].number == p[i].number; end++)
             ;
         call_group *g = &c->groups[c->ngroups++];
-        *g = (call_group){.number = p[i].number, .first = i, .n = end - i};
+        *g = (call_group){.number = p[i].number, .first = i, .n = end - i, .use = c->op.nuses};
+        g->key = call_slot(c, g)->key;
         if (g->n > c->max_values)
             c->max_values = g->n;
         int rc = check_group(c, g, e);
         if (rc || (rc = place_group(c, g, flags, e)))
             return rc;
+        c->op.nuses += g->nuses;
     }
     return KV_OK;
 }
 
-/* The lists of a call of n pairs, one after the other. Each is as long as it could get; what is not
- * touched costs address space and no memory. */
-typedef struct lists {
-    pair *pairs, *spare;
-    kv_array **sorted;
-} lists;
-
-enum {
-    BYTES_A_PAIR = 2 * sizeof(pair) + sizeof(call_group) + sizeof(kv_array *) + sizeof(void *) +
-                   2 * sizeof(engine_var *)
-};
-
-static void lay_out(call *c, lists *l, char *memory, int64_t n)
+int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e)
 {
-    l->pairs = (pair *)(void *)memory;
-    l->spare = l->pairs + n;
-    c->groups = (call_group *)(void *)(l->spare + n);
-    l->sorted = (kv_array **)(void *)(c->groups + n);
-    c->data = (const void **)(void *)(l->sorted + n);
-    c->vars.reads = (engine_var **)(void *)(c->data + n);
-    c->vars.writes = c->vars.reads + n;
-}
-
-int call_begin(call *c, slot_table *table, call_room *room, const kv_key *keys, int64_t n,
-               kv_array *const *values, int flags, kv_err *e)
-{
-    lists l;
-    int rc = call_room_reserve(room, n, BYTES_A_PAIR, e);
+    int64_t n = c->nvalues;
+    pair *p = (pair *)(void *)c->memory;
+    int rc = find_slots(c, p, keys, n, flags & CALL_CREATE, e);
     if (rc)
         return rc;
-    *c = (call){.table = table, .old_nslots = table->n, .values = values};
-    lay_out(c, &l, room->memory, n);
-    if ((rc = find_slots(c, l.pairs, keys, n, flags & CALL_CREATE, e)) == KV_OK) {
-        const pair *p = l.pairs;
-        if (run_end(p, 0, n) < n) {
-            p = sort_pairs(l.pairs, l.spare, n);
-            for (int64_t i = 0; i < n; i++)
-                l.sorted[i] = values[p[i].value];
-            c->values = l.sorted;
-        }
-        rc = group_pairs(c, p, n, flags, e);
+    if (run_end(p, 0, n) < n) {
+        p = sort_pairs(p, p + n, n);
+        for (int64_t i = 0; i < n; i++)
+            c->list[i] = c->values[p[i].value];
+        c->values = c->list;
     }
-    if (rc)
-        call_abort(c);
-    return rc;
+    return make_groups(c, p, flags, e);
 }
 
-/* ---- Room ---- */
-
-/* A store keeps room for calls of about 400,000 pairs; a larger call gives it back when it ends. */
-enum { KEPT_BYTES = 64 << 20 };
-
-int call_room_reserve(call_room *r, int64_t n, int64_t bytes_each, kv_err *e)
+int call_find_pairs(call *c, const kv_key *keys, kv_err *e)
 {
-    if (n <= r->bytes / bytes_each)
-        return KV_OK;
-    int64_t count = n < 16 ? 16 : n;
-    char *memory = mem_alloc(count, (size_t)bytes_each, e);
-    if (!memory)
-        return KV_E_MEMORY;
-    mem_free(r->memory);
-    *r = (call_room){memory, count * bytes_each};
+    int64_t guess = 0, number;
+    for (int64_t i = 0; i < c->nvalues; i++) {
+        int rc = call_find(c->table, &keys[i], guess, &number, e);
+        if (rc || (rc = call_check_shape(&c->table->items[number], c->values[i], "array", e)))
+            return rc;
+        c->stored[i] = c->table->items[number].stored;
+        c->uses[2 * i] = (engine_use){.var = array_var(c->values[i]), .write = true};
+        c->uses[2 * i + 1] = (engine_use){.var = array_var(c->stored[i])};
+        c->work_bytes += kv_array_bytes(c->values[i]);
+        guess = number + 1;
+    }
+    c->op.nuses = 2 * c->nvalues;
     return KV_OK;
 }
 
-void call_room_trim(call_room *r)
+int64_t call_bytes_a_pair(void)
 {
-    if (r->bytes > KEPT_BYTES)
-        call_room_release(r);
+    return 2 * sizeof(pair);
 }
-
-void call_room_release(call_room *r)
-{
-    mem_free(r->memory);
-    *r = (call_room){0};
-}
-
-/* ---- The end of a call ---- */
 
 slot *call_slot(const call *c, const call_group *g)
 {
     return &c->table->items[g->number];
-}
-
-static void release(const call *c)
-{
-    for (int64_t i = 0; i < c->ngroups; i++) {
-        kv_array_unref(c->groups[i].fresh);
-        kv_array_unref(c->groups[i].sum);
-        kv_array_unref(c->groups[i].input);
-        kv_array_unref(c->groups[i].result);
-    }
-}
-
-void call_commit(call *c)
-{
-    for (int64_t i = 0; i < c->ngroups; i++) {
-        call_group *g = &c->groups[i];
-        if (g->fresh) {
-            kv_array **stored = &call_slot(c, g)->stored, *old = *stored;
-            *stored = g->fresh;
-            g->fresh = old;
-        }
-    }
-    release(c);
-}
-
-void call_abort(call *c)
-{
-    slot_truncate(c->table, c->old_nslots);
-    release(c);
 }

@@ -1,50 +1,101 @@
-/* A call of init, push or pull over many pairs (key, array): which slots it means and whether it
- * may run. Everything that can be wrong with a call is found here, before anything is written.
+/* A call of init, push or pull over many pairs (key, array): which slots it means, whether it may
+ * run, and what it is as one operation of the engine. Everything that can be wrong with a call is
+ * found here, before anything is written.
+ *
+ * A call outlives the function that made it: what it needs is its own memory, which a store keeps
+ * for the next call.
  */
 #ifndef CORE_CALL_H
 #define CORE_CALL_H
 
-#include "core/schedule.h"
+#include <pthread.h>
+
+#include "array/device.h"
+#include "core/apply.h"
 #include "core/slot.h"
+#include "kvstore.h"
 #include "vm/rule.h"
+
+/* How the work of a group is cut. */
+typedef enum call_share {
+    CALL_NOTHING, /* there is nothing to do */
+    CALL_SPLIT,   /* any range of elements by itself */
+    CALL_UNIT,    /* one thread does all of it */
+    CALL_WHOLE    /* alone, when all others are done; it spreads over the threads by itself */
+} call_share;
 
 /* All values pushed to one key in one call. */
 typedef struct call_group {
-    int64_t number;            /* of the slot */
+    int64_t number;            /* of the slot, which other calls may move: not for the operation */
+    kv_key key;                /* its name is the slot's */
     int64_t first, n;          /* its values: call.values[first] to [first + n - 1] */
-    bool same_dtype;           /* all values have the dtype of the stored array */
-    bool sparse;               /* all values are row_sparse */
-    kv_array *sum;             /* NULL, or of row_sparse values their sum, in the stored dtype */
-    kv_ctx ctx;                /* where the stored array will stand */
-    kv_array *fresh;           /* NULL, or the array that becomes the stored one */
-    kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
+    kv_array *target;          /* the array that the operation writes */
+    kv_array *source;          /* NULL, or what was stored: a reference */
     const rule_update *update; /* for rules */
     int64_t t;                 /* for constant rules: the key's next count */
+    int64_t use, nuses;        /* of call.uses */
+    int32_t parts;             /* that have not ended; atomic */
+    uint8_t share;             /* a call_share */
+    bool same_dtype;           /* all values have the dtype of the stored array */
+    bool sparse;               /* all values are row_sparse */
+    kv_ctx ctx;                /* where the stored array will stand */
+    kv_array *sum;             /* NULL, or of row_sparse values their sum, in the stored dtype */
+    kv_array *fresh;           /* NULL, or the array that becomes the stored one */
+    kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
 } call_group;
 
-/* Memory for the lists of a call, kept by a store so that a call needs no allocation. All zero is
- * empty. */
-typedef struct call_room {
-    char *memory;
-    int64_t bytes;
-} call_room;
+/* The calls of a store: how many are pending, and memory for those to come. */
+typedef struct call_pool {
+    engine_group group;
+    pthread_mutex_t lock;
+    struct call *spare;
+    int nspare;
+} call_pool;
 
-int call_room_reserve(call_room *r, int64_t n, int64_t bytes_each, kv_err *e);
-/* After a call: gives back what is too large to keep. */
-void call_room_trim(call_room *r);
-void call_room_release(call_room *r);
+int call_pool_init(call_pool *p, kv_err *e);
 
-/* The groups of a push, in the order of updates. The lists live in a call_room. */
+/* Waits for what is pending. */
+void call_pool_release(call_pool *p);
+
+/* Where a part of the work begins: an element of a group, or of a pair of a pull. */
+typedef struct call_cut {
+    int64_t item, from;
+} call_cut;
+
+/* The groups of a push, in the order of updates, or the pairs of a pull. */
 typedef struct call {
+    engine_op op;
+    call_pool *pool;
+    struct call *next; /* of the spare ones */
+    char *memory;      /* of the lists */
+    int64_t bytes;
+    apply_work work;
+
     slot_table *table;
     int64_t old_nslots; /* where call_abort goes back to */
     call_group *groups;
     int64_t ngroups;
     int64_t max_values;      /* of any group */
-    kv_array *const *values; /* by group; those of a key in the order of the call */
+    kv_array *const *values; /* by group; those of a key in the order of the call; or the outs */
+    kv_array **list;         /* room for a list of the values */
     const void **data;       /* the elements of each value */
-    schedule_vars vars;      /* reads the values, writes the stored arrays */
+    kv_array **stored;       /* of a pull: what each out receives */
+    int64_t nvalues;
+    engine_use *uses;
+    int64_t work_bytes; /* of the arrays that are written */
+
+    call_cut *cuts; /* of the parts of the work, ncuts + 1 */
+    int64_t ncuts, cuts_cap;
+    bool held; /* the arrays were taken hold of */
+    int (*run)(struct call *c, kv_err *e);
+    void *push; /* of a push: see updater.h */
+    void (*release)(struct call *c);
 } call;
+
+/* A call for n >= 1 pairs; it ends with call_end. Waits where very many are pending. Error: memory.
+ */
+int call_new(call **out, call_pool *p, slot_table *table, kv_array *const *values, int64_t n,
+             kv_err *e);
 
 enum {
     CALL_CREATE = 1,     /* a key that is not there is made by the push */
@@ -53,21 +104,41 @@ enum {
                             comes to hold all its rows */
 };
 
-/* Groups n >= 1 pairs by key. A group has a fresh array where its key is new or moves, or where the
+/* Groups the pairs by key. A group has a fresh array where its key is new or moves, or where the
  * stored array has another holder, who keeps it as it is, or lacks rows. Where a sum replaces the
  * stored array and one of them is row_sparse, the sum itself becomes the fresh array, later. flags:
- * of the above. Uses room until the end of the call. Errors: key (unknown, other kind), shape,
- * value (row_sparse and default values of one key), memory; nothing stays changed. */
-int call_begin(call *c, slot_table *table, call_room *room, const kv_key *keys, int64_t n,
-               kv_array *const *values, int flags, kv_err *e);
+ * of the above. Errors: key (unknown, other kind), shape, value (row_sparse and default values of
+ * one key), memory; nothing stays changed but by call_abort. */
+int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e);
 
-/* After the groups have been worked through: fresh arrays become the stored ones. Ends the call. */
+/* Finds what the pairs of a pull mean. Errors: key, shape. */
+int call_find_pairs(call *c, const kv_key *keys, kv_err *e);
+
+/* Cuts the work of the groups, or pairs, into parts of about equal bytes. Error: memory. */
+int call_cut_groups(call *c, kv_err *e);
+int call_cut_pairs(call *c, kv_err *e);
+
+/* Fresh arrays become the stored ones. What the operation does to them comes later. */
 void call_commit(call *c);
 
 /* Takes back what the call added, and ends it. */
 void call_abort(call *c);
 
-/* The slot of a group. */
+/* Runs the call as an operation: now, where it is small and nothing is in its way or where `now`
+ * asks for it, else on the pool. It is ended when it has run. Returns the code of run, or KV_OK for
+ * one that runs later. */
+int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool now, kv_err *e);
+
+/* Gives a call back that is not run. */
+void call_end(call *c);
+
+/* Ends the uses of groups or pairs from number first on, before the call itself ends. */
+void call_end_uses(call *c, int64_t first, int64_t n);
+
+/* Bytes that the pairs of a call need while they are sorted, each. */
+int64_t call_bytes_a_pair(void);
+
+/* The slot of a group, before the call runs. */
 slot *call_slot(const call *c, const call_group *g);
 
 /* The form of a call, whatever the store: keys of one kind, texts not too long, no NULL array.

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "array/device.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/utf8.h"
@@ -437,10 +438,11 @@ static int new_master(const slot *s, kv_array **out, kv_err *e)
 }
 
 /* A copy of an array that a transaction holds too. */
-static int own_copy(kv_array *a, kv_array **out, kv_err *e)
+static int own_copy(const slot *s, kv_array *a, kv_array **out, kv_err *e)
 {
     if (kv_array_refs(a) == 1)
         return KV_OK;
+    engine_wait_read(array_var(s->stored)); /* states are written together with the weight */
     return kv_array_dup(out, a, kv_array_dtype(a), kv_array_ctx(a), e);
 }
 
@@ -459,12 +461,12 @@ static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_
         if (array && (u->states & ~have) >> i & 1)
             rc = new_state(o, i, s, &step->arrays[i], e);
         else if (array && u->states >> i & 1)
-            rc = own_copy(s->state->arrays[i], &step->arrays[i], e);
+            rc = own_copy(s, s->state->arrays[i], &step->arrays[i], e);
     }
     if (!rc && master && !(s->state && s->state->master))
         rc = new_master(s, &step->master, e);
     else if (!rc && master)
-        rc = own_copy(s->state->master, &step->master, e);
+        rc = own_copy(s, s->state->master, &step->master, e);
     return rc;
 }
 
@@ -507,12 +509,15 @@ void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
         }
         if (o->states[i].how == STATE_KEY && step->own.states >> i & 1)
             state->numbers[i] = step->own.numbers[i];
+        if (step->own.states >> i & 1 && state->arrays[i])
+            step->states[i] = state->arrays[i]->data;
     }
     if (step->master) {
         kv_array_unref(state->master);
         state->master = step->master;
         step->master = NULL;
     }
+    step->weight_master = state->master;
 }
 
 void optimizer_commit(optimizer *o, const optimizer_draft *d)

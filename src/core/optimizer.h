@@ -94,6 +94,10 @@ typedef struct optimizer_step {
     int64_t t;
     kv_array *arrays[PLAN_MAX_STATES]; /* new ones */
     kv_array *master;                  /* a new one */
+
+    /* What the update works on, once the step is committed: NULL where there is none. */
+    kv_array *weight_master;
+    void *states[PLAN_MAX_STATES];
 } optimizer_step;
 
 void optimizer_begin(const optimizer *o, optimizer_draft *d);

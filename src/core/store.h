@@ -28,8 +28,8 @@ struct kv {
     arena remarks;    /* texts of a file that other tools wrote, kept for the next file */
     safetensors_pair *remark;
     int64_t nremarks;
-    apply_work work; /* of the push that runs */
-    call_room room;  /* of the call that runs */
+    call_pool calls;      /* what is pending */
+    engine_var callbacks; /* of the updater, of which one runs at a time */
     void (*print)(void *arg, const char *line);
     void *print_arg;
 };

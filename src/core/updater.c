@@ -40,11 +40,41 @@ const char *updater_name(const updater *u)
 
 /* ---- Before a push ---- */
 
-static int prepare_group(updater_push *p, int64_t i, kv_err *e)
+/* What a push has beside its groups, behind call.push. */
+typedef struct push {
+    updater updater; /* as it is now */
+    optimizer_draft draft;
+    optimizer_step *steps; /* one a group, of a rule that is not constant */
+    engine_use callbacks;  /* of a C callback: one runs at a time */
+} push;
+
+static void release_push(call *c)
 {
-    optimizer *o = p->updater->optimizer;
-    call_group *g = &p->call->groups[i];
-    slot *s = call_slot(p->call, g);
+    push *p = c->push;
+    for (int64_t i = 0; p->steps && i < c->ngroups; i++)
+        optimizer_release_step(&p->steps[i]);
+    mem_free(p->steps);
+    mem_free(p);
+}
+
+static int new_push(call *c, const updater *u, kv_err *e)
+{
+    push *p = mem_alloc(1, sizeof *p, e);
+    if (!p)
+        return KV_E_MEMORY;
+    p->updater = *u;
+    p->steps = NULL;
+    c->push = p;
+    c->release = release_push;
+    return KV_OK;
+}
+
+static int prepare_group(call *c, int64_t i, kv_err *e)
+{
+    push *p = c->push;
+    optimizer *o = p->updater.optimizer;
+    call_group *g = &c->groups[i];
+    slot *s = call_slot(c, g);
     if (o->constant)
         return (g->update = optimizer_constant(o, &p->draft, s, &g->t, e)) ? KV_OK
                                                                            : kv_err_key(e, &s->key);
@@ -53,32 +83,25 @@ static int prepare_group(updater_push *p, int64_t i, kv_err *e)
     return rc;
 }
 
-static int prepare_rule(updater_push *p, int64_t *program_bytes, kv_err *e)
+static int prepare_rule(call *c, kv_err *e)
 {
-    call *c = p->call;
-    if (!p->updater->optimizer->constant &&
+    push *p = c->push;
+    if (!p->updater.optimizer->constant &&
         !(p->steps = mem_zalloc(c->ngroups, sizeof *p->steps, e)))
         return KV_E_MEMORY;
-    optimizer_begin(p->updater->optimizer, &p->draft);
-    for (int64_t i = 0; i < c->ngroups; i++) {
-        int rc = prepare_group(p, i, e);
-        if (rc)
-            return rc;
-        const call_group *g = &c->groups[i];
-        if (!g->update->plan)
-            continue;
-        int64_t bytes = apply_plan_bytes(g->update->plan, call_slot(c, g)->stored->size, g->n);
-        *program_bytes = bytes > *program_bytes ? bytes : *program_bytes;
-    }
-    return KV_OK;
+    optimizer_begin(p->updater.optimizer, &p->draft);
+    int rc = KV_OK;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++)
+        rc = prepare_group(c, i, e);
+    return rc;
 }
 
 /* Arrays of the shape and dtype of what a group stores, in the context where it will stand. */
-static int prepare_callback(call *c, kv_err *e)
+static int prepare_callback(call *c, engine_var *callbacks, kv_err *e)
 {
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
-        const kv_array *like = call_slot(c, g)->stored;
+        const kv_array *like = g->target;
         int rc = sparse_new_full(&g->result, like, g->ctx, e);
         if (!rc && g->sparse)
             g->input = kv_array_ref(g->sum);
@@ -87,6 +110,7 @@ static int prepare_callback(call *c, kv_err *e)
         if (rc)
             return rc;
     }
+    c->uses[c->op.nuses++] = (engine_use){.var = callbacks, .write = true};
     return KV_OK;
 }
 
@@ -94,16 +118,13 @@ static int prepare_callback(call *c, kv_err *e)
 
 /* How much memory a sum of row_sparse values takes depends on their rows, so it is made now, before
  * anything is written. A rule reads a single value of the right dtype where it is. */
-static int sum_sparse(const updater_push *p, call_group *g, kv_err *e)
+static int sum_sparse(const call *c, call_group *g, bool rule, kv_err *e)
 {
-    const kv_array *stored = call_slot(p->call, g)->stored;
-    kv_array *const *values = p->call->values + g->first;
-    for (int64_t i = 0; i < g->n; i++) {
-        int rc = engine_wait_read(array_var(values[i]), e);
-        if (rc)
-            return rc;
-    }
-    if (g->n == 1 && g->same_dtype && p->updater->kind == UPDATER_RULE) {
+    const kv_array *stored = call_slot(c, g)->stored;
+    kv_array *const *values = c->values + g->first;
+    for (int64_t i = 0; i < g->n; i++)
+        engine_wait_read(array_var(values[i]));
+    if (g->n == 1 && g->same_dtype && rule) {
         g->sum = kv_array_ref(values[0]);
         return KV_OK;
     }
@@ -111,179 +132,107 @@ static int sum_sparse(const updater_push *p, call_group *g, kv_err *e)
 }
 
 /* ASSIGN of default values to a key that is row_sparse: the sum loses its rows of zeros. */
-static int sum_to_sparse(const updater_push *p, call_group *g, kv_err *e)
+static int sum_to_sparse(call *c, call_group *g, kv_err *e)
 {
-    const call *c = p->call;
     const kv_array *stored = call_slot(c, g)->stored;
     kv_array *sum = NULL;
     apply_values v = {c->values + g->first, c->data + g->first, g->n, g->same_dtype, NULL};
-    int rc = apply_reserve(p->work, g->n, 0, e);
+    int rc = apply_reserve(&c->work, 1, g->n, 0, 0, e);
     for (int64_t i = 0; i < g->n && !rc; i++)
-        rc = engine_wait_read(array_var(v.items[i]), e);
+        engine_wait_read(array_var(v.items[i]));
     if (!rc)
         rc = kv_array_new_raw(&sum, stored->dtype, stored->ndim, stored->shape, g->ctx, e);
     if (rc)
         return rc;
-    apply_sum(sum, &v, p->work);
+    apply_sum(sum, &v, 0, sum->size, &c->work, 0);
     rc = kv_array_to_sparse(&g->sum, sum, e);
     kv_array_unref(sum);
     return rc;
 }
 
-static int prepare_sparse(const updater_push *p, kv_err *e)
+static int prepare_sparse(call *c, updater_kind kind, kv_err *e)
 {
-    for (int64_t i = 0; i < p->call->ngroups; i++) {
-        call_group *g = &p->call->groups[i];
-        const kv_array *stored = call_slot(p->call, g)->stored;
-        bool assign = p->updater->kind == UPDATER_ASSIGN;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        const kv_array *stored = call_slot(c, g)->stored;
         int rc = KV_OK;
         if (g->sparse)
-            rc = sum_sparse(p, g, e);
-        else if (assign && stored && stored->storage == KV_ROW_SPARSE)
-            rc = sum_to_sparse(p, g, e);
+            rc = sum_sparse(c, g, kind == UPDATER_RULE, e);
+        else if (kind == UPDATER_ASSIGN && stored && stored->storage == KV_ROW_SPARSE)
+            rc = sum_to_sparse(c, g, e);
         if (rc)
             return rc;
+        if (kind == UPDATER_ASSIGN && g->sum) {
+            g->fresh = g->sum;
+            g->sum = NULL;
+        }
     }
     return KV_OK;
 }
 
-int updater_prepare(updater_push *p, updater *u, call *c, apply_work *work, kv_err *e)
+/* ---- How the work is cut ---- */
+
+static call_share share_rule(const call_group *g)
 {
-    *p = (updater_push){.updater = u, .call = c, .work = work};
-    int64_t program_bytes = 0;
-    int rc = prepare_sparse(p, e);
-    if (rc)
-        return rc;
-    switch (u->kind) {
+    const rule_update *u = g->update;
+    const int64_t *rows = u->rows_present && g->sum ? g->sum->rows : NULL;
+    bool copies = g->source != NULL, full = !copies || sparse_is_full(g->source);
+    if (u->skipped)
+        return copies ? CALL_WHOLE : CALL_NOTHING;
+    if (plan_splits(u->plan, rows) && full)
+        return CALL_SPLIT;
+    return copies || plan_is_parallel(u->plan, g->target->size) ? CALL_WHOLE : CALL_UNIT;
+}
+
+static call_share share_of(const call_group *g, updater_kind kind)
+{
+    switch (kind) {
     case UPDATER_ASSIGN:
-        break;
+        return g->target ? CALL_SPLIT : CALL_NOTHING;
     case UPDATER_CALLBACK:
-        rc = prepare_callback(c, e);
-        break;
+        return CALL_WHOLE;
     case UPDATER_RULE:
-        rc = prepare_rule(p, &program_bytes, e);
-        break;
+        return share_rule(g);
     }
-    return rc ? rc : apply_reserve(work, c->max_values, program_bytes, e);
+    return CALL_NOTHING;
 }
 
-/* ---- The element work ---- */
-
-/* Keeps the result of a callback. An array that the callback holds on to cannot become the stored
- * one: its contents are copied then. */
-static void keep_result(slot *s, call_group *g)
+static int64_t larger(int64_t a, int64_t b)
 {
-    if (kv_array_refs(g->result) > 1) {
-        apply_copy(g->fresh ? g->fresh : s->stored, g->result);
-        return;
+    return a > b ? a : b;
+}
+
+static int prepare_work(call *c, updater_kind kind, kv_err *e)
+{
+    int64_t part = 0, whole = 0;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        g->share = (uint8_t)share_of(g, kind);
+        const plan *p = g->update ? g->update->plan : NULL;
+        if (p && g->share == CALL_WHOLE)
+            whole = larger(whole, apply_plan_bytes(p, g->target->size, g->n));
+        else if (p)
+            part = larger(part, apply_plan_bytes(p, g->share == CALL_SPLIT ? 1 : g->target->size,
+                                                 g->n));
     }
-    kv_array_unref(g->fresh);
-    g->fresh = g->result;
-    g->result = NULL;
+    int rc = call_cut_groups(c, e);
+    int workers = c->ncuts > 1 ? pool_workers() : 1;
+    return rc ? rc : apply_reserve(&c->work, workers, c->max_values, part, whole, e);
 }
 
-/* The rest of a group whose callback refused: the old array stays where it is. */
-static int refused(const updater_push *p, call_group *g, int rc, kv_err *why, kv_err *e)
+int updater_prepare(updater *u, call *c, engine_var *callbacks, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
-    const kv_key *key = &call_slot(p->call, g)->key;
-    kv_array_unref(g->fresh);
-    g->fresh = NULL;
-    if (!why->code)
-        kv_err_set(why, rc > 0 && rc < KV_NCODES ? (kv_code)rc : KV_E_VALUE,
-                   "the updater refused key %s (code %d)", slot_key_text(text, key), rc);
-    kv_err_key(why, key);
-    if (e && !e->code)
-        *e = *why;
-    return why->code;
+    int rc = prepare_sparse(c, u->kind, e);
+    if (!rc && u->kind != UPDATER_ASSIGN)
+        rc = new_push(c, u, e);
+    if (!rc && u->kind == UPDATER_CALLBACK)
+        rc = prepare_callback(c, callbacks, e);
+    if (!rc && u->kind == UPDATER_RULE)
+        rc = prepare_rule(c, e);
+    return rc ? rc : prepare_work(c, u->kind, e);
 }
 
-static int run_callback(updater_push *p, call_group *g, const apply_values *v, kv_err *e)
-{
-    slot *s = call_slot(p->call, g);
-    kv_err why = {0};
-    if (!g->sparse)
-        apply_sum(g->input, v, p->work);
-    apply_copy(g->result, s->stored);
-    int rc = p->updater->call(p->updater->arg, &s->key, g->input, g->result, &why);
-    if (rc)
-        return refused(p, g, rc, &why, e);
-    keep_result(s, g);
-    return KV_OK;
-}
-
-/* The arrays that a rule works on: those that the slot has, and those that the step adds. */
-static void rule_arrays(const slot *s, kv_array *stored, const optimizer_step *step, plan_arrays *a)
-{
-    const slot_state *state = s->state;
-    kv_array *master = step && step->master ? step->master : state ? state->master : NULL;
-    kv_array *held = master ? master : stored;
-    a->stored = held->data;
-    a->stored_dtype = kv_array_dtype(held);
-    a->weight = stored->data;
-    a->weight_dtype = kv_array_dtype(stored);
-    for (int i = 0; i < PLAN_MAX_STATES; i++) {
-        const kv_array *old = state ? state->arrays[i] : NULL;
-        const kv_array *one = step && step->arrays[i] ? step->arrays[i] : old;
-        a->states[i] = one ? one->data : NULL;
-    }
-}
-
-static void run_rule(updater_push *p, call_group *g, const apply_values *v)
-{
-    slot *s = call_slot(p->call, g);
-    kv_array *stored = g->fresh ? g->fresh : s->stored;
-    optimizer_step *step = p->steps ? &p->steps[g - p->call->groups] : NULL;
-    plan_arrays a;
-    if (g->fresh)
-        apply_copy(g->fresh, s->stored);
-    if (g->update->skipped)
-        return;
-    rule_arrays(s, stored, step, &a);
-    a.seed = p->updater->optimizer->seed ^ slot_hash(&s->key);
-    a.t = step ? step->t : g->t;
-    apply_plan(g->update->plan, stored, v, g->update->rows_present, p->work, &a);
-}
-
-static void assign(const updater_push *p, call_group *g, const apply_values *v)
-{
-    if (g->sum)
-        g->fresh = g->sum;
-    else
-        apply_sum(g->fresh ? g->fresh : call_slot(p->call, g)->stored, v, p->work);
-    g->sum = NULL;
-}
-
-static int run_group(updater_push *p, call_group *g, kv_err *e)
-{
-    const call *c = p->call;
-    apply_values v = {c->values + g->first, c->data + g->first, g->n, g->same_dtype, g->sum};
-    switch (p->updater->kind) {
-    case UPDATER_ASSIGN:
-        assign(p, g, &v);
-        return KV_OK;
-    case UPDATER_CALLBACK:
-        return run_callback(p, g, &v, e);
-    case UPDATER_RULE:
-        run_rule(p, g, &v);
-        return KV_OK;
-    }
-    return KV_OK;
-}
-
-int updater_run(updater_push *p, kv_err *e)
-{
-    /* A callback's refusal concerns its own key: the others are updated all the same. */
-    int first = KV_OK;
-    for (int64_t i = 0; i < p->call->ngroups; i++) {
-        int rc = run_group(p, &p->call->groups[i], e);
-        if (first == KV_OK)
-            first = rc;
-    }
-    return first;
-}
-
-/* ---- After a push ---- */
+/* ---- The store's part ---- */
 
 /* printed holds whole lines, each with its newline. */
 static void print_lines(const buf *printed, void (*print)(void *arg, const char *line), void *arg)
@@ -295,29 +244,175 @@ static void print_lines(const buf *printed, void (*print)(void *arg, const char 
     }
 }
 
-void updater_finish(updater_push *p, void (*print)(void *arg, const char *line), void *arg)
+void updater_commit(call *c, void (*print)(void *arg, const char *line), void *arg)
 {
-    optimizer *o = p->updater->optimizer;
-    for (int64_t i = 0; i < p->call->ngroups; i++) {
-        slot *s = call_slot(p->call, &p->call->groups[i]);
+    push *p = c->push;
+    optimizer *o = p ? p->updater.optimizer : NULL;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        slot *s = call_slot(c, &c->groups[i]);
         s->pushes++;
-        if (o && !p->steps)
-            s->updates = p->call->groups[i].t;
-        if (!p->steps)
+        if (!o)
             continue;
+        if (!p->steps) {
+            s->updates = c->groups[i].t;
+            continue;
+        }
         optimizer_commit_step(o, &p->steps[i], s);
         if (print)
             print_lines(&p->steps[i].own.printed, print, arg);
     }
     if (o)
         optimizer_commit(o, &p->draft);
-    updater_cancel(p);
+    call_commit(c);
 }
 
-void updater_cancel(updater_push *p)
+/* ---- The element work ---- */
+
+static apply_values values_of(const call *c, const call_group *g)
 {
-    for (int64_t i = 0; p->steps && i < p->call->ngroups; i++)
-        optimizer_release_step(&p->steps[i]);
-    mem_free(p->steps);
-    p->steps = NULL;
+    return (apply_values){c->values + g->first, c->data + g->first, g->n, g->same_dtype, g->sum};
+}
+
+/* The arrays that a rule works on. */
+static void rule_arrays(const push *p, const call_group *g, const optimizer_step *step,
+                        plan_arrays *a)
+{
+    kv_array *held = step && step->weight_master ? step->weight_master : g->target;
+    *a = (plan_arrays){.stored = held->data,
+                       .stored_dtype = kv_array_dtype(held),
+                       .weight = g->target->data,
+                       .weight_dtype = kv_array_dtype(g->target),
+                       .seed = p->updater.optimizer->seed ^ slot_hash(&g->key),
+                       .t = step ? step->t : g->t};
+    if (step)
+        memcpy(a->states, step->states, sizeof a->states);
+}
+
+static const optimizer_step *step_of(const call *c, const call_group *g)
+{
+    const push *p = c->push;
+    return p->steps ? &p->steps[g - c->groups] : NULL;
+}
+
+/* A range of one group that is split. */
+static void run_range(call *c, call_group *g, int64_t from, int64_t n, int worker)
+{
+    apply_values v = values_of(c, g);
+    if (!c->push) {
+        apply_sum(g->target, &v, from, n, &c->work, worker);
+        return;
+    }
+    plan_arrays a;
+    rule_arrays(c->push, g, step_of(c, g), &a);
+    if (g->source)
+        apply_copy_part(g->target, g->source, from, n);
+    apply_plan_part(g->update->plan, g->target, &v, &a, from, n, &c->work, worker);
+}
+
+/* All of a group by a rule. */
+static void run_rule(call *c, call_group *g, int worker)
+{
+    apply_values v = values_of(c, g);
+    plan_arrays a;
+    if (g->source)
+        apply_copy(g->target, g->source);
+    if (g->update->skipped)
+        return;
+    rule_arrays(c->push, g, step_of(c, g), &a);
+    apply_plan(g->update->plan, g->target, &v, g->update->rows_present, &a, &c->work, worker);
+}
+
+/* Ends the uses of the groups from … to - 1, of which this part did the last piece. */
+static void end_groups(call *c, int64_t from, int64_t to)
+{
+    int64_t first = from;
+    for (int64_t i = from; i < to; i++) {
+        call_group *g = &c->groups[i];
+        bool ended = g->share == CALL_NOTHING ||
+                     (g->share != CALL_WHOLE && __atomic_sub_fetch(&g->parts, 1, __ATOMIC_ACQ_REL) == 0);
+        if (ended)
+            continue;
+        call_end_uses(c, first, i - first);
+        first = i + 1;
+    }
+    call_end_uses(c, first, to - first);
+}
+
+static void run_part(void *arg, int64_t part, int worker)
+{
+    call *c = arg;
+    const call_cut *cut = &c->cuts[part], *end = cut + 1;
+    int64_t last = end->item + (end->from > 0), from = cut->from;
+    for (int64_t i = cut->item; i < last; i++, from = 0) {
+        call_group *g = &c->groups[i];
+        if (g->share == CALL_SPLIT)
+            run_range(c, g, from, (i == end->item ? end->from : g->target->size) - from, worker);
+        else if (g->share == CALL_UNIT)
+            run_rule(c, g, worker);
+    }
+    end_groups(c, cut->item, last);
+}
+
+/* ---- C callbacks ---- */
+
+/* The old array stays as it was. */
+static int refused(call_group *g, int rc, kv_err *why, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    if (g->source)
+        apply_copy(g->target, g->source);
+    if (!why->code)
+        kv_err_set(why, rc > 0 && rc < KV_NCODES ? (kv_code)rc : KV_E_VALUE,
+                   "the updater refused key %s (code %d)", slot_key_text(text, &g->key), rc);
+    kv_err_key(why, &g->key);
+    if (e && !e->code)
+        *e = *why;
+    return why->code;
+}
+
+/* A result that the callback holds on to cannot give its elements away. */
+static int run_callback(call *c, call_group *g, kv_err *e)
+{
+    const push *p = c->push;
+    apply_values v = values_of(c, g);
+    kv_err why = {0};
+    if (!g->sparse)
+        apply_sum(g->input, &v, 0, g->input->size, &c->work, 0);
+    apply_copy(g->result, g->source ? g->source : g->target);
+    int rc = p->updater.call(p->updater.arg, &g->key, g->input, g->result, &why);
+    if (rc)
+        return refused(g, rc, &why, e);
+    if (kv_array_refs(g->result) > 1)
+        apply_copy(g->target, g->result);
+    else
+        array_swap(g->target, g->result);
+    return KV_OK;
+}
+
+/* Groups that take all threads, or none but this one, in their order. A callback's refusal concerns
+ * its own key: the others are updated all the same. */
+static int run_whole(call *c, kv_err *e)
+{
+    const push *p = c->push;
+    int first = KV_OK, rc;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        if (g->share != CALL_WHOLE)
+            continue;
+        if (p->updater.kind == UPDATER_RULE)
+            run_rule(c, g, 0);
+        else if ((rc = run_callback(c, g, e)) && !first)
+            first = rc;
+        call_end_uses(c, i, 1);
+    }
+    return first;
+}
+
+int updater_run(call *c, kv_err *e)
+{
+    if (c->ncuts == 1)
+        run_part(c, 0, 0);
+    else
+        pool_run(c->ncuts, run_part, c);
+    return c->push ? run_whole(c, e) : KV_OK;
 }

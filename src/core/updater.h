@@ -2,8 +2,9 @@
  * or runs a rule.
  *
  * A push has three phases. updater_prepare does what may fail: the host lines of the rule for every
- * key, and all memory. updater_run does the element work and cannot fail, but for a C callback that
- * refuses. updater_finish counts, delivers printed lines, and releases.
+ * key, and all memory. updater_commit makes it happen as far as the store is concerned. updater_run
+ * is the operation, which may run later, when the slots are others' again: it works on arrays that
+ * the groups of the call name.
  */
 #ifndef CORE_UPDATER_H
 #define CORE_UPDATER_H
@@ -32,20 +33,15 @@ void updater_release(updater *u);
 /* How a description names it: "assign", "callback", a rule's name, "rule". Borrowed from u. */
 const char *updater_name(const updater *u);
 
-/* One push: the updater, the groups of the call, and what lies between the phases. */
-typedef struct updater_push {
-    updater *updater;
-    call *call;
-    apply_work *work;
-    optimizer_draft draft;
-    optimizer_step *steps; /* one a group, of a rule that is not constant */
-} updater_push;
+/* Prepares what the groups of a push need. Where an array is needed at once, as for the rows of a
+ * row_sparse sum, waits for it. Errors: those of kv_push. */
+int updater_prepare(updater *u, call *c, engine_var *callbacks, kv_err *e);
 
-int updater_prepare(updater_push *p, updater *u, call *c, apply_work *work, kv_err *e);
-int updater_run(updater_push *p, kv_err *e);
-void updater_finish(updater_push *p, void (*print)(void *arg, const char *line), void *arg);
+/* Makes the push happen, as far as the store is concerned: slots get their new arrays, counts and
+ * states, whose elements the operation fills; printed lines are delivered. Cannot fail. */
+void updater_commit(call *c, void (*print)(void *arg, const char *line), void *arg);
 
-/* Releases what a failed updater_prepare left, or a push that is not run. */
-void updater_cancel(updater_push *p);
+/* The operation. Only a C callback can fail, for its own key. */
+int updater_run(call *c, kv_err *e);
 
 #endif

@@ -7,8 +7,8 @@
  */
 #include "local/local.h"
 
+#include "array/sparse.h"
 #include "base/mem.h"
-#include "core/schedule.h"
 #include "core/store.h"
 
 typedef struct local {
@@ -86,26 +86,11 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 
 /* ---- push ---- */
 
-static int run_push(void *arg, kv_err *e)
+/* Everything that can fail, but a C callback. */
+static int prepare(kv *s, call *c, const kv_key *keys, int flags, kv_err *e)
 {
-    return updater_run(arg, e);
-}
-
-/* From here on only a C callback can still fail, for its own key. */
-static int push_groups(kv *s, call *c, const kv_call *how, kv_err *e)
-{
-    updater_push p;
-    int rc = updater_prepare(&p, &s->updater, c, &s->work, e);
-    if (rc) {
-        updater_cancel(&p);
-        call_abort(c);
-        return rc;
-    }
-    rc = schedule_run(&c->vars, run_push, &p, how, e);
-    s->changes++; /* also when a callback refused: it does so for its own key only */
-    updater_finish(&p, s->print, s->print_arg);
-    call_commit(c);
-    return rc;
+    int rc = call_group_pairs(c, keys, flags, e);
+    return rc ? rc : updater_prepare(&s->updater, c, &s->callbacks, e);
 }
 
 static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
@@ -113,29 +98,57 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 {
     const local *l = self;
     kv *s = l->store;
-    call c;
+    call *c;
     int flags = s->updater.kind == UPDATER_ASSIGN ? CALL_CREATE : CALL_UPDATE;
     if (l->moves)
         flags |= CALL_FOLLOW_GPU;
-    int rc = call_begin(&c, &s->slots, &s->room, keys, n, values, flags, e);
-    return rc ? rc : push_groups(s, &c, how, e);
+    int rc = call_new(&c, &s->calls, &s->slots, values, n, e);
+    if (rc)
+        return rc;
+    if ((rc = prepare(s, c, keys, flags, e))) {
+        call_abort(c);
+        return rc;
+    }
+    updater_commit(c, s->print, s->print_arg);
+    s->changes++; /* also when a callback refuses: it does so for its own key only */
+    return call_run(c, updater_run, how, false, e);
 }
 
 /* ---- pull ---- */
 
-/* The stored arrays of the call's keys, found and checked; then copied. */
-typedef struct pull_arg {
-    kv_array *const *outs;
-    kv_array **stored;
-    int64_t n;
-} pull_arg;
-
-static int run_pull(void *arg, kv_err *e)
+/* One range of one pair. */
+static void copy_range(kv_array *out, const kv_array *stored, int64_t from, int64_t n)
 {
-    const pull_arg *p = arg;
+    if (sparse_is_full(stored))
+        apply_copy_part(out, stored, from, n);
+    else
+        apply_copy(out, stored);
+}
+
+static void pull_part(void *arg, int64_t part, int worker)
+{
+    call *c = arg;
+    const call_cut *cut = &c->cuts[part], *end = cut + 1;
+    int64_t last = end->item + (end->from > 0), from = cut->from;
+    (void)worker;
+    for (int64_t i = cut->item; i < last; i++, from = 0)
+        copy_range(c->values[i], c->stored[i], from,
+                   (i == end->item ? end->from : c->values[i]->size) - from);
+    /* A pair whose elements are in several parts ends with the call. */
+    int64_t first = cut->item + (cut->from > 0);
+    if (first < end->item && !c->op.repeats)
+        call_end_uses(c, first, end->item - first);
+}
+
+/* An array that several pairs write holds the last of them. */
+static int run_pull(call *c, kv_err *e)
+{
     (void)e;
-    for (int64_t i = 0; i < p->n; i++)
-        apply_copy(p->outs[i], p->stored[i]);
+    if (c->op.repeats)
+        for (int64_t i = 0; i < c->ncuts; i++)
+            pull_part(c, i, 0);
+    else
+        pool_run(c->ncuts, pull_part, c);
     return KV_OK;
 }
 
@@ -152,37 +165,27 @@ static int check_out(const kv_key *key, const kv_array *out, kv_err *e)
     return KV_E_UNSUPPORTED;
 }
 
-static int find_stored(const slot_table *t, const kv_key *keys, const pull_arg *p,
-                       schedule_vars *vars, kv_err *e)
+static int prepare_pull(call *c, const kv_key *keys, kv_err *e)
 {
-    int64_t guess = 0;
-    for (int64_t i = 0; i < p->n; i++) {
-        int64_t number;
-        int rc = call_find(t, &keys[i], guess, &number, e);
-        if (rc || (rc = call_check_shape(&t->items[number], p->outs[i], "array", e)) ||
-            (rc = check_out(&keys[i], p->outs[i], e)))
-            return rc;
-        p->stored[i] = t->items[number].stored;
-        schedule_read(vars, p->stored[i]);
-        schedule_write(vars, p->outs[i]);
-        guess = number + 1;
-    }
-    return KV_OK;
+    int rc = call_find_pairs(c, keys, e);
+    for (int64_t i = 0; i < c->nvalues && !rc; i++)
+        rc = check_out(&keys[i], c->values[i], e);
+    return rc ? rc : call_cut_pairs(c, e);
 }
 
 static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
                 const kv_call *how, kv_err *e)
 {
     kv *s = ((local *)self)->store;
-    int rc = call_room_reserve(&s->room, n, sizeof(kv_array *) + 2 * sizeof(engine_var *), e);
+    call *c;
+    int rc = call_new(&c, &s->calls, &s->slots, outs, n, e);
     if (rc)
         return rc;
-    pull_arg p = {outs, (kv_array **)(void *)s->room.memory, n};
-    schedule_vars vars = {.reads = (engine_var **)(void *)(p.stored + n)};
-    vars.writes = vars.reads + n;
-    if ((rc = find_stored(&s->slots, keys, &p, &vars, e)))
+    if ((rc = prepare_pull(c, keys, e))) {
+        call_end(c);
         return rc;
-    return schedule_run(&vars, run_pull, &p, how, e);
+    }
+    return call_run(c, run_pull, how, false, e);
 }
 
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};

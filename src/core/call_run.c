@@ -1,0 +1,311 @@
+/* Calls as operations of the engine: their memory, their parts, their end. */
+#include <string.h>
+
+#include "array/sparse.h"
+#include "base/mem.h"
+#include "core/call.h"
+
+/* ---- Memory ---- */
+
+enum {
+    KEPT_CALLS = 4,         /* spare ones of a store */
+    KEPT_BYTES = 64 << 20,  /* a larger one is given back: about 200,000 pairs */
+    MOST_PENDING = 256,     /* a store schedules no more than these */
+    SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
+    PART_BYTES = 256 << 10, /* of the arrays that are written, in one part */
+    PART_STEP = PLAN_CHUNK  /* parts of one array begin at a multiple of these elements */
+};
+
+int call_pool_init(call_pool *p, kv_err *e)
+{
+    *p = (call_pool){0};
+    return pthread_mutex_init(&p->lock, NULL) ? kv_err_set(e, KV_E_MEMORY, "no memory for a lock")
+                                              : KV_OK;
+}
+
+static void free_call(call *c)
+{
+    apply_work_release(&c->work);
+    mem_free(c->cuts);
+    mem_free(c->memory);
+    mem_free(c);
+}
+
+void call_pool_release(call_pool *p)
+{
+    engine_wait_group(&p->group, 0);
+    while (p->spare) {
+        call *c = p->spare;
+        p->spare = c->next;
+        free_call(c);
+    }
+    pthread_mutex_destroy(&p->lock);
+}
+
+static call *take_spare(call_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    call *c = p->spare;
+    if (c) {
+        p->spare = c->next;
+        p->nspare--;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return c;
+}
+
+static void give_spare(call_pool *p, call *c)
+{
+    pthread_mutex_lock(&p->lock);
+    bool keep = p->nspare < KEPT_CALLS && c->bytes <= KEPT_BYTES;
+    if (keep) {
+        c->next = p->spare;
+        p->spare = c;
+        p->nspare++;
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (!keep)
+        free_call(c);
+}
+
+/* The lists one behind the other. Each is as long as it could get; what is not touched costs address
+ * space and no memory. */
+static int lay_out(call *c, int64_t n, kv_err *e)
+{
+    int64_t sorting = call_bytes_a_pair();
+    int64_t each = sorting + (int64_t)(sizeof *c->groups + 2 * sizeof *c->list + sizeof *c->data +
+                                       3 * sizeof *c->uses);
+    if (n >= c->bytes / each) { /* a callback takes one use more */
+        int64_t room = n < 16 ? 17 : n + 1;
+        char *memory = mem_alloc(room, (size_t)each, e);
+        if (!memory)
+            return KV_E_MEMORY;
+        mem_free(c->memory);
+        c->memory = memory;
+        c->bytes = room * each;
+    }
+    c->groups = (call_group *)(void *)(c->memory + n * sorting);
+    c->uses = (engine_use *)(void *)(c->groups + n);
+    c->list = (kv_array **)(void *)(c->uses + 3 * n + 1);
+    c->stored = c->list + n;
+    c->data = (const void **)(void *)(c->stored + n);
+    return KV_OK;
+}
+
+int call_new(call **out, call_pool *p, slot_table *table, kv_array *const *values, int64_t n,
+             kv_err *e)
+{
+    engine_wait_group(&p->group, MOST_PENDING - 1);
+    call *c = take_spare(p);
+    if (!c && !(c = mem_zalloc(1, sizeof *c, e)))
+        return KV_E_MEMORY;
+    *c = (call){.pool = p,
+                .memory = c->memory,
+                .bytes = c->bytes,
+                .work = c->work,
+                .table = table,
+                .old_nslots = table->n,
+                .values = values,
+                .nvalues = n,
+                .cuts = c->cuts,
+                .cuts_cap = c->cuts_cap};
+    int rc = lay_out(c, n, e);
+    if (rc) {
+        call_end(c);
+        return rc;
+    }
+    c->op.uses = c->uses;
+    *out = c;
+    return KV_OK;
+}
+
+/* ---- Parts ---- */
+
+/* The parts in the making: they are cut where the bytes are enough, and at multiples of PART_STEP
+ * within an array. */
+typedef struct cutter {
+    call *call;
+    int64_t bytes; /* of the part that is open */
+} cutter;
+
+static int begin_cuts(cutter *k, call *c, kv_err *e)
+{
+    /* A part is closed when it is full, and before and behind an array that gets its own. */
+    int64_t most = 4 + 3 * (c->work_bytes / PART_BYTES);
+    *k = (cutter){c, 0};
+    c->ncuts = 0;
+    int rc = mem_grow(&c->cuts, &c->cuts_cap, most, sizeof *c->cuts, e);
+    if (rc == KV_OK)
+        c->cuts[0] = (call_cut){0, 0};
+    return rc;
+}
+
+static void cut(cutter *k, int64_t item, int64_t from)
+{
+    call *c = k->call;
+    if (k->bytes > 0)
+        c->cuts[++c->ncuts] = (call_cut){item, from};
+    k->bytes = 0;
+}
+
+/* Returns how many parts the item takes part in. */
+static int32_t cut_item(cutter *k, int64_t item, const kv_array *a, bool split)
+{
+    int64_t each = kv_dtype_bytes((kv_dtype)a->dtype), bytes = a->size * each;
+    int64_t step = PART_BYTES / each / PART_STEP * PART_STEP;
+    int32_t parts = 1;
+    if (bytes > PART_BYTES)
+        cut(k, item, 0);
+    if (split && bytes > PART_BYTES) {
+        for (int64_t from = step; from < a->size; from += step, parts++) {
+            k->bytes = PART_BYTES;
+            cut(k, item, from);
+        }
+        bytes = (a->size - (parts - 1) * step) * each;
+    }
+    k->bytes += bytes + 64; /* a key costs something, however short its array */
+    if (k->bytes >= PART_BYTES)
+        cut(k, item + 1, 0);
+    return parts;
+}
+
+int call_cut_groups(call *c, kv_err *e)
+{
+    cutter k;
+    c->work_bytes += 64 * c->ngroups;
+    int rc = begin_cuts(&k, c, e);
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        call_group *g = &c->groups[i];
+        if (g->share == CALL_SPLIT || g->share == CALL_UNIT)
+            g->parts = cut_item(&k, i, g->target, g->share == CALL_SPLIT);
+    }
+    if (!rc)
+        cut(&k, c->ngroups, 0);
+    return rc;
+}
+
+int call_cut_pairs(call *c, kv_err *e)
+{
+    cutter k;
+    c->work_bytes += 64 * c->nvalues;
+    int rc = begin_cuts(&k, c, e);
+    for (int64_t i = 0; i < c->nvalues && !rc; i++)
+        cut_item(&k, i, c->values[i], sparse_is_full(c->stored[i]));
+    if (!rc)
+        cut(&k, c->nvalues, 0);
+    return rc;
+}
+
+/* ---- Running ---- */
+
+/* What an operation that runs later must find as it is now. The references of the caller may go,
+ * and those of the store. */
+static void hold(call *c)
+{
+    if (c->values != c->list)
+        memcpy(c->list, c->values, (size_t)c->nvalues * sizeof *c->list);
+    c->values = c->list;
+    for (int64_t i = 0; i < c->nvalues; i++)
+        array_hold(c->list[i]);
+    for (int64_t i = 0; i < c->ngroups; i++)
+        if (c->groups[i].target)
+            array_hold(c->groups[i].target);
+    for (int64_t i = 0; i < c->nvalues && !c->ngroups; i++)
+        array_hold(c->stored[i]);
+    c->held = true;
+}
+
+static void let_go(call *c)
+{
+    for (int64_t i = 0; i < c->nvalues; i++)
+        array_drop(c->list[i]);
+    for (int64_t i = 0; i < c->ngroups; i++)
+        if (c->groups[i].target)
+            array_drop(c->groups[i].target);
+    for (int64_t i = 0; i < c->nvalues && !c->ngroups; i++)
+        array_drop(c->stored[i]);
+}
+
+static void release(call *c)
+{
+    if (c->held)
+        let_go(c);
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        kv_array_unref(c->groups[i].source);
+        kv_array_unref(c->groups[i].fresh);
+        kv_array_unref(c->groups[i].sum);
+        kv_array_unref(c->groups[i].input);
+        kv_array_unref(c->groups[i].result);
+    }
+    if (c->release)
+        c->release(c);
+}
+
+void call_end(call *c)
+{
+    release(c);
+    give_spare(c->pool, c);
+}
+
+void call_commit(call *c)
+{
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        if (!g->fresh)
+            continue;
+        kv_array **stored = &call_slot(c, g)->stored, *old = *stored;
+        *stored = g->fresh;
+        g->fresh = old;
+    }
+}
+
+void call_abort(call *c)
+{
+    slot_truncate(c->table, c->old_nslots);
+    call_end(c);
+}
+
+static int run_op(engine_op *op, kv_err *e)
+{
+    call *c = (call *)(void *)op;
+    return c->run(c, e);
+}
+
+static void end_op(engine_op *op)
+{
+    call_end((call *)(void *)op);
+}
+
+int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool now, kv_err *e)
+{
+    int rc;
+    c->run = run;
+    c->op.run = run_op;
+    c->op.done = end_op;
+    c->op.group = &c->pool->group;
+    c->op.priority = how ? how->priority : 0;
+    if (now) {
+        rc = engine_run_now(&c->op, e);
+    } else if (c->work_bytes <= SMALL_BYTES && engine_try(&c->op)) {
+        rc = run(c, e);
+        engine_finish(&c->op);
+    } else {
+        hold(c);
+        engine_submit(&c->op);
+        return KV_OK;
+    }
+    call_end(c);
+    return rc;
+}
+
+void call_end_uses(call *c, int64_t first, int64_t n)
+{
+    if (!c->held || n == 0) /* nobody waits for what takes microseconds */
+        return;
+    if (c->ngroups) {
+        const call_group *a = &c->groups[first], *b = &c->groups[first + n - 1];
+        engine_end(&c->uses[a->use], b->use + b->nuses - a->use);
+    } else {
+        engine_end(&c->uses[2 * first], 2 * n);
+    }
+}
