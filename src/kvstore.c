@@ -87,20 +87,13 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
     s->ops = ops;
     s->type = name;
     rc = init_lock(&s->lock, e);
-    if (rc == KV_OK && (rc = call_pool_init(&s->calls, e)))
+    if (rc == KV_OK && (rc = ops->open(s, opts, nopts, &s->self, e)))
         pthread_mutex_destroy(&s->lock);
-    if (rc) {
+    if (rc)
         mem_free(s);
-        return rc;
-    }
-    if ((rc = ops->open(s, opts, nopts, &s->self, e))) {
-        call_pool_release(&s->calls);
-        pthread_mutex_destroy(&s->lock);
-        mem_free(s);
-        return rc;
-    }
-    *store = s;
-    return KV_OK;
+    else
+        *store = s;
+    return rc;
 }
 
 void kv_free(kv *store)

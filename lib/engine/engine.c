@@ -35,7 +35,14 @@ static void unlock(void)
     pthread_mutex_unlock(&engine.lock);
 }
 
-/* ---- Uses: the lock is held ------------------------------------------------------------------- */
+/* Read without the lock by those who wait for nothing. */
+static void add_pending(engine_group *g, int64_t n)
+{
+    __atomic_store_n(&g->pending, g->pending + n, __ATOMIC_RELEASE);
+}
+
+/* ---- Uses: the lock
+ * is held ------------------------------------------------------------------- */
 
 static bool may_run(const engine_use *u)
 {
@@ -126,7 +133,7 @@ static void schedule(engine_op *op)
     lock();
     claim(op);
     if (op->group)
-        op->group->pending++;
+        add_pending(op->group, 1);
     op->missing = 1; /* this one is ours: nothing is ready before all uses are listed */
     for (int64_t i = 0; i < op->nuses; i++) {
         engine_use *u = &op->uses[i];
@@ -142,7 +149,8 @@ static void schedule(engine_op *op)
     unlock();
 }
 
-/* ---- Groups: the lock is held ----------------------------------------------------------------- */
+/* ---- Groups: the lock
+ * is held ----------------------------------------------------------------- */
 
 static void tell_waiters(engine_group *g)
 {
@@ -163,7 +171,8 @@ static void keep_error(engine_group *g, const kv_err *e)
         g->error = *e;
 }
 
-/* ---- Operations ------------------------------------------------------------------------------- */
+/*
+ * ---- Operations ------------------------------------------------------------------------------- */
 
 static int run(engine_op *op, kv_err *e)
 {
@@ -188,7 +197,7 @@ static void run_task(pool_task *t)
         return;
     lock();
     keep_error(g, &e);
-    g->pending--;
+    add_pending(g, -1);
     tell_waiters(g);
     unlock();
 }
@@ -206,7 +215,7 @@ bool engine_try(engine_op *op)
             if (op->uses[i].var)
                 begin_use(&op->uses[i]);
         if (op->group)
-            op->group->pending++;
+            add_pending(op->group, 1);
     }
     unlock();
     return all;
@@ -245,13 +254,14 @@ void engine_finish(engine_op *op)
     for (int64_t i = 0; i < op->nuses; i++)
         end_use(&op->uses[i]);
     if (op->group) {
-        op->group->pending--;
+        add_pending(op->group, -1);
         tell_waiters(op->group);
     }
     unlock();
 }
 
-/* ---- Waiting ---------------------------------------------------------------------------------- */
+/*
+ * ---- Waiting ---------------------------------------------------------------------------------- */
 
 /* To wait for a variable is to be an operation that uses it and does nothing. */
 static void wait_use(engine_var *var, bool write)
@@ -281,6 +291,8 @@ void engine_wait_write(engine_var *var)
 void engine_wait_group(engine_group *g, int64_t most)
 {
     engine_waiter w = {.most = most};
+    if (__atomic_load_n(&g->pending, __ATOMIC_ACQUIRE) <= most)
+        return;
     lock();
     bool free = g->pending <= most;
     if (!free) {

@@ -2,9 +2,9 @@
  *
  * Every piece of data that operations share carries an engine_var. An operation lists its uses of
  * variables; it may run once every earlier operation that writes one of its variables, or reads one
- * that it writes, has ended its use. Thus program order holds for each piece of data, and everything
- * else is free to run at the same time. (MXNet's dependency engine, whose help says: "push is always
- * called after all previous push and pull on the same key are finished".)
+ * that it writes, has ended its use. Thus program order holds for each piece of data, and
+ * everything else is free to run at the same time. (MXNet's dependency engine, whose help says:
+ * "push is always called after all previous push and pull on the same key are finished".)
  *
  * An operation is the memory of whoever schedules it, its uses included, so scheduling cannot fail.
  * What is ready runs on the thread pool, larger priorities first. An operation may end some of its
@@ -46,12 +46,13 @@ typedef struct engine_group {
 typedef struct engine_op {
     int (*run)(struct engine_op *op, kv_err *e); /* must not fail for reasons that could be checked
                                                     before; its error goes to the group */
-    void (*done)(struct engine_op *op); /* called when all uses have ended; releases op. May be NULL */
+    void (*done)(
+        struct engine_op *op); /* called when all uses have ended; releases op. May be NULL */
     engine_use *uses; /* those that write come before the others of the same variable */
     int64_t nuses;
     engine_group *group; /* or NULL */
     int32_t priority;    /* larger is sooner, among those that are ready */
-    bool repeats;        /* out: a variable is written by two of the uses; the second has no effect */
+    bool repeats; /* out: a variable is written by two of the uses; the second has no effect */
     pool_task task;
     pool_flag turn;
     int64_t missing; /* uses that wait */

@@ -1,8 +1,8 @@
 /* The pool of the process: part of the process-wide state that src/runtime.h lists.
  *
- * One lock covers the queue of tasks, the list of open jobs and the places. Parts of a job are taken
- * without it, by counting up. A thread looks for the most urgent of what there is, and prefers jobs
- * to tasks, because what was begun should end.
+ * One lock covers the queue of tasks, the list of open jobs and the places. Parts of a job are
+ * taken without it, by counting up. A thread looks for the most urgent of what there is, and
+ * prefers jobs to tasks, because what was begun should end.
  */
 #include "engine/pool.h"
 
@@ -167,7 +167,8 @@ static pool_task *pop(void)
     return t;
 }
 
-/* ---- Working: the lock is held where a comment does not say otherwise ------------------------- */
+/* ---- Working: the lock is held where a comment does not
+ * say otherwise ------------------------- */
 
 static bool take_place(void)
 {

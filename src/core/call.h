@@ -8,8 +8,6 @@
 #ifndef CORE_CALL_H
 #define CORE_CALL_H
 
-#include <pthread.h>
-
 #include "array/device.h"
 #include "core/apply.h"
 #include "core/slot.h"
@@ -44,15 +42,12 @@ typedef struct call_group {
     kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
 } call_group;
 
-/* The calls of a store: how many are pending, and memory for those to come. */
+/* The calls of a store: how many are pending, and memory for those to come. All zero is none. */
+#define CALL_SPARES 4
 typedef struct call_pool {
     engine_group group;
-    pthread_mutex_t lock;
-    struct call *spare;
-    int nspare;
+    struct call *spare[CALL_SPARES]; /* atomic */
 } call_pool;
-
-int call_pool_init(call_pool *p, kv_err *e);
 
 /* Waits for what is pending. */
 void call_pool_release(call_pool *p);

@@ -8,20 +8,12 @@
 /* ---- Memory ---- */
 
 enum {
-    KEPT_CALLS = 4,         /* spare ones of a store */
     KEPT_BYTES = 64 << 20,  /* a larger one is given back: about 200,000 pairs */
     MOST_PENDING = 256,     /* a store schedules no more than these */
     SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
     PART_BYTES = 256 << 10, /* of the arrays that are written, in one part */
     PART_STEP = PLAN_CHUNK  /* parts of one array begin at a multiple of these elements */
 };
-
-int call_pool_init(call_pool *p, kv_err *e)
-{
-    *p = (call_pool){0};
-    return pthread_mutex_init(&p->lock, NULL) ? kv_err_set(e, KV_E_MEMORY, "no memory for a lock")
-                                              : KV_OK;
-}
 
 static void free_call(call *c)
 {
@@ -34,42 +26,34 @@ static void free_call(call *c)
 void call_pool_release(call_pool *p)
 {
     engine_wait_group(&p->group, 0);
-    while (p->spare) {
-        call *c = p->spare;
-        p->spare = c->next;
-        free_call(c);
-    }
-    pthread_mutex_destroy(&p->lock);
+    for (int i = 0; i < CALL_SPARES; i++)
+        if (p->spare[i])
+            free_call(p->spare[i]);
 }
 
 static call *take_spare(call_pool *p)
 {
-    pthread_mutex_lock(&p->lock);
-    call *c = p->spare;
-    if (c) {
-        p->spare = c->next;
-        p->nspare--;
-    }
-    pthread_mutex_unlock(&p->lock);
+    call *c = NULL;
+    for (int i = 0; i < CALL_SPARES && !c; i++)
+        if (__atomic_load_n(&p->spare[i], __ATOMIC_RELAXED))
+            c = __atomic_exchange_n(&p->spare[i], NULL, __ATOMIC_ACQUIRE);
     return c;
 }
 
+/* Calls end on any thread. */
 static void give_spare(call_pool *p, call *c)
 {
-    pthread_mutex_lock(&p->lock);
-    bool keep = p->nspare < KEPT_CALLS && c->bytes <= KEPT_BYTES;
-    if (keep) {
-        c->next = p->spare;
-        p->spare = c;
-        p->nspare++;
+    for (int i = 0; i < CALL_SPARES && c->bytes <= KEPT_BYTES; i++) {
+        call *none = NULL;
+        if (__atomic_compare_exchange_n(&p->spare[i], &none, c, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return;
     }
-    pthread_mutex_unlock(&p->lock);
-    if (!keep)
-        free_call(c);
+    free_call(c);
 }
 
-/* The lists one behind the other. Each is as long as it could get; what is not touched costs address
- * space and no memory. */
+/* The lists one behind the other. Each is as long as it could get; what is not touched costs
+ * address space and no memory. */
 static int lay_out(call *c, int64_t n, kv_err *e)
 {
     int64_t sorting = call_bytes_a_pair();

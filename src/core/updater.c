@@ -328,8 +328,9 @@ static void end_groups(call *c, int64_t from, int64_t to)
     int64_t first = from;
     for (int64_t i = from; i < to; i++) {
         call_group *g = &c->groups[i];
-        bool ended = g->share == CALL_NOTHING ||
-                     (g->share != CALL_WHOLE && __atomic_sub_fetch(&g->parts, 1, __ATOMIC_ACQ_REL) == 0);
+        bool ended =
+            g->share == CALL_NOTHING ||
+            (g->share != CALL_WHOLE && __atomic_sub_fetch(&g->parts, 1, __ATOMIC_ACQ_REL) == 0);
         if (ended)
             continue;
         call_end_uses(c, first, i - first);

@@ -1,0 +1,293 @@
+/* The engine against a sequential model; also meant to run under -fsanitize=thread. */
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "test.h"
+
+/* ---- Random operations ---- */
+
+enum { VARS = 50, CALLERS = 8, USES = 4 };
+
+#ifdef __SANITIZE_THREAD__
+enum { OPS = 100000 };
+#else
+enum { OPS = 1000000 };
+#endif
+
+typedef struct world {
+    pthread_mutex_t order; /* callers take turns, so that the model knows the order */
+    engine_group group;
+    engine_var var[VARS];
+    uint64_t value[VARS], model[VARS];
+    uint64_t ops;
+} world;
+
+typedef struct step {
+    engine_op op;
+    engine_use uses[USES];
+    int at[USES];
+    world *w;
+    uint64_t number;
+    bool early; /* ends its first use before its work is done */
+} step;
+
+/* Every written value becomes a number that depends on all that was read and written before. */
+static void work(const step *s, uint64_t *value, int from)
+{
+    uint64_t sum = s->number;
+    for (int i = from; i < (int)s->op.nuses; i++)
+        sum = sum * 31 + value[s->at[i]];
+    for (int i = from; i < (int)s->op.nuses; i++)
+        if (s->uses[i].write)
+            value[s->at[i]] = value[s->at[i]] * 6364136223846793005u + sum;
+}
+
+/* The model of work: uses lose their variables when they end, so `write` alone tells. */
+static int run_step(engine_op *op, kv_err *e)
+{
+    step *s = (step *)(void *)op;
+    (void)e;
+    if (s->early) {
+        s->w->value[s->at[0]] += s->number;
+        engine_end(op->uses, 1);
+    }
+    work(s, s->w->value, s->early);
+    return KV_OK;
+}
+
+static void free_step(engine_op *op)
+{
+    free(op);
+}
+
+static uint64_t draw(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state >> 11;
+}
+
+/* Variables of one operation are different ones; those written come first. */
+static step *random_step(world *w, uint64_t *state)
+{
+    step *s = calloc(1, sizeof *s);
+    CHECK(s != NULL);
+    s->w = w;
+    s->op = (engine_op){.run = run_step, .done = free_step, .uses = s->uses, .group = &w->group};
+    s->op.nuses = 1 + (int64_t)(draw(state) % USES);
+    s->op.priority = (int32_t)(draw(state) % 5);
+    int writes = (int)(draw(state) % 3), first = (int)(draw(state) % VARS);
+    for (int i = 0; i < (int)s->op.nuses; i++) {
+        s->at[i] = (first + 7 * i) % VARS;
+        s->uses[i] = (engine_use){.var = &w->var[s->at[i]], .write = i < writes};
+    }
+    s->early = writes > 0 && draw(state) % 4 == 0;
+    return s;
+}
+
+static void *call_engine(void *arg)
+{
+    world *w = arg;
+    static uint64_t seeds;
+    uint64_t state = 88172645463325252u + 1000 * __atomic_add_fetch(&seeds, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < OPS / CALLERS; i++) {
+        step *s = random_step(w, &state);
+        engine_wait_group(&w->group, 1000);
+        pthread_mutex_lock(&w->order);
+        s->number = ++w->ops;
+        if (s->early)
+            w->model[s->at[0]] += s->number;
+        work(s, w->model, s->early);
+        if (draw(&state) % 16 == 0) {
+            engine_run_now(&s->op, NULL);
+            free(s);
+        } else {
+            engine_submit(&s->op);
+        }
+        pthread_mutex_unlock(&w->order);
+    }
+    return NULL;
+}
+
+TEST(engine_random_operations_of_many_callers)
+{
+    static world w = {.order = PTHREAD_MUTEX_INITIALIZER};
+    pthread_t threads[CALLERS];
+    for (int i = 0; i < CALLERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, call_engine, &w) == 0);
+    for (int i = 0; i < CALLERS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (int i = 0; i < VARS; i++) {
+        engine_wait_write(&w.var[i]);
+        CHECK_INT(w.value[i], w.model[i]);
+        CHECK_INT(engine_pending(&w.var[i]), 0);
+    }
+    engine_wait_group(&w.group, 0);
+    CHECK_INT(w.group.pending, 0);
+}
+
+/* ---- Order ---- */
+
+/* An operation that waits to be let go, and notes when it ran. */
+typedef struct gate {
+    engine_op op;
+    engine_use uses[3];
+    pool_flag *open; /* waits for it */
+    int *clock, ran; /* ran: its place among those that share the clock */
+    int rc;
+} gate;
+
+static int run_gate(engine_op *op, kv_err *e)
+{
+    gate *g = (gate *)(void *)op;
+    while (g->open && !__atomic_load_n(&g->open->set, __ATOMIC_ACQUIRE))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    g->ran = __atomic_add_fetch(g->clock, 1, __ATOMIC_RELAXED);
+    return g->rc ? kv_err_set(e, (kv_code)g->rc, "operation %d refused", g->ran) : KV_OK;
+}
+
+static void submit(gate *g, engine_group *group, int64_t nuses, int32_t priority)
+{
+    g->op.run = run_gate;
+    g->op.uses = g->uses;
+    g->op.nuses = nuses;
+    g->op.group = group;
+    g->op.priority = priority;
+    engine_submit(&g->op);
+}
+
+TEST(engine_writers_wait_for_readers)
+{
+    engine_group group = {0};
+    engine_var v = {0};
+    pool_flag open = {0};
+    int clock = 0;
+    gate read = {.uses = {{.var = &v}}, .open = &open, .clock = &clock};
+    gate write = {.uses = {{.var = &v, .write = true}}, .clock = &clock};
+    gate later = {.uses = {{.var = &v}}, .clock = &clock};
+    submit(&read, &group, 1, 0);
+    submit(&write, &group, 1, 9);
+    submit(&later, &group, 1, 9);
+    CHECK_INT(engine_pending(&v), 3);
+    CHECK(!engine_try(&(engine_op){.uses = &(engine_use){.var = &v}, .nuses = 1}));
+    pool_signal(&open);
+    engine_wait_write(&v);
+    CHECK_INT(read.ran, 1);
+    CHECK_INT(write.ran, 2);
+    CHECK_INT(later.ran, 3);
+    engine_wait_group(&group, 0);
+}
+
+TEST(engine_urgent_operations_run_first)
+{
+    engine_group group = {0}, ordered = {0};
+    engine_var v[70] = {{0}};
+    pool_flag open = {0}, end = {0};
+    int unused = 0, clock = 0;
+    static gate busy[POOL_MAX_WORKERS], ops[6];
+    int32_t priorities[] = {0, -5, 7, 7, INT32_MAX, INT32_MIN};
+    int order[] = {4, 5, 2, 3, 1, 6};
+    int n = pool_workers();
+    for (int i = 0; i < n; i++) { /* every place is taken; one is left for the others later */
+        busy[i] = (gate){.uses = {{.var = &v[i]}}, .open = i ? &end : &open, .clock = &unused};
+        submit(&busy[i], &group, 1, INT32_MAX);
+    }
+    for (int i = 0; i < 6; i++) {
+        ops[i] = (gate){.uses = {{.var = &v[64 + i]}}, .clock = &clock};
+        submit(&ops[i], &ordered, 1, priorities[i]);
+    }
+    pool_signal(&open);
+    engine_wait_group(&ordered, 0);
+    pool_signal(&end);
+    engine_wait_group(&group, 0);
+    for (int i = 0; i < 6; i++)
+        CHECK_INT(ops[i].ran, order[i]);
+}
+
+TEST(engine_a_variable_listed_twice_is_used_once)
+{
+    engine_group group = {0};
+    engine_var v = {0};
+    int clock = 0;
+    gate reads = {.uses = {{.var = &v}, {.var = &v}, {.var = &v}}, .clock = &clock};
+    gate writes = {.uses = {{.var = &v, .write = true}, {.var = &v, .write = true}, {.var = &v}},
+                   .clock = &clock};
+    submit(&reads, &group, 3, 0);
+    submit(&writes, &group, 3, 0);
+    engine_wait_group(&group, 0);
+    CHECK_INT(writes.ran, 2);
+    CHECK(writes.op.repeats);
+    CHECK(!reads.op.repeats);
+    CHECK_INT(engine_pending(&v), 0);
+}
+
+TEST(engine_errors_come_from_the_group_once)
+{
+    engine_group group = {0};
+    engine_var v = {0};
+    int clock = 0;
+    kv_err e = {0};
+    gate bad[2] = {{.uses = {{.var = &v, .write = true}}, .clock = &clock, .rc = KV_E_VALUE},
+                   {.uses = {{.var = &v, .write = true}}, .clock = &clock, .rc = KV_E_SHAPE}};
+    submit(&bad[0], &group, 1, 0);
+    submit(&bad[1], &group, 1, 0);
+    engine_wait_group(&group, 0);
+    CHECK_ERR(engine_take_error(&group, &e), KV_E_VALUE, "operation 1 refused");
+    CHECK_OK(engine_take_error(&group, &e));
+}
+
+/* ---- The pool ---- */
+
+typedef struct count {
+    int64_t parts[4096];
+    int64_t inner[8];
+    int busy[POOL_MAX_WORKERS];
+} count;
+
+static void run_inner(void *arg, int64_t part, int worker)
+{
+    count *c = arg;
+    (void)worker;
+    __atomic_add_fetch(&c->inner[part], 1, __ATOMIC_RELAXED);
+}
+
+static void run_counted(void *arg, int64_t part, int worker)
+{
+    count *c = arg;
+    CHECK(worker >= 0 && worker < pool_workers());
+    CHECK_INT(__atomic_add_fetch(&c->busy[worker], 1, __ATOMIC_RELAXED), 1);
+    c->parts[part]++;
+    if (part % 512 == 0)
+        pool_run(8, run_inner, c);
+    __atomic_sub_fetch(&c->busy[worker], 1, __ATOMIC_RELAXED);
+}
+
+TEST(pool_runs_each_part_once_also_within_a_part)
+{
+    static count c;
+    for (int round = 1; round <= 20; round++) {
+        pool_run(4096, run_counted, &c);
+        for (int i = 0; i < 4096; i++)
+            CHECK_INT(c.parts[i], round);
+        for (int i = 0; i < 8; i++)
+            CHECK_INT(c.inner[i], 8 * round);
+    }
+    pool_run(0, run_counted, &c);
+}
+
+TEST(pool_uses_no_processor_when_idle)
+{
+    struct timespec from, to;
+    static count c;
+    pool_run(4096, run_counted, &c);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+    int64_t ns = (to.tv_sec - from.tv_sec) * 1000000000 + to.tv_nsec - from.tv_nsec;
+    CHECK(ns < 5000000);
+}

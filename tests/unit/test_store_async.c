@@ -1,0 +1,257 @@
+/* What a store schedules and what it waits for. */
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "kvstore.h"
+#include "test.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+static const int64_t large[] = {1 << 18}; /* not done at once by the caller */
+
+static kv_array *filled(float x)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, large, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int64_t i = 0; i < large[0]; i++)
+        ((float *)data)[i] = x;
+    return a;
+}
+
+static void check_all(kv_array *a, float want)
+{
+    kv_err e = {0};
+    const void *data = NULL;
+    CHECK_OK(kv_array_read(a, &data, &e));
+    for (int64_t i = 0; i < large[0]; i++)
+        if (((const float *)data)[i] != want)
+            CHECK_INT(((const float *)data)[i], want);
+}
+
+static kv *new_store(const char *rule)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_rule *r = NULL;
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    if (rule) {
+        CHECK_OK(kv_rule_new(&r, rule, NULL, 0, 0, &e));
+        CHECK_OK(kv_set_rule(s, r, NULL, 0, &e));
+        kv_rule_free(r);
+    }
+    return s;
+}
+
+/* A callback that waits until a test lets it go on. */
+typedef struct gate {
+    atomic_int open, calls, at_work;
+    int64_t only; /* the key that waits, if not 0 */
+    int code;
+} gate;
+
+static int pass(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    gate *g = arg;
+    void *y = NULL;
+    (void)input;
+    CHECK_INT(atomic_fetch_add(&g->at_work, 1), 0);
+    while (!atomic_load(&g->open) && (!g->only || g->only == key->id))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    atomic_fetch_add(&g->calls, 1);
+    atomic_fetch_sub(&g->at_work, 1);
+    if (g->code && key->id == 1)
+        return g->code;
+    int rc = kv_array_write(stored, &y, e);
+    if (!rc)
+        ((float *)y)[0] += 1;
+    return rc;
+}
+
+static kv_key keys[] = {{.id = 0}, {.id = 1}, {.id = 2}};
+
+TEST(store_async_handles_may_be_released_at_once)
+{
+    kv_err e = {0};
+    kv *s = new_store("{ stored = stored * 2 + input }");
+    kv_array *w = filled(0), *out = filled(-1);
+    CHECK_OK(kv_init(s, keys, 1, &w, NULL, &e));
+    kv_array_unref(w);
+    for (int i = 0; i < 10; i++) {
+        kv_array *g = filled((float)i);
+        CHECK_OK(kv_push(s, keys, 1, &g, NULL, &e));
+        kv_array_unref(g);
+    }
+    CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
+    check_all(out, 1013); /* 2 * (2 * (0 + …) + 8) + 9 */
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+TEST(store_async_a_write_waits_for_the_store_to_have_read)
+{
+    kv_err e = {0};
+    kv *s = new_store(NULL);
+    kv_array *a = filled(1), *out = filled(0);
+    void *data = NULL;
+    CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
+    for (int i = 0; i < 20; i++) {
+        CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
+        CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
+        CHECK_OK(kv_array_write(a, &data, &e)); /* also: the operation is no holder of a */
+        for (int64_t j = 0; j < large[0]; j++)
+            ((float *)data)[j] = (float)i;
+        check_all(out, i ? (float)(i - 1) : 1);
+    }
+    kv_array_unref(a);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+TEST(store_async_push_returns_before_its_updater_has_run)
+{
+    kv_err e = {0};
+    kv_info info;
+    gate g = {0};
+    kv *s = new_store(NULL);
+    kv_array *a = filled(5), *out = filled(0);
+    CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
+    CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
+    CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
+    CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
+    CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
+    CHECK_INT(atomic_load(&g.calls), 0);
+    CHECK_OK(kv_find(s, keys, &info, &e));
+    CHECK_INT(info.pending, 3);
+    CHECK_INT(info.pushes, 2);
+    atomic_store(&g.open, 1);
+    CHECK_OK(kv_wait(s, &e));
+    CHECK_INT(atomic_load(&g.calls), 2);
+    CHECK_OK(kv_find(s, keys, &info, &e));
+    CHECK_INT(info.pending, 0);
+    kv_array_unref(a);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+TEST(store_async_a_refused_update_is_told_by_the_next_wait)
+{
+    kv_err e = {0};
+    gate g = {.code = 77};
+    kv *s = new_store(NULL);
+    kv_array *a = filled(5), *values[] = {a, a, a}, *out = filled(0);
+    const void *got = NULL;
+    atomic_store(&g.open, 1);
+    CHECK_OK(kv_init(s, keys, 3, values, NULL, &e));
+    CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
+    CHECK_OK(kv_push(s, keys, 3, values, NULL, &e));
+    CHECK_ERR(kv_wait(s, &e), KV_E_VALUE, "the updater refused key 1 (code 77)");
+    CHECK_OK(kv_wait(s, &e));
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(kv_pull(s, &keys[i], 1, &out, NULL, &e));
+        CHECK_OK(kv_array_read(out, &got, &e));
+        CHECK_INT(((const float *)got)[0], i == 1 ? 5 : 6);
+    }
+    kv_array_unref(a);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+/* The updater of one key of the call is held up; what the others stored can be had. */
+TEST(store_async_keys_of_a_call_end_one_by_one)
+{
+    kv_err e = {0};
+    kv_info info;
+    gate g = {.only = 1};
+    kv *s = new_store(NULL);
+    kv_array *a = filled(1), *out = filled(0);
+    kv_array *values[] = {a, a};
+    CHECK_OK(kv_init(s, keys, 2, values, NULL, &e));
+    CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
+    CHECK_OK(kv_push(s, keys, 2, values, NULL, &e));
+    CHECK_OK(kv_pull(s, &keys[0], 1, &out, NULL, &e));
+    const void *got = NULL;
+    CHECK_OK(kv_array_read(out, &got, &e));
+    CHECK(((const float *)got)[0] == 2);
+    CHECK_OK(kv_find(s, &keys[1], &info, &e));
+    CHECK_INT(info.pending, 1);
+    atomic_store(&g.open, 1);
+    CHECK_OK(kv_wait(s, &e));
+    CHECK_OK(kv_find(s, &keys[1], &info, &e));
+    CHECK_INT(info.pending, 0);
+    kv_array_unref(a);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+TEST(store_async_a_store_may_be_freed_with_operations_pending)
+{
+    kv_err e = {0};
+    kv_array *a = filled(1), *out = filled(0);
+    for (int i = 0; i < 20; i++) {
+        kv *s = new_store("{ stored += input }");
+        CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
+        for (int j = 0; j < 5; j++)
+            CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
+        CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
+        kv_free(s);
+        check_all(out, 6);
+    }
+    kv_array_unref(a);
+    kv_array_unref(out);
+}
+
+/* One array for two keys: the later pair wins, whatever runs first. */
+TEST(store_async_the_last_of_several_pulls_into_one_array_stays)
+{
+    kv_err e = {0};
+    kv *s = new_store(NULL);
+    kv_array *one = filled(1), *two = filled(2), *out = filled(0);
+    CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){one, two}, NULL, &e));
+    for (int i = 0; i < 50; i++) {
+        CHECK_OK(kv_pull(s, keys, 2, (kv_array *[]){out, out}, NULL, &e));
+        check_all(out, 2);
+        CHECK_OK(kv_pull(s, (kv_key[]){{.id = 1}, {.id = 0}}, 2, (kv_array *[]){out, out}, NULL, &e));
+        check_all(out, 1);
+    }
+    kv_array_unref(one);
+    kv_array_unref(two);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+/* Every operation is cut at other places for these sizes: tails, whole parts, keys side by side. */
+TEST(store_async_parts_cover_every_element_once)
+{
+    static const int64_t sizes[] = {1, 4095, 4096, 65536, 65537, 200000, 3, 131072, 70000, 0, 5};
+    enum { N = sizeof sizes / sizeof *sizes };
+    kv_err e = {0};
+    kv_key many[N];
+    kv_array *a[N], *outs[N];
+    kv *s = new_store("{ stored += input * 3 }");
+    for (int k = 0; k < N; k++) {
+        void *data = NULL;
+        many[k] = (kv_key){.id = k};
+        CHECK_OK(kv_array_new(&a[k], KV_FLOAT32, 1, &sizes[k], cpu0, &e));
+        CHECK_OK(kv_array_new(&outs[k], KV_FLOAT64, 1, &sizes[k], cpu0, &e));
+        CHECK_OK(kv_array_write(a[k], &data, &e));
+        for (int64_t i = 0; i < sizes[k]; i++)
+            ((float *)data)[i] = (float)(i % 1000 + k);
+    }
+    CHECK_OK(kv_init(s, many, N, a, NULL, &e));
+    for (int round = 0; round < 3; round++)
+        CHECK_OK(kv_push(s, many, N, a, NULL, &e));
+    CHECK_OK(kv_pull(s, many, N, outs, NULL, &e));
+    for (int k = 0; k < N; k++) {
+        const void *got = NULL;
+        CHECK_OK(kv_array_read(outs[k], &got, &e));
+        for (int64_t i = 0; i < sizes[k]; i++)
+            if (((const double *)got)[i] != 10.0 * (double)(i % 1000 + k))
+                CHECK_INT(((const double *)got)[i], 10 * (i % 1000 + k));
+        kv_array_unref(a[k]);
+        kv_array_unref(outs[k]);
+    }
+    kv_free(s);
+}
