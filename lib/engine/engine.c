@@ -172,7 +172,8 @@ static void keep_error(engine_group *g, const kv_err *e)
 }
 
 /*
- * ---- Operations ------------------------------------------------------------------------------- */
+ * ---- Operations -------------------------------------------------------------------------------
+ */
 
 static int run(engine_op *op, kv_err *e)
 {
@@ -223,7 +224,8 @@ bool engine_try(engine_op *op)
 
 void engine_submit(engine_op *op)
 {
-    op->task = (pool_task){.run = run_task, .priority = op->priority};
+    op->task =
+        (pool_task){.run = run_task, .priority = op->priority, .foreign = op->foreign};
     schedule(op);
 }
 
@@ -261,7 +263,8 @@ void engine_finish(engine_op *op)
 }
 
 /*
- * ---- Waiting ---------------------------------------------------------------------------------- */
+ * ---- Waiting ----------------------------------------------------------------------------------
+ */
 
 /* To wait for a variable is to be an operation that uses it and does nothing. */
 static void wait_use(engine_var *var, bool write)
@@ -291,7 +294,9 @@ void engine_wait_write(engine_var *var)
 void engine_wait_group(engine_group *g, int64_t most)
 {
     engine_waiter w = {.most = most};
-    if (__atomic_load_n(&g->pending, __ATOMIC_ACQUIRE) <= most)
+    /* Who waits for all may release the group then, so nobody may still be at it:
+     * hence the lock. */
+    if (most > 0 && __atomic_load_n(&g->pending, __ATOMIC_ACQUIRE) <= most)
         return;
     lock();
     bool free = g->pending <= most;
@@ -300,8 +305,11 @@ void engine_wait_group(engine_group *g, int64_t most)
         g->waiters = &w;
     }
     unlock();
-    if (!free)
-        pool_wait(&w.flag);
+    if (free)
+        return;
+    pool_wait(&w.flag);
+    lock(); /* who told us is at the group until it gives the lock back */
+    unlock();
 }
 
 int engine_take_error(engine_group *g, kv_err *e)

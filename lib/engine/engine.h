@@ -52,6 +52,7 @@ typedef struct engine_op {
     int64_t nuses;
     engine_group *group; /* or NULL */
     int32_t priority;    /* larger is sooner, among those that are ready */
+    bool foreign;        /* runs the user's code: see pool_task */
     bool repeats; /* out: a variable is written by two of the uses; the second has no effect */
     pool_task task;
     pool_flag turn;

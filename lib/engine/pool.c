@@ -48,7 +48,8 @@ static struct pool {
           .once = PTHREAD_ONCE_INIT,
           .top = INT_MIN};
 
-/* What this thread does in the pool: its place, -1 for none, and the priority of its task. */
+/* Whether the pool made this thread; its place, -1 for none; the priority of what it does. */
+static _Thread_local bool of_pool;
 static _Thread_local int place = -1;
 static _Thread_local int32_t priority;
 
@@ -194,11 +195,18 @@ static void run_task(pool_task *t)
     priority = mine;
 }
 
+/* The first of the queue, if this thread may take it. */
+static pool_task *next_task(void)
+{
+    bool refused = pool.queue && pool.queue->foreign && !of_pool && pool.threads > 0;
+    return refused ? NULL : pool.queue;
+}
+
 /* A task more urgent than the part that would come next; without the lock. */
 static void run_urgent(int32_t than)
 {
     pthread_mutex_lock(&pool.lock);
-    pool_task *t = pool.queue && pool.queue->priority > than ? pop() : NULL;
+    pool_task *t = next_task() && pool.queue->priority > than ? pop() : NULL;
     pthread_mutex_unlock(&pool.lock);
     if (t)
         run_task(t);
@@ -231,7 +239,9 @@ static job *open_job(void)
 static bool run_one(void)
 {
     job *j = open_job();
-    pool_task *t = pool.queue && !(j && j->priority >= pool.queue->priority) ? pool.queue : NULL;
+    pool_task *t = next_task();
+    if (j && t && j->priority >= t->priority)
+        t = NULL;
     bool had = place >= 0;
     if ((!j && !t) || !take_place())
         return false;
@@ -268,6 +278,7 @@ static void wake(int64_t n)
 static void *thread(void *arg)
 {
     (void)arg;
+    of_pool = true;
     pthread_mutex_lock(&pool.lock);
     for (;;) {
         while (run_one())
@@ -382,7 +393,7 @@ void pool_wait(pool_flag *f)
             continue;
         pthread_mutex_lock(&pool.lock);
         pool.waiting++;
-        while (!is_set(f) && !(pool.queue && pool.places))
+        while (!is_set(f) && !(next_task() && pool.places))
             pthread_cond_wait(&pool.event, &pool.lock);
         pool.waiting--;
         pthread_mutex_unlock(&pool.lock);

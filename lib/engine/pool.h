@@ -12,6 +12,7 @@
 #ifndef ENGINE_POOL_H
 #define ENGINE_POOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* More workers than this there are not. */
@@ -33,6 +34,8 @@ void pool_run(int64_t nparts, void (*run)(void *arg, int64_t part, int worker), 
 typedef struct pool_task {
     void (*run)(struct pool_task *t);
     int32_t priority;
+    bool foreign; /* runs the user's code, which may wait for whatever a thread that waits here does
+                     next: threads of the pool alone take it */
     struct pool_task *child, *next;
     uint64_t order;
 } pool_task;

@@ -111,6 +111,7 @@ static int prepare_callback(call *c, engine_var *callbacks, kv_err *e)
             return rc;
     }
     c->uses[c->op.nuses++] = (engine_use){.var = callbacks, .write = true};
+    c->op.foreign = true;
     return KV_OK;
 }
 

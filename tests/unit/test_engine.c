@@ -137,6 +137,7 @@ typedef struct gate {
     engine_op op;
     engine_use uses[3];
     pool_flag *open; /* waits for it */
+    int begun;
     int *clock, ran; /* ran: its place among those that share the clock */
     int rc;
 } gate;
@@ -144,6 +145,7 @@ typedef struct gate {
 static int run_gate(engine_op *op, kv_err *e)
 {
     gate *g = (gate *)(void *)op;
+    __atomic_store_n(&g->begun, 1, __ATOMIC_RELEASE);
     while (g->open && !__atomic_load_n(&g->open->set, __ATOMIC_ACQUIRE))
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     g->ran = __atomic_add_fetch(g->clock, 1, __ATOMIC_RELAXED);
@@ -196,6 +198,9 @@ TEST(engine_urgent_operations_run_first)
         busy[i] = (gate){.uses = {{.var = &v[i]}}, .open = i ? &end : &open, .clock = &unused};
         submit(&busy[i], &group, 1, INT32_MAX);
     }
+    for (int i = 0; i < n; i++)
+        while (!__atomic_load_n(&busy[i].begun, __ATOMIC_ACQUIRE))
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     for (int i = 0; i < 6; i++) {
         ops[i] = (gate){.uses = {{.var = &v[64 + i]}}, .clock = &clock};
         submit(&ops[i], &ordered, 1, priorities[i]);

@@ -213,7 +213,8 @@ TEST(store_async_the_last_of_several_pulls_into_one_array_stays)
     for (int i = 0; i < 50; i++) {
         CHECK_OK(kv_pull(s, keys, 2, (kv_array *[]){out, out}, NULL, &e));
         check_all(out, 2);
-        CHECK_OK(kv_pull(s, (kv_key[]){{.id = 1}, {.id = 0}}, 2, (kv_array *[]){out, out}, NULL, &e));
+        CHECK_OK(
+            kv_pull(s, (kv_key[]){{.id = 1}, {.id = 0}}, 2, (kv_array *[]){out, out}, NULL, &e));
         check_all(out, 1);
     }
     kv_array_unref(one);

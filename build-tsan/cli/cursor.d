@@ -1,0 +1,23 @@
+build-tsan/cli/cursor.o: cli/cursor.c cli/cursor.h cli/script/command.h \
+ lib/base/mem.h lib/base/kv_err.h lib/lang/ast.h cli/script/rows.h \
+ cli/script/value.h lib/base/buf.h lib/array/kv_array.h lib/base/kv_err.h \
+ lib/vm/host.h cli/script/session.h lib/base/map.h lib/io/print.h \
+ lib/array/kv_array.h src/kvstore.h lib/lang/source.h lib/lang/lex.h
+cli/cursor.h:
+cli/script/command.h:
+lib/base/mem.h:
+lib/base/kv_err.h:
+lib/lang/ast.h:
+cli/script/rows.h:
+cli/script/value.h:
+lib/base/buf.h:
+lib/array/kv_array.h:
+lib/base/kv_err.h:
+lib/vm/host.h:
+cli/script/session.h:
+lib/base/map.h:
+lib/io/print.h:
+lib/array/kv_array.h:
+src/kvstore.h:
+lib/lang/source.h:
+lib/lang/lex.h:

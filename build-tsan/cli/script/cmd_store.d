@@ -1,0 +1,40 @@
+build-tsan/cli/script/cmd_store.o: cli/script/cmd_store.c lib/base/mem.h \
+ lib/base/kv_err.h lib/base/num.h lib/base/suggest.h \
+ cli/script/commands.h cli/script/command.h lib/lang/ast.h \
+ cli/script/rows.h cli/script/value.h lib/base/buf.h lib/array/kv_array.h \
+ lib/base/kv_err.h lib/vm/host.h cli/script/session.h lib/base/map.h \
+ lib/io/print.h lib/array/kv_array.h src/kvstore.h lib/lang/source.h \
+ cli/script/eval.h cli/script/load.h lib/io/safetensors.h \
+ cli/script/function.h cli/script/named.h cli/script/record.h \
+ cli/script/show.h cli/script/statement.h lib/lang/parse.h lib/lang/lex.h \
+ cli/script/unit.h
+lib/base/mem.h:
+lib/base/kv_err.h:
+lib/base/num.h:
+lib/base/suggest.h:
+cli/script/commands.h:
+cli/script/command.h:
+lib/lang/ast.h:
+cli/script/rows.h:
+cli/script/value.h:
+lib/base/buf.h:
+lib/array/kv_array.h:
+lib/base/kv_err.h:
+lib/vm/host.h:
+cli/script/session.h:
+lib/base/map.h:
+lib/io/print.h:
+lib/array/kv_array.h:
+src/kvstore.h:
+lib/lang/source.h:
+cli/script/eval.h:
+cli/script/load.h:
+lib/io/safetensors.h:
+cli/script/function.h:
+cli/script/named.h:
+cli/script/record.h:
+cli/script/show.h:
+cli/script/statement.h:
+lib/lang/parse.h:
+lib/lang/lex.h:
+cli/script/unit.h:

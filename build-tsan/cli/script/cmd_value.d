@@ -1,0 +1,35 @@
+build-tsan/cli/script/cmd_value.o: cli/script/cmd_value.c lib/base/file.h \
+ lib/base/kv_err.h lib/base/mem.h lib/base/num.h cli/script/commands.h \
+ cli/script/command.h lib/lang/ast.h cli/script/rows.h cli/script/value.h \
+ lib/base/buf.h lib/array/kv_array.h lib/base/kv_err.h lib/vm/host.h \
+ cli/script/session.h lib/base/map.h lib/io/print.h lib/array/kv_array.h \
+ src/kvstore.h lib/lang/source.h cli/script/eval.h cli/script/function.h \
+ cli/script/save.h cli/script/setting.h cli/script/show.h \
+ cli/script/unit.h lib/lang/parse.h lib/lang/lex.h
+lib/base/file.h:
+lib/base/kv_err.h:
+lib/base/mem.h:
+lib/base/num.h:
+cli/script/commands.h:
+cli/script/command.h:
+lib/lang/ast.h:
+cli/script/rows.h:
+cli/script/value.h:
+lib/base/buf.h:
+lib/array/kv_array.h:
+lib/base/kv_err.h:
+lib/vm/host.h:
+cli/script/session.h:
+lib/base/map.h:
+lib/io/print.h:
+lib/array/kv_array.h:
+src/kvstore.h:
+lib/lang/source.h:
+cli/script/eval.h:
+cli/script/function.h:
+cli/script/save.h:
+cli/script/setting.h:
+cli/script/show.h:
+cli/script/unit.h:
+lib/lang/parse.h:
+lib/lang/lex.h:

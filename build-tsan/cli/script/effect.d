@@ -1,0 +1,29 @@
+build-tsan/cli/script/effect.o: cli/script/effect.c cli/script/effect.h \
+ cli/script/unit.h lib/base/mem.h lib/base/kv_err.h lib/lang/ast.h \
+ lib/lang/parse.h lib/base/map.h lib/lang/lex.h lib/lang/source.h \
+ lib/base/kv_err.h cli/script/session.h lib/base/buf.h lib/io/print.h \
+ lib/array/kv_array.h src/kvstore.h lib/array/kv_array.h \
+ cli/script/value.h lib/vm/host.h cli/script/command.h cli/script/rows.h \
+ cli/script/function.h cli/script/statement.h
+cli/script/effect.h:
+cli/script/unit.h:
+lib/base/mem.h:
+lib/base/kv_err.h:
+lib/lang/ast.h:
+lib/lang/parse.h:
+lib/base/map.h:
+lib/lang/lex.h:
+lib/lang/source.h:
+lib/base/kv_err.h:
+cli/script/session.h:
+lib/base/buf.h:
+lib/io/print.h:
+lib/array/kv_array.h:
+src/kvstore.h:
+lib/array/kv_array.h:
+cli/script/value.h:
+lib/vm/host.h:
+cli/script/command.h:
+cli/script/rows.h:
+cli/script/function.h:
+cli/script/statement.h:

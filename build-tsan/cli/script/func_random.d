@@ -1,0 +1,28 @@
+build-tsan/cli/script/func_random.o: cli/script/func_random.c \
+ cli/script/func.h cli/script/function.h cli/script/session.h \
+ lib/base/buf.h lib/base/kv_err.h lib/base/map.h lib/io/print.h \
+ lib/array/kv_array.h lib/base/kv_err.h src/kvstore.h \
+ lib/array/kv_array.h lib/lang/source.h cli/script/value.h lib/vm/host.h \
+ lib/base/mem.h lib/lang/ast.h lib/array/device.h lib/engine/engine.h \
+ lib/engine/pool.h lib/array/kv_array.h lib/base/philox.h
+cli/script/func.h:
+cli/script/function.h:
+cli/script/session.h:
+lib/base/buf.h:
+lib/base/kv_err.h:
+lib/base/map.h:
+lib/io/print.h:
+lib/array/kv_array.h:
+lib/base/kv_err.h:
+src/kvstore.h:
+lib/array/kv_array.h:
+lib/lang/source.h:
+cli/script/value.h:
+lib/vm/host.h:
+lib/base/mem.h:
+lib/lang/ast.h:
+lib/array/device.h:
+lib/engine/engine.h:
+lib/engine/pool.h:
+lib/array/kv_array.h:
+lib/base/philox.h:

@@ -1,0 +1,32 @@
+build-tsan/cli/script/parse_command.o: cli/script/parse_command.c \
+ cli/script/parse_command.h lib/lang/parse.h lib/base/map.h \
+ lib/base/kv_err.h lib/base/mem.h lib/lang/ast.h lib/lang/lex.h \
+ lib/lang/source.h lib/base/kv_err.h cli/script/command.h \
+ cli/script/rows.h cli/script/value.h lib/base/buf.h lib/array/kv_array.h \
+ lib/vm/host.h cli/script/session.h lib/io/print.h lib/array/kv_array.h \
+ src/kvstore.h lib/base/suggest.h cli/script/check.h \
+ cli/script/file_kind.h cli/script/statement.h cli/script/unit.h
+cli/script/parse_command.h:
+lib/lang/parse.h:
+lib/base/map.h:
+lib/base/kv_err.h:
+lib/base/mem.h:
+lib/lang/ast.h:
+lib/lang/lex.h:
+lib/lang/source.h:
+lib/base/kv_err.h:
+cli/script/command.h:
+cli/script/rows.h:
+cli/script/value.h:
+lib/base/buf.h:
+lib/array/kv_array.h:
+lib/vm/host.h:
+cli/script/session.h:
+lib/io/print.h:
+lib/array/kv_array.h:
+src/kvstore.h:
+lib/base/suggest.h:
+cli/script/check.h:
+cli/script/file_kind.h:
+cli/script/statement.h:
+cli/script/unit.h:

@@ -1,0 +1,30 @@
+build-tsan/cli/script/parse_statement.o: cli/script/parse_statement.c \
+ lib/base/suggest.h lib/base/kv_err.h cli/script/function.h \
+ cli/script/session.h lib/base/buf.h lib/base/map.h lib/io/print.h \
+ lib/array/kv_array.h lib/base/kv_err.h src/kvstore.h \
+ lib/array/kv_array.h lib/lang/source.h cli/script/value.h lib/vm/host.h \
+ lib/base/mem.h lib/lang/ast.h cli/script/parse_command.h \
+ lib/lang/parse.h lib/lang/lex.h cli/script/command.h cli/script/rows.h \
+ cli/script/statement.h
+lib/base/suggest.h:
+lib/base/kv_err.h:
+cli/script/function.h:
+cli/script/session.h:
+lib/base/buf.h:
+lib/base/map.h:
+lib/io/print.h:
+lib/array/kv_array.h:
+lib/base/kv_err.h:
+src/kvstore.h:
+lib/array/kv_array.h:
+lib/lang/source.h:
+cli/script/value.h:
+lib/vm/host.h:
+lib/base/mem.h:
+lib/lang/ast.h:
+cli/script/parse_command.h:
+lib/lang/parse.h:
+lib/lang/lex.h:
+cli/script/command.h:
+cli/script/rows.h:
+cli/script/statement.h:

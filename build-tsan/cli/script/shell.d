@@ -1,0 +1,25 @@
+build-tsan/cli/script/shell.o: cli/script/shell.c cli/script/shell.h \
+ cli/script/session.h lib/base/buf.h lib/base/kv_err.h lib/base/map.h \
+ lib/io/print.h lib/array/kv_array.h lib/base/kv_err.h src/kvstore.h \
+ lib/array/kv_array.h lib/lang/source.h cli/script/value.h lib/vm/host.h \
+ lib/base/mem.h lib/lang/ast.h lib/base/file.h cli/script/safe.h \
+ cli/term/line.h cli/term/progress.h
+cli/script/shell.h:
+cli/script/session.h:
+lib/base/buf.h:
+lib/base/kv_err.h:
+lib/base/map.h:
+lib/io/print.h:
+lib/array/kv_array.h:
+lib/base/kv_err.h:
+src/kvstore.h:
+lib/array/kv_array.h:
+lib/lang/source.h:
+cli/script/value.h:
+lib/vm/host.h:
+lib/base/mem.h:
+lib/lang/ast.h:
+lib/base/file.h:
+cli/script/safe.h:
+cli/term/line.h:
+cli/term/progress.h:

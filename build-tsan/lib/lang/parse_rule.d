@@ -1,0 +1,11 @@
+build-tsan/lib/lang/parse_rule.o: lib/lang/parse_rule.c lib/lang/parse.h \
+ lib/base/map.h lib/base/kv_err.h lib/base/mem.h lib/lang/ast.h \
+ lib/lang/lex.h lib/lang/source.h lib/base/kv_err.h
+lib/lang/parse.h:
+lib/base/map.h:
+lib/base/kv_err.h:
+lib/base/mem.h:
+lib/lang/ast.h:
+lib/lang/lex.h:
+lib/lang/source.h:
+lib/base/kv_err.h:

@@ -1,0 +1,17 @@
+build-tsan/lib/vm/rule_bind.o: lib/vm/rule_bind.c lib/base/num.h \
+ lib/base/suggest.h lib/base/kv_err.h lib/vm/rule.h lib/lang/ast.h \
+ lib/lang/source.h lib/base/kv_err.h lib/vm/host.h lib/base/buf.h \
+ lib/base/mem.h lib/vm/plan.h lib/vm/program.h lib/array/kv_array.h
+lib/base/num.h:
+lib/base/suggest.h:
+lib/base/kv_err.h:
+lib/vm/rule.h:
+lib/lang/ast.h:
+lib/lang/source.h:
+lib/base/kv_err.h:
+lib/vm/host.h:
+lib/base/buf.h:
+lib/base/mem.h:
+lib/vm/plan.h:
+lib/vm/program.h:
+lib/array/kv_array.h:

@@ -1,0 +1,49 @@
+build-tsan/src/kvstore.o: src/kvstore.c src/kvstore.h \
+ lib/array/kv_array.h lib/base/kv_err.h lib/base/mem.h lib/base/kv_err.h \
+ src/core/builtin.h src/kvstore.h src/core/call.h lib/array/device.h \
+ lib/engine/engine.h lib/engine/pool.h lib/array/kv_array.h \
+ src/core/apply.h lib/vm/plan.h lib/vm/program.h lib/array/kv_array.h \
+ lib/base/buf.h src/core/slot.h lib/base/map.h lib/vm/rule.h \
+ lib/lang/ast.h lib/lang/source.h lib/vm/host.h src/core/state_file.h \
+ src/core/image.h lib/io/safetensors.h src/core/store.h \
+ src/core/transaction.h src/core/updater.h src/core/call.h \
+ src/core/optimizer.h src/core/kv_rule.h src/core/lr_schedule.h \
+ src/core/slot_state.h src/core/store.h src/core/store_file.h \
+ src/runtime.h
+src/kvstore.h:
+lib/array/kv_array.h:
+lib/base/kv_err.h:
+lib/base/mem.h:
+lib/base/kv_err.h:
+src/core/builtin.h:
+src/kvstore.h:
+src/core/call.h:
+lib/array/device.h:
+lib/engine/engine.h:
+lib/engine/pool.h:
+lib/array/kv_array.h:
+src/core/apply.h:
+lib/vm/plan.h:
+lib/vm/program.h:
+lib/array/kv_array.h:
+lib/base/buf.h:
+src/core/slot.h:
+lib/base/map.h:
+lib/vm/rule.h:
+lib/lang/ast.h:
+lib/lang/source.h:
+lib/vm/host.h:
+src/core/state_file.h:
+src/core/image.h:
+lib/io/safetensors.h:
+src/core/store.h:
+src/core/transaction.h:
+src/core/updater.h:
+src/core/call.h:
+src/core/optimizer.h:
+src/core/kv_rule.h:
+src/core/lr_schedule.h:
+src/core/slot_state.h:
+src/core/store.h:
+src/core/store_file.h:
+src/runtime.h:

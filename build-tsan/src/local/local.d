@@ -1,0 +1,40 @@
+build-tsan/src/local/local.o: src/local/local.c src/local/local.h \
+ src/kvstore.h lib/array/kv_array.h lib/base/kv_err.h lib/array/sparse.h \
+ lib/array/device.h lib/engine/engine.h lib/engine/pool.h \
+ lib/array/kv_array.h lib/base/mem.h lib/base/kv_err.h src/core/store.h \
+ src/core/slot.h lib/base/map.h src/core/transaction.h src/core/updater.h \
+ src/core/apply.h lib/vm/plan.h lib/vm/program.h lib/array/kv_array.h \
+ lib/base/buf.h src/core/call.h lib/vm/rule.h lib/lang/ast.h \
+ lib/lang/source.h lib/vm/host.h src/core/optimizer.h src/core/kv_rule.h \
+ src/core/lr_schedule.h src/core/slot_state.h lib/io/safetensors.h
+src/local/local.h:
+src/kvstore.h:
+lib/array/kv_array.h:
+lib/base/kv_err.h:
+lib/array/sparse.h:
+lib/array/device.h:
+lib/engine/engine.h:
+lib/engine/pool.h:
+lib/array/kv_array.h:
+lib/base/mem.h:
+lib/base/kv_err.h:
+src/core/store.h:
+src/core/slot.h:
+lib/base/map.h:
+src/core/transaction.h:
+src/core/updater.h:
+src/core/apply.h:
+lib/vm/plan.h:
+lib/vm/program.h:
+lib/array/kv_array.h:
+lib/base/buf.h:
+src/core/call.h:
+lib/vm/rule.h:
+lib/lang/ast.h:
+lib/lang/source.h:
+lib/vm/host.h:
+src/core/optimizer.h:
+src/core/kv_rule.h:
+src/core/lr_schedule.h:
+src/core/slot_state.h:
+lib/io/safetensors.h:

@@ -1,0 +1,14 @@
+build-tsan/tests/unit/test_json.o: tests/unit/test_json.c \
+ tests/unit/test.h lib/base/kv_err.h lib/base/mem.h lib/base/kv_err.h \
+ lib/io/json.h lib/array/kv_array.h lib/base/buf.h tests/unit/test_io.h \
+ lib/io/element.h lib/base/num.h
+tests/unit/test.h:
+lib/base/kv_err.h:
+lib/base/mem.h:
+lib/base/kv_err.h:
+lib/io/json.h:
+lib/array/kv_array.h:
+lib/base/buf.h:
+tests/unit/test_io.h:
+lib/io/element.h:
+lib/base/num.h:
