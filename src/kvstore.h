@@ -276,7 +276,18 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
 /* Describes a topic row by row:
  *   "types"  every store type: name, aliases, available (0 or 1), reason; store may be NULL
  *   "store"  type, rank, num_workers, updater, keys, bytes
- * Error: usage (unknown topic). */
+ *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
+ *            largest count of a key), learning_rate (of the last update, before multipliers),
+ *            schedule (only where there is one: as a call with all parameters), then its numbers
+ *            that all keys share, each under its own name
+ *   "states" what it keeps, a row for each state in the order of updates: key (a number, or the
+ *            text of a text key), state (its name; "stored" is a float32 master; "" in the one row
+ *            of a key that keeps nothing), dtype, shape ("(2, 3)", "" for a number), value (of a
+ *            number, else ""; its dtype is int, float, bool or none), bytes (of an array), t (the
+ *            count of the key). Numbers are the shortest text that reads back equal.
+ * What is described is the store at the time of the call; the visitor may use the store.
+ * Errors: usage (unknown topic; no optimizer is in use), unsupported (the updater is a C function,
+ * so it has no states), memory, and what the visitor returns. */
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e);
 
 /* ---- The process ----------------------------------------------------------------------------- */

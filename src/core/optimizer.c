@@ -301,6 +301,12 @@ static double base_rate(const optimizer *o, optimizer_draft *d)
     return host_is_number(rate) ? host_number(rate) : 0.01;
 }
 
+double optimizer_rate(const optimizer *o)
+{
+    optimizer_draft d = {.num_update = o->num_update, .schedule = o->schedule};
+    return base_rate(o, &d);
+}
+
 /* Key, name, count and rates of the next update of a slot. */
 static void give(const optimizer *o, optimizer_draft *d, const slot *s, rule_given *g)
 {

@@ -14,7 +14,7 @@
 #define NUMBER     "kvstore.number."
 #define SHARED     "kvstore.shared."
 #define NOW        "kvstore.schedule_now"
-#define MASTER     "stored" /* a name that no state can have */
+#define MASTER     STATE_MASTER
 
 /* Bits of what a key keeps: its states by number, and the master. */
 #define MASTER_BIT (1u << 31)
@@ -47,7 +47,7 @@ int64_t state_parts_slot(const slot_table *t, const char *text, size_t n, int64_
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void print_number(buf *out, host x)
+void state_parts_number(buf *out, host x)
 {
     char text[NUM_TEXT_MAX];
     buf_add(out, host_kind_name(x.kind));
@@ -82,7 +82,7 @@ static int add_text(image *im, const char *prefix, const char *name, buf *b, kv_
 static int add_number(image *im, const char *prefix, const char *name, host x, kv_err *e)
 {
     buf b = {0};
-    print_number(&b, x);
+    state_parts_number(&b, x);
     int rc = add_text(im, prefix, name, &b, e);
     buf_release(&b);
     return rc;
