@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "core/checksum.h"
 #include "core/rule_parts.h"
 #include "core/state_parts.h"
 
@@ -136,7 +137,7 @@ static int check_names(const reader *r)
         const char *name = safetensors_metadata_at(r->f, i)->name;
         if (!begins(name, OURS) || strcmp(name, STATES) == 0 || strcmp(name, OPTIMIZER) == 0 ||
             strcmp(name, KEY_TYPE) == 0 || begins(name, KEY) || state_parts_has(name) ||
-            rule_parts_has(name))
+            rule_parts_has(name) || checksum_has(name))
             continue;
         bad(r, KV_E_FORMAT, "it holds \"%.80s\", which this version does not know", name);
         kv_err_hint(r->e, "a later version wrote it");
@@ -246,7 +247,7 @@ int state_file_load(kv *store, const safetensors *f, const char *path, updater *
     updater next = {0};
     state_parts parts;
     int rc = state_file_check(store, "load", e);
-    if (rc || (rc = check_format(&r)) || (rc = check_names(&r)) || (rc = check_optimizer(&r)))
+    if (rc || (rc = checksum_check(f, path, e)) || (rc = check_format(&r)) || (rc = check_names(&r)) || (rc = check_optimizer(&r)))
         return rc;
     int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
     rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;

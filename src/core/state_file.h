@@ -12,6 +12,7 @@
  *   kvstore.rule       (KV_DUMP_OPTIMIZER) the text of the rule
  *   kvstore.param.X    (KV_DUMP_OPTIMIZER) the parameter X as it was given, also lr_scheduler,
  *                      lr_mult, wd_mult, names and seed
+ *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see checksum.h
  *
  * A file fits a store with the same keys, dtypes and shapes. One without the optimizer fits a store
  * in which an optimizer of the same name is set, with whatever parameters; of its schedule, where

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "core/checksum.h"
 
 #define NUM_UPDATE "kvstore.num_update"
 #define STATES     "kvstore.states."
@@ -297,7 +298,7 @@ static int check_form(const reader *r, const safetensors_tensor *t, const optimi
 static int load(const reader *r, int64_t i, kv_ctx ctx, kv_array **out)
 {
     kv_array *a;
-    int rc = safetensors_load(&a, r->f, i, r->e);
+    int rc = checksum_load(&a, r->f, i, r->path, r->e);
     if (rc)
         return rc;
     if (kv_ctx_same(kv_array_ctx(a), ctx)) {

@@ -422,7 +422,7 @@ TEST(state_file_that_is_cut_or_no_such_file_is_refused)
     leave_folder();
 }
 
-/* The file with one text replaced, or left out when with is NULL. */
+/* The file with one text replaced, or left out when other is NULL, and without checksums. */
 static void change(const char *name, const char *other)
 {
     kv_err e = {0};
@@ -441,6 +441,8 @@ static void change(const char *name, const char *other)
         pairs[n] = *safetensors_metadata_at(f, i);
         if (strcmp(pairs[n].name, name) == 0)
             pairs[n].text = other;
+        if (strncmp(pairs[n].name, "kvstore.xxh64", 13) == 0)
+            pairs[n].text = NULL;
         n += pairs[n].text != NULL;
     }
     CHECK_OK(file_out_open(&out, path, &e));
@@ -484,6 +486,105 @@ TEST(state_file_that_contradicts_itself_is_refused)
         change(cases[i].name, cases[i].text);
         check_refused("nadam", KV_FLOAT32, cases[i].code, cases[i].error);
     }
+    leave_folder();
+}
+
+/* ---- Damage ---- */
+
+static void write_file(const char *data, size_t n)
+{
+    FILE *f = fopen(path, "w");
+    CHECK(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* Loads every file that differs from data in one bit: it is refused, or gives what data gives. */
+static void check_every_bit(char *data, size_t n, const char *optimizer)
+{
+    kv_err e = {0};
+    int64_t refused = 0;
+    kv *s = optimizer ? with(optimizer, KV_FLOAT32, NULL, 0) : NULL;
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        char *again = NULL;
+        size_t m;
+        kv *made = NULL;
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        write_file(data, n);
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        if ((s ? kv_load_states(s, path, &e) : kv_load(&made, path, &e)) != KV_OK) {
+            e = (kv_err){0};
+            refused++;
+            continue;
+        }
+        CHECK_OK(s ? kv_save_states(s, path, 0, &e) : kv_save(made, path, &e));
+        CHECK_OK(file_read(path, &again, &m, &e));
+        CHECK(m == n && memcmp(again, data, n) == 0);
+        mem_free(again);
+        kv_free(made);
+    }
+    CHECK(refused > (int64_t)(8 * n * 9 / 10));
+    kv_free(s);
+}
+
+TEST(state_file_with_any_bit_changed_is_refused)
+{
+    kv_err e = {0};
+    char *data = NULL;
+    size_t n;
+    enter_folder();
+    save("nadam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(file_read(path, &data, &n, &e));
+    check_every_bit(data, n, "nadam");
+    mem_free(data);
+    leave_folder();
+}
+
+TEST(state_file_of_a_store_with_any_bit_changed_is_refused)
+{
+    kv_err e = {0};
+    char *data = NULL;
+    size_t n;
+    enter_folder();
+    kv *s = with("adagrad", KV_BFLOAT16, NULL, 0);
+    step(s, KV_BFLOAT16, 1);
+    CHECK_OK(kv_save(s, path, &e));
+    CHECK_OK(file_read(path, &data, &n, &e));
+    check_every_bit(data, n, NULL);
+    kv_free(s);
+    mem_free(data);
+    leave_folder();
+}
+
+TEST(state_file_says_what_is_damaged)
+{
+    kv_err e = {0};
+    char *data = NULL, *at;
+    size_t n;
+    enter_folder();
+    save("adam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(file_read(path, &data, &n, &e));
+    data[n - 1] ^= 1;
+    write_file(data, n);
+    check_refused("adam", KV_FLOAT32, KV_E_FORMAT,
+                  "states.safetensors: the file is damaged: the data of \"2/var\" are not what was "
+                  "written");
+    data[n - 1] ^= 1;
+    CHECK((at = memmem(data, n, "num_update\":\"", 13)) != NULL);
+    at[13] ^= 1;
+    write_file(data, n);
+    check_refused("adam", KV_FLOAT32, KV_E_FORMAT,
+                  "states.safetensors: the file is damaged: its metadata are not what was written");
+    mem_free(data);
+    leave_folder();
+}
+
+TEST(state_file_without_checksums_is_loaded)
+{
+    kv_err e = {0};
+    enter_folder();
+    change("", NULL);
+    kv *s = with("nadam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(kv_load_states(s, path, &e));
+    kv_free(s);
     leave_folder();
 }
 
