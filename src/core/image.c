@@ -47,6 +47,7 @@ int image_write(image *im, const char *path, kv_err *e)
         rc = file_out_open(&out, path, e);
     if (rc)
         return rc;
+    file_out_clean(&out);
     rc = safetensors_write(out.f, path, im->items, im->n, im->metadata, im->nmetadata, e);
     if (rc)
         file_out_abandon(&out);

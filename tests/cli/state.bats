@@ -378,6 +378,40 @@ while true { x = 1 }' 3>&- &
     kvctl -s w.kvs -c 'push 3 ones(500000)'
 }
 
+# Killed at any moment, save-states leaves the old file or the new one, and nothing that is in the
+# way of the next: what it left goes when it is a minute old.
+@test "state: kill -9 of save-states leaves the old states or the new ones" {
+    local i before=1 after saved=0 left=0 pid begun us delay
+    local weights='init 3 zeros(500000); set-optimizer adam'
+    kvctl -s w.kvs -c "$weights; push 3 ones(500000); save-states a.safetensors"
+    begun=${EPOCHREALTIME/./}
+    kvctl -s w.kvs -c 'load-states a.safetensors; save-states b.safetensors'
+    us=$((${EPOCHREALTIME/./} - begun)) # how long such a run takes here
+    for ((i = 0; i < 60; i++)); do
+        kvctl -c "$weights; load-states a.safetensors; push 3 ones(500000)
+save-states a.safetensors" 3>&- &
+        pid=$!
+        printf -v delay '%07d' $((RANDOM * us * 2 / 32768))
+        sleep "${delay%??????}.${delay: -6}"
+        kill -9 $pid 2>/dev/null || true
+        wait $pid || true
+        # the file is whole, or its checksums would say so
+        after=$(kvctl -c "$weights; load-states a.safetensors; info --states" | awk '/mean/ { print $NF }')
+        assert [ "$after" = "$before" -o "$after" = $((before + 1)) ]
+        [ "$after" = "$before" ] || saved=$((saved + 1))
+        before=$after
+    done
+    for i in .kv-*.tmp; do
+        [ ! -e "$i" ] || left=$((left + 1))
+    done
+    echo "# $saved of 60 were saved, $left left a temporary file" >&3
+    touch .kv-123-0.tmp .kv-124-0.tmp .kv-125-0.tmpx
+    touch -d '2 minutes ago' .kv-*-*.tmp .kv-125-0.tmpx
+    touch .kv-124-0.tmp
+    kvctl -c "$weights; load-states a.safetensors; save-states a.safetensors"
+    assert_equal "$(ls -A | tr '\n' ' ')" ".kv-124-0.tmp .kv-125-0.tmpx a.safetensors b.safetensors w.kvs "
+}
+
 @test "state: a disk that is full leaves the old file, and the exit code says so" {
     kvctl -s w.kvs -c 'init 3 ones(3000)'
     cp w.kvs before
