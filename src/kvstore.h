@@ -187,8 +187,8 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
 
 /* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. Errors:
- * usage (there is none; unknown parameter), unsupported (lr_mult, wd_mult and names cannot be
- * changed), as above. */
+ * usage (there is none; unknown parameter; lr_mult, wd_mult, names and decay_names, which are set
+ * with the optimizer), value, dtype, memory; nothing changed then. */
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
 /* The text of the i-th optimizer of the library, which says in its comment what it is; *name is its

@@ -8,6 +8,7 @@
 #include "script/eval.h"
 #include "script/function.h"
 #include "script/help_json.h"
+#include "script/optimizer_help.h"
 #include "script/unit.h"
 #include "term/line.h"
 
@@ -104,35 +105,23 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
     return kv_err_hint(e, "`help` lists everything");
 }
 
-/* The first line of a rule's comment, without its sign. */
-static void comment_line(buf *out, const char *text)
-{
-    text += strspn(text, "# ");
-    buf_put(out, text, strcspn(text, "\n"));
-}
-
-/* All optimizers, or the rule of one. */
+/* All optimizers, or one. */
 static int optimizer_help(session *s, const ast *node, buf *out, kv_err *e)
 {
-    value word = value_none();
-    const char *name, *text;
-    bool found = node == NULL;
-    if (node && eval_text(s, node, "the name of an optimizer", &word, e))
-        return e->code;
-    for (int i = 0; (text = kv_optimizer_text(i, &name)); i++) {
-        if (!node) {
-            buf_printf(out, "  %-14s ", name);
-            comment_line(out, text);
-            buf_char(out, '\n');
-        } else if (strcasecmp(name, word.u.text->text) == 0) {
-            buf_add(out, text);
-            found = true;
-        }
+    value word;
+    if (!node) {
+        optimizer_list(out);
+        return KV_OK;
     }
-    if (!found)
+    int code = eval_text(s, node, "the name of an optimizer", &word, e);
+    if (code)
+        return code;
+    if (!optimizer_show(out, word.u.text->text)) {
         unit_err(s, node, e, KV_E_NAME, "there is no optimizer `%s`", word.u.text->text);
+        code = kv_err_hint(e, "`help optimizer` lists them");
+    }
     value_release(&word);
-    return found ? KV_OK : kv_err_hint(e, "`help optimizer` lists them");
+    return code;
 }
 
 int cmd_help(session *s, const ast *call, result *out, kv_err *e)

@@ -252,7 +252,7 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
         rate |= rule_base_find(params[i].name) == RULE_LEARNING_RATE;
         bool names = rule_base_find(params[i].name) == RULE_DECAY_NAMES;
         if (names || (own >= 0 && own != OWN_SEED && own != OWN_SCHEDULER))
-            return kv_err_set(e, KV_E_UNSUPPORTED,
+            return kv_err_set(e, KV_E_USAGE,
                               "%s is set with the optimizer, not changed later",
                               names ? rule_base_name(RULE_DECAY_NAMES) : own_params[own]);
     }
