@@ -373,6 +373,8 @@ static void offer_types(request *r)
 
 static void offer_help(request *r)
 {
+    static const char *const topics[] = {"options", "optimizer", "rules", NULL};
+    offer_all(r, topics);
     offer_commands(r);
     for (const function *f = function_table; f->name; f++)
         offer(r, f->name);

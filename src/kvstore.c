@@ -49,11 +49,10 @@ static int enter(const kv *store, kv_err *e)
 /* For functions that cannot return an error. */
 static bool enter_or_warn(const kv *store, const char *function)
 {
-    if (enter(store, NULL) == KV_OK)
+    kv_err e = {0};
+    if (enter(store, &e) == KV_OK)
         return true;
-    runtime_log(
-        "%s does nothing: an updater or printer may ask its own store only for type and rank",
-        function);
+    runtime_log("%s does nothing: %s", function, e.text);
     return false;
 }
 

@@ -9,6 +9,7 @@
 #include "script/function.h"
 #include "script/help_json.h"
 #include "script/optimizer_help.h"
+#include "script/rules_text.h"
 #include "script/unit.h"
 #include "term/line.h"
 
@@ -55,6 +56,7 @@ static void overview(buf *out)
     column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
     column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
     column(out, "!command", "run a shell command");
+    buf_add(out, "`help rules`: the language of updaters. `help optimizer`: those that are there.\n");
     buf_add(out, "`help options`: what stands behind kvctl on its command line.\n");
     buf_add(out, "Functions:");
     size_t width = 80;
@@ -146,15 +148,18 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         const command *c = command_find(name, strlen(name));
         const function *f = function_find(name);
         bool options = strcmp(name, "options") == 0 && s->list_options && !json;
+        bool rules = strcmp(name, "rules") == 0 && !json;
         if (options)
             s->list_options(&text);
+        else if (rules)
+            buf_add(&text, rules_text);
         else if (json && (c || f))
             help_json(&text, c, f);
         else if (c)
             command_help(&text, c);
         if (f && !json)
             function_help(&text, f);
-        if (!c && !f && !options && (json || search(&text, name) == 0))
+        if (!c && !f && !options && !rules && (json || search(&text, name) == 0))
             code = not_found(s, call->kid[0], name, e);
     }
     out->as_text = true;

@@ -164,6 +164,7 @@ const command command_table[] = {
      "what a command or function does, or what there is",
      "help push                           # also: ?push, push --help\n"
      "help optimizer                      # the optimizers; help optimizer adam: one of them\n"
+     "help rules                          # the language of updaters\n"
      "help --json > help.txt              # all commands and functions for a program\n"
      "help \"gradient\"                     # everything that mentions a word",
      NULL, NULL},
