@@ -86,7 +86,8 @@ void kv_free(kv *store);
  * NULL. (Seed 004) */
 const char *kv_type(const kv *store);
 
-/* The rank of this worker, 0 to kv_num_workers - 1; 0 of 1 for stores of one process. As kv_type. */
+/* The rank of this worker, 0 to kv_num_workers - 1; 0 of 1 for stores of one process. They do not
+ * block either. */
 int kv_rank(const kv *store);
 int kv_num_workers(const kv *store);
 
@@ -161,8 +162,8 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e);
 typedef int (*kv_updater)(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
                           kv_err *e);
 
-/* Sets a C callback as the updater of all later pushes; update NULL goes back to ASSIGN, and arg and
- * done are ignored then. Counts and states of the updater before are dropped.
+/* Sets a C callback as the updater of all later pushes; update NULL goes back to ASSIGN, and arg
+ * and done are ignored then. Counts and states of the updater before are dropped.
  * Ownership: arg is the store's until done(arg), which is called once, without the store's lock,
  * when the updater is no longer used: after another one was set, after the transaction in which
  * that happened has ended, or in kv_free. done may be NULL: arg then must outlive the store. After

@@ -56,7 +56,8 @@ static void overview(buf *out)
     column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
     column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
     column(out, "!command", "run a shell command");
-    buf_add(out, "`help rules`: the language of updaters. `help optimizer`: those that are there.\n");
+    buf_add(out,
+            "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
     buf_add(out, "`help options`: what stands behind kvctl on its command line.\n");
     buf_add(out, "Functions:");
     size_t width = 80;

@@ -1,8 +1,9 @@
 /* What an optimizer keeps: save-states, load-states, and the table of info --states. */
+#include "script/cmd_states.h"
+
 #include <string.h>
 
 #include "base/num.h"
-#include "script/cmd_states.h"
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/safe.h"

@@ -60,7 +60,8 @@ void optimizer_list(buf *out)
 
 static void common(buf *out)
 {
-    buf_add(out, "Every optimizer takes these too; where the rule lists one, its default counts:\n");
+    buf_add(out,
+            "Every optimizer takes these too; where the rule lists one, its default counts:\n");
     for (const optimizer_param *p = optimizer_params; p->name; p++) {
         buf option = {0};
         buf_add(&option, "--");

@@ -99,8 +99,8 @@ int checksum_add(image *im, kv_err *e)
 
 static int damaged(kv_err *e, const char *path, const char *what, const char *name)
 {
-    kv_err_set(e, KV_E_FORMAT, "%s: the file is damaged: %s%.80s%s not what was written", path, what,
-               name, *name ? "\" are" : " are");
+    kv_err_set(e, KV_E_FORMAT, "%s: the file is damaged: %s%.80s%s not what was written", path,
+               what, name, *name ? "\" are" : " are");
     kv_err_hint(e, "use a copy of it; a tool that changes a file on purpose leaves the metadata "
                    "\"" TOTAL "\" and \"" TENSOR "…\" out");
     return KV_E_FORMAT;

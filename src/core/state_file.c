@@ -247,7 +247,8 @@ int state_file_load(kv *store, const safetensors *f, const char *path, updater *
     updater next = {0};
     state_parts parts;
     int rc = state_file_check(store, "load", e);
-    if (rc || (rc = checksum_check(f, path, e)) || (rc = check_format(&r)) || (rc = check_names(&r)) || (rc = check_optimizer(&r)))
+    if (rc || (rc = checksum_check(f, path, e)) || (rc = check_format(&r)) ||
+        (rc = check_names(&r)) || (rc = check_optimizer(&r)))
         return rc;
     int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
     rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;

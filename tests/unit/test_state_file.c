@@ -432,9 +432,10 @@ TEST(state_file_describe)
     step(s, KV_FLOAT32, 1);
     step(s, KV_FLOAT32, 1);
     CHECK_OK(kv_describe(s, "optimizer", see, &one, &e));
-    CHECK_TEXT(one.text, "optimizer=sgd num_update=2 learning_rate=0.25 schedule=factor(base_lr=0.5, "
-                         "warmup_steps=0, warmup_mode=\"linear\", warmup_begin_lr=0.0, step=1, "
-                         "factor=0.5, stop_factor_lr=1e-08) \n");
+    CHECK_TEXT(one.text,
+               "optimizer=sgd num_update=2 learning_rate=0.25 schedule=factor(base_lr=0.5, "
+               "warmup_steps=0, warmup_mode=\"linear\", warmup_begin_lr=0.0, step=1, "
+               "factor=0.5, stop_factor_lr=1e-08) \n");
     /* a description changes nothing: the schedule stands where it stood */
     CHECK_OK(kv_describe(s, "states", see, &plain, &e));
     CHECK_TEXT(plain.text, "key=2 state= dtype= shape= value= bytes=0 t=2 \n"
