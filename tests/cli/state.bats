@@ -198,15 +198,35 @@ nonsense 7'
 
 @test "state: a later format, and a rule that cannot be read" {
     one
-    sed 's/"kvstore.format":"1"/"kvstore.format":"7"/' w.kvs >later.kvs
+    # without checksums, which belong to the store that was written
+    sed 's/kvstore\.xxh64/another.xxh64/g' w.kvs >plain.kvs
+    sed 's/"kvstore.format":"1"/"kvstore.format":"7"/' plain.kvs >later.kvs
     run kvctl -s later.kvs -c 'pull 3'
     assert_failure 5
     assert_output 'kvctl: error[format]: later.kvs: a store in format "7", this version reads format 1
  hint: a later version wrote it'
-    sed 's/stored += input/stored +* input/' w.kvs >rule.kvs
+    sed 's/stored += input/stored +* input/' plain.kvs >rule.kvs
     run kvctl -s rule.kvs -c 'pull 3'
     assert_failure 5
     assert_line --index 0 --partial 'kvctl: error[format]: rule.kvs: its rule: '
+}
+
+@test "state: a bit that changed is found, and a file without checksums is read" {
+    one
+    cp w.kvs before
+    { head -c -1 w.kvs; printf '\101'; } >damaged.kvs
+    run kvctl -s damaged.kvs -c 'push 3 1'
+    assert_failure 5
+    assert_line --index 0 'kvctl: error[format]: damaged.kvs: the file is damaged: the data of "3" are not what was written'
+    assert_line --index 1 ' hint: use a copy of it; a tool that changes a file on purpose leaves the metadata "kvstore.xxh64" and "kvstore.xxh64.…" out'
+    sed 's/"kvstore.pushes":"[0-9]*/&0/; s/  / /' w.kvs >damaged.kvs
+    run kvctl -s damaged.kvs -c 'push 3 1'
+    assert_failure 5
+    sed 's/kvstore\.xxh64/another.xxh64/g' w.kvs >plain.kvs
+    run kvctl -s plain.kvs -c 'push 3 1; pull 3'
+    assert_success
+    assert_output 2.0
+    cmp w.kvs before
 }
 
 @test "state: no permission is said before anything runs" {
