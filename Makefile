@@ -121,6 +121,16 @@ $(BUILD)/builtin_texts.c: $(rules) scripts/embed
 $(BUILD)/builtin_texts.o: $(BUILD)/builtin_texts.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
+# The page on rules, which the tool shows too.
+$(BUILD)/rules_text.c: cli/rules.md scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --text rules_text script/rules_text.h $< > $@
+
+$(BUILD)/rules_text.o: $(BUILD)/rules_text.c
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+tool_obj := $(call obj,$(tool_src)) $(BUILD)/rules_text.o
+
 lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o
 
 $(BUILD)/libkvstore.a: $(lib_obj)
@@ -133,8 +143,8 @@ $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
 # kvctl finds the library beside itself, and in ../lib once both are installed.
-$(BUILD)/kvctl: $(call obj,$(tool_src)) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(call obj,$(tool_src)) -L$(BUILD) -lkvstore \
+$(BUILD)/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(tool_obj) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(LDLIBS_CLI) $(LDLIBS_LIB)
 
 # ---- The two commands of the README ---------------------------------------------------------------
@@ -169,7 +179,7 @@ $(BUILD)/tests/unit/run.o: $(BUILD)/test_list.h
 $(BUILD)/tests/unit/%.o: ALL_CFLAGS += -Itests/unit -I$(BUILD)
 # Tests named test_script_… are about parts of the tool and are linked with all of it but main.
 unit_tool := $(if $(findstring /test_script_,$(UNIT)),$(BUILD)/tool.a)
-$(BUILD)/tool.a: $(call obj,$(filter-out cli/main.c,$(tool_src)))
+$(BUILD)/tool.a: $(call obj,$(filter-out cli/main.c,$(tool_src))) $(BUILD)/rules_text.o
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(BUILD)/libkvstore.a

@@ -14,6 +14,7 @@
 #include "lang/lex.h"
 #include "script/file_kind.h"
 #include "script/function.h"
+#include "script/optimizer_help.h"
 #include "script/setting.h"
 #include "script/show.h"
 #include "script/unit.h"
@@ -372,6 +373,8 @@ static void offer_types(request *r)
 
 static void offer_help(request *r)
 {
+    static const char *const topics[] = {"options", "optimizer", "rules", NULL};
+    offer_all(r, topics);
     offer_commands(r);
     for (const function *f = function_table; f->name; f++)
         offer(r, f->name);
@@ -479,12 +482,8 @@ static void offer_parameters_of(request *r, const char *text)
 /* What every optimizer takes besides: see kv_set_optimizer. */
 static void offer_common_parameters(request *r)
 {
-    static const char *const names[] = {
-        "learning_rate", "wd",           "rescale_grad", "clip_gradient", "begin_num_update",
-        "decay_names",   "lr_scheduler", "lr_mult",      "wd_mult",       "names",
-        "seed",          "multi_precision"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        offer_parameter_option(r, names[i], strlen(names[i]));
+    for (const optimizer_param *p = optimizer_params; p->name; p++)
+        offer_parameter_option(r, p->name, strlen(p->name));
 }
 
 /* The parameters of the updater or optimizer that the statement names. */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "core/builtin.h"
 #include "core/call.h"
+#include "core/describe.h"
 #include "core/state_file.h"
 #include "core/store.h"
 #include "core/store_file.h"
@@ -58,11 +59,10 @@ static int enter_idle(kv *store, kv_err *e)
 /* For functions that cannot return an error. */
 static bool enter_or_warn(const kv *store, const char *function)
 {
-    if (enter(store, NULL) == KV_OK)
+    kv_err e = {0};
+    if (enter(store, &e) == KV_OK)
         return true;
-    runtime_log(
-        "%s does nothing: an updater or printer may ask its own store only for type and rank",
-        function);
+    runtime_log("%s does nothing: %s", function, e.text);
     return false;
 }
 
@@ -467,13 +467,31 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
     return visit(arg, fields, sizeof fields / sizeof *fields, e);
 }
 
+/* "optimizer" and "states". */
+static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv_err *e)
+{
+    describe d;
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    rc = leave(store, states ? describe_states(&d, store, e) : describe_optimizer(&d, store, e));
+    if (rc)
+        return rc;
+    rc = describe_visit(&d, visit, arg, e);
+    describe_release(&d);
+    return rc;
+}
+
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e)
 {
     if (strcmp(topic, "types") == 0)
         return runtime_describe_types(visit, arg, e);
     if (strcmp(topic, "store") == 0 && store)
         return describe_store(store, visit, arg, e);
+    bool states = strcmp(topic, "states") == 0;
+    if (store && (states || strcmp(topic, "optimizer") == 0))
+        return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, store" : "types");
+    kv_err_hint(e, store ? "types, store, optimizer, states" : "types");
     return KV_E_USAGE;
 }

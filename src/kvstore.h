@@ -81,10 +81,13 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
 /* Waits for everything scheduled, then releases the store. NULL is allowed. */
 void kv_free(kv *store);
 
-/* The name given to kv_create in lower case, a registered one as it was registered. (Seed 004) */
+/* The name given to kv_create in lower case, a registered one as it was registered. The text lives
+ * as long as the process. Never blocks, and may be called from updaters and printers. store is not
+ * NULL. (Seed 004) */
 const char *kv_type(const kv *store);
 
-/* The rank of this worker, 0 to kv_num_workers - 1; 0 of 1 for stores of one process. */
+/* The rank of this worker, 0 to kv_num_workers - 1; 0 of 1 for stores of one process. They do not
+ * block either. */
 int kv_rank(const kv *store);
 int kv_num_workers(const kv *store);
 
@@ -141,8 +144,11 @@ typedef struct kv_info {
 /* Error: key (not there, or of the other kind). */
 int kv_find(kv *store, const kv_key *key, kv_info *info, kv_err *e);
 
-/* The number of keys, and the i-th in the order of updates (see kv_push). Error: index. */
+/* The number of keys. Waits for a call that another thread has in the store. From inside an updater
+ * or printer of the store, and for NULL, it gives 0 and the log (kv_set_log) says why. */
 int64_t kv_num_keys(const kv *store);
+
+/* The i-th key in the order of updates (see kv_push). Errors: index; usage, inside an updater. */
 int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e);
 
 /* ---- Updaters -------------------------------------------------------------------------------- */
@@ -156,8 +162,14 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e);
 typedef int (*kv_updater)(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
                           kv_err *e);
 
-/* Sets a C callback as the updater of all later pushes; update NULL goes back to ASSIGN.
- * done(arg) is called when the updater is no longer used; it may be NULL. (Seeds 000, 001, 003) */
+/* Sets a C callback as the updater of all later pushes; update NULL goes back to ASSIGN, and arg
+ * and done are ignored then. Counts and states of the updater before are dropped.
+ * Ownership: arg is the store's until done(arg), which is called once, without the store's lock,
+ * when the updater is no longer used: after another one was set, after the transaction in which
+ * that happened has ended, or in kv_free. done may be NULL: arg then must outlive the store. After
+ * an error done is not called and arg stays the caller's.
+ * Errors: usage (store is NULL; called from an updater or printer of the store). (Seeds 000, 001,
+ * 003) */
 int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e);
 
 /* A rule: an updater written in the rule language, `{ stored += input * 2 }` or
@@ -187,16 +199,19 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
 
 /* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. Errors:
- * usage (there is none; unknown parameter), unsupported (lr_mult, wd_mult and names cannot be
- * changed), as above. */
+ * usage (there is none; unknown parameter; lr_mult, wd_mult, names and decay_names, which are set
+ * with the optimizer), value, dtype, memory; nothing changed then. */
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
 /* The text of the i-th optimizer of the library, which says in its comment what it is; *name is its
  * first name. NULL behind the last. */
 const char *kv_optimizer_text(int i, const char **name);
 
-/* Receives the lines that rules print, one call a line, in key order; the rules above for updaters
- * hold for it too. print may be NULL: dropped. */
+/* Receives the lines that rules print, one call a line without its newline, in key order, when all
+ * keys of the push were updated; line is borrowed for the call. What is said above of updaters and
+ * their store holds for it too. print NULL (the default): lines are dropped. arg is borrowed until
+ * another printer is set or the store is freed; nobody is told when. From inside an updater or
+ * printer of the store, and for NULL, it does nothing and the log (kv_set_log) says why. */
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg);
 
 /* ---- Transactions ---------------------------------------------------------------------------- */
@@ -276,7 +291,18 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
 /* Describes a topic row by row:
  *   "types"  every store type: name, aliases, available (0 or 1), reason; store may be NULL
  *   "store"  type, rank, num_workers, updater, keys, bytes
- * Error: usage (unknown topic). */
+ *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
+ *            largest count of a key), learning_rate (of the last update, before multipliers),
+ *            schedule (only where there is one: as a call with all parameters), then its numbers
+ *            that all keys share, each under its own name
+ *   "states" what it keeps, a row for each state in the order of updates: key (a number, or the
+ *            text of a text key), state (its name; "stored" is a float32 master; "" in the one row
+ *            of a key that keeps nothing), dtype, shape ("(2, 3)", "" for a number), value (of a
+ *            number, else ""; its dtype is int, float, bool or none), bytes (of an array), t (the
+ *            count of the key). Numbers are the shortest text that reads back equal.
+ * What is described is the store at the time of the call; the visitor may use the store.
+ * Errors: usage (unknown topic; no optimizer is in use), unsupported (the updater is a C function,
+ * so it has no states), memory, and what the visitor returns. */
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e);
 
 /* ---- The process ----------------------------------------------------------------------------- */

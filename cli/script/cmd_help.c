@@ -8,6 +8,8 @@
 #include "script/eval.h"
 #include "script/function.h"
 #include "script/help_json.h"
+#include "script/optimizer_help.h"
+#include "script/rules_text.h"
 #include "script/unit.h"
 #include "term/line.h"
 
@@ -54,6 +56,8 @@ static void overview(buf *out)
     column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
     column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
     column(out, "!command", "run a shell command");
+    buf_add(out,
+            "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
     buf_add(out, "`help options`: what stands behind kvctl on its command line.\n");
     buf_add(out, "Functions:");
     size_t width = 80;
@@ -104,35 +108,23 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
     return kv_err_hint(e, "`help` lists everything");
 }
 
-/* The first line of a rule's comment, without its sign. */
-static void comment_line(buf *out, const char *text)
-{
-    text += strspn(text, "# ");
-    buf_put(out, text, strcspn(text, "\n"));
-}
-
-/* All optimizers, or the rule of one. */
+/* All optimizers, or one. */
 static int optimizer_help(session *s, const ast *node, buf *out, kv_err *e)
 {
-    value word = value_none();
-    const char *name, *text;
-    bool found = node == NULL;
-    if (node && eval_text(s, node, "the name of an optimizer", &word, e))
-        return e->code;
-    for (int i = 0; (text = kv_optimizer_text(i, &name)); i++) {
-        if (!node) {
-            buf_printf(out, "  %-14s ", name);
-            comment_line(out, text);
-            buf_char(out, '\n');
-        } else if (strcasecmp(name, word.u.text->text) == 0) {
-            buf_add(out, text);
-            found = true;
-        }
+    value word;
+    if (!node) {
+        optimizer_list(out);
+        return KV_OK;
     }
-    if (!found)
+    int code = eval_text(s, node, "the name of an optimizer", &word, e);
+    if (code)
+        return code;
+    if (!optimizer_show(out, word.u.text->text)) {
         unit_err(s, node, e, KV_E_NAME, "there is no optimizer `%s`", word.u.text->text);
+        code = kv_err_hint(e, "`help optimizer` lists them");
+    }
     value_release(&word);
-    return found ? KV_OK : kv_err_hint(e, "`help optimizer` lists them");
+    return code;
 }
 
 int cmd_help(session *s, const ast *call, result *out, kv_err *e)
@@ -157,15 +149,18 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         const command *c = command_find(name, strlen(name));
         const function *f = function_find(name);
         bool options = strcmp(name, "options") == 0 && s->list_options && !json;
+        bool rules = strcmp(name, "rules") == 0 && !json;
         if (options)
             s->list_options(&text);
+        else if (rules)
+            buf_add(&text, rules_text);
         else if (json && (c || f))
             help_json(&text, c, f);
         else if (c)
             command_help(&text, c);
         if (f && !json)
             function_help(&text, f);
-        if (!c && !f && !options && (json || search(&text, name) == 0))
+        if (!c && !f && !options && !rules && (json || search(&text, name) == 0))
             code = not_found(s, call->kid[0], name, e);
     }
     out->as_text = true;

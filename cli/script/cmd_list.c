@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "script/cmd_states.h"
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/show.h"
@@ -94,42 +95,53 @@ static void summary_line(buf *text, const rows *summary)
     buf_char(text, '\n');
 }
 
-int cmd_info(session *s, const ast *call, result *out, kv_err *e)
+/* The rows of some keys, or of all. */
+static int add_infos(kv *store, rows *table, const key_list *keys, kv_err *e)
 {
     static const rows_column columns[] = {
         {"key", "key"},       {"dtype", "dtype"}, {"shape", "shape"},   {"ctx", "context"},
         {"stype", "storage"}, {"bytes", "bytes"}, {"pushes", "pushes"}, {"pending", "pending"}};
-    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
-    kv *store;
-    key_list keys = {0};
-    buf text = {0};
-    rows table = {columns, 8, NULL, 0, 0};
-    int code = session_store(s, &store, e);
-    if (code)
-        return code;
-    if (call->kid[0]) {
-        code = eval_keys(s, call->kid[0], &keys, e);
-    } else {
-        out->summary = (rows){pair, 2, NULL, 0, 0};
-        if ((code = kv_describe(store, "store", add_field, &out->summary, e)) == KV_OK)
-            summary_line(&text, &out->summary);
-    }
-    int64_t n = call->kid[0] ? keys.n : kv_num_keys(store);
+    int64_t n = keys ? keys->n : kv_num_keys(store);
+    int code = KV_OK;
+    *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
         kv_info info;
-        code =
-            call->kid[0] ? kv_find(store, &keys.keys[i], &info, e) : kv_info_at(store, i, &info, e);
+        code = keys ? kv_find(store, &keys->keys[i], &info, e) : kv_info_at(store, i, &info, e);
         if (code == KV_OK)
-            code = add_info(&table, &info, e);
+            code = add_info(table, &info, e);
     }
-    if (code && call->kid[0])
-        unit_at(s, call->kid[0], e);
+    return code;
+}
+
+int cmd_info(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
+    kv *store;
+    key_list keys = {0}, *some = call->kid[0] ? &keys : NULL;
+    buf text = {0};
+    rows table = {0};
+    bool states = command_option_of(call, "states") != NULL;
+    int code = session_store(s, &store, e);
+    if (code || (some && (code = eval_keys(s, call->kid[0], &keys, e))))
+        return code;
+    if (states || !some) {
+        out->summary = (rows){pair, 2, NULL, 0, 0};
+        code = states ? cmd_states_summary(store, &out->summary, e)
+                      : kv_describe(store, "store", add_field, &out->summary, e);
+        if (code == KV_OK)
+            summary_line(&text, &out->summary);
+        else if (code == KV_E_USAGE)
+            kv_err_hint(e, "set-optimizer sets one");
+    }
+    if (code == KV_OK && (code = states ? cmd_states_table(store, &table, some, e)
+                                        : add_infos(store, &table, some, e)) != KV_OK)
+        unit_at(s, some ? call->kid[0] : call, e);
     if (code == KV_OK)
         code = give_rows(out, &table, &text, e);
     rows_release(&table);
     buf_release(&text);
     key_list_release(&keys);
-    return code;
+    return code ? unit_at(s, call, e) : KV_OK;
 }
 
 /* ---- vars ---- */

@@ -69,15 +69,32 @@ const command command_table[] = {
      "set-optimizer --update --learning-rate 0.01 # another rate; states and counts stay\n"
      "help optimizer adam                 # what one does, and its parameters",
      "set-updater, push", "usage, value"},
+    {"save-states", {{ARG_FILE, "FILE", false}}, {{"dump-optimizer", OPTION_FLAG, NULL}},
+     COMMAND_WRITES, cmd_save_states,
+     "write what the optimizer keeps to a safetensors file; FILE is complete or not there",
+     "set-optimizer adam; push 3 a\n"
+     "save-states adam.safetensors        # states and counts; the keys' values stay in the store\n"
+     "save-states all.safetensors --dump-optimizer  # with the rule and its parameters",
+     "load-states, info, set-optimizer", "usage, unsupported, io"},
+    {"load-states", {{ARG_FILE, "FILE", false}}, {{0}}, COMMAND_ALL_KEYS | COMMAND_CHANGES,
+     cmd_load_states,
+     "take states from a file of save-states: training goes on as if it had not stopped",
+     "set-optimizer adam; push 3 a; save-states adam.safetensors\n"
+     "set-optimizer adam                  # its counts and states begin anew\n"
+     "load-states adam.safetensors        # and now they are where they were\n"
+     "info 3 --states",
+     "save-states, info", "usage, unsupported, io, format, value, key, shape, dtype"},
     {"list", {{ARG_GLOB, "GLOB", true}}, {{0}}, COMMAND_GIVES, cmd_list, "the keys of the store",
      "list                                # all keys, one a line\n"
      "list 1*                             # those that match a pattern",
      "info", NULL},
-    {"info", {{ARG_KEYS, "KEYS", true}}, {{0}}, COMMAND_GIVES, cmd_info,
-     "a table of keys: dtype, shape, context, bytes, pushes",
+    {"info", {{ARG_KEYS, "KEYS", true}}, {{"states", OPTION_FLAG, NULL}}, COMMAND_GIVES, cmd_info,
+     "a table of keys: dtype, shape, context, bytes, pushes; or of what the optimizer keeps",
      "info                                # the store and all its keys\n"
-     "info 3,5                            # some keys",
-     "list, type", "key"},
+     "info 3,5                            # some keys\n"
+     "set-optimizer adam; push 3 a\n"
+     "info --states                       # the optimizer, and the states and count t of each key",
+     "list, type, save-states", "key, usage, unsupported"},
     {"type", {{0}}, {{0}}, COMMAND_GIVES, cmd_type, "the type of the store", "type  # local",
      "create", NULL},
     {"rank", {{0}}, {{0}}, COMMAND_GIVES, cmd_rank, "the rank of this worker", "rank  # 0",
@@ -147,6 +164,7 @@ const command command_table[] = {
      "what a command or function does, or what there is",
      "help push                           # also: ?push, push --help\n"
      "help optimizer                      # the optimizers; help optimizer adam: one of them\n"
+     "help rules                          # the language of updaters\n"
      "help --json > help.txt              # all commands and functions for a program\n"
      "help \"gradient\"                     # everything that mentions a word",
      NULL, NULL},
@@ -179,7 +197,7 @@ void result_release(result *r)
 
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
-    "pushpull", "broadcast", "row-sparse-pull", "save-states", "load-states",
+    "pushpull", "broadcast", "row-sparse-pull",
     "set-gradient-compression", "barrier", "send-command", "is-capable", "register",
     "profile", "explain", "plot", "bench", "launch",
 };

@@ -481,9 +481,12 @@ static ast *help_option(parser *p, const command *c, uint32_t pos)
     return node;
 }
 
+/* Arguments, options, parameters of a rule and a redirect. */
+#define MAX_PARTS (COMMAND_MAX_ARGS + 70)
+
 ast *parse_command(parser *p, const command *c, uint32_t pos)
 {
-    ast *slots[COMMAND_MAX_ARGS + 8] = {0};
+    ast *slots[MAX_PARTS] = {0};
     int nslots = 0, given = 0, extra;
     ast *node = NULL;
     while (c->args[nslots].kind != ARG_END)
@@ -491,7 +494,7 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
     extra = nslots;
     for (;;) {
         ast *part;
-        if (extra == COMMAND_MAX_ARGS + 8)
+        if (extra == MAX_PARTS)
             return parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "`%s` has too many options",
                               c->name);
         if (parse_at_redirect(p)) {

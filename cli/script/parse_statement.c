@@ -148,6 +148,10 @@ static bool parameters(parser *p, ast_list *list)
     while (!parse_is_sign(p, SIGN1(')'))) {
         token t = *parse_peek(p);
         const char *name = parse_new_name(p, "the name of a parameter or `)`");
+        for (uint32_t i = 1; name && i < list->n; i++) /* the first is the body's place */
+            if (strcmp(list->items[i]->u.text, name) == 0)
+                return parse_fail(p, t.pos, t.end, KV_E_USAGE, "there are two parameters `%s`",
+                                  name);
         ast *one = name ? parse_node(p, AST_NAME, t.pos, t.end, 0) : NULL;
         if (!parse_append(p, list, one))
             return false;

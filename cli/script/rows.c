@@ -43,6 +43,8 @@ static void cell_text(buf *out, const rows *r, int64_t i)
     const value *v = &r->cells[i];
     if (v->kind == VALUE_TEXT && strcmp(r->columns[i % r->ncolumns].name, "key") == 0)
         show_key(out, (kv_key){0, v->u.text->text});
+    else if (v->kind == VALUE_NONE)
+        buf_char(out, '-');
     else
         value_print(out, *v, false);
 }

@@ -27,7 +27,8 @@ int rows_add_shape(rows *r, int ndim, const int64_t *shape, kv_err *e);
 int rows_add_key(rows *r, kv_key key, kv_err *e);
 
 /* Appends the rows as text: columns as wide as their widest cell, two blanks apart. The heads are
- * only there when there are rows. A text in a column called "key" is shown as a key is written. */
+ * only there when there are rows. none is shown as "-". A text in a column called "key" is shown as
+ * a key is written. */
 int rows_print(buf *out, const rows *r, kv_err *e);
 
 void rows_release(rows *r);

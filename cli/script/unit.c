@@ -191,13 +191,28 @@ static int check_updater(checker *c, const ast *name)
     return kv_err_hint(c->e, "define one: updater %s { stored += input }", name->u.text);
 }
 
+/* set-optimizer --update leaves names and multipliers as they are. */
+static int check_update(checker *c, const ast *node)
+{
+    static const char *const fixed[] = {"lr-mult", "wd-mult", "names", "decay-names"};
+    bool update = command_option_of(node, "update") != NULL;
+    for (uint32_t i = 0; i < node->n && update; i++) {
+        const ast *kid = node->kid[i];
+        for (size_t f = 0; kid && kid->kind == STMT_OPTION && f < sizeof fixed / sizeof *fixed; f++)
+            if (strcmp(kid->u.text, fixed[f]) == 0)
+                return source_err(&c->u->src, kid->pos, kid->end, c->e, KV_E_USAGE,
+                                  "--%s is set with the optimizer, not changed later", fixed[f]);
+    }
+    return KV_OK;
+}
+
 static int check_command(checker *c, const ast *node)
 {
     const command *cmd = node->u.other;
     for (int i = 0; cmd->args[i].kind != ARG_END; i++)
         if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
             return c->e->code;
-    return KV_OK;
+    return cmd->run == cmd_set_optimizer ? check_update(c, node) : KV_OK;
 }
 
 /* The block of an expect-error: when its words alone show the error that it waits for, it need not

@@ -3,13 +3,16 @@
  * name survives a crash too. */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -104,6 +107,8 @@ static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
         mem_free(temp);
         return rc;
     }
+    /* held until it is closed, so that file_out_clean leaves it alone; not every disk can */
+    (void)flock(*fd, LOCK_EX | LOCK_NB);
     out->temp = temp;
     return KV_OK;
 }
@@ -188,25 +193,37 @@ static void sync_folder(const char *path)
     mem_free(name);
 }
 
-int file_out_sync(file_out *out, kv_err *e)
+/* Everything to the disk. */
+static int flush(file_out *out, kv_err *e)
 {
-    int rc = KV_OK, earlier = errno;
-    FILE *f = out->f;
-    out->f = NULL;
-    if (!f)
-        return KV_OK;
+    int earlier = errno;
     errno = 0;
     /* After a write that failed, a flush usually says again why; else errno may still know. */
-    if (ferror(f) | (fflush(f) != 0) || (out->temp && fsync(fileno(f)) != 0))
-        rc = file_error(e, "write", out->name, errno ? errno : earlier ? earlier : EIO);
-    if (f != stdout && fclose(f) != 0 && !rc)
+    if (ferror(out->f) | (fflush(out->f) != 0) || (out->temp && fsync(fileno(out->f)) != 0))
+        return file_error(e, "write", out->name, errno ? errno : earlier ? earlier : EIO);
+    return KV_OK;
+}
+
+static int shut(file_out *out, int rc, kv_err *e)
+{
+    FILE *f = out->f;
+    out->f = NULL;
+    if (f && f != stdout && fclose(f) != 0 && !rc)
         rc = file_error(e, "write", out->name, errno);
     return rc;
 }
 
+int file_out_sync(file_out *out, kv_err *e)
+{
+    return out->f ? shut(out, flush(out, e), e) : KV_OK;
+}
+
 int file_out_commit(file_out *out, kv_err *e)
 {
-    int rc = file_out_sync(out, e);
+    int rc = out->f ? flush(out, e) : KV_OK;
+    /* A temporary file keeps its lock, and so stays open, until it has its name. */
+    if (!out->temp || rc)
+        rc = shut(out, rc, e);
     if (out->temp) {
         if (!rc && rename(out->temp, out->path) != 0)
             rc = file_error(e, "write", out->name, errno);
@@ -214,16 +231,64 @@ int file_out_commit(file_out *out, kv_err *e)
             unlink(out->temp);
         else
             sync_folder(out->path);
+        (void)shut(out, KV_E_IO, NULL); /* all is on the disk already */
     }
     release(out);
     return rc;
 }
 
+/* ---- What killed writers left ---------------------------------------------------------------- */
+
+#define NAMES_MAX   4096 /* so that a folder with very many files costs a few milliseconds */
+#define STALE_AFTER 60   /* seconds; a writer has closed some files before they get their names */
+
+/* .kv-PID-N.tmp */
+static bool is_temp(const char *name)
+{
+    const char *digits = "0123456789";
+    if (strncmp(name, ".kv-", 4) != 0)
+        return false;
+    size_t n = strspn(name += 4, digits);
+    if (n == 0 || name[n] != '-')
+        return false;
+    size_t m = strspn(name += n + 1, digits);
+    return m > 0 && strcmp(name + m, ".tmp") == 0;
+}
+
+static void remove_stale(int folder, const char *name)
+{
+    struct stat about, named;
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
+        time(NULL) - about.st_mtime >= STALE_AFTER && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == about.st_ino)
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+void file_out_clean(const file_out *out)
+{
+    int n = out->path ? folder_length(out->path) : 0;
+    if (!out->temp)
+        return;
+    char *name = n ? mem_text(out->path, (size_t)n, NULL) : mem_text(".", 1, NULL);
+    DIR *folder = name ? opendir(name) : NULL;
+    const struct dirent *entry;
+    for (int i = 0; folder && i < NAMES_MAX && (entry = readdir(folder)); i++)
+        if (is_temp(entry->d_name))
+            remove_stale(dirfd(folder), entry->d_name);
+    if (folder)
+        closedir(folder);
+    mem_free(name);
+}
+
 void file_out_abandon(file_out *out)
 {
-    if (out->f && out->f != stdout)
-        fclose(out->f);
     if (out->temp)
         unlink(out->temp);
+    if (out->f && out->f != stdout)
+        fclose(out->f);
     release(out);
 }

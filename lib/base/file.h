@@ -35,6 +35,11 @@ int file_out_commit(file_out *out, kv_err *e);
 /* Drops what was written. Allowed after a failed open. */
 void file_out_abandon(file_out *out);
 
+/* Removes what writers that were killed left in the folder of a file being written: names of
+ * temporary files that have not changed for a minute, and that no writer holds. Looks at a bounded
+ * number of names; what cannot be removed stays. */
+void file_out_clean(const file_out *out);
+
 /* An io error that names the path and the reason of errno: `cannot write "x.csv": No space left on
  * device`. `doing` is "read", "write", … Returns KV_E_IO. */
 int file_error(kv_err *e, const char *doing, const char *path, int errnum);

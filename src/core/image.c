@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "core/checksum.h"
 
 static const char *joined(image *im, const char *prefix, const char *name, kv_err *e)
 {
@@ -38,12 +39,15 @@ int image_array(image *im, const char *prefix, const char *name, kv_array *array
     return KV_OK;
 }
 
-int image_write(const image *im, const char *path, kv_err *e)
+int image_write(image *im, const char *path, kv_err *e)
 {
     file_out out;
-    int rc = file_out_open(&out, path, e);
+    int rc = checksum_add(im, e);
+    if (!rc)
+        rc = file_out_open(&out, path, e);
     if (rc)
         return rc;
+    file_out_clean(&out);
     rc = safetensors_write(out.f, path, im->items, im->n, im->metadata, im->nmetadata, e);
     if (rc)
         file_out_abandon(&out);

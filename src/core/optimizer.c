@@ -253,7 +253,7 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e)
         rate |= rule_base_find(params[i].name) == RULE_LEARNING_RATE;
         bool names = rule_base_find(params[i].name) == RULE_DECAY_NAMES;
         if (names || (own >= 0 && own != OWN_SEED && own != OWN_SCHEDULER))
-            return kv_err_set(e, KV_E_UNSUPPORTED,
+            return kv_err_set(e, KV_E_USAGE,
                               "%s is set with the optimizer, not changed later",
                               names ? rule_base_name(RULE_DECAY_NAMES) : own_params[own]);
     }
@@ -300,6 +300,12 @@ static double base_rate(const optimizer *o, optimizer_draft *d)
     if (o->scheduled)
         return lr_schedule_rate(&d->schedule, d->num_update);
     return host_is_number(rate) ? host_number(rate) : 0.01;
+}
+
+double optimizer_rate(const optimizer *o)
+{
+    optimizer_draft d = {.num_update = o->num_update, .schedule = o->schedule};
+    return base_rate(o, &d);
 }
 
 /* Key, name, count and rates of the next update of a slot. */

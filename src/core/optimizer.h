@@ -53,6 +53,9 @@ void optimizer_free(optimizer *o);
  * changed. */
 int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
 
+/* The learning rate of the last update, before multipliers. */
+double optimizer_rate(const optimizer *o);
+
 /* What the array of state i of a key is like, or the float32 master for i = -1; shape lives as long
  * as the slot's array. */
 typedef struct optimizer_form {

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "core/checksum.h"
 #include "core/rule_parts.h"
 #include "core/state_parts.h"
 
@@ -18,8 +19,7 @@
 #define KEY        "kvstore.key."
 #define SHAPE_TEXT (22 * KV_MAX_NDIM + 3) /* holds every shape */
 
-/* An optimizer is in use. */
-static int check_updater(const kv *store, const char *doing, kv_err *e)
+int state_file_check(const kv *store, const char *doing, kv_err *e)
 {
     if (!store->in_slots)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" keep no states here",
@@ -70,7 +70,7 @@ int state_file_take(image *im, const kv *store, bool dump, kv_err *e)
 {
     const slot_table *t = &store->slots;
     *im = (image){0};
-    int rc = check_updater(store, "save", e);
+    int rc = state_file_check(store, "save", e);
     if (!rc && (rc = image_text(im, STATES, "", FORMAT, e)) == KV_OK &&
         (rc = image_text(im, OPTIMIZER, "", updater_name(&store->updater), e)) == KV_OK)
         rc = image_text(im, KEY_TYPE, "", key_type(t), e);
@@ -118,7 +118,7 @@ static int check_format(const reader *r)
     const char *format = safetensors_metadata(r->f, STATES);
     if (!format && safetensors_metadata(r->f, "kvstore.format")) {
         bad(r, KV_E_FORMAT, "a whole store, not the states of an optimizer");
-        kv_err_hint(r->e, "kv_load reads it");
+        kv_err_hint(r->e, "kv_load, or kvctl -s, reads it");
         return KV_E_FORMAT;
     }
     if (!format)
@@ -137,7 +137,7 @@ static int check_names(const reader *r)
         const char *name = safetensors_metadata_at(r->f, i)->name;
         if (!begins(name, OURS) || strcmp(name, STATES) == 0 || strcmp(name, OPTIMIZER) == 0 ||
             strcmp(name, KEY_TYPE) == 0 || begins(name, KEY) || state_parts_has(name) ||
-            rule_parts_has(name))
+            rule_parts_has(name) || checksum_has(name))
             continue;
         bad(r, KV_E_FORMAT, "it holds \"%.80s\", which this version does not know", name);
         kv_err_hint(r->e, "a later version wrote it");
@@ -246,8 +246,9 @@ int state_file_load(kv *store, const safetensors *f, const char *path, updater *
     reader r = {store, f, path, e};
     updater next = {0};
     state_parts parts;
-    int rc = check_updater(store, "load", e);
-    if (rc || (rc = check_format(&r)) || (rc = check_names(&r)) || (rc = check_optimizer(&r)))
+    int rc = state_file_check(store, "load", e);
+    if (rc || (rc = checksum_check(f, path, e)) || (rc = check_format(&r)) ||
+        (rc = check_names(&r)) || (rc = check_optimizer(&r)))
         return rc;
     int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
     rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;

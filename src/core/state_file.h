@@ -12,6 +12,7 @@
  *   kvstore.rule       (KV_DUMP_OPTIMIZER) the text of the rule
  *   kvstore.param.X    (KV_DUMP_OPTIMIZER) the parameter X as it was given, also lr_scheduler,
  *                      lr_mult, wd_mult, names and seed
+ *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see checksum.h
  *
  * A file fits a store with the same keys, dtypes and shapes. One without the optimizer fits a store
  * in which an optimizer of the same name is set, with whatever parameters; of its schedule, where
@@ -23,6 +24,10 @@
 
 #include "core/image.h"
 #include "core/store.h"
+
+/* Whether there are states to save, load or describe (doing). Errors: usage (no optimizer),
+ * unsupported (a C callback). */
+int state_file_check(const kv *store, const char *doing, kv_err *e);
 
 /* Takes the image of a store whose lock is held. dump: with rule and parameters. Errors: usage (no
  * optimizer), unsupported (a C callback), memory. */

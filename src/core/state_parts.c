@@ -8,13 +8,14 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "core/checksum.h"
 
 #define NUM_UPDATE "kvstore.num_update"
 #define STATES     "kvstore.states."
 #define NUMBER     "kvstore.number."
 #define SHARED     "kvstore.shared."
 #define NOW        "kvstore.schedule_now"
-#define MASTER     "stored" /* a name that no state can have */
+#define MASTER     STATE_MASTER
 
 /* Bits of what a key keeps: its states by number, and the master. */
 #define MASTER_BIT (1u << 31)
@@ -47,7 +48,7 @@ int64_t state_parts_slot(const slot_table *t, const char *text, size_t n, int64_
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void print_number(buf *out, host x)
+void state_parts_number(buf *out, host x)
 {
     char text[NUM_TEXT_MAX];
     buf_add(out, host_kind_name(x.kind));
@@ -82,7 +83,7 @@ static int add_text(image *im, const char *prefix, const char *name, buf *b, kv_
 static int add_number(image *im, const char *prefix, const char *name, host x, kv_err *e)
 {
     buf b = {0};
-    print_number(&b, x);
+    state_parts_number(&b, x);
     int rc = add_text(im, prefix, name, &b, e);
     buf_release(&b);
     return rc;
@@ -297,7 +298,7 @@ static int check_form(const reader *r, const safetensors_tensor *t, const optimi
 static int load(const reader *r, int64_t i, kv_ctx ctx, kv_array **out)
 {
     kv_array *a;
-    int rc = safetensors_load(&a, r->f, i, r->e);
+    int rc = checksum_load(&a, r->f, i, r->path, r->e);
     if (rc)
         return rc;
     if (kv_ctx_same(kv_array_ctx(a), ctx)) {

@@ -25,10 +25,12 @@
 #ifndef CORE_STATE_PARTS_H
 #define CORE_STATE_PARTS_H
 
+#include "base/buf.h"
 #include "core/image.h"
 #include "core/optimizer.h"
 
 #define STATE_SCHEDULE "kvstore.schedule"
+#define STATE_MASTER   "stored" /* a name that no state can have */
 
 /* Adds the parts of an optimizer in use; tensors get prefix before their names. Error: memory. */
 int state_parts_add(image *im, const optimizer *o, const slot_table *t, const char *prefix,
@@ -55,6 +57,9 @@ int state_parts_read(state_parts *p, const safetensors *f, const char *path, con
 void state_parts_commit(state_parts *p, optimizer *o, slot_table *t);
 
 void state_parts_release(state_parts *p);
+
+/* Appends a number as the table has it: "int 40". */
+void state_parts_number(buf *out, host x);
 
 /* The text of a key in files: "3", "fc1.weight". number is room for a number. */
 const char *state_parts_key(char number[32], const kv_key *key);

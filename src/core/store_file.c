@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "core/call.h"
+#include "core/checksum.h"
 #include "core/rule_parts.h"
 #include "core/state_parts.h"
 
@@ -176,7 +177,7 @@ static int check_names(store_file *f, kv_err *e)
         if (!begins(name, OURS))
             continue;
         f->foreign = false;
-        bool found = rule_parts_has(name) || state_parts_has(name);
+        bool found = rule_parts_has(name) || state_parts_has(name) || checksum_has(name);
         for (size_t j = 0; j < sizeof known / sizeof *known; j++)
             found |= strcmp(name, known[j]) == 0;
         if (!found) {
@@ -211,7 +212,8 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
     int rc = safetensors_open(&f->file, path, e);
     if (rc)
         return rc;
-    if (safetensors_metadata(f->file, "kvstore.states"))
+    if ((rc = checksum_check(f->file, path, e)) == KV_OK &&
+        safetensors_metadata(f->file, "kvstore.states"))
         rc = bad(f, e, "the states of an optimizer, not a store");
     /* the format comes first: names that are unknown may belong to another one */
     if (rc == KV_OK && safetensors_metadata(f->file, "kvstore.format"))
@@ -391,7 +393,7 @@ static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
     int rc = KV_OK;
     for (int64_t i = 0; i < safetensors_count(f->file) && rc == KV_OK; i++)
         if (!is_state(f, i))
-            rc = safetensors_load(&arrays[i], f->file, i, e);
+            rc = checksum_load(&arrays[i], f->file, i, f->path, e);
     return rc;
 }
 

@@ -16,6 +16,7 @@
  *   kvstore.updater   "assign" or "rule"
  *   kvstore.rule, kvstore.param.X  (rules only) the rule in use, see rule_parts.h
  *   kvstore.num_update, …          (rules only) counts, numbers and schedule, see state_parts.h
+ *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see checksum.h
  *
  * Lists have one whole number a key and a blank between two. They follow the keys in ascending
  * order, of the integers or of the bytes of the texts, and not the order of the file, because other

@@ -198,15 +198,35 @@ nonsense 7'
 
 @test "state: a later format, and a rule that cannot be read" {
     one
-    sed 's/"kvstore.format":"1"/"kvstore.format":"7"/' w.kvs >later.kvs
+    # without checksums, which belong to the store that was written
+    sed 's/kvstore\.xxh64/another.xxh64/g' w.kvs >plain.kvs
+    sed 's/"kvstore.format":"1"/"kvstore.format":"7"/' plain.kvs >later.kvs
     run kvctl -s later.kvs -c 'pull 3'
     assert_failure 5
     assert_output 'kvctl: error[format]: later.kvs: a store in format "7", this version reads format 1
  hint: a later version wrote it'
-    sed 's/stored += input/stored +* input/' w.kvs >rule.kvs
+    sed 's/stored += input/stored +* input/' plain.kvs >rule.kvs
     run kvctl -s rule.kvs -c 'pull 3'
     assert_failure 5
     assert_line --index 0 --partial 'kvctl: error[format]: rule.kvs: its rule: '
+}
+
+@test "state: a bit that changed is found, and a file without checksums is read" {
+    one
+    cp w.kvs before
+    { head -c -1 w.kvs; printf '\101'; } >damaged.kvs
+    run kvctl -s damaged.kvs -c 'push 3 1'
+    assert_failure 5
+    assert_line --index 0 'kvctl: error[format]: damaged.kvs: the file is damaged: the data of "3" are not what was written'
+    assert_line --index 1 ' hint: use a copy of it; a tool that changes a file on purpose leaves the metadata "kvstore.xxh64" and "kvstore.xxh64.…" out'
+    sed 's/"kvstore.pushes":"[0-9]*/&0/; s/  / /' w.kvs >damaged.kvs
+    run kvctl -s damaged.kvs -c 'push 3 1'
+    assert_failure 5
+    sed 's/kvstore\.xxh64/another.xxh64/g' w.kvs >plain.kvs
+    run kvctl -s plain.kvs -c 'push 3 1; pull 3'
+    assert_success
+    assert_output 2.0
+    cmp w.kvs before
 }
 
 @test "state: no permission is said before anything runs" {
@@ -376,6 +396,40 @@ while true { x = 1 }' 3>&- &
     done
     echo "# $saved of 80 were saved" >&3
     kvctl -s w.kvs -c 'push 3 ones(500000)'
+}
+
+# Killed at any moment, save-states leaves the old file or the new one, and nothing that is in the
+# way of the next: what it left goes when it is a minute old.
+@test "state: kill -9 of save-states leaves the old states or the new ones" {
+    local i before=1 after saved=0 left=0 pid begun us delay
+    local weights='init 3 zeros(500000); set-optimizer adam'
+    kvctl -s w.kvs -c "$weights; push 3 ones(500000); save-states a.safetensors"
+    begun=${EPOCHREALTIME/./}
+    kvctl -s w.kvs -c 'load-states a.safetensors; save-states b.safetensors'
+    us=$((${EPOCHREALTIME/./} - begun)) # how long such a run takes here
+    for ((i = 0; i < 60; i++)); do
+        kvctl -c "$weights; load-states a.safetensors; push 3 ones(500000)
+save-states a.safetensors" 3>&- &
+        pid=$!
+        printf -v delay '%07d' $((RANDOM * us * 2 / 32768))
+        sleep "${delay%??????}.${delay: -6}"
+        kill -9 $pid 2>/dev/null || true
+        wait $pid || true
+        # the file is whole, or its checksums would say so
+        after=$(kvctl -c "$weights; load-states a.safetensors; info --states" | awk '/mean/ { print $NF }')
+        assert [ "$after" = "$before" -o "$after" = $((before + 1)) ]
+        [ "$after" = "$before" ] || saved=$((saved + 1))
+        before=$after
+    done
+    for i in .kv-*.tmp; do
+        [ ! -e "$i" ] || left=$((left + 1))
+    done
+    echo "# $saved of 60 were saved, $left left a temporary file" >&3
+    touch .kv-123-0.tmp .kv-124-0.tmp .kv-125-0.tmpx
+    touch -d '2 minutes ago' .kv-*-*.tmp .kv-125-0.tmpx
+    touch .kv-124-0.tmp
+    kvctl -c "$weights; load-states a.safetensors; save-states a.safetensors"
+    assert_equal "$(ls -A | tr '\n' ' ')" ".kv-124-0.tmp .kv-125-0.tmpx a.safetensors b.safetensors w.kvs "
 }
 
 @test "state: a disk that is full leaves the old file, and the exit code says so" {

@@ -46,6 +46,13 @@ in_examples()
     assert_success
 }
 
+@test "the page on rules prints what it promises, and help rules is that page" {
+    run kvctl --verify "$top/cli/rules.md"
+    assert_success
+    kvctl -c 'help rules' >page
+    cmp page "$top/cli/rules.md"
+}
+
 @test "--verify fails when a page promises something else" {
     printf '```kv\nkv> print 1 + 1\n3\n```\n' >wrong.md
     run kvctl --verify wrong.md

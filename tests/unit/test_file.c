@@ -2,10 +2,12 @@
 #include "test.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -148,6 +150,45 @@ TEST(file_sync)
     check_file("y", "old");
     unlink("x");
     unlink("y");
+    leave_scratch();
+}
+
+/* A file as a writer would have left it that was killed long ago. */
+static void leave_behind(const char *name, time_t age)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
+    FILE *f = fopen(name, "w");
+    CHECK(f && fclose(f) == 0 && utimensat(AT_FDCWD, name, times, 0) == 0);
+}
+
+TEST(file_clean)
+{
+    static const char *const stay[] = {".kv-7-.tmp", ".kv--7.tmp", ".kv-7-8.tmp2", "kv-7-8.tmp"};
+    kv_err e = {0};
+    file_out slow, out;
+    scratch();
+    for (size_t i = 0; i < 4; i++)
+        leave_behind(stay[i], 1000);
+    leave_behind(".kv-7-8.tmp", 1000);
+    leave_behind(".kv-1234567-12.tmp", 70);
+    leave_behind(".kv-7-9.tmp", 30);
+    CHECK(mkdir(".kv-7-10.tmp", 0777) == 0);
+    /* one that a slow writer holds */
+    CHECK_OK(file_out_open(&slow, "slow", &e));
+    CHECK(fputs("new", slow.f) >= 0 && fflush(slow.f) == 0);
+    struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    CHECK(utimensat(AT_FDCWD, slow.temp, long_ago, 0) == 0);
+    CHECK_OK(file_out_open(&out, "x", &e));
+    CHECK_INT(entries(), 10);
+    file_out_clean(&out);
+    CHECK_INT(entries(), 8);
+    CHECK(access(".kv-7-8.tmp", F_OK) != 0 && access(".kv-1234567-12.tmp", F_OK) != 0);
+    CHECK_OK(file_out_commit(&slow, &e));
+    check_file("slow", "new");
+    file_out_abandon(&out);
+    for (size_t i = 0; i < 4; i++)
+        CHECK(unlink(stay[i]) == 0);
+    CHECK(unlink(".kv-7-9.tmp") == 0 && rmdir(".kv-7-10.tmp") == 0 && unlink("slow") == 0);
     leave_scratch();
 }
 

@@ -267,9 +267,9 @@ TEST(optimizer_errors)
     CHECK_ERR(kv_update_optimizer(s, NULL, 0, &e), KV_E_USAGE, "no optimizer is in use");
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     uint64_t before = kv_changes(s);
-    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"lr_mult", "0=1"}, 1, &e), KV_E_UNSUPPORTED,
+    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"lr_mult", "0=1"}, 1, &e), KV_E_USAGE,
               "lr_mult is set with the optimizer, not changed later");
-    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"decay-names", "x"}, 1, &e), KV_E_UNSUPPORTED,
+    CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"decay-names", "x"}, 1, &e), KV_E_USAGE,
               "decay_names is set with the optimizer, not changed later");
     CHECK_INT(kv_update_optimizer(s, &(kv_opt){"wdd", "1"}, 1, &e), KV_E_USAGE);
     CHECK(kv_changes(s) == before);

@@ -246,6 +246,104 @@ TEST(state_file_keeps_numbers_exactly)
     leave_folder();
 }
 
+/* A rule with a state of every kind, two of them that come with the third update. */
+static const char every_kind[] = "updater kinds {\n"
+                                 "  state m = stored * 0.5\n"
+                                 "  state row h\n"
+                                 "  state key n = 0, f = 0.1, b = false, z = none\n"
+                                 "  state shared total = 0.25\n"
+                                 "  n += 1; f = f * 1.1 + n; b = not b; total += f / 7\n"
+                                 "  m = 0.9 * m + input * f\n"
+                                 "  h += rowmean(input * input)\n"
+                                 "  if t > 2 { state late; late += input; stored += late / 3 }\n"
+                                 "  if b { stored += m / (sqrt(h) + total) } else { stored -= m }\n"
+                                 "}";
+
+static kv *with_rule(kv *like, kv_dtype dtype)
+{
+    kv_err e = {0};
+    kv_rule *rule = NULL;
+    kv *s = NULL;
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    for (int i = 0; i < 2; i++) {
+        kv_array *w = weight(i, dtype, i);
+        if (like)
+            CHECK_OK(kv_pull(like, &keys[i], 1, &w, NULL, &e));
+        CHECK_OK(kv_init(s, &keys[i], 1, &w, NULL, &e));
+        kv_array_unref(w);
+    }
+    CHECK_OK(kv_rule_new(&rule, every_kind, NULL, 0, 0, &e));
+    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+    kv_rule_free(rule);
+    return s;
+}
+
+TEST(state_file_keeps_every_kind_of_state)
+{
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16};
+    kv_err e = {0};
+    enter_folder();
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        kv *plain = with_rule(NULL, dtypes[d]), *stopped = with_rule(NULL, dtypes[d]);
+        for (int t = 0; t < STEPS; t++) {
+            CHECK_OK(kv_save_states(stopped, path, 0, &e));
+            kv *next = with_rule(stopped, dtypes[d]);
+            CHECK_OK(kv_load_states(next, path, &e));
+            kv_free(stopped);
+            stopped = next;
+            step(plain, dtypes[d], t);
+            step(stopped, dtypes[d], t);
+            check_same(plain, stopped, dtypes[d]);
+        }
+        kv_free(plain);
+        kv_free(stopped);
+    }
+    leave_folder();
+}
+
+/* Pushes some rows to key 0. */
+static void sparse_step(kv *s, int t)
+{
+    kv_err e = {0};
+    int64_t shape[] = {3, 4}, rows[] = {t % 2, 2};
+    kv_array *full = NULL, *g = NULL;
+    void *data;
+    CHECK_OK(kv_array_new(&full, KV_FLOAT32, 2, shape, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(full, &data, &e));
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 4; j++)
+            ((float *)data)[rows[i] * 4 + j] = (float)(t + i - 5 * j) / 8;
+    CHECK_OK(kv_array_to_sparse(&g, full, &e));
+    CHECK_OK(kv_push(s, &keys[0], 1, &g, NULL, &e));
+    kv_array_unref(full);
+    kv_array_unref(g);
+}
+
+/* Every optimizer again, with gradients of some rows. */
+TEST(state_file_goes_on_with_rows)
+{
+    kv_err e = {0};
+    const char *name;
+    int ran = 0;
+    enter_folder();
+    for (; kv_optimizer_text(ran, &name); ran++) {
+        kv *plain = with(name, KV_FLOAT32, NULL, 0), *stopped = with(name, KV_FLOAT32, NULL, 0);
+        for (int t = 0; t < STEPS; t++) {
+            CHECK_OK(kv_save_states(stopped, path, 0, &e));
+            kv *next = resume(stopped, name, KV_FLOAT32, NULL, 0);
+            kv_free(stopped);
+            stopped = next;
+            sparse_step(plain, t);
+            sparse_step(stopped, t);
+            check_same(plain, stopped, KV_FLOAT32);
+        }
+        kv_free(plain);
+        kv_free(stopped);
+    }
+    CHECK(ran >= 21);
+    leave_folder();
+}
+
 TEST(state_file_says_what_it_holds)
 {
     kv_err e = {0};
@@ -279,6 +377,96 @@ TEST(state_file_says_what_it_holds)
     safetensors_close(f);
     kv_free(s);
     leave_folder();
+}
+
+/* ---- Descriptions ---- */
+
+typedef struct seen {
+    char text[1000];
+    int rows, last; /* the visit ends behind the last */
+} seen;
+
+/* One line a row: name=text or name=number. */
+static int see(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    seen *s = arg;
+    for (int i = 0; i < n; i++) {
+        size_t len = strlen(s->text), room = sizeof s->text - len;
+        if (f[i].text)
+            snprintf(s->text + len, room, "%s=%s ", f[i].name, f[i].text);
+        else
+            snprintf(s->text + len, room, "%s=%lld ", f[i].name, (long long)f[i].number);
+    }
+    strcat(s->text, "\n");
+    return ++s->rows == s->last ? kv_err_set(e, KV_E_INTERRUPTED, "enough") : KV_OK;
+}
+
+TEST(state_file_describe)
+{
+    kv_err e = {0};
+    seen all = {0}, some = {.last = 2}, one = {0}, plain = {0};
+    kv *s = with_rule(NULL, KV_BFLOAT16);
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"multi_precision", "true"}, 1, &e));
+    step(s, KV_BFLOAT16, 0); /* only key 7 */
+    CHECK_OK(kv_describe(s, "states", see, &all, &e));
+    CHECK_TEXT(all.text,
+               "key=2 state= dtype= shape= value= bytes=0 t=0 \n"
+               "key=7 state=stored dtype=float32 shape=(3, 4) value= bytes=48 t=1 \n"
+               "key=7 state=m dtype=float32 shape=(3, 4) value= bytes=48 t=1 \n"
+               "key=7 state=h dtype=float32 shape=(3,) value= bytes=12 t=1 \n"
+               "key=7 state=n dtype=int shape= value=1 bytes=0 t=1 \n"
+               "key=7 state=f dtype=float shape= value=1.11 bytes=0 t=1 \n"
+               "key=7 state=b dtype=bool shape= value=true bytes=0 t=1 \n"
+               "key=7 state=z dtype=none shape= value=none bytes=0 t=1 \n");
+    CHECK_ERR(kv_describe(s, "states", see, &some, &e), KV_E_INTERRUPTED, "enough");
+    CHECK_INT(some.rows, 2);
+    CHECK_OK(kv_describe(s, "optimizer", see, &one, &e));
+    CHECK_TEXT(one.text, "optimizer=kinds num_update=1 learning_rate=0.01 "
+                         "total=0.4085714285714286 \n");
+    kv_free(s);
+
+    const kv_opt params[] = {{"lr_scheduler", "factor(step=1, factor=0.5, base_lr=0.5)"},
+                             {"learning_rate", "none"}};
+    one = (seen){0};
+    s = with("sgd", KV_FLOAT32, params, 2);
+    step(s, KV_FLOAT32, 1);
+    step(s, KV_FLOAT32, 1);
+    CHECK_OK(kv_describe(s, "optimizer", see, &one, &e));
+    CHECK_TEXT(one.text,
+               "optimizer=sgd num_update=2 learning_rate=0.25 schedule=factor(base_lr=0.5, "
+               "warmup_steps=0, warmup_mode=\"linear\", warmup_begin_lr=0.0, step=1, "
+               "factor=0.5, stop_factor_lr=1e-08) \n");
+    /* a description changes nothing: the schedule stands where it stood */
+    CHECK_OK(kv_describe(s, "states", see, &plain, &e));
+    CHECK_TEXT(plain.text, "key=2 state= dtype= shape= value= bytes=0 t=2 \n"
+                           "key=7 state= dtype= shape= value= bytes=0 t=2 \n");
+    CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
+    CHECK_ERR(kv_describe(s, "states", see, &plain, &e), KV_E_USAGE,
+              "no optimizer is in use, so there are no states to describe");
+    CHECK_ERR(kv_describe(s, "optimizer", see, &plain, &e), KV_E_USAGE,
+              "no optimizer is in use, so there are no states to describe");
+    kv_free(s);
+}
+
+TEST(state_file_describe_without_memory)
+{
+    kv_err e = {0};
+    kv *s = with_rule(NULL, KV_FLOAT32);
+    step(s, KV_FLOAT32, 1);
+    for (int which = 0; which < 2; which++) {
+        int rc = KV_E_MEMORY;
+        for (int64_t n = 1; rc == KV_E_MEMORY; n++) {
+            seen got = {0};
+            mem_fail_at(n);
+            rc = kv_describe(s, which ? "states" : "optimizer", see, &got, &e);
+            mem_fail_at(0);
+            CHECK(rc == KV_OK || got.rows == 0);
+            CHECK(n > 1 || rc == KV_E_MEMORY);
+            e = (kv_err){0};
+        }
+        CHECK_INT(rc, KV_OK);
+    }
+    kv_free(s);
 }
 
 /* ---- What is refused ---- */
@@ -422,7 +610,7 @@ TEST(state_file_that_is_cut_or_no_such_file_is_refused)
     leave_folder();
 }
 
-/* The file with one text replaced, or left out when with is NULL. */
+/* The file with one text replaced, or left out when other is NULL, and without checksums. */
 static void change(const char *name, const char *other)
 {
     kv_err e = {0};
@@ -441,6 +629,8 @@ static void change(const char *name, const char *other)
         pairs[n] = *safetensors_metadata_at(f, i);
         if (strcmp(pairs[n].name, name) == 0)
             pairs[n].text = other;
+        if (strncmp(pairs[n].name, "kvstore.xxh64", 13) == 0)
+            pairs[n].text = NULL;
         n += pairs[n].text != NULL;
     }
     CHECK_OK(file_out_open(&out, path, &e));
@@ -484,6 +674,105 @@ TEST(state_file_that_contradicts_itself_is_refused)
         change(cases[i].name, cases[i].text);
         check_refused("nadam", KV_FLOAT32, cases[i].code, cases[i].error);
     }
+    leave_folder();
+}
+
+/* ---- Damage ---- */
+
+static void write_file(const char *data, size_t n)
+{
+    FILE *f = fopen(path, "w");
+    CHECK(f && fwrite(data, 1, n, f) == n && fclose(f) == 0);
+}
+
+/* Loads every file that differs from data in one bit: it is refused, or gives what data gives. */
+static void check_every_bit(char *data, size_t n, const char *optimizer)
+{
+    kv_err e = {0};
+    int64_t refused = 0;
+    kv *s = optimizer ? with(optimizer, KV_FLOAT32, NULL, 0) : NULL;
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        char *again = NULL;
+        size_t m;
+        kv *made = NULL;
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        write_file(data, n);
+        data[bit / 8] ^= (char)(1 << bit % 8);
+        if ((s ? kv_load_states(s, path, &e) : kv_load(&made, path, &e)) != KV_OK) {
+            e = (kv_err){0};
+            refused++;
+            continue;
+        }
+        CHECK_OK(s ? kv_save_states(s, path, 0, &e) : kv_save(made, path, &e));
+        CHECK_OK(file_read(path, &again, &m, &e));
+        CHECK(m == n && memcmp(again, data, n) == 0);
+        mem_free(again);
+        kv_free(made);
+    }
+    CHECK(refused > (int64_t)(8 * n * 9 / 10));
+    kv_free(s);
+}
+
+TEST(state_file_with_any_bit_changed_is_refused)
+{
+    kv_err e = {0};
+    char *data = NULL;
+    size_t n;
+    enter_folder();
+    save("nadam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(file_read(path, &data, &n, &e));
+    check_every_bit(data, n, "nadam");
+    mem_free(data);
+    leave_folder();
+}
+
+TEST(state_file_of_a_store_with_any_bit_changed_is_refused)
+{
+    kv_err e = {0};
+    char *data = NULL;
+    size_t n;
+    enter_folder();
+    kv *s = with("adagrad", KV_BFLOAT16, NULL, 0);
+    step(s, KV_BFLOAT16, 1);
+    CHECK_OK(kv_save(s, path, &e));
+    CHECK_OK(file_read(path, &data, &n, &e));
+    check_every_bit(data, n, NULL);
+    kv_free(s);
+    mem_free(data);
+    leave_folder();
+}
+
+TEST(state_file_says_what_is_damaged)
+{
+    kv_err e = {0};
+    char *data = NULL, *at;
+    size_t n;
+    enter_folder();
+    save("adam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(file_read(path, &data, &n, &e));
+    data[n - 1] ^= 1;
+    write_file(data, n);
+    check_refused("adam", KV_FLOAT32, KV_E_FORMAT,
+                  "states.safetensors: the file is damaged: the data of \"2/var\" are not what was "
+                  "written");
+    data[n - 1] ^= 1;
+    CHECK((at = memmem(data, n, "num_update\":\"", 13)) != NULL);
+    at[13] ^= 1;
+    write_file(data, n);
+    check_refused("adam", KV_FLOAT32, KV_E_FORMAT,
+                  "states.safetensors: the file is damaged: its metadata are not what was written");
+    mem_free(data);
+    leave_folder();
+}
+
+TEST(state_file_without_checksums_is_loaded)
+{
+    kv_err e = {0};
+    enter_folder();
+    change("", NULL);
+    kv *s = with("nadam", KV_FLOAT32, NULL, 0);
+    CHECK_OK(kv_load_states(s, path, &e));
+    kv_free(s);
     leave_folder();
 }
 

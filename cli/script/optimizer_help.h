@@ -1,0 +1,24 @@
+/* Help on optimizers: what there is, and what one does and takes. */
+#ifndef SCRIPT_OPTIMIZER_HELP_H
+#define SCRIPT_OPTIMIZER_HELP_H
+
+#include "base/buf.h"
+
+/* A parameter that every optimizer takes; defaults as text, "" standing for none given. */
+typedef struct optimizer_param {
+    const char *name; /* with underscores */
+    const char *value;
+    const char *about;
+} optimizer_param;
+
+/* An entry without a name ends it. */
+extern const optimizer_param optimizer_params[];
+
+/* Appends one line an optimizer: its names, and the comment of its rule. */
+void optimizer_list(buf *out);
+
+/* Appends the rule of an optimizer, in any case, the parameters that every optimizer takes, and the
+ * schedules. False when there is none of that name. */
+bool optimizer_show(buf *out, const char *name);
+
+#endif
