@@ -69,6 +69,18 @@ const command command_table[] = {
      "set-optimizer --update --learning-rate 0.01 # another rate; states and counts stay\n"
      "help optimizer adam                 # what one does, and its parameters",
      "set-updater, push", "usage, value"},
+    {"set-gradient-compression", {{ARG_WORD, "2bit|1bit|none", false}},
+     {{"threshold", OPTION_VALUE, "T"}, {"pull", OPTION_FLAG, NULL}},
+     COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_gradient_compression,
+     "push codes of 2 bits or 1 bit; what they leave out is pushed the next time",
+     "create device --name d; init 3 zeros(2,3)\n"
+     "set-gradient-compression 2bit       # a code is 0.5, 0 or -0.5\n"
+     "push 3 a*0.4; pull 3                # 0: nothing reaches 0.5\n"
+     "push 3 a*0.4; pull 3                # 0.5; 0.3 stays for the next push\n"
+     "set-gradient-compression 2bit --threshold 0.1\n"
+     "set-gradient-compression 1bit --threshold 0 # 1 above 0, else -1\n"
+     "set-gradient-compression none       # whole gradients again",
+     "push, info", "unsupported, value, dtype"},
     {"list", {{ARG_GLOB, "GLOB", true}}, {{0}}, COMMAND_GIVES, cmd_list, "the keys of the store",
      "list                                # all keys, one a line\n"
      "list 1*                             # those that match a pattern",
@@ -180,7 +192,7 @@ void result_release(result *r)
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
     "pushpull", "broadcast", "row-sparse-pull", "save-states", "load-states",
-    "set-gradient-compression", "barrier", "send-command", "is-capable", "register",
+    "barrier", "send-command", "is-capable", "register",
     "profile", "explain", "plot", "bench", "launch",
 };
 

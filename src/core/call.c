@@ -267,7 +267,7 @@ typedef struct lists {
 
 enum {
     BYTES_A_PAIR = 2 * sizeof(pair) + sizeof(call_group) + sizeof(kv_array *) + sizeof(void *) +
-                   2 * sizeof(engine_var *)
+                   4 * sizeof(engine_var *)
 };
 
 static void lay_out(call *c, lists *l, char *memory, int64_t n)
@@ -278,7 +278,7 @@ static void lay_out(call *c, lists *l, char *memory, int64_t n)
     l->sorted = (kv_array **)(void *)(c->groups + n);
     c->data = (const void **)(void *)(l->sorted + n);
     c->vars.reads = (engine_var **)(void *)(c->data + n);
-    c->vars.writes = c->vars.reads + n;
+    c->vars.writes = c->vars.reads + 2 * n; /* n of each are for the residuals of compression */
 }
 
 int call_begin(call *c, slot_table *table, call_room *room, const kv_key *keys, int64_t n,

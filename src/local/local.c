@@ -25,6 +25,7 @@ static int open_store(kv *store, bool moves, const kv_opt *opts, int nopts, void
     if (!l)
         return KV_E_MEMORY;
     *l = (local){store, moves};
+    store->compresses = moves; /* only device has values in several contexts */
     store->in_slots = true;
     *self = l;
     return KV_OK;
@@ -42,11 +43,14 @@ static int open_device(kv *store, const kv_opt *opts, int nopts, void **self, kv
 
 /* ---- init ---- */
 
-static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *value, kv_err *e)
+static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *value,
+                    bool compressed, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     int64_t number = slot_find(t, key, -1);
     int rc = slot_check_kind(t, key, e);
+    if (rc == KV_OK && compressed)
+        rc = compression_check(key, value, e);
     if (rc)
         return rc;
     if (number >= 0) {
@@ -75,7 +79,7 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
     if (rc)
         return rc;
     for (int64_t i = 0; i < n; i++) {
-        if ((rc = init_key(t, old_n, &keys[i], values[i], e))) {
+        if ((rc = init_key(t, old_n, &keys[i], values[i], s->compression.code, e))) {
             slot_truncate(t, old_n);
             return rc;
         }
@@ -86,24 +90,35 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 
 /* ---- push ---- */
 
+typedef struct push_arg {
+    compress_push compress;
+    updater_push update;
+} push_arg;
+
 static int run_push(void *arg, kv_err *e)
 {
-    return updater_run(arg, e);
+    push_arg *p = arg;
+    compress_run(&p->compress);
+    return updater_run(&p->update, e);
 }
 
 /* From here on only a C callback can still fail, for its own key. */
 static int push_groups(kv *s, call *c, const kv_call *how, kv_err *e)
 {
-    updater_push p;
-    int rc = updater_prepare(&p, &s->updater, c, &s->work, e);
+    push_arg p = {0};
+    int rc = compress_prepare(&p.compress, &s->compression, c, e);
+    if (rc == KV_OK && (rc = updater_prepare(&p.update, &s->updater, c, &s->work, e)))
+        updater_cancel(&p.update);
     if (rc) {
-        updater_cancel(&p);
+        compress_release(&p.compress);
         call_abort(c);
         return rc;
     }
+    compress_commit(&p.compress);
     rc = schedule_run(&c->vars, run_push, &p, how, e);
     s->changes++; /* also when a callback refused: it does so for its own key only */
-    updater_finish(&p, s->print, s->print_arg);
+    updater_finish(&p.update, s->print, s->print_arg);
+    compress_release(&p.compress);
     call_commit(c);
     return rc;
 }

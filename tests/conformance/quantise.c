@@ -1,4 +1,5 @@
-/* The recorded steps of MXNet's quantiser against ours: bytes, residuals and what they stand for. */
+/* The recorded steps of MXNet's quantiser against ours: bytes, residuals and what
+ * they stand for. */
 #include <stdio.h>
 #include <string.h>
 
