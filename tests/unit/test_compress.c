@@ -86,8 +86,8 @@ static void set_sum(kv *s)
 /* Values seed, seed + 1, … for one key. */
 static int push_to(kv *s, kv_key k, int64_t n, int nvalues, int seed, kv_ctx ctx, kv_err *e)
 {
-    kv_key keys[MOST];
-    kv_array *values[MOST];
+    kv_key keys[MOST] = {0};
+    kv_array *values[MOST] = {0};
     for (int j = 0; j < nvalues; j++) {
         keys[j] = k;
         values[j] = array_of(KV_FLOAT32, n, seed + j, ctx);
@@ -237,7 +237,8 @@ TEST(compress_setting)
 {
     kv_err e = {0};
     kv *s = make(4);
-    static const kv_opt half[] = {{"type", "2bit"}}, misspelt[] = {{"type", "2bit"}, {"treshold", "1"}};
+    static const kv_opt half[] = {{"type", "2bit"}},
+                        misspelt[] = {{"type", "2bit"}, {"treshold", "1"}};
     uint64_t before = kv_changes(s);
     CHECK_OK(kv_set_gradient_compression(s, none, 1, &e));
     CHECK_INT(kv_changes(s), before);
@@ -453,13 +454,13 @@ TEST(compress_malformed_files)
         {"2bit 0.5", "2bit 0.0", "\"kvstore.compression\" is \"2bit 0.0\", no type and threshold"},
         {"2bit 0.5", "3bit 0.5", "\"kvstore.compression\" is \"3bit 0.5\", no type and threshold"},
         {"2bit 0.5", "2bit .50", "\"kvstore.compression\" is \"2bit .50\", no type and threshold"},
-        {"__residual__/3/1", "__residual__/3/2",
-         "the residual of key 3 at position 1 is missing"},
+        {"__residual__/3/1", "__residual__/3/2", "the residual of key 3 at position 1 is missing"},
         {"__residual__/3/1", "__residual__/3/9",
          "the tensor \"__residual__/3/9\" is no position in a list of values"},
         {"__residual__/3/1", "__residual__/4/1",
          "the tensor \"__residual__/4/1\" is a residual of no key"},
-        {"__residual__/3/1", "__residual__/3/x", "the tensor \"__residual__/3/x\" is no integer key"},
+        {"__residual__/3/1", "__residual__/3/x",
+         "the tensor \"__residual__/3/x\" is no integer key"},
         {"kvstore.compression", "kvstore.compressing",
          "it holds \"kvstore.compressing\", which this version does not know"},
         {"kvstore.compression", "another.compression",
