@@ -371,6 +371,13 @@ static void offer_types(request *r)
     kv_describe(NULL, "types", offer_type, r, NULL);
 }
 
+static void offer_compressions(request *r)
+{
+    static const char *const types[] = {"2bit", "1bit", "none"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        offer(r, types[i]);
+}
+
 static void offer_help(request *r)
 {
     static const char *const topics[] = {"options", "optimizer", "rules", NULL};
@@ -385,7 +392,7 @@ static const struct {
     const char *command;
     void (*offer)(request *r);
 } own_words[] = {{"create", offer_types}, {"set", offer_settings}, {"help", offer_help},
-                 {"use", offer_stores}};
+                 {"use", offer_stores}, {"set-gradient-compression", offer_compressions}};
 
 static void offer_own_words(request *r)
 {

@@ -303,6 +303,28 @@ void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *a
     leave(store, KV_OK);
 }
 
+int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e)
+{
+    compression next;
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (!store->compresses) {
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" do not compress gradients",
+                        store->type);
+        kv_err_hint(e, "the type device does, between its contexts");
+    } else if ((rc = compression_read(&next, params, nparams, e)) == KV_OK &&
+               !compression_same(&next, &store->compression) &&
+               (!next.code || (rc = compression_check_slots(&store->slots, e)) == KV_OK)) {
+        compression_forget(&store->slots);
+        store->compression = next;
+        store->changes++;
+    }
+    return leave(store, rc);
+}
+
 /* ---- Transactions ---- */
 
 int kv_begin(kv *store, kv_err *e)
@@ -317,7 +339,8 @@ int kv_begin(kv *store, kv_err *e)
         rc = kv_err_set(e, KV_E_VALUE, "a transaction is open already, and they do not nest");
         kv_err_hint(e, "commit or rollback ends it");
     } else {
-        rc = transaction_begin(&store->open, &store->slots, &store->updater, store->changes, e);
+        rc = transaction_begin(&store->open, &store->slots, &store->updater, &store->compression,
+                               store->changes, e);
     }
     return leave(store, rc);
 }
@@ -352,7 +375,8 @@ int kv_rollback(kv *store, kv_err *e)
     if (rc)
         return rc;
     if ((rc = check_open(store, e)) == KV_OK)
-        transaction_rollback(&store->open, &store->slots, &store->updater, &store->changes, &gone);
+        transaction_rollback(&store->open, &store->slots, &store->updater, &store->compression,
+                             &store->changes, &gone);
     leave(store, rc);
     updater_release(&gone);
     return rc;
@@ -448,7 +472,7 @@ int kv_load_states(kv *store, const char *path, kv_err *e)
 
 static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
-    char name[96];
+    char name[96], how[COMPRESSION_TEXT];
     int64_t bytes = 0;
     int rc = enter(store, e);
     if (rc)
@@ -457,11 +481,13 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
     for (int64_t i = 0; i < nkeys; i++)
         bytes += kv_array_bytes(store->slots.items[i].stored);
     snprintf(name, sizeof name, "%s", updater_name(&store->updater));
+    compression_print(how, &store->compression);
     leave(store, KV_OK);
     kv_field fields[] = {{.name = "type", .text = kv_type(store)},
                          {.name = "rank", .number = kv_rank(store)},
                          {.name = "num_workers", .number = kv_num_workers(store)},
                          {.name = "updater", .text = name},
+                         {.name = "compression", .text = how},
                          {.name = "keys", .number = nkeys},
                          {.name = "bytes", .number = bytes}};
     return visit(arg, fields, sizeof fields / sizeof *fields, e);

@@ -203,6 +203,22 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
  * with the optimizer), value, dtype, memory; nothing changed then. */
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
+/* Compresses the gradients of all later pushes: every value of a push, also a single one, is
+ * quantised together with a residual of its key and its position in the list, and what its codes
+ * stand for is summed in its place. init and pull are never compressed. Parameters:
+ *   type       "2bit": +threshold, 0 or -threshold, whichever the gradient and the residual reach;
+ *              "1bit": +1 above the threshold, else -1; "none": no compression again. Required.
+ *   threshold  0.5 when it is not given; a float32, for 2bit greater than 0.
+ * The store holds float32 keys of default storage from now on; values of other dtypes are converted
+ * first. Residuals begin at zero, and do so again when type or threshold change (unlike in MXNet).
+ * They are part of a transaction, of kv_save and of kv_save_states.
+ * Errors: unsupported (a type other than device), usage (no type, unknown parameter), value
+ * (unknown type, threshold not in its range, a row_sparse key), dtype (a threshold that is no
+ * number, a key that is not float32); nothing changes then. Afterwards init and push refuse other
+ * keys and row_sparse values with the same codes. (Seeds 002 and 003, "set_gradient_compression")
+ */
+int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e);
+
 /* The text of the i-th optimizer of the library, which says in its comment what it is; *name is its
  * first name. NULL behind the last. */
 const char *kv_optimizer_text(int i, const char **name);
@@ -217,9 +233,10 @@ void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *a
 /* ---- Transactions ---------------------------------------------------------------------------- */
 
 /* Opens a transaction of the store: rollback will put back its keys, their values and counts, and
- * its updater, as they are now; commit keeps what has happened since. begin copies nothing: a key
- * is copied at its first change. A rule's printed lines and the arrays of the caller are no part of
- * it, and neither are outs that were pulled into. kv_free rolls nothing back and needs no commit.
+ * its updater and compression, as they are now; commit keeps what has happened since. begin copies
+ * nothing: a key is copied at its first change. A rule's printed lines and the arrays of the caller
+ * are no part of it, and neither are outs that were pulled into. kv_free rolls nothing back and
+ * needs no commit.
  * Errors: value (begin: one is open already, they do not nest; commit, rollback: none is open),
  * unsupported (a store that is not only in this process), memory (begin). */
 int kv_begin(kv *store, kv_err *e);
@@ -256,12 +273,12 @@ int kv_save(kv *store, const char *path, kv_err *e);
 int kv_load(kv **store, const char *path, kv_err *e);
 
 /* Writes what the optimizer or rule in use keeps to a safetensors file: its states as tensors named
- * KEY/STATE, float32 masters, and in the metadata the count of each key, the optimizer's numbers
- * and where its schedule stands. With the flag also the rule and its parameters, multipliers and
- * names among them. core/state_file.h has the table. The weights are not part of it. The file is
- * replaced as by kv_save.
- * Errors: usage (no optimizer is in use), unsupported (the updater is a C function), value (a flag
- * that is none), io, memory. (Seeds 002 to 004, "save_optimizer_states") */
+ * KEY/STATE, float32 masters and the residuals of gradient compression, and in the metadata the
+ * count of each key, the optimizer's numbers and where its schedule stands. With the flag also the
+ * rule and its parameters, multipliers and names among them. core/state_file.h has the table. The
+ * weights are not part of it. The file is replaced as by kv_save. Errors: usage (no optimizer is in
+ * use), unsupported (the updater is a C function), value (a flag that is none), io, memory. (Seeds
+ * 002 to 004, "save_optimizer_states") */
 #define KV_DUMP_OPTIMIZER 1u
 int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e);
 
@@ -272,8 +289,8 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e);
  * counts and schedule are restored also from a file without the optimizer.
  * The file is checked as a whole first; after an error everything goes on as before.
  * Errors: usage, unsupported (as above), io, format (malformed, cut), value (states of another
- * optimizer), key (keys missing, or too many), shape, dtype, memory. (Seeds 002 to 004,
- * "load_optimizer_states") */
+ * optimizer or gradient compression), key (keys missing, or too many), shape, dtype, memory. (Seeds
+ * 002 to 004, "load_optimizer_states") */
 int kv_load_states(kv *store, const char *path, kv_err *e);
 
 /* ---- Descriptions ---------------------------------------------------------------------------- */
@@ -290,7 +307,8 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
 
 /* Describes a topic row by row:
  *   "types"  every store type: name, aliases, available (0 or 1), reason; store may be NULL
- *   "store"  type, rank, num_workers, updater, keys, bytes
+ *   "store"  type, rank, num_workers, updater, compression ("none",
+ *            "2bit 0.5"), keys, bytes
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
  *            schedule (only where there is one: as a call with all parameters), then its numbers

@@ -84,6 +84,18 @@ const command command_table[] = {
      "load-states adam.safetensors        # and now they are where they were\n"
      "info 3 --states",
      "save-states, info", "usage, unsupported, io, format, value, key, shape, dtype"},
+    {"set-gradient-compression", {{ARG_WORD, "2bit|1bit|none", false}},
+     {{"threshold", OPTION_VALUE, "T"}, {"pull", OPTION_FLAG, NULL}},
+     COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_gradient_compression,
+     "push codes of 2 bits or 1 bit; what they leave out is pushed the next time",
+     "create device --name d; init 3 zeros(2,3)\n"
+     "set-gradient-compression 2bit       # a code is 0.5, 0 or -0.5\n"
+     "push 3 a*0.4; pull 3                # 0: nothing reaches 0.5\n"
+     "push 3 a*0.4; pull 3                # 0.5; 0.3 stays for the next push\n"
+     "set-gradient-compression 2bit --threshold 0.1\n"
+     "set-gradient-compression 1bit --threshold 0 # 1 above 0, else -1\n"
+     "set-gradient-compression none       # whole gradients again",
+     "push, info", "unsupported, value, dtype"},
     {"list", {{ARG_GLOB, "GLOB", true}}, {{0}}, COMMAND_GIVES, cmd_list, "the keys of the store",
      "list                                # all keys, one a line\n"
      "list 1*                             # those that match a pattern",
@@ -198,7 +210,7 @@ void result_release(result *r)
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
     "pushpull", "broadcast", "row-sparse-pull",
-    "set-gradient-compression", "barrier", "send-command", "is-capable", "register",
+    "barrier", "send-command", "is-capable", "register",
     "profile", "explain", "plot", "bench", "launch",
 };
 

@@ -13,6 +13,8 @@ command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_type, cmd_rank
 command_fn cmd_set_updater, cmd_set_optimizer;
 /* cmd_states.c */
 command_fn cmd_save_states, cmd_load_states;
+/* cmd_compress.c */
+command_fn cmd_set_gradient_compression;
 /* cmd_list.c */
 command_fn cmd_list, cmd_info, cmd_vars;
 /* cmd_value.c */

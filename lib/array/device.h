@@ -16,7 +16,7 @@
 #include "engine/engine.h"
 #include "kv_array.h"
 
-#define DEV_TABLE_VERSION 1
+#define DEV_TABLE_VERSION 2
 
 /* Some rows of a row_sparse array: their ids, ascending, in host memory, and their elements. */
 typedef struct dev_rows {
@@ -24,6 +24,17 @@ typedef struct dev_rows {
     int64_t n;
     const void *data;
 } dev_rows;
+
+/* How compressed gradients are coded: the bits of a code, element 0 in the highest bits of byte 0.
+ * Codes fill whole 32-bit words; the bits behind the last element are 0. (MXNet's layout) */
+typedef enum dev_code { DEV_CODE_1BIT = 1, DEV_CODE_2BIT = 2 } dev_code;
+
+/* Bytes of the codes of n elements. */
+static inline int64_t dev_code_bytes(dev_code code, int64_t n)
+{
+    int64_t in_word = 32 / (int64_t)code;
+    return (n / in_word + (n % in_word != 0)) * 4;
+}
 
 typedef struct dev_ops {
     uint32_t size;    /* sizeof (dev_ops) of whoever made the table */
@@ -56,6 +67,21 @@ typedef struct dev_ops {
      * for 2 * nsrc + 1 pointers. */
     void (*sum_rows)(void *dst, const int64_t *ids, int64_t ndst, const dev_rows *src, int64_t nsrc,
                      kv_dtype dtype, int64_t row, void *room);
+
+    /* required: codes of n float32 elements, dev_code_bytes of them. For each element
+     * r = residual[i] + src[i], then with 2 bits and t = threshold > 0:
+     *   r >= t: code 11, residual[i] = r - t; r <= -t: code 10, r + t; else code 00, r (also nan);
+     * and with 1 bit: r > t: code 1, residual[i] = r - 1; else code 0, r + 1.
+     * The regions do not overlap. */
+    void (*quantise)(void *codes, float *residual, const float *src, dev_code code, float threshold,
+                     int64_t n);
+
+    /* required: dst[i] = what code i stands for: t, -t, 0 (00 and 01); or 1 and -1. */
+    void (*dequantise)(float *dst, const void *codes, dev_code code, float threshold, int64_t n);
+
+    /* required: dst[i] += the same. */
+    void (*dequantise_add)(float *dst, const void *codes, dev_code code, float threshold,
+                           int64_t n);
 } dev_ops;
 
 /* The CPU table, defined by lib/cpu. */

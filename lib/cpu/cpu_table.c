@@ -4,6 +4,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "cpu/convert.h"
+#include "cpu/quantise.h"
 #include "cpu/rows.h"
 #include "cpu/sum.h"
 
@@ -49,4 +50,7 @@ const dev_ops cpu_dev_ops = {
     .convert = convert_elements,
     .sum = sum_elements,
     .sum_rows = rows_sum,
+    .quantise = quantise_encode,
+    .dequantise = quantise_decode,
+    .dequantise_add = quantise_decode_add,
 };

@@ -57,6 +57,12 @@ typedef struct call_cut {
     int64_t item, from;
 } call_cut;
 
+/* What a part of the store keeps with a call: its own memory, and what gives it back. */
+typedef struct call_part {
+    void *state;
+    void (*release)(struct call *c);
+} call_part;
+
 /* The groups of a push, in the order of updates, or the pairs of a pull. */
 typedef struct call {
     engine_op op;
@@ -83,8 +89,7 @@ typedef struct call {
     int64_t ncuts, cuts_cap;
     bool held; /* the arrays were taken hold of */
     int (*run)(struct call *c, kv_err *e);
-    void *push; /* of a push: see updater.h */
-    void (*release)(struct call *c);
+    call_part update, compress; /* of a push */
 } call;
 
 /* A call for n >= 1 pairs; it ends with call_end. Waits where very many are pending. Error: memory.

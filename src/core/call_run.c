@@ -8,6 +8,7 @@
 /* ---- Memory ---- */
 
 enum {
+    USES = 5, /* of a pair at most: target, value, source, residual, and what that was */
     KEPT_BYTES = 64 << 20,  /* a larger one is given back: about 200,000 pairs */
     MOST_PENDING = 256,     /* a store schedules no more than these */
     SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
@@ -58,7 +59,7 @@ static int lay_out(call *c, int64_t n, kv_err *e)
 {
     int64_t sorting = call_bytes_a_pair();
     int64_t each = sorting + (int64_t)(sizeof *c->groups + 2 * sizeof *c->list + sizeof *c->data +
-                                       3 * sizeof *c->uses);
+                                       USES * sizeof *c->uses);
     if (n >= c->bytes / each) { /* a callback takes one use more */
         int64_t room = n < 16 ? 17 : n + 1;
         char *memory = mem_alloc(room, (size_t)each, e);
@@ -70,7 +71,7 @@ static int lay_out(call *c, int64_t n, kv_err *e)
     }
     c->groups = (call_group *)(void *)(c->memory + n * sorting);
     c->uses = (engine_use *)(void *)(c->groups + n);
-    c->list = (kv_array **)(void *)(c->uses + 3 * n + 1);
+    c->list = (kv_array **)(void *)(c->uses + USES * n + 1);
     c->stored = c->list + n;
     c->data = (const void **)(void *)(c->stored + n);
     return KV_OK;
@@ -221,8 +222,10 @@ static void release(call *c)
         kv_array_unref(c->groups[i].input);
         kv_array_unref(c->groups[i].result);
     }
-    if (c->release)
-        c->release(c);
+    if (c->update.release)
+        c->update.release(c);
+    if (c->compress.release)
+        c->compress.release(c);
 }
 
 void call_end(call *c)

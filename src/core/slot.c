@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "core/residuals.h"
 #include "core/slot_state.h"
 
 static bool same_key(const kv_key *a, const kv_key *b)
@@ -68,6 +69,7 @@ void slot_truncate(slot_table *t, int64_t n)
         map_remove(&t->index, s->key);
         kv_array_unref(s->stored);
         slot_state_free(s->state);
+        residuals_free(s->residuals);
         mem_free((char *)s->key.name);
     }
     if (t->nascending > n)

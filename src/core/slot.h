@@ -17,6 +17,7 @@ typedef struct slot {
     int64_t pushes;   /* so far */
     int64_t updates;  /* by the updater in use; its count t, so it may begin elsewhere than at 0 */
     struct slot_state *state; /* what that updater keeps for the key, or NULL */
+    struct residuals *residuals; /* what compressed pushes still owe the key; NULL is nothing */
 } slot;
 
 /* All zero is an empty table, which takes keys of either kind. */

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "core/checksum.h"
+#include "core/residual_parts.h"
 #include "core/rule_parts.h"
 #include "core/state_parts.h"
 
@@ -78,6 +79,8 @@ int state_file_take(image *im, const kv *store, bool dump, kv_err *e)
         rc = add_key(im, &t->items[i], e);
     if (!rc)
         rc = state_parts_add(im, store->updater.optimizer, t, "", e);
+    if (!rc)
+        rc = residual_parts_add(im, &store->compression, t, e);
     if (!rc && dump)
         rc = rule_parts_add(im, store->updater.optimizer, e);
     if (rc)
@@ -136,8 +139,9 @@ static int check_names(const reader *r)
     for (int64_t i = 0; i < safetensors_metadata_count(r->f); i++) {
         const char *name = safetensors_metadata_at(r->f, i)->name;
         if (!begins(name, OURS) || strcmp(name, STATES) == 0 || strcmp(name, OPTIMIZER) == 0 ||
-            strcmp(name, KEY_TYPE) == 0 || begins(name, KEY) || state_parts_has(name) ||
-            rule_parts_has(name) || checksum_has(name))
+            strcmp(name, KEY_TYPE) == 0 || strcmp(name, COMPRESSION_PART) == 0 ||
+            begins(name, KEY) || state_parts_has(name) || rule_parts_has(name) ||
+            checksum_has(name))
             continue;
         bad(r, KV_E_FORMAT, "it holds \"%.80s\", which this version does not know", name);
         kv_err_hint(r->e, "a later version wrote it");
@@ -224,9 +228,24 @@ static int read_keys(const reader *r, int64_t *updates)
     return rc;
 }
 
+/* What compressed gradients owe; the store compresses as it did when the file was written. */
+static int read_residuals(const reader *r, residual_parts *owed)
+{
+    char theirs[COMPRESSION_TEXT], mine[COMPRESSION_TEXT];
+    const compression *c = &r->store->compression;
+    int rc = residual_parts_read(owed, r->f, r->path, &r->store->slots, r->e);
+    if (rc || !owed->how.code || compression_same(&owed->how, c))
+        return rc;
+    bad(r, KV_E_VALUE, "residuals of compression %s, that of this store is %s",
+        compression_print(theirs, &owed->how), compression_print(mine, c));
+    kv_err_hint(r->e, "set-gradient-compression, in C kv_set_gradient_compression");
+    residual_parts_release(owed);
+    return KV_E_VALUE;
+}
+
 /* Everything was read: from here on nothing fails. */
-static void commit(kv *store, updater *next, state_parts *parts, const int64_t *updates,
-                   updater *gone)
+static void commit(kv *store, updater *next, state_parts *parts, residual_parts *owed,
+                   const int64_t *updates, updater *gone)
 {
     if (next->kind == UPDATER_RULE) {
         updater old = store->updater;
@@ -238,6 +257,7 @@ static void commit(kv *store, updater *next, state_parts *parts, const int64_t *
     for (int64_t i = 0; i < store->slots.n; i++)
         store->slots.items[i].updates = updates[i];
     state_parts_commit(parts, store->updater.optimizer, &store->slots);
+    residual_parts_commit(owed, &store->slots);
     store->changes++;
 }
 
@@ -246,6 +266,7 @@ int state_file_load(kv *store, const safetensors *f, const char *path, updater *
     reader r = {store, f, path, e};
     updater next = {0};
     state_parts parts;
+    residual_parts owed;
     int rc = state_file_check(store, "load", e);
     if (rc || (rc = checksum_check(f, path, e)) || (rc = check_format(&r)) ||
         (rc = check_names(&r)) || (rc = check_optimizer(&r)))
@@ -256,9 +277,11 @@ int state_file_load(kv *store, const safetensors *f, const char *path, updater *
         rc = rule_parts_read(&next, f, path, e);
     optimizer *o = next.optimizer ? next.optimizer : store->updater.optimizer;
     if (!rc)
-        rc = state_parts_read(&parts, f, path, "", o, &store->slots, updates, e);
+        rc = read_residuals(&r, &owed);
+    if (!rc && (rc = state_parts_read(&parts, f, path, "", o, &store->slots, updates, e)))
+        residual_parts_release(&owed);
     if (!rc)
-        commit(store, &next, &parts, updates, gone);
+        commit(store, &next, &parts, &owed, updates, gone);
     updater_release(&next);
     mem_free(updates);
     return rc;

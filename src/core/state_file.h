@@ -13,11 +13,13 @@
  *   kvstore.param.X    (KV_DUMP_OPTIMIZER) the parameter X as it was given, also lr_scheduler,
  *                      lr_mult, wd_mult, names and seed
  *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see checksum.h
+ *   kvstore.compression  (with gradient compression) see residual_parts.h
  *
  * A file fits a store with the same keys, dtypes and shapes. One without the optimizer fits a store
  * in which an optimizer of the same name is set, with whatever parameters; of its schedule, where
  * it stands is taken over if it is the same schedule, and another one begins at the counts. One
- * with the optimizer replaces the one in use.
+ * with the optimizer replaces the one in use. One with compression fits a store with the same; one
+ * without leaves nothing owed to any key, whether the store compresses or not.
  */
 #ifndef CORE_STATE_FILE_H
 #define CORE_STATE_FILE_H
@@ -35,8 +37,8 @@ int state_file_take(image *im, const kv *store, bool dump, kv_err *e);
 
 /* Puts the states of an open file into a store whose lock is held. path is for messages. *gone
  * becomes the updater that the caller must release when the lock is free. Errors: as above, and
- * format, value (another optimizer), key (missing, too many), shape, dtype, io; nothing changed
- * then. */
+ * format, value (another optimizer or compression), key (missing, too many), shape, dtype, io;
+ * nothing changed then. */
 int state_file_load(kv *store, const safetensors *f, const char *path, updater *gone, kv_err *e);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "core/checksum.h"
+#include "core/residual_parts.h"
 
 #define NUM_UPDATE "kvstore.num_update"
 #define STATES     "kvstore.states."
@@ -466,7 +467,8 @@ static int read_all(reader *r)
     int rc = each_text(r, STATES, read_list);
     r->last = -1;
     for (int64_t i = 0; i < safetensors_count(r->f) && !rc; i++)
-        if (begins(safetensors_at(r->f, i)->name, r->prefix))
+        if (begins(safetensors_at(r->f, i)->name, r->prefix) &&
+            !residual_parts_is(safetensors_at(r->f, i)->name))
             rc = read_tensor(r, i);
     if (rc || (rc = each_text(r, NUMBER, read_key_number)) ||
         (rc = each_text(r, SHARED, read_shared)) || (rc = read_num_update(r)))

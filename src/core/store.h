@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/mem.h"
+#include "core/compress.h"
 #include "core/slot.h"
 #include "core/transaction.h"
 #include "core/updater.h"
@@ -15,6 +16,7 @@ struct kv {
     const kv_type_ops *ops;
     void *self;       /* the type's own part */
     const char *type; /* the name it was made with; lives as long as ops */
+    bool compresses;  /* the type can compress gradients; said by its open */
     bool in_slots;    /* all that the store keeps is in slots and updater, so that it can be saved
                          and take part in transactions; said by the type's open */
 
@@ -23,6 +25,7 @@ struct kv {
     pthread_mutex_t lock;
     slot_table slots;
     updater updater;
+    compression compression;
     uint64_t changes; /* see kv_changes; counted by the type's init and push */
     transaction open; /* the transaction that is open, if one is */
     arena remarks;    /* texts of a file that other tools wrote, kept for the next file */

@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "core/call.h"
 #include "core/checksum.h"
+#include "core/residual_parts.h"
 #include "core/rule_parts.h"
 #include "core/state_parts.h"
 
@@ -135,7 +136,8 @@ int store_file_take(image *im, const kv *store, kv_err *e)
     int rc = image_text(im, "kvstore.format", "", FORMAT, e);
     if (rc == KV_OK && (rc = image_text(im, "kvstore.type", "", store->type, e)) == KV_OK &&
         (rc = image_text(im, "kvstore.key_type", "", kind, e)) == KV_OK &&
-        (rc = add_keys(im, t, e)) == KV_OK)
+        (rc = add_keys(im, t, e)) == KV_OK &&
+        (rc = residual_parts_add(im, &store->compression, t, e)) == KV_OK)
         rc = add_updater(im, &store->updater, &store->slots, e);
     for (int64_t i = 0; i < store->nremarks && rc == KV_OK; i++)
         rc = image_text(im, store->remark[i].name, "", store->remark[i].text, e);
@@ -170,7 +172,7 @@ static int check_names(store_file *f, kv_err *e)
 {
     static const char *const known[] = {"kvstore.format",  "kvstore.type",    "kvstore.key_type",
                                         "kvstore.pushes",  "kvstore.updates", "kvstore.order",
-                                        "kvstore.updater", "kvstore.rule"};
+                                        "kvstore.updater", "kvstore.rule",    COMPRESSION_PART};
     f->foreign = true;
     for (int64_t i = 0; i < safetensors_metadata_count(f->file); i++) {
         const char *name = safetensors_metadata_at(f->file, i)->name;
@@ -327,10 +329,15 @@ static int read_kind(const contents *c, bool *text_keys, kv_err *e)
     return bad(c->f, e, "\"kvstore.key_type\" is \"%.20s\" for %lld keys", kind, (long long)c->n);
 }
 
-/* A tensor that is no key. */
 static bool is_state(const store_file *f, int64_t i)
 {
     return !f->foreign && begins(safetensors_at(f->file, i)->name, STATE_PREFIX);
+}
+
+static bool is_key(const store_file *f, int64_t i)
+{
+    return f->foreign ||
+           (!is_state(f, i) && !residual_parts_is(safetensors_at(f->file, i)->name));
 }
 
 /* The keys and lists. arrays[i] is tensor i. */
@@ -341,7 +348,7 @@ static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
     int64_t n = 0;
     for (int64_t i = 0; i < safetensors_count(c->f->file) && rc == KV_OK; i++) {
         const char *name = safetensors_at(c->f->file, i)->name;
-        if (is_state(c->f, i))
+        if (!is_key(c->f, i))
             continue;
         c->order[n] = n;
         c->sorted[n].i = i;
@@ -378,7 +385,7 @@ static int contents_init(contents *c, const store_file *f, kv_err *e)
 {
     *c = (contents){.f = f};
     for (int64_t i = 0; i < safetensors_count(f->file); i++)
-        c->n += !is_state(f, i);
+        c->n += is_key(f, i);
     c->sorted = mem_zalloc(c->n, sizeof *c->sorted, e);
     c->pushes = mem_zalloc(3 * c->n, sizeof *c->pushes, e);
     if (!c->sorted || !c->pushes)
@@ -392,7 +399,7 @@ static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
 {
     int rc = KV_OK;
     for (int64_t i = 0; i < safetensors_count(f->file) && rc == KV_OK; i++)
-        if (!is_state(f, i))
+        if (is_key(f, i))
             rc = checksum_load(&arrays[i], f->file, i, f->path, e);
     return rc;
 }
@@ -463,6 +470,28 @@ static int fill_states(const store_file *f, kv *store, kv_err *e)
     return rc;
 }
 
+/* The compression and what it owes, when all keys are there. */
+static int fill_compression(const store_file *f, kv *store, kv_err *e)
+{
+    residual_parts parts;
+    kv_err why = {0};
+    int rc = residual_parts_read(&parts, f->file, f->path, &store->slots, e);
+    if (rc)
+        return rc;
+    compression how = parts.how;
+    if (how.code && !store->compresses)
+        rc = bad(f, e, "it compresses gradients, which the type \"%.40s\" does not", store->type);
+    else if (how.code && compression_check_slots(&store->slots, &why))
+        rc = bad(f, e, "%.300s", why.text);
+    if (rc) {
+        residual_parts_release(&parts);
+        return rc;
+    }
+    residual_parts_commit(&parts, &store->slots);
+    store->compression = how;
+    return KV_OK;
+}
+
 /* Keeps what other tools say in the file. */
 static int fill_remarks(const store_file *f, kv *store, kv_err *e)
 {
@@ -489,6 +518,8 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
     int rc = f->foreign ? KV_OK : fill_updater(f, &store->updater, e);
     if (rc == KV_OK && (rc = fill_remarks(f, store, e)) == KV_OK)
         rc = fill_slots(f, &store->slots, e);
+    if (rc == KV_OK && !f->foreign)
+        rc = fill_compression(f, store, e);
     if (rc == KV_OK && store->updater.kind == UPDATER_RULE)
         rc = fill_states(f, store, e);
     return rc;

@@ -2,9 +2,10 @@
  *
  * One tensor a key, under the key's own text: "3" for an integer key, "fc1.weight" for a text key,
  * so that other tools read the weights. The states of an optimizer stand under "__state__/", see
- * state_parts.h. A text key that begins with "__" is written behind "__key__/", because names that
- * begin so are kept for what is no key. All else stands in the file's metadata, where every name is
- * there unless noted:
+ * state_parts.h, and what compressed gradients still owe under "__residual__/", see
+ * residual_parts.h. A text key that begins with "__" is written behind "__key__/", because names
+ * that begin so are kept for what is no key. All else stands in the file's metadata, where every
+ * name is there unless noted:
  *
  *   name              text
  *   kvstore.format    "1"
@@ -17,6 +18,7 @@
  *   kvstore.rule, kvstore.param.X  (rules only) the rule in use, see rule_parts.h
  *   kvstore.num_update, …          (rules only) counts, numbers and schedule, see state_parts.h
  *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see checksum.h
+ *   kvstore.compression            (with gradient compression only) see residual_parts.h
  *
  * Lists have one whole number a key and a blank between two. They follow the keys in ascending
  * order, of the integers or of the bytes of the texts, and not the order of the file, because other

@@ -3,23 +3,25 @@
 
 #include "base/mem.h"
 
-int transaction_begin(transaction *t, const slot_table *slots, const updater *u, uint64_t changes,
-                      kv_err *e)
+int transaction_begin(transaction *t, const slot_table *slots, const updater *u,
+                      const compression *c, uint64_t changes, kv_err *e)
 {
     transaction_slot *kept = mem_alloc(slots->n, sizeof *kept, e);
     if (!kept)
         return KV_E_MEMORY;
-    transaction begun = {.is_open = true, .slots = kept, .changes = changes};
+    transaction begun = {.is_open = true, .slots = kept, .changes = changes, .compression = *c};
     for (int64_t i = 0; i < slots->n; i++) {
         const slot *s = &slots->items[i];
         slot_state *state;
-        if (slot_state_share(&state, s->state, e)) {
+        residuals *owed;
+        if (residuals_share(&owed, s->residuals, e) || slot_state_share(&state, s->state, e)) {
+            residuals_free(owed);
             updater none;
             transaction_commit(&begun, &none);
             return KV_E_MEMORY;
         }
         kept[begun.nslots++] =
-            (transaction_slot){kv_array_ref(s->stored), s->pushes, s->updates, state};
+            (transaction_slot){kv_array_ref(s->stored), s->pushes, s->updates, state, owed};
     }
     if (u->kind == UPDATER_RULE)
         optimizer_mark_take(u->optimizer, &begun.mark);
@@ -36,8 +38,8 @@ bool transaction_keep_updater(transaction *t, const updater *old)
     return true;
 }
 
-void transaction_rollback(transaction *t, slot_table *slots, updater *current, uint64_t *changes,
-                          updater *gone)
+void transaction_rollback(transaction *t, slot_table *slots, updater *current, compression *c,
+                          uint64_t *changes, updater *gone)
 {
     slot_truncate(slots, t->nslots);
     for (int64_t i = 0; i < t->nslots; i++) {
@@ -50,8 +52,12 @@ void transaction_rollback(transaction *t, slot_table *slots, updater *current, u
         slot_state *state = s->state;
         s->state = t->slots[i].state;
         t->slots[i].state = state;
+        residuals *owed = s->residuals;
+        s->residuals = t->slots[i].residuals;
+        t->slots[i].residuals = owed;
     }
     *changes = t->changes;
+    *c = t->compression;
     if (t->has_updater) {
         updater now = *current;
         *current = t->updater;
@@ -66,6 +72,7 @@ static void transaction_slot_release(transaction_slot *s)
 {
     kv_array_unref(s->stored);
     slot_state_free(s->state);
+    residuals_free(s->residuals);
 }
 
 void transaction_commit(transaction *t, updater *gone)

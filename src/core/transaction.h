@@ -8,6 +8,8 @@
 #ifndef CORE_TRANSACTION_H
 #define CORE_TRANSACTION_H
 
+#include "core/compress.h"
+#include "core/residuals.h"
 #include "core/slot.h"
 #include "core/updater.h"
 
@@ -15,7 +17,8 @@
 typedef struct transaction_slot {
     kv_array *stored; /* a reference */
     int64_t pushes, updates;
-    slot_state *state; /* with the same arrays */
+    slot_state *state;    /* with the same arrays */
+    residuals *residuals; /* the same */
 } transaction_slot;
 
 /* All zero: none is open. */
@@ -26,12 +29,13 @@ typedef struct transaction {
     uint64_t changes; /* of the store when it began */
     bool has_updater; /* the updater of that time was replaced since, and is here */
     updater updater;
+    compression compression;
     optimizer_mark mark; /* of the updater of that time, when it was a rule */
 } transaction;
 
 /* Opens one; none is open. Error: memory, nothing changed. */
-int transaction_begin(transaction *t, const slot_table *slots, const updater *u, uint64_t changes,
-                      kv_err *e);
+int transaction_begin(transaction *t, const slot_table *slots, const updater *u,
+                      const compression *c, uint64_t changes, kv_err *e);
 
 /* Takes over the updater that another one has replaced, if rollback will need it. Says whether it
  * did; else the caller releases it. */
@@ -39,8 +43,8 @@ bool transaction_keep_updater(transaction *t, const updater *old);
 
 /* Puts back what was there, and ends. *gone becomes the updater that the caller must release when
  * the store's lock is free. */
-void transaction_rollback(transaction *t, slot_table *slots, updater *current, uint64_t *changes,
-                          updater *gone);
+void transaction_rollback(transaction *t, slot_table *slots, updater *current, compression *c,
+                          uint64_t *changes, updater *gone);
 
 /* Ends, and keeps what is there now. *gone as above. */
 void transaction_commit(transaction *t, updater *gone);

@@ -40,7 +40,7 @@ const char *updater_name(const updater *u)
 
 /* ---- Before a push ---- */
 
-/* What a push has beside its groups, behind call.push. */
+/* What a push has beside its groups, behind call.update. */
 typedef struct push {
     updater updater; /* as it is now */
     optimizer_draft draft;
@@ -50,7 +50,7 @@ typedef struct push {
 
 static void release_push(call *c)
 {
-    push *p = c->push;
+    push *p = c->update.state;
     for (int64_t i = 0; p->steps && i < c->ngroups; i++)
         optimizer_release_step(&p->steps[i]);
     mem_free(p->steps);
@@ -64,14 +64,13 @@ static int new_push(call *c, const updater *u, kv_err *e)
         return KV_E_MEMORY;
     p->updater = *u;
     p->steps = NULL;
-    c->push = p;
-    c->release = release_push;
+    c->update = (call_part){p, release_push};
     return KV_OK;
 }
 
 static int prepare_group(call *c, int64_t i, kv_err *e)
 {
-    push *p = c->push;
+    push *p = c->update.state;
     optimizer *o = p->updater.optimizer;
     call_group *g = &c->groups[i];
     slot *s = call_slot(c, g);
@@ -85,7 +84,7 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
 
 static int prepare_rule(call *c, kv_err *e)
 {
-    push *p = c->push;
+    push *p = c->update.state;
     if (!p->updater.optimizer->constant &&
         !(p->steps = mem_zalloc(c->ngroups, sizeof *p->steps, e)))
         return KV_E_MEMORY;
@@ -247,7 +246,7 @@ static void print_lines(const buf *printed, void (*print)(void *arg, const char 
 
 void updater_commit(call *c, void (*print)(void *arg, const char *line), void *arg)
 {
-    push *p = c->push;
+    push *p = c->update.state;
     optimizer *o = p ? p->updater.optimizer : NULL;
     for (int64_t i = 0; i < c->ngroups; i++) {
         slot *s = call_slot(c, &c->groups[i]);
@@ -291,7 +290,7 @@ static void rule_arrays(const push *p, const call_group *g, const optimizer_step
 
 static const optimizer_step *step_of(const call *c, const call_group *g)
 {
-    const push *p = c->push;
+    const push *p = c->update.state;
     return p->steps ? &p->steps[g - c->groups] : NULL;
 }
 
@@ -299,12 +298,12 @@ static const optimizer_step *step_of(const call *c, const call_group *g)
 static void run_range(call *c, call_group *g, int64_t from, int64_t n, int worker)
 {
     apply_values v = values_of(c, g);
-    if (!c->push) {
+    if (!c->update.state) {
         apply_sum(g->target, &v, from, n, &c->work, worker);
         return;
     }
     plan_arrays a;
-    rule_arrays(c->push, g, step_of(c, g), &a);
+    rule_arrays(c->update.state, g, step_of(c, g), &a);
     if (g->source)
         apply_copy_part(g->target, g->source, from, n);
     apply_plan_part(g->update->plan, g->target, &v, &a, from, n, &c->work, worker);
@@ -319,7 +318,7 @@ static void run_rule(call *c, call_group *g, int worker)
         apply_copy(g->target, g->source);
     if (g->update->skipped)
         return;
-    rule_arrays(c->push, g, step_of(c, g), &a);
+    rule_arrays(c->update.state, g, step_of(c, g), &a);
     apply_plan(g->update->plan, g->target, &v, g->update->rows_present, &a, &c->work, worker);
 }
 
@@ -375,7 +374,7 @@ static int refused(call_group *g, int rc, kv_err *why, kv_err *e)
 /* A result that the callback holds on to cannot give its elements away. */
 static int run_callback(call *c, call_group *g, kv_err *e)
 {
-    const push *p = c->push;
+    const push *p = c->update.state;
     apply_values v = values_of(c, g);
     kv_err why = {0};
     if (!g->sparse)
@@ -395,7 +394,7 @@ static int run_callback(call *c, call_group *g, kv_err *e)
  * its own key: the others are updated all the same. */
 static int run_whole(call *c, kv_err *e)
 {
-    const push *p = c->push;
+    const push *p = c->update.state;
     int first = KV_OK, rc;
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
@@ -416,5 +415,5 @@ int updater_run(call *c, kv_err *e)
         run_part(c, 0, 0);
     else
         pool_run(c->ncuts, run_part, c);
-    return c->push ? run_whole(c, e) : KV_OK;
+    return c->update.state ? run_whole(c, e) : KV_OK;
 }

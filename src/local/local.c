@@ -25,6 +25,7 @@ static int open_store(kv *store, bool moves, const kv_opt *opts, int nopts, void
     if (!l)
         return KV_E_MEMORY;
     *l = (local){store, moves};
+    store->compresses = moves; /* only device has values in several contexts */
     store->in_slots = true;
     *self = l;
     return KV_OK;
@@ -42,11 +43,14 @@ static int open_device(kv *store, const kv_opt *opts, int nopts, void **self, kv
 
 /* ---- init ---- */
 
-static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *value, kv_err *e)
+static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *value,
+                    bool compressed, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     int64_t number = slot_find(t, key, -1);
     int rc = slot_check_kind(t, key, e);
+    if (rc == KV_OK && compressed)
+        rc = compression_check(key, value, e);
     if (rc)
         return rc;
     if (number >= 0) {
@@ -75,7 +79,7 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
     if (rc)
         return rc;
     for (int64_t i = 0; i < n; i++) {
-        if ((rc = init_key(t, old_n, &keys[i], values[i], e))) {
+        if ((rc = init_key(t, old_n, &keys[i], values[i], s->compression.code, e))) {
             slot_truncate(t, old_n);
             return rc;
         }
@@ -90,7 +94,15 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 static int prepare(kv *s, call *c, const kv_key *keys, int flags, kv_err *e)
 {
     int rc = call_group_pairs(c, keys, flags, e);
+    if (!rc)
+        rc = compress_prepare(&s->compression, c, e);
     return rc ? rc : updater_prepare(&s->updater, c, &s->callbacks, e);
+}
+
+static int run_push(call *c, kv_err *e)
+{
+    compress_run(c);
+    return updater_run(c, e);
 }
 
 static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
@@ -109,9 +121,10 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
         call_abort(c);
         return rc;
     }
+    compress_commit(c);
     updater_commit(c, s->print, s->print_arg);
     s->changes++; /* also when a callback refuses: it does so for its own key only */
-    return call_run(c, updater_run, how, false, e);
+    return call_run(c, run_push, how, false, e);
 }
 
 /* ---- pull ---- */

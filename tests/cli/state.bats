@@ -54,6 +54,19 @@ push 3 ones(2,3)'
     assert_output device
 }
 
+@test "state: gradient compression goes on with what it still owes" {
+    kvctl -s w.kvs --type device -c 'init 3 0; set-gradient-compression 2bit --threshold 0.5'
+    for _ in 1 2; do
+        kvctl -s w.kvs -c 'push 3 0.375'
+    done
+    run kvctl -q -s w.kvs -c 'pull 3; info'
+    assert_line --index 0 0.5
+    assert_line --index 1 --partial "compression 2bit 0.5"
+    kvctl -s w.kvs -c 'push 3 0.125'
+    run value
+    assert_output 0.0
+}
+
 @test "state: KVCTL_STORE names the file, -s wins, an empty one is none" {
     one env.kvs
     export KVCTL_STORE=env.kvs

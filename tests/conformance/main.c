@@ -1,7 +1,8 @@
 /* Replays recorded runs of MXNet 1.9.1: what its optimizers and schedules do to weights and states,
- * step by step. data/optimizers/README.md says what the records hold.
+ * step by step, and its quantiser to gradients. The README.md of each folder of data says what its
+ * records hold.
  *
- *     conformance FOLDER
+ *     conformance FOLDER…
  *
  * TAP, one test a file: how many runs are equal to the last bit, how many within the tolerance that
  * the record itself names, and the largest difference by dtype, in representable numbers. */
@@ -51,6 +52,8 @@ static bool replay_file(int number, const char *folder, const char *name)
         cJSON_Delete(better);
     } else if (ok && strcmp(name, "sgld.json") == 0) {
         ok = noise_run(records, &v);
+    } else if (ok && strcmp(name, "quantise.json") == 0) {
+        ok = quantise_run(records, &v);
     } else {
         cJSON_ArrayForEach(one, records) replay_run(one, &v);
         ok = ok && v.wrong == 0;
@@ -72,19 +75,32 @@ static int is_record(const struct dirent *d)
     return dot && strcmp(dot, ".json") == 0 && strcmp(d->d_name, "better.json") != 0;
 }
 
-int main(int argc, char **argv)
+/* Adds to *number and *failed. Whether there was anything to replay. */
+static bool replay_folder(const char *folder, int *number, int *failed)
 {
     struct dirent **files = NULL;
-    int n = argc == 2 ? scandir(argv[1], &files, is_record, alphasort) : -1, failed = 0;
-    if (n <= 0) {
-        fprintf(stderr, "usage: conformance FOLDER\n");
-        return 2;
-    }
+    int n = scandir(folder, &files, is_record, alphasort);
     for (int i = 0; i < n; i++) {
-        failed += !replay_file(i + 1, argv[1], files[i]->d_name);
+        *failed += !replay_file(++*number, folder, files[i]->d_name);
         free(files[i]);
     }
     free(files);
-    printf("1..%d\n", n);
+    return n > 0;
+}
+
+int main(int argc, char **argv)
+{
+    int number = 0, failed = 0;
+    for (int i = 1; i < argc; i++) {
+        if (!replay_folder(argv[i], &number, &failed)) {
+            fprintf(stderr, "conformance: %s holds no records\n", argv[i]);
+            return 2;
+        }
+    }
+    if (argc < 2) {
+        fprintf(stderr, "usage: conformance FOLDER...\n");
+        return 2;
+    }
+    printf("1..%d\n", number);
     return failed > 0;
 }

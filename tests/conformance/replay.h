@@ -59,9 +59,10 @@ bool replay_supported(const replay *r);
 /* A whole run. */
 void replay_run(const cJSON *one, verdict *v);
 
-/* Other files of records: what must be refused, and a rule with noise. Each returns whether all
- * was well and prints what was not. */
+/* Other files of records: what must be refused, a rule with noise, and the quantiser. Each returns
+ * whether all was well and prints, or puts into the verdict, what was not. */
 bool refused_run(const cJSON *runs, const cJSON *better, verdict *v);
 bool noise_run(const cJSON *runs, verdict *v);
+bool quantise_run(const cJSON *runs, verdict *v);
 
 #endif

@@ -161,6 +161,8 @@ TEST(script_complete_words_of_commands)
         {"set-updater scale --", "--by|--warm-up"},
         {"set-optimizer ada", "adabelief|adadelta|adagrad|adam|adamax|adamw"},
         {"set-optimizer sc", "scale"},
+        {"set-gradient-compression ", "1bit|2bit|none"},
+        {"set-gradient-compression 2bit --th", "--threshold"},
         {"set-optimizer sgd --mom", "--momentum"},
         {"set-optimizer Adam --be", "--begin-num-update|--beta1|--beta2"},
         {"set-optimizer adam --be 1 --lr", "--lr-mult|--lr-scheduler"},

@@ -874,7 +874,8 @@ TEST(store_describe)
     seen row = {0}, types_seen = {0};
     init_with(s, id(1), filled(1));
     CHECK_OK(kv_describe(s, "store", see, &row, &e));
-    CHECK_TEXT(row.text, "type=device;rank=0;num_workers=1;updater=assign;keys=1;bytes=64;");
+    CHECK_TEXT(row.text,
+               "type=device;rank=0;num_workers=1;updater=assign;compression=none;keys=1;bytes=64;");
     CHECK_INT(kv_describe(NULL, "types", see, &types_seen, &e), KV_E_INTERRUPTED);
     CHECK_TEXT(types_seen.text,
                "name=local;aliases=local_update_cpu local_allreduce_cpu;available=1;reason=;"

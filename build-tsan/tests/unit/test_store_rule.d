@@ -1,9 +1,0 @@
-build-tsan/tests/unit/test_store_rule.o: tests/unit/test_store_rule.c \
- src/kvstore.h lib/array/kv_array.h lib/base/kv_err.h lib/base/mem.h \
- lib/base/kv_err.h tests/unit/test.h
-src/kvstore.h:
-lib/array/kv_array.h:
-lib/base/kv_err.h:
-lib/base/mem.h:
-lib/base/kv_err.h:
-tests/unit/test.h:

@@ -1,0 +1,63 @@
+/* set-gradient-compression. */
+#include "base/num.h"
+#include "script/commands.h"
+#include "script/eval.h"
+#include "script/unit.h"
+
+/* The threshold as the library takes it, a text. */
+static int threshold_text(session *s, const ast *node, buf *out, kv_err *e)
+{
+    char number[NUM_TEXT_MAX];
+    value v;
+    int code = eval(s, node, &v, e);
+    if (code)
+        return code;
+    if (v.kind == VALUE_FLOAT) {
+        num_repr(number, v.u.number, NUM_BINARY64);
+        buf_add(out, number);
+    } else if (v.kind == VALUE_INT || v.kind == VALUE_TEXT) {
+        value_print(out, v, false);
+    } else {
+        code = unit_err(s, node, e, KV_E_DTYPE, "a threshold is a number, not %s",
+                        value_kind_name(v));
+    }
+    value_release(&v);
+    return code ? code : buf_check(out, e);
+}
+
+/* GAP: codes from the server to the workers need a type that has a server. */
+static int refuse_pull(session *s, const ast *call, kv_err *e)
+{
+    const ast *node = command_option_of(call, "pull");
+    if (!node)
+        return KV_OK;
+    unit_err(s, node, e, KV_E_UNSUPPORTED,
+             "--pull compresses what a server sends to its workers, and no type of this version "
+             "has a server");
+    kv_err_hint(e, "without --pull the pushes of a device store are compressed");
+    return KV_E_UNSUPPORTED;
+}
+
+int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *node = command_option_of(call, "threshold");
+    kv *store;
+    value type = value_none();
+    buf text = {0};
+    (void)out;
+    int code = session_store(s, &store, e);
+    if (code || (code = refuse_pull(s, call, e)) ||
+        (code = eval_text(s, call->kid[0], "a type of compression", &type, e)))
+        return code;
+    if (node)
+        code = threshold_text(s, node, &text, e);
+    if (code == KV_OK) {
+        kv_opt params[] = {{"type", type.u.text->text}, {"threshold", buf_text(&text)}};
+        code = kv_set_gradient_compression(store, params, node ? 2 : 1, e);
+        if (code)
+            unit_at(s, call, e);
+    }
+    value_release(&type);
+    buf_release(&text);
+    return code;
+}

@@ -1,0 +1,397 @@
+/* Residuals and codes of a push.
+ *
+ * A block of elements is quantised and its codes decoded at once, so gradients and residuals are
+ * read from memory once and codes never leave the cache. The sum is a float32 array of its own,
+ * because the updater may read it more than once, and a residual changes only once.
+ *
+ * Here all contexts are host memory (GAP: between GPUs the codes are what has to travel).
+ */
+#include "core/compress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/suggest.h"
+#include "core/residuals.h"
+#include "engine/pool.h"
+
+/* ---- The setting ---- */
+
+static const char *const types[] = {"none", "1bit", "2bit"}; /* by dev_code */
+enum { NTYPES = 3 };
+
+static int type_of(const char *name)
+{
+    for (int i = 0; i < NTYPES; i++)
+        if (strcmp(types[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static int read_type(compression *out, const char *name, kv_err *e)
+{
+    out->code = type_of(name);
+    if (out->code >= 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE, "there is no gradient compression \"%.64s\"", name);
+    suggest_hint(e, name, types, NTYPES);
+    kv_err_hint(e, "2bit, 1bit, none"); /* unless one is close */
+    return KV_E_VALUE;
+}
+
+static int read_threshold(float *out, const char *text, kv_err *e)
+{
+    double x;
+    size_t n = strlen(text);
+    if (n == 0 || num_parse(text, n, NUM_BINARY32, &x, NULL) != n)
+        return kv_err_set(e, KV_E_DTYPE, "the threshold is \"%.64s\", not a number", text);
+    if (!isfinite(x))
+        return kv_err_set(e, KV_E_VALUE, "the threshold is %.64s, not a finite float32", text);
+    *out = (float)x;
+    return KV_OK;
+}
+
+/* The other rules for a threshold depend on the type, which may stand behind it. */
+static int check_threshold(const compression *c, const char *text, kv_err *e)
+{
+    if (c->code == 0 && text)
+        return kv_err_set(e, KV_E_USAGE, "gradient compression \"none\" has no threshold");
+    if (c->code != DEV_CODE_2BIT || c->threshold > 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE, "the threshold of 2bit is a float32 greater than 0, not %.64s", text);
+    kv_err_hint(e, "it is what one code adds or takes away; 0.5 is the default");
+    return KV_E_VALUE;
+}
+
+int compression_read(compression *out, const kv_opt *params, int nparams, kv_err *e)
+{
+    static const char *const names[] = {"type", "threshold"};
+    compression c = {.code = -1, .threshold = 0.5f};
+    const char *threshold = NULL;
+    int rc = KV_OK;
+    for (int i = 0; i < nparams && !rc; i++) {
+        if (strcmp(params[i].name, "type") == 0) {
+            rc = read_type(&c, params[i].value, e);
+        } else if (strcmp(params[i].name, "threshold") == 0) {
+            rc = read_threshold(&c.threshold, threshold = params[i].value, e);
+        } else {
+            kv_err_set(e, KV_E_USAGE, "gradient compression has no parameter \"%.64s\"",
+                       params[i].name);
+            rc = suggest_hint(e, params[i].name, names, 2);
+        }
+    }
+    if (!rc && c.code < 0) {
+        rc = kv_err_set(e, KV_E_USAGE, "gradient compression needs a type");
+        kv_err_hint(e, "2bit, 1bit, none");
+    }
+    if (rc || (rc = check_threshold(&c, threshold, e)))
+        return rc;
+    *out = c.code ? c : (compression){0};
+    return KV_OK;
+}
+
+const char *compression_print(char out[COMPRESSION_TEXT], const compression *c)
+{
+    char number[NUM_TEXT_MAX];
+    num_plain(number, (double)c->threshold, NUM_BINARY32);
+    snprintf(out, COMPRESSION_TEXT, c->code ? "%s %s" : "%s", types[c->code], number);
+    return out;
+}
+
+bool compression_parse(compression *out, const char *text)
+{
+    char type[8], again[COMPRESSION_TEXT];
+    size_t n = strcspn(text, " ");
+    if (n >= sizeof type || !text[n])
+        return false;
+    memcpy(type, text, n);
+    type[n] = '\0';
+    kv_opt params[] = {{"type", type}, {"threshold", text + n + 1}};
+    kv_err why = {0};
+    return compression_read(out, params, 2, &why) == KV_OK &&
+           strcmp(compression_print(again, out), text) == 0;
+}
+
+bool compression_same(const compression *a, const compression *b)
+{
+    return a->code == b->code && a->threshold == b->threshold;
+}
+
+int compression_check(const kv_key *key, const kv_array *a, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    if (a->storage == KV_ROW_SPARSE)
+        kv_err_set(e, KV_E_VALUE, "key %s is row_sparse, gradient compression takes default arrays",
+                   slot_key_text(text, key));
+    else if (a->dtype != KV_FLOAT32)
+        kv_err_set(e, KV_E_DTYPE, "key %s is %s, gradient compression takes float32 keys",
+                   slot_key_text(text, key), kv_dtype_name(a->dtype));
+    else
+        return KV_OK;
+    kv_err_hint(e, "keep such keys in a store of their own, without compression");
+    kv_err_key(e, key);
+    return a->storage == KV_ROW_SPARSE ? KV_E_VALUE : KV_E_DTYPE;
+}
+
+int compression_check_slots(const slot_table *t, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < t->n && !rc; i++)
+        rc = compression_check(&t->items[i].key, t->items[i].stored, e);
+    return rc;
+}
+
+void compression_forget(slot_table *t)
+{
+    for (int64_t i = 0; i < t->n; i++) {
+        residuals_free(t->items[i].residuals);
+        t->items[i].residuals = NULL;
+    }
+}
+
+/* ---- Before a push ---- */
+
+/* One value of a push. */
+typedef struct pushed {
+    kv_array *value;    /* the caller's */
+    kv_array *residual; /* written */
+    kv_array *old;      /* NULL, or what it begins as: a residual that others hold, or elsewhere */
+    bool made;          /* residual was made by this push and is not yet the slot's */
+} pushed;
+
+typedef struct group {
+    pushed *values;
+    int64_t n;
+    kv_array *sum;
+} group;
+
+/* What a push has beside its groups, behind call.compress. */
+typedef struct work {
+    compression how;
+    group *groups;
+    int64_t ngroups;
+    pushed *values;
+    bool held; /* values and residuals: the operation runs later */
+} work;
+
+static int check_group(const slot *s, const group *g, const call_group *from, kv_err *e)
+{
+    if (!from->sparse || !s->stored)
+        return compression_check(&s->key, s->stored ? s->stored : g->values[0].value, e);
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_VALUE,
+               "the values of key %s are row_sparse, gradient compression takes default arrays",
+               slot_key_text(text, &s->key));
+    kv_err_hint(e, "convert them: dense(a), in C kv_array_to_dense");
+    kv_err_key(e, &s->key);
+    return KV_E_VALUE;
+}
+
+/* The residual of a value in its context: the slot's own where nobody else holds it. */
+static int take_residual(pushed *v, const residuals *r, int64_t i, kv_err *e)
+{
+    const kv_array *like = v->value;
+    kv_array *old = i < r->n ? r->items[i] : NULL;
+    v->residual = old;
+    if (old && kv_array_refs(old) == 1 && kv_ctx_same(old->ctx, like->ctx))
+        return KV_OK;
+    int rc = old ? kv_array_new_raw(&v->residual, KV_FLOAT32, like->ndim, like->shape, like->ctx, e)
+                 : kv_array_new(&v->residual, KV_FLOAT32, like->ndim, like->shape, like->ctx, e);
+    v->made = rc == KV_OK;
+    v->old = v->made ? kv_array_ref(old) : NULL;
+    return rc;
+}
+
+/* The sum, where the key will stand. */
+static int take_sum(group *g, residuals *r, kv_ctx ctx, kv_err *e)
+{
+    const kv_array *like = g->values[0].value;
+    if (!r->sum || !kv_ctx_same(r->sum->ctx, ctx)) {
+        kv_array *sum;
+        int rc = kv_array_new_raw(&sum, KV_FLOAT32, like->ndim, like->shape, ctx, e);
+        if (rc)
+            return rc;
+        kv_array_unref(r->sum);
+        r->sum = sum;
+    }
+    g->sum = kv_array_ref(r->sum);
+    return KV_OK;
+}
+
+static int prepare_group(call *c, group *g, const call_group *from, kv_err *e)
+{
+    slot *s = call_slot(c, from);
+    residuals **at = &s->residuals;
+    int rc = check_group(s, g, from, e);
+    if (rc)
+        return rc;
+    if (!*at && !(*at = mem_zalloc(1, sizeof **at, e)))
+        return KV_E_MEMORY;
+    rc = mem_grow(&(*at)->items, &(*at)->cap, g->n, sizeof *(*at)->items, e);
+    for (int64_t i = 0; i < g->n && !rc; i++) {
+        pushed *v = &g->values[i];
+        if ((rc = take_residual(v, *at, i, e)))
+            return rc;
+        c->uses[c->op.nuses++] = (engine_use){.var = array_var(v->residual), .write = true};
+        if (v->old)
+            c->uses[c->op.nuses++] = (engine_use){.var = array_var(v->old)};
+    }
+    return rc ? rc : take_sum(g, *at, from->ctx, e);
+}
+
+static void release(call *c)
+{
+    work *w = c->compress.state;
+    for (int64_t i = 0; i < w->ngroups; i++) {
+        const group *g = &w->groups[i];
+        for (int64_t j = 0; j < g->n; j++) {
+            const pushed *v = &g->values[j];
+            kv_array_unref(v->old);
+            if (v->made)
+                kv_array_unref(v->residual);
+            if (w->held) {
+                array_drop(v->value);
+                array_drop(v->residual);
+            }
+        }
+        kv_array_unref(g->sum);
+    }
+    mem_free(w->groups);
+    mem_free(w->values);
+    mem_free(w);
+}
+
+static int new_work(call *c, const compression *how, kv_err *e)
+{
+    work *w = mem_zalloc(1, sizeof *w, e);
+    if (!w)
+        return KV_E_MEMORY;
+    w->how = *how;
+    c->compress = (call_part){w, release};
+    w->groups = mem_zalloc(c->ngroups, sizeof *w->groups, e);
+    w->values = mem_zalloc(c->nvalues, sizeof *w->values, e);
+    return w->groups && w->values ? KV_OK : KV_E_MEMORY;
+}
+
+/* From now on the call is one of the sums. */
+static void replace_values(const work *w, call *c)
+{
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        c->list[i] = w->groups[i].sum;
+        c->data[i] = c->list[i]->data;
+        g->first = i;
+        g->n = 1;
+        g->same_dtype = true;
+    }
+    c->values = c->list;
+    c->nvalues = c->ngroups;
+    c->max_values = 1;
+}
+
+int compress_prepare(const compression *how, call *c, kv_err *e)
+{
+    if (!how->code)
+        return KV_OK;
+    int rc = new_work(c, how, e);
+    if (rc)
+        return rc;
+    work *w = c->compress.state;
+    pushed *next = w->values;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *from = &c->groups[i];
+        group *g = &w->groups[w->ngroups++];
+        *g = (group){next, from->n, NULL};
+        for (int64_t j = 0; j < g->n; j++)
+            (next++)->value = c->values[from->first + j];
+        rc = prepare_group(c, g, from, e);
+    }
+    if (!rc)
+        replace_values(w, c);
+    return rc;
+}
+
+/* The slots get the residuals, which the operation fills. */
+void compress_commit(call *c)
+{
+    work *w = c->compress.state;
+    for (int64_t i = 0; w && i < w->ngroups; i++) {
+        const group *g = &w->groups[i];
+        residuals *r = call_slot(c, &c->groups[i])->residuals;
+        for (int64_t j = 0; j < g->n; j++) {
+            pushed *v = &g->values[j];
+            array_hold(v->value);
+            array_hold(v->residual);
+            if (!v->made)
+                continue;
+            if (j < r->n)
+                kv_array_unref(r->items[j]); /* others hold it, or v->old does */
+            r->items[j] = v->residual;
+            v->made = false;
+        }
+        r->n = r->n > g->n ? r->n : g->n;
+    }
+    if (w)
+        w->held = true;
+}
+
+/* ---- The element work ---- */
+
+/* Elements a block: gradient, residual, sum and codes share the first caches. A part is what one
+ * thread takes: large enough to be worth waking another one. */
+enum { BLOCK = 4096, PART = 16 * BLOCK };
+
+typedef struct part_arg {
+    const struct group *group;
+    compression how;
+} part_arg;
+
+/* n elements from `from` of value j: into the residual, the codes, and from there into the sum. */
+static void run_block(const part_arg *a, int64_t j, int64_t from, int64_t n)
+{
+    const pushed *v = &a->group->values[j];
+    const dev_ops *dev = v->value->dev;
+    const char *src = (const char *)v->value->data + from * kv_dtype_bytes(v->value->dtype);
+    float *residual = (float *)v->residual->data + from, *sum = (float *)a->group->sum->data + from;
+    float piece[BLOCK];
+    uint32_t codes[BLOCK / 16];
+    dev_code code = (dev_code)a->how.code;
+    if (v->value->dtype != KV_FLOAT32) {
+        dev->convert(piece, KV_FLOAT32, src, v->value->dtype, n);
+        src = (const char *)piece;
+    }
+    if (v->old)
+        memcpy(residual, (const float *)v->old->data + from, (size_t)n * sizeof *residual);
+    dev->quantise(codes, residual, (const float *)(const void *)src, code, a->how.threshold, n);
+    if (j == 0)
+        dev->dequantise(sum, codes, code, a->how.threshold, n);
+    else
+        dev->dequantise_add(sum, codes, code, a->how.threshold, n);
+}
+
+static void run_part(void *arg, int64_t part, int worker)
+{
+    const part_arg *a = arg;
+    const group *g = a->group;
+    int64_t from = part * PART, to = g->sum->size - from > PART ? from + PART : g->sum->size;
+    (void)worker;
+    for (int64_t i = from; i < to; i += BLOCK)
+        for (int64_t j = 0; j < g->n; j++)
+            run_block(a, j, i, to - i < BLOCK ? to - i : BLOCK);
+}
+
+void compress_run(call *c)
+{
+    const work *w = c->compress.state;
+    for (int64_t i = 0; w && i < w->ngroups; i++) {
+        part_arg a = {&w->groups[i], w->how};
+        int64_t size = a.group->sum->size, nparts = size / PART + (size % PART != 0);
+        if (nparts > 1)
+            pool_run(nparts, run_part, &a);
+        else if (nparts == 1)
+            run_part(&a, 0, 0);
+    }
+}

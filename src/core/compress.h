@@ -1,0 +1,54 @@
+/* Gradient compression: what a push does to its values before they are summed.
+ *
+ * Every value of a push, also a single one, is quantised together with the residual of its key and
+ * its position in the list, and what its codes stand for takes its place: 2 bits carry +threshold,
+ * 0 or -threshold, 1 bit +1 or -1. What they did not carry stays in the residual for the next push.
+ * init and pull are never compressed. (Seeds 002 and 003, "set_gradient_compression")
+ *
+ * A store with compression holds float32 keys of default storage and nothing else.
+ */
+#ifndef CORE_COMPRESS_H
+#define CORE_COMPRESS_H
+
+#include "core/call.h"
+
+/* How a store compresses. All zero: it does not. */
+typedef struct compression {
+    int code; /* a dev_code, or 0 */
+    float threshold;
+} compression;
+
+/* Reads `type` and `threshold`, as kv_set_gradient_compression takes them. Errors: usage, value,
+ * dtype. */
+int compression_read(compression *out, const kv_opt *params, int nparams, kv_err *e);
+
+/* "none", "2bit 0.5". Returns out. */
+#define COMPRESSION_TEXT 48
+const char *compression_print(char out[COMPRESSION_TEXT], const compression *c);
+
+/* Reads such a text. False when it is none. */
+bool compression_parse(compression *out, const char *text);
+
+bool compression_same(const compression *a, const compression *b);
+
+/* Whether every key, and a first value of a new one, can be compressed. Errors: dtype, value. */
+int compression_check_slots(const slot_table *t, kv_err *e);
+int compression_check(const kv_key *key, const kv_array *a, kv_err *e);
+
+/* Forgets what is owed to every key. */
+void compression_forget(slot_table *t);
+
+/* ---- A push ---- */
+
+/* What a push owes and sums is made before the updater prepares: the call then has one value a
+ * group, the sum that compress_run will make. Errors: dtype (a key that is not float32), value (a
+ * row_sparse key or value), memory. */
+int compress_prepare(const compression *how, call *c, kv_err *e);
+
+/* Hands the residuals to the slots: before the call runs. */
+void compress_commit(call *c);
+
+/* The element work: residuals and sums. */
+void compress_run(call *c);
+
+#endif

@@ -1,0 +1,523 @@
+/* Gradient compression in a store: against a plain model, over later positions, contexts, changes
+ * of the setting, transactions, files, and allocations that fail. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "core/residuals.h"
+#include "core/store.h"
+#include "kvstore.h"
+#include "test.h"
+
+enum { SIZE = 70001, MOST = 5 }; /* more than one part, and a tail */
+
+static const kv_key key = {.id = 3}, other = {.id = 1};
+static const kv_opt two_bits[] = {{"type", "2bit"}, {"threshold", "0.5"}};
+static const kv_opt one_bit[] = {{"type", "1bit"}, {"threshold", "0"}};
+static const kv_opt none[] = {{"type", "none"}};
+static const char path[] = "c.safetensors";
+
+/* Each test works in a folder of its own. */
+static void enter_folder(void)
+{
+    char folder[] = "/tmp/kvstore-unit-XXXXXX";
+    CHECK(mkdtemp(folder) != NULL);
+    CHECK(chdir(folder) == 0);
+}
+
+static void leave_folder(void)
+{
+    char folder[200];
+    remove(path);
+    CHECK(getcwd(folder, sizeof folder) != NULL);
+    CHECK(rmdir(folder) == 0);
+}
+
+static float gradient(int64_t i, int seed)
+{
+    return (float)((i * 7919 + seed * 104729) % 2003 - 1001) / 1000;
+}
+
+static kv_array *array_of(kv_dtype dtype, int64_t n, int seed, kv_ctx ctx)
+{
+    kv_err e = {0};
+    kv_array *f = NULL, *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&f, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(f, &data, &e));
+    for (int64_t i = 0; i < n && seed; i++)
+        ((float *)data)[i] = gradient(i, seed);
+    CHECK_OK(kv_array_dup(&a, f, dtype, ctx, &e));
+    kv_array_unref(f);
+    return a;
+}
+
+static kv *make(int64_t n)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create("device", NULL, 0, &s, &e));
+    kv_array *zeros = array_of(KV_FLOAT32, n, 0, (kv_ctx){0});
+    CHECK_OK(kv_init(s, &key, 1, &zeros, NULL, &e));
+    CHECK_OK(kv_init(s, &other, 1, &zeros, NULL, &e));
+    kv_array_unref(zeros);
+    return s;
+}
+
+static void set(kv *s, const kv_opt params[2])
+{
+    kv_err e = {0};
+    CHECK_OK(kv_set_gradient_compression(s, params, 2, &e));
+}
+
+static void set_sum(kv *s)
+{
+    kv_err e = {0};
+    kv_rule *r = NULL;
+    CHECK_OK(kv_rule_new(&r, "{ stored += input }", NULL, 0, 0, &e));
+    CHECK_OK(kv_set_rule(s, r, NULL, 0, &e));
+    kv_rule_free(r);
+}
+
+/* Values seed, seed + 1, … for one key. */
+static int push_to(kv *s, kv_key k, int64_t n, int nvalues, int seed, kv_ctx ctx, kv_err *e)
+{
+    kv_key keys[MOST] = {0};
+    kv_array *values[MOST] = {0};
+    for (int j = 0; j < nvalues; j++) {
+        keys[j] = k;
+        values[j] = array_of(KV_FLOAT32, n, seed + j, ctx);
+    }
+    int rc = kv_push(s, keys, nvalues, values, NULL, e);
+    for (int j = 0; j < nvalues; j++)
+        kv_array_unref(values[j]);
+    return rc;
+}
+
+static void push(kv *s, int64_t n, int nvalues, int seed)
+{
+    kv_err e = {0};
+    CHECK_OK(push_to(s, key, n, nvalues, seed, (kv_ctx){0}, &e));
+}
+
+static kv_array *pulled(kv *s, kv_key k, int64_t n)
+{
+    kv_err e = {0};
+    kv_array *a = array_of(KV_FLOAT32, n, 0, (kv_ctx){0});
+    CHECK_OK(kv_pull(s, &k, 1, &a, NULL, &e));
+    return a;
+}
+
+static const float *elements(kv_array *a)
+{
+    kv_err e = {0};
+    const void *data = NULL;
+    CHECK_OK(kv_array_read(a, &data, &e));
+    return data;
+}
+
+/* Two stores hold the same bits, now and after more pushes. */
+static void check_same(kv *a, kv *b, int64_t n)
+{
+    kv_err e = {0};
+    for (int t = 0; t < 4; t++) {
+        kv_key both[] = {key, other};
+        for (int k = 0; k < 2; k++) {
+            kv_array *x = pulled(a, both[k], n), *y = pulled(b, both[k], n);
+            CHECK(memcmp(elements(x), elements(y), (size_t)n * 4) == 0);
+            kv_array_unref(x);
+            kv_array_unref(y);
+            CHECK_OK(push_to(a, both[k], n, 3, 70 + t, (kv_ctx){0}, &e));
+            CHECK_OK(push_to(b, both[k], n, 3, 70 + t, (kv_ctx){0}, &e));
+        }
+    }
+}
+
+/* ---- Numbers ---- */
+
+/* What one value of a push becomes, by the definition. */
+static float model(float *residual, float g, bool one, float t)
+{
+    float r = *residual + g;
+    float q = one ? (r > t ? 1 : -1) : r >= t ? t : r <= -t ? -t : 0;
+    *residual = r - q;
+    return q;
+}
+
+static void compare_model(const kv_opt params[2], bool one, float t, int64_t n)
+{
+    kv_err e = {0};
+    kv *s = make(n);
+    float *residual = mem_zalloc(MOST * n, sizeof *residual, &e);
+    float *stored = mem_zalloc(n, sizeof *stored, &e);
+    CHECK(residual && stored);
+    set_sum(s);
+    push(s, n, 2, 90); /* before it is set: as it is */
+    for (int64_t i = 0; i < n; i++)
+        stored[i] += gradient(i, 90) + gradient(i, 91);
+    set(s, params);
+    for (int step = 1; step <= 6; step++) {
+        int nvalues = step % MOST + 1; /* positions come, go and come back */
+        push(s, n, nvalues, 10 * step);
+        for (int64_t i = 0; i < n; i++) {
+            float sum = 0;
+            for (int j = 0; j < nvalues; j++) {
+                float q = model(&residual[j * n + i], gradient(i, 10 * step + j), one, t);
+                sum = j ? sum + q : q;
+            }
+            stored[i] += sum;
+        }
+        kv_array *got = pulled(s, key, n);
+        CHECK(memcmp(elements(got), stored, (size_t)n * 4) == 0);
+        kv_array_unref(got);
+    }
+    mem_free(residual);
+    mem_free(stored);
+    kv_free(s);
+}
+
+TEST(compress_model)
+{
+    static const kv_opt tenth[] = {{"threshold", "0.1"}, {"type", "2bit"}};
+    static const kv_opt minus[] = {{"type", "1bit"}, {"threshold", "-0.25"}};
+    compare_model(two_bits, false, 0.5f, SIZE);
+    compare_model(one_bit, true, 0, SIZE);
+    compare_model(tenth, false, 0.1f, 37);
+    compare_model(minus, true, -0.25f, 37);
+    compare_model(two_bits, false, 0.5f, 0);
+}
+
+/* Values of other dtypes become float32 first, in a new key the first value must be float32. */
+TEST(compress_converts)
+{
+    kv_err e = {0};
+    kv *s = make(5000), *same = make(5000);
+    kv_key new = {.id = 9};
+    kv_array *wide = array_of(KV_FLOAT64, 5000, 4, (kv_ctx){0});
+    set(s, two_bits);
+    set(same, two_bits);
+    CHECK_OK(kv_push(s, &key, 1, &wide, NULL, &e));
+    push(same, 5000, 1, 4);
+    check_same(s, same, 5000);
+    CHECK_ERR(kv_push(s, &new, 1, &wide, NULL, &e), KV_E_DTYPE,
+              "key 9 is float64, gradient compression takes float32 keys");
+    CHECK_INT(kv_num_keys(s), 2);
+    kv_array_unref(wide);
+    kv_free(s);
+    kv_free(same);
+}
+
+/* A residual follows the values of its position to another device. */
+TEST(compress_contexts)
+{
+    kv_err e = {0};
+    kv *s = make(100), *same = make(100);
+    CHECK_OK(kv_set_virtual_gpus(2, &e));
+    set(s, two_bits);
+    set(same, two_bits);
+    for (int t = 0; t < 4; t++) {
+        CHECK_OK(push_to(s, key, 100, 2, t + 1, (kv_ctx){t % 2 ? KV_GPU : KV_CPU, t / 2}, &e));
+        push(same, 100, 2, t + 1);
+    }
+    const residuals *r = s->slots.items[0].residuals;
+    CHECK_INT(r->n, 2);
+    CHECK(kv_array_ctx(r->items[1]).device == KV_GPU && kv_array_ctx(r->items[1]).id == 1);
+    check_same(s, same, 100);
+    kv_free(s);
+    kv_free(same);
+}
+
+/* ---- The setting ---- */
+
+TEST(compress_setting)
+{
+    kv_err e = {0};
+    kv *s = make(4);
+    static const kv_opt half[] = {{"type", "2bit"}},
+                        misspelt[] = {{"type", "2bit"}, {"treshold", "1"}};
+    uint64_t before = kv_changes(s);
+    CHECK_OK(kv_set_gradient_compression(s, none, 1, &e));
+    CHECK_INT(kv_changes(s), before);
+    CHECK_ERR(kv_set_gradient_compression(s, NULL, 0, &e), KV_E_USAGE,
+              "gradient compression needs a type");
+    CHECK_INT(kv_set_gradient_compression(s, misspelt, 2, &e), KV_E_USAGE);
+    CHECK_TEXT(e.text, "gradient compression has no parameter \"treshold\"");
+    CHECK_TEXT(e.hint, "did you mean threshold?");
+    e = (kv_err){0};
+    CHECK_INT(kv_set_gradient_compression(s, misspelt, 2, NULL), KV_E_USAGE);
+    CHECK_INT(kv_set_gradient_compression(NULL, half, 1, NULL), KV_E_USAGE);
+    CHECK_INT(kv_changes(s), before);
+    CHECK_OK(kv_set_gradient_compression(s, half, 1, &e));
+    CHECK_INT(kv_changes(s), before + 1);
+    push(s, 4, 2, 1);
+    set(s, two_bits); /* the same again: residuals stay */
+    CHECK_INT(s->slots.items[0].residuals->n, 2);
+    CHECK_INT(kv_changes(s), before + 2);
+    set(s, one_bit);
+    CHECK(s->slots.items[0].residuals == NULL);
+    kv_free(s);
+}
+
+TEST(compress_local)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create(NULL, NULL, 0, &s, &e));
+    CHECK_INT(kv_set_gradient_compression(s, two_bits, 2, &e), KV_E_UNSUPPORTED);
+    CHECK_TEXT(e.text, "stores of type \"local\" do not compress gradients");
+    CHECK_TEXT(e.hint, "the type device does, between its contexts");
+    kv_free(s);
+}
+
+/* ---- Transactions ---- */
+
+TEST(compress_rollback)
+{
+    kv_err e = {0};
+    kv *s = make(100), *same = make(100);
+    set(s, two_bits);
+    set(same, two_bits);
+    push(s, 100, 2, 1);
+    push(same, 100, 2, 1);
+    CHECK_OK(kv_begin(s, &e));
+    push(s, 100, 3, 5);
+    CHECK_OK(push_to(s, other, 100, 1, 6, (kv_ctx){0}, &e));
+    set(s, one_bit);
+    push(s, 100, 1, 7);
+    CHECK_OK(kv_rollback(s, &e));
+    CHECK(s->compression.code == DEV_CODE_2BIT && s->compression.threshold == 0.5f);
+    CHECK_INT(s->slots.items[0].residuals->n, 2);
+    check_same(s, same, 100);
+    kv_free(s);
+    kv_free(same);
+}
+
+TEST(compress_commit)
+{
+    kv_err e = {0};
+    kv *s = make(100), *same = make(100);
+    set(s, two_bits);
+    set(same, two_bits);
+    push(s, 100, 2, 1);
+    push(same, 100, 2, 1);
+    CHECK_OK(kv_begin(s, &e));
+    push(s, 100, 3, 5);
+    push(same, 100, 3, 5);
+    CHECK_OK(kv_commit(s, &e));
+    check_same(s, same, 100);
+    kv_free(s);
+    kv_free(same);
+}
+
+/* ---- Files ---- */
+
+TEST(compress_save)
+{
+    kv_err e = {0};
+    kv *s = make(100), *back = NULL;
+    enter_folder();
+    set_sum(s);
+    set(s, two_bits);
+    push(s, 100, 3, 1);
+    push(s, 100, 2, 5);
+    CHECK_OK(kv_save(s, path, &e));
+    CHECK_OK(kv_load(&back, path, &e));
+    CHECK(compression_same(&s->compression, &back->compression));
+    CHECK_INT(kv_num_keys(back), 2);
+    check_same(s, back, 100);
+    kv_free(s);
+    kv_free(back);
+    leave_folder();
+}
+
+/* Text keys, one of them with a slash and one that begins like our own names. */
+TEST(compress_save_names)
+{
+    kv_err e = {0};
+    kv_key names[] = {{.name = "fc/0"}, {.name = "__residual__/fc/0"}};
+    kv *s = NULL, *back = NULL;
+    enter_folder();
+    CHECK_OK(kv_create("device", NULL, 0, &s, &e));
+    set(s, one_bit);
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(push_to(s, names[i], 10, i + 1, 3, (kv_ctx){0}, &e));
+    CHECK_OK(kv_save(s, path, &e));
+    CHECK_OK(kv_load(&back, path, &e));
+    CHECK_INT(kv_num_keys(back), 2);
+    for (int i = 0; i < 2; i++) {
+        const residuals *a = s->slots.items[i].residuals, *b = back->slots.items[i].residuals;
+        CHECK_INT(b->n, i + 1);
+        for (int j = 0; j <= i; j++)
+            CHECK(memcmp(elements(a->items[j]), elements(b->items[j]), 40) == 0);
+    }
+    kv_free(s);
+    kv_free(back);
+    leave_folder();
+}
+
+static kv *trained(const kv_opt how[2])
+{
+    kv_err e = {0};
+    kv *s = make(100);
+    CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
+    if (how)
+        set(s, how);
+    push(s, 100, 2, 1);
+    push(s, 100, 2, 3);
+    return s;
+}
+
+/* A store with the weights of s and the same optimizer and compression, without what they keep. */
+static kv *fresh_copy(kv *s, const kv_opt how[2])
+{
+    kv_err e = {0};
+    kv_key both[] = {key, other};
+    kv *copy = NULL;
+    CHECK_OK(kv_create("device", NULL, 0, &copy, &e));
+    for (int k = 0; k < 2; k++) {
+        kv_array *w = pulled(s, both[k], 100);
+        CHECK_OK(kv_init(copy, &both[k], 1, &w, NULL, &e));
+        kv_array_unref(w);
+    }
+    CHECK_OK(kv_set_optimizer(copy, "adam", NULL, 0, &e));
+    if (how)
+        set(copy, how);
+    return copy;
+}
+
+TEST(compress_save_states)
+{
+    kv_err e = {0};
+    enter_folder();
+    for (uint32_t flags = 0; flags <= KV_DUMP_OPTIMIZER; flags++) {
+        kv *s = trained(two_bits), *copy = fresh_copy(s, two_bits);
+        push(copy, 100, 4, 33); /* leaves residuals that the file does not have */
+        CHECK_OK(kv_save_states(s, path, flags, &e));
+        kv_free(copy);
+        copy = fresh_copy(s, two_bits);
+        CHECK_OK(kv_load_states(copy, path, &e));
+        check_same(s, copy, 100);
+        kv_free(s);
+        kv_free(copy);
+    }
+    leave_folder();
+}
+
+TEST(compress_states_of_another)
+{
+    kv_err e = {0};
+    kv *s = trained(two_bits), *plain = trained(NULL), *one = fresh_copy(s, one_bit);
+    enter_folder();
+    CHECK_OK(kv_save_states(s, path, 0, &e));
+    CHECK_ERR(kv_load_states(plain, path, &e), KV_E_VALUE,
+              "c.safetensors: residuals of compression 2bit 0.5, that of this store is none");
+    push(one, 100, 1, 2);
+    CHECK_ERR(kv_load_states(one, path, &e), KV_E_VALUE,
+              "c.safetensors: residuals of compression 2bit 0.5, that of this store is 1bit 0");
+    CHECK_INT(one->slots.items[0].residuals->n, 1);
+    /* a file without compression: nothing is owed any more */
+    CHECK_OK(kv_save_states(plain, path, 0, &e));
+    CHECK_OK(kv_load_states(s, path, &e));
+    CHECK(s->slots.items[0].residuals == NULL);
+    CHECK_INT(s->compression.code, DEV_CODE_2BIT);
+    kv_free(s);
+    kv_free(plain);
+    kv_free(one);
+    leave_folder();
+}
+
+/* A file in which one text is replaced by another of the same length. */
+static void edit(const char *from, const char *to)
+{
+    kv_err e = {0};
+    char *text;
+    size_t n;
+    CHECK(strlen(from) == strlen(to));
+    CHECK_OK(file_read(path, &text, &n, &e));
+    char *at = memmem(text, n, from, strlen(from));
+    CHECK(at != NULL);
+    memcpy(at, to, strlen(to));
+    /* The checksums become some other tool's texts. */
+    for (at = text; (at = memmem(at, n - (size_t)(at - text), "\"kvstore.xxh64", 14)); at++)
+        memcpy(at + 1, "another", 7);
+    FILE *f = fopen(path, "wb");
+    CHECK(f != NULL && fwrite(text, 1, n, f) == n && fclose(f) == 0);
+    mem_free(text);
+}
+
+TEST(compress_malformed_files)
+{
+    static const struct {
+        const char *from, *to, *text;
+    } cases[] = {
+        {"2bit 0.5", "2bit 0.0", "\"kvstore.compression\" is \"2bit 0.0\", no type and threshold"},
+        {"2bit 0.5", "3bit 0.5", "\"kvstore.compression\" is \"3bit 0.5\", no type and threshold"},
+        {"2bit 0.5", "2bit .50", "\"kvstore.compression\" is \"2bit .50\", no type and threshold"},
+        {"__residual__/3/1", "__residual__/3/2", "the residual of key 3 at position 1 is missing"},
+        {"__residual__/3/1", "__residual__/3/9",
+         "the tensor \"__residual__/3/9\" is no position in a list of values"},
+        {"__residual__/3/1", "__residual__/4/1",
+         "the tensor \"__residual__/4/1\" is a residual of no key"},
+        {"__residual__/3/1", "__residual__/3/x",
+         "the tensor \"__residual__/3/x\" is no integer key"},
+        {"kvstore.compression", "kvstore.compressing",
+         "it holds \"kvstore.compressing\", which this version does not know"},
+        {"kvstore.compression", "another.compression",
+         "the tensor \"__residual__/3/0\" is a residual that nobody uses"},
+        {"\"device\"", "\"local\" ", "it compresses gradients, which the type \"local\" does not"},
+    };
+    kv_err e = {0};
+    kv *s = make(6);
+    enter_folder();
+    set(s, two_bits);
+    push(s, 6, 2, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv *back = NULL;
+        char want[300];
+        snprintf(want, sizeof want, "%s: %s", path, cases[i].text);
+        CHECK_OK(kv_save(s, path, &e));
+        edit(cases[i].from, cases[i].to);
+        CHECK_ERR(kv_load(&back, path, &e), KV_E_FORMAT, want);
+    }
+    kv_free(s);
+    leave_folder();
+}
+
+/* ---- Memory ---- */
+
+/* Whichever allocation of a push fails: nothing changes, and the push that succeeds at last gives
+ * what it would have given at once. */
+TEST(compress_no_memory)
+{
+    kv_err e = {0};
+    kv *s = make(100), *same = make(100);
+    set_sum(s), set_sum(same);
+    set(s, two_bits), set(same, two_bits);
+    push(s, 100, 1, 1), push(same, 100, 1, 1);
+    kv_key keys[] = {key, key, other};
+    kv_array *values[3];
+    for (int i = 0; i < 3; i++)
+        values[i] = array_of(KV_FLOAT32, 100, i + 5, (kv_ctx){0});
+    CHECK_OK(kv_begin(s, &e)); /* so that residuals are shared and must be copied */
+    int rc = KV_E_MEMORY, failed = 0;
+    for (int64_t n = 1; rc == KV_E_MEMORY; n++) {
+        mem_fail_at(n);
+        e = (kv_err){0};
+        rc = kv_push(s, keys, 3, values, NULL, &e);
+        mem_fail_at(0);
+        failed += rc == KV_E_MEMORY;
+    }
+    CHECK_INT(rc, KV_OK);
+    CHECK(failed > 8);
+    CHECK_OK(kv_push(same, keys, 3, values, NULL, &e));
+    CHECK_OK(kv_commit(s, &e));
+    check_same(s, same, 100);
+    for (int i = 0; i < 3; i++)
+        kv_array_unref(values[i]);
+    kv_free(s);
+    kv_free(same);
+}

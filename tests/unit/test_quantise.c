@@ -1,0 +1,195 @@
+/* Codes of one and two bits: MXNet's bytes, every length, and the fast loops against the plain. */
+#include "cpu/quantise.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "test.h"
+
+enum { N = 4200, GUARD = 0x5a };
+
+static const dev_code codes_of[] = {DEV_CODE_1BIT, DEV_CODE_2BIT};
+
+static void check_bytes(const uint8_t *got, const char *hex)
+{
+    char text[3 * N] = "";
+    for (size_t i = 0; i < strlen(hex) / 2; i++)
+        snprintf(text + 2 * i, 3, "%02x", got[i]);
+    CHECK_TEXT(text, hex);
+}
+
+static void check_floats(const float *got, const float *want, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        CHECK(got[i] == want[i]);
+}
+
+TEST(quantise_2bit_vectors)
+{
+    const float g[] = {0.5f, 0.25f, -0.5f, 1.0f, -1.25f, 0}, t = 0.5f;
+    const float first[] = {0, 0.25f, 0, 0.5f, -0.75f, 0}, second[] = {0, 0, 0, 1, -1.5f, 0};
+    const float out[] = {t, 0, -t, t, -t, 0}, sum[] = {2 * t, t, -2 * t, 2 * t, -2 * t, 0};
+    float r[6] = {0}, d[6];
+    uint8_t c[4];
+    quantise_encode(c, r, g, DEV_CODE_2BIT, t, 6);
+    check_bytes(c, "cb800000");
+    check_floats(r, first, 6);
+    quantise_decode(d, c, DEV_CODE_2BIT, t, 6);
+    check_floats(d, out, 6);
+    quantise_encode(c, r, g, DEV_CODE_2BIT, t, 6);
+    check_bytes(c, "fb800000");
+    check_floats(r, second, 6);
+    quantise_decode_add(d, c, DEV_CODE_2BIT, t, 6);
+    check_floats(d, sum, 6);
+}
+
+TEST(quantise_1bit_vectors)
+{
+    const float g[] = {0.5f, 0.25f, -0.5f, 1.0f, -1.25f, 0};
+    const float first[] = {-0.5f, -0.75f, 0.5f, 0, -0.25f, 1};
+    const float second[] = {1, 0.5f, 1, 0, -0.5f, 0}, out[] = {-1, -1, -1, 1, -1, 1};
+    const float sum[] = {-2, -2, -2, 2, -2, 2};
+    float r[6] = {0}, d[6];
+    uint8_t c[4];
+    quantise_encode(c, r, g, DEV_CODE_1BIT, 0, 6);
+    check_bytes(c, "d0000000");
+    check_floats(r, first, 6);
+    quantise_encode(c, r, g, DEV_CODE_1BIT, 0, 6);
+    check_bytes(c, "14000000");
+    check_floats(r, second, 6);
+    quantise_decode(d, c, DEV_CODE_1BIT, 0, 6);
+    check_floats(d, out, 6);
+    quantise_decode_add(d, c, DEV_CODE_1BIT, 0, 6);
+    check_floats(d, sum, 6);
+}
+
+TEST(quantise_whole_words)
+{
+    float g[33], r[33] = {0};
+    uint8_t c[8];
+    for (int i = 0; i < 33; i++)
+        g[i] = i < 17 ? 0.5f : 0;
+    quantise_encode(c, r, g, DEV_CODE_2BIT, 0.5f, 17);
+    check_bytes(c, "ffffffffc0000000");
+    memset(r, 0, sizeof r);
+    for (int i = 0; i < 33; i++)
+        g[i] = 1;
+    quantise_encode(c, r, g, DEV_CODE_1BIT, 0, 33);
+    check_bytes(c, "ffffffff80000000");
+    CHECK_INT(dev_code_bytes(DEV_CODE_2BIT, 0), 0);
+    CHECK_INT(dev_code_bytes(DEV_CODE_2BIT, 16), 4);
+    CHECK_INT(dev_code_bytes(DEV_CODE_1BIT, 33), 8);
+    CHECK_INT(dev_code_bytes(DEV_CODE_2BIT, INT64_MAX), (INT64_MAX / 16 + 1) * 4);
+}
+
+/* 01 is no code that is ever written; it stands for 0. */
+TEST(quantise_unused_code)
+{
+    uint8_t c[16];
+    float d[64];
+    memset(c, 0x55, sizeof c);
+    quantise_decode(d, c, DEV_CODE_2BIT, 0.5f, 61);
+    for (int i = 0; i < 61; i++)
+        CHECK(d[i] == 0);
+}
+
+/* nan matches no threshold and stays; infinities leave a threshold at a time and stay as well. */
+TEST(quantise_not_finite)
+{
+    float g[40], r[40] = {0}, d[40];
+    uint8_t c[12];
+    for (int i = 0; i < 40; i++)
+        g[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
+    quantise_encode(c, r, g, DEV_CODE_2BIT, 0.5f, 40);
+    quantise_decode(d, c, DEV_CODE_2BIT, 0.5f, 40);
+    for (int i = 0; i < 40; i++) {
+        CHECK(d[i] == (i % 3 == 0 ? 0 : i % 3 == 1 ? 0.5f : -0.5f));
+        CHECK(i % 3 == 0 ? isnan(r[i]) : r[i] == g[i]);
+    }
+    memset(r, 0, sizeof r);
+    quantise_encode(c, r, g, DEV_CODE_1BIT, 0, 40);
+    quantise_decode(d, c, DEV_CODE_1BIT, 0, 40);
+    for (int i = 0; i < 40; i++)
+        CHECK(d[i] == (i % 3 == 1 ? 1 : -1));
+}
+
+/* Numbers around the threshold, exactly on it among them. */
+static float gradient(int64_t i, int step)
+{
+    static const float some[] = {0.5f, -0.5f, 0.25f, -0.0f, 0, 1, -0.125f, 0.1f};
+    int64_t x = (i * 2654435761 + step * 40503) % 8191;
+    return x % 5 == 0 ? some[x % 8] : (float)(x - 4095) / 4096;
+}
+
+typedef struct room {
+    float g[N], r[N + 1], plain_r[N], d[N + 1], plain_d[N];
+    uint8_t c[N], plain_c[N];
+} room;
+
+static void compare(room *w, dev_code code, float t, int64_t n, int64_t shift)
+{
+    float *d = w->d + shift, *r = w->r + shift;
+    int64_t bytes = dev_code_bytes(code, n);
+    memset(w->r, 0, sizeof w->r);
+    memset(w->plain_r, 0, sizeof w->plain_r);
+    for (int step = 0; step < 3; step++) {
+        for (int64_t i = 0; i < n; i++)
+            w->g[i] = gradient(i, step);
+        memset(w->c, GUARD, sizeof w->c);
+        memset(w->plain_c, GUARD, sizeof w->plain_c);
+        quantise_encode(w->c, r, w->g, code, t, n);
+        quantise_encode_plain(w->plain_c, w->plain_r, w->g, code, t, n);
+        CHECK(memcmp(w->c, w->plain_c, sizeof w->c) == 0);
+        CHECK(w->c[bytes] == GUARD);
+        CHECK(memcmp(r, w->plain_r, (size_t)n * 4) == 0);
+        quantise_decode(d, w->c, code, t, n);
+        quantise_decode_plain(w->plain_d, w->c, code, t, n);
+        CHECK(memcmp(d, w->plain_d, (size_t)n * 4) == 0);
+        quantise_decode_add(d, w->c, code, t, n);
+        quantise_decode_add_plain(w->plain_d, w->c, code, t, n);
+        CHECK(memcmp(d, w->plain_d, (size_t)n * 4) == 0);
+    }
+}
+
+TEST(quantise_every_length)
+{
+    kv_err e = {0};
+    room *w = mem_zalloc(1, sizeof *w, &e);
+    CHECK(w != NULL);
+    for (int k = 0; k < 2; k++) {
+        for (int64_t n = 0; n < 200; n++)
+            compare(w, codes_of[k], 0.5f, n, n % 2);
+        compare(w, codes_of[k], 0.1f, N - 1, 0);
+        compare(w, codes_of[k], 0.1f, N - 1, 1);
+    }
+    compare(w, DEV_CODE_1BIT, -0.5f, 777, 0);
+    mem_free(w);
+}
+
+/* So many elements are written around the caches. */
+TEST(quantise_many)
+{
+    enum { MANY = (1 << 18) + 13 };
+    kv_err e = {0};
+    float *g = mem_alloc_data(MANY * 4, &e), *r = mem_alloc_data(MANY * 4, &e),
+          *d = mem_alloc_data(MANY * 4, &e), *plain = mem_alloc_data(MANY * 4, &e);
+    uint8_t *c = mem_alloc_data(MANY, &e);
+    CHECK(g && r && d && plain && c);
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < MANY; i++)
+            g[i] = gradient(i, k), r[i] = 0;
+        quantise_encode(c, r, g, codes_of[k], 0.5f, MANY);
+        quantise_decode(d, c, codes_of[k], 0.5f, MANY);
+        quantise_decode_plain(plain, c, codes_of[k], 0.5f, MANY);
+        CHECK(memcmp(d, plain, MANY * 4) == 0);
+        quantise_decode(d + 1, c, codes_of[k], 0.5f, MANY - 1);
+        CHECK(memcmp(d + 1, plain, (MANY - 1) * 4) == 0);
+    }
+    mem_free_data(g);
+    mem_free_data(r);
+    mem_free_data(d);
+    mem_free_data(plain);
+    mem_free_data(c);
+}
