@@ -439,6 +439,8 @@ static void edit(const char *from, const char *to)
     CHECK(strlen(from) == strlen(to));
     CHECK_OK(file_read(path, &text, &n, &e));
     char *at = memmem(text, n, from, strlen(from));
+    while (at && from[0] != '"' && at[-1] != '"') /* a checksum names it too */
+        at = memmem(at + 1, n - (size_t)(at + 1 - text), from, strlen(from));
     CHECK(at != NULL);
     memcpy(at, to, strlen(to));
     /* The checksums become some other tool's texts. */
