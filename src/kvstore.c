@@ -263,6 +263,13 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
     return replace_updater(store, next, e);
 }
 
+static int no_optimizer(kv_err *e)
+{
+    kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
+    kv_err_hint(e, "set-optimizer sets one, in C kv_set_optimizer");
+    return KV_E_VALUE;
+}
+
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
     int rc = enter_idle(store, e);
@@ -271,7 +278,7 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
     if (store->updater.kind == UPDATER_RULE)
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
     else
-        rc = kv_err_set(e, KV_E_USAGE, "no optimizer is in use");
+        rc = no_optimizer(e);
     store->changes += rc == KV_OK;
     return leave(store, rc);
 }

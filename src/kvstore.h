@@ -199,8 +199,8 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e);
 
 /* Changes parameters of the optimizer or rule in use; states, counts and schedule stay. Errors:
- * usage (there is none; unknown parameter; lr_mult, wd_mult, names and decay_names, which are set
- * with the optimizer), value, dtype, memory; nothing changed then. */
+ * value (there is none; out of range), usage (unknown parameter; lr_mult, wd_mult, names and
+ * decay_names, which are set with the optimizer), dtype, memory; nothing changed then. */
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
 /* Compresses the gradients of all later pushes: every value of a push, also a single one, is
@@ -276,7 +276,7 @@ int kv_load(kv **store, const char *path, kv_err *e);
  * KEY/STATE, float32 masters and the residuals of gradient compression, and in the metadata the
  * count of each key, the optimizer's numbers and where its schedule stands. With the flag also the
  * rule and its parameters, multipliers and names among them. core/state_file.h has the table. The
- * weights are not part of it. The file is replaced as by kv_save. Errors: usage (no optimizer is in
+ * weights are not part of it. The file is replaced as by kv_save. Errors: value (no optimizer is in
  * use), unsupported (the updater is a C function), value (a flag that is none), io, memory. (Seeds
  * 002 to 004, "save_optimizer_states") */
 #define KV_DUMP_OPTIMIZER 1u
@@ -288,7 +288,7 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e);
  * A file that holds the optimizer too replaces the one in use, whichever it is. Unlike in MXNet
  * counts and schedule are restored also from a file without the optimizer.
  * The file is checked as a whole first; after an error everything goes on as before.
- * Errors: usage, unsupported (as above), io, format (malformed, cut), value (states of another
+ * Errors: value, unsupported (as above), io, format (malformed, cut), value (states of another
  * optimizer or gradient compression), key (keys missing, or too many), shape, dtype, memory. (Seeds
  * 002 to 004, "load_optimizer_states") */
 int kv_load_states(kv *store, const char *path, kv_err *e);
@@ -319,8 +319,8 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            number, else ""; its dtype is int, float, bool or none), bytes (of an array), t (the
  *            count of the key). Numbers are the shortest text that reads back equal.
  * What is described is the store at the time of the call; the visitor may use the store.
- * Errors: usage (unknown topic; no optimizer is in use), unsupported (the updater is a C function,
- * so it has no states), memory, and what the visitor returns. */
+ * Errors: usage (unknown topic), value (no optimizer is in use), unsupported (the updater is a C
+ * function, so it has no states), memory, and what the visitor returns. */
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e);
 
 /* ---- The process ----------------------------------------------------------------------------- */

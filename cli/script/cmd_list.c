@@ -130,8 +130,6 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
                       : kv_describe(store, "store", add_field, &out->summary, e);
         if (code == KV_OK)
             summary_line(&text, &out->summary);
-        else if (code == KV_E_USAGE)
-            kv_err_hint(e, "set-optimizer sets one");
     }
     if (code == KV_OK && (code = states ? cmd_states_table(store, &table, some, e)
                                         : add_infos(store, &table, some, e)) != KV_OK)

@@ -75,7 +75,7 @@ const command command_table[] = {
      "set-optimizer adam; push 3 a\n"
      "save-states adam.safetensors        # states and counts; the keys' values stay in the store\n"
      "save-states all.safetensors --dump-optimizer  # with the rule and its parameters",
-     "load-states, info, set-optimizer", "usage, unsupported, io"},
+     "load-states, info, set-optimizer", "value, unsupported, io"},
     {"load-states", {{ARG_FILE, "FILE", false}}, {{0}}, COMMAND_ALL_KEYS | COMMAND_CHANGES,
      cmd_load_states,
      "take states from a file of save-states: training goes on as if it had not stopped",
@@ -83,7 +83,7 @@ const command command_table[] = {
      "set-optimizer adam                  # its counts and states begin anew\n"
      "load-states adam.safetensors        # and now they are where they were\n"
      "info 3 --states",
-     "save-states, info", "usage, unsupported, io, format, value, key, shape, dtype"},
+     "save-states, info", "unsupported, io, format, value, key, shape, dtype"},
     {"set-gradient-compression", {{ARG_WORD, "2bit|1bit|none", false}},
      {{"threshold", OPTION_VALUE, "T"}, {"pull", OPTION_FLAG, NULL}},
      COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_gradient_compression,
@@ -106,7 +106,7 @@ const command command_table[] = {
      "info 3,5                            # some keys\n"
      "set-optimizer adam; push 3 a\n"
      "info --states                       # the optimizer, and the states and count t of each key",
-     "list, type, save-states", "key, usage, unsupported"},
+     "list, type, save-states", "key, value, unsupported"},
     {"type", {{0}}, {{0}}, COMMAND_GIVES, cmd_type, "the type of the store", "type  # local",
      "create", NULL},
     {"rank", {{0}}, {{0}}, COMMAND_GIVES, cmd_rank, "the rank of this worker", "rank  # 0",

@@ -61,7 +61,7 @@ static int add_schedule(describe *d, const lr_schedule *s, kv_err *e)
 int describe_optimizer(describe *d, const kv *store, kv_err *e)
 {
     *d = (describe){0};
-    int rc = state_file_check(store, "describe", e);
+    int rc = state_file_check(store, e);
     if (rc)
         return rc;
     const optimizer *o = store->updater.optimizer;
@@ -143,7 +143,7 @@ static int add_slot(describe *d, const optimizer *o, const slot *s, kv_err *e)
 int describe_states(describe *d, kv *store, kv_err *e)
 {
     *d = (describe){.width = 7};
-    int rc = state_file_check(store, "describe", e);
+    int rc = state_file_check(store, e);
     for (int64_t i = 0; i < store->slots.n && !rc; i++) {
         int64_t number;
         rc = slot_in_order(&store->slots, i, &number, e);

@@ -20,18 +20,19 @@
 #define KEY        "kvstore.key."
 #define SHAPE_TEXT (22 * KV_MAX_NDIM + 3) /* holds every shape */
 
-int state_file_check(const kv *store, const char *doing, kv_err *e)
+int state_file_check(const kv *store, kv_err *e)
 {
     if (!store->in_slots)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" keep no states here",
                           store->type);
     switch (store->updater.kind) {
     case UPDATER_ASSIGN:
-        return kv_err_set(e, KV_E_USAGE, "no optimizer is in use, so there are no states to %s",
-                          doing);
+        kv_err_set(e, KV_E_VALUE, "no optimizer is in use, so there are no states");
+        kv_err_hint(e, "set-optimizer sets one, in C kv_set_optimizer");
+        return KV_E_VALUE;
     case UPDATER_CALLBACK:
         return kv_err_set(e, KV_E_UNSUPPORTED,
-                          "the updater is a C function, so there are no states to %s", doing);
+                          "the updater is a C function, so there are no states");
     case UPDATER_RULE:
         return KV_OK;
     }
@@ -71,7 +72,7 @@ int state_file_take(image *im, const kv *store, bool dump, kv_err *e)
 {
     const slot_table *t = &store->slots;
     *im = (image){0};
-    int rc = state_file_check(store, "save", e);
+    int rc = state_file_check(store, e);
     if (!rc && (rc = image_text(im, STATES, "", FORMAT, e)) == KV_OK &&
         (rc = image_text(im, OPTIMIZER, "", updater_name(&store->updater), e)) == KV_OK)
         rc = image_text(im, KEY_TYPE, "", key_type(t), e);
@@ -267,7 +268,7 @@ int state_file_load(kv *store, const safetensors *f, const char *path, updater *
     updater next = {0};
     state_parts parts;
     residual_parts owed;
-    int rc = state_file_check(store, "load", e);
+    int rc = state_file_check(store, e);
     if (rc || (rc = checksum_check(f, path, e)) || (rc = check_format(&r)) ||
         (rc = check_names(&r)) || (rc = check_optimizer(&r)))
         return rc;

@@ -27,11 +27,11 @@
 #include "core/image.h"
 #include "core/store.h"
 
-/* Whether there are states to save, load or describe (doing). Errors: usage (no optimizer),
+/* Whether there are states. Errors: value (no optimizer),
  * unsupported (a C callback). */
-int state_file_check(const kv *store, const char *doing, kv_err *e);
+int state_file_check(const kv *store, kv_err *e);
 
-/* Takes the image of a store whose lock is held. dump: with rule and parameters. Errors: usage (no
+/* Takes the image of a store whose lock is held. dump: with rule and parameters. Errors: value (no
  * optimizer), unsupported (a C callback), memory. */
 int state_file_take(image *im, const kv *store, bool dump, kv_err *e);
 

@@ -264,7 +264,7 @@ TEST(optimizer_errors)
     CHECK_INT(kv_set_optimizer(s, "sgd", &(kv_opt){"momentun", "1"}, 1, &e), KV_E_USAGE);
     CHECK(strstr(e.text, "momentun") && strstr(e.hint, "momentum"));
     e = (kv_err){0};
-    CHECK_ERR(kv_update_optimizer(s, NULL, 0, &e), KV_E_USAGE, "no optimizer is in use");
+    CHECK_ERR(kv_update_optimizer(s, NULL, 0, &e), KV_E_VALUE, "no optimizer is in use");
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     uint64_t before = kv_changes(s);
     CHECK_ERR(kv_update_optimizer(s, &(kv_opt){"lr_mult", "0=1"}, 1, &e), KV_E_USAGE,

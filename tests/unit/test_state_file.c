@@ -441,10 +441,10 @@ TEST(state_file_describe)
     CHECK_TEXT(plain.text, "key=2 state= dtype= shape= value= bytes=0 t=2 \n"
                            "key=7 state= dtype= shape= value= bytes=0 t=2 \n");
     CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
-    CHECK_ERR(kv_describe(s, "states", see, &plain, &e), KV_E_USAGE,
-              "no optimizer is in use, so there are no states to describe");
-    CHECK_ERR(kv_describe(s, "optimizer", see, &plain, &e), KV_E_USAGE,
-              "no optimizer is in use, so there are no states to describe");
+    CHECK_ERR(kv_describe(s, "states", see, &plain, &e), KV_E_VALUE,
+              "no optimizer is in use, so there are no states");
+    CHECK_ERR(kv_describe(s, "optimizer", see, &plain, &e), KV_E_VALUE,
+              "no optimizer is in use, so there are no states");
     kv_free(s);
 }
 
@@ -485,18 +485,18 @@ TEST(state_file_needs_an_optimizer)
     CHECK_OK(kv_save_states(s, path, 0, &e));
     CHECK_ERR(kv_save_states(s, path, 6, &e), KV_E_VALUE, "kv_save_states has no flags 0x6");
     CHECK_OK(kv_set_updater(s, NULL, NULL, NULL, &e));
-    CHECK_ERR(kv_save_states(s, path, 0, &e), KV_E_USAGE,
-              "no optimizer is in use, so there are no states to save");
-    CHECK_ERR(kv_load_states(s, path, &e), KV_E_USAGE,
-              "no optimizer is in use, so there are no states to load");
+    CHECK_ERR(kv_save_states(s, path, 0, &e), KV_E_VALUE,
+              "no optimizer is in use, so there are no states");
+    CHECK_ERR(kv_load_states(s, path, &e), KV_E_VALUE,
+              "no optimizer is in use, so there are no states");
     CHECK_OK(kv_set_updater(s, callback, NULL, NULL, &e));
     CHECK_ERR(kv_save_states(s, path, 0, &e), KV_E_UNSUPPORTED,
-              "the updater is a C function, so there are no states to save");
+              "the updater is a C function, so there are no states");
     CHECK_ERR(kv_load_states(s, path, &e), KV_E_UNSUPPORTED,
-              "the updater is a C function, so there are no states to load");
+              "the updater is a C function, so there are no states");
     CHECK_INT(kv_load_states(s, path, NULL), KV_E_UNSUPPORTED);
     CHECK_ERR(kv_save_states(s, "/no/such/folder/x", 0, &e), KV_E_UNSUPPORTED,
-              "the updater is a C function, so there are no states to save");
+              "the updater is a C function, so there are no states");
     kv_free(s);
     leave_folder();
 }
