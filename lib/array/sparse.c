@@ -102,6 +102,15 @@ int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e)
     return rc;
 }
 
+int sparse_new_rows(kv_array **out, const kv_array *like, int64_t n, const int64_t *row_ids,
+                    kv_err *e)
+{
+    int rc = make_rows(out, like->dtype, like->ndim, like->shape, n, like->ctx, e);
+    if (rc == KV_OK && n > 0)
+        memcpy((*out)->rows, row_ids, (size_t)n * sizeof *row_ids);
+    return rc;
+}
+
 int64_t kv_array_nrows(kv_array *a)
 {
     engine_wait_read(array_var(a));
@@ -207,13 +216,7 @@ int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e)
     int rc = to_sparse(&made, src, dst->dtype, dst->ctx, e);
     if (rc)
         return rc;
-    void *data = dst->data;
-    int64_t *rows = dst->rows;
-    dst->data = made->data;
-    dst->rows = made->rows;
-    dst->nrows = made->nrows;
-    made->data = data;
-    made->rows = rows;
+    array_swap(dst, made);
     kv_array_unref(made);
     return KV_OK;
 }
@@ -244,6 +247,57 @@ int kv_array_to_dense(kv_array **out, kv_array *src, kv_err *e)
     }
     *out = a;
     return KV_OK;
+}
+
+/* ---- Some rows ------------------------------------------------------------------------------- */
+
+/* The number of the first of n ascending ids, from number `from` on, that is at least id. The next
+ * one wanted mostly lies near the last one found, so the steps begin small and double. */
+static int64_t find_from(const int64_t *ids, int64_t from, int64_t n, int64_t id)
+{
+    int64_t step = 1, low = from, high;
+    while (low + step <= n && ids[low + step - 1] < id) {
+        low += step;
+        step *= 2;
+    }
+    high = low + step <= n ? low + step - 1 : n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (ids[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* How many ids from number k of a on are those from number at of src on. */
+static int64_t common_run(const kv_array *a, int64_t k, const kv_array *src, int64_t at)
+{
+    int64_t n = 0;
+    while (k + n < a->nrows && at + n < src->nrows && a->rows[k + n] == src->rows[at + n])
+        n++;
+    return n;
+}
+
+int sparse_retain(kv_array *a, const kv_array *src, kv_err *e)
+{
+    int64_t row = sparse_row(src), to = row * kv_dtype_bytes(a->dtype);
+    int64_t from = row * kv_dtype_bytes(src->dtype);
+    int rc = KV_OK;
+    if (src->nrows == 0)
+        a->nrows = 0;
+    for (int64_t k = 0, at = 0, n; k < a->nrows && rc == KV_OK; k += n) {
+        char *dst = (char *)a->data + k * to;
+        at = sparse_is_full(src) ? a->rows[k] : find_from(src->rows, at, src->nrows, a->rows[k]);
+        n = common_run(a, k, src, at);
+        if (n > 0)
+            a->dev->convert(dst, a->dtype, (const char *)src->data + at * from, src->dtype,
+                            n * row);
+        else
+            rc = a->dev->zero(a->ctx.id, dst, (n = 1) * to, e);
+    }
+    return rc;
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
