@@ -545,7 +545,7 @@ static void complete_option_value(request *r)
         offer_all(r, truths);
     } else if (o->kind == OPTION_NAME && strcmp(o->value, "V") == 0) {
         offer_variables(r);
-    } else if (o->kind == OPTION_VALUE) {
+    } else if (o->kind == OPTION_VALUE || o->kind == OPTION_NEEDED) {
         offer_operands(r);
     }
 }

@@ -281,17 +281,50 @@ static int pull_new(session *s, kv *store, const ast *call, const key_list *keys
     return code;
 }
 
+/* --ignore-sparse false fills row_sparse arrays, too. */
+static int sparse_flag(session *s, const ast *call, kv_call *how, kv_err *e)
+{
+    const ast *node = command_option_of(call, "ignore-sparse");
+    value v;
+    int code = node ? eval(s, node, &v, e) : KV_OK;
+    if (code || !node)
+        return code;
+    if (v.kind != VALUE_BOOL)
+        code = unit_err(s, node, e, KV_E_DTYPE, "--ignore-sparse is true or false, not %s",
+                        value_kind_name(v));
+    else if (!v.u.integer)
+        how->flags |= KV_FILL_SPARSE;
+    value_release(&v);
+    return code;
+}
+
+static void warn_ignored(session *s, const ast *into, int64_t ignored)
+{
+    if (ignored == 1)
+        session_warn(s, into,
+                     "a row_sparse array in `%s` stays as it was; --ignore-sparse false "
+                     "fills it, row-sparse-pull takes rows",
+                     into->u.text);
+    else if (ignored > 1)
+        session_warn(s, into,
+                     "%lld row_sparse arrays in `%s` stay as they were; --ignore-sparse "
+                     "false fills them, row-sparse-pull takes rows",
+                     (long long)ignored, into->u.text);
+}
+
 int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     kv_call how;
+    int64_t ignored = 0;
     key_list keys;
     pairs p = {0};
     const ast *into = command_option_of(call, "out");
     int code;
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)) ||
-        (code = eval_keys(s, call->kid[0], &keys, e)))
+        (code = sparse_flag(s, call, &how, e)) || (code = eval_keys(s, call->kid[0], &keys, e)))
         return code;
+    how.ignored = &ignored;
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
     if ((code = record_keys(s, out, keys.keys, keys.n, e))) {
@@ -308,6 +341,8 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
         code = kv_pull(store, p.keys, p.n, p.arrays, &how, e);
     if (code)
         place_error(s, call, store, e);
+    else if (into)
+        warn_ignored(s, into, ignored);
     pairs_release(&p);
     key_list_release(&keys);
     return code;

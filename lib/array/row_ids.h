@@ -14,8 +14,8 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e);
 /* The number of the first id that is no row of an array with so many, or -1. */
 int64_t row_ids_outside(const int64_t *ids, int64_t n, int64_t rows);
 
-/* Puts *n ids, which are rows of such an array, in ascending order, each once, and sets *n to how many are left.
- * Error: memory. */
+/* Puts *n ids, which are rows of such an array, in ascending order, each once, and sets *n to how
+ * many are left. Error: memory. */
 int row_ids_sort(int64_t *ids, int64_t *n, int64_t rows, kv_err *e);
 
 #endif
