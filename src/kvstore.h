@@ -279,7 +279,7 @@ uint64_t kv_changes(const kv *store);
  * file is replaced at once or not at all, whatever happens meanwhile; the new one is synced to the
  * disk when the call returns. What is saved is the store at the time of the call, also what an open
  * transaction has changed; other threads may use the store while the file is written.
- * Errors: unsupported (the updater is a C function; a row_sparse key; a store that is not only in
+ * Errors: unsupported (the updater is a C function; a store that is not only in
  * this process), io, memory. */
 int kv_save(kv *store, const char *path, kv_err *e);
 

@@ -249,6 +249,28 @@ int kv_array_to_dense(kv_array **out, kv_array *src, kv_err *e)
     return KV_OK;
 }
 
+static void let_go(void *a)
+{
+    kv_array_unref(a);
+}
+
+int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e)
+{
+    int64_t shape[KV_MAX_NDIM];
+    engine_wait_read(array_var(a));
+    memcpy(shape, a->shape, (size_t)a->ndim * sizeof *shape);
+    shape[0] = a->nrows;
+    int rc = kv_array_wrap(ids, a->rows, KV_INT64, 1, shape, (kv_ctx){KV_CPU, 0}, let_go, a, e);
+    if (rc)
+        return rc;
+    kv_array_ref(a);
+    if ((rc = kv_array_wrap(data, a->data, a->dtype, a->ndim, shape, a->ctx, let_go, a, e)))
+        kv_array_unref(*ids);
+    else
+        kv_array_ref(a);
+    return rc;
+}
+
 /* ---- Some rows ------------------------------------------------------------------------------- */
 
 /* The number of the first of n ascending ids, from number `from` on, that is at least id. The next
