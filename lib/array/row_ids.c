@@ -112,20 +112,41 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A bit for each row says whether it is among the ids. */
+/* ---- Marks: a bit for each row says whether it is among the ids ---- */
+
+static void mark(uint64_t *marks, const int64_t *ids, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        marks[ids[i] / 64] |= (uint64_t)1 << (ids[i] % 64);
+}
+
+static int64_t count_marks(const uint64_t *marks, int64_t words)
+{
+    int64_t n = 0;
+    for (int64_t w = 0; w < words; w++)
+        n += __builtin_popcountll(marks[w]);
+    return n;
+}
+
+/* The rows that are marked, in ascending order. Returns how many they are. */
+static int64_t list_marks(int64_t *ids, const uint64_t *marks, int64_t words)
+{
+    int64_t n = 0;
+    for (int64_t w = 0; w < words; w++)
+        for (uint64_t left = marks[w]; left; left &= left - 1)
+            ids[n++] = w * 64 + __builtin_ctzll(left);
+    return n;
+}
+
 static int sort_by_marks(int64_t *ids, int64_t *n, int64_t rows, kv_err *e)
 {
-    int64_t words = rows / 64 + 1, kept = 0;
-    uint64_t *mark = mem_zalloc(words, sizeof *mark, e);
-    if (!mark)
+    int64_t words = rows / 64 + 1;
+    uint64_t *marks = mem_zalloc(words, sizeof *marks, e);
+    if (!marks)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < *n; i++)
-        mark[ids[i] / 64] |= (uint64_t)1 << (ids[i] % 64);
-    for (int64_t w = 0; w < words; w++)
-        for (uint64_t left = mark[w]; left; left &= left - 1)
-            ids[kept++] = w * 64 + __builtin_ctzll(left);
-    *n = kept;
-    mem_free(mark);
+    mark(marks, ids, *n);
+    *n = list_marks(ids, marks, words);
+    mem_free(marks);
     return KV_OK;
 }
 
@@ -141,5 +162,68 @@ int row_ids_sort(int64_t *ids, int64_t *n, int64_t rows, kv_err *e)
         if (i == 0 || ids[i] != ids[i - 1])
             ids[kept++] = ids[i];
     *n = kept;
+    return KV_OK;
+}
+
+/* ---- Several lists --------------------------------------------------------------------------- */
+
+static int unite_by_marks(int64_t **ids, int64_t *count, const dev_rows *src, int64_t n,
+                          int64_t rows, kv_err *e)
+{
+    int64_t words = rows / 64 + 1;
+    uint64_t *marks = mem_zalloc(words, sizeof *marks, e);
+    if (!marks)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        mark(marks, src[i].ids, src[i].n);
+    *count = count_marks(marks, words);
+    if ((*ids = mem_alloc(*count, sizeof **ids, e)))
+        list_marks(*ids, marks, words);
+    mem_free(marks);
+    return *ids ? KV_OK : KV_E_MEMORY;
+}
+
+/* The ids of a and b; returns how many. */
+static int64_t merge_two(int64_t *out, const int64_t *a, int64_t na, const int64_t *b, int64_t nb)
+{
+    int64_t n = 0;
+    while (na > 0 && nb > 0) {
+        int64_t id = *a < *b ? *a : *b;
+        out[n++] = id;
+        na -= *a == id;
+        a += *a == id;
+        nb -= *b == id;
+        b += *b == id;
+    }
+    memcpy(out + n, na > 0 ? a : b, (size_t)(na + nb) * sizeof *out);
+    return n + na + nb;
+}
+
+/* The ids of all n sources. out and spare have room for those of each source. */
+static int64_t merge(int64_t *out, int64_t *spare, const dev_rows *src, int64_t n)
+{
+    if (n == 1) {
+        memcpy(out, src->ids, (size_t)src->n * sizeof *out);
+        return src->n;
+    }
+    int64_t half = n / 2, before = 0;
+    for (int64_t i = 0; i < half; i++)
+        before += src[i].n;
+    int64_t left = merge(spare, out, src, half);
+    int64_t right = merge(spare + before, out + before, src + half, n - half);
+    return merge_two(out, spare, left, spare + before, right);
+}
+
+int row_ids_unite(int64_t **ids, int64_t *count, const dev_rows *src, int64_t n, int64_t rows,
+                  kv_err *e)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i++)
+        total += src[i].n;
+    if (rows / 64 <= total)
+        return unite_by_marks(ids, count, src, n, rows, e);
+    if (!(*ids = mem_alloc(total, 2 * sizeof **ids, e)))
+        return KV_E_MEMORY;
+    *count = merge(*ids, *ids + total, src, n);
     return KV_OK;
 }

@@ -18,4 +18,9 @@ int64_t row_ids_outside(const int64_t *ids, int64_t n, int64_t rows);
  * many are left. Error: memory. */
 int row_ids_sort(int64_t *ids, int64_t *n, int64_t rows, kv_err *e);
 
+/* The ids of all n sources, ascending and each once, of arrays with so many rows.
+ * Out: *ids, released with mem_free, and *count, how many they are. Error: memory. */
+int row_ids_unite(int64_t **ids, int64_t *count, const dev_rows *src, int64_t n, int64_t rows,
+                  kv_err *e);
+
 #endif

@@ -8,7 +8,9 @@
 
 #include <string.h>
 
+#include "array/row_ids.h"
 #include "base/mem.h"
+#include "engine/pool.h"
 
 const char *kv_storage_name(kv_storage storage)
 {
@@ -324,54 +326,18 @@ int sparse_retain(kv_array *a, const kv_array *src, kv_err *e)
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
-/* The ids of a and b, ascending and each once; returns how many. */
-static int64_t unite_two(int64_t *out, const int64_t *a, int64_t na, const int64_t *b, int64_t nb)
-{
-    int64_t n = 0;
-    while (na > 0 && nb > 0) {
-        int64_t id = *a < *b ? *a : *b;
-        out[n++] = id;
-        na -= *a == id;
-        a += *a == id;
-        nb -= *b == id;
-        b += *b == id;
-    }
-    memcpy(out + n, na > 0 ? a : b, (size_t)(na + nb) * sizeof *out);
-    return n + na + nb;
-}
-
-/* The ids of all n sources. out and spare have room for those of each source. */
-static int64_t unite(int64_t *out, int64_t *spare, const dev_rows *src, int64_t n)
-{
-    if (n == 1) {
-        memcpy(out, src->ids, (size_t)src->n * sizeof *out);
-        return src->n;
-    }
-    int64_t half = n / 2, before = 0;
-    for (int64_t i = 0; i < half; i++)
-        before += src[i].n;
-    int64_t left = unite(spare, out, src, half);
-    int64_t right = unite(spare + before, out + before, src + half, n - half);
-    return unite_two(out, spare, left, spare + before, right);
-}
-
 /* The sum of sources that have the dtype of the result. */
 static int add_up(kv_array **out, const kv_array *like, const dev_rows *src, int64_t n,
                   kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    int64_t total = 1;
-    for (int64_t i = 0; i < n; i++)
-        total += src[i].n;
-    int64_t *ids = mem_alloc(total, 2 * sizeof *ids, e);
-    void *room = ids ? mem_alloc(2 * n + 1, sizeof(void *), e) : NULL;
-    int rc = room ? KV_OK : KV_E_MEMORY;
-    if (rc == KV_OK) {
-        int64_t count = unite(ids, ids + total, src, n);
+    int64_t *ids = NULL, count;
+    int64_t *room = mem_alloc(n, (size_t)pool_workers() * sizeof *room, e);
+    int rc = room ? row_ids_unite(&ids, &count, src, n, like->shape[0], e) : KV_E_MEMORY;
+    if (rc == KV_OK)
         rc = make_rows(out, dtype, like->ndim, like->shape, count, ctx, e);
-        if (rc == KV_OK) {
-            memcpy((*out)->rows, ids, (size_t)count * sizeof *ids);
-            (*out)->dev->sum_rows((*out)->data, ids, count, src, n, dtype, sparse_row(like), room);
-        }
+    if (rc == KV_OK) {
+        memcpy((*out)->rows, ids, (size_t)count * sizeof *ids);
+        (*out)->dev->sum_rows((*out)->data, ids, count, src, n, dtype, sparse_row(like), room);
     }
     mem_free(room);
     mem_free(ids);

@@ -330,8 +330,8 @@ TEST(row_parts_wrong_files)
     write_file(IDS, odd[4], DATA, data, NUMBER, "5");
     check_load("w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 4");
     write_file(IDS, good, DATA, data, NUMBER, "9223372036854775807");
-    check_load("w.kvs: \"" IDS "\": shape (9223372036854775807,) of float32 is too large: more than "
-               "2^63 bytes");
+    check_load("w.kvs: \"" IDS "\": shape (9223372036854775807,) of float32 is too large: more "
+               "than 2^63 bytes");
     write_file("__rows__/x/row_ids", good, "__rows__/x/data", data, "kvstore.rows.x", "5");
     check_load("w.kvs: the tensor \"x\" is no integer key");
     write_file("__rows__/3", good, NULL, NULL, NULL, NULL);
