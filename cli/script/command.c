@@ -254,6 +254,16 @@ bool command_is_missing(const char *word, size_t n)
     return false;
 }
 
+void command_option_usage(buf *out, const command_option *o)
+{
+    bool optional = o->kind != OPTION_NEEDED;
+    buf_printf(out, optional ? "[--%s" : "--%s", o->name);
+    if (o->value)
+        buf_printf(out, " %s", o->value);
+    if (optional)
+        buf_char(out, ']');
+}
+
 void command_usage(buf *out, const command *c)
 {
     buf_add(out, c->name);
@@ -261,12 +271,10 @@ void command_usage(buf *out, const command *c)
         buf_printf(out, a->optional ? " [%s]" : " %s", a->name);
     if (c->flags & COMMAND_PARAMS)
         buf_add(out, " [--PARAM V]...");
-    for (const command_option *o = c->options; o->name; o++)
-        buf_printf(out,
-                   o->kind == OPTION_NEEDED ? " --%s %s"
-                   : o->value               ? " [--%s %s]"
-                                            : " [--%s]",
-                   o->name, o->value);
+    for (const command_option *o = c->options; o->name; o++) {
+        buf_char(out, ' ');
+        command_option_usage(out, o);
+    }
 }
 
 const ast *command_option_of(const ast *call, const char *name)

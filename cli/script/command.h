@@ -122,6 +122,8 @@ bool command_is_missing(const char *word, size_t n);
 
 /* "push KEYS VALUES [--priority N]", from the table. */
 void command_usage(buf *out, const command *c);
+/* "[--priority N]", or without brackets where it is needed. */
+void command_option_usage(buf *out, const command_option *o);
 
 /* ---- For the code of commands ---- */
 
