@@ -360,6 +360,57 @@ TEST(row_pull_out_of_memory)
     kv_free(s);
 }
 
+/* Calls return before they have run, and take effect in program order: what was pulled is pushed
+ * again, into an array that other calls still use. */
+TEST(row_pull_in_program_order)
+{
+    enum { ROWS = 4000, WIDTH = 16, ROUNDS = 60 };
+    kv_err e = {0};
+    const int64_t shape[] = {ROWS, WIDTH};
+    kv_key keys[] = {{3, NULL}, {4, NULL}};
+    kv *s = NULL;
+    kv_rule *rule = NULL;
+    kv_array *one = NULL, *first = NULL, *out = NULL, *which = NULL, *all = NULL;
+    void *data = NULL;
+    const void *got = NULL;
+    CHECK_OK(kv_array_new(&one, KV_FLOAT32, 2, shape, cpu0, &e));
+    CHECK_OK(kv_array_write(one, &data, &e));
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        ((float *)data)[i] = 1;
+    CHECK_OK(kv_array_to_sparse(&first, one, &e));
+    CHECK_OK(kv_array_new_raw(&which, KV_INT32, 1, (int64_t[]){ROWS / 2}, cpu0, &e));
+    CHECK_OK(kv_array_write(which, &data, &e));
+    for (int i = 0; i < ROWS / 2; i++)
+        ((int32_t *)data)[i] = ROWS - 1 - 2 * i; /* the odd rows, backwards */
+    CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_array_new_sparse(&all, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){first, first}, NULL, &e));
+    CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
+    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+    for (int round = 0; round < ROUNDS; round++) {
+        CHECK_OK(kv_push(s, &keys[0], 1, &first, NULL, &e));                  /* + 1 */
+        CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, &out, NULL, &e));     /* round + 2 */
+        CHECK_OK(kv_push(s, &keys[1], 1, &out, NULL, &e));                    /* the odd rows */
+        CHECK_OK(kv_row_sparse_pull(s, &keys[1], 1, &which, &out, NULL, &e)); /* other contents */
+    }
+    CHECK_OK(kv_pull(s, &keys[1], 1, &all, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
+    CHECK_OK(kv_array_read_rows(all, &got, &e));
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        CHECK(((const float *)got)[i] == (i / WIDTH % 2 ? 1 + ROUNDS * (ROUNDS + 3) / 2 : 1));
+    CHECK_INT(kv_array_nrows(out), ROWS / 2);
+    CHECK_OK(kv_array_read_rows(out, &got, &e));
+    CHECK(((const float *)got)[0] == 1 + ROUNDS * (ROUNDS + 3) / 2);
+    CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, &out, NULL, &e));
+    kv_array_unref(out); /* the pull that is pending keeps what it needs */
+    kv_array_unref(which);
+    kv_array_unref(first);
+    kv_array_unref(one);
+    kv_array_unref(all);
+    kv_rule_free(rule);
+    kv_free(s);
+}
+
 /* ---- kv_pull ---- */
 
 static void take_log(void *arg, const char *text)
