@@ -3,9 +3,9 @@
  * One tensor a key, under the key's own text: "3" for an integer key, "fc1.weight" for a text key,
  * so that other tools read the weights. A row_sparse key is two tensors under "__rows__/", see
  * row_parts.h. The states of an optimizer stand under "__state__/", see state_parts.h, and what
- * compressed gradients still owe under "__residual__/", see residual_parts.h. A text key that begins
- * with "__" is written behind "__key__/", because names that begin so are kept for what is no key.
- * All else stands in the file's metadata, where every name is there unless noted:
+ * compressed gradients still owe under "__residual__/", see residual_parts.h. A text key that
+ * begins with "__" is written behind "__key__/", because names that begin so are kept for what is
+ * no key. All else stands in the file's metadata, where every name is there unless noted:
  *
  *   name              text
  *   kvstore.format    "1"
