@@ -202,7 +202,10 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
 bench-optimizers: $(BUILD)/bench_optimizers ## each optimizer as a fraction of what the memory allows
 	$<
 
-$(BUILD)/bench_optimizers: $(call obj,tests/bench/optimizers.c) $(BUILD)/libkvstore.a
+bench-rows: $(BUILD)/bench_rows ## the sum of row_sparse values beside a plain loop
+	$<
+
+$(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
 
 bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction of what the memory allows
@@ -210,8 +213,6 @@ bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction o
 
 # Its limits are loops of its own, which get everything that the compiler can do on this machine.
 $(BUILD)/tests/bench/quantise.o: ALL_CFLAGS += -O3 -march=native
-$(BUILD)/bench_quantise: $(call obj,tests/bench/quantise.c) $(BUILD)/libkvstore.a
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
 
 golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=name); read the diff
 	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)
@@ -271,5 +272,5 @@ help: ## list these words
 
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT) $(conformance_src)))
 .PHONY: all chosen libraries demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
-        bench bench-optimizers bench-quantise install uninstall clean help force
+        bench bench-optimizers bench-quantise bench-rows install uninstall clean help force
 .SECONDARY:

@@ -545,7 +545,7 @@ static void complete_option_value(request *r)
         offer_all(r, truths);
     } else if (o->kind == OPTION_NAME && strcmp(o->value, "V") == 0) {
         offer_variables(r);
-    } else if (o->kind == OPTION_VALUE) {
+    } else if (o->kind == OPTION_VALUE || o->kind == OPTION_NEEDED) {
         offer_operands(r);
     }
 }
@@ -691,10 +691,7 @@ static void command_hint(const cursor *at, const command *c, int from, buf *out)
         add_word(out, "%s", "[--PARAM V]...");
     for (int i = 0; c->options[i].name; i++) {
         buf option = {0};
-        buf_printf(&option, "[--%s", c->options[i].name);
-        if (c->options[i].value)
-            buf_printf(&option, " %s", c->options[i].value);
-        buf_char(&option, ']');
+        command_option_usage(&option, &c->options[i]);
         if (!(at->options >> i & 1))
             add_word(out, "%s", buf_text(&option));
         buf_release(&option);

@@ -134,17 +134,23 @@ int kv_num_workers(const kv *store)
 typedef int operation(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
                       const kv_call *how, kv_err *e);
 
-static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                   const kv_call *how, kv_err *e)
+/* What can be wrong with any call; flags are those that it may have. */
+static int check_call(const kv_key *keys, int64_t n, kv_array *const *arrays, const kv_call *how,
+                      uint32_t flags, kv_err *e)
 {
     if (n < 0)
         return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
-    if (how && how->flags)
-        return kv_err_set(e, KV_E_VALUE, "this version knows no flags of a call, not even 0x%x",
-                          how->flags);
+    if (how && how->flags & ~flags)
+        return kv_err_set(e, KV_E_VALUE, "this call has no flags 0x%x", how->flags & ~flags);
+    return call_check_form(keys, n, arrays, e);
+}
+
+static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                   const kv_call *how, kv_err *e)
+{
     kv_err unused = {0};
     e = e ? e : &unused; /* what adds the key to an error returns the error's code */
-    int rc = call_check_form(keys, n, arrays, e);
+    int rc = check_call(keys, n, arrays, how, 0, e);
     if (rc || n == 0 || (rc = enter(store, e)))
         return rc;
     return leave(store, op(store->self, keys, n, arrays, how, e));
@@ -162,10 +168,65 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     return checked(store, store->ops->push, keys, n, values, how, e);
 }
 
+/* Of n pairs that were pulled, how many outs are row_sparse and so were left as they were. *told
+ * becomes the first whose key has none in an earlier call, or -1. */
+static int64_t count_ignored(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs,
+                             int64_t *told)
+{
+    int64_t ignored = 0;
+    *told = -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (kv_array_storage(outs[i]) != KV_ROW_SPARSE)
+            continue;
+        ignored++;
+        int64_t number = slot_find(&store->slots, &keys[i], -1);
+        slot *s = number >= 0 ? &store->slots.items[number] : NULL;
+        if (*told < 0 && !(s && s->told_ignored))
+            *told = i;
+        if (s)
+            s->told_ignored = true;
+    }
+    return ignored;
+}
+
 int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
             kv_err *e)
 {
-    return checked(store, store->ops->pull, keys, n, outs, how, e);
+    char text[SLOT_KEY_TEXT];
+    int64_t ignored = 0, told = -1;
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = check_call(keys, n, outs, how, KV_FILL_SPARSE, e);
+    if (rc || (rc = enter(store, e)))
+        return rc;
+    if (n > 0)
+        rc = store->ops->pull(store->self, keys, n, outs, how, e);
+    if (rc == KV_OK && !(how && how->flags & KV_FILL_SPARSE))
+        ignored = count_ignored(store, keys, n, outs, &told);
+    leave(store, rc);
+    if (rc == KV_OK && how && how->ignored)
+        *how->ignored = ignored;
+    if (told >= 0) /* without the lock, because the log is the caller's code */
+        runtime_log("key %s was not pulled into a row_sparse array, which stays as it was; "
+                    "KV_FILL_SPARSE fills it, kv_row_sparse_pull takes rows",
+                    slot_key_text(text, &keys[told]));
+    return rc;
+}
+
+int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *ids,
+                       kv_array *const *outs, const kv_call *how, kv_err *e)
+{
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = check_call(keys, n, outs, how, 0, e);
+    if (rc || (rc = call_check_form(keys, n, ids, e)) || n == 0 || (rc = enter(store, e)))
+        return rc;
+    if (store->ops->row_sparse_pull)
+        rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
+    else
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
+                        store->type);
+    return leave(store, rc);
 }
 
 int kv_wait(kv *store, kv_err *e)

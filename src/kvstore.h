@@ -64,8 +64,11 @@ typedef struct kv_opt {
 /* What may be said about one call; NULL stands for all zero. */
 typedef struct kv_call {
     int32_t priority; /* larger is sooner among the operations that are ready; only a hint */
-    uint32_t flags;   /* none yet: 0 */
+    uint32_t flags;   /* of those below */
+    int64_t *ignored; /* NULL, or where kv_pull writes how many of outs it left as they were */
 } kv_call;
+
+#define KV_FILL_SPARSE 1u /* kv_pull: row_sparse arrays among outs are filled, not ignored */
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
@@ -120,10 +123,27 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
 
 /* Writes the newest value of keys[i] into outs[i], converted to its dtype, across contexts. A key
  * may stand in several pairs. The holders of other references to outs[i] see the change.
- * Errors: key (never initialised, other kind), shape, unsupported (a row_sparse array among outs),
- * memory. (Seeds 000 to 003, "pull") */
+ * A default out takes all rows of a row_sparse key. A row_sparse out is left as it is, whatever the
+ * key holds: call->ignored says how many were, and of each key the first is told to kv_set_log.
+ * With KV_FILL_SPARSE it comes to hold the rows that the key holds, or of a default one those with
+ * an element that is not zero; the call then waits for what was scheduled on the key.
+ * Errors: key (never initialised, other kind), shape, memory. (Seeds 000 to 003, "pull") */
 int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *call,
             kv_err *e);
+
+/* Writes some rows of the row_sparse key keys[i] into the row_sparse array outs[i], converted to
+ * its dtype, across contexts. What outs[i] held is gone: it holds the rows that ids[i] names,
+ * ascending and each once, those that the key lacks as zeros; from a key that holds no row at all,
+ * none. A key may stand in several triples, and so may ids; of an array that stands several times
+ * in outs the last triple counts.
+ * ids[i]: a default array of any shape; ids in any order, also several times, from 0 to rows - 1.
+ * int8, uint8, int32, int64, or a float dtype with whole numbers no larger than it holds exactly.
+ * The call waits until they are there, then returns after scheduling.
+ * Errors: key (never initialised, other kind), shape, value (the key, or outs[i], is not
+ * row_sparse; ids[i] is), dtype (of ids), index (an id out of range), unsupported (a store without
+ * this operation), memory. (Seeds 002 to 004, "row_sparse_pull") */
+int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *ids,
+                       kv_array *const *outs, const kv_call *call, kv_err *e);
 
 /* Blocks until everything scheduled on the store has ended; returns the first error among it. */
 int kv_wait(kv *store, kv_err *e);
@@ -259,7 +279,7 @@ uint64_t kv_changes(const kv *store);
  * file is replaced at once or not at all, whatever happens meanwhile; the new one is synced to the
  * disk when the call returns. What is saved is the store at the time of the call, also what an open
  * transaction has changed; other threads may use the store while the file is written.
- * Errors: unsupported (the updater is a C function; a row_sparse key; a store that is not only in
+ * Errors: unsupported (the updater is a C function; a store that is not only in
  * this process), io, memory. */
 int kv_save(kv *store, const char *path, kv_err *e);
 
@@ -337,7 +357,8 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
 
 /* What a store type does. local and device are made of the same table. Every operation gets a call
  * whose arguments were checked for form (keys of one kind, arrays not NULL); it keeps the promises
- * of the function of the same name above. */
+ * of the function of the same name above, except that call->ignored and the log are not its
+ * business. */
 #define KV_TYPE_VERSION 1
 
 typedef struct kv_type_ops {
@@ -361,6 +382,10 @@ typedef struct kv_type_ops {
     /* (optional, NULL means 0 and 1) */
     int (*rank)(void *self);
     int (*num_workers)(void *self);
+
+    /* (optional, NULL means unsupported) */
+    int (*row_sparse_pull)(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
+                           kv_array *const *outs, const kv_call *call, kv_err *e);
 } kv_type_ops;
 
 /* Adds a store type, so that kv_create knows its names in any case. ops stays valid for ever.

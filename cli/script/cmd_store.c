@@ -8,6 +8,7 @@
 #include "script/eval.h"
 #include "script/load.h"
 #include "script/named.h"
+#include "script/pairs.h"
 #include "script/record.h"
 #include "script/show.h"
 #include "script/statement.h"
@@ -51,58 +52,6 @@ int cmd_use(session *s, const ast *call, result *out, kv_err *e)
 }
 
 /* ---- Keys with values ---- */
-
-/* The pairs of a call: keys[i] with arrays[i]. A call with few pairs needs no memory. */
-typedef struct pairs {
-    kv_key *keys;
-    kv_array **arrays;
-    int64_t n, cap;
-    kv_key small_keys[8];
-    kv_array *small_arrays[8];
-} pairs;
-
-static void pairs_release(pairs *p)
-{
-    for (int64_t i = 0; i < p->n; i++)
-        kv_array_unref(p->arrays[i]);
-    if (p->keys != p->small_keys) {
-        mem_free(p->keys);
-        mem_free(p->arrays);
-    }
-}
-
-/* Adds a pair; takes a. */
-static int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
-{
-    if (p->n == 0 && !p->keys) {
-        p->keys = p->small_keys;
-        p->arrays = p->small_arrays;
-        p->cap = 8;
-    }
-    if (p->n == p->cap) {
-        int64_t cap = 4 * p->cap;
-        kv_key *keys = mem_alloc(cap, sizeof *keys, e);
-        kv_array **arrays = mem_alloc(cap, sizeof *arrays, e);
-        if (!keys || !arrays) {
-            mem_free(keys);
-            mem_free(arrays);
-            kv_array_unref(a);
-            return KV_E_MEMORY;
-        }
-        memcpy(keys, p->keys, (size_t)p->n * sizeof *keys);
-        memcpy(arrays, p->arrays, (size_t)p->n * sizeof *arrays);
-        if (p->keys != p->small_keys) {
-            mem_free(p->keys);
-            mem_free(p->arrays);
-        }
-        p->keys = keys;
-        p->arrays = arrays;
-        p->cap = cap;
-    }
-    p->keys[p->n] = key;
-    p->arrays[p->n++] = a;
-    return KV_OK;
-}
 
 /* The value of one key: an array, or where several are allowed a list of arrays. */
 static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
@@ -197,29 +146,12 @@ static int make_pairs(session *s, const ast *call, key_list *keys, bool copies, 
     return code;
 }
 
-/* "did you mean" among the text keys of a store. */
-static void suggest_keys(kv *store, kv_err *e)
-{
-    if (!e->has_key || !e->key_is_text)
-        return;
-    suggest near = {.word = e->key_name};
-    for (int64_t i = 0; i < kv_num_keys(store); i++) {
-        kv_info info;
-        kv_err unused = {0};
-        if (kv_info_at(store, i, &info, &unused) == KV_OK && info.key.name)
-            suggest_add(&near, info.key.name);
-    }
-    if (near.n > 0)
-        e->hint[0] = '\0';
-    suggest_done(&near, e);
-}
-
 /* The place of an error that came from the store: the keys, or the values. */
 static int place_error(session *s, const ast *call, kv *store, kv_err *e)
 {
     bool of_value = e->code == KV_E_SHAPE || e->code == KV_E_DTYPE;
     if (e->code == KV_E_KEY)
-        suggest_keys(store, e);
+        pairs_suggest(store, e);
     return unit_at(s, of_value && call->n > 1 && call->kid[1] ? call->kid[1] : call->kid[0], e);
 }
 
@@ -321,41 +253,6 @@ static int new_outs(pairs *p, const kv_info *info, value where, value *out, kv_e
     return code;
 }
 
-/* The arrays of a variable that --out fills, each made the variable's own first. */
-static int outs_of(pairs *p, kv_key key, value *v, kv_err *e)
-{
-    int code = eval_unshare(v, e);
-    if (code)
-        return code;
-    if (v->kind == VALUE_ARRAY)
-        return pairs_add(p, key, kv_array_ref(v->u.array), e);
-    if (v->kind != VALUE_LIST || v->u.list->n == 0)
-        return kv_err_set(e, KV_E_DTYPE, "--out fills arrays, not %s", value_kind_name(*v));
-    for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
-        code = outs_of(p, key, &v->u.list->items[i], e);
-    return code;
-}
-
-static int pull_into(session *s, const ast *name, const key_list *keys, pairs *p, kv_err *e)
-{
-    value *v = session_find(s, name->u.text);
-    int code;
-    if (!v)
-        return unit_err(s, name, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
-                        name->u.text);
-    if (!keys->list)
-        return outs_of(p, keys->keys[0], v, e) ? unit_at(s, name, e) : KV_OK;
-    if ((code = eval_unshare(v, e)))
-        return code;
-    if (v->kind != VALUE_LIST || v->u.list->n != keys->n)
-        return unit_err(s, name, e, KV_E_VALUE, "%lld keys need a list of %lld to fill, `%s` is %s",
-                        (long long)keys->n, (long long)keys->n, name->u.text, value_kind_name(*v));
-    for (int64_t i = 0; i < keys->n; i++)
-        if ((code = outs_of(p, keys->keys[i], &v->u.list->items[i], e)))
-            return unit_at(s, name, e);
-    return KV_OK;
-}
-
 static int pull_new(session *s, kv *store, const ast *call, const key_list *keys, pairs *p,
                     result *out, kv_err *e)
 {
@@ -384,17 +281,50 @@ static int pull_new(session *s, kv *store, const ast *call, const key_list *keys
     return code;
 }
 
+/* --ignore-sparse false fills row_sparse arrays, too. */
+static int sparse_flag(session *s, const ast *call, kv_call *how, kv_err *e)
+{
+    const ast *node = command_option_of(call, "ignore-sparse");
+    value v;
+    int code = node ? eval(s, node, &v, e) : KV_OK;
+    if (code || !node)
+        return code;
+    if (v.kind != VALUE_BOOL)
+        code = unit_err(s, node, e, KV_E_DTYPE, "--ignore-sparse is true or false, not %s",
+                        value_kind_name(v));
+    else if (!v.u.integer)
+        how->flags |= KV_FILL_SPARSE;
+    value_release(&v);
+    return code;
+}
+
+static void warn_ignored(session *s, const ast *into, int64_t ignored)
+{
+    if (ignored == 1)
+        session_warn(s, into,
+                     "a row_sparse array in `%s` stays as it was; --ignore-sparse false "
+                     "fills it, row-sparse-pull takes rows",
+                     into->u.text);
+    else if (ignored > 1)
+        session_warn(s, into,
+                     "%lld row_sparse arrays in `%s` stay as they were; --ignore-sparse "
+                     "false fills them, row-sparse-pull takes rows",
+                     (long long)ignored, into->u.text);
+}
+
 int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     kv_call how;
+    int64_t ignored = 0;
     key_list keys;
     pairs p = {0};
     const ast *into = command_option_of(call, "out");
     int code;
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)) ||
-        (code = eval_keys(s, call->kid[0], &keys, e)))
+        (code = sparse_flag(s, call, &how, e)) || (code = eval_keys(s, call->kid[0], &keys, e)))
         return code;
+    how.ignored = &ignored;
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
     if ((code = record_keys(s, out, keys.keys, keys.n, e))) {
@@ -404,13 +334,15 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     if (into && command_option_of(call, "ctx"))
         code = unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
     else if (into)
-        code = pull_into(s, into, &keys, &p, e);
+        code = pairs_into(&p, s, into, &keys, e);
     else
         code = pull_new(s, store, call, &keys, &p, out, e);
     if (code == KV_OK)
         code = kv_pull(store, p.keys, p.n, p.arrays, &how, e);
     if (code)
         place_error(s, call, store, e);
+    else if (into)
+        warn_ignored(s, into, ignored);
     pairs_release(&p);
     key_list_release(&keys);
     return code;

@@ -43,15 +43,29 @@ const command command_table[] = {
      "push 5,7 [[a, a], [a, a]]           # two values a key",
      "pull, set-updater", "key, shape, dtype"},
     {"pull", {{ARG_KEYS, "KEYS", false}},
-     {{"out", OPTION_NAME, "V"}, {"ctx", OPTION_VALUE, "DEVS"}, PRIORITY}, COMMAND_GIVES, cmd_pull,
-     "show the newest value of keys, or put it somewhere",
+     {{"out", OPTION_NAME, "V"}, {"ctx", OPTION_VALUE, "DEVS"}, PRIORITY,
+      {"ignore-sparse", OPTION_VALUE, "B"}},
+     COMMAND_GIVES, cmd_pull, "show the newest value of keys, or put it somewhere",
      "pull 3                              # show it\n"
      "pull 3 -> w                         # make a variable\n"
      "pull 3 --out a                      # fill a variable, keeping its devices and dtype\n"
      "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
      "pull [5, 7, 9] > w-{key}.csv        # a file a key\n"
-     "pull * > all.safetensors            # one file, an array for each key",
-     "push, write", "key, shape"},
+     "pull * > all.safetensors            # one file, an array for each key\n"
+     "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning",
+     "push, row-sparse-pull, write", "key, shape"},
+    {"row-sparse-pull", {{ARG_KEYS, "KEYS", false}},
+     {{"row-ids", OPTION_NEEDED, "IDS"}, {"out", OPTION_NAME, "V"}, {"ctx", OPTION_VALUE, "DEVS"},
+      PRIORITY},
+     COMMAND_GIVES, cmd_row_sparse_pull,
+     "some rows of a row_sparse key: show them among zeros, or put them somewhere",
+     "init 4,6 row_sparse(ones(3,2))\n"
+     "row-sparse-pull 4 --row-ids [2, 0, 2]         # in any order, also several times\n"
+     "row-sparse-pull 4 --row-ids [1] -> r          # a row_sparse array of one row\n"
+     "row-sparse-pull 4 --row-ids [0, 2] --out r    # fill a variable\n"
+     "row-sparse-pull 4 --row-ids [[1, 0], [2]] --ctx gpu(0..1) -> w  # a list of ids for each\n"
+     "row-sparse-pull 4,6 --row-ids [[1, 0], [2]]   # or one for each key",
+     "pull, push", "key, value, index, dtype, shape"},
     {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}},
      COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_updater,
      "what a push does with the sum and the stored value",
@@ -209,7 +223,7 @@ void result_release(result *r)
 
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
-    "pushpull", "broadcast", "row-sparse-pull",
+    "pushpull", "broadcast",
     "barrier", "send-command", "is-capable", "register",
     "profile", "explain", "plot", "bench", "launch",
 };
@@ -240,6 +254,16 @@ bool command_is_missing(const char *word, size_t n)
     return false;
 }
 
+void command_option_usage(buf *out, const command_option *o)
+{
+    bool optional = o->kind != OPTION_NEEDED;
+    buf_printf(out, optional ? "[--%s" : "--%s", o->name);
+    if (o->value)
+        buf_printf(out, " %s", o->value);
+    if (optional)
+        buf_char(out, ']');
+}
+
 void command_usage(buf *out, const command *c)
 {
     buf_add(out, c->name);
@@ -247,8 +271,10 @@ void command_usage(buf *out, const command *c)
         buf_printf(out, a->optional ? " [%s]" : " %s", a->name);
     if (c->flags & COMMAND_PARAMS)
         buf_add(out, " [--PARAM V]...");
-    for (const command_option *o = c->options; o->name; o++)
-        buf_printf(out, o->value ? " [--%s %s]" : " [--%s]", o->name, o->value);
+    for (const command_option *o = c->options; o->name; o++) {
+        buf_char(out, ' ');
+        command_option_usage(out, o);
+    }
 }
 
 const ast *command_option_of(const ast *call, const char *name)

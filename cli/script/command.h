@@ -28,6 +28,7 @@ typedef struct result {
     kv_key key;
     arena names;      /* where names of keys live */
     bool as_text;     /* v is text that is complete with its newlines: help, tables */
+    bool dense;       /* v is row_sparse, one array or one a key, and shown with all its zeros */
     /* What --json needs beyond that; nobody fills it without. */
     bool shown;        /* v goes to stdout, not to a variable or file */
     bool as_json;      /* v is text that is one line of JSON */
@@ -72,6 +73,7 @@ typedef struct command_arg {
 typedef enum option_kind {
     OPTION_INT,   /* a value that must be a 64-bit integer in the range of an int32 */
     OPTION_VALUE, /* a value */
+    OPTION_NEEDED, /* a value that the command does not go without */
     OPTION_NAME,  /* the name of a variable */
     OPTION_FLAG   /* nothing: that it stands there is all */
 } option_kind;
@@ -94,7 +96,7 @@ enum {
 };
 
 #define COMMAND_MAX_ARGS 2
-#define COMMAND_MAX_OPTIONS 3
+#define COMMAND_MAX_OPTIONS 4
 
 typedef struct command {
     const char *name;                                /* with dashes */
@@ -120,6 +122,8 @@ bool command_is_missing(const char *word, size_t n);
 
 /* "push KEYS VALUES [--priority N]", from the table. */
 void command_usage(buf *out, const command *c);
+/* "[--priority N]", or without brackets where it is needed. */
+void command_option_usage(buf *out, const command_option *o);
 
 /* ---- For the code of commands ---- */
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/row_ids.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 
@@ -70,17 +71,16 @@ int func_stype(function_args *args, value *out, kv_err *e)
 /* zeros(shape, stype="row_sparse") and zeros("row_sparse", shape): no row is held. */
 int func_zeros(function_args *args, value *out, kv_err *e)
 {
-    bool first = args->v[0].kind == VALUE_TEXT && args->given[1] && !args->given[3];
     kv_storage storage = KV_DEFAULT;
     int ndim = 0, rc = KV_OK;
     int64_t shape[KV_MAX_NDIM];
     kv_array *a;
     kv_dtype dtype;
     kv_ctx ctx;
-    if (first || args->given[3])
-        rc = parse_storage(args->v[first ? 0 : 3], &storage, e);
-    if (rc || (rc = function_shape(args->v[first], &ndim, shape, e)) ||
-        (rc = function_dtype(first ? value_none() : args->v[1], KV_FLOAT32, &dtype, e)) ||
+    if (args->given[3])
+        rc = parse_storage(args->v[3], &storage, e);
+    if (rc || (rc = function_shape(args->v[0], &ndim, shape, e)) ||
+        (rc = function_dtype(args->v[1], KV_FLOAT32, &dtype, e)) ||
         (rc = function_ctx(args->v[2], &ctx, e)) || (rc = session_ctx(args->session, ctx, e)))
         return rc;
     rc = storage == KV_ROW_SPARSE ? kv_array_new_sparse(&a, dtype, ndim, shape, 0, NULL, ctx, e)
@@ -106,30 +106,22 @@ static int by_id(const void *a, const void *b)
 /* Row ids: whole numbers in a list, a tuple or an array of any dtype. */
 static int read_ids(given_row **out, int64_t *n, value v, kv_err *e)
 {
-    kv_array *given = NULL, *wide = NULL;
-    const void *from = NULL;
+    kv_array *given;
+    int64_t *ids = NULL;
     int rc = v.kind == VALUE_ARRAY ? value_to_array(&given, v, e)
                                    : value_numbers_array(&given, v, KV_FLOAT64, (kv_ctx){0}, e);
-    if (!rc)
-        rc = kv_array_dup(&wide, given, KV_FLOAT64, (kv_ctx){0}, e);
-    if (!rc)
-        rc = kv_array_read(wide, &from, e);
-    *n = rc ? 0 : kv_array_size(wide);
+    if (rc)
+        return rc;
+    rc = row_ids_read(&ids, given, e);
+    *n = kv_array_size(given);
+    kv_array_unref(given);
     given_row *rows = rc ? NULL : mem_alloc(*n, sizeof *rows, e);
     if (!rc && !rows)
         rc = KV_E_MEMORY;
-    for (int64_t i = 0; i < *n && !rc; i++) {
-        double x = ((const double *)from)[i];
-        if (!(x >= -0x1p53 && x <= 0x1p53) || x != (double)(int64_t)x)
-            rc = kv_err_set(e, KV_E_DTYPE, "a row id is a whole number, not %g", x);
-        else
-            rows[i] = (given_row){(int64_t)x, i};
-    }
-    kv_array_unref(wide);
-    kv_array_unref(given);
-    if (rc)
-        mem_free(rows);
-    else
+    for (int64_t i = 0; i < *n && !rc; i++)
+        rows[i] = (given_row){ids[i], i};
+    mem_free(ids);
+    if (!rc)
         *out = rows;
     return rc;
 }

@@ -47,6 +47,7 @@ static const char *arg_kind_name(arg_kind kind)
 static const char *const option_kinds[] = {
     [OPTION_INT] = "integer",
     [OPTION_VALUE] = "value",
+    [OPTION_NEEDED] = "value",
     [OPTION_NAME] = "name",
     [OPTION_FLAG] = "flag",
 };
@@ -139,7 +140,7 @@ static void put_arguments(buf *out, const command *c)
                    option_kinds[o->kind]);
         put_field(out, "name", o->name);
         put_field(out, "value", o->value);
-        buf_char(out, '}');
+        buf_printf(out, ",\"optional\":%s}", o->kind == OPTION_NEEDED ? "false" : "true");
     }
     buf_printf(out, "],\"params\":%s,\"gives\":%s", c->flags & COMMAND_PARAMS ? "true" : "false",
                c->flags & COMMAND_GIVES ? "true" : "false");

@@ -187,6 +187,7 @@ static ast *option_value(parser *p, const command_option *o)
     switch (o->kind) {
     case OPTION_INT:
     case OPTION_VALUE:
+    case OPTION_NEEDED:
         return parse_value(p);
     case OPTION_NAME: {
         token t = *parse_peek(p);
@@ -461,6 +462,22 @@ static bool is_new(parser *p, ast *const *extras, int n, const ast *part)
     return true;
 }
 
+/* Whether every option that the command needs is among its parts. */
+static bool has_needed(parser *p, const command *c, uint32_t pos, ast *const *parts, int n)
+{
+    for (const command_option *o = c->options; o->name; o++) {
+        bool given = o->kind != OPTION_NEEDED;
+        for (int i = 0; i < n && !given; i++)
+            given = parts[i]->kind == STMT_OPTION && strcmp(parts[i]->u.text, o->name) == 0;
+        if (given)
+            continue;
+        char what[96];
+        snprintf(what, sizeof what, "%s needs --%s %s", c->name, o->name, o->value);
+        return usage_fail(p, c, pos, parse_last_end(p), what);
+    }
+    return true;
+}
+
 static bool is_help_option(parser *p)
 {
     const token *t = parse_peek(p);
@@ -540,6 +557,8 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
         strncat(what, c->args[given].name, 40);
         return usage_fail(p, c, pos, parse_last_end(p), what);
     }
+    if (!has_needed(p, c, pos, slots + nslots, extra - nslots))
+        return NULL;
     node = parse_node_of(p, STMT_COMMAND, pos, slots, extra);
     if (!node)
         return NULL;

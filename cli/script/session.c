@@ -291,6 +291,20 @@ bool session_would(session *s, const char *what, const char *name)
     return true;
 }
 
+void session_warn(session *s, const struct ast *node, const char *fmt, ...)
+{
+    va_list ap;
+    int line, col;
+    va_start(ap, fmt);
+    fflush(stdout);
+    progress_hide(STDERR_FILENO);
+    source_locate(&s->unit->src, node->pos, &line, &col);
+    fprintf(stderr, "%s:%d: warning: ", s->unit->src.name, line);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+}
+
 void session_note(session *s, const char *fmt, ...)
 {
     if (s->quiet)

@@ -156,6 +156,10 @@ int session_flush(session *s, kv_err *e);
 void session_change(session *s, const char *text);
 /* In a dry run: says on stderr what would happen, and gives true. */
 bool session_would(session *s, const char *what, const char *name);
+/* A warning on stderr, also with -q: one line that begins with the place of node in the text that
+ * runs, `s.kv:4: warning: `. */
+void session_warn(session *s, const struct ast *node, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* A note on stderr, unless -q: one line, "note: " before it. */
 void session_note(session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

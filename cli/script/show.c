@@ -200,11 +200,48 @@ static int show_keyed_json(session *s, buf *out, const result *r, kv_err *e)
     return code;
 }
 
+/* v as a default array; what is none stays as it is. */
+static int to_dense(value *out, value v, kv_err *e)
+{
+    kv_array *a;
+    *out = value_none();
+    if (v.kind != VALUE_ARRAY) {
+        *out = value_ref(v);
+        return KV_OK;
+    }
+    int code = kv_array_to_dense(&a, v.u.array, e);
+    if (code == KV_OK)
+        *out = value_array(a);
+    return code;
+}
+
+/* r with the zeros of its arrays. */
+static int show_dense(session *s, buf *out, const result *r, kv_err *e)
+{
+    result all = *r;
+    int code;
+    all.dense = false;
+    if (!r->keys) {
+        code = to_dense(&all.v, r->v, e);
+    } else if ((code = value_list_new(&all.v, VALUE_LIST, r->nkeys, e)) == KV_OK) {
+        for (int64_t i = 0; i < r->nkeys && code == KV_OK; i++)
+            code = to_dense(&all.v.u.list->items[i], r->v.u.list->items[i], e);
+    } else {
+        return code;
+    }
+    if (code == KV_OK)
+        code = show_result(s, out, &all, e);
+    value_release(&all.v);
+    return code;
+}
+
 int show_result(session *s, buf *out, const result *r, kv_err *e)
 {
     int code = KV_OK;
     if (r->v.kind == VALUE_NONE)
         return KV_OK;
+    if (r->dense)
+        return show_dense(s, out, r, e);
     if (r->as_text) {
         buf_add(out, r->v.u.text->text);
     } else if (r->keys && s->format == SHOW_JSON) {

@@ -64,7 +64,7 @@ typedef struct dev_ops {
     /* required: the sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst
      * rows, whose ids (host, ascending) are those of all sources together. Each is 0, to which the
      * sources that hold the row are added in their order, by the rules of sum. room: host memory
-     * for 2 * nsrc + 1 pointers. */
+     * for nsrc numbers of 64 bits a worker of the thread pool. */
     void (*sum_rows)(void *dst, const int64_t *ids, int64_t ndst, const dev_rows *src, int64_t nsrc,
                      kv_dtype dtype, int64_t row, void *room);
 

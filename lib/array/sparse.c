@@ -8,7 +8,9 @@
 
 #include <string.h>
 
+#include "array/row_ids.h"
 #include "base/mem.h"
+#include "engine/pool.h"
 
 const char *kv_storage_name(kv_storage storage)
 {
@@ -99,6 +101,15 @@ int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e)
     int rc = make_rows(out, like->dtype, like->ndim, like->shape, n, ctx, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++)
         (*out)->rows[i] = i;
+    return rc;
+}
+
+int sparse_new_rows(kv_array **out, const kv_array *like, int64_t n, const int64_t *row_ids,
+                    kv_err *e)
+{
+    int rc = make_rows(out, like->dtype, like->ndim, like->shape, n, like->ctx, e);
+    if (rc == KV_OK && n > 0)
+        memcpy((*out)->rows, row_ids, (size_t)n * sizeof *row_ids);
     return rc;
 }
 
@@ -207,13 +218,7 @@ int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e)
     int rc = to_sparse(&made, src, dst->dtype, dst->ctx, e);
     if (rc)
         return rc;
-    void *data = dst->data;
-    int64_t *rows = dst->rows;
-    dst->data = made->data;
-    dst->rows = made->rows;
-    dst->nrows = made->nrows;
-    made->data = data;
-    made->rows = rows;
+    array_swap(dst, made);
     kv_array_unref(made);
     return KV_OK;
 }
@@ -246,56 +251,93 @@ int kv_array_to_dense(kv_array **out, kv_array *src, kv_err *e)
     return KV_OK;
 }
 
-/* ---- Sums ------------------------------------------------------------------------------------ */
+static void let_go(void *a)
+{
+    kv_array_unref(a);
+}
 
-/* The ids of a and b, ascending and each once; returns how many. */
-static int64_t unite_two(int64_t *out, const int64_t *a, int64_t na, const int64_t *b, int64_t nb)
+int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e)
+{
+    int64_t shape[KV_MAX_NDIM];
+    engine_wait_read(array_var(a));
+    memcpy(shape, a->shape, (size_t)a->ndim * sizeof *shape);
+    shape[0] = a->nrows;
+    int rc = kv_array_wrap(ids, a->rows, KV_INT64, 1, shape, (kv_ctx){KV_CPU, 0}, let_go, a, e);
+    if (rc)
+        return rc;
+    kv_array_ref(a);
+    if ((rc = kv_array_wrap(data, a->data, a->dtype, a->ndim, shape, a->ctx, let_go, a, e)))
+        kv_array_unref(*ids);
+    else
+        kv_array_ref(a);
+    return rc;
+}
+
+/* ---- Some rows ------------------------------------------------------------------------------- */
+
+/* The number of the first of n ascending ids, from number `from` on, that is at least id. The next
+ * one wanted mostly lies near the last one found, so the steps begin small and double. */
+static int64_t find_from(const int64_t *ids, int64_t from, int64_t n, int64_t id)
+{
+    int64_t step = 1, low = from, high;
+    while (low + step <= n && ids[low + step - 1] < id) {
+        low += step;
+        step *= 2;
+    }
+    high = low + step <= n ? low + step - 1 : n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (ids[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* How many ids from number k of a on are those from number at of src on. */
+static int64_t common_run(const kv_array *a, int64_t k, const kv_array *src, int64_t at)
 {
     int64_t n = 0;
-    while (na > 0 && nb > 0) {
-        int64_t id = *a < *b ? *a : *b;
-        out[n++] = id;
-        na -= *a == id;
-        a += *a == id;
-        nb -= *b == id;
-        b += *b == id;
-    }
-    memcpy(out + n, na > 0 ? a : b, (size_t)(na + nb) * sizeof *out);
-    return n + na + nb;
+    while (k + n < a->nrows && at + n < src->nrows && a->rows[k + n] == src->rows[at + n])
+        n++;
+    return n;
 }
 
-/* The ids of all n sources. out and spare have room for those of each source. */
-static int64_t unite(int64_t *out, int64_t *spare, const dev_rows *src, int64_t n)
+int sparse_retain(kv_array *a, const kv_array *src, kv_err *e)
 {
-    if (n == 1) {
-        memcpy(out, src->ids, (size_t)src->n * sizeof *out);
-        return src->n;
+    int64_t row = sparse_row(src), to = row * kv_dtype_bytes(a->dtype);
+    int64_t from = row * kv_dtype_bytes(src->dtype);
+    int rc = KV_OK;
+    if (src->nrows == 0)
+        a->nrows = 0;
+    for (int64_t k = 0, at = 0, n; k < a->nrows && rc == KV_OK; k += n) {
+        char *dst = (char *)a->data + k * to;
+        at = sparse_is_full(src) ? a->rows[k] : find_from(src->rows, at, src->nrows, a->rows[k]);
+        n = common_run(a, k, src, at);
+        if (n > 0)
+            a->dev->convert(dst, a->dtype, (const char *)src->data + at * from, src->dtype,
+                            n * row);
+        else
+            rc = a->dev->zero(a->ctx.id, dst, (n = 1) * to, e);
     }
-    int64_t half = n / 2, before = 0;
-    for (int64_t i = 0; i < half; i++)
-        before += src[i].n;
-    int64_t left = unite(spare, out, src, half);
-    int64_t right = unite(spare + before, out + before, src + half, n - half);
-    return unite_two(out, spare, left, spare + before, right);
+    return rc;
 }
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
 
 /* The sum of sources that have the dtype of the result. */
 static int add_up(kv_array **out, const kv_array *like, const dev_rows *src, int64_t n,
                   kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    int64_t total = 1;
-    for (int64_t i = 0; i < n; i++)
-        total += src[i].n;
-    int64_t *ids = mem_alloc(total, 2 * sizeof *ids, e);
-    void *room = ids ? mem_alloc(2 * n + 1, sizeof(void *), e) : NULL;
-    int rc = room ? KV_OK : KV_E_MEMORY;
-    if (rc == KV_OK) {
-        int64_t count = unite(ids, ids + total, src, n);
+    int64_t *ids = NULL, count;
+    int64_t *room = mem_alloc(n, (size_t)pool_workers() * sizeof *room, e);
+    int rc = room ? row_ids_unite(&ids, &count, src, n, like->shape[0], e) : KV_E_MEMORY;
+    if (rc == KV_OK)
         rc = make_rows(out, dtype, like->ndim, like->shape, count, ctx, e);
-        if (rc == KV_OK) {
-            memcpy((*out)->rows, ids, (size_t)count * sizeof *ids);
-            (*out)->dev->sum_rows((*out)->data, ids, count, src, n, dtype, sparse_row(like), room);
-        }
+    if (rc == KV_OK) {
+        memcpy((*out)->rows, ids, (size_t)count * sizeof *ids);
+        (*out)->dev->sum_rows((*out)->data, ids, count, src, n, dtype, sparse_row(like), room);
     }
     mem_free(room);
     mem_free(ids);

@@ -24,6 +24,22 @@ int sparse_move(kv_array *dst, const kv_array *src, kv_err *e);
  * that is not zero. The shapes are equal. On an error (memory) dst is as it was. */
 int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e);
 
+/* A new row_sparse array of the dtype, shape and context of `like`, with memory for n rows,
+ * contents undefined. row_ids: as for kv_array_new_sparse, and not checked. Errors: those of
+ * kv_array_new. */
+int sparse_new_rows(kv_array **out, const kv_array *like, int64_t n, const int64_t *row_ids,
+                    kv_err *e);
+
+/* Fills a with those rows of src, row_sparse and of the same shape, that it has; the others of a
+ * become zeros. Where src holds no row at all, neither does a afterwards. (MXNet's sparse_retain.)
+ * Cannot fail where a is host memory. */
+int sparse_retain(kv_array *a, const kv_array *src, kv_err *e);
+
+/* What a row_sparse array holds as two default arrays over its own memory, each with a reference to
+ * it: the ids, int64 of shape (n,), and the rows, of shape (n, …). Blocks as a read of a does; a
+ * must not be written while they are there. Error: memory. */
+int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e);
+
 /* A new row_sparse array of dtype in ctx: the sum of n >= 1 row_sparse arrays of one shape, each
  * converted to dtype first. It holds the rows that any of them holds, also where the sum is zero.
  * Of several, a row begins at 0 and takes its values in their order; a single one is copied.

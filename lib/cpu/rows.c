@@ -1,32 +1,201 @@
 /* The sum of row_sparse arrays.
  *
- * All ids ascend, so one walk over the rows of the result meets the rows of every source in turn: a
- * cursor a source says which comes next. The sources that hold a row are added to it at once, so
- * that the half types round once.
+ * The result is cut into blocks of rows that stay in the cache. A block begins as zeros and each
+ * source in turn adds those of its rows that belong there. All ids ascend, so these rows lie side
+ * by side in the source, behind those of the block before; a cursor a source says where. The block
+ * lists, for each id from its first to its last, which of its rows that is, so that the place of
+ * every source's row is one look into a small table.
+ *
+ * Example: the block holds the ids 4, 5, 9: its table, from 4 on, is 0 1 . . . 2. A source with the
+ * rows 2, 5, 9, 12 and its cursor at 5 adds to the block's rows 1 and 2, and is then at 12.
+ *
+ * Far apart ids make a block of few rows, down to one. The half types are added in a block of
+ * float32 and rounded once. Blocks do not depend on each other, so several threads give the same
+ * bits as one.
  */
 #include "cpu/rows.h"
 
 #include <string.h>
 
-#include "cpu/sum.h"
+#include "cpu/clones.h"
+#include "cpu/half.h"
+#include "engine/pool.h"
+
+enum {
+    BLOCK = 4096,        /* elements of a block, unless one row has more: 32 KB at most */
+    BLOCK_ROWS = 1024,   /* rows of a block at most */
+    SPAN = 16384,        /* its last id is less than this beyond its first: a table of 32 KB */
+    PART_BYTES = 1 << 20 /* of the result that a thread takes at a time */
+};
+
+/* ---- Adding rows ----------------------------------------------------------------------------- */
+
+/* Row at[k] of dst += row k of src, for n rows. Whole vectors first: rows are often short. */
+#define ADD_ROWS(name, type, SUM)                                                                  \
+    CPU_CLONES static void name(void *dst, const uint16_t *at, const void *src, int64_t n,         \
+                                int64_t row)                                                       \
+    {                                                                                              \
+        for (int64_t k = 0; k < n; k++) {                                                          \
+            type *restrict d = (type *)dst + at[k] * row;                                          \
+            const type *restrict s = (const type *)src + k * row;                                  \
+            int64_t i = 0;                                                                         \
+            for (; i + 16 <= row; i += 16)                                                         \
+                for (int j = 0; j < 16; j++)                                                       \
+                    d[i + j] = (type)SUM(d[i + j], s[i + j]);                                      \
+            for (; i < row; i++)                                                                   \
+                d[i] = (type)SUM(d[i], s[i]);                                                      \
+        }                                                                                          \
+    }
+
+#define PLUS(x, y)   ((x) + (y))
+#define EITHER(x, y) (((x) | (y)) != 0)
+
+ADD_ROWS(add_f32, float, PLUS)
+ADD_ROWS(add_f64, double, PLUS)
+ADD_ROWS(add_8, uint8_t, PLUS)
+ADD_ROWS(add_32, uint32_t, PLUS)
+ADD_ROWS(add_64, uint64_t, PLUS)
+ADD_ROWS(add_bool, uint8_t, EITHER)
+
+typedef void add_fn(void *dst, const uint16_t *at, const void *src, int64_t n, int64_t row);
+
+/* Integers are added as unsigned numbers, which wrap. The half types have no entry. */
+static add_fn *const adds[KV_DTYPE_END] = {
+    [KV_FLOAT32] = add_f32, [KV_FLOAT64] = add_f64, [KV_UINT8] = add_8,   [KV_INT8] = add_8,
+    [KV_INT32] = add_32,    [KV_INT64] = add_64,    [KV_BOOL] = add_bool,
+};
+
+/* ---- A block --------------------------------------------------------------------------------- */
+
+typedef struct job {
+    char *dst;
+    const int64_t *ids;
+    int64_t ndst, part; /* rows of the result, and of a part */
+    const dev_rows *src;
+    int64_t nsrc;
+    kv_dtype dtype;
+    int64_t row, bytes; /* elements and bytes of a row */
+    int64_t *cursors;   /* nsrc a worker */
+} job;
+
+typedef struct block {
+    int64_t first, n; /* its rows of the result */
+    int64_t from, to; /* its first and last id */
+    int64_t *cursors; /* the next row of each source */
+    uint16_t place[SPAN], at[BLOCK_ROWS];
+} block;
+
+/* The number of the first of n ascending ids that is at least id. */
+static int64_t find(const int64_t *ids, int64_t n, int64_t id)
+{
+    int64_t low = 0, high = n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (ids[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The block that begins at row `first` and ends before row `end`. */
+static void begin_block(block *b, const job *j, int64_t first, int64_t end)
+{
+    const int64_t *ids = j->ids + first;
+    int64_t n = end - first, most = j->row > 0 ? BLOCK / j->row : BLOCK_ROWS;
+    most = most < 1 ? 1 : most < BLOCK_ROWS ? most : BLOCK_ROWS;
+    n = n < most ? n : most;
+    if (ids[n - 1] - ids[0] >= SPAN)
+        n = find(ids, n, ids[0] + SPAN);
+    b->first = first;
+    b->n = n;
+    b->from = ids[0];
+    b->to = ids[n - 1];
+    for (int64_t k = 0; k < n; k++)
+        b->place[ids[k] - b->from] = (uint16_t)k;
+}
+
+/* The rows of source i from its cursor on that belong to the block: their places in b->at. Returns
+ * how many they are. */
+static int64_t match(block *b, const job *j, int64_t i)
+{
+    const int64_t *ids = j->src[i].ids + b->cursors[i];
+    int64_t left = j->src[i].n - b->cursors[i], n = 0;
+    for (; n < left && ids[n] <= b->to; n++)
+        b->at[n] = b->place[ids[n] - b->from];
+    return n;
+}
+
+static void sum_block(block *b, const job *j)
+{
+    char *dst = j->dst + b->first * j->bytes;
+    memset(dst, 0, (size_t)(b->n * j->bytes));
+    for (int64_t i = 0; i < j->nsrc; i++) {
+        int64_t n = match(b, j, i);
+        adds[j->dtype](dst, b->at, (const char *)j->src[i].data + b->cursors[i] * j->bytes, n,
+                       j->row);
+        b->cursors[i] += n;
+    }
+}
+
+/* A row with more elements than a block of float32 has is a block of its own, and added in pieces
+ * of `piece` elements. */
+static void sum_half_block(block *b, const job *j)
+{
+    bool f16 = j->dtype == KV_FLOAT16;
+    float total[BLOCK], term[BLOCK];
+    int64_t most = j->row <= BLOCK ? j->row : BLOCK;
+    for (int64_t c = 0, piece; c < j->row; c += piece) {
+        piece = j->row - c < most ? j->row - c : most;
+        memset(total, 0, (size_t)(b->n * piece) * sizeof *total);
+        for (int64_t i = 0; i < j->nsrc; i++) {
+            const uint16_t *src = j->src[i].data;
+            int64_t n = match(b, j, i);
+            src += b->cursors[i] * j->row + c;
+            (f16 ? half_widen_f16 : half_widen_bf16)(term, src, n * piece);
+            add_f32(total, b->at, term, n, piece);
+            if (c + piece == j->row)
+                b->cursors[i] += n;
+        }
+        (f16 ? half_narrow_f16 : half_narrow_bf16)(
+            (uint16_t *)(void *)j->dst + b->first * j->row + c, total, b->n * piece);
+    }
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+static void run_part(void *arg, int64_t part, int worker)
+{
+    const job *j = arg;
+    int64_t k = part * j->part, end = k + j->part < j->ndst ? k + j->part : j->ndst;
+    bool half = j->dtype == KV_FLOAT16 || j->dtype == KV_BFLOAT16;
+    block b = {.cursors = j->cursors + worker * j->nsrc};
+    for (int64_t i = 0; i < j->nsrc; i++)
+        b.cursors[i] = find(j->src[i].ids, j->src[i].n, j->ids[k]);
+    for (; k < end; k += b.n) {
+        begin_block(&b, j, k, end);
+        if (half)
+            sum_half_block(&b, j);
+        else
+            sum_block(&b, j);
+    }
+}
 
 void rows_sum(void *dst, const int64_t *ids, int64_t ndst, const dev_rows *src, int64_t nsrc,
               kv_dtype dtype, int64_t row, void *room)
 {
-    const void **terms = room;
-    int64_t *next = (int64_t *)(void *)(terms + nsrc + 1);
-    int64_t bytes = row * kv_dtype_bytes(dtype);
-    memset(dst, 0, (size_t)(ndst * bytes));
-    for (int64_t i = 0; i < nsrc; i++)
-        next[i] = 0;
-    for (int64_t k = 0; k < ndst; k++) {
-        char *to = (char *)dst + k * bytes;
-        int64_t n = 1;
-        terms[0] = to;
-        for (int64_t i = 0; i < nsrc; i++) {
-            if (next[i] < src[i].n && src[i].ids[next[i]] == ids[k])
-                terms[n++] = (const char *)src[i].data + next[i]++ * bytes;
-        }
-        sum_elements(to, terms, n, dtype, row);
-    }
+    job j = {.dst = dst,
+             .ids = ids,
+             .ndst = ndst,
+             .src = src,
+             .nsrc = nsrc,
+             .dtype = dtype,
+             .row = row,
+             .bytes = row * kv_dtype_bytes(dtype),
+             .cursors = room};
+    if (ndst == 0 || row == 0)
+        return;
+    j.part = j.bytes < PART_BYTES ? PART_BYTES / j.bytes : 1;
+    pool_run((ndst + j.part - 1) / j.part, run_part, &j);
 }

@@ -137,7 +137,9 @@ static int check_group(call *c, call_group *g, kv_err *e)
         if (g->sparse != (a->storage == KV_ROW_SPARSE))
             return mixed_error(&s->key, e);
         g->same_dtype &= a->dtype == model->dtype;
-        c->data[g->first + i] = a->data;
+        /* a pull that is pending may give a row_sparse array other elements; they are not read
+         * here but by its sum */
+        c->data[g->first + i] = g->sparse ? NULL : a->data;
         c->uses[g->use + 1 + i] = (engine_use){.var = array_var(a)};
     }
     g->nuses = 1 + g->n;
@@ -297,7 +299,8 @@ int call_find_pairs(call *c, const kv_key *keys, kv_err *e)
         c->stored[i] = c->table->items[number].stored;
         c->uses[2 * i] = (engine_use){.var = array_var(c->values[i]), .write = true};
         c->uses[2 * i + 1] = (engine_use){.var = array_var(c->stored[i])};
-        c->work_bytes += kv_array_bytes(c->values[i]);
+        if (c->values[i]->storage == KV_DEFAULT) /* what the others hold may be changing */
+            c->work_bytes += kv_array_bytes(c->values[i]);
         guess = number + 1;
     }
     c->op.nuses = 2 * c->nvalues;

@@ -90,6 +90,7 @@ typedef struct call {
     bool held; /* the arrays were taken hold of */
     int (*run)(struct call *c, kv_err *e);
     call_part update, compress; /* of a push */
+    call_part rows;             /* of a pull into row_sparse arrays */
 } call;
 
 /* A call for n >= 1 pairs; it ends with call_end. Waits where very many are pending. Error: memory.

@@ -226,6 +226,8 @@ static void release(call *c)
         c->update.release(c);
     if (c->compress.release)
         c->compress.release(c);
+    if (c->rows.release)
+        c->rows.release(c);
 }
 
 void call_end(call *c)

@@ -18,6 +18,7 @@ typedef struct slot {
     int64_t updates;  /* by the updater in use; its count t, so it may begin elsewhere than at 0 */
     struct slot_state *state; /* what that updater keeps for the key, or NULL */
     struct residuals *residuals; /* what compressed pushes still owe the key; NULL is nothing */
+    bool told_ignored; /* a pull that ignored a row_sparse array was told to the log */
 } slot;
 
 /* All zero is an empty table, which takes keys of either kind. */

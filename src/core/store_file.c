@@ -12,6 +12,7 @@
 #include "core/call.h"
 #include "core/checksum.h"
 #include "core/residual_parts.h"
+#include "core/row_parts.h"
 #include "core/rule_parts.h"
 #include "core/state_parts.h"
 
@@ -37,22 +38,12 @@ static int by_key(const void *a, const void *b)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* GAP: a file of this format has no place for the ids of rows. */
-static int sparse_error(const slot *s, kv_err *e)
-{
-    char text[SLOT_KEY_TEXT];
-    kv_err_set(e, KV_E_UNSUPPORTED, "key %s is row_sparse, which a file cannot hold yet",
-               slot_key_text(text, &s->key));
-    kv_err_key(e, &s->key);
-    return KV_E_UNSUPPORTED;
-}
-
 static int add_key(image *im, const slot *s, kv_err *e)
 {
     char number[32];
-    if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
-        return sparse_error(s, e);
     const char *text = state_parts_key(number, &s->key);
+    if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
+        return row_parts_add(im, text, s->stored, e);
     bool reserved = s->key.name && strncmp(text, RESERVED, strlen(RESERVED)) == 0;
     return image_array(im, reserved ? KEY_PREFIX : "", text, s->stored, e);
 }
@@ -179,7 +170,8 @@ static int check_names(store_file *f, kv_err *e)
         if (!begins(name, OURS))
             continue;
         f->foreign = false;
-        bool found = rule_parts_has(name) || state_parts_has(name) || checksum_has(name);
+        bool found = rule_parts_has(name) || state_parts_has(name) || row_parts_has(name) ||
+                     checksum_has(name);
         for (size_t j = 0; j < sizeof known / sizeof *known; j++)
             found |= strcmp(name, known[j]) == 0;
         if (!found) {
@@ -241,6 +233,7 @@ typedef struct contents {
     const store_file *f;
     int64_t n;
     ranked *sorted;
+    arena names;                       /* of keys whose tensors have longer ones */
     int64_t *pushes, *updates, *order; /* by rank; order: ranks in the order of making */
 } contents;
 
@@ -257,12 +250,14 @@ static int integer_key(const contents *c, const char *name, kv_key *key, kv_err 
     return bad(c->f, e, "the tensor \"%.80s\" is no integer key", name);
 }
 
-static int text_key(const contents *c, const char *name, kv_array *a, kv_key *key, kv_err *e)
+/* whole: name is that of a tensor, in which texts that begin with RESERVED have another meaning. */
+static int text_key(const contents *c, const char *name, bool whole, kv_array *a, kv_key *key,
+                    kv_err *e)
 {
     key->name = name;
-    if (!c->f->foreign && begins(name, KEY_PREFIX))
+    if (whole && !c->f->foreign && begins(name, KEY_PREFIX))
         key->name = name + strlen(KEY_PREFIX);
-    else if (!c->f->foreign && begins(name, RESERVED))
+    else if (whole && !c->f->foreign && begins(name, RESERVED))
         return bad(c->f, e, "the tensor \"%.80s\" is no key, and this version does not know it",
                    name);
     kv_err why = {0};
@@ -334,10 +329,17 @@ static bool is_state(const store_file *f, int64_t i)
     return !f->foreign && begins(safetensors_at(f->file, i)->name, STATE_PREFIX);
 }
 
+static row_part part_of(const store_file *f, int64_t i)
+{
+    return f->foreign ? ROW_PART_NONE : row_parts_kind(safetensors_at(f->file, i)->name);
+}
+
+/* A tensor that stands for a key: that of its array, or of a row_sparse one that of the ids. */
 static bool is_key(const store_file *f, int64_t i)
 {
     return f->foreign ||
-           (!is_state(f, i) && !residual_parts_is(safetensors_at(f->file, i)->name));
+           (!is_state(f, i) && !residual_parts_is(safetensors_at(f->file, i)->name) &&
+            part_of(f, i) != ROW_PART_DATA);
 }
 
 /* The keys and lists. arrays[i] is tensor i. */
@@ -348,19 +350,24 @@ static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
     int64_t n = 0;
     for (int64_t i = 0; i < safetensors_count(c->f->file) && rc == KV_OK; i++) {
         const char *name = safetensors_at(c->f->file, i)->name;
+        bool rows = part_of(c->f, i) == ROW_PART_IDS;
         if (!is_key(c->f, i))
             continue;
         c->order[n] = n;
         c->sorted[n].i = i;
-        rc = text_keys ? text_key(c, name, arrays[i], &c->sorted[n++].key, e)
+        if (rows && !(name = row_parts_key(&c->names, name, e)))
+            return KV_E_MEMORY;
+        rc = text_keys ? text_key(c, name, !rows, arrays[i], &c->sorted[n++].key, e)
                        : integer_key(c, name, &c->sorted[n++].key, e);
     }
     if (rc || c->f->foreign)
         return rc; /* the order of the file, and no counts */
     qsort(c->sorted, (size_t)c->n, sizeof *c->sorted, by_key);
     for (int64_t i = 1; i < c->n; i++) {
+        char text[SLOT_KEY_TEXT];
         if (by_key(&c->sorted[i - 1], &c->sorted[i]) == 0)
-            return bad(c->f, e, "the key \"%.80s\" stands in it twice", c->sorted[i].key.name);
+            return bad(c->f, e, "the key %s stands in it twice",
+                       slot_key_text(text, &c->sorted[i].key));
     }
     return read_lists(c, text_keys, e);
 }
@@ -397,10 +404,13 @@ static int contents_init(contents *c, const store_file *f, kv_err *e)
 
 static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < safetensors_count(f->file) && rc == KV_OK; i++)
-        if (is_key(f, i))
+    int rc = f->foreign ? KV_OK : row_parts_check(f->file, f->path, e);
+    for (int64_t i = 0; i < safetensors_count(f->file) && rc == KV_OK; i++) {
+        if (part_of(f, i) == ROW_PART_IDS)
+            rc = row_parts_load(&arrays[i], f->file, f->path, i, e);
+        else if (is_key(f, i))
             rc = checksum_load(&arrays[i], f->file, i, f->path, e);
+    }
     return rc;
 }
 
@@ -419,6 +429,7 @@ static int fill_slots(const store_file *f, slot_table *t, kv_err *e)
     mem_free(arrays);
     mem_free(c.pushes);
     mem_free(c.sorted);
+    arena_release(&c.names);
     return rc;
 }
 

@@ -9,6 +9,7 @@
 
 #include "array/sparse.h"
 #include "base/mem.h"
+#include "core/row_pull.h"
 #include "core/store.h"
 
 typedef struct local {
@@ -165,40 +166,86 @@ static int run_pull(call *c, kv_err *e)
     return KV_OK;
 }
 
-/* GAP: a row_sparse array takes rows that are asked for by id, which this version cannot do. */
-static int check_out(const kv_key *key, const kv_array *out, kv_err *e)
+/* Pulls into default arrays. */
+static int pull_default(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs,
+                        const kv_call *how, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
-    if (kv_array_storage(out) == KV_DEFAULT)
-        return KV_OK;
-    kv_err_set(e, KV_E_UNSUPPORTED, "key %s is pulled into a row_sparse array",
-               slot_key_text(text, key));
-    kv_err_hint(e, "pull into a default one, and convert that");
-    kv_err_key(e, key);
-    return KV_E_UNSUPPORTED;
+    call *c;
+    int rc = call_new(&c, &s->calls, &s->slots, outs, n, e);
+    if (rc)
+        return rc;
+    if ((rc = call_find_pairs(c, keys, e)) || (rc = call_cut_pairs(c, e))) {
+        call_end(c);
+        return rc;
+    }
+    return call_run(c, run_pull, how, false, e);
 }
 
-static int prepare_pull(call *c, const kv_key *keys, kv_err *e)
+/* Pulls into the default ones among outs. The pairs of the others are right or wrong all the same.
+ */
+static int pull_some(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs,
+                     const kv_call *how, kv_err *e)
 {
-    int rc = call_find_pairs(c, keys, e);
-    for (int64_t i = 0; i < c->nvalues && !rc; i++)
-        rc = check_out(&keys[i], c->values[i], e);
-    return rc ? rc : call_cut_pairs(c, e);
+    int64_t number, kept = 0;
+    kv_key *some_keys = mem_alloc(n, sizeof *some_keys, e);
+    kv_array **some = some_keys ? mem_alloc(n, sizeof *some, e) : NULL;
+    int rc = some ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        if (outs[i]->storage == KV_DEFAULT) {
+            some_keys[kept] = keys[i];
+            some[kept++] = outs[i];
+        } else if ((rc = call_find(&s->slots, &keys[i], -1, &number, e)) == KV_OK) {
+            rc = call_check_shape(&s->slots.items[number], outs[i], "array", e);
+        }
+    }
+    if (!rc && kept > 0)
+        rc = pull_default(s, some_keys, kept, some, how, e);
+    mem_free(some);
+    mem_free(some_keys);
+    return rc;
+}
+
+/* Pulls into arrays of any storage. */
+static int pull_all(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
+                    kv_err *e)
+{
+    call *c;
+    int rc = call_new(&c, &s->calls, &s->slots, outs, n, e);
+    if (rc)
+        return rc;
+    if ((rc = call_find_pairs(c, keys, e)) || (rc = row_pull_all(c, e))) {
+        call_end(c);
+        return rc;
+    }
+    return call_run(c, row_pull_run, how, false, e);
 }
 
 static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
                 const kv_call *how, kv_err *e)
 {
     kv *s = ((local *)self)->store;
+    bool sparse = false;
+    for (int64_t i = 0; i < n && !sparse; i++)
+        sparse = outs[i]->storage != KV_DEFAULT;
+    if (!sparse)
+        return pull_default(s, keys, n, outs, how, e);
+    return how && how->flags & KV_FILL_SPARSE ? pull_all(s, keys, n, outs, how, e)
+                                              : pull_some(s, keys, n, outs, how, e);
+}
+
+static int pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
+                     kv_array *const *outs, const kv_call *how, kv_err *e)
+{
+    kv *s = ((local *)self)->store;
     call *c;
     int rc = call_new(&c, &s->calls, &s->slots, outs, n, e);
     if (rc)
         return rc;
-    if ((rc = prepare_pull(c, keys, e))) {
+    if ((rc = call_find_pairs(c, keys, e)) || (rc = row_pull_some(c, keys, ids, e))) {
         call_end(c);
         return rc;
     }
-    return call_run(c, run_pull, how, false, e);
+    return call_run(c, row_pull_run, how, false, e);
 }
 
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};
@@ -213,6 +260,7 @@ const kv_type_ops local_type_ops = {
     .init = init,
     .push = push,
     .pull = pull,
+    .row_sparse_pull = pull_rows,
 };
 
 const kv_type_ops device_type_ops = {
@@ -224,4 +272,5 @@ const kv_type_ops device_type_ops = {
     .init = init,
     .push = push,
     .pull = pull,
+    .row_sparse_pull = pull_rows,
 };

@@ -48,6 +48,19 @@ push 3 ones(2,3)'
     assert_output $'b\na\n"two words"'
 }
 
+@test "state: row_sparse keys keep their rows, and their training goes on" {
+    rows='row_sparse([[1,2]],[3],(5,2))' grad='row_sparse([[1,1],[2,2]],[1,3],(5,2))'
+    kvctl -s w.kvs -c "init 4 $rows; init 5 ones(2)"
+    run kvctl -s w.kvs -c 'info 4; row-sparse-pull 4 --row-ids [3] -> r; print r.stype'
+    assert_output --regexp 'row_sparse +16 +0 .*row_sparse$'
+    for i in 1 2 3; do
+        kvctl -s w.kvs -c "$([ $i != 1 ] || echo 'set-optimizer adam;') push 4 $grad"
+    done
+    kvctl -c "init 4 $rows; set-optimizer adam; repeat 3 push 4 $grad; pull 4" >want
+    run kvctl -s w.kvs -c 'pull 4'
+    assert_output "$(cat want)"
+}
+
 @test "state: the type is kept, and wins over --type" {
     kvctl -s w.kvs -c 'create device'
     run kvctl -s w.kvs --type local -c type

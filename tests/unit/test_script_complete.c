@@ -136,7 +136,8 @@ TEST(script_complete_values)
         {"for i in lis", "list_of"},
         {"x = [i for lea", ""},
         {"x = learning_rate.asty", "astype("},
-        {"kv.row", ""},
+        {"kv.row", "row_sparse_pull("},
+        {"kv.rown", ""},
         {"kv.set_u", "set_updater("},
         {"push conv (2 + lea", "learning_rate"},
         {"def lea", ""},
@@ -174,8 +175,10 @@ TEST(script_complete_words_of_commands)
         {"expect-error key { pul", "pull"},
         {"echo o", "off|on"},
         {"push conv 1 --p", "--priority"},
-        {"pull conv --", "--ctx|--out|--priority"},
-        {"pull conv --out g --", "--ctx|--priority"},
+        {"pull conv --", "--ctx|--ignore-sparse|--out|--priority"},
+        {"pull conv --out g --", "--ctx|--ignore-sparse|--priority"},
+        {"pull conv --ignore-sparse f", "false"},
+        {"row-sparse-pull conv --", "--ctx|--out|--priority|--row-ids"},
         {"pull conv --ctx c", "cpu(0)"},
         {"create loc", "local"},
     };
@@ -286,7 +289,8 @@ TEST(script_complete_hints)
         {"x = ones(2,3", ", dtype=, ctx=)"},
         {"x = sqrt(2)", ""},
         {"print \"push ", ""},
-        {"pull", " KEYS [--out V] [--ctx DEVS] [--priority N]"},
+        {"pull", " KEYS [--out V] [--ctx DEVS] [--priority N] [--ignore-sparse B]"},
+        {"row-sparse-pull", " KEYS --row-ids IDS [--out V] [--ctx DEVS] [--priority N]"},
     };
     session s;
     begin(&s);

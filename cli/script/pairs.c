@@ -1,0 +1,102 @@
+/* Keys with arrays. */
+#include "script/pairs.h"
+
+#include <string.h>
+
+#include "base/suggest.h"
+#include "script/unit.h"
+
+void pairs_release(pairs *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        kv_array_unref(p->arrays[i]);
+    if (p->keys != p->small_keys) {
+        mem_free(p->keys);
+        mem_free(p->arrays);
+    }
+}
+
+int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
+{
+    if (p->n == 0 && !p->keys) {
+        p->keys = p->small_keys;
+        p->arrays = p->small_arrays;
+        p->cap = 8;
+    }
+    if (p->n == p->cap) {
+        int64_t cap = 4 * p->cap;
+        kv_key *keys = mem_alloc(cap, sizeof *keys, e);
+        kv_array **arrays = mem_alloc(cap, sizeof *arrays, e);
+        if (!keys || !arrays) {
+            mem_free(keys);
+            mem_free(arrays);
+            kv_array_unref(a);
+            return KV_E_MEMORY;
+        }
+        memcpy(keys, p->keys, (size_t)p->n * sizeof *keys);
+        memcpy(arrays, p->arrays, (size_t)p->n * sizeof *arrays);
+        if (p->keys != p->small_keys) {
+            mem_free(p->keys);
+            mem_free(p->arrays);
+        }
+        p->keys = keys;
+        p->arrays = arrays;
+        p->cap = cap;
+    }
+    p->keys[p->n] = key;
+    p->arrays[p->n++] = a;
+    return KV_OK;
+}
+
+/* ---- --out ---- */
+
+/* The arrays of a variable that --out fills, each made the variable's own first. */
+static int outs_of(pairs *p, kv_key key, value *v, kv_err *e)
+{
+    int code = eval_unshare(v, e);
+    if (code)
+        return code;
+    if (v->kind == VALUE_ARRAY)
+        return pairs_add(p, key, kv_array_ref(v->u.array), e);
+    if (v->kind != VALUE_LIST || v->u.list->n == 0)
+        return kv_err_set(e, KV_E_DTYPE, "--out fills arrays, not %s", value_kind_name(*v));
+    for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
+        code = outs_of(p, key, &v->u.list->items[i], e);
+    return code;
+}
+
+int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_err *e)
+{
+    value *v = session_find(s, name->u.text);
+    int code;
+    if (!v)
+        return unit_err(s, name, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
+                        name->u.text);
+    if (!keys->list)
+        return outs_of(p, keys->keys[0], v, e) ? unit_at(s, name, e) : KV_OK;
+    if ((code = eval_unshare(v, e)))
+        return code;
+    if (v->kind != VALUE_LIST || v->u.list->n != keys->n)
+        return unit_err(s, name, e, KV_E_VALUE, "%lld keys need a list of %lld to fill, `%s` is %s",
+                        (long long)keys->n, (long long)keys->n, name->u.text, value_kind_name(*v));
+    for (int64_t i = 0; i < keys->n; i++)
+        if ((code = outs_of(p, keys->keys[i], &v->u.list->items[i], e)))
+            return unit_at(s, name, e);
+    return KV_OK;
+}
+
+void pairs_suggest(kv *store, kv_err *e)
+{
+    if (!e->has_key || !e->key_is_text)
+        return;
+    suggest near = {.word = e->key_name};
+    for (int64_t i = 0; i < kv_num_keys(store); i++) {
+        kv_info info;
+        kv_err unused = {0};
+        if (kv_info_at(store, i, &info, &unused) == KV_OK && info.key.name)
+            suggest_add(&near, info.key.name);
+    }
+    if (near.n > 0)
+        e->hint[0] = '\0';
+    suggest_done(&near, e);
+}

@@ -1,0 +1,26 @@
+/* Row ids as a caller gives them: in an array of any shape, in any order, some of them several
+ * times. */
+#ifndef ARRAY_ROW_IDS_H
+#define ARRAY_ROW_IDS_H
+
+#include "array/device.h"
+
+/* The elements of ids, a default array of integers, or of floats that are whole and lie where every
+ * integer is exact (in float32 up to 2^24). Blocks as a read of ids does.
+ * Out: *out, which has kv_array_size(ids) places; released with mem_free.
+ * Errors: value (row_sparse), dtype (bool; a float that is not whole, or too large), memory. */
+int row_ids_read(int64_t **out, kv_array *ids, kv_err *e);
+
+/* The number of the first id that is no row of an array with so many, or -1. */
+int64_t row_ids_outside(const int64_t *ids, int64_t n, int64_t rows);
+
+/* Puts *n ids, which are rows of such an array, in ascending order, each once, and sets *n to how
+ * many are left. Error: memory. */
+int row_ids_sort(int64_t *ids, int64_t *n, int64_t rows, kv_err *e);
+
+/* The ids of all n sources, ascending and each once, of arrays with so many rows.
+ * Out: *ids, released with mem_free, and *count, how many they are. Error: memory. */
+int row_ids_unite(int64_t **ids, int64_t *count, const dev_rows *src, int64_t n, int64_t rows,
+                  kv_err *e);
+
+#endif

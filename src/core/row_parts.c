@@ -1,0 +1,193 @@
+/* row_sparse keys in files. */
+#include "core/row_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "array/sparse.h"
+#include "base/num.h"
+#include "core/checksum.h"
+
+#define ROWS "kvstore.rows."
+#define IDS  "/row_ids"
+#define DATA "/data"
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static int add_arrays(image *im, const char *key, kv_array *ids, kv_array *data, kv_err *e)
+{
+    arena names = {0};
+    size_t n = strlen(key);
+    char *name = arena_alloc(&names, n + sizeof IDS, e);
+    int rc = KV_E_MEMORY;
+    if (name) {
+        memcpy(name, key, n);
+        memcpy(name + n, IDS, sizeof IDS);
+        rc = image_array(im, ROW_PARTS_PREFIX, name, ids, e);
+        memcpy(name + n, DATA, sizeof DATA);
+        if (rc == KV_OK)
+            rc = image_array(im, ROW_PARTS_PREFIX, name, data, e);
+    }
+    arena_release(&names);
+    return rc;
+}
+
+int row_parts_add(image *im, const char *key, kv_array *stored, kv_err *e)
+{
+    char rows[32];
+    kv_array *ids, *data;
+    int rc = sparse_parts(&ids, &data, stored, e);
+    if (rc)
+        return rc;
+    snprintf(rows, sizeof rows, "%lld", (long long)kv_array_shape(stored)[0]);
+    if ((rc = add_arrays(im, key, ids, data, e)) == KV_OK)
+        rc = image_text(im, ROWS, key, rows, e);
+    kv_array_unref(ids);
+    kv_array_unref(data);
+    return rc;
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+bool row_parts_has(const char *name)
+{
+    return strncmp(name, ROWS, strlen(ROWS)) == 0;
+}
+
+static bool ends(const char *name, const char *with)
+{
+    size_t n = strlen(name), m = strlen(with);
+    return n >= m && strcmp(name + n - m, with) == 0;
+}
+
+row_part row_parts_kind(const char *name)
+{
+    if (strncmp(name, ROW_PARTS_PREFIX, strlen(ROW_PARTS_PREFIX)) != 0)
+        return ROW_PART_NONE;
+    name += strlen(ROW_PARTS_PREFIX);
+    return ends(name, IDS) ? ROW_PART_IDS : ends(name, DATA) ? ROW_PART_DATA : ROW_PART_NONE;
+}
+
+const char *row_parts_key(arena *memory, const char *name, kv_err *e)
+{
+    const char *begin = name + strlen(ROW_PARTS_PREFIX);
+    const char *end = strrchr(begin, '/');
+    return arena_text(memory, begin, (size_t)(end - begin), e);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static int bad(const char *path, kv_err *e, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* `w.kvs: …`, code format. */
+static int bad(const char *path, kv_err *e, const char *fmt, ...)
+{
+    char text[sizeof e->text];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return kv_err_set(e, KV_E_FORMAT, "%s: %s", path, text);
+}
+
+/* What belongs to the key of a tensor of ids: the number of its rows, and the tensor of its data.
+ */
+static int find_others(const safetensors *f, const char *path, const char *ids_name, int64_t *rows,
+                       int64_t *data, kv_err *e)
+{
+    arena names = {0};
+    bool over = false;
+    size_t n = strlen(ids_name) - strlen(IDS), prefix = strlen(ROW_PARTS_PREFIX);
+    char *text = arena_alloc(&names, strlen(ROWS) + n + sizeof DATA, e);
+    if (!text)
+        return KV_E_MEMORY;
+    memcpy(text, ids_name, n);
+    strcpy(text + n, DATA);
+    *data = safetensors_find(f, text);
+    strcpy(text, ROWS);
+    strncat(text, ids_name + prefix, n - prefix);
+    const char *number = safetensors_metadata(f, text);
+    int rc = KV_OK;
+    if (*data < 0)
+        rc = bad(path, e, "the tensor \"%.80s\" has no data beside it", ids_name);
+    else if (!number)
+        rc = bad(path, e, "the metadata have no \"%.80s\"", text);
+    else if (!*number || num_parse_int(number, strlen(number), rows, &over) != strlen(number) ||
+             over || *rows < 0)
+        rc = bad(path, e, "\"%.80s\" is no number of rows", text);
+    arena_release(&names);
+    return rc;
+}
+
+int row_parts_check(const safetensors *f, const char *path, kv_err *e)
+{
+    int64_t ids = 0, data = 0, texts = 0, rows, other;
+    for (int64_t i = 0; i < safetensors_metadata_count(f); i++)
+        texts += row_parts_has(safetensors_metadata_at(f, i)->name);
+    for (int64_t i = 0; i < safetensors_count(f); i++) {
+        const char *name = safetensors_at(f, i)->name;
+        row_part kind = row_parts_kind(name);
+        ids += kind == ROW_PART_IDS;
+        data += kind == ROW_PART_DATA;
+        if (kind == ROW_PART_IDS) {
+            int rc = find_others(f, path, name, &rows, &other, e);
+            if (rc)
+                return rc;
+        }
+    }
+    if (data > ids)
+        return bad(path, e, "it has rows without their ids");
+    if (texts > ids)
+        return bad(path, e, "it says how many rows keys have that are not there");
+    return KV_OK;
+}
+
+/* Makes the array of the key: ids and data are of one shape and dtype that fit each other. */
+static int join(kv_array **out, const char *path, const char *name, int64_t rows, kv_array *ids,
+                kv_array *data, kv_err *e)
+{
+    int64_t n = kv_array_size(ids), shape[KV_MAX_NDIM] = {0};
+    int ndim = kv_array_ndim(data);
+    const void *given;
+    void *to;
+    kv_err why = {0};
+    kv_array *a;
+    if (kv_array_dtype(ids) != KV_INT64 || kv_array_ndim(ids) != 1)
+        return bad(path, e, "the tensor \"%.80s\" is no list of row ids", name);
+    if (ndim < 1 || kv_array_shape(data)[0] != n)
+        return bad(path, e, "\"%.80s\" has %lld ids, its data another number of rows", name,
+                   (long long)n);
+    memcpy(shape, kv_array_shape(data), (size_t)ndim * sizeof *shape);
+    shape[0] = rows;
+    int rc = kv_array_read(ids, &given, e);
+    if (rc)
+        return rc;
+    if ((rc = kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, n, given, (kv_ctx){0},
+                                  &why)))
+        return rc == KV_E_MEMORY ? kv_err_set(e, KV_E_MEMORY, "%s", why.text)
+                                 : bad(path, e, "\"%.80s\": %s", name, why.text);
+    if ((rc = kv_array_read(data, &given, e)) == KV_OK &&
+        (rc = kv_array_write_rows(a, &to, e)) == KV_OK)
+        memcpy(to, given, (size_t)kv_array_bytes(data));
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = a;
+    return rc;
+}
+
+int row_parts_load(kv_array **out, const safetensors *f, const char *path, int64_t i, kv_err *e)
+{
+    const char *name = safetensors_at(f, i)->name;
+    kv_array *ids = NULL, *data = NULL;
+    int64_t rows, other;
+    int rc = find_others(f, path, name, &rows, &other, e);
+    if (rc == KV_OK && (rc = checksum_load(&ids, f, i, path, e)) == KV_OK &&
+        (rc = checksum_load(&data, f, other, path, e)) == KV_OK)
+        rc = join(out, path, name, rows, ids, data, e);
+    kv_array_unref(ids);
+    kv_array_unref(data);
+    return rc;
+}

@@ -1,0 +1,376 @@
+/* row_parts: row_sparse keys in the files of stores: back as they were, damaged, read by others. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "array/kv_array.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "io/safetensors.h"
+#include "kvstore.h"
+#include "test.h"
+#include "test_io.h"
+
+#define FILE_NAME "w.kvs"
+
+static void scratch(void)
+{
+    char name[] = "/tmp/kv-unit-XXXXXX";
+    CHECK(mkdtemp(name) && chdir(name) == 0);
+}
+
+static void leave_scratch(void)
+{
+    char name[300];
+    unlink(FILE_NAME);
+    unlink("states.safetensors");
+    CHECK(getcwd(name, sizeof name) && chdir("/") == 0 && rmdir(name) == 0);
+}
+
+/* n rows of an array of shape (5, 2); element j of the k-th is x[k] + j. */
+static kv_array *rows(kv_dtype dtype, int n, const int64_t *ids, const double *x)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){5, 2}, n, ids, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    for (int i = 0; i < 2 * n; i++)
+        CHECK_INT(element_set(dtype, data, i, x[i / 2] + i % 2), ELEMENT_FITS);
+    return a;
+}
+
+static void init(kv *s, kv_key key, kv_array *a)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
+    kv_array_unref(a);
+}
+
+static kv *make(void)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    return s;
+}
+
+/* Key holds what a holds, row by row; gives a back. */
+static void check(kv *s, kv_key key, kv_array *a)
+{
+    kv_err e = {0};
+    kv_info info;
+    kv_array *out = NULL;
+    const void *x, *y;
+    CHECK_OK(kv_find(s, &key, &info, &e));
+    CHECK(info.storage == KV_ROW_SPARSE && info.dtype == kv_array_dtype(a));
+    CHECK_OK(
+        kv_array_new_sparse(&out, info.dtype, info.ndim, info.shape, 0, NULL, (kv_ctx){0}, &e));
+    CHECK(kv_array_same_shape(a, out));
+    CHECK_OK(kv_pull(s, &key, 1, &out, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
+    CHECK_INT(kv_array_nrows(out), kv_array_nrows(a));
+    CHECK(memcmp(kv_array_row_ids(out), kv_array_row_ids(a),
+                 (size_t)kv_array_nrows(a) * sizeof(int64_t)) == 0);
+    CHECK_OK(kv_array_read_rows(out, &x, &e));
+    CHECK_OK(kv_array_read_rows(a, &y, &e));
+    int64_t bytes = kv_array_bytes(a) - kv_array_nrows(a) * (int64_t)sizeof(int64_t);
+    CHECK(memcmp(x, y, (size_t)bytes) == 0);
+    kv_array_unref(out);
+    kv_array_unref(a);
+}
+
+/* Saves s, releases it, and gives what the file holds. */
+static kv *again(kv *s)
+{
+    kv_err e = {0};
+    kv *t = NULL;
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    kv_free(s);
+    CHECK_OK(kv_load(&t, FILE_NAME, &e));
+    return t;
+}
+
+static const int64_t two_ids[] = {1, 4};
+static const double two_rows[] = {0, 1};
+
+TEST(row_parts_every_dtype)
+{
+    scratch();
+    kv *s = make();
+    for (int i = 0; i < NDTYPES; i++) {
+        double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
+        init(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
+    }
+    s = again(s);
+    for (int i = 0; i < NDTYPES; i++) {
+        double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
+        check(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
+    }
+    kv_free(s);
+    leave_scratch();
+}
+
+TEST(row_parts_any_shape)
+{
+    kv_err e = {0};
+    static const struct {
+        int ndim;
+        int64_t shape[3], n, ids[3];
+    } cases[] = {
+        {1, {4}, 2, {0, 3}}, {2, {4, 3}, 0, {0}},    {3, {4, 2, 2}, 3, {0, 1, 3}},
+        {2, {0, 3}, 0, {0}}, {2, {4, 0}, 2, {1, 2}}, {2, {(int64_t)1 << 40, 1}, 1, {99}},
+        {2, {1, 1}, 1, {0}},
+    };
+    enum { N = sizeof cases / sizeof *cases };
+    kv_array *a[N];
+    scratch();
+    kv *s = make();
+    for (int i = 0; i < N; i++) {
+        CHECK_OK(kv_array_new_sparse(&a[i], KV_FLOAT32, cases[i].ndim, cases[i].shape, cases[i].n,
+                                     cases[i].ids, (kv_ctx){0}, &e));
+        init(s, (kv_key){-i, NULL}, kv_array_ref(a[i]));
+    }
+    s = again(s);
+    for (int i = 0; i < N; i++)
+        check(s, (kv_key){-i, NULL}, a[i]);
+    kv_free(s);
+    leave_scratch();
+}
+
+/* Text keys keep their order, whatever they are called; dense ones stand beside them. */
+TEST(row_parts_text_keys)
+{
+    static const char *const names[] = {"w", "b/data", "a", "__x", "w/row_ids", "", "b"};
+    kv_err e = {0};
+    scratch();
+    kv *s = make();
+    for (int i = 0; i < 7; i++) {
+        kv_array *d = NULL;
+        if (i == 2)
+            CHECK_OK(kv_array_new(&d, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
+        init(s, (kv_key){0, names[i]}, d ? d : rows(KV_FLOAT32, 2, two_ids, (double[]){i, 2}));
+    }
+    s = again(s);
+    CHECK_INT(kv_num_keys(s), 7);
+    for (int i = 0; i < 7; i++) {
+        kv_info info;
+        CHECK_OK(kv_info_at(s, i, &info, &e));
+        CHECK_TEXT(info.key.name, names[i]);
+        if (i != 2)
+            check(s, info.key, rows(KV_FLOAT32, 2, two_ids, (double[]){i, 2}));
+    }
+    kv_free(s);
+    leave_scratch();
+}
+
+/* Training goes on in the same bits: states of a row_sparse weight, lazy updates, counts. */
+TEST(row_parts_training_goes_on)
+{
+    kv_err e = {0};
+    kv *half = NULL;
+    kv_key key = {3, NULL};
+    kv_opt params[] = {{"learning_rate", "0.1"}, {"wd", "0.01"}};
+    scratch();
+    kv *s = make();
+    init(s, key, rows(KV_FLOAT32, 5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
+    CHECK_OK(kv_set_optimizer(s, "adam", params, 2, &e));
+    for (int step = 0; step < 6; step++) {
+        kv_array *g = rows(KV_FLOAT32, 2, (int64_t[]){step % 3, 4}, (double[]){0.5, -0.25});
+        CHECK_OK(kv_push(s, &key, 1, &g, NULL, &e));
+        if (step == 2) {
+            CHECK_OK(kv_save(s, FILE_NAME, &e));
+            CHECK_OK(kv_load(&half, FILE_NAME, &e));
+            CHECK_OK(kv_save_states(s, "states.safetensors", 0, &e));
+            CHECK_OK(kv_load_states(half, "states.safetensors", &e));
+        }
+        if (step > 2)
+            CHECK_OK(kv_push(half, &key, 1, &g, NULL, &e));
+        kv_array_unref(g);
+    }
+    kv_array *out = rows(KV_FLOAT32, 0, NULL, NULL);
+    CHECK_OK(kv_pull(s, &key, 1, &out, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
+    check(half, key, out);
+    kv_free(half);
+    kv_free(s);
+    leave_scratch();
+}
+
+/* Other tools find the rows and their ids by name. */
+TEST(row_parts_names)
+{
+    kv_err e = {0};
+    safetensors *f = NULL;
+    kv_array *ids = NULL, *data = NULL;
+    scratch();
+    kv *s = make();
+    init(s, (kv_key){3, NULL}, rows(KV_FLOAT32, 2, two_ids, (double[]){6, 8}));
+    kv_free(again(s));
+    CHECK_OK(safetensors_open(&f, FILE_NAME, &e));
+    CHECK_INT(safetensors_count(f), 2);
+    CHECK_TEXT(safetensors_metadata(f, "kvstore.rows.3"), "5");
+    CHECK_OK(safetensors_load_name(&ids, f, "__rows__/3/row_ids", &e));
+    CHECK_OK(safetensors_load_name(&data, f, "__rows__/3/data", &e));
+    kv_array *want = io_array(KV_INT64, 1, (int64_t[]){2}, (double[]){1, 4});
+    CHECK(io_same(ids, want));
+    kv_array_unref(want);
+    want = io_array(KV_FLOAT32, 2, (int64_t[]){2, 2}, (double[]){6, 7, 8, 9});
+    CHECK(io_same(data, want));
+    kv_array_unref(want);
+    kv_array_unref(ids);
+    kv_array_unref(data);
+    safetensors_close(f);
+    leave_scratch();
+}
+
+/* A store may go on while its file is written, which holds references. */
+TEST(row_parts_nothing_is_held_afterwards)
+{
+    kv_err e = {0};
+    kv_key key = {3, NULL};
+    scratch();
+    kv *s = make();
+    kv_array *a = rows(KV_FLOAT32, 2, two_ids, two_rows);
+    init(s, key, kv_array_ref(a));
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
+    CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    kv_array_unref(a);
+    kv_free(s);
+    leave_scratch();
+}
+
+/* ---- Files that are wrong ---- */
+
+/* A file of the key 3 of shape (5, 2) with rows 1 and 4, one tensor or text being another one; NULL
+ * leaves it out. */
+static void write_file(const char *ids_name, kv_array *ids, const char *data_name, kv_array *data,
+                       const char *rows_name, const char *nrows)
+{
+    kv_err e = {0};
+    safetensors_pair pairs[] = {
+        {"kvstore.format", "1"}, {"kvstore.type", "local"}, {"kvstore.key_type", "integer"},
+        {"kvstore.pushes", "0"}, {"kvstore.updates", "0"},  {"kvstore.updater", "assign"},
+        {rows_name, nrows},
+    };
+    safetensors_item items[2];
+    file_out out;
+    int n = 0;
+    if (ids_name)
+        items[n++] = (safetensors_item){ids_name, ids};
+    if (data_name)
+        items[n++] = (safetensors_item){data_name, data};
+    CHECK_OK(file_out_open(&out, FILE_NAME, &e));
+    CHECK_OK(safetensors_write(out.f, FILE_NAME, items, n, pairs, nrows ? 7 : 6, &e));
+    CHECK_OK(file_out_commit(&out, &e));
+}
+
+static void check_load(const char *text)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_ERR(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT, text);
+    CHECK(s == NULL);
+}
+
+static kv_array *ids_of(kv_dtype dtype, double first, double second)
+{
+    return io_array(dtype, 1, (int64_t[]){2}, (double[]){first, second});
+}
+
+#define IDS    "__rows__/3/row_ids"
+#define DATA   "__rows__/3/data"
+#define NUMBER "kvstore.rows.3"
+
+TEST(row_parts_wrong_files)
+{
+    kv_array *good = ids_of(KV_INT64, 1, 4), *data = ids_of(KV_FLOAT32, 6, 7);
+    kv_array *three = io_array(KV_FLOAT32, 2, (int64_t[]){3, 1}, (double[]){1, 2, 3});
+    kv_array *number = io_array(KV_FLOAT32, 0, NULL, (double[]){1});
+    kv_array *square = io_array(KV_INT64, 2, (int64_t[]){2, 1}, (double[]){1, 4});
+    kv_array *odd[] = {ids_of(KV_INT32, 1, 4), ids_of(KV_INT64, 4, 1), ids_of(KV_INT64, 1, 5),
+                       ids_of(KV_INT64, -1, 4), ids_of(KV_INT64, 4, 4)};
+    kv_err e = {0};
+    kv *s = NULL;
+    scratch();
+    write_file(IDS, good, DATA, data, NUMBER, "5");
+    CHECK_OK(kv_load(&s, FILE_NAME, &e));
+    kv_free(s);
+    write_file(IDS, good, NULL, NULL, NUMBER, "5");
+    check_load("w.kvs: the tensor \"" IDS "\" has no data beside it");
+    write_file(NULL, NULL, DATA, data, NUMBER, "5");
+    check_load("w.kvs: it has rows without their ids");
+    write_file(IDS, good, DATA, data, NUMBER, NULL);
+    check_load("w.kvs: the metadata have no \"" NUMBER "\"");
+    write_file("3", data, NULL, NULL, NUMBER, "5");
+    check_load("w.kvs: it says how many rows keys have that are not there");
+    write_file(IDS, good, DATA, data, NUMBER, "-5");
+    check_load("w.kvs: \"" NUMBER "\" is no number of rows");
+    write_file(IDS, good, DATA, data, NUMBER, "five");
+    check_load("w.kvs: \"" NUMBER "\" is no number of rows");
+    write_file(IDS, good, DATA, data, NUMBER, "");
+    check_load("w.kvs: \"" NUMBER "\" is no number of rows");
+    write_file(IDS, good, DATA, data, NUMBER, "99999999999999999999");
+    check_load("w.kvs: \"" NUMBER "\" is no number of rows");
+    write_file(IDS, good, DATA, three, NUMBER, "5");
+    check_load("w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
+    write_file(IDS, good, DATA, number, NUMBER, "5");
+    check_load("w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
+    write_file(IDS, square, DATA, data, NUMBER, "5");
+    check_load("w.kvs: the tensor \"" IDS "\" is no list of row ids");
+    write_file(IDS, odd[0], DATA, data, NUMBER, "5");
+    check_load("w.kvs: the tensor \"" IDS "\" is no list of row ids");
+    write_file(IDS, odd[1], DATA, data, NUMBER, "5");
+    check_load("w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 1");
+    write_file(IDS, odd[2], DATA, data, NUMBER, "5");
+    check_load("w.kvs: \"" IDS "\": an array of shape (5,) has no row 5");
+    write_file(IDS, odd[3], DATA, data, NUMBER, "5");
+    check_load("w.kvs: \"" IDS "\": an array of shape (5,) has no row -1");
+    write_file(IDS, odd[4], DATA, data, NUMBER, "5");
+    check_load("w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 4");
+    write_file(IDS, good, DATA, data, NUMBER, "9223372036854775807");
+    check_load("w.kvs: \"" IDS "\": shape (9223372036854775807,) of float32 is too large: more "
+               "than 2^63 bytes");
+    write_file("__rows__/x/row_ids", good, "__rows__/x/data", data, "kvstore.rows.x", "5");
+    check_load("w.kvs: the tensor \"x\" is no integer key");
+    write_file("__rows__/3", good, NULL, NULL, NULL, NULL);
+    check_load("w.kvs: the tensor \"__rows__/3\" is no integer key");
+    for (int i = 0; i < 5; i++)
+        kv_array_unref(odd[i]);
+    kv_array_unref(good);
+    kv_array_unref(data);
+    kv_array_unref(three);
+    kv_array_unref(number);
+    kv_array_unref(square);
+    leave_scratch();
+}
+
+TEST(row_parts_without_memory)
+{
+    kv_err e = {0};
+    kv_key key = {0, "w"};
+    scratch();
+    kv *s = make(), *t = NULL;
+    init(s, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
+    int rc = KV_E_MEMORY;
+    for (int n = 1; rc; n++) {
+        mem_fail_at(n);
+        rc = kv_save(s, FILE_NAME, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        e = (kv_err){0};
+    }
+    rc = KV_E_MEMORY;
+    for (int n = 1; rc; n++) {
+        mem_fail_at(n);
+        rc = kv_load(&t, FILE_NAME, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        e = (kv_err){0};
+    }
+    check(t, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
+    kv_free(t);
+    kv_free(s);
+    leave_scratch();
+}

@@ -1,0 +1,586 @@
+/* Pulls of and into row_sparse arrays: rows by id, sparse outs of kv_pull, row ids. */
+#include <math.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "array/row_ids.h"
+#include "base/mem.h"
+#include "kvstore.h"
+#include "test.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+static const kv_key key = {3, NULL};
+
+/* A 5 x 2 row_sparse array of any dtype; each row held is x[k], x[k]. */
+static kv_array *rows_of(int n, const int64_t *ids, const double *x, kv_dtype dtype, kv_ctx ctx)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    double both[20];
+    CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){5, 2}, n, ids, ctx, &e));
+    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    for (int i = 0; i < 2 * n; i++)
+        both[i] = x[i / 2];
+    cpu_dev_ops.convert(data, dtype, both, KV_FLOAT64, 2 * n);
+    return a;
+}
+
+static kv_array *rows(int n, const int64_t *ids, const double *x)
+{
+    return rows_of(n, ids, x, KV_FLOAT32, cpu0);
+}
+
+/* Ids of any dtype, as an array of one axis. */
+static kv_array *ids_of(int n, const double *x, kv_dtype dtype)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new_raw(&a, dtype, 1, (int64_t[]){n}, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    cpu_dev_ops.convert(data, dtype, x, KV_FLOAT64, n);
+    return a;
+}
+
+static kv_array *ids(int n, const double *x)
+{
+    return ids_of(n, x, KV_INT64);
+}
+
+static kv_array *dense(void)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){5, 2}, cpu0, &e));
+    return a;
+}
+
+/* a holds these n rows, each of which is want[k], want[k]. */
+static void check(kv_array *a, int n, const int64_t *want_ids, const double *want)
+{
+    kv_err e = {0};
+    kv_array *wide = NULL;
+    const void *data = NULL;
+    CHECK_INT(kv_array_nrows(a), n);
+    CHECK_OK(kv_array_dup(&wide, a, KV_FLOAT64, cpu0, &e));
+    CHECK_OK(kv_array_read_rows(wide, &data, &e));
+    for (int i = 0; i < 2 * n; i++) {
+        CHECK_INT(kv_array_row_ids(a)[i / 2], want_ids[i / 2]);
+        CHECK(((const double *)data)[i] == want[i / 2]);
+    }
+    kv_array_unref(wide);
+}
+
+/* A store whose key 3 holds first, which is given back. */
+static kv *open_store(const char *type, kv_array *first)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
+    kv_array_unref(first);
+    return s;
+}
+
+/* Pulls rows of key 3 into an array that held other rows; gives the ids back. */
+static kv_array *pulled(kv *s, kv_array *which)
+{
+    kv_err e = {0};
+    kv_array *out = rows(2, (int64_t[]){0, 4}, (double[]){8, 9});
+    CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
+    kv_array_unref(which);
+    return out;
+}
+
+static void check_pulled(kv *s, kv_array *which, int n, const int64_t *want_ids, const double *want)
+{
+    kv_array *out = pulled(s, which);
+    check(out, n, want_ids, want);
+    kv_array_unref(out);
+}
+
+TEST(row_pull_exactly_the_unique_ids)
+{
+    kv *s = open_store("local", rows(3, (int64_t[]){1, 2, 4}, (double[]){1, 2, 4}));
+    check_pulled(s, ids(1, (double[]){2}), 1, (int64_t[]){2}, (double[]){2});
+    check_pulled(s, ids(6, (double[]){4, 0, 1, 4, 0, 1}), 3, (int64_t[]){0, 1, 4},
+                 (double[]){0, 1, 4});
+    check_pulled(s, ids(2, (double[]){3, 0}), 2, (int64_t[]){0, 3}, (double[]){0, 0});
+    check_pulled(s, ids(5, (double[]){0, 1, 2, 3, 4}), 5, (int64_t[]){0, 1, 2, 3, 4},
+                 (double[]){0, 1, 2, 0, 4});
+    check_pulled(s, ids(0, NULL), 0, NULL, NULL);
+    kv_free(s);
+}
+
+TEST(row_pull_from_full_and_empty_keys)
+{
+    kv *s = open_store("local", rows(5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
+    check_pulled(s, ids(3, (double[]){4, 2, 2}), 2, (int64_t[]){2, 4}, (double[]){3, 5});
+    kv_free(s);
+    s = open_store("local", rows(0, NULL, NULL));
+    check_pulled(s, ids(3, (double[]){4, 2, 2}), 0, NULL, NULL);
+    kv_free(s);
+}
+
+TEST(row_pull_ids_of_any_dtype_and_shape)
+{
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16,
+                                      KV_UINT8,   KV_INT8,    KV_INT32,   KV_INT64};
+    kv_err e = {0};
+    kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        kv_array *flat = ids_of(4, (double[]){3, 1, 1, 0}, dtypes[i]), *square = NULL;
+        CHECK_OK(kv_array_view(&square, flat, 2, (int64_t[]){2, 2}, &e));
+        kv_array_unref(flat);
+        check_pulled(s, square, 3, (int64_t[]){0, 1, 3}, (double[]){0, 5, 6});
+    }
+    kv_free(s);
+}
+
+TEST(row_pull_converts_and_crosses_contexts)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_set_virtual_gpus(2, &e));
+    kv *s = open_store("device", rows(2, (int64_t[]){1, 3}, (double[]){1.5, -2.5}));
+    kv_array *outs[] = {rows_of(0, NULL, NULL, KV_FLOAT64, (kv_ctx){KV_GPU, 1}),
+                        rows_of(0, NULL, NULL, KV_INT8, cpu0),
+                        rows_of(0, NULL, NULL, KV_FLOAT16, (kv_ctx){KV_CPU, 3})};
+    kv_array *which = ids(2, (double[]){3, 1}), *other = ids(1, (double[]){3}), *on_gpu = NULL;
+    CHECK_OK(kv_array_dup(&on_gpu, which, KV_INT32, (kv_ctx){KV_GPU, 0}, &e));
+    kv_key keys[] = {key, key, key};
+    CHECK_OK(kv_row_sparse_pull(s, keys, 3, (kv_array *[]){on_gpu, other, which}, outs, NULL, &e));
+    check(outs[0], 2, (int64_t[]){1, 3}, (double[]){1.5, -2.5});
+    check(outs[1], 1, (int64_t[]){3}, (double[]){-2});
+    check(outs[2], 2, (int64_t[]){1, 3}, (double[]){1.5, -2.5});
+    CHECK_INT(kv_array_ctx(outs[0]).device, KV_GPU);
+    for (int i = 0; i < 3; i++)
+        kv_array_unref(outs[i]);
+    kv_array_unref(which);
+    kv_array_unref(other);
+    kv_array_unref(on_gpu);
+    kv_free(s);
+}
+
+/* Several keys in one call, text keys, holders of other references; the pulled array is no part of
+ * the store. */
+TEST(row_pull_of_several_keys)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_key keys[] = {{0, "b"}, {0, "a"}, {0, "b"}};
+    kv_array *values[] = {rows(1, (int64_t[]){2}, (double[]){2}),
+                          rows(1, (int64_t[]){1}, (double[]){7})};
+    kv_array *outs[] = {rows(0, NULL, NULL), rows(0, NULL, NULL), rows(0, NULL, NULL)};
+    kv_array *which = ids(2, (double[]){2, 1});
+    kv_array *all[] = {which, which, which};
+    kv_array *held = kv_array_ref(outs[1]);
+    void *data = NULL;
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, keys, 2, values, NULL, &e));
+    CHECK_OK(kv_row_sparse_pull(s, keys, 3, all, outs, NULL, &e));
+    check(outs[0], 2, (int64_t[]){1, 2}, (double[]){0, 2});
+    check(held, 2, (int64_t[]){1, 2}, (double[]){7, 0});
+    check(outs[2], 2, (int64_t[]){1, 2}, (double[]){0, 2});
+    CHECK_OK(kv_array_write_rows(outs[0], &data, &e));
+    memset(data, 0, 16);
+    CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, outs, &(kv_call){.priority = -3}, &e));
+    check(outs[0], 2, (int64_t[]){1, 2}, (double[]){0, 2});
+    CHECK_OK(kv_row_sparse_pull(s, NULL, 0, NULL, NULL, NULL, &e));
+    kv_array_unref(held);
+    kv_array_unref(which);
+    for (int i = 0; i < 3; i++)
+        kv_array_unref(outs[i]);
+    kv_array_unref(values[0]);
+    kv_array_unref(values[1]);
+    kv_free(s);
+}
+
+/* (Semantics of MXNet 1.9.1's test_rsp_push_pull_large_rowid.) */
+TEST(row_pull_many_rows)
+{
+    enum { N = 793470 };
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *whole = NULL, *first = NULL, *which = NULL, *out = NULL;
+    void *data = NULL;
+    const void *got = NULL;
+    const int64_t shape[] = {N, 1};
+    CHECK_OK(kv_array_new(&whole, KV_FLOAT32, 2, shape, cpu0, &e));
+    CHECK_OK(kv_array_write(whole, &data, &e));
+    for (int64_t i = 0; i < N; i++)
+        ((float *)data)[i] = i % 3 ? (float)i : 0; /* a third of the rows is not there */
+    CHECK_OK(kv_array_to_sparse(&first, whole, &e));
+    CHECK_INT(kv_array_nrows(first), N - (N + 2) / 3);
+    CHECK_OK(kv_array_new_raw(&which, KV_INT64, 1, shape, cpu0, &e));
+    CHECK_OK(kv_array_write(which, &data, &e));
+    for (int64_t i = 0; i < N; i++)
+        ((int64_t *)data)[i] = i * 7919 % N; /* each id once, out of order */
+    CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
+    CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
+    CHECK_INT(kv_array_nrows(out), N);
+    CHECK_OK(kv_array_read_rows(out, &got, &e));
+    for (int64_t i = 0; i < N; i++) {
+        CHECK_INT(kv_array_row_ids(out)[i], i);
+        CHECK(((const float *)got)[i] == (i % 3 ? (float)i : 0));
+    }
+    kv_array_unref(whole);
+    kv_array_unref(first);
+    kv_array_unref(which);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+TEST(row_pull_ids_beyond_32_bits)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    const int64_t n = (int64_t)1 << 40, shape[] = {n, 1}, far[] = {5, n - 1};
+    kv_array *first = NULL, *out = NULL, *which = ids(3, (double[]){(double)n - 1, 7, 5});
+    const void *data = NULL;
+    void *to = NULL;
+    CHECK_OK(kv_array_new_sparse(&first, KV_FLOAT32, 2, shape, 2, far, cpu0, &e));
+    CHECK_OK(kv_array_write_rows(first, &to, &e));
+    memcpy(to, (float[]){1, 2}, 8);
+    CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
+    CHECK_OK(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e));
+    CHECK_INT(kv_array_nrows(out), 3);
+    CHECK(kv_array_row_ids(out)[0] == 5 && kv_array_row_ids(out)[2] == n - 1);
+    CHECK_OK(kv_array_read_rows(out, &data, &e));
+    CHECK(memcmp(data, (float[]){1, 0, 2}, 12) == 0);
+    kv_array_unref(which);
+    which = ids(1, (double[]){(double)n});
+    CHECK_ERR(kv_row_sparse_pull(s, &key, 1, &which, &out, NULL, &e), KV_E_INDEX,
+              "key 3 has no row 1099511627776, they go from 0 to 1099511627775");
+    kv_array_unref(first);
+    kv_array_unref(which);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+/* After every error the array is as it was, also where only the second triple is wrong. */
+static void refused(kv *s, kv_key k, kv_array *which, kv_array *out, kv_code code, const char *text)
+{
+    kv_err e = {0};
+    kv_array *good = ids(1, (double[]){1}), *kept = rows(1, (int64_t[]){4}, (double[]){9});
+    kv_key keys[] = {key, k};
+    int rc = kv_row_sparse_pull(s, keys, 2, (kv_array *[]){good, which}, (kv_array *[]){kept, out},
+                                NULL, &e);
+    CHECK_ERR(rc, code, text);
+    check(kept, 1, (int64_t[]){4}, (double[]){9});
+    kv_array_unref(good);
+    kv_array_unref(kept);
+    kv_array_unref(which);
+    kv_array_unref(out);
+}
+
+TEST(row_pull_errors)
+{
+    kv_err e = {0};
+    kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
+    kv_key four = {4, NULL}, text = {0, "w"}, six = {6, NULL};
+    kv_array *d = dense(), *other = NULL, *none = NULL;
+    CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
+    CHECK_OK(kv_array_new_sparse(&other, KV_FLOAT32, 2, (int64_t[]){5, 3}, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_array_new_sparse(&none, KV_FLOAT32, 2, (int64_t[]){0, 3}, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_init(s, &six, 1, &none, NULL, &e));
+#define OUT rows(0, NULL, NULL)
+    refused(s, key, ids(2, (double[]){0, 5}), OUT, KV_E_INDEX,
+            "key 3 has no row 5, they go from 0 to 4");
+    refused(s, key, ids(1, (double[]){-1}), OUT, KV_E_INDEX,
+            "key 3 has no row -1, they go from 0 to 4");
+    refused(s, six, ids(1, (double[]){0}), none, KV_E_INDEX, "key 6 has no row 0, it has none");
+    refused(s, key, ids_of(1, (double[]){0.5}, KV_FLOAT32), OUT, KV_E_DTYPE,
+            "a row id is a whole number, not 0.5");
+    refused(s, key, ids_of(1, (double[]){INFINITY}, KV_FLOAT32), OUT, KV_E_DTYPE,
+            "a row id is a whole number, not inf");
+    refused(s, key, ids_of(1, (double[]){NAN}, KV_FLOAT64), OUT, KV_E_DTYPE,
+            "a row id is a whole number, not nan");
+    refused(s, key, ids_of(1, (double[]){0x1p24 + 2}, KV_FLOAT32), OUT, KV_E_DTYPE,
+            "the row id 16777218 is too large for float32, which is exact up to 16777216");
+    refused(s, key, ids_of(1, (double[]){1}, KV_BOOL), OUT, KV_E_DTYPE,
+            "row ids are integers, not bool");
+    refused(s, key, rows(1, (int64_t[]){1}, (double[]){1}), OUT, KV_E_VALUE,
+            "row ids stand in a default array, not in a row_sparse one");
+    refused(s, key, ids(1, (double[]){0}), kv_array_ref(d), KV_E_VALUE,
+            "rows of key 3 go into a row_sparse array, this one is not");
+    refused(s, four, ids(1, (double[]){0}), OUT, KV_E_VALUE,
+            "key 4 is not row_sparse, its rows are not pulled by id");
+    refused(s, key, ids(1, (double[]){0}), other, KV_E_SHAPE,
+            "key 3 holds (5, 2), this array has shape (5, 3)");
+    refused(s, (kv_key){7, NULL}, ids(1, (double[]){0}), OUT, KV_E_KEY,
+            "key 7 was never initialised");
+    refused(s, text, ids(1, (double[]){0}), OUT, KV_E_KEY,
+            "one call takes keys of one kind, \"w\" is a text key and 3 an integer");
+    refused(s, key, ids(1, (double[]){0}), NULL, KV_E_VALUE, "key 3 has no array (NULL)");
+    refused(s, key, NULL, OUT, KV_E_VALUE, "key 3 has no array (NULL)");
+    kv_array *which = ids(1, (double[]){0}), *out = OUT;
+    CHECK_ERR(kv_row_sparse_pull(s, &text, 1, &which, &out, NULL, &e), KV_E_KEY,
+              "this store holds integer keys, \"w\" is a text key");
+    CHECK_ERR(kv_row_sparse_pull(s, &key, 1, &which, &out, &(kv_call){.flags = 1}, &e), KV_E_VALUE,
+              "this call has no flags 0x1");
+    CHECK_ERR(kv_row_sparse_pull(s, &key, -1, &which, &out, NULL, &e), KV_E_VALUE,
+              "a call cannot have -1 keys");
+    CHECK_ERR(kv_row_sparse_pull(NULL, &key, 1, &which, &out, NULL, &e), KV_E_USAGE,
+              "there is no store: the pointer is NULL");
+    kv_array_unref(which);
+    kv_array_unref(out);
+    kv_array_unref(d);
+    kv_free(s);
+}
+
+TEST(row_pull_out_of_memory)
+{
+    kv_err e = {0};
+    kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
+    kv_array *which = ids(3, (double[]){3, 0, 3}), *other = ids(1, (double[]){1});
+    kv_key keys[] = {key, key};
+    int rc = KV_E_MEMORY;
+    for (int n = 1; rc; n++) {
+        kv_array *outs[] = {rows(1, (int64_t[]){4}, (double[]){9}), rows(0, NULL, NULL)};
+        mem_fail_at(n);
+        rc = kv_row_sparse_pull(s, keys, 2, (kv_array *[]){which, other}, outs, NULL, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        e = (kv_err){0};
+        if (rc)
+            check(outs[0], 1, (int64_t[]){4}, (double[]){9});
+        else
+            check(outs[0], 2, (int64_t[]){0, 3}, (double[]){0, 6});
+        check(outs[1], rc ? 0 : 1, (int64_t[]){1}, (double[]){5});
+        kv_array_unref(outs[0]);
+        kv_array_unref(outs[1]);
+    }
+    kv_array_unref(which);
+    kv_array_unref(other);
+    kv_free(s);
+}
+
+/* Calls return before they have run, and take effect in program order: what was pulled is pushed
+ * again, into an array that other calls still use. */
+TEST(row_pull_in_program_order)
+{
+    enum { ROWS = 4000, WIDTH = 16, ROUNDS = 60 };
+    kv_err e = {0};
+    const int64_t shape[] = {ROWS, WIDTH};
+    kv_key keys[] = {{3, NULL}, {4, NULL}};
+    kv *s = NULL;
+    kv_rule *rule = NULL;
+    kv_array *one = NULL, *first = NULL, *out = NULL, *which = NULL, *all = NULL;
+    void *data = NULL;
+    const void *got = NULL;
+    CHECK_OK(kv_array_new(&one, KV_FLOAT32, 2, shape, cpu0, &e));
+    CHECK_OK(kv_array_write(one, &data, &e));
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        ((float *)data)[i] = 1;
+    CHECK_OK(kv_array_to_sparse(&first, one, &e));
+    CHECK_OK(kv_array_new_raw(&which, KV_INT32, 1, (int64_t[]){ROWS / 2}, cpu0, &e));
+    CHECK_OK(kv_array_write(which, &data, &e));
+    for (int i = 0; i < ROWS / 2; i++)
+        ((int32_t *)data)[i] = ROWS - 1 - 2 * i; /* the odd rows, backwards */
+    CHECK_OK(kv_array_new_sparse(&out, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_array_new_sparse(&all, KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){first, first}, NULL, &e));
+    CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
+    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
+    for (int round = 0; round < ROUNDS; round++) {
+        CHECK_OK(kv_push(s, &keys[0], 1, &first, NULL, &e));                  /* + 1 */
+        CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, &out, NULL, &e));     /* round + 2 */
+        CHECK_OK(kv_push(s, &keys[1], 1, &out, NULL, &e));                    /* the odd rows */
+        CHECK_OK(kv_row_sparse_pull(s, &keys[1], 1, &which, &out, NULL, &e)); /* other contents */
+    }
+    CHECK_OK(kv_pull(s, &keys[1], 1, &all, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
+    CHECK_OK(kv_array_read_rows(all, &got, &e));
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        CHECK(((const float *)got)[i] == (i / WIDTH % 2 ? 1 + ROUNDS * (ROUNDS + 3) / 2 : 1));
+    CHECK_INT(kv_array_nrows(out), ROWS / 2);
+    CHECK_OK(kv_array_read_rows(out, &got, &e));
+    CHECK(((const float *)got)[0] == 1 + ROUNDS * (ROUNDS + 3) / 2);
+    CHECK_OK(kv_row_sparse_pull(s, keys, 1, &which, &out, NULL, &e));
+    kv_array_unref(out); /* the pull that is pending keeps what it needs */
+    kv_array_unref(which);
+    kv_array_unref(first);
+    kv_array_unref(one);
+    kv_array_unref(all);
+    kv_rule_free(rule);
+    kv_free(s);
+}
+
+/* ---- kv_pull ---- */
+
+static void take_log(void *arg, const char *text)
+{
+    char *log = arg;
+    strcat(strcat(log, text), "\n");
+}
+
+#define TOLD                                                                                       \
+    " was not pulled into a row_sparse array, which stays as it was; KV_FILL_SPARSE fills "        \
+    "it, kv_row_sparse_pull takes rows\n"
+
+/* Row_sparse outs stay as they are; the default ones beside them are written. */
+TEST(row_pull_is_not_what_pull_does)
+{
+    kv_err e = {0};
+    char log[2000] = "";
+    kv *s = open_store("local", rows(1, (int64_t[]){1}, (double[]){5}));
+    kv_array *two = rows(1, (int64_t[]){4}, (double[]){2}), *d = dense();
+    kv_key four = {4, NULL}, nine = {9, NULL}, keys[] = {key, four, key};
+    kv_array *outs[] = {two, two, d};
+    const void *data = NULL;
+    int64_t ignored = -1;
+    kv_call how = {.ignored = &ignored};
+    CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
+    kv_set_log(take_log, log);
+    CHECK_OK(kv_pull(s, &key, 1, &two, NULL, &e));
+    CHECK_TEXT(log, "key 3" TOLD);
+    log[0] = '\0';
+    CHECK_OK(kv_pull(s, keys, 3, outs, &how, &e));
+    CHECK_INT(ignored, 2);
+    CHECK_TEXT(log, "key 4" TOLD);
+    log[0] = '\0';
+    check(two, 1, (int64_t[]){4}, (double[]){2});
+    CHECK_OK(kv_array_read(d, &data, &e));
+    CHECK(memcmp(data, (float[10]){0, 0, 5, 5}, 40) == 0);
+    CHECK_OK(kv_pull(s, keys, 2, outs, NULL, &e)); /* told once a key */
+    CHECK_TEXT(log, "");
+    CHECK_OK(kv_pull(s, &key, 1, &d, &how, &e));
+    CHECK_INT(ignored, 0);
+    ignored = -1;
+    CHECK_ERR(kv_pull(s, &nine, 1, &two, &how, &e), KV_E_KEY, "key 9 was never initialised");
+    CHECK_ERR(kv_pull(s, &key, 1, &d, &(kv_call){.flags = 4 | KV_FILL_SPARSE}, &e), KV_E_VALUE,
+              "this call has no flags 0x4");
+    CHECK_ERR(kv_push(s, &key, 1, &d, &(kv_call){.flags = KV_FILL_SPARSE}, &e), KV_E_VALUE,
+              "this call has no flags 0x1");
+    CHECK_INT(ignored, -1);
+    kv_set_log(NULL, NULL);
+    kv_array_unref(two);
+    kv_array_unref(d);
+    kv_free(s);
+}
+
+/* The log may use the store. */
+static void count_keys(void *arg, const char *text)
+{
+    (void)text;
+    *(int64_t *)arg = kv_num_keys(*((kv **)arg + 1));
+}
+
+TEST(row_pull_log_runs_without_the_lock)
+{
+    kv_err e = {0};
+    struct {
+        int64_t n;
+        kv *s;
+    } arg = {-1, open_store("local", rows(0, NULL, NULL))};
+    kv_array *out = rows(0, NULL, NULL);
+    kv_set_log(count_keys, &arg);
+    CHECK_OK(kv_pull(arg.s, &key, 1, &out, NULL, &e));
+    kv_set_log(NULL, NULL);
+    CHECK_INT(arg.n, 1);
+    kv_array_unref(out);
+    kv_free(arg.s);
+}
+
+TEST(row_pull_fills_sparse_outs)
+{
+    kv_err e = {0};
+    kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){1.5, 0}));
+    kv_key four = {4, NULL}, keys[] = {key, four, four, key};
+    kv_array *d = dense();
+    kv_array *outs[] = {rows_of(1, (int64_t[]){4}, (double[]){2}, KV_FLOAT64, (kv_ctx){KV_CPU, 2}),
+                        rows(1, (int64_t[]){4}, (double[]){2}), dense(), dense()};
+    void *to = NULL;
+    const void *data = NULL;
+    int64_t ignored = -1;
+    kv_call how = {.flags = KV_FILL_SPARSE, .ignored = &ignored};
+    CHECK_OK(kv_array_write(d, &to, &e));
+    memcpy(to, (float[10]){0, 0, 0, 0, 7, 7}, 40);
+    CHECK_OK(kv_init(s, &four, 1, &d, NULL, &e));
+    CHECK_OK(kv_pull(s, keys, 4, outs, &how, &e));
+    CHECK_INT(ignored, 0);
+    check(outs[0], 2, (int64_t[]){1, 3},
+          (double[]){1.5, 0}); /* a row of zeros that is held stays */
+    check(outs[1], 1, (int64_t[]){2}, (double[]){7});
+    CHECK_OK(kv_array_read(outs[2], &data, &e));
+    CHECK(memcmp(data, (float[10]){0, 0, 0, 0, 7, 7}, 40) == 0);
+    CHECK_OK(kv_array_read(outs[3], &data, &e));
+    CHECK(memcmp(data, (float[10]){0, 0, 1.5f, 1.5f}, 40) == 0);
+    for (int i = 0; i < 4; i++)
+        kv_array_unref(outs[i]);
+    kv_array_unref(d);
+    kv_free(s);
+}
+
+TEST(row_pull_fill_out_of_memory)
+{
+    kv_err e = {0};
+    kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
+    kv_key keys[] = {key, key};
+    int rc = KV_E_MEMORY;
+    for (int n = 1; rc; n++) {
+        kv_array *outs[] = {dense(), rows(1, (int64_t[]){4}, (double[]){9})};
+        const void *data = NULL;
+        mem_fail_at(n);
+        rc = kv_pull(s, keys, 2, outs, &(kv_call){.flags = KV_FILL_SPARSE}, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        e = (kv_err){0};
+        CHECK_OK(kv_array_read(outs[0], &data, &e));
+        CHECK(((const float *)data)[2] == (rc ? 0 : 5));
+        if (rc)
+            check(outs[1], 1, (int64_t[]){4}, (double[]){9});
+        else
+            check(outs[1], 2, (int64_t[]){1, 3}, (double[]){5, 6});
+        kv_array_unref(outs[0]);
+        kv_array_unref(outs[1]);
+    }
+    kv_free(s);
+}
+
+/* ---- Row ids ---- */
+
+TEST(row_ids_sort_either_way)
+{
+    for (int dense_ids = 0; dense_ids < 2; dense_ids++) { /* by marks, and by comparing */
+        kv_err e = {0};
+        int64_t rows = dense_ids ? 1000 : INT64_MAX, n = 3000, given[3000], seen = 0;
+        char there[1000] = {0};
+        uint64_t x = 1;
+        for (int64_t i = 0; i < n; i++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            given[i] = (int64_t)(x >> 40) % 1000;
+            seen += !there[given[i]];
+            there[given[i]] = 1;
+        }
+        CHECK_INT(row_ids_outside(given, n, rows), -1);
+        CHECK_OK(row_ids_sort(given, &n, rows, &e));
+        CHECK_INT(n, seen);
+        for (int64_t i = 0; i < n; i++)
+            CHECK(there[given[i]] && (i == 0 || given[i - 1] < given[i]));
+    }
+}
+
+TEST(row_ids_exact_floats)
+{
+    kv_err e = {0};
+    int64_t *read = NULL;
+    kv_array *a = ids_of(3, (double[]){0x1p24, -0.0, 0x1p24 - 1}, KV_FLOAT32);
+    CHECK_OK(row_ids_read(&read, a, &e));
+    CHECK(read[0] == 1 << 24 && read[1] == 0 && read[2] == (1 << 24) - 1);
+    mem_free(read);
+    kv_array_unref(a);
+    a = ids_of(1, (double[]){2050}, KV_FLOAT16);
+    CHECK_ERR(row_ids_read(&read, a, &e), KV_E_DTYPE,
+              "the row id 2050 is too large for float16, which is exact up to 2048");
+    kv_array_unref(a);
+    a = ids_of(1, (double[]){258}, KV_BFLOAT16);
+    CHECK_ERR(row_ids_read(&read, a, &e), KV_E_DTYPE,
+              "the row id 258 is too large for bfloat16, which is exact up to 256");
+    kv_array_unref(a);
+}
