@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "capability.h"
 #include "core/builtin.h"
 #include "core/call.h"
 #include "core/describe.h"
@@ -134,18 +135,36 @@ int kv_num_workers(const kv *store)
 typedef int operation(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
                       const kv_call *how, kv_err *e);
 
-static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                   const kv_call *how, kv_err *e)
+/* What can be said of a list of pairs without looking at the store. */
+static int check_list(const kv_key *keys, int64_t n, kv_array *const *arrays, kv_err *e)
 {
     if (n < 0)
         return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
+    return call_check_form(keys, n, arrays, e);
+}
+
+static int check_how(const kv_call *how, kv_err *e)
+{
     if (how && how->flags)
         return kv_err_set(e, KV_E_VALUE, "this version knows no flags of a call, not even 0x%x",
                           how->flags);
+    return KV_OK;
+}
+
+/* Whether the type can do this; a store that is not there is `enter`'s to report. */
+static int need(const kv *store, uint32_t capability, kv_err *e)
+{
+    return !store ? KV_OK : capability_need(store->ops, store->type, capability, e);
+}
+
+static int checked(kv *store, uint32_t what, operation *op, const kv_key *keys, int64_t n,
+                   kv_array *const *arrays, const kv_call *how, kv_err *e)
+{
     kv_err unused = {0};
     e = e ? e : &unused; /* what adds the key to an error returns the error's code */
-    int rc = call_check_form(keys, n, arrays, e);
-    if (rc || n == 0 || (rc = enter(store, e)))
+    int rc = check_how(how, e);
+    if (rc || (rc = need(store, what, e)) || (rc = check_list(keys, n, arrays, e)) || n == 0 ||
+        (rc = enter(store, e)))
         return rc;
     return leave(store, op(store->self, keys, n, arrays, how, e));
 }
@@ -153,19 +172,92 @@ static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_a
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
-    return checked(store, store->ops->init, keys, n, values, how, e);
+    return checked(store, CAN_INIT, store->ops->init, keys, n, values, how, e);
 }
 
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
-    return checked(store, store->ops->push, keys, n, values, how, e);
+    return checked(store, CAN_PUSH, store->ops->push, keys, n, values, how, e);
 }
 
 int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
             kv_err *e)
 {
-    return checked(store, store->ops->pull, keys, n, outs, how, e);
+    return checked(store, CAN_PULL, store->ops->pull, keys, n, outs, how, e);
+}
+
+/* A call that brings values and takes results. */
+typedef struct two_lists {
+    const kv_key *keys;
+    int64_t n;
+    kv_array *const *values;
+    const kv_key *okeys;
+    int64_t nouts;
+    kv_array *const *outs;
+    const kv_call *how;
+} two_lists;
+
+static int check_lists(const kv *store, uint32_t what, const two_lists *l, kv_err *e)
+{
+    int rc = check_how(l->how, e);
+    if (rc || (rc = need(store, what, e)) || (rc = check_list(l->keys, l->n, l->values, e)) ||
+        (rc = check_list(l->okeys, l->nouts, l->outs, e)))
+        return rc;
+    if (l->n == 0 && l->nouts > 0)
+        return kv_err_set(e, KV_E_VALUE, "there are %lld arrays for results, but no values",
+                          (long long)l->nouts);
+    return KV_OK;
+}
+
+static int run_pushpull(kv *store, const two_lists *l, kv_err *e)
+{
+    const kv_type_ops *ops = store->ops;
+    if (ops->pushpull)
+        return ops->pushpull(store->self, l->keys, l->n, l->values, l->okeys, l->nouts, l->outs,
+                             l->how, e);
+    int rc = ops->push(store->self, l->keys, l->n, l->values, l->how, e);
+    return rc ? rc : ops->pull(store->self, l->okeys, l->nouts, l->outs, l->how, e);
+}
+
+static int run_broadcast(kv *store, const two_lists *l, kv_err *e)
+{
+    const kv_type_ops *ops = store->ops;
+    if (ops->broadcast)
+        return ops->broadcast(store->self, l->keys, l->n, l->values, l->okeys, l->nouts, l->outs,
+                              l->how, e);
+    int rc = ops->init(store->self, l->keys, l->n, l->values, l->how, e);
+    if (rc || l->nouts == 0)
+        return rc;
+    return ops->pull(store->self, l->okeys, l->nouts, l->outs, l->how, e);
+}
+
+int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                kv_err *e)
+{
+    kv_err unused = {0};
+    two_lists l = {keys, n, values, okeys, nouts, outs, how};
+    e = e ? e : &unused;
+    if (nouts == 0)
+        l = (two_lists){keys, n, values, keys, n, values, how};
+    int rc = check_lists(store, CAN_PUSHPULL, &l, e);
+    if (rc || n == 0 || (rc = enter(store, e)))
+        return rc;
+    return leave(store, run_pushpull(store, &l, e));
+}
+
+int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
+                 const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                 kv_err *e)
+{
+    kv_err unused = {0};
+    const two_lists l = {keys, n, values, okeys, nouts, outs, how};
+    e = e ? e : &unused;
+    int rc = check_lists(store, CAN_BROADCAST, &l, e);
+    if (rc || n == 0 || (rc = enter(store, e)))
+        return rc;
+    return leave(store, run_broadcast(store, &l, e));
 }
 
 int kv_wait(kv *store, kv_err *e)
@@ -177,6 +269,26 @@ int kv_wait(kv *store, kv_err *e)
     leave(store, KV_OK);
     engine_wait_group(&store->calls.group, 0);
     return engine_take_error(&store->calls.group, e);
+}
+
+int kv_barrier(kv *store, kv_err *e)
+{
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (store->ops->barrier)
+        rc = store->ops->barrier(store->self, e);
+    return leave(store, rc);
+}
+
+int kv_send_command(kv *store, int head, const char *body, kv_err *e)
+{
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (store->ops->send_command)
+        rc = store->ops->send_command(store->self, head, body ? body : "", e);
+    return leave(store, rc);
 }
 
 static void fill_info(kv_info *info, const slot *s)
@@ -256,6 +368,9 @@ static int replace_updater(kv *store, updater next, kv_err *e)
 
 int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e)
 {
+    int rc = update ? need(store, KV_CAN_UPDATER, e) : KV_OK;
+    if (rc)
+        return rc;
     updater next = {.kind = update ? UPDATER_CALLBACK : UPDATER_ASSIGN,
                     .call = update,
                     .arg = arg,
@@ -265,8 +380,8 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
 
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
-    int rc = enter_idle(store, e);
-    if (rc)
+    int rc = need(store, KV_CAN_OPTIMIZER, e);
+    if (rc || (rc = enter_idle(store, e)))
         return rc;
     if (store->updater.kind == UPDATER_RULE)
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
@@ -276,12 +391,21 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
     return leave(store, rc);
 }
 
+static int set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
+{
+    updater next;
+    int rc = updater_init_rule(&next, rule, params, nparams, e);
+    return rc ? rc : replace_updater(store, next, e);
+}
+
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e)
 {
     kv_rule *rule;
-    int rc = builtin_rule(&rule, name, e);
+    int rc = need(store, KV_CAN_OPTIMIZER, e);
+    if (rc == KV_OK)
+        rc = builtin_rule(&rule, name, e);
     if (rc == KV_OK) {
-        rc = kv_set_rule(store, rule, params, nparams, e);
+        rc = set_rule(store, rule, params, nparams, e);
         kv_rule_free(rule);
     }
     return rc;
@@ -289,9 +413,8 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
-    updater next;
-    int rc = updater_init_rule(&next, rule, params, nparams, e);
-    return rc ? rc : replace_updater(store, next, e);
+    int rc = need(store, KV_CAN_UPDATER, e);
+    return rc ? rc : set_rule(store, rule, params, nparams, e);
 }
 
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg)
@@ -446,8 +569,8 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
     image im;
     if (flags & ~KV_DUMP_OPTIMIZER)
         return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
-    int rc = enter_idle(store, e);
-    if (rc == KV_OK)
+    int rc = need(store, KV_CAN_STATES, e);
+    if (rc == KV_OK && (rc = enter_idle(store, e)) == KV_OK)
         rc = leave(store, state_file_take(&im, store, flags, e));
     return rc ? rc : write_image(&im, path, e);
 }
@@ -458,8 +581,8 @@ int kv_load_states(kv *store, const char *path, kv_err *e)
     updater gone = {0};
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = safetensors_open(&f, path, e);
-    if (rc)
+    int rc = need(store, KV_CAN_STATES, e);
+    if (rc || (rc = safetensors_open(&f, path, e)))
         return rc;
     if ((rc = enter_idle(store, e)) == KV_OK)
         rc = leave(store, state_file_load(store, f, path, &gone, e));

@@ -73,6 +73,8 @@ typedef enum option_kind {
     OPTION_INT,   /* a value that must be a 64-bit integer in the range of an int32 */
     OPTION_VALUE, /* a value */
     OPTION_NAME,  /* the name of a variable */
+    OPTION_WORD,  /* a word, a quoted text, $NAME or (expr) */
+    OPTION_FILE,  /* a path */
     OPTION_FLAG   /* nothing: that it stands there is all */
 } option_kind;
 

@@ -48,6 +48,8 @@ static const char *const option_kinds[] = {
     [OPTION_INT] = "integer",
     [OPTION_VALUE] = "value",
     [OPTION_NAME] = "name",
+    [OPTION_WORD] = "word",
+    [OPTION_FILE] = "file",
     [OPTION_FLAG] = "flag",
 };
 

@@ -8,6 +8,7 @@
 #include "local/local.h"
 
 #include "array/sparse.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "core/store.h"
 
@@ -105,10 +106,10 @@ static int run_push(call *c, kv_err *e)
     return updater_run(c, e);
 }
 
-static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e)
+/* Makes a call of a push that can no longer fail. */
+static int new_push(call **out, const local *l, const kv_key *keys, int64_t n,
+                    kv_array *const *values, kv_err *e)
 {
-    const local *l = self;
     kv *s = l->store;
     call *c;
     int flags = s->updater.kind == UPDATER_ASSIGN ? CALL_CREATE : CALL_UPDATE;
@@ -117,14 +118,27 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
     int rc = call_new(&c, &s->calls, &s->slots, values, n, e);
     if (rc)
         return rc;
-    if ((rc = prepare(s, c, keys, flags, e))) {
+    *out = c;
+    if ((rc = prepare(s, c, keys, flags, e)))
         call_abort(c);
-        return rc;
-    }
+    return rc;
+}
+
+static int start_push(kv *s, call *c, const kv_call *how, kv_err *e)
+{
     compress_commit(c);
     updater_commit(c, s->print, s->print_arg);
     s->changes++; /* also when a callback refuses: it does so for its own key only */
     return call_run(c, run_push, how, false, e);
+}
+
+static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    const local *l = self;
+    call *c;
+    int rc = new_push(&c, l, keys, n, values, e);
+    return rc ? rc : start_push(l->store, c, how, e);
 }
 
 /* ---- pull ---- */
@@ -201,6 +215,129 @@ static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
     return call_run(c, run_pull, how, false, e);
 }
 
+/* ---- pushpull, broadcast ---- */
+
+/* Both halves are checked and have their room before the first one runs. Keys may be pulled that
+ * the call itself makes: their shape is that of their first value. */
+
+typedef struct first_half {
+    const kv_key *keys;
+    int64_t n;
+    kv_array *const *values;
+    bool creates; /* it makes the keys that are not there */
+    map made;     /* each of its keys to its first value; filled when it is first needed */
+} first_half;
+
+/* The number of the first value that the call has for a key, or -1. */
+static int find_made(first_half *h, const kv_key *key, int64_t *value, kv_err *e)
+{
+    *value = -1;
+    if (!h->creates)
+        return KV_OK;
+    if (h->made.n == 0) {
+        int rc = map_reserve(&h->made, h->n, e);
+        for (int64_t i = h->n - 1; i >= 0 && !rc; i--)
+            rc = map_put(&h->made, h->keys[i], i, e);
+        if (rc)
+            return rc;
+    }
+    *value = map_get(&h->made, *key);
+    return KV_OK;
+}
+
+static int check_outs(const slot_table *t, first_half *h, const kv_key *okeys, int64_t nouts,
+                      kv_array *const *outs, kv_err *e)
+{
+    int64_t guess = 0;
+    for (int64_t i = 0; i < nouts; i++) {
+        int64_t number = slot_find(t, &okeys[i], guess), value = -1;
+        int rc = check_out(&okeys[i], outs[i], e);
+        if (!rc && number < 0)
+            rc = find_made(h, &okeys[i], &value, e);
+        if (!rc && number < 0 && value < 0)
+            rc = call_find(t, &okeys[i], -1, &number, e);
+        if (rc)
+            return rc;
+        slot coming = {.key = okeys[i], .stored = value >= 0 ? h->values[value] : NULL};
+        if ((rc = call_check_shape(number >= 0 ? &t->items[number] : &coming, outs[i], "array", e)))
+            return rc;
+        guess = number + 1;
+    }
+    return KV_OK;
+}
+
+/* The call of the second half, with all the memory that it needs. NULL where nothing is pulled. */
+static int new_second(call **out, kv *s, first_half *h, const kv_key *okeys, int64_t nouts,
+                      kv_array *const *outs, kv_err *e)
+{
+    *out = NULL;
+    int rc = check_outs(&s->slots, h, okeys, nouts, outs, e);
+    map_release(&h->made);
+    if (rc || nouts == 0 || (rc = call_new(out, &s->calls, &s->slots, outs, nouts, e)))
+        return rc;
+    if ((rc = call_reserve_pairs(*out, e))) {
+        call_end(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+/* Pulls when the first half has happened. What it asks for is there, so it does not fail. */
+static int run_second(call *c, const kv_key *okeys, const kv_call *how, kv_err *e)
+{
+    int rc = prepare_pull(c, okeys, e);
+    if (rc == KV_OK)
+        return call_run(c, run_pull, how, false, e);
+    call_end(c);
+    return rc;
+}
+
+static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                    kv_err *e)
+{
+    const local *l = self;
+    kv *s = l->store;
+    call *first, *second;
+    first_half h = {keys, n, values, s->updater.kind == UPDATER_ASSIGN, {0}};
+    int rc = new_second(&second, s, &h, okeys, nouts, outs, e);
+    if (rc)
+        return rc;
+    if ((rc = new_push(&first, l, keys, n, values, e))) {
+        call_end(second);
+        return rc;
+    }
+    /* A C callback that refuses keeps the old value of its key, which the outs receive. */
+    rc = start_push(s, first, how, e);
+    int rc2 = run_second(second, okeys, how, e);
+    return rc ? rc : rc2;
+}
+
+static int broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                     const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                     kv_err *e)
+{
+    kv *s = ((local *)self)->store;
+    call *second;
+    first_half h = {keys, n, values, true, {0}};
+    int rc = new_second(&second, s, &h, okeys, nouts, outs, e);
+    if (rc)
+        return rc;
+    rc = init(self, keys, n, values, how, e);
+    if (rc == KV_OK && second)
+        return run_second(second, okeys, how, e);
+    if (second)
+        call_end(second);
+    return rc;
+}
+
+/* ---- The tables ---- */
+
+enum {
+    CAN = KV_CAN_UPDATER | KV_CAN_OPTIMIZER | KV_CAN_STATES | KV_CAN_ROW_SPARSE |
+          KV_CAN_TRANSACTIONS | KV_CAN_FILES
+};
+
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};
 static const char *const device_names[] = {"device", "local_allreduce_device", NULL};
 
@@ -208,20 +345,26 @@ const kv_type_ops local_type_ops = {
     .size = sizeof local_type_ops,
     .version = KV_TYPE_VERSION,
     .names = local_names,
+    .capabilities = CAN,
     .open = open_local,
     .close = mem_free,
     .init = init,
     .push = push,
     .pull = pull,
+    .pushpull = pushpull,
+    .broadcast = broadcast,
 };
 
 const kv_type_ops device_type_ops = {
     .size = sizeof device_type_ops,
     .version = KV_TYPE_VERSION,
     .names = device_names,
+    .capabilities = CAN | KV_CAN_GRADIENT_COMPRESSION,
     .open = open_device,
     .close = mem_free,
     .init = init,
     .push = push,
     .pull = pull,
+    .pushpull = pushpull,
+    .broadcast = broadcast,
 };

@@ -1,0 +1,165 @@
+/* Loading plugins.
+ *
+ * A plugin calls kv_* functions, which only the shared library offers to it; a program that holds
+ * the static one would give it none, or those of another copy with types of its own. So the library
+ * first finds out which of the two it is.
+ */
+#include "plugin.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "kvstore.h"
+#include "runtime.h"
+
+/* Covers loading as a whole; taken before the lock of runtime.c. handles are those of the plugins
+ * that are loaded, which stay for ever. */
+static struct plugins {
+    pthread_mutex_t lock;
+    void **handles;
+    int64_t n, cap;
+} plugins = {.lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
+
+/* ---- Where the library is ---- */
+
+/* The file of the shared library, or NULL in a program that was linked with the static one: then
+ * the code belongs to the program, which dlopen does not give out by its name. */
+static const char *library_file(void)
+{
+    Dl_info here;
+    union {
+        int (*function)(const char *, kv_err *);
+        void *address;
+    } self = {kv_load_plugin};
+    if (!dladdr(self.address, &here) || !here.dli_fname || !strchr(here.dli_fname, '/'))
+        return NULL;
+    void *handle = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    bool found = handle && dlsym(handle, "kv_load_plugin") == self.address;
+    if (handle)
+        dlclose(handle);
+    return found ? here.dli_fname : NULL;
+}
+
+bool plugin_possible(void)
+{
+    return library_file() != NULL;
+}
+
+static bool is_file(char *path, size_t size, const char *folder, size_t n, const char *file)
+{
+    int len = snprintf(path, size, "%.*s/%s", (int)n, folder, file);
+    return n > 0 && len > 0 && (size_t)len < size && access(path, F_OK) == 0;
+}
+
+bool plugin_find(char *path, size_t size, const char *file)
+{
+    const char *library = library_file(), *at = secure_getenv("KVSTORE_PLUGINS");
+    if (!library)
+        return false;
+    for (size_t n; at && *at; at += n + (at[n] == ':')) {
+        n = strcspn(at, ":");
+        if (is_file(path, size, at, n, file))
+            return true;
+    }
+    return is_file(path, size, library, (size_t)(strrchr(library, '/') - library), file);
+}
+
+/* ---- Loading ---- */
+
+static void log_text(const char *text)
+{
+    runtime_log("%s", text);
+}
+
+static const kv_host host = {.size = sizeof host,
+                             .version = KV_TYPE_VERSION,
+                             .library = KV_VERSION,
+                             .register_type = kv_register_type,
+                             .find_type = kv_find_type,
+                             .log = log_text};
+
+static bool is_loaded(const void *handle)
+{
+    for (int64_t i = 0; i < plugins.n; i++) {
+        if (plugins.handles[i] == handle)
+            return true;
+    }
+    return false;
+}
+
+/* Runs the plugin's function. What it registers stays only when it succeeds. */
+static int start(void *handle, const char *path, kv_plugin_init_fn init, kv_err *e)
+{
+    kv_err why = {0};
+    int rc = mem_grow(&plugins.handles, &plugins.cap, plugins.n + 1, sizeof handle, e);
+    if (rc)
+        return rc;
+    runtime_loading_begin();
+    rc = init(&host, &why);
+    runtime_loading_end(rc == KV_OK);
+    if (rc == KV_OK) {
+        plugins.handles[plugins.n++] = handle;
+        return KV_OK;
+    }
+    bool known = rc > KV_OK && rc < KV_NCODES;
+    rc = kv_err_set(e, known ? (kv_code)rc : KV_E_UNSUPPORTED, "%s: %s", path,
+                    why.code ? why.text : "the plugin refuses to start and does not say why");
+    if (why.hint[0])
+        kv_err_hint(e, "%s", why.hint);
+    return rc;
+}
+
+/* What dlopen says, without the path that often begins it. */
+static const char *reason(const char *path)
+{
+    const char *text = dlerror();
+    size_t n = strlen(path);
+    text = text ? text : "it cannot be loaded";
+    return strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
+static int load(const char *path, kv_err *e)
+{
+    union {
+        void *address;
+        kv_plugin_init_fn function;
+    } init;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        return kv_err_set(e, KV_E_FORMAT, "%s is no plugin: %s", path, reason(path));
+    if (is_loaded(handle)) {
+        dlclose(handle); /* one reference is kept already */
+        return KV_OK;
+    }
+    init.address = dlsym(handle, "kv_plugin_init");
+    if (init.address)
+        return start(handle, path, init.function, e);
+    dlclose(handle);
+    return kv_err_set(e, KV_E_FORMAT, "%s is no plugin: it has no function kv_plugin_init", path);
+}
+
+int kv_load_plugin(const char *path, kv_err *e)
+{
+    char local[4096];
+    if (!plugin_possible())
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "%s cannot be loaded: this program has the static library, which loads "
+                          "no plugins",
+                          path);
+    if (access(path, R_OK) != 0)
+        return kv_err_set(e, KV_E_IO, "%s: %s", path, strerrordesc_np(errno));
+    /* without a slash dlopen would look among the libraries of the system */
+    if (!strchr(path, '/') && (size_t)snprintf(local, sizeof local, "./%s", path) < sizeof local)
+        path = local;
+    if (pthread_mutex_lock(&plugins.lock) == EDEADLK)
+        return kv_err_set(e, KV_E_USAGE, "%s: a plugin cannot load another while it starts", path);
+    int rc = load(path, e);
+    pthread_mutex_unlock(&plugins.lock);
+    return rc;
+}
