@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "kvstore.h"
 #include "runtime.h"
@@ -107,8 +108,7 @@ static int start(void *handle, const char *path, kv_plugin_init_fn init, kv_err 
         plugins.handles[plugins.n++] = handle;
         return KV_OK;
     }
-    bool known = rc > KV_OK && rc < KV_NCODES;
-    rc = kv_err_set(e, known ? (kv_code)rc : KV_E_UNSUPPORTED, "%s: %s", path,
+    rc = kv_err_set(e, why.code ? (kv_code)why.code : KV_E_UNSUPPORTED, "%s: %s", path,
                     why.code ? why.text : "the plugin refuses to start and does not say why");
     if (why.hint[0])
         kv_err_hint(e, "%s", why.hint);
@@ -118,7 +118,7 @@ static int start(void *handle, const char *path, kv_plugin_init_fn init, kv_err 
 /* What dlopen says, without the path that often begins it. */
 static const char *reason(const char *path)
 {
-    const char *text = dlerror();
+    const char *text = dlerror(); /* stays until the next dl… function of this thread */
     size_t n = strlen(path);
     text = text ? text : "it cannot be loaded";
     return strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
@@ -130,9 +130,15 @@ static int load(const char *path, kv_err *e)
         void *address;
         kv_plugin_init_fn function;
     } init;
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    buf from = {0};
+    buf_printf(&from, strchr(path, '/') ? "%s" : "./%s", path); /* else dlopen would search */
+    if (buf_check(&from, e))
+        return KV_E_MEMORY;
+    void *handle = dlopen(buf_text(&from), RTLD_NOW | RTLD_LOCAL);
+    const char *why = handle ? "" : reason(buf_text(&from));
+    buf_release(&from);
     if (!handle)
-        return kv_err_set(e, KV_E_FORMAT, "%s is no plugin: %s", path, reason(path));
+        return kv_err_set(e, KV_E_FORMAT, "%s is no plugin: %s", path, why);
     if (is_loaded(handle)) {
         dlclose(handle); /* one reference is kept already */
         return KV_OK;
@@ -146,7 +152,6 @@ static int load(const char *path, kv_err *e)
 
 int kv_load_plugin(const char *path, kv_err *e)
 {
-    char local[4096];
     if (!plugin_possible())
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "%s cannot be loaded: this program has the static library, which loads "
@@ -154,9 +159,6 @@ int kv_load_plugin(const char *path, kv_err *e)
                           path);
     if (access(path, R_OK) != 0)
         return kv_err_set(e, KV_E_IO, "%s: %s", path, strerrordesc_np(errno));
-    /* without a slash dlopen would look among the libraries of the system */
-    if (!strchr(path, '/') && (size_t)snprintf(local, sizeof local, "./%s", path) < sizeof local)
-        path = local;
     if (pthread_mutex_lock(&plugins.lock) == EDEADLK)
         return kv_err_set(e, KV_E_USAGE, "%s: a plugin cannot load another while it starts", path);
     int rc = load(path, e);
