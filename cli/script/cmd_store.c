@@ -509,6 +509,21 @@ static value *variable_in_place(session *s, const ast *call)
 typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
                       kv_array *const *, const kv_call *, kv_err *);
 
+/* Whether an array to be filled has another shape than its key holds. */
+static bool outs_differ(kv *store, const pairs *outs)
+{
+    for (int64_t i = 0; i < outs->n; i++) {
+        kv_info info;
+        kv_err unused = {0};
+        const kv_array *a = outs->arrays[i];
+        if (kv_find(store, &outs->keys[i], &info, &unused) == KV_OK &&
+            (info.ndim != kv_array_ndim(a) ||
+             memcmp(info.shape, kv_array_shape(a), (size_t)info.ndim * sizeof *info.shape) != 0))
+            return true;
+    }
+    return false;
+}
+
 /* copies: one value a key, one array may serve all keys. in_place: the values are the outs. */
 static int call_with_outs(session *s, const ast *call, bool copies, bool in_place, both_call *run,
                           result *out, kv_err *e)
@@ -531,6 +546,8 @@ static int call_with_outs(session *s, const ast *call, bool copies, bool in_plac
     if (code == KV_OK &&
         (code = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
         hint_transpose(s, call, &p, store, e);
+        if (into && code == KV_E_SHAPE && outs_differ(store, &outs))
+            unit_at(s, into, e);
         place_error(s, call, store, e);
     }
     if (code == KV_OK)

@@ -434,8 +434,8 @@ TEST(store_file_wrong_descriptions)
         check_load(KV_E_FORMAT, cases[i].text);
     }
     write_with("text", "kvstore.type", "dist_sync");
-    check_load(KV_E_UNSUPPORTED, "w.kvs: the type \"dist_sync\" needs the MPI plugin, which is not "
-                                 "in this build");
+    check_load(KV_E_UNSUPPORTED, "w.kvs: the type \"dist_sync\" needs the MPI plugin, which the "
+                                 "static library cannot load");
     leave_scratch();
 }
 
