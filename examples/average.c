@@ -2,10 +2,12 @@
  * one call, where local keeps the sum.
  *
  *     cc -shared -fPIC average.c $(pkg-config --cflags --libs kvstore) -o average.so
- *     kvctl -c 'register average --plugin average.so; create average; pushpull 3 [ones(2), zeros(2)]'
+ *     kvctl -c 'register average --plugin average.so
+ *               create average; pushpull 3 [ones(2), zeros(2)]'
  *
  * A type is a table of operations. This one is a copy of local's with another name and another
- * push: it averages, then hands one value a key to local's push, which calls the updater and stores.
+ * push: it averages, then hands one value a key to local's push, which calls the updater and
+ * stores what it makes.
  */
 #include <kvstore.h>
 #include <stdlib.h>
@@ -36,7 +38,8 @@ static int average(kv_array **out, const pair *p, int64_t n, kv_err *e)
 {
     const kv_ctx cpu = {KV_CPU, 0};
     void *sum;
-    int rc = kv_array_new(out, KV_FLOAT64, kv_array_ndim(p->value), kv_array_shape(p->value), cpu, e);
+    int rc =
+        kv_array_new(out, KV_FLOAT64, kv_array_ndim(p->value), kv_array_shape(p->value), cpu, e);
     if (rc || (rc = kv_array_write(*out, &sum, e)))
         return rc;
     for (int64_t i = 0; i < n && !rc; i++) {

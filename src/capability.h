@@ -1,4 +1,4 @@
-/* What stores of a type can do: the answers of kv_is_capable, and the refusals that go with them. */
+/* What stores of a type can do: the answers of kv_is_capable, and the refusals that go with it. */
 #ifndef CAPABILITY_H
 #define CAPABILITY_H
 

@@ -87,6 +87,7 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
         return KV_E_MEMORY;
     s->ops = ops;
     s->type = name;
+    s->base = runtime_base(ops);
     rc = init_lock(&s->lock, e);
     if (rc == KV_OK && (rc = ops->open(s, opts, nopts, &s->self, e)))
         pthread_mutex_destroy(&s->lock);
@@ -542,6 +543,27 @@ int kv_save(kv *store, const char *path, kv_err *e)
     return rc ? rc : write_image(&im, path, e);
 }
 
+/* The store that a file asks for. A name that was registered when it was saved, and is not now,
+ * stands for its base. */
+static int make_loaded(kv **made, const store_file *f, kv_err *e)
+{
+    int rc = kv_create(f->type, NULL, 0, made, e);
+    kv_err unused = {0};
+    if (rc != KV_E_UNSUPPORTED || !f->base || !runtime_is_name(f->type) ||
+        kv_create(f->base, NULL, 0, made, &unused))
+        return rc;
+    kv *s = *made;
+    *e = (kv_err){0};
+    s->base = s->base ? s->base : s->ops->names[0];
+    s->type = arena_text(&s->remarks, f->type, strlen(f->type), e);
+    if (s->type)
+        return KV_OK;
+    s->type = s->base;
+    kv_free(s);
+    *made = NULL;
+    return KV_E_MEMORY;
+}
+
 int kv_load(kv **store, const char *path, kv_err *e)
 {
     store_file f;
@@ -551,7 +573,7 @@ int kv_load(kv **store, const char *path, kv_err *e)
     int rc = store_file_open(&f, path, e);
     if (rc)
         return rc;
-    if ((rc = kv_create(f.type, NULL, 0, &made, &why))) {
+    if ((rc = make_loaded(&made, &f, &why))) {
         kv_err_set(e, (kv_code)rc, "%s: %s", path, why.text);
         if (why.hint[0])
             kv_err_hint(e, "%s", why.hint);

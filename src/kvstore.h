@@ -125,11 +125,11 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
 int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *call,
             kv_err *e);
 
-/* push of the n values, then pull into the nouts outs, as one call that is checked as a whole before
- * anything changes. Without an updater outs receive the sums, with one the updated stored values.
- * The two lists are grouped apart: one key may have four values and two outs. With nouts = 0 (okeys
- * and outs are not looked at) the call works in place: every value receives the result of its key.
- * A key that a C function refuses to update keeps its value, and outs receive that.
+/* push of the n values, then pull into the nouts outs, as one call that is checked as a whole
+ * before anything changes. Without an updater outs receive the sums, with one the updated stored
+ * values. The two lists are grouped apart: one key may have four values and two outs. With nouts =
+ * 0 (okeys and outs are not looked at) the call works in place: every value receives the result of
+ * its key. A key that a C function refuses to update keeps its value, and outs receive that.
  * A type that has no pushpull of its own pushes and then pulls: what is wrong with the outs is then
  * found when the push has happened.
  * Errors: those of kv_push and kv_pull. (Seeds 002 to 004, "pushpull") */

@@ -8,24 +8,14 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/mem.h"
 #include "kvstore.h"
 #include "runtime.h"
-
-/* Covers loading as a whole; taken before the lock of runtime.c. handles are those of the plugins
- * that are loaded, which stay for ever. */
-static struct plugins {
-    pthread_mutex_t lock;
-    void **handles;
-    int64_t n, cap;
-} plugins = {.lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
 
 /* ---- Where the library is ---- */
 
@@ -85,29 +75,17 @@ static const kv_host host = {.size = sizeof host,
                              .find_type = kv_find_type,
                              .log = log_text};
 
-static bool is_loaded(const void *handle)
-{
-    for (int64_t i = 0; i < plugins.n; i++) {
-        if (plugins.handles[i] == handle)
-            return true;
-    }
-    return false;
-}
-
 /* Runs the plugin's function. What it registers stays only when it succeeds. */
 static int start(void *handle, const char *path, kv_plugin_init_fn init, kv_err *e)
 {
     kv_err why = {0};
-    int rc = mem_grow(&plugins.handles, &plugins.cap, plugins.n + 1, sizeof handle, e);
+    int rc = runtime_start_begin(e);
     if (rc)
         return rc;
-    runtime_loading_begin();
     rc = init(&host, &why);
-    runtime_loading_end(rc == KV_OK);
-    if (rc == KV_OK) {
-        plugins.handles[plugins.n++] = handle;
+    runtime_start_end(handle, rc == KV_OK);
+    if (rc == KV_OK)
         return KV_OK;
-    }
     rc = kv_err_set(e, why.code ? (kv_code)why.code : KV_E_UNSUPPORTED, "%s: %s", path,
                     why.code ? why.text : "the plugin refuses to start and does not say why");
     if (why.hint[0])
@@ -139,7 +117,7 @@ static int load(const char *path, kv_err *e)
     buf_release(&from);
     if (!handle)
         return kv_err_set(e, KV_E_FORMAT, "%s is no plugin: %s", path, why);
-    if (is_loaded(handle)) {
+    if (runtime_has_plugin(handle)) {
         dlclose(handle); /* one reference is kept already */
         return KV_OK;
     }
@@ -159,9 +137,10 @@ int kv_load_plugin(const char *path, kv_err *e)
                           path);
     if (access(path, R_OK) != 0)
         return kv_err_set(e, KV_E_IO, "%s: %s", path, strerrordesc_np(errno));
-    if (pthread_mutex_lock(&plugins.lock) == EDEADLK)
-        return kv_err_set(e, KV_E_USAGE, "%s: a plugin cannot load another while it starts", path);
-    int rc = load(path, e);
-    pthread_mutex_unlock(&plugins.lock);
+    int rc = runtime_loading_enter(path, e);
+    if (rc)
+        return rc;
+    rc = load(path, e);
+    runtime_loading_leave();
     return rc;
 }

@@ -6,6 +6,7 @@
  */
 #include "runtime.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ enum { NABSENT = sizeof absent / sizeof *absent, PATH_BYTES = 4096 };
 
 typedef struct registered {
     const kv_type_ops *ops;
+    const char *base; /* of a name for another type: which; else NULL */
     bool loading; /* by a plugin that has not started yet */
 } registered;
 
@@ -52,11 +54,15 @@ static struct runtime {
     pthread_mutex_t lock;
     registered *types;
     int64_t ntypes, cap;
+    void **plugins; /* handles of those that have started */
+    int64_t nplugins, plugins_cap;
     bool loading;     /* a plugin starts, */
     pthread_t loader; /* on this thread */
     void (*log)(void *arg, const char *text);
     void *log_arg;
-} runtime = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_mutex_t load_lock; /* covers the loading of a plugin as a whole; taken before lock */
+} runtime = {.lock = PTHREAD_MUTEX_INITIALIZER,
+             .load_lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
 
 /* ---- Types ---- */
 
@@ -135,7 +141,8 @@ static void hint_unknown(const char *name, kv_err *e)
     const kv_type_ops *ops;
     buf list = {0};
     for (int64_t i = 0; (ops = type_at(i)); i++)
-        suggest_add(&close, ops->names[0]);
+        for (int k = 0; k < MAX_NAMES && ops->names[k]; k++)
+            suggest_add(&close, ops->names[k]);
     for (int i = 0; i < NABSENT; i++)
         suggest_add(&close, absent[i].names[0]);
     suggest_done(&close, &near);
@@ -155,7 +162,8 @@ static void hint_available(kv_err *e)
 
 static const char *absent_reason(void)
 {
-    return plugin_possible() ? "which is not in this build" : "which the static library cannot load";
+    return plugin_possible() ? "which is not in this build"
+                             : "which the static library cannot load";
 }
 
 /* Loads the plugin of a type. Call without the lock. */
@@ -232,7 +240,7 @@ static int check_table(const kv_type_ops *ops, kv_err *e)
     return KV_OK;
 }
 
-int kv_register_type(const kv_type_ops *ops, kv_err *e)
+static int add_type(const kv_type_ops *ops, const char *base, kv_err *e)
 {
     int rc = check_table(ops, e);
     if (rc)
@@ -247,41 +255,91 @@ int kv_register_type(const kv_type_ops *ops, kv_err *e)
         rc = mem_grow(&runtime.types, &runtime.cap, runtime.ntypes + 1, sizeof *runtime.types, e);
     if (rc == KV_OK) {
         bool loading = runtime.loading && pthread_equal(runtime.loader, pthread_self());
-        runtime.types[runtime.ntypes++] = (registered){ops, loading};
+        runtime.types[runtime.ntypes++] = (registered){ops, base, loading};
     }
     pthread_mutex_unlock(&runtime.lock);
     return rc;
 }
 
-void runtime_loading_begin(void)
+int kv_register_type(const kv_type_ops *ops, kv_err *e)
 {
-    pthread_mutex_lock(&runtime.lock);
-    runtime.loading = true;
-    runtime.loader = pthread_self();
-    pthread_mutex_unlock(&runtime.lock);
+    return add_type(ops, NULL, e);
 }
 
-void runtime_loading_end(bool keep)
+const char *runtime_base(const kv_type_ops *ops)
+{
+    const char *base = NULL;
+    pthread_mutex_lock(&runtime.lock);
+    for (int64_t i = 0; i < runtime.ntypes; i++)
+        base = runtime.types[i].ops == ops ? runtime.types[i].base : base;
+    pthread_mutex_unlock(&runtime.lock);
+    return base;
+}
+
+/* ---- Plugins that start ---- */
+
+int runtime_loading_enter(const char *path, kv_err *e)
+{
+    if (pthread_mutex_lock(&runtime.load_lock) == EDEADLK)
+        return kv_err_set(e, KV_E_USAGE, "%s: a plugin cannot load another while it starts", path);
+    return KV_OK;
+}
+
+void runtime_loading_leave(void)
+{
+    pthread_mutex_unlock(&runtime.load_lock);
+}
+
+bool runtime_has_plugin(const void *handle)
+{
+    bool found = false;
+    pthread_mutex_lock(&runtime.lock);
+    for (int64_t i = 0; i < runtime.nplugins; i++)
+        found |= runtime.plugins[i] == handle;
+    pthread_mutex_unlock(&runtime.lock);
+    return found;
+}
+
+int runtime_start_begin(kv_err *e)
+{
+    pthread_mutex_lock(&runtime.lock);
+    int rc = mem_grow(&runtime.plugins, &runtime.plugins_cap, runtime.nplugins + 1,
+                      sizeof *runtime.plugins, e);
+    runtime.loading = rc == KV_OK;
+    runtime.loader = pthread_self();
+    pthread_mutex_unlock(&runtime.lock);
+    return rc;
+}
+
+void runtime_start_end(void *handle, bool keep)
 {
     int64_t n = 0;
     pthread_mutex_lock(&runtime.lock);
     for (int64_t i = 0; i < runtime.ntypes; i++) {
         registered r = runtime.types[i];
         if (keep || !r.loading)
-            runtime.types[n++] = (registered){r.ops, false};
+            runtime.types[n++] = (registered){r.ops, r.base, false};
     }
     runtime.ntypes = n;
     runtime.loading = false;
+    if (keep)
+        runtime.plugins[runtime.nplugins++] = handle;
     pthread_mutex_unlock(&runtime.lock);
 }
 
+/* ---- Names for types ---- */
+
 enum { NAME_MAX_BYTES = 64 };
+
+bool runtime_is_name(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+    return n > 0 && n <= NAME_MAX_BYTES && !text[n];
+}
 
 static int check_name(const char *name, kv_err *e)
 {
-    size_t n = strnlen(name, NAME_MAX_BYTES + 1);
-    size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
-    if (n == 0 || n > NAME_MAX_BYTES || good < n)
+    if (!runtime_is_name(name))
         return kv_err_set(e, KV_E_VALUE,
                           "the name of a type is 1 to %d letters, digits, _, - and ., "
                           "not \"%.64s\"",
@@ -315,7 +373,8 @@ int kv_register_name(const char *name, const char *base, kv_err *e)
     t->names[0] = t->name;
     t->ops = *ops;
     t->ops.names = t->names;
-    if ((rc = kv_register_type(&t->ops, e)))
+    const char *earlier = runtime_base(ops);
+    if ((rc = add_type(&t->ops, earlier ? earlier : of, e)))
         mem_free(t);
     return rc;
 }

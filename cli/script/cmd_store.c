@@ -167,7 +167,8 @@ static const char *command_name(const ast *call)
     return ((const command *)call->u.other)->name;
 }
 
-/* The keys and values of init, push and their kind. copies: one value a key, one array may serve all keys. */
+/* The keys and values of init, push and their kind. copies: one value a key, one array may serve
+ * all keys. */
 static int make_pairs(session *s, const ast *call, key_list *keys, bool copies, pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];

@@ -67,7 +67,8 @@ int cmd_register(session *s, const ast *call, result *out, kv_err *e)
         return code;
     const char *text = name.u.text->text;
     if (is_type(text))
-        code = unit_err(s, call->kid[0], e, KV_E_NAME, "there is a store type \"%s\" already", text);
+        code =
+            unit_err(s, call->kid[0], e, KV_E_NAME, "there is a store type \"%s\" already", text);
     if (code == KV_OK && plugin)
         code = load_plugin(s, plugin, text, !base, e);
     if (code == KV_OK && (base || !plugin))

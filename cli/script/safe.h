@@ -1,4 +1,4 @@
-/* --safe: scripts of strangers. No shell, no plugins, no writes except to the state file. What is not
+/* --safe: scripts of strangers. No shell, no plugins, no writes but to the state file. What is not
  * allowed is refused before anything runs, where the words show it, and again where it would
  * happen. */
 #ifndef SCRIPT_SAFE_H

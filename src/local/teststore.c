@@ -21,8 +21,8 @@ static int open_store(kv *store, const kv_opt *opts, int nopts, void **self, kv_
 }
 
 /* Whether an array is a default one with the shape of the first value. */
-static int check_array(const kv_array *first, const kv_array *a, const char *what, const kv_key *key,
-                       kv_err *e)
+static int check_array(const kv_array *first, const kv_array *a, const char *what,
+                       const kv_key *key, kv_err *e)
 {
     char one[128], other[128];
     if (kv_array_storage(a) != KV_DEFAULT)

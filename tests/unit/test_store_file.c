@@ -570,3 +570,30 @@ TEST(store_file_without_memory)
     kv_free(s);
     leave_scratch();
 }
+
+/* A name that is registered when a store is saved need not be when it is loaded. */
+TEST(store_file_registered_name)
+{
+    kv_err e = {0};
+    char text[4096];
+    scratch();
+    CHECK_OK(kv_register_name("Mine", "device", &e));
+    kv *s = again(make("MINE"));
+    CHECK_TEXT(kv_type(s), "Mine");
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    FILE *f = fopen(FILE_NAME, "r+b");
+    size_t n = fread(text, 1, sizeof text, f);
+    char *at = memmem(text, n, "\"Mine\"", 6);
+    CHECK(at != NULL);
+    CHECK(fseek(f, at - text + 1, SEEK_SET) == 0 && fwrite("Gone", 1, 4, f) == 4);
+    CHECK(fclose(f) == 0);
+    kv_free(s);
+    CHECK_OK(kv_load(&s, FILE_NAME, &e));
+    CHECK_TEXT(kv_type(s), "Gone");
+    s = again(s);
+    CHECK_TEXT(kv_type(s), "Gone");
+    kv_free(s);
+    CHECK_INT(kv_create("gone", NULL, 0, &s, &e), KV_E_UNSUPPORTED); /* loading registers nothing */
+    unlink(FILE_NAME);
+    leave_scratch();
+}
