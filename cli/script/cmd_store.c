@@ -538,6 +538,8 @@ static int call_with_outs(session *s, const ast *call, bool copies, bool in_plac
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
         return code;
     code = make_pairs(s, call, &keys, copies, &p, e);
+    out->names = keys.names; /* the names of the result's keys */
+    keys.names = (arena){0};
     if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {
         if (into)
             code = pull_into(s, into, &keys, &outs, e);
@@ -555,8 +557,6 @@ static int call_with_outs(session *s, const ast *call, bool copies, bool in_plac
         tell_change(s, command_name(call), &keys, store);
     pairs_release(&outs);
     pairs_release(&p);
-    out->names = keys.names; /* the names of the result's keys */
-    keys.names = (arena){0};
     key_list_release(&keys);
     return code;
 }
