@@ -574,7 +574,8 @@ int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)
         unit_at(s, call->kid[1], e);
     else
         code = call_with_outs(s, call, false, true, kv_pushpull, out, e);
-    if (code && numbers) {
+    /* KEYS may have called a function that made variables: they may have moved */
+    if (code && numbers && (v = session_find(s, call->kid[1]->kid[0]->u.text))) {
         value_release(v);
         *v = value_ref(before);
     }
