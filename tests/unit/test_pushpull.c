@@ -339,6 +339,33 @@ TEST(pushpull_makes_keys_and_pulls_others)
     kv_free(s);
 }
 
+static int refuse_five(void *arg, const kv_key *key, kv_array *input, kv_array *held, kv_err *e)
+{
+    if (key->id == 5)
+        return kv_err_set(e, KV_E_VALUE, "not five");
+    return add_double(arg, key, input, held, e);
+}
+
+/* A key that a callback refuses keeps its value; outs receive that, and the error comes back. */
+TEST(pushpull_with_a_key_that_is_refused)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_key keys[2] = {id(3), id(5)};
+    kv_array *a = filled(1), *both[2] = {a, a}, *outs[2] = {filled(9), filled(9)};
+    CHECK_OK(kv_init(s, keys, 2, both, NULL, &e));
+    CHECK_OK(kv_set_updater(s, refuse_five, NULL, NULL, &e));
+    int rc = kv_pushpull(s, keys, 2, both, keys, 2, outs, NULL, &e);
+    if (rc == KV_OK)
+        rc = kv_wait(s, &e);
+    CHECK_INT(rc, KV_E_VALUE);
+    CHECK_INT(number_of(outs[0]), 3);
+    CHECK_INT(number_of(outs[1]), 1);
+    kv_array_unref(a);
+    unref_all(outs, 2);
+    kv_free(s);
+}
+
 /* ---- Nothing changes when a call fails ---- */
 
 TEST(pushpull_errors_change_nothing)
