@@ -44,7 +44,7 @@ static const struct {
     {"pull", true, true, false},         {"pushpull", true, true, true},
     {"broadcast", true, true, true},     {"updater", true, true, false},
     {"optimizer", true, true, false},    {"states", true, true, false},
-    {"row_sparse", true, true, false},   {"gradient_compression", false, false, false},
+    {"row_sparse", true, true, false},   {"gradient_compression", false, true, false},
     {"transactions", true, true, false}, {"files", true, true, false},
 };
 
