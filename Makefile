@@ -27,7 +27,7 @@ ALL_CFLAGS := -std=c17 -D_GNU_SOURCE $(OPT) $(WARN) -fno-common -ffp-contract=of
 ifdef WERROR
 ALL_CFLAGS += -Werror
 endif
-LDLIBS_LIB := -lcsv -lcjson -lm -pthread
+LDLIBS_LIB := -lcsv -lcjson -lm -ldl -pthread
 LDLIBS_CLI :=
 
 # What the library and the tool are made of.
@@ -147,6 +147,16 @@ $(BUILD)/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(tool_obj) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(LDLIBS_CLI) $(LDLIBS_LIB)
 
+# What examples/ has in C. A plugin is a shared object of its own; it links the shared library, which
+# the program that loads it has too.
+examples: $(BUILD)/examples/sum $(BUILD)/examples/average.so ## build the C examples, a program and a plugin
+
+$(BUILD)/examples/sum: $(call obj,examples/sum.c) $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN/..' $(LDLIBS_LIB)
+
+$(BUILD)/examples/%.so: $(BUILD)/examples/%.o $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $< -L$(BUILD) -lkvstore
+
 # ---- The two commands of the README ---------------------------------------------------------------
 # Set-up can change what the probes above find, so the rest runs in a make of its own.
 
@@ -155,7 +165,7 @@ demo: setup ## set up what is missing, build, play the tour of examples/tour.md 
 	@scripts/demo $(BUILD)/kvctl
 
 test: setup ## set up what is missing, build, run every test
-	@$(MAKE) --no-print-directory -j$(JOBS) all $(BUILD)/unit $(BUILD)/conformance
+	@$(MAKE) --no-print-directory -j$(JOBS) all examples $(BUILD)/unit $(BUILD)/conformance
 	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' scripts/test $(SUITES)
 
 setup: ## install the packages that are missing (SETUP=0: never install)
@@ -270,7 +280,8 @@ help: ## list these words
 	    while read -r word text; do printf '  %-10s %s\n' "$$word" "$$text"; done
 	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
 
--include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT) $(conformance_src)))
-.PHONY: all chosen libraries demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
+-include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT) $(conformance_src) \
+            examples/sum.c examples/average.c))
+.PHONY: all chosen libraries examples demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
         bench bench-optimizers bench-quantise bench-rows install uninstall clean help force
 .SECONDARY:

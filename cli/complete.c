@@ -378,6 +378,12 @@ static void offer_compressions(request *r)
         offer(r, types[i]);
 }
 
+static void offer_capabilities(request *r)
+{
+    for (int i = 0; kv_capability(i); i++)
+        offer(r, kv_capability(i));
+}
+
 static void offer_help(request *r)
 {
     static const char *const topics[] = {"options", "optimizer", "rules", NULL};
@@ -392,7 +398,8 @@ static const struct {
     const char *command;
     void (*offer)(request *r);
 } own_words[] = {{"create", offer_types}, {"set", offer_settings}, {"help", offer_help},
-                 {"use", offer_stores}, {"set-gradient-compression", offer_compressions}};
+                 {"use", offer_stores}, {"set-gradient-compression", offer_compressions},
+                 {"is-capable", offer_capabilities}};
 
 static void offer_own_words(request *r)
 {
@@ -545,6 +552,8 @@ static void complete_option_value(request *r)
         offer_all(r, truths);
     } else if (o->kind == OPTION_NAME && strcmp(o->value, "V") == 0) {
         offer_variables(r);
+    } else if (strcmp(o->value, "TYPE") == 0) {
+        offer_types(r);
     } else if (o->kind == OPTION_VALUE || o->kind == OPTION_NEEDED) {
         offer_operands(r);
     }

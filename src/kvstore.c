@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "capability.h"
 #include "core/builtin.h"
 #include "core/call.h"
 #include "core/describe.h"
@@ -86,6 +87,7 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
         return KV_E_MEMORY;
     s->ops = ops;
     s->type = name;
+    s->base = runtime_base(ops);
     rc = init_lock(&s->lock, e);
     if (rc == KV_OK && (rc = ops->open(s, opts, nopts, &s->self, e)))
         pthread_mutex_destroy(&s->lock);
@@ -134,24 +136,36 @@ int kv_num_workers(const kv *store)
 typedef int operation(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
                       const kv_call *how, kv_err *e);
 
-/* What can be wrong with any call; flags are those that it may have. */
-static int check_call(const kv_key *keys, int64_t n, kv_array *const *arrays, const kv_call *how,
-                      uint32_t flags, kv_err *e)
+/* What can be said of a list of pairs without looking at the store. */
+static int check_list(const kv_key *keys, int64_t n, kv_array *const *arrays, kv_err *e)
 {
     if (n < 0)
         return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
-    if (how && how->flags & ~flags)
-        return kv_err_set(e, KV_E_VALUE, "this call has no flags 0x%x", how->flags & ~flags);
     return call_check_form(keys, n, arrays, e);
 }
 
-static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                   const kv_call *how, kv_err *e)
+/* flags: those that the call may have. */
+static int check_how(const kv_call *how, uint32_t flags, kv_err *e)
+{
+    if (how && how->flags & ~flags)
+        return kv_err_set(e, KV_E_VALUE, "this call has no flags 0x%x", how->flags & ~flags);
+    return KV_OK;
+}
+
+/* Whether the type can do this; a store that is not there is `enter`'s to report. */
+static int need(const kv *store, uint32_t capability, kv_err *e)
+{
+    return !store ? KV_OK : capability_need(store->ops, store->type, capability, e);
+}
+
+static int checked(kv *store, uint32_t what, operation *op, const kv_key *keys, int64_t n,
+                   kv_array *const *arrays, const kv_call *how, kv_err *e)
 {
     kv_err unused = {0};
     e = e ? e : &unused; /* what adds the key to an error returns the error's code */
-    int rc = check_call(keys, n, arrays, how, 0, e);
-    if (rc || n == 0 || (rc = enter(store, e)))
+    int rc = check_how(how, 0, e);
+    if (rc || (rc = need(store, what, e)) || (rc = check_list(keys, n, arrays, e)) || n == 0 ||
+        (rc = enter(store, e)))
         return rc;
     return leave(store, op(store->self, keys, n, arrays, how, e));
 }
@@ -159,13 +173,13 @@ static int checked(kv *store, operation *op, const kv_key *keys, int64_t n, kv_a
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
-    return checked(store, store->ops->init, keys, n, values, how, e);
+    return checked(store, CAN_INIT, store->ops->init, keys, n, values, how, e);
 }
 
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
-    return checked(store, store->ops->push, keys, n, values, how, e);
+    return checked(store, CAN_PUSH, store->ops->push, keys, n, values, how, e);
 }
 
 /* Of n pairs that were pulled, how many outs are row_sparse and so were left as they were. *told
@@ -189,18 +203,12 @@ static int64_t count_ignored(kv *store, const kv_key *keys, int64_t n, kv_array 
     return ignored;
 }
 
-int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
-            kv_err *e)
+/* Leaves after a pull: says which outs were ignored. */
+static int leave_pulled(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs,
+                        const kv_call *how, int rc)
 {
     char text[SLOT_KEY_TEXT];
     int64_t ignored = 0, told = -1;
-    kv_err unused = {0};
-    e = e ? e : &unused;
-    int rc = check_call(keys, n, outs, how, KV_FILL_SPARSE, e);
-    if (rc || (rc = enter(store, e)))
-        return rc;
-    if (n > 0)
-        rc = store->ops->pull(store->self, keys, n, outs, how, e);
     if (rc == KV_OK && !(how && how->flags & KV_FILL_SPARSE))
         ignored = count_ignored(store, keys, n, outs, &told);
     leave(store, rc);
@@ -213,13 +221,28 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
     return rc;
 }
 
+int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
+            kv_err *e)
+{
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = check_how(how, KV_FILL_SPARSE, e);
+    if (rc || (rc = need(store, CAN_PULL, e)) || (rc = check_list(keys, n, outs, e)) ||
+        (rc = enter(store, e)))
+        return rc;
+    if (n > 0)
+        rc = store->ops->pull(store->self, keys, n, outs, how, e);
+    return leave_pulled(store, keys, n, outs, how, rc);
+}
+
 int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *ids,
                        kv_array *const *outs, const kv_call *how, kv_err *e)
 {
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = check_call(keys, n, outs, how, 0, e);
-    if (rc || (rc = call_check_form(keys, n, ids, e)) || n == 0 || (rc = enter(store, e)))
+    int rc = check_how(how, 0, e);
+    if (rc || (rc = check_list(keys, n, outs, e)) || (rc = call_check_form(keys, n, ids, e)) ||
+        n == 0 || (rc = enter(store, e)))
         return rc;
     if (store->ops->row_sparse_pull)
         rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
@@ -227,6 +250,81 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
         rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
                         store->type);
     return leave(store, rc);
+}
+
+/* A call that brings values and takes results. */
+typedef struct two_lists {
+    const kv_key *keys;
+    int64_t n;
+    kv_array *const *values;
+    const kv_key *okeys;
+    int64_t nouts;
+    kv_array *const *outs;
+    const kv_call *how;
+} two_lists;
+
+static int check_lists(const kv *store, uint32_t what, const two_lists *l, kv_err *e)
+{
+    int rc = check_how(l->how, 0, e);
+    if (rc || (rc = need(store, what, e)) || (rc = check_list(l->keys, l->n, l->values, e)) ||
+        (rc = check_list(l->okeys, l->nouts, l->outs, e)))
+        return rc;
+    if (l->n == 0 && l->nouts > 0)
+        return kv_err_set(e, KV_E_VALUE, "there are %lld arrays for results, but no values",
+                          (long long)l->nouts);
+    return KV_OK;
+}
+
+static int run_pushpull(kv *store, const two_lists *l, kv_err *e)
+{
+    const kv_type_ops *ops = store->ops;
+    if (ops->pushpull)
+        return ops->pushpull(store->self, l->keys, l->n, l->values, l->okeys, l->nouts, l->outs,
+                             l->how, e);
+    int rc = ops->push(store->self, l->keys, l->n, l->values, l->how, e);
+    return rc ? rc : ops->pull(store->self, l->okeys, l->nouts, l->outs, l->how, e);
+}
+
+static int run_broadcast(kv *store, const two_lists *l, kv_err *e)
+{
+    const kv_type_ops *ops = store->ops;
+    if (ops->broadcast)
+        return ops->broadcast(store->self, l->keys, l->n, l->values, l->okeys, l->nouts, l->outs,
+                              l->how, e);
+    int rc = ops->init(store->self, l->keys, l->n, l->values, l->how, e);
+    if (rc || l->nouts == 0)
+        return rc;
+    return ops->pull(store->self, l->okeys, l->nouts, l->outs, l->how, e);
+}
+
+int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                kv_err *e)
+{
+    kv_err unused = {0};
+    two_lists l = {keys, n, values, okeys, nouts, outs, how};
+    e = e ? e : &unused;
+    if (nouts == 0)
+        l = (two_lists){keys, n, values, keys, n, values, how};
+    int rc = check_lists(store, CAN_PUSHPULL, &l, e);
+    if (rc || n == 0 || (rc = enter(store, e)))
+        return rc;
+    rc = run_pushpull(store, &l, e);
+    return leave_pulled(store, l.okeys, l.nouts, l.outs, how, rc);
+}
+
+int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
+                 const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                 kv_err *e)
+{
+    kv_err unused = {0};
+    const two_lists l = {keys, n, values, okeys, nouts, outs, how};
+    e = e ? e : &unused;
+    int rc = check_lists(store, CAN_BROADCAST, &l, e);
+    if (rc || n == 0 || (rc = enter(store, e)))
+        return rc;
+    rc = run_broadcast(store, &l, e);
+    return leave_pulled(store, okeys, nouts, outs, how, rc);
 }
 
 int kv_wait(kv *store, kv_err *e)
@@ -238,6 +336,26 @@ int kv_wait(kv *store, kv_err *e)
     leave(store, KV_OK);
     engine_wait_group(&store->calls.group, 0);
     return engine_take_error(&store->calls.group, e);
+}
+
+int kv_barrier(kv *store, kv_err *e)
+{
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (store->ops->barrier)
+        rc = store->ops->barrier(store->self, e);
+    return leave(store, rc);
+}
+
+int kv_send_command(kv *store, int head, const char *body, kv_err *e)
+{
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (store->ops->send_command)
+        rc = store->ops->send_command(store->self, head, body ? body : "", e);
+    return leave(store, rc);
 }
 
 static void fill_info(kv_info *info, const slot *s)
@@ -317,6 +435,9 @@ static int replace_updater(kv *store, updater next, kv_err *e)
 
 int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e)
 {
+    int rc = update ? need(store, KV_CAN_UPDATER, e) : KV_OK;
+    if (rc)
+        return rc;
     updater next = {.kind = update ? UPDATER_CALLBACK : UPDATER_ASSIGN,
                     .call = update,
                     .arg = arg,
@@ -333,8 +454,8 @@ static int no_optimizer(kv_err *e)
 
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
-    int rc = enter_idle(store, e);
-    if (rc)
+    int rc = need(store, KV_CAN_OPTIMIZER, e);
+    if (rc || (rc = enter_idle(store, e)))
         return rc;
     if (store->updater.kind == UPDATER_RULE)
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
@@ -344,12 +465,21 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
     return leave(store, rc);
 }
 
+static int set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
+{
+    updater next;
+    int rc = updater_init_rule(&next, rule, params, nparams, e);
+    return rc ? rc : replace_updater(store, next, e);
+}
+
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e)
 {
     kv_rule *rule;
-    int rc = builtin_rule(&rule, name, e);
+    int rc = need(store, KV_CAN_OPTIMIZER, e);
+    if (rc == KV_OK)
+        rc = builtin_rule(&rule, name, e);
     if (rc == KV_OK) {
-        rc = kv_set_rule(store, rule, params, nparams, e);
+        rc = set_rule(store, rule, params, nparams, e);
         kv_rule_free(rule);
     }
     return rc;
@@ -357,9 +487,8 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
-    updater next;
-    int rc = updater_init_rule(&next, rule, params, nparams, e);
-    return rc ? rc : replace_updater(store, next, e);
+    int rc = need(store, KV_CAN_UPDATER, e);
+    return rc ? rc : set_rule(store, rule, params, nparams, e);
 }
 
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg)
@@ -487,6 +616,27 @@ int kv_save(kv *store, const char *path, kv_err *e)
     return rc ? rc : write_image(&im, path, e);
 }
 
+/* The store that a file asks for. A name that was registered when it was saved, and is not now,
+ * stands for its base. */
+static int make_loaded(kv **made, const store_file *f, kv_err *e)
+{
+    int rc = kv_create(f->type, NULL, 0, made, e);
+    kv_err unused = {0};
+    if (rc != KV_E_UNSUPPORTED || !f->base || !runtime_is_name(f->type) ||
+        kv_create(f->base, NULL, 0, made, &unused))
+        return rc;
+    kv *s = *made;
+    *e = (kv_err){0};
+    s->base = s->base ? s->base : s->ops->names[0];
+    s->type = arena_text(&s->remarks, f->type, strlen(f->type), e);
+    if (s->type)
+        return KV_OK;
+    s->type = s->base;
+    kv_free(s);
+    *made = NULL;
+    return KV_E_MEMORY;
+}
+
 int kv_load(kv **store, const char *path, kv_err *e)
 {
     store_file f;
@@ -496,7 +646,7 @@ int kv_load(kv **store, const char *path, kv_err *e)
     int rc = store_file_open(&f, path, e);
     if (rc)
         return rc;
-    if ((rc = kv_create(f.type, NULL, 0, &made, &why))) {
+    if ((rc = make_loaded(&made, &f, &why))) {
         kv_err_set(e, (kv_code)rc, "%s: %s", path, why.text);
         if (why.hint[0])
             kv_err_hint(e, "%s", why.hint);
@@ -514,8 +664,8 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
     image im;
     if (flags & ~KV_DUMP_OPTIMIZER)
         return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
-    int rc = enter_idle(store, e);
-    if (rc == KV_OK)
+    int rc = need(store, KV_CAN_STATES, e);
+    if (rc == KV_OK && (rc = enter_idle(store, e)) == KV_OK)
         rc = leave(store, state_file_take(&im, store, flags, e));
     return rc ? rc : write_image(&im, path, e);
 }
@@ -526,8 +676,8 @@ int kv_load_states(kv *store, const char *path, kv_err *e)
     updater gone = {0};
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = safetensors_open(&f, path, e);
-    if (rc)
+    int rc = need(store, KV_CAN_STATES, e);
+    if (rc || (rc = safetensors_open(&f, path, e)))
         return rc;
     if ((rc = enter_idle(store, e)) == KV_OK)
         rc = leave(store, state_file_load(store, f, path, &gone, e));

@@ -145,8 +145,46 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
 int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *ids,
                        kv_array *const *outs, const kv_call *call, kv_err *e);
 
+/* push of the n values, then pull into the nouts outs, as one call that is checked as a whole
+ * before anything changes. Without an updater outs receive the sums, with one the updated stored
+ * values. The two lists are grouped apart: one key may have four values and two outs. With nouts =
+ * 0 (okeys and outs are not looked at) the call works in place: every value receives the result of
+ * its key. A key that a C function refuses to update keeps its value, and outs receive that.
+ * A type that has no pushpull of its own pushes and then pulls: what is wrong with the outs is then
+ * found when the push has happened.
+ * Errors: those of kv_push and kv_pull. (Seeds 002 to 004, "pushpull") */
+int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *call,
+                kv_err *e);
+
+/* init of the n values, then pull into the nouts outs, in the same way: on several machines every
+ * out receives the value of rank 0. A key can be broadcast once. nouts = 0 pulls nothing.
+ * Errors: those of kv_init and kv_pull. (Seed 004, "broadcast") */
+int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
+                 const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *call,
+                 kv_err *e);
+
 /* Blocks until everything scheduled on the store has ended; returns the first error among it. */
 int kv_wait(kv *store, kv_err *e);
+
+/* Blocks until every worker has called it. A store of one process has one worker, so it returns at
+ * once; it does not wait for scheduled operations. (Seed 003, "_barrier") */
+int kv_barrier(kv *store, kv_err *e);
+
+/* Hands a command to every server and returns when all have carried it out. A store without servers
+ * takes any command and does nothing. body is a text; NULL means "". (Seed 003,
+ * "_send_command_to_servers") */
+int kv_send_command(kv *store, int head, const char *body, kv_err *e);
+
+/* Whether stores of this type can do something: the operations init, push, pull, pushpull,
+ * broadcast; updater, optimizer, states, row_sparse (also sparse), gradient_compression (also
+ * compression), transactions, files. Case does not matter, and - is _. store NULL asks only whether
+ * the word is one, and says no.
+ * Error: usage (no such capability, with a hint). (Seed 004, "is_capable") */
+int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e);
+
+/* The i-th capability that kv_is_capable knows, NULL behind the last. */
+const char *kv_capability(int i);
 
 /* What a store knows of a key. Pointers are borrowed until the next call that changes the store. */
 typedef struct kv_info {
@@ -355,29 +393,52 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
 
 /* ---- Types as plugins ------------------------------------------------------------------------ */
 
-/* What a store type does. local and device are made of the same table. Every operation gets a call
- * whose arguments were checked for form (keys of one kind, arrays not NULL); it keeps the promises
- * of the function of the same name above, except that call->ignored and the log are not its
- * business. */
+/* What a store type does. local, device and teststore are made of the same table. Every operation
+ * gets a call whose arguments were checked for form (keys of one kind, arrays not NULL, n >= 1); it
+ * keeps the promises of the function of the same name above, except that call->ignored and the log
+ * are not its business. The store's lock is held, so an operation must not call functions that take
+ * the store; kv_type is allowed. */
 #define KV_TYPE_VERSION 1
+
+/* What a type can do beyond the operations of its table. The last two belong to stores that keep
+ * everything in slots of the library, which a type gets by copying the table of local or device. */
+#define KV_CAN_UPDATER 0x1u              /* C functions and rules */
+#define KV_CAN_OPTIMIZER 0x2u            /* kv_set_optimizer, kv_update_optimizer */
+#define KV_CAN_STATES 0x4u               /* kv_save_states, kv_load_states */
+#define KV_CAN_ROW_SPARSE 0x8u           /* row_sparse values */
+#define KV_CAN_GRADIENT_COMPRESSION 0x10u
+#define KV_CAN_TRANSACTIONS 0x20u        /* kv_begin */
+#define KV_CAN_FILES 0x40u               /* kv_save, kv_load */
 
 typedef struct kv_type_ops {
     uint32_t size;            /* sizeof (kv_type_ops) where the table was made */
     uint32_t version;         /* KV_TYPE_VERSION */
-    const char *const *names; /* the name and its aliases, in lower case, NULL behind the last */
+    const char *const *names; /* the name and its aliases, at most 8, NULL behind the last; matched
+                                 in any case */
+    uint32_t capabilities;    /* of the above */
 
     /* required: *self is the type's own part of the store. Options that it does not know: usage. */
     int (*open)(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e);
     /* (optional, NULL means nothing to release) */
     void (*close)(void *self);
 
-    /* required */
+    /* required: all three of these, or both of the next two. (optional otherwise, NULL means that
+     * the call is refused: unsupported) */
     int (*init)(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
                 const kv_call *call, kv_err *e);
     int (*push)(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
                 const kv_call *call, kv_err *e);
     int (*pull)(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
                 const kv_call *call, kv_err *e);
+
+    /* (optional, NULL means push, then pull) nouts is at least 1, in place outs are the values */
+    int (*pushpull)(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *call,
+                    kv_err *e);
+    /* (optional, NULL means init, then pull) nouts may be 0 */
+    int (*broadcast)(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                     const kv_key *okeys, int64_t nouts, kv_array *const *outs,
+                     const kv_call *call, kv_err *e);
 
     /* (optional, NULL means 0 and 1) */
     int (*rank)(void *self);
@@ -386,23 +447,49 @@ typedef struct kv_type_ops {
     /* (optional, NULL means unsupported) */
     int (*row_sparse_pull)(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
                            kv_array *const *outs, const kv_call *call, kv_err *e);
+
+    /* (optional, NULL means there is nobody to wait for, and no server) body is not NULL */
+    int (*barrier)(void *self, kv_err *e);
+    int (*send_command)(void *self, int head, const char *body, kv_err *e);
 } kv_type_ops;
 
 /* Adds a store type, so that kv_create knows its names in any case. ops stays valid for ever.
- * Errors: value (size or version of another build), name (a name is taken), memory. (Seed 004,
- * "register") */
+ * Errors: value (size or version of another build; an operation is missing), name (a name is
+ * taken), memory. (Seed 004, "register") */
 int kv_register_type(const kv_type_ops *ops, kv_err *e);
 
-/* A plugin is a shared object with one function, called once after loading, on the thread of the
- * kv_create or first context that needs it; it registers its types and devices. Plugins are looked
- * for in $KVSTORE_PLUGINS, then beside the library, and never unloaded. A plugin that cannot load
- * makes its types unavailable, with the reason. (This version loads none.) */
+/* The table of a type that can be made, by one of its names in any case. It stays valid for ever,
+ * and a copy with another name and other operations makes a type of one's own: examples/average.c.
+ * Errors: unsupported, as for kv_create. */
+int kv_find_type(const char *name, const kv_type_ops **ops, kv_err *e);
+
+/* Adds a name for the type base (NULL: local): kv_create knows it in any case, and kv_type says it
+ * as it is written here. 1 to 64 letters, digits, `_`, `-` and `.`.
+ * Errors: value (other characters), name (taken, also by a type that is not available here),
+ * unsupported (the base), memory. */
+int kv_register_name(const char *name, const char *base, kv_err *e);
+
+/* A plugin is a shared object that exports one function, kv_plugin_init. It is called once after
+ * loading, on the thread that loads, and registers types; what it registers is taken back when it
+ * fails. kv_create looks for the plugin of a type that it knows but does not have in the
+ * directories of $KVSTORE_PLUGINS (separated by colons), then beside the library; a plugin that
+ * cannot load makes its types unavailable, with the reason. Plugins are never unloaded. */
 typedef struct kv_host {
-    uint32_t size;    /* sizeof (kv_host) of the library */
-    uint32_t version; /* KV_TYPE_VERSION of the library */
+    uint32_t size;       /* sizeof (kv_host) of the library: what is beyond it is not there */
+    uint32_t version;    /* KV_TYPE_VERSION of the library */
+    const char *library; /* KV_VERSION of the library */
+    int (*register_type)(const kv_type_ops *ops, kv_err *e);                    /* as above */
+    int (*find_type)(const char *name, const kv_type_ops **ops, kv_err *e);     /* as above */
+    void (*log)(const char *text); /* sends a warning to the receiver of kv_set_log */
 } kv_host;
 
 typedef int (*kv_plugin_init_fn)(const kv_host *host, kv_err *e); /* exported as kv_plugin_init */
+
+/* Loads a plugin from a file; one that is loaded already stays as it is.
+ * Errors: io (there is no such file, or it cannot be read), format (it is no plugin), value (a
+ * plugin for another version of the library), unsupported (this is the static library, which loads
+ * none), those of the plugin; the text begins with the path. Nothing is registered then. */
+int kv_load_plugin(const char *path, kv_err *e);
 
 #ifdef __cplusplus
 }

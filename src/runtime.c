@@ -1,13 +1,16 @@
 /* Store types by name, the log, virtual GPUs.
  *
  * Types come from three places: those built in, those registered (by programs and plugins), and a
- * constant table of those that a plugin would bring. Names are compared without regard to case.
+ * constant table of those that a plugin would bring, which is loaded when one is asked for. Names
+ * are compared without regard to case.
  */
 #include "runtime.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 #include "array/device.h"
@@ -15,38 +18,51 @@
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "local/local.h"
+#include "plugin.h"
 
-static const kv_type_ops *const built_in[] = {&local_type_ops, &device_type_ops};
+static const kv_type_ops *const built_in[] = {&local_type_ops, &device_type_ops,
+                                              &teststore_type_ops};
 
 enum { NBUILT_IN = sizeof built_in / sizeof *built_in, MAX_NAMES = 8 };
 
-/* Types that are not in the library itself, and what would bring them. */
+/* Types that are not in the library itself, and the plugin that would bring them. Those of one
+ * plugin stand together. */
 static const struct absent {
     const char *names[4]; /* the name and its aliases */
-    const char *reason;
+    const char *plugin, *file;
 } absent[] = {
-    {{"nccl"}, "needs the CUDA plugin, which is not in this build"},
-    {{"dist_sync", "dist"}, "needs the MPI plugin, which is not in this build"},
-    {{"dist_async"}, "needs the MPI plugin, which is not in this build"},
-    {{"dist_device_sync", "dist_sync_device"}, "needs the MPI plugin, which is not in this build"},
-    {{"dist_device_async", "dist_async_device"},
-     "needs the MPI plugin, which is not in this build"},
-    {{"horovod"}, "needs the MPI plugin, which is not in this build"},
-    {{"byteps"}, "needs the MPI plugin, which is not in this build"},
-    {{"teststore"}, "needs the test plugin, which is not in this build"},
+    {{"nccl"}, "CUDA", "kvstore_cuda.so"},
+    {{"dist_sync", "dist"}, "MPI", "kvstore_mpi.so"},
+    {{"dist_async"}, "MPI", "kvstore_mpi.so"},
+    {{"dist_device_sync", "dist_sync_device"}, "MPI", "kvstore_mpi.so"},
+    {{"dist_device_async", "dist_async_device"}, "MPI", "kvstore_mpi.so"},
+    {{"horovod"}, "MPI", "kvstore_mpi.so"},
+    {{"byteps"}, "MPI", "kvstore_mpi.so"},
 };
 
-enum { NABSENT = sizeof absent / sizeof *absent };
+enum { NABSENT = sizeof absent / sizeof *absent, PATH_BYTES = 4096 };
+
+typedef struct registered {
+    const kv_type_ops *ops;
+    const char *base; /* of a name for another type: which; else NULL */
+    bool loading; /* by a plugin that has not started yet */
+} registered;
 
 /* The state. lock covers all of it; a registered table stays for ever, so pointers to it outlive
  * the lock. */
 static struct runtime {
     pthread_mutex_t lock;
-    const kv_type_ops **types; /* registered ones */
+    registered *types;
     int64_t ntypes, cap;
+    void **plugins; /* handles of those that have started */
+    int64_t nplugins, plugins_cap;
+    bool loading;     /* a plugin starts, */
+    pthread_t loader; /* on this thread */
     void (*log)(void *arg, const char *text);
     void *log_arg;
-} runtime = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_mutex_t load_lock; /* covers the loading of a plugin as a whole; taken before lock */
+} runtime = {.lock = PTHREAD_MUTEX_INITIALIZER,
+             .load_lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
 
 /* ---- Types ---- */
 
@@ -65,7 +81,7 @@ static const kv_type_ops *type_at(int64_t i)
 {
     if (i < NBUILT_IN)
         return built_in[i];
-    return i - NBUILT_IN < runtime.ntypes ? runtime.types[i - NBUILT_IN] : NULL;
+    return i - NBUILT_IN < runtime.ntypes ? runtime.types[i - NBUILT_IN].ops : NULL;
 }
 
 static const kv_type_ops *find_type(const char **name)
@@ -90,41 +106,124 @@ static const struct absent *find_absent(const char *name)
     return NULL;
 }
 
-/* Hints at the names that look like this one, else at those that can be had. */
-static void hint_names(const char *name, kv_err *e)
+/* ---- Looking for a type ---- */
+
+/* "available here: local, device" */
+static void list_available(buf *out)
+{
+    const kv_type_ops *ops;
+    buf_add(out, "available here: ");
+    for (int64_t i = 0; (ops = type_at(i)); i++)
+        buf_printf(out, "%s%s", i ? ", " : "", ops->names[0]);
+}
+
+/* "; not here: nccl (needs the CUDA plugin), dist_sync, …" */
+static void list_absent(buf *out)
+{
+    const char *head = "; not here: ";
+    for (int i = 0; i < NABSENT; i++) {
+        const char *name = absent[i].names[0];
+        bool last = i + 1 == NABSENT || absent[i].plugin != absent[i + 1].plugin;
+        if (find_type(&name))
+            continue; /* the plugin was loaded */
+        buf_printf(out, "%s%s", head, name);
+        head = ", ";
+        if (last)
+            buf_printf(out, " (needs the %s plugin)", absent[i].plugin);
+    }
+}
+
+/* For a name that no type has: those that look like it, and all there are. */
+static void hint_unknown(const char *name, kv_err *e)
 {
     suggest close = {.word = name};
-    char list[200];
-    int len = 0;
+    kv_err near = {.code = KV_E_UNSUPPORTED};
     const kv_type_ops *ops;
-    list[0] = '\0';
-    for (int64_t i = 0; (ops = type_at(i)); i++) {
-        suggest_add(&close, ops->names[0]);
-        int room = (int)sizeof list - len;
-        int n = snprintf(list + len, (size_t)room, "%s%s", i ? ", " : "", ops->names[0]);
-        len += n < room ? n : room - 1;
-    }
+    buf list = {0};
+    for (int64_t i = 0; (ops = type_at(i)); i++)
+        for (int k = 0; k < MAX_NAMES && ops->names[k]; k++)
+            suggest_add(&close, ops->names[k]);
     for (int i = 0; i < NABSENT; i++)
         suggest_add(&close, absent[i].names[0]);
-    suggest_done(&close, e);
-    kv_err_hint(e, "available here: %s", list);
+    suggest_done(&close, &near);
+    list_available(&list);
+    list_absent(&list);
+    kv_err_hint(e, "%s%s%s", near.hint, near.hint[0] ? " " : "", buf_text(&list));
+    buf_release(&list);
+}
+
+static void hint_available(kv_err *e)
+{
+    buf list = {0};
+    list_available(&list);
+    kv_err_hint(e, "%s", buf_text(&list));
+    buf_release(&list);
+}
+
+static const char *absent_reason(void)
+{
+    return plugin_possible() ? "which is not in this build"
+                             : "which the static library cannot load";
+}
+
+/* Loads the plugin of a type. Call without the lock. */
+static int load_absent(const struct absent *a, kv_err *e)
+{
+    char path[PATH_BYTES];
+    kv_err why = {0};
+    if (!plugin_find(path, sizeof path, a->file))
+        return kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" needs the %s plugin, %s",
+                          a->names[0], a->plugin, absent_reason());
+    if (kv_load_plugin(path, &why) == KV_OK)
+        return KV_OK;
+    return kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" is not available: %s", a->names[0],
+                      why.text);
+}
+
+static const kv_type_ops *find_locked(const char **name)
+{
+    pthread_mutex_lock(&runtime.lock);
+    const kv_type_ops *ops = find_type(name);
+    pthread_mutex_unlock(&runtime.lock);
+    return ops;
 }
 
 int runtime_find_type(const char **name, const kv_type_ops **ops, kv_err *e)
 {
+    if ((*ops = find_locked(name)))
+        return KV_OK;
+    const struct absent *a = find_absent(*name);
+    if (a && load_absent(a, e) == KV_OK && (*ops = find_locked(name)))
+        return KV_OK;
+    if (a) /* a plugin was loaded that does not bring what its name promises */
+        kv_err_set(e, KV_E_UNSUPPORTED, "the plugin %s brings no type \"%s\"", a->file,
+                   a->names[0]);
+    else
+        kv_err_set(e, KV_E_UNSUPPORTED, "there is no store type \"%.64s\"", *name);
     pthread_mutex_lock(&runtime.lock);
-    *ops = find_type(name);
-    if (!*ops) {
-        const struct absent *a = find_absent(*name);
-        if (a)
-            kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" %s", a->names[0], a->reason);
-        else
-            kv_err_set(e, KV_E_UNSUPPORTED, "there is no store type \"%.64s\"", *name);
-        hint_names(a ? "" : *name, e);
-    }
+    if (a)
+        hint_available(e);
+    else
+        hint_unknown(*name, e);
     pthread_mutex_unlock(&runtime.lock);
-    return *ops ? KV_OK : KV_E_UNSUPPORTED;
+    return KV_E_UNSUPPORTED;
 }
+
+int kv_find_type(const char *name, const kv_type_ops **ops, kv_err *e)
+{
+    return runtime_find_type(&name, ops, e);
+}
+
+void runtime_each_type(void (*visit)(void *arg, const kv_type_ops *ops), void *arg)
+{
+    const kv_type_ops *ops;
+    pthread_mutex_lock(&runtime.lock);
+    for (int64_t i = 0; (ops = type_at(i)); i++)
+        visit(arg, ops);
+    pthread_mutex_unlock(&runtime.lock);
+}
+
+/* ---- Registering ---- */
 
 static int check_table(const kv_type_ops *ops, kv_err *e)
 {
@@ -133,13 +232,15 @@ static int check_table(const kv_type_ops *ops, kv_err *e)
                           "the table of a type has version %u and %u bytes, this library takes "
                           "version %u and %zu bytes",
                           ops->version, ops->size, KV_TYPE_VERSION, sizeof *ops);
-    if (!ops->names || !ops->names[0] || !ops->open || !ops->init || !ops->push || !ops->pull)
+    bool keeps = ops->init && ops->push && ops->pull, passes = ops->pushpull && ops->broadcast;
+    if (!ops->names || !ops->names[0] || !ops->open || !(keeps || passes))
         return kv_err_set(e, KV_E_VALUE,
-                          "the table of a type needs a name, open, init, push, pull");
+                          "the table of a type needs a name, open, and init, push, pull or "
+                          "pushpull, broadcast");
     return KV_OK;
 }
 
-int kv_register_type(const kv_type_ops *ops, kv_err *e)
+static int add_type(const kv_type_ops *ops, const char *base, kv_err *e)
 {
     int rc = check_table(ops, e);
     if (rc)
@@ -152,11 +253,133 @@ int kv_register_type(const kv_type_ops *ops, kv_err *e)
     }
     if (rc == KV_OK)
         rc = mem_grow(&runtime.types, &runtime.cap, runtime.ntypes + 1, sizeof *runtime.types, e);
-    if (rc == KV_OK)
-        runtime.types[runtime.ntypes++] = ops;
+    if (rc == KV_OK) {
+        bool loading = runtime.loading && pthread_equal(runtime.loader, pthread_self());
+        runtime.types[runtime.ntypes++] = (registered){ops, base, loading};
+    }
     pthread_mutex_unlock(&runtime.lock);
     return rc;
 }
+
+int kv_register_type(const kv_type_ops *ops, kv_err *e)
+{
+    return add_type(ops, NULL, e);
+}
+
+const char *runtime_base(const kv_type_ops *ops)
+{
+    const char *base = NULL;
+    pthread_mutex_lock(&runtime.lock);
+    for (int64_t i = 0; i < runtime.ntypes; i++)
+        base = runtime.types[i].ops == ops ? runtime.types[i].base : base;
+    pthread_mutex_unlock(&runtime.lock);
+    return base;
+}
+
+/* ---- Plugins that start ---- */
+
+int runtime_loading_enter(const char *path, kv_err *e)
+{
+    if (pthread_mutex_lock(&runtime.load_lock) == EDEADLK)
+        return kv_err_set(e, KV_E_USAGE, "%s: a plugin cannot load another while it starts", path);
+    return KV_OK;
+}
+
+void runtime_loading_leave(void)
+{
+    pthread_mutex_unlock(&runtime.load_lock);
+}
+
+bool runtime_has_plugin(const void *handle)
+{
+    bool found = false;
+    pthread_mutex_lock(&runtime.lock);
+    for (int64_t i = 0; i < runtime.nplugins; i++)
+        found |= runtime.plugins[i] == handle;
+    pthread_mutex_unlock(&runtime.lock);
+    return found;
+}
+
+int runtime_start_begin(kv_err *e)
+{
+    pthread_mutex_lock(&runtime.lock);
+    int rc = mem_grow(&runtime.plugins, &runtime.plugins_cap, runtime.nplugins + 1,
+                      sizeof *runtime.plugins, e);
+    runtime.loading = rc == KV_OK;
+    runtime.loader = pthread_self();
+    pthread_mutex_unlock(&runtime.lock);
+    return rc;
+}
+
+void runtime_start_end(void *handle, bool keep)
+{
+    int64_t n = 0;
+    pthread_mutex_lock(&runtime.lock);
+    for (int64_t i = 0; i < runtime.ntypes; i++) {
+        registered r = runtime.types[i];
+        if (keep || !r.loading)
+            runtime.types[n++] = (registered){r.ops, r.base, false};
+    }
+    runtime.ntypes = n;
+    runtime.loading = false;
+    if (keep)
+        runtime.plugins[runtime.nplugins++] = handle;
+    pthread_mutex_unlock(&runtime.lock);
+}
+
+/* ---- Names for types ---- */
+
+enum { NAME_MAX_BYTES = 64 };
+
+bool runtime_is_name(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+    return n > 0 && n <= NAME_MAX_BYTES && !text[n];
+}
+
+static int check_name(const char *name, kv_err *e)
+{
+    if (!runtime_is_name(name))
+        return kv_err_set(e, KV_E_VALUE,
+                          "the name of a type is 1 to %d letters, digits, _, - and ., "
+                          "not \"%.64s\"",
+                          NAME_MAX_BYTES, name);
+    const struct absent *a = find_absent(name);
+    if (!a)
+        return KV_OK;
+    kv_err_set(e, KV_E_NAME, "\"%s\" is the name of a type that the %s plugin brings", name,
+               a->plugin);
+    return KV_E_NAME;
+}
+
+/* A table with a name of its own. */
+typedef struct named_type {
+    kv_type_ops ops;
+    const char *names[2];
+    char name[NAME_MAX_BYTES + 1];
+} named_type;
+
+int kv_register_name(const char *name, const char *base, kv_err *e)
+{
+    const kv_type_ops *ops;
+    const char *of = base ? base : "local";
+    int rc = check_name(name, e);
+    if (rc || (rc = runtime_find_type(&of, &ops, e)))
+        return rc;
+    named_type *t = mem_zalloc(1, sizeof *t, e);
+    if (!t)
+        return KV_E_MEMORY;
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->names[0] = t->name;
+    t->ops = *ops;
+    t->ops.names = t->names;
+    const char *earlier = runtime_base(ops);
+    if ((rc = add_type(&t->ops, earlier ? earlier : of, e)))
+        mem_free(t);
+    return rc;
+}
+
+/* ---- Describing ---- */
 
 /* One row: the first name, the others as one text, whether it can be made, else why not. */
 static int describe(const char *const *names, int max, const char *reason, kv_visitor visit,
@@ -189,12 +412,14 @@ int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
         rc = describe(ops->names, MAX_NAMES, NULL, visit, arg, e);
     }
     for (int i = 0; i < NABSENT && rc == KV_OK; i++) {
-        const char *name = absent[i].names[0];
-        pthread_mutex_lock(&runtime.lock);
-        bool brought = find_type(&name);
-        pthread_mutex_unlock(&runtime.lock);
-        if (!brought)
-            rc = describe(absent[i].names, 4, absent[i].reason, visit, arg, e);
+        const struct absent *a = &absent[i];
+        const char *name = a->names[0];
+        char reason[128], path[PATH_BYTES];
+        if (find_locked(&name))
+            continue;
+        bool there = plugin_find(path, sizeof path, a->file); /* loaded when it is asked for */
+        snprintf(reason, sizeof reason, "needs the %s plugin, %s", a->plugin, absent_reason());
+        rc = describe(a->names, 4, there ? NULL : reason, visit, arg, e);
     }
     return rc;
 }

@@ -7,11 +7,35 @@
 #include "kvstore.h"
 
 /* The operations of the type that has this name, in any case; *name becomes the name as the type
- * spells it. Errors: unsupported (unknown, or known but not in this build), with a hint. */
+ * spells it. Loads the plugin of a type that is known but not there. Errors: unsupported (unknown,
+ * or known but not to be had, with the reason), with a hint. */
 int runtime_find_type(const char **name, const kv_type_ops **ops, kv_err *e);
+
+/* The type that a table was registered as another name of (kv_register_name), or NULL. */
+const char *runtime_base(const kv_type_ops *ops);
+
+/* Whether a text could be registered as a name, were it free. */
+bool runtime_is_name(const char *text);
 
 /* Visits every type as kv_describe's topic "types" shows it. */
 int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e);
+
+/* Calls visit with the table of every type that can be made. Registering is not possible meanwhile.
+ */
+void runtime_each_type(void (*visit)(void *arg, const kv_type_ops *ops), void *arg);
+
+/* Plugins are loaded one at a time, between these two. Error of enter: usage (this thread is
+ * between them). */
+int runtime_loading_enter(const char *path, kv_err *e);
+void runtime_loading_leave(void);
+
+/* Whether a plugin has started, by its handle. */
+bool runtime_has_plugin(const void *handle);
+
+/* A plugin starts: what this thread registers until the end is the plugin's. keep false takes it
+ * back, else the handle is kept for ever. Error: memory, nothing began. */
+int runtime_start_begin(kv_err *e);
+void runtime_start_end(void *handle, bool keep);
 
 /* Sends a warning to the receiver of kv_set_log. */
 void runtime_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

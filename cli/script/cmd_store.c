@@ -111,7 +111,13 @@ static int pair_named(session *s, const ast *call, safetensors *f, bool copies, 
     return code ? unit_at(s, call->kid[1], e) : KV_OK;
 }
 
-/* The keys and values of init and push. copies: one value a key, one array may serve all keys. */
+static const char *command_name(const ast *call)
+{
+    return ((const command *)call->u.other)->name;
+}
+
+/* The keys and values of init, push and their kind. copies: one value a key, one array may serve
+ * all keys. */
 static int make_pairs(session *s, const ast *call, key_list *keys, bool copies, pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
@@ -131,8 +137,8 @@ static int make_pairs(session *s, const ast *call, key_list *keys, bool copies, 
     if (code == KV_OK && keys->list) {
         code = pair_list(s, list, keys, v, n, copies, p, e);
     } else if (code == KV_OK && copies && n > 1) {
-        code = unit_err(s, list->kid[1], e, KV_E_VALUE, "init takes one value a key, there are %d",
-                        (int)n);
+        code = unit_err(s, list->kid[1], e, KV_E_VALUE, "%s takes one value a key, there are %d",
+                        command_name(call), (int)n);
     } else {
         for (uint32_t i = 0; i < n && code == KV_OK; i++)
             code = add_values(p, keys->keys[0], v[i], !copies, e);
@@ -215,7 +221,7 @@ static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *
         place_error(s, call, store, e);
     }
     if (code == KV_OK)
-        tell_change(s, copies ? "init" : "push", &keys, store);
+        tell_change(s, command_name(call), &keys, store);
     pairs_release(&p);
     key_list_release(&keys);
     return code;
@@ -302,13 +308,13 @@ static void warn_ignored(session *s, const ast *into, int64_t ignored)
 {
     if (ignored == 1)
         session_warn(s, into,
-                     "a row_sparse array in `%s` stays as it was; --ignore-sparse false "
+                     "a row_sparse array in `%s` stays as it was; `pull --ignore-sparse false` "
                      "fills it, row-sparse-pull takes rows",
                      into->u.text);
     else if (ignored > 1)
         session_warn(s, into,
-                     "%lld row_sparse arrays in `%s` stay as they were; --ignore-sparse "
-                     "false fills them, row-sparse-pull takes rows",
+                     "%lld row_sparse arrays in `%s` stay as they were; `pull --ignore-sparse "
+                     "false` fills them, row-sparse-pull takes rows",
                      (long long)ignored, into->u.text);
 }
 
@@ -322,7 +328,9 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     const ast *into = command_option_of(call, "out");
     int code;
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)) ||
-        (code = sparse_flag(s, call, &how, e)) || (code = eval_keys(s, call->kid[0], &keys, e)))
+        (code = sparse_flag(s, call, &how, e)) ||
+        (code = kv_pull(store, NULL, 0, NULL, NULL, e)) || /* a store that has no pull says so */
+        (code = eval_keys(s, call->kid[0], &keys, e)))
         return code;
     how.ignored = &ignored;
     out->names = keys.names; /* the names of the result's keys */
@@ -346,6 +354,175 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     pairs_release(&p);
     key_list_release(&keys);
     return code;
+}
+
+/* ---- pushpull, broadcast ---- */
+
+static bool same_key(kv_key a, kv_key b)
+{
+    if (!a.name || !b.name)
+        return a.name == b.name && a.id == b.id;
+    return strcmp(a.name, b.name) == 0;
+}
+
+/* New arrays for the results, one a key: like what the store holds, or like the key's first value
+ * where it holds nothing yet. `in` has the values in the order of the keys. */
+static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *outs, result *out,
+                       kv_err *e)
+{
+    int64_t at = 0, own = 0; /* the pairs not looked at yet; the first of the last key */
+    int code = KV_OK;
+    if (keys->list) {
+        if (!(out->keys = mem_alloc(keys->n, sizeof *out->keys, e)))
+            return KV_E_MEMORY;
+        code = value_list_new(&out->v, VALUE_LIST, keys->n, e);
+        out->nkeys = code ? 0 : keys->n;
+    }
+    for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
+        kv_info info;
+        kv_err unused = {0};
+        for (bool first = true; at < in->n && same_key(in->keys[at], keys->keys[i]); at++) {
+            own = first ? at : own;
+            first = false;
+        }
+        if (kv_find(store, &keys->keys[i], &info, &unused)) {
+            const kv_array *a = in->arrays[own];
+            info = (kv_info){.dtype = kv_array_dtype(a),
+                             .ndim = kv_array_ndim(a),
+                             .shape = kv_array_shape(a)};
+        }
+        info.key = keys->keys[i];
+        code = new_outs(outs, &info, value_ctx((kv_ctx){0}),
+                        keys->list ? &out->v.u.list->items[i] : &out->v, e);
+        if (keys->list)
+            out->keys[i] = info.key;
+        out->has_key = !keys->list;
+        out->key = info.key;
+    }
+    return code;
+}
+
+/* Makes what a variable holds arrays that no other variable shares. */
+static int own_arrays(value *v, kv_err *e)
+{
+    kv_array *a;
+    int code = eval_unshare(v, e);
+    if (code == KV_OK && v->kind == VALUE_LIST && !value_is_numbers(*v)) {
+        for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
+            code = own_arrays(&v->u.list->items[i], e);
+    } else if (code == KV_OK && v->kind != VALUE_ARRAY && !(code = value_to_array(&a, *v, e))) {
+        value_release(v);
+        *v = value_array(a);
+    }
+    return code;
+}
+
+static bool all_arrays(value v)
+{
+    if (v.kind != VALUE_LIST)
+        return v.kind == VALUE_ARRAY;
+    for (int64_t i = 0; i < v.u.list->n; i++)
+        if (!all_arrays(v.u.list->items[i]))
+            return false;
+    return true;
+}
+
+/* The variable that receives the results of a pushpull in place: its only value is one, and they
+ * are not sent elsewhere. Else NULL. */
+static value *variable_in_place(session *s, const ast *call)
+{
+    const ast *list = call->kid[1];
+    if (list->n != 1 || list->kid[0]->kind != AST_NAME || command_option_of(call, "out"))
+        return NULL;
+    for (uint32_t i = 0; i < call->n; i++)
+        if (call->kid[i] && call->kid[i]->kind == STMT_REDIRECT)
+            return NULL;
+    return session_find(s, list->kid[0]->u.text);
+}
+
+typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
+                      kv_array *const *, const kv_call *, kv_err *);
+
+/* Whether an array to be filled has another shape than its key holds. */
+static bool outs_differ(kv *store, const pairs *outs)
+{
+    for (int64_t i = 0; i < outs->n; i++) {
+        kv_info info;
+        kv_err unused = {0};
+        const kv_array *a = outs->arrays[i];
+        if (kv_find(store, &outs->keys[i], &info, &unused) == KV_OK &&
+            (info.ndim != kv_array_ndim(a) ||
+             memcmp(info.shape, kv_array_shape(a), (size_t)info.ndim * sizeof *info.shape) != 0))
+            return true;
+    }
+    return false;
+}
+
+/* copies: one value a key, one array may serve all keys. in_place: the values are the outs. */
+static int call_with_outs(session *s, const ast *call, bool copies, bool in_place, both_call *run,
+                          result *out, kv_err *e)
+{
+    kv *store;
+    kv_call how;
+    int64_t ignored = 0;
+    key_list keys = {0};
+    pairs p = {0}, outs = {0};
+    const ast *into = command_option_of(call, "out");
+    int code;
+    if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
+        return code;
+    how.ignored = &ignored;
+    code = make_pairs(s, call, &keys, copies, &p, e);
+    out->names = keys.names; /* the names of the result's keys */
+    keys.names = (arena){0};
+    if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {
+        if (into)
+            code = pairs_into(&outs, s, into, &keys, e);
+        else if (!in_place)
+            code = result_outs(store, &keys, &p, &outs, out, e);
+    }
+    if (code == KV_OK &&
+        (code = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
+        hint_transpose(s, call, &p, store, e);
+        if (into && code == KV_E_SHAPE && outs_differ(store, &outs))
+            unit_at(s, into, e);
+        place_error(s, call, store, e);
+    }
+    if (code == KV_OK)
+        tell_change(s, command_name(call), &keys, store);
+    if (code == KV_OK && (into || in_place))
+        warn_ignored(s, into ? into : call->kid[1]->kid[0], ignored);
+    pairs_release(&outs);
+    pairs_release(&p);
+    key_list_release(&keys);
+    return code;
+}
+
+int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)
+{
+    value *v = variable_in_place(s, call), before = value_none();
+    if (!v)
+        return call_with_outs(s, call, false, false, kv_pushpull, out, e);
+    bool numbers = !all_arrays(*v); /* arrays will stand for them, if all goes well */
+    if (numbers)
+        before = value_ref(*v);
+    int code = own_arrays(v, e);
+    if (code)
+        unit_at(s, call->kid[1], e);
+    else
+        code = call_with_outs(s, call, false, true, kv_pushpull, out, e);
+    /* KEYS may have called a function that made variables: they may have moved */
+    if (code && numbers && (v = session_find(s, call->kid[1]->kid[0]->u.text))) {
+        value_release(v);
+        *v = value_ref(before);
+    }
+    value_release(&before);
+    return code;
+}
+
+int cmd_broadcast(session *s, const ast *call, result *out, kv_err *e)
+{
+    return call_with_outs(s, call, true, false, kv_broadcast, out, e);
 }
 
 /* ---- What a store is ---- */

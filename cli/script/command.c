@@ -66,6 +66,22 @@ const command command_table[] = {
      "row-sparse-pull 4 --row-ids [[1, 0], [2]] --ctx gpu(0..1) -> w  # a list of ids for each\n"
      "row-sparse-pull 4,6 --row-ids [[1, 0], [2]]   # or one for each key",
      "pull, push", "key, value, index, dtype, shape"},
+    {"pushpull", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}},
+     {{"out", OPTION_NAME, "V"}, PRIORITY}, COMMAND_GIVES | COMMAND_CHANGES, cmd_pushpull,
+     "push, then pull, in one call; a VALUES that is a variable receives the result",
+     "pushpull 3 ones(2,3)@gpu(0..3)      # show the sum, or what the updater made of it\n"
+     "pushpull 3 [a, a] -> w              # make a variable\n"
+     "v = [a, a]; pushpull 3 v            # in place: both arrays of v are 2\n"
+     "v = [a, a, a]; pushpull [5, 7, 9] [a, a, a] --out v # fill arrays",
+     "push, pull, broadcast", "key, shape, dtype"},
+    {"broadcast", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}},
+     {{"out", OPTION_NAME, "V"}, PRIORITY}, COMMAND_GIVES | COMMAND_ONE_EACH | COMMAND_CHANGES,
+     cmd_broadcast, "init, then pull, in one call: every worker gets the value of rank 0",
+     "broadcast 20 ones(2,3)              # a new key; show its value\n"
+     "broadcast 21 ones(2,3) -> w         # make a variable\n"
+     "v = [a, a, a]; broadcast 22 ones(2,3)*2 --out v # fill three arrays\n"
+     "broadcast 23,24 ones(2,3) -> w      # one value for several keys",
+     "init, pull, pushpull", "key, shape"},
     {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}},
      COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_updater,
      "what a push does with the sum and the stored value",
@@ -127,6 +143,24 @@ const command command_table[] = {
      "num-workers", NULL},
     {"num-workers", {{0}}, {{0}}, COMMAND_GIVES, cmd_num_workers, "how many workers there are",
      "num-workers  # 1", "rank", NULL},
+    {"is-capable", {{ARG_WORD, "CAP", false}}, {{0}}, COMMAND_GIVES, cmd_is_capable,
+     "whether stores of this type can do something: True or False",
+     "is-capable optimizer                # True; also updater, states, row-sparse, pushpull, ...\n"
+     "is-capable gradient-compression     # kvctl -e turns the answer into the exit code",
+     "type, create", "usage"},
+    {"register", {{ARG_NAME, "NAME", false}},
+     {{"base", OPTION_WORD, "TYPE"}, {"plugin", OPTION_FILE, "FILE.so"}}, 0, cmd_register,
+     "add a store type, so that `create NAME` works in any case",
+     "register MyStore                    # another name for local, its base\n"
+     "register Mine --base device; create mine; type # Mine",
+     "create, type", "name, value, unsupported, io, format"},
+    {"barrier", {{0}}, {{0}}, 0, cmd_barrier,
+     "wait until every worker is here; one process goes on at once", "barrier", "wait", NULL},
+    {"send-command", {{ARG_VALUE, "HEAD", false}, {ARG_WORD, "BODY", false}}, {{0}}, 0,
+     cmd_send_command,
+     "hand a command, a number and a text, to the servers; one process has none",
+     "send-command 9 \"any text\"          # returns when all servers have carried it out",
+     "barrier", "dtype, value"},
     {"begin", {{0}}, {{0}}, 0, cmd_begin,
      "open a transaction of the store: commit keeps what follows, rollback takes it back",
      "begin; push 3 a; init 20 a; rollback  # values, new keys and the updater are as before\n"
@@ -223,8 +257,6 @@ void result_release(result *r)
 
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
-    "pushpull", "broadcast",
-    "barrier", "send-command", "is-capable", "register",
     "profile", "explain", "plot", "bench", "launch",
 };
 

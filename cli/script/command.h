@@ -75,6 +75,8 @@ typedef enum option_kind {
     OPTION_VALUE, /* a value */
     OPTION_NEEDED, /* a value that the command does not go without */
     OPTION_NAME,  /* the name of a variable */
+    OPTION_WORD,  /* a word, a quoted text, $NAME or (expr) */
+    OPTION_FILE,  /* a path */
     OPTION_FLAG   /* nothing: that it stands there is all */
 } option_kind;
 

@@ -124,6 +124,18 @@ int func_num_workers(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
+int func_is_capable(function_args *args, value *out, kv_err *e)
+{
+    kv *store;
+    const char *word;
+    bool yes;
+    int rc = function_text(args->v[0], "a capability", &word, e);
+    if (!rc && !(rc = session_store(args->session, &store, e)) &&
+        !(rc = kv_is_capable(store, word, &yes, e)))
+        *out = value_bool(yes);
+    return rc;
+}
+
 /* ---- The environment ---- */
 
 int func_env(function_args *args, value *out, kv_err *e)

@@ -64,6 +64,8 @@ const function function_table[] = {
      "whether the store in use holds a key"},
     {"int", {"x"}, 0, func_int,
      "a number or a text as an integer; fractions are cut off"},
+    {"is_capable", {"capability"}, 0, func_is_capable,
+     "whether stores of the type in use can do something: \"optimizer\", \"row_sparse\" and so on"},
     {"isfinite", {"x"}, E, NULL,
      "whether each element is neither nan nor an infinity"},
     {"isnan", {"x"}, E, NULL,

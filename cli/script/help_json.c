@@ -49,6 +49,8 @@ static const char *const option_kinds[] = {
     [OPTION_VALUE] = "value",
     [OPTION_NEEDED] = "value",
     [OPTION_NAME] = "name",
+    [OPTION_WORD] = "word",
+    [OPTION_FILE] = "file",
     [OPTION_FLAG] = "flag",
 };
 

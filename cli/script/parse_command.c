@@ -198,6 +198,10 @@ static ast *option_value(parser *p, const command_option *o)
             node->u.text = parse_token_text(p, &t);
         return node;
     }
+    case OPTION_WORD:
+        return parse_word(p, ".-", o->value);
+    case OPTION_FILE:
+        return parse_path(p);
     case OPTION_FLAG:
         break;
     }

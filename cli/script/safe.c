@@ -20,6 +20,11 @@ int safe_write(const session *s, const char *path, kv_err *e)
     return kv_err_set(e, KV_E_UNSUPPORTED, "--safe forbids writing \"%s\"", path);
 }
 
+int safe_plugin(const session *s, kv_err *e)
+{
+    return s->safe ? kv_err_set(e, KV_E_UNSUPPORTED, "--safe forbids plugins") : KV_OK;
+}
+
 /* The file that a command writes, when its name is literal. */
 static const ast *literal_file(const ast *node)
 {
@@ -43,5 +48,7 @@ int safe_check(const session *s, const source *src, const ast *node, kv_err *e)
         code = safe_write(s, node->kid[0]->kind == AST_TEXT ? node->kid[0]->u.text : "", e);
     else if (node->kind == STMT_COMMAND && literal_file(node))
         code = safe_write(s, literal_file(node)->u.text, e);
+    else if (node->kind == STMT_COMMAND && command_option_of(node, "plugin"))
+        code = safe_plugin(s, e);
     return code ? source_at(src, node->pos, node->end, e) : KV_OK;
 }

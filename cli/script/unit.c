@@ -206,9 +206,19 @@ static int check_update(checker *c, const ast *node)
     return KV_OK;
 }
 
+static int check_capability(checker *c, const ast *word)
+{
+    bool yes;
+    if (word->kind != AST_TEXT || kv_is_capable(NULL, word->u.text, &yes, c->e) == KV_OK)
+        return KV_OK;
+    return source_at(&c->u->src, word->pos, word->end, c->e);
+}
+
 static int check_command(checker *c, const ast *node)
 {
     const command *cmd = node->u.other;
+    if (cmd->run == cmd_is_capable && check_capability(c, node->kid[0]))
+        return c->e->code;
     for (int i = 0; cmd->args[i].kind != ARG_END; i++)
         if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
             return c->e->code;

@@ -115,6 +115,9 @@ int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e);
 /* Finds what the pairs of a pull mean. Errors: key, shape. */
 int call_find_pairs(call *c, const kv_key *keys, kv_err *e);
 
+/* Takes the memory that the two functions for pairs need, before the keys are there. */
+int call_reserve_pairs(call *c, kv_err *e);
+
 /* Cuts the work of the groups, or pairs, into parts of about equal bytes. Error: memory. */
 int call_cut_groups(call *c, kv_err *e);
 int call_cut_pairs(call *c, kv_err *e);

@@ -113,13 +113,18 @@ typedef struct cutter {
     int64_t bytes; /* of the part that is open */
 } cutter;
 
+/* A part is closed when it is full, and before and behind an array that gets its own. */
+static int reserve_cuts(call *c, int64_t work_bytes, kv_err *e)
+{
+    int64_t most = 4 + 3 * (work_bytes / PART_BYTES);
+    return mem_grow(&c->cuts, &c->cuts_cap, most, sizeof *c->cuts, e);
+}
+
 static int begin_cuts(cutter *k, call *c, kv_err *e)
 {
-    /* A part is closed when it is full, and before and behind an array that gets its own. */
-    int64_t most = 4 + 3 * (c->work_bytes / PART_BYTES);
     *k = (cutter){c, 0};
     c->ncuts = 0;
-    int rc = mem_grow(&c->cuts, &c->cuts_cap, most, sizeof *c->cuts, e);
+    int rc = reserve_cuts(c, c->work_bytes, e);
     if (rc == KV_OK)
         c->cuts[0] = (call_cut){0, 0};
     return rc;
@@ -167,6 +172,14 @@ int call_cut_groups(call *c, kv_err *e)
     if (!rc)
         cut(&k, c->ngroups, 0);
     return rc;
+}
+
+int call_reserve_pairs(call *c, kv_err *e)
+{
+    int64_t work_bytes = 64 * c->nvalues;
+    for (int64_t i = 0; i < c->nvalues; i++)
+        work_bytes += kv_array_bytes(c->values[i]);
+    return reserve_cuts(c, work_bytes, e);
 }
 
 int call_cut_pairs(call *c, kv_err *e)

@@ -125,6 +125,8 @@ int store_file_take(image *im, const kv *store, kv_err *e)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" cannot be saved",
                           store->type);
     int rc = image_text(im, "kvstore.format", "", FORMAT, e);
+    if (rc == KV_OK && store->base)
+        rc = image_text(im, "kvstore.base", "", store->base, e);
     if (rc == KV_OK && (rc = image_text(im, "kvstore.type", "", store->type, e)) == KV_OK &&
         (rc = image_text(im, "kvstore.key_type", "", kind, e)) == KV_OK &&
         (rc = add_keys(im, t, e)) == KV_OK &&
@@ -163,7 +165,8 @@ static int check_names(store_file *f, kv_err *e)
 {
     static const char *const known[] = {"kvstore.format",  "kvstore.type",    "kvstore.key_type",
                                         "kvstore.pushes",  "kvstore.updates", "kvstore.order",
-                                        "kvstore.updater", "kvstore.rule",    COMPRESSION_PART};
+                                        "kvstore.updater", "kvstore.rule",    "kvstore.base",
+                                        COMPRESSION_PART};
     f->foreign = true;
     for (int64_t i = 0; i < safetensors_metadata_count(f->file); i++) {
         const char *name = safetensors_metadata_at(f->file, i)->name;
@@ -215,6 +218,8 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
     if (rc == KV_OK && (rc = check_names(f, e)) == KV_OK && !f->foreign &&
         (rc = check_format(f, e)) == KV_OK)
         rc = get(f, "kvstore.type", &f->type, e);
+    if (rc == KV_OK)
+        f->base = safetensors_metadata(f->file, "kvstore.base");
     if (rc)
         store_file_close(f);
     return rc;

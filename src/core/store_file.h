@@ -10,6 +10,7 @@
  *   name              text
  *   kvstore.format    "1"
  *   kvstore.type      the type of the store: "local"
+ *   kvstore.base      (registered names only) the type that this one is a name of
  *   kvstore.key_type  "integer", "text", or "none" when there is no key
  *   kvstore.pushes    for each key how many pushes it had: "3 0 1"
  *   kvstore.updates   for each key how many of them the updater saw
@@ -48,6 +49,7 @@ typedef struct store_file {
     safetensors *file;
     const char *path; /* borrowed */
     const char *type; /* of the store to make */
+    const char *base; /* or NULL: the type to make where that one is not known */
     bool foreign;     /* no word of ours is in it */
 } store_file;
 

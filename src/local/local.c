@@ -8,6 +8,7 @@
 #include "local/local.h"
 
 #include "array/sparse.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "core/row_pull.h"
 #include "core/store.h"
@@ -106,10 +107,10 @@ static int run_push(call *c, kv_err *e)
     return updater_run(c, e);
 }
 
-static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e)
+/* Makes a call of a push that can no longer fail. */
+static int new_push(call **out, const local *l, const kv_key *keys, int64_t n,
+                    kv_array *const *values, kv_err *e)
 {
-    const local *l = self;
     kv *s = l->store;
     call *c;
     int flags = s->updater.kind == UPDATER_ASSIGN ? CALL_CREATE : CALL_UPDATE;
@@ -118,14 +119,27 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
     int rc = call_new(&c, &s->calls, &s->slots, values, n, e);
     if (rc)
         return rc;
-    if ((rc = prepare(s, c, keys, flags, e))) {
+    *out = c;
+    if ((rc = prepare(s, c, keys, flags, e)))
         call_abort(c);
-        return rc;
-    }
+    return rc;
+}
+
+static int start_push(kv *s, call *c, const kv_call *how, kv_err *e)
+{
     compress_commit(c);
     updater_commit(c, s->print, s->print_arg);
     s->changes++; /* also when a callback refuses: it does so for its own key only */
     return call_run(c, run_push, how, false, e);
+}
+
+static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    const local *l = self;
+    call *c;
+    int rc = new_push(&c, l, keys, n, values, e);
+    return rc ? rc : start_push(l->store, c, how, e);
 }
 
 /* ---- pull ---- */
@@ -166,6 +180,12 @@ static int run_pull(call *c, kv_err *e)
     return KV_OK;
 }
 
+static int prepare_pull(call *c, const kv_key *keys, kv_err *e)
+{
+    int rc = call_find_pairs(c, keys, e);
+    return rc ? rc : call_cut_pairs(c, e);
+}
+
 /* Pulls into default arrays. */
 static int pull_default(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs,
                         const kv_call *how, kv_err *e)
@@ -174,7 +194,7 @@ static int pull_default(kv *s, const kv_key *keys, int64_t n, kv_array *const *o
     int rc = call_new(&c, &s->calls, &s->slots, outs, n, e);
     if (rc)
         return rc;
-    if ((rc = call_find_pairs(c, keys, e)) || (rc = call_cut_pairs(c, e))) {
+    if ((rc = prepare_pull(c, keys, e))) {
         call_end(c);
         return rc;
     }
@@ -248,6 +268,177 @@ static int pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const 
     return call_run(c, row_pull_run, how, false, e);
 }
 
+/* ---- pushpull, broadcast ---- */
+
+/* Both halves are checked and have their room before the first one runs. Keys may be pulled that
+ * the call itself makes: their shape is that of their first value. */
+
+typedef struct first_half {
+    const kv_key *keys;
+    int64_t n;
+    kv_array *const *values;
+    bool creates; /* it makes the keys that are not there */
+    map made;     /* each of its keys to its first value; filled when it is first needed */
+} first_half;
+
+/* The number of the first value that the call has for a key, or -1. */
+static int find_made(first_half *h, const kv_key *key, int64_t *value, kv_err *e)
+{
+    *value = -1;
+    if (!h->creates)
+        return KV_OK;
+    if (h->made.n == 0) {
+        int rc = map_reserve(&h->made, h->n, e);
+        for (int64_t i = h->n - 1; i >= 0 && !rc; i--)
+            rc = map_put(&h->made, h->keys[i], i, e);
+        if (rc)
+            return rc;
+    }
+    *value = map_get(&h->made, *key);
+    return KV_OK;
+}
+
+static int check_outs(const slot_table *t, first_half *h, const kv_key *okeys, int64_t nouts,
+                      kv_array *const *outs, kv_err *e)
+{
+    int64_t guess = 0;
+    for (int64_t i = 0; i < nouts; i++) {
+        if (outs == h->values && okeys == h->keys)
+            return KV_OK; /* in place: the first half checks the same pairs */
+        int rc = KV_OK;
+        int64_t number = slot_find(t, &okeys[i], guess), value = -1;
+        if (number < 0)
+            rc = find_made(h, &okeys[i], &value, e);
+        if (!rc && number < 0 && value < 0)
+            rc = call_find(t, &okeys[i], -1, &number, e);
+        if (rc)
+            return rc;
+        slot coming = {.key = okeys[i], .stored = value >= 0 ? h->values[value] : NULL};
+        if ((rc = call_check_shape(number >= 0 ? &t->items[number] : &coming, outs[i], "array", e)))
+            return rc;
+        guess = number + 1;
+    }
+    return KV_OK;
+}
+
+/* The second half: the pairs whose outs are default arrays. Others are left as they are. */
+typedef struct second_half {
+    call *call; /* NULL where nothing is pulled */
+    const kv_key *keys;
+    kv_array *const *outs;
+    int64_t n;
+    kv_key *own_keys; /* lists without the others, where there are some */
+    kv_array **own_outs;
+} second_half;
+
+static int leave_out_sparse(second_half *h, kv_err *e)
+{
+    int64_t n = h->n, kept = 0;
+    bool sparse = false;
+    for (int64_t i = 0; i < n && !sparse; i++)
+        sparse = h->outs[i]->storage != KV_DEFAULT;
+    if (!sparse)
+        return KV_OK;
+    h->own_keys = mem_alloc(n, sizeof *h->own_keys, e);
+    h->own_outs = mem_alloc(n, sizeof(kv_array *), e);
+    if (!h->own_keys || !h->own_outs)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
+        if (h->outs[i]->storage != KV_DEFAULT)
+            continue;
+        h->own_keys[kept] = h->keys[i];
+        h->own_outs[kept++] = h->outs[i];
+    }
+    h->keys = h->own_keys;
+    h->outs = h->own_outs;
+    h->n = kept;
+    return KV_OK;
+}
+
+static void end_second(second_half *h)
+{
+    if (h->call)
+        call_end(h->call);
+    mem_free(h->own_keys);
+    mem_free(h->own_outs);
+}
+
+/* Checks the second half and takes all the memory that it needs. */
+static int new_second(second_half *h, kv *s, first_half *first, const kv_key *okeys, int64_t nouts,
+                      kv_array *const *outs, kv_err *e)
+{
+    *h = (second_half){.keys = okeys, .outs = outs, .n = nouts};
+    int rc = check_outs(&s->slots, first, okeys, nouts, outs, e);
+    map_release(&first->made);
+    if (!rc)
+        rc = leave_out_sparse(h, e);
+    if (!rc && h->n > 0)
+        rc = call_new(&h->call, &s->calls, &s->slots, h->outs, h->n, e);
+    if (!rc && h->call)
+        rc = call_reserve_pairs(h->call, e);
+    if (rc)
+        end_second(h);
+    return rc;
+}
+
+/* Pulls when the first half has happened. What it asks for is there, so it does not fail. */
+static int run_second(second_half *h, const kv_call *how, kv_err *e)
+{
+    call *c = h->call;
+    int rc = KV_OK;
+    if (c && (rc = prepare_pull(c, h->keys, e)) == KV_OK) {
+        h->call = NULL; /* it ends when it has run */
+        rc = call_run(c, run_pull, how, false, e);
+    }
+    end_second(h);
+    return rc;
+}
+
+static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                    kv_err *e)
+{
+    const local *l = self;
+    kv *s = l->store;
+    call *c;
+    second_half second;
+    first_half first = {keys, n, values, s->updater.kind == UPDATER_ASSIGN, {0}};
+    int rc = new_second(&second, s, &first, okeys, nouts, outs, e);
+    if (rc)
+        return rc;
+    if ((rc = new_push(&c, l, keys, n, values, e))) {
+        end_second(&second);
+        return rc;
+    }
+    /* A C callback that refuses keeps the old value of its key, which the outs receive. */
+    rc = start_push(s, c, how, e);
+    int rc2 = run_second(&second, how, e);
+    return rc ? rc : rc2;
+}
+
+static int broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                     const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                     kv_err *e)
+{
+    kv *s = ((local *)self)->store;
+    second_half second;
+    first_half first = {keys, n, values, true, {0}};
+    int rc = new_second(&second, s, &first, okeys, nouts, outs, e);
+    if (rc)
+        return rc;
+    if ((rc = init(self, keys, n, values, how, e)) == KV_OK)
+        return run_second(&second, how, e);
+    end_second(&second);
+    return rc;
+}
+
+/* ---- The tables ---- */
+
+enum {
+    CAN = KV_CAN_UPDATER | KV_CAN_OPTIMIZER | KV_CAN_STATES | KV_CAN_ROW_SPARSE |
+          KV_CAN_TRANSACTIONS | KV_CAN_FILES
+};
+
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};
 static const char *const device_names[] = {"device", "local_allreduce_device", NULL};
 
@@ -255,22 +446,28 @@ const kv_type_ops local_type_ops = {
     .size = sizeof local_type_ops,
     .version = KV_TYPE_VERSION,
     .names = local_names,
+    .capabilities = CAN,
     .open = open_local,
     .close = mem_free,
     .init = init,
     .push = push,
     .pull = pull,
     .row_sparse_pull = pull_rows,
+    .pushpull = pushpull,
+    .broadcast = broadcast,
 };
 
 const kv_type_ops device_type_ops = {
     .size = sizeof device_type_ops,
     .version = KV_TYPE_VERSION,
     .names = device_names,
+    .capabilities = CAN | KV_CAN_GRADIENT_COMPRESSION,
     .open = open_device,
     .close = mem_free,
     .init = init,
     .push = push,
     .pull = pull,
     .row_sparse_pull = pull_rows,
+    .pushpull = pushpull,
+    .broadcast = broadcast,
 };

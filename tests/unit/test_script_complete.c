@@ -77,20 +77,20 @@ static void check_words(const expected *cases, size_t n)
 TEST(script_complete_statements)
 {
     static const expected cases[] = {
-        {"pus", "push"},
+        {"pus", "push|pushpull"},
         {"set-up", "set-updater"},
         {"rep", "repeat|repeat("},
         {"learn", "learning_rate"},
         {"hal", "halve("},
-        {"print 1; pus", "push"},
-        {"for i in 1..2 {\n  pus", "push"},
-        {"if true { pus", "push"},
+        {"print 1; pus", "push|pushpull"},
+        {"for i in 1..2 {\n  pus", "push|pushpull"},
+        {"if true { pus", "push|pushpull"},
         {"if true { } els", "else"},
-        {"repeat 3 pus", "push"},
-        {"time pus", "push"},
+        {"repeat 3 pus", "push|pushpull"},
+        {"time pus", "push|pushpull"},
         {"# pus", ""},
         {"!pus", ""},
-        {"?pus", "push"},
+        {"?pus", "push|pushpull"},
         {"print 1 # pus", ""},
     };
     CHECK_WORDS(cases);
@@ -153,7 +153,7 @@ TEST(script_complete_words_of_commands)
 {
     static const expected cases[] = {
         {"use ", "b|kv"},
-        {"help pus", "push"},
+        {"help pus", "push|pushpull"},
         {"set print.p", "print.precision"},
         {"set print.format ", "\"csv\"|\"json\"|\"legacy\"|\"numpy\"|\"raw\"|\"repr\""},
         {"set print.format \"l", "legacy\""},

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -434,8 +435,8 @@ TEST(store_file_wrong_descriptions)
         check_load(KV_E_FORMAT, cases[i].text);
     }
     write_with("text", "kvstore.type", "dist_sync");
-    check_load(KV_E_UNSUPPORTED, "w.kvs: the type \"dist_sync\" needs the MPI plugin, which is not "
-                                 "in this build");
+    check_load(KV_E_UNSUPPORTED, "w.kvs: the type \"dist_sync\" needs the MPI plugin, which the "
+                                 "static library cannot load");
     leave_scratch();
 }
 
@@ -568,5 +569,32 @@ TEST(store_file_without_memory)
     CHECK_INT(number_of(t, name("w")), 9);
     kv_free(t);
     kv_free(s);
+    leave_scratch();
+}
+
+/* A name that is registered when a store is saved need not be when it is loaded, here by another
+ * process. */
+TEST(store_file_registered_name)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    int status = -1;
+    scratch();
+    pid_t child = fork();
+    if (child == 0) {
+        int rc = kv_register_name("Mine", "device", &e);
+        s = make("MINE");
+        _exit(rc || kv_save(s, FILE_NAME, &e) ? 1 : 0);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    CHECK_INT(kv_create("mine", NULL, 0, &s, &e), KV_E_UNSUPPORTED);
+    e = (kv_err){0};
+    CHECK_OK(kv_load(&s, FILE_NAME, &e));
+    CHECK_TEXT(kv_type(s), "Mine");
+    s = again(s);
+    CHECK_TEXT(kv_type(s), "Mine");
+    kv_free(s);
+    /* loading registers nothing */
+    CHECK_INT(kv_create("mine", NULL, 0, &s, &e), KV_E_UNSUPPORTED);
     leave_scratch();
 }

@@ -1,0 +1,109 @@
+/* The table of capabilities: what they are called, and what in a type's table says yes. */
+#include "capability.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/suggest.h"
+#include "core/store.h"
+#include "runtime.h"
+
+static const struct capability {
+    const char *name, *also; /* also: another word for it, or NULL */
+    uint32_t bit;
+    const char *plural; /* behind "stores of this type have no …" */
+} table[] = {
+    {"init", NULL, CAN_INIT, "init"},
+    {"push", NULL, CAN_PUSH, "push"},
+    {"pull", NULL, CAN_PULL, "pull"},
+    {"pushpull", NULL, CAN_PUSHPULL, "pushpull"},
+    {"broadcast", NULL, CAN_BROADCAST, "broadcast"},
+    {"updater", NULL, KV_CAN_UPDATER, "updater"},
+    {"optimizer", NULL, KV_CAN_OPTIMIZER, "optimizer"},
+    {"states", NULL, KV_CAN_STATES, "states of an optimizer"},
+    {"row_sparse", "sparse", KV_CAN_ROW_SPARSE, "row_sparse arrays"},
+    {"gradient_compression", "compression", KV_CAN_GRADIENT_COMPRESSION, "gradient compression"},
+    {"transactions", NULL, KV_CAN_TRANSACTIONS, "transactions"},
+    {"files", NULL, KV_CAN_FILES, "files"},
+};
+
+enum { NCAPABILITIES = sizeof table / sizeof *table };
+
+static uint32_t all_of(const kv_type_ops *ops)
+{
+    uint32_t bits = ops->capabilities;
+    bits |= ops->init ? CAN_INIT : 0;
+    bits |= ops->push ? CAN_PUSH : 0;
+    bits |= ops->pull ? CAN_PULL : 0;
+    bits |= ops->pushpull || (ops->push && ops->pull) ? CAN_PUSHPULL : 0;
+    bits |= ops->broadcast || (ops->init && ops->pull) ? CAN_BROADCAST : 0;
+    return bits;
+}
+
+/* Whether two words are the same but for case, - and _. */
+static bool same_word(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++) {
+        char x = *a == '-' ? '_' : *a, y = *b == '-' ? '_' : *b;
+        if (strncasecmp(&x, &y, 1) != 0)
+            return false;
+    }
+    return *a == *b;
+}
+
+const char *kv_capability(int i)
+{
+    return i >= 0 && i < NCAPABILITIES ? table[i].name : NULL;
+}
+
+int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e)
+{
+    suggest near = {.word = capability};
+    for (int i = 0; i < NCAPABILITIES; i++) {
+        const struct capability *c = &table[i];
+        if (same_word(c->name, capability) || (c->also && same_word(c->also, capability))) {
+            bool of_slots = c->bit & (KV_CAN_TRANSACTIONS | KV_CAN_FILES);
+            *yes = store && (all_of(store->ops) & c->bit) && (store->in_slots || !of_slots);
+            return KV_OK;
+        }
+        suggest_add(&near, c->name);
+        if (c->also)
+            suggest_add(&near, c->also);
+    }
+    kv_err_set(e, KV_E_USAGE, "there is no capability \"%.64s\"", capability);
+    suggest_done(&near, e);
+    return kv_err_hint(e, "init, push, pull, pushpull, broadcast, updater, optimizer, states, "
+                          "row_sparse, gradient_compression, transactions, files");
+}
+
+/* Appends the name of a type that can. */
+typedef struct able {
+    uint32_t bit;
+    char list[200];
+    int len;
+} able;
+
+static void add_able(void *arg, const kv_type_ops *ops)
+{
+    able *a = arg;
+    int room = (int)sizeof a->list - a->len;
+    if (!(all_of(ops) & a->bit))
+        return;
+    int n = snprintf(a->list + a->len, (size_t)room, "%s%s", a->len ? ", " : "", ops->names[0]);
+    a->len += n < room ? n : room - 1;
+}
+
+int capability_need(const kv_type_ops *ops, const char *type, uint32_t bit, kv_err *e)
+{
+    able who = {.bit = bit};
+    const char *what = "";
+    if (all_of(ops) & bit)
+        return KV_OK;
+    for (int i = 0; i < NCAPABILITIES; i++)
+        what = table[i].bit == bit ? table[i].plural : what;
+    kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no %s", type, what);
+    runtime_each_type(add_able, &who);
+    if (who.len)
+        kv_err_hint(e, "types that have it: %s", who.list);
+    return KV_E_UNSUPPORTED;
+}

@@ -1,0 +1,124 @@
+/* The type teststore: it keeps nothing. broadcast copies one value to the outs, pushpull sums the
+ * values and writes the sum to the outs; which keys they have does not matter. It is the least that
+ * a store can be, made to test programs that bring their own optimizer. (Seed 004, "TestStore")
+ *
+ * Its calls end before they return: there is no stored array that a later call could wait for.
+ */
+#include "local/local.h"
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "core/apply.h"
+#include "core/store.h"
+
+static int open_store(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
+{
+    if (nopts)
+        return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"", kv_type(store),
+                          opts[0].name);
+    *self = store;
+    return KV_OK;
+}
+
+/* Whether an array is a default one with the shape of the first value. */
+static int check_array(const kv_array *first, const kv_array *a, const char *what,
+                       const kv_key *key, kv_err *e)
+{
+    char one[128], other[128];
+    if (kv_array_storage(a) != KV_DEFAULT)
+        kv_err_set(e, KV_E_UNSUPPORTED, "teststore takes no row_sparse arrays");
+    else if (!kv_array_same_shape(first, a))
+        kv_err_set(e, KV_E_SHAPE, "the first value has shape %s, this %s has %s",
+                   kv_shape_text(one, sizeof one, kv_array_ndim(first), kv_array_shape(first)),
+                   what, kv_shape_text(other, sizeof other, kv_array_ndim(a), kv_array_shape(a)));
+    else
+        return KV_OK;
+    kv_err_key(e, key);
+    return kv_array_storage(a) != KV_DEFAULT ? KV_E_UNSUPPORTED : KV_E_SHAPE;
+}
+
+static int check_arrays(const kv_array *first, const kv_key *keys, int64_t n,
+                        kv_array *const *arrays, const char *what, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++)
+        rc = check_array(first, arrays[i], what, &keys[i], e);
+    return rc;
+}
+
+/* Between default arrays of one shape in host memory this cannot fail. */
+static int copy_to_all(kv_array *from, int64_t nouts, kv_array *const *outs, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < nouts && rc == KV_OK; i++) {
+        if (outs[i] != from)
+            rc = kv_array_copy(outs[i], from, e);
+    }
+    return rc;
+}
+
+static int broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                     const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                     kv_err *e)
+{
+    (void)self;
+    (void)how;
+    if (n != 1) {
+        kv_err_set(e, KV_E_VALUE, "teststore broadcasts one value, here are %lld", (long long)n);
+        kv_err_hint(e, "it does not look at keys: call it once for each");
+        return KV_E_VALUE;
+    }
+    int rc = check_arrays(values[0], keys, 1, values, "value", e);
+    if (rc == KV_OK)
+        rc = check_arrays(values[0], okeys, nouts, outs, "array", e);
+    return rc ? rc : copy_to_all(values[0], nouts, outs, e);
+}
+
+/* *sum: a new array like the first value. */
+static int sum_values(kv_array **sum, int64_t n, kv_array *const *values, kv_err *e)
+{
+    const kv_array *first = values[0];
+    const void **data = mem_alloc(n, sizeof *data, e);
+    apply_values v = {values, data, n, true, NULL};
+    apply_work work = {0};
+    int rc = data ? apply_reserve(&work, 1, n, 0, 0, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+        rc = kv_array_read(values[i], &data[i], e);
+        v.same_dtype &= values[i]->dtype == first->dtype;
+    }
+    if (rc == KV_OK)
+        rc = kv_array_new_raw(sum, first->dtype, first->ndim, first->shape, first->ctx, e);
+    if (rc == KV_OK)
+        apply_sum(*sum, &v, 0, first->size, &work, 0);
+    apply_work_release(&work);
+    mem_free(data);
+    return rc;
+}
+
+static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                    kv_err *e)
+{
+    kv_array *sum = NULL;
+    (void)self;
+    (void)how;
+    int rc = check_arrays(values[0], keys, n, values, "value", e);
+    if (rc || (rc = check_arrays(values[0], okeys, nouts, outs, "array", e)))
+        return rc;
+    rc = sum_values(&sum, n, values, e);
+    if (rc == KV_OK)
+        rc = copy_to_all(sum, nouts, outs, e);
+    kv_array_unref(sum);
+    return rc;
+}
+
+static const char *const names[] = {"teststore", NULL};
+
+const kv_type_ops teststore_type_ops = {
+    .size = sizeof teststore_type_ops,
+    .version = KV_TYPE_VERSION,
+    .names = names,
+    .open = open_store,
+    .pushpull = pushpull,
+    .broadcast = broadcast,
+};

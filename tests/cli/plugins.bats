@@ -1,0 +1,188 @@
+# register, plugins, and the types that they bring.
+
+load help
+
+# plugin NAME <<code: builds NAME.so from the body of kv_plugin_init.
+plugin()
+{
+    {
+        cat <<'END'
+#include <kvstore.h>
+#include <stddef.h>
+static int none(kv *s, const kv_opt *o, int n, void **self, kv_err *e)
+{ (void)s, (void)o, (void)n, (void)e; *self = NULL; return KV_OK; }
+static int same(void *self, const kv_key *k, int64_t n, kv_array *const *v, const kv_key *ok,
+                int64_t m, kv_array *const *o, const kv_call *c, kv_err *e)
+{ (void)self, (void)k, (void)n, (void)v, (void)ok, (void)m, (void)o, (void)c, (void)e; return KV_OK; }
+int kv_plugin_init(const kv_host *host, kv_err *e);
+int kv_plugin_init(const kv_host *host, kv_err *e)
+{
+    static const char *names[] = {"first", NULL}, *others[] = {"second", NULL};
+    static kv_type_ops first = {.size = sizeof first, .version = KV_TYPE_VERSION, .names = names,
+                                .open = none, .pushpull = same, .broadcast = same};
+    static kv_type_ops second;
+    second = first;
+    second.names = others;
+END
+        cat
+        echo '}'
+    } >"$1.c"
+    # shellcheck disable=SC2086
+    ${CC:-cc} -std=c17 -Wall -Wextra -Wno-unused -shared -fPIC $(sanitizers) -o "$1.so" "$1.c" \
+        -I"$top/src" -I"$top/lib/base" -I"$top/lib/array" -L"$build" -lkvstore
+}
+
+sanitizers()
+{
+    grep -o -- '-fsanitize=[a-z,]*' "$build/flags" | head -n 1
+}
+
+@test "plugins: examples/average.c averages, as its head says" {
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ readline=.*//' "$build/flags")" \
+        examples
+    cp "$build/examples/average.so" .
+    run kvctl -c 'register average --plugin average.so; create average; pushpull 3 [ones(2), zeros(2)]'
+    assert_success
+    assert_output "[0.5 0.5]"
+    run kvctl - <<'END'
+register average --plugin ./average.so
+create AVERAGE
+print type(), is_capable("pushpull"), is_capable("row_sparse")
+push [w, b] [[ones(2), ones(2)*3], [zeros(2), ones(2), ones(2)*5]]
+pull [w, b]
+set-updater { stored += input * 10 }
+push w [1, 2] [3, 4]
+pull w
+expect-error shape { push w ones(2) ones(3) }
+expect-error unsupported { push w row_sparse(ones(2, 2)) }
+pull w
+END
+    assert_success
+    assert_output "average True False
+w:
+[2. 2.]
+b:
+[2. 2.]
+[22. 32.]
+[22. 32.]"
+}
+
+@test "plugins: what is no plugin is refused, and nothing changes" {
+    printf 'no plugin' >text.so
+    mkdir folder.so
+    echo 'int x;' >x.c
+    ${CC:-cc} -shared -fPIC -o plain.so x.c
+    run kvctl -q -k - <<'END'
+register first --plugin missing.so
+register first --plugin text.so
+register first --plugin folder.so
+register first --plugin plain.so
+create first
+END
+    assert_failure 5
+    assert_line --partial "<stdin>:1:25: error[io]: missing.so: No such file or directory"
+    assert_line --partial "<stdin>:2:25: error[format]: text.so is no plugin: file too short"
+    assert_line --partial "<stdin>:3:25: error[format]: folder.so is no plugin: "
+    assert_line --partial "<stdin>:4:25: error[format]: plain.so is no plugin: it has no function kv_plugin_init"
+    assert_line --partial "<stdin>:5:8: error[unsupported]: there is no store type \"first\""
+}
+
+@test "plugins: one of another version is refused, with what it had registered" {
+    plugin version <<'END'
+    second.version = 9;
+    return host->register_type(&first, e) || host->register_type(&second, e);
+END
+    plugin quiet <<'END'
+    return host->register_type(&first, e) ? e->code : 77;
+END
+    plugin loud <<'END'
+    (void)host;
+    return kv_err_set(e, KV_E_PEER, "there is nobody to talk to");
+END
+    run kvctl -q -k - <<'END'
+register second --plugin version.so
+register first --plugin quiet.so
+register first --plugin loud.so
+create first
+END
+    assert_failure 3
+    assert_line --partial "<stdin>:1:26: error[value]: version.so: the table of a type has version 9 and "
+    assert_line --partial "<stdin>:2:25: error[unsupported]: quiet.so: the plugin refuses to start and does not say why"
+    assert_line --partial "<stdin>:3:25: error[peer]: loud.so: there is nobody to talk to"
+    assert_line --partial "<stdin>:4:8: error[unsupported]: there is no store type \"first\""
+}
+
+@test "plugins: names that are taken, names that it does not bring, a base of its types" {
+    plugin two <<'END'
+    return host->register_type(&first, e) ? e->code : host->register_type(&second, e);
+END
+    plugin taken <<'END'
+    static const char *const local[] = {"Local", NULL};
+    second.names = local;
+    int rc = host->register_type(&first, e);
+    return rc ? rc : host->register_type(&second, e);
+END
+    run kvctl -q -k - <<'END'
+register Device
+register dist_sync
+register other --plugin taken.so
+register first --plugin taken.so
+create first
+register third --plugin two.so
+register second --plugin two.so
+register Third --plugin two.so --base second
+create third
+type
+pushpull 3 ones(2)
+push 3 ones(2)
+create second
+type
+END
+    assert_failure 3
+    assert_line --partial '<stdin>:1:10: error[name]: there is a store type "Device" already'
+    assert_line --partial '<stdin>:2:10: error[name]: "dist_sync" is the name of a type that the MPI plugin brings'
+    assert_line --partial '<stdin>:3:25: error[name]: taken.so: there is a store type "local" already'
+    assert_line --partial '<stdin>:4:25: error[name]: taken.so: there is a store type "local" already'
+    assert_line --partial '<stdin>:5:8: error[unsupported]: there is no store type "first"'
+    assert_line --partial '<stdin>:6:25: error[name]: two.so brings no type "third"'
+    assert_line --partial '<stdin>:7:10: error[name]: there is a store type "second" already'
+    assert_line Third
+    assert_line --partial '<stdin>:12:6: error[unsupported]: stores of type "Third" have no push'
+    assert_line second
+}
+
+@test "plugins: a known type's plugin is looked for in KVSTORE_PLUGINS" {
+    plugin kvstore_mpi <<'END'
+    static const char *const sync[] = {"dist_sync", "dist", NULL};
+    second.names = sync;
+    return host->register_type(&second, e);
+END
+    mkdir here broken
+    mv kvstore_mpi.so here
+    printf 'no plugin' >broken/kvstore_mpi.so
+    run kvctl -c 'create dist; type'
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: the type "dist_sync" needs the MPI plugin, which is not in this build'
+    KVSTORE_PLUGINS=nowhere:$PWD/here run kvctl -c 'create Dist; type; create dist_sync; type'
+    assert_success
+    assert_output $'dist\ndist_sync'
+    KVSTORE_PLUGINS=here run kvctl -c 'create dist_async'
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: the plugin kvstore_mpi.so brings no type "dist_async"'
+    assert_output --partial 'hint: available here: local, device, teststore, dist_sync'
+    KVSTORE_PLUGINS=broken:here run kvctl -c 'create dist'
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: the type "dist_sync" is not available: broken/kvstore_mpi.so is no plugin: file too short'
+}
+
+@test "plugins: --safe loads none" {
+    run kvctl --safe -c 'register first --plugin first.so'
+    assert_failure 4
+    assert_output --partial "error[unsupported]: --safe forbids plugins"
+    run kvctl --safe -c 'f = "first.so"; register first --plugin $f'
+    assert_failure 4
+    assert_output --partial "error[unsupported]: --safe forbids plugins"
+    run kvctl --safe -c 'register mine; create MINE; type'
+    assert_success
+    assert_output mine
+}

@@ -1,0 +1,500 @@
+/* pushpull and broadcast: the numbers of MXNet's test_kvstore_custom, the two lists grouped apart,
+ * and that a call which fails has changed nothing. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "kvstore.h"
+#include "test.h"
+
+enum { SIZE = 16 };
+
+static kv *make(const char *type)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    return s;
+}
+
+static kv_key id(int64_t i)
+{
+    return (kv_key){.id = i};
+}
+
+static kv_key name(const char *text)
+{
+    return (kv_key){.name = text};
+}
+
+static kv_array *filled_as(kv_dtype dtype, double x, kv_ctx ctx)
+{
+    kv_err e = {0};
+    kv_array *f = NULL, *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&f, KV_FLOAT64, 2, (int64_t[]){4, 4}, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(f, &data, &e));
+    for (int i = 0; i < SIZE; i++)
+        ((double *)data)[i] = x;
+    CHECK_OK(kv_array_dup(&a, f, dtype, ctx, &e));
+    kv_array_unref(f);
+    return a;
+}
+
+static kv_array *filled(double x)
+{
+    return filled_as(KV_FLOAT32, x, (kv_ctx){0});
+}
+
+/* Four arrays on cpu(0) to cpu(3). */
+static void four(kv_array *out[4], double x)
+{
+    for (int i = 0; i < 4; i++)
+        out[i] = filled_as(KV_FLOAT32, x, (kv_ctx){KV_CPU, i});
+}
+
+static void unref_all(kv_array **a, int n)
+{
+    for (int i = 0; i < n; i++)
+        kv_array_unref(a[i]);
+}
+
+/* The number that every element is. */
+static double number_of(kv_array *a)
+{
+    kv_err e = {0};
+    kv_array *f = NULL;
+    const void *data = NULL;
+    CHECK_OK(kv_array_dup(&f, a, KV_FLOAT64, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_read(f, &data, &e));
+    double x = ((const double *)data)[0];
+    for (int i = 0; i < SIZE; i++)
+        CHECK(((const double *)data)[i] == x);
+    kv_array_unref(f);
+    return x;
+}
+
+static void check_all(kv_array **a, int n, double x)
+{
+    for (int i = 0; i < n; i++)
+        CHECK_INT(number_of(a[i]), x);
+}
+
+static double stored(kv *s, kv_key key)
+{
+    kv_err e = {0};
+    kv_array *a = filled(0);
+    CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
+    double x = number_of(a);
+    kv_array_unref(a);
+    return x;
+}
+
+/* ---- test_kvstore_custom ---- */
+
+static void broadcast_single(const char *type, kv_key key, kv_key twice)
+{
+    kv_err e = {0};
+    kv *s = make(type);
+    kv_array *one = filled(1), *outs[3] = {filled(0), filled(0), filled(0)};
+    CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, outs, NULL, &e));
+    check_all(outs, 1, 1);
+    unref_all(outs, 1);
+    outs[0] = filled(0);
+    kv_key keys[3] = {twice, twice, twice};
+    CHECK_OK(kv_broadcast(s, &twice, 1, &one, keys, 3, outs, NULL, &e));
+    check_all(outs, 3, 1);
+    unref_all(outs, 3);
+    kv_array_unref(one);
+    kv_free(s);
+}
+
+TEST(pushpull_broadcast_single_kv_pair)
+{
+    broadcast_single("device", id(3), id(6));
+    broadcast_single("device", name("a"), name("aa"));
+    broadcast_single("teststore", id(3), id(6));
+    broadcast_single("teststore", name("a"), name("aa"));
+    broadcast_single("local", id(3), id(6));
+}
+
+static void broadcast_list(const kv_key keys[3], const kv_key twice[3])
+{
+    kv_err e = {0};
+    kv *s = make("device");
+    kv_array *one = filled(1), *ones[3] = {one, one, one}, *outs[6];
+    for (int i = 0; i < 6; i++)
+        outs[i] = filled(0);
+    CHECK_OK(kv_broadcast(s, keys, 3, ones, keys, 3, outs, NULL, &e));
+    check_all(outs, 3, 1);
+    kv_key pairs[6];
+    for (int i = 0; i < 6; i++)
+        pairs[i] = twice[i / 2];
+    CHECK_OK(kv_broadcast(s, twice, 3, ones, pairs, 6, outs, NULL, &e));
+    check_all(outs, 6, 1);
+    CHECK_INT(kv_num_keys(s), 6);
+    unref_all(outs, 6);
+    kv_array_unref(one);
+    kv_free(s);
+}
+
+TEST(pushpull_broadcast_list_kv_pair)
+{
+    broadcast_list((kv_key[]){id(5), id(7), id(11)}, (kv_key[]){id(10), id(14), id(22)});
+    broadcast_list((kv_key[]){name("b"), name("c"), name("d")},
+                   (kv_key[]){name("bb"), name("cc"), name("dd")});
+}
+
+static void pushpull_single(const char *type, kv_key key)
+{
+    kv_err e = {0};
+    kv *s = make(type);
+    kv_key keys[4] = {key, key, key, key};
+    kv_array *zero = filled(0), *values[4], *outs[4];
+    four(values, 1);
+    four(outs, 0);
+    CHECK_OK(kv_broadcast(s, &key, 1, &zero, &key, 1, outs, NULL, &e));
+    CHECK_OK(kv_pushpull(s, keys, 4, values, keys, 4, outs, NULL, &e));
+    check_all(outs, 4, 4);
+    check_all(values, 4, 1);
+    CHECK_OK(kv_pushpull(s, keys, 4, values, NULL, 0, NULL, NULL, &e));
+    check_all(values, 4, 4);
+    unref_all(values, 4);
+    unref_all(outs, 4);
+    kv_array_unref(zero);
+    kv_free(s);
+}
+
+TEST(pushpull_single_kv_pair)
+{
+    pushpull_single("device", id(3));
+    pushpull_single("device", name("a"));
+    pushpull_single("teststore", id(3));
+    pushpull_single("teststore", name("a"));
+    pushpull_single("local", id(3));
+}
+
+static void pushpull_list(const kv_key keys[3])
+{
+    kv_err e = {0};
+    kv *s = make("device");
+    kv_array *zero = filled(0), *zeros[3] = {zero, zero, zero}, *values[12], *outs[12];
+    kv_key all[12];
+    for (int i = 0; i < 12; i++)
+        all[i] = keys[i / 4];
+    for (int i = 0; i < 3; i++) {
+        four(values + 4 * i, 2);
+        four(outs + 4 * i, 0);
+    }
+    CHECK_OK(kv_broadcast(s, keys, 3, zeros, keys, 3, outs, NULL, &e));
+    CHECK_OK(kv_pushpull(s, all, 12, values, all, 12, outs, NULL, &e));
+    check_all(outs, 12, 8);
+    check_all(values, 12, 2);
+    CHECK_OK(kv_pushpull(s, all, 12, values, NULL, 0, NULL, NULL, &e));
+    check_all(values, 12, 8);
+    unref_all(values, 12);
+    unref_all(outs, 12);
+    kv_array_unref(zero);
+    kv_free(s);
+}
+
+TEST(pushpull_list_kv_pair)
+{
+    pushpull_list((kv_key[]){id(5), id(7), id(11)});
+    pushpull_list((kv_key[]){name("b"), name("c"), name("d")});
+}
+
+TEST(pushpull_custom_store)
+{
+    kv_err e = {0};
+    kv *s = make("teststore");
+    kv_key key = id(3), keys[2] = {id(3), id(3)};
+    kv_array *one = filled(1), *out = filled(0), *pair[2] = {one, one}, *outs[2];
+    bool yes = true;
+    CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, &out, NULL, &e));
+    CHECK_INT(number_of(out), 1);
+    CHECK_OK(kv_is_capable(s, "optimizer", &yes, &e));
+    CHECK(!yes);
+    CHECK_OK(kv_broadcast(s, &key, 1, &one, &key, 1, &out, NULL, &e));
+    outs[0] = filled(0), outs[1] = filled(0);
+    CHECK_OK(kv_pushpull(s, keys, 2, pair, keys, 2, outs, NULL, &e));
+    check_all(outs, 2, 2);
+    kv_array *shared[2] = {outs[0], outs[0]};
+    CHECK_OK(kv_pushpull(s, keys, 2, shared, NULL, 0, NULL, NULL, &e));
+    CHECK_INT(number_of(outs[0]), 4);
+    CHECK_OK(kv_pushpull(s, keys, 1, shared, NULL, 0, NULL, NULL, &e)); /* one value: as it was */
+    CHECK_INT(number_of(outs[0]), 4);
+    CHECK_TEXT(kv_type(s), "teststore");
+    CHECK_INT(kv_rank(s), 0);
+    CHECK_INT(kv_num_workers(s), 1);
+    unref_all(outs, 2);
+    kv_array_unref(one);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+TEST(pushpull_teststore_refuses)
+{
+    kv_err e = {0};
+    kv *s = make("teststore");
+    kv_key keys[2] = {id(3), id(5)};
+    kv_array *a = filled(1), *two[2] = {a, a}, *small = NULL, *sparse = NULL;
+    kv_rule *rule = NULL;
+    CHECK_OK(kv_array_new(&small, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_to_sparse(&sparse, a, &e));
+    CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
+#define NONE(call, what)                                                                           \
+    CHECK_ERR(call, KV_E_UNSUPPORTED, "stores of type \"teststore\" have no " what)
+    CHECK_INT(kv_init(s, keys, 1, &a, NULL, &e), KV_E_UNSUPPORTED);
+    CHECK_TEXT(e.hint, "types that have it: local, device");
+    e = (kv_err){0};
+    NONE(kv_init(s, keys, 1, &a, NULL, &e), "init");
+    NONE(kv_push(s, keys, 1, &a, NULL, &e), "push");
+    NONE(kv_pull(s, keys, 1, &a, NULL, &e), "pull");
+    NONE(kv_set_optimizer(s, "sgd", NULL, 0, &e), "optimizer");
+    NONE(kv_update_optimizer(s, NULL, 0, &e), "optimizer");
+    NONE(kv_set_rule(s, rule, NULL, 0, &e), "updater");
+    NONE(kv_save_states(s, "never", 0, &e), "states of an optimizer");
+    NONE(kv_load_states(s, "never", &e), "states of an optimizer");
+    NONE(kv_begin(s, &e), "transactions");
+#undef NONE
+    CHECK_ERR(kv_broadcast(s, keys, 2, two, keys, 2, two, NULL, &e), KV_E_VALUE,
+              "teststore broadcasts one value, here are 2");
+    CHECK_ERR(kv_broadcast(s, keys, 1, &a, keys, 1, &small, NULL, &e), KV_E_SHAPE,
+              "the first value has shape (4, 4), this array has (3,)");
+    CHECK_ERR(kv_pushpull(s, keys, 2, (kv_array *[]){a, small}, NULL, 0, NULL, NULL, &e),
+              KV_E_SHAPE, "the first value has shape (4, 4), this value has (3,)");
+    CHECK_ERR(kv_pushpull(s, keys, 2, (kv_array *[]){a, sparse}, NULL, 0, NULL, NULL, &e),
+              KV_E_UNSUPPORTED, "teststore takes no row_sparse arrays");
+    CHECK_INT(number_of(a), 1);
+    kv_rule_free(rule);
+    kv_array_unref(a);
+    kv_array_unref(small);
+    kv_array_unref(sparse);
+    kv_free(s);
+}
+
+/* ---- What comes out ---- */
+
+static int add_double(void *arg, const kv_key *key, kv_array *input, kv_array *held, kv_err *e)
+{
+    const void *from;
+    void *to;
+    int rc = kv_array_read(input, &from, e);
+    (void)arg, (void)key;
+    if (rc || (rc = kv_array_write(held, &to, e)))
+        return rc;
+    for (int i = 0; i < SIZE; i++)
+        ((float *)to)[i] += 2 * ((const float *)from)[i];
+    return KV_OK;
+}
+
+TEST(pushpull_gives_what_the_updater_made)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_key keys[4] = {id(7), id(5), id(7), id(5)}, okeys[3] = {id(5), id(7), id(7)};
+    kv_array *init[2] = {filled(5), filled(7)}, *values[4], *outs[3];
+    for (int i = 0; i < 4; i++)
+        values[i] = filled(i + 1);
+    outs[0] = filled(0), outs[1] = filled_as(KV_INT32, 0, (kv_ctx){0}), outs[2] = filled(0);
+    CHECK_OK(kv_init(s, (kv_key[]){id(5), id(7)}, 2, init, NULL, &e));
+    CHECK_OK(kv_set_updater(s, add_double, NULL, NULL, &e));
+    CHECK_OK(kv_pushpull(s, keys, 4, values, okeys, 3, outs, &(kv_call){.priority = -3}, &e));
+    CHECK_INT(number_of(outs[0]), 5 + 2 * (2 + 4));
+    CHECK_INT(number_of(outs[1]), 7 + 2 * (1 + 3));
+    CHECK_INT(number_of(outs[2]), 7 + 2 * (1 + 3));
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(number_of(values[i]), i + 1);
+    CHECK_OK(kv_pushpull(s, keys, 4, values, NULL, 0, NULL, NULL, &e));
+    CHECK_INT(number_of(values[1]), 17 + 2 * (2 + 4));
+    CHECK_INT(number_of(values[2]), 15 + 2 * (1 + 3));
+    unref_all(init, 2);
+    unref_all(values, 4);
+    unref_all(outs, 3);
+    kv_free(s);
+}
+
+TEST(pushpull_makes_keys_and_pulls_others)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_key old = id(1), made[3] = {id(9), id(4), id(9)}, okeys[3] = {id(4), id(1), id(9)};
+    kv_array *first = filled(11), *values[3] = {filled(1), filled(2), filled(3)};
+    kv_array *outs[3] = {filled(0), filled(0), filled(0)};
+    CHECK_OK(kv_init(s, &old, 1, &first, NULL, &e));
+    CHECK_OK(kv_pushpull(s, made, 3, values, okeys, 3, outs, NULL, &e));
+    CHECK_INT(number_of(outs[0]), 2);
+    CHECK_INT(number_of(outs[1]), 11);
+    CHECK_INT(number_of(outs[2]), 4);
+    kv_key more = id(12);
+    CHECK_OK(kv_broadcast(s, &more, 1, values, (kv_key[]){id(12), id(1)}, 2, outs, NULL, &e));
+    CHECK_INT(number_of(outs[0]), 1);
+    CHECK_INT(number_of(outs[1]), 11);
+    more = id(13);
+    CHECK_OK(kv_broadcast(s, &more, 1, values, NULL, 0, NULL, NULL, &e));
+    CHECK_INT(stored(s, id(13)), 1);
+    unref_all(values, 3);
+    unref_all(outs, 3);
+    kv_array_unref(first);
+    kv_free(s);
+}
+
+static int refuse_five(void *arg, const kv_key *key, kv_array *input, kv_array *held, kv_err *e)
+{
+    if (key->id == 5)
+        return kv_err_set(e, KV_E_VALUE, "not five");
+    return add_double(arg, key, input, held, e);
+}
+
+/* A key that a callback refuses keeps its value; outs receive that, and the error comes back. */
+TEST(pushpull_with_a_key_that_is_refused)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_key keys[2] = {id(3), id(5)};
+    kv_array *a = filled(1), *both[2] = {a, a}, *outs[2] = {filled(9), filled(9)};
+    CHECK_OK(kv_init(s, keys, 2, both, NULL, &e));
+    CHECK_OK(kv_set_updater(s, refuse_five, NULL, NULL, &e));
+    int rc = kv_pushpull(s, keys, 2, both, keys, 2, outs, NULL, &e);
+    if (rc == KV_OK)
+        rc = kv_wait(s, &e);
+    CHECK_INT(rc, KV_E_VALUE);
+    CHECK_INT(number_of(outs[0]), 3);
+    CHECK_INT(number_of(outs[1]), 1);
+    kv_array_unref(a);
+    unref_all(outs, 2);
+    kv_free(s);
+}
+
+/* ---- Nothing changes when a call fails ---- */
+
+TEST(pushpull_errors_change_nothing)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_key three = id(3), five = id(5), both[2] = {id(3), id(5)};
+    kv_array *one = filled(1), *out = filled(9), *small = NULL, *sparse = NULL;
+    CHECK_OK(kv_array_new(&small, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_to_sparse(&sparse, one, &e));
+    CHECK_OK(kv_init(s, &three, 1, &one, NULL, &e));
+    uint64_t before = kv_changes(s);
+    kv_array *eight = filled(8), *two[2] = {eight, eight};
+    CHECK_ERR(kv_pushpull(s, &three, 1, &eight, &three, 1, &small, NULL, &e), KV_E_SHAPE,
+              "key 3 holds (4, 4), this array has shape (3,)");
+    CHECK_ERR(kv_pushpull(s, &three, 1, &eight, &five, 1, &out, NULL, &e), KV_E_KEY,
+              "key 5 was never initialised");
+    CHECK_ERR(kv_pushpull(s, &five, 1, &eight, &five, 1, &small, NULL, &e), KV_E_SHAPE,
+              "key 5 holds (4, 4), this array has shape (3,)");
+    CHECK_ERR(kv_pushpull(s, both, 2, (kv_array *[]){eight, small}, both, 2,
+                          (kv_array *[]){out, out}, NULL, &e),
+              KV_E_SHAPE, "key 5 holds (3,), this array has shape (4, 4)");
+    kv_key text = name("x");
+    CHECK_ERR(kv_pushpull(s, &three, 1, &eight, &text, 1, &out, NULL, &e), KV_E_KEY,
+              "this store holds integer keys, \"x\" is a text key");
+    CHECK_ERR(kv_pushpull(s, &three, 1, &eight, &three, 1, (kv_array *[]){NULL}, NULL, &e),
+              KV_E_VALUE, "key 3 has no array (NULL)");
+    CHECK_ERR(kv_pushpull(s, &three, -1, &eight, NULL, 0, NULL, NULL, &e), KV_E_VALUE,
+              "a call cannot have -1 keys");
+    CHECK_ERR(kv_pushpull(s, &three, 0, NULL, &three, 1, &out, NULL, &e), KV_E_VALUE,
+              "there are 1 arrays for results, but no values");
+    CHECK_ERR(kv_pushpull(s, &three, 1, &eight, NULL, 0, NULL, &(kv_call){.flags = 4}, &e),
+              KV_E_VALUE, "this call has no flags 0x4");
+    CHECK_ERR(kv_broadcast(s, &three, 1, &eight, &three, 1, &out, NULL, &e), KV_E_KEY,
+              "key 3 is initialised already");
+    CHECK_ERR(kv_broadcast(s, &five, 1, &eight, &five, 1, &small, NULL, &e), KV_E_SHAPE,
+              "key 5 holds (4, 4), this array has shape (3,)");
+    CHECK_OK(kv_set_updater(s, add_double, NULL, NULL, &e));
+    before++;
+    CHECK_ERR(kv_pushpull(s, both, 2, two, both, 2, two, NULL, &e), KV_E_KEY,
+              "key 5 was never initialised");
+    CHECK_ERR(kv_pushpull(NULL, both, 2, two, both, 2, two, NULL, &e), KV_E_USAGE,
+              "there is no store: the pointer is NULL");
+    CHECK_INT(kv_changes(s), before);
+    CHECK_INT(kv_num_keys(s), 1);
+    CHECK_INT(stored(s, three), 1);
+    CHECK_INT(number_of(out), 9);
+    CHECK_INT(number_of(eight), 8);
+    CHECK_OK(kv_pushpull(s, NULL, 0, NULL, NULL, 0, NULL, NULL, &e)); /* an empty call */
+    CHECK_OK(kv_broadcast(s, NULL, 0, NULL, NULL, 0, NULL, NULL, &e));
+    kv_array_unref(one);
+    kv_array_unref(out);
+    kv_array_unref(eight);
+    kv_array_unref(small);
+    kv_array_unref(sparse);
+    kv_free(s);
+}
+
+/* The n-th allocation fails, for every n: the stored value and the outs stay as they were. */
+static void without_memory(bool known, bool broadcasts)
+{
+    enum { KEYS = 40 };
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_key keys[KEYS], okeys[4 * KEYS];
+    kv_array *ones = filled(1), *twos = filled(2), *out = filled(9), *value[KEYS], *outs[4 * KEYS];
+    for (int i = 0; i < KEYS; i++)
+        keys[i] = id(100 - i), value[i] = ones;
+    if (known)
+        CHECK_OK(kv_init(s, keys, KEYS, value, NULL, &e));
+    for (int i = 0; i < KEYS; i++)
+        value[i] = twos;
+    for (int i = 0; i < 4 * KEYS; i++)
+        okeys[i] = keys[i / 4], outs[i] = out;
+    for (int n = 1;; n++) {
+        mem_fail_at(n);
+        int rc = broadcasts ? kv_broadcast(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e)
+                            : kv_pushpull(s, keys, KEYS, value, okeys, 4 * KEYS, outs, NULL, &e);
+        mem_fail_at(0);
+        if (rc == KV_OK)
+            break;
+        CHECK_INT(rc, KV_E_MEMORY);
+        e = (kv_err){0};
+        CHECK_INT(kv_num_keys(s), known ? KEYS : 0);
+        if (known)
+            CHECK_INT(stored(s, keys[0]), 1);
+        CHECK_INT(number_of(out), 9);
+    }
+    CHECK_INT(number_of(out), 2);
+    CHECK_INT(stored(s, keys[KEYS - 1]), 2);
+    kv_array_unref(ones);
+    kv_array_unref(twos);
+    kv_array_unref(out);
+    kv_free(s);
+}
+
+TEST(pushpull_without_memory)
+{
+    without_memory(true, false);
+    without_memory(false, false);
+    without_memory(false, true);
+}
+
+/* ---- Many keys ---- */
+
+TEST(pushpull_many_keys)
+{
+    enum { N = 100000 };
+    kv_err e = {0};
+    kv *s = make("local");
+    kv_array *out = filled(0), *value = filled(3);
+    kv_key *keys = mem_alloc(2 * N, sizeof *keys, &e);
+    kv_array **values = mem_alloc(2 * N, sizeof(kv_array *), &e);
+    kv_array **outs = mem_alloc(N, sizeof(kv_array *), &e);
+    CHECK(keys && values && outs);
+    for (int64_t i = 0; i < 2 * N; i++) {
+        keys[i] = id((i * 7919) % N);
+        values[i] = value;
+        outs[i % N] = out;
+    }
+    CHECK_OK(kv_pushpull(s, keys, 2 * N, values, keys, N, outs, NULL, &e)); /* makes them */
+    CHECK_INT(kv_num_keys(s), N);
+    CHECK_INT(number_of(out), 6);
+    CHECK_OK(kv_pushpull(s, keys, N, values, keys, N, outs, NULL, &e));
+    CHECK_INT(number_of(out), 3);
+    mem_free(keys);
+    mem_free(values);
+    mem_free(outs);
+    kv_array_unref(out);
+    kv_array_unref(value);
+    kv_free(s);
+}

@@ -1,0 +1,302 @@
+/* Types: capabilities, names and tables of one's own, what a table leaves to the library, commands
+ * to servers, the static library and plugins. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "kvstore.h"
+#include "test.h"
+
+static kv *make(const char *type)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    return s;
+}
+
+static kv_array *number(float x)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 0, NULL, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    *(float *)data = x;
+    return a;
+}
+
+static double value_of(kv_array *a)
+{
+    kv_err e = {0};
+    const void *data = NULL;
+    CHECK_OK(kv_array_read(a, &data, &e));
+    return *(const float *)data;
+}
+
+/* ---- Capabilities ---- */
+
+/* Every capability and whether local, device, teststore have it. */
+static const struct {
+    const char *name;
+    bool local, device, teststore;
+} table[] = {
+    {"init", true, true, false},         {"push", true, true, false},
+    {"pull", true, true, false},         {"pushpull", true, true, true},
+    {"broadcast", true, true, true},     {"updater", true, true, false},
+    {"optimizer", true, true, false},    {"states", true, true, false},
+    {"row_sparse", true, true, false},   {"gradient_compression", false, true, false},
+    {"transactions", true, true, false}, {"files", true, true, false},
+};
+
+static void check_capability(kv *s, const char *word, bool want)
+{
+    kv_err e = {0};
+    bool yes = !want;
+    CHECK_OK(kv_is_capable(s, word, &yes, &e));
+    CHECK_INT(yes, want);
+}
+
+TEST(types_capabilities)
+{
+    kv *local = make("local"), *device = make("device"), *test = make("teststore");
+    int n = sizeof table / sizeof *table;
+    for (int i = 0; i < n; i++) {
+        CHECK_TEXT(kv_capability(i), table[i].name);
+        check_capability(local, table[i].name, table[i].local);
+        check_capability(device, table[i].name, table[i].device);
+        check_capability(test, table[i].name, table[i].teststore);
+        check_capability(NULL, table[i].name, false);
+    }
+    CHECK(kv_capability(n) == NULL && kv_capability(-1) == NULL);
+    check_capability(local, "Optimizer", true);
+    check_capability(local, "SPARSE", true);
+    check_capability(local, "Row-Sparse", true);
+    check_capability(local, "compression", false);
+    kv_free(local);
+    kv_free(device);
+    kv_free(test);
+}
+
+TEST(types_unknown_capability)
+{
+    kv_err e = {0};
+    bool yes = true;
+    kv *s = make("local");
+    CHECK_INT(kv_is_capable(s, "optimiser", &yes, &e), KV_E_USAGE);
+    CHECK_TEXT(e.text, "there is no capability \"optimiser\"");
+    CHECK_TEXT(e.hint, "did you mean optimizer?");
+    e = (kv_err){0};
+    CHECK_INT(kv_is_capable(s, "", &yes, &e), KV_E_USAGE);
+    CHECK_TEXT(e.hint, "init, push, pull, pushpull, broadcast, updater, optimizer, states, "
+                       "row_sparse, gradient_compression, transactions, files");
+    CHECK(yes);
+    kv_free(s);
+}
+
+/* ---- Names ---- */
+
+TEST(types_register_name)
+{
+    kv_err e = {0};
+    const kv_type_ops *ops = NULL;
+    char name[] = "MyStore", longest[66];
+    CHECK_OK(kv_register_name(name, "Device", &e));
+    name[0] = '?'; /* the text was copied */
+    kv *s = make("mystore");
+    CHECK_TEXT(kv_type(s), "MyStore");
+    CHECK_ERR(kv_register_name("MYSTORE", NULL, &e), KV_E_NAME,
+              "there is a store type \"MyStore\" already");
+    CHECK_ERR(kv_register_name("Local_Update_CPU", NULL, &e), KV_E_NAME,
+              "there is a store type \"local_update_cpu\" already");
+    CHECK_ERR(kv_register_name("dist", NULL, &e), KV_E_NAME,
+              "\"dist\" is the name of a type that the MPI plugin brings");
+    CHECK_ERR(kv_register_name("", NULL, &e), KV_E_VALUE,
+              "the name of a type is 1 to 64 letters, digits, _, - and ., not \"\"");
+    CHECK_ERR(kv_register_name("a b", NULL, &e), KV_E_VALUE,
+              "the name of a type is 1 to 64 letters, digits, _, - and ., not \"a b\"");
+    memset(longest, 'x', 65);
+    longest[65] = '\0';
+    CHECK_INT(kv_register_name(longest, NULL, &e), KV_E_VALUE);
+    e = (kv_err){0};
+    longest[64] = '\0';
+    CHECK_OK(kv_register_name(longest, "mystore", &e));
+    CHECK_ERR(kv_register_name("new", "foo", &e), KV_E_UNSUPPORTED,
+              "there is no store type \"foo\"");
+    CHECK_ERR(kv_find_type("new", &ops, &e), KV_E_UNSUPPORTED, "there is no store type \"new\"");
+    CHECK_OK(kv_find_type("MyStorE", &ops, &e));
+    CHECK_TEXT(ops->names[0], "MyStore");
+    kv_free(s);
+}
+
+TEST(types_register_name_without_memory)
+{
+    kv_err e = {0};
+    for (int n = 1;; n++) {
+        mem_fail_at(n);
+        int rc = kv_register_name("frugal", NULL, &e);
+        mem_fail_at(0);
+        if (rc == KV_OK)
+            break;
+        CHECK_INT(rc, KV_E_MEMORY);
+        e = (kv_err){0};
+        const kv_type_ops *ops = NULL;
+        CHECK_INT(kv_find_type("frugal", &ops, &e), KV_E_UNSUPPORTED);
+        e = (kv_err){0};
+    }
+    kv_free(make("Frugal"));
+}
+
+/* ---- A table of one's own ---- */
+
+/* Writes down which of its operations were called, in their order. */
+static char calls[64];
+
+static int open_recorder(kv *s, const kv_opt *opts, int nopts, void **self, kv_err *e)
+{
+    (void)s, (void)opts, (void)nopts, (void)e;
+    *self = calls;
+    return KV_OK;
+}
+
+static int note(void *self, const char *what)
+{
+    strcat(self, what);
+    return KV_OK;
+}
+
+static int init(void *self, const kv_key *k, int64_t n, kv_array *const *a, const kv_call *c,
+                kv_err *e)
+{
+    (void)k, (void)n, (void)a, (void)c, (void)e;
+    return note(self, "i");
+}
+
+static int push(void *self, const kv_key *k, int64_t n, kv_array *const *a, const kv_call *c,
+                kv_err *e)
+{
+    (void)k, (void)n, (void)a;
+    note(self, "p");
+    return c && c->priority < 0 ? kv_err_set(e, KV_E_PEER, "nobody there") : KV_OK;
+}
+
+static int pull(void *self, const kv_key *k, int64_t n, kv_array *const *a, const kv_call *c,
+                kv_err *e)
+{
+    (void)k, (void)a, (void)c, (void)e;
+    return note(self, n == 2 ? "2" : "1");
+}
+
+static int barrier(void *self, kv_err *e)
+{
+    (void)e;
+    return note(self, "b");
+}
+
+static int send_command(void *self, int head, const char *body, kv_err *e)
+{
+    note(self, body);
+    return head == 13 ? kv_err_set(e, KV_E_VALUE, "unlucky") : KV_OK;
+}
+
+TEST(types_table_without_pushpull)
+{
+    static const char *const names[] = {"recorder", NULL};
+    static const kv_type_ops ops = {.size = sizeof ops,
+                                    .version = KV_TYPE_VERSION,
+                                    .names = names,
+                                    .open = open_recorder,
+                                    .init = init,
+                                    .push = push,
+                                    .pull = pull,
+                                    .barrier = barrier,
+                                    .send_command = send_command};
+    kv_err e = {0};
+    CHECK_OK(kv_register_type(&ops, &e));
+    kv *s = make("recorder");
+    kv_key key = {.id = 1}, two[2] = {key, key};
+    kv_array *a = number(1), *both[2] = {a, a};
+    CHECK_OK(kv_pushpull(s, &key, 1, &a, two, 2, both, NULL, &e));
+    CHECK_OK(kv_pushpull(s, &key, 1, &a, NULL, 0, NULL, NULL, &e));
+    CHECK_OK(kv_broadcast(s, &key, 1, &a, two, 2, both, NULL, &e));
+    CHECK_OK(kv_broadcast(s, &key, 1, &a, NULL, 0, NULL, NULL, &e));
+    CHECK_TEXT(calls, "p2p1i2i");
+    CHECK_ERR(kv_pushpull(s, &key, 1, &a, two, 2, both, &(kv_call){.priority = -1}, &e), KV_E_PEER,
+              "nobody there");
+    calls[0] = '\0';
+    CHECK_OK(kv_barrier(s, &e));
+    CHECK_OK(kv_send_command(s, 7, "text", &e));
+    CHECK_OK(kv_send_command(s, 7, NULL, &e));
+    CHECK_ERR(kv_send_command(s, 13, "!", &e), KV_E_VALUE, "unlucky");
+    CHECK_TEXT(calls, "btext!");
+    check_capability(s, "pushpull", true);
+    check_capability(s, "broadcast", true);
+    check_capability(s, "optimizer", false);
+    check_capability(s, "files", false);
+    CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
+              "stores of type \"recorder\" have no optimizer");
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+static const kv_type_ops *local;
+
+/* Doubles what is pushed, one value a key, then is local. */
+static int push_double(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                       const kv_call *call, kv_err *e)
+{
+    kv_key key[4];
+    kv_array *value[4];
+    CHECK(n == 2);
+    for (int i = 0; i < 4; i++)
+        key[i] = keys[i / 2], value[i] = values[i / 2];
+    return local->push(self, key, 4, value, call, e);
+}
+
+TEST(types_copy_of_a_table)
+{
+    static const char *const names[] = {"doubling", NULL};
+    static kv_type_ops ops;
+    kv_err e = {0};
+    CHECK_OK(kv_find_type("local", &local, &e));
+    ops = *local;
+    ops.names = names;
+    ops.push = push_double;
+    ops.pushpull = NULL;
+    CHECK_OK(kv_register_type(&ops, &e));
+    kv *s = make("doubling");
+    kv_key keys[2] = {{.id = 1}, {.id = 2}};
+    kv_array *a[2] = {number(3), number(4)};
+    CHECK_OK(kv_pushpull(s, keys, 2, a, NULL, 0, NULL, NULL, &e));
+    CHECK(value_of(a[0]) == 6 && value_of(a[1]) == 8);
+    check_capability(s, "transactions", true);
+    CHECK_OK(kv_begin(s, &e));
+    CHECK_OK(kv_rollback(s, &e));
+    kv_array_unref(a[0]);
+    kv_array_unref(a[1]);
+    kv_free(s);
+}
+
+/* ---- One process ---- */
+
+TEST(types_barrier_and_commands_of_one_process)
+{
+    kv_err e = {0};
+    kv *s = make("local");
+    for (int head = -1; head <= 6; head++)
+        CHECK_OK(kv_send_command(s, head, "anything", &e));
+    CHECK_OK(kv_send_command(s, 0, NULL, &e));
+    CHECK_OK(kv_barrier(s, &e));
+    CHECK_ERR(kv_barrier(NULL, &e), KV_E_USAGE, "there is no store: the pointer is NULL");
+    CHECK_ERR(kv_send_command(NULL, 0, "", &e), KV_E_USAGE,
+              "there is no store: the pointer is NULL");
+    kv_free(s);
+}
+
+/* This program is linked with the static library. */
+TEST(types_static_library_loads_no_plugin)
+{
+    kv_err e = {0};
+    CHECK_ERR(kv_load_plugin("average.so", &e), KV_E_UNSUPPORTED,
+              "average.so cannot be loaded: this program has the static library, which loads no "
+              "plugins");
+}
