@@ -28,14 +28,12 @@ static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
     return KV_OK;
 }
 
-/* Whether there can be states: a store, and an optimizer in it. Its errors are the command's, all
- * later ones the file's. */
-static int find_store(session *s, const ast *call, kv **store, kv_err *e)
+/* Places an error at the file, or at the command where the store has no states at all. */
+static int placed(session *s, const ast *call, kv *store, kv_err *e)
 {
-    int code = session_store(s, store, e);
-    if (code == KV_OK && kv_describe(*store, "states", ignore, NULL, e))
-        code = unit_at(s, call, e);
-    return code;
+    kv_err why = {0};
+    bool none = e->code != KV_E_IO && kv_describe(store, "states", ignore, NULL, &why);
+    return unit_at(s, none ? call : call->kid[0], e);
 }
 
 int cmd_save_states(session *s, const ast *call, result *out, kv_err *e)
@@ -43,29 +41,31 @@ int cmd_save_states(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     value path;
     uint32_t flags = command_option_of(call, "dump-optimizer") ? KV_DUMP_OPTIMIZER : 0;
-    int code = find_store(s, call, &store, e);
+    int code = session_store(s, &store, e);
     (void)out;
     if (code || (code = path_of(s, call->kid[0], &path, e)))
         return code;
     const char *name = path.u.text->text;
-    code = safe_write(s, name, e);
+    /* a dry run finds out what would fail, as far as that does not need the file */
+    if ((code = safe_write(s, name, e)) == KV_OK && s->dry_run)
+        code = kv_describe(store, "states", ignore, NULL, e);
     if (code == KV_OK && !session_would(s, "write", name))
         code = kv_save_states(store, name, flags, e);
     value_release(&path);
-    return code ? unit_at(s, call->kid[0], e) : KV_OK;
+    return code ? placed(s, call, store, e) : KV_OK;
 }
 
 int cmd_load_states(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     value path;
-    int code = find_store(s, call, &store, e);
+    int code = session_store(s, &store, e);
     (void)out;
     if (code || (code = path_of(s, call->kid[0], &path, e)))
         return code;
     code = kv_load_states(store, path.u.text->text, e);
     value_release(&path);
-    return code ? unit_at(s, call->kid[0], e) : KV_OK;
+    return code ? placed(s, call, store, e) : KV_OK;
 }
 
 /* ---- info --states ---- */

@@ -1,6 +1,6 @@
 /* Replays recorded runs of MXNet 1.9.1: what its optimizers and schedules do to weights and states,
- * step by step, and its quantiser to gradients. The README.md of each folder of data says what its
- * records hold.
+ * step by step, its store in random sequences of calls, and its quantiser to gradients. The
+ * README.md of each folder of data says what its records hold.
  *
  *     conformance FOLDER…
  *
@@ -55,7 +55,13 @@ static bool replay_file(int number, const char *folder, const char *name)
     } else if (ok && strcmp(name, "quantise.json") == 0) {
         ok = quantise_run(records, &v);
     } else {
-        cJSON_ArrayForEach(one, records) replay_run(one, &v);
+        cJSON_ArrayForEach(one, records)
+        {
+            if (replay_get(one, "calls"))
+                trace_run(one, &v);
+            else
+                replay_run(one, &v);
+        }
         ok = ok && v.wrong == 0;
     }
     printf("%sok %d - %s: %d equal, %d within their tolerance, %d wrong, %d cannot be compared",

@@ -58,11 +58,9 @@ const cJSON *replay_entry(const replay *r, const cJSON *key)
     return NULL;
 }
 
-/* A flat list of numbers as an array of a key's shape and dtype. */
-/* {rows, data} as a row_sparse array of a key's shape and dtype. */
-static kv_array *sparse_array(replay *r, const cJSON *entry, const cJSON *value)
+kv_array *replay_sparse_array(replay *r, const cJSON *entry, const cJSON *rows, const cJSON *data)
 {
-    const cJSON *rows = replay_get(value, "rows"), *v;
+    const cJSON *v;
     int64_t n = 0, i = 0, ids[256], shape[KV_MAX_NDIM];
     int ndim = 0;
     kv_array *wide = NULL, *out = NULL;
@@ -72,10 +70,10 @@ static kv_array *sparse_array(replay *r, const cJSON *entry, const cJSON *value)
     cJSON_ArrayForEach(v, rows) if (n < 256) ids[n++] = (int64_t)v->valuedouble;
     replay_check(r, kv_dtype_parse(&dtype, replay_get(entry, "dtype")->valuestring, &r->e),
                  "dtype");
-    replay_check(
-        r, kv_array_new_sparse(&wide, KV_FLOAT64, ndim, shape, n, ids, (kv_ctx){0}, &r->e), "rows");
+    replay_check(r, kv_array_new_sparse(&wide, KV_FLOAT64, ndim, shape, n, ids, (kv_ctx){0}, &r->e),
+                 "rows");
     replay_check(r, kv_array_write_rows(wide, &x, &r->e), "rows");
-    cJSON_ArrayForEach(v, replay_get(value, "data"))((double *)x)[i++] = replay_number(v);
+    cJSON_ArrayForEach(v, data)((double *)x)[i++] = replay_number(v);
     replay_check(r, kv_array_dup(&out, wide, dtype, (kv_ctx){0}, &r->e), "rows");
     kv_array_unref(wide);
     return out;
@@ -84,7 +82,7 @@ static kv_array *sparse_array(replay *r, const cJSON *entry, const cJSON *value)
 kv_array *replay_array(replay *r, const cJSON *entry, const cJSON *data)
 {
     if (cJSON_IsObject(data))
-        return sparse_array(r, entry, data);
+        return replay_sparse_array(r, entry, replay_get(data, "rows"), replay_get(data, "data"));
     int64_t shape[KV_MAX_NDIM], i = 0;
     int ndim = 0;
     kv_array *wide, *out = NULL;
@@ -129,6 +127,15 @@ static int64_t rank_of(double x, kv_dtype dtype)
     return sign ? -bits : bits;
 }
 
+double replay_distance(double a, double b, kv_dtype dtype)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b) ? 0 : (double)INFINITY;
+    if (!kv_dtype_is_float(dtype))
+        return fabs(a - b);
+    return fabs((double)rank_of(a, dtype) - (double)rank_of(b, dtype));
+}
+
 static void compare(replay *r, kv_array *got, kv_array *want, const char *what, int step)
 {
     kv_dtype dtype = kv_array_dtype(want);
@@ -143,9 +150,7 @@ static void compare(replay *r, kv_array *got, kv_array *want, const char *what, 
         if ((isnan(g) && isnan(w)) || (g == w && signbit(g) == signbit(w)))
             continue;
         r->exact = false;
-        double far = fabs((double)rank_of(g, dtype) - (double)rank_of(w, dtype));
-        if (isnan(g) || isnan(w))
-            far = INFINITY;
+        double far = replay_distance(g, w, dtype);
         if (far > r->worst[dtype])
             r->worst[dtype] = far;
         if (!(far <= r->ulp) && !(fabs(g - w) <= r->abs))
@@ -166,7 +171,7 @@ typedef struct params {
     int n;
 } params;
 
-static void value_text(char *out, size_t size, const cJSON *v)
+void replay_value_text(char *out, size_t size, const cJSON *v)
 {
     if (cJSON_IsNull(v))
         snprintf(out, size, "none");
@@ -191,7 +196,7 @@ static void add_values(params *p, const cJSON *object)
     char text[200];
     cJSON_ArrayForEach(v, object)
     {
-        value_text(text, sizeof text, v);
+        replay_value_text(text, sizeof text, v);
         add_param(p, v->string, text);
     }
 }
@@ -204,8 +209,8 @@ static void add_pairs(params *p, const char *name, const cJSON *pairs)
     cJSON_ArrayForEach(pair, pairs)
     {
         char k[200], v[200];
-        value_text(k, sizeof k, cJSON_GetArrayItem(pair, 0));
-        value_text(v, sizeof v, cJSON_GetArrayItem(pair, 1));
+        replay_value_text(k, sizeof k, cJSON_GetArrayItem(pair, 0));
+        replay_value_text(v, sizeof v, cJSON_GetArrayItem(pair, 1));
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n, "%s%s=%s", n ? "," : "", k, v);
     }
@@ -244,7 +249,7 @@ static void add_schedule(params *p, const cJSON *schedule)
         } else if (cJSON_IsString(v)) {
             snprintf(value, sizeof value, "\"%s\"", v->valuestring);
         } else {
-            value_text(value, sizeof value, v);
+            replay_value_text(value, sizeof value, v);
         }
         size_t n = strlen(text);
         snprintf(text + n, sizeof text - n, "%s=%s, ", v->string, value);
@@ -297,7 +302,7 @@ static void change(replay *r, const char *name, const cJSON *value)
 {
     char text[64];
     kv_opt opt = {name, text};
-    value_text(text, sizeof text, value);
+    replay_value_text(text, sizeof text, value);
     replay_check(r, kv_update_optimizer(r->store, &opt, 1, &r->e), "update_optimizer");
 }
 
@@ -465,8 +470,7 @@ bool replay_supported(const replay *r)
     return replay_get(r->run, "steps") && !(tol && replay_get(tol, "skip"));
 }
 
-/* Adds what came out of a run. */
-static void count(verdict *v, const replay *r)
+void replay_count(verdict *v, const replay *r)
 {
     v->wrong += r->failed;
     v->equal += !r->failed && r->exact;
@@ -502,5 +506,5 @@ void replay_run(const cJSON *one, verdict *v)
     if (skipped)
         v->skipped++;
     else
-        count(v, &r);
+        replay_count(v, &r);
 }

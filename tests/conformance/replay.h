@@ -39,6 +39,13 @@ const cJSON *replay_entry(const replay *r, const cJSON *key);
 
 /* A flat list of numbers as an array of a key's shape and dtype. */
 kv_array *replay_array(replay *r, const cJSON *entry, const cJSON *data);
+kv_array *replay_sparse_array(replay *r, const cJSON *entry, const cJSON *rows, const cJSON *data);
+
+/* How many numbers of a floating dtype lie from a to b; the difference of whole numbers. */
+double replay_distance(double a, double b, kv_dtype dtype);
+
+/* The value of a parameter as the text of a kv_opt. */
+void replay_value_text(char *out, size_t size, const cJSON *v);
 
 /* Makes the store, its keys, and sets the optimizer. */
 void replay_open(replay *r);
@@ -56,8 +63,14 @@ bool replay_before(replay *r, const cJSON *before);
 /* False for a run that cannot be replayed, or that has nothing to compare. */
 bool replay_supported(const replay *r);
 
+/* Adds what came out of a run. */
+void replay_count(verdict *v, const replay *r);
+
 /* A whole run. */
 void replay_run(const cJSON *one, verdict *v);
+
+/* A sequence of calls of a store. data/kvstore/README.md describes it. */
+void trace_run(const cJSON *one, verdict *v);
 
 /* Other files of records: what must be refused, a rule with noise, and the quantiser. Each returns
  * whether all was well and prints, or puts into the verdict, what was not. */

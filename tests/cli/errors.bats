@@ -1,0 +1,505 @@
+# Wrong and doubtful calls, which MXNet 1.9.1 refuses, answers by accident or does not survive: what
+# kvctl makes of each. A refusal has its text and its exit status here, and what works its value.
+
+load help
+
+# kvctl -c with these lines as the script; its streams are in the files out and err.
+script()
+{
+    local code=0
+    timeout 60 kvctl -c "$(printf '%s\n' "$@")" >out 2>err || code=$?
+    return $code
+}
+
+# refused CODE TEXT LINE…: the script ends with the status CODE, TEXT is the first line on stderr.
+refused()
+{
+    local code=0
+    script "${@:3}" || code=$?
+    assert_equal "$(head -n 1 err)" "$2"
+    assert_equal "$code" "$1"
+    assert_equal "$(cat out)" ""
+}
+
+# works [-o OUTPUT] LINE…: it ends well, and prints OUTPUT or nothing.
+works()
+{
+    local output=
+    if [ "$1" = -o ]; then
+        output=$2
+        shift 2
+    fi
+    script "$@" || fail "$(cat err)"
+    assert_equal "$(cat out)" "$output"
+    assert_equal "$(cat err)" ""
+}
+
+# warns TEXT LINE…: it ends well, with a warning.
+warns()
+{
+    script "${@:2}" || fail "$(cat err)"
+    assert_equal "$(cat out)" ""
+    assert_equal "$(cat err)" "$1"
+}
+
+# ---- stores ----
+
+@test "errors: a capability that there is not" {
+    refused 2 '<cmd>:1:12: error[usage]: there is no capability "sprase"' 'is-capable sprase'
+}
+
+@test "errors: an optimizer for a teststore" {
+    refused 4 \
+        '<cmd>:2:15: error[unsupported]: stores of type "teststore" have no optimizer' \
+        'create teststore' 'set-optimizer sgd --learning-rate 0.1'
+}
+
+@test "errors: a name that is taken" {
+    refused 3 \
+        '<cmd>:1:10: error[name]: there is a store type "local" already' \
+        'register local --base device'
+}
+
+@test "errors: an unknown type" {
+    refused 4 '<cmd>:1:8: error[unsupported]: there is no store type "foo"' 'create foo'
+}
+
+@test "errors: a barrier in one process" {
+    works 'barrier'
+}
+
+# ---- keys ----
+
+@test "errors: a key that is no whole number" {
+    refused 2 '<cmd>:1:6: error[syntax]: `3.5` is not a number' 'init 3.5 ones(2)'
+}
+
+@test "errors: a value that is no array" {
+    refused 3 '<cmd>:1:8: error[dtype]: a text is no array and no list of numbers' 'init 3 "text"'
+}
+
+@test "errors: an integer key of 64 bits" {
+    works \
+        'init 2147483648 ones(2)' 'pull 2147483648 -> r' 'assert r == 1' \
+        'expect-error key { pull -2147483648 -> r }'
+}
+
+@test "errors: an integer key beyond 64 bits" {
+    refused 3 \
+        '<cmd>:1:6: error[value]: an integer key has 64 bits, this one needs more' \
+        'init 9223372036854775808 ones(2)'
+}
+
+@test "errors: more keys than values" {
+    refused 3 '<cmd>:1:12: error[value]: 2 keys need 2 values, there is 1' 'init [3,4] [ones(2)]'
+}
+
+@test "errors: integer and text keys in one call" {
+    refused 3 \
+        '<cmd>:1:6: error[key]: one call takes keys of one kind, "a" is a text key and 3 an integer' \
+        'init [3,"a"] [ones(2), ones(2)]'
+}
+
+@test "errors: a text key in a store of integer keys" {
+    refused 3 \
+        '<cmd>:2:6: error[key]: this store holds integer keys, "a" is a text key' \
+        'init 3 ones(2,3)' 'push "a" ones(2,3)'
+}
+
+@test "errors: an integer key in a store of text keys" {
+    refused 3 \
+        '<cmd>:2:6: error[key]: this store holds text keys, 3 is an integer key' \
+        'init "a" ones(2)' 'pull 3 -> r'
+}
+
+@test "errors: a failed call does not fix the kind of the keys" {
+    works 'expect-error key { pull "a" -> r }' 'init 3 ones(2)' 'pull 3 -> r' 'assert r == 1'
+}
+
+@test "errors: a text key in a pushpull on integer keys" {
+    refused 3 \
+        '<cmd>:2:10: error[key]: this store holds integer keys, "a" is a text key' \
+        'init 3 ones(2)' 'pushpull "a" ones(2)'
+}
+
+@test "errors: an integer key in a row-sparse-pull on text keys" {
+    refused 3 \
+        '<cmd>:2:17: error[key]: this store holds text keys, 3 is an integer key' \
+        'init "a" row_sparse(ones(2,2))' 'row-sparse-pull 3 --row-ids [0]'
+}
+
+@test "errors: init of an existing integer key" {
+    refused 3 \
+        '<cmd>:2:6: error[key]: key 3 is initialised already' 'init 3 ones(2)' 'init 3 ones(2)'
+}
+
+@test "errors: init of an existing text key" {
+    refused 3 \
+        '<cmd>:2:6: error[key]: key "a" is initialised already' 'init "a" ones(2)' \
+        'init "a" ones(2)'
+}
+
+@test "errors: broadcast of an existing key" {
+    refused 3 \
+        '<cmd>:2:11: error[key]: key 3 is initialised already' 'init 3 ones(2)' \
+        'broadcast 3 ones(2)'
+}
+
+@test "errors: init with two values for one key" {
+    refused 3 \
+        '<cmd>:1:8: error[dtype]: a list that holds arrays is not an array' \
+        'init 3 [ones(2), ones(2)]'
+}
+
+@test "errors: a key twice in one init" {
+    refused 3 '<cmd>:1:6: error[key]: key 3 stands twice in the call' 'init 3,3 [ones(2)]*2'
+}
+
+@test "errors: push of an unknown text key" {
+    works 'push "a" ones(2)*5' 'pull "a" -> r' 'assert r[0] == 5'
+}
+
+@test "errors: pull of an unknown text key" {
+    refused 3 '<cmd>:1:6: error[key]: key "a" was never initialised' 'pull "a" -> r'
+}
+
+@test "errors: pushpull of an unknown text key with an updater" {
+    refused 3 \
+        '<cmd>:2:10: error[key]: key "a" was never initialised' 'set-updater { stored += input }' \
+        'pushpull "a" ones(2)'
+}
+
+@test "errors: row-sparse-pull of an unknown text key" {
+    refused 3 \
+        '<cmd>:1:17: error[key]: key "a" was never initialised' \
+        'row-sparse-pull "a" --row-ids [1]'
+}
+
+@test "errors: push of an unknown integer key" {
+    works 'push 3 ones(2)*5' 'pull 3 -> r' 'assert r[0] == 5'
+}
+
+@test "errors: push of an unknown key, row_sparse" {
+    works 'push 3 row_sparse(ones(2,2))' 'pull 3 -> r' 'assert dense(r) == ones(2,2)'
+}
+
+@test "errors: push of an unknown key, two values" {
+    works 'push 3 [ones(2), ones(2)*2]' 'pull 3 -> r' 'assert r[0] == 3'
+}
+
+@test "errors: push of an unknown key, two values, device" {
+    works 'create device' 'push 3 [ones(2), ones(2)*2]' 'pull 3 -> r' 'assert r[0] == 3'
+}
+
+@test "errors: push of an unknown key with an updater" {
+    refused 3 \
+        '<cmd>:2:6: error[key]: key 3 was never initialised' 'set-updater { stored += input }' \
+        'push 3 ones(2)'
+}
+
+@test "errors: push of an unknown key with an optimizer" {
+    refused 3 \
+        '<cmd>:2:6: error[key]: key 3 was never initialised' \
+        'set-optimizer sgd --learning-rate 0.1' 'push 3 ones(2)'
+}
+
+@test "errors: pushpull of an unknown key creates it" {
+    works 'pushpull 3 [ones(2), ones(2)*2] -> r' 'assert r == 3'
+}
+
+@test "errors: pull of an unknown integer key" {
+    refused 3 '<cmd>:1:6: error[key]: key 8 was never initialised' 'pull 8 -> r'
+}
+
+@test "errors: row-sparse-pull of an unknown integer key" {
+    refused 3 \
+        '<cmd>:1:17: error[key]: key 9 was never initialised' \
+        'row-sparse-pull 9 --row-ids [1] -> r'
+}
+
+@test "errors: init of no keys" {
+    works 'k = []' 'init $k []' 'assert len(keys()) == 0'
+}
+
+@test "errors: a key twice in one init changes nothing" {
+    works \
+        'expect-error key { init [1,2,1] [ones(2), ones(2), ones(2)] }' 'init 2 ones(2)' \
+        'pull 2 -> r' 'assert r == 1' 'expect-error key { pull 1 -> r }'
+}
+
+@test "errors: init after a failed push" {
+    works \
+        'set-updater { stored += input }' 'expect-error key { push 3 ones(2) }' 'init 3 ones(2)' \
+        'pull 3 -> r' 'assert r == 1'
+}
+
+@test "errors: init after a failed pull" {
+    works 'expect-error key { pull 3 -> r }' 'init 3 ones(2)' 'pull 3 -> r' 'assert r == 1'
+}
+
+@test "errors: push of no keys" {
+    works 'k = []' 'init 3 ones(2)' 'push $k []' 'pull 3 -> r' 'assert r == 1'
+}
+
+# ---- shapes, dtypes, storage ----
+
+@test "errors: several dense values, then several row_sparse ones" {
+    works \
+        'init 3 ones(2,3)' 'push 3 [ones(2,3), ones(2,3)]' \
+        'push 3 [row_sparse(ones(2,3)), row_sparse(ones(2,3))]' 'pull 3 -> r' \
+        'assert dense(r) == ones(2,3)*2'
+}
+
+@test "errors: several row_sparse values, then several dense ones" {
+    works \
+        'init 3 ones(2,3)' 'push 3 [row_sparse(ones(2,3)), row_sparse(ones(2,3))]' \
+        'push 3 [ones(2,3), ones(2,3)]' 'pull 3 -> r' 'assert dense(r) == ones(2,3)*2'
+}
+
+@test "errors: push of one value of another shape" {
+    refused 3 \
+        '<cmd>:2:8: error[shape]: key 3 holds (2, 3), this value has shape (3, 2)' \
+        'init 3 ones(2,3)' 'push 3 ones(3,2)'
+}
+
+@test "errors: push of two values of another shape" {
+    refused 3 \
+        '<cmd>:2:8: error[shape]: key 3 holds (2, 3), this value has shape (3, 2)' \
+        'init 3 ones(2,3)' 'push 3 [ones(3,2), ones(3,2)]'
+}
+
+@test "errors: the second value has another shape" {
+    refused 3 \
+        '<cmd>:2:8: error[shape]: key 3 holds (2, 3), this value has shape (3, 2)' \
+        'init 3 ones(2,3)' 'push 3 [ones(2,3), ones(3,2)]'
+}
+
+@test "errors: pull into another shape" {
+    refused 3 \
+        '<cmd>:3:8: error[shape]: key 3 holds (2, 3), this array has shape (3, 2)' \
+        'init 3 ones(2,3)' 'o = zeros(3,2)' 'pull 3 --out o'
+}
+
+@test "errors: pushpull of another shape" {
+    refused 3 \
+        '<cmd>:2:12: error[shape]: key 3 holds (2, 3), this value has shape (3, 2)' \
+        'init 3 ones(2,3)' 'pushpull 3 ones(3,2)'
+}
+
+@test "errors: pushpull into another shape" {
+    refused 3 \
+        '<cmd>:3:28: error[shape]: key 3 holds (2, 3), this array has shape (3, 2)' \
+        'init 3 ones(2,3)' 'o = zeros(3,2)' 'pushpull 3 ones(2,3) --out o'
+}
+
+@test "errors: broadcast into another shape" {
+    refused 3 \
+        '<cmd>:2:13: error[shape]: key 3 holds (2, 3), this array has shape (3, 2)' \
+        'o = zeros(3,2)' 'broadcast 3 ones(2,3) --out o'
+}
+
+@test "errors: two values of another dtype" {
+    works \
+        'init 3 zeros(2)' 'push 3 [ones(2, dtype="float64"), ones(2, dtype="float64")*2]' \
+        'pull 3 -> r' 'assert r[0] == 3'
+}
+
+@test "errors: one value of another dtype" {
+    works 'init 3 zeros(2)' 'push 3 ones(2, dtype="float64")*0.5' 'pull 3 -> r' 'assert r[0] == 0.5'
+}
+
+@test "errors: values of mixed dtypes" {
+    works \
+        'init 3 zeros(2)' 'push 3 [ones(2), ones(2, dtype="int32")*3, ones(2, dtype="float16")]' \
+        'pull 3 -> r' 'assert r[0] == 5'
+}
+
+@test "errors: pull of a float64 row_sparse key into a dense out" {
+    works \
+        'init 3 row_sparse(ones(2,3, dtype="float64"))' 'pull 3 -> r' \
+        'assert dense(r) == ones(2,3)'
+}
+
+@test "errors: the stored value is a copy of what was pushed" {
+    works 'init 3 zeros(2)' 'a = ones(2)' 'push 3 a' 'a += 8' 'pull 3 -> r' 'assert r[0] == 1'
+}
+
+@test "errors: an updater after a push of several values" {
+    works \
+        'init 3 ones(2)' 'push 3 [ones(2), ones(2)]' 'set-updater { stored += input * 10 }' \
+        'push 3 [ones(2)*3, ones(2)*4]' 'pull 3 -> r' 'assert r[0] == 72'
+}
+
+@test "errors: pull into a row_sparse out" {
+    warns \
+        '<cmd>:3: warning: a row_sparse array in `o` stays as it was; `pull --ignore-sparse false` fills it, row-sparse-pull takes rows' \
+        'init 3 ones(2,3)' 'o = zeros("row_sparse",(2,3))' 'pull 3 --out o' \
+        'assert dense(o) == zeros(2,3)'
+}
+
+@test "errors: more values than in an earlier push" {
+    works \
+        'init 3 ones(2)' 'push 3 [ones(2), ones(2)]' \
+        'push 3 [ones(2), ones(2), ones(2), ones(2), ones(2)]' 'pull 3 -> r' 'assert r[0] == 5'
+}
+
+# ---- rows ----
+
+@test "errors: row-sparse-pull without row ids" {
+    refused 2 \
+        '<cmd>:2:1: error[usage]: row-sparse-pull needs --row-ids IDS' \
+        'init 3 row_sparse(ones(5,2))' 'row-sparse-pull 3 -> r'
+}
+
+@test "errors: pull without out prints" {
+    works -o $'[1. 1.]' 'init 3 ones(2)' 'pull 3'
+}
+
+@test "errors: row-sparse-pull without out prints" {
+    works -o $'[[0. 0.]\n [1. 1.]]' 'init 3 row_sparse(ones(2,2))' 'row-sparse-pull 3 --row-ids [1]'
+}
+
+@test "errors: two lists of row ids for three arrays" {
+    refused 3 \
+        '<cmd>:3:29: error[value]: there are 2 lists of row ids for 3 arrays of 1 key' \
+        'init 3 row_sparse(ones(5,2))' 'o = [zeros("row_sparse",(5,2)) for 3 cpus]' \
+        'row-sparse-pull 3 --row-ids [[1],[2]] --out o'
+}
+
+@test "errors: row-sparse-pull into a dense out" {
+    refused 3 \
+        '<cmd>:3:17: error[value]: rows of key 3 go into a row_sparse array, this one is not' \
+        'init 3 row_sparse(ones(5,2))' 'd = zeros(5,2)' 'row-sparse-pull 3 --row-ids [1] --out d'
+}
+
+@test "errors: row_sparse row ids" {
+    refused 3 \
+        '<cmd>:2:17: error[value]: row ids stand in a default array, not in a row_sparse one' \
+        'init 3 row_sparse(ones(5,2))' 'row-sparse-pull 3 --row-ids row_sparse(ones(2,1))'
+}
+
+@test "errors: row-sparse-pull of a dense key" {
+    refused 3 \
+        '<cmd>:2:17: error[value]: key 3 is not row_sparse, its rows are not pulled by id' \
+        'init 3 ones(5,2)' 'row-sparse-pull 3 --row-ids [1] -> r'
+}
+
+@test "errors: a row id out of range" {
+    refused 3 \
+        '<cmd>:2:29: error[index]: key 3 has no row 7, they go from 0 to 4' \
+        'init 3 row_sparse(ones(5,2))' 'row-sparse-pull 3 --row-ids [0, 7] -> r'
+}
+
+@test "errors: a negative row id" {
+    refused 3 \
+        '<cmd>:2:29: error[index]: key 3 has no row -1, they go from 0 to 4' \
+        'init 3 row_sparse(ones(5,2))' 'row-sparse-pull 3 --row-ids [-1] -> r'
+}
+
+@test "errors: a row id with a fraction" {
+    refused 3 \
+        '<cmd>:2:29: error[dtype]: a row id is a whole number, not 0.5' \
+        'init 3 row_sparse(ones(5,2))' 'row-sparse-pull 3 --row-ids [0.5]'
+}
+
+# ---- compression ----
+
+@test "errors: compression on local" {
+    refused 4 \
+        '<cmd>:2:1: error[unsupported]: stores of type "local" do not compress gradients' \
+        'create local' 'set-gradient-compression 2bit'
+}
+
+@test "errors: compression without a type" {
+    refused 2 \
+        '<cmd>:2:1: error[usage]: set-gradient-compression needs 2bit|1bit|none' 'create device' \
+        'set-gradient-compression'
+}
+
+@test "errors: a threshold that is no number" {
+    refused 3 \
+        '<cmd>:2:1: error[dtype]: the threshold is "x", not a number' 'create device' \
+        'set-gradient-compression 2bit --threshold "x"'
+}
+
+@test "errors: an unknown compression" {
+    refused 3 \
+        '<cmd>:2:1: error[value]: there is no gradient compression "3bit"' 'create device' \
+        'set-gradient-compression 3bit'
+}
+
+@test "errors: 1bit, which MXNet has later" {
+    works \
+        'create device' 'set-gradient-compression 1bit' 'init 3 zeros(2)' 'push 3 ones(2)' \
+        'pull 3 -> r' 'assert r == 1'
+}
+
+@test "errors: a threshold of 0" {
+    refused 3 \
+        '<cmd>:2:1: error[value]: the threshold of 2bit is a float32 greater than 0, not 0' \
+        'create device' 'set-gradient-compression 2bit --threshold 0'
+}
+
+@test "errors: a threshold below 0" {
+    refused 3 \
+        '<cmd>:2:1: error[value]: the threshold of 2bit is a float32 greater than 0, not -1' \
+        'create device' 'set-gradient-compression 2bit --threshold -1'
+}
+
+@test "errors: an unknown compression parameter" {
+    refused 2 \
+        '<cmd>:2:31: error[usage]: `set-gradient-compression` has no option --foo' 'create device' \
+        'set-gradient-compression 2bit --foo 3'
+}
+
+@test "errors: compression of float16" {
+    refused 3 \
+        '<cmd>:3:8: error[dtype]: key 3 is float16, gradient compression takes float32 keys' \
+        'create device' 'set-gradient-compression 2bit' 'init 3 ones(6, dtype="float16")' \
+        'push 3 ones(6, dtype="float16")'
+}
+
+@test "errors: another threshold begins without a residual" {
+    works \
+        'create device' 'set-gradient-compression 2bit --threshold 2.0' 'init 3 zeros(2)' \
+        'push 3 ones(2)*3' 'set-gradient-compression 2bit --threshold 0.25' 'push 3 ones(2)*0' \
+        'pull 3 -> r' 'assert r[0] == 0'
+}
+
+@test "errors: compression after a push of several values" {
+    works \
+        'create device' 'init 3 ones(2)' 'push 3 [ones(2), ones(2)]' \
+        'set-gradient-compression 2bit --threshold 0.5' 'push 3 [ones(2), ones(2)]' 'pull 3 -> r' \
+        'assert r[0] == 1'
+}
+
+@test "errors: compression of row_sparse values" {
+    refused 3 \
+        '<cmd>:3:6: error[value]: key 3 is row_sparse, gradient compression takes default arrays' \
+        'create device' 'set-gradient-compression 2bit' 'init 3 row_sparse(ones(2,2))' \
+        'push 3 row_sparse(ones(2,2))'
+}
+
+# ---- updaters ----
+
+@test "errors: an updater taken away" {
+    works \
+        'init 3 ones(2)' 'set-updater { stored += input }' 'set-updater assign' 'push 3 ones(2)*5' \
+        'pull 3 -> r' 'assert r[0] == 5'
+}
+
+@test "errors: save-states without an optimizer" {
+    refused 3 \
+        '<cmd>:1:1: error[value]: no optimizer is in use, so there are no states' \
+        'save-states "x.states"'
+}
+
+@test "errors: load-states of a missing file" {
+    refused 5 \
+        '<cmd>:1:13: error[io]: cannot read "x.states": No such file or directory' \
+        'load-states "x.states"'
+}
+
+@test "errors: an unknown optimizer" {
+    refused 2 '<cmd>:1:15: error[usage]: there is no updater `foo`' 'set-optimizer foo'
+}

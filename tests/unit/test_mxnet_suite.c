@@ -1,0 +1,419 @@
+/* The tests that MXNet 1.9.1 has of its stores on one machine, with their numbers: shape (4, 4),
+ * float32, the integer keys 3 and 5, 7, 11, the text keys a and b, c, d, initialised with zeros.
+ * Equality is exact. What no session in tests/cli shows stands here. Where each is:
+ *
+ *     MXNet's test                         here (mxnet_…), or in tests/cli
+ *     unittest/test_kvstore.py
+ *       test_single_kv_pair                single_kv_pair; row-sparse-sums.kv
+ *       test_row_sparse_pull               row-sparse-sums.kv
+ *       test_init                          init
+ *       test_pull                          pull
+ *       test_list_kv_pair                  list_kv_pair; row-sparse-sums.kv
+ *       test_aggregator                    aggregator; row-sparse-sums.kv
+ *       test_sparse_aggregator             row-sparse-sums.kv
+ *       test_updater                       updater; row-sparse-sums.kv
+ *       test_get_type                      get_type
+ *       test_invalid_pull                  invalid_pull, other_kind; row-sparse-sums.kv
+ *     unittest/test_kvstore_custom.py
+ *       test_broadcast_…, test_pushpull_…  types-custom.kv; unit tests pushpull_…
+ *       test_custom_store                  004-base.kv
+ *       test_get_type_device               004-base.kv
+ *       test_set_optimizer                 set_optimizer, 004-base.kv
+ *     nightly/test_kvstore.py
+ *       test_kvstore, test_group_kvstore   group-types.kv
+ *       test_compress_kvstore              compression-2bit.kv, compression-1bit.kv
+ *     other languages
+ *       cpp-package, perl-package, julia   other-languages.kv
+ *       R-package/demo/basic_kvstore.R     three_devices
+ *     unittest/test_gluon_trainer.py       trainer: the numbers; the Trainer itself is Python
+ *     cpp/kvstore/gpu_topology_test.cc     nowhere: sums need no trees here
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "kvstore.h"
+#include "test.h"
+
+enum { SIDE = 4, SIZE = SIDE * SIDE, CPUS = 4, MANY = 3 };
+
+/* The keys of one kind, and one of the other. */
+typedef struct kind {
+    kv_key one, many[MANY], other;
+} kind;
+
+static const kind kinds[] = {
+    {{.id = 3}, {{.id = 5}, {.id = 7}, {.id = 11}}, {.name = "a"}},
+    {{.name = "a"}, {{.name = "b"}, {.name = "c"}, {.name = "d"}}, {.id = 3}},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static const kv_storage storages[] = {KV_DEFAULT, KV_ROW_SPARSE};
+
+static kv_array *filled(kv_storage storage, double x, kv_ctx ctx)
+{
+    kv_err e = {0};
+    kv_array *dense = NULL, *sparse = NULL, *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&dense, KV_FLOAT32, 2, (int64_t[]){SIDE, SIDE}, ctx, &e));
+    CHECK_OK(kv_array_write(dense, &data, &e));
+    for (int i = 0; i < SIZE; i++)
+        ((float *)data)[i] = (float)x;
+    if (storage == KV_DEFAULT)
+        return dense;
+    CHECK_OK(kv_array_to_sparse(&sparse, dense, &e));
+    CHECK_OK(kv_array_dup(&a, sparse, KV_FLOAT32, ctx, &e));
+    kv_array_unref(dense);
+    kv_array_unref(sparse);
+    return a;
+}
+
+static void check_filled(kv_array *a, double x)
+{
+    kv_err e = {0};
+    kv_array *dense = NULL;
+    const void *data = NULL;
+    CHECK_OK(kv_array_to_dense(&dense, a, &e));
+    CHECK_OK(kv_array_read(dense, &data, &e));
+    for (int i = 0; i < SIZE; i++)
+        CHECK(((const float *)data)[i] == (float)x);
+    kv_array_unref(dense);
+}
+
+static void release(kv_array **a, int n)
+{
+    for (int i = 0; i < n; i++)
+        kv_array_unref(a[i]);
+}
+
+/* A store whose four keys hold zeros. */
+static kv *start(const char *type, const kind *k, kv_storage storage)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *zero = filled(storage, 0, (kv_ctx){0}), *zeros[] = {zero, zero, zero};
+    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, &k->one, 1, &zero, NULL, &e));
+    CHECK_OK(kv_init(s, k->many, MANY, zeros, NULL, &e));
+    kv_array_unref(zero);
+    return s;
+}
+
+static void check_key(kv *s, kv_key key, double x)
+{
+    kv_err e = {0};
+    kv_array *out = filled(KV_DEFAULT, -1, (kv_ctx){0});
+    CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
+    check_filled(out, x);
+    kv_array_unref(out);
+}
+
+/* Each key n times, with one array on each of n cpus. */
+static int devices(kv_key *keys, kv_array **arrays, const kv_key *of, int nkeys, kv_storage storage,
+                   double x)
+{
+    for (int i = 0; i < nkeys * CPUS; i++) {
+        keys[i] = of[i / CPUS];
+        arrays[i] = filled(storage, x, (kv_ctx){KV_CPU, i % CPUS});
+    }
+    return nkeys * CPUS;
+}
+
+/* Pushes x from four devices to each key, and pulls the result to four. */
+static void push_and_pull(kv *s, const kv_key *of, int nkeys, kv_storage storage, double x,
+                          double want)
+{
+    kv_err e = {0};
+    kv_key keys[MANY * CPUS];
+    kv_array *values[MANY * CPUS], *outs[MANY * CPUS];
+    int n = devices(keys, values, of, nkeys, storage, x);
+    devices(keys, outs, of, nkeys, KV_DEFAULT, -1);
+    CHECK_OK(kv_push(s, keys, n, values, NULL, &e));
+    CHECK_OK(kv_pull(s, keys, n, outs, NULL, &e));
+    for (int i = 0; i < n; i++) {
+        check_filled(outs[i], want);
+        check_filled(values[i], x);
+    }
+    release(values, n);
+    release(outs, n);
+}
+
+TEST(mxnet_single_kv_pair)
+{
+    for (int i = 0; i < KINDS * 2; i++) {
+        kv_err e = {0};
+        const kind *k = &kinds[i / 2];
+        kv *s = start("local", k, KV_DEFAULT);
+        kv_array *one = filled(storages[i % 2], 1, (kv_ctx){0});
+        CHECK_OK(kv_push(s, &k->one, 1, &one, NULL, &e));
+        check_key(s, k->one, 1);
+        kv_array_unref(one);
+        kv_free(s);
+    }
+}
+
+TEST(mxnet_init)
+{
+    for (int i = 0; i < KINDS; i++) {
+        kv_err e = {0};
+        kv *s = NULL;
+        kv_array *four = filled(KV_DEFAULT, 4, (kv_ctx){0});
+        CHECK_OK(kv_create(NULL, NULL, 0, &s, &e));
+        CHECK_OK(kv_init(s, &kinds[i].one, 1, &four, NULL, &e));
+        check_key(s, kinds[i].one, 4);
+        kv_array_unref(four);
+        kv_free(s);
+    }
+}
+
+/* One array four times in a push, and a key that is initialised after such a push. */
+TEST(mxnet_pull)
+{
+    const char *const types[] = {"device", NULL};
+    for (int i = 0; i < 2; i++) {
+        kv_err e = {0};
+        kv *s = NULL;
+        const kv_key first = {.name = "1"}, second = {.name = "2"};
+        const kv_key keys[] = {first, first, first, first};
+        kv_array *zero = filled(KV_DEFAULT, 0, (kv_ctx){0});
+        kv_array *one = filled(KV_DEFAULT, 1, (kv_ctx){0}), *ones[] = {one, one, one, one};
+        CHECK_OK(kv_create(types[i], NULL, 0, &s, &e));
+        CHECK_OK(kv_init(s, &first, 1, &zero, NULL, &e));
+        CHECK_OK(kv_push(s, keys, 4, ones, NULL, &e));
+        check_key(s, first, 4);
+        CHECK_OK(kv_init(s, &second, 1, &zero, NULL, &e));
+        check_key(s, second, 0);
+        check_filled(one, 1);
+        kv_array_unref(zero);
+        kv_array_unref(one);
+        kv_free(s);
+    }
+}
+
+/* The list of outs is one array three times. */
+TEST(mxnet_list_kv_pair)
+{
+    for (int i = 0; i < KINDS * 2; i++) {
+        kv_err e = {0};
+        const kind *k = &kinds[i / 2];
+        kv *s = start("local", k, KV_DEFAULT);
+        kv_array *four = filled(storages[i % 2], 4, (kv_ctx){0}), *values[] = {four, four, four};
+        kv_array *out = filled(KV_DEFAULT, 0, (kv_ctx){0}), *outs[] = {out, out, out};
+        CHECK_OK(kv_push(s, k->many, MANY, values, NULL, &e));
+        CHECK_OK(kv_pull(s, k->many, MANY, outs, NULL, &e));
+        check_filled(out, 4);
+        for (int j = 0; j < MANY; j++)
+            check_key(s, k->many[j], 4);
+        kv_array_unref(four);
+        kv_array_unref(out);
+        kv_free(s);
+    }
+}
+
+TEST(mxnet_aggregator)
+{
+    for (int i = 0; i < KINDS * 2; i++) {
+        const kind *k = &kinds[i / 2];
+        kv *s = start("local", k, KV_DEFAULT);
+        push_and_pull(s, &k->one, 1, storages[i % 2], 1, 4);
+        push_and_pull(s, k->many, MANY, storages[i % 2], 2, 8);
+        kv_free(s);
+    }
+}
+
+/* stored += input, for keys of one kind only. */
+static int add(void *text, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
+{
+    kv_array *dense = NULL;
+    const void *x = NULL;
+    void *y = NULL;
+    if ((key->name != NULL) != *(bool *)text)
+        return kv_err_set(e, KV_E_KEY, "a key of the other kind");
+    int rc = kv_array_to_dense(&dense, input, e);
+    if (rc == KV_OK && (rc = kv_array_read(dense, &x, e)) == KV_OK &&
+        (rc = kv_array_write(stored, &y, e)) == KV_OK)
+        for (int i = 0; i < SIZE; i++)
+            ((float *)y)[i] += ((const float *)x)[i];
+    kv_array_unref(dense);
+    return rc;
+}
+
+TEST(mxnet_updater)
+{
+    for (int i = 0; i < KINDS * 2; i++) {
+        kv_err e = {0};
+        const kind *k = &kinds[i / 2];
+        bool text = k->one.name != NULL;
+        kv *s = start("local", k, KV_DEFAULT);
+        CHECK_OK(kv_set_updater(s, add, &text, NULL, &e));
+        push_and_pull(s, &k->one, 1, storages[i % 2], 1, 4);
+        for (int round = 1; round <= 4; round++)
+            push_and_pull(s, k->many, MANY, storages[i % 2], 1, 4 * round);
+        kv_free(s);
+    }
+}
+
+TEST(mxnet_get_type)
+{
+    const char *const types[] = {"local_allreduce_cpu", "local_update_cpu", "local", "device",
+                                 "local_allreduce_device"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        kv_err e = {0};
+        kv *s = NULL;
+        CHECK_OK(kv_create(types[i], NULL, 0, &s, &e));
+        CHECK_TEXT(kv_type(s), types[i]);
+        kv_free(s);
+    }
+}
+
+/* A pull leaves a row_sparse array as it is, and rows do not go into a default one. */
+TEST(mxnet_invalid_pull)
+{
+    for (int i = 0; i < KINDS; i++) {
+        kv_err e = {0};
+        const kind *k = &kinds[i];
+        kv *s = start("local", k, KV_ROW_SPARSE);
+        kv_array *two = filled(KV_ROW_SPARSE, 2, (kv_ctx){0}), *twos[] = {two, two, two};
+        kv_array *dense = filled(KV_DEFAULT, 2, (kv_ctx){0}), *denses[] = {dense, dense, dense};
+        kv_array *ids = NULL;
+        int64_t ignored = -1;
+        CHECK_OK(kv_array_new(&ids, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0}, &e));
+        kv_array *lists[] = {ids, ids, ids};
+        CHECK_OK(kv_pull(s, &k->one, 1, &two, &(kv_call){.ignored = &ignored}, &e));
+        CHECK_INT(ignored, 1);
+        CHECK_OK(kv_pull(s, k->many, MANY, twos, &(kv_call){.ignored = &ignored}, &e));
+        CHECK_INT(ignored, 3);
+        check_filled(two, 2);
+        CHECK_ERR(kv_row_sparse_pull(s, &k->one, 1, &ids, &dense, NULL, &e), KV_E_VALUE,
+                  i == 0 ? "rows of key 3 go into a row_sparse array, this one is not"
+                         : "rows of key \"a\" go into a row_sparse array, this one is not");
+        CHECK_ERR(kv_row_sparse_pull(s, k->many, MANY, lists, denses, NULL, &e), KV_E_VALUE,
+                  i == 0 ? "rows of key 5 go into a row_sparse array, this one is not"
+                         : "rows of key \"b\" go into a row_sparse array, this one is not");
+        check_filled(dense, 2);
+        kv_array_unref(two);
+        kv_array_unref(dense);
+        kv_array_unref(ids);
+        kv_free(s);
+    }
+}
+
+/* Every call refuses a key of the other kind, alone and in a list, and nothing changes. */
+TEST(mxnet_other_kind)
+{
+    const char *const texts[] = {"this store holds integer keys, \"a\" is a text key",
+                                 "this store holds text keys, 3 is an integer key"};
+    for (int i = 0; i < KINDS; i++) {
+        kv_err e = {0};
+        kv *s = start("local", &kinds[i], KV_ROW_SPARSE);
+        const kv_key key = kinds[i].other;
+        const kv_key pair[] = {key, i == 0 ? (kv_key){.name = "b"} : (kv_key){.id = 5}};
+        kv_array *one = filled(KV_ROW_SPARSE, 1, (kv_ctx){0}), *ids = NULL;
+        CHECK_OK(kv_array_new(&ids, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0}, &e));
+        kv_array *ones[] = {one, one}, *lists[] = {ids, ids};
+        for (int n = 1; n <= 2; n++) {
+            CHECK_ERR(kv_init(s, pair, n, ones, NULL, &e), KV_E_KEY, texts[i]);
+            CHECK_ERR(kv_push(s, pair, n, ones, NULL, &e), KV_E_KEY, texts[i]);
+            CHECK_ERR(kv_pull(s, pair, n, ones, NULL, &e), KV_E_KEY, texts[i]);
+            CHECK_ERR(kv_row_sparse_pull(s, pair, n, lists, ones, NULL, &e), KV_E_KEY, texts[i]);
+        }
+        CHECK_INT(kv_num_keys(s), 1 + MANY);
+        check_key(s, kinds[i].one, 0);
+        check_filled(one, 1);
+        kv_array_unref(one);
+        kv_array_unref(ids);
+        kv_free(s);
+    }
+}
+
+/* Three devices under the key 0, again and again. */
+TEST(mxnet_three_devices)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    const kv_key key = {0}, keys[] = {key, key, key};
+    kv_array *values[3], *outs[3];
+    for (int i = 0; i < 3; i++) {
+        values[i] = filled(KV_DEFAULT, i + 1, (kv_ctx){KV_CPU, i});
+        outs[i] = filled(KV_DEFAULT, 0, (kv_ctx){KV_CPU, i});
+    }
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, &key, 1, values, NULL, &e));
+    for (int round = 0; round < 3; round++) {
+        CHECK_OK(kv_push(s, keys, 3, values, NULL, &e));
+        CHECK_OK(kv_pull(s, keys, 3, outs, NULL, &e));
+        for (int i = 0; i < 3; i++)
+            check_filled(outs[i], 1 + 2 + 3);
+    }
+    release(values, 3);
+    release(outs, 3);
+    kv_free(s);
+}
+
+TEST(mxnet_set_optimizer)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create("teststore", NULL, 0, &s, &e));
+    CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
+              "stores of type \"teststore\" have no optimizer");
+    CHECK_ERR(kv_save_states(s, "states", 0, &e), KV_E_UNSUPPORTED,
+              "stores of type \"teststore\" have no states of an optimizer");
+    CHECK_ERR(kv_load_states(s, "states", &e), KV_E_UNSUPPORTED,
+              "stores of type \"teststore\" have no states of an optimizer");
+    kv_free(s);
+}
+
+static kv *start_sgd(double weight)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    const kv_opt opts[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
+    kv_array *w = filled(KV_DEFAULT, weight, (kv_ctx){0});
+    CHECK_OK(kv_create("device", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, &(kv_key){0}, 1, &w, NULL, &e));
+    CHECK_OK(kv_set_optimizer(s, "sgd", opts, 2, &e));
+    kv_array_unref(w);
+    return s;
+}
+
+/* A gradient of 1 on each of two devices; both pull the weight. */
+static void train(kv *s, double want)
+{
+    kv_err e = {0};
+    const kv_key keys[] = {{0}, {0}};
+    kv_array *grads[2], *weights[2];
+    for (int i = 0; i < 2; i++) {
+        grads[i] = filled(KV_DEFAULT, 1, (kv_ctx){KV_CPU, i});
+        weights[i] = filled(KV_DEFAULT, 7, (kv_ctx){KV_CPU, i});
+    }
+    CHECK_OK(kv_pushpull(s, keys, 2, grads, keys, 2, weights, NULL, &e));
+    for (int i = 0; i < 2; i++)
+        check_filled(weights[i], want);
+    release(grads, 2);
+    release(weights, 2);
+}
+
+/* sgd with momentum from 0: -2; with half the rate -4; the same again with states from a file. */
+TEST(mxnet_trainer)
+{
+    kv_err e = {0};
+    char path[] = "/tmp/kvstore-unit-XXXXXX";
+    int fd = mkstemp(path);
+    kv *s = start_sgd(0);
+    CHECK(fd >= 0);
+    close(fd);
+    train(s, -2);
+    CHECK_OK(kv_save_states(s, path, 0, &e));
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"learning_rate", "0.5"}, 1, &e));
+    train(s, -4);
+    kv_free(s);
+    s = start_sgd(-2);
+    CHECK_OK(kv_load_states(s, path, &e));
+    CHECK_OK(kv_update_optimizer(s, &(kv_opt){"learning_rate", "0.5"}, 1, &e));
+    train(s, -4);
+    kv_free(s);
+    remove(path);
+}
