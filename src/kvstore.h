@@ -39,6 +39,7 @@
 #ifndef KVSTORE_H
 #define KVSTORE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kv_array.h"
@@ -166,8 +167,7 @@ typedef struct kv_rule kv_rule;
 
 /* Reads and checks a rule. file, line and col (from 1) say where text stands, for error messages;
  * NULL, 0, 0 when nowhere. Out: *rule, released with kv_rule_free.
- * Errors: syntax, usage (with their place), unsupported (a part of the language that this version
- * does not have: printing arrays), memory. */
+ * Errors: syntax, usage (with their place), memory. */
 int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, int col, kv_err *e);
 void kv_rule_free(kv_rule *rule); /* NULL is allowed; a store keeps what it uses */
 
@@ -195,9 +195,17 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
  * first name. NULL behind the last. */
 const char *kv_optimizer_text(int i, const char **name);
 
-/* Receives the lines that rules print, one call a line, in key order; the rules above for updaters
- * hold for it too. print may be NULL: dropped. */
+/* Receives the lines that rules print, one call a line, in key order, before the push returns; an
+ * array of several rows takes several. The rules above for updaters hold for it too. print may be
+ * NULL: dropped. */
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg);
+
+/* How arrays look in those lines: show gives add the text of a, in pieces, without a newline at the
+ * end; a is a default array, and borrowed. show may be NULL: as numpy prints them. An error is the
+ * push's, whose updates have happened; the lines of that key are lost. */
+typedef int (*kv_show)(void *arg, kv_array *a,
+                       void (*add)(void *to, const char *text, size_t n), void *to, kv_err *e);
+void kv_set_print_arrays(kv *store, kv_show show, void *arg);
 
 /* ---- Transactions ---------------------------------------------------------------------------- */
 

@@ -30,8 +30,7 @@ struct kv {
     int64_t nremarks;
     apply_work work; /* of the push that runs */
     call_room room;  /* of the call that runs */
-    void (*print)(void *arg, const char *line);
-    void *print_arg;
+    printed_to print;
 };
 
 #endif

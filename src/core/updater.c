@@ -49,6 +49,8 @@ static int prepare_group(updater_push *p, int64_t i, kv_err *e)
         return (g->update = optimizer_constant(o, &p->draft, s, &g->t, e)) ? KV_OK
                                                                            : kv_err_key(e, &s->key);
     int rc = optimizer_prepare(o, &p->draft, s, g->sparse, &p->steps[i], e);
+    if (!rc)
+        rc = printed_make(&p->steps[i].printed, &p->steps[i].own, s, g->sum, e);
     g->update = rc ? NULL : &p->steps[i].own;
     return rc;
 }
@@ -237,9 +239,11 @@ static void run_rule(updater_push *p, call_group *g, const apply_values *v)
     plan_arrays a;
     if (g->fresh)
         apply_copy(g->fresh, s->stored);
-    if (g->update->skipped)
+    if (!g->update->plan)
         return;
     rule_arrays(s, stored, step, &a);
+    if (step)
+        printed_arrays(&step->printed, &a);
     a.seed = p->updater->optimizer->seed ^ slot_hash(&s->key);
     a.t = step ? step->t : g->t;
     apply_plan(g->update->plan, stored, v, g->update->rows_present, p->work, &a);
@@ -285,19 +289,10 @@ int updater_run(updater_push *p, kv_err *e)
 
 /* ---- After a push ---- */
 
-/* printed holds whole lines, each with its newline. */
-static void print_lines(const buf *printed, void (*print)(void *arg, const char *line), void *arg)
-{
-    char *line = printed->data, *end;
-    for (; line && (end = strchr(line, '\n')); line = end + 1) {
-        *end = '\0';
-        print(arg, line);
-    }
-}
-
-void updater_finish(updater_push *p, void (*print)(void *arg, const char *line), void *arg)
+int updater_finish(updater_push *p, const printed_to *to, kv_err *e)
 {
     optimizer *o = p->updater->optimizer;
+    int first = KV_OK;
     for (int64_t i = 0; i < p->call->ngroups; i++) {
         slot *s = call_slot(p->call, &p->call->groups[i]);
         s->pushes++;
@@ -306,12 +301,13 @@ void updater_finish(updater_push *p, void (*print)(void *arg, const char *line),
         if (!p->steps)
             continue;
         optimizer_commit_step(o, &p->steps[i], s);
-        if (print)
-            print_lines(&p->steps[i].own.printed, print, arg);
+        int rc = printed_lines(&p->steps[i].printed, &p->steps[i].own, to, e);
+        first = first ? first : rc;
     }
     if (o)
         optimizer_commit(o, &p->draft);
     updater_cancel(p);
+    return first;
 }
 
 void updater_cancel(updater_push *p)

@@ -3,7 +3,8 @@
  *
  * A push has three phases. updater_prepare does what may fail: the host lines of the rule for every
  * key, and all memory. updater_run does the element work and cannot fail, but for a C callback that
- * refuses. updater_finish counts, delivers printed lines, and releases.
+ * refuses. updater_finish counts, delivers printed lines, and releases; only a line that cannot be
+ * made fails there, and the update has happened all the same.
  */
 #ifndef CORE_UPDATER_H
 #define CORE_UPDATER_H
@@ -43,7 +44,7 @@ typedef struct updater_push {
 
 int updater_prepare(updater_push *p, updater *u, call *c, apply_work *work, kv_err *e);
 int updater_run(updater_push *p, kv_err *e);
-void updater_finish(updater_push *p, void (*print)(void *arg, const char *line), void *arg);
+int updater_finish(updater_push *p, const printed_to *to, kv_err *e);
 
 /* Releases what a failed updater_prepare left, or a push that is not run. */
 void updater_cancel(updater_push *p);

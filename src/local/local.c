@@ -103,9 +103,9 @@ static int push_groups(kv *s, call *c, const kv_call *how, kv_err *e)
     }
     rc = schedule_run(&c->vars, run_push, &p, how, e);
     s->changes++; /* also when a callback refused: it does so for its own key only */
-    updater_finish(&p, s->print, s->print_arg);
+    int lines = updater_finish(&p, &s->print, rc ? NULL : e);
     call_commit(c);
-    return rc;
+    return rc ? rc : lines;
 }
 
 static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
