@@ -19,13 +19,16 @@ typedef struct total {
 } total;
 
 /* Chunks that a worker takes at a time; as many sums run side by side. */
-enum { GROUP = 4 };
+enum { GROUP = KERNEL_LANES };
 
 /* Chunks of a part of the work of a large array. */
 enum { PART_CHUNKS = 16 };
 
 /* Arrays of fewer elements are not worth waking a thread for. */
 enum { PARALLEL_SIZE = 1 << 17 };
+
+/* Several arrays of so many elements are larger than the caches next to a processor. */
+enum { FAR_SIZE = 1 << 19 };
 
 /* What all workers of a run share. */
 typedef struct shared {
@@ -232,35 +235,22 @@ static void add_double(total *t, const double *x, int64_t n)
     t->block = block;
 }
 
-/* The sum of each of GROUP chunks of n terms. */
-static void sum_floats(double *out, const char *terms, int64_t n)
+/* The sum of each of GROUP chunks of terms. */
+static void sum_floats(double *out, const kernel_table *kernels, const void *terms)
 {
-    const float *a = (const float *)(const void *)terms;
-    const float *b = a + CHUNK_BYTES / 4, *c = b + CHUNK_BYTES / 4, *d = c + CHUNK_BYTES / 4;
     float sum[GROUP] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        sum[0] += a[i];
-        sum[1] += b[i];
-        sum[2] += c[i];
-        sum[3] += d[i];
-    }
+    kernels->sum(sum, terms, CHUNK_BYTES / 4, PLAN_CHUNK);
     for (int lane = 0; lane < GROUP; lane++)
         out[lane] = sum[lane];
 }
 
-static void sum_doubles(double *out, const char *terms, int64_t n)
+static void sum_doubles(double *out, const double *terms)
 {
-    const double *a = (const double *)(const void *)terms;
-    const double *b = a + PLAN_CHUNK, *c = b + PLAN_CHUNK, *d = c + PLAN_CHUNK;
     double sum[GROUP] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        sum[0] += a[i];
-        sum[1] += b[i];
-        sum[2] += c[i];
-        sum[3] += d[i];
-    }
-    for (int lane = 0; lane < GROUP; lane++)
-        out[lane] = sum[lane];
+    for (int64_t i = 0; i < PLAN_CHUNK; i++)
+        for (int lane = 0; lane < GROUP; lane++)
+            sum[lane] += terms[lane * PLAN_CHUNK + i];
+    memcpy(out, sum, sizeof sum);
 }
 
 static void end_block(total *t, bool single)
@@ -382,7 +372,10 @@ static void run_chunk(runner *r, const plan_pass *pass, const chunk *c, int lane
     void *arrays[PLAN_MAX_SLOTS];
     for (int s = 0; s < pass->nslots; s++)
         arrays[s] = slot_at(r, pass->slot[s], c, lane);
-    prog_run(pass->elements, arrays, c->n, r->scratch);
+    if (r->a->size >= FAR_SIZE)
+        prog_run_far(pass->elements, arrays, c->n, r->scratch);
+    else
+        prog_run(pass->elements, arrays, c->n, r->scratch);
 }
 
 static const void *input_of(runner *r, const plan_pass *pass, int64_t from, int64_t n)
@@ -402,16 +395,16 @@ static void run_elements(runner *r, const plan_pass *pass, int64_t from, int64_t
 
 /* Adding up waits for each addition, so GROUP chunks are added side by side: their results are the
  * same as one by one. */
-static void sum_group(runner *r, const plan_pass *pass, int64_t first, int64_t n)
+static void sum_group(runner *r, const plan_pass *pass, int64_t first)
 {
     for (int s = 0; s < pass->nsums; s++) {
-        const char *terms = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
+        const void *terms = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
         double *blocks = r->s->blocks + s * r->s->nchunks + first;
         bool single = r->p->number_type[pass->sum[s]] == PROG_F32;
         if (single)
-            sum_floats(blocks, terms, n);
+            sum_floats(blocks, pass->elements->kernels, terms);
         else
-            sum_doubles(blocks, terms, n);
+            sum_doubles(blocks, terms);
     }
 }
 
@@ -428,7 +421,7 @@ static void run_group(runner *r, const plan_pass *pass, int64_t first)
                 r->s->blocks[s * r->s->nchunks + first + lane] = sum_chunk(r, pass, s, n);
     }
     if (whole)
-        sum_group(r, pass, first, PLAN_CHUNK);
+        sum_group(r, pass, first);
 }
 
 /* A pass over a whole array, cut into parts. */

@@ -103,6 +103,9 @@ int64_t prog_scratch_bytes(const prog *p);
  * of the same arrays may run on several threads. */
 void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
+/* The same, for arrays that no cache holds and that go on behind these n elements. */
+void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
+
 /* Elements a block, for tests: the results do not depend on it. */
 int64_t prog_block(const prog *p);
 
