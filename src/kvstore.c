@@ -495,8 +495,17 @@ void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *a
 {
     if (!enter_or_warn(store, "kv_set_print"))
         return;
-    store->print = print;
-    store->print_arg = arg;
+    store->print.line = print;
+    store->print.arg = arg;
+    leave(store, KV_OK);
+}
+
+void kv_set_print_arrays(kv *store, kv_show show, void *arg)
+{
+    if (!enter_or_warn(store, "kv_set_print_arrays"))
+        return;
+    store->print.show = show;
+    store->print.show_arg = arg;
     leave(store, KV_OK);
 }
 

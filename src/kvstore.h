@@ -39,6 +39,7 @@
 #ifndef KVSTORE_H
 #define KVSTORE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kv_array.h"
@@ -236,8 +237,7 @@ typedef struct kv_rule kv_rule;
 
 /* Reads and checks a rule. file, line and col (from 1) say where text stands, for error messages;
  * NULL, 0, 0 when nowhere. Out: *rule, released with kv_rule_free.
- * Errors: syntax, usage (with their place), unsupported (a part of the language that this version
- * does not have: printing arrays), memory. */
+ * Errors: syntax, usage (with their place), memory. */
 int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, int col, kv_err *e);
 void kv_rule_free(kv_rule *rule); /* NULL is allowed; a store keeps what it uses */
 
@@ -282,11 +282,19 @@ int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv
 const char *kv_optimizer_text(int i, const char **name);
 
 /* Receives the lines that rules print, one call a line without its newline, in key order, when all
- * keys of the push were updated; line is borrowed for the call. What is said above of updaters and
+ * keys of the push were updated and before it returns; line is borrowed for the call. An array of
+ * several rows takes several lines. What is said above of updaters and
  * their store holds for it too. print NULL (the default): lines are dropped. arg is borrowed until
  * another printer is set or the store is freed; nobody is told when. From inside an updater or
  * printer of the store, and for NULL, it does nothing and the log (kv_set_log) says why. */
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg);
+
+/* How arrays look in those lines: show gives add the text of a, in pieces, without a newline at the
+ * end; a is a default array, and borrowed. show may be NULL: as numpy prints them. An error is the
+ * push's, whose updates have happened; the lines of that key are lost. */
+typedef int (*kv_show)(void *arg, kv_array *a,
+                       void (*add)(void *to, const char *text, size_t n), void *to, kv_err *e);
+void kv_set_print_arrays(kv *store, kv_show show, void *arg);
 
 /* ---- Transactions ---------------------------------------------------------------------------- */
 

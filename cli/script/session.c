@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "script/show.h"
 #include "script/unit.h"
 #include "term/pager.h"
 #include "term/progress.h"
@@ -141,6 +142,18 @@ static void print_line(void *arg, const char *line)
     session_out(s, "\n", 1, &unused);
 }
 
+/* As the command print would show it. */
+static int print_array_text(void *arg, kv_array *a,
+                            void (*add)(void *to, const char *text, size_t n), void *to, kv_err *e)
+{
+    buf text = {0};
+    int code = show_value(arg, &text, value_array(a), false, e);
+    if (!code)
+        add(to, buf_text(&text), text.len);
+    buf_release(&text);
+    return code;
+}
+
 /* The place of the store called name, made if need be. */
 static int store_place(session *s, const char *name, int64_t *at, kv_err *e)
 {
@@ -170,6 +183,7 @@ int session_adopt(session *s, kv *store, const char *name, kv_err *e)
     *entry = (store_entry){.name = entry->name, .store = store, .serial = ++s->stores_made};
     s->current = at;
     kv_set_print(store, print_line, s);
+    kv_set_print_arrays(store, print_array_text, s);
     return KV_OK;
 }
 

@@ -5,6 +5,9 @@
  * of 1 and summands of -0 change no number, so that one fused loop serves many expressions: a*k0 +
  * b*k1 is also a - b, a + 2*b and a*0.5 - b.
  *
+ * A wide kernel works on float32 arrays and computes in binary64, constants included; its result is
+ * rounded to float32 at the end. What `f64` in a rule computes needs no arrays of binary64 then.
+ *
  * The loops are compiled several times, for what the processor can do; the results are the same
  * bits (of nans only that they are nans).
  */
@@ -16,7 +19,7 @@
 #include "vm/program.h"
 
 /* clang-format off */
-/* Legend: name, types (F floats, I integers, A all), text; a b c are arrays, k0 k1 k2 constants. */
+/* Legend: name, types (F floats, I integers, A all), text; a b c are arrays, k0 to k3 constants. */
 #define KERNEL_MAP(X)                                                                              \
     X(KERNEL_LIN1, F, "a*k0 + k1")                                                                 \
     X(KERNEL_LIN2, F, "a*k0 + b*k1")                                                               \
@@ -28,6 +31,8 @@
     X(KERNEL_DIVK, F, "a/k0")                                                                      \
     X(KERNEL_KDIV, F, "k0/a")                                                                      \
     X(KERNEL_ROOT, F, "sqrt(a + k0) + k1")                                                         \
+    X(KERNEL_ROOTDIV, F, "(a*k0)/(sqrt(b + k1) + k2)")                                             \
+    X(KERNEL_ROOTDIVADD, F, "a*k0 + (b*k1)/(sqrt(c + k2) + k3)")                                   \
     X(KERNEL_ADDK, I, "a + k0")                                                                    \
     X(KERNEL_KSUB, I, "k0 - a")                                                                    \
     X(KERNEL_MULK, I, "a*k0")                                                                      \
@@ -56,18 +61,30 @@ enum {
         KERNEL_END
 };
 
-#define KERNEL_CONSTANTS 3 /* k0, k1, k2 */
+#define KERNEL_CONSTANTS 4 /* k0, k1, k2, k3 */
 
 /* dst[i] = f(a[i], b[i], c[i]) for n elements. dst may be a, b or c, but not overlap them
- * otherwise. k points at KERNEL_CONSTANTS numbers of the type, used or not; arrays not used are
- * ignored. */
+ * otherwise. k points at KERNEL_CONSTANTS numbers of the type (of a wide kernel: doubles), used or
+ * not; arrays not used are ignored. */
 typedef void kernel_loop(void *dst, const void *a, const void *b, const void *c, const void *k,
                          int64_t n);
 
-/* Kernels by prog_type and by prog_op or number above; NULL where a type has no such operation. */
+enum { KERNEL_WIDE = PROG_I64 + 1, KERNEL_TYPES };
+
+/* Sums that run side by side. */
+enum { KERNEL_LANES = 8 };
+
+/* sums[l] += each of the n terms of lane l, one after the other; lanes begin `stride` floats apart.
+ * n is a multiple of KERNEL_LANES. Adding waits for each addition, so one lane alone would be slow.
+ */
+typedef void kernel_sum(float *sums, const float *terms, int64_t stride, int64_t n);
+
+/* Kernels by prog_type, or KERNEL_WIDE, and by prog_op or number above; NULL where a type has no
+ * such operation. */
 typedef struct kernel_table {
     const char *name;
-    kernel_loop *run[3][KERNEL_END];
+    kernel_loop *run[KERNEL_TYPES][KERNEL_END];
+    kernel_sum *sum;
 } kernel_table;
 
 /* The fastest table that this processor can use. */

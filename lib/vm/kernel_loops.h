@@ -8,30 +8,33 @@
 #ifdef KERNEL_TABLE
 
 #include <math.h>
+#include <string.h>
 
 #include "vm/arith.h"
 #include "vm/kernel.h"
 
 #define READ0
-#define READ1 const T a = pa[i];
-#define READ2 READ1 const T b = pb[i];
-#define READ3 READ2 const T c = pc[i];
+#define READ1 const T a = (T)pa[i];
+#define READ2 READ1 const T b = (T)pb[i];
+#define READ3 READ2 const T c = (T)pc[i];
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
-/* A loop over arity arrays, named after the operation and the type in use. */
+/* A loop over arity arrays of E that computes in T, named after the operation and the
+ * type in use. */
 #define LOOP(name, arity, expression)                                                              \
     static void JOIN(name, SUFFIX)(void *dst, const void *va, const void *vb, const void *vc,      \
                                    const void *vk, int64_t n)                                      \
     {                                                                                              \
-        T *d = dst;                                                                                \
-        const T *pa = va, *pb = vb, *pc = vc, *k = vk;                                             \
-        const T k0 = k[0], k1 = k[1], k2 = k[2];                                                   \
-        (void)pa, (void)pb, (void)pc, (void)k0, (void)k1, (void)k2;                                \
+        E *d = dst;                                                                                \
+        const E *pa = va, *pb = vb, *pc = vc;                                                      \
+        const T *k = vk;                                                                           \
+        const T k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3];                                        \
+        (void)pa, (void)pb, (void)pc, (void)k0, (void)k1, (void)k2, (void)k3;                      \
         _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                       \
         {                                                                                          \
-            READ##arity d[i] = (expression);                                                       \
+            READ##arity d[i] = (E)(expression);                                                    \
         }                                                                                          \
     }
 
@@ -66,24 +69,13 @@
     LOOP(copy, 1, a)                                                                               \
     LOOP(fill, 0, k0)
 
-#define FLOAT_LOOPS                                                                                \
-    COMMON_LOOPS                                                                                   \
+/* What wide loops have too. */
+#define ARITHMETIC_LOOPS                                                                           \
     LOOP(add, 2, a + b)                                                                            \
     LOOP(sub, 2, a - b)                                                                            \
     LOOP(mul, 2, a * b)                                                                            \
     LOOP(div, 2, a / b)                                                                            \
-    LOOP(floordiv, 2, FLOORDIV(a, b))                                                              \
-    LOOP(mod, 2, MOD(a, b))                                                                        \
-    LOOP(pow, 2, (T)pow((double)a, (double)b))                                                     \
-    LOOP(neg, 1, -a)                                                                               \
     LOOP(sqrt, 1, SQRT(a))                                                                         \
-    LOOP(exp, 1, (T)exp((double)a))                                                                \
-    LOOP(log, 1, (T)log((double)a))                                                                \
-    LOOP(floor, 1, FLOOR(a))                                                                       \
-    LOOP(ceil, 1, CEIL(a))                                                                         \
-    LOOP(round, 1, RINT(a))                                                                        \
-    LOOP(isfinite, 1, (T)(a - a == 0))                                                             \
-    LOOP(isnan, 1, (T)(a != a))                                                                    \
     LOOP(lin1, 1, a * k0 + k1)                                                                     \
     LOOP(lin2, 2, a * k0 + b * k1)                                                                 \
     LOOP(lin3, 3, (a * k0 + b * k1) + c * k2)                                                      \
@@ -94,6 +86,23 @@
     LOOP(divk, 1, a / k0)                                                                          \
     LOOP(kdiv, 1, k0 / a)                                                                          \
     LOOP(root, 1, SQRT(a + k0) + k1)                                                               \
+    LOOP(rootdiv, 2, (a * k0) / (SQRT(b + k1) + k2))                                               \
+    LOOP(rootdivadd, 3, a * k0 + (b * k1) / (SQRT(c + k2) + k3))
+
+#define FLOAT_LOOPS                                                                                \
+    COMMON_LOOPS                                                                                   \
+    ARITHMETIC_LOOPS                                                                               \
+    LOOP(floordiv, 2, FLOORDIV(a, b))                                                              \
+    LOOP(mod, 2, MOD(a, b))                                                                        \
+    LOOP(pow, 2, (T)pow((double)a, (double)b))                                                     \
+    LOOP(neg, 1, -a)                                                                               \
+    LOOP(exp, 1, (T)exp((double)a))                                                                \
+    LOOP(log, 1, (T)log((double)a))                                                                \
+    LOOP(floor, 1, FLOOR(a))                                                                       \
+    LOOP(ceil, 1, CEIL(a))                                                                         \
+    LOOP(round, 1, RINT(a))                                                                        \
+    LOOP(isfinite, 1, (T)(a - a == 0))                                                             \
+    LOOP(isnan, 1, (T)(a != a))                                                                    \
     LOOP(clipk, 1, a * k2 > k1 ? k1 : a * k2 < k0 ? k0 : a * k2)
 
 #define COMMON_ENTRIES(s)                                                                          \
@@ -108,18 +117,23 @@
     [KERNEL_WHERE_VK] = where_vk##s, [KERNEL_WHERE_KV] = where_kv##s,                              \
     [KERNEL_WHERE_KK] = where_kk##s, [KERNEL_COPY] = copy##s, [KERNEL_FILL] = fill##s
 
+#define ARITHMETIC_ENTRIES(s)                                                                      \
+    [PROG_DIV] = div##s, [PROG_SQRT] = sqrt##s, [KERNEL_LIN1] = lin1##s, [KERNEL_LIN2] = lin2##s,  \
+    [KERNEL_LIN3] = lin3##s, [KERNEL_MULADD] = muladd##s, [KERNEL_DIVADD] = divadd##s,             \
+    [KERNEL_SCALEMUL] = scalemul##s, [KERNEL_SCALEDIV] = scalediv##s, [KERNEL_DIVK] = divk##s,     \
+    [KERNEL_KDIV] = kdiv##s, [KERNEL_ROOT] = root##s, [KERNEL_ROOTDIV] = rootdiv##s,               \
+    [KERNEL_ROOTDIVADD] = rootdivadd##s
+
 #define FLOAT_ENTRIES(s)                                                                           \
-    COMMON_ENTRIES(s), [PROG_DIV] = div##s, [PROG_SQRT] = sqrt##s, [PROG_EXP] = exp##s,            \
-    [PROG_LOG] = log##s, [PROG_FLOOR] = floor##s, [PROG_CEIL] = ceil##s, [PROG_ROUND] = round##s,  \
-    [PROG_ISFINITE] = isfinite##s, [PROG_ISNAN] = isnan##s, [KERNEL_LIN1] = lin1##s,               \
-    [KERNEL_LIN2] = lin2##s, [KERNEL_LIN3] = lin3##s, [KERNEL_MULADD] = muladd##s,                 \
-    [KERNEL_DIVADD] = divadd##s, [KERNEL_SCALEMUL] = scalemul##s,                                  \
-    [KERNEL_SCALEDIV] = scalediv##s, [KERNEL_DIVK] = divk##s, [KERNEL_KDIV] = kdiv##s,             \
-    [KERNEL_ROOT] = root##s, [KERNEL_CLIPK] = clipk##s
+    COMMON_ENTRIES(s), ARITHMETIC_ENTRIES(s),                                                      \
+    [PROG_EXP] = exp##s, [PROG_LOG] = log##s, [PROG_FLOOR] = floor##s, [PROG_CEIL] = ceil##s,      \
+    [PROG_ROUND] = round##s, [PROG_ISFINITE] = isfinite##s, [PROG_ISNAN] = isnan##s,               \
+    [KERNEL_CLIPK] = clipk##s
 
 /* ---- float32 --------------------------------------------------------------------------------- */
 
 #define T float
+#define E T
 #define SUFFIX _f32
 #define ABSOLUTE(a) fabsf(a)
 #define FLOORDIV(a, b) arith_ffloordivf(a, b)
@@ -130,6 +144,7 @@
 #define RINT(a) rintf(a)
 FLOAT_LOOPS
 #undef T
+#undef E
 #undef SUFFIX
 #undef ABSOLUTE
 #undef FLOORDIV
@@ -142,6 +157,7 @@ FLOAT_LOOPS
 /* ---- float64 --------------------------------------------------------------------------------- */
 
 #define T double
+#define E T
 #define SUFFIX _f64
 #define ABSOLUTE(a) fabs(a)
 #define FLOORDIV(a, b) arith_ffloordiv(a, b)
@@ -151,13 +167,23 @@ FLOAT_LOOPS
 #define CEIL(a) ceil(a)
 #define RINT(a) rint(a)
 FLOAT_LOOPS
-#undef T
+#undef E
 #undef SUFFIX
 #undef ABSOLUTE
+
+/* ---- float32 arrays, computed in binary64 ---------------------------------------------------- */
+
+#define E float
+#define SUFFIX _wide
+ARITHMETIC_LOOPS
+#undef T
+#undef E
+#undef SUFFIX
 
 /* ---- int64 ----------------------------------------------------------------------------------- */
 
 #define T int64_t
+#define E T
 #define SUFFIX _i64
 #define ABSOLUTE(a) (a < 0 ? arith_sub(0, a) : a)
 COMMON_LOOPS
@@ -173,6 +199,51 @@ LOOP(ksub, 1, arith_sub(k0, a))
 LOOP(mulk, 1, arith_mul(a, k0))
 LOOP(clipki, 1, a > k1 ? k1 : a < k0 ? k0 : a)
 
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define HAVE_SHUFFLES
+#endif
+#endif
+
+#ifdef HAVE_SHUFFLES
+typedef float lanes __attribute__((vector_size(4 * KERNEL_LANES)));
+
+/* A square of terms is turned, so that one addition serves all lanes. */
+static void sum_lanes(float *sums, const float *terms, int64_t stride, int64_t n)
+{
+    lanes total, x[8], y[8];
+    memcpy(&total, sums, sizeof total);
+    for (int64_t i = 0; i < n; i += KERNEL_LANES) {
+        for (int l = 0; l < 8; l++)
+            memcpy(&x[l], terms + l * stride + i, sizeof x[l]);
+        for (int l = 0; l < 8; l += 2) {
+            y[l] = __builtin_shufflevector(x[l], x[l + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+            y[l + 1] = __builtin_shufflevector(x[l], x[l + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+        }
+        for (int l = 0; l < 8; l += 4) {
+            x[l] = __builtin_shufflevector(y[l], y[l + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            x[l + 1] = __builtin_shufflevector(y[l], y[l + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+            x[l + 2] = __builtin_shufflevector(y[l + 1], y[l + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+            x[l + 3] = __builtin_shufflevector(y[l + 1], y[l + 3], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+        for (int l = 0; l < 4; l++)
+            total += __builtin_shufflevector(x[l], x[l + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        for (int l = 0; l < 4; l++)
+            total += __builtin_shufflevector(x[l], x[l + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+    memcpy(sums, &total, sizeof total);
+}
+#else
+static void sum_lanes(float *sums, const float *terms, int64_t stride, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int l = 0; l < KERNEL_LANES; l++)
+            sums[l] += terms[l * stride + i];
+}
+#endif
+
 const kernel_table KERNEL_TABLE = {
     KERNEL_NAME,
     {
@@ -180,7 +251,10 @@ const kernel_table KERNEL_TABLE = {
         [PROG_F64] = {FLOAT_ENTRIES(_f64)},
         [PROG_I64] = {COMMON_ENTRIES(_i64), [KERNEL_ADDK] = addk_i64, [KERNEL_KSUB] = ksub_i64,
                       [KERNEL_MULK] = mulk_i64, [KERNEL_CLIPKI] = clipki_i64},
+        [KERNEL_WIDE] = {ARITHMETIC_ENTRIES(_wide), [PROG_ADD] = add_wide, [PROG_SUB] = sub_wide,
+                         [PROG_MUL] = mul_wide},
     },
+    sum_lanes,
 };
 
 #endif

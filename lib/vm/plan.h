@@ -25,30 +25,42 @@
 
 #define PLAN_MAX_STATES 16
 #define PLAN_MAX_DRAWS  4
+#define PLAN_MAX_PRINTS 16
 
 /* What the slots of a plan's graph mean. The rows that a row_sparse input holds have slots of their
- * own, so that what was read before `rows present` and behind it never mix. */
+ * own, so that what was read before `rows present` and behind it never mix. One meeting is allowed:
+ * a store to the whole of a state comes before every load of its present rows. */
 enum {
     PLAN_STORED = 0,
     PLAN_INPUT = 1,
     PLAN_STATE = 2,                             /* and on, by number of the state */
     PLAN_WEIGHT = PLAN_STATE + PLAN_MAX_STATES, /* written: stored rounded to the key's dtype */
     PLAN_NORMAL,                                /* and on: standard normal numbers, by draw */
-    PLAN_PRESENT = 32,                          /* added to the slots above: in the present rows */
-    PLAN_ROW_STATE = 64, /* and on: the number that a state holds for the row */
-    PLAN_PRIVATE = 96    /* used inside plans */
+    PLAN_PRINT = PLAN_NORMAL + PLAN_MAX_DRAWS,  /* and on: written: an array to be printed */
+    PLAN_PRESENT = 48,                          /* added to the slots above: in the present rows */
+    PLAN_ROW_STATE = 96, /* and on: the number that a state holds for the row */
+    PLAN_ROW_BEGIN = PLAN_ROW_STATE + PLAN_MAX_STATES, /* written: the same, in absent rows only */
+    PLAN_ROW_PRINT = PLAN_ROW_BEGIN + PLAN_MAX_STATES, /* written: a number to be printed: one of
+                                                          each row, or of the whole array */
+    PLAN_ROW_PRINT_PRESENT =
+        PLAN_ROW_PRINT + PLAN_MAX_PRINTS,                   /* written: one of each present row */
+    PLAN_PRIVATE = PLAN_ROW_PRINT_PRESENT + PLAN_MAX_PRINTS /* used inside plans */
 };
 
 /* ---- Building: operations for a prog_builder beside those of program.h ---- */
 
-/* The sum of x over all elements that it is read from, as one number. */
-prog_value plan_sum(prog_builder *b, prog_value x);
+/* The sum of x over all elements, or those of the present rows, as one number. */
+prog_value plan_sum(prog_builder *b, prog_value x, bool present);
 
 /* The number that `state row` number `state` holds for the row. */
 prog_value plan_row_state(prog_builder *b, int state, prog_type type);
 
 /* Whether x is one number for all elements. */
 bool plan_is_number(const prog_builder *b, prog_value x);
+
+/* What x would be if the rows that are absent were computed like the others: every load of present
+ * rows becomes one of the whole array. Numbers stay what they are. */
+prog_value plan_whole(prog_builder *b, prog_value x);
 
 typedef struct plan plan;
 
@@ -68,6 +80,8 @@ typedef struct plan_arrays {
     void *weight; /* PLAN_WEIGHT, or NULL */
     kv_dtype weight_dtype;
     void *states[PLAN_MAX_STATES]; /* of the rule's type; a row state has one number a row */
+    void *prints[PLAN_MAX_PRINTS]; /* PLAN_PRINT: of present rows those alone, end to end */
+    kv_dtype print_dtypes[PLAN_MAX_PRINTS]; /* of numbers: the rule's type */
     int64_t size;                  /* elements */
     int64_t row;                   /* elements of one row; 1 when size is 0 */
 

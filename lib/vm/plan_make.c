@@ -10,17 +10,20 @@
 #include "base/mem.h"
 #include "vm/plan_pass.h"
 
-prog_value plan_sum(prog_builder *b, prog_value x)
+prog_value plan_sum(prog_builder *b, prog_value x, bool present)
 {
     if (b->failed || x < 0)
         return -1;
-    node made = {.op = NODE_SUM, .type = b->nodes[x].type, .kid = {x, -1, -1}};
+    node made = {.op = NODE_SUM, .type = b->nodes[x].type, .dtype = present, .kid = {x, -1, -1}};
     return prog_intern(b, &made);
 }
 
 prog_value plan_row_state(prog_builder *b, int state, prog_type type)
 {
-    return prog_load(b, PLAN_ROW_STATE + state, prog_dtype(type), type);
+    prog_value x = prog_load(b, PLAN_ROW_STATE + state, prog_dtype(type), type);
+    if (x >= 0)
+        b->nodes[x].elements = false;
+    return x;
 }
 
 static bool is_row_state(const node *n)
@@ -41,15 +44,52 @@ static int nkids(const node *n)
 
 bool plan_is_number(const prog_builder *b, prog_value x)
 {
-    if (x < 0)
-        return false;
-    const node *n = &b->nodes[x];
-    if (n->op == NODE_CONST || n->op == NODE_SUM || is_row_state(n))
-        return true;
-    bool number = nkids(n) > 0;
-    for (int i = 0; i < nkids(n) && number; i++)
-        number = plan_is_number(b, n->kid[i]);
-    return number;
+    return x >= 0 && !b->nodes[x].elements;
+}
+
+/* An operation of one builder in another one, or the same, with other operands. */
+static prog_value apply_node(prog_builder *to, const node *n, const prog_value *kid)
+{
+    prog_type type = (prog_type)n->type;
+    if (n->op == NODE_CONST)
+        return type == PROG_I64 ? prog_const_int(to, type, n->k.integer)
+                                : prog_const(to, type, n->k.number);
+    if (n->op == NODE_CAST)
+        return prog_cast(to, type, kid[0]);
+    if (n->op == NODE_NARROW)
+        return prog_narrow(to, (kv_dtype)n->dtype, kid[0]);
+    return prog_apply(to, (prog_op)n->op, kid[0], kid[1], kid[2]);
+}
+
+/* One node, whose operands have been made whole. */
+static prog_value whole_node(prog_builder *b, const node *n, const prog_value *whole)
+{
+    prog_value kid[3] = {-1, -1, -1};
+    if (n->op == NODE_LOAD)
+        return prog_load(b, n->kid[0] - PLAN_PRESENT, (kv_dtype)n->dtype, (prog_type)n->type);
+    for (int i = 0; i < nkids(n); i++)
+        kid[i] = whole[n->kid[i]];
+    return apply_node(b, n, kid);
+}
+
+prog_value plan_whole(prog_builder *b, prog_value x)
+{
+    if (b->failed || x < 0)
+        return -1;
+    prog_value *whole = mem_alloc(x + 1, sizeof *whole, NULL);
+    if (!whole) {
+        b->failed = KV_E_MEMORY;
+        return -1;
+    }
+    /* all of them, since few are of no use */
+    for (prog_value i = 0; i <= x; i++) {
+        node n = b->nodes[i]; /* a copy: adding nodes moves them */
+        bool stays = !n.elements || (n.op == NODE_LOAD && n.kid[0] < PLAN_PRESENT);
+        whole[i] = stays ? i : whole_node(b, &n, whole);
+    }
+    x = whole[x];
+    mem_free(whole);
+    return x;
 }
 
 /* ---- Levels ---------------------------------------------------------------------------------- */
@@ -61,7 +101,6 @@ typedef struct maker {
     int64_t n; /* nodes */
     int32_t *level;
     bool *number;   /* the same for all elements */
-    bool *present;  /* of elements of the present rows */
     int32_t *index; /* of a number that programs read: its place among the plan's, or -1 */
     bool *needed;   /* in the program that is being made */
     prog_value *emitted;
@@ -74,28 +113,39 @@ static bool is_row_store(const node_store *s)
     return s->slot >= PLAN_ROW_STATE;
 }
 
+/* The level at which a whole array is written, before the present rows of it, which are `slot`, are
+ * read and written. */
+static int32_t begin_level(const maker *m, int slot)
+{
+    for (int64_t s = 0; s < m->b->nstores && slot < PLAN_ROW_STATE; s++)
+        if (m->b->stores[s].slot + PLAN_PRESENT == slot)
+            return m->level[m->b->stores[s].value];
+    return 0;
+}
+
 static void find_levels(maker *m)
 {
     for (int64_t i = 0; i < m->n; i++) {
         const node *n = &m->b->nodes[i];
         bool leaf = nkids(n) == 0;
-        m->level[i] = 0;
+        m->level[i] = n->op == NODE_LOAD ? begin_level(m, n->kid[0]) : 0;
         m->number[i] = n->op == NODE_CONST || n->op == NODE_SUM || is_row_state(n) || !leaf;
-        m->present[i] = n->op == NODE_LOAD && n->kid[0] >= PLAN_PRESENT && !is_row_state(n);
         m->index[i] = -1;
         for (int j = 0; j < nkids(n); j++) {
             int32_t kid = n->kid[j];
             if (m->level[kid] > m->level[i])
                 m->level[i] = m->level[kid];
-            m->present[i] |= m->present[kid];
             if (n->op != NODE_SUM)
                 m->number[i] &= m->number[kid];
         }
         if (n->op == NODE_SUM)
             m->level[i]++;
     }
-    for (int64_t s = 0; s < m->b->nstores; s++)
-        m->store_level[s] = m->level[m->b->stores[s].value];
+    for (int64_t s = 0; s < m->b->nstores; s++) {
+        const node_store *st = &m->b->stores[s];
+        int32_t begin = begin_level(m, st->slot), level = m->level[st->value];
+        m->store_level[s] = level > begin ? level : begin;
+    }
 }
 
 /* Marks what the stores and the sums that they depend on need; the rest is dead. */
@@ -140,14 +190,30 @@ static void number_numbers(maker *m, const bool *live)
 
 /* ---- Programs over elements ------------------------------------------------------------------ */
 
-/* The slot whose array holds node i already when pass `level` runs, or -1. */
+/* Whether some rows of a slot's array are written later. */
+static bool is_begun(const maker *m, int slot)
+{
+    bool begun = false;
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        begun |= m->b->stores[s].slot == slot + PLAN_PRESENT;
+    return begun;
+}
+
+static bool is_print(int slot)
+{
+    return slot < PLAN_ROW_STATE && slot % PLAN_PRESENT >= PLAN_PRINT;
+}
+
+/* The slot whose array holds node i already when pass `level` runs, or -1. Arrays to be printed
+ * change nothing in how the rest is computed. */
 static int stored_before(const maker *m, int64_t i, int32_t level)
 {
     const node *n = &m->b->nodes[i];
     for (int64_t s = 0; s < m->b->nstores; s++) {
         const node_store *st = &m->b->stores[s];
         if (st->value == i && m->store_level[s] < level && !is_row_store(st) &&
-            st->dtype == prog_dtype((prog_type)n->type))
+            !is_print(st->slot) && !m->number[i] &&
+            st->dtype == prog_dtype((prog_type)n->type) && !is_begun(m, st->slot))
             return st->slot;
     }
     return -1;
@@ -169,7 +235,7 @@ static bool find_needed(maker *m, const bool *live, int32_t level, bool present)
             any = m->needed[m->b->stores[s].value] = true;
     for (int64_t i = 0; i < m->n; i++) {
         const node *n = &m->b->nodes[i];
-        if (live[i] && n->op == NODE_SUM && m->level[i] == level + 1 && m->present[i] == present)
+        if (live[i] && n->op == NODE_SUM && m->level[i] == level + 1 && n->dtype == present)
             any = m->needed[n->kid[0]] = true;
     }
     for (int64_t i = m->n - 1; i >= 0; i--) {
@@ -191,8 +257,8 @@ static bool delay_stores(maker *m, int32_t level)
             continue;
         for (int64_t s = 0; s < m->b->nstores; s++) {
             int slot = m->b->stores[s].slot;
-            bool same = slot == n->kid[0] || slot == n->kid[0] + PLAN_PRESENT ||
-                        slot + PLAN_PRESENT == n->kid[0];
+            /* the whole of a state is written before its present rows are read: see plan.h */
+            bool same = slot == n->kid[0] || slot == n->kid[0] + PLAN_PRESENT;
             if (same && m->store_level[s] < level) {
                 m->store_level[s] = level;
                 delayed = true;
@@ -230,17 +296,9 @@ static prog_value emit_operation(maker *m, prog_builder *to, int64_t i)
 {
     const node *n = &m->b->nodes[i];
     prog_value kid[3] = {-1, -1, -1};
-    prog_type type = (prog_type)n->type;
-    if (n->op == NODE_CONST)
-        return type == PROG_I64 ? prog_const_int(to, type, n->k.integer)
-                                : prog_const(to, type, n->k.number);
     for (int j = 0; j < nkids(n); j++)
         kid[j] = m->emitted[n->kid[j]];
-    if (n->op == NODE_CAST)
-        return prog_cast(to, type, kid[0]);
-    if (n->op == NODE_NARROW)
-        return prog_narrow(to, (kv_dtype)n->dtype, kid[0]);
-    return prog_apply(to, (prog_op)n->op, kid[0], kid[1], kid[2]);
+    return apply_node(to, n, kid);
 }
 
 static prog_value emit_element(maker *m, plan_pass *pass, prog_builder *to, int64_t i,
@@ -266,7 +324,7 @@ static void emit_sums(maker *m, plan_pass *pass, prog_builder *to, const bool *l
     for (int64_t i = 0; i < m->n; i++) {
         const node *n = &m->b->nodes[i];
         if (!live[i] || n->op != NODE_SUM || m->level[i] != level + 1 ||
-            m->present[i] != pass->present)
+            n->dtype != pass->present)
             continue;
         int slot = pass_slot(pass, PLAN_PRIVATE + PLAN_MAX_NUMBERS + pass->nsums);
         prog_store(to, slot, prog_dtype((prog_type)n->type), m->emitted[n->kid[0]]);
@@ -305,7 +363,7 @@ static void store_rows(maker *m, prog_builder *to, int32_t level)
         if (!is_row_store(st) || m->level[st->value] != level)
             continue;
         plan_row *row = &m->p->row[m->p->nrows++];
-        *row = (plan_row){(int16_t)(st->slot - PLAN_ROW_STATE), (int16_t)m->p->nnumbers, true};
+        *row = (plan_row){(int16_t)st->slot, (int16_t)m->p->nnumbers, true};
         m->p->number_type[m->p->nnumbers] = m->b->nodes[st->value].type;
         prog_store(to, m->p->nnumbers++, st->dtype, m->emitted[st->value]);
     }
@@ -351,7 +409,7 @@ static void load_rows(maker *m, const bool *live)
             continue;
         m->p->number_type[m->index[i]] = n->type;
         m->p->row[m->p->nrows++] =
-            (plan_row){(int16_t)(n->kid[0] - PLAN_ROW_STATE), (int16_t)m->index[i], false};
+            (plan_row){(int16_t)n->kid[0], (int16_t)m->index[i], false};
     }
 }
 
@@ -364,6 +422,13 @@ static int32_t count_levels(const maker *m, const bool *live)
         if (live[i] && m->level[i] >= levels)
             levels = m->level[i] + 1;
     return levels;
+}
+
+/* Whether a store concerns rows that may be absent. */
+static bool is_of_every_row(const node_store *s)
+{
+    return s->slot < PLAN_PRESENT ||
+           (s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT);
 }
 
 /* Two passes a level: over all elements, and over those of the present rows. */
@@ -404,21 +469,22 @@ int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err 
         prog *none;
         return prog_finish(b, &none, m.e); /* says why */
     }
-    bool *live = arena_alloc(&memory, 4 * n, m.e);
+    bool *live = arena_alloc(&memory, 3 * n, m.e);
     int32_t *lists = live ? arena_alloc(&memory, 4 * n * sizeof *lists, m.e) : NULL;
     plan *p = lists ? mem_zalloc(1, sizeof *p, m.e) : NULL;
     int rc = p ? KV_OK : KV_E_MEMORY;
     if (!rc) {
         m.p = p;
         m.number = live + n;
-        m.present = live + 2 * n;
-        m.needed = live + 3 * n;
+        m.needed = live + 2 * n;
         m.level = lists;
         m.index = lists + n;
         m.emitted = lists + 2 * n;
         m.store_level = lists + 3 * n;
         p->type = type;
         p->by_rows = by_rows;
+        for (int64_t s = 0; s < b->nstores; s++)
+            p->every_row |= is_of_every_row(&b->stores[s]);
         find_levels(&m);
         find_live(&m, live);
         rc = make_passes(&m, live);

@@ -22,18 +22,22 @@ typedef struct plan_pass {
     int16_t sum[PLAN_MAX_NUMBERS]; /* the number that each sum gives */
 } plan_pass;
 
-/* A row state and the number that it is read into before a row, or written from behind it. */
+/* A slot from PLAN_ROW_STATE on, and the number that it is read into before a row, or written from
+ * behind it. */
 typedef struct plan_row {
-    int16_t state, number;
+    int16_t slot, number;
     bool write;
 } plan_row;
+
+#define PLAN_MAX_ROWS (3 * PLAN_MAX_STATES + PLAN_MAX_PRINTS)
 
 struct plan {
     prog_type type;
     bool by_rows;
+    bool every_row; /* by rows, absent rows have something written too */
     int npasses, nnumbers, nrows;
     uint8_t number_type[2 * PLAN_MAX_NUMBERS];
-    plan_row row[2 * PLAN_MAX_STATES];
+    plan_row row[PLAN_MAX_ROWS];
     plan_pass pass[PLAN_MAX_PASSES];
 };
 

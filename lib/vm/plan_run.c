@@ -19,13 +19,16 @@ typedef struct total {
 } total;
 
 /* Chunks that a worker takes at a time; as many sums run side by side. */
-enum { GROUP = 4 };
+enum { GROUP = KERNEL_LANES };
 
 /* Chunks of a part of the work of a large array. */
 enum { PART_CHUNKS = 16 };
 
 /* Arrays of fewer elements are not worth waking a thread for. */
 enum { PARALLEL_SIZE = 1 << 17 };
+
+/* Several arrays of so many elements are larger than the caches next to a processor. */
+enum { FAR_SIZE = 1 << 19 };
 
 /* What all workers of a run share. */
 typedef struct shared {
@@ -184,16 +187,32 @@ static void copy_numbers(shared *r, const plan_pass *pass)
     }
 }
 
-/* Row states that the row reads, or that it changed. */
-static void move_rows(shared *r, int64_t row, bool write)
+/* Where the number of a row is read, or written; NULL when the row has none there. k: which of the
+ * present rows it is, or -1: such a row keeps its states. */
+static char *row_cell(const plan_arrays *a, const plan_row *m, int64_t row, int64_t k, size_t bytes)
+{
+    int slot = m->slot;
+    if (slot >= PLAN_ROW_PRINT_PRESENT)
+        return k < 0 ? NULL : (char *)a->prints[slot - PLAN_ROW_PRINT_PRESENT] + (size_t)k * bytes;
+    if (slot >= PLAN_ROW_PRINT)
+        return (char *)a->prints[slot - PLAN_ROW_PRINT] + (size_t)row * bytes;
+    if (slot >= PLAN_ROW_BEGIN)
+        return k >= 0 ? NULL : (char *)a->states[slot - PLAN_ROW_BEGIN] + (size_t)row * bytes;
+    if (m->write && k < 0)
+        return NULL;
+    return (char *)a->states[slot - PLAN_ROW_STATE] + (size_t)row * bytes;
+}
+
+/* Numbers that the row reads, or that it changed. */
+static void move_rows(shared *r, int64_t row, int64_t k, bool write)
 {
     for (int i = 0; i < r->p->nrows; i++) {
         const plan_row *m = &r->p->row[i];
         size_t bytes = r->p->number_type[m->number] == PROG_F32 ? 4 : 8;
-        char *at = (char *)r->a->states[m->state] + (size_t)row * bytes;
-        if (m->write && write)
+        char *at = row_cell(r->a, m, row, k, bytes);
+        if (at && m->write && write)
             memcpy(at, &r->number[m->number], bytes);
-        else if (!m->write && !write)
+        else if (at && !m->write && !write)
             memcpy(&r->number[m->number], at, bytes);
     }
 }
@@ -216,35 +235,22 @@ static void add_double(total *t, const double *x, int64_t n)
     t->block = block;
 }
 
-/* The sum of each of GROUP chunks of n terms. */
-static void sum_floats(double *out, const char *terms, int64_t n)
+/* The sum of each of GROUP chunks of terms. */
+static void sum_floats(double *out, const kernel_table *kernels, const void *terms)
 {
-    const float *a = (const float *)(const void *)terms;
-    const float *b = a + CHUNK_BYTES / 4, *c = b + CHUNK_BYTES / 4, *d = c + CHUNK_BYTES / 4;
     float sum[GROUP] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        sum[0] += a[i];
-        sum[1] += b[i];
-        sum[2] += c[i];
-        sum[3] += d[i];
-    }
+    kernels->sum(sum, terms, CHUNK_BYTES / 4, PLAN_CHUNK);
     for (int lane = 0; lane < GROUP; lane++)
         out[lane] = sum[lane];
 }
 
-static void sum_doubles(double *out, const char *terms, int64_t n)
+static void sum_doubles(double *out, const double *terms)
 {
-    const double *a = (const double *)(const void *)terms;
-    const double *b = a + PLAN_CHUNK, *c = b + PLAN_CHUNK, *d = c + PLAN_CHUNK;
     double sum[GROUP] = {0};
-    for (int64_t i = 0; i < n; i++) {
-        sum[0] += a[i];
-        sum[1] += b[i];
-        sum[2] += c[i];
-        sum[3] += d[i];
-    }
-    for (int lane = 0; lane < GROUP; lane++)
-        out[lane] = sum[lane];
+    for (int64_t i = 0; i < PLAN_CHUNK; i++)
+        for (int lane = 0; lane < GROUP; lane++)
+            sum[lane] += terms[lane * PLAN_CHUNK + i];
+    memcpy(out, sum, sizeof sum);
 }
 
 static void end_block(total *t, bool single)
@@ -314,26 +320,42 @@ static char *draw(runner *r, int which, int64_t from, int64_t n)
     return to;
 }
 
-/* Where slot begins for the elements from … (of the whole array) of a chunk. input: its part of the
- * input; lane: which of the chunks of terms it fills. */
-static void *slot_at(runner *r, int slot, int64_t from, int64_t n, const void *input, int lane)
+/* The elements of a chunk: n of them from `from` on in the whole array, which are those from `at`
+ * on among what the pass goes through. input: their part of the input, if the pass reads it. */
+typedef struct chunk {
+    int64_t from, at, n;
+    const void *input;
+} chunk;
+
+static char *print_at(const plan_arrays *a, int slot, const chunk *c)
+{
+    int i = slot % PLAN_PRESENT - PLAN_PRINT;
+    int64_t first = slot >= PLAN_PRESENT ? c->at : c->from;
+    return (char *)a->prints[i] + first * kv_dtype_bytes(a->print_dtypes[i]);
+}
+
+/* Where slot begins for a chunk. lane: which of the chunks of terms it fills. */
+static void *slot_at(runner *r, int slot, const chunk *c, int lane)
 {
     const plan_arrays *a = r->a;
+    int64_t from = c->from;
     int64_t bytes = r->p->type == PROG_F64 || r->p->type == PROG_I64 ? 8 : 4;
     if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
         return r->terms +
                ((int64_t)(slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS) * GROUP + lane) * CHUNK_BYTES;
     if (slot >= PLAN_PRIVATE)
         return r->s->copies + (int64_t)(slot - PLAN_PRIVATE) * PROG_REG_BYTES;
+    if (slot % PLAN_PRESENT >= PLAN_PRINT)
+        return print_at(a, slot, c);
     slot %= PLAN_PRESENT;
     if (slot == PLAN_STORED)
         return (char *)a->stored + from * kv_dtype_bytes(a->stored_dtype);
     if (slot == PLAN_INPUT)
-        return (void *)(uintptr_t)input; /* only read */
+        return (void *)(uintptr_t)c->input; /* only read */
     if (slot == PLAN_WEIGHT)
         return (char *)a->weight + from * kv_dtype_bytes(a->weight_dtype);
     if (slot >= PLAN_NORMAL)
-        return draw(r, slot - PLAN_NORMAL, from, n);
+        return draw(r, slot - PLAN_NORMAL, from, c->n);
     return (char *)a->states[slot - PLAN_STATE] + from * bytes;
 }
 
@@ -345,13 +367,15 @@ static bool reads_input(const plan_pass *pass)
     return false;
 }
 
-static void run_chunk(runner *r, const plan_pass *pass, int64_t from, int64_t n, const void *input,
-                      int lane)
+static void run_chunk(runner *r, const plan_pass *pass, const chunk *c, int lane)
 {
     void *arrays[PLAN_MAX_SLOTS];
     for (int s = 0; s < pass->nslots; s++)
-        arrays[s] = slot_at(r, pass->slot[s], from, n, input, lane);
-    prog_run(pass->elements, arrays, n, r->scratch);
+        arrays[s] = slot_at(r, pass->slot[s], c, lane);
+    if (r->a->size >= FAR_SIZE)
+        prog_run_far(pass->elements, arrays, c->n, r->scratch);
+    else
+        prog_run(pass->elements, arrays, c->n, r->scratch);
 }
 
 static const void *input_of(runner *r, const plan_pass *pass, int64_t from, int64_t n)
@@ -364,40 +388,40 @@ static void run_elements(runner *r, const plan_pass *pass, int64_t from, int64_t
 {
     for (int64_t i = from; i < to; i += PLAN_CHUNK) {
         int64_t n = to - i < PLAN_CHUNK ? to - i : PLAN_CHUNK;
-        run_chunk(r, pass, i, n, input_of(r, pass, i, n), 0);
+        run_chunk(r, pass, &(chunk){i, i, n, input_of(r, pass, i, n)}, 0);
         add_terms(r, pass, n);
     }
 }
 
 /* Adding up waits for each addition, so GROUP chunks are added side by side: their results are the
  * same as one by one. */
-static void sum_group(runner *r, const plan_pass *pass, int64_t chunk, int64_t n)
+static void sum_group(runner *r, const plan_pass *pass, int64_t first)
 {
     for (int s = 0; s < pass->nsums; s++) {
-        const char *terms = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
-        double *blocks = r->s->blocks + s * r->s->nchunks + chunk;
+        const void *terms = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
+        double *blocks = r->s->blocks + s * r->s->nchunks + first;
         bool single = r->p->number_type[pass->sum[s]] == PROG_F32;
         if (single)
-            sum_floats(blocks, terms, n);
+            sum_floats(blocks, pass->elements->kernels, terms);
         else
-            sum_doubles(blocks, terms, n);
+            sum_doubles(blocks, terms);
     }
 }
 
-static void run_group(runner *r, const plan_pass *pass, int64_t chunk)
+static void run_group(runner *r, const plan_pass *pass, int64_t first)
 {
-    int64_t size = r->a->size, left = r->s->nchunks - chunk, lanes = left < GROUP ? left : GROUP;
-    bool whole = (chunk + GROUP) * PLAN_CHUNK <= size;
+    int64_t size = r->a->size, left = r->s->nchunks - first, lanes = left < GROUP ? left : GROUP;
+    bool whole = (first + GROUP) * PLAN_CHUNK <= size;
     for (int lane = 0; lane < lanes; lane++) {
-        int64_t from = (chunk + lane) * PLAN_CHUNK;
+        int64_t from = (first + lane) * PLAN_CHUNK;
         int64_t n = size - from < PLAN_CHUNK ? size - from : PLAN_CHUNK;
-        run_chunk(r, pass, from, n, input_of(r, pass, from, n), whole ? lane : 0);
+        run_chunk(r, pass, &(chunk){from, from, n, input_of(r, pass, from, n)}, whole ? lane : 0);
         if (!whole)
             for (int s = 0; s < pass->nsums; s++)
-                r->s->blocks[s * r->s->nchunks + chunk + lane] = sum_chunk(r, pass, s, n);
+                r->s->blocks[s * r->s->nchunks + first + lane] = sum_chunk(r, pass, s, n);
     }
     if (whole)
-        sum_group(r, pass, chunk, PLAN_CHUNK);
+        sum_group(r, pass, first);
 }
 
 /* A pass over a whole array, cut into parts. */
@@ -412,8 +436,8 @@ static void run_part(void *arg, int64_t part, int worker)
     runner *r = worker_of(w->s, worker);
     int64_t to = (part + 1) * PART_CHUNKS;
     to = to < w->s->nchunks ? to : w->s->nchunks;
-    for (int64_t chunk = part * PART_CHUNKS; chunk < to; chunk += GROUP)
-        run_group(r, w->pass, chunk);
+    for (int64_t first = part * PART_CHUNKS; first < to; first += GROUP)
+        run_group(r, w->pass, first);
 }
 
 /* The sums of the chunks, from left to right. */
@@ -454,8 +478,9 @@ static void run_present(runner *r, const plan_pass *pass, int64_t first, int64_t
         int64_t n = (next - k) * a->row;
         for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
             int64_t m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
-            const void *in = input ? a->input_rows(a->arg, k * a->row + i, m, r->input) : NULL;
-            run_chunk(r, pass, a->rows[k] * a->row + i, m, in, 0);
+            int64_t at = k * a->row + i;
+            const void *in = input ? a->input_rows(a->arg, at, m, r->input) : NULL;
+            run_chunk(r, pass, &(chunk){a->rows[k] * a->row + i, at, m, in}, 0);
             add_terms(r, pass, m);
         }
         k = next;
@@ -464,15 +489,16 @@ static void run_present(runner *r, const plan_pass *pass, int64_t first, int64_t
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-/* One pass over the array, its present rows, or one row of either. */
-static void run_pass(shared *s, const plan_pass *pass, int64_t row)
+/* One pass over the array or its present rows (row -1), or over one row, which is number k of the
+ * present ones (k -1: none of them). */
+static void run_pass(shared *s, const plan_pass *pass, int64_t row, int64_t k)
 {
     const plan_arrays *a = s->a;
     runner *r = worker_of(s, 0);
     bool present = pass->present && a->rows;
     if (pass->numbers)
         prog_run(pass->numbers, s->cell, 1, r->scratch);
-    if (!pass->elements)
+    if (!pass->elements || (present && row >= 0 && k < 0))
         return;
     copy_numbers(s, pass);
     if (!present && row < 0) {
@@ -481,23 +507,35 @@ static void run_pass(shared *s, const plan_pass *pass, int64_t row)
     }
     memset(r->totals, 0, (size_t)pass->nsums * sizeof *r->totals);
     if (present)
-        run_present(r, pass, row < 0 ? 0 : row, row < 0 ? a->nrows : row + 1);
+        run_present(r, pass, row < 0 ? 0 : k, row < 0 ? a->nrows : k + 1);
     else
         run_elements(r, pass, row * a->row, (row + 1) * a->row);
     end_sums(r, pass);
 }
 
-/* Row by row: all passes of one, then the next. */
+/* All passes of one row. */
+static void run_row(shared *s, int64_t row, int64_t k)
+{
+    move_rows(s, row, k, false);
+    for (int i = 0; i < s->p->npasses; i++)
+        run_pass(s, &s->p->pass[i], row, k);
+    move_rows(s, row, k, true);
+}
+
+/* Row by row: those that are present, or every one. */
 static void run_rows(shared *s)
 {
     const plan_arrays *a = s->a;
-    int64_t n = a->rows ? a->nrows : a->size / a->row;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t row = a->rows ? a->rows[k] : k;
-        move_rows(s, row, false);
-        for (int i = 0; i < s->p->npasses; i++)
-            run_pass(s, &s->p->pass[i], k);
-        move_rows(s, row, true);
+    int64_t nrows = a->size / a->row;
+    if (a->rows && !s->p->every_row) {
+        for (int64_t k = 0; k < a->nrows; k++)
+            run_row(s, a->rows[k], k);
+        return;
+    }
+    for (int64_t row = 0, k = 0; row < nrows; row++) {
+        bool present = !a->rows || (k < a->nrows && a->rows[k] == row);
+        run_row(s, row, present ? k : -1);
+        k += present;
     }
 }
 
@@ -512,13 +550,15 @@ void plan_run(const plan *p, const plan_arrays *a, void *scratch)
         return;
     }
     for (int i = 0; i < p->npasses; i++)
-        run_pass(s, &p->pass[i], -1);
+        run_pass(s, &p->pass[i], -1, 0);
+    move_rows(s, 0, 0, true);
 }
 
 bool plan_splits(const plan *p, const int64_t *rows)
 {
     const plan_pass *pass = &p->pass[0];
-    return p->npasses == 1 && !p->by_rows && pass->nsums == 0 && !(pass->present && rows);
+    return p->npasses == 1 && !p->by_rows && p->nrows == 0 && pass->nsums == 0 &&
+           !(pass->present && rows);
 }
 
 void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch)
@@ -533,7 +573,7 @@ void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n,
     copy_numbers(s, pass);
     for (int64_t i = from, end = from + n; i < end; i += PLAN_CHUNK) {
         int64_t m = end - i < PLAN_CHUNK ? end - i : PLAN_CHUNK;
-        run_chunk(r, pass, i, m, input_of(r, pass, i, m), 0);
+        run_chunk(r, pass, &(chunk){i, i, m, input_of(r, pass, i, m)}, 0);
     }
 }
 

@@ -25,11 +25,12 @@ typedef union prog_number {
 typedef struct node {
     uint8_t op;
     uint8_t type;   /* a prog_type */
-    uint8_t dtype;  /* NODE_LOAD, NODE_NARROW */
+    uint8_t dtype;  /* NODE_LOAD, NODE_NARROW; NODE_SUM: 1 of the present rows, 0 of all */
     uint8_t flags;  /* of prog_select.c */
     int32_t kid[3]; /* NODE_LOAD: kid[0] is the slot, kid[1] 1 when its elements are all one number;
                        unused: -1 */
     int32_t uses;   /* by live nodes and stores, once prog_finish has counted them */
+    bool elements;  /* made of the elements of arrays; else one number for all of them */
     prog_number k;  /* NODE_CONST */
 } node;
 

@@ -132,6 +132,14 @@ static bool same_node(const node *x, const node *y)
            memcmp(x->kid, y->kid, sizeof x->kid) == 0 && x->k.integer == y->k.integer;
 }
 
+static bool is_of_elements(const prog_builder *b, const node *x)
+{
+    bool elements = x->op == NODE_LOAD;
+    for (int i = 0; i < 3 && x->op != NODE_LOAD && x->op != NODE_SUM; i++)
+        elements |= x->kid[i] >= 0 && b->nodes[x->kid[i]].elements;
+    return elements;
+}
+
 /* The number of a node equal to x: an old one, or x added. Very long programs are not searched. */
 prog_value prog_intern(prog_builder *b, const node *x)
 {
@@ -148,6 +156,7 @@ prog_value prog_intern(prog_builder *b, const node *x)
     if (b->failed)
         return -1;
     b->nodes[b->nnodes] = *x;
+    b->nodes[b->nnodes].elements = is_of_elements(b, x);
     if (b->hashes)
         b->hashes[at % BUILDER_HASHES] = (int16_t)(b->nnodes + 1);
     b->nnodes++;
@@ -159,6 +168,24 @@ prog_value prog_intern(prog_builder *b, const node *x)
 prog_type prog_value_type(const prog_builder *b, prog_value x)
 {
     return x < 0 ? PROG_F32 : (prog_type)b->nodes[x].type;
+}
+
+kv_dtype prog_value_dtype(const prog_builder *b, prog_value x)
+{
+    if (x >= 0 && b->nodes[x].op == NODE_LOAD)
+        return (kv_dtype)b->nodes[x].dtype;
+    return prog_dtype(prog_value_type(b, x));
+}
+
+bool prog_value_known(const prog_builder *b, prog_value x, double *number, int64_t *integer)
+{
+    if (x < 0 || b->nodes[x].op != NODE_CONST)
+        return false;
+    if (b->nodes[x].type == PROG_I64)
+        *integer = b->nodes[x].k.integer;
+    else
+        *number = b->nodes[x].k.number;
+    return true;
 }
 
 static prog_value constant(prog_builder *b, prog_type type, prog_number k)

@@ -49,7 +49,19 @@ static void run_inst(const prog *p, const inst *in, char *const *place, char *as
     }
 }
 
-void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
+/* Asks for the block behind the one at place, while the processor computes with this one: about
+ * half of the time of a pass over large arrays with many operations would be waiting. Asking for
+ * what lies behind an array does no harm. */
+static void fetch_next(const prog *p, char *const *place, int64_t block)
+{
+    for (int32_t s = 0; s < p->nslots; s++) {
+        int64_t bytes = p->slot_bytes[s] * block;
+        for (int64_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch(place[p->nregs + s] + bytes + at);
+    }
+}
+
+static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scratch, bool far)
 {
     if (n <= 0)
         return;
@@ -64,11 +76,24 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
         run_inst(p, &p->insts[i], place, aside, block);
     for (int64_t left = n; left > 0; left -= block) {
         int64_t m = left < block ? left : block;
+        if (far)
+            fetch_next(p, place, block);
         for (int32_t i = p->nfills; i < p->ninsts; i++)
             run_inst(p, &p->insts[i], place, aside, m);
         for (int32_t s = 0; s < p->nslots; s++)
             place[p->nregs + s] += p->slot_bytes[s] * block;
     }
+}
+
+void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
+{
+    run_blocks(p, arrays, n, scratch, false);
+}
+
+void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch)
+{
+    /* a loop or two are faster than the memory: the processor's own guesses do */
+    run_blocks(p, arrays, n, scratch, p->ninsts - p->nfills > 2);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */
@@ -109,7 +134,7 @@ static void print_constant(const prog *p, const inst *in, int which, buf *out)
     char text[NUM_TEXT_MAX];
     if (in->type == PROG_F32)
         num_plain(text, ((const float *)k)[which], NUM_BINARY32);
-    else if (in->type == PROG_F64)
+    else if (in->type == PROG_F64 || in->type == KERNEL_WIDE)
         num_plain(text, ((const double *)k)[which], NUM_BINARY64);
     else
         num_int(text, ((const int64_t *)k)[which]);
@@ -121,7 +146,7 @@ static bool is_letter(char c)
     return c >= 'a' && c <= 'z';
 }
 
-/* The text of the kernel with its operands put in: single letters a b c, and k0 k1 k2. */
+/* The text of the kernel with its operands put in: single letters a b c, and k0 to k3. */
 static void print_kernel(const prog *p, const inst *in, buf *out)
 {
     const int16_t operand[] = {in->a, in->b, in->c};
@@ -129,7 +154,7 @@ static void print_kernel(const prog *p, const inst *in, buf *out)
         const char *end = s;
         while (is_letter(*end))
             end++;
-        if (end == s + 1 && *s == 'k' && end[0] >= '0' && end[0] <= '2') {
+        if (end == s + 1 && *s == 'k' && end[0] >= '0' && end[0] <= '3') {
             print_constant(p, in, *end - '0', out);
             s = end;
         } else if (end == s + 1 && *s <= 'c') {
@@ -148,6 +173,7 @@ void prog_print(const prog *p, buf *out)
         print_place(p, in->dst, out);
         buf_add(out, " = ");
         if (in->kind == INST_KERNEL) {
+            buf_add(out, in->type == KERNEL_WIDE ? "wide " : "");
             print_kernel(p, in, out);
         } else {
             buf_printf(out, "%s(", kv_dtype_name((kv_dtype)in->to));

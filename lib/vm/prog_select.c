@@ -156,6 +156,32 @@ static void set_numbers(tile *t, double k0, double k1, double k2)
     t->k[2].number = k2;
 }
 
+/* sqrt(v + in) + out; a number that is not written is -0. */
+typedef struct root {
+    int32_t v;
+    double in, out;
+} root;
+
+/* Whether x is such a root. What is inside it is swallowed. */
+static bool root_of(const selection *s, int32_t x, root *r)
+{
+    const node *n = &s->nodes[x];
+    *r = (root){.in = -0.0, .out = -0.0};
+    if (n->op == PROG_ADD && is_const(s, n->kid[1]) && swallows(s, n->kid[0], PROG_SQRT)) {
+        r->out = number(s, n->kid[1]);
+        n = &s->nodes[n->kid[0]];
+    }
+    if (n->op != PROG_SQRT)
+        return false;
+    r->v = n->kid[0];
+    n = &s->nodes[r->v];
+    if (swallows(s, r->v, PROG_ADD) && is_const(s, n->kid[1])) {
+        r->in = number(s, n->kid[1]);
+        r->v = n->kid[0];
+    }
+    return true;
+}
+
 /* ±x*y or ±x/y as a swallowed product of arrays: (b*k)*c, (b*k)/c. */
 static bool match_product(const selection *s, int32_t x, int *kernel, term *b, int32_t *c)
 {
@@ -187,6 +213,20 @@ static bool match_sum(const selection *s, int32_t x, term *a, term *b)
     return true;
 }
 
+/* a plus the product of b and c, or their quotient, whose divisor may be a root that
+ * only it needs */
+static void set_product(const selection *s, tile *t, int kernel, term a, term b, int32_t c)
+{
+    root r;
+    set_kernel(t, kernel, a.v, b.v, c);
+    set_numbers(t, a.k, b.k, 0);
+    if (kernel != KERNEL_DIVADD || s->nodes[c].uses != 1 || !root_of(s, c, &r))
+        return;
+    set_kernel(t, KERNEL_ROOTDIVADD, a.v, b.v, r.v);
+    set_numbers(t, a.k, b.k, r.in);
+    t->k[3].number = r.out;
+}
+
 /* x + sign*y of arrays */
 static void match_add_arrays(const selection *s, tile *t, int32_t x, int32_t y, double sign)
 {
@@ -194,11 +234,11 @@ static void match_add_arrays(const selection *s, tile *t, int32_t x, int32_t y, 
     term a = term_of(s, x), b = term_of(s, y), p, q;
     int32_t c;
     if (match_product(s, y, &kernel, &p, &c)) {
-        set_kernel(t, kernel, a.v, p.v, c);
-        set_numbers(t, a.k, sign * p.k, 0);
+        p.k *= sign;
+        set_product(s, t, kernel, a, p, c);
     } else if (match_product(s, x, &kernel, &p, &c)) {
-        set_kernel(t, kernel, b.v, p.v, c);
-        set_numbers(t, sign * b.k, p.k, 0);
+        b.k *= sign;
+        set_product(s, t, kernel, b, p, c);
     } else if (match_sum(s, x, &p, &q)) {
         set_kernel(t, KERNEL_LIN3, p.v, q.v, b.v);
         set_numbers(t, p.k, q.k, sign * b.k);
@@ -214,11 +254,11 @@ static void match_add_arrays(const selection *s, tile *t, int32_t x, int32_t y, 
 /* x + y or x - y */
 static void match_add(const selection *s, tile *t, int32_t x, int32_t y, double sign)
 {
+    root r;
     if (is_const(s, y) && swallows(s, x, PROG_SQRT)) {
-        int32_t inner = s->nodes[x].kid[0];
-        bool plus = swallows(s, inner, PROG_ADD) && is_const(s, s->nodes[inner].kid[1]);
-        set_kernel(t, KERNEL_ROOT, plus ? s->nodes[inner].kid[0] : inner, -1, -1);
-        set_numbers(t, plus ? number(s, s->nodes[inner].kid[1]) : -0.0, number(s, y), 0);
+        root_of(s, x, &r);
+        set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
+        set_numbers(t, r.in, number(s, y), 0);
     } else if (is_const(s, y)) {
         term a = term_of(s, x);
         set_kernel(t, KERNEL_LIN1, a.v, -1, -1);
@@ -259,6 +299,12 @@ static void match_div(const selection *s, tile *t, int32_t x, int32_t y)
         set_numbers(t, number(s, x), 0, 0);
     } else {
         term a = term_of(s, x);
+        root r;
+        if (s->nodes[y].uses == 1 && root_of(s, y, &r)) {
+            set_kernel(t, KERNEL_ROOTDIV, a.v, r.v, -1);
+            set_numbers(t, a.k, r.in, r.out);
+            return;
+        }
         if (a.v == x)
             return;
         set_kernel(t, KERNEL_SCALEDIV, a.v, y, -1);
@@ -266,12 +312,15 @@ static void match_div(const selection *s, tile *t, int32_t x, int32_t y)
     }
 }
 
-static void match_sqrt(const selection *s, tile *t, int32_t x)
+/* The root that is node i. */
+static void match_sqrt(const selection *s, tile *t, int32_t i)
 {
-    if (!swallows(s, x, PROG_ADD) || !is_const(s, s->nodes[x].kid[1]))
+    root r;
+    root_of(s, i, &r);
+    if (r.v == s->nodes[i].kid[0])
         return;
-    set_kernel(t, KERNEL_ROOT, s->nodes[x].kid[0], -1, -1);
-    set_numbers(t, number(s, s->nodes[x].kid[1]), -0.0, 0);
+    set_kernel(t, KERNEL_ROOT, r.v, -1, -1);
+    set_numbers(t, r.in, r.out, 0);
 }
 
 static void match_clip(const selection *s, tile *t, const node *n)
@@ -344,8 +393,9 @@ static void match_integer(const selection *s, tile *t, const node *n)
         set_constant(s, t, KERNEL_KSUB, n->kid[1], n->kid[0]);
 }
 
-static void match_float(const selection *s, tile *t, const node *n)
+static void match_float(const selection *s, tile *t, int32_t i)
 {
+    const node *n = &s->nodes[i];
     switch (n->op) {
     case PROG_ADD:
         match_add(s, t, n->kid[0], n->kid[1], 1);
@@ -360,11 +410,39 @@ static void match_float(const selection *s, tile *t, const node *n)
         match_div(s, t, n->kid[0], n->kid[1]);
         return;
     case PROG_SQRT:
-        match_sqrt(s, t, n->kid[0]);
+        match_sqrt(s, t, i);
         return;
     default: /* no fused loop begins with it */
         return;
     }
+}
+
+static void match(const selection *s, tile *t, int32_t i);
+
+/* A float32 that is rounded from a binary64 which only it needs, of float32 arrays: one wide loop
+ * and no arrays of binary64. */
+static bool match_wide(const selection *s, tile *t, int32_t i)
+{
+    int32_t x = s->nodes[i].kid[0];
+    const node *n = &s->nodes[x];
+    if (s->nodes[i].type != PROG_F32 || n->type != PROG_F64 || n->uses != 1 || n->op >= PROG_NOPS)
+        return false;
+    tile wide;
+    match(s, &wide, x);
+    if (wide.kind != INST_KERNEL || !s->b->kernels->run[KERNEL_WIDE][wide.kernel])
+        return false;
+    for (int j = 0; j < 3; j++) {
+        const node *kid = wide.kid[j] >= 0 ? &s->nodes[wide.kid[j]] : NULL;
+        if (!kid)
+            continue;
+        if (kid->op != NODE_CAST || s->nodes[kid->kid[0]].type != PROG_F32)
+            return false;
+        wide.kid[j] = kid->kid[0];
+    }
+    *t = wide;
+    t->node = i;
+    t->type = KERNEL_WIDE;
+    return true;
 }
 
 /* The tile for node i: first its plain loop, then a better one if there is one. */
@@ -379,6 +457,8 @@ static void match(const selection *s, tile *t, int32_t i)
         t->kind = copied ? INST_KERNEL : INST_CONVERT;
         t->from = n->dtype;
         t->to = (uint8_t)prog_dtype((prog_type)n->type);
+    } else if (n->op == NODE_CAST && match_wide(s, t, i)) {
+        return;
     } else if (n->op == NODE_CAST) {
         t->kind = INST_CONVERT;
         t->from = (uint8_t)prog_dtype((prog_type)s->nodes[n->kid[0]].type);
@@ -398,7 +478,7 @@ static void match(const selection *s, tile *t, int32_t i)
     } else if (n->type == PROG_I64) {
         match_integer(s, t, n);
     } else {
-        match_float(s, t, n);
+        match_float(s, t, i);
     }
 }
 
@@ -552,12 +632,14 @@ static int16_t place_of(const selection *s, const tile *t, int j)
 }
 
 /* Appends the constants in the tile's type; returns where they begin. */
-static uint16_t put_constants(uint64_t *pool, int32_t *npool, prog_type type, const prog_number *k)
+static uint16_t put_constants(uint64_t *pool, int32_t *npool, int type, const prog_number *k)
 {
     uint64_t *out = pool + *npool;
     uint16_t at = (uint16_t)*npool;
     if (type == PROG_F32) {
-        float f[4] = {(float)k[0].number, (float)k[1].number, (float)k[2].number, 0};
+        float f[KERNEL_CONSTANTS];
+        for (int i = 0; i < KERNEL_CONSTANTS; i++)
+            f[i] = (float)k[i].number;
         memcpy(out, f, sizeof f);
         *npool += 2;
     } else {
@@ -579,7 +661,7 @@ static void put_fills(const selection *s, prog *p, inst *out, uint64_t *pool, in
                                   .kind = INST_KERNEL,
                                   .type = n->type,
                                   .dst = (int16_t)s->where[i],
-                                  .k = put_constants(pool, npool, (prog_type)n->type, k)};
+                                  .k = put_constants(pool, npool, n->type, k)};
     }
 }
 
@@ -603,7 +685,7 @@ static void put_insts(const selection *s, prog *p, inst *out, uint64_t *pool)
         if (t->kind == INST_KERNEL)
             in->run = p->kernels->run[t->type][t->kernel];
         if (t->nk > 0)
-            in->k = put_constants(pool, &npool, (prog_type)t->type, t->k);
+            in->k = put_constants(pool, &npool, t->type, t->k);
         p->narrows |= t->kind == INST_NARROW;
     }
 }
@@ -613,7 +695,7 @@ static int32_t widest(const selection *s)
 {
     for (int32_t i = 0; i < s->ntiles; i++) {
         const tile *t = &s->tiles[i];
-        if (t->type != PROG_F32)
+        if (t->type != PROG_F32 && t->type != KERNEL_WIDE)
             return 8;
     }
     return 4;

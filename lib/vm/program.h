@@ -76,6 +76,14 @@ prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x);
 
 prog_type prog_value_type(const prog_builder *b, prog_value x);
 
+/* The dtype that x was loaded from, for as long as nothing was done to it; else that
+ * of its type. */
+kv_dtype prog_value_dtype(const prog_builder *b, prog_value x);
+
+/* Whether x is a number that is known already: *number, which has the precision of x's type, or for
+ * I64 *integer. */
+bool prog_value_known(const prog_builder *b, prog_value x, double *number, int64_t *integer);
+
 /* Writes x to array number `slot`, converted to dtype as the device table does. */
 void prog_store(prog_builder *b, int slot, kv_dtype dtype, prog_value x);
 
@@ -94,6 +102,9 @@ int64_t prog_scratch_bytes(const prog *p);
  * aligned to 64; NULL is fine when that is 0. Cannot fail; uses nothing but its arguments, so parts
  * of the same arrays may run on several threads. */
 void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
+
+/* The same, for arrays that no cache holds and that go on behind these n elements. */
+void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
 /* Elements a block, for tests: the results do not depend on it. */
 int64_t prog_block(const prog *p);

@@ -355,7 +355,8 @@ static int element_reduce(run *r, const ast *node, prog_type type, operand *out)
     if (rc)
         return rc;
     *(mean ? &r->by_rows : &r->whole) = true;
-    prog_value sum = plan_sum(r->b, norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x);
+    prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x;
+    prog_value sum = plan_sum(r->b, term, r->offset != 0);
     if (norm)
         sum = prog_apply(r->b, PROG_SQRT, sum, -1, -1);
     if (mean)
@@ -468,33 +469,76 @@ static int element(run *r, const ast *node, prog_type type, operand *out)
 
 static int run_block(run *r, const ast *block, bool *ended);
 
+/* A host number where elements stand: itself, and as a value of the program. */
+static int host_value(run *r, const ast *node, host *x, prog_value *out)
+{
+    operand v;
+    int rc = evaluate(r, node, x);
+    if (!rc)
+        rc = from_host(r, node, *x, r->type, &v);
+    if (!rc)
+        rc = need_number(r, node, v);
+    if (!rc)
+        *out = v.v;
+    return rc;
+}
+
+/* A row state holds one number a row. */
+static int need_row_number(run *r, const ast *node, const rule_name *n, prog_value x)
+{
+    if (n->kind != RULE_NAME_STATE || n->how != STATE_ROW || x < 0 || plan_is_number(r->b, x))
+        return KV_OK;
+    REFUSE(r, node, KV_E_USAGE, "state %s is one number a row, and this is an array", n->text);
+    return kv_err_hint(r->e, "for example: rowmean(x)");
+}
+
+/* Whether an expression among elements gives an array, not one number for all or for each row. */
+static bool is_array(const run *r, const ast *node)
+{
+    bool array = false;
+    if (node->kind == AST_NAME) {
+        const rule_name *n = rule_env_find(&r->env, node->u.text);
+        bool state = n->kind == RULE_NAME_STATE && n->element;
+        return n->array || n->kind == RULE_NAME_STORED || (state && n->how == STATE_ARRAY) ||
+               (n->kind == RULE_NAME_GIVEN && n->element);
+    }
+    if (node->kind == AST_CALL && strcmp(node->u.text, "normal") == 0)
+        return true;
+    if (node->kind == AST_CALL &&
+        (strcmp(node->u.text, "sum") == 0 || strcmp(node->u.text, "norm") == 0 ||
+         strcmp(node->u.text, "rowmean") == 0 || strcmp(node->u.text, "sparse") == 0))
+        return false;
+    for (uint32_t i = 0; i < node->n && !array; i++)
+        array = node->kid[i] && is_array(r, node->kid[i]);
+    return array;
+}
+
 static int run_set(run *r, const ast *node)
 {
     rule_name *n = rule_env_find(&r->env, node->u.text);
+    host x;
+    n->array = n->element && is_array(r, node->kid[0]);
     if (!n->element)
         return evaluate(r, node->kid[0], &n->number);
     /* a host expression is computed as one even where its name holds elements elsewhere */
-    if (rule_env_is_element(&r->env, node->kid[0]))
-        return number(r, node->kid[0], r->type, &n->at);
-    host x;
-    operand v;
-    int rc = evaluate(r, node->kid[0], &x);
-    if (!rc)
-        rc = from_host(r, node->kid[0], x, r->type, &v);
-    if (!rc)
-        rc = need_number(r, node->kid[0], v);
-    if (!rc)
-        n->at = v.v;
-    return rc;
+    if (!rule_env_is_element(&r->env, node->kid[0]))
+        return host_value(r, node->kid[0], &x, &n->at);
+    int rc = number(r, node->kid[0], r->type, &n->at);
+    return rc ? rc : need_row_number(r, node, n, n->at);
 }
 
 /* ---- States ---------------------------------------------------------------------------------- */
 
-static prog_value load_state(run *r, const rule_name *n)
+static prog_value load_state_at(run *r, const rule_name *n, int offset)
 {
     if (n->how == STATE_ROW)
         return plan_row_state(r->b, n->state, r->type);
-    return prog_load(r->b, PLAN_STATE + n->state + r->offset, prog_dtype(r->type), r->type);
+    return prog_load(r->b, PLAN_STATE + n->state + offset, prog_dtype(r->type), r->type);
+}
+
+static prog_value load_state(run *r, const rule_name *n)
+{
+    return load_state_at(r, n, r->offset);
 }
 
 static bool is_zero(const ast *initial)
@@ -503,8 +547,42 @@ static bool is_zero(const ast *initial)
            (initial->kind == AST_FLOAT && initial->u.number == 0);
 }
 
-/* A state exists from the first update that declares it. A new array comes filled with zeros; other
- * first numbers are what the first update computes with. */
+/* The rows that are absent in its first update have a state's first value too. From here on those
+ * that are present are read and written by themselves. Nothing has loaded them before, so that the
+ * load stands behind the store. */
+static void begin_absent(run *r, rule_name *n)
+{
+    prog_value whole = plan_whole(r->b, n->begin);
+    if (n->how == STATE_ROW) {
+        prog_store(r->b, PLAN_ROW_BEGIN + n->state, prog_dtype(r->type), whole);
+        return;
+    }
+    prog_store(r->b, PLAN_STATE + n->state, prog_dtype(r->type), whole);
+    n->at = load_state(r, n);
+}
+
+/* What a new array of a state begins with: zeros, a number that it comes filled with, or what the
+ * first update computes with. */
+static int begin_state(run *r, rule_name *n, const ast *initial)
+{
+    int rc;
+    prog_value checked;
+    if (!rule_env_is_element(&r->env, initial)) {
+        rc = host_value(r, initial, &r->u->numbers[n->state], &checked);
+        r->u->fills |= 1u << n->state;
+        n->at = load_state(r, n);
+        return rc;
+    }
+    rc = number(r, initial, r->type, &n->begin);
+    if (!rc)
+        rc = need_row_number(r, initial, n, n->begin);
+    n->at = n->begin;
+    if (!rc && r->offset)
+        begin_absent(r, n);
+    return rc;
+}
+
+/* A state exists from the first update that declares it. */
 static int run_state(run *r, const ast *node)
 {
     rule_name *n = rule_env_find(&r->env, node->u.text);
@@ -513,67 +591,113 @@ static int run_state(run *r, const ast *node)
     r->u->states |= 1u << n->state;
     if (n->element) {
         r->by_rows |= n->how == STATE_ROW;
+        if (!have && !is_zero(initial))
+            return begin_state(r, n, initial);
         n->at = load_state(r, n);
-        if (have || is_zero(initial))
-            return KV_OK;
-        if (r->offset)
-            return REFUSE(r, node, KV_E_UNSUPPORTED,
-                          "behind `rows present` a state begins with zeros");
-        if (rule_env_is_element(&r->env, initial))
-            return number(r, initial, r->type, &n->at);
-        operand v;
-        int rc = evaluate(r, initial, &n->number);
-        if (!rc)
-            rc = from_host(r, initial, n->number, r->type, &v);
-        if (!rc)
-            rc = need_number(r, initial, v);
-        n->at = rc ? -1 : v.v;
-        return rc;
+        return KV_OK;
     }
     n->number = have ? r->given->numbers[n->state] : host_int(0);
     return have || !initial ? KV_OK : evaluate(r, initial, &n->number);
 }
 
-/* From here on only the rows that a row_sparse input holds are read and written. */
-static int run_rows(run *r, const ast *node)
+/* What a name stands for in the present rows. */
+static int enter_rows(run *r, const ast *node, rule_name *n)
 {
-    if (!r->given->sparse_input || r->offset)
-        return KV_OK;
-    for (int i = 0; i < r->env.n; i++) {
-        rule_name *n = &r->env.names[i];
-        bool kept = n->kind == RULE_NAME_STORED ||
-                    (n->kind == RULE_NAME_STATE && n->how == STATE_ARRAY && n->at >= 0);
-        bool input = n->kind == RULE_NAME_GIVEN && n->element;
-        if (!n->element || n->at < 0)
-            continue;
-        int slot = n->kind == RULE_NAME_STORED ? PLAN_STORED : PLAN_STATE + n->state;
-        kv_dtype held = n->kind == RULE_NAME_STORED ? r->stored_dtype : prog_dtype(r->type);
-        if (kept && n->at != prog_load(r->b, slot, held, r->type))
-            return REFUSE(r, node, KV_E_USAGE, "`%s` was written before `rows present`", n->text);
-        if (kept)
-            n->at = prog_load(r->b, slot + PLAN_PRESENT, held, r->type);
-        else if (input)
-            n->at = prog_load(r->b, PLAN_INPUT + PLAN_PRESENT, r->dtype, r->type);
-        else if (!plan_is_number(r->b, n->at))
-            n->at = STALE;
-    }
-    r->offset = PLAN_PRESENT;
-    r->u->rows_present = true;
+    bool stored = n->kind == RULE_NAME_STORED, state = n->kind == RULE_NAME_STATE;
+    prog_value before = n->begin;
+    if (stored)
+        before = prog_load(r->b, PLAN_STORED, r->stored_dtype, r->type);
+    else if (state && n->begin < 0)
+        before = load_state_at(r, n, 0);
+    if ((stored || state) && n->at != before)
+        return REFUSE(r, node, KV_E_USAGE, "`%s` was written before `rows present`", n->text);
+    if (stored)
+        n->at = prog_load(r->b, PLAN_STORED + PLAN_PRESENT, r->stored_dtype, r->type);
+    else if (state && n->begin >= 0)
+        begin_absent(r, n);
+    else if (state)
+        n->at = load_state(r, n);
+    else if (n->kind == RULE_NAME_GIVEN)
+        n->at = prog_load(r->b, PLAN_INPUT + PLAN_PRESENT, r->dtype, r->type);
+    else if (!plan_is_number(r->b, n->at))
+        n->at = STALE;
     return KV_OK;
 }
 
+/* From here on only the rows that a row_sparse input holds are read and written. */
+static int run_rows(run *r, const ast *node)
+{
+    int rc = KV_OK;
+    if (!r->given->sparse_input || r->offset)
+        return KV_OK;
+    r->offset = PLAN_PRESENT;
+    r->u->rows_present = true;
+    for (int i = 0; i < r->env.n && !rc; i++)
+        if (r->env.names[i].element && r->env.names[i].at >= 0)
+            rc = enter_rows(r, node, &r->env.names[i]);
+    return rc;
+}
+
 /* ---- Other statements ------------------------------------------------------------------------ */
+
+/* The dtype that people see: halves that nothing was done to are halves, and numbers of an integer
+ * key are of its dtype. */
+static kv_dtype printed_dtype(const run *r, prog_value x)
+{
+    return r->type == PROG_I64 ? r->dtype : prog_value_dtype(r->b, x);
+}
+
+/* Has the plan keep x, as it is now, for the line that is being printed. */
+static int print_elements(run *r, const ast *node, prog_value x)
+{
+    rule_update *u = r->u;
+    int slot = (int)u->nprints;
+    int64_t integer = 0;
+    double fraction = 0;
+    if (slot == PLAN_MAX_PRINTS)
+        return REFUSE(r, node, KV_E_VALUE, "a rule prints at most %d arrays", PLAN_MAX_PRINTS);
+    if (mem_grow(&u->prints, &u->prints_cap, slot + 1, sizeof *u->prints, r->e))
+        return KV_E_MEMORY;
+    rule_print *p = &u->prints[u->nprints++];
+    *p = (rule_print){
+        .at = u->printed.len, .dtype = prog_dtype(r->type), .extent = RULE_EACH_ELEMENT};
+    if (is_array(r, node)) {
+        p->dtype = printed_dtype(r, x);
+        p->present = r->offset != 0;
+        prog_store(r->b, PLAN_PRINT + slot + r->offset, p->dtype, x);
+    } else if (prog_value_known(r->b, x, &fraction, &integer)) {
+        p->extent = RULE_ONE;
+        p->known = true;
+        p->value = r->type == PROG_I64 ? host_int(integer) : host_float(fraction);
+    } else {
+        p->extent = r->by_rows ? RULE_EACH_ROW : RULE_ONE;
+        p->present = r->by_rows && r->offset;
+        prog_store(r->b, (p->present ? PLAN_ROW_PRINT_PRESENT : PLAN_ROW_PRINT) + slot, p->dtype,
+                   x);
+    }
+    return KV_OK;
+}
+
+static int print_one(run *r, const ast *node)
+{
+    host x;
+    operand v = {.other = true};
+    bool elements = rule_env_is_element(&r->env, node);
+    int rc = elements ? element(r, node, r->type, &v) : evaluate(r, node, &x);
+    if (!rc && elements && !v.other)
+        return print_elements(r, node, v.v);
+    if (!rc)
+        host_print(&r->u->printed, elements ? v.host : x, false);
+    return rc;
+}
 
 static int run_print(run *r, const ast *node)
 {
     int rc = KV_OK;
     for (uint32_t i = 0; i < node->n && !rc; i++) {
-        host x;
-        rc = evaluate(r, node->kid[i], &x);
         if (i > 0)
             buf_char(&r->u->printed, ' ');
-        if (!rc)
-            host_print(&r->u->printed, x, false);
+        rc = print_one(r, node->kid[i]);
     }
     buf_char(&r->u->printed, '\n');
     return rc ? rc : buf_check(&r->u->printed, r->e);
@@ -700,12 +824,14 @@ static int run_rule(run *r)
     const rule_ast *rule = r->binding->rule;
     set_given(r);
     int rc = run_block(r, rule->body, &ended);
-    if (rc || ended || (rc = check_numbers(r)))
+    bool prints = r->u->nprints > 0;
+    if (rc || (ended && !prints) || (rc = check_numbers(r)))
         return rc;
     if (r->by_rows && r->whole)
         return source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
                           "a rule reduces rows or whole arrays, not both");
-    store_results(r);
+    if (!ended)
+        store_results(r);
     return plan_make(&r->u->plan, r->b, r->type, r->by_rows, r->e);
 }
 
@@ -752,6 +878,7 @@ int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES])
 void rule_update_release(rule_update *u)
 {
     buf_release(&u->printed);
+    mem_free(u->prints);
     plan_free(u->plan);
     *u = (rule_update){0};
 }

@@ -8,8 +8,8 @@
  * exactly and wrapping after every operation. A host number or literal is rounded once where it
  * meets elements; a host line is binary64.
  *
- * GAP: rules do not print whole arrays, and a state that begins with other numbers than zeros
- * cannot be declared behind `rows present`; both are refused as unsupported.
+ * What a rule prints is text with gaps: the arrays among it are known when the plan has run, which
+ * leaves copies of them as they were at the place of the `print`.
  */
 #ifndef VM_RULE_H
 #define VM_RULE_H
@@ -86,15 +86,32 @@ typedef struct rule_given {
     const host *numbers; /* the values of the states that are host numbers, by state */
 } rule_given;
 
+/* How many numbers `print` shows: an element each; one a row; one. */
+typedef enum rule_extent { RULE_EACH_ELEMENT, RULE_EACH_ROW, RULE_ONE } rule_extent;
+
+/* An array that `print` shows. The plan writes it to prints[i] of its arrays, i being its place in
+ * the list, unless it is a number that is known already. */
+typedef struct rule_print {
+    size_t at; /* where in `printed` it belongs */
+    kv_dtype dtype;
+    rule_extent extent;
+    bool present; /* of the rows that a row_sparse input holds, those alone */
+    bool known;   /* the number is in `value`, and the plan does not write it */
+    host value;
+} rule_print;
+
 /* What they leave behind for one key. */
 typedef struct rule_update {
     bool skipped;      /* `skip`: leave the key as it is */
     bool rows_present; /* only the rows that a row_sparse input holds are read and written */
-    buf printed;       /* lines that `print` wrote, each with its newline */
-    uint32_t states;   /* bit i: this update uses state i, which exists from now on. A new array is
-                          given to the plan filled with zeros */
+    buf printed;       /* lines that `print` wrote, each with its newline, without the arrays */
+    rule_print *prints; /* PLAN_MAX_PRINTS at most */
+    int64_t nprints, prints_cap;
+    uint32_t states; /* bit i: this update uses state i, which exists from now on. A new array is
+                        given to the plan filled with zeros, or */
+    uint32_t fills;  /* bit i: filled with numbers[i] */
     host numbers[PLAN_MAX_STATES]; /* of those that are host numbers, no texts: their new values */
-    plan *plan;                    /* NULL when skipped */
+    plan *plan;                    /* NULL when skipped, unless an array is printed */
 } rule_update;
 
 /* Runs the host lines for a key and makes the plan. The rule was checked. Errors: value (`fail`,

@@ -12,6 +12,7 @@ typedef struct checker {
     rule_env env;
     arena memory;
     bool wrote_stored;
+    bool rows; /* behind `rows present`, on some path */
     kv_err *e;
 } checker;
 
@@ -175,6 +176,20 @@ static int check_whole(checker *c, const ast *node)
 
 static int check_block(checker *c, const ast *block);
 
+/* Whether an expression behind `rows present` has no value in absent rows: it reads what only the
+ * present ones were given, or the numbers of rows. */
+static bool is_late(const checker *c, const ast *node)
+{
+    if (node->kind == AST_NAME) {
+        const rule_name *n = rule_env_find(&c->env, node->u.text);
+        return n->late || (n->kind == RULE_NAME_STATE && n->element);
+    }
+    bool late = node->kind == AST_CALL && strcmp(node->u.text, "rowmean") == 0;
+    for (uint32_t i = 0; i < node->n; i++)
+        late |= node->kid[i] && is_late(c, node->kid[i]);
+    return late;
+}
+
 static int check_set(checker *c, const ast *node)
 {
     int rc = check_whole(c, node->kid[0]);
@@ -192,6 +207,8 @@ static int check_set(checker *c, const ast *node)
     if (n->kind == RULE_NAME_STORED)
         c->wrote_stored = true;
     n->known = true;
+    /* once so on one path, it counts as so on all */
+    n->late |= c->rows && (n->kind != RULE_NAME_SET || is_late(c, node->kid[0]));
     return KV_OK;
 }
 
@@ -213,7 +230,7 @@ static int check_if(checker *c, const ast *node)
         REFUSE(c, node->kid[0], KV_E_USAGE, "`if` takes host values, not arrays");
         return kv_err_hint(c->e, "choose element by element: where(condition, a, b)");
     }
-    bool *before = save_known(c);
+    bool *before = save_known(c), rows = c->rows;
     if (!before)
         return KV_E_MEMORY;
     if ((rc = check_block(c, node->kid[1])))
@@ -223,11 +240,14 @@ static int check_if(checker *c, const ast *node)
         return KV_E_MEMORY;
     for (int i = 0; i < c->env.n; i++)
         c->env.names[i].known = before[i];
+    bool then_rows = c->rows;
+    c->rows = rows;
     const ast *other = node->n > 2 ? node->kid[2] : NULL;
     if (other)
         rc = other->kind == RULE_IF ? check_if(c, other) : check_block(c, other);
     for (int i = 0; i < c->env.n; i++)
         c->env.names[i].known &= then[i];
+    c->rows |= then_rows;
     return rc;
 }
 
@@ -237,12 +257,6 @@ static int check_print(checker *c, const ast *node)
         int rc = check_whole(c, node->kid[i]);
         if (rc)
             return rc;
-        if (!rule_env_is_element(&c->env, node->kid[i]))
-            continue;
-        if (node->kid[i]->kind == AST_NAME)
-            return REFUSE(c, node->kid[i], KV_E_UNSUPPORTED,
-                          "rules do not print arrays in this version");
-        return REFUSE(c, node->kid[i], KV_E_USAGE, "print takes host values and whole arrays");
     }
     return KV_OK;
 }
@@ -263,6 +277,11 @@ static int check_state(checker *c, const ast *node)
         return REFUSE(c, node, KV_E_USAGE, "a rule has at most %d states", PLAN_MAX_STATES);
     if (node->n > 0 && !n->element && rule_env_is_element(&c->env, node->kid[0]))
         return REFUSE(c, node, KV_E_USAGE, "state %s is a number, and this is an array", n->text);
+    if (node->n > 0 && n->element && c->rows && is_late(c, node->kid[0])) {
+        REFUSE(c, node, KV_E_USAGE,
+               "state %s begins with what absent rows do not have behind `rows present`", n->text);
+        return kv_err_hint(c->e, "declare it above `rows present`, or begin with a number");
+    }
     n->known = true;
     return KV_OK;
 }
@@ -274,6 +293,7 @@ static int check_statement(checker *c, const ast *node)
     case RULE_STATE:
         return check_state(c, node);
     case RULE_ROWS:
+        c->rows = true;
         return KV_OK;
     case RULE_SET:
         return check_set(c, node);

@@ -36,8 +36,13 @@ static void add(rule_env *env, const char *text, rule_name_kind kind, bool eleme
     if (rule_env_find(env, text)) /* a parameter that is given too: the given number wins */
         return;
     bool known = kind != RULE_NAME_SET && kind != RULE_NAME_STATE;
-    env->names[env->n++] = (rule_name){
-        .text = text, .kind = kind, .element = element, .at = -1, .known = known, .state = -1};
+    env->names[env->n++] = (rule_name){.text = text,
+                                       .kind = kind,
+                                       .element = element,
+                                       .at = -1,
+                                       .begin = -1,
+                                       .known = known,
+                                       .state = -1};
 }
 
 /* A state, which may be declared on several paths. */

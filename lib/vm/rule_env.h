@@ -24,10 +24,13 @@ typedef struct rule_name {
     rule_name_kind kind;
     bool element;
     bool known;    /* has a value at this point of the walk */
+    bool late;     /* rule_check: behind `rows present` absent rows have no such value */
     uint8_t how;   /* RULE_NAME_STATE: a rule_state */
     int8_t state;  /* and its number among the states */
     host number;   /* its value when it is no element */
     prog_value at; /* its value when it is one */
+    bool array;    /* which is one number for each element, even if they are all the same */
+    prog_value begin; /* of a state in its first update: what it began with, or -1 */
 } rule_name;
 
 typedef struct rule_env {

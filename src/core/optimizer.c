@@ -421,10 +421,25 @@ optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s)
     return (optimizer_form){dtype, ndim, shape};
 }
 
-static int new_state(const optimizer *o, int i, const slot *s, kv_array **out, kv_err *e)
+/* The number that all elements of a new state begin with, rounded once. */
+static void fill(kv_array *a, host x)
+{
+    char one[8];
+    int64_t bytes = kv_dtype_bytes(a->dtype);
+    kv_dtype from = x.kind == HOST_FLOAT ? KV_FLOAT64 : KV_INT64;
+    a->dev->convert(one, a->dtype, &x.u, from, 1);
+    for (int64_t i = 0; i < a->size; i++)
+        memcpy((char *)a->data + i * bytes, one, (size_t)bytes);
+}
+
+static int new_state(const optimizer *o, int i, const slot *s, const rule_update *u, kv_array **out,
+                     kv_err *e)
 {
     optimizer_form f = optimizer_state_form(o, i, s);
-    return kv_array_new(out, f.dtype, f.ndim, f.shape, kv_array_ctx(s->stored), e);
+    int rc = kv_array_new(out, f.dtype, f.ndim, f.shape, kv_array_ctx(s->stored), e);
+    if (!rc && u->fills >> i & 1)
+        fill(*out, u->numbers[i]);
+    return rc;
 }
 
 /* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
@@ -465,7 +480,7 @@ static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_
     for (int i = 0; i < o->nstates && !rc; i++) {
         bool array = o->states[i].how == STATE_ARRAY || o->states[i].how == STATE_ROW;
         if (array && (u->states & ~have) >> i & 1)
-            rc = new_state(o, i, s, &step->arrays[i], e);
+            rc = new_state(o, i, s, u, &step->arrays[i], e);
         else if (array && u->states >> i & 1)
             rc = own_copy(s, s->state->arrays[i], &step->arrays[i], e);
     }
@@ -496,8 +511,21 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool spar
     return KV_OK;
 }
 
+/* An update that is skipped may still print its states. */
+static void note_arrays(const optimizer *o, optimizer_step *step, const slot_state *state)
+{
+    for (int i = 0; i < o->nstates; i++) {
+        const kv_array *old = state ? state->arrays[i] : NULL;
+        const kv_array *a = step->arrays[i] ? step->arrays[i] : old;
+        if (a && (step->own.states >> i & 1 || step->own.nprints > 0))
+            step->states[i] = a->data;
+    }
+    step->weight_master = step->master ? step->master : state ? state->master : NULL;
+}
+
 void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
 {
+    note_arrays(o, step, s->state);
     if (!s->state) {
         s->state = step->fresh;
         step->fresh = NULL;
@@ -515,15 +543,12 @@ void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
         }
         if (o->states[i].how == STATE_KEY && step->own.states >> i & 1)
             state->numbers[i] = step->own.numbers[i];
-        if (step->own.states >> i & 1 && state->arrays[i])
-            step->states[i] = state->arrays[i]->data;
     }
     if (step->master) {
         kv_array_unref(state->master);
         state->master = step->master;
         step->master = NULL;
     }
-    step->weight_master = state->master;
 }
 
 void optimizer_commit(optimizer *o, const optimizer_draft *d)
@@ -560,6 +585,7 @@ void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
 void optimizer_release_step(optimizer_step *step)
 {
     rule_update_release(&step->own);
+    printed_release(&step->printed);
     slot_state_free(step->fresh);
     kv_array_unref(step->master);
     for (int i = 0; i < PLAN_MAX_STATES; i++)

@@ -10,6 +10,7 @@
 
 #include "core/kv_rule.h"
 #include "core/lr_schedule.h"
+#include "core/printed.h"
 #include "core/slot.h"
 #include "core/slot_state.h"
 
@@ -97,6 +98,7 @@ typedef struct optimizer_step {
     int64_t t;
     kv_array *arrays[PLAN_MAX_STATES]; /* new ones */
     kv_array *master;                  /* a new one */
+    printed printed;                   /* made behind optimizer_prepare */
 
     /* What the update works on, once the step is committed: NULL where there is none. */
     kv_array *weight_master;

@@ -34,8 +34,7 @@ struct kv {
     int64_t nremarks;
     call_pool calls;      /* what is pending */
     engine_var callbacks; /* of the updater, of which one runs at a time */
-    void (*print)(void *arg, const char *line);
-    void *print_arg;
+    printed_to print;
 };
 
 #endif

@@ -45,7 +45,7 @@ typedef struct push {
     updater updater; /* as it is now */
     optimizer_draft draft;
     optimizer_step *steps; /* one a group, of a rule that is not constant */
-    engine_use callbacks;  /* of a C callback: one runs at a time */
+    const printed_to *to;  /* who gets the lines that the steps print; NULL where there are none */
 } push;
 
 static void release_push(call *c)
@@ -64,6 +64,7 @@ static int new_push(call *c, const updater *u, kv_err *e)
         return KV_E_MEMORY;
     p->updater = *u;
     p->steps = NULL;
+    p->to = NULL;
     c->update = (call_part){p, release_push};
     return KV_OK;
 }
@@ -78,6 +79,8 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
         return (g->update = optimizer_constant(o, &p->draft, s, &g->t, e)) ? KV_OK
                                                                            : kv_err_key(e, &s->key);
     int rc = optimizer_prepare(o, &p->draft, s, g->sparse, &p->steps[i], e);
+    if (!rc)
+        rc = printed_make(&p->steps[i].printed, &p->steps[i].own, s, g->sum, e);
     g->update = rc ? NULL : &p->steps[i].own;
     return rc;
 }
@@ -177,7 +180,7 @@ static call_share share_rule(const call_group *g)
     const rule_update *u = g->update;
     const int64_t *rows = u->rows_present && g->sum ? g->sum->rows : NULL;
     bool copies = g->source != NULL, full = !copies || sparse_is_full(g->source);
-    if (u->skipped)
+    if (!u->plan)
         return copies ? CALL_WHOLE : CALL_NOTHING;
     if (plan_splits(u->plan, rows) && full)
         return CALL_SPLIT;
@@ -234,20 +237,11 @@ int updater_prepare(updater *u, call *c, engine_var *callbacks, kv_err *e)
 
 /* ---- The store's part ---- */
 
-/* printed holds whole lines, each with its newline. */
-static void print_lines(const buf *printed, void (*print)(void *arg, const char *line), void *arg)
-{
-    char *line = printed->data, *end;
-    for (; line && (end = strchr(line, '\n')); line = end + 1) {
-        *end = '\0';
-        print(arg, line);
-    }
-}
-
-void updater_commit(call *c, void (*print)(void *arg, const char *line), void *arg)
+bool updater_commit(call *c, const printed_to *to)
 {
     push *p = c->update.state;
     optimizer *o = p ? p->updater.optimizer : NULL;
+    bool prints = false;
     for (int64_t i = 0; i < c->ngroups; i++) {
         slot *s = call_slot(c, &c->groups[i]);
         s->pushes++;
@@ -258,12 +252,14 @@ void updater_commit(call *c, void (*print)(void *arg, const char *line), void *a
             continue;
         }
         optimizer_commit_step(o, &p->steps[i], s);
-        if (print)
-            print_lines(&p->steps[i].own.printed, print, arg);
+        prints |= to->line && p->steps[i].own.printed.len > 0;
     }
     if (o)
         optimizer_commit(o, &p->draft);
+    if (prints)
+        p->to = to;
     call_commit(c);
+    return prints;
 }
 
 /* ---- The element work ---- */
@@ -284,8 +280,10 @@ static void rule_arrays(const push *p, const call_group *g, const optimizer_step
                        .weight_dtype = kv_array_dtype(g->target),
                        .seed = p->updater.optimizer->seed ^ slot_hash(&g->key),
                        .t = step ? step->t : g->t};
-    if (step)
-        memcpy(a->states, step->states, sizeof a->states);
+    if (!step)
+        return;
+    memcpy(a->states, step->states, sizeof a->states);
+    printed_arrays(&step->printed, a);
 }
 
 static const optimizer_step *step_of(const call *c, const call_group *g)
@@ -316,7 +314,7 @@ static void run_rule(call *c, call_group *g, int worker)
     plan_arrays a;
     if (g->source)
         apply_copy(g->target, g->source);
-    if (g->update->skipped)
+    if (!g->update->plan)
         return;
     rule_arrays(c->update.state, g, step_of(c, g), &a);
     apply_plan(g->update->plan, g->target, &v, g->update->rows_present, &a, &c->work, worker);
@@ -409,11 +407,26 @@ static int run_whole(call *c, kv_err *e)
     return first;
 }
 
+/* What the updates printed, when all of them have happened. */
+static int deliver(const call *c, kv_err *e)
+{
+    const push *p = c->update.state;
+    int first = KV_OK;
+    for (int64_t i = 0; p->to && i < c->ngroups; i++) {
+        int rc = printed_lines(&p->steps[i].printed, &p->steps[i].own, p->to, first ? NULL : e);
+        first = first ? first : rc;
+    }
+    return first;
+}
+
 int updater_run(call *c, kv_err *e)
 {
     if (c->ncuts == 1)
         run_part(c, 0, 0);
     else
         pool_run(c->ncuts, run_part, c);
-    return c->update.state ? run_whole(c, e) : KV_OK;
+    if (!c->update.state)
+        return KV_OK;
+    int rc = run_whole(c, e);
+    return rc ? rc : deliver(c, e);
 }

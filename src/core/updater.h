@@ -38,10 +38,12 @@ const char *updater_name(const updater *u);
 int updater_prepare(updater *u, call *c, engine_var *callbacks, kv_err *e);
 
 /* Makes the push happen, as far as the store is concerned: slots get their new arrays, counts and
- * states, whose elements the operation fills; printed lines are delivered. Cannot fail. */
-void updater_commit(call *c, void (*print)(void *arg, const char *line), void *arg);
+ * states, whose elements the operation fills. Cannot fail. to: who gets printed lines; lives as
+ * long as the operation. Returns whether there are any: then the operation must run now. */
+bool updater_commit(call *c, const printed_to *to);
 
-/* The operation. Only a C callback can fail, for its own key. */
+/* The operation. What can fail, when everything has been updated all the same: a C callback, for
+ * its own key; a printed line. */
 int updater_run(call *c, kv_err *e);
 
 #endif

@@ -128,9 +128,9 @@ static int new_push(call **out, const local *l, const kv_key *keys, int64_t n,
 static int start_push(kv *s, call *c, const kv_call *how, kv_err *e)
 {
     compress_commit(c);
-    updater_commit(c, s->print, s->print_arg);
+    bool prints = updater_commit(c, &s->print);
     s->changes++; /* also when a callback refuses: it does so for its own key only */
-    return call_run(c, run_push, how, false, e);
+    return call_run(c, run_push, how, prints, e);
 }
 
 static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,

@@ -75,7 +75,7 @@ TEST(program_momentum_is_two_loops)
                            "a0 = a0 + a2\n");
 }
 
-TEST(program_adam_is_five_loops)
+TEST(program_adam_is_four_loops)
 {
     prog_builder *b = begin();
     prog_value stored = f32(b, 0), mean = f32(b, 2), var = f32(b, 3);
@@ -93,8 +93,7 @@ TEST(program_adam_is_five_loops)
     CHECK_TEXT(text_of(b), "r0 = a1*2 + a0*0.5\n"
                            "a2 = a2*0.75 + r0*0.25\n"
                            "a3 = a3*0.875 + (r0*0.125)*r0\n"
-                           "r0 = sqrt(a3 + -0) + 0.0625\n"
-                           "a0 = a0*1 + (a2*-8)/r0\n");
+                           "a0 = a0*1 + (a2*-8)/(sqrt(a3 + -0) + 0.0625)\n");
 }
 
 TEST(program_constants_fold)
@@ -571,10 +570,14 @@ TEST(program_random_around_blocks)
 
 /* ---- Kernels: the same bits from every table ------------------------------------------------- */
 
-static void check_kernel(kernel_loop *run, kernel_loop *plain, prog_type t, const void *in,
+enum { KERNEL_LEN = 70 };
+
+/* type: a prog_type or KERNEL_WIDE */
+static void check_kernel(kernel_loop *run, kernel_loop *plain, int type, const void *in,
                          const void *k, int64_t n)
 {
-    static char got[3 * 70 * 8], want[3 * 70 * 8];
+    static char got[KERNEL_LEN * 8], want[KERNEL_LEN * 8];
+    prog_type t = type == KERNEL_WIDE ? PROG_F32 : (prog_type)type;
     int64_t bytes = t == PROG_F32 ? 4 : 8;
     const char *a = in, *b = a + n * bytes, *c = b + n * bytes;
     run(got, a, b, c, k, n);
@@ -584,23 +587,81 @@ static void check_kernel(kernel_loop *run, kernel_loop *plain, prog_type t, cons
 
 TEST(program_kernels_agree)
 {
-    static char in[3 * 70 * 8], k[KERNEL_CONSTANTS * 8];
+    static char in[3 * KERNEL_LEN * 8], k[KERNEL_CONSTANTS * 8];
     const kernel_table *plain = kernel_tables(0);
     CHECK(plain != NULL);
     for (int i = 1; kernel_tables(i); i++) {
-        for (int t = 0; t < 3; t++) {
+        for (int t = 0; t < KERNEL_TYPES; t++) {
+            bool wide = t == KERNEL_WIDE;
             for (int op = 0; op < KERNEL_END; op++) {
                 kernel_loop *run = kernel_tables(i)->run[t][op];
                 CHECK_INT(run == NULL, plain->run[t][op] == NULL);
                 for (int round = 0; run && round < 20; round++) {
-                    fill_array(in, held((prog_type)t), 3 * 70);
-                    fill_array(k, held((prog_type)t), KERNEL_CONSTANTS);
-                    check_kernel(run, plain->run[t][op], (prog_type)t, in, k,
-                                 1 + (int64_t)draw(70));
+                    fill_array(in, wide ? KV_FLOAT32 : held((prog_type)t), 3 * KERNEL_LEN);
+                    fill_array(k, wide ? KV_FLOAT64 : held((prog_type)t), KERNEL_CONSTANTS);
+                    check_kernel(run, plain->run[t][op], t, in, k, 1 + (int64_t)draw(KERNEL_LEN));
                 }
             }
         }
     }
+}
+
+/* A wide kernel is the float64 one between conversions. */
+TEST(program_wide_kernels)
+{
+    static float in[3 * KERNEL_LEN], got[KERNEL_LEN], want[KERNEL_LEN];
+    static double wide[3 * KERNEL_LEN], k[KERNEL_CONSTANTS];
+    const kernel_table *best = kernel_best();
+    int n = 0;
+    for (int op = 0; op < KERNEL_END; op++) {
+        kernel_loop *run = best->run[KERNEL_WIDE][op], *same = best->run[PROG_F64][op];
+        for (int round = 0; run && round < 50; round++) {
+            fill_array((char *)in, KV_FLOAT32, 3 * KERNEL_LEN);
+            fill_array((char *)k, KV_FLOAT64, KERNEL_CONSTANTS);
+            cpu_dev_ops.convert(wide, KV_FLOAT64, in, KV_FLOAT32, 3 * KERNEL_LEN);
+            run(got, in, in + KERNEL_LEN, in + 2 * KERNEL_LEN, k, KERNEL_LEN);
+            same(wide, wide, wide + KERNEL_LEN, wide + 2 * KERNEL_LEN, k, KERNEL_LEN);
+            cpu_dev_ops.convert(want, KV_FLOAT32, wide, KV_FLOAT64, KERNEL_LEN);
+            check_array((char *)got, (char *)want, KV_FLOAT32, KERNEL_LEN);
+        }
+        n += run != NULL;
+    }
+    CHECK(n > 10);
+}
+
+TEST(program_kernel_sums)
+{
+    enum { N = 64, STRIDE = 71 };
+    static float terms[KERNEL_LANES * STRIDE];
+    for (int i = 0; kernel_tables(i); i++) {
+        float got[KERNEL_LANES], want[KERNEL_LANES];
+        for (int l = 0; l < KERNEL_LANES * STRIDE; l++)
+            terms[l] = (float)((int)draw(20001) - 10000) / (float)(1 + draw(3000));
+        for (int l = 0; l < KERNEL_LANES; l++) {
+            got[l] = want[l] = (float)draw(100);
+            for (int j = 0; j < N; j++)
+                want[l] += terms[l * STRIDE + j];
+        }
+        kernel_tables(i)->sum(got, terms, STRIDE, N);
+        CHECK(memcmp(got, want, sizeof got) == 0);
+    }
+}
+
+/* f64 of float32 arrays needs one loop and no arrays of float64. */
+TEST(program_wide_is_one_loop)
+{
+    prog_builder *b = begin();
+    prog_value m = prog_cast(b, PROG_F64, f32(b, 0)), v = prog_cast(b, PROG_F64, f32(b, 1));
+    prog_value w = prog_cast(b, PROG_F64, f32(b, 2));
+    prog_value root = op2(b, PROG_ADD, op1(b, PROG_SQRT, v), prog_const(b, PROG_F64, 0.1));
+    prog_value u = op2(b, PROG_ADD, op2(b, PROG_DIV, m, root), w);
+    prog_store(b, 3, KV_FLOAT32, prog_cast(b, PROG_F32, u));
+    CHECK_TEXT(text_of(b), "a3 = wide a2*1 + (a0*1)/(sqrt(a1 + -0) + 0.1)\n");
+    b = begin();
+    m = prog_cast(b, PROG_F64, f32(b, 0));
+    v = op2(b, PROG_MUL, m, prog_load(b, 1, KV_FLOAT64, PROG_F64)); /* this is one already */
+    prog_store(b, 2, KV_FLOAT32, prog_cast(b, PROG_F32, v));
+    CHECK_TEXT(text_of(b), "r0 = float64(a0)\nr0 = r0 * a1\na2 = float32(r0)\n");
 }
 
 /* ---- Division as Python has it --------------------------------------------------------------- */

@@ -296,3 +296,94 @@ TEST(store_rule_memory_faults)
         kv_free(s);
     }
 }
+
+/* ---- Printed arrays -------------------------------------------------------------------------- */
+
+/* Shows an array as its size; refuses the second one when told so. */
+typedef struct shower {
+    int64_t seen, refused;
+} shower;
+
+static int show_size(void *arg, kv_array *a, void (*add)(void *to, const char *text, size_t n),
+                     void *to, kv_err *e)
+{
+    shower *s = arg;
+    char text[32];
+    if (++s->seen == s->refused)
+        return kv_err_set(e, KV_E_VALUE, "array %lld cannot be shown", (long long)s->seen);
+    int n = snprintf(text, sizeof text, "<%lld>", (long long)kv_array_size(a));
+    add(to, text, (size_t)n);
+    return KV_OK;
+}
+
+TEST(store_rule_prints_arrays)
+{
+    kv *s = make();
+    kv_err e = {0};
+    lines l = {{0}};
+    kv_array *w = NULL;
+    CHECK_OK(kv_array_new(&w, KV_FLOAT32, 2, (int64_t[]){2, 2}, (kv_ctx){0}, &e));
+    CHECK_OK(kv_init(s, &(kv_key){.id = 1}, 1, &w, NULL, &e));
+    kv_set_print(s, take_line, &l);
+    set_rule(s, "{ print key, stored, t; stored = 7; print stored; stored += input }", NULL, 0);
+    CHECK_OK(kv_push(s, &(kv_key){.id = 1}, 1, &w, NULL, &e));
+    CHECK_TEXT(l.text, "1 [[0. 0.]| [0. 0.]] 1|[[7. 7.]| [7. 7.]]|");
+    kv_array_unref(w);
+    kv_free(s);
+}
+
+TEST(store_rule_prints_arrays_as_it_is_told)
+{
+    kv *s = make();
+    kv_err e = {0};
+    lines l = {{0}};
+    shower shows = {0};
+    kv_array *ones = filled(KV_FLOAT32, 1);
+    init_with(s, 1, KV_FLOAT32, 1);
+    init_with(s, 2, KV_FLOAT32, 2);
+    kv_set_print(s, take_line, &l);
+    kv_set_print_arrays(s, show_size, &shows);
+    set_rule(s, "{ print key, stored, \"and\", sum(input); stored += input }", NULL, 0);
+    CHECK_OK(push(s, (int64_t[]){2, 1}, 2, ones, &e));
+    CHECK_TEXT(l.text, "1 <3000> and <1>|2 <3000> and <1>|");
+    /* what cannot be shown costs the lines of its key, not the updates */
+    l = (lines){{0}};
+    shows = (shower){.refused = 2};
+    CHECK_INT(push(s, (int64_t[]){2, 1}, 2, ones, &e), KV_E_VALUE);
+    CHECK_TEXT(e.text, "array 2 cannot be shown");
+    CHECK_TEXT(l.text, "2 <3000> and <1>|");
+    check_key(s, 1, 3);
+    check_key(s, 2, 4);
+    kv_set_print_arrays(s, NULL, NULL);
+    kv_array_unref(ones);
+    kv_free(s);
+}
+
+TEST(store_rule_print_memory_faults)
+{
+    for (int64_t n = 1, done = 0; !done; n++) {
+        kv *s = make();
+        kv_err e = {0};
+        lines l = {{0}};
+        kv_array *ones = filled(KV_FLOAT32, 1);
+        init_with(s, 1, KV_FLOAT32, 1);
+        kv_set_print(s, take_line, &l);
+        set_rule(s, "{ state m = 2; print sum(stored), stored; stored += m * input }", NULL, 0);
+        mem_fail_at(n);
+        int rc = push(s, (int64_t[]){1}, 1, ones, &e);
+        mem_fail_at(0);
+        done = rc == KV_OK;
+        /* either nothing happened, or only the line is missing */
+        if (!done) {
+            kv_info info;
+            CHECK_INT(rc, KV_E_MEMORY);
+            CHECK_OK(kv_find(s, &(kv_key){.id = 1}, &info, &e));
+            check_key(s, 1, info.pushes ? 3 : 1);
+            CHECK_TEXT(l.text, "");
+        } else {
+            CHECK_TEXT(l.text, "3000.0 [1. 1. 1. ... 1. 1. 1.]|");
+        }
+        kv_array_unref(ones);
+        kv_free(s);
+    }
+}
