@@ -110,17 +110,6 @@ static int check_new(const slot *s, const kv_array *first, const kv_array *a, kv
     return KV_E_SHAPE;
 }
 
-/* The sum of values of both storages has none of its own. */
-static int mixed_error(const kv_key *key, kv_err *e)
-{
-    char text[SLOT_KEY_TEXT];
-    kv_err_set(e, KV_E_VALUE, "the values of key %s are of two kinds, row_sparse and default",
-               slot_key_text(text, key));
-    kv_err_hint(e, "convert them: dense(a), row_sparse(a), in C kv_array_to_dense");
-    kv_err_key(e, key);
-    return KV_E_VALUE;
-}
-
 /* Checks the values of a group, and lists their elements and what the engine must know. */
 static int check_group(call *c, call_group *g, kv_err *e)
 {
@@ -134,15 +123,16 @@ static int check_group(call *c, call_group *g, kv_err *e)
         int rc = s->stored ? call_check_shape(s, a, "value", e) : check_new(s, model, a, e);
         if (rc)
             return rc;
-        if (g->sparse != (a->storage == KV_ROW_SPARSE))
-            return mixed_error(&s->key, e);
+        g->mixed |= g->sparse != (a->storage == KV_ROW_SPARSE);
         g->same_dtype &= a->dtype == model->dtype;
         /* a pull that is pending may give a row_sparse array other elements; they are not read
          * here but by its sum */
         c->data[g->first + i] = g->sparse ? NULL : a->data;
         c->uses[g->use + 1 + i] = (engine_use){.var = array_var(a)};
     }
-    g->nuses = 1 + g->n;
+    /* Values of both storages are summed at once, which waits for them. */
+    g->sparse &= !g->mixed;
+    g->nuses = g->mixed ? 1 : 1 + g->n;
     return KV_OK;
 }
 

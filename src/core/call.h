@@ -36,8 +36,10 @@ typedef struct call_group {
     uint8_t share;             /* a call_share */
     bool same_dtype;           /* all values have the dtype of the stored array */
     bool sparse;               /* all values are row_sparse */
+    bool mixed;                /* some are */
     kv_ctx ctx;                /* where the stored array will stand */
     kv_array *sum;             /* NULL, or of row_sparse values their sum, in the stored dtype */
+    kv_array *dense;           /* NULL, or of mixed values their sum, which then is the one value */
     kv_array *fresh;           /* NULL, or the array that becomes the stored one */
     kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
 } call_group;
@@ -108,8 +110,7 @@ enum {
 /* Groups the pairs by key. A group has a fresh array where its key is new or moves, or where the
  * stored array has another holder, who keeps it as it is, or lacks rows. Where a sum replaces the
  * stored array and one of them is row_sparse, the sum itself becomes the fresh array, later. flags:
- * of the above. Errors: key (unknown, other kind), shape, value (row_sparse and default values of
- * one key), memory; nothing stays changed but by call_abort. */
+ * of the above. Errors: key (unknown, other kind), shape, memory; nothing stays changed but by call_abort. */
 int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e);
 
 /* Finds what the pairs of a pull mean. Errors: key, shape. */

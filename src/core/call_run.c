@@ -232,6 +232,7 @@ static void release(call *c)
         kv_array_unref(c->groups[i].source);
         kv_array_unref(c->groups[i].fresh);
         kv_array_unref(c->groups[i].sum);
+        kv_array_unref(c->groups[i].dense);
         kv_array_unref(c->groups[i].input);
         kv_array_unref(c->groups[i].result);
     }

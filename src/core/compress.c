@@ -179,7 +179,7 @@ typedef struct work {
 
 static int check_group(const slot *s, const group *g, const call_group *from, kv_err *e)
 {
-    if (!from->sparse || !s->stored)
+    if ((!from->sparse || !s->stored) && !from->mixed)
         return compression_check(&s->key, s->stored ? s->stored : g->values[0].value, e);
     char text[SLOT_KEY_TEXT];
     kv_err_set(e, KV_E_VALUE,

@@ -134,6 +134,46 @@ static int sum_sparse(const call *c, call_group *g, bool rule, kv_err *e)
     return sparse_sum(&g->sum, values, g->n, stored ? stored->dtype : values[0]->dtype, g->ctx, e);
 }
 
+/* The sum of dense copies. */
+static int sum_copies(kv_array **out, call *c, const call_group *g, kv_array **copies, kv_err *e)
+{
+    const kv_array *stored = call_slot(c, g)->stored, *like = stored ? stored : copies[0];
+    const void **data = c->data + g->first;
+    for (int64_t i = 0; i < g->n; i++)
+        data[i] = copies[i]->data;
+    int rc = apply_reserve(&c->work, 1, g->n, 0, 0, e);
+    if (!rc)
+        rc = kv_array_new_raw(out, like->dtype, like->ndim, like->shape, g->ctx, e);
+    apply_values v = {copies, data, g->n, g->same_dtype, NULL};
+    if (!rc)
+        apply_sum(*out, &v, 0, like->size, &c->work, 0);
+    return rc;
+}
+
+/* Values of both storages: their sum, a default array, becomes the one value of the group. */
+static int sum_mixed(call *c, call_group *g, kv_err *e)
+{
+    if (c->values != c->list)
+        memcpy(c->list, c->values, (size_t)c->nvalues * sizeof *c->list);
+    c->values = c->list;
+    kv_array **copies = mem_zalloc(g->n, sizeof *copies, e);
+    int rc = copies ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < g->n && !rc; i++)
+        rc = kv_array_to_dense(&copies[i], c->list[g->first + i], e);
+    if (!rc)
+        rc = sum_copies(&g->dense, c, g, copies, e);
+    for (int64_t i = 0; copies && i < g->n; i++)
+        kv_array_unref(copies[i]);
+    mem_free(copies);
+    if (rc)
+        return rc;
+    c->list[g->first] = g->dense;
+    c->data[g->first] = g->dense->data;
+    g->n = 1;
+    g->same_dtype = true;
+    return KV_OK;
+}
+
 /* ASSIGN of default values to a key that is row_sparse: the sum loses its rows of zeros. */
 static int sum_to_sparse(call *c, call_group *g, kv_err *e)
 {
@@ -159,6 +199,10 @@ static int prepare_sparse(call *c, updater_kind kind, kv_err *e)
         call_group *g = &c->groups[i];
         const kv_array *stored = call_slot(c, g)->stored;
         int rc = KV_OK;
+        if (g->mixed)
+            rc = sum_mixed(c, g, e);
+        if (rc)
+            return rc;
         if (g->sparse)
             rc = sum_sparse(c, g, kind == UPDATER_RULE, e);
         else if (kind == UPDATER_ASSIGN && stored && stored->storage == KV_ROW_SPARSE)

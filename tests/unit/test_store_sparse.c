@@ -295,19 +295,34 @@ TEST(store_sparse_errors)
 {
     kv_err e = {0};
     kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
-    kv_array *both[] = {dense((float[]){1, 2, 3, 4, 5}), rows(1, (int64_t[]){1}, (float[]){5})};
-    kv_key keys[] = {key, key};
     kv_array *other = NULL;
-    CHECK_ERR(kv_push(s, keys, 2, both, NULL, &e), KV_E_VALUE,
-              "the values of key 3 are of two kinds, row_sparse and default");
     CHECK_OK(kv_array_new_sparse(&other, KV_FLOAT32, 2, (int64_t[]){5, 3}, 0, NULL, cpu0, &e));
     CHECK_ERR(kv_push(s, &key, 1, &other, NULL, &e), KV_E_SHAPE,
               "key 3 holds (5, 2), this value has shape (5, 3)");
     check(s, (float[]){0, 5, 0, 0, 0});
     check_bytes(s, ROW);
     kv_array_unref(other);
-    kv_array_unref(both[0]);
-    kv_array_unref(both[1]);
+    kv_free(s);
+}
+
+/* Values of both storages, in any order, are summed as default arrays. */
+TEST(store_sparse_values_of_both_storages)
+{
+    kv_err e = {0};
+    kv_key keys[] = {key, key, key};
+    kv_array *a = dense((float[]){1, 2, 3, 4, 5}), *b = rows(1, (int64_t[]){1}, (float[]){5});
+    kv *s = open_store(rows(1, (int64_t[]){1}, (float[]){5}));
+    CHECK_OK(kv_push(s, keys, 3, (kv_array *[]){b, a, b}, NULL, &e));
+    check(s, (float[]){1, 12, 3, 4, 5});
+    set_rule(s, "{ stored = stored + input * 2 }");
+    CHECK_OK(kv_push(s, keys, 2, (kv_array *[]){a, b}, NULL, &e));
+    check(s, (float[]){3, 26, 9, 12, 15});
+    kv_free(s);
+    s = open_store(dense((float[]){1, 1, 1, 1, 1}));
+    CHECK_OK(kv_push(s, keys, 2, (kv_array *[]){b, a}, NULL, &e));
+    check(s, (float[]){1, 7, 3, 4, 5});
+    kv_array_unref(a);
+    kv_array_unref(b);
     kv_free(s);
 }
 
