@@ -113,11 +113,13 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * (ASSIGN), and a key that was never initialised is created with it (seed 001).
  * values[i] has the shape of the stored array; any dtype, any context. It is never changed.
  * row_sparse values make a row_sparse sum, which holds the rows that any of them holds; one default
- * value among them makes a default sum, as if all were default arrays. Without an updater the key becomes row_sparse with it, and one that is row_sparse stays so. With an updater
- * a key keeps its storage, and a row_sparse one comes to hold all its rows.
+ * value among them makes a default sum, as if all were default arrays. Without an updater the key
+ * becomes row_sparse with it, and one that is row_sparse stays so. With an updater a key keeps its
+ * storage, and a row_sparse one comes to hold all its rows.
  * Errors: key (never initialised while an updater is set; of the other kind), shape, dtype (a rule
- * that cannot run on the stored dtype), value (a rule's `fail`), unsupported (a rule that
- * reduces rows and whole arrays), memory. An error of a C callback comes from this call or the next wait. (Seeds 000 to 003, "push") */
+ * that cannot run on the stored dtype), value (a rule's `fail`), unsupported (a rule that reduces
+ * rows and whole arrays), memory. An error of a C callback comes from this call or the next wait.
+ * (Seeds 000 to 003, "push") */
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,
             kv_err *e);
 

@@ -109,8 +109,9 @@ enum {
 
 /* Groups the pairs by key. A group has a fresh array where its key is new or moves, or where the
  * stored array has another holder, who keeps it as it is, or lacks rows. Where a sum replaces the
- * stored array and one of them is row_sparse, the sum itself becomes the fresh array, later. flags:
- * of the above. Errors: key (unknown, other kind), shape, memory; nothing stays changed but by call_abort. */
+ * stored array and one of them is row_sparse, the sum itself becomes the fresh array, later.
+ * flags: of the above. Errors: key (unknown, other kind), shape, memory; nothing stays changed but
+ * by call_abort. */
 int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e);
 
 /* Finds what the pairs of a pull mean. Errors: key, shape. */
