@@ -61,6 +61,11 @@ typedef struct dev_ops {
      * be src[0] but no other source. */
     void (*sum)(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
 
+    /* required: convert and sum of elements whose result is too large to stay in a cache and is not
+     * read soon. The same bits. */
+    void (*convert_far)(void *dst, kv_dtype to, const void *src, kv_dtype from, int64_t n);
+    void (*sum_far)(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
+
     /* required: the sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst
      * rows, whose ids (host, ascending) are those of all sources together. Each is 0, to which the
      * sources that hold the row are added in their order, by the rules of sum. room: host memory

@@ -6,6 +6,7 @@
 #include "cpu/convert.h"
 #include "cpu/quantise.h"
 #include "cpu/rows.h"
+#include "cpu/stream.h"
 #include "cpu/sum.h"
 
 static int cpu_alloc(int id, int64_t bytes, void **out, kv_err *e)
@@ -49,6 +50,8 @@ const dev_ops cpu_dev_ops = {
     .zero = cpu_zero,
     .convert = convert_elements,
     .sum = sum_elements,
+    .convert_far = stream_convert,
+    .sum_far = stream_sum,
     .sum_rows = rows_sum,
     .quantise = quantise_encode,
     .dequantise = quantise_decode,

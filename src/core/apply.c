@@ -72,10 +72,11 @@ void apply_copy(kv_array *dst, const kv_array *src)
     sparse_move(dst, src, NULL);
 }
 
-void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n)
+void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n, bool far)
 {
     char *to = (char *)dst->data + from * kv_dtype_bytes(dst->dtype);
-    dst->dev->convert(to, dst->dtype, element(src, from), src->dtype, n);
+    (far ? dst->dev->convert_far : dst->dev->convert)(to, dst->dtype, element(src, from),
+                                                      src->dtype, n);
 }
 
 /* What a sum of dtype accumulates in. */
@@ -106,31 +107,32 @@ static void sum_mixed(void *dst, kv_dtype dtype, const apply_values *v, int64_t 
 
 /* Elements from … from + n - 1 of the sum. n is at most BLOCK unless all dtypes are the same. */
 static void sum_part(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
-                     const scratch *w)
+                     bool far, const scratch *w)
 {
     const kv_array *first = v->items[0];
+    const dev_ops *dev = first->dev;
     if (v->n == 1) {
-        first->dev->convert(dst, dtype, element(first, from), first->dtype, n);
+        (far ? dev->convert_far : dev->convert)(dst, dtype, element(first, from), first->dtype, n);
     } else if (v->same_dtype && from == 0) {
-        first->dev->sum(dst, v->data, v->n, dtype, n);
+        (far ? dev->sum_far : dev->sum)(dst, v->data, v->n, dtype, n);
     } else if (v->same_dtype) {
         for (int64_t j = 0; j < v->n; j++)
             w->sources[j] = element(v->items[j], from);
-        first->dev->sum(dst, w->sources, v->n, dtype, n);
+        (far ? dev->sum_far : dev->sum)(dst, w->sources, v->n, dtype, n);
     } else {
         sum_mixed(dst, dtype, v, from, n, w);
     }
 }
 
-void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, const apply_work *w,
-               int worker)
+void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, bool far,
+               const apply_work *w, int worker)
 {
     scratch own = sum_scratch(worker_memory(w, worker));
     int64_t bytes = kv_dtype_bytes(dst->dtype), end = from + n;
     int64_t block = v->same_dtype || v->n == 1 ? n : BLOCK;
     for (int64_t i = from; i < end; i += block) {
         int64_t m = end - i < block ? end - i : block;
-        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, &own);
+        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, far, &own);
     }
 }
 
@@ -191,7 +193,7 @@ static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
     scratch own = sum_scratch((char *)room + PLAN_CHUNK * 8);
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, &own);
+        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, false, &own);
     }
     return room;
 }

@@ -39,12 +39,13 @@ typedef struct apply_values {
 /* dst = src, converted. dst has memory for every element; src may be row_sparse. */
 void apply_copy(kv_array *dst, const kv_array *src);
 
-/* The same for the elements from … from + n - 1; src has memory for every element too. */
-void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n);
+/* The same for the elements from … from + n - 1; src has memory for every element too. far: what is
+ * written is too much to stay in a cache. */
+void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n, bool far);
 
 /* dst = the sum of the values, elements from … from + n - 1. */
-void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, const apply_work *w,
-               int worker);
+void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, bool far,
+               const apply_work *w, int worker);
 
 /* Bytes of scratch that a plan needs for size elements; 1 for parts of any size. */
 int64_t apply_plan_bytes(const plan *p, int64_t size, int64_t nvalues);

@@ -279,9 +279,23 @@ int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e)
     return make_groups(c, p, flags, e);
 }
 
+/* Pairs of one key that stand side by side are a group: what is stored is read once for them. */
+static void add_to_group(call *c, int64_t i, kv_key key)
+{
+    call_group *g = c->ngroups ? &c->groups[c->ngroups - 1] : NULL;
+    if (!g || g->target != c->stored[i]) {
+        g = &c->groups[c->ngroups++];
+        *g = (call_group){.key = key, .first = i, .target = c->stored[i], .use = 2 * i};
+        g->share = sparse_is_full(g->target) ? CALL_SPLIT : CALL_UNIT;
+    }
+    g->n++;
+    g->nuses += 2;
+}
+
 int call_find_pairs(call *c, const kv_key *keys, kv_err *e)
 {
     int64_t guess = 0, number;
+    c->pulls = true;
     for (int64_t i = 0; i < c->nvalues; i++) {
         int rc = call_find(c->table, &keys[i], guess, &number, e);
         if (rc || (rc = call_check_shape(&c->table->items[number], c->values[i], "array", e)))
@@ -291,6 +305,7 @@ int call_find_pairs(call *c, const kv_key *keys, kv_err *e)
         c->uses[2 * i + 1] = (engine_use){.var = array_var(c->stored[i])};
         if (c->values[i]->storage == KV_DEFAULT) /* what the others hold may be changing */
             c->work_bytes += kv_array_bytes(c->values[i]);
+        add_to_group(c, i, keys[i]);
         guess = number + 1;
     }
     c->op.nuses = 2 * c->nvalues;

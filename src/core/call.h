@@ -22,12 +22,12 @@ typedef enum call_share {
     CALL_WHOLE    /* alone, when all others are done; it spreads over the threads by itself */
 } call_share;
 
-/* All values pushed to one key in one call. */
+/* All values that one call pushes to one key, or arrays side by side that it pulls one key into. */
 typedef struct call_group {
     int64_t number;            /* of the slot, which other calls may move: not for the operation */
     kv_key key;                /* its name is the slot's */
     int64_t first, n;          /* its values: call.values[first] to [first + n - 1] */
-    kv_array *target;          /* the array that the operation writes */
+    kv_array *target;          /* the array that a push writes and a pull reads */
     kv_array *source;          /* NULL, or what was stored: a reference */
     const rule_update *update; /* for rules */
     int64_t t;                 /* for constant rules: the key's next count */
@@ -54,7 +54,7 @@ typedef struct call_pool {
 /* Waits for what is pending. */
 void call_pool_release(call_pool *p);
 
-/* Where a part of the work begins: an element of a group, or of a pair of a pull. */
+/* Where a part of the work begins: an element of a group. */
 typedef struct call_cut {
     int64_t item, from;
 } call_cut;
@@ -75,6 +75,7 @@ typedef struct call {
     apply_work work;
 
     slot_table *table;
+    bool pulls;
     int64_t old_nslots; /* where call_abort goes back to */
     call_group *groups;
     int64_t ngroups;
@@ -86,6 +87,7 @@ typedef struct call {
     int64_t nvalues;
     engine_use *uses;
     int64_t work_bytes; /* of the arrays that are written */
+    bool far;           /* they are too large together to stay in a cache */
 
     call_cut *cuts; /* of the parts of the work, ncuts + 1 */
     int64_t ncuts, cuts_cap;
@@ -114,15 +116,14 @@ enum {
  * by call_abort. */
 int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e);
 
-/* Finds what the pairs of a pull mean. Errors: key, shape. */
+/* Finds what the pairs of a pull mean, and makes their groups. Errors: key, shape. */
 int call_find_pairs(call *c, const kv_key *keys, kv_err *e);
 
 /* Takes the memory that the two functions for pairs need, before the keys are there. */
 int call_reserve_pairs(call *c, kv_err *e);
 
-/* Cuts the work of the groups, or pairs, into parts of about equal bytes. Error: memory. */
-int call_cut_groups(call *c, kv_err *e);
-int call_cut_pairs(call *c, kv_err *e);
+/* Cuts the work of the groups into parts of about equal bytes. Error: memory. */
+int call_cut_work(call *c, kv_err *e);
 
 /* Fresh arrays become the stored ones. What the operation does to them comes later. */
 void call_commit(call *c);
@@ -138,8 +139,11 @@ int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool n
 /* Gives a call back that is not run. */
 void call_end(call *c);
 
-/* Ends the uses of groups or pairs from number first on, before the call itself ends. */
+/* Ends the uses of groups from number first on, before the call itself ends. */
 void call_end_uses(call *c, int64_t first, int64_t n);
+
+/* The same for those of the groups from … to - 1 of which no part is left but this one. */
+void call_end_groups(call *c, int64_t from, int64_t to);
 
 /* Bytes that the pairs of a call need while they are sorted, each. */
 int64_t call_bytes_a_pair(void);

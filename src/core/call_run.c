@@ -13,6 +13,7 @@ enum {
     MOST_PENDING = 256,     /* a store schedules no more than these */
     SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
     PART_BYTES = 256 << 10, /* of the arrays that are written, in one part */
+    FAR_BYTES = 4 << 20,    /* larger than the caches next to a processor */
     PART_STEP = PLAN_CHUNK  /* parts of one array begin at a multiple of these elements */
 };
 
@@ -138,20 +139,32 @@ static void cut(cutter *k, int64_t item, int64_t from)
     k->bytes = 0;
 }
 
-/* Returns how many parts the item takes part in. */
-static int32_t cut_item(cutter *k, int64_t item, const kv_array *a, bool split)
+/* Bytes that are written for one element. */
+static int64_t bytes_each(const call *c, const call_group *g)
 {
-    int64_t each = kv_dtype_bytes((kv_dtype)a->dtype), bytes = a->size * each;
+    int64_t each = 0;
+    if (!c->pulls)
+        return kv_dtype_bytes((kv_dtype)g->target->dtype);
+    for (int64_t i = 0; i < g->n; i++)
+        each += kv_dtype_bytes((kv_dtype)c->values[g->first + i]->dtype);
+    return each;
+}
+
+/* Returns how many parts the group takes part in. */
+static int32_t cut_group(cutter *k, int64_t item, const call_group *g)
+{
+    int64_t each = bytes_each(k->call, g), size = g->target->size, bytes = size * each;
     int64_t step = PART_BYTES / each / PART_STEP * PART_STEP;
     int32_t parts = 1;
+    step = step > 0 ? step : PART_STEP;
     if (bytes > PART_BYTES)
         cut(k, item, 0);
-    if (split && bytes > PART_BYTES) {
-        for (int64_t from = step; from < a->size; from += step, parts++) {
+    if (g->share == CALL_SPLIT && bytes > PART_BYTES) {
+        for (int64_t from = step; from < size; from += step, parts++) {
             k->bytes = PART_BYTES;
             cut(k, item, from);
         }
-        bytes = (a->size - (parts - 1) * step) * each;
+        bytes = (size - (parts - 1) * step) * each;
     }
     k->bytes += bytes + 64; /* a key costs something, however short its array */
     if (k->bytes >= PART_BYTES)
@@ -159,15 +172,16 @@ static int32_t cut_item(cutter *k, int64_t item, const kv_array *a, bool split)
     return parts;
 }
 
-int call_cut_groups(call *c, kv_err *e)
+int call_cut_work(call *c, kv_err *e)
 {
     cutter k;
-    c->work_bytes += 64 * c->ngroups;
+    c->work_bytes += 64 * c->nvalues;
+    c->far = c->work_bytes > FAR_BYTES;
     int rc = begin_cuts(&k, c, e);
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         call_group *g = &c->groups[i];
         if (g->share == CALL_SPLIT || g->share == CALL_UNIT)
-            g->parts = cut_item(&k, i, g->target, g->share == CALL_SPLIT);
+            g->parts = cut_group(&k, i, g);
     }
     if (!rc)
         cut(&k, c->ngroups, 0);
@@ -180,18 +194,6 @@ int call_reserve_pairs(call *c, kv_err *e)
     for (int64_t i = 0; i < c->nvalues; i++)
         work_bytes += kv_array_bytes(c->values[i]);
     return reserve_cuts(c, work_bytes, e);
-}
-
-int call_cut_pairs(call *c, kv_err *e)
-{
-    cutter k;
-    c->work_bytes += 64 * c->nvalues;
-    int rc = begin_cuts(&k, c, e);
-    for (int64_t i = 0; i < c->nvalues && !rc; i++)
-        cut_item(&k, i, c->values[i], sparse_is_full(c->stored[i]));
-    if (!rc)
-        cut(&k, c->nvalues, 0);
-    return rc;
 }
 
 /* ---- Running ---- */
@@ -208,8 +210,6 @@ static void hold(call *c)
     for (int64_t i = 0; i < c->ngroups; i++)
         if (c->groups[i].target)
             array_hold(c->groups[i].target);
-    for (int64_t i = 0; i < c->nvalues && !c->ngroups; i++)
-        array_hold(c->stored[i]);
     c->held = true;
 }
 
@@ -220,8 +220,6 @@ static void let_go(call *c)
     for (int64_t i = 0; i < c->ngroups; i++)
         if (c->groups[i].target)
             array_drop(c->groups[i].target);
-    for (int64_t i = 0; i < c->nvalues && !c->ngroups; i++)
-        array_drop(c->stored[i]);
 }
 
 static void release(call *c)
@@ -305,10 +303,22 @@ void call_end_uses(call *c, int64_t first, int64_t n)
 {
     if (!c->held || n == 0) /* nobody waits for what takes microseconds */
         return;
-    if (c->ngroups) {
-        const call_group *a = &c->groups[first], *b = &c->groups[first + n - 1];
-        engine_end(&c->uses[a->use], b->use + b->nuses - a->use);
-    } else {
-        engine_end(&c->uses[2 * first], 2 * n);
+    const call_group *a = &c->groups[first], *b = &c->groups[first + n - 1];
+    engine_end(&c->uses[a->use], b->use + b->nuses - a->use);
+}
+
+void call_end_groups(call *c, int64_t from, int64_t to)
+{
+    int64_t first = from;
+    for (int64_t i = from; i < to; i++) {
+        call_group *g = &c->groups[i];
+        bool ended =
+            g->share == CALL_NOTHING ||
+            (g->share != CALL_WHOLE && __atomic_sub_fetch(&g->parts, 1, __ATOMIC_ACQ_REL) == 0);
+        if (ended)
+            continue;
+        call_end_uses(c, first, i - first);
+        first = i + 1;
     }
+    call_end_uses(c, first, to - first);
 }

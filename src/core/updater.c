@@ -146,7 +146,7 @@ static int sum_copies(kv_array **out, call *c, const call_group *g, kv_array **c
         rc = kv_array_new_raw(out, like->dtype, like->ndim, like->shape, g->ctx, e);
     apply_values v = {copies, data, g->n, g->same_dtype, NULL};
     if (!rc)
-        apply_sum(*out, &v, 0, like->size, &c->work, 0);
+        apply_sum(*out, &v, 0, like->size, false, &c->work, 0);
     return rc;
 }
 
@@ -187,7 +187,7 @@ static int sum_to_sparse(call *c, call_group *g, kv_err *e)
         rc = kv_array_new_raw(&sum, stored->dtype, stored->ndim, stored->shape, g->ctx, e);
     if (rc)
         return rc;
-    apply_sum(sum, &v, 0, sum->size, &c->work, 0);
+    apply_sum(sum, &v, 0, sum->size, false, &c->work, 0);
     rc = kv_array_to_sparse(&g->sum, sum, e);
     kv_array_unref(sum);
     return rc;
@@ -262,7 +262,7 @@ static int prepare_work(call *c, updater_kind kind, kv_err *e)
             part = larger(part, apply_plan_bytes(p, g->share == CALL_SPLIT ? 1 : g->target->size,
                                                  g->n));
     }
-    int rc = call_cut_groups(c, e);
+    int rc = call_cut_work(c, e);
     int workers = c->ncuts > 1 ? pool_workers() : 1;
     return rc ? rc : apply_reserve(&c->work, workers, c->max_values, part, whole, e);
 }
@@ -341,13 +341,13 @@ static void run_range(call *c, call_group *g, int64_t from, int64_t n, int worke
 {
     apply_values v = values_of(c, g);
     if (!c->update.state) {
-        apply_sum(g->target, &v, from, n, &c->work, worker);
+        apply_sum(g->target, &v, from, n, c->far, &c->work, worker);
         return;
     }
     plan_arrays a;
     rule_arrays(c->update.state, g, step_of(c, g), &a);
     if (g->source)
-        apply_copy_part(g->target, g->source, from, n);
+        apply_copy_part(g->target, g->source, from, n, false);
     apply_plan_part(g->update->plan, g->target, &v, &a, from, n, &c->work, worker);
 }
 
@@ -364,23 +364,6 @@ static void run_rule(call *c, call_group *g, int worker)
     apply_plan(g->update->plan, g->target, &v, g->update->rows_present, &a, &c->work, worker);
 }
 
-/* Ends the uses of the groups from … to - 1, of which this part did the last piece. */
-static void end_groups(call *c, int64_t from, int64_t to)
-{
-    int64_t first = from;
-    for (int64_t i = from; i < to; i++) {
-        call_group *g = &c->groups[i];
-        bool ended =
-            g->share == CALL_NOTHING ||
-            (g->share != CALL_WHOLE && __atomic_sub_fetch(&g->parts, 1, __ATOMIC_ACQ_REL) == 0);
-        if (ended)
-            continue;
-        call_end_uses(c, first, i - first);
-        first = i + 1;
-    }
-    call_end_uses(c, first, to - first);
-}
-
 static void run_part(void *arg, int64_t part, int worker)
 {
     call *c = arg;
@@ -393,7 +376,7 @@ static void run_part(void *arg, int64_t part, int worker)
         else if (g->share == CALL_UNIT)
             run_rule(c, g, worker);
     }
-    end_groups(c, cut->item, last);
+    call_end_groups(c, cut->item, last);
 }
 
 /* ---- C callbacks ---- */
@@ -420,7 +403,7 @@ static int run_callback(call *c, call_group *g, kv_err *e)
     apply_values v = values_of(c, g);
     kv_err why = {0};
     if (!g->sparse)
-        apply_sum(g->input, &v, 0, g->input->size, &c->work, 0);
+        apply_sum(g->input, &v, 0, g->input->size, false, &c->work, 0);
     apply_copy(g->result, g->source ? g->source : g->target);
     int rc = p->updater.call(p->updater.arg, &g->key, g->input, g->result, &why);
     if (rc)

@@ -144,13 +144,24 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 
 /* ---- pull ---- */
 
-/* One range of one pair. */
-static void copy_range(kv_array *out, const kv_array *stored, int64_t from, int64_t n)
+/* Elements that are copied into every out of a key before the next ones: small beside a cache. */
+enum { BLOCK = 4096 };
+
+/* One range of one key. */
+static void copy_range(call *c, const call_group *g, int64_t from, int64_t n)
 {
-    if (sparse_is_full(stored))
-        apply_copy_part(out, stored, from, n);
-    else
-        apply_copy(out, stored);
+    kv_array *const *outs = c->values + g->first;
+    int64_t block = g->n > 1 ? BLOCK : n;
+    for (int64_t i = from; i < from + n; i += block)
+        for (int64_t j = 0; j < g->n; j++)
+            apply_copy_part(outs[j], g->target, i, from + n - i < block ? from + n - i : block,
+                            c->far);
+}
+
+static void copy_whole(call *c, const call_group *g)
+{
+    for (int64_t j = 0; j < g->n; j++)
+        apply_copy(c->values[g->first + j], g->target);
 }
 
 static void pull_part(void *arg, int64_t part, int worker)
@@ -159,13 +170,15 @@ static void pull_part(void *arg, int64_t part, int worker)
     const call_cut *cut = &c->cuts[part], *end = cut + 1;
     int64_t last = end->item + (end->from > 0), from = cut->from;
     (void)worker;
-    for (int64_t i = cut->item; i < last; i++, from = 0)
-        copy_range(c->values[i], c->stored[i], from,
-                   (i == end->item ? end->from : c->values[i]->size) - from);
-    /* A pair whose elements are in several parts ends with the call. */
-    int64_t first = cut->item + (cut->from > 0);
-    if (first < end->item && !c->op.repeats)
-        call_end_uses(c, first, end->item - first);
+    for (int64_t i = cut->item; i < last; i++, from = 0) {
+        const call_group *g = &c->groups[i];
+        if (g->share == CALL_SPLIT)
+            copy_range(c, g, from, (i == end->item ? end->from : g->target->size) - from);
+        else
+            copy_whole(c, g);
+    }
+    if (!c->op.repeats)
+        call_end_groups(c, cut->item, last);
 }
 
 /* An array that several pairs write holds the last of them. */
@@ -183,7 +196,7 @@ static int run_pull(call *c, kv_err *e)
 static int prepare_pull(call *c, const kv_key *keys, kv_err *e)
 {
     int rc = call_find_pairs(c, keys, e);
-    return rc ? rc : call_cut_pairs(c, e);
+    return rc ? rc : call_cut_work(c, e);
 }
 
 /* Pulls into default arrays. */

@@ -89,7 +89,7 @@ static int sum_values(kv_array **sum, int64_t n, kv_array *const *values, kv_err
     if (rc == KV_OK)
         rc = kv_array_new_raw(sum, first->dtype, first->ndim, first->shape, first->ctx, e);
     if (rc == KV_OK)
-        apply_sum(*sum, &v, 0, first->size, &work, 0);
+        apply_sum(*sum, &v, 0, first->size, false, &work, 0);
     apply_work_release(&work);
     mem_free(data);
     return rc;
