@@ -400,6 +400,26 @@ int kv_set_virtual_gpus(int n, kv_err *e);
 /* Receives warnings, one call each; NULL (the default) drops them. Process-wide. */
 void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
 
+/* Begins a profile: from now on every operation of every store in the process is recorded, and
+ * kv_profile_stop writes it to path in Chrome's trace event format (a JSON array of objects, times
+ * in microseconds), which https://ui.perfetto.dev shows. By their "cat":
+ *   enqueue  a call of push or pull, up to the return of its scheduling, on the caller's thread
+ *   wait     from there to the moment when nothing is in the operation's way; a pair "b" and "e"
+ *   queue    from there to the moment when a thread takes it; a pair too
+ *   run      the operation, on the thread that ran it; init is one of its caller's thread. A key is
+ *            free for the next operation when its parts have ended, perhaps before the run has
+ *   part     a piece of its work for one key: "sum", "update" (with a rule also the sum), "copy",
+ *            "compress"; args: key, from, elements, bytes
+ * args.op numbers the operations, args.keys are the first 16 keys of args.nkeys. pid is the rank.
+ * An operation that began before is not in it, and one that has not ended at the stop is there
+ * without its end: kv_wait before it. Recording takes memory, about 200 bytes an event.
+ * Errors: value (one is being taken already), io (path cannot be written), memory. */
+int kv_profile_start(const char *path, kv_err *e);
+
+/* Ends the profile and writes the file, which appears whole or not at all. Errors: value (none is
+ * being taken), io, memory (it ran out while recording); the profile has ended after these, too. */
+int kv_profile_stop(kv_err *e);
+
 /* ---- Types as plugins ------------------------------------------------------------------------ */
 
 /* What a store type does. local, device and teststore are made of the same table. Every operation
