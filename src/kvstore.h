@@ -231,8 +231,9 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e);
  * holds all its rows, `input` those that were pushed. `input` must not be written. The callbacks of
  * a store run one at a time, in program order and within a push in key order, on a thread of the
  * library; those of a small push that has nothing in its way on the caller's. One may ask its store
- * only for type and rank: anything else is an error (usage). A result other than KV_OK keeps the old value of this key, and
- * e then says why; the other keys of the call are updated all the same. */
+ * only for type and rank: anything else is an error (usage). A result other than KV_OK keeps the
+ * old value of this key, and e then says why; the other keys of the call are updated all the same.
+ */
 typedef int (*kv_updater)(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
                           kv_err *e);
 

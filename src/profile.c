@@ -1,5 +1,5 @@
-/* kv_profile_start and kv_profile_stop: the events of lib/engine/trace.h as a file in Chrome's trace
- * event format, an array of objects, one a line, which Perfetto shows.
+/* kv_profile_start and kv_profile_stop: the events of lib/engine/trace.h as a file in Chrome's
+ * trace event format, an array of objects, one a line, which Perfetto shows.
  *
  * A thread is a track, with the calls that it scheduled, the operations that it ran and the parts
  * inside these. What an operation waits for has no thread, so it is an asynchronous pair; an arrow

@@ -90,8 +90,8 @@ static void make_ready(engine_op *op)
         pool_signal(&op->turn);
 }
 
-/* Lets begin what the end of a use has made possible. Apart from end_use, which mostly has nobody to
- * let begin. */
+/* Lets begin what the end of a use has made possible. Apart from end_use, which mostly finds nobody
+ * who waits. */
 static __attribute__((noinline)) void begin_waiting(engine_var *v)
 {
     while (v->last) {

@@ -117,7 +117,8 @@ TEST(profile_operations_on_a_key_keep_program_order)
     CHECK_INT(count(all, "f", "schedule", ""), 2 * ROUNDS);
     for (int k = 0; k < KEYS; k++) {
         const cJSON *a, *b;
-        cJSON_ArrayForEach(a, all) {
+        cJSON_ArrayForEach(a, all)
+        {
             for (b = is_part(a, k) ? a->next : NULL; b; b = b->next)
                 if (is_part(b, k))
                     check_apart(a, b);

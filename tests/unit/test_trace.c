@@ -65,8 +65,8 @@ TEST(trace_copies_keys)
     kv_key keys[] = {{.name = name}, {.id = 7}};
     CHECK_OK(trace_start(&e));
     int64_t begin = trace_now();
-    trace_add(&(trace_event){TRACE_PART, "pull", trace_number(), begin, trace_now(), keys, 2, 1, 2, 3,
-                             false, 0});
+    trace_add(&(trace_event){TRACE_PART, "pull", trace_number(), begin, trace_now(), keys, 2, 1, 2,
+                             3, false, 0});
     memset(name, 'x', sizeof name - 1);
     keys[1].id = 9;
     CHECK_OK(trace_stop(check_copy, &seen, &e));
@@ -89,8 +89,8 @@ TEST(trace_keeps_the_first_keys)
     for (int i = 0; i < 100; i++)
         keys[i] = (kv_key){.id = i};
     CHECK_OK(trace_start(&e));
-    trace_add(
-        &(trace_event){TRACE_RUN, .name = "push", .op = trace_number(), .keys = keys, .nkeys = 100});
+    trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = trace_number(), .keys = keys,
+                             .nkeys = 100});
     CHECK_OK(trace_stop(check_many, NULL, &e));
 }
 
