@@ -95,10 +95,10 @@ typedef struct call {
     call_part rows;             /* of a pull into row_sparse arrays */
 } call;
 
-/* A call for n >= 1 pairs; it ends with call_end. Waits where very many are pending. Error: memory.
- */
-int call_new(call **out, call_pool *p, slot_table *table, kv_array *const *values, int64_t n,
-             kv_err *e);
+/* A call for n >= 1 pairs; it ends with call_end. Waits where very many are pending. name is the
+ * operation's, and lives for ever. Error: memory. */
+int call_new(call **out, call_pool *p, const char *name, slot_table *table,
+             kv_array *const *values, int64_t n, kv_err *e);
 
 enum {
     CALL_CREATE = 1,     /* a key that is not there is made by the push */
@@ -119,6 +119,12 @@ int call_find_pairs(call *c, const kv_key *keys, kv_err *e);
 
 /* Takes the memory that the two functions for pairs need, before the keys are there. */
 int call_reserve_pairs(call *c, kv_err *e);
+
+/* The keys of a pull, one a pair: kept for a profile only, where the pairs of a push are sorted. */
+static inline kv_key *call_pull_keys(const call *c)
+{
+    return (kv_key *)(void *)c->memory;
+}
 
 /* Cuts the work of the groups, or pairs, into parts of about equal bytes. Error: memory. */
 int call_cut_groups(call *c, kv_err *e);
