@@ -106,6 +106,9 @@ static int exit_code_of(session *s, const options *o)
     if (transcript_close(s, &e))
         report_error(s, &e);
     e = (kv_err){0};
+    if (cmd_profile_end(s, &e))
+        report_error(s, &e);
+    e = (kv_err){0};
     if (session_flush(s, &e) && !(s->failure && session_interrupted(s, &stopped)))
         report_error(s, &e);
     if (s->leaving && s->exit_code)
@@ -164,7 +167,7 @@ static int run(session *s, const options *o)
         (o->record && !session_would(s, "write", o->record) &&
          transcript_open(s, o->record, &e))) {
         report_error(s, &e);
-        return s->failure;
+        return exit_code_of(s, o);
     }
     s->remembers = o->ninputs > 1 || prompt;
     if (o->check) {

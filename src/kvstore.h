@@ -20,13 +20,20 @@
  * Ownership. Arrays are counted (kv_array.h). A call borrows the arrays passed to it and takes
  *            references where it needs them longer. Keys, names and options are copied. What a
  *            function returns as a plain pointer is borrowed until the next change of its owner.
- * Blocking.  init, push and pull return after scheduling; reading or writing an array, kv_wait and
- *            kv_free wait for what was scheduled. Operations on one array or key keep program
- *            order. (This version runs every operation before it returns.) Do not change a pushed
- *            array except through kv_array_write, which waits for the store to have read it.
+ * Blocking.  push and pull return after scheduling: their element work is an operation, which
+ *            threads of the library run. A small one with nothing in its way runs at once, on the
+ *            caller's thread. At most 256 operations of a store are pending; the next call waits
+ *            until there is room. Operations on one array or key keep program order, others run at
+ *            the same time. Reading or writing an array waits for what uses it; kv_wait and kv_free
+ *            wait for everything, and so do kv_save, kv_save_states and kv_load_states, begin,
+ *            commit and rollback, and changing the updater. init copies before it returns. Do not
+ *            change a pushed array except through kv_array_write, which waits for the store to have
+ *            read it; the handle may be released at once.
  * Threads.   Any thread may call; one lock of the store covers check and schedule, so program order
  *            is the order of entry. Freeing a store while another thread is in it is the caller's
- *            bug. Several stores in one process do not disturb each other.
+ *            bug. Several stores in one process do not disturb each other. One pool of threads runs
+ *            the operations of all: as many as there are processors that the process may use, or as
+ *            $KVSTORE_THREADS says. They sleep when there is nothing to do.
  * Numbers.   A sum is taken left to right in the order of the list; every value is converted to the
  *            stored dtype first. float16 and bfloat16 sums accumulate in float32 and round once.
  *            Integers wrap, bool sums are OR. Float to integer truncates and saturates (nan gives
@@ -118,13 +125,16 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * storage, and a row_sparse one comes to hold all its rows.
  * Errors: key (never initialised while an updater is set; of the other kind), shape, dtype (a rule
  * that cannot run on the stored dtype), value (a rule's `fail`), unsupported (a rule that reduces
- * rows and whole arrays), memory. An error of a C callback comes from this call or the next wait.
- * (Seeds 000 to 003, "push") */
+ * rows and whole arrays), memory. All these come from this call. Only a C callback can fail later:
+ * its error comes from this call where that runs it, else from the next kv_wait. Before push
+ * returns, values of row_sparse sums are waited for and summed, and what a rule prints is printed;
+ * a rule that prints arrays runs before that. (Seeds 000 to 003, "push") */
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,
             kv_err *e);
 
 /* Writes the newest value of keys[i] into outs[i], converted to its dtype, across contexts. A key
- * may stand in several pairs. The holders of other references to outs[i] see the change.
+ * may stand in several pairs, and so may an out, which then holds the last of them. The holders of
+ * other references to outs[i] see the change. kv_array_read of outs[i] waits until it is there.
  * A default out takes all rows of a row_sparse key. A row_sparse out is left as it is, whatever the
  * key holds: call->ignored says how many were, and of each key the first is told to kv_set_log.
  * With KV_FILL_SPARSE it comes to hold the rows that the key holds, or of a default one those with
@@ -166,7 +176,10 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
                  const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *call,
                  kv_err *e);
 
-/* Blocks until everything scheduled on the store has ended; returns the first error among it. */
+/* Blocks until everything scheduled on the store has ended. Returns the first error of a C callback
+ * that ran in the background since the last wait, with its key, and forgets it; errors that a call
+ * has returned itself do not come again. Other threads may go on using the store meanwhile.
+ * Errors: that of the callback; usage (store is NULL; called from an updater or printer). */
 int kv_wait(kv *store, kv_err *e);
 
 /* Blocks until every worker has called it. A store of one process has one worker, so it returns at
@@ -197,7 +210,7 @@ typedef struct kv_info {
     kv_ctx ctx;
     int64_t bytes;   /* of the stored array */
     int64_t pushes;  /* so far */
-    int64_t pending; /* operations scheduled and not ended */
+    int64_t pending; /* operations that use the stored array and have not ended */
     kv_storage storage;
 } kv_info;
 
@@ -215,15 +228,18 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e);
 
 /* Combines `input`, the sum pushed to `key`, with `stored` and writes the result into `stored` with
  * kv_array_read and kv_array_write, or where they are row_sparse with those of rows; `stored` then
- * holds all its rows, `input` those that were pushed. `input` must not be written. Runs one at a
- * time in key order, perhaps on another thread, and may ask its store only for type and rank:
- * anything else is an error (usage). A result other than KV_OK keeps the old value of this key, and
- * e then says why; the other keys of the call are updated all the same. */
+ * holds all its rows, `input` those that were pushed. `input` must not be written. The callbacks of
+ * a store run one at a time, in program order and within a push in key order, on a thread of the
+ * library; those of a small push that has nothing in its way on the caller's. One may ask its store
+ * only for type and rank: anything else is an error (usage). A result other than KV_OK keeps the
+ * old value of this key, and e then says why; the other keys of the call are updated all the same.
+ */
 typedef int (*kv_updater)(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
                           kv_err *e);
 
 /* Sets a C callback as the updater of all later pushes; update NULL goes back to ASSIGN, and arg
- * and done are ignored then. Counts and states of the updater before are dropped.
+ * and done are ignored then. Counts and states of the updater before are dropped. Waits for what is
+ * pending, as all functions do that change the updater.
  * Ownership: arg is the store's until done(arg), which is called once, without the store's lock,
  * when the updater is no longer used: after another one was set, after the transaction in which
  * that happened has ended, or in kv_free. done may be NULL: arg then must outlive the store. After
@@ -282,9 +298,9 @@ int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv
  * first name. NULL behind the last. */
 const char *kv_optimizer_text(int i, const char **name);
 
-/* Receives the lines that rules print, one call a line without its newline, in key order, when all
- * keys of the push were updated and before it returns; line is borrowed for the call. An array of
- * several rows takes several lines. What is said above of updaters and
+/* Receives the lines that rules print, one call a line without its newline, in key order, on the
+ * thread of the push and before it returns; line is borrowed for the call. An array of several rows
+ * takes several lines. What is said above of updaters and
  * their store holds for it too. print NULL (the default): lines are dropped. arg is borrowed until
  * another printer is set or the store is freed; nobody is told when. From inside an updater or
  * printer of the store, and for NULL, it does nothing and the log (kv_set_log) says why. */
@@ -399,6 +415,26 @@ int kv_set_virtual_gpus(int n, kv_err *e);
 
 /* Receives warnings, one call each; NULL (the default) drops them. Process-wide. */
 void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
+
+/* Begins a profile: from now on every operation of every store in the process is recorded, and
+ * kv_profile_stop writes it to path in Chrome's trace event format (a JSON array of objects, times
+ * in microseconds), which https://ui.perfetto.dev shows. By their "cat":
+ *   enqueue  a call of push or pull, up to the return of its scheduling, on the caller's thread
+ *   wait     from there to the moment when nothing is in the operation's way; a pair "b" and "e"
+ *   queue    from there to the moment when a thread takes it; a pair too
+ *   run      the operation, on the thread that ran it; init is one of its caller's thread. A key is
+ *            free for the next operation when its parts have ended, perhaps before the run has
+ *   part     a piece of its work for one key: "sum", "update" (with a rule also the sum), "copy",
+ *            "compress"; args: key, from, elements, bytes
+ * args.op numbers the operations, args.keys are the first 16 keys of args.nkeys. pid is the rank.
+ * An operation that began before is not in it, and one that has not ended at the stop is there
+ * without its end: kv_wait before it. Recording takes memory, about 200 bytes an event.
+ * Errors: value (one is being taken already), io (path cannot be written), memory. */
+int kv_profile_start(const char *path, kv_err *e);
+
+/* Ends the profile and writes the file, which appears whole or not at all. Errors: value (none is
+ * being taken), io, memory (it ran out while recording); the profile has ended after these, too. */
+int kv_profile_stop(kv_err *e);
 
 /* ---- Types as plugins ------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /* The process-wide state of libkvstore: which store types there are, where warnings go, the number
- * of virtual GPUs (which lib/array keeps), the threads of lib/engine/pool.h. Everything else hangs
- * from a store. */
+ * of virtual GPUs (which lib/array keeps), the threads of lib/engine/pool.h, the profile that is
+ * taken (profile.c, and its events in lib/engine/trace.c). Everything else hangs from a store. */
 #ifndef RUNTIME_H
 #define RUNTIME_H
 

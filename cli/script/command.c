@@ -203,6 +203,11 @@ const command command_table[] = {
      COMMAND_RUNS, cmd_time, "how long it takes, on stderr: once, or min, median and p95 of N runs",
      "time push 3 a\n"
      "time --runs 20 { push 3 a; pull 3 -> w }", NULL, NULL},
+    {"profile", {{ARG_FILE, "FILE|off", false}}, {{0}}, COMMAND_WRITES, cmd_profile,
+     "record what the store does and when, for https://ui.perfetto.dev",
+     "profile p.json; push 3 a; pull 3    # every operation, its waits, its parts\n"
+     "profile off                         # writes the file; leaving kvctl does so too",
+     "time, wait", "value, usage, io"},
     {"echo", {{ARG_SWITCH, "on|off", false}}, {{0}}, 0, cmd_echo,
      "print each command to stderr before it runs, as --trace does",
      "echo on; push 3 a; echo off", NULL, NULL},
@@ -257,7 +262,7 @@ void result_release(result *r)
 
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
-    "profile", "explain", "plot", "bench", "launch",
+    "explain", "plot", "bench", "launch",
 };
 
 static bool same_word(const char *name, const char *word, size_t n)

@@ -33,10 +33,16 @@ command_fn cmd_history;
 command_fn cmd_doctor;
 /* cmd_time.c */
 command_fn cmd_time, cmd_echo;
+/* cmd_profile.c */
+command_fn cmd_profile;
 /* cmd_help.c */
 command_fn cmd_help, cmd_version;
 
 /* The text of --version and `version`. */
 void version_text(buf *out);
+
+/* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
+ * memory. */
+int cmd_profile_end(session *s, kv_err *e);
 
 #endif

@@ -25,6 +25,12 @@ int safe_plugin(const session *s, kv_err *e)
     return s->safe ? kv_err_set(e, KV_E_UNSUPPORTED, "--safe forbids plugins") : KV_OK;
 }
 
+/* The word of `profile off`, which names no file. */
+static bool is_off(const command *c, int arg, const ast *node)
+{
+    return strstr(c->args[arg].name, "|off") && strcmp(node->u.text, "off") == 0;
+}
+
 /* The file that a command writes, when its name is literal. */
 static const ast *literal_file(const ast *node)
 {
@@ -32,7 +38,8 @@ static const ast *literal_file(const ast *node)
     if (!(c->flags & COMMAND_WRITES))
         return NULL;
     for (int i = 0; c->args[i].kind != ARG_END; i++)
-        if (c->args[i].kind == ARG_FILE && node->kid[i] && node->kid[i]->kind == AST_TEXT)
+        if (c->args[i].kind == ARG_FILE && node->kid[i] && node->kid[i]->kind == AST_TEXT &&
+            !is_off(c, i, node->kid[i]))
             return node->kid[i];
     return NULL;
 }

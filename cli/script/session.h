@@ -97,6 +97,7 @@ typedef struct session {
     bool has_previous;
     bool remembers; /* keep what the last statement of a text puts out: another may follow */
     struct run_flow *flow;  /* of the command that runs, when it runs statements */
+    bool profiles;          /* `profile FILE` runs */
     bool trace;             /* print each command to stderr before it runs */
     bool safe;              /* no shell, and no writes except to the state file */
     double timeout;         /* seconds after which the invocation gives up; 0: never */

@@ -85,7 +85,8 @@ int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
                      kv_err *e);
 
 /* An array over the caller's memory, which must stay valid, and unchanged except through the array,
- * until done(arg) is called: when the last reference is gone. done may be NULL. Errors as above. */
+ * until done(arg) is called: when the last reference is gone and no operation of a store uses the
+ * array, so perhaps on another thread. done may be NULL. Errors as above. */
 int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const int64_t *shape,
                   kv_ctx ctx, void (*done)(void *arg), void *arg, kv_err *e);
 
@@ -105,7 +106,7 @@ kv_ctx kv_array_ctx(const kv_array *a);
 int64_t kv_array_refs(const kv_array *a);         /* references, the store's included */
 
 /* The elements in host memory, to read until the reference is given back. Blocks until what writes
- * the array has ended and returns its error. Error: unsupported (a row_sparse array). */
+ * the array has ended; if that failed, kv_wait says so. Error: unsupported (a row_sparse array). */
 int kv_array_read(kv_array *a, const void **data, kv_err *e);
 
 /* The elements in host memory, to write. Blocks until what reads or writes the array has ended. The

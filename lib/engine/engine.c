@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "engine/trace.h"
+
 /* Part of the process-wide state that src/runtime.h lists. */
 static struct {
     pthread_mutex_t lock;
@@ -80,14 +82,17 @@ static void dequeue(engine_var *v)
 /* An operation whose uses all run: it goes to the pool, or its owner is told. */
 static void make_ready(engine_op *op)
 {
+    if (op->trace)
+        op->trace->ready = trace_now();
     if (op->task.run)
         pool_submit(&op->task);
     else
         pool_signal(&op->turn);
 }
 
-/* Lets begin what the end of a use has made possible. */
-static void begin_waiting(engine_var *v)
+/* Lets begin what the end of a use has made possible. Apart from end_use, which mostly finds nobody
+ * who waits. */
+static __attribute__((noinline)) void begin_waiting(engine_var *v)
 {
     while (v->last) {
         engine_use *u = v->last->next;
@@ -130,6 +135,8 @@ static void schedule(engine_op *op)
 {
     op->missing = 0;
     op->repeats = false;
+    if (op->trace)
+        op->trace->scheduled = trace_now();
     lock();
     claim(op);
     if (op->group)

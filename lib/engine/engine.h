@@ -51,6 +51,7 @@ typedef struct engine_op {
     engine_use *uses; /* those that write come before the others of the same variable */
     int64_t nuses;
     engine_group *group; /* or NULL */
+    struct trace_op *trace; /* for a profile (trace.h): the engine notes its times; or NULL */
     int32_t priority;    /* larger is sooner, among those that are ready */
     bool foreign;        /* runs the user's code: see pool_task */
     bool repeats; /* out: a variable is written by two of the uses; the second has no effect */

@@ -650,7 +650,7 @@ static int visit(walk *w, const ast *node, item *out)
 static int run(walk *w, const prog *p, kv_array *result)
 {
     _Alignas(MEM_ALIGN) char own[OWN_SCRATCH];
-    int64_t bytes = prog_scratch_bytes(p);
+    int64_t bytes = prog_scratch_bytes(p), size = kv_array_size(result);
     void *scratch = bytes <= OWN_SCRATCH ? own : mem_alloc_data(bytes, w->e);
     void **data = arena_alloc(&w->memory, sizeof *data * (size_t)(w->narrays + 1), w->e);
     int rc = scratch && data ? kv_array_write(result, &data[0], w->e) : KV_E_MEMORY;
@@ -660,7 +660,7 @@ static int run(walk *w, const prog *p, kv_array *result)
         memcpy(&data[i], &from, sizeof from);
     }
     if (!rc)
-        prog_run(p, data, kv_array_size(result), scratch);
+        (size >= PROG_FAR_SIZE ? prog_run_far : prog_run)(p, data, size, scratch);
     if (scratch != own)
         mem_free(scratch);
     return rc;

@@ -27,9 +27,6 @@ enum { PART_CHUNKS = 16 };
 /* Arrays of fewer elements are not worth waking a thread for. */
 enum { PARALLEL_SIZE = 1 << 17 };
 
-/* Several arrays of so many elements are larger than the caches next to a processor. */
-enum { FAR_SIZE = 1 << 19 };
-
 /* What all workers of a run share. */
 typedef struct shared {
     const plan *p;
@@ -372,7 +369,7 @@ static void run_chunk(runner *r, const plan_pass *pass, const chunk *c, int lane
     void *arrays[PLAN_MAX_SLOTS];
     for (int s = 0; s < pass->nslots; s++)
         arrays[s] = slot_at(r, pass->slot[s], c, lane);
-    if (r->a->size >= FAR_SIZE)
+    if (r->a->size >= PROG_FAR_SIZE)
         prog_run_far(pass->elements, arrays, c->n, r->scratch);
     else
         prog_run(pass->elements, arrays, c->n, r->scratch);

@@ -49,15 +49,28 @@ static void run_inst(const prog *p, const inst *in, char *const *place, char *as
     }
 }
 
-/* Asks for the block behind the one at place, while the processor computes with this one: about
- * half of the time of a pass over large arrays with many operations would be waiting. Asking for
- * what lies behind an array does no harm. */
-static void fetch_next(const prog *p, char *const *place, int64_t block)
+/* How many blocks ahead the memory is asked for elements. */
+enum { AHEAD = 2 };
+
+/* The instructions on one block. far: while they compute, later blocks are on their way, which the
+ * processor does not guess when most instructions work on registers. Requests are spread over the
+ * instructions, since few can be under way at once. Asking for what lies behind an array does no
+ * harm. Measured with lamb on 25.6M elements, two threads: 37 ms without, 28 ms with.
+ *
+ * The loop that asks is no function of its own: gcc takes one that only asks for pure, and drops
+ * its calls. */
+static void run_block(const prog *p, char *const *place, char *aside, int64_t n, bool far)
 {
-    for (int32_t s = 0; s < p->nslots; s++) {
-        int64_t bytes = p->slot_bytes[s] * block;
-        for (int64_t at = 0; at < bytes; at += 64)
-            __builtin_prefetch(place[p->nregs + s] + bytes + at);
+    int32_t count = p->ninsts - p->nfills, asked = 0;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t ask = far ? (i + 1) * p->nslots / count : 0;
+        for (; asked < ask; asked++) {
+            int64_t bytes = p->slot_bytes[asked] * p->block;
+            const char *from = place[p->nregs + asked] + bytes * AHEAD;
+            for (int64_t at = 0; at < bytes; at += 64)
+                __builtin_prefetch(from + at);
+        }
+        run_inst(p, &p->insts[p->nfills + i], place, aside, n);
     }
 }
 
@@ -76,10 +89,7 @@ static void run_blocks(const prog *p, void *const *arrays, int64_t n, void *scra
         run_inst(p, &p->insts[i], place, aside, block);
     for (int64_t left = n; left > 0; left -= block) {
         int64_t m = left < block ? left : block;
-        if (far)
-            fetch_next(p, place, block);
-        for (int32_t i = p->nfills; i < p->ninsts; i++)
-            run_inst(p, &p->insts[i], place, aside, m);
+        run_block(p, place, aside, m, far && !p->single);
         for (int32_t s = 0; s < p->nslots; s++)
             place[p->nregs + s] += p->slot_bytes[s] * block;
     }
@@ -92,8 +102,7 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch)
 
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch)
 {
-    /* a loop or two are faster than the memory: the processor's own guesses do */
-    run_blocks(p, arrays, n, scratch, p->ninsts - p->nfills > 2);
+    run_blocks(p, arrays, n, scratch, !p->single);
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */

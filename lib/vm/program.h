@@ -103,7 +103,11 @@ int64_t prog_scratch_bytes(const prog *p);
  * of the same arrays may run on several threads. */
 void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
-/* The same, for arrays that no cache holds and that go on behind these n elements. */
+/* Several arrays of so many elements are larger than the caches next to a processor. */
+#define PROG_FAR_SIZE (1 << 19)
+
+/* The same, for (n elements of) arrays that no such cache holds: asks for elements
+ * ahead of time. */
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
 /* Elements a block, for tests: the results do not depend on it. */

@@ -305,7 +305,7 @@ int call_find_pairs(call *c, const kv_key *keys, kv_err *e)
         c->uses[2 * i + 1] = (engine_use){.var = array_var(c->stored[i])};
         if (c->values[i]->storage == KV_DEFAULT) /* what the others hold may be changing */
             c->work_bytes += kv_array_bytes(c->values[i]);
-        add_to_group(c, i, keys[i]);
+        add_to_group(c, i, c->table->items[number].key);
         guess = number + 1;
     }
     c->op.nuses = 2 * c->nvalues;

@@ -97,10 +97,10 @@ typedef struct call {
     call_part rows;             /* of a pull into row_sparse arrays */
 } call;
 
-/* A call for n >= 1 pairs; it ends with call_end. Waits where very many are pending. Error: memory.
- */
-int call_new(call **out, call_pool *p, slot_table *table, kv_array *const *values, int64_t n,
-             kv_err *e);
+/* A call for n >= 1 pairs; it ends with call_end. Waits where very many are pending. name is the
+ * operation's, and lives for ever. Error: memory. */
+int call_new(call **out, call_pool *p, const char *name, slot_table *table,
+             kv_array *const *values, int64_t n, kv_err *e);
 
 enum {
     CALL_CREATE = 1,     /* a key that is not there is made by the push */

@@ -4,6 +4,7 @@
 #include "array/sparse.h"
 #include "base/mem.h"
 #include "core/call.h"
+#include "core/call_trace.h"
 
 /* ---- Memory ---- */
 
@@ -78,8 +79,8 @@ static int lay_out(call *c, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-int call_new(call **out, call_pool *p, slot_table *table, kv_array *const *values, int64_t n,
-             kv_err *e)
+int call_new(call **out, call_pool *p, const char *name, slot_table *table,
+             kv_array *const *values, int64_t n, kv_err *e)
 {
     engine_wait_group(&p->group, MOST_PENDING - 1);
     call *c = take_spare(p);
@@ -96,6 +97,8 @@ int call_new(call **out, call_pool *p, slot_table *table, kv_array *const *value
                 .cuts = c->cuts,
                 .cuts_cap = c->cuts_cap};
     int rc = lay_out(c, n, e);
+    if (rc == KV_OK && trace_on())
+        rc = call_trace_new(c, name, e);
     if (rc) {
         call_end(c);
         return rc;
@@ -245,6 +248,8 @@ static void release(call *c)
 void call_end(call *c)
 {
     release(c);
+    if (c->op.trace)
+        mem_free(c->op.trace);
     give_spare(c->pool, c);
 }
 
@@ -266,10 +271,17 @@ void call_abort(call *c)
     call_end(c);
 }
 
+static int run_call(call *c, kv_err *e)
+{
+    int64_t begin = call_trace_begin(c);
+    int rc = c->run(c, e);
+    call_trace_run(c, begin);
+    return rc;
+}
+
 static int run_op(engine_op *op, kv_err *e)
 {
-    call *c = (call *)(void *)op;
-    return c->run(c, e);
+    return run_call((call *)(void *)op, e);
 }
 
 static void end_op(engine_op *op)
@@ -286,12 +298,15 @@ int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool n
     c->op.group = &c->pool->group;
     c->op.priority = how ? how->priority : 0;
     if (now) {
+        call_trace_enqueue(c, false);
         rc = engine_run_now(&c->op, e);
     } else if (c->work_bytes <= SMALL_BYTES && engine_try(&c->op)) {
-        rc = run(c, e);
+        call_trace_enqueue(c, false);
+        rc = run_call(c, e);
         engine_finish(&c->op);
     } else {
         hold(c);
+        call_trace_enqueue(c, true);
         engine_submit(&c->op);
         return KV_OK;
     }

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "core/call_trace.h"
 #include "core/residuals.h"
 #include "engine/pool.h"
 
@@ -162,7 +163,7 @@ typedef struct pushed {
     bool made;          /* residual was made by this push and is not yet the slot's */
 } pushed;
 
-typedef struct group {
+typedef struct group { /* the call's group of the same number */
     pushed *values;
     int64_t n;
     kv_array *sum;
@@ -345,6 +346,8 @@ void compress_commit(call *c)
 enum { BLOCK = 4096, PART = 16 * BLOCK };
 
 typedef struct part_arg {
+    const call *call;
+    const kv_key *key;
     const struct group *group;
     compression how;
 } part_arg;
@@ -377,17 +380,19 @@ static void run_part(void *arg, int64_t part, int worker)
     const part_arg *a = arg;
     const group *g = a->group;
     int64_t from = part * PART, to = g->sum->size - from > PART ? from + PART : g->sum->size;
+    int64_t begin = call_trace_begin(a->call);
     (void)worker;
     for (int64_t i = from; i < to; i += BLOCK)
         for (int64_t j = 0; j < g->n; j++)
             run_block(a, j, i, to - i < BLOCK ? to - i : BLOCK);
+    call_trace_part(a->call, begin, "compress", a->key, g->sum, from, to - from);
 }
 
 void compress_run(call *c)
 {
     const work *w = c->compress.state;
     for (int64_t i = 0; w && i < w->ngroups; i++) {
-        part_arg a = {&w->groups[i], w->how};
+        part_arg a = {c, &c->groups[i].key, &w->groups[i], w->how};
         int64_t size = a.group->sum->size, nparts = size / PART + (size % PART != 0);
         if (nparts > 1)
             pool_run(nparts, run_part, &a);

@@ -4,6 +4,7 @@
 #include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/mem.h"
+#include "core/call_trace.h"
 
 /* What a call has beside its pairs. */
 typedef struct rows {
@@ -123,14 +124,20 @@ int row_pull_some(call *c, const kv_key *keys, kv_array *const *ids, kv_err *e)
 int row_pull_run(call *c, kv_err *e)
 {
     const rows *r = c->rows.state;
+    const call_group *g = c->groups;
     int rc = KV_OK;
     for (int64_t i = 0; i < c->nvalues && rc == KV_OK; i++) {
+        g += i == g->first + g->n;
+        int64_t begin = call_trace_begin(c);
         if (!r->fresh[i])
             apply_copy(c->values[i], c->stored[i]);
         else if (r->by_id)
             rc = sparse_retain(r->fresh[i], c->stored[i], e);
         if (rc == KV_OK && r->fresh[i])
             array_swap(c->values[i], r->fresh[i]);
+        const kv_array *out = c->values[i];
+        call_trace_part(c, begin, "copy", &g->key, out, 0,
+                        out->storage == KV_DEFAULT ? out->size : out->nrows * sparse_row(out));
     }
     return rc;
 }

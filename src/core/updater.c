@@ -5,6 +5,7 @@
 
 #include "array/sparse.h"
 #include "base/mem.h"
+#include "core/call_trace.h"
 
 /* ---- The updater itself ---- */
 
@@ -364,6 +365,24 @@ static void run_rule(call *c, call_group *g, int worker)
     apply_plan(g->update->plan, g->target, &v, g->update->rows_present, &a, &c->work, worker);
 }
 
+static inline void run_item(call *c, call_group *g, int64_t from, int64_t n, int worker)
+{
+    if (g->share == CALL_SPLIT)
+        run_range(c, g, from, n, worker);
+    else if (g->share == CALL_UNIT)
+        run_rule(c, g, worker);
+}
+
+/* The same for a profile. */
+static __attribute__((noinline)) void run_item_traced(call *c, call_group *g, int64_t from,
+                                                      int64_t n, int worker)
+{
+    int64_t begin = call_trace_begin(c);
+    run_item(c, g, from, n, worker);
+    if (g->share == CALL_SPLIT || g->share == CALL_UNIT)
+        call_trace_part(c, begin, c->update.state ? "update" : "sum", &g->key, g->target, from, n);
+}
+
 static void run_part(void *arg, int64_t part, int worker)
 {
     call *c = arg;
@@ -371,10 +390,13 @@ static void run_part(void *arg, int64_t part, int worker)
     int64_t last = end->item + (end->from > 0), from = cut->from;
     for (int64_t i = cut->item; i < last; i++, from = 0) {
         call_group *g = &c->groups[i];
-        if (g->share == CALL_SPLIT)
-            run_range(c, g, from, (i == end->item ? end->from : g->target->size) - from, worker);
-        else if (g->share == CALL_UNIT)
-            run_rule(c, g, worker);
+        if (g->share == CALL_NOTHING)
+            continue;
+        int64_t n = (i == end->item ? end->from : g->target->size) - from;
+        if (c->op.trace)
+            run_item_traced(c, g, from, n, worker);
+        else
+            run_item(c, g, from, n, worker);
     }
     call_end_groups(c, cut->item, last);
 }
@@ -402,10 +424,14 @@ static int run_callback(call *c, call_group *g, kv_err *e)
     const push *p = c->update.state;
     apply_values v = values_of(c, g);
     kv_err why = {0};
+    int64_t begin = call_trace_begin(c), summed;
     if (!g->sparse)
         apply_sum(g->input, &v, 0, g->input->size, false, &c->work, 0);
+    call_trace_part(c, begin, "sum", &g->key, g->input, 0, g->input->size);
+    summed = call_trace_begin(c);
     apply_copy(g->result, g->source ? g->source : g->target);
     int rc = p->updater.call(p->updater.arg, &g->key, g->input, g->result, &why);
+    call_trace_part(c, summed, "update", &g->key, g->result, 0, g->result->size);
     if (rc)
         return refused(g, rc, &why, e);
     if (kv_array_refs(g->result) > 1)
@@ -425,10 +451,13 @@ static int run_whole(call *c, kv_err *e)
         call_group *g = &c->groups[i];
         if (g->share != CALL_WHOLE)
             continue;
-        if (p->updater.kind == UPDATER_RULE)
+        if (p->updater.kind == UPDATER_RULE) {
+            int64_t begin = call_trace_begin(c);
             run_rule(c, g, 0);
-        else if ((rc = run_callback(c, g, e)) && !first)
+            call_trace_part(c, begin, "update", &g->key, g->target, 0, g->target->size);
+        } else if ((rc = run_callback(c, g, e)) && !first) {
             first = rc;
+        }
         call_end_uses(c, i, 1);
     }
     return first;

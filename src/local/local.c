@@ -10,6 +10,7 @@
 #include "array/sparse.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/call_trace.h"
 #include "core/row_pull.h"
 #include "core/store.h"
 
@@ -76,6 +77,8 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
     kv *s = ((local *)self)->store;
     slot_table *t = &s->slots;
     int64_t old_n = t->n;
+    uint64_t op = trace_on() ? trace_number() : 0;
+    int64_t begin = op ? trace_now() : 0;
     (void)how;
     int rc = slot_reserve(t, n, e);
     if (rc)
@@ -87,6 +90,8 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
         }
     }
     s->changes++;
+    if (op)
+        call_trace_alone(op, begin, "init", keys, n);
     return KV_OK;
 }
 
@@ -103,7 +108,8 @@ static int prepare(kv *s, call *c, const kv_key *keys, int flags, kv_err *e)
 
 static int run_push(call *c, kv_err *e)
 {
-    compress_run(c);
+    if (c->compress.state)
+        compress_run(c);
     return updater_run(c, e);
 }
 
@@ -116,7 +122,7 @@ static int new_push(call **out, const local *l, const kv_key *keys, int64_t n,
     int flags = s->updater.kind == UPDATER_ASSIGN ? CALL_CREATE : CALL_UPDATE;
     if (l->moves)
         flags |= CALL_FOLLOW_GPU;
-    int rc = call_new(&c, &s->calls, &s->slots, values, n, e);
+    int rc = call_new(&c, &s->calls, "push", &s->slots, values, n, e);
     if (rc)
         return rc;
     *out = c;
@@ -172,10 +178,13 @@ static void pull_part(void *arg, int64_t part, int worker)
     (void)worker;
     for (int64_t i = cut->item; i < last; i++, from = 0) {
         const call_group *g = &c->groups[i];
+        int64_t n = (i == end->item ? end->from : g->target->size) - from;
+        int64_t begin = call_trace_begin(c);
         if (g->share == CALL_SPLIT)
-            copy_range(c, g, from, (i == end->item ? end->from : g->target->size) - from);
+            copy_range(c, g, from, n);
         else
             copy_whole(c, g);
+        call_trace_part(c, begin, "copy", &g->key, c->values[g->first], from, n);
     }
     if (!c->op.repeats)
         call_end_groups(c, cut->item, last);
@@ -204,7 +213,7 @@ static int pull_default(kv *s, const kv_key *keys, int64_t n, kv_array *const *o
                         const kv_call *how, kv_err *e)
 {
     call *c;
-    int rc = call_new(&c, &s->calls, &s->slots, outs, n, e);
+    int rc = call_new(&c, &s->calls, "pull", &s->slots, outs, n, e);
     if (rc)
         return rc;
     if ((rc = prepare_pull(c, keys, e))) {
@@ -243,7 +252,7 @@ static int pull_all(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs,
                     kv_err *e)
 {
     call *c;
-    int rc = call_new(&c, &s->calls, &s->slots, outs, n, e);
+    int rc = call_new(&c, &s->calls, "pull", &s->slots, outs, n, e);
     if (rc)
         return rc;
     if ((rc = call_find_pairs(c, keys, e)) || (rc = row_pull_all(c, e))) {
@@ -271,7 +280,7 @@ static int pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const 
 {
     kv *s = ((local *)self)->store;
     call *c;
-    int rc = call_new(&c, &s->calls, &s->slots, outs, n, e);
+    int rc = call_new(&c, &s->calls, "row-sparse-pull", &s->slots, outs, n, e);
     if (rc)
         return rc;
     if ((rc = call_find_pairs(c, keys, e)) || (rc = row_pull_some(c, keys, ids, e))) {
@@ -386,7 +395,7 @@ static int new_second(second_half *h, kv *s, first_half *first, const kv_key *ok
     if (!rc)
         rc = leave_out_sparse(h, e);
     if (!rc && h->n > 0)
-        rc = call_new(&h->call, &s->calls, &s->slots, h->outs, h->n, e);
+        rc = call_new(&h->call, &s->calls, "pull", &s->slots, h->outs, h->n, e);
     if (!rc && h->call)
         rc = call_reserve_pairs(h->call, e);
     if (rc)

@@ -121,13 +121,14 @@ int main(int argc, char **argv)
             s.only[a] = room[(s.nboth + a) % MAX_ARRAYS];
         if (kv_create("local", NULL, 0, &store, &e) || kv_init(store, &key, 1, &w, NULL, &e) ||
             kv_set_optimizer(store, cases[c].name, cases[c].opts, cases[c].nopts, &e) ||
-            kv_push(store, &key, 1, &g, NULL, &e)) {
+            kv_push(store, &key, 1, &g, NULL, &e) || kv_wait(store, &e)) {
             fprintf(stderr, "%s: %s\n", cases[c].name, e.text);
             return 1;
         }
         for (int i = 0; i < rounds; i++) {
             double t = now();
             kv_push(store, &key, 1, &g, NULL, &e);
+            kv_wait(store, &e);
             ours[i] = now() - t;
             t = now();
             pool_run((n + PART - 1) / PART, stream_part, &s);

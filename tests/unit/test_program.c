@@ -542,7 +542,7 @@ static void one_program(int64_t n)
     void *arrays[NSLOTS];
     for (int s = 0; s < NSLOTS; s++)
         arrays[s] = memory[s];
-    prog_run(p, arrays, n, scratch);
+    (draw(2) ? prog_run : prog_run_far)(p, arrays, n, scratch);
     for (int s = 0; s < NSLOTS; s++)
         check_array(memory[s], want[s], dtype[s], n);
     mem_free(scratch);

@@ -1,0 +1,74 @@
+/* What operations did and when, for a profile.
+ *
+ * A thread that has something to tell adds an event to a lane, a list that it shares with nobody
+ * unless there are more threads than lanes. Who asks for the events in the end takes them from all
+ * lanes. While no profile is taken a call of a store costs one relaxed load and a branch: it gets
+ * the number 0 as an operation, and what has that number tells nothing.
+ */
+#ifndef ENGINE_TRACE_H
+#define ENGINE_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+
+typedef enum trace_kind {
+    TRACE_ENQUEUE, /* the call itself: checks, memory, scheduling */
+    TRACE_WAIT,    /* from there to the moment when nothing is in the operation's way */
+    TRACE_QUEUE,   /* from there to the moment when a thread takes it */
+    TRACE_RUN,
+    TRACE_PART /* of an operation's work: elements of one key on one thread */
+} trace_kind;
+
+typedef struct trace_event {
+    trace_kind kind;
+    const char *name;      /* "push"; of a part "sum", "update", "copy"; lives for ever */
+    uint64_t op;           /* the operation's number, from 1 */
+    int64_t begin, end;    /* nanoseconds since the profile began */
+    const kv_key *keys;    /* of a call its first TRACE_KEYS at most, of a part one */
+    int64_t nkeys;         /* of the call, all */
+    int64_t from;          /* of a part: its elements from … from + elements - 1 */
+    int64_t elements, bytes;
+    bool later;            /* of a TRACE_ENQUEUE: a thread of the pool runs the operation */
+    int thread;            /* out: threads are numbered from 1 in the order of their first event */
+} trace_event;
+
+#define TRACE_KEYS 16
+
+/* What an operation keeps for its events. */
+typedef struct trace_op {
+    uint64_t number;
+    const char *name;
+    int64_t begun;            /* its call */
+    int64_t scheduled, ready; /* 0 where it did not have to wait */
+} trace_op;
+
+/* Not 0 while events are taken; read it with trace_on. */
+extern int trace_is_on;
+
+static inline bool trace_on(void)
+{
+    return __builtin_expect(__atomic_load_n(&trace_is_on, __ATOMIC_RELAXED), 0);
+}
+
+/* Events are taken from now on. Error: value (they are already). */
+int trace_start(kv_err *e);
+
+/* A number for an operation that is about to be scheduled; 0 while no events are taken. */
+uint64_t trace_number(void);
+
+/* Nanoseconds since trace_start. */
+int64_t trace_now(void);
+
+/* Adds an event; its keys and their names are copied. Does nothing when the operation's number is
+ * none of the profile that is taken, or 0. */
+void trace_add(const trace_event *event);
+
+/* Ends the taking and hands the events to visit, those of a thread in the order in which it added
+ * them; a result other than KV_OK ends the visit and is returned. Operations that have not ended
+ * are not heard of again. visit NULL: the events are dropped. Errors: value (none are taken),
+ * memory (events were lost; those that were not are visited first). */
+int trace_stop(int (*visit)(void *arg, const trace_event *event, kv_err *e), void *arg, kv_err *e);
+
+#endif

@@ -1,0 +1,73 @@
+/* Calls as events of a profile. */
+#include "core/call_trace.h"
+
+#include "base/mem.h"
+
+int call_trace_new(call *c, const char *name, kv_err *e)
+{
+    trace_op *t = mem_alloc(1, sizeof *t, e);
+    if (!t)
+        return KV_E_MEMORY;
+    *t = (trace_op){.number = trace_number(), .name = name, .begun = trace_now()};
+    c->op.trace = t;
+    return KV_OK;
+}
+
+/* Adds an event with the call's keys. */
+static void add_call(const call *c, trace_event ev)
+{
+    kv_key keys[TRACE_KEYS];
+    ev.name = c->op.trace->name;
+    ev.op = c->op.trace->number;
+    for (int64_t i = 0; i < c->ngroups && i < TRACE_KEYS; i++)
+        keys[i] = c->groups[i].key;
+    ev.keys = keys;
+    ev.nkeys = c->ngroups;
+    trace_add(&ev);
+}
+
+void call_trace_add_enqueue(const call *c, bool later)
+{
+    add_call(c, (trace_event){TRACE_ENQUEUE,
+                              .begin = c->op.trace->begun,
+                              .end = trace_now(),
+                              .later = later});
+}
+
+void call_trace_add_run(const call *c, int64_t begin)
+{
+    const trace_op *t = c->op.trace;
+    int64_t end = trace_now();
+    if (t->scheduled) {
+        add_call(c, (trace_event){TRACE_WAIT, .begin = t->scheduled, .end = t->ready});
+        add_call(c, (trace_event){TRACE_QUEUE, .begin = t->ready, .end = begin});
+    }
+    add_call(c, (trace_event){TRACE_RUN, .begin = begin, .end = end});
+}
+
+void call_trace_add_part(const call *c, int64_t begin, const char *name, const kv_key *key,
+                         const kv_array *a, int64_t from, int64_t n)
+{
+    trace_add(&(trace_event){TRACE_PART,
+                             .name = name,
+                             .op = c->op.trace->number,
+                             .begin = begin,
+                             .end = trace_now(),
+                             .keys = key,
+                             .nkeys = 1,
+                             .from = from,
+                             .elements = n,
+                             .bytes = n * kv_dtype_bytes(kv_array_dtype(a))});
+}
+
+void call_trace_alone(uint64_t number, int64_t begin, const char *name, const kv_key *keys,
+                      int64_t n)
+{
+    trace_add(&(trace_event){TRACE_RUN,
+                             .name = name,
+                             .op = number,
+                             .begin = begin,
+                             .end = trace_now(),
+                             .keys = keys,
+                             .nkeys = n});
+}

@@ -1,0 +1,51 @@
+/* What a call tells a profile about itself. A call that began when no profile was taken has
+ * op.trace NULL, and tells nothing: that is one branch at each of these places. */
+#ifndef CORE_CALL_TRACE_H
+#define CORE_CALL_TRACE_H
+
+#include "core/call.h"
+#include "engine/trace.h"
+
+/* Gives the call what it needs while a profile is taken; call_end releases it. name lives for ever.
+ * Error: memory. */
+int call_trace_new(call *c, const char *name, kv_err *e);
+
+/* Adds the events; see below. */
+void call_trace_add_enqueue(const call *c, bool later);
+void call_trace_add_run(const call *c, int64_t begin);
+void call_trace_add_part(const call *c, int64_t begin, const char *name, const kv_key *key,
+                         const kv_array *a, int64_t from, int64_t n);
+
+/* The call is about to become an operation; later: one that runs on the pool. */
+static inline void call_trace_enqueue(const call *c, bool later)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        call_trace_add_enqueue(c, later);
+}
+
+/* When the operation or a part of it begins, for what follows. */
+static inline int64_t call_trace_begin(const call *c)
+{
+    return __builtin_expect(c->op.trace != NULL, 0) ? trace_now() : 0;
+}
+
+/* The operation began at `begin` and ends now; its uses have not ended yet. */
+static inline void call_trace_run(const call *c, int64_t begin)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        call_trace_add_run(c, begin);
+}
+
+/* A part of the work ends now: n elements of a, from `from` on. name: "sum". */
+static inline void call_trace_part(const call *c, int64_t begin, const char *name,
+                                   const kv_key *key, const kv_array *a, int64_t from, int64_t n)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        call_trace_add_part(c, begin, name, key, a, from, n);
+}
+
+/* An operation that is none of the engine's ends now. */
+void call_trace_alone(uint64_t number, int64_t begin, const char *name, const kv_key *keys,
+                      int64_t n);
+
+#endif

@@ -1,0 +1,128 @@
+# kvctl as a process: profiles of what a store does, and what it costs to do nothing.
+
+load help
+
+# Every line but the brackets is an object, followed by a comma unless it is the last.
+assert_whole() {
+    assert [ "$(head -n 1 "$1")" = "[" ]
+    assert [ "$(tail -n 1 "$1")" = "]" ]
+    run grep -cv -e '^{.*},$' -e '^{.*}$' -e '^[][]$' "$1"
+    assert_output 0
+    run grep -c '}$' "$1"
+    assert_output 1
+}
+
+@test "profile: pushes and pulls of several keys" {
+    run kvctl -c 'profile p.json; init 3,5 zeros(300,400); init 7 ones(2,3)
+        for i in 0..19 { push [3, 5, 7] [ones(300,400), ones(300,400), ones(2,3)]; pull 5 -> w }
+        pull 7; profile off; print "done"'
+    assert_success
+    assert_line done
+    assert_whole p.json
+    run grep -c '"cat":"run".*"name":"push 3, 5, 7".*"keys":\[3,5,7\],"nkeys":3' p.json
+    assert_output 20
+    run grep -c '"cat":"run".*"name":"pull 5"' p.json
+    assert_output 20
+    run grep -c '"cat":"part".*"name":"copy 7".*"key":7,"from":0,"elements":6,"bytes":24' p.json
+    assert_output 1
+    grep -q '"cat":"part".*"name":"sum 5"' p.json
+    grep -q '"cat":"run".*"name":"init 3, 5"' p.json
+}
+
+@test "profile: parts of one key that write it never overlap" {
+    kvctl -c 'profile p.json; init w zeros(100,100)
+        for i in 0..49 { push w ones(100,100); pull w -> a }; profile off'
+    # times as whole nanoseconds, ordered by their begin
+    sed -n 's/.*"cat":"part".*"ts":\([0-9]*\)\.\([0-9]*\),.*"dur":\([0-9]*\)\.\([0-9]*\),.*/\1\2 \3\4/p' \
+        p.json | sort -n >times
+    run wc -l <times
+    assert_output 100
+    run awk '$1 < end { print "overlap at", $1 } { end = $1 + $2 }' times
+    assert_success
+    assert_output ""
+}
+
+@test "profile: leaving kvctl writes the file, by whatever way" {
+    kvctl -c 'profile a.json; init 3 ones(2)'
+    assert_whole a.json
+    run kvctl -c 'profile b.json; init 3 ones(2); pull 4'
+    assert_failure 3
+    assert_whole b.json
+    run kvctl -c 'profile c.json; init 3 ones(2); quit 9'
+    assert_failure 9
+    assert_whole c.json
+    run sh -c 'printf "profile d.json\ninit 3 ones(2)\n" | kvctl -i'
+    assert_success
+    assert_whole d.json
+    grep -q '"name":"init 3"' d.json
+}
+
+@test "profile: the old file stays until the new one is whole" {
+    echo old >p.json
+    run kvctl -c 'profile p.json; !cat p.json'
+    assert_success
+    assert_output old
+    assert_whole p.json
+    run sh -c 'ls -A | grep -v p.json'
+    assert_output ""
+}
+
+@test "profile: a write that fails is exit 5" {
+    [ -w /dev/full ] || skip "no /dev/full"
+    run kvctl -c 'profile /dev/full; init 3 ones(2); profile off'
+    assert_failure 5
+    assert_output --partial 'error[io]: cannot write "/dev/full": No space left on device'
+    run kvctl -c 'profile /dev/full; init 3 ones(2)'
+    assert_failure 5
+    assert_output --partial 'cannot write "/dev/full": No space left on device'
+    run kvctl -c 'profile no/such/p.json; print 1'
+    assert_failure 5
+    assert_output --partial 'cannot write "no/such/p.json": No such file or directory'
+}
+
+@test "profile: --dry-run and --safe write nothing" {
+    run kvctl --dry-run -c 'profile p.json; profile off'
+    assert_success
+    assert_line "dry run: would write p.json"
+    run kvctl --safe -c 'profile p.json'
+    assert_failure 4
+    assert_output --partial '--safe forbids writing "p.json"'
+    run kvctl --safe -c 'name = "p.json"; profile $name'
+    assert_failure 4
+    assert_output --partial '--safe forbids writing "p.json"'
+    run kvctl --safe -c 'profile off'
+    assert_failure 3
+    assert_output --partial 'no profile is being taken'
+    assert [ ! -e p.json ]
+}
+
+@test "profile: with --json, stdout has one object a command" {
+    run kvctl --json -c 'profile p.json; init 3 ones(2); profile off'
+    assert_success
+    assert_equal "${#lines[@]}" 3
+    assert_line --index 0 --partial '"cmd":"profile","ok":true'
+    assert_line --index 2 --partial '"cmd":"profile","ok":true'
+}
+
+@test "idle: a store whose work is done uses no processor" {
+    [ -r /proc/self/stat ] || skip "no /proc"
+    mkfifo talk
+    kvctl -q -i <talk >out 2>&1 3>&- &
+    pid=$!
+    exec 9>talk
+    echo 'init 3 ones(1000,1000); push 3 [ones(1000,1000), ones(1000,1000)]; pull 3 -> a; print "done"' >&9
+    for _ in $(seq 100); do
+        grep -q done out && break
+        sleep 0.1
+    done
+    grep -q done out
+    sleep 0.2
+    ticks() { awk '{ print $14 + $15 }' "/proc/$pid/stat"; }
+    before=$(ticks)
+    sleep 3
+    after=$(ticks)
+    exec 9>&-
+    wait "$pid"
+    # of 300 a second and processor; one may be counted for what was before
+    assert [ $((after - before)) -le 1 ]
+}

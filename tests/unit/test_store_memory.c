@@ -1,0 +1,81 @@
+/* A store's memory does not grow with the number of calls. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "kvstore.h"
+#include "test.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1 /* these keep what was freed, and count it */
+#else
+#define SANITIZED 0
+#endif
+
+/* Bytes that the process has in memory. */
+static int64_t resident(void)
+{
+    long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f)
+        test_skip("no /proc");
+    CHECK_INT(fscanf(f, "%*d %lld", &pages), 1);
+    fclose(f);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Pushes and pulls n times; the array given to the store is another one each time. */
+static void train(kv *s, int64_t size, int n)
+{
+    kv_err e = {0};
+    kv_key key = {.id = 3};
+    kv_array *out = NULL;
+    CHECK_OK(kv_array_new(&out, KV_FLOAT32, 1, &size, cpu0, &e));
+    for (int i = 0; i < n; i++) {
+        kv_array *a = NULL;
+        CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e));
+        CHECK_OK(kv_push(s, &key, 1, &a, NULL, &e));
+        if (i % 10 == 0)
+            CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
+        kv_array_unref(a);
+    }
+    CHECK_OK(kv_wait(s, &e));
+    kv_array_unref(out);
+}
+
+static void check_flat(const char *optimizer, int64_t size, int first, int all)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *a = NULL;
+    if (SANITIZED)
+        test_skip("a sanitizer keeps freed memory");
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e));
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, &(kv_key){.id = 3}, 1, &a, NULL, &e));
+    if (optimizer)
+        CHECK_OK(kv_set_optimizer(s, optimizer, NULL, 0, &e));
+    train(s, size, first);
+    int64_t before = resident();
+    train(s, size, all - first);
+    CHECK(resident() - before < (int64_t)4 << 20);
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+TEST(store_memory_is_flat_over_a_million_small_pushes)
+{
+    check_flat(NULL, 6, 10000, 1000000);
+}
+
+/* These are scheduled: 40 kB an array, up to 256 calls pending. */
+TEST(store_memory_is_flat_over_scheduled_pushes)
+{
+    check_flat(NULL, 10000, 2000, 100000);
+}
+
+TEST(store_memory_is_flat_with_an_optimizer)
+{
+    check_flat("adam", 6, 10000, 200000);
+}
