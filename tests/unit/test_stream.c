@@ -1,0 +1,78 @@
+/* What goes past the caches is what the ordinary functions give, wherever arrays begin and end. */
+#include "cpu/stream.h"
+
+#include <string.h>
+
+#include "cpu/convert.h"
+#include "cpu/sum.h"
+#include "test.h"
+
+enum { MOST = 3000, SHIFT = 3, SOURCES = 7 };
+
+static const kv_dtype dtypes[] = {
+#define NUMBER(constant, number, name, bytes) constant,
+    KV_DTYPE_MAP(NUMBER)
+#undef NUMBER
+};
+enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
+
+static const int64_t lengths[] = {0, 1, 15, 16, 17, 63, 1023, 1024, 1025, MOST};
+enum { NLENGTHS = sizeof lengths / sizeof *lengths };
+
+/* Small whole numbers in every dtype, other ones in each source. */
+static void fill(char *to, kv_dtype dtype, int seed, int64_t n)
+{
+    static float x[MOST + SHIFT];
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)((i * 7 + seed * 13) % 23 - (dtype == KV_UINT8 ? 0 : 11)) / 2;
+    convert_elements(to, dtype, x, KV_FLOAT32, n);
+}
+
+/* Equal elements, and nothing written behind them. */
+static void check(const char *got, const char *want, int64_t bytes, int64_t room)
+{
+    CHECK(memcmp(got, want, (size_t)bytes) == 0);
+    for (int64_t i = bytes; i < room; i++)
+        CHECK_INT((unsigned char)got[i], 0xAB);
+}
+
+TEST(stream_converts_as_convert_does)
+{
+    static char src[(MOST + SHIFT) * 8], got[(MOST + SHIFT) * 8], want[MOST * 8];
+    for (int a = 0; a < NDTYPES; a++) {
+        fill(src, dtypes[a], 1, MOST + SHIFT);
+        for (int b = 0; b < NDTYPES; b++) {
+            for (int l = 0; l < NLENGTHS; l++) {
+                int64_t n = lengths[l], wide = kv_dtype_bytes(dtypes[b]);
+                int64_t shift = l % (SHIFT + 1);
+                const char *from = src + (SHIFT - shift) * kv_dtype_bytes(dtypes[a]);
+                memset(got, 0xAB, sizeof got);
+                convert_elements(want, dtypes[b], from, dtypes[a], n);
+                stream_convert(got + shift * wide, dtypes[b], from, dtypes[a], n);
+                check(got + shift * wide, want, n * wide, (int64_t)sizeof got - shift * wide);
+            }
+        }
+    }
+}
+
+TEST(stream_sums_as_sum_does)
+{
+    static char src[SOURCES][(MOST + SHIFT) * 8], got[(MOST + SHIFT) * 8], want[MOST * 8];
+    for (int a = 0; a < NDTYPES; a++) {
+        int64_t wide = kv_dtype_bytes(dtypes[a]);
+        const void *from[SOURCES];
+        for (int j = 0; j < SOURCES; j++) {
+            fill(src[j], dtypes[a], j, MOST + SHIFT);
+            from[j] = src[j] + j % SHIFT * wide;
+        }
+        for (int64_t nsrc = 1; nsrc <= SOURCES; nsrc++) {
+            for (int l = 0; l < NLENGTHS; l++) {
+                int64_t n = lengths[l], shift = l % (SHIFT + 1) * wide;
+                memset(got, 0xAB, sizeof got);
+                sum_elements(want, from, nsrc, dtypes[a], n);
+                stream_sum(got + shift, from, nsrc, dtypes[a], n);
+                check(got + shift, want, n * wide, (int64_t)sizeof got - shift);
+            }
+        }
+    }
+}
