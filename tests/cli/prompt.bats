@@ -136,13 +136,13 @@ again()
 @test "prompt: a hint shows what is missing, and shrinks" {
     terminal 200 24 -q
     type_text "push"
-    row "kv> push KEYS VALUES [--priority N] [--ignore-sparse B]"
+    row "kv> push KEYS VALUES [--priority N]"
     type_text " w"
-    row "kv> push w VALUES [--priority N] [--ignore-sparse B]"
+    row "kv> push w VALUES [--priority N]"
     type_text " ones(2"
     row "kv> push w ones(2, dtype=, ctx=)"
     type_text ")"
-    row "kv> push w ones(2) [--priority N] [--ignore-sparse B]"
+    row "kv> push w ones(2) [--priority N]"
     press Enter
     row "kv> push w ones(2)"
     enter "pull w"
@@ -190,11 +190,11 @@ again()
 @test "prompt: no hint in the middle of a line; Ctrl-L keeps it right" {
     terminal 80 24 -q
     type_text "push w"
-    row "kv> push w VALUES [--priority N] [--ignore-sparse B]"
+    row "kv> push w VALUES [--priority N]"
     press Left
     row "kv> push w"
     press C-e
-    row "kv> push w VALUES [--priority N] [--ignore-sparse B]"
+    row "kv> push w VALUES [--priority N]"
     enter " 1"
     enter "print 77"
     row "77"
@@ -210,7 +210,7 @@ again()
     enter "for i in 1..2 {"
     shows "..>"
     type_text "  push w"
-    row "..>   push w VALUES [--priority N] [--ignore-sparse B]"
+    row "..>   push w VALUES [--priority N]"
     enter " i"
     enter "}"
     last_row "kv>"
