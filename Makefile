@@ -32,7 +32,7 @@ LDLIBS_CLI :=
 
 # What the library and the tool are made of.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io src src/core src/local
-TOOL  ?= cli cli/script cli/term
+TOOL  ?= cli cli/script cli/term cli/tools
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
 lib_src  := $(foreach d,$(PARTS),$(wildcard $(d)/*.c))
@@ -111,6 +111,9 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 $(BUILD)/lib/cpu/%.o: ALL_CFLAGS += -O3 -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
+
+# The loops that the benchmark measures against.
+$(BUILD)/cli/tools/bench_stream.o: ALL_CFLAGS += -O3
 
 # The optimizers of the library: each text once for every name behind `updater`.
 rules := $(wildcard src/optimizers/*.kvu)

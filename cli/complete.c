@@ -435,6 +435,7 @@ static void complete_argument(request *r)
         complete_operand(r);
         break;
     case ARG_WORD:
+    case ARG_WORDS:
     case ARG_NAME:
         offer_own_words(r);
         break;
