@@ -215,6 +215,10 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
 bench-optimizers: $(BUILD)/bench_optimizers ## each optimizer as a fraction of what the memory allows
 	$<
 
+$(BUILD)/bench_optimizers: $(call obj,tests/bench/optimizers.c cli/tools/bench_stream.c \
+                                      cli/tools/bench_op.c) $(BUILD)/libkvstore.a
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+
 bench-rows: $(BUILD)/bench_rows ## the sum of row_sparse values beside a plain loop
 	$<
 
@@ -226,6 +230,10 @@ bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction o
 
 # Its limits are loops of its own, which get everything that the compiler can do on this machine.
 $(BUILD)/tests/bench/quantise.o: ALL_CFLAGS += -O3 -march=native
+
+# Not part of any other word: it downloads what is not there yet.
+peers: all ## the store beside PyTorch, MXNet and NumPy, in turns
+	@BUILD=$(BUILD) scripts/peers
 
 golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=name); read the diff
 	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)
