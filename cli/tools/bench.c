@@ -368,6 +368,10 @@ static int call_store(bench_row_run *b, kv_err *e)
     pairs *in = &b->push, *out = &b->pull;
     bool sparse = b->room->data->sparse;
     b->pushes += b->which.op.push;
+    if (b->which.op.joined) {
+        kv_pushpull(b->store, in->keys, in->n, in->arrays, out->keys, out->n, out->arrays, NULL, e);
+        return e->code ? e->code : kv_wait(b->store, e);
+    }
     if (b->which.op.push && kv_push(b->store, in->keys, in->n, in->arrays, NULL, e))
         return e->code;
     if (b->which.op.pull &&

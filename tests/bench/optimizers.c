@@ -2,7 +2,7 @@
  * what the optimizer has to, with the same threads, in turn: prints the fraction of that limit.
  * `kvctl bench --op optimizers` measures them on the arrays of a network.
  *
- *     optimizers [ELEMENTS [ROUNDS]]
+ *     optimizers [ELEMENTS [ROUNDS [NAME]]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +64,8 @@ int main(int argc, char **argv)
     printf("%-22s %9s %9s  of the limit (medians, %d threads)\n", "optimizer", "ours ms",
            "limit ms", pool_workers());
     for (const bench_optimizer *o = bench_optimizers; o->name; o++) {
+        if (argc > 3 && strcmp(argv[3], o->name) != 0)
+            continue;
         stream_mix mix = {.cut = &cut, .nread = 1 + o->again, .nboth = o->both};
         for (int a = 0; a < o->both; a++)
             mix.both[a] = &room[a];
