@@ -662,8 +662,8 @@ static bool special_word(scan *s, frame *f)
     arg_kind kind = kind_here(s, f);
     char c = s->text[s->at];
     bool file = f->next == NEXT_FILE || kind == ARG_FILE || kind == ARG_SOURCE;
-    bool plain = kind == ARG_WORD || kind == ARG_WORDS || kind == ARG_GLOB || kind == ARG_NAME || kind == ARG_RULE ||
-                 kind == ARG_CODE || kind == ARG_SWITCH || file;
+    bool plain = kind == ARG_WORD || kind == ARG_WORDS || kind == ARG_GLOB || kind == ARG_NAME ||
+                 kind == ARG_RULE || kind == ARG_CODE || kind == ARG_SWITCH || file;
     if (c == '"' || c == '\'' || (f->next != NEXT_ANY && f->next != NEXT_FILE))
         return false;
     if (kind == ARG_STATEMENT && c != '{') {

@@ -1,8 +1,8 @@
 /* Reads the command line from one table of options, which -h prints too.
  *
  * An option may stand anywhere; -- ends them. The first word that is no option is the script,
- * unless -c or -f named one, and the words behind it are its arguments; `bench` makes all words, and
- * the long options that are not kvctl's own, one command of the language.
+ * unless -c or -f named one, and the words behind it are its arguments; `bench` makes all words,
+ * and the long options that are not kvctl's own, one command of the language.
  */
 #include "options.h"
 

@@ -121,11 +121,12 @@ typedef struct shown {
 } shown;
 
 static const rows_column columns[] = {
-    {"workload", NULL},    {"op", NULL},         {"values", NULL},     {"data", NULL},
-    {"arrays", NULL},      {"elements", NULL},   {"bytes", NULL},      {"min_us", NULL},
-    {"median_us", NULL},   {"p95_us", NULL},     {"gb_s", NULL},       {"limit", NULL},
-    {"limit_us", NULL},    {"limit_gb_s", NULL}, {"fraction", NULL},   {"checked", NULL},
-    {"samples_us", NULL},  {"limit_samples_us", NULL}};
+    {"workload", NULL}, {"op", NULL},         {"values", NULL},
+    {"data", NULL},     {"arrays", NULL},     {"elements", NULL},
+    {"bytes", NULL},    {"min_us", NULL},     {"median_us", NULL},
+    {"p95_us", NULL},   {"gb_s", NULL},       {"limit", NULL},
+    {"limit_us", NULL}, {"limit_gb_s", NULL}, {"fraction", NULL},
+    {"checked", NULL},  {"samples_us", NULL}, {"limit_samples_us", NULL}};
 
 static const char *loop_name(const bench_row *r)
 {

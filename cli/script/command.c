@@ -216,7 +216,7 @@ const command command_table[] = {
      "bench W5 --size 1000000 --runs 3    # one array of so many floats\n"
      "bench W1 --quick --op push --min-fraction 0.001 # fails below; 0.92 is what to expect\n"
      "bench --scale --quick --runs 3      # one array from 1 MB on; 10 keys, 100, ...\n"
-     "bench W1 --quick --op pull --format csv > pull.csv",
+     "bench W1 --quick --op pull --format csv > pull.txt",
      "time, doctor", "usage, value, unsupported, memory, assert"},
     {"echo", {{ARG_SWITCH, "on|off", false}}, {{0}}, 0, cmd_echo,
      "print each command to stderr before it runs, as --trace does",

@@ -1,108 +1,12 @@
-/* Plans, and running them row by row. */
+/* Running a plan row by row. */
 #include "tools/bench.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/suggest.h"
 #include "engine/pool.h"
 #include "term/progress.h"
 #include "tools/bench_check.h"
-
-/* ---- Plans ---- */
-
-static bool same_word(const char *name, const char *text, size_t n)
-{
-    return strlen(name) == n && memcmp(name, text, n) == 0;
-}
-
-static int add_workload(bench_plan *p, const bench_workload *w, int64_t size, kv_err *e)
-{
-    if (p->nworkloads == BENCH_MAX_WORKLOADS)
-        return kv_err_set(e, KV_E_USAGE, "a benchmark takes at most %d workloads",
-                          BENCH_MAX_WORKLOADS);
-    p->workloads[p->nworkloads] = w;
-    p->sizes[p->nworkloads++] = size;
-    return KV_OK;
-}
-
-int bench_plan_workload(bench_plan *p, const char *text, size_t n, kv_err *e)
-{
-    const char *names[16];
-    char word[32] = "";
-    int known = 0, code = KV_OK;
-    bool all = same_word("all", text, n), found = all;
-    for (const bench_workload *w = bench_workloads; w->name && code == KV_OK; w++) {
-        names[known++] = w->name;
-        if (all || same_word(w->name, text, n)) {
-            found = true;
-            code = add_workload(p, w, 0, e);
-        }
-    }
-    if (found)
-        return code;
-    memcpy(word, text, n < sizeof word - 1 ? n : sizeof word - 1);
-    kv_err_set(e, KV_E_USAGE, "there is no workload `%s`", word);
-    suggest_hint(e, word, names, known);
-    return kv_err_hint(e, "W1 to W8, or all");
-}
-
-static int add_op(bench_plan *p, bench_op op, kv_err *e)
-{
-    if (p->nops == BENCH_MAX_OPS)
-        return kv_err_set(e, KV_E_USAGE, "a benchmark takes at most %d operations", BENCH_MAX_OPS);
-    p->ops[p->nops++] = op;
-    return KV_OK;
-}
-
-int bench_plan_op(bench_plan *p, const char *text, size_t n, kv_err *e)
-{
-    bench_op op;
-    int code = KV_OK;
-    if (same_word("optimizers", text, n)) {
-        for (const bench_optimizer *o = bench_optimizers; o->name && code == KV_OK; o++)
-            code = add_op(p, (bench_op){true, false, false, o}, e);
-        return code;
-    }
-    code = bench_op_parse(&op, text, n, e);
-    return code ? code : add_op(p, op, e);
-}
-
-int bench_plan_values(bench_plan *p, const char *text, size_t n, kv_err *e)
-{
-    int64_t x = 0;
-    bool over = false;
-    if (n == 0 || num_parse_int(text, n, &x, &over) != n || over || x < 1 || x > BENCH_MAX_VALUES)
-        return kv_err_set(e, KV_E_VALUE, "a key gets 1 to %d values, not %.*s", BENCH_MAX_VALUES,
-                          (int)(n < 40 ? n : 40), text);
-    if (p->nvalues == BENCH_MAX_VALUES)
-        return kv_err_set(e, KV_E_USAGE, "a benchmark takes at most %d counts of values",
-                          BENCH_MAX_VALUES);
-    p->values[p->nvalues++] = (int)x;
-    return KV_OK;
-}
-
-/* What a push of two values of `bytes` takes: the values, the store, the loop's own array and one to
- * look at. */
-static bool fits(int64_t bytes)
-{
-    int64_t available = bench_memory_available();
-    return available == 0 || 6 * bytes < available;
-}
-
-int bench_plan_scale(bench_plan *p, kv_err *e)
-{
-    int64_t most = p->quick ? (int64_t)16 << 20 : (int64_t)4 << 30, keys = p->quick ? 10000 : 1000000;
-    int code = KV_OK;
-    for (int64_t bytes = 1 << 20; bytes <= most && fits(bytes) && code == KV_OK; bytes *= 4)
-        code = add_workload(p, &bench_scale_bytes, bytes / 4, e);
-    for (int64_t n = 10; n <= keys && code == KV_OK; n *= 10)
-        code = add_workload(p, &bench_scale_keys, n, e);
-    return code;
-}
 
 /* ---- Cases ---- */
 
@@ -196,9 +100,8 @@ static int make_mixes(bench_room *r, bench_case c, const counts *k, stream_mix m
     int n = 0, used = 0;
     bool table = r->data->sparse && (c.op.optimizer || !c.op.push);
     for (int i = 0; i < 2; i++)
-        mix[i] = (stream_mix){.cut = &r->cut,
-                              .rows = table ? r->row_ids : NULL,
-                              .row_bytes = BENCH_SPARSE_WIDTH * 4};
+        mix[i] = (stream_mix){
+            .cut = &r->cut, .rows = table ? r->row_ids : NULL, .row_bytes = BENCH_SPARSE_WIDTH * 4};
     if (c.op.push) {
         stream_mix *m = &mix[n++];
         for (int v = 0; v < k->values; v++)
@@ -262,16 +165,31 @@ static int64_t need_bytes(const bench_data *data, const bench_shapes *shapes,
     return one * (values + outs + scratch + store + 1) + each + tables;
 }
 
+static int no_memory(const bench_workload *w, int64_t need, int64_t available, kv_err *e)
+{
+    kv_err_set(e, KV_E_MEMORY, "%s (%s) needs %lld MB, and this machine has %lld MB to give",
+               w->name, w->about, (long long)(need >> 20), (long long)(available >> 20));
+    return kv_err_hint(e, "fewer --values, other --op%s, or --quick",
+                       w->size > 0 ? ", a smaller --size" : "");
+}
+
+/* A key costs at least a kilobyte in lists, arrays and slots: whether there is room for the list of
+ * shapes itself, which is then made. */
+static int check_list(const bench_workload *w, int64_t size, kv_err *e)
+{
+    int64_t available = bench_memory_available();
+    if (!w->counts_keys || available == 0 || size <= available / 1024)
+        return KV_OK;
+    return no_memory(w, size > INT64_MAX / 1024 ? INT64_MAX : size * 1024, available, e);
+}
+
 static int check_memory(const bench_workload *w, const bench_data *data, const bench_shapes *shapes,
                         const bench_case *cases, int ncases, kv_err *e)
 {
     int64_t need = need_bytes(data, shapes, cases, ncases), available = bench_memory_available();
     if (available == 0 || need <= available)
         return KV_OK;
-    kv_err_set(e, KV_E_MEMORY, "%s (%s) needs %lld MB, and this machine has %lld MB to give",
-               w->name, w->about, (long long)(need >> 20), (long long)(available >> 20));
-    return kv_err_hint(e, "fewer --values, other --op%s, or --quick",
-                       w->size > 0 ? ", a smaller --size" : "");
+    return no_memory(w, need, available, e);
 }
 
 /* ---- Stores ---- */
@@ -513,6 +431,8 @@ static int visit(walk *k, int i, const bench_data *data, visit_workload *what, k
     bench_shapes shapes = {0};
     int ncases, code = make_cases(p, w, cases, &ncases, e);
     if (code == KV_OK)
+        code = check_list(w, p->sizes[i], e);
+    if (code == KV_OK)
         code = bench_workload_shapes(w, p->sizes[i], p->quick, &shapes, e);
     if (code == KV_OK)
         code = what(k, w, data, &shapes, cases, ncases, e);
@@ -536,8 +456,8 @@ static int visit_check(walk *k, const bench_workload *w, const bench_data *data,
     return check_memory(w, data, shapes, cases, ncases, e);
 }
 
-static int visit_run(walk *k, const bench_workload *w, const bench_data *data,
-                     bench_shapes *shapes, const bench_case *cases, int ncases, kv_err *e)
+static int visit_run(walk *k, const bench_workload *w, const bench_data *data, bench_shapes *shapes,
+                     const bench_case *cases, int ncases, kv_err *e)
 {
     bench_room room;
     int code = bench_room_init(&room, data, shapes, e);
@@ -560,7 +480,8 @@ static int time_reference(double *seconds, bool quick, kv_err *e)
     void *block[2] = {mem_alloc_data(bytes, e), mem_alloc_data(bytes, e)};
     int code = stream_cut_init(&cut, &bytes, 1, e);
     if (code == KV_OK && block[0] && block[1]) {
-        stream_mix m = {.cut = &cut, .nread = 1, .nwrite = 1, .read = {block}, .write = {block + 1}};
+        stream_mix m = {
+            .cut = &cut, .nread = 1, .nwrite = 1, .read = {block}, .write = {block + 1}};
         memset(block[0], 1, (size_t)bytes);
         stream_run(&m, false);
         for (int i = 0; i < 9; i++) {

@@ -33,14 +33,14 @@ typedef struct bench_row {
     char op[64];
     int values;
     int64_t arrays, elements;
-    int64_t bytes;           /* that the model counts */
+    int64_t bytes; /* that the model counts */
     int runs;
     double *samples, *limit_samples; /* seconds, in the order of the runs; borrowed for the call */
     double least, median, p95;       /* seconds */
-    double limit;            /* seconds, median of the better loop */
-    bool streaming;          /* it is the one with streaming stores */
-    double fraction;         /* of the limit that was reached */
-    int64_t checked;         /* elements that were compared */
+    double limit;                    /* seconds, median of the better loop */
+    bool streaming;                  /* it is the one with streaming stores */
+    double fraction;                 /* of the limit that was reached */
+    int64_t checked;                 /* elements that were compared */
 } bench_row;
 
 /* What is told while it runs. stop returns an error when the work shall end; may be NULL. */

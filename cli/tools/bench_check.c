@@ -142,8 +142,9 @@ static int compare_array(const bench_room *r, kv_array *a, int64_t k, bench_op o
                    memcmp(kv_array_row_ids(a), r->row_ids, (size_t)r->nrows * 8) != 0))
         return kv_err_set(e, KV_E_INTERNAL, "the rows of a result are not those that were pushed");
     for (int s = 0; s < SAMPLES && n > 0; s++) {
-        int64_t i = n <= SAMPLES ? s : (n - 1) / (SAMPLES - 1) * s + (s == SAMPLES - 1) *
-                                           ((n - 1) % (SAMPLES - 1));
+        int64_t i = n <= SAMPLES ? s
+                                 : (n - 1) / (SAMPLES - 1) * s +
+                                       (s == SAMPLES - 1) * ((n - 1) % (SAMPLES - 1));
         if (i >= n)
             break;
         if (!same((const char *)data + i * item, expected + (i + k) % BENCH_PERIOD * item, item,

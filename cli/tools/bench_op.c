@@ -72,8 +72,8 @@ int bench_op_parse(bench_op *out, const char *text, size_t n, kv_err *e)
             *out = plain[i].op;
             return KV_OK;
         }
-    bool pull = n > nb + na && memcmp(text, before, nb) == 0 &&
-                memcmp(text + n - na, behind, na) == 0;
+    bool pull =
+        n > nb + na && memcmp(text, before, nb) == 0 && memcmp(text + n - na, behind, na) == 0;
     const char *name = pull ? text + nb : text;
     for (const bench_optimizer *o = bench_optimizers; o->name; o++)
         if (same(o->name, name, pull ? n - nb - na : n)) {

@@ -35,12 +35,12 @@ extern const bench_optimizer bench_optimizers[];
 
 typedef struct bench_op {
     bool push, pull;
-    bool joined; /* pushpull: the sums go straight to the outs */
+    bool joined;                      /* pushpull: the sums go straight to the outs */
     const bench_optimizer *optimizer; /* or NULL: the sum replaces the stored value */
 } bench_op;
 
-/* "push", "pull", "pushpull", an optimizer, or "push+OPTIMIZER+pull"; n bytes of text. Error: usage.
- */
+/* "push", "pull", "pushpull", an optimizer, or "push+OPTIMIZER+pull"; n bytes of text. Error:
+ * usage. */
 int bench_op_parse(bench_op *out, const char *text, size_t n, kv_err *e);
 
 /* "push+adam+pull" */

@@ -46,8 +46,7 @@ static int make_ids(bench_room *r, kv_err *e)
 {
     int64_t rows = r->shapes.items[0].shape[0], n = rows / BENCH_SPARSE_EVERY;
     void *data;
-    if (kv_array_new(&r->ids, KV_INT64, 1, &n, (kv_ctx){0}, e) ||
-        kv_array_write(r->ids, &data, e))
+    if (kv_array_new(&r->ids, KV_INT64, 1, &n, (kv_ctx){0}, e) || kv_array_write(r->ids, &data, e))
         return e->code;
     int64_t *ids = data;
     for (int64_t i = 0; i < n; i++)

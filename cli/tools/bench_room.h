@@ -18,20 +18,20 @@
 typedef struct bench_room {
     const bench_data *data;
     bench_shapes shapes;
-    kv_key *keys;       /* 0, 1, … */
-    int64_t *bytes;     /* of the elements of each array; of packed rows when sparse */
-    int64_t all_bytes;  /* of all arrays */
-    int64_t largest;    /* index of the largest array */
+    kv_key *keys;      /* 0, 1, … */
+    int64_t *bytes;    /* of the elements of each array; of packed rows when sparse */
+    int64_t all_bytes; /* of all arrays */
+    int64_t largest;   /* index of the largest array */
     stream_cut cut;
     kv_array **values[BENCH_MAX_VALUES], **outs[BENCH_MAX_VALUES];
     void **value_data[BENCH_MAX_VALUES], **out_data[BENCH_MAX_VALUES];
     void *blocks[STREAM_MAX]; /* memory of scratch */
     void **scratch[STREAM_MAX];
     int nvalues, nouts, nscratch;
-    kv_array *ids;      /* sparse: the rows that are pushed, int64; else NULL */
+    kv_array *ids; /* sparse: the rows that are pushed, int64; else NULL */
     const int64_t *row_ids;
     int64_t nrows;
-    void *table;        /* sparse: a block like all rows, which the loops use */
+    void *table; /* sparse: a block like all rows, which the loops use */
 } bench_room;
 
 /* Takes shapes, also on failure. Released with bench_room_release in any case. */

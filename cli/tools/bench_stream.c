@@ -15,7 +15,7 @@
 
 #define PIECE_BYTES (256 * 1024)
 #define LINE        16 /* words of a cache line */
-#define CHUNK       4  /* lines of each stream that a loop takes in turn: their sums are registers */
+#define CHUNK       4 /* lines of each stream that a loop takes in turn: their sums are registers */
 
 typedef struct stream_piece {
     int64_t array, from, words; /* from: in words */

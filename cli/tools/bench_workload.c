@@ -68,8 +68,7 @@ static int resnet200(bench_shapes *out, int64_t size, kv_err *e)
 /* Simonyan and Zisserman, "Very deep convolutional networks", configuration D. */
 static int vgg16(bench_shapes *out, int64_t size, kv_err *e)
 {
-    static const int channels[] = {64,  64,  128, 128, 256, 256, 256,
-                                   512, 512, 512, 512, 512, 512};
+    static const int channels[] = {64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512};
     int64_t from = 3;
     int code = KV_OK;
     (void)size;
@@ -108,42 +107,51 @@ static int table(bench_shapes *out, int64_t size, kv_err *e)
 
 /* ---- The table ---- */
 
-#define FLOAT32 {{"float32", KV_FLOAT32, NULL, false}}
+#define FLOAT32                                                                                    \
+    {                                                                                              \
+        {                                                                                          \
+            "float32", KV_FLOAT32, NULL, false                                                     \
+        }                                                                                          \
+    }
 #define NETWORK "push,pull,pushpull,sgd,momentum,adam,lamb,nadam,push+adam+pull"
 
 const bench_workload bench_workloads[] = {
-    {"W1", "ResNet-50", resnet50, FLOAT32, NETWORK, "1,2,4,8", 0},
-    {"W2", "ResNet-200", resnet200, FLOAT32, NETWORK, "1,2,4,8", 0},
-    {"W3", "VGG-16", vgg16, FLOAT32, NETWORK, "1,2,4,8", 0},
-    {"W4", "keys of 16 floats", small_keys, FLOAT32, "push,pull,pushpull,sgd", "2", 100000},
-    {"W5", "one array", one_array, FLOAT32, "push,pull,pushpull", "2", (int64_t)1 << 28},
+    {"W1", "ResNet-50", resnet50, FLOAT32, NETWORK, "1,2,4,8", 0, false},
+    {"W2", "ResNet-200", resnet200, FLOAT32, NETWORK, "1,2,4,8", 0, false},
+    {"W3", "VGG-16", vgg16, FLOAT32, NETWORK, "1,2,4,8", 0, false},
+    {"W4", "keys of 16 floats", small_keys, FLOAT32, "push,pull,pushpull,sgd", "2", 100000, true},
+    {"W5", "one array", one_array, FLOAT32, "push,pull,pushpull", "2", (int64_t)1 << 28, false},
     {"W6",
      "rows of 16 floats, a tenth of them pushed",
      table,
      {{"row_sparse", KV_FLOAT32, NULL, true}},
      "push,pull,sgd",
      "1,2",
-     10000000},
+     10000000,
+     false},
     {"W7",
      "ResNet-50 in half precision",
      resnet50,
      {{"float16", KV_FLOAT16, NULL, false}, {"bfloat16", KV_BFLOAT16, NULL, false}},
      "push,pull",
      "1,2,4,8",
-     0},
+     0,
+     false},
     {"W8",
      "ResNet-50 compressed",
      resnet50,
      {{"2bit", KV_FLOAT32, "2bit", false}, {"1bit", KV_FLOAT32, "1bit", false}},
      "push",
      "1,2,4",
-     0},
+     0,
+     false},
     {0},
 };
 
-const bench_workload bench_scale_bytes = {"size", "one array", one_array, FLOAT32, "push", "2", 1};
+const bench_workload bench_scale_bytes = {"size", "one array", one_array, FLOAT32,
+                                          "push", "2",         1,         false};
 const bench_workload bench_scale_keys = {
-    "keys", "keys of 16 floats", small_keys, FLOAT32, "push", "2", 1};
+    "keys", "keys of 16 floats", small_keys, FLOAT32, "push", "2", 1, true};
 
 /* ---- Sizes ---- */
 

@@ -31,6 +31,7 @@ typedef struct bench_workload {
     const char *ops;    /* what is measured when nothing is said, with commas */
     const char *values; /* of push, pull and pushpull, likewise */
     int64_t size;       /* elements, keys or rows as shapes takes them; 0: fixed */
+    bool counts_keys;   /* it is a number of keys */
 } bench_workload;
 
 #define BENCH_SPARSE_WIDTH 16 /* elements a row of row_sparse values */
@@ -42,9 +43,9 @@ extern const bench_workload bench_workloads[];
 /* One array of `size` floats, and `size` arrays of 16: what --scale measures. */
 extern const bench_workload bench_scale_bytes, bench_scale_keys;
 
-/* The arrays of w, with `size` in place of its own where that is not 0 and w has one. quick: at most
- * a 64th of the elements, for tests; as many arrays, at most 1000. Release the items with mem_free.
- * Error: memory. */
+/* The arrays of w, with `size` in place of its own where that is not 0 and w has one. quick, for
+ * tests: a 64th of the elements in as many arrays, or a 100th of w's own size. Release the items
+ * with mem_free. Error: memory. */
 int bench_workload_shapes(const bench_workload *w, int64_t size, bool quick, bench_shapes *out,
                           kv_err *e);
 
