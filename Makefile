@@ -32,7 +32,7 @@ LDLIBS_CLI :=
 
 # What the library and the tool are made of.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io src src/core src/local
-TOOL  ?= cli cli/script cli/term
+TOOL  ?= cli cli/script cli/term cli/tools
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
 lib_src  := $(foreach d,$(PARTS),$(wildcard $(d)/*.c))
@@ -111,6 +111,9 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 $(BUILD)/lib/cpu/%.o: ALL_CFLAGS += -O3 -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
+
+# The loops that the benchmark measures against.
+$(BUILD)/cli/tools/bench_stream.o: ALL_CFLAGS += -O3
 
 # The optimizers of the library: each text once for every name behind `updater`.
 rules := $(wildcard src/optimizers/*.kvu)
@@ -212,6 +215,10 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
 bench-optimizers: $(BUILD)/bench_optimizers ## each optimizer as a fraction of what the memory allows
 	$<
 
+$(BUILD)/bench_optimizers: $(call obj,tests/bench/optimizers.c cli/tools/bench_stream.c \
+                                      cli/tools/bench_op.c) $(BUILD)/libkvstore.a
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+
 bench-rows: $(BUILD)/bench_rows ## the sum of row_sparse values beside a plain loop
 	$<
 
@@ -223,6 +230,10 @@ bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction o
 
 # Its limits are loops of its own, which get everything that the compiler can do on this machine.
 $(BUILD)/tests/bench/quantise.o: ALL_CFLAGS += -O3 -march=native
+
+# Not part of any other word: it downloads what is not there yet.
+peers: all ## the store beside PyTorch, MXNet and NumPy, in turns
+	@BUILD=$(BUILD) scripts/peers
 
 golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=name); read the diff
 	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)

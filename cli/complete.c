@@ -18,6 +18,7 @@
 #include "script/setting.h"
 #include "script/show.h"
 #include "script/unit.h"
+#include "tools/bench_workload.h"
 
 /* What is being completed. */
 typedef struct request {
@@ -384,6 +385,13 @@ static void offer_capabilities(request *r)
         offer(r, kv_capability(i));
 }
 
+static void offer_workloads(request *r)
+{
+    for (const bench_workload *w = bench_workloads; w->name; w++)
+        offer(r, w->name);
+    offer(r, "all");
+}
+
 static void offer_help(request *r)
 {
     static const char *const topics[] = {"options", "optimizer", "rules", NULL};
@@ -399,7 +407,7 @@ static const struct {
     void (*offer)(request *r);
 } own_words[] = {{"create", offer_types}, {"set", offer_settings}, {"help", offer_help},
                  {"use", offer_stores}, {"set-gradient-compression", offer_compressions},
-                 {"is-capable", offer_capabilities}};
+                 {"is-capable", offer_capabilities}, {"bench", offer_workloads}};
 
 static void offer_own_words(request *r)
 {
@@ -435,6 +443,7 @@ static void complete_argument(request *r)
         complete_operand(r);
         break;
     case ARG_WORD:
+    case ARG_WORDS:
     case ARG_NAME:
         offer_own_words(r);
         break;

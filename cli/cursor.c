@@ -101,7 +101,7 @@ static int argument_here(const scan *s, const frame *f)
     if (f->arg < 0)
         return 0;
     arg_kind kind = f->command->args[f->arg].kind;
-    bool more = kind == ARG_VALUES || kind == ARG_EXPRS;
+    bool more = kind == ARG_VALUES || kind == ARG_WORDS || kind == ARG_EXPRS;
     bool apart = s->blank && f->value && !more;
     return f->arg + (apart && kind != ARG_END ? 1 : 0);
 }
@@ -148,7 +148,8 @@ static cursor_place place_in_command(scan *s, const frame *f)
 {
     s->out->argument = argument_here(s, f);
     const command_arg *arg = &f->command->args[s->out->argument];
-    bool begins = f->arg < 0 || s->out->argument != f->arg || arg->kind == ARG_VALUES;
+    bool begins = f->arg < 0 || s->out->argument != f->arg || arg->kind == ARG_VALUES ||
+                  arg->kind == ARG_WORDS;
     if (in_option(s, f)) {
         s->out->option = f->option;
         return !f->option_begun ? CURSOR_OPTION_VALUE
@@ -661,8 +662,8 @@ static bool special_word(scan *s, frame *f)
     arg_kind kind = kind_here(s, f);
     char c = s->text[s->at];
     bool file = f->next == NEXT_FILE || kind == ARG_FILE || kind == ARG_SOURCE;
-    bool plain = kind == ARG_WORD || kind == ARG_GLOB || kind == ARG_NAME || kind == ARG_RULE ||
-                 kind == ARG_CODE || kind == ARG_SWITCH || file;
+    bool plain = kind == ARG_WORD || kind == ARG_WORDS || kind == ARG_GLOB || kind == ARG_NAME ||
+                 kind == ARG_RULE || kind == ARG_CODE || kind == ARG_SWITCH || file;
     if (c == '"' || c == '\'' || (f->next != NEXT_ANY && f->next != NEXT_FILE))
         return false;
     if (kind == ARG_STATEMENT && c != '{') {

@@ -1,7 +1,8 @@
 /* Reads the command line from one table of options, which -h prints too.
  *
  * An option may stand anywhere; -- ends them. The first word that is no option is the script,
- * unless -c or -f named one, and the words behind it are its arguments.
+ * unless -c or -f named one, and the words behind it are its arguments; `bench` makes all words,
+ * and the long options that are not kvctl's own, one command of the language.
  */
 #include "options.h"
 
@@ -94,7 +95,8 @@ void options_help(buf *out)
                  "A key-value store of arrays: a prompt, an interpreter of scripts, a filter.\n\n"
                  "  kvctl                                     a prompt\n"
                  "  kvctl session.kv                          run a script\n"
-                 "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n\n");
+                 "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n"
+                 "  kvctl bench W1                            time the store (bench --help)\n\n");
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         for (int j = 0; j < NOPTIONS; j++)
             if (table[j].id == common[i])
@@ -384,6 +386,54 @@ static int settle(options *o, kv_err *e)
     return KV_OK;
 }
 
+/* ---- Subcommands ---- */
+
+/* A word as the language reads it: in quotes, unless it is plain. */
+static void add_word(buf *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+.,=";
+    buf_add(out, out->len > 0 ? " " : "");
+    if (*word && word[strspn(word, plain)] == '\0') {
+        buf_add(out, word);
+        return;
+    }
+    buf_char(out, '"');
+    for (; *word; word++) {
+        if (*word == '"' || *word == '\\')
+            buf_char(out, '\\');
+        if (*word == '\n')
+            buf_add(out, "\\n");
+        else
+            buf_char(out, *word);
+    }
+    buf_char(out, '"');
+}
+
+/* Whether a long option is kvctl's own. */
+static bool is_own(const char *word)
+{
+    size_t n = strcspn(word, "=");
+    for (int i = 0; i < NOPTIONS; i++)
+        if (table[i].name && strlen(table[i].name) == n - 2 &&
+            memcmp(table[i].name, word + 2, n - 2) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a word belongs to the subcommand; it is then added to it. The first word begins one. */
+static bool take_subcommand(options *o, const char *word)
+{
+    bool is_option = word[0] == '-' && word[1] == '-' && word[2];
+    bool begun = o->command.len > 0;
+    if (!begun && (is_option || o->ninputs > 0 || o->nargs > 0 || strcmp(word, "bench") != 0))
+        return false;
+    if (begun && word[0] == '-' && (!is_option || (is_own(word) && strcmp(word, "--help") != 0)))
+        return false;
+    add_word(&o->command, word);
+    return true;
+}
+
 int options_parse(options *o, int argc, char **argv, kv_err *e)
 {
     *o = (options){.gpus = 8};
@@ -399,6 +449,8 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     for (int i = 1; i < argc && code == KV_OK; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
         bool used = false;
+        if (!words_only && take_subcommand(o, word))
+            continue;
         if (words_only || word[0] != '-' || !word[1]) {
             bool script = !words_only && strcmp(word, "-") == 0 && o->ninputs > 0;
             if (script)
@@ -414,6 +466,8 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
         }
         i += used;
     }
+    if (code == KV_OK && (code = buf_check(&o->command, e)) == KV_OK && o->command.len > 0)
+        o->inputs[o->ninputs++] = (input){INPUT_TEXT, buf_text(&o->command)};
     if (code == KV_OK)
         code = settle(o, e);
     /* options hold wherever they stand: an error on the command line has its record too */
@@ -428,4 +482,5 @@ void options_release(options *o)
     mem_free(o->args_memory);
     mem_free(o->sets);
     mem_free(o->verify);
+    buf_release(&o->command);
 }

@@ -22,6 +22,7 @@ typedef struct options {
     int ninputs;
     const char **args;  /* behind the script's name, or behind -- */
     int nargs;
+    buf command;        /* a subcommand with its words, as a command of the language */
     const char **args_memory; /* what args was cut from */
     const char **sets;  /* NAME=VALUE */
     int nsets;

@@ -208,6 +208,21 @@ const command command_table[] = {
      "profile p.json; push 3 a; pull 3    # every operation, its waits, its parts\n"
      "profile off                         # writes the file; leaving kvctl does so too",
      "time, wait", "value, usage, io"},
+    {"bench", {{ARG_WORDS, "WORKLOAD...", true}},
+     {{"op", OPTION_LIST, "LIST"}, {"values", OPTION_LIST, "LIST"}, {"runs", OPTION_INT, "N"},
+      {"size", OPTION_VALUE, "N"}, {"min-fraction", OPTION_VALUE, "X"},
+      {"format", OPTION_WORD, "table|csv"}, {"quick", OPTION_FLAG, NULL},
+      {"scale", OPTION_FLAG, NULL}},
+     COMMAND_PRINTS, cmd_bench,
+     "time the store beside loops that only move the same bytes: W1 to W8, or all",
+     "bench --quick                       # W1, the arrays of ResNet-50; small ones for a test\n"
+     "bench W1 --quick --op push,adam,push+adam+pull --values 2 --runs 3\n"
+     "bench W4,W6 --quick --runs 3        # many small keys; rows\n"
+     "bench W5 --size 1000000 --runs 3    # one array of so many floats\n"
+     "bench W1 --quick --op push --min-fraction 0.001 # fails below; 0.92 is what to expect\n"
+     "bench --scale --quick --runs 3      # one array from 1 MB on; 10 keys, 100, ...\n"
+     "bench W1 --quick --op pull --format csv > pull.txt",
+     "time, doctor", "usage, value, unsupported, memory, assert"},
     {"echo", {{ARG_SWITCH, "on|off", false}}, {{0}}, 0, cmd_echo,
      "print each command to stderr before it runs, as --trace does",
      "echo on; push 3 a; echo off", NULL, NULL},
@@ -262,7 +277,7 @@ void result_release(result *r)
 
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
-    "explain", "plot", "bench", "launch",
+    "explain", "plot", "launch",
 };
 
 static bool same_word(const char *name, const char *word, size_t n)

@@ -36,6 +36,7 @@ typedef struct result {
     int64_t nabout;
     rows entries;      /* the rows of a table */
     rows summary;      /* rows of a name and a value that stand above the table */
+    const char *entries_name; /* of them in the record, when not "entries" */
     comparison sides;  /* of an assert that does not hold */
 } result;
 
@@ -51,6 +52,7 @@ typedef enum arg_kind {
     ARG_VALUES, /* one or more of them, as far as the statement goes */
     ARG_EXPRS,  /* expressions separated by commas, in expression mode */
     ARG_WORD,   /* a word, a quoted text, $NAME or (expr) */
+    ARG_WORDS,  /* one or more plain words, which may hold commas */
     ARG_GLOB,   /* a word in which * and ? may stand */
     ARG_NAME,   /* the name of something to be made: a plain word */
     ARG_FILE,   /* a path */
@@ -77,6 +79,7 @@ typedef enum option_kind {
     OPTION_NAME,  /* the name of a variable */
     OPTION_WORD,  /* a word, a quoted text, $NAME or (expr) */
     OPTION_FILE,  /* a path */
+    OPTION_LIST,  /* words joined by commas, + or -, a quoted text, $NAME or (expr) */
     OPTION_FLAG   /* nothing: that it stands there is all */
 } option_kind;
 
@@ -98,7 +101,7 @@ enum {
 };
 
 #define COMMAND_MAX_ARGS 2
-#define COMMAND_MAX_OPTIONS 4
+#define COMMAND_MAX_OPTIONS 8
 
 typedef struct command {
     const char *name;                                /* with dashes */

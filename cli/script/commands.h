@@ -31,6 +31,8 @@ command_fn cmd_expect, cmd_expect_error;
 command_fn cmd_history;
 /* cmd_doctor.c */
 command_fn cmd_doctor;
+/* cmd_bench.c */
+command_fn cmd_bench;
 /* cmd_time.c */
 command_fn cmd_time, cmd_echo;
 /* cmd_profile.c */

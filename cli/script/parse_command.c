@@ -182,6 +182,9 @@ static ast *param_value(parser *p)
     return parse_value(p);
 }
 
+/* What may stand in a word of a list: 1,2,4 or push+adam+pull. */
+#define WORD_LIST "+-.,"
+
 static ast *option_value(parser *p, const command_option *o)
 {
     switch (o->kind) {
@@ -202,6 +205,8 @@ static ast *option_value(parser *p, const command_option *o)
         return parse_word(p, ".-", o->value);
     case OPTION_FILE:
         return parse_path(p);
+    case OPTION_LIST:
+        return parse_word(p, WORD_LIST, o->value);
     case OPTION_FLAG:
         break;
     }
@@ -291,6 +296,23 @@ static ast *values(parser *p)
     uint32_t pos = parse_peek(p)->pos;
     do {
         if ((list.n > 0 && !stands_apart(p)) || !parse_append(p, &list, parse_value(p)))
+            goto out;
+    } while (!parse_at_end(p) && !parse_at_redirect(p) && parse_peek(p)->kind != TOK_OPTION);
+    node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
+out:
+    mem_free(list.items);
+    return node;
+}
+
+/* One or more words, in one AST_LIST. */
+static ast *words(parser *p, const char *wanted)
+{
+    ast_list list = {0};
+    ast *node = NULL;
+    uint32_t pos = parse_peek(p)->pos;
+    do {
+        if ((list.n > 0 && !stands_apart(p)) ||
+            !parse_append(p, &list, parse_word(p, WORD_LIST, wanted)))
             goto out;
     } while (!parse_at_end(p) && !parse_at_redirect(p) && parse_peek(p)->kind != TOK_OPTION);
     node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
@@ -393,6 +415,8 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
         return exprs(p, strcmp(c->name, "assert") != 0);
     case ARG_WORD:
         return parse_word(p, ".-?", a->name);
+    case ARG_WORDS:
+        return words(p, a->name);
     case ARG_GLOB:
         return parse_word(p, ".-*?/:[]", a->name);
     case ARG_NAME:

@@ -133,10 +133,10 @@ static int put_values(buf *out, const result *r, kv_err *e)
     return code;
 }
 
-static int put_entries(buf *out, const rows *table, kv_err *e)
+static int put_entries(buf *out, const char *name, const rows *table, kv_err *e)
 {
     int code = KV_OK;
-    buf_add(out, ",\"entries\":[");
+    buf_printf(out, ",\"%s\":[", name ? name : "entries");
     for (int64_t i = 0; i < table->n && code == KV_OK; i++) {
         int64_t column = i % table->ncolumns;
         if (column == 0)
@@ -234,13 +234,13 @@ static int put_given(buf *out, const ast *node, const result *r, bool ok, kv_err
         put_named(out, "value", value_bool(r->sides.holds), e);
     if (r->sides.made)
         return put_comparison(out, &r->sides, e);
-    if (!ok)
+    if (!ok && !r->entries_name)
         return KV_OK;
     if (node->kind == STMT_SHOW)
         return put_named(out, "value", r->shown ? r->v : value_none(), e);
     if (r->entries.columns) {
         int code = r->summary.columns ? put_object(out, "about", &r->summary, e) : KV_OK;
-        return code ? code : put_entries(out, &r->entries, e);
+        return code ? code : put_entries(out, r->entries_name, &r->entries, e);
     }
     if (r->as_json && r->shown) {
         size_t n = strlen(r->v.u.text->text);

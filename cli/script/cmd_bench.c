@@ -1,0 +1,375 @@
+/* bench: reads what is asked for, and shows rows as they come: as a table, CSV, or for --json whole
+ * at the end. What is measured is in cli/tools/bench.h. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "script/commands.h"
+#include "script/eval.h"
+#include "script/unit.h"
+#include "term/progress.h"
+#include "tools/bench.h"
+
+#define DRIFT_MOST 0.1
+
+/* ---- What is asked for ---- */
+
+typedef int take_word(bench_plan *p, const char *text, size_t n, kv_err *e);
+
+/* A node that is a text, cut at its commas. */
+static int take_list(session *s, const ast *node, bench_plan *p, take_word *take, kv_err *e)
+{
+    value v;
+    int code = eval_text(s, node, "a list of words", &v, e);
+    if (code)
+        return code;
+    for (const char *at = v.u.text->text; *at && code == KV_OK;) {
+        size_t n = strcspn(at, ",");
+        code = take(p, at, n, e);
+        at += n + (at[n] == ',');
+    }
+    value_release(&v);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int take_option(session *s, const ast *call, const char *name, bench_plan *p,
+                       take_word *take, kv_err *e)
+{
+    const ast *node = command_option_of(call, name);
+    return node ? take_list(s, node, p, take, e) : KV_OK;
+}
+
+/* The number of an option, at least `least`; *out stays as it is without the option. */
+static int take_number(session *s, const ast *call, const char *name, double least, double *out,
+                       kv_err *e)
+{
+    const ast *node = command_option_of(call, name);
+    value v, number;
+    int code;
+    if (!node)
+        return KV_OK;
+    if ((code = eval(s, node, &v, e)))
+        return code;
+    if ((code = value_item(&number, v, e)) == KV_OK) {
+        *out = value_number(number);
+        value_release(&number);
+        if (!(*out >= least && *out <= 9e15))
+            code = kv_err_set(e, KV_E_VALUE, "--%s is at least %d", name, (int)least);
+    }
+    value_release(&v);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+/* --size is for the workloads that have one. */
+static int take_size(session *s, const ast *call, bench_plan *p, kv_err *e)
+{
+    double size = 0;
+    bool used = false;
+    int code = take_number(s, call, "size", 1, &size, e);
+    if (code || size == 0)
+        return code;
+    for (int i = 0; i < p->nworkloads; i++)
+        if (p->workloads[i]->size > 0) {
+            p->sizes[i] = (int64_t)size;
+            used = true;
+        }
+    if (used)
+        return KV_OK;
+    unit_err(s, command_option_of(call, "size"), e, KV_E_USAGE,
+             "none of the workloads has a --size");
+    return kv_err_hint(e, "W4 (keys), W5 (elements) and W6 (rows) have one");
+}
+
+static int make_plan(session *s, const ast *call, bench_plan *p, kv_err *e)
+{
+    const ast *words = call->kid[0], *runs = command_option_of(call, "runs");
+    bool scale = command_option_of(call, "scale") != NULL;
+    int32_t n = 9;
+    int code = KV_OK;
+    p->quick = command_option_of(call, "quick") != NULL;
+    if (runs && (code = eval_int(s, runs, "a count of runs", &n, e)))
+        return code;
+    p->runs = n;
+    if (n < 1 || n > STREAM_PAIRS)
+        return unit_err(s, runs, e, KV_E_VALUE, "the runs lie in 1 .. %d, %d does not",
+                        STREAM_PAIRS, n);
+    if (words && scale)
+        return unit_err(s, words, e, KV_E_USAGE, "--scale has workloads of its own");
+    for (uint32_t i = 0; words && i < words->n && code == KV_OK; i++)
+        code = take_list(s, words->kid[i], p, bench_plan_workload, e);
+    if (code == KV_OK && (code = take_option(s, call, "op", p, bench_plan_op, e)) == KV_OK)
+        code = take_option(s, call, "values", p, bench_plan_values, e);
+    if (code == KV_OK && scale)
+        code = bench_plan_scale(p, e);
+    if (code == KV_OK && p->nworkloads == 0)
+        code = bench_plan_workload(p, "W1", 2, e);
+    return code ? code : take_size(s, call, p, e);
+}
+
+/* ---- Rows ---- */
+
+/* What rows are shown as, and what they add up to. */
+typedef struct shown {
+    session *s;
+    rows *table; /* with --json */
+    bool csv, scale;
+    int nrows;
+    double least;    /* fraction of all rows so far */
+    double minimum;  /* --min-fraction, or 0 */
+    int below;       /* rows below it */
+    char worst[160]; /* what the row with the least was */
+} shown;
+
+static const rows_column columns[] = {
+    {"workload", NULL}, {"op", NULL},         {"values", NULL},
+    {"data", NULL},     {"arrays", NULL},     {"elements", NULL},
+    {"bytes", NULL},    {"min_us", NULL},     {"median_us", NULL},
+    {"p95_us", NULL},   {"gb_s", NULL},       {"limit", NULL},
+    {"limit_us", NULL}, {"limit_gb_s", NULL}, {"fraction", NULL},
+    {"checked", NULL},  {"samples_us", NULL}, {"limit_samples_us", NULL}};
+
+static const char *loop_name(const bench_row *r)
+{
+    return r->streaming ? "streaming" : "plain";
+}
+
+/* GB of model bytes a second. */
+static double rate(const bench_row *r, double seconds)
+{
+    return (double)r->bytes / seconds * 1e-9;
+}
+
+/* Microseconds with a resolution of a nanosecond. */
+static double microseconds(double seconds)
+{
+    return (double)(int64_t)(seconds * 1e9 + 0.5) / 1000;
+}
+
+static int add_samples(rows *t, const double *seconds, int n, kv_err *e)
+{
+    value v;
+    int code = value_list_new(&v, VALUE_TUPLE, n, e);
+    for (int i = 0; i < n && code == KV_OK; i++)
+        v.u.list->items[i] = value_float(microseconds(seconds[i]));
+    return code ? code : rows_add(t, v, e);
+}
+
+static int add_row(rows *t, const bench_row *r, kv_err *e)
+{
+    int64_t counts[] = {r->arrays, r->elements, r->bytes};
+    double times[] = {microseconds(r->least), microseconds(r->median), microseconds(r->p95),
+                      rate(r, r->median)};
+    double limits[] = {microseconds(r->limit), rate(r, r->limit), r->fraction};
+    int code = rows_add_text(t, r->workload, e);
+    if (code || (code = rows_add_text(t, r->op, e)) ||
+        (code = rows_add(t, value_int(r->values), e)) || (code = rows_add_text(t, r->data, e)))
+        return code;
+    for (int i = 0; i < 3 && code == KV_OK; i++)
+        code = rows_add(t, value_int(counts[i]), e);
+    for (int i = 0; i < 4 && code == KV_OK; i++)
+        code = rows_add(t, value_float(times[i]), e);
+    if (code || (code = rows_add_text(t, loop_name(r), e)))
+        return code;
+    for (int i = 0; i < 3 && code == KV_OK; i++)
+        code = rows_add(t, value_float(limits[i]), e);
+    if (code || (code = rows_add(t, value_int(r->checked), e)) ||
+        (code = add_samples(t, r->samples, r->runs, e)))
+        return code;
+    return add_samples(t, r->limit_samples, r->runs, e);
+}
+
+static void cell(buf *out, double x, int precision, int width)
+{
+    char number[64];
+    int n = num_fixed(number, sizeof number, x, precision, 'f');
+    buf_repeat(out, ' ', width - n);
+    buf_add(out, number);
+}
+
+static void csv_row(buf *out, const bench_row *r)
+{
+    double x[] = {r->least * 1e6, r->median * 1e6, r->p95 * 1e6, rate(r, r->median)};
+    buf_printf(out, "%s,%s,%d,%s,%lld,%lld,%lld", r->workload, r->op, r->values, r->data,
+               (long long)r->arrays, (long long)r->elements, (long long)r->bytes);
+    for (int i = 0; i < 4; i++) {
+        buf_char(out, ',');
+        cell(out, x[i], 3, 0);
+    }
+    buf_printf(out, ",%s,", loop_name(r));
+    cell(out, r->limit * 1e6, 3, 0);
+    buf_char(out, ',');
+    cell(out, rate(r, r->limit), 3, 0);
+    buf_char(out, ',');
+    cell(out, r->fraction, 4, 0);
+    buf_char(out, '\n');
+}
+
+/* How much of the limit, or with --scale what a byte or a key costs, as a bar. */
+static void draw(buf *out, const shown *w, const bench_row *r)
+{
+    bool keys = strcmp(r->workload, "keys") == 0;
+    double each = keys ? r->median * 1e9 / (double)r->arrays : r->median * 1e12 / (double)r->bytes;
+    double longest = keys ? 1000 : 400;
+    if (!w->scale)
+        return;
+    cell(out, each, 1, 8);
+    buf_add(out, keys ? " ns a key  " : " ps a byte ");
+    buf_repeat(out, '#', each < longest ? 1 + (int64_t)(each / longest * 30) : 31);
+}
+
+/* A column grows with what does not fit. */
+static void text_cell(buf *out, const char *text, int width)
+{
+    buf_add(out, text);
+    buf_repeat(out, ' ', width - (int64_t)strlen(text));
+    buf_char(out, ' ');
+}
+
+static void table_row(buf *out, const shown *w, const bench_row *r)
+{
+    char name[64] = "";
+    buf n = {0};
+    if (strcmp(r->workload, "size") == 0)
+        buf_printf(&n, "%lld MB", (long long)(r->elements * 4 >> 20));
+    else if (strcmp(r->workload, "keys") == 0)
+        buf_printf(&n, "%lld keys", (long long)r->arrays);
+    else
+        buf_add(&n, r->workload);
+    strncat(name, buf_text(&n), sizeof name - 1);
+    buf_release(&n);
+    text_cell(out, name, w->scale ? 12 : 8);
+    text_cell(out, r->op, 16);
+    buf_printf(out, "%6d ", r->values);
+    text_cell(out, r->data, 10);
+    cell(out, r->least * 1e3, 3, 10);
+    cell(out, r->median * 1e3, 3, 10);
+    cell(out, r->p95 * 1e3, 3, 10);
+    cell(out, rate(r, r->median), 2, 8);
+    cell(out, rate(r, r->limit), 2, 8);
+    buf_add(out, r->streaming ? " s" : " p");
+    cell(out, r->fraction, 2, 9);
+    draw(out, w, r);
+    buf_char(out, '\n');
+}
+
+static void head(buf *out, const shown *w)
+{
+    if (w->csv)
+        buf_add(out, "workload,op,values,data,arrays,elements,bytes,min_us,median_us,p95_us,gb_s,"
+                     "limit,limit_us,limit_gb_s,fraction\n");
+    else
+        buf_printf(out, "%-*s %-16s %6s %-10s %9s %9s %9s %7s %7s   %8s\n", w->scale ? 12 : 8,
+                   "workload", "op", "values", "data", "min ms", "median", "p95", "GB/s", "limit",
+                   "fraction");
+}
+
+static void note_worst(shown *w, const bench_row *r)
+{
+    if (w->nrows == 0 || r->fraction < w->least) {
+        buf what = {0};
+        buf_printf(&what, "%s %s of %d (%s)", r->workload, r->op, r->values, r->data);
+        w->least = r->fraction;
+        w->worst[0] = '\0';
+        strncat(w->worst, buf_text(&what), sizeof w->worst - 1);
+        buf_release(&what);
+    }
+    w->below += r->fraction < w->minimum;
+    w->nrows++;
+}
+
+static int show_row(void *arg, const bench_row *r, kv_err *e)
+{
+    shown *w = arg;
+    buf text = {0};
+    int code;
+    if (w->nrows == 0)
+        head(&text, w);
+    note_worst(w, r);
+    if (w->s->recorder.on)
+        return add_row(w->table, r, e);
+    if (w->csv)
+        csv_row(&text, r);
+    else
+        table_row(&text, w, r);
+    progress_hide(STDOUT_FILENO);
+    if ((code = buf_check(&text, e)) == KV_OK &&
+        (code = session_out(w->s, buf_text(&text), text.len, e)) == KV_OK && !w->s->captured)
+        code = session_flush(w->s, e);
+    buf_release(&text);
+    return code;
+}
+
+static int stop(void *arg, kv_err *e)
+{
+    return session_interrupted(((shown *)arg)->s, e);
+}
+
+/* ---- The command ---- */
+
+static int add_about(rows *summary, double drift, const bench_plan *p, kv_err *e)
+{
+    int code = rows_add_text(summary, "runs", e);
+    if (code || (code = rows_add(summary, value_int(p->runs), e)) ||
+        (code = rows_add_text(summary, "threads", e)) ||
+        (code = rows_add(summary, value_int(bench_threads()), e)) ||
+        (code = rows_add_text(summary, "limit_drift", e)))
+        return code;
+    return rows_add(summary, value_float(drift), e);
+}
+
+static int verdict(session *s, const ast *call, const shown *w, kv_err *e)
+{
+    char least[64], minimum[64];
+    if (w->below == 0)
+        return KV_OK;
+    num_fixed(least, sizeof least, w->least, 3, 'f');
+    num_plain(minimum, w->minimum, NUM_BINARY64);
+    return unit_err(s, command_option_of(call, "min-fraction"), e, KV_E_ASSERT,
+                    "%d of %d rows are below %s of the limit; the least is %s, %s", w->below,
+                    w->nrows, minimum, least, w->worst);
+}
+
+/* The format of the command, else that of the session where it is CSV. */
+static int take_format(session *s, const ast *call, bool *csv, kv_err *e)
+{
+    const ast *node = command_option_of(call, "format");
+    value v;
+    int code;
+    *csv = s->format == SHOW_CSV;
+    if (!node)
+        return KV_OK;
+    if ((code = eval_text(s, node, "a format", &v, e)))
+        return code;
+    *csv = strcmp(v.u.text->text, "csv") == 0;
+    if (!*csv && strcmp(v.u.text->text, "table") != 0)
+        code = unit_err(s, node, e, KV_E_USAGE, "bench knows the formats table and csv, not \"%s\"",
+                        v.u.text->text);
+    value_release(&v);
+    return code;
+}
+
+int cmd_bench(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
+    bench_plan plan = {0};
+    shown w = {.s = s, .table = &out->entries, .scale = command_option_of(call, "scale") != NULL};
+    bench_watch watch = {show_row, stop, &w};
+    double drift = 0;
+    int code = make_plan(s, call, &plan, e);
+    if (code || (code = take_number(s, call, "min-fraction", 0, &w.minimum, e)) ||
+        (code = take_format(s, call, &w.csv, e)))
+        return code;
+    out->entries = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    out->summary = (rows){pair, 2, NULL, 0, 0};
+    out->entries_name = "rows";
+    if ((code = bench_run(&drift, &plan, &watch, e)))
+        return unit_at(s, call, e);
+    if (s->recorder.on && (code = add_about(&out->summary, drift, &plan, e)))
+        return code;
+    if (drift > DRIFT_MOST && !plan.quick)
+        session_note(s,
+                     "the limit of the memory changed by %d %% while this ran: something else used "
+                     "the machine, so measure again",
+                     (int)(drift * 100 + 0.5));
+    return verdict(s, call, &w, e);
+}

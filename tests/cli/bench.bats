@@ -1,0 +1,148 @@
+# The benchmark as its user meets it: options, rows, exit codes. What it measures means nothing here;
+# the sizes are those of --quick.
+
+load help
+bats_require_minimum_version 1.5.0
+
+@test "bench: a table with a row for each operation and number of values" {
+    run --separate-stderr kvctl bench W1 --quick --runs 2 --op push,pull,adam --values 2,4
+    assert_success
+    [ "${#lines[@]}" -eq 7 ]
+    assert_regex "${lines[0]}" '^workload op +values data +min ms +median +p95 +GB/s +limit +fraction$'
+    assert_regex "${lines[1]}" '^W1 +push +2 float32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ [ps] +[0-9.]+$'
+    assert_regex "${lines[6]}" '^W1 +adam +4 float32 '
+}
+
+@test "bench: without words the arrays of ResNet-50" {
+    run --separate-stderr kvctl bench --quick --runs 1
+    assert_success
+    [ "${#lines[@]}" -eq 19 ]
+    assert_regex "${lines[1]}" '^W1 +push +1 '
+    assert_regex "${lines[18]}" '^W1 +push\+adam\+pull +2 '
+}
+
+@test "bench: all workloads run and compute what they should" {
+    run --separate-stderr kvctl bench all --quick --runs 1
+    assert_success
+    for name in W1 W2 W3 W4 W5 W6 W7 W8; do
+        assert_output --partial "$name "
+    done
+    for data in float32 row_sparse float16 bfloat16 2bit 1bit; do
+        assert_output --partial " $data "
+    done
+}
+
+@test "bench: every optimizer of the library is an operation" {
+    run --separate-stderr kvctl bench W4 --size 3 --quick --runs 1 --op optimizers --format csv
+    assert_success
+    kvctl -c 'help optimizer' >list
+    for name in $(sed -n 's/^  \([a-z]*\) .*/\1/p' list); do
+        grep -q "^W4,$name,1," <<<"$output" || fail "$name is not measured"
+    done
+}
+
+@test "bench: --json gives the samples, the limit and what was checked" {
+    run --separate-stderr kvctl --json bench W1 --quick --runs 3 --op push --values 2
+    assert_success
+    [ "${#lines[@]}" -eq 1 ]
+    assert_regex "$output" '"cmd":"bench","ok":true,.*"about":\{"runs":3,"threads":[0-9]+,"limit_drift":[-0-9.e]+\}'
+    assert_regex "$output" '"rows":\[\{"workload":"W1","op":"push","values":2,"data":"float32","arrays":161,'
+    assert_regex "$output" '"checked":[1-9][0-9]*,"samples_us":\[[0-9.]+,[0-9.]+,[0-9.]+\],"limit_samples_us":\['
+}
+
+@test "bench: the arrays of the workloads are those of the networks" {
+    sizes()
+    {
+        kvctl --json bench "$@" --op pull --values 1 --runs 1 |
+            grep -o '"arrays":[0-9]*,"elements":[0-9]*,"bytes":[0-9]*'
+    }
+    assert_equal "$(sizes W1)" '"arrays":161,"elements":25557032,"bytes":204456256'
+    assert_equal "$(sizes W2)" '"arrays":205,"elements":64497832,"bytes":515982656'
+    assert_equal "$(sizes W3 --quick | cut -d, -f1)" '"arrays":32'
+    assert_equal "$(sizes W4 --size 7)" '"arrays":7,"elements":112,"bytes":896'
+}
+
+@test "bench: CSV, in a file too" {
+    run --separate-stderr kvctl bench W5 --size 1000 --op push --runs 1 --format csv
+    assert_success
+    assert_equal "${lines[0]}" "workload,op,values,data,arrays,elements,bytes,min_us,median_us,p95_us,gb_s,limit,limit_us,limit_gb_s,fraction"
+    assert_regex "${lines[1]}" '^W5,push,2,float32,1,1000,12000,'
+    kvctl -c 'bench W5 --size 1000 --op push --runs 1 --format csv > rows.txt'
+    assert_regex "$(tail -n 1 rows.txt)" '^W5,push,2,float32,1,1000,12000,'
+}
+
+@test "bench: below --min-fraction it exits 1, with every row shown" {
+    run --separate-stderr kvctl bench W1 --quick --runs 1 --op push,pull --values 1 --min-fraction 1000
+    assert_failure 1
+    [ "${#lines[@]}" -eq 3 ]
+    assert_regex "$stderr" 'error\[assert\]: 2 of 2 rows are below 1000 of the limit; the least is [0-9.]+, W1 pu(sh|ll) of 1 \(float32\)'
+    run --separate-stderr kvctl --json bench W1 --quick --runs 1 --op push --values 1 --min-fraction 1000
+    assert_failure 1
+    assert_regex "$output" '"ok":false.*"rows":\[\{.*"error":\{"code":"assert","exit":1'
+    run kvctl bench W1 --quick --runs 1 --op push --values 1 --min-fraction 0.0001
+    assert_success
+}
+
+@test "bench: --scale grows in bytes and in keys" {
+    run --separate-stderr kvctl bench --scale --quick --runs 1
+    assert_success
+    assert_regex "${lines[1]}" '^1 MB +push +2 float32 .* ps a byte +#'
+    assert_regex "${lines[3]}" '^16 MB +push '
+    assert_regex "${lines[4]}" '^10 keys +push .* ns a key +#'
+    assert_regex "${lines[7]}" '^10000 keys +push '
+}
+
+@test "bench: words that are none" {
+    run kvctl bench W9
+    assert_failure 2
+    assert_output --partial 'error[usage]: there is no workload `W9`'
+    assert_output --partial 'hint: did you mean'
+    run kvctl bench --op psuh
+    assert_failure 2
+    assert_output --partial 'error[usage]: there is no operation `psuh`'
+    assert_output --partial 'hint: did you mean push?'
+    run kvctl bench --op push+adm+pull
+    assert_failure 2
+    run kvctl bench --values 1,9
+    assert_failure 3
+    assert_output --partial 'error[value]: a key gets 1 to 8 values, not 9'
+    run kvctl bench --runs 0
+    assert_failure 3
+    assert_output --partial 'error[value]: the runs lie in 1 .. 1000, 0 does not'
+    run kvctl bench --format xml
+    assert_failure 2
+    run kvctl bench W1 --nope 3
+    assert_failure 2
+    assert_output --partial 'error[usage]: `bench` has no option --nope'
+}
+
+@test "bench: what does not go together" {
+    run kvctl bench W1 --size 100
+    assert_failure 2
+    assert_output --partial 'error[usage]: none of the workloads has a --size'
+    run kvctl bench W6 --quick --op adam
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: W6 has no operation adam'
+    run kvctl bench W1 --scale
+    assert_failure 2
+    assert_output --partial 'error[usage]: --scale has workloads of its own'
+}
+
+@test "bench: a workload that the memory does not hold is refused before anything runs" {
+    run --separate-stderr kvctl bench W4 W5 --size 1000000000000
+    assert_failure 3
+    assert_output ""
+    assert_regex "$stderr" 'error\[memory\]: W[45] \(.*\) needs [0-9]+ MB, and this machine has [0-9]+ MB to give'
+}
+
+@test "bench: a word of the subcommand is no command of the language" {
+    run kvctl bench 'W1; !echo no'
+    assert_failure 2
+    assert_output --partial 'there is no workload `W1; !echo no`'
+    run kvctl bench --help
+    assert_success
+    assert_output --partial 'bench [WORKLOAD...] [--op LIST]'
+    echo 'print "a file"' >bench
+    run kvctl ./bench
+    assert_output "a file"
+}
