@@ -858,6 +858,47 @@ int rule_update_make(const rule_binding *b, const rule_given *given, rule_update
     return rc;
 }
 
+static uint32_t reads_name(const char *name)
+{
+    static const struct {
+        const char *name;
+        uint32_t reads;
+    } given[] = {{"key", RULE_READS_KEY}, {"name", RULE_READS_KEY},
+                 {"t", RULE_READS_T},     {"lr", RULE_READS_LR},
+                 {"wd", RULE_READS_WD},   {"base_lr", RULE_READS_BASE_LR}};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (strcmp(name, given[i].name) == 0)
+            return given[i].reads;
+    return 0;
+}
+
+static uint32_t reads_of(const ast *node)
+{
+    uint32_t reads = node->kind == RULE_PRINT ? RULE_READS_KEY : 0;
+    if (node->kind == AST_NAME)
+        reads |= reads_name(node->u.text);
+    if (node->kind == AST_CALL && strcmp(node->u.text, "rowmean") == 0)
+        reads |= RULE_READS_ROW;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i])
+            reads |= reads_of(node->kid[i]);
+    return reads;
+}
+
+uint32_t rule_reads(const rule_ast *r)
+{
+    rule_state_info states[PLAN_MAX_STATES];
+    uint32_t reads = reads_of(r->body);
+    int n = rule_states(r, states);
+    for (int i = 0; i < n; i++) {
+        if (states[i].how == STATE_KEY || states[i].how == STATE_SHARED)
+            reads |= RULE_READS_KEY;
+        if (states[i].how == STATE_ROW)
+            reads |= RULE_READS_ROW;
+    }
+    return reads;
+}
+
 int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES])
 {
     rule_env env;

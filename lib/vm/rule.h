@@ -125,4 +125,17 @@ void rule_update_release(rule_update *u);
  * one rule_update of a dtype serves every key and push. */
 bool rule_is_constant(const rule_ast *r);
 
+/* What of rule_given the update depends on, beside dtype, storage and the states that exist: two
+ * keys for which these are equal have the same update. RULE_READS_KEY: the key itself, or what is
+ * its own, so that no two are the same. */
+enum {
+    RULE_READS_KEY = 1, /* key, name, numbers that are states; it prints */
+    RULE_READS_T = 2,
+    RULE_READS_LR = 4,
+    RULE_READS_WD = 8,
+    RULE_READS_BASE_LR = 16,
+    RULE_READS_ROW = 32
+};
+uint32_t rule_reads(const rule_ast *r);
+
 #endif

@@ -208,6 +208,7 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
         return KV_E_MEMORY;
     o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
     o->nstates = rule_states(rule->ast, o->states);
+    o->reads = rule_reads(rule->ast);
     int rc = bind(o, NULL, params, n, e);
     if (!rc)
         rc = default_multipliers(o, e);
@@ -222,8 +223,20 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     return KV_OK;
 }
 
+static void made_unref(made_update *m)
+{
+    if (!m || __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    rule_update_release(&m->u);
+    mem_free(m);
+}
+
 static void drop_made(optimizer *o)
 {
+    for (int i = 0; i < OPTIMIZER_RECENT; i++) {
+        made_unref(o->recent[i]);
+        o->recent[i] = NULL;
+    }
     for (int i = 0; i < KV_DTYPE_END; i++) {
         if (o->made[i])
             rule_update_release(&o->updates[i]);
@@ -376,10 +389,10 @@ static void give_states(const optimizer *o, const optimizer_draft *d, const slot
     g->numbers = numbers;
 }
 
-static int make_update(const optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
-                       int64_t *t, rule_update *u, kv_err *e)
+/* What the next update of a slot is made for. numbers: room for those of its states. */
+static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                           host *numbers)
 {
-    host numbers[PLAN_MAX_STATES] = {{0}};
     rule_given g = {.dtype = kv_array_dtype(s->stored),
                     .sparse_input = sparse_input,
                     .sparse_stored = kv_array_storage(s->stored) == KV_ROW_SPARSE,
@@ -387,22 +400,85 @@ static int make_update(const optimizer *o, optimizer_draft *d, const slot *s, bo
     g.master = optimizer_has_master(o, s);
     give(o, d, s, &g);
     give_states(o, d, s, &g, numbers);
-    *t = g.t;
-    int rc = rule_update_make(&o->binding, &g, u, e);
-    return rc ? kv_err_key(e, &s->key) : KV_OK;
+    return g;
+}
+
+static bool same_double(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+/* Whether a rule that reads this makes one update for both. */
+static bool serves_both(uint32_t reads, const rule_given *a, const rule_given *b)
+{
+    return !(reads & RULE_READS_KEY) && a->dtype == b->dtype && a->master == b->master &&
+           a->sparse_input == b->sparse_input && a->sparse_stored == b->sparse_stored &&
+           a->have == b->have && (!(reads & RULE_READS_T) || a->t == b->t) &&
+           (!(reads & RULE_READS_LR) || same_double(a->lr, b->lr)) &&
+           (!(reads & RULE_READS_WD) || same_double(a->wd, b->wd)) &&
+           (!(reads & RULE_READS_BASE_LR) || same_double(a->base_lr, b->base_lr)) &&
+           (!(reads & RULE_READS_ROW) || a->row == b->row);
+}
+
+static void remember(optimizer *o, made_update *m)
+{
+    made_update **at = &o->recent[o->oldest];
+    if (o->reads & RULE_READS_KEY)
+        return;
+    made_unref(*at);
+    *at = m;
+    m->refs++;
+    o->oldest = (o->oldest + 1) % OPTIMIZER_RECENT;
+}
+
+/* The update of a slot, made anew unless another key had the same. */
+static int make_update(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                       optimizer_step *step, kv_err *e)
+{
+    host numbers[PLAN_MAX_STATES] = {{0}};
+    rule_given g = give_all(o, d, s, sparse_input, numbers);
+    step->t = g.t;
+    for (int i = 0; i < OPTIMIZER_RECENT; i++) {
+        made_update *m = o->recent[i];
+        if (m && serves_both(o->reads, &m->given, &g)) {
+            __atomic_fetch_add(&m->refs, 1, __ATOMIC_RELAXED);
+            step->made = m;
+            return KV_OK;
+        }
+    }
+    made_update *m = mem_alloc(1, sizeof *m, e);
+    if (!m)
+        return KV_E_MEMORY;
+    int rc = rule_update_make(&o->binding, &g, &m->u, e);
+    if (rc) {
+        mem_free(m);
+        return kv_err_key(e, &s->key);
+    }
+    m->refs = 1;
+    m->given = g;
+    m->given.key.name = m->given.name = NULL;
+    m->given.numbers = NULL;
+    step->made = m;
+    remember(o, m);
+    return KV_OK;
 }
 
 const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const slot *s, int64_t *t,
                                       kv_err *e)
 {
     kv_dtype dtype = kv_array_dtype(s->stored);
+    host numbers[PLAN_MAX_STATES] = {{0}};
     if (o->made[dtype]) {
         *t = count(o, d, s);
-    } else {
-        if (make_update(o, d, s, false, t, &o->updates[dtype], e))
-            return NULL;
-        o->made[dtype] = true;
+        return &o->updates[dtype];
     }
+    rule_given g = give_all(o, d, s, false, numbers);
+    *t = g.t;
+    if (rule_update_make(&o->binding, &g, &o->updates[dtype], e)) {
+        kv_err_key(e, &s->key);
+        return NULL;
+    }
+    o->made[dtype] = true;
     return &o->updates[dtype];
 }
 
@@ -469,7 +545,7 @@ static int own_copy(const slot *s, kv_array *a, kv_array **out, kv_err *e)
 
 static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_err *e)
 {
-    const rule_update *u = &step->own;
+    const rule_update *u = &step->made->u;
     bool master = optimizer_has_master(o, s);
     uint32_t have = s->state ? s->state->have : 0;
     int rc = KV_OK;
@@ -495,7 +571,7 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool spar
                       optimizer_step *step, kv_err *e)
 {
     *step = (optimizer_step){0};
-    int rc = make_update(o, d, s, sparse_input, &step->t, &step->own, e);
+    int rc = make_update(o, d, s, sparse_input, step, e);
     if (!rc)
         rc = allocate(o, s, step, e);
     if (rc) {
@@ -503,9 +579,9 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool spar
         return rc;
     }
     for (int i = 0; i < o->nstates; i++) {
-        if (o->states[i].how != STATE_SHARED || !(step->own.states >> i & 1))
+        if (o->states[i].how != STATE_SHARED || !(step->made->u.states >> i & 1))
             continue;
-        d->shared[i] = step->own.numbers[i];
+        d->shared[i] = step->made->u.numbers[i];
         d->have |= 1u << i;
     }
     return KV_OK;
@@ -517,7 +593,7 @@ static void note_arrays(const optimizer *o, optimizer_step *step, const slot_sta
     for (int i = 0; i < o->nstates; i++) {
         const kv_array *old = state ? state->arrays[i] : NULL;
         const kv_array *a = step->arrays[i] ? step->arrays[i] : old;
-        if (a && (step->own.states >> i & 1 || step->own.nprints > 0))
+        if (a && (step->made->u.states >> i & 1 || step->made->u.nprints > 0))
             step->states[i] = a->data;
     }
     step->weight_master = step->master ? step->master : state ? state->master : NULL;
@@ -532,17 +608,17 @@ void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
     }
     slot_state *state = s->state;
     s->updates = step->t;
-    if (!state || step->own.skipped)
+    if (!state || step->made->u.skipped)
         return;
-    state->have |= step->own.states;
+    state->have |= step->made->u.states;
     for (int i = 0; i < o->nstates; i++) {
         if (step->arrays[i]) {
             kv_array_unref(state->arrays[i]);
             state->arrays[i] = step->arrays[i];
             step->arrays[i] = NULL;
         }
-        if (o->states[i].how == STATE_KEY && step->own.states >> i & 1)
-            state->numbers[i] = step->own.numbers[i];
+        if (o->states[i].how == STATE_KEY && step->made->u.states >> i & 1)
+            state->numbers[i] = step->made->u.numbers[i];
     }
     if (step->master) {
         kv_array_unref(state->master);
@@ -584,7 +660,7 @@ void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
 
 void optimizer_release_step(optimizer_step *step)
 {
-    rule_update_release(&step->own);
+    made_unref(step->made);
     printed_release(&step->printed);
     slot_state_free(step->fresh);
     kv_array_unref(step->master);

@@ -23,6 +23,15 @@ typedef struct optimizer_table {
     int64_t n;
 } optimizer_table;
 
+/* An update that was made, and for what; counted, because keys of several pushes share it. */
+typedef struct made_update {
+    int64_t refs; /* atomic */
+    rule_update u;
+    rule_given given; /* without pointers */
+} made_update;
+
+#define OPTIMIZER_RECENT 4
+
 typedef struct optimizer {
     kv_rule *rule;
     arena memory;         /* of the parameters */
@@ -34,6 +43,9 @@ typedef struct optimizer {
     bool constant;           /* rule_is_constant: one update a dtype serves all keys */
     bool made[KV_DTYPE_END]; /* and these were made already */
     rule_update updates[KV_DTYPE_END];
+    uint32_t reads;                        /* rule_reads */
+    made_update *recent[OPTIMIZER_RECENT]; /* for other keys to which they apply; or NULL */
+    int oldest;                            /* the one to be forgotten next */
 
     bool scheduled;
     lr_schedule schedule;
@@ -93,7 +105,7 @@ void optimizer_mark_restore(optimizer *o, const optimizer_mark *m);
 
 /* One key's part of a push. */
 typedef struct optimizer_step {
-    rule_update own;
+    made_update *made;
     slot_state *fresh; /* the key's first, when it needs one */
     int64_t t;
     kv_array *arrays[PLAN_MAX_STATES]; /* new ones */

@@ -81,8 +81,8 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
                                                                            : kv_err_key(e, &s->key);
     int rc = optimizer_prepare(o, &p->draft, s, g->sparse, &p->steps[i], e);
     if (!rc)
-        rc = printed_make(&p->steps[i].printed, &p->steps[i].own, s, g->sum, e);
-    g->update = rc ? NULL : &p->steps[i].own;
+        rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
+    g->update = rc ? NULL : &p->steps[i].made->u;
     return rc;
 }
 
@@ -297,7 +297,7 @@ bool updater_commit(call *c, const printed_to *to)
             continue;
         }
         optimizer_commit_step(o, &p->steps[i], s);
-        prints |= to->line && p->steps[i].own.printed.len > 0;
+        prints |= to->line && p->steps[i].made->u.printed.len > 0;
     }
     if (o)
         optimizer_commit(o, &p->draft);
@@ -469,7 +469,7 @@ static int deliver(const call *c, kv_err *e)
     const push *p = c->update.state;
     int first = KV_OK;
     for (int64_t i = 0; p->to && i < c->ngroups; i++) {
-        int rc = printed_lines(&p->steps[i].printed, &p->steps[i].own, p->to, first ? NULL : e);
+        int rc = printed_lines(&p->steps[i].printed, &p->steps[i].made->u, p->to, first ? NULL : e);
         first = first ? first : rc;
     }
     return first;

@@ -328,3 +328,42 @@ TEST(optimizer_rollback_restores_states)
         kv_free(plain);
     }
 }
+
+/* Keys for which a rule reads the same share one update; others get their own, and a change of a
+ * parameter reaches all. */
+TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *a[3], *w = NULL;
+    const void *got = NULL;
+    static const int64_t shapes[] = {2, 2, 3};
+    kv_key keys[] = {{.id = 0}, {.id = 1}, {.id = 2}};
+    kv_opt params[] = {{"learning_rate", "1"}, {"lr_mult", "1=2"}, {"momentum", "0.5"}};
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    for (int i = 0; i < 3; i++) {
+        void *data = NULL;
+        CHECK_OK(kv_array_new(&a[i], KV_FLOAT32, 1, &shapes[i], (kv_ctx){0}, &e));
+        CHECK_OK(kv_array_write(a[i], &data, &e));
+        for (int64_t j = 0; j < shapes[i]; j++)
+            ((float *)data)[j] = 1;
+    }
+    CHECK_OK(kv_init(s, keys, 3, a, NULL, &e));
+    CHECK_OK(kv_set_optimizer(s, "sgd", params, 3, &e));
+    CHECK_OK(kv_push(s, keys, 3, a, NULL, &e));
+    static const float first[] = {0, -1, 0}, second[] = {-0.6f, -2.2f, -0.6f};
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++) {
+            CHECK_OK(kv_array_new(&w, KV_FLOAT32, 1, &shapes[i], (kv_ctx){0}, &e));
+            CHECK_OK(kv_pull(s, &keys[i], 1, &w, NULL, &e));
+            CHECK_OK(kv_array_read(w, &got, &e));
+            CHECK(((const float *)got)[shapes[i] - 1] == (round ? second : first)[i]);
+            kv_array_unref(w);
+        }
+        CHECK_OK(kv_update_optimizer(s, &(kv_opt){"learning_rate", "0.1"}, 1, &e));
+        CHECK_OK(kv_push(s, keys, 3, a, NULL, &e));
+    }
+    for (int i = 0; i < 3; i++)
+        kv_array_unref(a[i]);
+    kv_free(s);
+}

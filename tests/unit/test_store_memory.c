@@ -59,7 +59,8 @@ static void check_flat(const char *optimizer, int64_t size, int first, int all)
     train(s, size, first);
     int64_t before = resident();
     train(s, size, all - first);
-    CHECK(resident() - before < (int64_t)4 << 20);
+    /* Arrays that wait for their turn come and go: 256 calls may be pending. */
+    CHECK(resident() - before < ((int64_t)4 << 20) + 2 * 256 * size * 4);
     kv_array_unref(a);
     kv_free(s);
 }
