@@ -139,6 +139,13 @@ int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool n
 /* Gives a call back that is not run. */
 void call_end(call *c);
 
+/* Whether n elements of a result should go past the caches: not where the call is small, nor piece
+ * by piece. */
+static inline bool call_is_far(const call *c, int64_t n)
+{
+    return c->far && n >= 1024;
+}
+
 /* Ends the uses of groups from number first on, before the call itself ends. */
 void call_end_uses(call *c, int64_t first, int64_t n);
 

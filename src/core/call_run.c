@@ -10,7 +10,7 @@
 
 enum {
     USES = 5, /* of a pair at most: target, value, source, residual, and what that was */
-    KEPT_BYTES = 64 << 20,  /* a larger one is given back: about 200,000 pairs */
+    KEPT_BYTES = 256 << 20, /* a larger one is given back: about 600,000 pairs */
     MOST_PENDING = 256,     /* a store schedules no more than these */
     SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
     PART_BYTES = 256 << 10, /* of the arrays that are written, in one part */

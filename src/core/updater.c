@@ -342,7 +342,7 @@ static void run_range(call *c, call_group *g, int64_t from, int64_t n, int worke
 {
     apply_values v = values_of(c, g);
     if (!c->update.state) {
-        apply_sum(g->target, &v, from, n, c->far, &c->work, worker);
+        apply_sum(g->target, &v, from, n, call_is_far(c, n), &c->work, worker);
         return;
     }
     plan_arrays a;

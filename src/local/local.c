@@ -161,7 +161,7 @@ static void copy_range(call *c, const call_group *g, int64_t from, int64_t n)
     for (int64_t i = from; i < from + n; i += block)
         for (int64_t j = 0; j < g->n; j++)
             apply_copy_part(outs[j], g->target, i, from + n - i < block ? from + n - i : block,
-                            c->far);
+                            call_is_far(c, n));
 }
 
 static void copy_whole(call *c, const call_group *g)
