@@ -12,6 +12,9 @@
 
 #include "engine/trace.h"
 
+/* Uses that are asked for ahead. */
+enum { AHEAD = 12 };
+
 /* Part of the process-wide state that src/runtime.h lists. */
 static struct {
     pthread_mutex_t lock;
@@ -43,8 +46,7 @@ static void add_pending(engine_group *g, int64_t n)
     __atomic_store_n(&g->pending, g->pending + n, __ATOMIC_RELEASE);
 }
 
-/* ---- Uses: the lock
- * is held ------------------------------------------------------------------- */
+/* ---- Uses: the lock is held ---- */
 
 static bool may_run(const engine_use *u)
 {
@@ -116,19 +118,24 @@ static void end_use(engine_use *u)
         begin_waiting(v);
 }
 
-/* Forgets the uses of variables that an earlier use of the operation has claimed. */
-static void claim(engine_op *op)
+/* Variables of many keys lie all over the memory: loops over uses ask for those that come later. */
+static void look_ahead(const engine_use *uses, int64_t i, int64_t n)
 {
-    uint64_t number = ++engine.ops;
-    for (int64_t i = 0; i < op->nuses; i++) {
-        engine_use *u = &op->uses[i];
-        if (u->var->claimed == number) {
-            op->repeats |= u->write;
-            u->var = NULL;
-        } else {
-            u->var->claimed = number;
-        }
+    if (i + AHEAD < n)
+        __builtin_prefetch(uses[i + AHEAD].var, 1);
+}
+
+/* Whether the use counts: it is forgotten where an earlier one of the operation
+ * has its variable. */
+static bool claim(engine_op *op, engine_use *u)
+{
+    if (u->var->claimed == engine.ops) {
+        op->repeats |= u->write;
+        u->var = NULL;
+        return false;
     }
+    u->var->claimed = engine.ops;
+    return true;
 }
 
 static void schedule(engine_op *op)
@@ -138,13 +145,14 @@ static void schedule(engine_op *op)
     if (op->trace)
         op->trace->scheduled = trace_now();
     lock();
-    claim(op);
+    engine.ops++;
     if (op->group)
         add_pending(op->group, 1);
     op->missing = 1; /* this one is ours: nothing is ready before all uses are listed */
     for (int64_t i = 0; i < op->nuses; i++) {
         engine_use *u = &op->uses[i];
-        if (!u->var)
+        look_ahead(op->uses, i, op->nuses);
+        if (!claim(op, u))
             continue;
         if (may_run(u))
             begin_use(u);
@@ -156,8 +164,7 @@ static void schedule(engine_op *op)
     unlock();
 }
 
-/* ---- Groups: the lock
- * is held ----------------------------------------------------------------- */
+/* ---- Groups: the lock is held ---- */
 
 static void tell_waiters(engine_group *g)
 {
@@ -178,9 +185,7 @@ static void keep_error(engine_group *g, const kv_err *e)
         g->error = *e;
 }
 
-/*
- * ---- Operations -------------------------------------------------------------------------------
- */
+/* ---- Operations ---- */
 
 static int run(engine_op *op, kv_err *e)
 {
@@ -218,9 +223,9 @@ bool engine_try(engine_op *op)
     for (int64_t i = 0; i < op->nuses && all; i++)
         all = may_run(&op->uses[i]);
     if (all) {
-        claim(op);
+        engine.ops++;
         for (int64_t i = 0; i < op->nuses; i++)
-            if (op->uses[i].var)
+            if (claim(op, &op->uses[i]))
                 begin_use(&op->uses[i]);
         if (op->group)
             add_pending(op->group, 1);
@@ -252,8 +257,10 @@ int engine_run_now(engine_op *op, kv_err *e)
 void engine_end(engine_use *uses, int64_t n)
 {
     lock();
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        look_ahead(uses, i, n);
         end_use(&uses[i]);
+    }
     unlock();
 }
 
@@ -269,9 +276,7 @@ void engine_finish(engine_op *op)
     unlock();
 }
 
-/*
- * ---- Waiting ----------------------------------------------------------------------------------
- */
+/* ---- Waiting ---- */
 
 /* To wait for a variable is to be an operation that uses it and does nothing. */
 static void wait_use(engine_var *var, bool write)

@@ -168,8 +168,7 @@ static pool_task *pop(void)
     return t;
 }
 
-/* ---- Working: the lock is held where a comment does not
- * say otherwise ------------------------- */
+/* ---- Working: the lock is held unless a comment says otherwise ---- */
 
 static bool take_place(void)
 {

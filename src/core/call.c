@@ -248,6 +248,8 @@ static int make_groups(call *c, const pair *p, int flags, kv_err *e)
 {
     int64_t n = c->nvalues;
     for (int64_t i = 0, end; i < n; i = end) {
+        if (i + CALL_AHEAD < n)
+            __builtin_prefetch(c->values[i + CALL_AHEAD]);
         for (end = i + 1; end < n && p[end].number == p[i].number; end++)
             ;
         call_group *g = &c->groups[c->ngroups++];
@@ -297,6 +299,8 @@ int call_find_pairs(call *c, const kv_key *keys, kv_err *e)
     int64_t guess = 0, number;
     c->pulls = true;
     for (int64_t i = 0; i < c->nvalues; i++) {
+        if (i + CALL_AHEAD < c->nvalues)
+            __builtin_prefetch(c->values[i + CALL_AHEAD]);
         int rc = call_find(c->table, &keys[i], guess, &number, e);
         if (rc || (rc = call_check_shape(&c->table->items[number], c->values[i], "array", e)))
             return rc;

@@ -44,6 +44,10 @@ typedef struct call_group {
     kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
 } call_group;
 
+/* Arrays of many keys lie all over the memory: loops over them ask for those that come so many
+ * steps later. */
+enum { CALL_AHEAD = 12 };
+
 /* The calls of a store: how many are pending, and memory for those to come. All zero is none. */
 #define CALL_SPARES 4
 typedef struct call_pool {

@@ -183,6 +183,8 @@ int call_cut_work(call *c, kv_err *e)
     int rc = begin_cuts(&k, c, e);
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         call_group *g = &c->groups[i];
+        if (i + CALL_AHEAD < c->ngroups)
+            __builtin_prefetch(c->groups[i + CALL_AHEAD].target);
         if (g->share == CALL_SPLIT || g->share == CALL_UNIT)
             g->parts = cut_group(&k, i, g);
     }
@@ -208,8 +210,11 @@ static void hold(call *c)
     if (c->values != c->list)
         memcpy(c->list, c->values, (size_t)c->nvalues * sizeof *c->list);
     c->values = c->list;
-    for (int64_t i = 0; i < c->nvalues; i++)
+    for (int64_t i = 0; i < c->nvalues; i++) {
+        if (i + CALL_AHEAD < c->nvalues)
+            __builtin_prefetch(c->list[i + CALL_AHEAD], 1);
         array_hold(c->list[i]);
+    }
     for (int64_t i = 0; i < c->ngroups; i++)
         if (c->groups[i].target)
             array_hold(c->groups[i].target);
@@ -218,8 +223,11 @@ static void hold(call *c)
 
 static void let_go(call *c)
 {
-    for (int64_t i = 0; i < c->nvalues; i++)
+    for (int64_t i = 0; i < c->nvalues; i++) {
+        if (i + CALL_AHEAD < c->nvalues)
+            __builtin_prefetch(c->list[i + CALL_AHEAD], 1);
         array_drop(c->list[i]);
+    }
     for (int64_t i = 0; i < c->ngroups; i++)
         if (c->groups[i].target)
             array_drop(c->groups[i].target);
