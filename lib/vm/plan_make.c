@@ -309,7 +309,10 @@ static prog_value emit_element(maker *m, plan_pass *pass, prog_builder *to, int6
     int slot = stored_before(m, i, level);
     if (m->number[i] && n->op != NODE_CONST) {
         m->p->number_type[m->index[i]] = (uint8_t)type;
-        return prog_load_number(to, pass_slot(pass, PLAN_PRIVATE + m->index[i]), type);
+        int number = pass_slot(pass, PLAN_PRIVATE + m->index[i]);
+        /* by rows, elements of several rows are worked on at a time: each has its own */
+        return m->p->by_rows ? prog_load(to, number, prog_dtype(type), type)
+                             : prog_load_number(to, number, type);
     }
     if (slot >= 0)
         return prog_load(to, pass_slot(pass, slot), prog_dtype(type), type);
