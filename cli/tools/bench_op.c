@@ -24,7 +24,7 @@ const bench_optimizer bench_optimizers[] = {
     {"adabelief", "adabelief", {{0}}, 0, 2, 3, 0, BENCH_EXACT},
     {"lans", "lans", {{0}}, 0, 2, 3, 3, BENCH_NORMS},
     {"adagrad", "adagrad", {{0}}, 0, 1, 2, 0, BENCH_EXACT},
-    {"groupadagrad", "groupadagrad", {{0}}, 0, 1, 1, 1, BENCH_FINITE},
+    {"groupadagrad", "groupadagrad", {{0}}, 0, 1, 1, 0, BENCH_FINITE},
     {"adadelta", "adadelta", {{0}}, 0, 2, 3, 0, BENCH_EXACT},
     {"rmsprop", "rmsprop", {{0}}, 0, 1, 2, 0, BENCH_EXACT},
     {"rmsprop-centered", "rmsprop", {{"centered", "true"}}, 1, 3, 4, 0, BENCH_EXACT},

@@ -287,9 +287,9 @@ static void add_if(rule_tree *r)
     add_line(r, END, 0, -1);
 }
 
-static void grow(rule_tree *r)
+static void grow(rule_tree *r, bool by_rows)
 {
-    *r = (rule_tree){.by_rows = draw(3) == 0, .sparse = draw(2)};
+    *r = (rule_tree){.by_rows = draw(3) == 0 || by_rows, .sparse = draw(2)};
     r->known[INPUT] = r->known[STORED] = true;
     add_states(r);
     bool rows = draw(2);
@@ -771,11 +771,11 @@ static void run_updates(world *w, keeper *k)
         mem_free(m.states[i]);
 }
 
-/* One random rule over three updates of nrows rows. */
-static void one_rule(int64_t nrows, int64_t row)
+/* One random rule over three updates of nrows rows. by_rows: its reductions are surely those. */
+static void one_rule_of(bool by_rows, int64_t nrows, int64_t row)
 {
     static rule_tree r;
-    grow(&r);
+    grow(&r, by_rows);
     kv_err e = {0};
     buf text = {0};
     arena memory = {0};
@@ -802,6 +802,11 @@ static void one_rule(int64_t nrows, int64_t row)
     mem_free(w.present);
     arena_release(&memory);
     buf_release(&text);
+}
+
+static void one_rule(int64_t nrows, int64_t row)
+{
+    one_rule_of(false, nrows, row);
 }
 
 /* Lengths around the blocks of programs, around those of sums, and one that threads share. */
@@ -836,4 +841,34 @@ TEST(rule_states_random_2_threads)
 TEST(rule_states_random_3_threads)
 {
     many_rules("3");
+}
+
+/* Rows shorter and longer than a chunk, and than an eighth of it, which is the longest of which
+ * several share a chunk; as many rows as are worked on together, and some more or fewer. */
+static void many_rows(const char *threads)
+{
+    static const int64_t rows[] = {1, 2, 7, 8, 9, 63, 64, 65, 511, 512, 513, 4095, 4096, 4097};
+    setenv("KVSTORE_THREADS", threads, 1);
+    seed = 12;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t row = rows[i], batch = row <= PLAN_CHUNK / 8 ? PLAN_CHUNK / row : 8;
+        const int64_t counts[] = {1, batch - 1, batch, batch + 1, 2 * batch + 3};
+        for (int j = 0; j < 5; j++)
+            for (int tries = 0; tries < (row < 4000 ? 5 : 2); tries++)
+                one_rule_of(true, counts[j], row);
+    }
+}
+
+TEST(rule_states_rows_1_thread)
+{
+    many_rows("1");
+}
+
+TEST(rule_states_rows_3_threads)
+{
+    static const int64_t rows[] = {1, 3, 64, 600, 4097};
+    many_rows("3");
+    for (int i = 0; i < 5; i++)
+        for (int tries = 0; tries < 3; tries++)
+            one_rule_of(true, (1 << 17) / rows[i] + 5, rows[i]);
 }
