@@ -119,7 +119,7 @@ bool plan_splits(const plan *p, const int64_t *rows);
 void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch);
 
 /* Whether plan_run spreads the work over the pool by itself, for arrays of size elements. */
-bool plan_is_parallel(const plan *p, int64_t size);
+bool plan_is_parallel(int64_t size);
 
 /* The programs as text, for tests and people. */
 void plan_print(const plan *p, buf *out);

@@ -110,15 +110,14 @@ static int64_t count_chunks(int64_t size)
     return size / PLAN_CHUNK + (size % PLAN_CHUNK != 0);
 }
 
-bool plan_is_parallel(const plan *p, int64_t size)
+bool plan_is_parallel(int64_t size)
 {
-    (void)p;
     return size >= PARALLEL_SIZE;
 }
 
-static int count_workers(const plan *p, int64_t size)
+static int count_workers(int64_t size)
 {
-    return plan_is_parallel(p, size) ? pool_workers() : 1;
+    return plan_is_parallel(size) ? pool_workers() : 1;
 }
 
 /* Rows are batched so that they fill a chunk, or that their sums run side by side. */
@@ -158,7 +157,7 @@ static int64_t shared_bytes(const plan *p, int64_t size)
 
 int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
 {
-    return shared_bytes(p, size) + count_workers(p, size) * runner_bytes(p, size, room_bytes);
+    return shared_bytes(p, size) + count_workers(size) * runner_bytes(p, size, room_bytes);
 }
 
 /* Absent rows have no terms; what is added up for them is of no use, but memory that was set. */
@@ -542,7 +541,7 @@ static void sweep_array(shared *s, const plan_pass *pass)
 {
     sweep w = {s, pass};
     int64_t nparts = (s->nchunks + PART_CHUNKS - 1) / PART_CHUNKS;
-    if (plan_is_parallel(s->p, s->a->size))
+    if (plan_is_parallel(s->a->size))
         pool_run(nparts, run_part, &w);
     else
         for (int64_t part = 0; part < nparts; part++)
@@ -637,7 +636,7 @@ static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t 
 static void add_float_lanes(float *sums, const kernel_table *kernels, const float *terms,
                             int64_t stride, int64_t lanes, int64_t n)
 {
-    int64_t done = lanes == GROUP ? n - n % GROUP : 0;
+    int64_t done = lanes == GROUP ? n - n % GROUP : 0; /* 0 for n < GROUP */
     if (done > 0)
         kernels->sum(sums, terms, stride, done);
     for (int64_t l = 0; l < lanes; l++) {
@@ -651,17 +650,13 @@ static void add_float_lanes(float *sums, const kernel_table *kernels, const floa
 static void add_double_lanes(double *sums, const double *terms, int64_t stride, int64_t lanes,
                              int64_t n)
 {
-    double sum[GROUP] = {0};
-    memcpy(sum, sums, (size_t)lanes * sizeof *sum);
-    if (lanes == GROUP)
-        for (int64_t i = 0; i < n; i++)
-            for (int l = 0; l < GROUP; l++)
-                sum[l] += terms[l * stride + i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t l = 0; l < lanes; l++)
-                sum[l] += terms[l * stride + i];
-    memcpy(sums, sum, (size_t)lanes * sizeof *sum);
+    int64_t done = lanes == GROUP ? n : 0;
+    for (int64_t i = 0; i < done; i++)
+        for (int l = 0; l < GROUP; l++)
+            sums[l] += terms[l * stride + i];
+    for (int64_t l = 0; l < lanes; l++)
+        for (int64_t i = done; i < n; i++)
+            sums[l] += terms[l * stride + i];
 }
 
 /* Adds the blocks of n terms of the rows from j on, `stride` apart, to the rows' sums. A block
@@ -683,6 +678,20 @@ static void add_blocks(runner *r, const plan_pass *pass, int64_t j, int64_t stri
             for (int64_t l = 0; l < lanes; l++)
                 sum[l] += block[l];
         }
+    }
+}
+
+/* The same for a whole batch of rows of few elements, which no lanes are worth setting up for. */
+static void add_few(runner *r, const plan_pass *pass)
+{
+    int64_t row = r->a->row;
+    for (int s = 0; s < pass->nsums; s++) {
+        void *cell = r->batch.cell[pass->sum[s]];
+        const void *terms = terms_at(r, pass, s, 0);
+        if (r->p->number_type[pass->sum[s]] == PROG_F32)
+            add_float_lanes(cell, NULL, terms, row, r->batch.n, row);
+        else
+            add_double_lanes(cell, terms, row, r->batch.n, row);
     }
 }
 
@@ -721,7 +730,9 @@ static void run_short_rows(runner *r, const plan_pass *pass)
             next++;
         run_piece(r, pass, j, 0, (next - j) * row, j * row);
     }
-    for (int64_t j = 0; j < b->n; j += GROUP)
+    if (row < GROUP)
+        add_few(r, pass);
+    for (int64_t j = 0; row >= GROUP && j < b->n; j += GROUP)
         add_blocks(r, pass, j, row, row);
 }
 
@@ -823,7 +834,7 @@ static void run_rows(shared *s)
         return;
     w.part = has_short_rows(a) ? w.batch * PART_CHUNKS : w.batch;
     int64_t nparts = (w.nrows + w.part - 1) / w.part;
-    if (plan_is_parallel(s->p, a->size) && nparts > 1)
+    if (plan_is_parallel(a->size) && nparts > 1)
         pool_run(nparts, run_rows_part, &w);
     else
         for (int64_t part = 0; part < nparts; part++)
@@ -833,7 +844,7 @@ static void run_rows(shared *s)
 void plan_run(const plan *p, const plan_arrays *a, void *scratch)
 {
     shared *s = make_shared(p, a, scratch);
-    int workers = count_workers(p, a->size);
+    int workers = count_workers(a->size);
     for (int w = 0; w < workers; w++)
         make_runner(s, s->workers + w * s->worker_bytes);
     if (p->by_rows) {

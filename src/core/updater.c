@@ -229,7 +229,7 @@ static call_share share_rule(const call_group *g)
         return copies ? CALL_WHOLE : CALL_NOTHING;
     if (plan_splits(u->plan, rows) && full)
         return CALL_SPLIT;
-    return copies || plan_is_parallel(u->plan, g->target->size) ? CALL_WHOLE : CALL_UNIT;
+    return copies || plan_is_parallel(g->target->size) ? CALL_WHOLE : CALL_UNIT;
 }
 
 static call_share share_of(const call_group *g, updater_kind kind)
