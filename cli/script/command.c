@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/statement.h"
@@ -275,6 +276,15 @@ void result_release(result *r)
     rows_release(&r->summary);
     mem_free(r->keys);
     arena_release(&r->names);
+}
+
+int result_for_keys(result *r, int64_t n, kv_err *e)
+{
+    if (!(r->keys = mem_alloc(n, sizeof *r->keys, e)))
+        return KV_E_MEMORY;
+    int code = value_list_new(&r->v, VALUE_LIST, n, e);
+    r->nkeys = code ? 0 : n;
+    return code;
 }
 
 /* Words of the language that come with later versions. */
