@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "script/command.h"
 #include "term/terminal.h"
 
 typedef enum option_id {
@@ -144,12 +145,12 @@ static int take_seconds(const char *text, double *seconds, kv_err *e)
 }
 
 /* --color, --progress, --pager */
-static int choose(options *o, const struct option *t, const char *value, kv_err *e)
+static int choose(options *o, const struct option *t, const char *text, kv_err *e)
 {
     char what[32];
     terminal_when when;
     snprintf(what, sizeof what, "--%s", t->name);
-    if (terminal_when_parse(&when, value, what, e))
+    if (terminal_when_parse(&when, text, what, e))
         return e->code;
     terminal_use use = t->id == OPT_COLOR      ? TERMINAL_COLOR
                        : t->id == OPT_PROGRESS ? TERMINAL_PROGRESS
@@ -159,16 +160,16 @@ static int choose(options *o, const struct option *t, const char *value, kv_err 
     return KV_OK;
 }
 
-static int apply(options *o, const struct option *t, const char *value, kv_err *e)
+static int apply(options *o, const struct option *t, const char *text, kv_err *e)
 {
     int64_t x = 0;
     int code = KV_OK;
     switch (t->id) {
     case OPT_COMMANDS:
-        o->inputs[o->ninputs++] = (input){INPUT_TEXT, value};
+        o->inputs[o->ninputs++] = (input){INPUT_TEXT, text};
         break;
     case OPT_FILE:
-        o->inputs[o->ninputs++] = (input){strcmp(value, "-") ? INPUT_FILE : INPUT_STDIN, value};
+        o->inputs[o->ninputs++] = (input){strcmp(text, "-") ? INPUT_FILE : INPUT_STDIN, text};
         break;
     case OPT_INTERACTIVE:
         o->interactive = true;
@@ -192,65 +193,65 @@ static int apply(options *o, const struct option *t, const char *value, kv_err *
         o->dry_run = true;
         break;
     case OPT_STORE:
-        if (!*value || strcmp(value, "-") == 0)
-            return kv_err_set(e, KV_E_USAGE, "a store cannot be kept in \"%s\"", value);
-        o->store = value;
+        if (!*text || strcmp(text, "-") == 0)
+            return kv_err_set(e, KV_E_USAGE, "a store cannot be kept in \"%s\"", text);
+        o->store = text;
         break;
     case OPT_JSON:
         o->json = true;
         break;
     case OPT_SET:
-        if (!strchr(value, '=') || *value == '=')
-            return kv_err_set(e, KV_E_USAGE, "--set needs NAME=VALUE, not \"%s\"", value);
-        o->sets[o->nsets++] = value;
+        if (!strchr(text, '=') || *text == '=')
+            return kv_err_set(e, KV_E_USAGE, "--set needs NAME=VALUE, not \"%s\"", text);
+        o->sets[o->nsets++] = text;
         break;
     case OPT_SEED:
-        if (strcmp(value, "random") == 0) {
+        if (strcmp(text, "random") == 0) {
             code = random_seed(o, e);
-        } else if ((code = take_integer("seed", value, 0, INT64_MAX, &x, e)) == KV_OK) {
+        } else if ((code = take_integer("seed", text, 0, INT64_MAX, &x, e)) == KV_OK) {
             o->seed = (uint64_t)x;
         }
         break;
     case OPT_GPUS:
-        if ((code = take_integer("gpus", value, 0, 65536, &x, e)) == KV_OK)
+        if ((code = take_integer("gpus", text, 0, 65536, &x, e)) == KV_OK)
             o->gpus = (int)x;
         break;
     case OPT_TYPE:
-        o->type = value;
+        o->type = text;
         break;
     case OPT_FORMAT:
-        o->format = value;
+        o->format = text;
         break;
     case OPT_VERIFY:
-        o->verify[o->nverify++] = value;
+        o->verify[o->nverify++] = text;
         break;
     case OPT_UPDATE:
         o->update = true;
         break;
     case OPT_RECORD:
-        o->record = value;
+        o->record = text;
         break;
     case OPT_TRACE:
         o->trace = true;
         break;
     case OPT_TIMEOUT:
-        return take_seconds(value, &o->timeout, e);
+        return take_seconds(text, &o->timeout, e);
     case OPT_SAFE:
         o->safe = true;
         break;
     case OPT_RC:
-        o->rc = value;
+        o->rc = text;
         break;
     case OPT_NO_RC:
         o->rc = "";
         break;
     case OPT_HISTORY:
-        o->history = value;
+        o->history = text;
         break;
     case OPT_COLOR:
     case OPT_PROGRESS:
     case OPT_PAGER:
-        return choose(o, t, value, e);
+        return choose(o, t, text, e);
     case OPT_NO_COLOR:
         o->terminal[TERMINAL_COLOR] = TERMINAL_NEVER;
         o->terminal_given[TERMINAL_COLOR] = true;
@@ -410,10 +411,17 @@ static void add_word(buf *out, const char *word)
     buf_char(out, '"');
 }
 
-/* Whether a long option is kvctl's own. */
+/* Whether a long option behind `bench` is kvctl's own: those that the command has too, --format and
+ * --help, are the command's there. */
 static bool is_own(const char *word)
 {
     size_t n = strcspn(word, "=");
+    const command *c = command_find("bench", 5);
+    if (n - 2 == 4 && memcmp(word + 2, "help", 4) == 0)
+        return false;
+    for (const command_option *t = c->options; t->name; t++)
+        if (strlen(t->name) == n - 2 && memcmp(t->name, word + 2, n - 2) == 0)
+            return false;
     for (int i = 0; i < NOPTIONS; i++)
         if (table[i].name && strlen(table[i].name) == n - 2 &&
             memcmp(table[i].name, word + 2, n - 2) == 0)
@@ -428,7 +436,7 @@ static bool take_subcommand(options *o, const char *word)
     bool begun = o->command.len > 0;
     if (!begun && (is_option || o->ninputs > 0 || o->nargs > 0 || strcmp(word, "bench") != 0))
         return false;
-    if (begun && word[0] == '-' && (!is_option || (is_own(word) && strcmp(word, "--help") != 0)))
+    if (begun && word[0] == '-' && (!is_option || is_own(word)))
         return false;
     add_word(&o->command, word);
     return true;

@@ -158,8 +158,8 @@ static int need(const kv *store, uint32_t capability, kv_err *e)
     return !store ? KV_OK : capability_need(store->ops, store->type, capability, e);
 }
 
-static int checked(kv *store, uint32_t what, operation *op, const kv_key *keys, int64_t n,
-                   kv_array *const *arrays, const kv_call *how, kv_err *e)
+static int check_and_run(kv *store, uint32_t what, operation *op, const kv_key *keys, int64_t n,
+                         kv_array *const *arrays, const kv_call *how, kv_err *e)
 {
     kv_err unused = {0};
     e = e ? e : &unused; /* what adds the key to an error returns the error's code */
@@ -173,13 +173,13 @@ static int checked(kv *store, uint32_t what, operation *op, const kv_key *keys, 
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
-    return checked(store, CAN_INIT, store->ops->init, keys, n, values, how, e);
+    return check_and_run(store, CAN_INIT, store->ops->init, keys, n, values, how, e);
 }
 
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
-    return checked(store, CAN_PUSH, store->ops->push, keys, n, values, how, e);
+    return check_and_run(store, CAN_PUSH, store->ops->push, keys, n, values, how, e);
 }
 
 /* Of n pairs that were pulled, how many outs are row_sparse and so were left as they were. *told

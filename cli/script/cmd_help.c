@@ -38,9 +38,14 @@ static void function_help(buf *out, const function *f)
     buf_printf(out, "\n  %s\n", f->help);
 }
 
+/* A name that is too long for its column has a line of its own. */
 static void column(buf *out, const char *name, const char *text)
 {
-    buf_printf(out, "  %-14s %s\n", name, text);
+    const int width = 15;
+    bool fits = strlen(name) <= (size_t)width;
+    if (!fits)
+        buf_printf(out, "  %s\n", name);
+    buf_printf(out, "  %-*s %s\n", width, fits ? name : "", text);
 }
 
 static void overview(buf *out)

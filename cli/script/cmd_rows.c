@@ -124,13 +124,8 @@ static int new_arrays(session *s, kv *store, const ast *call, const key_list *ke
     out->dense = true;
     out->has_key = !keys->list;
     out->key = keys->n > 0 ? keys->keys[0] : (kv_key){0};
-    if (code == KV_OK && keys->list) {
-        if (!(out->keys = mem_alloc(keys->n, sizeof *out->keys, e)))
-            code = KV_E_MEMORY;
-        else
-            code = value_list_new(&out->v, VALUE_LIST, keys->n, e);
-        out->nkeys = code ? 0 : keys->n;
-    }
+    if (code == KV_OK && keys->list)
+        code = result_for_keys(out, keys->n, e);
     for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
         if (keys->list)
             out->keys[i] = keys->keys[i];

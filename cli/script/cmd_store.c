@@ -265,13 +265,8 @@ static int pull_new(session *s, kv *store, const ast *call, const key_list *keys
     const ast *ctx = command_option_of(call, "ctx");
     value where = value_ctx((kv_ctx){0});
     int code = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
-    if (code == KV_OK && keys->list) {
-        if (!(out->keys = mem_alloc(keys->n, sizeof *out->keys, e)))
-            code = KV_E_MEMORY;
-        else
-            code = value_list_new(&out->v, VALUE_LIST, keys->n, e);
-        out->nkeys = code ? 0 : keys->n;
-    }
+    if (code == KV_OK && keys->list)
+        code = result_for_keys(out, keys->n, e);
     for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
         kv_info info;
         if ((code = kv_find(store, &keys->keys[i], &info, e)))
@@ -371,13 +366,7 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
                        kv_err *e)
 {
     int64_t at = 0, own = 0; /* the pairs not looked at yet; the first of the last key */
-    int code = KV_OK;
-    if (keys->list) {
-        if (!(out->keys = mem_alloc(keys->n, sizeof *out->keys, e)))
-            return KV_E_MEMORY;
-        code = value_list_new(&out->v, VALUE_LIST, keys->n, e);
-        out->nkeys = code ? 0 : keys->n;
-    }
+    int code = keys->list ? result_for_keys(out, keys->n, e) : KV_OK;
     for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
         kv_info info;
         kv_err unused = {0};

@@ -29,17 +29,26 @@ static bool is_type(const char *name)
     return kv_find_type(name, &ops, &unused) == KV_OK;
 }
 
+/* What can be made now that the plugin is there says what it brings. */
+static int brings_no(const char *path, const char *name, const kv_err *why, kv_err *e)
+{
+    kv_err_set(e, KV_E_NAME, "%s brings no type \"%s\"", path, name);
+    return kv_err_hint(e, "%s", why->hint);
+}
+
 /* Loads FILE.so, which brings the type unless a base for it is given. */
 static int load_plugin(session *s, const ast *file, const char *name, bool brings, kv_err *e)
 {
     value path;
+    const kv_type_ops *ops;
+    kv_err why = {0};
     int code = eval_text(s, file, "the file of a plugin", &path, e);
     if (code)
         return code;
     if ((code = safe_plugin(s, e)) == KV_OK)
         code = kv_load_plugin(path.u.text->text, e);
-    if (code == KV_OK && brings && !is_type(name))
-        code = kv_err_set(e, KV_E_NAME, "%s brings no type \"%s\"", path.u.text->text, name);
+    if (code == KV_OK && brings && kv_find_type(name, &ops, &why))
+        code = brings_no(path.u.text->text, name, &why, e);
     value_release(&path);
     return code ? unit_at(s, file, e) : KV_OK;
 }

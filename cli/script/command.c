@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/statement.h"
@@ -145,13 +146,13 @@ const command command_table[] = {
      "num-workers  # 1", "rank", NULL},
     {"is-capable", {{ARG_WORD, "CAP", false}}, {{0}}, COMMAND_GIVES, cmd_is_capable,
      "whether stores of this type can do something: True or False",
-     "is-capable optimizer                # True; also updater, states, row-sparse, pushpull, ...\n"
+     "is-capable optimizer                # True; Tab at the prompt lists all that can be asked\n"
      "is-capable gradient-compression     # kvctl -e turns the answer into the exit code",
      "type, create", "usage"},
     {"register", {{ARG_NAME, "NAME", false}},
      {{"base", OPTION_WORD, "TYPE"}, {"plugin", OPTION_FILE, "FILE.so"}}, 0, cmd_register,
-     "add a store type, so that `create NAME` works in any case",
-     "register MyStore                    # another name for local, its base\n"
+     "add a store type that `create NAME` makes: another name for one, or what a plugin brings",
+     "register MyStore                    # another name for local, its base; create mystore\n"
      "register Mine --base device; create mine; type # Mine",
      "create, type", "name, value, unsupported, io, format"},
     {"barrier", {{0}}, {{0}}, 0, cmd_barrier,
@@ -216,9 +217,11 @@ const command command_table[] = {
      COMMAND_PRINTS, cmd_bench,
      "time the store beside loops that only move the same bytes: W1 to W8, or all",
      "bench --quick                       # W1, the arrays of ResNet-50; small ones for a test\n"
+     "bench W2,W3 --quick --op pull  # ResNet-200, VGG-16; limit: s streaming stores, p plain\n"
      "bench W1 --quick --op push,adam,push+adam+pull --values 2 --runs 3\n"
      "bench W4,W6 --quick --runs 3        # many small keys; rows\n"
      "bench W5 --size 1000000 --runs 3    # one array of so many floats\n"
+     "bench W7,W8 --quick --runs 3        # float16 and bfloat16; 2bit and 1bit\n"
      "bench W1 --quick --op push --min-fraction 0.001 # fails below; 0.92 is what to expect\n"
      "bench --scale --quick --runs 3      # one array from 1 MB on; 10 keys, 100, ...\n"
      "bench W1 --quick --op pull --format csv > pull.txt",
@@ -273,6 +276,15 @@ void result_release(result *r)
     rows_release(&r->summary);
     mem_free(r->keys);
     arena_release(&r->names);
+}
+
+int result_for_keys(result *r, int64_t n, kv_err *e)
+{
+    if (!(r->keys = mem_alloc(n, sizeof *r->keys, e)))
+        return KV_E_MEMORY;
+    int code = value_list_new(&r->v, VALUE_LIST, n, e);
+    r->nkeys = code ? 0 : n;
+    return code;
 }
 
 /* Words of the language that come with later versions. */

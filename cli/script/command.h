@@ -42,6 +42,9 @@ typedef struct result {
 
 void result_release(result *r);
 
+/* Room for one array a key: r->v becomes a list of n, r->keys a list to fill. Error: memory. */
+int result_for_keys(result *r, int64_t n, kv_err *e);
+
 /* ---- The table ---- */
 
 /* How an argument is read. */

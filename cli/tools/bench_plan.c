@@ -1,8 +1,9 @@
 /* What a benchmark measures: words into workloads, operations and counts of values. */
+#include <strings.h>
+
 #include <string.h>
 
 #include "base/num.h"
-#include "base/suggest.h"
 #include "tools/bench.h"
 
 static bool same_word(const char *name, const char *text, size_t n)
@@ -22,22 +23,17 @@ static int add_workload(bench_plan *p, const bench_workload *w, int64_t size, kv
 
 int bench_plan_workload(bench_plan *p, const char *text, size_t n, kv_err *e)
 {
-    const char *names[16];
-    char word[32] = "";
-    int known = 0, code = KV_OK;
+    int code = KV_OK;
     bool all = same_word("all", text, n), found = all;
     for (const bench_workload *w = bench_workloads; w->name && code == KV_OK; w++) {
-        names[known++] = w->name;
-        if (all || same_word(w->name, text, n)) {
+        if (all || (strlen(w->name) == n && strncasecmp(w->name, text, n) == 0)) {
             found = true;
             code = add_workload(p, w, 0, e);
         }
     }
     if (found)
         return code;
-    memcpy(word, text, n < sizeof word - 1 ? n : sizeof word - 1);
-    kv_err_set(e, KV_E_USAGE, "there is no workload `%s`", word);
-    suggest_hint(e, word, names, known);
+    kv_err_set(e, KV_E_USAGE, "there is no workload `%.*s`", (int)(n < 40 ? n : 40), text);
     return kv_err_hint(e, "W1 to W8, or all");
 }
 

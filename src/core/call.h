@@ -1,6 +1,6 @@
-/* A call of init, push or pull over many pairs (key, array): which slots it means, whether it may
- * run, and what it is as one operation of the engine. Everything that can be wrong with a call is
- * found here, before anything is written.
+/* A call of push or pull over many pairs (key, array): which slots it means, whether it may run,
+ * and what it is as one operation of the engine. Everything that can be wrong with a call is found
+ * here, before anything is written.
  *
  * A call outlives the function that made it: what it needs is its own memory, which a store keeps
  * for the next call.
@@ -73,7 +73,6 @@ typedef struct call_part {
 typedef struct call {
     engine_op op;
     call_pool *pool;
-    struct call *next; /* of the spare ones */
     char *memory;      /* of the lists */
     int64_t bytes;
     apply_work work;

@@ -13,7 +13,7 @@
 typedef struct slot {
     kv_key key;       /* a name is the slot's own copy */
     kv_array *stored; /* NULL only while the call that makes the slot runs. Changed in place only
-                         while the slot is its one holder: see call_begin */
+                         while the slot is its one holder: see call_group_pairs */
     int64_t pushes;   /* so far */
     int64_t updates;  /* by the updater in use; its count t, so it may begin elsewhere than at 0 */
     struct slot_state *state; /* what that updater keeps for the key, or NULL */

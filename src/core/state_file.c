@@ -159,7 +159,10 @@ static int check_optimizer(const reader *r)
         return bad(r, KV_E_FORMAT, "the metadata have no \"" OPTIMIZER "\"");
     if (safetensors_metadata(r->f, RULE_PART) || strcmp(name, mine) == 0)
         return KV_OK;
-    return bad(r, KV_E_VALUE, "states of %.80s, the optimizer in use is %.80s", name, mine);
+    bad(r, KV_E_VALUE, "states of %.80s, the optimizer in use is %.80s", name, mine);
+    if (strcmp(name, "rule") != 0) /* which stands for one without a name */
+        kv_err_hint(r->e, "set-optimizer %.80s comes first, in C kv_set_optimizer", name);
+    return KV_E_VALUE;
 }
 
 static int check_key_type(const reader *r)
@@ -188,6 +191,12 @@ static int other_form(const reader *r, const slot *s, const char *form)
                form + n + (form[n] == ' '), shape);
 }
 
+static int missing_key(const reader *r, const char *name)
+{
+    bad(r, KV_E_KEY, "it has the key \"%.80s\", this store does not", name);
+    return kv_err_hint(r->e, "the values come first: init, or the file that kept the store");
+}
+
 /* "5 float32 (2, 3)" */
 static int read_key(const reader *r, const char *name, const char *text, int64_t *last,
                     int64_t *updates)
@@ -196,7 +205,7 @@ static int read_key(const reader *r, const char *name, const char *text, int64_t
     bool over = false;
     size_t n = strcspn(text, " ");
     if (i < 0)
-        return bad(r, KV_E_KEY, "it has the key \"%.80s\", this store does not", name);
+        return missing_key(r, name);
     if (n == 0 || num_parse_int(text, n, &t, &over) != n || over || t < 0 || !text[n])
         return bad(r, KV_E_FORMAT, "\"" KEY "%.80s\" is no count, dtype and shape", name);
     buf mine = {0};

@@ -1,7 +1,7 @@
 /* Transactions of one store: begin, then commit or rollback.
  *
  * begin takes a reference to every stored array, which costs a few bytes a key and copies nothing.
- * A push never writes an array that has another holder (call_begin): it leaves it to the
+ * A push never writes an array that has another holder (call_group_pairs): it leaves it to the
  * transaction and puts a fresh one into the slot. So a key is copied at its first change, and
  * rollback puts the references back. Keys made since are the last slots, and are dropped.
  */

@@ -71,6 +71,17 @@ bats_require_minimum_version 1.5.0
     assert_regex "$(tail -n 1 rows.txt)" '^W5,push,2,float32,1,1000,12000,'
 }
 
+@test "bench: behind the word --format is its own, and takes what it can show" {
+    run --separate-stderr kvctl bench w5 --size 1000 --op push --runs 1 --format table
+    assert_success
+    assert_regex "${lines[1]}" '^W5 +push '
+    run kvctl bench W5 --size 1000 --op push --runs 1 --format=json
+    assert_failure 2
+    assert_output --partial 'error[usage]: bench knows the formats table and csv, not "json"'
+    run --separate-stderr kvctl --format csv bench W5 --size 1000 --op push --runs 1
+    assert_regex "${lines[1]}" '^W5,push,'
+}
+
 @test "bench: below --min-fraction it exits 1, with every row shown" {
     run --separate-stderr kvctl bench W1 --quick --runs 1 --op push,pull --values 1 --min-fraction 1000
     assert_failure 1
@@ -96,7 +107,7 @@ bats_require_minimum_version 1.5.0
     run kvctl bench W9
     assert_failure 2
     assert_output --partial 'error[usage]: there is no workload `W9`'
-    assert_output --partial 'hint: did you mean'
+    assert_output --partial 'hint: W1 to W8, or all'
     run kvctl bench --op psuh
     assert_failure 2
     assert_output --partial 'error[usage]: there is no operation `psuh`'

@@ -145,6 +145,7 @@ END
     assert_line --partial '<stdin>:4:25: error[name]: taken.so: there is a store type "local" already'
     assert_line --partial '<stdin>:5:8: error[unsupported]: there is no store type "first"'
     assert_line --partial '<stdin>:6:25: error[name]: two.so brings no type "third"'
+    assert_line --partial 'hint: available here: local, device, teststore, first, second; not here: nccl'
     assert_line --partial '<stdin>:7:10: error[name]: there is a store type "second" already'
     assert_line Third
     assert_line --partial '<stdin>:12:6: error[unsupported]: stores of type "Third" have no push'
