@@ -206,6 +206,34 @@ static int check_update(checker *c, const ast *node)
     return KV_OK;
 }
 
+/* Whether the optimizer has the parameters that are given: the library says, of a store of its own.
+ * Values may need variables, so they are looked at later. */
+static int check_params(checker *c, const ast *node)
+{
+    const ast *name = node->kid[0];
+    const char *word;
+    kv *store = NULL;
+    int code = KV_OK;
+    bool known = false;
+    for (int i = 0; name && name->kind == AST_TEXT && kv_optimizer_text(i, &word); i++)
+        known |= strcasecmp(word, name->u.text) == 0;
+    if (!known || kv_create(NULL, NULL, 0, &store, c->e))
+        return c->e->code;
+    for (uint32_t i = 1; i < node->n && !code; i++) {
+        const ast *kid = node->kid[i];
+        kv_err why = {0};
+        if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0)
+            continue;
+        kv_opt one = {kid->u.text, "none"};
+        if (kv_set_optimizer(store, name->u.text, &one, 1, &why) != KV_E_USAGE)
+            continue;
+        *c->e = why;
+        code = source_at(&c->u->src, kid->pos, kid->end, c->e);
+    }
+    kv_free(store);
+    return code;
+}
+
 static int check_capability(checker *c, const ast *word)
 {
     bool yes;
@@ -222,7 +250,10 @@ static int check_command(checker *c, const ast *node)
     for (int i = 0; cmd->args[i].kind != ARG_END; i++)
         if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
             return c->e->code;
-    return cmd->run == cmd_set_optimizer ? check_update(c, node) : KV_OK;
+    if (cmd->run != cmd_set_optimizer)
+        return KV_OK;
+    int code = check_params(c, node);
+    return code ? code : check_update(c, node);
 }
 
 /* The block of an expect-error: when its words alone show the error that it waits for, it need not
