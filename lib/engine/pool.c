@@ -179,10 +179,24 @@ static bool take_place(void)
     return true;
 }
 
+/* Wakes up to n threads that sleep. */
+static void wake(int64_t n)
+{
+    atomic_fetch_add(&pool.generation, 1);
+    if (n >= pool.sleeping && pool.sleeping)
+        pthread_cond_broadcast(&pool.work);
+    else
+        for (; n > 0 && pool.sleeping; n--)
+            pthread_cond_signal(&pool.work);
+}
+
+/* A thread of the pool that found no place sleeps; one of the pool looks for work itself. */
 static void leave_place(void)
 {
     pool.places |= 1ull << place;
     place = -1;
+    if (pool.queue && !of_pool)
+        wake(1);
 }
 
 /* Runs a task that was popped; without the lock. */
@@ -259,17 +273,6 @@ static bool run_one(void)
     if (!had)
         leave_place();
     return true;
-}
-
-/* Wakes up to n threads that sleep. */
-static void wake(int64_t n)
-{
-    atomic_fetch_add(&pool.generation, 1);
-    if (n >= pool.sleeping && pool.sleeping)
-        pthread_cond_broadcast(&pool.work);
-    else
-        for (; n > 0 && pool.sleeping; n--)
-            pthread_cond_signal(&pool.work);
 }
 
 /* ---- Threads --------------------------------------------------------------------------------- */

@@ -230,6 +230,24 @@ TEST(engine_a_variable_listed_twice_is_used_once)
     CHECK_INT(engine_pending(&v), 0);
 }
 
+/* The thread that waits works at the one place there is when the user's code becomes ready, which
+ * only a thread of the pool may run. */
+TEST(engine_a_place_that_is_left_wakes_the_pool)
+{
+    setenv("KVSTORE_THREADS", "1", 1);
+    for (int i = 0; i < 3000; i++) {
+        engine_group group = {0};
+        engine_var v = {0};
+        int clock = 0;
+        gate first = {.uses = {{.var = &v, .write = true}}, .clock = &clock};
+        gate users = {.uses = {{.var = &v, .write = true}}, .clock = &clock, .op.foreign = true};
+        submit(&first, &group, 1, 0);
+        submit(&users, &group, 1, 0);
+        engine_wait_group(&group, 0);
+        CHECK_INT(users.ran, 2);
+    }
+}
+
 TEST(engine_errors_come_from_the_group_once)
 {
     engine_group group = {0};
