@@ -71,20 +71,27 @@ else
 readline_is := not found, the prompt has no line editing
 endif
 
-# Nothing uses these two yet, so there is nothing to switch on.
-ifeq ($(MPI),1)
-$(error MPI=1: this version has no part that uses MPI)
+ifeq ($(MPI),0)
+mpi_is := left out
+else ifneq ($(shell command -v mpicc),)
+have_mpi := 1
+mpi_is := used
+else ifeq ($(MPI),1)
+missing += Open MPI
+else
+mpi_is := not found, the types of several machines are left out
 endif
+
+# Nothing uses this yet, so there is nothing to switch on.
 ifeq ($(CUDA),1)
 $(error CUDA=1: this version has no part that uses CUDA)
 endif
-mpi_is  := $(if $(filter 0,$(MPI)),left out,$(if $(shell command -v mpicc),found and ,not found and )not used by this version)
 cuda_is := $(if $(filter 0,$(CUDA)),left out,$(if $(shell command -v nvcc),found and ,not found and )not used by this version)
 endif
 
 # ---- Building -------------------------------------------------------------------------------------
 
-all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl ## build the libraries and kvctl (the default)
+all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl $(if $(have_mpi),$(BUILD)/kvstore_mpi.so) ## build the libraries and kvctl (the default)
 
 chosen: libraries
 	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is)'
@@ -149,6 +156,13 @@ $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
 $(BUILD)/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(tool_obj) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(LDLIBS_CLI) $(LDLIBS_LIB)
+
+# The plugin of several machines. Only one of its files names MPI.
+$(BUILD)/src/dist/mpi.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
+
+$(BUILD)/kvstore_mpi.so: $(call obj,$(wildcard src/dist/*.c)) $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
+	    $(shell mpicc --showme:link 2>/dev/null)
 
 # What examples/ has in C. A plugin is a shared object of its own; it links the shared library, which
 # the program that loads it has too.

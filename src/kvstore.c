@@ -116,6 +116,15 @@ void kv_free(kv *store)
     mem_free(store);
 }
 
+int kv_serve(const char *type, kv_err *e)
+{
+    const kv_type_ops *ops;
+    int rc = runtime_find_type(&type, &ops, e);
+    if (!rc && !ops->serve)
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no servers", type);
+    return rc ? rc : ops->serve(e);
+}
+
 const char *kv_type(const kv *store)
 {
     return store->type;
@@ -452,23 +461,40 @@ static int no_optimizer(kv_err *e)
     return KV_E_VALUE;
 }
 
+/* Types that keep their values elsewhere are told of what shall happen to them. */
+static int tell_type(const kv *store, const char *kind, const char *text, const kv_opt *params,
+                     int nparams, kv_err *e)
+{
+    const kv_type_ops *ops = store->ops;
+    return ops->set_optimizer
+               ? ops->set_optimizer(store->self, kind, text, params, nparams, e)
+               : KV_OK;
+}
+
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
     int rc = need(store, KV_CAN_OPTIMIZER, e);
     if (rc || (rc = enter_idle(store, e)))
         return rc;
-    if (store->updater.kind == UPDATER_RULE)
+    if (store->updater.kind == UPDATER_RULE) {
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
-    else
+        if (!rc)
+            rc = tell_type(store, "update", "", params, nparams, e);
+    } else
         rc = no_optimizer(e);
     store->changes += rc == KV_OK;
     return leave(store, rc);
 }
 
-static int set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
+/* name: of an optimizer of the library, or NULL. */
+static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_opt *params,
+                    int nparams, kv_err *e)
 {
     updater next;
     int rc = updater_init_rule(&next, rule, params, nparams, e);
+    if (!rc && (rc = enter(store, e)) == KV_OK)
+        rc = leave(store, tell_type(store, name ? "optimizer" : "rule", name ? name : rule->text,
+                                    params, nparams, e));
     return rc ? rc : replace_updater(store, next, e);
 }
 
@@ -479,7 +505,7 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
     if (rc == KV_OK)
         rc = builtin_rule(&rule, name, e);
     if (rc == KV_OK) {
-        rc = set_rule(store, rule, params, nparams, e);
+        rc = set_rule(store, rule, name, params, nparams, e);
         kv_rule_free(rule);
     }
     return rc;
@@ -487,8 +513,8 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
-    int rc = need(store, KV_CAN_UPDATER, e);
-    return rc ? rc : set_rule(store, rule, params, nparams, e);
+    int rc = need(store, KV_CAN_OPTIMIZER, e);
+    return rc ? rc : set_rule(store, rule, NULL, params, nparams, e);
 }
 
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg)

@@ -191,6 +191,11 @@ int kv_barrier(kv *store, kv_err *e);
  * "_send_command_to_servers") */
 int kv_send_command(kv *store, int head, const char *body, kv_err *e);
 
+/* Makes this process one that only serves the stores of others, as the launch environment says;
+ * returns when all workers have left. type: of several machines. Errors: unsupported (a type
+ * without servers; not started as a rank of a job), peer. (Seed 003, "server") */
+int kv_serve(const char *type, kv_err *e);
+
 /* Whether stores of this type can do something: the operations init, push, pull, pushpull,
  * broadcast; updater, optimizer, states, row_sparse (also sparse), gradient_compression (also
  * compression), transactions, files. Case does not matter, and - is _. store NULL asks only whether
@@ -496,6 +501,15 @@ typedef struct kv_type_ops {
     /* (optional, NULL means there is nobody to wait for, and no server) body is not NULL */
     int (*barrier)(void *self, kv_err *e);
     int (*send_command)(void *self, int head, const char *body, kv_err *e);
+
+    /* (optional, NULL means that the store's own updater is all) Told of an optimizer or rule before
+     * it is set. kind: "optimizer" with its name as text, "rule" with the rule's text, "update" of
+     * the one in use with "", "assign" with "". */
+    int (*set_optimizer)(void *self, const char *kind, const char *text, const kv_opt *params,
+                         int nparams, kv_err *e);
+
+    /* (optional, NULL means that the type has no servers) see kv_serve */
+    int (*serve)(kv_err *e);
 } kv_type_ops;
 
 /* Adds a store type, so that kv_create knows its names in any case. ops stays valid for ever.

@@ -196,23 +196,31 @@ static int run(engine_op *op, kv_err *e)
     return rc;
 }
 
-/* On a thread of the pool. A group may be gone as soon as nothing of it is pending. */
-static void run_task(pool_task *t)
+/* A group may be gone as soon as nothing of it is pending. */
+void engine_complete(engine_op *op, const kv_err *e)
 {
-    engine_op *op = (engine_op *)(void *)((char *)t - offsetof(engine_op, task));
     engine_group *g = op->group;
-    kv_err e = {0};
-    run(op, &e);
     engine_end(op->uses, op->nuses);
     if (op->done)
         op->done(op);
     if (!g)
         return;
     lock();
-    keep_error(g, &e);
+    keep_error(g, e);
     add_pending(g, -1);
     tell_waiters(g);
     unlock();
+}
+
+/* On a thread of the pool. */
+static void run_task(pool_task *t)
+{
+    engine_op *op = (engine_op *)(void *)((char *)t - offsetof(engine_op, task));
+    kv_err e = {0};
+    bool later = op->later; /* such a one may have ended when run returns */
+    run(op, &e);
+    if (!later)
+        engine_complete(op, &e);
 }
 
 bool engine_try(engine_op *op)

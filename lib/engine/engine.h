@@ -54,6 +54,7 @@ typedef struct engine_op {
     struct trace_op *trace; /* for a profile (trace.h): the engine notes its times; or NULL */
     int32_t priority;    /* larger is sooner, among those that are ready */
     bool foreign;        /* runs the user's code: see pool_task */
+    bool later;   /* run only begins it: whoever ends it calls engine_complete */
     bool repeats; /* out: a variable is written by two of the uses; the second has no effect */
     pool_task task;
     pool_flag turn;
@@ -74,6 +75,10 @@ int engine_run_now(engine_op *op, kv_err *e);
 /* Ends some uses early, or all that are left. */
 void engine_end(engine_use *uses, int64_t n);
 void engine_finish(engine_op *op);
+
+/* Ends an operation that goes on behind run, on any thread: what is left of its uses, then done.
+ * Its error goes to the group. */
+void engine_complete(engine_op *op, const kv_err *e);
 
 /* Blocks until every operation scheduled so far that writes var has ended its use. */
 void engine_wait_read(engine_var *var);

@@ -42,6 +42,7 @@ static struct pool {
     job *jobs;               /* the latest first */
     atomic_int top;          /* the priority of the queue's first, INT_MIN when it is empty */
     atomic_uint generation;  /* counts what a spinning thread must look at */
+    bool (*poll)(void);      /* atomic */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .work = PTHREAD_COND_INITIALIZER,
           .event = PTHREAD_COND_INITIALIZER,
@@ -382,6 +383,22 @@ static bool is_set(const pool_flag *f)
     return __atomic_load_n(&f->set, __ATOMIC_ACQUIRE);
 }
 
+void pool_set_poll(bool (*poll)(void))
+{
+    __atomic_store_n(&pool.poll, poll, __ATOMIC_RELEASE);
+}
+
+/* Spins until the flag is set, for a while. */
+static void spin(const pool_flag *f)
+{
+    bool (*poll)(void) = __atomic_load_n(&pool.poll, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < SPINS && !is_set(f); i++) {
+        if (poll && poll())
+            i = 0;
+        relax();
+    }
+}
+
 void pool_wait(pool_flag *f)
 {
     pool_workers();
@@ -389,8 +406,8 @@ void pool_wait(pool_flag *f)
         pthread_mutex_lock(&pool.lock);
         bool ran = run_one();
         pthread_mutex_unlock(&pool.lock);
-        for (int i = 0; !ran && i < SPINS && !is_set(f); i++)
-            relax();
+        if (!ran)
+            spin(f);
         if (ran || is_set(f))
             continue;
         pthread_mutex_lock(&pool.lock);

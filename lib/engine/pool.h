@@ -52,6 +52,10 @@ typedef struct pool_flag {
 /* Returns when the flag is set; runs parts and tasks meanwhile. */
 void pool_wait(pool_flag *f);
 
+/* What a thread that waits calls when there is nothing else to do; it returns whether it did
+ * something. NULL: nothing. For what ends operations from outside the pool. */
+void pool_set_poll(bool (*poll)(void));
+
 /* Sets the flag and does not touch it again. */
 void pool_signal(pool_flag *f);
 

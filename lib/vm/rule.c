@@ -941,6 +941,30 @@ static bool varies(const ast *node)
     return false;
 }
 
+static bool needs_whole(const ast *node)
+{
+    static const char *const calls[] = {"sum", "norm", "rowmean", "normal", "sparse"};
+    if (node->kind == RULE_PRINT || node->kind == RULE_ROWS)
+        return true;
+    for (size_t i = 0; node->kind == AST_CALL && i < sizeof calls / sizeof *calls; i++)
+        if (strcmp(node->u.text, calls[i]) == 0)
+            return true;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && needs_whole(node->kid[i]))
+            return true;
+    return false;
+}
+
+bool rule_splits(const rule_ast *r)
+{
+    rule_state_info states[PLAN_MAX_STATES];
+    int n = rule_states(r, states);
+    for (int i = 0; i < n; i++)
+        if (states[i].how == STATE_ROW)
+            return false;
+    return !needs_whole(r->body);
+}
+
 bool rule_is_constant(const rule_ast *r)
 {
     return !varies(r->body);

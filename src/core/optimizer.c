@@ -325,14 +325,15 @@ double optimizer_rate(const optimizer *o)
 static void give(const optimizer *o, optimizer_draft *d, const slot *s, rule_given *g)
 {
     char number[NUM_TEXT_MAX];
-    const char *key = s->key.name;
+    kv_key seen = s->part ? s->part->key : s->key;
+    const char *key = seen.name;
     bool tables = o->names.n || o->lr_mult.n || o->wd_mult.n;
     if (!key && tables) {
-        num_int(number, s->key.id);
+        num_int(number, seen.id);
         key = number;
     }
     int64_t at = table_find(&o->names, key);
-    g->key = s->key;
+    g->key = seen;
     g->name = at < 0 ? NULL : o->names.texts[at];
     const char *name = g->name;
     if (!o->rule->ast->counts_after)
@@ -389,6 +390,24 @@ static void give_states(const optimizer *o, const optimizer_draft *d, const slot
     g->numbers = numbers;
 }
 
+/* What another process says of the update of a part. */
+static rule_given given_by_other(const optimizer *o, const slot *s, host *numbers)
+{
+    rule_given g = *s->part->given;
+    char number[NUM_TEXT_MAX];
+    const char *key = s->part->key.name;
+    if (!key) {
+        num_int(number, s->part->key.id);
+        key = number;
+    }
+    int64_t at = table_find(&o->names, key);
+    memcpy(numbers, s->part->numbers, (size_t)o->nstates * sizeof *numbers);
+    g.key = s->part->key;
+    g.name = at < 0 ? NULL : o->names.texts[at];
+    g.numbers = numbers;
+    return g;
+}
+
 /* What the next update of a slot is made for. numbers: room for those of its states. */
 static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                            host *numbers)
@@ -397,6 +416,8 @@ static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s
                     .sparse_input = sparse_input,
                     .sparse_stored = kv_array_storage(s->stored) == KV_ROW_SPARSE,
                     .row = row_length(s->stored)};
+    if (s->part && s->part->given)
+        return given_by_other(o, s, numbers);
     g.master = optimizer_has_master(o, s);
     give(o, d, s, &g);
     give_states(o, d, s, &g, numbers);
@@ -469,7 +490,7 @@ const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const sl
     kv_dtype dtype = kv_array_dtype(s->stored);
     host numbers[PLAN_MAX_STATES] = {{0}};
     if (o->made[dtype]) {
-        *t = count(o, d, s);
+        *t = s->part && s->part->given ? s->part->given->t : count(o, d, s);
         return &o->updates[dtype];
     }
     rule_given g = give_all(o, d, s, false, numbers);
@@ -567,6 +588,37 @@ static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_
     return rc;
 }
 
+/* Shared numbers go on from key to key. */
+static void share(const optimizer *o, optimizer_draft *d, const rule_update *u)
+{
+    for (int i = 0; i < o->nstates; i++) {
+        if (o->states[i].how != STATE_SHARED || !(u->states >> i & 1))
+            continue;
+        d->shared[i] = u->numbers[i];
+        d->have |= 1u << i;
+    }
+}
+
+int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                     optimizer_step *step, rule_given *given, host *numbers, kv_err *e)
+{
+    optimizer_draft before = *d;
+    *step = (optimizer_step){0};
+    *given = give_all(o, &before, s, sparse_input, numbers);
+    int rc = make_update(o, d, s, sparse_input, step, e);
+    if (!rc && !s->state && step->made->u.states &&
+        !(step->fresh = mem_zalloc(1, sizeof *step->fresh, e)))
+        rc = KV_E_MEMORY;
+    if (rc) {
+        optimizer_release_step(step);
+        return rc;
+    }
+    given->key.name = given->name = NULL;
+    given->numbers = NULL;
+    share(o, d, &step->made->u);
+    return KV_OK;
+}
+
 int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                       optimizer_step *step, kv_err *e)
 {
@@ -578,12 +630,7 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool spar
         optimizer_release_step(step);
         return rc;
     }
-    for (int i = 0; i < o->nstates; i++) {
-        if (o->states[i].how != STATE_SHARED || !(step->made->u.states >> i & 1))
-            continue;
-        d->shared[i] = step->made->u.numbers[i];
-        d->have |= 1u << i;
-    }
+    share(o, d, &step->made->u);
     return KV_OK;
 }
 

@@ -129,6 +129,12 @@ const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const sl
 int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                       optimizer_step *step, kv_err *e);
 
+/* Only the host lines, for a key whose elements another process keeps: what that process needs for
+ * the same update is in *given, without its pointers, and numbers, with room for PLAN_MAX_STATES.
+ * The step is committed as usual. Errors: as above. */
+int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
+                     optimizer_step *step, rule_given *given, host *numbers, kv_err *e);
+
 /* Makes what the steps hold part of the slots, and the draft the optimizer's. */
 void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s);
 void optimizer_commit(optimizer *o, const optimizer_draft *d);

@@ -10,6 +10,15 @@
 #include "base/map.h"
 #include "kv_array.h"
 
+/* Whose part a slot keeps, in a store that keeps parts of another store's keys: rules see that key,
+ * and the host side of an update may be given with it. */
+typedef struct slot_part {
+    kv_key key;
+    int64_t number;                  /* which part */
+    const struct rule_given *given;  /* of the next update; or NULL: the store's own */
+    const struct host *numbers;      /* those of its states */
+} slot_part;
+
 typedef struct slot {
     kv_key key;       /* a name is the slot's own copy */
     kv_array *stored; /* NULL only while the call that makes the slot runs. Changed in place only
@@ -18,6 +27,7 @@ typedef struct slot {
     int64_t updates;  /* by the updater in use; its count t, so it may begin elsewhere than at 0 */
     struct slot_state *state; /* what that updater keeps for the key, or NULL */
     struct residuals *residuals; /* what compressed pushes still owe the key; NULL is nothing */
+    const slot_part *part;       /* or NULL */
     bool told_ignored; /* a pull that ignored a row_sparse array was told to the log */
 } slot;
 

@@ -1,0 +1,92 @@
+#include "dist/alive.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "dist/net.h"
+
+enum { BEATS = 8 /* in the time of a deadline */ };
+
+static struct {
+    int64_t deadline_us, beat_us, now_us;
+    int64_t *heard_us; /* INT64_MAX: has left */
+    char file[4096];
+} alive;
+
+int alive_open(kv_err *e)
+{
+    const char *text = getenv("KVSTORE_DEADLINE"), *folder = getenv("KVSTORE_RUN_DIR");
+    double seconds = text ? atof(text) : 10;
+    alive.deadline_us = (int64_t)(seconds * 1e6);
+    alive.heard_us = mem_alloc(net_size(), sizeof *alive.heard_us, e);
+    if (!alive.heard_us)
+        return KV_E_MEMORY;
+    alive.now_us = alive.beat_us = net_now_us();
+    for (int i = 0; i < net_size(); i++)
+        alive.heard_us[i] = alive.now_us;
+    if (folder)
+        snprintf(alive.file, sizeof alive.file, "%s/lost", folder);
+    return KV_OK;
+}
+
+void alive_heard(int rank)
+{
+    if (alive.heard_us[rank] != INT64_MAX)
+        alive.heard_us[rank] = alive.now_us;
+}
+
+void alive_left(int rank)
+{
+    alive.heard_us[rank] = INT64_MAX;
+}
+
+int64_t net_silence(int rank)
+{
+    int64_t heard = alive.heard_us[rank];
+    return rank == net_rank() || heard == INT64_MAX ? 0 : net_now_us() - heard;
+}
+
+/* What the launcher says. */
+static void read_file(void)
+{
+    char line[512] = "";
+    int rank = -1, used = 0;
+    FILE *f = alive.file[0] ? fopen(alive.file, "re") : NULL;
+    if (!f)
+        return;
+    if (fgets(line, sizeof line, f) && sscanf(line, "%d %n", &rank, &used) == 1) {
+        line[strcspn(line, "\n")] = 0;
+        net_lost(rank, line + used);
+    }
+    fclose(f);
+}
+
+void alive_look(int64_t now_us)
+{
+    char why[256];
+    bool paused = now_us - alive.now_us > alive.deadline_us / 2; /* it was this rank that slept */
+    alive.now_us = now_us;
+    read_file();
+    if (!alive.deadline_us)
+        return;
+    for (int i = 0; i < net_size(); i++) {
+        int64_t heard = alive.heard_us[i];
+        if (i == net_rank() || heard == INT64_MAX)
+            continue;
+        if (paused)
+            alive.heard_us[i] = now_us;
+        else if (now_us - heard > alive.deadline_us) {
+            snprintf(why, sizeof why, "rank %d on %s has not been heard for %lld s", i,
+                     link_host(i), (long long)(alive.deadline_us / 1000000));
+            net_lost(i, why);
+        }
+    }
+    if (now_us - alive.beat_us < alive.deadline_us / BEATS)
+        return;
+    alive.beat_us = now_us;
+    for (int i = 0; i < net_size(); i++)
+        if (i != net_rank() && alive.heard_us[i] != INT64_MAX)
+            net_answer(i, (link_rec){.kind = NET_BEAT}, NULL);
+}

@@ -1,0 +1,23 @@
+/* Whether the other ranks live. Each sends every other one a sign of life now and then; who has
+ * sent nothing for the deadline is lost. Under a launcher that watches its processes a rank that
+ * has ended is known sooner: the launcher writes the sentence into the file `lost` of its folder.
+ *
+ * Environment: KVSTORE_DEADLINE, seconds of silence, 10; 0 switches all of it off.
+ * KVSTORE_RUN_DIR: the launcher's folder. */
+#ifndef DIST_ALIVE_H
+#define DIST_ALIVE_H
+
+#include <stdint.h>
+
+#include "kv_err.h"
+
+int alive_open(kv_err *e);
+
+/* Called by the net: a record came; it is time to look. */
+void alive_heard(int rank);
+void alive_look(int64_t now_us);
+
+/* Ranks that have left by agreement are not missed. */
+void alive_left(int rank);
+
+#endif

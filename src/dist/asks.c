@@ -1,0 +1,122 @@
+#include "dist/asks.h"
+
+#include <string.h>
+
+#include "array/device.h"
+
+static int64_t up(int64_t n)
+{
+    return (n + 7) / 8 * 8;
+}
+
+static void pad(buf *b)
+{
+    while (b->len % 8 && !b->failed)
+        buf_char(b, 0);
+}
+
+void ask_put_key(buf *b, const ask_key *k, const char *name)
+{
+    ask_key copy = *k;
+    copy.name_bytes = name ? (int32_t)strlen(name) + 1 : 0;
+    buf_put(b, (const char *)&copy, sizeof copy);
+    if (name)
+        buf_put(b, name, (size_t)copy.name_bytes);
+    pad(b);
+}
+
+const ask_key *ask_get_key(const char **at, const char *end, kv_key *key)
+{
+    const ask_key *k = (const ask_key *)(const void *)*at;
+    if (end - *at < (int64_t)sizeof *k || end - *at < (int64_t)sizeof *k + up(k->name_bytes))
+        return NULL;
+    const char *name = *at + sizeof *k;
+    *key = (kv_key){.id = k->id, .name = k->name_bytes ? name : NULL};
+    *at = name + up(k->name_bytes);
+    return k;
+}
+
+void ask_put_rows(buf *b, kv_array *a)
+{
+    int64_t n = kv_array_nrows(a), row = 1;
+    const void *data = NULL;
+    for (int i = 1; i < a->ndim; i++)
+        row *= a->shape[i];
+    kv_array_read_rows(a, &data, NULL);
+    buf_put(b, (const char *)&n, sizeof n);
+    buf_put(b, (const char *)kv_array_row_ids(a), (size_t)n * sizeof n);
+    buf_put(b, data, (size_t)(n * row * kv_dtype_bytes((kv_dtype)a->dtype)));
+}
+
+int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
+                  kv_err *e)
+{
+    int64_t each = kv_dtype_bytes((kv_dtype)k->dtype);
+    ask_slot s = {.part = k->place.first + part,
+                   .from = place_from(&k->place, part),
+                   .count = place_count(&k->place, part),
+                   .nparts = k->place.nparts,
+                   .key = *k};
+    const void *data = NULL;
+    buf rows = {0};
+    int rc = KV_OK;
+    if (value->storage == KV_ROW_SPARSE) {
+        ask_put_rows(&rows, value);
+        data = rows.data;
+        s.bytes = (int64_t)rows.len;
+        rc = buf_check(&rows, e);
+    } else if ((rc = kv_array_read(value, &data, e)) == KV_OK) {
+        data = (const char *)data + s.from * each;
+        s.bytes = s.count * each;
+    }
+    s.key.name_bytes = name ? (int32_t)strlen(name) + 1 : 0;
+    buf_put(b, (const char *)&s, sizeof s);
+    if (name)
+        buf_put(b, name, (size_t)s.key.name_bytes);
+    pad(b);
+    if (!rc && s.bytes)
+        buf_put(b, data, (size_t)s.bytes);
+    pad(b);
+    buf_release(&rows);
+    return rc ? rc : buf_check(b, e);
+}
+
+static int malformed(kv_err *e)
+{
+    return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+}
+
+static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
+                        const char *data, int64_t bytes, kv_err *e)
+{
+    int64_t n, row = kv_dtype_bytes(dtype);
+    void *to;
+    if (bytes < (int64_t)sizeof n)
+        return malformed(e);
+    memcpy(&n, data, sizeof n);
+    for (int i = 1; i < ndim; i++)
+        row *= shape[i];
+    if (n < 0 || bytes != (int64_t)sizeof n * (n + 1) + n * row)
+        return malformed(e);
+    const int64_t *ids = (const int64_t *)(const void *)(data + sizeof n);
+    int rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
+    if (rc == KV_OK && (rc = kv_array_write_rows(*out, &to, e)) == KV_OK && n * row > 0)
+        memcpy(to, ids + n, (size_t)(n * row));
+    return rc;
+}
+
+int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,
+               const char *data, int64_t bytes, kv_err *e)
+{
+    void *to;
+    if (storage == KV_ROW_SPARSE)
+        return sparse_array(out, dtype, ndim, shape, data, bytes, e);
+    int rc = kv_array_new_raw(out, dtype, ndim, shape, (kv_ctx){KV_CPU, 0}, e);
+    if (rc == KV_OK && bytes != kv_array_bytes(*out)) {
+        kv_array_unref(*out);
+        return malformed(e);
+    }
+    if (rc == KV_OK && (rc = kv_array_write(*out, &to, e)) == KV_OK && bytes > 0)
+        memcpy(to, data, (size_t)bytes);
+    return rc;
+}

@@ -1,0 +1,84 @@
+/* The calls that workers make to servers: what they carry, as plain structs and texts one behind
+ * the other. All ranks run the same build.
+ */
+#ifndef DIST_ASKS_H
+#define DIST_ASKS_H
+
+#include "base/buf.h"
+#include "core/compress.h"
+#include "dist/place.h"
+#include "kvstore.h"
+
+typedef enum dist_ask {
+    /* To every server. */
+    ASK_CREATE, /* from every worker: ask_store; replies when all workers have asked */
+    ASK_FREE,   /* the worker has released the store */
+    ASK_DONE,   /* the worker takes part in no further round */
+    ASK_INIT,   /* ask_slot and the part's data, for each part */
+    ASK_OPTIMIZER, /* ask_optimizer: holds for rounds to which the sender has not contributed yet */
+    ASK_COMMAND,   /* part: head; the body with its NUL */
+    ASK_ROWS,      /* part, round; row ids. Reply: those rows */
+    ASK_STATES,    /* see states.h */
+    ASK_SET_STATES,
+    ASK_COUNTS,    /* Reply: ask_counts */
+    ASK_WHY,       /* part, round. Reply: a text, which ranks it has and which it lacks */
+
+    /* To the coordinator, which is the first server. */
+    ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
+                     the key is there already */
+    ASK_READY,   /* the same keys hold their values now */
+    ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each */
+    ASK_BARRIER, /* replies when all workers have asked */
+    ASK_EPOCH    /* round: replies when so many optimizers have been set by the first worker */
+} dist_ask;
+
+typedef struct ask_store {
+    int32_t workers, servers;
+    int32_t is_async;
+    int32_t sums;         /* no store: a push that is summed replaces what was there */
+    int64_t staleness;    /* -1: unbounded */
+    char type[64];
+} ask_store;
+
+/* A key, in calls: a text key's text follows, with its NUL, filled up to 8 bytes. */
+typedef struct ask_key {
+    int64_t id;
+    int64_t shape[KV_MAX_NDIM];
+    place place;
+    int32_t name_bytes; /* 0: an integer key */
+    uint8_t dtype, storage, ndim, whole;
+} ask_key;
+
+/* A part with its first value. */
+typedef struct ask_slot {
+    int64_t part, from, count, nparts;
+    int64_t bytes; /* of the data that follow; of row_sparse ones the number of rows, their ids and
+                      their elements */
+    ask_key key;  /* its text follows, then the data, filled up to 8 bytes */
+} ask_slot;
+
+typedef struct ask_counts {
+    int64_t rounds, keys, bytes;
+    int64_t late;     /* rounds to which some worker has contributed and others have not */
+    int64_t stalest;  /* the largest difference between the pushes of two workers that a pull met */
+    int64_t contributors; /* of the last round */
+} ask_counts;
+
+/* Appends a key and its text. */
+void ask_put_key(buf *b, const ask_key *k, const char *name);
+
+/* Reads one at *at, before end; its text is borrowed. NULL: malformed. */
+const ask_key *ask_get_key(const char **at, const char *end, kv_key *key);
+
+/* Appends a part of an array. Errors: memory. */
+int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
+                  kv_err *e);
+
+/* Appends the elements of a row_sparse array: number of rows, ids, elements. */
+void ask_put_rows(buf *b, kv_array *a);
+
+/* Makes an array of such bytes, or of plain elements. Errors: memory, internal (malformed). */
+int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,
+               const char *data, int64_t bytes, kv_err *e);
+
+#endif

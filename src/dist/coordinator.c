@@ -1,0 +1,310 @@
+#include "dist/coordinator.h"
+
+#include <string.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "dist/server.h"
+
+typedef struct entry {
+    ask_key key;
+    char *name;
+    bool ready;
+} entry;
+
+/* A worker that waits for keys, or for an optimizer. */
+typedef struct waiter {
+    int rank;
+    uint64_t request;
+    int64_t epoch;  /* or */
+    char *keys;     /* call_keys */
+    int64_t bytes;
+    struct waiter *next;
+} waiter;
+
+typedef struct coordinator {
+    map index;
+    entry *entries;
+    int64_t n, cap, parts;
+    int64_t *load; /* bytes, by server */
+    waiter *waiters;
+    uint64_t *at_barrier; /* by worker: its call, or 0 */
+    int64_t epoch;
+} coordinator;
+
+static coordinator *of(served *s)
+{
+    kv_err unused = {0};
+    if (s->coordinator)
+        return s->coordinator;
+    coordinator *c = mem_zalloc(1, sizeof *c, &unused);
+    if (!c)
+        return NULL;
+    c->load = mem_zalloc(s->how.servers, sizeof *c->load, &unused);
+    c->at_barrier = mem_zalloc(s->how.workers, sizeof *c->at_barrier, &unused);
+    if (!c->load || !c->at_barrier) {
+        mem_free(c->load);
+        mem_free(c->at_barrier);
+        mem_free(c);
+        return NULL;
+    }
+    return s->coordinator = c;
+}
+
+void coordinator_free(served *s)
+{
+    coordinator *c = s->coordinator;
+    if (!c)
+        return;
+    for (int64_t i = 0; i < c->n; i++)
+        mem_free(c->entries[i].name);
+    map_release(&c->index);
+    mem_free(c->entries);
+    mem_free(c->load);
+    mem_free(c->at_barrier);
+    mem_free(c);
+    s->coordinator = NULL;
+}
+
+/* ---- Places ---- */
+
+static int lightest(const coordinator *c, int servers)
+{
+    int best = 0;
+    for (int i = 1; i < servers; i++)
+        if (c->load[i] < c->load[best])
+            best = i;
+    return best;
+}
+
+static void find_place(served *s, coordinator *c, ask_key *k)
+{
+    int64_t size = 1;
+    kv_dtype dtype = (kv_dtype)k->dtype;
+    for (int i = 0; i < k->ndim; i++)
+        size *= k->shape[i];
+    place p = place_new(size, dtype, k->whole || k->storage == KV_ROW_SPARSE);
+    p.first = c->parts;
+    p.server = p.nparts > 1 && size >= PLACE_SPREAD && s->how.servers > 1
+                   ? -1
+                   : lightest(c, s->how.servers);
+    for (int32_t i = 0; i < p.nparts; i++)
+        c->load[place_server(&p, i, s->how.servers)] +=
+            place_count(&p, i) * kv_dtype_bytes(dtype);
+    c->parts += p.nparts;
+    k->place = p;
+}
+
+static int add_key(served *s, coordinator *c, const ask_key *in, const kv_key *key, place *out,
+                   kv_err *e)
+{
+    entry x = {.key = *in};
+    int rc = mem_grow(&c->entries, &c->cap, c->n + 1, sizeof *c->entries, e);
+    if (rc)
+        return rc;
+    kv_key own = {.id = key->id};
+    if (key->name && !(own.name = x.name = mem_text(key->name, strlen(key->name), e)))
+        return KV_E_MEMORY;
+    if ((rc = map_put(&c->index, own, c->n, e))) {
+        mem_free(x.name);
+        return rc;
+    }
+    find_place(s, c, &x.key);
+    *out = x.key.place;
+    c->entries[c->n++] = x;
+    return KV_OK;
+}
+
+static void call_place(served *s, coordinator *c, int rank, const link_rec *r)
+{
+    const char *at = (const char *)(r + 1), *end = at + r->bytes;
+    buf reply = {0};
+    kv_err e = {0};
+    int rc = KV_OK;
+    while (at < end && !rc) {
+        kv_key key;
+        place p = {.first = -1};
+        const ask_key *in = ask_get_key(&at, end, &key);
+        if (!in) {
+            rc = kv_err_set(&e, KV_E_INTERNAL, "a record of another rank is malformed");
+            break;
+        }
+        if (map_get(&c->index, key) < 0)
+            rc = add_key(s, c, in, &key, &p, &e);
+        buf_put(&reply, (const char *)&p, sizeof p);
+    }
+    if (!rc)
+        rc = buf_check(&reply, &e);
+    if (rc)
+        server_refuse(rank, r->request, &e);
+    else
+        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
+    buf_release(&reply);
+}
+
+/* ---- Keys that others wait for ---- */
+
+/* Replies if all keys are ready. */
+static bool answer(served *s, coordinator *c, const waiter *w)
+{
+    const char *at = w->keys, *end = at + w->bytes;
+    buf reply = {0};
+    kv_err e = {0};
+    bool ready = w->epoch <= c->epoch;
+    (void)s;
+    while (at < end && ready) {
+        kv_key key;
+        const ask_key *in = ask_get_key(&at, end, &key);
+        int64_t i = in ? map_get(&c->index, key) : -1;
+        ready = i >= 0 && c->entries[i].ready;
+        if (ready)
+            ask_put_key(&reply, &c->entries[i].key, c->entries[i].name);
+    }
+    if (ready && buf_check(&reply, &e))
+        server_refuse(w->rank, w->request, &e);
+    else if (ready)
+        server_reply(w->rank, w->request, reply.data, (int64_t)reply.len);
+    buf_release(&reply);
+    return ready;
+}
+
+/* Whether the worker that makes keys cannot make any: it waits itself, or has left. */
+static bool nobody_makes(const served *s, const coordinator *c)
+{
+    return s->done[0] || c->at_barrier[0] != 0;
+}
+
+static void refuse_waiter(const waiter *w)
+{
+    kv_err e = {0};
+    const char *at = w->keys;
+    kv_key key = {0};
+    char text[SLOT_KEY_TEXT];
+    if (!ask_get_key(&at, w->keys + w->bytes, &key))
+        return;
+    kv_err_set(&e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, &key));
+    kv_err_key(&e, &key);
+    server_refuse(w->rank, w->request, &e);
+}
+
+static void look_at_waiters(served *s, coordinator *c)
+{
+    for (waiter **at = &c->waiters; *at;) {
+        waiter *w = *at;
+        bool over = answer(s, c, w);
+        if (!over && w->keys && nobody_makes(s, c)) {
+            refuse_waiter(w);
+            over = true;
+        }
+        if (!over) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        mem_free(w->keys);
+        mem_free(w);
+    }
+}
+
+static void wait_for(served *s, coordinator *c, int rank, const link_rec *r, int64_t epoch)
+{
+    kv_err e = {0};
+    waiter *w = mem_zalloc(1, sizeof *w, &e);
+    if (w && r->bytes && !(w->keys = mem_alloc(r->bytes, 1, &e))) {
+        mem_free(w);
+        w = NULL;
+    }
+    if (!w) {
+        server_refuse(rank, r->request, &e);
+        return;
+    }
+    w->rank = rank;
+    w->request = r->request;
+    w->epoch = epoch;
+    w->bytes = r->bytes;
+    if (r->bytes)
+        memcpy(w->keys, r + 1, r->bytes);
+    w->next = c->waiters;
+    c->waiters = w;
+    look_at_waiters(s, c);
+}
+
+static void call_ready(served *s, coordinator *c, const link_rec *r)
+{
+    const char *at = (const char *)(r + 1), *end = at + r->bytes;
+    kv_key key;
+    while (at < end && ask_get_key(&at, end, &key)) {
+        int64_t i = map_get(&c->index, key);
+        if (i >= 0)
+            c->entries[i].ready = true;
+    }
+    look_at_waiters(s, c);
+}
+
+/* ---- Barriers ---- */
+
+static void look_at_barrier(served *s, coordinator *c)
+{
+    int missing = 0;
+    for (int i = 0; i < s->how.workers; i++)
+        missing += !c->at_barrier[i] && !s->done[i];
+    if (missing == 0) {
+        for (int i = 0; i < s->how.workers; i++) {
+            if (c->at_barrier[i])
+                server_reply(i, c->at_barrier[i], NULL, 0);
+            c->at_barrier[i] = 0;
+        }
+    } else {
+        look_at_waiters(s, c);
+    }
+}
+
+void coordinator_left(served *s, int rank)
+{
+    (void)rank;
+    if (s->coordinator) {
+        look_at_barrier(s, s->coordinator);
+        look_at_waiters(s, s->coordinator);
+    }
+}
+
+bool coordinator_call(served *s, int rank, const link_rec *r)
+{
+    if (r->flags < ASK_PLACE || r->flags > ASK_EPOCH)
+        return false;
+    coordinator *c = of(s);
+    kv_err e = {0};
+    if (!c) {
+        kv_err_set(&e, KV_E_MEMORY, "no memory for the coordinator");
+        server_refuse(rank, r->request, &e);
+        return true;
+    }
+    switch ((dist_ask)r->flags) {
+    case ASK_PLACE:
+        call_place(s, c, rank, r);
+        break;
+    case ASK_READY:
+        call_ready(s, c, r);
+        server_reply(rank, r->request, NULL, 0);
+        break;
+    case ASK_FIND:
+        wait_for(s, c, rank, r, 0);
+        break;
+    case ASK_BARRIER:
+        c->at_barrier[rank] = r->request;
+        look_at_barrier(s, c);
+        break;
+    case ASK_EPOCH:
+        if (rank == 0) {
+            c->epoch++;
+            server_reply(rank, r->request, NULL, 0);
+            look_at_waiters(s, c);
+        } else {
+            wait_for(s, c, rank, r, r->part);
+        }
+        break;
+    default:
+        return false;
+    }
+    return true;
+}

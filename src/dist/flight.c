@@ -1,0 +1,724 @@
+/* Pushes and pulls under way: operations of the engine that end when the other side has answered.
+ *
+ * A push reads its values when their turn has come and they are sent; each is free again then. It
+ * ends when the servers have applied it. A pull writes its outs as the pieces come.
+ *
+ * Replies name a flight by a number, which is looked up: one that comes late finds nothing.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "core/apply.h"
+#include "core/call.h"
+#include "dist/server.h"
+#include "dist/worker.h"
+
+enum { MOST_PENDING = 256, FLIGHTS = 4096, CODES_AT_ONCE = 1 << 19 };
+
+/* One key of a push, or of a pull. */
+typedef struct cargo {
+    int64_t slot;
+    kv_key key;       /* its name is the slot's */
+    place place;
+    int64_t round, before;
+    kv_array *source; /* of a push: what is sent */
+    int64_t first, n; /* of a pull: its outs */
+    kv_dtype dtype;
+    char *blob;       /* codes, or rows; or NULL: the elements of source */
+    int64_t blob_bytes;
+    kv_array *residual;
+    int64_t host, host_bytes; /* where the host side of its update lies */
+    int64_t left;     /* pieces to send, or parts to come */
+    engine_use *use;
+} cargo;
+
+/* One part of one cargo. */
+typedef struct piece {
+    int64_t cargo;
+    int32_t part;
+} piece;
+
+typedef struct lane {
+    net_item item;
+    struct flight *flight;
+    int64_t at, end; /* of pieces */
+    int64_t offset;  /* bytes of the piece at `at` that were sent; elements for codes */
+} lane;
+
+typedef struct flight {
+    engine_op op;
+    worker *w;
+    bool pulls;
+    int64_t ncargo;
+    cargo *cargo;
+    piece *pieces;
+    lane *lanes; /* to the servers */
+    int nlanes;  /* that are being sent; atomic */
+    kv_array **outs;
+    int64_t nouts;
+    engine_use *uses;
+    buf host;
+    int64_t waiting; /* parts whose end has not been told */
+    push_codes codes;
+    uint64_t token;
+    kv_err error;
+    int32_t priority;
+} flight;
+
+static struct {
+    pthread_mutex_t lock;
+    flight *list[FLIGHTS];
+    uint64_t next;
+} air = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void enter(flight *f)
+{
+    pthread_mutex_lock(&air.lock);
+    do
+        f->token = ++air.next;
+    while (air.list[f->token % FLIGHTS]);
+    air.list[f->token % FLIGHTS] = f;
+    pthread_mutex_unlock(&air.lock);
+}
+
+static flight *find(uint64_t token)
+{
+    pthread_mutex_lock(&air.lock);
+    flight *f = air.list[token % FLIGHTS];
+    pthread_mutex_unlock(&air.lock);
+    return f && f->token == token ? f : NULL;
+}
+
+static void leave(const flight *f)
+{
+    pthread_mutex_lock(&air.lock);
+    air.list[f->token % FLIGHTS] = NULL;
+    pthread_mutex_unlock(&air.lock);
+}
+
+static void free_flight(flight *f)
+{
+    for (int64_t i = 0; i < f->ncargo; i++) {
+        if (f->cargo[i].source)
+            kv_array_unref(f->cargo[i].source);
+        mem_free(f->cargo[i].blob);
+    }
+    for (int64_t i = 0; i < f->nouts; i++)
+        kv_array_unref(f->outs[i]);
+    buf_release(&f->host);
+    mem_free(f->cargo);
+    mem_free(f->pieces);
+    mem_free(f->lanes);
+    mem_free(f->outs);
+    mem_free(f->uses);
+    mem_free(f);
+}
+
+static void done(engine_op *op)
+{
+    free_flight((flight *)(void *)op);
+}
+
+/* The flight has ended when nothing of it is on its way. */
+static void look_at_end(flight *f)
+{
+    if (f->waiting > 0 || __atomic_load_n(&f->nlanes, __ATOMIC_ACQUIRE) > 0)
+        return;
+    leave(f);
+    kv_err e = f->error;
+    engine_complete(&f->op, &e);
+}
+
+/* ---- Sending ---- */
+
+static void end_use(cargo *c)
+{
+    if (c->use)
+        engine_end(c->use, 1);
+    c->use = NULL;
+}
+
+/* A piece of a push of plain elements or rows: its bytes, and how many a part has in all. */
+static const char *data_of(const cargo *c, int32_t part, int64_t *total)
+{
+    if (c->blob) {
+        *total = c->blob_bytes;
+        return c->blob;
+    }
+    int64_t each = kv_dtype_bytes(c->dtype);
+    *total = place_count(&c->place, part) * each;
+    return (const char *)c->source->data + place_from(&c->place, part) * each;
+}
+
+static link_rec *fill_push(const flight *f, const cargo *c, link_rec *r, int64_t prefix)
+{
+    r->kind = NET_PUSH;
+    r->store = (uint16_t)f->w->number;
+    r->round = c->round;
+    r->before = c->before;
+    r->request = f->token;
+    if (prefix) {
+        r->flags |= PUSH_HOST;
+        memcpy(r + 1, f->host.data + c->host, (size_t)prefix);
+    }
+    return r;
+}
+
+static net_step send_elements(lane *l, cargo *c, int32_t part)
+{
+    flight *f = l->flight;
+    int64_t total, prefix = l->offset ? 0 : c->host_bytes;
+    const char *data = data_of(c, part, &total);
+    int64_t left = total - l->offset, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
+    link_rec *r = net_room(l->item.peer, prefix + n);
+    if (!r)
+        return NET_FULL;
+    *r = (link_rec){.bytes = (uint32_t)(prefix + n),
+                    .flags = (uint8_t)((n == left ? NET_LAST : 0) | (c->blob ? PUSH_SPARSE : 0)),
+                    .part = c->place.first + part,
+                    .offset = l->offset,
+                    .total = total};
+    fill_push(f, c, r, prefix);
+    if (n)
+        memcpy((char *)(r + 1) + prefix, data + l->offset, (size_t)n);
+    l->offset += n;
+    net_commit(l->item.peer);
+    return n == left ? NET_ENDED : NET_MORE;
+}
+
+static net_step send_codes(lane *l, cargo *c, int32_t part)
+{
+    flight *f = l->flight;
+    dev_code code = (dev_code)f->codes.code;
+    int64_t count = place_count(&c->place, part), left = count - l->offset;
+    int64_t n = left < CODES_AT_ONCE ? left : CODES_AT_ONCE, bytes = dev_code_bytes(code, n);
+    int64_t prefix = l->offset ? 0 : c->host_bytes;
+    int64_t from = place_from(&c->place, part) + l->offset;
+    link_rec *r = net_room(l->item.peer, prefix + (int64_t)sizeof f->codes + bytes);
+    if (!r)
+        return NET_FULL;
+    *r = (link_rec){.bytes = (uint32_t)(prefix + (int64_t)sizeof f->codes + bytes),
+                    .flags = (uint8_t)((n == left ? NET_LAST : 0) | PUSH_CODES),
+                    .part = c->place.first + part,
+                    .offset = l->offset};
+    fill_push(f, c, r, prefix);
+    char *to = (char *)(r + 1) + prefix;
+    memcpy(to, &f->codes, sizeof f->codes);
+    memcpy(to + sizeof f->codes, c->blob + from / 8 * (int64_t)code, (size_t)bytes);
+    l->offset += n;
+    net_commit(l->item.peer);
+    return n == left ? NET_ENDED : NET_MORE;
+}
+
+static net_step send_pull(const lane *l, const cargo *c, const piece *p)
+{
+    const flight *f = l->flight;
+    link_rec *r = net_room(l->item.peer, 0);
+    if (!r)
+        return NET_FULL;
+    *r = (link_rec){.kind = NET_PULL,
+                    .store = (uint16_t)f->w->number,
+                    .part = c->place.first + p->part,
+                    .round = c->round,
+                    .offset = f->priority,
+                    .request = f->token,
+                    .total = p - f->pieces};
+    net_commit(l->item.peer);
+    return NET_ENDED;
+}
+
+static net_step step(net_item *i)
+{
+    lane *l = (lane *)(void *)i;
+    flight *f = l->flight;
+    const piece *p = &f->pieces[l->at];
+    cargo *c = &f->cargo[p->cargo];
+    net_step s = f->pulls         ? send_pull(l, c, p)
+                 : f->codes.code ? send_codes(l, c, p->part)
+                                  : send_elements(l, c, p->part);
+    if (s != NET_ENDED)
+        return s;
+    l->offset = 0;
+    if (!f->pulls && --c->left == 0)
+        end_use(c);
+    return ++l->at < l->end ? NET_MORE : NET_ENDED;
+}
+
+static void lane_ended(net_item *i)
+{
+    flight *f = ((lane *)(void *)i)->flight;
+    if (__atomic_sub_fetch(&f->nlanes, 1, __ATOMIC_ACQ_REL) == 0)
+        look_at_end(f);
+}
+
+/* Codes and rows are made when the values' turn has come. */
+static int encode(flight *f, cargo *c, kv_err *e)
+{
+    dev_code code = (dev_code)f->codes.code;
+    if (code) {
+        c->blob_bytes = dev_code_bytes(code, c->place.size);
+        c->blob = mem_alloc(c->blob_bytes, 1, e);
+        if (c->blob)
+            cpu_dev_ops.quantise(c->blob, c->residual->data, c->source->data, code,
+                                 f->codes.threshold, c->place.size);
+        return c->blob ? KV_OK : KV_E_MEMORY;
+    }
+    if (c->source->storage != KV_ROW_SPARSE)
+        return KV_OK;
+    buf rows = {0};
+    int64_t n = c->source->nrows, row = 1;
+    for (int i = 1; i < c->source->ndim; i++)
+        row *= c->source->shape[i];
+    buf_put(&rows, (const char *)&n, sizeof n);
+    buf_put(&rows, (const char *)c->source->rows, (size_t)n * sizeof n);
+    buf_put(&rows, c->source->data, (size_t)(n * row * kv_dtype_bytes(c->dtype)));
+    c->blob = rows.data;
+    c->blob_bytes = (int64_t)rows.len;
+    return buf_check(&rows, e);
+}
+
+static int start(engine_op *op, kv_err *e)
+{
+    flight *f = (flight *)(void *)op;
+    net_item *list = NULL;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < f->ncargo && !f->pulls && !rc; i++)
+        rc = encode(f, &f->cargo[i], e);
+    if (rc || net_is_lost(e)) {
+        f->error = *e;
+        f->waiting = 0;
+        look_at_end(f);
+        return rc;
+    }
+    for (int i = server_count() - 1; i >= 0; i--) {
+        lane *l = &f->lanes[i];
+        if (l->at == l->end)
+            continue;
+        l->item.next = list;
+        list = &l->item;
+        f->nlanes++;
+    }
+    if (list)
+        net_post_list(list);
+    else
+        look_at_end(f);
+    return KV_OK;
+}
+
+static void submit(flight *f, engine_group *g)
+{
+    kv_err e = {0};
+    f->op.run = start;
+    f->op.done = done;
+    f->op.group = g;
+    f->op.uses = f->uses;
+    f->op.later = true;
+    f->op.priority = f->priority;
+    enter(f);
+    if (engine_try(&f->op))
+        start(&f->op, &e);
+    else
+        engine_submit(&f->op);
+    net_wake();
+}
+
+/* ---- Laying out ---- */
+
+/* The pieces of all cargo, by server. */
+static int lay_out(flight *f, kv_err *e)
+{
+    int servers = server_count();
+    int64_t n = 0;
+    for (int64_t i = 0; i < f->ncargo; i++)
+        n += f->cargo[i].place.nparts;
+    f->pieces = mem_alloc(n, sizeof *f->pieces, e);
+    f->lanes = mem_zalloc(servers, sizeof *f->lanes, e);
+    if (!f->pieces || !f->lanes)
+        return KV_E_MEMORY;
+    f->waiting = n;
+    for (int64_t i = 0; i < f->ncargo; i++)
+        for (int32_t p = 0; p < f->cargo[i].place.nparts; p++)
+            f->lanes[place_server(&f->cargo[i].place, p, servers)].end++;
+    int64_t at = 0;
+    for (int s = 0; s < servers; s++) {
+        lane *l = &f->lanes[s];
+        int64_t count = l->end;
+        *l = (lane){.item = {.step = step, .release = lane_ended, .peer = server_rank(s),
+                             .priority = f->priority},
+                    .flight = f, .at = at, .end = at};
+        at += count;
+    }
+    for (int64_t i = 0; i < f->ncargo; i++) {
+        cargo *c = &f->cargo[i];
+        c->left = c->place.nparts;
+        for (int32_t p = 0; p < c->place.nparts; p++)
+            f->pieces[f->lanes[place_server(&c->place, p, servers)].end++] = (piece){i, p};
+    }
+    return KV_OK;
+}
+
+/* ---- Grouping ---- */
+
+typedef struct ranked {
+    int64_t order, i;
+} ranked;
+
+static int by_order(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    return (x->i > y->i) - (x->i < y->i);
+}
+
+/* The pairs of a call in the order of updates: those of a key one behind the other. */
+static int sort_pairs(const worker *w, const int64_t *numbers, int64_t n, ranked **out, kv_err *e)
+{
+    bool sorted = true;
+    ranked *r = mem_alloc(n, sizeof *r, e);
+    if (!r)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
+        const kv_key *k = &w->store->slots.items[numbers[i]].key;
+        r[i] = (ranked){k->name ? numbers[i] : k->id, i};
+        sorted &= i == 0 || r[i - 1].order <= r[i].order;
+    }
+    if (!sorted)
+        qsort(r, (size_t)n, sizeof *r, by_order);
+    *out = r;
+    return KV_OK;
+}
+
+static int new_flight(flight **out, worker *w, const int64_t *numbers, const ranked *r, int64_t n,
+                      const kv_call *how, kv_err *e)
+{
+    flight *f = mem_zalloc(1, sizeof *f, e);
+    if (!f)
+        return KV_E_MEMORY;
+    f->w = w;
+    f->priority = how ? how->priority : 0;
+    f->cargo = mem_zalloc(n, sizeof *f->cargo, e);
+    f->uses = mem_zalloc(2 * n, sizeof *f->uses, e);
+    if (!f->cargo || !f->uses) {
+        free_flight(f);
+        return KV_E_MEMORY;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t number = numbers[r[i].i];
+        cargo *c = f->ncargo ? &f->cargo[f->ncargo - 1] : NULL;
+        if (!c || c->slot != number) {
+            const slot *s = &w->store->slots.items[number];
+            c = &f->cargo[f->ncargo++];
+            *c = (cargo){.slot = number, .key = s->key, .place = w->keys[number].place,
+                         .dtype = (kv_dtype)s->stored->dtype, .first = i};
+        }
+        c->n++;
+    }
+    *out = f;
+    return KV_OK;
+}
+
+/* ---- push ---- */
+
+static int check_value(const worker *w, int64_t number, const kv_array *a, kv_err *e)
+{
+    const slot *s = &w->store->slots.items[number];
+    int rc = call_check_shape(s, a, "value", e);
+    if (!rc && w->store->compression.code)
+        rc = compression_check(&s->key, a, e);
+    return rc;
+}
+
+/* Whether a value can be sent as it is. */
+static bool is_plain(const cargo *c, const kv_array *a)
+{
+    return c->n == 1 && (kv_dtype)a->dtype == c->dtype &&
+           (a->storage == KV_DEFAULT || c->place.nparts == 1);
+}
+
+/* The sums of the keys that have several values, or one of another dtype. */
+static int sum_values(flight *f, const kv_key *keys, const ranked *r, kv_array *const *values,
+                      kv_err *e)
+{
+    worker *w = f->w;
+    int64_t n = 0, all = 0;
+    for (int64_t i = 0; i < f->ncargo; i++)
+        all += f->cargo[i].n;
+    kv_key *some = mem_alloc(all, sizeof *some, e);
+    kv_array **list = mem_alloc(all, sizeof *list, e);
+    int rc = some && list ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < f->ncargo && !rc; i++) {
+        cargo *c = &f->cargo[i];
+        if (is_plain(c, values[r[c->first].i])) {
+            c->source = kv_array_ref(values[r[c->first].i]);
+            continue;
+        }
+        if (slot_find(&w->sums->slots, &c->key, -1) < 0) {
+            kv_array *like;
+            rc = kv_array_new(&like, c->dtype, values[r[c->first].i]->ndim,
+                              values[r[c->first].i]->shape, (kv_ctx){KV_CPU, 0}, e);
+            if (!rc)
+                rc = kv_init(w->sums, &c->key, 1, &like, NULL, e);
+            if (!rc)
+                kv_array_unref(like);
+        }
+        for (int64_t j = 0; j < c->n; j++) {
+            some[n] = keys[r[c->first + j].i];
+            list[n++] = values[r[c->first + j].i];
+        }
+    }
+    if (!rc && n)
+        rc = kv_push(w->sums, some, n, list, NULL, e);
+    for (int64_t i = 0; i < f->ncargo && !rc; i++) {
+        cargo *c = &f->cargo[i];
+        if (c->source)
+            continue;
+        int64_t at = slot_find(&w->sums->slots, &c->key, -1);
+        kv_array *sum = w->sums->slots.items[at].stored;
+        if (sum->storage == KV_ROW_SPARSE && c->place.nparts > 1)
+            rc = kv_array_to_dense(&c->source, sum, e);
+        else
+            c->source = kv_array_ref(sum);
+    }
+    mem_free(some);
+    mem_free(list);
+    return rc;
+}
+
+/* The host side of every update: the servers make it of what this rank says. */
+static int run_host(flight *f, optimizer_draft *d, optimizer_step *steps, kv_err *e)
+{
+    optimizer *o = f->w->store->updater.optimizer;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < f->ncargo && !rc; i++) {
+        cargo *c = &f->cargo[i];
+        rule_given given;
+        host numbers[PLAN_MAX_STATES] = {{0}};
+        const slot *s = &f->w->store->slots.items[c->slot];
+        int64_t n = o->nstates;
+        rc = optimizer_follow(o, d, s, c->source->storage == KV_ROW_SPARSE, &steps[i], &given,
+                              numbers, e);
+        if (rc)
+            break;
+        c->host = (int64_t)f->host.len;
+        buf_put(&f->host, (const char *)&given, sizeof given);
+        buf_put(&f->host, (const char *)&n, sizeof n);
+        buf_put(&f->host, (const char *)numbers, (size_t)n * sizeof *numbers);
+        c->host_bytes = (int64_t)f->host.len - c->host;
+    }
+    return rc ? rc : buf_check(&f->host, e);
+}
+
+/* Residuals of the keys that have none yet. */
+static int find_residuals(flight *f, kv_err *e)
+{
+    worker *w = f->w;
+    int rc = KV_OK;
+    f->codes = (push_codes){w->store->compression.code, w->store->compression.threshold};
+    for (int64_t i = 0; i < f->ncargo && f->codes.code && !rc; i++) {
+        cargo *c = &f->cargo[i];
+        worker_key *k = &w->keys[c->slot];
+        if (!k->residual)
+            rc = kv_array_new(&k->residual, KV_FLOAT32, 1, &c->place.size, (kv_ctx){KV_CPU, 0}, e);
+        c->residual = k->residual;
+    }
+    return rc;
+}
+
+/* Nothing fails from here on. */
+static void commit_push(flight *f, const optimizer_draft *d, optimizer_step *steps)
+{
+    worker *w = f->w;
+    optimizer *o = steps ? w->store->updater.optimizer : NULL;
+    for (int64_t i = 0; i < f->ncargo; i++) {
+        cargo *c = &f->cargo[i];
+        worker_key *k = &w->keys[c->slot];
+        slot *s = &w->store->slots.items[c->slot];
+        c->round = ++k->pushes;
+        c->before = k->pulls;
+        s->pushes++;
+        c->use = &f->uses[i];
+        *c->use = (engine_use){.var = array_var(c->source)};
+        if (c->residual)
+            f->uses[f->ncargo + i] = (engine_use){.var = array_var(c->residual), .write = true};
+        if (o)
+            optimizer_commit_step(o, &steps[i], s);
+    }
+    f->op.nuses = f->ncargo * (f->codes.code ? 2 : 1);
+    if (o)
+        optimizer_commit(o, d);
+    w->store->changes++;
+}
+
+static int check_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                      int64_t *numbers, kv_err *e)
+{
+    bool makes = w->store->updater.kind == UPDATER_ASSIGN && (!w->how.is_async || w->how.sums);
+    if (w->how.is_async && w->store->updater.kind == UPDATER_ASSIGN) {
+        kv_err_set(e, KV_E_VALUE, "a push to a store of type \"%s\" needs an optimizer",
+                   kv_type(w->store));
+        return kv_err_hint(e, "set-optimizer sets one, in C kv_set_optimizer"), KV_E_VALUE;
+    }
+    int rc = worker_find(w, keys, n, makes ? values : NULL, numbers, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = check_value(w, numbers[i], values[i], e);
+    return rc;
+}
+
+static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                      const int64_t *numbers, const kv_call *how, kv_err *e)
+{
+    flight *f = NULL;
+    ranked *r = NULL;
+    optimizer_step *steps = NULL;
+    optimizer_draft d;
+    optimizer *o = w->store->updater.kind == UPDATER_RULE ? w->store->updater.optimizer : NULL;
+    int rc = sort_pairs(w, numbers, n, &r, e);
+    if (!rc)
+        rc = new_flight(&f, w, numbers, r, n, how, e);
+    if (!rc)
+        rc = sum_values(f, keys, r, values, e);
+    if (!rc && o && !w->how.is_async) {
+        steps = mem_zalloc(f->ncargo, sizeof *steps, e);
+        optimizer_begin(o, &d);
+        rc = steps ? run_host(f, &d, steps, e) : KV_E_MEMORY;
+    }
+    if (!rc && (rc = find_residuals(f, e)) == KV_OK)
+        rc = lay_out(f, e);
+    if (!rc)
+        commit_push(f, &d, steps);
+    for (int64_t i = 0; steps && i < f->ncargo; i++)
+        optimizer_release_step(&steps[i]);
+    mem_free(steps);
+    mem_free(r);
+    if (!rc)
+        submit(f, &w->store->calls.group);
+    else if (f)
+        free_flight(f);
+    return rc;
+}
+
+int flight_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    if (net_is_lost(e))
+        return KV_E_PEER;
+    engine_wait_group(&w->store->calls.group, MOST_PENDING - 1);
+    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    int rc = numbers ? check_push(w, keys, n, values, numbers, e) : KV_E_MEMORY;
+    if (!rc)
+        rc = push_found(w, keys, n, values, numbers, how, e);
+    mem_free(numbers);
+    return rc;
+}
+
+/* ---- pull ---- */
+
+static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *const *outs,
+                      const kv_call *how, kv_err *e)
+{
+    flight *f = NULL;
+    ranked *r = NULL;
+    int rc = sort_pairs(w, numbers, n, &r, e);
+    if (!rc)
+        rc = new_flight(&f, w, numbers, r, n, how, e);
+    if (!rc) {
+        f->pulls = true;
+        f->outs = mem_alloc(n, sizeof *f->outs, e);
+        rc = f->outs ? lay_out(f, e) : KV_E_MEMORY;
+    }
+    if (rc) {
+        mem_free(r);
+        if (f)
+            free_flight(f);
+        return rc;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        f->outs[f->nouts++] = kv_array_ref(outs[r[i].i]);
+        f->uses[i] = (engine_use){.var = array_var(outs[r[i].i]), .write = true};
+    }
+    for (int64_t i = 0; i < f->ncargo; i++) {
+        worker_key *k = &w->keys[f->cargo[i].slot];
+        f->cargo[i].round = k->pushes;
+        k->pulls += 1;
+    }
+    f->op.nuses = n;
+    mem_free(r);
+    submit(f, &w->store->calls.group);
+    return KV_OK;
+}
+
+int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
+                kv_err *e)
+{
+    if (net_is_lost(e))
+        return KV_E_PEER;
+    engine_wait_group(&w->store->calls.group, MOST_PENDING - 1);
+    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    int rc = numbers ? worker_find(w, keys, n, NULL, numbers, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = call_check_shape(&w->store->slots.items[numbers[i]], outs[i], "array", e);
+    if (!rc)
+        rc = pull_found(w, numbers, n, outs, how, e);
+    mem_free(numbers);
+    return rc;
+}
+
+/* A piece of a pulled part. An array that several pairs write holds the last of them. */
+static void take_value(flight *f, const link_rec *r)
+{
+    const piece *p = &f->pieces[r->total];
+    cargo *c = &f->cargo[p->cargo];
+    int64_t each = kv_dtype_bytes(c->dtype);
+    int64_t from = place_from(&c->place, p->part) + r->offset / each, n = r->bytes / each;
+    for (int64_t i = c->first; i < c->first + c->n; i++) {
+        kv_array *out = f->outs[i];
+        char *to = (char *)out->data + from * kv_dtype_bytes((kv_dtype)out->dtype);
+        if ((kv_dtype)out->dtype == c->dtype)
+            memcpy(to, r + 1, r->bytes);
+        else
+            out->dev->convert(to, (kv_dtype)out->dtype, r + 1, c->dtype, n);
+    }
+    if (!(r->flags & NET_LAST))
+        return;
+    f->waiting--;
+    if (--c->left == 0)
+        engine_end(&f->uses[c->first], c->n);
+}
+
+void flight_take(void *self, int rank, const link_rec *r)
+{
+    flight *f = find(r->request);
+    (void)self;
+    (void)rank;
+    if (!f)
+        return;
+    if (r->kind == NET_VALUE) {
+        take_value(f, r);
+    } else if (r->kind == NET_DONE) {
+        f->waiting -= r->total;
+    } else if (r->kind == NET_FAILED) {
+        if (!f->error.code)
+            memcpy(&f->error, r + 1, sizeof f->error);
+        f->waiting--;
+    }
+    look_at_end(f);
+}
+
+void flight_lost(void *self, const kv_err *why)
+{
+    (void)self;
+    for (int i = 0; i < FLIGHTS; i++) {
+        pthread_mutex_lock(&air.lock);
+        flight *f = air.list[i];
+        pthread_mutex_unlock(&air.lock);
+        if (!f || f->nlanes > 0)
+            continue;
+        f->error = f->error.code ? f->error : *why;
+        f->waiting = 0;
+        look_at_end(f);
+    }
+}

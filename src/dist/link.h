@@ -1,0 +1,61 @@
+/* Links: how records reach another rank. Everything about MPI is behind this page, in mpi.c.
+ *
+ * A record is a header and up to LINK_PAYLOAD bytes. Those that one rank sends to another arrive in
+ * the order in which they were committed. Between ranks of one machine they travel through rings in
+ * a shared window (MPI-3), else as MPI messages, several small records in each; the sender's memory
+ * is free again when a record was committed.
+ *
+ * One thread at a time may be in these functions (MPI_THREAD_SERIALIZED); net.c has the lock.
+ */
+#ifndef DIST_LINK_H
+#define DIST_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+
+/* What every record begins with. The fields behind kind belong to whoever sends; bytes of payload
+ * follow, and records begin at multiples of 8 bytes. */
+typedef struct link_rec {
+    uint32_t bytes; /* of the payload */
+    uint8_t kind;   /* net.h; 0 is the link's own */
+    uint8_t flags;
+    uint16_t store; /* which store of the process */
+    int64_t part;
+    int64_t round;
+    int64_t offset;
+    uint64_t request;
+    int64_t total;
+    int64_t before;
+} link_rec;
+
+enum { LINK_PAYLOAD = 256 << 10, LINK_RECORD = LINK_PAYLOAD + (int)sizeof(link_rec) };
+
+/* Joins the other ranks; blocks until all have called it. Called once a process.
+ * Errors: unsupported (no launch environment, a thread level that the MPI does not have), peer. */
+int link_open(kv_err *e);
+
+int link_rank(void);
+int link_size(void);
+const char *link_host(int rank);      /* its machine's name */
+bool link_shares_memory(int rank);    /* records to it go through a ring */
+
+/* Room for a record of so many payload bytes to a rank; the payload begins behind the header. NULL:
+ * no room now. At most one room is open at a time; link_commit sends it, with the header's bytes as
+ * they are then, which may be fewer. */
+link_rec *link_room(int rank, int64_t bytes);
+void link_commit(int rank);
+
+/* Makes what was committed visible to its receivers. */
+void link_flush(void);
+
+/* Hands records that have come to take, at most about `bytes` of them from each rank, in their
+ * order. A record stays where it is until link_release. Returns whether there were any. */
+bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes);
+void link_release(void);
+
+/* Leaves for good, when everything was sent and received by agreement; blocks until all leave. */
+void link_close(void);
+
+#endif

@@ -1,0 +1,379 @@
+/* The links over Open MPI: the only file that names MPI.
+ *
+ * Between ranks that share memory there is a ring for each direction, in a window that MPI
+ * allocates: the sender writes records one behind the other and publishes how far it has come, the
+ * receiver reads them in place and publishes how far it is done. A record never wraps: where it
+ * does not fit before the end, the rest is skipped.
+ *
+ * To other machines records travel in frames. A few receives of any source are always posted, and
+ * frames are taken in the order of posting, which keeps the order of each sender.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "dist/link.h"
+
+enum {
+    FRAME = LINK_RECORD + 4096, /* bytes of a message at most */
+    FRAMES_OUT = 16,            /* sends that may be under way to one rank */
+    RECEIVES = 32,
+    TAG = 1,
+    LINE = 64,
+    RING_MOST = 4 << 20,
+    RING_LEAST = LINK_RECORD * 2 + LINE,
+    RINGS_TOGETHER = 256 << 20 /* of one machine */
+};
+
+/* At the beginning of a ring. Each side writes a line of its own. */
+typedef struct ring {
+    _Alignas(LINE) int64_t written; /* bytes so far, skipped ones included */
+    _Alignas(LINE) int64_t done;
+    _Alignas(LINE) char data[];
+} ring;
+
+typedef struct frame {
+    MPI_Request request;
+    int64_t used;
+    char *data;
+} frame;
+
+/* Another rank. */
+typedef struct peer {
+    char host[64];
+    ring *out, *in;        /* or NULL: it is elsewhere */
+    int64_t written, seen; /* of out: written but not published; what the other side is done with */
+    int64_t read;          /* of in: handed out */
+    int64_t open;          /* bytes of the room that is open */
+    frame frames[FRAMES_OUT];
+    int next;    /* the frame that is filled, or will be */
+    bool filling;
+} peer;
+
+static struct {
+    MPI_Comm world, near;
+    MPI_Win window;
+    int rank, size;
+    int64_t ring_bytes; /* of data */
+    peer *peers;
+    frame receives[RECEIVES];
+    int first, taken; /* the receive that comes next; frames handed out since the last release */
+} net;
+
+static int refuse(int rc, const char *what, kv_err *e)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int n = 0;
+    if (rc == MPI_SUCCESS)
+        return KV_OK;
+    MPI_Error_string(rc, text, &n);
+    return kv_err_set(e, KV_E_PEER, "MPI cannot %s: %.*s", what, n, text);
+}
+
+/* ---- Joining ---- */
+
+static int start_mpi(kv_err *e)
+{
+    int level, was;
+    /* Without a launcher MPI would make a world of one rank, which nobody can mean. */
+    if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMIX_RANK")) {
+        kv_err_set(e, KV_E_UNSUPPORTED,
+                   "this process was not started as a rank of a job: OMPI_COMM_WORLD_SIZE is not set");
+        kv_err_hint(e, "start the script with kvctl launch -n WORKERS, or with mpirun");
+        return KV_E_UNSUPPORTED;
+    }
+    MPI_Initialized(&was);
+    if (was)
+        MPI_Query_thread(&level);
+    else if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
+        return kv_err_set(e, KV_E_PEER, "MPI cannot start");
+    if (level < MPI_THREAD_SERIALIZED)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "this MPI cannot be called from several threads");
+    return KV_OK;
+}
+
+static void name_hosts(char *names)
+{
+    char mine[MPI_MAX_PROCESSOR_NAME] = "";
+    int n;
+    MPI_Get_processor_name(mine, &n);
+    mine[sizeof net.peers->host - 1] = 0;
+    MPI_Allgather(mine, sizeof net.peers->host, MPI_CHAR, names, sizeof net.peers->host, MPI_CHAR,
+                  net.world);
+    for (int i = 0; i < net.size; i++)
+        snprintf(net.peers[i].host, sizeof net.peers[i].host, "%s",
+                 names + (size_t)i * sizeof net.peers->host);
+}
+
+/* Rings of the ranks near this one: each keeps those of what it receives. */
+static int open_rings(kv_err *e)
+{
+    int near, nnear, unit;
+    char *base = NULL, *other;
+    MPI_Aint bytes;
+    MPI_Group here, all;
+    MPI_Comm_rank(net.near, &near);
+    MPI_Comm_size(net.near, &nnear);
+    int64_t each = RINGS_TOGETHER / (nnear * (nnear > 1 ? nnear - 1 : 1));
+    each = each > RING_MOST ? RING_MOST : each < RING_LEAST ? RING_LEAST : each;
+    each = (each + LINE - 1) / LINE * LINE;
+    net.ring_bytes = each;
+    int64_t step = each + (int64_t)sizeof(ring);
+    int rc = MPI_Win_allocate_shared(nnear * step, 1, MPI_INFO_NULL, net.near, &base, &net.window);
+    if (rc)
+        return refuse(rc, "make a shared window", e);
+    for (int i = 0; i < nnear; i++)
+        memset(base + i * step, 0, sizeof(ring));
+    MPI_Comm_group(net.near, &here);
+    MPI_Comm_group(net.world, &all);
+    for (int i = 0; i < nnear; i++) {
+        int rank;
+        MPI_Group_translate_ranks(here, 1, &i, all, &rank);
+        if (i == near)
+            continue;
+        MPI_Win_shared_query(net.window, i, &bytes, &unit, &other);
+        net.peers[rank].in = (ring *)(void *)(base + i * step);
+        net.peers[rank].out = (ring *)(void *)(other + near * step);
+    }
+    MPI_Group_free(&here);
+    MPI_Group_free(&all);
+    MPI_Barrier(net.near);
+    return KV_OK;
+}
+
+static int post(frame *f)
+{
+    return MPI_Irecv(f->data, FRAME, MPI_BYTE, MPI_ANY_SOURCE, TAG, net.world, &f->request);
+}
+
+/* Frames, where some rank is not near. */
+static int open_frames(kv_err *e)
+{
+    bool far = false;
+    for (int i = 0; i < net.size; i++)
+        far |= i != net.rank && !net.peers[i].out;
+    for (int i = 0; far && i < RECEIVES; i++) {
+        net.receives[i].data = mem_alloc(1, FRAME, e);
+        if (!net.receives[i].data)
+            return KV_E_MEMORY;
+        int rc = post(&net.receives[i]);
+        if (rc)
+            return refuse(rc, "post a receive", e);
+    }
+    return KV_OK;
+}
+
+int link_open(kv_err *e)
+{
+    int rc = start_mpi(e);
+    if (rc)
+        return rc;
+    MPI_Comm_dup(MPI_COMM_WORLD, &net.world);
+    MPI_Comm_set_errhandler(net.world, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(net.world, &net.rank);
+    MPI_Comm_size(net.world, &net.size);
+    net.peers = mem_zalloc(net.size, sizeof *net.peers, e);
+    char *names = mem_zalloc(net.size, sizeof net.peers->host, e);
+    if (!net.peers || !names) {
+        mem_free(names);
+        return KV_E_MEMORY;
+    }
+    name_hosts(names);
+    mem_free(names);
+    /* For tests, and where shared memory is not to be had: every rank a machine of its own. */
+    const char *apart = getenv("KVSTORE_SHARED_MEMORY");
+    int split = apart && strcmp(apart, "0") == 0 ? net.rank : 0;
+    MPI_Comm place;
+    MPI_Comm_split(net.world, split, net.rank, &place);
+    rc = refuse(MPI_Comm_split_type(place, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &net.near),
+                "find the ranks of this machine", e);
+    MPI_Comm_free(&place);
+    if (!rc)
+        rc = open_rings(e);
+    return rc ? rc : open_frames(e);
+}
+
+int link_rank(void)
+{
+    return net.rank;
+}
+
+int link_size(void)
+{
+    return net.size;
+}
+
+const char *link_host(int rank)
+{
+    return net.peers[rank].host;
+}
+
+bool link_shares_memory(int rank)
+{
+    return rank == net.rank || net.peers[rank].out;
+}
+
+/* ---- Sending ---- */
+
+static int64_t whole(int64_t bytes)
+{
+    return (int64_t)sizeof(link_rec) + (bytes + 7) / 8 * 8;
+}
+
+static link_rec *ring_room(peer *p, int64_t need)
+{
+    int64_t at = p->written % net.ring_bytes, rest = net.ring_bytes - at;
+    int64_t skip = need > rest ? rest : 0;
+    if (p->written + skip + need - p->seen > net.ring_bytes)
+        p->seen = __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE);
+    if (p->written + skip + need - p->seen > net.ring_bytes)
+        return NULL;
+    if (skip) {
+        if (rest >= (int64_t)sizeof(link_rec))
+            *(link_rec *)(void *)(p->out->data + at) = (link_rec){0};
+        p->written += skip;
+        at = 0;
+    }
+    return (link_rec *)(void *)(p->out->data + at);
+}
+
+static void send_frame(int rank)
+{
+    peer *p = &net.peers[rank];
+    frame *f = &p->frames[p->next];
+    if (!p->filling)
+        return;
+    MPI_Isend(f->data, (int)f->used, MPI_BYTE, rank, TAG, net.world, &f->request);
+    p->filling = false;
+    p->next = (p->next + 1) % FRAMES_OUT;
+}
+
+static link_rec *frame_room(int rank, int64_t need)
+{
+    peer *p = &net.peers[rank];
+    frame *f = &p->frames[p->next];
+    if (p->filling && f->used + need > FRAME)
+        send_frame(rank);
+    f = &p->frames[p->next];
+    if (!p->filling) {
+        int sent = 1;
+        kv_err unused = {0};
+        if (f->data && MPI_Test(&f->request, &sent, MPI_STATUS_IGNORE) == MPI_SUCCESS && !sent)
+            return NULL;
+        if (!f->data && !(f->data = mem_alloc(1, FRAME, &unused)))
+            return NULL;
+        p->filling = true;
+        f->used = 0;
+    }
+    return (link_rec *)(void *)(f->data + f->used);
+}
+
+link_rec *link_room(int rank, int64_t bytes)
+{
+    peer *p = &net.peers[rank];
+    return p->out ? ring_room(p, whole(bytes)) : frame_room(rank, whole(bytes));
+}
+
+static void publish(peer *p)
+{
+    __atomic_store_n(&p->out->written, p->written, __ATOMIC_RELEASE);
+}
+
+void link_commit(int rank)
+{
+    enum { BURST = 32 << 10 }; /* the other side may begin then */
+    peer *p = &net.peers[rank];
+    if (p->out) {
+        const link_rec *r = (link_rec *)(void *)(p->out->data + p->written % net.ring_bytes);
+        int64_t before = p->written;
+        p->written += whole(r->bytes);
+        if (p->written / BURST != before / BURST)
+            publish(p);
+        return;
+    }
+    frame *f = &p->frames[p->next];
+    f->used += whole(((link_rec *)(void *)(f->data + f->used))->bytes);
+}
+
+void link_flush(void)
+{
+    for (int i = 0; i < net.size; i++) {
+        peer *p = &net.peers[i];
+        if (p->out && p->out->written != p->written)
+            publish(p);
+        else if (!p->out)
+            send_frame(i);
+    }
+}
+
+/* ---- Receiving ---- */
+
+static bool poll_ring(int rank, void (*take)(int rank, const link_rec *r), int64_t bytes)
+{
+    peer *p = &net.peers[rank];
+    int64_t written = __atomic_load_n(&p->in->written, __ATOMIC_ACQUIRE), from = p->read;
+    while (p->read < written && p->read - from < bytes) {
+        int64_t at = p->read % net.ring_bytes, rest = net.ring_bytes - at;
+        const link_rec *r = (const link_rec *)(const void *)(p->in->data + at);
+        if (rest < (int64_t)sizeof *r || !r->kind) {
+            p->read += rest;
+            continue;
+        }
+        p->read += whole(r->bytes);
+        take(rank, r);
+    }
+    return p->read > from;
+}
+
+static bool poll_frames(void (*take)(int rank, const link_rec *r))
+{
+    bool any = false;
+    while (net.taken < RECEIVES / 2) {
+        frame *f = &net.receives[net.first];
+        MPI_Status s;
+        int came = 0, n = 0;
+        if (!f->data || MPI_Test(&f->request, &came, &s) != MPI_SUCCESS || !came)
+            break;
+        MPI_Get_count(&s, MPI_BYTE, &n);
+        net.first = (net.first + 1) % RECEIVES;
+        net.taken++;
+        any = true;
+        for (int64_t at = 0; at < n;) {
+            const link_rec *r = (const link_rec *)(const void *)(f->data + at);
+            at += whole(r->bytes);
+            take(s.MPI_SOURCE, r);
+        }
+    }
+    return any;
+}
+
+bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
+{
+    bool any = false, far = false;
+    for (int i = 0; i < net.size; i++) {
+        if (net.peers[i].in)
+            any |= poll_ring(i, take, bytes);
+        else
+            far |= i != net.rank;
+    }
+    return far && poll_frames(take) ? true : any;
+}
+
+void link_release(void)
+{
+    for (int i = 0; i < net.size; i++) {
+        peer *p = &net.peers[i];
+        if (p->in && p->in->done != p->read)
+            __atomic_store_n(&p->in->done, p->read, __ATOMIC_RELEASE);
+    }
+    for (; net.taken > 0; net.taken--)
+        post(&net.receives[(net.first - net.taken + RECEIVES) % RECEIVES]);
+}
+
+void link_close(void)
+{
+    MPI_Barrier(net.world);
+    MPI_Finalize();
+}

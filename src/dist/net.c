@@ -1,0 +1,716 @@
+/* Driving: one lock is held by the thread that drives. Another small one covers what is posted,
+ * which the driver moves to the queues of the ranks. */
+#include "dist/net.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "dist/alive.h"
+#include "engine/pool.h"
+
+enum {
+    TAKE_BYTES = 1 << 20, /* of one rank's records, before what they ask for is done */
+    SPIN_US = 50,
+    SLEEP_LEAST_US = 10,
+    SLEEP_MOST_US = 1000,
+    LIVES_US = 20000 /* between two looks at the other ranks */
+};
+
+/* What waits to go to one rank: the most urgent first. */
+typedef struct queue {
+    net_item *first, *last;
+} queue;
+
+/* A call that waits for its reply. */
+typedef struct waiting {
+    uint64_t request;
+    char *reply;
+    int64_t bytes, cap;
+    int done;
+    int rank;
+    kv_err error;
+    struct waiting *next;
+} waiting;
+
+/* A call that comes in pieces. */
+typedef struct pieces {
+    int rank;
+    uint64_t request;
+    int64_t bytes, cap;
+    char *record; /* header and payload */
+    struct pieces *next;
+} pieces;
+
+static struct {
+    bool open, leaving;
+    pthread_mutex_t drive;
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* covers the next five */
+    pthread_cond_t wake;
+    net_item *posted, **posted_end;
+    waiting *calls;
+    uint64_t requests;
+    int sleeping, stop; /* atomic */
+    int64_t driven_us;  /* when another thread than the net's drove last; atomic */
+
+    /* Of the driver. */
+    queue *queues;
+    char *own; /* the room of a record to this rank */
+    link_rec *open_own;
+    pieces *parts;
+    net_item *answers;
+    net_taker servers, *workers;
+    int nworkers;
+    int64_t looked_us;
+    bool sent;
+    kv_err lost; /* under lock */
+    bool is_lost; /* atomic */
+    bool told_lost;
+    char *left; /* by rank; atomic */
+} net = {.drive = PTHREAD_MUTEX_INITIALIZER,
+         .lock = PTHREAD_MUTEX_INITIALIZER,
+         .wake = PTHREAD_COND_INITIALIZER,
+         .posted_end = &net.posted};
+
+int64_t net_now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int net_rank(void)
+{
+    return link_rank();
+}
+
+int net_size(void)
+{
+    return link_size();
+}
+
+double net_timeout(void)
+{
+    const char *text = getenv("KVSTORE_TIMEOUT");
+    char *end;
+    double seconds = text ? strtod(text, &end) : 0;
+    return text && end != text && seconds >= 0 ? seconds : 300;
+}
+
+/* ---- Sending ---- */
+
+void net_wake(void)
+{
+    if (__atomic_load_n(&net.sleeping, __ATOMIC_SEQ_CST)) {
+        pthread_mutex_lock(&net.lock);
+        pthread_cond_signal(&net.wake);
+        pthread_mutex_unlock(&net.lock);
+    }
+}
+
+void net_post_list(net_item *first)
+{
+    net_item *last = first;
+    while (last->next)
+        last = last->next;
+    pthread_mutex_lock(&net.lock);
+    *net.posted_end = first;
+    net.posted_end = &last->next;
+    if (net.sleeping)
+        pthread_cond_signal(&net.wake);
+    pthread_mutex_unlock(&net.lock);
+}
+
+void net_post(net_item *i)
+{
+    i->next = NULL;
+    net_post_list(i);
+}
+
+static void enqueue(net_item *i)
+{
+    queue *q = &net.queues[i->peer];
+    net_item **at = &q->first;
+    if (q->first && q->last->priority >= i->priority)
+        at = &q->last->next;
+    while (*at && (*at)->priority >= i->priority)
+        at = &(*at)->next;
+    i->next = *at;
+    *at = i;
+    if (!i->next)
+        q->last = i;
+}
+
+static void take_posted(void)
+{
+    if (!__atomic_load_n(&net.posted, __ATOMIC_RELAXED))
+        return;
+    pthread_mutex_lock(&net.lock);
+    net_item *i = net.posted;
+    net.posted = NULL;
+    net.posted_end = &net.posted;
+    pthread_mutex_unlock(&net.lock);
+    for (net_item *next; i; i = next) {
+        next = i->next;
+        enqueue(i);
+    }
+}
+
+static void take(int rank, const link_rec *r);
+
+/* A record to this rank is taken at once: room for it, and for those that its taker sends. */
+typedef struct own_room {
+    struct own_room *below;
+    _Alignas(8) char bytes[];
+} own_room;
+
+link_rec *net_room(int rank, int64_t bytes)
+{
+    if (rank != net_rank())
+        return link_room(rank, bytes);
+    kv_err unused = {0};
+    own_room *r = mem_alloc(1, sizeof(own_room) + sizeof(link_rec) + (size_t)bytes, &unused);
+    if (!r)
+        return NULL;
+    r->below = (own_room *)(void *)net.own;
+    net.own = (char *)r;
+    return (link_rec *)(void *)r->bytes;
+}
+
+void net_commit(int rank)
+{
+    net.sent = true;
+    if (rank != net_rank()) {
+        link_commit(rank);
+        return;
+    }
+    own_room *r = (own_room *)(void *)net.own;
+    net.own = (char *)r->below;
+    take(rank, (link_rec *)(void *)r->bytes);
+    mem_free(r);
+}
+
+/* Sends what is queued for a rank while there is room. An item that a step makes room for is seen
+ * at its next record. */
+static bool send_queue(queue *q)
+{
+    bool any = false;
+    while (q->first) {
+        net_item *i = q->first;
+        net_step s = i->step(i);
+        if (s == NET_FULL)
+            return any;
+        any = true;
+        if (s == NET_MORE)
+            continue;
+        q->first = i->next;
+        if (!q->first)
+            q->last = NULL;
+        if (i->release)
+            i->release(i);
+    }
+    return any;
+}
+
+/* Sends one small record, which is its own memory. */
+typedef struct answer {
+    net_item item;
+    link_rec head;
+    char data[];
+} answer;
+
+static net_step send_answer(net_item *i)
+{
+    const answer *a = (answer *)(void *)i;
+    link_rec *r = net_room(i->peer, a->head.bytes);
+    if (!r)
+        return NET_FULL;
+    *r = a->head;
+    memcpy(r + 1, a->data, a->head.bytes);
+    net_commit(i->peer);
+    return NET_ENDED;
+}
+
+static void free_item(net_item *i)
+{
+    mem_free(i);
+}
+
+static void answer_with(int rank, link_rec head, const void *payload, int32_t priority)
+{
+    kv_err unused = {0};
+    answer *a = mem_alloc(1, sizeof *a + head.bytes, &unused);
+    if (!a)
+        return; /* the other side gives up in time */
+    a->item = (net_item){.step = send_answer, .release = free_item, .peer = rank,
+                         .priority = priority};
+    a->head = head;
+    if (head.bytes)
+        memcpy(a->data, payload, head.bytes);
+    net_post(&a->item);
+}
+
+void net_answer(int rank, link_rec head, const void *payload)
+{
+    answer_with(rank, head, payload, INT32_MAX);
+}
+
+/* Behind everything that is queued. */
+static void net_answer_last(int rank, link_rec head)
+{
+    answer_with(rank, head, NULL, INT32_MIN);
+}
+
+/* ---- Receiving ---- */
+
+void net_set_servers(const net_taker *t)
+{
+    net.servers = *t;
+}
+
+void net_set_worker(int store, const net_taker *t)
+{
+    pthread_mutex_lock(&net.drive);
+    net.workers[store] = *t;
+    pthread_mutex_unlock(&net.drive);
+}
+
+static waiting *find_waiting(uint64_t request)
+{
+    waiting *w = net.calls;
+    while (w && w->request != request)
+        w = w->next;
+    return w;
+}
+
+/* A piece of a reply. */
+static void take_reply(int rank, const link_rec *r)
+{
+    pthread_mutex_lock(&net.lock);
+    waiting *w = find_waiting(r->request);
+    if (w && w->rank == rank) {
+        if (r->kind == NET_FAILED) {
+            memcpy(&w->error, r + 1, sizeof w->error < r->bytes ? sizeof w->error : r->bytes);
+        } else if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, &w->error) == KV_OK) {
+            memcpy(w->reply + w->bytes, r + 1, r->bytes);
+            w->bytes += r->bytes;
+        }
+        if (r->kind == NET_FAILED || r->flags & NET_LAST || w->error.code) {
+            w->request = 0;
+            __atomic_store_n(&w->done, 1, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&net.lock);
+}
+
+static void take_call(int rank, const link_rec *r)
+{
+    pieces **at = &net.parts, *p;
+    kv_err e = {0};
+    while (*at && ((*at)->rank != rank || (*at)->request != r->request))
+        at = &(*at)->next;
+    p = *at;
+    if (!p && r->offset == 0 && r->round & 1) { /* all in one */
+        net.servers.take(net.servers.self, rank, r);
+        return;
+    }
+    if (!p) {
+        p = mem_zalloc(1, sizeof *p, &e);
+        if (!p)
+            return;
+        p->rank = rank;
+        p->request = r->request;
+        p->bytes = sizeof(link_rec);
+        p->next = net.parts;
+        *(at = &net.parts) = p;
+    }
+    if (mem_grow(&p->record, &p->cap, p->bytes + r->bytes, 1, &e))
+        return;
+    memcpy(p->record + p->bytes, r + 1, r->bytes);
+    p->bytes += r->bytes;
+    if (!(r->round & 1))
+        return;
+    *at = p->next;
+    *(link_rec *)(void *)p->record = *r;
+    ((link_rec *)(void *)p->record)->bytes = (uint32_t)(p->bytes - (int64_t)sizeof *r);
+    net.servers.take(net.servers.self, rank, (link_rec *)(void *)p->record);
+    mem_free(p->record);
+    mem_free(p);
+}
+
+bool net_has_left(int rank)
+{
+    return __atomic_load_n(&net.left[rank], __ATOMIC_ACQUIRE);
+}
+
+static void take_left(int rank)
+{
+    alive_left(rank);
+    __atomic_store_n(&net.left[rank], 1, __ATOMIC_RELEASE);
+    if (net.servers.left)
+        net.servers.left(net.servers.self, rank);
+}
+
+static void take(int rank, const link_rec *r)
+{
+    alive_heard(rank);
+    switch ((net_kind)r->kind) {
+    case NET_SKIP:
+    case NET_BEAT:
+        return;
+    case NET_LEFT:
+        take_left(rank);
+        return;
+    case NET_CALL:
+        take_call(rank, r);
+        return;
+    case NET_PUSH:
+    case NET_PULL:
+    case NET_ROWS:
+        if (net.servers.self)
+            net.servers.take(net.servers.self, rank, r);
+        return;
+    case NET_REPLY:
+        take_reply(rank, r);
+        return;
+    case NET_FAILED:
+        if (r->request >> 63) {
+            take_reply(rank, r);
+            return;
+        }
+        break;
+    case NET_VALUE:
+    case NET_DONE:
+        break;
+    }
+    if (r->store < net.nworkers && net.workers[r->store].self)
+        net.workers[r->store].take(net.workers[r->store].self, rank, r);
+}
+
+/* ---- Driving ---- */
+
+static void drop_queue(queue *q)
+{
+    while (q->first) {
+        net_item *i = q->first;
+        q->first = i->next;
+        if (i->release)
+            i->release(i);
+    }
+    q->last = NULL;
+}
+
+/* Nothing is sent any more, and what waits is told. */
+static bool give_up(void)
+{
+    take_posted();
+    for (int i = 0; i < net_size(); i++)
+        drop_queue(&net.queues[i]);
+    for (int i = 0; i < net.nworkers; i++)
+        if (net.workers[i].self && net.workers[i].lost)
+            net.workers[i].lost(net.workers[i].self, &net.lost);
+    return false;
+}
+
+/* Does what there is to do; says whether there was any. The drive lock is held. */
+static bool progress(void)
+{
+    if (__atomic_load_n(&net.is_lost, __ATOMIC_ACQUIRE))
+        return give_up();
+    net.sent = false;
+    bool any = link_poll(take, TAKE_BYTES);
+    take_posted();
+    for (int i = 0; i < net_size(); i++)
+        any |= send_queue(&net.queues[i]);
+    any |= net.sent;
+    if (any && net.servers.self && net.servers.settle)
+        net.servers.settle(net.servers.self);
+    link_release();
+    take_posted();
+    for (int i = 0; i < net_size() && __atomic_load_n(&net.posted, __ATOMIC_RELAXED) == NULL; i++)
+        any |= send_queue(&net.queues[i]);
+    link_flush();
+    int64_t now = net_now_us();
+    if (now - net.looked_us > LIVES_US) {
+        net.looked_us = now;
+        alive_look(now);
+    }
+    return any;
+}
+
+/* For threads that wait: drives if nobody else does. */
+static bool drive(void)
+{
+    if (pthread_mutex_trylock(&net.drive))
+        return false;
+    __atomic_store_n(&net.driven_us, net_now_us(), __ATOMIC_RELAXED);
+    bool any = progress();
+    pthread_mutex_unlock(&net.drive);
+    return any;
+}
+
+static void sleep_us(int us)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += us * 1000L;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&net.lock);
+    __atomic_store_n(&net.sleeping, 1, __ATOMIC_SEQ_CST);
+    if (!net.posted)
+        pthread_cond_timedwait(&net.wake, &net.lock, &until);
+    __atomic_store_n(&net.sleeping, 0, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&net.lock);
+}
+
+static void *run_thread(void *arg)
+{
+    int64_t busy_us = net_now_us();
+    int nap = SLEEP_LEAST_US;
+    (void)arg;
+    while (!__atomic_load_n(&net.stop, __ATOMIC_ACQUIRE)) {
+        bool any = false;
+        if (pthread_mutex_trylock(&net.drive) == 0) {
+            any = progress();
+            pthread_mutex_unlock(&net.drive);
+        }
+        int64_t now = net_now_us();
+        if (any) {
+            busy_us = now;
+            nap = SLEEP_LEAST_US;
+        }
+        bool other = now - __atomic_load_n(&net.driven_us, __ATOMIC_RELAXED) < SPIN_US;
+        if (now - busy_us < SPIN_US && !other)
+            continue;
+        sleep_us(nap);
+        nap = nap * 5 / 4 < SLEEP_MOST_US ? nap * 5 / 4 + 1 : SLEEP_MOST_US;
+    }
+    return NULL;
+}
+
+/* ---- Waiting ---- */
+
+bool net_is_lost(kv_err *e)
+{
+    if (!__atomic_load_n(&net.is_lost, __ATOMIC_ACQUIRE))
+        return false;
+    pthread_mutex_lock(&net.lock);
+    if (e && !e->code)
+        *e = net.lost;
+    pthread_mutex_unlock(&net.lock);
+    return true;
+}
+
+void net_lost(int rank, const char *why)
+{
+    pthread_mutex_lock(&net.lock);
+    if (!net.lost.code) {
+        kv_err_set(&net.lost, KV_E_PEER, "%s", why);
+        net.lost.rank = rank;
+    }
+    pthread_mutex_unlock(&net.lock);
+    __atomic_store_n(&net.is_lost, true, __ATOMIC_RELEASE);
+}
+
+int net_wait(const int *done, const char *what, kv_err *e)
+{
+    int64_t begin = net_now_us(), limit = (int64_t)(net_timeout() * 1e6);
+    for (int idle = 0; !__atomic_load_n(done, __ATOMIC_ACQUIRE);) {
+        idle = drive() ? 0 : idle + 1;
+        if (net_is_lost(e))
+            return KV_E_PEER;
+        if (idle > 2000)
+            usleep(SLEEP_LEAST_US);
+        if (limit && net_now_us() - begin > limit)
+            return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: %s",
+                              (long long)(limit / 1000000), what);
+    }
+    return KV_OK;
+}
+
+/* ---- Calls ---- */
+
+/* Sends a call in pieces from the caller's memory, who waits. */
+typedef struct sending {
+    net_item item;
+    const net_call *call;
+    uint64_t request;
+    int64_t sent;
+} sending;
+
+static net_step send_call(net_item *i)
+{
+    sending *s = (sending *)(void *)i;
+    const net_call *c = s->call;
+    int64_t n = c->bytes - s->sent < LINK_PAYLOAD ? c->bytes - s->sent : LINK_PAYLOAD;
+    link_rec *r = net_room(c->rank, n);
+    if (!r)
+        return NET_FULL;
+    bool last = s->sent + n == c->bytes;
+    *r = (link_rec){.bytes = (uint32_t)n,
+                    .kind = NET_CALL,
+                    .flags = (uint8_t)c->what,
+                    .store = (uint16_t)c->store,
+                    .part = c->part,
+                    .round = c->round * 2 + last,
+                    .offset = s->sent,
+                    .request = s->request};
+    if (n)
+        memcpy(r + 1, (const char *)c->data + s->sent, (size_t)n);
+    s->sent += n;
+    net_commit(c->rank);
+    return last ? NET_ENDED : NET_MORE;
+}
+
+static void forget(waiting *w)
+{
+    pthread_mutex_lock(&net.lock);
+    for (waiting **at = &net.calls; *at; at = &(*at)->next) {
+        if (*at == w) {
+            *at = w->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&net.lock);
+}
+
+static void begin_call(waiting *w, sending *s, const net_call *c)
+{
+    *w = (waiting){.rank = c->rank};
+    pthread_mutex_lock(&net.lock);
+    w->request = ++net.requests | 1ull << 63;
+    w->next = net.calls;
+    net.calls = w;
+    pthread_mutex_unlock(&net.lock);
+    *s = (sending){.item = {.step = send_call, .peer = c->rank, .priority = INT32_MAX - 1},
+                   .call = c,
+                   .request = w->request};
+    net_post(&s->item);
+}
+
+int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes, kv_err *e)
+{
+    waiting *w = mem_alloc(n, sizeof *w, e);
+    sending *s = mem_alloc(n, sizeof *s, e);
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = w && s ? KV_OK : KV_E_MEMORY;
+    for (int i = 0; i < n && !rc; i++)
+        begin_call(&w[i], &s[i], &calls[i]);
+    for (int i = 0; i < n && w && s; i++) {
+        int failed = rc ? rc : net_wait(&w[i].done, "a call to another rank", e);
+        forget(&w[i]);
+        if (!failed && w[i].error.code) {
+            failed = w[i].error.code;
+            if (!e->code)
+                *e = w[i].error;
+        }
+        rc = rc ? rc : failed;
+        if (replies) {
+            replies[i] = w[i].reply;
+            bytes[i] = w[i].bytes;
+        } else {
+            mem_free(w[i].reply);
+        }
+    }
+    /* After a failure the pieces of a call may still wait to be sent: they stay where they are. */
+    if (rc != KV_E_PEER && rc != KV_E_TIMEOUT) {
+        mem_free(w);
+        mem_free(s);
+    }
+    if (rc && replies) {
+        for (int i = 0; i < n; i++) {
+            mem_free(replies[i]);
+            replies[i] = NULL;
+        }
+    }
+    return rc;
+}
+
+int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err *e)
+{
+    return net_calls_wait(c, 1, reply, reply_bytes, e);
+}
+
+/* ---- Joining and leaving ---- */
+
+/* A process that ends well leaves; one that fails ends, and its launcher sees it. */
+static void at_exit(int status, void *arg)
+{
+    (void)arg;
+    if (status == 0)
+        net_close();
+    else if (net.open)
+        _exit(status);
+}
+
+int net_open(void (*ready)(void), kv_err *e)
+{
+    if (net.open)
+        return KV_OK;
+    int rc = link_open(e);
+    if (rc)
+        return rc;
+    net.queues = mem_zalloc(net_size(), sizeof *net.queues, e);
+    net.nworkers = 256;
+    net.workers = mem_zalloc(net.nworkers, sizeof *net.workers, e);
+    net.left = mem_zalloc(net_size(), 1, e);
+    if (!net.queues || !net.workers || !net.left || (rc = alive_open(e)))
+        return rc ? rc : KV_E_MEMORY;
+    ready();
+    if (pthread_create(&net.thread, NULL, run_thread, NULL))
+        return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
+    pool_set_poll(drive);
+    net.open = true;
+    on_exit(at_exit, NULL);
+    return KV_OK;
+}
+
+/* The last thing that a rank says. */
+static void say_left(void)
+{
+    for (int i = 0; i < net_size(); i++)
+        net_answer_last(i, (link_rec){.kind = NET_LEFT});
+}
+
+static bool all_left(void)
+{
+    bool all = true;
+    for (int i = 0; i < net_size(); i++)
+        all &= net_has_left(i);
+    pthread_mutex_lock(&net.drive);
+    all &= !net.posted;
+    for (int i = 0; i < net_size(); i++)
+        all &= !net.queues[i].first;
+    pthread_mutex_unlock(&net.drive);
+    return all;
+}
+
+void net_close(void)
+{
+    if (!net.open)
+        return;
+    say_left();
+    for (int idle = 0; !all_left() && !net_is_lost(NULL);) {
+        idle = drive() ? 0 : idle + 1;
+        if (idle > 2000)
+            usleep(SLEEP_MOST_US);
+    }
+    pool_set_poll(NULL);
+    __atomic_store_n(&net.stop, 1, __ATOMIC_RELEASE);
+    net_wake();
+    pthread_join(net.thread, NULL);
+    net.open = false;
+    if (!net_is_lost(NULL))
+        link_close();
+}

@@ -1,0 +1,207 @@
+#include "dist/served.h"
+
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "core/store.h"
+
+/* ---- Replies of parts ---- */
+
+typedef struct reply {
+    part *part;
+    int64_t index;
+} reply;
+
+/* Parts that one request of a worker receives. Collected while the net settles, then an item. */
+typedef struct served_replies {
+    net_item item;
+    served *s;
+    uint64_t request;
+    reply *list;
+    int64_t n, cap, at;
+    int64_t offset; /* bytes of the one at `at` that were sent */
+} served_replies;
+
+static const kv_array *stored(const served *s, const part *p)
+{
+    return s->store->slots.items[p->slot].stored;
+}
+
+static net_step send_next(net_item *i)
+{
+    served_replies *r = (served_replies *)(void *)i;
+    const reply *x = &r->list[r->at];
+    int64_t left = x->part->bytes - r->offset;
+    int64_t n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
+    link_rec *to = net_room(i->peer, n);
+    if (!to)
+        return NET_FULL;
+    *to = (link_rec){.bytes = (uint32_t)n,
+                     .kind = NET_VALUE,
+                     .flags = n == left ? NET_LAST : 0,
+                     .store = (uint16_t)r->s->number,
+                     .part = x->part->id,
+                     .offset = r->offset,
+                     .request = r->request,
+                     .total = x->index};
+    if (n)
+        memcpy(to + 1, (const char *)stored(r->s, x->part)->data + r->offset, (size_t)n);
+    net_commit(i->peer);
+    r->offset += n;
+    if (n < left)
+        return NET_MORE;
+    server_sent(r->s, x->part);
+    r->offset = 0;
+    return ++r->at < r->n ? NET_MORE : NET_ENDED;
+}
+
+static void free_replies(net_item *i)
+{
+    served_replies *r = (served_replies *)(void *)i;
+    mem_free(r->list);
+    mem_free(r);
+}
+
+static void flush_replies(served *s)
+{
+    if (s->replies)
+        net_post(&s->replies->item);
+    s->replies = NULL;
+}
+
+/* A row_sparse part as a dense array, for workers that pull it whole. */
+static void send_dense(served *s, part *p, const served_pull *x)
+{
+    kv_array *dense = NULL;
+    kv_err e = {0};
+    kv_array *a = s->store->slots.items[p->slot].stored;
+    int64_t at = 0;
+    if (kv_array_to_dense(&dense, a, &e)) {
+        link_rec r = {.bytes = sizeof e, .kind = NET_FAILED, .store = (uint16_t)s->number,
+                      .request = x->request, .part = p->id};
+        net_answer(x->rank, r, &e);
+        return;
+    }
+    do {
+        int64_t left = p->bytes - at, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
+        link_rec r = {.bytes = (uint32_t)n, .kind = NET_VALUE, .flags = n == left ? NET_LAST : 0,
+                      .store = (uint16_t)s->number, .part = p->id, .offset = at,
+                      .request = x->request, .total = x->index};
+        net_answer(x->rank, r, (const char *)dense->data + at);
+        at += n;
+    } while (at < p->bytes);
+    kv_array_unref(dense);
+}
+
+void served_send(served *s, part *p, const served_pull *x)
+{
+    kv_err unused = {0};
+    served_replies *r = s->replies;
+    if (stored(s, p)->storage == KV_ROW_SPARSE) {
+        send_dense(s, p, x);
+        return;
+    }
+    if (r && (r->item.peer != x->rank || r->request != x->request))
+        flush_replies(s);
+    if (!s->replies) {
+        r = mem_zalloc(1, sizeof *r, &unused);
+        if (!r)
+            return; /* the worker gives up in time */
+        r->item = (net_item){.step = send_next, .release = free_replies, .peer = x->rank,
+                             .priority = x->priority};
+        r->s = s;
+        r->request = x->request;
+        s->replies = r;
+    }
+    r = s->replies;
+    if (mem_grow(&r->list, &r->cap, r->n + 1, sizeof *r->list, &unused))
+        return;
+    r->list[r->n++] = (reply){p, x->index};
+    p->replies++;
+}
+
+void served_send_rows(served *s, part *p, const served_pull *x)
+{
+    kv_err e = {0};
+    kv_array *ids = NULL, *out = NULL;
+    kv_key key = {.id = p->id};
+    buf bytes = {0};
+    int rc = kv_array_wrap(&ids, x->ids, KV_INT64, 1, &x->nids, (kv_ctx){KV_CPU, 0}, NULL, NULL, &e);
+    if (!rc)
+        rc = kv_array_new_sparse(&out, p->dtype, p->ndim, p->shape, 0, NULL, (kv_ctx){KV_CPU, 0},
+                                 &e);
+    if (!rc)
+        rc = kv_row_sparse_pull(s->store, &key, 1, &ids, &out, NULL, &e);
+    if (!rc)
+        rc = kv_wait(s->store, &e);
+    if (!rc) {
+        ask_put_rows(&bytes, out);
+        rc = buf_check(&bytes, &e);
+    }
+    if (rc)
+        server_refuse(x->rank, x->request, &e);
+    else
+        server_reply(x->rank, x->request, bytes.data, (int64_t)bytes.len);
+    buf_release(&bytes);
+    kv_array_unref(out);
+    kv_array_unref(ids);
+}
+
+/* ---- Ends of pushes ---- */
+
+static void flush_done(served *s)
+{
+    link_rec r = {.kind = NET_DONE, .store = (uint16_t)s->number, .request = s->done_request,
+                  .total = s->done_count};
+    if (s->done_count)
+        net_answer(s->done_worker, r, NULL);
+    s->done_count = 0;
+}
+
+void served_note_done(served *s, int worker, uint64_t request)
+{
+    if (worker != s->done_worker || request != s->done_request)
+        flush_done(s);
+    s->done_worker = worker;
+    s->done_request = request;
+    s->done_count++;
+}
+
+void served_flush(served *s)
+{
+    flush_replies(s);
+    flush_done(s);
+}
+
+/* ---- Optimizers ---- */
+
+/* The texts of a ask_optimizer: "assign"; or "optimizer", its name and parameters as pairs; "rule"
+ * with its text; "update" with "". */
+int served_set_optimizer(served *s, const served_optimizer *o, kv_err *e)
+{
+    enum { MOST = 256 };
+    kv_opt params[MOST];
+    int n = 0;
+    const char *kind = o->text, *end = o->text + o->bytes;
+    const char *text = kind + strlen(kind) + 1;
+    if (strcmp(kind, "assign") == 0)
+        return kv_set_updater(s->store, NULL, NULL, NULL, e);
+    for (const char *at = text + strlen(text) + 1; at < end && n < MOST;) {
+        params[n].name = at;
+        at += strlen(at) + 1;
+        params[n++].value = at;
+        at += strlen(at) + 1;
+    }
+    if (strcmp(kind, "update") == 0)
+        return kv_update_optimizer(s->store, params, n, e);
+    if (strcmp(kind, "optimizer") == 0)
+        return kv_set_optimizer(s->store, text, params, n, e);
+    kv_rule *rule;
+    int rc = kv_rule_new(&rule, text, NULL, 0, 0, e);
+    if (!rc) {
+        rc = kv_set_rule(s->store, rule, params, n, e);
+        kv_rule_free(rule);
+    }
+    return rc;
+}

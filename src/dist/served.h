@@ -1,0 +1,131 @@
+/* What a server keeps of one store: its parts, their open rounds, pulls that wait. server.c decides
+ * what may happen when; served.c is how replies are sent and optimizers set. All of it belongs to
+ * the thread that drives the net.
+ */
+#ifndef DIST_SERVED_H
+#define DIST_SERVED_H
+
+#include "core/slot.h"
+#include "dist/asks.h"
+#include "dist/net.h"
+#include "vm/rule.h"
+
+/* What one worker pushed to a part in one round. */
+typedef struct contribution {
+    char *data; /* the elements, or rows as ask_put_rows writes them */
+    int64_t bytes;
+    uint64_t request; /* whose end the worker waits for */
+    int64_t before;   /* pulls of the worker that must have been answered */
+    bool complete, owned, sparse;
+    struct contribution *next_lent;
+} contribution;
+
+typedef struct round {
+    int64_t number; /* from 1; dist_async: of this worker's pushes */
+    int worker;     /* dist_async */
+    int have;       /* workers that have contributed */
+    int64_t optimizer; /* the optimizers that were set when the lowest rank contributed */
+    bool counted;      /* in open_rounds */
+    bool has_given;
+    rule_given given; /* the host side of the update, as that rank says it */
+    host numbers[PLAN_MAX_STATES];
+    struct round *next;
+    contribution by[]; /* by rank; dist_async: one */
+} round;
+
+typedef struct served_pull {
+    int rank;
+    uint64_t request;
+    int64_t index; /* of the reply in that request */
+    int64_t round; /* what must have been applied */
+    int32_t priority;
+    bool rows; /* some of a row_sparse part */
+    int64_t *ids, nids;
+    struct served_pull *next;
+} served_pull;
+
+typedef struct part_worker {
+    int64_t applied; /* of its pushes */
+    int64_t pulls;   /* answered */
+} part_worker;
+
+typedef struct part {
+    int64_t id;
+    kv_key key; /* whose part */
+    kv_dtype dtype;
+    kv_storage storage;
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+    int64_t from, count, bytes;
+    int64_t slot;      /* its number in the store */
+    slot_part origin;  /* what rules see */
+    int64_t applied;   /* rounds */
+    int replies;       /* that are being sent: the array must not change */
+    int contributors;  /* of the last round */
+    round *rounds;
+    served_pull *pulls;
+    bool touched;
+    struct part *next_touched;
+    part_worker workers[];
+} part;
+
+typedef struct served_optimizer {
+    char *text;
+    int64_t bytes;
+    struct served_optimizer *next;
+} served_optimizer;
+
+typedef struct served {
+    int number;
+    ask_store how;
+    kv *store; /* of type local; part ids are its keys */
+    part **parts; /* by id; NULL where another server has it */
+    int64_t nparts, parts_cap;
+    char *done;       /* by worker: it takes part no more */
+    uint64_t *joined; /* by worker: its call of create */
+    int njoined, freed;
+
+    part *touched, **touched_end; /* parts with news */
+    contribution *lent;           /* whose data lie in the link's memory */
+    round *spare;
+
+    kv_key *keys; /* of a batch of rounds */
+    kv_array **values;
+    int64_t nvalues, keys_cap, values_cap;
+    part **batch;
+    round **batch_rounds;
+    int64_t nbatch, batch_cap, batch_rounds_cap;
+
+    served_optimizer *optimizers; /* that wait for open rounds */
+    int64_t optimizers_come, optimizers_set, open_rounds;
+
+    struct served_replies *replies; /* being collected */
+    int done_worker;                /* pushes that were applied and not told yet */
+    uint64_t done_request;
+    int64_t done_count;
+
+    int64_t rounds, bytes, stalest;
+    struct coordinator *coordinator; /* on the first server */
+} served;
+
+/* Sends a part to a worker; the part's replies count until it is sent. */
+void served_send(served *s, part *p, const served_pull *x);
+void served_send_rows(served *s, part *p, const served_pull *x);
+
+/* A push was applied: its worker is told, several at a time. */
+void served_note_done(served *s, int worker, uint64_t request);
+
+/* Sends what the above collected. */
+void served_flush(served *s);
+
+/* Sets what a worker's ask_optimizer says. */
+int served_set_optimizer(served *s, const served_optimizer *o, kv_err *e);
+
+/* Replies to calls. */
+void server_reply(int rank, uint64_t request, const void *data, int64_t bytes);
+void server_refuse(int rank, uint64_t request, const kv_err *e);
+
+/* A reply of a part was sent. */
+void server_sent(served *s, part *p);
+
+#endif

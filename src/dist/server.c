@@ -1,0 +1,841 @@
+#include "dist/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "core/kv_rule.h"
+#include "core/store.h"
+#include "dist/coordinator.h"
+#include "dist/served.h"
+
+/* ---- Which ranks serve ---- */
+
+static int dedicated(void)
+{
+    const char *text = getenv("KVSTORE_SERVERS");
+    int n = text ? atoi(text) : 0;
+    return n > 0 && n < net_size() ? n : 0;
+}
+
+int server_workers(void)
+{
+    return net_size() - dedicated();
+}
+
+int server_count(void)
+{
+    return dedicated() ? dedicated() : net_size();
+}
+
+int server_rank(int i)
+{
+    return dedicated() ? server_workers() + i : i;
+}
+
+bool server_here(int *i)
+{
+    *i = net_rank() - (dedicated() ? server_workers() : 0);
+    return *i >= 0;
+}
+
+/* ---- Stores ---- */
+
+enum { STORES = 256 };
+
+static struct {
+    served *stores[STORES];
+    served_pull *pulls_free;
+    int left; /* workers that have left; atomic */
+    server_controller control;
+    void *control_arg;
+    pthread_mutex_t lock; /* of the two above */
+} here = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void server_set_controller(server_controller c, void *arg)
+{
+    pthread_mutex_lock(&here.lock);
+    here.control = c;
+    here.control_arg = arg;
+    pthread_mutex_unlock(&here.lock);
+}
+
+static void fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
+{
+    link_rec r = {.bytes = sizeof *e, .kind = NET_FAILED, .store = (uint16_t)store,
+                  .request = request, .part = id};
+    net_answer(rank, r, e);
+}
+
+void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
+{
+    int64_t at = 0;
+    do { /* replies to calls are short, or rare */
+        int64_t n = bytes - at < LINK_PAYLOAD ? bytes - at : LINK_PAYLOAD;
+        link_rec r = {.bytes = (uint32_t)n, .kind = NET_REPLY, .request = request,
+                      .flags = at + n == bytes ? NET_LAST : 0};
+        net_answer(rank, r, (const char *)data + at);
+        at += n;
+    } while (at < bytes);
+}
+
+void server_refuse(int rank, uint64_t request, const kv_err *e)
+{
+    fail(rank, request, 0, 0, e);
+}
+
+/* ---- Parts ---- */
+
+static part *find_part(const served *s, int64_t id)
+{
+    return id >= 0 && id < s->parts_cap ? s->parts[id] : NULL;
+}
+
+static void touch(served *s, part *p)
+{
+    if (p->touched)
+        return;
+    p->touched = true;
+    p->next_touched = NULL;
+    *s->touched_end = p;
+    s->touched_end = &p->next_touched;
+}
+
+static int new_part(served *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
+{
+    int64_t workers = s->how.workers;
+    if (find_part(s, in->part))
+        return kv_err_set(e, KV_E_INTERNAL, "part %lld is there already", (long long)in->part);
+    int rc = mem_grow(&s->parts, &s->parts_cap, in->part + 1, sizeof *s->parts, e);
+    if (rc)
+        return rc;
+    while (s->nparts <= in->part)
+        s->parts[s->nparts++] = NULL;
+    for (int64_t i = s->nparts; i < s->parts_cap; i++)
+        s->parts[i] = NULL;
+    part *p = mem_zalloc(1, sizeof *p + (size_t)workers * sizeof *p->workers, e);
+    if (!p)
+        return KV_E_MEMORY;
+    p->id = in->part;
+    p->key = (kv_key){.id = key->id};
+    if (key->name && !(p->key.name = mem_text(key->name, strlen(key->name), e))) {
+        mem_free(p);
+        return KV_E_MEMORY;
+    }
+    p->dtype = (kv_dtype)in->key.dtype;
+    p->storage = (kv_storage)in->key.storage;
+    p->from = in->from;
+    p->count = in->count;
+    p->ndim = in->nparts > 1 ? 1 : in->key.ndim;
+    memcpy(p->shape, in->key.shape, sizeof p->shape);
+    if (in->nparts > 1)
+        p->shape[0] = in->count;
+    p->bytes = in->count * kv_dtype_bytes(p->dtype);
+    p->origin.key = p->key;
+    p->origin.number = in->nparts > 1 ? in->from / (in->count ? in->count : 1) : 0;
+    s->parts[in->part] = p;
+    s->bytes += p->bytes;
+    *out = p;
+    return KV_OK;
+}
+
+static int init_part(served *s, const ask_slot *in, const kv_key *key, const char *data, kv_err *e)
+{
+    part *p = NULL;
+    kv_array *first = NULL;
+    int rc = new_part(s, in, key, &p, e);
+    if (rc)
+        return rc;
+    rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
+    kv_key id = {.id = p->id};
+    if (!rc)
+        rc = kv_init(s->store, &id, 1, &first, NULL, e);
+    kv_array_unref(first);
+    if (rc)
+        return rc;
+    p->slot = s->store->slots.n - 1;
+    s->store->slots.items[p->slot].part = &p->origin;
+    return KV_OK;
+}
+
+static int init_parts(served *s, const link_rec *r, kv_err *e)
+{
+    const char *at = (const char *)(r + 1), *end = at + r->bytes;
+    int rc = KV_OK;
+    while (at < end && !rc) {
+        const ask_slot *in = (const ask_slot *)(const void *)at;
+        kv_key key;
+        const char *text = (const char *)&in->key;
+        if (end - at < (int64_t)sizeof *in || !ask_get_key(&text, end, &key) ||
+            in->bytes > end - text)
+            return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+        rc = init_part(s, in, &key, text, e);
+        at = text + (in->bytes + 7) / 8 * 8;
+    }
+    return rc;
+}
+
+/* ---- Contributions ---- */
+
+static round *new_round(served *s, part *p, int64_t number, int worker)
+{
+    kv_err unused = {0};
+    int64_t n = s->how.is_async ? 1 : s->how.workers;
+    round *x = s->spare;
+    if (x)
+        s->spare = x->next;
+    else if (!(x = mem_alloc(1, sizeof *x + (size_t)n * sizeof *x->by, &unused)))
+        return NULL;
+    memset(x, 0, sizeof *x + (size_t)n * sizeof *x->by);
+    x->number = number;
+    x->worker = worker;
+    round **at = &p->rounds; /* by number */
+    while (*at && (*at)->number <= number)
+        at = &(*at)->next;
+    x->next = *at;
+    *at = x;
+    return x;
+}
+
+static round *find_round(served *s, part *p, int64_t number, int worker)
+{
+    for (round *x = p->rounds; x; x = x->next)
+        if (x->number == number && (!s->how.is_async || x->worker == worker))
+            return x;
+    return new_round(s, p, number, worker);
+}
+
+static void drop_data(contribution *c)
+{
+    if (c->owned)
+        mem_free(c->data);
+    c->data = NULL;
+    c->owned = false;
+}
+
+static void free_round(served *s, part *p, round *x)
+{
+    int64_t n = s->how.is_async ? 1 : s->how.workers;
+    for (round **at = &p->rounds; *at; at = &(*at)->next) {
+        if (*at == x) {
+            *at = x->next;
+            break;
+        }
+    }
+    for (int64_t i = 0; i < n; i++)
+        drop_data(&x->by[i]);
+    x->next = s->spare;
+    s->spare = x;
+}
+
+/* The host side of an update, as the worker of the lowest rank says it. */
+static const char *take_host(round *x, const char *data)
+{
+    int64_t numbers;
+    memcpy(&x->given, data, sizeof x->given);
+    memcpy(&numbers, data + sizeof x->given, sizeof numbers);
+    memcpy(x->numbers, data + sizeof x->given + sizeof numbers,
+           (size_t)numbers * sizeof *x->numbers);
+    x->has_given = true;
+    return data + sizeof x->given + sizeof numbers + (size_t)numbers * sizeof *x->numbers;
+}
+
+/* The first of the workers that take part. */
+static int lowest(const served *s)
+{
+    for (int i = 0; i < s->how.workers; i++)
+        if (!s->done[i])
+            return i;
+    return 0;
+}
+
+/* Memory for a contribution of which only a piece, or codes, have come. */
+static char *own_data(contribution *c, int64_t bytes)
+{
+    kv_err unused = {0};
+    if (!c->data) {
+        c->data = mem_alloc(bytes, 1, &unused);
+        c->owned = true;
+        c->bytes = bytes;
+    }
+    return c->data;
+}
+
+static int take_data(served *s, part *p, const link_rec *r, contribution *c, const char *data,
+                     bool stays, kv_err *e)
+{
+    int64_t n = (const char *)(r + 1) + r->bytes - data;
+    if (r->flags & PUSH_CODES) {
+        push_codes how;
+        memcpy(&how, data, sizeof how);
+        char *to = own_data(c, p->bytes);
+        if (!to)
+            return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+        int64_t per = 8 / how.code, left = p->count - r->offset;
+        int64_t count = (n - (int64_t)sizeof how) * per;
+        cpu_dev_ops.dequantise((float *)(void *)to + r->offset, data + sizeof how,
+                               (dev_code)how.code, how.threshold, count < left ? count : left);
+        return KV_OK;
+    }
+    bool sparse = r->flags & PUSH_SPARSE;
+    if (!sparse && r->total != p->bytes)
+        return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for %lld",
+                          (long long)r->total, (long long)p->bytes);
+    c->sparse = sparse;
+    if (stays && n == r->total) {
+        c->data = (char *)(uintptr_t)data;
+        c->bytes = n;
+        c->next_lent = s->lent;
+        s->lent = c;
+        return KV_OK;
+    }
+    char *to = own_data(c, r->total);
+    if (!to)
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+    if (r->offset < 0 || r->offset + n > r->total)
+        return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+    memcpy(to + r->offset, data, (size_t)n);
+    return KV_OK;
+}
+
+static int take_push(served *s, int rank, const link_rec *r, kv_err *e)
+{
+    part *p = find_part(s, r->part);
+    const char *data = (const char *)(r + 1);
+    if (!p)
+        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
+    part_worker *w = &p->workers[rank];
+    if (r->round <= w->applied)
+        return KV_OK; /* once is enough */
+    round *x = find_round(s, p, r->round, rank);
+    if (!x)
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+    contribution *c = &x->by[s->how.is_async ? 0 : rank];
+    if (c->complete)
+        return KV_OK;
+    if (r->flags & PUSH_HOST) {
+        if (!x->has_given || rank == lowest(s))
+            data = take_host(x, data);
+        else
+            data += sizeof x->given + sizeof(int64_t) +
+                    (size_t) * (const int64_t *)(const void *)(data + sizeof x->given) *
+                        sizeof *x->numbers;
+    }
+    int rc = take_data(s, p, r, c, data, rank != net_rank(), e);
+    if (rc || !(r->flags & NET_LAST))
+        return rc;
+    c->complete = true;
+    c->request = r->request;
+    c->before = r->before;
+    x->have++;
+    if (rank == lowest(s)) {
+        x->optimizer = s->optimizers_come;
+        s->open_rounds += !s->how.is_async;
+        x->counted = !s->how.is_async;
+    }
+    touch(s, p);
+    return KV_OK;
+}
+
+/* ---- Rounds ---- */
+
+static int64_t slowest(const served *s, const part *p)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < s->how.workers; i++)
+        if (!s->done[i] && p->workers[i].applied < least)
+            least = p->workers[i].applied;
+    return least == INT64_MAX ? 0 : least;
+}
+
+static bool may_follow(const part *p, int worker, const contribution *c)
+{
+    return p->workers[worker].pulls >= c->before;
+}
+
+/* The first round of a part, if it can be applied now. */
+static round *ready_sync(const served *s, const part *p)
+{
+    round *x = p->rounds;
+    if (!x || x->number != p->applied + 1 || p->replies > 0 || x->have == 0)
+        return NULL;
+    if (x->optimizer > s->optimizers_set)
+        return NULL;
+    for (int i = 0; i < s->how.workers; i++) {
+        if (!x->by[i].complete ? !s->done[i] : !may_follow(p, i, &x->by[i]))
+            return NULL;
+    }
+    return x;
+}
+
+static round *ready_async(const served *s, const part *p)
+{
+    int64_t bound = s->how.staleness, least = bound < 0 ? 0 : slowest(s, p);
+    for (round *x = p->rounds; x && p->replies == 0; x = x->next) {
+        const part_worker *w = &p->workers[x->worker];
+        if (x->by[0].complete && x->number == w->applied + 1 &&
+            may_follow(p, x->worker, &x->by[0]) && (bound < 0 || w->applied - least <= bound))
+            return x;
+    }
+    return NULL;
+}
+
+static round *ready(const served *s, const part *p)
+{
+    return s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
+}
+
+/* What a batch of rounds pushes. */
+static int add_values(served *s, part *p, round *x, kv_err *e)
+{
+    int64_t n = s->how.is_async ? 1 : s->how.workers;
+    int64_t first = s->nvalues;
+    int rc = mem_grow(&s->values, &s->values_cap, first + n, sizeof *s->values, e);
+    if (!rc)
+        rc = mem_grow(&s->keys, &s->keys_cap, first + n, sizeof *s->keys, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const contribution *c = &x->by[i];
+        kv_array *a = NULL;
+        if (!c->complete)
+            continue;
+        if (c->sparse)
+            rc = ask_array(&a, KV_ROW_SPARSE, p->dtype, p->ndim, p->shape, c->data, c->bytes, e);
+        else
+            rc = kv_array_wrap(&a, c->data, p->dtype, p->ndim, p->shape, (kv_ctx){KV_CPU, 0}, NULL,
+                               NULL, e);
+        if (!rc) {
+            s->values[s->nvalues] = a;
+            s->keys[s->nvalues++] = (kv_key){.id = p->id};
+        }
+    }
+    while (rc && s->nvalues > first)
+        kv_array_unref(s->values[--s->nvalues]);
+    return rc;
+}
+
+static void drop_values(served *s)
+{
+    while (s->nvalues > 0)
+        kv_array_unref(s->values[--s->nvalues]);
+}
+
+/* Tells the workers of a round how it went, and forgets it. */
+static void end_round(served *s, part *p, round *x, const kv_err *why)
+{
+    int64_t n = s->how.is_async ? 1 : s->how.workers;
+    p->contributors = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int worker = s->how.is_async ? x->worker : (int)i;
+        if (!x->by[i].complete)
+            continue;
+        p->contributors++;
+        p->workers[worker].applied = x->number;
+        if (why->code)
+            fail(worker, x->by[i].request, s->number, p->id, why);
+        else
+            served_note_done(s, worker, x->by[i].request);
+    }
+    p->applied++;
+    s->rounds++;
+    s->open_rounds -= x->counted;
+    free_round(s, p, x);
+}
+
+static int push_batch(served *s, kv_err *e)
+{
+    int rc = kv_push(s->store, s->keys, s->nvalues, s->values, NULL, e);
+    if (!rc)
+        rc = kv_wait(s->store, e);
+    return rc;
+}
+
+/* Pushes the rounds from … to - 1 of the batch, and where that fails each alone: a round that fails
+ * keeps the old value. */
+static void apply_batch(served *s, int64_t from, int64_t to)
+{
+    kv_err e = {0};
+    int rc = KV_OK;
+    for (int64_t i = from; i < to && !rc; i++)
+        rc = add_values(s, s->batch[i], s->batch_rounds[i], &e);
+    if (!rc)
+        rc = push_batch(s, &e);
+    drop_values(s);
+    if (rc && to - from > 1) {
+        for (int64_t i = from; i < to; i++)
+            apply_batch(s, i, i + 1);
+        return;
+    }
+    for (int64_t i = from; i < to; i++)
+        end_round(s, s->batch[i], s->batch_rounds[i], &e);
+}
+
+/* All rounds that are ready, one of each part. */
+static bool apply_ready(served *s)
+{
+    kv_err unused = {0};
+    s->nbatch = 0;
+    for (part *p = s->touched; p; p = p->next_touched) {
+        round *x = ready(s, p);
+        if (!x)
+            continue;
+        if (mem_grow(&s->batch, &s->batch_cap, s->nbatch + 1, sizeof *s->batch, &unused) ||
+            mem_grow(&s->batch_rounds, &s->batch_rounds_cap, s->nbatch + 1,
+                     sizeof *s->batch_rounds, &unused))
+            break;
+        p->origin.given = x->has_given ? &x->given : NULL;
+        p->origin.numbers = x->numbers;
+        s->batch[s->nbatch] = p;
+        s->batch_rounds[s->nbatch++] = x;
+    }
+    apply_batch(s, 0, s->nbatch);
+    return s->nbatch > 0;
+}
+
+/* ---- Pulls ---- */
+
+static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
+{
+    part *p = find_part(s, r->part);
+    if (!p)
+        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
+    served_pull *x = here.pulls_free;
+    if (x)
+        here.pulls_free = x->next;
+    else if (!(x = mem_alloc(1, sizeof *x, e)))
+        return KV_E_MEMORY;
+    *x = (served_pull){.rank = rank, .request = r->request, .index = r->total, .round = r->round,
+                       .priority = (int32_t)r->offset};
+    if (r->bytes) {
+        x->ids = mem_alloc(r->bytes, 1, e);
+        if (!x->ids)
+            return KV_E_MEMORY;
+        memcpy(x->ids, r + 1, r->bytes);
+        x->nids = r->bytes / (int64_t)sizeof *x->ids;
+    }
+    x->rows = r->kind == NET_CALL;
+    x->next = p->pulls;
+    p->pulls = x;
+    touch(s, p);
+    return KV_OK;
+}
+
+static bool may_answer(served *s, const part *p, const served_pull *x)
+{
+    int64_t applied = s->how.is_async ? p->workers[x->rank].applied : p->applied;
+    if (applied < x->round)
+        return false;
+    if (s->how.is_async) {
+        int64_t behind = x->round - slowest(s, p);
+        if (s->how.staleness >= 0 && behind > s->how.staleness)
+            return false;
+        s->stalest = behind > s->stalest ? behind : s->stalest;
+    }
+    return true;
+}
+
+static void answer_pulls(served *s, part *p)
+{
+    for (served_pull **at = &p->pulls; *at;) {
+        served_pull *x = *at;
+        if (!may_answer(s, p, x)) {
+            at = &x->next;
+            continue;
+        }
+        *at = x->next;
+        if (x->rows)
+            served_send_rows(s, p, x);
+        else
+            served_send(s, p, x);
+        p->workers[x->rank].pulls++;
+        mem_free(x->ids);
+        x->next = here.pulls_free;
+        here.pulls_free = x;
+    }
+}
+
+/* ---- Settling ---- */
+
+/* What lies in the link's memory goes when settling ends. */
+static void keep_lent(served *s)
+{
+    kv_err unused = {0};
+    for (contribution *c = s->lent, *next; c; c = next) {
+        next = c->next_lent;
+        c->next_lent = NULL;
+        if (!c->data || c->owned)
+            continue;
+        char *copy = mem_alloc(c->bytes, 1, &unused);
+        if (copy)
+            memcpy(copy, c->data, (size_t)c->bytes);
+        c->data = copy;
+        c->owned = true;
+    }
+    s->lent = NULL;
+}
+
+/* Optimizers that were set behind rounds that are still open wait for them. */
+static bool set_optimizers(served *s)
+{
+    bool any = false;
+    while (s->optimizers && s->open_rounds == 0) {
+        served_optimizer *o = s->optimizers;
+        kv_err e = {0};
+        served_set_optimizer(s, o, &e);
+        s->optimizers = o->next;
+        s->optimizers_set++;
+        mem_free(o->text);
+        mem_free(o);
+        any = true;
+        for (int64_t i = 0; i < s->nparts; i++)
+            if (s->parts[i] && s->parts[i]->rounds)
+                touch(s, s->parts[i]);
+    }
+    return any;
+}
+
+static void settle_store(served *s)
+{
+    bool more = true;
+    while (more) {
+        more = apply_ready(s);
+        for (part *p = s->touched; p; p = p->next_touched)
+            if (p->pulls)
+                answer_pulls(s, p);
+        more |= set_optimizers(s);
+        more &= s->touched != NULL;
+    }
+    served_flush(s);
+    keep_lent(s);
+    for (part *p = s->touched, *next; p; p = next) {
+        next = p->next_touched;
+        p->touched = false;
+        p->next_touched = NULL;
+    }
+    s->touched = NULL;
+    s->touched_end = &s->touched;
+}
+
+static void settle(void *self)
+{
+    (void)self;
+    for (int i = 0; i < STORES; i++)
+        if (here.stores[i] && (here.stores[i]->touched || here.stores[i]->optimizers))
+            settle_store(here.stores[i]);
+}
+
+void server_sent(served *s, part *p)
+{
+    if (--p->replies == 0 && p->rounds) {
+        touch(s, p);
+        net_wake();
+    }
+}
+
+/* ---- Calls ---- */
+
+static void free_part(part *p)
+{
+    if (!p)
+        return;
+    for (round *x = p->rounds, *next; x; x = next) {
+        next = x->next;
+        mem_free(x);
+    }
+    mem_free((char *)p->key.name);
+    mem_free(p);
+}
+
+static void free_store(int number)
+{
+    served *s = here.stores[number];
+    here.stores[number] = NULL;
+    for (int64_t i = 0; i < s->nparts; i++)
+        free_part(s->parts[i]);
+    for (round *x = s->spare, *next; x; x = next) {
+        next = x->next;
+        mem_free(x);
+    }
+    kv_free(s->store);
+    mem_free(s->parts);
+    mem_free(s->values);
+    mem_free(s->keys);
+    mem_free(s->batch);
+    mem_free(s->batch_rounds);
+    mem_free(s->done);
+    mem_free(s->joined);
+    mem_free(s);
+}
+
+static served *new_store(int number, const ask_store *how, kv_err *e)
+{
+    served *s = mem_zalloc(1, sizeof *s, e);
+    if (!s)
+        return NULL;
+    s->number = number;
+    s->how = *how;
+    s->touched_end = &s->touched;
+    s->done = mem_zalloc(how->workers, sizeof *s->done, e);
+    s->joined = mem_zalloc(how->workers, sizeof *s->joined, e);
+    if (!s->done || !s->joined || kv_create("local", NULL, 0, &s->store, e)) {
+        mem_free(s->done);
+        mem_free(s->joined);
+        mem_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+static int call_create(int rank, const link_rec *r, kv_err *e)
+{
+    const ask_store *how = (const ask_store *)(const void *)(r + 1);
+    served *s = here.stores[r->store];
+    if (!s && !(s = here.stores[r->store] = new_store(r->store, how, e)))
+        return KV_E_MEMORY;
+    if (strcmp(s->how.type, how->type) != 0 || s->how.staleness != how->staleness)
+        return kv_err_set(e, KV_E_VALUE, "rank %d makes a store of type \"%s\", others one of \"%s\"",
+                          rank, how->type, s->how.type);
+    s->joined[rank] = r->request;
+    if (++s->njoined == s->how.workers)
+        for (int i = 0; i < s->how.workers; i++)
+            server_reply(i, s->joined[i], NULL, 0);
+    return KV_OK;
+}
+
+static void ask_optimizer(served *s, const link_rec *r)
+{
+    kv_err unused = {0};
+    served_optimizer *o = mem_zalloc(1, sizeof *o, &unused);
+    if (!o || !(o->text = mem_alloc(r->bytes + 1, 1, &unused)))
+        return;
+    memcpy(o->text, r + 1, r->bytes);
+    o->bytes = r->bytes;
+    served_optimizer **at = &s->optimizers;
+    while (*at)
+        at = &(*at)->next;
+    *at = o;
+    s->optimizers_come++;
+}
+
+static void call_done(served *s, int rank)
+{
+    s->done[rank] = 1;
+    for (int64_t i = 0; i < s->nparts; i++)
+        if (s->parts[i] && (s->parts[i]->rounds || s->parts[i]->pulls))
+            touch(s, s->parts[i]);
+}
+
+static void call_counts_of(const served *s, int rank, const link_rec *r)
+{
+    ask_counts c = {.rounds = s->rounds, .bytes = s->bytes, .stalest = s->stalest};
+    for (int64_t i = 0; i < s->nparts; i++) {
+        const part *p = s->parts[i];
+        c.keys += p && p->from == 0;
+        c.late += p && p->rounds;
+        if (p && p->contributors)
+            c.contributors = p->contributors;
+    }
+    server_reply(rank, r->request, &c, sizeof c);
+}
+
+static void run_command(const link_rec *r)
+{
+    pthread_mutex_lock(&here.lock);
+    if (here.control)
+        here.control(here.control_arg, (int)r->part, (const char *)(r + 1));
+    pthread_mutex_unlock(&here.lock);
+}
+
+static void take_call(int rank, const link_rec *r)
+{
+    kv_err e = {0};
+    int rc = KV_OK;
+    served *s = here.stores[r->store % STORES];
+    if (r->flags != ASK_CREATE && !s)
+        rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
+    else if (coordinator_call(s, rank, r))
+        return;
+    else
+        switch ((dist_ask)r->flags) {
+        case ASK_CREATE:
+            if ((rc = call_create(rank, r, &e)) == KV_OK)
+                return;
+            break;
+        case ASK_FREE:
+            if (++s->freed == s->how.workers)
+                free_store(s->number);
+            break;
+        case ASK_DONE:
+            call_done(s, rank);
+            break;
+        case ASK_INIT:
+            rc = init_parts(s, r, &e);
+            break;
+        case ASK_OPTIMIZER:
+            ask_optimizer(s, r);
+            set_optimizers(s);
+            break;
+        case ASK_COMMAND:
+            run_command(r);
+            break;
+        case ASK_ROWS:
+            if ((rc = take_pull(s, rank, r, &e)) == KV_OK)
+                return;
+            break;
+        case ASK_COUNTS:
+            call_counts_of(s, rank, r);
+            return;
+        default:
+            rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", net_rank(),
+                            r->flags);
+        }
+    if (rc)
+        server_refuse(rank, r->request, &e);
+    else
+        server_reply(rank, r->request, NULL, 0);
+}
+
+static void take(void *self, int rank, const link_rec *r)
+{
+    kv_err e = {0};
+    served *s = here.stores[r->store % STORES];
+    (void)self;
+    if (r->kind == NET_CALL) {
+        take_call(rank, r);
+        return;
+    }
+    int rc = !s ? kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank())
+             : r->kind == NET_PUSH ? take_push(s, rank, r, &e)
+                                   : take_pull(s, rank, r, &e);
+    if (rc)
+        fail(rank, r->request, r->store, r->part, &e);
+}
+
+static void left(void *self, int rank)
+{
+    (void)self;
+    for (int i = 0; i < STORES && rank < server_workers(); i++) {
+        if (!here.stores[i])
+            continue;
+        call_done(here.stores[i], rank);
+        coordinator_left(here.stores[i], rank);
+    }
+}
+
+int server_run(kv_err *e)
+{
+    int rc = net_open(server_open, e);
+    for (int i = 0; !rc && i < server_workers(); i++)
+        while (!net_has_left(i) && !(rc = net_is_lost(e) ? KV_E_PEER : KV_OK))
+            usleep(1000);
+    return rc;
+}
+
+void server_open(void)
+{
+    int i;
+    net_taker t = {.take = take, .settle = settle, .left = left, .self = &here};
+    if (server_here(&i))
+        net_set_servers(&t);
+}

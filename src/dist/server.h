@@ -1,0 +1,42 @@
+/* Servers: what keeps the parts of keys, collects the pushes of a round and hands them to a store
+ * of its own, of type local, in which every part is a key. So sums, rules, optimizers, their states
+ * and row_sparse arrays are those of one machine.
+ *
+ * A round of a part is complete when every worker that takes part has contributed to it once; its
+ * sum is taken by rank. A worker's next push of the key belongs to the next round. With dist_async
+ * every push is a round of its own. A pull says how many pushes of its worker it must come behind,
+ * a push how many pulls: so each worker's calls on a key take effect in its program order, whatever
+ * overtakes what on the way.
+ */
+#ifndef DIST_SERVER_H
+#define DIST_SERVER_H
+
+#include "dist/asks.h"
+#include "dist/net.h"
+
+/* What a push begins with when it carries codes, or the host side of its update. */
+typedef struct push_codes {
+    int32_t code;
+    float threshold;
+} push_codes;
+
+enum { PUSH_CODES = 2, PUSH_HOST = 4, PUSH_SPARSE = 8, PUSH_PULLS = 16 }; /* flags, with NET_LAST */
+
+/* Where the ranks that serve are. */
+int server_count(void);
+int server_rank(int i);
+int server_workers(void);
+bool server_here(int *i); /* whether this rank is one, and which */
+
+/* Begins to serve, if this rank does: for net_open. */
+void server_open(void);
+
+/* On a rank that only serves: returns when all workers have left. Errors: peer. */
+int server_run(kv_err *e);
+
+/* Receives what send_command brings, on the thread of the net; head is the command's number. NULL:
+ * commands do nothing. */
+typedef void (*server_controller)(void *arg, int head, const char *body);
+void server_set_controller(server_controller c, void *arg);
+
+#endif

@@ -1,0 +1,35 @@
+/* The store types of the plugin, and the operations they share. */
+#ifndef DIST_TYPES_H
+#define DIST_TYPES_H
+
+#include "dist/worker.h"
+
+typedef struct dist_type {
+    kv_type_ops *ops;
+    bool is_async;
+    bool device; /* values of one rank are summed like those of `device` */
+    bool sums;   /* nothing is stored: a key is made by its first push */
+} dist_type;
+
+int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts, void **self,
+                kv_err *e);
+void worker_close(void *self);
+int worker_rank(void *self);
+int worker_count(void *self);
+int worker_init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e);
+int worker_push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e);
+int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
+                const kv_call *how, kv_err *e);
+int worker_pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
+                     kv_array *const *outs, const kv_call *how, kv_err *e);
+int worker_barrier(void *self, kv_err *e);
+int worker_command(void *self, int head, const char *body, kv_err *e);
+int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
+                         int nparams, kv_err *e);
+
+/* Whether parts of a key may be updated apart with the rule in use. */
+bool worker_may_cut(const worker *w);
+
+#endif

@@ -1,0 +1,611 @@
+#include "dist/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "array/row_ids.h"
+#include "base/mem.h"
+#include "core/call.h"
+#include "dist/server.h"
+#include "dist/types.h"
+
+/* ---- Calls ---- */
+
+static net_call to_server(const worker *w, int server, dist_ask what)
+{
+    return (net_call){.rank = server_rank(server), .what = what, .store = w->number};
+}
+
+/* The same call to every server. */
+static int to_all(const worker *w, net_call c, kv_err *e)
+{
+    int n = server_count();
+    net_call *calls = mem_alloc(n, sizeof *calls, e);
+    if (!calls)
+        return KV_E_MEMORY;
+    for (int i = 0; i < n; i++) {
+        calls[i] = c;
+        calls[i].rank = server_rank(i);
+        calls[i].store = w->number;
+    }
+    int rc = net_calls_wait(calls, n, NULL, NULL, e);
+    mem_free(calls);
+    return rc;
+}
+
+static int to_coordinator(const worker *w, dist_ask what, const buf *b, void **reply,
+                          int64_t *bytes, kv_err *e)
+{
+    net_call c = to_server(w, 0, what);
+    c.data = b ? b->data : NULL;
+    c.bytes = b ? (int64_t)b->len : 0;
+    return net_call_wait(&c, reply, bytes, e);
+}
+
+/* ---- Making and releasing ---- */
+
+static int stores; /* that this process has made; the lock of MPI's joining covers it */
+
+static int read_options(worker *w, const kv_opt *opts, int nopts, kv_err *e)
+{
+    w->how.staleness = -1;
+    for (int i = 0; i < nopts; i++) {
+        char *end;
+        bool known = w->how.is_async && strcmp(opts[i].name, "staleness") == 0;
+        if (!known)
+            return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"",
+                              kv_type(w->store), opts[i].name);
+        w->how.staleness = strtoll(opts[i].value, &end, 10);
+        if (end == opts[i].value || *end || w->how.staleness < 0)
+            return kv_err_set(e, KV_E_VALUE, "staleness is a number from 0 on, not \"%.64s\"",
+                              opts[i].value);
+    }
+    return KV_OK;
+}
+
+static int refuse_server(kv_err *e)
+{
+    return kv_err_set(e, KV_E_USAGE, "this rank is a server: it makes no stores");
+}
+
+int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts, void **self,
+                kv_err *e)
+{
+    worker *w = mem_zalloc(1, sizeof *w, e);
+    if (!w)
+        return KV_E_MEMORY;
+    w->store = store;
+    w->how.is_async = type->is_async;
+    w->how.sums = type->sums;
+    snprintf(w->how.type, sizeof w->how.type, "%s", type->ops->names[0]);
+    int rc = read_options(w, opts, nopts, e);
+    if (!rc)
+        rc = net_open(server_open, e);
+    if (!rc && net_rank() >= server_workers())
+        rc = refuse_server(e);
+    if (!rc)
+        rc = kv_create(type->device ? "device" : "local", NULL, 0, &w->sums, e);
+    if (rc) {
+        mem_free(w);
+        return rc;
+    }
+    w->number = stores++;
+    w->how.workers = server_workers();
+    w->how.servers = server_count();
+    net_taker t = {.take = flight_take, .lost = flight_lost, .self = w};
+    net_set_worker(w->number, &t);
+    net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
+    if ((rc = to_all(w, c, e))) {
+        kv_free(w->sums);
+        mem_free(w);
+        return rc;
+    }
+    store->compresses = !type->sums;
+    *self = w;
+    return KV_OK;
+}
+
+void worker_close(void *self)
+{
+    worker *w = self;
+    kv_err unused = {0};
+    to_all(w, (net_call){.what = ASK_FREE}, &unused);
+    net_set_worker(w->number, &(net_taker){0});
+    for (int64_t i = 0; i < w->store->slots.n; i++)
+        kv_array_unref(w->keys[i].residual);
+    kv_free(w->sums);
+    mem_free(w->keys);
+    mem_free(w);
+}
+
+int worker_rank(void *self)
+{
+    (void)self;
+    return net_rank();
+}
+
+int worker_count(void *self)
+{
+    return ((worker *)self)->how.workers;
+}
+
+/* ---- Keys ---- */
+
+bool worker_may_cut(const worker *w)
+{
+    return w->store->updater.kind != UPDATER_RULE ||
+           rule_splits(w->store->updater.optimizer->rule->ast);
+}
+
+/* An array without memory for its elements. */
+static int new_shape(kv_array **out, const ask_key *k, kv_err *e)
+{
+    static char nothing;
+    kv_dtype dtype = (kv_dtype)k->dtype;
+    if (k->storage == KV_ROW_SPARSE)
+        return kv_array_new_sparse(out, dtype, k->ndim, k->shape, 0, NULL, (kv_ctx){KV_CPU, 0}, e);
+    return kv_array_wrap(out, &nothing, dtype, k->ndim, k->shape, (kv_ctx){KV_CPU, 0}, NULL, NULL,
+                         e);
+}
+
+static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
+{
+    slot_table *t = &w->store->slots;
+    kv_array *shape = NULL;
+    int rc = slot_check_kind(t, key, e);
+    if (!rc)
+        rc = mem_grow(&w->keys, &w->keys_cap, t->n + 1, sizeof *w->keys, e);
+    if (!rc)
+        rc = new_shape(&shape, k, e);
+    if (!rc && (rc = slot_add(t, key, shape, e)))
+        kv_array_unref(shape);
+    if (!rc)
+        w->keys[t->n - 1] = (worker_key){.place = k->place};
+    return rc;
+}
+
+/* Adds the keys that a call lists, each followed by its place. */
+static int add_keys(worker *w, const char *at, int64_t bytes, kv_err *e)
+{
+    const char *end = at + bytes;
+    int rc = KV_OK;
+    while (at < end && !rc) {
+        kv_key key;
+        const ask_key *k = ask_get_key(&at, end, &key);
+        if (!k)
+            return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+        if (slot_find(&w->store->slots, &key, -1) < 0)
+            rc = add_key(w, k, &key, e);
+    }
+    return rc;
+}
+
+static ask_key key_like(const worker *w, const kv_key *key, const kv_array *a)
+{
+    ask_key k = {.id = key->name ? 0 : key->id,
+                  .dtype = a->dtype,
+                  .storage = a->storage,
+                  .ndim = a->ndim};
+    memcpy(k.shape, a->shape, a->ndim * sizeof *a->shape);
+    k.whole = w->store->updater.kind == UPDATER_RULE && !worker_may_cut(w);
+    return k;
+}
+
+/* Asks the coordinator for places of keys that nobody has, in `list`, and completes them. Keys that
+ * are there already have no place: *taken becomes the first, or -1. */
+static int place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, int64_t *taken,
+                      kv_err *e)
+{
+    buf b = {0};
+    void *reply = NULL;
+    int64_t bytes = 0;
+    *taken = -1;
+    for (int64_t i = 0; i < n; i++)
+        ask_put_key(&b, &list[i], keys[i].name);
+    int rc = buf_check(&b, e);
+    if (!rc)
+        rc = to_coordinator(w, ASK_PLACE, &b, &reply, &bytes, e);
+    if (!rc && bytes != n * (int64_t)sizeof(place))
+        rc = kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+    for (int64_t i = 0; i < n && !rc; i++) {
+        list[i].place = ((const place *)reply)[i];
+        if (list[i].place.first < 0 && *taken < 0)
+            *taken = i;
+    }
+    mem_free(reply);
+    buf_release(&b);
+    return rc;
+}
+
+/* Sends the first values of keys to the servers of their parts. */
+static int send_values(const worker *w, const kv_key *keys, int64_t n, const ask_key *list,
+                       kv_array *const *values, kv_err *e)
+{
+    int servers = w->how.servers, rc = KV_OK;
+    buf *b = mem_zalloc(servers, sizeof *b, e);
+    net_call *calls = mem_alloc(servers, sizeof *calls, e);
+    int used = 0;
+    if (!b || !calls)
+        rc = KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++)
+        for (int32_t p = 0; p < list[i].place.nparts && !rc; p++)
+            if (list[i].place.first >= 0)
+                rc = ask_put_slot(&b[place_server(&list[i].place, p, servers)], &list[i],
+                                   keys[i].name, p, values[i], e);
+    for (int s = 0; s < servers && !rc; s++) {
+        if (!b[s].len)
+            continue;
+        calls[used] = to_server(w, s, ASK_INIT);
+        calls[used].data = b[s].data;
+        calls[used++].bytes = (int64_t)b[s].len;
+    }
+    if (!rc && used)
+        rc = net_calls_wait(calls, used, NULL, NULL, e);
+    for (int s = 0; b && s < servers; s++)
+        buf_release(&b[s]);
+    mem_free(b);
+    mem_free(calls);
+    return rc;
+}
+
+/* Makes keys that nobody has yet, with these values. */
+static int make_keys(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                     bool all_new, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    int64_t taken;
+    buf b = {0};
+    ask_key *list = mem_alloc(n, sizeof *list, e);
+    if (!list)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        list[i] = key_like(w, &keys[i], values[i]);
+    int rc = place_keys(w, keys, n, list, &taken, e);
+    if (!rc && all_new && taken >= 0) {
+        rc = kv_err_set(e, KV_E_KEY, "key %s is initialised already",
+                        slot_key_text(text, &keys[taken]));
+        kv_err_key(e, &keys[taken]);
+    }
+    if (!rc)
+        rc = send_values(w, keys, n, list, values, e);
+    for (int64_t i = 0; i < n; i++)
+        if (list[i].place.first >= 0)
+            ask_put_key(&b, &list[i], keys[i].name);
+    if (!rc && (rc = buf_check(&b, e)) == KV_OK && b.len)
+        rc = to_coordinator(w, ASK_READY, &b, NULL, NULL, e);
+    if (!rc)
+        rc = add_keys(w, buf_text(&b), (int64_t)b.len, e);
+    buf_release(&b);
+    mem_free(list);
+    return rc;
+}
+
+/* Asks for keys that another rank makes. */
+static int ask_keys(worker *w, const kv_key *keys, int64_t n, kv_err *e)
+{
+    buf b = {0};
+    void *reply = NULL;
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < n; i++)
+        ask_put_key(&b, &(ask_key){.id = keys[i].id}, keys[i].name);
+    int rc = buf_check(&b, e);
+    if (!rc)
+        rc = to_coordinator(w, ASK_FIND, &b, &reply, &bytes, e);
+    if (!rc)
+        rc = add_keys(w, reply, bytes, e);
+    mem_free(reply);
+    buf_release(&b);
+    return rc;
+}
+
+static int unknown_key(const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, key));
+    return kv_err_key(e, key);
+}
+
+/* The first values of keys that a push makes: zeros, which no sum will contain. */
+static int make_zeros(worker *w, const kv_key *keys, int64_t n, kv_array *const *like, kv_err *e)
+{
+    kv_array **zeros = mem_zalloc(n, sizeof *zeros, e);
+    int rc = zeros ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const kv_array *a = like[i];
+        kv_ctx cpu = {KV_CPU, 0};
+        rc = a->storage == KV_ROW_SPARSE
+                 ? kv_array_new_sparse(&zeros[i], a->dtype, a->ndim, a->shape, 0, NULL, cpu, e)
+                 : kv_array_new(&zeros[i], a->dtype, a->ndim, a->shape, cpu, e);
+    }
+    if (!rc)
+        rc = make_keys(w, keys, n, zeros, false, e);
+    for (int64_t i = 0; zeros && i < n; i++)
+        kv_array_unref(zeros[i]);
+    mem_free(zeros);
+    return rc;
+}
+
+/* The pairs whose keys this rank does not know, each key once. */
+typedef struct missing {
+    kv_key *keys;
+    kv_array **like;
+    int64_t n;
+} missing;
+
+static int collect_missing(const worker *w, const kv_key *keys, int64_t n, kv_array *const *make,
+                           const int64_t *numbers, missing *m, kv_err *e)
+{
+    map seen = {0};
+    *m = (missing){.keys = mem_alloc(n, sizeof *m->keys, e),
+                   .like = mem_alloc(n, sizeof *m->like, e)};
+    int rc = m->keys && m->like ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        if (numbers[i] >= 0 || map_get(&seen, keys[i]) >= 0)
+            continue;
+        if ((rc = slot_check_kind(&w->store->slots, &keys[i], e)))
+            break;
+        rc = map_put(&seen, keys[i], m->n, e);
+        m->keys[m->n] = keys[i];
+        m->like[m->n++] = make ? make[i] : NULL;
+    }
+    map_release(&seen);
+    return rc;
+}
+
+int worker_find(worker *w, const kv_key *keys, int64_t n, kv_array *const *make, int64_t *numbers,
+                kv_err *e)
+{
+    slot_table *t = &w->store->slots;
+    int64_t absent = 0, guess = 0;
+    for (int64_t i = 0; i < n; i++) {
+        numbers[i] = slot_find(t, &keys[i], guess);
+        absent += numbers[i] < 0;
+        guess = numbers[i] + 1;
+    }
+    if (absent == 0)
+        return KV_OK;
+    missing m;
+    int rc = collect_missing(w, keys, n, make, numbers, &m, e);
+    if (!rc && make) {
+        rc = make_zeros(w, m.keys, m.n, m.like, e);
+        if (!rc)
+            rc = ask_keys(w, m.keys, m.n, e);
+    } else if (!rc && net_rank() == 0) {
+        rc = unknown_key(&m.keys[0], e); /* what there is, this rank has made */
+    } else if (!rc) {
+        rc = ask_keys(w, m.keys, m.n, e);
+    }
+    mem_free(m.keys);
+    mem_free(m.like);
+    for (int64_t i = 0; i < n && !rc; i++)
+        if (numbers[i] < 0 && (numbers[i] = slot_find(t, &keys[i], -1)) < 0)
+            rc = unknown_key(&keys[i], e);
+    return rc;
+}
+
+/* ---- init ---- */
+
+static int check_new(const worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                     kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    map seen = {0};
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const slot_table *t = &w->store->slots;
+        int64_t number = slot_find(t, &keys[i], -1);
+        bool twice = map_get(&seen, keys[i]) >= 0;
+        if ((rc = slot_check_kind(t, &keys[i], e)))
+            break;
+        if (w->store->compression.code)
+            rc = compression_check(&keys[i], values[i], e);
+        if (!rc && (twice || (number >= 0 && w->keys[number].inited))) {
+            rc = kv_err_set(e, KV_E_KEY, twice ? "key %s stands twice in the call"
+                                               : "key %s is initialised already",
+                            slot_key_text(text, &keys[i]));
+            kv_err_key(e, &keys[i]);
+        }
+        if (!rc)
+            rc = map_put(&seen, keys[i], i, e);
+    }
+    map_release(&seen);
+    return rc;
+}
+
+/* What this rank would have made is what the first one made. */
+static int check_same(const worker *w, const kv_key *key, int64_t number, const kv_array *value,
+                      kv_err *e)
+{
+    const slot *s = &w->store->slots.items[number];
+    int rc = call_check_shape(s, value, "value", e);
+    if (!rc && value->dtype != s->stored->dtype) {
+        rc = kv_err_set(e, KV_E_DTYPE, "rank 0 initialised the key as %s, this value is %s",
+                        kv_dtype_name((kv_dtype)s->stored->dtype),
+                        kv_dtype_name((kv_dtype)value->dtype));
+        kv_err_key(e, key);
+    }
+    return rc;
+}
+
+int worker_init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    worker *w = self;
+    (void)how;
+    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    int rc = numbers ? check_new(w, keys, n, values, e) : KV_E_MEMORY;
+    if (!rc && net_rank() == 0)
+        rc = make_keys(w, keys, n, values, true, e);
+    if (!rc)
+        rc = worker_find(w, keys, n, NULL, numbers, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = check_same(w, &keys[i], numbers[i], values[i], e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        w->keys[numbers[i]].inited = true;
+    w->store->changes += rc == KV_OK;
+    mem_free(numbers);
+    return rc;
+}
+
+/* ---- Rows ---- */
+
+static int pull_rows_of(worker *w, int64_t number, kv_array *ids, kv_array *out, kv_err *e)
+{
+    worker_key *k = &w->keys[number];
+    const slot *s = &w->store->slots.items[number];
+    int64_t *list = NULL, nids = kv_array_size(ids), bytes = 0;
+    void *reply = NULL;
+    kv_array *got = NULL;
+    int rc = call_check_shape(s, out, "array", e);
+    if (rc)
+        return rc;
+    if (s->stored->storage != KV_ROW_SPARSE || out->storage != KV_ROW_SPARSE)
+        return kv_err_set(e, KV_E_VALUE, "%s is not row_sparse",
+                          out->storage == KV_ROW_SPARSE ? "the key" : "this array");
+    if ((rc = row_ids_read(&list, ids, e)))
+        return rc;
+    int64_t outside = row_ids_outside(list, nids, s->stored->shape[0]);
+    if (outside >= 0)
+        rc = kv_err_set(e, KV_E_INDEX, "row %lld is outside 0 to %lld", (long long)list[outside],
+                        (long long)s->stored->shape[0] - 1);
+    net_call c = to_server(w, place_server(&k->place, 0, w->how.servers), ASK_ROWS);
+    c.part = k->place.first;
+    c.round = k->pushes;
+    c.data = list;
+    c.bytes = nids * (int64_t)sizeof *list;
+    if (!rc && (rc = net_call_wait(&c, &reply, &bytes, e)) == KV_OK) {
+        k->pulls++;
+        rc = ask_array(&got, KV_ROW_SPARSE, (kv_dtype)s->stored->dtype, s->stored->ndim,
+                        s->stored->shape, reply, bytes, e);
+    }
+    if (!rc)
+        rc = kv_array_copy(out, got, e);
+    kv_array_unref(got);
+    mem_free(reply);
+    mem_free(list);
+    return rc;
+}
+
+int worker_pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
+                     kv_array *const *outs, const kv_call *how, kv_err *e)
+{
+    worker *w = self;
+    (void)how;
+    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    int rc = numbers ? worker_find(w, keys, n, NULL, numbers, e) : KV_E_MEMORY;
+    engine_wait_group(&w->store->calls.group, 0);
+    for (int64_t i = 0; i < n && !rc; i++)
+        if ((rc = pull_rows_of(w, numbers[i], ids[i], outs[i], e)))
+            kv_err_key(e, &keys[i]);
+    mem_free(numbers);
+    return rc;
+}
+
+/* ---- Push and pull ---- */
+
+int worker_push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    return flight_push(self, keys, n, values, how, e);
+}
+
+/* Arrays that are filled by rows are pulled as dense ones first. */
+static int pull_filled(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
+                       const kv_call *how, kv_err *e)
+{
+    kv_array **dense = mem_zalloc(n, sizeof *dense, e);
+    int rc = dense ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = outs[i]->storage == KV_DEFAULT
+                 ? (dense[i] = kv_array_ref(outs[i]), KV_OK)
+                 : kv_array_new_raw(&dense[i], outs[i]->dtype, outs[i]->ndim, outs[i]->shape,
+                                    outs[i]->ctx, e);
+    if (!rc)
+        rc = flight_pull(w, keys, n, dense, how, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        if (outs[i]->storage != KV_DEFAULT)
+            rc = kv_array_copy(outs[i], dense[i], e);
+    for (int64_t i = 0; dense && i < n; i++)
+        kv_array_unref(dense[i]);
+    mem_free(dense);
+    return rc;
+}
+
+/* Pulls into the default ones among outs; the pairs of the others are right or wrong all the same.
+ */
+static int pull_some(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
+                     const kv_call *how, kv_err *e)
+{
+    int64_t kept = 0;
+    kv_key *some_keys = mem_alloc(n, sizeof *some_keys, e);
+    kv_array **some = mem_alloc(n, sizeof *some, e);
+    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    int rc = some_keys && some && numbers ? worker_find(w, keys, n, NULL, numbers, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        rc = call_check_shape(&w->store->slots.items[numbers[i]], outs[i], "array", e);
+        if (outs[i]->storage == KV_DEFAULT) {
+            some_keys[kept] = keys[i];
+            some[kept++] = outs[i];
+        }
+    }
+    if (!rc && kept > 0)
+        rc = flight_pull(w, some_keys, kept, some, how, e);
+    mem_free(numbers);
+    mem_free(some);
+    mem_free(some_keys);
+    return rc;
+}
+
+int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
+                const kv_call *how, kv_err *e)
+{
+    bool sparse = false;
+    for (int64_t i = 0; i < n && !sparse; i++)
+        sparse = outs[i]->storage != KV_DEFAULT;
+    if (!sparse)
+        return flight_pull(self, keys, n, outs, how, e);
+    return how && how->flags & KV_FILL_SPARSE ? pull_filled(self, keys, n, outs, how, e)
+                                              : pull_some(self, keys, n, outs, how, e);
+}
+
+/* ---- Everything else ---- */
+
+int worker_barrier(void *self, kv_err *e)
+{
+    return to_coordinator(self, ASK_BARRIER, NULL, NULL, NULL, e);
+}
+
+int worker_command(void *self, int head, const char *body, kv_err *e)
+{
+    net_call c = {.what = ASK_COMMAND, .part = head, .data = body,
+                  .bytes = (int64_t)strlen(body) + 1};
+    return to_all(self, c, e);
+}
+
+int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
+                         int nparams, kv_err *e)
+{
+    worker *w = self;
+    buf b = {0};
+    int64_t epoch = w->epochs + 1;
+    engine_wait_group(&w->store->calls.group, 0);
+    buf_put(&b, kind, strlen(kind) + 1);
+    buf_put(&b, text, strlen(text) + 1);
+    for (int i = 0; i < nparams; i++) {
+        buf_put(&b, params[i].name, strlen(params[i].name) + 1);
+        buf_put(&b, params[i].value, strlen(params[i].value) + 1);
+    }
+    int rc = buf_check(&b, e);
+    if (!rc && net_rank() == 0)
+        rc = to_all(w, (net_call){.what = ASK_OPTIMIZER, .data = b.data, .bytes = (int64_t)b.len},
+                    e);
+    if (!rc) {
+        net_call c = to_server(w, 0, ASK_EPOCH);
+        c.part = epoch;
+        rc = net_call_wait(&c, NULL, NULL, e);
+    }
+    w->epochs += rc == KV_OK;
+    buf_release(&b);
+    return rc;
+}

@@ -1,0 +1,43 @@
+/* Workers: the store types of several machines, as a rank that runs a script sees them. A store
+ * keeps for each key where its parts live and how many pushes and pulls it has made; the values are
+ * the servers'. The slots of the store hold shapes without elements, and its updater runs only the
+ * host side of rules: counts, schedules, numbers.
+ */
+#ifndef DIST_WORKER_H
+#define DIST_WORKER_H
+
+#include "core/store.h"
+#include "dist/asks.h"
+#include "dist/net.h"
+
+typedef struct worker_key {
+    place place;
+    int64_t pushes, pulls;
+    bool inited;        /* by this rank's own call */
+    kv_array *residual; /* what compressed pushes still owe; or NULL */
+} worker_key;
+
+typedef struct worker {
+    kv *store;
+    int number; /* of the store in every process */
+    ask_store how;
+    kv *sums; /* of several values, or values of another dtype: a store of one process */
+    worker_key *keys; /* by slot */
+    int64_t keys_cap;
+    int64_t epochs; /* optimizers that this rank has set */
+} worker;
+
+/* The operations of pushes and pulls; see flight.c. */
+int flight_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e);
+int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
+                const kv_call *how, kv_err *e);
+void flight_take(void *self, int rank, const link_rec *r);
+void flight_lost(void *self, const kv_err *why);
+
+/* The slot of each key, asking the coordinator for those that this rank does not know yet.
+ * make: keys that nobody knows are made, like the values. Errors: key, peer, timeout, memory. */
+int worker_find(worker *w, const kv_key *keys, int64_t n, kv_array *const *make, int64_t *numbers,
+                kv_err *e);
+
+#endif
