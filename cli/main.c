@@ -228,6 +228,11 @@ int main(int argc, char **argv)
     options o;
     kv_err e = {0};
     int code;
+    if (argc == 2 && strcmp(argv[1], "serve") == 0) {
+        if (kv_serve("dist_sync", &e))
+            fprintf(stderr, "kvctl: %s\n", e.text);
+        return e.code ? 6 : 0;
+    }
     interrupt_install();
     session_init(&s);
     s.interrupted = interrupt_pending;

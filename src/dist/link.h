@@ -36,6 +36,10 @@ enum { LINK_PAYLOAD = 256 << 10, LINK_RECORD = LINK_PAYLOAD + (int)sizeof(link_r
  * Errors: unsupported (no launch environment, a thread level that the MPI does not have), peer. */
 int link_open(kv_err *e);
 
+/* Whether all ranks say the same number, which every rank asks at the same time, behind link_open;
+ * *other becomes a rank that says another. */
+bool link_agree(int number, int *other);
+
 int link_rank(void);
 int link_size(void);
 const char *link_host(int rank);      /* its machine's name */

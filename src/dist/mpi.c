@@ -195,6 +195,21 @@ int link_open(kv_err *e)
     return rc ? rc : open_frames(e);
 }
 
+bool link_agree(int number, int *other)
+{
+    kv_err unused = {0};
+    int *all = mem_alloc(net.size, sizeof *all, &unused);
+    if (!all)
+        return true;
+    MPI_Allgather(&number, 1, MPI_INT, all, 1, MPI_INT, net.world);
+    *other = -1;
+    for (int i = 0; i < net.size && *other < 0; i++)
+        if (all[i] != number)
+            *other = i;
+    mem_free(all);
+    return *other < 0;
+}
+
 int link_rank(void)
 {
     return net.rank;
