@@ -130,8 +130,7 @@ static void check(int bits, kv_dtype dtype, const void *const *src, int nsrc, in
     int64_t done = lines_sum_bits(bits, result, src, nsrc, dtype, n, far);
     CHECK(done >= 0 && done <= n && (done == 0 || n - done < 512 / bytes));
     for (int64_t i = 0; i < done; i++)
-        CHECK(unsettled[i] ||
-              memcmp(result + i * bytes, wanted + i * bytes, (size_t)bytes) == 0);
+        CHECK(unsettled[i] || memcmp(result + i * bytes, wanted + i * bytes, (size_t)bytes) == 0);
     CHECK_INT(result[done * bytes], 0x55);
 }
 
