@@ -13,8 +13,7 @@ enum { BLOCK = 1024, LINE = 64, MOST_DIRECT = 5 };
 #if defined(__x86_64__)
 #include <emmintrin.h>
 
-/* dst is aligned to a line, bytes are a multiple of one. */
-static void copy_lines(char *dst, const char *src, int64_t bytes)
+void stream_lines(char *dst, const char *src, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += LINE) {
         __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(src + i));
@@ -52,14 +51,14 @@ static void sum_lines(float *d, const float *const *s, int64_t k, int64_t n)
 }
 
 /* Other threads see streamed stores in order only behind a fence. */
-static void fence(void)
+void stream_fence(void)
 {
     _mm_sfence();
 }
 
 #else
 
-static void copy_lines(char *dst, const char *src, int64_t bytes)
+void stream_lines(char *dst, const char *src, int64_t bytes)
 {
     memcpy(dst, src, (size_t)bytes);
 }
@@ -69,7 +68,7 @@ static void sum_lines(float *d, const float *const *s, int64_t k, int64_t n)
     sum_elements(d, (const void *const *)s, k, KV_FLOAT32, n);
 }
 
-static void fence(void)
+void stream_fence(void)
 {
 }
 
@@ -86,7 +85,7 @@ static void copy(char *dst, const char *src, int64_t bytes)
 {
     int64_t head = head_bytes(dst, bytes), lines = (bytes - head) / LINE * LINE;
     memcpy(dst, src, (size_t)head);
-    copy_lines(dst + head, src + head, lines);
+    stream_lines(dst + head, src + head, lines);
     memcpy(dst + head + lines, src + head + lines, (size_t)(bytes - head - lines));
 }
 
@@ -103,7 +102,7 @@ void stream_convert(void *dst, kv_dtype to, const void *src, kv_dtype from, int6
             copy((char *)dst + i * wide, block, m * wide);
         }
     }
-    fence();
+    stream_fence();
 }
 
 /* A dst whose elements do not lie at multiples of their size has no whole lines of them. */
@@ -150,5 +149,5 @@ void stream_sum(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype,
             copy((char *)dst + i * bytes, block, m * bytes);
         }
     }
-    fence();
+    stream_fence();
 }
