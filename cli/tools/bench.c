@@ -108,11 +108,18 @@ static int make_id_mix(bench_room *r, const counts *k, bool table, stream_mix *m
     return m->nread + m->nwrite > 0;
 }
 
+/* Whether rows are looked up by id: of a table, or where several values are summed, which hold the
+ * same rows but need not. The loop then gathers, adds and scatters in a table. */
+static bool finds_rows(const bench_data *data, bench_case c)
+{
+    return data->sparse && (c.op.optimizer || !c.op.push || c.n > 1);
+}
+
 /* The loops of a case, with the arrays of the store's own calls where these are the caller's. */
 static int make_mixes(bench_room *r, bench_case c, const counts *k, stream_mix mix[3])
 {
     int n = 0, used = 0;
-    bool table = r->data->sparse && (c.op.optimizer || !c.op.push);
+    bool table = finds_rows(r->data, c);
     for (int i = 0; i < 2; i++)
         mix[i] = (stream_mix){
             .cut = &r->cut, .rows = table ? r->row_ids : NULL, .row_bytes = BENCH_SPARSE_WIDTH * 4};
@@ -124,7 +131,9 @@ static int make_mixes(bench_room *r, bench_case c, const counts *k, stream_mix m
             m->both[m->nboth++] = table ? &r->table : r->scratch[used++];
         for (int i = 0; i < k->again; i++)
             m->read[m->nread++] = r->scratch[used++];
-        for (int i = 0; i < k->write; i++)
+        for (int i = 0; i < k->write && table; i++)
+            m->both[m->nboth++] = &r->table;
+        for (int i = 0; i < k->write && !table; i++)
             m->write[m->nwrite++] = r->scratch[used++];
         for (int v = 0; v < k->outs && c.op.joined; v++)
             m->write[m->nwrite++] = r->out_data[v];
@@ -402,7 +411,7 @@ static int run_case(const bench_plan *p, const bench_watch *watch, const bench_w
     bench_row_run b = {.plan = p, .watch = watch, .room = r, .which = which};
     counts k = count_streams(r->data, which);
     int nvalues = which.op.push ? which.n : 1;
-    bool table = r->data->sparse && (which.op.optimizer || !which.op.push);
+    bool table = finds_rows(r->data, which);
     int code = bench_room_need(r, nvalues, k.outs, need_scratch(r->data, &k), table, e);
     if (code == KV_OK)
         code = make_store(r, which, &b.store, e);
