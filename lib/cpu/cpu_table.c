@@ -52,6 +52,7 @@ const dev_ops cpu_dev_ops = {
     .sum = sum_elements,
     .convert_far = stream_convert,
     .sum_far = stream_sum,
+    .gather_rows = rows_gather,
     .sum_rows = rows_sum,
     .quantise = quantise_encode,
     .dequantise = quantise_decode,

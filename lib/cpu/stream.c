@@ -13,8 +13,7 @@ enum { BLOCK = 1024, LINE = 64, MOST_SOURCES = 64 };
 #if defined(__x86_64__)
 #include <emmintrin.h>
 
-/* dst is aligned to a line, bytes are a multiple of one. */
-static void copy_lines(char *dst, const char *src, int64_t bytes)
+void stream_lines(char *dst, const char *src, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += LINE) {
         __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(src + i));
@@ -29,19 +28,19 @@ static void copy_lines(char *dst, const char *src, int64_t bytes)
 }
 
 /* Other threads see streamed stores in order only behind a fence. */
-static void fence(void)
+void stream_fence(void)
 {
     _mm_sfence();
 }
 
 #else
 
-static void copy_lines(char *dst, const char *src, int64_t bytes)
+void stream_lines(char *dst, const char *src, int64_t bytes)
 {
     memcpy(dst, src, (size_t)bytes);
 }
 
-static void fence(void)
+void stream_fence(void)
 {
 }
 
@@ -58,7 +57,7 @@ static void copy(char *dst, const char *src, int64_t bytes)
 {
     int64_t head = head_bytes(dst, bytes), lines = (bytes - head) / LINE * LINE;
     memcpy(dst, src, (size_t)head);
-    copy_lines(dst + head, src + head, lines);
+    stream_lines(dst + head, src + head, lines);
     memcpy(dst + head + lines, src + head + lines, (size_t)(bytes - head - lines));
 }
 
@@ -75,7 +74,7 @@ void stream_convert(void *dst, kv_dtype to, const void *src, kv_dtype from, int6
             copy((char *)dst + i * wide, block, m * wide);
         }
     }
-    fence();
+    stream_fence();
 }
 
 /* Each source from that many bytes on. */
@@ -102,7 +101,7 @@ void stream_sum(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype,
     sum_elements(dst, src, nsrc, dtype, done);
     sources_from(at, src, nsrc, done * bytes);
     done += lines_sum((char *)dst + done * bytes, at, nsrc, dtype, n - done, true);
-    fence();
+    stream_fence();
     sources_from(at, src, nsrc, done * bytes);
     sum_elements((char *)dst + done * bytes, at, nsrc, dtype, n - done);
 }

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "array/device.h"
+#include "array/row_ids.h"
 #include "base/mem.h"
 #include "base/philox.h"
 #include "engine/pool.h"
@@ -427,12 +427,17 @@ static char *number_at(const runner *r, int i)
                          : r->s->copies + (int64_t)i * PROG_REG_BYTES;
 }
 
+/* Bytes of an element of a state. */
+static int64_t state_bytes(const plan *p)
+{
+    return p->type == PROG_F64 || p->type == PROG_I64 ? 8 : 4;
+}
+
 /* Where slot begins for a chunk. */
 static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
 {
     const plan_arrays *a = r->a;
-    int64_t from = c->from;
-    int64_t bytes = r->p->type == PROG_F64 || r->p->type == PROG_I64 ? 8 : 4;
+    int64_t from = c->from, bytes = state_bytes(r->p);
     if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
         return terms_at(r, pass, slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS, c->term);
     if (slot >= PLAN_PRIVATE)
@@ -549,15 +554,35 @@ static void sweep_array(shared *s, const plan_pass *pass)
     join_blocks(s, pass);
 }
 
-/* The elements of the present rows, laid end to end. */
-static void run_present(runner *r, const plan_pass *pass)
+/* How many rows ahead the memory is asked for what a pass reads of them, and for how many bytes. */
+enum { ROWS_AHEAD = 8, ROW_AHEAD_BYTES = 256 };
+
+static void ask_for_row(const plan_arrays *a, const plan_pass *pass, int64_t row, int64_t bytes)
+{
+    for (int s = 0; s < pass->nslots; s++) {
+        int slot = pass->slot[s] - PLAN_PRESENT;
+        const char *from = slot == PLAN_STORED ? a->stored
+                           : slot >= PLAN_STATE && slot < PLAN_STATE + PLAN_MAX_STATES
+                               ? a->states[slot - PLAN_STATE]
+                               : NULL;
+        int64_t width = slot == PLAN_STORED ? kv_dtype_bytes(a->stored_dtype) : bytes;
+        for (int64_t i = 0; from && i < a->row * width && i < ROW_AHEAD_BYTES; i += 64)
+            __builtin_prefetch(from + row * a->row * width + i, 1);
+    }
+}
+
+/* The elements of the present rows from number k to `end`, laid end to end. */
+static void run_present(runner *r, const plan_pass *pass, int64_t k, int64_t end)
 {
     const plan_arrays *a = r->a;
     bool input = reads_input(pass);
-    for (int64_t k = 0; k < a->nrows;) {
+    int64_t bytes = state_bytes(r->p);
+    while (k < end) {
         int64_t next = k + 1;
-        while (next < a->nrows && a->rows[next] == a->rows[next - 1] + 1)
+        while (next < end && a->rows[next] == a->rows[next - 1] + 1)
             next++;
+        if (k + ROWS_AHEAD < end)
+            ask_for_row(a, pass, a->rows[k + ROWS_AHEAD], bytes);
         int64_t n = (next - k) * a->row;
         for (int64_t i = 0; i < n; i += PLAN_CHUNK) {
             int64_t m = n - i < PLAN_CHUNK ? n - i : PLAN_CHUNK;
@@ -568,6 +593,34 @@ static void run_present(runner *r, const plan_pass *pass)
         }
         k = next;
     }
+}
+
+/* Rows of a part of the present ones. */
+static int64_t part_rows(const plan_arrays *a)
+{
+    int64_t n = PART_CHUNKS * PLAN_CHUNK / a->row;
+    return n > 0 ? n : 1;
+}
+
+static void run_present_part(void *arg, int64_t part, int worker)
+{
+    const sweep *w = arg;
+    int64_t each = part_rows(w->s->a), from = part * each, left = w->s->a->nrows - from;
+    run_present(worker_of(w->s, worker), w->pass, from, left < each ? w->s->a->nrows : from + each);
+}
+
+/* Threads share what has no sums: those go from left to right. */
+static void sweep_present(shared *s, const plan_pass *pass)
+{
+    int64_t each = part_rows(s->a);
+    if (pass->nsums == 0 && plan_is_parallel(s->a->nrows * s->a->row)) {
+        pool_run((s->a->nrows + each - 1) / each, run_present_part, &(sweep){s, pass});
+        return;
+    }
+    runner *r = worker_of(s, 0);
+    memset(r->totals, 0, (size_t)pass->nsums * sizeof *r->totals);
+    run_present(r, pass, 0, s->a->nrows);
+    end_sums(r, pass);
 }
 
 /* One pass over the array or its present rows. */
@@ -583,9 +636,7 @@ static void run_pass(shared *s, const plan_pass *pass)
         sweep_array(s, pass);
         return;
     }
-    memset(r->totals, 0, (size_t)pass->nsums * sizeof *r->totals);
-    run_present(r, pass);
-    end_sums(r, pass);
+    sweep_present(s, pass);
 }
 
 /* ---- Batches of rows ------------------------------------------------------------------------- */
@@ -776,27 +827,13 @@ static void run_batch(runner *r)
     move_rows(r, true);
 }
 
-/* How many of the present rows come before `row`. */
-static int64_t find_present(const plan_arrays *a, int64_t row)
-{
-    int64_t low = 0, high = a->nrows;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (a->rows[middle] < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* The rows from `first` on of those that are worked on: the present ones, or every one. */
 static void fill_batch(runner *r, int64_t first, int64_t n)
 {
     const plan_arrays *a = r->a;
     batch *b = &r->batch;
     bool gather = a->rows && !r->p->every_row;
-    int64_t k = a->rows && !gather ? find_present(a, first) : first;
+    int64_t k = a->rows && !gather ? row_ids_find(a->rows, 0, a->nrows, first) : first;
     b->n = n;
     for (int64_t j = 0; j < n; j++) {
         b->row[j] = gather ? a->rows[first + j] : first + j;

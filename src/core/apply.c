@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/mem.h"
 
@@ -142,20 +143,6 @@ typedef struct input {
     kv_dtype dtype;
 } input;
 
-/* The number of the first row held whose id is at least id. */
-static int64_t find_row(const kv_array *a, int64_t id)
-{
-    int64_t low = 0, high = a->nrows;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (a->rows[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* The elements from … from + n - 1 of a row_sparse array, those of absent rows as zeros. */
 static const void *dense_part(char *room, const kv_array *a, int64_t from, int64_t n)
 {
@@ -163,7 +150,8 @@ static const void *dense_part(char *room, const kv_array *a, int64_t from, int64
     if (sparse_is_full(a))
         return element(a, from);
     memset(room, 0, (size_t)(n * bytes));
-    for (int64_t k = find_row(a, from / row); k < a->nrows && a->rows[k] * row < end; k++) {
+    for (int64_t k = row_ids_find(a->rows, 0, a->nrows, from / row);
+         k < a->nrows && a->rows[k] * row < end; k++) {
         int64_t first = a->rows[k] * row, begin = first < from ? from : first;
         int64_t stop = first + row < end ? first + row : end;
         memcpy(room + (begin - from) * bytes, element(a, k * row + begin - first),
@@ -180,8 +168,8 @@ static const void *rows_at(void *arg, int64_t from, int64_t n, void *room)
     return element(in->values->sum, from);
 }
 
-/* One value of the right dtype is read where it is; else the sum is made in room, block by block.
- */
+/* One value of the right dtype is read where it is; else the sum is made in room,
+ * block by block. */
 static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
 {
     const input *in = arg;
