@@ -146,6 +146,25 @@ bats_require_minimum_version 1.5.0
     assert_regex "$stderr" 'error\[memory\]: W[45] \(.*\) needs [0-9]+ MB, and this machine has [0-9]+ MB to give'
 }
 
+# A copy of one array would be seen: each is 96 MB.
+@test "bench: what a script pushes and pulls is not copied on the way" {
+    if grep -qE '__(a|t|ub)san_' "$build/kvctl"; then
+        skip "memory is not counted with a sanitizer"
+    fi
+    # shellcheck disable=SC2016
+    run kvctl -c 'n = 25165824; a = ones(n); b = ones(n); c = ones(n); d = ones(n); init 3 a
+        repeat 5 { push 3 [a, b, c, d] }
+        repeat 5 { pull 3 --out a }
+        v = [c, d]; c = 0; d = 0
+        repeat 5 { pushpull 3 v }
+        repeat 5 { pushpull 3 [a, b] --out v }
+        wait
+        !grep VmHWM /proc/$PPID/status | tr -dc 0-9'
+    assert_success
+    # four values, the store and 64 MB
+    assert [ "$output" -lt $((5 * 96 * 1024 + 64 * 1024)) ]
+}
+
 @test "bench: a word of the subcommand is no command of the language" {
     run kvctl bench 'W1; !echo no'
     assert_failure 2
