@@ -101,6 +101,11 @@ bats_require_minimum_version 1.5.0
     assert_regex "${lines[3]}" '^16 MB +push '
     assert_regex "${lines[4]}" '^10 keys +push .* ns a key +#'
     assert_regex "${lines[7]}" '^10000 keys +push '
+    assert_regex "${lines[8]}" '^time grows with bytes to the power of -?[0-9.]+, that of the loop with -?[0-9.]+: (faster than )?linear$'
+    assert_regex "${lines[9]}" '^time grows with keys to the power of [0-9.]+, that of the loop with [0-9.]+: (faster than )?linear$'
+    [ "${#lines[@]}" -eq 10 ]
+    run --separate-stderr kvctl --json bench --scale --quick --runs 1
+    assert_regex "$output" '"bytes_power":[-0-9.]+,"loop_bytes_power":[-0-9.]+,"keys_power":[0-9.]+,"loop_keys_power":[0-9.]+\}'
 }
 
 @test "bench: words that are none" {
