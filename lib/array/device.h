@@ -16,7 +16,7 @@
 #include "engine/engine.h"
 #include "kv_array.h"
 
-#define DEV_TABLE_VERSION 2
+#define DEV_TABLE_VERSION 3
 
 /* Some rows of a row_sparse array: their ids, ascending, in host memory, and their elements. */
 typedef struct dev_rows {
@@ -65,6 +65,10 @@ typedef struct dev_ops {
      * read soon. The same bits. */
     void (*convert_far)(void *dst, kv_dtype to, const void *src, kv_dtype from, int64_t n);
     void (*sum_far)(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
+
+    /* required: the bytes at src to each of ndst places, which are too large to stay in a cache.
+     * No two regions overlap. */
+    void (*spread_far)(void *const *dst, int64_t ndst, const void *src, int64_t bytes);
 
     /* required: the sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst
      * rows, whose ids (host, ascending) are those of all sources together. Each is 0, to which the
