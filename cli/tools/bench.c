@@ -81,7 +81,7 @@ static counts count_streams(const bench_data *data, bench_case c)
         k.values = c.n + (o && o->again < 0 ? o->again : 0);
         k.again = o && o->again > 0 ? o->again : 0;
         k.both = (o ? o->both : 0) + (data->compression ? c.n : 0);
-        k.write = !o && !c.op.joined;
+        k.write = !o;
     }
     k.outs = c.op.pull ? c.n : 0;
     k.pull = c.op.pull && !c.op.joined;

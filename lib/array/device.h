@@ -71,6 +71,10 @@ typedef struct dev_ops {
     void (*gather_rows)(void *dst, kv_dtype to, const void *src, kv_dtype from, const int64_t *at,
                         int64_t n, int64_t row, bool far);
 
+    /* required: the bytes at src to each of ndst places, which are too large to stay in a cache.
+     * No two regions overlap. */
+    void (*spread_far)(void *const *dst, int64_t ndst, const void *src, int64_t bytes);
+
     /* required: the sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst
      * rows, whose ids (host, ascending) are those of all sources together. Each is 0, to which the
      * sources that hold the row are added in their order, by the rules of sum. room: host memory

@@ -138,6 +138,35 @@ static bool claim(engine_op *op, engine_use *u)
     return true;
 }
 
+/* Lots mark their variables with numbers that no operation has. */
+bool engine_apart(const engine_op *op, int64_t n, engine_lot (*lot)(const void *arg, int64_t i),
+                  const void *arg)
+{
+    bool apart = true;
+    lock();
+    uint64_t before = engine.ops, many = before + (uint64_t)n + 1;
+    engine.ops = many;
+    for (int64_t i = 0; i < n; i++) {
+        engine_lot l = lot(arg, i);
+        uint64_t mine = before + (uint64_t)i + 1;
+        for (int64_t u = l.all; u < l.all + l.nall; u++) {
+            engine_var *v = op->uses[u].var;
+            v->claimed = v->claimed > before && v->claimed != mine ? many : mine;
+        }
+    }
+    for (int64_t i = 0; i < n && apart; i++) {
+        engine_lot l = lot(arg, i);
+        uint64_t mine = before + (uint64_t)i + 1;
+        for (int64_t u = l.write; u < l.write + l.nwrite; u++) {
+            engine_var *v = op->uses[u].var;
+            apart &= v->claimed <= before || v->claimed == mine;
+            v->claimed = many;
+        }
+    }
+    unlock();
+    return apart;
+}
+
 static void schedule(engine_op *op)
 {
     op->missing = 0;

@@ -10,10 +10,14 @@
 /* Elements a block: at most 8 KB, so that a few blocks share the L1 cache with a program's own. */
 enum { BLOCK = 1024, BLOCK_BYTES = BLOCK * 8 };
 
+/* A sum that several arrays receive is made in larger blocks: each copy ends with a fence. */
+enum { SUM_BYTES = 16 << 10 };
+
 /* What one thread has: blocks, the beginnings of values, a program's scratch. */
 typedef struct scratch {
     const void **sources; /* where the values of a block begin */
     char *piece, *total;  /* blocks for values of another dtype */
+    char *sum;            /* a block of a sum that several arrays receive */
     char *program;        /* prog_run's */
 } scratch;
 
@@ -25,14 +29,15 @@ static int64_t aligned(int64_t bytes)
 /* Memory for sums, which each thread has for itself. */
 static int64_t sum_bytes(int64_t nvalues)
 {
-    return 2 * BLOCK_BYTES + aligned(nvalues * (int64_t)sizeof(void *));
+    return 2 * BLOCK_BYTES + SUM_BYTES + aligned(nvalues * (int64_t)sizeof(void *));
 }
 
 static scratch sum_scratch(char *memory)
 {
     return (scratch){.piece = memory,
                      .total = memory + BLOCK_BYTES,
-                     .sources = (const void **)(void *)(memory + 2 * BLOCK_BYTES)};
+                     .sum = memory + 2 * BLOCK_BYTES,
+                     .sources = (const void **)(void *)(memory + 2 * BLOCK_BYTES + SUM_BYTES)};
 }
 
 static char *worker_memory(const apply_work *w, int worker)
@@ -78,6 +83,41 @@ void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n
     char *to = (char *)dst->data + from * kv_dtype_bytes(dst->dtype);
     (far ? dst->dev->convert_far : dst->dev->convert)(to, dst->dtype, element(src, from),
                                                       src->dtype, n);
+}
+
+/* Elements from … from + n - 1 of dtype, which lie at src, to dst and to the outs. dst: NULL or the
+ * place of as many elements of that dtype. */
+static void spread(const dev_ops *dev, void *dst, const apply_outs *outs, const void *src,
+                   kv_dtype dtype, int64_t from, int64_t n, bool far)
+{
+    enum { AT_ONCE = 16 };
+    void *same[AT_ONCE];
+    int64_t nsame = 0, bytes = n * kv_dtype_bytes(dtype);
+    if (dst)
+        same[nsame++] = dst;
+    for (int64_t j = 0; j < outs->n; j++) {
+        const kv_array *out = outs->items[j];
+        void *to = (char *)out->data + from * kv_dtype_bytes(out->dtype);
+        if (to == src)
+            continue;
+        if (!far || out->dtype != dtype || dtype == KV_BOOL) {
+            (far ? dev->convert_far : dev->convert)(to, out->dtype, src, dtype, n);
+            continue;
+        }
+        if (nsame == AT_ONCE) {
+            dev->spread_far(same, nsame, src, bytes);
+            nsame = 0;
+        }
+        same[nsame++] = to;
+    }
+    if (nsame > 0)
+        dev->spread_far(same, nsame, src, bytes);
+}
+
+void apply_spread_part(const apply_outs *outs, const kv_array *src, int64_t from, int64_t n,
+                       bool far)
+{
+    spread(src->dev, NULL, outs, element(src, from), src->dtype, from, n, far);
 }
 
 /* What a sum of dtype accumulates in. */
@@ -134,6 +174,26 @@ void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, bo
     for (int64_t i = from; i < end; i += block) {
         int64_t m = end - i < block ? end - i : block;
         sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, far, &own);
+    }
+}
+
+void apply_sum_spread(kv_array *dst, const apply_outs *outs, const apply_values *v, int64_t from,
+                      int64_t n, bool far, const apply_work *w, int worker)
+{
+    scratch own = sum_scratch(worker_memory(w, worker));
+    kv_dtype dtype = kv_array_dtype(dst);
+    int64_t bytes = kv_dtype_bytes(dtype), end = from + n;
+    int64_t block = v->same_dtype || v->n == 1 ? SUM_BYTES / bytes : BLOCK;
+    if (far && v->n == 1 && v->same_dtype && dtype != KV_BOOL) { /* the sum is there */
+        spread(dst->dev, (char *)dst->data + from * bytes, outs, element(v->items[0], from), dtype,
+               from, n, true);
+        return;
+    }
+    for (int64_t i = from; i < end; i += block) {
+        int64_t m = end - i < block ? end - i : block;
+        char *to = (char *)dst->data + i * bytes, *made = far ? own.sum : to;
+        sum_part(made, dtype, v, i, m, false, &own);
+        spread(dst->dev, far ? to : NULL, outs, made, dtype, i, m, far);
     }
 }
 

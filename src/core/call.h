@@ -32,6 +32,7 @@ typedef struct call_group {
     const rule_update *update; /* for rules */
     int64_t t;                 /* for constant rules: the key's next count */
     int64_t use, nuses;        /* of call.uses */
+    int64_t first_out, nouts;  /* of call.outs: arrays that receive what a push has made */
     int32_t parts;             /* that have not ended; atomic */
     uint8_t share;             /* a call_share */
     bool same_dtype;           /* all values have the dtype of the stored array */
@@ -86,8 +87,10 @@ typedef struct call {
     kv_array *const *values; /* by group; those of a key in the order of the call; or the outs */
     kv_array **list;         /* room for a list of the values */
     const void **data;       /* the elements of each value */
-    kv_array **stored;       /* of a pull: what each out receives */
+    kv_array **stored;       /* of a pull: what each out receives. Else room for a list of outs */
     int64_t nvalues;
+    kv_array *const *outs;   /* of a push that pulls as well, by group; their uses are the first */
+    int64_t nouts;
     engine_use *uses;
     int64_t work_bytes; /* of the arrays that are written */
     bool far;           /* they are too large together to stay in a cache */

@@ -146,8 +146,12 @@ static void cut(cutter *k, int64_t item, int64_t from)
 static int64_t bytes_each(const call *c, const call_group *g)
 {
     int64_t each = 0;
-    if (!c->pulls)
-        return kv_dtype_bytes((kv_dtype)g->target->dtype);
+    if (!c->pulls) {
+        each = kv_dtype_bytes((kv_dtype)g->target->dtype);
+        for (int64_t i = 0; i < g->nouts; i++)
+            each += kv_dtype_bytes((kv_dtype)c->outs[g->first_out + i]->dtype);
+        return each;
+    }
     for (int64_t i = 0; i < g->n; i++)
         each += kv_dtype_bytes((kv_dtype)c->values[g->first + i]->dtype);
     return each;
@@ -179,6 +183,8 @@ int call_cut_work(call *c, kv_err *e)
 {
     cutter k;
     c->work_bytes += 64 * c->nvalues;
+    for (int64_t i = 0; i < c->nouts; i++)
+        c->work_bytes += kv_array_bytes(c->outs[i]);
     c->far = c->work_bytes > FAR_BYTES;
     int rc = begin_cuts(&k, c, e);
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
@@ -215,6 +221,11 @@ static void hold(call *c)
             __builtin_prefetch(c->list[i + CALL_AHEAD], 1);
         array_hold(c->list[i]);
     }
+    if (c->nouts)
+        memcpy(c->stored, c->outs, (size_t)c->nouts * sizeof *c->stored);
+    for (int64_t i = 0; i < c->nouts; i++)
+        array_hold(c->stored[i]);
+    c->outs = c->stored;
     for (int64_t i = 0; i < c->ngroups; i++)
         if (c->groups[i].target)
             array_hold(c->groups[i].target);
@@ -228,6 +239,8 @@ static void let_go(call *c)
             __builtin_prefetch(c->list[i + CALL_AHEAD], 1);
         array_drop(c->list[i]);
     }
+    for (int64_t i = 0; i < c->nouts; i++)
+        array_drop(c->outs[i]);
     for (int64_t i = 0; i < c->ngroups; i++)
         if (c->groups[i].target)
             array_drop(c->groups[i].target);
@@ -328,6 +341,8 @@ void call_end_uses(call *c, int64_t first, int64_t n)
         return;
     const call_group *a = &c->groups[first], *b = &c->groups[first + n - 1];
     engine_end(&c->uses[a->use], b->use + b->nuses - a->use);
+    if (c->nouts)
+        engine_end(&c->uses[a->first_out], b->first_out + b->nouts - a->first_out);
 }
 
 void call_end_groups(call *c, int64_t from, int64_t to)

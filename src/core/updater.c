@@ -5,6 +5,7 @@
 
 #include "array/sparse.h"
 #include "base/mem.h"
+#include "core/call_outs.h"
 #include "core/call_trace.h"
 
 /* ---- The updater itself ---- */
@@ -253,9 +254,11 @@ static int64_t larger(int64_t a, int64_t b)
 static int prepare_work(call *c, updater_kind kind, kv_err *e)
 {
     int64_t part = 0, whole = 0;
+    bool split = true;
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         g->share = (uint8_t)share_of(g, kind);
+        split &= g->share == CALL_SPLIT;
         const plan *p = g->update ? g->update->plan : NULL;
         if (p && g->share == CALL_WHOLE)
             whole = larger(whole, apply_plan_bytes(p, g->target->size, g->n));
@@ -263,6 +266,8 @@ static int prepare_work(call *c, updater_kind kind, kv_err *e)
             part = larger(part, apply_plan_bytes(p, g->share == CALL_SPLIT ? 1 : g->target->size,
                                                  g->n));
     }
+    if (!split)
+        call_drop_outs(c);
     int rc = call_cut_work(c, e);
     int workers = c->ncuts > 1 ? pool_workers() : 1;
     return rc ? rc : apply_reserve(&c->work, workers, c->max_values, part, whole, e);
@@ -309,6 +314,10 @@ bool updater_commit(call *c, const printed_to *to)
 
 /* ---- The element work ---- */
 
+/* Chunks of a rule's work between two copies to the outs: with values and states they are small
+ * beside the cache next to a processor, and many beside what a plan costs to set up. */
+enum { SPREAD_CHUNKS = 4 };
+
 static apply_values values_of(const call *c, const call_group *g)
 {
     return (apply_values){c->values + g->first, c->data + g->first, g->n, g->same_dtype, g->sum};
@@ -337,19 +346,43 @@ static const optimizer_step *step_of(const call *c, const call_group *g)
     return p->steps ? &p->steps[g - c->groups] : NULL;
 }
 
-/* A range of one group that is split. */
-static void run_range(call *c, call_group *g, int64_t from, int64_t n, int worker)
+static void sum_range(call *c, const call_group *g, int64_t from, int64_t n, int worker)
 {
     apply_values v = values_of(c, g);
-    if (!c->update.state) {
-        apply_sum(g->target, &v, from, n, call_is_far(c, n), &c->work, worker);
+    bool far = call_is_far(c, n);
+    if (g->nouts == 0) {
+        apply_sum(g->target, &v, from, n, far, &c->work, worker);
         return;
     }
+    apply_outs outs = {c->outs + g->first_out, g->nouts};
+    apply_sum_spread(g->target, &outs, &v, from, n, far, &c->work, worker);
+}
+
+/* Outs are filled from what the caches still hold. */
+static void update_range(call *c, const call_group *g, int64_t from, int64_t n, int worker)
+{
+    apply_values v = values_of(c, g);
+    int64_t block = g->nouts > 0 ? SPREAD_CHUNKS * PLAN_CHUNK : n;
     plan_arrays a;
     rule_arrays(c->update.state, g, step_of(c, g), &a);
-    if (g->source)
-        apply_copy_part(g->target, g->source, from, n, false);
-    apply_plan_part(g->update->plan, g->target, &v, &a, from, n, &c->work, worker);
+    for (int64_t i = from, end = from + n, m; i < end; i += m) {
+        m = end - i < block ? end - i : block;
+        if (g->source)
+            apply_copy_part(g->target, g->source, i, m, false);
+        apply_plan_part(g->update->plan, g->target, &v, &a, i, m, &c->work, worker);
+        if (g->nouts > 0)
+            apply_spread_part(&(apply_outs){c->outs + g->first_out, g->nouts}, g->target, i, m,
+                              call_is_far(c, m));
+    }
+}
+
+/* A range of one group that is split. */
+static void run_range(call *c, const call_group *g, int64_t from, int64_t n, int worker)
+{
+    if (c->update.state)
+        update_range(c, g, from, n, worker);
+    else
+        sum_range(c, g, from, n, worker);
 }
 
 /* All of a group by a rule. */

@@ -263,6 +263,40 @@ TEST(engine_errors_come_from_the_group_once)
     CHECK_OK(engine_take_error(&group, &e));
 }
 
+/* ---- Lots ---- */
+
+/* Each of two lots writes one variable and reads another. */
+static engine_lot two_lots(const void *arg, int64_t i)
+{
+    (void)arg;
+    return (engine_lot){2 + i, 1, i, 1};
+}
+
+static bool apart(engine_var *v, const char *writes, const char *reads)
+{
+    engine_use uses[4] = {{.var = v + (writes[0] - 'a'), .write = true},
+                          {.var = v + (writes[1] - 'a'), .write = true},
+                          {.var = v + (reads[0] - 'a')},
+                          {.var = v + (reads[1] - 'a')}};
+    engine_op op = {.uses = uses, .nuses = 4};
+    return engine_apart(&op, 2, two_lots, NULL);
+}
+
+TEST(engine_lots_are_apart)
+{
+    engine_var v[4] = {{0}};
+    CHECK(apart(v, "ab", "cd"));
+    CHECK(apart(v, "ab", "cc")); /* both read it */
+    CHECK(apart(v, "ab", "ab")); /* in place */
+    CHECK(apart(v, "ab", "ac"));
+    CHECK(!apart(v, "aa", "cd"));
+    CHECK(!apart(v, "ab", "ba"));
+    CHECK(!apart(v, "ab", "ca"));
+    CHECK(!apart(v, "ab", "bc"));
+    CHECK(!apart(v, "ab", "aa")); /* the second lot reads what the first writes */
+    CHECK(apart(v, "ab", "ab"));
+}
+
 /* ---- The pool ---- */
 
 typedef struct count {
