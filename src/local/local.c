@@ -102,14 +102,14 @@ static int prepare(kv *s, call *c, const kv_key *keys, int flags, kv_err *e)
 {
     int rc = call_group_pairs(c, keys, flags, e);
     if (!rc)
-        rc = compress_prepare(&s->compression, c, e);
+        rc = compress_prepare(&s->compression, s->updater.kind == UPDATER_ASSIGN, c, e);
     return rc ? rc : updater_prepare(&s->updater, c, &s->callbacks, e);
 }
 
 static int run_push(call *c, kv_err *e)
 {
     if (c->compress.state)
-        compress_run(c);
+        compress_whole(c);
     return updater_run(c, e);
 }
 
