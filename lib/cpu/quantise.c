@@ -106,7 +106,8 @@ void quantise_sum_plain(float *dst, const float *sum, float *residual, const flo
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define AVX2 __attribute__((target("avx2")))
+#define AVX2   __attribute__((target("avx2")))
+#define AVX512 __attribute__((target("avx512f")))
 
 /* From here on the elements do not fit a core's own cache, and a write around it is cheaper. */
 enum { STREAM_FROM = 1 << 18, STEP = 32 };
@@ -114,6 +115,11 @@ enum { STREAM_FROM = 1 << 18, STEP = 32 };
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2");
+}
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f");
 }
 
 /* Four masks of 8 elements as 32 bytes, -1 or 0 each. Packing works within halves: the bytes are
@@ -125,7 +131,7 @@ AVX2 static inline __m256i pack(const __m256i m[4])
 
 static bool is_aligned(const float *at)
 {
-    return (uintptr_t)at % sizeof(__m256) == 0;
+    return (uintptr_t)at % sizeof(__m512) == 0;
 }
 
 /* Other threads see what was written around the caches before whatever is written next. */
@@ -265,6 +271,61 @@ AVX2 static int64_t sum_avx2(float *dst, const float *sum, float *residual, cons
     return done;
 }
 
+AVX512 static inline void put_line(float *at, __m512 x, bool stream)
+{
+    if (stream)
+        _mm512_stream_ps(at, x);
+    else
+        _mm512_storeu_ps(at, x);
+}
+
+/* What 16 elements stand for. */
+AVX512 static inline __m512 carried_avx512(__m512 r, dev_code code, float t)
+{
+    const __m512 plus = _mm512_set1_ps(t), minus = _mm512_set1_ps(-t);
+    if (code == DEV_CODE_1BIT)
+        return _mm512_mask_mov_ps(_mm512_set1_ps(-1), _mm512_cmp_ps_mask(r, plus, _CMP_GT_OQ),
+                                  _mm512_set1_ps(1));
+    __m512 up = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(r, plus, _CMP_GE_OQ), plus);
+    return _mm512_mask_mov_ps(up, _mm512_cmp_ps_mask(r, minus, _CMP_LE_OQ), minus);
+}
+
+/* The loop of sum_steps with whole lines of the cache: a line that is written around it in two
+ * halves costs more. */
+AVX512 static inline __attribute__((always_inline)) int64_t
+sum_lines(float *dst, const float *sum, float *residual, const float *src, dev_code code, float t,
+          int64_t n, bool far_residual, bool far_dst)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m512 r = _mm512_add_ps(_mm512_loadu_ps(residual + i), _mm512_loadu_ps(src + i));
+        __m512 q = carried_avx512(r, code, t);
+        put_line(residual + i, _mm512_sub_ps(r, q), far_residual);
+        put_line(dst + i, _mm512_add_ps(_mm512_loadu_ps(sum + i), q), far_dst);
+    }
+    return i;
+}
+
+AVX512 static int64_t sum_avx512(float *dst, const float *sum, float *residual, const float *src,
+                                 dev_code code, float t, int64_t n, bool far)
+{
+    const dev_code one = DEV_CODE_1BIT, two = DEV_CODE_2BIT;
+    bool is_one = code == DEV_CODE_1BIT, stream = far && is_aligned(residual);
+    int64_t done;
+    if (stream && dst != sum && is_aligned(dst))
+        done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, true, true)
+                      : sum_lines(dst, sum, residual, src, two, t, n, true, true);
+    else if (stream)
+        done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, true, false)
+                      : sum_lines(dst, sum, residual, src, two, t, n, true, false);
+    else
+        done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, false, false)
+                      : sum_lines(dst, sum, residual, src, two, t, n, false, false);
+    if (stream)
+        _mm_sfence();
+    return done;
+}
+
 /* The word that holds element i, in every lane. */
 AVX2 static inline __m256i word_of(const uint8_t *codes, int64_t byte)
 {
@@ -346,8 +407,14 @@ static bool has_avx2(void)
     return false;
 }
 
+static bool has_avx512(void)
+{
+    return false;
+}
+
 #define encode_avx2(codes, residual, src, code, t, n)            0
 #define sum_avx2(dst, sum, residual, src, code, t, n, far) 0
+#define sum_avx512(dst, sum, residual, src, code, t, n, far) 0
 #define decode_avx2(dst, codes, code, t, n, add)           0
 #endif
 
@@ -376,8 +443,11 @@ void quantise_sum(float *dst, const float *sum, float *residual, const float *sr
                   float threshold, int64_t n, bool far)
 {
     int64_t done = 0;
-    if (has_avx2())
-        done = sum_avx2(dst, sum, residual, src, code, threshold, n, far);
+    if (has_avx512())
+        done = sum_avx512(dst, sum, residual, src, code, threshold, n, far);
+    if (has_avx2()) /* what is left, or all of it */
+        done += sum_avx2(dst + done, sum + done, residual + done, src + done, code, threshold,
+                         n - done, far);
     (void)far;
     sum_from(dst, sum, residual, src, code, threshold, done, n);
 }
