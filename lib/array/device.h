@@ -96,6 +96,12 @@ typedef struct dev_ops {
     /* required: dst[i] += the same. */
     void (*dequantise_add)(float *dst, const void *codes, dev_code code, float threshold,
                            int64_t n);
+
+    /* required: quantises likewise, and leaves the codes out: dst[i] = sum[i] + what code i would
+     * stand for. dst may be sum; the other regions do not overlap. far: the residuals are too many
+     * to stay in a cache and are not read soon, nor is dst, unless it is sum. */
+    void (*quantise_sum)(float *dst, const float *sum, float *residual, const float *src,
+                         dev_code code, float threshold, int64_t n, bool far);
 } dev_ops;
 
 /* The CPU table, defined by lib/cpu. */

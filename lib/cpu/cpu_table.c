@@ -59,4 +59,5 @@ const dev_ops cpu_dev_ops = {
     .quantise = quantise_encode,
     .dequantise = quantise_decode,
     .dequantise_add = quantise_decode_add,
+    .quantise_sum = quantise_sum,
 };

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "core/call_outs.h"
 #include "core/call_trace.h"
+#include "core/compress.h"
 
 /* ---- The updater itself ---- */
 
@@ -398,6 +399,14 @@ static void run_rule(call *c, call_group *g, int worker)
     apply_plan(g->update->plan, g->target, &v, g->update->rows_present, &a, &c->work, worker);
 }
 
+/* Compressed values are summed first. Where the sum is what is stored that is all. */
+static bool run_compressed(const call *c, const call_group *g, int64_t from, int64_t n)
+{
+    if (c->compress.state)
+        compress_part(c, g, from, n);
+    return c->compress.state && !c->update.state;
+}
+
 static inline void run_item(call *c, call_group *g, int64_t from, int64_t n, int worker)
 {
     if (g->share == CALL_SPLIT)
@@ -426,6 +435,8 @@ static void run_part(void *arg, int64_t part, int worker)
         if (g->share == CALL_NOTHING)
             continue;
         int64_t n = (i == end->item ? end->from : g->target->size) - from;
+        if (run_compressed(c, g, from, n))
+            continue;
         if (c->op.trace)
             run_item_traced(c, g, from, n, worker);
         else

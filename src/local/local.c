@@ -115,14 +115,14 @@ static int prepare(kv *s, call *c, const kv_key *keys, const push_outs *outs, in
     if (!rc && outs)
         call_take_outs(c, outs->keys, outs->items, outs->in_place);
     if (!rc)
-        rc = compress_prepare(&s->compression, c, e);
+        rc = compress_prepare(&s->compression, s->updater.kind == UPDATER_ASSIGN, c, e);
     return rc ? rc : updater_prepare(&s->updater, c, &s->callbacks, e);
 }
 
 static int run_push(call *c, kv_err *e)
 {
     if (c->compress.state)
-        compress_run(c);
+        compress_whole(c);
     return updater_run(c, e);
 }
 
