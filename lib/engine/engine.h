@@ -26,10 +26,11 @@ typedef struct engine_var {
     int32_t running;         /* uses that run: readers, or -1 for a writer */
 } engine_var;
 
-/* One use. The fields from next on are the engine's. */
+/* One use. The fields from again on are the engine's. */
 typedef struct engine_use {
     engine_var *var;
     bool write;
+    bool again; /* an earlier use of the operation has the variable: this one does not count */
     struct engine_use *next;
     struct engine_op *op;
 } engine_use;

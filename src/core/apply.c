@@ -148,10 +148,9 @@ static void sum_mixed(void *dst, kv_dtype dtype, const apply_values *v, int64_t 
 
 /* Elements from … from + n - 1 of the sum. n is at most BLOCK unless all dtypes are the same. */
 static void sum_part(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
-                     bool far, const scratch *w)
+                     bool far, const dev_ops *dev, const scratch *w)
 {
     const kv_array *first = v->items[0];
-    const dev_ops *dev = first->dev;
     if (v->n == 1) {
         (far ? dev->convert_far : dev->convert)(dst, dtype, element(first, from), first->dtype, n);
     } else if (v->same_dtype && from == 0) {
@@ -173,7 +172,7 @@ void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, bo
     int64_t block = v->same_dtype || v->n == 1 ? n : BLOCK;
     for (int64_t i = from; i < end; i += block) {
         int64_t m = end - i < block ? end - i : block;
-        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, far, &own);
+        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, far, dst->dev, &own);
     }
 }
 
@@ -201,6 +200,7 @@ void apply_sum_spread(kv_array *dst, const apply_outs *outs, const apply_values 
 typedef struct input {
     const apply_values *values;
     kv_dtype dtype;
+    const dev_ops *dev; /* of what is stored */
 } input;
 
 /* The elements from … from + n - 1 of a row_sparse array, those of absent rows as zeros. */
@@ -241,7 +241,8 @@ static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
     scratch own = sum_scratch((char *)room + PLAN_CHUNK * 8);
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, false, &own);
+        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, false, in->dev,
+                 &own);
     }
     return room;
 }
@@ -267,7 +268,7 @@ static void fill_arrays(plan_arrays *a, input *in, const kv_array *stored)
 void apply_plan_part(const plan *p, kv_array *stored, const apply_values *v, plan_arrays *a,
                      int64_t from, int64_t n, const apply_work *w, int worker)
 {
-    input in = {v, kv_array_dtype(stored)};
+    input in = {v, kv_array_dtype(stored), stored->dev};
     fill_arrays(a, &in, stored);
     a->rows = NULL;
     plan_run_part(p, a, from, n, worker_memory(w, worker));
@@ -276,7 +277,7 @@ void apply_plan_part(const plan *p, kv_array *stored, const apply_values *v, pla
 void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool present,
                 plan_arrays *a, const apply_work *w, int worker)
 {
-    input in = {v, kv_array_dtype(stored)};
+    input in = {v, kv_array_dtype(stored), stored->dev};
     fill_arrays(a, &in, stored);
     a->rows = present && v->sum ? v->sum->rows : NULL;
     a->nrows = a->rows ? v->sum->nrows : 0;

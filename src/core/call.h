@@ -47,7 +47,14 @@ typedef struct call_group {
 
 /* Arrays of many keys lie all over the memory: loops over them ask for those that come so many
  * steps later. */
-enum { CALL_AHEAD = 12 };
+enum { CALL_AHEAD = 16 };
+
+/* Asks for what loops need of an array's header, which may lie across two cache lines. */
+static inline void call_prefetch(const kv_array *a)
+{
+    __builtin_prefetch(a);
+    __builtin_prefetch(&a->base);
+}
 
 /* The calls of a store: how many are pending, and memory for those to come. All zero is none. */
 #define CALL_SPARES 4
@@ -94,12 +101,16 @@ typedef struct call {
     engine_use *uses;
     int64_t work_bytes; /* of the arrays that are written */
     bool far;           /* they are too large together to stay in a cache */
+    bool sparse;        /* some array of a push is row_sparse */
+    bool owns;          /* some group has arrays of its own */
 
     call_cut *cuts; /* of the parts of the work, ncuts + 1 */
     int64_t ncuts, cuts_cap;
     bool held; /* the arrays were taken hold of */
     int (*run)(struct call *c, kv_err *e);
     call_part update, compress; /* of a push */
+    struct optimizer_step *steps; /* room for those of an update, kept with the call */
+    int64_t steps_cap;
     call_part rows;             /* of a pull into row_sparse arrays */
 } call;
 

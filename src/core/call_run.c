@@ -13,6 +13,8 @@ enum {
     KEPT_BYTES = 256 << 20, /* a larger one is given back: about 600,000 pairs */
     MOST_PENDING = 256,     /* a store schedules no more than these */
     SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
+    SMALL_ARRAY = 512,      /* so does one whose arrays are this small: to run it takes about as
+                               long as to make it run later */
     PART_BYTES = 256 << 10, /* of the arrays that are written, in one part */
     FAR_BYTES = 4 << 20,    /* larger than the caches next to a processor */
     PART_STEP = PLAN_CHUNK  /* parts of one array begin at a multiple of these elements */
@@ -22,6 +24,7 @@ static void free_call(call *c)
 {
     apply_work_release(&c->work);
     mem_free(c->cuts);
+    mem_free(c->steps);
     mem_free(c->memory);
     mem_free(c);
 }
@@ -95,7 +98,9 @@ int call_new(call **out, call_pool *p, const char *name, slot_table *table,
                 .values = values,
                 .nvalues = n,
                 .cuts = c->cuts,
-                .cuts_cap = c->cuts_cap};
+                .cuts_cap = c->cuts_cap,
+                .steps = c->steps,
+                .steps_cap = c->steps_cap};
     int rc = lay_out(c, n, e);
     if (rc == KV_OK && trace_on())
         rc = call_trace_new(c, name, e);
@@ -250,7 +255,7 @@ static void release(call *c)
 {
     if (c->held)
         let_go(c);
-    for (int64_t i = 0; i < c->ngroups; i++) {
+    for (int64_t i = 0; c->owns && i < c->ngroups; i++) {
         kv_array_unref(c->groups[i].source);
         kv_array_unref(c->groups[i].fresh);
         kv_array_unref(c->groups[i].sum);
@@ -276,7 +281,7 @@ void call_end(call *c)
 
 void call_commit(call *c)
 {
-    for (int64_t i = 0; i < c->ngroups; i++) {
+    for (int64_t i = 0; c->owns && i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         if (!g->fresh)
             continue;
@@ -310,6 +315,13 @@ static void end_op(engine_op *op)
     call_end((call *)(void *)op);
 }
 
+/* Whether it is not worth while to let the caller go on meanwhile. */
+static bool is_small(const call *c)
+{
+    return c->work_bytes <= SMALL_BYTES ||
+           (c->work_bytes <= (64 + SMALL_ARRAY) * c->nvalues && !c->op.foreign);
+}
+
 int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool now, kv_err *e)
 {
     int rc;
@@ -321,7 +333,7 @@ int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool n
     if (now) {
         call_trace_enqueue(c, false);
         rc = engine_run_now(&c->op, e);
-    } else if (c->work_bytes <= SMALL_BYTES && engine_try(&c->op)) {
+    } else if (is_small(c) && engine_try(&c->op)) {
         call_trace_enqueue(c, false);
         rc = run_call(c, e);
         engine_finish(&c->op);

@@ -8,6 +8,7 @@
 #include "core/call_outs.h"
 #include "core/call_trace.h"
 #include "core/compress.h"
+#include "core/slot_state.h"
 
 /* ---- The updater itself ---- */
 
@@ -47,16 +48,23 @@ const char *updater_name(const updater *u)
 typedef struct push {
     updater updater; /* as it is now */
     optimizer_draft draft;
-    optimizer_step *steps; /* one a group, of a rule that is not constant */
+    optimizer_step *steps; /* one a group, of a rule that is not constant; */
+    int64_t nsteps;        /* prepared so far */
     const printed_to *to;  /* who gets the lines that the steps print; NULL where there are none */
 } push;
+
+enum { KEPT_STEPS = 256 << 10 }; /* 84 MB; more are given back after the call */
 
 static void release_push(call *c)
 {
     push *p = c->update.state;
-    for (int64_t i = 0; p->steps && i < c->ngroups; i++)
+    for (int64_t i = 0; i < p->nsteps; i++)
         optimizer_release_step(&p->steps[i]);
-    mem_free(p->steps);
+    if (c->steps_cap > KEPT_STEPS) {
+        mem_free(c->steps);
+        c->steps = NULL;
+        c->steps_cap = 0;
+    }
     mem_free(p);
 }
 
@@ -67,6 +75,7 @@ static int new_push(call *c, const updater *u, kv_err *e)
         return KV_E_MEMORY;
     p->updater = *u;
     p->steps = NULL;
+    p->nsteps = 0;
     p->to = NULL;
     c->update = (call_part){p, release_push};
     return KV_OK;
@@ -82,28 +91,47 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
         return (g->update = optimizer_constant(o, &p->draft, s, &g->t, e)) ? KV_OK
                                                                            : kv_err_key(e, &s->key);
     int rc = optimizer_prepare(o, &p->draft, s, g->sparse, &p->steps[i], e);
-    if (!rc)
+    if (!rc && ++p->nsteps)
         rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
     g->update = rc ? NULL : &p->steps[i].made->u;
     return rc;
 }
 
+/* Asks for what the groups that come next keep: headers, then the states, then their headers. */
+static void look_ahead_states(const call *c, int64_t i)
+{
+    const slot *s = i + 2 * CALL_AHEAD < c->ngroups ? call_slot(c, &c->groups[i + 2 * CALL_AHEAD])
+                                                    : NULL;
+    if (s && s->stored)
+        call_prefetch(s->stored);
+    if (s && s->state)
+        __builtin_prefetch(s->state);
+    s = i + CALL_AHEAD < c->ngroups ? call_slot(c, &c->groups[i + CALL_AHEAD]) : NULL;
+    for (int j = 0; s && s->state && j < 2; j++)
+        if (s->state->arrays[j])
+            __builtin_prefetch(s->state->arrays[j]);
+}
+
 static int prepare_rule(call *c, kv_err *e)
 {
     push *p = c->update.state;
-    if (!p->updater.optimizer->constant &&
-        !(p->steps = mem_zalloc(c->ngroups, sizeof *p->steps, e)))
-        return KV_E_MEMORY;
-    optimizer_begin(p->updater.optimizer, &p->draft);
     int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++)
+    if (!p->updater.optimizer->constant) {
+        rc = mem_grow(&c->steps, &c->steps_cap, c->ngroups, sizeof *c->steps, e);
+        p->steps = c->steps;
+    }
+    optimizer_begin(p->updater.optimizer, &p->draft);
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        look_ahead_states(c, i);
         rc = prepare_group(c, i, e);
+    }
     return rc;
 }
 
 /* Arrays of the shape and dtype of what a group stores, in the context where it will stand. */
 static int prepare_callback(call *c, engine_var *callbacks, kv_err *e)
 {
+    c->owns = true;
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         const kv_array *like = g->target;
@@ -198,7 +226,8 @@ static int sum_to_sparse(call *c, call_group *g, kv_err *e)
 
 static int prepare_sparse(call *c, updater_kind kind, kv_err *e)
 {
-    for (int64_t i = 0; i < c->ngroups; i++) {
+    c->owns |= c->sparse;
+    for (int64_t i = 0; c->sparse && i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         const kv_array *stored = call_slot(c, g)->stored;
         int rc = KV_OK;
@@ -295,6 +324,8 @@ bool updater_commit(call *c, const printed_to *to)
     bool prints = false;
     for (int64_t i = 0; i < c->ngroups; i++) {
         slot *s = call_slot(c, &c->groups[i]);
+        if (o)
+            look_ahead_states(c, i);
         s->pushes++;
         if (!o)
             continue;
@@ -337,7 +368,8 @@ static void rule_arrays(const push *p, const call_group *g, const optimizer_step
                        .t = step ? step->t : g->t};
     if (!step)
         return;
-    memcpy(a->states, step->states, sizeof a->states);
+    for (int i = 0; i < step->nstates; i++)
+        a->states[i] = step->states[i].data;
     printed_arrays(&step->printed, a);
 }
 
@@ -425,6 +457,23 @@ static __attribute__((noinline)) void run_item_traced(call *c, call_group *g, in
         call_trace_part(c, begin, c->update.state ? "update" : "sum", &g->key, g->target, from, n);
 }
 
+/* Asks for what the groups that come next will touch: headers first, then elements. */
+static void look_ahead(const call *c, int64_t i, int64_t last)
+{
+    if (i + 2 * CALL_AHEAD < last && c->groups[i + 2 * CALL_AHEAD].target)
+        call_prefetch(c->groups[i + 2 * CALL_AHEAD].target);
+    if (i + CALL_AHEAD >= last)
+        return;
+    const call_group *g = &c->groups[i + CALL_AHEAD];
+    const optimizer_step *step = c->update.state ? step_of(c, g) : NULL;
+    if (g->target)
+        __builtin_prefetch(g->target->data, 1);
+    for (int64_t j = g->first; j < g->first + g->n && j < g->first + 8; j++)
+        __builtin_prefetch(c->data[j]);
+    for (int j = 0; step && j < step->nstates && j < 2; j++)
+        __builtin_prefetch(step->states[j].data, 1);
+}
+
 static void run_part(void *arg, int64_t part, int worker)
 {
     call *c = arg;
@@ -432,6 +481,7 @@ static void run_part(void *arg, int64_t part, int worker)
     int64_t last = end->item + (end->from > 0), from = cut->from;
     for (int64_t i = cut->item; i < last; i++, from = 0) {
         call_group *g = &c->groups[i];
+        look_ahead(c, i, last);
         if (g->share == CALL_NOTHING)
             continue;
         int64_t n = (i == end->item ? end->from : g->target->size) - from;

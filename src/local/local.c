@@ -182,6 +182,23 @@ static void copy_whole(call *c, const call_group *g)
         apply_copy(c->values[g->first + j], g->target);
 }
 
+/* Asks for what the groups that come next will touch: headers first, then elements. */
+static void look_ahead(const call *c, int64_t i, int64_t last)
+{
+    if (i + 2 * CALL_AHEAD < last) {
+        const call_group *g = &c->groups[i + 2 * CALL_AHEAD];
+        call_prefetch(g->target);
+        for (int64_t j = 0; j < g->n && j < 8; j++)
+            call_prefetch(c->values[g->first + j]);
+    }
+    if (i + CALL_AHEAD < last) {
+        const call_group *g = &c->groups[i + CALL_AHEAD];
+        __builtin_prefetch(g->target->data);
+        for (int64_t j = 0; j < g->n && j < 8; j++)
+            __builtin_prefetch(c->values[g->first + j]->data, 1);
+    }
+}
+
 static void pull_part(void *arg, int64_t part, int worker)
 {
     call *c = arg;
@@ -191,6 +208,7 @@ static void pull_part(void *arg, int64_t part, int worker)
     for (int64_t i = cut->item; i < last; i++, from = 0) {
         const call_group *g = &c->groups[i];
         int64_t n = (i == end->item ? end->from : g->target->size) - from;
+        look_ahead(c, i, last);
         int64_t begin = call_trace_begin(c);
         if (g->share == CALL_SPLIT)
             copy_range(c, g, from, n);
@@ -279,8 +297,11 @@ static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
 {
     kv *s = ((local *)self)->store;
     bool sparse = false;
-    for (int64_t i = 0; i < n && !sparse; i++)
+    for (int64_t i = 0; i < n && !sparse; i++) {
+        if (i + CALL_AHEAD < n)
+            call_prefetch(outs[i + CALL_AHEAD]);
         sparse = outs[i]->storage != KV_DEFAULT;
+    }
     if (!sparse)
         return pull_default(s, keys, n, outs, how, e);
     return how && how->flags & KV_FILL_SPARSE ? pull_all(s, keys, n, outs, how, e)

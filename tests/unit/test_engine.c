@@ -184,6 +184,35 @@ TEST(engine_writers_wait_for_readers)
     engine_wait_group(&group, 0);
 }
 
+TEST(engine_what_cannot_run_at_once_claims_nothing)
+{
+    engine_group group = {0};
+    engine_var v[3] = {{0}};
+    pool_flag open = {0};
+    int clock = 0;
+    gate busy = {.uses = {{.var = &v[2]}}, .open = &open, .clock = &clock};
+    engine_use uses[] = {{.var = &v[0], .write = true},
+                         {.var = &v[0], .write = true},
+                         {.var = &v[0]},
+                         {.var = &v[1]},
+                         {.var = &v[2], .write = true}};
+    engine_op op = {.uses = uses, .nuses = 5};
+    submit(&busy, &group, 1, 0);
+    CHECK(!engine_try(&op));
+    CHECK_INT(engine_pending(&v[0]), 0);
+    CHECK_INT(engine_pending(&v[1]), 0);
+    CHECK_INT(engine_pending(&v[2]), 1);
+    pool_signal(&open);
+    engine_wait_group(&group, 0);
+    CHECK(engine_try(&op));
+    CHECK(op.repeats);
+    CHECK_INT(engine_pending(&v[0]), 1);
+    CHECK_INT(engine_pending(&v[1]), 1);
+    engine_finish(&op);
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(engine_pending(&v[i]), 0);
+}
+
 TEST(engine_urgent_operations_run_first)
 {
     engine_group group = {0}, ordered = {0};
