@@ -464,7 +464,7 @@ static void run_chunk(runner *r, const plan_pass *pass, const chunk *c)
     void *arrays[PLAN_MAX_SLOTS];
     for (int s = 0; s < pass->nslots; s++)
         arrays[s] = slot_at(r, pass, pass->slot[s], c);
-    if (r->a->size >= PROG_FAR_SIZE)
+    if (r->a->far)
         prog_run_far(pass->elements, arrays, c->n, r->scratch);
     else
         prog_run(pass->elements, arrays, c->n, r->scratch);
