@@ -191,7 +191,7 @@ void apply_sum_spread(kv_array *dst, const apply_outs *outs, const apply_values 
     for (int64_t i = from; i < end; i += block) {
         int64_t m = end - i < block ? end - i : block;
         char *to = (char *)dst->data + i * bytes, *made = far ? own.sum : to;
-        sum_part(made, dtype, v, i, m, false, &own);
+        sum_part(made, dtype, v, i, m, false, dst->dev, &own);
         spread(dst->dev, far ? to : NULL, outs, made, dtype, i, m, far);
     }
 }

@@ -355,15 +355,23 @@ static apply_values values_of(const call *c, const call_group *g)
     return (apply_values){c->values + g->first, c->data + g->first, g->n, g->same_dtype, g->sum};
 }
 
-/* The arrays that a rule works on. */
-static void rule_arrays(const push *p, const call_group *g, const optimizer_step *step,
-                        plan_arrays *a)
+static const optimizer_step *step_of(const call *c, const call_group *g)
 {
+    const push *p = c->update.state;
+    return p->steps ? &p->steps[g - c->groups] : NULL;
+}
+
+/* The arrays that a rule works on. */
+static void rule_arrays(const call *c, const call_group *g, plan_arrays *a)
+{
+    const push *p = c->update.state;
+    const optimizer_step *step = step_of(c, g);
     kv_array *held = step && step->weight_master ? step->weight_master : g->target;
     *a = (plan_arrays){.stored = held->data,
                        .stored_dtype = kv_array_dtype(held),
                        .weight = g->target->data,
                        .weight_dtype = kv_array_dtype(g->target),
+                       .far = call_is_far(c, g->target->size),
                        .seed = p->updater.optimizer->seed ^ slot_hash(&g->key),
                        .t = step ? step->t : g->t};
     if (!step)
@@ -371,12 +379,6 @@ static void rule_arrays(const push *p, const call_group *g, const optimizer_step
     for (int i = 0; i < step->nstates; i++)
         a->states[i] = step->states[i].data;
     printed_arrays(&step->printed, a);
-}
-
-static const optimizer_step *step_of(const call *c, const call_group *g)
-{
-    const push *p = c->update.state;
-    return p->steps ? &p->steps[g - c->groups] : NULL;
 }
 
 static void sum_range(call *c, const call_group *g, int64_t from, int64_t n, int worker)
@@ -397,7 +399,7 @@ static void update_range(call *c, const call_group *g, int64_t from, int64_t n, 
     apply_values v = values_of(c, g);
     int64_t block = g->nouts > 0 ? SPREAD_CHUNKS * PLAN_CHUNK : n;
     plan_arrays a;
-    rule_arrays(c->update.state, g, step_of(c, g), &a);
+    rule_arrays(c, g, &a);
     for (int64_t i = from, end = from + n, m; i < end; i += m) {
         m = end - i < block ? end - i : block;
         if (g->source)
@@ -427,7 +429,7 @@ static void run_rule(call *c, call_group *g, int worker)
         apply_copy(g->target, g->source);
     if (!g->update->plan)
         return;
-    rule_arrays(c->update.state, g, step_of(c, g), &a);
+    rule_arrays(c, g, &a);
     apply_plan(g->update->plan, g->target, &v, g->update->rows_present, &a, &c->work, worker);
 }
 
