@@ -136,7 +136,8 @@ const command command_table[] = {
      "info                                # the store and all its keys\n"
      "info 3,5                            # some keys\n"
      "set-optimizer adam; push 3 a\n"
-     "info --states                       # the optimizer, and the states and count t of each key",
+     "info --states                       # the optimizer, and the states and count t of each key\n"
+     "info > keys.csv                     # the table as CSV",
      "list, type, save-states", "key, value, unsupported"},
     {"type", {{0}}, {{0}}, COMMAND_GIVES, cmd_type, "the type of the store", "type  # local",
      "create", NULL},
