@@ -114,8 +114,8 @@ static int run_push(call *c, kv_err *e)
 }
 
 /* Makes a call of a push that can no longer fail. */
-static int new_push(call **out, const local *l, const kv_key *keys, int64_t n,
-                    kv_array *const *values, kv_err *e)
+static int new_push_call(call **out, const local *l, const kv_key *keys, int64_t n,
+                         kv_array *const *values, kv_err *e)
 {
     kv *s = l->store;
     call *c;
@@ -144,7 +144,7 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 {
     const local *l = self;
     call *c;
-    int rc = new_push(&c, l, keys, n, values, e);
+    int rc = new_push_call(&c, l, keys, n, values, e);
     return rc ? rc : start_push(l->store, c, how, e);
 }
 
@@ -428,7 +428,7 @@ static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *
     int rc = new_second(&second, s, &first, okeys, nouts, outs, e);
     if (rc)
         return rc;
-    if ((rc = new_push(&c, l, keys, n, values, e))) {
+    if ((rc = new_push_call(&c, l, keys, n, values, e))) {
         end_second(&second);
         return rc;
     }
