@@ -464,32 +464,22 @@ enum {
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};
 static const char *const device_names[] = {"device", "local_allreduce_device", NULL};
 
+/* The two types differ in their names, in where keys lie, and in what device can do beside. */
+#define OPERATIONS                                                                                 \
+    .size = sizeof(kv_type_ops), .version = KV_TYPE_VERSION, .close = mem_free, .init = init,      \
+    .push = push, .pull = pull, .row_sparse_pull = pull_rows, .pushpull = pushpull,                \
+    .broadcast = broadcast
+
 const kv_type_ops local_type_ops = {
-    .size = sizeof local_type_ops,
-    .version = KV_TYPE_VERSION,
+    OPERATIONS,
     .names = local_names,
     .capabilities = CAN,
     .open = open_local,
-    .close = mem_free,
-    .init = init,
-    .push = push,
-    .pull = pull,
-    .row_sparse_pull = pull_rows,
-    .pushpull = pushpull,
-    .broadcast = broadcast,
 };
 
 const kv_type_ops device_type_ops = {
-    .size = sizeof device_type_ops,
-    .version = KV_TYPE_VERSION,
+    OPERATIONS,
     .names = device_names,
     .capabilities = CAN | KV_CAN_GRADIENT_COMPRESSION,
     .open = open_device,
-    .close = mem_free,
-    .init = init,
-    .push = push,
-    .pull = pull,
-    .row_sparse_pull = pull_rows,
-    .pushpull = pushpull,
-    .broadcast = broadcast,
 };
