@@ -208,7 +208,8 @@ const command command_table[] = {
     {"profile", {{ARG_FILE, "FILE|off", false}}, {{0}}, COMMAND_WRITES, cmd_profile,
      "record what the store does and when, for https://ui.perfetto.dev",
      "profile p.json; push 3 a; pull 3    # every operation, its waits, its parts\n"
-     "profile off                         # writes the file; leaving kvctl does so too",
+     "profile off                         # writes the file, a million events at most; so does\n"
+     "                                    # leaving kvctl",
      "time, wait", "value, usage, io"},
     {"bench", {{ARG_WORDS, "WORKLOAD...", true}},
      {{"op", OPTION_LIST, "LIST"}, {"values", OPTION_LIST, "LIST"}, {"runs", OPTION_INT, "N"},
