@@ -7,7 +7,8 @@
 #include "script/safe.h"
 #include "script/unit.h"
 
-/* That the file does not hold all events. What the library warns of elsewhere, commands say better. */
+/* That the file does not hold all events. What the library warns of elsewhere,
+ * commands say better. */
 static void warn(void *arg, const char *text)
 {
     (void)arg;

@@ -25,7 +25,8 @@ bool optimizer_show(buf *out, const char *name);
 /* Whether a word of `help` asks for optimizers: "optimizer", in any case. */
 bool optimizer_topic(const char *word);
 
-/* Whether there is an optimizer of that name, in any case. Error: name, with names that are close. */
+/* Whether there is an optimizer of that name, in any case. Error: name, with names
+ * that are close. */
 int optimizer_check(const char *word, kv_err *e);
 
 #endif

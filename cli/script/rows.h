@@ -31,8 +31,8 @@ int rows_add_key(rows *r, kv_key key, kv_err *e);
  * a key is written. */
 int rows_print(buf *out, const rows *r, kv_err *e);
 
-/* Appends the rows as CSV, below a line of the names that the columns have in JSON. none is an empty
- * cell; a cell with the separator, a quote or a line end in it is quoted. */
+/* Appends the rows as CSV, below a line of the names that the columns have in JSON. none is an
+ * empty cell; a cell with the separator, a quote or a line end in it is quoted. */
 int rows_csv(buf *out, const rows *r, char separator, kv_err *e);
 
 void rows_release(rows *r);

@@ -352,7 +352,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Steps over a text. Escapes are cJSON's to judge, but for a NUL, which would end the text early. */
+/* Steps over a text. Escapes are cJSON's to judge, but for a NUL, which would end
+ * the text early. */
 static int skip_text(cursor *c)
 {
     for (c->at++; c->at < c->n && c->text[c->at] != '"';) {

@@ -78,7 +78,8 @@ const char *row_parts_key(arena *memory, const char *name, kv_err *e)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* What belongs to the key of a tensor of ids: the number of its rows, and the tensor of its data. */
+/* What belongs to the key of a tensor of ids: the number of its rows, and the tensor
+ * of its data. */
 static int find_others(const safetensors *f, const char *path, const char *ids_name, int64_t *rows,
                        int64_t *data, kv_err *e)
 {
