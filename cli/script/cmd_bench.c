@@ -17,18 +17,25 @@
 
 typedef int take_word(bench_plan *p, const char *text, size_t n, kv_err *e);
 
-/* A node that is a text, cut at its commas. */
+/* A text, cut at its commas. */
+static int take_words(const char *text, bench_plan *p, take_word *take, kv_err *e)
+{
+    int code = KV_OK;
+    for (const char *at = text; *at && code == KV_OK;) {
+        size_t n = strcspn(at, ",");
+        code = take(p, at, n, e);
+        at += n + (at[n] == ',');
+    }
+    return code;
+}
+
 static int take_list(session *s, const ast *node, bench_plan *p, take_word *take, kv_err *e)
 {
     value v;
     int code = eval_text(s, node, "a list of words", &v, e);
     if (code)
         return code;
-    for (const char *at = v.u.text->text; *at && code == KV_OK;) {
-        size_t n = strcspn(at, ",");
-        code = take(p, at, n, e);
-        at += n + (at[n] == ',');
-    }
+    code = take_words(v.u.text->text, p, take, e);
     value_release(&v);
     return code ? unit_at(s, node, e) : KV_OK;
 }
@@ -105,6 +112,25 @@ static int make_plan(session *s, const ast *call, bench_plan *p, kv_err *e)
     if (code == KV_OK && p->nworkloads == 0)
         code = bench_plan_workload(p, "W1", 2, e);
     return code ? code : take_size(s, call, p, e);
+}
+
+/* The words that are literal. */
+static int check_list(const ast *node, take_word *take, const ast **bad, kv_err *e)
+{
+    bench_plan scratch = {0};
+    *bad = node;
+    return node && node->kind == AST_TEXT ? take_words(node->u.text, &scratch, take, e) : KV_OK;
+}
+
+int cmd_bench_check(const ast *call, const ast **bad, kv_err *e)
+{
+    const ast *words = call->kid[0];
+    int code = KV_OK;
+    for (uint32_t i = 0; words && i < words->n && code == KV_OK; i++)
+        code = check_list(words->kid[i], bench_plan_workload, bad, e);
+    if (code || (code = check_list(command_option_of(call, "op"), bench_plan_op, bad, e)))
+        return code;
+    return check_list(command_option_of(call, "values"), bench_plan_values, bad, e);
 }
 
 /* ---- Rows ---- */

@@ -68,7 +68,7 @@ static void release_push(call *c)
     mem_free(p);
 }
 
-static int new_push(call *c, const updater *u, kv_err *e)
+static int new_push_state(call *c, const updater *u, kv_err *e)
 {
     push *p = mem_alloc(1, sizeof *p, e);
     if (!p)
@@ -293,8 +293,8 @@ static int prepare_work(call *c, updater_kind kind, kv_err *e)
         if (p && g->share == CALL_WHOLE)
             whole = larger(whole, apply_plan_bytes(p, g->target->size, g->n));
         else if (p)
-            part = larger(part, apply_plan_bytes(p, g->share == CALL_SPLIT ? 1 : g->target->size,
-                                                 g->n));
+            part = larger(part,
+                          apply_plan_bytes(p, g->share == CALL_SPLIT ? 1 : g->target->size, g->n));
     }
     if (!split)
         call_drop_outs(c);
@@ -307,7 +307,7 @@ int updater_prepare(updater *u, call *c, engine_var *callbacks, kv_err *e)
 {
     int rc = prepare_sparse(c, u->kind, e);
     if (!rc && u->kind != UPDATER_ASSIGN)
-        rc = new_push(c, u, e);
+        rc = new_push_state(c, u, e);
     if (!rc && u->kind == UPDATER_CALLBACK)
         rc = prepare_callback(c, callbacks, e);
     if (!rc && u->kind == UPDATER_RULE)

@@ -127,8 +127,8 @@ static int run_push(call *c, kv_err *e)
 }
 
 /* Makes a call of a push that can no longer fail. */
-static int new_push(call **out, const local *l, const kv_key *keys, int64_t n,
-                    kv_array *const *values, const push_outs *outs, kv_err *e)
+static int new_push_call(call **out, const local *l, const kv_key *keys, int64_t n,
+                         kv_array *const *values, const push_outs *outs, kv_err *e)
 {
     kv *s = l->store;
     call *c;
@@ -157,7 +157,7 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 {
     const local *l = self;
     call *c;
-    int rc = new_push(&c, l, keys, n, values, NULL, e);
+    int rc = new_push_call(&c, l, keys, n, values, NULL, e);
     return rc ? rc : start_push(l->store, c, how, e);
 }
 
@@ -466,7 +466,7 @@ static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *
     first_half first = {keys, n, values, s->updater.kind == UPDATER_ASSIGN, {0}};
     push_outs same = {okeys, outs, nouts, okeys == keys && outs == values};
     int rc = check_second(&s->slots, &first, okeys, nouts, outs, e);
-    if (rc || (rc = new_push(&c, l, keys, n, values, &same, e)))
+    if (rc || (rc = new_push_call(&c, l, keys, n, values, &same, e)))
         return rc;
     bool two = c->nouts == 0;
     if (two && (rc = new_second(&second, s, okeys, nouts, outs, e))) {
@@ -507,32 +507,22 @@ enum {
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};
 static const char *const device_names[] = {"device", "local_allreduce_device", NULL};
 
+/* The two types differ in their names, in where keys lie, and in what device can do beside. */
+#define OPERATIONS                                                                                 \
+    .size = sizeof(kv_type_ops), .version = KV_TYPE_VERSION, .close = mem_free, .init = init,      \
+    .push = push, .pull = pull, .row_sparse_pull = pull_rows, .pushpull = pushpull,                \
+    .broadcast = broadcast
+
 const kv_type_ops local_type_ops = {
-    .size = sizeof local_type_ops,
-    .version = KV_TYPE_VERSION,
+    OPERATIONS,
     .names = local_names,
     .capabilities = CAN,
     .open = open_local,
-    .close = mem_free,
-    .init = init,
-    .push = push,
-    .pull = pull,
-    .row_sparse_pull = pull_rows,
-    .pushpull = pushpull,
-    .broadcast = broadcast,
 };
 
 const kv_type_ops device_type_ops = {
-    .size = sizeof device_type_ops,
-    .version = KV_TYPE_VERSION,
+    OPERATIONS,
     .names = device_names,
     .capabilities = CAN | KV_CAN_GRADIENT_COMPRESSION,
     .open = open_device,
-    .close = mem_free,
-    .init = init,
-    .push = push,
-    .pull = pull,
-    .row_sparse_pull = pull_rows,
-    .pushpull = pushpull,
-    .broadcast = broadcast,
 };
