@@ -308,5 +308,5 @@ help: ## list these words
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT) $(conformance_src) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
-        bench bench-optimizers bench-quantise bench-rows install uninstall clean help force
+        bench bench-optimizers bench-quantise bench-rows peers install uninstall clean help force
 .SECONDARY:

@@ -139,6 +139,10 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
         s->default_type = o->type;
     if (o->timeout > 0)
         interrupt_after(o->timeout);
+    /* also under --safe: it is not the script that asks for them */
+    for (int i = 0; i < o->nplugins; i++)
+        if (kv_load_plugin(o->plugins[i], e))
+            return e->code;
     if (prompt)
         code = run_rc(s, o->rc, e);
     else if (o->rc && *o->rc)

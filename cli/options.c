@@ -21,7 +21,7 @@ typedef enum option_id {
     OPT_COMMANDS, OPT_FILE, OPT_INTERACTIVE, OPT_QUIET, OPT_VERBOSE, OPT_CHECK_LAST, OPT_KEEP_GOING,
     OPT_CHECK, OPT_JSON, OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_VERIFY, OPT_UPDATE,
     OPT_RECORD, OPT_TRACE, OPT_TIMEOUT, OPT_SAFE, OPT_RC, OPT_NO_RC, OPT_HISTORY, OPT_COLOR,
-    OPT_NO_COLOR, OPT_PROGRESS, OPT_PAGER, OPT_DOCTOR, OPT_STORE, OPT_DRY_RUN,
+    OPT_NO_COLOR, OPT_PROGRESS, OPT_PAGER, OPT_DOCTOR, OPT_STORE, OPT_PLUGIN, OPT_DRY_RUN,
     OPT_HELP, OPT_VERSION
 } option_id;
 
@@ -41,6 +41,7 @@ static const struct option {
     {OPT_CHECK, 'n', "check", NULL, "read everything and run nothing; report every error"},
     {OPT_DRY_RUN, 0, "dry-run", NULL, "run, say what would change, and write no file"},
     {OPT_STORE, 's', "store", "FILE", "keep the store in FILE: read first, saved at the end"},
+    {OPT_PLUGIN, 0, "plugin", "FILE", "load store types before anything is read; repeatable"},
     {OPT_JSON, 0, "json", NULL, "one JSON object a command on stdout, and nothing else"},
     {OPT_SET, 0, "set", "NAME=VALUE", "set a variable, or a setting such as print.precision=4"},
     {OPT_SEED, 0, "seed", "N", "seed of the random functions (0), or random"},
@@ -69,9 +70,9 @@ static const struct option {
 #define NOPTIONS ((int)(sizeof table / sizeof *table))
 
 /* What -h shows; `help options` lists the rest. */
-static const option_id common[] = {OPT_COMMANDS, OPT_STORE,  OPT_INTERACTIVE, OPT_KEEP_GOING,
-                                   OPT_CHECK,    OPT_JSON,   OPT_FORMAT,      OPT_SET,
-                                   OPT_VERIFY,   OPT_VERSION};
+static const option_id common[] = {OPT_COMMANDS, OPT_STORE, OPT_PLUGIN, OPT_INTERACTIVE,
+                                   OPT_KEEP_GOING, OPT_CHECK, OPT_JSON, OPT_FORMAT, OPT_SET,
+                                   OPT_VERIFY, OPT_VERSION};
 
 /* Options of the language that come with later versions. */
 static const char *const later[] = {"completion"};
@@ -196,6 +197,9 @@ static int apply(options *o, const struct option *t, const char *text, kv_err *e
         if (!*text || strcmp(text, "-") == 0)
             return kv_err_set(e, KV_E_USAGE, "a store cannot be kept in \"%s\"", text);
         o->store = text;
+        break;
+    case OPT_PLUGIN:
+        o->plugins[o->nplugins++] = text;
         break;
     case OPT_JSON:
         o->json = true;
@@ -451,7 +455,8 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     o->args = mem_zalloc(argc + 1, sizeof *o->args, e);
     o->sets = mem_zalloc(argc + 1, sizeof *o->sets, e);
     o->verify = mem_zalloc(argc + 1, sizeof *o->verify, e);
-    if (!o->inputs || !o->args || !o->sets || !o->verify)
+    o->plugins = mem_zalloc(argc + 1, sizeof *o->plugins, e);
+    if (!o->inputs || !o->args || !o->sets || !o->verify || !o->plugins)
         return KV_E_MEMORY;
     o->args_memory = o->args;
     for (int i = 1; i < argc && code == KV_OK; i++) {
@@ -490,5 +495,6 @@ void options_release(options *o)
     mem_free(o->args_memory);
     mem_free(o->sets);
     mem_free(o->verify);
+    mem_free(o->plugins);
     buf_release(&o->command);
 }

@@ -32,6 +32,8 @@ typedef struct options {
     bool json;
     const char *store;  /* state file, or NULL */
     bool dry_run;
+    const char **plugins; /* files */
+    int nplugins;
     const char *type, *format;
     const char **verify; /* pages */
     int nverify;

@@ -179,6 +179,10 @@ static int load(state *st, session *s, kv_err *e)
     if (fstat(st->lock, &about) == 0 && about.st_size == 0)
         return KV_OK;
     int code = kv_load(&store, st->path, e);
+    if (code == KV_E_UNSUPPORTED) { /* nobody typed the type, so similar names are no help */
+        e->hint[0] = '\0';
+        kv_err_hint(e, "when a plugin brings this type: kvctl --plugin FILE.so loads it");
+    }
     if (code || (code = session_adopt(s, store, "kv", e)))
         return code;
     st->loaded = true;

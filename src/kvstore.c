@@ -199,6 +199,8 @@ static int64_t count_ignored(kv *store, const kv_key *keys, int64_t n, kv_array 
     int64_t ignored = 0;
     *told = -1;
     for (int64_t i = 0; i < n; i++) {
+        if (i + CALL_AHEAD < n)
+            call_prefetch(outs[i + CALL_AHEAD]);
         if (kv_array_storage(outs[i]) != KV_ROW_SPARSE)
             continue;
         ignored++;

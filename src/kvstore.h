@@ -433,7 +433,8 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
  *            "compress"; args: key, from, elements, bytes
  * args.op numbers the operations, args.keys are the first 16 keys of args.nkeys. pid is the rank.
  * An operation that began before is not in it, and one that has not ended at the stop is there
- * without its end: kv_wait before it. Recording takes memory, about 200 bytes an event.
+ * without its end: kv_wait before it. Recording takes memory, about 200 bytes an event, for the
+ * first 2^20 events; a warning tells how many came behind them and are left out.
  * Errors: value (one is being taken already), io (path cannot be written), memory. */
 int kv_profile_start(const char *path, kv_err *e);
 

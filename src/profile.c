@@ -13,6 +13,7 @@
 #include "engine/trace.h"
 #include "io/json.h"
 #include "kvstore.h"
+#include "runtime.h"
 
 /* Part of the process-wide state that runtime.h lists. */
 static struct {
@@ -197,6 +198,10 @@ int kv_profile_stop(kv_err *e)
         file_out_abandon(&profile.file);
     else
         rc = file_out_commit(&profile.file, e);
+    int64_t left_out = rc ? 0 : trace_left_out();
     pthread_mutex_unlock(&profile.lock);
+    if (left_out)
+        runtime_log("the profile has the first %d events; the %lld behind them are left out",
+                    TRACE_EVENTS, (long long)left_out);
     return rc;
 }

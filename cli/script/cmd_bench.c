@@ -1,5 +1,6 @@
 /* bench: reads what is asked for, and shows rows as they come: as a table, CSV, or for --json whole
  * at the end. What is measured is in cli/tools/bench.h. */
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,18 +17,25 @@
 
 typedef int take_word(bench_plan *p, const char *text, size_t n, kv_err *e);
 
-/* A node that is a text, cut at its commas. */
+/* A text, cut at its commas. */
+static int take_words(const char *text, bench_plan *p, take_word *take, kv_err *e)
+{
+    int code = KV_OK;
+    for (const char *at = text; *at && code == KV_OK;) {
+        size_t n = strcspn(at, ",");
+        code = take(p, at, n, e);
+        at += n + (at[n] == ',');
+    }
+    return code;
+}
+
 static int take_list(session *s, const ast *node, bench_plan *p, take_word *take, kv_err *e)
 {
     value v;
     int code = eval_text(s, node, "a list of words", &v, e);
     if (code)
         return code;
-    for (const char *at = v.u.text->text; *at && code == KV_OK;) {
-        size_t n = strcspn(at, ",");
-        code = take(p, at, n, e);
-        at += n + (at[n] == ',');
-    }
+    code = take_words(v.u.text->text, p, take, e);
     value_release(&v);
     return code ? unit_at(s, node, e) : KV_OK;
 }
@@ -106,7 +114,33 @@ static int make_plan(session *s, const ast *call, bench_plan *p, kv_err *e)
     return code ? code : take_size(s, call, p, e);
 }
 
+/* The words that are literal. */
+static int check_list(const ast *node, take_word *take, const ast **bad, kv_err *e)
+{
+    bench_plan scratch = {0};
+    *bad = node;
+    return node && node->kind == AST_TEXT ? take_words(node->u.text, &scratch, take, e) : KV_OK;
+}
+
+int cmd_bench_check(const ast *call, const ast **bad, kv_err *e)
+{
+    const ast *words = call->kid[0];
+    int code = KV_OK;
+    for (uint32_t i = 0; words && i < words->n && code == KV_OK; i++)
+        code = check_list(words->kid[i], bench_plan_workload, bad, e);
+    if (code || (code = check_list(command_option_of(call, "op"), bench_plan_op, bad, e)))
+        return code;
+    return check_list(command_option_of(call, "values"), bench_plan_values, bad, e);
+}
+
 /* ---- Rows ---- */
+
+/* The straight line through points (log of the size, log of the time): its slope is the power of
+ * the size with which the time grows. */
+typedef struct growth {
+    int n;
+    double x, y, xx, xy; /* sums */
+} growth;
 
 /* What rows are shown as, and what they add up to. */
 typedef struct shown {
@@ -118,6 +152,9 @@ typedef struct shown {
     double minimum;  /* --min-fraction, or 0 */
     int below;       /* rows below it */
     char worst[160]; /* what the row with the least was */
+    struct {
+        growth ours, loop;
+    } bytes, keys; /* with --scale */
 } shown;
 
 static const rows_column columns[] = {
@@ -127,6 +164,11 @@ static const rows_column columns[] = {
     {"p95_us", NULL},   {"gb_s", NULL},       {"limit", NULL},
     {"limit_us", NULL}, {"limit_gb_s", NULL}, {"fraction", NULL},
     {"checked", NULL},  {"samples_us", NULL}, {"limit_samples_us", NULL}};
+
+static bool counts_keys(const bench_row *r)
+{
+    return strcmp(r->workload, "keys") == 0;
+}
 
 static const char *loop_name(const bench_row *r)
 {
@@ -207,7 +249,7 @@ static void csv_row(buf *out, const bench_row *r)
 /* How much of the limit, or with --scale what a byte or a key costs, as a bar. */
 static void draw(buf *out, const shown *w, const bench_row *r)
 {
-    bool keys = strcmp(r->workload, "keys") == 0;
+    bool keys = counts_keys(r);
     double each = keys ? r->median * 1e9 / (double)r->arrays : r->median * 1e12 / (double)r->bytes;
     double longest = keys ? 1000 : 400;
     if (!w->scale)
@@ -277,6 +319,63 @@ static void note_worst(shown *w, const bench_row *r)
     w->nrows++;
 }
 
+/* ---- Growth ---- */
+
+static void add_point(growth *g, double size, double seconds)
+{
+    double x = log(size), y = log(seconds);
+    g->n++;
+    g->x += x;
+    g->y += y;
+    g->xx += x * x;
+    g->xy += x * y;
+}
+
+/* Of at least two sizes. */
+static double slope(const growth *g)
+{
+    return (g->n * g->xy - g->x * g->y) / (g->n * g->xx - g->x * g->x);
+}
+
+static void note_growth(shown *w, const bench_row *r)
+{
+    double size = (double)(counts_keys(r) ? r->arrays : r->bytes);
+    if (!w->scale)
+        return;
+    add_point(counts_keys(r) ? &w->keys.ours : &w->bytes.ours, size, r->median);
+    add_point(counts_keys(r) ? &w->keys.loop : &w->bytes.loop, size, r->limit);
+}
+
+/* What leaves the caches costs a loop more a byte too, so growth is linear where it is about the
+ * loop's; from 10 keys to a million n log n would be 0.16 more, n * n 1. */
+#define LINEAR_WITHIN 0.1
+
+static void add_growth(buf *out, const char *of, const growth *ours, const growth *loop)
+{
+    if (ours->n < 2)
+        return;
+    bool linear = slope(ours) <= fmax(1, slope(loop)) + LINEAR_WITHIN;
+    buf_printf(out, "time grows with %s to the power of ", of);
+    cell(out, slope(ours), 2, 0);
+    buf_add(out, ", that of the loop with ");
+    cell(out, slope(loop), 2, 0);
+    buf_add(out, linear ? ": linear\n" : ": faster than linear\n");
+}
+
+static int show_growth(shown *w, kv_err *e)
+{
+    buf text = {0};
+    int code;
+    if (w->csv || w->s->recorder.on)
+        return KV_OK;
+    add_growth(&text, "bytes", &w->bytes.ours, &w->bytes.loop);
+    add_growth(&text, "keys", &w->keys.ours, &w->keys.loop);
+    if ((code = buf_check(&text, e)) == KV_OK && text.len > 0)
+        code = session_out(w->s, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return code;
+}
+
 static int show_row(void *arg, const bench_row *r, kv_err *e)
 {
     shown *w = arg;
@@ -285,6 +384,7 @@ static int show_row(void *arg, const bench_row *r, kv_err *e)
     if (w->nrows == 0)
         head(&text, w);
     note_worst(w, r);
+    note_growth(w, r);
     if (w->s->recorder.on)
         return add_row(w->table, r, e);
     if (w->csv)
@@ -306,15 +406,33 @@ static int stop(void *arg, kv_err *e)
 
 /* ---- The command ---- */
 
-static int add_about(rows *summary, double drift, const bench_plan *p, kv_err *e)
+/* The growth of one kind, where it was measured. */
+static int add_growth_about(rows *summary, const char *ours, const growth *g, const char *loop,
+                            const growth *l, kv_err *e)
+{
+    int code;
+    if (g->n < 2)
+        return KV_OK;
+    if ((code = rows_add_text(summary, ours, e)) ||
+        (code = rows_add(summary, value_float(slope(g)), e)) ||
+        (code = rows_add_text(summary, loop, e)))
+        return code;
+    return rows_add(summary, value_float(slope(l)), e);
+}
+
+static int add_about(rows *summary, double drift, const bench_plan *p, const shown *w, kv_err *e)
 {
     int code = rows_add_text(summary, "runs", e);
     if (code || (code = rows_add(summary, value_int(p->runs), e)) ||
         (code = rows_add_text(summary, "threads", e)) ||
         (code = rows_add(summary, value_int(bench_threads()), e)) ||
-        (code = rows_add_text(summary, "limit_drift", e)))
+        (code = rows_add_text(summary, "limit_drift", e)) ||
+        (code = rows_add(summary, value_float(drift), e)) ||
+        (code = add_growth_about(summary, "bytes_power", &w->bytes.ours, "loop_bytes_power",
+                                 &w->bytes.loop, e)))
         return code;
-    return rows_add(summary, value_float(drift), e);
+    return add_growth_about(summary, "keys_power", &w->keys.ours, "loop_keys_power", &w->keys.loop,
+                            e);
 }
 
 static int verdict(session *s, const ast *call, const shown *w, kv_err *e)
@@ -364,7 +482,9 @@ int cmd_bench(session *s, const ast *call, result *out, kv_err *e)
     out->entries_name = "rows";
     if ((code = bench_run(&drift, &plan, &watch, e)))
         return unit_at(s, call, e);
-    if (s->recorder.on && (code = add_about(&out->summary, drift, &plan, e)))
+    if ((code = show_growth(&w, e)))
+        return code;
+    if (s->recorder.on && (code = add_about(&out->summary, drift, &plan, &w, e)))
         return code;
     if (drift > DRIFT_MOST && !plan.quick)
         session_note(s,

@@ -38,6 +38,23 @@ static int refuse_pull(session *s, const ast *call, kv_err *e)
     return KV_E_UNSUPPORTED;
 }
 
+/* The word that a device store would not take either, or the whole command: then the store or its
+ * keys are the reason. */
+static const ast *culprit(const ast *call, const ast *threshold, const kv_opt *params, int n)
+{
+    const ast *const nodes[] = {call->kid[0], threshold};
+    const ast *found = call;
+    kv *store;
+    kv_err unused = {0};
+    if (kv_create("device", NULL, 0, &store, &unused))
+        return call;
+    for (int i = 0; i < n && found == call; i++)
+        if (kv_set_gradient_compression(store, params, i + 1, &unused))
+            found = nodes[i];
+    kv_free(store);
+    return found;
+}
+
 int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *node = command_option_of(call, "threshold");
@@ -53,9 +70,10 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
         code = threshold_text(s, node, &text, e);
     if (code == KV_OK) {
         kv_opt params[] = {{"type", type.u.text->text}, {"threshold", buf_text(&text)}};
-        code = kv_set_gradient_compression(store, params, node ? 2 : 1, e);
+        int n = node ? 2 : 1;
+        code = kv_set_gradient_compression(store, params, n, e);
         if (code)
-            unit_at(s, call, e);
+            unit_at(s, code == KV_E_UNSUPPORTED ? call : culprit(call, node, params, n), e);
     }
     value_release(&type);
     buf_release(&text);

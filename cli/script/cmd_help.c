@@ -124,12 +124,10 @@ static int optimizer_help(session *s, const ast *node, buf *out, kv_err *e)
     int code = eval_text(s, node, "the name of an optimizer", &word, e);
     if (code)
         return code;
-    if (!optimizer_show(out, word.u.text->text)) {
-        unit_err(s, node, e, KV_E_NAME, "there is no optimizer `%s`", word.u.text->text);
-        code = kv_err_hint(e, "`help optimizer` lists them");
-    }
+    if (!optimizer_show(out, word.u.text->text))
+        code = optimizer_check(word.u.text->text, e);
     value_release(&word);
-    return code;
+    return code ? unit_at(s, node, e) : KV_OK;
 }
 
 int cmd_help(session *s, const ast *call, result *out, kv_err *e)
@@ -139,7 +137,7 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
     int code = KV_OK;
     bool json = command_option_of(call, "json") != NULL;
     const ast *first = call->kid[0];
-    bool optimizers = first && first->kind == AST_TEXT && strcmp(first->u.text, "optimizer") == 0;
+    bool optimizers = first && first->kind == AST_TEXT && optimizer_topic(first->u.text);
     if (optimizers) {
         code = optimizer_help(s, call->n > 1 ? call->kid[1] : NULL, &text, e);
     } else if (call->n > 1 && call->kid[1]) {
@@ -153,8 +151,8 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         const char *name = word.u.text->text;
         const command *c = command_find(name, strlen(name));
         const function *f = function_find(name);
-        bool options = strcmp(name, "options") == 0 && s->list_options && !json;
-        bool rules = strcmp(name, "rules") == 0 && !json;
+        bool options = strcasecmp(name, "options") == 0 && s->list_options && !json;
+        bool rules = strcasecmp(name, "rules") == 0 && !json;
         if (options)
             s->list_options(&text);
         else if (rules)

@@ -1,6 +1,7 @@
 /* The commands that talk to a store. */
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
@@ -353,13 +354,6 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- pushpull, broadcast ---- */
 
-static bool same_key(kv_key a, kv_key b)
-{
-    if (!a.name || !b.name)
-        return a.name == b.name && a.id == b.id;
-    return strcmp(a.name, b.name) == 0;
-}
-
 /* New arrays for the results, one a key: like what the store holds, or like the key's first value
  * where it holds nothing yet. `in` has the values in the order of the keys. */
 static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *outs, result *out,
@@ -370,7 +364,7 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
     for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
         kv_info info;
         kv_err unused = {0};
-        for (bool first = true; at < in->n && same_key(in->keys[at], keys->keys[i]); at++) {
+        for (bool first = true; at < in->n && map_same_key(&in->keys[at], &keys->keys[i]); at++) {
             own = first ? at : own;
             first = false;
         }

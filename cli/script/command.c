@@ -136,7 +136,8 @@ const command command_table[] = {
      "info                                # the store and all its keys\n"
      "info 3,5                            # some keys\n"
      "set-optimizer adam; push 3 a\n"
-     "info --states                       # the optimizer, and the states and count t of each key",
+     "info --states                       # the optimizer, and the states and count t of each key\n"
+     "info > keys.csv                     # the table as CSV",
      "list, type, save-states", "key, value, unsupported"},
     {"type", {{0}}, {{0}}, COMMAND_GIVES, cmd_type, "the type of the store", "type  # local",
      "create", NULL},
@@ -207,7 +208,8 @@ const command command_table[] = {
     {"profile", {{ARG_FILE, "FILE|off", false}}, {{0}}, COMMAND_WRITES, cmd_profile,
      "record what the store does and when, for https://ui.perfetto.dev",
      "profile p.json; push 3 a; pull 3    # every operation, its waits, its parts\n"
-     "profile off                         # writes the file; leaving kvctl does so too",
+     "profile off                         # writes the file, a million events at most; so does\n"
+     "                                    # leaving kvctl",
      "time, wait", "value, usage, io"},
     {"bench", {{ARG_WORDS, "WORKLOAD...", true}},
      {{"op", OPTION_LIST, "LIST"}, {"values", OPTION_LIST, "LIST"}, {"runs", OPTION_INT, "N"},

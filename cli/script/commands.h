@@ -43,6 +43,10 @@ command_fn cmd_help, cmd_version;
 /* The text of --version and `version`. */
 void version_text(buf *out);
 
+/* Whether the words of a bench command that are literal mean something; else *bad is the node that
+ * does not. */
+int cmd_bench_check(const ast *call, const ast **bad, kv_err *e);
+
 /* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
  * memory. */
 int cmd_profile_end(session *s, kv_err *e);

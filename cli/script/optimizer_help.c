@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/suggest.h"
 #include "kvstore.h"
 
 const optimizer_param optimizer_params[] = {
@@ -71,6 +72,25 @@ static void common(buf *out)
         out->failed |= option.failed;
         buf_release(&option);
     }
+}
+
+bool optimizer_topic(const char *word)
+{
+    return strcasecmp(word, "optimizer") == 0;
+}
+
+int optimizer_check(const char *word, kv_err *e)
+{
+    const char *name;
+    suggest near = {.word = word};
+    for (int i = 0; kv_optimizer_text(i, &name); i++) {
+        if (strcasecmp(name, word) == 0)
+            return KV_OK;
+        suggest_add(&near, name);
+    }
+    kv_err_set(e, KV_E_NAME, "there is no optimizer `%.64s`", word);
+    suggest_done(&near, e);
+    return kv_err_hint(e, "`help optimizer` lists them");
 }
 
 bool optimizer_show(buf *out, const char *name)

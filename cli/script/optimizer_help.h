@@ -3,6 +3,7 @@
 #define SCRIPT_OPTIMIZER_HELP_H
 
 #include "base/buf.h"
+#include "kv_err.h"
 
 /* A parameter that every optimizer takes; defaults as text, "" standing for none given. */
 typedef struct optimizer_param {
@@ -20,5 +21,12 @@ void optimizer_list(buf *out);
 /* Appends the rule of an optimizer, in any case, the parameters that every optimizer takes, and the
  * schedules. False when there is none of that name. */
 bool optimizer_show(buf *out, const char *name);
+
+/* Whether a word of `help` asks for optimizers: "optimizer", in any case. */
+bool optimizer_topic(const char *word);
+
+/* Whether there is an optimizer of that name, in any case. Error: name, with names
+ * that are close. */
+int optimizer_check(const char *word, kv_err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* Tables that commands give: rows of typed cells, which one printer writes as aligned text and
- * another as JSON. */
+/* Tables that commands give: rows of typed cells, which printers write as aligned text, as CSV
+ * and as JSON. */
 #ifndef SCRIPT_ROWS_H
 #define SCRIPT_ROWS_H
 
@@ -30,6 +30,10 @@ int rows_add_key(rows *r, kv_key key, kv_err *e);
  * only there when there are rows. none is shown as "-". A text in a column called "key" is shown as
  * a key is written. */
 int rows_print(buf *out, const rows *r, kv_err *e);
+
+/* Appends the rows as CSV, below a line of the names that the columns have in JSON. none is an
+ * empty cell; a cell with the separator, a quote or a line end in it is quoted. */
+int rows_csv(buf *out, const rows *r, char separator, kv_err *e);
 
 void rows_release(rows *r);
 

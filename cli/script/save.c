@@ -26,7 +26,8 @@ typedef struct parts {
     kv_array **arrays;
     int64_t n;
     const kv_key *keys; /* one an array, or NULL; borrowed */
-    buf text;
+    buf text;           /* of a text file or table */
+    bool is_table;
     bool append;
 } parts;
 
@@ -80,6 +81,17 @@ static int add_text(session *s, parts *p, const result *r, kv_err *e)
     return code ? code : buf_check(&p->text, e);
 }
 
+/* A table into CSV or TSV. */
+static int add_table(parts *p, const char *path, const rows *table, kv_err *e)
+{
+    if (p->append)
+        return kv_err_set(e, KV_E_USAGE,
+                          "\"%s\": a table with its line of names makes a whole file: > writes it",
+                          path);
+    p->is_table = true;
+    return rows_csv(&p->text, table, file_kind_of(path) == FILE_TSV ? '\t' : ',', e);
+}
+
 /* A value for a file that holds one array. */
 static int check_one(const char *path, const result *r, int64_t n, kv_err *e)
 {
@@ -103,6 +115,8 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     int64_t n;
     if (kind == FILE_TEXT)
         return add_text(s, p, r, e);
+    if (r->as_text && r->entries.columns && (kind == FILE_CSV || kind == FILE_TSV))
+        return add_table(p, path, &r->entries, e);
     const value *items = items_of(&r->v, &n);
     if (r->as_text)
         return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
@@ -172,6 +186,8 @@ static int write_text(FILE *f, const char *path, const parts *p, kv_err *e)
 
 static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, kv_err *e)
 {
+    if (p->is_table)
+        return write_text(f, path, p, e);
     switch (file_kind_of(path)) {
     case FILE_CSV:
         return write_rows(f, path, p, is_new, ',', e);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/suggest.h"
 #include "script/check.h"
+#include "script/check_words.h"
 #include "script/command.h"
 #include "script/commands.h"
 #include "script/function.h"
@@ -64,6 +65,8 @@ typedef struct checker {
     unit *u;
     map functions;        /* to how many parameters they take, plus 1; 0 when that changes */
     map rules;            /* to 0 */
+    map types;            /* of stores, to 0 */
+    bool plugins;         /* some are loaded, and may bring other types */
     kv_err *e;
 } checker;
 
@@ -90,7 +93,13 @@ static int collect_function(checker *c, const ast *def)
     return map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e);
 }
 
-/* Collects the functions and updaters that node and the files it sources define. */
+static int collect_type(checker *c, const ast *call)
+{
+    c->plugins = c->plugins || command_option_of(call, "plugin");
+    return map_put(&c->types, (kv_key){0, call->kid[0]->u.text}, 0, c->e);
+}
+
+/* Collects the functions, updaters and store types that node and the files it sources define. */
 static int collect_names(checker *c, const ast *node)
 {
     int code = KV_OK;
@@ -103,6 +112,8 @@ static int collect_names(checker *c, const ast *node)
         for (int i = 0; i < rule->nnames && code == KV_OK; i++)
             code = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
     }
+    if (node->kind == STMT_COMMAND && ((const command *)node->u.other)->run == cmd_register)
+        code = collect_type(c, node);
     if (node->kind == STMT_SOURCE)
         code = collect_names(c, ((const unit *)node->u.other)->body);
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
@@ -191,69 +202,15 @@ static int check_updater(checker *c, const ast *name)
     return kv_err_hint(c->e, "define one: updater %s { stored += input }", name->u.text);
 }
 
-/* set-optimizer --update leaves names and multipliers as they are. */
-static int check_update(checker *c, const ast *node)
-{
-    static const char *const fixed[] = {"lr-mult", "wd-mult", "names", "decay-names"};
-    bool update = command_option_of(node, "update") != NULL;
-    for (uint32_t i = 0; i < node->n && update; i++) {
-        const ast *kid = node->kid[i];
-        for (size_t f = 0; kid && kid->kind == STMT_OPTION && f < sizeof fixed / sizeof *fixed; f++)
-            if (strcmp(kid->u.text, fixed[f]) == 0)
-                return source_err(&c->u->src, kid->pos, kid->end, c->e, KV_E_USAGE,
-                                  "--%s is set with the optimizer, not changed later", fixed[f]);
-    }
-    return KV_OK;
-}
-
-/* Whether the optimizer has the parameters that are given: the library says, of a store of its own.
- * Values may need variables, so they are looked at later. */
-static int check_params(checker *c, const ast *node)
-{
-    const ast *name = node->kid[0];
-    const char *word;
-    kv *store = NULL;
-    int code = KV_OK;
-    bool known = false;
-    for (int i = 0; name && name->kind == AST_TEXT && kv_optimizer_text(i, &word); i++)
-        known |= strcasecmp(word, name->u.text) == 0;
-    if (!known || kv_create(NULL, NULL, 0, &store, c->e))
-        return c->e->code;
-    for (uint32_t i = 1; i < node->n && !code; i++) {
-        const ast *kid = node->kid[i];
-        kv_err why = {0};
-        if (!kid || kid->kind != STMT_OPTION || strcmp(kid->u.text, "update") == 0)
-            continue;
-        kv_opt one = {kid->u.text, "none"};
-        if (kv_set_optimizer(store, name->u.text, &one, 1, &why) != KV_E_USAGE)
-            continue;
-        *c->e = why;
-        code = source_at(&c->u->src, kid->pos, kid->end, c->e);
-    }
-    kv_free(store);
-    return code;
-}
-
-static int check_capability(checker *c, const ast *word)
-{
-    bool yes;
-    if (word->kind != AST_TEXT || kv_is_capable(NULL, word->u.text, &yes, c->e) == KV_OK)
-        return KV_OK;
-    return source_at(&c->u->src, word->pos, word->end, c->e);
-}
-
 static int check_command(checker *c, const ast *node)
 {
     const command *cmd = node->u.other;
-    if (cmd->run == cmd_is_capable && check_capability(c, node->kid[0]))
-        return c->e->code;
+    /* A run may never come to a `create`, and only some builds have all types. */
+    bool types_known = c->s->check && !c->plugins && !may_be_defined(c);
     for (int i = 0; cmd->args[i].kind != ARG_END; i++)
         if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
             return c->e->code;
-    if (cmd->run != cmd_set_optimizer)
-        return KV_OK;
-    int code = check_params(c, node);
-    return code ? code : check_update(c, node);
+    return check_words(&c->u->src, node, types_known ? &c->types : NULL, c->e);
 }
 
 /* The block of an expect-error: when its words alone show the error that it waits for, it need not
@@ -356,6 +313,7 @@ static int check(session *s, unit *u, kv_err *e)
         code = check_unit(&c, u);
     map_release(&c.functions);
     map_release(&c.rules);
+    map_release(&c.types);
     return code;
 }
 

@@ -81,24 +81,45 @@ static counts count_streams(const bench_data *data, bench_case c)
         k.values = c.n + (o && o->again < 0 ? o->again : 0);
         k.again = o && o->again > 0 ? o->again : 0;
         k.both = (o ? o->both : 0) + (data->compression ? c.n : 0);
-        k.write = !o && !c.op.joined;
+        k.write = !o;
     }
     k.outs = c.op.pull ? c.n : 0;
     k.pull = c.op.pull && !c.op.joined;
     return k;
 }
 
-/* Each array once for reading and once for writing. */
-static int64_t model_bytes(const counts *k, int64_t all_bytes)
+/* Each array once for reading and once for writing, with the ids of rows that are not a table's. */
+static int64_t model_bytes(const counts *k, const bench_room *r)
 {
-    return all_bytes * (k->values + k->again + 2 * k->both + k->write + k->outs + k->pull);
+    int64_t packed = k->values + k->write + k->outs + k->pull;
+    return r->all_bytes * (packed + k->again + 2 * k->both) +
+           packed * r->nrows * (int64_t)sizeof *r->row_ids;
+}
+
+/* The ids that the loops over rows do not read themselves: an array holds its own beside its rows.
+ */
+static int make_id_mix(bench_room *r, const counts *k, bool table, stream_mix *m)
+{
+    *m = (stream_mix){.cut = &r->id_cut};
+    for (int v = table; v < k->values; v++)
+        m->read[m->nread++] = &r->value_ids[v];
+    for (int s = 0; s < k->write + k->outs; s++)
+        m->write[m->nwrite++] = &r->scratch_ids[s];
+    return m->nread + m->nwrite > 0;
+}
+
+/* Whether rows are looked up by id: of a table, or where several values are summed, which hold the
+ * same rows but need not. The loop then gathers, adds and scatters in a table. */
+static bool finds_rows(const bench_data *data, bench_case c)
+{
+    return data->sparse && (c.op.optimizer || !c.op.push || c.n > 1);
 }
 
 /* The loops of a case, with the arrays of the store's own calls where these are the caller's. */
-static int make_mixes(bench_room *r, bench_case c, const counts *k, stream_mix mix[2])
+static int make_mixes(bench_room *r, bench_case c, const counts *k, stream_mix mix[3])
 {
     int n = 0, used = 0;
-    bool table = r->data->sparse && (c.op.optimizer || !c.op.push);
+    bool table = finds_rows(r->data, c);
     for (int i = 0; i < 2; i++)
         mix[i] = (stream_mix){
             .cut = &r->cut, .rows = table ? r->row_ids : NULL, .row_bytes = BENCH_SPARSE_WIDTH * 4};
@@ -110,7 +131,9 @@ static int make_mixes(bench_room *r, bench_case c, const counts *k, stream_mix m
             m->both[m->nboth++] = table ? &r->table : r->scratch[used++];
         for (int i = 0; i < k->again; i++)
             m->read[m->nread++] = r->scratch[used++];
-        for (int i = 0; i < k->write; i++)
+        for (int i = 0; i < k->write && table; i++)
+            m->both[m->nboth++] = &r->table;
+        for (int i = 0; i < k->write && !table; i++)
             m->write[m->nwrite++] = r->scratch[used++];
         for (int v = 0; v < k->outs && c.op.joined; v++)
             m->write[m->nwrite++] = r->out_data[v];
@@ -124,7 +147,7 @@ static int make_mixes(bench_room *r, bench_case c, const counts *k, stream_mix m
         for (int v = 0; v < k->outs; v++)
             m->write[m->nwrite++] = table ? r->scratch[v] : r->out_data[v];
     }
-    return n;
+    return n + (r->data->sparse && make_id_mix(r, k, table, &mix[n]));
 }
 
 static int need_scratch(const bench_data *data, const counts *k)
@@ -275,7 +298,7 @@ typedef struct bench_row_run {
     bench_case which;
     kv *store;
     pairs push, pull;
-    stream_mix mix[2];
+    stream_mix mix[3];
     int nmixes;
     int64_t pushes, checked;
     double *ours, *plain, *streaming; /* plan->runs each */
@@ -342,7 +365,7 @@ static int alternate(bench_row_run *b, kv_err *e)
         if ((code = time_store(b, &b->ours[i], e)) || (code = check(b, i + 1 == runs, e)))
             break;
         b->plain[i] = time_loop(b, false);
-        b->streaming[i] = b->nmixes > 0 && b->mix[0].rows ? b->plain[i] : time_loop(b, true);
+        b->streaming[i] = time_loop(b, true);
     }
     return code;
 }
@@ -365,7 +388,7 @@ static int report(bench_row_run *b, const bench_workload *w, const counts *k, kv
                      .values = b->which.n,
                      .arrays = b->room->shapes.n,
                      .elements = b->room->shapes.elements,
-                     .bytes = model_bytes(k, b->room->all_bytes),
+                     .bytes = model_bytes(k, b->room),
                      .runs = n,
                      .samples = b->ours,
                      .checked = b->checked};
@@ -388,7 +411,7 @@ static int run_case(const bench_plan *p, const bench_watch *watch, const bench_w
     bench_row_run b = {.plan = p, .watch = watch, .room = r, .which = which};
     counts k = count_streams(r->data, which);
     int nvalues = which.op.push ? which.n : 1;
-    bool table = r->data->sparse && (which.op.optimizer || !which.op.push);
+    bool table = finds_rows(r->data, which);
     int code = bench_room_need(r, nvalues, k.outs, need_scratch(r->data, &k), table, e);
     if (code == KV_OK)
         code = make_store(r, which, &b.store, e);

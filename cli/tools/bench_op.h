@@ -35,7 +35,7 @@ extern const bench_optimizer bench_optimizers[];
 
 typedef struct bench_op {
     bool push, pull;
-    bool joined;                      /* pushpull: the sums go straight to the outs */
+    bool joined;                      /* pushpull: sums go to the store and the outs */
     const bench_optimizer *optimizer; /* or NULL: the sum replaces the stored value */
 } bench_op;
 

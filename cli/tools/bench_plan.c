@@ -77,7 +77,7 @@ int bench_plan_values(bench_plan *p, const char *text, size_t n, kv_err *e)
 static bool fits(int64_t bytes)
 {
     int64_t available = bench_memory_available();
-    return available == 0 || 6 * bytes < available;
+    return available == 0 || 5 * bytes + ((int64_t)256 << 20) < available;
 }
 
 int bench_plan_scale(bench_plan *p, kv_err *e)

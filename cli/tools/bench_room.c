@@ -72,6 +72,9 @@ int bench_room_init(bench_room *r, const bench_data *data, bench_shapes *shapes,
         if (r->shapes.items[i].size > r->shapes.items[r->largest].size)
             r->largest = i;
     }
+    int64_t id_bytes = r->nrows * (int64_t)sizeof *r->row_ids;
+    if (data->sparse && stream_cut_init(&r->id_cut, &id_bytes, 1, e))
+        return e->code;
     return stream_cut_init(&r->cut, r->bytes, r->shapes.n, e);
 }
 
@@ -139,6 +142,8 @@ static int add_value(bench_room *r, kv_err *e)
     if (bench_room_period(&period, r->data, v + 1, e))
         return e->code;
     int code = make_set(r, &r->values[v], &r->value_data[v], period, e);
+    if (code == KV_OK && r->data->sparse)
+        r->value_ids[v] = (void *)(uintptr_t)kv_array_row_ids(r->values[v][0]); /* only read */
     kv_array_unref(period);
     return code;
 }
@@ -171,6 +176,12 @@ static int add_scratch(bench_room *r, kv_err *e)
         r->scratch[s][i] = (char *)r->blocks[s] + bytes;
         bytes += (r->bytes[i] + 63) / 64 * 64;
     }
+    if (!r->data->sparse)
+        return KV_OK;
+    bytes = r->nrows * (int64_t)sizeof *r->row_ids;
+    if (!(r->scratch_ids[s] = mem_alloc_data(bytes, e)))
+        return KV_E_MEMORY;
+    memset(r->scratch_ids[s], 1, (size_t)bytes);
     return KV_OK;
 }
 
@@ -216,10 +227,12 @@ void bench_room_release(bench_room *r)
     for (int s = 0; s < r->nscratch; s++) {
         mem_free_data(r->blocks[s]);
         mem_free(r->scratch[s]);
+        mem_free_data(r->scratch_ids[s]);
     }
     mem_free_data(r->table);
     kv_array_unref(r->ids);
     stream_cut_release(&r->cut);
+    stream_cut_release(&r->id_cut);
     mem_free(r->keys);
     mem_free(r->bytes);
     mem_free(r->shapes.items);

@@ -31,6 +31,9 @@ typedef struct bench_room {
     kv_array *ids; /* sparse: the rows that are pushed, int64; else NULL */
     const int64_t *row_ids;
     int64_t nrows;
+    stream_cut id_cut;                 /* sparse: of the ids of one array */
+    void *value_ids[BENCH_MAX_VALUES]; /* sparse: those of each value, and as many beside each */
+    void *scratch_ids[STREAM_MAX];     /* scratch */
     void *table; /* sparse: a block like all rows, which the loops use */
 } bench_room;
 

@@ -188,7 +188,8 @@ static lanes lanes_of(const stream_mix *m, const stream_piece *p)
 }
 
 /* One line, or a part of one, of rows: `at` in the packed streams, `there` in the tables. */
-static void mix_row_line(const stream_mix *m, const lanes *l, int64_t at, int64_t there)
+static void mix_row_line(const stream_mix *m, const lanes *l, int64_t at, int64_t there,
+                         bool streaming)
 {
     line_of_words sum = {0};
     if (m->gather)
@@ -197,18 +198,28 @@ static void mix_row_line(const stream_mix *m, const lanes *l, int64_t at, int64_
         sum += *(const line_of_words *)(l->read[s] + at);
     for (int s = 0; s < l->nboth; s++)
         *(line_of_words *)(l->both[s] + there) += sum;
-    for (int s = 0; s < l->nwrite; s++)
+    for (int s = 0; s < l->nwrite; s++) {
+#ifdef HAVE_X86
+        if (streaming) {
+            STORE_128(l->write[s] + at, sum);
+            continue;
+        }
+#endif
         *(line_of_words *)(l->write[s] + at) = sum;
+    }
 }
 
-/* Row by row. */
-static void mix_rows(const stream_mix *m, const stream_piece *p)
+/* Row by row: what is written packed can be streamed, what is changed in a table was just read. */
+static void mix_rows(const stream_mix *m, const stream_piece *p, bool streaming)
 {
     lanes l = lanes_of(m, &(stream_piece){0, 0, 0});
+    bool aligned = true;
+    for (int s = 0; s < l.nwrite; s++)
+        aligned = aligned && (uintptr_t)l.write[s] % 64 == 0;
     int64_t row_lines = m->row_bytes / 64, end = (p->from + p->words) / LINE;
     for (int64_t at = p->from / LINE; at < end; at++) {
         int64_t there = m->rows[at / row_lines] * row_lines + at % row_lines;
-        mix_row_line(m, &l, at * LINE, there * LINE);
+        mix_row_line(m, &l, at * LINE, there * LINE, streaming && aligned);
     }
 }
 
@@ -219,7 +230,7 @@ static void run_part(void *arg, int64_t part, int worker)
     (void)worker;
     for (int64_t i = c->first[part]; i < c->first[part + 1]; i++) {
         if (r->mix->rows) {
-            mix_rows(r->mix, &c->pieces[i]);
+            mix_rows(r->mix, &c->pieces[i], r->streaming);
         } else {
             lanes l = lanes_of(r->mix, &c->pieces[i]);
             mix(&l, c->pieces[i].words, r->streaming);

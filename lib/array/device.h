@@ -16,7 +16,7 @@
 #include "engine/engine.h"
 #include "kv_array.h"
 
-#define DEV_TABLE_VERSION 2
+#define DEV_TABLE_VERSION 3
 
 /* Some rows of a row_sparse array: their ids, ascending, in host memory, and their elements. */
 typedef struct dev_rows {
@@ -66,6 +66,15 @@ typedef struct dev_ops {
     void (*convert_far)(void *dst, kv_dtype to, const void *src, kv_dtype from, int64_t n);
     void (*sum_far)(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype, int64_t n);
 
+    /* required: row k of dst = row at[k] of src, converted, or zeros where at[k] is negative, for n
+     * rows of `row` elements. at: host memory. far: as for convert_far. */
+    void (*gather_rows)(void *dst, kv_dtype to, const void *src, kv_dtype from, const int64_t *at,
+                        int64_t n, int64_t row, bool far);
+
+    /* required: the bytes at src to each of ndst places, which are too large to stay in a cache.
+     * No two regions overlap. */
+    void (*spread_far)(void *const *dst, int64_t ndst, const void *src, int64_t bytes);
+
     /* required: the sum of nsrc >= 1 row_sparse arrays with rows of `row` elements. dst has ndst
      * rows, whose ids (host, ascending) are those of all sources together. Each is 0, to which the
      * sources that hold the row are added in their order, by the rules of sum. room: host memory
@@ -87,6 +96,12 @@ typedef struct dev_ops {
     /* required: dst[i] += the same. */
     void (*dequantise_add)(float *dst, const void *codes, dev_code code, float threshold,
                            int64_t n);
+
+    /* required: quantises likewise, and leaves the codes out: dst[i] = sum[i] + what code i would
+     * stand for. dst may be sum; the other regions do not overlap. far: the residuals are too many
+     * to stay in a cache and are not read soon, nor is dst, unless it is sum. */
+    void (*quantise_sum)(float *dst, const float *sum, float *residual, const float *src,
+                         dev_code code, float threshold, int64_t n, bool far);
 } dev_ops;
 
 /* The CPU table, defined by lib/cpu. */

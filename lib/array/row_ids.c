@@ -1,5 +1,5 @@
-/* Reading, checking and sorting row ids. Many ids of few rows are sorted by marking each in a map
- * of bits, few ids of many rows by comparing them. */
+/* Finding, reading, checking, sorting and uniting row ids. Many ids of few rows are sorted by
+ * marking each in a map of bits, few ids of many rows by comparing them. */
 #include "array/row_ids.h"
 
 #include <math.h>
@@ -8,6 +8,28 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "engine/pool.h"
+
+/* ---- Finding --------------------------------------------------------------------------------- */
+
+/* The next id wanted mostly lies near the last one found, so the steps begin small and double. */
+int64_t row_ids_find(const int64_t *ids, int64_t from, int64_t n, int64_t id)
+{
+    int64_t step = 1, low = from, high;
+    while (low + step <= n && ids[low + step - 1] < id) {
+        low += step;
+        step *= 2;
+    }
+    high = low + step <= n ? low + step - 1 : n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (ids[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -60,7 +82,7 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e)
 {
     kv_dtype dtype = ids->dtype;
     bool floats = kv_dtype_is_float(dtype);
-    kv_array *wide;
+    kv_array *wide = NULL;
     const void *data;
     if (ids->storage != KV_DEFAULT) {
         kv_err_set(e, KV_E_VALUE, "row ids stand in a default array, not in a row_sparse one");
@@ -69,17 +91,20 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e)
     }
     if (dtype == KV_BOOL)
         return kv_err_set(e, KV_E_DTYPE, "row ids are integers, not bool");
-    int rc = kv_array_dup(&wide, ids, floats ? KV_FLOAT64 : KV_INT64, (kv_ctx){KV_CPU, 0}, e);
+    bool as_it_is = dtype == KV_INT64 && ids->ctx.device == KV_CPU;
+    int rc = as_it_is ? KV_OK
+                      : kv_array_dup(&wide, ids, floats ? KV_FLOAT64 : KV_INT64,
+                                     (kv_ctx){KV_CPU, 0}, e);
     if (rc)
         return rc;
     int64_t *made = NULL;
-    if ((rc = kv_array_read(wide, &data, e)) == KV_OK &&
-        !(made = mem_alloc(wide->size, sizeof *made, e)))
+    if ((rc = kv_array_read(as_it_is ? ids : wide, &data, e)) == KV_OK &&
+        !(made = mem_alloc(ids->size, sizeof *made, e)))
         rc = KV_E_MEMORY;
     if (rc == KV_OK && floats)
-        rc = from_floats(made, data, wide->size, dtype, e);
+        rc = from_floats(made, data, ids->size, dtype, e);
     else if (rc == KV_OK)
-        memcpy(made, data, (size_t)wide->size * sizeof *made);
+        memcpy(made, data, (size_t)ids->size * sizeof *made);
     kv_array_unref(wide);
     if (rc)
         mem_free(made);
@@ -96,6 +121,19 @@ int64_t row_ids_outside(const int64_t *ids, int64_t n, int64_t rows)
         if (ids[i] < 0 || ids[i] >= rows)
             return i;
     return -1;
+}
+
+/* The sign of `wrong` gathers what is wrong: a negative id, one behind the last row, a step that is
+ * not upwards. Differences wrap only where a negative id was seen. */
+bool row_ids_ordered(const int64_t *ids, int64_t n, int64_t rows)
+{
+    uint64_t wrong = 0, last = (uint64_t)rows - 1, before = UINT64_MAX;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t id = (uint64_t)ids[i];
+        wrong |= id | (last - id) | (id - before - 1);
+        before = id;
+    }
+    return wrong >> 63 == 0;
 }
 
 static bool is_sorted(const int64_t *ids, int64_t n)
@@ -128,13 +166,13 @@ static int64_t count_marks(const uint64_t *marks, int64_t words)
     return n;
 }
 
-/* The rows that are marked, in ascending order. Returns how many they are. */
-static int64_t list_marks(int64_t *ids, const uint64_t *marks, int64_t words)
+/* The rows that are marked, counted from `first`, in ascending order. Returns how many they are. */
+static int64_t list_marks(int64_t *ids, const uint64_t *marks, int64_t words, int64_t first)
 {
     int64_t n = 0;
     for (int64_t w = 0; w < words; w++)
         for (uint64_t left = marks[w]; left; left &= left - 1)
-            ids[n++] = w * 64 + __builtin_ctzll(left);
+            ids[n++] = first + w * 64 + __builtin_ctzll(left);
     return n;
 }
 
@@ -145,7 +183,7 @@ static int sort_by_marks(int64_t *ids, int64_t *n, int64_t rows, kv_err *e)
     if (!marks)
         return KV_E_MEMORY;
     mark(marks, ids, *n);
-    *n = list_marks(ids, marks, words);
+    *n = list_marks(ids, marks, words, 0);
     mem_free(marks);
     return KV_OK;
 }
@@ -167,19 +205,85 @@ int row_ids_sort(int64_t *ids, int64_t *n, int64_t rows, kv_err *e)
 
 /* ---- Several lists --------------------------------------------------------------------------- */
 
+/* Many ids are united window by window of the rows: what the sources have there is marked in a map
+ * that stays in the L1 cache, or copied where all of them have the same. Threads take parts of some
+ * windows, first to count, then to write. */
+enum { WINDOW = 32768, MOST_PARTS = 256 };
+
+typedef struct union_job {
+    const dev_rows *src;
+    int64_t n, rows;
+    int64_t part;             /* rows of a part: whole windows */
+    int64_t first[MOST_PARTS]; /* how many ids a part has, then where they begin */
+    int64_t *cursors;         /* n a worker: the next id of each source */
+    int64_t *ids;             /* NULL while counting */
+} union_job;
+
+/* How many ids all sources have before `end`, if these are the same in all of them, else -1. */
+static int64_t same_before(const union_job *j, const int64_t *cursor, int64_t end)
+{
+    const dev_rows *src = j->src;
+    const int64_t *ids = src->ids + cursor[0];
+    int64_t n = row_ids_find(src->ids, cursor[0], src->n, end) - cursor[0];
+    for (int64_t i = 1; i < j->n; i++) {
+        int64_t k = cursor[i] + n;
+        if (k > src[i].n || (k < src[i].n && src[i].ids[k] < end) ||
+            memcmp(src[i].ids + cursor[i], ids, (size_t)n * sizeof *ids) != 0)
+            return -1;
+    }
+    return n;
+}
+
+/* The ids of one window into ids, unless it is NULL. Returns how many. */
+static int64_t unite_window(const union_job *j, int64_t *cursor, int64_t first, int64_t *ids)
+{
+    uint64_t marks[WINDOW / 64] = {0};
+    int64_t end = first + WINDOW, same = same_before(j, cursor, end);
+    if (same >= 0 && ids)
+        memcpy(ids, j->src->ids + cursor[0], (size_t)same * sizeof *ids);
+    for (int64_t i = 0; i < j->n; i++) {
+        const dev_rows *s = &j->src[i];
+        int64_t k = cursor[i];
+        for (; same < 0 && k < s->n && s->ids[k] < end; k++)
+            marks[(s->ids[k] - first) / 64] |= (uint64_t)1 << (s->ids[k] % 64);
+        cursor[i] = same < 0 ? k : k + same;
+    }
+    if (same >= 0)
+        return same;
+    return ids ? list_marks(ids, marks, WINDOW / 64, first) : count_marks(marks, WINDOW / 64);
+}
+
+static void unite_part(void *arg, int64_t part, int worker)
+{
+    union_job *j = arg;
+    int64_t *cursor = j->cursors + worker * j->n, n = 0;
+    int64_t from = part * j->part, end = j->rows - from < j->part ? j->rows : from + j->part;
+    for (int64_t i = 0; i < j->n; i++)
+        cursor[i] = row_ids_find(j->src[i].ids, 0, j->src[i].n, from);
+    for (int64_t first = from; first < end; first += WINDOW)
+        n += unite_window(j, cursor, first, j->ids ? j->ids + j->first[part] + n : NULL);
+    if (!j->ids)
+        j->first[part] = n;
+}
+
 static int unite_by_marks(int64_t **ids, int64_t *count, const dev_rows *src, int64_t n,
                           int64_t rows, kv_err *e)
 {
-    int64_t words = rows / 64 + 1;
-    uint64_t *marks = mem_zalloc(words, sizeof *marks, e);
-    if (!marks)
+    int64_t windows = rows / WINDOW + 1, each = windows / MOST_PARTS + 1;
+    int64_t nparts = (windows + each - 1) / each, all = 0;
+    union_job j = {.src = src, .n = n, .rows = rows, .part = each * WINDOW};
+    if (!(j.cursors = mem_alloc(n, (size_t)pool_workers() * sizeof *j.cursors, e)))
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < n; i++)
-        mark(marks, src[i].ids, src[i].n);
-    *count = count_marks(marks, words);
-    if ((*ids = mem_alloc(*count, sizeof **ids, e)))
-        list_marks(*ids, marks, words);
-    mem_free(marks);
+    pool_run(nparts, unite_part, &j);
+    for (int64_t i = 0; i < nparts; i++) {
+        int64_t has = j.first[i];
+        j.first[i] = all;
+        all += has;
+    }
+    *count = all;
+    if ((*ids = j.ids = mem_alloc(all, sizeof **ids, e)))
+        pool_run(nparts, unite_part, &j);
+    mem_free(j.cursors);
     return *ids ? KV_OK : KV_E_MEMORY;
 }
 

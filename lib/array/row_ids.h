@@ -5,6 +5,10 @@
 
 #include "array/device.h"
 
+/* The number of the first of n ascending ids, from number `from` on, that is at least id; n where
+ * there is none. Quick when it is near `from`. */
+int64_t row_ids_find(const int64_t *ids, int64_t from, int64_t n, int64_t id);
+
 /* The elements of ids, a default array of integers, or of floats that are whole and lie where every
  * integer is exact (in float32 up to 2^24). Blocks as a read of ids does.
  * Out: *out, which has kv_array_size(ids) places; released with mem_free.
@@ -13,6 +17,9 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e);
 
 /* The number of the first id that is no row of an array with so many, or -1. */
 int64_t row_ids_outside(const int64_t *ids, int64_t n, int64_t rows);
+
+/* Whether the ids ascend, each once, and all are rows of an array with so many. */
+bool row_ids_ordered(const int64_t *ids, int64_t n, int64_t rows);
 
 /* Puts *n ids, which are rows of such an array, in ascending order, each once, and sets *n to how
  * many are left. Error: memory. */

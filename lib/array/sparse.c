@@ -34,29 +34,37 @@ bool sparse_is_full(const kv_array *a)
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
-/* Row ids and data undefined; nrows is in range. */
+/* Takes ids, of which there are nrows and which may be NULL after a failure to allocate them. Data
+ * undefined. */
 static int make_rows(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, int64_t nrows,
-                     kv_ctx ctx, kv_err *e)
+                     int64_t *ids, kv_ctx ctx, kv_err *e)
 {
     kv_array *a;
-    if (ndim < 1)
-        return kv_err_set(e, KV_E_SHAPE, "a row_sparse array has rows, so at least one axis");
-    int rc = array_header(&a, dtype, ndim, shape, ctx, e);
-    if (rc)
+    int rc = ids ? KV_OK : KV_E_MEMORY;
+    if (!rc && ndim < 1)
+        rc = kv_err_set(e, KV_E_SHAPE, "a row_sparse array has rows, so at least one axis");
+    if (rc || (rc = array_header(&a, dtype, ndim, shape, ctx, e))) {
+        mem_free(ids);
         return rc;
+    }
     a->memory = ARRAY_OWN;
     a->storage = KV_ROW_SPARSE;
     a->nrows = nrows;
-    a->rows = mem_alloc(nrows > 0 ? nrows : 1, sizeof *a->rows, e);
-    rc = a->rows ? a->dev->alloc(ctx.id, nrows * sparse_row(a) * kv_dtype_bytes(dtype), &a->data, e)
-                 : KV_E_MEMORY;
+    a->rows = ids;
+    rc = a->dev->alloc(ctx.id, nrows * sparse_row(a) * kv_dtype_bytes(dtype), &a->data, e);
     if (rc) {
-        mem_free(a->rows);
+        mem_free(ids);
         mem_free(a);
         return rc;
     }
     *out = a;
     return KV_OK;
+}
+
+/* Room for n ids, or NULL. */
+static int64_t *new_ids(int64_t n, kv_err *e)
+{
+    return mem_alloc(n > 0 ? n : 1, sizeof(int64_t), e);
 }
 
 static int check_ids(int ndim, const int64_t *shape, int64_t nrows, const int64_t *ids, kv_err *e)
@@ -80,7 +88,7 @@ int kv_array_new_sparse(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
 {
     kv_array *a;
     int rc = check_ids(ndim, shape, nrows, row_ids, e);
-    if (rc || (rc = make_rows(&a, dtype, ndim, shape, nrows, ctx, e)))
+    if (rc || (rc = make_rows(&a, dtype, ndim, shape, nrows, new_ids(nrows, e), ctx, e)))
         return rc;
     if (nrows > 0)
         memcpy(a->rows, row_ids, (size_t)nrows * sizeof *row_ids);
@@ -98,19 +106,30 @@ int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e)
     if (like->storage == KV_DEFAULT)
         return kv_array_new_raw(out, like->dtype, like->ndim, like->shape, ctx, e);
     int64_t n = like->shape[0];
-    int rc = make_rows(out, like->dtype, like->ndim, like->shape, n, ctx, e);
+    int rc = make_rows(out, like->dtype, like->ndim, like->shape, n, new_ids(n, e), ctx, e);
     for (int64_t i = 0; i < n && rc == KV_OK; i++)
         (*out)->rows[i] = i;
     return rc;
 }
 
-int sparse_new_rows(kv_array **out, const kv_array *like, int64_t n, const int64_t *row_ids,
-                    kv_err *e)
+int sparse_new_rows(kv_array **out, const kv_array *like, int64_t n, int64_t *row_ids, kv_err *e)
 {
-    int rc = make_rows(out, like->dtype, like->ndim, like->shape, n, like->ctx, e);
-    if (rc == KV_OK && n > 0)
-        memcpy((*out)->rows, row_ids, (size_t)n * sizeof *row_ids);
-    return rc;
+    row_ids = row_ids ? row_ids : new_ids(n, e);
+    return make_rows(out, like->dtype, like->ndim, like->shape, n, row_ids, like->ctx, e);
+}
+
+void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too)
+{
+    if (fresh->nrows != old->nrows)
+        return;
+    void *data = fresh->data;
+    int64_t *ids = fresh->rows;
+    fresh->data = old->data;
+    old->data = data;
+    if (ids_too) {
+        fresh->rows = old->rows;
+        old->rows = ids;
+    }
 }
 
 int64_t kv_array_nrows(kv_array *a)
@@ -178,25 +197,109 @@ static int64_t find_rows(int64_t *ids, const kv_array *a)
     return n;
 }
 
+/* ---- Filling --------------------------------------------------------------------------------- */
+
+enum {
+    FILL_PART_BYTES = 256 << 10, /* of each array, in one part */
+    FILL_BLOCK_BYTES =
+        16 << 10,            /* and in one block, so that a second array finds rows in a cache */
+    FILL_BLOCK_ROWS = 1024,  /* of a block at most */
+    FILL_FAR_BYTES = 4 << 20 /* as the parts of a call: larger than the caches of a processor */
+};
+
+/* Arrays of one length, and the rows that they shall hold. */
+typedef struct filling {
+    kv_array *const *to;
+    int64_t n;
+    const int64_t *ids;
+    int64_t nids;
+    const kv_array *src;
+    int64_t row, block, part; /* elements of a row; rows of a block and of a part */
+    bool far;
+} filling;
+
+/* Where n ids from number k on lie side by side in src, or -1. cursor: where the ones before were
+ * found, and then these. */
+static int64_t find_run(const filling *f, int64_t k, int64_t n, int64_t *cursor)
+{
+    const kv_array *src = f->src;
+    const int64_t *ids = f->ids + k;
+    if (sparse_is_full(src))
+        return ids[n - 1] - ids[0] == n - 1 ? ids[0] : -1;
+    int64_t at = *cursor = row_ids_find(src->rows, *cursor, src->nrows, ids[0]);
+    bool same = src->nrows - at >= n && memcmp(src->rows + at, ids, (size_t)n * sizeof *ids) == 0;
+    return same ? at : -1;
+}
+
+/* The numbers in src of these ids, into room or where they are. */
+static const int64_t *find_places(int64_t *room, const filling *f, int64_t k, int64_t n,
+                                  int64_t *cursor)
+{
+    const kv_array *src = f->src;
+    int64_t at = *cursor;
+    if (sparse_is_full(src))
+        return f->ids + k;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t id = f->ids[k + i];
+        at = row_ids_find(src->rows, at, src->nrows, id);
+        room[i] = at < src->nrows && src->rows[at] == id ? at : -1;
+    }
+    *cursor = at;
+    return room;
+}
+
+static void fill_block(const filling *f, int64_t k, int64_t n, int64_t *cursor)
+{
+    int64_t room[FILL_BLOCK_ROWS], run = find_run(f, k, n, cursor);
+    const int64_t *at = run < 0 ? find_places(room, f, k, n, cursor) : NULL;
+    const kv_array *src = f->src;
+    const char *from = (const char *)src->data + run * f->row * kv_dtype_bytes(src->dtype);
+    for (int64_t i = 0; i < f->n; i++) {
+        kv_array *a = f->to[i];
+        char *to = (char *)a->data + k * f->row * kv_dtype_bytes(a->dtype);
+        if (a->rows != f->ids)
+            memcpy(a->rows + k, f->ids + k, (size_t)n * sizeof *a->rows);
+        if (at)
+            a->dev->gather_rows(to, a->dtype, src->data, src->dtype, at, n, f->row, f->far);
+        else
+            (f->far ? a->dev->convert_far : a->dev->convert)(to, a->dtype, from, src->dtype,
+                                                             n * f->row);
+    }
+}
+
+static void fill_part(void *arg, int64_t part, int worker)
+{
+    const filling *f = arg;
+    int64_t end = f->nids - part * f->part < f->part ? f->nids : (part + 1) * f->part, cursor = 0;
+    (void)worker;
+    for (int64_t k = part * f->part; k < end; k += f->block)
+        fill_block(f, k, end - k < f->block ? end - k : f->block, &cursor);
+}
+
+/* Fills n arrays with memory for nids rows: with these ids, and the rows of src that have them. */
+static void fill(kv_array *const *to, int64_t n, const int64_t *ids, int64_t nids,
+                 const kv_array *src)
+{
+    filling f = {.to = to, .n = n, .ids = ids, .nids = nids, .src = src, .row = sparse_row(src)};
+    int64_t bytes = f.row * kv_dtype_bytes(to[0]->dtype);
+    bytes = bytes > 0 ? bytes : 1;
+    f.block = FILL_BLOCK_BYTES / bytes < FILL_BLOCK_ROWS ? FILL_BLOCK_BYTES / bytes
+                                                         : FILL_BLOCK_ROWS;
+    f.block = f.block > 0 ? f.block : 1;
+    f.part = FILL_PART_BYTES / bytes;
+    f.part = f.part > f.block ? f.part / f.block * f.block : f.block;
+    f.far = nids > FILL_FAR_BYTES / bytes;
+    pool_run((nids + f.part - 1) / f.part, fill_part, &f);
+}
+
 /* A new array of the rows of src, in dtype and ctx. */
 static int gather(kv_array **out, const kv_array *src, const int64_t *ids, int64_t n,
                   kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    bool gaps = src->storage == KV_DEFAULT;
-    int64_t row = sparse_row(src), to = kv_dtype_bytes(dtype), from = kv_dtype_bytes(src->dtype);
-    int rc = make_rows(out, dtype, src->ndim, src->shape, n, ctx, e);
-    if (rc)
-        return rc;
-    kv_array *a = *out;
-    if (n > 0)
-        memcpy(a->rows, ids, (size_t)n * sizeof *ids);
-    for (int64_t k = 0, m; k < n; k += m) {
-        m = gaps ? run_length(ids, k, n) : n;
-        a->dev->convert((char *)a->data + k * row * to, dtype,
-                        (const char *)src->data + (gaps ? ids[k] : k) * row * from, src->dtype,
-                        m * row);
-    }
-    return KV_OK;
+    int rc = make_rows(out, dtype, src->ndim, src->shape, n, new_ids(n, e), ctx, e);
+    if (rc == KV_OK)
+        fill(out, 1, ids, n, src);
+    return rc;
 }
 
 static int to_sparse(kv_array **out, const kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e)
@@ -275,53 +378,12 @@ int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e)
 
 /* ---- Some rows ------------------------------------------------------------------------------- */
 
-/* The number of the first of n ascending ids, from number `from` on, that is at least id. The next
- * one wanted mostly lies near the last one found, so the steps begin small and double. */
-static int64_t find_from(const int64_t *ids, int64_t from, int64_t n, int64_t id)
+void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src)
 {
-    int64_t step = 1, low = from, high;
-    while (low + step <= n && ids[low + step - 1] < id) {
-        low += step;
-        step *= 2;
-    }
-    high = low + step <= n ? low + step - 1 : n;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* How many ids from number k of a on are those from number at of src on. */
-static int64_t common_run(const kv_array *a, int64_t k, const kv_array *src, int64_t at)
-{
-    int64_t n = 0;
-    while (k + n < a->nrows && at + n < src->nrows && a->rows[k + n] == src->rows[at + n])
-        n++;
-    return n;
-}
-
-int sparse_retain(kv_array *a, const kv_array *src, kv_err *e)
-{
-    int64_t row = sparse_row(src), to = row * kv_dtype_bytes(a->dtype);
-    int64_t from = row * kv_dtype_bytes(src->dtype);
-    int rc = KV_OK;
-    if (src->nrows == 0)
-        a->nrows = 0;
-    for (int64_t k = 0, at = 0, n; k < a->nrows && rc == KV_OK; k += n) {
-        char *dst = (char *)a->data + k * to;
-        at = sparse_is_full(src) ? a->rows[k] : find_from(src->rows, at, src->nrows, a->rows[k]);
-        n = common_run(a, k, src, at);
-        if (n > 0)
-            a->dev->convert(dst, a->dtype, (const char *)src->data + at * from, src->dtype,
-                            n * row);
-        else
-            rc = a->dev->zero(a->ctx.id, dst, (n = 1) * to, e);
-    }
-    return rc;
+    if (src->nrows > 0)
+        fill(a, n, a[0]->rows, a[0]->nrows, src);
+    for (int64_t i = 0; i < n && src->nrows == 0; i++)
+        a[i]->nrows = 0;
 }
 
 /* ---- Sums ------------------------------------------------------------------------------------ */
@@ -330,17 +392,14 @@ int sparse_retain(kv_array *a, const kv_array *src, kv_err *e)
 static int add_up(kv_array **out, const kv_array *like, const dev_rows *src, int64_t n,
                   kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    int64_t *ids = NULL, count;
+    int64_t *ids, count;
     int64_t *room = mem_alloc(n, (size_t)pool_workers() * sizeof *room, e);
     int rc = room ? row_ids_unite(&ids, &count, src, n, like->shape[0], e) : KV_E_MEMORY;
     if (rc == KV_OK)
-        rc = make_rows(out, dtype, like->ndim, like->shape, count, ctx, e);
-    if (rc == KV_OK) {
-        memcpy((*out)->rows, ids, (size_t)count * sizeof *ids);
+        rc = make_rows(out, dtype, like->ndim, like->shape, count, ids, ctx, e);
+    if (rc == KV_OK)
         (*out)->dev->sum_rows((*out)->data, ids, count, src, n, dtype, sparse_row(like), room);
-    }
     mem_free(room);
-    mem_free(ids);
     return rc;
 }
 

@@ -25,15 +25,19 @@ int sparse_move(kv_array *dst, const kv_array *src, kv_err *e);
 int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e);
 
 /* A new row_sparse array of the dtype, shape and context of `like`, with memory for n rows,
- * contents undefined. row_ids: as for kv_array_new_sparse, and not checked. Errors: those of
- * kv_array_new. */
-int sparse_new_rows(kv_array **out, const kv_array *like, int64_t n, const int64_t *row_ids,
-                    kv_err *e);
+ * contents undefined. Takes row_ids, also on failure: from mem_alloc, as for kv_array_new_sparse,
+ * and not checked; NULL: memory for n, undefined. Errors: those of kv_array_new. */
+int sparse_new_rows(kv_array **out, const kv_array *like, int64_t n, int64_t *row_ids, kv_err *e);
 
-/* Fills a with those rows of src, row_sparse and of the same shape, that it has; the others of a
- * become zeros. Where src holds no row at all, neither does a afterwards. (MXNet's sparse_retain.)
- * Cannot fail where a is host memory. */
-int sparse_retain(kv_array *a, const kv_array *src, kv_err *e);
+/* Before `fresh` is filled and exchanged for `old`: if both have as many rows, fresh gets the
+ * memory of old, whose pages are there already, and old that of fresh. ids_too: also the ids. Of
+ * both, one shape and dtype, contents are undefined afterwards. */
+void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too);
+
+/* Fills n >= 1 arrays of one shape and dtype, all with as many rows, with those rows of src,
+ * row_sparse and of the same shape, whose ids a[0] has; others become zeros. Where src holds no row
+ * at all, neither do they afterwards. (MXNet's sparse_retain.) */
+void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src);
 
 /* What a row_sparse array holds as two default arrays over its own memory, each with a reference to
  * it: the ids, int64 of shape (n,), and the rows, of shape (n, …). Blocks as a read of a does; a

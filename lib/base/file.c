@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,16 @@ int file_error(kv_err *e, const char *doing, const char *path, int errnum)
     const char *reason = strerrordesc_np(errnum);
     return kv_err_set(e, KV_E_IO, "cannot %s \"%s\": %s", doing, path,
                       reason ? reason : "Unknown error");
+}
+
+int file_bad(kv_err *e, kv_code code, const char *path, const char *fmt, ...)
+{
+    char text[sizeof e->text];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return kv_err_set(e, code, "%s: %s", path, text);
 }
 
 /* ---- Reading ---------------------------------------------------------------------------- */

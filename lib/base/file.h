@@ -44,4 +44,8 @@ void file_out_clean(const file_out *out);
  * device`. `doing` is "read", "write", … Returns KV_E_IO. */
 int file_error(kv_err *e, const char *doing, const char *path, int errnum);
 
+/* An error in what a file holds: `x.npy: …`. Returns code. */
+int file_bad(kv_err *e, kv_code code, const char *path, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
 #endif

@@ -7,9 +7,20 @@
 #ifndef BASE_MAP_H
 #define BASE_MAP_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "kv_err.h"
+
+/* Integers and texts are different keys, also where a text is a number. Here, so that it is inlined
+ * in the loops over the keys of a call. */
+static inline bool map_same_key(const kv_key *a, const kv_key *b)
+{
+    if (!a->name || !b->name)
+        return !a->name && !b->name && a->id == b->id;
+    return strcmp(a->name, b->name) == 0;
+}
 
 typedef struct map_entry {
     uint64_t hash; /* 0: empty */

@@ -6,6 +6,7 @@
 #include "cpu/convert.h"
 #include "cpu/quantise.h"
 #include "cpu/rows.h"
+#include "cpu/spread.h"
 #include "cpu/stream.h"
 #include "cpu/sum.h"
 
@@ -52,8 +53,11 @@ const dev_ops cpu_dev_ops = {
     .sum = sum_elements,
     .convert_far = stream_convert,
     .sum_far = stream_sum,
+    .gather_rows = rows_gather,
+    .spread_far = spread_far,
     .sum_rows = rows_sum,
     .quantise = quantise_encode,
     .dequantise = quantise_decode,
     .dequantise_add = quantise_decode_add,
+    .quantise_sum = quantise_sum,
 };

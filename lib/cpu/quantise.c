@@ -3,7 +3,7 @@
  * The plain loops say what happens to an element. With AVX2 they are only the tail: 32 elements at
  * a time are compared, and the masks of the comparisons packed to bytes. Compilers do not find that
  * packing, hence by hand. The codes are 1/16 or 1/32 of the elements, so what counts is to read and
- * write the elements at the speed of the memory: decoding many of them writes around the caches.
+ * write the elements at the speed of the memory: many of them are written around the caches.
  *
  * Example, 2 bits, threshold 0.5: 0.5, 0.25, -0.5, 1.0 have the codes 11 00 10 11, one byte, 0xcb,
  * and leave the residual 0, 0.25, 0, 0.5.
@@ -47,6 +47,24 @@ static float decoded(const uint8_t *codes, dev_code code, float t, int64_t i)
     return two == 3 ? t : two == 2 ? -t : 0.0f;
 }
 
+/* What an element stands for whose residual and gradient add up to r. */
+static inline float carried(float r, dev_code code, float t)
+{
+    if (code == DEV_CODE_1BIT)
+        return r > t ? 1.0f : -1.0f;
+    return r >= t ? t : r <= -t ? -t : 0.0f;
+}
+
+static void sum_from(float *dst, const float *sum, float *residual, const float *src, dev_code code,
+                     float t, int64_t from, int64_t n)
+{
+    for (int64_t i = from; i < n; i++) {
+        float r = residual[i] + src[i], q = carried(r, code, t);
+        residual[i] = r - q;
+        dst[i] = sum[i] + q;
+    }
+}
+
 static void encode_from(uint8_t *codes, float *residual, const float *src, dev_code code, float t,
                         int64_t from, int64_t n)
 {
@@ -77,12 +95,19 @@ void quantise_decode_add_plain(float *dst, const void *codes, dev_code code, flo
         dst[i] += decoded(codes, code, threshold, i);
 }
 
+void quantise_sum_plain(float *dst, const float *sum, float *residual, const float *src,
+                        dev_code code, float threshold, int64_t n)
+{
+    sum_from(dst, sum, residual, src, code, threshold, 0, n);
+}
+
 /* ---- 32 elements at a time ---- */
 
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define AVX2 __attribute__((target("avx2")))
+#define AVX2   __attribute__((target("avx2")))
+#define AVX512 __attribute__((target("avx512f")))
 
 /* From here on the elements do not fit a core's own cache, and a write around it is cheaper. */
 enum { STREAM_FROM = 1 << 18, STEP = 32 };
@@ -92,6 +117,11 @@ static bool has_avx2(void)
     return __builtin_cpu_supports("avx2");
 }
 
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f");
+}
+
 /* Four masks of 8 elements as 32 bytes, -1 or 0 each. Packing works within halves: the bytes are
  * those of elements 0-3, 8-11, 16-19, 24-27, then 4-7, 12-15, … */
 AVX2 static inline __m256i pack(const __m256i m[4])
@@ -99,9 +129,31 @@ AVX2 static inline __m256i pack(const __m256i m[4])
     return _mm256_packs_epi16(_mm256_packs_epi32(m[0], m[1]), _mm256_packs_epi32(m[2], m[3]));
 }
 
-/* How many elements were done. */
-AVX2 static int64_t encode_2bit_avx2(uint8_t *codes, float *residual, const float *src, float t,
-                                     int64_t n)
+static bool is_aligned(const float *at)
+{
+    return (uintptr_t)at % sizeof(__m512) == 0;
+}
+
+/* Other threads see what was written around the caches before whatever is written next. */
+AVX2 static void end_stream(bool stream)
+{
+    if (stream)
+        _mm_sfence();
+}
+
+/* Where stream is a constant, one of the two stores. */
+AVX2 static inline void put(float *at, __m256 x, bool stream)
+{
+    if (stream)
+        _mm256_stream_ps(at, x);
+    else
+        _mm256_storeu_ps(at, x);
+}
+
+/* How many elements were done; stream is constant where these are called. */
+AVX2 static inline __attribute__((always_inline)) int64_t
+encode_2bit_steps(uint8_t *codes, float *residual, const float *src, float t, int64_t n,
+                  bool stream)
 {
     const __m256 plus = _mm256_set1_ps(t), minus = _mm256_set1_ps(-t);
     const __m256i three = _mm256_set1_epi32(3), two = _mm256_set1_epi32(2);
@@ -117,7 +169,7 @@ AVX2 static int64_t encode_2bit_avx2(uint8_t *codes, float *residual, const floa
             __m256 up = _mm256_cmp_ps(r, plus, _CMP_GE_OQ),
                    down = _mm256_cmp_ps(r, minus, _CMP_LE_OQ);
             __m256 step = _mm256_or_ps(_mm256_and_ps(up, plus), _mm256_and_ps(down, minus));
-            _mm256_storeu_ps(at, _mm256_sub_ps(r, step));
+            put(at, _mm256_sub_ps(r, step), stream);
             code[k] = _mm256_or_si256(_mm256_and_si256(_mm256_castps_si256(up), three),
                                       _mm256_and_si256(_mm256_castps_si256(down), two));
         }
@@ -130,8 +182,9 @@ AVX2 static int64_t encode_2bit_avx2(uint8_t *codes, float *residual, const floa
     return i;
 }
 
-AVX2 static int64_t encode_1bit_avx2(uint8_t *codes, float *residual, const float *src, float t,
-                                     int64_t n)
+AVX2 static inline __attribute__((always_inline)) int64_t
+encode_1bit_steps(uint8_t *codes, float *residual, const float *src, float t, int64_t n,
+                  bool stream)
 {
     const __m256 limit = _mm256_set1_ps(t), one = _mm256_set1_ps(1), sign = _mm256_set1_ps(-0.0f);
     /* the first element of each 8 has the highest bit */
@@ -146,7 +199,7 @@ AVX2 static int64_t encode_1bit_avx2(uint8_t *codes, float *residual, const floa
             __m256 r = _mm256_add_ps(_mm256_loadu_ps(at), _mm256_loadu_ps(src + i + 8 * k));
             __m256 up = _mm256_cmp_ps(r, limit, _CMP_GT_OQ);
             __m256 step = _mm256_or_ps(one, _mm256_and_ps(up, sign));
-            _mm256_storeu_ps(at, _mm256_add_ps(r, step));
+            put(at, _mm256_add_ps(r, step), stream);
             mask[k] = _mm256_castps_si256(up);
         }
         __m256i bytes = _mm256_permutevar8x32_epi32(pack(mask), halves);
@@ -154,6 +207,123 @@ AVX2 static int64_t encode_1bit_avx2(uint8_t *codes, float *residual, const floa
         memcpy(codes + i / 8, &bits, sizeof bits);
     }
     return i;
+}
+
+/* A loop for each code and each way to put the residuals. */
+AVX2 static int64_t encode_avx2(uint8_t *codes, float *residual, const float *src, dev_code code,
+                                float t, int64_t n)
+{
+    bool stream = n >= STREAM_FROM && is_aligned(residual);
+    int64_t done;
+    if (code == DEV_CODE_1BIT)
+        done = stream ? encode_1bit_steps(codes, residual, src, t, n, true)
+                      : encode_1bit_steps(codes, residual, src, t, n, false);
+    else
+        done = stream ? encode_2bit_steps(codes, residual, src, t, n, true)
+                      : encode_2bit_steps(codes, residual, src, t, n, false);
+    end_stream(stream);
+    return done;
+}
+
+/* What 8 elements stand for. */
+AVX2 static inline __m256 carried_avx2(__m256 r, dev_code code, float t)
+{
+    const __m256 plus = _mm256_set1_ps(t), minus = _mm256_set1_ps(-t);
+    if (code == DEV_CODE_1BIT)
+        return _mm256_blendv_ps(_mm256_set1_ps(-1), _mm256_set1_ps(1),
+                                _mm256_cmp_ps(r, plus, _CMP_GT_OQ));
+    return _mm256_or_ps(_mm256_and_ps(_mm256_cmp_ps(r, plus, _CMP_GE_OQ), plus),
+                        _mm256_and_ps(_mm256_cmp_ps(r, minus, _CMP_LE_OQ), minus));
+}
+
+/* How many elements were done; code and both ways to put are constant where this is called. */
+AVX2 static inline __attribute__((always_inline)) int64_t
+sum_steps(float *dst, const float *sum, float *residual, const float *src, dev_code code, float t,
+          int64_t n, bool far_residual, bool far_dst)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 r = _mm256_add_ps(_mm256_loadu_ps(residual + i), _mm256_loadu_ps(src + i));
+        __m256 q = carried_avx2(r, code, t);
+        put(residual + i, _mm256_sub_ps(r, q), far_residual);
+        put(dst + i, _mm256_add_ps(_mm256_loadu_ps(sum + i), q), far_dst);
+    }
+    return i;
+}
+
+/* A loop for each code and each way to put. */
+AVX2 static int64_t sum_avx2(float *dst, const float *sum, float *residual, const float *src,
+                             dev_code code, float t, int64_t n, bool far)
+{
+    const dev_code one = DEV_CODE_1BIT, two = DEV_CODE_2BIT;
+    bool is_one = code == DEV_CODE_1BIT, stream = far && is_aligned(residual);
+    int64_t done;
+    if (stream && dst != sum && is_aligned(dst))
+        done = is_one ? sum_steps(dst, sum, residual, src, one, t, n, true, true)
+                      : sum_steps(dst, sum, residual, src, two, t, n, true, true);
+    else if (stream)
+        done = is_one ? sum_steps(dst, sum, residual, src, one, t, n, true, false)
+                      : sum_steps(dst, sum, residual, src, two, t, n, true, false);
+    else
+        done = is_one ? sum_steps(dst, sum, residual, src, one, t, n, false, false)
+                      : sum_steps(dst, sum, residual, src, two, t, n, false, false);
+    end_stream(stream);
+    return done;
+}
+
+AVX512 static inline void put_line(float *at, __m512 x, bool stream)
+{
+    if (stream)
+        _mm512_stream_ps(at, x);
+    else
+        _mm512_storeu_ps(at, x);
+}
+
+/* What 16 elements stand for. */
+AVX512 static inline __m512 carried_avx512(__m512 r, dev_code code, float t)
+{
+    const __m512 plus = _mm512_set1_ps(t), minus = _mm512_set1_ps(-t);
+    if (code == DEV_CODE_1BIT)
+        return _mm512_mask_mov_ps(_mm512_set1_ps(-1), _mm512_cmp_ps_mask(r, plus, _CMP_GT_OQ),
+                                  _mm512_set1_ps(1));
+    __m512 up = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(r, plus, _CMP_GE_OQ), plus);
+    return _mm512_mask_mov_ps(up, _mm512_cmp_ps_mask(r, minus, _CMP_LE_OQ), minus);
+}
+
+/* The loop of sum_steps with whole lines of the cache: a line that is written around it in two
+ * halves costs more. */
+AVX512 static inline __attribute__((always_inline)) int64_t
+sum_lines(float *dst, const float *sum, float *residual, const float *src, dev_code code, float t,
+          int64_t n, bool far_residual, bool far_dst)
+{
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        __m512 r = _mm512_add_ps(_mm512_loadu_ps(residual + i), _mm512_loadu_ps(src + i));
+        __m512 q = carried_avx512(r, code, t);
+        put_line(residual + i, _mm512_sub_ps(r, q), far_residual);
+        put_line(dst + i, _mm512_add_ps(_mm512_loadu_ps(sum + i), q), far_dst);
+    }
+    return i;
+}
+
+AVX512 static int64_t sum_avx512(float *dst, const float *sum, float *residual, const float *src,
+                                 dev_code code, float t, int64_t n, bool far)
+{
+    const dev_code one = DEV_CODE_1BIT, two = DEV_CODE_2BIT;
+    bool is_one = code == DEV_CODE_1BIT, stream = far && is_aligned(residual);
+    int64_t done;
+    if (stream && dst != sum && is_aligned(dst))
+        done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, true, true)
+                      : sum_lines(dst, sum, residual, src, two, t, n, true, true);
+    else if (stream)
+        done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, true, false)
+                      : sum_lines(dst, sum, residual, src, two, t, n, true, false);
+    else
+        done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, false, false)
+                      : sum_lines(dst, sum, residual, src, two, t, n, false, false);
+    if (stream)
+        _mm_sfence();
+    return done;
 }
 
 /* The word that holds element i, in every lane. */
@@ -190,11 +360,11 @@ AVX2 static inline void take_1bit(__m256 out[4], const uint8_t *codes, int64_t i
     }
 }
 
-typedef enum put { PUT_STORE, PUT_STREAM, PUT_ADD } put;
+typedef enum put_how { PUT_STORE, PUT_STREAM, PUT_ADD } put_how;
 
 /* Decodes what fills whole steps; how is constant where this is called. */
 AVX2 static inline __attribute__((always_inline)) int64_t
-decode_steps(float *dst, const uint8_t *codes, dev_code code, float t, int64_t n, put how)
+decode_steps(float *dst, const uint8_t *codes, dev_code code, float t, int64_t n, put_how how)
 {
     int64_t i = 0;
     for (; i + STEP <= n; i += STEP) {
@@ -205,12 +375,10 @@ decode_steps(float *dst, const uint8_t *codes, dev_code code, float t, int64_t n
             take_2bit(out, codes, i, t);
         for (int k = 0; k < 4; k++) {
             float *at = dst + i + 8 * k;
-            if (how == PUT_STREAM)
-                _mm256_stream_ps(at, out[k]);
-            else if (how == PUT_ADD)
-                _mm256_storeu_ps(at, _mm256_add_ps(_mm256_loadu_ps(at), out[k]));
+            if (how == PUT_ADD)
+                put(at, _mm256_add_ps(_mm256_loadu_ps(at), out[k]), false);
             else
-                _mm256_storeu_ps(at, out[k]);
+                put(at, out[k], how == PUT_STREAM);
         }
     }
     return i;
@@ -225,12 +393,12 @@ AVX2 static int64_t decode_avx2(float *dst, const uint8_t *codes, dev_code code,
     if (add)
         return is_one ? decode_steps(dst, codes, one, t, n, PUT_ADD)
                       : decode_steps(dst, codes, two, t, n, PUT_ADD);
-    if (n < STREAM_FROM || (uintptr_t)dst % sizeof(__m256))
+    if (n < STREAM_FROM || !is_aligned(dst))
         return is_one ? decode_steps(dst, codes, one, t, n, PUT_STORE)
                       : decode_steps(dst, codes, two, t, n, PUT_STORE);
     int64_t done = is_one ? decode_steps(dst, codes, one, t, n, PUT_STREAM)
                           : decode_steps(dst, codes, two, t, n, PUT_STREAM);
-    _mm_sfence(); /* other threads see the elements before whatever is written next */
+    end_stream(true);
     return done;
 }
 #else
@@ -239,18 +407,21 @@ static bool has_avx2(void)
     return false;
 }
 
-#define encode_2bit_avx2(codes, residual, src, t, n) 0
-#define encode_1bit_avx2(codes, residual, src, t, n) 0
-#define decode_avx2(dst, codes, code, t, n, add)     0
+static bool has_avx512(void)
+{
+    return false;
+}
+
+#define encode_avx2(codes, residual, src, code, t, n)            0
+#define sum_avx2(dst, sum, residual, src, code, t, n, far) 0
+#define sum_avx512(dst, sum, residual, src, code, t, n, far) 0
+#define decode_avx2(dst, codes, code, t, n, add)           0
 #endif
 
 void quantise_encode(void *codes, float *residual, const float *src, dev_code code, float threshold,
                      int64_t n)
 {
-    int64_t done = 0;
-    if (has_avx2())
-        done = code == DEV_CODE_1BIT ? encode_1bit_avx2(codes, residual, src, threshold, n)
-                                     : encode_2bit_avx2(codes, residual, src, threshold, n);
+    int64_t done = has_avx2() ? encode_avx2(codes, residual, src, code, threshold, n) : 0;
     encode_from(codes, residual, src, code, threshold, done, n);
 }
 
@@ -266,4 +437,17 @@ void quantise_decode_add(float *dst, const void *codes, dev_code code, float thr
     int64_t done = has_avx2() ? decode_avx2(dst, codes, code, threshold, n, true) : 0;
     for (int64_t i = done; i < n; i++)
         dst[i] += decoded(codes, code, threshold, i);
+}
+
+void quantise_sum(float *dst, const float *sum, float *residual, const float *src, dev_code code,
+                  float threshold, int64_t n, bool far)
+{
+    int64_t done = 0;
+    if (has_avx512())
+        done = sum_avx512(dst, sum, residual, src, code, threshold, n, far);
+    if (has_avx2()) /* what is left, or all of it */
+        done += sum_avx2(dst + done, sum + done, residual + done, src + done, code, threshold,
+                         n - done, far);
+    (void)far;
+    sum_from(dst, sum, residual, src, code, threshold, done, n);
 }

@@ -1,10 +1,13 @@
-/* The sum of row_sparse arrays.
+/* Rows by number, and the sum of row_sparse arrays.
+ *
+ * Numbers of rows are known ahead, so the memory is asked for a row some rows before it is copied.
  *
  * The result is cut into blocks of rows that stay in the cache. A block begins as zeros and each
  * source in turn adds those of its rows that belong there. All ids ascend, so these rows lie side
  * by side in the source, behind those of the block before; a cursor a source says where. The block
  * lists, for each id from its first to its last, which of its rows that is, so that the place of
- * every source's row is one look into a small table.
+ * every source's row is one look into a small table. A source that holds all rows of the block is
+ * added without it. A large result is made in a block of its own and goes past the caches.
  *
  * Example: the block holds the ids 4, 5, 9: its table, from 4 on, is 0 1 . . . 2. A source with the
  * rows 2, 5, 9, 12 and its cursor at 5 adds to the block's rows 1 and 2, and is then at 12.
@@ -17,16 +20,78 @@
 
 #include <string.h>
 
+#include "array/row_ids.h"
 #include "cpu/clones.h"
+#include "cpu/convert.h"
 #include "cpu/half.h"
+#include "cpu/stream.h"
 #include "engine/pool.h"
 
 enum {
     BLOCK = 4096,        /* elements of a block, unless one row has more: 32 KB at most */
     BLOCK_ROWS = 1024,   /* rows of a block at most */
     SPAN = 16384,        /* its last id is less than this beyond its first: a table of 32 KB */
-    PART_BYTES = 1 << 20 /* of the result that a thread takes at a time */
+    PART_BYTES = 1 << 20, /* of the result that a thread takes at a time */
+    FAR_BYTES = 4 << 20   /* a result larger than the caches next to a processor */
 };
+
+/* ---- Rows by number -------------------------------------------------------------------------- */
+
+/* How many rows ahead the memory is asked for, and for how many bytes of each. */
+enum { AHEAD = 24, AHEAD_BYTES = 256, LINE = 64 };
+
+static inline void ask_for(const char *src, int64_t at, int64_t bytes)
+{
+    int64_t some = bytes < AHEAD_BYTES ? bytes : AHEAD_BYTES;
+    for (int64_t i = 0; at >= 0 && i < some; i += LINE)
+        __builtin_prefetch(src + at * bytes + i);
+}
+
+/* How many of n numbers count up from the first one. */
+static int64_t run_length(const int64_t *at, int64_t n)
+{
+    int64_t i = 1;
+    while (i < n && at[i] == at[0] + i && at[0] >= 0)
+        i++;
+    return i;
+}
+
+/* Rows that are whole lines, one by one: their addresses are what takes time. */
+static void gather_lines(char *dst, const char *src, const int64_t *at, int64_t n, int64_t bytes)
+{
+    for (int64_t k = 0; k < n; k++) {
+        if (k + AHEAD < n)
+            ask_for(src, at[k + AHEAD], bytes);
+        if (at[k] >= 0)
+            stream_lines(dst + k * bytes, src + at[k] * bytes, bytes);
+        else
+            memset(dst + k * bytes, 0, (size_t)bytes);
+    }
+    stream_fence();
+}
+
+void rows_gather(void *dst, kv_dtype to, const void *src, kv_dtype from, const int64_t *at,
+                 int64_t n, int64_t row, bool far)
+{
+    int64_t wide = row * kv_dtype_bytes(to), bytes = row * kv_dtype_bytes(from);
+    bool same = to == from && to != KV_BOOL;
+    if (far && same && bytes % LINE == 0 && (uintptr_t)dst % LINE == 0) {
+        gather_lines(dst, src, at, n, bytes);
+        return;
+    }
+    for (int64_t k = 0, m; k < n; k += m) {
+        char *d = (char *)dst + k * wide;
+        m = run_length(at + k, n - k);
+        if (k + AHEAD < n)
+            ask_for(src, at[k + AHEAD], bytes);
+        if (at[k] < 0)
+            memset(d, 0, (size_t)wide);
+        else if (same)
+            memcpy(d, (const char *)src + at[k] * bytes, (size_t)(m * bytes));
+        else
+            convert_elements(d, to, (const char *)src + at[k] * bytes, from, m * row);
+    }
+}
 
 /* ---- Adding rows ----------------------------------------------------------------------------- */
 
@@ -75,6 +140,7 @@ typedef struct job {
     int64_t nsrc;
     kv_dtype dtype;
     int64_t row, bytes; /* elements and bytes of a row */
+    bool far;
     int64_t *cursors;   /* nsrc a worker */
 } job;
 
@@ -82,22 +148,10 @@ typedef struct block {
     int64_t first, n; /* its rows of the result */
     int64_t from, to; /* its first and last id */
     int64_t *cursors; /* the next row of each source */
+    bool listed;      /* place is filled in */
     uint16_t place[SPAN], at[BLOCK_ROWS];
+    char room[BLOCK * 8]; /* its elements, of a large result */
 } block;
-
-/* The number of the first of n ascending ids that is at least id. */
-static int64_t find(const int64_t *ids, int64_t n, int64_t id)
-{
-    int64_t low = 0, high = n;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
 
 /* The block that begins at row `first` and ends before row `end`. */
 static void begin_block(block *b, const job *j, int64_t first, int64_t end)
@@ -107,13 +161,28 @@ static void begin_block(block *b, const job *j, int64_t first, int64_t end)
     most = most < 1 ? 1 : most < BLOCK_ROWS ? most : BLOCK_ROWS;
     n = n < most ? n : most;
     if (ids[n - 1] - ids[0] >= SPAN)
-        n = find(ids, n, ids[0] + SPAN);
+        n = row_ids_find(ids, 0, n, ids[0] + SPAN);
     b->first = first;
     b->n = n;
     b->from = ids[0];
     b->to = ids[n - 1];
-    for (int64_t k = 0; k < n; k++)
+    b->listed = false;
+}
+
+static void list_places(block *b, const job *j)
+{
+    const int64_t *ids = j->ids + b->first;
+    for (int64_t k = 0; k < b->n && !b->listed; k++)
         b->place[ids[k] - b->from] = (uint16_t)k;
+    b->listed = true;
+}
+
+/* Whether source i holds all rows of the block. */
+static bool holds_all(const block *b, const job *j, int64_t i)
+{
+    const dev_rows *s = &j->src[i];
+    return s->n - b->cursors[i] >= b->n &&
+           memcmp(s->ids + b->cursors[i], j->ids + b->first, (size_t)b->n * sizeof *s->ids) == 0;
 }
 
 /* The rows of source i from its cursor on that belong to the block: their places in b->at. Returns
@@ -122,6 +191,7 @@ static int64_t match(block *b, const job *j, int64_t i)
 {
     const int64_t *ids = j->src[i].ids + b->cursors[i];
     int64_t left = j->src[i].n - b->cursors[i], n = 0;
+    list_places(b, j);
     for (; n < left && ids[n] <= b->to; n++)
         b->at[n] = b->place[ids[n] - b->from];
     return n;
@@ -129,14 +199,20 @@ static int64_t match(block *b, const job *j, int64_t i)
 
 static void sum_block(block *b, const job *j)
 {
+    static const uint16_t begin[] = {0};
     char *dst = j->dst + b->first * j->bytes;
-    memset(dst, 0, (size_t)(b->n * j->bytes));
+    bool aside = j->far && b->n * j->row <= BLOCK;
+    char *to = aside ? b->room : dst;
+    memset(to, 0, (size_t)(b->n * j->bytes));
     for (int64_t i = 0; i < j->nsrc; i++) {
-        int64_t n = match(b, j, i);
-        adds[j->dtype](dst, b->at, (const char *)j->src[i].data + b->cursors[i] * j->bytes, n,
-                       j->row);
+        const char *src = (const char *)j->src[i].data + b->cursors[i] * j->bytes;
+        bool all = holds_all(b, j, i);
+        int64_t n = all ? b->n : match(b, j, i);
+        adds[j->dtype](to, all ? begin : b->at, src, all ? 1 : n, all ? n * j->row : j->row);
         b->cursors[i] += n;
     }
+    if (aside)
+        stream_convert(dst, j->dtype, to, j->dtype, b->n * j->row);
 }
 
 /* A row with more elements than a block of float32 has is a block of its own, and added in pieces
@@ -170,9 +246,10 @@ static void run_part(void *arg, int64_t part, int worker)
     const job *j = arg;
     int64_t k = part * j->part, end = k + j->part < j->ndst ? k + j->part : j->ndst;
     bool half = j->dtype == KV_FLOAT16 || j->dtype == KV_BFLOAT16;
-    block b = {.cursors = j->cursors + worker * j->nsrc};
+    block b;
+    b.cursors = j->cursors + worker * j->nsrc;
     for (int64_t i = 0; i < j->nsrc; i++)
-        b.cursors[i] = find(j->src[i].ids, j->src[i].n, j->ids[k]);
+        b.cursors[i] = row_ids_find(j->src[i].ids, 0, j->src[i].n, j->ids[k]);
     for (; k < end; k += b.n) {
         begin_block(&b, j, k, end);
         if (half)
@@ -196,6 +273,7 @@ void rows_sum(void *dst, const int64_t *ids, int64_t ndst, const dev_rows *src, 
              .cursors = room};
     if (ndst == 0 || row == 0)
         return;
+    j.far = ndst > FAR_BYTES / j.bytes;
     j.part = j.bytes < PART_BYTES ? PART_BYTES / j.bytes : 1;
     pool_run((ndst + j.part - 1) / j.part, run_part, &j);
 }

@@ -3,7 +3,7 @@
  * A loop adds up to four sources, in order, to a first one. More sources take several loops, one
  * block of elements at a time, so that the running sum stays in the L1 cache: each source is read
  * from memory once, and the result leaves the cache once. The half types keep the running sum in
- * float32 and are rounded at the end.
+ * float32 and are rounded at the end: in registers, and here what those loops leave.
  */
 #include "cpu/sum.h"
 
@@ -12,6 +12,7 @@
 #include "cpu/clones.h"
 #include "cpu/convert.h"
 #include "cpu/half.h"
+#include "cpu/lines.h"
 
 enum { BLOCK = 1024, MORE = 4 };
 
@@ -84,12 +85,14 @@ static void sum_in_blocks(char *dst, const void *const *src, int64_t nsrc, kv_dt
 typedef void widen_fn(float *restrict dst, const uint16_t *restrict src, int64_t n);
 typedef void narrow_fn(uint16_t *restrict dst, const float *restrict src, int64_t n);
 
-static void sum_halves(uint16_t *dst, const void *const *src, int64_t nsrc, int64_t n,
-                       widen_fn *widen, narrow_fn *narrow)
+static void sum_halves(uint16_t *dst, const void *const *src, int64_t nsrc, kv_dtype dtype,
+                       int64_t n)
 {
+    widen_fn *widen = dtype == KV_FLOAT16 ? half_widen_f16 : half_widen_bf16;
+    narrow_fn *narrow = dtype == KV_FLOAT16 ? half_narrow_f16 : half_narrow_bf16;
     float total[BLOCK], term[BLOCK];
     const void *terms[] = {term};
-    for (int64_t i = 0; i < n; i += BLOCK) {
+    for (int64_t i = lines_sum(dst, src, nsrc, dtype, n, false); i < n; i += BLOCK) {
         int64_t count = n - i < BLOCK ? n - i : BLOCK;
         widen(total, (const uint16_t *)src[0] + i, count);
         for (int64_t j = 1; j < nsrc; j++) {
@@ -109,10 +112,8 @@ void sum_elements(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtyp
     }
     switch (dtype) {
     case KV_FLOAT16:
-        sum_halves(dst, src, nsrc, n, half_widen_f16, half_narrow_f16);
-        break;
     case KV_BFLOAT16:
-        sum_halves(dst, src, nsrc, n, half_widen_bf16, half_narrow_bf16);
+        sum_halves(dst, src, nsrc, dtype, n);
         break;
     case KV_FLOAT32:
     case KV_FLOAT64:

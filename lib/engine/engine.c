@@ -13,7 +13,7 @@
 #include "engine/trace.h"
 
 /* Uses that are asked for ahead. */
-enum { AHEAD = 12 };
+enum { AHEAD = 32 };
 
 /* Part of the process-wide state that src/runtime.h lists. */
 static struct {
@@ -110,7 +110,7 @@ static __attribute__((noinline)) void begin_waiting(engine_var *v)
 static void end_use(engine_use *u)
 {
     engine_var *v = u->var;
-    if (!v)
+    if (!v || u->again)
         return;
     u->var = NULL;
     v->running = u->write ? 0 : v->running - 1;
@@ -125,17 +125,42 @@ static void look_ahead(const engine_use *uses, int64_t i, int64_t n)
         __builtin_prefetch(uses[i + AHEAD].var, 1);
 }
 
-/* Whether the use counts: it is forgotten where an earlier one of the operation
- * has its variable. */
+/* Whether the use counts: not where an earlier one of the operation has its variable. */
 static bool claim(engine_op *op, engine_use *u)
 {
-    if (u->var->claimed == engine.ops) {
-        op->repeats |= u->write;
-        u->var = NULL;
-        return false;
-    }
+    u->again = u->var->claimed == engine.ops;
+    op->repeats |= u->again && u->write;
     u->var->claimed = engine.ops;
-    return true;
+    return !u->again;
+}
+
+/* Lots mark their variables with numbers that no operation has. */
+bool engine_apart(const engine_op *op, int64_t n, engine_lot (*lot)(const void *arg, int64_t i),
+                  const void *arg)
+{
+    bool apart = true;
+    lock();
+    uint64_t before = engine.ops, many = before + (uint64_t)n + 1;
+    engine.ops = many;
+    for (int64_t i = 0; i < n; i++) {
+        engine_lot l = lot(arg, i);
+        uint64_t mine = before + (uint64_t)i + 1;
+        for (int64_t u = l.all; u < l.all + l.nall; u++) {
+            engine_var *v = op->uses[u].var;
+            v->claimed = v->claimed > before && v->claimed != mine ? many : mine;
+        }
+    }
+    for (int64_t i = 0; i < n && apart; i++) {
+        engine_lot l = lot(arg, i);
+        uint64_t mine = before + (uint64_t)i + 1;
+        for (int64_t u = l.write; u < l.write + l.nwrite; u++) {
+            engine_var *v = op->uses[u].var;
+            apart &= v->claimed <= before || v->claimed == mine;
+            v->claimed = many;
+        }
+    }
+    unlock();
+    return apart;
 }
 
 static void schedule(engine_op *op)
@@ -223,21 +248,43 @@ static void run_task(pool_task *t)
         engine_complete(op, &e);
 }
 
+/* Begins the uses up to the first that must wait; returns how many. */
+static int64_t begin_uses(engine_op *op)
+{
+    int64_t i;
+    for (i = 0; i < op->nuses; i++) {
+        engine_use *u = &op->uses[i];
+        look_ahead(op->uses, i, op->nuses);
+        if (!claim(op, u))
+            continue;
+        if (!may_run(u))
+            break;
+        begin_use(u);
+    }
+    return i;
+}
+
+/* Takes back what begin_uses did. Nobody saw it, so nobody waits. */
+static void unbegin_uses(const engine_op *op, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const engine_use *u = &op->uses[i];
+        if (!u->again)
+            u->var->running = u->write ? 0 : u->var->running - 1;
+    }
+}
+
 bool engine_try(engine_op *op)
 {
-    bool all = true;
     op->repeats = false;
     lock();
-    for (int64_t i = 0; i < op->nuses && all; i++)
-        all = may_run(&op->uses[i]);
-    if (all) {
-        engine.ops++;
-        for (int64_t i = 0; i < op->nuses; i++)
-            if (claim(op, &op->uses[i]))
-                begin_use(&op->uses[i]);
-        if (op->group)
-            add_pending(op->group, 1);
-    }
+    engine.ops++;
+    int64_t begun = begin_uses(op);
+    bool all = begun == op->nuses;
+    if (!all)
+        unbegin_uses(op, begun);
+    else if (op->group)
+        add_pending(op->group, 1);
     unlock();
     return all;
 }
@@ -275,8 +322,10 @@ void engine_end(engine_use *uses, int64_t n)
 void engine_finish(engine_op *op)
 {
     lock();
-    for (int64_t i = 0; i < op->nuses; i++)
+    for (int64_t i = 0; i < op->nuses; i++) {
+        look_ahead(op->uses, i, op->nuses);
         end_use(&op->uses[i]);
+    }
     if (op->group) {
         add_pending(op->group, -1);
         tell_waiters(op->group);

@@ -26,10 +26,11 @@ typedef struct engine_var {
     int32_t running;         /* uses that run: readers, or -1 for a writer */
 } engine_var;
 
-/* One use. The fields from next on are the engine's. */
+/* One use. The fields from again on are the engine's. */
 typedef struct engine_use {
     engine_var *var;
     bool write;
+    bool again; /* an earlier use of the operation has the variable: this one does not count */
     struct engine_use *next;
     struct engine_op *op;
 } engine_use;
@@ -60,6 +61,17 @@ typedef struct engine_op {
     pool_flag turn;
     int64_t missing; /* uses that wait */
 } engine_op;
+
+/* Uses of an operation that belong together: nall of them from `all` on, and of those that write
+ * nwrite from `write` on. */
+typedef struct engine_lot {
+    int64_t all, nall, write, nwrite;
+} engine_lot;
+
+/* Whether n lots may run side by side, before the operation is scheduled: no variable of a lot's
+ * `write` stands in another lot, or there twice. lot(arg, i) is the i-th. */
+bool engine_apart(const engine_op *op, int64_t n, engine_lot (*lot)(const void *arg, int64_t i),
+                  const void *arg);
 
 /* Claims the uses if all of them may run at once; says whether it did. The caller then does the
  * work, on its own thread, and calls engine_finish; done is not called. */

@@ -31,6 +31,7 @@ static struct {
     int threads;     /* atomic: so far */
     uint64_t ops;    /* atomic: so far */
     uint64_t first;  /* atomic: the first number of this profile */
+    int64_t events;  /* atomic: of this profile, with those that are left out */
     int64_t started; /* atomic */
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -83,6 +84,15 @@ static bool copy_keys(lane *l, trace_event *ev)
     return keys != NULL;
 }
 
+static void keep(lane *l, trace_event *ev)
+{
+    if (copy_keys(l, ev) &&
+        mem_grow(&l->events, &l->cap, l->n + 1, sizeof *l->events, NULL) == KV_OK)
+        l->events[l->n++] = *ev;
+    else
+        l->lost++;
+}
+
 void trace_add(const trace_event *event)
 {
     if (!trace_on())
@@ -95,11 +105,8 @@ void trace_add(const trace_event *event)
         event->op >= __atomic_load_n(&trace.first, __ATOMIC_RELAXED)) {
         trace_event ev = *event;
         ev.thread = thread;
-        if (copy_keys(l, &ev) &&
-            mem_grow(&l->events, &l->cap, l->n + 1, sizeof *l->events, NULL) == KV_OK)
-            l->events[l->n++] = ev;
-        else
-            l->lost++;
+        if (__atomic_add_fetch(&trace.events, 1, __ATOMIC_RELAXED) <= TRACE_EVENTS)
+            keep(l, &ev);
     }
     give(l);
 }
@@ -114,6 +121,7 @@ int trace_start(kv_err *e)
         uint64_t before = __atomic_load_n(&trace.ops, __ATOMIC_RELAXED);
         __atomic_store_n(&trace.first, before + 1, __ATOMIC_RELAXED);
         __atomic_store_n(&trace.started, clock_now(), __ATOMIC_RELAXED);
+        __atomic_store_n(&trace.events, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&trace_is_on, 1, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&trace.lock);
@@ -154,7 +162,13 @@ int trace_stop(int (*visit)(void *arg, const trace_event *event, kv_err *e), voi
     }
     pthread_mutex_unlock(&trace.lock);
     if (!rc && lost)
-        rc = kv_err_set(e, KV_E_MEMORY, "no memory for %lld events of the profile",
-                        (long long)lost);
+        rc =
+            kv_err_set(e, KV_E_MEMORY, "no memory for %lld events of the profile", (long long)lost);
     return rc;
+}
+
+int64_t trace_left_out(void)
+{
+    int64_t n = __atomic_load_n(&trace.events, __ATOMIC_RELAXED);
+    return n > TRACE_EVENTS ? n - TRACE_EVENTS : 0;
 }

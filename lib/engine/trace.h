@@ -36,6 +36,9 @@ typedef struct trace_event {
 
 #define TRACE_KEYS 16
 
+/* So many events are kept, the first ones: about 200 MB, and about as much as a viewer can show. */
+#define TRACE_EVENTS (1 << 20)
+
 /* What an operation keeps for its events. */
 typedef struct trace_op {
     uint64_t number;
@@ -70,5 +73,8 @@ void trace_add(const trace_event *event);
  * are not heard of again. visit NULL: the events are dropped. Errors: value (none are taken),
  * memory (events were lost; those that were not are visited first). */
 int trace_stop(int (*visit)(void *arg, const trace_event *event, kv_err *e), void *arg, kv_err *e);
+
+/* How many events came when TRACE_EVENTS were there already, in the taking that began last. */
+int64_t trace_left_out(void);
 
 #endif

@@ -3,7 +3,6 @@
 #include "io/npy.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -53,20 +52,6 @@ typedef struct reader {
     kv_err *e;
 } reader;
 
-static int fail(const reader *r, kv_code code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* `x.npy: …` */
-static int fail(const reader *r, kv_code code, const char *fmt, ...)
-{
-    char text[sizeof r->e->text];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return kv_err_set(r->e, code, "%s: %s", r->name, text);
-}
-
 /* Reads n bytes; *got says how many there were. */
 static int take(reader *r, void *dst, int64_t n, int64_t *got)
 {
@@ -79,8 +64,8 @@ static int take(reader *r, void *dst, int64_t n, int64_t *got)
 
 static int cut(const reader *r, const char *within, int64_t missing, int64_t n)
 {
-    return fail(r, KV_E_FORMAT, "cut within its %s: %lld of %lld bytes are missing", within,
-                (long long)missing, (long long)n);
+    return file_bad(r->e, KV_E_FORMAT, r->name, "cut within its %s: %lld of %lld bytes are missing",
+                    within, (long long)missing, (long long)n);
 }
 
 /* ---- The header ------------------------------------------------------------------------------ */
@@ -88,7 +73,8 @@ static int cut(const reader *r, const char *within, int64_t missing, int64_t n)
 /* `x.npy: byte 17: …`, counted from the begin of the file. */
 static int refuse(const reader *r, const char *why)
 {
-    return fail(r, KV_E_FORMAT, "byte %lld: %s", (long long)(r->begin + r->at), why);
+    return file_bad(r->e, KV_E_FORMAT, r->name, "byte %lld: %s", (long long)(r->begin + r->at),
+                    why);
 }
 
 /* The next byte that is no blank, '\0' at the end; a NUL in the text was refused before. */
@@ -142,7 +128,7 @@ static int read_descr(reader *r, about *a)
     const char *text;
     int n;
     if (look(r) == '[')
-        return fail(r, KV_E_UNSUPPORTED, "elements of several fields are not read");
+        return file_bad(r->e, KV_E_UNSUPPORTED, r->name, "elements of several fields are not read");
     int rc = read_text(r, &text, &n);
     if (rc)
         return rc;
@@ -156,7 +142,8 @@ static int read_descr(reader *r, about *a)
             return KV_OK;
         }
     }
-    fail(r, KV_E_UNSUPPORTED, "elements of descr '%.*s' are not read", n < 40 ? n : 40, text);
+    file_bad(r->e, KV_E_UNSUPPORTED, r->name, "elements of descr '%.*s' are not read",
+             n < 40 ? n : 40, text);
     kv_err_hint(r->e,
                 "f8 f4 f2 i8 i4 i1 u1 b1, with < or > before it (or | before the last three)");
     return KV_E_UNSUPPORTED;
@@ -202,8 +189,8 @@ static int read_shape(reader *r, about *a)
     a->ndim = 0;
     while (!rc && !accept(r, ')')) {
         if (a->ndim == KV_MAX_NDIM)
-            return fail(r, KV_E_UNSUPPORTED, "arrays of more than %d axes are not read",
-                        KV_MAX_NDIM);
+            return file_bad(r->e, KV_E_UNSUPPORTED, r->name,
+                            "arrays of more than %d axes are not read", KV_MAX_NDIM);
         rc = read_size(r, &a->shape[a->ndim++]);
         /* One size without a comma would be a number, not a tuple. */
         if (!rc && !accept(r, ',') && (a->ndim == 1 || look(r) != ')'))
@@ -230,9 +217,10 @@ static int read_member(reader *r, about *a, bool seen[NMEMBERS])
     while (k < NMEMBERS && !is_text(name, n, members[k].name))
         k++;
     if (k == NMEMBERS)
-        return fail(r, KV_E_FORMAT, "'%.*s' is no part of a header", n < 40 ? n : 40, name);
+        return file_bad(r->e, KV_E_FORMAT, r->name, "'%.*s' is no part of a header",
+                        n < 40 ? n : 40, name);
     if (seen[k])
-        return fail(r, KV_E_FORMAT, "the header has two '%s'", members[k].name);
+        return file_bad(r->e, KV_E_FORMAT, r->name, "the header has two '%s'", members[k].name);
     seen[k] = true;
     rc = expect(r, ':');
     return rc ? rc : members[k].read(r, a);
@@ -251,7 +239,7 @@ static int read_dict(reader *r, about *a)
         rc = refuse(r, "only blanks may follow the header's }");
     for (size_t k = 0; k < NMEMBERS && !rc; k++) {
         if (!seen[k])
-            rc = fail(r, KV_E_FORMAT, "the header has no '%s'", members[k].name);
+            rc = file_bad(r->e, KV_E_FORMAT, r->name, "the header has no '%s'", members[k].name);
     }
     return rc;
 }
@@ -282,14 +270,15 @@ static int read_prefix(reader *r)
     if (rc)
         return rc;
     if (got == 0)
-        return fail(r, KV_E_FORMAT, "the file is empty");
+        return file_bad(r->e, KV_E_FORMAT, r->name, "the file is empty");
     if (memcmp(raw, MAGIC, (size_t)(got < MAGIC_BYTES ? got : MAGIC_BYTES)) != 0)
-        return fail(r, KV_E_FORMAT, "no npy file: it does not begin with 0x93 and NUMPY");
+        return file_bad(r->e, KV_E_FORMAT, r->name,
+                        "no npy file: it does not begin with 0x93 and NUMPY");
     if (got < 8)
         return cut(r, "first bytes", 8 - got, 8);
     if (raw[6] < 1 || raw[6] > 3 || raw[7] != 0)
-        return fail(r, KV_E_UNSUPPORTED, "version %d.%d is not read, only 1.0, 2.0 and 3.0", raw[6],
-                    raw[7]);
+        return file_bad(r->e, KV_E_UNSUPPORTED, r->name,
+                        "version %d.%d is not read, only 1.0, 2.0 and 3.0", raw[6], raw[7]);
     int width = raw[6] == 1 ? 2 : 4;
     rc = take(r, raw + 8, width, &got);
     if (rc)
@@ -308,8 +297,9 @@ static int read_header(reader *r, about *a)
     if (rc)
         return rc;
     if (r->n > HEADER_MAX)
-        return fail(r, KV_E_FORMAT, "a header of %lld bytes, and at most %d are read",
-                    (long long)r->n, HEADER_MAX);
+        return file_bad(r->e, KV_E_FORMAT, r->name,
+                        "a header of %lld bytes, and at most %d are read", (long long)r->n,
+                        HEADER_MAX);
     r->text = mem_alloc(r->n, 1, r->e);
     if (!r->text)
         return KV_E_MEMORY;
@@ -335,7 +325,7 @@ static int count_bytes(const reader *r, const about *a, int64_t *bytes)
     if (empty)
         *bytes = 0;
     if (over && !empty)
-        return fail(r, KV_E_FORMAT, "shape %s is too large: more than 2^63 bytes",
+        return file_bad(r->e, KV_E_FORMAT, r->name, "shape %s is too large: more than 2^63 bytes",
                     kv_shape_text(shape, sizeof shape, a->ndim, a->shape));
     return KV_OK;
 }
@@ -379,7 +369,7 @@ static int fill(reader *r, void *data, const char *pieces, int64_t n)
     if (!rc && got < n)
         rc = cut(r, "data", n - got, n);
     if (!rc && getc(r->f) != EOF)
-        rc = fail(r, KV_E_FORMAT, "there are bytes behind the data");
+        rc = file_bad(r->e, KV_E_FORMAT, r->name, "there are bytes behind the data");
     if (!rc && ferror(r->f))
         rc = file_error(r->e, "read", r->name, EIO);
     return rc;
@@ -401,8 +391,8 @@ static int check_bools(const reader *r, const unsigned char *data, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         if (data[i] > 1)
-            return fail(r, KV_E_FORMAT, "element %lld is no bool, its byte is %d", (long long)i,
-                        data[i]);
+            return file_bad(r->e, KV_E_FORMAT, r->name, "element %lld is no bool, its byte is %d",
+                            (long long)i, data[i]);
     }
     return KV_OK;
 }

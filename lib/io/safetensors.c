@@ -14,7 +14,6 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -50,20 +49,6 @@ static const struct {
 };
 
 #define NDTYPES (sizeof dtypes / sizeof *dtypes)
-
-/* `m.safetensors: …` */
-static int fail(kv_err *e, kv_code code, const char *path, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static int fail(kv_err *e, kv_code code, const char *path, const char *fmt, ...)
-{
-    char text[sizeof e->text];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return kv_err_set(e, code, "%s: %s", path, text);
-}
 
 /* ---- Names in order -------------------------------------------------------------------------- */
 
@@ -117,13 +102,13 @@ static int check_items(const char *path, const safetensors_item *items, int64_t 
     for (int64_t i = 0; i < n; i++) {
         names[i] = (named){items[i].name, i};
         if (!is_utf8(items[i].name))
-            return fail(e, KV_E_VALUE, path, "the name of a tensor is not UTF-8");
+            return file_bad(e, KV_E_VALUE, path, "the name of a tensor is not UTF-8");
         if (strcmp(items[i].name, METADATA) == 0)
-            return fail(e, KV_E_VALUE, path, "no tensor can have the name \"" METADATA "\"");
+            return file_bad(e, KV_E_VALUE, path, "no tensor can have the name \"" METADATA "\"");
     }
     const char *twice = sort_names(names, n);
     if (twice)
-        return fail(e, KV_E_VALUE, path, "two tensors have the name \"%.*s\"", SHOWN(twice));
+        return file_bad(e, KV_E_VALUE, path, "two tensors have the name \"%.*s\"", SHOWN(twice));
     return KV_OK;
 }
 
@@ -133,14 +118,15 @@ static int check_pairs(const char *path, const safetensors_pair *pairs, int64_t 
     for (int64_t i = 0; i < n; i++) {
         names[i] = (named){pairs[i].name, i};
         if (!is_utf8(pairs[i].name))
-            return fail(e, KV_E_VALUE, path, "the name of a metadata text is not UTF-8");
+            return file_bad(e, KV_E_VALUE, path, "the name of a metadata text is not UTF-8");
         if (!is_utf8(pairs[i].text))
-            return fail(e, KV_E_VALUE, path, "the metadata text \"%.*s\" is not UTF-8",
+            return file_bad(e, KV_E_VALUE, path, "the metadata text \"%.*s\" is not UTF-8",
                         SHOWN(pairs[i].name));
     }
     const char *twice = sort_names(names, n);
     if (twice)
-        return fail(e, KV_E_VALUE, path, "two metadata texts have the name \"%.*s\"", SHOWN(twice));
+        return file_bad(e, KV_E_VALUE, path, "two metadata texts have the name \"%.*s\"",
+                        SHOWN(twice));
     return KV_OK;
 }
 
@@ -186,7 +172,7 @@ static int lay_out(const char *path, int64_t begin[NWIDTHS], const safetensors_i
         begin[w] = end;
         over |= __builtin_add_overflow(end, bytes[w], &end) || end > NUMBER_MAX;
     }
-    return over ? fail(e, KV_E_VALUE, path, "sizes and offsets have at most %d digits",
+    return over ? file_bad(e, KV_E_VALUE, path, "sizes and offsets have at most %d digits",
                        NUMBER_DIGITS)
                 : KV_OK;
 }
@@ -238,7 +224,7 @@ static int make_header(buf *out, const char *path, int64_t begin[NWIDTHS],
         return KV_E_MEMORY;
     uint64_t length = out->len - LENGTH_BYTES;
     if (length > HEADER_MAX)
-        return fail(e, KV_E_VALUE, path,
+        return file_bad(e, KV_E_VALUE, path,
                     "names and metadata need a header of %llu bytes, and at most %d are allowed",
                     (unsigned long long)length, HEADER_MAX);
     memcpy(out->data, &length, LENGTH_BYTES);
@@ -320,7 +306,7 @@ static int read_at(const safetensors *s, void *dst, int64_t at, int64_t n, kv_er
         if (got < 0)
             return file_error(e, "read", s->name, errno);
         if (got == 0)
-            return fail(e, KV_E_IO, s->name, "the file became shorter while it was read");
+            return file_bad(e, KV_E_IO, s->name, "the file became shorter while it was read");
         dst = (char *)dst + got;
         at += got;
         n -= got;
@@ -339,7 +325,7 @@ typedef struct cursor {
 
 static int refuse(const cursor *c, const char *why)
 {
-    return fail(c->e, KV_E_FORMAT, c->path, "byte %lld: %s", (long long)(LENGTH_BYTES + c->at),
+    return file_bad(c->e, KV_E_FORMAT, c->path, "byte %lld: %s", (long long)(LENGTH_BYTES + c->at),
                 why);
 }
 
@@ -366,8 +352,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Steps over a text. Escapes are cJSON's to judge, but for a NUL, which would end the text early.
- */
+/* Steps over a text. Escapes are cJSON's to judge, but for a NUL, which would end
+ * the text early. */
 static int skip_text(cursor *c)
 {
     for (c->at++; c->at < c->n && c->text[c->at] != '"';) {
@@ -385,7 +371,7 @@ static int skip_text(cursor *c)
         c->at += (int64_t)length;
     }
     if (c->at >= c->n)
-        return fail(c->e, KV_E_FORMAT, c->path, "the header ends within a text");
+        return file_bad(c->e, KV_E_FORMAT, c->path, "the header ends within a text");
     c->at++;
     return KV_OK;
 }
@@ -432,7 +418,7 @@ static int check_header(cursor *c)
 {
     int rc = KV_OK, depth = 0, marks = 0;
     if (c->n == 0 || c->text[0] != '{')
-        return fail(c->e, KV_E_FORMAT, c->path, "a header begins with {, this one does not");
+        return file_bad(c->e, KV_E_FORMAT, c->path, "a header begins with {, this one does not");
     while (c->at < c->n && !rc) {
         char byte = c->text[c->at];
         if (is_blank(byte))
@@ -449,7 +435,7 @@ static int check_header(cursor *c)
             rc = skip_mark(c, &depth);
     }
     if (!rc && depth > 0)
-        rc = fail(c->e, KV_E_FORMAT, c->path, "the header ends before its last bracket");
+        rc = file_bad(c->e, KV_E_FORMAT, c->path, "the header ends before its last bracket");
     return rc;
 }
 
@@ -498,24 +484,24 @@ static int find_parts(const safetensors *s, const cJSON *parts[NPARTS], const cJ
 {
     const char *name = member->string;
     if (!cJSON_IsObject(member))
-        return fail(e, KV_E_FORMAT, s->name, "tensor \"%.*s\" is not described by an object",
+        return file_bad(e, KV_E_FORMAT, s->name, "tensor \"%.*s\" is not described by an object",
                     SHOWN(name));
     for (const cJSON *v = member->child; v; v = v->next) {
         int k = 0;
         while (k < NPARTS && strcmp(v->string, part_names[k]) != 0)
             k++;
         if (k == NPARTS)
-            return fail(e, KV_E_FORMAT, s->name,
+            return file_bad(e, KV_E_FORMAT, s->name,
                         "tensor \"%.*s\" has \"%.*s\", which is no part of a tensor", SHOWN(name),
                         SHOWN(v->string));
         if (parts[k])
-            return fail(e, KV_E_FORMAT, s->name, "tensor \"%.*s\" has two \"%s\"", SHOWN(name),
+            return file_bad(e, KV_E_FORMAT, s->name, "tensor \"%.*s\" has two \"%s\"", SHOWN(name),
                         part_names[k]);
         parts[k] = v;
     }
     for (int k = 0; k < NPARTS; k++) {
         if (!parts[k])
-            return fail(e, KV_E_FORMAT, s->name, "tensor \"%.*s\" has no \"%s\"", SHOWN(name),
+            return file_bad(e, KV_E_FORMAT, s->name, "tensor \"%.*s\" has no \"%s\"", SHOWN(name),
                         part_names[k]);
     }
     return KV_OK;
@@ -525,7 +511,7 @@ static int read_dtype(const safetensors *s, kv_dtype *dtype, const char *name, c
                       kv_err *e)
 {
     if (!cJSON_IsString(part))
-        return fail(e, KV_E_FORMAT, s->name, "tensor \"%.*s\": its dtype is not a text",
+        return file_bad(e, KV_E_FORMAT, s->name, "tensor \"%.*s\": its dtype is not a text",
                     SHOWN(name));
     for (size_t k = 0; k < NDTYPES; k++) {
         if (strcmp(part->valuestring, dtypes[k].name) == 0) {
@@ -533,8 +519,9 @@ static int read_dtype(const safetensors *s, kv_dtype *dtype, const char *name, c
             return KV_OK;
         }
     }
-    fail(e, KV_E_UNSUPPORTED, s->name, "tensor \"%.*s\" has the dtype \"%.*s\", which is not read",
-         SHOWN(name), SHOWN(part->valuestring));
+    file_bad(e, KV_E_UNSUPPORTED, s->name,
+             "tensor \"%.*s\" has the dtype \"%.*s\", which is not read", SHOWN(name),
+             SHOWN(part->valuestring));
     kv_err_hint(e, "F64 F32 F16 BF16 I64 I32 I8 U8 BOOL");
     return KV_E_UNSUPPORTED;
 }
@@ -545,10 +532,10 @@ static int check_bytes(const safetensors *s, const safetensors_tensor *t, kv_err
     int64_t need = shape_bytes(t->dtype, t->ndim, t->shape);
     kv_shape_text(shape, sizeof shape, t->ndim, t->shape);
     if (need < 0)
-        return fail(e, KV_E_FORMAT, s->name, "tensor \"%.*s\" of shape %s is too large",
+        return file_bad(e, KV_E_FORMAT, s->name, "tensor \"%.*s\" of shape %s is too large",
                     SHOWN(t->name), shape);
     if (need != t->bytes)
-        return fail(e, KV_E_FORMAT, s->name,
+        return file_bad(e, KV_E_FORMAT, s->name,
                     "tensor \"%.*s\" of shape %s and dtype %s needs %lld bytes, its data_offsets "
                     "give it %lld",
                     SHOWN(t->name), shape, kv_dtype_name(t->dtype), (long long)need,
@@ -568,11 +555,11 @@ static int read_tensor(safetensors *s, safetensors_tensor *t, const cJSON *membe
         return rc;
     t->ndim = read_numbers(shape, KV_MAX_NDIM, parts[PART_SHAPE]);
     if (t->ndim < 0)
-        return fail(e, KV_E_FORMAT, s->name,
+        return file_bad(e, KV_E_FORMAT, s->name,
                     "tensor \"%.*s\": its shape is not a list of up to %d sizes", SHOWN(name),
                     KV_MAX_NDIM);
     if (read_numbers(range, 2, parts[PART_OFFSETS]) != 2 || range[0] > range[1])
-        return fail(e, KV_E_FORMAT, s->name,
+        return file_bad(e, KV_E_FORMAT, s->name,
                     "tensor \"%.*s\": its data_offsets are not a begin and an end", SHOWN(name));
     size_t n = (size_t)t->ndim * sizeof *shape;
     int64_t *kept = arena_alloc(&s->texts, n, e);
@@ -589,9 +576,9 @@ static int read_tensor(safetensors *s, safetensors_tensor *t, const cJSON *membe
 static int read_metadata(safetensors *s, const cJSON *member, kv_err *e)
 {
     if (s->metadata)
-        return fail(e, KV_E_FORMAT, s->name, "\"" METADATA "\" stands there twice");
+        return file_bad(e, KV_E_FORMAT, s->name, "\"" METADATA "\" stands there twice");
     if (!cJSON_IsObject(member))
-        return fail(e, KV_E_FORMAT, s->name, "\"" METADATA "\" is not an object");
+        return file_bad(e, KV_E_FORMAT, s->name, "\"" METADATA "\" is not an object");
     int64_t n = count_children(member);
     s->metadata = mem_zalloc(n, sizeof *s->metadata, e);
     s->metadata_names = mem_alloc(n, sizeof *s->metadata_names, e);
@@ -600,7 +587,7 @@ static int read_metadata(safetensors *s, const cJSON *member, kv_err *e)
     for (const cJSON *v = member->child; v; v = v->next) {
         safetensors_pair *p = &s->metadata[s->nmetadata];
         if (!cJSON_IsString(v))
-            return fail(e, KV_E_FORMAT, s->name, "metadata \"%.*s\" is not a text",
+            return file_bad(e, KV_E_FORMAT, s->name, "metadata \"%.*s\" is not a text",
                         SHOWN(v->string));
         p->name = arena_text(&s->texts, v->string, strlen(v->string), e);
         p->text = arena_text(&s->texts, v->valuestring, strlen(v->valuestring), e);
@@ -611,7 +598,8 @@ static int read_metadata(safetensors *s, const cJSON *member, kv_err *e)
     }
     const char *twice = sort_names(s->metadata_names, s->nmetadata);
     if (twice)
-        return fail(e, KV_E_FORMAT, s->name, "metadata \"%.*s\" stands there twice", SHOWN(twice));
+        return file_bad(e, KV_E_FORMAT, s->name, "metadata \"%.*s\" stands there twice",
+                        SHOWN(twice));
     return KV_OK;
 }
 
@@ -636,7 +624,8 @@ static int read_members(safetensors *s, const cJSON *header, kv_err *e)
     }
     const char *twice = sort_names(s->tensor_names, s->ntensors);
     if (twice)
-        return fail(e, KV_E_FORMAT, s->name, "two tensors have the name \"%.*s\"", SHOWN(twice));
+        return file_bad(e, KV_E_FORMAT, s->name, "two tensors have the name \"%.*s\"",
+                        SHOWN(twice));
     return KV_OK;
 }
 
@@ -660,19 +649,20 @@ static int check_data(const safetensors *s, safetensors_tensor **order, kv_err *
     for (int64_t i = 0; i < s->ntensors; i++) {
         const safetensors_tensor *t = order[i];
         if (t->offset < end)
-            return fail(e, KV_E_FORMAT, s->name, "tensors \"%.*s\" and \"%.*s\" overlap",
+            return file_bad(e, KV_E_FORMAT, s->name, "tensors \"%.*s\" and \"%.*s\" overlap",
                         SHOWN(order[i - 1]->name), SHOWN(t->name));
         if (t->offset > end)
-            return fail(e, KV_E_FORMAT, s->name,
+            return file_bad(e, KV_E_FORMAT, s->name,
                         "%lld bytes of data before tensor \"%.*s\" belong to no tensor",
                         (long long)(t->offset - end), SHOWN(t->name));
         end += t->bytes;
     }
     if (end > s->size)
-        return fail(e, KV_E_FORMAT, s->name, "cut within its data: %lld of %lld bytes are missing",
-                    (long long)(end - s->size), (long long)(end - s->data));
+        return file_bad(e, KV_E_FORMAT, s->name,
+                        "cut within its data: %lld of %lld bytes are missing",
+                        (long long)(end - s->size), (long long)(end - s->data));
     if (end < s->size)
-        return fail(e, KV_E_FORMAT, s->name, "%lld bytes behind the data belong to no tensor",
+        return file_bad(e, KV_E_FORMAT, s->name, "%lld bytes behind the data belong to no tensor",
                     (long long)(s->size - end));
     return KV_OK;
 }
@@ -695,16 +685,16 @@ static int read_length(safetensors *s, int64_t *length, kv_err *e)
 {
     uint64_t n;
     if (s->size == 0)
-        return fail(e, KV_E_FORMAT, s->name, "the file is empty");
+        return file_bad(e, KV_E_FORMAT, s->name, "the file is empty");
     if (s->size < LENGTH_BYTES)
-        return fail(e, KV_E_FORMAT, s->name,
+        return file_bad(e, KV_E_FORMAT, s->name,
                     "cut within the length of its header: %lld of 8 bytes are missing",
                     (long long)(LENGTH_BYTES - s->size));
     int rc = read_at(s, &n, 0, LENGTH_BYTES, e);
     if (rc)
         return rc;
     if (n > HEADER_MAX)
-        return fail(
+        return file_bad(
             e, KV_E_FORMAT, s->name,
             "no safetensors file: it begins with a header of %llu bytes, and at most %d are "
             "allowed",
@@ -712,7 +702,7 @@ static int read_length(safetensors *s, int64_t *length, kv_err *e)
     int64_t there = s->size - LENGTH_BYTES;
     *length = (int64_t)n;
     if (*length > there)
-        return fail(e, KV_E_FORMAT, s->name,
+        return file_bad(e, KV_E_FORMAT, s->name,
                     "cut within its header: %lld of %lld bytes are missing",
                     (long long)(*length - there), (long long)*length);
     s->data = LENGTH_BYTES + *length;
@@ -732,9 +722,9 @@ static int parse_header(safetensors *s, char *text, int64_t length, kv_err *e)
     errno = 0;
     cJSON *header = cJSON_ParseWithLength(text, (size_t)length + 1);
     if (!header && errno == ENOMEM)
-        return fail(e, KV_E_MEMORY, s->name, "out of memory");
+        return file_bad(e, KV_E_MEMORY, s->name, "out of memory");
     rc = header ? read_members(s, header, e)
-                : fail(e, KV_E_FORMAT, s->name, "the header is no JSON");
+                : file_bad(e, KV_E_FORMAT, s->name, "the header is no JSON");
     cJSON_Delete(header);
     return rc;
 }
@@ -873,7 +863,7 @@ static int check_bools(const safetensors *s, const safetensors_tensor *t, const 
 {
     for (int64_t i = 0; i < t->bytes; i++) {
         if (data[i] > 1)
-            return fail(e, KV_E_FORMAT, s->name,
+            return file_bad(e, KV_E_FORMAT, s->name,
                         "tensor \"%.*s\": element %lld is no bool, its byte is %d", SHOWN(t->name),
                         (long long)i, data[i]);
     }
@@ -904,7 +894,7 @@ int safetensors_load_name(kv_array **out, const safetensors *s, const char *name
 {
     int64_t i = safetensors_find(s, name);
     if (i < 0)
-        return fail(e, KV_E_NAME, s->name, "there is no tensor \"%.*s\"", SHOWN(name));
+        return file_bad(e, KV_E_NAME, s->name, "there is no tensor \"%.*s\"", SHOWN(name));
     return safetensors_load(out, s, i, e);
 }
 

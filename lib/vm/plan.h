@@ -84,6 +84,7 @@ typedef struct plan_arrays {
     kv_dtype print_dtypes[PLAN_MAX_PRINTS]; /* of numbers: the rule's type */
     int64_t size;                  /* elements */
     int64_t row;                   /* elements of one row; 1 when size is 0 */
+    bool far; /* no cache holds them, be it that others are worked on in between */
 
     /* The elements from … from + n - 1 of the input, n at most PLAN_CHUNK, as input_dtype; absent
      * rows are zeros. `room` is memory for n of them, to be used or not. */

@@ -434,14 +434,29 @@ static bool is_of_every_row(const node_store *s)
            (s->slot >= PLAN_ROW_BEGIN && s->slot < PLAN_ROW_PRINT_PRESENT);
 }
 
-/* Two passes a level: over all elements, and over those of the present rows. */
-static int make_passes(maker *m, const bool *live)
+/* An empty plan of so many levels, which have two passes each: over all elements, and over those of
+ * the present rows. Some rules make a plan for every key of a push, so it has no pass too many. */
+static int new_plan(plan **out, const maker *m, int32_t levels, prog_type type, bool by_rows)
 {
-    int32_t levels = count_levels(m, live);
-    plan *p = m->p;
     if (levels > PLAN_MAX_PASSES / 2)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces at most %d times in a row",
                           PLAN_MAX_PASSES / 2 - 1);
+    int64_t bytes = (int64_t)sizeof(plan) + 2 * levels * (int64_t)sizeof(plan_pass);
+    plan *p = mem_zalloc(bytes, 1, m->e);
+    if (!p)
+        return KV_E_MEMORY;
+    p->type = type;
+    p->by_rows = by_rows;
+    p->most_passes = 2 * levels;
+    for (int64_t s = 0; s < m->b->nstores; s++)
+        p->every_row |= is_of_every_row(&m->b->stores[s]);
+    *out = p;
+    return KV_OK;
+}
+
+static int make_passes(maker *m, const bool *live, int32_t levels)
+{
+    plan *p = m->p;
     number_numbers(m, live);
     if (p->nnumbers + (int)m->b->nstores > PLAN_MAX_NUMBERS)
         return kv_err_set(m->e, KV_E_VALUE, "a rule reduces to at most %d numbers",
@@ -474,35 +489,32 @@ int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err 
     }
     bool *live = arena_alloc(&memory, 3 * n, m.e);
     int32_t *lists = live ? arena_alloc(&memory, 4 * n * sizeof *lists, m.e) : NULL;
-    plan *p = lists ? mem_zalloc(1, sizeof *p, m.e) : NULL;
-    int rc = p ? KV_OK : KV_E_MEMORY;
+    int rc = lists ? KV_OK : KV_E_MEMORY;
     if (!rc) {
-        m.p = p;
         m.number = live + n;
         m.needed = live + 2 * n;
         m.level = lists;
         m.index = lists + n;
         m.emitted = lists + 2 * n;
         m.store_level = lists + 3 * n;
-        p->type = type;
-        p->by_rows = by_rows;
-        for (int64_t s = 0; s < b->nstores; s++)
-            p->every_row |= is_of_every_row(&b->stores[s]);
         find_levels(&m);
         find_live(&m, live);
-        rc = make_passes(&m, live);
+        int32_t levels = count_levels(&m, live);
+        rc = new_plan(&m.p, &m, levels, type, by_rows);
+        if (!rc)
+            rc = make_passes(&m, live, levels);
     }
     arena_release(&memory);
     if (rc)
-        plan_free(p);
+        plan_free(m.p);
     else
-        *out = p;
+        *out = m.p;
     return rc;
 }
 
 void plan_free(plan *p)
 {
-    for (int i = 0; p && i < p->npasses + 1 && i < PLAN_MAX_PASSES; i++) {
+    for (int i = 0; p && i < p->most_passes; i++) {
         prog_free(p->pass[i].numbers);
         prog_free(p->pass[i].elements);
     }

@@ -38,7 +38,8 @@ struct plan {
     int npasses, nnumbers, nrows;
     uint8_t number_type[2 * PLAN_MAX_NUMBERS];
     plan_row row[PLAN_MAX_ROWS];
-    plan_pass pass[PLAN_MAX_PASSES];
+    int most_passes;
+    plan_pass pass[]; /* most_passes of them */
 };
 
 #endif

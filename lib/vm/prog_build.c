@@ -364,6 +364,8 @@ static prog_value simplify(prog_builder *b, prog_op op, const prog_value *kid)
     }
     if (op == PROG_WHERE && kid[1] == kid[2])
         return kid[1];
+    if (op == PROG_CLIP && is_number(b, y, -INFINITY) && is_number(b, kid[2], INFINITY))
+        return x;
     return type == PROG_I64 ? simplify_integer(b, op, x, y) : simplify_float(b, op, x, y);
 }
 

@@ -22,11 +22,13 @@ static const struct {
 
 #define NGIVEN (int)(sizeof given / sizeof *given)
 
+/* A rule has few names, but one like nadam is gone through again for every key: most names differ
+ * in the first letter, which needs no call. */
 rule_name *rule_env_find(const rule_env *env, const char *text)
 {
-    for (int i = 0; i < env->n; i++)
-        if (env->names[i].text == text || strcmp(env->names[i].text, text) == 0)
-            return &env->names[i];
+    for (rule_name *n = env->names, *end = n + env->n; n < end; n++)
+        if (n->text == text || (n->text[0] == text[0] && strcmp(n->text, text) == 0))
+            return n;
     return NULL;
 }
 

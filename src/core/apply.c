@@ -3,16 +3,21 @@
 
 #include <string.h>
 
+#include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/mem.h"
 
 /* Elements a block: at most 8 KB, so that a few blocks share the L1 cache with a program's own. */
 enum { BLOCK = 1024, BLOCK_BYTES = BLOCK * 8 };
 
+/* A sum that several arrays receive is made in larger blocks: each copy ends with a fence. */
+enum { SUM_BYTES = 16 << 10 };
+
 /* What one thread has: blocks, the beginnings of values, a program's scratch. */
 typedef struct scratch {
     const void **sources; /* where the values of a block begin */
     char *piece, *total;  /* blocks for values of another dtype */
+    char *sum;            /* a block of a sum that several arrays receive */
     char *program;        /* prog_run's */
 } scratch;
 
@@ -24,14 +29,15 @@ static int64_t aligned(int64_t bytes)
 /* Memory for sums, which each thread has for itself. */
 static int64_t sum_bytes(int64_t nvalues)
 {
-    return 2 * BLOCK_BYTES + aligned(nvalues * (int64_t)sizeof(void *));
+    return 2 * BLOCK_BYTES + SUM_BYTES + aligned(nvalues * (int64_t)sizeof(void *));
 }
 
 static scratch sum_scratch(char *memory)
 {
     return (scratch){.piece = memory,
                      .total = memory + BLOCK_BYTES,
-                     .sources = (const void **)(void *)(memory + 2 * BLOCK_BYTES)};
+                     .sum = memory + 2 * BLOCK_BYTES,
+                     .sources = (const void **)(void *)(memory + 2 * BLOCK_BYTES + SUM_BYTES)};
 }
 
 static char *worker_memory(const apply_work *w, int worker)
@@ -79,6 +85,41 @@ void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n
                                                       src->dtype, n);
 }
 
+/* Elements from … from + n - 1 of dtype, which lie at src, to dst and to the outs. dst: NULL or the
+ * place of as many elements of that dtype. */
+static void spread(const dev_ops *dev, void *dst, const apply_outs *outs, const void *src,
+                   kv_dtype dtype, int64_t from, int64_t n, bool far)
+{
+    enum { AT_ONCE = 16 };
+    void *same[AT_ONCE];
+    int64_t nsame = 0, bytes = n * kv_dtype_bytes(dtype);
+    if (dst)
+        same[nsame++] = dst;
+    for (int64_t j = 0; j < outs->n; j++) {
+        const kv_array *out = outs->items[j];
+        void *to = (char *)out->data + from * kv_dtype_bytes(out->dtype);
+        if (to == src)
+            continue;
+        if (!far || out->dtype != dtype || dtype == KV_BOOL) {
+            (far ? dev->convert_far : dev->convert)(to, out->dtype, src, dtype, n);
+            continue;
+        }
+        if (nsame == AT_ONCE) {
+            dev->spread_far(same, nsame, src, bytes);
+            nsame = 0;
+        }
+        same[nsame++] = to;
+    }
+    if (nsame > 0)
+        dev->spread_far(same, nsame, src, bytes);
+}
+
+void apply_spread_part(const apply_outs *outs, const kv_array *src, int64_t from, int64_t n,
+                       bool far)
+{
+    spread(src->dev, NULL, outs, element(src, from), src->dtype, from, n, far);
+}
+
 /* What a sum of dtype accumulates in. */
 static kv_dtype total_dtype(kv_dtype dtype)
 {
@@ -107,10 +148,9 @@ static void sum_mixed(void *dst, kv_dtype dtype, const apply_values *v, int64_t 
 
 /* Elements from … from + n - 1 of the sum. n is at most BLOCK unless all dtypes are the same. */
 static void sum_part(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
-                     bool far, const scratch *w)
+                     bool far, const dev_ops *dev, const scratch *w)
 {
     const kv_array *first = v->items[0];
-    const dev_ops *dev = first->dev;
     if (v->n == 1) {
         (far ? dev->convert_far : dev->convert)(dst, dtype, element(first, from), first->dtype, n);
     } else if (v->same_dtype && from == 0) {
@@ -132,7 +172,27 @@ void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, bo
     int64_t block = v->same_dtype || v->n == 1 ? n : BLOCK;
     for (int64_t i = from; i < end; i += block) {
         int64_t m = end - i < block ? end - i : block;
-        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, far, &own);
+        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, far, dst->dev, &own);
+    }
+}
+
+void apply_sum_spread(kv_array *dst, const apply_outs *outs, const apply_values *v, int64_t from,
+                      int64_t n, bool far, const apply_work *w, int worker)
+{
+    scratch own = sum_scratch(worker_memory(w, worker));
+    kv_dtype dtype = kv_array_dtype(dst);
+    int64_t bytes = kv_dtype_bytes(dtype), end = from + n;
+    int64_t block = v->same_dtype || v->n == 1 ? SUM_BYTES / bytes : BLOCK;
+    if (far && v->n == 1 && v->same_dtype && dtype != KV_BOOL) { /* the sum is there */
+        spread(dst->dev, (char *)dst->data + from * bytes, outs, element(v->items[0], from), dtype,
+               from, n, true);
+        return;
+    }
+    for (int64_t i = from; i < end; i += block) {
+        int64_t m = end - i < block ? end - i : block;
+        char *to = (char *)dst->data + i * bytes, *made = far ? own.sum : to;
+        sum_part(made, dtype, v, i, m, false, dst->dev, &own);
+        spread(dst->dev, far ? to : NULL, outs, made, dtype, i, m, far);
     }
 }
 
@@ -140,21 +200,8 @@ void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, bo
 typedef struct input {
     const apply_values *values;
     kv_dtype dtype;
+    const dev_ops *dev; /* of what is stored */
 } input;
-
-/* The number of the first row held whose id is at least id. */
-static int64_t find_row(const kv_array *a, int64_t id)
-{
-    int64_t low = 0, high = a->nrows;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (a->rows[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
 
 /* The elements from … from + n - 1 of a row_sparse array, those of absent rows as zeros. */
 static const void *dense_part(char *room, const kv_array *a, int64_t from, int64_t n)
@@ -163,7 +210,8 @@ static const void *dense_part(char *room, const kv_array *a, int64_t from, int64
     if (sparse_is_full(a))
         return element(a, from);
     memset(room, 0, (size_t)(n * bytes));
-    for (int64_t k = find_row(a, from / row); k < a->nrows && a->rows[k] * row < end; k++) {
+    for (int64_t k = row_ids_find(a->rows, 0, a->nrows, from / row);
+         k < a->nrows && a->rows[k] * row < end; k++) {
         int64_t first = a->rows[k] * row, begin = first < from ? from : first;
         int64_t stop = first + row < end ? first + row : end;
         memcpy(room + (begin - from) * bytes, element(a, k * row + begin - first),
@@ -180,8 +228,8 @@ static const void *rows_at(void *arg, int64_t from, int64_t n, void *room)
     return element(in->values->sum, from);
 }
 
-/* One value of the right dtype is read where it is; else the sum is made in room, block by block.
- */
+/* One value of the right dtype is read where it is; else the sum is made in room,
+ * block by block. */
 static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
 {
     const input *in = arg;
@@ -193,7 +241,8 @@ static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
     scratch own = sum_scratch((char *)room + PLAN_CHUNK * 8);
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, false, &own);
+        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, false, in->dev,
+                 &own);
     }
     return room;
 }
@@ -219,7 +268,7 @@ static void fill_arrays(plan_arrays *a, input *in, const kv_array *stored)
 void apply_plan_part(const plan *p, kv_array *stored, const apply_values *v, plan_arrays *a,
                      int64_t from, int64_t n, const apply_work *w, int worker)
 {
-    input in = {v, kv_array_dtype(stored)};
+    input in = {v, kv_array_dtype(stored), stored->dev};
     fill_arrays(a, &in, stored);
     a->rows = NULL;
     plan_run_part(p, a, from, n, worker_memory(w, worker));
@@ -228,7 +277,7 @@ void apply_plan_part(const plan *p, kv_array *stored, const apply_values *v, pla
 void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool present,
                 plan_arrays *a, const apply_work *w, int worker)
 {
-    input in = {v, kv_array_dtype(stored)};
+    input in = {v, kv_array_dtype(stored), stored->dev};
     fill_arrays(a, &in, stored);
     a->rows = present && v->sum ? v->sum->rows : NULL;
     a->nrows = a->rows ? v->sum->nrows : 0;

@@ -43,9 +43,25 @@ void apply_copy(kv_array *dst, const kv_array *src);
  * written is too much to stay in a cache. */
 void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n, bool far);
 
+/* Arrays that receive what is stored, or made, besides. */
+typedef struct apply_outs {
+    kv_array *const *items;
+    int64_t n;
+} apply_outs;
+
+/* Elements from … from + n - 1 of src to every out, converted; those of an out that is src itself
+ * are there. src is read from memory once if n is small beside a cache. */
+void apply_spread_part(const apply_outs *outs, const kv_array *src, int64_t from, int64_t n,
+                       bool far);
+
 /* dst = the sum of the values, elements from … from + n - 1. */
 void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, bool far,
                const apply_work *w, int worker);
+
+/* The same, and every out receives the sum too, while it is in the cache. An out may be one of the
+ * values: its elements are written when they have been added. */
+void apply_sum_spread(kv_array *dst, const apply_outs *outs, const apply_values *v, int64_t from,
+                      int64_t n, bool far, const apply_work *w, int worker);
 
 /* Bytes of scratch that a plan needs for size elements; 1 for parts of any size. */
 int64_t apply_plan_bytes(const plan *p, int64_t size, int64_t nvalues);

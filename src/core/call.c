@@ -116,6 +116,7 @@ static int check_group(call *c, call_group *g, kv_err *e)
     const slot *s = call_slot(c, g);
     kv_array *const *values = c->values + g->first;
     const kv_array *model = s->stored ? s->stored : values[0];
+    c->sparse |= model->storage == KV_ROW_SPARSE;
     g->same_dtype = true;
     g->sparse = values[0]->storage == KV_ROW_SPARSE;
     for (int64_t i = 0; i < g->n; i++) {
@@ -123,6 +124,7 @@ static int check_group(call *c, call_group *g, kv_err *e)
         int rc = s->stored ? call_check_shape(s, a, "value", e) : check_new(s, model, a, e);
         if (rc)
             return rc;
+        c->sparse |= a->storage == KV_ROW_SPARSE;
         g->mixed |= g->sparse != (a->storage == KV_ROW_SPARSE);
         g->same_dtype &= a->dtype == model->dtype;
         /* a pull that is pending may give a row_sparse array other elements; they are not read
@@ -156,6 +158,7 @@ static int place_group(call *c, call_group *g, int flags, kv_err *e)
         int rc = sparse_new_full(&g->fresh, like, g->ctx, e);
         if (rc)
             return rc;
+        c->owns = true;
         if (flags & CALL_UPDATE) {
             g->source = kv_array_ref(stored);
             c->uses[g->use + g->nuses++] = (engine_use){.var = array_var(stored)};
@@ -243,15 +246,24 @@ static int find_slots(const call *c, pair *p, const kv_key *keys, int64_t n, boo
     return KV_OK;
 }
 
+/* Asks for the headers of a pair. */
+static void look_ahead(const call *c, const pair *p, int64_t i)
+{
+    const kv_array *stored = c->table->items[p[i].number].stored;
+    call_prefetch(c->values[i]);
+    if (stored && p[i].number != p[i - 1].number)
+        call_prefetch(stored);
+}
+
 /* Makes the groups of the sorted pairs p. */
 static int make_groups(call *c, const pair *p, int flags, kv_err *e)
 {
     int64_t n = c->nvalues;
-    for (int64_t i = 0, end; i < n; i = end) {
-        if (i + CALL_AHEAD < n)
-            __builtin_prefetch(c->values[i + CALL_AHEAD]);
+    for (int64_t i = 0, end, asked = 1; i < n; i = end) {
         for (end = i + 1; end < n && p[end].number == p[i].number; end++)
             ;
+        for (; asked < n && asked < end + CALL_AHEAD; asked++)
+            look_ahead(c, p, asked);
         call_group *g = &c->groups[c->ngroups++];
         *g = (call_group){.number = p[i].number, .first = i, .n = end - i, .use = c->op.nuses};
         g->key = call_slot(c, g)->key;
@@ -299,8 +311,11 @@ int call_find_pairs(call *c, const kv_key *keys, kv_err *e)
     int64_t guess = 0, number;
     c->pulls = true;
     for (int64_t i = 0; i < c->nvalues; i++) {
-        if (i + CALL_AHEAD < c->nvalues)
-            __builtin_prefetch(c->values[i + CALL_AHEAD]);
+        if (i + CALL_AHEAD < c->nvalues) {
+            call_prefetch(c->values[i + CALL_AHEAD]);
+            if (guess + CALL_AHEAD < c->table->n)
+                call_prefetch(c->table->items[guess + CALL_AHEAD].stored);
+        }
         int rc = call_find(c->table, &keys[i], guess, &number, e);
         if (rc || (rc = call_check_shape(&c->table->items[number], c->values[i], "array", e)))
             return rc;

@@ -32,6 +32,7 @@ typedef struct call_group {
     const rule_update *update; /* for rules */
     int64_t t;                 /* for constant rules: the key's next count */
     int64_t use, nuses;        /* of call.uses */
+    int64_t first_out, nouts;  /* of call.outs: arrays that receive what a push has made */
     int32_t parts;             /* that have not ended; atomic */
     uint8_t share;             /* a call_share */
     bool same_dtype;           /* all values have the dtype of the stored array */
@@ -46,7 +47,14 @@ typedef struct call_group {
 
 /* Arrays of many keys lie all over the memory: loops over them ask for those that come so many
  * steps later. */
-enum { CALL_AHEAD = 12 };
+enum { CALL_AHEAD = 16 };
+
+/* Asks for what loops need of an array's header, which may lie across two cache lines. */
+static inline void call_prefetch(const kv_array *a)
+{
+    __builtin_prefetch(a);
+    __builtin_prefetch(&a->base);
+}
 
 /* The calls of a store: how many are pending, and memory for those to come. All zero is none. */
 #define CALL_SPARES 4
@@ -86,17 +94,23 @@ typedef struct call {
     kv_array *const *values; /* by group; those of a key in the order of the call; or the outs */
     kv_array **list;         /* room for a list of the values */
     const void **data;       /* the elements of each value */
-    kv_array **stored;       /* of a pull: what each out receives */
+    kv_array **stored;       /* of a pull: what each out receives. Else room for a list of outs */
     int64_t nvalues;
+    kv_array *const *outs;   /* of a push that pulls as well, by group; their uses are the first */
+    int64_t nouts;
     engine_use *uses;
     int64_t work_bytes; /* of the arrays that are written */
     bool far;           /* they are too large together to stay in a cache */
+    bool sparse;        /* some array of a push is row_sparse */
+    bool owns;          /* some group has arrays of its own */
 
     call_cut *cuts; /* of the parts of the work, ncuts + 1 */
     int64_t ncuts, cuts_cap;
     bool held; /* the arrays were taken hold of */
     int (*run)(struct call *c, kv_err *e);
     call_part update, compress; /* of a push */
+    struct optimizer_step *steps; /* room for those of an update, kept with the call */
+    int64_t steps_cap;
     call_part rows;             /* of a pull into row_sparse arrays */
 } call;
 

@@ -13,6 +13,8 @@ enum {
     KEPT_BYTES = 256 << 20, /* a larger one is given back: about 600,000 pairs */
     MOST_PENDING = 256,     /* a store schedules no more than these */
     SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
+    SMALL_ARRAY = 512,      /* so does one whose arrays are this small: to run it takes about as
+                               long as to make it run later */
     PART_BYTES = 256 << 10, /* of the arrays that are written, in one part */
     FAR_BYTES = 4 << 20,    /* larger than the caches next to a processor */
     PART_STEP = PLAN_CHUNK  /* parts of one array begin at a multiple of these elements */
@@ -22,6 +24,7 @@ static void free_call(call *c)
 {
     apply_work_release(&c->work);
     mem_free(c->cuts);
+    mem_free(c->steps);
     mem_free(c->memory);
     mem_free(c);
 }
@@ -95,7 +98,9 @@ int call_new(call **out, call_pool *p, const char *name, slot_table *table,
                 .values = values,
                 .nvalues = n,
                 .cuts = c->cuts,
-                .cuts_cap = c->cuts_cap};
+                .cuts_cap = c->cuts_cap,
+                .steps = c->steps,
+                .steps_cap = c->steps_cap};
     int rc = lay_out(c, n, e);
     if (rc == KV_OK && trace_on())
         rc = call_trace_new(c, name, e);
@@ -146,8 +151,12 @@ static void cut(cutter *k, int64_t item, int64_t from)
 static int64_t bytes_each(const call *c, const call_group *g)
 {
     int64_t each = 0;
-    if (!c->pulls)
-        return kv_dtype_bytes((kv_dtype)g->target->dtype);
+    if (!c->pulls) {
+        each = kv_dtype_bytes((kv_dtype)g->target->dtype);
+        for (int64_t i = 0; i < g->nouts; i++)
+            each += kv_dtype_bytes((kv_dtype)c->outs[g->first_out + i]->dtype);
+        return each;
+    }
     for (int64_t i = 0; i < g->n; i++)
         each += kv_dtype_bytes((kv_dtype)c->values[g->first + i]->dtype);
     return each;
@@ -179,6 +188,8 @@ int call_cut_work(call *c, kv_err *e)
 {
     cutter k;
     c->work_bytes += 64 * c->nvalues;
+    for (int64_t i = 0; i < c->nouts; i++)
+        c->work_bytes += kv_array_bytes(c->outs[i]);
     c->far = c->work_bytes > FAR_BYTES;
     int rc = begin_cuts(&k, c, e);
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
@@ -215,6 +226,11 @@ static void hold(call *c)
             __builtin_prefetch(c->list[i + CALL_AHEAD], 1);
         array_hold(c->list[i]);
     }
+    if (c->nouts)
+        memcpy(c->stored, c->outs, (size_t)c->nouts * sizeof *c->stored);
+    for (int64_t i = 0; i < c->nouts; i++)
+        array_hold(c->stored[i]);
+    c->outs = c->stored;
     for (int64_t i = 0; i < c->ngroups; i++)
         if (c->groups[i].target)
             array_hold(c->groups[i].target);
@@ -228,6 +244,8 @@ static void let_go(call *c)
             __builtin_prefetch(c->list[i + CALL_AHEAD], 1);
         array_drop(c->list[i]);
     }
+    for (int64_t i = 0; i < c->nouts; i++)
+        array_drop(c->outs[i]);
     for (int64_t i = 0; i < c->ngroups; i++)
         if (c->groups[i].target)
             array_drop(c->groups[i].target);
@@ -237,7 +255,7 @@ static void release(call *c)
 {
     if (c->held)
         let_go(c);
-    for (int64_t i = 0; i < c->ngroups; i++) {
+    for (int64_t i = 0; c->owns && i < c->ngroups; i++) {
         kv_array_unref(c->groups[i].source);
         kv_array_unref(c->groups[i].fresh);
         kv_array_unref(c->groups[i].sum);
@@ -263,7 +281,7 @@ void call_end(call *c)
 
 void call_commit(call *c)
 {
-    for (int64_t i = 0; i < c->ngroups; i++) {
+    for (int64_t i = 0; c->owns && i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         if (!g->fresh)
             continue;
@@ -297,6 +315,13 @@ static void end_op(engine_op *op)
     call_end((call *)(void *)op);
 }
 
+/* Whether it is not worth while to let the caller go on meanwhile. */
+static bool is_small(const call *c)
+{
+    return c->work_bytes <= SMALL_BYTES ||
+           (c->work_bytes <= (64 + SMALL_ARRAY) * c->nvalues && !c->op.foreign);
+}
+
 int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool now, kv_err *e)
 {
     int rc;
@@ -308,7 +333,7 @@ int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool n
     if (now) {
         call_trace_enqueue(c, false);
         rc = engine_run_now(&c->op, e);
-    } else if (c->work_bytes <= SMALL_BYTES && engine_try(&c->op)) {
+    } else if (is_small(c) && engine_try(&c->op)) {
         call_trace_enqueue(c, false);
         rc = run_call(c, e);
         engine_finish(&c->op);
@@ -328,6 +353,8 @@ void call_end_uses(call *c, int64_t first, int64_t n)
         return;
     const call_group *a = &c->groups[first], *b = &c->groups[first + n - 1];
     engine_end(&c->uses[a->use], b->use + b->nuses - a->use);
+    if (c->nouts)
+        engine_end(&c->uses[a->first_out], b->first_out + b->nouts - a->first_out);
 }
 
 void call_end_groups(call *c, int64_t from, int64_t to)

@@ -16,6 +16,13 @@ void call_trace_add_run(const call *c, int64_t begin);
 void call_trace_add_part(const call *c, int64_t begin, const char *name, const kv_key *key,
                          const kv_array *a, int64_t from, int64_t n);
 
+/* What runs is only a part of what the call was made for. */
+static inline void call_trace_rename(const call *c, const char *name)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        c->op.trace->name = name;
+}
+
 /* The call is about to become an operation; later: one that runs on the pool. */
 static inline void call_trace_enqueue(const call *c, bool later)
 {

@@ -1,8 +1,9 @@
 /* Residuals and codes of a push.
  *
- * A block of elements is quantised and its codes decoded at once, so gradients and residuals are
- * read from memory once and codes never leave the cache. The sum is a float32 array of its own,
- * because the updater may read it more than once, and a residual changes only once.
+ * A block of elements is quantised and what its codes stand for added up at once, so gradients and
+ * residuals are read from memory once and codes are not even written. Where the sum is what will be
+ * stored it goes there; for other updaters it is an array of its own, because they may read it more
+ * than once, and a residual changes only once.
  *
  * Here all contexts are host memory (GAP: between GPUs the codes are what has to travel).
  */
@@ -172,6 +173,7 @@ typedef struct group { /* the call's group of the same number */
 /* What a push has beside its groups, behind call.compress. */
 typedef struct work {
     compression how;
+    bool direct; /* the sums are what is stored */
     group *groups;
     int64_t ngroups;
     pushed *values;
@@ -206,7 +208,7 @@ static int take_residual(pushed *v, const residuals *r, int64_t i, kv_err *e)
     return rc;
 }
 
-/* The sum, where the key will stand. */
+/* An array for the sum, where the key will stand. */
 static int take_sum(group *g, residuals *r, kv_ctx ctx, kv_err *e)
 {
     const kv_array *like = g->values[0].value;
@@ -240,7 +242,12 @@ static int prepare_group(call *c, group *g, const call_group *from, kv_err *e)
         if (v->old)
             c->uses[c->op.nuses++] = (engine_use){.var = array_var(v->old)};
     }
-    return rc ? rc : take_sum(g, *at, from->ctx, e);
+    const work *w = c->compress.state;
+    if (!rc && w->direct)
+        g->sum = kv_array_ref(from->target);
+    else if (!rc)
+        rc = take_sum(g, *at, from->ctx, e);
+    return rc;
 }
 
 static void release(call *c)
@@ -265,12 +272,13 @@ static void release(call *c)
     mem_free(w);
 }
 
-static int new_work(call *c, const compression *how, kv_err *e)
+static int new_work(call *c, const compression *how, bool direct, kv_err *e)
 {
     work *w = mem_zalloc(1, sizeof *w, e);
     if (!w)
         return KV_E_MEMORY;
     w->how = *how;
+    w->direct = direct;
     c->compress = (call_part){w, release};
     w->groups = mem_zalloc(c->ngroups, sizeof *w->groups, e);
     w->values = mem_zalloc(c->nvalues, sizeof *w->values, e);
@@ -293,11 +301,11 @@ static void replace_values(const work *w, call *c)
     c->max_values = 1;
 }
 
-int compress_prepare(const compression *how, call *c, kv_err *e)
+int compress_prepare(const compression *how, bool direct, call *c, kv_err *e)
 {
     if (!how->code)
         return KV_OK;
-    int rc = new_work(c, how, e);
+    int rc = new_work(c, how, direct, e);
     if (rc)
         return rc;
     work *w = c->compress.state;
@@ -341,62 +349,68 @@ void compress_commit(call *c)
 
 /* ---- The element work ---- */
 
-/* Elements a block: gradient, residual, sum and codes share the first caches. A part is what one
- * thread takes: large enough to be worth waking another one. */
+/* Elements a block: gradient, residual and sum share the first caches. A part is what one thread
+ * takes: large enough to be worth waking another one. */
 enum { BLOCK = 4096, PART = 16 * BLOCK };
+
+/* n elements from `from` of a value, as float32. */
+static const float *gradient_at(float piece[BLOCK], const kv_array *value, int64_t from, int64_t n)
+{
+    const void *src = (const char *)value->data + from * kv_dtype_bytes(value->dtype);
+    if (value->dtype == KV_FLOAT32)
+        return src;
+    value->dev->convert(piece, KV_FLOAT32, src, value->dtype, n);
+    return piece;
+}
+
+/* n elements from `from` of all values: into the residuals and the sum. Where the sum is the result
+ * it is made in a block of its own, and the last value takes it to where it may be far. */
+static void run_block(const work *w, const group *g, int64_t from, int64_t n, bool far)
+{
+    float piece[BLOCK], block[BLOCK];
+    float *out = (float *)g->sum->data + from, *sum = w->direct ? block : out;
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    for (int64_t j = 0; j < g->n; j++) {
+        const pushed *v = &g->values[j];
+        float *residual = (float *)v->residual->data + from;
+        if (v->old)
+            memcpy(residual, (const float *)v->old->data + from, (size_t)n * sizeof *residual);
+        v->value->dev->quantise_sum(j + 1 < g->n ? sum : out, sum, residual,
+                                    gradient_at(piece, v->value, from, n),
+                                    (dev_code)w->how.code, w->how.threshold, n, far);
+    }
+}
+
+void compress_part(const call *c, const call_group *of, int64_t from, int64_t n)
+{
+    const work *w = c->compress.state;
+    const group *g = &w->groups[of - c->groups];
+    int64_t begin = call_trace_begin(c);
+    bool far = call_is_far(c, n);
+    for (int64_t i = 0; i < n; i += BLOCK)
+        run_block(w, g, from + i, n - i < BLOCK ? n - i : BLOCK, far);
+    call_trace_part(c, begin, "compress", &of->key, g->sum, from, n);
+}
 
 typedef struct part_arg {
     const call *call;
-    const kv_key *key;
-    const struct group *group;
-    compression how;
+    const call_group *group;
 } part_arg;
-
-/* n elements from `from` of value j: into the residual, the codes, and from there into the sum. */
-static void run_block(const part_arg *a, int64_t j, int64_t from, int64_t n)
-{
-    const pushed *v = &a->group->values[j];
-    const dev_ops *dev = v->value->dev;
-    const char *src = (const char *)v->value->data + from * kv_dtype_bytes(v->value->dtype);
-    float *residual = (float *)v->residual->data + from, *sum = (float *)a->group->sum->data + from;
-    float piece[BLOCK];
-    uint32_t codes[BLOCK / 16];
-    dev_code code = (dev_code)a->how.code;
-    if (v->value->dtype != KV_FLOAT32) {
-        dev->convert(piece, KV_FLOAT32, src, v->value->dtype, n);
-        src = (const char *)piece;
-    }
-    if (v->old)
-        memcpy(residual, (const float *)v->old->data + from, (size_t)n * sizeof *residual);
-    dev->quantise(codes, residual, (const float *)(const void *)src, code, a->how.threshold, n);
-    if (j == 0)
-        dev->dequantise(sum, codes, code, a->how.threshold, n);
-    else
-        dev->dequantise_add(sum, codes, code, a->how.threshold, n);
-}
 
 static void run_part(void *arg, int64_t part, int worker)
 {
     const part_arg *a = arg;
-    const group *g = a->group;
-    int64_t from = part * PART, to = g->sum->size - from > PART ? from + PART : g->sum->size;
-    int64_t begin = call_trace_begin(a->call);
+    int64_t from = part * PART, left = a->group->target->size - from;
     (void)worker;
-    for (int64_t i = from; i < to; i += BLOCK)
-        for (int64_t j = 0; j < g->n; j++)
-            run_block(a, j, i, to - i < BLOCK ? to - i : BLOCK);
-    call_trace_part(a->call, begin, "compress", a->key, g->sum, from, to - from);
+    compress_part(a->call, a->group, from, left < PART ? left : PART);
 }
 
-void compress_run(call *c)
+void compress_whole(const call *c)
 {
-    const work *w = c->compress.state;
-    for (int64_t i = 0; w && i < w->ngroups; i++) {
-        part_arg a = {c, &c->groups[i].key, &w->groups[i], w->how};
-        int64_t size = a.group->sum->size, nparts = size / PART + (size % PART != 0);
-        if (nparts > 1)
-            pool_run(nparts, run_part, &a);
-        else if (nparts == 1)
-            run_part(&a, 0, 0);
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        const call_group *g = &c->groups[i];
+        int64_t size = g->target->size, nparts = size / PART + (size % PART != 0);
+        if (g->share != CALL_SPLIT && g->share != CALL_UNIT)
+            pool_run(nparts, run_part, &(part_arg){c, g});
     }
 }

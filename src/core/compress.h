@@ -41,14 +41,19 @@ void compression_forget(slot_table *t);
 /* ---- A push ---- */
 
 /* What a push owes and sums is made before the updater prepares: the call then has one value a
- * group, the sum that compress_run will make. Errors: dtype (a key that is not float32), value (a
+ * group, the sum that compress_whole and compress_part will make. direct: the updater is ASSIGN, so
+ * this sum is the array that is stored. Errors: dtype (a key that is not float32), value (a
  * row_sparse key or value), memory. */
-int compress_prepare(const compression *how, call *c, kv_err *e);
+int compress_prepare(const compression *how, bool direct, call *c, kv_err *e);
 
 /* Hands the residuals to the slots: before the call runs. */
 void compress_commit(call *c);
 
-/* The element work: residuals and sums. */
-void compress_run(call *c);
+/* The element work, residuals and sums, of the groups that are not cut into parts: it comes before
+ * the updater's. */
+void compress_whole(const call *c);
+
+/* The same for the elements from … from + n - 1 of one of the others. */
+void compress_part(const call *c, const call_group *g, int64_t from, int64_t n);
 
 #endif

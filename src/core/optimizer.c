@@ -1,6 +1,7 @@
 /* Parameters, tables of multipliers, counts and rates, and what a push prepares and commits. */
 #include "core/optimizer.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "array/device.h"
@@ -383,7 +384,7 @@ static void give_states(const optimizer *o, const optimizer_draft *d, const slot
         if (o->states[i].how == STATE_SHARED) {
             g->have = (g->have & ~(1u << i)) | (d->have & 1u << i);
             numbers[i] = d->shared[i];
-        } else if (s->state) {
+        } else if (s->state && o->states[i].how == STATE_KEY) {
             numbers[i] = s->state->numbers[i];
         }
     }
@@ -577,15 +578,23 @@ static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_
     for (int i = 0; i < o->nstates && !rc; i++) {
         bool array = o->states[i].how == STATE_ARRAY || o->states[i].how == STATE_ROW;
         if (array && (u->states & ~have) >> i & 1)
-            rc = new_state(o, i, s, u, &step->arrays[i], e);
+            rc = new_state(o, i, s, u, &step->states[i].fresh, e);
         else if (array && u->states >> i & 1)
-            rc = own_copy(s, s->state->arrays[i], &step->arrays[i], e);
+            rc = own_copy(s, s->state->arrays[i], &step->states[i].fresh, e);
     }
     if (!rc && master && !(s->state && s->state->master))
         rc = new_master(s, &step->master, e);
     else if (!rc && master)
         rc = own_copy(s, s->state->master, &step->master, e);
     return rc;
+}
+
+/* All zero, as far as it is used. */
+static void begin_step(const optimizer *o, optimizer_step *step)
+{
+    memset(step, 0, offsetof(optimizer_step, states));
+    step->nstates = o->nstates;
+    memset(step->states, 0, (size_t)o->nstates * sizeof *step->states);
 }
 
 /* Shared numbers go on from key to key. */
@@ -603,7 +612,7 @@ int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool spars
                      optimizer_step *step, rule_given *given, host *numbers, kv_err *e)
 {
     optimizer_draft before = *d;
-    *step = (optimizer_step){0};
+    begin_step(o, step);
     *given = give_all(o, &before, s, sparse_input, numbers);
     int rc = make_update(o, d, s, sparse_input, step, e);
     if (!rc && !s->state && step->made->u.states &&
@@ -622,7 +631,7 @@ int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool spars
 int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                       optimizer_step *step, kv_err *e)
 {
-    *step = (optimizer_step){0};
+    begin_step(o, step);
     int rc = make_update(o, d, s, sparse_input, step, e);
     if (!rc)
         rc = allocate(o, s, step, e);
@@ -639,9 +648,9 @@ static void note_arrays(const optimizer *o, optimizer_step *step, const slot_sta
 {
     for (int i = 0; i < o->nstates; i++) {
         const kv_array *old = state ? state->arrays[i] : NULL;
-        const kv_array *a = step->arrays[i] ? step->arrays[i] : old;
+        const kv_array *a = step->states[i].fresh ? step->states[i].fresh : old;
         if (a && (step->made->u.states >> i & 1 || step->made->u.nprints > 0))
-            step->states[i] = a->data;
+            step->states[i].data = a->data;
     }
     step->weight_master = step->master ? step->master : state ? state->master : NULL;
 }
@@ -659,10 +668,10 @@ void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
         return;
     state->have |= step->made->u.states;
     for (int i = 0; i < o->nstates; i++) {
-        if (step->arrays[i]) {
+        if (step->states[i].fresh) {
             kv_array_unref(state->arrays[i]);
-            state->arrays[i] = step->arrays[i];
-            step->arrays[i] = NULL;
+            state->arrays[i] = step->states[i].fresh;
+            step->states[i].fresh = NULL;
         }
         if (o->states[i].how == STATE_KEY && step->made->u.states >> i & 1)
             state->numbers[i] = step->made->u.numbers[i];
@@ -711,7 +720,6 @@ void optimizer_release_step(optimizer_step *step)
     printed_release(&step->printed);
     slot_state_free(step->fresh);
     kv_array_unref(step->master);
-    for (int i = 0; i < PLAN_MAX_STATES; i++)
-        kv_array_unref(step->arrays[i]);
-    *step = (optimizer_step){0};
+    for (int i = 0; i < step->nstates; i++)
+        kv_array_unref(step->states[i].fresh);
 }

@@ -108,13 +108,16 @@ typedef struct optimizer_step {
     made_update *made;
     slot_state *fresh; /* the key's first, when it needs one */
     int64_t t;
-    kv_array *arrays[PLAN_MAX_STATES]; /* new ones */
-    kv_array *master;                  /* a new one */
-    printed printed;                   /* made behind optimizer_prepare */
+    kv_array *master; /* a new one */
+    printed printed;  /* made behind optimizer_prepare */
+    int nstates;      /* of the rule: as many stand below, so that a step touches few cache lines */
 
     /* What the update works on, once the step is committed: NULL where there is none. */
     kv_array *weight_master;
-    void *states[PLAN_MAX_STATES];
+    struct {
+        kv_array *fresh; /* a new one */
+        void *data;      /* what the update works on */
+    } states[PLAN_MAX_STATES];
 } optimizer_step;
 
 void optimizer_begin(const optimizer *o, optimizer_draft *d);

@@ -1,11 +1,11 @@
 /* row_sparse keys in files. */
 #include "core/row_parts.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "array/sparse.h"
+#include "base/file.h"
 #include "base/num.h"
 #include "core/checksum.h"
 
@@ -78,22 +78,8 @@ const char *row_parts_key(arena *memory, const char *name, kv_err *e)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static int bad(const char *path, kv_err *e, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* `w.kvs: …`, code format. */
-static int bad(const char *path, kv_err *e, const char *fmt, ...)
-{
-    char text[sizeof e->text];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return kv_err_set(e, KV_E_FORMAT, "%s: %s", path, text);
-}
-
-/* What belongs to the key of a tensor of ids: the number of its rows, and the tensor of its data.
- */
+/* What belongs to the key of a tensor of ids: the number of its rows, and the tensor
+ * of its data. */
 static int find_others(const safetensors *f, const char *path, const char *ids_name, int64_t *rows,
                        int64_t *data, kv_err *e)
 {
@@ -111,12 +97,12 @@ static int find_others(const safetensors *f, const char *path, const char *ids_n
     const char *number = safetensors_metadata(f, text);
     int rc = KV_OK;
     if (*data < 0)
-        rc = bad(path, e, "the tensor \"%.80s\" has no data beside it", ids_name);
+        rc = file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" has no data beside it", ids_name);
     else if (!number)
-        rc = bad(path, e, "the metadata have no \"%.80s\"", text);
+        rc = file_bad(e, KV_E_FORMAT, path, "the metadata have no \"%.80s\"", text);
     else if (!*number || num_parse_int(number, strlen(number), rows, &over) != strlen(number) ||
              over || *rows < 0)
-        rc = bad(path, e, "\"%.80s\" is no number of rows", text);
+        rc = file_bad(e, KV_E_FORMAT, path, "\"%.80s\" is no number of rows", text);
     arena_release(&names);
     return rc;
 }
@@ -138,9 +124,9 @@ int row_parts_check(const safetensors *f, const char *path, kv_err *e)
         }
     }
     if (data > ids)
-        return bad(path, e, "it has rows without their ids");
+        return file_bad(e, KV_E_FORMAT, path, "it has rows without their ids");
     if (texts > ids)
-        return bad(path, e, "it says how many rows keys have that are not there");
+        return file_bad(e, KV_E_FORMAT, path, "it says how many rows keys have that are not there");
     return KV_OK;
 }
 
@@ -155,10 +141,11 @@ static int join(kv_array **out, const char *path, const char *name, int64_t rows
     kv_err why = {0};
     kv_array *a;
     if (kv_array_dtype(ids) != KV_INT64 || kv_array_ndim(ids) != 1)
-        return bad(path, e, "the tensor \"%.80s\" is no list of row ids", name);
+        return file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" is no list of row ids", name);
     if (ndim < 1 || kv_array_shape(data)[0] != n)
-        return bad(path, e, "\"%.80s\" has %lld ids, its data another number of rows", name,
-                   (long long)n);
+        return file_bad(e, KV_E_FORMAT, path,
+                        "\"%.80s\" has %lld ids, its data another number of rows", name,
+                        (long long)n);
     memcpy(shape, kv_array_shape(data), (size_t)ndim * sizeof *shape);
     shape[0] = rows;
     int rc = kv_array_read(ids, &given, e);
@@ -167,7 +154,7 @@ static int join(kv_array **out, const char *path, const char *name, int64_t rows
     if ((rc = kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, n, given, (kv_ctx){0},
                                   &why)))
         return rc == KV_E_MEMORY ? kv_err_set(e, KV_E_MEMORY, "%s", why.text)
-                                 : bad(path, e, "\"%.80s\": %s", name, why.text);
+                                 : file_bad(e, KV_E_FORMAT, path, "\"%.80s\": %s", name, why.text);
     if ((rc = kv_array_read(data, &given, e)) == KV_OK &&
         (rc = kv_array_write_rows(a, &to, e)) == KV_OK)
         memcpy(to, given, (size_t)kv_array_bytes(data));

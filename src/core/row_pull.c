@@ -9,6 +9,8 @@
 /* What a call has beside its pairs. */
 typedef struct rows {
     bool by_id;        /* fresh arrays wait for their rows; else they have them */
+    bool *as_before;   /* by_id: an array holds the same rows of the same key as the one before it,
+                          which has the ids of both */
     kv_array *fresh[]; /* what each array will hold; NULL: it is a default one */
 } rows;
 
@@ -22,9 +24,11 @@ static void release(call *c)
 
 static int new_rows(rows **out, call *c, bool by_id, kv_err *e)
 {
-    rows *r = mem_zalloc((int64_t)sizeof *r + c->nvalues * (int64_t)sizeof *r->fresh, 1, e);
-    if (!r)
+    rows *r;
+    int64_t each = (int64_t)(sizeof *r->fresh + sizeof *r->as_before);
+    if (!(r = mem_zalloc((int64_t)sizeof *r + c->nvalues * each, 1, e)))
         return KV_E_MEMORY;
+    r->as_before = (bool *)(r->fresh + c->nvalues);
     r->by_id = by_id;
     *out = r;
     c->rows = (call_part){r, release};
@@ -68,13 +72,6 @@ static int check_storage(const kv_key *key, const kv_array *stored, const kv_arr
     return KV_E_VALUE;
 }
 
-/* Row ids that were read, checked and sorted. Neighbours in a call mostly share them. */
-typedef struct row_set {
-    const kv_array *given;
-    int64_t *ids;
-    int64_t n, rows; /* rows: of the arrays that they were checked for */
-} row_set;
-
 static int range_error(const kv_key *key, int64_t id, int64_t nrows, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
@@ -88,56 +85,91 @@ static int range_error(const kv_key *key, int64_t id, int64_t nrows, kv_err *e)
     return KV_E_INDEX;
 }
 
-static int read_ids(row_set *set, const kv_key *key, int64_t nrows, kv_array *ids, kv_err *e)
+/* The ids that a triple gives, checked and sorted. Out: *out, released with mem_free. */
+static int read_ids(int64_t **out, int64_t *n, const kv_key *key, int64_t nrows, kv_array *ids,
+                    kv_err *e)
 {
-    int64_t *read;
-    if (set->given == ids && set->rows == nrows)
-        return KV_OK;
-    int rc = row_ids_read(&read, ids, e);
-    if (rc)
+    int rc = row_ids_read(out, ids, e);
+    *n = ids->size;
+    if (rc || row_ids_ordered(*out, *n, nrows))
         return rc;
-    mem_free(set->ids);
-    *set = (row_set){ids, read, ids->size, nrows};
-    int64_t outside = row_ids_outside(read, set->n, nrows);
-    return outside < 0 ? row_ids_sort(read, &set->n, nrows, e)
-                       : range_error(key, read[outside], nrows, e);
+    int64_t outside = row_ids_outside(*out, *n, nrows);
+    rc =
+        outside < 0 ? row_ids_sort(*out, n, nrows, e) : range_error(key, (*out)[outside], nrows, e);
+    if (rc)
+        mem_free(*out);
+    return rc;
+}
+
+/* Neighbours in a call mostly share their ids, and those of a key all the rest: such ids are read
+ * once. */
+static bool same_as_before(const call *c, int64_t i, kv_array *const *ids)
+{
+    return i > 0 && ids[i] == ids[i - 1] && c->stored[i] == c->stored[i - 1] &&
+           c->values[i]->dtype == c->values[i - 1]->dtype;
 }
 
 int row_pull_some(call *c, const kv_key *keys, kv_array *const *ids, kv_err *e)
 {
     rows *r;
-    row_set set = {0};
+    int64_t n = 0;
     int rc = new_rows(&r, c, true, e);
     for (int64_t i = 0; i < c->nvalues && !rc; i++) {
         kv_array *out = c->values[i];
-        if ((rc = check_storage(&keys[i], c->stored[i], out, e)) == KV_OK &&
-            (rc = read_ids(&set, &keys[i], out->shape[0], ids[i], e)) == KV_OK &&
-            (rc = sparse_new_rows(&r->fresh[i], out, set.n, set.ids, e)) == KV_OK)
+        int64_t *read = NULL;
+        if ((rc = check_storage(&keys[i], c->stored[i], out, e)))
+            break;
+        r->as_before[i] = same_as_before(c, i, ids);
+        if (!r->as_before[i])
+            rc = read_ids(&read, &n, &keys[i], out->shape[0], ids[i], e);
+        if (rc == KV_OK && (rc = sparse_new_rows(&r->fresh[i], out, n, read, e)) == KV_OK)
             c->work_bytes += kv_array_bytes(r->fresh[i]);
     }
-    mem_free(set.ids);
     return rc;
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
+/* Puts the rows into n arrays from number i on, which hold the same ones. */
+static void fill(call *c, int64_t i, int64_t n)
+{
+    kv_array *const *fresh = ((const rows *)c->rows.state)->fresh + i;
+    for (int64_t k = 0; k < n; k++)
+        sparse_reuse(fresh[k], c->values[i + k], k > 0);
+    sparse_retain(fresh, n, c->stored[i]);
+}
+
+/* How many arrays from number i on hold the same rows. */
+static int64_t count_same(const call *c, int64_t i)
+{
+    const rows *r = c->rows.state;
+    int64_t n = 1;
+    while (i + n < c->nvalues && r->as_before[i + n])
+        n++;
+    return n;
+}
+
 int row_pull_run(call *c, kv_err *e)
 {
     const rows *r = c->rows.state;
     const call_group *g = c->groups;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->nvalues && rc == KV_OK; i++) {
+    int64_t filled = 0, begin = 0;
+    (void)e;
+    for (int64_t i = 0; i < c->nvalues; i++) {
         g += i == g->first + g->n;
-        int64_t begin = call_trace_begin(c);
-        if (!r->fresh[i])
+        if (i >= filled)
+            begin = call_trace_begin(c);
+        if (!r->fresh[i]) {
             apply_copy(c->values[i], c->stored[i]);
-        else if (r->by_id)
-            rc = sparse_retain(r->fresh[i], c->stored[i], e);
-        if (rc == KV_OK && r->fresh[i])
+        } else if (r->by_id && i >= filled) {
+            filled = i + count_same(c, i);
+            fill(c, i, filled - i);
+        }
+        if (r->fresh[i])
             array_swap(c->values[i], r->fresh[i]);
         const kv_array *out = c->values[i];
         call_trace_part(c, begin, "copy", &g->key, out, 0,
                         out->storage == KV_DEFAULT ? out->size : out->nrows * sparse_row(out));
     }
-    return rc;
+    return KV_OK;
 }

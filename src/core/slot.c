@@ -10,17 +10,10 @@
 #include "core/residuals.h"
 #include "core/slot_state.h"
 
-static bool same_key(const kv_key *a, const kv_key *b)
-{
-    if (!a->name || !b->name)
-        return !a->name && !b->name && a->id == b->id;
-    return strcmp(a->name, b->name) == 0;
-}
-
 int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess)
 {
     for (int64_t i = guess; i >= guess - 1; i--) {
-        if (i >= 0 && i < t->n && same_key(&t->items[i].key, key))
+        if (i >= 0 && i < t->n && map_same_key(&t->items[i].key, key))
             return i;
     }
     return map_get(&t->index, *key);

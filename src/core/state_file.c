@@ -1,10 +1,10 @@
 /* Which optimizer, which keys: the frame around the parts. */
 #include "core/state_file.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/buf.h"
 #include "base/num.h"
 #include "core/checksum.h"
@@ -98,20 +98,6 @@ typedef struct reader {
     kv_err *e;
 } reader;
 
-static int bad(const reader *r, kv_code code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* `s.kvs: …` */
-static int bad(const reader *r, kv_code code, const char *fmt, ...)
-{
-    char text[sizeof r->e->text];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return kv_err_set(r->e, code, "%s: %s", r->path, text);
-}
-
 static bool begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
@@ -121,16 +107,17 @@ static int check_format(const reader *r)
 {
     const char *format = safetensors_metadata(r->f, STATES);
     if (!format && safetensors_metadata(r->f, "kvstore.format")) {
-        bad(r, KV_E_FORMAT, "a whole store, not the states of an optimizer");
+        file_bad(r->e, KV_E_FORMAT, r->path, "a whole store, not the states of an optimizer");
         kv_err_hint(r->e, "kv_load, or kvctl -s, reads it");
         return KV_E_FORMAT;
     }
     if (!format)
-        return bad(r, KV_E_FORMAT,
-                   "no states of an optimizer: the metadata have no \"" STATES "\"");
+        return file_bad(r->e, KV_E_FORMAT, r->path,
+                        "no states of an optimizer: the metadata have no \"" STATES "\"");
     if (strcmp(format, FORMAT) == 0)
         return KV_OK;
-    bad(r, KV_E_FORMAT, "states in format \"%.20s\", this version reads format " FORMAT, format);
+    file_bad(r->e, KV_E_FORMAT, r->path,
+             "states in format \"%.20s\", this version reads format " FORMAT, format);
     kv_err_hint(r->e, "a later version wrote it");
     return KV_E_FORMAT;
 }
@@ -144,7 +131,8 @@ static int check_names(const reader *r)
             begins(name, KEY) || state_parts_has(name) || rule_parts_has(name) ||
             checksum_has(name))
             continue;
-        bad(r, KV_E_FORMAT, "it holds \"%.80s\", which this version does not know", name);
+        file_bad(r->e, KV_E_FORMAT, r->path, "it holds \"%.80s\", which this version does not know",
+                 name);
         kv_err_hint(r->e, "a later version wrote it");
         return KV_E_FORMAT;
     }
@@ -156,10 +144,11 @@ static int check_optimizer(const reader *r)
     const char *name = safetensors_metadata(r->f, OPTIMIZER),
                *mine = updater_name(&r->store->updater);
     if (!name)
-        return bad(r, KV_E_FORMAT, "the metadata have no \"" OPTIMIZER "\"");
+        return file_bad(r->e, KV_E_FORMAT, r->path, "the metadata have no \"" OPTIMIZER "\"");
     if (safetensors_metadata(r->f, RULE_PART) || strcmp(name, mine) == 0)
         return KV_OK;
-    bad(r, KV_E_VALUE, "states of %.80s, the optimizer in use is %.80s", name, mine);
+    file_bad(r->e, KV_E_VALUE, r->path, "states of %.80s, the optimizer in use is %.80s", name,
+             mine);
     if (strcmp(name, "rule") != 0) /* which stands for one without a name */
         kv_err_hint(r->e, "set-optimizer %.80s comes first, in C kv_set_optimizer", name);
     return KV_E_VALUE;
@@ -169,10 +158,11 @@ static int check_key_type(const reader *r)
 {
     const char *type = safetensors_metadata(r->f, KEY_TYPE), *mine = key_type(&r->store->slots);
     if (!type)
-        return bad(r, KV_E_FORMAT, "the metadata have no \"" KEY_TYPE "\"");
+        return file_bad(r->e, KV_E_FORMAT, r->path, "the metadata have no \"" KEY_TYPE "\"");
     if (strcmp(type, "none") == 0 || strcmp(mine, "none") == 0 || strcmp(type, mine) == 0)
         return KV_OK; /* keys that are missing are named later */
-    return bad(r, KV_E_KEY, "states of %.20s keys, this store has %s keys", type, mine);
+    return file_bad(r->e, KV_E_KEY, r->path, "states of %.20s keys, this store has %s keys", type,
+                    mine);
 }
 
 /* dtype or shape of the file differ from those of the key. */
@@ -185,15 +175,16 @@ static int other_form(const reader *r, const slot *s, const char *form)
     slot_key_text(key, &s->key);
     kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
     if (strlen(dtype) != n || memcmp(dtype, form, n) != 0)
-        return bad(r, KV_E_DTYPE, "key %s is %.*s in it, %s in this store", key,
+        return file_bad(r->e, KV_E_DTYPE, r->path, "key %s is %.*s in it, %s in this store", key,
                    n > 20 ? 20 : (int)n, form, dtype);
-    return bad(r, KV_E_SHAPE, "key %s has shape %.120s in it, %.120s in this store", key,
-               form + n + (form[n] == ' '), shape);
+    return file_bad(r->e, KV_E_SHAPE, r->path,
+                    "key %s has shape %.120s in it, %.120s in this store", key,
+                    form + n + (form[n] == ' '), shape);
 }
 
 static int missing_key(const reader *r, const char *name)
 {
-    bad(r, KV_E_KEY, "it has the key \"%.80s\", this store does not", name);
+    file_bad(r->e, KV_E_KEY, r->path, "it has the key \"%.80s\", this store does not", name);
     return kv_err_hint(r->e, "the values come first: init, or the file that kept the store");
 }
 
@@ -207,7 +198,8 @@ static int read_key(const reader *r, const char *name, const char *text, int64_t
     if (i < 0)
         return missing_key(r, name);
     if (n == 0 || num_parse_int(text, n, &t, &over) != n || over || t < 0 || !text[n])
-        return bad(r, KV_E_FORMAT, "\"" KEY "%.80s\" is no count, dtype and shape", name);
+        return file_bad(r->e, KV_E_FORMAT, r->path, "\"" KEY "%.80s\" is no count, dtype and shape",
+                        name);
     buf mine = {0};
     print_form(&mine, &r->store->slots.items[i]);
     int rc = buf_check(&mine, r->e);
@@ -233,7 +225,7 @@ static int read_keys(const reader *r, int64_t *updates)
     }
     for (int64_t i = 0; i < r->store->slots.n && !rc; i++)
         if (updates[i] < 0)
-            rc = bad(r, KV_E_KEY, "it has no states of key %s",
+            rc = file_bad(r->e, KV_E_KEY, r->path, "it has no states of key %s",
                      slot_key_text(key, &r->store->slots.items[i].key));
     return rc;
 }
@@ -246,7 +238,7 @@ static int read_residuals(const reader *r, residual_parts *owed)
     int rc = residual_parts_read(owed, r->f, r->path, &r->store->slots, r->e);
     if (rc || !owed->how.code || compression_same(&owed->how, c))
         return rc;
-    bad(r, KV_E_VALUE, "residuals of compression %s, that of this store is %s",
+    file_bad(r->e, KV_E_VALUE, r->path, "residuals of compression %s, that of this store is %s",
         compression_print(theirs, &owed->how), compression_print(mine, c));
     kv_err_hint(r->e, "set-gradient-compression, in C kv_set_gradient_compression");
     residual_parts_release(owed);

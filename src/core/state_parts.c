@@ -2,10 +2,10 @@
  * was found, and compares the two at the end. */
 #include "core/state_parts.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/buf.h"
 #include "base/num.h"
 #include "core/checksum.h"
@@ -189,20 +189,6 @@ typedef struct reader {
     kv_err *e;
 } reader;
 
-static int bad(const reader *r, kv_code code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* `s.kvs: …` */
-static int bad(const reader *r, kv_code code, const char *fmt, ...)
-{
-    char text[sizeof r->e->text];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return kv_err_set(r->e, code, "%s: %s", r->path, text);
-}
-
 static int find_state(const optimizer *o, const char *name, size_t n)
 {
     for (int i = 0; i < o->nstates; i++)
@@ -215,7 +201,7 @@ static int find_slot(reader *r, const char *text, size_t n, int64_t *at)
 {
     *at = r->last = state_parts_slot(r->t, text, n, r->last + 1);
     if (*at < 0)
-        return bad(r, KV_E_FORMAT, "states of \"%.*s\", which is no key of it",
+        return file_bad(r->e, KV_E_FORMAT, r->path, "states of \"%.*s\", which is no key of it",
                    n > 80 ? 80 : (int)n, text);
     return KV_OK;
 }
@@ -230,9 +216,9 @@ static int find_bit(reader *r, int64_t at, const char *name, size_t n, uint32_t 
     else if (i >= 0 && r->o->states[i].how != STATE_SHARED)
         *bit = 1u << i;
     else
-        return bad(r, KV_E_VALUE,
-                   "key %s has a state \"%.*s\", which the optimizer in use does not have",
-                   slot_key_text(key, &r->t->items[at].key), n > 80 ? 80 : (int)n, name);
+        return file_bad(r->e, KV_E_VALUE, r->path,
+                        "key %s has a state \"%.*s\", which the optimizer in use does not have",
+                        slot_key_text(key, &r->t->items[at].key), n > 80 ? 80 : (int)n, name);
     return KV_OK;
 }
 
@@ -258,12 +244,13 @@ static int read_name(reader *r, const char *name, int64_t *at, uint32_t *bit)
 {
     const char *slash = strrchr(name, '/');
     if (!slash)
-        return bad(r, KV_E_FORMAT, "\"%.80s\" is no state of a key", name);
+        return file_bad(r->e, KV_E_FORMAT, r->path, "\"%.80s\" is no state of a key", name);
     int rc = find_slot(r, name, (size_t)(slash - name), at);
     if (rc || (rc = find_bit(r, *at, slash + 1, strlen(slash + 1), bit)))
         return rc;
     if (!(r->listed[*at] & *bit))
-        return bad(r, KV_E_FORMAT, "\"%.80s\" is not in the list of what the key keeps", name);
+        return file_bad(r->e, KV_E_FORMAT, r->path,
+                        "\"%.80s\" is not in the list of what the key keeps", name);
     r->found[*at] |= *bit;
     return KV_OK;
 }
@@ -289,10 +276,10 @@ static int check_form(const reader *r, const safetensors_tensor *t, const optimi
         same = t->shape[i] == want->shape[i];
     if (same)
         return KV_OK;
-    return bad(r, KV_E_FORMAT, "the tensor \"%.80s\" is %s %s, a state of this key is %s %s",
-               t->name, kv_dtype_name(t->dtype), kv_shape_text(got, sizeof got, t->ndim, t->shape),
-               kv_dtype_name(want->dtype),
-               kv_shape_text(wanted, sizeof wanted, want->ndim, want->shape));
+    return file_bad(
+        r->e, KV_E_FORMAT, r->path, "the tensor \"%.80s\" is %s %s, a state of this key is %s %s",
+        t->name, kv_dtype_name(t->dtype), kv_shape_text(got, sizeof got, t->ndim, t->shape),
+        kv_dtype_name(want->dtype), kv_shape_text(wanted, sizeof wanted, want->ndim, want->shape));
 }
 
 /* Tensor i in the context of the key. */
@@ -320,7 +307,8 @@ static int read_tensor(reader *r, int64_t i)
     if (rc)
         return rc;
     if (is_number(r, bit))
-        return bad(r, KV_E_FORMAT, "the tensor \"%.80s\" should be a number", t->name);
+        return file_bad(r->e, KV_E_FORMAT, r->path, "the tensor \"%.80s\" should be a number",
+                        t->name);
     int state = bit == MASTER_BIT ? -1 : bit_number(bit);
     optimizer_form form = optimizer_state_form(r->o, state, &r->t->items[at]);
     if ((rc = check_form(r, t, &form)))
@@ -356,16 +344,17 @@ static int read_number(const reader *r, const char *name, const char *text, host
 {
     if (parse_number(text, x))
         return KV_OK;
-    return bad(r, KV_E_FORMAT, "\"%.80s\" is \"%.80s\", which is no number", name, text);
+    return file_bad(r->e, KV_E_FORMAT, r->path, "\"%.80s\" is \"%.80s\", which is no number", name,
+                    text);
 }
 
 static int read_shared(reader *r, const char *name, const char *text)
 {
     int i = find_state(r->o, name, strlen(name));
     if (i < 0 || r->o->states[i].how != STATE_SHARED)
-        return bad(r, KV_E_VALUE,
-                   "it has a shared state \"%.80s\", which the optimizer in use does not have",
-                   name);
+        return file_bad(r->e, KV_E_VALUE, r->path,
+                        "it has a shared state \"%.80s\", which the optimizer in use does not have",
+                        name);
     r->p->draft.have |= 1u << i;
     return read_number(r, name, text, &r->p->draft.shared[i]);
 }
@@ -378,7 +367,7 @@ static int read_key_number(reader *r, const char *name, const char *text)
     if (rc)
         return rc;
     if (!is_number(r, bit))
-        return bad(r, KV_E_FORMAT, "\"%.80s\" should be a tensor", name);
+        return file_bad(r->e, KV_E_FORMAT, r->path, "\"%.80s\" should be a tensor", name);
     return read_number(r, name, text, &r->p->states[at]->numbers[bit_number(bit)]);
 }
 
@@ -426,7 +415,7 @@ static int read_schedule(reader *r)
     if (!text || !len || num_parse(now, len, NUM_BINARY64, &s->base_lr, NULL) != len ||
         !(rest = count_in(rest, &s->at)) || !(rest = count_in(rest, &s->count)) || *rest ||
         s->at > s->nsteps)
-        return bad(r, KV_E_FORMAT, "\"" NOW "\" is not where a schedule stands");
+        return file_bad(r->e, KV_E_FORMAT, r->path, "\"" NOW "\" is not where a schedule stands");
     return KV_OK;
 }
 
@@ -435,7 +424,7 @@ static int read_num_update(reader *r)
     const char *text = safetensors_metadata(r->f, NUM_UPDATE);
     const char *rest = text ? count_in(text, &r->p->draft.num_update) : NULL;
     if (!rest || *rest)
-        return bad(r, KV_E_FORMAT, "\"" NUM_UPDATE "\" is no count");
+        return file_bad(r->e, KV_E_FORMAT, r->path, "\"" NUM_UPDATE "\" is no count");
     return KV_OK;
 }
 
@@ -448,15 +437,16 @@ static int check_slot(const reader *r, int64_t i)
     bool master = r->listed[i] & MASTER_BIT, needed = optimizer_has_master(r->o, s);
     slot_key_text(key, &s->key);
     if (lost)
-        return bad(r, KV_E_FORMAT, "the state \"%s\" of key %s is missing",
+        return file_bad(r->e, KV_E_FORMAT, r->path, "the state \"%s\" of key %s is missing",
                    lost == MASTER_BIT ? MASTER : r->o->states[bit_number(lost)].name, key);
     if (master && !needed)
-        return bad(r, KV_E_VALUE,
-                   "key %s was updated with multi_precision, the optimizer in use has it off", key);
+        return file_bad(r->e, KV_E_VALUE, r->path,
+                        "key %s was updated with multi_precision, the optimizer in use has it off",
+                        key);
     if (needed && !master && r->updates[i] > 0 && r->listed[i])
-        return bad(r, KV_E_VALUE,
-                   "key %s was updated without multi_precision, the optimizer in use has it on",
-                   key);
+        return file_bad(
+            r->e, KV_E_VALUE, r->path,
+            "key %s was updated without multi_precision, the optimizer in use has it on", key);
     if (r->p->states[i])
         r->p->states[i]->have = r->found[i] & ~MASTER_BIT;
     return KV_OK;

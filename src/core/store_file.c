@@ -2,11 +2,11 @@
  * slots in the order of the keys. */
 #include "core/store_file.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/buf.h"
 #include "base/num.h"
 #include "core/call.h"
@@ -141,20 +141,6 @@ int store_file_take(image *im, const kv *store, kv_err *e)
 
 /* ---- Reading: the description ---------------------------------------------------------------- */
 
-static int bad(const store_file *f, kv_err *e, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* `w.kvs: …`, code format. */
-static int bad(const store_file *f, kv_err *e, const char *fmt, ...)
-{
-    char text[sizeof e->text];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return kv_err_set(e, KV_E_FORMAT, "%s: %s", f->path, text);
-}
-
 static bool begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
@@ -178,7 +164,8 @@ static int check_names(store_file *f, kv_err *e)
         for (size_t j = 0; j < sizeof known / sizeof *known; j++)
             found |= strcmp(name, known[j]) == 0;
         if (!found) {
-            bad(f, e, "it holds \"%.80s\", which this version does not know", name);
+            file_bad(e, KV_E_FORMAT, f->path,
+                     "it holds \"%.80s\", which this version does not know", name);
             kv_err_hint(e, "a later version wrote it");
             return KV_E_FORMAT;
         }
@@ -189,7 +176,7 @@ static int check_names(store_file *f, kv_err *e)
 static int get(const store_file *f, const char *name, const char **text, kv_err *e)
 {
     *text = safetensors_metadata(f->file, name);
-    return *text ? KV_OK : bad(f, e, "the metadata have no \"%s\"", name);
+    return *text ? KV_OK : file_bad(e, KV_E_FORMAT, f->path, "the metadata have no \"%s\"", name);
 }
 
 static int check_format(const store_file *f, kv_err *e)
@@ -198,7 +185,8 @@ static int check_format(const store_file *f, kv_err *e)
     int rc = get(f, "kvstore.format", &format, e);
     if (rc || strcmp(format, FORMAT) == 0)
         return rc;
-    bad(f, e, "a store in format \"%.20s\", this version reads format " FORMAT, format);
+    file_bad(e, KV_E_FORMAT, f->path,
+             "a store in format \"%.20s\", this version reads format " FORMAT, format);
     kv_err_hint(e, "a later version wrote it");
     return KV_E_FORMAT;
 }
@@ -211,7 +199,7 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
         return rc;
     if ((rc = checksum_check(f->file, path, e)) == KV_OK &&
         safetensors_metadata(f->file, "kvstore.states"))
-        rc = bad(f, e, "the states of an optimizer, not a store");
+        rc = file_bad(e, KV_E_FORMAT, f->path, "the states of an optimizer, not a store");
     /* the format comes first: names that are unknown may belong to another one */
     if (rc == KV_OK && safetensors_metadata(f->file, "kvstore.format"))
         rc = check_format(f, e);
@@ -252,7 +240,7 @@ static int integer_key(const contents *c, const char *name, kv_key *key, kv_err 
         if (strcmp(again, name) == 0)
             return KV_OK;
     }
-    return bad(c->f, e, "the tensor \"%.80s\" is no integer key", name);
+    return file_bad(e, KV_E_FORMAT, c->f->path, "the tensor \"%.80s\" is no integer key", name);
 }
 
 /* whole: name is that of a tensor, in which texts that begin with RESERVED have another meaning. */
@@ -263,11 +251,11 @@ static int text_key(const contents *c, const char *name, bool whole, kv_array *a
     if (whole && !c->f->foreign && begins(name, KEY_PREFIX))
         key->name = name + strlen(KEY_PREFIX);
     else if (whole && !c->f->foreign && begins(name, RESERVED))
-        return bad(c->f, e, "the tensor \"%.80s\" is no key, and this version does not know it",
-                   name);
+        return file_bad(e, KV_E_FORMAT, c->f->path,
+                        "the tensor \"%.80s\" is no key, and this version does not know it", name);
     kv_err why = {0};
     if (call_check_form(key, 1, &a, &why))
-        return bad(c->f, e, "%s", why.text);
+        return file_bad(e, KV_E_FORMAT, c->f->path, "%s", why.text);
     return KV_OK;
 }
 
@@ -283,11 +271,13 @@ static int read_list(const contents *c, const char *name, int64_t *numbers, kv_e
         size_t len = strcspn(text, " ");
         if (len == 0 || num_parse_int(text, len, &numbers[i], &over) != len || over ||
             numbers[i] < 0 || (i + 1 < c->n && !text[len]))
-            return bad(c->f, e, "\"%s\" is no list of %lld counts, one a key", name,
-                       (long long)c->n);
+            return file_bad(e, KV_E_FORMAT, c->f->path,
+                            "\"%s\" is no list of %lld counts, one a key", name, (long long)c->n);
         text += len + (text[len] == ' ' && i + 1 < c->n);
     }
-    return *text ? bad(c->f, e, "\"%s\" has more counts than there are keys", name) : KV_OK;
+    return *text ? file_bad(e, KV_E_FORMAT, c->f->path,
+                            "\"%s\" has more counts than there are keys", name)
+                 : KV_OK;
 }
 
 /* order is a permutation: every rank stands in it once. */
@@ -297,7 +287,8 @@ static int check_order(const contents *c, kv_err *e)
     int rc = seen ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < c->n && rc == KV_OK; i++) {
         if (c->order[i] >= c->n || seen[c->order[i]])
-            rc = bad(c->f, e, "\"kvstore.order\" does not name every key once");
+            rc = file_bad(e, KV_E_FORMAT, c->f->path,
+                          "\"kvstore.order\" does not name every key once");
         else
             seen[c->order[i]] = 1;
     }
@@ -326,7 +317,8 @@ static int read_kind(const contents *c, bool *text_keys, kv_err *e)
     *text_keys = strcmp(kind, "text") == 0;
     if (strcmp(kind, "none") == 0 ? c->n == 0 : *text_keys || strcmp(kind, "integer") == 0)
         return KV_OK;
-    return bad(c->f, e, "\"kvstore.key_type\" is \"%.20s\" for %lld keys", kind, (long long)c->n);
+    return file_bad(e, KV_E_FORMAT, c->f->path, "\"kvstore.key_type\" is \"%.20s\" for %lld keys",
+                    kind, (long long)c->n);
 }
 
 static bool is_state(const store_file *f, int64_t i)
@@ -371,7 +363,7 @@ static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
     for (int64_t i = 1; i < c->n; i++) {
         char text[SLOT_KEY_TEXT];
         if (by_key(&c->sorted[i - 1], &c->sorted[i]) == 0)
-            return bad(c->f, e, "the key %s stands in it twice",
+            return file_bad(e, KV_E_FORMAT, c->f->path, "the key %s stands in it twice",
                        slot_key_text(text, &c->sorted[i].key));
     }
     return read_lists(c, text_keys, e);
@@ -459,12 +451,13 @@ static int fill_updater(const store_file *f, updater *u, kv_err *e)
     if (strcmp(kind, "rule") == 0)
         return rule_parts_read(u, f->file, f->path, e);
     if (strcmp(kind, "assign") != 0)
-        return bad(f, e, "\"" UPDATER "\" is \"%.20s\", not assign or rule", kind);
+        return file_bad(e, KV_E_FORMAT, f->path, "\"" UPDATER "\" is \"%.20s\", not assign or rule",
+                        kind);
     if (holds_rule(f))
-        return bad(f, e, "it holds a rule that nobody uses");
+        return file_bad(e, KV_E_FORMAT, f->path, "it holds a rule that nobody uses");
     for (int64_t i = 0; i < safetensors_count(f->file); i++)
         if (is_state(f, i))
-            return bad(f, e, "it holds states that nobody uses");
+            return file_bad(e, KV_E_FORMAT, f->path, "it holds states that nobody uses");
     return KV_OK;
 }
 
@@ -496,9 +489,10 @@ static int fill_compression(const store_file *f, kv *store, kv_err *e)
         return rc;
     compression how = parts.how;
     if (how.code && !store->compresses)
-        rc = bad(f, e, "it compresses gradients, which the type \"%.40s\" does not", store->type);
+        rc = file_bad(e, KV_E_FORMAT, f->path,
+                      "it compresses gradients, which the type \"%.40s\" does not", store->type);
     else if (how.code && compression_check_slots(&store->slots, &why))
-        rc = bad(f, e, "%.300s", why.text);
+        rc = file_bad(e, KV_E_FORMAT, f->path, "%.300s", why.text);
     if (rc) {
         residual_parts_release(&parts);
         return rc;

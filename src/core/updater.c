@@ -5,7 +5,10 @@
 
 #include "array/sparse.h"
 #include "base/mem.h"
+#include "core/call_outs.h"
 #include "core/call_trace.h"
+#include "core/compress.h"
+#include "core/slot_state.h"
 
 /* ---- The updater itself ---- */
 
@@ -45,26 +48,34 @@ const char *updater_name(const updater *u)
 typedef struct push {
     updater updater; /* as it is now */
     optimizer_draft draft;
-    optimizer_step *steps; /* one a group, of a rule that is not constant */
+    optimizer_step *steps; /* one a group, of a rule that is not constant; */
+    int64_t nsteps;        /* prepared so far */
     const printed_to *to;  /* who gets the lines that the steps print; NULL where there are none */
 } push;
+
+enum { KEPT_STEPS = 256 << 10 }; /* 84 MB; more are given back after the call */
 
 static void release_push(call *c)
 {
     push *p = c->update.state;
-    for (int64_t i = 0; p->steps && i < c->ngroups; i++)
+    for (int64_t i = 0; i < p->nsteps; i++)
         optimizer_release_step(&p->steps[i]);
-    mem_free(p->steps);
+    if (c->steps_cap > KEPT_STEPS) {
+        mem_free(c->steps);
+        c->steps = NULL;
+        c->steps_cap = 0;
+    }
     mem_free(p);
 }
 
-static int new_push(call *c, const updater *u, kv_err *e)
+static int new_push_state(call *c, const updater *u, kv_err *e)
 {
     push *p = mem_alloc(1, sizeof *p, e);
     if (!p)
         return KV_E_MEMORY;
     p->updater = *u;
     p->steps = NULL;
+    p->nsteps = 0;
     p->to = NULL;
     c->update = (call_part){p, release_push};
     return KV_OK;
@@ -80,28 +91,47 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
         return (g->update = optimizer_constant(o, &p->draft, s, &g->t, e)) ? KV_OK
                                                                            : kv_err_key(e, &s->key);
     int rc = optimizer_prepare(o, &p->draft, s, g->sparse, &p->steps[i], e);
-    if (!rc)
+    if (!rc && ++p->nsteps)
         rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
     g->update = rc ? NULL : &p->steps[i].made->u;
     return rc;
 }
 
+/* Asks for what the groups that come next keep: headers, then the states, then their headers. */
+static void look_ahead_states(const call *c, int64_t i)
+{
+    const slot *s = i + 2 * CALL_AHEAD < c->ngroups ? call_slot(c, &c->groups[i + 2 * CALL_AHEAD])
+                                                    : NULL;
+    if (s && s->stored)
+        call_prefetch(s->stored);
+    if (s && s->state)
+        __builtin_prefetch(s->state);
+    s = i + CALL_AHEAD < c->ngroups ? call_slot(c, &c->groups[i + CALL_AHEAD]) : NULL;
+    for (int j = 0; s && s->state && j < 2; j++)
+        if (s->state->arrays[j])
+            __builtin_prefetch(s->state->arrays[j]);
+}
+
 static int prepare_rule(call *c, kv_err *e)
 {
     push *p = c->update.state;
-    if (!p->updater.optimizer->constant &&
-        !(p->steps = mem_zalloc(c->ngroups, sizeof *p->steps, e)))
-        return KV_E_MEMORY;
-    optimizer_begin(p->updater.optimizer, &p->draft);
     int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++)
+    if (!p->updater.optimizer->constant) {
+        rc = mem_grow(&c->steps, &c->steps_cap, c->ngroups, sizeof *c->steps, e);
+        p->steps = c->steps;
+    }
+    optimizer_begin(p->updater.optimizer, &p->draft);
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        look_ahead_states(c, i);
         rc = prepare_group(c, i, e);
+    }
     return rc;
 }
 
 /* Arrays of the shape and dtype of what a group stores, in the context where it will stand. */
 static int prepare_callback(call *c, engine_var *callbacks, kv_err *e)
 {
+    c->owns = true;
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         const kv_array *like = g->target;
@@ -196,7 +226,8 @@ static int sum_to_sparse(call *c, call_group *g, kv_err *e)
 
 static int prepare_sparse(call *c, updater_kind kind, kv_err *e)
 {
-    for (int64_t i = 0; i < c->ngroups; i++) {
+    c->owns |= c->sparse;
+    for (int64_t i = 0; c->sparse && i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         const kv_array *stored = call_slot(c, g)->stored;
         int rc = KV_OK;
@@ -253,16 +284,20 @@ static int64_t larger(int64_t a, int64_t b)
 static int prepare_work(call *c, updater_kind kind, kv_err *e)
 {
     int64_t part = 0, whole = 0;
+    bool split = true;
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         g->share = (uint8_t)share_of(g, kind);
+        split &= g->share == CALL_SPLIT;
         const plan *p = g->update ? g->update->plan : NULL;
         if (p && g->share == CALL_WHOLE)
             whole = larger(whole, apply_plan_bytes(p, g->target->size, g->n));
         else if (p)
-            part = larger(part, apply_plan_bytes(p, g->share == CALL_SPLIT ? 1 : g->target->size,
-                                                 g->n));
+            part = larger(part,
+                          apply_plan_bytes(p, g->share == CALL_SPLIT ? 1 : g->target->size, g->n));
     }
+    if (!split)
+        call_drop_outs(c);
     int rc = call_cut_work(c, e);
     int workers = c->ncuts > 1 ? pool_workers() : 1;
     return rc ? rc : apply_reserve(&c->work, workers, c->max_values, part, whole, e);
@@ -272,7 +307,7 @@ int updater_prepare(updater *u, call *c, engine_var *callbacks, kv_err *e)
 {
     int rc = prepare_sparse(c, u->kind, e);
     if (!rc && u->kind != UPDATER_ASSIGN)
-        rc = new_push(c, u, e);
+        rc = new_push_state(c, u, e);
     if (!rc && u->kind == UPDATER_CALLBACK)
         rc = prepare_callback(c, callbacks, e);
     if (!rc && u->kind == UPDATER_RULE)
@@ -289,6 +324,8 @@ bool updater_commit(call *c, const printed_to *to)
     bool prints = false;
     for (int64_t i = 0; i < c->ngroups; i++) {
         slot *s = call_slot(c, &c->groups[i]);
+        if (o)
+            look_ahead_states(c, i);
         s->pushes++;
         if (!o)
             continue;
@@ -309,26 +346,13 @@ bool updater_commit(call *c, const printed_to *to)
 
 /* ---- The element work ---- */
 
+/* Chunks of a rule's work between two copies to the outs: with values and states they are small
+ * beside the cache next to a processor, and many beside what a plan costs to set up. */
+enum { SPREAD_CHUNKS = 4 };
+
 static apply_values values_of(const call *c, const call_group *g)
 {
     return (apply_values){c->values + g->first, c->data + g->first, g->n, g->same_dtype, g->sum};
-}
-
-/* The arrays that a rule works on. */
-static void rule_arrays(const push *p, const call_group *g, const optimizer_step *step,
-                        plan_arrays *a)
-{
-    kv_array *held = step && step->weight_master ? step->weight_master : g->target;
-    *a = (plan_arrays){.stored = held->data,
-                       .stored_dtype = kv_array_dtype(held),
-                       .weight = g->target->data,
-                       .weight_dtype = kv_array_dtype(g->target),
-                       .seed = p->updater.optimizer->seed ^ slot_hash(&g->key),
-                       .t = step ? step->t : g->t};
-    if (!step)
-        return;
-    memcpy(a->states, step->states, sizeof a->states);
-    printed_arrays(&step->printed, a);
 }
 
 static const optimizer_step *step_of(const call *c, const call_group *g)
@@ -337,19 +361,63 @@ static const optimizer_step *step_of(const call *c, const call_group *g)
     return p->steps ? &p->steps[g - c->groups] : NULL;
 }
 
-/* A range of one group that is split. */
-static void run_range(call *c, call_group *g, int64_t from, int64_t n, int worker)
+/* The arrays that a rule works on. */
+static void rule_arrays(const call *c, const call_group *g, plan_arrays *a)
+{
+    const push *p = c->update.state;
+    const optimizer_step *step = step_of(c, g);
+    kv_array *held = step && step->weight_master ? step->weight_master : g->target;
+    *a = (plan_arrays){.stored = held->data,
+                       .stored_dtype = kv_array_dtype(held),
+                       .weight = g->target->data,
+                       .weight_dtype = kv_array_dtype(g->target),
+                       .far = call_is_far(c, g->target->size),
+                       .seed = p->updater.optimizer->seed ^ slot_hash(&g->key),
+                       .t = step ? step->t : g->t};
+    if (!step)
+        return;
+    for (int i = 0; i < step->nstates; i++)
+        a->states[i] = step->states[i].data;
+    printed_arrays(&step->printed, a);
+}
+
+static void sum_range(call *c, const call_group *g, int64_t from, int64_t n, int worker)
 {
     apply_values v = values_of(c, g);
-    if (!c->update.state) {
-        apply_sum(g->target, &v, from, n, call_is_far(c, n), &c->work, worker);
+    bool far = call_is_far(c, n);
+    if (g->nouts == 0) {
+        apply_sum(g->target, &v, from, n, far, &c->work, worker);
         return;
     }
+    apply_outs outs = {c->outs + g->first_out, g->nouts};
+    apply_sum_spread(g->target, &outs, &v, from, n, far, &c->work, worker);
+}
+
+/* Outs are filled from what the caches still hold. */
+static void update_range(call *c, const call_group *g, int64_t from, int64_t n, int worker)
+{
+    apply_values v = values_of(c, g);
+    int64_t block = g->nouts > 0 ? SPREAD_CHUNKS * PLAN_CHUNK : n;
     plan_arrays a;
-    rule_arrays(c->update.state, g, step_of(c, g), &a);
-    if (g->source)
-        apply_copy_part(g->target, g->source, from, n, false);
-    apply_plan_part(g->update->plan, g->target, &v, &a, from, n, &c->work, worker);
+    rule_arrays(c, g, &a);
+    for (int64_t i = from, end = from + n, m; i < end; i += m) {
+        m = end - i < block ? end - i : block;
+        if (g->source)
+            apply_copy_part(g->target, g->source, i, m, false);
+        apply_plan_part(g->update->plan, g->target, &v, &a, i, m, &c->work, worker);
+        if (g->nouts > 0)
+            apply_spread_part(&(apply_outs){c->outs + g->first_out, g->nouts}, g->target, i, m,
+                              call_is_far(c, m));
+    }
+}
+
+/* A range of one group that is split. */
+static void run_range(call *c, const call_group *g, int64_t from, int64_t n, int worker)
+{
+    if (c->update.state)
+        update_range(c, g, from, n, worker);
+    else
+        sum_range(c, g, from, n, worker);
 }
 
 /* All of a group by a rule. */
@@ -361,8 +429,16 @@ static void run_rule(call *c, call_group *g, int worker)
         apply_copy(g->target, g->source);
     if (!g->update->plan)
         return;
-    rule_arrays(c->update.state, g, step_of(c, g), &a);
+    rule_arrays(c, g, &a);
     apply_plan(g->update->plan, g->target, &v, g->update->rows_present, &a, &c->work, worker);
+}
+
+/* Compressed values are summed first. Where the sum is what is stored that is all. */
+static bool run_compressed(const call *c, const call_group *g, int64_t from, int64_t n)
+{
+    if (c->compress.state)
+        compress_part(c, g, from, n);
+    return c->compress.state && !c->update.state;
 }
 
 static inline void run_item(call *c, call_group *g, int64_t from, int64_t n, int worker)
@@ -383,6 +459,23 @@ static __attribute__((noinline)) void run_item_traced(call *c, call_group *g, in
         call_trace_part(c, begin, c->update.state ? "update" : "sum", &g->key, g->target, from, n);
 }
 
+/* Asks for what the groups that come next will touch: headers first, then elements. */
+static void look_ahead(const call *c, int64_t i, int64_t last)
+{
+    if (i + 2 * CALL_AHEAD < last && c->groups[i + 2 * CALL_AHEAD].target)
+        call_prefetch(c->groups[i + 2 * CALL_AHEAD].target);
+    if (i + CALL_AHEAD >= last)
+        return;
+    const call_group *g = &c->groups[i + CALL_AHEAD];
+    const optimizer_step *step = c->update.state ? step_of(c, g) : NULL;
+    if (g->target)
+        __builtin_prefetch(g->target->data, 1);
+    for (int64_t j = g->first; j < g->first + g->n && j < g->first + 8; j++)
+        __builtin_prefetch(c->data[j]);
+    for (int j = 0; step && j < step->nstates && j < 2; j++)
+        __builtin_prefetch(step->states[j].data, 1);
+}
+
 static void run_part(void *arg, int64_t part, int worker)
 {
     call *c = arg;
@@ -390,9 +483,12 @@ static void run_part(void *arg, int64_t part, int worker)
     int64_t last = end->item + (end->from > 0), from = cut->from;
     for (int64_t i = cut->item; i < last; i++, from = 0) {
         call_group *g = &c->groups[i];
+        look_ahead(c, i, last);
         if (g->share == CALL_NOTHING)
             continue;
         int64_t n = (i == end->item ? end->from : g->target->size) - from;
+        if (run_compressed(c, g, from, n))
+            continue;
         if (c->op.trace)
             run_item_traced(c, g, from, n, worker);
         else

@@ -10,6 +10,7 @@
 #include "array/sparse.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/call_outs.h"
 #include "core/call_trace.h"
 #include "core/row_pull.h"
 #include "core/store.h"
@@ -97,36 +98,48 @@ static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 
 /* ---- push ---- */
 
+/* What a push may give back, as far as it does so in the same pass. */
+typedef struct push_outs {
+    const kv_key *keys;
+    kv_array *const *items;
+    int64_t n;
+    bool in_place; /* they are the values */
+} push_outs;
+
 /* Everything that can fail, but a C callback. */
-static int prepare(kv *s, call *c, const kv_key *keys, int flags, kv_err *e)
+static int prepare(kv *s, call *c, const kv_key *keys, const push_outs *outs, int flags, kv_err *e)
 {
+    if (outs && s->updater.kind != UPDATER_CALLBACK && !s->compression.code)
+        call_expect_outs(c, outs->n);
     int rc = call_group_pairs(c, keys, flags, e);
+    if (!rc && outs)
+        call_take_outs(c, outs->keys, outs->items, outs->in_place);
     if (!rc)
-        rc = compress_prepare(&s->compression, c, e);
+        rc = compress_prepare(&s->compression, s->updater.kind == UPDATER_ASSIGN, c, e);
     return rc ? rc : updater_prepare(&s->updater, c, &s->callbacks, e);
 }
 
 static int run_push(call *c, kv_err *e)
 {
     if (c->compress.state)
-        compress_run(c);
+        compress_whole(c);
     return updater_run(c, e);
 }
 
 /* Makes a call of a push that can no longer fail. */
-static int new_push(call **out, const local *l, const kv_key *keys, int64_t n,
-                    kv_array *const *values, kv_err *e)
+static int new_push_call(call **out, const local *l, const kv_key *keys, int64_t n,
+                         kv_array *const *values, const push_outs *outs, kv_err *e)
 {
     kv *s = l->store;
     call *c;
     int flags = s->updater.kind == UPDATER_ASSIGN ? CALL_CREATE : CALL_UPDATE;
     if (l->moves)
         flags |= CALL_FOLLOW_GPU;
-    int rc = call_new(&c, &s->calls, "push", &s->slots, values, n, e);
+    int rc = call_new(&c, &s->calls, outs ? "pushpull" : "push", &s->slots, values, n, e);
     if (rc)
         return rc;
     *out = c;
-    if ((rc = prepare(s, c, keys, flags, e)))
+    if ((rc = prepare(s, c, keys, outs, flags, e)))
         call_abort(c);
     return rc;
 }
@@ -144,7 +157,7 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 {
     const local *l = self;
     call *c;
-    int rc = new_push(&c, l, keys, n, values, e);
+    int rc = new_push_call(&c, l, keys, n, values, NULL, e);
     return rc ? rc : start_push(l->store, c, how, e);
 }
 
@@ -156,18 +169,34 @@ enum { BLOCK = 4096 };
 /* One range of one key. */
 static void copy_range(call *c, const call_group *g, int64_t from, int64_t n)
 {
-    kv_array *const *outs = c->values + g->first;
+    apply_outs outs = {c->values + g->first, g->n};
     int64_t block = g->n > 1 ? BLOCK : n;
-    for (int64_t i = from; i < from + n; i += block)
-        for (int64_t j = 0; j < g->n; j++)
-            apply_copy_part(outs[j], g->target, i, from + n - i < block ? from + n - i : block,
-                            call_is_far(c, n));
+    for (int64_t i = from, end = from + n; i < end; i += block)
+        apply_spread_part(&outs, g->target, i, end - i < block ? end - i : block,
+                          call_is_far(c, n));
 }
 
 static void copy_whole(call *c, const call_group *g)
 {
     for (int64_t j = 0; j < g->n; j++)
         apply_copy(c->values[g->first + j], g->target);
+}
+
+/* Asks for what the groups that come next will touch: headers first, then elements. */
+static void look_ahead(const call *c, int64_t i, int64_t last)
+{
+    if (i + 2 * CALL_AHEAD < last) {
+        const call_group *g = &c->groups[i + 2 * CALL_AHEAD];
+        call_prefetch(g->target);
+        for (int64_t j = 0; j < g->n && j < 8; j++)
+            call_prefetch(c->values[g->first + j]);
+    }
+    if (i + CALL_AHEAD < last) {
+        const call_group *g = &c->groups[i + CALL_AHEAD];
+        __builtin_prefetch(g->target->data);
+        for (int64_t j = 0; j < g->n && j < 8; j++)
+            __builtin_prefetch(c->values[g->first + j]->data, 1);
+    }
 }
 
 static void pull_part(void *arg, int64_t part, int worker)
@@ -179,6 +208,7 @@ static void pull_part(void *arg, int64_t part, int worker)
     for (int64_t i = cut->item; i < last; i++, from = 0) {
         const call_group *g = &c->groups[i];
         int64_t n = (i == end->item ? end->from : g->target->size) - from;
+        look_ahead(c, i, last);
         int64_t begin = call_trace_begin(c);
         if (g->share == CALL_SPLIT)
             copy_range(c, g, from, n);
@@ -267,8 +297,11 @@ static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
 {
     kv *s = ((local *)self)->store;
     bool sparse = false;
-    for (int64_t i = 0; i < n && !sparse; i++)
+    for (int64_t i = 0; i < n && !sparse; i++) {
+        if (i + CALL_AHEAD < n)
+            call_prefetch(outs[i + CALL_AHEAD]);
         sparse = outs[i]->storage != KV_DEFAULT;
+    }
     if (!sparse)
         return pull_default(s, keys, n, outs, how, e);
     return how && how->flags & KV_FILL_SPARSE ? pull_all(s, keys, n, outs, how, e)
@@ -343,6 +376,14 @@ static int check_outs(const slot_table *t, first_half *h, const kv_key *okeys, i
     return KV_OK;
 }
 
+static int check_second(const slot_table *t, first_half *h, const kv_key *okeys, int64_t nouts,
+                        kv_array *const *outs, kv_err *e)
+{
+    int rc = check_outs(t, h, okeys, nouts, outs, e);
+    map_release(&h->made);
+    return rc;
+}
+
 /* The second half: the pairs whose outs are default arrays. Others are left as they are. */
 typedef struct second_half {
     call *call; /* NULL where nothing is pulled */
@@ -385,15 +426,12 @@ static void end_second(second_half *h)
     mem_free(h->own_outs);
 }
 
-/* Checks the second half and takes all the memory that it needs. */
-static int new_second(second_half *h, kv *s, first_half *first, const kv_key *okeys, int64_t nouts,
+/* Takes all the memory that the second half needs. */
+static int new_second(second_half *h, kv *s, const kv_key *okeys, int64_t nouts,
                       kv_array *const *outs, kv_err *e)
 {
     *h = (second_half){.keys = okeys, .outs = outs, .n = nouts};
-    int rc = check_outs(&s->slots, first, okeys, nouts, outs, e);
-    map_release(&first->made);
-    if (!rc)
-        rc = leave_out_sparse(h, e);
+    int rc = leave_out_sparse(h, e);
     if (!rc && h->n > 0)
         rc = call_new(&h->call, &s->calls, "pull", &s->slots, h->outs, h->n, e);
     if (!rc && h->call)
@@ -416,6 +454,7 @@ static int run_second(second_half *h, const kv_call *how, kv_err *e)
     return rc;
 }
 
+/* A push whose work gives the outs what it stores is all of it; else a pull follows. */
 static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
                     const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
                     kv_err *e)
@@ -423,15 +462,19 @@ static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *
     const local *l = self;
     kv *s = l->store;
     call *c;
-    second_half second;
+    second_half second = {0};
     first_half first = {keys, n, values, s->updater.kind == UPDATER_ASSIGN, {0}};
-    int rc = new_second(&second, s, &first, okeys, nouts, outs, e);
-    if (rc)
+    push_outs same = {okeys, outs, nouts, okeys == keys && outs == values};
+    int rc = check_second(&s->slots, &first, okeys, nouts, outs, e);
+    if (rc || (rc = new_push_call(&c, l, keys, n, values, &same, e)))
         return rc;
-    if ((rc = new_push(&c, l, keys, n, values, e))) {
-        end_second(&second);
+    bool two = c->nouts == 0;
+    if (two && (rc = new_second(&second, s, okeys, nouts, outs, e))) {
+        call_abort(c);
         return rc;
     }
+    if (two)
+        call_trace_rename(c, "push");
     /* A C callback that refuses keeps the old value of its key, which the outs receive. */
     rc = start_push(s, c, how, e);
     int rc2 = run_second(&second, how, e);
@@ -445,8 +488,8 @@ static int broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const 
     kv *s = ((local *)self)->store;
     second_half second;
     first_half first = {keys, n, values, true, {0}};
-    int rc = new_second(&second, s, &first, okeys, nouts, outs, e);
-    if (rc)
+    int rc = check_second(&s->slots, &first, okeys, nouts, outs, e);
+    if (rc || (rc = new_second(&second, s, okeys, nouts, outs, e)))
         return rc;
     if ((rc = init(self, keys, n, values, how, e)) == KV_OK)
         return run_second(&second, how, e);
@@ -464,32 +507,22 @@ enum {
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};
 static const char *const device_names[] = {"device", "local_allreduce_device", NULL};
 
+/* The two types differ in their names, in where keys lie, and in what device can do beside. */
+#define OPERATIONS                                                                                 \
+    .size = sizeof(kv_type_ops), .version = KV_TYPE_VERSION, .close = mem_free, .init = init,      \
+    .push = push, .pull = pull, .row_sparse_pull = pull_rows, .pushpull = pushpull,                \
+    .broadcast = broadcast
+
 const kv_type_ops local_type_ops = {
-    .size = sizeof local_type_ops,
-    .version = KV_TYPE_VERSION,
+    OPERATIONS,
     .names = local_names,
     .capabilities = CAN,
     .open = open_local,
-    .close = mem_free,
-    .init = init,
-    .push = push,
-    .pull = pull,
-    .row_sparse_pull = pull_rows,
-    .pushpull = pushpull,
-    .broadcast = broadcast,
 };
 
 const kv_type_ops device_type_ops = {
-    .size = sizeof device_type_ops,
-    .version = KV_TYPE_VERSION,
+    OPERATIONS,
     .names = device_names,
     .capabilities = CAN | KV_CAN_GRADIENT_COMPRESSION,
     .open = open_device,
-    .close = mem_free,
-    .init = init,
-    .push = push,
-    .pull = pull,
-    .row_sparse_pull = pull_rows,
-    .pushpull = pushpull,
-    .broadcast = broadcast,
 };

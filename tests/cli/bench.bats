@@ -101,6 +101,11 @@ bats_require_minimum_version 1.5.0
     assert_regex "${lines[3]}" '^16 MB +push '
     assert_regex "${lines[4]}" '^10 keys +push .* ns a key +#'
     assert_regex "${lines[7]}" '^10000 keys +push '
+    assert_regex "${lines[8]}" '^time grows with bytes to the power of -?[0-9.]+, that of the loop with -?[0-9.]+: (faster than )?linear$'
+    assert_regex "${lines[9]}" '^time grows with keys to the power of [0-9.]+, that of the loop with [0-9.]+: (faster than )?linear$'
+    [ "${#lines[@]}" -eq 10 ]
+    run --separate-stderr kvctl --json bench --scale --quick --runs 1
+    assert_regex "$output" '"bytes_power":[-0-9.]+,"loop_bytes_power":[-0-9.]+,"keys_power":[0-9.]+,"loop_keys_power":[0-9.]+\}'
 }
 
 @test "bench: words that are none" {
@@ -144,6 +149,25 @@ bats_require_minimum_version 1.5.0
     assert_failure 3
     assert_output ""
     assert_regex "$stderr" 'error\[memory\]: W[45] \(.*\) needs [0-9]+ MB, and this machine has [0-9]+ MB to give'
+}
+
+# A copy of one array would be seen: each is 96 MB.
+@test "bench: what a script pushes and pulls is not copied on the way" {
+    if grep -qE '__(a|t|ub)san_' "$build/kvctl"; then
+        skip "memory is not counted with a sanitizer"
+    fi
+    # shellcheck disable=SC2016
+    run kvctl -c 'n = 25165824; a = ones(n); b = ones(n); c = ones(n); d = ones(n); init 3 a
+        repeat 5 { push 3 [a, b, c, d] }
+        repeat 5 { pull 3 --out a }
+        v = [c, d]; c = 0; d = 0
+        repeat 5 { pushpull 3 v }
+        repeat 5 { pushpull 3 [a, b] --out v }
+        wait
+        !grep VmHWM /proc/$PPID/status | tr -dc 0-9'
+    assert_success
+    # four values, the store and 64 MB
+    assert [ "$output" -lt $((5 * 96 * 1024 + 64 * 1024)) ]
 }
 
 @test "bench: a word of the subcommand is no command of the language" {

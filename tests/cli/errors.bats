@@ -418,13 +418,13 @@ warns()
 
 @test "errors: a threshold that is no number" {
     refused 3 \
-        '<cmd>:2:1: error[dtype]: the threshold is "x", not a number' 'create device' \
+        '<cmd>:2:43: error[dtype]: the threshold is "x", not a number' 'create device' \
         'set-gradient-compression 2bit --threshold "x"'
 }
 
 @test "errors: an unknown compression" {
     refused 3 \
-        '<cmd>:2:1: error[value]: there is no gradient compression "3bit"' 'create device' \
+        '<cmd>:2:26: error[value]: there is no gradient compression "3bit"' 'create device' \
         'set-gradient-compression 3bit'
 }
 
@@ -436,13 +436,13 @@ warns()
 
 @test "errors: a threshold of 0" {
     refused 3 \
-        '<cmd>:2:1: error[value]: the threshold of 2bit is a float32 greater than 0, not 0' \
+        '<cmd>:2:43: error[value]: the threshold of 2bit is a float32 greater than 0, not 0' \
         'create device' 'set-gradient-compression 2bit --threshold 0'
 }
 
 @test "errors: a threshold below 0" {
     refused 3 \
-        '<cmd>:2:1: error[value]: the threshold of 2bit is a float32 greater than 0, not -1' \
+        '<cmd>:2:43: error[value]: the threshold of 2bit is a float32 greater than 0, not -1' \
         'create device' 'set-gradient-compression 2bit --threshold -1'
 }
 

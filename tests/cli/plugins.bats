@@ -37,10 +37,16 @@ sanitizers()
     grep -o -- '-fsanitize=[a-z,]*' "$build/flags" | head -n 1
 }
 
-@test "plugins: examples/average.c averages, as its head says" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ readline=.*//' "$build/flags")" \
+# Builds examples/average.so and puts it here.
+average()
+{
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
         examples
     cp "$build/examples/average.so" .
+}
+
+@test "plugins: examples/average.c averages, as its head says" {
+    average
     run kvctl -c 'register average --plugin average.so; create average; pushpull 3 [ones(2), zeros(2)]'
     assert_success
     assert_output "[0.5 0.5]"
@@ -65,6 +71,31 @@ b:
 [2. 2.]
 [22. 32.]
 [22. 32.]"
+}
+
+@test "plugins: --plugin loads types before the state file and the script are read" {
+    average
+    plugin two <<'END'
+    return host->register_type(&second, e);
+END
+    run kvctl -s store --plugin average.so \
+        -c 'create average; init 3 [1, 2]; push 3 [ones(2), zeros(2)]'
+    assert_success
+    run kvctl -s store -c 'pull 3'
+    assert_failure 4
+    assert_line 'kvctl: error[unsupported]: store: there is no store type "average"'
+    assert_line ' hint: when a plugin brings this type: kvctl --plugin FILE.so loads it'
+    run kvctl --safe -s store --plugin two.so --plugin=average.so \
+        -c 'type; pull 3; create second --name b'
+    assert_success
+    assert_output "average
+[0.5 0.5]"
+    run kvctl --check --plugin average.so -c 'create average; create second'
+    assert_failure 4
+    assert_line --partial '<cmd>:1:24: error[unsupported]: there is no store type "second"'
+    run kvctl --plugin missing.so -c 'print 1'
+    assert_failure 5
+    assert_output "kvctl: error[io]: missing.so: No such file or directory"
 }
 
 @test "plugins: what is no plugin is refused, and nothing changes" {

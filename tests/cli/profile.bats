@@ -126,3 +126,9 @@ assert_whole() {
     # of 1000 in ten seconds and on one processor; one may be counted for what was before
     assert [ $((after - before)) -le 1 ]
 }
+
+@test "profile: the first 2^20 events are kept, and how many were not is said" {
+    kvctl -c 'init 3 1; profile p.json; repeat 360000 { push 3 1 }' 2>err
+    assert_regex "$(cat err)" '^warning: the profile has the first 1048576 events; the [0-9]+ behind them'
+    assert_equal "$(tail -n 1 p.json)" ']'
+}

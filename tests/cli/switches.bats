@@ -10,10 +10,10 @@ load help
     local wide
     wide=$(awk 'length > 80' <<<"$output")
     assert_equal "$wide" ""
-    [ "$(grep -c '^  -' <<<"$output")" -eq 10 ]
+    [ "$(grep -c '^  -' <<<"$output")" -eq 11 ]
     run kvctl -c 'help options'
     assert_success
-    for option in -c -f -i -q -e -k -n -s --store --check --dry-run --json --set --seed --gpus --type \
+    for option in -c -f -i -q -e -k -n -s --store --plugin --check --dry-run --json --set --seed --gpus --type \
         --format --color --no-color --progress --pager --timeout --safe --rc --no-rc --history \
         --record --trace --verify --update --doctor -h -V; do
         grep -qe "^  .*$option" <<<"$output" || fail "no $option"

@@ -13,7 +13,8 @@
 #include "kvstore.h"
 #include "test.h"
 
-enum { SIZE = 70001, MOST = 5 }; /* more than one part, and a tail */
+/* SIZE is more than one part, and a tail; LARGE is written past the caches */
+enum { SIZE = 70001, LARGE = (1 << 20) + 4101, MOST = 5 };
 
 static const kv_key key = {.id = 3}, other = {.id = 1};
 static const kv_opt two_bits[] = {{"type", "2bit"}, {"threshold", "0.5"}};
@@ -74,13 +75,18 @@ static void set(kv *s, const kv_opt params[2])
     CHECK_OK(kv_set_gradient_compression(s, params, 2, &e));
 }
 
-static void set_sum(kv *s)
+static void set_rule(kv *s, const char *text)
 {
     kv_err e = {0};
     kv_rule *r = NULL;
-    CHECK_OK(kv_rule_new(&r, "{ stored += input }", NULL, 0, 0, &e));
+    CHECK_OK(kv_rule_new(&r, text, NULL, 0, 0, &e));
     CHECK_OK(kv_set_rule(s, r, NULL, 0, &e));
     kv_rule_free(r);
+}
+
+static void set_sum(kv *s)
+{
+    set_rule(s, "{ stored += input }");
 }
 
 /* Values seed, seed + 1, … for one key. */
@@ -148,19 +154,39 @@ static float model(float *residual, float g, bool one, float t)
     return q;
 }
 
-static void compare_model(const kv_opt params[2], bool one, float t, int64_t n)
+/* What is done with a sum. */
+typedef enum updating { ASSIGN, RULE, CALLBACK } updating;
+
+static int add_input(void *arg, const kv_key *k, kv_array *input, kv_array *stored, kv_err *e)
+{
+    const void *in = NULL;
+    void *out = NULL;
+    (void)arg, (void)k;
+    int rc = kv_array_read(input, &in, e);
+    if (rc || (rc = kv_array_write(stored, &out, e)))
+        return rc;
+    for (int64_t i = 0; i < kv_array_size(stored); i++)
+        ((float *)out)[i] += ((const float *)in)[i];
+    return KV_OK;
+}
+
+static void compare_model(updating how, const kv_opt params[2], bool one, float t, int64_t n,
+                          int steps)
 {
     kv_err e = {0};
     kv *s = make(n);
     float *residual = mem_zalloc(MOST * n, sizeof *residual, &e);
     float *stored = mem_zalloc(n, sizeof *stored, &e);
     CHECK(residual && stored);
-    set_sum(s);
+    if (how == RULE)
+        set_sum(s);
+    if (how == CALLBACK)
+        CHECK_OK(kv_set_updater(s, add_input, NULL, NULL, &e));
     push(s, n, 2, 90); /* before it is set: as it is */
     for (int64_t i = 0; i < n; i++)
         stored[i] += gradient(i, 90) + gradient(i, 91);
     set(s, params);
-    for (int step = 1; step <= 6; step++) {
+    for (int step = 1; step <= steps; step++) {
         int nvalues = step % MOST + 1; /* positions come, go and come back */
         push(s, n, nvalues, 10 * step);
         for (int64_t i = 0; i < n; i++) {
@@ -169,7 +195,7 @@ static void compare_model(const kv_opt params[2], bool one, float t, int64_t n)
                 float q = model(&residual[j * n + i], gradient(i, 10 * step + j), one, t);
                 sum = j ? sum + q : q;
             }
-            stored[i] += sum;
+            stored[i] = how == ASSIGN ? sum : stored[i] + sum;
         }
         kv_array *got = pulled(s, key, n);
         CHECK(memcmp(elements(got), stored, (size_t)n * 4) == 0);
@@ -184,11 +210,46 @@ TEST(compress_model)
 {
     static const kv_opt tenth[] = {{"threshold", "0.1"}, {"type", "2bit"}};
     static const kv_opt minus[] = {{"type", "1bit"}, {"threshold", "-0.25"}};
-    compare_model(two_bits, false, 0.5f, SIZE);
-    compare_model(one_bit, true, 0, SIZE);
-    compare_model(tenth, false, 0.1f, 37);
-    compare_model(minus, true, -0.25f, 37);
-    compare_model(two_bits, false, 0.5f, 0);
+    for (updating how = ASSIGN; how <= CALLBACK; how++) {
+        compare_model(how, two_bits, false, 0.5f, SIZE, 6);
+        compare_model(how, one_bit, true, 0, SIZE, 6);
+        compare_model(how, tenth, false, 0.1f, 37, 6);
+        compare_model(how, minus, true, -0.25f, 37, 6);
+        compare_model(how, two_bits, false, 0.5f, 0, 6);
+    }
+}
+
+TEST(compress_model_large)
+{
+    for (updating how = ASSIGN; how <= CALLBACK; how++)
+        compare_model(how, two_bits, false, 0.5f, LARGE, 2);
+    compare_model(ASSIGN, one_bit, true, 0, LARGE, 2);
+}
+
+/* What is owed depends on the values alone, however the work of the updater is cut, and also where
+ * it has none. */
+TEST(compress_owes_the_same)
+{
+    static const char *const rules[] = {"{ stored = stored }", "{ stored += input }",
+                                        "{ stored += input / (1 + sum(input)) }"};
+    static const int64_t sizes[] = {100, SIZE, LARGE};
+    for (int k = 0; k < 9; k++) {
+        int64_t n = sizes[k / 3];
+        kv *s = make(n), *same = make(n);
+        set(s, two_bits);
+        set(same, two_bits);
+        set_rule(s, rules[k % 3]);
+        for (int t = 0; t < 2; t++) {
+            push(s, n, 2, 4 * t + 1);
+            push(same, n, 2, 4 * t + 1);
+        }
+        const residuals *a = s->slots.items[0].residuals, *b = same->slots.items[0].residuals;
+        CHECK_INT(a->n, 2);
+        for (int j = 0; j < 2; j++)
+            CHECK(memcmp(elements(a->items[j]), elements(b->items[j]), (size_t)n * 4) == 0);
+        kv_free(s);
+        kv_free(same);
+    }
 }
 
 /* Values of other dtypes become float32 first, in a new key the first value must be float32. */

@@ -184,6 +184,35 @@ TEST(engine_writers_wait_for_readers)
     engine_wait_group(&group, 0);
 }
 
+TEST(engine_what_cannot_run_at_once_claims_nothing)
+{
+    engine_group group = {0};
+    engine_var v[3] = {{0}};
+    pool_flag open = {0};
+    int clock = 0;
+    gate busy = {.uses = {{.var = &v[2]}}, .open = &open, .clock = &clock};
+    engine_use uses[] = {{.var = &v[0], .write = true},
+                         {.var = &v[0], .write = true},
+                         {.var = &v[0]},
+                         {.var = &v[1]},
+                         {.var = &v[2], .write = true}};
+    engine_op op = {.uses = uses, .nuses = 5};
+    submit(&busy, &group, 1, 0);
+    CHECK(!engine_try(&op));
+    CHECK_INT(engine_pending(&v[0]), 0);
+    CHECK_INT(engine_pending(&v[1]), 0);
+    CHECK_INT(engine_pending(&v[2]), 1);
+    pool_signal(&open);
+    engine_wait_group(&group, 0);
+    CHECK(engine_try(&op));
+    CHECK(op.repeats);
+    CHECK_INT(engine_pending(&v[0]), 1);
+    CHECK_INT(engine_pending(&v[1]), 1);
+    engine_finish(&op);
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(engine_pending(&v[i]), 0);
+}
+
 TEST(engine_urgent_operations_run_first)
 {
     engine_group group = {0}, ordered = {0};
@@ -261,6 +290,40 @@ TEST(engine_errors_come_from_the_group_once)
     engine_wait_group(&group, 0);
     CHECK_ERR(engine_take_error(&group, &e), KV_E_VALUE, "operation 1 refused");
     CHECK_OK(engine_take_error(&group, &e));
+}
+
+/* ---- Lots ---- */
+
+/* Each of two lots writes one variable and reads another. */
+static engine_lot two_lots(const void *arg, int64_t i)
+{
+    (void)arg;
+    return (engine_lot){2 + i, 1, i, 1};
+}
+
+static bool apart(engine_var *v, const char *writes, const char *reads)
+{
+    engine_use uses[4] = {{.var = v + (writes[0] - 'a'), .write = true},
+                          {.var = v + (writes[1] - 'a'), .write = true},
+                          {.var = v + (reads[0] - 'a')},
+                          {.var = v + (reads[1] - 'a')}};
+    engine_op op = {.uses = uses, .nuses = 4};
+    return engine_apart(&op, 2, two_lots, NULL);
+}
+
+TEST(engine_lots_are_apart)
+{
+    engine_var v[4] = {{0}};
+    CHECK(apart(v, "ab", "cd"));
+    CHECK(apart(v, "ab", "cc")); /* both read it */
+    CHECK(apart(v, "ab", "ab")); /* in place */
+    CHECK(apart(v, "ab", "ac"));
+    CHECK(!apart(v, "aa", "cd"));
+    CHECK(!apart(v, "ab", "ba"));
+    CHECK(!apart(v, "ab", "ca"));
+    CHECK(!apart(v, "ab", "bc"));
+    CHECK(!apart(v, "ab", "aa")); /* the second lot reads what the first writes */
+    CHECK(apart(v, "ab", "ab"));
 }
 
 /* ---- The pool ---- */

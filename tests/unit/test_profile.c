@@ -255,3 +255,29 @@ TEST(profile_full_disk)
     CHECK_ERR(kv_profile_stop(&e), KV_E_IO, "cannot write \"/dev/full\": No space left on device");
     CHECK_ERR(kv_profile_stop(&e), KV_E_VALUE, "no profile is being taken");
 }
+
+/* A pushpull is one operation where its outs are filled by the push itself. */
+TEST(profile_pushpull_is_one_operation_or_two)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *value = zeros(large, 1), *outs[2] = {zeros(large, 1), zeros(large, 1)};
+    kv_key keys[2] = {{.id = 1}, {.id = 1}};
+    const char *path = "profile-pushpull.json";
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_profile_start(path, &e));
+    CHECK_OK(kv_pushpull(s, keys, 1, &value, keys, 1, outs, NULL, &e));
+    CHECK_OK(kv_pushpull(s, keys, 1, &value, keys, 2, outs, NULL, &e)); /* more outs than values */
+    CHECK_OK(kv_pushpull(s, keys, 1, &value, NULL, 0, NULL, NULL, &e)); /* in place */
+    CHECK_OK(kv_wait(s, &e));
+    CHECK_OK(kv_profile_stop(&e));
+    cJSON *all = read_profile(path);
+    CHECK_INT(count(all, "X", "run", "pushpull 1"), 2);
+    CHECK_INT(count(all, "X", "run", "push 1"), 1);
+    CHECK_INT(count(all, "X", "run", "pull 1"), 1);
+    cJSON_Delete(all);
+    kv_array_unref(value);
+    kv_array_unref(outs[0]);
+    kv_array_unref(outs[1]);
+    kv_free(s);
+}

@@ -121,6 +121,17 @@ TEST(program_constants_fold)
     prog_store(b, 0, KV_FLOAT32, op2(b, PROG_DIV, f32(b, 1), num(b, 10)));
     CHECK_TEXT(text_of(b), "a0 = a1/10\n");
 
+    /* bounds that bound nothing */
+    b = begin();
+    prog_store(b, 0, KV_FLOAT32,
+               prog_apply(b, PROG_CLIP, f32(b, 1), num(b, -INFINITY), num(b, INFINITY)));
+    CHECK_TEXT(text_of(b), "a0 = a1\n");
+
+    b = begin();
+    prog_store(b, 0, KV_FLOAT32,
+               prog_apply(b, PROG_CLIP, f32(b, 1), num(b, INFINITY), num(b, INFINITY)));
+    CHECK_TEXT(text_of(b), "a0 = clip(a1*1, inf, inf)\n");
+
     b = begin();
     prog_store(b, 0, KV_FLOAT32, num(b, 0.1));
     CHECK_TEXT(text_of(b), "a0 = 0.1\n");

@@ -469,6 +469,196 @@ TEST(pushpull_without_memory)
     without_memory(false, true);
 }
 
+/* ---- In one pass ---- */
+
+enum { KEYS = 3, VALUES = 2, PAIRS = KEYS * VALUES };
+
+/* Element i of value number v, exact in every dtype and in sums. */
+static kv_array *ramp(kv_dtype dtype, int64_t n, int v)
+{
+    kv_err e = {0};
+    kv_array *f = NULL, *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&f, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(f, &data, &e));
+    for (int64_t i = 0; i < n; i++)
+        ((float *)data)[i] = (float)((i * 3 + v * 5) % 17 - (v + 3));
+    CHECK_OK(kv_array_dup(&a, f, dtype, (kv_ctx){0}, &e));
+    kv_array_unref(f);
+    return a;
+}
+
+static void check_same(kv_array *a, kv_array *b)
+{
+    kv_err e = {0};
+    const void *x = NULL, *y = NULL;
+    CHECK_OK(kv_array_read(a, &x, &e));
+    CHECK_OK(kv_array_read(b, &y, &e));
+    CHECK_INT(kv_array_bytes(a), kv_array_bytes(b));
+    CHECK(memcmp(x, y, (size_t)kv_array_bytes(a)) == 0);
+}
+
+/* How a pushpull goes about its outs. */
+typedef struct shape_of_call {
+    const char *rule;     /* NULL: the sum is what is stored */
+    kv_dtype value_dtype; /* of every other value */
+    kv_dtype out_dtype;   /* of every other out */
+    bool in_place;
+    int order[PAIRS]; /* pair i gives to the array of pair order[i]: outs, or values */
+} shape_of_call;
+
+typedef struct side {
+    kv *s;
+    kv_array *values[PAIRS], *arrays[PAIRS], *outs[PAIRS];
+} side;
+
+static void make_side(side *x, const shape_of_call *how, const kv_key *keys, int64_t n)
+{
+    kv_err e = {0};
+    kv_rule *rule = NULL;
+    x->s = make("local");
+    for (int i = 0; i < PAIRS; i++) {
+        x->values[i] = ramp(i % 2 ? how->value_dtype : KV_FLOAT32, n + i / VALUES, i);
+        x->arrays[i] = ramp(i % 2 ? how->out_dtype : KV_FLOAT32, n + i / VALUES, 0);
+    }
+    for (int k = 0; k < KEYS; k++) {
+        kv_array *first = ramp(KV_FLOAT32, n + k, 9);
+        CHECK_OK(kv_init(x->s, &keys[VALUES * k], 1, &first, NULL, &e));
+        kv_array_unref(first);
+    }
+    for (int i = 0; i < PAIRS; i++)
+        x->outs[i] = how->in_place ? x->values[how->order[i]] : x->arrays[how->order[i]];
+    if (how->rule) {
+        CHECK_OK(kv_rule_new(&rule, how->rule, NULL, 0, 0, &e));
+        CHECK_OK(kv_set_rule(x->s, rule, NULL, 0, &e));
+        kv_rule_free(rule);
+    }
+}
+
+static void free_side(side *x)
+{
+    unref_all(x->values, PAIRS);
+    unref_all(x->arrays, PAIRS);
+    kv_free(x->s);
+}
+
+/* pushpull beside a push and a pull, twice: also the second time, when states are there. */
+static void as_two_calls(shape_of_call how, int64_t n)
+{
+    kv_err e = {0};
+    side one, two;
+    kv_key keys[PAIRS];
+    for (int i = 0; i < PAIRS; i++)
+        keys[i] = id(i / VALUES);
+    make_side(&one, &how, keys, n);
+    make_side(&two, &how, keys, n);
+    for (int round = 0; round < 2; round++) {
+        CHECK_OK(kv_pushpull(one.s, keys, PAIRS, one.values, keys, PAIRS, one.outs, NULL, &e));
+        CHECK_OK(kv_push(two.s, keys, PAIRS, two.values, NULL, &e));
+        CHECK_OK(kv_pull(two.s, keys, PAIRS, two.outs, NULL, &e));
+        for (int i = 0; i < PAIRS; i++) {
+            check_same(one.values[i], two.values[i]);
+            check_same(one.arrays[i], two.arrays[i]);
+        }
+        kv_array *a = ramp(KV_FLOAT32, n, 0), *b = ramp(KV_FLOAT32, n, 0);
+        CHECK_OK(kv_pull(one.s, keys, 1, &a, NULL, &e));
+        CHECK_OK(kv_pull(two.s, keys, 1, &b, NULL, &e));
+        check_same(a, b);
+        kv_array_unref(a);
+        kv_array_unref(b);
+    }
+    free_side(&one);
+    free_side(&two);
+}
+
+#define IN_ORDER   {0, 1, 2, 3, 4, 5}
+#define OTHER_KEYS {2, 3, 4, 5, 0, 1} /* an out is the value of a key that is summed later */
+#define ONE_TWICE  {0, 0, 2, 2, 4, 4}
+
+/* Small calls, calls of one part, calls of many. */
+TEST(pushpull_is_a_push_and_a_pull)
+{
+    static const char momentum[] = "{ state m; m = 0.5 * m + input; stored -= m }";
+    static const char norm[] = "{ stored += input / (1 + norm(input)) }"; /* a pass before */
+    static const char *const rules[] = {NULL, "{ stored += input * 2 }", momentum, norm};
+    static const int64_t sizes[] = {5, 20000, 300001};
+    for (int r = 0; r < 4; r++) {
+        for (int k = 0; k < 3; k++) {
+            const char *rule = rules[r];
+            const kv_dtype f = KV_FLOAT32;
+            as_two_calls((shape_of_call){rule, f, f, false, IN_ORDER}, sizes[k]);
+            as_two_calls((shape_of_call){rule, f, f, true, IN_ORDER}, sizes[k]);
+            as_two_calls((shape_of_call){rule, KV_FLOAT64, KV_INT32, false, IN_ORDER}, sizes[k]);
+            as_two_calls((shape_of_call){rule, KV_FLOAT64, f, true, IN_ORDER}, sizes[k]);
+            as_two_calls((shape_of_call){rule, f, f, false, ONE_TWICE}, sizes[k]);
+            as_two_calls((shape_of_call){rule, f, f, true, ONE_TWICE}, sizes[k]);
+        }
+    }
+}
+
+/* Arrays of one shape, so that outs may belong to other keys. */
+TEST(pushpull_outs_of_other_keys)
+{
+    static const int order[][PAIRS] = {OTHER_KEYS, {1, 0, 3, 2, 5, 4}, {0, 2, 1, 4, 3, 5}};
+    enum { N = 100000 };
+    kv_err e = {0};
+    kv_key keys[PAIRS];
+    for (int i = 0; i < PAIRS; i++)
+        keys[i] = id(i / VALUES);
+    for (int o = 0; o < 3; o++) {
+        kv *s = make("local");
+        kv_array *values[PAIRS], *outs[PAIRS];
+        for (int i = 0; i < PAIRS; i++)
+            values[i] = ramp(KV_FLOAT32, N, i);
+        for (int i = 0; i < PAIRS; i++)
+            outs[i] = values[order[o][i]];
+        kv_array *sum[KEYS];
+        kv *other = make("local");
+        CHECK_OK(kv_push(other, keys, PAIRS, values, NULL, &e));
+        for (int k = 0; k < KEYS; k++) {
+            sum[k] = ramp(KV_FLOAT32, N, 0);
+            CHECK_OK(kv_pull(other, &keys[VALUES * k], 1, &sum[k], NULL, &e));
+        }
+        CHECK_OK(kv_pushpull(s, keys, PAIRS, values, keys, PAIRS, outs, NULL, &e));
+        for (int i = 0; i < PAIRS; i++)
+            check_same(outs[i], sum[i / VALUES]);
+        unref_all(values, PAIRS);
+        unref_all(sum, KEYS);
+        kv_free(other);
+        kv_free(s);
+    }
+}
+
+/* Some keys have no outs, some more than values; lists in any order. */
+TEST(pushpull_lists_that_differ)
+{
+    static const int64_t lists[][4] = {{0, 0, 0, 2}, {2, 0, 1, 1}, {1, 1, 1, 1}, {0, 1, 2, 2}};
+    enum { N = 50000 };
+    kv_err e = {0};
+    for (int l = 0; l < 4; l++) {
+        kv *s = make("local");
+        kv_key keys[4] = {id(0), id(1), id(2), id(2)}, okeys[4];
+        kv_array *values[4], *outs[4], *want[3];
+        for (int i = 0; i < 4; i++) {
+            values[i] = ramp(KV_FLOAT32, N, i);
+            outs[i] = ramp(KV_FLOAT32, N, 0);
+            okeys[i] = id(lists[l][i]);
+        }
+        CHECK_OK(kv_pushpull(s, keys, 4, values, okeys, 4, outs, NULL, &e));
+        for (int k = 0; k < 3; k++) {
+            want[k] = ramp(KV_FLOAT32, N, 0);
+            CHECK_OK(kv_pull(s, &keys[k], 1, &want[k], NULL, &e));
+        }
+        check_same(want[1], values[1]);
+        for (int i = 0; i < 4; i++)
+            check_same(outs[i], want[lists[l][i]]);
+        unref_all(values, 4);
+        unref_all(outs, 4);
+        unref_all(want, 3);
+        kv_free(s);
+    }
+}
+
 /* ---- Many keys ---- */
 
 TEST(pushpull_many_keys)

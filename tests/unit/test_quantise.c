@@ -123,8 +123,11 @@ static float gradient(int64_t i, int step)
     return x % 5 == 0 ? some[x % 8] : (float)(x - 4095) / 4096;
 }
 
+static const float special[] = {NAN, INFINITY, -INFINITY, 1e-40f, -0.0f};
+
+/* From a block that is aligned on, r and d are as well. */
 typedef struct room {
-    float g[N], r[N + 1], plain_r[N], d[N + 1], plain_d[N];
+    float r[N + 8], d[N + 8], g[N], plain_r[N], plain_d[N];
     uint8_t c[N], plain_c[N];
 } room;
 
@@ -153,6 +156,47 @@ static void compare(room *w, dev_code code, float t, int64_t n, int64_t shift)
     }
 }
 
+/* The sum of two values: the first into a block, the second from there to d, which may be another
+ * place. sum is what encoding and decoding give. */
+static void compare_sum(room *w, dev_code code, float t, int64_t n, int64_t shift, bool far)
+{
+    float *d = w->d + shift, *r = w->r + shift, *total = w->plain_d;
+    memset(w->r, 0, sizeof w->r);
+    memset(w->plain_r, 0, sizeof w->plain_r);
+    for (int step = 0; step < 3; step++) {
+        float sum[N] = {0}, plain_sum[N] = {0};
+        for (int64_t i = 0; i < n; i++)
+            w->g[i] = i % 97 == 96 ? special[i / 97 % 5] : gradient(i, step);
+        quantise_sum(sum, sum, r, w->g, code, t, n, far);
+        quantise_encode_plain(w->plain_c, w->plain_r, w->g, code, t, n);
+        quantise_decode_add_plain(plain_sum, w->plain_c, code, t, n);
+        CHECK(memcmp(r, w->plain_r, (size_t)n * 4) == 0);
+        CHECK(memcmp(sum, plain_sum, (size_t)n * 4) == 0);
+        for (int64_t i = 0; i < n; i++)
+            w->g[i] = gradient(i, step + 7);
+        quantise_sum(d, sum, r, w->g, code, t, n, far);
+        quantise_sum_plain(total, plain_sum, w->plain_r, w->g, code, t, n);
+        CHECK(memcmp(r, w->plain_r, (size_t)n * 4) == 0);
+        CHECK(memcmp(d, total, (size_t)n * 4) == 0);
+        CHECK(memcmp(sum, plain_sum, (size_t)n * 4) == 0);
+    }
+}
+
+TEST(quantise_sum_every_length)
+{
+    kv_err e = {0};
+    room *w = mem_alloc_data(sizeof *w, &e); /* aligned */
+    CHECK(w != NULL);
+    for (int k = 0; k < 4; k++) {
+        for (int64_t n = 0; n < 200; n++)
+            compare_sum(w, codes_of[k % 2], 0.5f, n, n % 2, k / 2);
+        for (int64_t shift = 0; shift < 2; shift++)
+            compare_sum(w, codes_of[k % 2], 0.1f, N - 1, shift, k / 2);
+    }
+    compare_sum(w, DEV_CODE_1BIT, -0.5f, 777, 0, false);
+    mem_free_data(w);
+}
+
 TEST(quantise_every_length)
 {
     kv_err e = {0};
@@ -179,8 +223,10 @@ TEST(quantise_many)
     CHECK(g && r && d && plain && c);
     for (int k = 0; k < 2; k++) {
         for (int i = 0; i < MANY; i++)
-            g[i] = gradient(i, k), r[i] = 0;
+            g[i] = gradient(i, k), r[i] = 0, plain[i] = 0;
+        quantise_encode_plain(c, plain, g, codes_of[k], 0.5f, MANY);
         quantise_encode(c, r, g, codes_of[k], 0.5f, MANY);
+        CHECK(memcmp(r, plain, MANY * 4) == 0);
         quantise_decode(d, c, codes_of[k], 0.5f, MANY);
         quantise_decode_plain(plain, c, codes_of[k], 0.5f, MANY);
         CHECK(memcmp(d, plain, MANY * 4) == 0);

@@ -233,6 +233,73 @@ TEST(row_pull_many_rows)
     kv_free(s);
 }
 
+/* Row id of key 3 in the test below. */
+static float row_value(int64_t id, bool full)
+{
+    return full || id % 3 ? (float)(id % 4093) : 0;
+}
+
+/* Three outs of one key, whose memory serves again when the rows are as many as before, and two of
+ * which stand in one array: from a key that holds every row, and from one that lacks some. */
+static void pull_again(bool full)
+{
+    enum { N = 120000, ROW = 16, EVERY = 2, HELD = N / EVERY };
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *first, *which, *outs[3], *other;
+    void *data;
+    const void *got;
+    const int64_t shape[] = {N, ROW}, one[] = {HELD};
+    const kv_key keys[] = {key, key, key};
+    int64_t *list = mem_alloc(N, sizeof *list, &e), held = 0;
+    for (int64_t i = 0; i < N; i++)
+        if (full || i % 3)
+            list[held++] = i;
+    CHECK_OK(kv_array_new_sparse(&first, KV_FLOAT32, 2, shape, held, list, cpu0, &e));
+    CHECK_OK(kv_array_write_rows(first, &data, &e));
+    for (int64_t k = 0; k < held * ROW; k++)
+        ((float *)data)[k] = row_value(list[k / ROW], full);
+    CHECK_OK(kv_array_new_raw(&which, KV_INT64, 1, one, cpu0, &e));
+    CHECK_OK(kv_array_new_sparse(&outs[0], KV_FLOAT32, 2, shape, 0, NULL, cpu0, &e));
+    CHECK_OK(kv_array_new_sparse(&other, KV_FLOAT32, 2, shape, 5, list, cpu0, &e));
+    outs[1] = outs[2] = other;
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
+    for (int round = 0; round < 3; round++) {
+        CHECK_OK(kv_array_write(which, &data, &e));
+        for (int64_t i = 0; i < HELD; i++)
+            ((int64_t *)data)[i] = (round == 1 ? HELD - 1 - i : i) * EVERY + round % EVERY;
+        CHECK_OK(kv_row_sparse_pull(s, keys, 3, (kv_array *[]){which, which, which}, outs, NULL,
+                                    &e));
+        for (int o = 0; o < 2; o++) {
+            CHECK_INT(kv_array_nrows(outs[o]), HELD);
+            CHECK_OK(kv_array_read_rows(outs[o], &got, &e));
+            for (int64_t k = 0; k < HELD; k++) {
+                int64_t id = k * EVERY + round % EVERY;
+                CHECK_INT(kv_array_row_ids(outs[o])[k], id);
+                for (int j = 0; j < ROW; j++)
+                    CHECK(((const float *)got)[k * ROW + j] == row_value(id, full));
+            }
+        }
+    }
+    mem_free(list);
+    kv_array_unref(first);
+    kv_array_unref(which);
+    kv_array_unref(outs[0]);
+    kv_array_unref(other);
+    kv_free(s);
+}
+
+TEST(row_pull_again_from_a_full_key)
+{
+    pull_again(true);
+}
+
+TEST(row_pull_again_from_a_key_with_gaps)
+{
+    pull_again(false);
+}
+
 TEST(row_pull_ids_beyond_32_bits)
 {
     kv_err e = {0};
@@ -564,6 +631,32 @@ TEST(row_ids_sort_either_way)
         for (int64_t i = 0; i < n; i++)
             CHECK(there[given[i]] && (i == 0 || given[i - 1] < given[i]));
     }
+}
+
+TEST(row_ids_ordered_or_not)
+{
+    CHECK(row_ids_ordered(NULL, 0, 0));
+    CHECK(row_ids_ordered((int64_t[]){0, 1, 5, 9}, 4, 10));
+    CHECK(row_ids_ordered((int64_t[]){0, INT64_MAX - 1}, 2, INT64_MAX));
+    CHECK(!row_ids_ordered((int64_t[]){0, 1, 5, 10}, 4, 10));
+    CHECK(!row_ids_ordered((int64_t[]){-1, 1}, 2, 10));
+    CHECK(!row_ids_ordered((int64_t[]){1, INT64_MIN}, 2, INT64_MAX));
+    CHECK(!row_ids_ordered((int64_t[]){1, 1}, 2, 10));
+    CHECK(!row_ids_ordered((int64_t[]){3, 2}, 2, 10));
+    CHECK(!row_ids_ordered((int64_t[]){0}, 1, 0));
+}
+
+TEST(row_ids_found_from_anywhere)
+{
+    int64_t list[100];
+    for (int64_t i = 0; i < 100; i++)
+        list[i] = 3 * i;
+    for (int64_t n = 0; n <= 100; n += 9)
+        for (int64_t from = 0; from <= n; from++)
+            for (int64_t id = from > 0 ? list[from - 1] + 1 : -2; id < 310; id++) {
+                int64_t want = id < 0 ? 0 : (id + 2) / 3;
+                CHECK_INT(row_ids_find(list, from, n, id), want < n ? want : n);
+            }
 }
 
 TEST(row_ids_exact_floats)

@@ -137,6 +137,51 @@ TEST(store_async_push_returns_before_its_updater_has_run)
     kv_free(s);
 }
 
+/* Many small keys run at once, but not before what one of them needs. */
+TEST(store_async_many_small_keys_wait_for_one_that_is_busy)
+{
+    enum { N = 3000, LENGTH = 5 };
+    static kv_array *values[N], *outs[N];
+    static kv_key many[N];
+    static gate g;
+    kv_err e = {0};
+    int64_t shape[] = {LENGTH};
+    kv *slow = new_store(NULL), *s = new_store("{ stored += input }");
+    const void *data = NULL;
+    for (int i = 0; i < N; i++) {
+        many[i].id = i;
+        CHECK_OK(kv_array_new(&values[i], KV_FLOAT32, 1, shape, cpu0, &e));
+        CHECK_OK(kv_array_new(&outs[i], KV_FLOAT32, 1, shape, cpu0, &e));
+    }
+    CHECK_OK(kv_init(s, many, N, values, NULL, &e));
+    kv_array *both[] = {values[0], filled(0)}; /* with a large one the push runs later */
+    CHECK_OK(kv_init(slow, many, 2, both, NULL, &e));
+    CHECK_OK(kv_set_updater(slow, pass, &g, NULL, &e));
+    for (int i = 0; i < N; i++) {
+        void *x = NULL;
+        CHECK_OK(kv_array_write(values[i], &x, &e));
+        for (int j = 0; j < LENGTH; j++)
+            ((float *)x)[j] = (float)(i + j);
+    }
+    CHECK_OK(kv_push(slow, many, 2, both, NULL, &e)); /* its first element becomes 1 */
+    CHECK_OK(kv_pull(slow, many, 1, &values[N / 2], NULL, &e));
+    CHECK_OK(kv_push(s, many, N, values, NULL, &e));
+    CHECK_OK(kv_pull(s, many, N, outs, NULL, &e));
+    atomic_store(&g.open, 1);
+    for (int i = 0; i < N; i++) {
+        CHECK_OK(kv_array_read(outs[i], &data, &e));
+        for (int j = 0; j < LENGTH; j++)
+            CHECK_INT(((const float *)data)[j], i == N / 2 ? j == 0 : i + j);
+    }
+    kv_free(s);
+    kv_free(slow);
+    kv_array_unref(both[1]);
+    for (int i = 0; i < N; i++) {
+        kv_array_unref(values[i]);
+        kv_array_unref(outs[i]);
+    }
+}
+
 TEST(store_async_a_refused_update_is_told_by_the_next_wait)
 {
     kv_err e = {0};

@@ -1,5 +1,7 @@
-/* A store's memory does not grow with the number of calls. */
+/* A store's memory does not grow with the number of calls, and a call needs little beside the
+ * arrays that it works on. */
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "kvstore.h"
@@ -79,4 +81,73 @@ TEST(store_memory_is_flat_over_scheduled_pushes)
 TEST(store_memory_is_flat_with_an_optimizer)
 {
     check_flat("adam", 6, 10000, 200000);
+}
+
+/* ---- The most that a push needs ---- */
+
+/* Bytes that the process had in memory at most, so far. */
+static int64_t peak(void)
+{
+    struct rusage used;
+    CHECK_INT(getrusage(RUSAGE_SELF, &used), 0);
+    return (int64_t)used.ru_maxrss * 1024;
+}
+
+/* Pushes n values of one key, each of 96 MB, so that one more array anywhere would be seen, and
+ * pulls into one of them. The optimizer keeps `states` arrays beside the stored one. */
+static void check_peak(const char *type, kv_dtype dtype, int n, const char *optimizer, int states)
+{
+    const int64_t bytes = (int64_t)96 << 20, size = bytes / kv_dtype_bytes(dtype), before = peak();
+    kv_err e = {0};
+    kv *s = NULL;
+    kv_array *values[4] = {NULL};
+    kv_key keys[4] = {{.id = 3}, {.id = 3}, {.id = 3}, {.id = 3}};
+    if (SANITIZED)
+        test_skip("a sanitizer has memory of its own");
+    for (int v = 0; v < n; v++) {
+        void *data;
+        CHECK_OK(kv_array_new(&values[v], dtype, 1, &size, cpu0, &e));
+        CHECK_OK(kv_array_write(values[v], &data, &e));
+        for (int64_t i = 0; i < bytes; i += 4096) /* zeros take no memory until they are written */
+            ((char *)data)[i] = 0;
+    }
+    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, keys, 1, values, NULL, &e));
+    if (optimizer)
+        CHECK_OK(kv_set_optimizer(s, optimizer, NULL, 0, &e));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(kv_push(s, keys, n, values, NULL, &e));
+    CHECK_OK(kv_wait(s, &e));
+    CHECK_OK(kv_pull(s, keys, 1, values, NULL, &e));
+    CHECK_OK(kv_wait(s, &e));
+    CHECK(peak() - before < (n + 1 + states) * bytes + ((int64_t)64 << 20));
+    for (int v = 0; v < n; v++)
+        kv_array_unref(values[v]);
+    kv_free(s);
+}
+
+TEST(store_memory_peak_of_a_push)
+{
+    check_peak("local", KV_FLOAT32, 4, NULL, 0);
+}
+
+TEST(store_memory_peak_of_a_push_to_device)
+{
+    check_peak("device", KV_FLOAT32, 4, NULL, 0);
+}
+
+TEST(store_memory_peak_of_a_push_of_halves)
+{
+    check_peak("local", KV_FLOAT16, 4, NULL, 0);
+}
+
+TEST(store_memory_peak_of_a_push_with_adam)
+{
+    check_peak("local", KV_FLOAT32, 2, "adam", 2);
+}
+
+/* The norm of what it computes is known before the first element is written. */
+TEST(store_memory_peak_of_a_push_with_lamb)
+{
+    check_peak("local", KV_FLOAT32, 2, "lamb", 2);
 }

@@ -358,3 +358,73 @@ TEST(store_sparse_out_of_memory)
         }
     }
 }
+
+/* ---- Many rows ---- */
+
+enum { MANY = 30011, SOME_ROWS = 7, WIDTH = 16 };
+
+/* `nrows` rows, with gaps two of three; each is what row number id % SOME_ROWS would be. */
+static kv_array *alike(int64_t nrows, bool gaps, float scale)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    void *data = NULL;
+    int64_t *ids = mem_alloc(nrows, sizeof *ids, &e), n = 0;
+    for (int64_t i = 0; i < nrows; i++)
+        if (!gaps || i % 3)
+            ids[n++] = i;
+    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, (int64_t[]){nrows, WIDTH}, n, ids, cpu0, &e));
+    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    for (int64_t i = 0; i < n * WIDTH; i++)
+        ((float *)data)[i] = scale * (float)(ids[i / WIDTH] % SOME_ROWS * WIDTH + i % WIDTH + 1);
+    mem_free(ids);
+    return a;
+}
+
+/* Two pushes to all rows that the values have; what comes out. */
+static kv_array *updated(const char *optimizer, const kv_opt *params, int nparams, int64_t nrows,
+                         bool gaps)
+{
+    kv_err e = {0};
+    kv *s = open_store(alike(nrows, false, 1));
+    kv_array *out = NULL;
+    CHECK_OK(kv_set_optimizer(s, optimizer, params, nparams, &e));
+    for (int i = 1; i < 3; i++) {
+        kv_array *value = alike(nrows, gaps, 0.37f * (float)i);
+        CHECK_OK(kv_push(s, &key, 1, &value, NULL, &e));
+        kv_array_unref(value);
+    }
+    CHECK_OK(kv_array_new_raw(&out, KV_FLOAT32, 2, (int64_t[]){nrows, WIDTH}, cpu0, &e));
+    CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
+    CHECK_OK(kv_wait(s, &e));
+    kv_free(s);
+    return out;
+}
+
+static void check_lazy(const char *optimizer, const kv_opt *params, int nparams)
+{
+    kv_err e = {0};
+    kv_array *many = updated(optimizer, params, nparams, MANY, true);
+    kv_array *few = updated(optimizer, params, nparams, SOME_ROWS, false);
+    const void *got, *want;
+    CHECK_OK(kv_array_read(many, &got, &e));
+    CHECK_OK(kv_array_read(few, &want, &e));
+    for (int64_t i = 0; i < MANY; i++)
+        for (int64_t j = 0; j < WIDTH; j++) {
+            int64_t k = i % SOME_ROWS * WIDTH + j;
+            float x = i % 3 ? ((const float *)want)[k] : (float)(k + 1);
+            CHECK(memcmp(&x, (const float *)got + i * WIDTH + j, sizeof x) == 0);
+        }
+    kv_array_unref(many);
+    kv_array_unref(few);
+}
+
+/* The present rows of a large key are shared by the threads: they become what they would alone, and
+ * the absent ones stay. */
+TEST(store_sparse_lazy_updates_of_many_rows)
+{
+    check_lazy("sgd", NULL, 0);
+    check_lazy("sgd", (const kv_opt[]){{"momentum", "0.9"}}, 1);
+    check_lazy("adam", NULL, 0);
+    check_lazy("adagrad", NULL, 0);
+}

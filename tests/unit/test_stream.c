@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu/convert.h"
+#include "cpu/spread.h"
 #include "cpu/sum.h"
 #include "test.h"
 
@@ -72,6 +73,34 @@ TEST(stream_sums_as_sum_does)
                 sum_elements(want, from, nsrc, dtypes[a], n);
                 stream_sum(got + shift, from, nsrc, dtypes[a], n);
                 check(got + shift, want, n * wide, (int64_t)sizeof got - shift);
+            }
+        }
+    }
+}
+
+/* Places of equal and of different alignment, many and few. */
+TEST(stream_spreads_to_every_place)
+{
+    enum { BYTES = 9000, PLACES = 20 };
+    static char src[BYTES + 1], got[PLACES][BYTES + 128];
+    static const int64_t sizes[] = {0, 1, 63, 64, 65, 255, 256, 300, 4097, BYTES};
+    for (int i = 0; i <= BYTES; i++)
+        src[i] = (char)(i * 7 + i / 256);
+    for (int apart = 0; apart < 2; apart++) {
+        for (int64_t n = 1; n <= PLACES; n += n < 4 ? 1 : 8) {
+            for (size_t l = 0; l < sizeof sizes / sizeof *sizes; l++) {
+                void *to[PLACES];
+                memset(got, 0xAB, sizeof got);
+                for (int64_t j = 0; j < n; j++)
+                    to[j] = got[j] + 8 - (uintptr_t)got[j] % 8 + l + (size_t)(apart * j * 3);
+                for (int64_t j = 0; j < n && !apart; j++)
+                    to[j] = got[j] + 64 - (uintptr_t)got[j] % 64 + l;
+                spread_far(to, n, src + 1, sizes[l]);
+                for (int64_t j = 0; j < n; j++) {
+                    char *at = to[j];
+                    CHECK_INT((unsigned char)at[-1], 0xAB);
+                    check(at, src + 1, sizes[l], sizes[l] + 1);
+                }
             }
         }
     }

@@ -210,3 +210,19 @@ TEST(trace_may_end_at_any_time)
     CHECK_OK(trace_stop(count, &n, &e));
     CHECK_INT(n, 0);
 }
+
+TEST(trace_keeps_the_first_events)
+{
+    kv_err e = {0};
+    int64_t n = 0;
+    CHECK_OK(trace_start(&e));
+    for (int i = 0; i < TRACE_EVENTS + 3; i++)
+        trace_add(&(trace_event){TRACE_RUN, .name = "push", .op = trace_number()});
+    CHECK_OK(trace_stop(count, &n, &e));
+    CHECK_INT(n, TRACE_EVENTS);
+    CHECK_INT(trace_left_out(), 3);
+    CHECK_OK(trace_start(&e));
+    CHECK_OK(trace_stop(count, &n, &e));
+    CHECK_INT(n, TRACE_EVENTS);
+    CHECK_INT(trace_left_out(), 0);
+}
