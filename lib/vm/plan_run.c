@@ -458,8 +458,9 @@ static int64_t part_rows(const plan_arrays *a)
 static void run_present_part(void *arg, int64_t part, int worker)
 {
     const sweep *w = arg;
-    int64_t each = part_rows(w->s->a), from = part * each, left = w->s->a->nrows - from;
-    run_present(plan_run_worker(w->s, worker), w->pass, from, left < each ? w->s->a->nrows : from + each);
+    int64_t all = w->s->a->nrows, each = part_rows(w->s->a), from = part * each;
+    int64_t end = all - from < each ? all : from + each;
+    run_present(plan_run_worker(w->s, worker), w->pass, from, end);
 }
 
 /* Threads share what has no sums: those go from left to right. */

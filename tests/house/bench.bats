@@ -8,7 +8,7 @@ load ../cli/help
     BUILD=$build run "$top/scripts/bench" --smoke
     assert_success
     refute_output --partial "failed"
-    assert_equal "$(grep -cE '\| (met|missed|-) +\|$' <<<"$output")" 11
+    assert_equal "$(grep -cE '\| (met|missed|-) +\|$' <<<"$output")" 12
     assert_line --regexp '^[0-9]+ met, [0-9]+ missed, [0-9]+ not measured$'
 }
 
