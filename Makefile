@@ -305,7 +305,7 @@ help: ## list these words
 	    while read -r word text; do printf '  %-10s %s\n' "$$word" "$$text"; done
 	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
 
--include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) tests/unit/run.c $(UNIT) $(conformance_src) \
+-include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(wildcard src/dist/*.c) tests/unit/run.c $(UNIT) $(conformance_src) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
         bench bench-optimizers bench-quantise bench-rows peers install uninstall clean help force

@@ -16,6 +16,7 @@ typedef struct entry {
 typedef struct waiter {
     int rank;
     uint64_t request;
+    int64_t since_us;
     int64_t epoch;  /* or */
     char *keys;     /* call_keys */
     int64_t bytes;
@@ -29,6 +30,7 @@ typedef struct coordinator {
     int64_t *load; /* bytes, by server */
     waiter *waiters;
     uint64_t *at_barrier; /* by worker: its call, or 0 */
+    int64_t barrier_us;   /* when the first came */
     int64_t epoch;
 } coordinator;
 
@@ -220,6 +222,7 @@ static void wait_for(served *s, coordinator *c, int rank, const link_rec *r, int
     }
     w->rank = rank;
     w->request = r->request;
+    w->since_us = net_now_us();
     w->epoch = epoch;
     w->bytes = r->bytes;
     if (r->bytes)
@@ -246,6 +249,7 @@ static void call_ready(served *s, coordinator *c, const link_rec *r)
 static void look_at_barrier(served *s, coordinator *c)
 {
     int missing = 0;
+    c->barrier_us = c->barrier_us ? c->barrier_us : net_now_us();
     for (int i = 0; i < s->how.workers; i++)
         missing += !c->at_barrier[i] && !s->done[i];
     if (missing == 0) {
@@ -254,6 +258,7 @@ static void look_at_barrier(served *s, coordinator *c)
                 server_reply(i, c->at_barrier[i], NULL, 0);
             c->at_barrier[i] = 0;
         }
+        c->barrier_us = 0;
     } else {
         look_at_waiters(s, c);
     }
@@ -266,6 +271,77 @@ void coordinator_left(served *s, int rank)
         look_at_barrier(s, s->coordinator);
         look_at_waiters(s, s->coordinator);
     }
+}
+
+/* Which workers are at the barrier, and which are not. */
+static void tell_barrier(const served *s, const coordinator *c, buf *out)
+{
+    buf_add(out, "a barrier has ranks");
+    for (int i = 0; i < s->how.workers; i++)
+        if (c->at_barrier[i])
+            buf_printf(out, " %d", i);
+    buf_add(out, " and lacks");
+    for (int i = 0; i < s->how.workers; i++)
+        if (!c->at_barrier[i] && !s->done[i])
+            buf_printf(out, " %d", i);
+}
+
+static void tell_waiter(const waiter *w, buf *out)
+{
+    const char *at = w->keys;
+    char text[SLOT_KEY_TEXT];
+    kv_key key;
+    if (w->keys && ask_get_key(&at, w->keys + w->bytes, &key))
+        buf_printf(out, "rank %d waits for key %s, which rank 0 has not initialised", w->rank,
+                   slot_key_text(text, &key));
+    else
+        buf_printf(out, "rank %d waits for an optimizer, which rank 0 has not set", w->rank);
+}
+
+static void give_up_barrier(const served *s, coordinator *c, const kv_err *why)
+{
+    for (int i = 0; i < s->how.workers; i++) {
+        if (c->at_barrier[i])
+            server_refuse(i, c->at_barrier[i], why);
+        c->at_barrier[i] = 0;
+    }
+    c->barrier_us = 0;
+}
+
+int64_t coordinator_waits(served *s, int64_t before, buf *out)
+{
+    coordinator *c = s->coordinator;
+    int64_t first = INT64_MAX;
+    buf text = {0};
+    kv_err why = {0};
+    if (c && c->barrier_us) {
+        first = c->barrier_us;
+        tell_barrier(s, c, &text);
+        if (first < before) {
+            kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(&text));
+            give_up_barrier(s, c, &why);
+        }
+    }
+    for (waiter **at = c ? &c->waiters : NULL; at && *at;) {
+        waiter *w = *at;
+        if (w->since_us < first) {
+            first = w->since_us;
+            buf_clear(&text);
+            tell_waiter(w, &text);
+        }
+        if (w->since_us >= before) {
+            at = &w->next;
+            continue;
+        }
+        kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(&text));
+        server_refuse(w->rank, w->request, &why);
+        *at = w->next;
+        mem_free(w->keys);
+        mem_free(w);
+    }
+    buf_add(out, buf_text(&text));
+    buf_release(&text);
+    return first;
 }
 
 bool coordinator_call(served *s, int rank, const link_rec *r)

@@ -52,6 +52,7 @@ typedef struct flight {
     engine_op op;
     worker *w;
     bool pulls;
+    bool started; /* its turn has come */
     int64_t ncargo;
     cargo *cargo;
     piece *pieces;
@@ -285,6 +286,7 @@ static int start(engine_op *op, kv_err *e)
     flight *f = (flight *)(void *)op;
     net_item *list = NULL;
     int rc = KV_OK;
+    f->started = true;
     for (int64_t i = 0; i < f->ncargo && !f->pulls && !rc; i++)
         rc = encode(f, &f->cargo[i], e);
     if (rc || net_is_lost(e)) {
@@ -715,7 +717,7 @@ void flight_lost(void *self, const kv_err *why)
         pthread_mutex_lock(&air.lock);
         flight *f = air.list[i];
         pthread_mutex_unlock(&air.lock);
-        if (!f || f->nlanes > 0)
+        if (!f || !f->started || f->nlanes > 0)
             continue;
         f->error = f->error.code ? f->error : *why;
         f->waiting = 0;

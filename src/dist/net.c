@@ -19,7 +19,7 @@ enum {
     SPIN_US = 50,
     SLEEP_LEAST_US = 10,
     SLEEP_MOST_US = 1000,
-    LIVES_US = 20000 /* between two looks at the other ranks */
+    LOOK_US = 100000 /* between two looks at the other ranks, and at what waits */
 };
 
 /* What waits to go to one rank: the most urgent first. */
@@ -438,9 +438,11 @@ static bool progress(void)
         any |= send_queue(&net.queues[i]);
     link_flush();
     int64_t now = net_now_us();
-    if (now - net.looked_us > LIVES_US) {
+    if (now - net.looked_us > LOOK_US) {
         net.looked_us = now;
         alive_look(now);
+        if (net.servers.look)
+            net.servers.look(net.servers.self, now);
     }
     return any;
 }

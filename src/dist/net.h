@@ -71,6 +71,7 @@ typedef struct net_taker {
     void (*take)(void *self, int rank, const link_rec *r);
     void (*settle)(void *self);
     void (*left)(void *self, int rank);            /* or NULL */
+    void (*look)(void *self, int64_t now_us);      /* or NULL: called ten times a second */
     void (*lost)(void *self, const kv_err *why);   /* or NULL: a rank is lost */
     void *self;
 } net_taker;

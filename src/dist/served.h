@@ -26,6 +26,7 @@ typedef struct round {
     int have;       /* workers that have contributed */
     int64_t optimizer; /* the optimizers that were set when the lowest rank contributed */
     bool counted;      /* in open_rounds */
+    int64_t since_us;  /* when it was opened */
     bool has_given;
     rule_given given; /* the host side of the update, as that rank says it */
     host numbers[PLAN_MAX_STATES];
@@ -105,6 +106,7 @@ typedef struct served {
     int64_t done_count;
 
     int64_t rounds, bytes, stalest;
+    int64_t told_us, wait_us; /* of stall.c: when a stall was told last, and how long it is silent */
     struct coordinator *coordinator; /* on the first server */
 } served;
 
@@ -124,6 +126,9 @@ int served_set_optimizer(served *s, const served_optimizer *o, kv_err *e);
 /* Replies to calls. */
 void server_reply(int rank, uint64_t request, const void *data, int64_t bytes);
 void server_refuse(int rank, uint64_t request, const kv_err *e);
+
+/* Gives up a round: its workers are told, and the part keeps its value. */
+void server_give_up(served *s, part *p, round *x, const kv_err *why);
 
 /* A reply of a part was sent. */
 void server_sent(served *s, part *p);

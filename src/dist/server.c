@@ -10,6 +10,7 @@
 #include "core/store.h"
 #include "dist/coordinator.h"
 #include "dist/served.h"
+#include "dist/stall.h"
 
 /* ---- Which ranks serve ---- */
 
@@ -191,6 +192,7 @@ static round *new_round(served *s, part *p, int64_t number, int worker)
     memset(x, 0, sizeof *x + (size_t)n * sizeof *x->by);
     x->number = number;
     x->worker = worker;
+    x->since_us = net_now_us();
     round **at = &p->rounds; /* by number */
     while (*at && (*at)->number <= number)
         at = &(*at)->next;
@@ -309,6 +311,8 @@ static int take_push(served *s, int rank, const link_rec *r, kv_err *e)
     part_worker *w = &p->workers[rank];
     if (r->round <= w->applied)
         return KV_OK; /* once is enough */
+    if (!s->how.is_async && r->round <= p->applied)
+        return kv_err_set(e, KV_E_TIMEOUT, "this push came when its round had been given up");
     round *x = find_round(s, p, r->round, rank);
     if (!x)
         return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
@@ -441,6 +445,23 @@ static void end_round(served *s, part *p, round *x, const kv_err *why)
     s->rounds++;
     s->open_rounds -= x->counted;
     free_round(s, p, x);
+}
+
+void server_give_up(served *s, part *p, round *x, const kv_err *why)
+{
+    end_round(s, p, x, why);
+    for (served_pull **at = &p->pulls; *at;) {
+        served_pull *y = *at;
+        if (y->round > p->applied || y->rows) {
+            at = &y->next;
+            continue;
+        }
+        *at = y->next;
+        fail(y->rank, y->request, s->number, p->id, why);
+        p->workers[y->rank].pulls++;
+        mem_free(y);
+    }
+    touch(s, p);
 }
 
 static int push_batch(served *s, kv_err *e)
@@ -812,6 +833,14 @@ static void take(void *self, int rank, const link_rec *r)
         fail(rank, r->request, r->store, r->part, &e);
 }
 
+static void look(void *self, int64_t now_us)
+{
+    (void)self;
+    for (int i = 0; i < STORES; i++)
+        if (here.stores[i])
+            stall_look(here.stores[i], now_us);
+}
+
 static void left(void *self, int rank)
 {
     (void)self;
@@ -835,7 +864,8 @@ int server_run(kv_err *e)
 void server_open(void)
 {
     int i;
-    net_taker t = {.take = take, .settle = settle, .left = left, .self = &here};
+    net_taker t = {.take = take, .settle = settle, .left = left, .look = look,
+                   .self = &here};
     if (server_here(&i))
         net_set_servers(&t);
 }

@@ -1,0 +1,12 @@
+/* Stalls: what some workers wait for because others have not done their part. A stall is told to
+ * the log after 5 seconds, then at growing intervals, and given up after the timeout of net.h: the
+ * calls that wait fail, with a sentence that names the ranks that are missing.
+ */
+#ifndef DIST_STALL_H
+#define DIST_STALL_H
+
+#include "dist/served.h"
+
+void stall_look(served *s, int64_t now_us);
+
+#endif
