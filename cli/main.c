@@ -222,12 +222,21 @@ static int show_help(session *s)
     return code;
 }
 
+/* What the library warns of, on whatever thread. */
+static void warn(void *arg, const char *text)
+{
+    (void)arg;
+    fflush(stdout);
+    fprintf(stderr, "warning: %s\n", text);
+}
+
 int main(int argc, char **argv)
 {
     session s;
     options o;
     kv_err e = {0};
     int code;
+    kv_set_log(warn, NULL);
     if (argc == 2 && strcmp(argv[1], "serve") == 0) {
         if (kv_serve("dist_sync", &e))
             fprintf(stderr, "kvctl: %s\n", e.text);

@@ -192,18 +192,21 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
 }
 
 /* Of n pairs that were pulled, how many outs are row_sparse and so were left as they were. *told
- * becomes the first whose key has none in an earlier call, or -1. */
+ * becomes the first whose key was not told yet, or -1; NULL: nothing is to be told. */
 static int64_t count_ignored(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs,
                              int64_t *told)
 {
     int64_t ignored = 0;
-    *told = -1;
+    if (told)
+        *told = -1;
     for (int64_t i = 0; i < n; i++) {
         if (i + CALL_AHEAD < n)
             call_prefetch(outs[i + CALL_AHEAD]);
         if (kv_array_storage(outs[i]) != KV_ROW_SPARSE)
             continue;
         ignored++;
+        if (!told)
+            continue;
         int64_t number = slot_find(&store->slots, &keys[i], -1);
         slot *s = number >= 0 ? &store->slots.items[number] : NULL;
         if (*told < 0 && !(s && s->told_ignored))
@@ -221,7 +224,7 @@ static int leave_pulled(kv *store, const kv_key *keys, int64_t n, kv_array *cons
     char text[SLOT_KEY_TEXT];
     int64_t ignored = 0, told = -1;
     if (rc == KV_OK && !(how && how->flags & KV_FILL_SPARSE))
-        ignored = count_ignored(store, keys, n, outs, &told);
+        ignored = count_ignored(store, keys, n, outs, how && how->ignored ? NULL : &told);
     leave(store, rc);
     if (rc == KV_OK && how && how->ignored)
         *how->ignored = ignored;

@@ -136,9 +136,9 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * may stand in several pairs, and so may an out, which then holds the last of them. The holders of
  * other references to outs[i] see the change. kv_array_read of outs[i] waits until it is there.
  * A default out takes all rows of a row_sparse key. A row_sparse out is left as it is, whatever the
- * key holds: call->ignored says how many were, and of each key the first is told to kv_set_log.
- * With KV_FILL_SPARSE it comes to hold the rows that the key holds, or of a default one those with
- * an element that is not zero; the call then waits for what was scheduled on the key.
+ * key holds: call->ignored says how many were; where it is NULL the first of each key is told to
+ * kv_set_log. With KV_FILL_SPARSE it comes to hold the rows that the key holds, or of a default one
+ * those with an element that is not zero; the call then waits for what was scheduled on the key.
  * Errors: key (never initialised, other kind), shape, memory. (Seeds 000 to 003, "pull") */
 int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *call,
             kv_err *e);

@@ -7,15 +7,6 @@
 #include "script/safe.h"
 #include "script/unit.h"
 
-/* That the file does not hold all events. What the library warns of elsewhere,
- * commands say better. */
-static void warn(void *arg, const char *text)
-{
-    (void)arg;
-    fflush(stdout);
-    fprintf(stderr, "warning: %s\n", text);
-}
-
 /* What is pending belongs to the profile. */
 int cmd_profile_end(session *s, kv_err *e)
 {
@@ -27,9 +18,7 @@ int cmd_profile_end(session *s, kv_err *e)
         int waited = kv_wait(s->stores[i].store, e);
         code = code ? code : waited;
     }
-    kv_set_log(warn, NULL);
     int stopped = kv_profile_stop(e);
-    kv_set_log(NULL, NULL);
     return code ? code : stopped;
 }
 
