@@ -100,9 +100,20 @@ static bool last_says_yes(const session *s)
     return eval_truth(s->last, &truth, &e) == KV_OK && truth;
 }
 
+/* What is still on its way to other machines belongs to the script. */
+static void end_work(session *s)
+{
+    for (int64_t i = 0; i < s->nstores && !s->failure; i++) {
+        kv_err e = {0};
+        if (kv_num_workers(s->stores[i].store) > 1 && kv_wait(s->stores[i].store, &e))
+            report_error(s, &e);
+    }
+}
+
 static int exit_code_of(session *s, const options *o)
 {
     kv_err e = {0}, stopped = {0};
+    end_work(s);
     if (transcript_close(s, &e))
         report_error(s, &e);
     e = (kv_err){0};

@@ -352,6 +352,12 @@ int kv_wait(kv *store, kv_err *e)
     return engine_take_error(&store->calls.group, e);
 }
 
+int kv_check(kv *store, kv_err *e)
+{
+    int rc = enter(store, e);
+    return rc ? rc : leave(store, engine_take_error(&store->calls.group, e));
+}
+
 int kv_barrier(kv *store, kv_err *e)
 {
     int rc = enter(store, e);

@@ -182,6 +182,9 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
  * Errors: that of the callback; usage (store is NULL; called from an updater or printer). */
 int kv_wait(kv *store, kv_err *e);
 
+/* The same without waiting: the first error of what has ended by now. */
+int kv_check(kv *store, kv_err *e);
+
 /* Blocks until every worker has called it. A store of one process has one worker, so it returns at
  * once; it does not wait for scheduled operations. (Seed 003, "_barrier") */
 int kv_barrier(kv *store, kv_err *e);

@@ -210,6 +210,20 @@ static int run_source(session *s, const ast *node, kv_err *e)
     return code;
 }
 
+/* What failed in the background, on another machine, is the error of the statement that meets it;
+ * where the statement failed itself, it is why. */
+static void take_late_error(session *s, const ast *node, kv_err *e)
+{
+    for (int64_t i = 0; i < s->nstores; i++) {
+        kv_err late = {0};
+        if (kv_num_workers(s->stores[i].store) < 2 || kv_check(s->stores[i].store, &late) == KV_OK)
+            continue;
+        *e = late;
+        unit_at(s, node, e);
+        return;
+    }
+}
+
 /* A statement that has a record: a command in the wide sense, or an expression. */
 static int run_recorded(session *s, const ast *node, kv_err *e)
 {
@@ -230,6 +244,7 @@ static int run_recorded(session *s, const ast *node, kv_err *e)
         run_source(s, node, e);
         break;
     }
+    take_late_error(s, node, e);
     int code = record_end(s, &rec, node, &r, e);
     result_release(&r);
     return code;

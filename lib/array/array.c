@@ -374,6 +374,8 @@ static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err 
     if (rc)
         return rc;
     engine_wait_read(array_var(a));
+    if (a->unfilled)
+        return kv_err_set(e, KV_E_PEER, "what this array waits for did not come");
     *data = a->data;
     return KV_OK;
 }
@@ -402,6 +404,7 @@ static int write_data(kv_array *a, kv_storage storage, void **data, kv_err *e)
         return kv_err_set(e, KV_E_VALUE,
                           "an array can be written by its only holder; this one has %lld",
                           (long long)holders);
+    a->unfilled = false;
     *data = a->data;
     return KV_OK;
 }

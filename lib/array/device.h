@@ -134,6 +134,7 @@ struct kv_array {
     void *done_arg;
     int64_t nrows; /* KV_ROW_SPARSE, which is always ARRAY_OWN: the rows held, */
     int64_t *rows; /* and their ids, ascending, in host memory; never NULL */
+    bool unfilled; /* what should have written the elements failed, on another machine */
     int64_t shape[];
 };
 

@@ -106,7 +106,8 @@ kv_ctx kv_array_ctx(const kv_array *a);
 int64_t kv_array_refs(const kv_array *a);         /* references, the store's included */
 
 /* The elements in host memory, to read until the reference is given back. Blocks until what writes
- * the array has ended; if that failed, kv_wait says so. Error: unsupported (a row_sparse array). */
+ * the array has ended. Errors: unsupported (a row_sparse array), peer (what should have come from
+ * another machine did not; kv_wait says why). */
 int kv_array_read(kv_array *a, const void **data, kv_err *e);
 
 /* The elements in host memory, to write. Blocks until what reads or writes the array has ended. The

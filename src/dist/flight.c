@@ -130,6 +130,8 @@ static void look_at_end(flight *f)
         return;
     leave(f);
     kv_err e = f->error;
+    for (int64_t i = 0; i < f->nouts; i++)
+        f->outs[i]->unfilled = e.code != KV_OK;
     engine_complete(&f->op, &e);
 }
 
