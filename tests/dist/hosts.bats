@@ -4,14 +4,10 @@ load ../cli/help
 
 hosts()
 {
-    run timeout 60 env KVCTL="$build/kvctl" "$top/tests/dist/hosts" "$@"
-    [ "$status" -ne 77 ] || skip "this machine makes no network namespaces"
-}
-
-setup()
-{
     [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
     cd "$top/examples" || return
+    run timeout 60 env KVCTL="$build/kvctl" "$top/tests/dist/hosts" "$@"
+    [ "$status" -ne 77 ] || skip "this machine makes no network namespaces"
 }
 
 @test "hosts: two of them with two workers each train as one does" {
