@@ -656,7 +656,7 @@ static void at_exit(int status, void *arg)
         _exit(status);
 }
 
-int net_open(void (*ready)(void), kv_err *e)
+int net_open(int (*ready)(kv_err *e), kv_err *e)
 {
     if (net.open)
         return KV_OK;
@@ -669,7 +669,8 @@ int net_open(void (*ready)(void), kv_err *e)
     net.left = mem_zalloc(net_size(), 1, e);
     if (!net.queues || !net.workers || !net.left || (rc = alive_open(e)))
         return rc ? rc : KV_E_MEMORY;
-    ready();
+    if ((rc = ready(e)))
+        return rc;
     if (pthread_create(&net.thread, NULL, run_thread, NULL))
         return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
     pool_set_poll(drive);

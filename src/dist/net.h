@@ -26,8 +26,8 @@ typedef enum net_kind {
 enum { NET_LAST = 1, /* flags: the last piece */ NET_MOST_STORES = 1 << 16 };
 
 /* Joins the job at the first call; ready runs before the first record is taken. Errors: those of
- * link_open, memory. */
-int net_open(void (*ready)(void), kv_err *e);
+ * link_open and ready, memory. */
+int net_open(int (*ready)(kv_err *e), kv_err *e);
 
 /* Says that this rank needs nothing any more, serves the others until all have said so, and leaves
  * the job. Nothing may use the net afterwards. A process that ends with status 0 does it too. */

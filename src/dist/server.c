@@ -861,11 +861,16 @@ int server_run(kv_err *e)
     return rc;
 }
 
-void server_open(void)
+int server_open(kv_err *e)
 {
-    int i;
-    net_taker t = {.take = take, .settle = settle, .left = left, .look = look,
-                   .self = &here};
+    int i, other;
+    net_taker t = {.take = take, .settle = settle, .left = left, .look = look, .self = &here};
+    if (!link_agree(dedicated(), &other))
+        return kv_err_set(e, KV_E_VALUE,
+                          "rank %d was told of %d servers, rank %d of another number: "
+                          "KVSTORE_SERVERS differs",
+                          net_rank(), dedicated(), other);
     if (server_here(&i))
         net_set_servers(&t);
+    return KV_OK;
 }

@@ -28,8 +28,9 @@ int server_rank(int i);
 int server_workers(void);
 bool server_here(int *i); /* whether this rank is one, and which */
 
-/* Begins to serve, if this rank does: for net_open. */
-void server_open(void);
+/* Begins to serve, if this rank does: for net_open. Error: value (the ranks were told different
+ * numbers of servers). */
+int server_open(kv_err *e);
 
 /* On a rank that only serves: returns when all workers have left. Errors: peer. */
 int server_run(kv_err *e);
