@@ -160,7 +160,8 @@ $(BUILD)/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
 # The plugin of several machines. Only one of its files names MPI.
 $(BUILD)/src/dist/mpi.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
 
-$(BUILD)/kvstore_mpi.so: $(call obj,$(wildcard src/dist/*.c)) $(BUILD)/libkvstore.so
+dist_src := $(wildcard src/dist/*.c)
+$(BUILD)/kvstore_mpi.so: $(call obj,$(dist_src)) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    $(shell mpicc --showme:link 2>/dev/null)
 
@@ -216,6 +217,12 @@ $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(BUILD)/libkvs
 conformance_src := $(wildcard tests/conformance/*.c)
 $(BUILD)/conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+
+# The types of several machines, for scripts/test dist. They link the shared library: so the plugin
+# finds the one that they use.
+$(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
+	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
 bench: all $(BUILD)/bench/pairs $(BUILD)/bench/peer ## speed and memory beside others, as ratios (STRICT=1: a missed bar fails)
 	@BUILD=$(BUILD) scripts/bench $(if $(STRICT),--strict)
@@ -305,7 +312,8 @@ help: ## list these words
 	    while read -r word text; do printf '  %-10s %s\n' "$$word" "$$text"; done
 	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
 
--include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(wildcard src/dist/*.c) tests/unit/run.c $(UNIT) $(conformance_src) \
+-include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) tests/unit/run.c $(UNIT) \
+            $(conformance_src) $(wildcard tests/dist/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
         bench bench-optimizers bench-quantise bench-rows peers install uninstall clean help force

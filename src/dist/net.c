@@ -58,6 +58,7 @@ static struct {
     waiting *calls;
     uint64_t requests;
     int sleeping, stop; /* atomic */
+    bool changed;       /* atomic: takers have news of their own */
     int64_t driven_us;  /* when another thread than the net's drove last; atomic */
 
     /* Of the driver. */
@@ -108,6 +109,7 @@ double net_timeout(void)
 
 void net_wake(void)
 {
+    __atomic_store_n(&net.changed, 1, __ATOMIC_RELEASE);
     if (__atomic_load_n(&net.sleeping, __ATOMIC_SEQ_CST)) {
         pthread_mutex_lock(&net.lock);
         pthread_cond_signal(&net.wake);
@@ -429,7 +431,7 @@ static bool progress(void)
     take_posted();
     for (int i = 0; i < net_size(); i++)
         any |= send_queue(&net.queues[i]);
-    any |= net.sent;
+    any |= net.sent | __atomic_exchange_n(&net.changed, 0, __ATOMIC_ACQ_REL);
     if (any && net.servers.self && net.servers.settle)
         net.servers.settle(net.servers.self);
     link_release();
