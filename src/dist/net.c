@@ -426,12 +426,13 @@ static bool progress(void)
 {
     if (__atomic_load_n(&net.is_lost, __ATOMIC_ACQUIRE))
         return give_up();
-    net.sent = false;
     bool any = link_poll(take, TAKE_BYTES);
     take_posted();
     for (int i = 0; i < net_size(); i++)
         any |= send_queue(&net.queues[i]);
+    /* also what this rank sent to itself behind the last settling */
     any |= net.sent | __atomic_exchange_n(&net.changed, 0, __ATOMIC_ACQ_REL);
+    net.sent = false;
     if (any && net.servers.self && net.servers.settle)
         net.servers.settle(net.servers.self);
     link_release();
