@@ -319,7 +319,7 @@ static void take_call(int rank, const link_rec *r)
     while (*at && ((*at)->rank != rank || (*at)->request != r->request))
         at = &(*at)->next;
     p = *at;
-    if (!p && r->offset == 0 && r->round & 1) { /* all in one */
+    if (!p && r->offset == 0 && r->before) { /* all in one */
         net.servers.take(net.servers.self, rank, r);
         return;
     }
@@ -337,7 +337,7 @@ static void take_call(int rank, const link_rec *r)
         return;
     memcpy(p->record + p->bytes, r + 1, r->bytes);
     p->bytes += r->bytes;
-    if (!(r->round & 1))
+    if (!r->before)
         return;
     *at = p->next;
     *(link_rec *)(void *)p->record = *r;
@@ -567,7 +567,8 @@ static net_step send_call(net_item *i)
                     .flags = (uint8_t)c->what,
                     .store = (uint16_t)c->store,
                     .part = c->part,
-                    .round = c->round * 2 + last,
+                    .round = c->round,
+                    .before = last,
                     .offset = s->sent,
                     .request = s->request};
     if (n)
