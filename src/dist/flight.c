@@ -25,6 +25,7 @@ typedef struct cargo {
     place place;
     int64_t round, before;
     kv_array *source; /* of a push: what is sent */
+    bool held;        /* the source is the caller's */
     int64_t first, n; /* of a pull: its outs */
     kv_dtype dtype;
     char *blob;       /* codes, or rows; or NULL: the elements of source */
@@ -103,12 +104,14 @@ static void leave(const flight *f)
 static void free_flight(flight *f)
 {
     for (int64_t i = 0; i < f->ncargo; i++) {
-        if (f->cargo[i].source)
+        if (f->cargo[i].held)
+            array_drop(f->cargo[i].source);
+        else
             kv_array_unref(f->cargo[i].source);
         mem_free(f->cargo[i].blob);
     }
     for (int64_t i = 0; i < f->nouts; i++)
-        kv_array_unref(f->outs[i]);
+        array_drop(f->outs[i]);
     buf_release(&f->host);
     mem_free(f->cargo);
     mem_free(f->pieces);
@@ -457,7 +460,9 @@ static int sum_values(flight *f, const kv_key *keys, const ranked *r, kv_array *
     for (int64_t i = 0; i < f->ncargo && !rc; i++) {
         cargo *c = &f->cargo[i];
         if (is_plain(c, values[r[c->first].i])) {
-            c->source = kv_array_ref(values[r[c->first].i]);
+            c->source = values[r[c->first].i];
+            array_hold(c->source);
+            c->held = true;
             continue;
         }
         if (slot_find(&w->sums->slots, &c->key, -1) < 0) {
@@ -641,7 +646,8 @@ static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *co
         return rc;
     }
     for (int64_t i = 0; i < n; i++) {
-        f->outs[f->nouts++] = kv_array_ref(outs[r[i].i]);
+        f->outs[f->nouts++] = outs[r[i].i];
+        array_hold(outs[r[i].i]);
         f->uses[i] = (engine_use){.var = array_var(outs[r[i].i]), .write = true};
     }
     for (int64_t i = 0; i < f->ncargo; i++) {

@@ -1,0 +1,702 @@
+/* Checks of the types of several machines: what every rank must see in closed form, and training
+ * that must give the bits of one process.
+ *
+ *     mpirun -n WORKERS dist_check [NAME…]
+ *
+ * Every rank runs the same checks, each with stores of its own. Numbers are small and whole, so that
+ * equality is exact. Rank 0 prints TAP; a rank that finds something wrong says so and ends the job.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kvstore.h"
+
+static int rank, workers, rounds;
+static const char *running;
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        kv_err e = {0};                                                                            \
+        if (call)                                                                                  \
+            give_up(__LINE__, e.text);                                                             \
+    } while (0)
+
+#define MUST(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            give_up(__LINE__, #condition);                                                         \
+    } while (0)
+
+static void give_up(int line, const char *why)
+{
+    printf("not ok - %s\n# rank %d, line %d: %s\n", running, rank, line, why);
+    fflush(stdout);
+    _Exit(1);
+}
+
+/* ---- Arrays ---- */
+
+static kv_key text(const char *name)
+{
+    return (kv_key){.name = name};
+}
+
+static kv_key number(int64_t id)
+{
+    return (kv_key){.id = id};
+}
+
+static kv_array *filled(kv_dtype dtype, int64_t rows, int64_t columns, double x)
+{
+    int64_t shape[] = {rows, columns};
+    kv_array *wide = NULL, *out = NULL;
+    void *data = NULL;
+    OK(kv_array_new(&wide, KV_FLOAT32, 2, shape, (kv_ctx){0}, &e));
+    OK(kv_array_write(wide, &data, &e));
+    for (int64_t i = 0; i < rows * columns; i++)
+        ((float *)data)[i] = (float)x;
+    if (dtype == KV_FLOAT32)
+        return wide;
+    OK(kv_array_dup(&out, wide, dtype, (kv_ctx){0}, &e));
+    kv_array_unref(wide);
+    return out;
+}
+
+static bool all_are(kv_array *a, double x)
+{
+    kv_array *wide = NULL;
+    const void *data = NULL;
+    bool same = true;
+    OK(kv_array_dup(&wide, a, KV_FLOAT32, (kv_ctx){0}, &e));
+    OK(kv_array_read(wide, &data, &e));
+    for (int64_t i = 0; i < kv_array_size(a); i++)
+        same = same && ((const float *)data)[i] == (float)x;
+    kv_array_unref(wide);
+    return same;
+}
+
+/* ---- Stores ---- */
+
+static kv *make(const char *type)
+{
+    kv *s = NULL;
+    OK(kv_create(type, NULL, 0, &s, &e));
+    return s;
+}
+
+static kv *make_test(const char *type, const char *rescale)
+{
+    kv *s = make(type);
+    OK(kv_set_optimizer(s, "test", &(kv_opt){"rescale_grad", rescale}, 1, &e));
+    return s;
+}
+
+static void init(kv *s, kv_key key, kv_array *a)
+{
+    OK(kv_init(s, &key, 1, &a, NULL, &e));
+    kv_array_unref(a);
+}
+
+static void push(kv *s, kv_key key, kv_array *a)
+{
+    OK(kv_push(s, &key, 1, &a, NULL, &e));
+    kv_array_unref(a);
+}
+
+/* Whether all elements of a key are x. */
+static bool holds(kv *s, kv_key key, kv_dtype dtype, int64_t rows, int64_t columns, double x)
+{
+    kv_array *out = filled(dtype, rows, columns, -77);
+    OK(kv_pull(s, &key, 1, &out, NULL, &e));
+    bool same = all_are(out, x);
+    kv_array_unref(out);
+    return same;
+}
+
+static const struct {
+    const char *key;
+    int64_t rows, columns;
+} sizes[] = {{"3", 2, 3}, {"5", 2, 3}, {"irregular", 1211, 1211}, {"99", 1200, 1200}};
+
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+/* ---- Sums and updates ---- */
+
+static void sums_of(kv_dtype dtype)
+{
+    kv *s = make_test("dist_sync", "2");
+    int each = workers * (workers + 1) / 2;
+    for (int k = 0; k < SIZES; k++)
+        init(s, text(sizes[k].key), filled(dtype, sizes[k].rows, sizes[k].columns, 1));
+    for (int k = 0; k < SIZES; k++)
+        for (int i = 0; i < rounds; i++) {
+            push(s, text(sizes[k].key), filled(dtype, sizes[k].rows, sizes[k].columns, rank + 1));
+            MUST(holds(s, text(sizes[k].key), dtype, sizes[k].rows, sizes[k].columns,
+                       each * 2 * (i + 1) + 1));
+        }
+    kv_free(s);
+}
+
+static void check_default(void)
+{
+    sums_of(KV_FLOAT32);
+}
+
+static void check_float16(void)
+{
+    sums_of(KV_FLOAT16);
+}
+
+/* ---- row_sparse ---- */
+
+/* Rows that are full of x; those of ids. */
+static kv_array *rows_of(kv_dtype dtype, int64_t rows, int64_t columns, int64_t n,
+                         const int64_t *ids, double x)
+{
+    kv_array *wide = NULL, *out = NULL;
+    int64_t shape[] = {rows, columns};
+    void *data = NULL;
+    OK(kv_array_new_sparse(&wide, KV_FLOAT32, 2, shape, n, ids, (kv_ctx){0}, &e));
+    OK(kv_array_write_rows(wide, &data, &e));
+    for (int64_t i = 0; i < n * columns; i++)
+        ((float *)data)[i] = (float)x;
+    OK(kv_array_dup(&out, wide, dtype, (kv_ctx){0}, &e));
+    kv_array_unref(wide);
+    return out;
+}
+
+/* Pulls rows; returns them as a dense array of float32. */
+static kv_array *pull_rows(kv *s, kv_key key, kv_dtype dtype, int64_t rows, int64_t columns,
+                           int64_t n, int64_t *ids)
+{
+    kv_array *out = rows_of(dtype, rows, columns, 0, NULL, 0), *dense = NULL, *wide = NULL;
+    kv_array *list = NULL;
+    OK(kv_array_wrap(&list, ids, KV_INT64, 1, &n, (kv_ctx){0}, NULL, NULL, &e));
+    OK(kv_row_sparse_pull(s, &key, 1, &list, &out, NULL, &e));
+    OK(kv_array_to_dense(&dense, out, &e));
+    OK(kv_array_dup(&wide, dense, KV_FLOAT32, (kv_ctx){0}, &e));
+    kv_array_unref(out);
+    kv_array_unref(dense);
+    kv_array_unref(list);
+    return wide;
+}
+
+/* Whether the rows among ids are want[row] and the others 0. */
+static bool rows_are(kv_array *a, int64_t rows, int64_t columns, int64_t n, const int64_t *ids,
+                     const double *want)
+{
+    const void *data = NULL;
+    OK(kv_array_read(a, &data, &e));
+    for (int64_t r = 0; r < rows; r++) {
+        bool asked = false;
+        for (int64_t i = 0; i < n; i++)
+            asked = asked || ids[i] == r;
+        for (int64_t j = 0; j < columns; j++)
+            if (((const float *)data)[r * columns + j] != (float)(asked ? want[r] : 0))
+                return false;
+    }
+    kv_array_unref(a);
+    return true;
+}
+
+static void few_rows(kv_dtype dtype)
+{
+    kv *s = make_test("dist_sync", "2");
+    int64_t all[] = {0, 1, 2, 3}, own = rank % 4, some[] = {(rank + 1) % 4, 2, 2};
+    init(s, text("9"), rows_of(dtype, 4, 3, 4, all, 1));
+    init(s, text("dense"), filled(dtype, 4, 3, 1));
+    for (int i = 0; i < rounds; i++) {
+        double want[4] = {1, 1, 1, 1};
+        for (int r = 0; r < workers; r++)
+            want[r % 4] += (r + 1) * 2.0 * (i + 1);
+        push(s, text("9"), rows_of(dtype, 4, 3, 1, &own, rank + 1));
+        push(s, text("dense"), rows_of(dtype, 4, 3, 1, &own, rank + 1));
+        MUST(rows_are(pull_rows(s, text("9"), dtype, 4, 3, 3, some), 4, 3, 3, some, want));
+        kv_array *out = filled(KV_FLOAT32, 4, 3, -1);
+        kv_key dense = text("dense");
+        OK(kv_pull(s, &dense, 1, &out, NULL, &e));
+        MUST(rows_are(out, 4, 3, 4, all, want));
+    }
+    kv_free(s);
+}
+
+static void check_rows(void)
+{
+    few_rows(KV_FLOAT32);
+    few_rows(KV_FLOAT16);
+}
+
+/* Values without rows, and of rows of zeros, take part in a round and change nothing. */
+static void check_rows_of_zeros(void)
+{
+    kv *s = make_test("dist_sync", "2");
+    enum { N = 1200 };
+    static int64_t all[N];
+    static double ones[N];
+    for (int i = 0; i < N; i++) {
+        all[i] = i;
+        ones[i] = 1;
+    }
+    init(s, text("97"), rows_of(KV_FLOAT32, N, 40, N, all, 1));
+    for (int i = 0; i < 2; i++) {
+        push(s, text("97"), rows_of(KV_FLOAT32, N, 40, i == 0 ? 0 : N, all, 0));
+        MUST(rows_are(pull_rows(s, text("97"), KV_FLOAT32, N, 40, N, all), N, 40, N, all, ones));
+        MUST(rows_are(pull_rows(s, text("97"), KV_FLOAT32, N, 40, 0, all), N, 40, 0, all, ones));
+    }
+    kv_free(s);
+}
+
+/* Every rank has rows of its own among some of a large array. */
+static void check_many_rows(void)
+{
+    enum { N = 1200 };
+    static int64_t mine[N], asked[N], all[N];
+    static double want[N];
+    kv *s = make_test("dist_sync", "2");
+    for (int i = 0; i < N; i++)
+        all[i] = i;
+    init(s, text("98"), rows_of(KV_FLOAT32, N, N, N, all, 1));
+    for (int i = 0; i < 2; i++) {
+        int64_t n = 0, nasked = 0;
+        for (int r = 0; r < N; r++) {
+            want[r] = 1;
+            for (int k = 0; k < workers; k++)
+                if (r * 7919 % 10 < 3 && r % (2 * (k + 1)) == 0)
+                    want[r] += (k + 1) * 2.0 * (i + 1);
+            if (r * 7919 % 10 < 3 && r % (2 * (rank + 1)) == 0)
+                mine[n++] = r;
+            if ((r * 31 + rank) % 5 == 0)
+                asked[nasked++] = r;
+        }
+        push(s, text("98"), rows_of(KV_FLOAT32, N, N, n, mine, rank + 1));
+        MUST(rows_are(pull_rows(s, text("98"), KV_FLOAT32, N, N, nasked, asked), N, N, nasked,
+                      asked, want));
+    }
+    kv_free(s);
+}
+
+/* ---- Compressed ---- */
+
+static void compressed(const char *type, const char *threshold, const double (*steps)[2], int n)
+{
+    kv *s = make_test("dist_sync", "2");
+    kv_opt how[] = {{"type", type}, {"threshold", threshold}};
+    OK(kv_set_gradient_compression(s, how, 2, &e));
+    for (int k = 0; k < SIZES; k++) {
+        kv_key key = text(sizes[k].key);
+        init(s, key, filled(KV_FLOAT32, sizes[k].rows, sizes[k].columns, 1));
+        MUST(holds(s, key, KV_FLOAT32, sizes[k].rows, sizes[k].columns, 1));
+    }
+    for (int k = 0; k < SIZES; k++)
+        for (int i = 0; i < n; i++) {
+            push(s, text(sizes[k].key),
+                 filled(KV_FLOAT32, sizes[k].rows, sizes[k].columns, steps[i][0]));
+            MUST(holds(s, text(sizes[k].key), KV_FLOAT32, sizes[k].rows, sizes[k].columns,
+                       1 + workers * steps[i][1]));
+        }
+    kv_free(s);
+}
+
+/* What is pushed, and where the key stands then, in numbers of workers. */
+static void check_2bit(void)
+{
+    static const double steps[][2] = {{0, 0},   {0.4, 0}, {0.1, 1},
+                                      {0.2, 1}, {0.3, 2}, {0.5, 3}};
+    compressed("2bit", "0.5", steps, 6);
+}
+
+static void check_1bit(void)
+{
+    static const double steps[][2] = {{1, 2}, {-1, 0}, {2, 2}, {0, 4}, {-2, 2}};
+    compressed("1bit", "0", steps, 5);
+}
+
+/* ---- init ---- */
+
+static void check_init(void)
+{
+    kv *s = make("dist_sync");
+    for (int i = 0; i < 40; i++)
+        init(s, number(200 + i), filled(i < 20 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, rank ? -1 : i));
+    for (int i = 0; i < 6; i++)
+        init(s, number(300 + i), filled(i < 3 ? KV_FLOAT32 : KV_FLOAT16, 1200, 1200, rank ? -1 : i));
+    for (int i = 0; i < 40; i++)
+        MUST(holds(s, number(200 + i), i < 20 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, i));
+    for (int i = 0; i < 6; i++)
+        MUST(holds(s, number(300 + i), i < 3 ? KV_FLOAT32 : KV_FLOAT16, 1200, 1200, i));
+    kv_free(s);
+}
+
+/* Rank 0 alone makes the keys; the others pull before that, or behind a barrier. */
+static void check_init_by_one(void)
+{
+    kv *s = make("dist_sync");
+    if (rank == 0) {
+        usleep(20000);
+        init(s, number(1), filled(KV_FLOAT32, 2, 3, 5));
+    }
+    MUST(holds(s, number(1), KV_FLOAT32, 2, 3, 5));
+    if (rank == 0)
+        init(s, number(2), filled(KV_FLOAT32, 1200, 1200, 6));
+    OK(kv_barrier(s, &e));
+    MUST(holds(s, number(2), KV_FLOAT32, 1200, 1200, 6));
+    push(s, number(2), filled(KV_FLOAT32, 1200, 1200, 1));
+    MUST(holds(s, number(2), KV_FLOAT32, 1200, 1200, workers));
+    kv_free(s);
+}
+
+/* A push makes a key when there is no updater; ranks meet text keys in different orders. */
+static void check_made_by_push(void)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    kv *s = make("dist_sync");
+    for (int i = 0; i < 5; i++) {
+        int k = (i + rank) % 5;
+        push(s, text(names[k]), filled(KV_FLOAT32, 3, 3, k + rank));
+    }
+    for (int k = 0; k < 5; k++)
+        MUST(holds(s, text(names[k]), KV_FLOAT32, 3, 3,
+                   k * workers + workers * (workers - 1) / 2));
+    kv_free(s);
+}
+
+/* ---- Several values ---- */
+
+static void check_device(void)
+{
+    kv *s = make_test("dist_device_sync", "2");
+    int each = workers * (workers + 1);
+    for (int k = 0; k < SIZES; k++) {
+        kv_key keys[2] = {text(sizes[k].key), text(sizes[k].key)};
+        init(s, keys[0], filled(KV_FLOAT32, sizes[k].rows, sizes[k].columns, 1));
+        for (int i = 0; i < rounds; i++) {
+            kv_array *two[2], *outs[2];
+            for (int j = 0; j < 2; j++) {
+                two[j] = filled(KV_FLOAT32, sizes[k].rows, sizes[k].columns, rank + 1);
+                outs[j] = filled(KV_FLOAT32, sizes[k].rows, sizes[k].columns, -1);
+            }
+            OK(kv_pushpull(s, keys, 2, two, keys, 2, outs, NULL, &e));
+            for (int j = 0; j < 2; j++) {
+                MUST(all_are(outs[j], each * 2 * (i + 1) + 1));
+                MUST(all_are(two[j], rank + 1));
+                kv_array_unref(two[j]);
+                kv_array_unref(outs[j]);
+            }
+        }
+    }
+    kv_free(s);
+}
+
+static void check_in_place(void)
+{
+    kv *s = make("dist_device_sync");
+    kv_array *out = filled(KV_FLOAT32, 1200, 1200, -1), *in = filled(KV_FLOAT32, 1200, 1200, rank + 8);
+    kv_key key = text("99"), keys[2] = {key, key};
+    OK(kv_broadcast(s, &key, 1, &in, &key, 1, &out, NULL, &e));
+    MUST(all_are(out, 8));
+    kv_array_unref(in);
+    kv_array_unref(out);
+    for (int i = 0; i < 3; i++) {
+        kv_array *two[2];
+        for (int j = 0; j < 2; j++)
+            two[j] = filled(KV_FLOAT32, 1200, 1200, rank + 1);
+        OK(kv_pushpull(s, keys, 2, two, NULL, 0, NULL, NULL, &e));
+        for (int j = 0; j < 2; j++) {
+            MUST(all_are(two[j], workers * (workers + 1)));
+            kv_array_unref(two[j]);
+        }
+    }
+    kv_free(s);
+}
+
+/* What was pushed belongs to the caller again at once. */
+static void check_overwrite(void)
+{
+    kv *s = make("dist_sync");
+    kv_array *a = filled(KV_FLOAT32, 1200, 1200, 0);
+    kv_key key = number(1);
+    init(s, key, filled(KV_FLOAT32, 1200, 1200, 0));
+    for (int i = 1; i <= 3; i++) {
+        void *data = NULL;
+        kv_call how = {.priority = -i};
+        OK(kv_array_write(a, &data, &e));
+        for (int j = 0; j < 1200 * 1200; j++)
+            ((float *)data)[j] = (float)i;
+        OK(kv_push(s, &key, 1, &a, &how, &e));
+        OK(kv_array_write(a, &data, &e));
+        memset(data, 0x55, 1200 * 1200 * sizeof(float));
+        MUST(holds(s, key, KV_FLOAT32, 1200, 1200, i * workers));
+    }
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+/* ---- What is refused ---- */
+
+static void check_refused(void)
+{
+    kv *s = make("dist_sync");
+    kv_key key = number(999), other = text("invalid_key"), absent = number(7);
+    kv_array *a = filled(KV_FLOAT32, 2, 3, 1), *wrong = filled(KV_FLOAT32, 3, 3, 1);
+    kv_array *rows = rows_of(KV_FLOAT32, 2, 3, 0, NULL, 0);
+    kv_err why = {0};
+    kv_call fill = {.flags = KV_FILL_SPARSE};
+    init(s, key, filled(KV_FLOAT32, 2, 3, 1));
+    MUST(kv_pull(s, &other, 1, &rows, &fill, &why) == KV_E_KEY);
+    why = (kv_err){0};
+    MUST(kv_push(s, &key, 1, &wrong, NULL, &why) == KV_E_SHAPE);
+    why = (kv_err){0};
+    MUST(kv_init(s, &key, 1, &a, NULL, &why) == KV_E_KEY);
+    MUST(strcmp(why.text, "key 999 is initialised already") == 0);
+    OK(kv_barrier(s, &e));
+    why = (kv_err){0};
+    if (rank == 0) {
+        MUST(kv_pull(s, &absent, 1, &a, NULL, &why) == KV_E_KEY);
+        MUST(strcmp(why.text, "key 7 was never initialised") == 0);
+    }
+    push(s, key, filled(KV_FLOAT32, 2, 3, 1));
+    MUST(holds(s, key, KV_FLOAT32, 2, 3, workers));
+    kv_array_unref(a);
+    kv_array_unref(wrong);
+    kv_array_unref(rows);
+    kv_free(s);
+}
+
+static void check_async_refused(void)
+{
+    kv *s = make("dist_async");
+    kv_array *a = filled(KV_FLOAT32, 2, 3, 1);
+    kv_key key = number(3);
+    kv_err why = {0};
+    init(s, key, filled(KV_FLOAT32, 2, 3, 1));
+    MUST(kv_push(s, &key, 1, &a, NULL, &why) == KV_E_VALUE);
+    MUST(strcmp(why.text, "a push to a store of type \"dist_async\" needs an optimizer") == 0);
+    kv_array_unref(a);
+    kv_free(s);
+}
+
+/* ---- Training gives the bits of one process ---- */
+
+/* A gradient: of a rank, a round, a key. */
+static kv_array *gradient(int64_t size, int of, int at, int key)
+{
+    kv_array *a = NULL;
+    void *data = NULL;
+    uint32_t x = (uint32_t)(of * 7919 + at * 104729 + key * 1299709 + 1);
+    OK(kv_array_new(&a, KV_FLOAT32, 1, &size, (kv_ctx){0}, &e));
+    OK(kv_array_write(a, &data, &e));
+    for (int64_t i = 0; i < size; i++) {
+        x = x * 1664525 + 1013904223;
+        ((float *)data)[i] = (float)((int32_t)x) * 0x1p-31f;
+    }
+    return a;
+}
+
+static const int64_t lengths[] = {1, 10, 65537, 1100003};
+
+enum { LENGTHS = sizeof lengths / sizeof *lengths };
+
+typedef struct training {
+    const char *name;
+    kv_opt params[4];
+    int nparams;
+    bool late; /* the optimizer is set when there are keys */
+} training;
+
+static void set_optimizer(kv *s, const training *t)
+{
+    char rescale[32];
+    kv_opt params[5] = {{"rescale_grad", rescale}};
+    snprintf(rescale, sizeof rescale, "%.17g", 1.0 / (workers * 4));
+    memcpy(params + 1, t->params, (size_t)t->nparams * sizeof *params);
+    OK(kv_set_optimizer(s, t->name, params, t->nparams + 1, &e));
+}
+
+static void begin(kv *s, const training *t)
+{
+    if (!t->late)
+        set_optimizer(s, t);
+    for (int k = 0; k < LENGTHS; k++)
+        init(s, number(k), gradient(lengths[k], 99, 99, k));
+    if (t->late)
+        set_optimizer(s, t);
+}
+
+/* One push of all keys, with the values of the ranks from … to - 1. */
+static void train_round(kv *s, int at, int from, int to)
+{
+    for (int k = 0; k < LENGTHS; k++) {
+        kv_key keys[16];
+        kv_array *values[16];
+        for (int r = from; r < to; r++) {
+            keys[r - from] = number(k);
+            values[r - from] = gradient(lengths[k], r, at, k);
+        }
+        OK(kv_push(s, keys, to - from, values, NULL, &e));
+        for (int r = from; r < to; r++)
+            kv_array_unref(values[r - from]);
+    }
+}
+
+static void compare(kv *s, kv *one)
+{
+    for (int k = 0; k < LENGTHS; k++) {
+        kv_key key = number(k);
+        kv_array *a = gradient(lengths[k], 1, 1, 1), *b = gradient(lengths[k], 2, 2, 2);
+        const void *x = NULL, *y = NULL;
+        OK(kv_pull(s, &key, 1, &a, NULL, &e));
+        OK(kv_pull(one, &key, 1, &b, NULL, &e));
+        OK(kv_array_read(a, &x, &e));
+        OK(kv_array_read(b, &y, &e));
+        MUST(memcmp(x, y, (size_t)lengths[k] * sizeof(float)) == 0);
+        kv_array_unref(a);
+        kv_array_unref(b);
+    }
+}
+
+static void train(const training *t)
+{
+    kv *s = make("dist_sync"), *one = make("local");
+    begin(s, t);
+    begin(one, t);
+    for (int i = 0; i < rounds; i++) {
+        train_round(s, i, rank, rank + 1);
+        train_round(one, i, 0, workers);
+        if (i == 1) {
+            kv_opt slower = {"wd", "0.25"};
+            OK(kv_update_optimizer(s, &slower, 1, &e));
+            OK(kv_update_optimizer(one, &slower, 1, &e));
+        }
+        compare(s, one);
+    }
+    kv_free(s);
+    kv_free(one);
+}
+
+static void check_training(void)
+{
+    static const training list[] = {
+        {"sgd", {{"learning_rate", "0.3"}}, 1, false},
+        {"sgd", {{"learning_rate", "0.3"}, {"momentum", "0.9"}}, 2, false},
+        {"sgd", {{"lr_scheduler", "factor(step=2, factor=0.5, base_lr=1)"}}, 1, false},
+        {"adam", {{"learning_rate", "0.01"}}, 1, false},
+        {"adam", {{"learning_rate", "0.01"}}, 1, true},
+        {"nadam", {{"learning_rate", "0.01"}}, 1, false},
+        {"lamb", {{"learning_rate", "0.01"}}, 1, false},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        train(&list[i]);
+}
+
+/* ---- Many ---- */
+
+static void check_many_keys(void)
+{
+    enum { N = 100000 };
+    kv *s = make("dist_sync");
+    kv_key *keys = calloc(N, sizeof *keys);
+    kv_array **a = calloc(N, sizeof *a), **outs = calloc(N, sizeof *outs);
+    MUST(keys && a && outs);
+    for (int i = 0; i < N; i++) {
+        keys[i].id = i;
+        a[i] = filled(KV_FLOAT32, 1, 4, i % 1000 + rank);
+        outs[i] = filled(KV_FLOAT32, 1, 4, -1);
+    }
+    OK(kv_init(s, keys, N, a, NULL, &e));
+    OK(kv_push(s, keys, N, a, NULL, &e));
+    OK(kv_pull(s, keys, N, outs, NULL, &e));
+    for (int i = 0; i < N; i++) {
+        MUST(all_are(outs[i], i % 1000 * workers + workers * (workers - 1) / 2));
+        kv_array_unref(a[i]);
+        kv_array_unref(outs[i]);
+    }
+    free(keys);
+    free(a);
+    free(outs);
+    kv_free(s);
+}
+
+static long resident_kb(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    MUST(f && fscanf(f, "%*s %ld", &pages) == 1);
+    fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void check_many_rounds(void)
+{
+    enum { N = 10000 };
+    kv *s = make_test("dist_sync", "1");
+    kv_array *one = filled(KV_FLOAT32, 2, 3, 1);
+    kv_key key = number(3);
+    long before = 0;
+    init(s, key, filled(KV_FLOAT32, 2, 3, 0));
+    for (int i = 1; i <= N; i++) {
+        OK(kv_push(s, &key, 1, &one, NULL, &e));
+        if (i == N / 5)
+            before = resident_kb();
+        if (i % 100 == 0)
+            MUST(holds(s, key, KV_FLOAT32, 2, 3, (double)i * workers));
+    }
+    MUST(resident_kb() - before < 4096);
+    kv_array_unref(one);
+    kv_free(s);
+}
+
+/* ---- Running ---- */
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} checks[] = {
+    {"default", check_default},
+    {"float16", check_float16},
+    {"rows", check_rows},
+    {"rows-of-zeros", check_rows_of_zeros},
+    {"many-rows", check_many_rows},
+    {"2bit", check_2bit},
+    {"1bit", check_1bit},
+    {"init", check_init},
+    {"init-by-one", check_init_by_one},
+    {"made-by-push", check_made_by_push},
+    {"device", check_device},
+    {"in-place", check_in_place},
+    {"overwrite", check_overwrite},
+    {"refused", check_refused},
+    {"async-refused", check_async_refused},
+    {"training", check_training},
+    {"many-keys", check_many_keys},
+    {"many-rounds", check_many_rounds},
+};
+
+static bool wanted(int argc, char **argv, const char *name)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], name) == 0)
+            return true;
+    return argc == 1;
+}
+
+int main(int argc, char **argv)
+{
+    running = "create";
+    kv *store = make("dist_sync");
+    rank = kv_rank(store);
+    workers = kv_num_workers(store);
+    rounds = workers > 2 ? 3 : 4;
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        if (!wanted(argc, argv, checks[i].name))
+            continue;
+        running = checks[i].name;
+        checks[i].run();
+        if (rank == 0)
+            printf("ok - %s\n", running);
+        fflush(stdout);
+    }
+    kv_free(store);
+    return 0;
+}
