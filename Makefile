@@ -183,7 +183,7 @@ demo: setup ## set up what is missing, build, play the tour of examples/tour.md 
 	@scripts/demo $(BUILD)/kvctl
 
 test: setup ## set up what is missing, build, run every test
-	@$(MAKE) --no-print-directory -j$(JOBS) all examples $(BUILD)/unit $(BUILD)/conformance
+	@$(MAKE) --no-print-directory -j$(JOBS) all examples $(BUILD)/unit $(BUILD)/conformance $(DIST_TESTS)
 	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' scripts/test $(SUITES)
 
 setup: ## install the packages that are missing (SETUP=0: never install)
@@ -220,6 +220,7 @@ $(BUILD)/conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.a
 
 # The types of several machines, for scripts/test dist. They link the shared library: so the plugin
 # finds the one that they use.
+DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)

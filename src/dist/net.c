@@ -25,6 +25,7 @@ enum {
 /* What waits to go to one rank: the most urgent first. */
 typedef struct queue {
     net_item *first, *last;
+    net_item *recent; /* queued last, or NULL: many of one priority come one behind the other */
 } queue;
 
 /* A call that waits for its reply. */
@@ -142,10 +143,13 @@ static void enqueue(net_item *i)
     net_item **at = &q->first;
     if (q->first && q->last->priority >= i->priority)
         at = &q->last->next;
+    else if (q->recent && q->recent->priority >= i->priority)
+        at = &q->recent->next;
     while (*at && (*at)->priority >= i->priority)
         at = &(*at)->next;
     i->next = *at;
     *at = i;
+    q->recent = i;
     if (!i->next)
         q->last = i;
 }
@@ -215,6 +219,8 @@ static bool send_queue(queue *q)
         q->first = i->next;
         if (!q->first)
             q->last = NULL;
+        if (q->recent == i)
+            q->recent = NULL;
         if (i->release)
             i->release(i);
     }
@@ -406,7 +412,7 @@ static void drop_queue(queue *q)
         if (i->release)
             i->release(i);
     }
-    q->last = NULL;
+    q->last = q->recent = NULL;
 }
 
 /* Nothing is sent any more, and what waits is told. */

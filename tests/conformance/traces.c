@@ -342,8 +342,10 @@ static void compare_checksums(trace *t, kv_array *got, const cJSON *want, const 
     for (int i = 0; i < 7 && at; i++, at = at->next)
         same = same && residue[i] == at->valuedouble;
     const cJSON *value = replay_get(want, "values")->child;
-    for (at = replay_get(want, "at")->child; same && at && value; at = at->next, value = value->next)
+    for (at = replay_get(want, "at")->child; same && at && value; at = at->next) {
         same = x[(int64_t)at->valuedouble] == value->valuedouble;
+        value = value->next;
+    }
     if (!same)
         replay_fail(&t->r, "call %d: key %s has other sums (%.17g, not %.17g)", t->number,
                     slot_key_text(text, key), sum, replay_get(want, "sum")->valuedouble);

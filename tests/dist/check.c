@@ -3,8 +3,9 @@
  *
  *     mpirun -n WORKERS dist_check [NAME…]
  *
- * Every rank runs the same checks, each with stores of its own. Numbers are small and whole, so that
- * equality is exact. Rank 0 prints TAP; a rank that finds something wrong says so and ends the job.
+ * Every rank runs the same checks, each with stores of its own. Numbers are small and whole, so
+ * that equality is exact. Rank 0 prints TAP; a rank that finds something wrong says so and ends the
+ * job.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,7 +322,8 @@ static void check_init(void)
     for (int i = 0; i < 40; i++)
         init(s, number(200 + i), filled(i < 20 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, rank ? -1 : i));
     for (int i = 0; i < 6; i++)
-        init(s, number(300 + i), filled(i < 3 ? KV_FLOAT32 : KV_FLOAT16, 1200, 1200, rank ? -1 : i));
+        init(s, number(300 + i),
+             filled(i < 3 ? KV_FLOAT32 : KV_FLOAT16, 1200, 1200, rank ? -1 : i));
     for (int i = 0; i < 40; i++)
         MUST(holds(s, number(200 + i), i < 20 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, i));
     for (int i = 0; i < 6; i++)
@@ -392,7 +394,8 @@ static void check_device(void)
 static void check_in_place(void)
 {
     kv *s = make("dist_device_sync");
-    kv_array *out = filled(KV_FLOAT32, 1200, 1200, -1), *in = filled(KV_FLOAT32, 1200, 1200, rank + 8);
+    kv_array *out = filled(KV_FLOAT32, 1200, 1200, -1);
+    kv_array *in = filled(KV_FLOAT32, 1200, 1200, rank + 8);
     kv_key key = text("99"), keys[2] = {key, key};
     OK(kv_broadcast(s, &key, 1, &in, &key, 1, &out, NULL, &e));
     MUST(all_are(out, 8));
@@ -607,6 +610,7 @@ static void check_many_keys(void)
     OK(kv_init(s, keys, N, a, NULL, &e));
     OK(kv_push(s, keys, N, a, NULL, &e));
     OK(kv_pull(s, keys, N, outs, NULL, &e));
+    OK(kv_wait(s, &e));
     for (int i = 0; i < N; i++) {
         MUST(all_are(outs[i], i % 1000 * workers + workers * (workers - 1) / 2));
         kv_array_unref(a[i]);
