@@ -1,3 +1,4 @@
+/* The file `lost` is whole from its first moment, and the first one stays. */
 #include "dist/alive.h"
 
 #include <stdio.h>
@@ -6,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "dist/net.h"
 
 enum { BEATS = 8 /* in the time of a deadline */ };
@@ -18,7 +20,9 @@ static struct {
 int alive_open(kv_err *e)
 {
     const char *text = getenv("KVSTORE_DEADLINE");
-    double seconds = text ? atof(text) : 10;
+    double seconds = 10;
+    if (text)
+        num_parse(text, strlen(text), NUM_BINARY64, &seconds, NULL);
     alive.deadline_us = (int64_t)(seconds * 1e6);
     alive.heard_us = mem_alloc(net_size(), sizeof *alive.heard_us, e);
     if (!alive.heard_us)

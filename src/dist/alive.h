@@ -1,7 +1,7 @@
 /* Whether the other ranks live. Each sends every other one a sign of life now and then; who has
  * sent nothing for the deadline is lost. Under a launcher that watches its processes a rank that
- * has ended is known sooner: the launcher writes the sentence into the file `lost` of its folder, and
- * so does a rank that has heard nothing of another one.
+ * has ended is known sooner: the launcher writes the sentence into the file `lost` of its folder.
+ * So does a rank that has heard nothing of another one.
  *
  * Environment: KVSTORE_DEADLINE, seconds of silence, 10; 0 switches all of it off.
  * KVSTORE_RUN_DIR: the launcher's folder. */

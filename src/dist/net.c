@@ -657,7 +657,7 @@ static void at_exit(int status, void *arg)
         _exit(status);
 }
 
-/* Joining waits for ranks that may never come, and cannot be stopped: a thread of its own does it. */
+/* Joining waits for ranks that may never come, and cannot be stopped: it has its own thread. */
 static struct {
     int done, rc;
     kv_err error;
