@@ -394,7 +394,7 @@ static void offer_workloads(request *r)
 
 static void offer_help(request *r)
 {
-    static const char *const topics[] = {"options", "optimizer", "rules", NULL};
+    static const char *const topics[] = {"launch", "options", "optimizer", "rules", NULL};
     offer_all(r, topics);
     offer_commands(r);
     for (const function *f = function_table; f->name; f++)

@@ -6,6 +6,7 @@
  */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "base/mem.h"
 #include "configure.h"
 #include "kvstore.h"
+#include "launch.h"
 #include "options.h"
 #include "prompt.h"
 #include "script/check.h"
@@ -25,6 +27,7 @@
 #include "script/unit.h"
 #include "state.h"
 #include "term/interrupt.h"
+#include "tools/launch_job.h"
 #include "verify.h"
 
 /* ---- Scripts ---- */
@@ -66,6 +69,8 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
         open_state(s, o, st, units, n, prompt, &e);
     for (int i = 0; i < n && e.code == KV_OK && !s->leaving; i++)
         unit_run(s, units[i], &e);
+    for (int64_t i = 0; i < s->nstores && e.code == KV_OK; i++)
+        kv_wait(s->stores[i].store, &e); /* what was scheduled may fail */
     if (session_reason(s, &e))
         report_error(s, &e);
     mem_free(units);
@@ -241,6 +246,30 @@ static void warn(void *arg, const char *text)
     fprintf(stderr, "warning: %s\n", text);
 }
 
+/* Whether this process was started as a rank of a job. */
+static bool is_rank(void)
+{
+    return getenv("KVSTORE_RUN_DIR") || getenv("OMPI_COMM_WORLD_SIZE");
+}
+
+/* Words that make the process something else than a session. */
+static bool run_subcommand(int argc, char **argv, int *code)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } table[] = {{"launch", launch_main}, {"launch-rank", launch_rank}, {"serve", launch_serve}};
+    for (size_t i = 0; argc > 1 && i < sizeof table / sizeof *table; i++) {
+        if (strcmp(argv[1], table[i].name) == 0) {
+            *code = table[i].run(argc - 2, argv + 2);
+            if (*code)
+                _exit(*code); /* a rank that failed leaves the job as it is */
+            return true;
+        }
+    }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     session s;
@@ -248,11 +277,8 @@ int main(int argc, char **argv)
     kv_err e = {0};
     int code;
     kv_set_log(warn, NULL);
-    if (argc == 2 && strcmp(argv[1], "serve") == 0) {
-        if (kv_serve("dist_sync", &e))
-            fprintf(stderr, "kvctl: %s\n", e.text);
-        return e.code ? 6 : 0;
-    }
+    if (run_subcommand(argc, argv, &code))
+        return code;
     interrupt_install();
     session_init(&s);
     s.interrupted = interrupt_pending;
@@ -268,6 +294,10 @@ int main(int argc, char **argv)
         code = show_version(&s);
     } else {
         code = run(&s, &o);
+    }
+    if (code != EXIT_DONE && is_rank()) {
+        fflush(NULL);
+        _exit(code); /* leaving a job in order waits for the other ranks, which wait for this one */
     }
     session_release(&s);
     options_release(&o);

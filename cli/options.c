@@ -98,7 +98,8 @@ void options_help(buf *out)
                  "  kvctl                                     a prompt\n"
                  "  kvctl session.kv                          run a script\n"
                  "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n"
-                 "  kvctl bench W1                            time the store (bench --help)\n\n");
+                 "  kvctl bench W1                            time the store (bench --help)\n"
+                 "  kvctl launch -n 2 session.kv              run it as a job (launch --help)\n\n");
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         for (int j = 0; j < NOPTIONS; j++)
             if (table[j].id == common[i])

@@ -10,6 +10,7 @@
 #include "script/help_json.h"
 #include "script/optimizer_help.h"
 #include "script/rules_text.h"
+#include "tools/launch_job.h"
 #include "script/unit.h"
 #include "term/line.h"
 
@@ -63,7 +64,8 @@ static void overview(buf *out)
     column(out, "!command", "run a shell command");
     buf_add(out,
             "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
-    buf_add(out, "`help options`: what stands behind kvctl on its command line.\n");
+    buf_add(out, "`help options`: what stands behind kvctl on its command line.\n"
+                 "`help launch`: a script as a job of several ranks.\n");
     buf_add(out, "Functions:");
     size_t width = 80;
     for (const function *f = function_table; f->name; f++) {
@@ -153,7 +155,10 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         const function *f = function_find(name);
         bool options = strcasecmp(name, "options") == 0 && s->list_options && !json;
         bool rules = strcasecmp(name, "rules") == 0 && !json;
-        if (options)
+        bool launch = strcasecmp(name, "launch") == 0 && !json;
+        if (launch)
+            launch_help(&text);
+        else if (options)
             s->list_options(&text);
         else if (rules)
             buf_add(&text, rules_text);
@@ -163,7 +168,7 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
             command_help(&text, c);
         if (f && !json)
             function_help(&text, f);
-        if (!c && !f && !options && !rules && (json || search(&text, name) == 0))
+        if (!c && !f && !options && !rules && !launch && (json || search(&text, name) == 0))
             code = not_found(s, call->kid[0], name, e);
     }
     out->as_text = true;

@@ -1,10 +1,13 @@
+/* The file `lost` is whole from its first moment, and the first one stays. */
 #include "dist/alive.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "dist/net.h"
 
 enum { BEATS = 8 /* in the time of a deadline */ };
@@ -12,13 +15,14 @@ enum { BEATS = 8 /* in the time of a deadline */ };
 static struct {
     int64_t deadline_us, beat_us, now_us;
     int64_t *heard_us; /* INT64_MAX: has left */
-    char file[4096];
 } alive;
 
 int alive_open(kv_err *e)
 {
-    const char *text = getenv("KVSTORE_DEADLINE"), *folder = getenv("KVSTORE_RUN_DIR");
-    double seconds = text ? atof(text) : 10;
+    const char *text = getenv("KVSTORE_DEADLINE");
+    double seconds = 10;
+    if (text)
+        num_parse(text, strlen(text), NUM_BINARY64, &seconds, NULL);
     alive.deadline_us = (int64_t)(seconds * 1e6);
     alive.heard_us = mem_alloc(net_size(), sizeof *alive.heard_us, e);
     if (!alive.heard_us)
@@ -26,8 +30,6 @@ int alive_open(kv_err *e)
     alive.now_us = alive.beat_us = net_now_us();
     for (int i = 0; i < net_size(); i++)
         alive.heard_us[i] = alive.now_us;
-    if (folder)
-        snprintf(alive.file, sizeof alive.file, "%s/lost", folder);
     return KV_OK;
 }
 
@@ -48,12 +50,13 @@ int64_t net_silence(int rank)
     return rank == net_rank() || heard == INT64_MAX ? 0 : net_now_us() - heard;
 }
 
-/* What the launcher says. */
-static void read_file(void)
+void alive_read(void)
 {
-    char line[512] = "";
+    const char *folder = getenv("KVSTORE_RUN_DIR");
+    char path[4200], line[512] = "";
     int rank = -1, used = 0;
-    FILE *f = alive.file[0] ? fopen(alive.file, "re") : NULL;
+    snprintf(path, sizeof path, "%s/lost", folder ? folder : "");
+    FILE *f = folder ? fopen(path, "re") : NULL;
     if (!f)
         return;
     if (fgets(line, sizeof line, f) && sscanf(line, "%d %n", &rank, &used) == 1) {
@@ -63,12 +66,32 @@ static void read_file(void)
     fclose(f);
 }
 
+/* Tells the launcher and the other ranks of its job, whole from the first moment, unless one was
+ * sooner: all say the same. */
+static void write_file(int rank, const char *why)
+{
+    const char *folder = getenv("KVSTORE_RUN_DIR");
+    char path[4200], beside[4200];
+    if (!folder)
+        return;
+    snprintf(path, sizeof path, "%s/lost", folder);
+    snprintf(beside, sizeof beside, "%s/lost.%d", folder, net_rank());
+    FILE *f = fopen(beside, "we");
+    if (!f)
+        return;
+    fprintf(f, "%d %s\n", rank, why);
+    fclose(f);
+    if (link(beside, path) == 0)
+        unlink(beside);
+    alive_read();
+}
+
 void alive_look(int64_t now_us)
 {
     char why[256];
     bool paused = now_us - alive.now_us > alive.deadline_us / 2; /* it was this rank that slept */
     alive.now_us = now_us;
-    read_file();
+    alive_read();
     if (!alive.deadline_us)
         return;
     for (int i = 0; i < net_size(); i++) {
@@ -80,7 +103,8 @@ void alive_look(int64_t now_us)
         else if (now_us - heard > alive.deadline_us) {
             snprintf(why, sizeof why, "rank %d on %s has not been heard for %lld s", i,
                      link_host(i), (long long)(alive.deadline_us / 1000000));
-            net_lost(i, why);
+            write_file(i, why);
+            net_lost(i, why); /* unless the file said it */
         }
     }
     if (now_us - alive.beat_us < alive.deadline_us / BEATS)

@@ -53,12 +53,12 @@ typedef struct flight {
     engine_op op;
     worker *w;
     bool pulls;
-    bool started; /* its turn has come */
     int64_t ncargo;
     cargo *cargo;
     piece *pieces;
     lane *lanes; /* to the servers */
     int nlanes;  /* that are being sent; atomic */
+    bool posted; /* they are on their way, or will be; atomic */
     kv_array **outs;
     int64_t nouts;
     engine_use *uses;
@@ -291,7 +291,6 @@ static int start(engine_op *op, kv_err *e)
     flight *f = (flight *)(void *)op;
     net_item *list = NULL;
     int rc = KV_OK;
-    f->started = true;
     for (int64_t i = 0; i < f->ncargo && !f->pulls && !rc; i++)
         rc = encode(f, &f->cargo[i], e);
     if (rc || net_is_lost(e)) {
@@ -308,10 +307,12 @@ static int start(engine_op *op, kv_err *e)
         list = &l->item;
         f->nlanes++;
     }
-    if (list)
+    if (list) {
+        __atomic_store_n(&f->posted, true, __ATOMIC_RELEASE);
         net_post_list(list);
-    else
+    } else {
         look_at_end(f);
+    }
     return KV_OK;
 }
 
@@ -725,7 +726,9 @@ void flight_lost(void *self, const kv_err *why)
         pthread_mutex_lock(&air.lock);
         flight *f = air.list[i];
         pthread_mutex_unlock(&air.lock);
-        if (!f || !f->started || f->nlanes > 0)
+        /* one whose turn has not come sees by itself that a rank is lost */
+        if (!f || !__atomic_load_n(&f->posted, __ATOMIC_ACQUIRE) ||
+            __atomic_load_n(&f->nlanes, __ATOMIC_ACQUIRE) > 0)
             continue;
         f->error = f->error.code ? f->error : *why;
         f->waiting = 0;

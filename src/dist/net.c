@@ -528,6 +528,7 @@ void net_lost(int rank, const char *why)
     if (!net.lost.code) {
         kv_err_set(&net.lost, KV_E_PEER, "%s", why);
         net.lost.rank = rank;
+        net.lost.has_rank = rank >= 0;
     }
     pthread_mutex_unlock(&net.lock);
     __atomic_store_n(&net.is_lost, true, __ATOMIC_RELEASE);
@@ -666,11 +667,51 @@ static void at_exit(int status, void *arg)
         _exit(status);
 }
 
+/* Joining waits for ranks that may never come, and cannot be stopped: it has its own thread. */
+static struct {
+    int done, rc;
+    kv_err error;
+} joining;
+
+static void *join_thread(void *arg)
+{
+    (void)arg;
+    joining.rc = link_open(&joining.error);
+    __atomic_store_n(&joining.done, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static int join_others(kv_err *e)
+{
+    pthread_t thread;
+    int64_t begin = net_now_us(), limit = (int64_t)(net_timeout() * 1e6);
+    if (net_is_lost(e))
+        return KV_E_PEER;
+    joining.error = (kv_err){0};
+    joining.done = 0;
+    if (pthread_create(&thread, NULL, join_thread, NULL))
+        return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
+    while (!__atomic_load_n(&joining.done, __ATOMIC_ACQUIRE)) {
+        usleep(SLEEP_MOST_US);
+        alive_read();
+        if (limit && net_now_us() - begin > limit)
+            net_lost(-1, "gave up joining the other ranks: not all of them have come");
+        if (net_is_lost(e)) {
+            pthread_detach(thread);
+            return KV_E_PEER;
+        }
+    }
+    pthread_join(thread, NULL);
+    if (joining.rc && e && !e->code)
+        *e = joining.error;
+    return joining.rc;
+}
+
 int net_open(int (*ready)(kv_err *e), kv_err *e)
 {
     if (net.open)
         return KV_OK;
-    int rc = link_open(e);
+    int rc = join_others(e);
     if (rc)
         return rc;
     net.queues = mem_zalloc(net_size(), sizeof *net.queues, e);

@@ -1,0 +1,23 @@
+/* What `help launch` shows. */
+#include "tools/launch_job.h"
+
+void launch_help(buf *out)
+{
+    static const char text[] =
+        "usage: kvctl launch -n WORKERS [-s SERVERS] [OPTIONS] FILE [ARG...]\n\n"
+        "Runs a script as a job on this machine, through mpirun: WORKERS ranks run it, and\n"
+        "`create dist_sync` in it joins them. The first word that is no option of launch begins\n"
+        "the words of kvctl in every worker: a FILE, or -c 'COMMANDS'.\n\n"
+        "  -n WORKERS           how many ranks run the script\n"
+        "  -s SERVERS           ranks that only keep keys (kvctl serve); without it the workers\n"
+        "                       keep them\n"
+        "  --deadline SEC       how long a rank may be silent, or be missing at the start (10)\n"
+        "  --timeout SEC        end the job after SEC seconds, with exit code 6\n"
+        "  --launcher local     where ranks are started: this machine\n"
+        "  --dry-run            print the command and start nothing\n\n"
+        "Every line of a rank begins with its number, [1], or [s0] for the first server. Ctrl-C\n"
+        "and SIGTERM go to every rank, stdin goes to rank 0. The exit code is that of the first\n"
+        "rank that failed; when one is killed or silent the others end, and it is 6. Under\n"
+        "plain `mpirun -n 2 kvctl FILE` the same script runs, and mpirun decides all that.\n";
+    buf_add(out, text);
+}

@@ -1,0 +1,126 @@
+# kvctl launch: what it runs, what it refuses before anything starts.
+
+load help
+
+needs_mpi()
+{
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+}
+
+@test "launch: every line has its rank, and all ranks see the sum" {
+    needs_mpi
+    cat >job.kv <<'END'
+create dist_sync
+init 3 zeros(2)
+push 3 ones(2) * (rank() + 1)
+pull 3
+print args
+END
+    for servers in "" "-s 1" "-s 2"; do
+        # shellcheck disable=SC2086
+        run kvctl launch -n 2 $servers job.kv one
+        assert_success
+        assert_line "[0] [3. 3.]"
+        assert_line "[1] [3. 3.]"
+        assert_line --partial "[1] ["
+        assert_equal "${#lines[@]}" 4
+    done
+}
+
+@test "launch: stdin goes to rank 0" {
+    needs_mpi
+    run sh -c "echo hello | kvctl launch -n 2 -c '!cat'"
+    assert_success
+    assert_output "[0] hello"
+}
+
+@test "launch: no folder stays behind" {
+    needs_mpi
+    TMPDIR=$PWD run kvctl launch -n 2 -c 'print 7'
+    assert_success
+    assert_line "[0] 7"
+    assert_line "[1] 7"
+    run ls -A
+    assert_output ""
+}
+
+@test "launch: --dry-run prints the command" {
+    needs_mpi
+    run kvctl launch -n 2 -s 1 --dry-run -c 'print "it'\''s"'
+    assert_success
+    assert_output --regexp "^KVSTORE_SERVERS=1 mpirun .*--oversubscribe .*-n 3 .*/kvctl launch-rank 2 -c 'print \"it'\\\\''s\"'$"
+}
+
+@test "launch: what is wrong is said before anything starts" {
+    needs_mpi
+    echo 'print 1' >job.kv
+    cases=("2|job.kv|launch: how many workers? kvctl launch -n WORKERS FILE"
+        "2|-n 0 job.kv|launch: -n needs a whole number from 1 to 4096, not \"0\""
+        "2|-n 2 -s x job.kv|launch: -s needs a whole number from 0 to 4096, not \"x\""
+        "2|-n 2 --deadline 0 job.kv|launch: --deadline needs seconds, more than 0, not \"0\""
+        "2|-n|launch: -n needs a value"
+        "2|-n 2|launch: which script? kvctl launch -n WORKERS FILE"
+        "2|-n 2 -|launch: a script on stdin reaches rank 0 only"
+        "2|-n 2 -i job.kv|launch: the ranks of a job have no prompt"
+        "2|-n 2 --nonsense job.kv|there is no option --nonsense"
+        "5|-n 2 missing.kv|launch: cannot read \"missing.kv\""
+        "4|-n 2 --launcher ssh job.kv|launch: this version starts ranks on this machine only, not by \"ssh\""
+        "4|-n 2 -H hosts job.kv|launch: -H is not in this version of kvctl"
+        "4|-n 2 --max-restarts 3 job.kv|launch: --max-restarts is not in this version of kvctl")
+    for one in "${cases[@]}"; do
+        IFS='|' read -r code words text <<<"$one"
+        # shellcheck disable=SC2086
+        run kvctl launch $words
+        assert_equal "$status ${lines[0]}" "$code kvctl: $text"
+    done
+}
+
+@test "launch: without mpirun" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    run env PATH=/nowhere "$build/kvctl" launch -n 2 -c 'print 1'
+    assert_failure 4
+    assert_line --index 0 "kvctl: launch: there is no mpirun in \$PATH"
+}
+
+@test "launch: a build without MPI" {
+    mkdir bin
+    cp "$build/kvctl" "$build"/libkvstore.so* bin
+    run bin/kvctl launch -n 2 -c 'print 1'
+    assert_failure 4
+    assert_line --index 0 --partial 'dist_sync'
+}
+
+@test "launch: a rank that mpirun cannot start" {
+    needs_mpi
+    mkdir bin
+    printf '#!/bin/sh\necho no room today\nexit 3\n' >bin/mpirun
+    chmod +x bin/mpirun
+    run env PATH="$PWD/bin:$PATH" kvctl launch -n 2 -c 'print 1'
+    assert_failure 6
+    assert_output $'no room today\nkvctl: mpirun ended with exit code 3'
+    printf '#!/bin/sh\nexec sleep 60\n' >bin/mpirun
+    run env PATH="$PWD/bin:$PATH" kvctl launch -n 2 -s 1 --deadline 1 -c 'print 1'
+    assert_failure 6
+    assert_output "kvctl: expected 2 workers + 1 servers, have 0 + 0 after 1 s"
+}
+
+@test "launch: help" {
+    run kvctl launch --help
+    assert_success
+    assert_line --index 0 "usage: kvctl launch -n WORKERS [-s SERVERS] [OPTIONS] FILE [ARG...]"
+    words=$output
+    run kvctl -c 'help launch'
+    assert_success
+    assert_output "$words"
+}
+
+@test "launch: serve is for ranks" {
+    run kvctl serve now
+    assert_failure 2
+    assert_output 'kvctl: serve takes no words, and here is "now"'
+    needs_mpi
+    run kvctl serve
+    assert_failure 4
+    assert_line --index 0 --partial "was not started as a rank"
+}

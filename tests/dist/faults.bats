@@ -1,0 +1,152 @@
+# Ranks of a job that fail: killed, stopped, ended by an error, interrupted, at each phase. The
+# others end in time with one sentence that names the rank, launch has the exit code, and nothing
+# stays behind.
+
+load ../cli/help
+
+setup_file()
+{
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
+}
+
+# job SECONDS ARGUMENTS...: runs kvctl launch, whose output is then $output, and looks that it ended
+# in time and left nothing.
+job()
+{
+    local limit=$1 begin=$SECONDS found
+    shift
+    export TMPDIR=$BATS_TEST_TMPDIR
+    run timeout $((limit + 30)) kvctl launch "$@"
+    found=$(grep -lzs "^KVSTORE_RUN_DIR=$TMPDIR" /proc/[0-9]*/environ || true)
+    assert_equal "processes left: $found" "processes left: "
+    found=$(find "$TMPDIR" -maxdepth 1 -name 'kvctl-*')
+    assert_equal "folders left: $found" "folders left: "
+    [ $((SECONDS - begin)) -le "$limit" ] || fail "it took $((SECONDS - begin)) s"
+}
+
+# The sentence, once a rank that was there to say it.
+assert_named()
+{
+    local rank
+    assert_line "kvctl: $1"
+    shift
+    for rank in "$@"; do
+        assert_equal "$(grep -cF "[$rank] " <<<"$(grep -F 'signal' <<<"$output")")" 1
+    done
+}
+
+# kill_server: a shell command for a script: kills rank 2, the server of a job of two workers.
+kill_server="awk '\$1 == 2 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9"
+
+phases=(create init push pull barrier)
+
+# script PHASE CONDITION COMMAND: a script in which a rank runs a shell command at a phase. Rank 0
+# and rank 2, where it is a worker, find out at what comes next.
+script()
+{
+    local phase
+    echo "rank0 = env(\"OMPI_COMM_WORLD_RANK\")"
+    for phase in "${phases[@]}"; do
+        if [ "$phase" = "$1" ]; then
+            printf 'if rank0 == "%s" {\n    !%s\n}\n' "$2" "$3"
+        fi
+        case $phase in
+        create) echo "create dist_sync" ;;
+        init) echo "init 3 zeros(100000)" ;;
+        push) echo "push 3 ones(100000)" ;;
+        pull) echo "x = zeros(100000); pull 3 --out x; push 3 x; pull 3 --out x" ;;
+        barrier) echo "repeat 3 barrier" ;;
+        esac
+    done
+}
+
+@test "faults: a worker is killed at each phase" {
+    for phase in "${phases[@]}"; do
+        script "$phase" 1 "kill -9 \$PPID" >job.kv
+        job 11 -n 3 job.kv
+        assert_failure 6
+        assert_named "rank 1 (worker) was killed by signal 9" 0 2
+    done
+}
+
+@test "faults: the first rank is killed at each phase" {
+    for phase in "${phases[@]}"; do
+        script "$phase" 0 "kill -9 \$PPID" >job.kv
+        job 11 -n 2 -s 1 job.kv
+        assert_failure 6
+        assert_named "rank 0 (worker) was killed by signal 9" 1 s0
+    done
+}
+
+@test "faults: a server is killed at each phase" {
+    for phase in init push pull barrier; do
+        script "$phase" 1 "$kill_server" >job.kv
+        job 11 -n 2 -s 1 job.kv
+        assert_failure 6
+        assert_named "rank 2 (server) was killed by signal 9" 0 1
+    done
+}
+
+@test "faults: a stopped rank is found by its silence" {
+    script push 1 "kill -STOP \$PPID" >job.kv
+    job 14 -n 2 -s 1 --deadline 3 job.kv
+    assert_failure 6
+    assert_line --regexp '^kvctl: rank 1 on .* has not been heard for 3 s$'
+    assert_line --regexp '^\[0\] job.kv:.*: rank 1 on .* has not been heard for 3 s$'
+    assert_line --regexp '^\[s0\] kvctl: rank 1 on .* has not been heard for 3 s$'
+}
+
+@test "faults: a script that fails ends the job with its exit code" {
+    cat >job.kv <<'END'
+create dist_sync
+init 3 zeros(4)
+if rank() == 1 {
+    push 3 ones(4)
+    assert 1 == 2
+}
+barrier
+END
+    job 11 -n 2 job.kv
+    assert_failure 1
+    assert_line "kvctl: rank 1 (worker) ended with exit code 1"
+    assert_line --partial "[0] job.kv:7:1: error[peer]: rank 1 (worker) ended with exit code 1"
+}
+
+@test "faults: a rank whose watcher is killed is lost" {
+    script push 1 'kill -9 $(ps -o ppid= -p $PPID)' >job.kv
+    job 11 -n 2 job.kv
+    assert_failure 6
+    assert_line --regexp '^kvctl: rank 1 \(worker\) was killed'
+}
+
+@test "faults: mpirun is killed" {
+    script push 1 'kill -9 $(ps -o ppid= -p $(ps -o ppid= -p $PPID))' >job.kv
+    job 11 -n 2 job.kv
+    assert_failure 6
+    assert_line "kvctl: mpirun was killed by signal 9"
+}
+
+@test "faults: Ctrl-C and SIGTERM end every rank" {
+    for pair in INT:130 TERM:143; do
+        cat >job.kv <<END
+create dist_sync
+barrier
+if rank() == 0 {
+    !kill -${pair%:*} \$(ps -o ppid= -p \$(ps -o ppid= -p \$(ps -o ppid= -p \$PPID)))
+}
+if rank() == 1 { barrier }
+while true { x = 1 }
+END
+        job 11 -n 2 -s 1 job.kv
+        assert_failure "${pair#*:}"
+        assert_line --regexp "^kvctl: the job was ended by signal"
+    done
+}
+
+@test "faults: a job that takes too long is ended" {
+    echo 'while true { x = 1 }' >job.kv
+    job 12 -n 2 --timeout 1 --deadline 1 job.kv
+    assert_failure 6
+    assert_line "kvctl: the job did not end within 1 s"
+}
