@@ -705,30 +705,76 @@ int kv_load(kv **store, const char *path, kv_err *e)
     return rc;
 }
 
+/* What is done with the states of a store. */
+typedef struct states_use {
+    kv *store;
+    const char *path;
+    image *im;
+    uint32_t flags;
+    updater gone;
+    describe *rows;
+} states_use;
+
+/* Types that keep states elsewhere bring them here first. */
+static int visit_states(kv_states_visit why, int (*use)(void *arg, kv_err *e), states_use *v, kv_err *e)
+{
+    kv *store = v->store;
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = enter_idle(store, e);
+    if (rc)
+        return rc;
+    return leave(store, store->ops->visit_states
+                            ? store->ops->visit_states(store->self, why, use, v, e)
+                            : use(v, e));
+}
+
+static int take_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    return state_file_take(v->im, v->store, v->flags, e);
+}
+
+static int write_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    int rc = take_states(v, e);
+    return rc ? rc : write_image(v->im, v->path, e);
+}
+
+/* Where one process has the states, the store goes on while they are written. */
 int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
 {
     image im;
     if (flags & ~KV_DUMP_OPTIMIZER)
         return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
+    states_use v = {.store = store, .path = path, .im = &im, .flags = flags};
     int rc = need(store, KV_CAN_STATES, e);
-    if (rc == KV_OK && (rc = enter_idle(store, e)) == KV_OK)
-        rc = leave(store, state_file_take(&im, store, flags, e));
+    if (rc || (store && store->ops->visit_states))
+        return rc ? rc : visit_states(KV_STATES_SAVE, write_states, &v, e);
+    rc = visit_states(KV_STATES_SAVE, take_states, &v, e);
     return rc ? rc : write_image(&im, path, e);
+}
+
+static int read_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    safetensors *f;
+    int rc = safetensors_open(&f, v->path, e);
+    if (rc)
+        return rc;
+    rc = state_file_load(v->store, f, v->path, &v->gone, e);
+    safetensors_close(f);
+    return rc;
 }
 
 int kv_load_states(kv *store, const char *path, kv_err *e)
 {
-    safetensors *f;
-    updater gone = {0};
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    states_use v = {.store = store, .path = path};
     int rc = need(store, KV_CAN_STATES, e);
-    if (rc || (rc = safetensors_open(&f, path, e)))
-        return rc;
-    if ((rc = enter_idle(store, e)) == KV_OK)
-        rc = leave(store, state_file_load(store, f, path, &gone, e));
-    safetensors_close(f);
-    updater_release(&gone);
+    if (!rc)
+        rc = visit_states(KV_STATES_LOAD, read_states, &v, e);
+    updater_release(&v.gone);
     return rc;
 }
 
@@ -757,14 +803,24 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
     return visit(arg, fields, sizeof fields / sizeof *fields, e);
 }
 
+static int list_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    return describe_states(v->rows, v->store, e);
+}
+
+static int list_optimizer(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    return describe_optimizer(v->rows, v->store, e);
+}
+
 /* "optimizer" and "states". */
 static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv_err *e)
 {
     describe d;
-    int rc = enter(store, e);
-    if (rc)
-        return rc;
-    rc = leave(store, states ? describe_states(&d, store, e) : describe_optimizer(&d, store, e));
+    states_use v = {.store = store, .rows = &d};
+    int rc = visit_states(KV_STATES_LOOK, states ? list_states : list_optimizer, &v, e);
     if (rc)
         return rc;
     rc = describe_visit(&d, visit, arg, e);

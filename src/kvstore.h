@@ -464,6 +464,10 @@ int kv_profile_stop(kv_err *e);
 #define KV_CAN_TRANSACTIONS 0x20u        /* kv_begin */
 #define KV_CAN_FILES 0x40u               /* kv_save, kv_load */
 
+/* Why states are visited: to be described, on this worker alone; or by all workers, of which rank 0
+ * writes or reads a file. */
+typedef enum kv_states_visit { KV_STATES_LOOK, KV_STATES_SAVE, KV_STATES_LOAD } kv_states_visit;
+
 typedef struct kv_type_ops {
     uint32_t size;            /* sizeof (kv_type_ops) where the table was made */
     uint32_t version;         /* KV_TYPE_VERSION */
@@ -514,6 +518,11 @@ typedef struct kv_type_ops {
 
     /* (optional, NULL means that the type has no servers) see kv_serve */
     int (*serve)(kv_err *e);
+
+    /* (optional, NULL means that the states are in the store's slots) Calls use where the file is,
+     * while the slots hold all states; its result is that of every worker. */
+    int (*visit_states)(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e),
+                        void *arg, kv_err *e);
 } kv_type_ops;
 
 /* Adds a store type, so that kv_create knows its names in any case. ops stays valid for ever.

@@ -14,6 +14,7 @@
 #include "core/apply.h"
 #include "core/call.h"
 #include "dist/server.h"
+#include "dist/states.h"
 #include "dist/worker.h"
 
 enum { MOST_PENDING = 256, FLIGHTS = 4096, CODES_AT_ONCE = 1 << 19 };
@@ -524,10 +525,7 @@ static int find_residuals(flight *f, kv_err *e)
     f->codes = (push_codes){w->store->compression.code, w->store->compression.threshold};
     for (int64_t i = 0; i < f->ncargo && f->codes.code && !rc; i++) {
         cargo *c = &f->cargo[i];
-        worker_key *k = &w->keys[c->slot];
-        if (!k->residual)
-            rc = kv_array_new(&k->residual, KV_FLOAT32, 1, &c->place.size, (kv_ctx){KV_CPU, 0}, e);
-        c->residual = k->residual;
+        rc = states_residual(&w->store->slots.items[c->slot], &c->residual, e);
     }
     return rc;
 }

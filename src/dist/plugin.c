@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "dist/server.h"
+#include "dist/states.h"
 #include "dist/types.h"
 
 static const char *const sync_names[] = {"dist_sync", "dist", NULL};
@@ -61,6 +62,7 @@ static void fill(int i, const char *const *names,
         .send_command = worker_command,
         .set_optimizer = worker_set_optimizer,
         .serve = server_run,
+        .visit_states = types[i].sums ? NULL : states_visit,
     };
 }
 

@@ -11,6 +11,7 @@
 #include "dist/coordinator.h"
 #include "dist/served.h"
 #include "dist/stall.h"
+#include "dist/states.h"
 
 /* ---- Which ranks serve ---- */
 
@@ -526,8 +527,10 @@ static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
         here.pulls_free = x->next;
     else if (!(x = mem_alloc(1, sizeof *x, e)))
         return KV_E_MEMORY;
-    *x = (served_pull){.rank = rank, .request = r->request, .index = r->total, .round = r->round,
-                       .priority = (int32_t)r->offset};
+    bool rows = r->kind == NET_CALL; /* whose round has the mark of its last piece */
+    *x = (served_pull){.rank = rank, .request = r->request, .index = r->total,
+                       .round = rows ? r->round >> 1 : r->round,
+                       .priority = rows ? 0 : (int32_t)r->offset};
     if (r->bytes) {
         x->ids = mem_alloc(r->bytes, 1, e);
         if (!x->ids)
@@ -535,7 +538,7 @@ static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
         memcpy(x->ids, r + 1, r->bytes);
         x->nids = r->bytes / (int64_t)sizeof *x->ids;
     }
-    x->rows = r->kind == NET_CALL;
+    x->rows = rows;
     x->next = p->pulls;
     p->pulls = x;
     touch(s, p);
@@ -685,6 +688,7 @@ static void free_store(int number)
     mem_free(s->batch);
     mem_free(s->batch_rounds);
     mem_free(s->done);
+    mem_free(s->ended);
     mem_free(s->joined);
     mem_free(s);
 }
@@ -698,9 +702,11 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
     s->how = *how;
     s->touched_end = &s->touched;
     s->done = mem_zalloc(how->workers, sizeof *s->done, e);
+    s->ended = mem_zalloc(how->workers, sizeof *s->ended, e);
     s->joined = mem_zalloc(how->workers, sizeof *s->joined, e);
-    if (!s->done || !s->joined || kv_create("local", NULL, 0, &s->store, e)) {
+    if (!s->done || !s->ended || !s->joined || kv_create("local", NULL, 0, &s->store, e)) {
         mem_free(s->done);
+        mem_free(s->ended);
         mem_free(s->joined);
         mem_free(s);
         return NULL;
@@ -760,6 +766,16 @@ static void call_counts_of(const served *s, int rank, const link_rec *r)
     server_reply(rank, r->request, &c, sizeof c);
 }
 
+static int give_states(const served *s, int rank, const link_rec *r, kv_err *e)
+{
+    buf b = {0};
+    int rc = states_give(s, &b, e);
+    if (!rc)
+        server_reply(rank, r->request, b.data, (int64_t)b.len);
+    buf_release(&b);
+    return rc;
+}
+
 static void run_command(const link_rec *r)
 {
     pthread_mutex_lock(&here.lock);
@@ -804,6 +820,13 @@ static void take_call(int rank, const link_rec *r)
             if ((rc = take_pull(s, rank, r, &e)) == KV_OK)
                 return;
             break;
+        case ASK_STATES:
+            if ((rc = give_states(s, rank, r, &e)) == KV_OK)
+                return;
+            break;
+        case ASK_SET_STATES:
+            rc = states_take(s, (const char *)(r + 1), r->bytes, &e);
+            break;
         case ASK_COUNTS:
             call_counts_of(s, rank, r);
             return;
@@ -847,6 +870,7 @@ static void left(void *self, int rank)
     for (int i = 0; i < STORES && rank < server_workers(); i++) {
         if (!here.stores[i])
             continue;
+        here.stores[i]->ended[rank] = 1;
         call_done(here.stores[i], rank);
         coordinator_left(here.stores[i], rank);
     }

@@ -112,8 +112,6 @@ void worker_close(void *self)
     kv_err unused = {0};
     to_all(w, (net_call){.what = ASK_FREE}, &unused);
     net_set_worker(w->number, &(net_taker){0});
-    for (int64_t i = 0; i < w->store->slots.n; i++)
-        kv_array_unref(w->keys[i].residual);
     kv_free(w->sums);
     mem_free(w->keys);
     mem_free(w);
@@ -165,20 +163,27 @@ static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
     return rc;
 }
 
+int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
+{
+    int64_t i = slot_find(&w->store->slots, key, -1);
+    if (i < 0 && add_key(w, k, key, e) == KV_OK)
+        i = w->store->slots.n - 1;
+    return i;
+}
+
 /* Adds the keys that a call lists, each followed by its place. */
 static int add_keys(worker *w, const char *at, int64_t bytes, kv_err *e)
 {
     const char *end = at + bytes;
-    int rc = KV_OK;
-    while (at < end && !rc) {
+    while (at < end) {
         kv_key key;
         const ask_key *k = ask_get_key(&at, end, &key);
         if (!k)
             return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
-        if (slot_find(&w->store->slots, &key, -1) < 0)
-            rc = add_key(w, k, &key, e);
+        if (worker_know(w, k, &key, e) < 0)
+            return (int)e->code;
     }
-    return rc;
+    return KV_OK;
 }
 
 static ask_key key_like(const worker *w, const kv_key *key, const kv_array *a)

@@ -14,7 +14,6 @@ typedef struct worker_key {
     place place;
     int64_t pushes, pulls;
     bool inited;        /* by this rank's own call */
-    kv_array *residual; /* what compressed pushes still owe; or NULL */
 } worker_key;
 
 typedef struct worker {
