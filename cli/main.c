@@ -241,6 +241,14 @@ static void warn(void *arg, const char *text)
     fprintf(stderr, "warning: %s\n", text);
 }
 
+/* What send-command brings to a server. */
+static void print_command(void *arg, int head, const char *body)
+{
+    (void)arg;
+    printf("command %d: %s\n", head, body);
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     session s;
@@ -248,6 +256,7 @@ int main(int argc, char **argv)
     kv_err e = {0};
     int code;
     kv_set_log(warn, NULL);
+    kv_set_controller(print_command, NULL);
     if (argc == 2 && strcmp(argv[1], "serve") == 0) {
         if (kv_serve("dist_sync", &e))
             fprintf(stderr, "kvctl: %s\n", e.text);

@@ -368,6 +368,16 @@ int kv_barrier(kv *store, kv_err *e)
     return leave(store, rc);
 }
 
+int kv_done(kv *store, kv_err *e)
+{
+    int rc = enter_idle(store, e);
+    if (rc)
+        return rc;
+    if (store->ops->done)
+        rc = store->ops->done(store->self, e);
+    return leave(store, rc);
+}
+
 int kv_send_command(kv *store, int head, const char *body, kv_err *e)
 {
     int rc = enter(store, e);
@@ -828,16 +838,43 @@ static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv
     return rc;
 }
 
+static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    kv_rank_info *rows = NULL;
+    int64_t n = 0;
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (!store->ops->cluster)
+        return leave(store, kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have one rank",
+                                       store->type));
+    rc = leave(store, store->ops->cluster(store->self, &rows, &n, e));
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const kv_rank_info *r = &rows[i];
+        kv_field f[] = {{"rank", NULL, r->rank},           {"role", r->role, 0},
+                        {"host", r->host, 0},              {"heard_ms", NULL, r->heard_ms},
+                        {"link", r->link, 0},              {"keys", NULL, r->keys},
+                        {"bytes", NULL, r->bytes},         {"rounds", NULL, r->rounds},
+                        {"open", NULL, r->open},           {"missing", r->missing, 0},
+                        {"stalest", NULL, r->stalest},     {"contributors", NULL, r->contributors}};
+        rc = visit(arg, f, sizeof f / sizeof *f, e);
+    }
+    mem_free(rows);
+    return rc;
+}
+
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e)
 {
     if (strcmp(topic, "types") == 0)
         return runtime_describe_types(visit, arg, e);
     if (strcmp(topic, "store") == 0 && store)
         return describe_store(store, visit, arg, e);
+    if (strcmp(topic, "cluster") == 0 && store)
+        return describe_cluster(store, visit, arg, e);
     bool states = strcmp(topic, "states") == 0;
     if (store && (states || strcmp(topic, "optimizer") == 0))
         return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, store, optimizer, states" : "types");
+    kv_err_hint(e, store ? "types, store, cluster, optimizer, states" : "types");
     return KV_E_USAGE;
 }

@@ -189,10 +189,21 @@ int kv_check(kv *store, kv_err *e);
  * once; it does not wait for scheduled operations. (Seed 003, "_barrier") */
 int kv_barrier(kv *store, kv_err *e);
 
+/* Says that this worker pushes no more: rounds are complete without it from now on, and so are
+ * barriers. Waits for what is pending. In a store of one process nobody waits for it, and nothing
+ * happens. A worker that ends without it leaves rounds that cannot be completed: there the calls of
+ * the others fail (peer). Errors: peer. */
+int kv_done(kv *store, kv_err *e);
+
 /* Hands a command to every server and returns when all have carried it out. A store without servers
  * takes any command and does nothing. body is a text; NULL means "". (Seed 003,
  * "_send_command_to_servers") */
 int kv_send_command(kv *store, int head, const char *body, kv_err *e);
+
+/* Receives on this process, where it serves, what kv_send_command brings, one at a time and on a
+ * thread of the library, which it must not keep; it may not use stores. Process-wide; NULL, the
+ * default: commands do nothing. */
+void kv_set_controller(void (*control)(void *arg, int head, const char *body), void *arg);
 
 /* Makes this process one that only serves the stores of others, as the launch environment says;
  * returns when all workers have left. type: of several machines. Errors: unsupported (a type
@@ -398,6 +409,12 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
 
 /* Describes a topic row by row:
  *   "types"  every store type: name, aliases, available (0 or 1), reason; store may be NULL
+ *   "cluster"  a row for each rank, where the type has several: rank, role (worker, server, both),
+ *            host, heard_ms (since its last sign of life), link (self, memory, messages); and of a
+ *            server, else -1: keys (whose first part it has), bytes, rounds (applied to its parts),
+ *            open (rounds that lack a worker), missing (which, "1 3"), stalest (dist_async: by how
+ *            many pushes a pull was ahead of the slowest worker, at most), contributors (workers of
+ *            the last round)
  *   "store"  type, rank, num_workers, updater, compression ("none",
  *            "2bit 0.5"), keys, bytes
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
@@ -464,6 +481,14 @@ int kv_profile_stop(kv_err *e);
 #define KV_CAN_TRANSACTIONS 0x20u        /* kv_begin */
 #define KV_CAN_FILES 0x40u               /* kv_save, kv_load */
 
+/* What a store of several machines tells of one rank. */
+typedef struct kv_rank_info {
+    int64_t rank, heard_ms;
+    const char *host, *role, *link; /* of the type; they live as long as the process */
+    int64_t keys, bytes, rounds, open, stalest, contributors; /* -1: the rank does not serve */
+    char missing[64];
+} kv_rank_info;
+
 /* Why states are visited: to be described, on this worker alone; or by all workers, of which rank 0
  * writes or reads a file. */
 typedef enum kv_states_visit { KV_STATES_LOOK, KV_STATES_SAVE, KV_STATES_LOAD } kv_states_visit;
@@ -509,6 +534,13 @@ typedef struct kv_type_ops {
     /* (optional, NULL means there is nobody to wait for, and no server) body is not NULL */
     int (*barrier)(void *self, kv_err *e);
     int (*send_command)(void *self, int head, const char *body, kv_err *e);
+
+    /* (optional, NULL means that nobody waits for this worker) see kv_done */
+    int (*done)(void *self, kv_err *e);
+
+    /* (optional, NULL means unsupported) Out: *rows, a row for each rank, *n of them, in memory of
+     * the library. See kv_describe */
+    int (*cluster)(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
 
     /* (optional, NULL means that the store's own updater is all) Told of an optimizer or rule before
      * it is set. kind: "optimizer" with its name as text, "rule" with the rule's text, "update" of

@@ -424,6 +424,30 @@ int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
     return rc;
 }
 
+/* ---- Commands to servers ---- */
+
+static struct {
+    pthread_mutex_t lock; /* held while one is carried out: who takes the receiver back waits */
+    void (*control)(void *arg, int head, const char *body);
+    void *arg;
+} controller = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void kv_set_controller(void (*control)(void *arg, int head, const char *body), void *arg)
+{
+    pthread_mutex_lock(&controller.lock);
+    controller.control = control;
+    controller.arg = arg;
+    pthread_mutex_unlock(&controller.lock);
+}
+
+void runtime_control(int head, const char *body)
+{
+    pthread_mutex_lock(&controller.lock);
+    if (controller.control)
+        controller.control(controller.arg, head, body);
+    pthread_mutex_unlock(&controller.lock);
+}
+
 /* ---- Log ---- */
 
 void kv_set_log(void (*log)(void *arg, const char *text), void *arg)

@@ -37,6 +37,9 @@ bool runtime_has_plugin(const void *handle);
 int runtime_start_begin(kv_err *e);
 void runtime_start_end(void *handle, bool keep);
 
+/* Hands a command to the receiver of kv_set_controller. */
+void runtime_control(int head, const char *body);
+
 /* Sends a warning to the receiver of kv_set_log. */
 void runtime_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

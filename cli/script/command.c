@@ -131,13 +131,15 @@ const command command_table[] = {
      "list                                # all keys, one a line\n"
      "list 1*                             # those that match a pattern",
      "info", NULL},
-    {"info", {{ARG_KEYS, "KEYS", true}}, {{"states", OPTION_FLAG, NULL}}, COMMAND_GIVES, cmd_info,
+    {"info", {{ARG_KEYS, "KEYS", true}}, {{"states", OPTION_FLAG, NULL}, {"cluster", OPTION_FLAG, NULL}},
+     COMMAND_GIVES, cmd_info,
      "a table of keys: dtype, shape, context, bytes, pushes; or of what the optimizer keeps",
      "info                                # the store and all its keys\n"
      "info 3,5                            # some keys\n"
      "set-optimizer adam; push 3 a\n"
      "info --states                       # the optimizer, and the states and count t of each key\n"
-     "info > keys.csv                     # the table as CSV",
+     "info > keys.csv                     # the table as CSV\n"
+     "info --cluster                      # of several machines: a row for each rank",
      "list, type, save-states", "key, value, unsupported"},
     {"type", {{0}}, {{0}}, COMMAND_GIVES, cmd_type, "the type of the store", "type  # local",
      "create", NULL},
@@ -158,6 +160,9 @@ const command command_table[] = {
      "create, type", "name, value, unsupported, io, format"},
     {"barrier", {{0}}, {{0}}, 0, cmd_barrier,
      "wait until every worker is here; one process goes on at once", "barrier", "wait", NULL},
+    {"done", {{0}}, {{0}}, 0, cmd_done,
+     "push no more: rounds and barriers of the other workers are complete without this one", "done",
+     "barrier, info", NULL},
     {"send-command", {{ARG_VALUE, "HEAD", false}, {ARG_WORD, "BODY", false}}, {{0}}, 0,
      cmd_send_command,
      "hand a command, a number and a text, to the servers; one process has none",

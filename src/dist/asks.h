@@ -65,6 +65,7 @@ typedef struct ask_counts {
     int64_t late;     /* rounds to which some worker has contributed and others have not */
     int64_t stalest;  /* the largest difference between the pushes of two workers that a pull met */
     int64_t contributors; /* of the last round */
+    uint64_t missing;     /* bit i: worker i, of the first 64, is one of those others */
 } ask_counts;
 
 /* Appends a key and its text. */

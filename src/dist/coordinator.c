@@ -194,7 +194,7 @@ static bool answer(served *s, coordinator *c, const waiter *w)
 /* Whether the worker that makes keys cannot make any: it waits itself, or has left. */
 static bool nobody_makes(const served *s, const coordinator *c)
 {
-    return s->done[0] || c->at_barrier[0] != 0;
+    return s->done[0] || s->ended[0] || c->at_barrier[0] != 0;
 }
 
 static void refuse_waiter(const waiter *w)
@@ -267,13 +267,32 @@ static void call_ready(served *s, coordinator *c, const link_rec *r)
 
 /* ---- Barriers ---- */
 
+static void give_up_barrier(const served *s, coordinator *c, const kv_err *why)
+{
+    for (int i = 0; i < s->how.workers; i++) {
+        if (c->at_barrier[i])
+            server_refuse(i, c->at_barrier[i], why);
+        c->at_barrier[i] = 0;
+    }
+    c->barrier_us = 0;
+}
+
 static void look_at_barrier(served *s, coordinator *c)
 {
-    int missing = 0;
-    c->barrier_us = c->barrier_us ? c->barrier_us : net_now_us();
-    for (int i = 0; i < s->how.workers; i++)
-        missing += !c->at_barrier[i] && !s->done[i];
-    if (missing == 0) {
+    int missing = 0, ended = -1, waiting = 0;
+    kv_err why = {0};
+    for (int i = 0; i < s->how.workers; i++) {
+        bool missed = !c->at_barrier[i] && !s->done[i];
+        missing += missed;
+        waiting += c->at_barrier[i] != 0;
+        ended = missed && s->ended[i] ? i : ended;
+    }
+    if (waiting > 0 && !c->barrier_us)
+        c->barrier_us = net_now_us();
+    if (ended >= 0 && waiting > 0) {
+        kv_err_set(&why, KV_E_PEER, "rank %d has ended; the barrier waits for it", ended);
+        give_up_barrier(s, c, &why);
+    } else if (missing == 0) {
         for (int i = 0; i < s->how.workers; i++) {
             if (c->at_barrier[i])
                 server_reply(i, c->at_barrier[i], NULL, 0);
@@ -382,7 +401,8 @@ static void refuse_receivers(coordinator *c, int from)
 void coordinator_left(served *s, int rank)
 {
     if (s->coordinator) {
-        refuse_receivers(s->coordinator, rank);
+        if (s->ended[rank])
+            refuse_receivers(s->coordinator, rank);
         look_at_barrier(s, s->coordinator);
         look_at_waiters(s, s->coordinator);
     }
@@ -411,16 +431,6 @@ static void tell_waiter(const waiter *w, buf *out)
                    slot_key_text(text, &key));
     else
         buf_printf(out, "rank %d waits for an optimizer, which rank 0 has not set", w->rank);
-}
-
-static void give_up_barrier(const served *s, coordinator *c, const kv_err *why)
-{
-    for (int i = 0; i < s->how.workers; i++) {
-        if (c->at_barrier[i])
-            server_refuse(i, c->at_barrier[i], why);
-        c->at_barrier[i] = 0;
-    }
-    c->barrier_us = 0;
 }
 
 int64_t coordinator_waits(served *s, int64_t before, buf *out)

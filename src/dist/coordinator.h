@@ -9,7 +9,7 @@
 /* Takes a call that is the coordinator's; says whether it was. */
 bool coordinator_call(served *s, int rank, const link_rec *r);
 
-/* A worker has left: what waits for it is told. */
+/* A worker is done or has left: what waits for it is told. */
 void coordinator_left(served *s, int rank);
 
 /* What has waited longest: appends a sentence, and returns since when; INT64_MAX when nothing waits.

@@ -558,6 +558,8 @@ static void commit_push(flight *f, const optimizer_draft *d, optimizer_step *ste
 static int check_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
                       int64_t *numbers, kv_err *e)
 {
+    if (w->done)
+        return kv_err_set(e, KV_E_VALUE, "this worker is done: it pushes no more");
     bool makes = w->store->updater.kind == UPDATER_ASSIGN && (!w->how.is_async || w->how.sums);
     if (w->how.is_async && w->store->updater.kind == UPDATER_ASSIGN) {
         kv_err_set(e, KV_E_VALUE, "a push to a store of type \"%s\" needs an optimizer",

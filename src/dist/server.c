@@ -12,6 +12,7 @@
 #include "dist/served.h"
 #include "dist/stall.h"
 #include "dist/states.h"
+#include "runtime.h"
 
 /* ---- Which ranks serve ---- */
 
@@ -51,18 +52,7 @@ static struct {
     served *stores[STORES];
     served_pull *pulls_free;
     int left; /* workers that have left; atomic */
-    server_controller control;
-    void *control_arg;
-    pthread_mutex_t lock; /* of the two above */
-} here = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-void server_set_controller(server_controller c, void *arg)
-{
-    pthread_mutex_lock(&here.lock);
-    here.control = c;
-    here.control_arg = arg;
-    pthread_mutex_unlock(&here.lock);
-}
+} here;
 
 static void fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
 {
@@ -579,6 +569,33 @@ static void answer_pulls(served *s, part *p)
     }
 }
 
+/* ---- Workers that have ended ---- */
+
+/* A worker that owes a round and cannot push any more, or -1. */
+static int ended_without(const served *s, const round *x)
+{
+    for (int i = 0; i < s->how.workers && x->have > 0; i++)
+        if (!x->by[i].complete && s->ended[i] && !s->done[i])
+            return i;
+    return -1;
+}
+
+/* Rounds that will never be complete fail, one behind the other. */
+static void give_up_ended(served *s, part *p)
+{
+    char text[SLOT_KEY_TEXT];
+    for (round *x; (x = p->rounds) && !s->how.is_async && x->number == p->applied + 1;) {
+        int rank = ended_without(s, x);
+        kv_err why = {0};
+        if (rank < 0)
+            return;
+        kv_err_set(&why, KV_E_PEER, "rank %d has ended; key %s waits for its push of round %lld",
+                   rank, slot_key_text(text, &p->key), (long long)x->number);
+        kv_err_key(&why, &p->key);
+        server_give_up(s, p, x, &why);
+    }
+}
+
 /* ---- Settling ---- */
 
 /* What lies in the link's memory goes when settling ends. */
@@ -623,6 +640,8 @@ static void settle_store(served *s)
 {
     bool more = true;
     while (more) {
+        for (part *p = s->touched; s->any_ended && p; p = p->next_touched)
+            give_up_ended(s, p);
         more = apply_ready(s);
         for (part *p = s->touched; p; p = p->next_touched)
             if (p->pulls)
@@ -745,12 +764,23 @@ static void ask_optimizer(served *s, const link_rec *r)
     s->optimizers_come++;
 }
 
-static void call_done(served *s, int rank)
+/* Takes part no more; or has left the job, without a word: with dist_async nobody waits for it. */
+static void call_done(served *s, int rank, bool ended)
 {
-    s->done[rank] = 1;
+    s->done[rank] |= !ended || s->how.is_async;
+    s->ended[rank] |= ended;
+    s->any_ended |= ended;
     for (int64_t i = 0; i < s->nparts; i++)
         if (s->parts[i] && (s->parts[i]->rounds || s->parts[i]->pulls))
             touch(s, s->parts[i]);
+}
+
+static void count_open(const served *s, const round *x, ask_counts *c)
+{
+    c->late++;
+    for (int i = 0; i < s->how.workers && i < 64; i++)
+        if (!x->by[i].complete && !s->done[i])
+            c->missing |= 1ull << i;
 }
 
 static void call_counts_of(const served *s, int rank, const link_rec *r)
@@ -759,7 +789,8 @@ static void call_counts_of(const served *s, int rank, const link_rec *r)
     for (int64_t i = 0; i < s->nparts; i++) {
         const part *p = s->parts[i];
         c.keys += p && p->from == 0;
-        c.late += p && p->rounds;
+        if (p && p->rounds && !s->how.is_async)
+            count_open(s, p->rounds, &c);
         if (p && p->contributors)
             c.contributors = p->contributors;
     }
@@ -774,14 +805,6 @@ static int give_states(const served *s, int rank, const link_rec *r, kv_err *e)
         server_reply(rank, r->request, b.data, (int64_t)b.len);
     buf_release(&b);
     return rc;
-}
-
-static void run_command(const link_rec *r)
-{
-    pthread_mutex_lock(&here.lock);
-    if (here.control)
-        here.control(here.control_arg, (int)r->part, (const char *)(r + 1));
-    pthread_mutex_unlock(&here.lock);
 }
 
 static void take_call(int rank, const link_rec *r)
@@ -804,7 +827,8 @@ static void take_call(int rank, const link_rec *r)
                 free_store(s->number);
             break;
         case ASK_DONE:
-            call_done(s, rank);
+            call_done(s, rank, false);
+            coordinator_left(s, rank);
             break;
         case ASK_INIT:
             rc = init_parts(s, r, &e);
@@ -814,7 +838,7 @@ static void take_call(int rank, const link_rec *r)
             set_optimizers(s);
             break;
         case ASK_COMMAND:
-            run_command(r);
+            runtime_control((int)r->part, (const char *)(r + 1));
             break;
         case ASK_ROWS:
             if ((rc = take_pull(s, rank, r, &e)) == KV_OK)
@@ -870,8 +894,7 @@ static void left(void *self, int rank)
     for (int i = 0; i < STORES && rank < server_workers(); i++) {
         if (!here.stores[i])
             continue;
-        here.stores[i]->ended[rank] = 1;
-        call_done(here.stores[i], rank);
+        call_done(here.stores[i], rank, true);
         coordinator_left(here.stores[i], rank);
     }
 }

@@ -574,11 +574,83 @@ int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
                                               : pull_some(self, keys, n, outs, how, e);
 }
 
+/* ---- The ranks ---- */
+
+/* "1 3" */
+static void print_ranks(char *out, size_t room, uint64_t set)
+{
+    size_t n = 0;
+    for (int i = 0; i < 64 && n + 4 < room; i++)
+        if (set >> i & 1)
+            n += (size_t)snprintf(out + n, room - n, n ? " %d" : "%d", i);
+}
+
+static kv_rank_info rank_info(const worker *w, int rank)
+{
+    int first = server_rank(0), mine = net_rank();
+    bool works = rank < w->how.workers, serves = rank >= first && rank < first + w->how.servers;
+    return (kv_rank_info){.rank = rank,
+                          .heard_ms = net_silence(rank) / 1000,
+                          .host = link_host(rank),
+                          .role = works && serves ? "both" : works ? "worker" : "server",
+                          .link = rank == mine               ? "self"
+                                  : link_shares_memory(rank) ? "memory"
+                                                             : "messages",
+                          .keys = -1, .bytes = -1, .rounds = -1, .open = -1, .stalest = -1,
+                          .contributors = -1};
+}
+
+static void add_counts(kv_rank_info *to, const ask_counts *c)
+{
+    to->keys = c->keys;
+    to->bytes = c->bytes;
+    to->rounds = c->rounds;
+    to->open = c->late;
+    to->stalest = c->stalest;
+    to->contributors = c->contributors;
+    print_ranks(to->missing, sizeof to->missing, c->missing);
+}
+
+int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
+{
+    const worker *w = self;
+    int ranks = net_size(), rc = KV_OK;
+    kv_rank_info *list = mem_zalloc(ranks, sizeof *list, e);
+    if (!list)
+        return KV_E_MEMORY;
+    for (int i = 0; i < ranks; i++)
+        list[i] = rank_info(w, i);
+    for (int i = 0; i < w->how.servers && !rc; i++) {
+        net_call c = to_server(w, i, ASK_COUNTS);
+        void *reply = NULL;
+        int64_t bytes = 0;
+        rc = net_call_wait(&c, &reply, &bytes, e);
+        if (!rc && bytes == sizeof(ask_counts))
+            add_counts(&list[server_rank(i)], reply);
+        mem_free(reply);
+    }
+    if (rc) {
+        mem_free(list);
+        return rc;
+    }
+    *rows = list;
+    *n = ranks;
+    return KV_OK;
+}
+
 /* ---- Everything else ---- */
 
 int worker_barrier(void *self, kv_err *e)
 {
     return to_coordinator(self, ASK_BARRIER, NULL, NULL, NULL, e);
+}
+
+int worker_done(void *self, kv_err *e)
+{
+    worker *w = self;
+    int rc = to_all(w, (net_call){.what = ASK_DONE}, e);
+    w->done |= rc == KV_OK;
+    return rc;
 }
 
 int worker_command(void *self, int head, const char *body, kv_err *e)

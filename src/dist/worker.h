@@ -23,6 +23,7 @@ typedef struct worker {
     kv *sums; /* of several values, or values of another dtype: a store of one process */
     worker_key *keys; /* by slot */
     int64_t keys_cap;
+    bool done;
     int64_t epochs; /* optimizers that this rank has set */
 } worker;
 
