@@ -249,6 +249,14 @@ static void print_command(void *arg, int head, const char *body)
     fflush(stdout);
 }
 
+/* What a rule prints there. */
+static void print_line(void *arg, const char *line)
+{
+    (void)arg;
+    printf("%s\n", line);
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     session s;
@@ -257,6 +265,7 @@ int main(int argc, char **argv)
     int code;
     kv_set_log(warn, NULL);
     kv_set_controller(print_command, NULL);
+    kv_set_server_print(print_line, NULL);
     if (argc == 2 && strcmp(argv[1], "serve") == 0) {
         if (kv_serve("dist_sync", &e))
             fprintf(stderr, "kvctl: %s\n", e.text);

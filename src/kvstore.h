@@ -190,7 +190,7 @@ int kv_check(kv *store, kv_err *e);
 int kv_barrier(kv *store, kv_err *e);
 
 /* Says that this worker pushes no more: rounds are complete without it from now on, and so are
- * barriers. Waits for what is pending. In a store of one process nobody waits for it, and nothing
+ * barriers, at which it does not wait either. Waits for what is pending. In a store of one process nobody waits for it, and nothing
  * happens. A worker that ends without it leaves rounds that cannot be completed: there the calls of
  * the others fail (peer). Errors: peer. */
 int kv_done(kv *store, kv_err *e);
@@ -204,6 +204,10 @@ int kv_send_command(kv *store, int head, const char *body, kv_err *e);
  * thread of the library, which it must not keep; it may not use stores. Process-wide; NULL, the
  * default: commands do nothing. */
 void kv_set_controller(void (*control)(void *arg, int head, const char *body), void *arg);
+
+/* Receives the lines that rules print where this process serves, as kv_set_print does for a store of
+ * one process; called and set like the above. */
+void kv_set_server_print(void (*print)(void *arg, const char *line), void *arg);
 
 /* Makes this process one that only serves the stores of others, as the launch environment says;
  * returns when all workers have left. type: of several machines. Errors: unsupported (a type
@@ -447,11 +451,14 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
  *   enqueue  a call of push or pull, up to the return of its scheduling, on the caller's thread
  *   wait     from there to the moment when nothing is in the operation's way; a pair "b" and "e"
  *   queue    from there to the moment when a thread takes it; a pair too
+ *   travel   of several machines, from there until the servers have answered; a pair too
  *   run      the operation, on the thread that ran it; init is one of its caller's thread. A key is
  *            free for the next operation when its parts have ended, perhaps before the run has
  *   part     a piece of its work for one key: "sum", "update" (with a rule also the sum), "copy",
  *            "compress"; args: key, from, elements, bytes
- * args.op numbers the operations, args.keys are the first 16 keys of args.nkeys. pid is the rank.
+ * args.op numbers the operations, args.keys are the first 16 keys of args.nkeys. pid is the rank;
+ * in a job of several each writes a file of its own, for "p.json" p.rank0.json and so on, and
+ * `jq -s add p.rank*.json` makes one of them.
  * An operation that began before is not in it, and one that has not ended at the stop is there
  * without its end: kv_wait before it. Recording takes memory, about 200 bytes an event, for the
  * first 2^20 events; a warning tells how many came behind them and are left out.

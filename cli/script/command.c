@@ -19,11 +19,12 @@
  *             a session that begins with: init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)
  */
 const command command_table[] = {
-    {"create", {{ARG_WORD, "TYPE", true}}, {{"name", OPTION_NAME, "N"}}, COMMAND_CHANGES,
-     cmd_create,
+    {"create", {{ARG_WORD, "TYPE", true}}, {{"name", OPTION_NAME, "N"}, {"staleness", OPTION_VALUE, "N"}},
+     COMMAND_CHANGES, cmd_create,
      "make a store and use it; the default type is local",
      "create local                        # replaces the store in use\n"
-     "create device --name b              # stands beside it, called b",
+     "create device --name b              # stands beside it, called b\n"
+     "create dist_async --staleness 4     # no worker gets further ahead of the slowest",
      "use, type", "unsupported"},
     {"use", {{ARG_NAME, "NAME", false}}, {{0}}, 0, cmd_use, "change to another store",
      "create --name b; use kv             # the first store is called kv", "create", "name"},
@@ -214,7 +215,8 @@ const command command_table[] = {
      "record what the store does and when, for https://ui.perfetto.dev",
      "profile p.json; push 3 a; pull 3    # every operation, its waits, its parts\n"
      "profile off                         # writes the file, a million events at most; so does\n"
-     "                                    # leaving kvctl",
+     "                                    # leaving kvctl. Of several machines each rank has a\n"
+     "                                    # file; jq -s add p.rank*.json > p.json merges them",
      "time, wait", "value, usage, io"},
     {"bench", {{ARG_WORDS, "WORKLOAD...", true}},
      {{"op", OPTION_LIST, "LIST"}, {"values", OPTION_LIST, "LIST"}, {"runs", OPTION_INT, "N"},

@@ -730,6 +730,7 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
         mem_free(s);
         return NULL;
     }
+    kv_set_print(s->store, runtime_print, NULL);
     return s;
 }
 
@@ -912,6 +913,7 @@ int server_open(kv_err *e)
 {
     int i, other;
     net_taker t = {.take = take, .settle = settle, .left = left, .look = look, .self = &here};
+    runtime_set_rank(net_rank(), net_size());
     if (!link_agree(dedicated(), &other))
         return kv_err_set(e, KV_E_VALUE,
                           "rank %d was told of %d servers, rank %d of another number: "
