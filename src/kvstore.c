@@ -463,9 +463,21 @@ static int replace_updater(kv *store, updater next, kv_err *e)
     return KV_OK;
 }
 
+/* Types that keep their values elsewhere are told of what shall happen to them. */
+static int tell_type(const kv *store, const char *kind, const char *text, const kv_opt *params,
+                     int nparams, kv_err *e)
+{
+    const kv_type_ops *ops = store->ops;
+    return ops->set_optimizer
+               ? ops->set_optimizer(store->self, kind, text, params, nparams, e)
+               : KV_OK;
+}
+
 int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e)
 {
     int rc = update ? need(store, KV_CAN_UPDATER, e) : KV_OK;
+    if (!rc && !update && (rc = enter_idle(store, e)) == KV_OK)
+        rc = leave(store, tell_type(store, "assign", "", NULL, 0, e));
     if (rc)
         return rc;
     updater next = {.kind = update ? UPDATER_CALLBACK : UPDATER_ASSIGN,
@@ -480,16 +492,6 @@ static int no_optimizer(kv_err *e)
     kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
     kv_err_hint(e, "set-optimizer sets one, in C kv_set_optimizer");
     return KV_E_VALUE;
-}
-
-/* Types that keep their values elsewhere are told of what shall happen to them. */
-static int tell_type(const kv *store, const char *kind, const char *text, const kv_opt *params,
-                     int nparams, kv_err *e)
-{
-    const kv_type_ops *ops = store->ops;
-    return ops->set_optimizer
-               ? ops->set_optimizer(store->self, kind, text, params, nparams, e)
-               : KV_OK;
 }
 
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
