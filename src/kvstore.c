@@ -728,7 +728,8 @@ typedef struct states_use {
 } states_use;
 
 /* Types that keep states elsewhere bring them here first. */
-static int visit_states(kv_states_visit why, int (*use)(void *arg, kv_err *e), states_use *v, kv_err *e)
+static int visit_states(kv_states_visit why, int (*use)(void *arg, kv_err *e), states_use *v,
+                        kv_err *e)
 {
     kv *store = v->store;
     kv_err unused = {0};

@@ -190,9 +190,9 @@ int kv_check(kv *store, kv_err *e);
 int kv_barrier(kv *store, kv_err *e);
 
 /* Says that this worker pushes no more: rounds are complete without it from now on, and so are
- * barriers, at which it does not wait either. Waits for what is pending. In a store of one process nobody waits for it, and nothing
- * happens. A worker that ends without it leaves rounds that cannot be completed: there the calls of
- * the others fail (peer). Errors: peer. */
+ * barriers, at which it does not wait either. Waits for what is pending. In a store of one process
+ * nobody waits for it, and nothing happens. A worker that ends without it leaves rounds that cannot
+ * be completed: there the calls of the others fail (peer). Errors: peer. */
 int kv_done(kv *store, kv_err *e);
 
 /* Hands a command to every server and returns when all have carried it out. A store without servers
@@ -205,8 +205,8 @@ int kv_send_command(kv *store, int head, const char *body, kv_err *e);
  * default: commands do nothing. */
 void kv_set_controller(void (*control)(void *arg, int head, const char *body), void *arg);
 
-/* Receives the lines that rules print where this process serves, as kv_set_print does for a store of
- * one process; called and set like the above. */
+/* Receives the lines that rules print where this process serves, as kv_set_print does for a store
+ * of one process; called and set like the above. */
 void kv_set_server_print(void (*print)(void *arg, const char *line), void *arg);
 
 /* Makes this process one that only serves the stores of others, as the launch environment says;
@@ -549,9 +549,9 @@ typedef struct kv_type_ops {
      * the library. See kv_describe */
     int (*cluster)(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
 
-    /* (optional, NULL means that the store's own updater is all) Told of an optimizer or rule before
-     * it is set. kind: "optimizer" with its name as text, "rule" with the rule's text, "update" of
-     * the one in use with "", "assign" with "". */
+    /* (optional, NULL means that the store's own updater is all) Told of an optimizer or rule
+     * before it is set. kind: "optimizer" with its name as text, "rule" with the rule's text,
+     * "update" of the one in use with "", "assign" with "". */
     int (*set_optimizer)(void *self, const char *kind, const char *text, const kv_opt *params,
                          int nparams, kv_err *e);
 

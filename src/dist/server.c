@@ -741,8 +741,9 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
     if (!s && !(s = here.stores[r->store] = new_store(r->store, how, e)))
         return KV_E_MEMORY;
     if (strcmp(s->how.type, how->type) != 0 || s->how.staleness != how->staleness)
-        return kv_err_set(e, KV_E_VALUE, "rank %d makes a store of type \"%s\", others one of \"%s\"",
-                          rank, how->type, s->how.type);
+        return kv_err_set(e, KV_E_VALUE,
+                          "rank %d makes a store of type \"%s\", others one of \"%s\"", rank,
+                          how->type, s->how.type);
     s->joined[rank] = r->request;
     if (++s->njoined == s->how.workers)
         for (int i = 0; i < s->how.workers; i++)
