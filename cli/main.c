@@ -270,6 +270,22 @@ static bool run_subcommand(int argc, char **argv, int *code)
     return false;
 }
 
+/* What send-command brings to a server. */
+static void print_command(void *arg, int head, const char *body)
+{
+    (void)arg;
+    printf("command %d: %s\n", head, body);
+    fflush(stdout);
+}
+
+/* What a rule prints there. */
+static void print_line(void *arg, const char *line)
+{
+    (void)arg;
+    printf("%s\n", line);
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     session s;
@@ -277,6 +293,8 @@ int main(int argc, char **argv)
     kv_err e = {0};
     int code;
     kv_set_log(warn, NULL);
+    kv_set_controller(print_command, NULL);
+    kv_set_server_print(print_line, NULL);
     if (run_subcommand(argc, argv, &code))
         return code;
     interrupt_install();

@@ -59,17 +59,20 @@ static void entry_hint(void *arg, const char *text, size_t n, buf *out)
     complete_hint(arg, text, n, out);
 }
 
-/* kv> , or kv:b> for a store that is not the first; with a * when a transaction is open in it. */
+/* kv> , or kv:b> for a store that is not the first; kv[2/4]> for rank 2 of 4 workers; with a * when
+ * a transaction is open in it. */
 static const char *entry_prompt(void *arg)
 {
     session *s = arg;
-    static char prompt[64]; /* the terminal is one a process */
+    static char prompt[96]; /* the terminal is one a process */
     const store_entry *used = s->current >= 0 ? &s->stores[s->current] : NULL;
     const char *open = used && kv_in_transaction(used->store) ? "*" : "";
-    if (!used || strcmp(used->name, "kv") == 0)
-        snprintf(prompt, sizeof prompt, "kv%s> ", open);
-    else
-        snprintf(prompt, sizeof prompt, "kv:%.48s%s> ", used->name, open);
+    bool first = !used || strcmp(used->name, "kv") == 0;
+    char rank[28] = "";
+    if (used && kv_num_workers(used->store) > 1)
+        snprintf(rank, sizeof rank, "[%d/%d]", kv_rank(used->store), kv_num_workers(used->store));
+    snprintf(prompt, sizeof prompt, "kv%s%.48s%s%s> ", first ? "" : ":", first ? "" : used->name,
+             rank, open);
     return prompt;
 }
 

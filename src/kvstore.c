@@ -368,6 +368,16 @@ int kv_barrier(kv *store, kv_err *e)
     return leave(store, rc);
 }
 
+int kv_done(kv *store, kv_err *e)
+{
+    int rc = enter_idle(store, e);
+    if (rc)
+        return rc;
+    if (store->ops->done)
+        rc = store->ops->done(store->self, e);
+    return leave(store, rc);
+}
+
 int kv_send_command(kv *store, int head, const char *body, kv_err *e)
 {
     int rc = enter(store, e);
@@ -453,9 +463,21 @@ static int replace_updater(kv *store, updater next, kv_err *e)
     return KV_OK;
 }
 
+/* Types that keep their values elsewhere are told of what shall happen to them. */
+static int tell_type(const kv *store, const char *kind, const char *text, const kv_opt *params,
+                     int nparams, kv_err *e)
+{
+    const kv_type_ops *ops = store->ops;
+    return ops->set_optimizer
+               ? ops->set_optimizer(store->self, kind, text, params, nparams, e)
+               : KV_OK;
+}
+
 int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e)
 {
     int rc = update ? need(store, KV_CAN_UPDATER, e) : KV_OK;
+    if (!rc && !update && (rc = enter_idle(store, e)) == KV_OK)
+        rc = leave(store, tell_type(store, "assign", "", NULL, 0, e));
     if (rc)
         return rc;
     updater next = {.kind = update ? UPDATER_CALLBACK : UPDATER_ASSIGN,
@@ -470,16 +492,6 @@ static int no_optimizer(kv_err *e)
     kv_err_set(e, KV_E_VALUE, "no optimizer is in use");
     kv_err_hint(e, "set-optimizer sets one, in C kv_set_optimizer");
     return KV_E_VALUE;
-}
-
-/* Types that keep their values elsewhere are told of what shall happen to them. */
-static int tell_type(const kv *store, const char *kind, const char *text, const kv_opt *params,
-                     int nparams, kv_err *e)
-{
-    const kv_type_ops *ops = store->ops;
-    return ops->set_optimizer
-               ? ops->set_optimizer(store->self, kind, text, params, nparams, e)
-               : KV_OK;
 }
 
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
@@ -705,30 +717,77 @@ int kv_load(kv **store, const char *path, kv_err *e)
     return rc;
 }
 
+/* What is done with the states of a store. */
+typedef struct states_use {
+    kv *store;
+    const char *path;
+    image *im;
+    uint32_t flags;
+    updater gone;
+    describe *rows;
+} states_use;
+
+/* Types that keep states elsewhere bring them here first. */
+static int visit_states(kv_states_visit why, int (*use)(void *arg, kv_err *e), states_use *v,
+                        kv_err *e)
+{
+    kv *store = v->store;
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = enter_idle(store, e);
+    if (rc)
+        return rc;
+    return leave(store, store->ops->visit_states
+                            ? store->ops->visit_states(store->self, why, use, v, e)
+                            : use(v, e));
+}
+
+static int take_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    return state_file_take(v->im, v->store, v->flags, e);
+}
+
+static int write_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    int rc = take_states(v, e);
+    return rc ? rc : write_image(v->im, v->path, e);
+}
+
+/* Where one process has the states, the store goes on while they are written. */
 int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
 {
     image im;
     if (flags & ~KV_DUMP_OPTIMIZER)
         return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
+    states_use v = {.store = store, .path = path, .im = &im, .flags = flags};
     int rc = need(store, KV_CAN_STATES, e);
-    if (rc == KV_OK && (rc = enter_idle(store, e)) == KV_OK)
-        rc = leave(store, state_file_take(&im, store, flags, e));
+    if (rc || (store && store->ops->visit_states))
+        return rc ? rc : visit_states(KV_STATES_SAVE, write_states, &v, e);
+    rc = visit_states(KV_STATES_SAVE, take_states, &v, e);
     return rc ? rc : write_image(&im, path, e);
+}
+
+static int read_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    safetensors *f;
+    int rc = safetensors_open(&f, v->path, e);
+    if (rc)
+        return rc;
+    rc = state_file_load(v->store, f, v->path, &v->gone, e);
+    safetensors_close(f);
+    return rc;
 }
 
 int kv_load_states(kv *store, const char *path, kv_err *e)
 {
-    safetensors *f;
-    updater gone = {0};
-    kv_err unused = {0};
-    e = e ? e : &unused;
+    states_use v = {.store = store, .path = path};
     int rc = need(store, KV_CAN_STATES, e);
-    if (rc || (rc = safetensors_open(&f, path, e)))
-        return rc;
-    if ((rc = enter_idle(store, e)) == KV_OK)
-        rc = leave(store, state_file_load(store, f, path, &gone, e));
-    safetensors_close(f);
-    updater_release(&gone);
+    if (!rc)
+        rc = visit_states(KV_STATES_LOAD, read_states, &v, e);
+    updater_release(&v.gone);
     return rc;
 }
 
@@ -757,18 +816,53 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
     return visit(arg, fields, sizeof fields / sizeof *fields, e);
 }
 
+static int list_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    return describe_states(v->rows, v->store, e);
+}
+
+static int list_optimizer(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    return describe_optimizer(v->rows, v->store, e);
+}
+
 /* "optimizer" and "states". */
 static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv_err *e)
 {
     describe d;
-    int rc = enter(store, e);
-    if (rc)
-        return rc;
-    rc = leave(store, states ? describe_states(&d, store, e) : describe_optimizer(&d, store, e));
+    states_use v = {.store = store, .rows = &d};
+    int rc = visit_states(KV_STATES_LOOK, states ? list_states : list_optimizer, &v, e);
     if (rc)
         return rc;
     rc = describe_visit(&d, visit, arg, e);
     describe_release(&d);
+    return rc;
+}
+
+static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    kv_rank_info *rows = NULL;
+    int64_t n = 0;
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    if (!store->ops->cluster)
+        return leave(store, kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have one rank",
+                                       store->type));
+    rc = leave(store, store->ops->cluster(store->self, &rows, &n, e));
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const kv_rank_info *r = &rows[i];
+        kv_field f[] = {{"rank", NULL, r->rank},           {"role", r->role, 0},
+                        {"host", r->host, 0},              {"heard_ms", NULL, r->heard_ms},
+                        {"link", r->link, 0},              {"keys", NULL, r->keys},
+                        {"bytes", NULL, r->bytes},         {"rounds", NULL, r->rounds},
+                        {"open", NULL, r->open},           {"missing", r->missing, 0},
+                        {"stalest", NULL, r->stalest},     {"contributors", NULL, r->contributors}};
+        rc = visit(arg, f, sizeof f / sizeof *f, e);
+    }
+    mem_free(rows);
     return rc;
 }
 
@@ -778,10 +872,12 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
         return runtime_describe_types(visit, arg, e);
     if (strcmp(topic, "store") == 0 && store)
         return describe_store(store, visit, arg, e);
+    if (strcmp(topic, "cluster") == 0 && store)
+        return describe_cluster(store, visit, arg, e);
     bool states = strcmp(topic, "states") == 0;
     if (store && (states || strcmp(topic, "optimizer") == 0))
         return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, store, optimizer, states" : "types");
+    kv_err_hint(e, store ? "types, store, cluster, optimizer, states" : "types");
     return KV_E_USAGE;
 }

@@ -189,10 +189,25 @@ int kv_check(kv *store, kv_err *e);
  * once; it does not wait for scheduled operations. (Seed 003, "_barrier") */
 int kv_barrier(kv *store, kv_err *e);
 
+/* Says that this worker pushes no more: rounds are complete without it from now on, and so are
+ * barriers, at which it does not wait either. Waits for what is pending. In a store of one process
+ * nobody waits for it, and nothing happens. A worker that ends without it leaves rounds that cannot
+ * be completed: there the calls of the others fail (peer). Errors: peer. */
+int kv_done(kv *store, kv_err *e);
+
 /* Hands a command to every server and returns when all have carried it out. A store without servers
  * takes any command and does nothing. body is a text; NULL means "". (Seed 003,
  * "_send_command_to_servers") */
 int kv_send_command(kv *store, int head, const char *body, kv_err *e);
+
+/* Receives on this process, where it serves, what kv_send_command brings, one at a time and on a
+ * thread of the library, which it must not keep; it may not use stores. Process-wide; NULL, the
+ * default: commands do nothing. */
+void kv_set_controller(void (*control)(void *arg, int head, const char *body), void *arg);
+
+/* Receives the lines that rules print where this process serves, as kv_set_print does for a store
+ * of one process; called and set like the above. */
+void kv_set_server_print(void (*print)(void *arg, const char *line), void *arg);
 
 /* Makes this process one that only serves the stores of others, as the launch environment says;
  * returns when all workers have left. type: of several machines. Errors: unsupported (a type
@@ -398,6 +413,12 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
 
 /* Describes a topic row by row:
  *   "types"  every store type: name, aliases, available (0 or 1), reason; store may be NULL
+ *   "cluster"  a row for each rank, where the type has several: rank, role (worker, server, both),
+ *            host, heard_ms (since its last sign of life), link (self, memory, messages); and of a
+ *            server, else -1: keys (whose first part it has), bytes, rounds (applied to its parts),
+ *            open (rounds that lack a worker), missing (which, "1 3"), stalest (dist_async: by how
+ *            many pushes a pull was ahead of the slowest worker, at most), contributors (workers of
+ *            the last round)
  *   "store"  type, rank, num_workers, updater, compression ("none",
  *            "2bit 0.5"), keys, bytes
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
@@ -430,11 +451,14 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
  *   enqueue  a call of push or pull, up to the return of its scheduling, on the caller's thread
  *   wait     from there to the moment when nothing is in the operation's way; a pair "b" and "e"
  *   queue    from there to the moment when a thread takes it; a pair too
+ *   travel   of several machines, from there until the servers have answered; a pair too
  *   run      the operation, on the thread that ran it; init is one of its caller's thread. A key is
  *            free for the next operation when its parts have ended, perhaps before the run has
  *   part     a piece of its work for one key: "sum", "update" (with a rule also the sum), "copy",
  *            "compress"; args: key, from, elements, bytes
- * args.op numbers the operations, args.keys are the first 16 keys of args.nkeys. pid is the rank.
+ * args.op numbers the operations, args.keys are the first 16 keys of args.nkeys. pid is the rank;
+ * in a job of several each writes a file of its own, for "p.json" p.rank0.json and so on, and
+ * `jq -s add p.rank*.json` makes one of them.
  * An operation that began before is not in it, and one that has not ended at the stop is there
  * without its end: kv_wait before it. Recording takes memory, about 200 bytes an event, for the
  * first 2^20 events; a warning tells how many came behind them and are left out.
@@ -463,6 +487,18 @@ int kv_profile_stop(kv_err *e);
 #define KV_CAN_GRADIENT_COMPRESSION 0x10u
 #define KV_CAN_TRANSACTIONS 0x20u        /* kv_begin */
 #define KV_CAN_FILES 0x40u               /* kv_save, kv_load */
+
+/* What a store of several machines tells of one rank. */
+typedef struct kv_rank_info {
+    int64_t rank, heard_ms;
+    const char *host, *role, *link; /* of the type; they live as long as the process */
+    int64_t keys, bytes, rounds, open, stalest, contributors; /* -1: the rank does not serve */
+    char missing[64];
+} kv_rank_info;
+
+/* Why states are visited: to be described, on this worker alone; or by all workers, of which rank 0
+ * writes or reads a file. */
+typedef enum kv_states_visit { KV_STATES_LOOK, KV_STATES_SAVE, KV_STATES_LOAD } kv_states_visit;
 
 typedef struct kv_type_ops {
     uint32_t size;            /* sizeof (kv_type_ops) where the table was made */
@@ -506,14 +542,26 @@ typedef struct kv_type_ops {
     int (*barrier)(void *self, kv_err *e);
     int (*send_command)(void *self, int head, const char *body, kv_err *e);
 
-    /* (optional, NULL means that the store's own updater is all) Told of an optimizer or rule before
-     * it is set. kind: "optimizer" with its name as text, "rule" with the rule's text, "update" of
-     * the one in use with "", "assign" with "". */
+    /* (optional, NULL means that nobody waits for this worker) see kv_done */
+    int (*done)(void *self, kv_err *e);
+
+    /* (optional, NULL means unsupported) Out: *rows, a row for each rank, *n of them, in memory of
+     * the library. See kv_describe */
+    int (*cluster)(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
+
+    /* (optional, NULL means that the store's own updater is all) Told of an optimizer or rule
+     * before it is set. kind: "optimizer" with its name as text, "rule" with the rule's text,
+     * "update" of the one in use with "", "assign" with "". */
     int (*set_optimizer)(void *self, const char *kind, const char *text, const kv_opt *params,
                          int nparams, kv_err *e);
 
     /* (optional, NULL means that the type has no servers) see kv_serve */
     int (*serve)(kv_err *e);
+
+    /* (optional, NULL means that the states are in the store's slots) Calls use where the file is,
+     * while the slots hold all states; its result is that of every worker. */
+    int (*visit_states)(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e),
+                        void *arg, kv_err *e);
 } kv_type_ops;
 
 /* Adds a store type, so that kv_create knows its names in any case. ops stays valid for ever.

@@ -7,9 +7,11 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/mem.h"
 #include "engine/trace.h"
 #include "io/json.h"
 #include "kvstore.h"
@@ -19,6 +21,7 @@
 static struct {
     pthread_mutex_t lock;
     file_out file;
+    int rank;
 } profile = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- An event ---- */
@@ -60,8 +63,8 @@ static void put_time(buf *out, const char *name, int64_t ns)
 static void put_head(buf *out, const trace_event *ev, const char *phase, const char *category,
                      const char *before, int64_t at)
 {
-    buf_printf(out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"pid\":0,\"tid\":%d", phase, category,
-               ev->thread);
+    buf_printf(out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%d", phase, category,
+               profile.rank, ev->thread);
     put_time(out, "ts", at);
     buf_add(out, ",\"name\":");
     put_title(out, ev, before);
@@ -106,8 +109,8 @@ static void put_pair(buf *out, const trace_event *ev, const char *category, cons
 /* An end of an arrow. */
 static void put_arrow(buf *out, const trace_event *ev, const char *phase, int64_t at)
 {
-    buf_printf(out, ",\n{\"ph\":\"%s\",\"cat\":\"schedule\",\"pid\":0,\"tid\":%d", phase,
-               ev->thread);
+    buf_printf(out, ",\n{\"ph\":\"%s\",\"cat\":\"schedule\",\"pid\":%d,\"tid\":%d", phase,
+               profile.rank, ev->thread);
     put_time(out, "ts", at);
     buf_printf(out, ",\"name\":\"schedule\",\"bp\":\"e\",\"id\":%llu}", (unsigned long long)ev->op);
 }
@@ -126,6 +129,9 @@ static void put_event(buf *out, const trace_event *ev)
     case TRACE_QUEUE:
         put_pair(out, ev, "queue", "queue: ");
         put_arrow(out, ev, "f", ev->end);
+        break;
+    case TRACE_TRAVEL:
+        put_pair(out, ev, "travel", "travel: ");
         break;
     case TRACE_RUN:
         put_slice(out, ev, "run", "");
@@ -159,8 +165,10 @@ static int write_event(void *arg, const trace_event *ev, kv_err *e)
 static int write_events(kv_err *e)
 {
     buf text = {0};
-    buf_add(&text, "[\n{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\","
-                   "\"args\":{\"name\":\"rank 0\"}}");
+    buf_printf(&text,
+               "[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
+               "\"args\":{\"name\":\"rank %d\"}}",
+               profile.rank, profile.rank);
     int rc = write_text(&text, e);
     int stopped = trace_stop(rc ? NULL : write_event, &text, e);
     rc = rc ? rc : stopped;
@@ -186,6 +194,28 @@ int kv_profile_start(const char *path, kv_err *e)
     return rc;
 }
 
+/* p.json becomes p.rank1.json, in a job of several ranks. */
+static int name_rank(kv_err *e)
+{
+    int ranks;
+    profile.rank = runtime_rank(&ranks);
+    const char *path = profile.file.path;
+    if (ranks < 2 || !path)
+        return KV_OK;
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    size_t n = dot && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
+    buf name = {0};
+    buf_printf(&name, "%.*s.rank%d%s", (int)n, path, profile.rank, path + n);
+    int rc = buf_check(&name, e);
+    if (!rc) {
+        mem_free(profile.file.path);
+        profile.file.path = name.data;
+        name = (buf){0};
+    }
+    buf_release(&name);
+    return rc;
+}
+
 int kv_profile_stop(kv_err *e)
 {
     kv_err unused = {0};
@@ -194,7 +224,7 @@ int kv_profile_stop(kv_err *e)
     int rc = KV_OK;
     if (!profile.file.f)
         rc = kv_err_set(e, KV_E_VALUE, "no profile is being taken");
-    else if ((rc = write_events(e)))
+    else if ((rc = name_rank(e)) || (rc = write_events(e)))
         file_out_abandon(&profile.file);
     else
         rc = file_out_commit(&profile.file, e);

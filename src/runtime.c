@@ -424,6 +424,65 @@ int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
     return rc;
 }
 
+/* ---- Commands to servers ---- */
+
+static struct {
+    pthread_mutex_t lock; /* held while one is carried out: who takes the receiver back waits */
+    void (*control)(void *arg, int head, const char *body);
+    void *arg;
+    void (*print)(void *arg, const char *line);
+    void *print_arg;
+} controller = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void kv_set_controller(void (*control)(void *arg, int head, const char *body), void *arg)
+{
+    pthread_mutex_lock(&controller.lock);
+    controller.control = control;
+    controller.arg = arg;
+    pthread_mutex_unlock(&controller.lock);
+}
+
+void runtime_control(int head, const char *body)
+{
+    pthread_mutex_lock(&controller.lock);
+    if (controller.control)
+        controller.control(controller.arg, head, body);
+    pthread_mutex_unlock(&controller.lock);
+}
+
+void kv_set_server_print(void (*print)(void *arg, const char *line), void *arg)
+{
+    pthread_mutex_lock(&controller.lock);
+    controller.print = print;
+    controller.print_arg = arg;
+    pthread_mutex_unlock(&controller.lock);
+}
+
+void runtime_print(void *unused, const char *line)
+{
+    (void)unused;
+    pthread_mutex_lock(&controller.lock);
+    if (controller.print)
+        controller.print(controller.print_arg, line);
+    pthread_mutex_unlock(&controller.lock);
+}
+
+/* ---- The rank ---- */
+
+static int rank, ranks = 1; /* atomic */
+
+void runtime_set_rank(int mine, int all)
+{
+    __atomic_store_n(&rank, mine, __ATOMIC_RELEASE);
+    __atomic_store_n(&ranks, all, __ATOMIC_RELEASE);
+}
+
+int runtime_rank(int *all)
+{
+    *all = __atomic_load_n(&ranks, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&rank, __ATOMIC_ACQUIRE);
+}
+
 /* ---- Log ---- */
 
 void kv_set_log(void (*log)(void *arg, const char *text), void *arg)

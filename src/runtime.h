@@ -37,6 +37,16 @@ bool runtime_has_plugin(const void *handle);
 int runtime_start_begin(kv_err *e);
 void runtime_start_end(void *handle, bool keep);
 
+/* Hands a command to the receiver of kv_set_controller. */
+void runtime_control(int head, const char *body);
+
+/* Hands a line to the receiver of kv_set_server_print. */
+void runtime_print(void *unused, const char *line);
+
+/* The rank of this process in its job, and of how many; 0 of 1 until a plugin says otherwise. */
+void runtime_set_rank(int mine, int all);
+int runtime_rank(int *all);
+
 /* Sends a warning to the receiver of kv_set_log. */
 void runtime_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

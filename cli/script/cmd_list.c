@@ -113,6 +113,37 @@ static int add_infos(kv *store, rows *table, const key_list *keys, kv_err *e)
     return code;
 }
 
+/* Receives a row of the topic "cluster". */
+static int add_rank(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    rows *table = arg;
+    int code = KV_OK;
+    for (int i = 0; i < n && code == KV_OK; i++) {
+        bool none = f[i].text ? !*f[i].text : f[i].number < 0;
+        code = none          ? rows_add(table, value_none(), e)
+               : f[i].text ? rows_add_text(table, f[i].text, e)
+                           : rows_add(table, value_int(f[i].number), e);
+    }
+    return code;
+}
+
+static int info_cluster(kv *store, result *out, kv_err *e)
+{
+    static const rows_column columns[] = {
+        {"rank", "rank"},       {"role", "role"},       {"host", "host"}, {"heard_ms", "heard ms"},
+        {"link", "link"},       {"keys", "keys"},       {"bytes", "bytes"}, {"rounds", "rounds"},
+        {"open", "open"},       {"missing", "missing"}, {"stalest", "stalest"},
+        {"contributors", "contributors"}};
+    rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    buf text = {0};
+    int code = kv_describe(store, "cluster", add_rank, &table, e);
+    if (code == KV_OK)
+        code = give_rows(out, &table, &text, e);
+    rows_release(&table);
+    buf_release(&text);
+    return code;
+}
+
 int cmd_info(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
@@ -122,6 +153,8 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
     rows table = {0};
     bool states = command_option_of(call, "states") != NULL;
     int code = session_store(s, &store, e);
+    if (code == KV_OK && command_option_of(call, "cluster"))
+        return info_cluster(store, out, e) ? unit_at(s, call, e) : KV_OK;
     if (code || (some && (code = eval_keys(s, call->kid[0], &keys, e))))
         return code;
     if (states || !some) {

@@ -18,14 +18,21 @@
 int cmd_create(session *s, const ast *call, result *out, kv_err *e)
 {
     value type = value_none();
-    const ast *name = command_option_of(call, "name");
-    int code = KV_OK;
+    const ast *name = command_option_of(call, "name"),
+              *bound = command_option_of(call, "staleness");
+    char number[NUM_TEXT_MAX];
+    kv_opt staleness = {"staleness", number};
+    int32_t most = 0;
+    int code = bound ? eval_int(s, bound, "the staleness", &most, e) : KV_OK;
     (void)out;
+    number[num_int(number, most)] = '\0';
+    if (code)
+        return code;
     if (call->kid[0] && (code = eval_text(s, call->kid[0], "a store type", &type, e)))
         return code;
     const char *current = s->current >= 0 ? s->stores[s->current].name : "kv";
     code = session_create(s, type.kind == VALUE_TEXT ? type.u.text->text : s->default_type,
-                          name ? name->u.text : current, e);
+                          &staleness, bound != NULL, name ? name->u.text : current, e);
     value_release(&type);
     return code ? unit_at(s, call->kid[0] ? call->kid[0] : call, e) : KV_OK;
 }

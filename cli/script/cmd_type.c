@@ -97,6 +97,15 @@ int cmd_barrier(session *s, const ast *call, result *out, kv_err *e)
     return code ? code : kv_barrier(store, e);
 }
 
+int cmd_done(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int code = session_store(s, &store, e);
+    (void)call;
+    (void)out;
+    return code ? code : kv_done(store, e);
+}
+
 int cmd_send_command(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;

@@ -19,11 +19,12 @@
  *             a session that begins with: init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)
  */
 const command command_table[] = {
-    {"create", {{ARG_WORD, "TYPE", true}}, {{"name", OPTION_NAME, "N"}}, COMMAND_CHANGES,
-     cmd_create,
+    {"create", {{ARG_WORD, "TYPE", true}}, {{"name", OPTION_NAME, "N"}, {"staleness", OPTION_VALUE, "N"}},
+     COMMAND_CHANGES, cmd_create,
      "make a store and use it; the default type is local",
      "create local                        # replaces the store in use\n"
-     "create device --name b              # stands beside it, called b",
+     "create device --name b              # stands beside it, called b\n"
+     "create dist_async --staleness 4     # no worker gets further ahead of the slowest",
      "use, type", "unsupported"},
     {"use", {{ARG_NAME, "NAME", false}}, {{0}}, 0, cmd_use, "change to another store",
      "create --name b; use kv             # the first store is called kv", "create", "name"},
@@ -131,13 +132,15 @@ const command command_table[] = {
      "list                                # all keys, one a line\n"
      "list 1*                             # those that match a pattern",
      "info", NULL},
-    {"info", {{ARG_KEYS, "KEYS", true}}, {{"states", OPTION_FLAG, NULL}}, COMMAND_GIVES, cmd_info,
+    {"info", {{ARG_KEYS, "KEYS", true}}, {{"states", OPTION_FLAG, NULL}, {"cluster", OPTION_FLAG, NULL}},
+     COMMAND_GIVES, cmd_info,
      "a table of keys: dtype, shape, context, bytes, pushes; or of what the optimizer keeps",
      "info                                # the store and all its keys\n"
      "info 3,5                            # some keys\n"
      "set-optimizer adam; push 3 a\n"
      "info --states                       # the optimizer, and the states and count t of each key\n"
-     "info > keys.csv                     # the table as CSV",
+     "info > keys.csv                     # the table as CSV\n"
+     "info --cluster                      # of several machines: a row for each rank",
      "list, type, save-states", "key, value, unsupported"},
     {"type", {{0}}, {{0}}, COMMAND_GIVES, cmd_type, "the type of the store", "type  # local",
      "create", NULL},
@@ -158,6 +161,9 @@ const command command_table[] = {
      "create, type", "name, value, unsupported, io, format"},
     {"barrier", {{0}}, {{0}}, 0, cmd_barrier,
      "wait until every worker is here; one process goes on at once", "barrier", "wait", NULL},
+    {"done", {{0}}, {{0}}, 0, cmd_done,
+     "push no more: rounds and barriers of the other workers are complete without this one", "done",
+     "barrier, info", NULL},
     {"send-command", {{ARG_VALUE, "HEAD", false}, {ARG_WORD, "BODY", false}}, {{0}}, 0,
      cmd_send_command,
      "hand a command, a number and a text, to the servers; one process has none",
@@ -209,7 +215,8 @@ const command command_table[] = {
      "record what the store does and when, for https://ui.perfetto.dev",
      "profile p.json; push 3 a; pull 3    # every operation, its waits, its parts\n"
      "profile off                         # writes the file, a million events at most; so does\n"
-     "                                    # leaving kvctl",
+     "                                    # leaving kvctl. Of several machines each rank has a\n"
+     "                                    # file; jq -s add p.rank*.json > p.json merges them",
      "time, wait", "value, usage, io"},
     {"bench", {{ARG_WORDS, "WORKLOAD...", true}},
      {{"op", OPTION_LIST, "LIST"}, {"values", OPTION_LIST, "LIST"}, {"runs", OPTION_INT, "N"},

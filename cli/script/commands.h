@@ -12,7 +12,7 @@ command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_type, cmd_rank
 /* cmd_rows.c */
 command_fn cmd_row_sparse_pull;
 /* cmd_type.c */
-command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_send_command;
+command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_done, cmd_send_command;
 /* cmd_updater.c */
 command_fn cmd_set_updater, cmd_set_optimizer;
 /* cmd_states.c */

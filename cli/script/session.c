@@ -187,7 +187,8 @@ int session_adopt(session *s, kv *store, const char *name, kv_err *e)
     return KV_OK;
 }
 
-int session_create(session *s, const char *type, const char *name, kv_err *e)
+int session_create(session *s, const char *type, const kv_opt *opts, int nopts, const char *name,
+                   kv_err *e)
 {
     kv *store = NULL;
     int64_t at = session_find_store(s, name);
@@ -196,14 +197,14 @@ int session_create(session *s, const char *type, const char *name, kv_err *e)
                    name);
         return kv_err_hint(e, "commit or rollback ends it");
     }
-    int code = kv_create(type, NULL, 0, &store, e);
+    int code = kv_create(type, opts, nopts, &store, e);
     return code ? code : session_adopt(s, store, name, e);
 }
 
 int session_store(session *s, kv **store, kv_err *e)
 {
     if (s->current < 0) {
-        int code = session_create(s, s->default_type, "kv", e);
+        int code = session_create(s, s->default_type, NULL, 0, "kv", e);
         if (code)
             return code;
         s->stores[s->current].on_demand = true;

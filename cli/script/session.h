@@ -131,7 +131,8 @@ void scope_release(scope *s);
 int session_store(session *s, kv **store, kv_err *e);
 /* Makes a store under a name; one that has the name already is replaced. It becomes the one in
  * use. Errors: those of kv_create, value (a transaction is open in the one to be replaced). */
-int session_create(session *s, const char *type, const char *name, kv_err *e);
+int session_create(session *s, const char *type, const kv_opt *opts, int nopts, const char *name,
+                   kv_err *e);
 /* The same with a store that is there already; takes it, also on failure. */
 int session_adopt(session *s, kv *store, const char *name, kv_err *e);
 /* The index of a store by its name, or -1. */

@@ -17,6 +17,7 @@ typedef enum trace_kind {
     TRACE_ENQUEUE, /* the call itself: checks, memory, scheduling */
     TRACE_WAIT,    /* from there to the moment when nothing is in the operation's way */
     TRACE_QUEUE,   /* from there to the moment when a thread takes it */
+    TRACE_TRAVEL,  /* while other ranks have it: no thread of this one does */
     TRACE_RUN,
     TRACE_PART /* of an operation's work: elements of one key on one thread */
 } trace_kind;

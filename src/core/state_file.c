@@ -22,7 +22,7 @@
 
 int state_file_check(const kv *store, kv_err *e)
 {
-    if (!store->in_slots)
+    if (!store->in_slots && !store->ops->visit_states)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" keep no states here",
                           store->type);
     switch (store->updater.kind) {

@@ -18,7 +18,7 @@ typedef enum dist_ask {
     ASK_OPTIMIZER, /* ask_optimizer: holds for rounds to which the sender has not contributed yet */
     ASK_COMMAND,   /* part: head; the body with its NUL */
     ASK_ROWS,      /* part, round; row ids. Reply: those rows */
-    ASK_STATES,    /* see states.h */
+    ASK_STATES,    /* Reply: the states of its parts; see states.h */
     ASK_SET_STATES,
     ASK_COUNTS,    /* Reply: ask_counts */
     ASK_WHY,       /* part, round. Reply: a text, which ranks it has and which it lacks */
@@ -29,7 +29,10 @@ typedef enum dist_ask {
     ASK_READY,   /* the same keys hold their values now */
     ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each */
     ASK_BARRIER, /* replies when all workers have asked */
-    ASK_EPOCH    /* round: replies when so many optimizers have been set by the first worker */
+    ASK_EPOCH,   /* round: replies when so many optimizers have been set by the first worker */
+    ASK_SEND,    /* part: to which worker, round: a tag; a letter. A later one with the same tag
+                     takes the place of one that nobody has received */
+    ASK_RECEIVE  /* part: from which worker, round: a tag. Reply: the letter, when it has come */
 } dist_ask;
 
 typedef struct ask_store {
@@ -62,6 +65,7 @@ typedef struct ask_counts {
     int64_t late;     /* rounds to which some worker has contributed and others have not */
     int64_t stalest;  /* the largest difference between the pushes of two workers that a pull met */
     int64_t contributors; /* of the last round */
+    uint64_t missing;     /* bit i: worker i, of the first 64, is one of those others */
 } ask_counts;
 
 /* Appends a key and its text. */

@@ -23,12 +23,23 @@ typedef struct waiter {
     struct waiter *next;
 } waiter;
 
+/* What one worker sends another, or waits for. */
+typedef struct letter {
+    int from, to;
+    int64_t tag;
+    char *data;
+    int64_t bytes;
+    uint64_t request; /* of who waits; 0: the letter is there */
+    struct letter *next;
+} letter;
+
 typedef struct coordinator {
     map index;
     entry *entries;
     int64_t n, cap, parts;
     int64_t *load; /* bytes, by server */
     waiter *waiters;
+    letter *letters;
     uint64_t *at_barrier; /* by worker: its call, or 0 */
     int64_t barrier_us;   /* when the first came */
     int64_t epoch;
@@ -53,6 +64,12 @@ static coordinator *of(served *s)
     return s->coordinator = c;
 }
 
+static void free_letter(letter *l)
+{
+    mem_free(l->data);
+    mem_free(l);
+}
+
 void coordinator_free(served *s)
 {
     coordinator *c = s->coordinator;
@@ -60,6 +77,10 @@ void coordinator_free(served *s)
         return;
     for (int64_t i = 0; i < c->n; i++)
         mem_free(c->entries[i].name);
+    for (letter *l = c->letters, *next; l; l = next) {
+        next = l->next;
+        free_letter(l);
+    }
     map_release(&c->index);
     mem_free(c->entries);
     mem_free(c->load);
@@ -173,7 +194,7 @@ static bool answer(served *s, coordinator *c, const waiter *w)
 /* Whether the worker that makes keys cannot make any: it waits itself, or has left. */
 static bool nobody_makes(const served *s, const coordinator *c)
 {
-    return s->done[0] || c->at_barrier[0] != 0;
+    return s->done[0] || s->ended[0] || c->at_barrier[0] != 0;
 }
 
 static void refuse_waiter(const waiter *w)
@@ -246,13 +267,32 @@ static void call_ready(served *s, coordinator *c, const link_rec *r)
 
 /* ---- Barriers ---- */
 
+static void give_up_barrier(const served *s, coordinator *c, const kv_err *why)
+{
+    for (int i = 0; i < s->how.workers; i++) {
+        if (c->at_barrier[i])
+            server_refuse(i, c->at_barrier[i], why);
+        c->at_barrier[i] = 0;
+    }
+    c->barrier_us = 0;
+}
+
 static void look_at_barrier(served *s, coordinator *c)
 {
-    int missing = 0;
-    c->barrier_us = c->barrier_us ? c->barrier_us : net_now_us();
-    for (int i = 0; i < s->how.workers; i++)
-        missing += !c->at_barrier[i] && !s->done[i];
-    if (missing == 0) {
+    int missing = 0, ended = -1, waiting = 0;
+    kv_err why = {0};
+    for (int i = 0; i < s->how.workers; i++) {
+        bool missed = !c->at_barrier[i] && !s->done[i];
+        missing += missed;
+        waiting += c->at_barrier[i] != 0;
+        ended = missed && s->ended[i] ? i : ended;
+    }
+    if (waiting > 0 && !c->barrier_us)
+        c->barrier_us = net_now_us();
+    if (ended >= 0 && waiting > 0) {
+        kv_err_set(&why, KV_E_PEER, "rank %d has ended; the barrier waits for it", ended);
+        give_up_barrier(s, c, &why);
+    } else if (missing == 0) {
         for (int i = 0; i < s->how.workers; i++) {
             if (c->at_barrier[i])
                 server_reply(i, c->at_barrier[i], NULL, 0);
@@ -264,10 +304,105 @@ static void look_at_barrier(served *s, coordinator *c)
     }
 }
 
+/* ---- Letters ---- */
+
+/* One that is there, or somebody who waits for it; NULL: none. */
+static letter **find_letter(coordinator *c, int from, int to, int64_t tag, bool waits)
+{
+    for (letter **at = &c->letters; *at; at = &(*at)->next) {
+        const letter *l = *at;
+        if (l->from == from && l->to == to && l->tag == tag && !l->request == !waits)
+            return at;
+    }
+    return NULL;
+}
+
+static void take_off(letter **at)
+{
+    letter *l = *at;
+    *at = l->next;
+    free_letter(l);
+}
+
+static letter *add_letter(coordinator *c, int from, int to, const link_rec *r, kv_err *e)
+{
+    letter *l = mem_zalloc(1, sizeof *l, e);
+    if (!l)
+        return NULL;
+    *l = (letter){.from = from, .to = to, .tag = r->round >> 1, .next = c->letters};
+    return c->letters = l;
+}
+
+static int send_letter(coordinator *c, int rank, const link_rec *r, kv_err *e)
+{
+    int to = (int)r->part;
+    letter **at = find_letter(c, rank, to, r->round >> 1, true);
+    if (at) {
+        server_reply(to, (*at)->request, r + 1, r->bytes);
+        take_off(at);
+        return KV_OK;
+    }
+    char *data = mem_alloc(r->bytes, 1, e);
+    if (!data)
+        return KV_E_MEMORY;
+    if ((at = find_letter(c, rank, to, r->round >> 1, false)))
+        take_off(at);
+    letter *l = add_letter(c, rank, to, r, e);
+    if (!l) {
+        mem_free(data);
+        return KV_E_MEMORY;
+    }
+    memcpy(data, r + 1, r->bytes);
+    l->data = data;
+    l->bytes = r->bytes;
+    return KV_OK;
+}
+
+static void refuse_ended(int rank, uint64_t request, int ended)
+{
+    kv_err e = {0};
+    kv_err_set(&e, KV_E_PEER, "rank %d has ended, and this rank waits for it", ended);
+    server_refuse(rank, request, &e);
+}
+
+static int receive_letter(const served *s, coordinator *c, int rank, const link_rec *r, kv_err *e)
+{
+    int from = (int)r->part;
+    letter **at = find_letter(c, from, rank, r->round >> 1, false);
+    if (at) {
+        server_reply(rank, r->request, (*at)->data, (*at)->bytes);
+        take_off(at);
+        return KV_OK;
+    }
+    if (s->ended[from]) {
+        refuse_ended(rank, r->request, from);
+        return KV_OK;
+    }
+    letter *l = add_letter(c, from, rank, r, e);
+    if (!l)
+        return KV_E_MEMORY;
+    l->request = r->request;
+    return KV_OK;
+}
+
+static void refuse_receivers(coordinator *c, int from)
+{
+    for (letter **at = &c->letters; *at;) {
+        letter *l = *at;
+        if (l->from != from || !l->request) {
+            at = &l->next;
+            continue;
+        }
+        refuse_ended(l->to, l->request, from);
+        take_off(at);
+    }
+}
+
 void coordinator_left(served *s, int rank)
 {
-    (void)rank;
     if (s->coordinator) {
+        if (s->ended[rank])
+            refuse_receivers(s->coordinator, rank);
         look_at_barrier(s, s->coordinator);
         look_at_waiters(s, s->coordinator);
     }
@@ -296,16 +431,6 @@ static void tell_waiter(const waiter *w, buf *out)
                    slot_key_text(text, &key));
     else
         buf_printf(out, "rank %d waits for an optimizer, which rank 0 has not set", w->rank);
-}
-
-static void give_up_barrier(const served *s, coordinator *c, const kv_err *why)
-{
-    for (int i = 0; i < s->how.workers; i++) {
-        if (c->at_barrier[i])
-            server_refuse(i, c->at_barrier[i], why);
-        c->at_barrier[i] = 0;
-    }
-    c->barrier_us = 0;
 }
 
 int64_t coordinator_waits(served *s, int64_t before, buf *out)
@@ -346,7 +471,7 @@ int64_t coordinator_waits(served *s, int64_t before, buf *out)
 
 bool coordinator_call(served *s, int rank, const link_rec *r)
 {
-    if (r->flags < ASK_PLACE || r->flags > ASK_EPOCH)
+    if (r->flags < ASK_PLACE || r->flags > ASK_RECEIVE)
         return false;
     coordinator *c = of(s);
     kv_err e = {0};
@@ -378,6 +503,16 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
         } else {
             wait_for(s, c, rank, r, r->part);
         }
+        break;
+    case ASK_SEND:
+        if (send_letter(c, rank, r, &e))
+            server_refuse(rank, r->request, &e);
+        else
+            server_reply(rank, r->request, NULL, 0);
+        break;
+    case ASK_RECEIVE:
+        if (receive_letter(s, c, rank, r, &e))
+            server_refuse(rank, r->request, &e);
         break;
     default:
         return false;

@@ -14,7 +14,9 @@
 #include "core/apply.h"
 #include "core/call.h"
 #include "dist/server.h"
+#include "dist/states.h"
 #include "dist/worker.h"
+#include "engine/trace.h"
 
 enum { MOST_PENDING = 256, FLIGHTS = 4096, CODES_AT_ONCE = 1 << 19 };
 
@@ -68,6 +70,7 @@ typedef struct flight {
     uint64_t token;
     kv_err error;
     int32_t priority;
+    int64_t begun; /* for a profile: when its turn came */
 } flight;
 
 static struct {
@@ -101,8 +104,46 @@ static void leave(const flight *f)
     pthread_mutex_unlock(&air.lock);
 }
 
+/* ---- For a profile ---- */
+
+static int new_trace(flight *f, kv_err *e)
+{
+    trace_op *t = trace_on() ? mem_alloc(1, sizeof *t, e) : NULL;
+    if (t)
+        *t = (trace_op){.number = trace_number(),
+                        .name = f->pulls ? "pull" : "push",
+                        .begun = trace_now()};
+    f->op.trace = t;
+    return trace_on() && !t ? KV_E_MEMORY : KV_OK;
+}
+
+static void add_trace(const flight *f, trace_event ev)
+{
+    kv_key keys[TRACE_KEYS];
+    ev.name = f->op.trace->name;
+    ev.op = f->op.trace->number;
+    for (int64_t i = 0; i < f->ncargo && i < TRACE_KEYS; i++)
+        keys[i] = f->cargo[i].key;
+    ev.keys = keys;
+    ev.nkeys = f->ncargo;
+    trace_add(&ev);
+}
+
+static void trace_end(const flight *f)
+{
+    const trace_op *t = f->op.trace;
+    if (!t)
+        return;
+    if (t->scheduled) {
+        add_trace(f, (trace_event){TRACE_WAIT, .begin = t->scheduled, .end = t->ready});
+        add_trace(f, (trace_event){TRACE_QUEUE, .begin = t->ready, .end = f->begun});
+    }
+    add_trace(f, (trace_event){TRACE_TRAVEL, .begin = f->begun, .end = trace_now()});
+}
+
 static void free_flight(flight *f)
 {
+    mem_free(f->op.trace);
     for (int64_t i = 0; i < f->ncargo; i++) {
         if (f->cargo[i].held)
             array_drop(f->cargo[i].source);
@@ -132,6 +173,7 @@ static void look_at_end(flight *f)
     if (f->waiting > 0 || __atomic_load_n(&f->nlanes, __ATOMIC_ACQUIRE) > 0)
         return;
     leave(f);
+    trace_end(f);
     kv_err e = f->error;
     for (int64_t i = 0; i < f->nouts; i++)
         f->outs[i]->unfilled = e.code != KV_OK;
@@ -291,6 +333,7 @@ static int start(engine_op *op, kv_err *e)
     flight *f = (flight *)(void *)op;
     net_item *list = NULL;
     int rc = KV_OK;
+    f->begun = f->op.trace ? trace_now() : 0;
     for (int64_t i = 0; i < f->ncargo && !f->pulls && !rc; i++)
         rc = encode(f, &f->cargo[i], e);
     if (rc || net_is_lost(e)) {
@@ -326,6 +369,9 @@ static void submit(flight *f, engine_group *g)
     f->op.later = true;
     f->op.priority = f->priority;
     enter(f);
+    if (f->op.trace)
+        add_trace(f, (trace_event){TRACE_ENQUEUE, .begin = f->op.trace->begun, .end = trace_now(),
+                                   .later = true});
     if (engine_try(&f->op))
         start(&f->op, &e);
     else
@@ -400,17 +446,18 @@ static int sort_pairs(const worker *w, const int64_t *numbers, int64_t n, ranked
     return KV_OK;
 }
 
-static int new_flight(flight **out, worker *w, const int64_t *numbers, const ranked *r, int64_t n,
-                      const kv_call *how, kv_err *e)
+static int new_flight(flight **out, worker *w, bool pulls, const int64_t *numbers, const ranked *r,
+                      int64_t n, const kv_call *how, kv_err *e)
 {
     flight *f = mem_zalloc(1, sizeof *f, e);
     if (!f)
         return KV_E_MEMORY;
     f->w = w;
+    f->pulls = pulls;
     f->priority = how ? how->priority : 0;
     f->cargo = mem_zalloc(n, sizeof *f->cargo, e);
     f->uses = mem_zalloc(2 * n, sizeof *f->uses, e);
-    if (!f->cargo || !f->uses) {
+    if (!f->cargo || !f->uses || new_trace(f, e)) {
         free_flight(f);
         return KV_E_MEMORY;
     }
@@ -530,10 +577,7 @@ static int find_residuals(flight *f, kv_err *e)
     f->codes = (push_codes){w->store->compression.code, w->store->compression.threshold};
     for (int64_t i = 0; i < f->ncargo && f->codes.code && !rc; i++) {
         cargo *c = &f->cargo[i];
-        worker_key *k = &w->keys[c->slot];
-        if (!k->residual)
-            rc = kv_array_new(&k->residual, KV_FLOAT32, 1, &c->place.size, (kv_ctx){KV_CPU, 0}, e);
-        c->residual = k->residual;
+        rc = states_residual(&w->store->slots.items[c->slot], &c->residual, e);
     }
     return rc;
 }
@@ -566,6 +610,8 @@ static void commit_push(flight *f, const optimizer_draft *d, optimizer_step *ste
 static int check_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
                       int64_t *numbers, kv_err *e)
 {
+    if (w->done)
+        return kv_err_set(e, KV_E_VALUE, "this worker is done: it pushes no more");
     bool makes = w->store->updater.kind == UPDATER_ASSIGN && (!w->how.is_async || w->how.sums);
     if (w->how.is_async && w->store->updater.kind == UPDATER_ASSIGN) {
         kv_err_set(e, KV_E_VALUE, "a push to a store of type \"%s\" needs an optimizer",
@@ -588,7 +634,7 @@ static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const 
     optimizer *o = w->store->updater.kind == UPDATER_RULE ? w->store->updater.optimizer : NULL;
     int rc = sort_pairs(w, numbers, n, &r, e);
     if (!rc)
-        rc = new_flight(&f, w, numbers, r, n, how, e);
+        rc = new_flight(&f, w, false, numbers, r, n, how, e);
     if (!rc)
         rc = sum_values(f, keys, r, values, e);
     if (!rc && o && !w->how.is_async) {
@@ -634,9 +680,8 @@ static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *co
     ranked *r = NULL;
     int rc = sort_pairs(w, numbers, n, &r, e);
     if (!rc)
-        rc = new_flight(&f, w, numbers, r, n, how, e);
+        rc = new_flight(&f, w, true, numbers, r, n, how, e);
     if (!rc) {
-        f->pulls = true;
         f->outs = mem_alloc(n, sizeof *f->outs, e);
         rc = f->outs ? lay_out(f, e) : KV_E_MEMORY;
     }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "dist/server.h"
+#include "dist/states.h"
 #include "dist/types.h"
 
 static const char *const sync_names[] = {"dist_sync", "dist", NULL};
@@ -58,9 +59,12 @@ static void fill(int i, const char *const *names,
         .num_workers = worker_count,
         .row_sparse_pull = types[i].sums ? NULL : worker_pull_rows,
         .barrier = worker_barrier,
+        .done = worker_done,
+        .cluster = worker_cluster,
         .send_command = worker_command,
         .set_optimizer = worker_set_optimizer,
         .serve = server_run,
+        .visit_states = types[i].sums ? NULL : states_visit,
     };
 }
 

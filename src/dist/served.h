@@ -83,6 +83,8 @@ typedef struct served {
     part **parts; /* by id; NULL where another server has it */
     int64_t nparts, parts_cap;
     char *done;       /* by worker: it takes part no more */
+    char *ended;      /* by worker: it has left the job */
+    bool any_ended;
     uint64_t *joined; /* by worker: its call of create */
     int njoined, freed;
 

@@ -11,6 +11,8 @@
 #include "dist/coordinator.h"
 #include "dist/served.h"
 #include "dist/stall.h"
+#include "dist/states.h"
+#include "runtime.h"
 
 /* ---- Which ranks serve ---- */
 
@@ -50,18 +52,7 @@ static struct {
     served *stores[STORES];
     served_pull *pulls_free;
     int left; /* workers that have left; atomic */
-    server_controller control;
-    void *control_arg;
-    pthread_mutex_t lock; /* of the two above */
-} here = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-void server_set_controller(server_controller c, void *arg)
-{
-    pthread_mutex_lock(&here.lock);
-    here.control = c;
-    here.control_arg = arg;
-    pthread_mutex_unlock(&here.lock);
-}
+} here;
 
 static void fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
 {
@@ -526,8 +517,10 @@ static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
         here.pulls_free = x->next;
     else if (!(x = mem_alloc(1, sizeof *x, e)))
         return KV_E_MEMORY;
-    *x = (served_pull){.rank = rank, .request = r->request, .index = r->total, .round = r->round,
-                       .priority = (int32_t)r->offset};
+    bool rows = r->kind == NET_CALL; /* whose round has the mark of its last piece */
+    *x = (served_pull){.rank = rank, .request = r->request, .index = r->total,
+                       .round = rows ? r->round >> 1 : r->round,
+                       .priority = rows ? 0 : (int32_t)r->offset};
     if (r->bytes) {
         x->ids = mem_alloc(r->bytes, 1, e);
         if (!x->ids)
@@ -535,7 +528,7 @@ static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
         memcpy(x->ids, r + 1, r->bytes);
         x->nids = r->bytes / (int64_t)sizeof *x->ids;
     }
-    x->rows = r->kind == NET_CALL;
+    x->rows = rows;
     x->next = p->pulls;
     p->pulls = x;
     touch(s, p);
@@ -573,6 +566,33 @@ static void answer_pulls(served *s, part *p)
         mem_free(x->ids);
         x->next = here.pulls_free;
         here.pulls_free = x;
+    }
+}
+
+/* ---- Workers that have ended ---- */
+
+/* A worker that owes a round and cannot push any more, or -1. */
+static int ended_without(const served *s, const round *x)
+{
+    for (int i = 0; i < s->how.workers && x->have > 0; i++)
+        if (!x->by[i].complete && s->ended[i] && !s->done[i])
+            return i;
+    return -1;
+}
+
+/* Rounds that will never be complete fail, one behind the other. */
+static void give_up_ended(served *s, part *p)
+{
+    char text[SLOT_KEY_TEXT];
+    for (round *x; (x = p->rounds) && !s->how.is_async && x->number == p->applied + 1;) {
+        int rank = ended_without(s, x);
+        kv_err why = {0};
+        if (rank < 0)
+            return;
+        kv_err_set(&why, KV_E_PEER, "rank %d has ended; key %s waits for its push of round %lld",
+                   rank, slot_key_text(text, &p->key), (long long)x->number);
+        kv_err_key(&why, &p->key);
+        server_give_up(s, p, x, &why);
     }
 }
 
@@ -620,6 +640,8 @@ static void settle_store(served *s)
 {
     bool more = true;
     while (more) {
+        for (part *p = s->touched; s->any_ended && p; p = p->next_touched)
+            give_up_ended(s, p);
         more = apply_ready(s);
         for (part *p = s->touched; p; p = p->next_touched)
             if (p->pulls)
@@ -685,6 +707,7 @@ static void free_store(int number)
     mem_free(s->batch);
     mem_free(s->batch_rounds);
     mem_free(s->done);
+    mem_free(s->ended);
     mem_free(s->joined);
     mem_free(s);
 }
@@ -698,13 +721,16 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
     s->how = *how;
     s->touched_end = &s->touched;
     s->done = mem_zalloc(how->workers, sizeof *s->done, e);
+    s->ended = mem_zalloc(how->workers, sizeof *s->ended, e);
     s->joined = mem_zalloc(how->workers, sizeof *s->joined, e);
-    if (!s->done || !s->joined || kv_create("local", NULL, 0, &s->store, e)) {
+    if (!s->done || !s->ended || !s->joined || kv_create("local", NULL, 0, &s->store, e)) {
         mem_free(s->done);
+        mem_free(s->ended);
         mem_free(s->joined);
         mem_free(s);
         return NULL;
     }
+    kv_set_print(s->store, runtime_print, NULL);
     return s;
 }
 
@@ -715,8 +741,9 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
     if (!s && !(s = here.stores[r->store] = new_store(r->store, how, e)))
         return KV_E_MEMORY;
     if (strcmp(s->how.type, how->type) != 0 || s->how.staleness != how->staleness)
-        return kv_err_set(e, KV_E_VALUE, "rank %d makes a store of type \"%s\", others one of \"%s\"",
-                          rank, how->type, s->how.type);
+        return kv_err_set(e, KV_E_VALUE,
+                          "rank %d makes a store of type \"%s\", others one of \"%s\"", rank,
+                          how->type, s->how.type);
     s->joined[rank] = r->request;
     if (++s->njoined == s->how.workers)
         for (int i = 0; i < s->how.workers; i++)
@@ -739,12 +766,23 @@ static void ask_optimizer(served *s, const link_rec *r)
     s->optimizers_come++;
 }
 
-static void call_done(served *s, int rank)
+/* Takes part no more; or has left the job, without a word: with dist_async nobody waits for it. */
+static void call_done(served *s, int rank, bool ended)
 {
-    s->done[rank] = 1;
+    s->done[rank] |= !ended || s->how.is_async;
+    s->ended[rank] |= ended;
+    s->any_ended |= ended;
     for (int64_t i = 0; i < s->nparts; i++)
         if (s->parts[i] && (s->parts[i]->rounds || s->parts[i]->pulls))
             touch(s, s->parts[i]);
+}
+
+static void count_open(const served *s, const round *x, ask_counts *c)
+{
+    c->late++;
+    for (int i = 0; i < s->how.workers && i < 64; i++)
+        if (!x->by[i].complete && !s->done[i])
+            c->missing |= 1ull << i;
 }
 
 static void call_counts_of(const served *s, int rank, const link_rec *r)
@@ -753,19 +791,22 @@ static void call_counts_of(const served *s, int rank, const link_rec *r)
     for (int64_t i = 0; i < s->nparts; i++) {
         const part *p = s->parts[i];
         c.keys += p && p->from == 0;
-        c.late += p && p->rounds;
+        if (p && p->rounds && !s->how.is_async)
+            count_open(s, p->rounds, &c);
         if (p && p->contributors)
             c.contributors = p->contributors;
     }
     server_reply(rank, r->request, &c, sizeof c);
 }
 
-static void run_command(const link_rec *r)
+static int give_states(const served *s, int rank, const link_rec *r, kv_err *e)
 {
-    pthread_mutex_lock(&here.lock);
-    if (here.control)
-        here.control(here.control_arg, (int)r->part, (const char *)(r + 1));
-    pthread_mutex_unlock(&here.lock);
+    buf b = {0};
+    int rc = states_give(s, &b, e);
+    if (!rc)
+        server_reply(rank, r->request, b.data, (int64_t)b.len);
+    buf_release(&b);
+    return rc;
 }
 
 static void take_call(int rank, const link_rec *r)
@@ -788,7 +829,8 @@ static void take_call(int rank, const link_rec *r)
                 free_store(s->number);
             break;
         case ASK_DONE:
-            call_done(s, rank);
+            call_done(s, rank, false);
+            coordinator_left(s, rank);
             break;
         case ASK_INIT:
             rc = init_parts(s, r, &e);
@@ -798,11 +840,18 @@ static void take_call(int rank, const link_rec *r)
             set_optimizers(s);
             break;
         case ASK_COMMAND:
-            run_command(r);
+            runtime_control((int)r->part, (const char *)(r + 1));
             break;
         case ASK_ROWS:
             if ((rc = take_pull(s, rank, r, &e)) == KV_OK)
                 return;
+            break;
+        case ASK_STATES:
+            if ((rc = give_states(s, rank, r, &e)) == KV_OK)
+                return;
+            break;
+        case ASK_SET_STATES:
+            rc = states_take(s, (const char *)(r + 1), r->bytes, &e);
             break;
         case ASK_COUNTS:
             call_counts_of(s, rank, r);
@@ -847,7 +896,7 @@ static void left(void *self, int rank)
     for (int i = 0; i < STORES && rank < server_workers(); i++) {
         if (!here.stores[i])
             continue;
-        call_done(here.stores[i], rank);
+        call_done(here.stores[i], rank, true);
         coordinator_left(here.stores[i], rank);
     }
 }
@@ -865,6 +914,7 @@ int server_open(kv_err *e)
 {
     int i, other;
     net_taker t = {.take = take, .settle = settle, .left = left, .look = look, .self = &here};
+    runtime_set_rank(net_rank(), net_size());
     if (!link_agree(dedicated(), &other))
         return kv_err_set(e, KV_E_VALUE,
                           "rank %d was told of %d servers, rank %d of another number: "

@@ -35,9 +35,4 @@ int server_open(kv_err *e);
 /* On a rank that only serves: returns when all workers have left. Errors: peer. */
 int server_run(kv_err *e);
 
-/* Receives what send_command brings, on the thread of the net; head is the command's number. NULL:
- * commands do nothing. */
-typedef void (*server_controller)(void *arg, int head, const char *body);
-void server_set_controller(server_controller c, void *arg);
-
 #endif

@@ -25,9 +25,14 @@ int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
 int worker_pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
                      kv_array *const *outs, const kv_call *how, kv_err *e);
 int worker_barrier(void *self, kv_err *e);
+int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
+int worker_done(void *self, kv_err *e);
 int worker_command(void *self, int head, const char *body, kv_err *e);
 int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
                          int nparams, kv_err *e);
+
+/* The slot of a key of which another rank has told, or -1: key, memory. */
+int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e);
 
 /* Whether parts of a key may be updated apart with the rule in use. */
 bool worker_may_cut(const worker *w);

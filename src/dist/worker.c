@@ -112,8 +112,6 @@ void worker_close(void *self)
     kv_err unused = {0};
     to_all(w, (net_call){.what = ASK_FREE}, &unused);
     net_set_worker(w->number, &(net_taker){0});
-    for (int64_t i = 0; i < w->store->slots.n; i++)
-        kv_array_unref(w->keys[i].residual);
     kv_free(w->sums);
     mem_free(w->keys);
     mem_free(w);
@@ -165,20 +163,27 @@ static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
     return rc;
 }
 
+int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
+{
+    int64_t i = slot_find(&w->store->slots, key, -1);
+    if (i < 0 && add_key(w, k, key, e) == KV_OK)
+        i = w->store->slots.n - 1;
+    return i;
+}
+
 /* Adds the keys that a call lists, each followed by its place. */
 static int add_keys(worker *w, const char *at, int64_t bytes, kv_err *e)
 {
     const char *end = at + bytes;
-    int rc = KV_OK;
-    while (at < end && !rc) {
+    while (at < end) {
         kv_key key;
         const ask_key *k = ask_get_key(&at, end, &key);
         if (!k)
             return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
-        if (slot_find(&w->store->slots, &key, -1) < 0)
-            rc = add_key(w, k, &key, e);
+        if (worker_know(w, k, &key, e) < 0)
+            return (int)e->code;
     }
-    return rc;
+    return KV_OK;
 }
 
 static ask_key key_like(const worker *w, const kv_key *key, const kv_array *a)
@@ -569,11 +574,84 @@ int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
                                               : pull_some(self, keys, n, outs, how, e);
 }
 
+/* ---- The ranks ---- */
+
+/* "1 3" */
+static void print_ranks(char *out, size_t room, uint64_t set)
+{
+    size_t n = 0;
+    for (int i = 0; i < 64 && n + 4 < room; i++)
+        if (set >> i & 1)
+            n += (size_t)snprintf(out + n, room - n, n ? " %d" : "%d", i);
+}
+
+static kv_rank_info rank_info(const worker *w, int rank)
+{
+    int first = server_rank(0), mine = net_rank();
+    bool works = rank < w->how.workers, serves = rank >= first && rank < first + w->how.servers;
+    return (kv_rank_info){.rank = rank,
+                          .heard_ms = net_silence(rank) / 1000,
+                          .host = link_host(rank),
+                          .role = works && serves ? "both" : works ? "worker" : "server",
+                          .link = rank == mine               ? "self"
+                                  : link_shares_memory(rank) ? "memory"
+                                                             : "messages",
+                          .keys = -1, .bytes = -1, .rounds = -1, .open = -1, .stalest = -1,
+                          .contributors = -1};
+}
+
+static void add_counts(kv_rank_info *to, const ask_counts *c)
+{
+    to->keys = c->keys;
+    to->bytes = c->bytes;
+    to->rounds = c->rounds;
+    to->open = c->late;
+    to->stalest = c->stalest;
+    to->contributors = c->contributors;
+    print_ranks(to->missing, sizeof to->missing, c->missing);
+}
+
+int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
+{
+    const worker *w = self;
+    int ranks = net_size(), rc = KV_OK;
+    kv_rank_info *list = mem_zalloc(ranks, sizeof *list, e);
+    if (!list)
+        return KV_E_MEMORY;
+    for (int i = 0; i < ranks; i++)
+        list[i] = rank_info(w, i);
+    for (int i = 0; i < w->how.servers && !rc; i++) {
+        net_call c = to_server(w, i, ASK_COUNTS);
+        void *reply = NULL;
+        int64_t bytes = 0;
+        rc = net_call_wait(&c, &reply, &bytes, e);
+        if (!rc && bytes == sizeof(ask_counts))
+            add_counts(&list[server_rank(i)], reply);
+        mem_free(reply);
+    }
+    if (rc) {
+        mem_free(list);
+        return rc;
+    }
+    *rows = list;
+    *n = ranks;
+    return KV_OK;
+}
+
 /* ---- Everything else ---- */
 
 int worker_barrier(void *self, kv_err *e)
 {
-    return to_coordinator(self, ASK_BARRIER, NULL, NULL, NULL, e);
+    const worker *w = self;
+    return w->done ? KV_OK : to_coordinator(w, ASK_BARRIER, NULL, NULL, NULL, e);
+}
+
+int worker_done(void *self, kv_err *e)
+{
+    worker *w = self;
+    int rc = to_all(w, (net_call){.what = ASK_DONE}, e);
+    w->done |= rc == KV_OK;
+    return rc;
 }
 
 int worker_command(void *self, int head, const char *body, kv_err *e)

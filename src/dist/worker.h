@@ -14,7 +14,6 @@ typedef struct worker_key {
     place place;
     int64_t pushes, pulls;
     bool inited;        /* by this rank's own call */
-    kv_array *residual; /* what compressed pushes still owe; or NULL */
 } worker_key;
 
 typedef struct worker {
@@ -24,6 +23,7 @@ typedef struct worker {
     kv *sums; /* of several values, or values of another dtype: a store of one process */
     worker_key *keys; /* by slot */
     int64_t keys_cap;
+    bool done;
     int64_t epochs; /* optimizers that this rank has set */
 } worker;
 

@@ -1,0 +1,146 @@
+# Several ranks of this machine: states in files, workers that leave, what info and profile tell.
+
+load ../cli/help
+bats_require_minimum_version 1.5.0
+
+# ranks SERVERS WORKERS FILE: SERVERS 0 means that the workers serve.
+ranks()
+{
+    local how="--oversubscribe --bind-to none" run="$build/kvctl"
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun > /dev/null || skip "no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    if [ "$1" -eq 0 ]; then
+        run --separate-stderr timeout 60 mpirun $how -n "$2" "$run" -f "$3"
+    else
+        run --separate-stderr timeout 60 mpirun $how -x KVSTORE_SERVERS="$1" -n "$2" "$run" \
+            -f "$3" : -x KVSTORE_SERVERS="$1" -n "$1" "$run" serve
+    fi
+}
+
+# The rounds from $1 to $2 - 1, of a small key, one of several parts and one of all servers.
+rounds()
+{
+    echo "for i in $1..$2 {
+        push 3 ones(2,3)*(rank()+1)*0.1*i
+        push 9 arange(90000)*0.00001*(rank()+1)*i
+        push 70 arange(1200000).reshape(1000,1200)*0.0000001*i*(1+rank())
+    }
+    pull 3,9,70 -> x"
+}
+
+# resumes OPTIMIZER TYPE SERVERS WORKERS SERVERS DTYPE [COMMAND]: six rounds in one job are three,
+# states in a file, and three in another.
+resumes()
+{
+    cat > one.kv <<END
+create $2
+$7
+init 3 ones(2,3,dtype="$6"); init 9 ones(90000,dtype="$6"); init 70 ones(1000,1200,dtype="$6")
+set-optimizer $1
+$(rounds 1 4)
+if rank() == 0 { pull * > half.safetensors }
+save-states s.safetensors
+barrier
+$(rounds 4 7)
+if rank() == 0 { pull * > one.safetensors }
+END
+    cat > two.kv <<END
+create $2
+$7
+init 3 load("half.safetensors", name="3"); init 9 load("half.safetensors", name="9")
+init 70 load("half.safetensors", name="70")
+set-optimizer $1
+load-states s.safetensors
+$(rounds 4 7)
+if rank() == 0 { pull * > two.safetensors }
+END
+    ranks "$3" "$4" one.kv
+    assert_success
+    ranks "$5" "$4" two.kv
+    assert_success
+    cmp one.safetensors two.safetensors
+}
+
+@test "states: momentum, from workers that serve to one server" {
+    resumes "sgd --momentum 0.9" dist_sync 0 2 1 float32
+}
+
+@test "states: nadam, whose schedule all keys share, from one server to two" {
+    resumes nadam dist_sync 1 2 2 float32
+}
+
+@test "states: float32 masters and a schedule" {
+    resumes "adam --multi-precision true --lr-scheduler factor(step=2, factor=0.5)" \
+        dist_device_sync 2 2 0 float16
+}
+
+@test "states: what compressed pushes owe" {
+    resumes "sgd --momentum 0.9" dist_sync 2 2 1 float32 \
+        "set-gradient-compression 2bit --threshold 0.1"
+}
+
+@test "states: servers that count by themselves" {
+    resumes adam dist_async 1 1 0 float32
+}
+
+@test "states: a file that is not there is an error of every rank" {
+    printf '%s\n' 'create dist_sync' 'init 3 ones(2)' 'set-optimizer adam' \
+        'expect-error io { load-states none.safetensors }' 'print "ok"' > s.kv
+    ranks 0 2 s.kv
+    assert_success
+    assert_output "$(printf 'ok\nok')"
+}
+
+@test "states: rank 0 alone may save" {
+    printf '%s\n' 'create dist_sync' 'init 3 ones(2)' 'set-optimizer adam' 'push 3 ones(2)' \
+        'if rank() == 0 { save-states s.safetensors }' 'barrier' \
+        'if rank() == 1 { info --states }' > s.kv
+    ranks 1 2 s.kv
+    assert_success
+    [ -s s.safetensors ]
+    assert_output --partial "mean   float32  (2,)"
+}
+
+@test "workers: one that is done leaves rounds and barriers to the others" {
+    printf '%s\n' 'create dist_sync' 'init 3 ones(2)' 'push 3 ones(2); pull 3 -> x' \
+        'assert x == 2' 'if rank() == 1 { done; expect-error value { push 3 ones(2) } }' 'barrier' \
+        'if rank() == 0 { push 3 ones(2); pull 3 -> x; assert x == 1; barrier; info --cluster }' \
+        > s.kv
+    ranks 1 2 s.kv
+    assert_success
+    assert_regex "${lines[0]}" '^rank +role +host .* contributors$'
+    assert_regex "${lines[2]}" '^1 +worker '
+    assert_regex "${lines[3]}" '^2 +server .* 1 +8 +2 +0 +- +0 +1$'
+}
+
+@test "workers: who waits for one that has ended is told" {
+    printf '%s\n' 'create dist_sync' 'init 3 ones(2)' 'push 3 ones(2); pull 3 -> x' \
+        'if rank() == 0 { push 3 ones(2); wait }' > s.kv
+    ranks 1 2 s.kv
+    assert_failure
+    [[ $stderr == *"rank 1 has ended; key 3 waits for its push of round 2"* ]]
+    printf '%s\n' 'create dist_sync' 'if rank() == 0 { barrier }' > s.kv
+    ranks 1 2 s.kv
+    assert_failure
+    [[ $stderr == *"rank 1 has ended; the barrier waits for it"* ]]
+}
+
+@test "servers: commands and what rules print" {
+    printf '%s\n' 'create dist_async --staleness 4' 'init 3 ones(2)' \
+        'set-optimizer { print "seen"; stored += input }' 'push 3 ones(2); wait; barrier' \
+        'if rank() == 0 { send-command 9 "any text" }' > s.kv
+    ranks 1 2 s.kv
+    assert_success
+    assert_output "$(printf 'seen\nseen\ncommand 9: any text')"
+}
+
+@test "profile: a file for each rank" {
+    printf '%s\n' 'profile p.json' 'create dist_sync' 'init 3 ones(2)' \
+        'push 3 ones(2); pull 3 -> x' > s.kv
+    ranks 0 2 s.kv
+    assert_success
+    [ ! -e p.json ]
+    grep -q '"cat":"travel","pid":0,.*travel: push 3' p.rank0.json
+    grep -q '"cat":"travel","pid":1,.*travel: pull 3' p.rank1.json
+}
