@@ -232,20 +232,12 @@ static int encode(flight *f, cargo *c, kv_err *e)
     return buf_check(&rows, e);
 }
 
-static int start(engine_op *op, kv_err *e)
+/* A flight without lanes has no cargo, and is not started. */
+static int post_lanes(engine_op *op, kv_err *e)
 {
     flight *f = (flight *)(void *)op;
     net_item *list = NULL;
-    int rc = KV_OK;
-    f->started = true;
-    for (int64_t i = 0; i < f->ncargo && !f->pulls && !f->sums && !rc; i++)
-        rc = encode(f, &f->cargo[i], e);
-    if (rc || net_is_lost(e)) {
-        f->error = *e;
-        f->waiting = 0;
-        flight_look_at_end(f);
-        return rc;
-    }
+    (void)e;
     for (int i = server_count() - 1; i >= 0; i--) {
         lane *l = &f->lanes[i];
         if (l->at == l->end)
@@ -254,25 +246,48 @@ static int start(engine_op *op, kv_err *e)
         list = &l->item;
         f->nlanes++;
     }
-    if (list)
-        net_post_list(list);
-    else
-        flight_look_at_end(f);
+    f->started = true;
+    net_post_list(list);
     return KV_OK;
+}
+
+/* The start of one whose values are coded first. */
+static int start_coded(engine_op *op, kv_err *e)
+{
+    flight *f = (flight *)(void *)op;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < f->ncargo && !rc; i++)
+        rc = encode(f, &f->cargo[i], e);
+    if (!rc)
+        return post_lanes(op, e);
+    f->error = *e;
+    f->waiting = 0;
+    flight_look_at_end(f);
+    return rc;
+}
+
+static bool is_coded(const flight *f)
+{
+    bool coded = f->codes.code;
+    for (int64_t i = 0; i < f->ncargo && !f->pulls && !coded; i++)
+        coded = f->cargo[i].source->storage == KV_ROW_SPARSE;
+    return coded;
 }
 
 void flight_submit(flight *f, engine_group *g)
 {
     kv_err e = {0};
-    f->op.run = start;
+    bool coded = is_coded(f);
+    f->op.run = coded ? start_coded : post_lanes;
     f->op.done = done;
     f->op.group = g;
     f->op.uses = f->uses;
     f->op.later = true;
+    f->op.quick = !coded;
     f->op.priority = f->priority;
     enter(f);
     if (engine_try(&f->op))
-        start(&f->op, &e);
+        f->op.run(&f->op, &e);
     else
         engine_submit(&f->op);
     net_wake();
