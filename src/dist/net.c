@@ -656,6 +656,15 @@ static void at_exit(int status, void *arg)
         _exit(status);
 }
 
+/* The ranks of this machine share its processors. */
+static void share_processors(void)
+{
+    int here = 0;
+    for (int i = 0; i < net_size(); i++)
+        here += strcmp(link_host(i), link_host(net_rank())) == 0;
+    pool_share(here);
+}
+
 int net_open(int (*ready)(kv_err *e), kv_err *e)
 {
     if (net.open)
@@ -669,6 +678,7 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     net.left = mem_zalloc(net_size(), 1, e);
     if (!net.queues || !net.workers || !net.left || (rc = alive_open(e)))
         return rc ? rc : KV_E_MEMORY;
+    share_processors();
     if ((rc = ready(e)))
         return rc;
     if (pthread_create(&net.thread, NULL, run_thread, NULL))
