@@ -463,7 +463,7 @@ void server_give_up(served *s, part *p, round *x, const kv_err *why)
             continue;
         }
         *at = y->next;
-        fail(y->rank, y->request, s->number, p->id, why);
+        server_fail(y->rank, y->request, s->number, p->id, why);
         p->workers[y->rank].pulls++;
         mem_free(y);
     }

@@ -1,3 +1,7 @@
+/* A round is a small record with a place for every worker; it ends in the call that brings the last
+ * contribution, and is kept until its answers have gone. Answers are sent at once where the link
+ * has room, else they wait in the queue of their rank. All of it belongs to the thread that drives.
+ */
 #include "dist/sums.h"
 
 #include <string.h>
