@@ -253,6 +253,17 @@ bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction o
 # Its limits are loops of its own, which get everything that the compiler can do on this machine.
 $(BUILD)/tests/bench/quantise.o: ALL_CFLAGS += -O3 -march=native
 
+bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plain MPI loops
+	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums
+	mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -n 2 $(BUILD)/bench_dist stored
+	mpirun --oversubscribe --bind-to none -n 4 $(BUILD)/bench_dist crowd
+
+# It brings up MPI itself and shares it with the plugin, so it needs the shared library.
+$(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
+$(BUILD)/bench_dist: $(call obj,tests/bench/dist.c cli/tools/bench_workload.c) $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
+	    -Wl,-rpath,'$$ORIGIN' $(shell mpicc --showme:link 2>/dev/null)
+
 # Not part of any other word: it downloads what is not there yet.
 peers: all ## the store beside PyTorch, MXNet and NumPy, in turns
 	@BUILD=$(BUILD) scripts/peers
@@ -317,5 +328,5 @@ help: ## list these words
             $(conformance_src) $(wildcard tests/dist/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
-        bench bench-optimizers bench-quantise bench-rows peers install uninstall clean help force
+        bench bench-optimizers bench-quantise bench-rows bench-dist peers install uninstall clean help force
 .SECONDARY:

@@ -81,12 +81,15 @@ static void dequeue(engine_var *v)
         v->last->next = first->next;
 }
 
-/* An operation whose uses all run: it goes to the pool, or its owner is told. */
+/* An operation whose uses all run: it goes to the pool, or its owner is told. A quick one need not
+ * wait until a thread of the pool is awake. */
 static void make_ready(engine_op *op)
 {
     if (op->trace)
         op->trace->ready = trace_now();
-    if (op->task.run)
+    if (op->task.run && op->quick)
+        op->run(op, NULL);
+    else if (op->task.run)
         pool_submit(&op->task);
     else
         pool_signal(&op->turn);

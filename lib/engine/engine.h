@@ -56,6 +56,8 @@ typedef struct engine_op {
     int32_t priority;    /* larger is sooner, among those that are ready */
     bool foreign;        /* runs the user's code: see pool_task */
     bool later;   /* run only begins it: whoever ends it calls engine_complete */
+    bool quick;   /* with later: run is short, cannot fail, and calls nothing of the engine; whoever
+                     makes the operation ready calls it, and e is NULL */
     bool repeats; /* out: a variable is written by two of the uses; the second has no effect */
     pool_task task;
     pool_flag turn;

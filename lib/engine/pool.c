@@ -43,11 +43,13 @@ static struct pool {
     atomic_int top;          /* the priority of the queue's first, INT_MIN when it is empty */
     atomic_uint generation;  /* counts what a spinning thread must look at */
     bool (*poll)(void);      /* atomic */
+    int processes;           /* that share the processors; atomic */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .work = PTHREAD_COND_INITIALIZER,
           .event = PTHREAD_COND_INITIALIZER,
           .once = PTHREAD_ONCE_INIT,
-          .top = INT_MIN};
+          .top = INT_MIN,
+          .processes = 1};
 
 /* Whether the pool made this thread; its place, -1 for none; the priority of what it does. */
 static _Thread_local bool of_pool;
@@ -110,6 +112,17 @@ int pool_workers(void)
 {
     pthread_once(&pool.once, find_size);
     return pool.workers;
+}
+
+void pool_share(int processes)
+{
+    __atomic_store_n(&pool.processes, processes, __ATOMIC_RELAXED);
+}
+
+/* Whether a job may have helpers. */
+static bool may_spread(void)
+{
+    return pool_workers() / __atomic_load_n(&pool.processes, __ATOMIC_RELAXED) > 1;
 }
 
 /* ---- The queue ------------------------------------------------------------------------------- */
@@ -338,7 +351,7 @@ static void close_job(job *j)
 void pool_run(int64_t nparts, void (*run)(void *arg, int64_t part, int worker), void *arg)
 {
     bool had = place >= 0;
-    if (nparts <= 1 || pool_workers() == 1) {
+    if (nparts <= 1 || !may_spread()) {
         run_alone(nparts, run, arg);
         return;
     }

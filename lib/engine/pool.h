@@ -22,6 +22,10 @@
  * quota of its cgroup, or what $KVSTORE_THREADS says. Fixed at the first call. */
 int pool_workers(void);
 
+/* Says that so many processes, this one included, work side by side on the processors: where that
+ * leaves one for each, parts are not spread over threads any more. */
+void pool_share(int processes);
+
 /* Calls run(arg, part, worker) once for each part from 0 to nparts - 1 and returns when all have
  * ended. worker is from 0 to pool_workers() - 1, and no two calls with the same worker run at the
  * same time. Parts run in any order, at the priority of the task that the caller runs, else 0;

@@ -5,6 +5,8 @@
  *
  * Replies name a flight by a number, which is looked up: one that comes late finds nothing.
  */
+#include "dist/flight.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,65 +15,10 @@
 #include "base/mem.h"
 #include "core/apply.h"
 #include "core/call.h"
-#include "dist/server.h"
 #include "dist/states.h"
-#include "dist/worker.h"
 #include "engine/trace.h"
 
-enum { MOST_PENDING = 256, FLIGHTS = 4096, CODES_AT_ONCE = 1 << 19 };
-
-/* One key of a push, or of a pull. */
-typedef struct cargo {
-    int64_t slot;
-    kv_key key;       /* its name is the slot's */
-    place place;
-    int64_t round, before;
-    kv_array *source; /* of a push: what is sent */
-    bool held;        /* the source is the caller's */
-    int64_t first, n; /* of a pull: its outs */
-    kv_dtype dtype;
-    char *blob;       /* codes, or rows; or NULL: the elements of source */
-    int64_t blob_bytes;
-    kv_array *residual;
-    int64_t host, host_bytes; /* where the host side of its update lies */
-    int64_t left;     /* pieces to send, or parts to come */
-    engine_use *use;
-} cargo;
-
-/* One part of one cargo. */
-typedef struct piece {
-    int64_t cargo;
-    int32_t part;
-} piece;
-
-typedef struct lane {
-    net_item item;
-    struct flight *flight;
-    int64_t at, end; /* of pieces */
-    int64_t offset;  /* bytes of the piece at `at` that were sent; elements for codes */
-} lane;
-
-typedef struct flight {
-    engine_op op;
-    worker *w;
-    bool pulls;
-    int64_t ncargo;
-    cargo *cargo;
-    piece *pieces;
-    lane *lanes; /* to the servers */
-    int nlanes;  /* that are being sent; atomic */
-    bool posted; /* they are on their way, or will be; atomic */
-    kv_array **outs;
-    int64_t nouts;
-    engine_use *uses;
-    buf host;
-    int64_t waiting; /* parts whose end has not been told */
-    push_codes codes;
-    uint64_t token;
-    kv_err error;
-    int32_t priority;
-    int64_t begun; /* for a profile: when its turn came */
-} flight;
+enum { FLIGHTS = 4096, CODES_AT_ONCE = 1 << 19 };
 
 static struct {
     pthread_mutex_t lock;
@@ -89,7 +36,7 @@ static void enter(flight *f)
     pthread_mutex_unlock(&air.lock);
 }
 
-static flight *find(uint64_t token)
+flight *flight_find(uint64_t token)
 {
     pthread_mutex_lock(&air.lock);
     flight *f = air.list[token % FLIGHTS];
@@ -111,7 +58,6 @@ static int new_trace(flight *f, kv_err *e)
     trace_op *t = trace_on() ? mem_alloc(1, sizeof *t, e) : NULL;
     if (t)
         *t = (trace_op){.number = trace_number(),
-                        .name = f->pulls ? "pull" : "push",
                         .begun = trace_now()};
     f->op.trace = t;
     return trace_on() && !t ? KV_E_MEMORY : KV_OK;
@@ -141,7 +87,7 @@ static void trace_end(const flight *f)
     add_trace(f, (trace_event){TRACE_TRAVEL, .begin = f->begun, .end = trace_now()});
 }
 
-static void free_flight(flight *f)
+void flight_free(flight *f)
 {
     mem_free(f->op.trace);
     for (int64_t i = 0; i < f->ncargo; i++) {
@@ -164,11 +110,10 @@ static void free_flight(flight *f)
 
 static void done(engine_op *op)
 {
-    free_flight((flight *)(void *)op);
+    flight_free((flight *)(void *)op);
 }
 
-/* The flight has ended when nothing of it is on its way. */
-static void look_at_end(flight *f)
+void flight_look_at_end(flight *f)
 {
     if (f->waiting > 0 || __atomic_load_n(&f->nlanes, __ATOMIC_ACQUIRE) > 0)
         return;
@@ -284,13 +229,14 @@ static net_step step(net_item *i)
     flight *f = l->flight;
     const piece *p = &f->pieces[l->at];
     cargo *c = &f->cargo[p->cargo];
-    net_step s = f->pulls         ? send_pull(l, c, p)
+    net_step s = f->sums         ? reduce_step(l, c, p)
+                 : f->pulls      ? send_pull(l, c, p)
                  : f->codes.code ? send_codes(l, c, p->part)
                                   : send_elements(l, c, p->part);
     if (s != NET_ENDED)
         return s;
     l->offset = 0;
-    if (!f->pulls && --c->left == 0)
+    if (!f->pulls && !f->sums && --c->left == 0)
         end_use(c);
     return ++l->at < l->end ? NET_MORE : NET_ENDED;
 }
@@ -299,7 +245,7 @@ static void lane_ended(net_item *i)
 {
     flight *f = ((lane *)(void *)i)->flight;
     if (__atomic_sub_fetch(&f->nlanes, 1, __ATOMIC_ACQ_REL) == 0)
-        look_at_end(f);
+        flight_look_at_end(f);
 }
 
 /* Codes and rows are made when the values' turn has come. */
@@ -328,19 +274,17 @@ static int encode(flight *f, cargo *c, kv_err *e)
     return buf_check(&rows, e);
 }
 
-static int start(engine_op *op, kv_err *e)
+/* A flight without lanes has no cargo, and is not started. */
+static int post_lanes(engine_op *op, kv_err *e)
 {
     flight *f = (flight *)(void *)op;
     net_item *list = NULL;
-    int rc = KV_OK;
     f->begun = f->op.trace ? trace_now() : 0;
-    for (int64_t i = 0; i < f->ncargo && !f->pulls && !rc; i++)
-        rc = encode(f, &f->cargo[i], e);
-    if (rc || net_is_lost(e)) {
+    if (net_is_lost(e)) {
         f->error = *e;
         f->waiting = 0;
-        look_at_end(f);
-        return rc;
+        flight_look_at_end(f);
+        return KV_E_PEER;
     }
     for (int i = server_count() - 1; i >= 0; i--) {
         lane *l = &f->lanes[i];
@@ -350,30 +294,51 @@ static int start(engine_op *op, kv_err *e)
         list = &l->item;
         f->nlanes++;
     }
-    if (list) {
-        __atomic_store_n(&f->posted, true, __ATOMIC_RELEASE);
-        net_post_list(list);
-    } else {
-        look_at_end(f);
-    }
+    __atomic_store_n(&f->posted, true, __ATOMIC_RELEASE);
+    net_post_list(list);
     return KV_OK;
 }
 
-static void submit(flight *f, engine_group *g)
+/* The start of one whose values are coded first. */
+static int start_coded(engine_op *op, kv_err *e)
+{
+    flight *f = (flight *)(void *)op;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < f->ncargo && !rc; i++)
+        rc = encode(f, &f->cargo[i], e);
+    if (!rc)
+        return post_lanes(op, e);
+    f->error = *e;
+    f->waiting = 0;
+    flight_look_at_end(f);
+    return rc;
+}
+
+static bool is_coded(const flight *f)
+{
+    bool coded = f->codes.code;
+    for (int64_t i = 0; i < f->ncargo && !f->pulls && !coded; i++)
+        coded = f->cargo[i].source->storage == KV_ROW_SPARSE;
+    return coded;
+}
+
+void flight_submit(flight *f, engine_group *g)
 {
     kv_err e = {0};
-    f->op.run = start;
+    bool coded = is_coded(f);
+    f->op.run = coded ? start_coded : post_lanes;
     f->op.done = done;
     f->op.group = g;
     f->op.uses = f->uses;
     f->op.later = true;
+    f->op.quick = !coded;
     f->op.priority = f->priority;
     enter(f);
     if (f->op.trace)
         add_trace(f, (trace_event){TRACE_ENQUEUE, .begin = f->op.trace->begun, .end = trace_now(),
                                    .later = true});
     if (engine_try(&f->op))
-        start(&f->op, &e);
+        f->op.run(&f->op, &e);
     else
         engine_submit(&f->op);
     net_wake();
@@ -381,8 +346,7 @@ static void submit(flight *f, engine_group *g)
 
 /* ---- Laying out ---- */
 
-/* The pieces of all cargo, by server. */
-static int lay_out(flight *f, kv_err *e)
+int flight_lay_out(flight *f, kv_err *e)
 {
     int servers = server_count();
     int64_t n = 0;
@@ -416,28 +380,23 @@ static int lay_out(flight *f, kv_err *e)
 
 /* ---- Grouping ---- */
 
-typedef struct ranked {
-    int64_t order, i;
-} ranked;
-
 static int by_order(const void *a, const void *b)
 {
-    const ranked *x = a, *y = b;
+    const flight_pair *x = a, *y = b;
     if (x->order != y->order)
         return x->order < y->order ? -1 : 1;
     return (x->i > y->i) - (x->i < y->i);
 }
 
-/* The pairs of a call in the order of updates: those of a key one behind the other. */
-static int sort_pairs(const worker *w, const int64_t *numbers, int64_t n, ranked **out, kv_err *e)
+int flight_sort(const worker *w, const int64_t *numbers, int64_t n, flight_pair **out, kv_err *e)
 {
     bool sorted = true;
-    ranked *r = mem_alloc(n, sizeof *r, e);
+    flight_pair *r = mem_alloc(n, sizeof *r, e);
     if (!r)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++) {
         const kv_key *k = &w->store->slots.items[numbers[i]].key;
-        r[i] = (ranked){k->name ? numbers[i] : k->id, i};
+        r[i] = (flight_pair){k->name ? numbers[i] : k->id, i};
         sorted &= i == 0 || r[i - 1].order <= r[i].order;
     }
     if (!sorted)
@@ -446,19 +405,18 @@ static int sort_pairs(const worker *w, const int64_t *numbers, int64_t n, ranked
     return KV_OK;
 }
 
-static int new_flight(flight **out, worker *w, bool pulls, const int64_t *numbers, const ranked *r,
-                      int64_t n, const kv_call *how, kv_err *e)
+int flight_new(flight **out, worker *w, const int64_t *numbers, const flight_pair *r, int64_t n,
+               int64_t nuses, const kv_call *how, kv_err *e)
 {
     flight *f = mem_zalloc(1, sizeof *f, e);
     if (!f)
         return KV_E_MEMORY;
     f->w = w;
-    f->pulls = pulls;
     f->priority = how ? how->priority : 0;
     f->cargo = mem_zalloc(n, sizeof *f->cargo, e);
-    f->uses = mem_zalloc(2 * n, sizeof *f->uses, e);
+    f->uses = mem_zalloc(nuses, sizeof *f->uses, e);
     if (!f->cargo || !f->uses || new_trace(f, e)) {
-        free_flight(f);
+        flight_free(f);
         return KV_E_MEMORY;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -495,7 +453,7 @@ static bool is_plain(const cargo *c, const kv_array *a)
 }
 
 /* The sums of the keys that have several values, or one of another dtype. */
-static int sum_values(flight *f, const kv_key *keys, const ranked *r, kv_array *const *values,
+int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_array *const *values,
                       kv_err *e)
 {
     worker *w = f->w;
@@ -628,22 +586,22 @@ static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const 
                       const int64_t *numbers, const kv_call *how, kv_err *e)
 {
     flight *f = NULL;
-    ranked *r = NULL;
+    flight_pair *r = NULL;
     optimizer_step *steps = NULL;
     optimizer_draft d;
     optimizer *o = w->store->updater.kind == UPDATER_RULE ? w->store->updater.optimizer : NULL;
-    int rc = sort_pairs(w, numbers, n, &r, e);
+    int rc = flight_sort(w, numbers, n, &r, e);
     if (!rc)
-        rc = new_flight(&f, w, false, numbers, r, n, how, e);
+        rc = flight_new(&f, w, numbers, r, n, 2 * n, how, e);
     if (!rc)
-        rc = sum_values(f, keys, r, values, e);
+        rc = flight_sum_values(f, keys, r, values, e);
     if (!rc && o && !w->how.is_async) {
         steps = mem_zalloc(f->ncargo, sizeof *steps, e);
         optimizer_begin(o, &d);
         rc = steps ? run_host(f, &d, steps, e) : KV_E_MEMORY;
     }
     if (!rc && (rc = find_residuals(f, e)) == KV_OK)
-        rc = lay_out(f, e);
+        rc = flight_lay_out(f, e);
     if (!rc)
         commit_push(f, &d, steps);
     for (int64_t i = 0; steps && i < f->ncargo; i++)
@@ -651,9 +609,9 @@ static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const 
     mem_free(steps);
     mem_free(r);
     if (!rc)
-        submit(f, &w->store->calls.group);
+        flight_submit(f, &w->store->calls.group);
     else if (f)
-        free_flight(f);
+        flight_free(f);
     return rc;
 }
 
@@ -662,7 +620,7 @@ int flight_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *value
 {
     if (net_is_lost(e))
         return KV_E_PEER;
-    engine_wait_group(&w->store->calls.group, MOST_PENDING - 1);
+    engine_wait_group(&w->store->calls.group, FLIGHT_PENDING - 1);
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
     int rc = numbers ? check_push(w, keys, n, values, numbers, e) : KV_E_MEMORY;
     if (!rc)
@@ -677,18 +635,18 @@ static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *co
                       const kv_call *how, kv_err *e)
 {
     flight *f = NULL;
-    ranked *r = NULL;
-    int rc = sort_pairs(w, numbers, n, &r, e);
+    flight_pair *r = NULL;
+    int rc = flight_sort(w, numbers, n, &r, e);
     if (!rc)
-        rc = new_flight(&f, w, true, numbers, r, n, how, e);
+        rc = flight_new(&f, w, numbers, r, n, n, how, e);
     if (!rc) {
         f->outs = mem_alloc(n, sizeof *f->outs, e);
-        rc = f->outs ? lay_out(f, e) : KV_E_MEMORY;
+        rc = f->outs ? flight_lay_out(f, e) : KV_E_MEMORY;
     }
     if (rc) {
         mem_free(r);
         if (f)
-            free_flight(f);
+            flight_free(f);
         return rc;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -703,7 +661,7 @@ static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *co
     }
     f->op.nuses = n;
     mem_free(r);
-    submit(f, &w->store->calls.group);
+    flight_submit(f, &w->store->calls.group);
     return KV_OK;
 }
 
@@ -712,7 +670,7 @@ int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
 {
     if (net_is_lost(e))
         return KV_E_PEER;
-    engine_wait_group(&w->store->calls.group, MOST_PENDING - 1);
+    engine_wait_group(&w->store->calls.group, FLIGHT_PENDING - 1);
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
     int rc = numbers ? worker_find(w, keys, n, NULL, numbers, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++)
@@ -723,37 +681,44 @@ int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
     return rc;
 }
 
-/* A piece of a pulled part. An array that several pairs write holds the last of them. */
-static void take_value(flight *f, const link_rec *r)
+/* An array that several pairs write holds the last of them. */
+void flight_value(flight *f, const piece *p, int64_t offset, const void *data, int64_t bytes)
 {
-    const piece *p = &f->pieces[r->total];
-    cargo *c = &f->cargo[p->cargo];
+    const cargo *c = &f->cargo[p->cargo];
     int64_t each = kv_dtype_bytes(c->dtype);
-    int64_t from = place_from(&c->place, p->part) + r->offset / each, n = r->bytes / each;
+    int64_t from = place_from(&c->place, p->part) + offset / each, n = bytes / each;
     for (int64_t i = c->first; i < c->first + c->n; i++) {
         kv_array *out = f->outs[i];
         char *to = (char *)out->data + from * kv_dtype_bytes((kv_dtype)out->dtype);
-        if ((kv_dtype)out->dtype == c->dtype)
-            memcpy(to, r + 1, r->bytes);
-        else
-            out->dev->convert(to, (kv_dtype)out->dtype, r + 1, c->dtype, n);
+        if ((kv_dtype)out->dtype != c->dtype)
+            out->dev->convert(to, (kv_dtype)out->dtype, data, c->dtype, n);
+        else if (to != data)
+            memcpy(to, data, (size_t)bytes);
     }
-    if (!(r->flags & NET_LAST))
-        return;
+}
+
+void flight_piece_ended(flight *f, const piece *p)
+{
+    cargo *c = &f->cargo[p->cargo];
     f->waiting--;
-    if (--c->left == 0)
-        engine_end(&f->uses[c->first], c->n);
+    if (--c->left > 0)
+        return;
+    engine_end(&f->uses[c->first], c->n);
+    end_use(c);
 }
 
 void flight_take(void *self, int rank, const link_rec *r)
 {
-    flight *f = find(r->request);
+    flight *f = flight_find(r->request);
     (void)self;
     (void)rank;
     if (!f)
         return;
     if (r->kind == NET_VALUE) {
-        take_value(f, r);
+        const piece *p = &f->pieces[r->total];
+        flight_value(f, p, r->offset, r + 1, r->bytes);
+        if (r->flags & NET_LAST)
+            flight_piece_ended(f, p);
     } else if (r->kind == NET_DONE) {
         f->waiting -= r->total;
     } else if (r->kind == NET_FAILED) {
@@ -761,7 +726,7 @@ void flight_take(void *self, int rank, const link_rec *r)
             memcpy(&f->error, r + 1, sizeof f->error);
         f->waiting--;
     }
-    look_at_end(f);
+    flight_look_at_end(f);
 }
 
 void flight_lost(void *self, const kv_err *why)
@@ -777,6 +742,6 @@ void flight_lost(void *self, const kv_err *why)
             continue;
         f->error = f->error.code ? f->error : *why;
         f->waiting = 0;
-        look_at_end(f);
+        flight_look_at_end(f);
     }
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ typedef struct pieces {
 
 static struct {
     bool open, leaving;
+    bool crowded; /* this machine has more ranks than processors: who waits lets others run */
     pthread_mutex_t drive;
     pthread_t thread;
 
@@ -464,6 +466,8 @@ static bool drive(void)
     __atomic_store_n(&net.driven_us, net_now_us(), __ATOMIC_RELAXED);
     bool any = progress();
     pthread_mutex_unlock(&net.drive);
+    if (!any && net.crowded)
+        sched_yield();
     return any;
 }
 
@@ -501,7 +505,7 @@ static void *run_thread(void *arg)
             nap = SLEEP_LEAST_US;
         }
         bool other = now - __atomic_load_n(&net.driven_us, __ATOMIC_RELAXED) < SPIN_US;
-        if (now - busy_us < SPIN_US && !other)
+        if (now - busy_us < SPIN_US && !other && !net.crowded)
             continue;
         sleep_us(nap);
         nap = nap * 5 / 4 < SLEEP_MOST_US ? nap * 5 / 4 + 1 : SLEEP_MOST_US;
@@ -707,6 +711,16 @@ static int join_others(kv_err *e)
     return joining.rc;
 }
 
+/* The ranks of this machine share its processors. */
+static void share_processors(void)
+{
+    int here = 0;
+    for (int i = 0; i < net_size(); i++)
+        here += strcmp(link_host(i), link_host(net_rank())) == 0;
+    pool_share(here);
+    net.crowded = here > pool_workers();
+}
+
 int net_open(int (*ready)(kv_err *e), kv_err *e)
 {
     if (net.open)
@@ -720,6 +734,7 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     net.left = mem_zalloc(net_size(), 1, e);
     if (!net.queues || !net.workers || !net.left || (rc = alive_open(e)))
         return rc ? rc : KV_E_MEMORY;
+    share_processors();
     if ((rc = ready(e)))
         return rc;
     if (pthread_create(&net.thread, NULL, run_thread, NULL))

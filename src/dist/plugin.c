@@ -53,8 +53,10 @@ static void fill(int i, const char *const *names,
         .open = open,
         .close = worker_close,
         .init = types[i].sums ? NULL : worker_init,
-        .push = worker_push,
-        .pull = worker_pull,
+        .push = types[i].sums ? NULL : worker_push,
+        .pull = types[i].sums ? NULL : worker_pull,
+        .pushpull = types[i].sums ? worker_pushpull : NULL,
+        .broadcast = types[i].sums ? worker_broadcast : NULL,
         .rank = worker_rank,
         .num_workers = worker_count,
         .row_sparse_pull = types[i].sums ? NULL : worker_pull_rows,
@@ -62,7 +64,7 @@ static void fill(int i, const char *const *names,
         .done = worker_done,
         .cluster = worker_cluster,
         .send_command = worker_command,
-        .set_optimizer = worker_set_optimizer,
+        .set_optimizer = types[i].sums ? NULL : worker_set_optimizer,
         .serve = server_run,
         .visit_states = types[i].sums ? NULL : states_visit,
     };
@@ -79,7 +81,7 @@ int kv_plugin_init(const kv_host *lib, kv_err *e)
     fill(3, device_async_names, open_3);
     fill(4, horovod_names, open_4);
     fill(5, byteps_names, open_5);
-    for (int i = 0; i < 4 && !rc; i++)
+    for (int i = 0; i < 6 && !rc; i++)
         rc = lib->register_type(&tables[i], e);
     return rc;
 }

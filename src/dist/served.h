@@ -110,6 +110,7 @@ typedef struct served {
     int64_t rounds, bytes, stalest;
     int64_t told_us, wait_us; /* of stall.c: when a stall was told last, and how long it is silent */
     struct coordinator *coordinator; /* on the first server */
+    struct sums *sums;               /* of a type that keeps nothing */
 } served;
 
 /* Sends a part to a worker; the part's replies count until it is sent. */
@@ -127,10 +128,14 @@ int served_set_optimizer(served *s, const served_optimizer *o, kv_err *e);
 
 /* Replies to calls. */
 void server_reply(int rank, uint64_t request, const void *data, int64_t bytes);
+void server_fail(int rank, uint64_t request, int store, int64_t part, const kv_err *e);
 void server_refuse(int rank, uint64_t request, const kv_err *e);
 
 /* Gives up a round: its workers are told, and the part keeps its value. */
 void server_give_up(served *s, part *p, round *x, const kv_err *why);
+
+/* The store that this rank serves; NULL: there is none. */
+served *server_store(int number);
 
 /* A reply of a part was sent. */
 void server_sent(served *s, part *p);

@@ -12,6 +12,7 @@
 #include "dist/served.h"
 #include "dist/stall.h"
 #include "dist/states.h"
+#include "dist/sums.h"
 #include "runtime.h"
 
 /* ---- Which ranks serve ---- */
@@ -54,11 +55,16 @@ static struct {
     int left; /* workers that have left; atomic */
 } here;
 
-static void fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
+void server_fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
 {
     link_rec r = {.bytes = sizeof *e, .kind = NET_FAILED, .store = (uint16_t)store,
                   .request = request, .part = id};
     net_answer(rank, r, e);
+}
+
+served *server_store(int number)
+{
+    return here.stores[number % STORES];
 }
 
 void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
@@ -75,7 +81,7 @@ void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
 
 void server_refuse(int rank, uint64_t request, const kv_err *e)
 {
-    fail(rank, request, 0, 0, e);
+    server_fail(rank, request, 0, 0, e);
 }
 
 /* ---- Parts ---- */
@@ -428,7 +434,7 @@ static void end_round(served *s, part *p, round *x, const kv_err *why)
         p->contributors++;
         p->workers[worker].applied = x->number;
         if (why->code)
-            fail(worker, x->by[i].request, s->number, p->id, why);
+            server_fail(worker, x->by[i].request, s->number, p->id, why);
         else
             served_note_done(s, worker, x->by[i].request);
     }
@@ -448,7 +454,7 @@ void server_give_up(served *s, part *p, round *x, const kv_err *why)
             continue;
         }
         *at = y->next;
-        fail(y->rank, y->request, s->number, p->id, why);
+        server_fail(y->rank, y->request, s->number, p->id, why);
         p->workers[y->rank].pulls++;
         mem_free(y);
     }
@@ -664,7 +670,9 @@ static void settle(void *self)
 {
     (void)self;
     for (int i = 0; i < STORES; i++)
-        if (here.stores[i] && (here.stores[i]->touched || here.stores[i]->optimizers))
+        if (here.stores[i] && here.stores[i]->sums)
+            sums_keep(here.stores[i]);
+        else if (here.stores[i] && (here.stores[i]->touched || here.stores[i]->optimizers))
             settle_store(here.stores[i]);
 }
 
@@ -694,6 +702,7 @@ static void free_store(int number)
 {
     served *s = here.stores[number];
     here.stores[number] = NULL;
+    sums_free(s->sums);
     for (int64_t i = 0; i < s->nparts; i++)
         free_part(s->parts[i]);
     for (round *x = s->spare, *next; x; x = next) {
@@ -723,7 +732,11 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
     s->done = mem_zalloc(how->workers, sizeof *s->done, e);
     s->ended = mem_zalloc(how->workers, sizeof *s->ended, e);
     s->joined = mem_zalloc(how->workers, sizeof *s->joined, e);
-    if (!s->done || !s->ended || !s->joined || kv_create("local", NULL, 0, &s->store, e)) {
+    bool made = s->done && s->ended && s->joined;
+    if (made && how->sums)
+        made = (s->sums = sums_new(how->workers, e)) != NULL;
+    if (!made || kv_create("local", NULL, 0, &s->store, e)) {
+        sums_free(s->sums);
         mem_free(s->done);
         mem_free(s->ended);
         mem_free(s->joined);
@@ -772,6 +785,8 @@ static void call_done(served *s, int rank, bool ended)
     s->done[rank] |= !ended || s->how.is_async;
     s->ended[rank] |= ended;
     s->any_ended |= ended;
+    if (s->sums)
+        sums_look(s);
     for (int64_t i = 0; i < s->nparts; i++)
         if (s->parts[i] && (s->parts[i]->rounds || s->parts[i]->pulls))
             touch(s, s->parts[i]);
@@ -876,10 +891,11 @@ static void take(void *self, int rank, const link_rec *r)
         return;
     }
     int rc = !s ? kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank())
+             : s->sums             ? sums_take(s, rank, r, &e)
              : r->kind == NET_PUSH ? take_push(s, rank, r, &e)
                                    : take_pull(s, rank, r, &e);
     if (rc)
-        fail(rank, r->request, r->store, r->part, &e);
+        server_fail(rank, r->request, r->store, r->part, &e);
 }
 
 static void look(void *self, int64_t now_us)

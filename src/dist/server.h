@@ -20,7 +20,8 @@ typedef struct push_codes {
     float threshold;
 } push_codes;
 
-enum { PUSH_CODES = 2, PUSH_HOST = 4, PUSH_SPARSE = 8, PUSH_PULLS = 16 }; /* flags, with NET_LAST */
+/* Flags, with NET_LAST. */
+enum { PUSH_CODES = 2, PUSH_HOST = 4, PUSH_SPARSE = 8, PUSH_BROADCAST = 16 };
 
 /* Where the ranks that serve are. */
 int server_count(void);

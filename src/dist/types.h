@@ -8,7 +8,7 @@ typedef struct dist_type {
     kv_type_ops *ops;
     bool is_async;
     bool device; /* values of one rank are summed like those of `device` */
-    bool sums;   /* nothing is stored: a key is made by its first push */
+    bool sums;   /* nothing is stored: see reduce.c */
 } dist_type;
 
 int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts, void **self,
@@ -24,6 +24,12 @@ int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
                 const kv_call *how, kv_err *e);
 int worker_pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
                      kv_array *const *outs, const kv_call *how, kv_err *e);
+int worker_pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                    kv_err *e);
+int worker_broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                     const kv_key *okeys, int64_t nouts, kv_array *const *outs,
+                     const kv_call *how, kv_err *e);
 int worker_barrier(void *self, kv_err *e);
 int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
 int worker_done(void *self, kv_err *e);

@@ -254,7 +254,7 @@ static int send_values(const worker *w, const kv_key *keys, int64_t n, const ask
     return rc;
 }
 
-/* Makes keys that nobody has yet, with these values. */
+/* Makes keys that nobody has yet, with these values; where nothing is stored, with their shapes. */
 static int make_keys(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
                      bool all_new, kv_err *e)
 {
@@ -272,7 +272,7 @@ static int make_keys(worker *w, const kv_key *keys, int64_t n, kv_array *const *
                         slot_key_text(text, &keys[taken]));
         kv_err_key(e, &keys[taken]);
     }
-    if (!rc)
+    if (!rc && !w->how.sums)
         rc = send_values(w, keys, n, list, values, e);
     for (int64_t i = 0; i < n; i++)
         if (list[i].place.first >= 0)
@@ -373,7 +373,8 @@ int worker_find(worker *w, const kv_key *keys, int64_t n, kv_array *const *make,
     missing m;
     int rc = collect_missing(w, keys, n, make, numbers, &m, e);
     if (!rc && make) {
-        rc = make_zeros(w, m.keys, m.n, m.like, e);
+        rc = w->how.sums ? make_keys(w, m.keys, m.n, m.like, false, e)
+                         : make_zeros(w, m.keys, m.n, m.like, e);
         if (!rc)
             rc = ask_keys(w, m.keys, m.n, e);
     } else if (!rc && net_rank() == 0) {

@@ -1,0 +1,394 @@
+/* A round is a small record with a place for every worker; it ends in the call that brings the last
+ * contribution, and is kept until its answers have gone. Answers are sent at once where the link
+ * has room, else they wait in the queue of their rank. All of it belongs to the thread that drives.
+ */
+#include "dist/sums.h"
+
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "dist/server.h"
+
+enum { AT_ONCE = 16 << 10 }; /* bytes of a sum that cannot be made in place */
+
+struct sum;
+
+/* What one worker contributes. */
+typedef struct share {
+    net_item item; /* that answers it */
+    struct sum *sum;
+    const char *data; /* or NULL: of a broadcast */
+    char *copy;       /* of the data, or NULL */
+    uint64_t request;
+    int64_t piece;
+    bool come;
+} share;
+
+/* One round of one part. */
+typedef struct sum {
+    served *served;
+    int64_t part, round, bytes;
+    kv_dtype dtype;
+    int have, broadcasts;
+    int answers;  /* that are on their way, and one while they are made */
+    char *out;    /* of this rank, or NULL */
+    char *result; /* out, or memory of its own */
+    bool lent;    /* stands in the list of those whose data lie in the link's memory */
+    struct sum *next, *next_lent;
+    share by[];
+} sum;
+
+/* Memory for a part, kept for the next. */
+typedef struct block {
+    struct block *next;
+} block;
+
+struct sums {
+    int workers;
+    sum **parts; /* by number: their open rounds, in order */
+    int64_t nparts, cap;
+    sum *lent, *spare;
+    block *blocks;
+    const void **sources;
+};
+
+sums *sums_new(int workers, kv_err *e)
+{
+    sums *s = mem_zalloc(1, sizeof *s, e);
+    if (!s)
+        return NULL;
+    s->workers = workers;
+    s->sources = mem_alloc(workers, sizeof *s->sources, e);
+    if (!s->sources) {
+        mem_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+static char *take_block(sums *s)
+{
+    kv_err unused = {0};
+    block *b = s->blocks;
+    if (!b)
+        return mem_alloc(1, LINK_PAYLOAD, &unused);
+    s->blocks = b->next;
+    return (char *)b;
+}
+
+static void give_block(sums *s, char *memory)
+{
+    block *b = (block *)(void *)memory;
+    if (!b)
+        return;
+    b->next = s->blocks;
+    s->blocks = b;
+}
+
+static void free_list(sum *x)
+{
+    for (sum *next; x; x = next) {
+        next = x->next;
+        mem_free(x);
+    }
+}
+
+void sums_free(sums *s)
+{
+    if (!s)
+        return;
+    for (int64_t i = 0; i < s->nparts; i++)
+        free_list(s->parts[i]);
+    free_list(s->spare);
+    for (block *b = s->blocks, *next; b; b = next) {
+        next = b->next;
+        mem_free(b);
+    }
+    mem_free(s->parts);
+    mem_free(s->sources);
+    mem_free(s);
+}
+
+/* ---- Rounds ---- */
+
+static sum *new_sum(served *of, const link_rec *r, kv_err *e)
+{
+    sums *s = of->sums;
+    size_t bytes = sizeof(sum) + (size_t)s->workers * sizeof(share);
+    sum *x = s->spare;
+    if (x)
+        s->spare = x->next;
+    else if (!(x = mem_alloc(1, bytes, e)))
+        return NULL;
+    memset(x, 0, bytes);
+    x->served = of;
+    x->part = r->part;
+    x->round = r->round;
+    return x;
+}
+
+/* The sum to which a contribution belongs. */
+static sum *find(served *of, const link_rec *r, kv_err *e)
+{
+    sums *s = of->sums;
+    if (r->part < 0) {
+        kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+        return NULL;
+    }
+    if (mem_grow(&s->parts, &s->cap, r->part + 1, sizeof(sum *), e))
+        return NULL;
+    while (s->nparts < s->cap)
+        s->parts[s->nparts++] = NULL;
+    sum **at = &s->parts[r->part];
+    while (*at && (*at)->round < r->round)
+        at = &(*at)->next;
+    if (*at && (*at)->round == r->round)
+        return *at;
+    sum *x = new_sum(of, r, e);
+    if (x) {
+        x->next = *at;
+        *at = x;
+    }
+    return x;
+}
+
+static bool is_complete(const sum *x)
+{
+    const served *of = x->served;
+    for (int i = 0; i < of->how.workers; i++)
+        if (!x->by[i].come && !of->done[i])
+            return false;
+    return x->have > 0;
+}
+
+static void forget(sum *x)
+{
+    sums *s = x->served->sums;
+    if (x->result != x->out)
+        give_block(s, x->result);
+    x->next = s->spare;
+    s->spare = x;
+}
+
+/* ---- Answers ---- */
+
+static void answered(sum *x)
+{
+    if (--x->answers > 0)
+        return;
+    const share *own = net_rank() < x->served->how.workers ? &x->by[net_rank()] : NULL;
+    if (own && own->come) {
+        const kv_err fine = {0};
+        reduce_ended(own->request, own->piece, x->result, &fine);
+    }
+    forget(x);
+}
+
+static net_step answer(net_item *i)
+{
+    const share *c = (share *)(void *)i;
+    const sum *x = c->sum;
+    link_rec *r = net_room(i->peer, x->bytes);
+    if (!r)
+        return NET_FULL;
+    *r = (link_rec){.bytes = (uint32_t)x->bytes,
+                    .kind = NET_VALUE,
+                    .flags = NET_LAST,
+                    .store = (uint16_t)x->served->number,
+                    .part = x->part,
+                    .request = c->request,
+                    .total = c->piece};
+    memcpy(r + 1, x->result, (size_t)x->bytes);
+    net_commit(i->peer);
+    return NET_ENDED;
+}
+
+static void answer_ended(net_item *i)
+{
+    answered(((share *)(void *)i)->sum);
+}
+
+/* Ends a round: every worker is told the sum, or what is wrong. */
+static void refuse(sum *x, const kv_err *e)
+{
+    for (int i = 0; i < x->served->how.workers; i++) {
+        const share *c = &x->by[i];
+        if (c->come && i == net_rank())
+            reduce_ended(c->request, c->piece, NULL, e);
+        else if (c->come)
+            server_fail(i, c->request, x->served->number, c->piece, e);
+    }
+    forget(x);
+}
+
+static void tell(sum *x)
+{
+    x->answers = 1;
+    for (int i = 0; i < x->served->how.workers; i++) {
+        share *c = &x->by[i];
+        if (!c->come || i == net_rank())
+            continue;
+        x->answers++;
+        if (answer(&c->item) == NET_ENDED)
+            answered(x);
+        else
+            net_post(&c->item);
+    }
+    answered(x);
+}
+
+/* ---- Adding up ---- */
+
+/* The data of those that have any, by rank; how many. */
+static int sources(const sum *x, const void **list)
+{
+    int n = 0;
+    for (int i = 0; i < x->served->how.workers; i++)
+        if (x->by[i].come && x->by[i].data)
+            list[n++] = x->by[i].data;
+    return n;
+}
+
+/* Where the result is also one of the values, but not the first, a sum would overwrite what is
+ * still to be added: it is made beside, and copied while it is in the cache. */
+static void add_beside(sum *x, const void **list, int n)
+{
+    _Alignas(64) char some[AT_ONCE];
+    int64_t each = kv_dtype_bytes(x->dtype);
+    for (int64_t at = 0; at < x->bytes; at += AT_ONCE) {
+        int64_t bytes = x->bytes - at < AT_ONCE ? x->bytes - at : AT_ONCE;
+        cpu_dev_ops.sum(some, list, n, x->dtype, bytes / each);
+        memcpy(x->result + at, some, (size_t)bytes);
+        for (int i = 0; i < n; i++)
+            list[i] = (const char *)list[i] + bytes;
+    }
+}
+
+static void add_up(sum *x)
+{
+    const void **list = x->served->sums->sources;
+    int n = sources(x, list);
+    bool beside = false;
+    for (int i = 1; i < n; i++)
+        beside |= list[i] == x->result;
+    if (beside)
+        add_beside(x, list, n);
+    else if (n > 0)
+        cpu_dev_ops.sum(x->result, list, n, x->dtype, x->bytes / kv_dtype_bytes(x->dtype));
+}
+
+static void drop_copies(sum *x)
+{
+    for (int i = 0; i < x->served->how.workers; i++) {
+        give_block(x->served->sums, x->by[i].copy);
+        x->by[i].copy = NULL;
+    }
+}
+
+static void unlink_sum(sum *x)
+{
+    sums *s = x->served->sums;
+    sum **at = &s->parts[x->part];
+    while (*at != x)
+        at = &(*at)->next;
+    *at = x->next;
+    if (!x->lent)
+        return;
+    for (at = &s->lent; *at != x;)
+        at = &(*at)->next_lent;
+    *at = x->next_lent;
+}
+
+static void finish(sum *x)
+{
+    kv_err e = {0};
+    unlink_sum(x);
+    if (x->broadcasts && x->broadcasts < x->have)
+        kv_err_set(&e, KV_E_VALUE, "some ranks broadcast the key while others push and pull it");
+    else if (!(x->result = x->out ? x->out : take_block(x->served->sums)))
+        kv_err_set(&e, KV_E_MEMORY, "no memory for a sum");
+    if (!e.code)
+        add_up(x);
+    drop_copies(x);
+    if (e.code)
+        refuse(x, &e);
+    else
+        tell(x);
+}
+
+/* ---- Contributions ---- */
+
+static int add_share(served *of, int rank, const link_rec *r, const char *data, int64_t bytes,
+                     char *out, kv_err *e)
+{
+    sum *x = find(of, r, e);
+    if (!x)
+        return e->code;
+    share *c = &x->by[rank];
+    if (c->come)
+        return kv_err_set(e, KV_E_INTERNAL, "rank %d contributes twice to one round", rank);
+    bool broadcast = r->flags & PUSH_BROADCAST;
+    if (!broadcast || rank == 0) {
+        c->data = data;
+        x->bytes = bytes;
+    }
+    *c = (share){.item = {.step = answer, .release = answer_ended, .peer = rank,
+                          .priority = (int32_t)r->offset},
+                 .sum = x, .data = c->data, .request = r->request, .piece = r->total,
+                 .come = true};
+    x->dtype = (kv_dtype)r->before;
+    x->broadcasts += broadcast;
+    x->have++;
+    x->out = out ? out : x->out;
+    if (is_complete(x)) {
+        finish(x);
+    } else if (c->data && rank != net_rank() && !x->lent) {
+        x->lent = true;
+        x->next_lent = of->sums->lent;
+        of->sums->lent = x;
+    }
+    return KV_OK;
+}
+
+int sums_take(served *s, int rank, const link_rec *r, kv_err *e)
+{
+    if (r->bytes > LINK_PAYLOAD)
+        return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+    return add_share(s, rank, r, (const char *)(r + 1), r->bytes, NULL, e);
+}
+
+int sums_own(served *s, const link_rec *r, const char *data, char *out, kv_err *e)
+{
+    return add_share(s, net_rank(), r, data, r->bytes, out, e);
+}
+
+static void keep(sum *x)
+{
+    for (int i = 0; i < x->served->how.workers; i++) {
+        share *c = &x->by[i];
+        if (!c->data || c->copy || i == net_rank())
+            continue;
+        c->copy = take_block(x->served->sums);
+        if (c->copy)
+            memcpy(c->copy, c->data, (size_t)x->bytes);
+        c->data = c->copy;
+    }
+    x->lent = false;
+}
+
+void sums_keep(served *s)
+{
+    for (sum *x = s->sums->lent, *next; x; x = next) {
+        next = x->next_lent;
+        keep(x);
+    }
+    s->sums->lent = NULL;
+}
+
+void sums_look(served *s)
+{
+    for (int64_t i = 0; i < s->sums->nparts; i++)
+        while (s->sums->parts[i] && is_complete(s->sums->parts[i]))
+            finish(s->sums->parts[i]);
+}

@@ -1,0 +1,36 @@
+/* Sums of the types that keep nothing: a part is added up when every worker that takes part has
+ * contributed to its round, by rank, and the sum goes back to all of them. In a round of broadcasts
+ * the data of the first worker take the place of the sum.
+ *
+ * What other ranks sent is read where it lies in the link's memory, if its round ends before that
+ * is given back, else copied; what this rank contributes is read where it is. A sum is made in the
+ * array that receives it, if this rank has one.
+ */
+#ifndef DIST_SUMS_H
+#define DIST_SUMS_H
+
+#include "dist/served.h"
+
+typedef struct sums sums;
+
+sums *sums_new(int workers, kv_err *e);
+void sums_free(sums *s);
+
+/* Takes a contribution: a push of a whole part, which has its dtype as `before`, the priority of
+ * the answer as `offset`, and the number of the piece in its flight as `total`. */
+int sums_take(served *s, int rank, const link_rec *r, kv_err *e);
+
+/* The same from this rank. data stays until the end of the piece is told (reduce_ended). out: NULL,
+ * or receives the sum; it may be data. */
+int sums_own(served *s, const link_rec *r, const char *data, char *out, kv_err *e);
+
+/* Copies what lies in the link's memory. */
+void sums_keep(served *s);
+
+/* A worker takes part no more. */
+void sums_look(served *s);
+
+/* Says to a flight of this rank how its piece went: data is the sum, unless it lies in out. */
+void reduce_ended(uint64_t token, int64_t piece, const char *data, const kv_err *why);
+
+#endif

@@ -1,0 +1,286 @@
+/* The types of several machines beside plain MPI loops that move the same bytes, in one run: the
+ * arrays of ResNet-50 (25,557,032 float32 in 161 keys), and calls of 4 KB one behind the other.
+ *
+ *     mpirun -n 2 dist sums      horovod beside MPI_Allreduce
+ *     mpirun -x KVSTORE_SERVERS=1 -n 2 dist stored
+ *                                dist_sync, 1 worker and 1 server, beside sends of 256 KB each
+ *     mpirun -n 4 dist crowd     horovod beside copies and a sum in one process
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kvstore.h"
+#include "tools/bench_workload.h"
+
+enum { PIECE = 64 << 10, SMALL = 1024, RUNS = 15, CALLS = 2000, KEYS = 100000, ANSWER = 1 << 20 };
+
+static int rank, size;
+static bench_shapes shapes;
+static float *memory, *back;
+static kv *store;
+static kv_key *keys;
+static kv_array **arrays;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, by_size);
+    return x[n / 2];
+}
+
+static void need(int rc, const kv_err *e)
+{
+    if (!rc)
+        return;
+    fprintf(stderr, "dist: %s\n", e->text);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void *room(int64_t bytes)
+{
+    void *p = malloc((size_t)bytes);
+    if (!p)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    return memset(p, 0, (size_t)bytes);
+}
+
+static void say(const char *what, double ours, double theirs, const char *unit)
+{
+    if (rank == 0)
+        printf("%-58s %9.2f %s, beside %9.2f %s: %5.2f\n", what, ours, unit, theirs, unit,
+               theirs / ours);
+}
+
+/* ---- What is measured ---- */
+
+static void make_arrays(void)
+{
+    kv_err e = {0};
+    need(bench_workload_shapes(&bench_workloads[0], 0, false, &shapes, &e), &e);
+    memory = room(shapes.elements * 4);
+    back = room(shapes.elements * 4);
+    keys = room(shapes.n * (int64_t)sizeof *keys);
+    arrays = room(shapes.n * (int64_t)sizeof *arrays);
+    for (int64_t i = 0; i < shapes.n; i++) {
+        keys[i].id = i;
+        need(kv_array_new(&arrays[i], KV_FLOAT32, 1, &shapes.items[i].size, (kv_ctx){0}, &e), &e);
+    }
+}
+
+static void pushpull(const kv_key *k, int64_t n, kv_array *const *a)
+{
+    kv_err e = {0};
+    need(kv_pushpull(store, k, n, a, k, n, a, NULL, &e), &e);
+    need(kv_wait(store, &e), &e);
+}
+
+static double time_store(void)
+{
+    double begin = now();
+    pushpull(keys, shapes.n, arrays);
+    return (now() - begin) * 1e3;
+}
+
+static double time_small(void)
+{
+    kv_err e = {0};
+    int64_t n = SMALL;
+    kv_key key = {.id = 1000};
+    kv_array *a;
+    need(kv_array_new(&a, KV_FLOAT32, 1, &n, (kv_ctx){0}, &e), &e);
+    if (strcmp(kv_type(store), "horovod") != 0)
+        need(kv_init(store, &key, 1, &a, NULL, &e), &e);
+    pushpull(&key, 1, &a);
+    double begin = now();
+    for (int i = 0; i < CALLS; i++)
+        pushpull(&key, 1, &a);
+    double us = (now() - begin) / CALLS * 1e6;
+    kv_array_unref(a);
+    return us;
+}
+
+/* ---- horovod ---- */
+
+static double time_allreduce(int64_t piece)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begin = now();
+    for (int64_t at = 0; at < shapes.elements; at += piece) {
+        int64_t left = shapes.elements - at;
+        MPI_Allreduce(MPI_IN_PLACE, memory + at, (int)(left < piece ? left : piece), MPI_FLOAT,
+                      MPI_SUM, MPI_COMM_WORLD);
+    }
+    return (now() - begin) * 1e3;
+}
+
+static void run_sums(void)
+{
+    double ours[RUNS], whole[RUNS], pieces[RUNS];
+    kv_err e = {0};
+    time_allreduce(shapes.elements);
+    for (int i = 0; i < RUNS; i++) { /* while no other thread looks after a store */
+        whole[i] = time_allreduce(shapes.elements);
+        pieces[i] = time_allreduce(PIECE);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begin = now();
+    for (int i = 0; i < CALLS; i++)
+        MPI_Allreduce(MPI_IN_PLACE, memory, SMALL, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    double us = (now() - begin) / CALLS * 1e6;
+    need(kv_create("horovod", NULL, 0, &store, &e), &e);
+    time_store();
+    for (int i = 0; i < RUNS; i++)
+        ours[i] = time_store();
+    double t = median(ours, RUNS);
+    say("horovod, ResNet-50, beside one MPI_Allreduce", t, median(whole, RUNS), "ms");
+    say("horovod, ResNet-50, beside MPI_Allreduce in pieces", t, median(pieces, RUNS), "ms");
+    say("horovod, 4 KB, beside MPI_Allreduce", time_small(), us, "us");
+}
+
+/* Every rank's array is copied, and one rank's memory added up, by one process. */
+static double time_alone(void)
+{
+    double begin = now();
+    for (int r = 0; r < size; r++)
+        memcpy(back, memory, (size_t)shapes.elements * 4);
+    for (int64_t i = 0; i < shapes.elements; i++)
+        back[i] += memory[i];
+    return (now() - begin) * 1e3;
+}
+
+static void run_crowd(void)
+{
+    double ours[RUNS], alone[RUNS];
+    kv_err e = {0};
+    need(kv_create("horovod", NULL, 0, &store, &e), &e);
+    time_store();
+    for (int i = 0; i < RUNS; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        ours[i] = time_store();
+    }
+    need(kv_barrier(store, &e), &e);
+    kv_free(store);
+    store = NULL;
+    for (int i = 0; i < RUNS && rank == 0; i++)
+        alone[i] = time_alone();
+    if (rank == 0)
+        say("horovod, ResNet-50, beside copies and a sum", median(ours, RUNS),
+            median(alone, RUNS), "ms");
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* ---- dist_sync ---- */
+
+/* Worker: all pieces out and back. Server: each piece goes back when it has come. */
+static double time_exchange(MPI_Request *sends, MPI_Request *receives)
+{
+    int n = (int)((shapes.elements + PIECE - 1) / PIECE), which;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begin = now();
+    for (int i = 0; i < n; i++) {
+        int64_t at = (int64_t)i * PIECE, left = shapes.elements - at;
+        int count = (int)(left < PIECE ? left : PIECE);
+        MPI_Irecv(back + at, count, MPI_FLOAT, 1 - rank, i, MPI_COMM_WORLD, &receives[i]);
+        if (rank == 0)
+            MPI_Isend(memory + at, count, MPI_FLOAT, 1, i, MPI_COMM_WORLD, &sends[i]);
+    }
+    for (int i = 0; i < n && rank == 1; i++) {
+        MPI_Waitany(n, receives, &which, MPI_STATUS_IGNORE);
+        int64_t at = (int64_t)which * PIECE, left = shapes.elements - at;
+        MPI_Isend(back + at, (int)(left < PIECE ? left : PIECE), MPI_FLOAT, 0, which,
+                  MPI_COMM_WORLD, &sends[which]);
+    }
+    MPI_Waitall(n, receives, MPI_STATUSES_IGNORE);
+    MPI_Waitall(n, sends, MPI_STATUSES_IGNORE);
+    return (now() - begin) * 1e3;
+}
+
+static double time_ping(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begin = now();
+    for (int i = 0; i < CALLS; i++) {
+        if (rank == 0)
+            MPI_Send(memory, SMALL, MPI_FLOAT, 1, 0, MPI_COMM_WORLD);
+        MPI_Recv(back, SMALL, MPI_FLOAT, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (rank == 1)
+            MPI_Send(back, SMALL, MPI_FLOAT, 0, 0, MPI_COMM_WORLD);
+    }
+    return (now() - begin) / CALLS * 1e6;
+}
+
+static void run_many_keys(void)
+{
+    kv_err e = {0};
+    kv_key *k = room(KEYS * (int64_t)sizeof *k);
+    kv_array **a = room(KEYS * (int64_t)sizeof *a);
+    for (int64_t i = 0; i < KEYS; i++) {
+        k[i].id = ANSWER + i;
+        need(kv_array_new(&a[i], KV_FLOAT32, 1, &(int64_t){16}, (kv_ctx){0}, &e), &e);
+    }
+    need(kv_init(store, k, KEYS, a, NULL, &e), &e);
+    pushpull(k, KEYS, a);
+    double begin = now();
+    pushpull(k, KEYS, a);
+    printf("%-58s %9.2f ms\n", "dist_sync, 100,000 keys of 64 bytes", (now() - begin) * 1e3);
+}
+
+static void run_stored(void)
+{
+    int n = (int)((shapes.elements + PIECE - 1) / PIECE);
+    double ours[RUNS], plain[RUNS];
+    kv_err e = {0};
+    MPI_Request *requests = room(2 * n * (int64_t)sizeof *requests);
+    for (int i = 0; i < 2 * n; i++)
+        requests[i] = MPI_REQUEST_NULL;
+    time_exchange(requests, requests + n);
+    for (int i = 0; i < RUNS; i++)
+        plain[i] = time_exchange(requests, requests + n);
+    double ping = time_ping();
+    if (rank == 1) {
+        need(kv_serve("dist_sync", &e), &e);
+        return;
+    }
+    need(kv_create("dist_sync", NULL, 0, &store, &e), &e);
+    need(kv_init(store, keys, shapes.n, arrays, NULL, &e), &e);
+    time_store();
+    for (int i = 0; i < RUNS; i++)
+        ours[i] = time_store();
+    say("dist_sync, ResNet-50, beside sends in pieces", median(ours, RUNS), median(plain, RUNS),
+        "ms");
+    say("dist_sync, 4 KB, beside a ping", time_small(), ping, "us");
+    run_many_keys();
+}
+
+int main(int argc, char **argv)
+{
+    int level;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    make_arrays();
+    if (argc > 1 && strcmp(argv[1], "stored") == 0)
+        run_stored();
+    else if (argc > 1 && strcmp(argv[1], "crowd") == 0)
+        run_crowd();
+    else
+        run_sums();
+    fflush(stdout);
+    kv_free(store);
+    return 0;
+}
