@@ -57,8 +57,7 @@ static int new_trace(flight *f, kv_err *e)
 {
     trace_op *t = trace_on() ? mem_alloc(1, sizeof *t, e) : NULL;
     if (t)
-        *t = (trace_op){.number = trace_number(),
-                        .begun = trace_now()};
+        *t = (trace_op){.number = trace_number(), .begun = trace_now()};
     f->op.trace = t;
     return trace_on() && !t ? KV_E_MEMORY : KV_OK;
 }
@@ -334,6 +333,8 @@ void flight_submit(flight *f, engine_group *g)
     f->op.quick = !coded;
     f->op.priority = f->priority;
     enter(f);
+    if (f->op.trace)
+        f->op.trace->name = f->sums ? "pushpull" : f->pulls ? "pull" : "push";
     if (f->op.trace)
         add_trace(f, (trace_event){TRACE_ENQUEUE, .begin = f->op.trace->begun, .end = trace_now(),
                                    .later = true});
