@@ -1,6 +1,7 @@
 /* The process-wide state of libkvstore: which store types there are, where warnings go, the number
  * of virtual GPUs (which lib/array keeps), the threads of lib/engine/pool.h, the profile that is
- * taken (profile.c, and its events in lib/engine/trace.c). Everything else hangs from a store. */
+ * taken (profile.c, and its events in lib/engine/trace.c), and in a rank of a job its links, calls
+ * under way and the stores that it serves (src/dist). Everything else hangs from a store. */
 #ifndef RUNTIME_H
 #define RUNTIME_H
 

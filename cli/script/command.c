@@ -19,7 +19,8 @@
  *             a session that begins with: init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)
  */
 const command command_table[] = {
-    {"create", {{ARG_WORD, "TYPE", true}}, {{"name", OPTION_NAME, "N"}, {"staleness", OPTION_VALUE, "N"}},
+    {"create", {{ARG_WORD, "TYPE", true}},
+     {{"name", OPTION_NAME, "N"}, {"staleness", OPTION_VALUE, "N"}},
      COMMAND_CHANGES, cmd_create,
      "make a store and use it; the default type is local",
      "create local                        # replaces the store in use\n"
@@ -132,7 +133,8 @@ const command command_table[] = {
      "list                                # all keys, one a line\n"
      "list 1*                             # those that match a pattern",
      "info", NULL},
-    {"info", {{ARG_KEYS, "KEYS", true}}, {{"states", OPTION_FLAG, NULL}, {"cluster", OPTION_FLAG, NULL}},
+    {"info", {{ARG_KEYS, "KEYS", true}},
+     {{"states", OPTION_FLAG, NULL}, {"cluster", OPTION_FLAG, NULL}},
      COMMAND_GIVES, cmd_info,
      "a table of keys: dtype, shape, context, bytes, pushes; or of what the optimizer keeps",
      "info                                # the store and all its keys\n"

@@ -1,3 +1,4 @@
+/* What calls carry: written one behind the other, and read with every length checked. */
 #include "dist/asks.h"
 
 #include <string.h>

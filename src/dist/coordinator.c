@@ -1,3 +1,4 @@
+/* The directory of keys, places by bytes, barriers, and who waits for what. */
 #include "dist/coordinator.h"
 
 #include <string.h>

@@ -641,6 +641,7 @@ static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *co
     if (!rc)
         rc = flight_new(&f, w, numbers, r, n, n, how, e);
     if (!rc) {
+        f->pulls = true;
         f->outs = mem_alloc(n, sizeof *f->outs, e);
         rc = f->outs ? flight_lay_out(f, e) : KV_E_MEMORY;
     }

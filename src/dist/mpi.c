@@ -80,7 +80,8 @@ static int start_mpi(kv_err *e)
     /* Without a launcher MPI would make a world of one rank, which nobody can mean. */
     if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMIX_RANK")) {
         kv_err_set(e, KV_E_UNSUPPORTED,
-                   "this process was not started as a rank of a job: OMPI_COMM_WORLD_SIZE is not set");
+                   "this process was not started as a rank of a job: OMPI_COMM_WORLD_SIZE "
+                   "is not set");
         kv_err_hint(e, "start the script with kvctl launch -n WORKERS, or with mpirun");
         return KV_E_UNSUPPORTED;
     }

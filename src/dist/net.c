@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "dist/alive.h"
 #include "engine/pool.h"
 
@@ -71,6 +72,7 @@ static struct {
     pieces *parts;
     net_item *answers;
     net_taker servers, *workers;
+    int stores; /* made so far; atomic */
     int nworkers;
     int64_t looked_us;
     bool sent;
@@ -103,9 +105,10 @@ int net_size(void)
 double net_timeout(void)
 {
     const char *text = getenv("KVSTORE_TIMEOUT");
-    char *end;
-    double seconds = text ? strtod(text, &end) : 0;
-    return text && end != text && seconds >= 0 ? seconds : 300;
+    double seconds = -1;
+    if (text)
+        num_parse(text, strlen(text), NUM_BINARY64, &seconds, NULL);
+    return seconds >= 0 ? seconds : 300;
 }
 
 /* ---- Sending ---- */
@@ -283,6 +286,11 @@ static void net_answer_last(int rank, link_rec head)
 void net_set_servers(const net_taker *t)
 {
     net.servers = *t;
+}
+
+int net_new_store(void)
+{
+    return __atomic_fetch_add(&net.stores, 1, __ATOMIC_RELAXED);
 }
 
 void net_set_worker(int store, const net_taker *t)
@@ -661,14 +669,23 @@ int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err 
 
 /* ---- Joining and leaving ---- */
 
-/* A process that ends well leaves; one that fails ends, and its launcher sees it. */
+static void stop_thread(void)
+{
+    pool_set_poll(NULL);
+    __atomic_store_n(&net.stop, 1, __ATOMIC_RELEASE);
+    net_wake();
+    pthread_join(net.thread, NULL);
+    net.open = false;
+}
+
+/* A process that ends well leaves; one that fails just ends, and its launcher sees it. */
 static void at_exit(int status, void *arg)
 {
     (void)arg;
     if (status == 0)
         net_close();
     else if (net.open)
-        _exit(status);
+        stop_thread();
 }
 
 /* Joining waits for ranks that may never come, and cannot be stopped: it has its own thread. */
@@ -775,11 +792,7 @@ void net_close(void)
         if (idle > 2000)
             usleep(SLEEP_MOST_US);
     }
-    pool_set_poll(NULL);
-    __atomic_store_n(&net.stop, 1, __ATOMIC_RELEASE);
-    net_wake();
-    pthread_join(net.thread, NULL);
-    net.open = false;
+    stop_thread();
     if (!net_is_lost(NULL))
         link_close();
 }

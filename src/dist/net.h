@@ -79,6 +79,9 @@ typedef struct net_taker {
 void net_set_servers(const net_taker *t); /* PUSH, PULL, ROWS and CALL of all stores */
 void net_set_worker(int store, const net_taker *t); /* the others of one store */
 
+/* The number of the next store: the same in every rank, since all make them in one order. */
+int net_new_store(void);
+
 /* ---- Calls ---- */
 
 /* Sends a call to a rank and waits for its reply. reply: NULL, or becomes its payload, to be

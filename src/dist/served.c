@@ -1,3 +1,4 @@
+/* How a server answers: parts that were pulled, ends of pushes, optimizers that workers set. */
 #include "dist/served.h"
 
 #include <string.h>
@@ -127,7 +128,8 @@ void served_send_rows(served *s, part *p, const served_pull *x)
     kv_array *ids = NULL, *out = NULL;
     kv_key key = {.id = p->id};
     buf bytes = {0};
-    int rc = kv_array_wrap(&ids, x->ids, KV_INT64, 1, &x->nids, (kv_ctx){KV_CPU, 0}, NULL, NULL, &e);
+    int rc =
+        kv_array_wrap(&ids, x->ids, KV_INT64, 1, &x->nids, (kv_ctx){KV_CPU, 0}, NULL, NULL, &e);
     if (!rc)
         rc = kv_array_new_sparse(&out, p->dtype, p->ndim, p->shape, 0, NULL, (kv_ctx){KV_CPU, 0},
                                  &e);

@@ -108,7 +108,7 @@ typedef struct served {
     int64_t done_count;
 
     int64_t rounds, bytes, stalest;
-    int64_t told_us, wait_us; /* of stall.c: when a stall was told last, and how long it is silent */
+    int64_t told_us, wait_us; /* of stall.c: when a stall was told last; how long it is silent */
     struct coordinator *coordinator; /* on the first server */
     struct sums *sums;               /* of a type that keeps nothing */
 } served;

@@ -1,3 +1,4 @@
+/* Rounds: what comes is collected by part, applied when its time has come, and answered. */
 #include "dist/server.h"
 
 #include <stdlib.h>

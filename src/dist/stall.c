@@ -1,3 +1,4 @@
+/* Which rounds, barriers and keys wait too long, and for whom. */
 #include "dist/stall.h"
 
 #include "core/store.h"
@@ -83,7 +84,8 @@ void stall_look(served *s, int64_t now_us)
     } else if (now_us - s->told_us > s->wait_us) {
         s->told_us = now_us;
         s->wait_us *= 2;
-        runtime_log("%s; %lld s so far", buf_text(&text), (long long)((now_us - since) / SECOND_US));
+        runtime_log("%s; %lld s so far", buf_text(&text),
+                    (long long)((now_us - since) / SECOND_US));
     }
     buf_release(&text);
 }

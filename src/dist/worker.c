@@ -1,3 +1,4 @@
+/* The operations of the types: keys and their places, init, rows, optimizers. */
 #include "dist/worker.h"
 
 #include <stdlib.h>
@@ -45,8 +46,6 @@ static int to_coordinator(const worker *w, dist_ask what, const buf *b, void **r
 
 /* ---- Making and releasing ---- */
 
-static int stores; /* that this process has made; the lock of MPI's joining covers it */
-
 static int read_options(worker *w, const kv_opt *opts, int nopts, kv_err *e)
 {
     w->how.staleness = -1;
@@ -90,7 +89,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
         mem_free(w);
         return rc;
     }
-    w->number = stores++;
+    w->number = net_new_store();
     w->how.workers = server_workers();
     w->how.servers = server_count();
     net_taker t = {.take = flight_take, .lost = flight_lost, .self = w};
@@ -139,12 +138,12 @@ bool worker_may_cut(const worker *w)
 /* An array without memory for its elements. */
 static int new_shape(kv_array **out, const ask_key *k, kv_err *e)
 {
-    static char nothing;
+    static const char nothing;
     kv_dtype dtype = (kv_dtype)k->dtype;
     if (k->storage == KV_ROW_SPARSE)
         return kv_array_new_sparse(out, dtype, k->ndim, k->shape, 0, NULL, (kv_ctx){KV_CPU, 0}, e);
-    return kv_array_wrap(out, &nothing, dtype, k->ndim, k->shape, (kv_ctx){KV_CPU, 0}, NULL, NULL,
-                         e);
+    return kv_array_wrap(out, (void *)(uintptr_t)&nothing, dtype, k->ndim, k->shape,
+                         (kv_ctx){KV_CPU, 0}, NULL, NULL, e);
 }
 
 static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
