@@ -330,14 +330,14 @@ static letter *add_letter(coordinator *c, int from, int to, const link_rec *r, k
     letter *l = mem_zalloc(1, sizeof *l, e);
     if (!l)
         return NULL;
-    *l = (letter){.from = from, .to = to, .tag = r->round >> 1, .next = c->letters};
+    *l = (letter){.from = from, .to = to, .tag = r->round, .next = c->letters};
     return c->letters = l;
 }
 
 static int send_letter(coordinator *c, int rank, const link_rec *r, kv_err *e)
 {
     int to = (int)r->part;
-    letter **at = find_letter(c, rank, to, r->round >> 1, true);
+    letter **at = find_letter(c, rank, to, r->round, true);
     if (at) {
         server_reply(to, (*at)->request, r + 1, r->bytes);
         take_off(at);
@@ -346,7 +346,7 @@ static int send_letter(coordinator *c, int rank, const link_rec *r, kv_err *e)
     char *data = mem_alloc(r->bytes, 1, e);
     if (!data)
         return KV_E_MEMORY;
-    if ((at = find_letter(c, rank, to, r->round >> 1, false)))
+    if ((at = find_letter(c, rank, to, r->round, false)))
         take_off(at);
     letter *l = add_letter(c, rank, to, r, e);
     if (!l) {
@@ -369,7 +369,7 @@ static void refuse_ended(int rank, uint64_t request, int ended)
 static int receive_letter(const served *s, coordinator *c, int rank, const link_rec *r, kv_err *e)
 {
     int from = (int)r->part;
-    letter **at = find_letter(c, from, rank, r->round >> 1, false);
+    letter **at = find_letter(c, from, rank, r->round, false);
     if (at) {
         server_reply(rank, r->request, (*at)->data, (*at)->bytes);
         take_off(at);

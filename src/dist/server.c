@@ -524,9 +524,9 @@ static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
         here.pulls_free = x->next;
     else if (!(x = mem_alloc(1, sizeof *x, e)))
         return KV_E_MEMORY;
-    bool rows = r->kind == NET_CALL; /* whose round has the mark of its last piece */
+    bool rows = r->kind == NET_CALL;
     *x = (served_pull){.rank = rank, .request = r->request, .index = r->total,
-                       .round = rows ? r->round >> 1 : r->round,
+                       .round = r->round,
                        .priority = rows ? 0 : (int32_t)r->offset};
     if (r->bytes) {
         x->ids = mem_alloc(r->bytes, 1, e);
