@@ -326,7 +326,7 @@ double optimizer_rate(const optimizer *o)
 static void give(const optimizer *o, optimizer_draft *d, const slot *s, rule_given *g)
 {
     char number[NUM_TEXT_MAX];
-    kv_key seen = s->part ? s->part->key : s->key;
+    kv_key seen = *slot_own_key(s);
     const char *key = seen.name;
     bool tables = o->names.n || o->lr_mult.n || o->wd_mult.n;
     if (!key && tables) {

@@ -66,6 +66,9 @@ void slot_table_release(slot_table *t);
 /* Drops what the updater kept for a key. */
 void slot_forget(slot *s);
 
+/* The key of a slot as rules and messages name it: of a part, the key whose part it is. */
+const kv_key *slot_own_key(const slot *s);
+
 /* A number of the key that depends on nothing else: random numbers of its own. */
 uint64_t slot_hash(const kv_key *key);
 
