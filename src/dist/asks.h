@@ -15,6 +15,7 @@ typedef enum dist_ask {
     ASK_FREE,   /* the worker has released the store */
     ASK_DONE,   /* the worker takes part in no further round */
     ASK_INIT,   /* ask_slot and the part's data, for each part */
+    ASK_DROP,   /* part, round: how many from there on, of which it drops its own */
     ASK_OPTIMIZER, /* ask_optimizer: holds for rounds to which the sender has not contributed yet */
     ASK_COMMAND,   /* part: head; the body with its NUL */
     ASK_ROWS,      /* part, round; row ids. Reply: those rows */
@@ -25,10 +26,11 @@ typedef enum dist_ask {
 
     /* To the coordinator, which is the first server. */
     ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
-                     the key is there already */
-    ASK_READY,   /* the same keys hold their values now */
+                     the key is there already; but a key that is cut, asked for as a whole one, gets
+                     the place to which it moves */
+    ASK_READY,   /* the same keys hold their values now, in the places of the reply */
     ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each */
-    ASK_BARRIER, /* replies when all workers have asked */
+    ASK_BARRIER, /* replies when all workers have asked; part not 0: or wait for an optimizer */
     ASK_EPOCH,   /* round: replies when so many optimizers have been set by the first worker */
     ASK_SEND,    /* part: to which worker, round: a tag; a letter. A later one with the same tag
                      takes the place of one that nobody has received */

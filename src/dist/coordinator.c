@@ -10,6 +10,7 @@
 typedef struct entry {
     ask_key key;
     char *name;
+    place next; /* where it moves to; no parts: it stays */
     bool ready;
 } entry;
 
@@ -43,6 +44,7 @@ typedef struct coordinator {
     letter *letters;
     uint64_t *at_barrier; /* by worker: its call, or 0 */
     int64_t barrier_us;   /* when the first came */
+    bool waits_count;     /* who waits for an optimizer is at the barrier too */
     int64_t epoch;
 } coordinator;
 
@@ -101,7 +103,14 @@ static int lightest(const coordinator *c, int servers)
     return best;
 }
 
-static void find_place(served *s, coordinator *c, ask_key *k)
+static void add_load(const served *s, coordinator *c, const ask_key *k, const place *p, int sign)
+{
+    for (int32_t i = 0; i < p->nparts; i++)
+        c->load[place_server(p, i, s->how.servers)] +=
+            sign * place_count(p, i) * kv_dtype_bytes((kv_dtype)k->dtype);
+}
+
+static place find_place(const served *s, coordinator *c, const ask_key *k)
 {
     int64_t size = 1;
     kv_dtype dtype = (kv_dtype)k->dtype;
@@ -112,11 +121,27 @@ static void find_place(served *s, coordinator *c, ask_key *k)
     p.server = p.nparts > 1 && size >= PLACE_SPREAD && s->how.servers > 1
                    ? -1
                    : lightest(c, s->how.servers);
-    for (int32_t i = 0; i < p.nparts; i++)
-        c->load[place_server(&p, i, s->how.servers)] +=
-            place_count(&p, i) * kv_dtype_bytes(dtype);
+    add_load(s, c, k, &p, 1);
     c->parts += p.nparts;
-    k->place = p;
+    return p;
+}
+
+/* A key that was cut becomes one part. */
+static place find_whole(const served *s, coordinator *c, entry *x)
+{
+    ask_key whole = x->key;
+    if (x->next.nparts)
+        add_load(s, c, &x->key, &x->next, -1); /* a move that was not carried out */
+    whole.whole = 1;
+    return x->next = find_place(s, c, &whole);
+}
+
+static void move(const served *s, coordinator *c, entry *x)
+{
+    add_load(s, c, &x->key, &x->key.place, -1);
+    x->key.place = x->next;
+    x->key.whole = 1;
+    x->next = (place){0};
 }
 
 static int add_key(served *s, coordinator *c, const ask_key *in, const kv_key *key, place *out,
@@ -133,7 +158,7 @@ static int add_key(served *s, coordinator *c, const ask_key *in, const kv_key *k
         mem_free(x.name);
         return rc;
     }
-    find_place(s, c, &x.key);
+    x.key.place = find_place(s, c, &x.key);
     *out = x.key.place;
     c->entries[c->n++] = x;
     return KV_OK;
@@ -153,8 +178,11 @@ static void call_place(served *s, coordinator *c, int rank, const link_rec *r)
             rc = kv_err_set(&e, KV_E_INTERNAL, "a record of another rank is malformed");
             break;
         }
-        if (map_get(&c->index, key) < 0)
+        int64_t i = map_get(&c->index, key);
+        if (i < 0)
             rc = add_key(s, c, in, &key, &p, &e);
+        else if (in->whole && c->entries[i].ready && c->entries[i].key.place.nparts > 1)
+            p = find_whole(s, c, &c->entries[i]);
         buf_put(&reply, (const char *)&p, sizeof p);
     }
     if (!rc)
@@ -257,11 +285,15 @@ static void wait_for(served *s, coordinator *c, int rank, const link_rec *r, int
 static void call_ready(served *s, coordinator *c, const link_rec *r)
 {
     const char *at = (const char *)(r + 1), *end = at + r->bytes;
+    const ask_key *in;
     kv_key key;
-    while (at < end && ask_get_key(&at, end, &key)) {
+    while (at < end && (in = ask_get_key(&at, end, &key))) {
         int64_t i = map_get(&c->index, key);
-        if (i >= 0)
-            c->entries[i].ready = true;
+        entry *x = i < 0 ? NULL : &c->entries[i];
+        if (x && x->next.nparts && x->next.first == in->place.first)
+            move(s, c, x);
+        if (x)
+            x->ready = true;
     }
     look_at_waiters(s, c);
 }
@@ -278,12 +310,20 @@ static void give_up_barrier(const served *s, coordinator *c, const kv_err *why)
     c->barrier_us = 0;
 }
 
+static bool is_missing(const served *s, const coordinator *c, int rank)
+{
+    bool there = s->done[rank] || c->at_barrier[rank];
+    for (const waiter *w = c->waiters; w && c->waits_count && !there; w = w->next)
+        there = w->rank == rank && w->epoch > 0;
+    return !there;
+}
+
 static void look_at_barrier(served *s, coordinator *c)
 {
     int missing = 0, ended = -1, waiting = 0;
     kv_err why = {0};
     for (int i = 0; i < s->how.workers; i++) {
-        bool missed = !c->at_barrier[i] && !s->done[i];
+        bool missed = is_missing(s, c, i);
         missing += missed;
         waiting += c->at_barrier[i] != 0;
         ended = missed && s->ended[i] ? i : ended;
@@ -418,7 +458,7 @@ static void tell_barrier(const served *s, const coordinator *c, buf *out)
             buf_printf(out, " %d", i);
     buf_add(out, " and lacks");
     for (int i = 0; i < s->how.workers; i++)
-        if (!c->at_barrier[i] && !s->done[i])
+        if (is_missing(s, c, i))
             buf_printf(out, " %d", i);
 }
 
@@ -494,6 +534,7 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
         break;
     case ASK_BARRIER:
         c->at_barrier[rank] = r->request;
+        c->waits_count = r->part != 0;
         look_at_barrier(s, c);
         break;
     case ASK_EPOCH:
@@ -503,6 +544,7 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
             look_at_waiters(s, c);
         } else {
             wait_for(s, c, rank, r, r->part);
+            look_at_barrier(s, c);
         }
         break;
     case ASK_SEND:

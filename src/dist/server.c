@@ -159,6 +159,49 @@ static int init_part(served *s, const ask_slot *in, const kv_key *key, const cha
     return KV_OK;
 }
 
+static void free_part(part *p)
+{
+    if (!p)
+        return;
+    for (round *x = p->rounds, *next; x; x = next) {
+        next = x->next;
+        mem_free(x);
+    }
+    mem_free((char *)p->key.name);
+    mem_free(p);
+}
+
+/* Its place in the store stays, without elements. */
+static int drop_part(served *s, part *p, kv_err *e)
+{
+    const int64_t none = 0;
+    slot *x = &s->store->slots.items[p->slot];
+    kv_array *empty = NULL;
+    if (p->rounds || p->pulls || p->replies || p->touched)
+        return kv_err_set(e, KV_E_INTERNAL, "part %lld is in use", (long long)p->id);
+    int rc = kv_array_new(&empty, p->dtype, 1, &none, (kv_ctx){KV_CPU, 0}, e);
+    if (rc)
+        return rc;
+    slot_forget(x);
+    x->part = NULL;
+    kv_array_unref(x->stored);
+    x->stored = empty;
+    s->parts[p->id] = NULL;
+    s->bytes -= p->bytes;
+    free_part(p);
+    return KV_OK;
+}
+
+static int drop_parts(served *s, int64_t first, int64_t n, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = first; i < first + n && !rc; i++) {
+        part *p = find_part(s, i);
+        rc = p ? drop_part(s, p, e) : KV_OK;
+    }
+    return rc;
+}
+
 static int init_parts(served *s, const link_rec *r, kv_err *e)
 {
     const char *at = (const char *)(r + 1), *end = at + r->bytes;
@@ -526,8 +569,7 @@ static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
         return KV_E_MEMORY;
     bool rows = r->kind == NET_CALL;
     *x = (served_pull){.rank = rank, .request = r->request, .index = r->total,
-                       .round = r->round,
-                       .priority = rows ? 0 : (int32_t)r->offset};
+                       .round = r->round, .priority = rows ? 0 : (int32_t)r->offset};
     if (r->bytes) {
         x->ids = mem_alloc(r->bytes, 1, e);
         if (!x->ids)
@@ -687,18 +729,6 @@ void server_sent(served *s, part *p)
 
 /* ---- Calls ---- */
 
-static void free_part(part *p)
-{
-    if (!p)
-        return;
-    for (round *x = p->rounds, *next; x; x = next) {
-        next = x->next;
-        mem_free(x);
-    }
-    mem_free((char *)p->key.name);
-    mem_free(p);
-}
-
 static void free_store(int number)
 {
     served *s = here.stores[number];
@@ -850,6 +880,9 @@ static void take_call(int rank, const link_rec *r)
             break;
         case ASK_INIT:
             rc = init_parts(s, r, &e);
+            break;
+        case ASK_DROP:
+            rc = drop_parts(s, r->part, r->round, &e);
             break;
         case ASK_OPTIMIZER:
             ask_optimizer(s, r);

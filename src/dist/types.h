@@ -40,7 +40,4 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
 /* The slot of a key of which another rank has told, or -1: key, memory. */
 int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e);
 
-/* Whether parts of a key may be updated apart with the rule in use. */
-bool worker_may_cut(const worker *w);
-
 #endif

@@ -7,7 +7,9 @@
 #include "array/device.h"
 #include "array/row_ids.h"
 #include "base/mem.h"
+#include "core/builtin.h"
 #include "core/call.h"
+#include "core/kv_rule.h"
 #include "dist/server.h"
 #include "dist/types.h"
 
@@ -129,10 +131,16 @@ int worker_count(void *self)
 
 /* ---- Keys ---- */
 
-bool worker_may_cut(const worker *w)
+/* Whether parts of a key may be updated apart. Without rounds every part counts its own updates,
+ * so a number that all keys share would advance once for each of them. */
+static bool may_cut(const worker *w, const kv_rule *rule)
 {
-    return w->store->updater.kind != UPDATER_RULE ||
-           rule_splits(w->store->updater.optimizer->rule->ast);
+    rule_state_info states[PLAN_MAX_STATES];
+    int n = w->how.is_async ? rule_states(rule->ast, states) : 0;
+    for (int i = 0; i < n; i++)
+        if (states[i].how == STATE_SHARED)
+            return false;
+    return rule_splits(rule->ast);
 }
 
 /* An array without memory for its elements. */
@@ -165,8 +173,13 @@ static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
 int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
 {
     int64_t i = slot_find(&w->store->slots, key, -1);
-    if (i < 0 && add_key(w, k, key, e) == KV_OK)
-        i = w->store->slots.n - 1;
+    if (i < 0)
+        return add_key(w, k, key, e) ? -1 : w->store->slots.n - 1;
+    worker_key *known = &w->keys[i];
+    if (known->place.first != k->place.first) {
+        known->place = k->place; /* its rounds begin anew there */
+        known->pushes = known->pulls = 0;
+    }
     return i;
 }
 
@@ -192,7 +205,8 @@ static ask_key key_like(const worker *w, const kv_key *key, const kv_array *a)
                   .storage = a->storage,
                   .ndim = a->ndim};
     memcpy(k.shape, a->shape, a->ndim * sizeof *a->shape);
-    k.whole = w->store->updater.kind == UPDATER_RULE && !worker_may_cut(w);
+    k.whole = w->store->updater.kind == UPDATER_RULE &&
+              !may_cut(w, w->store->updater.optimizer->rule);
     return k;
 }
 
@@ -661,12 +675,112 @@ int worker_command(void *self, int head, const char *body, kv_err *e)
     return to_all(self, c, e);
 }
 
+/* ---- Optimizers ---- */
+
+/* A place for a key that was cut. */
+static int place_whole(worker *w, const kv_key *key, ask_key *k, kv_err *e)
+{
+    int64_t stays;
+    k->whole = 1;
+    int rc = place_keys(w, key, 1, k, &stays, e);
+    if (!rc && stays >= 0)
+        rc = kv_err_set(e, KV_E_INTERNAL, "a key that was cut stays where it is");
+    return rc;
+}
+
+static int tell_ready(worker *w, const kv_key *key, const ask_key *k, kv_err *e)
+{
+    buf b = {0};
+    ask_put_key(&b, k, key->name);
+    int rc = buf_check(&b, e);
+    if (!rc)
+        rc = to_coordinator(w, ASK_READY, &b, NULL, NULL, e);
+    buf_release(&b);
+    return rc;
+}
+
+/* Moves a key from its parts to one server. */
+static int make_whole(worker *w, int64_t number, kv_err *e)
+{
+    const slot *s = &w->store->slots.items[number];
+    place old = w->keys[number].place;
+    kv_key key = s->key;
+    kv_array *value = NULL;
+    ask_key k = key_like(w, &key, s->stored);
+    int rc = kv_array_new_raw(&value, (kv_dtype)s->stored->dtype, s->stored->ndim,
+                              s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
+    if (!rc)
+        rc = flight_pull(w, &key, 1, &value, NULL, e);
+    if (!rc)
+        rc = place_whole(w, &key, &k, e);
+    if (!rc)
+        rc = send_values(w, &key, 1, &k, &value, e);
+    if (!rc)
+        rc = tell_ready(w, &key, &k, e);
+    kv_array_unref(value);
+    if (rc)
+        return rc;
+    worker_know(w, &k, &key, e);
+    return to_all(w, (net_call){.what = ASK_DROP, .part = old.first, .round = old.nparts}, e);
+}
+
+/* Rank 0, when all ranks have come to the optimizer and wait for it. */
+static int make_all_whole(worker *w, kv_err *e)
+{
+    int rc = KV_OK;
+    bool met = false;
+    for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
+        if (w->keys[i].place.nparts == 1)
+            continue;
+        net_call c = to_server(w, 0, ASK_BARRIER);
+        c.part = 1;
+        rc = met || w->done ? KV_OK : net_call_wait(&c, NULL, NULL, e);
+        met = true;
+        if (!rc)
+            rc = make_whole(w, i, e);
+    }
+    return rc;
+}
+
+/* The other ranks, behind that. */
+static int find_whole(worker *w, kv_err *e)
+{
+    int64_t n = 0;
+    kv_key *cut = mem_alloc(w->store->slots.n, sizeof *cut, e);
+    if (!cut)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < w->store->slots.n; i++)
+        if (w->keys[i].place.nparts > 1)
+            cut[n++] = w->store->slots.items[i].key;
+    int rc = n ? ask_keys(w, cut, n, e) : KV_OK;
+    mem_free(cut);
+    return rc;
+}
+
+/* Whether what is to be set, see kv_type_ops, needs whole keys. */
+static int needs_whole(const worker *w, const char *kind, const char *text, bool *whole, kv_err *e)
+{
+    kv_rule *rule = NULL;
+    int rc = KV_OK;
+    if (strcmp(kind, "optimizer") == 0)
+        rc = builtin_rule(&rule, text, e);
+    else if (strcmp(kind, "rule") == 0)
+        rc = kv_rule_new(&rule, text, NULL, 0, 0, e);
+    *whole = rule && !may_cut(w, rule);
+    kv_rule_free(rule);
+    return rc;
+}
+
 int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
                          int nparams, kv_err *e)
 {
     worker *w = self;
     buf b = {0};
     int64_t epoch = w->epochs + 1;
+    bool whole;
+    int rc = needs_whole(w, kind, text, &whole, e);
+    if (rc)
+        return rc;
     engine_wait_group(&w->store->calls.group, 0);
     buf_put(&b, kind, strlen(kind) + 1);
     buf_put(&b, text, strlen(text) + 1);
@@ -674,7 +788,9 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
         buf_put(&b, params[i].name, strlen(params[i].name) + 1);
         buf_put(&b, params[i].value, strlen(params[i].value) + 1);
     }
-    int rc = buf_check(&b, e);
+    rc = buf_check(&b, e);
+    if (!rc && whole && net_rank() == 0)
+        rc = make_all_whole(w, e);
     if (!rc && net_rank() == 0)
         rc = to_all(w, (net_call){.what = ASK_OPTIMIZER, .data = b.data, .bytes = (int64_t)b.len},
                     e);
@@ -684,6 +800,8 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
         rc = net_call_wait(&c, NULL, NULL, e);
     }
     w->epochs += rc == KV_OK;
+    if (!rc && whole && net_rank() != 0)
+        rc = find_whole(w, e);
     buf_release(&b);
     return rc;
 }
