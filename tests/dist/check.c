@@ -223,6 +223,24 @@ static void few_rows(kv_dtype dtype)
     kv_free(s);
 }
 
+/* Rows that are pulled behind a push come behind its round, however late the other ranks push. */
+static void check_rows_behind(void)
+{
+    kv *s = make_test("dist_sync", "1");
+    int64_t all[] = {0, 1, 2, 3};
+    double want[4];
+    init(s, number(3), rows_of(KV_FLOAT32, 4, 3, 4, all, 0));
+    for (int i = 1; i <= 2; i++) {
+        for (int r = 0; r < 4; r++)
+            want[r] = (double)i * workers;
+        if (rank == workers - 1)
+            usleep(20000);
+        push(s, number(3), rows_of(KV_FLOAT32, 4, 3, 4, all, 1));
+        MUST(rows_are(pull_rows(s, number(3), KV_FLOAT32, 4, 3, 4, all), 4, 3, 4, all, want));
+    }
+    kv_free(s);
+}
+
 static void check_rows(void)
 {
     few_rows(KV_FLOAT32);
@@ -314,18 +332,61 @@ static void check_1bit(void)
     compressed("1bit", "0", steps, 5);
 }
 
+/* The same random numbers of every rank: what is owed carries over. */
+static void random_codes(const char *type, const char *threshold)
+{
+    enum { N = 70001 };
+    static float owed[N], want[N];
+    kv *s = make_test("dist_sync", "2");
+    kv_opt how[] = {{"type", type}, {"threshold", threshold}};
+    bool two = strcmp(type, "2bit") == 0;
+    float t = (float)atof(threshold);
+    uint32_t seed = 123;
+    memset(owed, 0, sizeof owed);
+    memset(want, 0, sizeof want);
+    OK(kv_set_gradient_compression(s, how, 2, &e));
+    init(s, number(1002), filled(KV_FLOAT32, N, 1, 0));
+    for (int i = 0; i < 7; i++) {
+        kv_array *a = filled(KV_FLOAT32, N, 1, 0), *out = filled(KV_FLOAT32, N, 1, -1);
+        kv_key key = number(1002);
+        void *data = NULL;
+        const void *got = NULL;
+        OK(kv_array_write(a, &data, &e));
+        for (int j = 0; j < N; j++) {
+            seed = seed * 1664525 + 1013904223;
+            float x = (float)(seed >> 8) * 0x1p-24f, r = owed[j] + x;
+            float sent = two ? (r >= t ? t : r <= -t ? -t : 0) : r > t ? 1.0f : -1.0f;
+            ((float *)data)[j] = x;
+            owed[j] = r - sent;
+            want[j] += 2 * (float)workers * sent;
+        }
+        push(s, key, a);
+        OK(kv_pull(s, &key, 1, &out, NULL, &e));
+        OK(kv_array_read(out, &got, &e));
+        MUST(memcmp(got, want, sizeof want) == 0);
+        kv_array_unref(out);
+    }
+    kv_free(s);
+}
+
+static void check_random_codes(void)
+{
+    random_codes("2bit", "0.5");
+    random_codes("1bit", "0");
+}
+
 /* ---- init ---- */
 
 static void check_init(void)
 {
     kv *s = make("dist_sync");
-    for (int i = 0; i < 40; i++)
-        init(s, number(200 + i), filled(i < 20 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, rank ? -1 : i));
+    for (int i = 0; i < 100; i++)
+        init(s, number(200 + i), filled(i < 50 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, rank ? -1 : i));
     for (int i = 0; i < 6; i++)
         init(s, number(300 + i),
              filled(i < 3 ? KV_FLOAT32 : KV_FLOAT16, 1200, 1200, rank ? -1 : i));
-    for (int i = 0; i < 40; i++)
-        MUST(holds(s, number(200 + i), i < 20 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, i));
+    for (int i = 0; i < 100; i++)
+        MUST(holds(s, number(200 + i), i < 50 ? KV_FLOAT32 : KV_FLOAT16, 2, 3, i));
     for (int i = 0; i < 6; i++)
         MUST(holds(s, number(300 + i), i < 3 ? KV_FLOAT32 : KV_FLOAT16, 1200, 1200, i));
     kv_free(s);
@@ -483,59 +544,62 @@ static void check_async_refused(void)
 /* ---- Training gives the bits of one process ---- */
 
 /* A gradient: of a rank, a round, a key. */
-static kv_array *gradient(int64_t size, int of, int at, int key)
+static kv_array *gradient(int64_t rows, int64_t columns, int of, int at, int key)
 {
+    int64_t shape[] = {rows, columns};
     kv_array *a = NULL;
     void *data = NULL;
     uint32_t x = (uint32_t)(of * 7919 + at * 104729 + key * 1299709 + 1);
-    OK(kv_array_new(&a, KV_FLOAT32, 1, &size, (kv_ctx){0}, &e));
+    OK(kv_array_new(&a, KV_FLOAT32, 2, shape, (kv_ctx){0}, &e));
     OK(kv_array_write(a, &data, &e));
-    for (int64_t i = 0; i < size; i++) {
+    for (int64_t i = 0; i < rows * columns; i++) {
         x = x * 1664525 + 1013904223;
         ((float *)data)[i] = (float)((int32_t)x) * 0x1p-31f;
     }
     return a;
 }
 
-static const int64_t lengths[] = {1, 10, 65537, 1100003};
+/* Of one part, of several on one server, of all servers. */
+static const struct {
+    int64_t rows, columns;
+} shapes[] = {{1, 1}, {10, 1}, {65537, 1}, {3000, 100}, {1000003, 1}};
 
-enum { LENGTHS = sizeof lengths / sizeof *lengths };
+enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 typedef struct training {
-    const char *name;
+    const char *name; /* or a rule */
     kv_opt params[4];
     int nparams;
-    bool late; /* the optimizer is set when there are keys */
+    bool late; /* behind a round by another optimizer */
 } training;
+
+static const training first = {"sgd", {{"learning_rate", "0.1"}}, 1, false};
 
 static void set_optimizer(kv *s, const training *t)
 {
     char rescale[32];
     kv_opt params[5] = {{"rescale_grad", rescale}};
+    kv_rule *rule = NULL;
     snprintf(rescale, sizeof rescale, "%.17g", 1.0 / (workers * 4));
     memcpy(params + 1, t->params, (size_t)t->nparams * sizeof *params);
-    OK(kv_set_optimizer(s, t->name, params, t->nparams + 1, &e));
-}
-
-static void begin(kv *s, const training *t)
-{
-    if (!t->late)
-        set_optimizer(s, t);
-    for (int k = 0; k < LENGTHS; k++)
-        init(s, number(k), gradient(lengths[k], 99, 99, k));
-    if (t->late)
-        set_optimizer(s, t);
+    if (t->name[0] == '{') {
+        OK(kv_rule_new(&rule, t->name, NULL, 0, 0, &e));
+        OK(kv_set_rule(s, rule, params, t->nparams + 1, &e));
+        kv_rule_free(rule);
+    } else {
+        OK(kv_set_optimizer(s, t->name, params, t->nparams + 1, &e));
+    }
 }
 
 /* One push of all keys, with the values of the ranks from … to - 1. */
 static void train_round(kv *s, int at, int from, int to)
 {
-    for (int k = 0; k < LENGTHS; k++) {
+    for (int k = 0; k < SHAPES; k++) {
         kv_key keys[16];
         kv_array *values[16];
         for (int r = from; r < to; r++) {
             keys[r - from] = number(k);
-            values[r - from] = gradient(lengths[k], r, at, k);
+            values[r - from] = gradient(shapes[k].rows, shapes[k].columns, r, at, k);
         }
         OK(kv_push(s, keys, to - from, values, NULL, &e));
         for (int r = from; r < to; r++)
@@ -543,17 +607,29 @@ static void train_round(kv *s, int at, int from, int to)
     }
 }
 
+static void begin(kv *s, const training *t, int from, int to)
+{
+    set_optimizer(s, t->late ? &first : t);
+    for (int k = 0; k < SHAPES; k++)
+        init(s, number(k), gradient(shapes[k].rows, shapes[k].columns, 99, 99, k));
+    if (!t->late)
+        return;
+    train_round(s, 50, from, to);
+    set_optimizer(s, t);
+}
+
 static void compare(kv *s, kv *one)
 {
-    for (int k = 0; k < LENGTHS; k++) {
+    for (int k = 0; k < SHAPES; k++) {
+        int64_t rows = shapes[k].rows, columns = shapes[k].columns;
         kv_key key = number(k);
-        kv_array *a = gradient(lengths[k], 1, 1, 1), *b = gradient(lengths[k], 2, 2, 2);
+        kv_array *a = filled(KV_FLOAT32, rows, columns, 1), *b = filled(KV_FLOAT32, rows, columns, 2);
         const void *x = NULL, *y = NULL;
         OK(kv_pull(s, &key, 1, &a, NULL, &e));
         OK(kv_pull(one, &key, 1, &b, NULL, &e));
         OK(kv_array_read(a, &x, &e));
         OK(kv_array_read(b, &y, &e));
-        MUST(memcmp(x, y, (size_t)lengths[k] * sizeof(float)) == 0);
+        MUST(memcmp(x, y, (size_t)(rows * columns) * sizeof(float)) == 0);
         kv_array_unref(a);
         kv_array_unref(b);
     }
@@ -562,13 +638,13 @@ static void compare(kv *s, kv *one)
 static void train(const training *t)
 {
     kv *s = make("dist_sync"), *one = make("local");
-    begin(s, t);
-    begin(one, t);
+    begin(s, t, rank, rank + 1);
+    begin(one, t, 0, workers);
     for (int i = 0; i < rounds; i++) {
         train_round(s, i, rank, rank + 1);
         train_round(one, i, 0, workers);
         if (i == 1) {
-            kv_opt slower = {"wd", "0.25"};
+            kv_opt slower = {"clip_gradient", "0.01"};
             OK(kv_update_optimizer(s, &slower, 1, &e));
             OK(kv_update_optimizer(one, &slower, 1, &e));
         }
@@ -591,6 +667,104 @@ static void check_training(void)
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         train(&list[i]);
+}
+
+/* Rules that need whole keys, set when there are keys that were cut. */
+static void check_whole(void)
+{
+    static const training list[] = {
+        {"lamb", {{"learning_rate", "0.01"}}, 1, true},
+        {"lans", {{"learning_rate", "0.01"}}, 1, true},
+        {"sgld", {{"learning_rate", "0.01"}}, 1, true},
+        {"groupadagrad", {{"learning_rate", "0.01"}}, 1, true},
+        {"nadam", {{"learning_rate", "0.01"}}, 1, true},
+        {"{ stored -= 0.1 * input / (1 + norm(stored)) }", {{0}}, 0, true},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        train(&list[i]);
+}
+
+/* The same by a file that brings its rule. */
+static void check_whole_from_file(void)
+{
+    static const training lamb = {"lamb", {{"learning_rate", "0.01"}}, 1, false};
+    char path[64];
+    kv *s = make("dist_sync"), *one = make("local");
+    snprintf(path, sizeof path, "/tmp/dist_check.%d.states", (int)getpid());
+    set_optimizer(s, &first);
+    begin(one, &lamb, 0, workers);
+    train_round(one, 7, 0, workers);
+    OK(kv_save_states(one, path, KV_DUMP_OPTIMIZER, &e));
+    for (int k = 0; k < SHAPES; k++) {
+        kv_array *a = filled(KV_FLOAT32, shapes[k].rows, shapes[k].columns, 0);
+        kv_key key = number(k);
+        OK(kv_pull(one, &key, 1, &a, NULL, &e));
+        init(s, key, a);
+    }
+    compare(s, one);
+    OK(kv_load_states(s, path, &e));
+    unlink(path);
+    for (int i = 0; i < 2; i++) {
+        train_round(s, i, rank, rank + 1);
+        train_round(one, i, 0, workers);
+        compare(s, one);
+    }
+    kv_free(s);
+    kv_free(one);
+}
+
+/* ---- dist_async ---- */
+
+/* Each rank pushes once: so many pushes are applied. */
+static void check_async(void)
+{
+    kv *s = make_test("dist_async", "2");
+    for (int k = 0; k < SIZES; k++)
+        init(s, text(sizes[k].key), filled(KV_FLOAT32, sizes[k].rows, sizes[k].columns, 1));
+    for (int k = 0; k < SIZES; k++)
+        push(s, text(sizes[k].key),
+             filled(KV_FLOAT32, sizes[k].rows, sizes[k].columns, rank + 1));
+    OK(kv_wait(s, &e));
+    OK(kv_barrier(s, &e));
+    for (int k = 0; k < SIZES; k++)
+        MUST(holds(s, text(sizes[k].key), KV_FLOAT32, sizes[k].rows, sizes[k].columns,
+                   1 + workers * (workers + 1)));
+    kv_free(s);
+}
+
+/* nadam has a number that all keys share: with equal pushes their order does not matter. */
+static void check_async_shared(void)
+{
+    static const training nadam = {"nadam", {{"learning_rate", "0.01"}}, 1, false};
+    enum { LAST = SHAPES - 1 };
+    for (int late = 0; late < 2; late++) {
+        kv *s = make("dist_async"), *one = make("local");
+        kv_key key = number(LAST);
+        kv_array *a = gradient(shapes[LAST].rows, 1, 1, 1, 1);
+        kv_array *b = gradient(shapes[LAST].rows, 1, 2, 2, 2);
+        const void *x = NULL, *y = NULL;
+        if (!late)
+            set_optimizer(s, &nadam);
+        init(s, key, gradient(shapes[LAST].rows, 1, 9, 9, 9));
+        if (late)
+            set_optimizer(s, &nadam);
+        set_optimizer(one, &nadam);
+        init(one, key, gradient(shapes[LAST].rows, 1, 9, 9, 9));
+        OK(kv_push(s, &key, 1, &a, NULL, &e));
+        for (int i = 0; i < workers; i++)
+            OK(kv_push(one, &key, 1, &a, NULL, &e));
+        OK(kv_wait(s, &e));
+        OK(kv_barrier(s, &e));
+        OK(kv_pull(one, &key, 1, &b, NULL, &e));
+        OK(kv_pull(s, &key, 1, &a, NULL, &e));
+        OK(kv_array_read(a, &x, &e));
+        OK(kv_array_read(b, &y, &e));
+        MUST(memcmp(x, y, (size_t)shapes[LAST].rows * sizeof(float)) == 0);
+        kv_array_unref(a);
+        kv_array_unref(b);
+        kv_free(s);
+        kv_free(one);
+    }
 }
 
 /* ---- Many ---- */
@@ -651,6 +825,48 @@ static void check_many_rounds(void)
     kv_free(s);
 }
 
+/* ---- Where keys live ---- */
+
+/* Of the ranks that serve. */
+typedef struct spread {
+    int64_t least, most, all;
+} spread;
+
+static int see_rank(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    spread *x = arg;
+    (void)e;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(fields[i].name, "bytes") != 0 || fields[i].number < 0)
+            continue;
+        int64_t bytes = fields[i].number;
+        x->least = x->all == 0 || bytes < x->least ? bytes : x->least;
+        x->most = bytes > x->most ? bytes : x->most;
+        x->all += bytes;
+    }
+    return KV_OK;
+}
+
+/* No server has more than the others by more than the largest key that is not spread. */
+static void check_balance(void)
+{
+    kv *s = make("dist_sync");
+    spread x = {0};
+    int64_t largest = 0, all = 0;
+    for (int i = 0; i < 60; i++) {
+        int64_t n = 1 + i * 7919 % 1000 * (i % 9 == 0 ? 400 : 20);
+        largest = n > largest ? n : largest;
+        all += n;
+        init(s, number(i), filled(KV_FLOAT32, n, 1, 0));
+    }
+    OK(kv_barrier(s, &e));
+    OK(kv_describe(s, "cluster", see_rank, &x, &e));
+    MUST(x.all == all * 4);
+    MUST(x.most - x.least <= largest * 4);
+    OK(kv_barrier(s, &e));
+    kv_free(s);
+}
+
 /* ---- Running ---- */
 
 static const struct {
@@ -661,9 +877,11 @@ static const struct {
     {"float16", check_float16},
     {"rows", check_rows},
     {"rows-of-zeros", check_rows_of_zeros},
+    {"rows-behind", check_rows_behind},
     {"many-rows", check_many_rows},
     {"2bit", check_2bit},
     {"1bit", check_1bit},
+    {"random-codes", check_random_codes},
     {"init", check_init},
     {"init-by-one", check_init_by_one},
     {"made-by-push", check_made_by_push},
@@ -673,6 +891,11 @@ static const struct {
     {"refused", check_refused},
     {"async-refused", check_async_refused},
     {"training", check_training},
+    {"whole", check_whole},
+    {"whole-from-file", check_whole_from_file},
+    {"async", check_async},
+    {"async-shared", check_async_shared},
+    {"balance", check_balance},
     {"many-keys", check_many_keys},
     {"many-rounds", check_many_rounds},
 };
