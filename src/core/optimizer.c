@@ -474,7 +474,7 @@ static int make_update(optimizer *o, optimizer_draft *d, const slot *s, bool spa
     int rc = rule_update_make(&o->binding, &g, &m->u, e);
     if (rc) {
         mem_free(m);
-        return kv_err_key(e, &s->key);
+        return kv_err_key(e, slot_own_key(s));
     }
     m->refs = 1;
     m->given = g;
@@ -497,7 +497,7 @@ const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const sl
     rule_given g = give_all(o, d, s, false, numbers);
     *t = g.t;
     if (rule_update_make(&o->binding, &g, &o->updates[dtype], e)) {
-        kv_err_key(e, &s->key);
+        kv_err_key(e, slot_own_key(s));
         return NULL;
     }
     o->made[dtype] = true;

@@ -87,9 +87,10 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
     optimizer *o = p->updater.optimizer;
     call_group *g = &c->groups[i];
     slot *s = call_slot(c, g);
-    if (o->constant)
-        return (g->update = optimizer_constant(o, &p->draft, s, &g->t, e)) ? KV_OK
-                                                                           : kv_err_key(e, &s->key);
+    if (o->constant) {
+        g->update = optimizer_constant(o, &p->draft, s, &g->t, e);
+        return g->update ? KV_OK : kv_err_key(e, slot_own_key(s));
+    }
     int rc = optimizer_prepare(o, &p->draft, s, g->sparse, &p->steps[i], e);
     if (!rc && ++p->nsteps)
         rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
