@@ -210,7 +210,9 @@ unit_tool := $(if $(findstring /test_script_,$(UNIT)),$(BUILD)/tool.a)
 $(BUILD)/tool.a: $(call obj,$(filter-out cli/main.c,$(tool_src))) $(BUILD)/rules_text.o
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(BUILD)/libkvstore.a
+# What ranks tell each other is of the plugin, and needs no ranks.
+unit_dist := $(if $(findstring /test_asks,$(UNIT)),$(call obj,src/dist/asks.c))
+$(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
 # Replays recorded runs of MXNet 1.9.1.

@@ -1,0 +1,100 @@
+/* asks: what calls between ranks carry comes out as it went in, and cut short is malformed. */
+#include "test.h"
+
+#include <string.h>
+
+#include "dist/asks.h"
+
+TEST(asks_keys)
+{
+    kv_err e = {0};
+    static const char *const names[] = {NULL, "", "w", "seventh", "eighth__", "a longer name"};
+    enum { N = sizeof names / sizeof *names };
+    buf b = {0};
+    kv_key key;
+    for (int i = 0; i < N; i++)
+        ask_put_key(&b, &(ask_key){.id = i - 3, .ndim = 2, .shape = {i, 4}, .place.first = 70 + i},
+                    names[i]);
+    CHECK_OK(buf_check(&b, &e));
+    const char *at = b.data, *end = b.data + b.len;
+    for (int i = 0; i < N; i++) {
+        const ask_key *k = ask_get_key(&at, end, &key);
+        CHECK(k && k->shape[0] == i && k->place.first == 70 + i);
+        CHECK_INT(key.id, i - 3);
+        CHECK(!key.name == !names[i]);
+        CHECK_TEXT(key.name ? key.name : "none", names[i] ? names[i] : "none");
+    }
+    CHECK(at == end);
+    for (size_t n = 0; n < b.len; n++) {
+        int whole = 0;
+        at = b.data;
+        while (at < b.data + n && ask_get_key(&at, b.data + n, &key))
+            whole++;
+        CHECK(whole < N);
+        CHECK(at <= b.data + n);
+    }
+    buf_release(&b);
+}
+
+/* A part of an array, and an array made of its bytes. */
+TEST(asks_parts)
+{
+    kv_err e = {0};
+    int64_t shape[] = {70000}, count = 4464;
+    kv_array *a = NULL, *part = NULL;
+    void *data = NULL;
+    const void *got = NULL;
+    buf b = {0};
+    kv_key key;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, shape, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int i = 0; i < 70000; i++)
+        ((float *)data)[i] = (float)i;
+    ask_key k = {.dtype = KV_FLOAT32, .ndim = 1, .shape = {70000}};
+    k.place = place_new(70000, KV_FLOAT32, false);
+    k.place.first = 5;
+    CHECK_OK(ask_put_slot(&b, &k, "weight", 1, a, &e));
+    const ask_slot *s = (const ask_slot *)(const void *)b.data;
+    const char *at = (const char *)&s->key;
+    CHECK(ask_get_key(&at, b.data + b.len, &key));
+    CHECK_TEXT(key.name, "weight");
+    CHECK_INT(s->part, 6);
+    CHECK_INT(s->from, 65536);
+    CHECK_INT(s->count, count);
+    CHECK_OK(ask_array(&part, KV_DEFAULT, KV_FLOAT32, 1, &count, at, s->bytes, &e));
+    CHECK_OK(kv_array_read(part, &got, &e));
+    CHECK(memcmp(got, (const float *)data + 65536, (size_t)count * sizeof(float)) == 0);
+    kv_array_unref(part);
+    CHECK(ask_array(&part, KV_DEFAULT, KV_FLOAT32, 1, &count, at, s->bytes - 4, &e) != KV_OK);
+    CHECK_INT(e.code, KV_E_INTERNAL);
+    kv_array_unref(a);
+    buf_release(&b);
+}
+
+TEST(asks_rows)
+{
+    kv_err e = {0};
+    int64_t shape[] = {6, 3}, ids[] = {1, 4};
+    kv_array *a = NULL, *same = NULL;
+    void *data = NULL;
+    const void *got = NULL;
+    buf b = {0};
+    CHECK_OK(kv_array_new_sparse(&a, KV_FLOAT32, 2, shape, 2, ids, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write_rows(a, &data, &e));
+    for (int i = 0; i < 6; i++)
+        ((float *)data)[i] = (float)i;
+    ask_put_rows(&b, a);
+    int64_t bytes = (int64_t)b.len;
+    CHECK_OK(ask_array(&same, KV_ROW_SPARSE, KV_FLOAT32, 2, shape, b.data, bytes, &e));
+    CHECK_INT(kv_array_nrows(same), 2);
+    CHECK(memcmp(kv_array_row_ids(same), ids, sizeof ids) == 0);
+    CHECK_OK(kv_array_read_rows(same, &got, &e));
+    CHECK(memcmp(got, data, 6 * sizeof(float)) == 0);
+    kv_array_unref(same);
+    for (int64_t n = 0; n < bytes; n++) {
+        e = (kv_err){0};
+        CHECK(ask_array(&same, KV_ROW_SPARSE, KV_FLOAT32, 2, shape, b.data, n, &e) != KV_OK);
+    }
+    kv_array_unref(a);
+    buf_release(&b);
+}
