@@ -3,7 +3,8 @@
  * enough to travel in one record, unless the key must stay whole.
  *
  * The coordinator decides it when the key is made (coordinator.h); the other ranks are told, and
- * everything else follows from these numbers. Keys of SPREAD elements or more are spread over all
+ * everything else follows from these numbers. A key that was cut moves once, to be whole, when a
+ * rule comes that needs it so (worker.c). Keys of SPREAD elements or more are spread over all
  * servers, in order; others live on the server that has the fewest bytes.
  */
 #ifndef DIST_PLACE_H

@@ -37,7 +37,8 @@ int worker_command(void *self, int head, const char *body, kv_err *e);
 int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
                          int nparams, kv_err *e);
 
-/* The slot of a key of which another rank has told, or -1: key, memory. */
+/* The slot of a key of which another rank has told, or -1: key, memory. Where the key has moved its
+ * pushes and pulls count from 0 again. */
 int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e);
 
 #endif
