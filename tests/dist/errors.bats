@@ -1,0 +1,111 @@
+# Recorded mistakes in the types of several machines: where MXNet 1.9.1 aborts a server, hangs, or
+# goes on with a wrong number, there is an error that names the key; what it refuses only because of
+# how its servers are made works.
+
+load ../cli/help
+
+# ranks N ARGUMENT…
+ranks()
+{
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    run timeout 60 mpirun --oversubscribe --bind-to none -n "$1" kvctl "${@:2}"
+}
+
+# refuses CODE COMMANDS TEXT: of two ranks.
+refuses()
+{
+    ranks 2 -c "create dist_sync; $2"
+    assert_failure
+    assert_output --partial "error[$1]: $3"
+}
+
+@test "errors: a key twice in one init, one behind the other or not, makes nothing" {
+    refuses key 'init 3,3 [ones(2),ones(2)]' 'key 3 stands twice in the call'
+    ranks 1 -c 'create dist_sync; expect-error key { init 3,4,3 [ones(2),ones(2)*2,ones(2)*3] }
+        expect-error key { pull 4 }; init 3,4 [ones(2)*7,ones(2)*8]; pull 3,4'
+    assert_success
+    assert_output --partial '[7. 7.]'
+    assert_output --partial '[8. 8.]'
+}
+
+@test "errors: a key is initialised once" {
+    refuses key 'init 3 ones(2); init 3 ones(2)*7' 'key 3 is initialised already'
+    refuses key 'init a ones(2); init a ones(2)*7' 'key "a" is initialised already'
+}
+
+@test "errors: nothing is there to pull" {
+    refuses key 'pull 3' 'key 3 was never initialised'
+}
+
+@test "errors: values of another size" {
+    refuses shape 'init 3 ones(2); push 3 ones(3)' 'key 3 holds (2,), this value has shape (3,)'
+}
+
+@test "errors: what compression does not take" {
+    refuses dtype 'set-gradient-compression 2bit; init 3 ones(2,dtype="float64")' \
+        'key 3 is float64, gradient compression takes float32 keys'
+    refuses value 'set-gradient-compression 2bit; init 3 row_sparse(ones(2,2))' \
+        'key 3 is row_sparse, gradient compression takes default arrays'
+}
+
+@test "errors: dist_async needs an optimizer, dist-async is no type" {
+    ranks 1 -c 'create dist_async; init 3 ones(2); push 3 ones(2)*5'
+    assert_failure
+    assert_output --partial \
+        'error[value]: a push to a store of type "dist_async" needs an optimizer'
+    ranks 1 -c 'create dist-async'
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: there is no store type "dist-async"'
+    assert_output --partial 'did you mean dist_async'
+}
+
+@test "errors: what works here, on one rank and on two" {
+    cat >works.kv <<'END'
+create dist_sync        # pushes make keys where nothing updates
+w = num_workers()
+push 3 ones(2)*5; pull 3 -> x; assert x == 5*w
+push 5 ones(2,dtype="int32")*5; pull 5 -> x; assert x == 5*w
+pushpull 6 ones(2) -> x; assert x == w
+create dist_sync        # any integer is a key
+init 215330,-1 [ones(2),ones(2)]
+push -1 ones(2)*5; push 215330 ones(2)*6
+pull -1 -> x; assert x == 5*w
+pull 215330 -> x; assert x == 6*w
+create dist_sync        # pushpull is push and pull
+set-gradient-compression 2bit
+init 3 ones(2); pushpull 3 ones(2) -> x; assert x == 0.5*w
+create dist_sync
+init 3 ones(2); o = zeros(2,dtype="float64"); pushpull 3 ones(2) --out o; assert o == w
+init 4 row_sparse(ones(2,2)); pushpull 4 row_sparse(ones(2,2)) -> x; assert x == w
+o = zeros(2); pull 3 --out o --ignore-sparse false; assert o == w
+create dist_sync        # rows, for several devices, and of a key that has none
+init 3,4 [row_sparse(ones(2,2)), row_sparse(zeros(2,2))]
+row-sparse-pull 3 --row-ids [[0],[1]] --ctx cpu(0..1) -> x
+assert dense(x[0]) == [[1,1],[0,0]]; assert dense(x[1]) == [[0,0],[1,1]]
+row-sparse-pull 3 --row-ids [1] --ctx cpu(0..1) -> x
+assert dense(x[0]) == [[0,0],[1,1]]; assert dense(x[1]) == [[0,0],[1,1]]
+pull 4 -> x; assert x == 0
+create dist_sync        # a sum replaces all rows
+init 3 row_sparse(ones(4,1)); push 3 row_sparse([[0],[5],[0],[0]])
+row-sparse-pull 3 --row-ids [1,2] -> x
+assert dense(x) == [[0],[5*w],[0],[0]]
+create dist_sync        # a rule runs on the servers, and a pull writes its out alone
+set-updater { stored += input * 100 }
+a = ones(2)*5; init 3 ones(2); push 3 a; pull 3 -> x; assert x == 1+500*w; assert a == 5
+o = zeros(2); pushpull 3 a --out o; assert o == 1+1000*w; assert a == 5
+a = ones(2); init 4 a; a = a*9; pull 4 -> x; assert a == 9
+save-states s.safetensors
+barrier
+send-command 9 "x"
+create dist_device_sync
+init 3 ones(2); push 3 [ones(2)*5, ones(2)]; pull 3 -> x; assert x == 6*w
+print "fine"
+END
+    for n in 1 2; do
+        ranks $n -f works.kv
+        assert_success
+        assert_equal "$(grep -c fine <<<"$output")" $n
+    done
+}
