@@ -117,7 +117,12 @@ void dev_set_virtual_gpus(int n);
 int dev_virtual_gpus(void);
 
 /* What a kv_array is, for the layers below the public interface. */
-typedef enum array_memory { ARRAY_OWN, ARRAY_WRAPPED, ARRAY_VIEW } array_memory;
+typedef enum array_memory {
+    ARRAY_OWN,     /* a block of its own */
+    ARRAY_WRAPPED, /* the caller's */
+    ARRAY_VIEW,    /* another array's */
+    ARRAY_INSIDE   /* behind the header: few elements in host memory */
+} array_memory;
 
 /* The first 64 bytes, one cache line, hold what a call over many arrays reads of each. */
 struct kv_array {
