@@ -201,12 +201,14 @@ int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
     int rc = find_device(&dev, ctx, e);
     if (rc || (rc = make(&a, dev, dtype, ndim, shape, ctx, true, e)))
         return rc;
-    *out = a;
-    if (a->memory == ARRAY_INSIDE)
-        return KV_OK;
-    a->memory = ARRAY_OWN;
-    if ((rc = dev->alloc(ctx.id, kv_array_bytes(a), &a->data, e)))
+    if (a->memory != ARRAY_INSIDE) {
+        a->memory = ARRAY_OWN;
+        rc = dev->alloc(ctx.id, kv_array_bytes(a), &a->data, e);
+    }
+    if (rc)
         mem_free(a);
+    else
+        *out = a;
     return rc;
 }
 

@@ -266,6 +266,26 @@ static void unbegin_uses(const engine_op *op, int64_t n)
     }
 }
 
+bool engine_idle(int64_t n, int (*uses)(void *arg, int64_t i, engine_use out[2]), void *arg)
+{
+    bool idle = true;
+    lock();
+    engine.ops++;
+    for (int64_t i = 0; i < n && idle; i++) {
+        engine_use out[2];
+        int nuses = uses(arg, i, out);
+        idle = nuses >= 0;
+        for (int j = 0; j < nuses; j++) {
+            const engine_use *u = &out[j];
+            idle &= may_run(u) && !(u->write && u->var->claimed == engine.ops);
+            if (u->write)
+                u->var->claimed = engine.ops;
+        }
+    }
+    unlock();
+    return idle;
+}
+
 bool engine_try(engine_op *op)
 {
     op->repeats = false;
@@ -288,7 +308,7 @@ void engine_submit(engine_op *op)
     schedule(op);
 }
 
-int engine_run_now(engine_op *op, kv_err *e)
+void engine_begin_now(engine_op *op)
 {
     op->task.run = NULL;
     op->turn.set = 0;
@@ -296,6 +316,11 @@ int engine_run_now(engine_op *op, kv_err *e)
         schedule(op);
         pool_wait(&op->turn);
     }
+}
+
+int engine_run_now(engine_op *op, kv_err *e)
+{
+    engine_begin_now(op);
     int rc = run(op, e);
     engine_finish(op);
     return rc;

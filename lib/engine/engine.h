@@ -76,8 +76,16 @@ bool engine_apart(const engine_op *op, int64_t n, engine_lot (*lot)(const void *
  * work, on its own thread, and calls engine_finish; done is not called. */
 bool engine_try(engine_op *op);
 
+/* Whether n steps would find nothing in their way, and no two of them write one variable. uses
+ * lists the uses of step i and returns how many, or -1 to have it end there: false. It is called
+ * under the engine's lock, step by step. */
+bool engine_idle(int64_t n, int (*uses)(void *arg, int64_t i, engine_use out[2]), void *arg);
+
 /* Schedules op: run will be called on some thread, then done. */
 void engine_submit(engine_op *op);
+
+/* Waits until it is op's turn; the caller then does the work and calls engine_finish. */
+void engine_begin_now(engine_op *op);
 
 /* Waits until it is op's turn and runs it on this thread. Returns what run returned; done is not
  * called. */

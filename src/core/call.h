@@ -119,6 +119,10 @@ typedef struct call {
 int call_new(call **out, call_pool *p, const char *name, slot_table *table,
              kv_array *const *values, int64_t n, kv_err *e);
 
+/* Makes a call that has run ready for other pairs, no more of them than it was made for; what is
+ * behind c->update stays. */
+void call_next(call *c, kv_array *const *values, int64_t n);
+
 enum {
     CALL_CREATE = 1,     /* a key that is not there is made by the push */
     CALL_FOLLOW_GPU = 2, /* a key kept on a cpu moves to the GPU of its first value */
@@ -138,6 +142,9 @@ int call_find_pairs(call *c, const kv_key *keys, kv_err *e);
 
 /* Takes the memory that the two functions for pairs need, before the keys are there. */
 int call_reserve_pairs(call *c, kv_err *e);
+
+/* Takes the memory for work that is one part. Error: memory. */
+int call_reserve_batch(call *c, kv_err *e);
 
 /* Cuts the work of the groups into parts of about equal bytes. Error: memory. */
 int call_cut_work(call *c, kv_err *e);

@@ -82,13 +82,9 @@ static int lay_out(call *c, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-int call_new(call **out, call_pool *p, const char *name, slot_table *table,
-             kv_array *const *values, int64_t n, kv_err *e)
+/* A call of these pairs, with the memory that it has. */
+static void begin(call *c, call_pool *p, slot_table *table, kv_array *const *values, int64_t n)
 {
-    engine_wait_group(&p->group, MOST_PENDING - 1);
-    call *c = take_spare(p);
-    if (!c && !(c = mem_zalloc(1, sizeof *c, e)))
-        return KV_E_MEMORY;
     *c = (call){.pool = p,
                 .memory = c->memory,
                 .bytes = c->bytes,
@@ -101,6 +97,26 @@ int call_new(call **out, call_pool *p, const char *name, slot_table *table,
                 .cuts_cap = c->cuts_cap,
                 .steps = c->steps,
                 .steps_cap = c->steps_cap};
+}
+
+void call_next(call *c, kv_array *const *values, int64_t n)
+{
+    call_part update = c->update;
+    begin(c, c->pool, c->table, values, n);
+    c->update = update;
+    lay_out(c, n, NULL); /* there is room */
+    c->op.uses = c->uses;
+    c->cuts[0] = (call_cut){0, 0};
+}
+
+int call_new(call **out, call_pool *p, const char *name, slot_table *table,
+             kv_array *const *values, int64_t n, kv_err *e)
+{
+    engine_wait_group(&p->group, MOST_PENDING - 1);
+    call *c = take_spare(p);
+    if (!c && !(c = mem_zalloc(1, sizeof *c, e)))
+        return KV_E_MEMORY;
+    begin(c, p, table, values, n);
     int rc = lay_out(c, n, e);
     if (rc == KV_OK && trace_on())
         rc = call_trace_new(c, name, e);
@@ -210,6 +226,11 @@ int call_reserve_pairs(call *c, kv_err *e)
     for (int64_t i = 0; i < c->nvalues; i++)
         work_bytes += kv_array_bytes(c->values[i]);
     return reserve_cuts(c, work_bytes, e);
+}
+
+int call_reserve_batch(call *c, kv_err *e)
+{
+    return reserve_cuts(c, 0, e);
 }
 
 /* ---- Running ---- */
@@ -360,6 +381,8 @@ void call_end_uses(call *c, int64_t first, int64_t n)
 void call_end_groups(call *c, int64_t from, int64_t to)
 {
     int64_t first = from;
+    if (!c->held)
+        return;
     for (int64_t i = from; i < to; i++) {
         call_group *g = &c->groups[i];
         bool ended =

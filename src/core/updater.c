@@ -582,3 +582,50 @@ int updater_run(call *c, kv_err *e)
     int rc = run_whole(c, e);
     return rc ? rc : deliver(c, e);
 }
+
+/* ---- Batches ---- */
+
+bool updater_is_plain(const updater *u, const slot *s)
+{
+    optimizer_draft d;
+    int64_t t;
+    if (u->kind != UPDATER_RULE)
+        return u->kind == UPDATER_ASSIGN;
+    optimizer_begin(u->optimizer, &d);
+    return optimizer_known(u->optimizer, &d, s, &t) != NULL;
+}
+
+int updater_begin_batches(const updater *u, call *c, int64_t max_values, kv_err *e)
+{
+    bool rule = u->kind == UPDATER_RULE;
+    int64_t part = rule ? optimizer_known_bytes(u->optimizer, max_values) : 0;
+    int rc = apply_reserve(&c->work, 1, max_values, part, 0, e);
+    if (rc || !rule || (rc = new_push_state(c, u, e)))
+        return rc;
+    push *p = c->update.state;
+    optimizer_begin(u->optimizer, &p->draft);
+    return KV_OK;
+}
+
+void updater_run_batch(call *c)
+{
+    push *p = c->update.state;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        slot *s = call_slot(c, g);
+        g->share = CALL_SPLIT;
+        s->pushes++;
+        if (!p)
+            continue;
+        g->update = optimizer_known(p->updater.optimizer, &p->draft, s, &g->t);
+        s->updates = g->t;
+    }
+    run_part(c, 0, 0);
+}
+
+void updater_end_batches(const updater *u, const call *c)
+{
+    const push *p = c->update.state;
+    if (p && p->draft.num_update > u->optimizer->num_update)
+        u->optimizer->num_update = p->draft.num_update;
+}

@@ -1,0 +1,40 @@
+/* A call of very many small arrays, batch by batch: each batch goes the whole way of a call, from
+ * its keys to its elements, while its headers are in the caches, and batches share the threads.
+ *
+ * All pairs are checked before the first batch runs. What such a call cannot do, or where an
+ * operation that is scheduled has one of its arrays, it is left to be one operation.
+ */
+#ifndef CORE_CALL_BATCH_H
+#define CORE_CALL_BATCH_H
+
+#include "core/call.h"
+
+typedef struct call_batches {
+    call_pool *pool;
+    slot_table *table;
+    const kv_key *keys;
+    kv_array *const *arrays;
+    int64_t n;
+    bool changes_stored; /* a push; its keys stand in the order of updates, those of one together */
+    bool changes_arrays; /* a pull: no array stands there twice. Both are a push that pulls too */
+    const void *arg;     /* for those below */
+
+    /* NULL, or whether nothing can fail for a pair, beyond keys, shapes and storage. */
+    bool (*fits)(const struct call_batches *b, const slot *s, const kv_array *a);
+    /* NULL, or takes what a call that runs batches needs. Error: memory. */
+    int (*begin)(const struct call_batches *b, call *c, kv_err *e);
+    /* Groups the pairs of a batch, which fit. */
+    void (*group)(const struct call_batches *b, call *c, const kv_key *keys);
+    /* Does the work of the groups, when it is its turn. */
+    void (*run)(const struct call_batches *b, call *c);
+    /* NULL, or ends what begin began, before the call itself is ended. */
+    void (*end)(const struct call_batches *b, call *c);
+} call_batches;
+
+/* The pairs of a key in a batch, at most. */
+enum { BATCH_VALUES = 64 };
+
+/* Runs the call if it may run so; says whether it did. Error: memory, nothing changed. */
+int call_in_batches(const call_batches *b, bool *did, kv_err *e);
+
+#endif
