@@ -152,8 +152,8 @@ static int64_t header_bytes(int ndim)
     return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
 }
 
-/* A header. own: the elements are to be the array's own, and few ones lie behind it: memory and data
- * then say so. */
+/* A header. own: the elements are to be the array's own, and few ones lie behind it: memory and
+ * data then say so. */
 static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, const int64_t *shape,
                 kv_ctx ctx, bool own, kv_err *e)
 {

@@ -1,4 +1,5 @@
-/* Calls of very many small arrays, which run in batches, beside the same pairs in calls of a few. */
+/* Calls of very many small arrays, which run in batches, beside the same pairs in calls
+ * of a few. */
 #include "array/device.h"
 
 #include <string.h>
