@@ -5,9 +5,8 @@
 #include "engine/trace.h"
 
 enum {
-    BATCH = 512,          /* pairs: with arrays of a few cache lines, small beside an L2 cache */
-    FEWEST = 4 * BATCH,   /* below, the headers of a whole call stay in the caches */
-    SMALL_ARRAY = 512     /* bytes; of larger ones the elements cost more than the headers */
+    BATCH = 512,      /* pairs: with arrays of a few cache lines, small beside an L2 cache */
+    SMALL_ARRAY = 512 /* bytes; of larger ones the elements cost more than the headers */
 };
 
 typedef struct running {
@@ -76,7 +75,7 @@ static int check_pair(void *arg, int64_t i, engine_use uses[2])
 static bool may_batch(const call_batches *b)
 {
     checker k = {.b = b, .number = -1};
-    return b->n >= FEWEST && !trace_on() && engine_idle(b->n, check_pair, &k);
+    return b->n >= BATCH_FEWEST && !trace_on() && engine_idle(b->n, check_pair, &k);
 }
 
 /* ---- Batches ---- */

@@ -31,8 +31,10 @@ typedef struct call_batches {
     void (*end)(const struct call_batches *b, call *c);
 } call_batches;
 
-/* The pairs of a key in a batch, at most. */
-enum { BATCH_VALUES = 64 };
+enum {
+    BATCH_FEWEST = 2048, /* pairs of a call: the headers of fewer stay in the caches */
+    BATCH_VALUES = 64    /* values of a key, at most */
+};
 
 /* Runs the call if it may run so; says whether it did. Error: memory, nothing changed. */
 int call_in_batches(const call_batches *b, bool *did, kv_err *e);

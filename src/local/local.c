@@ -218,8 +218,8 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 {
     const local *l = self;
     call *c;
-    bool did;
-    int rc = push_many(l, keys, n, values, false, &did, e);
+    bool did = false;
+    int rc = n < BATCH_FEWEST ? KV_OK : push_many(l, keys, n, values, false, &did, e);
     if (rc || did)
         return rc;
     rc = new_push_call(&c, l, keys, n, values, NULL, e);
@@ -389,8 +389,8 @@ static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
                 const kv_call *how, kv_err *e)
 {
     kv *s = ((local *)self)->store;
-    bool sparse = false, did;
-    int rc = pull_many(s, keys, n, outs, &did, e);
+    bool sparse = false, did = false;
+    int rc = n < BATCH_FEWEST ? KV_OK : pull_many(s, keys, n, outs, &did, e);
     if (rc || did)
         return rc;
     for (int64_t i = 0; i < n && !sparse; i++) {
@@ -563,7 +563,7 @@ static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *
     push_outs same = {okeys, outs, nouts, okeys == keys && outs == values};
     bool did = false;
     int rc = KV_OK;
-    if (same.in_place)
+    if (same.in_place && n >= BATCH_FEWEST)
         rc = push_many(l, keys, n, values, true, &did, e);
     if (rc || did)
         return rc;
