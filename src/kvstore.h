@@ -300,10 +300,10 @@ const char *kv_optimizer_text(int i, const char **name);
 
 /* Receives the lines that rules print, one call a line without its newline, in key order, on the
  * thread of the push and before it returns; line is borrowed for the call. An array of several rows
- * takes several lines. What is said above of updaters and
- * their store holds for it too. print NULL (the default): lines are dropped. arg is borrowed until
- * another printer is set or the store is freed; nobody is told when. From inside an updater or
- * printer of the store, and for NULL, it does nothing and the log (kv_set_log) says why. */
+ * takes several lines. What is said above of updaters and their store holds for it too. print NULL
+ * (the default): lines are dropped. arg is borrowed until another printer is set or the store is
+ * freed; nobody is told when. From inside an updater or printer of the store, and for NULL, it does
+ * nothing and the log (kv_set_log) says why. */
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg);
 
 /* How arrays look in those lines: show gives add the text of a, in pieces, without a newline at the
@@ -338,12 +338,12 @@ uint64_t kv_changes(const kv *store);
 /* Writes the whole store to a safetensors file: one tensor a key under the key's text, and as
  * metadata the type, counts, order and updater (with the text of a rule, its parameters and its
  * states), so that other tools read the weights and kv_load the store, whose training then goes on
- * as if nothing had happened. core/store_file.h has the table. The old
- * file is replaced at once or not at all, whatever happens meanwhile; the new one is synced to the
- * disk when the call returns. What is saved is the store at the time of the call, also what an open
- * transaction has changed; other threads may use the store while the file is written.
- * Errors: unsupported (the updater is a C function; a store that is not only in
- * this process), io, memory. */
+ * as if nothing had happened. core/store_file.h has the table. The old file is replaced at once or
+ * not at all, whatever happens meanwhile; the new one is synced to the disk when the call returns.
+ * What is saved is the store at the time of the call, also what an open transaction has changed;
+ * other threads may use the store while the file is written.
+ * Errors: unsupported (the updater is a C function; a store that is not only in this process), io,
+ * memory. */
 int kv_save(kv *store, const char *path, kv_err *e);
 
 /* Makes a store of a file that kv_save wrote, or of any other safetensors file: the tensors of
@@ -390,8 +390,7 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
 
 /* Describes a topic row by row:
  *   "types"  every store type: name, aliases, available (0 or 1), reason; store may be NULL
- *   "store"  type, rank, num_workers, updater, compression ("none",
- *            "2bit 0.5"), keys, bytes
+ *   "store"  type, rank, num_workers, updater, compression ("none", "2bit 0.5"), keys, bytes
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
  *            schedule (only where there is one: as a call with all parameters), then its numbers

@@ -7,8 +7,8 @@
 #include "script/safe.h"
 #include "script/unit.h"
 
-/* That the file does not hold all events. What the library warns of elsewhere,
- * commands say better. */
+/* Only that the file does not hold all events: what else the library warns of, commands say
+ * better. */
 static void warn(void *arg, const char *text)
 {
     (void)arg;

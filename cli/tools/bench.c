@@ -43,8 +43,8 @@ static int check_op(const bench_workload *w, bench_op op, kv_err *e)
     return kv_err_hint(e, "rows are measured with push, pull and sgd");
 }
 
-/* The cases of a workload: those of the plan, else its own. Optimizers get one value and push and
- * pull with one between two, when nothing is said. */
+/* The cases of a workload: those of the plan, else its own. Where nobody said how many values,
+ * optimizers get one, and push+OPTIMIZER+pull two. */
 static int make_cases(const bench_plan *p, const bench_workload *w, bench_case *cases, int *ncases,
                       kv_err *e)
 {
@@ -520,7 +520,7 @@ static int time_reference(double *seconds, bool quick, kv_err *e)
     return e->code;
 }
 
-/* What a workload that the plan has no size for would not show. */
+/* What is wrong with a plan shows before anything is measured. Counts the rows, too. */
 static int check_plan(const bench_plan *p, walk *k, kv_err *e)
 {
     if (p->runs < 1 || p->runs > STREAM_PAIRS)

@@ -1,7 +1,7 @@
 /* Counted arrays.
  *
  * An array is one block: the header, its shape and, where they are few and in host memory, its own
- * elements: of many small arrays each then costs one allocation, and one page that is not at hand.
+ * elements. So each of many small arrays is one allocation, and to touch one is to touch one page.
  * Else its data is a second block, given by the device table that also releases it, or the caller's
  * (wrapped), or another array's (a view). A view keeps a reference to the array that owns the
  * memory, never to another view, and shares its variable, so that operations on either keep their

@@ -127,8 +127,7 @@ typedef enum array_memory {
 /* The first 64 bytes, one cache line, hold what a call over many arrays reads of each. */
 struct kv_array {
     engine_var var;  /* orders the operations that touch the data */
-    int64_t
-        holders; /* atomic: the references, and ARRAY_HOLD for each operation that is scheduled */
+    int64_t holders; /* atomic: the references, and ARRAY_HOLD for each scheduled operation */
     void *data;      /* size elements of dtype, or those of the rows held; never NULL */
     int64_t size;    /* elements of the shape */
     uint8_t dtype, storage, memory, ndim; /* kv_dtype, kv_storage, array_memory */

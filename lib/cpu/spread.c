@@ -7,7 +7,7 @@
 
 enum { LINE = 64, LINES = 4, BLOCK = 4096 };
 
-/* n whole lines; every place is aligned to one. */
+/* bytes of whole lines; every place begins one. */
 typedef void lines_fn(char *const *dst, int64_t ndst, const char *src, int64_t bytes);
 
 /* STORE moves one line from s to d. */

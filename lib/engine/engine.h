@@ -45,10 +45,10 @@ typedef struct engine_group {
 
 /* One operation. The fields from task on are the engine's. */
 typedef struct engine_op {
-    int (*run)(struct engine_op *op, kv_err *e); /* must not fail for reasons that could be checked
-                                                    before; its error goes to the group */
-    void (*done)(
-        struct engine_op *op); /* called when all uses have ended; releases op. May be NULL */
+    /* Must not fail for reasons that could be checked before; its error goes to the group. */
+    int (*run)(struct engine_op *op, kv_err *e);
+    /* Called when all uses have ended; releases op. May be NULL. */
+    void (*done)(struct engine_op *op);
     engine_use *uses; /* those that write come before the others of the same variable */
     int64_t nuses;
     engine_group *group; /* or NULL */

@@ -49,7 +49,8 @@ typedef struct call_group {
  * steps later. */
 enum { CALL_AHEAD = 16 };
 
-/* Asks for what loops need of an array's header, which may lie across two cache lines. */
+/* Asks for both cache lines of an array's header: most loops need only the first one, conversions
+ * and views the second one too. */
 static inline void call_prefetch(const kv_array *a)
 {
     __builtin_prefetch(a);
@@ -140,7 +141,8 @@ int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e);
 /* Finds what the pairs of a pull mean, and makes their groups. Errors: key, shape. */
 int call_find_pairs(call *c, const kv_key *keys, kv_err *e);
 
-/* Takes the memory that the two functions for pairs need, before the keys are there. */
+/* Takes the memory that call_cut_work will need for a pull of these pairs, before their keys are
+ * there; call_find_pairs needs none. Error: memory. */
 int call_reserve_pairs(call *c, kv_err *e);
 
 /* Takes the memory for work that is one part. Error: memory. */

@@ -1,4 +1,5 @@
-/* The light pass that checks all pairs, and the batches. */
+/* The pass that checks all pairs, and the batches. The check reads of each pair only what says
+ * whether it fits: what a batch needs it finds again while it has the headers in the caches. */
 #include "core/call_batch.h"
 
 #include "base/mem.h"

@@ -1,8 +1,9 @@
 /* A call of very many small arrays, batch by batch: each batch goes the whole way of a call, from
  * its keys to its elements, while its headers are in the caches, and batches share the threads.
  *
- * All pairs are checked before the first batch runs. What such a call cannot do, or where an
- * operation that is scheduled has one of its arrays, it is left to be one operation.
+ * All pairs are checked before the first batch runs. A call with a pair for which batches are not
+ * made, such as a large array, or with an array that a scheduled operation uses, stays one
+ * operation; and so does every call while a profile is taken, which shows operations.
  */
 #ifndef CORE_CALL_BATCH_H
 #define CORE_CALL_BATCH_H
@@ -36,7 +37,9 @@ enum {
     BATCH_VALUES = 64    /* values of a key, at most */
 };
 
-/* Runs the call if it may run so; says whether it did. Error: memory, nothing changed. */
+/* Runs the call in batches if it may, on this thread and those of the pool, and returns when all of
+ * them have ended. *did says whether it did; else the caller makes it one operation. Whoever calls
+ * holds the store's lock. Error: memory, nothing changed. */
 int call_in_batches(const call_batches *b, bool *did, kv_err *e);
 
 #endif
