@@ -22,7 +22,8 @@
  *            function returns as a plain pointer is borrowed until the next change of its owner.
  * Blocking.  push and pull return after scheduling: their element work is an operation, which
  *            threads of the library run. A small one with nothing in its way runs at once, on the
- *            caller's thread. At most 256 operations of a store are pending; the next call waits
+ *            caller's thread; so does a call of very many small arrays, which threads of the
+ *            library may share. At most 256 operations of a store are pending; the next call waits
  *            until there is room. Operations on one array or key keep program order, others run at
  *            the same time. Reading or writing an array waits for what uses it; kv_wait and kv_free
  *            wait for everything, and so do kv_save, kv_save_states and kv_load_states, begin,
@@ -427,8 +428,9 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
  *            "compress"; args: key, from, elements, bytes
  * args.op numbers the operations, args.keys are the first 16 keys of args.nkeys. pid is the rank.
  * An operation that began before is not in it, and one that has not ended at the stop is there
- * without its end: kv_wait before it. Recording takes memory, about 200 bytes an event, for the
- * first 2^20 events; a warning tells how many came behind them and are left out.
+ * without its end: kv_wait before it. A call of very many small arrays, which otherwise runs in
+ * batches, is one operation while a profile is taken. Recording takes memory, about 200 bytes an
+ * event, for the first 2^20 events; a warning tells how many came behind them and are left out.
  * Errors: value (one is being taken already), io (path cannot be written), memory. */
 int kv_profile_start(const char *path, kv_err *e);
 
