@@ -125,6 +125,14 @@ static void look_ahead(const engine_use *uses, int64_t i, int64_t n)
         __builtin_prefetch(uses[i + AHEAD].var, 1);
 }
 
+static void end_uses(engine_use *uses, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        look_ahead(uses, i, n);
+        end_use(&uses[i]);
+    }
+}
+
 /* Whether the use counts: not where an earlier one of the operation has its variable. */
 static bool claim(engine_op *op, engine_use *u)
 {
@@ -329,20 +337,14 @@ int engine_run_now(engine_op *op, kv_err *e)
 void engine_end(engine_use *uses, int64_t n)
 {
     lock();
-    for (int64_t i = 0; i < n; i++) {
-        look_ahead(uses, i, n);
-        end_use(&uses[i]);
-    }
+    end_uses(uses, n);
     unlock();
 }
 
 void engine_finish(engine_op *op)
 {
     lock();
-    for (int64_t i = 0; i < op->nuses; i++) {
-        look_ahead(op->uses, i, op->nuses);
-        end_use(&op->uses[i]);
-    }
+    end_uses(op->uses, op->nuses);
     if (op->group) {
         add_pending(op->group, -1);
         tell_waiters(op->group);
