@@ -46,8 +46,8 @@ typedef struct call_group {
 } call_group;
 
 /* Arrays of many keys lie all over the memory: loops over them ask for those that come so many
- * steps later. */
-enum { CALL_AHEAD = 16 };
+ * steps later, and of a key with more arrays only for so many. */
+enum { CALL_AHEAD = 16, CALL_AHEAD_ARRAYS = 8 };
 
 /* Asks for both cache lines of an array's header: most loops need only the first one, conversions
  * and views the second one too. */

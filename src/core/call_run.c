@@ -6,12 +6,11 @@
 #include "core/call.h"
 #include "core/call_trace.h"
 
-/* ---- Memory ---- */
-
 enum {
     USES = 5, /* of a pair at most: target, value, source, residual, and what that was */
     KEPT_BYTES = 256 << 20, /* a larger one is given back: about 600,000 pairs */
     MOST_PENDING = 256,     /* a store schedules no more than these */
+    KEY_BYTES = 64,         /* a key costs something, however short its array: about so many */
     SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
     SMALL_ARRAY = 512,      /* so does one whose arrays are this small: to run it takes about as
                                long as to make it run later */
@@ -19,6 +18,8 @@ enum {
     FAR_BYTES = 4 << 20,    /* larger than the caches next to a processor */
     PART_STEP = PLAN_CHUNK  /* parts of one array begin at a multiple of these elements */
 };
+
+/* ---- Memory ---- */
 
 static void free_call(call *c)
 {
@@ -194,7 +195,7 @@ static int32_t cut_group(cutter *k, int64_t item, const call_group *g)
         }
         bytes = (size - (parts - 1) * step) * each;
     }
-    k->bytes += bytes + 64; /* a key costs something, however short its array */
+    k->bytes += bytes + KEY_BYTES;
     if (k->bytes >= PART_BYTES)
         cut(k, item + 1, 0);
     return parts;
@@ -203,7 +204,7 @@ static int32_t cut_group(cutter *k, int64_t item, const call_group *g)
 int call_cut_work(call *c, kv_err *e)
 {
     cutter k;
-    c->work_bytes += 64 * c->nvalues;
+    c->work_bytes += KEY_BYTES * c->nvalues;
     for (int64_t i = 0; i < c->nouts; i++)
         c->work_bytes += kv_array_bytes(c->outs[i]);
     c->far = c->work_bytes > FAR_BYTES;
@@ -222,7 +223,7 @@ int call_cut_work(call *c, kv_err *e)
 
 int call_reserve_pairs(call *c, kv_err *e)
 {
-    int64_t work_bytes = 64 * c->nvalues;
+    int64_t work_bytes = KEY_BYTES * c->nvalues;
     for (int64_t i = 0; i < c->nvalues; i++)
         work_bytes += kv_array_bytes(c->values[i]);
     return reserve_cuts(c, work_bytes, e);
@@ -340,7 +341,7 @@ static void end_op(engine_op *op)
 static bool is_small(const call *c)
 {
     return c->work_bytes <= SMALL_BYTES ||
-           (c->work_bytes <= (64 + SMALL_ARRAY) * c->nvalues && !c->op.foreign);
+           (c->work_bytes <= (KEY_BYTES + SMALL_ARRAY) * c->nvalues && !c->op.foreign);
 }
 
 int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool now, kv_err *e)

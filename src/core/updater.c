@@ -97,6 +97,8 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
     return rc;
 }
 
+enum { AHEAD_STATES = 2 }; /* of a key, that are asked for ahead: few optimizers have more */
+
 /* Asks for what the groups that come next keep: headers, then the states, then their headers. */
 static void look_ahead_states(const call *c, int64_t i)
 {
@@ -107,7 +109,7 @@ static void look_ahead_states(const call *c, int64_t i)
     if (s && s->state)
         __builtin_prefetch(s->state);
     s = i + CALL_AHEAD < c->ngroups ? call_slot(c, &c->groups[i + CALL_AHEAD]) : NULL;
-    for (int j = 0; s && s->state && j < 2; j++)
+    for (int j = 0; s && s->state && j < AHEAD_STATES; j++)
         if (s->state->arrays[j])
             __builtin_prefetch(s->state->arrays[j]);
 }
@@ -470,9 +472,9 @@ static void look_ahead(const call *c, int64_t i, int64_t last)
     const optimizer_step *step = c->update.state ? step_of(c, g) : NULL;
     if (g->target)
         __builtin_prefetch(g->target->data, 1);
-    for (int64_t j = g->first; j < g->first + g->n && j < g->first + 8; j++)
-        __builtin_prefetch(c->data[j]);
-    for (int j = 0; step && j < step->nstates && j < 2; j++)
+    for (int64_t j = 0; j < g->n && j < CALL_AHEAD_ARRAYS; j++)
+        __builtin_prefetch(c->data[g->first + j]);
+    for (int j = 0; step && j < step->nstates && j < AHEAD_STATES; j++)
         __builtin_prefetch(step->states[j].data, 1);
 }
 

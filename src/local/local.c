@@ -158,8 +158,8 @@ static int start_push(kv *s, call *c, const kv_call *how, kv_err *e)
 static bool push_fits(const call_batches *b, const slot *s, const kv_array *a)
 {
     const local *l = b->arg;
-    return updater_is_plain(&l->store->updater, s) &&
-           kv_array_refs(s->stored) == 1 && !(l->moves && a->ctx.device == KV_GPU);
+    return updater_is_plain(&l->store->updater, s) && kv_array_refs(s->stored) == 1 &&
+           !(l->moves && a->ctx.device == KV_GPU);
 }
 
 static int begin_push(const call_batches *b, call *c, kv_err *e)
@@ -253,13 +253,13 @@ static void look_ahead(const call *c, int64_t i, int64_t last)
     if (i + 2 * CALL_AHEAD < last) {
         const call_group *g = &c->groups[i + 2 * CALL_AHEAD];
         call_prefetch(g->target);
-        for (int64_t j = 0; j < g->n && j < 8; j++)
+        for (int64_t j = 0; j < g->n && j < CALL_AHEAD_ARRAYS; j++)
             call_prefetch(c->values[g->first + j]);
     }
     if (i + CALL_AHEAD < last) {
         const call_group *g = &c->groups[i + CALL_AHEAD];
         __builtin_prefetch(g->target->data);
-        for (int64_t j = 0; j < g->n && j < 8; j++)
+        for (int64_t j = 0; j < g->n && j < CALL_AHEAD_ARRAYS; j++)
             __builtin_prefetch(c->values[g->first + j]->data, 1);
     }
 }
