@@ -137,7 +137,7 @@ static bool is_aligned(const float *at)
 }
 
 /* Other threads see what was written around the caches before whatever is written next. */
-AVX2 static void end_stream(bool stream)
+static inline void end_stream(bool stream)
 {
     if (stream)
         _mm_sfence();
@@ -323,8 +323,7 @@ AVX512 static int64_t sum_avx512(float *dst, const float *sum, float *residual, 
     else
         done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, false, false)
                       : sum_lines(dst, sum, residual, src, two, t, n, false, false);
-    if (stream)
-        _mm_sfence();
+    end_stream(stream);
     return done;
 }
 
@@ -414,10 +413,10 @@ static bool has_avx512(void)
     return false;
 }
 
-#define encode_avx2(codes, residual, src, code, t, n)            0
-#define sum_avx2(dst, sum, residual, src, code, t, n, far) 0
-#define sum_avx512(dst, sum, residual, src, code, t, n, far) 0
-#define decode_avx2(dst, codes, code, t, n, add)           0
+#define encode_avx2(codes, residual, src, code, t, n)        0
+#define sum_avx2(dst, sum, residual, src, code, t, n, far)   ((void)(far), 0)
+#define sum_avx512(dst, sum, residual, src, code, t, n, far) ((void)(far), 0)
+#define decode_avx2(dst, codes, code, t, n, add)             0
 #endif
 
 void quantise_encode(void *codes, float *residual, const float *src, dev_code code, float threshold,
@@ -450,6 +449,5 @@ void quantise_sum(float *dst, const float *sum, float *residual, const float *sr
     if (has_avx2()) /* what is left, or all of it */
         done += sum_avx2(dst + done, sum + done, residual + done, src + done, code, threshold,
                          n - done, far);
-    (void)far;
     sum_from(dst, sum, residual, src, code, threshold, done, n);
 }
