@@ -322,8 +322,8 @@ clean: ## remove everything that was built
 	rm -rf build
 
 help: ## list these words
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/\1 \2/p' Makefile | \
-	    while read -r word text; do printf '  %-10s %s\n' "$$word" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1 \2/p' Makefile | \
+	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
 	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
 
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) tests/unit/run.c $(UNIT) \

@@ -276,18 +276,21 @@ static int apply(options *o, const struct option *t, const char *text, kv_err *e
 
 static int unknown(const char *word, size_t n, kv_err *e)
 {
-    const char *names[NOPTIONS];
-    char name[64] = "";
-    int count = 0;
+    char name[64] = "", near[SUGGEST_MAX][64];
+    suggest close = {.word = name};
     memcpy(name, word + 2, n - 2 < 63 ? n - 2 : 63);
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strcmp(name, later[i]) == 0)
             return kv_err_set(e, KV_E_UNSUPPORTED, "--%s is not in this version of kvctl", name);
     for (int i = 0; i < NOPTIONS; i++)
         if (table[i].name)
-            names[count++] = table[i].name;
+            suggest_add(&close, table[i].name);
+    for (int i = 0; i < close.n; i++) {
+        snprintf(near[i], sizeof near[i], "--%s", close.names[i]);
+        close.names[i] = near[i];
+    }
     kv_err_set(e, KV_E_USAGE, "there is no option --%s", name);
-    suggest_hint(e, name, names, count);
+    suggest_done(&close, e);
     return kv_err_hint(e, "kvctl -h lists the options");
 }
 

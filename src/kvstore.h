@@ -22,7 +22,8 @@
  *            function returns as a plain pointer is borrowed until the next change of its owner.
  * Blocking.  push and pull return after scheduling: their element work is an operation, which
  *            threads of the library run. A small one with nothing in its way runs at once, on the
- *            caller's thread. At most 256 operations of a store are pending; the next call waits
+ *            caller's thread; so does a call of very many small arrays, which threads of the
+ *            library may share. At most 256 operations of a store are pending; the next call waits
  *            until there is room. Operations on one array or key keep program order, others run at
  *            the same time. Reading or writing an array waits for what uses it; kv_wait and kv_free
  *            wait for everything, and so do kv_save, kv_save_states and kv_load_states, begin,
@@ -323,10 +324,10 @@ const char *kv_optimizer_text(int i, const char **name);
 
 /* Receives the lines that rules print, one call a line without its newline, in key order, on the
  * thread of the push and before it returns; line is borrowed for the call. An array of several rows
- * takes several lines. What is said above of updaters and
- * their store holds for it too. print NULL (the default): lines are dropped. arg is borrowed until
- * another printer is set or the store is freed; nobody is told when. From inside an updater or
- * printer of the store, and for NULL, it does nothing and the log (kv_set_log) says why. */
+ * takes several lines. What is said above of updaters and their store holds for it too. print NULL
+ * (the default): lines are dropped. arg is borrowed until another printer is set or the store is
+ * freed; nobody is told when. From inside an updater or printer of the store, and for NULL, it does
+ * nothing and the log (kv_set_log) says why. */
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg);
 
 /* How arrays look in those lines: show gives add the text of a, in pieces, without a newline at the
@@ -361,12 +362,12 @@ uint64_t kv_changes(const kv *store);
 /* Writes the whole store to a safetensors file: one tensor a key under the key's text, and as
  * metadata the type, counts, order and updater (with the text of a rule, its parameters and its
  * states), so that other tools read the weights and kv_load the store, whose training then goes on
- * as if nothing had happened. core/store_file.h has the table. The old
- * file is replaced at once or not at all, whatever happens meanwhile; the new one is synced to the
- * disk when the call returns. What is saved is the store at the time of the call, also what an open
- * transaction has changed; other threads may use the store while the file is written.
- * Errors: unsupported (the updater is a C function; a store that is not only in
- * this process), io, memory. */
+ * as if nothing had happened. core/store_file.h has the table. The old file is replaced at once or
+ * not at all, whatever happens meanwhile; the new one is synced to the disk when the call returns.
+ * What is saved is the store at the time of the call, also what an open transaction has changed;
+ * other threads may use the store while the file is written.
+ * Errors: unsupported (the updater is a C function; a store that is not only in this process), io,
+ * memory. */
 int kv_save(kv *store, const char *path, kv_err *e);
 
 /* Makes a store of a file that kv_save wrote, or of any other safetensors file: the tensors of
@@ -419,8 +420,7 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            open (rounds that lack a worker), missing (which, "1 3"), stalest (dist_async: by how
  *            many pushes a pull was ahead of the slowest worker, at most), contributors (workers of
  *            the last round)
- *   "store"  type, rank, num_workers, updater, compression ("none",
- *            "2bit 0.5"), keys, bytes
+ *   "store"  type, rank, num_workers, updater, compression ("none", "2bit 0.5"), keys, bytes
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
  *            schedule (only where there is one: as a call with all parameters), then its numbers
@@ -460,8 +460,9 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
  * in a job of several each writes a file of its own, for "p.json" p.rank0.json and so on, and
  * `jq -s add p.rank*.json` makes one of them.
  * An operation that began before is not in it, and one that has not ended at the stop is there
- * without its end: kv_wait before it. Recording takes memory, about 200 bytes an event, for the
- * first 2^20 events; a warning tells how many came behind them and are left out.
+ * without its end: kv_wait before it. A call of very many small arrays, which otherwise runs in
+ * batches, is one operation while a profile is taken. Recording takes memory, about 200 bytes an
+ * event, for the first 2^20 events; a warning tells how many came behind them and are left out.
  * Errors: value (one is being taken already), io (path cannot be written), memory. */
 int kv_profile_start(const char *path, kv_err *e);
 

@@ -87,6 +87,7 @@ static int check_params(const source *src, const ast *call, const map *types, kv
         if (kv_set_optimizer(store, word, &one, 1, &why) != KV_E_USAGE)
             continue;
         *e = why;
+        kv_err_hint(e, "help optimizer %s lists its parameters", word); /* unless one is close */
         code = at(src, kid, e);
     }
     kv_free(store);

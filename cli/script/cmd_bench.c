@@ -15,33 +15,19 @@
 
 /* ---- What is asked for ---- */
 
-typedef int take_word(bench_plan *p, const char *text, size_t n, kv_err *e);
-
-/* A text, cut at its commas. */
-static int take_words(const char *text, bench_plan *p, take_word *take, kv_err *e)
-{
-    int code = KV_OK;
-    for (const char *at = text; *at && code == KV_OK;) {
-        size_t n = strcspn(at, ",");
-        code = take(p, at, n, e);
-        at += n + (at[n] == ',');
-    }
-    return code;
-}
-
-static int take_list(session *s, const ast *node, bench_plan *p, take_word *take, kv_err *e)
+static int take_list(session *s, const ast *node, bench_plan *p, bench_take *take, kv_err *e)
 {
     value v;
     int code = eval_text(s, node, "a list of words", &v, e);
     if (code)
         return code;
-    code = take_words(v.u.text->text, p, take, e);
+    code = bench_plan_words(p, v.u.text->text, take, e);
     value_release(&v);
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
 static int take_option(session *s, const ast *call, const char *name, bench_plan *p,
-                       take_word *take, kv_err *e)
+                       bench_take *take, kv_err *e)
 {
     const ast *node = command_option_of(call, name);
     return node ? take_list(s, node, p, take, e) : KV_OK;
@@ -115,11 +101,12 @@ static int make_plan(session *s, const ast *call, bench_plan *p, kv_err *e)
 }
 
 /* The words that are literal. */
-static int check_list(const ast *node, take_word *take, const ast **bad, kv_err *e)
+static int check_list(const ast *node, bench_take *take, const ast **bad, kv_err *e)
 {
     bench_plan scratch = {0};
     *bad = node;
-    return node && node->kind == AST_TEXT ? take_words(node->u.text, &scratch, take, e) : KV_OK;
+    return node && node->kind == AST_TEXT ? bench_plan_words(&scratch, node->u.text, take, e)
+                                          : KV_OK;
 }
 
 int cmd_bench_check(const ast *call, const ast **bad, kv_err *e)

@@ -7,6 +7,7 @@
 #include "array/slice.h"
 #include "array/device.h"
 #include "base/suggest.h"
+#include "script/command.h"
 #include "script/eval_tree.h"
 #include "script/load.h"
 #include "script/function.h"
@@ -77,6 +78,11 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         suggest_add(&near, s->globals.items[i].name);
     for (int64_t i = 0; s->locals && i < s->locals->n; i++)
         suggest_add(&near, s->locals->items[i].name);
+    bool none = near.n == 0; /* then it may be a command without arguments, or a function */
+    for (const command *c = command_table; none && c->name; c++)
+        suggest_add(&near, c->name);
+    for (int i = 0; none && i < function_count; i++)
+        suggest_add(&near, function_table[i].name);
     return suggest_done(&near, e);
 }
 

@@ -252,17 +252,24 @@ static int run_recorded(session *s, const ast *node, kv_err *e)
 
 /* ---- Control ---- */
 
-static int run_if(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+/* Whether the condition of an if or while holds. */
+static int check_condition(session *s, const ast *node, bool *truth, kv_err *e)
 {
     value v;
-    bool truth;
-    int code = eval(s, node->kid[0], &v, e);
+    int code = eval(s, node, &v, e);
     if (code)
         return code;
-    code = eval_truth(v, &truth, e);
+    code = eval_truth(v, truth, e);
     value_release(&v);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int run_if(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    bool truth;
+    int code = check_condition(s, node->kid[0], &truth, e);
     if (code)
-        return unit_at(s, node->kid[0], e);
+        return code;
     const ast *next = truth ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
     return next ? run_statement(s, next, how, returned, e) : KV_OK;
 }
@@ -279,13 +286,8 @@ static bool loops(flow *how)
 static int run_while(session *s, const ast *node, flow *how, value *returned, kv_err *e)
 {
     for (;;) {
-        value v;
         bool truth;
-        int code = eval(s, node->kid[0], &v, e);
-        if (code)
-            return code;
-        code = eval_truth(v, &truth, e);
-        value_release(&v);
+        int code = check_condition(s, node->kid[0], &truth, e);
         if (code || !truth || (code = session_interrupted(s, e)) ||
             (code = run_statement(s, node->kid[1], how, returned, e)) || !loops(how))
             return code;

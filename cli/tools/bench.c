@@ -18,19 +18,6 @@ typedef struct bench_case {
 
 #define MAX_CASES (BENCH_MAX_OPS * BENCH_MAX_VALUES)
 
-typedef int take_word(bench_plan *p, const char *text, size_t n, kv_err *e);
-
-static int each_word(bench_plan *p, const char *list, take_word *take, kv_err *e)
-{
-    int code = KV_OK;
-    while (*list && code == KV_OK) {
-        size_t n = strcspn(list, ",");
-        code = take(p, list, n, e);
-        list += n + (list[n] == ',');
-    }
-    return code;
-}
-
 /* Row-sparse keys have no dense pull, and rows alone are updated by the rules that say so. */
 static int check_op(const bench_workload *w, bench_op op, kv_err *e)
 {
@@ -43,16 +30,16 @@ static int check_op(const bench_workload *w, bench_op op, kv_err *e)
     return kv_err_hint(e, "rows are measured with push, pull and sgd");
 }
 
-/* The cases of a workload: those of the plan, else its own. Optimizers get one value and push and
- * pull with one between two, when nothing is said. */
+/* The cases of a workload: those of the plan, else its own. Where nobody said how many values,
+ * optimizers get one, and push+OPTIMIZER+pull two. */
 static int make_cases(const bench_plan *p, const bench_workload *w, bench_case *cases, int *ncases,
                       kv_err *e)
 {
     bench_plan own = {0};
     const bench_plan *ops = p->nops > 0 ? p : &own, *values = p->nvalues > 0 ? p : &own;
-    int code = each_word(&own, w->ops, bench_plan_op, e);
+    int code = bench_plan_words(&own, w->ops, bench_plan_op, e);
     if (code == KV_OK)
-        code = each_word(&own, w->values, bench_plan_values, e);
+        code = bench_plan_words(&own, w->values, bench_plan_values, e);
     *ncases = 0;
     for (int i = 0; i < ops->nops && code == KV_OK; i++) {
         bench_op op = ops->ops[i];
@@ -520,7 +507,7 @@ static int time_reference(double *seconds, bool quick, kv_err *e)
     return e->code;
 }
 
-/* What a workload that the plan has no size for would not show. */
+/* What is wrong with a plan shows before anything is measured. Counts the rows, too. */
 static int check_plan(const bench_plan *p, walk *k, kv_err *e)
 {
     if (p->runs < 1 || p->runs > STREAM_PAIRS)

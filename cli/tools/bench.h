@@ -52,9 +52,12 @@ typedef struct bench_watch {
 
 /* Adds workloads by name ("W1", "all"), operations ("push", "optimizers") and counts of values, n
  * bytes of text each. Errors: usage (unknown, too many), value (a count). */
-int bench_plan_workload(bench_plan *p, const char *text, size_t n, kv_err *e);
-int bench_plan_op(bench_plan *p, const char *text, size_t n, kv_err *e);
-int bench_plan_values(bench_plan *p, const char *text, size_t n, kv_err *e);
+typedef int bench_take(bench_plan *p, const char *text, size_t n, kv_err *e);
+bench_take bench_plan_workload, bench_plan_op, bench_plan_values;
+
+/* Adds the words of a list with commas, each by take. Errors: those of take. */
+int bench_plan_words(bench_plan *p, const char *list, bench_take *take, kv_err *e);
+
 /* Workloads of growing size, from 1 MB to what fits and from 10 to 10^6 keys. */
 int bench_plan_scale(bench_plan *p, kv_err *e);
 

@@ -72,6 +72,17 @@ int bench_plan_values(bench_plan *p, const char *text, size_t n, kv_err *e)
     return KV_OK;
 }
 
+int bench_plan_words(bench_plan *p, const char *list, bench_take *take, kv_err *e)
+{
+    int code = KV_OK;
+    while (*list && code == KV_OK) {
+        size_t n = strcspn(list, ",");
+        code = take(p, list, n, e);
+        list += n + (list[n] == ',');
+    }
+    return code;
+}
+
 /* What a push of two values of `bytes` takes: the values, the store, the loop's own array and one
  * to look at. */
 static bool fits(int64_t bytes)

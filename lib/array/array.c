@@ -1,9 +1,11 @@
 /* Counted arrays.
  *
- * An array is one block: the header and its shape. Its data is a second block, given by the device
- * table that also releases it, or the caller's (wrapped), or another array's (a view). A view keeps
- * a reference to the array that owns the memory, never to another view, and shares its variable, so
- * that operations on either keep their order.
+ * An array is one block: the header, its shape and, where they are few and in host memory, its own
+ * elements. So each of many small arrays is one allocation, and to touch one is to touch one page.
+ * Else its data is a second block, given by the device table that also releases it, or the caller's
+ * (wrapped), or another array's (a view). A view keeps a reference to the array that owns the
+ * memory, never to another view, and shares its variable, so that operations on either keep their
+ * order.
  */
 #include "array/device.h"
 
@@ -12,6 +14,9 @@
 
 #include "array/sparse.h"
 #include "base/mem.h"
+
+/* Elements up to these bytes lie behind their header. */
+enum { INSIDE_BYTES = 1024 };
 
 typedef struct dtype_facts {
     const char *name;
@@ -140,8 +145,17 @@ static int find_device(const dev_ops **dev, kv_ctx ctx, kv_err *e)
     return why.code;
 }
 
+/* Bytes of a header and its shape: elements behind them are aligned. */
+static int64_t header_bytes(int ndim)
+{
+    int64_t bytes = (int64_t)(sizeof(kv_array) + (size_t)ndim * sizeof(int64_t));
+    return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
+}
+
+/* A header. own: the elements are to be the array's own, and few ones lie behind it: memory and
+ * data then say so. */
 static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, const int64_t *shape,
-                kv_ctx ctx, kv_err *e)
+                kv_ctx ctx, bool own, kv_err *e)
 {
     int64_t size = 0;
     if (!dtype_exists(dtype))
@@ -149,8 +163,9 @@ static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, co
     int rc = shape_size(&size, dtype, ndim, shape, e);
     if (rc)
         return rc;
-    size_t shape_bytes = (size_t)ndim * sizeof *shape;
-    kv_array *a = mem_alloc_data((int64_t)(sizeof *a + shape_bytes), e);
+    int64_t bytes = size * facts[dtype].bytes;
+    bool small = own && dev == &cpu_dev_ops && bytes <= INSIDE_BYTES;
+    kv_array *a = mem_alloc_data(header_bytes(ndim) + (small ? bytes : 0), e);
     if (!a)
         return KV_E_MEMORY;
     *a = (kv_array){0};
@@ -161,7 +176,11 @@ static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, co
     a->ctx = ctx;
     a->ndim = (uint8_t)ndim;
     if (ndim)
-        memcpy(a->shape, shape, shape_bytes);
+        memcpy(a->shape, shape, (size_t)ndim * sizeof *shape);
+    if (small) {
+        a->memory = ARRAY_INSIDE;
+        a->data = (char *)a + header_bytes(ndim);
+    }
     *out = a;
     return KV_OK;
 }
@@ -171,24 +190,26 @@ int array_header(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
 {
     const dev_ops *dev;
     int rc = find_device(&dev, ctx, e);
-    return rc ? rc : make(out, dev, dtype, ndim, shape, ctx, e);
+    return rc ? rc : make(out, dev, dtype, ndim, shape, ctx, false, e);
 }
 
 int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
                      kv_err *e)
 {
     kv_array *a;
-    int rc = array_header(&a, dtype, ndim, shape, ctx, e);
-    if (rc)
+    const dev_ops *dev;
+    int rc = find_device(&dev, ctx, e);
+    if (rc || (rc = make(&a, dev, dtype, ndim, shape, ctx, true, e)))
         return rc;
-    a->memory = ARRAY_OWN;
-    rc = a->dev->alloc(ctx.id, kv_array_bytes(a), &a->data, e);
-    if (rc) {
-        mem_free(a);
-        return rc;
+    if (a->memory != ARRAY_INSIDE) {
+        a->memory = ARRAY_OWN;
+        rc = dev->alloc(ctx.id, kv_array_bytes(a), &a->data, e);
     }
-    *out = a;
-    return KV_OK;
+    if (rc)
+        mem_free(a);
+    else
+        *out = a;
+    return rc;
 }
 
 int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
@@ -232,7 +253,7 @@ int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape,
         kv_err_hint(e, "a dense one can have another: dense(a), in C kv_array_to_dense");
         return KV_E_UNSUPPORTED;
     }
-    int rc = make(&a, src->dev, src->dtype, ndim, shape, src->ctx, e);
+    int rc = make(&a, src->dev, src->dtype, ndim, shape, src->ctx, false, e);
     if (rc)
         return rc;
     if (a->size != src->size) {
@@ -259,6 +280,8 @@ kv_array *kv_array_ref(kv_array *a)
 static void release_memory(kv_array *a)
 {
     switch ((array_memory)a->memory) {
+    case ARRAY_INSIDE:
+        break;
     case ARRAY_OWN:
         a->dev->free(a->ctx.id, a->data);
         mem_free(a->rows);
@@ -298,8 +321,22 @@ void array_drop(kv_array *a)
     let_go(a, ARRAY_HOLD);
 }
 
+/* Few elements, which lie behind their headers in both arrays, stay there. */
+static void swap_inside(kv_array *a, kv_array *b)
+{
+    char kept[INSIDE_BYTES];
+    size_t bytes = (size_t)kv_array_bytes(a);
+    memcpy(kept, a->data, bytes);
+    memcpy(a->data, b->data, bytes);
+    memcpy(b->data, kept, bytes);
+}
+
 void array_swap(kv_array *a, kv_array *b)
 {
+    if (a->memory == ARRAY_INSIDE) {
+        swap_inside(a, b);
+        return;
+    }
     void *data = a->data;
     int64_t *rows = a->rows, nrows = a->nrows;
     a->data = b->data;

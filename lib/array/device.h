@@ -117,13 +117,17 @@ void dev_set_virtual_gpus(int n);
 int dev_virtual_gpus(void);
 
 /* What a kv_array is, for the layers below the public interface. */
-typedef enum array_memory { ARRAY_OWN, ARRAY_WRAPPED, ARRAY_VIEW } array_memory;
+typedef enum array_memory {
+    ARRAY_OWN,     /* a block of its own */
+    ARRAY_WRAPPED, /* the caller's */
+    ARRAY_VIEW,    /* another array's */
+    ARRAY_INSIDE   /* behind the header: few elements in host memory */
+} array_memory;
 
 /* The first 64 bytes, one cache line, hold what a call over many arrays reads of each. */
 struct kv_array {
     engine_var var;  /* orders the operations that touch the data */
-    int64_t
-        holders; /* atomic: the references, and ARRAY_HOLD for each operation that is scheduled */
+    int64_t holders; /* atomic: the references, and ARRAY_HOLD for each scheduled operation */
     void *data;      /* size elements of dtype, or those of the rows held; never NULL */
     int64_t size;    /* elements of the shape */
     uint8_t dtype, storage, memory, ndim; /* kv_dtype, kv_storage, array_memory */

@@ -1,5 +1,5 @@
-/* Row ids as a caller gives them: in an array of any shape, in any order, some of them several
- * times. */
+/* Row ids: ascending lists of them, which are searched and united, and ids as a caller gives them,
+ * in an array of any shape, in any order, some of them several times. */
 #ifndef ARRAY_ROW_IDS_H
 #define ARRAY_ROW_IDS_H
 

@@ -201,10 +201,9 @@ static int64_t find_rows(int64_t *ids, const kv_array *a)
 
 enum {
     FILL_PART_BYTES = 256 << 10, /* of each array, in one part */
-    FILL_BLOCK_BYTES =
-        16 << 10,            /* and in one block, so that a second array finds rows in a cache */
-    FILL_BLOCK_ROWS = 1024,  /* of a block at most */
-    FILL_FAR_BYTES = 4 << 20 /* as the parts of a call: larger than the caches of a processor */
+    FILL_BLOCK_BYTES = 16 << 10, /* and in a block, so that a second array finds rows in a cache */
+    FILL_BLOCK_ROWS = 1024,      /* of a block at most */
+    FILL_FAR_BYTES = 4 << 20     /* as in core/call_run.c: larger than the caches of a processor */
 };
 
 /* Arrays of one length, and the rows that they shall hold. */

@@ -1,9 +1,11 @@
 /* Gradients as codes of one or two bits.
  *
- * The plain loops say what happens to an element. With AVX2 they are only the tail: 32 elements at
- * a time are compared, and the masks of the comparisons packed to bytes. Compilers do not find that
- * packing, hence by hand. The codes are 1/16 or 1/32 of the elements, so what counts is to read and
- * write the elements at the speed of the memory: many of them are written around the caches.
+ * The plain loops say what happens to an element. With AVX2 they are only the tail. Where codes are
+ * made or read, 32 elements at a time are compared, and the masks of the comparisons packed to
+ * bytes; compilers do not find that packing, hence by hand. Where only the sum is wanted nothing is
+ * packed, and a vector is a step. The codes are 1/16 or 1/32 of the elements, so what counts is to
+ * read and write the elements at the speed of the memory: many of them are written around the
+ * caches.
  *
  * Example, 2 bits, threshold 0.5: 0.5, 0.25, -0.5, 1.0 have the codes 11 00 10 11, one byte, 0xcb,
  * and leave the residual 0, 0.25, 0, 0.5.
@@ -101,7 +103,7 @@ void quantise_sum_plain(float *dst, const float *sum, float *residual, const flo
     sum_from(dst, sum, residual, src, code, threshold, 0, n);
 }
 
-/* ---- 32 elements at a time ---- */
+/* ---- Many elements at a time ---- */
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -135,7 +137,7 @@ static bool is_aligned(const float *at)
 }
 
 /* Other threads see what was written around the caches before whatever is written next. */
-AVX2 static void end_stream(bool stream)
+static inline void end_stream(bool stream)
 {
     if (stream)
         _mm_sfence();
@@ -321,12 +323,11 @@ AVX512 static int64_t sum_avx512(float *dst, const float *sum, float *residual, 
     else
         done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, false, false)
                       : sum_lines(dst, sum, residual, src, two, t, n, false, false);
-    if (stream)
-        _mm_sfence();
+    end_stream(stream);
     return done;
 }
 
-/* The word that holds element i, in every lane. */
+/* The word of codes that begins at that byte, in every lane. */
 AVX2 static inline __m256i word_of(const uint8_t *codes, int64_t byte)
 {
     int word;
@@ -412,10 +413,10 @@ static bool has_avx512(void)
     return false;
 }
 
-#define encode_avx2(codes, residual, src, code, t, n)            0
-#define sum_avx2(dst, sum, residual, src, code, t, n, far) 0
-#define sum_avx512(dst, sum, residual, src, code, t, n, far) 0
-#define decode_avx2(dst, codes, code, t, n, add)           0
+#define encode_avx2(codes, residual, src, code, t, n)        0
+#define sum_avx2(dst, sum, residual, src, code, t, n, far)   ((void)(far), 0)
+#define sum_avx512(dst, sum, residual, src, code, t, n, far) ((void)(far), 0)
+#define decode_avx2(dst, codes, code, t, n, add)             0
 #endif
 
 void quantise_encode(void *codes, float *residual, const float *src, dev_code code, float threshold,
@@ -448,6 +449,5 @@ void quantise_sum(float *dst, const float *sum, float *residual, const float *sr
     if (has_avx2()) /* what is left, or all of it */
         done += sum_avx2(dst + done, sum + done, residual + done, src + done, code, threshold,
                          n - done, far);
-    (void)far;
     sum_from(dst, sum, residual, src, code, threshold, done, n);
 }

@@ -5,78 +5,68 @@
 
 #include <string.h>
 
-enum { LINE = 64, LINES = 4, BLOCK = 4096 };
+#include "cpu/stream.h"
 
-/* n whole lines; every place is aligned to one. */
-typedef void lines_fn(char *const *dst, int64_t ndst, const char *src, int64_t bytes);
-
-/* STORE moves one line from s to d. */
-#define SPREAD(name, attribute, STORE)                                                             \
-    attribute static void name(char *const *dst, int64_t ndst, const char *src, int64_t bytes)     \
-    {                                                                                              \
-        for (int64_t i = 0, n; i < bytes; i += n) {                                                \
-            n = bytes - i < LINES * LINE ? bytes - i : LINES * LINE;                               \
-            for (int64_t j = 0; j < ndst; j++)                                                     \
-                for (int64_t k = i; k < i + n; k += LINE)                                          \
-                    STORE(dst[j] + k, src + k);                                                    \
-        }                                                                                          \
-    }
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-
-#define STORE_512(d, s) _mm512_stream_si512((void *)(d), _mm512_loadu_si512((const void *)(s)))
-
-/* A line of which all 64 bytes come at once, or nearly, leaves for memory without waiting. */
-static inline void store_128(char *d, const char *s)
-{
-    __m128i a = _mm_loadu_si128((const __m128i *)(const void *)s);
-    __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(s + 16));
-    __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(s + 32));
-    __m128i e = _mm_loadu_si128((const __m128i *)(const void *)(s + 48));
-    _mm_stream_si128((__m128i *)(void *)d, a);
-    _mm_stream_si128((__m128i *)(void *)(d + 16), b);
-    _mm_stream_si128((__m128i *)(void *)(d + 32), c);
-    _mm_stream_si128((__m128i *)(void *)(d + 48), e);
-}
-
-SPREAD(spread_512, __attribute__((target("avx512f"))), STORE_512)
-SPREAD(spread_128, , store_128)
-
-static lines_fn *choose(void)
-{
-    return __builtin_cpu_supports("avx512f") ? spread_512 : spread_128;
-}
-
-/* Other threads see streamed stores in order only behind a fence. */
-static void fence(void)
-{
-    _mm_sfence();
-}
-
-#else
-
-#define STORE_ANY(d, s) memcpy(d, s, LINE)
-SPREAD(spread_any, , STORE_ANY)
-
-static lines_fn *choose(void)
-{
-    return spread_any;
-}
-
-static void fence(void)
-{
-}
-
-#endif
+enum { LINE = 64, SOME_BYTES = 4 * LINE, BLOCK = 4096 };
 
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
+/* Copies whole lines past the caches; dst begins one. */
+typedef void lines_fn(char *dst, const char *src, int64_t bytes);
+
+/* Copies whole lines to places that all begin one. */
+typedef void fill_fn(char *const *dst, int64_t ndst, const char *src, int64_t bytes);
+
+/* copy is constant where this is called. */
+static inline __attribute__((always_inline)) void
+fill_by(lines_fn *copy, char *const *dst, int64_t ndst, const char *src, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += SOME_BYTES)
+        for (int64_t j = 0; j < ndst; j++)
+            copy(dst[j] + i, src + i, least(bytes - i, SOME_BYTES));
+}
+
+static void fill_any(char *const *dst, int64_t ndst, const char *src, int64_t bytes)
+{
+    fill_by(stream_lines, dst, ndst, src, bytes);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+
+#define AVX512 __attribute__((target("avx512f")))
+
+/* A line of which all 64 bytes come at once leaves for memory without waiting. */
+AVX512 static inline void lines_512(char *dst, const char *src, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += LINE)
+        _mm512_stream_si512((void *)(dst + i), _mm512_loadu_si512((const void *)(src + i)));
+}
+
+AVX512 static void fill_512(char *const *dst, int64_t ndst, const char *src, int64_t bytes)
+{
+    fill_by(lines_512, dst, ndst, src, bytes);
+}
+
+static fill_fn *choose(void)
+{
+    return __builtin_cpu_supports("avx512f") ? fill_512 : fill_any;
+}
+
+#else
+
+static fill_fn *choose(void)
+{
+    return fill_any;
+}
+
+#endif
+
 /* All places begin at the same byte of a line. */
-static void spread(lines_fn *fill, char *const *dst, int64_t ndst, const char *src, int64_t bytes)
+static void spread(fill_fn *fill, char *const *dst, int64_t ndst, const char *src, int64_t bytes)
 {
     enum { AT_ONCE = 16 };
     char *at[AT_ONCE];
@@ -95,7 +85,7 @@ static void spread(lines_fn *fill, char *const *dst, int64_t ndst, const char *s
 
 void spread_far(void *const *dst, int64_t ndst, const void *src, int64_t bytes)
 {
-    lines_fn *fill = choose();
+    fill_fn *fill = choose();
     char *const *d = (char *const *)dst;
     uintptr_t apart = 0;
     for (int64_t j = 1; j < ndst; j++)
@@ -107,5 +97,5 @@ void spread_far(void *const *dst, int64_t ndst, const void *src, int64_t bytes)
             char *to = d[j] + i;
             spread(fill, &to, 1, (const char *)src + i, least(bytes - i, BLOCK));
         }
-    fence();
+    stream_fence();
 }

@@ -3,7 +3,8 @@
  * A loop adds up to four sources, in order, to a first one. More sources take several loops, one
  * block of elements at a time, so that the running sum stays in the L1 cache: each source is read
  * from memory once, and the result leaves the cache once. The half types keep the running sum in
- * float32 and are rounded at the end: in registers, and here what those loops leave.
+ * float32 and are rounded at the end: whole lines of them in the registers of lines.c, and here
+ * what that leaves.
  */
 #include "cpu/sum.h"
 

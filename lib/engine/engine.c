@@ -128,6 +128,14 @@ static void look_ahead(const engine_use *uses, int64_t i, int64_t n)
         __builtin_prefetch(uses[i + AHEAD].var, 1);
 }
 
+static void end_uses(engine_use *uses, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        look_ahead(uses, i, n);
+        end_use(&uses[i]);
+    }
+}
+
 /* Whether the use counts: not where an earlier one of the operation has its variable. */
 static bool claim(engine_op *op, engine_use *u)
 {
@@ -277,6 +285,26 @@ static void unbegin_uses(const engine_op *op, int64_t n)
     }
 }
 
+bool engine_idle(int64_t n, int (*uses)(void *arg, int64_t i, engine_use out[2]), void *arg)
+{
+    bool idle = true;
+    lock();
+    engine.ops++;
+    for (int64_t i = 0; i < n && idle; i++) {
+        engine_use out[2];
+        int nuses = uses(arg, i, out);
+        idle = nuses >= 0;
+        for (int j = 0; j < nuses; j++) {
+            const engine_use *u = &out[j];
+            idle &= may_run(u) && !(u->write && u->var->claimed == engine.ops);
+            if (u->write)
+                u->var->claimed = engine.ops;
+        }
+    }
+    unlock();
+    return idle;
+}
+
 bool engine_try(engine_op *op)
 {
     op->repeats = false;
@@ -299,7 +327,7 @@ void engine_submit(engine_op *op)
     schedule(op);
 }
 
-int engine_run_now(engine_op *op, kv_err *e)
+void engine_begin_now(engine_op *op)
 {
     op->task.run = NULL;
     op->turn.set = 0;
@@ -307,6 +335,11 @@ int engine_run_now(engine_op *op, kv_err *e)
         schedule(op);
         pool_wait(&op->turn);
     }
+}
+
+int engine_run_now(engine_op *op, kv_err *e)
+{
+    engine_begin_now(op);
     int rc = run(op, e);
     engine_finish(op);
     return rc;
@@ -315,20 +348,14 @@ int engine_run_now(engine_op *op, kv_err *e)
 void engine_end(engine_use *uses, int64_t n)
 {
     lock();
-    for (int64_t i = 0; i < n; i++) {
-        look_ahead(uses, i, n);
-        end_use(&uses[i]);
-    }
+    end_uses(uses, n);
     unlock();
 }
 
 void engine_finish(engine_op *op)
 {
     lock();
-    for (int64_t i = 0; i < op->nuses; i++) {
-        look_ahead(op->uses, i, op->nuses);
-        end_use(&op->uses[i]);
-    }
+    end_uses(op->uses, op->nuses);
     if (op->group) {
         add_pending(op->group, -1);
         tell_waiters(op->group);

@@ -45,10 +45,10 @@ typedef struct engine_group {
 
 /* One operation. The fields from task on are the engine's. */
 typedef struct engine_op {
-    int (*run)(struct engine_op *op, kv_err *e); /* must not fail for reasons that could be checked
-                                                    before; its error goes to the group */
-    void (*done)(
-        struct engine_op *op); /* called when all uses have ended; releases op. May be NULL */
+    /* Must not fail for reasons that could be checked before; its error goes to the group. */
+    int (*run)(struct engine_op *op, kv_err *e);
+    /* Called when all uses have ended; releases op. May be NULL. */
+    void (*done)(struct engine_op *op);
     engine_use *uses; /* those that write come before the others of the same variable */
     int64_t nuses;
     engine_group *group; /* or NULL */
@@ -79,8 +79,16 @@ bool engine_apart(const engine_op *op, int64_t n, engine_lot (*lot)(const void *
  * work, on its own thread, and calls engine_finish; done is not called. */
 bool engine_try(engine_op *op);
 
+/* Whether n steps would find nothing in their way, and no two of them write one variable. uses
+ * lists the uses of step i and returns how many, or -1 to have it end there: false. It is called
+ * under the engine's lock, step by step. */
+bool engine_idle(int64_t n, int (*uses)(void *arg, int64_t i, engine_use out[2]), void *arg);
+
 /* Schedules op: run will be called on some thread, then done. */
 void engine_submit(engine_op *op);
+
+/* Waits until it is op's turn; the caller then does the work and calls engine_finish. */
+void engine_begin_now(engine_op *op);
 
 /* Waits until it is op's turn and runs it on this thread. Returns what run returned; done is not
  * called. */

@@ -1,7 +1,7 @@
 /* The syntax tree of expressions and rules. A node is 24 bytes and its children; it lives in the
- * arena of the text it came from, and its texts are interned there. No
- * expression is higher than AST_MAX_HEIGHT and blocks nest at most PARSE_MAX_DEPTH deep
- * (lang/parse.h), so that all who walk trees may recurse. */
+ * arena of the text it came from, and its texts are interned there. No expression is higher than
+ * AST_MAX_HEIGHT and blocks nest at most PARSE_MAX_DEPTH deep (lang/parse.h), so that all who walk
+ * trees may recurse. */
 #ifndef LANG_AST_H
 #define LANG_AST_H
 

@@ -12,8 +12,8 @@
  * squares of the weight and of the direction; pass 1 reads weight, mean and var, computes the
  * direction again, and writes the weight.
  *
- * Sums: in element order within blocks of PLAN_CHUNK consecutive elements, then
- * the results of the blocks from left to right.
+ * Sums: in element order within blocks of PLAN_CHUNK consecutive elements, then the results of the
+ * blocks from left to right.
  */
 #ifndef VM_PLAN_H
 #define VM_PLAN_H

@@ -1,4 +1,4 @@
-/* Plans from inside, shared by plan_make.c (from graph to passes) and plan_run.c. */
+/* Plans from inside, shared by plan_make.c (from graph to passes), plan_run.c and plan_rows.c. */
 #ifndef VM_PLAN_PASS_H
 #define VM_PLAN_PASS_H
 
@@ -15,9 +15,9 @@ typedef struct plan_pass {
     prog *elements; /* or NULL */
     bool present;   /* over the elements of the present rows */
     int nslots;     /* of elements */
-    int16_t
-        slot[PLAN_MAX_SLOTS]; /* what each of its slots is: see plan.h; PLAN_PRIVATE + i is number
-                                 i, PLAN_PRIVATE + PLAN_MAX_NUMBERS + i the terms of sum i */
+    /* What each of its slots is: see plan.h; PLAN_PRIVATE + i is number i, PLAN_PRIVATE +
+     * PLAN_MAX_NUMBERS + i the terms of sum i. */
+    int16_t slot[PLAN_MAX_SLOTS];
     int nsums;
     int16_t sum[PLAN_MAX_NUMBERS]; /* the number that each sum gives */
 } plan_pass;

@@ -123,26 +123,26 @@ runner *plan_run_worker(shared *s, int worker)
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static void put_number(shared *r, int i, double x)
+static void put_number(shared *s, int i, double x)
 {
     float f = (float)x;
-    if (r->p->number_type[i] == PROG_F32)
-        memcpy(&r->number[i], &f, sizeof f);
+    if (s->p->number_type[i] == PROG_F32)
+        memcpy(&s->number[i], &f, sizeof f);
     else
-        memcpy(&r->number[i], &x, sizeof x);
+        memcpy(&s->number[i], &x, sizeof x);
 }
 
 /* Blocks of copies of the numbers that a pass reads. */
-static void copy_numbers(shared *r, const plan_pass *pass)
+static void copy_numbers(shared *s, const plan_pass *pass)
 {
-    for (int s = 0; s < pass->nslots; s++) {
-        int i = pass->slot[s] - PLAN_PRIVATE;
+    for (int k = 0; k < pass->nslots; k++) {
+        int i = pass->slot[k] - PLAN_PRIVATE;
         if (i < 0 || i >= PLAN_MAX_NUMBERS)
             continue;
-        char *to = r->copies + (int64_t)i * PROG_REG_BYTES;
-        size_t bytes = r->p->number_type[i] == PROG_F32 ? 4 : 8;
+        char *to = s->copies + (int64_t)i * PROG_REG_BYTES;
+        size_t bytes = plan_run_number_bytes(s->p, i);
         for (size_t at = 0; at < PROG_REG_BYTES; at += bytes)
-            memcpy(to + at, &r->number[i], bytes);
+            memcpy(to + at, &s->number[i], bytes);
     }
 }
 
@@ -205,7 +205,7 @@ static void add_terms(runner *r, const plan_pass *pass, int64_t n)
 {
     for (int s = 0; s < pass->nsums; s++) {
         total *t = &r->totals[s];
-        const char *x = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
+        const char *x = plan_run_terms(r, pass, s, 0);
         bool single = r->p->number_type[pass->sum[s]] == PROG_F32;
         for (int64_t left = n; left > 0;) {
             int64_t m = left < PLAN_CHUNK - t->n ? left : PLAN_CHUNK - t->n;
@@ -225,7 +225,7 @@ static void add_terms(runner *r, const plan_pass *pass, int64_t n)
 /* The sum of the n terms in the first lane. */
 static double sum_chunk(const runner *r, const plan_pass *pass, int s, int64_t n)
 {
-    const void *x = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
+    const void *x = plan_run_terms(r, pass, s, 0);
     total t = {0};
     if (r->p->number_type[pass->sum[s]] == PROG_F32)
         add_float(&t, x, n);
@@ -338,7 +338,7 @@ static const void *input_of(runner *r, const plan_pass *pass, int64_t from, int6
 static void sum_group(runner *r, const plan_pass *pass, int64_t first)
 {
     for (int s = 0; s < pass->nsums; s++) {
-        const void *terms = r->terms + (int64_t)s * GROUP * CHUNK_BYTES;
+        const void *terms = plan_run_terms(r, pass, s, 0);
         double *blocks = r->s->blocks + s * r->s->nchunks + first;
         bool single = r->p->number_type[pass->sum[s]] == PROG_F32;
         if (single)
@@ -486,11 +486,10 @@ static void run_pass(shared *s, const plan_pass *pass)
     if (!pass->elements)
         return;
     copy_numbers(s, pass);
-    if (!pass->present || !s->a->rows) {
+    if (pass->present && s->a->rows)
+        sweep_present(s, pass);
+    else
         sweep_array(s, pass);
-        return;
-    }
-    sweep_present(s, pass);
 }
 
 void plan_run(const plan *p, const plan_arrays *a, void *scratch)

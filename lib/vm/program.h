@@ -76,8 +76,7 @@ prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x);
 
 prog_type prog_value_type(const prog_builder *b, prog_value x);
 
-/* The dtype that x was loaded from, for as long as nothing was done to it; else that
- * of its type. */
+/* The dtype that x was loaded from, as long as nothing was done to it; else that of its type. */
 kv_dtype prog_value_dtype(const prog_builder *b, prog_value x);
 
 /* Whether x is a number that is known already: *number, which has the precision of x's type, or for
@@ -106,8 +105,7 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 /* Several arrays of so many elements are larger than the caches next to a processor. */
 #define PROG_FAR_SIZE (1 << 19)
 
-/* The same, for (n elements of) arrays that no such cache holds: asks for elements
- * ahead of time. */
+/* The same, for (n elements of) arrays that no such cache holds: asks for elements ahead. */
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
 /* Elements a block, for tests: the results do not depend on it. */

@@ -46,10 +46,11 @@ typedef struct call_group {
 } call_group;
 
 /* Arrays of many keys lie all over the memory: loops over them ask for those that come so many
- * steps later. */
-enum { CALL_AHEAD = 16 };
+ * steps later, and of a key with more arrays only for so many. */
+enum { CALL_AHEAD = 16, CALL_AHEAD_ARRAYS = 8 };
 
-/* Asks for what loops need of an array's header, which may lie across two cache lines. */
+/* Asks for both cache lines of an array's header: most loops need only the first one, conversions
+ * and views the second one too. */
 static inline void call_prefetch(const kv_array *a)
 {
     __builtin_prefetch(a);
@@ -119,6 +120,10 @@ typedef struct call {
 int call_new(call **out, call_pool *p, const char *name, slot_table *table,
              kv_array *const *values, int64_t n, kv_err *e);
 
+/* Makes a call that has run ready for other pairs, no more of them than it was made for; what is
+ * behind c->update stays. */
+void call_next(call *c, kv_array *const *values, int64_t n);
+
 enum {
     CALL_CREATE = 1,     /* a key that is not there is made by the push */
     CALL_FOLLOW_GPU = 2, /* a key kept on a cpu moves to the GPU of its first value */
@@ -136,8 +141,12 @@ int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e);
 /* Finds what the pairs of a pull mean, and makes their groups. Errors: key, shape. */
 int call_find_pairs(call *c, const kv_key *keys, kv_err *e);
 
-/* Takes the memory that the two functions for pairs need, before the keys are there. */
+/* Takes the memory that call_cut_work will need for a pull of these pairs, before their keys are
+ * there; call_find_pairs needs none. Error: memory. */
 int call_reserve_pairs(call *c, kv_err *e);
+
+/* Takes the memory for work that is one part. Error: memory. */
+int call_reserve_batch(call *c, kv_err *e);
 
 /* Cuts the work of the groups into parts of about equal bytes. Error: memory. */
 int call_cut_work(call *c, kv_err *e);

@@ -6,12 +6,11 @@
 #include "core/call.h"
 #include "core/call_trace.h"
 
-/* ---- Memory ---- */
-
 enum {
     USES = 5, /* of a pair at most: target, value, source, residual, and what that was */
     KEPT_BYTES = 256 << 20, /* a larger one is given back: about 600,000 pairs */
     MOST_PENDING = 256,     /* a store schedules no more than these */
+    KEY_BYTES = 64,         /* a key costs something, however short its array: about so many */
     SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
     SMALL_ARRAY = 512,      /* so does one whose arrays are this small: to run it takes about as
                                long as to make it run later */
@@ -19,6 +18,8 @@ enum {
     FAR_BYTES = 4 << 20,    /* larger than the caches next to a processor */
     PART_STEP = PLAN_CHUNK  /* parts of one array begin at a multiple of these elements */
 };
+
+/* ---- Memory ---- */
 
 static void free_call(call *c)
 {
@@ -82,13 +83,9 @@ static int lay_out(call *c, int64_t n, kv_err *e)
     return KV_OK;
 }
 
-int call_new(call **out, call_pool *p, const char *name, slot_table *table,
-             kv_array *const *values, int64_t n, kv_err *e)
+/* A call of these pairs, with the memory that it has. */
+static void begin(call *c, call_pool *p, slot_table *table, kv_array *const *values, int64_t n)
 {
-    engine_wait_group(&p->group, MOST_PENDING - 1);
-    call *c = take_spare(p);
-    if (!c && !(c = mem_zalloc(1, sizeof *c, e)))
-        return KV_E_MEMORY;
     *c = (call){.pool = p,
                 .memory = c->memory,
                 .bytes = c->bytes,
@@ -101,6 +98,26 @@ int call_new(call **out, call_pool *p, const char *name, slot_table *table,
                 .cuts_cap = c->cuts_cap,
                 .steps = c->steps,
                 .steps_cap = c->steps_cap};
+}
+
+void call_next(call *c, kv_array *const *values, int64_t n)
+{
+    call_part update = c->update;
+    begin(c, c->pool, c->table, values, n);
+    c->update = update;
+    lay_out(c, n, NULL); /* there is room */
+    c->op.uses = c->uses;
+    c->cuts[0] = (call_cut){0, 0};
+}
+
+int call_new(call **out, call_pool *p, const char *name, slot_table *table,
+             kv_array *const *values, int64_t n, kv_err *e)
+{
+    engine_wait_group(&p->group, MOST_PENDING - 1);
+    call *c = take_spare(p);
+    if (!c && !(c = mem_zalloc(1, sizeof *c, e)))
+        return KV_E_MEMORY;
+    begin(c, p, table, values, n);
     int rc = lay_out(c, n, e);
     if (rc == KV_OK && trace_on())
         rc = call_trace_new(c, name, e);
@@ -178,7 +195,7 @@ static int32_t cut_group(cutter *k, int64_t item, const call_group *g)
         }
         bytes = (size - (parts - 1) * step) * each;
     }
-    k->bytes += bytes + 64; /* a key costs something, however short its array */
+    k->bytes += bytes + KEY_BYTES;
     if (k->bytes >= PART_BYTES)
         cut(k, item + 1, 0);
     return parts;
@@ -187,7 +204,7 @@ static int32_t cut_group(cutter *k, int64_t item, const call_group *g)
 int call_cut_work(call *c, kv_err *e)
 {
     cutter k;
-    c->work_bytes += 64 * c->nvalues;
+    c->work_bytes += KEY_BYTES * c->nvalues;
     for (int64_t i = 0; i < c->nouts; i++)
         c->work_bytes += kv_array_bytes(c->outs[i]);
     c->far = c->work_bytes > FAR_BYTES;
@@ -206,10 +223,15 @@ int call_cut_work(call *c, kv_err *e)
 
 int call_reserve_pairs(call *c, kv_err *e)
 {
-    int64_t work_bytes = 64 * c->nvalues;
+    int64_t work_bytes = KEY_BYTES * c->nvalues;
     for (int64_t i = 0; i < c->nvalues; i++)
         work_bytes += kv_array_bytes(c->values[i]);
     return reserve_cuts(c, work_bytes, e);
+}
+
+int call_reserve_batch(call *c, kv_err *e)
+{
+    return reserve_cuts(c, 0, e);
 }
 
 /* ---- Running ---- */
@@ -319,7 +341,7 @@ static void end_op(engine_op *op)
 static bool is_small(const call *c)
 {
     return c->work_bytes <= SMALL_BYTES ||
-           (c->work_bytes <= (64 + SMALL_ARRAY) * c->nvalues && !c->op.foreign);
+           (c->work_bytes <= (KEY_BYTES + SMALL_ARRAY) * c->nvalues && !c->op.foreign);
 }
 
 int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool now, kv_err *e)
@@ -360,6 +382,8 @@ void call_end_uses(call *c, int64_t first, int64_t n)
 void call_end_groups(call *c, int64_t from, int64_t to)
 {
     int64_t first = from;
+    if (!c->held)
+        return;
     for (int64_t i = from; i < to; i++) {
         call_group *g = &c->groups[i];
         bool ended =

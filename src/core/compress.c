@@ -160,7 +160,8 @@ void compression_forget(slot_table *t)
 typedef struct pushed {
     kv_array *value;    /* the caller's */
     kv_array *residual; /* written */
-    kv_array *old;      /* NULL, or what it begins as: a residual that others hold, or elsewhere */
+    kv_array *old;      /* NULL, or what the residual begins as: the slot's, where somebody else
+                           holds that or it lies in another context */
     bool made;          /* residual was made by this push and is not yet the slot's */
 } pushed;
 

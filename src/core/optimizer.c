@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/utf8.h"
+#include "core/apply.h"
 
 /* ---- Tables: "0=1.7,3=0.3" ------------------------------------------------------------------- */
 
@@ -502,6 +503,48 @@ const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const sl
     }
     o->made[dtype] = true;
     return &o->updates[dtype];
+}
+
+/* The update that other keys had before this one, unless what it is made for may vary by key. */
+static const rule_update *find_recent(const optimizer *o, optimizer_draft *d, const slot *s,
+                                      int64_t *t)
+{
+    host numbers[PLAN_MAX_STATES] = {{0}};
+    if (s->state || o->scheduled || o->reads & RULE_READS_KEY || optimizer_has_master(o, s))
+        return NULL;
+    rule_given g = give_all(o, d, s, false, numbers);
+    *t = g.t;
+    for (int i = 0; i < OPTIMIZER_RECENT; i++)
+        if (o->recent[i] && serves_both(o->reads, &o->recent[i]->given, &g))
+            return &o->recent[i]->u;
+    return NULL;
+}
+
+const rule_update *optimizer_known(const optimizer *o, optimizer_draft *d, const slot *s,
+                                   int64_t *t)
+{
+    kv_dtype dtype = kv_array_dtype(s->stored);
+    const rule_update *u = NULL;
+    if (!o->constant)
+        u = find_recent(o, d, s, t);
+    else if (o->made[dtype])
+        u = &o->updates[dtype];
+    if (o->constant && u)
+        *t = count(o, d, s);
+    bool plain = u && u->plan && !u->skipped && !u->states && !u->nprints && !u->printed.len;
+    return plain && plan_splits(u->plan, NULL) ? u : NULL;
+}
+
+int64_t optimizer_known_bytes(const optimizer *o, int64_t nvalues)
+{
+    int64_t most = 0;
+    for (int i = 0; i < KV_DTYPE_END + OPTIMIZER_RECENT; i++) {
+        const made_update *m = i < KV_DTYPE_END ? NULL : o->recent[i - KV_DTYPE_END];
+        const rule_update *u = m ? &m->u : i < KV_DTYPE_END && o->made[i] ? &o->updates[i] : NULL;
+        int64_t bytes = u && u->plan ? apply_plan_bytes(u->plan, 1, nvalues) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
 
 /* Like the weight, or one number a row; of the type the rule computes in. */

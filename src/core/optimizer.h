@@ -127,6 +127,15 @@ void optimizer_begin(const optimizer *o, optimizer_draft *d);
 const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const slot *s, int64_t *t,
                                       kv_err *e);
 
+/* The update that the key's next push has, where that is known without running the rule, splits
+ * into any ranges and keeps nothing but the key's count; else NULL. Other threads may ask for other
+ * keys. It lives until the next step of any key is prepared. */
+const rule_update *optimizer_known(const optimizer *o, optimizer_draft *d, const slot *s,
+                                   int64_t *t);
+
+/* Scratch that every such update has enough of, for keys of nvalues values. */
+int64_t optimizer_known_bytes(const optimizer *o, int64_t nvalues);
+
 /* Runs the host lines for a key and allocates what its update needs. sparse_input: the values are
  * row_sparse. Errors: those of rule_update_make, memory. On an error *step needs no release. */
 int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,

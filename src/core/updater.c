@@ -98,6 +98,8 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
     return rc;
 }
 
+enum { AHEAD_STATES = 2 }; /* of a key, that are asked for ahead: few optimizers have more */
+
 /* Asks for what the groups that come next keep: headers, then the states, then their headers. */
 static void look_ahead_states(const call *c, int64_t i)
 {
@@ -108,7 +110,7 @@ static void look_ahead_states(const call *c, int64_t i)
     if (s && s->state)
         __builtin_prefetch(s->state);
     s = i + CALL_AHEAD < c->ngroups ? call_slot(c, &c->groups[i + CALL_AHEAD]) : NULL;
-    for (int j = 0; s && s->state && j < 2; j++)
+    for (int j = 0; s && s->state && j < AHEAD_STATES; j++)
         if (s->state->arrays[j])
             __builtin_prefetch(s->state->arrays[j]);
 }
@@ -471,9 +473,9 @@ static void look_ahead(const call *c, int64_t i, int64_t last)
     const optimizer_step *step = c->update.state ? step_of(c, g) : NULL;
     if (g->target)
         __builtin_prefetch(g->target->data, 1);
-    for (int64_t j = g->first; j < g->first + g->n && j < g->first + 8; j++)
-        __builtin_prefetch(c->data[j]);
-    for (int j = 0; step && j < step->nstates && j < 2; j++)
+    for (int64_t j = 0; j < g->n && j < CALL_AHEAD_ARRAYS; j++)
+        __builtin_prefetch(c->data[g->first + j]);
+    for (int j = 0; step && j < step->nstates && j < AHEAD_STATES; j++)
         __builtin_prefetch(step->states[j].data, 1);
 }
 
@@ -582,4 +584,51 @@ int updater_run(call *c, kv_err *e)
         return KV_OK;
     int rc = run_whole(c, e);
     return rc ? rc : deliver(c, e);
+}
+
+/* ---- Batches ---- */
+
+bool updater_is_plain(const updater *u, const slot *s)
+{
+    optimizer_draft d;
+    int64_t t;
+    if (u->kind != UPDATER_RULE)
+        return u->kind == UPDATER_ASSIGN;
+    optimizer_begin(u->optimizer, &d);
+    return optimizer_known(u->optimizer, &d, s, &t) != NULL;
+}
+
+int updater_begin_batches(const updater *u, call *c, int64_t max_values, kv_err *e)
+{
+    bool rule = u->kind == UPDATER_RULE;
+    int64_t part = rule ? optimizer_known_bytes(u->optimizer, max_values) : 0;
+    int rc = apply_reserve(&c->work, 1, max_values, part, 0, e);
+    if (rc || !rule || (rc = new_push_state(c, u, e)))
+        return rc;
+    push *p = c->update.state;
+    optimizer_begin(u->optimizer, &p->draft);
+    return KV_OK;
+}
+
+void updater_run_batch(call *c)
+{
+    push *p = c->update.state;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        slot *s = call_slot(c, g);
+        g->share = CALL_SPLIT;
+        s->pushes++;
+        if (!p)
+            continue;
+        g->update = optimizer_known(p->updater.optimizer, &p->draft, s, &g->t);
+        s->updates = g->t;
+    }
+    run_part(c, 0, 0);
+}
+
+void updater_end_batches(const updater *u, const call *c)
+{
+    const push *p = c->update.state;
+    if (p && p->draft.num_update > u->optimizer->num_update)
+        u->optimizer->num_update = p->draft.num_update;
 }

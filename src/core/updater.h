@@ -46,4 +46,20 @@ bool updater_commit(call *c, const printed_to *to);
  * its own key; a printed line. */
 int updater_run(call *c, kv_err *e);
 
+/* ---- A push in batches (core/call_batch.h) ---- */
+
+/* Whether the next update of a key is known and keeps nothing of the key but its count, so that
+ * nothing can fail. */
+bool updater_is_plain(const updater *u, const slot *s);
+
+/* What a call needs to run batches with groups of up to max_values values. Error: memory. */
+int updater_begin_batches(const updater *u, call *c, int64_t max_values, kv_err *e);
+
+/* Prepares and commits the groups of a batch, and does their work. Other calls may run other
+ * batches meanwhile. */
+void updater_run_batch(call *c);
+
+/* What a call's batches have advanced becomes the updater's. */
+void updater_end_batches(const updater *u, const call *c);
+
 #endif

@@ -10,6 +10,7 @@
 #include "array/sparse.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/call_batch.h"
 #include "core/call_outs.h"
 #include "core/call_trace.h"
 #include "core/row_pull.h"
@@ -152,12 +153,76 @@ static int start_push(kv *s, call *c, const kv_call *how, kv_err *e)
     return call_run(c, run_push, how, prints, e);
 }
 
+/* ---- push of very many small arrays ---- */
+
+static bool push_fits(const call_batches *b, const slot *s, const kv_array *a)
+{
+    const local *l = b->arg;
+    return updater_is_plain(&l->store->updater, s) && kv_array_refs(s->stored) == 1 &&
+           !(l->moves && a->ctx.device == KV_GPU);
+}
+
+static int begin_push(const call_batches *b, call *c, kv_err *e)
+{
+    const local *l = b->arg;
+    return updater_begin_batches(&l->store->updater, c, BATCH_VALUES, e);
+}
+
+static void group_push(const call_batches *b, call *c, const kv_key *keys)
+{
+    if (b->changes_arrays)
+        call_expect_outs(c, c->nvalues);
+    call_group_pairs(c, keys, CALL_UPDATE, NULL);
+    if (b->changes_arrays)
+        call_take_outs(c, NULL, NULL, true);
+}
+
+static void run_push_batch(const call_batches *b, call *c)
+{
+    (void)b;
+    updater_run_batch(c);
+}
+
+static void end_push(const call_batches *b, call *c)
+{
+    const local *l = b->arg;
+    updater_end_batches(&l->store->updater, c);
+}
+
+/* pulls: the values receive what is stored. */
+static int push_many(const local *l, const kv_key *keys, int64_t n, kv_array *const *values,
+                     bool pulls, bool *did, kv_err *e)
+{
+    kv *s = l->store;
+    call_batches b = {.pool = &s->calls,
+                      .table = &s->slots,
+                      .keys = keys,
+                      .arrays = values,
+                      .n = n,
+                      .changes_stored = true,
+                      .changes_arrays = pulls,
+                      .arg = l,
+                      .fits = push_fits,
+                      .begin = begin_push,
+                      .group = group_push,
+                      .run = run_push_batch,
+                      .end = end_push};
+    *did = false;
+    int rc = s->compression.code ? KV_OK : call_in_batches(&b, did, e);
+    s->changes += *did && !rc;
+    return rc;
+}
+
 static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
                 const kv_call *how, kv_err *e)
 {
     const local *l = self;
     call *c;
-    int rc = new_push_call(&c, l, keys, n, values, NULL, e);
+    bool did = false;
+    int rc = n < BATCH_FEWEST ? KV_OK : push_many(l, keys, n, values, false, &did, e);
+    if (rc || did)
+        return rc;
+    rc = new_push_call(&c, l, keys, n, values, NULL, e);
     return rc ? rc : start_push(l->store, c, how, e);
 }
 
@@ -188,13 +253,13 @@ static void look_ahead(const call *c, int64_t i, int64_t last)
     if (i + 2 * CALL_AHEAD < last) {
         const call_group *g = &c->groups[i + 2 * CALL_AHEAD];
         call_prefetch(g->target);
-        for (int64_t j = 0; j < g->n && j < 8; j++)
+        for (int64_t j = 0; j < g->n && j < CALL_AHEAD_ARRAYS; j++)
             call_prefetch(c->values[g->first + j]);
     }
     if (i + CALL_AHEAD < last) {
         const call_group *g = &c->groups[i + CALL_AHEAD];
         __builtin_prefetch(g->target->data);
-        for (int64_t j = 0; j < g->n && j < 8; j++)
+        for (int64_t j = 0; j < g->n && j < CALL_AHEAD_ARRAYS; j++)
             __builtin_prefetch(c->values[g->first + j]->data, 1);
     }
 }
@@ -230,6 +295,34 @@ static int run_pull(call *c, kv_err *e)
     else
         pool_run(c->ncuts, pull_part, c);
     return KV_OK;
+}
+
+/* ---- pull into very many small arrays ---- */
+
+static void group_pull(const call_batches *b, call *c, const kv_key *keys)
+{
+    (void)b;
+    call_find_pairs(c, keys, NULL);
+}
+
+static void run_pull_batch(const call_batches *b, call *c)
+{
+    (void)b;
+    pull_part(c, 0, 0);
+}
+
+static int pull_many(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs, bool *did,
+                     kv_err *e)
+{
+    call_batches b = {.pool = &s->calls,
+                      .table = &s->slots,
+                      .keys = keys,
+                      .arrays = outs,
+                      .n = n,
+                      .changes_arrays = true,
+                      .group = group_pull,
+                      .run = run_pull_batch};
+    return call_in_batches(&b, did, e);
 }
 
 static int prepare_pull(call *c, const kv_key *keys, kv_err *e)
@@ -296,7 +389,10 @@ static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
                 const kv_call *how, kv_err *e)
 {
     kv *s = ((local *)self)->store;
-    bool sparse = false;
+    bool sparse = false, did = false;
+    int rc = n < BATCH_FEWEST ? KV_OK : pull_many(s, keys, n, outs, &did, e);
+    if (rc || did)
+        return rc;
     for (int64_t i = 0; i < n && !sparse; i++) {
         if (i + CALL_AHEAD < n)
             call_prefetch(outs[i + CALL_AHEAD]);
@@ -465,7 +561,13 @@ static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *
     second_half second = {0};
     first_half first = {keys, n, values, s->updater.kind == UPDATER_ASSIGN, {0}};
     push_outs same = {okeys, outs, nouts, okeys == keys && outs == values};
-    int rc = check_second(&s->slots, &first, okeys, nouts, outs, e);
+    bool did = false;
+    int rc = KV_OK;
+    if (same.in_place && n >= BATCH_FEWEST)
+        rc = push_many(l, keys, n, values, true, &did, e);
+    if (rc || did)
+        return rc;
+    rc = check_second(&s->slots, &first, okeys, nouts, outs, e);
     if (rc || (rc = new_push_call(&c, l, keys, n, values, &same, e)))
         return rc;
     bool two = c->nouts == 0;

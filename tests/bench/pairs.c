@@ -4,8 +4,8 @@
  *
  * prints one line of six numbers: the median of A's wall time over B's, the median wall time of A
  * and of B in ms, the largest memory of A and of B in KB, and how many percent of its wall time A
- * had a processor. The two of a pair share whatever else the machine
- * does meanwhile, so that only the ratios say something; each is the median over the pairs.
+ * had a processor. The two of a pair share whatever else the machine does meanwhile, so that only
+ * the ratios say something; each is the median over the pairs.
  *
  * The commands' output goes nowhere. A command that fails ends all with exit status 1.
  */

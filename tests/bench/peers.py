@@ -312,7 +312,7 @@ class PyTorch:
                        for v in range(n if case.op != "pull" else 1)]
         self.outs = [[torch.zeros(s, dtype=dtype) for s in shapes]
                      for v in range(n)] if case.pulls else []
-        self.stored = self.outs[0] if case.op == "pushpull" else [a.clone() for a in self.values[0]]
+        self.stored = [a.clone() for a in self.values[0]]
         self.grads = [torch.zeros(s) for s in shapes] if "+" in case.op else self.values[0]
 
     # Rows: sparse tensors, and the same sum into a table that is there, which is left as it is.
@@ -361,16 +361,13 @@ class PyTorch:
         for values in self.values[1:]:
             torch._foreach_add_(into, values)
 
-    def outs_to_fill(self):
-        return self.outs[1:] if self.case.op == "pushpull" else self.outs  # the first is the sum
-
     def pull_loop(self):
-        for stored, *outs in zip(self.stored, *self.outs_to_fill()):
+        for stored, *outs in zip(self.stored, *self.outs):
             for out in outs:
                 out.copy_(stored)
 
     def pull_lists(self):
-        for outs in self.outs_to_fill():
+        for outs in self.outs:
             self.torch._foreach_copy_(outs, self.stored)
 
     def optimizers(self):

@@ -142,6 +142,17 @@ while true { x = 1 }'
     assert_failure 3
 }
 
+@test "options: a command in the place of a file, and an option that is misspelt" {
+    run kvctl help
+    assert_failure 5
+    assert_output "$(printf '%s\n' 'kvctl: error[io]: cannot read "help": No such file or directory' \
+        " hint: \`help\` is a command: kvctl -c 'help'")"
+    run kvctl --chek x.kv
+    assert_failure 2
+    assert_output "$(printf '%s\n' 'kvctl: error[usage]: there is no option --chek' \
+        ' hint: did you mean --check?')"
+}
+
 @test "option, environment, start file, default: the first that speaks wins" {
     printf 'set terminal.color never\nset print.precision 2\nlr = 1\n' >rc
     run sh -c "printf 'set terminal.color\nset print.precision\nprint lr\n' |

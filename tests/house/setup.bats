@@ -93,3 +93,11 @@ lacks()
     run grep -c update calls
     assert_output 1
 }
+
+@test "make help: lists every word that says what it does" {
+    run make -s -C "$top" help
+    assert_success
+    assert_equal "$(sed '/^  options/d' <<<"$output" | awk '{ print $1 }')" \
+        "$(grep -E '^[^[:space:]#].*[^#]## ' "$top/Makefile" | cut -d: -f1)"
+    assert_line --regexp '^  bench-rows +the sum of row_sparse values'
+}

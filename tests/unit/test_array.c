@@ -186,20 +186,51 @@ TEST(array_copy_and_dup)
     kv_array_unref(c);
 }
 
-TEST(array_out_of_memory)
+/* Elements up to 1 KB lie behind their header, aligned as others. */
+TEST(array_elements_behind_the_header)
+{
+    static const int64_t ones[KV_MAX_NDIM] = {1, 1, 1, 1};
+    for (int64_t n = 0; n < 300; n++) {
+        int64_t shape[KV_MAX_NDIM];
+        int ndim = 1 + (int)(n % 4);
+        kv_array *a, *b;
+        void *data;
+        memcpy(shape, ones, sizeof shape);
+        shape[ndim - 1] = n;
+        CHECK(kv_array_new(&a, KV_FLOAT32, ndim, shape, cpu0, NULL) == KV_OK);
+        CHECK(kv_array_new(&b, KV_FLOAT32, ndim, shape, cpu0, NULL) == KV_OK);
+        CHECK(kv_array_write(a, &data, NULL) == KV_OK);
+        CHECK((uintptr_t)data % MEM_ALIGN == 0);
+        memset(data, 1, (size_t)n * 4);
+        array_swap(a, b);
+        CHECK(kv_array_shape(a)[ndim - 1] == n && kv_array_shape(b)[ndim - 1] == n);
+        for (int64_t i = 0; i < n * 4; i++)
+            CHECK(((char *)a->data)[i] == 0 && ((char *)b->data)[i] == 1);
+        kv_array_unref(a);
+        kv_array_unref(b);
+    }
+}
+
+static void fail_each_allocation(int64_t size, int64_t allocations)
 {
     for (int64_t i = 1;; i++) {
         kv_err e = {0};
         kv_array *a = NULL;
         mem_fail_at(i);
-        int rc = kv_array_new(&a, KV_FLOAT32, 1, (int64_t[]){8}, cpu0, &e);
+        int rc = kv_array_new(&a, KV_FLOAT32, 1, &size, cpu0, &e);
         mem_fail_at(0);
         kv_array_unref(a);
         if (rc == KV_OK) {
-            CHECK_INT(i, 3);
+            CHECK_INT(i, allocations + 1);
             break;
         }
         CHECK_INT(rc, KV_E_MEMORY);
         CHECK(!a);
     }
+}
+
+TEST(array_out_of_memory)
+{
+    fail_each_allocation(8, 1);
+    fail_each_allocation(257, 2);
 }

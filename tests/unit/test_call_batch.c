@@ -1,0 +1,187 @@
+/* Calls of very many small arrays, which run in batches, beside the same pairs a few at a time. */
+#include "array/device.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "kvstore.h"
+#include "test.h"
+
+enum { KEYS = 3000, SIZE = 5, PAIRS = 2 * KEYS };
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+
+typedef struct lists {
+    kv_key keys[PAIRS], once[KEYS];
+    kv_array *values[PAIRS], *outs[KEYS];
+    kv *many, *few; /* both have the same history */
+} lists;
+
+static kv_array *filled(float x)
+{
+    kv_array *a = NULL;
+    void *data = NULL;
+    CHECK(kv_array_new(&a, KV_FLOAT32, 1, (int64_t[]){SIZE}, cpu0, NULL) == KV_OK);
+    CHECK(kv_array_write(a, &data, NULL) == KV_OK);
+    for (int i = 0; i < SIZE; i++)
+        ((float *)data)[i] = x + (float)i;
+    return a;
+}
+
+static void begin(lists *l, const char *rule)
+{
+    kv_err e = {0};
+    for (int i = 0; i < PAIRS; i++) {
+        l->keys[i] = (kv_key){.id = i / 2};
+        l->values[i] = filled((float)i / 8);
+    }
+    for (int i = 0; i < KEYS; i++) {
+        l->once[i] = (kv_key){.id = i};
+        l->outs[i] = filled(-1);
+    }
+    for (int i = 0; i < 2; i++) {
+        kv **s = i ? &l->few : &l->many;
+        CHECK_OK(kv_create("local", NULL, 0, s, &e));
+        CHECK_OK(kv_init(*s, l->once, KEYS, l->outs, NULL, &e));
+        if (rule)
+            CHECK_OK(kv_set_optimizer(*s, rule, NULL, 0, &e));
+    }
+}
+
+static void end(lists *l)
+{
+    for (int i = 0; i < PAIRS; i++)
+        kv_array_unref(l->values[i]);
+    for (int i = 0; i < KEYS; i++)
+        kv_array_unref(l->outs[i]);
+    kv_free(l->many);
+    kv_free(l->few);
+}
+
+static const float *data_of(kv_array *a)
+{
+    const void *data = NULL;
+    CHECK(kv_array_read(a, &data, NULL) == KV_OK);
+    return data;
+}
+
+/* Pulls all keys at once from one store and one by one from the other. */
+static void compare(lists *l)
+{
+    kv_err e = {0};
+    kv_array *one = filled(0);
+    int different = 0;
+    CHECK_OK(kv_pull(l->many, l->once, KEYS, l->outs, NULL, &e));
+    for (int i = 0; i < KEYS; i++) {
+        CHECK_OK(kv_pull(l->few, &l->once[i], 1, &one, NULL, &e));
+        different += memcmp(data_of(one), data_of(l->outs[i]), SIZE * sizeof(float)) != 0;
+    }
+    CHECK_INT(different, 0);
+    kv_array_unref(one);
+}
+
+static void push_both(lists *l)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_push(l->many, l->keys, PAIRS, l->values, NULL, &e));
+    for (int i = 0; i < PAIRS; i += 100)
+        CHECK_OK(kv_push(l->few, l->keys + i, 100, l->values + i, NULL, &e));
+    compare(l);
+}
+
+static lists l;
+
+static void push_with(const char *rule)
+{
+    begin(&l, rule);
+    for (int i = 0; i < 3; i++)
+        push_both(&l);
+    end(&l);
+}
+
+TEST(batches_of_a_push)
+{
+    push_with(NULL);
+    push_with("test");
+    push_with("sgd");
+    push_with("adam");
+}
+
+TEST(batches_of_a_pushpull)
+{
+    kv_err e = {0};
+    begin(&l, NULL);
+    CHECK_OK(kv_pushpull(l.many, l.keys, PAIRS, l.values, NULL, 0, NULL, NULL, &e));
+    for (int i = 0; i < PAIRS; i++)
+        CHECK(data_of(l.values[i])[0] == (float)(i / 2 * 4 + 1) / 8);
+    end(&l);
+}
+
+/* The last of the pairs, and an array that stands in the first batch and in a later one. */
+TEST(batches_and_an_array_twice)
+{
+    kv_err e = {0};
+    begin(&l, NULL);
+    CHECK_OK(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e));
+    kv_array *last = l.outs[KEYS - 1];
+    l.outs[KEYS - 1] = l.outs[0];
+    CHECK_OK(kv_pull(l.many, l.once, KEYS, l.outs, NULL, &e));
+    CHECK(data_of(l.outs[0])[0] == (float)((KEYS - 1) * 4 + 1) / 8);
+    l.outs[KEYS - 1] = last;
+    end(&l);
+}
+
+static void swap_pairs(int i, int j)
+{
+    kv_key key = l.keys[i];
+    kv_array *value = l.values[i];
+    l.keys[i] = l.keys[j];
+    l.values[i] = l.values[j];
+    l.keys[j] = key;
+    l.values[j] = value;
+}
+
+/* Values of one key that do not stand side by side are one sum all the same. */
+TEST(batches_and_keys_in_disorder)
+{
+    kv_err e = {0};
+    begin(&l, NULL);
+    CHECK_OK(kv_push(l.few, l.keys, PAIRS, l.values, NULL, &e));
+    swap_pairs(1, PAIRS - 2);
+    CHECK_OK(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e));
+    compare(&l);
+    end(&l);
+}
+
+/* An error at the last pair, and one at each allocation, leave every key as it was. */
+TEST(batches_change_all_or_nothing)
+{
+    kv_err e = {0};
+    int rc = KV_E_MEMORY;
+    kv_array *wrong, *right;
+    begin(&l, "test");
+    push_both(&l);
+    right = l.values[PAIRS - 1];
+    CHECK(kv_array_new(&wrong, KV_FLOAT32, 1, (int64_t[]){SIZE + 1}, cpu0, NULL) == KV_OK);
+    l.values[PAIRS - 1] = wrong;
+    CHECK_INT(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e), KV_E_SHAPE);
+    l.values[PAIRS - 1] = right;
+    l.keys[PAIRS - 1] = (kv_key){.id = KEYS};
+    e = (kv_err){0};
+    CHECK_INT(kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e), KV_E_KEY);
+    l.keys[PAIRS - 1] = (kv_key){.id = KEYS - 1};
+    compare(&l);
+    for (int i = 1; rc; i++) {
+        e = (kv_err){0};
+        mem_fail_at(i);
+        rc = kv_push(l.many, l.keys, PAIRS, l.values, NULL, &e);
+        mem_fail_at(0);
+        CHECK(rc == KV_OK || rc == KV_E_MEMORY);
+        if (rc)
+            compare(&l);
+    }
+    CHECK_OK(kv_push(l.few, l.keys, PAIRS, l.values, NULL, &e));
+    compare(&l);
+    kv_array_unref(wrong);
+    end(&l);
+}
