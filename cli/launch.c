@@ -1,6 +1,7 @@
 /* kvctl launch: its words, and what is refused before anything starts. */
 #include "launch.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,15 +14,17 @@
 
 /* ---- Options ---- */
 
-static int take_count(const char *name, const char *text, int least, int *x, kv_err *e)
+enum { MOST_RANKS = 4096 };
+
+static int take_count(const char *name, const char *text, int least, int most, int *x, kv_err *e)
 {
     bool over = false;
     int64_t n;
     size_t len = strlen(text);
-    if (len == 0 || num_parse_int(text, len, &n, &over) != len || over || n < least || n > 4096)
+    if (len == 0 || num_parse_int(text, len, &n, &over) != len || over || n < least || n > most)
         return kv_err_set(e, KV_E_USAGE,
-                          "launch: %s needs a whole number from %d to 4096, not \"%s\"", name,
-                          least, text);
+                          "launch: %s needs a whole number from %d to %d, not \"%s\"", name,
+                          least, most, text);
     *x = (int)n;
     return KV_OK;
 }
@@ -49,13 +52,21 @@ static int take_launcher(const char *text, kv_err *e)
 static int take(launch_options *o, const char *name, const char *text, kv_err *e)
 {
     if (strcmp(name, "-n") == 0 || strcmp(name, "--num-workers") == 0)
-        return take_count(name, text, 1, &o->workers, e);
+        return take_count(name, text, 1, MOST_RANKS, &o->workers, e);
     if (strcmp(name, "-s") == 0 || strcmp(name, "--num-servers") == 0)
-        return take_count(name, text, 0, &o->servers, e);
+        return take_count(name, text, 0, MOST_RANKS, &o->servers, e);
     if (strcmp(name, "--deadline") == 0)
         return take_seconds(name, text, &o->deadline, e);
     if (strcmp(name, "--timeout") == 0)
         return take_seconds(name, text, &o->timeout, e);
+    if (strcmp(name, "--max-restarts") == 0)
+        return take_count(name, text, 0, INT_MAX, &o->restarts, e);
+    if (strcmp(name, "--checkpoint-every") == 0)
+        return take_count(name, text, 1, INT_MAX, &o->every, e);
+    if (strcmp(name, "--checkpoint") == 0) {
+        o->checkpoint = text;
+        return *text ? KV_OK : kv_err_set(e, KV_E_USAGE, "launch: --checkpoint needs a file");
+    }
     return take_launcher(text, e);
 }
 
@@ -71,10 +82,7 @@ static bool is_later(const char *name)
                                         "--env-server",
                                         "--env-worker",
                                         "--cluster",
-                                        "--queue",
-                                        "--max-restarts",
-                                        "--checkpoint",
-                                        "--checkpoint-every"};
+                                        "--queue"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (strcmp(name, later[i]) == 0)
             return true;
@@ -84,7 +92,8 @@ static bool is_later(const char *name)
 static bool takes_value(const char *name)
 {
     static const char *const own[] = {"-n", "--num-workers", "-s", "--num-servers", "--deadline",
-                                      "--timeout", "--launcher"};
+                                      "--timeout", "--launcher", "--max-restarts", "--checkpoint",
+                                      "--checkpoint-every"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strcmp(name, own[i]) == 0)
             return true;
@@ -165,12 +174,30 @@ static bool on_path(const char *program)
     return false;
 }
 
+/* The options of checkpoints belong together; what every attempt to write would find wrong. */
+static int check_checkpoint(const launch_options *o, kv_err *e)
+{
+    const char *slash = o->checkpoint ? strrchr(o->checkpoint, '/') : NULL;
+    char folder[4200] = ".";
+    if (!o->checkpoint && (o->every || o->restarts))
+        return kv_err_set(e, KV_E_USAGE, "launch: %s needs --checkpoint FILE",
+                          o->every ? "--checkpoint-every" : "--max-restarts");
+    if (!o->checkpoint)
+        return KV_OK;
+    if (!o->every)
+        return kv_err_set(e, KV_E_USAGE, "launch: --checkpoint needs --checkpoint-every ROUNDS");
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - o->checkpoint) + 1, o->checkpoint);
+    return access(folder, W_OK) ? kv_err_set(e, KV_E_IO, "launch: cannot write into \"%s\"", folder)
+                                : KV_OK;
+}
+
 static int check(const launch_options *o, kv_err *e)
 {
     const kv_type_ops *ops;
     if (o->workers == 0)
         return kv_err_set(e, KV_E_USAGE, "launch: how many workers? kvctl launch -n WORKERS FILE");
-    if (check_words(o, e) || kv_find_type("dist_sync", &ops, e))
+    if (check_words(o, e) || check_checkpoint(o, e) || kv_find_type("dist_sync", &ops, e))
         return e->code;
     if (!on_path("mpirun")) {
         kv_err_set(e, KV_E_UNSUPPORTED, "launch: there is no mpirun in $PATH");

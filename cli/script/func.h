@@ -60,6 +60,7 @@ int func_has(function_args *args, value *out, kv_err *e);
 int func_type(function_args *args, value *out, kv_err *e);
 int func_rank(function_args *args, value *out, kv_err *e);
 int func_num_workers(function_args *args, value *out, kv_err *e);
+int func_rounds(function_args *args, value *out, kv_err *e);
 int func_is_capable(function_args *args, value *out, kv_err *e);
 int func_str(function_args *args, value *out, kv_err *e);
 int func_int(function_args *args, value *out, kv_err *e);

@@ -124,6 +124,21 @@ int func_num_workers(function_args *args, value *out, kv_err *e)
     return rc;
 }
 
+int func_rounds(function_args *args, value *out, kv_err *e)
+{
+    kv *store;
+    int64_t most = 0;
+    int rc = session_store(args->session, &store, e);
+    for (int64_t i = 0; !rc && i < kv_num_keys(store); i++) {
+        kv_info info;
+        rc = kv_info_at(store, i, &info, e);
+        most = !rc && info.pushes > most ? info.pushes : most;
+    }
+    if (!rc)
+        *out = value_int(most);
+    return rc;
+}
+
 int func_is_capable(function_args *args, value *out, kv_err *e)
 {
     kv *store;

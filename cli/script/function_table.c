@@ -106,6 +106,8 @@ const function function_table[] = {
      "the elements under another shape; one size may be -1"},
     {"round", {"x"}, E, NULL,
      "the whole number nearest to each element, half to even"},
+    {"rounds", {NULL}, 0, func_rounds,
+     "how often a key of the store in use was pushed, the largest number"},
     {"row_sparse", {"a", "row_ids=", "shape="}, 0, func_row_sparse,
      "the rows of an array that are not all zero, or row_sparse(data, row_ids, shape)"},
     {"shape", {"a"}, 0, func_shape,

@@ -13,11 +13,19 @@ void launch_help(buf *out)
         "                       keep them\n"
         "  --deadline SEC       how long a rank may be silent, or be missing at the start (10)\n"
         "  --timeout SEC        end the job after SEC seconds, with exit code 6\n"
+        "  --checkpoint FILE    keep the store in FILE, and go on from there if it exists\n"
+        "  --checkpoint-every N write it every N rounds\n"
+        "  --max-restarts N     begin again from FILE when a rank was lost, at most N times (0)\n"
         "  --launcher local     where ranks are started: this machine\n"
         "  --dry-run            print the command and start nothing\n\n"
         "Every line of a rank begins with its number, [1], or [s0] for the first server. Ctrl-C\n"
         "and SIGTERM go to every rank, stdin goes to rank 0. The exit code is that of the first\n"
-        "rank that failed; when one is killed or silent the others end, and it is 6. Under\n"
-        "plain `mpirun -n 2 kvctl FILE` the same script runs, and mpirun decides all that.\n";
+        "rank that failed; when one is killed or silent the others end, and it is 6.\n\n"
+        "A script that begins again runs from its first line. What init makes has the values of\n"
+        "FILE then, and the optimizer its states; `for i in range(rounds(), 400) { ... }` makes\n"
+        "the rounds of 400 that are left. FILE is a store, of dist_sync or dist_device_sync, that\n"
+        "kvctl -s reads; the variables of the script are not in it. Without FILE, as at first,\n"
+        "the job begins anew.\n\n"
+        "Under plain `mpirun -n 2 kvctl FILE` the same script runs, and mpirun decides all that.\n";
     buf_add(out, text);
 }

@@ -36,9 +36,16 @@ typedef struct job {
     int events;   /* the file, open */
     buf heard;    /* the part of its last line that has come */
     pid_t mpirun; /* 0: has ended */
-    int64_t begin_ms, end_ms; /* end_ms: when those that still run are killed; 0: nothing failed */
+    int64_t first_ms, begin_ms; /* when the first attempt began, and this one */
+    int64_t end_ms;             /* when those that still run are killed; 0: nothing failed */
     int code;
+    bool lost; /* a rank was: the job may begin again */
 } job;
+
+/* The signals of launch, which are blocked and looked for, and those that were blocked before. */
+typedef struct signal_masks {
+    sigset_t watched, before;
+} signal_masks;
 
 static int64_t now_ms(void)
 {
@@ -112,6 +119,11 @@ static void print_command(const launch_options *o, const command_line *c)
 {
     if (o->servers > 0)
         printf("KVSTORE_SERVERS=%d ", o->servers);
+    if (o->checkpoint) {
+        printf("KVSTORE_CHECKPOINT_EVERY=%d KVSTORE_CHECKPOINT=", o->every);
+        print_word(o->checkpoint);
+        putchar(' ');
+    }
     for (int i = 0; c->words[i]; i++) {
         print_word(c->words[i]);
         putchar(c->words[i + 1] ? ' ' : '\n');
@@ -173,6 +185,11 @@ static void become_mpirun(const job *j, const command_line *c, const sigset_t *m
     setenv("KVSTORE_DEADLINE", text, 1);
     snprintf(text, sizeof text, "%d", j->o->servers);
     setenv("KVSTORE_SERVERS", text, 1);
+    if (j->o->checkpoint) {
+        snprintf(text, sizeof text, "%d", j->o->every);
+        setenv("KVSTORE_CHECKPOINT", j->o->checkpoint, 1);
+        setenv("KVSTORE_CHECKPOINT_EVERY", text, 1);
+    }
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp("mpirun", (char **)c->words); /* NOLINT: exec takes words that it does not change */
     dprintf(STDERR_FILENO, "mpirun cannot be started: %s\n", strerror(errno));
@@ -234,6 +251,7 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int c
     write_lost(j, number, why);
     read_lost(j, &other, why, sizeof why);
     j->code = other == number ? code : EXIT_PEER;
+    j->lost = other >= 0 && j->code == EXIT_PEER;
     j->end_ms = now_ms() + (int64_t)(j->o->deadline * 1000);
     fflush(stdout);
     fprintf(stderr, "kvctl: %s\n", why);
@@ -323,6 +341,10 @@ static void look_at_mpirun(job *j)
         if (pid != j->mpirun)
             continue;
         j->mpirun = 0;
+        if (WIFSIGNALED(status) && !j->end_ms) { /* before the events: its ranks end with it */
+            show_log(j);
+            lose(j, -1, EXIT_PEER, "mpirun was killed by signal %d", WTERMSIG(status));
+        }
         take_events(j);
         bool all = true;
         for (int i = 0; i < j->n; i++)
@@ -330,10 +352,7 @@ static void look_at_mpirun(job *j)
         if (all || j->end_ms)
             continue;
         show_log(j);
-        if (WIFSIGNALED(status))
-            lose(j, -1, EXIT_PEER, "mpirun was killed by signal %d", WTERMSIG(status));
-        else
-            lose(j, -1, EXIT_PEER, "mpirun ended with exit code %d", WEXITSTATUS(status));
+        lose(j, -1, EXIT_PEER, "mpirun ended with exit code %d", WEXITSTATUS(status));
     }
 }
 
@@ -346,6 +365,7 @@ static void look_at_signals(job *j, const sigset_t *mask)
             continue;
         bool again = j->end_ms != 0;
         lose(j, -1, 128 + signal, "the job was ended by signal %d", signal);
+        j->lost = false;
         kill_ranks(j, again ? SIGKILL : signal);
         if (again)
             j->end_ms = now_ms();
@@ -372,7 +392,7 @@ static void look_at_time(job *j)
     path_of(j, path, "lost");
     if (!j->end_ms && access(path, F_OK) == 0)
         lose(j, -1, EXIT_PEER, "a rank is lost");
-    if (j->o->timeout > 0 && now - j->begin_ms > (int64_t)(j->o->timeout * 1000))
+    if (j->o->timeout > 0 && now - j->first_ms > (int64_t)(j->o->timeout * 1000))
         lose(j, -1, EXIT_PEER, "the job did not end within %lld s", (long long)j->o->timeout);
     if (j->end_ms && now > j->end_ms) {
         kill_ranks(j, SIGKILL);
@@ -398,9 +418,9 @@ static void tick(job *j, struct pollfd *fds, const sigset_t *mask)
         if (fds[i].revents & POLLHUP && !(fds[i].revents & POLLIN))
             launch_output_close(&j->ranks[i / 2].out[i % 2]);
     take_outputs(j);
+    look_at_mpirun(j);
     take_events(j);
     look_at_watchers(j);
-    look_at_mpirun(j);
     look_at_signals(j, mask);
     look_at_time(j);
 }
@@ -444,7 +464,7 @@ static void finish(job *j)
 
 static void remove_folder(const job *j)
 {
-    static const char *const names[] = {"events", "lost", "lost.launch", "end", "mpirun"};
+    static const char *const names[] = {"events", "lost", "lost.launch", "end", "mpirun", "rounds"};
     char path[4200], name[32];
     if (!j->folder[0])
         return;
@@ -463,59 +483,121 @@ static void remove_folder(const job *j)
     rmdir(j->folder);
 }
 
-static int run(job *j, const command_line *c, kv_err *e)
+static void watch_signals(signal_masks *m)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
-    sigset_t mask, before;
+    sigemptyset(&m->watched);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&m->watched, signals[i]);
+    sigprocmask(SIG_BLOCK, &m->watched, &m->before);
+}
+
+static int run(job *j, const command_line *c, const signal_masks *m, kv_err *e)
+{
     struct pollfd *fds = mem_zalloc(j->n * 2, sizeof *fds, e);
     if (!fds)
         return KV_E_MEMORY;
-    sigemptyset(&mask);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaddset(&mask, signals[i]);
-    sigprocmask(SIG_BLOCK, &mask, &before);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
     fflush(stdout);
     j->begin_ms = now_ms();
     j->mpirun = fork();
     if (j->mpirun == 0)
-        become_mpirun(j, c, &before);
+        become_mpirun(j, c, &m->before);
     signal(SIGPIPE, SIG_IGN); /* the job goes on without a reader */
     int rc =
         j->mpirun < 0 ? kv_err_set(e, KV_E_UNSUPPORTED, "launch: no process can be started") : 0;
     while (!rc && runs(j))
-        tick(j, fds, &mask);
+        tick(j, fds, &m->watched);
     if (!rc)
         finish(j);
     mem_free(fds);
     return rc;
 }
 
+/* The rounds that all workers have begun. */
+static long long read_rounds(const job *j)
+{
+    char path[4200], line[32];
+    long long least = -1;
+    path_of(j, path, "rounds");
+    FILE *f = fopen(path, "re");
+    for (int i = 0; i < j->o->workers && f && fgets(line, sizeof line, f); i++) {
+        long long n = strtoll(line, NULL, 10);
+        least = least < 0 || n < least ? n : least;
+    }
+    if (f)
+        fclose(f);
+    return least;
+}
+
+/* One attempt. *rounds: how far it came. */
+static int attempt(job *j, const command_line *c, const signal_masks *m, long long *rounds,
+                   kv_err *e)
+{
+    j->events = -1;
+    j->ranks = mem_zalloc(j->n, sizeof *j->ranks, e);
+    for (int i = 0; j->ranks && i < j->n * 2; i++)
+        j->ranks[i / 2].out[i % 2].fd = -1;
+    int rc = j->ranks ? make_folder(j, e) : KV_E_MEMORY;
+    if (!rc && (rc = open_outputs(j, e)) == KV_OK)
+        rc = run(j, c, m, e);
+    for (int i = 0; j->ranks && i < j->n * 2; i++)
+        launch_output_close(&j->ranks[i / 2].out[i % 2]);
+    if (j->events >= 0)
+        close(j->events);
+    *rounds = read_rounds(j);
+    remove_folder(j);
+    buf_release(&j->heard);
+    mem_free(j->ranks);
+    return rc;
+}
+
+static void say_restart(const launch_options *o, int number, int64_t round, long long repeated)
+{
+    fprintf(stderr, "kvctl: restart %d of %d from ", number, o->restarts);
+    if (round > 0)
+        fprintf(stderr, "%s at round %lld", o->checkpoint, (long long)round);
+    else
+        fputs("the beginning", stderr);
+    fprintf(stderr, ": %lld round%s repeated\n", repeated, repeated == 1 ? " is" : "s are");
+}
+
+static int run_attempts(const launch_options *o, const command_line *c, int *code, kv_err *e)
+{
+    signal_masks m;
+    long long begun;
+    int64_t round = 0, first_ms = now_ms();
+    int rc = o->checkpoint ? launch_round(o->checkpoint, &round, e) : KV_OK;
+    if (!rc && round > 0)
+        fprintf(stderr, "kvctl: the job goes on from %s, where %lld round%s done\n", o->checkpoint,
+                (long long)round, round == 1 ? " is" : "s are");
+    watch_signals(&m);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    for (int again = 0; !rc; again++) {
+        job j = {.o = o, .n = o->workers + o->servers, .first_ms = first_ms};
+        rc = attempt(&j, c, &m, &begun, e);
+        *code = j.code;
+        if (rc || !j.lost || o->restarts == 0)
+            break;
+        if (again == o->restarts) {
+            fprintf(stderr, "kvctl: the job was restarted %d time%s and is given up\n", again,
+                    again == 1 ? "" : "s");
+            break;
+        }
+        if ((rc = launch_round(o->checkpoint, &round, e)))
+            break;
+        say_restart(o, again + 1, round, begun > round ? begun - round : 0);
+    }
+    return rc;
+}
+
 int launch_job(const launch_options *o, int *code, kv_err *e)
 {
-    job j = {.o = o, .n = o->workers + o->servers, .events = -1};
     command_line c = {0};
     int rc = make_command(&c, o, e);
-    if (rc || o->dry_run) {
-        if (!rc)
-            print_command(o, &c);
-        mem_free(c.words);
-        return rc;
-    }
-    j.ranks = mem_zalloc(j.n, sizeof *j.ranks, e);
-    for (int i = 0; j.ranks && i < j.n * 2; i++)
-        j.ranks[i / 2].out[i % 2].fd = -1;
-    rc = j.ranks ? make_folder(&j, e) : KV_E_MEMORY;
-    if (!rc && (rc = open_outputs(&j, e)) == KV_OK)
-        rc = run(&j, &c, e);
-    for (int i = 0; j.ranks && i < j.n * 2; i++)
-        launch_output_close(&j.ranks[i / 2].out[i % 2]);
-    if (j.events >= 0)
-        close(j.events);
-    remove_folder(&j);
-    buf_release(&j.heard);
-    mem_free(j.ranks);
+    if (!rc && o->dry_run)
+        print_command(o, &c);
+    else if (!rc)
+        rc = run_attempts(o, &c, code, e);
     mem_free(c.words);
-    *code = j.code;
     return rc;
 }

@@ -12,6 +12,9 @@
  *   end      there once the job is over: the watchers end then. Until then they stay, because
  *            mpirun ends all other ranks with the first one that ends badly
  *   mpirun   what mpirun itself says
+ *   rounds   (with a checkpoint) a line for each worker: how many rounds it has begun
+ *
+ * With restarts each attempt has a folder of its own.
  */
 #ifndef TOOLS_LAUNCH_JOB_H
 #define TOOLS_LAUNCH_JOB_H
@@ -24,6 +27,9 @@
 typedef struct launch_options {
     int workers, servers;
     double deadline, timeout; /* seconds; timeout 0: none */
+    const char *checkpoint; /* or NULL */
+    int every;              /* rounds between two of them */
+    int restarts;           /* at most */
     bool dry_run, help;
     char **words; /* of each worker's command line */
     int nwords;
@@ -32,9 +38,13 @@ typedef struct launch_options {
 /* Appends what `help launch` and `kvctl launch --help` show. */
 void launch_help(buf *out);
 
-/* Runs the job and waits for it; no process of it is left then. *code becomes the exit code of the
- * job. With dry_run it prints the command. Errors: io, memory, unsupported, when it could not
- * begin. */
+/* The round that a checkpoint holds; 0: there is no such file. Errors: those of kv_load, value (it
+ * is none). */
+int launch_round(const char *path, int64_t *round, kv_err *e);
+
+/* Runs the job and waits for it, again after a loss as often as it may; no process of it is left
+ * then. *code becomes the exit code of the job. With dry_run it prints the command. Errors: io,
+ * memory, unsupported, when it could not begin. */
 int launch_job(const launch_options *o, int *code, kv_err *e);
 
 /* The watcher: WORKERS, then the words of a worker. Returns the exit code. */

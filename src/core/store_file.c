@@ -520,6 +520,14 @@ static int fill_remarks(const store_file *f, kv *store, kv_err *e)
     return store->remark ? KV_OK : KV_E_MEMORY;
 }
 
+int store_file_fill_states(const store_file *f, kv *store, kv_err *e)
+{
+    int rc = fill_compression(f, store, e);
+    if (!rc && store->updater.kind == UPDATER_RULE)
+        rc = fill_states(f, store, e);
+    return rc;
+}
+
 int store_file_fill(const store_file *f, kv *store, kv_err *e)
 {
     if (!store->in_slots)
@@ -528,9 +536,5 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
     int rc = f->foreign ? KV_OK : fill_updater(f, &store->updater, e);
     if (rc == KV_OK && (rc = fill_remarks(f, store, e)) == KV_OK)
         rc = fill_slots(f, &store->slots, e);
-    if (rc == KV_OK && !f->foreign)
-        rc = fill_compression(f, store, e);
-    if (rc == KV_OK && store->updater.kind == UPDATER_RULE)
-        rc = fill_states(f, store, e);
-    return rc;
+    return rc || f->foreign ? rc : store_file_fill_states(f, store, e);
 }

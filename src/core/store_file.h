@@ -60,6 +60,11 @@ int store_file_open(store_file *f, const char *path, kv_err *e);
  * freed. Errors: as above, and those of a rule. */
 int store_file_fill(const store_file *f, kv *store, kv_err *e);
 
+/* Puts the states of a file, and what its compressed gradients owe, into a store that has its keys
+ * and counts, its optimizer and its compression already, whatever its type. Errors: as above;
+ * nothing of the optimizer changed then. */
+int store_file_fill_states(const store_file *f, kv *store, kv_err *e);
+
 void store_file_close(store_file *f);
 
 #endif

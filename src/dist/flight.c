@@ -625,6 +625,8 @@ int flight_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *value
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
     int rc = numbers ? check_push(w, keys, n, values, numbers, e) : KV_E_MEMORY;
     if (!rc)
+        rc = checkpoint_push(w, numbers, n, e);
+    if (!rc)
         rc = push_found(w, keys, n, values, numbers, how, e);
     mem_free(numbers);
     return rc;

@@ -95,9 +95,14 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     w->how.workers = server_workers();
     w->how.servers = server_count();
     net_taker t = {.take = flight_take, .lost = flight_lost, .self = w};
-    net_set_worker(w->number, &t);
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
-    if ((rc = to_all(w, c, e))) {
+    if ((rc = checkpoint_open(w, e)) == KV_OK) {
+        net_set_worker(w->number, &t);
+        rc = to_all(w, c, e);
+    }
+    if (rc) {
+        net_set_worker(w->number, &(net_taker){0});
+        checkpoint_close(w);
         kv_free(w->sums);
         mem_free(w);
         return rc;
@@ -113,6 +118,7 @@ void worker_close(void *self)
     kv_err unused = {0};
     to_all(w, (net_call){.what = ASK_FREE}, &unused);
     net_set_worker(w->number, &(net_taker){0});
+    checkpoint_close(w);
     kv_free(w->sums);
     mem_free(w->keys);
     mem_free(w);
@@ -165,8 +171,10 @@ static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
         rc = new_shape(&shape, k, e);
     if (!rc && (rc = slot_add(t, key, shape, e)))
         kv_array_unref(shape);
-    if (!rc)
+    if (!rc) {
         w->keys[t->n - 1] = (worker_key){.place = k->place};
+        checkpoint_know(w, t->n - 1);
+    }
     return rc;
 }
 
@@ -447,6 +455,19 @@ static int check_same(const worker *w, const kv_key *key, int64_t number, const 
     return rc;
 }
 
+/* The keys of a call of init begin with their values, or with those of a checkpoint. */
+static int make_first(worker *w, const kv_key *keys, int64_t n, kv_array *const *values, kv_err *e)
+{
+    kv_array **first = mem_alloc(n, sizeof(kv_array *), e);
+    int rc = first ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = checkpoint_value(w, &keys[i], values[i], &first[i], e);
+    if (!rc)
+        rc = make_keys(w, keys, n, first, true, e);
+    mem_free(first);
+    return rc;
+}
+
 int worker_init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
                 const kv_call *how, kv_err *e)
 {
@@ -455,7 +476,7 @@ int worker_init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
     int rc = numbers ? check_new(w, keys, n, values, e) : KV_E_MEMORY;
     if (!rc && net_rank() == 0)
-        rc = make_keys(w, keys, n, values, true, e);
+        rc = make_first(w, keys, n, values, e);
     if (!rc)
         rc = worker_find(w, keys, n, NULL, numbers, e);
     for (int64_t i = 0; i < n && !rc; i++)

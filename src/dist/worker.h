@@ -8,6 +8,7 @@
 
 #include "core/store.h"
 #include "dist/asks.h"
+#include "dist/checkpoint.h"
 #include "dist/net.h"
 
 typedef struct worker_key {
@@ -25,6 +26,7 @@ typedef struct worker {
     int64_t keys_cap;
     bool done;
     int64_t epochs; /* optimizers that this rank has set */
+    checkpoint checkpoint;
 } worker;
 
 /* The operations of pushes and pulls; see flight.c. */

@@ -52,6 +52,13 @@ END
     assert_output --regexp "^KVSTORE_SERVERS=1 mpirun .*--oversubscribe .*-n 3 .*/kvctl launch-rank 2 -c 'print \"it'\\\\''s\"'$"
 }
 
+@test "launch: --dry-run with a checkpoint" {
+    needs_mpi
+    run kvctl launch -n 2 --checkpoint 'my c.kvs' --checkpoint-every 5 --dry-run -c 'print 1'
+    assert_success
+    assert_output --regexp "^KVSTORE_CHECKPOINT_EVERY=5 KVSTORE_CHECKPOINT='my c.kvs' mpirun "
+}
+
 @test "launch: what is wrong is said before anything starts" {
     needs_mpi
     echo 'print 1' >job.kv
@@ -67,7 +74,13 @@ END
         "5|-n 2 missing.kv|launch: cannot read \"missing.kv\""
         "4|-n 2 --launcher ssh job.kv|launch: this version starts ranks on this machine only, not by \"ssh\""
         "4|-n 2 -H hosts job.kv|launch: -H is not in this version of kvctl"
-        "4|-n 2 --max-restarts 3 job.kv|launch: --max-restarts is not in this version of kvctl")
+        "2|-n 2 --max-restarts 3 job.kv|launch: --max-restarts needs --checkpoint FILE"
+        "2|-n 2 --checkpoint-every 3 job.kv|launch: --checkpoint-every needs --checkpoint FILE"
+        "2|-n 2 --checkpoint c.kvs job.kv|launch: --checkpoint needs --checkpoint-every ROUNDS"
+        "2|-n 2 --checkpoint-every 0 job.kv|launch: --checkpoint-every needs a whole number from 1 to 2147483647, not \"0\""
+        "5|-n 2 --checkpoint no/c.kvs --checkpoint-every 3 job.kv|launch: cannot write into \"no/\""
+        "3|-n 2 --checkpoint new.kvs --checkpoint-every 3 job.kv|new.kvs: no checkpoint of a job: nothing was pushed")
+    kvctl -s new.kvs -c 'init 3 ones(2)'
     for one in "${cases[@]}"; do
         IFS='|' read -r code words text <<<"$one"
         # shellcheck disable=SC2086

@@ -355,12 +355,13 @@ TEST(function_store)
     session s = new_session();
     buf out = {0};
     CHECK_OK(run_in(&s, &out,
-                    "print keys(), has(3), type(), rank(), num_workers()\n"
-                    "init 3 ones(2); init 1 ones(2)\n"
-                    "print keys(), has(3), has(2), has(\"3\")\n"
+                    "print keys(), has(3), type(), rank(), num_workers(), rounds()\n"
+                    "init 3 ones(2); init 1 ones(2); push 1 ones(2); push 1 ones(2)\n"
+                    "print keys(), has(3), has(2), has(\"3\"), rounds()\n"
                     "create local; init b ones(1); print keys(), has(\"b\"), has(1)",
                     &e));
-    CHECK_TEXT(buf_text(&out), "[] False local 0 1\n[1, 3] True False False\n['b'] True False\n");
+    CHECK_TEXT(buf_text(&out),
+               "[] False local 0 1 0\n[1, 3] True False False 2\n['b'] True False\n");
     buf_release(&out);
     session_release(&s);
     check_error("has(1.5)", KV_E_DTYPE, "a key is an integer or a text, not a float", "");

@@ -1,0 +1,27 @@
+/* What kvctl launch reads of a checkpoint: src/dist/checkpoint.h says what it is. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "kvstore.h"
+#include "tools/launch_job.h"
+
+int launch_round(const char *path, int64_t *round, kv_err *e)
+{
+    kv *store;
+    kv_info info;
+    *round = 0;
+    if (access(path, F_OK) && errno == ENOENT)
+        return KV_OK;
+    int rc = kv_load(&store, path, e);
+    if (rc)
+        return rc;
+    for (int64_t i = 0; i < kv_num_keys(store) && !rc; i++) {
+        rc = kv_info_at(store, i, &info, e);
+        *round = !rc && info.pushes > *round ? info.pushes : *round;
+    }
+    kv_free(store);
+    if (!rc && *round == 0)
+        rc = file_bad(e, KV_E_VALUE, path, "no checkpoint of a job: nothing was pushed");
+    return rc;
+}

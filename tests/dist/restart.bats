@@ -1,0 +1,216 @@
+# Jobs with checkpoints: a rank is lost, the job begins again from the last file, and ends with the
+# bits of one that nothing happened to.
+
+load ../cli/help
+
+setup_file()
+{
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
+}
+
+# job ARGUMENTS...: runs kvctl launch, whose output is then $output, and looks that it left nothing.
+job()
+{
+    local found
+    export TMPDIR=$BATS_TEST_TMPDIR
+    run timeout 100 kvctl launch "$@"
+    found=$(grep -lzs "^KVSTORE_RUN_DIR=$TMPDIR" /proc/[0-9]*/environ || true)
+    assert_equal "processes left: $found" "processes left: "
+    found=$(find "$TMPDIR" -maxdepth 1 -name 'kvctl-*')
+    assert_equal "folders left: $found" "folders left: "
+}
+
+# once ROUND RANK COMMAND: a rank runs a shell command before a round, unless it did it already.
+once()
+{
+    printf 'if i == %s and rank() == %s {\n    !test -e done%s || (touch done%s; %s)\n}\n' \
+        "$1" "$2" "$1" "$1" "$3"
+}
+
+# kill_server: a shell command for a script: kills rank 2, the server of a job of two workers.
+kill_server="awk '\$1 == 2 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9"
+
+# script OPTIMIZER EVENT: trains keys of several kinds for 40 rounds; EVENT stands in front of each.
+script()
+{
+    cat <<END
+create dist_sync
+set-optimizer $1
+init a ones(5, 3)
+init half ones(7, dtype="float16")
+init rows zeros(6, 2, stype="row_sparse")
+pull a -> x
+for i in range(rounds(), 40) {
+s = sum(x) # which waits for the round before
+$2
+    push a x / 8 + (arange(15).reshape(5, 3) - i) * (rank() + 1) / 16
+    push half ones(7, dtype="float16") * (i - rank())
+    push rows row_sparse(ones(2, 2) * (i + 1), [0, 1 + (i + rank()) % 5], shape=(6, 2))
+    pull a -> x; pull half -> y
+}
+pull rows -> z
+save-states s.safetensors
+if rank() == 0 { write x x.npy; write y y.npy; write z z.npy }
+END
+}
+
+# The files of a job to which nothing happened, and those of one that began again.
+keep_whole()
+{
+    mkdir whole
+    mv ./*.npy ./*.safetensors whole
+}
+
+assert_whole()
+{
+    local one
+    for one in whole/*; do
+        cmp "$one" "$(basename "$one")"
+    done
+}
+
+with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
+
+@test "restart: adam goes on with its states" {
+    script "adam --learning-rate 0.1" "" >whole.kv
+    script "adam --learning-rate 0.1" "$(once 23 0 "kill -9 \$PPID")" >job.kv
+    job -n 2 whole.kv
+    assert_success
+    keep_whole
+    job -n 2 "${with_checkpoint[@]}" --max-restarts 3 job.kv
+    assert_success
+    assert_line "kvctl: rank 0 (worker) was killed by signal 9"
+    assert_line "kvctl: restart 1 of 3 from c.kvs at round 20: 3 rounds are repeated"
+    assert_whole
+}
+
+@test "restart: several losses, of a worker and a server; the file is one of this machine" {
+    script "nag --learning-rate 0.1 --momentum 0.9" "" >whole.kv
+    script "nag --learning-rate 0.1 --momentum 0.9" \
+        "$(once 5 1 "kill -9 \$PPID")"$'\n'"$(once 31 0 "$kill_server")" >job.kv
+    job -n 2 -s 1 whole.kv
+    assert_success
+    keep_whole
+    job -n 2 -s 1 "${with_checkpoint[@]}" --max-restarts 2 job.kv
+    assert_success
+    assert_line "kvctl: restart 1 of 2 from the beginning: 5 rounds are repeated"
+    assert_line --regexp "^kvctl: restart 2 of 2 from c.kvs at round 30: [12] rounds? (is|are) repeated$"
+    assert_whole
+    run kvctl -s c.kvs -c 'print type(), rounds(), len(keys())'
+    assert_output "device 30 3"
+}
+
+@test "restart: compressed gradients keep what they owe" {
+    for event in "" "$(once 17 0 "kill -9 \$PPID")"; do
+        cat >job.kv <<END
+create dist_sync
+set-gradient-compression 2bit --threshold 0.5
+set-optimizer sgd --learning-rate 0.1 --momentum 0.5
+init w zeros(9)
+pull w -> x
+for i in range(rounds(), 25) {
+s = sum(x)
+$event
+    push w arange(9) * (rank() + 1) / 16
+    pull w -> x
+}
+save-states s.safetensors
+if rank() == 0 { write x x.npy }
+END
+        job -n 3 "${with_checkpoint[@]}" --max-restarts 1 job.kv
+        assert_success
+        [ -n "$event" ] || { keep_whole && rm c.kvs; }
+    done
+    assert_line "kvctl: restart 1 of 1 from c.kvs at round 10: 7 rounds are repeated"
+    assert_whole
+}
+
+@test "restart: without an updater the values stay" {
+    for event in "" "$(once 6 1 "kill -9 \$PPID")"; do
+        cat >job.kv <<END
+create dist_device_sync
+init 1 zeros(4)
+init 2 ones(3)
+pull 1 -> x
+for i in range(rounds(), 9) {
+s = sum(x)
+$event
+    push 1 x + rank() + i
+    pull 1 --out x
+}
+if rank() == 0 { write x x.npy }
+END
+        job -n 2 --checkpoint c.kvs --checkpoint-every 2 --max-restarts 1 job.kv
+        assert_success
+        [ -n "$event" ] || { mkdir whole && mv x.npy whole && rm c.kvs; }
+    done
+    assert_whole
+}
+
+@test "restart: attempts end, and the next job goes on from the file" {
+    script sgd $'if i == 12 and rank() == 1 and env("SPARE", "") == "" {\n    !kill -9 $PPID\n}' >job.kv
+    job -n 2 "${with_checkpoint[@]}" job.kv
+    assert_failure 6
+    refute_output --partial restart
+    rm c.kvs
+    job -n 2 "${with_checkpoint[@]}" --max-restarts 1 job.kv
+    assert_failure 6
+    assert_line "kvctl: restart 1 of 1 from c.kvs at round 10: 2 rounds are repeated"
+    assert_line "kvctl: the job was restarted 1 time and is given up"
+    SPARE=1 job -n 2 "${with_checkpoint[@]}" job.kv
+    assert_success
+    assert_line "kvctl: the job goes on from c.kvs, where 10 rounds are done"
+}
+
+@test "restart: an error of the script is no loss" {
+    script sgd $'if i == 12 { assert 1 == 2 }' >job.kv
+    job -n 2 "${with_checkpoint[@]}" --max-restarts 3 job.kv
+    assert_failure 1
+    refute_output --partial restart
+}
+
+@test "restart: a full disk leaves the checkpoint before" {
+    mkdir disk
+    mount -t tmpfs -o size=256k none disk 2>/dev/null || skip "no file system can be mounted here"
+    script sgd "$(once 15 0 "head -c 1M /dev/zero >disk/fill || true")" >job.kv
+    job -n 2 --checkpoint disk/c.kvs --checkpoint-every 10 job.kv
+    local ended=$status said=$output
+    run kvctl -s disk/c.kvs -c 'print rounds()'
+    umount disk
+    assert_output 10
+    assert_equal "$ended" 0
+    [[ $said == *"[0] warning: no checkpoint of round 20: "*"No space left on device; the one before stays"* ]]
+}
+
+@test "restart: a file that does not fit is refused" {
+    script sgd "" >job.kv
+    job -n 2 "${with_checkpoint[@]}" job.kv
+    assert_success
+    script adam "" >other.kv
+    job -n 2 "${with_checkpoint[@]}" other.kv
+    assert_failure 3
+    assert_line --partial "error[value]: c.kvs: it holds the states of sgd, which is not the optimizer in use"
+    sed 's/init a ones(5, 3)/init a ones(5, 4)/' job.kv >other.kv
+    job -n 2 "${with_checkpoint[@]}" other.kv
+    assert_failure 3
+    assert_line --partial "[0] other.kv:3:6: error[value]: c.kvs: key \"a\" has another shape or dtype in it than this value"
+    sed '/^init half/d; /push half/d; s/; pull half -> y//' job.kv >other.kv
+    job -n 2 "${with_checkpoint[@]}" other.kv
+    assert_failure 3
+    assert_line --partial "c.kvs: it holds key \"half\", which was not initialised before the first push"
+    truncate -s 100 c.kvs
+    job -n 2 "${with_checkpoint[@]}" job.kv
+    assert_failure 5
+}
+
+@test "restart: types without rounds of their own, and a second store" {
+    for type in dist_async horovod; do
+        job -n 2 --checkpoint c.kvs --checkpoint-every 1 -c "create $type"
+        assert_failure 4
+        assert_line --partial "a job with checkpoints needs the rounds of dist_sync or dist_device_sync"
+    done
+    job -n 2 --checkpoint c.kvs --checkpoint-every 1 -c "create dist_sync; create dist_sync --name b"
+    assert_failure 4
+    assert_line --partial "a job with checkpoints keeps one store, and this is the second"
+}
