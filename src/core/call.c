@@ -266,7 +266,7 @@ static int make_groups(call *c, const pair *p, int flags, kv_err *e)
             look_ahead(c, p, asked);
         call_group *g = &c->groups[c->ngroups++];
         *g = (call_group){.number = p[i].number, .first = i, .n = end - i, .use = c->op.nuses};
-        g->key = call_slot(c, g)->key;
+        g->key = *slot_own_key(call_slot(c, g));
         if (g->n > c->max_values)
             c->max_values = g->n;
         int rc = check_group(c, g, e);

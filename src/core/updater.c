@@ -375,7 +375,7 @@ static void rule_arrays(const call *c, const call_group *g, plan_arrays *a)
                        .weight = g->target->data,
                        .weight_dtype = kv_array_dtype(g->target),
                        .far = call_is_far(c, g->target->size),
-                       .seed = p->updater.optimizer->seed ^ slot_hash(slot_own_key(call_slot(c, g))),
+                       .seed = p->updater.optimizer->seed ^ slot_hash(&g->key),
                        .t = step ? step->t : g->t};
     if (!step)
         return;
