@@ -627,7 +627,8 @@ static void compare(kv *s, kv *one)
     for (int k = 0; k < SHAPES; k++) {
         int64_t rows = shapes[k].rows, columns = shapes[k].columns;
         kv_key key = number(k);
-        kv_array *a = filled(KV_FLOAT32, rows, columns, 1), *b = filled(KV_FLOAT32, rows, columns, 2);
+        kv_array *a = filled(KV_FLOAT32, rows, columns, 1);
+        kv_array *b = filled(KV_FLOAT32, rows, columns, 2);
         const void *x = NULL, *y = NULL;
         OK(kv_pull(s, &key, 1, &a, NULL, &e));
         OK(kv_pull(one, &key, 1, &b, NULL, &e));
