@@ -25,7 +25,7 @@ typedef enum call_share {
 /* All values that one call pushes to one key, or arrays side by side that it pulls one key into. */
 typedef struct call_group {
     int64_t number;            /* of the slot, which other calls may move: not for the operation */
-    kv_key key;                /* its name is the slot's */
+    kv_key key;                /* slot_own_key; its name is the slot's */
     int64_t first, n;          /* its values: call.values[first] to [first + n - 1] */
     kv_array *target;          /* the array that a push writes and a pull reads */
     kv_array *source;          /* NULL, or what was stored: a reference */

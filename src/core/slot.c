@@ -124,11 +124,6 @@ void slot_forget(slot *s)
     s->updates = 0;
 }
 
-const kv_key *slot_own_key(const slot *s)
-{
-    return s->part ? &s->part->key : &s->key;
-}
-
 uint64_t slot_hash(const kv_key *key)
 {
     uint64_t h = (uint64_t)key->id;

@@ -67,7 +67,10 @@ void slot_table_release(slot_table *t);
 void slot_forget(slot *s);
 
 /* The key of a slot as rules and messages name it: of a part, the key whose part it is. */
-const kv_key *slot_own_key(const slot *s);
+static inline const kv_key *slot_own_key(const slot *s)
+{
+    return s->part ? &s->part->key : &s->key;
+}
 
 /* A number of the key that depends on nothing else: random numbers of its own. */
 uint64_t slot_hash(const kv_key *key);

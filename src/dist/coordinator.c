@@ -315,6 +315,8 @@ static bool is_missing(const served *s, const coordinator *c, int rank)
     bool there = s->done[rank] || c->at_barrier[rank];
     for (const waiter *w = c->waiters; w && c->waits_count && !there; w = w->next)
         there = w->rank == rank && w->epoch > 0;
+    for (const letter *l = c->letters; l && c->waits_count && !there; l = l->next)
+        there = l->to == rank && l->from == 0 && l->request; /* of a file that brings a rule */
     return !there;
 }
 
@@ -556,6 +558,7 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
     case ASK_RECEIVE:
         if (receive_letter(s, c, rank, r, &e))
             server_refuse(rank, r->request, &e);
+        look_at_barrier(s, c);
         break;
     default:
         return false;

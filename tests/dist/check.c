@@ -577,7 +577,7 @@ typedef struct training {
     bool late; /* behind a round by another optimizer */
 } training;
 
-static const training first = {"sgd", {{"learning_rate", "0.1"}}, 1, false};
+static const training first = {"test", {{0}}, 0, false}; /* whose keys are cut */
 
 static void set_optimizer(kv *s, const training *t)
 {
