@@ -198,7 +198,10 @@ static net_step send_codes(lane *l, cargo *c, int32_t part)
                     .offset = l->offset};
     fill_push(f, c, r, prefix);
     char *to = (char *)(r + 1) + prefix;
-    memcpy(to, &f->codes, sizeof f->codes);
+    push_codes how = f->codes;
+    if (how.back && c->anew)
+        how.back = BACK_ANEW;
+    memcpy(to, &how, sizeof how);
     memcpy(to + sizeof f->codes, c->blob + from / 8 * (int64_t)code, (size_t)bytes);
     l->offset += n;
     net_commit(l->item.peer);
@@ -534,10 +537,12 @@ static int find_residuals(flight *f, kv_err *e)
 {
     worker *w = f->w;
     int rc = KV_OK;
-    f->codes = (push_codes){w->store->compression.code, w->store->compression.threshold};
+    const compression *how = &w->store->compression;
+    f->codes = (push_codes){(int16_t)how->code, how->pull ? BACK_CODES : BACK_NUMBERS,
+                            how->threshold};
     for (int64_t i = 0; i < f->ncargo && f->codes.code && !rc; i++) {
         cargo *c = &f->cargo[i];
-        rc = states_residual(&w->store->slots.items[c->slot], &c->residual, e);
+        rc = states_residual(&w->store->slots.items[c->slot], &c->residual, &c->anew, e);
     }
     return rc;
 }
@@ -738,6 +743,23 @@ void flight_value(flight *f, const piece *p, int64_t offset, const void *data, i
     }
 }
 
+/* Codes of r->round elements, from the one at r->offset on. */
+static void take_codes(flight *f, const piece *p, const link_rec *r)
+{
+    enum { SOME = 2048 }; /* a multiple of 8, so that codes begin at bytes */
+    float some[SOME];
+    push_codes how;
+    memcpy(&how, r + 1, sizeof how);
+    const char *codes = (const char *)(r + 1) + sizeof how;
+    for (int64_t at = 0; at < r->round; at += SOME) {
+        int64_t n = r->round - at < SOME ? r->round - at : SOME;
+        cpu_dev_ops.dequantise(some, codes + at / 8 * how.code, (dev_code)how.code, how.threshold,
+                               n);
+        flight_value(f, p, (r->offset + at) * (int64_t)sizeof *some, some,
+                     n * (int64_t)sizeof *some);
+    }
+}
+
 void flight_piece_ended(flight *f, const piece *p)
 {
     cargo *c = &f->cargo[p->cargo];
@@ -757,7 +779,10 @@ void flight_take(void *self, int rank, const link_rec *r)
         return;
     if (r->kind == NET_VALUE) {
         const piece *p = &f->pieces[r->total];
-        flight_value(f, p, r->offset, r + 1, r->bytes);
+        if (r->flags & VALUE_CODES)
+            take_codes(f, p, r);
+        else
+            flight_value(f, p, r->offset, r + 1, r->bytes);
         if (r->flags & NET_LAST)
             flight_piece_ended(f, p);
     } else if (r->kind == NET_DONE) {

@@ -29,10 +29,50 @@ static const kv_array *stored(const served *s, const part *p)
     return s->store->slots.items[p->slot].stored;
 }
 
+static net_step replied(served_replies *r, int64_t n, int64_t left)
+{
+    net_commit(r->item.peer);
+    r->offset += n;
+    if (n < left)
+        return NET_MORE;
+    server_sent(r->s, r->list[r->at].part);
+    r->offset = 0;
+    return ++r->at < r->n ? NET_MORE : NET_ENDED;
+}
+
+/* The codes of what is stored; offset counts elements. */
+static net_step send_codes(served_replies *r)
+{
+    enum { AT_ONCE = 1 << 19 };
+    const reply *x = &r->list[r->at];
+    const part *p = x->part;
+    dev_code code = (dev_code)p->coded.code;
+    int64_t left = p->count - r->offset, n = left < AT_ONCE ? left : AT_ONCE;
+    int64_t bytes = dev_code_bytes(code, n);
+    link_rec *to = net_room(r->item.peer, (int64_t)sizeof p->coded + bytes);
+    if (!to)
+        return NET_FULL;
+    *to = (link_rec){.bytes = (uint32_t)((int64_t)sizeof p->coded + bytes),
+                     .kind = NET_VALUE,
+                     .flags = (uint8_t)(VALUE_CODES | (n == left ? NET_LAST : 0)),
+                     .store = (uint16_t)r->s->number,
+                     .part = p->id,
+                     .round = n,
+                     .offset = r->offset,
+                     .request = r->request,
+                     .total = x->index};
+    memcpy(to + 1, &p->coded, sizeof p->coded);
+    memcpy((char *)(to + 1) + sizeof p->coded, p->codes + r->offset / 8 * (int64_t)code,
+           (size_t)bytes);
+    return replied(r, n, left);
+}
+
 static net_step send_next(net_item *i)
 {
     served_replies *r = (served_replies *)(void *)i;
     const reply *x = &r->list[r->at];
+    if (x->part->coded.code)
+        return send_codes(r);
     int64_t left = x->part->bytes - r->offset;
     int64_t n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
     link_rec *to = net_room(i->peer, n);
@@ -48,13 +88,7 @@ static net_step send_next(net_item *i)
                      .total = x->index};
     if (n)
         memcpy(to + 1, (const char *)stored(r->s, x->part)->data + r->offset, (size_t)n);
-    net_commit(i->peer);
-    r->offset += n;
-    if (n < left)
-        return NET_MORE;
-    server_sent(r->s, x->part);
-    r->offset = 0;
-    return ++r->at < r->n ? NET_MORE : NET_ENDED;
+    return replied(r, n, left);
 }
 
 static void free_replies(net_item *i)

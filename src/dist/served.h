@@ -8,6 +8,7 @@
 #include "core/slot.h"
 #include "dist/asks.h"
 #include "dist/net.h"
+#include "dist/server.h"
 #include "vm/rule.h"
 
 /* What one worker pushed to a part in one round. */
@@ -17,6 +18,7 @@ typedef struct contribution {
     uint64_t request; /* whose end the worker waits for */
     int64_t before;   /* pulls of the worker that must have been answered */
     bool complete, owned, sparse;
+    push_codes how; /* it came as codes */
     struct contribution *next_lent;
 } contribution;
 
@@ -61,6 +63,9 @@ typedef struct part {
     int64_t slot;      /* its number in the store */
     slot_part origin;  /* what rules see */
     int64_t applied;   /* rounds */
+    push_codes coded;  /* what is stored came of these codes, or code is 0 */
+    char *codes;
+    float *residual;   /* count of them, what codes have not carried yet; or NULL */
     int replies;       /* that are being sent: the array must not change */
     int contributors;  /* of the last round */
     round *rounds;
@@ -91,6 +96,7 @@ typedef struct served {
     part *touched, **touched_end; /* parts with news */
     contribution *lent;           /* whose data lie in the link's memory */
     round *spare;
+    const void **sources; /* of a sum */
 
     kv_key *keys; /* of a batch of rounds */
     kv_array **values;

@@ -168,6 +168,8 @@ static void free_part(part *p)
         mem_free(x);
     }
     mem_free((char *)p->key.name);
+    mem_free(p->codes);
+    mem_free(p->residual);
     mem_free(p);
 }
 
@@ -313,6 +315,7 @@ static int take_data(served *s, part *p, const link_rec *r, contribution *c, con
     if (r->flags & PUSH_CODES) {
         push_codes how;
         memcpy(&how, data, sizeof how);
+        c->how = how;
         char *to = own_data(c, p->bytes);
         if (!to)
             return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
@@ -505,6 +508,81 @@ void server_give_up(served *s, part *p, round *x, const kv_err *why)
     touch(s, p);
 }
 
+/* Whether what a round leaves is the sum of whole arrays and nothing else. */
+static bool is_sum(const served *s, const part *p, const round *x)
+{
+    if (s->how.is_async || s->store->updater.kind != UPDATER_ASSIGN || p->storage != KV_DEFAULT)
+        return false;
+    for (int i = 0; i < s->how.workers; i++)
+        if (x->by[i].complete && x->by[i].sparse)
+            return false;
+    return true;
+}
+
+/* How the first worker wants the sum of a round coded; code 0: not. */
+static push_codes back_of(const served *s, const round *x)
+{
+    for (int i = 0; i < s->how.workers; i++)
+        if (x->by[i].complete)
+            return x->by[i].how.back ? x->by[i].how : (push_codes){0};
+    return (push_codes){0};
+}
+
+static void drop_codes(part *p)
+{
+    mem_free(p->codes);
+    mem_free(p->residual);
+    p->codes = NULL;
+    p->residual = NULL;
+    p->coded = (push_codes){0};
+}
+
+/* What a part keeps beside the codes of its sum; a residual that is new is 0. */
+static int room_for_codes(part *p, const push_codes *how, kv_err *e)
+{
+    if (!how->code || how->back == BACK_ANEW)
+        drop_codes(p);
+    if (!how->code || p->codes || !p->count)
+        return KV_OK;
+    p->codes = mem_alloc(dev_code_bytes((dev_code)how->code, p->count), 1, e);
+    p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
+    if (p->residual)
+        return KV_OK;
+    drop_codes(p);
+    return KV_E_MEMORY;
+}
+
+/* Adds up, by rank, where the part is stored: what a push to the store would leave, without a call
+ * of it for every part. */
+static int add_up(served *s, part *p, const round *x, kv_err *e)
+{
+    int n = 0;
+    void *to = NULL;
+    push_codes how = back_of(s, x);
+    int rc = kv_array_write(s->store->slots.items[p->slot].stored, &to, e);
+    if (!rc)
+        rc = room_for_codes(p, &how, e);
+    for (int i = 0; i < s->how.workers && !rc; i++) {
+        if (x->by[i].complete && !x->by[i].data && p->bytes)
+            rc = kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+        else if (x->by[i].complete)
+            s->sources[n++] = x->by[i].data;
+    }
+    if (rc || !p->bytes)
+        return rc;
+    if (n == 1)
+        memcpy(to, s->sources[0], (size_t)p->bytes);
+    else
+        cpu_dev_ops.sum(to, s->sources, n, p->dtype, p->count);
+    p->coded = how;
+    if (how.code) {
+        cpu_dev_ops.quantise(p->codes, p->residual, to, (dev_code)how.code, how.threshold,
+                             p->count);
+        cpu_dev_ops.dequantise(to, p->codes, (dev_code)how.code, how.threshold, p->count);
+    }
+    return KV_OK;
+}
+
 static int push_batch(served *s, kv_err *e)
 {
     int rc = kv_push(s->store, s->keys, s->nvalues, s->values, NULL, e);
@@ -537,22 +615,32 @@ static void apply_batch(served *s, int64_t from, int64_t to)
 static bool apply_ready(served *s)
 {
     kv_err unused = {0};
+    bool any = false;
     s->nbatch = 0;
     for (part *p = s->touched; p; p = p->next_touched) {
         round *x = ready(s, p);
         if (!x)
             continue;
+        if (is_sum(s, p, x)) {
+            kv_err e = {0};
+            add_up(s, p, x, &e);
+            end_round(s, p, x, &e);
+            any = true;
+            continue;
+        }
         if (mem_grow(&s->batch, &s->batch_cap, s->nbatch + 1, sizeof *s->batch, &unused) ||
             mem_grow(&s->batch_rounds, &s->batch_rounds_cap, s->nbatch + 1,
                      sizeof *s->batch_rounds, &unused))
             break;
+        drop_codes(p);
         p->origin.given = x->has_given ? &x->given : NULL;
         p->origin.numbers = x->numbers;
         s->batch[s->nbatch] = p;
         s->batch_rounds[s->nbatch++] = x;
     }
-    apply_batch(s, 0, s->nbatch);
-    return s->nbatch > 0;
+    if (s->nbatch)
+        apply_batch(s, 0, s->nbatch);
+    return any || s->nbatch > 0;
 }
 
 /* ---- Pulls ---- */
@@ -749,6 +837,7 @@ static void free_store(int number)
     mem_free(s->done);
     mem_free(s->ended);
     mem_free(s->joined);
+    mem_free(s->sources);
     mem_free(s);
 }
 
@@ -763,7 +852,8 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
     s->done = mem_zalloc(how->workers, sizeof *s->done, e);
     s->ended = mem_zalloc(how->workers, sizeof *s->ended, e);
     s->joined = mem_zalloc(how->workers, sizeof *s->joined, e);
-    bool made = s->done && s->ended && s->joined;
+    s->sources = mem_alloc(how->workers, sizeof *s->sources, e);
+    bool made = s->done && s->ended && s->joined && s->sources;
     if (made && how->sums)
         made = (s->sums = sums_new(how->workers, e)) != NULL;
     if (!made || kv_create("local", NULL, 0, &s->store, e)) {
@@ -771,6 +861,7 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
         mem_free(s->done);
         mem_free(s->ended);
         mem_free(s->joined);
+        mem_free(s->sources);
         mem_free(s);
         return NULL;
     }
