@@ -210,6 +210,80 @@ void served_flush(served *s)
     flush_done(s);
 }
 
+/* ---- Sums ---- */
+
+bool served_is_sum(const served *s, const part *p, const round *x)
+{
+    if (s->how.is_async || s->store->updater.kind != UPDATER_ASSIGN || p->storage != KV_DEFAULT)
+        return false;
+    for (int i = 0; i < s->how.workers; i++)
+        if (x->by[i].complete && x->by[i].sparse)
+            return false;
+    return true;
+}
+
+/* How the first worker wants the sum of a round coded; code 0: not. */
+static push_codes back_of(const served *s, const round *x)
+{
+    for (int i = 0; i < s->how.workers; i++)
+        if (x->by[i].complete)
+            return x->by[i].how.back ? x->by[i].how : (push_codes){0};
+    return (push_codes){0};
+}
+
+void served_drop_codes(part *p)
+{
+    mem_free(p->codes);
+    mem_free(p->residual);
+    p->codes = NULL;
+    p->residual = NULL;
+    p->coded = (push_codes){0};
+}
+
+/* What a part keeps beside the codes of its sum; a residual that is new is 0. */
+static int room_for_codes(part *p, const push_codes *how, kv_err *e)
+{
+    if (!how->code || how->back == BACK_ANEW)
+        served_drop_codes(p);
+    if (!how->code || p->codes || !p->count)
+        return KV_OK;
+    p->codes = mem_alloc(dev_code_bytes((dev_code)how->code, p->count), 1, e);
+    p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
+    if (p->residual)
+        return KV_OK;
+    served_drop_codes(p);
+    return KV_E_MEMORY;
+}
+
+int served_add_up(served *s, part *p, const round *x, kv_err *e)
+{
+    int n = 0;
+    void *to = NULL;
+    push_codes how = back_of(s, x);
+    int rc = kv_array_write(s->store->slots.items[p->slot].stored, &to, e);
+    if (!rc)
+        rc = room_for_codes(p, &how, e);
+    for (int i = 0; i < s->how.workers && !rc; i++) {
+        if (x->by[i].complete && !x->by[i].data && p->bytes)
+            rc = kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+        else if (x->by[i].complete)
+            s->sources[n++] = x->by[i].data;
+    }
+    if (rc || !p->bytes)
+        return rc;
+    if (n == 1)
+        memcpy(to, s->sources[0], (size_t)p->bytes);
+    else
+        cpu_dev_ops.sum(to, s->sources, n, p->dtype, p->count);
+    p->coded = how;
+    if (how.code) {
+        cpu_dev_ops.quantise(p->codes, p->residual, to, (dev_code)how.code, how.threshold,
+                             p->count);
+        cpu_dev_ops.dequantise(to, p->codes, (dev_code)how.code, how.threshold, p->count);
+    }
+    return KV_OK;
+}
+
 /* ---- Optimizers ---- */
 
 /* The texts of a ask_optimizer: "assign"; or "optimizer", its name and parameters as pairs; "rule"

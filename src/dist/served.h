@@ -129,6 +129,15 @@ void served_note_done(served *s, int worker, uint64_t request);
 /* Sends what the above collected. */
 void served_flush(served *s);
 
+/* Whether what a round leaves is the sum of whole arrays and nothing else. Then it is added up, by
+ * rank, where the part is stored: what a push to the store would leave, without a call of it for
+ * every part; and coded, if the first worker wants that. Errors: memory. */
+bool served_is_sum(const served *s, const part *p, const round *x);
+int served_add_up(served *s, part *p, const round *x, kv_err *e);
+
+/* The part holds no codes any more, and owes nothing. */
+void served_drop_codes(part *p);
+
 /* Sets what a worker's ask_optimizer says. */
 int served_set_optimizer(served *s, const served_optimizer *o, kv_err *e);
 

@@ -168,8 +168,7 @@ static void free_part(part *p)
         mem_free(x);
     }
     mem_free((char *)p->key.name);
-    mem_free(p->codes);
-    mem_free(p->residual);
+    served_drop_codes(p);
     mem_free(p);
 }
 
@@ -508,81 +507,6 @@ void server_give_up(served *s, part *p, round *x, const kv_err *why)
     touch(s, p);
 }
 
-/* Whether what a round leaves is the sum of whole arrays and nothing else. */
-static bool is_sum(const served *s, const part *p, const round *x)
-{
-    if (s->how.is_async || s->store->updater.kind != UPDATER_ASSIGN || p->storage != KV_DEFAULT)
-        return false;
-    for (int i = 0; i < s->how.workers; i++)
-        if (x->by[i].complete && x->by[i].sparse)
-            return false;
-    return true;
-}
-
-/* How the first worker wants the sum of a round coded; code 0: not. */
-static push_codes back_of(const served *s, const round *x)
-{
-    for (int i = 0; i < s->how.workers; i++)
-        if (x->by[i].complete)
-            return x->by[i].how.back ? x->by[i].how : (push_codes){0};
-    return (push_codes){0};
-}
-
-static void drop_codes(part *p)
-{
-    mem_free(p->codes);
-    mem_free(p->residual);
-    p->codes = NULL;
-    p->residual = NULL;
-    p->coded = (push_codes){0};
-}
-
-/* What a part keeps beside the codes of its sum; a residual that is new is 0. */
-static int room_for_codes(part *p, const push_codes *how, kv_err *e)
-{
-    if (!how->code || how->back == BACK_ANEW)
-        drop_codes(p);
-    if (!how->code || p->codes || !p->count)
-        return KV_OK;
-    p->codes = mem_alloc(dev_code_bytes((dev_code)how->code, p->count), 1, e);
-    p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
-    if (p->residual)
-        return KV_OK;
-    drop_codes(p);
-    return KV_E_MEMORY;
-}
-
-/* Adds up, by rank, where the part is stored: what a push to the store would leave, without a call
- * of it for every part. */
-static int add_up(served *s, part *p, const round *x, kv_err *e)
-{
-    int n = 0;
-    void *to = NULL;
-    push_codes how = back_of(s, x);
-    int rc = kv_array_write(s->store->slots.items[p->slot].stored, &to, e);
-    if (!rc)
-        rc = room_for_codes(p, &how, e);
-    for (int i = 0; i < s->how.workers && !rc; i++) {
-        if (x->by[i].complete && !x->by[i].data && p->bytes)
-            rc = kv_err_set(e, KV_E_MEMORY, "no memory for a push");
-        else if (x->by[i].complete)
-            s->sources[n++] = x->by[i].data;
-    }
-    if (rc || !p->bytes)
-        return rc;
-    if (n == 1)
-        memcpy(to, s->sources[0], (size_t)p->bytes);
-    else
-        cpu_dev_ops.sum(to, s->sources, n, p->dtype, p->count);
-    p->coded = how;
-    if (how.code) {
-        cpu_dev_ops.quantise(p->codes, p->residual, to, (dev_code)how.code, how.threshold,
-                             p->count);
-        cpu_dev_ops.dequantise(to, p->codes, (dev_code)how.code, how.threshold, p->count);
-    }
-    return KV_OK;
-}
-
 static int push_batch(served *s, kv_err *e)
 {
     int rc = kv_push(s->store, s->keys, s->nvalues, s->values, NULL, e);
@@ -621,9 +545,9 @@ static bool apply_ready(served *s)
         round *x = ready(s, p);
         if (!x)
             continue;
-        if (is_sum(s, p, x)) {
+        if (served_is_sum(s, p, x)) {
             kv_err e = {0};
-            add_up(s, p, x, &e);
+            served_add_up(s, p, x, &e);
             end_round(s, p, x, &e);
             any = true;
             continue;
@@ -632,7 +556,7 @@ static bool apply_ready(served *s)
             mem_grow(&s->batch_rounds, &s->batch_rounds_cap, s->nbatch + 1,
                      sizeof *s->batch_rounds, &unused))
             break;
-        drop_codes(p);
+        served_drop_codes(p);
         p->origin.given = x->has_given ? &x->given : NULL;
         p->origin.numbers = x->numbers;
         s->batch[s->nbatch] = p;

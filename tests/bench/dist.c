@@ -17,7 +17,15 @@
 #include "kvstore.h"
 #include "tools/bench_workload.h"
 
-enum { PIECE = 64 << 10, SMALL = 1024, RUNS = 15, LINK_RUNS = 3, CALLS = 2000, KEYS = 100000, ANSWER = 1 << 20 };
+enum {
+    PIECE = 64 << 10,
+    SMALL = 1024,
+    RUNS = 15,
+    LINK_RUNS = 3,
+    CALLS = 2000,
+    KEYS = 100000,
+    ANSWER = 1 << 20
+};
 
 static int rank, size;
 static bench_shapes shapes;
