@@ -316,8 +316,8 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
  * MXNet). They are part of a transaction, of kv_save and of kv_save_states.
  * Errors: unsupported (a type that does not compress; pull, see there), usage (no type, unknown
  * parameter), value (unknown type, threshold not in its range, a row_sparse key), dtype (a
- * threshold that is no number, a key that is not float32); nothing changes then. Afterwards init and
- * push refuse other keys and row_sparse values with the same codes. (Seeds 002 and 003,
+ * threshold that is no number, a key that is not float32); nothing changes then. Afterwards init
+ * and push refuse other keys and row_sparse values with the same codes. (Seeds 002 and 003,
  * "set_gradient_compression")
  */
 int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e);
