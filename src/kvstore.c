@@ -509,15 +509,32 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
     return leave(store, rc);
 }
 
+static int refuse_rule(const kv *store, kv_err *e)
+{
+    if (!store->compression.pull)
+        return KV_OK;
+    kv_err_set(e, KV_E_UNSUPPORTED,
+               "what is pulled is compressed, which goes without an updater only");
+    kv_err_hint(e, "set-gradient-compression without --pull compresses the pushes alone");
+    return KV_E_UNSUPPORTED;
+}
+
 /* name: of an optimizer of the library, or NULL. */
 static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_opt *params,
                     int nparams, kv_err *e)
 {
     updater next;
     int rc = updater_init_rule(&next, rule, params, nparams, e);
-    if (!rc && (rc = enter(store, e)) == KV_OK)
-        rc = leave(store, tell_type(store, name ? "optimizer" : "rule", name ? name : rule->text,
-                                    params, nparams, e));
+    if (rc)
+        return rc;
+    if ((rc = enter(store, e)) == KV_OK) {
+        if ((rc = refuse_rule(store, e)) == KV_OK)
+            rc = tell_type(store, name ? "optimizer" : "rule", name ? name : rule->text, params,
+                           nparams, e);
+        leave(store, rc);
+    }
+    if (rc)
+        updater_release(&next);
     return rc ? rc : replace_updater(store, next, e);
 }
 
@@ -558,6 +575,20 @@ void kv_set_print_arrays(kv *store, kv_show show, void *arg)
     leave(store, KV_OK);
 }
 
+/* Codes from the servers stand for sums: a value that an updater makes must come as it is. */
+static int check_pulls(const kv *store, const compression *c, kv_err *e)
+{
+    if (!c->pull)
+        return KV_OK;
+    if (!store->compresses_pulls)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "stores of type \"%s\" do not compress what is pulled", store->type);
+    if (store->updater.kind == UPDATER_ASSIGN)
+        return KV_OK;
+    return kv_err_set(e, KV_E_UNSUPPORTED,
+                      "what is pulled is compressed without an updater only, and one is in use");
+}
+
 int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
     compression next;
@@ -571,6 +602,7 @@ int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv
                         store->type);
         kv_err_hint(e, "the type device does, between its contexts");
     } else if ((rc = compression_read(&next, params, nparams, e)) == KV_OK &&
+               (rc = check_pulls(store, &next, e)) == KV_OK &&
                !compression_same(&next, &store->compression) &&
                (!next.code || (rc = compression_check_slots(&store->slots, e)) == KV_OK)) {
         compression_forget(&store->slots);

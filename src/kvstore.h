@@ -304,17 +304,22 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 
 /* Compresses the gradients of all later pushes: every value of a push, also a single one, is
  * quantised together with a residual of its key and its position in the list, and what its codes
- * stand for is summed in its place. init and pull are never compressed. Parameters:
+ * stand for is summed in its place. init is never compressed. Parameters:
  *   type       "2bit": +threshold, 0 or -threshold, whichever the gradient and the residual reach;
  *              "1bit": +1 above the threshold, else -1; "none": no compression again. Required.
  *   threshold  0.5 when it is not given; a float32, for 2bit greater than 0.
+ *   pull       "true": the servers of dist_sync and dist_device_sync code what they store as well,
+ *              the sum of a round and a residual of their own; a pull gives every worker what the
+ *              codes stand for. Without an updater only. "false" when it is not given: a pull is
+ *              never compressed.
  * The store holds float32 keys of default storage from now on; values of other dtypes are converted
- * first. Residuals begin at zero, and do so again when type or threshold change (unlike in MXNet).
- * They are part of a transaction, of kv_save and of kv_save_states.
- * Errors: unsupported (a type other than device), usage (no type, unknown parameter), value
- * (unknown type, threshold not in its range, a row_sparse key), dtype (a threshold that is no
- * number, a key that is not float32); nothing changes then. Afterwards init and push refuse other
- * keys and row_sparse values with the same codes. (Seeds 002 and 003, "set_gradient_compression")
+ * first. Residuals begin at zero, and do so again when type, threshold or pull change (unlike in
+ * MXNet). They are part of a transaction, of kv_save and of kv_save_states.
+ * Errors: unsupported (a type that does not compress; pull, see there), usage (no type, unknown
+ * parameter), value (unknown type, threshold not in its range, a row_sparse key), dtype (a
+ * threshold that is no number, a key that is not float32); nothing changes then. Afterwards init
+ * and push refuse other keys and row_sparse values with the same codes. (Seeds 002 and 003,
+ * "set_gradient_compression")
  */
 int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
@@ -420,7 +425,8 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            open (rounds that lack a worker), missing (which, "1 3"), stalest (dist_async: by how
  *            many pushes a pull was ahead of the slowest worker, at most), contributors (workers of
  *            the last round)
- *   "store"  type, rank, num_workers, updater, compression ("none", "2bit 0.5"), keys, bytes
+ *   "store"  type, rank, num_workers, updater, compression ("none",
+ *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
  *            schedule (only where there is one: as a call with all parameters), then its numbers

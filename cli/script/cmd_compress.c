@@ -25,19 +25,6 @@ static int threshold_text(session *s, const ast *node, buf *out, kv_err *e)
     return code ? code : buf_check(out, e);
 }
 
-/* GAP: codes from the server to the workers need a type that has a server. */
-static int refuse_pull(session *s, const ast *call, kv_err *e)
-{
-    const ast *node = command_option_of(call, "pull");
-    if (!node)
-        return KV_OK;
-    unit_err(s, node, e, KV_E_UNSUPPORTED,
-             "--pull compresses what a server sends to its workers, and no type of this version "
-             "has a server");
-    kv_err_hint(e, "without --pull the pushes of a device store are compressed");
-    return KV_E_UNSUPPORTED;
-}
-
 /* The word that a device store would not take either, or the whole command: then the store or its
  * keys are the reason. */
 static const ast *culprit(const ast *call, const ast *threshold, const kv_opt *params, int n)
@@ -58,20 +45,21 @@ static const ast *culprit(const ast *call, const ast *threshold, const kv_opt *p
 int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *node = command_option_of(call, "threshold");
+    bool pull = command_option_of(call, "pull") != NULL;
     kv *store;
     value type = value_none();
     buf text = {0};
     (void)out;
     int code = session_store(s, &store, e);
-    if (code || (code = refuse_pull(s, call, e)) ||
-        (code = eval_text(s, call->kid[0], "a type of compression", &type, e)))
+    if (code || (code = eval_text(s, call->kid[0], "a type of compression", &type, e)))
         return code;
     if (node)
         code = threshold_text(s, node, &text, e);
     if (code == KV_OK) {
-        kv_opt params[] = {{"type", type.u.text->text}, {"threshold", buf_text(&text)}};
+        kv_opt params[3] = {{"type", type.u.text->text}, {"threshold", buf_text(&text)}};
         int n = node ? 2 : 1;
-        code = kv_set_gradient_compression(store, params, n, e);
+        params[n] = (kv_opt){"pull", "true"};
+        code = kv_set_gradient_compression(store, params, pull ? n + 1 : n, e);
         if (code)
             unit_at(s, code == KV_E_UNSUPPORTED ? call : culprit(call, node, params, n), e);
     }

@@ -126,6 +126,7 @@ const command command_table[] = {
      "push 3 a*0.4; pull 3                # 0: nothing reaches 0.5\n"
      "push 3 a*0.4; pull 3                # 0.5; 0.3 stays for the next push\n"
      "set-gradient-compression 2bit --threshold 0.1\n"
+     "set-gradient-compression 2bit --pull # dist_sync: what the servers send back, too\n"
      "set-gradient-compression 1bit --threshold 0 # 1 above 0, else -1\n"
      "set-gradient-compression none       # whole gradients again",
      "push, info", "unsupported, value, dtype"},

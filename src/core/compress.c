@@ -59,8 +59,9 @@ static int read_threshold(float *out, const char *text, kv_err *e)
 /* The other rules for a threshold depend on the type, which may stand behind it. */
 static int check_threshold(const compression *c, const char *text, kv_err *e)
 {
-    if (c->code == 0 && text)
-        return kv_err_set(e, KV_E_USAGE, "gradient compression \"none\" has no threshold");
+    if (c->code == 0 && (text || c->pull))
+        return kv_err_set(e, KV_E_USAGE, "gradient compression \"none\" has no %s",
+                          text ? "threshold" : "pull");
     if (c->code != DEV_CODE_2BIT || c->threshold > 0)
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "the threshold of 2bit is a float32 greater than 0, not %.64s", text);
@@ -68,9 +69,17 @@ static int check_threshold(const compression *c, const char *text, kv_err *e)
     return KV_E_VALUE;
 }
 
+static int read_pull(bool *out, const char *text, kv_err *e)
+{
+    *out = strcmp(text, "true") == 0;
+    if (*out || strcmp(text, "false") == 0)
+        return KV_OK;
+    return kv_err_set(e, KV_E_VALUE, "pull is true or false, not \"%.64s\"", text);
+}
+
 int compression_read(compression *out, const kv_opt *params, int nparams, kv_err *e)
 {
-    static const char *const names[] = {"type", "threshold"};
+    static const char *const names[] = {"type", "threshold", "pull"};
     compression c = {.code = -1, .threshold = 0.5f};
     const char *threshold = NULL;
     int rc = KV_OK;
@@ -79,10 +88,12 @@ int compression_read(compression *out, const kv_opt *params, int nparams, kv_err
             rc = read_type(&c, params[i].value, e);
         } else if (strcmp(params[i].name, "threshold") == 0) {
             rc = read_threshold(&c.threshold, threshold = params[i].value, e);
+        } else if (strcmp(params[i].name, "pull") == 0) {
+            rc = read_pull(&c.pull, params[i].value, e);
         } else {
             kv_err_set(e, KV_E_USAGE, "gradient compression has no parameter \"%.64s\"",
                        params[i].name);
-            rc = suggest_hint(e, params[i].name, names, 2);
+            rc = suggest_hint(e, params[i].name, names, 3);
         }
     }
     if (!rc && c.code < 0) {
@@ -99,7 +110,8 @@ const char *compression_print(char out[COMPRESSION_TEXT], const compression *c)
 {
     char number[NUM_TEXT_MAX];
     num_plain(number, (double)c->threshold, NUM_BINARY32);
-    snprintf(out, COMPRESSION_TEXT, c->code ? "%s %s" : "%s", types[c->code], number);
+    snprintf(out, COMPRESSION_TEXT, c->code ? "%s %s%s" : "%s", types[c->code], number,
+             c->pull ? " pull" : "");
     return out;
 }
 
@@ -119,7 +131,7 @@ bool compression_parse(compression *out, const char *text)
 
 bool compression_same(const compression *a, const compression *b)
 {
-    return a->code == b->code && a->threshold == b->threshold;
+    return a->code == b->code && a->threshold == b->threshold && a->pull == b->pull;
 }
 
 int compression_check(const kv_key *key, const kv_array *a, kv_err *e)

@@ -3,7 +3,8 @@
  * Every value of a push, also a single one, is quantised together with the residual of its key and
  * its position in the list, and what its codes stand for takes its place: 2 bits carry +threshold,
  * 0 or -threshold, 1 bit +1 or -1. What they did not carry stays in the residual for the next push.
- * init and pull are never compressed. (Seeds 002 and 003, "set_gradient_compression")
+ * init is never compressed, nor is pull, unless a server codes what it stored. (Seeds 002 and 003,
+ * "set_gradient_compression")
  *
  * A store with compression holds float32 keys of default storage and nothing else.
  */
@@ -16,17 +17,18 @@
 typedef struct compression {
     int code; /* a dev_code, or 0 */
     float threshold;
+    bool pull; /* what a server sends to its workers, too */
 } compression;
 
-/* Reads `type` and `threshold`, as kv_set_gradient_compression takes them. Errors: usage, value,
- * dtype. */
+/* Reads `type`, `threshold` and `pull`, as kv_set_gradient_compression takes them. Errors: usage,
+ * value, dtype. */
 int compression_read(compression *out, const kv_opt *params, int nparams, kv_err *e);
 
-/* "none", "2bit 0.5". Returns out. */
+/* "none", "2bit 0.5", "2bit 0.5 pull". Returns out. */
 #define COMPRESSION_TEXT 48
 const char *compression_print(char out[COMPRESSION_TEXT], const compression *c);
 
-/* Reads such a text. False when it is none. */
+/* Reads such a text, but none with pull: those do not stand in files. False when it is none. */
 bool compression_parse(compression *out, const char *text);
 
 bool compression_same(const compression *a, const compression *b);

@@ -18,6 +18,7 @@ struct kv {
     const char *type; /* the name it was made with; lives as long as ops, or in remarks */
     const char *base; /* the type that this is only another name of, or NULL */
     bool compresses;  /* the type can compress gradients; said by its open */
+    bool compresses_pulls; /* and what a server sends back; likewise */
     bool in_slots;    /* all that the store keeps is in slots and updater, so that it can be saved
                          and take part in transactions; said by the type's open */
 

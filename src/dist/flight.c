@@ -18,7 +18,7 @@
 #include "dist/states.h"
 #include "engine/trace.h"
 
-enum { FLIGHTS = 4096, CODES_AT_ONCE = 1 << 19 };
+enum { FLIGHTS = 4096, CODES_AT_ONCE = 1 << 19, PULLED_TOGETHER = 1 << 20 };
 
 static struct {
     pthread_mutex_t lock;
@@ -198,7 +198,10 @@ static net_step send_codes(lane *l, cargo *c, int32_t part)
                     .offset = l->offset};
     fill_push(f, c, r, prefix);
     char *to = (char *)(r + 1) + prefix;
-    memcpy(to, &f->codes, sizeof f->codes);
+    push_codes how = f->codes;
+    if (how.back && c->anew)
+        how.back = BACK_ANEW;
+    memcpy(to, &how, sizeof how);
     memcpy(to + sizeof f->codes, c->blob + from / 8 * (int64_t)code, (size_t)bytes);
     l->offset += n;
     net_commit(l->item.peer);
@@ -365,8 +368,9 @@ int flight_lay_out(flight *f, kv_err *e)
     for (int s = 0; s < servers; s++) {
         lane *l = &f->lanes[s];
         int64_t count = l->end;
+        /* What a pull sends is small, and a server keeps it until there is something to answer. */
         *l = (lane){.item = {.step = step, .release = lane_ended, .peer = server_rank(s),
-                             .priority = f->priority},
+                             .priority = f->pulls ? INT32_MAX - 1 : f->priority},
                     .flight = f, .at = at, .end = at};
         at += count;
     }
@@ -533,10 +537,12 @@ static int find_residuals(flight *f, kv_err *e)
 {
     worker *w = f->w;
     int rc = KV_OK;
-    f->codes = (push_codes){w->store->compression.code, w->store->compression.threshold};
+    const compression *how = &w->store->compression;
+    f->codes = (push_codes){(int16_t)how->code, how->pull ? BACK_CODES : BACK_NUMBERS,
+                            how->threshold};
     for (int64_t i = 0; i < f->ncargo && f->codes.code && !rc; i++) {
         cargo *c = &f->cargo[i];
-        rc = states_residual(&w->store->slots.items[c->slot], &c->residual, e);
+        rc = states_residual(&w->store->slots.items[c->slot], &c->residual, &c->anew, e);
     }
     return rc;
 }
@@ -634,23 +640,19 @@ int flight_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *value
 
 /* ---- pull ---- */
 
-static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *const *outs,
-                      const kv_call *how, kv_err *e)
+/* One flight for some pairs of a call. */
+static int make_pull(flight **out, worker *w, const int64_t *numbers, const flight_pair *r,
+                     int64_t n, kv_array *const *outs, const kv_call *how, kv_err *e)
 {
     flight *f = NULL;
-    flight_pair *r = NULL;
-    int rc = flight_sort(w, numbers, n, &r, e);
-    if (!rc)
-        rc = flight_new(&f, w, numbers, r, n, n, how, e);
-    if (!rc) {
-        f->pulls = true;
-        f->outs = mem_alloc(n, sizeof *f->outs, e);
-        rc = f->outs ? flight_lay_out(f, e) : KV_E_MEMORY;
-    }
+    int rc = flight_new(&f, w, numbers, r, n, n, how, e);
+    if (rc)
+        return rc;
+    f->pulls = true;
+    f->outs = mem_alloc(n, sizeof *f->outs, e);
+    rc = f->outs ? flight_lay_out(f, e) : KV_E_MEMORY;
     if (rc) {
-        mem_free(r);
-        if (f)
-            flight_free(f);
+        flight_free(f);
         return rc;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -658,15 +660,57 @@ static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *co
         array_hold(outs[r[i].i]);
         f->uses[i] = (engine_use){.var = array_var(outs[r[i].i]), .write = true};
     }
+    f->op.nuses = n;
+    *out = f;
+    return KV_OK;
+}
+
+/* How many of the pairs go together: those of whole keys, and few bytes, so that what is pulled
+ * into the values of a push begins to come while the push is still being sent. */
+static int64_t pull_together(const worker *w, const int64_t *numbers, const flight_pair *r,
+                             int64_t n)
+{
+    int64_t i = 0;
+    for (int64_t bytes = 0; i < n; i++) {
+        const kv_array *a = w->store->slots.items[numbers[r[i].i]].stored;
+        bool same = i > 0 && numbers[r[i].i] == numbers[r[i - 1].i];
+        if (!same && bytes >= PULLED_TOGETHER)
+            break;
+        bytes += same ? 0 : a->size * kv_dtype_bytes((kv_dtype)a->dtype);
+    }
+    return i;
+}
+
+static void commit_pull(flight *f)
+{
+    worker *w = f->w;
     for (int64_t i = 0; i < f->ncargo; i++) {
         worker_key *k = &w->keys[f->cargo[i].slot];
         f->cargo[i].round = k->pushes;
         k->pulls += 1;
     }
-    f->op.nuses = n;
-    mem_free(r);
+    engine_wait_group(&w->store->calls.group, FLIGHT_PENDING - 1);
     flight_submit(f, &w->store->calls.group);
-    return KV_OK;
+}
+
+static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *const *outs,
+                      const kv_call *how, kv_err *e)
+{
+    flight **list = NULL;
+    flight_pair *r = NULL;
+    int64_t nlist = 0, cap = 0;
+    int rc = flight_sort(w, numbers, n, &r, e);
+    for (int64_t at = 0, some; at < n && !rc; at += some) {
+        some = pull_together(w, numbers, r + at, n - at);
+        rc = mem_grow(&list, &cap, nlist + 1, sizeof *list, e);
+        if (!rc && (rc = make_pull(&list[nlist], w, numbers, r + at, some, outs, how, e)) == KV_OK)
+            nlist++;
+    }
+    for (int64_t i = 0; i < nlist; i++)
+        rc ? flight_free(list[i]) : commit_pull(list[i]);
+    mem_free(list);
+    mem_free(r);
+    return rc;
 }
 
 int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
@@ -701,6 +745,23 @@ void flight_value(flight *f, const piece *p, int64_t offset, const void *data, i
     }
 }
 
+/* Codes of r->round elements, from the one at r->offset on. */
+static void take_codes(flight *f, const piece *p, const link_rec *r)
+{
+    enum { SOME = 2048 }; /* a multiple of 8, so that codes begin at bytes */
+    float some[SOME];
+    push_codes how;
+    memcpy(&how, r + 1, sizeof how);
+    const char *codes = (const char *)(r + 1) + sizeof how;
+    for (int64_t at = 0; at < r->round; at += SOME) {
+        int64_t n = r->round - at < SOME ? r->round - at : SOME;
+        cpu_dev_ops.dequantise(some, codes + at / 8 * how.code, (dev_code)how.code, how.threshold,
+                               n);
+        flight_value(f, p, (r->offset + at) * (int64_t)sizeof *some, some,
+                     n * (int64_t)sizeof *some);
+    }
+}
+
 void flight_piece_ended(flight *f, const piece *p)
 {
     cargo *c = &f->cargo[p->cargo];
@@ -720,7 +781,10 @@ void flight_take(void *self, int rank, const link_rec *r)
         return;
     if (r->kind == NET_VALUE) {
         const piece *p = &f->pieces[r->total];
-        flight_value(f, p, r->offset, r + 1, r->bytes);
+        if (r->flags & VALUE_CODES)
+            take_codes(f, p, r);
+        else
+            flight_value(f, p, r->offset, r + 1, r->bytes);
         if (r->flags & NET_LAST)
             flight_piece_ended(f, p);
     } else if (r->kind == NET_DONE) {

@@ -23,6 +23,7 @@ typedef struct cargo {
     char *blob;       /* codes, or rows; or NULL: the elements of source */
     int64_t blob_bytes;
     kv_array *residual;
+    bool anew;        /* the residual begins with this push */
     int64_t host, host_bytes; /* where the host side of its update lies */
     int64_t left;     /* pieces to send, or parts to come */
     engine_use *use;

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "dist/link.h"
+#include "engine/pool.h"
 
 enum {
     FRAME = LINK_RECORD + 4096, /* bytes of a message at most */
@@ -22,7 +23,10 @@ enum {
     RECEIVES = 32,
     TAG = 1,
     LINE = 64,
-    RING_MOST = 4 << 20,
+    /* Two records and many small ones: it stays in the cache of a processor, and what is urgent has
+     * no more than two before it. A rank that does not run fills, and empties, more at once. */
+    RING_MOST = 3 * LINK_PAYLOAD,
+    RING_CROWDED = 4 << 20,
     RING_LEAST = LINK_RECORD * 2 + LINE,
     RINGS_TOGETHER = 256 << 20 /* of one machine */
 };
@@ -108,6 +112,14 @@ static void name_hosts(char *names)
                  names + (size_t)i * sizeof net.peers->host);
 }
 
+/* Whether the ranks of this machine are more than its processors, as all of them see it. */
+static bool is_crowded(int ranks)
+{
+    int processors = pool_workers();
+    MPI_Allreduce(MPI_IN_PLACE, &processors, 1, MPI_INT, MPI_MIN, net.near);
+    return ranks > processors;
+}
+
 /* Rings of the ranks near this one: each keeps those of what it receives. */
 static int open_rings(kv_err *e)
 {
@@ -118,7 +130,8 @@ static int open_rings(kv_err *e)
     MPI_Comm_rank(net.near, &near);
     MPI_Comm_size(net.near, &nnear);
     int64_t each = RINGS_TOGETHER / (nnear * (nnear > 1 ? nnear - 1 : 1));
-    each = each > RING_MOST ? RING_MOST : each < RING_LEAST ? RING_LEAST : each;
+    int64_t most = is_crowded(nnear) ? RING_CROWDED : RING_MOST;
+    each = each > most ? most : each < RING_LEAST ? RING_LEAST : each;
     each = (each + LINE - 1) / LINE * LINE;
     net.ring_bytes = each;
     int64_t step = each + (int64_t)sizeof(ring);

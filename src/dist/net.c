@@ -17,7 +17,7 @@
 #include "engine/pool.h"
 
 enum {
-    TAKE_BYTES = 1 << 20, /* of one rank's records, before what they ask for is done */
+    TAKE_CROWDED = 1 << 20, /* of one rank's records, before what they ask for is done */
     SPIN_US = 50,
     SLEEP_LEAST_US = 10,
     SLEEP_MOST_US = 1000,
@@ -442,7 +442,7 @@ static bool progress(void)
 {
     if (__atomic_load_n(&net.is_lost, __ATOMIC_ACQUIRE))
         return give_up();
-    bool any = link_poll(take, TAKE_BYTES);
+    bool any = link_poll(take, net.crowded ? TAKE_CROWDED : LINK_PAYLOAD);
     take_posted();
     for (int i = 0; i < net_size(); i++)
         any |= send_queue(&net.queues[i]);

@@ -29,10 +29,50 @@ static const kv_array *stored(const served *s, const part *p)
     return s->store->slots.items[p->slot].stored;
 }
 
+static net_step replied(served_replies *r, int64_t n, int64_t left)
+{
+    net_commit(r->item.peer);
+    r->offset += n;
+    if (n < left)
+        return NET_MORE;
+    server_sent(r->s, r->list[r->at].part);
+    r->offset = 0;
+    return ++r->at < r->n ? NET_MORE : NET_ENDED;
+}
+
+/* The codes of what is stored; offset counts elements. */
+static net_step send_codes(served_replies *r)
+{
+    enum { AT_ONCE = 1 << 19 };
+    const reply *x = &r->list[r->at];
+    const part *p = x->part;
+    dev_code code = (dev_code)p->coded.code;
+    int64_t left = p->count - r->offset, n = left < AT_ONCE ? left : AT_ONCE;
+    int64_t bytes = dev_code_bytes(code, n);
+    link_rec *to = net_room(r->item.peer, (int64_t)sizeof p->coded + bytes);
+    if (!to)
+        return NET_FULL;
+    *to = (link_rec){.bytes = (uint32_t)((int64_t)sizeof p->coded + bytes),
+                     .kind = NET_VALUE,
+                     .flags = (uint8_t)(VALUE_CODES | (n == left ? NET_LAST : 0)),
+                     .store = (uint16_t)r->s->number,
+                     .part = p->id,
+                     .round = n,
+                     .offset = r->offset,
+                     .request = r->request,
+                     .total = x->index};
+    memcpy(to + 1, &p->coded, sizeof p->coded);
+    memcpy((char *)(to + 1) + sizeof p->coded, p->codes + r->offset / 8 * (int64_t)code,
+           (size_t)bytes);
+    return replied(r, n, left);
+}
+
 static net_step send_next(net_item *i)
 {
     served_replies *r = (served_replies *)(void *)i;
     const reply *x = &r->list[r->at];
+    if (x->part->coded.code)
+        return send_codes(r);
     int64_t left = x->part->bytes - r->offset;
     int64_t n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
     link_rec *to = net_room(i->peer, n);
@@ -48,13 +88,7 @@ static net_step send_next(net_item *i)
                      .total = x->index};
     if (n)
         memcpy(to + 1, (const char *)stored(r->s, x->part)->data + r->offset, (size_t)n);
-    net_commit(i->peer);
-    r->offset += n;
-    if (n < left)
-        return NET_MORE;
-    server_sent(r->s, x->part);
-    r->offset = 0;
-    return ++r->at < r->n ? NET_MORE : NET_ENDED;
+    return replied(r, n, left);
 }
 
 static void free_replies(net_item *i)
@@ -174,6 +208,80 @@ void served_flush(served *s)
 {
     flush_replies(s);
     flush_done(s);
+}
+
+/* ---- Sums ---- */
+
+bool served_is_sum(const served *s, const part *p, const round *x)
+{
+    if (s->how.is_async || s->store->updater.kind != UPDATER_ASSIGN || p->storage != KV_DEFAULT)
+        return false;
+    for (int i = 0; i < s->how.workers; i++)
+        if (x->by[i].complete && x->by[i].sparse)
+            return false;
+    return true;
+}
+
+/* How the first worker wants the sum of a round coded; code 0: not. */
+static push_codes back_of(const served *s, const round *x)
+{
+    for (int i = 0; i < s->how.workers; i++)
+        if (x->by[i].complete)
+            return x->by[i].how.back ? x->by[i].how : (push_codes){0};
+    return (push_codes){0};
+}
+
+void served_drop_codes(part *p)
+{
+    mem_free(p->codes);
+    mem_free(p->residual);
+    p->codes = NULL;
+    p->residual = NULL;
+    p->coded = (push_codes){0};
+}
+
+/* What a part keeps beside the codes of its sum; a residual that is new is 0. */
+static int room_for_codes(part *p, const push_codes *how, kv_err *e)
+{
+    if (!how->code || how->back == BACK_ANEW)
+        served_drop_codes(p);
+    if (!how->code || p->codes || !p->count)
+        return KV_OK;
+    p->codes = mem_alloc(dev_code_bytes((dev_code)how->code, p->count), 1, e);
+    p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
+    if (p->residual)
+        return KV_OK;
+    served_drop_codes(p);
+    return KV_E_MEMORY;
+}
+
+int served_add_up(served *s, part *p, const round *x, kv_err *e)
+{
+    int n = 0;
+    void *to = NULL;
+    push_codes how = back_of(s, x);
+    int rc = kv_array_write(s->store->slots.items[p->slot].stored, &to, e);
+    if (!rc)
+        rc = room_for_codes(p, &how, e);
+    for (int i = 0; i < s->how.workers && !rc; i++) {
+        if (x->by[i].complete && !x->by[i].data && p->bytes)
+            rc = kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+        else if (x->by[i].complete)
+            s->sources[n++] = x->by[i].data;
+    }
+    if (rc || !p->bytes)
+        return rc;
+    if (n == 1)
+        memcpy(to, s->sources[0], (size_t)p->bytes);
+    else
+        cpu_dev_ops.sum(to, s->sources, n, p->dtype, p->count);
+    p->coded = how;
+    if (how.code) {
+        cpu_dev_ops.quantise(p->codes, p->residual, to, (dev_code)how.code, how.threshold,
+                             p->count);
+        cpu_dev_ops.dequantise(to, p->codes, (dev_code)how.code, how.threshold, p->count);
+    }
+    return KV_OK;
 }
 
 /* ---- Optimizers ---- */

@@ -8,6 +8,7 @@
 #include "core/slot.h"
 #include "dist/asks.h"
 #include "dist/net.h"
+#include "dist/server.h"
 #include "vm/rule.h"
 
 /* What one worker pushed to a part in one round. */
@@ -17,6 +18,7 @@ typedef struct contribution {
     uint64_t request; /* whose end the worker waits for */
     int64_t before;   /* pulls of the worker that must have been answered */
     bool complete, owned, sparse;
+    push_codes how; /* it came as codes */
     struct contribution *next_lent;
 } contribution;
 
@@ -61,6 +63,9 @@ typedef struct part {
     int64_t slot;      /* its number in the store */
     slot_part origin;  /* what rules see */
     int64_t applied;   /* rounds */
+    push_codes coded;  /* what is stored came of these codes, or code is 0 */
+    char *codes;
+    float *residual;   /* count of them, what codes have not carried yet; or NULL */
     int replies;       /* that are being sent: the array must not change */
     int contributors;  /* of the last round */
     round *rounds;
@@ -91,6 +96,7 @@ typedef struct served {
     part *touched, **touched_end; /* parts with news */
     contribution *lent;           /* whose data lie in the link's memory */
     round *spare;
+    const void **sources; /* of a sum */
 
     kv_key *keys; /* of a batch of rounds */
     kv_array **values;
@@ -122,6 +128,15 @@ void served_note_done(served *s, int worker, uint64_t request);
 
 /* Sends what the above collected. */
 void served_flush(served *s);
+
+/* Whether what a round leaves is the sum of whole arrays and nothing else. Then it is added up, by
+ * rank, where the part is stored: what a push to the store would leave, without a call of it for
+ * every part; and coded, if the first worker wants that. Errors: memory. */
+bool served_is_sum(const served *s, const part *p, const round *x);
+int served_add_up(served *s, part *p, const round *x, kv_err *e);
+
+/* The part holds no codes any more, and owes nothing. */
+void served_drop_codes(part *p);
 
 /* Sets what a worker's ask_optimizer says. */
 int served_set_optimizer(served *s, const served_optimizer *o, kv_err *e);

@@ -168,6 +168,7 @@ static void free_part(part *p)
         mem_free(x);
     }
     mem_free((char *)p->key.name);
+    served_drop_codes(p);
     mem_free(p);
 }
 
@@ -313,6 +314,7 @@ static int take_data(served *s, part *p, const link_rec *r, contribution *c, con
     if (r->flags & PUSH_CODES) {
         push_codes how;
         memcpy(&how, data, sizeof how);
+        c->how = how;
         char *to = own_data(c, p->bytes);
         if (!to)
             return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
@@ -537,22 +539,32 @@ static void apply_batch(served *s, int64_t from, int64_t to)
 static bool apply_ready(served *s)
 {
     kv_err unused = {0};
+    bool any = false;
     s->nbatch = 0;
     for (part *p = s->touched; p; p = p->next_touched) {
         round *x = ready(s, p);
         if (!x)
             continue;
+        if (served_is_sum(s, p, x)) {
+            kv_err e = {0};
+            served_add_up(s, p, x, &e);
+            end_round(s, p, x, &e);
+            any = true;
+            continue;
+        }
         if (mem_grow(&s->batch, &s->batch_cap, s->nbatch + 1, sizeof *s->batch, &unused) ||
             mem_grow(&s->batch_rounds, &s->batch_rounds_cap, s->nbatch + 1,
                      sizeof *s->batch_rounds, &unused))
             break;
+        served_drop_codes(p);
         p->origin.given = x->has_given ? &x->given : NULL;
         p->origin.numbers = x->numbers;
         s->batch[s->nbatch] = p;
         s->batch_rounds[s->nbatch++] = x;
     }
-    apply_batch(s, 0, s->nbatch);
-    return s->nbatch > 0;
+    if (s->nbatch)
+        apply_batch(s, 0, s->nbatch);
+    return any || s->nbatch > 0;
 }
 
 /* ---- Pulls ---- */
@@ -749,6 +761,7 @@ static void free_store(int number)
     mem_free(s->done);
     mem_free(s->ended);
     mem_free(s->joined);
+    mem_free(s->sources);
     mem_free(s);
 }
 
@@ -763,7 +776,8 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
     s->done = mem_zalloc(how->workers, sizeof *s->done, e);
     s->ended = mem_zalloc(how->workers, sizeof *s->ended, e);
     s->joined = mem_zalloc(how->workers, sizeof *s->joined, e);
-    bool made = s->done && s->ended && s->joined;
+    s->sources = mem_alloc(how->workers, sizeof *s->sources, e);
+    bool made = s->done && s->ended && s->joined && s->sources;
     if (made && how->sums)
         made = (s->sums = sums_new(how->workers, e)) != NULL;
     if (!made || kv_create("local", NULL, 0, &s->store, e)) {
@@ -771,6 +785,7 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
         mem_free(s->done);
         mem_free(s->ended);
         mem_free(s->joined);
+        mem_free(s->sources);
         mem_free(s);
         return NULL;
     }

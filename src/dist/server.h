@@ -14,14 +14,18 @@
 #include "dist/asks.h"
 #include "dist/net.h"
 
-/* What a push begins with when it carries codes, or the host side of its update. */
+/* What a record of codes begins with, behind the host side of its update. */
 typedef struct push_codes {
-    int32_t code;
+    int16_t code;
+    int16_t back; /* see push_back; of a pull 0 */
     float threshold;
 } push_codes;
 
+/* Whether the server codes the sum of the round as well, and begins its residual anew. */
+enum push_back { BACK_NUMBERS, BACK_CODES, BACK_ANEW };
+
 /* Flags, with NET_LAST. */
-enum { PUSH_CODES = 2, PUSH_HOST = 4, PUSH_SPARSE = 8, PUSH_BROADCAST = 16 };
+enum { PUSH_CODES = 2, PUSH_HOST = 4, PUSH_SPARSE = 8, PUSH_BROADCAST = 16, VALUE_CODES = 2 };
 
 /* Where the ranks that serve are. */
 int server_count(void);

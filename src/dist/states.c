@@ -405,11 +405,12 @@ static int new_residual(const slot *s, kv_array **out, kv_err *e)
     return kv_array_new(out, KV_FLOAT32, s->stored->ndim, s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
 }
 
-int states_residual(slot *s, kv_array **out, kv_err *e)
+int states_residual(slot *s, kv_array **out, bool *anew, kv_err *e)
 {
     kv_array **at = NULL;
     int rc = residual_at(s, net_rank(), &at, e);
-    if (!rc && !*at)
+    *anew = !rc && !*at;
+    if (*anew)
         rc = new_residual(s, at, e);
     if (!rc)
         *out = *at;

@@ -108,6 +108,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
         return rc;
     }
     store->compresses = !type->sums;
+    store->compresses_pulls = !type->sums && !type->is_async;
     *self = w;
     return KV_OK;
 }

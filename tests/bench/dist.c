@@ -5,17 +5,28 @@
  *     mpirun -x KVSTORE_SERVERS=1 -n 2 dist stored
  *                                dist_sync, 1 worker and 1 server, beside sends of 256 KB each
  *     mpirun -n 4 dist crowd     horovod beside copies and a sum in one process
+ *     KVCTL=dist hosts --rate 1gbit --ranks 2 --servers 1 link
+ *                                dist_sync over a link, compressed beside whole
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "kvstore.h"
 #include "tools/bench_workload.h"
 
-enum { PIECE = 64 << 10, SMALL = 1024, RUNS = 15, CALLS = 2000, KEYS = 100000, ANSWER = 1 << 20 };
+enum {
+    PIECE = 64 << 10,
+    SMALL = 1024,
+    RUNS = 15,
+    LINK_RUNS = 3,
+    CALLS = 2000,
+    KEYS = 100000,
+    ANSWER = 1 << 20
+};
 
 static int rank, size;
 static bench_shapes shapes;
@@ -224,6 +235,31 @@ static double time_ping(void)
     return (now() - begin) / CALLS * 1e6;
 }
 
+/* Until an urgent key has come while the queues are full of others; microseconds. */
+static double time_urgent(void)
+{
+    double us[RUNS];
+    kv_err e = {0};
+    kv_key key = {.id = 1001};
+    kv_call soon = {.priority = 1};
+    const void *data;
+    kv_array *a;
+    need(kv_array_new(&a, KV_FLOAT32, 1, &(int64_t){SMALL}, (kv_ctx){0}, &e), &e);
+    need(kv_init(store, &key, 1, &a, NULL, &e), &e);
+    for (int i = 0; i < RUNS; i++) {
+        need(kv_pushpull(store, keys, shapes.n, arrays, keys, shapes.n, arrays, NULL, &e), &e);
+        usleep(3000);
+        double begin = now();
+        need(kv_push(store, &key, 1, &a, &soon, &e), &e);
+        need(kv_pull(store, &key, 1, &a, &soon, &e), &e);
+        need(kv_array_read(a, &data, &e), &e);
+        us[i] = (now() - begin) * 1e6;
+        need(kv_wait(store, &e), &e);
+    }
+    kv_array_unref(a);
+    return median(us, RUNS);
+}
+
 static void run_many_keys(void)
 {
     kv_err e = {0};
@@ -240,6 +276,12 @@ static void run_many_keys(void)
     printf("%-58s %9.2f ms\n", "dist_sync, 100,000 keys of 64 bytes", (now() - begin) * 1e3);
 }
 
+static void serve(void)
+{
+    kv_err e = {0};
+    need(kv_serve("dist_sync", &e), &e);
+}
+
 static void run_stored(void)
 {
     int n = (int)((shapes.elements + PIECE - 1) / PIECE);
@@ -253,7 +295,7 @@ static void run_stored(void)
         plain[i] = time_exchange(requests, requests + n);
     double ping = time_ping();
     if (rank == 1) {
-        need(kv_serve("dist_sync", &e), &e);
+        serve();
         return;
     }
     need(kv_create("dist_sync", NULL, 0, &store, &e), &e);
@@ -264,20 +306,60 @@ static void run_stored(void)
     say("dist_sync, ResNet-50, beside sends in pieces", median(ours, RUNS), median(plain, RUNS),
         "ms");
     say("dist_sync, 4 KB, beside a ping", time_small(), ping, "us");
+    double two = 2 * median(ours, RUNS) / n * 1e3;
+    say("dist_sync, an urgent key among all, beside two pieces", time_urgent(), two, "us");
     run_many_keys();
+}
+
+/* ---- A link ---- */
+
+/* push, and when it has been applied pull: the two do not share the link. */
+static double time_round(void)
+{
+    double ms[LINK_RUNS];
+    kv_err e = {0};
+    for (int i = -1; i < LINK_RUNS; i++) { /* the first is not counted */
+        double begin = now();
+        need(kv_push(store, keys, shapes.n, arrays, NULL, &e), &e);
+        need(kv_wait(store, &e), &e);
+        need(kv_pull(store, keys, shapes.n, arrays, NULL, &e), &e);
+        need(kv_wait(store, &e), &e);
+        if (i >= 0)
+            ms[i] = (now() - begin) * 1e3;
+    }
+    return median(ms, LINK_RUNS);
+}
+
+static void run_link(void)
+{
+    kv_err e = {0};
+    kv_opt how[] = {{"type", "2bit"}, {"pull", "true"}};
+    need(kv_create("dist_sync", NULL, 0, &store, &e), &e);
+    need(kv_init(store, keys, shapes.n, arrays, NULL, &e), &e);
+    double whole = time_round(), together = time_store();
+    need(kv_set_gradient_compression(store, how, 1, &e), &e);
+    say("over the link, 2-bit pushes, beside whole ones", time_round(), whole, "ms");
+    need(kv_set_gradient_compression(store, how, 2, &e), &e);
+    say("over the link, 2-bit pushes and pulls, beside whole ones", time_round(), whole, "ms");
+    say("over the link, the same, beside whole pushpulls", time_store(), together, "ms");
 }
 
 int main(int argc, char **argv)
 {
     int level;
+    const char *mode = argc > 1 ? argv[argc - 1] : "sums";
     MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     make_arrays();
-    if (argc > 1 && strcmp(argv[1], "stored") == 0)
+    if (strcmp(mode, "stored") == 0)
         run_stored();
-    else if (argc > 1 && strcmp(argv[1], "crowd") == 0)
+    else if (strcmp(mode, "crowd") == 0)
         run_crowd();
+    else if (strcmp(mode, "link") == 0)
+        run_link();
+    else if (strcmp(mode, "serve") == 0)
+        serve();
     else
         run_sums();
     fflush(stdout);

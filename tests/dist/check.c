@@ -375,6 +375,109 @@ static void check_random_codes(void)
     random_codes("1bit", "0");
 }
 
+/* ---- Compressed pulls, beside a model ---- */
+
+enum { PERIOD = 7, MOST_WORKERS = 16 };
+
+typedef struct model {
+    bool one_bit;
+    float threshold;
+    float owed[MOST_WORKERS + 1][PERIOD]; /* by rank; behind them, of the server */
+} model;
+
+/* What the code of x stands for. */
+static float coded(const model *m, float *owed, float x)
+{
+    float r = *owed + x, t = m->threshold, got;
+    if (m->one_bit)
+        got = r > t ? 1 : -1;
+    else
+        got = r >= t ? t : r <= -t ? -t : 0;
+    *owed = r - got;
+    return got;
+}
+
+static float pattern(int from, int step, int64_t i)
+{
+    return (float)((i * 5 + step * 3 + from) % PERIOD - 3) * 0.17f + 0.03f * (float)from;
+}
+
+static kv_array *patterns(int64_t rows, int64_t columns, int step)
+{
+    kv_array *a = filled(KV_FLOAT32, rows, columns, 0);
+    void *data = NULL;
+    OK(kv_array_write(a, &data, &e));
+    for (int64_t i = 0; i < rows * columns; i++)
+        ((float *)data)[i] = pattern(rank, step, i % PERIOD);
+    return a;
+}
+
+static void expect_model(kv *s, kv_key key, int64_t rows, int64_t columns, const float *want)
+{
+    kv_array *out = filled(KV_FLOAT32, rows, columns, -77);
+    kv_array *wide = filled(KV_FLOAT64, rows, columns, -77);
+    kv_array *outs[] = {out, wide};
+    const void *data = NULL, *wider = NULL;
+    OK(kv_pull(s, (kv_key[]){key, key}, 2, outs, NULL, &e));
+    OK(kv_array_read(out, &data, &e));
+    OK(kv_array_read(wide, &wider, &e));
+    for (int64_t i = 0; i < rows * columns; i++) {
+        MUST(((const float *)data)[i] == want[i % PERIOD]);
+        MUST(((const double *)wider)[i] == (double)want[i % PERIOD]);
+    }
+    kv_array_unref(out);
+    kv_array_unref(wide);
+}
+
+static void follow_model(kv *s, bool one_bit, float threshold)
+{
+    model m = {.one_bit = one_bit, .threshold = threshold};
+    for (int step = 0; step < 8; step++) {
+        float want[PERIOD];
+        for (int i = 0; i < PERIOD; i++) {
+            float sum = coded(&m, &m.owed[0][i], pattern(0, step, i));
+            for (int r = 1; r < workers; r++)
+                sum += coded(&m, &m.owed[r][i], pattern(r, step, i));
+            want[i] = coded(&m, &m.owed[MOST_WORKERS][i], sum);
+        }
+        push(s, number(1), patterns(5, 3, step));
+        push(s, number(2), patterns(1200, 1200, step));
+        expect_model(s, number(1), 5, 3, want);
+        expect_model(s, number(2), 1200, 1200, want);
+    }
+}
+
+static void compress_pulls(kv *s, const char *type, const char *threshold)
+{
+    kv_opt how[] = {{"type", type}, {"threshold", threshold}, {"pull", "true"}};
+    OK(kv_set_gradient_compression(s, how, 3, &e));
+}
+
+static void check_pulled_codes(void)
+{
+    kv_err why = {0};
+    kv *s = make("dist_sync");
+    init(s, number(1), filled(KV_FLOAT32, 5, 3, 9));
+    init(s, number(2), filled(KV_FLOAT32, 1200, 1200, 9));
+    compress_pulls(s, "2bit", "0.25");
+    MUST(holds(s, number(2), KV_FLOAT32, 1200, 1200, 9)); /* nothing was pushed yet */
+    follow_model(s, false, 0.25f);
+    compress_pulls(s, "1bit", "0.125"); /* nothing is owed any more */
+    follow_model(s, true, 0.125f);
+    OK(kv_set_gradient_compression(s, &(kv_opt){"type", "none"}, 1, &e));
+    compress_pulls(s, "1bit", "0.125");
+    follow_model(s, true, 0.125f);
+    MUST(kv_set_optimizer(s, "test", NULL, 0, &why) == KV_E_UNSUPPORTED);
+    OK(kv_set_gradient_compression(s, &(kv_opt){"type", "none"}, 1, &e));
+    push(s, number(1), filled(KV_FLOAT32, 5, 3, 3));
+    MUST(holds(s, number(1), KV_FLOAT32, 5, 3, 3.0 * workers));
+    OK(kv_set_optimizer(s, "test", NULL, 0, &e));
+    kv_opt again[] = {{"type", "2bit"}, {"pull", "true"}};
+    why = (kv_err){0};
+    MUST(kv_set_gradient_compression(s, again, 2, &why) == KV_E_UNSUPPORTED);
+    kv_free(s);
+}
+
 /* ---- init ---- */
 
 static void check_init(void)
@@ -887,6 +990,7 @@ static const struct {
     {"2bit", check_2bit},
     {"1bit", check_1bit},
     {"random-codes", check_random_codes},
+    {"pulled-codes", check_pulled_codes},
     {"init", check_init},
     {"init-by-one", check_init_by_one},
     {"made-by-push", check_made_by_push},
