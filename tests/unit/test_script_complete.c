@@ -268,7 +268,7 @@ TEST(script_complete_hints)
         {"push 3 a --priority 1", ""},
         {"push 3 a --pri", ""},
         {"pus", ""},
-        {"create", " [TYPE] [--name N]"},
+        {"create", " [TYPE] [--name N] [--staleness N]"},
         {"pull a -> ", ""},
         {"pull a > ", ""},
         {"set-optimizer", " [NAME] [--PARAM V]... [--update]"},
