@@ -70,6 +70,12 @@ typedef struct part {
     part_worker workers[];
 } part;
 
+/* Pushes of one call that were applied. */
+typedef struct served_ends {
+    uint64_t request;
+    int64_t n;
+} served_ends;
+
 typedef struct served_optimizer {
     char *text;
     int64_t bytes;
@@ -87,6 +93,8 @@ typedef struct served {
     bool any_ended;
     uint64_t *joined; /* by worker: its call of create */
     int njoined, freed;
+    int64_t created_us;
+    kv_err refusal;   /* why it was not made */
 
     part *touched, **touched_end; /* parts with news */
     contribution *lent;           /* whose data lie in the link's memory */
@@ -103,9 +111,7 @@ typedef struct served {
     int64_t optimizers_come, optimizers_set, open_rounds;
 
     struct served_replies *replies; /* being collected */
-    int done_worker;                /* pushes that were applied and not told yet */
-    uint64_t done_request;
-    int64_t done_count;
+    struct served_ends *ends;       /* by worker: its pushes that were applied and not told yet */
 
     int64_t rounds, bytes, stalest;
     int64_t told_us, wait_us; /* of stall.c: when a stall was told last; how long it is silent */
@@ -133,6 +139,9 @@ void server_refuse(int rank, uint64_t request, const kv_err *e);
 
 /* Gives up a round: its workers are told, and the part keeps its value. */
 void server_give_up(served *s, part *p, round *x, const kv_err *why);
+
+/* Gives up a store that not all workers make: those that did are told, and those that come. */
+void server_refuse_store(served *s, const kv_err *why);
 
 /* The store that this rank serves; NULL: there is none. */
 served *server_store(int number);

@@ -98,6 +98,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     net_set_worker(w->number, &t);
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
     if ((rc = to_all(w, c, e))) {
+        net_set_worker(w->number, &(net_taker){0});
         kv_free(w->sums);
         mem_free(w);
         return rc;

@@ -25,6 +25,7 @@ typedef struct worker {
     int64_t keys_cap;
     bool done;
     int64_t epochs; /* optimizers that this rank has set */
+    int64_t pushing; /* bytes of pushes that have not ended; atomic */
 } worker;
 
 /* The operations of pushes and pulls; see flight.c. */
