@@ -140,9 +140,6 @@ void server_refuse(int rank, uint64_t request, const kv_err *e);
 /* Gives up a round: its workers are told, and the part keeps its value. */
 void server_give_up(served *s, part *p, round *x, const kv_err *why);
 
-/* Gives up a store that not all workers make: those that did are told, and those that come. */
-void server_refuse_store(served *s, const kv_err *why);
-
 /* The store that this rank serves; NULL: there is none. */
 served *server_store(int number);
 

@@ -787,28 +787,6 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
     return s;
 }
 
-void server_refuse_store(served *s, const kv_err *why)
-{
-    s->refusal = *why;
-    for (int i = 0; i < s->how.workers; i++)
-        if (s->joined[i])
-            server_refuse(i, s->joined[i], why);
-}
-
-/* A worker that has ended makes no store. */
-static void refuse_ended(served *s)
-{
-    kv_err why = {0};
-    for (int i = 0; i < s->how.workers; i++) {
-        if (s->joined[i] || s->refusal.code || !net_has_left(i))
-            continue;
-        kv_err_set(&why, KV_E_PEER, "rank %d has ended, and create waits for it", i);
-        why.rank = i;
-        why.has_rank = true;
-        server_refuse_store(s, &why);
-    }
-}
-
 static int call_create(int rank, const link_rec *r, kv_err *e)
 {
     const ask_store *how = (const ask_store *)(const void *)(r + 1);
@@ -827,7 +805,7 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
     if (++s->njoined == s->how.workers)
         for (int i = 0; i < s->how.workers; i++)
             server_reply(i, s->joined[i], NULL, 0);
-    refuse_ended(s);
+    stall_refuse_ended(s);
     return KV_OK;
 }
 
@@ -982,7 +960,7 @@ static void left(void *self, int rank)
     for (int i = 0; i < STORES && rank < server_workers(); i++) {
         if (!here.stores[i])
             continue;
-        refuse_ended(here.stores[i]);
+        stall_refuse_ended(here.stores[i]);
         call_done(here.stores[i], rank, true);
         coordinator_left(here.stores[i], rank);
     }

@@ -50,6 +50,28 @@ static void tell_round(const served *s, const part *p, const round *x, buf *out)
 
 /* ---- Stores that not all workers make ---- */
 
+/* Those that made it are told, and those that come. */
+static void refuse_store(served *s, const kv_err *why)
+{
+    s->refusal = *why;
+    for (int i = 0; i < s->how.workers; i++)
+        if (s->joined[i])
+            server_refuse(i, s->joined[i], why);
+}
+
+void stall_refuse_ended(served *s)
+{
+    kv_err why = {0};
+    for (int i = 0; i < s->how.workers; i++) {
+        if (s->joined[i] || s->refusal.code || !net_has_left(i))
+            continue;
+        kv_err_set(&why, KV_E_PEER, "rank %d has ended, and create waits for it", i);
+        why.rank = i;
+        why.has_rank = true;
+        refuse_store(s, &why);
+    }
+}
+
 static bool store_has(const void *of, int worker)
 {
     return ((const served *)of)->joined[worker] != 0;
@@ -65,7 +87,7 @@ static int64_t creation_waits(served *s, int64_t before, buf *out)
     if (s->created_us >= before)
         return s->created_us;
     kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(out));
-    server_refuse_store(s, &why);
+    refuse_store(s, &why);
     return INT64_MAX;
 }
 
