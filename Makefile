@@ -222,7 +222,7 @@ $(BUILD)/conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.a
 
 # The types of several machines, for scripts/test dist. They link the shared library: so the plugin
 # finds the one that they use.
-DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check)
+DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
@@ -274,8 +274,10 @@ peers: all ## the store beside PyTorch, MXNet and NumPy, in turns
 golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=name); read the diff
 	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)
 
-# The suites that run our own code, each sanitizer in a build folder of its own.
-sanitized = TEST_SECONDS=600 $(MAKE) --no-print-directory BUILD=build/$(1) OPT='-O1 -g -fno-omit-frame-pointer $(2)' \
+# The suites that run our own code, each sanitizer in a build folder of its own. Some tests ask for more
+# memory than there is, which must fail as it does without a sanitizer.
+sanitized = ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
+            TSAN_OPTIONS=allocator_may_return_null=1:$$TSAN_OPTIONS TEST_SECONDS=600 $(MAKE) --no-print-directory BUILD=build/$(1) OPT='-O1 -g -fno-omit-frame-pointer $(2)' \
             SUITES='unit conformance sessions bats' test
 
 asan: ## every test with the address sanitizer

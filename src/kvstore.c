@@ -553,7 +553,8 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
-    int rc = need(store, KV_CAN_OPTIMIZER, e);
+    bool keeps_rules = store && store->ops->capabilities & KV_CAN_OPTIMIZER;
+    int rc = keeps_rules ? KV_OK : need(store, KV_CAN_UPDATER, e);
     return rc ? rc : set_rule(store, rule, NULL, params, nparams, e);
 }
 

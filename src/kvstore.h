@@ -488,7 +488,7 @@ int kv_profile_stop(kv_err *e);
 /* What a type can do beyond the operations of its table. The last two belong to stores that keep
  * everything in slots of the library, which a type gets by copying the table of local or device. */
 #define KV_CAN_UPDATER 0x1u              /* C functions and rules */
-#define KV_CAN_OPTIMIZER 0x2u            /* kv_set_optimizer, kv_update_optimizer */
+#define KV_CAN_OPTIMIZER 0x2u            /* kv_set_optimizer, kv_update_optimizer; rules */
 #define KV_CAN_STATES 0x4u               /* kv_save_states, kv_load_states */
 #define KV_CAN_ROW_SPARSE 0x8u           /* row_sparse values */
 #define KV_CAN_GRADIENT_COMPRESSION 0x10u

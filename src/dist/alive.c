@@ -75,15 +75,35 @@ static void write_file(int rank, const char *why)
     if (!folder)
         return;
     snprintf(path, sizeof path, "%s/lost", folder);
-    snprintf(beside, sizeof beside, "%s/lost.%d", folder, net_rank());
+    snprintf(beside, sizeof beside, "%s/lost.%d", folder, (int)getpid());
     FILE *f = fopen(beside, "we");
     if (!f)
         return;
     fprintf(f, "%d %s\n", rank, why);
     fclose(f);
-    if (link(beside, path) == 0)
-        unlink(beside);
+    int kept = link(beside, path); /* or there was one sooner */
+    (void)kept;
+    unlink(beside);
     alive_read();
+}
+
+/* Who joined ends behind all others, who failed is in the file `lost`. */
+void alive_read_ends(void)
+{
+    const char *folder = getenv("KVSTORE_RUN_DIR");
+    char path[4200], line[64], why[64];
+    int rank, status;
+    snprintf(path, sizeof path, "%s/events", folder ? folder : "");
+    FILE *f = folder ? fopen(path, "re") : NULL;
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%d exit %d", &rank, &status) == 2 && status == 0) {
+            snprintf(why, sizeof why, "rank %d has ended without joining", rank);
+            write_file(rank, why);
+            break;
+        }
+    }
+    if (f)
+        fclose(f);
 }
 
 void alive_look(int64_t now_us)

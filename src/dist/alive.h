@@ -21,6 +21,9 @@ void alive_look(int64_t now_us);
 /* What the file says; also before the ranks have joined. */
 void alive_read(void);
 
+/* Before the ranks have joined: whether one has ended that never will. */
+void alive_read_ends(void);
+
 /* Ranks that have left by agreement are not missed. */
 void alive_left(int rank);
 

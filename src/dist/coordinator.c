@@ -32,6 +32,7 @@ typedef struct letter {
     char *data;
     int64_t bytes;
     uint64_t request; /* of who waits; 0: the letter is there */
+    int64_t since_us; /* when it began to wait */
     struct letter *next;
 } letter;
 
@@ -425,6 +426,7 @@ static int receive_letter(const served *s, coordinator *c, int rank, const link_
     if (!l)
         return KV_E_MEMORY;
     l->request = r->request;
+    l->since_us = net_now_us();
     return KV_OK;
 }
 
@@ -476,6 +478,28 @@ static void tell_waiter(const waiter *w, buf *out)
         buf_printf(out, "rank %d waits for an optimizer, which rank 0 has not set", w->rank);
 }
 
+static int64_t letters_wait(coordinator *c, int64_t before, int64_t first, buf *text)
+{
+    for (letter **at = &c->letters; *at;) {
+        const letter *l = *at;
+        kv_err why = {0};
+        if (l->request && l->since_us < first) {
+            first = l->since_us;
+            buf_clear(text);
+            buf_printf(text, "rank %d waits for a letter of rank %d", l->to, l->from);
+        }
+        if (!l->request || l->since_us >= before) {
+            at = &(*at)->next;
+            continue;
+        }
+        kv_err_set(&why, KV_E_TIMEOUT, "gave up: rank %d waits for a letter of rank %d", l->to,
+                   l->from);
+        server_refuse(l->to, l->request, &why);
+        take_off(at);
+    }
+    return first;
+}
+
 int64_t coordinator_waits(served *s, int64_t before, buf *out)
 {
     coordinator *c = s->coordinator;
@@ -501,15 +525,34 @@ int64_t coordinator_waits(served *s, int64_t before, buf *out)
             at = &w->next;
             continue;
         }
-        kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(&text));
+        buf own = {0};
+        tell_waiter(w, &own);
+        why = (kv_err){0};
+        kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(&own));
+        buf_release(&own);
         server_refuse(w->rank, w->request, &why);
         *at = w->next;
         mem_free(w->keys);
         mem_free(w);
     }
+    if (c)
+        first = letters_wait(c, before, first, &text);
     buf_add(out, buf_text(&text));
     buf_release(&text);
     return first;
+}
+
+bool coordinator_key(const served *s, int64_t number, kv_key *key)
+{
+    const coordinator *c = s->coordinator;
+    for (int64_t i = 0; c && i < c->n; i++) {
+        const place *p = &c->entries[i].key.place;
+        if (number < p->first || number >= p->first + p->nparts)
+            continue;
+        *key = (kv_key){.id = c->entries[i].key.id, .name = c->entries[i].name};
+        return true;
+    }
+    return false;
 }
 
 bool coordinator_call(served *s, int rank, const link_rec *r)

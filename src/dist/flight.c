@@ -118,6 +118,7 @@ void flight_look_at_end(flight *f)
         return;
     leave(f);
     trace_end(f);
+    __atomic_sub_fetch(&f->w->pushing, f->bytes, __ATOMIC_ACQ_REL);
     kv_err e = f->error;
     for (int64_t i = 0; i < f->nouts; i++)
         f->outs[i]->unfilled = e.code != KV_OK;
@@ -301,13 +302,39 @@ static int post_lanes(engine_op *op, kv_err *e)
     return KV_OK;
 }
 
+static void count_bytes(flight *f, int64_t bytes)
+{
+    f->bytes += bytes;
+    __atomic_add_fetch(&f->w->pushing, bytes, __ATOMIC_ACQ_REL);
+}
+
+/* A worker may run ahead of the others by so many bytes: what it has pushed lies in its memory, and
+ * in that of servers, until it is applied. A call with more of them goes alone. */
+static void wait_for_room(flight *f, engine_group *g)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < f->ncargo && !f->pulls; i++)
+        if (f->cargo[i].source->storage == KV_DEFAULT)
+            bytes += f->cargo[i].place.size * kv_dtype_bytes(f->cargo[i].dtype);
+    for (;;) {
+        int64_t pushing = __atomic_load_n(&f->w->pushing, __ATOMIC_ACQUIRE);
+        int64_t pending = __atomic_load_n(&g->pending, __ATOMIC_ACQUIRE);
+        if (bytes == 0 || pushing == 0 || pushing + bytes <= FLIGHT_BYTES || pending == 0)
+            break;
+        engine_wait_group(g, pending - 1);
+    }
+    count_bytes(f, bytes);
+}
+
 /* The start of one whose values are coded first. */
 static int start_coded(engine_op *op, kv_err *e)
 {
     flight *f = (flight *)(void *)op;
     int rc = KV_OK;
-    for (int64_t i = 0; i < f->ncargo && !rc; i++)
+    for (int64_t i = 0; i < f->ncargo && !rc; i++) {
         rc = encode(f, &f->cargo[i], e);
+        count_bytes(f, f->cargo[i].blob_bytes);
+    }
     if (!rc)
         return post_lanes(op, e);
     f->error = *e;
@@ -328,6 +355,7 @@ void flight_submit(flight *f, engine_group *g)
 {
     kv_err e = {0};
     bool coded = is_coded(f);
+    wait_for_room(f, g);
     f->op.run = coded ? start_coded : post_lanes;
     f->op.done = done;
     f->op.group = g;
@@ -792,6 +820,8 @@ void flight_take(void *self, int rank, const link_rec *r)
     } else if (r->kind == NET_FAILED) {
         if (!f->error.code)
             memcpy(&f->error, r + 1, sizeof f->error);
+        if (f->ncargo == 1)
+            kv_err_key(&f->error, &f->cargo[0].key);
         f->waiting--;
     }
     flight_look_at_end(f);

@@ -8,7 +8,8 @@
 #include "dist/server.h"
 #include "dist/worker.h"
 
-enum { FLIGHT_PENDING = 256 }; /* operations that a store may have under way */
+/* What a store may have under way: operations, and bytes of pushes. */
+enum { FLIGHT_PENDING = 256, FLIGHT_BYTES = 256 << 20 };
 
 /* One key of a push, or of a pull. */
 typedef struct cargo {
@@ -58,6 +59,7 @@ typedef struct flight {
     engine_use *uses;
     buf host;
     int64_t waiting; /* parts whose end has not been told */
+    int64_t bytes;   /* that it pushes */
     push_codes codes;
     uint64_t token;
     kv_err error;

@@ -21,7 +21,8 @@ enum {
     SPIN_US = 50,
     SLEEP_LEAST_US = 10,
     SLEEP_MOST_US = 1000,
-    LOOK_US = 100000 /* between two looks at the other ranks, and at what waits */
+    LOOK_US = 100000, /* between two looks at the other ranks, and at what waits */
+    GRACE_US = 2000000 /* who is asked gives up first, since it knows what is missing */
 };
 
 /* What waits to go to one rank: the most urgent first. */
@@ -546,7 +547,7 @@ void net_lost(int rank, const char *why)
     __atomic_store_n(&net.is_lost, true, __ATOMIC_RELEASE);
 }
 
-int net_wait(const int *done, const char *what, kv_err *e)
+static int wait_reply(const int *done, kv_err *e)
 {
     int64_t begin = net_now_us(), limit = (int64_t)(net_timeout() * 1e6);
     for (int idle = 0; !__atomic_load_n(done, __ATOMIC_ACQUIRE);) {
@@ -555,9 +556,9 @@ int net_wait(const int *done, const char *what, kv_err *e)
             return KV_E_PEER;
         if (idle > 2000)
             usleep(SLEEP_LEAST_US);
-        if (limit && net_now_us() - begin > limit)
-            return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: %s",
-                              (long long)(limit / 1000000), what);
+        if (limit && net_now_us() - begin > limit + GRACE_US)
+            return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: a call to another rank",
+                              (long long)(limit / 1000000));
     }
     return KV_OK;
 }
@@ -597,6 +598,26 @@ static net_step send_call(net_item *i)
     return last ? NET_ENDED : NET_MORE;
 }
 
+/* A call of which nobody waits for the reply any more sends nothing more: its data are the
+ * caller's. */
+static void withdraw(const sending *s)
+{
+    pthread_mutex_lock(&net.drive);
+    take_posted();
+    queue *q = &net.queues[s->item.peer];
+    net_item *before = NULL, *i = q->first;
+    while (i && i != &s->item) {
+        before = i;
+        i = i->next;
+    }
+    if (i) {
+        *(before ? &before->next : &q->first) = i->next;
+        q->last = q->last == i ? before : q->last;
+        q->recent = NULL;
+    }
+    pthread_mutex_unlock(&net.drive);
+}
+
 static void forget(waiting *w)
 {
     pthread_mutex_lock(&net.lock);
@@ -633,8 +654,10 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
     for (int i = 0; i < n && !rc; i++)
         begin_call(&w[i], &s[i], &calls[i]);
     for (int i = 0; i < n && w && s; i++) {
-        int failed = rc ? rc : net_wait(&w[i].done, "a call to another rank", e);
+        int failed = rc ? rc : wait_reply(&w[i].done, e);
         forget(&w[i]);
+        if (failed)
+            withdraw(&s[i]);
         if (!failed && w[i].error.code) {
             failed = w[i].error.code;
             if (!e->code)
@@ -648,11 +671,8 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
             mem_free(w[i].reply);
         }
     }
-    /* After a failure the pieces of a call may still wait to be sent: they stay where they are. */
-    if (rc != KV_E_PEER && rc != KV_E_TIMEOUT) {
-        mem_free(w);
-        mem_free(s);
-    }
+    mem_free(w);
+    mem_free(s);
     if (rc && replies) {
         for (int i = 0; i < n; i++) {
             mem_free(replies[i]);
@@ -715,6 +735,7 @@ static int join_others(kv_err *e)
     while (!__atomic_load_n(&joining.done, __ATOMIC_ACQUIRE)) {
         usleep(SLEEP_MOST_US);
         alive_read();
+        alive_read_ends();
         if (limit && net_now_us() - begin > limit)
             net_lost(-1, "gave up joining the other ranks: not all of them have come");
         if (net_is_lost(e)) {

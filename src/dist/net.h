@@ -99,9 +99,6 @@ int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err 
 /* The same to several ranks at once; n replies, or NULL. */
 int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes, kv_err *e);
 
-/* Any thread: returns when *done is not 0. Errors: peer, timeout. */
-int net_wait(const int *done, const char *what, kv_err *e);
-
 /* A thread that changed what the net should look at. */
 void net_wake(void);
 

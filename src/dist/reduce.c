@@ -75,8 +75,10 @@ void reduce_ended(uint64_t token, int64_t number, const char *data, const kv_err
         return;
     const piece *p = &f->pieces[number];
     const cargo *c = &f->cargo[p->cargo];
-    if (why->code && !f->error.code)
+    if (why->code && !f->error.code) {
         f->error = *why;
+        kv_err_key(&f->error, &c->key);
+    }
     if (data)
         flight_value(f, p, 0, data, place_count(&c->place, p->part) * kv_dtype_bytes(c->dtype));
     flight_piece_ended(f, p);

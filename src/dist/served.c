@@ -186,28 +186,30 @@ void served_send_rows(served *s, part *p, const served_pull *x)
 
 /* ---- Ends of pushes ---- */
 
-static void flush_done(served *s)
+static void tell_ends(served *s, int worker)
 {
-    link_rec r = {.kind = NET_DONE, .store = (uint16_t)s->number, .request = s->done_request,
-                  .total = s->done_count};
-    if (s->done_count)
-        net_answer(s->done_worker, r, NULL);
-    s->done_count = 0;
+    served_ends *x = &s->ends[worker];
+    link_rec r = {.kind = NET_DONE, .store = (uint16_t)s->number, .request = x->request,
+                  .total = x->n};
+    if (x->n)
+        net_answer(worker, r, NULL);
+    x->n = 0;
 }
 
 void served_note_done(served *s, int worker, uint64_t request)
 {
-    if (worker != s->done_worker || request != s->done_request)
-        flush_done(s);
-    s->done_worker = worker;
-    s->done_request = request;
-    s->done_count++;
+    served_ends *x = &s->ends[worker];
+    if (x->request != request)
+        tell_ends(s, worker);
+    x->request = request;
+    x->n++;
 }
 
 void served_flush(served *s)
 {
     flush_replies(s);
-    flush_done(s);
+    for (int i = 0; i < s->how.workers; i++)
+        tell_ends(s, i);
 }
 
 /* ---- Sums ---- */

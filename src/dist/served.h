@@ -75,6 +75,12 @@ typedef struct part {
     part_worker workers[];
 } part;
 
+/* Pushes of one call that were applied. */
+typedef struct served_ends {
+    uint64_t request;
+    int64_t n;
+} served_ends;
+
 typedef struct served_optimizer {
     char *text;
     int64_t bytes;
@@ -92,6 +98,8 @@ typedef struct served {
     bool any_ended;
     uint64_t *joined; /* by worker: its call of create */
     int njoined, freed;
+    int64_t created_us;
+    kv_err refusal;   /* why it was not made */
 
     part *touched, **touched_end; /* parts with news */
     contribution *lent;           /* whose data lie in the link's memory */
@@ -109,9 +117,7 @@ typedef struct served {
     int64_t optimizers_come, optimizers_set, open_rounds;
 
     struct served_replies *replies; /* being collected */
-    int done_worker;                /* pushes that were applied and not told yet */
-    uint64_t done_request;
-    int64_t done_count;
+    struct served_ends *ends;       /* by worker: its pushes that were applied and not told yet */
 
     int64_t rounds, bytes, stalest;
     int64_t told_us, wait_us; /* of stall.c: when a stall was told last; how long it is silent */

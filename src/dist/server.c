@@ -610,8 +610,10 @@ static bool may_answer(served *s, const part *p, const served_pull *x)
     return true;
 }
 
-static void answer_pulls(served *s, part *p)
+/* Says whether it answered any: pushes may have waited for that. */
+static bool answer_pulls(served *s, part *p)
 {
+    bool any = false;
     for (served_pull **at = &p->pulls; *at;) {
         served_pull *x = *at;
         if (!may_answer(s, p, x)) {
@@ -624,10 +626,12 @@ static void answer_pulls(served *s, part *p)
         else
             served_send(s, p, x);
         p->workers[x->rank].pulls++;
+        any = true;
         mem_free(x->ids);
         x->next = here.pulls_free;
         here.pulls_free = x;
     }
+    return any;
 }
 
 /* ---- Workers that have ended ---- */
@@ -705,8 +709,8 @@ static void settle_store(served *s)
             give_up_ended(s, p);
         more = apply_ready(s);
         for (part *p = s->touched; p; p = p->next_touched)
-            if (p->pulls)
-                answer_pulls(s, p);
+            if (p->pulls && answer_pulls(s, p))
+                more |= p->rounds != NULL;
         more |= set_optimizers(s);
         more &= s->touched != NULL;
     }
@@ -745,6 +749,7 @@ static void free_store(int number)
 {
     served *s = here.stores[number];
     here.stores[number] = NULL;
+    coordinator_free(s);
     sums_free(s->sums);
     for (int64_t i = 0; i < s->nparts; i++)
         free_part(s->parts[i]);
@@ -762,6 +767,7 @@ static void free_store(int number)
     mem_free(s->ended);
     mem_free(s->joined);
     mem_free(s->sources);
+    mem_free(s->ends);
     mem_free(s);
 }
 
@@ -771,13 +777,15 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
     if (!s)
         return NULL;
     s->number = number;
+    s->created_us = net_now_us();
     s->how = *how;
     s->touched_end = &s->touched;
     s->done = mem_zalloc(how->workers, sizeof *s->done, e);
     s->ended = mem_zalloc(how->workers, sizeof *s->ended, e);
     s->joined = mem_zalloc(how->workers, sizeof *s->joined, e);
     s->sources = mem_alloc(how->workers, sizeof *s->sources, e);
-    bool made = s->done && s->ended && s->joined && s->sources;
+    s->ends = mem_zalloc(how->workers, sizeof *s->ends, e);
+    bool made = s->done && s->ended && s->joined && s->sources && s->ends;
     if (made && how->sums)
         made = (s->sums = sums_new(how->workers, e)) != NULL;
     if (!made || kv_create("local", NULL, 0, &s->store, e)) {
@@ -786,6 +794,7 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
         mem_free(s->ended);
         mem_free(s->joined);
         mem_free(s->sources);
+        mem_free(s->ends);
         mem_free(s);
         return NULL;
     }
@@ -803,10 +812,15 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
         return kv_err_set(e, KV_E_VALUE,
                           "rank %d makes a store of type \"%s\", others one of \"%s\"", rank,
                           how->type, s->how.type);
+    if (s->refusal.code) {
+        *e = s->refusal;
+        return (int)e->code;
+    }
     s->joined[rank] = r->request;
     if (++s->njoined == s->how.workers)
         for (int i = 0; i < s->how.workers; i++)
             server_reply(i, s->joined[i], NULL, 0);
+    stall_refuse_ended(s);
     return KV_OK;
 }
 
@@ -961,6 +975,7 @@ static void left(void *self, int rank)
     for (int i = 0; i < STORES && rank < server_workers(); i++) {
         if (!here.stores[i])
             continue;
+        stall_refuse_ended(here.stores[i]);
         call_done(here.stores[i], rank, true);
         coordinator_left(here.stores[i], rank);
     }

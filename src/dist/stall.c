@@ -3,6 +3,7 @@
 
 #include "core/store.h"
 #include "dist/coordinator.h"
+#include "dist/sums.h"
 #include "runtime.h"
 
 enum { SECOND_US = 1000000, FIRST_TOLD_US = 5 * SECOND_US };
@@ -22,18 +23,72 @@ static bool lacks_worker(const served *s, const round *x)
     return false;
 }
 
-static void tell_round(const served *s, const part *p, const round *x, buf *out)
+void stall_tell_ranks(const served *s, bool (*has)(const void *of, int worker), const void *of,
+                      buf *out)
 {
-    char text[SLOT_KEY_TEXT];
-    buf_printf(out, "round %lld of key %s has ranks", (long long)x->number,
-               slot_key_text(text, &p->key));
+    buf_add(out, " has ranks");
     for (int i = 0; i < s->how.workers; i++)
-        if (x->by[i].complete)
+        if (has(of, i))
             buf_printf(out, " %d", i);
     buf_add(out, " and lacks");
     for (int i = 0; i < s->how.workers; i++)
-        if (!x->by[i].complete && !s->done[i])
+        if (!has(of, i) && !s->done[i])
             buf_printf(out, " %d", i);
+}
+
+static bool round_has(const void *of, int worker)
+{
+    return ((const round *)of)->by[worker].complete;
+}
+
+static void tell_round(const served *s, const part *p, const round *x, buf *out)
+{
+    char text[SLOT_KEY_TEXT];
+    buf_printf(out, "round %lld of key %s", (long long)x->number, slot_key_text(text, &p->key));
+    stall_tell_ranks(s, round_has, x, out);
+}
+
+/* ---- Stores that not all workers make ---- */
+
+/* Those that made it are told, and those that come. */
+static void refuse_store(served *s, const kv_err *why)
+{
+    s->refusal = *why;
+    for (int i = 0; i < s->how.workers; i++)
+        if (s->joined[i])
+            server_refuse(i, s->joined[i], why);
+}
+
+void stall_refuse_ended(served *s)
+{
+    kv_err why = {0};
+    for (int i = 0; i < s->how.workers; i++) {
+        if (s->joined[i] || s->refusal.code || !net_has_left(i))
+            continue;
+        kv_err_set(&why, KV_E_PEER, "rank %d has ended, and create waits for it", i);
+        why.rank = i;
+        why.has_rank = true;
+        refuse_store(s, &why);
+    }
+}
+
+static bool store_has(const void *of, int worker)
+{
+    return ((const served *)of)->joined[worker] != 0;
+}
+
+static int64_t creation_waits(served *s, int64_t before, buf *out)
+{
+    kv_err why = {0};
+    if (s->njoined == s->how.workers || s->refusal.code)
+        return INT64_MAX;
+    buf_printf(out, "create of a store of type \"%s\"", s->how.type);
+    stall_tell_ranks(s, store_has, s, out);
+    if (s->created_us >= before)
+        return s->created_us;
+    kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(out));
+    refuse_store(s, &why);
+    return INT64_MAX;
 }
 
 /* Gives up rounds that were opened before that time. */
@@ -64,20 +119,39 @@ static stalled find(served *s, int64_t before)
     return found;
 }
 
+static int64_t rounds_wait(served *s, int64_t before, buf *out)
+{
+    stalled found = find(s, before);
+    if (!found.round)
+        return INT64_MAX;
+    tell_round(s, found.part, found.round, out);
+    if (found.more)
+        buf_printf(out, ", and so have %lld other parts of keys", (long long)found.more);
+    return found.round->since_us;
+}
+
+/* Keeps the sentence of what has waited longest. */
+static int64_t first_of(int64_t (*waits)(served *s, int64_t before, buf *out), served *s,
+                        int64_t before, int64_t since, buf *text)
+{
+    buf other = {0};
+    int64_t at = waits(s, before, &other);
+    if (at < since) {
+        buf_clear(text);
+        buf_add(text, buf_text(&other));
+    }
+    buf_release(&other);
+    return at < since ? at : since;
+}
+
 void stall_look(served *s, int64_t now_us)
 {
     buf text = {0};
     double limit = net_timeout();
     int64_t before = limit > 0 ? now_us - (int64_t)(limit * SECOND_US) : INT64_MIN;
-    int64_t since = coordinator_waits(s, before, &text);
-    stalled found = find(s, before);
-    if (found.round && found.round->since_us < since) {
-        since = found.round->since_us;
-        buf_clear(&text);
-        tell_round(s, found.part, found.round, &text);
-        if (found.more)
-            buf_printf(&text, ", and so have %lld other parts of keys", (long long)found.more);
-    }
+    int64_t since = first_of(creation_waits, s, before, INT64_MAX, &text);
+    since = first_of(coordinator_waits, s, before, since, &text);
+    since = first_of(s->sums ? sums_waits : rounds_wait, s, before, since, &text);
     if (since == INT64_MAX || now_us - since < FIRST_TOLD_US) {
         s->told_us = 0;
         s->wait_us = FIRST_TOLD_US;

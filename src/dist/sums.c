@@ -8,7 +8,9 @@
 
 #include "array/device.h"
 #include "base/mem.h"
+#include "dist/coordinator.h"
 #include "dist/server.h"
+#include "dist/stall.h"
 
 enum { AT_ONCE = 16 << 10 }; /* bytes of a sum that cannot be made in place */
 
@@ -35,6 +37,8 @@ typedef struct sum {
     char *out;    /* of this rank, or NULL */
     char *result; /* out, or memory of its own */
     bool lent;    /* stands in the list of those whose data lie in the link's memory */
+    bool given_up; /* stays until all have come, who are told so */
+    int64_t since_us; /* when it was opened */
     struct sum *next, *next_lent;
     share by[];
 } sum;
@@ -125,6 +129,7 @@ static sum *new_sum(served *of, const link_rec *r, kv_err *e)
     x->served = of;
     x->part = r->part;
     x->round = r->round;
+    x->since_us = net_now_us();
     return x;
 }
 
@@ -210,7 +215,7 @@ static void answer_ended(net_item *i)
 }
 
 /* Ends a round: every worker is told the sum, or what is wrong. */
-static void refuse(sum *x, const kv_err *e)
+static void tell_wrong(sum *x, const kv_err *e)
 {
     for (int i = 0; i < x->served->how.workers; i++) {
         const share *c = &x->by[i];
@@ -219,7 +224,6 @@ static void refuse(sum *x, const kv_err *e)
         else if (c->come)
             server_fail(i, c->request, x->served->number, c->piece, e);
     }
-    forget(x);
 }
 
 static void tell(sum *x)
@@ -286,24 +290,43 @@ static void drop_copies(sum *x)
     }
 }
 
+static void unlink_lent(sum *x)
+{
+    sum **at = &x->served->sums->lent;
+    if (!x->lent)
+        return;
+    while (*at != x)
+        at = &(*at)->next_lent;
+    *at = x->next_lent;
+    x->lent = false;
+}
+
 static void unlink_sum(sum *x)
 {
-    sums *s = x->served->sums;
-    sum **at = &s->parts[x->part];
+    sum **at = &x->served->sums->parts[x->part];
     while (*at != x)
         at = &(*at)->next;
     *at = x->next;
-    if (!x->lent)
-        return;
-    for (at = &s->lent; *at != x;)
-        at = &(*at)->next_lent;
-    *at = x->next_lent;
+    unlink_lent(x);
+}
+
+/* It stays, so that those who come late find it. */
+static void give_up(sum *x, const kv_err *why)
+{
+    tell_wrong(x, why);
+    unlink_lent(x);
+    drop_copies(x);
+    x->given_up = true;
 }
 
 static void finish(sum *x)
 {
     kv_err e = {0};
     unlink_sum(x);
+    if (x->given_up) {
+        forget(x);
+        return;
+    }
     if (x->broadcasts && x->broadcasts < x->have)
         kv_err_set(&e, KV_E_VALUE, "some ranks broadcast the key while others push and pull it");
     else if (!(x->result = x->out ? x->out : take_block(x->served->sums)))
@@ -311,10 +334,35 @@ static void finish(sum *x)
     if (!e.code)
         add_up(x);
     drop_copies(x);
-    if (e.code)
-        refuse(x, &e);
-    else
+    if (!e.code) {
         tell(x);
+        return;
+    }
+    tell_wrong(x, &e);
+    forget(x);
+}
+
+/* Whether it waits for a worker that has ended. */
+static bool lacks_ended(const sum *x, int *rank)
+{
+    const served *of = x->served;
+    for (int i = 0; i < of->how.workers; i++) {
+        if (x->by[i].come || !of->ended[i] || of->done[i])
+            continue;
+        *rank = i;
+        return true;
+    }
+    return false;
+}
+
+static void look_at_ended(sum *x)
+{
+    kv_err why = {0};
+    int rank;
+    if (x->given_up || !lacks_ended(x, &rank))
+        return;
+    kv_err_set(&why, KV_E_PEER, "rank %d has ended, and a sum waits for its values", rank);
+    give_up(x, &why);
 }
 
 /* ---- Contributions ---- */
@@ -328,6 +376,13 @@ static int add_share(served *of, int rank, const link_rec *r, const char *data, 
     share *c = &x->by[rank];
     if (c->come)
         return kv_err_set(e, KV_E_INTERNAL, "rank %d contributes twice to one round", rank);
+    if (x->given_up) {
+        c->come = true;
+        x->have++;
+        if (is_complete(x))
+            finish(x);
+        return kv_err_set(e, KV_E_TIMEOUT, "these values came when their round had been given up");
+    }
     bool broadcast = r->flags & PUSH_BROADCAST;
     if (!broadcast || rank == 0) {
         c->data = data;
@@ -343,11 +398,14 @@ static int add_share(served *of, int rank, const link_rec *r, const char *data, 
     x->out = out ? out : x->out;
     if (is_complete(x)) {
         finish(x);
-    } else if (c->data && rank != net_rank() && !x->lent) {
+        return KV_OK;
+    }
+    if (c->data && rank != net_rank() && !x->lent) {
         x->lent = true;
         x->next_lent = of->sums->lent;
         of->sums->lent = x;
     }
+    look_at_ended(x);
     return KV_OK;
 }
 
@@ -388,7 +446,53 @@ void sums_keep(served *s)
 
 void sums_look(served *s)
 {
-    for (int64_t i = 0; i < s->sums->nparts; i++)
+    for (int64_t i = 0; i < s->sums->nparts; i++) {
         while (s->sums->parts[i] && is_complete(s->sums->parts[i]))
             finish(s->sums->parts[i]);
+        for (sum *x = s->sums->parts[i]; x; x = x->next)
+            look_at_ended(x);
+    }
+}
+
+/* ---- Stalls ---- */
+
+static bool sum_has(const void *of, int worker)
+{
+    return ((const sum *)of)->by[worker].come;
+}
+
+static void tell_sum(const sum *x, buf *out)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_key key;
+    bool known = coordinator_key(x->served, x->part, &key);
+    buf_printf(out, "round %lld of %s %s", (long long)x->round, known ? "key" : "a",
+               known ? slot_key_text(text, &key) : "key");
+    stall_tell_ranks(x->served, sum_has, x, out);
+}
+
+static void give_up_late(sum *x)
+{
+    kv_err why = {0};
+    buf text = {0};
+    tell_sum(x, &text);
+    kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(&text));
+    buf_release(&text);
+    give_up(x, &why);
+}
+
+int64_t sums_waits(served *s, int64_t before, buf *out)
+{
+    const sum *first = NULL;
+    for (int64_t i = 0; i < s->sums->nparts; i++) {
+        for (sum *x = s->sums->parts[i]; x; x = x->next) {
+            if (!x->given_up && x->since_us < before)
+                give_up_late(x);
+            else if (!x->given_up && (!first || x->since_us < first->since_us))
+                first = x;
+        }
+    }
+    if (first)
+        tell_sum(first, out);
+    return first ? first->since_us : INT64_MAX;
 }

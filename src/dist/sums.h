@@ -27,8 +27,11 @@ int sums_own(served *s, const link_rec *r, const char *data, char *out, kv_err *
 /* Copies what lies in the link's memory. */
 void sums_keep(served *s);
 
-/* A worker takes part no more. */
+/* A worker takes part no more, or has ended: rounds that wait for one that has are given up. */
 void sums_look(served *s);
+
+/* What has waited longest, like coordinator_waits. */
+int64_t sums_waits(served *s, int64_t before, buf *out);
 
 /* Says to a flight of this rank how its piece went: data is the sum, unless it lies in out. */
 void reduce_ended(uint64_t token, int64_t piece, const char *data, const kv_err *why);

@@ -27,6 +27,7 @@ typedef struct worker {
     bool done;
     int64_t epochs; /* optimizers that this rank has set */
     checkpoint checkpoint;
+    int64_t pushing; /* bytes of pushes that have not ended; atomic */
 } worker;
 
 /* The operations of pushes and pulls; see flight.c. */

@@ -155,7 +155,7 @@ END
 END
     run kvctl -q -k - <<'END'
 register Device
-register dist_sync
+register nccl
 register other --plugin taken.so
 register first --plugin taken.so
 create first
@@ -171,7 +171,7 @@ type
 END
     assert_failure 3
     assert_line --partial '<stdin>:1:10: error[name]: there is a store type "Device" already'
-    assert_line --partial '<stdin>:2:10: error[name]: "dist_sync" is the name of a type that the MPI plugin brings'
+    assert_line --partial '<stdin>:2:10: error[name]: "nccl" is the name of a type that the CUDA plugin brings'
     assert_line --partial '<stdin>:3:25: error[name]: taken.so: there is a store type "local" already'
     assert_line --partial '<stdin>:4:25: error[name]: taken.so: there is a store type "local" already'
     assert_line --partial '<stdin>:5:8: error[unsupported]: there is no store type "first"'
@@ -192,9 +192,9 @@ END
     mkdir here broken
     mv kvstore_mpi.so here
     printf 'no plugin' >broken/kvstore_mpi.so
-    run kvctl -c 'create dist; type'
+    run kvctl -c 'create nccl; type'
     assert_failure 4
-    assert_output --partial 'error[unsupported]: the type "dist_sync" needs the MPI plugin, which is not in this build'
+    assert_output --partial 'error[unsupported]: the type "nccl" needs the CUDA plugin, which is not in this build'
     KVSTORE_PLUGINS=nowhere:$PWD/here run kvctl -c 'create Dist; type; create dist_sync; type'
     assert_success
     assert_output $'dist\ndist_sync'

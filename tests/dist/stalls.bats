@@ -1,0 +1,87 @@
+# Calls that wait for a rank which does not do its part: what waits is told, and given up with the
+# ranks that are missing.
+
+load ../cli/help
+
+setup_file()
+{
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+}
+
+# stall SCRIPT: two ranks, of which the second sleeps longer than the timeout.
+stall()
+{
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    printf '%s\n' "$1" >job.kv
+    run timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_TIMEOUT="${TIMEOUT:-4}" -n 2 \
+        kvctl -f job.kv
+}
+
+sleeps=$'if rank() == 1 {\n!sleep ${PAUSE:-25} >/dev/null 2>&1\n}'
+
+@test "stalls: a round of a sum lacks a rank" {
+    for type in horovod byteps; do
+        stall "create $type
+$sleeps
+pushpull 3 ones(70000) -> x
+wait"
+        assert_failure
+        assert_line --regexp 'job.kv:6:1: error\[timeout\]: gave up: round 1 of .*key.* has ranks 0 and lacks 1$'
+    done
+}
+
+@test "stalls: a push lacks a rank" {
+    stall "create dist_sync
+init 3 zeros(70000)
+$sleeps
+push 3 ones(70000)
+wait"
+    assert_failure
+    assert_output --partial 'error[timeout]: gave up: round 1 of key 3 has ranks 0 and lacks 1'
+}
+
+@test "stalls: create and a barrier lack a rank" {
+    stall "create dist_sync
+$sleeps
+create horovod"
+    assert_failure
+    assert_output --partial 'error[timeout]: gave up: create of a store of type "horovod" has ranks 0 and lacks 1'
+    stall "create dist_sync
+$sleeps
+barrier"
+    assert_failure
+    assert_output --partial 'error[timeout]: gave up: a barrier has ranks 0 and lacks 1'
+}
+
+@test "stalls: a sum that waits is told, and then goes on" {
+    export PAUSE=8
+    TIMEOUT=60 stall "create horovod
+$sleeps
+pushpull 3 ones(2) -> x
+print x"
+    assert_success
+    assert_output --regexp 'round 1 of key 3 has ranks 0 and lacks 1; [5-9] s so far'
+    assert_equal "$(grep -c '\[2. 2.\]' <<<"$output")" 2
+}
+
+@test "stalls: a rank that ends is missed at once" {
+    stall 'create dist_sync
+if rank() == 0 { create dist_sync --name b }'
+    assert_failure
+    assert_output --partial 'error[peer]: rank 1 has ended, and create waits for it'
+    stall 'create horovod
+if rank() == 0 { pushpull 3 ones(2) -> x; wait }'
+    assert_failure
+    assert_output --partial 'error[peer]: rank 1 has ended, and a sum waits for its values'
+}
+
+@test "stalls: a rank that ends without joining is missed at once" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    printf '%s\n' 'if env("OMPI_COMM_WORLD_RANK") == "0" { create dist_sync }' >job.kv
+    run timeout 60 kvctl launch -n 2 job.kv
+    assert_failure 6
+    assert_line "kvctl: rank 1 has ended without joining"
+    assert_line --partial "[0] job.kv:1:48: error[peer]: rank 1 has ended without joining"
+}
