@@ -10,6 +10,7 @@
 #include "core/kv_rule.h"
 #include "core/store.h"
 #include "dist/coordinator.h"
+#include "dist/parts.h"
 #include "dist/served.h"
 #include "dist/stall.h"
 #include "dist/states.h"
@@ -83,141 +84,6 @@ void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
 void server_refuse(int rank, uint64_t request, const kv_err *e)
 {
     server_fail(rank, request, 0, 0, e);
-}
-
-/* ---- Parts ---- */
-
-static part *find_part(const served *s, int64_t id)
-{
-    return id >= 0 && id < s->parts_cap ? s->parts[id] : NULL;
-}
-
-static void touch(served *s, part *p)
-{
-    if (p->touched)
-        return;
-    p->touched = true;
-    p->next_touched = NULL;
-    *s->touched_end = p;
-    s->touched_end = &p->next_touched;
-}
-
-static int new_part(served *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
-{
-    int64_t workers = s->how.workers;
-    if (find_part(s, in->part))
-        return kv_err_set(e, KV_E_INTERNAL, "part %lld is there already", (long long)in->part);
-    int rc = mem_grow(&s->parts, &s->parts_cap, in->part + 1, sizeof *s->parts, e);
-    if (rc)
-        return rc;
-    while (s->nparts <= in->part)
-        s->parts[s->nparts++] = NULL;
-    for (int64_t i = s->nparts; i < s->parts_cap; i++)
-        s->parts[i] = NULL;
-    part *p = mem_zalloc(1, sizeof *p + (size_t)workers * sizeof *p->workers, e);
-    if (!p)
-        return KV_E_MEMORY;
-    p->id = in->part;
-    p->key = (kv_key){.id = key->id};
-    if (key->name && !(p->key.name = mem_text(key->name, strlen(key->name), e))) {
-        mem_free(p);
-        return KV_E_MEMORY;
-    }
-    p->dtype = (kv_dtype)in->key.dtype;
-    p->storage = (kv_storage)in->key.storage;
-    p->from = in->from;
-    p->count = in->count;
-    p->ndim = in->nparts > 1 ? 1 : in->key.ndim;
-    memcpy(p->shape, in->key.shape, sizeof p->shape);
-    if (in->nparts > 1)
-        p->shape[0] = in->count;
-    p->bytes = in->count * kv_dtype_bytes(p->dtype);
-    p->origin.key = p->key;
-    p->origin.number = in->nparts > 1 ? in->from / (in->count ? in->count : 1) : 0;
-    s->parts[in->part] = p;
-    s->bytes += p->bytes;
-    *out = p;
-    return KV_OK;
-}
-
-static int init_part(served *s, const ask_slot *in, const kv_key *key, const char *data, kv_err *e)
-{
-    part *p = NULL;
-    kv_array *first = NULL;
-    int rc = new_part(s, in, key, &p, e);
-    if (rc)
-        return rc;
-    rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
-    kv_key id = {.id = p->id};
-    if (!rc)
-        rc = kv_init(s->store, &id, 1, &first, NULL, e);
-    kv_array_unref(first);
-    if (rc)
-        return rc;
-    p->slot = s->store->slots.n - 1;
-    s->store->slots.items[p->slot].part = &p->origin;
-    return KV_OK;
-}
-
-static void free_part(part *p)
-{
-    if (!p)
-        return;
-    for (round *x = p->rounds, *next; x; x = next) {
-        next = x->next;
-        mem_free(x);
-    }
-    mem_free((char *)p->key.name);
-    served_drop_codes(p);
-    mem_free(p);
-}
-
-/* Its place in the store stays, without elements. */
-static int drop_part(served *s, part *p, kv_err *e)
-{
-    const int64_t none = 0;
-    slot *x = &s->store->slots.items[p->slot];
-    kv_array *empty = NULL;
-    if (p->rounds || p->pulls || p->replies || p->touched)
-        return kv_err_set(e, KV_E_INTERNAL, "part %lld is in use", (long long)p->id);
-    int rc = kv_array_new(&empty, p->dtype, 1, &none, (kv_ctx){KV_CPU, 0}, e);
-    if (rc)
-        return rc;
-    slot_forget(x);
-    x->part = NULL;
-    kv_array_unref(x->stored);
-    x->stored = empty;
-    s->parts[p->id] = NULL;
-    s->bytes -= p->bytes;
-    free_part(p);
-    return KV_OK;
-}
-
-static int drop_parts(served *s, int64_t first, int64_t n, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = first; i < first + n && !rc; i++) {
-        part *p = find_part(s, i);
-        rc = p ? drop_part(s, p, e) : KV_OK;
-    }
-    return rc;
-}
-
-static int init_parts(served *s, const link_rec *r, kv_err *e)
-{
-    const char *at = (const char *)(r + 1), *end = at + r->bytes;
-    int rc = KV_OK;
-    while (at < end && !rc) {
-        const ask_slot *in = (const ask_slot *)(const void *)at;
-        kv_key key;
-        const char *text = (const char *)&in->key;
-        if (end - at < (int64_t)sizeof *in || !ask_get_key(&text, end, &key) ||
-            in->bytes > end - text)
-            return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
-        rc = init_part(s, in, &key, text, e);
-        at = text + (in->bytes + 7) / 8 * 8;
-    }
-    return rc;
 }
 
 /* ---- Contributions ---- */
@@ -347,7 +213,7 @@ static int take_data(served *s, part *p, const link_rec *r, contribution *c, con
 
 static int take_push(served *s, int rank, const link_rec *r, kv_err *e)
 {
-    part *p = find_part(s, r->part);
+    part *p = parts_find(s, r->part);
     const char *data = (const char *)(r + 1);
     if (!p)
         return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
@@ -382,7 +248,7 @@ static int take_push(served *s, int rank, const link_rec *r, kv_err *e)
         s->open_rounds += !s->how.is_async;
         x->counted = !s->how.is_async;
     }
-    touch(s, p);
+    parts_touch(s, p);
     return KV_OK;
 }
 
@@ -504,7 +370,7 @@ void server_give_up(served *s, part *p, round *x, const kv_err *why)
         p->workers[y->rank].pulls++;
         mem_free(y);
     }
-    touch(s, p);
+    parts_touch(s, p);
 }
 
 static int push_batch(served *s, kv_err *e)
@@ -571,7 +437,7 @@ static bool apply_ready(served *s)
 
 static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
 {
-    part *p = find_part(s, r->part);
+    part *p = parts_find(s, r->part);
     if (!p)
         return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
     served_pull *x = here.pulls_free;
@@ -592,7 +458,7 @@ static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
     x->rows = rows;
     x->next = p->pulls;
     p->pulls = x;
-    touch(s, p);
+    parts_touch(s, p);
     return KV_OK;
 }
 
@@ -696,7 +562,7 @@ static bool set_optimizers(served *s)
         any = true;
         for (int64_t i = 0; i < s->nparts; i++)
             if (s->parts[i] && s->parts[i]->rounds)
-                touch(s, s->parts[i]);
+                parts_touch(s, s->parts[i]);
     }
     return any;
 }
@@ -738,7 +604,7 @@ static void settle(void *self)
 void server_sent(served *s, part *p)
 {
     if (--p->replies == 0 && p->rounds) {
-        touch(s, p);
+        parts_touch(s, p);
         net_wake();
     }
 }
@@ -752,7 +618,7 @@ static void free_store(int number)
     coordinator_free(s);
     sums_free(s->sums);
     for (int64_t i = 0; i < s->nparts; i++)
-        free_part(s->parts[i]);
+        parts_free(s->parts[i]);
     for (round *x = s->spare, *next; x; x = next) {
         next = x->next;
         mem_free(x);
@@ -849,7 +715,7 @@ static void call_done(served *s, int rank, bool ended)
         sums_look(s);
     for (int64_t i = 0; i < s->nparts; i++)
         if (s->parts[i] && (s->parts[i]->rounds || s->parts[i]->pulls))
-            touch(s, s->parts[i]);
+            parts_touch(s, s->parts[i]);
 }
 
 static void count_open(const served *s, const round *x, ask_counts *c)
@@ -908,10 +774,10 @@ static void take_call(int rank, const link_rec *r)
             coordinator_left(s, rank);
             break;
         case ASK_INIT:
-            rc = init_parts(s, r, &e);
+            rc = parts_init(s, r, &e);
             break;
         case ASK_DROP:
-            rc = drop_parts(s, r->part, r->round, &e);
+            rc = parts_drop(s, r->part, r->round, &e);
             break;
         case ASK_OPTIMIZER:
             ask_optimizer(s, r);

@@ -252,7 +252,7 @@ TEST(pushpull_teststore_refuses)
     NONE(kv_pull(s, keys, 1, &a, NULL, &e), "pull");
     NONE(kv_set_optimizer(s, "sgd", NULL, 0, &e), "optimizer");
     NONE(kv_update_optimizer(s, NULL, 0, &e), "optimizer");
-    NONE(kv_set_rule(s, rule, NULL, 0, &e), "optimizer");
+    NONE(kv_set_rule(s, rule, NULL, 0, &e), "updater");
     NONE(kv_save_states(s, "never", 0, &e), "states of an optimizer");
     NONE(kv_load_states(s, "never", &e), "states of an optimizer");
     NONE(kv_begin(s, &e), "transactions");

@@ -1,0 +1,21 @@
+/* The parts that a server keeps of one store. */
+#ifndef DIST_PARTS_H
+#define DIST_PARTS_H
+
+#include "dist/served.h"
+
+/* By its number, or NULL. */
+part *parts_find(const served *s, int64_t id);
+
+/* There is news of the part: settling looks at it. */
+void parts_touch(served *s, part *p);
+
+/* Makes those that a call of ASK_INIT carries. Errors: internal, memory. */
+int parts_init(served *s, const link_rec *r, kv_err *e);
+
+/* Forgets n parts from one on, whose key lives elsewhere now. Errors: those of the store. */
+int parts_drop(served *s, int64_t first, int64_t n, kv_err *e);
+
+void parts_free(part *p);
+
+#endif
