@@ -311,6 +311,7 @@ install: all ## install into $(DESTDIR)$(PREFIX)
 	install -m 644 $(BUILD)/libkvstore.a $(BUILD)/$(SONAME) $(DESTDIR)$(LIBDIR)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libkvstore.so
 	install -m 755 $(BUILD)/kvctl $(DESTDIR)$(PREFIX)/bin
+	$(if $(have_mpi),install -m 644 $(BUILD)/kvstore_mpi.so $(DESTDIR)$(LIBDIR))
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' '' 'Name: kvstore' \
 	    'Description: key-value store of arrays' 'Version: $(VERSION)' \
 	    'Cflags: -I$${prefix}/include' 'Libs: -L$${libdir} -lkvstore' \
@@ -318,7 +319,7 @@ install: all ## install into $(DESTDIR)$(PREFIX)
 
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,$(notdir $(PUBLIC))) \
-	    $(addprefix $(DESTDIR)$(LIBDIR)/,libkvstore.a $(SONAME) libkvstore.so pkgconfig/kvstore.pc) \
+	    $(addprefix $(DESTDIR)$(LIBDIR)/,libkvstore.a $(SONAME) libkvstore.so kvstore_mpi.so pkgconfig/kvstore.pc) \
 	    $(DESTDIR)$(PREFIX)/bin/kvctl
 
 clean: ## remove everything that was built

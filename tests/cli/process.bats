@@ -161,5 +161,5 @@ nonsense 3' 2>/dev/null"
 @test "process: an unknown option says so" {
     run kvctl --frmat csv
     assert_failure 2
-    assert_output --partial "did you mean format?"
+    assert_output --partial "did you mean --format?"
 }
