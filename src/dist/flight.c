@@ -55,11 +55,14 @@ static void leave(const flight *f)
 
 static int new_trace(flight *f, kv_err *e)
 {
-    trace_op *t = trace_on() ? mem_alloc(1, sizeof *t, e) : NULL;
-    if (t)
-        *t = (trace_op){.number = trace_number(), .begun = trace_now()};
+    if (!trace_on())
+        return KV_OK;
+    trace_op *t = mem_alloc(1, sizeof *t, e);
+    if (!t)
+        return KV_E_MEMORY;
+    *t = (trace_op){.number = trace_number(), .begun = trace_now()};
     f->op.trace = t;
-    return trace_on() && !t ? KV_E_MEMORY : KV_OK;
+    return KV_OK;
 }
 
 static void add_trace(const flight *f, trace_event ev)

@@ -52,7 +52,7 @@ typedef struct pieces {
 } pieces;
 
 static struct {
-    bool open, leaving;
+    bool open;
     bool crowded; /* this machine has more ranks than processors: who waits lets others run */
     pthread_mutex_t drive;
     pthread_t thread;
@@ -68,8 +68,7 @@ static struct {
 
     /* Of the driver. */
     queue *queues;
-    char *own; /* the room of a record to this rank */
-    link_rec *open_own;
+    struct own_room *own; /* the rooms of records to this rank that are open */
     pieces *parts;
     net_item *answers;
     net_taker servers, *workers;
@@ -191,8 +190,8 @@ link_rec *net_room(int rank, int64_t bytes)
     own_room *r = mem_alloc(1, sizeof(own_room) + sizeof(link_rec) + (size_t)bytes, &unused);
     if (!r)
         return NULL;
-    r->below = (own_room *)(void *)net.own;
-    net.own = (char *)r;
+    r->below = net.own;
+    net.own = r;
     return (link_rec *)(void *)r->bytes;
 }
 
@@ -203,8 +202,8 @@ void net_commit(int rank)
         link_commit(rank);
         return;
     }
-    own_room *r = (own_room *)(void *)net.own;
-    net.own = (char *)r->below;
+    own_room *r = net.own;
+    net.own = r->below;
     take(rank, (link_rec *)(void *)r->bytes);
     mem_free(r);
 }

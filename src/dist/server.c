@@ -54,7 +54,6 @@ enum { STORES = 256 };
 static struct {
     served *stores[STORES];
     served_pull *pulls_free;
-    int left; /* workers that have left; atomic */
 } here;
 
 void server_fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
