@@ -13,22 +13,10 @@
 #include <unistd.h>
 
 #include "kvstore.h"
+#include "must.h"
 
 static int rank, workers, rounds;
 static const char *running;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        kv_err e = {0};                                                                            \
-        if (call)                                                                                  \
-            give_up(__LINE__, e.text);                                                             \
-    } while (0)
-
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            give_up(__LINE__, #condition);                                                         \
-    } while (0)
 
 static void give_up(int line, const char *why)
 {

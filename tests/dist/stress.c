@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kvstore.h"
+#include "must.h"
 
 enum { KEYS = 7, OUTS = 16, VALUES = 3 };
 
@@ -28,19 +29,6 @@ static void give_up(int line, const char *why)
     fflush(stdout);
     _Exit(1);
 }
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        kv_err e = {0};                                                                            \
-        if (call)                                                                                  \
-            give_up(__LINE__, e.text);                                                             \
-    } while (0)
-
-#define MUST(condition)                                                                            \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            give_up(__LINE__, #condition);                                                         \
-    } while (0)
 
 static int draw(uint64_t *state, int n)
 {
