@@ -211,7 +211,7 @@ $(BUILD)/tool.a: $(call obj,$(filter-out cli/main.c,$(tool_src))) $(BUILD)/rules
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
 # What ranks tell each other is of the plugin, and needs no ranks.
-unit_dist := $(if $(findstring /test_asks,$(UNIT)),$(call obj,src/dist/asks.c))
+unit_dist := $(if $(findstring /test_place,$(UNIT)),$(call obj,src/dist/asks.c src/dist/place.c))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 

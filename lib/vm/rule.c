@@ -941,28 +941,38 @@ static bool varies(const ast *node)
     return false;
 }
 
-static bool needs_whole(const ast *node)
+static rule_cut cuts(const ast *node)
 {
-    static const char *const calls[] = {"sum", "norm", "rowmean", "normal", "sparse"};
-    if (node->kind == RULE_PRINT || node->kind == RULE_ROWS)
-        return true;
+    static const struct {
+        const char *name;
+        rule_cut cut;
+    } calls[] = {{"sum", RULE_CUT_NOWHERE},
+                 {"norm", RULE_CUT_NOWHERE},
+                 {"normal", RULE_CUT_NOWHERE},
+                 {"rowmean", RULE_CUT_BY_ROWS},
+                 {"sparse", RULE_CUT_BY_ROWS}};
+    rule_cut most = node->kind == RULE_PRINT  ? RULE_CUT_NOWHERE
+                    : node->kind == RULE_ROWS ? RULE_CUT_BY_ROWS
+                                              : RULE_CUT_ANYWHERE;
     for (size_t i = 0; node->kind == AST_CALL && i < sizeof calls / sizeof *calls; i++)
-        if (strcmp(node->u.text, calls[i]) == 0)
-            return true;
-    for (uint32_t i = 0; i < node->n; i++)
-        if (node->kid[i] && needs_whole(node->kid[i]))
-            return true;
-    return false;
+        if (strcmp(node->u.text, calls[i].name) == 0)
+            most = calls[i].cut;
+    for (uint32_t i = 0; i < node->n; i++) {
+        rule_cut kid = node->kid[i] ? cuts(node->kid[i]) : RULE_CUT_ANYWHERE;
+        most = kid > most ? kid : most;
+    }
+    return most;
 }
 
-bool rule_splits(const rule_ast *r)
+rule_cut rule_cuts(const rule_ast *r)
 {
     rule_state_info states[PLAN_MAX_STATES];
+    rule_cut most = cuts(r->body);
     int n = rule_states(r, states);
     for (int i = 0; i < n; i++)
-        if (states[i].how == STATE_ROW)
-            return false;
-    return !needs_whole(r->body);
+        if (states[i].how == STATE_ROW && most < RULE_CUT_BY_ROWS)
+            most = RULE_CUT_BY_ROWS;
+    return most;
 }
 
 bool rule_is_constant(const rule_ast *r)

@@ -125,9 +125,13 @@ void rule_update_release(rule_update *u);
  * one rule_update of a dtype serves every key and push. */
 bool rule_is_constant(const rule_ast *r);
 
-/* True when any range of the elements of a key can be updated by itself, as if it were a key of its
- * own: nothing is summed over elements or rows, drawn, or printed. */
-bool rule_splits(const rule_ast *r);
+/* Which ranges of a key can be updated by themselves, as if each were a key of its own. */
+typedef enum rule_cut {
+    RULE_CUT_ANYWHERE,
+    RULE_CUT_BY_ROWS, /* it works row by row, or asks which rows are there */
+    RULE_CUT_NOWHERE  /* it sums over all elements, draws, or prints */
+} rule_cut;
+rule_cut rule_cuts(const rule_ast *r);
 
 /* What of rule_given the update depends on, beside dtype, storage and the states that exist: two
  * keys for which these are equal have the same update. RULE_READS_KEY: the key itself, or what is

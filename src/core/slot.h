@@ -14,7 +14,6 @@
  * and the host side of an update may be given with it. */
 typedef struct slot_part {
     kv_key key;
-    int64_t number;                  /* which part */
     const struct rule_given *given;  /* of the next update; or NULL: the store's own */
     const struct host *numbers;      /* those of its states */
 } slot_part;

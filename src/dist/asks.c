@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "array/row_ids.h"
 
 static int64_t up(int64_t n)
 {
@@ -37,16 +38,21 @@ const ask_key *ask_get_key(const char **at, const char *end, kv_key *key)
     return k;
 }
 
-void ask_put_rows(buf *b, kv_array *a)
+void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to)
 {
-    int64_t n = kv_array_nrows(a), row = 1;
-    const void *data = NULL;
+    const int64_t *ids = a->rows;
+    int64_t row = kv_dtype_bytes((kv_dtype)a->dtype);
+    int64_t first = row_ids_find(ids, 0, a->nrows, from);
+    int64_t n = row_ids_find(ids, first, a->nrows, to) - first;
     for (int i = 1; i < a->ndim; i++)
         row *= a->shape[i];
-    kv_array_read_rows(a, &data, NULL);
     buf_put(b, (const char *)&n, sizeof n);
-    buf_put(b, (const char *)kv_array_row_ids(a), (size_t)n * sizeof n);
-    buf_put(b, data, (size_t)(n * row * kv_dtype_bytes((kv_dtype)a->dtype)));
+    for (int64_t i = first; i < first + n; i++) {
+        int64_t id = ids[i] - from;
+        buf_put(b, (const char *)&id, sizeof id);
+    }
+    if (n)
+        buf_put(b, (const char *)a->data + first * row, (size_t)(n * row));
 }
 
 int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
@@ -56,13 +62,14 @@ int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_ar
     ask_slot s = {.part = k->place.first + part,
                    .from = place_from(&k->place, part),
                    .count = place_count(&k->place, part),
-                   .nparts = k->place.nparts,
                    .key = *k};
     const void *data = NULL;
     buf rows = {0};
     int rc = KV_OK;
     if (value->storage == KV_ROW_SPARSE) {
-        ask_put_rows(&rows, value);
+        const place *p = &k->place;
+        kv_array_read_rows(value, &data, NULL); /* waits for what writes it */
+        ask_put_rows(&rows, value, place_first_row(p, part), place_first_row(p, part + 1));
         data = rows.data;
         s.bytes = (int64_t)rows.len;
         rc = buf_check(&rows, e);

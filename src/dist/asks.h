@@ -26,8 +26,8 @@ typedef enum dist_ask {
 
     /* To the coordinator, which is the first server. */
     ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
-                     the key is there already; but a key that is cut, asked for as a whole one, gets
-                     the place to which it moves */
+                     the key is there already; but a key whose parts do not fit the need of this
+                     one gets the place to which it moves */
     ASK_READY,   /* the same keys hold their values now, in the places of the reply */
     ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each */
     ASK_BARRIER, /* replies when all workers have asked; part not 0: or wait for an optimizer */
@@ -51,12 +51,12 @@ typedef struct ask_key {
     int64_t shape[KV_MAX_NDIM];
     place place;
     int32_t name_bytes; /* 0: an integer key */
-    uint8_t dtype, storage, ndim, whole;
+    uint8_t dtype, storage, ndim, need; /* place_need */
 } ask_key;
 
 /* A part with its first value. */
 typedef struct ask_slot {
-    int64_t part, from, count, nparts;
+    int64_t part, from, count;
     int64_t bytes; /* of the data that follow; of row_sparse ones the number of rows, their ids and
                       their elements */
     ask_key key;  /* its text follows, then the data, filled up to 8 bytes */
@@ -80,8 +80,9 @@ const ask_key *ask_get_key(const char **at, const char *end, kv_key *key);
 int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
                   kv_err *e);
 
-/* Appends the elements of a row_sparse array: number of rows, ids, elements. */
-void ask_put_rows(buf *b, kv_array *a);
+/* Appends the rows from … to - 1 of a row_sparse array: how many it has of them, their ids from
+ * `from` on, their elements. Nothing writes the array meanwhile. */
+void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to);
 
 /* Makes an array of such bytes, or of plain elements. Errors: memory, internal (malformed). */
 int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,

@@ -113,15 +113,16 @@ static void add_load(const served *s, coordinator *c, const ask_key *k, const pl
 
 static place find_place(const served *s, coordinator *c, const ask_key *k)
 {
-    int64_t size = 1;
     kv_dtype dtype = (kv_dtype)k->dtype;
-    for (int i = 0; i < k->ndim; i++)
-        size *= k->shape[i];
-    place p = place_new(size, dtype, k->whole || k->storage == KV_ROW_SPARSE);
+    int servers = s->how.servers;
+    place p = place_new(dtype, (kv_storage)k->storage, k->ndim, k->shape, (place_need)k->need,
+                        servers);
+    if (s->how.sums)
+        p = place_in_records(p.size, dtype);
     p.first = c->parts;
-    p.server = p.nparts > 1 && size >= PLACE_SPREAD && s->how.servers > 1
+    p.server = p.nparts > 1 && p.size >= PLACE_SPREAD && servers > 1
                    ? -1
-                   : lightest(c, s->how.servers);
+                   : lightest(c, servers);
     add_load(s, c, k, &p, 1);
     c->parts += p.nparts;
     return p;
@@ -133,7 +134,7 @@ static place find_whole(const served *s, coordinator *c, entry *x)
     ask_key whole = x->key;
     if (x->next.nparts)
         add_load(s, c, &x->key, &x->next, -1); /* a move that was not carried out */
-    whole.whole = 1;
+    whole.need = PLACE_WHOLE;
     return x->next = find_place(s, c, &whole);
 }
 
@@ -141,7 +142,7 @@ static void move(const served *s, coordinator *c, entry *x)
 {
     add_load(s, c, &x->key, &x->key.place, -1);
     x->key.place = x->next;
-    x->key.whole = 1;
+    x->key.need = PLACE_WHOLE;
     x->next = (place){0};
 }
 
@@ -182,7 +183,8 @@ static void call_place(served *s, coordinator *c, int rank, const link_rec *r)
         int64_t i = map_get(&c->index, key);
         if (i < 0)
             rc = add_key(s, c, in, &key, &p, &e);
-        else if (in->whole && c->entries[i].ready && c->entries[i].key.place.nparts > 1)
+        else if (c->entries[i].ready &&
+                 !place_fits(&c->entries[i].key.place, (place_need)in->need))
             p = find_whole(s, c, &c->entries[i]);
         buf_put(&reply, (const char *)&p, sizeof p);
     }

@@ -98,6 +98,7 @@ void flight_free(flight *f)
         else
             kv_array_unref(f->cargo[i].source);
         mem_free(f->cargo[i].blob);
+        mem_free(f->cargo[i].starts);
     }
     for (int64_t i = 0; i < f->nouts; i++)
         array_drop(f->outs[i]);
@@ -141,8 +142,8 @@ static void end_use(cargo *c)
 static const char *data_of(const cargo *c, int32_t part, int64_t *total)
 {
     if (c->blob) {
-        *total = c->blob_bytes;
-        return c->blob;
+        *total = c->starts[part + 1] - c->starts[part];
+        return c->blob + c->starts[part];
     }
     int64_t each = kv_dtype_bytes(c->dtype);
     *total = place_count(&c->place, part) * each;
@@ -254,6 +255,23 @@ static void lane_ended(net_item *i)
         flight_look_at_end(f);
 }
 
+/* A part of which no row is pushed is told so: a round waits for it. */
+static int encode_rows(cargo *c, kv_err *e)
+{
+    const place *p = &c->place;
+    buf rows = {0};
+    c->starts = mem_zalloc(p->nparts + 1, sizeof *c->starts, e);
+    if (!c->starts)
+        return KV_E_MEMORY;
+    for (int32_t i = 0; i < p->nparts; i++) {
+        ask_put_rows(&rows, c->source, place_first_row(p, i), place_first_row(p, i + 1));
+        c->starts[i + 1] = (int64_t)rows.len;
+    }
+    c->blob = rows.data;
+    c->blob_bytes = (int64_t)rows.len;
+    return buf_check(&rows, e);
+}
+
 /* Codes and rows are made when the values' turn has come. */
 static int encode(flight *f, cargo *c, kv_err *e)
 {
@@ -268,16 +286,7 @@ static int encode(flight *f, cargo *c, kv_err *e)
     }
     if (c->source->storage != KV_ROW_SPARSE)
         return KV_OK;
-    buf rows = {0};
-    int64_t n = c->source->nrows, row = 1;
-    for (int i = 1; i < c->source->ndim; i++)
-        row *= c->source->shape[i];
-    buf_put(&rows, (const char *)&n, sizeof n);
-    buf_put(&rows, (const char *)c->source->rows, (size_t)n * sizeof n);
-    buf_put(&rows, c->source->data, (size_t)(n * row * kv_dtype_bytes(c->dtype)));
-    c->blob = rows.data;
-    c->blob_bytes = (int64_t)rows.len;
-    return buf_check(&rows, e);
+    return encode_rows(c, e);
 }
 
 /* A flight without lanes has no cargo, and is not started. Also when a rank is lost the lanes are
@@ -482,7 +491,7 @@ static int check_value(const worker *w, int64_t number, const kv_array *a, kv_er
 static bool is_plain(const cargo *c, const kv_array *a)
 {
     return c->n == 1 && (kv_dtype)a->dtype == c->dtype &&
-           (a->storage == KV_DEFAULT || c->place.nparts == 1);
+           (a->storage == KV_DEFAULT || place_fits(&c->place, PLACE_BY_ROWS));
 }
 
 /* The sums of the keys that have several values, or one of another dtype. */
@@ -526,7 +535,7 @@ int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_ar
             continue;
         int64_t at = slot_find(&w->sums->slots, &c->key, -1);
         kv_array *sum = w->sums->slots.items[at].stored;
-        if (sum->storage == KV_ROW_SPARSE && c->place.nparts > 1)
+        if (sum->storage == KV_ROW_SPARSE && !place_fits(&c->place, PLACE_BY_ROWS))
             rc = kv_array_to_dense(&c->source, sum, e);
         else
             c->source = kv_array_ref(sum);

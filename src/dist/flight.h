@@ -23,6 +23,7 @@ typedef struct cargo {
     kv_dtype dtype;
     char *blob;       /* codes, or rows; or NULL: the elements of source */
     int64_t blob_bytes;
+    int64_t *starts;  /* of rows: where those of each part begin in the blob, and where all end */
     kv_array *residual;
     bool anew;        /* the residual begins with this push */
     int64_t host, host_bytes; /* where the host side of its update lies */

@@ -46,13 +46,13 @@ static int new_part(served *s, const ask_slot *in, const kv_key *key, part **out
     p->storage = (kv_storage)in->key.storage;
     p->from = in->from;
     p->count = in->count;
-    p->ndim = in->nparts > 1 ? 1 : in->key.ndim;
+    const place *all = &in->key.place;
+    p->ndim = all->nparts > 1 && !all->row ? 1 : in->key.ndim;
     memcpy(p->shape, in->key.shape, sizeof p->shape);
-    if (in->nparts > 1)
-        p->shape[0] = in->count;
+    if (all->nparts > 1)
+        p->shape[0] = all->row ? in->count / all->row : in->count;
     p->bytes = in->count * kv_dtype_bytes(p->dtype);
     p->origin.key = p->key;
-    p->origin.number = in->nparts > 1 ? in->from / (in->count ? in->count : 1) : 0;
     s->parts[in->part] = p;
     s->bytes += p->bytes;
     *out = p;

@@ -172,7 +172,7 @@ void served_send_rows(served *s, part *p, const served_pull *x)
     if (!rc)
         rc = kv_wait(s->store, &e);
     if (!rc) {
-        ask_put_rows(&bytes, out);
+        ask_put_rows(&bytes, out, 0, INT64_MAX);
         rc = buf_check(&bytes, &e);
     }
     if (rc)

@@ -84,12 +84,14 @@ static optimizer_form form_at(const optimizer *o, int i, const slot *s)
     return optimizer_state_form(o, i < PLAN_MAX_STATES ? i : -1, s);
 }
 
-/* The range of an array of a key that belongs to a part of it; p NULL: all of it. */
+/* The range of an array of a key, which has its elements or one for each of its rows, that belongs
+ * to a part of it; p NULL: all of it. */
 static void range_of(const place *p, int32_t piece, int64_t size, int64_t *from, int64_t *n)
 {
     bool cut = p && p->nparts > 1;
-    *from = cut ? place_from(p, piece) : 0;
-    *n = cut ? place_count(p, piece) : size;
+    int64_t each = cut && size < p->size ? p->row : 1;
+    *from = cut ? place_from(p, piece) / each : 0;
+    *n = cut ? place_count(p, piece) / each : size;
 }
 
 static void put_array(buf *b, const kv_array *a, const place *p, int32_t piece)

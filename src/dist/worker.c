@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "array/device.h"
-#include "array/row_ids.h"
 #include "base/mem.h"
 #include "core/builtin.h"
 #include "core/call.h"
@@ -140,14 +139,17 @@ int worker_count(void *self)
 
 /* Whether parts of a key may be updated apart. Without rounds every part counts its own updates,
  * so a number that all keys share would advance once for each of them. */
-static bool may_cut(const worker *w, const kv_rule *rule)
+static place_need need_of(const worker *w, const kv_rule *rule)
 {
+    static const place_need needs[] = {[RULE_CUT_ANYWHERE] = PLACE_ANYWHERE,
+                                       [RULE_CUT_BY_ROWS] = PLACE_BY_ROWS,
+                                       [RULE_CUT_NOWHERE] = PLACE_WHOLE};
     rule_state_info states[PLAN_MAX_STATES];
     int n = w->how.is_async ? rule_states(rule->ast, states) : 0;
     for (int i = 0; i < n; i++)
         if (states[i].how == STATE_SHARED)
-            return false;
-    return rule_splits(rule->ast);
+            return PLACE_WHOLE;
+    return needs[rule_cuts(rule->ast)];
 }
 
 /* An array without memory for its elements. */
@@ -214,8 +216,8 @@ static ask_key key_like(const worker *w, const kv_key *key, const kv_array *a)
                   .storage = a->storage,
                   .ndim = a->ndim};
     memcpy(k.shape, a->shape, a->ndim * sizeof *a->shape);
-    k.whole = w->store->updater.kind == UPDATER_RULE &&
-              !may_cut(w, w->store->updater.optimizer->rule);
+    if (w->store->updater.kind == UPDATER_RULE)
+        k.need = (uint8_t)need_of(w, w->store->updater.optimizer->rule);
     return k;
 }
 
@@ -489,60 +491,6 @@ int worker_init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
     return rc;
 }
 
-/* ---- Rows ---- */
-
-static int pull_rows_of(worker *w, int64_t number, kv_array *ids, kv_array *out, kv_err *e)
-{
-    worker_key *k = &w->keys[number];
-    const slot *s = &w->store->slots.items[number];
-    int64_t *list = NULL, nids = kv_array_size(ids), bytes = 0;
-    void *reply = NULL;
-    kv_array *got = NULL;
-    int rc = call_check_shape(s, out, "array", e);
-    if (rc)
-        return rc;
-    if (s->stored->storage != KV_ROW_SPARSE || out->storage != KV_ROW_SPARSE)
-        return kv_err_set(e, KV_E_VALUE, "%s is not row_sparse",
-                          out->storage == KV_ROW_SPARSE ? "the key" : "this array");
-    if ((rc = row_ids_read(&list, ids, e)))
-        return rc;
-    int64_t outside = row_ids_outside(list, nids, s->stored->shape[0]);
-    if (outside >= 0)
-        rc = kv_err_set(e, KV_E_INDEX, "row %lld is outside 0 to %lld", (long long)list[outside],
-                        (long long)s->stored->shape[0] - 1);
-    net_call c = to_server(w, place_server(&k->place, 0, w->how.servers), ASK_ROWS);
-    c.part = k->place.first;
-    c.round = k->pushes;
-    c.data = list;
-    c.bytes = nids * (int64_t)sizeof *list;
-    if (!rc && (rc = net_call_wait(&c, &reply, &bytes, e)) == KV_OK) {
-        k->pulls++;
-        rc = ask_array(&got, KV_ROW_SPARSE, (kv_dtype)s->stored->dtype, s->stored->ndim,
-                        s->stored->shape, reply, bytes, e);
-    }
-    if (!rc)
-        rc = kv_array_copy(out, got, e);
-    kv_array_unref(got);
-    mem_free(reply);
-    mem_free(list);
-    return rc;
-}
-
-int worker_pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
-                     kv_array *const *outs, const kv_call *how, kv_err *e)
-{
-    worker *w = self;
-    (void)how;
-    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? worker_find(w, keys, n, NULL, numbers, e) : KV_E_MEMORY;
-    engine_wait_group(&w->store->calls.group, 0);
-    for (int64_t i = 0; i < n && !rc; i++)
-        if ((rc = pull_rows_of(w, numbers[i], ids[i], outs[i], e)))
-            kv_err_key(e, &keys[i]);
-    mem_free(numbers);
-    return rc;
-}
-
 /* ---- Push and pull ---- */
 
 int worker_push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
@@ -703,7 +651,7 @@ int worker_command(void *self, int head, const char *body, kv_err *e)
 static int place_whole(worker *w, const kv_key *key, ask_key *k, kv_err *e)
 {
     int64_t stays;
-    k->whole = 1;
+    k->need = PLACE_WHOLE;
     int rc = place_keys(w, key, 1, k, &stays, e);
     if (!rc && stays >= 0)
         rc = kv_err_set(e, KV_E_INTERNAL, "a key that was cut stays where it is");
@@ -747,12 +695,12 @@ static int make_whole(worker *w, int64_t number, kv_err *e)
 }
 
 /* Rank 0, when all ranks have come to the optimizer and wait for it. */
-static int make_all_whole(worker *w, kv_err *e)
+static int make_whole_for(worker *w, place_need need, kv_err *e)
 {
     int rc = KV_OK;
     bool met = false;
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
-        if (w->keys[i].place.nparts == 1)
+        if (place_fits(&w->keys[i].place, need))
             continue;
         net_call c = to_server(w, 0, ASK_BARRIER);
         c.part = 1;
@@ -765,22 +713,23 @@ static int make_all_whole(worker *w, kv_err *e)
 }
 
 /* The other ranks, behind that. */
-static int find_whole(worker *w, kv_err *e)
+static int find_whole_for(worker *w, place_need need, kv_err *e)
 {
     int64_t n = 0;
     kv_key *cut = mem_alloc(w->store->slots.n, sizeof *cut, e);
     if (!cut)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < w->store->slots.n; i++)
-        if (w->keys[i].place.nparts > 1)
+        if (!place_fits(&w->keys[i].place, need))
             cut[n++] = w->store->slots.items[i].key;
     int rc = n ? ask_keys(w, cut, n, e) : KV_OK;
     mem_free(cut);
     return rc;
 }
 
-/* Whether what is to be set, see kv_type_ops, needs whole keys. */
-static int needs_whole(const worker *w, const char *kind, const char *text, bool *whole, kv_err *e)
+/* What is to be set, see kv_type_ops, needs this of all places. */
+static int find_need(const worker *w, const char *kind, const char *text, place_need *need,
+                     kv_err *e)
 {
     kv_rule *rule = NULL;
     int rc = KV_OK;
@@ -788,7 +737,7 @@ static int needs_whole(const worker *w, const char *kind, const char *text, bool
         rc = builtin_rule(&rule, text, e);
     else if (strcmp(kind, "rule") == 0)
         rc = kv_rule_new(&rule, text, NULL, 0, 0, e);
-    *whole = rule && !may_cut(w, rule);
+    *need = rule ? need_of(w, rule) : PLACE_ANYWHERE;
     kv_rule_free(rule);
     return rc;
 }
@@ -799,8 +748,8 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
     worker *w = self;
     buf b = {0};
     int64_t epoch = w->epochs + 1;
-    bool whole;
-    int rc = needs_whole(w, kind, text, &whole, e);
+    place_need need;
+    int rc = find_need(w, kind, text, &need, e);
     if (rc)
         return rc;
     engine_wait_group(&w->store->calls.group, 0);
@@ -811,8 +760,8 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
         buf_put(&b, params[i].value, strlen(params[i].value) + 1);
     }
     rc = buf_check(&b, e);
-    if (!rc && whole && net_rank() == 0)
-        rc = make_all_whole(w, e);
+    if (!rc && net_rank() == 0)
+        rc = make_whole_for(w, need, e);
     if (!rc && net_rank() == 0)
         rc = to_all(w, (net_call){.what = ASK_OPTIMIZER, .data = b.data, .bytes = (int64_t)b.len},
                     e);
@@ -822,8 +771,8 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
         rc = net_call_wait(&c, NULL, NULL, e);
     }
     w->epochs += rc == KV_OK;
-    if (!rc && whole && net_rank() != 0)
-        rc = find_whole(w, e);
+    if (!rc && net_rank() != 0)
+        rc = find_whole_for(w, need, e);
     buf_release(&b);
     return rc;
 }

@@ -70,6 +70,10 @@ END
     resumes nadam dist_sync 1 2 2 float32
 }
 
+@test "states: one number a row, from two servers to three" {
+    resumes groupadagrad dist_sync 2 2 3 float32
+}
+
 @test "states: float32 masters and a schedule" {
     resumes "adam --multi-precision true --lr-scheduler factor(step=2, factor=0.5)" \
         dist_device_sync 2 2 0 float16

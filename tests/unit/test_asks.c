@@ -51,7 +51,7 @@ TEST(asks_parts)
     for (int i = 0; i < 70000; i++)
         ((float *)data)[i] = (float)i;
     ask_key k = {.dtype = KV_FLOAT32, .ndim = 1, .shape = {70000}};
-    k.place = place_new(70000, KV_FLOAT32, false);
+    k.place = place_new(KV_FLOAT32, KV_DEFAULT, 1, shape, PLACE_ANYWHERE, 2);
     k.place.first = 5;
     CHECK_OK(ask_put_slot(&b, &k, "weight", 1, a, &e));
     const ask_slot *s = (const ask_slot *)(const void *)b.data;
@@ -83,7 +83,7 @@ TEST(asks_rows)
     CHECK_OK(kv_array_write_rows(a, &data, &e));
     for (int i = 0; i < 6; i++)
         ((float *)data)[i] = (float)i;
-    ask_put_rows(&b, a);
+    ask_put_rows(&b, a, 0, INT64_MAX);
     int64_t bytes = (int64_t)b.len;
     CHECK_OK(ask_array(&same, KV_ROW_SPARSE, KV_FLOAT32, 2, shape, b.data, bytes, &e));
     CHECK_INT(kv_array_nrows(same), 2);

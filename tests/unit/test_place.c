@@ -1,46 +1,57 @@
-/* place: the parts of a key cover it once, and lie on the servers in order. */
+/* Places: how keys are cut into parts, and on which servers those lie. */
 #include "test.h"
 
 #include <stddef.h>
 
 #include "dist/place.h"
 
-static void check_parts(int64_t size, kv_dtype dtype)
+/* Parts follow each other without a gap, begin where codes and rows do, and are of a size. */
+static void check_place(kv_dtype dtype, kv_storage storage, int64_t rows, int64_t row, int servers,
+                        bool by_rows)
 {
-    place p = place_new(size, dtype, false);
-    int64_t at = 0;
+    int64_t shape[] = {rows, row}, each = kv_dtype_bytes(dtype), at = 0;
+    place p = place_new(dtype, storage, 2, shape, PLACE_ANYWHERE, servers);
+    CHECK_INT(place_fits(&p, PLACE_BY_ROWS), by_rows);
     for (int32_t i = 0; i < p.nparts; i++) {
         CHECK_INT(place_from(&p, i), at);
-        CHECK(place_count(&p, i) * kv_dtype_bytes(dtype) <= LINK_PAYLOAD);
-        CHECK(place_count(&p, i) > 0 || size == 0);
+        CHECK(place_count(&p, i) > 0 || rows * row == 0);
+        CHECK(i == 0 || at % 16 == 0);
+        CHECK(!by_rows || i == 0 || at % row == 0);
+        CHECK(storage == KV_ROW_SPARSE || place_count(&p, i) * each <= PLACE_MOST);
+        CHECK(!by_rows || i == 0 || place_first_row(&p, i) == at / row);
         at += place_count(&p, i);
     }
-    CHECK_INT(at, size);
+    CHECK_INT(at, rows * row);
+    CHECK(place_first_row(&p, p.nparts) >= rows);
+    CHECK_INT(place_new(dtype, storage, 2, shape, PLACE_WHOLE, servers).nparts, 1);
+    p = place_new(dtype, storage, 2, shape, PLACE_BY_ROWS, servers);
+    CHECK(place_fits(&p, PLACE_BY_ROWS));
 }
 
 TEST(place_parts)
 {
-    static const int64_t sizes[] = {0, 1, 65535, 65536, 65537, 131072, 1000003};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        check_parts(sizes[i], KV_FLOAT32);
-        check_parts(sizes[i], KV_FLOAT16);
-        check_parts(sizes[i], KV_FLOAT64);
-        check_parts(sizes[i], KV_UINT8);
-        place whole = place_new(sizes[i], KV_FLOAT32, true);
-        CHECK_INT(whole.nparts, 1);
-        CHECK_INT(place_count(&whole, 0), sizes[i]);
-    }
-    CHECK_INT(place_new(65536, KV_FLOAT32, false).nparts, 1);
-    CHECK_INT(place_new(65537, KV_FLOAT32, false).nparts, 2);
-    CHECK_INT(place_new(0, KV_FLOAT32, false).nparts, 1);
+    check_place(KV_FLOAT32, KV_DEFAULT, 1, 1, 1, true);
+    check_place(KV_FLOAT32, KV_DEFAULT, 0, 7, 2, true);
+    check_place(KV_FLOAT32, KV_DEFAULT, 2000000, 1, 2, true);
+    check_place(KV_FLOAT32, KV_DEFAULT, 7003, 170, 3, true);
+    check_place(KV_FLOAT16, KV_DEFAULT, 40001, 147, 3, true);
+    check_place(KV_FLOAT64, KV_DEFAULT, 300, 8191, 2, true);
+    check_place(KV_FLOAT32, KV_DEFAULT, 40, 262144, 2, true);
+    check_place(KV_FLOAT32, KV_DEFAULT, 40, 262145, 2, false);
+    check_place(KV_FLOAT32, KV_DEFAULT, 3, 400000, 2, false);
+    check_place(KV_FLOAT32, KV_ROW_SPARSE, 7003, 170, 3, true);
+    check_place(KV_FLOAT32, KV_ROW_SPARSE, 100, 64, 3, true);
+    int64_t large[] = {7003, 170}, small[] = {70, 170};
+    CHECK_INT(place_new(KV_FLOAT32, KV_ROW_SPARSE, 2, large, PLACE_ANYWHERE, 3).nparts, 3);
+    CHECK_INT(place_new(KV_FLOAT32, KV_ROW_SPARSE, 2, small, PLACE_ANYWHERE, 3).nparts, 1);
+    CHECK_INT(place_new(KV_FLOAT32, KV_DEFAULT, 0, NULL, PLACE_ANYWHERE, 3).size, 1);
 }
 
-/* Spread parts are ascending ranges whose lengths differ by one at most. */
 TEST(place_servers)
 {
     for (int servers = 1; servers <= 7; servers++) {
         int have[7] = {0}, last = 0;
-        place p = place_new(1200 * 1200, KV_FLOAT32, false);
+        place p = place_in_records(1200 * 1200, KV_FLOAT32);
         p.server = -1;
         for (int32_t i = 0; i < p.nparts; i++) {
             int s = place_server(&p, i, servers);

@@ -742,3 +742,16 @@ TEST(rule_random)
     for (int i = 0; i < 120; i++)
         one_rule(lengths[i % 6]);
 }
+
+TEST(rule_cuts)
+{
+    CHECK_INT(rule_cuts(checked("{ stored += input * key }")), RULE_CUT_ANYWHERE);
+    CHECK_INT(rule_cuts(checked("{ rows present; stored += input }")), RULE_CUT_BY_ROWS);
+    CHECK_INT(rule_cuts(checked("{ if sparse(input) { stored += input } }")), RULE_CUT_BY_ROWS);
+    CHECK_INT(rule_cuts(checked("updater g { rows present; state row h; h += rowmean(input); "
+                                "stored -= input / h }")), RULE_CUT_BY_ROWS);
+    CHECK_INT(rule_cuts(checked("{ stored += input / norm(input) }")), RULE_CUT_NOWHERE);
+    CHECK_INT(rule_cuts(checked("{ rows present; stored += input + sum(stored) }")),
+              RULE_CUT_NOWHERE);
+    CHECK_INT(rule_cuts(checked("{ print \"x\"; stored += input }")), RULE_CUT_NOWHERE);
+}

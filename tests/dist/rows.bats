@@ -1,0 +1,74 @@
+# Several ranks of this machine: large keys that are cut where rows end, with rules that look at rows
+# and with pushes of some rows, have the bits of one process.
+
+load ../cli/help
+bats_require_minimum_version 1.5.0
+
+# The key 7 is cut by rows over all servers. The rows of 1 are too long for that. 8 is row_sparse.
+scripts()
+{
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun > /dev/null || skip "no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    cat > keys.kv <<'END'
+init 7 uniform((7003, 170), low=-1, seed=1)
+init 1 uniform((3, 400000), low=-1, seed=2)
+init 8 row_sparse(uniform((7003, 170), low=-1, seed=3))
+END
+    cat > rounds.kv <<'END'
+for i in 0..3 {
+    push 7 [uniform((7003, 170), low=-1, seed=i*10+r) for r in who]
+    push 7 [row_sparse(uniform((5, 170), low=-1, seed=i*10+r), [i, 40*r+5, 40*r+6, 6000, 7002], (7003, 170)) for r in who]
+    push 1 [row_sparse(uniform((1, 400000), low=-1, seed=i*10+r), [1], (3, 400000)) for r in who]
+    push 8 [row_sparse(uniform((5, 170), low=-1, seed=i*10+r), [i, 40*r+5, 40*r+6, 6000, 7002], (7003, 170)) for r in who]
+}
+pull 7 -> a
+pull 1 -> b
+w = row_sparse(zeros(7003, 170))
+row-sparse-pull 8 --row-ids [7002, 3, 6000, 41, 3, 3500] --out w
+END
+}
+
+# same OPTIMIZER SERVERS WORKERS: SERVERS 0 means that the workers serve.
+same()
+{
+    scripts
+    local how="--oversubscribe --bind-to none" run="$build/kvctl"
+    {
+        cat keys.kv
+        echo "who = [r for r in 0..$(($3 - 1))]; set-optimizer $1"
+        cat rounds.kv
+        echo 'write a a1.npy; write b b1.npy; write dense(w) w1.npy'
+    } > one.kv
+    {
+        echo 'create dist_sync'
+        cat keys.kv
+        echo "who = [rank()]; set-optimizer $1"
+        cat rounds.kv
+        echo 'if rank() == 0 { write a a2.npy; write b b2.npy; write dense(w) w2.npy }'
+    } > two.kv
+    run "$run" -f one.kv
+    assert_success
+    if [ "$2" -eq 0 ]; then
+        run timeout 60 mpirun $how -n "$3" "$run" -f two.kv
+    else
+        run timeout 60 mpirun $how -x KVSTORE_SERVERS="$2" -n "$3" "$run" -f two.kv : \
+            -x KVSTORE_SERVERS="$2" -n "$2" "$run" serve
+    fi
+    assert_success
+    cmp a1.npy a2.npy
+    cmp b1.npy b2.npy
+    cmp w1.npy w2.npy
+}
+
+@test "rows: sgd with momentum, lazily, on two servers" {
+    same "sgd --momentum 0.9" 2 2
+}
+
+@test "rows: adam, lazily, on three workers that serve" {
+    same adam 0 3
+}
+
+@test "rows: adagrad of groups, one history a row, on three servers" {
+    same groupadagrad 3 2
+}
