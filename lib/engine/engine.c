@@ -411,6 +411,37 @@ void engine_wait_group(engine_group *g, int64_t most)
     unlock();
 }
 
+/* Takes a waiter that waits no longer off the list; false: it was told meanwhile. */
+static bool take_back(engine_group *g, const engine_waiter *w)
+{
+    for (engine_waiter **at = &g->waiters; *at; at = &(*at)->next) {
+        if (*at == w) {
+            *at = w->next;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool engine_wait_group_for(engine_group *g, int64_t most, int ms)
+{
+    engine_waiter w = {.most = most};
+    lock();
+    bool free = g->pending <= most;
+    if (!free) {
+        w.next = g->waiters;
+        g->waiters = &w;
+    }
+    unlock();
+    if (free)
+        return true;
+    pool_wait_for(&w.flag, ms);
+    lock();
+    free = !take_back(g, &w);
+    unlock();
+    return free;
+}
+
 int engine_take_error(engine_group *g, kv_err *e)
 {
     lock();

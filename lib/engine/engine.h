@@ -111,6 +111,9 @@ void engine_wait_write(engine_var *var);
 /* Blocks until at most `most` operations of a group are pending. */
 void engine_wait_group(engine_group *g, int64_t most);
 
+/* The same, for so many milliseconds at most; says whether so few are pending. */
+bool engine_wait_group_for(engine_group *g, int64_t most, int ms);
+
 /* Moves the first error of a group's operations to e and forgets it; its code, or KV_OK. */
 int engine_take_error(engine_group *g, kv_err *e);
 

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* How often a thread looks for work before it sleeps: about 20 microseconds. */
 #define SPINS 4000
@@ -412,10 +413,18 @@ static void spin(const pool_flag *f)
     }
 }
 
-void pool_wait(pool_flag *f)
+static bool is_past(const struct timespec *t)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec > t->tv_sec || (now.tv_sec == t->tv_sec && now.tv_nsec >= t->tv_nsec);
+}
+
+/* until: NULL, or when it returns at the latest. */
+static bool wait_until(pool_flag *f, const struct timespec *until)
 {
     pool_workers();
-    while (!is_set(f)) {
+    while (!is_set(f) && !(until && is_past(until))) {
         pthread_mutex_lock(&pool.lock);
         bool ran = run_one();
         pthread_mutex_unlock(&pool.lock);
@@ -425,11 +434,34 @@ void pool_wait(pool_flag *f)
             continue;
         pthread_mutex_lock(&pool.lock);
         pool.waiting++;
-        while (!is_set(f) && !(next_task() && pool.places))
-            pthread_cond_wait(&pool.event, &pool.lock);
+        while (!is_set(f) && !(next_task() && pool.places) && !(until && is_past(until))) {
+            if (until)
+                pthread_cond_timedwait(&pool.event, &pool.lock, until);
+            else
+                pthread_cond_wait(&pool.event, &pool.lock);
+        }
         pool.waiting--;
         pthread_mutex_unlock(&pool.lock);
     }
+    return is_set(f);
+}
+
+void pool_wait(pool_flag *f)
+{
+    wait_until(f, NULL);
+}
+
+bool pool_wait_for(pool_flag *f, int ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000L;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    return wait_until(f, &until);
 }
 
 void pool_signal(pool_flag *f)

@@ -56,6 +56,9 @@ typedef struct pool_flag {
 /* Returns when the flag is set; runs parts and tasks meanwhile. */
 void pool_wait(pool_flag *f);
 
+/* The same, for so many milliseconds at most; says whether the flag is set. */
+bool pool_wait_for(pool_flag *f, int ms);
+
 /* What a thread that waits calls when there is nothing else to do; it returns whether it did
  * something. NULL: nothing. For what ends operations from outside the pool. */
 void pool_set_poll(bool (*poll)(void));

@@ -22,7 +22,7 @@ typedef enum dist_ask {
     ASK_STATES,    /* Reply: the states of its parts; see states.h */
     ASK_SET_STATES,
     ASK_COUNTS,    /* Reply: ask_counts */
-    ASK_WHY,       /* part, round. Reply: a text, which ranks it has and which it lacks */
+    ASK_LACKS,     /* Reply: ask_lack for each of the first rounds and calls that lack the sender */
 
     /* To the coordinator, which is the first server. */
     ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
@@ -69,6 +69,15 @@ typedef struct ask_counts {
     int64_t contributors; /* of the last round */
     uint64_t missing;     /* bit i: worker i, of the first 64, is one of those others */
 } ask_counts;
+
+/* What some workers have come to and another one has not. */
+typedef struct ask_lack {
+    int64_t part; /* -1: no round, but a barrier, a store that is made, … */
+    int64_t round;
+    int64_t waits; /* a worker that has come */
+} ask_lack;
+
+enum { ASK_MOST_LACKS = 64 };
 
 /* Appends a key and its text. */
 void ask_put_key(buf *b, const ask_key *k, const char *name);

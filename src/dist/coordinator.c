@@ -544,6 +544,23 @@ int64_t coordinator_waits(served *s, int64_t before, buf *out)
     return first;
 }
 
+int coordinator_lacks(const served *s, int rank)
+{
+    const coordinator *c = s->coordinator;
+    if (!c)
+        return -1;
+    if (c->barrier_us && is_missing(s, c, rank))
+        for (int i = 0; i < s->how.workers; i++)
+            if (c->at_barrier[i])
+                return i;
+    if (rank == 0 && c->waiters)
+        return c->waiters->rank;
+    for (const letter *l = c->letters; l; l = l->next)
+        if (l->request && l->from == rank)
+            return l->to;
+    return -1;
+}
+
 bool coordinator_key(const served *s, int64_t number, kv_key *key)
 {
     const coordinator *c = s->coordinator;

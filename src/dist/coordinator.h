@@ -16,6 +16,9 @@ void coordinator_left(served *s, int rank);
  * waits. Calls that waited since `before` are given up. */
 int64_t coordinator_waits(served *s, int64_t before, buf *out);
 
+/* A worker that waits for another one, or -1. */
+int coordinator_lacks(const served *s, int rank);
+
 /* Whose part has that number; false: this server does not know. The name is borrowed. */
 bool coordinator_key(const served *s, int64_t number, kv_key *key);
 

@@ -15,39 +15,46 @@
 #include "base/mem.h"
 #include "core/apply.h"
 #include "core/call.h"
+#include "dist/room.h"
 #include "dist/states.h"
 #include "engine/trace.h"
 
-enum { FLIGHTS = 4096, CODES_AT_ONCE = 1 << 19, PULLED_TOGETHER = 1 << 20 };
+enum { FLIGHT_LISTS = 4096, CODES_AT_ONCE = 1 << 19, PULLED_TOGETHER = 1 << 20 };
 
+/* Those under way, by token. */
 static struct {
     pthread_mutex_t lock;
-    flight *list[FLIGHTS];
+    flight *lists[FLIGHT_LISTS];
     uint64_t next;
 } air = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void enter(flight *f)
 {
     pthread_mutex_lock(&air.lock);
-    do
-        f->token = ++air.next;
-    while (air.list[f->token % FLIGHTS]);
-    air.list[f->token % FLIGHTS] = f;
+    f->token = ++air.next;
+    flight **list = &air.lists[f->token % FLIGHT_LISTS];
+    f->next = *list;
+    *list = f;
     pthread_mutex_unlock(&air.lock);
 }
 
 flight *flight_find(uint64_t token)
 {
     pthread_mutex_lock(&air.lock);
-    flight *f = air.list[token % FLIGHTS];
+    flight *f = air.lists[token % FLIGHT_LISTS];
+    while (f && f->token != token)
+        f = f->next;
     pthread_mutex_unlock(&air.lock);
-    return f && f->token == token ? f : NULL;
+    return f;
 }
 
 static void leave(const flight *f)
 {
     pthread_mutex_lock(&air.lock);
-    air.list[f->token % FLIGHTS] = NULL;
+    flight **at = &air.lists[f->token % FLIGHT_LISTS];
+    while (*at != f)
+        at = &(*at)->next;
+    *at = f->next;
     pthread_mutex_unlock(&air.lock);
 }
 
@@ -317,21 +324,13 @@ static void count_bytes(flight *f, int64_t bytes)
     __atomic_add_fetch(&f->w->pushing, bytes, __ATOMIC_ACQ_REL);
 }
 
-/* A worker may run ahead of the others by so many bytes: what it has pushed lies in its memory, and
- * in that of servers, until it is applied. A call with more of them goes alone. */
-static void wait_for_room(flight *f, engine_group *g)
+void flight_wait_for_room(flight *f)
 {
     int64_t bytes = 0;
     for (int64_t i = 0; i < f->ncargo && !f->pulls; i++)
         if (f->cargo[i].source->storage == KV_DEFAULT)
             bytes += f->cargo[i].place.size * kv_dtype_bytes(f->cargo[i].dtype);
-    for (;;) {
-        int64_t pushing = __atomic_load_n(&f->w->pushing, __ATOMIC_ACQUIRE);
-        int64_t pending = __atomic_load_n(&g->pending, __ATOMIC_ACQUIRE);
-        if (bytes == 0 || pushing == 0 || pushing + bytes <= FLIGHT_BYTES || pending == 0)
-            break;
-        engine_wait_group(g, pending - 1);
-    }
+    room_wait(f->w, bytes);
     count_bytes(f, bytes);
 }
 
@@ -364,7 +363,6 @@ void flight_submit(flight *f, engine_group *g)
 {
     kv_err e = {0};
     bool coded = is_coded(f);
-    wait_for_room(f, g);
     f->op.run = coded ? start_coded : post_lanes;
     f->op.done = done;
     f->op.group = g;
@@ -646,8 +644,10 @@ static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const 
     }
     if (!rc && (rc = find_residuals(f, e)) == KV_OK)
         rc = flight_lay_out(f, e);
-    if (!rc)
+    if (!rc) {
+        flight_wait_for_room(f);
         commit_push(f, &d, steps);
+    }
     for (int64_t i = 0; steps && i < f->ncargo; i++)
         optimizer_release_step(&steps[i]);
     mem_free(steps);
@@ -664,7 +664,6 @@ int flight_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *value
 {
     if (net_is_lost(e))
         return KV_E_PEER;
-    engine_wait_group(&w->store->calls.group, FLIGHT_PENDING - 1);
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
     int rc = numbers ? check_push(w, keys, n, values, numbers, e) : KV_E_MEMORY;
     if (!rc)
@@ -721,12 +720,12 @@ static int64_t pull_together(const worker *w, const int64_t *numbers, const flig
 static void commit_pull(flight *f)
 {
     worker *w = f->w;
+    flight_wait_for_room(f);
     for (int64_t i = 0; i < f->ncargo; i++) {
         worker_key *k = &w->keys[f->cargo[i].slot];
         f->cargo[i].round = k->pushes;
         k->pulls += 1;
     }
-    engine_wait_group(&w->store->calls.group, FLIGHT_PENDING - 1);
     flight_submit(f, &w->store->calls.group);
 }
 
@@ -755,7 +754,6 @@ int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
 {
     if (net_is_lost(e))
         return KV_E_PEER;
-    engine_wait_group(&w->store->calls.group, FLIGHT_PENDING - 1);
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
     int rc = numbers ? worker_find(w, keys, n, NULL, numbers, e) : KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++)
@@ -836,17 +834,27 @@ void flight_take(void *self, int rank, const link_rec *r)
     flight_look_at_end(f);
 }
 
+/* One whose turn has not come sees by itself that a rank is lost, and lanes that are being sent are
+ * dropped first. */
+static flight *find_posted(flight *f)
+{
+    while (f && (!__atomic_load_n(&f->posted, __ATOMIC_ACQUIRE) ||
+                 __atomic_load_n(&f->nlanes, __ATOMIC_ACQUIRE) > 0))
+        f = f->next;
+    return f;
+}
+
 void flight_lost(void *self, const kv_err *why)
 {
     (void)self;
-    for (int i = 0; i < FLIGHTS; i++) {
+    for (int i = 0; i < FLIGHT_LISTS;) {
         pthread_mutex_lock(&air.lock);
-        flight *f = air.list[i];
+        flight *f = find_posted(air.lists[i]);
         pthread_mutex_unlock(&air.lock);
-        /* one whose turn has not come sees by itself that a rank is lost */
-        if (!f || !__atomic_load_n(&f->posted, __ATOMIC_ACQUIRE) ||
-            __atomic_load_n(&f->nlanes, __ATOMIC_ACQUIRE) > 0)
+        if (!f) {
+            i++;
             continue;
+        }
         f->error = f->error.code ? f->error : *why;
         f->waiting = 0;
         flight_look_at_end(f);

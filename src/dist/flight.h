@@ -8,9 +8,6 @@
 #include "dist/server.h"
 #include "dist/worker.h"
 
-/* What a store may have under way: operations, and bytes of pushes. */
-enum { FLIGHT_PENDING = 256, FLIGHT_BYTES = 256 << 20 };
-
 /* One key of a push, or of a pull. */
 typedef struct cargo {
     int64_t slot;
@@ -63,6 +60,7 @@ typedef struct flight {
     int64_t bytes;   /* that it pushes */
     push_codes codes;
     uint64_t token;
+    struct flight *next; /* of those under way */
     kv_err error;
     int32_t priority;
     int64_t begun; /* for a profile: when its turn came */
@@ -86,6 +84,9 @@ int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_ar
 
 /* The pieces of all cargo, by server. */
 int flight_lay_out(flight *f, kv_err *e);
+
+/* Waits until there is room for what it pushes (room.h): before its pushes are counted. */
+void flight_wait_for_room(flight *f);
 
 /* Starts it when its turn has come. Nothing fails from here on. */
 void flight_submit(flight *f, engine_group *g);

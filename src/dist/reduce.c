@@ -191,6 +191,7 @@ static int copy_shared(flight *f, kv_err *e)
 static void commit(flight *f)
 {
     worker *w = f->w;
+    flight_wait_for_room(f);
     for (int64_t i = 0; i < f->nouts; i++) {
         array_hold(f->outs[i]);
         f->uses[i] = (engine_use){.var = array_var(f->outs[i]), .write = true};
@@ -265,7 +266,6 @@ static int run_call(worker *w, const lists *l, bool broadcasts, const kv_call *h
     int rc = check_dense(w, l->keys, l->n, l->values, e);
     if (rc || (rc = check_dense(w, l->okeys, l->nouts, l->outs, e)))
         return rc;
-    engine_wait_group(&w->store->calls.group, FLIGHT_PENDING - 1);
     int64_t *numbers = mem_alloc(l->n, sizeof *numbers, e);
     int64_t *onumbers = mem_alloc(l->nouts, sizeof *onumbers, e);
     rc = numbers && onumbers ? KV_OK : KV_E_MEMORY;

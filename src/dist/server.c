@@ -10,6 +10,7 @@
 #include "core/kv_rule.h"
 #include "core/store.h"
 #include "dist/coordinator.h"
+#include "dist/lacks.h"
 #include "dist/parts.h"
 #include "dist/served.h"
 #include "dist/stall.h"
@@ -739,6 +740,20 @@ static void call_counts_of(const served *s, int rank, const link_rec *r)
     server_reply(rank, r->request, &c, sizeof c);
 }
 
+/* Also in other stores, where all that is known is that somebody waits. */
+static void call_lacks(const served *s, int rank, const link_rec *r)
+{
+    ask_lack list[ASK_MOST_LACKS];
+    int64_t n = lacks_of(s, rank, list);
+    for (int i = 0; i < STORES; i++) {
+        ask_lack one[ASK_MOST_LACKS];
+        if (n < ASK_MOST_LACKS && here.stores[i] && here.stores[i] != s &&
+            lacks_of(here.stores[i], rank, one) > 0)
+            list[n++] = (ask_lack){.part = -1, .waits = one[0].waits};
+    }
+    server_reply(rank, r->request, list, n * (int64_t)sizeof *list);
+}
+
 static int give_states(const served *s, int rank, const link_rec *r, kv_err *e)
 {
     buf b = {0};
@@ -798,6 +813,9 @@ static void take_call(int rank, const link_rec *r)
             break;
         case ASK_COUNTS:
             call_counts_of(s, rank, r);
+            return;
+        case ASK_LACKS:
+            call_lacks(s, rank, r);
             return;
         default:
             rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", net_rank(),

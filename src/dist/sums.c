@@ -496,3 +496,17 @@ int64_t sums_waits(served *s, int64_t before, buf *out)
         tell_sum(first, out);
     return first ? first->since_us : INT64_MAX;
 }
+
+int64_t sums_lack(const served *s, int rank, ask_lack *list, int64_t n)
+{
+    for (int64_t i = 0; i < s->sums->nparts; i++) {
+        for (const sum *x = s->sums->parts[i]; x && n < ASK_MOST_LACKS; x = x->next) {
+            int other = 0;
+            while (other < s->how.workers && !x->by[other].come)
+                other++;
+            if (!x->given_up && x->have > 0 && !x->by[rank].come)
+                list[n++] = (ask_lack){x->part, x->round, other};
+        }
+    }
+    return n;
+}

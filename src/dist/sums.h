@@ -33,6 +33,9 @@ void sums_look(served *s);
 /* What has waited longest, like coordinator_waits. */
 int64_t sums_waits(served *s, int64_t before, buf *out);
 
+/* Like lacks_of, behind the n that are in the list. */
+int64_t sums_lack(const served *s, int rank, ask_lack *list, int64_t n);
+
 /* Says to a flight of this rank how its piece went: data is the sum, unless it lies in out. */
 void reduce_ended(uint64_t token, int64_t piece, const char *data, const kv_err *why);
 

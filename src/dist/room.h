@@ -1,0 +1,35 @@
+/* How far a worker may run ahead of the others. What it has pushed lies in its memory and in that of
+ * servers until the others have pushed too, so it is held when that is too much.
+ *
+ * Holding it must not make others wait for it: where workers push their keys in different orders,
+ * each could be held for what the other one would push next. So a worker is held only while nobody
+ * waits for it. A round that some have contributed to and it has not, a barrier, a store to be made:
+ * whoever others wait for is behind them in that, and goes on. The workers that are held are then
+ * those for whom nobody waits, and each waits for one that is not held.
+ *
+ * Environment: KVSTORE_AHEAD, bytes, 256 MB.
+ */
+#ifndef DIST_ROOM_H
+#define DIST_ROOM_H
+
+#include "dist/worker.h"
+
+/* Operations that may be under way. */
+enum { ROOM_PENDING = 256 };
+
+/* Waits until one more operation may begin, which pushes so many bytes. One that is larger than
+ * what a worker may run ahead goes alone. */
+void room_wait(worker *w, int64_t bytes);
+
+/* Who waits for this rank, and for what. */
+typedef struct room_missed {
+    int rank;   /* one that waits, or -1: nobody does */
+    kv_key key; /* whose round this rank lacks, its name the slot's; or no key: */
+    bool in_call;
+} room_missed;
+
+/* Asks the servers; what this rank has sent and they have not received yet does not count. Errors:
+ * peer, timeout, memory. */
+int room_missed_by(worker *w, room_missed *out, kv_err *e);
+
+#endif
