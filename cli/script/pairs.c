@@ -87,9 +87,12 @@ int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_e
 
 void pairs_suggest(kv *store, kv_err *e)
 {
+    kv_info found;
     if (!e->has_key || !e->key_is_text)
         return;
     suggest near = {.word = e->key_name};
+    if (kv_find(store, &(kv_key){.name = e->key_name}, &found, &(kv_err){0}) == KV_OK)
+        return; /* it is no slip of the pen */
     for (int64_t i = 0; i < kv_num_keys(store); i++) {
         kv_info info;
         kv_err unused = {0};

@@ -6,6 +6,19 @@
 #include "array/device.h"
 #include "array/row_ids.h"
 
+const char *ask_name(dist_ask what)
+{
+    static const char *const names[] = {
+        [ASK_FREE] = "the end of a store", [ASK_DONE] = "done",
+        [ASK_INIT] = "init",               [ASK_DROP] = "set-optimizer",
+        [ASK_OPTIMIZER] = "set-optimizer", [ASK_COMMAND] = "send-command",
+        [ASK_STATES] = "save-states",      [ASK_SET_STATES] = "load-states",
+        [ASK_COUNTS] = "info",             [ASK_LACKS] = "push",
+        [ASK_PLACE] = "init",              [ASK_READY] = "init",
+        [ASK_RECEIVE] = NULL};
+    return names[what];
+}
+
 static int64_t up(int64_t n)
 {
     return (n + 7) / 8 * 8;

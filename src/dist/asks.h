@@ -79,6 +79,9 @@ typedef struct ask_lack {
 
 enum { ASK_MOST_LACKS = 64 };
 
+/* What a user calls a call that a server answers at once; NULL: it waits for other ranks. */
+const char *ask_name(dist_ask what);
+
 /* Appends a key and its text. */
 void ask_put_key(buf *b, const ask_key *k, const char *name);
 

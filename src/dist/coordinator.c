@@ -488,14 +488,15 @@ static int64_t letters_wait(coordinator *c, int64_t before, int64_t first, buf *
         if (l->request && l->since_us < first) {
             first = l->since_us;
             buf_clear(text);
-            buf_printf(text, "rank %d waits for a letter of rank %d", l->to, l->from);
+            buf_printf(text, "rank %d waits for rank %d to save or load states", l->to,
+                       l->from);
         }
         if (!l->request || l->since_us >= before) {
             at = &(*at)->next;
             continue;
         }
-        kv_err_set(&why, KV_E_TIMEOUT, "gave up: rank %d waits for a letter of rank %d", l->to,
-                   l->from);
+        kv_err_set(&why, KV_E_TIMEOUT, "gave up: rank %d waits for rank %d to save or load states",
+                   l->to, l->from);
         server_refuse(l->to, l->request, &why);
         take_off(at);
     }

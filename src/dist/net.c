@@ -15,6 +15,7 @@
 #include "base/num.h"
 #include "dist/alive.h"
 #include "engine/pool.h"
+#include "runtime.h"
 
 enum {
     TAKE_CROWDED = 1 << 20, /* of one rank's records, before what they ask for is done */
@@ -22,6 +23,7 @@ enum {
     SLEEP_LEAST_US = 10,
     SLEEP_MOST_US = 1000,
     LOOK_US = 100000, /* between two looks at the other ranks, and at what waits */
+    TOLD_US = 5000000, /* when a call without an answer is told first */
     GRACE_US = 2000000 /* who is asked gives up first, since it knows what is missing */
 };
 
@@ -546,18 +548,33 @@ void net_lost(int rank, const char *why)
     __atomic_store_n(&net.is_lost, true, __ATOMIC_RELEASE);
 }
 
-static int wait_reply(const int *done, kv_err *e)
+static int give_up_call(const net_call *c, int64_t seconds, kv_err *e)
 {
-    int64_t begin = net_now_us(), limit = (int64_t)(net_timeout() * 1e6);
+    if (!c->name)
+        return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: a call to another rank",
+                          (long long)seconds);
+    return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: rank %d has not answered %s",
+                      (long long)seconds, c->rank, c->name);
+}
+
+/* begin: when the call was made. */
+static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err *e)
+{
+    int64_t limit = (int64_t)(net_timeout() * 1e6), told = TOLD_US;
     for (int idle = 0; !__atomic_load_n(done, __ATOMIC_ACQUIRE);) {
         idle = drive() ? 0 : idle + 1;
         if (net_is_lost(e))
             return KV_E_PEER;
         if (idle > 2000)
             usleep(SLEEP_LEAST_US);
-        if (limit && net_now_us() - begin > limit + GRACE_US)
-            return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: a call to another rank",
-                              (long long)(limit / 1000000));
+        int64_t waited = net_now_us() - begin;
+        if (limit && waited > limit + (c->name ? 0 : GRACE_US))
+            return give_up_call(c, limit / 1000000, e);
+        if (!c->name || waited < told)
+            continue;
+        runtime_log("rank %d has not answered %s; %lld s so far", c->rank, c->name,
+                    (long long)(waited / 1000000));
+        told *= 2;
     }
     return KV_OK;
 }
@@ -649,11 +666,12 @@ int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes,
     sending *s = mem_alloc(n, sizeof *s, e);
     kv_err unused = {0};
     e = e ? e : &unused;
+    int64_t begin = net_now_us();
     int rc = w && s ? KV_OK : KV_E_MEMORY;
     for (int i = 0; i < n && !rc; i++)
         begin_call(&w[i], &s[i], &calls[i]);
     for (int i = 0; i < n && w && s; i++) {
-        int failed = rc ? rc : wait_reply(&w[i].done, e);
+        int failed = rc ? rc : wait_reply(&w[i].done, &calls[i], begin, e);
         forget(&w[i]);
         if (failed)
             withdraw(&s[i]);

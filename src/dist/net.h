@@ -92,6 +92,8 @@ typedef struct net_call {
     int64_t part, round;
     const void *data;
     int64_t bytes; /* any number; long ones travel in pieces */
+    const char *name; /* of one that is answered at once: then it is told after 5 seconds that the
+                         rank has not. NULL: who is asked waits for others, and tells itself */
 } net_call;
 
 int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err *e);

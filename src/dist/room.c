@@ -40,7 +40,8 @@ int room_missed_by(worker *w, room_missed *out, kv_err *e)
 {
     *out = (room_missed){.rank = -1};
     for (int i = 0; i < w->how.servers && out->rank < 0; i++) {
-        net_call c = {.rank = server_rank(i), .what = ASK_LACKS, .store = w->number};
+        net_call c = {.rank = server_rank(i), .what = ASK_LACKS, .store = w->number,
+                      .name = ask_name(ASK_LACKS)};
         void *reply = NULL;
         int64_t bytes = 0;
         int rc = net_call_wait(&c, &reply, &bytes, e);

@@ -292,7 +292,8 @@ static net_call *all_servers(const worker *w, dist_ask what, kv_err *e)
 {
     net_call *calls = mem_zalloc(w->how.servers, sizeof *calls, e);
     for (int i = 0; calls && i < w->how.servers; i++)
-        calls[i] = (net_call){.rank = server_rank(i), .what = what, .store = w->number};
+        calls[i] = (net_call){.rank = server_rank(i), .what = what, .store = w->number,
+                              .name = ask_name(what)};
     return calls;
 }
 

@@ -16,7 +16,8 @@
 
 static net_call to_server(const worker *w, int server, dist_ask what)
 {
-    return (net_call){.rank = server_rank(server), .what = what, .store = w->number};
+    return (net_call){.rank = server_rank(server), .what = what, .store = w->number,
+                      .name = ask_name(what)};
 }
 
 /* The same call to every server. */
@@ -30,6 +31,7 @@ static int to_all(const worker *w, net_call c, kv_err *e)
         calls[i] = c;
         calls[i].rank = server_rank(i);
         calls[i].store = w->number;
+        calls[i].name = ask_name((dist_ask)c.what);
     }
     int rc = net_calls_wait(calls, n, NULL, NULL, e);
     mem_free(calls);

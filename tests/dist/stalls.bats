@@ -54,6 +54,35 @@ barrier"
     assert_output --partial 'error[timeout]: gave up: a barrier has ranks 0 and lacks 1'
 }
 
+@test "stalls: states that are saved lack a rank" {
+    stall "create dist_sync
+set-gradient-compression 2bit; set-optimizer test
+init 3 zeros(7)
+$sleeps
+save-states s.safetensors"
+    assert_failure
+    assert_output --partial 'error[timeout]: gave up: rank 0 waits for rank 1 to save or load states'
+    stall "create dist_sync
+set-optimizer test; init 3 zeros(7)
+${sleeps/1/0}
+save-states s.safetensors"
+    assert_failure
+    assert_output --partial 'error[timeout]: gave up: rank 1 waits for rank 0 to save or load states'
+}
+
+@test "stalls: a server does not answer" {
+    TIMEOUT=8 stall 'create dist_sync
+barrier
+if rank() == 1 {
+!kill -STOP $PPID
+}
+!sleep 1
+send-command 9 "any"'
+    assert_failure
+    assert_line --regexp 'rank 1 has not answered send-command; 5 s so far$'
+    assert_output --partial 'error[timeout]: gave up after 8 s: rank 1 has not answered send-command'
+}
+
 @test "stalls: a sum that waits is told, and then goes on" {
     export PAUSE=8
     TIMEOUT=60 stall "create horovod
