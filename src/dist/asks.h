@@ -30,7 +30,9 @@ typedef enum dist_ask {
                      one gets the place to which it moves */
     ASK_READY,   /* the same keys hold their values now, in the places of the reply */
     ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each */
-    ASK_BARRIER, /* replies when all workers have asked; part not 0: or wait for an optimizer */
+    ASK_BARRIER, /* Reply, when all workers have asked: ask_met. Part 1, of the first worker: all
+                    others wait for it here or for its optimizer, and go on waiting; -1: it waits
+                    no more */
     ASK_EPOCH,   /* round: replies when so many optimizers have been set by the first worker */
     ASK_SEND,    /* part: to which worker, round: a tag; a letter. A later one with the same tag
                      takes the place of one that nobody has received */
@@ -69,6 +71,11 @@ typedef struct ask_counts {
     int64_t contributors; /* of the last round */
     uint64_t missing;     /* bit i: worker i, of the first 64, is one of those others */
 } ask_counts;
+
+typedef struct ask_met {
+    int64_t moves;  /* of keys that were cut */
+    int64_t epochs; /* optimizers that the first worker has set */
+} ask_met;
 
 /* What some workers have come to and another one has not. */
 typedef struct ask_lack {

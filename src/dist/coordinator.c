@@ -45,7 +45,8 @@ typedef struct coordinator {
     letter *letters;
     uint64_t *at_barrier; /* by worker: its call, or 0 */
     int64_t barrier_us;   /* when the first came */
-    bool waits_count;     /* who waits for an optimizer is at the barrier too */
+    bool first_asks;      /* only whether all others wait for the first worker */
+    int64_t moves;
     int64_t epoch;
 } coordinator;
 
@@ -144,6 +145,7 @@ static void move(const served *s, coordinator *c, entry *x)
     x->key.place = x->next;
     x->key.need = PLACE_WHOLE;
     x->next = (place){0};
+    c->moves++;
 }
 
 static int add_key(served *s, coordinator *c, const ask_key *in, const kv_key *key, place *out,
@@ -316,11 +318,28 @@ static void give_up_barrier(const served *s, coordinator *c, const kv_err *why)
 static bool is_missing(const served *s, const coordinator *c, int rank)
 {
     bool there = s->done[rank] || c->at_barrier[rank];
-    for (const waiter *w = c->waiters; w && c->waits_count && !there; w = w->next)
+    for (const waiter *w = c->waiters; w && c->first_asks && !there; w = w->next)
         there = w->rank == rank && w->epoch > 0;
-    for (const letter *l = c->letters; l && c->waits_count && !there; l = l->next)
+    for (const letter *l = c->letters; l && c->first_asks && !there; l = l->next)
         there = l->to == rank && l->from == 0 && l->request; /* of a file that brings a rule */
     return !there;
+}
+
+/* All have come. */
+static void let_go(const served *s, coordinator *c)
+{
+    ask_met met = {c->moves, c->epoch};
+    int some = c->first_asks ? 1 : s->how.workers;
+    for (int i = 0; i < some; i++) {
+        if (c->at_barrier[i])
+            server_reply(i, c->at_barrier[i], &met, sizeof met);
+        c->at_barrier[i] = 0;
+    }
+    c->first_asks = false;
+    c->barrier_us = 0;
+    for (int i = some; i < s->how.workers; i++)
+        if (c->at_barrier[i])
+            c->barrier_us = net_now_us();
 }
 
 static void look_at_barrier(served *s, coordinator *c)
@@ -339,12 +358,7 @@ static void look_at_barrier(served *s, coordinator *c)
         kv_err_set(&why, KV_E_PEER, "rank %d has ended; the barrier waits for it", ended);
         give_up_barrier(s, c, &why);
     } else if (missing == 0) {
-        for (int i = 0; i < s->how.workers; i++) {
-            if (c->at_barrier[i])
-                server_reply(i, c->at_barrier[i], NULL, 0);
-            c->at_barrier[i] = 0;
-        }
-        c->barrier_us = 0;
+        let_go(s, c);
     } else {
         look_at_waiters(s, c);
     }
@@ -599,8 +613,11 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
         break;
     case ASK_BARRIER:
         c->at_barrier[rank] = r->request;
-        c->waits_count = r->part != 0;
-        look_at_barrier(s, c);
+        c->first_asks = rank == 0 ? r->part != 0 : c->first_asks;
+        if (r->part < 0)
+            let_go(s, c);
+        else
+            look_at_barrier(s, c);
         break;
     case ASK_EPOCH:
         if (rank == 0) {

@@ -560,7 +560,8 @@ static int give_up_call(const net_call *c, int64_t seconds, kv_err *e)
 /* begin: when the call was made. */
 static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err *e)
 {
-    int64_t limit = (int64_t)(net_timeout() * 1e6), told = TOLD_US;
+    int64_t limit = (int64_t)(net_timeout() * 1e6), told = TOLD_US, looked = begin;
+    int rc = KV_OK;
     for (int idle = 0; !__atomic_load_n(done, __ATOMIC_ACQUIRE);) {
         idle = drive() ? 0 : idle + 1;
         if (net_is_lost(e))
@@ -570,6 +571,11 @@ static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err 
         int64_t waited = net_now_us() - begin;
         if (limit && waited > limit + (c->name ? 0 : GRACE_US))
             return give_up_call(c, limit / 1000000, e);
+        if (c->meanwhile && begin + waited - looked > LOOK_US) {
+            looked = begin + waited;
+            if ((rc = c->meanwhile(c->arg, e)))
+                return rc;
+        }
         if (!c->name || waited < told)
             continue;
         runtime_log("rank %d has not answered %s; %lld s so far", c->rank, c->name,

@@ -92,6 +92,9 @@ typedef struct net_call {
     int64_t part, round;
     const void *data;
     int64_t bytes; /* any number; long ones travel in pieces */
+    int (*meanwhile)(void *arg, kv_err *e); /* or NULL: called ten times a second; its error ends
+                                               the wait, of a single call */
+    void *arg;
     const char *name; /* of one that is answered at once: then it is told after 5 seconds that the
                          rank has not. NULL: who is asked waits for others, and tells itself */
 } net_call;

@@ -9,6 +9,7 @@
 #include "core/builtin.h"
 #include "core/call.h"
 #include "core/kv_rule.h"
+#include "dist/room.h"
 #include "dist/server.h"
 #include "dist/types.h"
 
@@ -626,12 +627,6 @@ int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
 
 /* ---- Everything else ---- */
 
-int worker_barrier(void *self, kv_err *e)
-{
-    const worker *w = self;
-    return w->done ? KV_OK : to_coordinator(w, ASK_BARRIER, NULL, NULL, NULL, e);
-}
-
 int worker_done(void *self, kv_err *e)
 {
     worker *w = self;
@@ -696,17 +691,54 @@ static int make_whole(worker *w, int64_t number, kv_err *e)
     return to_all(w, (net_call){.what = ASK_DROP, .part = old.first, .round = old.nparts}, e);
 }
 
-/* Rank 0, when all ranks have come to the optimizer and wait for it. */
+/* The optimizer that rank 0 waits with, and the first key that has to move for it. */
+typedef struct whole_wait {
+    worker *w;
+    const kv_key *key;
+} whole_wait;
+
+/* Who pushes again before it has come to the optimizer waits for rank 0, and never comes. */
+static int refuse_if_missed(void *arg, kv_err *e)
+{
+    const whole_wait *x = arg;
+    char text[SLOT_KEY_TEXT];
+    room_missed who;
+    int rc = room_missed_by(x->w, &who, e);
+    if (rc || who.rank < 0 || who.in_call)
+        return rc;
+    kv_err_set(e, KV_E_VALUE,
+               "rank %d pushes and does not set this optimizer, for which key %s has to move",
+               who.rank, slot_key_text(text, x->key));
+    return kv_err_hint(e, "set it before init, on all ranks, or while the others are at a barrier");
+}
+
+/* Until all other ranks have come to the optimizer or are at a barrier: their keys lie still. */
+static int wait_for_all(worker *w, const kv_key *key, kv_err *e)
+{
+    whole_wait x = {w, key};
+    net_call c = to_server(w, 0, ASK_BARRIER);
+    kv_err unused = {0};
+    c.part = 1;
+    c.meanwhile = refuse_if_missed;
+    c.arg = &x;
+    int rc = net_call_wait(&c, NULL, NULL, e);
+    net_call leave = to_server(w, 0, ASK_BARRIER);
+    leave.part = -1;
+    if (rc == KV_E_VALUE)
+        net_call_wait(&leave, NULL, NULL, &unused);
+    return rc;
+}
+
+/* Rank 0. */
 static int make_whole_for(worker *w, place_need need, kv_err *e)
 {
     int rc = KV_OK;
-    bool met = false;
+    bool met = w->done;
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
         if (place_fits(&w->keys[i].place, need))
             continue;
-        net_call c = to_server(w, 0, ASK_BARRIER);
-        c.part = 1;
-        rc = met || w->done ? KV_OK : net_call_wait(&c, NULL, NULL, e);
+        if (!met)
+            rc = wait_for_all(w, &w->store->slots.items[i].key, e);
         met = true;
         if (!rc)
             rc = make_whole(w, i, e);
@@ -714,7 +746,7 @@ static int make_whole_for(worker *w, place_need need, kv_err *e)
     return rc;
 }
 
-/* The other ranks, behind that. */
+/* The other ranks, behind that: where the keys are. */
 static int find_whole_for(worker *w, place_need need, kv_err *e)
 {
     int64_t n = 0;
@@ -776,5 +808,25 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
     if (!rc && net_rank() != 0)
         rc = find_whole_for(w, need, e);
     buf_release(&b);
+    return rc;
+}
+
+/* ---- The barrier ---- */
+
+/* Keys may have moved meanwhile for an optimizer that rank 0 alone has set. */
+int worker_barrier(void *self, kv_err *e)
+{
+    worker *w = self;
+    void *reply = NULL;
+    int64_t bytes = 0;
+    int rc = w->done ? KV_OK : to_coordinator(w, ASK_BARRIER, NULL, &reply, &bytes, e);
+    if (!rc && bytes == sizeof(ask_met)) {
+        const ask_met *met = reply;
+        w->epochs = met->epochs;
+        if (met->moves != w->moves)
+            rc = find_whole_for(w, PLACE_WHOLE, e);
+        w->moves = rc ? w->moves : met->moves;
+    }
+    mem_free(reply);
     return rc;
 }

@@ -25,7 +25,8 @@ typedef struct worker {
     worker_key *keys; /* by slot */
     int64_t keys_cap;
     bool done;
-    int64_t epochs; /* optimizers that this rank has set */
+    int64_t epochs; /* optimizers that this rank has set, or heard of at a barrier */
+    int64_t moves;  /* of keys, that it knows of */
     checkpoint checkpoint;
     int64_t pushing; /* bytes of pushes that have not ended; atomic */
 } worker;

@@ -109,3 +109,39 @@ END
         assert_equal "$(grep -c fine <<<"$output")" $n
     done
 }
+
+@test "errors: rank 0 alone sets an optimizer for which keys move, behind which the others go on" {
+    ranks 2 -c 'create dist_sync; init 3,5 [zeros(200000),zeros(2)]
+        if rank() == 0 { set-optimizer lamb }
+        push 3 ones(200000); pull 3 -> x'
+    assert_failure
+    assert_output --partial 'error[value]: rank 1 pushes and does not set this optimizer, for which key 3 has to move'
+    assert_output --partial 'hint: set it before init, on all ranks, or while the others are at a barrier'
+}
+
+@test "errors: rank 0 alone sets an optimizer for which keys move, while the others are at a barrier" {
+    cat >alone.kv <<'END'
+create dist_sync --name all
+init 3 ones(200000); push 3 ones(200000)
+set-optimizer lamb
+for i in 1..3 { push 3 ones(200000)*i }
+pull 3 -> want; assert want[0] != 1
+create dist_sync --name alone
+init 3 ones(200000); push 3 ones(200000)
+if rank() == 0 { set-optimizer lamb }
+barrier
+for i in 1..3 { push 3 ones(200000)*i }
+pull 3 -> x; assert x == want
+if rank() == 0 { set-optimizer lamb --learning-rate 0.5 }
+barrier
+push 3 ones(200000)
+set-optimizer sgd       # all ranks again
+push 3 ones(200000); pull 3 -> y; assert y == y
+print "fine"
+END
+    for n in 2 3; do
+        ranks $n -f alone.kv
+        assert_success
+        assert_equal "$(grep -c fine <<<"$output")" $n
+    done
+}
