@@ -828,6 +828,7 @@ int kv_load_states(kv *store, const char *path, kv_err *e)
 
 static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
+    enum { STORE_FIELDS = 7 };
     char name[96], how[COMPRESSION_TEXT];
     int64_t bytes = 0;
     int rc = enter(store, e);
@@ -839,14 +840,18 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
     snprintf(name, sizeof name, "%s", updater_name(&store->updater));
     compression_print(how, &store->compression);
     leave(store, KV_OK);
-    kv_field fields[] = {{.name = "type", .text = kv_type(store)},
+    kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
+                         {.name = "type", .text = kv_type(store)},
                          {.name = "rank", .number = kv_rank(store)},
                          {.name = "num_workers", .number = kv_num_workers(store)},
                          {.name = "updater", .text = name},
                          {.name = "compression", .text = how},
                          {.name = "keys", .number = nkeys},
                          {.name = "bytes", .number = bytes}};
-    return visit(arg, fields, sizeof fields / sizeof *fields, e);
+    int n = STORE_FIELDS;
+    if (store->ops->settings)
+        n += store->ops->settings(store->self, fields + n);
+    return visit(arg, fields, n, e);
 }
 
 static int list_states(void *arg, kv_err *e)

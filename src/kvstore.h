@@ -426,11 +426,19 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            many pushes a pull was ahead of the slowest worker, at most), contributors (workers of
  *            the last round)
  *   "store"  type, rank, num_workers, updater, compression ("none",
- *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes
+ *            "2bit 0.5", "2bit 0.5 pull"), keys, bytes; then what a type works with. Of several
+ *            machines: servers; partition_bytes, that a part of a key has, and row_partition_bytes,
+ *            one of whole rows; spread_elements, from which on a key is spread over all servers;
+ *            ahead_bytes, that a worker may push ahead of the others; deadline_ms, after which a
+ *            silent rank is lost, and timeout_ms, after which a wait is given up (0: never); link,
+ *            to the other ranks (memory, messages, both, none); staleness (dist_async alone: the
+ *            bound, or unbounded)
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
  *            schedule (only where there is one: as a call with all parameters), then its numbers
- *            that all keys share, each under its own name
+ *            that all keys share, each under its own name. The servers of dist_async each count the
+ *            keys they have, and their schedule follows these counts: num_update is the largest of
+ *            all, as exact as that of one process, the rest is that of the first server that has it
  *   "states" what it keeps, a row for each state in the order of updates: key (a number, or the
  *            text of a text key), state (its name; "stored" is a float32 master; "" in the one row
  *            of a key that keeps nothing), dtype, shape ("(2, 3)", "" for a number), value (of a
@@ -503,6 +511,8 @@ typedef struct kv_rank_info {
     char missing[64];
 } kv_rank_info;
 
+enum { KV_MOST_SETTINGS = 16 };
+
 /* Why states are visited: to be described, on this worker alone; or by all workers, of which rank 0
  * writes or reads a file. */
 typedef enum kv_states_visit { KV_STATES_LOOK, KV_STATES_SAVE, KV_STATES_LOAD } kv_states_visit;
@@ -555,6 +565,10 @@ typedef struct kv_type_ops {
     /* (optional, NULL means unsupported) Out: *rows, a row for each rank, *n of them, in memory of
      * the library. See kv_describe */
     int (*cluster)(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
+
+    /* (optional, NULL means nothing to tell) Out: fields, at most KV_MOST_SETTINGS, of the topic
+     * "store" of kv_describe; their texts live as long as the store. Returns how many. */
+    int (*settings)(void *self, kv_field *fields);
 
     /* (optional, NULL means that the store's own updater is all) Told of an optimizer or rule
      * before it is set. kind: "optimizer" with its name as text, "rule" with the rule's text,

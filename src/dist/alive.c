@@ -33,6 +33,11 @@ int alive_open(kv_err *e)
     return KV_OK;
 }
 
+int64_t alive_deadline_ms(void)
+{
+    return alive.deadline_us / 1000;
+}
+
 void alive_heard(int rank)
 {
     if (alive.heard_us[rank] != INT64_MAX)

@@ -14,6 +14,9 @@
 
 int alive_open(kv_err *e);
 
+/* 0: it is switched off. */
+int64_t alive_deadline_ms(void);
+
 /* Called by the net: a record came; it is time to look. */
 void alive_heard(int rank);
 void alive_look(int64_t now_us);

@@ -12,7 +12,7 @@ enum {
     LAST_ASKED_MS = 320
 };
 
-static int64_t ahead_bytes(void)
+int64_t room_bytes(void)
 {
     const char *text = getenv("KVSTORE_AHEAD");
     char *end;
@@ -71,7 +71,7 @@ static int64_t too_many(const worker *w, int64_t bytes, int64_t most)
 void room_wait(worker *w, int64_t bytes)
 {
     engine_group *g = &w->store->calls.group;
-    int64_t most = ahead_bytes(), pending;
+    int64_t most = room_bytes(), pending;
     int ms = FIRST_ASKED_MS;
     while ((pending = too_many(w, bytes, most)) >= 0) {
         room_missed who;

@@ -14,6 +14,9 @@
 
 #include "dist/worker.h"
 
+/* Bytes that a worker may push ahead. */
+int64_t room_bytes(void);
+
 /* Operations that may be under way. */
 enum { ROOM_PENDING = 256 };
 

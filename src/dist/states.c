@@ -262,16 +262,16 @@ static int list_parts(const worker *w, part_slot **out, int64_t *n, kv_err *e)
     return KV_OK;
 }
 
-/* One server's reply. Its host side counts where the servers run it; then the one that has seen
- * the most updates says what keys share. */
-static int take_reply(worker *w, const part_slot *parts, int64_t n, const char *at, int64_t bytes,
-                      kv_err *e)
+/* One server's reply. Its host side counts where the servers run it; then the first of those that
+ * have the largest count says what keys share. */
+static int take_reply(worker *w, int server, const part_slot *parts, int64_t n, const char *at,
+                      int64_t bytes, kv_err *e)
 {
     const char *end = at + bytes;
     optimizer *o = w->store->updater.optimizer;
     const shared_states *all = (const shared_states *)(const void *)at;
     int rc = bytes < (int64_t)sizeof *all ? malformed(e) : KV_OK;
-    if (!rc && w->how.is_async && all->num_update >= o->num_update)
+    if (!rc && w->how.is_async && (server == 0 || all->num_update > o->num_update))
         take_shared(o, all);
     for (at += sizeof *all; !rc && at < end;) {
         const own_states *own = next_own(&at, end, e);
@@ -310,7 +310,7 @@ static int gather(worker *w, kv_err *e)
     if (!rc)
         rc = net_calls_wait(calls, servers, replies, bytes, e);
     for (int i = 0; i < servers && !rc; i++)
-        rc = take_reply(w, parts, n, replies[i], bytes[i], e);
+        rc = take_reply(w, i, parts, n, replies[i], bytes[i], e);
     for (int i = 0; replies && i < servers; i++)
         mem_free(replies[i]);
     mem_free(parts);

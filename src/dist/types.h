@@ -32,6 +32,7 @@ int worker_broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const 
                      const kv_call *how, kv_err *e);
 int worker_barrier(void *self, kv_err *e);
 int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
+int worker_settings(void *self, kv_field *fields);
 int worker_done(void *self, kv_err *e);
 int worker_command(void *self, int head, const char *body, kv_err *e);
 int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,

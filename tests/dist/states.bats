@@ -88,6 +88,20 @@ END
     resumes adam dist_async 1 1 0 float32
 }
 
+@test "states: servers that count by themselves tell the largest count, and that of each key" {
+    printf '%s\n' 'create dist_async' 'init 3,5,7 [ones(2), ones(3), ones(4)]' 'set-optimizer nadam' \
+        'if rank() == 0 { push 3 ones(2); for i in 1..4 { push 5 ones(3) }; push 7 ones(4); wait }' \
+        'barrier' 'if rank() == 1 { info --states }' > s.kv
+    for servers in 1 2 3; do
+        ranks $servers 2 s.kv
+        assert_success
+        assert_output --partial 'optimizer nadam, num_update 4, learning_rate 0.001'
+        assert_regex "$output" $'\n3 +m [^\n]* 1\n'
+        assert_regex "$output" $'\n5 +m [^\n]* 4\n'
+        assert_regex "$output" $'\n7 +m [^\n]* 1\n'
+    done
+}
+
 @test "states: a file that is not there is an error of every rank" {
     printf '%s\n' 'create dist_sync' 'init 3 ones(2)' 'set-optimizer adam' \
         'expect-error io { load-states none.safetensors }' 'print "ok"' > s.kv
@@ -116,6 +130,22 @@ END
     assert_regex "${lines[0]}" '^rank +role +host .* contributors$'
     assert_regex "${lines[2]}" '^1 +worker '
     assert_regex "${lines[3]}" '^2 +server .* 1 +8 +2 +0 +- +0 +1$'
+}
+
+@test "workers: info tells what the type works with" {
+    export KVSTORE_DEADLINE=2.5 KVSTORE_TIMEOUT=60 KVSTORE_AHEAD=4096
+    printf '%s\n' 'create dist_async --staleness 2' 'if rank() == 0 { info }' > s.kv
+    ranks 1 2 s.kv
+    assert_success
+    assert_line --partial ', servers 1, partition_bytes 262144, row_partition_bytes 1048576, spread_elements 1000000, ahead_bytes 4096, deadline_ms 2500, timeout_ms 60000, link memory, staleness 2'
+    export KVSTORE_SHARED_MEMORY=0
+    printf '%s\n' 'create dist_async; if rank() == 0 { info }' > s.kv
+    ranks 0 2 s.kv
+    assert_line --partial ', servers 2, '
+    assert_line --partial ', link messages, staleness unbounded'
+    printf '%s\n' 'create dist_sync; info' > s.kv
+    ranks 0 1 s.kv
+    assert_line --regexp ', timeout_ms 60000, link none$'
 }
 
 @test "workers: who waits for one that has ended is told" {

@@ -292,6 +292,25 @@ TEST(engine_errors_come_from_the_group_once)
     CHECK_OK(engine_take_error(&group, &e));
 }
 
+static int begins(engine_op *op, kv_err *e)
+{
+    (void)op;
+    (void)e;
+    return KV_OK;
+}
+
+TEST(engine_waiting_for_a_group_ends_at_its_time)
+{
+    engine_group group = {0};
+    kv_err fine = {0};
+    engine_op op = {.run = begins, .group = &group, .later = true, .quick = true};
+    engine_submit(&op);
+    CHECK(!engine_wait_group_for(&group, 0, 1));
+    CHECK(engine_wait_group_for(&group, 1, 1));
+    engine_complete(&op, &fine);
+    CHECK(engine_wait_group_for(&group, 0, 1));
+}
+
 /* ---- Lots ---- */
 
 /* Each of two lots writes one variable and reads another. */
