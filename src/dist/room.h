@@ -1,11 +1,11 @@
-/* How far a worker may run ahead of the others. What it has pushed lies in its memory and in that of
- * servers until the others have pushed too, so it is held when that is too much.
+/* How far a worker may run ahead of the others. What it has pushed lies in its memory and in that
+ * of servers until the others have pushed too, so it is held when that is too much.
  *
  * Holding it must not make others wait for it: where workers push their keys in different orders,
- * each could be held for what the other one would push next. So a worker is held only while nobody
- * waits for it. A round that some have contributed to and it has not, a barrier, a store to be made:
- * whoever others wait for is behind them in that, and goes on. The workers that are held are then
- * those for whom nobody waits, and each waits for one that is not held.
+ * each could be held for what another one would push next. So a worker is held only while nobody
+ * waits for it. Whoever others wait for, in a round to which it has not contributed, at a barrier,
+ * for a store, is behind them there and goes on. What those who are held wait for comes from one
+ * who is not.
  *
  * Environment: KVSTORE_AHEAD, bytes, 256 MB.
  */
