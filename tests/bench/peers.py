@@ -17,10 +17,11 @@ import ctypes
 import json
 import os
 import statistics
-import struct
 import subprocess
 import sys
 import time
+
+from library import Library, size
 
 # ---- Workloads ------------------------------------------------------------------------------------
 
@@ -66,13 +67,6 @@ SHAPES = {
     "W7": lambda: resnet((3, 4, 6, 3), 1),
     "W8": lambda: resnet((3, 4, 6, 3), 1),
 }
-
-
-def size(shape):
-    n = 1
-    for d in shape:
-        n *= d
-    return n
 
 
 def shapes_of(workload, quick):
@@ -145,90 +139,36 @@ def value_of(v):
 
 
 class Ours:
-    """libkvstore through ctypes: the lists of a call are made once."""
-
-    class Key(ctypes.Structure):
-        _fields_ = [("id", ctypes.c_int64), ("name", ctypes.c_char_p)]
-
-    class Ctx(ctypes.Structure):
-        _fields_ = [("device", ctypes.c_int32), ("id", ctypes.c_int32)]
-
-    class Opt(ctypes.Structure):
-        _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_char_p)]
+    """The lists of a call are made once."""
 
     def __init__(self, case, shapes):
-        self.lib = ctypes.CDLL(os.environ["PEERS_LIBRARY"])
-        self.err = ctypes.create_string_buffer(4096)  # larger than a kv_err
-        self.store = ctypes.c_void_p()
-        self.case, self.shapes, n = case, shapes, case.n
-        self.dtype, self.item = {"float16": (2, 2), "bfloat16": (12, 2)}.get(case.data, (0, 4))
-        compressed = case.data == "2bit"
-        self.call("kv_create", b"device" if compressed else b"local", None, 0,
-                  ctypes.byref(self.store))
+        compressed, n = case.data == "2bit", case.n
+        self.case, self.shapes = case, shapes
+        self.lib = Library(os.environ["PEERS_LIBRARY"], "device" if compressed else "local",
+                           case.data)
+        self.call, self.store = self.lib.call, self.lib.store
         if compressed:
-            self.options("kv_set_gradient_compression", type="2bit", threshold="0.5")
-        self.keys = self.key_list(1)
+            self.lib.options("kv_set_gradient_compression", type="2bit", threshold="0.5")
+        self.keys = self.lib.key_list(len(shapes), 1)
         values = [self.arrays(value_of(v), v) for v in range(n if case.op != "pull" else 1)]
         self.init(values[0])
         if case.optimizer:
             name = "sgd" if case.optimizer == "momentum" else case.optimizer
             how = {"momentum": "0.9"} if case.optimizer == "momentum" else {}
-            self.options("kv_set_optimizer", name, **how)
-        self.many = self.key_list(n)
+            self.lib.options("kv_set_optimizer", name, **how)
+        self.many = self.lib.key_list(len(shapes), n)
         self.values = self.pairs(values)
         self.outs = self.pairs([self.arrays(0, 0) for v in range(n)]) if case.pulls else None
 
-    def call(self, name, *args):
-        if getattr(self.lib, name)(*args, self.err):
-            raise RuntimeError(f"{name}: {self.err.raw[256:768].split(bytes(1))[0].decode()}")
-
-    def options(self, name, *words, **params):
-        opts = (self.Opt * (len(params) + 1))(
-            *[(k.encode(), v.encode()) for k, v in params.items()])
-        self.call(name, self.store, *[w.encode() for w in words], opts, len(params))
-
-    def key_list(self, n):
-        count = len(self.shapes)
-        return (self.Key * (count * n))(*[(i, None) for i in range(count) for v in range(n)])
-
-    def scalar(self, x):
-        if self.case.data == "float16":
-            return struct.pack("<e", x)
-        return struct.pack("<f", x)[4 - self.item:]
-
-    def fill(self, data, n, x):
-        """Twice as much each time: from C, and with no array of another library."""
-        ctypes.memmove(data.value, self.scalar(x), self.item)
-        done, n = self.item, n * self.item
-        while done < n:
-            some = min(done, n - done)
-            ctypes.memmove(data.value + done, data.value, some)
-            done += some
-
-    def new(self, shape, x, ids):
-        a, data = ctypes.c_void_p(), ctypes.c_void_p()
-        dims = (ctypes.c_int64 * len(shape))(*shape)
-        out, ndim = ctypes.byref(a), len(shape)
-        if ids:
-            rows = (ctypes.c_int64 * len(ids))(*ids)
-            self.call("kv_array_new_sparse", out, self.dtype, ndim, dims, ctypes.c_int64(len(ids)),
-                      rows, self.Ctx(0, 0))
-            self.call("kv_array_write_rows", a, ctypes.byref(data))
-            self.fill(data, len(ids) * size(shape[1:]), x)
-        else:
-            self.call("kv_array_new_raw", out, self.dtype, ndim, dims, self.Ctx(0, 0))
-            self.call("kv_array_write", a, ctypes.byref(data))
-            self.fill(data, size(shape), x)
-        return a.value
-
     def arrays(self, x, v):
         if self.case.data == "row_sparse":
-            return [self.new(s, x, row_ids(s[0], v)) for s in self.shapes]
-        return [self.new(s, x, None) for s in self.shapes]
+            return [self.lib.array(s, x, row_ids(s[0], v)) for s in self.shapes]
+        return [self.lib.array(s, x) for s in self.shapes]
 
     def init(self, first):
         if self.case.data == "row_sparse" and self.case.optimizer:
-            first = [self.new(s, 1, range(s[0])) for s in self.shapes]  # a table has all rows
+            # A table has all rows.
+            first = [self.lib.array(s, 1, range(s[0])) for s in self.shapes]
         self.call("kv_init", self.store, self.keys, ctypes.c_int64(len(first)),
                   (ctypes.c_void_p * len(first))(*first), None)
 
@@ -253,15 +193,11 @@ class Ours:
     def result(self):
         if self.case.data in ("row_sparse", "2bit"):
             return None
-        data = ctypes.c_void_p()
-        out = ctypes.c_void_p(self.outs[0] if self.outs else self.new(self.shapes[0], 0, None))
+        out = self.outs[0] if self.outs else self.lib.array(self.shapes[0], 0)
         if not self.outs:
             self.call("kv_pull", self.store, self.keys, ctypes.c_int64(1),
-                      (ctypes.c_void_p * 1)(out.value), None)
-        self.call("kv_array_read", out, ctypes.byref(data))
-        first = ctypes.string_at(data.value, self.item)
-        return struct.unpack("<e", first)[0] if self.case.data == "float16" else \
-            struct.unpack("<f", bytes(4 - self.item) + first)[0]
+                      (ctypes.c_void_p * 1)(out), None)
+        return self.lib.number(self.lib.read(out, 1))
 
 
 class NumPy:
@@ -554,6 +490,7 @@ class Pairs:
         self.ratios = [b / a for a, b in pairs]
         self.ratio = statistics.median(self.ratios)
         self.ours = statistics.median(a for a, _ in pairs)
+        self.theirs = statistics.median(b for _, b in pairs)
 
 
 # After so many pairs a comparison ends that has taken so many seconds: MXNet takes some for one call
@@ -561,7 +498,7 @@ class Pairs:
 ENOUGH = (5, 4.0), (3, 12.0)
 
 
-def take_turns(ours, theirs, case, runs):
+def take_turns(ours, theirs, runs):
     form, pairs, begun = theirs.best_form(), [], time.monotonic()
     ours.time(0)
     while len(pairs) < runs:
@@ -569,11 +506,15 @@ def take_turns(ours, theirs, case, runs):
         if any(len(pairs) >= n and taken > seconds for n, seconds in ENOUGH):
             break
         pairs.append((ours.time(0), theirs.time(form)))
-    if not case.optimizer:
-        mine, other = ours.ask("result"), theirs.ask("result")
-        if "None" not in (mine, other) and mine != other:
-            raise SideFailed(f"{theirs.name}: other results, {other}; ours {mine}")
     return Pairs(theirs.forms[form], pairs)
+
+
+def same_result(case, theirs, ours):
+    if case.optimizer:
+        return
+    other, mine = theirs.ask("result"), ours.ask("result")
+    if "None" not in (mine, other) and mine != other:
+        raise SideFailed(f"{theirs.name}: other results, {other}; ours {mine}")
 
 
 def compare(peer, number, case, runs, quick):
@@ -584,7 +525,8 @@ def compare(peer, number, case, runs, quick):
         if not sides[0].forms:
             return None
         sides.append(Side("ours", number, quick))
-        found = take_turns(sides[1], sides[0], case, runs)
+        found = take_turns(sides[1], sides[0], runs)
+        same_result(case, *sides)
     except SideFailed as why:
         print(f"{case}, {why}", flush=True)
         return None
@@ -663,6 +605,9 @@ class Table:
         print("|---|---:|---|" + "---|" * len(peers))
         for row in rows:
             self.row(*row, peers)
+        self.verdict()
+
+    def verdict(self):
         print()
         for line in self.missed:
             print(f"missed: {line}")
@@ -708,4 +653,5 @@ def main():
     Table(not asked.quick).show(rows, peers)
 
 
-main()
+if __name__ == "__main__":
+    main()
