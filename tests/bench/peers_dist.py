@@ -4,20 +4,21 @@
 
 A side is a job: its ranks, and what serves them. Both jobs of a comparison are started once and live
 until it is over; the one whose turn it is not, sleeps. Every rank that calls the store has a socket
-to this program, which has the ranks fill their values with a number that is new each time, lets them
-all go at once, and takes the slowest rank's time. Afterwards every element must be what the closed
-form says, in each turn of each side. What a call is: all values in and all results there.
+to this program, which has the ranks fill their values, lets them all go at once, and takes the
+slowest rank's time: until all results are there. Then every element must be what the closed form
+says, in each turn of each side.
 
-Ours are two ranks of Open MPI that call the library through its C interface from Python, as the
-peers are called from Python too. MXNet has its scheduler, a server and a worker on the loopback
-address, or on sockets of this machine (DMLC_LOCAL), whichever is faster; Gloo is on the loopback
-address. Every form of a peer is tried, as in peers.py.
+Ours are ranks of Open MPI that call the library through its C interface from Python, as the peers
+are called from Python too. MXNet has its scheduler, a server and a worker, Gloo two ranks, both on
+the loopback address. Every form of a peer is tried, as in peers.py. No answer is waited for longer
+than ANSWER_S seconds, and what a comparison has started ends with it.
 """
 import argparse
 import ctypes
 import os
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ from peers import SideFailed
 
 
 class Case:
-    """One row of the table: `calls` calls of this type are timed together."""
+    """One row of the table: `calls` calls of this type are timed together, or some series of them."""
 
     def __init__(self, name, what, store, shapes, calls, peer, bar):
         self.name, self.what, self.store, self.shapes = name, what, store, shapes
@@ -50,7 +51,8 @@ class Case:
 
 
 SMALL = [(1024,)]
-CALLS = 100  # in place each doubles the values: float32 holds 2^100 of the number of any turn
+SERIES = 10
+CALLS = 100  # of a series; in place each doubles the values: float32 holds 2^100 times the first sum
 
 
 def make_cases(quick):
@@ -72,7 +74,11 @@ def make_cases(quick):
 
 # ---- Ranks ----------------------------------------------------------------------------------------
 # A rank makes its arrays in its constructor; forms() names the ways to make the call. fill() gives
-# all values a number and check() looks at all results.
+# all values a number, one of NUMBERS times rank + 1, and check() looks at all results. What a store
+# has to bring back differs in each turn from what it brought in the one before; where sums take the
+# place of the values, they must be written anew.
+
+NUMBERS = 0.125, 0.25
 
 
 class Ours:
@@ -81,16 +87,19 @@ class Ours:
         self.lib = Library(os.environ["PEERS_LIBRARY"], case.store)
         self.counts = [size(s) for s in case.shapes]
         self.keys, self.n = self.lib.key_list(n, 1), ctypes.c_int64(n)
-        self.values = self.arrays()
-        self.outs = self.values if case.in_place else self.arrays()
-        if case.store == "dist_sync":
+        self.values = self.outs = self.arrays(0)
+        if not case.in_place:
+            self.filled = {x: self.arrays(x) for x in NUMBERS}
             self.lib.call("kv_init", self.lib.store, self.keys, self.n, self.outs, None)
 
-    def arrays(self):
-        made = [self.lib.array(s, 0) for s in self.case.shapes]
+    def arrays(self, x):
+        made = [self.lib.array(s, x) for s in self.case.shapes]
         return (ctypes.c_void_p * len(made))(*made)
 
     def fill(self, x):
+        if not self.case.in_place:
+            self.values = self.filled[x]
+            return
         for a, n in zip(self.values, self.counts):
             self.lib.write(a, n, x)
 
@@ -116,14 +125,13 @@ class MXNet:
         self.mx, nd = mxnet, mxnet.nd
         self.keys = list(range(len(case.shapes)))
         self.kv = mxnet.kv.create(case.store)
-        self.values = [nd.zeros(s) for s in case.shapes]
+        self.filled = {x: [nd.full(s, x) for s in case.shapes] for x in NUMBERS}
+        self.values = None
         self.outs = [nd.zeros(s) for s in case.shapes]
         self.kv.init(self.keys, self.outs)
 
     def fill(self, x):
-        for a in self.values:
-            a[:] = x
-        self.mx.nd.waitall()
+        self.values = self.filled[x]
 
     def pushpull(self):
         self.kv.pushpull(self.keys, self.values, out=self.outs)
@@ -142,8 +150,9 @@ class MXNet:
         self.mx.nd.waitall()
 
     def forms(self):
-        lists = [("pushpull", self.pushpull), ("push,pull", self.push_pull)]
-        return lists if len(self.keys) == 1 else lists + [("loop", self.loop)]
+        forms = [("pushpull", self.pushpull), ("push,pull", self.push_pull), ("loop", self.loop)]
+        few = 1 < len(self.keys) < 10000  # a call with very many takes seconds in each form
+        return forms if few else forms[:1]
 
     def check(self, x):
         return all((a.asnumpy() == x).all() for a in self.outs)
@@ -191,11 +200,24 @@ class PyTorch:
 RANKS = {"ours": Ours, "PyTorch": PyTorch, "MXNet": MXNet}
 
 
+def seconds(run, calls):
+    begun = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - begun) / calls
+
+
+def series(side, run, calls, x):
+    for _ in range(SERIES):
+        side.fill(x)
+        run()  # not timed: ranks begin at different times, which is little of one long call only
+        yield seconds(run, calls)
+
+
 def answers(side, case, rank, asked):
     """For each line asked, what to answer."""
     forms = side.forms()
     yield " ".join(name for name, _ in forms)
-    run, x = forms[0][1], 0.0
     for line in asked:
         word, *rest = line.split()
         if word == "fill":
@@ -203,12 +225,8 @@ def answers(side, case, rank, asked):
             side.fill(x * (rank + 1))
             yield "filled"
         elif word == "go":
-            if case.calls > 1:
-                run()  # ranks begin at different times, which is little of one long call only
-            begun = time.perf_counter()
-            for _ in range(case.calls):
-                run()
-            yield (time.perf_counter() - begun) / case.calls
+            yield seconds(run, 1) if case.calls == 1 else \
+                statistics.median(series(side, run, case.calls, x * (rank + 1)))
         elif word == "check":
             good = side.check(case.expected(x, case.calls + (case.calls > 1)))
             yield "right" if good else "wrong"
@@ -237,7 +255,7 @@ ANSWER_S, END_S = 60, 10
 
 
 def rank_words(name, case, quick):
-    words = [sys.executable, __file__, "--serve", name, case.name]
+    words = [sys.executable, os.path.abspath(__file__), "--serve", name, case.name]
     return words + ["--quick"] * quick
 
 
@@ -253,7 +271,7 @@ def jobs(name, case, quick):
     if name == "PyTorch":
         return [(words, {"PEERS_RANK": str(r), "GLOO_SOCKET_IFNAME": "lo"})
                 for r in range(case.workers)]
-    if name.startswith("MXNet"):
+    if name == "MXNet":
         net = {"DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_PS_ROOT_PORT": str(free_port()),
                "DMLC_NUM_WORKER": str(case.workers), "DMLC_NUM_SERVER": str(case.servers),
                "DMLC_NODE_HOST": "127.0.0.1"}
@@ -332,8 +350,8 @@ class Job:
         return self.answers()
 
     def time(self, form):
-        self.turn = self.turn % 31 + 1
-        self.ask(f"fill {form} {self.turn / 8}")
+        self.turn += 1
+        self.ask(f"fill {form} {NUMBERS[self.turn % 2]}")
         time.sleep(peers.PAUSE)
         taken = max(float(s) for s in self.ask("go"))
         if set(self.ask("check")) != {"right"}:
@@ -415,7 +433,12 @@ def arguments():
     return asked
 
 
+def ended(*_):
+    raise SystemExit(143)  # the jobs are closed on the way out
+
+
 def main():
+    signal.signal(signal.SIGTERM, ended)
     quick = "--quick" in sys.argv
     cases = {case.name: case for case in make_cases(quick)}
     if sys.argv[1] == "--serve":
