@@ -284,6 +284,22 @@ static void check_many_rows(void)
     kv_free(s);
 }
 
+/* One step of gradient descent, of a dense weight and of a row_sparse one. */
+static void check_step(void)
+{
+    int64_t all[] = {0, 1};
+    double want = 1 - workers * (workers + 1) / 2, both[] = {want, want};
+    kv *s = make("dist_sync");
+    OK(kv_set_optimizer(s, "sgd", &(kv_opt){"learning_rate", "1"}, 1, &e));
+    init(s, text("dense"), filled(KV_FLOAT32, 10, 1, 1));
+    init(s, text("rows"), rows_of(KV_FLOAT32, 2, 10, 2, all, 1));
+    push(s, text("dense"), filled(KV_FLOAT32, 10, 1, rank + 1));
+    push(s, text("rows"), rows_of(KV_FLOAT32, 2, 10, 2, all, rank + 1));
+    MUST(holds(s, text("dense"), KV_FLOAT32, 10, 1, want));
+    MUST(rows_are(pull_rows(s, text("rows"), KV_FLOAT32, 2, 10, 2, all), 2, 10, 2, all, both));
+    kv_free(s);
+}
+
 /* ---- Compressed ---- */
 
 static void compressed(const char *type, const char *threshold, const double (*steps)[2], int n)
@@ -975,6 +991,7 @@ static const struct {
     {"rows-of-zeros", check_rows_of_zeros},
     {"rows-behind", check_rows_behind},
     {"many-rows", check_many_rows},
+    {"step", check_step},
     {"2bit", check_2bit},
     {"1bit", check_1bit},
     {"random-codes", check_random_codes},
