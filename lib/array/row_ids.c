@@ -103,7 +103,7 @@ int row_ids_read(int64_t **out, kv_array *ids, kv_err *e)
         rc = KV_E_MEMORY;
     if (rc == KV_OK && floats)
         rc = from_floats(made, data, ids->size, dtype, e);
-    else if (rc == KV_OK)
+    else if (rc == KV_OK && ids->size > 0)
         memcpy(made, data, (size_t)ids->size * sizeof *made);
     kv_array_unref(wide);
     if (rc)

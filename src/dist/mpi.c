@@ -9,6 +9,7 @@
  * frames are taken in the order of posting, which keeps the order of each sender.
  */
 #include <mpi.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,14 @@ static bool is_crowded(int ranks)
     return ranks > processors;
 }
 
+/* The n-th ring behind base. MPI aligns windows for numbers only; every process maps them by pages,
+ * so all round to the same place. */
+static ring *ring_at(char *base, int n)
+{
+    char *first = base + (-(uintptr_t)base & (LINE - 1));
+    return (ring *)(void *)(first + n * (net.ring_bytes + (int64_t)sizeof(ring)));
+}
+
 /* Rings of the ranks near this one: each keeps those of what it receives. */
 static int open_rings(kv_err *e)
 {
@@ -135,11 +144,12 @@ static int open_rings(kv_err *e)
     each = (each + LINE - 1) / LINE * LINE;
     net.ring_bytes = each;
     int64_t step = each + (int64_t)sizeof(ring);
-    int rc = MPI_Win_allocate_shared(nnear * step, 1, MPI_INFO_NULL, net.near, &base, &net.window);
+    int rc = MPI_Win_allocate_shared(nnear * step + LINE, 1, MPI_INFO_NULL, net.near, &base,
+                                     &net.window);
     if (rc)
         return refuse(rc, "make a shared window", e);
     for (int i = 0; i < nnear; i++)
-        memset(base + i * step, 0, sizeof(ring));
+        memset(ring_at(base, i), 0, sizeof(ring));
     MPI_Comm_group(net.near, &here);
     MPI_Comm_group(net.world, &all);
     for (int i = 0; i < nnear; i++) {
@@ -148,8 +158,8 @@ static int open_rings(kv_err *e)
         if (i == near)
             continue;
         MPI_Win_shared_query(net.window, i, &bytes, &unit, &other);
-        net.peers[rank].in = (ring *)(void *)(base + i * step);
-        net.peers[rank].out = (ring *)(void *)(other + near * step);
+        net.peers[rank].in = ring_at(base, i);
+        net.peers[rank].out = ring_at(other, near);
     }
     MPI_Group_free(&here);
     MPI_Group_free(&all);

@@ -319,7 +319,8 @@ static void take_reply(int rank, const link_rec *r)
         if (r->kind == NET_FAILED) {
             memcpy(&w->error, r + 1, sizeof w->error < r->bytes ? sizeof w->error : r->bytes);
         } else if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, &w->error) == KV_OK) {
-            memcpy(w->reply + w->bytes, r + 1, r->bytes);
+            if (r->bytes > 0)
+                memcpy(w->reply + w->bytes, r + 1, r->bytes);
             w->bytes += r->bytes;
         }
         if (r->kind == NET_FAILED || r->flags & NET_LAST || w->error.code) {
