@@ -123,6 +123,20 @@ static void done(engine_op *op)
     flight_free((flight *)(void *)op);
 }
 
+static void mark_outs(flight *f, const cargo *c, bool unfilled)
+{
+    for (int64_t i = c->first; i < c->first + c->n; i++)
+        f->outs[i]->unfilled = unfilled;
+}
+
+/* What came has been its readers' since then. */
+static void mark_missing(flight *f)
+{
+    for (int64_t i = 0; i < f->ncargo && f->nouts > 0; i++)
+        if (f->cargo[i].left > 0)
+            mark_outs(f, &f->cargo[i], true);
+}
+
 void flight_look_at_end(flight *f)
 {
     if (f->waiting > 0 || __atomic_load_n(&f->nlanes, __ATOMIC_ACQUIRE) > 0)
@@ -131,8 +145,8 @@ void flight_look_at_end(flight *f)
     trace_end(f);
     __atomic_sub_fetch(&f->w->pushing, f->bytes, __ATOMIC_ACQ_REL);
     kv_err e = f->error;
-    for (int64_t i = 0; i < f->nouts; i++)
-        f->outs[i]->unfilled = e.code != KV_OK;
+    if (e.code)
+        mark_missing(f);
     engine_complete(&f->op, &e);
 }
 
@@ -803,6 +817,7 @@ void flight_piece_ended(flight *f, const piece *p)
     f->waiting--;
     if (--c->left > 0)
         return;
+    mark_outs(f, c, false);
     engine_end(&f->uses[c->first], c->n);
     end_use(c);
 }

@@ -131,7 +131,7 @@ void net_post_list(net_item *first)
     while (last->next)
         last = last->next;
     pthread_mutex_lock(&net.lock);
-    *net.posted_end = first;
+    __atomic_store_n(net.posted_end, first, __ATOMIC_RELAXED); /* it is looked at without the lock */
     net.posted_end = &last->next;
     if (net.sleeping)
         pthread_cond_signal(&net.wake);
@@ -167,7 +167,7 @@ static void take_posted(void)
         return;
     pthread_mutex_lock(&net.lock);
     net_item *i = net.posted;
-    net.posted = NULL;
+    __atomic_store_n(&net.posted, NULL, __ATOMIC_RELAXED);
     net.posted_end = &net.posted;
     pthread_mutex_unlock(&net.lock);
     for (net_item *next; i; i = next) {
@@ -820,7 +820,7 @@ static bool all_left(void)
     for (int i = 0; i < net_size(); i++)
         all &= net_has_left(i);
     pthread_mutex_lock(&net.drive);
-    all &= !net.posted;
+    all &= !__atomic_load_n(&net.posted, __ATOMIC_RELAXED);
     for (int i = 0; i < net_size(); i++)
         all &= !net.queues[i].first;
     pthread_mutex_unlock(&net.drive);

@@ -41,6 +41,22 @@ wait"
     assert_output --partial 'error[timeout]: gave up: round 1 of key 3 has ranks 0 and lacks 1'
 }
 
+@test "stalls: of a pull that fails, what had come is there" {
+    stall "create dist_sync
+init 3,4 [ones(2),ones(2)*2]
+xs = [zeros(2),zeros(2)]
+$sleeps
+if rank() == 0 {
+push 4 ones(2)
+expect-error timeout { pull 3,4 --out xs; wait }
+print xs[0]
+print xs[1]
+}"
+    assert_failure
+    assert_line '[1. 1.]'
+    assert_output --partial 'what this array waits for did not come'
+}
+
 @test "stalls: create and a barrier lack a rank" {
     stall "create dist_sync
 $sleeps
