@@ -36,13 +36,15 @@ assert_named()
     done
 }
 
-# kill_server: a shell command for a script: kills rank 2, the server of a job of two workers.
-kill_server="awk '\$1 == 2 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9"
+# kill_server: a shell command for a script: kills rank 2, the server of a job of two workers, once
+# it is there.
+kill_server="until grep -qs '^2 start ' \$KVSTORE_RUN_DIR/events; do sleep 0.1; done; awk '\$1 == 2 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9"
 
-phases=(create init push pull barrier)
+phases=(create init push mid-push pull mid-pull barrier)
 
 # script PHASE CONDITION COMMAND: a script in which a rank runs a shell command at a phase. Rank 0
-# and rank 2, where it is a worker, find out at what comes next.
+# and rank 2, where it is a worker, find out at what comes next. mid-push and mid-pull: right behind
+# the call, which nobody has waited for.
 script()
 {
     local phase
@@ -53,9 +55,10 @@ script()
         fi
         case $phase in
         create) echo "create dist_sync" ;;
-        init) echo "init 3 zeros(100000)" ;;
-        push) echo "push 3 ones(100000)" ;;
-        pull) echo "x = zeros(100000); pull 3 --out x; push 3 x; pull 3 --out x" ;;
+        init) echo "init 3,4 [zeros(100000), zeros(5000000)]" ;;
+        push) echo "push 3,4 [ones(100000), ones(5000000)]" ;;
+        pull) echo "x = zeros(100000); pull 3 --out x; push 3 x; pull 3 --out x
+            y = zeros(5000000); pull 4 --out y" ;;
         barrier) echo "repeat 3 barrier" ;;
         esac
     done
@@ -80,7 +83,7 @@ script()
 }
 
 @test "faults: a server is killed at each phase" {
-    for phase in init push pull barrier; do
+    for phase in "${phases[@]}"; do
         script "$phase" 1 "$kill_server" >job.kv
         job 11 -n 2 -s 1 job.kv
         assert_failure 6
@@ -88,13 +91,21 @@ script()
     done
 }
 
+# Rank 0, rank 1 and the server, which is rank 2, in turns; the others have not stopped.
 @test "faults: a stopped rank is found by its silence" {
-    script push 1 "kill -STOP \$PPID" >job.kv
-    job 14 -n 2 -s 1 --deadline 3 job.kv
-    assert_failure 6
-    assert_line --regexp '^kvctl: rank 1 on .* has not been heard for 3 s$'
-    assert_line --regexp '^\[0\] job.kv:.*: rank 1 on .* has not been heard for 3 s$'
-    assert_line --regexp '^\[s0\] kvctl: rank 1 on .* has not been heard for 3 s$'
+    local rank stop names=(0 1 s0) other
+    for rank in 0 1 2; do
+        stop="kill -STOP \$PPID"
+        [ $rank -lt 2 ] || stop=${kill_server/kill -9/kill -STOP}
+        script push $((rank % 2)) "$stop" >job.kv
+        job 14 -n 2 -s 1 --deadline 3 job.kv
+        assert_failure 6
+        assert_line --regexp "^kvctl: rank $rank on .* has not been heard for 3 s$"
+        for other in 0 1 2; do
+            [ $other = $rank ] ||
+                assert_line --regexp "^\[${names[$other]}\] .*: rank $rank on .* has not been heard for 3 s$"
+        done
+    done
 }
 
 @test "faults: a script that fails ends the job with its exit code" {
