@@ -908,35 +908,6 @@ static void check_many_keys(void)
     kv_free(s);
 }
 
-static long resident_kb(void)
-{
-    long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    MUST(f && fscanf(f, "%*s %ld", &pages) == 1);
-    fclose(f);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-static void check_many_rounds(void)
-{
-    enum { N = 10000 };
-    kv *s = make_test("dist_sync", "1");
-    kv_array *one = filled(KV_FLOAT32, 2, 3, 1);
-    kv_key key = number(3);
-    long before = 0;
-    init(s, key, filled(KV_FLOAT32, 2, 3, 0));
-    for (int i = 1; i <= N; i++) {
-        OK(kv_push(s, &key, 1, &one, NULL, &e));
-        if (i == N / 5)
-            before = resident_kb();
-        if (i % 100 == 0)
-            MUST(holds(s, key, KV_FLOAT32, 2, 3, (double)i * workers));
-    }
-    MUST(resident_kb() - before < 4096);
-    kv_array_unref(one);
-    kv_free(s);
-}
-
 /* ---- Where keys live ---- */
 
 /* Of the ranks that serve. */
@@ -1011,7 +982,6 @@ static const struct {
     {"async-shared", check_async_shared},
     {"balance", check_balance},
     {"many-keys", check_many_keys},
-    {"many-rounds", check_many_rounds},
 };
 
 static bool wanted(int argc, char **argv, const char *name)

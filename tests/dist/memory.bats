@@ -1,0 +1,72 @@
+# Memory that rounds need: after a tenth of them every rank has what it will have at the end.
+#
+#     ROUNDS=100000 bats tests/dist/memory.bats
+
+load ../cli/help
+
+setup_file()
+{
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
+}
+
+# script TYPE COMMAND: rounds of a small key and of one in several parts, of one call and of two.
+# Rank 0 writes what each rank has, in kilobytes, after a tenth and at the end. Pages of files and
+# of memory that is shared do not count: those of the rings are touched one after the other.
+script()
+{
+    local look='awk "\$2 == \"start\" { print \$3 }" $KVSTORE_RUN_DIR/events | sort -n | while read pid; do awk "/^Anonymous:/ { print \$2 }" /proc/$pid/smaps_rollup; done >>kb'
+    cat <<END
+create $1
+x = zeros(10); y = zeros(70000)
+$3
+n = ${ROUNDS:-20000}
+for part in [n // 10, n - n // 10] {
+    for i in range(part) {
+        $2
+        if i % 50 == 0 { $4 }
+    }
+    wait
+    barrier
+    if rank() == 0 { !$look
+    }
+    barrier
+}
+END
+}
+
+# flat RANKS ARGUMENT...: a job of the script, whose ranks have at the end what they had.
+flat()
+{
+    local ranks=$1 i
+    shift
+    rm -f kb
+    run timeout 300 kvctl launch "$@" job.kv
+    assert_success
+    mapfile -t kb <kb
+    assert_equal "${#kb[@]}" $((2 * ranks))
+    echo "kilobytes: ${kb[*]}"
+    for ((i = 0; i < ranks; i++)); do
+        [ $((kb[ranks + i] - kb[i])) -le 1024 ] || fail "${kb[*]}"
+    done
+}
+
+@test "memory: rounds of dist_sync, with servers of their own and inside the workers" {
+    script dist_sync "pushpull 3 x --out x --priority 1" \
+        "set-optimizer sgd --learning-rate 0.1 --momentum 0.9; init 3,4 [x, y]" \
+        "push 4 y; pull 4 --out y" >job.kv
+    flat 3 -n 2 -s 1
+    flat 2 -n 2
+}
+
+@test "memory: rounds of sums" {
+    script horovod "pushpull 3 x --out x" "" "pushpull 4 y --out y" >job.kv
+    flat 2 -n 2
+}
+
+@test "memory: steps of dist_async, and compressed gradients" {
+    script dist_async "push 3 x; pull 3 --out x" \
+        "set-gradient-compression 2bit; set-optimizer test; init 3,4 [x, y]" \
+        "push 4 y; pull 4 --out y" >job.kv
+    flat 3 -n 2 -s 1
+}
