@@ -278,7 +278,7 @@ golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=na
 # memory than there is, which must fail as it does without a sanitizer.
 sanitized = ASAN_OPTIONS=allocator_may_return_null=1:$$ASAN_OPTIONS \
             TSAN_OPTIONS=allocator_may_return_null=1:$$TSAN_OPTIONS TEST_SECONDS=600 $(MAKE) --no-print-directory BUILD=build/$(1) OPT='-O1 -g -fno-omit-frame-pointer $(2)' \
-            SUITES='unit conformance sessions bats' test
+            SUITES='unit conformance sessions few-dist bats' test
 
 asan: ## every test with the address sanitizer
 	@$(call sanitized,asan,-fsanitize=address)

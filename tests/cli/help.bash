@@ -24,6 +24,8 @@ setup()
     PATH=$build:$PATH
     unset BUILD UNDER ONLY # of the make that runs this
     unset KVCTL_STORE KVCTL_RC KVCTL_HISTORY NO_COLOR PAGER XDG_STATE_HOME XDG_CONFIG_HOME
+    # shellcheck source=/dev/null
+    [[ $BATS_TEST_FILENAME != */dist/* && $BATS_TEST_FILENAME != */launch.bats ]] || . "$top/tests/dist/sanitizers"
     export LC_ALL=C.UTF-8 HOME=$BATS_TEST_TMPDIR
     cd "$BATS_TEST_TMPDIR" || return 1
 }

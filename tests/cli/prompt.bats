@@ -638,6 +638,67 @@ make_paste()
     last_row "shell>"
 }
 
+# ---- Several machines ----------------------------------------------------------------------------
+
+# ranks N: a job whose ranks have a window each, named after the rank.
+ranks()
+{
+    cat >rank <<END
+#!/bin/bash
+rank=\$OMPI_COMM_WORLD_RANK
+unset TERM TMUX
+export -p >"rank\$rank"
+tmux -S "$socket" new-window -d -t t -n "rank\$rank" "bash -c '. $PWD/rank\$rank; cd $PWD; kvctl -q; echo \\\$? >ended\$rank'"
+until [ -s "ended\$rank" ]; do sleep 0.1; done
+exit "\$(cat "ended\$rank")"
+END
+    chmod +x rank
+    env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 \
+        mpirun --oversubscribe --bind-to none -n "$1" ./rank >job 2>&1 3>&- 4>&- &
+    job=$!
+}
+
+# rank N: from here on its window is the screen.
+rank()
+{
+    until_holds "no window of rank $1" tmux -S "$socket" select-window -t "t:rank$1" 2>/dev/null
+    shows "kv"
+}
+
+@test "prompt: rank and number of workers, in the terminal of each rank" {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    terminal 80 24 -q
+    ranks 2
+    rank 0
+    last_row "kv>"
+    enter "create dist_sync"
+    rank 1
+    enter "create dist_sync"
+    last_row "kv[1/2]>"
+    rank 0
+    last_row "kv[0/2]>"
+    enter "init 3 zeros(2); push 3 ones(2)"
+    enter "pull 4"
+    shows "error[key]: key 4 was never initialised"
+    last_row "kv[0/2]>"
+    enter "create local --name b"
+    last_row "kv:b>"
+    enter "use kv"
+    enter "for i in 1..2 {"
+    last_row "..>"
+    enter "pull 3 }"
+    rank 1
+    enter "push 3 ones(2) * 4"
+    enter "quit"
+    rank 0
+    row "[5. 5.]"
+    last_row "kv[0/2]>"
+    enter "quit"
+    wait $job
+    assert_equal "$(cat ended0 ended1)" "$(printf '0\n0')"
+}
+
 # ---- Colour --------------------------------------------------------------------------------------
 
 @test "prompt: errors are red and bold at a terminal, plain in a file" {
