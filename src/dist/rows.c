@@ -44,7 +44,7 @@ static int read_replies(const slot *s, const place *p, void *const *replies, con
 {
     int64_t shape[KV_MAX_NDIM];
     int rc = KV_OK;
-    memcpy(shape, s->stored->shape, sizeof shape);
+    memcpy(shape, s->stored->shape, s->stored->ndim * sizeof *shape);
     for (int32_t i = 0; i < p->nparts && !rc; i++) {
         if (p->nparts > 1)
             shape[0] = place_count(p, i) / p->row;
