@@ -402,16 +402,29 @@ static void fill_info(kv_info *info, const slot *s)
                       .storage = kv_array_storage(a)};
 }
 
-int kv_find(kv *store, const kv_key *key, kv_info *info, kv_err *e)
+static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err *e)
 {
     int64_t number;
     int rc = enter(store, e);
     if (rc)
         return rc;
-    rc = call_find(&store->slots, key, -1, &number, e);
+    if (awaits && store->ops->await_key)
+        rc = store->ops->await_key(store->self, key, e);
+    if (rc == KV_OK)
+        rc = call_find(&store->slots, key, -1, &number, e);
     if (rc == KV_OK)
         fill_info(info, &store->slots.items[number]);
     return leave(store, rc);
+}
+
+int kv_find(kv *store, const kv_key *key, kv_info *info, kv_err *e)
+{
+    return find(store, key, false, info, e);
+}
+
+int kv_await_key(kv *store, const kv_key *key, kv_info *info, kv_err *e)
+{
+    return find(store, key, true, info, e);
 }
 
 int64_t kv_num_keys(const kv *store)

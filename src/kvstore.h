@@ -241,6 +241,10 @@ typedef struct kv_info {
 /* Error: key (not there, or of the other kind). */
 int kv_find(kv *store, const kv_key *key, kv_info *info, kv_err *e);
 
+/* The same of a key that another rank may have made and that this one has not used yet: waits, as a
+ * pull of it would, until rank 0 has made it or cannot any more. Errors: key, peer, timeout. */
+int kv_await_key(kv *store, const kv_key *key, kv_info *info, kv_err *e);
+
 /* The number of keys. Waits for a call that another thread has in the store. From inside an updater
  * or printer of the store, and for NULL, it gives 0 and the log (kv_set_log) says why. */
 int64_t kv_num_keys(const kv *store);
@@ -554,6 +558,9 @@ typedef struct kv_type_ops {
     /* (optional, NULL means unsupported) */
     int (*row_sparse_pull)(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
                            kv_array *const *outs, const kv_call *call, kv_err *e);
+
+    /* (optional, NULL means that other ranks make no keys) see kv_await_key */
+    int (*await_key)(void *self, const kv_key *key, kv_err *e);
 
     /* (optional, NULL means there is nobody to wait for, and no server) body is not NULL */
     int (*barrier)(void *self, kv_err *e);

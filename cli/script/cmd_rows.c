@@ -94,7 +94,7 @@ static int new_rows(pairs *p, kv *store, kv_key key, value where, value *out, kv
     kv_info info;
     bool list = where.kind == VALUE_LIST;
     int64_t n = list ? where.u.list->n : 1;
-    int code = kv_find(store, &key, &info, e);
+    int code = kv_await_key(store, &key, &info, e);
     if (code == KV_OK && list)
         code = value_list_new(out, VALUE_LIST, n, e);
     for (int64_t i = 0; i < n && code == KV_OK; i++) {

@@ -277,7 +277,7 @@ static int pull_new(session *s, kv *store, const ast *call, const key_list *keys
         code = result_for_keys(out, keys->n, e);
     for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
         kv_info info;
-        if ((code = kv_find(store, &keys->keys[i], &info, e)))
+        if ((code = kv_await_key(store, &keys->keys[i], &info, e)))
             break;
         info.key = keys->keys[i];
         code = new_outs(p, &info, where, keys->list ? &out->v.u.list->items[i] : &out->v, e);

@@ -30,6 +30,7 @@ int worker_pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *
 int worker_broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
                      const kv_key *okeys, int64_t nouts, kv_array *const *outs,
                      const kv_call *how, kv_err *e);
+int worker_await_key(void *self, const kv_key *key, kv_err *e);
 int worker_barrier(void *self, kv_err *e);
 int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
 int worker_settings(void *self, kv_field *fields);

@@ -417,6 +417,12 @@ int worker_find(worker *w, const kv_key *keys, int64_t n, kv_array *const *make,
     return rc;
 }
 
+int worker_await_key(void *self, const kv_key *key, kv_err *e)
+{
+    int64_t number;
+    return worker_find(self, key, 1, NULL, &number, e);
+}
+
 /* ---- init ---- */
 
 static int check_new(const worker *w, const kv_key *keys, int64_t n, kv_array *const *values,

@@ -29,3 +29,21 @@ launch()
     assert_success
     assert_output "[0] loss 5.3803 with 2 workers"
 }
+
+@test "examples: what the seed documents say of several machines" {
+    for ranks in "-n 1" "-n 2" "-n 3 -s 2" "-n 4 -s 1"; do
+        for kind in dist_sync dist_device_sync; do
+            # shellcheck disable=SC2086
+            launch $ranks --set kind=$kind "$top/tests/dist/documents.kv"
+            assert_success
+            assert_output --regexp "^\[0\] fine with ${ranks:3:1} workers$"
+        done
+    done
+}
+
+@test "examples: a rank pulls what another made, without an array of its own" {
+    launch -n 2 -c 'create dist_sync; if rank() == 0 { init 5 ones(3); init 7 row_sparse(ones(1,2), [1], shape=(3,2)) }
+        barrier; pull 5 -> x; assert x == 1; row-sparse-pull 7 --row-ids [1] -> r; assert dense(r)[1,1] == 1
+        if rank() == 1 { expect-error key { pull 9 -> z } }; barrier'
+    assert_success
+}
