@@ -41,17 +41,17 @@ int64_t alive_deadline_ms(void)
 void alive_heard(int rank)
 {
     if (alive.heard_us[rank] != INT64_MAX)
-        alive.heard_us[rank] = alive.now_us;
+        __atomic_store_n(&alive.heard_us[rank], alive.now_us, __ATOMIC_RELAXED);
 }
 
 void alive_left(int rank)
 {
-    alive.heard_us[rank] = INT64_MAX;
+    __atomic_store_n(&alive.heard_us[rank], INT64_MAX, __ATOMIC_RELAXED);
 }
 
 int64_t net_silence(int rank)
 {
-    int64_t heard = alive.heard_us[rank];
+    int64_t heard = __atomic_load_n(&alive.heard_us[rank], __ATOMIC_RELAXED); /* any thread asks */
     return rank == net_rank() || heard == INT64_MAX ? 0 : net_now_us() - heard;
 }
 

@@ -296,14 +296,18 @@ static int encode_rows(cargo *c, kv_err *e)
 /* Codes and rows are made when the values' turn has come. */
 static int encode(flight *f, cargo *c, kv_err *e)
 {
+    enum { WORD = 4 };
     dev_code code = (dev_code)f->codes.code;
     if (code) {
         c->blob_bytes = dev_code_bytes(code, c->place.size);
-        c->blob = mem_alloc(c->blob_bytes, 1, e);
-        if (c->blob)
-            cpu_dev_ops.quantise(c->blob, c->residual->data, c->source->data, code,
-                                 f->codes.threshold, c->place.size);
-        return c->blob ? KV_OK : KV_E_MEMORY;
+        /* a part may begin within a word: then its last word ends behind that of the key */
+        c->blob = mem_alloc(c->blob_bytes + WORD, 1, e);
+        if (!c->blob)
+            return KV_E_MEMORY;
+        memset(c->blob + c->blob_bytes, 0, WORD);
+        cpu_dev_ops.quantise(c->blob, c->residual->data, c->source->data, code, f->codes.threshold,
+                             c->place.size);
+        return KV_OK;
     }
     if (c->source->storage != KV_ROW_SPARSE)
         return KV_OK;

@@ -131,7 +131,7 @@ void net_post_list(net_item *first)
     while (last->next)
         last = last->next;
     pthread_mutex_lock(&net.lock);
-    __atomic_store_n(net.posted_end, first, __ATOMIC_RELAXED); /* it is looked at without the lock */
+    __atomic_store_n(net.posted_end, first, __ATOMIC_RELAXED); /* looked at without the lock */
     net.posted_end = &last->next;
     if (net.sleeping)
         pthread_cond_signal(&net.wake);
