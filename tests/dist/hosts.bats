@@ -27,3 +27,17 @@ hosts()
     assert_success
     assert_output "[2. 2. 2.]"
 }
+
+@test "hosts: closed forms of all types, the servers in the workers and on the second of them" {
+    local kind
+    for kind in dist_sync dist_device_sync; do
+        { echo "kind = \"$kind\""; cat "$top/tests/dist/documents.kv"; } >job.kv
+        hosts "$PWD/job.kv"
+        assert_success
+        assert_output "fine with 4 workers"
+        cd "$BATS_TEST_TMPDIR"
+    done
+    hosts --servers 2 "$PWD/job.kv"
+    assert_success
+    assert_output "fine with 2 workers"
+}
