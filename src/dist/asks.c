@@ -30,6 +30,18 @@ static void pad(buf *b)
         buf_char(b, 0);
 }
 
+int ask_malformed(kv_err *e)
+{
+    return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+}
+
+void ask_put_padded(buf *b, const void *data, int64_t bytes)
+{
+    static const char zeros[8];
+    buf_put(b, data, (size_t)bytes);
+    buf_put(b, zeros, (size_t)(-bytes & 7));
+}
+
 void ask_put_key(buf *b, const ask_key *k, const char *name)
 {
     ask_key copy = *k;
@@ -102,23 +114,18 @@ int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_ar
     return rc ? rc : buf_check(b, e);
 }
 
-static int malformed(kv_err *e)
-{
-    return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
-}
-
 static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
                         const char *data, int64_t bytes, kv_err *e)
 {
     int64_t n, row = kv_dtype_bytes(dtype);
     void *to;
     if (bytes < (int64_t)sizeof n)
-        return malformed(e);
+        return ask_malformed(e);
     memcpy(&n, data, sizeof n);
     for (int i = 1; i < ndim; i++)
         row *= shape[i];
     if (n < 0 || bytes != (int64_t)sizeof n * (n + 1) + n * row)
-        return malformed(e);
+        return ask_malformed(e);
     const int64_t *ids = (const int64_t *)(const void *)(data + sizeof n);
     int rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
     if (rc == KV_OK && (rc = kv_array_write_rows(*out, &to, e)) == KV_OK && n * row > 0)
@@ -135,7 +142,7 @@ int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, cons
     int rc = kv_array_new_raw(out, dtype, ndim, shape, (kv_ctx){KV_CPU, 0}, e);
     if (rc == KV_OK && bytes != kv_array_bytes(*out)) {
         kv_array_unref(*out);
-        return malformed(e);
+        return ask_malformed(e);
     }
     if (rc == KV_OK && (rc = kv_array_write(*out, &to, e)) == KV_OK && bytes > 0)
         memcpy(to, data, (size_t)bytes);

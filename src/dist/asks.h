@@ -89,6 +89,12 @@ enum { ASK_MOST_LACKS = 64 };
 /* What a user calls a call that a server answers at once; NULL: it waits for other ranks. */
 const char *ask_name(dist_ask what);
 
+/* Error: internal, a record that cannot be read. */
+int ask_malformed(kv_err *e);
+
+/* Appends bytes, filled up to 8. */
+void ask_put_padded(buf *b, const void *data, int64_t bytes);
+
 /* Appends a key and its text. */
 void ask_put_key(buf *b, const ask_key *k, const char *name);
 

@@ -179,7 +179,7 @@ static void call_place(served *s, coordinator *c, int rank, const link_rec *r)
         place p = {.first = -1};
         const ask_key *in = ask_get_key(&at, end, &key);
         if (!in) {
-            rc = kv_err_set(&e, KV_E_INTERNAL, "a record of another rank is malformed");
+            rc = ask_malformed(&e);
             break;
         }
         int64_t i = map_get(&c->index, key);

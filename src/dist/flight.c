@@ -15,8 +15,8 @@
 #include "base/mem.h"
 #include "core/apply.h"
 #include "core/call.h"
+#include "dist/owed.h"
 #include "dist/room.h"
-#include "dist/states.h"
 #include "engine/trace.h"
 
 enum { FLIGHT_LISTS = 4096, CODES_AT_ONCE = 1 << 19, PULLED_TOGETHER = 1 << 20 };
@@ -595,7 +595,7 @@ static int find_residuals(flight *f, kv_err *e)
                             how->threshold};
     for (int64_t i = 0; i < f->ncargo && f->codes.code && !rc; i++) {
         cargo *c = &f->cargo[i];
-        rc = states_residual(&w->store->slots.items[c->slot], &c->residual, &c->anew, e);
+        rc = owed_find(&w->store->slots.items[c->slot], &c->residual, &c->anew, e);
     }
     return rc;
 }

@@ -132,7 +132,7 @@ int parts_init(served *s, const link_rec *r, kv_err *e)
         const char *text = (const char *)&in->key;
         if (end - at < (int64_t)sizeof *in || !ask_get_key(&text, end, &key) ||
             in->bytes > end - text)
-            return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+            return ask_malformed(e);
         rc = init_part(s, in, &key, text, e);
         at = text + (in->bytes + 7) / 8 * 8;
     }

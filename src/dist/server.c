@@ -206,7 +206,7 @@ static int take_data(served *s, part *p, const link_rec *r, contribution *c, con
     if (!to)
         return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
     if (r->offset < 0 || r->offset + n > r->total)
-        return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+        return ask_malformed(e);
     memcpy(to + r->offset, data, (size_t)n);
     return KV_OK;
 }

@@ -1,4 +1,4 @@
-/* Encoding and decoding states, part by part; and the ways of letters. */
+/* Encoding and decoding states, part by part, and their way between files and servers. */
 #include "dist/states.h"
 
 #include <string.h>
@@ -6,6 +6,9 @@
 #include "base/mem.h"
 #include "core/residuals.h"
 #include "core/slot_state.h"
+#include "dist/served.h"
+#include "dist/letter.h"
+#include "dist/owed.h"
 #include "dist/served.h"
 #include "dist/server.h"
 #include "dist/types.h"
@@ -32,18 +35,6 @@ typedef struct own_states {
 } own_states;
 
 #define MASTER_BIT (1u << PLAN_MAX_STATES)
-
-static int malformed(kv_err *e)
-{
-    return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
-}
-
-static void put_padded(buf *b, const void *data, int64_t bytes)
-{
-    static const char zeros[8];
-    buf_put(b, data, (size_t)bytes);
-    buf_put(b, zeros, (size_t)(-bytes & 7));
-}
 
 /* ---- What keys share ---- */
 
@@ -100,7 +91,7 @@ static void put_array(buf *b, const kv_array *a, const place *p, int32_t piece)
     range_of(p, piece, a->size, &from, &n);
     n *= each;
     buf_put(b, (const char *)&n, sizeof n);
-    put_padded(b, (const char *)a->data + from * each, n);
+    ask_put_padded(b, (const char *)a->data + from * each, n);
 }
 
 /* with_arrays: not only the numbers. */
@@ -130,7 +121,7 @@ static int take_array(kv_array **to, const optimizer_form *form, const char **at
 {
     int64_t bytes, from, n, each = kv_dtype_bytes(form->dtype);
     if (end - *at < (int64_t)sizeof bytes)
-        return malformed(e);
+        return ask_malformed(e);
     memcpy(&bytes, *at, sizeof bytes);
     int rc = *to ? KV_OK
                  : kv_array_new_raw(to, form->dtype, form->ndim, form->shape, (kv_ctx){KV_CPU, 0},
@@ -139,7 +130,7 @@ static int take_array(kv_array **to, const optimizer_form *form, const char **at
         return rc;
     range_of(p, piece, (*to)->size, &from, &n);
     if (bytes != n * each || from + n > (*to)->size || end - *at < (int64_t)sizeof bytes + bytes)
-        return malformed(e);
+        return ask_malformed(e);
     memcpy((char *)(*to)->data + from * each, *at + sizeof bytes, (size_t)bytes);
     *at += (int64_t)sizeof bytes + (bytes + 7) / 8 * 8;
     return KV_OK;
@@ -172,7 +163,7 @@ static int take_arrays(const optimizer *o, slot *s, const own_states *own, const
             continue;
         optimizer_form form = form_at(o, i, s);
         if (!own->kept || (i < PLAN_MAX_STATES && i >= o->nstates))
-            return malformed(e);
+            return ask_malformed(e);
         rc = take_array(array_at(s->state, i), &form, &at, end, p, piece, e);
     }
     return rc;
@@ -183,7 +174,7 @@ static const own_states *next_own(const char **at, const char *end, kv_err *e)
     const own_states *own = (const own_states *)(const void *)*at;
     if (end - *at < (int64_t)sizeof *own || own->bytes < 0 ||
         end - *at - (int64_t)sizeof *own < own->bytes) {
-        malformed(e);
+        ask_malformed(e);
         return NULL;
     }
     *at += (int64_t)sizeof *own + own->bytes;
@@ -217,7 +208,7 @@ int states_take(served *s, const char *at, int64_t bytes, kv_err *e)
     int rc = check_rule(s->store, e);
     optimizer *o = s->store->updater.optimizer;
     if (!rc && bytes < (int64_t)sizeof(shared_states))
-        rc = malformed(e);
+        rc = ask_malformed(e);
     if (rc)
         return rc;
     take_shared(o, (const shared_states *)(const void *)at);
@@ -226,7 +217,7 @@ int states_take(served *s, const char *at, int64_t bytes, kv_err *e)
         if (!own)
             return KV_E_INTERNAL;
         if (own->part < 0 || own->part >= s->nparts || !s->parts[own->part])
-            return malformed(e);
+            return ask_malformed(e);
         slot *x = &s->store->slots.items[s->parts[own->part]->slot];
         slot_forget(x);
         if ((rc = take_arrays(o, x, own, NULL, 0, e)) == KV_OK)
@@ -270,7 +261,7 @@ static int take_reply(worker *w, int server, const part_slot *parts, int64_t n, 
     const char *end = at + bytes;
     optimizer *o = w->store->updater.optimizer;
     const shared_states *all = (const shared_states *)(const void *)at;
-    int rc = bytes < (int64_t)sizeof *all ? malformed(e) : KV_OK;
+    int rc = bytes < (int64_t)sizeof *all ? ask_malformed(e) : KV_OK;
     if (!rc && w->how.is_async && (server == 0 || all->num_update > o->num_update))
         take_shared(o, all);
     for (at += sizeof *all; !rc && at < end;) {
@@ -367,150 +358,6 @@ static int scatter(worker *w, kv_err *e)
     return rc;
 }
 
-/* ---- Letters ---- */
-
-typedef enum letter_tag { LETTER_SAVED, LETTER_LOADED, LETTER_RESIDUALS } letter_tag;
-
-static int send_letter(const worker *w, int to, letter_tag tag, const buf *b, kv_err *e)
-{
-    int rc = buf_check(b, e);
-    net_call c = {.rank = server_rank(0), .what = ASK_SEND, .store = w->number, .part = to,
-                  .round = tag, .data = b->data, .bytes = (int64_t)b->len};
-    return rc ? rc : net_call_wait(&c, NULL, NULL, e);
-}
-
-static int receive_letter(const worker *w, int from, letter_tag tag, void **data, int64_t *bytes,
-                          kv_err *e)
-{
-    net_call c = {.rank = server_rank(0), .what = ASK_RECEIVE, .store = w->number, .part = from,
-                  .round = tag};
-    return net_call_wait(&c, data, bytes, e);
-}
-
-/* ---- Residuals ---- */
-
-/* Room for the residual of a rank; *to becomes its place, which may hold NULL. */
-static int residual_at(slot *s, int rank, kv_array ***to, kv_err *e)
-{
-    if (!s->residuals && !(s->residuals = mem_zalloc(1, sizeof *s->residuals, e)))
-        return KV_E_MEMORY;
-    residuals *r = s->residuals;
-    int rc = mem_grow(&r->items, &r->cap, rank + 1, sizeof *r->items, e);
-    while (!rc && r->n <= rank)
-        r->items[r->n++] = NULL;
-    if (!rc)
-        *to = &r->items[rank];
-    return rc;
-}
-
-static int new_residual(const slot *s, kv_array **out, kv_err *e)
-{
-    return kv_array_new(out, KV_FLOAT32, s->stored->ndim, s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
-}
-
-int states_residual(slot *s, kv_array **out, bool *anew, kv_err *e)
-{
-    kv_array **at = NULL;
-    int rc = residual_at(s, net_rank(), &at, e);
-    *anew = !rc && !*at;
-    if (*anew)
-        rc = new_residual(s, at, e);
-    if (!rc)
-        *out = *at;
-    return rc;
-}
-
-/* One of a rank, behind its bytes; none has 0. */
-static void put_residual(buf *b, const slot *s, int rank)
-{
-    const kv_array *a = s->residuals && rank < s->residuals->n ? s->residuals->items[rank] : NULL;
-    int64_t bytes = a ? kv_array_bytes(a) : 0;
-    buf_put(b, (const char *)&bytes, sizeof bytes);
-    if (a)
-        put_padded(b, a->data, bytes);
-}
-
-static int take_residual(slot *s, int rank, const char **at, const char *end, kv_err *e)
-{
-    int64_t bytes;
-    kv_array **to = NULL;
-    if (end - *at < (int64_t)sizeof bytes)
-        return malformed(e);
-    memcpy(&bytes, *at, sizeof bytes);
-    *at += sizeof bytes;
-    if (!bytes)
-        return KV_OK;
-    int rc = residual_at(s, rank, &to, e);
-    if (!rc && !*to)
-        rc = new_residual(s, to, e);
-    if (!rc && (bytes != kv_array_bytes(*to) || end - *at < bytes))
-        rc = malformed(e);
-    if (!rc)
-        memcpy((*to)->data, *at, (size_t)bytes);
-    *at += (bytes + 7) / 8 * 8;
-    return rc;
-}
-
-/* To rank 0, each behind its key. */
-static int send_residuals(const worker *w, kv_err *e)
-{
-    buf b = {0};
-    for (int64_t i = 0; i < w->store->slots.n; i++) {
-        const slot *s = &w->store->slots.items[i];
-        ask_put_key(&b, &(ask_key){.id = s->key.id}, s->key.name);
-        put_residual(&b, s, net_rank());
-    }
-    int rc = send_letter(w, 0, LETTER_RESIDUALS, &b, e);
-    buf_release(&b);
-    return rc;
-}
-
-static int receive_residuals(const worker *w, int rank, kv_err *e)
-{
-    void *data = NULL;
-    int64_t bytes = 0;
-    int rc = receive_letter(w, rank, LETTER_RESIDUALS, &data, &bytes, e);
-    const char *at = data, *end = at + bytes;
-    while (!rc && at < end) {
-        kv_key key;
-        int64_t i = ask_get_key(&at, end, &key) ? slot_find(&w->store->slots, &key, -1) : -1;
-        rc = i < 0 ? malformed(e) : take_residual(&w->store->slots.items[i], rank, &at, end, e);
-    }
-    mem_free(data);
-    return rc;
-}
-
-/* The files hold residuals without gaps. */
-static int complete_residuals(const worker *w, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
-        slot *s = &w->store->slots.items[i];
-        for (int64_t j = 0; s->residuals && j < s->residuals->n && !rc; j++)
-            if (!s->residuals->items[j])
-                rc = new_residual(s, &s->residuals->items[j], e);
-    }
-    return rc;
-}
-
-/* Those of ranks that this job does not have are owed by the last one. */
-static int fold_residuals(const worker *w, kv_err *e)
-{
-    int last = w->how.workers - 1, rc = KV_OK;
-    for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
-        slot *s = &w->store->slots.items[i];
-        while (!rc && s->residuals && s->residuals->n > last + 1) {
-            kv_array *gone = s->residuals->items[--s->residuals->n], **to = NULL;
-            if ((rc = residual_at(s, last, &to, e)) == KV_OK && !*to)
-                rc = new_residual(s, to, e);
-            for (int64_t j = 0; !rc && gone && j < gone->size; j++)
-                ((float *)(*to)->data)[j] += ((const float *)gone->data)[j];
-            kv_array_unref(gone);
-        }
-    }
-    return rc;
-}
-
 /* ---- save ---- */
 
 /* All ranks get rank 0's result. */
@@ -521,14 +368,14 @@ static int save_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     buf b = {0};
     int rc = gather(w, &why);
     for (int i = 1; compressed && i < w->how.workers && !rc; i++)
-        rc = receive_residuals(w, i, &why);
-    if (!rc && (rc = complete_residuals(w, &why)) == KV_OK)
+        rc = owed_receive(w, i, &why);
+    if (!rc && (rc = owed_complete(w, &why)) == KV_OK)
         rc = use(arg, &why);
     drop(w);
     buf_put(&b, (const char *)&why, sizeof why);
     kv_err unused = {0};
     for (int i = 1; i < w->how.workers; i++)
-        send_letter(w, i, LETTER_SAVED, &b, &unused);
+        letter_send(w, i, LETTER_SAVED, &b, &unused);
     buf_release(&b);
     if (rc)
         *e = why;
@@ -539,7 +386,7 @@ static int take_result(const char *data, int64_t bytes, kv_err *e)
 {
     kv_err why;
     if (bytes < (int64_t)sizeof why)
-        return malformed(e);
+        return ask_malformed(e);
     memcpy(&why, data, sizeof why);
     if (why.code)
         *e = why;
@@ -550,9 +397,9 @@ static int wait_saved(const worker *w, kv_err *e)
 {
     void *data = NULL;
     int64_t bytes = 0;
-    int rc = w->store->compression.code ? send_residuals(w, e) : KV_OK;
+    int rc = w->store->compression.code ? owed_send(w, e) : KV_OK;
     if (!rc)
-        rc = receive_letter(w, 0, LETTER_SAVED, &data, &bytes, e);
+        rc = letter_receive(w, 0, LETTER_SAVED, &data, &bytes, e);
     if (!rc)
         rc = take_result(data, bytes, e);
     mem_free(data);
@@ -578,7 +425,7 @@ static void put_rule(buf *b, const optimizer *o)
     }
     int64_t bytes = (int64_t)texts.len;
     buf_put(b, (const char *)&bytes, sizeof bytes);
-    put_padded(b, buf_text(&texts), bytes);
+    ask_put_padded(b, buf_text(&texts), bytes);
     b->failed |= texts.failed;
     buf_release(&texts);
 }
@@ -620,10 +467,10 @@ static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_ru
             memcpy(k.shape, s->stored->shape, s->stored->ndim * sizeof *s->stored->shape);
             ask_put_key(&b, &k, s->key.name);
             put_own(&b, s, i, NULL, 0, false);
-            put_residual(&b, s, rank);
+            owed_put(&b, s, rank);
         }
     }
-    int rc = send_letter(w, rank, LETTER_LOADED, &b, e);
+    int rc = letter_send(w, rank, LETTER_LOADED, &b, e);
     buf_release(&b);
     return rc;
 }
@@ -655,7 +502,7 @@ static int take_key(worker *w, const char **at, const char *end, kv_err *e)
     int64_t i = k ? worker_know(w, k, &key, e) : -1;
     const own_states *own = i < 0 ? NULL : next_own(at, end, e);
     if (!own)
-        return k && e->code ? (int)e->code : malformed(e);
+        return k && e->code ? (int)e->code : ask_malformed(e);
     slot *s = &w->store->slots.items[i];
     slot_forget(s);
     residuals_free(s->residuals);
@@ -664,7 +511,7 @@ static int take_key(worker *w, const char **at, const char *end, kv_err *e)
     if (rc)
         return rc;
     take_numbers(s, own);
-    return take_residual(s, net_rank(), at, end, e);
+    return owed_take(s, net_rank(), at, end, e);
 }
 
 static int take_loaded(worker *w, const char *at, int64_t n, kv_err *e)
@@ -676,11 +523,11 @@ static int take_loaded(worker *w, const char *at, int64_t n, kv_err *e)
     if (rc)
         return rc;
     if (end - at < (int64_t)sizeof bytes)
-        return malformed(e);
+        return ask_malformed(e);
     memcpy(&bytes, at, sizeof bytes);
     at += sizeof bytes;
     if (end - at < (bytes + 7) / 8 * 8 + (int64_t)sizeof(shared_states))
-        return malformed(e);
+        return ask_malformed(e);
     if (bytes && (rc = take_rule(w, at, at + bytes, e)))
         return rc;
     at += (bytes + 7) / 8 * 8;
@@ -718,7 +565,7 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     int rc = use(arg, &why);
     bool new_rule = w->store->updater.optimizer != before;
     if (!rc)
-        rc = fold_residuals(w, &why);
+        rc = owed_fold(w, &why);
     if (!rc && new_rule)
         rc = tell_rule(w, &why);
     if (!rc)
@@ -737,7 +584,7 @@ static int wait_loaded(worker *w, kv_err *e)
 {
     void *data = NULL;
     int64_t bytes = 0;
-    int rc = receive_letter(w, 0, LETTER_LOADED, &data, &bytes, e);
+    int rc = letter_receive(w, 0, LETTER_LOADED, &data, &bytes, e);
     if (!rc)
         rc = take_loaded(w, data, bytes, e);
     mem_free(data);

@@ -25,8 +25,4 @@ int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *
 int states_give(const struct served *s, buf *out, kv_err *e);
 int states_take(struct served *s, const char *at, int64_t bytes, kv_err *e);
 
-/* The residual of this rank for a slot, zeros at first, which *anew says; borrowed. Error:
- * memory. */
-int states_residual(slot *s, kv_array **out, bool *anew, kv_err *e);
-
 #endif

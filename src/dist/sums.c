@@ -138,7 +138,7 @@ static sum *find(served *of, const link_rec *r, kv_err *e)
 {
     sums *s = of->sums;
     if (r->part < 0) {
-        kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+        ask_malformed(e);
         return NULL;
     }
     if (mem_grow(&s->parts, &s->cap, r->part + 1, sizeof(sum *), e))
@@ -412,7 +412,7 @@ static int add_share(served *of, int rank, const link_rec *r, const char *data, 
 int sums_take(served *s, int rank, const link_rec *r, kv_err *e)
 {
     if (r->bytes > LINK_PAYLOAD)
-        return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+        return ask_malformed(e);
     return add_share(s, rank, r, (const char *)(r + 1), r->bytes, NULL, e);
 }
 

@@ -205,7 +205,7 @@ static int add_keys(worker *w, const char *at, int64_t bytes, kv_err *e)
         kv_key key;
         const ask_key *k = ask_get_key(&at, end, &key);
         if (!k)
-            return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+            return ask_malformed(e);
         if (worker_know(w, k, &key, e) < 0)
             return (int)e->code;
     }
@@ -239,7 +239,7 @@ static int place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, i
     if (!rc)
         rc = to_coordinator(w, ASK_PLACE, &b, &reply, &bytes, e);
     if (!rc && bytes != n * (int64_t)sizeof(place))
-        rc = kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+        rc = ask_malformed(e);
     for (int64_t i = 0; i < n && !rc; i++) {
         list[i].place = ((const place *)reply)[i];
         if (list[i].place.first < 0 && *taken < 0)

@@ -1,0 +1,29 @@
+/* What compressed pushes owe: each rank's residual of each key, and how those of all ranks come
+ * together for a file and go back from it.
+ */
+#ifndef DIST_OWED_H
+#define DIST_OWED_H
+
+#include "base/buf.h"
+#include "core/slot.h"
+#include "dist/worker.h"
+
+/* The residual of this rank for a slot, zeros at first, which *anew says; borrowed. Error:
+ * memory. */
+int owed_find(slot *s, kv_array **out, bool *anew, kv_err *e);
+
+/* Appends that of a rank; reads it, at *at and before end. Errors: internal (malformed), memory. */
+void owed_put(buf *b, const slot *s, int rank);
+int owed_take(slot *s, int rank, const char **at, const char *end, kv_err *e);
+
+/* Those of this rank go to rank 0, which waits for those of a rank. Errors: those of letters. */
+int owed_send(const worker *w, kv_err *e);
+int owed_receive(const worker *w, int rank, kv_err *e);
+
+/* Zeros where a rank has none: the files hold residuals without gaps. Error: memory. */
+int owed_complete(const worker *w, kv_err *e);
+
+/* Those of ranks that this job does not have are owed by the last one. Error: memory. */
+int owed_fold(const worker *w, kv_err *e);
+
+#endif
