@@ -59,21 +59,21 @@ int room_missed_by(worker *w, room_missed *out, kv_err *e)
 }
 
 /* Operations that may stay pending when one with so many bytes begins; -1: it begins now. */
-static int64_t too_many(const worker *w, int64_t bytes, int64_t most)
+static int64_t too_many(const worker *w, int64_t bytes)
 {
     int64_t pending = __atomic_load_n(&w->store->calls.group.pending, __ATOMIC_ACQUIRE);
     int64_t pushing = __atomic_load_n(&w->pushing, __ATOMIC_ACQUIRE);
     if (pending >= ROOM_PENDING)
         return ROOM_PENDING - 1;
-    return bytes > 0 && pushing > 0 && pushing + bytes > most && pending > 0 ? pending - 1 : -1;
+    return bytes > 0 && pushing > 0 && pushing + bytes > w->ahead && pending > 0 ? pending - 1 : -1;
 }
 
 void room_wait(worker *w, int64_t bytes)
 {
     engine_group *g = &w->store->calls.group;
-    int64_t most = room_bytes(), pending;
+    int64_t pending;
     int ms = FIRST_ASKED_MS;
-    while ((pending = too_many(w, bytes, most)) >= 0) {
+    while ((pending = too_many(w, bytes)) >= 0) {
         room_missed who;
         kv_err unused = {0};
         if (engine_wait_group_for(g, pending, ms))

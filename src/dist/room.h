@@ -14,7 +14,7 @@
 
 #include "dist/worker.h"
 
-/* Bytes that a worker may push ahead. */
+/* Bytes that a worker may push ahead, as the environment says. */
 int64_t room_bytes(void);
 
 /* Operations that may be under way. */

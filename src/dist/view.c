@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 #include "dist/alive.h"
-#include "dist/room.h"
 #include "dist/server.h"
 
 /* ---- The ranks ---- */
@@ -92,7 +91,7 @@ int worker_settings(void *self, kv_field *fields)
                              {.name = "partition_bytes", .number = LINK_PAYLOAD},
                              {.name = "row_partition_bytes", .number = PLACE_MOST},
                              {.name = "spread_elements", .number = PLACE_SPREAD},
-                             {.name = "ahead_bytes", .number = room_bytes()},
+                             {.name = "ahead_bytes", .number = w->ahead},
                              {.name = "deadline_ms", .number = alive_deadline_ms()},
                              {.name = "timeout_ms", .number = (int64_t)(net_timeout() * 1000)},
                              {.name = "link", .text = links()},

@@ -79,6 +79,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     if (!w)
         return KV_E_MEMORY;
     w->store = store;
+    w->ahead = room_bytes();
     w->how.is_async = type->is_async;
     w->how.sums = type->sums;
     snprintf(w->how.type, sizeof w->how.type, "%s", type->ops->names[0]);

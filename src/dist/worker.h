@@ -28,6 +28,7 @@ typedef struct worker {
     int64_t epochs; /* optimizers that this rank has set, or heard of at a barrier */
     int64_t moves;  /* of keys, that it knows of */
     checkpoint checkpoint;
+    int64_t ahead;   /* bytes that it may push ahead of the others, see room.h */
     int64_t pushing; /* bytes of pushes that have not ended; atomic */
 } worker;
 
