@@ -59,6 +59,15 @@ void link_flush(void);
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes);
 void link_release(void);
 
+/* Sleep: who has nothing to do lies down, looks once more whether something is posted in its own
+ * process, and sleeps until it is woken, at most so many microseconds. The ranks of this machine
+ * wake one that is `listening` when they have sent it something or made room for what it sends; of
+ * other machines and MPI nobody hears. link_lie_down is false when there is something to do
+ * already. link_wake wakes this rank, from any thread; one thread sleeps at a time. */
+bool link_lie_down(bool listening);
+void link_sleep(int64_t us);
+void link_wake(void);
+
 /* Leaves for good, when everything was sent and received by agreement; blocks until all leave. */
 void link_close(void);
 

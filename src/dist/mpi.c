@@ -9,10 +9,12 @@
  * frames are taken in the order of posting, which keeps the order of each sender.
  */
 #include <mpi.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "dist/link.h"
@@ -25,9 +27,10 @@ enum {
     TAG = 1,
     LINE = 64,
     /* Two records and many small ones: it stays in the cache of a processor, and what is urgent has
-     * no more than two before it. A rank that does not run fills, and empties, more at once. */
+     * no more than two before it. A rank that does not run fills, and empties, more at once; but
+     * the rings of all ranks must not push each other out of the cache. */
     RING_MOST = 3 * LINK_PAYLOAD,
-    RING_CROWDED = 4 << 20,
+    RING_CROWDED = 1536 << 10,
     RING_LEAST = LINK_RECORD * 2 + LINE,
     RINGS_TOGETHER = 256 << 20 /* of one machine */
 };
@@ -35,9 +38,18 @@ enum {
 /* At the beginning of a ring. Each side writes a line of its own. */
 typedef struct ring {
     _Alignas(LINE) int64_t written; /* bytes so far, skipped ones included */
+    int full;                       /* the sender waits for room */
     _Alignas(LINE) int64_t done;
     _Alignas(LINE) char data[];
 } ring;
+
+/* What wakes a rank, in the memory that it shares. */
+typedef enum asleep { AWAKE, DEAF, LISTENING } asleep;
+
+typedef struct bell {
+    _Alignas(LINE) int sleeper; /* an asleep; who sets it to AWAKE posts, once */
+    sem_t rung;
+} bell;
 
 typedef struct frame {
     MPI_Request request;
@@ -49,9 +61,11 @@ typedef struct frame {
 typedef struct peer {
     char host[64];
     ring *out, *in;        /* or NULL: it is elsewhere */
+    bell *bell;            /* its own, where the two share memory */
     int64_t written, seen; /* of out: written but not published; what the other side is done with */
     int64_t read;          /* of in: handed out */
     int64_t open;          /* bytes of the room that is open */
+    bool full;             /* there was no room in out */
     frame frames[FRAMES_OUT];
     int next;    /* the frame that is filled, or will be */
     bool filling;
@@ -62,6 +76,7 @@ static struct {
     MPI_Win window;
     int rank, size;
     int64_t ring_bytes; /* of data */
+    bell *bell;
     peer *peers;
     frame receives[RECEIVES];
     int first, taken; /* the receive that comes next; frames handed out since the last release */
@@ -129,6 +144,12 @@ static ring *ring_at(char *base, int n)
     return (ring *)(void *)(first + n * (net.ring_bytes + (int64_t)sizeof(ring)));
 }
 
+/* Behind all n rings. */
+static bell *bell_at(char *base, int n)
+{
+    return (bell *)(void *)ring_at(base, n);
+}
+
 /* Rings of the ranks near this one: each keeps those of what it receives. */
 static int open_rings(kv_err *e)
 {
@@ -144,12 +165,15 @@ static int open_rings(kv_err *e)
     each = (each + LINE - 1) / LINE * LINE;
     net.ring_bytes = each;
     int64_t step = each + (int64_t)sizeof(ring);
-    int rc = MPI_Win_allocate_shared(nnear * step + LINE, 1, MPI_INFO_NULL, net.near, &base,
-                                     &net.window);
+    int rc = MPI_Win_allocate_shared(nnear * step + (int64_t)sizeof(bell) + LINE, 1, MPI_INFO_NULL,
+                                     net.near, &base, &net.window);
     if (rc)
         return refuse(rc, "make a shared window", e);
     for (int i = 0; i < nnear; i++)
         memset(ring_at(base, i), 0, sizeof(ring));
+    net.bell = bell_at(base, nnear);
+    net.bell->sleeper = AWAKE;
+    sem_init(&net.bell->rung, 1, 0);
     MPI_Comm_group(net.near, &here);
     MPI_Comm_group(net.world, &all);
     for (int i = 0; i < nnear; i++) {
@@ -160,6 +184,7 @@ static int open_rings(kv_err *e)
         MPI_Win_shared_query(net.window, i, &bytes, &unit, &other);
         net.peers[rank].in = ring_at(base, i);
         net.peers[rank].out = ring_at(other, near);
+        net.peers[rank].bell = bell_at(other, nnear);
     }
     MPI_Group_free(&here);
     MPI_Group_free(&all);
@@ -254,6 +279,53 @@ bool link_shares_memory(int rank)
     return rank == net.rank || net.peers[rank].out;
 }
 
+/* ---- Sleep ---- */
+
+/* Wakes who sleeps at least so lightly. What it is to see was written before: either it sees that
+ * when it looks after lying down, or it is seen to lie here. */
+static void ring_bell(bell *b, asleep at_least)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&b->sleeper, __ATOMIC_RELAXED) >= (int)at_least &&
+        __atomic_exchange_n(&b->sleeper, AWAKE, __ATOMIC_ACQ_REL) != AWAKE)
+        sem_post(&b->rung);
+}
+
+void link_wake(void)
+{
+    ring_bell(net.bell, DEAF);
+}
+
+bool link_lie_down(bool listening)
+{
+    __atomic_store_n(&net.bell->sleeper, listening ? LISTENING : DEAF, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (int i = 0; i < net.size && listening; i++) {
+        const peer *p = &net.peers[i];
+        if (!p->in)
+            continue;
+        bool came = __atomic_load_n(&p->in->written, __ATOMIC_ACQUIRE) != p->read;
+        bool room = p->full && __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE) != p->seen;
+        if (came || room) {
+            __atomic_store_n(&net.bell->sleeper, AWAKE, __ATOMIC_RELAXED);
+            return false;
+        }
+    }
+    return true;
+}
+
+void link_sleep(int64_t us)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += us * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (us > 0)
+        sem_timedwait(&net.bell->rung, &until);
+    __atomic_store_n(&net.bell->sleeper, AWAKE, __ATOMIC_RELAXED);
+}
+
 /* ---- Sending ---- */
 
 static int64_t whole(int64_t bytes)
@@ -267,7 +339,11 @@ static link_rec *ring_room(peer *p, int64_t need)
     int64_t skip = need > rest ? rest : 0;
     if (p->written + skip + need - p->seen > net.ring_bytes)
         p->seen = __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE);
-    if (p->written + skip + need - p->seen > net.ring_bytes)
+    bool full = p->written + skip + need - p->seen > net.ring_bytes;
+    if (full != p->full)
+        __atomic_store_n(&p->out->full, full, __ATOMIC_RELAXED);
+    p->full = full;
+    if (full)
         return NULL;
     if (skip) {
         if (rest >= (int64_t)sizeof(link_rec))
@@ -318,6 +394,7 @@ link_rec *link_room(int rank, int64_t bytes)
 static void publish(peer *p)
 {
     __atomic_store_n(&p->out->written, p->written, __ATOMIC_RELEASE);
+    ring_bell(p->bell, LISTENING);
 }
 
 void link_commit(int rank)
@@ -404,8 +481,12 @@ void link_release(void)
 {
     for (int i = 0; i < net.size; i++) {
         peer *p = &net.peers[i];
-        if (p->in && p->in->done != p->read)
-            __atomic_store_n(&p->in->done, p->read, __ATOMIC_RELEASE);
+        if (!p->in || p->in->done == p->read)
+            continue;
+        __atomic_store_n(&p->in->done, p->read, __ATOMIC_RELEASE);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&p->in->full, __ATOMIC_RELAXED))
+            ring_bell(p->bell, LISTENING);
     }
     for (; net.taken > 0; net.taken--)
         post(&net.receives[(net.first - net.taken + RECEIVES) % RECEIVES]);

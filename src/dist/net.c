@@ -56,15 +56,15 @@ typedef struct pieces {
 static struct {
     bool open;
     bool crowded; /* this machine has more ranks than processors: who waits lets others run */
+    bool far;     /* some ranks cannot wake this one */
     pthread_mutex_t drive;
     pthread_t thread;
 
-    pthread_mutex_t lock; /* covers the next five */
-    pthread_cond_t wake;
+    pthread_mutex_t lock; /* covers the next four */
     net_item *posted, **posted_end;
     waiting *calls;
     uint64_t requests;
-    int sleeping, stop; /* atomic */
+    int stop;           /* atomic */
     bool changed;       /* atomic: takers have news of their own */
     int64_t driven_us;  /* when another thread than the net's drove last; atomic */
 
@@ -84,7 +84,6 @@ static struct {
     char *left; /* by rank; atomic */
 } net = {.drive = PTHREAD_MUTEX_INITIALIZER,
          .lock = PTHREAD_MUTEX_INITIALIZER,
-         .wake = PTHREAD_COND_INITIALIZER,
          .posted_end = &net.posted};
 
 int64_t net_now_us(void)
@@ -118,11 +117,7 @@ double net_timeout(void)
 void net_wake(void)
 {
     __atomic_store_n(&net.changed, 1, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&net.sleeping, __ATOMIC_SEQ_CST)) {
-        pthread_mutex_lock(&net.lock);
-        pthread_cond_signal(&net.wake);
-        pthread_mutex_unlock(&net.lock);
-    }
+    link_wake();
 }
 
 void net_post_list(net_item *first)
@@ -133,9 +128,8 @@ void net_post_list(net_item *first)
     pthread_mutex_lock(&net.lock);
     __atomic_store_n(net.posted_end, first, __ATOMIC_RELAXED); /* looked at without the lock */
     net.posted_end = &last->next;
-    if (net.sleeping)
-        pthread_cond_signal(&net.wake);
     pthread_mutex_unlock(&net.lock);
+    link_wake();
 }
 
 void net_post(net_item *i)
@@ -482,21 +476,17 @@ static bool drive(void)
     return any;
 }
 
-static void sleep_us(int us)
+/* While another thread drives, the other ranks need not wake this one. */
+static void sleep_us(int us, bool other_drives)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += us * 1000L;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_mutex_lock(&net.lock);
-    __atomic_store_n(&net.sleeping, 1, __ATOMIC_SEQ_CST);
-    if (!net.posted)
-        pthread_cond_timedwait(&net.wake, &net.lock, &until);
-    __atomic_store_n(&net.sleeping, 0, __ATOMIC_SEQ_CST);
-    pthread_mutex_unlock(&net.lock);
+    bool listening = !other_drives && pthread_mutex_trylock(&net.drive) == 0;
+    bool idle = link_lie_down(listening);
+    if (listening)
+        pthread_mutex_unlock(&net.drive);
+    bool posted = __atomic_load_n(&net.posted, __ATOMIC_RELAXED) ||
+                  __atomic_load_n(&net.changed, __ATOMIC_RELAXED);
+    if (idle)
+        link_sleep(posted ? 0 : us);
 }
 
 static void *run_thread(void *arg)
@@ -516,9 +506,9 @@ static void *run_thread(void *arg)
             nap = SLEEP_LEAST_US;
         }
         bool other = now - __atomic_load_n(&net.driven_us, __ATOMIC_RELAXED) < SPIN_US;
-        if (now - busy_us < SPIN_US && !other && !net.crowded)
+        if (!other && (any || (now - busy_us < SPIN_US && !net.crowded)))
             continue;
-        sleep_us(nap);
+        sleep_us(nap, other);
         nap = nap * 5 / 4 < SLEEP_MOST_US ? nap * 5 / 4 + 1 : SLEEP_MOST_US;
     }
     return NULL;
@@ -777,8 +767,10 @@ static int join_others(kv_err *e)
 static void share_processors(void)
 {
     int here = 0;
-    for (int i = 0; i < net_size(); i++)
+    for (int i = 0; i < net_size(); i++) {
         here += strcmp(link_host(i), link_host(net_rank())) == 0;
+        net.far |= !link_shares_memory(i);
+    }
     pool_share(here);
     net.crowded = here > pool_workers();
 }
@@ -801,7 +793,7 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
         return rc;
     if (pthread_create(&net.thread, NULL, run_thread, NULL))
         return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
-    pool_set_poll(drive);
+    pool_set_poll(net.crowded && !net.far ? NULL : drive);
     net.open = true;
     on_exit(at_exit, NULL);
     return KV_OK;

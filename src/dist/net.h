@@ -4,7 +4,9 @@
  * One thread at a time drives the net: it takes what has come, sends what is posted, and looks
  * after the other ranks. That is a thread of the net's own, or one that waits for something (see
  * pool_set_poll), which then needs nobody to wake it up. The net's thread spins for 50 microseconds
- * when there is nothing to do, then looks every 10 microseconds, rising to a millisecond.
+ * when there is nothing to do, then sleeps: ranks of this machine wake it, for others it looks
+ * every 10 microseconds, rising to a millisecond. Where a machine has more ranks than processors,
+ * and all ranks are on it, nobody spins: who waits leaves its processor to those that have work.
  */
 #ifndef DIST_NET_H
 #define DIST_NET_H
