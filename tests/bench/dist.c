@@ -174,25 +174,35 @@ static double time_alone(void)
     return (now() - begin) * 1e3;
 }
 
+/* Like MPI_Barrier, but who waits takes no processor time. */
+static void meet_asleep(void)
+{
+    MPI_Request all;
+    int met = 0;
+    MPI_Ibarrier(MPI_COMM_WORLD, &all);
+    for (MPI_Test(&all, &met, MPI_STATUS_IGNORE); !met; MPI_Test(&all, &met, MPI_STATUS_IGNORE))
+        usleep(500);
+}
+
 static void run_crowd(void)
 {
     double ours[RUNS], alone[RUNS];
     kv_err e = {0};
+    if (rank == 0)
+        time_alone();
+    for (int i = 0; i < RUNS; i++) { /* while no thread looks after a store */
+        meet_asleep();
+        alone[i] = rank == 0 ? time_alone() : 0;
+    }
+    meet_asleep();
     need(kv_create("horovod", NULL, 0, &store, &e), &e);
     time_store();
     for (int i = 0; i < RUNS; i++) {
-        MPI_Barrier(MPI_COMM_WORLD);
+        need(kv_barrier(store, &e), &e);
         ours[i] = time_store();
     }
-    need(kv_barrier(store, &e), &e);
-    kv_free(store);
-    store = NULL;
-    for (int i = 0; i < RUNS && rank == 0; i++)
-        alone[i] = time_alone();
-    if (rank == 0)
-        say("horovod, ResNet-50, beside copies and a sum", median(ours, RUNS),
-            median(alone, RUNS), "ms");
-    MPI_Barrier(MPI_COMM_WORLD);
+    say("horovod, ResNet-50, beside copies and a sum", median(ours, RUNS), median(alone, RUNS),
+        "ms");
 }
 
 /* ---- dist_sync ---- */
