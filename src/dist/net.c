@@ -22,6 +22,7 @@ enum {
     SPIN_US = 50,
     SLEEP_LEAST_US = 10,
     SLEEP_MOST_US = 1000,
+    SLEEP_HEARD_US = 10000, /* where every rank wakes this one */
     LOOK_US = 100000, /* between two looks at the other ranks, and at what waits */
     TOLD_US = 5000000, /* when a call without an answer is told first */
     GRACE_US = 2000000 /* who is asked gives up first, since it knows what is missing */
@@ -485,8 +486,9 @@ static void sleep_us(int us, bool other_drives)
         pthread_mutex_unlock(&net.drive);
     bool posted = __atomic_load_n(&net.posted, __ATOMIC_RELAXED) ||
                   __atomic_load_n(&net.changed, __ATOMIC_RELAXED);
+    bool heard = listening && !net.far;
     if (idle)
-        link_sleep(posted ? 0 : us);
+        link_sleep(posted ? 0 : heard || us < SLEEP_MOST_US ? us : SLEEP_MOST_US);
 }
 
 static void *run_thread(void *arg)
@@ -509,7 +511,7 @@ static void *run_thread(void *arg)
         if (!other && (any || (now - busy_us < SPIN_US && !net.crowded)))
             continue;
         sleep_us(nap, other);
-        nap = nap * 5 / 4 < SLEEP_MOST_US ? nap * 5 / 4 + 1 : SLEEP_MOST_US;
+        nap = nap * 5 / 4 < SLEEP_HEARD_US ? nap * 5 / 4 + 1 : SLEEP_HEARD_US;
     }
     return NULL;
 }
