@@ -260,7 +260,10 @@ static bool run_subcommand(int argc, char **argv, int *code)
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } table[] = {{"launch", launch_main}, {"launch-rank", launch_rank}, {"serve", launch_serve}};
+    } table[] = {{"launch", launch_main},
+                 {"launch-rank", launch_rank},
+                 {"launch-tell", launch_tell},
+                 {"serve", launch_serve}};
     for (size_t i = 0; argc > 1 && i < sizeof table / sizeof *table; i++) {
         if (strcmp(argv[1], table[i].name) == 0) {
             *code = table[i].run(argc - 2, argv + 2);

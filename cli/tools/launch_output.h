@@ -7,20 +7,17 @@
 
 #include "base/buf.h"
 
-/* One pipe. */
+/* One stream of one rank. */
 typedef struct launch_output {
-    int fd; /* -1: none */
     FILE *to;
     char prefix[24];
     buf line; /* the part of a line that has come */
 } launch_output;
 
-/* Makes the pipe and opens its end for reading. Errors: io. */
-int launch_output_open(launch_output *o, const char *path, kv_err *e);
+/* Takes a piece, and writes the lines that are whole. */
+void launch_output_put(launch_output *o, const char *text, size_t n);
 
-/* Writes the lines that have come; with all, the rest without a newline too. Returns whether there
- * may be more. */
-bool launch_output_take(launch_output *o, bool all);
+/* Nothing more comes: writes the rest without a newline too. */
 void launch_output_close(launch_output *o);
 
 #endif

@@ -1,119 +1,235 @@
-/* The watcher of one rank: starts it, writes down how it ends, and lets nothing outlive the job. */
+/* The watcher of one rank: starts it, tells how it ends and what it writes, and lets nothing
+ * outlive the job. It is what mpirun knows as the rank.
+ *
+ * Signals, as mpirun forwards them to every host: SIGUSR2, the rank shall end; SIGUSR1, the job is
+ * over. Until then a watcher stays, because mpirun ends all other ranks with the first one that
+ * ends badly. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "term/exit_code.h"
+#include "tools/launch_folder.h"
 #include "tools/launch_job.h"
+#include "tools/launch_wire.h"
 
-static int open_at(const char *folder, const char *name, int flags)
-{
-    char path[4200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return open(path, flags | O_CLOEXEC, 0600);
-}
+enum { TICK_MS = 100 };
 
-/* One write, so that lines of several ranks do not mix. */
-static void tell(const char *folder, const char *line)
-{
-    int fd = open_at(folder, "events", O_WRONLY | O_APPEND);
-    if (fd >= 0 && write(fd, line, strlen(line)) < 0)
-        fprintf(stderr, "kvctl: cannot write into %s: %s\n", folder, strerror(errno));
-    if (fd >= 0)
-        close(fd);
-}
+typedef struct watch {
+    const char *folder; /* NULL: nobody wants to be told */
+    int number;
+    pid_t pid, parent;
+    int out[2];    /* what the rank writes to stdout, to stderr; -1: closed */
+    int signals;   /* signalfd */
+    sigset_t mask; /* the rank's signals */
+    bool is_over;  /* the job is */
+    bool told_lost;
+} watch;
 
-static bool has_ended(const char *folder)
-{
-    char path[4200];
-    snprintf(path, sizeof path, "%s/end", folder);
-    return access(path, F_OK) == 0 || access(folder, F_OK) != 0;
-}
-
-/* The end of the pipe that launch reads becomes stdout or stderr. */
-static void use_pipe(const char *folder, int rank, const char *kind, int fd)
-{
-    char name[32];
-    snprintf(name, sizeof name, "%d.%s", rank, kind);
-    int pipe = open_at(folder, name, O_WRONLY);
-    if (pipe >= 0)
-        dup2(pipe, fd);
-}
-
-static void run(char **words, const char *folder, int rank, const sigset_t *mask)
+/* In the child. */
+static void become_rank(const watch *w, char **words, int out, int err)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    if (folder) {
-        use_pipe(folder, rank, "out", STDOUT_FILENO);
-        use_pipe(folder, rank, "err", STDERR_FILENO);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &w->mask, NULL);
+    if (w->folder) {
+        dup2(out, STDOUT_FILENO);
+        dup2(err, STDERR_FILENO);
     }
     execv("/proc/self/exe", words);
     fprintf(stderr, "kvctl: cannot be started again: %s\n", strerror(errno));
     _exit(EXIT_FAILED);
 }
 
-/* Until the rank has ended; it is ended when who started this process is gone, or asks for it. */
-static int watch(pid_t pid, pid_t parent, const sigset_t *mask)
+static bool begin(watch *w, char **words)
 {
-    const struct timespec tick = {0, 100000000};
-    int status = 0;
-    while (waitpid(pid, &status, WNOHANG) == 0) {
-        int signal = sigtimedwait(mask, NULL, &tick);
-        if (getppid() != parent || signal == SIGTERM || signal == SIGINT || signal == SIGHUP)
-            kill(pid, SIGKILL);
+    int pipes[2][2] = {{-1, -1}, {-1, -1}};
+    for (int i = 0; i < 2 && w->folder; i++)
+        if (pipe2(pipes[i], O_CLOEXEC) || fcntl(pipes[i][0], F_SETFL, O_NONBLOCK))
+            return false;
+    w->pid = fork();
+    if (w->pid == 0)
+        become_rank(w, words, pipes[0][1], pipes[1][1]);
+    for (int i = 0; i < 2; i++) {
+        w->out[i] = pipes[i][0];
+        if (pipes[i][1] >= 0)
+            close(pipes[i][1]);
     }
+    return w->pid > 0;
+}
+
+/* A line for the file `events` of this host, and for launch; `more` for launch alone. */
+static void tell(const watch *w, const char *line, const char *more)
+{
+    char all[512];
+    snprintf(all, sizeof all, "%s\n", line);
+    folder_tell(w->folder, all);
+    snprintf(all, sizeof all, "%s%s", line, more);
+    wire_tell(w->number, WIRE_EVENT, all, strlen(all));
+}
+
+static void pass_on(watch *w, int i)
+{
+    char block[65536];
+    ssize_t n;
+    while (w->out[i] >= 0 && (n = read(w->out[i], block, sizeof block)) > 0)
+        wire_tell(w->number, i ? WIRE_ERR : WIRE_OUT, block, (size_t)n);
+    if (w->out[i] >= 0 && (n == 0 || errno != EAGAIN)) {
+        close(w->out[i]);
+        w->out[i] = -1;
+    }
+}
+
+/* The file `lost` of this host, which launch may have sent, or a rank have written. */
+static void look_at_lost(watch *w)
+{
+    char text[512], why[WIRE_TEXT - 16];
+    int number;
+    if (w->told_lost || !folder_lost(w->folder, &number, why, sizeof why))
+        return;
+    w->told_lost = true;
+    if (number == w->number && w->pid)
+        kill(w->pid, SIGKILL); /* silent, perhaps stopped */
+    snprintf(text, sizeof text, "%d %s", number, why);
+    wire_tell(w->number, WIRE_LOST, text, strlen(text));
+}
+
+static void take_signal(watch *w)
+{
+    struct signalfd_siginfo s;
+    while (read(w->signals, &s, sizeof s) == sizeof s) {
+        if (s.ssi_signo == SIGCHLD)
+            continue;
+        if (s.ssi_signo == SIGUSR2 && w->pid)
+            kill(w->pid, SIGTERM);
+        w->is_over |= s.ssi_signo != SIGUSR2;
+    }
+}
+
+static void tick(watch *w)
+{
+    struct pollfd fds[] = {{.fd = w->signals, .events = POLLIN},
+                           {.fd = w->out[0], .events = POLLIN},
+                           {.fd = w->out[1], .events = POLLIN}};
+    poll(fds, 3, TICK_MS);
+    take_signal(w);
+    w->is_over |= getppid() != w->parent; /* who started this process is gone */
+    if (!w->folder)
+        return;
+    pass_on(w, 0);
+    pass_on(w, 1);
+    look_at_lost(w);
+}
+
+/* Until the rank has ended; it is ended when the job is over. Returns how, as waitpid does. */
+static int watch_rank(watch *w)
+{
+    int status = 0;
+    while (waitpid(w->pid, &status, WNOHANG) == 0) {
+        tick(w);
+        if (w->is_over)
+            kill(w->pid, SIGKILL);
+    }
+    w->pid = 0;
     return status;
 }
 
-static void stay(const char *folder, pid_t parent)
+static void tell_rounds(const watch *w)
 {
-    const struct timespec tick = {0, 10000000};
-    while (getppid() == parent && !has_ended(folder))
-        nanosleep(&tick, NULL);
+    char path[FOLDER_PATH], name[32], line[32];
+    snprintf(name, sizeof name, "rounds.%d", w->number);
+    folder_path(w->folder, path, name);
+    FILE *f = fopen(path, "re");
+    if (f && fgets(line, sizeof line, f))
+        wire_tell(w->number, WIRE_ROUNDS, line, strlen(line));
+    if (f)
+        fclose(f);
 }
 
-/* launch-rank WORKERS WORD...: argv[0] is WORKERS. */
-int launch_rank(int argc, char **argv)
+static void tell_start(const watch *w)
+{
+    char line[64], host[64] = " ";
+    snprintf(line, sizeof line, "%d start %d %d", w->number, (int)w->pid, (int)getpid());
+    gethostname(host + 1, sizeof host - 2);
+    tell(w, line, host);
+}
+
+static void tell_end(watch *w, int status)
 {
     char line[64];
-    static char self[] = "kvctl", serve[] = "serve";
-    char *server[] = {self, serve, NULL};
-    const char *folder = getenv("KVSTORE_RUN_DIR"), *number = getenv("OMPI_COMM_WORLD_RANK");
+    pass_on(w, 0);
+    pass_on(w, 1);
+    tell_rounds(w);
+    snprintf(line, sizeof line, "%d %s %d", w->number, WIFSIGNALED(status) ? "signal" : "exit",
+             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    tell(w, line, "");
+}
+
+static int run(watch *w, char **words)
+{
+    if (w->folder && !folder_make(w->folder)) {
+        char text[4400];
+        int n = snprintf(text, sizeof text, "kvctl: cannot make \"%s\": %s\n", w->folder,
+                         strerror(errno));
+        wire_tell(w->number, WIRE_ERR, text, (size_t)n);
+        return EXIT_IO;
+    }
+    if (!begin(w, words))
+        return EXIT_FAILED;
+    if (!w->folder)
+        return WEXITSTATUS(watch_rank(w));
+    tell_start(w);
+    tell_end(w, watch_rank(w));
+    while (!w->is_over)
+        tick(w);
+    folder_remove(w->folder);
+    return EXIT_DONE;
+}
+
+/* launch-rank WORD...: the words of the rank. */
+int launch_rank(int argc, char **argv)
+{
+    static char self[] = "kvctl";
+    const char *number = getenv("OMPI_COMM_WORLD_RANK");
     if (argc < 1 || !number) {
         fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
-    int workers = atoi(argv[0]), rank = atoi(number);
-    pid_t parent = getppid();
-    sigset_t watched, before;
+    watch w = {.folder = getenv("KVSTORE_RUN_DIR"), .number = atoi(number), .parent = getppid()};
+    sigset_t watched;
+    static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(&watched);
-    sigaddset(&watched, SIGCHLD);
-    sigaddset(&watched, SIGTERM);
-    sigaddset(&watched, SIGINT);
-    sigaddset(&watched, SIGHUP);
-    sigprocmask(SIG_BLOCK, &watched, &before);
-    argv[0] = self;
-    pid_t pid = fork();
-    if (pid == 0)
-        run(rank < workers ? argv : server, folder, rank, &before);
-    if (pid < 0 || !folder)
-        return pid < 0 ? EXIT_FAILED : WEXITSTATUS(watch(pid, parent, &watched));
-    snprintf(line, sizeof line, "%d start %d %d\n", rank, (int)pid, (int)getpid());
-    tell(folder, line);
-    int status = watch(pid, parent, &watched);
-    if (WIFSIGNALED(status))
-        snprintf(line, sizeof line, "%d signal %d\n", rank, WTERMSIG(status));
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&watched, signals[i]);
+    sigprocmask(SIG_BLOCK, &watched, &w.mask);
+    signal(SIGPIPE, SIG_IGN);
+    w.signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+    argv[-1] = self; /* it was "launch-rank" */
+    return w.signals < 0 ? EXIT_FAILED : run(&w, argv - 1);
+}
+
+/* launch-tell RANK [SENTENCE]: from launch to the watchers and ranks of this host: the rank is
+ * lost, or it has ended well. Where the folder is gone nobody is there to be told. */
+int launch_tell(int argc, char **argv)
+{
+    const char *folder = getenv("KVSTORE_RUN_DIR");
+    char line[64];
+    if (argc < 1 || argc > 2 || !folder) {
+        fprintf(stderr, "kvctl: launch-tell is for kvctl launch\n");
+        return EXIT_NOT_UNDERSTOOD;
+    }
+    snprintf(line, sizeof line, "%d exit 0\n", atoi(argv[0]));
+    if (argc == 2)
+        folder_lose(folder, atoi(argv[0]), argv[1]);
     else
-        snprintf(line, sizeof line, "%d exit %d\n", rank, WEXITSTATUS(status));
-    tell(folder, line);
-    stay(folder, parent);
+        folder_tell(folder, line);
     return EXIT_DONE;
 }

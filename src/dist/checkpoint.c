@@ -61,11 +61,26 @@ static int load(checkpoint *c, kv_err *e)
     return KV_OK;
 }
 
+/* Over several hosts every rank must see the file that the launcher saw. */
+static int check_round(const checkpoint *c, kv_err *e)
+{
+    const char *text = getenv("KVSTORE_CHECKPOINT_ROUND");
+    bool over = false;
+    int64_t round;
+    size_t n = text ? strlen(text) : 0;
+    if (n == 0 || num_parse_int(text, n, &round, &over) != n || over || round == c->rounds)
+        return KV_OK;
+    return kv_err_set(e, KV_E_VALUE,
+                      "the job goes on from round %lld, and \"%s\" on %s is of round %lld: all "
+                      "hosts must see the same file",
+                      (long long)round, c->path, link_host(net_rank()), (long long)c->rounds);
+}
+
 static void tell_rounds(const checkpoint *c)
 {
     char line[CHECKPOINT_LINE + 1];
     snprintf(line, sizeof line, "%*lld\n", CHECKPOINT_LINE - 1, (long long)c->rounds);
-    if (c->fd >= 0 && pwrite(c->fd, line, CHECKPOINT_LINE, (off_t)net_rank() * CHECKPOINT_LINE) < 0)
+    if (c->fd >= 0 && pwrite(c->fd, line, CHECKPOINT_LINE, 0) < 0)
         runtime_log("the number of rounds cannot be told to the launcher: %s", strerror(errno));
 }
 
@@ -76,10 +91,11 @@ int checkpoint_open(worker *w, kv_err *e)
     char path[4200];
     c->fd = -1;
     int rc = read_environment(c, e);
-    if (rc || !c->path || (rc = check_type(w, e)) || (rc = load(c, e)))
+    if (rc || !c->path || (rc = check_type(w, e)) || (rc = load(c, e)) ||
+        (rc = check_round(c, e)))
         return rc;
     if (folder) {
-        snprintf(path, sizeof path, "%s/rounds", folder);
+        snprintf(path, sizeof path, "%s/rounds.%d", folder, net_rank());
         c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         tell_rounds(c);
     }

@@ -14,8 +14,9 @@
  * of pushes in it, whatever init gives; the states of the optimizer follow before the first push,
  * when all keys are there. The script leaves out what was done: rounds() says how much that is.
  *
- * Environment: KVSTORE_CHECKPOINT, the file; KVSTORE_CHECKPOINT_EVERY, rounds. For the launcher
- * each worker keeps the number of rounds that it has begun in its line of $KVSTORE_RUN_DIR/rounds.
+ * Environment: KVSTORE_CHECKPOINT, the file; KVSTORE_CHECKPOINT_EVERY, rounds;
+ * KVSTORE_CHECKPOINT_ROUND, from the launcher, the round that the file holds. For the launcher
+ * each worker keeps the number of rounds that it has begun in $KVSTORE_RUN_DIR/rounds.RANK.
  */
 #ifndef DIST_CHECKPOINT_H
 #define DIST_CHECKPOINT_H
@@ -24,7 +25,7 @@
 
 struct worker;
 
-enum { CHECKPOINT_LINE = 21 /* bytes, with blanks in front and a newline */ };
+enum { CHECKPOINT_LINE = 21 /* bytes of that number, with blanks in front and a newline */ };
 
 /* All zero: none is kept. */
 typedef struct checkpoint {
@@ -34,11 +35,12 @@ typedef struct checkpoint {
     kv *kept;         /* what the file held at the start; NULL: nothing, or all was taken */
     int64_t left;     /* keys of kept that this rank does not know yet */
     bool has_states;  /* of kept: they are to be taken */
-    int fd;           /* of `rounds`; -1: none */
+    int fd;           /* of `rounds.RANK`; -1: none */
 } checkpoint;
 
 /* Reads the environment, and the file if there is one. Errors: unsupported (the type has no rounds,
- * or keeps nothing; a second store), value, those of kv_load. */
+ * or keeps nothing; a second store), value (also a file of another round than the launcher's),
+ * those of kv_load. */
 int checkpoint_open(struct worker *w, kv_err *e);
 void checkpoint_close(struct worker *w);
 

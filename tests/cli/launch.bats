@@ -49,7 +49,7 @@ END
     needs_mpi
     run kvctl launch -n 2 -s 1 --dry-run -c 'print "it'\''s"'
     assert_success
-    assert_output --regexp "^KVSTORE_SERVERS=1 mpirun .*--oversubscribe .*-n 3 .*/kvctl launch-rank 2 -c 'print \"it'\\\\''s\"'$"
+    assert_output --regexp "^KVSTORE_SERVERS=1 mpirun .*--oversubscribe .*-n 2 .*/kvctl launch-rank -c 'print \"it'\\\\''s\"' : -n 1 .*/kvctl launch-rank serve$"
 }
 
 @test "launch: --dry-run with a checkpoint" {
@@ -72,8 +72,6 @@ END
         "2|-n 2 -i job.kv|launch: the ranks of a job have no prompt"
         "2|-n 2 --nonsense job.kv|there is no option --nonsense"
         "5|-n 2 missing.kv|launch: cannot read \"missing.kv\""
-        "4|-n 2 --launcher ssh job.kv|launch: this version starts ranks on this machine only, not by \"ssh\""
-        "4|-n 2 -H hosts job.kv|launch: -H is not in this version of kvctl"
         "2|-n 2 --max-restarts 3 job.kv|launch: --max-restarts needs --checkpoint FILE"
         "2|-n 2 --checkpoint-every 3 job.kv|launch: --checkpoint-every needs --checkpoint FILE"
         "2|-n 2 --checkpoint c.kvs job.kv|launch: --checkpoint needs --checkpoint-every ROUNDS"
@@ -136,4 +134,24 @@ END
     run kvctl serve
     assert_failure 4
     assert_line --index 0 --partial "was not started as a rank"
+}
+
+@test "launch: variables for all ranks, or for those of one kind" {
+    needs_mpi
+    cat >job.kv <<'END'
+create dist_sync
+init 3 zeros(1)
+print env("A", "-"), env("B", "-"), env("C", "-")
+if rank() == 0 {
+    !tr '\000' '\n' </proc/$(awk '$1 == 2 && $2 == "start" { print $3 }' $KVSTORE_RUN_DIR/events)/environ | grep '^[ABC]='
+}
+barrier
+END
+    C=here run kvctl launch -n 2 -s 1 --env A=1 --env-worker B=2 --env-server B=3 --env C job.kv
+    assert_success
+    assert_line "[0] 1 2 here"
+    assert_line "[1] 1 2 here"
+    assert_line "[0] A=1"
+    assert_line "[0] B=3"
+    assert_line "[0] C=here"
 }

@@ -1,0 +1,257 @@
+# kvctl launch --launcher …: what it would run, and what it refuses. The launchers themselves are in
+# tests/launch.
+
+load help
+
+setup_file()
+{
+    [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
+}
+
+prepare()
+{
+    echo 'print 1' >train.kv
+    printf '# two hosts\nn1 slots=4\n\nn2\tslots=2\r\n' >hosts
+    export HADOOP_HOME=/opt/hadoop
+}
+
+root()
+{
+    [ "$(id -u)" != 0 ] || echo "--allow-run-as-root "
+}
+
+@test "launchers: the examples of the page" {
+    prepare
+    local n=0 line
+    while read -r line; do
+        n=$((n + 1))
+        # shellcheck disable=SC2086
+        run ${line/launch/launch --dry-run}
+        assert_success
+        assert_output --partial "launch"
+    done < <(grep '^kvctl ' "$top/cli/tools/launchers.md")
+    assert_equal "$n" 7
+}
+
+@test "launchers: ssh is mpirun with ssh and the hosts" {
+    prepare
+    run kvctl launch -n 4 -s 2 -H hosts --env A=1 --env-worker B:2 --env-server C=3 --dry-run train.kv one
+    assert_success
+    local ssh="--host n1:4,n2:2 -x KVSTORE_SERVERS -x A=1" self=$build/kvctl
+    assert_output "KVSTORE_SERVERS=2 mpirun $(root)--bind-to none --mca plm rsh --mca plm_rsh_agent 'ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x B=2 -n 4 $self launch-rank train.kv one : $ssh -x C=3 -n 2 $self launch-rank serve"
+}
+
+@test "launchers: hosts without slots take turns; a port, and a folder to copy" {
+    prepare
+    printf 'n1:2222\nn2:2222 # slow\nn3:2222\n' >hosts
+    run kvctl launch -n 4 -H hosts --deadline 3 --sync-dst-dir '/tmp/my d' --dry-run train.kv
+    assert_success
+    for host in n1 n2 n3; do
+        assert_line "rsync -a -e 'ssh -x -o BatchMode=yes -o ConnectTimeout=4 -p 2222' ./ '$host:/tmp/my d/'"
+    done
+    assert_line --index 3 --partial "--map-by node --host n1:2,n2:1,n3:1 --wdir '/tmp/my d' -n 4 "
+    printf 'n1\nn2\nn3\n' >hosts
+    run kvctl launch -n 2 -H hosts --dry-run train.kv
+    assert_output --partial "--host n1:1,n2:1 -n 2 "
+}
+
+@test "launchers: mpi takes hosts from a file, or from Open MPI" {
+    prepare
+    run kvctl launch --launcher mpi -n 2 --dry-run train.kv
+    assert_output "mpirun $(root)--bind-to none --enable-recovery -n 2 $build/kvctl launch-rank train.kv"
+    run kvctl launch --launcher mpi -n 2 -H hosts --dry-run train.kv
+    assert_output "mpirun $(root)--bind-to none --enable-recovery --map-by node --host n1:1,n2:1 -n 2 $build/kvctl launch-rank train.kv"
+}
+
+@test "launchers: variables of the store go to other hosts" {
+    prepare
+    KVSTORE_THREADS=3 run kvctl launch --launcher mpi -n 2 --checkpoint c.kvs --checkpoint-every 5 --dry-run train.kv
+    assert_output --regexp "^KVSTORE_CHECKPOINT_EVERY=5 KVSTORE_CHECKPOINT=c.kvs mpirun .* -x KVSTORE_CHECKPOINT_EVERY -x KVSTORE_CHECKPOINT -x KVSTORE_THREADS -n 2 "
+    KVSTORE_THREADS=3 run kvctl launch -n 2 --dry-run train.kv
+    refute_output --partial KVSTORE_THREADS
+}
+
+@test "launchers: the job of Grid Engine" {
+    prepare
+    run kvctl launch --launcher sge -n 4 -s 2 --queue all.q --timeout 60 --env A='x y' --dry-run train.kv one
+    assert_success
+    assert_output "mkdir -p kvctl-job
+cat >kvctl-job/job <<'END'
+#!/bin/sh
+#\$ -S /bin/sh
+#\$ -N kvctl
+#\$ -cwd
+#\$ -r n
+#\$ -pe orte 6
+#\$ -q all.q
+#\$ -o kvctl-job/out
+#\$ -e kvctl-job/err
+: >kvctl-job/started
+exec $build/kvctl launch --launcher mpi -n 4 -s 2 --deadline 10.000 --timeout 60.000 --env 'A=x y' train.kv one
+END
+qsub -sync y kvctl-job/job"
+}
+
+@test "launchers: the job of Slurm" {
+    prepare
+    run kvctl launch --launcher slurm -n 4 --queue fast --checkpoint c.kvs --checkpoint-every 5 --max-restarts 2 --dry-run train.kv
+    assert_success
+    assert_output "mkdir -p kvctl-job
+cat >kvctl-job/job <<'END'
+#!/bin/sh
+export SLURM_OVERLAP=1
+: >kvctl-job/started
+exec $build/kvctl launch --launcher mpi -n 4 --deadline 10.000 --checkpoint c.kvs --checkpoint-every 5 --max-restarts 2 train.kv
+END
+salloc -Q -J kvctl -n 4 -p fast sh kvctl-job/job"
+}
+
+# stub PROGRAM TEXT: a program in front of $PATH.
+stub()
+{
+    mkdir -p bin
+    printf '#!/bin/bash\n%s\n' "$2" >"bin/$1"
+    chmod +x "bin/$1"
+    PATH=$PWD/bin:$PATH
+}
+
+# A yarn that runs the script it is given, as a container would, and keeps the log.
+yarn_stub()
+{
+    export HADOOP_HOME=$PWD/hadoop STUB=$PWD
+    mkdir -p hadoop/share/hadoop/yarn
+    jar=$HADOOP_HOME/share/hadoop/yarn/hadoop-yarn-applications-distributedshell-3.3.6.jar
+    : >"$jar"
+    stub yarn 'echo "$*" >>$STUB/words
+case $1 in
+jar) ;;
+logs) [ "$3" = application_17_0001 ] && cat $STUB/log; exit ;;
+application) touch $STUB/killed; exit ;;
+esac
+while [ "$1" != -shell_script ]; do shift; done
+echo "INFO impl.YarnClientImpl: Submitted application application_17_0001"
+[ -z "$PENDING" ] || { while [ ! -e $STUB/killed ]; do sleep 0.1; done; exit 2; }
+echo "INFO distributedshell.Client: Got application report, yarnAppState=RUNNING"
+(cd / && sh "$2") >$STUB/log 2>&1
+exit 0'
+}
+
+@test "launchers: yarn runs a job in a container, and its exit code comes from the log" {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    yarn_stub
+    echo 'create dist_sync; init 3 zeros(2); push 3 ones(2); pull 3' >train.kv
+    run kvctl launch --launcher yarn -n 2 -s 1 --memory 500 --queue q train.kv
+    assert_success
+    assert_line "[0] [2. 2.]"
+    assert_line "[1] [2. 2.]"
+    run head -n 1 words
+    assert_output --regexp "^jar $jar -jar $jar -appname kvctl -shell_script [^ ]*/kvctl-[^ ]*/job -num_containers 1 -container_vcores 3 -container_memory 1500 -timeout 2147483647 -queue q$"
+    run kvctl launch --launcher yarn -n 2 -c 'if env("OMPI_COMM_WORLD_RANK") == "1" { assert 1 == 2 }'
+    assert_failure 1
+    assert_line "kvctl: rank 1 (worker) ended with exit code 1"
+}
+
+@test "launchers: yarn that does not start the job is asked to forget it" {
+    yarn_stub
+    PENDING=1 run kvctl launch --launcher yarn -n 2 --queue-timeout 1 -c 'print 1'
+    assert_failure 6
+    assert_output "kvctl: launch: yarn did not start the job within 1 s"
+    run tail -n 1 words
+    assert_output "application -kill application_17_0001"
+}
+
+@test "launchers: a client that fails" {
+    for pair in "qsub sge" "salloc slurm" "yarn yarn"; do
+        [ "${pair% *}" != yarn ] || yarn_stub
+        stub "${pair% *}" 'echo no such queue >&2; exit 3'
+        run kvctl launch --launcher "${pair#* }" -n 2 -c 'print 1'
+        assert_failure 6
+        assert_output "no such queue
+kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3"
+    done
+    run ls -d kvctl-*
+    assert_failure
+}
+
+@test "launchers: what is wrong is said before anything starts" {
+    prepare
+    unset HADOOP_HOME
+    printf 'n1 slots=2\nn2 slots=x\n' >bad-slots
+    printf 'n1\nn2 cpus=4\n' >bad-word
+    printf '\nn1:\n' >bad-port
+    printf 'n1:22\nn2:23\n' >two-ports
+    printf -- '-oProxyCommand=x\n' >bad-host
+    printf '# nobody\n\n' >no-hosts
+    cases=("2|-n 2 --launcher pbs train.kv|launch: there is no launcher \"pbs\"; there are local, mpi, ssh, sge, slurm and yarn"
+        "2|-n 2 --launcher ssh train.kv|launch: --launcher ssh needs the hosts: -H HOSTFILE"
+        "2|-n 2 --launcher local -H hosts train.kv|launch: -H is for the launchers mpi and ssh, and this is local"
+        "2|-n 2 --launcher mpi --sync-dst-dir /tmp/x train.kv|launch: --sync-dst-dir is for the launcher ssh, and this is mpi"
+        "2|-n 2 --queue-timeout 5 train.kv|launch: --queue-timeout is for the launchers sge, slurm and yarn, and this is local"
+        "2|-n 2 --p3 train.kv|launch: --p3 has no meaning here: what is pushed and pulled always goes in parts, by priority"
+        "2|-n 2 --env NOT_SET_HERE train.kv|launch: --env NOT_SET_HERE: it is not set here"
+        "2|-n 2 --env-worker 1A=2 train.kv|launch: --env-worker needs NAME or NAME=VALUE, not \"1A=2\""
+        "5|-n 2 -H missing train.kv|cannot read \"missing\": No such file or directory"
+        "3|-n 5 -s 2 -H hosts train.kv|launch: 5 workers + 2 servers need 7 slots, and \"hosts\" has 6"
+        "5|-n 2 -H bad-slots train.kv|bad-slots:2: this is no number of slots: \"x\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H bad-word train.kv|bad-word:2: what is \"cpus=4\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H bad-port train.kv|bad-port:2: this is no port: \"\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H two-ports train.kv|two-ports:2: all hosts of a job have one port; others belong into the configuration of ssh"
+        "5|-n 2 -H bad-host train.kv|bad-host:1: this is no host: \"-oProxyCommand=x\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H no-hosts train.kv|no-hosts: there is no host in it"
+        "4|-n 2 --launcher yarn --dry-run train.kv|launch: --launcher yarn needs HADOOP_HOME, the folder of Hadoop")
+    for one in "${cases[@]}"; do
+        IFS='|' read -r code words text <<<"$one"
+        # shellcheck disable=SC2086
+        run kvctl launch $words
+        assert_equal "$status ${lines[0]}" "$code kvctl: $text"
+    done
+}
+
+@test "launchers: a program of the platform is missing" {
+    prepare
+    mkdir only
+    ln -s "$(command -v env)" only
+    for pair in "sge qsub" "slurm salloc" "yarn yarn" "ssh mpirun"; do
+        hosts=()
+        [ "${pair% *}" != ssh ] || hosts=(-H hosts)
+        run env PATH="$PWD/only" "$build/kvctl" launch --launcher "${pair% *}" "${hosts[@]}" -n 2 train.kv
+        assert_equal "$status ${lines[0]}" "4 kvctl: launch: there is no ${pair#* } in \$PATH"
+    done
+}
+
+# An ssh that runs the command here.
+ssh_stub()
+{
+    stub ssh 'while [[ $1 == -* ]]; do case $1 in -o | -p) shift ;; esac; shift; done
+case $1 in gone) echo "ssh: connect to host gone port 22: No route to host" >&2; exit 255 ;; slow) exec sleep 100 ;; esac
+shift
+exec sh -c "$*"'
+}
+
+@test "launchers: hosts that cannot be used" {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    prepare
+    ssh_stub
+    printf 'localhost\ngone\n' >hosts
+    run kvctl launch -H hosts -n 2 train.kv
+    assert_failure 6
+    assert_output 'kvctl: launch: host "gone" cannot be reached: ssh: connect to host gone port 22: No route to host'
+    echo slow >hosts
+    run kvctl launch -H hosts -n 2 --deadline 1 train.kv
+    assert_failure 6
+    assert_output 'kvctl: launch: host "slow" cannot be reached: it does not answer in time'
+    echo localhost >hosts
+    stub ssh 'exit 81'
+    run kvctl launch -H hosts -n 2 train.kv
+    assert_equal "$status ${lines[0]}" '4 kvctl: launch: host "localhost" has no orted in $PATH'
+    stub ssh 'exit 82'
+    run kvctl launch -H hosts -n 2 train.kv
+    assert_equal "$status ${lines[0]}" '4 kvctl: launch: host "localhost" has no such kvctl as this one'
+    stub ssh 'exit 83'
+    run kvctl launch -H hosts -n 2 train.kv
+    assert_equal "$status ${lines[0]}" "5 kvctl: launch: host \"localhost\" has no folder \"$PWD\""
+    stub rsync 'echo rsync: no space >&2; exit 11'
+    stub ssh 'exit 0'
+    run kvctl launch -H hosts -n 2 --sync-dst-dir /tmp/d train.kv
+    assert_equal "$status ${lines[0]}" '5 kvctl: launch: this folder cannot be copied to "/tmp/d" on "localhost": rsync: no space'
+}

@@ -1,0 +1,48 @@
+/* What watchers tell launch: cells between words of mpirun, which come in pieces of any size. */
+#include <string.h>
+
+#include "test.h"
+#include "tools/launch_wire.h"
+
+static void add_cell(buf *b, int rank, wire_kind kind, const char *text)
+{
+    wire_cell cell = {.mark = WIRE_MARK, .rank = rank, .kind = (int16_t)kind};
+    cell.n = (int16_t)strlen(text);
+    memcpy(cell.text, text, strlen(text));
+    buf_put(b, (const char *)&cell, sizeof cell);
+}
+
+/* Takes the bytes in pieces of a size, and writes down what comes out. */
+static void read_pieces(const buf *all, size_t size, buf *cells, buf *log)
+{
+    buf bytes = {0};
+    wire_cell cell;
+    for (size_t at = 0; at < all->len; at += size) {
+        bool last = at + size >= all->len;
+        buf_put(&bytes, all->data + at, last ? all->len - at : size);
+        while (wire_take(&bytes, &cell, log, last))
+            buf_printf(cells, "%d%c%.*s ", (int)cell.rank, cell.kind, cell.n, cell.text);
+    }
+    buf_release(&bytes);
+}
+
+TEST(wire_cells_between_words)
+{
+    buf all = {0};
+    buf_add(&all, "mpirun: a word\n");
+    add_cell(&all, 0, WIRE_OUT, "one\n");
+    add_cell(&all, 1, WIRE_EVENT, "1 exit 0");
+    buf_add(&all, "\1\2kv no mark\n");
+    add_cell(&all, 2, WIRE_LOST, "2 why");
+    add_cell(&all, 3, WIRE_ERR, "");
+    buf_add(&all, "the end\1\2kv");
+    for (size_t size = 1; size < 700; size += size < 20 ? 1 : 97) {
+        buf cells = {0}, log = {0};
+        read_pieces(&all, size, &cells, &log);
+        CHECK_TEXT(buf_text(&cells), "0oone\n 1v1 exit 0 2l2 why 3e ");
+        CHECK_TEXT(buf_text(&log), "mpirun: a word\n\1\2kv no mark\nthe end\1\2kv");
+        buf_release(&cells);
+        buf_release(&log);
+    }
+    buf_release(&all);
+}
