@@ -271,6 +271,11 @@ $(BUILD)/bench_dist: $(call obj,tests/bench/dist.c cli/tools/bench_workload.c) $
 peers: all ## the store beside PyTorch, MXNet and NumPy, in turns
 	@BUILD=$(BUILD) scripts/peers
 
+test-launch: ## the launchers, each through its own daemons on hosts of this machine (as root)
+	@scripts/setup launch
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@BUILD=$(BUILD) scripts/test launch
+
 golden: all ## rewrite the expected output of the sessions in tests/cli (ONLY=name); read the diff
 	@BUILD=$(BUILD) tests/cli/run --update $(ONLY)
 
@@ -333,6 +338,6 @@ help: ## list these words
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) tests/unit/run.c $(UNIT) \
             $(conformance_src) $(wildcard tests/dist/*.c) \
             examples/sum.c examples/average.c))
-.PHONY: all chosen libraries examples demo test setup check unit golden asan ubsan tsan valgrind lint format headers \
+.PHONY: all chosen libraries examples demo test test-launch setup check unit golden asan ubsan tsan valgrind lint format headers \
         bench bench-optimizers bench-quantise bench-rows bench-dist peers install uninstall clean help force
 .SECONDARY:

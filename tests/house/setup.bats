@@ -73,6 +73,24 @@ lacks()
     assert_output ""
 }
 
+@test "set-up: packages with daemons are for root where nothing starts them" {
+    [ ! -d /run/systemd/system ] || skip "this machine has systemd"
+    lacks openssh-server slurmd gridengine-exec
+    fake id 'echo 1000'
+    run "$top/scripts/setup"
+    assert_success
+    assert_output ""
+    fake id 'echo 0'
+    run "$top/scripts/setup"
+    assert_success
+    assert_line "setup: missing packages: openssh-server"
+    run "$top/scripts/setup" launch
+    assert_success
+    assert_line "setup: missing packages: openssh-server slurmd gridengine-exec"
+    run tail -n 1 calls
+    assert_output --partial "openssh-server slurmd gridengine-exec"
+}
+
 @test "set-up: fails when the packages cannot be had" {
     lacks libcsv-dev
     fake id 'echo 0'

@@ -1,0 +1,55 @@
+# kvctl launch through Grid Engine, on hosts of their own: network namespaces in which its daemons
+# run.
+
+load ../cli/help
+load cluster
+
+setup_file()
+{
+    cluster_needs qsub qconf sge_qmaster sge_execd
+    cluster_sge
+}
+
+teardown_file() { cluster_down; }
+
+@test "sge: sums" {
+    job_sums --launcher sge
+}
+
+@test "sge: a killed rank is named on every host" {
+    job_killed --launcher sge
+}
+
+@test "sge: a rank that fails" {
+    job_fails --launcher sge
+}
+
+@test "sge: a job that is larger than the queue, which never starts" {
+    run on n0 timeout 100 kvctl launch --launcher sge -n 8 -s 1 --queue-timeout 2 -c 'print 1'
+    assert_failure 6
+    assert_line "kvctl: launch: sge did not start the job within 2 s"
+    assert_nothing_left
+}
+
+@test "sge: Ctrl-C takes the job back" {
+    cat >endless.kv <<'END'
+create dist_sync
+barrier
+if rank() == 0 {
+    !touch joined
+}
+while true { x = 1 }
+END
+    on n0 kvctl launch --launcher sge -n 4 endless.kv >out 2>&1 3>&- &
+    local launch=$! status=0
+    for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
+    pkill -INT -f -o "kvctl launch --launcher sge -n 4 endless.kv"
+    wait "$launch" || status=$?
+    assert_equal "$status" 130
+    grep -x "kvctl: the job was ended by signal 2" out
+    for _ in {1..100}; do
+        [ -n "$(on n0 qstat)" ] || break
+        sleep 0.2
+    done
+    assert_equal "$(on n0 qstat)" ""
+}
