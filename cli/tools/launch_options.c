@@ -264,6 +264,9 @@ static int check_meaning(const launch_options *o, unsigned given, kv_err *e)
         return kv_err_set(e, KV_E_USAGE, "launch: %s is for the launcher%s %s, and this is %s",
                           specs[i].name, strchr(text, ' ') ? "s" : "", text, launcher_names[o->by]);
     }
+    for (int64_t i = 0; i < o->nvariables && o->servers == 0; i++)
+        if (o->variables[i].role == 's')
+            return kv_err_set(e, KV_E_USAGE, "launch: --env-server needs servers: -s SERVERS");
     if (o->by == LAUNCH_SSH && !o->hostfile)
         return kv_err_set(e, KV_E_USAGE, "launch: --launcher ssh needs the hosts: -H HOSTFILE");
     return KV_OK;
