@@ -1,4 +1,5 @@
-# Memory that rounds need: after a tenth of them every rank has what it will have at the end.
+# Memory that rounds need: after a tenth of them every rank has what it will have at the end, but for
+# some pushes of a worker that happened to run ahead, which are kept until the others have pushed.
 #
 #     ROUNDS=100000 bats tests/dist/memory.bats
 
@@ -35,7 +36,8 @@ for part in [n // 10, n - n // 10] {
 END
 }
 
-# flat RANKS ARGUMENT...: a job of the script, whose ranks have at the end what they had.
+# flat RANKS ARGUMENT...: a job of the script, whose ranks have at the end what they had, and ten of the
+# larger pushes at the most.
 flat()
 {
     local ranks=$1 i
@@ -47,7 +49,7 @@ flat()
     assert_equal "${#kb[@]}" $((2 * ranks))
     echo "kilobytes: ${kb[*]}"
     for ((i = 0; i < ranks; i++)); do
-        [ $((kb[ranks + i] - kb[i])) -le 1024 ] || fail "${kb[*]}"
+        [ $((kb[ranks + i] - kb[i])) -le 2800 ] || fail "${kb[*]}"
     done
 }
 
