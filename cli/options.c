@@ -47,7 +47,7 @@ static const struct option {
     {OPT_SEED, 0, "seed", "N", "seed of the random functions (0), or random"},
     {OPT_GPUS, 0, "gpus", "N", "how many virtual GPUs a machine without GPUs gets (8)"},
     {OPT_TYPE, 0, "type", "TYPE", "type of a store that is used before create (local)"},
-    {OPT_FORMAT, 0, "format", "F", "numpy, repr, legacy, csv, raw or json"},
+    {OPT_FORMAT, 0, "format", "F", "numpy, repr, legacy, mxnet, csv, raw or json"},
     {OPT_VERIFY, 0, "verify", "FILE",
      "run the `kv> ` lines of a page, compare what follows"},
     {OPT_UPDATE, 0, "update", NULL, "with --verify: rewrite the page with what comes out"},

@@ -16,6 +16,7 @@ typedef enum show_format {
     SHOW_NUMPY,
     SHOW_REPR,
     SHOW_LEGACY,
+    SHOW_MXNET,
     SHOW_CSV,
     SHOW_RAW,
     SHOW_JSON

@@ -21,7 +21,7 @@ static const struct setting {
     const char *help;
 } settings[] = {
     [EDGEITEMS] = {"print.edgeitems", 1, 1000000, "items shown at each end of a shortened axis"},
-    [FORMAT] = {"print.format", 0, 0, "numpy, repr, legacy, csv, raw or json"},
+    [FORMAT] = {"print.format", 0, 0, "numpy, repr, legacy, mxnet, csv, raw or json"},
     [LINEWIDTH] = {"print.linewidth", 10, 1000000, "columns of a line"},
     [PRECISION] = {"print.precision", 0, 17, "digits behind the point at most"},
     [THRESHOLD] = {"print.threshold", 0, INT64_MAX, "elements above which an array is shortened"},

@@ -12,7 +12,7 @@
 #include "io/json.h"
 
 static const char *const format_names[] = {
-    [SHOW_NUMPY] = "numpy", [SHOW_REPR] = "repr", [SHOW_LEGACY] = "legacy",
+    [SHOW_NUMPY] = "numpy", [SHOW_REPR] = "repr", [SHOW_LEGACY] = "legacy", [SHOW_MXNET] = "mxnet",
     [SHOW_CSV] = "csv",     [SHOW_RAW] = "raw",   [SHOW_JSON] = "json",
 };
 
@@ -33,7 +33,7 @@ int show_format_parse(show_format *out, const char *name, kv_err *e)
     }
     kv_err_set(e, KV_E_USAGE, "there is no format `%s`", name);
     suggest_hint(e, name, format_names, NFORMATS);
-    return kv_err_hint(e, "formats: numpy, repr, legacy, csv, raw, json");
+    return kv_err_hint(e, "formats: numpy, repr, legacy, mxnet, csv, raw, json");
 }
 
 /* The numbers of an array as csv writes them, without its first line, blanks for commas. */
@@ -65,7 +65,7 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     size_t from = out->len;
     int code = KV_OK;
     /* people see its summary; formats for programs have no form for it */
-    if (kv_array_storage(a) == KV_ROW_SPARSE && s->format <= SHOW_LEGACY) {
+    if (kv_array_storage(a) == KV_ROW_SPARSE && s->format <= SHOW_MXNET) {
         value_print(out, value_array(a), repr);
         return KV_OK;
     }
@@ -78,6 +78,9 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
         return print_array(out, a, &style, e);
     case SHOW_LEGACY:
         style.format = repr ? PRINT_LEGACY_REPR : PRINT_LEGACY;
+        return print_array(out, a, &style, e);
+    case SHOW_MXNET:
+        style.format = repr ? PRINT_MXNET_REPR : PRINT_MXNET;
         return print_array(out, a, &style, e);
     case SHOW_CSV:
         code = csv_write_array(out, a, e);

@@ -422,9 +422,36 @@ static void put_repr_end(printer *p, bool empty)
     buf_printf(p->out, "dtype=%s)", name);
 }
 
+/* The end of a repr of mx.np: float32 is what it leaves out, where numpy leaves out what the numbers
+ * imply, but that a bool is one shows. The end does not move to another line. */
+static void put_mxnet_end(printer *p, bool empty, kv_ctx ctx)
+{
+    char text[KV_MAX_NDIM * 24];
+    if (empty && p->ndim != 1)
+        buf_printf(p->out, ", shape=%s", kv_shape_text(text, sizeof text, p->ndim, p->shape));
+    if (p->dtype != KV_FLOAT32 && (p->dtype != KV_BOOL || empty))
+        buf_printf(p->out, ", dtype=%s", kv_dtype_name(p->dtype));
+    if (ctx.device != KV_CPU)
+        buf_printf(p->out, ", ctx=%s", kv_ctx_text(text, ctx));
+    buf_char(p->out, ')');
+}
+
+/* What stands behind the numbers. */
+static void put_end(printer *p, bool empty, kv_ctx ctx)
+{
+    char text[KV_CTX_TEXT];
+    if (p->style->format == PRINT_MXNET_REPR)
+        put_mxnet_end(p, empty, ctx);
+    else if (p->style->format == PRINT_MXNET && ctx.device != KV_CPU && p->ndim > 0)
+        buf_printf(p->out, " @%s", kv_ctx_text(text, ctx));
+    else if (p->prefix > 0)
+        put_repr_end(p, empty);
+}
+
 int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e)
 {
-    bool repr = style->format == PRINT_REPR || style->format == PRINT_LEGACY_REPR;
+    bool repr = style->format == PRINT_REPR || style->format == PRINT_LEGACY_REPR ||
+                style->format == PRINT_MXNET_REPR;
     printer p = {.out = out,
                  .style = style,
                  .dtype = kv_array_dtype(a),
@@ -454,7 +481,6 @@ int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e)
         put_scalar(&p);
     else
         put_array(&p);
-    if (repr)
-        put_repr_end(&p, size == 0);
+    put_end(&p, size == 0, kv_array_ctx(a));
     return buf_check(out, e);
 }

@@ -1,5 +1,6 @@
-/* How arrays look as text: as numpy prints them (versions 1.14 to 2.1), its repr, and the older
- * style of the tutorials (numpy 1.13). */
+/* How arrays look as text: as numpy prints them (versions 1.14 to 2.1), its repr, the older style of
+ * the tutorials (numpy 1.13), and as mx.np of MXNet 1.9.1 does, which is numpy's with two
+ * differences: float32 goes without saying, and a context that is no CPU is said. */
 #ifndef IO_PRINT_H
 #define IO_PRINT_H
 
@@ -10,7 +11,9 @@ typedef enum print_format {
     PRINT_NUMPY, /* [[2. 2. 2.]\n [2. 2. 2.]] */
     PRINT_REPR,  /* array([[2., 2., 2.],\n       [2., 2., 2.]], dtype=float32) */
     PRINT_LEGACY, /* [[ 2.  2.  2.]\n [ 2.  2.  2.]] */
-    PRINT_LEGACY_REPR /* array([[ 2.,  2.,  2.],\n       [ 2.,  2.,  2.]], dtype=float32) */
+    PRINT_LEGACY_REPR, /* array([[ 2.,  2.,  2.],\n       [ 2.,  2.,  2.]], dtype=float32) */
+    PRINT_MXNET, /* [[2. 2. 2.]\n [2. 2. 2.]] @gpu(0) */
+    PRINT_MXNET_REPR /* array([[2., 2., 2.],\n       [2., 2., 2.]], ctx=gpu(0)) */
 } print_format;
 
 typedef struct print_style {

@@ -118,3 +118,30 @@ TEST(print_extremes)
         }
     }
 }
+
+/* By the rules that __repr__ and __str__ of mxnet/numpy/multiarray.py follow; tests/cli/print-mxnet
+ * has contexts. */
+TEST(print_as_mxnet)
+{
+    static const struct {
+        kv_dtype dtype;
+        int64_t n;
+        const char *str, *repr;
+    } cases[] = {{KV_FLOAT32, 2, "[0. 1.]", "array([0., 1.])"},
+                 {KV_FLOAT64, 2, "[0. 1.]", "array([0., 1.], dtype=float64)"},
+                 {KV_FLOAT16, 2, "[0. 1.]", "array([0., 1.], dtype=float16)"},
+                 {KV_INT64, 2, "[0 1]", "array([0, 1], dtype=int64)"},
+                 {KV_INT8, 2, "[0 1]", "array([0, 1], dtype=int8)"},
+                 {KV_BOOL, 2, "[False  True]", "array([False,  True])"},
+                 {KV_FLOAT32, 0, "[]", "array([])"},
+                 {KV_INT32, 0, "[]", "array([], dtype=int32)"}};
+    print_style style = print_style_default();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kv_array *a = io_array(cases[i].dtype, 1, &cases[i].n, (double[]){0, 1});
+        style.format = PRINT_MXNET;
+        check_print(a, &style, cases[i].str);
+        style.format = PRINT_MXNET_REPR;
+        check_print(a, &style, cases[i].repr);
+        kv_array_unref(a);
+    }
+}
