@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "lang/lex.h"
 #include "script/diff.h"
 #include "script/report.h"
 #include "script/unit.h"
@@ -53,32 +54,10 @@ static size_t indentation(const verifier *v)
     return has < v->indent ? has : v->indent;
 }
 
-/* The bytes of a prompt at text, or 0. It may have lost its last blank when nothing follows it. */
-static size_t prompt_length(const char *text, size_t n, bool more)
-{
-    const char *end = text + n, *at = text + 2;
-    if (n < 3 || memcmp(text, more ? ".." : "kv", 2) != 0)
-        return 0;
-    if (!more && *at == '[')
-        for (at++; at < end && at[-1] != ']' && *at != '\n'; at++)
-            ;
-    if (!more && at < end && *at == ':')
-        while (at < end && !strchr("*> \n", *at))
-            at++;
-    if (!more && at < end && *at == '*')
-        at++;
-    if (at == end || *at != '>')
-        return 0;
-    at++;
-    if (at == end || *at == '\n' || *at == '\r')
-        return (size_t)(at - text);
-    return *at == ' ' ? (size_t)(at + 1 - text) : 0;
-}
-
 static size_t prompt_here(const verifier *v, bool more)
 {
     size_t skip = indentation(v);
-    return prompt_length(v->at + skip, line_length(v) - skip, more);
+    return lex_prompt(v->at + skip, line_length(v) - skip, more);
 }
 
 /* Goes past a line, which the updated page keeps. */

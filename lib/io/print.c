@@ -422,8 +422,8 @@ static void put_repr_end(printer *p, bool empty)
     buf_printf(p->out, "dtype=%s)", name);
 }
 
-/* The end of a repr of mx.np: float32 is what it leaves out, where numpy leaves out what the numbers
- * imply, but that a bool is one shows. The end does not move to another line. */
+/* The end of a repr of mx.np: float32 is what it leaves out, where numpy leaves out what the
+ * numbers imply, but that a bool is one shows. The end does not move to another line. */
 static void put_mxnet_end(printer *p, bool empty, kv_ctx ctx)
 {
     char text[KV_MAX_NDIM * 24];

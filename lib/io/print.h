@@ -1,5 +1,5 @@
-/* How arrays look as text: as numpy prints them (versions 1.14 to 2.1), its repr, the older style of
- * the tutorials (numpy 1.13), and as mx.np of MXNet 1.9.1 does, which is numpy's with two
+/* How arrays look as text: as numpy prints them (versions 1.14 to 2.1), its repr, the older style
+ * of the tutorials (numpy 1.13), and as mx.np of MXNet 1.9.1 does, which is numpy's with two
  * differences: float32 goes without saying, and a context that is no CPU is said. */
 #ifndef IO_PRINT_H
 #define IO_PRINT_H

@@ -9,14 +9,6 @@
 /* Bytes of a wrong word that a message shows. */
 #define SHOWN_MAX 60
 
-void lex_init(lexer *lx, const source *s)
-{
-    const char *nul = memchr(s->text, '\0', s->len);
-    *lx = (lexer){.src = s, .limit = nul ? (uint32_t)(nul - s->text) : s->len};
-    if (lx->limit >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0)
-        lx->start = lx->pos = 3;
-}
-
 bool lex_is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
@@ -56,15 +48,139 @@ static uint32_t continuation(const lexer *lx, uint32_t pos)
     return pos + 1 == lx->src->len;
 }
 
+static bool is_line_start(const lexer *lx, uint32_t pos)
+{
+    return pos <= lx->start || lx->src->text[pos - 1] == '\n';
+}
+
 static bool is_blank_before(const lexer *lx, uint32_t pos)
 {
-    char c = pos > lx->start ? lx->src->text[pos - 1] : '\n';
-    return lex_is_blank(c) || c == '\n';
+    return is_line_start(lx, pos) || lex_is_blank(lx->src->text[pos - 1]);
 }
+
+/* ---- Prompts ---- */
+
+size_t lex_prompt(const char *text, size_t n, bool more)
+{
+    const char *end = text + n, *at = text + 2;
+    if (n < 3 || memcmp(text, more ? ".." : "kv", 2) != 0)
+        return 0;
+    if (!more && *at == '[')
+        for (at++; at < end && at[-1] != ']' && *at != '\n'; at++)
+            ;
+    if (!more && at < end && *at == ':')
+        while (at < end && !strchr("*> \n", *at))
+            at++;
+    if (!more && at < end && *at == '*')
+        at++;
+    if (at == end || *at != '>')
+        return 0;
+    at++;
+    if (at == end || *at == '\n' || *at == '\r')
+        return (size_t)(at - text);
+    return *at == ' ' ? (size_t)(at + 1 - text) : 0;
+}
+
+/* The same for a prompt of Python. */
+static size_t python_prompt(const char *text, size_t n, bool more)
+{
+    if (n < 3 || memcmp(text, more ? "..." : ">>>", 3) != 0)
+        return 0;
+    if (n == 3 || text[3] == '\n' || text[3] == '\r')
+        return 3;
+    return text[3] == ' ' ? 4 : 0;
+}
+
+/* Past the blanks at pos. */
+static uint32_t past_blanks(const lexer *lx, uint32_t pos)
+{
+    while (lex_is_blank(at(lx, pos)))
+        pos++;
+    return pos;
+}
+
+/* Past the prompt of the line that begins at pos; pos itself when it has none. */
+static uint32_t past_prompt(const lexer *lx, uint32_t pos)
+{
+    uint32_t from = past_blanks(lx, pos);
+    const char *text = lx->src->text + from;
+    size_t left = lx->limit - from, n = 0;
+    char c = at(lx, from);
+    if (c == '>')
+        n = python_prompt(text, left, false);
+    else if (c == 'k')
+        n = lex_prompt(text, left, false);
+    else if (c == '.' && (lx->prompted || !lx->in_brackets))
+        n = (n = lex_prompt(text, left, true)) > 0 ? n : python_prompt(text, left, true);
+    return n > 0 ? from + (uint32_t)n : pos;
+}
+
+static uint32_t line_end(const lexer *lx, uint32_t pos)
+{
+    const char *newline = memchr(lx->src->text + pos, '\n', lx->limit - pos);
+    return newline ? (uint32_t)(newline - lx->src->text) : lx->limit;
+}
+
+/* At the begin of a line: goes past its prompt, or in a transcript past a line without one. */
+static void line_margin(lexer *lx)
+{
+    uint32_t past = past_prompt(lx, lx->pos);
+    if (past > lx->pos)
+        lx->prompted = true;
+    else if (lx->transcript)
+        past = line_end(lx, lx->pos);
+    lx->pos = past;
+}
+
+/* Whether the first line that is no comment has a prompt. */
+static bool is_transcript(const lexer *lx)
+{
+    uint32_t pos = lx->pos, first;
+    while (pos < lx->limit) {
+        first = past_blanks(lx, pos);
+        if (at(lx, first) != '#' && at(lx, first) != '\n')
+            return at(lx, first) != '.' && past_prompt(lx, pos) > pos;
+        pos = line_end(lx, pos) + 1;
+    }
+    return false;
+}
+
+void lex_init(lexer *lx, const source *s)
+{
+    const char *nul = memchr(s->text, '\0', s->len);
+    *lx = (lexer){.src = s, .limit = nul ? (uint32_t)(nul - s->text) : s->len};
+    if (lx->limit >= 3 && memcmp(s->text, "\xef\xbb\xbf", 3) == 0)
+        lx->start = lx->pos = 3;
+    lx->transcript = is_transcript(lx);
+}
+
+static uint32_t behind_prompt(const lexer *lx, uint32_t pos)
+{
+    while (!is_line_start(lx, pos))
+        pos--;
+    return past_prompt(lx, pos);
+}
+
+uint32_t lex_line_text(const lexer *lx, uint32_t pos)
+{
+    return past_blanks(lx, behind_prompt(lx, pos));
+}
+
+int lex_indent(const lexer *lx, uint32_t pos)
+{
+    int columns = 0;
+    for (pos = behind_prompt(lx, pos); lex_is_blank(at(lx, pos)); pos++)
+        columns = at(lx, pos) == '\t' ? (columns / 8 + 1) * 8 : columns + 1;
+    return columns;
+}
+
+/* ---- Blanks ---- */
 
 void lex_blanks(lexer *lx)
 {
     while (lx->pos < lx->limit) {
+        if (is_line_start(lx, lx->pos))
+            line_margin(lx);
         char c = at(lx, lx->pos);
         uint32_t skip = continuation(lx, lx->pos);
         if (skip) {

@@ -3,6 +3,10 @@
  * The parser drives it. Tokens are read one ahead and on demand, because what a character means can
  * depend on where the parser is: newlines end statements outside brackets only, and keys, paths and
  * shell text have word rules of their own, for which the parser reads the text directly.
+ *
+ * A prompt at the begin of a line, `>>> `, `... `, `kv> ` or `..> `, is a blank, so that what was
+ * copied from a page runs. A text whose first line has a prompt is a transcript: what stands in its
+ * lines without one was printed there, and is a blank, too.
  */
 #ifndef LANG_LEX_H
 #define LANG_LEX_H
@@ -45,6 +49,8 @@ typedef struct lexer {
     uint32_t start;      /* of the text: behind a BOM */
     uint32_t pos, limit; /* what remains is [pos, limit); a NUL byte ends it */
     bool in_brackets;    /* a newline is a blank */
+    bool prompted;       /* a line so far had a prompt: in brackets `...` is one then, too */
+    bool transcript;     /* lines without a prompt are blanks */
     bool incomplete;     /* the text ended inside something that was open */
 } lexer;
 
@@ -61,6 +67,17 @@ void lex_explain(const lexer *lx, kv_err *e);
 
 /* Moves over blanks, comments and continued lines, and in brackets over newlines. */
 void lex_blanks(lexer *lx);
+
+/* The bytes of a prompt of kvctl at text, of n bytes, or 0: `kv> ` and its kin (`kv:b> `, `kv[1/2]>
+ * `, `kv*> `), or with more `..> `. It may have lost its last blank when nothing follows it. */
+size_t lex_prompt(const char *text, size_t n, bool more);
+
+/* Where the text of the line of pos begins, behind its prompt and blanks. */
+uint32_t lex_line_text(const lexer *lx, uint32_t pos);
+
+/* How far the line of pos is indented, behind its prompt if it has one; a tab goes to the next
+ * multiple of 8. */
+int lex_indent(const lexer *lx, uint32_t pos);
 
 bool lex_is_letter(char c); /* ASCII letters, _, and bytes of other characters */
 bool lex_is_digit(char c);

@@ -55,6 +55,35 @@ TEST(lex_blanks)
     check_tokens("a;b\n;", "_n:a $ n:b_ $ $");
 }
 
+/* What is copied from a page has prompts, and between them what was printed there. */
+TEST(lex_prompts)
+{
+    check_tokens(">>> a\n>>>\n>>> b", "_n:a_ $ $ _n:b_");
+    check_tokens("  >>> a\n  ...   b\n  ...", "_n:a_ $ _n:b_ $");
+    check_tokens("kv> a\n..> b\nkv:b*> c\nkv[1/2]> d", "_n:a_ $ _n:b_ $ _n:c_ $ _n:d_");
+    check_tokens("# why\n\n>>> a\n[[ 1.\n b]]\n>>> c", "$ $ _n:a_ $ $ $ _n:c_");
+    /* without one in the first line all lines count */
+    check_tokens("a\n>>> b\nc", "_n:a_ $ _n:b_ $ _n:c_");
+    check_tokens("... a\nb", "_n:a_ $ _n:b_");
+    /* no prompts */
+    check_tokens(">>>a", "_>> > n:a_");
+    check_tokens("a >>> b", "_n:a_ _>> >_ _n:b_");
+    check_tokens("kv>a", "_n:kv > n:a_");
+    check_tokens("kvb> a", "_n:kvb >_ _n:a_");
+}
+
+TEST(lex_prompts_in_brackets)
+{
+    buf out = {0};
+    const char *text = "a\n... , b", *pasted = ">>> a\n... , b";
+    dump_tokens(&out, text, strlen(text), true);
+    CHECK_TEXT(buf_text(&out), "_n:a_ _..._ _,_ _n:b_");
+    buf_clear(&out);
+    dump_tokens(&out, pasted, strlen(pasted), true);
+    CHECK_TEXT(buf_text(&out), "_n:a_ _,_ _n:b_");
+    buf_release(&out);
+}
+
 TEST(lex_newlines_in_brackets_are_blanks)
 {
     buf out = {0};
