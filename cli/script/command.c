@@ -277,6 +277,32 @@ const command command_table[] = {
     {0},
 };
 
+/* The methods of KVStore in MXNet 1.9.1 (python/mxnet/kvstore): see command_method. */
+static const struct {
+    command_fn *run;
+    const char *method;
+} methods[] = {
+    {cmd_create, "create(name)"},
+    {cmd_init, "init(key, value)"},
+    {cmd_push, "push(key, value, priority)"},
+    {cmd_pull, "pull(key, out, priority, ignore_sparse)"},
+    {cmd_row_sparse_pull, "row_sparse_pull(key, out, priority, row_ids)"},
+    {cmd_pushpull, "pushpull(key, value, out, priority)"},
+    {cmd_broadcast, "broadcast(key, value, out, priority)"},
+    {cmd_set_updater, "_set_updater(updater)"},
+    {cmd_set_optimizer, "set_optimizer(optimizer)"},
+    {cmd_save_states, "save_optimizer_states(fname, dump_optimizer)"},
+    {cmd_load_states, "load_optimizer_states(fname)"},
+    {cmd_set_gradient_compression,
+     "set_gradient_compression(compression_params: type, threshold, pull)"},
+    {cmd_type, "type"},
+    {cmd_rank, "rank"},
+    {cmd_num_workers, "num_workers"},
+    {cmd_is_capable, "is_capable(capability)"},
+    {cmd_barrier, "_barrier()"},
+    {cmd_send_command, "_send_command_to_servers(head, body)"},
+};
+
 void result_release(result *r)
 {
     value_release(&r->v);
@@ -320,6 +346,37 @@ const command *command_find(const char *word, size_t n)
         if (same_word(c->name, word, n))
             return c;
     return NULL;
+}
+
+const char *command_method(const command *c)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (methods[i].run == c->run)
+            return methods[i].method;
+    return NULL;
+}
+
+const command *command_find_method(const char *name)
+{
+    for (const command *c = command_table; c->name; c++) {
+        const char *method = command_method(c);
+        size_t n = method ? strcspn(method, "(") : 0;
+        if (n > 0 && strlen(name) == n && memcmp(method, name, n) == 0)
+            return c;
+    }
+    return command_find(name, strlen(name));
+}
+
+void command_call_usage(buf *out, const command *c)
+{
+    const char *method = command_method(c);
+    buf_add(out, "kv.");
+    if (method)
+        buf_add(out, method);
+    for (const char *at = method ? "" : c->name; *at; at++)
+        buf_char(out, *at == '-' ? '_' : *at);
+    if (!method)
+        buf_add(out, "(…)");
 }
 
 bool command_is_missing(const char *word, size_t n)

@@ -125,6 +125,19 @@ extern const command command_table[];
 /* The command of a word in which - and _ are the same, n bytes long; NULL when there is none. */
 const command *command_find(const char *word, size_t n);
 
+/* How MXNet calls the command as a method, "pull(key, out, priority)": its name, and its parameters
+ * in their order, first those that are the arguments, then options. A name before a colon is that
+ * of a dictionary that may hold them. NULL: MXNet has no such method, and the command has its own
+ * name, with its arguments in their order. */
+const char *command_method(const command *c);
+
+/* The command that a method of a store is, by MXNet's name or by its own with _ for -; NULL when
+ * there is none. */
+const command *command_find_method(const char *name);
+
+/* "kv.push(key, value, priority)", from the tables. */
+void command_call_usage(buf *out, const command *c);
+
 /* Whether a word is a command of the language that this version does not have. */
 bool command_is_missing(const char *word, size_t n);
 

@@ -60,6 +60,22 @@ int eval_truth(value v, bool *out, kv_err *e)
 
 /* ---- Names and calls ---- */
 
+/* A store stands for a text that says what it is: there are no values that are stores. */
+static int store_text(session *s, const char *name, value *out, kv_err *e)
+{
+    buf text = {0};
+    kv *store;
+    int64_t at = session_find_store(s, name);
+    int code = at >= 0 ? KV_OK : session_store(s, &store, e);
+    if (code)
+        return code;
+    buf_printf(&text, "<KVStore %s>", kv_type(at >= 0 ? s->stores[at].store : store));
+    if ((code = buf_check(&text, e)) == KV_OK)
+        code = value_text_new(out, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return code;
+}
+
 static int eval_name(session *s, const ast *node, value *out, kv_err *e)
 {
     const char *name = node->u.text;
@@ -70,6 +86,8 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         *out = value_ref(*found);
         return KV_OK;
     }
+    if (session_names_store(s, name))
+        return store_text(s, name, out, e);
     unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
     if (function_find(name) || map_get(&s->functions, (kv_key){0, name}) >= 0)
         return kv_err_hint(e, "`%s` is a function: %s(…)", name, name);
@@ -100,25 +118,12 @@ static int eval_args(session *s, const ast *node, value_stack *l, const char **n
     return KV_OK;
 }
 
-static bool is_store(const session *s, const char *name)
-{
-    for (int64_t i = 0; i < s->nstores; i++)
-        if (strcmp(s->stores[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static int eval_call(session *s, const ast *node, value *out, kv_err *e)
 {
     const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
     value_stack l = {0};
     int64_t d = map_get(&s->functions, (kv_key){0, node->u.text});
     const function *f = function_find(node->u.text);
-    if ((node->flags & AST_METHOD) && node->kid[0]->kind == AST_NAME &&
-        is_store(s, node->kid[0]->u.text) && !session_find(s, node->kid[0]->u.text)) {
-        unit_err(s, node, e, KV_E_UNSUPPORTED, "the call form of commands is not in this version");
-        return kv_err_hint(e, "write it as a command: %s …", node->u.text);
-    }
     int code = names ? eval_args(s, node, &l, names, e) : KV_E_MEMORY;
     if (code == KV_OK && d >= 0) {
         for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
@@ -520,6 +525,8 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
         return eval_copies(s, node, out, e);
     case AST_CALL:
         return eval_is_inner(s, node) ? eval_tree(s, node, out, e) : eval_call(s, node, out, e);
+    case AST_STORE:
+        return run_method_call(s, node, out, e);
     case AST_INDEX:
         return eval_index(s, node, out, e);
     case AST_AT:

@@ -64,6 +64,9 @@ typedef struct run_flow {
     value *returned;
 } run_flow;
 
+/* Runs the command of an AST_STORE on its store. Out: what it gives, as a value. */
+int run_method_call(session *s, const ast *node, value *out, kv_err *e);
+
 /* Runs a block or a statement that is an argument of the running command. */
 int run_argument(session *s, const ast *node, kv_err *e);
 

@@ -69,6 +69,7 @@ const char *parse_new_name(parser *p, const char *wanted)
     if (parse_is_constant(name, &number))
         return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a constant", name), NULL);
     parse_take(p);
+    parse_made(p, name);
     return name;
 }
 

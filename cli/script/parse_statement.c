@@ -4,10 +4,11 @@
 #include "base/suggest.h"
 #include "script/function.h"
 #include "script/parse_command.h"
+#include "script/parse_method.h"
 #include "script/statement.h"
 
 static ast *statement(parser *p);
-static ast *block(parser *p);
+static ast *block(parser *p, uint32_t header);
 
 static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
 {
@@ -27,19 +28,27 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
 
 /* ---- Control statements ---- */
 
-static ast *block(parser *p)
+static bool one_more(parser *p, ast_list *list)
+{
+    return parse_append(p, list, statement(p));
+}
+
+/* header: where the line begins that the block belongs to. */
+static ast *block(parser *p, uint32_t header)
 {
     ast_list list = {0};
     ast *node = NULL;
     bool unclosed = false;
     bracket b;
+    if (parse_is_sign(p, SIGN1(':')))
+        return parse_indented(p, header, one_more);
     if (!parse_is_sign(p, SIGN1('{')))
         return parse_unexpected(p, "`{`");
     if (!parse_open(p, &b))
         return NULL;
     for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
         parser before = *p;
-        if ((parse_append(p, &list, statement(p)) && parse_ended(p)) || parse_recovered(p, &before))
+        if ((one_more(p, &list) && parse_ended(p)) || parse_recovered(p, &before))
             continue;
         /* what a block that is not closed holds is looked at all the same */
         if (p->e->code || !p->recover)
@@ -81,16 +90,17 @@ static ast *else_if(parser *p, uint32_t pos)
 static ast *if_statement(parser *p, uint32_t pos)
 {
     ast *part[3] = {0};
-    if (!(part[0] = head(p)) || !(part[1] = block(p)))
+    if (!(part[0] = head(p)) || !(part[1] = block(p, pos)))
         return NULL;
     uint32_t behind = parse_last_end(p);
     parse_skip_newlines(p);
     token t = *parse_peek(p);
-    if (parse_accept_word(p, "elif")) {
+    bool on = parse_goes_on(p, pos, part[1]);
+    if (on && parse_accept_word(p, "elif")) {
         part[2] = else_if(p, t.pos);
-    } else if (parse_accept_word(p, "else")) {
+    } else if (on && parse_accept_word(p, "else")) {
         token second = *parse_peek(p);
-        part[2] = parse_accept_word(p, "if") ? else_if(p, second.pos) : block(p);
+        part[2] = parse_accept_word(p, "if") ? else_if(p, second.pos) : block(p, pos);
     } else {
         parse_seek(p, behind);
         return parse_node_of(p, STMT_IF, pos, part, 2);
@@ -107,7 +117,7 @@ static ast *for_statement(parser *p, uint32_t pos)
         part[0] = head(p);
     else if (p->recover && p->recover(p, &before, true))
         part[0] = parse_node_of(p, AST_NONE, p->last, NULL, 0);
-    if (!part[0] || !(part[1] = block(p)))
+    if (!part[0] || !(part[1] = block(p, pos)))
         return NULL;
     ast *node = parse_node_of(p, STMT_FOR, pos, part, 2);
     if (node)
@@ -118,7 +128,7 @@ static ast *for_statement(parser *p, uint32_t pos)
 static ast *while_statement(parser *p, uint32_t pos)
 {
     ast *part[2] = {0};
-    if (!(part[0] = head(p)) || !(part[1] = block(p)))
+    if (!(part[0] = head(p)) || !(part[1] = block(p, pos)))
         return NULL;
     return parse_node_of(p, STMT_WHILE, pos, part, 2);
 }
@@ -132,7 +142,7 @@ static ast *repeat_statement(parser *p, uint32_t pos)
     p->arguments = arguments;
     if (!part[0] || !parse_deeper(p, pos))
         return NULL;
-    part[1] = parse_is_sign(p, SIGN1('{')) ? block(p) : statement(p);
+    part[1] = parse_is_sign(p, SIGN1('{')) ? block(p, pos) : statement(p);
     p->depth--;
     return part[1] ? parse_node_of(p, STMT_REPEAT, pos, part, 2) : NULL;
 }
@@ -162,6 +172,48 @@ static bool parameters(parser *p, ast_list *list)
     return parse_close(p, &b);
 }
 
+/* Whether the statement that begins at the next token changes a variable in place: `name += …` or
+ * `name[:] = …`. */
+static bool changes_in_place(parser *p, const char *name)
+{
+    if (!parse_is_word(p, name))
+        return false;
+    parse_take(p);
+    const token *t = parse_peek(p);
+    return t->kind == TOK_SIGN && (t->sign == SIGN1('[') || t->sign >> 8 == '=') &&
+           t->sign != SIGN2('=', '=');
+}
+
+/* A def whose block, which is next, is written by indentation, returns nothing and changes its last
+ * of three parameters in place is an updater as MXNet takes them. */
+static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
+{
+    if (parts->n != 4 || !parse_is_sign(p, SIGN1(':')))
+        return false;
+    parser before = *p;
+    int indent = lex_indent(&p->lx, pos);
+    bool found = false, begins = true;
+    parse_take(p);
+    for (;;) {
+        token t = *parse_peek(p);
+        if (t.kind == TOK_END || t.kind == TOK_BAD)
+            break;
+        bool line = parse_char(p, parse_last_end(p) - 1) == '\n';
+        if (line && t.kind != TOK_NEWLINE && lex_indent(&p->lx, t.pos) <= indent)
+            break;
+        if (begins && parse_is_word(p, "return")) {
+            found = false;
+            break;
+        }
+        found |= begins && changes_in_place(p, parts->items[3]->u.text);
+        begins = t.kind == TOK_NEWLINE || (t.kind == TOK_SIGN && t.sign == SIGN1(':'));
+        if (parse_peek(p)->pos == t.pos)
+            parse_take(p);
+    }
+    parse_back(p, &before);
+    return found;
+}
+
 /* A function whose parameters or body cannot be read, when the parser recovers: its name is known,
  * so that calls of it are no errors too. before: the parser behind the name. */
 static ast *broken_def(parser *p, const parser *before, uint32_t pos)
@@ -170,7 +222,7 @@ static ast *broken_def(parser *p, const parser *before, uint32_t pos)
     if (!p->recover)
         return NULL;
     if (p->recover(p, before, true))
-        body = block(p);
+        body = block(p, pos);
     else if (p->e->code || (parse_peek(p)->kind != TOK_END && !p->recover(p, before, false)))
         return NULL;
     ast *node = parse_node_of(p, STMT_DEF, pos, &body, 1);
@@ -196,8 +248,13 @@ static ast *def_statement(parser *p, uint32_t pos)
     /* the first place is the body's */
     if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
         goto out;
+    if (is_updater(p, &parts, pos)) {
+        mem_free(parts.items);
+        parse_seek(p, pos);
+        return parse_rule_node(p);
+    }
     bool is_expr = parse_accept(p, SIGN1('='));
-    if (!(parts.items[0] = is_expr ? parse_expr(p, false) : block(p)))
+    if (!(parts.items[0] = is_expr ? parse_expr(p, false) : block(p, pos)))
         goto out;
     if ((node = parse_node_of(p, STMT_DEF, pos, parts.items, parts.n)))
         node->op = is_expr;
@@ -252,9 +309,12 @@ static ast *assign_to(parser *p, ast *target)
             continue;
         ast *pair[2] = {target, parse_expr(p, false)};
         ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
-        if (node)
-            node->op = (uint8_t)signs[i].op;
-        return node;
+        if (!node)
+            return NULL;
+        node->op = (uint8_t)signs[i].op;
+        if (target->kind == AST_NAME)
+            parse_made(p, target->u.text);
+        return parse_store_made(p, node);
     }
     return NULL;
 }
@@ -349,6 +409,59 @@ static ast *show(parser *p)
     return parse_node_of(p, STMT_SHOW, part[0]->pos, part, 2);
 }
 
+/* help(), help(kv), help(kv.push), help("gradient"): help, of the last name. */
+static ast *help_call(parser *p, const command *c)
+{
+    token t = parse_take(p), name = {0};
+    ast *word = NULL;
+    bracket b;
+    int names = 0;
+    if (!parse_open(p, &b))
+        return NULL;
+    if (parse_peek(p)->kind == TOK_STRING && !(word = parse_operand(p)))
+        return NULL;
+    while (!word && parse_peek(p)->kind == TOK_NAME &&
+           (names == 0 || parse_char(p, name.end) == '.')) {
+        name = parse_take(p);
+        names++;
+        parse_accept(p, SIGN1('.'));
+    }
+    if (!parse_close(p, &b))
+        return NULL;
+    /* a name alone is a store's, or what help is wanted on */
+    const char *text = names > 0 ? parse_token_text(p, &name) : NULL;
+    const command *method = text && names > 1 ? command_find_method(text) : NULL;
+    bool known = text && (names > 1 || command_find(text, strlen(text)) || function_find(text));
+    if (known && (word = parse_node(p, AST_TEXT, name.pos, name.end, 0)))
+        word->u.text = method ? method->name : text;
+    ast *node = parse_node_of(p, STMT_COMMAND, t.pos, &word, 1);
+    if (node)
+        node->u.other = (void *)(uintptr_t)c;
+    return node;
+}
+
+/* import x, from x import y, npx.set_np(): what these bring is there already. */
+static bool is_import(parser *p)
+{
+    token t = *parse_peek(p);
+    bool import = parse_is_word(p, "import") || parse_is_word(p, "from");
+    if (import)
+        parse_take(p);
+    else if (!parse_skip_module(p))
+        return false;
+    bool found = import ? parse_peek(p)->kind == TOK_NAME : parse_is_word(p, "set_np");
+    parse_seek(p, t.pos);
+    return found;
+}
+
+/* A statement up to its end that does nothing. */
+static ast *nothing(parser *p, uint32_t pos)
+{
+    while (!parse_at_end(p) && parse_peek(p)->kind != TOK_BAD)
+        parse_take(p);
+    return parse_node_of(p, AST_BLOCK, pos, NULL, 0);
+}
+
 static ast *word_statement(parser *p)
 {
     bool known;
@@ -365,6 +478,10 @@ static ast *word_statement(parser *p)
     char next = parse_char(p, end);
     bool called =
         next == '(' && c && (strcmp(c->name, "print") == 0 || strcmp(c->name, "assert") == 0);
+    if (c && next == '(' && strcmp(c->name, "help") == 0)
+        return help_call(p, c);
+    if (is_import(p))
+        return nothing(p, t.pos);
     if (c && ((next != '(' && next != '.') || called)) {
         parse_seek(p, end);
         return parse_command(p, c, t.pos);
@@ -383,7 +500,7 @@ static ast *word_statement(parser *p)
 
 ast *parse_block(parser *p)
 {
-    return block(p);
+    return parse_is_sign(p, SIGN1('{')) ? block(p, parse_here(p)) : parse_unexpected(p, "`{`");
 }
 
 /* The statement of a command such as `time`, which nests the tree. */
@@ -428,6 +545,7 @@ ast *statement_parse_all(parser *p)
     ast_list list = {0};
     ast *node = NULL;
     uint32_t pos = p->lx.pos;
+    p->method = parse_method;
     if (parse_char(p, pos) == '#' && parse_char(p, pos + 1) == '!') {
         while (pos < p->lx.limit && parse_char(p, pos) != '\n')
             pos++;

@@ -40,11 +40,23 @@ static int combined(session *s, const ast *node, value *out, kv_err *e)
     return code;
 }
 
+static bool is_store_name(session *s, const ast *node)
+{
+    return node->kind == AST_NAME && !session_find(s, node->u.text) &&
+           session_names_store(s, node->u.text);
+}
+
 static int run_assign(session *s, const ast *node, kv_err *e)
 {
     const ast *target = node->kid[0];
     value v;
-    int code = node->op == STMT_PLAIN ? eval(s, node->kid[1], &v, e) : combined(s, node, &v, e);
+    const ast *given = node->kid[1];
+    if (is_store_name(s, given)) {
+        unit_err(s, given, e, KV_E_UNSUPPORTED, "a store has one name");
+        return kv_err_hint(e, "make another store: %s = kv.create('local')",
+                           target->kind == AST_NAME ? target->u.text : "b");
+    }
+    int code = node->op == STMT_PLAIN ? eval(s, given, &v, e) : combined(s, node, &v, e);
     if (code)
         return code;
     if (target->kind == AST_NAME)
@@ -124,12 +136,13 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
 
 static int run_show(session *s, const ast *node, result *r, kv_err *e)
 {
+    bool store = is_store_name(s, node->kid[0]);
     int code = eval(s, node->kid[0], &r->v, e);
     if (code)
         return code;
     /* a function that gives nothing shows nothing */
     bool silent = r->v.kind == VALUE_NONE && node->kid[0]->kind == AST_CALL;
-    return silent ? KV_OK : deliver(s, node, r, true, e);
+    return silent ? KV_OK : deliver(s, node, r, !store, e);
 }
 
 /* ---- Commands ---- */
@@ -224,15 +237,83 @@ static void take_late_error(session *s, const ast *node, kv_err *e)
     }
 }
 
+/* ---- Methods of stores ---- */
+
+/* Makes the store of an AST_STORE the one in use. *before: which one was, for leave_store. A store
+ * is made, or chosen, whatever name stands before the point. */
+static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
+{
+    const command *c = node->kid[0]->u.other;
+    const char *name = node->u.text;
+    *before = -1;
+    if (c->run == cmd_create || c->run == cmd_use)
+        return KV_OK;
+    if (session_find(s, name) || !session_names_store(s, name)) {
+        unit_err(s, node, e, KV_E_NAME, "`%s` is no store", name);
+        return kv_err_hint(e, "make one: %s = kv.create('local')", name);
+    }
+    int64_t at = session_find_store(s, name);
+    if (at < 0 && s->nstores > 0)
+        return unit_err(s, node, e, KV_E_NAME, "there is no store `%s`", name);
+    if (at >= 0) {
+        *before = s->current;
+        s->current = at;
+    }
+    return KV_OK;
+}
+
+static void leave_store(session *s, int64_t before)
+{
+    if (before >= 0)
+        s->current = before;
+}
+
+static int run_method(session *s, const ast *node, result *r, kv_err *e)
+{
+    const ast *call = node->kid[0];
+    int code = ((const command *)call->u.other)->run(s, call, r, e);
+    return code ? unit_at(s, call, e) : KV_OK;
+}
+
+int run_method_call(session *s, const ast *node, value *out, kv_err *e)
+{
+    result r = {0};
+    record rec = {0};
+    int64_t before;
+    record_begin(s, &rec);
+    if (enter_store(s, node, &before, e) == KV_OK)
+        run_method(s, node, &r, e);
+    int code = record_end(s, &rec, node->kid[0], &r, e);
+    leave_store(s, before);
+    if (code == KV_OK)
+        *out = value_ref(r.v);
+    result_release(&r);
+    return code;
+}
+
+/* A method whose value nobody takes shows it as an expression does. */
+static int show_method(session *s, const ast *node, result *r, kv_err *e)
+{
+    int code = run_method(s, node->kid[0], r, e);
+    return code || r->v.kind == VALUE_NONE ? code : deliver(s, node, r, !r->as_text, e);
+}
+
+/* ---- Statements with records ---- */
+
 /* A statement that has a record: a command in the wide sense, or an expression. */
 static int run_recorded(session *s, const ast *node, kv_err *e)
 {
     result r = {0};
     record rec = {0};
+    bool method = node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE;
+    int64_t before = -1;
     record_begin(s, &rec);
     switch (node->kind) {
     case STMT_SHOW:
-        run_show(s, node, &r, e);
+        if (!method)
+            run_show(s, node, &r, e);
+        else if (enter_store(s, node->kid[0], &before, e) == KV_OK)
+            show_method(s, node, &r, e);
         break;
     case STMT_COMMAND:
         run_command(s, node, &r, e);
@@ -245,7 +326,8 @@ static int run_recorded(session *s, const ast *node, kv_err *e)
         break;
     }
     take_late_error(s, node, e);
-    int code = record_end(s, &rec, node, &r, e);
+    int code = record_end(s, &rec, method ? node->kid[0]->kid[0] : node, &r, e);
+    leave_store(s, before);
     result_release(&r);
     return code;
 }

@@ -99,6 +99,10 @@ static int scope_add(scope *s, const char *name, value v, kv_err *e)
 int session_set(session *s, const char *name, value v, kv_err *e)
 {
     value *place = session_find_here(s, name);
+    if (!place && session_names_store(s, name)) {
+        value_release(&v);
+        return kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
+    }
     if (!place)
         return scope_add(s->locals ? s->locals : &s->globals, name, v, e);
     value_release(place);
@@ -132,6 +136,11 @@ int64_t session_find_store(const session *s, const char *name)
         if (strcmp(s->stores[i].name, name) == 0)
             return i;
     return -1;
+}
+
+bool session_names_store(const session *s, const char *name)
+{
+    return session_find_store(s, name) >= 0 || strcmp(name, "kv") == 0;
 }
 
 static void print_line(void *arg, const char *line)

@@ -138,6 +138,9 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
 int session_adopt(session *s, kv *store, const char *name, kv_err *e);
 /* The index of a store by its name, or -1. */
 int64_t session_find_store(const session *s, const char *name);
+/* Whether a name is that of a store; kv is one before the first is made. Such a name is no
+ * variable: session_set refuses it (name). */
+bool session_names_store(const session *s, const char *name);
 
 /* Makes gpu(i) available before it is used: virtual GPUs come on demand, announced once. */
 int session_ctx(session *s, kv_ctx ctx, kv_err *e);

@@ -142,10 +142,27 @@ static int check_arguments(checker *c, const ast *node, const function *f)
     return code ? source_at(&c->u->src, node->pos, node->end, c->e) : KV_OK;
 }
 
+/* kv.name: the name of the first store is known, those of others are when it runs. */
+static bool is_method_of_kv(const ast *call)
+{
+    return (call->flags & AST_METHOD) && call->kid[0]->kind == AST_NAME &&
+           strcmp(call->kid[0]->u.text, "kv") == 0;
+}
+
+static int unknown_method(checker *c, const ast *node)
+{
+    source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "a store has no method `%s`",
+               node->u.text);
+    suggest near = {.word = node->u.text};
+    for (const command *one = command_table; one->name; one++)
+        suggest_add(&near, one->name);
+    suggest_done(&near, c->e);
+    return kv_err_hint(c->e, "its methods are the commands: help");
+}
+
 static int check_call(checker *c, const ast *node)
 {
     const char *name = node->u.text;
-    bool store = (node->flags & AST_METHOD) && node->kid[0]->kind == AST_NAME;
     const function *f = function_find(name);
     if (f && map_get(&c->functions, (kv_key){0, name}) < 0)
         return check_arguments(c, node, f);
@@ -154,8 +171,10 @@ static int check_call(checker *c, const ast *node)
         return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                           "%s() takes %d argument%s, not %d", name, (int)params - 1,
                           params == 2 ? "" : "s", (int)node->n);
-    if (defined_function(c, name) || store || may_be_defined(c))
-        return KV_OK; /* a method of a store is looked at when it is evaluated */
+    if (defined_function(c, name) || may_be_defined(c))
+        return KV_OK;
+    if (is_method_of_kv(node))
+        return unknown_method(c, node);
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`",
                name);
     suggest near = {.word = name};
@@ -348,6 +367,8 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     p.is_function = is_function;
     p.user = s;
     p.recover = s->check ? check_recover : NULL;
+    for (int64_t i = 0; i < s->globals.n; i++)
+        parse_made(&p, s->globals.items[i].name);
     u->body = statement_parse_all(&p);
     if (incomplete)
         *incomplete = !u->body && p.lx.incomplete;
@@ -367,7 +388,8 @@ bool unit_is_complete(const char *text, size_t n)
     if (n > SOURCE_MAX)
         return true;
     parse_init(&p, &src, &nodes, &e);
-    bool complete = statement_parse_all(&p) || !p.lx.incomplete;
+    bool parsed = statement_parse_all(&p) != NULL;
+    bool complete = parsed ? !p.indented_end : !p.lx.incomplete;
     parse_release(&p);
     arena_release(&nodes);
     return complete;

@@ -26,6 +26,7 @@ typedef enum ast_kind {
     AST_CALL,     /* arguments, AST_ARG for NAME=expr; u.text: function. x.f(y) and x.f are
                      f(x, y) and f(x) with AST_METHOD set */
     AST_ARG,      /* expr; u.text: NAME */
+    AST_STORE,    /* kv.push(3, a): an STMT_COMMAND of cli/script; u.text: kv */
     AST_INDEX,    /* base, slices */
     AST_SLICE,    /* from?, to?, step? */
     AST_ELLIPSIS,
@@ -51,7 +52,7 @@ typedef enum ast_kind {
     RULE_SKIP,
     RULE_FAIL,    /* text */
     RULE_PRINT,   /* exprs */
-    AST_BLOCK,    /* statements */
+    AST_BLOCK,    /* statements; op 1: written by indentation */
 
     AST_SCRIPT    /* kinds from here on belong to cli/script */
 } ast_kind;

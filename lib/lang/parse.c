@@ -328,7 +328,7 @@ bool parse_is_reserved(const char *word)
 {
     static const char *const reserved[] = {
         "if", "elif", "else", "for", "in", "while", "repeat", "def", "updater", "return",
-        "break", "continue", "and", "or", "not", "true", "false", "none",
+        "break", "continue", "and", "or", "not", "true", "false", "none", "True", "False", "None",
     };
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (*word == *reserved[i] && strcmp(word, reserved[i]) == 0)
@@ -349,4 +349,118 @@ bool parse_is_constant(const char *word, double *value)
         }
     }
     return false;
+}
+
+/* ---- Modules of MXNet ---- */
+
+static const char *const modules[] = {"mx", "nd", "np", "npx", "sparse"};
+
+/* The bit of a module, 0 for any other word. */
+static uint32_t module_bit(const char *word)
+{
+    for (uint32_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (strcmp(word, modules[i]) == 0)
+            return 1u << i;
+    return 0;
+}
+
+void parse_made(parser *p, const char *name)
+{
+    p->variables |= module_bit(name);
+}
+
+bool parse_skip_module(parser *p)
+{
+    token t = *parse_peek(p);
+    char word[8] = "";
+    size_t n = t.end - t.pos;
+    if (t.kind != TOK_NAME || n >= sizeof word || parse_char(p, t.end) != '.' ||
+        !lex_is_letter(parse_char(p, t.end + 1)))
+        return false;
+    memcpy(word, p->lx.src->text + t.pos, n);
+    uint32_t bit = module_bit(word);
+    if (!bit || (p->variables & bit))
+        return false;
+    parse_take(p);
+    parse_take(p);
+    return true;
+}
+
+/* ---- Blocks by indentation ---- */
+
+/* Whether the last line of the text holds anything: then a block that it ends in may go on. */
+static bool ends_in_a_line(const parser *p)
+{
+    return lex_line_text(&p->lx, p->lx.limit) < p->lx.limit;
+}
+
+/* Statements on the line of the `:`. */
+static bool same_line(parser *p, ast_list *list, bool (*one)(parser *p, ast_list *list))
+{
+    do {
+        if (!one(p, list) || !parse_ended(p))
+            return false;
+        if (parse_peek(p)->kind != TOK_NEWLINE || parse_char(p, parse_peek(p)->pos) != ';')
+            return true;
+        parse_take(p);
+    } while (!parse_at_end(p));
+    return true;
+}
+
+/* Statements in lines of their own, below the one that ends in the `:` at colon. */
+static bool lines_below(parser *p, uint32_t header, uint32_t colon, ast_list *list,
+                        bool (*one)(parser *p, ast_list *list))
+{
+    uint32_t behind;
+    bool on;
+    parse_skip_newlines(p);
+    token t = *parse_peek(p);
+    int indent = lex_indent(&p->lx, t.pos);
+    if (t.kind == TOK_END && ends_in_a_line(p))
+        p->lx.incomplete = true;
+    if (t.kind == TOK_END || indent <= lex_indent(&p->lx, header))
+        return parse_fail(p, colon, colon + 1, KV_E_SYNTAX,
+                          "lines that are indented more are needed behind this `:`");
+    do {
+        parser before = *p;
+        if (!(one(p, list) && parse_ended(p)) && !parse_recovered(p, &before))
+            return false;
+        behind = p->last;
+        bool line = parse_peek(p)->kind == TOK_NEWLINE && parse_char(p, p->tok.pos) == '\n';
+        parse_skip_newlines(p);
+        t = *parse_peek(p);
+        int next = lex_indent(&p->lx, t.pos);
+        if (line && t.kind != TOK_END && next > lex_indent(&p->lx, header) && next != indent)
+            return parse_fail(p, t.pos, t.end, KV_E_SYNTAX,
+                              "the indentation of this line fits neither the block above it nor "
+                              "the line that begins the block");
+        on = next == indent && !parse_at_end(p);
+    } while (on);
+    if (t.kind == TOK_END && ends_in_a_line(p))
+        p->indented_end = true;
+    parse_seek(p, behind);
+    return true;
+}
+
+ast *parse_indented(parser *p, uint32_t header, bool (*one)(parser *p, ast_list *list))
+{
+    ast_list list = {0};
+    ast *node = NULL;
+    token t = parse_take(p);
+    if (!parse_deeper(p, t.pos))
+        return NULL;
+    bool below = parse_at_end(p);
+    if (below ? lines_below(p, header, t.pos, &list, one) : same_line(p, &list, one))
+        node = parse_node_of(p, AST_BLOCK, t.pos, list.items, list.n);
+    if (node)
+        node->op = 1;
+    p->depth--;
+    mem_free(list.items);
+    return node;
+}
+
+bool parse_goes_on(parser *p, uint32_t pos, const ast *block)
+{
+    return !block->op ||
+           lex_indent(&p->lx, parse_peek(p)->pos) == lex_indent(&p->lx, pos);
 }

@@ -42,6 +42,12 @@ typedef struct parser {
     /* (optional, NULL: the first error ends all) goes on after an error in the statement that began
      * at *before: to its end, or to its `{`. False when it cannot. */
     bool (*recover)(struct parser *p, const struct parser *before, bool to_block);
+    /* (optional, NULL: there are none) the call of a store's method: store.name, of which the name
+     * was taken. NULL without an error when there is no such method. */
+    ast *(*method)(struct parser *p, const ast *store, const token *name);
+    const char *target;    /* in a def that is an updater: the parameter that it changes in place */
+    uint32_t variables;    /* a bit for each module of MXNet whose name is a variable here */
+    bool indented_end;     /* the text ended in a block written by indentation, which may go on */
     void *user;            /* for whoever made the parser */
 } parser;
 
@@ -115,12 +121,32 @@ ast *parse_node_of(parser *p, int kind, uint32_t pos, ast *const *kids, int64_t 
 /* n bytes of text, interned; NULL when there is no memory. */
 const char *parse_intern(parser *p, const char *text, size_t n);
 
+/* Takes `np.` or another module of MXNet that is next and has a name behind it. */
+bool parse_skip_module(parser *p);
+
+/* Notes that a variable of this name is made: what stands behind `np.` is then a method of it. */
+void parse_made(parser *p, const char *name);
+
 /* A list of nodes while its length is not known. */
 typedef struct ast_list {
     ast **items;
     int64_t n, cap;
 } ast_list;
 bool parse_append(parser *p, ast_list *l, ast *node); /* false: error, or node was NULL */
+
+/* ---- Blocks by indentation ----
+ *
+ * `:` and statements behind it on its line, or on lines below that are indented more: how Python
+ * writes a block. */
+
+/* Takes the `:` that is next, and parses statements as far as the block goes. one: parses a
+ * statement into list, false on an error. header: where the line begins that the block belongs to.
+ * Gives an AST_BLOCK with op 1. */
+ast *parse_indented(parser *p, uint32_t header, bool (*one)(parser *p, ast_list *list));
+
+/* Whether what is next may belong to the statement at pos whose block was the last thing read: an
+ * `else` behind a block by indentation stands below its `if`. */
+bool parse_goes_on(parser *p, uint32_t pos, const ast *block);
 
 /* ---- What can be parsed ---- */
 
@@ -150,7 +176,8 @@ ast *parse_heredoc(parser *p);
 /* A literal: [-] NUMBER, text, true, false, none; also inf, nan, pi. */
 ast *parse_literal(parser *p);
 
-/* "updater …" or an anonymous block { … } of a rule, in the arena. */
+/* "updater …" or an anonymous block { … } of a rule, in the arena. Also `def name(key, input,
+ * stored):` with a block by indentation, under any three names: they become these. */
 rule_ast *parse_rule_here(parser *p);
 
 /* The same for a whole text that holds nothing else. Returns a code. */

@@ -240,7 +240,13 @@ static ast *number(parser *p)
     return node;
 }
 
-/* true, false, none, inf, nan, pi; NULL and no error when the next word is none of them. */
+static bool is_either(const char *word, const char *ours, const char *pythons)
+{
+    return strcmp(word, ours) == 0 || strcmp(word, pythons) == 0;
+}
+
+/* true, false, none, also as True, False, None; inf, nan, pi; NULL and no error when the next word
+ * is none of them. */
 static ast *constant(parser *p)
 {
     const token *t = parse_peek(p);
@@ -249,10 +255,10 @@ static ast *constant(parser *p)
     ast *node = NULL;
     if (!word)
         return NULL;
-    if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0) {
+    if (is_either(word, "true", "True") || is_either(word, "false", "False")) {
         if ((node = parse_node(p, AST_BOOL, t->pos, t->end, 0)))
-            node->u.integer = word[0] == 't';
-    } else if (strcmp(word, "none") == 0) {
+            node->u.integer = word[1] == 'r';
+    } else if (is_either(word, "none", "None")) {
         node = parse_node(p, AST_NONE, t->pos, t->end, 0);
     } else if (parse_is_constant(word, &value)) {
         if ((node = parse_node(p, AST_FLOAT, t->pos, t->end, 0)))
@@ -316,6 +322,8 @@ static bool follows(parser *p, char sign)
 
 static ast *name(parser *p)
 {
+    while (parse_skip_module(p))
+        ;
     ast *known = constant(p);
     if (known || p->e->code != KV_OK)
         return known;
@@ -398,6 +406,7 @@ static ast *comprehension(parser *p, ast *body, uint32_t pos)
         if (parse_is_reserved(variable))
             return parse_unexpected(p, "a name");
         parse_take(p);
+        parse_made(p, variable);
         if (!parse_accept_word(p, "in"))
             return parse_unexpected(p, "`in`");
         if (!(pair[1] = expression(p)))
@@ -570,7 +579,14 @@ static ast *method(parser *p, ast *value)
     if (t.kind != TOK_NAME)
         return parse_unexpected(p, "the name of a function");
     parse_take(p);
+    if (p->method && value->kind == AST_NAME) {
+        ast *of_store = p->method(p, value, &t);
+        if (of_store || p->e->code)
+            return of_store;
+    }
     const char *text = parse_token_text(p, &t);
+    if (text && strcmp(text, "asnumpy") == 0)
+        text = "dense";
     ast *node = !text             ? NULL
                 : follows(p, '(') ? call(p, text, value->pos, value)
                                   : parse_node_of(p, AST_CALL, value->pos, &value, 1);

@@ -4,7 +4,7 @@
 
 #include "lang/parse.h"
 
-static ast *block(parser *p);
+static ast *block(parser *p, uint32_t header);
 
 static ast *named(parser *p, int kind, uint32_t pos, const char *name, ast *kid)
 {
@@ -62,11 +62,11 @@ static bool states(parser *p, ast_list *list)
 static ast *branch(parser *p, uint32_t pos)
 {
     ast *part[3] = {0};
-    if (!(part[0] = parse_expr(p, false)) || !(part[1] = block(p)))
+    if (!(part[0] = parse_expr(p, false)) || !(part[1] = block(p, pos)))
         return NULL;
     uint32_t behind = p->last;
     parse_skip_newlines(p); /* an else may begin a line */
-    if (!parse_accept_word(p, "else")) {
+    if (!parse_goes_on(p, pos, part[1]) || !parse_accept_word(p, "else")) {
         parse_seek(p, behind);
         return parse_node_of(p, RULE_IF, pos, part, 2);
     }
@@ -77,7 +77,7 @@ static ast *branch(parser *p, uint32_t pos)
         part[2] = branch(p, here);
         p->depth--;
     } else {
-        part[2] = block(p);
+        part[2] = block(p, pos);
     }
     return part[2] ? parse_node_of(p, RULE_IF, pos, part, 3) : NULL;
 }
@@ -107,6 +107,21 @@ out:
     return node;
 }
 
+/* What a def changes in place: `stored += …`, or `stored[:] = …`, whose bracket is taken. In Python
+ * `stored = …` gives the name to another array, and the store's stays as it is. */
+static bool in_place(parser *p, const token *name)
+{
+    if (parse_accept(p, SIGN1('[')))
+        return (parse_accept(p, SIGN1(':')) && parse_accept(p, SIGN1(']'))) ||
+               parse_unexpected(p, "`[:]`, which is all of the array,");
+    if (!parse_is_sign(p, SIGN1('=')))
+        return true;
+    parse_fail(p, name->pos, name->end, KV_E_SYNTAX,
+               "in a def `%s = …` does not change the stored array", p->target);
+    kv_err_hint(p->e, "%s[:] = …", p->target);
+    return false;
+}
+
 static ast *assignment(parser *p, uint32_t pos)
 {
     static const struct {
@@ -118,7 +133,8 @@ static ast *assignment(parser *p, uint32_t pos)
                  {SIGN2('/', '='), OP_DIV}};
     token t = *parse_peek(p);
     const char *name = free_name(p, "a statement of a rule");
-    if (!name)
+    bool target = name && p->target && strcmp(name, p->target) == 0;
+    if (!name || (target && !in_place(p, &t)))
         return NULL;
     if (parse_accept(p, SIGN1('='))) {
         ast *value = parse_expr(p, false);
@@ -183,11 +199,14 @@ static bool statement(parser *p, ast_list *list)
     return parse_append(p, list, node);
 }
 
-static ast *block(parser *p)
+/* header: where the line begins that the block belongs to. */
+static ast *block(parser *p, uint32_t header)
 {
     ast_list list = {0};
     ast *node = NULL;
     bracket b;
+    if (p->target && parse_is_sign(p, SIGN1(':')))
+        return parse_indented(p, header, statement);
     if (!parse_is_sign(p, SIGN1('{')))
         return parse_unexpected(p, "`{`");
     if (!parse_open(p, &b))
@@ -280,6 +299,67 @@ static bool head(parser *p, rule_ast *rule)
     return true;
 }
 
+/* ---- def name(key, input, stored): ---- */
+
+static const char *const given[3] = {"key", "input", "stored"};
+
+/* The name as rules have it of what a def calls `name`; NULL when it stands for something else. */
+static const char *given_name(const char *const names[3], const char *name)
+{
+    for (int i = 0; i < 3; i++)
+        if (strcmp(name, names[i]) == 0)
+            return given[i];
+    return NULL;
+}
+
+/* Gives the parameters of a def their names of rules. One of these that the def uses for something
+ * else would be taken for a parameter. */
+static bool rename_given(parser *p, ast *node, const char *const names[3])
+{
+    bool named = node->kind == AST_NAME || node->kind == RULE_SET || node->kind == RULE_STATE;
+    const char *name = named ? given_name(names, node->u.text) : NULL;
+    for (int i = 0; i < 3 && named && !name; i++)
+        if (strcmp(node->u.text, given[i]) == 0)
+            return parse_fail(
+                p, node->pos, node->end, KV_E_SYNTAX,
+                "`%s` is the name of a parameter of every updater; this needs another", given[i]);
+    if (name)
+        node->u.text = name;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && !rename_given(p, node->kid[i], names))
+            return false;
+    return true;
+}
+
+/* def NAME(a, b, c): and its block, in which a, b and c stand for key, input and stored. */
+static bool rule_of_def(parser *p, rule_ast *rule)
+{
+    const char **kept = arena_alloc(p->a, sizeof *kept, p->e), *names[3];
+    bracket b;
+    parse_take(p);
+    if (!kept || !(*kept = free_name(p, "a name for the updater")))
+        return false;
+    rule->names = kept;
+    rule->nnames = 1;
+    if (!parse_is_sign(p, SIGN1('(')))
+        return parse_unexpected(p, "`(`");
+    if (!parse_open(p, &b))
+        return false;
+    for (int i = 0; i < 3; i++)
+        if ((i > 0 && !parse_expect(p, SIGN1(','), "`,`")) ||
+            !(names[i] = free_name(p, "the name of a parameter")))
+            return false;
+    if (!parse_close(p, &b))
+        return false;
+    if (!parse_is_sign(p, SIGN1(':')))
+        return parse_unexpected(p, "`:`");
+    p->target = names[2];
+    ast *body = block(p, rule->pos);
+    p->target = NULL;
+    rule->body = body;
+    return body && rename_given(p, body, names);
+}
+
 rule_ast *parse_rule_here(parser *p)
 {
     rule_ast *rule = arena_alloc(p->a, sizeof *rule, p->e);
@@ -287,10 +367,16 @@ rule_ast *parse_rule_here(parser *p)
         return NULL;
     rule->pos = parse_peek(p)->pos;
     parser before = *p;
+    if (parse_is_word(p, "def")) {
+        if (!rule_of_def(p, rule))
+            return NULL;
+        rule->end = rule->body->end;
+        return rule;
+    }
     if (parse_is_word(p, "updater") && !head(p, rule) &&
         !(rule->names && p->recover && p->recover(p, &before, true)))
         return NULL;
-    if (!(rule->body = block(p)))
+    if (!(rule->body = block(p, rule->pos)))
         return NULL;
     rule->end = rule->body->end;
     return rule;

@@ -126,6 +126,7 @@ static inline void lang_dump(buf *out, const ast *node, lang_more more)
         lang_kids(out, node, 0, more);
         buf_char(out, ')');
         break;
+    case AST_STORE: lang_named(out, "of", node, more); break;
     case AST_ARG:
         buf_printf(out, "%s=", node->u.text);
         lang_dump(out, node->kid[0], more);

@@ -155,7 +155,7 @@ TEST(script_complete_words_of_commands)
         {"use ", "b|kv"},
         {"help pus", "push|pushpull"},
         {"set print.p", "print.precision"},
-        {"set print.format ", "\"csv\"|\"json\"|\"legacy\"|\"numpy\"|\"raw\"|\"repr\""},
+        {"set print.format ", "\"csv\"|\"json\"|\"legacy\"|\"mxnet\"|\"numpy\"|\"raw\"|\"repr\""},
         {"set print.format \"l", "legacy\""},
         {"set-updater ", "assign|scale"},
         {"set-updater sc", "scale"},

@@ -1,0 +1,88 @@
+# Pages about MXNet's KVStore, pasted as they are: prompts, outputs and all. data/pasted/*.txt are the
+# code blocks of a tutorial, of somebody's notes, of a notebook and of the docstrings of the class. A
+# file *.differs lists the lines that do not agree, each with its reason.
+
+load help
+
+# Blanks do not count, nor do empty lines.
+normalised()
+{
+    sed 's/[[:blank:]]\+/ /g; s/^ //; s/ $//; /^$/d'
+}
+
+# What differs between expected and got, as diff marks it, is exactly what the page's list says.
+agrees()
+{
+    grep -v '^#' "$data/pasted/$1.differs" >allowed || true
+    diff <(normalised <expected) <(normalised <got) | grep '^[<>]' >differs || true
+    diff allowed differs
+}
+
+# The lines of a page that have no prompt: what was printed.
+printed()
+{
+    grep -v -e '^ *>>>' -e '^ *\.\.\.' -e '^#' "$1"
+}
+
+@test "the tutorial runs as it is pasted" {
+    page=$data/pasted/tutorial.txt
+    kvctl -q --format legacy "$page" >got
+    printed "$page" >expected
+    agrees tutorial
+}
+
+@test "the tutorial runs without its outputs and prompts, too" {
+    page=$data/pasted/tutorial.txt
+    sed -n 's/^ *>>> //p' "$page" >plain
+    kvctl -q --format legacy plain >got
+    printed "$page" >expected
+    agrees tutorial
+}
+
+@test "the tutorial runs line by line, as it arrives from a pipe" {
+    page=$data/pasted/tutorial.txt
+    grep '^ *>>>' "$page" | kvctl -q -i --format legacy >got
+    printed "$page" >expected
+    agrees tutorial
+}
+
+@test "the notes run as they are pasted" {
+    page=$data/pasted/notes.txt
+    kvctl -q --format legacy "$page" >got
+    printed "$page" >expected
+    agrees notes
+}
+
+@test "the cells of the notebook run, in the format of mx.np" {
+    page=$data/pasted/notebook.txt
+    sed '/^# output$/,/^# cell$/d; /^help(kv)$/d' "$page" >cells
+    sed -n '/^# output$/,/^# cell$/p' "$page" | grep -v '^#' >expected
+    grep -q 'kv._set_updater(update)' cells
+    kvctl -q --format mxnet cells >got
+    agrees notebook
+}
+
+@test "help(kv) is help, help(kv.push) and help(push) are help push" {
+    kvctl -c 'help' >expected
+    kvctl -c 'help(kv)' >got
+    cmp expected got
+    kvctl -c 'help push' >expected
+    kvctl -c 'help(kv.push)' >got
+    cmp expected got
+    kvctl -c 'help("push")' >got
+    cmp expected got
+    kvctl -c 'help(kv._set_updater)' >got
+    kvctl -c 'help set-updater' >expected
+    cmp expected got
+}
+
+@test "the docstrings run as they are pasted" {
+    page=$data/pasted/docstrings.txt
+    run kvctl -q "$page"
+    assert_failure 2
+    assert_line --partial 'error[usage]: `push` has no argument out'
+    grep -v 'kv.push(.*out=b)' "$page" >without
+    kvctl -q --format legacy without >got
+    printed "$page" >expected
+    agrees docstrings
+}

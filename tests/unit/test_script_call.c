@@ -1,0 +1,226 @@
+/* The call form, and blocks by indentation: their trees are those of commands and of braces. */
+#include "script/command.h"
+#include "script/commands.h"
+#include "script/parse_command.h"
+#include "script/statement.h"
+#include "script/unit.h"
+#include "test_lang.h"
+
+static void dump_statement(buf *out, const ast *node)
+{
+    switch ((statement_kind)node->kind) {
+    case STMT_SHOW: lang_dump(out, node->kid[0], dump_statement); break;
+    case STMT_ASSIGN: lang_form(out, "=", node, 0, dump_statement); break;
+    case STMT_COMMAND:
+        lang_form(out, ((const command *)node->u.other)->name, node, 0, dump_statement);
+        break;
+    case STMT_OPTION:
+        buf_printf(out, "--%s", node->u.text);
+        lang_kids(out, node, 0, dump_statement);
+        break;
+    case STMT_IF: lang_form(out, "if", node, 0, dump_statement); break;
+    case STMT_FOR: lang_named(out, "for", node, dump_statement); break;
+    case STMT_WHILE: lang_form(out, "while", node, 0, dump_statement); break;
+    case STMT_DEF:
+        buf_printf(out, "(def %s ", node->u.text);
+        lang_dump(out, node->kid[0], dump_statement);
+        buf_char(out, ')');
+        break;
+    case STMT_RETURN: lang_form(out, "return", node, 0, dump_statement); break;
+    case STMT_BREAK: buf_add(out, "(break)"); break;
+    case STMT_RULE: lang_dump_rule(out, node->u.other); break;
+    case STMT_REPEAT:
+    case STMT_CONTINUE:
+    case STMT_REDIRECT:
+    case STMT_SHELL:
+    case STMT_SOURCE: buf_add(out, "?"); break;
+    }
+}
+
+static bool script(lang_text *t)
+{
+    const ast *body = statement_parse_all(&t->p);
+    for (uint32_t i = 0; body && i < body->n; i++) {
+        if (i > 0)
+            buf_char(&t->out, ' ');
+        lang_dump(&t->out, body->kid[i], dump_statement);
+    }
+    return body != NULL;
+}
+
+TEST(script_call_methods)
+{
+    static const lang_tree cases[] = {
+        {"kv.push(3, a)", "(of kv (push (key $3) [a]))"},
+        {"b.push(keys, [a, a], -1)", "(of b (push (key $keys) [[a a]] --priority (- 1)))"},
+        {"kv.push(value=a, key='w')", "(of kv (push (key $\"w\") [a]))"},
+        {"kv.pull(3, a)", "(of kv (pull (key $3) --out a))"},
+        {"kv.pull(3, out = a, ignore_sparse=False)",
+         "(of kv (pull (key $3) --out a --ignore-sparse false))"},
+        {"kv.pull(3, None)", "(of kv (pull (key $3)))"},
+        {"kv.pull(3, ctx=gpu(1))", "(of kv (pull (key $3) --ctx (gpu 1)))"},
+        {"kv.row_sparse_pull('4', b, row_ids=r)",
+         "(of kv (row-sparse-pull (key $\"4\") --out b --row-ids r))"},
+        {"kv.type", "(of kv (type))"},
+        {"kv.type()", "(of kv (type))"},
+        {"kv.rank + 1", "(+ (of kv (rank)) 1)"},
+        {"x = kv.pull(3)[0]", "(= x (index (of kv (pull (key $3))) 0))"},
+        {"kv._set_updater(f)", "(of kv (set-updater \"f\"))"},
+        {"kv.set_updater('adam', beta1=0.5)", "(of kv (set-updater \"adam\" --beta1 0.5))"},
+        {"kv.set_optimizer(mx.optimizer.SGD())", "(of kv (set-optimizer \"SGD\"))"},
+        {"kv.set_optimizer(optimizer.create('sgd', learning_rate=0.5), momentum=1)",
+         "(of kv (set-optimizer \"sgd\" --learning-rate 0.5 --momentum 1))"},
+        {"kv.set_gradient_compression({'type': '2bit', 'threshold': 0.5,})",
+         "(of kv (set-gradient-compression \"2bit\" --threshold 0.5))"},
+        {"kv.set_gradient_compression(compression_params={\n'type': '2bit'})",
+         "(of kv (set-gradient-compression \"2bit\"))"},
+        {"kv.save_optimizer_states('f', True)",
+         "(of kv (save-states \"f\" --dump-optimizer))"},
+        {"kv.save_states('f', dump_optimizer=False)", "(of kv (save-states \"f\"))"},
+        {"kv._barrier(); kv.barrier()", "(of kv (barrier)) (of kv (barrier))"},
+        {"kv._send_command_to_servers(9, 'x')", "(of kv (send-command 9 \"x\"))"},
+        {"kv.list()", "(of kv (list _))"},
+        {"kv = mx.kv.create('local')", "(create \"local\" --name kv)"},
+        {"b = kv.create()", "(create _ --name b)"},
+        {"x.sum()", "(.sum x)"},
+        {"a.asnumpy()", "(.dense a)"},
+    };
+    LANG_TREES(cases, script);
+}
+
+TEST(script_call_modules)
+{
+    static const lang_tree cases[] = {
+        {"import mxnet as mx", "{}"},
+        {"from mxnet import np, npx, kv\n1", "{} 1"},
+        {"npx.set_np()", "{}"},
+        {"mx.nd.sparse.zeros('row_sparse', s)", "(zeros \"row_sparse\" s)"},
+        {"np.ones((2,3))", "(ones (, 2 3))"},
+        {"mx.gpu(i)", "(gpu i)"},
+        {"np = 3; np.sum()", "(= np 3) (.sum np)"},
+        {"import = 3", "(= import 3)"},
+        {"[True, False, None]", "[true false none]"},
+        {"help(kv)", "(help _)"},
+        {"help(kv._set_updater)", "(help \"set-updater\")"},
+    };
+    LANG_TREES(cases, script);
+}
+
+TEST(script_call_errors)
+{
+    static const lang_error errors[] = {
+        {"kv.push", KV_E_USAGE, "1:4-8", "`push` needs key", "kv.push(key, value, priority)"},
+        {"kv.push(3)", KV_E_USAGE, "1:4-8", "`push` needs value", "kv.push(key, value, priority)"},
+        {"kv.push(3, 1, 2, 3)", KV_E_USAGE, "1:18-19", "`push` takes fewer arguments",
+         "kv.push(key, value, priority)"},
+        {"kv.push(key=3, 1)", KV_E_USAGE, "1:16-17",
+         "`push` has a plain argument behind a named one", "kv.push(key, value, priority)"},
+        {"kv.push(3, 1, value=3)", KV_E_USAGE, "1:21-22", "`push` has two values for VALUES",
+         "kv.push(key, value, priority)"},
+        {"kv.push(3, 1, 2, priority=3)", KV_E_USAGE, "1:27-28",
+         "`push` has two values for priority", "kv.push(key, value, priority)"},
+        {"kv.push(3, 1, out=b)", KV_E_USAGE, "1:15-18", "`push` has no argument out",
+         "kv.push(key, value, priority)"},
+        {"kv.pull(3, a[0])", KV_E_USAGE, "1:12-16", "out needs the name of a variable", ""},
+        {"kv.row_sparse_pull(3)", KV_E_USAGE, "1:4-19", "`row-sparse-pull` needs row-ids",
+         "kv.row_sparse_pull(key, out, priority, row_ids)"},
+        {"kv.save_states('f', 1)", KV_E_USAGE, "1:21-22", "dump_optimizer is True or False", ""},
+        {"kv.time(3)", KV_E_USAGE, "1:4-8", "`time` has no call form",
+         "write it as a command: help time"},
+        {"kv.list(1, 2)", KV_E_USAGE, "1:12-13", "`list` takes fewer arguments", "kv.list(…)"},
+        {"kv.push({'a': 1})", KV_E_SYNTAX, "1:9-10", "`{` stands where a value is needed", ""},
+        {"kv.set_gradient_compression({'tpe': 1})", KV_E_USAGE, "1:30-35",
+         "`set-gradient-compression` has no argument tpe",
+         "kv.set_gradient_compression(compression_params: type, threshold, pull)"},
+        {"kv.set_optimizer(optimizer.SGD(0.1))", KV_E_USAGE, "1:32-35",
+         "the parameters of an optimizer have names: learning_rate=0.1", ""},
+        {"kv.push(3, (", KV_E_SYNTAX, "1:12-13", "the `(` that opens here is not closed", ""},
+    };
+    LANG_ERRORS(errors, script);
+}
+
+/* Every method of the table is that of a command, and names as many parameters as the command has
+ * arguments, at least. */
+TEST(script_call_table)
+{
+    int methods = 0;
+    for (const command *c = command_table; c->name; c++) {
+        const char *method = command_method(c);
+        char name[64] = "";
+        int nargs = 0, params = method && strchr(method, '(') && !strstr(method, "()");
+        if (!method)
+            continue;
+        memcpy(name, method, strcspn(method, "("));
+        CHECK(command_find_method(name) == c);
+        while (c->args[nargs].kind != ARG_END)
+            nargs++;
+        for (const char *at = method; *at; at++)
+            params += *at == ',';
+        CHECK(params >= nargs);
+        methods++;
+    }
+    CHECK_INT(methods, 18);
+}
+
+TEST(script_call_indented_blocks)
+{
+    static const lang_tree cases[] = {
+        {"def f(a):\n    return a\nf(1)", "(def f {(return a)}) (f 1)"},
+        {"def f(a): b = a; return b\nf(1)", "(def f {(= b a) (return b)}) (f 1)"},
+        {"if a:\n  if b:\n    1\nelse:\n  2", "(if a {(if b {1})} {2})"},
+        {"if a:\n  1\nelif b:\n  2\nelse:\n  3\n4", "(if a {1} (if b {2} {3})) 4"},
+        {"for i in l:\n\n  # why\n  1\n\n  2\n\n3", "(for i l {1 2}) 3"},
+        {"while a:\n\tif b: break\n\tc\n", "(while a {(if b {(break)}) c})"},
+        {">>> if a:\n...     1\n...\n>>> 2", "(if a {1}) 2"},
+        {">>> def update(key, input, stored):\n>>>     print 'x'\n"
+         ">>>     stored += input * 2\n>>> 1",
+         "(updater update {(print \"x\") (= stored (+ stored (* input 2)))}) 1"},
+        {"def u(k, grad, w):\n    print k\n    w[:] = grad - w",
+         "(updater u {(print key) (= stored (- input stored))})"},
+        {"def u(input, key, stored):\n    stored -= key",
+         "(updater u {(= stored (- stored input))})"},
+        {"def f(a, b, c):\n    c += a\n    return c", "(def f {(= c a) (return c)})"},
+    };
+    LANG_TREES(cases, script);
+}
+
+TEST(script_call_indentation_errors)
+{
+    static const lang_error errors[] = {
+        {"def f(a):\nx = 1", KV_E_SYNTAX, "1:9-10",
+         "lines that are indented more are needed behind this `:`", ""},
+        {"if a: { }", KV_E_SYNTAX, "1:7-8", "`{` stands where a value is needed", ""},
+        {"if a:\n    1\n  2\n", KV_E_SYNTAX, "3:3-4",
+         "the indentation of this line fits neither the block above it nor the line "
+         "that begins the block",
+         ""},
+        {"if a:\n    1\n      2\n", KV_E_SYNTAX, "3:7-8",
+         "the indentation of this line fits neither the block above it nor the line "
+         "that begins the block",
+         ""},
+        {"def u(k, g, w):\n    if k == 1:\n        w = g\n    w += g", KV_E_SYNTAX, "3:9-10",
+         "in a def `w = …` does not change the stored array", "w[:] = …"},
+        {"def u(k, g, w):\n    w[0] += g", KV_E_SYNTAX, "2:7-8",
+         "`0` stands where `[:]`, which is all of the array, is needed", ""},
+        {"def u(k, g, w):\n    stored = g\n    w += stored", KV_E_SYNTAX, "2:5-15",
+         "`stored` is the name of a parameter of every updater; this needs another", ""},
+    };
+    LANG_ERRORS(errors, script);
+}
+
+/* At the prompt a block by indentation goes on until an empty line, or one indented less. */
+TEST(script_call_complete)
+{
+    static const struct {
+        const char *text;
+        bool complete;
+    } cases[] = {
+        {"if a:", false},          {"if a:\n  1", false},         {"if a:\n  1\n", true},
+        {"if a:\n  1\n2", true},   {"if a: 1", true},             {">>> if a:\n...   1", false},
+        {">>> if a:\n...   1\n... ", true}, {"if a:\n  if b:\n    1", false},
+        {"def f(a) {", false},     {"kv.set_gradient_compression({'type': '2bit',", false},
+        {"def u(k, g, w):\n  w += g", false}, {"def u(k, g, w):\n  w += g\nkv", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_INT(unit_is_complete(cases[i].text, strlen(cases[i].text)), cases[i].complete);
+}
