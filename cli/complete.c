@@ -12,6 +12,7 @@
 #include "cursor.h"
 #include "lang/ast.h"
 #include "lang/lex.h"
+#include "script/explain.h"
 #include "script/file_kind.h"
 #include "script/function.h"
 #include "script/optimizer_help.h"
@@ -461,6 +462,12 @@ static void complete_argument(request *r)
         break;
     case ARG_SWITCH:
         offer_all(r, switches);
+        break;
+    case ARG_EXPLAINED:
+        offer_all(r, switches);
+        for (const command *c = command_table; c->name; c++)
+            if (explain_knows(c))
+                offer(r, c->name);
         break;
     case ARG_HEREDOC:
     case ARG_BLOCK:

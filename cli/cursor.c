@@ -666,7 +666,7 @@ static bool special_word(scan *s, frame *f)
                  kind == ARG_RULE || kind == ARG_CODE || kind == ARG_SWITCH || file;
     if (c == '"' || c == '\'' || (f->next != NEXT_ANY && f->next != NEXT_FILE))
         return false;
-    if (kind == ARG_STATEMENT && c != '{') {
+    if ((kind == ARG_STATEMENT || kind == ARG_EXPLAINED) && c != '{') {
         f->phase = PHASE_START;
         return true;
     }

@@ -867,6 +867,26 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
     return visit(arg, fields, n, e);
 }
 
+static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    char name[96], *text = NULL;
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    const updater *u = &store->updater;
+    snprintf(name, sizeof name, "%s", updater_name(u));
+    if (u->kind != UPDATER_RULE)
+        rc = kv_err_set(e, KV_E_VALUE, "no rule is in use");
+    else if (!(text = mem_text(u->optimizer->rule->text, strlen(u->optimizer->rule->text), e)))
+        rc = KV_E_MEMORY;
+    rc = leave(store, rc);
+    kv_field fields[] = {{.name = "rule", .text = name}, {.name = "text", .text = text}};
+    if (!rc)
+        rc = visit(arg, fields, 2, e);
+    mem_free(text);
+    return rc;
+}
+
 static int list_states(void *arg, kv_err *e)
 {
     states_use *v = arg;
@@ -925,10 +945,12 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
         return describe_store(store, visit, arg, e);
     if (strcmp(topic, "cluster") == 0 && store)
         return describe_cluster(store, visit, arg, e);
+    if (strcmp(topic, "rule") == 0 && store)
+        return describe_rule(store, visit, arg, e);
     bool states = strcmp(topic, "states") == 0;
     if (store && (states || strcmp(topic, "optimizer") == 0))
         return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, store, cluster, optimizer, states" : "types");
+    kv_err_hint(e, store ? "types, store, cluster, rule, optimizer, states" : "types");
     return KV_E_USAGE;
 }

@@ -437,6 +437,7 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            silent rank is lost, and timeout_ms, after which a wait is given up (0: never); link,
  *            to the other ranks (memory, messages, both, none); staleness (dist_async alone: the
  *            bound, or unbounded)
+ *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),
  *            schedule (only where there is one: as a call with all parameters), then its numbers

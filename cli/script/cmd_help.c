@@ -27,6 +27,11 @@ static void command_help(buf *out, const command *c)
         buf_char(out, '\n');
         line += n + (end != NULL);
     }
+    if (command_method(c)) {
+        buf_add(out, "As a method: ");
+        command_call_usage(out, c);
+        buf_add(out, ".\n");
+    }
     if (c->see)
         buf_printf(out, "See also: %s.\n", c->see);
     if (c->fails)

@@ -7,6 +7,7 @@
 #include "base/suggest.h"
 #include "script/commands.h"
 #include "script/eval.h"
+#include "script/explain.h"
 #include "script/load.h"
 #include "script/named.h"
 #include "script/pairs.h"
@@ -227,10 +228,15 @@ static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *
     code = make_pairs(s, call, &keys, copies, &p, e);
     if (code == KV_OK)
         code = record_keys(s, out, keys.keys, keys.n, e);
-    if (code == KV_OK && (code = run(store, p.keys, p.n, p.arrays, &how, e))) {
+    explainer x = {0};
+    if (code == KV_OK)
+        code = explain_begin(&x, s, command_name(call), store, &keys, &p, NULL, e);
+    if (code == KV_OK && explain_makes_call(&x) &&
+        (code = run(store, p.keys, p.n, p.arrays, &how, e))) {
         hint_transpose(s, call, &p, store, e);
         place_error(s, call, store, e);
     }
+    code = explain_end(&x, e);
     if (code == KV_OK)
         tell_change(s, command_name(call), &keys, store);
     pairs_release(&p);
@@ -351,8 +357,12 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
         code = pairs_into(&p, s, into, &keys, e);
     else
         code = pull_new(s, store, call, &keys, &p, out, e);
+    explainer x = {0};
     if (code == KV_OK)
+        code = explain_begin(&x, s, command_name(call), store, &keys, NULL, &p, e);
+    if (code == KV_OK && explain_makes_call(&x))
         code = kv_pull(store, p.keys, p.n, p.arrays, &how, e);
+    code = explain_end(&x, e);
     if (code)
         place_error(s, call, store, e);
     else if (into)
@@ -474,13 +484,17 @@ static int call_with_outs(session *s, const ast *call, bool copies, bool in_plac
         else if (!in_place)
             code = result_outs(store, &keys, &p, &outs, out, e);
     }
-    if (code == KV_OK &&
+    explainer x = {0};
+    if (code == KV_OK)
+        code = explain_begin(&x, s, command_name(call), store, &keys, &p, in_place ? &p : &outs, e);
+    if (code == KV_OK && explain_makes_call(&x) &&
         (code = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
         hint_transpose(s, call, &p, store, e);
         if (into && code == KV_E_SHAPE && outs_differ(store, &outs))
             unit_at(s, into, e);
         place_error(s, call, store, e);
     }
+    code = explain_end(&x, e);
     if (code == KV_OK)
         tell_change(s, command_name(call), &keys, store);
     if (code == KV_OK && (into || in_place))

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "script/commands.h"
 #include "script/eval.h"
+#include "script/explain.h"
 #include "script/safe.h"
 #include "script/unit.h"
 
@@ -94,7 +95,7 @@ int cmd_barrier(session *s, const ast *call, result *out, kv_err *e)
     int code = session_store(s, &store, e);
     (void)call;
     (void)out;
-    return code ? code : kv_barrier(store, e);
+    return code || !explain_barrier(s, store) ? code : kv_barrier(store, e);
 }
 
 int cmd_done(session *s, const ast *call, result *out, kv_err *e)

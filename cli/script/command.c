@@ -32,7 +32,7 @@ const command command_table[] = {
     {"init", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
      COMMAND_ONE_EACH | COMMAND_CHANGES, cmd_init,
      "put a first value under new keys; one value a key",
-     "init w ones(2,3)*2                  # text keys in a store of their own\n"
+     "create --name t; init w ones(2,3)*2; use kv # text keys in a store of their own\n"
      "init 10 -1                          # a number is an array of shape ()\n"
      "init 11,12 ones(2,3)                # one array for several keys gives each a copy\n"
      "init [13, 14] [ones(2), zeros(3)]   # one value a key",
@@ -214,6 +214,14 @@ const command command_table[] = {
      COMMAND_RUNS, cmd_time, "how long it takes, on stderr: once, or min, median and p95 of N runs",
      "time push 3 a\n"
      "time --runs 20 { push 3 a; pull 3 -> w }", NULL, NULL},
+    {"explain", {{ARG_EXPLAINED, "on|off|COMMAND", false}}, {{0}}, COMMAND_RUNS | COMMAND_GIVES,
+     cmd_explain,
+     "what the store does, step by step and with small numbers: of one command, or of all from now",
+     "explain push 3 [a, a*2]             # what it would do; nothing is changed\n"
+     "set-updater { stored += input * 2 }; explain kv.push(3, a)\n"
+     "explain pull 3 --ctx gpu(0..1)      # of several machines: who waits for whom\n"
+     "explain on; push 3 a; explain off   # what happens, on stderr",
+     "push, pull, set-updater, echo", "value"},
     {"profile", {{ARG_FILE, "FILE|off", false}}, {{0}}, COMMAND_WRITES, cmd_profile,
      "record what the store does and when, for https://ui.perfetto.dev",
      "profile p.json; push 3 a; pull 3    # every operation, its waits, its parts\n"
@@ -251,7 +259,7 @@ const command command_table[] = {
     {"source", {{ARG_SOURCE, "FILE", false}}, {{0}}, COMMAND_CHANGES, cmd_source,
      "run the statements of a file; a literal name is read before anything runs",
      "!echo 'b = 2' > two.kv\n"
-     "source (\"two.kv\")                   # a name that is computed is read when it is reached",
+     "f = \"two.kv\"; source $f            # a name that is computed is read when it is reached",
      NULL,
      "io, syntax"},
     {"help", {{ARG_WORD, "WORD", true}, {ARG_WORD, "NAME", true}}, {{"json", OPTION_FLAG, NULL}},
@@ -327,7 +335,7 @@ int result_for_keys(result *r, int64_t n, kv_err *e)
 
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
-    "explain", "plot", "launch",
+    "plot", "launch",
 };
 
 static bool same_word(const char *name, const char *word, size_t n)

@@ -65,7 +65,8 @@ typedef enum arg_kind {
     ARG_CODE,   /* the name of an error code */
     ARG_SWITCH, /* on or off */
     ARG_BLOCK,  /* statements in braces that shall fail with the code before it */
-    ARG_STATEMENT /* such a block, or one statement up to its end */
+    ARG_STATEMENT, /* such a block, or one statement up to its end */
+    ARG_EXPLAINED /* on, off, or a command that explain knows */
 } arg_kind;
 
 typedef struct command_arg {

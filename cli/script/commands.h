@@ -35,6 +35,8 @@ command_fn cmd_doctor;
 command_fn cmd_bench;
 /* cmd_time.c */
 command_fn cmd_time, cmd_echo;
+/* cmd_explain.c */
+command_fn cmd_explain;
 /* cmd_profile.c */
 command_fn cmd_profile;
 /* cmd_help.c */

@@ -40,6 +40,8 @@ static const char *arg_kind_name(arg_kind kind)
         return "block";
     case ARG_STATEMENT:
         return "statement";
+    case ARG_EXPLAINED:
+        return "switch or command";
     case ARG_END:
         break;
     }

@@ -402,6 +402,8 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
         return parse_code(p);
     case ARG_SWITCH:
         return parse_switch(p);
+    case ARG_EXPLAINED:
+        return parse_explained(p);
     case ARG_BLOCK:
         return parse_failing_block(p, before);
     case ARG_STATEMENT:

@@ -22,6 +22,9 @@ ast *parse_failing_block(parser *p, const ast *code);
 /* on or off: AST_TEXT. */
 ast *parse_switch(parser *p);
 
+/* The same, or a command that explain knows, also in the call form. */
+ast *parse_explained(parser *p);
+
 /* parse_statement.c: { statements }, and one statement up to its end. */
 ast *parse_block(parser *p);
 ast *parse_one_statement(parser *p);

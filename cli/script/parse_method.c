@@ -179,6 +179,7 @@ static bool can_be_called(const command *c)
         case ARG_SWITCH:
         case ARG_BLOCK:
         case ARG_STATEMENT:
+        case ARG_EXPLAINED:
             return false;
         }
     }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "script/explain.h"
 #include "script/parse_command.h"
 #include "script/statement.h"
 
@@ -98,5 +99,42 @@ ast *parse_switch(parser *p)
     ast *node = parse_node(p, AST_TEXT, pos, t.end, 0);
     if (node)
         node->u.text = parse_token_text(p, &t);
+    return node;
+}
+
+/* The command of a statement, NULL when it is none. */
+static const ast *command_of(const ast *node)
+{
+    if (node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE)
+        return node->kid[0]->kid[0];
+    return node->kind == STMT_COMMAND ? node : NULL;
+}
+
+/* What goes to a file or to a shell command cannot be taken back. */
+static const ast *find_outward(const ast *node)
+{
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && node->kid[i]->kind == STMT_REDIRECT &&
+            node->kid[i]->op != REDIRECT_VARIABLE)
+            return node->kid[i];
+    return NULL;
+}
+
+ast *parse_explained(parser *p)
+{
+    if (parse_is_word(p, "on") || parse_is_word(p, "off"))
+        return parse_switch(p);
+    ast *node = parse_one_statement(p);
+    const ast *call = node ? command_of(node) : NULL, *outward = node ? find_outward(node) : NULL;
+    if (!node)
+        return NULL;
+    if (!call || !explain_knows(call->u.other)) {
+        parse_fail(p, node->pos, node->end, KV_E_USAGE, "explain has nothing to say of this");
+        kv_err_hint(p->e, "it explains init, push, pull, pushpull, broadcast and barrier");
+        return NULL;
+    }
+    if (outward)
+        return parse_fail(p, outward->pos, outward->end, KV_E_USAGE,
+                          "explain changes nothing, so it writes no file");
     return node;
 }

@@ -99,6 +99,8 @@ typedef struct session {
     bool remembers; /* keep what the last statement of a text puts out: another may follow */
     struct run_flow *flow;  /* of the command that runs, when it runs statements */
     bool profiles;          /* `profile FILE` runs */
+    bool explains;          /* say on stderr what the store does: explain on */
+    buf *explanation;       /* in `explain COMMAND`: where that is said; nothing is changed */
     bool trace;             /* print each command to stderr before it runs */
     bool safe;              /* no shell, and no writes except to the state file */
     double timeout;         /* seconds after which the invocation gives up; 0: never */

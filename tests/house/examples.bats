@@ -65,3 +65,77 @@ in_examples()
     run kvctl --verify README.md
     assert_success
 }
+
+# The names of all commands.
+commands()
+{
+    kvctl -c 'help --json' | sed 's/"functions":.*//' | grep -o '"name":"[a-z-]*","usage"' | cut -d'"' -f4
+}
+
+# The examples of a command, in the session that cli/script/command.c says they run in.
+examples_of()
+{
+    echo 'init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)'
+    kvctl -c "help $1" | sed -n 's/^    //p'
+}
+
+@test "help: every example runs" {
+    local name n=0
+    for name in $(commands); do
+        mkdir "$name"
+        examples_of "$name" | grep -v '# dist_\|dist_async\|# of several machines' >"$name/s.kv"
+        (cd "$name" && timeout 60 kvctl -q s.kv </dev/null >out 2>&1) || {
+            cat "$name/out"
+            fail "the examples of help $name do not run"
+        }
+        n=$((n + 1))
+    done
+    [ $n -gt 40 ]
+}
+
+@test "help: the examples for several machines run in a job" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    local name
+    for name in $(commands); do
+        examples_of "$name" | grep '# dist_\|dist_async\|# of several machines' || continue
+    done >lines
+    [ "$(wc -l <lines)" -ge 4 ]
+    sed 's/^/create dist_sync; a = ones(2,3); init 3 zeros(2,3); /' lines >s.kv
+    run timeout 60 kvctl launch -n 2 s.kv
+    assert_success
+}
+
+# The lines of the README's n-th block for the shell.
+readme_block()
+{
+    awk -v n="$1" '/^```sh$/ { on = ++block == n; next } /^```/ { on = 0 } on' "$top/README.md"
+}
+
+# Runs each line of stdin by itself; there are so many.
+run_lines()
+{
+    local line n=0
+    while read -r line; do
+        timeout 60 bash -c "$line" </dev/null >out 2>&1 || {
+            cat out
+            fail "README: $line"
+        }
+        n=$((n + 1))
+    done
+    assert_equal "$n" "$1"
+}
+
+@test "README: the lines for the shell run" {
+    in_examples
+    printf '1,2\n' | tee grad-1.csv grad-2.csv new.csv >old.csv
+    readme_block 1 | run_lines 7
+}
+
+@test "README: the lines for several machines run" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    in_examples
+    mv train-dist.kv train.kv
+    readme_block 2 | run_lines 4
+    readme_block 3 | run_lines 1
+}
