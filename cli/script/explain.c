@@ -128,9 +128,14 @@ static int take_field(void *arg, const kv_field *f, int n, kv_err *e)
 {
     described *d = arg;
     (void)e;
-    for (int i = 0; i < n; i++)
-        if (strcmp(f[i].name, d->field) == 0)
+    for (int i = 0; i < n; i++) {
+        if (strcmp(f[i].name, d->field) != 0)
+            continue;
+        if (f[i].text)
             snprintf(d->text, sizeof d->text, "%s", f[i].text);
+        else
+            snprintf(d->text, sizeof d->text, "%lld", (long long)f[i].number);
+    }
     return KV_OK;
 }
 
@@ -430,9 +435,14 @@ static void tell_all_reduce(steps *t)
 
 static void tell_async_push(steps *t)
 {
+    char bound[64];
+    describe(t->x->store, "staleness", bound);
     tell_updater(t, false);
-    buf_add(step(t), "the server does so for each push as it comes; nobody waits, unless "
-                     "--staleness bounds how far a worker may be ahead\n");
+    buf_add(step(t), "the server does so for each push as it comes, and nobody waits");
+    if (*bound && strcmp(bound, "unbounded") != 0)
+        buf_printf(t->out, ", but for a worker that is more than %s pushes ahead of the slowest",
+                   bound);
+    buf_char(t->out, '\n');
 }
 
 static void tell_sync_push(steps *t)

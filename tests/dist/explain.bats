@@ -73,8 +73,14 @@ explain push 3 ones(2)
 explain pull 3
 END
     assert_line '  3. worker 1 sends the sum to the server that keeps the key, and goes on'
-    assert_line '  5. the server does so for each push as it comes; nobody waits, unless --staleness bounds how far a worker may be ahead'
+    assert_line '  5. the server does so for each push as it comes, and nobody waits'
     assert_line "  1. worker 1 waits for its own pushes of the key, not for others'"
+    run worker_1 -n 2 <<'END'
+create dist_async --staleness 4
+init 3 zeros(2)
+explain push 3 ones(2)
+END
+    assert_line '  5. the server does so for each push as it comes, and nobody waits, but for a worker that is more than 4 pushes ahead of the slowest'
     run worker_1 -n 2 <<'END'
 create horovod
 broadcast 3 zeros(2) -> v
