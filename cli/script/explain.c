@@ -11,6 +11,7 @@
 
 #include "base/num.h"
 #include "io/element.h"
+#include "lang/lex.h"
 #include "script/commands.h"
 #include "script/show.h"
 #include "term/progress.h"
@@ -57,7 +58,8 @@ static kv_array *stored(kv *store, kv_key key)
     return a;
 }
 
-/* The sum of the values of a key. The store, that of a transaction or a scratch one, has no updater.
+/* The sum of the values of a key. The store, that of a transaction or a scratch one, has no
+ * updater.
  */
 static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p)
 {
@@ -162,7 +164,8 @@ static int take_rule(void *arg, const kv_field *f, int n, kv_err *e)
     return KV_OK;
 }
 
-/* The rule in use, each line indented; nothing when it is long. The comment above it is left out. */
+/* The rule in use, each line indented; nothing when it is long. The comment above it
+ * is left out. */
 static void add_rule(buf *out, kv *store)
 {
     buf text = {0};
@@ -172,18 +175,14 @@ static void add_rule(buf *out, kv *store)
         const char *at = buf_text(&text);
         while (*at == '#' || *at == '\n')
             at += strcspn(at, "\n") + 1;
-        size_t n = strlen(at);
-        while (n > 0 && at[n - 1] == '\n')
-            n--;
-        for (size_t i = 0; i < n; i++)
-            lines += at[i] == '\n';
-        for (size_t i = 0, line = 0; lines <= RULE_LINES && i <= n; i++) {
-            if (i < n && at[i] != '\n')
-                continue;
+        for (const char *c = at; *c; c++)
+            lines += *c == '\n' && c[1];
+        while (*at && lines <= RULE_LINES) {
+            size_t n = strcspn(at, "\n"), margin = lex_margin(at, n);
             buf_add(out, "       ");
-            buf_put(out, at + line, i - line);
+            buf_put(out, at + margin, n - margin); /* it may have been pasted */
             buf_char(out, '\n');
-            line = i + 1;
+            at += n + (at[n] == '\n');
         }
     }
     buf_release(&text);
@@ -324,7 +323,8 @@ static void tell_values(steps *t)
     add_values(t, false);
     buf_char(t->out, '\n');
     if (compression) {
-        buf_printf(step(t), "each becomes a code (%s), what that leaves out waits for the next push",
+        buf_printf(step(t),
+                   "each becomes a code (%s), what that leaves out waits for the next push",
                    compression);
         if (input) {
             buf_add(t->out, ": the codes add up to ");
@@ -410,7 +410,8 @@ static void tell_copies(steps *t)
             buf_add(t->out, ", …");
             break;
         }
-        buf_printf(t->out, "%s%s", n++ > 0 ? ", " : "", kv_ctx_text(ctx, kv_array_ctx(p->arrays[i])));
+        buf_printf(t->out, "%s%s", n++ > 0 ? ", " : "",
+                   kv_ctx_text(ctx, kv_array_ctx(p->arrays[i])));
     }
     if (n > 0)
         buf_char(t->out, '\n');
@@ -479,7 +480,8 @@ static void tell_cluster_pull(steps *t, const char *type)
     kv *store = t->x->store;
     int workers = kv_num_workers(store), rank = kv_rank(store);
     if (strstr(type, "async")) {
-        buf_printf(step(t), "worker %d waits for its own pushes of the key, not for others'\n", rank);
+        buf_printf(step(t), "worker %d waits for its own pushes of the key, not for others'\n",
+                   rank);
     } else if (workers > 1) {
         buf_printf(step(t), "worker %d waits for the end of the round of its last push, so for ",
                    rank);

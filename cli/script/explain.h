@@ -40,8 +40,8 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
 /* Whether the call is to be made. */
 bool explain_makes_call(const explainer *x);
 
-/* The call was made, or failed with e: tells what it did unless it failed, and ends a trial. Returns
- * e's code. */
+/* The call was made, or failed with e: tells what it did unless it failed, and ends a trial.
+ * Returns e's code. */
 int explain_end(explainer *x, kv_err *e);
 
 /* barrier and its kind, which have no keys. Returns whether the call is to be made. */

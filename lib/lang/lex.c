@@ -91,6 +91,17 @@ static size_t python_prompt(const char *text, size_t n, bool more)
     return text[3] == ' ' ? 4 : 0;
 }
 
+size_t lex_margin(const char *line, size_t n)
+{
+    size_t blanks = 0, found = 0;
+    while (blanks < n && lex_is_blank(line[blanks]))
+        blanks++;
+    for (int more = 0; more < 2 && !found; more++)
+        if (!(found = lex_prompt(line + blanks, n - blanks, more)))
+            found = python_prompt(line + blanks, n - blanks, more);
+    return found ? blanks + found : 0;
+}
+
 /* Past the blanks at pos. */
 static uint32_t past_blanks(const lexer *lx, uint32_t pos)
 {

@@ -72,6 +72,10 @@ void lex_blanks(lexer *lx);
  * `, `kv*> `), or with more `..> `. It may have lost its last blank when nothing follows it. */
 size_t lex_prompt(const char *text, size_t n, bool more);
 
+/* The bytes of the prompt of any kind, and of the blanks before it, that a line of n bytes begins
+ * with, or 0. */
+size_t lex_margin(const char *line, size_t n);
+
 /* Where the text of the line of pos begins, behind its prompt and blanks. */
 uint32_t lex_line_text(const lexer *lx, uint32_t pos);
 

@@ -86,3 +86,20 @@ printed()
     printed "$page" >expected
     agrees docstrings
 }
+
+@test "explain shows a pasted updater without its prompts" {
+    printf '>>> def update(key, input, stored):\n...     stored += input * 2\n' >s.kv
+    printf '>>> kv._set_updater(update)\n>>> kv.init(3, np.ones(2))\n>>> explain push 3 ones(2)\n' >>s.kv
+    run kvctl s.kv
+    assert_success
+    assert_line '       def update(key, input, stored):'
+    assert_line '           stored += input * 2'
+}
+
+@test "a store kept with a pasted updater goes on with it" {
+    printf '>>> def update(key, input, stored):\n>>>     stored += input * 2\n' >s.kv
+    printf '>>> kv._set_updater(update)\n>>> kv.init(3, np.ones(2))\n' >>s.kv
+    kvctl -s w.kvs s.kv
+    run kvctl -s w.kvs -c 'kv.push(3, ones(2)); pull 3'
+    assert_output "[3. 3.]"
+}
