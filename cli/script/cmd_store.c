@@ -29,11 +29,11 @@ int cmd_create(session *s, const ast *call, result *out, kv_err *e)
     number[num_int(number, most)] = '\0';
     if (code)
         return code;
-    if (call->kid[0] && (code = eval_text(s, call->kid[0], "a store type", &type, e)))
-        return code;
     if (name && session_find(s, name->u.text))
         return unit_err(s, name, e, KV_E_NAME, "`%s` is a variable; a store needs another name",
                         name->u.text);
+    if (call->kid[0] && (code = eval_text(s, call->kid[0], "a store type", &type, e)))
+        return code;
     const char *current = s->current >= 0 ? s->stores[s->current].name : "kv";
     code = session_create(s, type.kind == VALUE_TEXT ? type.u.text->text : s->default_type,
                           &staleness, bound != NULL, name ? name->u.text : current, e);

@@ -58,9 +58,8 @@ static kv_array *stored(kv *store, kv_key key)
     return a;
 }
 
-/* The sum of the values of a key. The store, that of a transaction or a scratch one, has no
- * updater.
- */
+/* The sum of the values of a key, in a store without an updater: a transaction, or
+ * a scratch one. */
 static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p)
 {
     kv_call call = {0};
@@ -174,7 +173,7 @@ static void add_rule(buf *out, kv *store)
     if (kv_describe(store, "rule", take_rule, &text, &unused) == KV_OK) {
         const char *at = buf_text(&text);
         while (*at == '#' || *at == '\n')
-            at += strcspn(at, "\n") + 1;
+            at += *at == '\n' ? 1 : strcspn(at, "\n");
         for (const char *c = at; *c; c++)
             lines += *c == '\n' && c[1];
         while (*at && lines <= RULE_LINES) {

@@ -27,10 +27,18 @@ static uint32_t skip_blanks(const parser *p, uint32_t pos)
     return pos;
 }
 
+/* Where the line at pos begins: behind its prompt, when the text has some. */
+static uint32_t behind_prompt(const parser *p, uint32_t pos)
+{
+    if (!p->lx.prompted)
+        return pos;
+    return pos + (uint32_t)lex_margin(p->lx.src->text + pos, line_end(p, pos) - pos);
+}
+
 /* Whether the line at pos holds only the word. */
 static bool is_end_line(const parser *p, uint32_t pos, const char *word, size_t n)
 {
-    uint32_t end = line_end(p, pos), at = skip_blanks(p, pos);
+    uint32_t end = line_end(p, pos), at = skip_blanks(p, behind_prompt(p, pos));
     return end - at >= n && memcmp(p->lx.src->text + at, word, n) == 0 &&
            skip_blanks(p, at + (uint32_t)n) == end;
 }
@@ -40,8 +48,8 @@ static const char *body(parser *p, uint32_t pos, uint32_t to, uint32_t indent)
 {
     buf text = {0};
     while (pos < to) {
-        uint32_t end = line_end(p, pos), cut = pos;
-        while (cut < pos + indent && (parse_char(p, cut) == ' ' || parse_char(p, cut) == '\t'))
+        uint32_t end = line_end(p, pos), from = behind_prompt(p, pos), cut = from;
+        while (cut < from + indent && (parse_char(p, cut) == ' ' || parse_char(p, cut) == '\t'))
             cut++;
         bool returns = end > cut && parse_char(p, end - 1) == '\r';
         buf_put(&text, p->lx.src->text + cut, end - cut - returns);
@@ -80,9 +88,9 @@ ast *parse_heredoc(parser *p)
                           "the text that opens here does not end in a line `%.*s`",
                           parse_shown(p, word, end), text + word);
     }
-    uint32_t indent = skip_blanks(p, at) - at;
+    uint32_t last = behind_prompt(p, at), indent = skip_blanks(p, last) - last;
     const char *kept = body(p, first, at, indent);
-    parse_seek(p, at + indent + end - word);
+    parse_seek(p, last + indent + end - word);
     ast *node = kept ? parse_node(p, AST_TEXT, sign.pos, parse_last_end(p), 0) : NULL;
     if (node)
         node->u.text = kept;

@@ -103,3 +103,24 @@ printed()
     run kvctl -s w.kvs -c 'kv.push(3, ones(2)); pull 3'
     assert_output "[3. 3.]"
 }
+
+@test "a session of kvctl runs as it is pasted, too" {
+    cat >s.kv <<'END'
+kv> init 3 ones(2)
+kv> print 1 + 1
+2
+kv> expect <<END
+..> 2
+..> END
+kv:b*> if true {
+..>     pull 3
+..> }
+[1. 1.]
+kv> print [
+..>     1]
+[1]
+END
+    run kvctl s.kv
+    assert_success
+    assert_output $'2\n[1. 1.]\n[1]'
+}
