@@ -277,7 +277,8 @@ typedef int (*kv_updater)(void *arg, const kv_key *key, kv_array *input, kv_arra
 int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e);
 
 /* A rule: an updater written in the rule language, `{ stored += input * 2 }` or
- * `updater scale(factor = 2.0) { stored += input * factor }`. */
+ * `updater scale(factor = 2.0) { stored += input * factor }`; or as Python has it, `def update(key,
+ * input, stored):` with an indented block, under any three names. */
 typedef struct kv_rule kv_rule;
 
 /* Reads and checks a rule. file, line and col (from 1) say where text stands, for error messages;

@@ -376,3 +376,33 @@ END
     run kvctl -s w.kvs -c 'pull 3'
     assert_output 1.0
 }
+
+@test "terminal: a pasted page runs at Enter, without its outputs" {
+    needs_readline
+    terminal <<'END'
+prompt
+send "\033\[200~>>> kv.init(3, mx.nd.ones((2,)))\n>>> print kv.pull(3)\n\[ 9.  9.\]\033\[201~"
+send "\r"
+shows {[1. 1.]}
+prompt
+send "\004"
+ends 0
+END
+}
+
+@test "terminal: a block by indentation goes on until an empty line" {
+    terminal <<'END'
+prompt
+type "def f(a):"
+want "..> "
+type "    return a + 41"
+want "..> "
+type ""
+prompt
+type "f(1)"
+shows "42"
+prompt
+send "\004"
+ends 0
+END
+}

@@ -387,3 +387,36 @@ TEST(store_rule_print_memory_faults)
         kv_free(s);
     }
 }
+
+static int copy_rule(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    char *out = arg;
+    (void)e;
+    CHECK_INT(n, 2);
+    sprintf(out, "%s=%s; %s=%s", f[0].name, f[0].text, f[1].name, f[1].text);
+    return KV_OK;
+}
+
+/* A def as MXNet takes it is a rule, and a description shows it as it was written. */
+TEST(store_rule_of_a_def)
+{
+    kv_err e = {0};
+    kv *s = make();
+    char text[200] = "";
+    CHECK(kv_describe(s, "rule", copy_rule, text, &e) == KV_E_VALUE);
+    CHECK_TEXT(e.text, "no rule is in use");
+    e = (kv_err){0};
+    init_with(s, 3, KV_FLOAT32, 1);
+    set_rule(s, "def twice(k, grad, weight):\n    weight += grad * 2\n", NULL, 0);
+    CHECK_OK(kv_describe(s, "rule", copy_rule, text, &e));
+    CHECK_TEXT(text, "rule=twice; text=def twice(k, grad, weight):\n    weight += grad * 2\n");
+    kv_array *one = filled(KV_FLOAT32, 1), *out = filled(KV_FLOAT32, 0);
+    const void *data = NULL;
+    CHECK_OK(push(s, (int64_t[]){3}, 1, one, &e));
+    CHECK_OK(kv_pull(s, &(kv_key){.id = 3}, 1, &out, NULL, &e));
+    CHECK_OK(kv_array_read(out, &data, &e));
+    CHECK(((const float *)data)[N - 1] == 3);
+    kv_array_unref(one);
+    kv_array_unref(out);
+    kv_free(s);
+}
