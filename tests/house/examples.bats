@@ -136,6 +136,8 @@ run_lines()
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
     in_examples
     mv train-dist.kv train.kv
-    readme_block 2 | run_lines 4
+    echo localhost >hosts
+    # jobs on several hosts are run in launchers.bats and tests/dist; here it says how one would begin
+    readme_block 2 | sed 's/-H hosts/& --dry-run/' | run_lines 5
     readme_block 3 | run_lines 1
 }
