@@ -69,7 +69,8 @@ in_examples()
 # The names of all commands.
 commands()
 {
-    kvctl -c 'help --json' | sed 's/"functions":.*//' | grep -o '"name":"[a-z-]*","usage"' | cut -d'"' -f4
+    kvctl -c 'help --json' | sed 's/"functions":.*//' |
+        grep -o '"name":"[a-z-]*","usage"' | cut -d'"' -f4
 }
 
 # The examples of a command, in the session that cli/script/command.c says they run in.
@@ -133,11 +134,12 @@ run_lines()
 
 @test "README: the lines for several machines run" {
     [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_rmaps_base_oversubscribe=1
     in_examples
     mv train-dist.kv train.kv
     echo localhost >hosts
-    # jobs on several hosts are run in launchers.bats and tests/dist; here it says how one would begin
+    # launchers.bats and tests/dist run jobs on several hosts; here it says how one would begin
     readme_block 2 | sed 's/-H hosts/& --dry-run/' | run_lines 5
     readme_block 3 | run_lines 1
 }
