@@ -1,4 +1,5 @@
-/* Pushes and pulls under way: operations of the engine that end when the other side has answered.
+/* Calls under way: what pushes, pulls and sums have in common, from their turn in the engine until
+ * the other side has answered.
  *
  * A push reads its values when their turn has come and they are sent; each is free again then. It
  * ends when the servers have applied it. A pull writes its outs as the pieces come.
@@ -13,13 +14,10 @@
 
 #include "array/device.h"
 #include "base/mem.h"
-#include "core/apply.h"
-#include "core/call.h"
-#include "dist/owed.h"
 #include "dist/room.h"
 #include "engine/trace.h"
 
-enum { FLIGHT_LISTS = 4096, CODES_AT_ONCE = 1 << 19, PULLED_TOGETHER = 1 << 20 };
+enum { FLIGHT_LISTS = 4096 };
 
 /* Those under way, by token. */
 static struct {
@@ -96,6 +94,8 @@ static void trace_end(const flight *f)
     add_trace(f, (trace_event){TRACE_TRAVEL, .begin = f->begun, .end = trace_now()});
 }
 
+/* ---- The end ---- */
+
 void flight_free(flight *f)
 {
     mem_free(f->op.trace);
@@ -159,108 +159,15 @@ static void end_use(cargo *c)
     c->use = NULL;
 }
 
-/* A piece of a push of plain elements or rows: its bytes, and how many a part has in all. */
-static const char *data_of(const cargo *c, int32_t part, int64_t *total)
-{
-    if (c->blob) {
-        *total = c->starts[part + 1] - c->starts[part];
-        return c->blob + c->starts[part];
-    }
-    int64_t each = kv_dtype_bytes(c->dtype);
-    *total = place_count(&c->place, part) * each;
-    return (const char *)c->source->data + place_from(&c->place, part) * each;
-}
-
-static link_rec *fill_push(const flight *f, const cargo *c, link_rec *r, int64_t prefix)
-{
-    r->kind = NET_PUSH;
-    r->store = (uint16_t)f->w->number;
-    r->round = c->round;
-    r->before = c->before;
-    r->request = f->token;
-    if (prefix) {
-        r->flags |= PUSH_HOST;
-        memcpy(r + 1, f->host.data + c->host, (size_t)prefix);
-    }
-    return r;
-}
-
-static net_step send_elements(lane *l, cargo *c, int32_t part)
-{
-    flight *f = l->flight;
-    int64_t total, prefix = l->offset ? 0 : c->host_bytes;
-    const char *data = data_of(c, part, &total);
-    int64_t left = total - l->offset, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
-    link_rec *r = net_room(l->item.peer, prefix + n);
-    if (!r)
-        return NET_FULL;
-    *r = (link_rec){.bytes = (uint32_t)(prefix + n),
-                    .flags = (uint8_t)((n == left ? NET_LAST : 0) | (c->blob ? PUSH_SPARSE : 0)),
-                    .part = c->place.first + part,
-                    .offset = l->offset,
-                    .total = total};
-    fill_push(f, c, r, prefix);
-    if (n)
-        memcpy((char *)(r + 1) + prefix, data + l->offset, (size_t)n);
-    l->offset += n;
-    net_commit(l->item.peer);
-    return n == left ? NET_ENDED : NET_MORE;
-}
-
-static net_step send_codes(lane *l, cargo *c, int32_t part)
-{
-    flight *f = l->flight;
-    dev_code code = (dev_code)f->codes.code;
-    int64_t count = place_count(&c->place, part), left = count - l->offset;
-    int64_t n = left < CODES_AT_ONCE ? left : CODES_AT_ONCE, bytes = dev_code_bytes(code, n);
-    int64_t prefix = l->offset ? 0 : c->host_bytes;
-    int64_t from = place_from(&c->place, part) + l->offset;
-    link_rec *r = net_room(l->item.peer, prefix + (int64_t)sizeof f->codes + bytes);
-    if (!r)
-        return NET_FULL;
-    *r = (link_rec){.bytes = (uint32_t)(prefix + (int64_t)sizeof f->codes + bytes),
-                    .flags = (uint8_t)((n == left ? NET_LAST : 0) | PUSH_CODES),
-                    .part = c->place.first + part,
-                    .offset = l->offset};
-    fill_push(f, c, r, prefix);
-    char *to = (char *)(r + 1) + prefix;
-    push_codes how = f->codes;
-    if (how.back && c->anew)
-        how.back = BACK_ANEW;
-    memcpy(to, &how, sizeof how);
-    memcpy(to + sizeof f->codes, c->blob + from / 8 * (int64_t)code, (size_t)bytes);
-    l->offset += n;
-    net_commit(l->item.peer);
-    return n == left ? NET_ENDED : NET_MORE;
-}
-
-static net_step send_pull(const lane *l, const cargo *c, const piece *p)
-{
-    const flight *f = l->flight;
-    link_rec *r = net_room(l->item.peer, 0);
-    if (!r)
-        return NET_FULL;
-    *r = (link_rec){.kind = NET_PULL,
-                    .store = (uint16_t)f->w->number,
-                    .part = c->place.first + p->part,
-                    .round = c->round,
-                    .offset = f->priority,
-                    .request = f->token,
-                    .total = p - f->pieces};
-    net_commit(l->item.peer);
-    return NET_ENDED;
-}
-
 static net_step step(net_item *i)
 {
     lane *l = (lane *)(void *)i;
     flight *f = l->flight;
     const piece *p = &f->pieces[l->at];
     cargo *c = &f->cargo[p->cargo];
-    net_step s = f->sums         ? reduce_step(l, c, p)
-                 : f->pulls      ? send_pull(l, c, p)
-                 : f->codes.code ? send_codes(l, c, p->part)
-                                  : send_elements(l, c, p->part);
+    net_step s = f->sums    ? reduce_step(l, c, p)
+                 : f->pulls ? flight_pull_step(l, c, p)
+                            : flight_push_step(l, c, p);
     if (s != NET_ENDED)
         return s;
     l->offset = 0;
@@ -274,44 +181,6 @@ static void lane_ended(net_item *i)
     flight *f = ((lane *)(void *)i)->flight;
     if (__atomic_sub_fetch(&f->nlanes, 1, __ATOMIC_ACQ_REL) == 0)
         flight_look_at_end(f);
-}
-
-/* A part of which no row is pushed is told so: a round waits for it. */
-static int encode_rows(cargo *c, kv_err *e)
-{
-    const place *p = &c->place;
-    buf rows = {0};
-    c->starts = mem_zalloc(p->nparts + 1, sizeof *c->starts, e);
-    if (!c->starts)
-        return KV_E_MEMORY;
-    for (int32_t i = 0; i < p->nparts; i++) {
-        ask_put_rows(&rows, c->source, place_first_row(p, i), place_first_row(p, i + 1));
-        c->starts[i + 1] = (int64_t)rows.len;
-    }
-    c->blob = rows.data;
-    c->blob_bytes = (int64_t)rows.len;
-    return buf_check(&rows, e);
-}
-
-/* Codes and rows are made when the values' turn has come. */
-static int encode(flight *f, cargo *c, kv_err *e)
-{
-    enum { WORD = 4 };
-    dev_code code = (dev_code)f->codes.code;
-    if (code) {
-        c->blob_bytes = dev_code_bytes(code, c->place.size);
-        /* a part may begin within a word: then its last word ends behind that of the key */
-        c->blob = mem_alloc(c->blob_bytes + WORD, 1, e);
-        if (!c->blob)
-            return KV_E_MEMORY;
-        memset(c->blob + c->blob_bytes, 0, WORD);
-        cpu_dev_ops.quantise(c->blob, c->residual->data, c->source->data, code, f->codes.threshold,
-                             c->place.size);
-        return KV_OK;
-    }
-    if (c->source->storage != KV_ROW_SPARSE)
-        return KV_OK;
-    return encode_rows(c, e);
 }
 
 /* A flight without lanes has no cargo, and is not started. Also when a rank is lost the lanes are
@@ -358,7 +227,7 @@ static int start_coded(engine_op *op, kv_err *e)
     flight *f = (flight *)(void *)op;
     int rc = KV_OK;
     for (int64_t i = 0; i < f->ncargo && !rc; i++) {
-        rc = encode(f, &f->cargo[i], e);
+        rc = flight_push_encode(f, &f->cargo[i], e);
         count_bytes(f, f->cargo[i].blob_bytes);
     }
     if (!rc)
@@ -492,16 +361,7 @@ int flight_new(flight **out, worker *w, const int64_t *numbers, const flight_pai
     return KV_OK;
 }
 
-/* ---- push ---- */
-
-static int check_value(const worker *w, int64_t number, const kv_array *a, kv_err *e)
-{
-    const slot *s = &w->store->slots.items[number];
-    int rc = call_check_shape(s, a, "value", e);
-    if (!rc && w->store->compression.code)
-        rc = compression_check(&s->key, a, e);
-    return rc;
-}
+/* ---- Values ---- */
 
 /* Whether a value can be sent as it is. */
 static bool is_plain(const cargo *c, const kv_array *a)
@@ -561,226 +421,7 @@ int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_ar
     return rc;
 }
 
-/* The host side of every update: the servers make it of what this rank says. */
-static int run_host(flight *f, optimizer_draft *d, optimizer_step *steps, kv_err *e)
-{
-    optimizer *o = f->w->store->updater.optimizer;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < f->ncargo && !rc; i++) {
-        cargo *c = &f->cargo[i];
-        rule_given given;
-        host numbers[PLAN_MAX_STATES] = {{0}};
-        const slot *s = &f->w->store->slots.items[c->slot];
-        int64_t n = o->nstates;
-        rc = optimizer_follow(o, d, s, c->source->storage == KV_ROW_SPARSE, &steps[i], &given,
-                              numbers, e);
-        if (rc)
-            break;
-        c->host = (int64_t)f->host.len;
-        buf_put(&f->host, (const char *)&given, sizeof given);
-        buf_put(&f->host, (const char *)&n, sizeof n);
-        buf_put(&f->host, (const char *)numbers, (size_t)n * sizeof *numbers);
-        c->host_bytes = (int64_t)f->host.len - c->host;
-    }
-    return rc ? rc : buf_check(&f->host, e);
-}
-
-/* Residuals of the keys that have none yet. */
-static int find_residuals(flight *f, kv_err *e)
-{
-    worker *w = f->w;
-    int rc = KV_OK;
-    const compression *how = &w->store->compression;
-    f->codes = (push_codes){(int16_t)how->code, how->pull ? BACK_CODES : BACK_NUMBERS,
-                            how->threshold};
-    for (int64_t i = 0; i < f->ncargo && f->codes.code && !rc; i++) {
-        cargo *c = &f->cargo[i];
-        rc = owed_find(&w->store->slots.items[c->slot], &c->residual, &c->anew, e);
-    }
-    return rc;
-}
-
-/* Nothing fails from here on. */
-static void commit_push(flight *f, const optimizer_draft *d, optimizer_step *steps)
-{
-    worker *w = f->w;
-    optimizer *o = steps ? w->store->updater.optimizer : NULL;
-    for (int64_t i = 0; i < f->ncargo; i++) {
-        cargo *c = &f->cargo[i];
-        worker_key *k = &w->keys[c->slot];
-        slot *s = &w->store->slots.items[c->slot];
-        c->round = ++k->pushes;
-        c->before = k->pulls;
-        s->pushes++;
-        c->use = &f->uses[i];
-        *c->use = (engine_use){.var = array_var(c->source)};
-        if (c->residual)
-            f->uses[f->ncargo + i] = (engine_use){.var = array_var(c->residual), .write = true};
-        if (o)
-            optimizer_commit_step(o, &steps[i], s);
-    }
-    f->op.nuses = f->ncargo * (f->codes.code ? 2 : 1);
-    if (o)
-        optimizer_commit(o, d);
-    w->store->changes++;
-}
-
-static int check_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                      int64_t *numbers, kv_err *e)
-{
-    if (w->done)
-        return kv_err_set(e, KV_E_VALUE, "this worker is done: it pushes no more");
-    bool makes = w->store->updater.kind == UPDATER_ASSIGN && (!w->how.is_async || w->how.sums);
-    if (w->how.is_async && w->store->updater.kind == UPDATER_ASSIGN) {
-        kv_err_set(e, KV_E_VALUE, "a push to a store of type \"%s\" needs an optimizer",
-                   kv_type(w->store));
-        return kv_err_hint(e, "set-optimizer sets one, in C kv_set_optimizer"), KV_E_VALUE;
-    }
-    int rc = worker_find(w, keys, n, makes ? values : NULL, numbers, e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = check_value(w, numbers[i], values[i], e);
-    return rc;
-}
-
-static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                      const int64_t *numbers, const kv_call *how, kv_err *e)
-{
-    flight *f = NULL;
-    flight_pair *r = NULL;
-    optimizer_step *steps = NULL;
-    optimizer_draft d;
-    optimizer *o = w->store->updater.kind == UPDATER_RULE ? w->store->updater.optimizer : NULL;
-    int rc = flight_sort(w, numbers, n, &r, e);
-    if (!rc)
-        rc = flight_new(&f, w, numbers, r, n, 2 * n, how, e);
-    if (!rc)
-        rc = flight_sum_values(f, keys, r, values, e);
-    if (!rc && o && !w->how.is_async) {
-        steps = mem_zalloc(f->ncargo, sizeof *steps, e);
-        optimizer_begin(o, &d);
-        rc = steps ? run_host(f, &d, steps, e) : KV_E_MEMORY;
-    }
-    if (!rc && (rc = find_residuals(f, e)) == KV_OK)
-        rc = flight_lay_out(f, e);
-    if (!rc) {
-        flight_wait_for_room(f);
-        commit_push(f, &d, steps);
-    }
-    for (int64_t i = 0; steps && i < f->ncargo; i++)
-        optimizer_release_step(&steps[i]);
-    mem_free(steps);
-    mem_free(r);
-    if (!rc)
-        flight_submit(f, &w->store->calls.group);
-    else if (f)
-        flight_free(f);
-    return rc;
-}
-
-int flight_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e)
-{
-    if (net_is_lost(e))
-        return KV_E_PEER;
-    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? check_push(w, keys, n, values, numbers, e) : KV_E_MEMORY;
-    if (!rc)
-        rc = checkpoint_push(w, numbers, n, e);
-    if (!rc)
-        rc = push_found(w, keys, n, values, numbers, how, e);
-    mem_free(numbers);
-    return rc;
-}
-
-/* ---- pull ---- */
-
-/* One flight for some pairs of a call. */
-static int make_pull(flight **out, worker *w, const int64_t *numbers, const flight_pair *r,
-                     int64_t n, kv_array *const *outs, const kv_call *how, kv_err *e)
-{
-    flight *f = NULL;
-    int rc = flight_new(&f, w, numbers, r, n, n, how, e);
-    if (rc)
-        return rc;
-    f->pulls = true;
-    f->outs = mem_alloc(n, sizeof *f->outs, e);
-    rc = f->outs ? flight_lay_out(f, e) : KV_E_MEMORY;
-    if (rc) {
-        flight_free(f);
-        return rc;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        f->outs[f->nouts++] = outs[r[i].i];
-        array_hold(outs[r[i].i]);
-        f->uses[i] = (engine_use){.var = array_var(outs[r[i].i]), .write = true};
-    }
-    f->op.nuses = n;
-    *out = f;
-    return KV_OK;
-}
-
-/* How many of the pairs go together: those of whole keys, and few bytes, so that what is pulled
- * into the values of a push begins to come while the push is still being sent. */
-static int64_t pull_together(const worker *w, const int64_t *numbers, const flight_pair *r,
-                             int64_t n)
-{
-    int64_t i = 0;
-    for (int64_t bytes = 0; i < n; i++) {
-        const kv_array *a = w->store->slots.items[numbers[r[i].i]].stored;
-        bool same = i > 0 && numbers[r[i].i] == numbers[r[i - 1].i];
-        if (!same && bytes >= PULLED_TOGETHER)
-            break;
-        bytes += same ? 0 : a->size * kv_dtype_bytes((kv_dtype)a->dtype);
-    }
-    return i;
-}
-
-static void commit_pull(flight *f)
-{
-    worker *w = f->w;
-    flight_wait_for_room(f);
-    for (int64_t i = 0; i < f->ncargo; i++) {
-        worker_key *k = &w->keys[f->cargo[i].slot];
-        f->cargo[i].round = k->pushes;
-        k->pulls += 1;
-    }
-    flight_submit(f, &w->store->calls.group);
-}
-
-static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *const *outs,
-                      const kv_call *how, kv_err *e)
-{
-    flight **list = NULL;
-    flight_pair *r = NULL;
-    int64_t nlist = 0, cap = 0;
-    int rc = flight_sort(w, numbers, n, &r, e);
-    for (int64_t at = 0, some; at < n && !rc; at += some) {
-        some = pull_together(w, numbers, r + at, n - at);
-        rc = mem_grow(&list, &cap, nlist + 1, sizeof *list, e);
-        if (!rc && (rc = make_pull(&list[nlist], w, numbers, r + at, some, outs, how, e)) == KV_OK)
-            nlist++;
-    }
-    for (int64_t i = 0; i < nlist; i++)
-        rc ? flight_free(list[i]) : commit_pull(list[i]);
-    mem_free(list);
-    mem_free(r);
-    return rc;
-}
-
-int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
-                kv_err *e)
-{
-    if (net_is_lost(e))
-        return KV_E_PEER;
-    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? worker_find(w, keys, n, NULL, numbers, e) : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = call_check_shape(&w->store->slots.items[numbers[i]], outs[i], "array", e);
-    if (!rc)
-        rc = pull_found(w, numbers, n, outs, how, e);
-    mem_free(numbers);
-    return rc;
-}
+/* ---- Receiving ---- */
 
 /* An array that several pairs write holds the last of them. */
 void flight_value(flight *f, const piece *p, int64_t offset, const void *data, int64_t bytes)
@@ -795,23 +436,6 @@ void flight_value(flight *f, const piece *p, int64_t offset, const void *data, i
             out->dev->convert(to, (kv_dtype)out->dtype, data, c->dtype, n);
         else if (to != data)
             memcpy(to, data, (size_t)bytes);
-    }
-}
-
-/* Codes of r->round elements, from the one at r->offset on. */
-static void take_codes(flight *f, const piece *p, const link_rec *r)
-{
-    enum { SOME = 2048 }; /* a multiple of 8, so that codes begin at bytes */
-    float some[SOME];
-    push_codes how;
-    memcpy(&how, r + 1, sizeof how);
-    const char *codes = (const char *)(r + 1) + sizeof how;
-    for (int64_t at = 0; at < r->round; at += SOME) {
-        int64_t n = r->round - at < SOME ? r->round - at : SOME;
-        cpu_dev_ops.dequantise(some, codes + at / 8 * how.code, (dev_code)how.code, how.threshold,
-                               n);
-        flight_value(f, p, (r->offset + at) * (int64_t)sizeof *some, some,
-                     n * (int64_t)sizeof *some);
     }
 }
 
@@ -836,7 +460,7 @@ void flight_take(void *self, int rank, const link_rec *r)
     if (r->kind == NET_VALUE) {
         const piece *p = &f->pieces[r->total];
         if (r->flags & VALUE_CODES)
-            take_codes(f, p, r);
+            flight_pull_codes(f, p, r);
         else
             flight_value(f, p, r->offset, r + 1, r->bytes);
         if (r->flags & NET_LAST)

@@ -1,5 +1,6 @@
 /* A call under way: an operation of the engine that ends when other ranks have answered. flight.c
- * has pushes and pulls, reduce.c the sums of the types that keep nothing.
+ * has what all have in common, flight_push.c and flight_pull.c pushes and pulls, reduce.c the sums
+ * of the types that keep nothing.
  */
 #ifndef DIST_FLIGHT_H
 #define DIST_FLIGHT_H
@@ -104,7 +105,16 @@ flight *flight_find(uint64_t token);
 /* Ends it if nothing of it is on its way. */
 void flight_look_at_end(flight *f);
 
-/* Sends the next record of a lane of a flight that sums. */
+/* The codes or rows of a push, made when the values' turn has come: sent instead of the elements.
+ * Errors: memory. */
+int flight_push_encode(flight *f, cargo *c, kv_err *e);
+
+/* A record of codes of what a piece receives. */
+void flight_pull_codes(flight *f, const piece *p, const link_rec *r);
+
+/* Sends the next record of a lane: of a flight that pushes, pulls, sums. */
+net_step flight_push_step(lane *l, cargo *c, const piece *p);
+net_step flight_pull_step(const lane *l, const cargo *c, const piece *p);
 net_step reduce_step(lane *l, cargo *c, const piece *p);
 
 #endif

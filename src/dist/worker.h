@@ -32,7 +32,7 @@ typedef struct worker {
     int64_t pushing; /* bytes of pushes that have not ended; atomic */
 } worker;
 
-/* The operations of pushes and pulls; see flight.c. */
+/* Pushes and pulls, and what comes for those under way; see flight.h. */
 int flight_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
                 const kv_call *how, kv_err *e);
 int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
