@@ -74,9 +74,8 @@ static struct {
     struct own_room *own; /* the rooms of records to this rank that are open */
     pieces *parts;
     net_item *answers;
-    net_taker servers, *workers;
-    int stores; /* made so far; atomic */
-    int nworkers;
+    net_taker servers, *workers; /* workers: by store, NET_MOST_STORES */
+    int stores;                  /* made so far; atomic */
     int64_t looked_us;
     bool sent;
     kv_err lost; /* under lock */
@@ -285,9 +284,14 @@ void net_set_servers(const net_taker *t)
     net.servers = *t;
 }
 
-int net_new_store(void)
+int net_new_store(kv_err *e)
 {
-    return __atomic_fetch_add(&net.stores, 1, __ATOMIC_RELAXED);
+    int number = __atomic_fetch_add(&net.stores, 1, __ATOMIC_RELAXED);
+    if (number < NET_MOST_STORES)
+        return number;
+    __atomic_store_n(&net.stores, NET_MOST_STORES, __ATOMIC_RELAXED);
+    kv_err_set(e, KV_E_UNSUPPORTED, "a job makes at most %d stores", NET_MOST_STORES);
+    return -1;
 }
 
 void net_set_worker(int store, const net_taker *t)
@@ -389,7 +393,6 @@ static void take(int rank, const link_rec *r)
         return;
     case NET_PUSH:
     case NET_PULL:
-    case NET_ROWS:
         if (net.servers.self)
             net.servers.take(net.servers.self, rank, r);
         return;
@@ -406,7 +409,7 @@ static void take(int rank, const link_rec *r)
     case NET_DONE:
         break;
     }
-    if (r->store < net.nworkers && net.workers[r->store].self)
+    if (net.workers[r->store].self)
         net.workers[r->store].take(net.workers[r->store].self, rank, r);
 }
 
@@ -429,7 +432,7 @@ static bool give_up(void)
     take_posted();
     for (int i = 0; i < net_size(); i++)
         drop_queue(&net.queues[i]);
-    for (int i = 0; i < net.nworkers; i++)
+    for (int i = 0; i < __atomic_load_n(&net.stores, __ATOMIC_RELAXED); i++)
         if (net.workers[i].self && net.workers[i].lost)
             net.workers[i].lost(net.workers[i].self, &net.lost);
     return false;
@@ -785,8 +788,7 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     if (rc)
         return rc;
     net.queues = mem_zalloc(net_size(), sizeof *net.queues, e);
-    net.nworkers = 256;
-    net.workers = mem_zalloc(net.nworkers, sizeof *net.workers, e);
+    net.workers = mem_zalloc(NET_MOST_STORES, sizeof *net.workers, e);
     net.left = mem_zalloc(net_size(), 1, e);
     if (!net.queues || !net.workers || !net.left || (rc = alive_open(e)))
         return rc ? rc : KV_E_MEMORY;

@@ -16,7 +16,7 @@
 /* What records are. A worker asks, a server replies with REPLY (of a call), VALUE or FAILED. */
 typedef enum net_kind {
     NET_SKIP, /* the link's own */
-    NET_PUSH, NET_PULL, NET_ROWS, /* to the server of a part */
+    NET_PUSH, NET_PULL,           /* to the server of a part */
     NET_CALL,                     /* a call of server.h or coordinator.h; flags says which */
     NET_VALUE,                    /* a piece of what was pulled */
     NET_DONE,                     /* pushes were applied */
@@ -25,7 +25,10 @@ typedef enum net_kind {
     NET_LEFT                      /* the rank needs nothing any more */
 } net_kind;
 
-enum { NET_LAST = 1, /* flags: the last piece */ NET_MOST_STORES = 1 << 16 };
+enum {
+    NET_LAST = 1,             /* flags: the last piece */
+    NET_MOST_STORES = 1 << 16 /* that a record can name */
+};
 
 /* Joins the job at the first call; ready runs before the first record is taken. Errors: those of
  * link_open and ready, memory. */
@@ -78,11 +81,12 @@ typedef struct net_taker {
     void *self;
 } net_taker;
 
-void net_set_servers(const net_taker *t); /* PUSH, PULL, ROWS and CALL of all stores */
+void net_set_servers(const net_taker *t); /* PUSH, PULL and CALL of all stores */
 void net_set_worker(int store, const net_taker *t); /* the others of one store */
 
-/* The number of the next store: the same in every rank, since all make them in one order. */
-int net_new_store(void);
+/* The number of the next store: the same in every rank, since all make them in one order. -1, with
+ * an error: unsupported (NET_MOST_STORES have been made). */
+int net_new_store(kv_err *e);
 
 /* ---- Calls ---- */
 

@@ -88,6 +88,7 @@ typedef struct served_optimizer {
 } served_optimizer;
 
 typedef struct served {
+    struct served *next; /* of those that this rank serves */
     int number;
     ask_store how;
     kv *store; /* of type local; part ids are its keys */

@@ -50,10 +50,8 @@ bool server_here(int *i)
 
 /* ---- Stores ---- */
 
-enum { STORES = 256 };
-
 static struct {
-    served *stores[STORES];
+    served *first;
     served_pull *pulls_free;
 } here;
 
@@ -66,7 +64,10 @@ void server_fail(int rank, uint64_t request, int store, int64_t id, const kv_err
 
 served *server_store(int number)
 {
-    return here.stores[number % STORES];
+    served *s = here.first;
+    while (s && s->number != number)
+        s = s->next;
+    return s;
 }
 
 void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
@@ -594,11 +595,11 @@ static void settle_store(served *s)
 static void settle(void *self)
 {
     (void)self;
-    for (int i = 0; i < STORES; i++)
-        if (here.stores[i] && here.stores[i]->sums)
-            sums_keep(here.stores[i]);
-        else if (here.stores[i] && (here.stores[i]->touched || here.stores[i]->optimizers))
-            settle_store(here.stores[i]);
+    for (served *s = here.first; s; s = s->next)
+        if (s->sums)
+            sums_keep(s);
+        else if (s->touched || s->optimizers)
+            settle_store(s);
 }
 
 void server_sent(served *s, part *p)
@@ -611,10 +612,12 @@ void server_sent(served *s, part *p)
 
 /* ---- Calls ---- */
 
-static void free_store(int number)
+static void free_store(served *s)
 {
-    served *s = here.stores[number];
-    here.stores[number] = NULL;
+    served **at = &here.first;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
     coordinator_free(s);
     sums_free(s->sums);
     for (int64_t i = 0; i < s->nparts; i++)
@@ -665,14 +668,15 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
         return NULL;
     }
     kv_set_print(s->store, runtime_print, NULL);
-    return s;
+    s->next = here.first;
+    return here.first = s;
 }
 
 static int call_create(int rank, const link_rec *r, kv_err *e)
 {
     const ask_store *how = (const ask_store *)(const void *)(r + 1);
-    served *s = here.stores[r->store];
-    if (!s && !(s = here.stores[r->store] = new_store(r->store, how, e)))
+    served *s = server_store(r->store);
+    if (!s && !(s = new_store(r->store, how, e)))
         return KV_E_MEMORY;
     if (strcmp(s->how.type, how->type) != 0 || s->how.staleness != how->staleness)
         return kv_err_set(e, KV_E_VALUE,
@@ -745,10 +749,9 @@ static void call_lacks(const served *s, int rank, const link_rec *r)
 {
     ask_lack list[ASK_MOST_LACKS];
     int64_t n = lacks_of(s, rank, list);
-    for (int i = 0; i < STORES; i++) {
+    for (const served *other = here.first; other && n < ASK_MOST_LACKS; other = other->next) {
         ask_lack one[ASK_MOST_LACKS];
-        if (n < ASK_MOST_LACKS && here.stores[i] && here.stores[i] != s &&
-            lacks_of(here.stores[i], rank, one) > 0)
+        if (other != s && lacks_of(other, rank, one) > 0)
             list[n++] = (ask_lack){.part = -1, .waits = one[0].waits};
     }
     server_reply(rank, r->request, list, n * (int64_t)sizeof *list);
@@ -768,7 +771,7 @@ static void take_call(int rank, const link_rec *r)
 {
     kv_err e = {0};
     int rc = KV_OK;
-    served *s = here.stores[r->store % STORES];
+    served *s = server_store(r->store);
     if (r->flags != ASK_CREATE && !s)
         rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
     else if (coordinator_call(s, rank, r))
@@ -781,7 +784,7 @@ static void take_call(int rank, const link_rec *r)
             break;
         case ASK_FREE:
             if (++s->freed == s->how.workers)
-                free_store(s->number);
+                free_store(s);
             break;
         case ASK_DONE:
             call_done(s, rank, false);
@@ -830,7 +833,7 @@ static void take_call(int rank, const link_rec *r)
 static void take(void *self, int rank, const link_rec *r)
 {
     kv_err e = {0};
-    served *s = here.stores[r->store % STORES];
+    served *s = server_store(r->store);
     (void)self;
     if (r->kind == NET_CALL) {
         take_call(rank, r);
@@ -847,20 +850,17 @@ static void take(void *self, int rank, const link_rec *r)
 static void look(void *self, int64_t now_us)
 {
     (void)self;
-    for (int i = 0; i < STORES; i++)
-        if (here.stores[i])
-            stall_look(here.stores[i], now_us);
+    for (served *s = here.first; s; s = s->next)
+        stall_look(s, now_us);
 }
 
 static void left(void *self, int rank)
 {
     (void)self;
-    for (int i = 0; i < STORES && rank < server_workers(); i++) {
-        if (!here.stores[i])
-            continue;
-        stall_refuse_ended(here.stores[i]);
-        call_done(here.stores[i], rank, true);
-        coordinator_left(here.stores[i], rank);
+    for (served *s = here.first; s && rank < server_workers(); s = s->next) {
+        stall_refuse_ended(s);
+        call_done(s, rank, true);
+        coordinator_left(s, rank);
     }
 }
 

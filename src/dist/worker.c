@@ -90,11 +90,13 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
         rc = refuse_server(e);
     if (!rc)
         rc = kv_create(type->device ? "device" : "local", NULL, 0, &w->sums, e);
+    if (!rc && (w->number = net_new_store(e)) < 0)
+        rc = KV_E_UNSUPPORTED;
     if (rc) {
+        kv_free(w->sums);
         mem_free(w);
         return rc;
     }
-    w->number = net_new_store();
     w->how.workers = server_workers();
     w->how.servers = server_count();
     net_taker t = {.take = flight_take, .lost = flight_lost, .self = w};

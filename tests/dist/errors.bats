@@ -145,3 +145,15 @@ END
         assert_equal "$(grep -c fine <<<"$output")" $n
     done
 }
+
+@test "errors: a job makes as many stores as records can name, and no more" {
+    ranks 2 -c 'for i in range(0, 400) { create dist_sync; init 3 ones(2); push 3 ones(2)*i; pull 3 -> a }
+        print a'
+    assert_success
+    assert_line '[798. 798.]'
+    ranks 1 -c 'for i in range(0, 65536) { create dist_sync }; print "all"
+        expect-error unsupported { create dist_sync }; create dist_sync'
+    assert_failure 4
+    assert_line all
+    assert_output --partial 'error[unsupported]: a job makes at most 65536 stores'
+}
