@@ -1,7 +1,4 @@
 /* What kvctl launch reads of a checkpoint: src/dist/checkpoint.h says what it is. */
-#include <errno.h>
-#include <unistd.h>
-
 #include "base/file.h"
 #include "kvstore.h"
 #include "tools/launch_job.h"
@@ -10,11 +7,10 @@ int launch_round(const char *path, int64_t *round, kv_err *e)
 {
     kv *store;
     kv_info info;
+    bool there;
     *round = 0;
-    if (access(path, F_OK) && errno == ENOENT)
-        return KV_OK;
-    int rc = kv_load(&store, path, e);
-    if (rc)
+    int rc = file_look(path, &there, e);
+    if (rc || !there || (rc = kv_load(&store, path, e)))
         return rc;
     for (int64_t i = 0; i < kv_num_keys(store) && !rc; i++) {
         rc = kv_info_at(store, i, &info, e);

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -37,6 +36,19 @@ int file_bad(kv_err *e, kv_code code, const char *path, const char *fmt, ...)
 }
 
 /* ---- Reading ---------------------------------------------------------------------------- */
+
+int file_look(const char *path, bool *there, kv_err *e)
+{
+    struct stat about;
+    *there = stat(path, &about) == 0;
+    if (!*there)
+        return errno == ENOENT ? KV_OK : file_error(e, "read", path, errno);
+    if (S_ISDIR(about.st_mode))
+        return file_error(e, "read", path, EISDIR);
+    return S_ISREG(about.st_mode)
+               ? KV_OK
+               : kv_err_set(e, KV_E_IO, "cannot read \"%s\": it is no regular file", path);
+}
 
 /* Reads fd to its end into *text, which has room for cap bytes. */
 static int read_all(int fd, const char *path, char **text, size_t *n, int64_t cap, kv_err *e)

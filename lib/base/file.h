@@ -3,6 +3,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -13,6 +14,10 @@
  * SA_RESTART ends the wait. Errors: interrupted, io (missing, a folder, no permission, read error),
  * memory. */
 int file_read(const char *path, char **text, size_t *n, kv_err *e);
+
+/* *there: whether a regular file stands at path. Errors: io; anything else that stands there is one
+ * too: what is read from a device may have no end. */
+int file_look(const char *path, bool *there, kv_err *e);
 
 /* A file being written. Fill it through f; then exactly one of commit and abandon. */
 typedef struct file_out {

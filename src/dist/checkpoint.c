@@ -46,10 +46,9 @@ static int check_type(const worker *w, kv_err *e)
 
 static int load(checkpoint *c, kv_err *e)
 {
-    if (access(c->path, F_OK) && errno == ENOENT)
-        return KV_OK;
-    int rc = kv_load(&c->kept, c->path, e);
-    if (rc)
+    bool there;
+    int rc = file_look(c->path, &there, e);
+    if (rc || !there || (rc = kv_load(&c->kept, c->path, e)))
         return rc;
     const slot_table *t = &c->kept->slots;
     for (int64_t i = 0; i < t->n; i++)

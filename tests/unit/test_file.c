@@ -217,6 +217,25 @@ TEST(file_errors)
     leave_scratch();
 }
 
+TEST(file_look)
+{
+    scratch();
+    kv_err e = {0};
+    bool there = true;
+    CHECK_OK(file_look("a.txt", &there, &e));
+    CHECK(!there);
+    write_file("a.txt", "some");
+    CHECK_OK(file_look("a.txt", &there, &e));
+    CHECK(there);
+    CHECK_ERR(file_look(".", &there, &e), KV_E_IO, "cannot read \".\": Is a directory");
+    CHECK_ERR(file_look("a.txt/b", &there, &e), KV_E_IO,
+              "cannot read \"a.txt/b\": Not a directory");
+    CHECK_ERR(file_look("/dev/zero", &there, &e), KV_E_IO,
+              "cannot read \"/dev/zero\": it is no regular file");
+    CHECK(unlink("a.txt") == 0);
+    leave_scratch();
+}
+
 TEST(file_full_disk)
 {
     kv_err e = {0};
