@@ -105,6 +105,7 @@ typedef struct served {
     part *touched, **touched_end; /* parts with news */
     contribution *lent;           /* whose data lie in the link's memory */
     round *spare;
+    served_pull *spare_pulls;
     const void **sources; /* of a sum */
 
     kv_key *keys; /* of a batch of rounds */

@@ -52,7 +52,6 @@ bool server_here(int *i)
 
 static struct {
     served *first;
-    served_pull *pulls_free;
 } here;
 
 void server_fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
@@ -441,9 +440,9 @@ static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
     part *p = parts_find(s, r->part);
     if (!p)
         return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
-    served_pull *x = here.pulls_free;
+    served_pull *x = s->spare_pulls;
     if (x)
-        here.pulls_free = x->next;
+        s->spare_pulls = x->next;
     else if (!(x = mem_alloc(1, sizeof *x, e)))
         return KV_E_MEMORY;
     bool rows = r->kind == NET_CALL;
@@ -451,8 +450,10 @@ static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
                        .round = r->round, .priority = rows ? 0 : (int32_t)r->offset};
     if (r->bytes) {
         x->ids = mem_alloc(r->bytes, 1, e);
-        if (!x->ids)
+        if (!x->ids) {
+            mem_free(x);
             return KV_E_MEMORY;
+        }
         memcpy(x->ids, r + 1, r->bytes);
         x->nids = r->bytes / (int64_t)sizeof *x->ids;
     }
@@ -495,10 +496,22 @@ static bool answer_pulls(served *s, part *p)
         p->workers[x->rank].pulls++;
         any = true;
         mem_free(x->ids);
-        x->next = here.pulls_free;
-        here.pulls_free = x;
+        x->next = s->spare_pulls;
+        s->spare_pulls = x;
     }
     return any;
+}
+
+static void free_spare(served *s)
+{
+    for (round *x = s->spare, *next; x; x = next) {
+        next = x->next;
+        mem_free(x);
+    }
+    for (served_pull *x = s->spare_pulls, *next; x; x = next) {
+        next = x->next;
+        mem_free(x);
+    }
 }
 
 /* ---- Workers that have ended ---- */
@@ -622,10 +635,7 @@ static void free_store(served *s)
     sums_free(s->sums);
     for (int64_t i = 0; i < s->nparts; i++)
         parts_free(s->parts[i]);
-    for (round *x = s->spare, *next; x; x = next) {
-        next = x->next;
-        mem_free(x);
-    }
+    free_spare(s);
     kv_free(s->store);
     mem_free(s->parts);
     mem_free(s->values);
