@@ -6,6 +6,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "core/store.h"
+#include "dist/rounds.h"
 
 /* ---- Replies of parts ---- */
 
@@ -35,7 +36,7 @@ static net_step replied(served_replies *r, int64_t n, int64_t left)
     r->offset += n;
     if (n < left)
         return NET_MORE;
-    server_sent(r->s, r->list[r->at].part);
+    rounds_sent(r->s, r->list[r->at].part);
     r->offset = 0;
     return ++r->at < r->n ? NET_MORE : NET_ENDED;
 }
@@ -288,7 +289,7 @@ int served_add_up(served *s, part *p, const round *x, kv_err *e)
 
 /* ---- Optimizers ---- */
 
-/* The texts of a ask_optimizer: "assign"; or "optimizer", its name and parameters as pairs; "rule"
+/* The texts of ASK_OPTIMIZER: "assign"; or "optimizer", its name and parameters as pairs; "rule"
  * with its text; "update" with "". */
 int served_set_optimizer(served *s, const served_optimizer *o, kv_err *e)
 {

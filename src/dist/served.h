@@ -1,6 +1,6 @@
-/* What a server keeps of one store: its parts, their open rounds, pulls that wait. server.c decides
- * what may happen when; served.c is how replies are sent and optimizers set. All of it belongs to
- * the thread that drives the net.
+/* What a server keeps of one store: its parts, their open rounds, pulls that wait. server.c takes
+ * the calls of workers, rounds.c decides what may happen when; served.c is how replies are sent and
+ * optimizers set. All of it belongs to the thread that drives the net.
  */
 #ifndef DIST_SERVED_H
 #define DIST_SERVED_H
@@ -154,13 +154,7 @@ void server_reply(int rank, uint64_t request, const void *data, int64_t bytes);
 void server_fail(int rank, uint64_t request, int store, int64_t part, const kv_err *e);
 void server_refuse(int rank, uint64_t request, const kv_err *e);
 
-/* Gives up a round: its workers are told, and the part keeps its value. */
-void server_give_up(served *s, part *p, round *x, const kv_err *why);
-
 /* The store that this rank serves; NULL: there is none. */
 served *server_store(int number);
-
-/* A reply of a part was sent. */
-void server_sent(served *s, part *p);
 
 #endif

@@ -1,17 +1,17 @@
-/* Rounds: what comes is collected by part, applied when its time has come, and answered. */
+/* Which ranks serve, the stores that this one serves, and the calls of workers; pushes and pulls
+ * go to rounds.c. */
 #include "dist/server.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "array/device.h"
 #include "base/mem.h"
-#include "core/kv_rule.h"
 #include "core/store.h"
 #include "dist/coordinator.h"
 #include "dist/lacks.h"
 #include "dist/parts.h"
+#include "dist/rounds.h"
 #include "dist/served.h"
 #include "dist/stall.h"
 #include "dist/states.h"
@@ -86,524 +86,7 @@ void server_refuse(int rank, uint64_t request, const kv_err *e)
     server_fail(rank, request, 0, 0, e);
 }
 
-/* ---- Contributions ---- */
-
-static round *new_round(served *s, part *p, int64_t number, int worker)
-{
-    kv_err unused = {0};
-    int64_t n = s->how.is_async ? 1 : s->how.workers;
-    round *x = s->spare;
-    if (x)
-        s->spare = x->next;
-    else if (!(x = mem_alloc(1, sizeof *x + (size_t)n * sizeof *x->by, &unused)))
-        return NULL;
-    memset(x, 0, sizeof *x + (size_t)n * sizeof *x->by);
-    x->number = number;
-    x->worker = worker;
-    x->since_us = net_now_us();
-    round **at = &p->rounds; /* by number */
-    while (*at && (*at)->number <= number)
-        at = &(*at)->next;
-    x->next = *at;
-    *at = x;
-    return x;
-}
-
-static round *find_round(served *s, part *p, int64_t number, int worker)
-{
-    for (round *x = p->rounds; x; x = x->next)
-        if (x->number == number && (!s->how.is_async || x->worker == worker))
-            return x;
-    return new_round(s, p, number, worker);
-}
-
-static void drop_data(contribution *c)
-{
-    if (c->owned)
-        mem_free(c->data);
-    c->data = NULL;
-    c->owned = false;
-}
-
-static void free_round(served *s, part *p, round *x)
-{
-    int64_t n = s->how.is_async ? 1 : s->how.workers;
-    for (round **at = &p->rounds; *at; at = &(*at)->next) {
-        if (*at == x) {
-            *at = x->next;
-            break;
-        }
-    }
-    for (int64_t i = 0; i < n; i++)
-        drop_data(&x->by[i]);
-    x->next = s->spare;
-    s->spare = x;
-}
-
-/* The host side of an update, as the worker of the lowest rank says it. */
-static const char *take_host(round *x, const char *data)
-{
-    int64_t numbers;
-    memcpy(&x->given, data, sizeof x->given);
-    memcpy(&numbers, data + sizeof x->given, sizeof numbers);
-    memcpy(x->numbers, data + sizeof x->given + sizeof numbers,
-           (size_t)numbers * sizeof *x->numbers);
-    x->has_given = true;
-    return data + sizeof x->given + sizeof numbers + (size_t)numbers * sizeof *x->numbers;
-}
-
-/* The first of the workers that take part. */
-static int lowest(const served *s)
-{
-    for (int i = 0; i < s->how.workers; i++)
-        if (!s->done[i])
-            return i;
-    return 0;
-}
-
-/* Memory for a contribution of which only a piece, or codes, have come. */
-static char *own_data(contribution *c, int64_t bytes)
-{
-    kv_err unused = {0};
-    if (!c->data) {
-        c->data = mem_alloc(bytes, 1, &unused);
-        c->owned = true;
-        c->bytes = bytes;
-    }
-    return c->data;
-}
-
-static int take_data(served *s, part *p, const link_rec *r, contribution *c, const char *data,
-                     bool stays, kv_err *e)
-{
-    int64_t n = (const char *)(r + 1) + r->bytes - data;
-    if (r->flags & PUSH_CODES) {
-        push_codes how;
-        memcpy(&how, data, sizeof how);
-        c->how = how;
-        char *to = own_data(c, p->bytes);
-        if (!to)
-            return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
-        int64_t per = 8 / how.code, left = p->count - r->offset;
-        int64_t count = (n - (int64_t)sizeof how) * per;
-        cpu_dev_ops.dequantise((float *)(void *)to + r->offset, data + sizeof how,
-                               (dev_code)how.code, how.threshold, count < left ? count : left);
-        return KV_OK;
-    }
-    bool sparse = r->flags & PUSH_SPARSE;
-    if (!sparse && r->total != p->bytes)
-        return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for %lld",
-                          (long long)r->total, (long long)p->bytes);
-    c->sparse = sparse;
-    if (stays && n == r->total) {
-        c->data = (char *)(uintptr_t)data;
-        c->bytes = n;
-        c->next_lent = s->lent;
-        s->lent = c;
-        return KV_OK;
-    }
-    char *to = own_data(c, r->total);
-    if (!to)
-        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
-    if (r->offset < 0 || r->offset + n > r->total)
-        return ask_malformed(e);
-    memcpy(to + r->offset, data, (size_t)n);
-    return KV_OK;
-}
-
-static int take_push(served *s, int rank, const link_rec *r, kv_err *e)
-{
-    part *p = parts_find(s, r->part);
-    const char *data = (const char *)(r + 1);
-    if (!p)
-        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
-    part_worker *w = &p->workers[rank];
-    if (r->round <= w->applied)
-        return KV_OK; /* once is enough */
-    if (!s->how.is_async && r->round <= p->applied)
-        return kv_err_set(e, KV_E_TIMEOUT, "this push came when its round had been given up");
-    round *x = find_round(s, p, r->round, rank);
-    if (!x)
-        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
-    contribution *c = &x->by[s->how.is_async ? 0 : rank];
-    if (c->complete)
-        return KV_OK;
-    if (r->flags & PUSH_HOST) {
-        if (!x->has_given || rank == lowest(s))
-            data = take_host(x, data);
-        else
-            data += sizeof x->given + sizeof(int64_t) +
-                    (size_t) * (const int64_t *)(const void *)(data + sizeof x->given) *
-                        sizeof *x->numbers;
-    }
-    int rc = take_data(s, p, r, c, data, rank != net_rank(), e);
-    if (rc || !(r->flags & NET_LAST))
-        return rc;
-    c->complete = true;
-    c->request = r->request;
-    c->before = r->before;
-    x->have++;
-    if (rank == lowest(s)) {
-        x->optimizer = s->optimizers_come;
-        s->open_rounds += !s->how.is_async;
-        x->counted = !s->how.is_async;
-    }
-    parts_touch(s, p);
-    return KV_OK;
-}
-
-/* ---- Rounds ---- */
-
-static int64_t slowest(const served *s, const part *p)
-{
-    int64_t least = INT64_MAX;
-    for (int i = 0; i < s->how.workers; i++)
-        if (!s->done[i] && p->workers[i].applied < least)
-            least = p->workers[i].applied;
-    return least == INT64_MAX ? 0 : least;
-}
-
-static bool may_follow(const part *p, int worker, const contribution *c)
-{
-    return p->workers[worker].pulls >= c->before;
-}
-
-/* The first round of a part, if it can be applied now. */
-static round *ready_sync(const served *s, const part *p)
-{
-    round *x = p->rounds;
-    if (!x || x->number != p->applied + 1 || p->replies > 0 || x->have == 0)
-        return NULL;
-    if (x->optimizer > s->optimizers_set)
-        return NULL;
-    for (int i = 0; i < s->how.workers; i++) {
-        if (!x->by[i].complete ? !s->done[i] : !may_follow(p, i, &x->by[i]))
-            return NULL;
-    }
-    return x;
-}
-
-static round *ready_async(const served *s, const part *p)
-{
-    int64_t bound = s->how.staleness, least = bound < 0 ? 0 : slowest(s, p);
-    for (round *x = p->rounds; x && p->replies == 0; x = x->next) {
-        const part_worker *w = &p->workers[x->worker];
-        if (x->by[0].complete && x->number == w->applied + 1 &&
-            may_follow(p, x->worker, &x->by[0]) && (bound < 0 || w->applied - least <= bound))
-            return x;
-    }
-    return NULL;
-}
-
-static round *ready(const served *s, const part *p)
-{
-    return s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
-}
-
-/* What a batch of rounds pushes. */
-static int add_values(served *s, part *p, round *x, kv_err *e)
-{
-    int64_t n = s->how.is_async ? 1 : s->how.workers;
-    int64_t first = s->nvalues;
-    int rc = mem_grow(&s->values, &s->values_cap, first + n, sizeof *s->values, e);
-    if (!rc)
-        rc = mem_grow(&s->keys, &s->keys_cap, first + n, sizeof *s->keys, e);
-    for (int64_t i = 0; i < n && !rc; i++) {
-        const contribution *c = &x->by[i];
-        kv_array *a = NULL;
-        if (!c->complete)
-            continue;
-        if (c->sparse)
-            rc = ask_array(&a, KV_ROW_SPARSE, p->dtype, p->ndim, p->shape, c->data, c->bytes, e);
-        else
-            rc = kv_array_wrap(&a, c->data, p->dtype, p->ndim, p->shape, (kv_ctx){KV_CPU, 0}, NULL,
-                               NULL, e);
-        if (!rc) {
-            s->values[s->nvalues] = a;
-            s->keys[s->nvalues++] = (kv_key){.id = p->id};
-        }
-    }
-    while (rc && s->nvalues > first)
-        kv_array_unref(s->values[--s->nvalues]);
-    return rc;
-}
-
-static void drop_values(served *s)
-{
-    while (s->nvalues > 0)
-        kv_array_unref(s->values[--s->nvalues]);
-}
-
-/* Tells the workers of a round how it went, and forgets it. */
-static void end_round(served *s, part *p, round *x, const kv_err *why)
-{
-    int64_t n = s->how.is_async ? 1 : s->how.workers;
-    p->contributors = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int worker = s->how.is_async ? x->worker : (int)i;
-        if (!x->by[i].complete)
-            continue;
-        p->contributors++;
-        p->workers[worker].applied = x->number;
-        if (why->code)
-            server_fail(worker, x->by[i].request, s->number, p->id, why);
-        else
-            served_note_done(s, worker, x->by[i].request);
-    }
-    p->applied++;
-    s->rounds++;
-    s->open_rounds -= x->counted;
-    free_round(s, p, x);
-}
-
-void server_give_up(served *s, part *p, round *x, const kv_err *why)
-{
-    end_round(s, p, x, why);
-    for (served_pull **at = &p->pulls; *at;) {
-        served_pull *y = *at;
-        if (y->round > p->applied || y->rows) {
-            at = &y->next;
-            continue;
-        }
-        *at = y->next;
-        server_fail(y->rank, y->request, s->number, p->id, why);
-        p->workers[y->rank].pulls++;
-        mem_free(y);
-    }
-    parts_touch(s, p);
-}
-
-static int push_batch(served *s, kv_err *e)
-{
-    int rc = kv_push(s->store, s->keys, s->nvalues, s->values, NULL, e);
-    if (!rc)
-        rc = kv_wait(s->store, e);
-    return rc;
-}
-
-/* Pushes the rounds from … to - 1 of the batch, and where that fails each alone: a round that fails
- * keeps the old value. */
-static void apply_batch(served *s, int64_t from, int64_t to)
-{
-    kv_err e = {0};
-    int rc = KV_OK;
-    for (int64_t i = from; i < to && !rc; i++)
-        rc = add_values(s, s->batch[i], s->batch_rounds[i], &e);
-    if (!rc)
-        rc = push_batch(s, &e);
-    drop_values(s);
-    if (rc && to - from > 1) {
-        for (int64_t i = from; i < to; i++)
-            apply_batch(s, i, i + 1);
-        return;
-    }
-    for (int64_t i = from; i < to; i++)
-        end_round(s, s->batch[i], s->batch_rounds[i], &e);
-}
-
-/* All rounds that are ready, one of each part. */
-static bool apply_ready(served *s)
-{
-    kv_err unused = {0};
-    bool any = false;
-    s->nbatch = 0;
-    for (part *p = s->touched; p; p = p->next_touched) {
-        round *x = ready(s, p);
-        if (!x)
-            continue;
-        if (served_is_sum(s, p, x)) {
-            kv_err e = {0};
-            served_add_up(s, p, x, &e);
-            end_round(s, p, x, &e);
-            any = true;
-            continue;
-        }
-        if (mem_grow(&s->batch, &s->batch_cap, s->nbatch + 1, sizeof *s->batch, &unused) ||
-            mem_grow(&s->batch_rounds, &s->batch_rounds_cap, s->nbatch + 1,
-                     sizeof *s->batch_rounds, &unused))
-            break;
-        served_drop_codes(p);
-        p->origin.given = x->has_given ? &x->given : NULL;
-        p->origin.numbers = x->numbers;
-        s->batch[s->nbatch] = p;
-        s->batch_rounds[s->nbatch++] = x;
-    }
-    if (s->nbatch)
-        apply_batch(s, 0, s->nbatch);
-    return any || s->nbatch > 0;
-}
-
-/* ---- Pulls ---- */
-
-static int take_pull(served *s, int rank, const link_rec *r, kv_err *e)
-{
-    part *p = parts_find(s, r->part);
-    if (!p)
-        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
-    served_pull *x = s->spare_pulls;
-    if (x)
-        s->spare_pulls = x->next;
-    else if (!(x = mem_alloc(1, sizeof *x, e)))
-        return KV_E_MEMORY;
-    bool rows = r->kind == NET_CALL;
-    *x = (served_pull){.rank = rank, .request = r->request, .index = r->total,
-                       .round = r->round, .priority = rows ? 0 : (int32_t)r->offset};
-    if (r->bytes) {
-        x->ids = mem_alloc(r->bytes, 1, e);
-        if (!x->ids) {
-            mem_free(x);
-            return KV_E_MEMORY;
-        }
-        memcpy(x->ids, r + 1, r->bytes);
-        x->nids = r->bytes / (int64_t)sizeof *x->ids;
-    }
-    x->rows = rows;
-    x->next = p->pulls;
-    p->pulls = x;
-    parts_touch(s, p);
-    return KV_OK;
-}
-
-static bool may_answer(served *s, const part *p, const served_pull *x)
-{
-    int64_t applied = s->how.is_async ? p->workers[x->rank].applied : p->applied;
-    if (applied < x->round)
-        return false;
-    if (s->how.is_async) {
-        int64_t behind = x->round - slowest(s, p);
-        if (s->how.staleness >= 0 && behind > s->how.staleness)
-            return false;
-        s->stalest = behind > s->stalest ? behind : s->stalest;
-    }
-    return true;
-}
-
-/* Says whether it answered any: pushes may have waited for that. */
-static bool answer_pulls(served *s, part *p)
-{
-    bool any = false;
-    for (served_pull **at = &p->pulls; *at;) {
-        served_pull *x = *at;
-        if (!may_answer(s, p, x)) {
-            at = &x->next;
-            continue;
-        }
-        *at = x->next;
-        if (x->rows)
-            served_send_rows(s, p, x);
-        else
-            served_send(s, p, x);
-        p->workers[x->rank].pulls++;
-        any = true;
-        mem_free(x->ids);
-        x->next = s->spare_pulls;
-        s->spare_pulls = x;
-    }
-    return any;
-}
-
-static void free_spare(served *s)
-{
-    for (round *x = s->spare, *next; x; x = next) {
-        next = x->next;
-        mem_free(x);
-    }
-    for (served_pull *x = s->spare_pulls, *next; x; x = next) {
-        next = x->next;
-        mem_free(x);
-    }
-}
-
-/* ---- Workers that have ended ---- */
-
-/* A worker that owes a round and cannot push any more, or -1. */
-static int ended_without(const served *s, const round *x)
-{
-    for (int i = 0; i < s->how.workers && x->have > 0; i++)
-        if (!x->by[i].complete && s->ended[i] && !s->done[i])
-            return i;
-    return -1;
-}
-
-/* Rounds that will never be complete fail, one behind the other. */
-static void give_up_ended(served *s, part *p)
-{
-    char text[SLOT_KEY_TEXT];
-    for (round *x; (x = p->rounds) && !s->how.is_async && x->number == p->applied + 1;) {
-        int rank = ended_without(s, x);
-        kv_err why = {0};
-        if (rank < 0)
-            return;
-        kv_err_set(&why, KV_E_PEER, "rank %d has ended; key %s waits for its push of round %lld",
-                   rank, slot_key_text(text, &p->key), (long long)x->number);
-        kv_err_key(&why, &p->key);
-        server_give_up(s, p, x, &why);
-    }
-}
-
 /* ---- Settling ---- */
-
-/* What lies in the link's memory goes when settling ends. */
-static void keep_lent(served *s)
-{
-    kv_err unused = {0};
-    for (contribution *c = s->lent, *next; c; c = next) {
-        next = c->next_lent;
-        c->next_lent = NULL;
-        if (!c->data || c->owned)
-            continue;
-        char *copy = mem_alloc(c->bytes, 1, &unused);
-        if (copy)
-            memcpy(copy, c->data, (size_t)c->bytes);
-        c->data = copy;
-        c->owned = true;
-    }
-    s->lent = NULL;
-}
-
-/* Optimizers that were set behind rounds that are still open wait for them. */
-static bool set_optimizers(served *s)
-{
-    bool any = false;
-    while (s->optimizers && s->open_rounds == 0) {
-        served_optimizer *o = s->optimizers;
-        kv_err e = {0};
-        served_set_optimizer(s, o, &e);
-        s->optimizers = o->next;
-        s->optimizers_set++;
-        mem_free(o->text);
-        mem_free(o);
-        any = true;
-        for (int64_t i = 0; i < s->nparts; i++)
-            if (s->parts[i] && s->parts[i]->rounds)
-                parts_touch(s, s->parts[i]);
-    }
-    return any;
-}
-
-static void settle_store(served *s)
-{
-    bool more = true;
-    while (more) {
-        for (part *p = s->touched; s->any_ended && p; p = p->next_touched)
-            give_up_ended(s, p);
-        more = apply_ready(s);
-        for (part *p = s->touched; p; p = p->next_touched)
-            if (p->pulls && answer_pulls(s, p))
-                more |= p->rounds != NULL;
-        more |= set_optimizers(s);
-        more &= s->touched != NULL;
-    }
-    served_flush(s);
-    keep_lent(s);
-    for (part *p = s->touched, *next; p; p = next) {
-        next = p->next_touched;
-        p->touched = false;
-        p->next_touched = NULL;
-    }
-    s->touched = NULL;
-    s->touched_end = &s->touched;
-}
 
 static void settle(void *self)
 {
@@ -612,15 +95,7 @@ static void settle(void *self)
         if (s->sums)
             sums_keep(s);
         else if (s->touched || s->optimizers)
-            settle_store(s);
-}
-
-void server_sent(served *s, part *p)
-{
-    if (--p->replies == 0 && p->rounds) {
-        parts_touch(s, p);
-        net_wake();
-    }
+            rounds_settle(s);
 }
 
 /* ---- Calls ---- */
@@ -635,7 +110,7 @@ static void free_store(served *s)
     sums_free(s->sums);
     for (int64_t i = 0; i < s->nparts; i++)
         parts_free(s->parts[i]);
-    free_spare(s);
+    rounds_free_spare(s);
     kv_free(s->store);
     mem_free(s->parts);
     mem_free(s->values);
@@ -808,13 +283,13 @@ static void take_call(int rank, const link_rec *r)
             break;
         case ASK_OPTIMIZER:
             ask_optimizer(s, r);
-            set_optimizers(s);
+            rounds_set_optimizers(s);
             break;
         case ASK_COMMAND:
             runtime_control((int)r->part, (const char *)(r + 1));
             break;
         case ASK_ROWS:
-            if ((rc = take_pull(s, rank, r, &e)) == KV_OK)
+            if ((rc = rounds_pull(s, rank, r, &e)) == KV_OK)
                 return;
             break;
         case ASK_STATES:
@@ -851,8 +326,8 @@ static void take(void *self, int rank, const link_rec *r)
     }
     int rc = !s ? kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank())
              : s->sums             ? sums_take(s, rank, r, &e)
-             : r->kind == NET_PUSH ? take_push(s, rank, r, &e)
-                                   : take_pull(s, rank, r, &e);
+             : r->kind == NET_PUSH ? rounds_push(s, rank, r, &e)
+                                   : rounds_pull(s, rank, r, &e);
     if (rc)
         server_fail(rank, r->request, r->store, r->part, &e);
 }

@@ -3,6 +3,7 @@
 
 #include "core/store.h"
 #include "dist/coordinator.h"
+#include "dist/rounds.h"
 #include "dist/sums.h"
 #include "runtime.h"
 
@@ -107,7 +108,7 @@ static stalled find(served *s, int64_t before)
             kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(&text));
             kv_err_key(&why, &p->key);
             buf_release(&text);
-            server_give_up(s, p, x, &why);
+            rounds_give_up(s, p, x, &why);
             continue;
         }
         found.more += found.part != NULL;
