@@ -63,16 +63,20 @@ static void free_round(served *s, part *p, round *x)
     s->spare = x;
 }
 
-/* The host side of an update, as the worker of the lowest rank says it. */
-static const char *take_host(round *x, const char *data)
+/* The host side of an update, which stands in front of a push, as the worker of the lowest rank
+ * says it, or the first that comes. Returns what follows it. */
+static const char *take_host(round *x, const char *data, bool is_lowest)
 {
-    int64_t numbers;
-    memcpy(&x->given, data, sizeof x->given);
-    memcpy(&numbers, data + sizeof x->given, sizeof numbers);
-    memcpy(x->numbers, data + sizeof x->given + sizeof numbers,
-           (size_t)numbers * sizeof *x->numbers);
-    x->has_given = true;
-    return data + sizeof x->given + sizeof numbers + (size_t)numbers * sizeof *x->numbers;
+    int64_t n;
+    memcpy(&n, data + sizeof x->given, sizeof n);
+    const char *numbers = data + sizeof x->given + sizeof n;
+    size_t bytes = (size_t)n * sizeof *x->numbers;
+    if (is_lowest || !x->has_given) {
+        memcpy(&x->given, data, sizeof x->given);
+        memcpy(x->numbers, numbers, bytes);
+        x->has_given = true;
+    }
+    return numbers + bytes;
 }
 
 /* The first of the workers that take part. */
@@ -151,14 +155,8 @@ int rounds_push(served *s, int rank, const link_rec *r, kv_err *e)
     contribution *c = &x->by[s->how.is_async ? 0 : rank];
     if (c->complete)
         return KV_OK;
-    if (r->flags & PUSH_HOST) {
-        if (!x->has_given || rank == lowest(s))
-            data = take_host(x, data);
-        else
-            data += sizeof x->given + sizeof(int64_t) +
-                    (size_t) * (const int64_t *)(const void *)(data + sizeof x->given) *
-                        sizeof *x->numbers;
-    }
+    if (r->flags & PUSH_HOST)
+        data = take_host(x, data, rank == lowest(s));
     int rc = take_data(s, p, r, c, data, rank != net_rank(), e);
     if (rc || !(r->flags & NET_LAST))
         return rc;
