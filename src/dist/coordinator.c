@@ -1,4 +1,4 @@
-/* The directory of keys, places by bytes, barriers, and who waits for what. */
+/* The directory of keys, places by bytes, barriers, letters, and who waits for what. */
 #include "dist/coordinator.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ typedef struct coordinator {
     int64_t n, cap, parts;
     int64_t *load; /* bytes, by server */
     waiter *waiters;
-    letter *letters;
+    letter *letters; /* that are there, and workers that wait for one */
     uint64_t *at_barrier; /* by worker: its call, or 0 */
     int64_t barrier_us;   /* when the first came */
     bool first_asks;      /* only whether all others wait for the first worker */
@@ -459,6 +459,8 @@ static void refuse_receivers(coordinator *c, int from)
     }
 }
 
+/* ---- Who waits for whom ---- */
+
 void coordinator_left(served *s, int rank)
 {
     if (s->coordinator) {
@@ -588,6 +590,8 @@ bool coordinator_key(const served *s, int64_t number, kv_key *key)
     }
     return false;
 }
+
+/* ---- Calls ---- */
 
 bool coordinator_call(served *s, int rank, const link_rec *r)
 {

@@ -1,5 +1,6 @@
 /* The coordinator: what one rank decides for all, on the first server. Which keys there are and
- * where they live; who waits at a barrier; how many optimizers the job has set.
+ * where they live; who waits at a barrier; how many optimizers the job has set. It also keeps the
+ * letters of workers to each other (letter.h).
  */
 #ifndef DIST_COORDINATOR_H
 #define DIST_COORDINATOR_H

@@ -370,6 +370,19 @@ static bool is_plain(const cargo *c, const kv_array *a)
            (a->storage == KV_DEFAULT || place_fits(&c->place, PLACE_BY_ROWS));
 }
 
+/* A key of the store of sums, if it is not there yet. */
+static int new_sum(const worker *w, const cargo *c, const kv_array *value, kv_err *e)
+{
+    kv_array *like = NULL;
+    if (slot_find(&w->sums->slots, &c->key, -1) >= 0)
+        return KV_OK;
+    int rc = kv_array_new(&like, c->dtype, value->ndim, value->shape, (kv_ctx){KV_CPU, 0}, e);
+    if (!rc)
+        rc = kv_init(w->sums, &c->key, 1, &like, NULL, e);
+    kv_array_unref(like);
+    return rc;
+}
+
 /* The sums of the keys that have several values, or one of another dtype. */
 int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_array *const *values,
                       kv_err *e)
@@ -389,15 +402,7 @@ int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_ar
             c->held = true;
             continue;
         }
-        if (slot_find(&w->sums->slots, &c->key, -1) < 0) {
-            kv_array *like;
-            rc = kv_array_new(&like, c->dtype, values[r[c->first].i]->ndim,
-                              values[r[c->first].i]->shape, (kv_ctx){KV_CPU, 0}, e);
-            if (!rc)
-                rc = kv_init(w->sums, &c->key, 1, &like, NULL, e);
-            if (!rc)
-                kv_array_unref(like);
-        }
+        rc = new_sum(w, c, values[r[c->first].i], e);
         for (int64_t j = 0; j < c->n; j++) {
             some[n] = keys[r[c->first + j].i];
             list[n++] = values[r[c->first + j].i];
