@@ -1,6 +1,6 @@
-/* Rounds of one store that a server keeps: pushes are collected, summed and applied when the workers
- * that take part have come, pulls are answered when what they must come behind was applied. See
- * server.h for when that is.
+/* Rounds of one store that a server keeps: pushes are collected, summed and applied when the
+ * workers that take part have come, pulls are answered when what they must come behind was applied.
+ * See server.h for when that is.
  */
 #ifndef DIST_ROUNDS_H
 #define DIST_ROUNDS_H

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "core/residuals.h"
 #include "core/slot_state.h"
-#include "dist/served.h"
 #include "dist/letter.h"
 #include "dist/owed.h"
 #include "dist/served.h"

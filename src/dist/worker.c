@@ -1,4 +1,5 @@
-/* The operations of the types: keys and their places, init, rows, optimizers. */
+/* The operations of the types: keys and their places, init, optimizers, the barrier. Pulls of some
+ * rows are in rows.c, sums of the types that keep nothing in reduce.c. */
 #include "dist/worker.h"
 
 #include <stdlib.h>
@@ -570,7 +571,7 @@ int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
                                               : pull_some(self, keys, n, outs, how, e);
 }
 
-/* ---- Everything else ---- */
+/* ---- Calls to all servers ---- */
 
 int worker_done(void *self, kv_err *e)
 {
