@@ -96,14 +96,21 @@ static void trace_end(const flight *f)
 
 /* ---- The end ---- */
 
+void flight_give_source(cargo *c, kv_array *a)
+{
+    if (c->held)
+        array_drop(c->source);
+    else
+        kv_array_unref(c->source);
+    c->source = a;
+    c->held = false;
+}
+
 void flight_free(flight *f)
 {
     mem_free(f->op.trace);
     for (int64_t i = 0; i < f->ncargo; i++) {
-        if (f->cargo[i].held)
-            array_drop(f->cargo[i].source);
-        else
-            kv_array_unref(f->cargo[i].source);
+        flight_give_source(&f->cargo[i], NULL);
         mem_free(f->cargo[i].blob);
         mem_free(f->cargo[i].starts);
     }

@@ -83,6 +83,9 @@ int flight_new(flight **out, worker *w, const int64_t *numbers, const flight_pai
 int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_array *const *values,
                       kv_err *e);
 
+/* Puts an array, whose reference it takes, in the place of a source; NULL: none. */
+void flight_give_source(cargo *c, kv_array *a);
+
 /* The pieces of all cargo, by server. */
 int flight_lay_out(flight *f, kv_err *e);
 

@@ -178,10 +178,8 @@ static int copy_shared(flight *f, kv_err *e)
                               c->source->ctx, e);
         if (!rc && (rc = kv_array_copy(copy, c->source, e)))
             kv_array_unref(copy);
-        if (!rc) {
-            kv_array_unref(c->source);
-            c->source = copy;
-        }
+        if (!rc)
+            flight_give_source(c, copy);
     }
     mem_free(written);
     return rc;

@@ -582,6 +582,44 @@ static void check_in_place(void)
     kv_free(s);
 }
 
+static void count_end(void *arg)
+{
+    __atomic_add_fetch((int *)arg, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Values that receive each other's sums: each array is still one, and ends with its owner. */
+static void check_crossed(void)
+{
+    enum { N = 100000 };
+    int64_t size = N;
+    int ended = 0;
+    kv *s = make("horovod");
+    kv_key keys[] = {number(1), number(2)};
+    float *memory[2];
+    kv_array *two[2];
+    for (int j = 0; j < 2; j++) {
+        memory[j] = malloc(N * sizeof **memory);
+        MUST(memory[j]);
+        for (int i = 0; i < N; i++)
+            memory[j][i] = (float)(rank + 1 + 10 * j);
+        OK(kv_array_wrap(&two[j], memory[j], KV_FLOAT32, 1, &size, (kv_ctx){0}, count_end, &ended,
+                         &e));
+    }
+    kv_array *outs[] = {two[1], two[0]};
+    int sum = workers * (workers + 1) / 2;
+    OK(kv_pushpull(s, keys, 2, two, keys, 2, outs, NULL, &e));
+    MUST(all_are(outs[0], sum));
+    MUST(all_are(outs[1], sum + 10 * workers));
+    OK(kv_wait(s, &e));
+    MUST(ended == 0);
+    for (int j = 0; j < 2; j++)
+        kv_array_unref(two[j]);
+    kv_free(s);
+    MUST(ended == 2);
+    for (int j = 0; j < 2; j++)
+        free(memory[j]);
+}
+
 /* What was pushed belongs to the caller again at once. */
 static void check_overwrite(void)
 {
@@ -972,6 +1010,7 @@ static const struct {
     {"made-by-push", check_made_by_push},
     {"device", check_device},
     {"in-place", check_in_place},
+    {"crossed", check_crossed},
     {"overwrite", check_overwrite},
     {"refused", check_refused},
     {"async-refused", check_async_refused},
