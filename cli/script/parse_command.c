@@ -529,6 +529,27 @@ static ast *help_option(parser *p, const command *c, uint32_t pos)
     return node;
 }
 
+/* Whether something is divided outside of brackets. */
+static bool divides(const ast *x)
+{
+    while (x && x->kind == AST_BINARY && x->op != OP_DIV)
+        x = x->kid[0];
+    return x && x->kind == AST_BINARY;
+}
+
+/* An argument is missing; a path behind a value may have become part of it. */
+static ast *lacks(parser *p, const command *c, uint32_t pos, const command_arg *a,
+                  const ast *before)
+{
+    char what[96];
+    snprintf(what, sizeof what, "%.40s needs %.40s", c->name, a->name);
+    if (a->kind != ARG_FILE || !before || !divides(before))
+        return usage_fail(p, c, pos, parse_last_end(p), what);
+    parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s", what);
+    kv_err_hint(p->e, "behind a value / divides: a path that begins with / stands in quotes");
+    return NULL;
+}
+
 /* Arguments, options, parameters of a rule and a redirect. */
 #define MAX_PARTS (COMMAND_MAX_ARGS + 70)
 
@@ -581,13 +602,8 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
             given++;
         }
     }
-    if (given < nslots && !c->args[given].optional) {
-        char what[96] = "";
-        strncat(what, c->name, 40);
-        strcat(what, " needs ");
-        strncat(what, c->args[given].name, 40);
-        return usage_fail(p, c, pos, parse_last_end(p), what);
-    }
+    if (given < nslots && !c->args[given].optional)
+        return lacks(p, c, pos, &c->args[given], given > 0 ? slots[given - 1] : NULL);
     if (!has_needed(p, c, pos, slots + nslots, extra - nslots))
         return NULL;
     node = parse_node_of(p, STMT_COMMAND, pos, slots, extra);
