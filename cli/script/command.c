@@ -189,6 +189,16 @@ const command command_table[] = {
      "print \"loss\", 1/4                   # loss 0.25\n"
      "print f\"loss {1/3:.3f}\"             # loss 0.333",
      "write", NULL},
+    {"plot", {{ARG_VALUES, "EXPR...", false}},
+     {{"heat", OPTION_FLAG, NULL}, {"hist", OPTION_FLAG, NULL}},
+     COMMAND_PRINTS | COMMAND_DRAWS, cmd_plot,
+     "draw lines, a heat map or a histogram, on the terminal or in a file, through gnuplot",
+     "loss = 2 ** -(arange(20) / 4); plot loss\n"
+     "plot loss loss/2                    # two lines; an array of two axes: its columns\n"
+     "plot --heat reshape(arange(50), (5, 10)) # row 0 on top\n"
+     "plot --hist normal(1000)            # how many lie where\n"
+     "plot loss > loss.txt                # .svg and .png too, with gnuplot",
+     "print, write", "dtype, shape, value, unsupported, io"},
     {"write", {{ARG_VALUE, "VALUE", false}, {ARG_FILE, "FILE", false}}, {{0}}, COMMAND_WRITES,
      cmd_write,
      "save a value; FILE is complete or not there",
@@ -335,7 +345,7 @@ int result_for_keys(result *r, int64_t n, kv_err *e)
 
 /* Words of the language that come with later versions. */
 static const char *const missing[] = {
-    "plot", "launch",
+    "launch",
 };
 
 static bool same_word(const char *name, const char *word, size_t n)
@@ -424,6 +434,16 @@ const ast *command_option_of(const ast *call, const char *name)
         const ast *kid = call->kid[i];
         if (kid && kid->kind == STMT_OPTION && strcmp(kid->u.text, name) == 0)
             return kid->n > 0 ? kid->kid[0] : kid;
+    }
+    return NULL;
+}
+
+const ast *command_redirect_of(const ast *node, bool to_variable)
+{
+    for (uint32_t i = 0; i < node->n; i++) {
+        const ast *kid = node->kid[i];
+        if (kid && kid->kind == STMT_REDIRECT && (kid->op == REDIRECT_VARIABLE) == to_variable)
+            return kid;
     }
     return NULL;
 }

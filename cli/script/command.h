@@ -97,11 +97,13 @@ enum {
     COMMAND_GIVES = 1,  /* gives a value: it can be redirected */
     COMMAND_PARAMS = 2, /* takes --PARAM VALUE for the parameters of a rule */
     COMMAND_PRINTS = 4, /* may print lines (of an updater): | and > take these */
-    COMMAND_RUNS = 64,   /* runs statements: run_argument */
-    COMMAND_WRITES = 128, /* writes its ARG_FILE */
-    COMMAND_ONE_EACH = 8, /* one value a key, so a single key takes one value */
+    COMMAND_DRAWS =
+        32, /* with COMMAND_PRINTS: writes the file of > itself, which may be a picture */
+    COMMAND_RUNS = 64,     /* runs statements: run_argument */
+    COMMAND_WRITES = 128,  /* writes its ARG_FILE */
+    COMMAND_ONE_EACH = 8,  /* one value a key, so a single key takes one value */
     COMMAND_CHANGES = 256, /* may change a store; what does not may share a state file's lock */
-    COMMAND_ALL_KEYS = 16 /* concerns every key of the store: its record lists them */
+    COMMAND_ALL_KEYS = 16  /* concerns every key of the store: its record lists them */
 };
 
 #define COMMAND_MAX_ARGS 2
@@ -151,6 +153,11 @@ void command_option_usage(buf *out, const command_option *o);
 
 /* The value of an option of a STMT_COMMAND node, or NULL when it was not given. */
 const ast *command_option_of(const ast *call, const char *name);
+
+/* The redirect of a statement: the one to a variable, or that to a file or a shell command; or
+ * NULL.
+ */
+const ast *command_redirect_of(const ast *node, bool to_variable);
 
 /* The value of --priority, 0 when it was not given. Errors: dtype, value (out of int range). */
 int command_priority(session *s, const ast *call, kv_call *out, kv_err *e);

@@ -23,6 +23,8 @@ command_fn cmd_set_gradient_compression;
 command_fn cmd_list, cmd_info, cmd_vars;
 /* cmd_value.c */
 command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit;
+/* cmd_plot.c */
+command_fn cmd_plot;
 /* cmd_state.c */
 command_fn cmd_begin, cmd_commit, cmd_rollback;
 /* cmd_expect.c */

@@ -7,6 +7,7 @@
 #include "base/suggest.h"
 #include "script/check.h"
 #include "script/file_kind.h"
+#include "script/plot.h"
 #include "script/statement.h"
 #include "script/unit.h"
 
@@ -107,7 +108,15 @@ static ast *redirect_node(parser *p, uint32_t pos, redirect_kind kind, const cha
     return node;
 }
 
-ast *parse_redirect(parser *p)
+/* Checks the name of the file that a command, or an expression (c is NULL), is written to. */
+static int check_path(const command *c, const char *path, bool append, kv_err *e)
+{
+    if (c && c->flags & COMMAND_DRAWS)
+        return plot_path_check(path, append, e);
+    return file_kind_check(path, append, e);
+}
+
+ast *parse_redirect(parser *p, const command *c)
 {
     token t = parse_take(p);
     if (t.sign == SIGN1('|')) {
@@ -122,7 +131,7 @@ ast *parse_redirect(parser *p)
     }
     ast *path = parse_path(p);
     if (path && path->kind == AST_TEXT &&
-        file_kind_check(path->u.text, t.sign != SIGN1('>'), p->e)) {
+        check_path(c, path->u.text, t.sign != SIGN1('>'), p->e)) {
         source_at(p->lx.src, path->pos, path->end, p->e);
         kv_err_hint(p->e, "(a > %s) in brackets compares", path->u.text);
         return NULL;
@@ -572,7 +581,7 @@ ast *parse_command(parser *p, const command *c, uint32_t pos)
             if (!(c->flags & (COMMAND_GIVES | (out_of_line ? COMMAND_PRINTS : 0))))
                 return parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` gives nothing to redirect",
                                   c->name);
-            if (!(part = parse_redirect(p)) || !is_new(p, slots + nslots, extra - nslots, part))
+            if (!(part = parse_redirect(p, c)) || !is_new(p, slots + nslots, extra - nslots, part))
                 return NULL;
             slots[extra++] = part;
             if (out_of_line)

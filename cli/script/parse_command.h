@@ -39,7 +39,7 @@ const char *parse_new_name(parser *p, const char *wanted);
 ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted);
 
 bool parse_at_redirect(parser *p);
-ast *parse_redirect(parser *p); /* STMT_REDIRECT */
+ast *parse_redirect(parser *p, const command *c); /* STMT_REDIRECT; c: NULL for an expression */
 
 /* An updater, or a block in braces: STMT_RULE. */
 ast *parse_rule_node(parser *p);

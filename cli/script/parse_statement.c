@@ -404,7 +404,7 @@ static bool is_mistyped(parser *p, uint32_t pos, uint32_t name_end, uint32_t end
 static ast *show(parser *p)
 {
     ast *part[2] = {parse_expr(p, true), NULL};
-    if (!part[0] || (parse_at_redirect(p) && !(part[1] = parse_redirect(p))))
+    if (!part[0] || (parse_at_redirect(p) && !(part[1] = parse_redirect(p, NULL))))
         return NULL;
     return parse_node_of(p, STMT_SHOW, part[0]->pos, part, 2);
 }

@@ -68,16 +68,6 @@ static int run_assign(session *s, const ast *node, kv_err *e)
 
 /* ---- What goes out ---- */
 
-static const ast *find_redirect(const ast *node, bool to_variable)
-{
-    for (uint32_t i = 0; i < node->n; i++) {
-        const ast *kid = node->kid[i];
-        if (kid && kid->kind == STMT_REDIRECT && (kid->op == REDIRECT_VARIABLE) == to_variable)
-            return kid;
-    }
-    return NULL;
-}
-
 static int to_file(session *s, const ast *redirect, const result *r, kv_err *e)
 {
     value path;
@@ -105,7 +95,7 @@ static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
 /* Shows what a statement gave, or stores, writes or pipes it. */
 static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
 {
-    const ast *into = find_redirect(node, true), *to = find_redirect(node, false);
+    const ast *into = command_redirect_of(node, true), *to = command_redirect_of(node, false);
     int code = KV_OK;
     if (into)
         code = session_set(s, into->u.text, value_ref(r->v), e);
@@ -150,7 +140,7 @@ static int run_show(session *s, const ast *node, result *r, kv_err *e)
 /* print EXPR > FILE saves the value, as EXPR > FILE does. */
 static bool saves_value(const ast *node, const command *c)
 {
-    const ast *to = find_redirect(node, false);
+    const ast *to = command_redirect_of(node, false);
     return c->run == cmd_print && node->kid[0]->n == 1 && to && to->op != REDIRECT_PIPE;
 }
 
@@ -163,8 +153,9 @@ static int save_printed(session *s, const ast *node, result *r, kv_err *e)
 /* Whether lines that the command prints must be caught: they go to a file or a shell command. */
 static bool catches_lines(const ast *node, const command *c)
 {
-    const ast *to = find_redirect(node, false);
-    return to && (c->flags & COMMAND_PRINTS);
+    const ast *to = command_redirect_of(node, false);
+    bool own_file = (c->flags & COMMAND_DRAWS) && to && to->op != REDIRECT_PIPE;
+    return to && (c->flags & COMMAND_PRINTS) && !own_file;
 }
 
 int run_argument(session *s, const ast *node, kv_err *e)

@@ -26,8 +26,8 @@ typedef struct parts {
     kv_array **arrays;
     int64_t n;
     const kv_key *keys; /* one an array, or NULL; borrowed */
-    buf text;           /* of a text file or table */
-    bool is_table;
+    buf text;           /* of a text file, table or picture */
+    bool is_text;       /* whatever the file is called */
     bool append;
 } parts;
 
@@ -88,7 +88,7 @@ static int add_table(parts *p, const char *path, const rows *table, kv_err *e)
         return kv_err_set(e, KV_E_USAGE,
                           "\"%s\": a table with its line of names makes a whole file: > writes it",
                           path);
-    p->is_table = true;
+    p->is_text = true;
     return rows_csv(&p->text, table, file_kind_of(path) == FILE_TSV ? '\t' : ',', e);
 }
 
@@ -186,7 +186,7 @@ static int write_text(FILE *f, const char *path, const parts *p, kv_err *e)
 
 static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, kv_err *e)
 {
-    if (p->is_table)
+    if (p->is_text)
         return write_text(f, path, p, e);
     switch (file_kind_of(path)) {
     case FILE_CSV:
@@ -362,6 +362,19 @@ int save_result(session *s, const char *path, const result *r, bool append, kv_e
         code = written_commit(&w, e);
     buf_release(&name);
     return code;
+}
+
+int save_text(session *s, const char *path, const buf *text, bool append, kv_err *e)
+{
+    written w = {0};
+    parts p = {.text = *text, .is_text = true, .append = append}; /* borrowed */
+    if (strcmp(path, "-") == 0)
+        return session_out(s, buf_text(text), text->len, e);
+    if (write_file(s, &w, path, &p, true, e))
+        written_abandon(&w);
+    else
+        written_commit(&w, e);
+    return e->code;
 }
 
 static ssize_t to_session(void *cookie, const char *text, size_t n)

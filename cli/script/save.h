@@ -12,6 +12,9 @@
  * one), dtype, shape, value, io, interrupted. */
 int save_result(session *s, const char *path, const result *r, bool append, kv_err *e);
 
+/* Writes text that is whole as it is to path, or adds it. Errors: unsupported (--safe), io. */
+int save_text(session *s, const char *path, const buf *text, bool append, kv_err *e);
+
 /* Writes v to stdout as a file would hold it: JSON when that is the session's format, else CSV. */
 int save_stdout(session *s, value v, kv_err *e);
 

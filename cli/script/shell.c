@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -101,57 +102,91 @@ static bool is_caught(const session *s)
            (s->hearing && (s->catches_shell || !isatty(STDOUT_FILENO)));
 }
 
-/* What the command left in its file, to where output goes. */
-static int take_output(session *s, int file, kv_err *e)
+/* What the command left in its file, to `to`, or where output goes. */
+static int take_output(session *s, int file, buf *to, kv_err *e)
 {
     char part[65536];
     int code = KV_OK;
     ssize_t n;
     if (lseek(file, 0, SEEK_SET) < 0)
         return file_error(e, "read", "the output of a command", errno);
-    while (code == KV_OK && (n = read(file, part, sizeof part)) != 0)
-        code = n > 0             ? session_out(s, part, (size_t)n, e)
-               : errno == EINTR ? KV_OK
-                                : file_error(e, "read", "the output of a command", errno);
+    while (code == KV_OK && (n = read(file, part, sizeof part)) != 0) {
+        if (n < 0 && errno != EINTR)
+            code = file_error(e, "read", "the output of a command", errno);
+        else if (n > 0 && to)
+            buf_put(to, part, (size_t)n);
+        else if (n > 0)
+            code = session_out(s, part, (size_t)n, e);
+    }
     return code;
 }
 
-int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *e)
+/* Runs a line; what it prints goes to file, or to our stdout when that is -1. */
+static int run(session *s, const char *line, const char *text, size_t n, int file, kv_err *e)
 {
-    int ends[2] = {-1, -1}, unwritten = 0, out = -1;
+    int ends[2] = {-1, -1}, unwritten = 0;
     pid_t pid;
-    if (safe_shell(s, e))
-        return e->code;
-    if (session_would(s, "run", line))
-        return KV_OK;
     if (text && pipe2(ends, O_CLOEXEC) != 0)
         return kv_err_set(e, KV_E_IO, "cannot run `%s`: %s", line, strerrordesc_np(errno));
     fflush(stdout);
     progress_hide(STDOUT_FILENO);
     line_lend_terminal();
-    s->unheard = s->unheard || !is_caught(s);
-    int failed = is_caught(s) && (out = memfd_create("output", MFD_CLOEXEC)) < 0 ? errno : 0;
-    if (!failed)
-        failed = start(&pid, line, ends[0], out);
+    int failed = start(&pid, line, ends[0], file);
     if (text)
         close(ends[0]);
     if (text && !failed)
         unwritten = feed(s, ends[1], text, n);
     if (text)
         close(ends[1]);
-    if (failed) {
-        kv_err_set(e, KV_E_IO, "cannot run `%s`: %s", line, strerrordesc_np(failed));
-        if (out >= 0)
-            close(out);
-        return e->code;
-    }
-    int status = wait_for(s, pid), code = KV_OK;
-    if (out >= 0) {
-        code = take_output(s, out, e);
-        close(out);
-    }
+    if (failed)
+        return kv_err_set(e, KV_E_IO, "cannot run `%s`: %s", line, strerrordesc_np(failed));
+    int status = wait_for(s, pid);
     if (unwritten)
         return kv_err_set(e, KV_E_IO, "cannot write to `%s`: %s", line,
                           strerrordesc_np(unwritten));
-    return code ? code : judge(s, line, status, e);
+    return judge(s, line, status, e);
+}
+
+/* The same, and what it prints is taken: by `to`, or as output of the session. */
+static int run_caught(session *s, const char *line, const char *text, size_t n, buf *to, kv_err *e)
+{
+    int file = memfd_create("output", MFD_CLOEXEC);
+    if (file < 0)
+        return kv_err_set(e, KV_E_IO, "cannot run `%s`: %s", line, strerrordesc_np(errno));
+    kv_err ended = {0};
+    int status = run(s, line, text, n, file, &ended), code = take_output(s, file, to, e);
+    close(file);
+    if (code == KV_OK && status)
+        *e = ended;
+    return e->code;
+}
+
+int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *e)
+{
+    if (safe_shell(s, e))
+        return e->code;
+    if (session_would(s, "run", line))
+        return KV_OK;
+    s->unheard = s->unheard || !is_caught(s);
+    return is_caught(s) ? run_caught(s, line, text, n, NULL, e) : run(s, line, text, n, -1, e);
+}
+
+int shell_filter(session *s, const char *line, const char *text, size_t n, buf *out, kv_err *e)
+{
+    return run_caught(s, line, text, n, out, e);
+}
+
+bool shell_finds(const char *program)
+{
+    const char *at = getenv("PATH");
+    bool found = false;
+    for (size_t n; at && *at && !found; at += n + (at[n] == ':')) {
+        buf path = {0};
+        n = strcspn(at, ":");
+        buf_put(&path, at, n);
+        buf_printf(&path, "/%s", program);
+        found = access(buf_text(&path), X_OK) == 0;
+        buf_release(&path);
+    }
+    return found;
 }

@@ -9,4 +9,10 @@
  * ended with another status than 0), interrupted (Ctrl-C while it ran). */
 int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *e);
 
+/* The same for a line of our own, whose output is appended to out; --dry-run runs it too. */
+int shell_filter(session *s, const char *line, const char *text, size_t n, buf *out, kv_err *e);
+
+/* Whether there is a program of that name in $PATH. */
+bool shell_finds(const char *program);
+
 #endif

@@ -1,0 +1,204 @@
+# plot: pictures on the terminal and in files, with gnuplot and without.
+
+bats_require_minimum_version 1.5.0
+load help
+
+# kvctl as on a machine without gnuplot: the programs named are all that there is.
+without_gnuplot()
+{
+    mkdir bin
+    ln -s "$(command -v sh)" "$(command -v tr)" bin
+    kvctl()
+    {
+        PATH=$PWD/bin "$build/kvctl" "$@"
+    }
+}
+
+with_gnuplot()
+{
+    command -v gnuplot >/dev/null || skip "no gnuplot"
+}
+
+# A gnuplot that keeps its arguments and its input.
+fake_gnuplot()
+{
+    mkdir bin
+    printf '#!/bin/sh\necho "$@" >>arguments\ncat >input\nprintf "\\f\\n   drawn   \\n\\n"\n' >bin/gnuplot
+    chmod +x bin/gnuplot
+    PATH=$PWD/bin:$PATH
+}
+
+@test "plot: without gnuplot a line stands for the picture, and a note says why" {
+    without_gnuplot
+    run --separate-stderr kvctl -c 'loss = [8, 4, 2, 1]; plot loss loss*2'
+    assert_success
+    assert_output 'loss █▄▂▁ 1 .. 8
+loss*2 █▄▂▁ 2 .. 16'
+    assert_equal "$stderr" "note: gnuplot is not installed, so a line stands for the picture; apt-get install gnuplot-nox"
+    run kvctl -q -c 'plot [1, 1]; plot 7; plot -2.5 1e30; plot [1, nan, inf, 2]; plot arange(1000000)'
+    assert_success
+    assert_output '[1, 1] ▁▁ 1 .. 1
+7 ▁ 7 .. 7
+-2.5 ▁ -2.5 .. -2.5
+1e30 ▁ 1e+30 .. 1e+30
+[1, nan, inf, 2] ▁  █ 1 .. 2
+arange(1000000) ▁▁▁▁▂▂▂▂▂▃▃▃▃▄▄▄▄▅▅▅▅▆▆▆▆▆▇▇▇▇████ 0 .. 999999'
+}
+
+@test "plot: what there is to draw: columns, lists of arrays, of losses, row_sparse" {
+    without_gnuplot
+    run kvctl -q -c 'a = reshape(arange(6), (3, 2))
+plot a
+plot [ones(2), ones(3) * 2]
+plot [ones(1) * 3, 4, 5]
+plot row_sparse(a * 2)
+plot a | tr 0-9 x'
+    assert_success
+    assert_output 'a[:, 0] ▁▅█ 0 .. 4
+a[:, 1] ▁▅█ 1 .. 5
+[ones(2), ones(3) * 2][0] ▁▁ 1 .. 1
+[ones(2), ones(3) * 2][1] ▁▁▁ 2 .. 2
+[ones(1) * 3, 4, 5] ▁▅█ 3 .. 5
+row_sparse(a * 2)[:, 0] ▁▅█ 0 .. 8
+row_sparse(a * 2)[:, 1] ▁▅█ 2 .. 10
+a[:, x] ▁▅█ x .. x
+a[:, x] ▁▅█ x .. x'
+}
+
+@test "plot --hist: whole numbers have a bar each, others Sturges' number of bars" {
+    without_gnuplot
+    run kvctl -q -c 'plot --hist [1, 1, 1, 1, 2, 5, 5]; plot --hist (arange(64) / 64) ** 2; plot --hist 2'
+    assert_success
+    assert_output '[1, 1, 1, 1, 2, 5, 5] █▃▁▁▅ 1 .. 5
+(arange(64) / 64) ** 2 █▄▃▃▃▂▂ 0 .. 0.968994
+2 █ 2 .. 2'
+}
+
+@test "plot --heat: shades, row 0 on top, wide arrays as means" {
+    without_gnuplot
+    run kvctl -q -c 'm = reshape(arange(8), (2, 4)); plot --heat m; plot --heat [1, nan]; plot --heat 5'
+    assert_success
+    assert_output '+--------+
+|  ..::==|
+|++##%%@@|
++--------+
+m: 0  .:-=+*#%@ 7
++----+
+|  ??|
++----+
+[1, nan]: 1 .. 1, ? is no finite number
++--+
+|  |
++--+
+5: 5 .. 5'
+    run kvctl -q -c 'plot --heat reshape(arange(1000000), (1000, 1000))'
+    assert_success
+    assert_equal "${#lines[@]}" 24
+    assert_equal "${#lines[5]}" 79
+}
+
+@test "plot: what cannot be drawn" {
+    local wrong
+    for wrong in 'plot nan|there is no finite number to draw' \
+        'plot zeros(0,3)|there is no finite number to draw' \
+        'plot "x"|a text is no array and no list of numbers' \
+        'plot ones(2,3,4)|ones(2,3,4) has shape (2, 3, 4), and a picture has at most two axes' \
+        'plot ones(2,17)|ones(2,17) has 17 columns, and plot draws at most 16 lines' \
+        'plot 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17|plot draws at most 16 lines' \
+        'plot --hist 1 2|plot --hist draws one array, not 2' \
+        'plot array([-1e308, 1e308], dtype="float64")|the numbers lie too far apart to be drawn'; do
+        run kvctl -c "${wrong%%|*}"
+        assert_failure 3
+        assert_line --index 0 --regexp ": ${wrong##*|}$" || assert_line --index 0 --partial "${wrong##*|}"
+    done
+    run kvctl -c 'plot --heat --hist 1'
+    assert_failure 2
+    assert_output --partial "--heat and --hist do not go together"
+    run kvctl -c 'print 1; plot 1 > x.csv'
+    assert_failure 2
+    assert_line --index 0 --partial '`x.csv` is no file name of a picture (.svg, .png or .txt)'
+    run kvctl -c 'print 1; plot 1 >> x.svg'
+    assert_failure 2
+    assert_line --index 0 --partial '>> adds lines, and "x.svg" is not made of lines'
+    run kvctl -c 'plot 1 -> v'
+    assert_failure 2
+}
+
+@test "plot > FILE: without gnuplot a picture fails and leaves no file, .txt needs none" {
+    without_gnuplot
+    run kvctl -c 'plot [1, 2] > x.svg'
+    assert_failure 4
+    assert_line --index 0 '<cmd>:1:13: error[unsupported]: gnuplot draws pictures in files, and it is not installed'
+    assert_line ' hint: apt-get install gnuplot-nox; a .txt file needs none'
+    [ ! -e x.svg ]
+    run kvctl -q -c 'plot [1, 2] > x.txt; plot [2, 1] >> x.txt; plot [1] > -'
+    assert_success
+    assert_output '[1] ▁ 1 .. 1'
+    assert_equal "$(<x.txt)" $'[1, 2] ▁█ 1 .. 2\n[2, 1] █▁ 1 .. 2'
+}
+
+@test "plot: --safe starts no program and writes no file, --dry-run writes none" {
+    fake_gnuplot
+    run kvctl --safe -c 'plot [1, 2]'
+    assert_success
+    assert_line 'note: --safe starts no gnuplot, so a line stands for the picture'
+    assert_line '[1, 2] ▁█ 1 .. 2'
+    for name in x.svg '("x" + ".svg")'; do
+        run kvctl --safe -c "plot [1, 2] > $name"
+        assert_failure 4
+        assert_output --partial '--safe forbids writing'
+    done
+    [ ! -e input ]
+    run kvctl --dry-run -c 'plot [1, 2] > x.svg'
+    assert_success
+    assert_line 'dry run: would write x.svg'
+    [ ! -e x.svg ]
+}
+
+@test "plot: what gnuplot is told cannot be a command of the user's" {
+    fake_gnuplot
+    run kvctl -c "plot len('\$(touch bad)') len(\"'; system 'touch bad'; #\")"
+    assert_success
+    assert_output '   drawn'
+    run cat input
+    assert_line "plot '-' title 'len(''\$(touch bad)'')' with points, '-' title 'len(\"''; system ''touch bad''; #\")' with points"
+    assert_equal "$(<arguments)" "-d"
+    [ ! -e bad ]
+}
+
+@test "plot: gnuplot that fails is an error, and the file stays as it was" {
+    mkdir bin
+    printf '#!/bin/sh\ncat >/dev/null\necho half\nexit 3\n' >bin/gnuplot
+    chmod +x bin/gnuplot
+    PATH=$PWD/bin:$PATH
+    echo old >x.svg
+    run kvctl -c 'plot [1, 2] > x.svg'
+    assert_failure 5
+    assert_output --partial 'error[io]: the command `exec gnuplot -d` ended with status 3'
+    assert_equal "$(<x.svg)" old
+}
+
+@test "plot: gnuplot draws text of 79 columns where no terminal is, and pictures" {
+    with_gnuplot
+    run --separate-stderr kvctl -c 'plot [1, 4, 2] [5, 5, 5]; plot 3; plot --hist [1, 2, 2]; plot [nan, 1, inf, 2]'
+    assert_success
+    assert_equal "$stderr" ""
+    assert_line --regexp '^ +\[1, 4, 2\] \*+  \[5, 5, 5\] #+$'
+    assert_equal "$(awk 'length > 79 || / $/' <<<"$output")" ""
+    run --separate-stderr kvctl -c 'a = normal(40, 30); plot a[:, 0] > l.svg; plot --heat a > h.png; plot --hist a > b.svg
+plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
+    assert_success
+    assert_equal "$output$stderr" ""
+    run cat l.svg b.svg long.svg
+    assert_equal "$(grep -c '</svg>' <<<"$output")" 3
+    assert_equal "$(head -c 4 h.png | tail -c 3)$(head -c 4 same.png | tail -c 3)" PNGPNG
+    [ "$(wc -c <long.svg)" -lt 100000 ]
+}
+
+@test "plot: with --json the picture is its lines" {
+    without_gnuplot
+    run --separate-stderr kvctl -q --json -c 'plot [1, 2]'
+    assert_success
+    assert_output --partial '"cmd":"plot","ok":true'
+    assert_output --partial '"out":["[1, 2] ▁█ 1 .. 2"]'
+}
