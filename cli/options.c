@@ -64,7 +64,7 @@ static const struct option {
     {OPT_PAGER, 0, "pager", "WHEN", "auto, always or never: $PAGER at the prompt"},
     {OPT_DOCTOR, 0, "doctor", NULL, "test this build on this machine, exit 1 if something fails"},
     {OPT_HELP, 'h', "help", NULL, "help on one screen"},
-    {OPT_VERSION, 'V', "version", NULL, "version and licence"},
+    {OPT_VERSION, 'V', "version", NULL, "version, what this build has, and licence"},
 };
 
 #define NOPTIONS ((int)(sizeof table / sizeof *table))

@@ -15,9 +15,9 @@
 #include "base/mem.h"
 #include "script/commands.h"
 #include "script/report.h"
+#include "script/shell.h"
 #include "script/unit.h"
 #include "term/histfile.h"
-#include "term/line.h"
 #include "term/terminal.h"
 
 static void topic(buf *out, const char *name)
@@ -30,13 +30,8 @@ static void topic(buf *out, const char *name)
 static void add_build(buf *out)
 {
     topic(out, "build");
-#if defined(__clang__)
-    buf_printf(out, "clang %s", __clang_version__);
-#else
-    buf_printf(out, "gcc %s", __VERSION__);
-#endif
-    buf_printf(out, ", %d-bit; Readline: %s; MPI and GPUs: not in this version\n",
-               (int)sizeof(void *) * 8, line_can_edit() ? "yes" : "no");
+    version_build(out);
+    buf_char(out, '\n');
 }
 
 /* One shared library; those that every program has are left out. */
@@ -123,6 +118,13 @@ static void add_terminal(buf *out)
                    terminal_height(STDOUT_FILENO));
     buf_printf(out, "; colour: %s, pager: %s\n", terminal_color(STDOUT_FILENO) ? "yes" : "no",
                terminal_pager() ? "yes" : "no");
+}
+
+static void add_plot(buf *out)
+{
+    topic(out, "plot");
+    buf_add(out, shell_finds("gnuplot") ? "gnuplot\n"
+                                        : "gnuplot is not installed, so there are no pictures\n");
 }
 
 static void add_history(session *s, buf *out)
@@ -253,6 +255,7 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     add_memory(&text);
     kv_describe(NULL, "types", add_type, &text, e);
     add_terminal(&text);
+    add_plot(&text);
     add_history(s, &text);
     check(&c, "numbers", numbers_script, NULL);
     check(&c, "store", store_script, NULL);

@@ -185,12 +185,63 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
     return code;
 }
 
+void version_build(buf *out)
+{
+#if defined(__clang__)
+    buf_printf(out, "clang %s", __clang_version__);
+#else
+    buf_printf(out, "gcc %s", __VERSION__);
+#endif
+    buf_printf(out, ", %d-bit, %s GNU Readline", (int)sizeof(void *) * 8,
+               line_can_edit() ? "with" : "without");
+}
+
+/* The names of store types by whether they are available. */
+typedef struct type_names {
+    buf here, missing;
+} type_names;
+
+static int add_type_name(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    type_names *names = arg;
+    const char *name = "";
+    bool here = true;
+    (void)e;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(fields[i].name, "name") == 0)
+            name = fields[i].text;
+        else if (strcmp(fields[i].name, "available") == 0)
+            here = fields[i].number != 0;
+    }
+    buf_printf(here ? &names->here : &names->missing, " %s", name);
+    return KV_OK;
+}
+
+/* What the build has: its store types say whether the parts of several machines and of GPUs are
+ * there. */
+static void version_types(buf *out)
+{
+    type_names names = {0};
+    kv_describe(NULL, "types", add_type_name, &names, NULL);
+    buf_printf(out, "types:%s", buf_text(&names.here));
+    if (names.missing.len > 0)
+        buf_printf(out, "; not available:%s", buf_text(&names.missing));
+    buf_char(out, '\n');
+    out->failed = out->failed || names.here.failed || names.missing.failed;
+    buf_release(&names.here);
+    buf_release(&names.missing);
+}
+
 void version_text(buf *out)
 {
     const char *terms = line_can_edit()
                             ? "Apache-2.0; linked with GNU Readline, so this program: GPL-3"
                             : "Apache-2.0; without GNU Readline";
-    buf_printf(out, "kvctl %s, libkvstore %s\n%s\n", KV_VERSION, kv_version(), terms);
+    buf_printf(out, "kvctl %s, libkvstore %s\n", KV_VERSION, kv_version());
+    version_build(out);
+    buf_char(out, '\n');
+    version_types(out);
+    buf_printf(out, "%s\n", terms);
 }
 
 int cmd_version(session *s, const ast *call, result *out, kv_err *e)

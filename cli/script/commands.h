@@ -46,6 +46,8 @@ command_fn cmd_help, cmd_version;
 
 /* The text of --version and `version`. */
 void version_text(buf *out);
+/* The part of it that says with what kvctl was built. */
+void version_build(buf *out);
 
 /* Whether the words of a bench command that are literal mean something; else *bad is the node that
  * does not. */

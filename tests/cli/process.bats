@@ -152,10 +152,16 @@ nonsense 3' 2>/dev/null"
 @test "process: help and version" {
     run kvctl -V
     assert_success
-    assert_output --partial "kvctl $(sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' "$top/src/kvstore.h")"
+    assert_line --index 0 --partial "kvctl $(sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' "$top/src/kvstore.h")"
+    assert_line --index 1 --regexp '^(gcc|clang) [0-9].*, 64-bit, with(out)? GNU Readline$'
+    assert_line --index 2 --regexp '^types: local device teststore.*; not available: nccl'
     run kvctl -h
     assert_success
     [ "${#lines[@]}" -le 24 ]
+    cp "$build/kvctl" "$build/libkvstore.so.0" . # without the plugin of several machines
+    run ./kvctl -c version
+    assert_line --index 2 "types: local device teststore; not available: nccl dist_sync dist_async \
+dist_device_sync dist_device_async horovod byteps"
 }
 
 @test "process: an unknown option says so" {
