@@ -139,7 +139,16 @@ $(BUILD)/rules_text.c: cli/rules.md scripts/embed
 $(BUILD)/rules_text.o: $(BUILD)/rules_text.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-tool_obj := $(call obj,$(tool_src)) $(BUILD)/rules_text.o
+# What the shells are told about completing kvctl's words.
+completions := $(foreach shell,bash zsh fish,$(BUILD)/completion_$(shell).o)
+$(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
+	@mkdir -p $(@D)
+	@scripts/embed --text completion_$* complete_shell.h $< > $@
+
+$(BUILD)/completion_%.o: $(BUILD)/completion_%.c
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+tool_obj := $(call obj,$(tool_src)) $(BUILD)/rules_text.o $(completions)
 
 lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o
 
@@ -207,7 +216,7 @@ $(BUILD)/tests/unit/run.o: $(BUILD)/test_list.h
 $(BUILD)/tests/unit/%.o: ALL_CFLAGS += -Itests/unit -I$(BUILD)
 # Tests named test_script_… are about parts of the tool and are linked with all of it but main.
 unit_tool := $(if $(findstring /test_script_,$(UNIT)),$(BUILD)/tool.a)
-$(BUILD)/tool.a: $(call obj,$(filter-out cli/main.c,$(tool_src))) $(BUILD)/rules_text.o
+$(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
 # What ranks tell each other is of the plugin, and needs no ranks.

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "complete_shell.h"
 #include "configure.h"
 #include "kvstore.h"
 #include "launch.h"
@@ -222,19 +223,19 @@ static int show_text(session *s, const buf *text)
     return s->failure;
 }
 
-static int show_version(session *s)
+static int show_made(session *s, void (*make)(buf *out))
 {
     buf text = {0};
-    version_text(&text);
+    make(&text);
     int code = show_text(s, &text);
     buf_release(&text);
     return code;
 }
 
-static int show_help(session *s)
+static int show_completion(session *s, const char *script)
 {
     buf text = {0};
-    options_help(&text);
+    buf_add(&text, script);
     int code = show_text(s, &text);
     buf_release(&text);
     return code;
@@ -302,6 +303,8 @@ int main(int argc, char **argv)
     kv_set_server_print(print_line, NULL);
     if (run_subcommand(argc, argv, &code))
         return code;
+    if (argc > 2 && strcmp(argv[1], "--completion") == 0 && strcmp(argv[2], "words") == 0)
+        return complete_shell_words(argc - 3, argv + 3);
     interrupt_install();
     session_init(&s);
     s.interrupted = interrupt_pending;
@@ -312,9 +315,11 @@ int main(int argc, char **argv)
         report_error(&s, &e);
         code = s.failure;
     } else if (o.help) {
-        code = show_help(&s);
+        code = show_made(&s, options_help);
     } else if (o.version) {
-        code = show_version(&s);
+        code = show_made(&s, version_text);
+    } else if (o.completion) {
+        code = show_completion(&s, o.completion);
     } else {
         code = run(&s, &o);
     }

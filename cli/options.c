@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "complete_shell.h"
 #include "script/command.h"
 #include "term/terminal.h"
 
@@ -22,7 +23,7 @@ typedef enum option_id {
     OPT_CHECK, OPT_JSON, OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_VERIFY, OPT_UPDATE,
     OPT_RECORD, OPT_TRACE, OPT_TIMEOUT, OPT_SAFE, OPT_RC, OPT_NO_RC, OPT_HISTORY, OPT_COLOR,
     OPT_NO_COLOR, OPT_PROGRESS, OPT_PAGER, OPT_DOCTOR, OPT_STORE, OPT_PLUGIN, OPT_DRY_RUN,
-    OPT_HELP, OPT_VERSION
+    OPT_COMPLETION, OPT_HELP, OPT_VERSION
 } option_id;
 
 /* Legend: letter or 0, name or NULL, what the value is called or NULL when there is none, help. */
@@ -63,6 +64,8 @@ static const struct option {
     {OPT_PROGRESS, 0, "progress", "WHEN", "auto, always or never: a bar for long work"},
     {OPT_PAGER, 0, "pager", "WHEN", "auto, always or never: $PAGER at the prompt"},
     {OPT_DOCTOR, 0, "doctor", NULL, "test this build on this machine, exit 1 if something fails"},
+    {OPT_COMPLETION, 0, "completion", "SHELL",
+     "what bash, zsh or fish need to complete kvctl's words"},
     {OPT_HELP, 'h', "help", NULL, "help on one screen"},
     {OPT_VERSION, 'V', "version", NULL, "version, what this build has, and licence"},
 };
@@ -73,9 +76,6 @@ static const struct option {
 static const option_id common[] = {OPT_COMMANDS, OPT_STORE, OPT_PLUGIN, OPT_INTERACTIVE,
                                    OPT_KEEP_GOING, OPT_CHECK, OPT_JSON, OPT_FORMAT, OPT_SET,
                                    OPT_VERIFY, OPT_VERSION};
-
-/* Options of the language that come with later versions. */
-static const char *const later[] = {"completion"};
 
 static void option_line(buf *out, const struct option *t)
 {
@@ -264,6 +264,12 @@ static int apply(options *o, const struct option *t, const char *text, kv_err *e
     case OPT_DOCTOR:
         o->inputs[o->ninputs++] = (input){INPUT_TEXT, "doctor"};
         break;
+    case OPT_COMPLETION:
+        o->completion = complete_shell_script(text);
+        if (!o->completion)
+            return kv_err_set(e, KV_E_USAGE,
+                              "--completion knows bash, zsh and fish, not \"%s\"", text);
+        break;
     case OPT_HELP:
         o->help = true;
         break;
@@ -279,9 +285,6 @@ static int unknown(const char *word, size_t n, kv_err *e)
     char name[64] = "", near[SUGGEST_MAX][64];
     suggest close = {.word = name};
     memcpy(name, word + 2, n - 2 < 63 ? n - 2 : 63);
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (strcmp(name, later[i]) == 0)
-            return kv_err_set(e, KV_E_UNSUPPORTED, "--%s is not in this version of kvctl", name);
     for (int i = 0; i < NOPTIONS; i++)
         if (table[i].name)
             suggest_add(&close, table[i].name);

@@ -28,6 +28,7 @@ typedef struct options {
     int nsets;
     bool interactive, quiet, verbose, check_last, keep_going;
     bool help, version;
+    const char *completion; /* a text to print, or NULL */
     bool check;         /* only read the inputs, and report every error */
     bool json;
     const char *store;  /* state file, or NULL */
