@@ -43,6 +43,8 @@ VERSION := $(shell sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' src/kvstore.h)
 SONAME  := libkvstore.so.0
 PUBLIC  := src/kvstore.h lib/array/kv_array.h lib/base/kv_err.h
 
+comma := ,
+
 ifeq ($(V),0)
 say = @printf '  %-5s %s\n' '$(1)' '$(patsubst $(BUILD)/%,%,$@)';
 endif
@@ -162,16 +164,21 @@ $(BUILD)/libkvstore.so: $(BUILD)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
 # kvctl finds the library beside itself, and in ../lib once both are installed.
+link_tool = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(tool_obj) -L$(BUILD) -lkvstore $(1) $(LDLIBS_CLI) $(LDLIBS_LIB)
 $(BUILD)/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(tool_obj) -L$(BUILD) -lkvstore \
-	    -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib' $(LDLIBS_CLI) $(LDLIBS_LIB)
+	$(call say,LD)$(call link_tool,-Wl$(comma)-rpath$(comma)'$$ORIGIN:$$ORIGIN/../lib')
+
+# In a package the library lies where the system looks.
+$(BUILD)/packaged/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
+	@mkdir -p $(@D)
+	$(call say,LD)$(call link_tool,)
 
 # The plugin of several machines. Only one of its files names MPI.
 $(BUILD)/src/dist/mpi.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
 
 dist_src := $(wildcard src/dist/*.c)
 $(BUILD)/kvstore_mpi.so: $(call obj,$(dist_src)) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    $(shell mpicc --showme:link 2>/dev/null)
 
 # What examples/ has in C. A plugin is a shared object of its own; it links the shared library, which
@@ -319,8 +326,23 @@ headers: ## compile each header by itself, the public ones as C++ too
 
 # ---- Installing -----------------------------------------------------------------------------------
 
-install: all ## install into $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig
+# The manual pages come from the help of kvctl and the comments of the headers.
+manual: $(BUILD)/kvctl.1 $(BUILD)/kvstore.3 ## write the manual pages, kvctl(1) and kvstore(3)
+
+$(BUILD)/kvctl.1: $(BUILD)/kvctl scripts/manual cli/term/exit_code.h
+	@scripts/manual kvctl $< > $@.new && mv $@.new $@
+
+$(BUILD)/kvstore.3: $(PUBLIC) scripts/manual
+	@scripts/manual kvstore $(PUBLIC) > $@.new && mv $@.new $@
+
+SHARE  := $(PREFIX)/share
+MAN3   := $(SHARE)/man/man3
+# man kv_push shows the page that it is on.
+calls   = $(shell scripts/manual calls $(PUBLIC))
+
+install: all manual ## install into $(DESTDIR)$(PREFIX)
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(PREFIX)/include $(LIBDIR)/pkgconfig $(SHARE)/man/man1 $(MAN3) \
+	    $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d)
 	install -m 644 $(PUBLIC) $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(BUILD)/libkvstore.a $(BUILD)/$(SONAME) $(DESTDIR)$(LIBDIR)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libkvstore.so
@@ -330,11 +352,23 @@ install: all ## install into $(DESTDIR)$(PREFIX)
 	    'Description: key-value store of arrays' 'Version: $(VERSION)' \
 	    'Cflags: -I$${prefix}/include' 'Libs: -L$${libdir} -lkvstore' \
 	    'Libs.private: $(LDLIBS_LIB)' > $(DESTDIR)$(LIBDIR)/pkgconfig/kvstore.pc
+	install -m 644 $(BUILD)/kvctl.1 $(DESTDIR)$(SHARE)/man/man1
+	install -m 644 $(BUILD)/kvstore.3 $(DESTDIR)$(MAN3)
+	for call in $(calls); do echo '.so man3/kvstore.3' > $(DESTDIR)$(MAN3)/$$call.3; done
+	install -m 644 cli/completions/kvctl.bash $(DESTDIR)$(SHARE)/bash-completion/completions/kvctl
+	install -m 644 cli/completions/kvctl.zsh $(DESTDIR)$(SHARE)/zsh/site-functions/_kvctl
+	install -m 644 cli/completions/kvctl.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d
 
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,$(notdir $(PUBLIC))) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,libkvstore.a $(SONAME) libkvstore.so kvstore_mpi.so pkgconfig/kvstore.pc) \
+	    $(addprefix $(DESTDIR)$(MAN3)/,$(addsuffix .3,kvstore $(calls))) \
+	    $(addprefix $(DESTDIR)$(SHARE)/,man/man1/kvctl.1 bash-completion/completions/kvctl \
+	        zsh/site-functions/_kvctl fish/vendor_completions.d/kvctl.fish) \
 	    $(DESTDIR)$(PREFIX)/bin/kvctl
+
+deb: all manual ## build a Debian package of kvctl and the library, $(BUILD)/kvctl_VERSION_ARCH.deb
+	@MAKE='$(MAKE)' BUILD='$(BUILD)' VERSION='$(VERSION)' HAVE_MPI='$(have_mpi)' scripts/deb
 
 clean: ## remove everything that was built
 	rm -rf build
@@ -348,5 +382,5 @@ help: ## list these words
             $(conformance_src) $(wildcard tests/dist/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test test-launch setup check unit golden asan ubsan tsan valgrind lint format headers \
-        bench bench-optimizers bench-quantise bench-rows bench-dist peers install uninstall clean help force
+        bench bench-optimizers bench-quantise bench-rows bench-dist peers manual install uninstall deb clean help force
 .SECONDARY:

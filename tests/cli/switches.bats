@@ -15,7 +15,7 @@ load help
     assert_success
     for option in -c -f -i -q -e -k -n -s --store --plugin --check --dry-run --json --set --seed --gpus --type \
         --format --color --no-color --progress --pager --timeout --safe --rc --no-rc --history \
-        --record --trace --verify --update --doctor -h -V; do
+        --record --trace --verify --update --doctor --completion -h -V; do
         grep -qe "^  .*$option" <<<"$output" || fail "no $option"
     done
 }

@@ -9,13 +9,13 @@ setup_file()
     top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     build=${KVCTL_BUILD:-$top/build}
     export STAGE=$BATS_FILE_TMPDIR/stage
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
         DESTDIR="$STAGE" PREFIX=/opt/kv install >"$BATS_FILE_TMPDIR/log" 2>&1 ||
         { cat "$BATS_FILE_TMPDIR/log"; return 1; }
 }
 
-@test "install: headers, both libraries, kvctl, pkg-config" {
-    run find "$STAGE" ! -type d -printf '%P\n'
+@test "install: headers, both libraries, kvctl, pkg-config, manual pages, completions" {
+    run find "$STAGE" ! -type d ! -name 'kv_*.3' -printf '%P\n'
     assert_success
     assert_equal "$(sort <<<"$output")" "$(grep . <<END | sort
 opt/kv/bin/kvctl
@@ -26,6 +26,11 @@ opt/kv/lib/libkvstore.a
 opt/kv/lib/libkvstore.so
 opt/kv/lib/libkvstore.so.0
 opt/kv/lib/pkgconfig/kvstore.pc
+opt/kv/share/bash-completion/completions/kvctl
+opt/kv/share/fish/vendor_completions.d/kvctl.fish
+opt/kv/share/man/man1/kvctl.1
+opt/kv/share/man/man3/kvstore.3
+opt/kv/share/zsh/site-functions/_kvctl
 $([ ! -e "$build/kvstore_mpi.so" ] || echo opt/kv/lib/kvstore_mpi.so)
 END
 )"
@@ -35,6 +40,17 @@ END
     run "$STAGE/opt/kv/bin/kvctl" -c 'print 1 + 1'
     assert_success
     assert_output 2
+}
+
+@test "install: man kv_push shows kvstore(3), and so does every function" {
+    local call
+    for call in $(nm -D --defined-only "$STAGE/opt/kv/lib/libkvstore.so" | sed -n 's/.* T \(kv_\(push\|create\|array_new\|err_set\)\)$/\1/p'); do
+        assert_equal "$(<"$STAGE/opt/kv/share/man/man3/$call.3")" ".so man3/kvstore.3"
+    done
+    command -v man >/dev/null || skip "no man"
+    run env MANPATH="$STAGE/opt/kv/share/man" MANROFFSEQ= man -P cat kv_push
+    assert_success
+    assert_output --partial "Sums the values of each key"
 }
 
 @test "install: a C program builds against the shared library and runs" {
