@@ -3,7 +3,7 @@
 load ../cli/help
 
 @test "bench: the table, from small inputs" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
         "$build/bench/pairs" "$build/bench/peer"
     BUILD=$build run "$top/scripts/bench" --smoke
     assert_success
@@ -13,7 +13,7 @@ load ../cli/help
 }
 
 @test "bench: a command that fails ends it" {
-    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ readline=.*//' "$build/flags")" \
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
         "$build/bench/pairs"
     run "$build/bench/pairs" 2 false --- true
     assert_failure 1
