@@ -2,6 +2,7 @@
 
 bats_require_minimum_version 1.5.0
 load help
+load screen
 
 # kvctl as on a machine without gnuplot: the programs named are all that there is.
 without_gnuplot()
@@ -201,4 +202,18 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     assert_success
     assert_output --partial '"cmd":"plot","ok":true'
     assert_output --partial '"out":["[1, 2] ▁█ 1 .. 2"]'
+}
+
+@test "plot: a terminal gets text of its size, one that shows sixel gets sixel, heat maps have colours" {
+    command -v tmux >/dev/null || skip "no tmux"
+    fake_gnuplot
+    ENVIRONMENT="PATH=$PATH" terminal_with 60 20 kvctl -q -c "'plot [1, 2]; plot --heat [1, 2]'"
+    ended
+    grep -qx 'set terminal dumb size 59,18 mono noenhanced' input
+    screen -e | grep -q '48;5;53m.*48;5;226m'
+    tmux -S "$socket" kill-server
+    ENVIRONMENT="TERM=foot PATH=$PATH" terminal_with 60 20 kvctl -q -c "'plot [1, 2]; plot --heat [[1, 2], [3, 4]]'"
+    ended
+    grep -qx 'set terminal sixelgd size 800,480 noenhanced' input
+    grep -qx "plot '-' with image pixels" input
 }

@@ -45,7 +45,7 @@ page()
             grep -qF -- "$line" text || fail "no line \"$line\" of help $name"
         done
     done <names
-    kvctl -c help | sed '1,/^Functions:/d' | sed -n 's/^  \([a-zA-Z_]*\).*/\1/p' >names
+    kvctl -c 'help --json' | sed 's/.*,"functions"://' | grep -o '{"name":"[^"]*","usage"' | cut -d '"' -f 4 >names
     [ "$(wc -l <names)" -gt 60 ]
     while read -r name; do
         grep -q "^ $name(" text || fail "no function $name"
