@@ -11,9 +11,9 @@
 #define TWICE_SECONDS 2 /* two Ctrl-C this close end the process */
 
 static volatile sig_atomic_t interrupted, terminated, timed_out, prompting;
-/* Only the handler reads and writes these, and SIGINT is blocked while it runs. */
+/* Only the handler reads and writes it, and SIGINT is blocked while it runs. */
 static struct timespec last;
-static bool has_last;
+static volatile sig_atomic_t has_last; /* of the statement that runs */
 
 static bool soon_after_the_last(void)
 {
@@ -23,14 +23,14 @@ static bool soon_after_the_last(void)
         (double)(now.tv_sec - last.tv_sec) + (double)(now.tv_nsec - last.tv_nsec) / 1e9;
     bool soon = has_last && seconds < TWICE_SECONDS;
     last = now;
-    has_last = true;
+    has_last = 1;
     return soon;
 }
 
 static void on_interrupt(int sig)
 {
     if (prompting)
-        has_last = false;
+        has_last = 0;
     else if (soon_after_the_last())
         _exit(128 + sig);
     interrupted = 1;
@@ -97,4 +97,6 @@ void interrupt_clear(void)
 void interrupt_at_prompt(bool at_prompt)
 {
     prompting = at_prompt;
+    if (at_prompt)
+        has_last = 0; /* what was interrupted has ended */
 }

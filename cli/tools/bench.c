@@ -288,6 +288,7 @@ typedef struct bench_row_run {
     stream_mix mix[3];
     int nmixes;
     int64_t pushes, checked;
+    int64_t done; /* runs of the rows before it */
     double *ours, *plain, *streaming; /* plan->runs each */
 } bench_row_run;
 
@@ -349,6 +350,7 @@ static int alternate(bench_row_run *b, kv_err *e)
     for (int i = 0; i < runs && code == KV_OK; i++) {
         if (b->watch->stop && (code = b->watch->stop(b->watch->arg, e)))
             break;
+        progress_step(b->done + i);
         if ((code = time_store(b, &b->ours[i], e)) || (code = check(b, i + 1 == runs, e)))
             break;
         b->plain[i] = time_loop(b, false);
@@ -392,10 +394,11 @@ static int report(bench_row_run *b, const bench_workload *w, const counts *k, kv
     return b->watch->row ? b->watch->row(b->watch->arg, &row, e) : KV_OK;
 }
 
+/* done: runs before it */
 static int run_case(const bench_plan *p, const bench_watch *watch, const bench_workload *w,
-                    bench_room *r, bench_case which, kv_err *e)
+                    bench_room *r, bench_case which, int64_t done, kv_err *e)
 {
-    bench_row_run b = {.plan = p, .watch = watch, .room = r, .which = which};
+    bench_row_run b = {.plan = p, .watch = watch, .room = r, .which = which, .done = done};
     counts k = count_streams(r->data, which);
     int nvalues = which.op.push ? which.n : 1;
     bool table = finds_rows(r->data, which);
@@ -427,7 +430,8 @@ static int run_case(const bench_plan *p, const bench_watch *watch, const bench_w
 typedef struct walk {
     const bench_plan *plan;
     const bench_watch *watch;
-    int64_t rows, done; /* measured rows: all, and so far */
+    int64_t rows; /* to be measured */
+    int64_t done; /* runs so far */
 } walk;
 
 typedef int visit_workload(walk *k, const bench_workload *w, const bench_data *data,
@@ -472,8 +476,9 @@ static int visit_run(walk *k, const bench_workload *w, const bench_data *data, b
     bench_room room;
     int code = bench_room_init(&room, data, shapes, e);
     for (int i = 0; i < ncases && code == KV_OK; i++) {
-        code = run_case(k->plan, k->watch, w, &room, cases[i], e);
-        progress_step(++k->done);
+        code = run_case(k->plan, k->watch, w, &room, cases[i], k->done, e);
+        k->done += k->plan->runs;
+        progress_step(k->done);
     }
     bench_room_release(&room);
     return code;
@@ -528,7 +533,7 @@ int bench_run(double *drift, const bench_plan *p, const bench_watch *watch, kv_e
     int code = check_plan(p, &k, e);
     if (code || (code = time_reference(&before, p->quick, e)))
         return code;
-    progress_begin("bench", k.rows, PROGRESS_TIMES);
+    progress_begin("bench", k.rows * p->runs, PROGRESS_TIMES);
     code = walk_plan(&k, visit_run, e);
     progress_end();
     if (code == KV_OK && (code = time_reference(&after, p->quick, e)) == KV_OK)

@@ -589,3 +589,28 @@ rank()
     run kvctl -q --color always -c 'pul 3'
     assert_output --partial $'\e[1;31merror[usage]\e[0m'
 }
+
+@test "prompt: Ctrl-C ends a bench and a picture, and the session goes on" {
+    mkdir bin
+    printf '#!/bin/sh\necho $$ >gnuplot.pid\nexec sleep 600\n' >bin/gnuplot
+    chmod +x bin/gnuplot
+    ENVIRONMENT="PATH=$PWD/bin:$PATH" terminal 100 24 -q
+    enter "bench W5 --size 16777216 --op push --values 4 --runs 1000"
+    shows "ETA"
+    press C-c
+    row "interrupted"
+    last_row "kv>"
+    enter "print 6 * 7; plot [1, 2]"
+    row "42"
+    until_holds "gnuplot does not start" test -s gnuplot.pid
+    press C-c
+    last_row "kv>"
+    until_holds "gnuplot goes on" gnuplot_ended
+    enter "print 6 * 8"
+    row "48"
+}
+
+gnuplot_ended()
+{
+    ! kill -0 "$(<gnuplot.pid)" 2>/dev/null
+}
