@@ -45,6 +45,11 @@ static part word_at(const char *text)
     return (part){text, strcspn(text, " ,\n")};
 }
 
+static bool has_small(part p)
+{
+    return strcspn(p.at, "abcdefghijklmnopqrstuvwxyz") < p.n;
+}
+
 /* Reads a line of help; false when it is about no option. */
 static bool read_option(option_line *out, const char *line)
 {
@@ -63,10 +68,10 @@ static bool read_option(option_line *out, const char *line)
     }
     if (c[0] == ' ' && c[1] != ' ') {
         out->value = word_at(c + 1);
-        /* what has small letters is the help, unless its column begins behind it */
+        /* what has small letters is the help, unless it is a choice: then that has a column */
         const char *behind = out->value.at + out->value.n;
-        bool is_value = strcspn(out->value.at, "abcdefghijklmnopqrstuvwxyz") >= out->value.n ||
-                        strncmp(behind, "  ", 2) == 0;
+        bool is_value = !has_small(out->value) || strncmp(behind, "  ", 2) == 0 ||
+                        memchr(out->value.at, '|', out->value.n);
         if (is_value)
             c += 1 + out->value.n;
         else
@@ -160,14 +165,18 @@ static void offer_word(request *r, const char *prefix, const char *word)
     offer(r, prefix, word, strlen(word), (part){0});
 }
 
+/* An option with a line for each of its values is offered once. */
 static void offer_options(request *r, const char *help)
 {
     option_line o;
+    part last = {0};
     for (const char *line = help; *line; line = next_line(line)) {
         if (!read_option(&o, line))
             continue;
         part name = o.name.n > 0 ? o.name : o.letter;
-        offer(r, "", name.at, name.n, o.help);
+        if (!is_part(last, name.at, name.n))
+            offer(r, "", name.at, name.n, o.help);
+        last = name;
     }
 }
 
@@ -298,7 +307,7 @@ static void offer_shells(request *r, const char *prefix)
         offer_word(r, prefix, shells[i].name);
 }
 
-/* table of table|csv */
+/* sge and slurm of sge|slurm */
 static void offer_choices(request *r, const char *prefix, part choices)
 {
     const char *c = choices.at, *end = choices.at + choices.n;
@@ -328,8 +337,24 @@ static void offer_value(request *r, part kind, const char *prefix, const char *s
         offer_whens(r, prefix);
     else if (is_part(kind, "SHELL", 5))
         offer_shells(r, prefix);
-    else if (kind.n > 0 && memchr(kind.at, '|', kind.n))
+    else if (is_part(kind, "DIR", 3))
+        r->files = true;
+    else if (has_small(kind))
         offer_choices(r, prefix, kind);
+}
+
+/* What an option takes, of which there may be a line for each. */
+static void offer_values(request *r, const char *help, option_line o, const char *prefix,
+                         const char *store)
+{
+    option_line one;
+    if (o.name.n == 0) {
+        offer_value(r, o.value, prefix, store);
+        return;
+    }
+    for (const char *line = help; *line; line = next_line(line))
+        if (read_option(&one, line) && is_part(one.name, o.name.at, o.name.n))
+            offer_value(r, one.value, prefix, store);
 }
 
 /* ---- The command line ---- */
@@ -400,11 +425,11 @@ static void complete_line(request *r, int from, const char *help)
     read_line(&l, r, from, help, false);
     const char *store = l.store ? l.store : getenv("KVCTL_STORE");
     if (l.open.value.n > 0) {
-        offer_value(r, l.open.value, "", store);
+        offer_values(r, help, l.open, "", store);
     } else if (is_option(&l, typed) && equals && find_option(&o, help, typed, &has_value)) {
         buf prefix = {0};
         buf_put(&prefix, typed, (size_t)(equals - typed) + 1);
-        offer_value(r, o.value, buf_text(&prefix), store);
+        offer_values(r, help, o, buf_text(&prefix), store);
         buf_release(&prefix);
     } else if (is_option(&l, typed) || (typed[0] == '-' && !l.words_only)) {
         offer_options(r, help);

@@ -46,7 +46,7 @@ row_begins()
     diff listed offered
     run kvctl --completion words -
     assert_line --partial $'-c\trun commands'
-    kvctl launch --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | sort >listed
+    kvctl launch --help | sed -n 's/^  \(-[a-zA-Z], \)*\(--[a-z-]*\).*/\2/p' | sort -u >listed
     kvctl --completion words launch -- | sed 1d | cut -f 1 | sort >offered
     diff listed offered
 }
@@ -74,6 +74,10 @@ row_begins()
     assert_equal "$(offers launch -n 2 x.kv --tr)" "words --trace"
     assert_equal "$(offers launch -n 2 -c "'pul")" "words pull"
     assert_equal "$(offers launch --checkpoint '')" "files"
+    assert_equal "$(offers launch --launcher '')" "words local ssh mpi sge slurm yarn"
+    assert_equal "$(offers launch --launcher=s)" "words --launcher=ssh --launcher=sge --launcher=slurm"
+    assert_equal "$(offers launch -H '')" "files"
+    assert_equal "$(offers launch --launcher sge -n 2 --pe x '')" "files"
 }
 
 @test "completion: the language behind -c, with the keys of the state file" {
