@@ -272,17 +272,6 @@ static int64_t at_most(int64_t n, int64_t most)
     return n < most ? n : most;
 }
 
-/* How many bars: Sturges' rule, 1 + log2 n; whole numbers that are few have one each. */
-static int bins_of(const plot_series *s, const range *r, double *width)
-{
-    bool whole = r->high - r->low < BINS_MOST - 1;
-    for (int64_t i = 0; i < s->n && whole; i++)
-        whole = !isfinite(s->y[i]) || s->y[i] == floor(s->y[i]);
-    int n = whole ? (int)(r->high - r->low) + 1 : (int)ceil(log2((double)r->n)) + 1;
-    *width = whole || r->high <= r->low ? 1 : (r->high - r->low) / n;
-    return n;
-}
-
 int plot_prepare(plot *p, kv_err *e)
 {
     range all = range_of(p);
@@ -301,15 +290,30 @@ int plot_prepare(plot *p, kv_err *e)
 typedef struct histogram {
     int n;
     double from, width; /* bar i covers from + i * width and what follows it */
+    bool whole;         /* each bar is about one whole number */
     int64_t count[BINS_MOST + 1], most;
 } histogram;
+
+/* How many bars: Sturges' rule, 1 + log2 n; whole numbers that are few have one each. */
+static void set_bars(histogram *h, const plot_series *s, const range *r)
+{
+    double spread = r->high - r->low, least = fabs(r->low) / 10;
+    h->whole = spread < BINS_MOST - 1;
+    for (int64_t i = 0; i < s->n && h->whole; i++)
+        h->whole = !isfinite(s->y[i]) || s->y[i] == floor(s->y[i]);
+    h->from = r->low;
+    h->n = h->whole ? (int)spread + 1 : (int)ceil(log2((double)r->n)) + 1;
+    h->width = h->whole ? 1 : spread / h->n;
+    if (spread <= 0) /* one bar, as wide as its place on the axis needs */
+        h->width = least > 1 ? least : 1;
+}
 
 static void count_numbers(histogram *h, const plot_series *s)
 {
     range r = {0};
     widen(&r, s->y, s->n);
-    *h = (histogram){.from = r.low};
-    h->n = bins_of(s, &r, &h->width);
+    *h = (histogram){0};
+    set_bars(h, s, &r);
     for (int64_t i = 0; i < s->n; i++) {
         if (!isfinite(s->y[i]))
             continue;
@@ -461,22 +465,28 @@ static void add_quoted(buf *out, const char *text)
     buf_char(out, '\'');
 }
 
+static void add_exact(buf *out, double x)
+{
+    char text[NUM_TEXT_MAX];
+    num_plain(text, x, NUM_BINARY64);
+    buf_add(out, text);
+}
+
 static void set_range(buf *out, const char *axis, double low, double high)
 {
     buf_printf(out, "set %srange [", axis);
-    add_number(out, low);
+    add_exact(out, low);
     buf_char(out, ':');
-    add_number(out, high);
+    add_exact(out, high);
     buf_add(out, "]\n");
 }
 
 static void add_point(buf *out, double x, double y)
 {
-    char text[NUM_TEXT_MAX];
-    num_plain(text, x, NUM_BINARY64);
-    buf_printf(out, "%s ", text);
-    num_plain(text, isfinite(y) ? y : NAN, NUM_BINARY64);
-    buf_printf(out, "%s\n", text);
+    add_exact(out, x);
+    buf_char(out, ' ');
+    add_exact(out, isfinite(y) ? y : NAN);
+    buf_char(out, '\n');
 }
 
 static void lines_script(buf *out, const plot *p)
@@ -509,10 +519,10 @@ static void hist_script(buf *out, const plot *p)
 {
     histogram h;
     count_numbers(&h, &p->series[0]);
-    bool whole = h.width == 1; /* then a bar stands over its number, else over what it covers */
-    double first = h.from + (whole ? 0 : h.width / 2);
+    /* a bar stands over its number, or over what it covers */
+    double first = h.from + (h.whole ? 0 : h.width / 2);
     buf_add(out, "set key above width 2\nset style fill solid 0.6 border -1\nset boxwidth ");
-    add_number(out, h.width);
+    add_exact(out, h.width);
     buf_add(out, "\n");
     set_range(out, "x", first - h.width, first + h.n * h.width);
     set_range(out, "y", 0, (double)h.most * 1.05);

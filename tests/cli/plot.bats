@@ -196,6 +196,22 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     [ "$(wc -c <long.svg)" -lt 100000 ]
 }
 
+@test "plot: numbers that are large, or close to each other, have axes that hold them" {
+    fake_gnuplot
+    run kvctl -c 'plot --hist array([1000000000, 1000000008.5], dtype="float64")'
+    assert_success
+    grep -qx 'set boxwidth 4.25' input
+    grep -qx 'set xrange \[999999997.875:1000000010.625\]' input
+    [ "$(grep -c '^10000000[0-9.]* 1$' input)" = 2 ]
+    run kvctl -c 'plot --hist [0.5, 1.5, 2.5]'
+    grep -qx '0.8333333333333333 1' input
+    with_gnuplot
+    PATH=${PATH#*:}
+    run --separate-stderr kvctl -c 'plot --hist 1e30; plot 1e30; plot --hist array([1000000000, 1000000008.5], dtype="float64")'
+    assert_success
+    assert_equal "$stderr" ""
+}
+
 @test "plot: with --json the picture is its lines" {
     without_gnuplot
     run --separate-stderr kvctl -q --json -c 'plot [1, 2]'
