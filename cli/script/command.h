@@ -97,8 +97,7 @@ enum {
     COMMAND_GIVES = 1,  /* gives a value: it can be redirected */
     COMMAND_PARAMS = 2, /* takes --PARAM VALUE for the parameters of a rule */
     COMMAND_PRINTS = 4, /* may print lines (of an updater): | and > take these */
-    COMMAND_DRAWS =
-        32, /* with COMMAND_PRINTS: writes the file of > itself, which may be a picture */
+    COMMAND_DRAWS = 32,    /* with COMMAND_PRINTS: writes the file of > itself, often a picture */
     COMMAND_RUNS = 64,     /* runs statements: run_argument */
     COMMAND_WRITES = 128,  /* writes its ARG_FILE */
     COMMAND_ONE_EACH = 8,  /* one value a key, so a single key takes one value */
