@@ -137,7 +137,6 @@ run_lines()
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     export OMPI_MCA_rmaps_base_oversubscribe=1
     in_examples
-    mv train-dist.kv train.kv
     echo localhost >hosts
     # launchers.bats and tests/dist run jobs on several hosts; here it says how one would begin
     readme_block 2 | sed 's/-H hosts/& --dry-run/' | run_lines 5
