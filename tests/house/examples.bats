@@ -139,6 +139,6 @@ run_lines()
     in_examples
     echo localhost >hosts
     # launchers.bats and tests/dist run jobs on several hosts; here it says how one would begin
-    readme_block 2 | sed 's/-H hosts/& --dry-run/' | run_lines 5
+    readme_block 2 | sed 's/-H hosts/& --dry-run/' | run_lines 6
     readme_block 3 | run_lines 1
 }
