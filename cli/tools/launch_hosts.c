@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "tools/launch_command.h"
+#include "tools/launch_job.h"
 
 enum { MOST_SLOTS = 4096, LAST_PORT = 65535 };
 
@@ -228,13 +228,6 @@ typedef struct probe {
     buf said;
 } probe;
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void start(probe *p)
 {
     int ends[2];
@@ -262,7 +255,7 @@ static void await(probe *p, int64_t end_ms)
     bool late = p->pid <= 0;
     while (!late && n > 0) {
         struct pollfd fd = {.fd = p->fd, .events = POLLIN};
-        int64_t left = end_ms - now_ms();
+        int64_t left = end_ms - launch_now_ms();
         late = poll(&fd, 1, end_ms == INT64_MAX ? -1 : left > 0 ? (int)left : 0) == 0;
         if (!late && (n = read(p->fd, block, sizeof block)) > 0)
             buf_put(&p->said, block, (size_t)n);
@@ -329,7 +322,7 @@ static int judge_copy(probe *p, const char *host, const launch_options *o, kv_er
 
 static int ask_all(const launch_hosts *h, const launch_options *o, bool copy, kv_err *e)
 {
-    int64_t end_ms = copy ? INT64_MAX : now_ms() + (int64_t)(o->deadline * 1000);
+    int64_t end_ms = copy ? INT64_MAX : launch_now_ms() + (int64_t)(o->deadline * 1000);
     probe *probes = mem_zalloc(h->n, sizeof *probes, e);
     for (int64_t i = 0; probes && i < h->n && h->items[i].ranks > 0 && !e->code; i++) {
         if (copy) {

@@ -37,13 +37,6 @@ typedef struct queue {
     sigset_t watched, before;
 } queue;
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* ---- Beginning ---- */
 
 /* sge: where the hosts see it too, in the folder that the job runs in. */
@@ -98,7 +91,7 @@ static int start(queue *q, kv_err *e)
     if (q->o->by != LAUNCH_SLURM && pipe2(ends, O_CLOEXEC))
         return kv_err_set(e, KV_E_IO, "launch: no pipe: %s", strerror(errno));
     fflush(stdout);
-    q->begin_ms = now_ms();
+    q->begin_ms = launch_now_ms();
     pid_t pid = fork();
     if (pid == 0)
         become_client(q, q->command.words, ends[1]);
@@ -144,9 +137,9 @@ static void take_back(queue *q, int signal)
         close(nothing);
     }
     if (q->end_ms)
-        q->end_ms = now_ms();
+        q->end_ms = launch_now_ms();
     else
-        q->end_ms = now_ms() + CLIENT_MS;
+        q->end_ms = launch_now_ms() + CLIENT_MS;
     if (q->client)
         kill(-q->client, q->o->by == LAUNCH_SGE ? SIGINT : signal);
 }
@@ -192,7 +185,7 @@ static void look_at_start(queue *q)
     q->started = q->started || access(path, F_OK) == 0 ||
                  (q->o->by == LAUNCH_YARN && strstr(buf_text(&q->said), "yarnAppState=RUNNING"));
     if (q->started || q->end_ms || q->o->queue_timeout <= 0 ||
-        now_ms() - q->begin_ms < (int64_t)(q->o->queue_timeout * 1000))
+        launch_now_ms() - q->begin_ms < (int64_t)(q->o->queue_timeout * 1000))
         return;
     q->late = true;
     take_back(q, SIGINT);
@@ -218,7 +211,7 @@ static void tick(queue *q)
     look_at_signals(q);
     if (waitpid(q->client, &q->status, WNOHANG) == q->client)
         q->client = 0;
-    if (q->client && q->end_ms && now_ms() > q->end_ms)
+    if (q->client && q->end_ms && launch_now_ms() > q->end_ms)
         kill(-q->client, SIGKILL);
 }
 
@@ -230,7 +223,7 @@ static int show_logs(queue *q)
 {
     char id[64];
     int code = -1;
-    int64_t end = now_ms() + (int64_t)(q->o->deadline * 1000);
+    int64_t end = launch_now_ms() + (int64_t)(q->o->deadline * 1000);
     const struct timespec nap = {0, 500000000};
     find_application(q, id);
     while (id[0] && code < 0) {
@@ -245,7 +238,7 @@ static int show_logs(queue *q)
             break;
         const char *at = strstr(text, SUBMIT_EXIT);
         code = at ? atoi(at + strlen(SUBMIT_EXIT)) : -1;
-        bool last = code >= 0 || now_ms() > end;
+        bool last = code >= 0 || launch_now_ms() > end;
         if (last)
             fwrite(text, 1, n, stdout);
         mem_free(text);
