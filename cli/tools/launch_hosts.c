@@ -51,6 +51,17 @@ static bool is_host(const char *name)
     return n > 0 && n < sizeof((launch_host *)0)->name && name[0] != '-';
 }
 
+/* A line's first word, up to its port. Users and addresses with colons are for ssh to know: mpirun
+ * takes neither in its list of hosts. */
+static int check_host(const char *path, int line, const char *word, const char *name, kv_err *e)
+{
+    const char *colon = strchr(word, ':');
+    if (!strchr(word, '@') && word[0] != '[' && (!colon || !strchr(colon + 1, ':')))
+        return is_host(name) ? KV_OK : bad_line(e, path, line, "this is no host:", name);
+    bad_line(e, path, line, "this is no name of a host:", word);
+    return kv_err_hint(e, "users and IPv6 addresses belong into ~/.ssh/config, under a name");
+}
+
 static int take_port(launch_hosts *h, const char *path, int line, const char *text, kv_err *e)
 {
     int port = text ? read_number(text, LAST_PORT) : 0;
@@ -98,11 +109,13 @@ static int read_line(launch_hosts *h, const char *path, int number, char *line, 
         if ((slots = read_number(word + 6, MOST_SLOTS)) == 0)
             return bad_line(e, path, number, "this is no number of slots:", word + 6);
     }
+    char word[80];
+    snprintf(word, sizeof word, "%s", name);
     char *port = strchr(name, ':');
     if (port)
         *port++ = '\0';
-    if (!is_host(name))
-        return bad_line(e, path, number, "this is no host:", name);
+    if (check_host(path, number, word, name, e))
+        return e->code;
     return take_port(h, path, number, port, e) ? e->code : add_host(h, name, slots, e);
 }
 
@@ -143,6 +156,9 @@ int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e)
     if (!rc && h->n == 0)
         rc = kv_err_set(e, KV_E_FORMAT, "%s: there is no host in it", o->hostfile);
     mem_free(text);
+    if (!rc && h->port && o->by == LAUNCH_MPI)
+        rc = kv_err_set(e, KV_E_FORMAT, "%s: ports are for ssh, and the launcher is mpi",
+                        o->hostfile);
     return rc ? rc : place(h, o, e);
 }
 

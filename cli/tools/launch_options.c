@@ -228,7 +228,9 @@ static int take_option(launch_options *o, char **argv, int argc, unsigned *given
         if (word[0] != '-' || strcmp(name, specs[i].name))
             continue;
         *given |= 1u << i;
-        if (!specs[i].value)
+        if (!specs[i].value && value)
+            kv_err_set(e, KV_E_USAGE, "launch: %s takes no value, and here is \"%s\"", name, value);
+        else if (!specs[i].value)
             take(o, &specs[i], "", e);
         else if (value || argc > 1)
             take(o, &specs[i], value ? value : argv[1], e);

@@ -183,7 +183,8 @@ static void look_at_start(queue *q)
     char path[FOLDER_PATH];
     folder_path(q->folder, path, "started");
     q->started = q->started || access(path, F_OK) == 0 ||
-                 (q->o->by == LAUNCH_YARN && strstr(buf_text(&q->said), "yarnAppState=RUNNING"));
+                 (q->o->by == LAUNCH_YARN && (strstr(buf_text(&q->said), "yarnAppState=RUNNING") ||
+                                              strstr(buf_text(&q->said), "yarnAppState=FINISHED")));
     if (q->started || q->end_ms || q->o->queue_timeout <= 0 ||
         launch_now_ms() - q->begin_ms < (int64_t)(q->o->queue_timeout * 1000))
         return;

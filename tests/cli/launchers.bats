@@ -131,7 +131,7 @@ esac
 while [ "$1" != -shell_script ]; do shift; done
 echo "INFO impl.YarnClientImpl: Submitted application application_17_0001"
 [ -z "$PENDING" ] || { while [ ! -e $STUB/killed ]; do sleep 0.1; done; exit 2; }
-echo "INFO distributedshell.Client: Got application report, yarnAppState=RUNNING"
+echo "INFO distributedshell.Client: Got application report, yarnAppState=${STATE:-RUNNING}"
 (cd / && sh "$2") >$STUB/log 2>&1
 exit 0'
 }
@@ -149,6 +149,14 @@ exit 0'
     run kvctl launch --launcher yarn -n 2 -c 'if env("OMPI_COMM_WORLD_RANK") == "1" { assert 1 == 2 }'
     assert_failure 1
     assert_line "kvctl: rank 1 (worker) ended with exit code 1"
+}
+
+@test "launchers: a job of yarn that ends before its client looks" {
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    yarn_stub
+    STATE=FINISHED run kvctl launch --launcher yarn -n 1 -c 'print 7'
+    assert_success
+    assert_line "[0] 7"
 }
 
 @test "launchers: yarn that does not start the job is asked to forget it" {
@@ -182,6 +190,9 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
     printf 'n1:22\nn2:23\n' >two-ports
     printf -- '-oProxyCommand=x\n' >bad-host
     printf '# nobody\n\n' >no-hosts
+    echo 'ann@n1' >user
+    echo 'fe80::1' >address
+    echo 'n1:2222' >port
     cases=("2|-n 2 --launcher pbs train.kv|launch: there is no launcher \"pbs\"; there are local, mpi, ssh, sge, slurm and yarn"
         "2|-n 2 --launcher ssh train.kv|launch: --launcher ssh needs the hosts: -H HOSTFILE"
         "2|-n 2 --launcher local -H hosts train.kv|launch: -H is for the launchers mpi and ssh, and this is local"
@@ -198,6 +209,10 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
         "5|-n 2 -H bad-port train.kv|bad-port:2: this is no port: \"\"; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H two-ports train.kv|two-ports:2: all hosts of a job have one port; others belong into the configuration of ssh"
         "5|-n 2 -H bad-host train.kv|bad-host:1: this is no host: \"-oProxyCommand=x\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H user train.kv|user:1: this is no name of a host: \"ann@n1\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H address train.kv|address:1: this is no name of a host: \"fe80::1\"; a line is HOST[:PORT] [slots=N]"
+        "5|--launcher mpi -n 2 -H port train.kv|port: ports are for ssh, and the launcher is mpi"
+        "2|-n 2 --dry-run=no train.kv|launch: --dry-run takes no value, and here is \"no\""
         "5|-n 2 -H no-hosts train.kv|no-hosts: there is no host in it"
         "4|-n 2 --launcher yarn --dry-run train.kv|launch: --launcher yarn needs HADOOP_HOME, the folder of Hadoop")
     for one in "${cases[@]}"; do
