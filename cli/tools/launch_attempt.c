@@ -97,7 +97,8 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int c
     fprintf(stderr, "kvctl: %s\n", why);
     if (!j->is_local && j->mpirun)
         children_tell_hosts(j, other, why);
-    else if (other >= 0 && other < j->n && j->ranks[other].pid && !j->ranks[other].ended)
+    else if (j->is_local && other >= 0 && other < j->n && j->ranks[other].pid &&
+             !j->ranks[other].ended)
         kill(j->ranks[other].pid, SIGKILL); /* silent, perhaps stopped */
 }
 
@@ -115,7 +116,10 @@ static void take_event(job *j, rank *r, const char *line)
     }
     name_rank(j, number, name);
     r->ended = true;
-    if (strcmp(what, "signal") == 0)
+    if (strcmp(what, "stopped") == 0) {
+        r->stopped = true;
+        j->stopped_ms = j->stopped_ms ? j->stopped_ms : launch_now_ms();
+    } else if (strcmp(what, "signal") == 0)
         lose(j, number, EXIT_PEER, "%s was killed by signal %d", name, x);
     else if (x != 0)
         lose(j, number, x, "%s ended with exit code %d", name, x);
@@ -196,9 +200,34 @@ static void show_log(job *j)
     buf_clear(&j->log);
 }
 
+static bool host_answers(const job *j, const char *host)
+{
+    bool answers = false;
+    for (int i = 0; i < j->n; i++)
+        answers |= j->ranks[i].stopped && strcmp(j->ranks[i].host, host) == 0;
+    return answers;
+}
+
+/* mpirun is gone, or has ended ranks by itself, as it does when it loses a host: those of the other
+ * hosts still told that. What mpirun says then is about the start of a job. */
+static void lose_host(job *j, const char *why)
+{
+    char name[160];
+    for (int i = 0; i < j->n && j->stopped_ms; i++) {
+        if (j->ranks[i].ended || !j->ranks[i].pid || host_answers(j, j->ranks[i].host))
+            continue;
+        name_rank(j, i, name);
+        lose(j, i, EXIT_PEER, "%s is lost: mpirun has lost its host", name);
+        return;
+    }
+    show_log(j);
+    lose(j, -1, EXIT_PEER, "%s", why);
+}
+
 /* Also reaps what has become a child of this process. */
 static void look_at_mpirun(job *j)
 {
+    char why[64];
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
@@ -216,10 +245,10 @@ static void look_at_mpirun(job *j)
         bool all = true;
         for (int i = 0; i < j->n; i++)
             all &= j->ranks[i].ended;
-        if (all || j->end_ms)
+        if (j->end_ms || (all && !j->stopped_ms))
             continue;
-        show_log(j);
-        lose(j, -1, EXIT_PEER, "mpirun ended with exit code %d", WEXITSTATUS(status));
+        snprintf(why, sizeof why, "mpirun ended with exit code %d", WEXITSTATUS(status));
+        lose_host(j, why);
     }
 }
 
@@ -269,6 +298,8 @@ static void look_at_time(job *j)
     int64_t now = launch_now_ms();
     look_at_start(j, now);
     look_at_early(j, now);
+    if (j->stopped_ms && !j->end_ms && now > j->stopped_ms + mpirun_ms(j))
+        lose_host(j, "mpirun has ended the ranks, and stays");
     if (!j->end_ms && folder_lost(j->folder, &number, why, sizeof why))
         lose(j, number, EXIT_PEER, "%s", why);
     if (j->o->timeout > 0 && now - j->first_ms > (int64_t)(j->o->timeout * 1000))
@@ -287,7 +318,7 @@ static bool runs(const job *j)
     int ended = 0;
     for (int i = 0; i < j->n; i++)
         ended += j->ranks[i].ended;
-    return j->mpirun && ended < j->n;
+    return j->mpirun && (ended < j->n || (j->stopped_ms && !j->end_ms));
 }
 
 static void tick(job *j, const sigset_t *mask)

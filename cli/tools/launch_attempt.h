@@ -13,6 +13,7 @@ typedef struct rank {
     pid_t pid, watcher; /* on their host; 0: has not started */
     char host[64];
     bool ended;
+    bool stopped;     /* by its watcher, because mpirun ended the job */
     long long rounds; /* begun, as told at its end; -1: not told */
     launch_output out[2];
 } rank;
@@ -30,6 +31,7 @@ typedef struct job {
     pid_t mpirun;               /* 0: has ended */
     pid_t telling;              /* mpirun that tells the hosts of a loss; 0: none */
     int64_t round;              /* of the checkpoint from which it goes on */
+    int64_t stopped_ms;         /* when mpirun ended the first rank by itself; 0: it did not */
     int early;                  /* the rank that ended first, and well; -1: none */
     int64_t early_ms;           /* when; 0: the hosts have been told */
     int64_t first_ms, begin_ms; /* when the first attempt began, and this one */

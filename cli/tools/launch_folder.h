@@ -2,7 +2,8 @@
  * watchers on each other one, with the same name:
  *
  *   events       a line for each thing that happens to a rank of that host, from its watcher:
- *                "RANK start PID WATCHER", "RANK exit CODE", "RANK signal NUMBER"
+ *                "RANK start PID WATCHER", "RANK exit CODE", "RANK signal NUMBER",
+ *                "RANK stopped 9": by its watcher, because mpirun said that the job is over
  *   lost         "RANK sentence", once a rank is lost: from launch, or from a rank that has heard
  *                nothing of another one; all other ranks end then, with that sentence
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun

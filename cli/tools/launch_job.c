@@ -64,7 +64,8 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
                     again == 1 ? "" : "s");
             break;
         }
-        if ((rc = launch_round(o->checkpoint, &round, e)))
+        if ((o->by == LAUNCH_SSH && (rc = hosts_prepare(h, o, e))) ||
+            (rc = launch_round(o->checkpoint, &round, e)))
             break;
         say_restart(o, again + 1, round, begun > round ? begun - round : 0);
     }

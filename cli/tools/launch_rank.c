@@ -31,6 +31,7 @@ typedef struct watch {
     int signals;   /* signalfd */
     sigset_t mask; /* the rank's signals */
     bool is_over;  /* the job is */
+    bool stopped;  /* the rank was still running then */
     bool told_lost;
 } watch;
 
@@ -136,7 +137,7 @@ static int watch_rank(watch *w)
     while (waitpid(w->pid, &status, WNOHANG) == 0) {
         tick(w);
         if (w->is_over)
-            kill(w->pid, SIGKILL);
+            w->stopped = kill(w->pid, SIGKILL) == 0;
     }
     w->pid = 0;
     return status;
@@ -165,11 +166,15 @@ static void tell_start(const watch *w)
 static void tell_end(watch *w, int status)
 {
     char line[64];
+    bool killed = WIFSIGNALED(status);
     pass_on(w, 0);
     pass_on(w, 1);
     tell_rounds(w);
-    snprintf(line, sizeof line, "%d %s %d", w->number, WIFSIGNALED(status) ? "signal" : "exit",
-             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    snprintf(line, sizeof line, "%d %s %d", w->number,
+             killed && w->stopped ? "stopped"
+             : killed             ? "signal"
+                                  : "exit",
+             killed ? WTERMSIG(status) : WEXITSTATUS(status));
     tell(w, line, "");
 }
 

@@ -47,6 +47,83 @@ END
     assert_nothing_left
 }
 
+# lose_host COMMAND… while a job with the options of $more runs.
+lose_host()
+{
+    setup_hosts
+    cat >rounds.kv <<'END'
+create dist_sync
+init 3 zeros(2)
+if rank() == 0 {
+    !touch joined
+}
+for i in range(rounds(), 10000000) { push 3 ones(2) }
+END
+    rm -f joined
+    (
+        for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
+        "$@"
+    ) 3>&- &
+    job -H hosts "${more[@]}" rounds.kv
+    wait
+}
+
+# All processes of n2 but its server of ssh end at once.
+kill_n2()
+{
+    local pid
+    for pid in $(ip netns pids "$(sed -n 3p "$work/spaces")"); do
+        [ "$pid" = "$(cat "$work/n2.pid")" ] || grep -qa 'sshd -D' "/proc/$pid/cmdline" || kill -9 "$pid"
+    done 2>/dev/null || true # one that has ended with another
+}
+
+link_n2()
+{
+    ip -n "$(sed -n 1p "$work/spaces")" link set v2 "$1"
+}
+
+# The daemon of Open MPI on the host ends when it hears of it again.
+link_n2_back()
+{
+    link_n2 up
+    for _ in {1..300}; do
+        pgrep --ns "$(cat "$work/n2.pid")" --nslist net orted >/dev/null || break
+        sleep 0.1
+    done
+}
+
+@test "ssh: a host that dies" {
+    more=()
+    lose_host kill_n2
+    assert_failure 6
+    assert_line "kvctl: rank 1 (worker) on n2 is lost: mpirun has lost its host"
+    refute_output --partial "was killed"
+    assert_nothing_left
+}
+
+@test "ssh: a host that is cut off" {
+    more=(--deadline 8)
+    lose_host link_n2 down
+    link_n2_back
+    assert_failure 6
+    assert_line --regexp '^kvctl: rank [135] on n2 has not been heard for 8 s$'
+    for rank in 0 2; do
+        assert_line --regexp "^\[$rank\] .*error\[peer\]: rank [135] on n2 has not been heard for 8 s$"
+    done
+    assert_nothing_left
+}
+
+@test "ssh: a job begins again only when every host answers" {
+    more=(--deadline 8 --checkpoint c.kvs --checkpoint-every 10 --max-restarts 2)
+    lose_host link_n2 down
+    link_n2_back
+    assert_failure 6
+    assert_line --regexp '^kvctl: rank [135] on n2 has not been heard for 8 s$'
+    assert_line --partial 'kvctl: launch: host "n2" cannot be reached: '
+    refute_output --partial "restart 1 of 2"
+    assert_nothing_left
+}
+
 @test "ssh: a rank that never joins" {
     setup_hosts
     job -H hosts -c 'if env("OMPI_COMM_WORLD_RANK") == "1" { quit }; create dist_sync'
