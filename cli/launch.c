@@ -20,6 +20,10 @@ static int check_words(const launch_options *o, kv_err *e)
     if (o->nwords == 0)
         return kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
     int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
+    if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
+        e->hint[0] = '\0';
+        kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them");
+    }
     if (!rc && (each.interactive || (each.ninputs == 0 && !each.help && !each.version)))
         rc = kv_err_set(e, KV_E_USAGE, "launch: the ranks of a job have no prompt");
     for (int i = 0; !rc && i < each.ninputs; i++) {

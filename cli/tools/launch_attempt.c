@@ -388,8 +388,12 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
     }
     begin_outputs(j);
     int rc = run(j, c, m, e);
-    for (int i = 0; i < j->n * 2; i++)
-        launch_output_close(&j->ranks[i / 2].out[i % 2]);
+    for (int i = 0; i < j->n * 2; i++) {
+        launch_output *out = &j->ranks[i / 2].out[i % 2];
+        launch_output_close(out);
+        if (i % 2 == 0 && out->error && !rc && !j->code)
+            rc = file_error(e, "write", "stdout", out->error);
+    }
     if (j->heard >= 0)
         close(j->heard);
     *rounds = read_rounds(j);

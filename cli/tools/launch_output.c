@@ -1,6 +1,7 @@
 /* Only whole lines go on, in one piece each. */
 #include "tools/launch_output.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { MOST_LINE = 1 << 20 /* what is longer comes in pieces */ };
@@ -15,6 +16,7 @@ static void put_line(launch_output *o, const char *text, size_t n)
 static void put_lines(launch_output *o, bool all)
 {
     const char *text = buf_text(&o->line), *end = text + o->line.len, *at = text, *next;
+    errno = 0;
     while (at < end && (next = memchr(at, '\n', (size_t)(end - at)))) {
         put_line(o, at, (size_t)(next - at));
         at = next + 1;
@@ -28,6 +30,8 @@ static void put_lines(launch_output *o, bool all)
     buf_release(&o->line);
     o->line = rest;
     fflush(o->to);
+    if (ferror(o->to) && !o->error && errno != EPIPE)
+        o->error = errno;
 }
 
 void launch_output_put(launch_output *o, const char *text, size_t n)

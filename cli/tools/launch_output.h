@@ -11,7 +11,8 @@
 typedef struct launch_output {
     FILE *to;
     char prefix[24];
-    buf line; /* the part of a line that has come */
+    buf line;  /* the part of a line that has come */
+    int error; /* why a line could not be written, an errno; 0: all were, or nobody reads */
 } launch_output;
 
 /* Takes a piece, and writes the lines that are whole. */

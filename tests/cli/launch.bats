@@ -45,6 +45,24 @@ END
     assert_output ""
 }
 
+@test "launch: output that cannot be written" {
+    needs_mpi
+    run sh -c "kvctl launch -n 2 -c 'print 7' >/dev/full"
+    assert_failure 5
+    assert_output 'kvctl: cannot write "stdout": No space left on device'
+    run sh -c "kvctl launch -n 2 -c 'print 7' | true"
+    assert_output ""
+}
+
+@test "launch: options of launch behind the script" {
+    needs_mpi
+    echo 'print 1' >job.kv
+    run kvctl launch -n 2 job.kv -H hosts
+    assert_failure 2
+    assert_output "kvctl: there is no option -H
+ hint: options of launch stand before FILE; kvctl launch --help lists them"
+}
+
 @test "launch: --dry-run prints the command" {
     needs_mpi
     run kvctl launch -n 2 -s 1 --dry-run -c 'print "it'\''s"'
