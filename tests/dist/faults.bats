@@ -138,6 +138,13 @@ END
     assert_line "kvctl: mpirun was killed by signal 9"
 }
 
+@test "faults: mpirun is told to end, and no rank is to blame" {
+    script push 1 'kill $(ps -o ppid= -p $(ps -o ppid= -p $PPID))' >job.kv
+    job 11 -n 2 job.kv
+    assert_failure 6
+    assert_line "kvctl: mpirun ended with exit code 1"
+}
+
 @test "faults: Ctrl-C and SIGTERM end every rank" {
     for pair in INT:130 TERM:143; do
         cat >job.kv <<END
