@@ -941,6 +941,8 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
 {
     if (strcmp(topic, "types") == 0)
         return runtime_describe_types(visit, arg, e);
+    if (strcmp(topic, "gpus") == 0)
+        return runtime_describe_gpus(visit, arg, e);
     if (strcmp(topic, "store") == 0 && store)
         return describe_store(store, visit, arg, e);
     if (strcmp(topic, "cluster") == 0 && store)
@@ -951,6 +953,6 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
     if (store && (states || strcmp(topic, "optimizer") == 0))
         return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, store, cluster, rule, optimizer, states" : "types");
+    kv_err_hint(e, store ? "types, gpus, store, cluster, rule, optimizer, states" : "types, gpus");
     return KV_E_USAGE;
 }

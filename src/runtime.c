@@ -223,6 +223,49 @@ void runtime_each_type(void (*visit)(void *arg, const kv_type_ops *ops), void *a
     pthread_mutex_unlock(&runtime.lock);
 }
 
+/* ---- GPUs ---- */
+
+static const char gpu_file[] = "kvstore_cuda.so";
+
+int gpu_load(kv_err *e)
+{
+    char path[PATH_BYTES];
+    kv_err why = {0};
+    if (!plugin_find(path, sizeof path, gpu_file))
+        return kv_err_set(e, KV_E_UNSUPPORTED, "GPUs need the CUDA plugin, %s", absent_reason());
+    if (kv_load_plugin(path, &why) == KV_OK)
+        return KV_OK;
+    size_t n = strlen(path); /* the text begins with it */
+    bool named = strncmp(why.text, path, n) == 0 && strncmp(why.text + n, ": ", 2) == 0;
+    return kv_err_set(e, KV_E_UNSUPPORTED, "%s", named ? why.text + n + 2 : why.text);
+}
+
+/* One row for the machine, then one a device. */
+int runtime_describe_gpus(kv_visitor visit, void *arg, kv_err *e)
+{
+    char path[PATH_BYTES];
+    kv_err why = {0};
+    bool built = plugin_find(path, sizeof path, gpu_file);
+    const gpu_ops *gpu = gpu_find(&why);
+    kv_field all[] = {{.name = "built", .number = built},
+                      {.name = "usable", .number = gpu != NULL},
+                      {.name = "reason", .text = gpu ? "" : why.text}};
+    int rc = visit(arg, all, 3, e);
+    for (int i = 0; gpu && i < gpu->count && !rc; i++) {
+        gpu_facts f;
+        if ((rc = gpu->facts(i, &f, e)))
+            return rc;
+        kv_field one[] = {{.name = "device", .number = i},
+                          {.name = "name", .text = f.name},
+                          {.name = "bytes", .number = f.bytes},
+                          {.name = "free", .number = f.free_bytes},
+                          {.name = "major", .number = f.major},
+                          {.name = "minor", .number = f.minor}};
+        rc = visit(arg, one, 6, e);
+    }
+    return rc;
+}
+
 /* ---- Registering ---- */
 
 static int check_table(const kv_type_ops *ops, kv_err *e)

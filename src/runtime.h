@@ -21,6 +21,9 @@ bool runtime_is_name(const char *text);
 /* Visits every type as kv_describe's topic "types" shows it. */
 int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e);
 
+/* The GPUs of this machine, as kv_describe's topic "gpus" shows them. */
+int runtime_describe_gpus(kv_visitor visit, void *arg, kv_err *e);
+
 /* Calls visit with the table of every type that can be made. Registering is not possible meanwhile.
  */
 void runtime_each_type(void (*visit)(void *arg, const kv_type_ops *ops), void *arg);

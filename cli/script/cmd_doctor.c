@@ -34,6 +34,37 @@ static void add_build(buf *out)
     buf_char(out, '\n');
 }
 
+static const kv_field *field(const kv_field *fields, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+/* Whether there is a plugin for GPUs, whether it can be used, and each GPU. */
+static int add_gpu(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    buf *out = arg;
+    const kv_field *device = field(fields, n, "device");
+    (void)e;
+    topic(out, "gpu");
+    if (device) {
+        buf_printf(out, "gpu(%lld): %s, %lld MB, %lld MB of it unused, ability %lld.%lld\n",
+                   (long long)device->number, field(fields, n, "name")->text,
+                   (long long)field(fields, n, "bytes")->number >> 20,
+                   (long long)field(fields, n, "free")->number >> 20,
+                   (long long)field(fields, n, "major")->number,
+                   (long long)field(fields, n, "minor")->number);
+        return KV_OK;
+    }
+    bool usable = field(fields, n, "usable")->number;
+    buf_printf(out, "built: %s; usable: %s%s%s\n",
+               field(fields, n, "built")->number ? "yes" : "no", usable ? "yes" : "no",
+               usable ? "" : ", ", usable ? "" : field(fields, n, "reason")->text);
+    return KV_OK;
+}
+
 /* One shared library; those that every program has are left out. */
 static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -184,8 +215,8 @@ static const char store_script[] = "create local; init 3 ones(2,3)*2\n"
                                    "push 3 ones(2,3); pull 3 -> a; assert a == ones(2,3)*10.5\n";
 
 static const char devices_script[] = "create device; init w zeros(4,1000)\n"
-                                     "push w ones(4,1000)@gpu(0..1); pull w --ctx gpu(1) -> a\n"
-                                     "assert sum(a@cpu) == 8000\n";
+                                     "push w [ones(4,1000)@gpu(0), ones(4,1000)@gpu(0)]\n"
+                                     "pull w --ctx gpu(0) -> a; assert sum(a@cpu) == 8000\n";
 
 static const char numbers_script[] = "a = arange(1000) * 0.25 - 3\n"
                                      "assert sum(a) == 121875\n"
@@ -253,6 +284,7 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     add_libraries(&text);
     add_cpu(&text);
     add_memory(&text);
+    kv_describe(NULL, "gpus", add_gpu, &text, e);
     kv_describe(NULL, "types", add_type, &text, e);
     add_terminal(&text);
     add_plot(&text);

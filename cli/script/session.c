@@ -222,9 +222,23 @@ int session_store(session *s, kv **store, kv_err *e)
     return KV_OK;
 }
 
+/* Whether a field says that GPUs can be used. */
+static int note_usable(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    bool *usable = arg;
+    (void)e;
+    for (int i = 0; i < n; i++)
+        *usable |= strcmp(fields[i].name, "usable") == 0 && fields[i].number;
+    return KV_OK;
+}
+
 int session_ctx(session *s, kv_ctx ctx, kv_err *e)
 {
+    kv_err why = {0};
     if (ctx.device != KV_GPU || s->gpus_announced)
+        return KV_OK;
+    kv_describe(NULL, "gpus", note_usable, &s->gpus_announced, &why);
+    if (s->gpus_announced)
         return KV_OK;
     if (ctx.id >= s->virtual_gpus) {
         kv_err_set(e, KV_E_UNSUPPORTED,

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/mirror.h"
 #include "array/sparse.h"
 #include "base/mem.h"
 
@@ -164,7 +165,7 @@ static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, co
     if (rc)
         return rc;
     int64_t bytes = size * facts[dtype].bytes;
-    bool small = own && dev == &cpu_dev_ops && bytes <= INSIDE_BYTES;
+    bool small = own && !mirror_needed(ctx) && bytes <= INSIDE_BYTES;
     kv_array *a = mem_alloc_data(header_bytes(ndim) + (small ? bytes : 0), e);
     if (!a)
         return KV_E_MEMORY;
@@ -204,6 +205,8 @@ int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
     if (a->memory != ARRAY_INSIDE) {
         a->memory = ARRAY_OWN;
         rc = dev->alloc(ctx.id, kv_array_bytes(a), &a->data, e);
+        if (!rc && (rc = mirror_new(a, kv_array_bytes(a), NULL, e)))
+            dev->free(ctx.id, a->data);
     }
     if (rc)
         mem_free(a);
@@ -219,13 +222,22 @@ int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
     int rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e);
     if (rc)
         return rc;
-    rc = a->dev->zero(ctx.id, a->data, kv_array_bytes(a), e);
+    rc = a->mirror ? mirror_zero(a, e) : a->dev->zero(ctx.id, a->data, kv_array_bytes(a), e);
     if (rc) {
         kv_array_unref(a);
         return rc;
     }
     *out = a;
     return KV_OK;
+}
+
+/* Memory of a GPU gets a place in host memory beside it. */
+static int wrap_block(kv_array *a, void *block, kv_err *e)
+{
+    int rc = a->dev->alloc(a->ctx.id, kv_array_bytes(a), &a->data, e);
+    if (!rc && (rc = mirror_new(a, kv_array_bytes(a), block, e)))
+        a->dev->free(a->ctx.id, a->data);
+    return rc;
 }
 
 int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const int64_t *shape,
@@ -237,6 +249,10 @@ int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const in
         return rc;
     a->memory = ARRAY_WRAPPED;
     a->data = data;
+    if (mirror_needed(ctx) && (rc = wrap_block(a, data, e))) {
+        mem_free(a);
+        return rc;
+    }
     a->done = done;
     a->done_arg = arg;
     *out = a;
@@ -279,6 +295,7 @@ kv_array *kv_array_ref(kv_array *a)
 
 static void release_memory(kv_array *a)
 {
+    mirror_free(a->mirror);
     switch ((array_memory)a->memory) {
     case ARRAY_INSIDE:
         break;
@@ -287,6 +304,8 @@ static void release_memory(kv_array *a)
         mem_free(a->rows);
         break;
     case ARRAY_WRAPPED:
+        if (a->mirror)
+            a->dev->free(a->ctx.id, a->data);
         if (a->done)
             a->done(a->done_arg);
         break;
@@ -339,6 +358,9 @@ void array_swap(kv_array *a, kv_array *b)
     }
     void *data = a->data;
     int64_t *rows = a->rows, nrows = a->nrows;
+    array_mirror *mirror = a->mirror;
+    a->mirror = b->mirror;
+    b->mirror = mirror;
     a->data = b->data;
     a->rows = b->rows;
     a->nrows = b->nrows;
@@ -414,7 +436,7 @@ static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err 
     if (a->unfilled)
         return kv_err_set(e, KV_E_PEER, "what this array waits for did not come");
     *data = a->data;
-    return KV_OK;
+    return mirror_host(a, MIRROR_READ, e);
 }
 
 int kv_array_read(kv_array *a, const void **data, kv_err *e)
@@ -443,7 +465,7 @@ static int write_data(kv_array *a, kv_storage storage, void **data, kv_err *e)
                           (long long)holders);
     a->unfilled = false;
     *data = a->data;
-    return KV_OK;
+    return mirror_host(a, MIRROR_CHANGE, e);
 }
 
 int kv_array_write(kv_array *a, void **data, kv_err *e)
@@ -480,6 +502,11 @@ static int copy_run(engine_op *op, kv_err *e)
     const copy *c = (copy *)op;
     if (c->dst->data == c->src->data)
         return KV_OK;
+    if (mirror_can_copy(c->dst, c->src))
+        return mirror_copy(c->dst, c->src, e);
+    int rc = mirror_host(c->src, MIRROR_READ, e);
+    if (rc || (rc = mirror_host(c->dst, MIRROR_WRITE, e)))
+        return rc;
     return c->dst->storage == KV_ROW_SPARSE ? sparse_replace(c->dst, c->src, e)
                                             : sparse_move(c->dst, c->src, e);
 }

@@ -1,14 +1,17 @@
 /* Which device table serves which context.
  *
  * cpu(i), for every i, is the host's memory. gpu(i) is one of the virtual GPUs while they are on:
- * host memory under another label. The number of virtual GPUs is process-wide and may be changed at
- * any time; arrays that exist keep the table they were made with.
+ * host memory under another label. Else it is a GPU of this machine, which a plugin brings. The
+ * number of virtual GPUs is process-wide and may be changed at any time; arrays that exist stay
+ * where they are.
  */
 #include "array/device.h"
 
 #include <stddef.h>
 
-static int virtual_gpus; /* atomic; a part of the documented process-wide runtime */
+/* Parts of the documented process-wide runtime. */
+static int virtual_gpus;    /* atomic */
+static const gpu_ops *gpus; /* atomic; those of this machine, once somebody asked for them */
 
 void dev_set_virtual_gpus(int n)
 {
@@ -20,9 +23,35 @@ int dev_virtual_gpus(void)
     return __atomic_load_n(&virtual_gpus, __ATOMIC_ACQUIRE);
 }
 
+int gpu_register(const gpu_ops *ops, kv_err *e)
+{
+    const gpu_ops *none = NULL;
+    if (ops->version != GPU_TABLE_VERSION || ops->size != sizeof *ops)
+        return kv_err_set(e, KV_E_VALUE,
+                          "the table of GPUs has version %u and %u bytes, this library takes "
+                          "version %u and %zu bytes",
+                          ops->version, ops->size, GPU_TABLE_VERSION, sizeof *ops);
+    if (!__atomic_compare_exchange_n(&gpus, &none, ops, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return kv_err_set(e, KV_E_NAME, "a plugin has brought the GPUs of this machine already");
+    return KV_OK;
+}
+
+const gpu_ops *gpu_find(kv_err *e)
+{
+    const gpu_ops *found = __atomic_load_n(&gpus, __ATOMIC_ACQUIRE);
+    if (found || gpu_load(e))
+        return found;
+    found = __atomic_load_n(&gpus, __ATOMIC_ACQUIRE);
+    if (!found)
+        kv_err_set(e, KV_E_UNSUPPORTED, "the GPU plugin brings no GPUs");
+    return found;
+}
+
+/* The elements of an array on a GPU have their place in host memory as well. */
 static const dev_ops *find_gpu(int id, kv_err *e)
 {
     int n = dev_virtual_gpus();
+    kv_err why = {0};
     if (id < n)
         return &cpu_dev_ops;
     if (n) {
@@ -30,7 +59,15 @@ static const dev_ops *find_gpu(int id, kv_err *e)
                    n - 1);
         return NULL;
     }
-    kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): this build has no GPU plugin", id);
+    const gpu_ops *found = gpu_find(&why);
+    if (found && id < found->count)
+        return &cpu_dev_ops;
+    if (found) {
+        kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): the last one here is gpu(%d)", id,
+                   found->count - 1);
+        return NULL;
+    }
+    kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): %s", id, why.text);
     kv_err_hint(e, "virtual GPUs (kvctl --gpus %d, kv_set_virtual_gpus) run on any machine",
                 id + 1);
     return NULL;

@@ -108,13 +108,112 @@ typedef struct dev_ops {
 extern const dev_ops cpu_dev_ops;
 
 /* The table of a context, or NULL with the reason in e (unsupported). gpu(i) is the host's memory
- * while virtual GPUs are on and i is one of them. */
+ * while virtual GPUs are on and i is one of them; else a GPU of this machine, whose arrays have
+ * their elements in host memory too, as far as they are needed there (array/mirror.h). */
 const dev_ops *dev_find(kv_ctx ctx, kv_err *e);
 
 /* Virtual GPUs: contexts gpu(0) to gpu(n-1) live in host memory under that label, so that lessons
  * and tests run anywhere. n = 0 switches them off (the default). A part of the runtime's state. */
 void dev_set_virtual_gpus(int n);
 int dev_virtual_gpus(void);
+
+/* ---- Devices with memory of their own ----------------------------------------------------------
+ *
+ * What such a device does comes in lists, since a launch costs more than the work on a small array:
+ * all jobs of a list are one launch. Work of one device happens in the order of the calls; the host
+ * waits only where a function says so. Addresses are the device's unless a comment says host.
+ */
+
+#define GPU_TABLE_VERSION 1
+
+/* What the jobs of a list do. The bits are those of the CPU's table. */
+typedef enum gpu_work {
+    GPU_CONVERT,        /* dst of dtype `to` = src[0] of dtype `from` */
+    GPU_SUM,            /* dst = src[0] + src[1] + …, all of dtype `to`; dst may be src[0] */
+    GPU_GATHER_ROWS,    /* row k of dst = row index[k] of src[0], or zeros; all of dtype `to` */
+    GPU_SUM_ROWS,       /* row k of dst = the sum of row index[k * nsrc + s] of src[s] over all s
+                           where that is not negative; all of dtype `to` */
+    GPU_QUANTISE,       /* dst = codes of src[0], whose residual is more[0] */
+    GPU_DEQUANTISE,     /* dst = what the codes src[0] stand for */
+    GPU_DEQUANTISE_ADD, /* dst += the same */
+    GPU_QUANTISE_SUM,   /* dst = the sum of what the codes of src[s], with the residual more[s],
+                           would stand for */
+    GPU_SUM_CHUNKS,     /* dst, doubles: element c = the sum of the elements of src[0], of dtype
+                           `from`, in its chunk c of 4096; n chunks of `row` elements in all */
+    GPU_NWORKS
+} gpu_work;
+
+/* The lists are the host's and belong to the caller; they are read before the call returns. */
+typedef struct gpu_job {
+    void *dst;
+    int64_t n; /* elements */
+    const void *const *src;
+    int64_t nsrc;
+    void *const *more;
+    int64_t nmore;
+    const int64_t *index;
+    int64_t nindex;
+    const double *numbers; /* of a rule: words of 8 bytes */
+    int64_t nnumbers;
+    int64_t row; /* elements of a row */
+    float threshold;
+    kv_dtype to, from;
+    dev_code code;
+} gpu_job;
+
+/* What there is to know of a device. */
+typedef struct gpu_facts {
+    char name[128];
+    int64_t bytes, free_bytes;
+    int major, minor; /* of what it can do */
+} gpu_facts;
+
+/* A rule that was compiled for a device. */
+typedef struct gpu_rule gpu_rule;
+
+/* All entries are required. Each takes the number of a device below count. */
+typedef struct gpu_ops {
+    uint32_t size;    /* sizeof (gpu_ops) of whoever made the table */
+    uint32_t version; /* GPU_TABLE_VERSION */
+    int count;        /* devices, at least 1 */
+
+    int (*facts)(int id, gpu_facts *out, kv_err *e);
+
+    /* Memory, at least 256 aligned, contents undefined. What is freed may still be in use by work
+     * that was given before. */
+    int (*alloc)(int id, int64_t bytes, void **out, kv_err *e);
+    void (*free)(int id, void *block);
+    int (*zero)(int id, void *dst, int64_t bytes, kv_err *e);
+
+    /* From and to host memory: copy_in has read it when it returns, copy_out waits. */
+    int (*copy_in)(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
+    int (*copy_out)(int id, void *host, const void *src, int64_t bytes, kv_err *e);
+
+    /* From a place of another device, or the same, whose earlier work comes first. Later work of
+     * either comes after it. */
+    int (*copy)(int id, void *dst, int from, const void *src, int64_t bytes, kv_err *e);
+
+    int (*run)(int id, gpu_work work, const gpu_job *jobs, int64_t n, kv_err *e);
+
+    /* Compiles the text of a rule (vm/plan_text.h), or finds it; it stays for ever. Then runs it on
+     * each job, whose `more` are its arrays by slot. Error: unsupported (it does not compile). */
+    int (*compile)(int id, const char *text, const gpu_rule **out, kv_err *e);
+    int (*apply)(int id, const gpu_rule *rule, const gpu_job *jobs, int64_t n, kv_err *e);
+
+    /* Waits until all work of a device is done. */
+    int (*wait)(int id, kv_err *e);
+} gpu_ops;
+
+/* The GPUs of this machine, or NULL with the reason in e (unsupported): not in this build, or no
+ * driver, or no device. Loads the plugin that knows them when it is first asked. */
+const gpu_ops *gpu_find(kv_err *e);
+
+/* What a plugin that knows GPUs calls when it starts. The table stays for ever. Error: value (of
+ * another version), name (there are some already). */
+int gpu_register(const gpu_ops *ops, kv_err *e);
+
+/* Loads that plugin; defined by src. */
+int gpu_load(kv_err *e);
 
 /* What a kv_array is, for the layers below the public interface. */
 typedef enum array_memory {
@@ -133,6 +232,7 @@ struct kv_array {
     uint8_t dtype, storage, memory, ndim; /* kv_dtype, kv_storage, array_memory */
     kv_ctx ctx;
     const dev_ops *dev;      /* whose memory data is; it releases it too */
+    struct array_mirror *mirror; /* on a GPU of its own memory: see array/mirror.h; else NULL */
     kv_array *base;          /* ARRAY_VIEW: whose memory it is; orders through base->var */
     void (*done)(void *arg); /* ARRAY_WRAPPED */
     void *done_arg;

@@ -86,7 +86,8 @@ int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
 
 /* An array over the caller's memory, which must stay valid, and unchanged except through the array,
  * until done(arg) is called: when the last reference is gone and no operation of a store uses the
- * array, so perhaps on another thread. done may be NULL. Errors as above. */
+ * array, so perhaps on another thread. done may be NULL. Of a GPU that is not virtual it is memory
+ * of that GPU, whose work on it must have ended. Errors as above. */
 int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const int64_t *shape,
                   kv_ctx ctx, void (*done)(void *arg), void *arg, kv_err *e);
 
@@ -106,8 +107,9 @@ kv_ctx kv_array_ctx(const kv_array *a);
 int64_t kv_array_refs(const kv_array *a);         /* references, the store's included */
 
 /* The elements in host memory, to read until the reference is given back. Blocks until what writes
- * the array has ended. Errors: unsupported (a row_sparse array), peer (what should have come from
- * another machine did not; kv_wait says why). */
+ * the array has ended. Those of a GPU are brought from it, so ask again when they have changed
+ * there. Errors: unsupported (a row_sparse array), peer (what should have come from another machine
+ * did not; kv_wait says why). */
 int kv_array_read(kv_array *a, const void **data, kv_err *e);
 
 /* The elements in host memory, to write. Blocks until what reads or writes the array has ended. The

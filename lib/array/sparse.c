@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "array/mirror.h"
 #include "array/row_ids.h"
 #include "base/mem.h"
 #include "engine/pool.h"
@@ -51,7 +52,10 @@ static int make_rows(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
     a->storage = KV_ROW_SPARSE;
     a->nrows = nrows;
     a->rows = ids;
-    rc = a->dev->alloc(ctx.id, nrows * sparse_row(a) * kv_dtype_bytes(dtype), &a->data, e);
+    int64_t bytes = nrows * sparse_row(a) * kv_dtype_bytes(dtype);
+    rc = a->dev->alloc(ctx.id, bytes, &a->data, e);
+    if (!rc && (rc = mirror_new(a, bytes, NULL, e)))
+        a->dev->free(ctx.id, a->data);
     if (rc) {
         mem_free(ids);
         mem_free(a);
@@ -124,6 +128,9 @@ void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too)
         return;
     void *data = fresh->data;
     int64_t *ids = fresh->rows;
+    array_mirror *mirror = fresh->mirror;
+    fresh->mirror = old->mirror;
+    old->mirror = mirror;
     fresh->data = old->data;
     old->data = data;
     if (ids_too) {
@@ -279,6 +286,8 @@ static void fill_part(void *arg, int64_t part, int worker)
 static void fill(kv_array *const *to, int64_t n, const int64_t *ids, int64_t nids,
                  const kv_array *src)
 {
+    for (int64_t i = 0; i < n; i++)
+        mirror_host(to[i], MIRROR_WRITE, NULL); /* nothing is brought, so it does not fail */
     filling f = {.to = to, .n = n, .ids = ids, .nids = nids, .src = src, .row = sparse_row(src)};
     int64_t bytes = f.row * kv_dtype_bytes(to[0]->dtype);
     bytes = bytes > 0 ? bytes : 1;
@@ -364,11 +373,15 @@ int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e)
     engine_wait_read(array_var(a));
     memcpy(shape, a->shape, (size_t)a->ndim * sizeof *shape);
     shape[0] = a->nrows;
-    int rc = kv_array_wrap(ids, a->rows, KV_INT64, 1, shape, (kv_ctx){KV_CPU, 0}, let_go, a, e);
+    kv_ctx ctx = a->mirror ? (kv_ctx){KV_CPU, 0} : a->ctx; /* their memory is the host's */
+    int rc = mirror_host(a, MIRROR_READ, e);
+    if (rc)
+        return rc;
+    rc = kv_array_wrap(ids, a->rows, KV_INT64, 1, shape, (kv_ctx){KV_CPU, 0}, let_go, a, e);
     if (rc)
         return rc;
     kv_array_ref(a);
-    if ((rc = kv_array_wrap(data, a->data, a->dtype, a->ndim, shape, a->ctx, let_go, a, e)))
+    if ((rc = kv_array_wrap(data, a->data, a->dtype, a->ndim, shape, ctx, let_go, a, e)))
         kv_array_unref(*ids);
     else
         kv_array_ref(a);

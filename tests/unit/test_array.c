@@ -94,8 +94,9 @@ TEST(array_contexts)
     kv_array *a = NULL;
     char text[KV_CTX_TEXT];
     CHECK_TEXT(kv_ctx_text(text, (kv_ctx){KV_GPU, KV_CTX_MAX}), "gpu(65535)");
-    CHECK_ERR(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){KV_GPU, 0}, &e), KV_E_UNSUPPORTED,
-              "there is no gpu(0): this build has no GPU plugin");
+    CHECK_ERR(
+        kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){KV_GPU, 0}, &e), KV_E_UNSUPPORTED,
+        "there is no gpu(0): GPUs need the CUDA plugin, which the static library cannot load");
     CHECK_ERR(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){KV_CPU, 65536}, &e), KV_E_VALUE,
               "65536 is not a device number: they go from 0 to 65535");
     CHECK_ERR(kv_array_new(&a, KV_INT8, 0, NULL, (kv_ctx){2, 0}, &e), KV_E_VALUE,

@@ -1,0 +1,171 @@
+/* The two places of an array on a GPU, and what moves between them. */
+#include "array/mirror.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct array_mirror {
+    pthread_mutex_t lock; /* two readers may bring the elements at the same time */
+    const gpu_ops *gpu;
+    int id;
+    bool owns;         /* block */
+    bool host, device; /* which places are current; one of them is */
+    void *block;       /* of the device */
+    void *data;        /* of the host */
+    int64_t bytes;
+};
+
+bool mirror_needed(kv_ctx ctx)
+{
+    return ctx.device == KV_GPU && ctx.id >= dev_virtual_gpus();
+}
+
+int mirror_new(kv_array *a, int64_t bytes, void *block, kv_err *e)
+{
+    if (!mirror_needed(a->ctx))
+        return KV_OK;
+    const gpu_ops *gpu = gpu_find(e);
+    if (!gpu)
+        return KV_E_UNSUPPORTED;
+    array_mirror *m = mem_alloc(1, sizeof *m, e);
+    if (!m)
+        return KV_E_MEMORY;
+    *m = (array_mirror){.gpu = gpu,
+                        .id = a->ctx.id,
+                        .owns = !block,
+                        .host = !block,
+                        .device = block != NULL,
+                        .block = block,
+                        .data = a->data,
+                        .bytes = bytes};
+    int rc = block ? KV_OK : gpu->alloc(m->id, bytes > 0 ? bytes : 1, &m->block, e);
+    if (rc) {
+        mem_free(m);
+        return rc;
+    }
+    pthread_mutex_init(&m->lock, NULL);
+    a->mirror = m;
+    return KV_OK;
+}
+
+void mirror_free(array_mirror *m)
+{
+    if (!m)
+        return;
+    if (m->owns)
+        m->gpu->free(m->id, m->block);
+    pthread_mutex_destroy(&m->lock);
+    mem_free(m);
+}
+
+static array_mirror *mirror_of(const kv_array *a)
+{
+    return a->memory == ARRAY_VIEW ? a->base->mirror : a->mirror;
+}
+
+bool mirror_has(const kv_array *a)
+{
+    return a && mirror_of(a);
+}
+
+int mirror_gpu(const kv_array *a)
+{
+    const array_mirror *m = mirror_of(a);
+    return m ? m->id : -1;
+}
+
+int mirror_host(const kv_array *a, mirror_use use, kv_err *e)
+{
+    array_mirror *m = a ? mirror_of(a) : NULL;
+    int rc = KV_OK;
+    if (!m)
+        return KV_OK;
+    pthread_mutex_lock(&m->lock);
+    if (!m->host && use != MIRROR_WRITE && m->bytes > 0)
+        rc = m->gpu->copy_out(m->id, m->data, m->block, m->bytes, e);
+    if (!rc) {
+        m->host = true;
+        m->device &= use == MIRROR_READ;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e)
+{
+    array_mirror *m = mirror_of(a);
+    int rc = KV_OK;
+    pthread_mutex_lock(&m->lock);
+    if (!m->device && use != MIRROR_WRITE && m->bytes > 0)
+        rc = m->gpu->copy_in(m->id, m->block, m->data, m->bytes, e);
+    if (!rc) {
+        m->device = true;
+        m->host &= use == MIRROR_READ;
+        *block = m->block;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+int mirror_zero(const kv_array *a, kv_err *e)
+{
+    void *block;
+    int rc = mirror_device(a, MIRROR_WRITE, &block, e);
+    const array_mirror *m = mirror_of(a);
+    return rc || m->bytes == 0 ? rc : m->gpu->zero(m->id, block, m->bytes, e);
+}
+
+/* Whether the elements are in the device and not in host memory. */
+static bool is_away(array_mirror *m)
+{
+    pthread_mutex_lock(&m->lock);
+    bool away = m->device && !m->host;
+    pthread_mutex_unlock(&m->lock);
+    return away;
+}
+
+/* dst and src are on one device. */
+static int convert(const gpu_ops *gpu, int id, void *to, const kv_array *dst, const void *from,
+                   const kv_array *src, kv_err *e)
+{
+    gpu_job job = {.dst = to,
+                   .n = src->size,
+                   .src = &from,
+                   .nsrc = 1,
+                   .to = (kv_dtype)dst->dtype,
+                   .from = (kv_dtype)src->dtype};
+    return gpu->run(id, GPU_CONVERT, &job, 1, e);
+}
+
+bool mirror_can_copy(const kv_array *dst, const kv_array *src)
+{
+    const array_mirror *to = mirror_of(dst), *from = mirror_of(src);
+    bool dense = dst->storage == KV_DEFAULT && src->storage == KV_DEFAULT;
+    bool same = dst->dtype == src->dtype && dst->dtype != KV_BOOL;
+    return dense && (to || from) && (same || (to && from && to->id == from->id));
+}
+
+int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e)
+{
+    array_mirror *to = mirror_of(dst), *from = mirror_of(src);
+    void *there = NULL, *here = NULL;
+    int64_t bytes = src->size * kv_dtype_bytes((kv_dtype)src->dtype);
+    bool near = to && from && to->id == from->id, away = from && (near || is_away(from));
+    int rc = away ? mirror_device(src, MIRROR_READ, &here, e) : KV_OK;
+    if (!rc && to)
+        rc = mirror_device(dst, MIRROR_WRITE, &there, e);
+    if (rc || bytes == 0)
+        return rc;
+    if (near)
+        return convert(to->gpu, to->id, there, dst, here, src, e);
+    if (to && away)
+        return to->gpu->copy(to->id, there, from->id, here, bytes, e);
+    if (to)
+        return to->gpu->copy_in(to->id, there, src->data, bytes, e);
+    if (away)
+        return from->gpu->copy_out(from->id, dst->data, here, bytes, e);
+    memcpy(dst->data, src->data, (size_t)bytes);
+    return KV_OK;
+}

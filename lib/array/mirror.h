@@ -1,0 +1,57 @@
+/* Arrays on devices with memory of their own.
+ *
+ * Such an array has two places for its elements: a block of the device, and one of host memory,
+ * which is a->data, so that everything that works on host memory works on it too. Either place is
+ * current or not; what needs the elements in a place says so before, and they are brought there if
+ * they are not current. Host memory that is never needed is never touched, so it costs address
+ * space alone.
+ *
+ * What calls these functions has the turn to read or write the array, as the engine gives it.
+ * Readers may be several at a time.
+ */
+#ifndef ARRAY_MIRROR_H
+#define ARRAY_MIRROR_H
+
+#include "array/device.h"
+
+/* What is to be done with the elements. */
+typedef enum mirror_use {
+    MIRROR_READ,
+    MIRROR_CHANGE, /* some are read or some stay */
+    MIRROR_WRITE   /* all are written, none is read: nothing is brought */
+} mirror_use;
+
+typedef struct array_mirror array_mirror;
+
+/* Whether arrays of a context, for which there is a table, have one. */
+bool mirror_needed(kv_ctx ctx);
+
+/* Gives a its mirror if its context is a GPU of this machine, once a->data is there. bytes: of its
+ * elements. block: NULL, or the device's memory of the caller, which stays the caller's. The host's
+ * place is current then, or with a block the device's. Errors: memory, unsupported. */
+int mirror_new(kv_array *a, int64_t bytes, void *block, kv_err *e);
+void mirror_free(array_mirror *m);
+
+/* Whether a has one; a view has that of its base. */
+bool mirror_has(const kv_array *a);
+
+/* The GPU where a's elements are, or -1. */
+int mirror_gpu(const kv_array *a);
+
+/* Makes a->data current for a use. Waits for the device where something must be brought. Nothing to
+ * do for other arrays, also NULL. Errors: those of the device. */
+int mirror_host(const kv_array *a, mirror_use use, kv_err *e);
+
+/* Makes the device's block current for a use, and gives it. a has a mirror. */
+int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e);
+
+/* All elements zero, in the device alone. a has a mirror. */
+int mirror_zero(const kv_array *a, kv_err *e);
+
+/* Whether dst can become src, of the same size, without a way through the places in host memory
+ * that is not needed: both are default arrays, one of them has a mirror, and they have one dtype or
+ * one device. Then dst = src. */
+bool mirror_can_copy(const kv_array *dst, const kv_array *src);
+int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e);
+
+#endif
