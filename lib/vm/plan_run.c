@@ -381,8 +381,7 @@ static void run_part(void *arg, int64_t part, int worker)
         run_group(r, w->pass, first);
 }
 
-/* The sums of the chunks, from left to right. */
-static void join_blocks(shared *s, const plan_pass *pass)
+void plan_run_join(shared *s, const plan_pass *pass)
 {
     for (int i = 0; i < pass->nsums; i++) {
         total t = {0};
@@ -404,7 +403,7 @@ static void sweep_array(shared *s, const plan_pass *pass)
     else
         for (int64_t part = 0; part < nparts; part++)
             run_part(&w, part, 0);
-    join_blocks(s, pass);
+    plan_run_join(s, pass);
 }
 
 /* How many rows ahead the memory is asked for what a pass reads of them, and for how many bytes. */

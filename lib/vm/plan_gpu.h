@@ -1,0 +1,32 @@
+/* Running plans on a device with memory of its own: each pass is one launch for all keys whose
+ * rules have the same text, with the sum of the values in it.
+ *
+ * A sum over all elements is made of the sums of its chunks, which the device makes and the host
+ * adds up in their order, as for the CPU: so the host waits between the passes of a rule with
+ * reductions, and only there.
+ */
+#ifndef VM_PLAN_GPU_H
+#define VM_PLAN_GPU_H
+
+#include "array/device.h"
+#include "vm/plan.h"
+
+/* The work on one key. Places of arrays are the device's. */
+typedef struct plan_gpu_item {
+    const plan *plan;
+    const plan_arrays *arrays; /* stored, weight, states; size, seed and t */
+    const void *const *values; /* whose sum the input is, of the input's dtype; the host's list */
+    int64_t nvalues;
+} plan_gpu_item;
+
+/* Whether a plan can run this way, with inputs that hold all rows and nothing printed. */
+bool plan_gpu_possible(const plan *p);
+
+/* Compiles what the plan needs, so that running it will not have to.
+ * Errors: unsupported, memory. */
+int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, kv_err *e);
+
+/* Runs all items, which touch no array of each other. Errors: memory, those of the device. */
+int plan_gpu_run(const gpu_ops *gpu, int id, const plan_gpu_item *items, int64_t n, kv_err *e);
+
+#endif
