@@ -11,6 +11,7 @@
 
 #include "array/sparse.h"
 #include "base/utf8.h"
+#include "core/call_gpu.h"
 
 /* ---- Checks ---- */
 
@@ -125,6 +126,7 @@ static int check_group(call *c, call_group *g, kv_err *e)
         if (rc)
             return rc;
         c->sparse |= a->storage == KV_ROW_SPARSE;
+        c->gpus |= call_is_on_gpu(a);
         g->mixed |= g->sparse != (a->storage == KV_ROW_SPARSE);
         g->same_dtype &= a->dtype == model->dtype;
         /* a pull that is pending may give a row_sparse array other elements; they are not read
@@ -165,6 +167,7 @@ static int place_group(call *c, call_group *g, int flags, kv_err *e)
         }
     }
     g->target = g->fresh ? g->fresh : stored;
+    c->gpus |= call_is_on_gpu(g->target);
     c->uses[g->use] = (engine_use){.var = array_var(g->target), .write = true};
     c->work_bytes += kv_array_bytes(g->target);
     return KV_OK;
@@ -320,6 +323,7 @@ int call_find_pairs(call *c, const kv_key *keys, kv_err *e)
         if (rc || (rc = call_check_shape(&c->table->items[number], c->values[i], "array", e)))
             return rc;
         c->stored[i] = c->table->items[number].stored;
+        c->gpus |= call_is_on_gpu(c->values[i]) || call_is_on_gpu(c->stored[i]);
         c->uses[2 * i] = (engine_use){.var = array_var(c->values[i]), .write = true};
         c->uses[2 * i + 1] = (engine_use){.var = array_var(c->stored[i])};
         if (c->values[i]->storage == KV_DEFAULT) /* what the others hold may be changing */

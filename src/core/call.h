@@ -19,7 +19,8 @@ typedef enum call_share {
     CALL_NOTHING, /* there is nothing to do */
     CALL_SPLIT,   /* any range of elements by itself */
     CALL_UNIT,    /* one thread does all of it */
-    CALL_WHOLE    /* alone, when all others are done; it spreads over the threads by itself */
+    CALL_WHOLE,   /* alone, when all others are done; it spreads over the threads by itself */
+    CALL_ON_GPU   /* a GPU does it or has done it: see call_gpu.h */
 } call_share;
 
 /* All values that one call pushes to one key, or arrays side by side that it pulls one key into. */
@@ -104,6 +105,7 @@ typedef struct call {
     bool far;           /* they are too large together to stay in a cache */
     bool sparse;        /* some array of a push is row_sparse */
     bool owns;          /* some group has arrays of its own */
+    bool gpus;          /* some array is on a GPU with memory of its own */
 
     call_cut *cuts; /* of the parts of the work, ncuts + 1 */
     int64_t ncuts, cuts_cap;

@@ -3,6 +3,7 @@
 #include "core/call_batch.h"
 
 #include "base/mem.h"
+#include "core/call_gpu.h"
 #include "engine/trace.h"
 
 enum {
@@ -50,6 +51,7 @@ static bool in_order(checker *k, int64_t number, int64_t rank)
 static bool is_small(const slot *s, const kv_array *a)
 {
     return s->stored->storage == KV_DEFAULT && a->storage == KV_DEFAULT &&
+           !call_is_on_gpu(s->stored) && !call_is_on_gpu(a) &&
            kv_array_same_shape(s->stored, a) && kv_array_bytes(s->stored) <= SMALL_ARRAY;
 }
 

@@ -2,6 +2,7 @@
 #include "core/call_outs.h"
 
 #include "array/device.h"
+#include "core/call_gpu.h"
 
 /* The uses of outs come before all others: the engine wants writes before reads. */
 void call_expect_outs(call *c, int64_t n)
@@ -27,11 +28,13 @@ void call_drop_outs(call *c)
     c->nouts = 0;
 }
 
-static bool is_plain(const call *c)
+static bool is_plain(call *c)
 {
-    for (int64_t i = 0; i < c->nouts; i++)
+    for (int64_t i = 0; i < c->nouts; i++) {
+        c->gpus |= call_is_on_gpu(c->outs[i]);
         if (c->outs[i]->storage != KV_DEFAULT)
             return false;
+    }
     for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
         if (g->sparse || g->mixed || !g->target)

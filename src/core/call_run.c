@@ -387,7 +387,7 @@ void call_end_groups(call *c, int64_t from, int64_t to)
     for (int64_t i = from; i < to; i++) {
         call_group *g = &c->groups[i];
         bool ended =
-            g->share == CALL_NOTHING ||
+            g->share == CALL_NOTHING || g->share == CALL_ON_GPU ||
             (g->share != CALL_WHOLE && __atomic_sub_fetch(&g->parts, 1, __ATOMIC_ACQ_REL) == 0);
         if (ended)
             continue;

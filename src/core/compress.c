@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/mirror.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
@@ -405,6 +406,69 @@ void compress_part(const call *c, const call_group *of, int64_t from, int64_t n)
     call_trace_part(c, begin, "compress", &of->key, g->sum, from, n);
 }
 
+/* ---- On a GPU ---- */
+
+bool compress_gpu_can(const call *c, const call_group *of)
+{
+    const work *w = c->compress.state;
+    const group *g = &w->groups[of - c->groups];
+    int id = mirror_gpu(g->sum);
+    bool can = id >= 0;
+    for (int64_t j = 0; j < g->n; j++) {
+        const pushed *v = &g->values[j];
+        can &= v->value->dtype == KV_FLOAT32 && mirror_gpu(v->value) == id &&
+               mirror_gpu(v->residual) == id && (!v->old || mirror_can_copy(v->residual, v->old));
+    }
+    return can;
+}
+
+int compress_gpu_job(const call *c, const call_group *of, gpu_job *job, arena *memory, kv_err *e)
+{
+    const work *w = c->compress.state;
+    const group *g = &w->groups[of - c->groups];
+    const void **src = arena_alloc(memory, (size_t)g->n * sizeof *src, e);
+    void **more = src ? arena_alloc(memory, (size_t)g->n * sizeof *more, e) : NULL, *block;
+    int rc = more ? KV_OK : KV_E_MEMORY;
+    for (int64_t j = 0; j < g->n && !rc; j++) {
+        const pushed *v = &g->values[j];
+        if (v->old)
+            rc = mirror_copy(v->residual, v->old, e);
+        if (rc || (rc = mirror_device(v->value, MIRROR_READ, &block, e)))
+            break;
+        src[j] = block;
+        rc = mirror_device(v->residual, MIRROR_CHANGE, &more[j], e);
+    }
+    if (rc || (rc = mirror_device(g->sum, MIRROR_WRITE, &block, e)))
+        return rc;
+    *job = (gpu_job){.dst = block,
+                     .n = g->sum->size,
+                     .src = src,
+                     .nsrc = g->n,
+                     .more = more,
+                     .nmore = g->n,
+                     .threshold = w->how.threshold,
+                     .code = (dev_code)w->how.code};
+    return KV_OK;
+}
+
+int compress_bring(const call *c, const call_group *of, kv_err *e)
+{
+    const work *w = c->compress.state;
+    const group *g = &w->groups[of - c->groups];
+    int rc = mirror_host(g->sum, MIRROR_WRITE, e);
+    for (int64_t j = 0; j < g->n && !rc; j++) {
+        const pushed *v = &g->values[j];
+        rc = mirror_host(v->value, MIRROR_READ, e);
+        if (!rc)
+            rc = mirror_host(v->old, MIRROR_READ, e);
+        if (!rc)
+            rc = mirror_host(v->residual, v->old ? MIRROR_WRITE : MIRROR_CHANGE, e);
+    }
+    return rc;
+}
+
+/* ---- All of a group at once ---- */
+
 typedef struct part_arg {
     const call *call;
     const call_group *group;
@@ -423,7 +487,7 @@ void compress_whole(const call *c)
     for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
         int64_t size = g->target->size, nparts = size / PART + (size % PART != 0);
-        if (g->share != CALL_SPLIT && g->share != CALL_UNIT)
+        if (g->share != CALL_SPLIT && g->share != CALL_UNIT && g->share != CALL_ON_GPU)
             pool_run(nparts, run_part, &(part_arg){c, g});
     }
 }

@@ -11,6 +11,7 @@
 #ifndef CORE_COMPRESS_H
 #define CORE_COMPRESS_H
 
+#include "base/mem.h"
 #include "core/call.h"
 
 /* How a store compresses. All zero: it does not. */
@@ -57,5 +58,14 @@ void compress_whole(const call *c);
 
 /* The same for the elements from … from + n - 1 of one of the others. */
 void compress_part(const call *c, const call_group *g, int64_t from, int64_t n);
+
+/* Whether a GPU can do that of a group: its gradients are float32 and all its arrays are there. If
+ * so, the job (GPU_QUANTISE_SUM); its lists are of `memory`. Errors: memory, those of the device.
+ */
+bool compress_gpu_can(const call *c, const call_group *g);
+int compress_gpu_job(const call *c, const call_group *g, gpu_job *job, arena *memory, kv_err *e);
+
+/* Else makes host memory current for it. */
+int compress_bring(const call *c, const call_group *g, kv_err *e);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "array/mirror.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/utf8.h"
@@ -568,6 +569,7 @@ static void fill(kv_array *a, host x)
     char one[8];
     int64_t bytes = kv_dtype_bytes(a->dtype);
     kv_dtype from = x.kind == HOST_FLOAT ? KV_FLOAT64 : KV_INT64;
+    mirror_host(a, MIRROR_WRITE, NULL); /* nothing is brought, so it does not fail */
     a->dev->convert(one, a->dtype, &x.u, from, 1);
     for (int64_t i = 0; i < a->size; i++)
         memcpy((char *)a->data + i * bytes, one, (size_t)bytes);
@@ -690,10 +692,12 @@ int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool spar
 static void note_arrays(const optimizer *o, optimizer_step *step, const slot_state *state)
 {
     for (int i = 0; i < o->nstates; i++) {
-        const kv_array *old = state ? state->arrays[i] : NULL;
-        const kv_array *a = step->states[i].fresh ? step->states[i].fresh : old;
-        if (a && (step->made->u.states >> i & 1 || step->made->u.nprints > 0))
+        kv_array *old = state ? state->arrays[i] : NULL;
+        kv_array *a = step->states[i].fresh ? step->states[i].fresh : old;
+        if (a && (step->made->u.states >> i & 1 || step->made->u.nprints > 0)) {
+            step->states[i].array = a;
             step->states[i].data = a->data;
+        }
     }
     step->weight_master = step->master ? step->master : state ? state->master : NULL;
 }

@@ -116,7 +116,8 @@ typedef struct optimizer_step {
     kv_array *weight_master;
     struct {
         kv_array *fresh; /* a new one */
-        void *data;      /* what the update works on */
+        kv_array *array; /* what the update works on */
+        void *data;      /* its elements */
     } states[PLAN_MAX_STATES];
 } optimizer_step;
 

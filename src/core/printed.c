@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "array/mirror.h"
 #include "base/mem.h"
 #include "io/print.h"
 
@@ -29,7 +30,8 @@ static int make_one(kv_array **out, const rule_print *p, const slot *s, const kv
         ndim = 0;
         break;
     }
-    int rc = kv_array_new(out, p->dtype, ndim, shape, kv_array_ctx(like), e);
+    int rc = kv_array_new(out, p->dtype, ndim, shape,
+                          mirror_has(like) ? (kv_ctx){KV_CPU, 0} : kv_array_ctx(like), e);
     if (!rc && p->known)
         like->dev->convert((*out)->data, p->dtype, &p->value.u,
                            p->value.kind == HOST_FLOAT ? KV_FLOAT64 : KV_INT64, 1);

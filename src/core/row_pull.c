@@ -4,6 +4,7 @@
 #include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/mem.h"
+#include "core/call_gpu.h"
 #include "core/call_trace.h"
 
 /* What a call has beside its pairs. */
@@ -154,7 +155,9 @@ int row_pull_run(call *c, kv_err *e)
     const rows *r = c->rows.state;
     const call_group *g = c->groups;
     int64_t filled = 0, begin = 0;
-    (void)e;
+    int rc = c->gpus ? call_gpu_pull_rows(c, e) : KV_OK;
+    if (rc)
+        return rc;
     for (int64_t i = 0; i < c->nvalues; i++) {
         g += i == g->first + g->n;
         if (i >= filled)

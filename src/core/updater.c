@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "array/mirror.h"
 #include "array/sparse.h"
 #include "base/mem.h"
+#include "core/call_gpu.h"
 #include "core/call_outs.h"
 #include "core/call_trace.h"
 #include "core/compress.h"
@@ -153,6 +155,15 @@ static int prepare_callback(call *c, engine_var *callbacks, kv_err *e)
 
 /* ---- row_sparse ---- */
 
+/* Makes the elements of values current in host memory. */
+static int bring_values(kv_array *const *values, int64_t n, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = mirror_host(values[i], MIRROR_READ, e);
+    return rc;
+}
+
 /* How much memory a sum of row_sparse values takes depends on their rows, so it is made now, before
  * anything is written. A rule reads a single value of the right dtype where it is. */
 static int sum_sparse(const call *c, call_group *g, bool rule, kv_err *e)
@@ -161,6 +172,9 @@ static int sum_sparse(const call *c, call_group *g, bool rule, kv_err *e)
     kv_array *const *values = c->values + g->first;
     for (int64_t i = 0; i < g->n; i++)
         engine_wait_read(array_var(values[i]));
+    int rc = bring_values(values, g->n, e);
+    if (rc)
+        return rc;
     if (g->n == 1 && g->same_dtype && rule) {
         g->sum = kv_array_ref(values[0]);
         return KV_OK;
@@ -195,6 +209,8 @@ static int sum_mixed(call *c, call_group *g, kv_err *e)
     for (int64_t i = 0; i < g->n && !rc; i++)
         rc = kv_array_to_dense(&copies[i], c->list[g->first + i], e);
     if (!rc)
+        rc = bring_values(copies, g->n, e);
+    if (!rc)
         rc = sum_copies(&g->dense, c, g, copies, e);
     for (int64_t i = 0; copies && i < g->n; i++)
         kv_array_unref(copies[i]);
@@ -217,6 +233,8 @@ static int sum_to_sparse(call *c, call_group *g, kv_err *e)
     int rc = apply_reserve(&c->work, 1, g->n, 0, 0, e);
     for (int64_t i = 0; i < g->n && !rc; i++)
         engine_wait_read(array_var(v.items[i]));
+    if (!rc)
+        rc = bring_values(v.items, g->n, e);
     if (!rc)
         rc = kv_array_new_raw(&sum, stored->dtype, stored->ndim, stored->shape, g->ctx, e);
     if (rc)
@@ -315,6 +333,8 @@ int updater_prepare(updater *u, call *c, engine_var *callbacks, kv_err *e)
         rc = prepare_callback(c, callbacks, e);
     if (!rc && u->kind == UPDATER_RULE)
         rc = prepare_rule(c, e);
+    if (!rc && c->gpus)
+        rc = call_gpu_prepare(c, e);
     return rc ? rc : prepare_work(c, u->kind, e);
 }
 
@@ -382,6 +402,27 @@ static void rule_arrays(const call *c, const call_group *g, plan_arrays *a)
     for (int i = 0; i < step->nstates; i++)
         a->states[i] = step->states[i].data;
     printed_arrays(&step->printed, a);
+}
+
+bool updater_rule_arrays(const call *c, const call_group *g, updater_arrays *out)
+{
+    const push *p = c->update.state;
+    if (!p || p->updater.kind != UPDATER_RULE || !g->update || !g->update->plan)
+        return false;
+    const optimizer_step *step = step_of(c, g);
+    *out = (updater_arrays){.held = g->target};
+    rule_arrays(c, g, &out->plan);
+    if (!step)
+        return true;
+    out->held = step->weight_master ? step->weight_master : g->target;
+    out->prints = step->printed.n > 0;
+    for (int i = 0; i < step->nstates; i++) {
+        if (!step->states[i].array)
+            continue;
+        out->items[out->n] = step->states[i].array;
+        out->number[out->n++] = i;
+    }
+    return true;
 }
 
 static void sum_range(call *c, const call_group *g, int64_t from, int64_t n, int worker)
@@ -487,7 +528,7 @@ static void run_part(void *arg, int64_t part, int worker)
     for (int64_t i = cut->item; i < last; i++, from = 0) {
         call_group *g = &c->groups[i];
         look_ahead(c, i, last);
-        if (g->share == CALL_NOTHING)
+        if (g->share == CALL_NOTHING || g->share == CALL_ON_GPU)
             continue;
         int64_t n = (i == end->item ? end->from : g->target->size) - from;
         if (run_compressed(c, g, from, n))

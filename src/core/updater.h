@@ -46,6 +46,19 @@ bool updater_commit(call *c, const printed_to *to);
  * its own key; a printed line. */
 int updater_run(call *c, kv_err *e);
 
+/* The arrays that a rule works on for a group, beside its values. */
+typedef struct updater_arrays {
+    kv_array *held; /* what the rule changes: the float32 master, or the target itself */
+    kv_array *items[PLAN_MAX_STATES];
+    int number[PLAN_MAX_STATES]; /* which state each of them is */
+    int n;
+    bool prints;      /* it prints arrays, which lie in host memory */
+    plan_arrays plan; /* the same for the host */
+} updater_arrays;
+
+/* Those of a group of a push that was committed; false where no rule does any work. */
+bool updater_rule_arrays(const call *c, const call_group *g, updater_arrays *out);
+
 /* ---- A push in batches (core/call_batch.h) ---- */
 
 /* Whether the next update of a key is known and keeps nothing of the key but its count, so that

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/call_batch.h"
+#include "core/call_gpu.h"
 #include "core/call_outs.h"
 #include "core/call_trace.h"
 #include "core/row_pull.h"
@@ -122,6 +123,10 @@ static int prepare(kv *s, call *c, const kv_key *keys, const push_outs *outs, in
 
 static int run_push(call *c, kv_err *e)
 {
+    bool all = false;
+    int rc = c->gpus ? call_gpu_push(c, &all, e) : KV_OK;
+    if (rc || all)
+        return rc;
     if (c->compress.state)
         compress_whole(c);
     return updater_run(c, e);
@@ -273,6 +278,8 @@ static void pull_part(void *arg, int64_t part, int worker)
     for (int64_t i = cut->item; i < last; i++, from = 0) {
         const call_group *g = &c->groups[i];
         int64_t n = (i == end->item ? end->from : g->target->size) - from;
+        if (g->share == CALL_ON_GPU)
+            continue;
         look_ahead(c, i, last);
         int64_t begin = call_trace_begin(c);
         if (g->share == CALL_SPLIT)
@@ -288,7 +295,10 @@ static void pull_part(void *arg, int64_t part, int worker)
 /* An array that several pairs write holds the last of them. */
 static int run_pull(call *c, kv_err *e)
 {
-    (void)e;
+    bool all = false;
+    int rc = c->gpus ? call_gpu_pull(c, &all, e) : KV_OK;
+    if (rc || all)
+        return rc;
     if (c->op.repeats)
         for (int64_t i = 0; i < c->ncuts; i++)
             pull_part(c, i, 0);

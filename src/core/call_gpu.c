@@ -1,0 +1,387 @@
+/* From groups to lists of jobs. */
+#include "core/call_gpu.h"
+
+#include "array/mirror.h"
+#include "array/sparse.h"
+#include "base/mem.h"
+#include "core/compress.h"
+#include "core/updater.h"
+#include "vm/plan_gpu.h"
+
+enum { MAX_GPUS = 64 };
+
+/* What one device is given of a call. */
+typedef struct lists {
+    call *call;
+    const gpu_ops *gpu;
+    int id;
+    arena memory;
+    gpu_job *codes, *sums, *moves; /* in this order, and the rules between sums and moves */
+    plan_gpu_item *rules;
+    void **temps; /* blocks with values of other devices */
+    int64_t ncodes, nsums, nrules, nmoves, moves_cap, ntemps, temps_cap;
+} lists;
+
+/* ---- What can be done there ---- */
+
+static bool values_can(const call *c, const call_group *g)
+{
+    for (int64_t i = 0; i < g->n; i++)
+        if (!mirror_has(c->values[g->first + i]))
+            return false;
+    return true;
+}
+
+/* The arrays that a rule keeps are where the key is, if it was there when they were made. */
+static bool rule_can(const call *c, const call_group *g)
+{
+    updater_arrays u;
+    if (!updater_rule_arrays(c, g, &u) || u.prints)
+        return false;
+    bool can = plan_gpu_possible(g->update->plan);
+    for (int i = 0; i < u.n; i++)
+        can &= mirror_has(u.items[i]) && mirror_gpu(u.items[i]) == mirror_gpu(g->target);
+    return can;
+}
+
+static bool push_can(const call *c, const call_group *g)
+{
+    bool dense = g->target && mirror_has(g->target) && !g->sparse && !g->mixed && !g->sum &&
+                 g->target->storage == KV_DEFAULT;
+    if (!dense || !values_can(c, g) || (c->compress.state && !compress_gpu_can(c, g)))
+        return false;
+    if (c->update.state)
+        return g->same_dtype && rule_can(c, g) &&
+               (!g->source || mirror_can_copy(g->target, g->source));
+    return g->same_dtype || g->n == 1;
+}
+
+/* ---- Jobs of a push ---- */
+
+/* Where a value lies on the device; those of other devices are copied there. */
+static int place_value(lists *l, const kv_array *a, const void **out, kv_err *e)
+{
+    void *block;
+    int64_t bytes = a->size * kv_dtype_bytes((kv_dtype)a->dtype);
+    int rc = mirror_device(a, MIRROR_READ, &block, e);
+    *out = block;
+    if (rc || mirror_gpu(a) == l->id || bytes == 0)
+        return rc;
+    void *temp;
+    rc = mem_grow(&l->temps, &l->temps_cap, l->ntemps + 1, sizeof *l->temps, e);
+    if (rc || (rc = l->gpu->alloc(l->id, bytes, &temp, e)))
+        return rc;
+    l->temps[l->ntemps++] = temp;
+    *out = temp;
+    return l->gpu->copy(l->id, temp, mirror_gpu(a), block, bytes, e);
+}
+
+static int place_values(lists *l, const call_group *g, const void ***out, kv_err *e)
+{
+    int rc = KV_OK;
+    *out = arena_alloc(&l->memory, (size_t)g->n * sizeof **out, e);
+    if (!*out)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < g->n && !rc; i++)
+        rc = place_value(l, l->call->values[g->first + i], &(*out)[i], e);
+    return rc;
+}
+
+static int add_sum(lists *l, const call_group *g, kv_err *e)
+{
+    const void **src;
+    void *dst;
+    int rc = place_values(l, g, &src, e);
+    if (rc || (rc = mirror_device(g->target, MIRROR_WRITE, &dst, e)))
+        return rc;
+    l->sums[l->nsums++] = (gpu_job){.dst = dst,
+                                    .n = g->target->size,
+                                    .src = src,
+                                    .nsrc = g->n,
+                                    .to = (kv_dtype)g->target->dtype,
+                                    .from = (kv_dtype)l->call->values[g->first]->dtype};
+    return KV_OK;
+}
+
+static int add_rule(lists *l, const call_group *g, kv_err *e)
+{
+    updater_arrays u;
+    const void **src;
+    plan_arrays *a = arena_alloc(&l->memory, sizeof *a, e);
+    int rc = a ? place_values(l, g, &src, e) : KV_E_MEMORY;
+    if (!rc && g->source)
+        rc = mirror_copy(g->target, g->source, e);
+    if (rc)
+        return rc;
+    updater_rule_arrays(l->call, g, &u);
+    *a = u.plan;
+    for (int i = 0; i < u.n && !rc; i++)
+        rc = mirror_device(u.items[i], MIRROR_CHANGE, &a->states[u.number[i]], e);
+    if (!rc)
+        rc = mirror_device(g->target, MIRROR_CHANGE, &a->weight, e);
+    a->stored = a->weight;
+    if (!rc && u.held != g->target)
+        rc = mirror_device(u.held, MIRROR_CHANGE, &a->stored, e);
+    a->size = g->target->size;
+    l->rules[l->nrules++] = (plan_gpu_item){g->update->plan, a, src, g->n};
+    return rc;
+}
+
+static int add_group(lists *l, const call_group *g, kv_err *e)
+{
+    const call *c = l->call;
+    int rc = KV_OK;
+    if (c->compress.state) {
+        rc = compress_gpu_job(c, g, &l->codes[l->ncodes++], &l->memory, e);
+        if (rc || !c->update.state) /* the sum is what is stored */
+            return rc;
+    }
+    return c->update.state ? add_rule(l, g, e) : add_sum(l, g, e);
+}
+
+/* Sums of one value that has another dtype are conversions. */
+static int run_sums(lists *l, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0, end; i < l->nsums && !rc; i = end) {
+        bool converts = l->sums[i].to != l->sums[i].from;
+        for (end = i + 1; end < l->nsums; end++)
+            if ((l->sums[end].to != l->sums[end].from) != converts)
+                break;
+        rc = l->gpu->run(l->id, converts ? GPU_CONVERT : GPU_SUM, l->sums + i, end - i, e);
+    }
+    return rc;
+}
+
+/* ---- Copies to outs ---- */
+
+static int add_move(lists *l, const kv_array *out, const kv_array *from, kv_err *e)
+{
+    void *dst, *src;
+    const void **list = arena_alloc(&l->memory, sizeof *list, e);
+    int rc = list ? mirror_device(from, MIRROR_READ, &src, e) : KV_E_MEMORY;
+    if (rc || (rc = mirror_device(out, MIRROR_WRITE, &dst, e)) ||
+        (rc = mem_grow(&l->moves, &l->moves_cap, l->nmoves + 1, sizeof *l->moves, e)))
+        return rc;
+    *list = src;
+    l->moves[l->nmoves++] = (gpu_job){.dst = dst,
+                                      .n = out->size,
+                                      .src = list,
+                                      .nsrc = 1,
+                                      .to = (kv_dtype)out->dtype,
+                                      .from = (kv_dtype)from->dtype};
+    return KV_OK;
+}
+
+/* By way of the host, where dtypes and places both differ. */
+static int convert_home(kv_array *out, const kv_array *from, kv_err *e)
+{
+    int rc = mirror_host(from, MIRROR_READ, e);
+    if (rc || (rc = mirror_host(out, MIRROR_WRITE, e)))
+        return rc;
+    apply_copy(out, from);
+    return KV_OK;
+}
+
+/* What must come after the launches of a push, and at once when arrays may be written twice. */
+static int copy_to(lists *l, kv_array *out, const kv_array *from, bool listed, kv_err *e)
+{
+    if (out->data == from->data)
+        return KV_OK;
+    bool same = mirror_has(out) && mirror_gpu(out) == l->id && mirror_gpu(from) == l->id;
+    if (same && listed)
+        return add_move(l, out, from, e);
+    if (mirror_can_copy(out, from))
+        return mirror_copy(out, from, e);
+    return convert_home(out, from, e);
+}
+
+static int run_moves(lists *l, kv_err *e)
+{
+    return l->nmoves ? l->gpu->run(l->id, GPU_CONVERT, l->moves, l->nmoves, e) : KV_OK;
+}
+
+static void release(lists *l)
+{
+    for (int64_t i = 0; i < l->ntemps; i++)
+        l->gpu->free(l->id, l->temps[i]);
+    mem_free(l->codes);
+    mem_free(l->sums);
+    mem_free(l->rules);
+    mem_free(l->moves);
+    mem_free(l->temps);
+    arena_release(&l->memory);
+}
+
+/* ---- A push ---- */
+
+static int run_lists(lists *l, kv_err *e)
+{
+    int rc = l->ncodes ? l->gpu->run(l->id, GPU_QUANTISE_SUM, l->codes, l->ncodes, e) : KV_OK;
+    if (!rc)
+        rc = run_sums(l, e);
+    if (!rc && l->nrules)
+        rc = plan_gpu_run(l->gpu, l->id, l->rules, l->nrules, e);
+    return rc;
+}
+
+/* The groups whose keys lie on a device, which are marked. */
+static int push_on(call *c, const gpu_ops *gpu, int id, int64_t n, kv_err *e)
+{
+    lists l = {.call = c, .gpu = gpu, .id = id};
+    l.codes = mem_alloc(n, sizeof *l.codes, e);
+    l.sums = mem_alloc(n, sizeof *l.sums, e);
+    l.rules = mem_alloc(n, sizeof *l.rules, e);
+    int rc = l.codes && l.sums && l.rules ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        call_group *g = &c->groups[i];
+        if (g->share != CALL_ON_GPU || mirror_gpu(g->target) != id)
+            continue;
+        rc = add_group(&l, g, e);
+    }
+    if (!rc)
+        rc = run_lists(&l, e);
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *g = &c->groups[i];
+        if (g->share != CALL_ON_GPU || mirror_gpu(g->target) != id)
+            continue;
+        for (int64_t j = 0; j < g->nouts && !rc; j++)
+            rc = copy_to(&l, c->outs[g->first_out + j], g->target, true, e);
+    }
+    if (!rc)
+        rc = run_moves(&l, e);
+    release(&l);
+    return rc;
+}
+
+/* What the host's code works on. */
+static int bring_group(const call *c, const call_group *g, kv_err *e)
+{
+    updater_arrays u;
+    int rc = mirror_host(g->target, c->update.state ? MIRROR_CHANGE : MIRROR_WRITE, e);
+    for (int64_t i = 0; i < g->n && !rc && !g->sum; i++)
+        rc = mirror_host(c->values[g->first + i], MIRROR_READ, e);
+    for (int64_t i = 0; i < g->nouts && !rc; i++)
+        rc = mirror_host(c->outs[g->first_out + i], MIRROR_WRITE, e);
+    if (!rc)
+        rc = mirror_host(g->source, MIRROR_READ, e);
+    if (!rc)
+        rc = mirror_host(g->sum, MIRROR_READ, e);
+    if (rc || !updater_rule_arrays(c, g, &u))
+        return rc;
+    for (int i = 0; i < u.n && !rc; i++)
+        rc = mirror_host(u.items[i], MIRROR_CHANGE, e);
+    return rc ? rc : mirror_host(u.held, MIRROR_CHANGE, e);
+}
+
+int call_gpu_push(call *c, bool *all, kv_err *e)
+{
+    int64_t count[MAX_GPUS] = {0};
+    int rc = KV_OK;
+    *all = true;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        if (g->share != CALL_NOTHING && push_can(c, g)) {
+            g->share = CALL_ON_GPU;
+            count[mirror_gpu(g->target)]++;
+        } else {
+            *all = false;
+        }
+    }
+    const gpu_ops *gpu = gpu_find(e);
+    for (int id = 0; gpu && id < MAX_GPUS && !rc; id++)
+        if (count[id] > 0)
+            rc = push_on(c, gpu, id, count[id], e);
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *g = &c->groups[i];
+        if (g->share == CALL_ON_GPU)
+            continue;
+        if (c->compress.state)
+            rc = compress_bring(c, g, e);
+        if (!rc)
+            rc = bring_group(c, g, e);
+    }
+    return rc;
+}
+
+int call_gpu_prepare(const call *c, kv_err *e)
+{
+    const plan *last = NULL;
+    int last_id = -1, rc = KV_OK;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *g = &c->groups[i];
+        const plan *p = g->update ? g->update->plan : NULL;
+        if (!p || !g->target || !mirror_has(g->target) || !plan_gpu_possible(p))
+            continue;
+        int id = mirror_gpu(g->target);
+        if (p != last || id != last_id)
+            rc = plan_gpu_prepare(gpu_find(e), id, p, e);
+        last = p;
+        last_id = id;
+    }
+    return rc;
+}
+
+/* ---- A pull ---- */
+
+static bool pull_can(const call *c, const call_group *g)
+{
+    bool any = mirror_has(g->target);
+    for (int64_t i = 0; i < g->n; i++)
+        any |= mirror_has(c->values[g->first + i]);
+    return any && g->target->storage == KV_DEFAULT;
+}
+
+/* Copies within a device wait in its list, which is launched when another one's turn comes. */
+static int pull_group(lists *l, const call_group *g, kv_err *e)
+{
+    const call *c = l->call;
+    int rc = KV_OK, id = mirror_gpu(g->target);
+    if (id >= 0 && id != l->id) {
+        rc = run_moves(l, e);
+        l->nmoves = 0;
+        l->id = id;
+    }
+    for (int64_t j = 0; j < g->n && !rc; j++)
+        rc = copy_to(l, c->values[g->first + j], g->target, !c->op.repeats, e);
+    return rc;
+}
+
+/* Host memory of a group that is not of one storage. */
+static int bring_pull(const call *c, const call_group *g, kv_err *e)
+{
+    int rc = mirror_host(g->target, MIRROR_READ, e);
+    for (int64_t j = 0; j < g->n && !rc; j++)
+        if (c->values[g->first + j]->storage == KV_DEFAULT)
+            rc = mirror_host(c->values[g->first + j], MIRROR_WRITE, e);
+    return rc;
+}
+
+int call_gpu_pull(call *c, bool *all, kv_err *e)
+{
+    lists l = {.call = c, .gpu = gpu_find(e), .id = -1};
+    int rc = l.gpu ? KV_OK : KV_E_UNSUPPORTED;
+    *all = true;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        call_group *g = &c->groups[i];
+        if (pull_can(c, g)) {
+            rc = pull_group(&l, g, e);
+            g->share = CALL_ON_GPU;
+        } else {
+            rc = bring_pull(c, g, e);
+            *all = false;
+        }
+    }
+    if (!rc)
+        rc = run_moves(&l, e);
+    release(&l);
+    return rc;
+}
+
+int call_gpu_pull_rows(call *c, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++)
+        rc = bring_pull(c, &c->groups[i], e);
+    return rc;
+}
