@@ -84,16 +84,24 @@ else
 mpi_is := not found, the types of several machines are left out
 endif
 
-# Nothing uses this yet, so there is nothing to switch on.
-ifeq ($(CUDA),1)
-$(error CUDA=1: this version has no part that uses CUDA)
+# The toolkit: its compiler, and beside that its headers, which packages put where all headers are.
+nvcc := $(shell command -v nvcc)
+cuda_include := $(addprefix -isystem ,$(wildcard $(dir $(nvcc))../include))
+ifeq ($(CUDA),0)
+cuda_is := left out
+else ifneq ($(nvcc),)
+have_cuda := 1
+cuda_is := used
+else ifeq ($(CUDA),1)
+missing += the CUDA Toolkit
+else
+cuda_is := not found, GPUs are left out
 endif
-cuda_is := $(if $(filter 0,$(CUDA)),left out,$(if $(shell command -v nvcc),found and ,not found and )not used by this version)
 endif
 
 # ---- Building -------------------------------------------------------------------------------------
 
-all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl $(if $(have_mpi),$(BUILD)/kvstore_mpi.so) ## build the libraries and kvctl (the default)
+all: chosen $(BUILD)/libkvstore.a $(BUILD)/libkvstore.so $(BUILD)/kvctl $(if $(have_mpi),$(BUILD)/kvstore_mpi.so) $(if $(have_cuda),$(BUILD)/kvstore_cuda.so) ## build the libraries and kvctl (the default)
 
 chosen: libraries
 	@echo '  readline: $(readline_is); MPI: $(mpi_is); CUDA: $(cuda_is)'
@@ -181,6 +189,50 @@ $(BUILD)/kvstore_mpi.so: $(call obj,$(dist_src)) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    $(shell mpicc --showme:link 2>/dev/null)
 
+# The plugin of GPUs. It links nothing of the toolkit: the driver and the compiler of rules are opened
+# when they are needed. Kernels are compiled for two families of devices, and as text for later ones.
+CUDA_CODE ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
+
+$(BUILD)/cuda/%.o: ALL_CFLAGS += -I. -DIMAGES='"$(BUILD)/cuda"'
+$(BUILD)/cuda/driver.o: ALL_CFLAGS += $(cuda_include)
+
+$(BUILD)/cuda/%.fatbin: cuda/%.cu cuda/element.cuh cuda/job.h
+	@mkdir -p $(@D)
+	$(call say,NVCC)nvcc -I. -std=c++17 --fmad=false -Werror all-warnings $(CUDA_CODE) -fatbin -o $@ $<
+
+$(BUILD)/prelude_%.c: scripts/embed cuda/job.h cuda/element.cuh
+	@mkdir -p $(@D)
+	@scripts/embed --text prelude_$* cuda/prelude.h $(wildcard cuda/$*.h cuda/$*.cuh) > $@
+
+$(BUILD)/prelude_%.o: $(BUILD)/prelude_%.c
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -I. -c -o $@ $<
+
+gpu_kernels := $(patsubst cuda/%.cu,%,$(wildcard cuda/*.cu))
+gpu_src     := $(wildcard cuda/*.c)
+gpu_shared  := $(call obj,$(filter-out cuda/driver.c cuda/images.c,$(gpu_src))) \
+               $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
+
+$(BUILD)/cuda/images.o: $(gpu_kernels:%=$(BUILD)/cuda/%.fatbin)
+$(BUILD)/kvstore_cuda.so: $(gpu_shared) $(call obj,cuda/driver.c cuda/images.c) $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
+
+# The same plugin over a driver of host memory, with its kernels compiled for the CPU: what
+# tests/device runs on machines without a GPU.
+SHIM := -x c++ -std=c++17 -O2 -w -fPIC -fno-strict-aliasing -ffp-contract=off -I. -include tests/device/shim.h
+
+$(BUILD)/device/%.o: cuda/%.cu cuda/element.cuh cuda/job.h tests/device/shim.h
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(SHIM) -c -o $@ $<
+
+$(BUILD)/device/driver.o: tests/device/driver.cc cuda/driver.h cuda/job.h lib/array/device.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) -std=c++17 -D_GNU_SOURCE $(OPT) -Wall -Wextra -fPIC -pthread -Ilib -Ilib/base -Ilib/array -I. \
+	    -DFAKE_SHIM='"$(abspath tests/device/shim.h)"' -c -o $@ $<
+
+$(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/driver.o \
+                                 $(gpu_kernels:%=$(BUILD)/device/%.o) $(BUILD)/libkvstore.so
+	$(call say,LD)$(CXX) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
+
 # What examples/ has in C. A plugin is a shared object of its own; it links the shared library, which
 # the program that loads it has too.
 examples: $(BUILD)/examples/sum $(BUILD)/examples/average.so ## build the C examples, a program and a plugin
@@ -199,7 +251,7 @@ demo: setup ## set up what is missing, build, play the tour of examples/tour.md 
 	@scripts/demo $(BUILD)/kvctl
 
 test: setup ## set up what is missing, build, run every test
-	@$(MAKE) --no-print-directory -j$(JOBS) all examples $(BUILD)/unit $(BUILD)/conformance $(DIST_TESTS)
+	@$(MAKE) --no-print-directory -j$(JOBS) all examples $(BUILD)/unit $(BUILD)/conformance $(DIST_TESTS) $(GPU_TESTS)
 	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' scripts/test $(SUITES)
 
 setup: ## install the packages that are missing (SETUP=0: never install)
@@ -242,6 +294,15 @@ DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
+
+GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works
+test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
+	@BUILD=$(BUILD) scripts/test gpu
+
+# What asks GPUs, those of the machine or the driver over host memory: they link the shared library,
+# so that the plugin finds the one that they use.
+$(BUILD)/gpu_%: $(BUILD)/tests/device/%.o $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
 bench: all $(BUILD)/bench/pairs $(BUILD)/bench/peer ## speed and memory beside others, as ratios (STRICT=1: a missed bar fails)
 	@BUILD=$(BUILD) scripts/bench $(if $(STRICT),--strict)
@@ -348,6 +409,7 @@ install: all manual ## install into $(DESTDIR)$(PREFIX)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libkvstore.so
 	install -m 755 $(BUILD)/kvctl $(DESTDIR)$(PREFIX)/bin
 	$(if $(have_mpi),install -m 644 $(BUILD)/kvstore_mpi.so $(DESTDIR)$(LIBDIR))
+	$(if $(have_cuda),install -m 644 $(BUILD)/kvstore_cuda.so $(DESTDIR)$(LIBDIR))
 	printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' '' 'Name: kvstore' \
 	    'Description: key-value store of arrays' 'Version: $(VERSION)' \
 	    'Cflags: -I$${prefix}/include' 'Libs: -L$${libdir} -lkvstore' \
@@ -361,7 +423,7 @@ install: all manual ## install into $(DESTDIR)$(PREFIX)
 
 uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/,$(notdir $(PUBLIC))) \
-	    $(addprefix $(DESTDIR)$(LIBDIR)/,libkvstore.a $(SONAME) libkvstore.so kvstore_mpi.so pkgconfig/kvstore.pc) \
+	    $(addprefix $(DESTDIR)$(LIBDIR)/,libkvstore.a $(SONAME) libkvstore.so kvstore_mpi.so kvstore_cuda.so pkgconfig/kvstore.pc) \
 	    $(addprefix $(DESTDIR)$(MAN3)/,$(addsuffix .3,kvstore $(calls))) \
 	    $(addprefix $(DESTDIR)$(SHARE)/,man/man1/kvctl.1 bash-completion/completions/kvctl \
 	        zsh/site-functions/_kvctl fish/vendor_completions.d/kvctl.fish) \
@@ -378,9 +440,9 @@ help: ## list these words
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
 	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
 
--include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) tests/unit/run.c $(UNIT) \
-            $(conformance_src) $(wildcard tests/dist/*.c) \
+-include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
+            $(conformance_src) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
-.PHONY: all chosen libraries examples demo test test-launch setup check unit golden asan ubsan tsan valgrind lint format headers \
+.PHONY: all chosen libraries examples demo test test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers \
         bench bench-optimizers bench-quantise bench-rows bench-dist peers manual install uninstall deb clean help force
 .SECONDARY:

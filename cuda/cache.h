@@ -1,0 +1,44 @@
+/* Blocks of a device's memory that were given back, kept for the next of their size: to ask the
+ * driver for memory takes as long as to add up a large array, and makes the device wait.
+ *
+ * Sizes are rounded up so that few classes of them remain. What is kept is bounded; what is beyond
+ * that goes back to the driver. The owner's lock covers everything.
+ */
+#ifndef CUDA_CACHE_H
+#define CUDA_CACHE_H
+
+#include <stdint.h>
+
+#include "base/map.h"
+
+enum { CACHE_CLASSES = 512 };
+
+typedef struct cache_class {
+    void **blocks;
+    int64_t n, cap;
+} cache_class;
+
+/* All zero but bound is an empty one. */
+typedef struct cache {
+    cache_class classes[CACHE_CLASSES];
+    map sizes;      /* of each block that was ever seen, by its address */
+    int64_t kept;   /* bytes */
+    int64_t bound;  /* and how many at most */
+} cache;
+
+/* The size that a block for so many bytes has: at most an eighth more, at least 512. */
+int64_t cache_round(int64_t bytes);
+
+/* A block of that size that was kept, or NULL. */
+void *cache_take(cache *c, int64_t size);
+
+/* Notes the size of a block that came from the driver. Error: memory. */
+int cache_note(cache *c, void *block, int64_t size, kv_err *e);
+
+/* Keeps a block; says whether it did. If not, it is to go back to the driver. */
+bool cache_keep(cache *c, void *block);
+
+/* Any block that is kept, which is no longer, or NULL. */
+void *cache_drop(cache *c);
+
+#endif

@@ -1,0 +1,443 @@
+/* Streams, copies and launches of each device. */
+#include "cuda/device.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cuda/cache.h"
+
+enum {
+    MAX_DEVICES = 64,
+    PIECE = 4 << 20, /* of a copy, in pinned memory: transfers of 4 MB reach the speed of the bus */
+    PINNED = 2,
+    TABLES = 4,      /* launches whose tables may be on their way */
+    THREADS = 256,   /* of a block */
+    BLOCKS_EACH = 8  /* blocks a multiprocessor: 2048 threads, as many as run at a time */
+};
+
+/* The table of a launch, in pinned memory and in the device's. */
+typedef struct table {
+    void *host, *block;
+    int64_t bytes;
+    driver_event *done; /* behind the launch that uses it */
+    bool used;
+} table;
+
+typedef struct device {
+    pthread_mutex_t lock;
+    int id, multiprocessors;
+    driver_stream *work, *copies[PINNED];
+    driver_event *before, *copied[PINNED]; /* the work before a copy; a piece has been copied */
+    char *pinned[PINNED];
+    bool busy[PINNED]; /* copied was recorded */
+    table tables[TABLES];
+    int next_table;
+    cache cache;
+} device;
+
+/* A part of the plugin's state, made once when it starts. */
+static struct {
+    const driver *d;
+    int count;
+    device devices[MAX_DEVICES];
+} all;
+
+const driver *device_driver(void)
+{
+    return all.d;
+}
+
+static int fail(const device *d, const char *what, int code, kv_err *e)
+{
+    return kv_err_set(e, KV_E_IO, "gpu(%d) cannot %s: %s", d->id, what, all.d->text(code));
+}
+
+/* A call of the driver; a failure is noted and ends what the function does. */
+#define TRY(call, what)                                                                            \
+    do {                                                                                           \
+        int code_ = (call);                                                                        \
+        if (code_) {                                                                               \
+            rc = fail(d, what, code_, e);                                                          \
+            goto out;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static device *enter(int id)
+{
+    device *d = &all.devices[id];
+    pthread_mutex_lock(&d->lock);
+    return d;
+}
+
+static void leave(device *d)
+{
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- Opening ---- */
+
+static int open_one(device *d, int id, kv_err *e)
+{
+    const driver *f = all.d;
+    gpu_facts facts;
+    int rc = KV_OK, can = 0;
+    d->id = id;
+    pthread_mutex_init(&d->lock, NULL);
+    TRY(f->use(id), "be used");
+    TRY(f->facts(id, &facts, &d->multiprocessors), "say what it is");
+    TRY(f->stream(&d->work), "make a stream");
+    TRY(f->event(&d->before), "make an event");
+    for (int i = 0; i < PINNED; i++) {
+        TRY(f->stream(&d->copies[i]), "make a stream");
+        TRY(f->event(&d->copied[i]), "make an event");
+        TRY(f->alloc_host((void **)&d->pinned[i], PIECE), "pin memory");
+    }
+    for (int i = 0; i < TABLES; i++)
+        TRY(f->event(&d->tables[i].done), "make an event");
+    for (int i = 0; i < id; i++) {
+        TRY(f->reach(id, i, &can), "reach its neighbours");
+        TRY(f->reach(i, id, &can), "be reached");
+    }
+    d->cache.bound = facts.bytes / 4;
+out:
+    return rc;
+}
+
+int device_open(const driver *d, int *count, kv_err *e)
+{
+    int n = 0;
+    all.d = d;
+    int code = d->count(&n), rc = KV_OK;
+    if (code)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "the GPUs cannot be counted: %s", d->text(code));
+    n = n < MAX_DEVICES ? n : MAX_DEVICES;
+    for (int i = 0; i < n && !rc; i++)
+        rc = open_one(&all.devices[i], i, e);
+    all.count = *count = n;
+    return rc;
+}
+
+int device_facts(int id, gpu_facts *out, kv_err *e)
+{
+    device *d = enter(id);
+    int rc = KV_OK, unused;
+    TRY(all.d->facts(id, out, &unused), "say what it is");
+out:
+    leave(d);
+    return rc;
+}
+
+/* ---- Memory ---- */
+
+/* Everything that is kept goes back. Work that uses it must end first. */
+static void drop_all(device *d)
+{
+    void *block;
+    all.d->sync(d->work);
+    while ((block = cache_drop(&d->cache)))
+        all.d->free(block);
+}
+
+static int new_block(device *d, int64_t size, void **out)
+{
+    int code = all.d->alloc(out, size);
+    if (code && d->cache.kept > 0) {
+        drop_all(d);
+        code = all.d->alloc(out, size);
+    }
+    return code;
+}
+
+static int take_block(device *d, int64_t bytes, void **out, kv_err *e)
+{
+    int64_t size = cache_round(bytes);
+    *out = cache_take(&d->cache, size);
+    if (*out)
+        return KV_OK;
+    int code = new_block(d, size, out);
+    if (code)
+        return kv_err_set(e, KV_E_MEMORY, "gpu(%d) has no %lld bytes of memory: %s", d->id,
+                          (long long)bytes, all.d->text(code));
+    int rc = cache_note(&d->cache, *out, size, e);
+    if (rc)
+        all.d->free(*out);
+    return rc;
+}
+
+static void give_block(device *d, void *block)
+{
+    if (!block || cache_keep(&d->cache, block))
+        return;
+    all.d->sync(d->work);
+    all.d->free(block);
+}
+
+int device_alloc(int id, int64_t bytes, void **out, kv_err *e)
+{
+    device *d = enter(id);
+    int rc = KV_OK;
+    TRY(all.d->use(id), "be used");
+    rc = take_block(d, bytes, out, e);
+out:
+    leave(d);
+    return rc;
+}
+
+void device_free(int id, void *block)
+{
+    device *d = enter(id);
+    if (all.d->use(id) == 0)
+        give_block(d, block);
+    leave(d);
+}
+
+int device_zero(int id, void *dst, int64_t bytes, kv_err *e)
+{
+    device *d = enter(id);
+    int rc = KV_OK;
+    TRY(all.d->use(id), "be used");
+    TRY(all.d->zero(dst, bytes, d->work), "set memory to zero");
+out:
+    leave(d);
+    return rc;
+}
+
+int device_wait(int id, kv_err *e)
+{
+    device *d = enter(id);
+    int rc = KV_OK;
+    TRY(all.d->use(id), "be used");
+    TRY(all.d->sync(d->work), "do its work");
+out:
+    leave(d);
+    return rc;
+}
+
+/* ---- Copies ---- */
+
+/* Both streams for copies begin behind the work so far. */
+static int begin_copy(device *d, kv_err *e)
+{
+    int rc = KV_OK;
+    TRY(all.d->use(d->id), "be used");
+    TRY(all.d->record(d->before, d->work), "copy");
+    for (int i = 0; i < PINNED; i++)
+        TRY(all.d->wait_event(d->copies[i], d->before), "copy");
+out:
+    return rc;
+}
+
+static int piece_of(int64_t at, int64_t bytes)
+{
+    return (int)(bytes - at < PIECE ? bytes - at : PIECE);
+}
+
+int device_copy_in(int id, void *dst, const void *host, int64_t bytes, kv_err *e)
+{
+    device *d = enter(id);
+    int p = 0, rc = begin_copy(d, e);
+    for (int64_t at = 0; at < bytes && !rc; at += PIECE, p = (p + 1) % PINNED) {
+        int n = piece_of(at, bytes);
+        if (d->busy[p])
+            TRY(all.d->sync_event(d->copied[p]), "copy");
+        memcpy(d->pinned[p], (const char *)host + at, (size_t)n);
+        TRY(all.d->copy_in((char *)dst + at, d->pinned[p], n, d->copies[p]), "copy");
+        TRY(all.d->record(d->copied[p], d->copies[p]), "copy");
+        d->busy[p] = true;
+        TRY(all.d->wait_event(d->work, d->copied[p]), "copy");
+    }
+out:
+    leave(d);
+    return rc;
+}
+
+/* A piece is fetched while the one before is copied out of pinned memory. */
+int device_copy_out(int id, void *host, const void *src, int64_t bytes, kv_err *e)
+{
+    device *d = enter(id);
+    int p = 0, rc = begin_copy(d, e);
+    for (int64_t at = -PIECE; at < bytes && !rc; at += PIECE) {
+        int64_t ahead = at + PIECE;
+        if (ahead < bytes) {
+            TRY(all.d->copy_out(d->pinned[p], (const char *)src + ahead, piece_of(ahead, bytes),
+                                d->copies[p]),
+                "copy");
+            TRY(all.d->record(d->copied[p], d->copies[p]), "copy");
+            d->busy[p] = true;
+        }
+        p = (p + 1) % PINNED;
+        if (at < 0)
+            continue;
+        TRY(all.d->sync_event(d->copied[p]), "copy");
+        memcpy((char *)host + at, d->pinned[p], (size_t)piece_of(at, bytes));
+    }
+out:
+    leave(d);
+    return rc;
+}
+
+/* d's work waits for the work so far of another device. Both are locked. */
+static int join(device *d, device *other, kv_err *e)
+{
+    int rc = KV_OK;
+    TRY(all.d->use(other->id), "be used");
+    TRY(all.d->record(other->before, other->work), "wait for another GPU");
+    TRY(all.d->use(d->id), "be used");
+    TRY(all.d->wait_event(d->work, other->before), "wait for another GPU");
+out:
+    return rc;
+}
+
+int device_copy(int id, void *dst, int from, const void *src, int64_t bytes, kv_err *e)
+{
+    device *first = enter(id < from ? id : from); /* locks are taken in ascending order */
+    device *second = id == from ? NULL : enter(id < from ? from : id);
+    device *d = &all.devices[id], *other = &all.devices[from];
+    int rc = second ? join(d, other, e) : KV_OK;
+    if (rc)
+        goto out;
+    TRY(all.d->use(id), "be used");
+    TRY(all.d->copy(dst, src, bytes, d->work), "copy");
+    if (second)
+        rc = join(other, d, e);
+out:
+    if (second)
+        leave(second);
+    leave(first);
+    return rc;
+}
+
+/* ---- Launches ---- */
+
+/* What the lists of a job are in the table: whether they are those of the job before. */
+static bool same_index(const gpu_job *jobs, int64_t i)
+{
+    return i > 0 && jobs[i].index == jobs[i - 1].index;
+}
+
+static bool same_numbers(const gpu_job *jobs, int64_t i)
+{
+    return i > 0 && jobs[i].numbers == jobs[i - 1].numbers;
+}
+
+static int64_t table_bytes(const gpu_job *jobs, int64_t n)
+{
+    int64_t words = 0;
+    for (int64_t i = 0; i < n; i++) {
+        words += jobs[i].nsrc + jobs[i].nmore;
+        words += same_index(jobs, i) ? 0 : jobs[i].nindex;
+        words += same_numbers(jobs, i) ? 0 : jobs[i].nnumbers;
+    }
+    return n * (int64_t)sizeof(job_item) + words * 8;
+}
+
+/* A table with room, whose last launch is over. */
+static int take_table(device *d, int64_t bytes, table **out, kv_err *e)
+{
+    table *t = &d->tables[d->next_table];
+    int rc = KV_OK;
+    d->next_table = (d->next_table + 1) % TABLES;
+    if (t->used)
+        TRY(all.d->sync_event(t->done), "do its work");
+    t->used = false;
+    if (t->bytes < bytes) {
+        int64_t room = bytes < 1 << 16 ? 1 << 16 : bytes + bytes / 2;
+        give_block(d, t->block);
+        all.d->free_host(t->host);
+        *t = (table){.done = t->done};
+        TRY(all.d->alloc_host(&t->host, room), "pin memory");
+        if ((rc = take_block(d, room, &t->block, e)))
+            goto out;
+        t->bytes = room;
+    }
+    *out = t;
+out:
+    return rc;
+}
+
+/* Where the next list goes: in pinned memory, and at the same distance in the device's. */
+typedef struct layout {
+    char *host;
+    int64_t distance, at;
+} layout;
+
+/* Copies a list into the table; its address in the device's memory. */
+static const void *put(layout *l, const void *list, int64_t words)
+{
+    char *to = l->host + l->at;
+    if (words > 0)
+        memcpy(to, list, (size_t)words * 8);
+    l->at += words * 8;
+    return (const void *)((intptr_t)to + l->distance);
+}
+
+static int64_t tiles_of(const gpu_job *job, int64_t tile)
+{
+    return job->n / tile + (job->n % tile != 0);
+}
+
+/* Fills in the table; returns the number of tiles. */
+static int64_t fill_table(layout *l, int64_t tile, const gpu_job *jobs, int64_t n)
+{
+    job_item *items = (job_item *)(void *)l->host;
+    int64_t tiles = 0;
+    l->at = n * (int64_t)sizeof *items;
+    for (int64_t i = 0; i < n; i++) {
+        const gpu_job *j = &jobs[i];
+        job_item *to = &items[i];
+        *to = (job_item){.dst = j->dst,
+                         .n = j->n,
+                         .nsrc = j->nsrc,
+                         .row = j->row,
+                         .first = tiles,
+                         .threshold = j->threshold,
+                         .to = (int)j->to,
+                         .from = (int)j->from,
+                         .code = (int)j->code};
+        to->src = put(l, j->src, j->nsrc);
+        to->more = put(l, j->more, j->nmore);
+        to->index = same_index(jobs, i) ? items[i - 1].index : put(l, j->index, j->nindex);
+        to->numbers = same_numbers(jobs, i) ? items[i - 1].numbers
+                                            : put(l, j->numbers, j->nnumbers);
+        tiles += tiles_of(j, tile);
+    }
+    return tiles;
+}
+
+int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, int64_t n,
+                  kv_err *e)
+{
+    device *d = enter(id);
+    int64_t bytes = table_bytes(jobs, n), most = (int64_t)d->multiprocessors * BLOCKS_EACH;
+    table *t = NULL;
+    int rc = KV_OK;
+    TRY(all.d->use(id), "be used");
+    if ((rc = take_table(d, bytes, &t, e)))
+        goto out;
+    layout l = {t->host, (intptr_t)t->block - (intptr_t)t->host, 0};
+    job_list list = {t->block, n, fill_table(&l, tile, jobs, n), tile};
+    int64_t blocks = (list.ntiles + THREADS / JOB_TEAM - 1) / (THREADS / JOB_TEAM);
+    if (list.ntiles == 0)
+        goto out;
+    TRY(all.d->copy_in(t->block, t->host, bytes, d->work), "copy");
+    TRY(all.d->launch(k, (unsigned)(blocks < most ? blocks : most), THREADS, &list, d->work),
+        "run a kernel");
+    TRY(all.d->record(t->done, d->work), "run a kernel");
+    t->used = true;
+out:
+    leave(d);
+    return rc;
+}
+
+int device_load(int id, driver_kernel **out, const void *image, int64_t bytes, const char *name,
+                kv_err *e)
+{
+    device *d = enter(id);
+    int rc = KV_OK;
+    TRY(all.d->use(id), "be used");
+    TRY(all.d->load(out, image, bytes, name), "load a kernel");
+out:
+    leave(d);
+    return rc;
+}

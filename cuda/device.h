@@ -1,0 +1,39 @@
+/* A GPU of this machine: its streams, its memory, copies, launches.
+ *
+ * All work goes through one stream, `work`, in the order in which it is given; copies from and to
+ * the host go through two more, so that one piece of 4 MB is on its way while the next one is
+ * brought into pinned memory, and wait for the work before them on the device alone. The host waits
+ * for the device only where it wants elements, or where pinned memory is still in use.
+ *
+ * A device has a lock, which these functions take: any thread may call them.
+ */
+#ifndef CUDA_DEVICE_H
+#define CUDA_DEVICE_H
+
+#include "array/device.h"
+#include "cuda/driver.h"
+
+/* Brings up the devices of a driver, which stays. *count: how many. Errors: unsupported. */
+int device_open(const driver *d, int *count, kv_err *e);
+
+const driver *device_driver(void);
+
+/* What gpu_ops says of these. */
+int device_facts(int id, gpu_facts *out, kv_err *e);
+int device_alloc(int id, int64_t bytes, void **out, kv_err *e);
+void device_free(int id, void *block);
+int device_zero(int id, void *dst, int64_t bytes, kv_err *e);
+int device_copy_in(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
+int device_copy_out(int id, void *host, const void *src, int64_t bytes, kv_err *e);
+int device_copy(int id, void *dst, int from, const void *src, int64_t bytes, kv_err *e);
+int device_wait(int id, kv_err *e);
+
+/* Runs a kernel on a list of jobs, cut into tiles of so many elements. */
+int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, int64_t n,
+                  kv_err *e);
+
+/* Loads a kernel for a device. */
+int device_load(int id, driver_kernel **out, const void *image, int64_t bytes, const char *name,
+                kv_err *e);
+
+#endif

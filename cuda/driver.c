@@ -1,0 +1,424 @@
+/* The table over libcuda and NVRTC, which are opened when the plugin starts and when a first rule
+ * is compiled. (CUDA Driver API and NVRTC documentation, version 12 and 13.) */
+#include "cuda/driver.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <nvrtc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Functions of libcuda: name in the library, with the version that the headers declare. */
+#define CUDA_FUNCTIONS(X)                                                                          \
+    X(cuInit)                                                                                      \
+    X(cuGetErrorName)                                                                              \
+    X(cuGetErrorString)                                                                            \
+    X(cuDriverGetVersion)                                                                          \
+    X(cuDeviceGetCount)                                                                            \
+    X(cuDeviceGet)                                                                                 \
+    X(cuDeviceGetName)                                                                             \
+    X(cuDeviceGetAttribute)                                                                        \
+    X(cuDeviceTotalMem)                                                                            \
+    X(cuDeviceCanAccessPeer)                                                                       \
+    X(cuDevicePrimaryCtxRetain)                                                                    \
+    X(cuCtxSetCurrent)                                                                             \
+    X(cuCtxEnablePeerAccess)                                                                       \
+    X(cuMemGetInfo)                                                                                \
+    X(cuMemAlloc)                                                                                  \
+    X(cuMemFree)                                                                                   \
+    X(cuMemHostAlloc)                                                                              \
+    X(cuMemFreeHost)                                                                               \
+    X(cuStreamCreate)                                                                              \
+    X(cuStreamSynchronize)                                                                         \
+    X(cuStreamWaitEvent)                                                                           \
+    X(cuEventCreate)                                                                               \
+    X(cuEventRecord)                                                                               \
+    X(cuEventSynchronize)                                                                          \
+    X(cuMemsetD8Async)                                                                             \
+    X(cuMemcpyHtoDAsync)                                                                           \
+    X(cuMemcpyDtoHAsync)                                                                           \
+    X(cuMemcpyAsync)                                                                               \
+    X(cuModuleLoadData)                                                                            \
+    X(cuModuleGetFunction)                                                                         \
+    X(cuLaunchKernel)
+
+#define NVRTC_FUNCTIONS(X)                                                                         \
+    X(nvrtcVersion)                                                                                \
+    X(nvrtcGetErrorString)                                                                         \
+    X(nvrtcCreateProgram)                                                                          \
+    X(nvrtcDestroyProgram)                                                                         \
+    X(nvrtcCompileProgram)                                                                         \
+    X(nvrtcGetCUBINSize)                                                                           \
+    X(nvrtcGetCUBIN)                                                                               \
+    X(nvrtcGetProgramLogSize)                                                                      \
+    X(nvrtcGetProgramLog)
+
+#define FIELD(name) __typeof__(&(name)) name;
+#define TEXT_(name) #name
+#define TEXT(name)  TEXT_(name)
+
+enum { MAX_DEVICES = 64 };
+
+static struct {
+    CUDA_FUNCTIONS(FIELD)
+    CUcontext contexts[MAX_DEVICES];
+} cu;
+
+static struct {
+    pthread_mutex_t lock;
+    bool open;
+    int version;
+    NVRTC_FUNCTIONS(FIELD)
+} nvrtc = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* dlsym gives an object's address where a function's is wanted. */
+static bool find(void *library, const char *name, void *out)
+{
+    void *address = dlsym(library, name);
+    memcpy(out, &address, sizeof address);
+    return address != NULL;
+}
+
+/* ---- libcuda ---- */
+
+static const char *text_of(int code)
+{
+    const char *name = NULL, *text = NULL;
+    cu.cuGetErrorName((CUresult)code, &name);
+    cu.cuGetErrorString((CUresult)code, &text);
+    return text ? text : name ? name : "an error without a text";
+}
+
+static CUdeviceptr address(const void *p)
+{
+    return (CUdeviceptr)(uintptr_t)p;
+}
+
+static int count_of(int *out)
+{
+    return (int)cu.cuDeviceGetCount(out);
+}
+
+static int use_device(int id)
+{
+    CUdevice device;
+    CUresult rc = CUDA_SUCCESS;
+    if (!cu.contexts[id] && (rc = cu.cuDeviceGet(&device, id)) == CUDA_SUCCESS)
+        rc = cu.cuDevicePrimaryCtxRetain(&cu.contexts[id], device);
+    return (int)(rc ? rc : cu.cuCtxSetCurrent(cu.contexts[id]));
+}
+
+static int facts_of(int id, gpu_facts *out, int *multiprocessors)
+{
+    CUdevice device;
+    size_t all = 0, left = 0;
+    CUresult rc = cu.cuDeviceGet(&device, id);
+    if (!rc)
+        rc = cu.cuDeviceGetName(out->name, (int)sizeof out->name, device);
+    if (!rc)
+        rc = cu.cuDeviceGetAttribute(&out->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                     device);
+    if (!rc)
+        rc = cu.cuDeviceGetAttribute(&out->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                     device);
+    if (!rc)
+        rc = cu.cuDeviceGetAttribute(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                     device);
+    if (!rc)
+        rc = (CUresult)use_device(id);
+    if (!rc)
+        rc = cu.cuMemGetInfo(&left, &all);
+    out->bytes = (int64_t)all;
+    out->free_bytes = (int64_t)left;
+    return (int)rc;
+}
+
+static int alloc_block(void **out, int64_t bytes)
+{
+    CUdeviceptr block = 0;
+    CUresult rc = cu.cuMemAlloc(&block, (size_t)bytes);
+    *out = (void *)(uintptr_t)block;
+    return (int)rc;
+}
+
+static int free_block(void *block)
+{
+    return (int)cu.cuMemFree(address(block));
+}
+
+static int alloc_pinned(void **out, int64_t bytes)
+{
+    return (int)cu.cuMemHostAlloc(out, (size_t)bytes, CU_MEMHOSTALLOC_PORTABLE);
+}
+
+static int free_pinned(void *host)
+{
+    return (int)cu.cuMemFreeHost(host);
+}
+
+static int new_stream(driver_stream **out)
+{
+    CUstream s = NULL;
+    CUresult rc = cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
+    *out = (driver_stream *)(void *)s;
+    return (int)rc;
+}
+
+static int new_event(driver_event **out)
+{
+    CUevent e = NULL;
+    CUresult rc = cu.cuEventCreate(&e, CU_EVENT_DISABLE_TIMING);
+    *out = (driver_event *)(void *)e;
+    return (int)rc;
+}
+
+static CUstream stream_of(driver_stream *s)
+{
+    return (CUstream)(void *)s;
+}
+
+static CUevent event_of(driver_event *e)
+{
+    return (CUevent)(void *)e;
+}
+
+static int record_event(driver_event *e, driver_stream *s)
+{
+    return (int)cu.cuEventRecord(event_of(e), stream_of(s));
+}
+
+static int wait_event(driver_stream *s, driver_event *e)
+{
+    return (int)cu.cuStreamWaitEvent(stream_of(s), event_of(e), 0);
+}
+
+static int sync_event(driver_event *e)
+{
+    return (int)cu.cuEventSynchronize(event_of(e));
+}
+
+static int sync_stream(driver_stream *s)
+{
+    return (int)cu.cuStreamSynchronize(stream_of(s));
+}
+
+static int zero_block(void *dst, int64_t bytes, driver_stream *s)
+{
+    return (int)cu.cuMemsetD8Async(address(dst), 0, (size_t)bytes, stream_of(s));
+}
+
+static int copy_in(void *dst, const void *host, int64_t bytes, driver_stream *s)
+{
+    return (int)cu.cuMemcpyHtoDAsync(address(dst), host, (size_t)bytes, stream_of(s));
+}
+
+static int copy_out(void *host, const void *src, int64_t bytes, driver_stream *s)
+{
+    return (int)cu.cuMemcpyDtoHAsync(host, address(src), (size_t)bytes, stream_of(s));
+}
+
+static int copy_block(void *dst, const void *src, int64_t bytes, driver_stream *s)
+{
+    return (int)cu.cuMemcpyAsync(address(dst), address(src), (size_t)bytes, stream_of(s));
+}
+
+static int reach(int id, int other, int *can)
+{
+    CUdevice here, there;
+    CUresult rc = cu.cuDeviceGet(&here, id);
+    if (!rc)
+        rc = cu.cuDeviceGet(&there, other);
+    if (!rc)
+        rc = cu.cuDeviceCanAccessPeer(can, here, there);
+    if (!rc && *can && !(rc = (CUresult)use_device(other)) && !(rc = (CUresult)use_device(id)))
+        rc = cu.cuCtxEnablePeerAccess(cu.contexts[other], 0);
+    return rc == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? 0 : (int)rc;
+}
+
+static int load_kernel(driver_kernel **out, const void *image, int64_t bytes, const char *name)
+{
+    CUmodule module = NULL;
+    CUfunction function = NULL;
+    (void)bytes;
+    CUresult rc = cu.cuModuleLoadData(&module, image);
+    if (!rc)
+        rc = cu.cuModuleGetFunction(&function, module, name);
+    *out = (driver_kernel *)(void *)function;
+    return (int)rc;
+}
+
+static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads, const job_list *list,
+                         driver_stream *s)
+{
+    job_list copy = *list;
+    void *arguments[] = {&copy};
+    return (int)cu.cuLaunchKernel((CUfunction)(void *)k, blocks, 1, 1, threads, 1, 1, 0,
+                                  stream_of(s), arguments, NULL);
+}
+
+/* ---- NVRTC ---- */
+
+/* Packages install it under its version; a toolkit of its own has the plain name. */
+static void *open_compiler(void)
+{
+    static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
+                                        "libnvrtc.so.11.2",
+                                        "/usr/local/cuda/lib64/libnvrtc.so"};
+    void *library = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+static int need_compiler(kv_err *e)
+{
+    bool all = true;
+    int major = 0, minor = 0;
+    pthread_mutex_lock(&nvrtc.lock);
+    void *library = nvrtc.open ? NULL : open_compiler();
+    if (library) {
+#define FIND(name) all &= find(library, #name, (void *)&nvrtc.name);
+        NVRTC_FUNCTIONS(FIND)
+#undef FIND
+        nvrtc.open = all;
+        if (all && nvrtc.nvrtcVersion(&major, &minor) == NVRTC_SUCCESS)
+            nvrtc.version = major * 1000 + minor;
+    }
+    bool open = nvrtc.open;
+    pthread_mutex_unlock(&nvrtc.lock);
+    if (open)
+        return KV_OK;
+    kv_err_set(e, KV_E_UNSUPPORTED, "rules for GPUs need NVRTC, and libnvrtc.so cannot be loaded");
+    return kv_err_hint(e, "it comes with the CUDA Toolkit (Debian: libnvrtc)");
+}
+
+static int compiler_version(void)
+{
+    kv_err why = {0};
+    return need_compiler(&why) ? 0 : nvrtc.version;
+}
+
+/* The beginning of what the compiler says. */
+static void add_log(nvrtcProgram p, kv_err *e)
+{
+    size_t bytes = 0;
+    char *log = NULL;
+    if (nvrtc.nvrtcGetProgramLogSize(p, &bytes) == NVRTC_SUCCESS && bytes > 1)
+        log = mem_zalloc((int64_t)bytes + 1, 1, NULL);
+    if (log && nvrtc.nvrtcGetProgramLog(p, log) == NVRTC_SUCCESS) {
+        log[strcspn(log, "\n")] = '\0';
+        kv_err_hint(e, "%.200s", log);
+    }
+    mem_free(log);
+}
+
+static int take_image(nvrtcProgram p, void **image, int64_t *bytes, kv_err *e)
+{
+    size_t size = 0;
+    nvrtcResult rc = nvrtc.nvrtcGetCUBINSize(p, &size);
+    void *made = rc ? NULL : mem_alloc((int64_t)size, 1, e);
+    if (!rc && !made)
+        return KV_E_MEMORY;
+    if (!rc)
+        rc = nvrtc.nvrtcGetCUBIN(p, made);
+    if (rc) {
+        mem_free(made);
+        return kv_err_set(e, KV_E_UNSUPPORTED, "a compiled rule cannot be had: %s",
+                          nvrtc.nvrtcGetErrorString(rc));
+    }
+    *image = made;
+    *bytes = (int64_t)size;
+    return KV_OK;
+}
+
+/* No contraction, division and roots as IEEE 754 has them, numbers near 0 as they are. */
+static int compile_text(void **image, int64_t *bytes, const char *text, int major, int minor,
+                        kv_err *e)
+{
+    char arch[40];
+    const char *options[] = {arch, "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
+                             "--ftz=false", "--std=c++17"};
+    nvrtcProgram p = NULL;
+    int rc = need_compiler(e);
+    if (rc)
+        return rc;
+    snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%d", major, minor);
+    nvrtcResult made = nvrtc.nvrtcCreateProgram(&p, text, "rule.cu", 0, NULL, NULL);
+    if (!made)
+        made = nvrtc.nvrtcCompileProgram(p, sizeof options / sizeof *options, options);
+    if (made) {
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "a rule does not compile for this GPU: %s",
+                        nvrtc.nvrtcGetErrorString(made));
+        if (p)
+            add_log(p, e);
+    } else {
+        rc = take_image(p, image, bytes, e);
+    }
+    if (p)
+        nvrtc.nvrtcDestroyProgram(&p);
+    return rc;
+}
+
+/* ---- Opening ---- */
+
+static int open_driver(kv_err *e)
+{
+    const char *lacking = NULL;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "no CUDA driver: %s", dlerror());
+#define FIND(name)                                                                                 \
+    if (!find(library, TEXT(name), (void *)&cu.name))                                              \
+        lacking = TEXT(name);
+    CUDA_FUNCTIONS(FIND)
+#undef FIND
+    if (lacking)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "the CUDA driver is too old: it has no %s",
+                          lacking);
+    return KV_OK;
+}
+
+int driver_open(const driver **out, kv_err *e)
+{
+    static const driver table = {
+        .text = text_of,
+        .count = count_of,
+        .facts = facts_of,
+        .use = use_device,
+        .alloc = alloc_block,
+        .free = free_block,
+        .alloc_host = alloc_pinned,
+        .free_host = free_pinned,
+        .stream = new_stream,
+        .event = new_event,
+        .record = record_event,
+        .wait_event = wait_event,
+        .sync_event = sync_event,
+        .sync = sync_stream,
+        .zero = zero_block,
+        .copy_in = copy_in,
+        .copy_out = copy_out,
+        .copy = copy_block,
+        .reach = reach,
+        .load = load_kernel,
+        .launch = launch_kernel,
+        .compile = compile_text,
+        .compiler = compiler_version,
+    };
+    int n = 0, rc = open_driver(e);
+    if (rc)
+        return rc;
+    CUresult code = cu.cuInit(0);
+    if (!code)
+        code = cu.cuDeviceGetCount(&n);
+    if (code)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "the CUDA driver does not start: %s",
+                          text_of((int)code));
+    if (n == 0)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "the CUDA driver finds no GPU");
+    *out = &table;
+    return KV_OK;
+}

@@ -1,0 +1,60 @@
+/* The functions of the CUDA driver and of its compiler that the plugin uses, as a table: so nothing
+ * is linked, a machine without them says so by name, and a test can put others in their place.
+ *
+ * Every function gives 0 or an error number, which text() explains. Addresses are the device's,
+ * unless they are called host. They work on the device that the calling thread uses (use()).
+ */
+#ifndef CUDA_DRIVER_H
+#define CUDA_DRIVER_H
+
+#include "array/device.h"
+#include "cuda/job.h"
+
+typedef struct driver_stream driver_stream;
+typedef struct driver_event driver_event;
+typedef struct driver_kernel driver_kernel;
+
+typedef struct driver {
+    const char *(*text)(int code);
+
+    int (*count)(int *out);
+    int (*facts)(int id, gpu_facts *out, int *multiprocessors);
+    int (*use)(int id);
+
+    int (*alloc)(void **out, int64_t bytes);
+    int (*free)(void *block);
+    int (*alloc_host)(void **out, int64_t bytes); /* pinned */
+    int (*free_host)(void *host);
+
+    int (*stream)(driver_stream **out);
+    int (*event)(driver_event **out);
+    int (*record)(driver_event *e, driver_stream *s);
+    int (*wait_event)(driver_stream *s, driver_event *e); /* the stream does, not the host */
+    int (*sync_event)(driver_event *e);                   /* the host does */
+    int (*sync)(driver_stream *s);
+
+    int (*zero)(void *dst, int64_t bytes, driver_stream *s);
+    int (*copy_in)(void *dst, const void *host, int64_t bytes, driver_stream *s);
+    int (*copy_out)(void *host, const void *src, int64_t bytes, driver_stream *s);
+    int (*copy)(void *dst, const void *src, int64_t bytes, driver_stream *s); /* any device's */
+    int (*reach)(int id, int other, int *can); /* lets id read the memory of another one */
+
+    /* Kernels: those that were built in, by the name of their file, and compiled ones. The image
+     * stays where it is for ever. */
+    int (*load)(driver_kernel **out, const void *image, int64_t bytes, const char *name);
+    int (*launch)(driver_kernel *k, unsigned blocks, unsigned threads, const job_list *list,
+                  driver_stream *s);
+
+    /* Compiles text for the device's abilities; the image is the caller's (mem_free). Error:
+     * unsupported, with what the compiler says. */
+    int (*compile)(void **image, int64_t *bytes, const char *text, int major, int minor,
+                   kv_err *e);
+
+    /* What tells images apart that were made by different compilers. */
+    int (*compiler)(void);
+} driver;
+
+/* The table of this machine. Errors: unsupported (no driver, no device), with the reason. */
+int driver_open(const driver **out, kv_err *e);
+
+#endif

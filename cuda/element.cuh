@@ -1,0 +1,479 @@
+/* Elements on the device: the dtypes, conversions between them, and the operations of rules.
+ *
+ * Each function gives the bits of its counterpart for the CPU: lib/cpu/half.c and convert.c, and
+ * lib/vm/arith.h and kernel_loops.h, which say why it is so. Nothing may be contracted to fused
+ * multiplications and additions. The text of this file is also put before each generated rule, so
+ * it includes nothing that a compiler at run time would lack.
+ */
+#ifndef CUDA_ELEMENT_CUH
+#define CUDA_ELEMENT_CUH
+
+#define KV_DEVICE static __device__ __forceinline__
+
+/* Stands behind each kernel. Where kernels are compiled for the CPU it gives them a second name. */
+#ifndef KV_KERNEL
+#define KV_KERNEL(name)
+#endif
+
+typedef unsigned char kv_u8;
+typedef signed char kv_i8;
+typedef unsigned short kv_u16;
+typedef long long kv_i64;
+typedef unsigned long long kv_u64;
+
+/* Numbers of the dtypes, as in kv_array.h. */
+enum {
+    KV_F32 = 0,
+    KV_F64 = 1,
+    KV_F16 = 2,
+    KV_U8 = 3,
+    KV_I32 = 4,
+    KV_I8 = 5,
+    KV_I64 = 6,
+    KV_B8 = 7,
+    KV_BF16 = 12
+};
+
+/* ---- Bits ---- */
+
+union kv_word {
+    float f;
+    unsigned u;
+};
+
+union kv_wide {
+    double d;
+    kv_i64 i;
+};
+
+KV_DEVICE unsigned kv_bits(float x)
+{
+    kv_word w;
+    w.f = x;
+    return w.u;
+}
+
+KV_DEVICE float kv_float(unsigned u)
+{
+    kv_word w;
+    w.u = u;
+    return w.f;
+}
+
+/* ---- Half types ---- */
+
+KV_DEVICE float kv_widen_f16(kv_u16 h)
+{
+    unsigned sign = (unsigned)(h & 0x8000) << 16, magnitude = h & 0x7fff;
+    float finite = kv_float(magnitude << 13) * 5192296858534827628530496329220096.0f; /* 2^112 */
+    unsigned quiet = magnitude > 0x7c00 ? 0x00400000 : 0;
+    unsigned special = 0x7f800000 | (magnitude & 0x3ff) << 13 | quiet;
+    return kv_float(sign | (magnitude < 0x7c00 ? kv_bits(finite) : special));
+}
+
+KV_DEVICE kv_u16 kv_narrow_f16(float x)
+{
+    unsigned u = kv_bits(x), sign = u >> 16 & 0x8000, m = u & 0x7fffffff;
+    unsigned special = m > 0x7f800000 ? 0x7e00 | (m >> 13 & 0x3ff) : 0x7c00;
+    unsigned normal = (m - 0x38000000 + 0xfff + (m >> 13 & 1)) >> 13;
+    unsigned small = kv_bits(kv_float(m < 0x38800000 ? m : 0) + 0.5f) - 0x3f000000;
+    unsigned result = m >= 0x47800000 ? special : m >= 0x38800000 ? normal : small;
+    return (kv_u16)(sign | result);
+}
+
+KV_DEVICE float kv_widen_bf16(kv_u16 h)
+{
+    return kv_float((unsigned)h << 16);
+}
+
+KV_DEVICE kv_u16 kv_narrow_bf16(float x)
+{
+    unsigned u = kv_bits(x), rounded = u + 0x7fff + (u >> 16 & 1), quiet = u | 0x00400000;
+    return (kv_u16)(((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded) >> 16);
+}
+
+/* As a float32, rounded to odd, so that narrowing it further rounds only once. */
+KV_DEVICE float kv_to_odd(double x)
+{
+    float near = (float)x;
+    int u = (int)kv_bits(near);
+    double ax = x < 0 ? -x : x, anear = near < 0 ? -(double)near : (double)near;
+    int odd = u + (anear > ax ? -1 : 1);
+    return kv_float((unsigned)(anear != ax && !(u & 1) ? odd : u));
+}
+
+KV_DEVICE double kv_int_to_odd(kv_i64 x)
+{
+    kv_i64 odd = (x & ~(kv_i64)0x7ff) | ((x & 0x7ff) ? 0x800 : 0);
+    return (double)(x > -((kv_i64)1 << 53) && x < (kv_i64)1 << 53 ? x : odd);
+}
+
+/* ---- Float to integer: truncates, saturates, nan is 0 ---- */
+
+KV_DEVICE double kv_clamp(double x, double low, double high)
+{
+    double y = x < low ? low : x > high ? high : x;
+    return x == x ? y : 0;
+}
+
+KV_DEVICE kv_i64 kv_saturate(double x)
+{
+    kv_i64 y = (kv_i64)kv_clamp(x, -9223372036854775808.0, 9223372036854774784.0);
+    return x >= 9223372036854775808.0 ? (kv_i64)0x7fffffffffffffffLL : y;
+}
+
+/* ---- Dtypes as types ----
+ * item: what lies in memory. wide(item): a float, double, int or 64-bit integer of the same value.
+ * of(wide): the item nearest to it. */
+
+struct kv_t_f32 {
+    typedef float item;
+    enum { dtype = KV_F32 };
+    KV_DEVICE float wide(float x) { return x; }
+    template <class W> KV_DEVICE float of(W w) { return (float)w; }
+};
+
+struct kv_t_f64 {
+    typedef double item;
+    enum { dtype = KV_F64 };
+    KV_DEVICE double wide(double x) { return x; }
+    template <class W> KV_DEVICE double of(W w) { return (double)w; }
+};
+
+struct kv_t_f16 {
+    typedef kv_u16 item;
+    enum { dtype = KV_F16 };
+    KV_DEVICE float wide(kv_u16 x) { return kv_widen_f16(x); }
+    KV_DEVICE kv_u16 of(float w) { return kv_narrow_f16(w); }
+    KV_DEVICE kv_u16 of(double w) { return kv_narrow_f16(kv_to_odd(w)); }
+    KV_DEVICE kv_u16 of(int w) { return kv_narrow_f16(kv_to_odd((double)w)); }
+    KV_DEVICE kv_u16 of(kv_i64 w) { return kv_narrow_f16(kv_to_odd(kv_int_to_odd(w))); }
+};
+
+struct kv_t_bf16 {
+    typedef kv_u16 item;
+    enum { dtype = KV_BF16 };
+    KV_DEVICE float wide(kv_u16 x) { return kv_widen_bf16(x); }
+    KV_DEVICE kv_u16 of(float w) { return kv_narrow_bf16(w); }
+    KV_DEVICE kv_u16 of(double w) { return kv_narrow_bf16(kv_to_odd(w)); }
+    KV_DEVICE kv_u16 of(int w) { return kv_narrow_bf16(kv_to_odd((double)w)); }
+    KV_DEVICE kv_u16 of(kv_i64 w) { return kv_narrow_bf16(kv_to_odd(kv_int_to_odd(w))); }
+};
+
+struct kv_t_u8 {
+    typedef kv_u8 item;
+    enum { dtype = KV_U8 };
+    KV_DEVICE int wide(kv_u8 x) { return x; }
+    KV_DEVICE kv_u8 of(double w) { return (kv_u8)kv_clamp(w, 0, 255); }
+    KV_DEVICE kv_u8 of(float w) { return of((double)w); }
+    KV_DEVICE kv_u8 of(int w) { return (kv_u8)w; }
+    KV_DEVICE kv_u8 of(kv_i64 w) { return (kv_u8)w; }
+};
+
+struct kv_t_i8 {
+    typedef kv_i8 item;
+    enum { dtype = KV_I8 };
+    KV_DEVICE int wide(kv_i8 x) { return x; }
+    KV_DEVICE kv_i8 of(double w) { return (kv_i8)kv_clamp(w, -128, 127); }
+    KV_DEVICE kv_i8 of(float w) { return of((double)w); }
+    KV_DEVICE kv_i8 of(int w) { return (kv_i8)w; }
+    KV_DEVICE kv_i8 of(kv_i64 w) { return (kv_i8)w; }
+};
+
+struct kv_t_i32 {
+    typedef int item;
+    enum { dtype = KV_I32 };
+    KV_DEVICE int wide(int x) { return x; }
+    KV_DEVICE int of(double w) { return (int)kv_clamp(w, -2147483648.0, 2147483647.0); }
+    KV_DEVICE int of(float w) { return of((double)w); }
+    KV_DEVICE int of(int w) { return w; }
+    KV_DEVICE int of(kv_i64 w) { return (int)w; }
+};
+
+struct kv_t_i64 {
+    typedef kv_i64 item;
+    enum { dtype = KV_I64 };
+    KV_DEVICE kv_i64 wide(kv_i64 x) { return x; }
+    KV_DEVICE kv_i64 of(double w) { return kv_saturate(w); }
+    KV_DEVICE kv_i64 of(float w) { return kv_saturate((double)w); }
+    KV_DEVICE kv_i64 of(int w) { return w; }
+    KV_DEVICE kv_i64 of(kv_i64 w) { return w; }
+};
+
+struct kv_t_b8 {
+    typedef kv_u8 item;
+    enum { dtype = KV_B8 };
+    KV_DEVICE int wide(kv_u8 x) { return x != 0; }
+    template <class W> KV_DEVICE kv_u8 of(W w) { return w != 0; }
+};
+
+/* x of one dtype as another. What stays what it is keeps its bits, but a bool is 0 or 1. */
+template <class TO, class FROM> struct kv_convert {
+    KV_DEVICE typename TO::item run(typename FROM::item x) { return TO::of(FROM::wide(x)); }
+};
+
+template <class T> struct kv_convert<T, T> {
+    KV_DEVICE typename T::item run(typename T::item x) { return x; }
+};
+
+template <> struct kv_convert<kv_t_b8, kv_t_b8> {
+    KV_DEVICE kv_u8 run(kv_u8 x) { return x != 0; }
+};
+
+/* Runs X with T standing for each dtype's type in turn, in a switch. */
+#define KV_EACH_DTYPE(X)                                                                           \
+    X(kv_t_f32) X(kv_t_f64) X(kv_t_f16) X(kv_t_bf16) X(kv_t_u8) X(kv_t_i8) X(kv_t_i32) X(kv_t_i64) \
+        X(kv_t_b8)
+
+/* ---- What sums add in: floats and doubles as they are, the half types in float32, integers so
+ * that they wrap, bool as OR ---- */
+
+template <class T> struct kv_total;
+
+template <> struct kv_total<kv_t_f32> {
+    typedef float type;
+    KV_DEVICE float begin(float x) { return x; }
+    KV_DEVICE float add(float t, float x) { return t + x; }
+    KV_DEVICE float end(float t) { return t; }
+};
+
+template <> struct kv_total<kv_t_f64> {
+    typedef double type;
+    KV_DEVICE double begin(double x) { return x; }
+    KV_DEVICE double add(double t, double x) { return t + x; }
+    KV_DEVICE double end(double t) { return t; }
+};
+
+#define KV_HALF_TOTAL(T)                                                                           \
+    template <> struct kv_total<T> {                                                               \
+        typedef float type;                                                                        \
+        KV_DEVICE float begin(kv_u16 x) { return T::wide(x); }                                     \
+        KV_DEVICE float add(float t, kv_u16 x) { return t + T::wide(x); }                          \
+        KV_DEVICE kv_u16 end(float t) { return T::of(t); }                                         \
+    };
+
+KV_HALF_TOTAL(kv_t_f16)
+KV_HALF_TOTAL(kv_t_bf16)
+
+#define KV_INT_TOTAL(T, U)                                                                         \
+    template <> struct kv_total<T> {                                                               \
+        typedef U type;                                                                            \
+        KV_DEVICE U begin(T::item x) { return (U)x; }                                              \
+        KV_DEVICE U add(U t, T::item x) { return (U)(t + (U)x); }                                  \
+        KV_DEVICE T::item end(U t) { return (T::item)t; }                                          \
+    };
+
+KV_INT_TOTAL(kv_t_u8, unsigned)
+KV_INT_TOTAL(kv_t_i8, unsigned)
+KV_INT_TOTAL(kv_t_i32, unsigned)
+KV_INT_TOTAL(kv_t_i64, kv_u64)
+
+template <> struct kv_total<kv_t_b8> {
+    typedef unsigned type;
+    KV_DEVICE unsigned begin(kv_u8 x) { return x != 0; }
+    KV_DEVICE unsigned add(unsigned t, kv_u8 x) { return t | (x != 0); }
+    KV_DEVICE kv_u8 end(unsigned t) { return (kv_u8)t; }
+};
+
+/* ---- Teams ---- */
+
+KV_DEVICE int kv_lane(void)
+{
+    return (int)(threadIdx.x % JOB_TEAM);
+}
+
+KV_DEVICE long long kv_team(void)
+{
+    return ((long long)blockIdx.x * blockDim.x + threadIdx.x) / JOB_TEAM;
+}
+
+KV_DEVICE long long kv_teams(void)
+{
+    return (long long)gridDim.x * blockDim.x / JOB_TEAM;
+}
+
+/* The job that a tile belongs to: the last one that begins at it or before. */
+KV_DEVICE const job_item *kv_find_job(const job_list &l, long long tile)
+{
+    long long low = 0, high = l.nitems;
+    while (high - low > 1) {
+        long long middle = low + (high - low) / 2;
+        if (l.items[middle].first <= tile)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &l.items[low];
+}
+
+/* Goes through the tiles of this thread's team: job j, its elements from `at` on, m of them. */
+#define KV_EACH_TILE(l, j, at, m)                                                                  \
+    for (long long tile_ = kv_team(); tile_ < (l).ntiles; tile_ += kv_teams())                     \
+        if (const job_item *j = kv_find_job(l, tile_))                                             \
+            for (long long at = (tile_ - j->first) * (l).tile, once_ = 1,                          \
+                           m = j->n - at < (l).tile ? j->n - at : (l).tile;                        \
+                 once_; once_ = 0)
+
+/* N items that are read or written at once: 16 bytes where N says so. */
+template <class I, int N> struct __align__(N * sizeof(I)) kv_pack {
+    I v[N];
+};
+
+KV_DEVICE bool kv_aligned(const void *p)
+{
+    return (kv_u64)p % 16 == 0;
+}
+
+/* Element i of the sum of a job's sources, left to right. The bits of a single source stay what they
+ * are, but bool's. */
+template <class T> KV_DEVICE typename T::item kv_sum_at(const job_item *j, kv_i64 i)
+{
+    typedef typename T::item item;
+    item first = ((const item *)j->src[0])[i];
+    if (j->nsrc == 1)
+        return kv_convert<T, T>::run(first);
+    typename kv_total<T>::type total = kv_total<T>::begin(first);
+    for (kv_i64 s = 1; s < j->nsrc; s++)
+        total = kv_total<T>::add(total, ((const item *)j->src[s])[i]);
+    return kv_total<T>::end(total);
+}
+
+/* ---- Operations of rules ---- */
+
+KV_DEVICE kv_i64 kv_floordiv(kv_i64 a, kv_i64 b)
+{
+    if (b == 0)
+        return 0;
+    if (b == -1)
+        return (kv_i64)(0 - (kv_u64)a);
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+KV_DEVICE kv_i64 kv_mod(kv_i64 a, kv_i64 b)
+{
+    if (b == 0 || b == -1)
+        return 0;
+    kv_i64 r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+KV_DEVICE kv_i64 kv_pow(kv_i64 a, kv_i64 b)
+{
+    kv_i64 x = b < 0 ? 0 : 1;
+    for (; b > 0; b >>= 1) {
+        if (b & 1)
+            x = (kv_i64)((kv_u64)x * (kv_u64)a);
+        a = (kv_i64)((kv_u64)a * (kv_u64)a);
+    }
+    return x;
+}
+
+KV_DEVICE double kv_mod(double a, double b)
+{
+    double r = fmod(a, b);
+    if (r == 0)
+        return copysign(0.0, b);
+    return (r < 0) != (b < 0) ? r + b : r;
+}
+
+KV_DEVICE float kv_mod(float a, float b)
+{
+    float r = fmodf(a, b);
+    if (r == 0)
+        return copysignf(0.0f, b);
+    return (r < 0) != (b < 0) ? r + b : r;
+}
+
+KV_DEVICE double kv_floordiv(double a, double b)
+{
+    if (b == 0)
+        return a / b;
+    double r = fmod(a, b), q = (a - r) / b;
+    if (r != 0 && (r < 0) != (b < 0))
+        q -= 1;
+    if (q == 0)
+        return copysign(0.0, a / b);
+    double whole = floor(q);
+    return q - whole > 0.5 ? whole + 1 : whole;
+}
+
+KV_DEVICE float kv_floordiv(float a, float b)
+{
+    if (b == 0)
+        return a / b;
+    float r = fmodf(a, b), q = (a - r) / b;
+    if (r != 0 && (r < 0) != (b < 0))
+        q -= 1;
+    if (q == 0)
+        return copysignf(0.0f, a / b);
+    float whole = floorf(q);
+    return q - whole > 0.5f ? whole + 1 : whole;
+}
+
+KV_DEVICE float kv_pow(float a, float b) { return (float)pow((double)a, (double)b); }
+KV_DEVICE double kv_pow(double a, double b) { return pow(a, b); }
+KV_DEVICE float kv_exp(float a) { return (float)exp((double)a); }
+KV_DEVICE double kv_exp(double a) { return exp(a); }
+KV_DEVICE float kv_log(float a) { return (float)log((double)a); }
+KV_DEVICE double kv_log(double a) { return log(a); }
+KV_DEVICE float kv_sqrt(float a) { return sqrtf(a); }
+KV_DEVICE double kv_sqrt(double a) { return sqrt(a); }
+KV_DEVICE float kv_floor(float a) { return floorf(a); }
+KV_DEVICE double kv_floor(double a) { return floor(a); }
+KV_DEVICE float kv_ceil(float a) { return ceilf(a); }
+KV_DEVICE double kv_ceil(double a) { return ceil(a); }
+KV_DEVICE float kv_round(float a) { return rintf(a); }
+KV_DEVICE double kv_round(double a) { return rint(a); }
+KV_DEVICE float kv_abs(float a) { return fabsf(a); }
+KV_DEVICE double kv_abs(double a) { return fabs(a); }
+KV_DEVICE kv_i64 kv_abs(kv_i64 a) { return a < 0 ? (kv_i64)(0 - (kv_u64)a) : a; }
+KV_DEVICE float kv_neg(float a) { return -a; }
+KV_DEVICE double kv_neg(double a) { return -a; }
+KV_DEVICE kv_i64 kv_neg(kv_i64 a) { return (kv_i64)(0 - (kv_u64)a); }
+
+KV_DEVICE float kv_add(float a, float b) { return a + b; }
+KV_DEVICE double kv_add(double a, double b) { return a + b; }
+KV_DEVICE kv_i64 kv_add(kv_i64 a, kv_i64 b) { return (kv_i64)((kv_u64)a + (kv_u64)b); }
+KV_DEVICE float kv_sub(float a, float b) { return a - b; }
+KV_DEVICE double kv_sub(double a, double b) { return a - b; }
+KV_DEVICE kv_i64 kv_sub(kv_i64 a, kv_i64 b) { return (kv_i64)((kv_u64)a - (kv_u64)b); }
+KV_DEVICE float kv_mul(float a, float b) { return a * b; }
+KV_DEVICE double kv_mul(double a, double b) { return a * b; }
+KV_DEVICE kv_i64 kv_mul(kv_i64 a, kv_i64 b) { return (kv_i64)((kv_u64)a * (kv_u64)b); }
+
+template <class T> KV_DEVICE T kv_sign(T a) { return (T)((a > 0) - (a < 0)); }
+template <class T> KV_DEVICE T kv_min(T a, T b) { return (a < b) | (a != a) ? a : b; }
+template <class T> KV_DEVICE T kv_max(T a, T b) { return (a > b) | (a != a) ? a : b; }
+template <class T> KV_DEVICE T kv_clip(T a, T b, T c) { return a > c ? c : a < b ? b : a; }
+
+/* ---- Random numbers of rules: lib/base/philox.c ---- */
+
+KV_DEVICE double kv_normal(kv_u64 seed, kv_u64 draw, kv_u64 element)
+{
+    unsigned a = (unsigned)element, b = (unsigned)(element >> 32), c = (unsigned)draw;
+    unsigned d = (unsigned)(draw >> 32 & 0xffff) | 1u << 16; /* the stream of rules */
+    unsigned k0 = (unsigned)seed, k1 = (unsigned)(seed >> 32);
+    for (int i = 0; i < 10; i++) {
+        kv_u64 p = 0xD2511F53ull * a, q = 0xCD9E8D57ull * c;
+        a = (unsigned)(q >> 32) ^ b ^ k0;
+        b = (unsigned)q;
+        c = (unsigned)(p >> 32) ^ d ^ k1;
+        d = (unsigned)p;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    double unit = 1.0 / 9007199254740992.0; /* 2^-53 */
+    double u = (double)((((kv_u64)a << 32 | b) >> 11) + 1) * unit;
+    double v = (double)(((kv_u64)c << 32 | d) >> 11) * unit;
+    return sqrt(-2 * log(u)) * cos(6.28318530717958647692 * v);
+}
+
+/* A word of a rule's constants, as what it is. */
+KV_DEVICE kv_i64 kv_integer(double word)
+{
+    kv_wide w;
+    w.d = word;
+    return w.i;
+}
+
+#endif

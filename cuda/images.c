@@ -1,0 +1,10 @@
+/* The assembler takes the files in; IMAGES is their folder. */
+#include "cuda/images.h"
+
+#define IMAGE(name)                                                                                \
+    __asm__(".section .rodata\n.balign 64\n.hidden image_" #name "\n.global image_" #name          \
+            "\nimage_" #name ":\n.incbin \"" IMAGES "/" #name ".fatbin\"\n.previous\n");
+
+IMAGE(sum)
+IMAGE(convert)
+IMAGE(quantise)

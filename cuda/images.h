@@ -1,0 +1,8 @@
+/* The compiled kernels, which the build puts into the plugin: code for sm_80 and sm_90, and PTX for
+ * what comes after. */
+#ifndef CUDA_IMAGES_H
+#define CUDA_IMAGES_H
+
+extern const unsigned char image_sum[], image_convert[], image_quantise[];
+
+#endif

@@ -1,0 +1,81 @@
+/* The plugin: the GPUs of this machine, as a table. */
+#include <pthread.h>
+
+#include "cuda/device.h"
+#include "cuda/images.h"
+#include "cuda/rules.h"
+
+/* Which kernel does which work, and in tiles of how many elements: the sums of chunks have a thread
+ * for each chunk. */
+static const struct {
+    const unsigned char *image;
+    const char *name;
+    int64_t tile;
+} works[GPU_NWORKS] = {
+    [GPU_CONVERT] = {image_convert, "kv_convert_list", JOB_TILE},
+    [GPU_SUM] = {image_sum, "kv_sum", JOB_TILE},
+    [GPU_GATHER_ROWS] = {image_convert, "kv_gather_rows", JOB_TILE},
+    [GPU_SUM_ROWS] = {image_sum, "kv_sum_rows", JOB_TILE},
+    [GPU_QUANTISE] = {image_quantise, "kv_quantise", JOB_TILE},
+    [GPU_DEQUANTISE] = {image_quantise, "kv_dequantise", JOB_TILE},
+    [GPU_DEQUANTISE_ADD] = {image_quantise, "kv_dequantise_add", JOB_TILE},
+    [GPU_QUANTISE_SUM] = {image_quantise, "kv_quantise_sum", JOB_TILE},
+    [GPU_SUM_CHUNKS] = {image_sum, "kv_sum_chunks", JOB_TEAM},
+};
+
+enum { MAX_DEVICES = 64 };
+
+/* A part of the plugin's state: the kernels that were loaded, by device. */
+static struct {
+    pthread_mutex_t lock;
+    driver_kernel *kernels[MAX_DEVICES][GPU_NWORKS];
+} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int find_kernel(int id, gpu_work work, driver_kernel **out, kv_err *e)
+{
+    int rc = KV_OK;
+    pthread_mutex_lock(&loaded.lock);
+    driver_kernel **k = &loaded.kernels[id][work];
+    if (!*k)
+        rc = device_load(id, k, works[work].image, 0, works[work].name, e);
+    *out = *k;
+    pthread_mutex_unlock(&loaded.lock);
+    return rc;
+}
+
+static int run(int id, gpu_work work, const gpu_job *jobs, int64_t n, kv_err *e)
+{
+    driver_kernel *k;
+    int rc = find_kernel(id, work, &k, e);
+    return rc ? rc : device_launch(id, k, works[work].tile, jobs, n, e);
+}
+
+static gpu_ops table = {
+    .size = sizeof table,
+    .version = GPU_TABLE_VERSION,
+    .facts = device_facts,
+    .alloc = device_alloc,
+    .free = device_free,
+    .zero = device_zero,
+    .copy_in = device_copy_in,
+    .copy_out = device_copy_out,
+    .copy = device_copy,
+    .run = run,
+    .compile = rules_compile,
+    .apply = rules_apply,
+    .wait = device_wait,
+};
+
+/* What the library hands to a plugin (kvstore.h); GPUs are no store types, so it is not needed. */
+struct kv_host;
+int kv_plugin_init(const struct kv_host *lib, kv_err *e);
+
+int kv_plugin_init(const struct kv_host *lib, kv_err *e)
+{
+    const driver *d;
+    (void)lib;
+    int rc = driver_open(&d, e);
+    if (!rc)
+        rc = device_open(d, &table.count, e);
+    return rc ? rc : gpu_register(&table, e);
+}

@@ -1,0 +1,176 @@
+/* A rule is found by its text. Its file is named after a sum of everything that decides what the
+ * compiler makes of it, and begins with a sum of the rest, in 16 digits. */
+#include "cuda/rules.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/xxh64.h"
+#include "cuda/device.h"
+#include "cuda/prelude.h"
+
+enum { DIGITS = 16 };
+
+struct gpu_rule {
+    int id;
+    uint64_t sum;
+    char *text;
+    driver_kernel *kernel;
+    gpu_rule *next;
+};
+
+/* A part of the plugin's state; a rule stays where it is. */
+static struct {
+    pthread_mutex_t lock;
+    gpu_rule *first;
+} rules = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- Files ---- */
+
+static void folder_path(buf *path)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && *cache == '/')
+        buf_printf(path, "%s/kvctl", cache);
+    else if (home && *home == '/')
+        buf_printf(path, "%s/.cache/kvctl", home);
+}
+
+/* The file of a source for a device, or an empty path where there is no place for it. */
+static void file_path(buf *path, const char *source, size_t n, const gpu_facts *f)
+{
+    folder_path(path);
+    if (path->len == 0)
+        return;
+    buf_printf(path, "/rule-%016" PRIx64 "-sm%d%d-%d.bin", xxh64(source, n), f->major, f->minor,
+               device_driver()->compiler());
+}
+
+/* The image that a file holds, or NULL. */
+static void *read_image(const char *path, int64_t *bytes)
+{
+    kv_err why = {0};
+    char *text = NULL, digits[DIGITS + 1];
+    size_t n = 0;
+    if (access(path, R_OK) || file_read(path, &text, &n, &why))
+        return NULL;
+    bool whole = n > DIGITS;
+    if (whole) {
+        snprintf(digits, sizeof digits, "%016" PRIx64, xxh64(text + DIGITS, n - DIGITS));
+        whole = memcmp(digits, text, DIGITS) == 0;
+    }
+    if (!whole) {
+        mem_free(text);
+        return NULL;
+    }
+    memmove(text, text + DIGITS, n - DIGITS);
+    *bytes = (int64_t)(n - DIGITS);
+    return text;
+}
+
+/* Makes the folder and those above it. */
+static bool make_folder(const char *file)
+{
+    buf part = {0};
+    bool ok = true;
+    for (const char *slash = strchr(file + 1, '/'); slash && ok; slash = strchr(slash + 1, '/')) {
+        buf_clear(&part);
+        buf_put(&part, file, (size_t)(slash - file));
+        ok = !part.failed && (mkdir(buf_text(&part), 0700) == 0 || errno == EEXIST);
+    }
+    buf_release(&part);
+    return ok;
+}
+
+static void write_image(const char *path, const void *image, int64_t bytes)
+{
+    file_out f = {0};
+    kv_err why = {0};
+    if (!make_folder(path) || file_out_open(&f, path, &why))
+        return;
+    fprintf(f.f, "%016" PRIx64, xxh64(image, (size_t)bytes));
+    fwrite(image, 1, (size_t)bytes, f.f); /* the commit finds out whether it worked */
+    file_out_commit(&f, &why);
+}
+
+/* ---- Compiling ---- */
+
+static int compile(gpu_rule *r, const char *source, const char *path, const gpu_facts *f,
+                   kv_err *e)
+{
+    void *image = NULL;
+    int64_t bytes = 0;
+    int rc = device_driver()->compile(&image, &bytes, source, f->major, f->minor, e);
+    if (!rc)
+        rc = device_load(r->id, &r->kernel, image, bytes, "kv_rule", e);
+    if (!rc && *path)
+        write_image(path, image, bytes);
+    mem_free(image);
+    return rc;
+}
+
+/* The kernel of a rule, from its file or made. */
+static int make_kernel(gpu_rule *r, kv_err *e)
+{
+    buf source = {0}, path = {0};
+    gpu_facts f;
+    kv_err why = {0};
+    int64_t bytes = 0;
+    int rc = device_facts(r->id, &f, e);
+    buf_printf(&source, "%s%s%s", prelude_job, prelude_element, r->text);
+    if (!rc)
+        rc = buf_check(&source, e);
+    if (!rc)
+        file_path(&path, buf_text(&source), source.len, &f);
+    void *image = !rc && path.len > 0 ? read_image(buf_text(&path), &bytes) : NULL;
+    bool found = image && device_load(r->id, &r->kernel, image, bytes, "kv_rule", &why) == KV_OK;
+    mem_free(image);
+    if (!rc && !found)
+        rc = compile(r, buf_text(&source), buf_text(&path), &f, e);
+    buf_release(&source);
+    buf_release(&path);
+    return rc;
+}
+
+static gpu_rule *new_rule(int id, const char *text, uint64_t sum, kv_err *e)
+{
+    gpu_rule *r = mem_zalloc(1, sizeof *r, e);
+    if (!r)
+        return NULL;
+    *r = (gpu_rule){.id = id, .sum = sum, .text = mem_text(text, strlen(text), e)};
+    if (r->text && make_kernel(r, e) == KV_OK)
+        return r;
+    mem_free(r->text);
+    mem_free(r);
+    return NULL;
+}
+
+int rules_compile(int id, const char *text, const gpu_rule **out, kv_err *e)
+{
+    uint64_t sum = xxh64(text, strlen(text));
+    pthread_mutex_lock(&rules.lock);
+    gpu_rule *r = rules.first;
+    while (r && (r->sum != sum || r->id != id || strcmp(r->text, text) != 0))
+        r = r->next;
+    if (!r && (r = new_rule(id, text, sum, e))) {
+        r->next = rules.first;
+        rules.first = r;
+    }
+    pthread_mutex_unlock(&rules.lock);
+    *out = r;
+    return r ? KV_OK : e && e->code ? e->code : KV_E_MEMORY;
+}
+
+int rules_apply(int id, const gpu_rule *rule, const gpu_job *jobs, int64_t n, kv_err *e)
+{
+    return device_launch(id, rule->kernel, JOB_TILE, jobs, n, e);
+}

@@ -1,0 +1,32 @@
+/* Compiles the kernels of cuda/ for the CPU, so that their results can be compared with those of
+ * the CPU's table on any machine. Threads of a launch run one behind the other: kernels that wait
+ * for each other would not work, and there are none. */
+#ifndef DEVICE_SHIM_H
+#define DEVICE_SHIM_H
+
+#include <math.h>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(n)    __attribute__((aligned(n)))
+
+struct shim_index {
+    unsigned x;
+};
+
+/* Where the thread stands that runs. */
+inline thread_local shim_index threadIdx, blockIdx, blockDim, gridDim;
+
+/* A kernel's loop over its threads: shim_NAME(arguments, blocks, threads of each). */
+#define KV_KERNEL(name)                                                                            \
+    extern "C" void shim_##name(const job_list *l, unsigned blocks, unsigned threads)              \
+    {                                                                                              \
+        gridDim.x = blocks;                                                                        \
+        blockDim.x = threads;                                                                      \
+        for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)                                    \
+            for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)                            \
+                name(*l);                                                                          \
+    }
+
+#endif

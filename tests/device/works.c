@@ -1,0 +1,430 @@
+/* What GPUs do beside what the CPU does: every work of the device table on every GPU that is there,
+ * at odd lengths and alignments, in lists of several jobs, bit by bit. Prints TAP.
+ *
+ * It finds the GPUs as every program does, so $KVSTORE_PLUGINS decides whether they are those of
+ * this machine or the driver over host memory.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "base/philox.h"
+
+enum { JOBS = 3, MOST = 5000, SOURCES = 9, SLACK = 64 };
+
+static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16, KV_UINT8,
+                                  KV_INT8,    KV_INT32,   KV_INT64,   KV_BOOL};
+enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
+
+static const int64_t lengths[] = {0,    1,    2,    3,    7,    8,    15,  16,
+                                  31,   33,   255,  1000, 1023, 1024, 1025, 4095,
+                                  4096, 4097, 4999, 5000};
+enum { NLENGTHS = sizeof lengths / sizeof *lengths };
+
+static const gpu_ops *gpu;
+static int device, number, failed;
+static uint64_t drawn;
+
+static void verdict(bool ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void verdict(bool ok, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    printf("%sok %d - gpu(%d): ", ok ? "" : "not ", ++number, device);
+    vprintf(fmt, ap);
+    printf("\n");
+    va_end(ap);
+    failed += !ok;
+}
+
+static void must(int rc, const kv_err *e)
+{
+    if (rc == KV_OK)
+        return;
+    printf("Bail out! %s\n", e->text);
+    exit(1);
+}
+
+static uint32_t draw(void)
+{
+    return philox_at(7, PHILOX_FUNCTIONS, 0, drawn++).word[0];
+}
+
+/* ---- Memory on both sides ---- */
+
+/* A block of host memory and one of the device, whose elements begin `odd` bytes behind. */
+typedef struct pair {
+    char *host, *block;
+    int64_t bytes, odd;
+} pair;
+
+static pair pair_new(int64_t bytes, int64_t odd)
+{
+    kv_err e = {0};
+    pair p = {.bytes = bytes + SLACK, .odd = odd};
+    void *block;
+    must(gpu->alloc(device, p.bytes, &block, &e), &e);
+    p.block = block;
+    p.host = mem_alloc_data(p.bytes, &e);
+    must(e.code, &e);
+    memset(p.host, 0x5a, (size_t)p.bytes);
+    return p;
+}
+
+static void pair_free(pair *p)
+{
+    gpu->free(device, p->block);
+    mem_free(p->host);
+}
+
+static void *host_of(const pair *p)
+{
+    return p->host + p->odd;
+}
+
+static void *place_of(const pair *p)
+{
+    return p->block + p->odd;
+}
+
+static void send(const pair *p)
+{
+    kv_err e = {0};
+    must(gpu->copy_in(device, p->block, p->host, p->bytes, &e), &e);
+}
+
+/* Whether the device's block is the host's, what lies around the elements included. */
+static bool same(const pair *p)
+{
+    kv_err e = {0};
+    char *back = mem_alloc(p->bytes, 1, &e);
+    must(gpu->copy_out(device, back, p->block, p->bytes, &e), &e);
+    bool ok = memcmp(back, p->host, (size_t)p->bytes) == 0;
+    mem_free(back);
+    return ok;
+}
+
+/* Numbers of every kind; of floats no nan, whose bits are nobody's promise, but for conversions. */
+static void fill(const pair *p, kv_dtype dtype, int64_t n)
+{
+    static const double special[] = {0, -0.0, 1, -1, 0.5, 1e-8, -1e-8, 65504, 1e-40, 3e38,
+                                     -2147483648.5, 255.5, 1e19, -1e19, 0x1.002p0, 0x1.801p-15};
+    for (int64_t i = 0; i < n; i++) {
+        double x = draw() % 4 ? (double)(int32_t)draw() / (double)(1u << draw() % 32)
+                              : special[draw() % 16];
+        int64_t integer = (int64_t)((uint64_t)draw() << 32 | draw());
+        char *to = (char *)host_of(p) + i * kv_dtype_bytes(dtype);
+        if (kv_dtype_is_float(dtype))
+            cpu_dev_ops.convert(to, dtype, &x, KV_FLOAT64, 1);
+        else
+            memcpy(to, &integer, (size_t)kv_dtype_bytes(dtype)); /* of bool any byte */
+    }
+}
+
+/* Every other job begins where 16 bytes do. */
+static int64_t odd_of(int64_t job, kv_dtype dtype)
+{
+    return job % 2 ? kv_dtype_bytes(dtype) : 0;
+}
+
+/* ---- Works ---- */
+
+static bool try_convert(kv_dtype to, kv_dtype from, int64_t n)
+{
+    kv_err e = {0};
+    pair src[JOBS], dst[JOBS];
+    const void *places[JOBS];
+    gpu_job jobs[JOBS];
+    bool ok = true;
+    for (int j = 0; j < JOBS; j++) {
+        int64_t m = n > j ? n - j : 0;
+        src[j] = pair_new(n * 8, odd_of(j, from));
+        dst[j] = pair_new(n * 8, odd_of(j, to));
+        fill(&src[j], from, m);
+        send(&src[j]);
+        send(&dst[j]);
+        places[j] = place_of(&src[j]);
+        jobs[j] = (gpu_job){.dst = place_of(&dst[j]), .n = m, .src = &places[j], .nsrc = 1,
+                            .to = to, .from = from};
+        cpu_dev_ops.convert(host_of(&dst[j]), to, host_of(&src[j]), from, m);
+    }
+    must(gpu->run(device, GPU_CONVERT, jobs, JOBS, &e), &e);
+    for (int j = 0; j < JOBS; j++) {
+        ok &= same(&dst[j]);
+        pair_free(&src[j]);
+        pair_free(&dst[j]);
+    }
+    return ok;
+}
+
+static bool try_sum(kv_dtype dtype, int64_t n, int64_t nsrc)
+{
+    kv_err e = {0};
+    pair src[JOBS][SOURCES], dst[JOBS];
+    const void *places[JOBS][SOURCES], *hosts[SOURCES];
+    gpu_job jobs[JOBS];
+    bool ok = true;
+    for (int j = 0; j < JOBS; j++) {
+        dst[j] = pair_new(n * 8, odd_of(j, dtype));
+        send(&dst[j]);
+        for (int64_t s = 0; s < nsrc; s++) {
+            src[j][s] = pair_new(n * 8, odd_of(j, dtype));
+            fill(&src[j][s], dtype, n);
+            send(&src[j][s]);
+            places[j][s] = place_of(&src[j][s]);
+            hosts[s] = host_of(&src[j][s]);
+        }
+        jobs[j] = (gpu_job){.dst = place_of(&dst[j]), .n = n, .src = places[j], .nsrc = nsrc,
+                            .to = dtype};
+        cpu_dev_ops.sum(host_of(&dst[j]), hosts, nsrc, dtype, n);
+    }
+    must(gpu->run(device, GPU_SUM, jobs, JOBS, &e), &e);
+    for (int j = 0; j < JOBS; j++) {
+        ok &= same(&dst[j]);
+        pair_free(&dst[j]);
+        for (int64_t s = 0; s < nsrc; s++)
+            pair_free(&src[j][s]);
+    }
+    return ok;
+}
+
+static bool try_gather(kv_dtype dtype, int64_t n, int64_t row)
+{
+    kv_err e = {0};
+    pair src = pair_new(100 * row * 8, 0), dst = pair_new(n * row * 8, kv_dtype_bytes(dtype));
+    int64_t at[200];
+    const void *place = place_of(&src);
+    fill(&src, dtype, 100 * row);
+    send(&src);
+    send(&dst);
+    for (int64_t k = 0; k < n; k++)
+        at[k] = (int64_t)(draw() % 101) - 1;
+    gpu_job job = {.dst = place_of(&dst), .n = n * row, .src = &place, .nsrc = 1, .to = dtype,
+                   .row = row, .index = at, .nindex = n};
+    cpu_dev_ops.gather_rows(host_of(&dst), dtype, host_of(&src), dtype, at, n, row, false);
+    must(gpu->run(device, GPU_GATHER_ROWS, &job, 1, &e), &e);
+    bool ok = same(&dst);
+    pair_free(&src);
+    pair_free(&dst);
+    return ok;
+}
+
+/* Three sources that hold some of the rows 0 to 99. */
+static bool try_sum_rows(kv_dtype dtype, int64_t row)
+{
+    enum { ROWS = 100, N = 3 };
+    kv_err e = {0};
+    pair src[N], dst = pair_new(ROWS * row * 8, 0);
+    int64_t ids[N][ROWS], all[ROWS], where[ROWS * N], room[64 * N], count = 0;
+    dev_rows rows[N];
+    const void *places[N];
+    send(&dst);
+    for (int s = 0; s < N; s++) {
+        src[s] = pair_new(ROWS * row * 8, 0);
+        rows[s] = (dev_rows){ids[s], 0, host_of(&src[s])};
+        places[s] = place_of(&src[s]);
+    }
+    for (int64_t id = 0; id < ROWS; id++) {
+        bool any = false;
+        for (int s = 0; s < N; s++) {
+            bool holds = draw() % 2;
+            where[count * N + s] = holds ? rows[s].n : -1;
+            if (holds)
+                ids[s][rows[s].n++] = id;
+            any |= holds;
+        }
+        all[count] = id;
+        count += any;
+    }
+    for (int s = 0; s < N; s++) {
+        fill(&src[s], dtype, rows[s].n * row);
+        send(&src[s]);
+    }
+    gpu_job job = {.dst = place_of(&dst), .n = count * row, .src = places, .nsrc = N, .to = dtype,
+                   .row = row, .index = where, .nindex = count * N};
+    cpu_dev_ops.sum_rows(host_of(&dst), all, count, rows, N, dtype, row, room);
+    must(gpu->run(device, GPU_SUM_ROWS, &job, 1, &e), &e);
+    bool ok = same(&dst);
+    for (int s = 0; s < N; s++)
+        pair_free(&src[s]);
+    pair_free(&dst);
+    return ok;
+}
+
+static void fill_gradients(const pair *p, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        ((float *)host_of(p))[i] = (float)(int32_t)draw() * 0x1p-31f;
+    if (n > 2)
+        ((float *)host_of(p))[1] = 0.5f;
+}
+
+/* Codes, what they stand for, and that added to what is there. */
+static bool try_codes(dev_code code, int64_t n)
+{
+    kv_err e = {0};
+    pair src = pair_new(n * 4, 4), residual = pair_new(n * 4, 4), codes = pair_new(n * 4 + 4, 0);
+    pair out = pair_new(n * 4, 4);
+    const void *from = place_of(&src), *coded = place_of(&codes);
+    void *more = place_of(&residual);
+    fill_gradients(&src, n);
+    fill_gradients(&residual, n);
+    fill_gradients(&out, n);
+    send(&src), send(&residual), send(&codes), send(&out);
+    cpu_dev_ops.quantise(host_of(&codes), host_of(&residual), host_of(&src), code, 0.25f, n);
+    gpu_job job = {.dst = place_of(&codes), .n = n, .src = &from, .nsrc = 1, .more = &more,
+                   .nmore = 1, .threshold = 0.25f, .code = code};
+    must(gpu->run(device, GPU_QUANTISE, &job, 1, &e), &e);
+    bool ok = same(&codes) && same(&residual);
+    gpu_job back = {.dst = place_of(&out), .n = n, .src = &coded, .nsrc = 1, .threshold = 0.25f,
+                    .code = code};
+    must(gpu->run(device, GPU_DEQUANTISE_ADD, &back, 1, &e), &e);
+    cpu_dev_ops.dequantise_add(host_of(&out), host_of(&codes), code, 0.25f, n);
+    ok &= same(&out);
+    must(gpu->run(device, GPU_DEQUANTISE, &back, 1, &e), &e);
+    cpu_dev_ops.dequantise(host_of(&out), host_of(&codes), code, 0.25f, n);
+    ok &= same(&out);
+    pair_free(&src), pair_free(&residual), pair_free(&codes), pair_free(&out);
+    return ok;
+}
+
+static bool try_quantise_sum(dev_code code, int64_t n)
+{
+    enum { N = 3 };
+    kv_err e = {0};
+    pair src[N], residual[N], dst = pair_new(n * 4, 4);
+    const void *from[N];
+    void *more[N];
+    send(&dst);
+    memset(host_of(&dst), 0, (size_t)n * 4);
+    for (int s = 0; s < N; s++) {
+        src[s] = pair_new(n * 4, 4 * s);
+        residual[s] = pair_new(n * 4, 4);
+        fill_gradients(&src[s], n);
+        fill_gradients(&residual[s], n);
+        send(&src[s]), send(&residual[s]);
+        from[s] = place_of(&src[s]);
+        more[s] = place_of(&residual[s]);
+        cpu_dev_ops.quantise_sum(host_of(&dst), host_of(&dst), host_of(&residual[s]),
+                                 host_of(&src[s]), code, 0.5f, n, false);
+    }
+    gpu_job job = {.dst = place_of(&dst), .n = n, .src = from, .nsrc = N, .more = more, .nmore = N,
+                   .threshold = 0.5f, .code = code};
+    must(gpu->run(device, GPU_QUANTISE_SUM, &job, 1, &e), &e);
+    bool ok = same(&dst);
+    for (int s = 0; s < N; s++) {
+        ok &= same(&residual[s]);
+        pair_free(&src[s]), pair_free(&residual[s]);
+    }
+    pair_free(&dst);
+    return ok;
+}
+
+static bool try_chunks(kv_dtype dtype, int64_t n)
+{
+    enum { CHUNK = 4096 };
+    kv_err e = {0};
+    int64_t chunks = n / CHUNK + (n % CHUNK != 0);
+    pair src = pair_new(n * 8, 0), dst = pair_new(chunks * 8, 0);
+    const void *from = place_of(&src);
+    for (int64_t i = 0; i < n; i++) {
+        if (dtype == KV_FLOAT32)
+            ((float *)host_of(&src))[i] = (float)(int32_t)draw() * 0x1p-31f;
+        else
+            ((double *)host_of(&src))[i] = (double)(int32_t)draw() * 0x1p-31 / 3;
+    }
+    send(&src), send(&dst);
+    for (int64_t c = 0; c < chunks; c++) {
+        float single = 0;
+        double wide = 0;
+        for (int64_t i = c * CHUNK; i < (c + 1) * CHUNK && i < n; i++) {
+            if (dtype == KV_FLOAT32)
+                single += ((float *)host_of(&src))[i];
+            else
+                wide += ((double *)host_of(&src))[i];
+        }
+        ((double *)host_of(&dst))[c] = dtype == KV_FLOAT32 ? (double)single : wide;
+    }
+    gpu_job job = {.dst = place_of(&dst), .n = chunks, .row = n, .src = &from, .nsrc = 1,
+                   .from = dtype};
+    must(gpu->run(device, GPU_SUM_CHUNKS, &job, 1, &e), &e);
+    bool ok = same(&dst);
+    pair_free(&src), pair_free(&dst);
+    return ok;
+}
+
+/* ---- Lists of them ---- */
+
+static void test_works(void)
+{
+    for (int d = 0; d < NDTYPES; d++) {
+        bool ok = true;
+        for (int f = 0; f < NDTYPES; f++)
+            for (int n = 0; n < NLENGTHS; n++)
+                ok &= try_convert(dtypes[d], dtypes[f], lengths[n]);
+        verdict(ok, "every dtype to %s", kv_dtype_name(dtypes[d]));
+    }
+    for (int d = 0; d < NDTYPES; d++) {
+        bool ok = true;
+        for (int n = 0; n < NLENGTHS; n++)
+            for (int64_t s = 1; s <= SOURCES; s += s < 5 ? 1 : 4)
+                ok &= try_sum(dtypes[d], lengths[n], s);
+        verdict(ok, "sums of %s", kv_dtype_name(dtypes[d]));
+        ok = true;
+        for (int64_t row = 1; row < 40; row += 6)
+            ok &= try_gather(dtypes[d], 150, row) && try_sum_rows(dtypes[d], row);
+        verdict(ok, "rows of %s", kv_dtype_name(dtypes[d]));
+    }
+    for (int code = DEV_CODE_1BIT; code <= DEV_CODE_2BIT; code++) {
+        bool ok = true;
+        for (int n = 0; n < NLENGTHS; n++)
+            ok &= try_codes((dev_code)code, lengths[n]) &&
+                  try_quantise_sum((dev_code)code, lengths[n]);
+        verdict(ok, "codes of %d bits", code);
+    }
+    bool ok = true;
+    for (int64_t n = 1; n < 300000; n = n * 3 + 1)
+        ok &= try_chunks(KV_FLOAT32, n) && try_chunks(KV_FLOAT64, n);
+    verdict(ok, "sums of chunks");
+}
+
+/* Longer than the pieces in pinned memory, and from one device to another. */
+static void test_copies(void)
+{
+    kv_err e = {0};
+    pair p = pair_new((9 << 20) + 5, 0);
+    for (int64_t i = 0; i < p.bytes; i++)
+        p.host[i] = (char)(i * 31 >> 3);
+    send(&p);
+    bool ok = same(&p);
+    int other = (device + 1) % gpu->count;
+    void *there;
+    must(gpu->alloc(other, p.bytes, &there, &e), &e);
+    must(gpu->copy(other, there, device, p.block, p.bytes, &e), &e);
+    must(gpu->zero(device, p.block, p.bytes, &e), &e);
+    must(gpu->copy(device, p.block, other, there, p.bytes, &e), &e);
+    ok &= same(&p);
+    gpu->free(other, there);
+    pair_free(&p);
+    verdict(ok, "copies of more than a piece, and by way of gpu(%d)", other);
+}
+
+int main(void)
+{
+    kv_err e = {0};
+    gpu = gpu_find(&e);
+    if (!gpu) {
+        printf("1..0 # SKIP %s\n", e.text);
+        return 0;
+    }
+    for (device = 0; device < gpu->count; device++) {
+        test_works();
+        test_copies();
+    }
+    printf("1..%d\n", number);
+    return failed > 0;
+}
