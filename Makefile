@@ -295,9 +295,13 @@ $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conf
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
-GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works
+GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works $(BUILD)/gpu_conformance
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
+
+$(BUILD)/gpu_conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
+	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
 # What asks GPUs, those of the machine or the driver over host memory: they link the shared library,
 # so that the plugin finds the one that they use.

@@ -32,13 +32,12 @@ static bool values_can(const call *c, const call_group *g)
     return true;
 }
 
-/* The arrays that a rule keeps are where the key is, if it was there when they were made. */
 static bool rule_can(const call *c, const call_group *g)
 {
     updater_arrays u;
     if (!updater_rule_arrays(c, g, &u) || u.prints)
         return false;
-    bool can = plan_gpu_possible(g->update->plan);
+    bool can = plan_gpu_possible(g->update->plan) && mirror_gpu(u.held) == mirror_gpu(g->target);
     for (int i = 0; i < u.n; i++)
         can &= mirror_has(u.items[i]) && mirror_gpu(u.items[i]) == mirror_gpu(g->target);
     return can;

@@ -575,23 +575,22 @@ static void fill(kv_array *a, host x)
         memcpy((char *)a->data + i * bytes, one, (size_t)bytes);
 }
 
-static int new_state(const optimizer *o, int i, const slot *s, const rule_update *u, kv_array **out,
-                     kv_err *e)
+static int new_state(const optimizer *o, int i, const slot *s, kv_ctx ctx, const rule_update *u,
+                     kv_array **out, kv_err *e)
 {
     optimizer_form f = optimizer_state_form(o, i, s);
-    int rc = kv_array_new(out, f.dtype, f.ndim, f.shape, kv_array_ctx(s->stored), e);
+    int rc = kv_array_new(out, f.dtype, f.ndim, f.shape, ctx, e);
     if (!rc && u->fills >> i & 1)
         fill(*out, u->numbers[i]);
     return rc;
 }
 
 /* The float32 copy of a half-precision weight, which may be row_sparse and lack rows. */
-static int new_master(const slot *s, kv_array **out, kv_err *e)
+static int new_master(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
 {
     const kv_array *like = s->stored;
     kv_array *made;
-    int rc = kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like),
-                              kv_array_ctx(like), e);
+    int rc = kv_array_new_raw(&made, KV_FLOAT32, kv_array_ndim(like), kv_array_shape(like), ctx, e);
     if (rc)
         return rc;
     if ((rc = kv_array_copy(made, s->stored, e)))
@@ -601,16 +600,16 @@ static int new_master(const slot *s, kv_array **out, kv_err *e)
     return rc;
 }
 
-/* A copy of an array that a transaction holds too. */
-static int own_copy(const slot *s, kv_array *a, kv_array **out, kv_err *e)
+/* A copy of an array that a transaction holds too, or that lies elsewhere. */
+static int own_copy(const slot *s, kv_ctx ctx, kv_array *a, kv_array **out, kv_err *e)
 {
-    if (kv_array_refs(a) == 1)
+    if (kv_array_refs(a) == 1 && kv_ctx_same(kv_array_ctx(a), ctx))
         return KV_OK;
     engine_wait_read(array_var(s->stored)); /* states are written together with the weight */
-    return kv_array_dup(out, a, kv_array_dtype(a), kv_array_ctx(a), e);
+    return kv_array_dup(out, a, kv_array_dtype(a), ctx, e);
 }
 
-static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_err *e)
+static int allocate(const optimizer *o, const slot *s, kv_ctx ctx, optimizer_step *step, kv_err *e)
 {
     const rule_update *u = &step->made->u;
     bool master = optimizer_has_master(o, s);
@@ -623,14 +622,14 @@ static int allocate(const optimizer *o, const slot *s, optimizer_step *step, kv_
     for (int i = 0; i < o->nstates && !rc; i++) {
         bool array = o->states[i].how == STATE_ARRAY || o->states[i].how == STATE_ROW;
         if (array && (u->states & ~have) >> i & 1)
-            rc = new_state(o, i, s, u, &step->states[i].fresh, e);
+            rc = new_state(o, i, s, ctx, u, &step->states[i].fresh, e);
         else if (array && u->states >> i & 1)
-            rc = own_copy(s, s->state->arrays[i], &step->states[i].fresh, e);
+            rc = own_copy(s, ctx, s->state->arrays[i], &step->states[i].fresh, e);
     }
     if (!rc && master && !(s->state && s->state->master))
-        rc = new_master(s, &step->master, e);
+        rc = new_master(s, ctx, &step->master, e);
     else if (!rc && master)
-        rc = own_copy(s, s->state->master, &step->master, e);
+        rc = own_copy(s, ctx, s->state->master, &step->master, e);
     return rc;
 }
 
@@ -673,13 +672,13 @@ int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool spars
     return KV_OK;
 }
 
-int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
-                      optimizer_step *step, kv_err *e)
+int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ctx,
+                      bool sparse_input, optimizer_step *step, kv_err *e)
 {
     begin_step(o, step);
     int rc = make_update(o, d, s, sparse_input, step, e);
     if (!rc)
-        rc = allocate(o, s, step, e);
+        rc = allocate(o, s, ctx, step, e);
     if (rc) {
         optimizer_release_step(step);
         return rc;

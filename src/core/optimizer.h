@@ -137,10 +137,11 @@ const rule_update *optimizer_known(const optimizer *o, optimizer_draft *d, const
 /* Scratch that every such update has enough of, for keys of nvalues values. */
 int64_t optimizer_known_bytes(const optimizer *o, int64_t nvalues);
 
-/* Runs the host lines for a key and allocates what its update needs. sparse_input: the values are
- * row_sparse. Errors: those of rule_update_make, memory. On an error *step needs no release. */
-int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
-                      optimizer_step *step, kv_err *e);
+/* Runs the host lines for a key and allocates what its update needs, in ctx, where the key will
+ * stand. sparse_input: the values are row_sparse. Errors: those of rule_update_make, memory. On an
+ * error *step needs no release. */
+int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ctx,
+                      bool sparse_input, optimizer_step *step, kv_err *e);
 
 /* Only the host lines, for a key whose elements another process keeps: what that process needs for
  * the same update is in *given, without its pointers, and numbers, with room for PLAN_MAX_STATES.

@@ -93,7 +93,7 @@ static int prepare_group(call *c, int64_t i, kv_err *e)
         g->update = optimizer_constant(o, &p->draft, s, &g->t, e);
         return g->update ? KV_OK : kv_err_key(e, slot_own_key(s));
     }
-    int rc = optimizer_prepare(o, &p->draft, s, g->sparse, &p->steps[i], e);
+    int rc = optimizer_prepare(o, &p->draft, s, g->ctx, g->sparse, &p->steps[i], e);
     if (!rc && ++p->nsteps)
         rc = printed_make(&p->steps[i].printed, &p->steps[i].made->u, s, g->sum, e);
     g->update = rc ? NULL : &p->steps[i].made->u;
@@ -613,6 +613,11 @@ static int deliver(const call *c, kv_err *e)
         first = first ? first : rc;
     }
     return first;
+}
+
+int updater_end(const call *c, kv_err *e)
+{
+    return c->update.state ? deliver(c, e) : KV_OK;
 }
 
 int updater_run(call *c, kv_err *e)

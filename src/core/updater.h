@@ -46,6 +46,9 @@ bool updater_commit(call *c, const printed_to *to);
  * its own key; a printed line. */
 int updater_run(call *c, kv_err *e);
 
+/* What is left of it where GPUs have done the work of all groups (call_gpu.h). */
+int updater_end(const call *c, kv_err *e);
+
 /* The arrays that a rule works on for a group, beside its values. */
 typedef struct updater_arrays {
     kv_array *held; /* what the rule changes: the float32 master, or the target itself */

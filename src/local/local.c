@@ -126,7 +126,7 @@ static int run_push(call *c, kv_err *e)
     bool all = false;
     int rc = c->gpus ? call_gpu_push(c, &all, e) : KV_OK;
     if (rc || all)
-        return rc;
+        return rc ? rc : updater_end(c, e);
     if (c->compress.state)
         compress_whole(c);
     return updater_run(c, e);

@@ -26,6 +26,8 @@ setup()
     unset KVCTL_STORE KVCTL_RC KVCTL_HISTORY NO_COLOR PAGER XDG_STATE_HOME XDG_CONFIG_HOME
     # shellcheck source=/dev/null
     [[ $BATS_TEST_FILENAME != */dist/* && $BATS_TEST_FILENAME != */launch.bats ]] || . "$top/tests/dist/sanitizers"
+    # virtual GPUs are shown, also where there are others
+    export CUDA_VISIBLE_DEVICES=
     export LC_ALL=C.UTF-8 HOME=$BATS_TEST_TMPDIR
     cd "$BATS_TEST_TMPDIR" || return 1
 }

@@ -29,6 +29,7 @@ load help
     assert_line --regexp '^libraries +.*libkvstore'
     assert_line --regexp '^cpu +[0-9]+ of [0-9]+ cores'
     assert_line --regexp '^memory +[0-9]+ MB'
+    assert_line --regexp '^gpu +built: (yes|no); usable: no, .+'
     assert_line --regexp '^store +ok$'
     assert_line --regexp '^files +ok$'
     assert_line --index $((${#lines[@]} - 1)) "all 4 checks hold"

@@ -72,7 +72,7 @@ static void run(replay *r, const cJSON *better)
 {
     kv_key key = {.id = 3};
     kv_array *w = filled(r, 2), *g = filled(r, 1);
-    replay_check(r, kv_create("local", NULL, 0, &r->store, &r->e), "create");
+    replay_check(r, kv_create(replay_type(), NULL, 0, &r->store, &r->e), "create");
     replay_check(r, kv_init(r->store, &key, 1, &w, NULL, &r->e), "init");
     uint64_t before = kv_changes(r->store);
     if (strcmp(replay_get(r->run, "grad_stype")->valuestring, "row_sparse") == 0) {

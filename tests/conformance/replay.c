@@ -58,6 +58,22 @@ const cJSON *replay_entry(const replay *r, const cJSON *key)
     return NULL;
 }
 
+static int gpus(void)
+{
+    const char *text = getenv("REPLAY_GPUS");
+    return text ? (int)strtol(text, NULL, 10) : 0;
+}
+
+kv_ctx replay_ctx(int id)
+{
+    return gpus() > 0 ? (kv_ctx){KV_GPU, id % gpus()} : (kv_ctx){KV_CPU, id};
+}
+
+const char *replay_type(void)
+{
+    return gpus() > 0 ? "device" : "local";
+}
+
 kv_array *replay_sparse_array(replay *r, const cJSON *entry, const cJSON *rows, const cJSON *data)
 {
     const cJSON *v;
@@ -74,7 +90,7 @@ kv_array *replay_sparse_array(replay *r, const cJSON *entry, const cJSON *rows, 
                  "rows");
     replay_check(r, kv_array_write_rows(wide, &x, &r->e), "rows");
     cJSON_ArrayForEach(v, data)((double *)x)[i++] = replay_number(v);
-    replay_check(r, kv_array_dup(&out, wide, dtype, (kv_ctx){0}, &r->e), "rows");
+    replay_check(r, kv_array_dup(&out, wide, dtype, replay_ctx(0), &r->e), "rows");
     kv_array_unref(wide);
     return out;
 }
@@ -95,7 +111,7 @@ kv_array *replay_array(replay *r, const cJSON *entry, const cJSON *data)
     replay_check(r, kv_array_new(&wide, KV_FLOAT64, ndim, shape, (kv_ctx){0}, &r->e), "array");
     kv_array_write(wide, &x, &r->e);
     cJSON_ArrayForEach(v, data)((double *)x)[i++] = replay_number(v);
-    replay_check(r, kv_array_dup(&out, wide, dtype, (kv_ctx){0}, &r->e), "array");
+    replay_check(r, kv_array_dup(&out, wide, dtype, replay_ctx(0), &r->e), "array");
     kv_array_unref(wide);
     return out;
 }
@@ -283,7 +299,7 @@ void replay_set_optimizer(replay *r)
 void replay_open(replay *r)
 {
     const cJSON *k;
-    replay_check(r, kv_create("local", NULL, 0, &r->store, &r->e), "create");
+    replay_check(r, kv_create(replay_type(), NULL, 0, &r->store, &r->e), "create");
     cJSON_ArrayForEach(k, replay_get(r->run, "keys"))
     {
         kv_key key = replay_key(replay_get(k, "key"));
@@ -329,7 +345,7 @@ static void save_and_load(replay *r, uint32_t flags)
     }
     close(fd);
     replay_check(r, kv_save_states(old, path, flags, &r->e), "save_states");
-    replay_check(r, kv_create("local", NULL, 0, &r->store, &r->e), "create");
+    replay_check(r, kv_create(replay_type(), NULL, 0, &r->store, &r->e), "create");
     for (int64_t i = 0; i < old->slots.n; i++)
         replay_check(r,
                      kv_init(r->store, &old->slots.items[i].key, 1, &old->slots.items[i].stored,
@@ -429,7 +445,7 @@ static void compare_weight(replay *r, const cJSON *s, int step)
     const cJSON *key = replay_get(s, "key");
     const kv_key k = replay_key(key);
     kv_array *want = replay_array(r, replay_entry(r, key), replay_get(s, "weight")), *got;
-    replay_check(r, kv_array_dup(&got, want, kv_array_dtype(want), (kv_ctx){0}, &r->e), "array");
+    replay_check(r, kv_array_dup(&got, want, kv_array_dtype(want), replay_ctx(0), &r->e), "array");
     replay_check(r, kv_pull(r->store, &k, 1, &got, NULL, &r->e), "pull");
     compare(r, got, want, "weight", step);
     kv_array_unref(want);

@@ -39,6 +39,11 @@ const cJSON *replay_entry(const replay *r, const cJSON *key);
 
 /* A flat list of numbers as an array of a key's shape and dtype. */
 kv_array *replay_array(replay *r, const cJSON *entry, const cJSON *data);
+/* Where arrays of a record are that it puts on cpu(id): there, or with REPLAY_GPUS=N on one of N
+ * GPUs; and the type that keeps what the record keeps in local. */
+kv_ctx replay_ctx(int id);
+const char *replay_type(void);
+
 kv_array *replay_sparse_array(replay *r, const cJSON *entry, const cJSON *rows, const cJSON *data);
 
 /* How many numbers of a floating dtype lie from a to b; the difference of whole numbers. */

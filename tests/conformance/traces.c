@@ -48,10 +48,10 @@ static const cJSON *field_of(const trace *t, const cJSON *call, const char *name
 
 static kv_ctx context(const cJSON *array)
 {
-    kv_ctx ctx = {0};
+    int id = 0;
     if (replay_get(array, "ctx"))
-        sscanf(replay_get(array, "ctx")->valuestring, "cpu(%d)", &ctx.id);
-    return ctx;
+        sscanf(replay_get(array, "ctx")->valuestring, "cpu(%d)", &id);
+    return replay_ctx(id);
 }
 
 static int64_t whole(const cJSON *o, const char *name)
@@ -67,7 +67,7 @@ static kv_array *make_ramp(trace *t, const cJSON *x)
     int64_t size = whole(x, "size"), mul = whole(x, "mul"), add = whole(x, "add");
     int64_t mod = whole(x, "mod");
     double scale = replay_get(x, "scale")->valuedouble;
-    replay_check(&t->r, kv_array_new(&out, KV_FLOAT32, 1, &size, (kv_ctx){0}, &t->r.e), "ramp");
+    replay_check(&t->r, kv_array_new(&out, KV_FLOAT32, 1, &size, replay_ctx(0), &t->r.e), "ramp");
     replay_check(&t->r, kv_array_write(out, &data, &t->r.e), "ramp");
     for (int64_t i = 0; i < size; i++)
         ((float *)data)[i] = (float)((double)((i * mul + add) % mod - mod / 2) * scale);
@@ -99,7 +99,7 @@ static kv_array *make_out(trace *t, const cJSON *x)
     const cJSON *v, *sums = replay_get(x, "checksums");
     if (sums) {
         int64_t size = whole(sums, "size");
-        replay_check(&t->r, kv_array_new(&out, KV_FLOAT32, 1, &size, (kv_ctx){0}, &t->r.e), "out");
+        replay_check(&t->r, kv_array_new(&out, KV_FLOAT32, 1, &size, replay_ctx(0), &t->r.e), "out");
         return out;
     }
     cJSON_ArrayForEach(v, replay_get(x, "shape")) shape[ndim++] = (int64_t)v->valuedouble;
@@ -293,7 +293,7 @@ static kv_array *sum_values(trace *t, const pairs *values, const kv_key *key)
         return NULL;
     kv_dtype dtype = kv_array_dtype(out);
     kv_array_unref(out);
-    replay_check(&t->r, kv_array_dup(&out, sum, dtype, (kv_ctx){0}, &t->r.e), "sum");
+    replay_check(&t->r, kv_array_dup(&out, sum, dtype, replay_ctx(0), &t->r.e), "sum");
     kv_array_unref(sum);
     return out;
 }
