@@ -295,7 +295,8 @@ $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conf
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
-GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works $(BUILD)/gpu_conformance
+GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works $(BUILD)/gpu_conformance \
+             $(BUILD)/gpu_rules $(if $(have_cuda),$(BUILD)/gpu_compile)
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
 
@@ -303,10 +304,15 @@ $(BUILD)/gpu_conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
+$(BUILD)/tests/device/%.o: ALL_CFLAGS += -I.
+$(BUILD)/gpu_rules: $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
+$(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o
+
 # What asks GPUs, those of the machine or the driver over host memory: they link the shared library,
 # so that the plugin finds the one that they use.
 $(BUILD)/gpu_%: $(BUILD)/tests/device/%.o $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
+	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
 bench: all $(BUILD)/bench/pairs $(BUILD)/bench/peer ## speed and memory beside others, as ratios (STRICT=1: a missed bar fails)
 	@BUILD=$(BUILD) scripts/bench $(if $(STRICT),--strict)

@@ -54,6 +54,9 @@ typedef struct driver {
     int (*compiler)(void);
 } driver;
 
+/* What compile of this machine's table is: it needs no driver. */
+int driver_compile(void **image, int64_t *bytes, const char *text, int major, int minor, kv_err *e);
+
 /* The table of this machine. Errors: unsupported (no driver, no device), with the reason. */
 int driver_open(const driver **out, kv_err *e);
 

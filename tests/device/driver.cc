@@ -4,7 +4,8 @@
  *
  * Its devices' memory cannot be touched but by it: outside of copies and kernels every access ends
  * the process, as one that reads the memory of a real GPU would. $FAKE_GPUS says how many devices
- * there are (2), $FAKE_GPU_MB how much memory each has (64).
+ * there are (2), $FAKE_GPU_MB how much memory each has (64), $FAKE_GPU_TEXTS a folder where the text
+ * of each rule that was compiled is kept.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -287,6 +288,20 @@ static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads,
 
 /* ---- Rules ---- */
 
+/* The number of the text is its name. */
+static void keep_text(const char *text)
+{
+    static int number;
+    char path[512];
+    const char *folder = getenv("FAKE_GPU_TEXTS");
+    if (!folder)
+        return;
+    snprintf(path, sizeof path, "%s/%d.cc", folder, number++);
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+}
+
 static int compile_text(void **image, int64_t *bytes, const char *text, int, int, kv_err *e)
 {
     char folder[] = "/tmp/fake-gpu-XXXXXX", path[64], made[64], command[1024];
@@ -302,6 +317,7 @@ static int compile_text(void **image, int64_t *bytes, const char *text, int, int
              "c++ -std=c++17 -O1 -w -fno-strict-aliasing -ffp-contract=off -fPIC -shared "
              "-include %s -o %s %s",
              FAKE_SHIM, made, path);
+    keep_text(text);
     bool ok = system(command) == 0 && (f = fopen(made, "r"));
     if (ok) {
         fseek(f, 0, SEEK_END);
