@@ -93,7 +93,7 @@ else ifneq ($(nvcc),)
 have_cuda := 1
 cuda_is := used
 else ifeq ($(CUDA),1)
-missing += the CUDA Toolkit
+$(error CUDA=1: there is no nvcc, which the CUDA Toolkit has (Debian: nvidia-cuda-toolkit))
 else
 cuda_is := not found, GPUs are left out
 endif
@@ -193,12 +193,15 @@ $(BUILD)/kvstore_mpi.so: $(call obj,$(dist_src)) $(BUILD)/libkvstore.so
 # when they are needed. Kernels are compiled for two families of devices, and as text for later ones.
 CUDA_CODE ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 
-$(BUILD)/cuda/%.o: ALL_CFLAGS += -I. -DIMAGES='"$(BUILD)/cuda"'
+$(BUILD)/cuda/%.o: ALL_CFLAGS += -I. -DIMAGES='"$(KERNELS)"'
 $(BUILD)/cuda/driver.o: ALL_CFLAGS += $(cuda_include)
 
-$(BUILD)/cuda/%.fatbin: cuda/%.cu cuda/element.cuh cuda/job.h
+# They take minutes and depend on no option, so all build folders share them.
+KERNELS := build/kernels
+$(KERNELS)/%.fatbin: cuda/%.cu cuda/element.cuh cuda/job.h
 	@mkdir -p $(@D)
-	$(call say,NVCC)nvcc -I. -std=c++17 --fmad=false -Werror all-warnings $(CUDA_CODE) -fatbin -o $@ $<
+	@echo '  NVCC  $(@F)'
+	@nvcc -I. -std=c++17 --fmad=false -Werror all-warnings $(CUDA_CODE) -fatbin -o $@ $<
 
 $(BUILD)/prelude_%.c: scripts/embed cuda/job.h cuda/element.cuh
 	@mkdir -p $(@D)
@@ -212,7 +215,7 @@ gpu_src     := $(wildcard cuda/*.c)
 gpu_shared  := $(call obj,$(filter-out cuda/driver.c cuda/images.c,$(gpu_src))) \
                $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
 
-$(BUILD)/cuda/images.o: $(gpu_kernels:%=$(BUILD)/cuda/%.fatbin)
+$(BUILD)/cuda/images.o: $(gpu_kernels:%=$(KERNELS)/%.fatbin)
 $(BUILD)/kvstore_cuda.so: $(gpu_shared) $(call obj,cuda/driver.c cuda/images.c) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
 

@@ -461,8 +461,10 @@ int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
         if (find_locked(&name))
             continue;
         bool there = plugin_find(path, sizeof path, a->file); /* loaded when it is asked for */
-        snprintf(reason, sizeof reason, "needs the %s plugin, %s", a->plugin, absent_reason());
-        rc = describe(a->names, 4, there ? NULL : reason, visit, arg, e);
+        bool brings = there && strcmp(a->file, gpu_file) != 0; /* GAP: NCCL would be used there */
+        snprintf(reason, sizeof reason, "needs the %s plugin, %s", a->plugin,
+                 there ? "which does not bring it yet" : absent_reason());
+        rc = describe(a->names, 4, brings ? NULL : reason, visit, arg, e);
     }
     return rc;
 }

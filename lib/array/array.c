@@ -295,6 +295,8 @@ kv_array *kv_array_ref(kv_array *a)
 
 static void release_memory(kv_array *a)
 {
+    if (a->memory == ARRAY_WRAPPED)
+        mirror_wait(a);
     mirror_free(a->mirror);
     switch ((array_memory)a->memory) {
     case ARRAY_INSIDE:

@@ -109,6 +109,14 @@ int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e)
     return rc;
 }
 
+void mirror_wait(const kv_array *a)
+{
+    const array_mirror *m = mirror_of(a);
+    kv_err unused = {0};
+    if (m)
+        m->gpu->wait(m->id, &unused); /* a device that fails works on nothing */
+}
+
 int mirror_zero(const kv_array *a, kv_err *e)
 {
     void *block;

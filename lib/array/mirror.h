@@ -45,6 +45,9 @@ int mirror_host(const kv_array *a, mirror_use use, kv_err *e);
 /* Makes the device's block current for a use, and gives it. a has a mirror. */
 int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e);
 
+/* Waits until the device works on a's memory no more. Nothing to do for other arrays. */
+void mirror_wait(const kv_array *a);
+
 /* All elements zero, in the device alone. a has a mirror. */
 int mirror_zero(const kv_array *a, kv_err *e);
 

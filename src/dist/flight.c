@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "array/mirror.h"
 #include "base/mem.h"
 #include "dist/room.h"
 #include "engine/trace.h"
@@ -228,13 +229,18 @@ void flight_wait_for_room(flight *f)
     count_bytes(f, bytes);
 }
 
-/* The start of one whose values are coded first. */
+/* The start of one whose values are coded first, or some of whose arrays are on a GPU: what travels
+ * is in host memory. */
 static int start_coded(engine_op *op, kv_err *e)
 {
     flight *f = (flight *)(void *)op;
     int rc = KV_OK;
-    for (int64_t i = 0; i < f->ncargo && !rc; i++) {
-        rc = flight_push_encode(f, &f->cargo[i], e);
+    for (int64_t i = 0; i < f->nouts && !rc; i++)
+        rc = mirror_host(f->outs[i], MIRROR_WRITE, e);
+    for (int64_t i = 0; i < f->ncargo && !f->pulls && !rc; i++) {
+        rc = mirror_host(f->cargo[i].source, MIRROR_READ, e);
+        if (!rc)
+            rc = flight_push_encode(f, &f->cargo[i], e);
         count_bytes(f, f->cargo[i].blob_bytes);
     }
     if (!rc)
@@ -249,7 +255,9 @@ static bool is_coded(const flight *f)
 {
     bool coded = f->codes.code;
     for (int64_t i = 0; i < f->ncargo && !f->pulls && !coded; i++)
-        coded = f->cargo[i].source->storage == KV_ROW_SPARSE;
+        coded = f->cargo[i].source->storage == KV_ROW_SPARSE || mirror_has(f->cargo[i].source);
+    for (int64_t i = 0; i < f->nouts && !coded; i++)
+        coded = mirror_has(f->outs[i]);
     return coded;
 }
 

@@ -99,7 +99,8 @@ static kv_array *make_out(trace *t, const cJSON *x)
     const cJSON *v, *sums = replay_get(x, "checksums");
     if (sums) {
         int64_t size = whole(sums, "size");
-        replay_check(&t->r, kv_array_new(&out, KV_FLOAT32, 1, &size, replay_ctx(0), &t->r.e), "out");
+        replay_check(&t->r, kv_array_new(&out, KV_FLOAT32, 1, &size, replay_ctx(0), &t->r.e),
+                     "out");
         return out;
     }
     cJSON_ArrayForEach(v, replay_get(x, "shape")) shape[ndim++] = (int64_t)v->valuedouble;
