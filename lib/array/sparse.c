@@ -415,9 +415,78 @@ static int add_up(kv_array **out, const kv_array *like, const dev_rows *src, int
     return rc;
 }
 
+bool sparse_sums_on_gpu(kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx)
+{
+    bool can = n > 1 && mirror_needed(ctx);
+    for (int64_t i = 0; i < n && can; i++)
+        can = values[i]->dtype == dtype && mirror_gpu(values[i]) == ctx.id;
+    return can;
+}
+
+/* For each row of the result and each source which of its rows that is, or -1. */
+static int64_t *find_sources(const int64_t *ids, int64_t count, const dev_rows *src, int64_t n,
+                             kv_err *e)
+{
+    int64_t *at = mem_alloc(count > 0 ? count : 1, (size_t)n * sizeof *at, e);
+    for (int64_t s = 0; s < n && at; s++)
+        for (int64_t k = 0, next = 0; k < count; k++) {
+            bool holds = next < src[s].n && src[s].ids[next] == ids[k];
+            at[k * n + s] = holds ? next++ : -1;
+        }
+    return at;
+}
+
+/* The same as add_up, where the elements are. src: their places in the device. */
+static int add_up_on_gpu(kv_array **out, const kv_array *like, const dev_rows *src,
+                         const void *const *places, int64_t n, kv_ctx ctx, kv_err *e)
+{
+    int64_t *ids = NULL, count = 0, *at;
+    void *block;
+    int rc = row_ids_unite(&ids, &count, src, n, like->shape[0], e);
+    if (rc || (rc = make_rows(out, like->dtype, like->ndim, like->shape, count, ids, ctx, e)))
+        return rc;
+    at = find_sources(ids, count, src, n, e);
+    rc = at ? mirror_device(*out, MIRROR_WRITE, &block, e) : KV_E_MEMORY;
+    if (!rc) {
+        gpu_job job = {.dst = block,
+                       .n = count * sparse_row(like),
+                       .src = places,
+                       .nsrc = n,
+                       .index = at,
+                       .nindex = count * n,
+                       .row = sparse_row(like),
+                       .to = like->dtype};
+        rc = gpu_find(e)->run(ctx.id, GPU_SUM_ROWS, &job, 1, e);
+    }
+    mem_free(at);
+    if (rc)
+        kv_array_unref(*out);
+    return rc;
+}
+
+static int sum_on_gpu(kv_array **out, kv_array *const *values, int64_t n, kv_ctx ctx, kv_err *e)
+{
+    const void **places = mem_alloc(n, sizeof *places, e);
+    dev_rows *src = places ? mem_alloc(n, sizeof *src, e) : NULL;
+    int rc = src ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        void *block;
+        rc = mirror_device(values[i], MIRROR_READ, &block, e);
+        places[i] = block;
+        src[i] = (dev_rows){values[i]->rows, values[i]->nrows, NULL};
+    }
+    if (!rc)
+        rc = add_up_on_gpu(out, values[0], src, places, n, ctx, e);
+    mem_free(src);
+    mem_free(places);
+    return rc;
+}
+
 int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx,
                kv_err *e)
 {
+    if (sparse_sums_on_gpu(values, n, dtype, ctx))
+        return sum_on_gpu(out, values, n, ctx, e);
     if (n == 1)
         return to_sparse(out, values[0], dtype, ctx, e);
     kv_array **own = mem_zalloc(n, sizeof *own, e);

@@ -44,6 +44,10 @@ void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src);
  * must not be written while they are there. Error: memory. */
 int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e);
 
+/* Whether the values are on the GPU of ctx, which then sums them: they need not be current in host
+ * memory. */
+bool sparse_sums_on_gpu(kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx);
+
 /* A new row_sparse array of dtype in ctx: the sum of n >= 1 row_sparse arrays of one shape, each
  * converted to dtype first. It holds the rows that any of them holds, also where the sum is zero.
  * Of several, a row begins at 0 and takes its values in their order; a single one is copied.

@@ -172,14 +172,16 @@ static int sum_sparse(const call *c, call_group *g, bool rule, kv_err *e)
     kv_array *const *values = c->values + g->first;
     for (int64_t i = 0; i < g->n; i++)
         engine_wait_read(array_var(values[i]));
-    int rc = bring_values(values, g->n, e);
+    kv_dtype dtype = stored ? stored->dtype : values[0]->dtype;
+    int rc =
+        sparse_sums_on_gpu(values, g->n, dtype, g->ctx) ? KV_OK : bring_values(values, g->n, e);
     if (rc)
         return rc;
     if (g->n == 1 && g->same_dtype && rule) {
         g->sum = kv_array_ref(values[0]);
         return KV_OK;
     }
-    return sparse_sum(&g->sum, values, g->n, stored ? stored->dtype : values[0]->dtype, g->ctx, e);
+    return sparse_sum(&g->sum, values, g->n, dtype, g->ctx, e);
 }
 
 /* The sum of dense copies. */
