@@ -217,7 +217,7 @@ gpu_shared  := $(call obj,$(filter-out cuda/driver.c cuda/images.c,$(gpu_src))) 
 
 $(BUILD)/cuda/images.o: $(gpu_kernels:%=$(KERNELS)/%.fatbin)
 $(BUILD)/kvstore_cuda.so: $(gpu_shared) $(call obj,cuda/driver.c cuda/images.c) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
 
 # The same plugin over a driver of host memory, with its kernels compiled for the CPU: what
 # tests/device runs on machines without a GPU.
@@ -234,7 +234,7 @@ $(BUILD)/device/driver.o: tests/device/driver.cc cuda/driver.h cuda/job.h lib/ar
 
 $(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/driver.o \
                                  $(gpu_kernels:%=$(BUILD)/device/%.o) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CXX) $(LDFLAGS) -shared -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
+	$(call say,LD)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
 
 # What examples/ has in C. A plugin is a shared object of its own; it links the shared library, which
 # the program that loads it has too.
@@ -310,6 +310,9 @@ $(BUILD)/gpu_conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.so
 $(BUILD)/tests/device/%.o: ALL_CFLAGS += -I.
 $(BUILD)/gpu_rules: $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
 $(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o
+
+bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside the copy of the same device, with bars
+	$(BUILD)/gpu_bench
 
 # What asks GPUs, those of the machine or the driver over host memory: they link the shared library,
 # so that the plugin finds the one that they use.
@@ -457,5 +460,5 @@ help: ## list these words
             $(conformance_src) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers \
-        bench bench-optimizers bench-quantise bench-rows bench-dist peers manual install uninstall deb clean help force
+        bench bench-optimizers bench-quantise bench-rows bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:

@@ -413,7 +413,8 @@ int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, i
     table *t = NULL;
     int rc = KV_OK;
     TRY(all.d->use(id), "be used");
-    if ((rc = take_table(d, bytes, &t, e)))
+    rc = take_table(d, bytes, &t, e);
+    if (rc || !t)
         goto out;
     layout l = {t->host, (intptr_t)t->block - (intptr_t)t->host, 0};
     job_list list = {t->block, n, fill_table(&l, tile, jobs, n), tile};

@@ -235,7 +235,7 @@ static int run_pass(run *r, int pass, kv_err *e)
         if (pass_of(r, i, pass))
             rc = sum_chunks(r, i, pass_of(r, i, pass), e);
     for (int64_t i = 0; i < r->n && !rc; i++)
-        if (pass_of(r, i, pass) && pass_of(r, i, pass)->nsums)
+        if (r->numbers && pass_of(r, i, pass) && pass_of(r, i, pass)->nsums)
             rc = join_sums(r, i, pass_of(r, i, pass), e);
     give_sums(r);
     return rc;
