@@ -83,10 +83,10 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
 
 static void add_libraries(buf *out)
 {
-    topic(out, "libraries");
+    buf_printf(out, "%-10s", "libraries"); /* each has its blank before it */
     size_t from = out->len;
     dl_iterate_phdr(add_library, out);
-    buf_add(out, out->len == from ? "none but those of the system\n" : "\n");
+    buf_add(out, out->len == from ? " none but those of the system\n" : "\n");
 }
 
 static void add_cpu(buf *out)

@@ -34,11 +34,22 @@ static const char *cluster_type(kv *store)
     return ops->names[0];
 }
 
-static bool has_transactions(kv *store)
+static bool can(kv *store, const char *what)
 {
     bool yes = false;
     kv_err unused = {0};
-    return kv_is_capable(store, "transactions", &yes, &unused) == KV_OK && yes;
+    return kv_is_capable(store, what, &yes, &unused) == KV_OK && yes;
+}
+
+static bool has_transactions(kv *store)
+{
+    return can(store, "transactions");
+}
+
+/* teststore, horovod and byteps sum and copy, and keep nothing that could be pulled. */
+static bool keeps_values(kv *store)
+{
+    return can(store, "pull");
 }
 
 /* What a key holds, as a dense array; NULL when it holds nothing. */
@@ -309,18 +320,25 @@ static void add_values(steps *t, bool sum)
     }
 }
 
-static void tell_values(steps *t)
+/* Tells which values come in. Returns how many. */
+static int64_t tell_incoming(steps *t)
 {
     int64_t n = count_values(t, t->x->values);
-    kv_array *input = t->x->input[t->key_at];
-    char how[64];
-    const char *compression = compression_of(t->x->store, how);
     if (n == 1)
         buf_add(step(t), "one value comes in: ");
     else
         buf_printf(step(t), "%lld values come in: ", (long long)n);
     add_values(t, false);
     buf_char(t->out, '\n');
+    return n;
+}
+
+static void tell_sum(steps *t)
+{
+    int64_t n = tell_incoming(t);
+    kv_array *input = t->x->input[t->key_at];
+    char how[64];
+    const char *compression = compression_of(t->x->store, how);
     if (compression) {
         buf_printf(step(t),
                    "each becomes a code (%s), what that leaves out waits for the next push",
@@ -386,7 +404,17 @@ static void tell_stored(steps *t)
     kv_array_unref(after);
 }
 
-/* Where a pull puts what is stored. */
+static bool is_call(const steps *t, const char *name)
+{
+    return strcmp(t->x->what, name) == 0;
+}
+
+static bool is_push(const steps *t)
+{
+    return is_call(t, "push") || is_call(t, "pushpull");
+}
+
+/* Where a pull puts what is stored, and a store that keeps nothing its result. */
 static void tell_copies(steps *t)
 {
     const pairs *p = t->x->outs;
@@ -397,7 +425,9 @@ static void tell_copies(steps *t)
         if (!map_same_key(&p->keys[i], &t->key))
             continue;
         if (n == 0) {
-            buf_add(step(t), "what is stored");
+            buf_add(step(t), keeps_values(t->x->store) ? "what is stored"
+                             : is_push(t)              ? "nothing is stored, the sum"
+                                                       : "nothing is stored, the value");
             if (after) {
                 buf_add(t->out, ", ");
                 add_element(t->out, after, t->at);
@@ -418,12 +448,6 @@ static void tell_copies(steps *t)
 }
 
 /* ---- Several machines: who waits for whom ---- */
-
-/* horovod and byteps have no servers. */
-static bool reduces_all(const char *type)
-{
-    return type && strncmp(type, "dist", 4) != 0;
-}
 
 static void tell_all_reduce(steps *t)
 {
@@ -462,7 +486,7 @@ static void tell_sync_push(steps *t)
 
 static void tell_cluster_push(steps *t, const char *type)
 {
-    if (reduces_all(type)) {
+    if (!keeps_values(t->x->store)) {
         tell_all_reduce(t);
         return;
     }
@@ -490,39 +514,37 @@ static void tell_cluster_pull(steps *t, const char *type)
     buf_add(step(t), "the server sends what it stores\n");
 }
 
-static void tell_cluster_init(steps *t, const char *type)
+static void tell_cluster_init(steps *t)
 {
     int workers = kv_num_workers(t->x->store);
+    bool keeps = keeps_values(t->x->store);
     buf_add(step(t), "the value of worker 0 counts");
-    buf_add(t->out, reduces_all(type) ? ", and all get it\n"
-                                      : ", and goes to the server that keeps the key\n");
+    buf_add(t->out, keeps ? ", and goes to the server that keeps the key\n"
+                          : ", and all get it\n");
     if (workers > 1) {
         add_workers(step(t), workers, 0);
         buf_add(t->out, workers == 2 ? " waits" : " wait");
-        buf_add(t->out, reduces_all(type) ? " for it\n" : " until it is there\n");
+        buf_add(t->out, keeps ? " until it is there\n" : " for it\n");
     }
 }
 
 /* ---- Whole calls ---- */
-
-static bool is_call(const steps *t, const char *name)
-{
-    return strcmp(t->x->what, name) == 0;
-}
 
 /* What is known before the call is made. An array that the call fills may be one of its values. */
 static void tell_before(steps *t)
 {
     explainer *x = t->x;
     const char *type = cluster_type(x->store);
-    if (is_call(t, "push") || is_call(t, "pushpull"))
-        tell_values(t);
+    if (is_push(t))
+        tell_sum(t);
     else if (is_call(t, "pull") && type)
         tell_cluster_pull(t, type);
     else if (is_call(t, "pull"))
         buf_add(step(t), "pushes of the key that are under way end first\n");
     else if (type)
-        tell_cluster_init(t, type);
+        tell_cluster_init(t);
+    else if (!keeps_values(x->store))
+        tell_incoming(t);
     else {
         buf_add(step(t), "the key is new, and the store keeps a copy of its value, ");
         add_values(t, true);
@@ -534,10 +556,9 @@ static void tell_before(steps *t)
 static void tell_after(steps *t)
 {
     const char *type = cluster_type(t->x->store);
-    bool pushes = is_call(t, "push") || is_call(t, "pushpull");
-    if (pushes && type) {
+    if (is_push(t) && type) {
         tell_cluster_push(t, type);
-    } else if (pushes) {
+    } else if (is_push(t) && keeps_values(t->x->store)) {
         tell_updater(t, true);
         tell_stored(t);
     }
@@ -610,7 +631,10 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
                   const pairs *values, const pairs *outs, kv_err *e)
 {
     char how[64];
-    *x = (explainer){.on = listens(s), .trial = s->explanation != NULL, .makes_call = true};
+    /* a call that the type does not have is made all the same: it says so itself */
+    *x = (explainer){.on = listens(s) && can(store, what),
+                     .trial = s->explanation != NULL,
+                     .makes_call = true};
     if (!x->on)
         return KV_OK;
     x->s = s;

@@ -90,4 +90,5 @@ END
     assert_line '  1. the value of worker 0 counts, and all get it'
     assert_line '  2. worker 1 waits for it'
     assert_line '  3. workers 0 and 1 wait until each has its sum; the sums are added by rank, and all get the result'
+    assert_line '  4. nothing is stored, the sum is copied to cpu(0)'
 }
