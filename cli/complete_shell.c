@@ -165,17 +165,18 @@ static void offer_word(request *r, const char *prefix, const char *word)
     offer(r, prefix, word, strlen(word), (part){0});
 }
 
-/* An option with a line for each of its values is offered once. */
+/* An option with a line for each of its values is offered once, without the help of one of them. */
 static void offer_options(request *r, const char *help)
 {
-    option_line o;
+    option_line o, next;
     part last = {0};
     for (const char *line = help; *line; line = next_line(line)) {
         if (!read_option(&o, line))
             continue;
         part name = o.name.n > 0 ? o.name : o.letter;
+        bool more = read_option(&next, next_line(line)) && is_part(next.name, name.at, name.n);
         if (!is_part(last, name.at, name.n))
-            offer(r, "", name.at, name.n, o.help);
+            offer(r, "", name.at, name.n, more ? (part){0} : o.help);
         last = name;
     }
 }
@@ -286,13 +287,25 @@ static void offer_settings(request *r, const char *prefix)
     }
 }
 
+typedef struct type_offer {
+    request *r;
+    const char *prefix;
+} type_offer;
+
 static int offer_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
+    type_offer *to = arg;
     (void)e;
     for (int i = 0; i < n; i++)
         if (strcmp(fields[i].name, "name") == 0)
-            offer_word(arg, "", fields[i].text);
+            offer_word(to->r, to->prefix, fields[i].text);
     return KV_OK;
+}
+
+static void offer_types(request *r, const char *prefix)
+{
+    type_offer to = {r, prefix};
+    kv_describe(NULL, "types", offer_type, &to, NULL);
 }
 
 static void offer_whens(request *r, const char *prefix)
@@ -327,8 +340,8 @@ static void offer_value(request *r, part kind, const char *prefix, const char *s
         r->files = true;
     else if (is_part(kind, "CMDS", 4))
         offer_language(r, store, typed, strlen(typed));
-    else if (is_part(kind, "TYPE", 4) && !*prefix)
-        kv_describe(NULL, "types", offer_type, r, NULL);
+    else if (is_part(kind, "TYPE", 4))
+        offer_types(r, prefix);
     else if (is_part(kind, "F", 1))
         offer_formats(r, prefix);
     else if (is_part(kind, "NAME=VALUE", 10))

@@ -38,8 +38,10 @@ int plot_path_check(const char *path, bool append, kv_err *e)
     if (target == PLOT_NOWHERE)
         return kv_err_set(e, KV_E_USAGE,
                           "`%s` is no file name of a picture (.svg, .png or .txt)", path);
-    if (append && target != PLOT_TEXT)
-        return kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
+    if (append && target != PLOT_TEXT) {
+        kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
+        return kv_err_hint(e, "pictures that can grow end in .txt");
+    }
     return KV_OK;
 }
 

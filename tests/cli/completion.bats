@@ -56,6 +56,7 @@ row_begins()
     assert_equal "$(offers --color=a)" "words --color=auto --color=always"
     assert_equal "$(offers --completion '')" "words bash zsh fish"
     assert_equal "$(offers --type dev)" "words device"
+    assert_equal "$(offers --type=dev)" "words --type=device"
     assert_equal "$(offers --set print.p)" "words print.precision="
     assert_equal "$(offers --format nu)" "words numpy"
     for option in -s -f --store --record --verify --plugin; do
@@ -74,6 +75,8 @@ row_begins()
     assert_equal "$(offers launch -n 2 x.kv --tr)" "words --trace"
     assert_equal "$(offers launch -n 2 -c "'pul")" "words pull"
     assert_equal "$(offers launch --checkpoint '')" "files"
+    run kvctl --completion words launch --launch # no help of one of its values
+    assert_output $'words\n--launcher'
     assert_equal "$(offers launch --launcher '')" "words local ssh mpi sge slurm yarn"
     assert_equal "$(offers launch --launcher=s)" "words --launcher=ssh --launcher=sge --launcher=slurm"
     assert_equal "$(offers launch -H '')" "files"

@@ -118,9 +118,11 @@ m: 0  .:-=+*#%@ 7
     run kvctl -c 'print 1; plot 1 > x.csv'
     assert_failure 2
     assert_line --index 0 --partial '`x.csv` is no file name of a picture (.svg, .png or .txt)'
+    refute_output --partial "compares" # a name with an ending is a file
     run kvctl -c 'print 1; plot 1 >> x.svg'
     assert_failure 2
     assert_line --index 0 --partial '>> adds lines, and "x.svg" is not made of lines'
+    assert_line " hint: pictures that can grow end in .txt"
     run kvctl -c 'plot 1 -> v'
     assert_failure 2
 }
