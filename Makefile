@@ -432,7 +432,7 @@ install: all manual ## install into $(DESTDIR)$(PREFIX)
 	    'Libs.private: $(LDLIBS_LIB)' > $(DESTDIR)$(LIBDIR)/pkgconfig/kvstore.pc
 	install -m 644 $(BUILD)/kvctl.1 $(DESTDIR)$(SHARE)/man/man1
 	install -m 644 $(BUILD)/kvstore.3 $(DESTDIR)$(MAN3)
-	for call in $(calls); do echo '.so man3/kvstore.3' > $(DESTDIR)$(MAN3)/$$call.3; done
+	@for call in $(calls); do echo '.so man3/kvstore.3' > $(DESTDIR)$(MAN3)/$$call.3; done
 	install -m 644 cli/completions/kvctl.bash $(DESTDIR)$(SHARE)/bash-completion/completions/kvctl
 	install -m 644 cli/completions/kvctl.zsh $(DESTDIR)$(SHARE)/zsh/site-functions/_kvctl
 	install -m 644 cli/completions/kvctl.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d

@@ -113,8 +113,8 @@ void options_list(buf *out)
     for (int i = 0; i < NOPTIONS; i++)
         option_line(out, &table[i]);
     buf_add(out,
-            "Options stand anywhere, before or behind FILE; -- ends them. An option wins over the "
-            "\nenvironment, that over the start file.\n");
+            "Options stand anywhere, before or behind FILE; -- ends them. An option wins over the\n"
+            "environment, that over the start file.\n");
 }
 
 static int take_integer(const char *name, const char *text, int64_t low, int64_t high, int64_t *x,

@@ -5,12 +5,12 @@
 /* Exit codes, by what a caller can do about it. */
 typedef enum exit_code {
     EXIT_DONE = 0,
-    EXIT_NO = 1,           /* the answer is no: assert, expect, -e */
+    EXIT_NO = 1,           /* the answer is no: assert, expect, --verify, -e */
     EXIT_NOT_UNDERSTOOD = 2,
     EXIT_FAILED = 3,       /* a command failed */
     EXIT_UNSUPPORTED = 4,  /* not in this build, on this machine or for this store type */
     EXIT_IO = 5,           /* reading or writing failed, or a file is malformed */
-    EXIT_PEER = 6,         /* lock, time-out, lost peer */
+    EXIT_PEER = 6,         /* a lock was not free, time-out, another rank is lost */
     EXIT_BUG = 70,
     EXIT_SIGINT = 130,
     EXIT_SIGTERM = 143

@@ -45,6 +45,8 @@ page()
             grep -qF -- "$line" text || fail "no line \"$line\" of help $name"
         done
     done <names
+    sed '/^\.SH COMMANDS/,/^\.SH FUNCTIONS/!d' "$BATS_FILE_TMPDIR/kvctl.1" >commands
+    assert_equal "$(grep -c '^\.TP' commands)" "$(wc -l <names)" # each has one heading
     kvctl -c 'help --json' | sed 's/.*,"functions"://' | grep -o '{"name":"[^"]*","usage"' | cut -d '"' -f 4 >names
     [ "$(wc -l <names)" -gt 60 ]
     while read -r name; do
