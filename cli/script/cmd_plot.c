@@ -45,7 +45,12 @@ static int between(int x, int low, int high)
     return x < low ? low : x > high ? high : x;
 }
 
-static canvas canvas_of(const session *s, bool redirected)
+static bool can_run_gnuplot(const session *s)
+{
+    return !s->safe && shell_finds("gnuplot");
+}
+
+static canvas canvas_of(const session *s, const plot *p, bool redirected)
 {
     canvas c = {COLUMNS, ROWS, false, false};
     int width = terminal_width(STDOUT_FILENO), height = terminal_height(STDOUT_FILENO);
@@ -53,8 +58,8 @@ static canvas canvas_of(const session *s, bool redirected)
         return c;
     c.columns = between(width - 1, 30, 160);
     c.rows = between(height - 2, 10, 40);
-    c.colour = !s->hearing && terminal_color(STDOUT_FILENO);
-    c.sixel = !s->hearing && shows_sixel();
+    c.sixel = shows_sixel() && can_run_gnuplot(s);
+    c.colour = p->style == PLOT_HEAT && !c.sixel && terminal_color(STDOUT_FILENO);
     return c;
 }
 
@@ -95,15 +100,15 @@ static int run_gnuplot(session *s, const plot *p, plot_target target, canvas c, 
 /* The picture as text. */
 static int draw_text(session *s, const plot *p, canvas c, buf *out, kv_err *e)
 {
-    bool found = shell_finds("gnuplot");
-    if (p->style == PLOT_HEAT && !(c.sixel && found && !s->safe)) {
+    if (p->style == PLOT_HEAT && !c.sixel) {
         plot_shades(out, p, c.columns, c.rows, c.colour);
         return KV_OK;
     }
-    if (!found || s->safe) {
-        session_note(s, found ? "--safe starts no gnuplot, so a line stands for the picture"
-                              : "gnuplot is not installed, so a line stands for the picture; "
-                                "apt-get install gnuplot-nox");
+    if (!can_run_gnuplot(s)) {
+        session_note(s, shell_finds("gnuplot")
+                            ? "--safe starts no gnuplot, so a line stands for the picture"
+                            : "gnuplot is not installed, so a line stands for the picture; "
+                              "apt-get install gnuplot-nox");
         plot_sparkline(out, p, c.columns);
         return KV_OK;
     }
@@ -139,7 +144,7 @@ static int draw_file(session *s, const plot *p, const ast *to, kv_err *e)
     bool append = to->op == REDIRECT_APPEND;
     if ((code = plot_path_check(name, append, e)) == KV_OK &&
         (code = safe_write(s, name, e)) == KV_OK &&
-        (code = draw(s, p, plot_target_of(name), canvas_of(s, true), &picture, e)) == KV_OK &&
+        (code = draw(s, p, plot_target_of(name), canvas_of(s, p, true), &picture, e)) == KV_OK &&
         (code = buf_check(&picture, e)) == KV_OK)
         code = save_text(s, name, &picture, append, e);
     buf_release(&picture);
@@ -147,13 +152,25 @@ static int draw_file(session *s, const plot *p, const ast *to, kv_err *e)
     return code ? unit_at(s, to, e) : KV_OK;
 }
 
+/* Who hears what goes out, a transcript or an `expect`, hears the picture without colours. */
 static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
 {
-    buf text = {0};
-    int code = draw(s, p, PLOT_TEXT, canvas_of(s, piped), &text, e);
-    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
+    buf text = {0}, plain = {0}, *hearing = s->hearing;
+    canvas c = canvas_of(s, p, piped), grey = {c.columns, c.rows, false, false};
+    bool twice = hearing && (c.colour || c.sixel);
+    int code = draw(s, p, PLOT_TEXT, c, &text, e);
+    if (code == KV_OK && twice)
+        code = draw(s, p, PLOT_TEXT, grey, &plain, e);
+    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK &&
+        (code = buf_check(&plain, e)) == KV_OK) {
+        s->hearing = twice ? NULL : hearing;
         code = session_out(s, buf_text(&text), text.len, e);
+        s->hearing = hearing;
+        if (twice)
+            buf_put(hearing, buf_text(&plain), plain.len);
+    }
     buf_release(&text);
+    buf_release(&plain);
     return code;
 }
 

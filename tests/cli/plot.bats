@@ -235,3 +235,22 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     grep -qx 'set terminal sixelgd size 800,480 noenhanced' input
     grep -qx "plot '-' with image pixels" input
 }
+
+@test "plot: at the prompt heat maps have colours, a transcript and expect hear none" {
+    command -v tmux >/dev/null || skip "no tmux"
+    ENVIRONMENT="PATH=$PATH" terminal 60 20 -q --no-rc --record page.md
+    enter 'plot --heat [1, 2]'
+    shows '[1, 2]: 1' # the last line of the picture
+    screen -e | grep -q '48;5;53m.*48;5;226m'
+    enter 'expect <<END'
+    kvctl -c 'plot --heat [1, 2]' >wanted
+    while read -r line; do enter "$line"; done <wanted
+    enter 'END'
+    enter 'print "as" + " heard"'
+    row 'as heard'
+    run ! on_screen 'error['
+    press C-d
+    ended
+    grep -qx '|  @@|' page.md
+    run ! grep -q $'\033' page.md
+}
