@@ -353,6 +353,8 @@ static void complete_member(request *r)
     }
     for (const command *c = command_table; c->name; c++) {
         char method[64];
+        if (!command_can_be_called(c))
+            continue;
         snprintf(method, sizeof method, "%s", c->name);
         for (char *dash = method; (dash = strchr(dash, '-'));)
             *dash = '_';

@@ -385,6 +385,35 @@ const command *command_find_method(const char *name)
     return command_find(name, strlen(name));
 }
 
+bool command_can_be_called(const command *c)
+{
+    for (const command_arg *a = c->args; a->kind != ARG_END; a++) {
+        switch (a->kind) {
+        case ARG_KEYS:
+        case ARG_VALUE:
+        case ARG_VALUES:
+        case ARG_WORD:
+        case ARG_GLOB:
+        case ARG_NAME:
+        case ARG_FILE:
+        case ARG_RULE:
+        case ARG_END:
+            break;
+        case ARG_EXPRS:
+        case ARG_WORDS:
+        case ARG_SOURCE:
+        case ARG_HEREDOC:
+        case ARG_CODE:
+        case ARG_SWITCH:
+        case ARG_BLOCK:
+        case ARG_STATEMENT:
+        case ARG_EXPLAINED:
+            return false;
+        }
+    }
+    return true;
+}
+
 void command_call_usage(buf *out, const command *c)
 {
     const char *method = command_method(c);

@@ -137,6 +137,9 @@ const char *command_method(const command *c);
  * there is none. */
 const command *command_find_method(const char *name);
 
+/* Whether the command has a call form: whether its arguments can stand between brackets. */
+bool command_can_be_called(const command *c);
+
 /* "kv.push(key, value, priority)", from the tables. */
 void command_call_usage(buf *out, const command *c);
 

@@ -156,36 +156,6 @@ static ast *rule(method_call *m)
     return optimizer(m);
 }
 
-/* Whether the arguments of this kind can stand in a call. */
-static bool can_be_called(const command *c)
-{
-    for (const command_arg *a = c->args; a->kind != ARG_END; a++) {
-        switch (a->kind) {
-        case ARG_KEYS:
-        case ARG_VALUE:
-        case ARG_VALUES:
-        case ARG_WORD:
-        case ARG_GLOB:
-        case ARG_NAME:
-        case ARG_FILE:
-        case ARG_RULE:
-        case ARG_END:
-            break;
-        case ARG_EXPRS:
-        case ARG_WORDS:
-        case ARG_SOURCE:
-        case ARG_HEREDOC:
-        case ARG_CODE:
-        case ARG_SWITCH:
-        case ARG_BLOCK:
-        case ARG_STATEMENT:
-        case ARG_EXPLAINED:
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool read_arg(method_call *m, int i)
 {
     const token t = *parse_peek(m->p);
@@ -370,7 +340,7 @@ ast *parse_method(parser *p, const ast *store, const token *name)
     bracket b;
     if (!c)
         return NULL;
-    if (!can_be_called(c)) {
+    if (!command_can_be_called(c)) {
         parse_fail(p, name->pos, name->end, KV_E_USAGE, "`%s` has no call form", c->name);
         kv_err_hint(p->e, "write it as a command: help %s", c->name);
         return NULL;

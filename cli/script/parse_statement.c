@@ -371,7 +371,7 @@ static ast *keyword(parser *p, bool *known)
     if (parse_is_word(p, "updater"))
         return parse_rule_node(p);
     if (parse_is_word(p, "elif") || parse_is_word(p, "else"))
-        return parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` follows the `}` of its `if`",
+        return parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` follows the block of its `if`",
                           (int)(t.end - t.pos), p->lx.src->text + t.pos);
     *known = false;
     return NULL;

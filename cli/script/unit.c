@@ -155,7 +155,8 @@ static int unknown_method(checker *c, const ast *node)
                node->u.text);
     suggest near = {.word = node->u.text};
     for (const command *one = command_table; one->name; one++)
-        suggest_add(&near, one->name);
+        if (command_can_be_called(one))
+            suggest_add(&near, one->name);
     suggest_done(&near, c->e);
     return kv_err_hint(c->e, "its methods are the commands: help");
 }
@@ -218,7 +219,9 @@ static int check_updater(checker *c, const ast *name)
     for (int64_t i = 0; i < c->s->nrules; i++)
         suggest_add(&near, c->s->rule_defs[i].name);
     suggest_done(&near, c->e);
-    return kv_err_hint(c->e, "define one: updater %s { stored += input }", name->u.text);
+    return kv_err_hint(c->e, "define one: updater %s { stored += input }; help optimizer lists "
+                             "those of the library",
+                       name->u.text);
 }
 
 static int check_command(checker *c, const ast *node)

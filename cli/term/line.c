@@ -466,6 +466,7 @@ static int open_edited(kv_err *e)
     rl_deprep_term_function = leave_raw_mode;
     rl_add_defun("kvctl-paste", take_paste, -1);
     rl_initialize();
+    rl_variable_bind("mark-directories", "off"); /* words have their slash */
     rl_bind_keyseq_in_map("\033[200~", take_paste, emacs_standard_keymap);
     rl_bind_keyseq_in_map("\033[200~", take_paste, vi_insertion_keymap);
     using_history();

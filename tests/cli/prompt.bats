@@ -179,6 +179,10 @@ setup_file()
     row "kv> print @\"my file.csv\""
     press Enter
     row "[[3. 4.]]"
+    type_text "print @"
+    press Tab Tab
+    row '"my file.csv"  data/' # one slash
+    press C-c
     type_text "print load(\"da"
     press Tab Tab
     row "kv> print load(\"data/grad.csv\", dtype=, cols=, header=, format=, name=)"

@@ -138,6 +138,7 @@ TEST(script_complete_values)
         {"x = learning_rate.asty", "astype("},
         {"kv.row", "row_sparse_pull("},
         {"kv.rown", ""},
+        {"kv.exp", ""}, /* explain and expect have no call form */
         {"kv.set_u", "set_updater("},
         {"push conv (2 + lea", "learning_rate"},
         {"def lea", ""},
