@@ -221,16 +221,16 @@ $(BUILD)/kvstore_cuda.so: $(gpu_shared) $(call obj,cuda/driver.c cuda/images.c) 
 
 # The same plugin over a driver of host memory, with its kernels compiled for the CPU: what
 # tests/device runs on machines without a GPU.
-SHIM := -x c++ -std=c++17 -O2 -w -fPIC -fno-strict-aliasing -ffp-contract=off -I. -include tests/device/shim.h
+SHIM := -x c++ -std=c++17 -O2 -w -fPIC -fno-strict-aliasing -ffp-contract=off -I. -include tests/device/shim.hh
 
-$(BUILD)/device/%.o: cuda/%.cu cuda/element.cuh cuda/job.h tests/device/shim.h
+$(BUILD)/device/%.o: cuda/%.cu cuda/element.cuh cuda/job.h tests/device/shim.hh
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SHIM) -c -o $@ $<
 
 $(BUILD)/device/driver.o: tests/device/driver.cc cuda/driver.h cuda/job.h lib/array/device.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -std=c++17 -D_GNU_SOURCE $(OPT) -Wall -Wextra -fPIC -pthread -Ilib -Ilib/base -Ilib/array -I. \
-	    -DFAKE_SHIM='"$(abspath tests/device/shim.h)"' -c -o $@ $<
+	    -DFAKE_SHIM='"$(abspath tests/device/shim.hh)"' -c -o $@ $<
 
 $(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/driver.o \
                                  $(gpu_kernels:%=$(BUILD)/device/%.o) $(BUILD)/libkvstore.so

@@ -1,7 +1,7 @@
 /* Rules as text for GPUs beside the interpreter of the CPU, bit by bit: random plans of every type,
  * with conversions, fused instructions, reductions over all elements and random numbers.
  *
- *     gpu_rules write SEED N > x.cc     the kernels of N plans, for tests/device/shim.h or NVRTC
+ *     gpu_rules write SEED N > x.cc     the kernels of N plans, for tests/device/shim.hh or NVRTC
  *     gpu_rules check SEED N x.so       runs them, one thread behind the other; TAP
  *
  * The device is a table over host memory: what is asked is what the text says, not who runs it.

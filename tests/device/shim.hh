@@ -1,8 +1,8 @@
 /* Compiles the kernels of cuda/ for the CPU, so that their results can be compared with those of
  * the CPU's table on any machine. Threads of a launch run one behind the other: kernels that wait
  * for each other would not work, and there are none. */
-#ifndef DEVICE_SHIM_H
-#define DEVICE_SHIM_H
+#ifndef DEVICE_SHIM_HH
+#define DEVICE_SHIM_HH
 
 #include <math.h>
 
