@@ -194,7 +194,7 @@ $(BUILD)/kvstore_mpi.so: $(call obj,$(dist_src)) $(BUILD)/libkvstore.so
 CUDA_CODE ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 
 $(BUILD)/cuda/%.o: ALL_CFLAGS += -I. -DIMAGES='"$(KERNELS)"'
-$(BUILD)/cuda/driver.o: ALL_CFLAGS += $(cuda_include)
+$(BUILD)/cuda/driver.o $(BUILD)/cuda/nccl.o: ALL_CFLAGS += $(cuda_include)
 
 # They take minutes and depend on no option, so all build folders share them.
 KERNELS := build/kernels
@@ -212,11 +212,11 @@ $(BUILD)/prelude_%.o: $(BUILD)/prelude_%.c
 
 gpu_kernels := $(patsubst cuda/%.cu,%,$(wildcard cuda/*.cu))
 gpu_src     := $(wildcard cuda/*.c)
-gpu_shared  := $(call obj,$(filter-out cuda/driver.c cuda/images.c,$(gpu_src))) \
+gpu_shared  := $(call obj,$(filter-out cuda/driver.c cuda/images.c cuda/nccl.c,$(gpu_src))) \
                $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
 
 $(BUILD)/cuda/images.o: $(gpu_kernels:%=$(KERNELS)/%.fatbin)
-$(BUILD)/kvstore_cuda.so: $(gpu_shared) $(call obj,cuda/driver.c cuda/images.c) $(BUILD)/libkvstore.so
+$(BUILD)/kvstore_cuda.so: $(gpu_shared) $(call obj,cuda/driver.c cuda/nccl.c cuda/images.c) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
 
 # The same plugin over a driver of host memory, with its kernels compiled for the CPU: what
@@ -227,12 +227,13 @@ $(BUILD)/device/%.o: cuda/%.cu cuda/element.cuh cuda/job.h tests/device/shim.hh
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SHIM) -c -o $@ $<
 
-$(BUILD)/device/driver.o: tests/device/driver.cc cuda/driver.h cuda/job.h lib/array/device.h $(BUILD)/flags
+$(BUILD)/device/driver.o $(BUILD)/device/nccl.o: $(BUILD)/device/%.o: tests/device/%.cc cuda/driver.h cuda/nccl.h cuda/job.h \
+                                                 lib/array/device.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -std=c++17 -D_GNU_SOURCE $(OPT) -Wall -Wextra -fPIC -pthread -Ilib -Ilib/base -Ilib/array -I. \
 	    -DFAKE_SHIM='"$(abspath tests/device/shim.hh)"' -c -o $@ $<
 
-$(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/driver.o \
+$(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/driver.o $(BUILD)/device/nccl.o \
                                  $(gpu_kernels:%=$(BUILD)/device/%.o) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
 
@@ -299,7 +300,7 @@ $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conf
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
 GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works $(BUILD)/gpu_conformance \
-             $(BUILD)/gpu_rules $(if $(have_cuda),$(BUILD)/gpu_compile)
+             $(BUILD)/gpu_rules $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
 
@@ -310,6 +311,7 @@ $(BUILD)/gpu_conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.so
 $(BUILD)/tests/device/%.o: ALL_CFLAGS += -I.
 $(BUILD)/gpu_rules: $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
 $(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o
+$(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl.o
 
 bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside the copy of the same device, with bars
 	$(BUILD)/gpu_bench

@@ -308,6 +308,19 @@ out:
     return rc;
 }
 
+int device_together(const int *ids, int n,
+                    int (*give)(void *arg, driver_stream *const *streams, kv_err *e), void *arg,
+                    kv_err *e)
+{
+    driver_stream *streams[MAX_DEVICES] = {0};
+    for (int i = 0; i < n; i++)
+        streams[i] = enter(ids[i])->work; /* locks are taken in ascending order */
+    int rc = give(arg, streams, e);
+    for (int i = 0; i < n; i++)
+        leave(&all.devices[ids[i]]);
+    return rc;
+}
+
 /* ---- Launches ---- */
 
 /* What the lists of a job are in the table: whether they are those of the job before. */

@@ -32,6 +32,12 @@ int device_wait(int id, kv_err *e);
 int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, int64_t n,
                   kv_err *e);
 
+/* Calls give with the stream for work of each device of an ascending list; nothing else gives them
+ * work meanwhile. */
+int device_together(const int *ids, int n,
+                    int (*give)(void *arg, driver_stream *const *streams, kv_err *e), void *arg,
+                    kv_err *e);
+
 /* Loads a kernel for a device. */
 int device_load(int id, driver_kernel **out, const void *image, int64_t bytes, const char *name,
                 kv_err *e);

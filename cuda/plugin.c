@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "cuda/device.h"
+#include "cuda/group.h"
 #include "cuda/images.h"
 #include "cuda/rules.h"
 
@@ -64,6 +65,9 @@ static gpu_ops table = {
     .compile = rules_compile,
     .apply = rules_apply,
     .wait = device_wait,
+    .group_find = group_find,
+    .group_sum = group_sum,
+    .group_copy = group_copy,
 };
 
 /* What the library hands to a plugin (kvstore.h); GPUs are no store types, so it is not needed. */

@@ -82,8 +82,8 @@ typedef struct kv_call {
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
 /* Makes a store. type: "local" (also local_update_cpu, local_allreduce_cpu), "device" (also
- * local_allreduce_device), or a registered one, in any case; NULL means "local". opts: options of
- * the type, none for local and device.
+ * local_allreduce_device), "nccl" where GPUs and NCCL are, or a registered one, in any case; NULL
+ * means "local". opts: options of the type, none for these.
  * Out: *store, to be released with kv_free.
  * Errors: usage (unknown option), unsupported (a type that is unknown, or known but not available
  * here; the text says why and the hint names those that are), memory.

@@ -20,8 +20,9 @@
 #include "local/local.h"
 #include "plugin.h"
 
+/* The last one is there when a plugin has brought GPUs. */
 static const kv_type_ops *const built_in[] = {&local_type_ops, &device_type_ops,
-                                              &teststore_type_ops};
+                                              &teststore_type_ops, &nccl_type_ops};
 
 enum { NBUILT_IN = sizeof built_in / sizeof *built_in, MAX_NAMES = 8 };
 
@@ -79,9 +80,10 @@ static const char *match(const char *const *names, int max, const char *one)
 /* The i-th of all types that can be made, or NULL behind the last. Call with the lock held. */
 static const kv_type_ops *type_at(int64_t i)
 {
-    if (i < NBUILT_IN)
+    int64_t n = NBUILT_IN - !gpu_is_there();
+    if (i < n)
         return built_in[i];
-    return i - NBUILT_IN < runtime.ntypes ? runtime.types[i - NBUILT_IN].ops : NULL;
+    return i - n < runtime.ntypes ? runtime.types[i - n].ops : NULL;
 }
 
 static const kv_type_ops *find_type(const char **name)
@@ -240,6 +242,17 @@ int gpu_load(kv_err *e)
     return kv_err_set(e, KV_E_UNSUPPORTED, "%s", named ? why.text + n + 2 : why.text);
 }
 
+/* The version of what GPUs sum and copy together by, or why there is none. */
+static void describe_together(const gpu_ops *gpu, char *text, size_t size)
+{
+    kv_err why = {0};
+    int v = 0;
+    if (gpu->group_find(&v, &why))
+        snprintf(text, size, "not available: %s", why.text);
+    else
+        snprintf(text, size, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
+}
+
 /* One row for the machine, then one a device. */
 int runtime_describe_gpus(kv_visitor visit, void *arg, kv_err *e)
 {
@@ -247,10 +260,14 @@ int runtime_describe_gpus(kv_visitor visit, void *arg, kv_err *e)
     kv_err why = {0};
     bool built = plugin_find(path, sizeof path, gpu_file);
     const gpu_ops *gpu = gpu_find(&why);
+    char together[sizeof why.text + 32];
+    if (gpu)
+        describe_together(gpu, together, sizeof together);
     kv_field all[] = {{.name = "built", .number = built},
                       {.name = "usable", .number = gpu != NULL},
-                      {.name = "reason", .text = gpu ? "" : why.text}};
-    int rc = visit(arg, all, 3, e);
+                      {.name = "reason", .text = gpu ? "" : why.text},
+                      {.name = "nccl", .text = gpu ? together : ""}};
+    int rc = visit(arg, all, 4, e);
     for (int i = 0; gpu && i < gpu->count && !rc; i++) {
         gpu_facts f;
         if ((rc = gpu->facts(i, &f, e)))
@@ -442,8 +459,20 @@ static int describe(const char *const *names, int max, const char *reason, kv_vi
     return rc;
 }
 
+/* NULL, or why GPUs of this machine do not sum together. */
+static const char *why_not_together(kv_err *why)
+{
+    int version;
+    const gpu_ops *gpu = gpu_find(why);
+    return gpu && gpu->group_find(&version, why) == KV_OK ? NULL : why->text;
+}
+
 int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
 {
+    char path[PATH_BYTES];
+    kv_err why = {0};
+    bool gpus = plugin_find(path, sizeof path, gpu_file); /* whether it starts decides here */
+    const char *no_nccl = gpus ? why_not_together(&why) : NULL;
     int rc = KV_OK;
     for (int64_t i = 0; rc == KV_OK; i++) {
         /* The visitor runs without the lock; what was registered stays registered. */
@@ -452,19 +481,18 @@ int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
         pthread_mutex_unlock(&runtime.lock);
         if (!ops)
             break;
-        rc = describe(ops->names, MAX_NAMES, NULL, visit, arg, e);
+        rc = describe(ops->names, MAX_NAMES, ops == &nccl_type_ops ? no_nccl : NULL, visit, arg, e);
     }
     for (int i = 0; i < NABSENT && rc == KV_OK; i++) {
         const struct absent *a = &absent[i];
         const char *name = a->names[0];
-        char reason[128], path[PATH_BYTES];
+        char reason[128];
         if (find_locked(&name))
             continue;
         bool there = plugin_find(path, sizeof path, a->file); /* loaded when it is asked for */
-        bool brings = there && strcmp(a->file, gpu_file) != 0; /* GAP: NCCL would be used there */
-        snprintf(reason, sizeof reason, "needs the %s plugin, %s", a->plugin,
-                 there ? "which does not bring it yet" : absent_reason());
-        rc = describe(a->names, 4, brings ? NULL : reason, visit, arg, e);
+        bool nccl = there && strcmp(a->file, gpu_file) == 0;
+        snprintf(reason, sizeof reason, "needs the %s plugin, %s", a->plugin, absent_reason());
+        rc = describe(a->names, 4, nccl ? no_nccl : there ? NULL : reason, visit, arg, e);
     }
     return rc;
 }

@@ -62,6 +62,10 @@ static int add_gpu(void *arg, const kv_field *fields, int n, kv_err *e)
     buf_printf(out, "built: %s; usable: %s%s%s\n",
                field(fields, n, "built")->number ? "yes" : "no", usable ? "yes" : "no",
                usable ? "" : ", ", usable ? "" : field(fields, n, "reason")->text);
+    if (usable) {
+        topic(out, "nccl");
+        buf_printf(out, "%s\n", field(fields, n, "nccl")->text);
+    }
     return KV_OK;
 }
 

@@ -36,6 +36,11 @@ int gpu_register(const gpu_ops *ops, kv_err *e)
     return KV_OK;
 }
 
+bool gpu_is_there(void)
+{
+    return __atomic_load_n(&gpus, __ATOMIC_ACQUIRE) != NULL;
+}
+
 const gpu_ops *gpu_find(kv_err *e)
 {
     const gpu_ops *found = __atomic_load_n(&gpus, __ATOMIC_ACQUIRE);

@@ -124,7 +124,7 @@ int dev_virtual_gpus(void);
  * waits only where a function says so. Addresses are the device's unless a comment says host.
  */
 
-#define GPU_TABLE_VERSION 1
+#define GPU_TABLE_VERSION 2
 
 /* What the jobs of a list do. The bits are those of the CPU's table. */
 typedef enum gpu_work {
@@ -171,6 +171,15 @@ typedef struct gpu_facts {
 /* A rule that was compiled for a device. */
 typedef struct gpu_rule gpu_rule;
 
+/* An array that several devices have a place for, on each of a set in the set's order. */
+typedef struct gpu_group_job {
+    void *const *places;
+    void *dst; /* of a sum: on device set[root]; it may be places[root] */
+    int root;  /* of the set */
+    int64_t n; /* elements */
+    kv_dtype dtype;
+} gpu_group_job;
+
 /* All entries are required. Each takes the number of a device below count. */
 typedef struct gpu_ops {
     uint32_t size;    /* sizeof (gpu_ops) of whoever made the table */
@@ -202,11 +211,26 @@ typedef struct gpu_ops {
 
     /* Waits until all work of a device is done. */
     int (*wait)(int id, kv_err *e);
+
+    /* Several devices together, by a library that is loaded when it is first needed (NCCL). A set
+     * is an ascending list of devices; the jobs of a list are one group, which comes behind the
+     * work so far of each device and before its later work.
+     * group_find: the library's version, as major * 10000 + minor * 100 + patch.
+     * group_sum: dst = the sum of what lies at the places, added in an order of the library's, in
+     *   the dtype itself, also where that is half a float32; no bool.
+     * group_copy: what lies at places[root] to the others.
+     * Errors: unsupported (no library), io (it fails). */
+    int (*group_find)(int *version, kv_err *e);
+    int (*group_sum)(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
+    int (*group_copy)(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
 } gpu_ops;
 
 /* The GPUs of this machine, or NULL with the reason in e (unsupported): not in this build, or no
  * driver, or no device. Loads the plugin that knows them when it is first asked. */
 const gpu_ops *gpu_find(kv_err *e);
+
+/* Whether a plugin has brought some; loads nothing. */
+bool gpu_is_there(void);
 
 /* What a plugin that knows GPUs calls when it starts. The table stays for ever. Error: value (of
  * another version), name (there are some already). */

@@ -4,6 +4,7 @@
 #include "array/mirror.h"
 #include "array/sparse.h"
 #include "base/mem.h"
+#include "core/call_together.h"
 #include "core/compress.h"
 #include "core/updater.h"
 #include "vm/plan_gpu.h"
@@ -18,6 +19,7 @@ typedef struct lists {
     arena memory;
     gpu_job *codes, *sums, *moves; /* in this order, and the rules between sums and moves */
     plan_gpu_item *rules;
+    const void *const *sums_of; /* of each group NULL, or where the GPUs put its sum together */
     void **temps; /* blocks with values of other devices */
     int64_t ncodes, nsums, nrules, nmoves, moves_cap, ntemps, temps_cap;
 } lists;
@@ -75,13 +77,23 @@ static int place_value(lists *l, const kv_array *a, const void **out, kv_err *e)
     return l->gpu->copy(l->id, temp, mirror_gpu(a), block, bytes, e);
 }
 
-static int place_values(lists *l, const call_group *g, const void ***out, kv_err *e)
+static const void *sum_of(const lists *l, const call_group *g)
+{
+    return l->sums_of ? l->sums_of[g - l->call->groups] : NULL;
+}
+
+/* The places of the values, or of their sum alone where it is there already. */
+static int place_values(lists *l, const call_group *g, const void ***out, int64_t *n, kv_err *e)
 {
     int rc = KV_OK;
-    *out = arena_alloc(&l->memory, (size_t)g->n * sizeof **out, e);
+    const void *sum = sum_of(l, g);
+    *n = sum ? 1 : g->n;
+    *out = arena_alloc(&l->memory, (size_t)*n * sizeof **out, e);
     if (!*out)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < g->n && !rc; i++)
+    if (sum)
+        **out = sum;
+    for (int64_t i = 0; i < g->n && !sum && !rc; i++)
         rc = place_value(l, l->call->values[g->first + i], &(*out)[i], e);
     return rc;
 }
@@ -90,13 +102,14 @@ static int add_sum(lists *l, const call_group *g, kv_err *e)
 {
     const void **src;
     void *dst;
-    int rc = place_values(l, g, &src, e);
-    if (rc || (rc = mirror_device(g->target, MIRROR_WRITE, &dst, e)))
+    int64_t n;
+    int rc = place_values(l, g, &src, &n, e);
+    if (rc || (rc = mirror_device(g->target, MIRROR_WRITE, &dst, e)) || sum_of(l, g) == dst)
         return rc;
     l->sums[l->nsums++] = (gpu_job){.dst = dst,
                                     .n = g->target->size,
                                     .src = src,
-                                    .nsrc = g->n,
+                                    .nsrc = n,
                                     .to = (kv_dtype)g->target->dtype,
                                     .from = (kv_dtype)l->call->values[g->first]->dtype};
     return KV_OK;
@@ -107,7 +120,8 @@ static int add_rule(lists *l, const call_group *g, kv_err *e)
     updater_arrays u;
     const void **src;
     plan_arrays *a = arena_alloc(&l->memory, sizeof *a, e);
-    int rc = a ? place_values(l, g, &src, e) : KV_E_MEMORY;
+    int64_t n = 0;
+    int rc = a ? place_values(l, g, &src, &n, e) : KV_E_MEMORY;
     if (!rc && g->source)
         rc = mirror_copy(g->target, g->source, e);
     if (rc)
@@ -122,7 +136,7 @@ static int add_rule(lists *l, const call_group *g, kv_err *e)
     if (!rc && u.held != g->target)
         rc = mirror_device(u.held, MIRROR_CHANGE, &a->stored, e);
     a->size = g->target->size;
-    l->rules[l->nrules++] = (plan_gpu_item){g->update->plan, a, src, g->n};
+    l->rules[l->nrules++] = (plan_gpu_item){g->update->plan, a, src, n};
     return rc;
 }
 
@@ -224,10 +238,25 @@ static int run_lists(lists *l, kv_err *e)
     return rc;
 }
 
-/* The groups whose keys lie on a device, which are marked. */
-static int push_on(call *c, const gpu_ops *gpu, int id, int64_t n, kv_err *e)
+/* Outs that the GPUs do not copy to together. */
+static int copy_outs(lists *l, together *t, kv_array *const *outs, int64_t n, const kv_array *from,
+                     bool listed, kv_err *e)
 {
-    lists l = {.call = c, .gpu = gpu, .id = id};
+    bool *left = t && listed ? arena_alloc(&l->memory, (size_t)n * sizeof *left, e) : NULL;
+    int rc = t && listed && !left ? KV_E_MEMORY : KV_OK;
+    if (!rc && left)
+        rc = together_copy(t, outs, n, from, left, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        if (!left || left[i])
+            rc = copy_to(l, outs[i], from, listed, e);
+    return rc;
+}
+
+/* The groups whose keys lie on a device, which are marked. */
+static int push_on(call *c, const gpu_ops *gpu, int id, int64_t n, const void *const *sums_of,
+                   together *copies, kv_err *e)
+{
+    lists l = {.call = c, .gpu = gpu, .id = id, .sums_of = sums_of};
     l.codes = mem_alloc(n, sizeof *l.codes, e);
     l.sums = mem_alloc(n, sizeof *l.sums, e);
     l.rules = mem_alloc(n, sizeof *l.rules, e);
@@ -244,12 +273,49 @@ static int push_on(call *c, const gpu_ops *gpu, int id, int64_t n, kv_err *e)
         const call_group *g = &c->groups[i];
         if (g->share != CALL_ON_GPU || mirror_gpu(g->target) != id)
             continue;
-        for (int64_t j = 0; j < g->nouts && !rc; j++)
-            rc = copy_to(&l, c->outs[g->first_out + j], g->target, true, e);
+        rc = copy_outs(&l, copies, c->outs + g->first_out, g->nouts, g->target, true, e);
     }
     if (!rc)
         rc = run_moves(&l, e);
     release(&l);
+    return rc;
+}
+
+/* Every group's sum of values on several GPUs, in its key's place where nothing else happens. */
+static int sum_together(call *c, together *t, const void **sums_of, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *g = &c->groups[i];
+        void *dst = NULL;
+        if (g->share != CALL_ON_GPU || g->n == 1)
+            continue;
+        if (!c->update.state)
+            rc = mirror_device(g->target, MIRROR_WRITE, &dst, e);
+        if (!rc)
+            rc = together_sum(t, c, g, mirror_gpu(g->target), dst, &sums_of[i], e);
+    }
+    return rc ? rc : together_run(t, false, e);
+}
+
+/* What a device after the other does; together, sums come before that and copies behind it. */
+static int push_all(call *c, const int64_t *count, kv_err *e)
+{
+    together sums = {.gpu = gpu_find(e)}, copies = {.gpu = sums.gpu};
+    const void **sums_of = NULL;
+    int rc = sums.gpu ? KV_OK : KV_E_UNSUPPORTED;
+    if (!rc && c->together && !(sums_of = mem_zalloc(c->ngroups, sizeof *sums_of, e)))
+        rc = KV_E_MEMORY;
+    if (!rc && c->together)
+        rc = sum_together(c, &sums, sums_of, e);
+    for (int id = 0; id < MAX_GPUS && !rc; id++)
+        if (count[id] > 0)
+            rc = push_on(c, sums.gpu, id, count[id], sums_of, c->together ? &copies : NULL, e);
+    if (!rc)
+        rc = together_run(&copies, true, e);
+    together_release(&sums);
+    together_release(&copies);
+    mem_free(sums_of);
     return rc;
 }
 
@@ -287,10 +353,7 @@ int call_gpu_push(call *c, bool *all, kv_err *e)
             *all = false;
         }
     }
-    const gpu_ops *gpu = gpu_find(e);
-    for (int id = 0; gpu && id < MAX_GPUS && !rc; id++)
-        if (count[id] > 0)
-            rc = push_on(c, gpu, id, count[id], e);
+    rc = push_all(c, count, e);
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
         if (g->share == CALL_ON_GPU)
@@ -332,7 +395,7 @@ static bool pull_can(const call *c, const call_group *g)
 }
 
 /* Copies within a device wait in its list, which is launched when another one's turn comes. */
-static int pull_group(lists *l, const call_group *g, kv_err *e)
+static int pull_group(lists *l, together *t, const call_group *g, kv_err *e)
 {
     const call *c = l->call;
     int rc = KV_OK, id = mirror_gpu(g->target);
@@ -341,9 +404,9 @@ static int pull_group(lists *l, const call_group *g, kv_err *e)
         l->nmoves = 0;
         l->id = id;
     }
-    for (int64_t j = 0; j < g->n && !rc; j++)
-        rc = copy_to(l, c->values[g->first + j], g->target, !c->op.repeats, e);
-    return rc;
+    return rc ? rc
+              : copy_outs(l, id >= 0 ? t : NULL, c->values + g->first, g->n, g->target,
+                          !c->op.repeats, e);
 }
 
 /* Host memory of a group that is not of one storage. */
@@ -359,12 +422,13 @@ static int bring_pull(const call *c, const call_group *g, kv_err *e)
 int call_gpu_pull(call *c, bool *all, kv_err *e)
 {
     lists l = {.call = c, .gpu = gpu_find(e), .id = -1};
+    together copies = {.gpu = l.gpu};
     int rc = l.gpu ? KV_OK : KV_E_UNSUPPORTED;
     *all = true;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         call_group *g = &c->groups[i];
         if (pull_can(c, g)) {
-            rc = pull_group(&l, g, e);
+            rc = pull_group(&l, c->together ? &copies : NULL, g, e);
             g->share = CALL_ON_GPU;
         } else {
             rc = bring_pull(c, g, e);
@@ -373,6 +437,9 @@ int call_gpu_pull(call *c, bool *all, kv_err *e)
     }
     if (!rc)
         rc = run_moves(&l, e);
+    if (!rc)
+        rc = together_run(&copies, true, e);
+    together_release(&copies);
     release(&l);
     return rc;
 }

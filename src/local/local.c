@@ -17,34 +17,34 @@
 #include "core/row_pull.h"
 #include "core/store.h"
 
-typedef struct local {
-    kv *store;
-    bool moves; /* device: keys follow their values to a GPU */
-} local;
-
-static int open_store(kv *store, bool moves, const kv_opt *opts, int nopts, void **self, kv_err *e)
+int local_open(const local *as, const kv_opt *opts, int nopts, void **self, kv_err *e)
 {
     if (nopts)
-        return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"", kv_type(store),
-                          opts[0].name);
+        return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"",
+                          kv_type(as->store), opts[0].name);
     local *l = mem_alloc(1, sizeof *l, e);
     if (!l)
         return KV_E_MEMORY;
-    *l = (local){store, moves};
-    store->compresses = moves; /* only device has values in several contexts */
-    store->in_slots = true;
+    *l = *as;
+    l->store->in_slots = true;
     *self = l;
     return KV_OK;
 }
 
+void local_close(void *self)
+{
+    mem_free(self);
+}
+
 static int open_local(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
 {
-    return open_store(store, false, opts, nopts, self, e);
+    return local_open(&(local){.store = store}, opts, nopts, self, e);
 }
 
 static int open_device(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
 {
-    return open_store(store, true, opts, nopts, self, e);
+    store->compresses = true; /* only device has values in several contexts */
+    return local_open(&(local){.store = store, .moves = true}, opts, nopts, self, e);
 }
 
 /* ---- init ---- */
@@ -74,8 +74,8 @@ static int init_key(slot_table *t, int64_t old_n, const kv_key *key, kv_array *v
     return rc;
 }
 
-static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e)
+int local_init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+               const kv_call *how, kv_err *e)
 {
     kv *s = ((local *)self)->store;
     slot_table *t = &s->slots;
@@ -109,11 +109,16 @@ typedef struct push_outs {
 } push_outs;
 
 /* Everything that can fail, but a C callback. */
-static int prepare(kv *s, call *c, const kv_key *keys, const push_outs *outs, int flags, kv_err *e)
+static int prepare(const local *l, call *c, const kv_key *keys, const push_outs *outs, int flags,
+                   kv_err *e)
 {
+    kv *s = l->store;
     if (outs && s->updater.kind != UPDATER_CALLBACK && !s->compression.code)
         call_expect_outs(c, outs->n);
     int rc = call_group_pairs(c, keys, flags, e);
+    if (!rc && l->check)
+        rc = l->check(c, e);
+    c->together = l->check != NULL;
     if (!rc && outs)
         call_take_outs(c, outs->keys, outs->items, outs->in_place);
     if (!rc)
@@ -145,7 +150,7 @@ static int new_push_call(call **out, const local *l, const kv_key *keys, int64_t
     if (rc)
         return rc;
     *out = c;
-    if ((rc = prepare(s, c, keys, outs, flags, e)))
+    if ((rc = prepare(l, c, keys, outs, flags, e)))
         call_abort(c);
     return rc;
 }
@@ -218,8 +223,8 @@ static int push_many(const local *l, const kv_key *keys, int64_t n, kv_array *co
     return rc;
 }
 
-static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e)
+int local_push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+               const kv_call *how, kv_err *e)
 {
     const local *l = self;
     call *c;
@@ -342,9 +347,10 @@ static int prepare_pull(call *c, const kv_key *keys, kv_err *e)
 }
 
 /* Pulls into default arrays. */
-static int pull_default(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs,
+static int pull_default(const local *l, const kv_key *keys, int64_t n, kv_array *const *outs,
                         const kv_call *how, kv_err *e)
 {
+    kv *s = l->store;
     call *c;
     int rc = call_new(&c, &s->calls, "pull", &s->slots, outs, n, e);
     if (rc)
@@ -353,14 +359,16 @@ static int pull_default(kv *s, const kv_key *keys, int64_t n, kv_array *const *o
         call_end(c);
         return rc;
     }
+    c->together = l->check != NULL;
     return call_run(c, run_pull, how, false, e);
 }
 
 /* Pulls into the default ones among outs. The pairs of the others are right or wrong all the same.
  */
-static int pull_some(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs,
+static int pull_some(const local *l, const kv_key *keys, int64_t n, kv_array *const *outs,
                      const kv_call *how, kv_err *e)
 {
+    kv *s = l->store;
     int64_t number, kept = 0;
     kv_key *some_keys = mem_alloc(n, sizeof *some_keys, e);
     kv_array **some = some_keys ? mem_alloc(n, sizeof *some, e) : NULL;
@@ -374,7 +382,7 @@ static int pull_some(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs
         }
     }
     if (!rc && kept > 0)
-        rc = pull_default(s, some_keys, kept, some, how, e);
+        rc = pull_default(l, some_keys, kept, some, how, e);
     mem_free(some);
     mem_free(some_keys);
     return rc;
@@ -395,10 +403,11 @@ static int pull_all(kv *s, const kv_key *keys, int64_t n, kv_array *const *outs,
     return call_run(c, row_pull_run, how, false, e);
 }
 
-static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
-                const kv_call *how, kv_err *e)
+int local_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
+               const kv_call *how, kv_err *e)
 {
-    kv *s = ((local *)self)->store;
+    const local *l = self;
+    kv *s = l->store;
     bool sparse = false, did = false;
     int rc = n < BATCH_FEWEST ? KV_OK : pull_many(s, keys, n, outs, &did, e);
     if (rc || did)
@@ -409,9 +418,9 @@ static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
         sparse = outs[i]->storage != KV_DEFAULT;
     }
     if (!sparse)
-        return pull_default(s, keys, n, outs, how, e);
+        return pull_default(l, keys, n, outs, how, e);
     return how && how->flags & KV_FILL_SPARSE ? pull_all(s, keys, n, outs, how, e)
-                                              : pull_some(s, keys, n, outs, how, e);
+                                              : pull_some(l, keys, n, outs, how, e);
 }
 
 static int pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
@@ -548,12 +557,13 @@ static int new_second(second_half *h, kv *s, const kv_key *okeys, int64_t nouts,
 }
 
 /* Pulls when the first half has happened. What it asks for is there, so it does not fail. */
-static int run_second(second_half *h, const kv_call *how, kv_err *e)
+static int run_second(const local *l, second_half *h, const kv_call *how, kv_err *e)
 {
     call *c = h->call;
     int rc = KV_OK;
     if (c && (rc = prepare_pull(c, h->keys, e)) == KV_OK) {
         h->call = NULL; /* it ends when it has run */
+        c->together = l->check != NULL;
         rc = call_run(c, run_pull, how, false, e);
     }
     end_second(h);
@@ -561,9 +571,9 @@ static int run_second(second_half *h, const kv_call *how, kv_err *e)
 }
 
 /* A push whose work gives the outs what it stores is all of it; else a pull follows. */
-static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
-                    kv_err *e)
+int local_pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                   const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                   kv_err *e)
 {
     const local *l = self;
     kv *s = l->store;
@@ -589,22 +599,23 @@ static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *
         call_trace_rename(c, "push");
     /* A C callback that refuses keeps the old value of its key, which the outs receive. */
     rc = start_push(s, c, how, e);
-    int rc2 = run_second(&second, how, e);
+    int rc2 = run_second(l, &second, how, e);
     return rc ? rc : rc2;
 }
 
-static int broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                     const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
-                     kv_err *e)
+int local_broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                    kv_err *e)
 {
-    kv *s = ((local *)self)->store;
+    const local *l = self;
+    kv *s = l->store;
     second_half second;
     first_half first = {keys, n, values, true, {0}};
     int rc = check_second(&s->slots, &first, okeys, nouts, outs, e);
     if (rc || (rc = new_second(&second, s, okeys, nouts, outs, e)))
         return rc;
-    if ((rc = init(self, keys, n, values, how, e)) == KV_OK)
-        return run_second(&second, how, e);
+    if ((rc = local_init(self, keys, n, values, how, e)) == KV_OK)
+        return run_second(l, &second, how, e);
     end_second(&second);
     return rc;
 }
@@ -619,11 +630,11 @@ enum {
 static const char *const local_names[] = {"local", "local_update_cpu", "local_allreduce_cpu", NULL};
 static const char *const device_names[] = {"device", "local_allreduce_device", NULL};
 
-/* The two types differ in their names, in where keys lie, and in what device can do beside. */
+/* These two types differ in their names, in where keys lie, and in what device can do beside. */
 #define OPERATIONS                                                                                 \
-    .size = sizeof(kv_type_ops), .version = KV_TYPE_VERSION, .close = mem_free, .init = init,      \
-    .push = push, .pull = pull, .row_sparse_pull = pull_rows, .pushpull = pushpull,                \
-    .broadcast = broadcast
+    .size = sizeof(kv_type_ops), .version = KV_TYPE_VERSION, .close = local_close,                 \
+    .init = local_init, .push = local_push, .pull = local_pull, .row_sparse_pull = pull_rows,      \
+    .pushpull = local_pushpull, .broadcast = local_broadcast
 
 const kv_type_ops local_type_ops = {
     OPERATIONS,

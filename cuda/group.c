@@ -1,0 +1,133 @@
+/* Lists of jobs as groups of NCCL, on the streams of the devices. */
+#include "cuda/group.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cuda/device.h"
+#include "cuda/nccl.h"
+
+enum { MAX_DEVICES = 64 };
+
+/* The communicators of a set. */
+typedef struct clique {
+    int n, set[MAX_DEVICES];
+    nccl_comm *comms[MAX_DEVICES];
+    struct clique *next;
+} clique;
+
+/* A part of the plugin's state; a clique stays where it is. */
+static struct {
+    pthread_mutex_t lock;
+    clique *first;
+} cliques = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int group_find(int *version, kv_err *e)
+{
+    const nccl *f;
+    int rc = nccl_open(&f, e);
+    int code = rc ? 0 : f->version(version);
+    return rc || !code ? rc : kv_err_set(e, KV_E_UNSUPPORTED, "NCCL does not start: %s",
+                                         f->text(code));
+}
+
+static int fail(const nccl *f, int code, const char *what, kv_err *e)
+{
+    return kv_err_set(e, KV_E_IO, "NCCL cannot %s: %s", what, f->text(code));
+}
+
+static clique *new_clique(const nccl *f, const int *set, int n, kv_err *e)
+{
+    clique *c = mem_zalloc(1, sizeof *c, e);
+    if (!c)
+        return NULL;
+    c->n = n;
+    memcpy(c->set, set, (size_t)n * sizeof *set);
+    int code = f->connect(c->comms, n, set);
+    if (!code)
+        return c;
+    fail(f, code, "connect the GPUs", e);
+    mem_free(c);
+    return NULL;
+}
+
+static int find_clique(const clique **out, const nccl *f, const int *set, int n, kv_err *e)
+{
+    pthread_mutex_lock(&cliques.lock);
+    clique *c = cliques.first;
+    while (c && (c->n != n || memcmp(c->set, set, (size_t)n * sizeof *set) != 0))
+        c = c->next;
+    if (!c && (c = new_clique(f, set, n, e))) {
+        c->next = cliques.first;
+        cliques.first = c;
+    }
+    pthread_mutex_unlock(&cliques.lock);
+    *out = c;
+    return c ? KV_OK : e && e->code ? e->code : KV_E_MEMORY;
+}
+
+/* What a list is given with. */
+typedef struct group {
+    const nccl *f;
+    const clique *clique;
+    const gpu_group_job *jobs;
+    int64_t n;
+    bool copies; /* or they are sums */
+} group;
+
+static nccl_dtype dtype_of(kv_dtype dtype)
+{
+    static const nccl_dtype numbers[KV_DTYPE_END] = {
+        [KV_FLOAT32] = NCCL_FLOAT32, [KV_FLOAT64] = NCCL_FLOAT64,   [KV_FLOAT16] = NCCL_FLOAT16,
+        [KV_UINT8] = NCCL_UINT8,     [KV_INT32] = NCCL_INT32,       [KV_INT8] = NCCL_INT8,
+        [KV_INT64] = NCCL_INT64,     [KV_BFLOAT16] = NCCL_BFLOAT16, [KV_BOOL] = NCCL_UINT8,
+    };
+    return numbers[dtype];
+}
+
+/* One job's work of one device. */
+static int give_one(const group *g, const gpu_group_job *job, int i, driver_stream *stream)
+{
+    nccl_comm *comm = g->clique->comms[i];
+    nccl_dtype dtype = dtype_of(job->dtype);
+    void *place = job->places[i];
+    if (g->copies)
+        return g->f->broadcast(place, place, (size_t)job->n, dtype, job->root, comm, stream);
+    return g->f->reduce(place, job->dst, (size_t)job->n, dtype, NCCL_SUM, job->root, comm, stream);
+}
+
+static int give(void *arg, driver_stream *const *streams, kv_err *e)
+{
+    const group *g = arg;
+    int code = g->f->begin();
+    if (code)
+        return fail(g->f, code, "begin", e);
+    for (int64_t k = 0; k < g->n && !code; k++)
+        for (int i = 0; i < g->clique->n && !code; i++)
+            code = give_one(g, &g->jobs[k], i, streams[i]);
+    int ended = g->f->end(); /* also behind what failed: else all that follows would belong to it */
+    code = code ? code : ended;
+    return code ? fail(g->f, code, g->copies ? "copy between GPUs" : "sum on several GPUs", e)
+                : KV_OK;
+}
+
+static int run(const int *set, int nset, const gpu_group_job *jobs, int64_t n, bool copies,
+               kv_err *e)
+{
+    group g = {.jobs = jobs, .n = n, .copies = copies};
+    int rc = nccl_open(&g.f, e);
+    if (!rc)
+        rc = find_clique(&g.clique, g.f, set, nset, e);
+    return rc ? rc : device_together(set, nset, give, &g, e);
+}
+
+int group_sum(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e)
+{
+    return run(set, nset, jobs, n, false, e);
+}
+
+int group_copy(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e)
+{
+    return run(set, nset, jobs, n, true, e);
+}

@@ -1,0 +1,12 @@
+/* Several devices together, through NCCL: what gpu_ops says of its group entries. Communicators are
+ * made when a set of devices is first seen, and stay. */
+#ifndef CUDA_GROUP_H
+#define CUDA_GROUP_H
+
+#include "array/device.h"
+
+int group_find(int *version, kv_err *e);
+int group_sum(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
+int group_copy(const int *set, int nset, const gpu_group_job *jobs, int64_t n, kv_err *e);
+
+#endif

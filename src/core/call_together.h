@@ -1,0 +1,48 @@
+/* Sums and copies of a call in which several GPUs work together, through the group entries of their
+ * table: all jobs of one set of devices are one group. For the type nccl, whose values lie on one
+ * GPU each.
+ */
+#ifndef CORE_CALL_TOGETHER_H
+#define CORE_CALL_TOGETHER_H
+
+#include "core/call.h"
+
+/* What one set is given. */
+typedef struct together_list together_list;
+
+/* All zero is none. */
+typedef struct together {
+    const gpu_ops *gpu;
+    together_list *lists;
+    int64_t n, cap;
+    arena memory; /* of the lists */
+    struct together_block {
+        int id;
+        void *block;
+    } *blocks; /* for sums; they go back at the end */
+    int64_t nblocks, blocks_cap;
+    struct together_move {
+        int to, from;
+        void *dst;
+        const void *src;
+        int64_t bytes;
+    } *moves; /* of sums to keys that lie elsewhere */
+    int64_t nmoves, moves_cap;
+} together;
+
+/* Adds the sum of a group's values, one on each of several devices. It will be at dst, on the
+ * device id, or where dst is NULL in a block there. Errors: memory, those of a device. */
+int together_sum(together *t, const call *c, const call_group *g, int id, void *dst,
+                 const void **out, kv_err *e);
+
+/* Adds copies of what a group stores on a device to those of n outs that lie on others, one on each
+ * of them, in the dtype stored; left[i] becomes false for those. Errors: as above. */
+int together_copy(together *t, kv_array *const *outs, int64_t n, const kv_array *from, bool *left,
+                  kv_err *e);
+
+/* Does what was added, sums or copies, one group for each set. Errors: those of a device. */
+int together_run(together *t, bool copies, kv_err *e);
+
+void together_release(together *t);
+
+#endif

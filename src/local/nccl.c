@@ -1,0 +1,157 @@
+/* The type nccl: the type device on GPUs, whose sums and copies between them are NCCL's, one group
+ * for all keys of a call that lie on the same GPUs.
+ *
+ * Values of a key lie on one GPU each; any GPUs, from call to call. The sum goes to the GPU of the
+ * key, which is that of its first value, the updater runs there, and a pull copies from there. NCCL
+ * adds in an order of its own and rounds float16 and bfloat16 sums at each step, so for three
+ * values and more the last bits can differ from those of device. (MXNet 1.9.1, kvstore_nccl.h; its
+ * one set of devices for all calls is not copied.)
+ */
+#include "array/mirror.h"
+#include "core/store.h"
+#include "local/local.h"
+
+/* ---- What it takes ---- */
+
+static int check_dense(const kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                       kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    for (int64_t i = 0; i < n; i++) {
+        if (arrays[i]->storage == KV_DEFAULT)
+            continue;
+        kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" takes no row_sparse arrays, as for key %s",
+                   kv_type(store), slot_key_text(text, &keys[i]));
+        kv_err_hint(e, "the type device does; dense(a) makes an array dense");
+        kv_err_key(e, &keys[i]);
+        return KV_E_UNSUPPORTED;
+    }
+    return KV_OK;
+}
+
+static int refuse(const call_group *g, kv_err *e)
+{
+    kv_err_hint(e, "the type device sums values wherever they are");
+    kv_err_key(e, &g->key);
+    return KV_E_UNSUPPORTED;
+}
+
+/* Several values lie on one GPU each. One value may lie anywhere: there is nothing to sum. */
+static int check_group(const call *c, const call_group *g, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    uint64_t seen = 0;
+    if (g->n > 1 && g->target->dtype == KV_BOOL) {
+        kv_err_set(e, KV_E_UNSUPPORTED, "key %s is bool, which NCCL cannot sum",
+                   slot_key_text(text, &g->key));
+        return refuse(g, e);
+    }
+    for (int64_t i = 0; i < g->n && g->n > 1; i++) {
+        const kv_array *a = c->values[g->first + i];
+        if (!mirror_has(a)) {
+            kv_err_set(e, KV_E_UNSUPPORTED,
+                       "value %lld of key %s is not on a GPU, and NCCL sums on GPUs",
+                       (long long)i + 1, slot_key_text(text, &g->key));
+            return refuse(g, e);
+        }
+        uint64_t bit = (uint64_t)1 << mirror_gpu(a);
+        if (seen & bit) {
+            kv_err_set(e, KV_E_UNSUPPORTED,
+                       "two values of key %s are on gpu(%d), and NCCL takes one of each GPU",
+                       slot_key_text(text, &g->key), mirror_gpu(a));
+            return refuse(g, e);
+        }
+        seen |= bit;
+    }
+    return KV_OK;
+}
+
+static int check_groups(const call *c, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++)
+        rc = check_group(c, &c->groups[i], e);
+    return rc;
+}
+
+/* ---- The operations ---- */
+
+static int open_nccl(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
+{
+    int version;
+    if (dev_virtual_gpus()) {
+        kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" wants GPUs of this machine, these are "
+                                        "virtual",
+                   kv_type(store));
+        return kv_err_hint(e, "the type device works with virtual GPUs");
+    }
+    const gpu_ops *gpu = gpu_find(e);
+    int rc = gpu ? gpu->group_find(&version, e) : KV_E_UNSUPPORTED;
+    if (rc)
+        return rc;
+    return local_open(&(local){.store = store, .moves = true, .check = check_groups}, opts, nopts,
+                      self, e);
+}
+
+static const kv *store_of(const void *self)
+{
+    return ((const local *)self)->store;
+}
+
+static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    int rc = check_dense(store_of(self), keys, n, values, e);
+    return rc ? rc : local_init(self, keys, n, values, how, e);
+}
+
+static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    int rc = check_dense(store_of(self), keys, n, values, e);
+    return rc ? rc : local_push(self, keys, n, values, how, e);
+}
+
+static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
+                const kv_call *how, kv_err *e)
+{
+    int rc = check_dense(store_of(self), keys, n, outs, e);
+    return rc ? rc : local_pull(self, keys, n, outs, how, e);
+}
+
+static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                    kv_err *e)
+{
+    int rc = check_dense(store_of(self), keys, n, values, e);
+    if (!rc)
+        rc = check_dense(store_of(self), okeys, nouts, outs, e);
+    return rc ? rc : local_pushpull(self, keys, n, values, okeys, nouts, outs, how, e);
+}
+
+static int broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                     const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                     kv_err *e)
+{
+    int rc = check_dense(store_of(self), keys, n, values, e);
+    if (!rc)
+        rc = check_dense(store_of(self), okeys, nouts, outs, e);
+    return rc ? rc : local_broadcast(self, keys, n, values, okeys, nouts, outs, how, e);
+}
+
+static const char *const names[] = {"nccl", NULL};
+
+const kv_type_ops nccl_type_ops = {
+    .size = sizeof(kv_type_ops),
+    .version = KV_TYPE_VERSION,
+    .names = names,
+    .capabilities = KV_CAN_UPDATER | KV_CAN_OPTIMIZER | KV_CAN_STATES | KV_CAN_TRANSACTIONS |
+                    KV_CAN_FILES,
+    .open = open_nccl,
+    .close = local_close,
+    .init = init,
+    .push = push,
+    .pull = pull,
+    .pushpull = pushpull,
+    .broadcast = broadcast,
+};

@@ -1,0 +1,93 @@
+# The type nccl, over a driver of host memory and an NCCL of its own (tests/device/nccl.cc).
+
+load help
+
+# kvctl on four such GPUs.
+on_gpus()
+{
+    [ -e "$build/device/kvstore_cuda.so" ] || skip "the plugin over host memory is not built"
+    KVSTORE_PLUGINS=$build/device FAKE_GPUS=4 run kvctl "$@"
+}
+
+@test "nccl: all keys of a call on the same GPUs are one group" {
+    export FAKE_NCCL_LOG=$BATS_TEST_TMPDIR/groups
+    on_gpus <<'END'
+create nccl
+init 1,2,3 [ones(3), ones(4), ones(5)]
+push 1,2 [[ones(3)@gpu(0), ones(3)@gpu(2)], [ones(4)@gpu(0), ones(4)@gpu(2)]]
+push 1,2,3 [[ones(3)@gpu(i) for i in 0..2], [ones(4)@gpu(i) for i in 1..2], [ones(5)@gpu(i) for i in 0..2]]
+pull 1,2,3 --ctx gpu(0..3) -> a
+pull 1 --ctx gpu(0) -> b
+pull 1 -> c
+END
+    assert_success
+    run cat "$FAKE_NCCL_LOG"
+    assert_output 'sum 2 on 0 2
+sum 2 on 0 1 2
+sum 1 on 1 2
+copy 3 on 0 1 2 3'
+}
+
+@test "nccl: it refuses what NCCL cannot do, and nothing has changed" {
+    on_gpus -k <<'END'
+create nccl
+init 1,2 [ones(2,2), ones(3, dtype="bool")]
+push 1 [ones(2,2)@gpu(1), ones(2,2)@gpu(1)]
+push 1 [ones(2,2)@gpu(1), ones(2,2)]
+push 2 [ones(3, dtype="bool")@gpu(0), ones(3, dtype="bool")@gpu(1)]
+init 3 row_sparse(ones(2,2))
+push 1 row_sparse(ones(2,2))@gpu(0)
+pull 1 -> a
+row-sparse-pull 1 --row-ids [0] -> a
+set-gradient-compression 2bit
+is_capable("row_sparse")
+is_capable("optimizer")
+pull 1
+END
+    assert_failure 4
+    assert_output '<stdin>:3:6: error[unsupported]: two values of key 1 are on gpu(1), and NCCL takes one of each GPU
+    3 | push 1 [ones(2,2)@gpu(1), ones(2,2)@gpu(1)]
+      |      ^
+ hint: the type device sums values wherever they are
+<stdin>:4:6: error[unsupported]: value 2 of key 1 is not on a GPU, and NCCL sums on GPUs
+    4 | push 1 [ones(2,2)@gpu(1), ones(2,2)]
+      |      ^
+ hint: the type device sums values wherever they are
+<stdin>:5:6: error[unsupported]: key 2 is bool, which NCCL cannot sum
+    5 | push 2 [ones(3, dtype="bool")@gpu(0), ones(3, dtype="bool")@gpu(1)]
+      |      ^
+ hint: the type device sums values wherever they are
+<stdin>:6:6: error[unsupported]: the type "nccl" takes no row_sparse arrays, as for key 3
+    6 | init 3 row_sparse(ones(2,2))
+      |      ^
+ hint: the type device does; dense(a) makes an array dense
+<stdin>:7:6: error[unsupported]: the type "nccl" takes no row_sparse arrays, as for key 1
+    7 | push 1 row_sparse(ones(2,2))@gpu(0)
+      |      ^
+ hint: the type device does; dense(a) makes an array dense
+<stdin>:9:17: error[unsupported]: stores of type "nccl" have no pull of rows
+    9 | row-sparse-pull 1 --row-ids [0] -> a
+      |                 ^
+<stdin>:10:1: error[unsupported]: stores of type "nccl" do not compress gradients
+   10 | set-gradient-compression 2bit
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+ hint: the type device does, between its contexts
+False
+True
+[[1. 1.]
+ [1. 1.]]'
+}
+
+@test "nccl: without the library it says so, where types are listed too" {
+    FAKE_NCCL=none on_gpus -c 'create nccl'
+    assert_failure 4
+    assert_line '<cmd>:1:8: error[unsupported]: NCCL (libnccl.so.2) cannot be loaded'
+    FAKE_NCCL=none on_gpus -c doctor
+    assert_line 'nccl       not available: NCCL (libnccl.so.2) cannot be loaded'
+    assert_line 'type       nccl is not available: NCCL (libnccl.so.2) cannot be loaded'
+    on_gpus -c doctor
+    assert_line 'nccl       2.28.9'
+    assert_line 'type       nccl'
+    FAKE_NCCL=none on_gpus --version
+    assert_line --regexp '^types: local device teststore .*; not available: nccl$'
+}
