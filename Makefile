@@ -6,6 +6,8 @@
 -include config.mk
 
 BUILD  ?= build
+# One name for one folder: the files that say what depends on a header name the objects as they were made.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(abspath $(BUILD)))
 CC     ?= cc
 CXX    ?= c++
 PREFIX ?= /usr/local
