@@ -479,6 +479,9 @@ void kv_set_log(void (*log)(void *arg, const char *text), void *arg);
  *            free for the next operation when its parts have ended, perhaps before the run has
  *   part     a piece of its work for one key: "sum", "update" (with a rule also the sum), "copy",
  *            "compress"; args: key, from, elements, bytes
+ *   gpu      a list of keys on a GPU: "sum", "update", "copy", "quantise", of nccl "sum together",
+ *            "copy together"; args: keys, device, elements, bytes. The thread waits for the end of
+ *            it while a profile is taken
  * args.op numbers the operations, args.keys are the first 16 keys of args.nkeys. pid is the rank;
  * in a job of several each writes a file of its own, for "p.json" p.rank0.json and so on, and
  * `jq -s add p.rank*.json` makes one of them.

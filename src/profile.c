@@ -78,7 +78,11 @@ static void put_keys(buf *out, const trace_event *ev)
             buf_char(out, ',');
         put_key(out, &ev->keys[i]);
     }
-    buf_printf(out, "],\"nkeys\":%lld}}", (long long)ev->nkeys);
+    buf_printf(out, "],\"nkeys\":%lld", (long long)ev->nkeys);
+    if (ev->kind == TRACE_DEVICE)
+        buf_printf(out, ",\"device\":\"gpu(%d)\",\"elements\":%lld,\"bytes\":%lld", ev->device,
+                   (long long)ev->elements, (long long)ev->bytes);
+    buf_add(out, "}}");
 }
 
 /* What a thread did from begin to end. */
@@ -138,6 +142,9 @@ static void put_event(buf *out, const trace_event *ev)
         break;
     case TRACE_PART:
         put_slice(out, ev, "part", "");
+        break;
+    case TRACE_DEVICE:
+        put_slice(out, ev, "gpu", "");
         break;
     }
 }

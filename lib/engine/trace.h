@@ -19,7 +19,8 @@ typedef enum trace_kind {
     TRACE_QUEUE,   /* from there to the moment when a thread takes it */
     TRACE_TRAVEL,  /* while other ranks have it: no thread of this one does */
     TRACE_RUN,
-    TRACE_PART /* of an operation's work: elements of one key on one thread */
+    TRACE_PART,  /* of an operation's work: elements of one key on one thread */
+    TRACE_DEVICE /* of an operation's work: a list of keys on a GPU, from its launch to its end */
 } trace_kind;
 
 typedef struct trace_event {
@@ -32,6 +33,7 @@ typedef struct trace_event {
     int64_t from;          /* of a part: its elements from … from + elements - 1 */
     int64_t elements, bytes;
     bool later;            /* of a TRACE_ENQUEUE: a thread of the pool runs the operation */
+    int device;            /* of a TRACE_DEVICE: the number of the GPU */
     int thread;            /* out: threads are numbered from 1 in the order of their first event */
 } trace_event;
 

@@ -5,6 +5,7 @@
 #include "array/sparse.h"
 #include "base/mem.h"
 #include "core/call_together.h"
+#include "core/call_trace.h"
 #include "core/compress.h"
 #include "core/updater.h"
 #include "vm/plan_gpu.h"
@@ -211,7 +212,12 @@ static int copy_to(lists *l, kv_array *out, const kv_array *from, bool listed, k
 
 static int run_moves(lists *l, kv_err *e)
 {
-    return l->nmoves ? l->gpu->run(l->id, GPU_CONVERT, l->moves, l->nmoves, e) : KV_OK;
+    int64_t begin = call_trace_begin(l->call);
+    if (l->nmoves == 0)
+        return KV_OK;
+    int rc = l->gpu->run(l->id, GPU_CONVERT, l->moves, l->nmoves, e);
+    call_trace_device(l->call, begin, "copy", l->gpu, l->id);
+    return rc;
 }
 
 static void release(lists *l)
@@ -230,11 +236,17 @@ static void release(lists *l)
 
 static int run_lists(lists *l, kv_err *e)
 {
+    int64_t begin = call_trace_begin(l->call);
     int rc = l->ncodes ? l->gpu->run(l->id, GPU_QUANTISE_SUM, l->codes, l->ncodes, e) : KV_OK;
     if (!rc)
         rc = run_sums(l, e);
-    if (!rc && l->nrules)
+    if (!rc && l->ncodes + l->nsums > 0)
+        call_trace_device(l->call, begin, l->ncodes ? "quantise" : "sum", l->gpu, l->id);
+    begin = call_trace_begin(l->call);
+    if (!rc && l->nrules) {
         rc = plan_gpu_run(l->gpu, l->id, l->rules, l->nrules, e);
+        call_trace_device(l->call, begin, "update", l->gpu, l->id);
+    }
     return rc;
 }
 
@@ -281,6 +293,14 @@ static int push_on(call *c, const gpu_ops *gpu, int id, int64_t n, const void *c
     return rc;
 }
 
+/* An event for each device whose keys took part. */
+static void trace_together(const call *c, int64_t begin, const char *name, const together *t)
+{
+    for (int id = 0; id < MAX_GPUS && t->keys_on; id++)
+        if (t->keys_on >> id & 1)
+            call_trace_device(c, begin, name, t->gpu, id);
+}
+
 /* Every group's sum of values on several GPUs, in its key's place where nothing else happens. */
 static int sum_together(call *c, together *t, const void **sums_of, kv_err *e)
 {
@@ -303,16 +323,20 @@ static int push_all(call *c, const int64_t *count, kv_err *e)
 {
     together sums = {.gpu = gpu_find(e)}, copies = {.gpu = sums.gpu};
     const void **sums_of = NULL;
+    int64_t begin = call_trace_begin(c);
     int rc = sums.gpu ? KV_OK : KV_E_UNSUPPORTED;
     if (!rc && c->together && !(sums_of = mem_zalloc(c->ngroups, sizeof *sums_of, e)))
         rc = KV_E_MEMORY;
     if (!rc && c->together)
         rc = sum_together(c, &sums, sums_of, e);
+    trace_together(c, begin, "sum together", &sums);
     for (int id = 0; id < MAX_GPUS && !rc; id++)
         if (count[id] > 0)
             rc = push_on(c, sums.gpu, id, count[id], sums_of, c->together ? &copies : NULL, e);
+    begin = call_trace_begin(c);
     if (!rc)
         rc = together_run(&copies, true, e);
+    trace_together(c, begin, "copy together", &copies);
     together_release(&sums);
     together_release(&copies);
     mem_free(sums_of);
@@ -437,8 +461,10 @@ int call_gpu_pull(call *c, bool *all, kv_err *e)
     }
     if (!rc)
         rc = run_moves(&l, e);
+    int64_t begin = call_trace_begin(c);
     if (!rc)
         rc = together_run(&copies, true, e);
+    trace_together(c, begin, "copy together", &copies);
     together_release(&copies);
     release(&l);
     return rc;

@@ -85,6 +85,7 @@ int together_sum(together *t, const call *c, const call_group *g, int id, void *
     uint64_t set = 0;
     for (int64_t i = 0; i < g->n; i++)
         set |= bit_of(mirror_gpu(values[i]));
+    t->keys_on |= bit_of(id);
     int rc = place_sum(t, &job, set, mirror_gpu(values[0]), id, dst, out, e);
     if (rc || job.n == 0 || (rc = add_job(t, set, &job, &places, e)))
         return rc;
@@ -120,6 +121,7 @@ int together_copy(together *t, kv_array *const *outs, int64_t n, const kv_array 
     if (!set || job.n == 0)
         return KV_OK;
     set |= bit_of(root);
+    t->keys_on |= bit_of(root);
     job.root = index_in(set, root);
     int rc = add_job(t, set, &job, &places, e);
     if (!rc)

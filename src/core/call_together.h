@@ -13,6 +13,7 @@ typedef struct together_list together_list;
 /* All zero is none. */
 typedef struct together {
     const gpu_ops *gpu;
+    uint64_t keys_on; /* the devices of the keys, as bits */
     together_list *lists;
     int64_t n, cap;
     arena memory; /* of the lists */

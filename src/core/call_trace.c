@@ -1,6 +1,7 @@
 /* Calls as events of a profile. */
 #include "core/call_trace.h"
 
+#include "array/mirror.h"
 #include "base/mem.h"
 
 int call_trace_new(call *c, const char *name, kv_err *e)
@@ -58,6 +59,28 @@ void call_trace_add_part(const call *c, int64_t begin, const char *name, const k
                              .from = from,
                              .elements = n,
                              .bytes = n * kv_dtype_bytes(kv_array_dtype(a))});
+}
+
+void call_trace_add_device(const call *c, int64_t begin, const char *name, const gpu_ops *gpu,
+                           int id)
+{
+    kv_key keys[TRACE_KEYS];
+    trace_event ev = {TRACE_DEVICE, .name = name, .op = c->op.trace->number, .begin = begin,
+                      .keys = keys, .device = id};
+    kv_err unused = {0};
+    gpu->wait(id, &unused); /* a device that fails says so to what follows */
+    ev.end = trace_now();
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        const call_group *g = &c->groups[i];
+        if (g->share != CALL_ON_GPU || mirror_gpu(g->target) != id)
+            continue;
+        if (ev.nkeys < TRACE_KEYS)
+            keys[ev.nkeys] = g->key;
+        ev.nkeys++;
+        ev.elements += g->target->size;
+        ev.bytes += kv_array_bytes(g->target);
+    }
+    trace_add(&ev);
 }
 
 void call_trace_alone(uint64_t number, int64_t begin, const char *name, const kv_key *keys,

@@ -51,6 +51,17 @@ static inline void call_trace_part(const call *c, int64_t begin, const char *nam
         call_trace_add_part(c, begin, name, key, a, from, n);
 }
 
+/* A list of the call's keys on a GPU ends now: the host waits for it, while a profile is taken. */
+void call_trace_add_device(const call *c, int64_t begin, const char *name, const gpu_ops *gpu,
+                           int id);
+
+static inline void call_trace_device(const call *c, int64_t begin, const char *name,
+                                     const gpu_ops *gpu, int id)
+{
+    if (__builtin_expect(c->op.trace != NULL, 0))
+        call_trace_add_device(c, begin, name, gpu, id);
+}
+
 /* An operation that is none of the engine's ends now. */
 void call_trace_alone(uint64_t number, int64_t begin, const char *name, const kv_key *keys,
                       int64_t n);

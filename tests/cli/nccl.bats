@@ -91,3 +91,26 @@ True
     FAKE_NCCL=none on_gpus --version
     assert_line --regexp '^types: local device teststore .*; not available: nccl$'
 }
+
+@test "gpus: a profile tells of the lists of keys that a GPU was given" {
+    on_gpus <<'END'
+create nccl
+init 1,2 [ones(30), ones(10)]
+set-updater { stored += input }
+profile p.json
+push 1,2 [[ones(30)@gpu(0), ones(30)@gpu(1)], ones(10)@gpu(1)]
+pull 1,2 --ctx gpu(0..1) -> a
+pull 1 --ctx gpu(0) -> a
+profile off
+END
+    assert_success
+    run jq -r '.[] | select(.cat == "gpu") | "\(.name): \(.args.device), \(.args.elements)"' p.json
+    assert_output 'sum together 1: gpu(0), 30
+update 1: gpu(0), 30
+update 2: gpu(1), 10
+copy 1: gpu(0), 30
+copy 2: gpu(1), 10
+copy together 1: gpu(0), 30
+copy together 2: gpu(1), 10
+copy 1: gpu(0), 30'
+}
