@@ -5,7 +5,8 @@
  * Its devices' memory cannot be touched but by it: outside of copies and kernels every access ends
  * the process, as one that reads the memory of a real GPU would. $FAKE_GPUS says how many devices
  * there are (2), $FAKE_GPU_MB how much memory each has (64), $FAKE_GPU_TEXTS a folder where the text
- * of each rule that was compiled is kept.
+ * of each rule that was compiled is kept, $FAKE_GPU_LOG a file that says at the end how many bytes
+ * went in, out and between devices, tables of launches included, and how often each kernel ran.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <string>
 
 extern "C" {
 #include "base/mem.h"
@@ -35,6 +37,23 @@ static gpu gpus[MAX_GPUS];
 static int count = -1;
 static thread_local int current;
 
+/* What is done, of all devices; kernels by the function that is called. */
+static int64_t bytes_in, bytes_out, bytes_between;
+static std::map<const void *, std::string> names;
+static std::map<std::string, int64_t> launches;
+
+static void write_log()
+{
+    FILE *f = fopen(getenv("FAKE_GPU_LOG"), "w");
+    if (!f)
+        return;
+    fprintf(f, "in %lld\nout %lld\nbetween %lld\n", (long long)bytes_in, (long long)bytes_out,
+            (long long)bytes_between);
+    for (auto &kernel : launches)
+        fprintf(f, "%s %lld\n", kernel.first.c_str(), (long long)kernel.second);
+    fclose(f);
+}
+
 static size_t number(const char *name, size_t otherwise)
 {
     const char *text = getenv(name);
@@ -44,6 +63,8 @@ static size_t number(const char *name, size_t otherwise)
 static void begin()
 {
     count = (int)number("FAKE_GPUS", 2);
+    if (getenv("FAKE_GPU_LOG"))
+        atexit(write_log);
     for (int i = 0; i < count; i++) {
         gpus[i].bytes = number("FAKE_GPU_MB", 64) << 20;
         gpus[i].begin = (char *)mmap(NULL, gpus[i].bytes, PROT_NONE,
@@ -211,6 +232,7 @@ static int copy_in(void *dst, const void *host, int64_t bytes, driver_stream *)
     if (!is_ours(dst, bytes) || is_ours(host, bytes))
         return E_VALUE;
     memcpy(dst, host, (size_t)bytes);
+    bytes_in += bytes;
     return E_NONE;
 }
 
@@ -220,6 +242,7 @@ static int copy_out(void *host, const void *src, int64_t bytes, driver_stream *)
     if (!is_ours(src, bytes) || is_ours(host, bytes))
         return E_VALUE;
     memcpy(host, src, (size_t)bytes);
+    bytes_out += bytes;
     return E_NONE;
 }
 
@@ -229,6 +252,7 @@ static int copy_block(void *dst, const void *src, int64_t bytes, driver_stream *
     if (!is_ours(dst, bytes) || !is_ours(src, bytes))
         return E_VALUE;
     memcpy(dst, src, (size_t)bytes);
+    bytes_between += bytes;
     return E_NONE;
 }
 
@@ -273,6 +297,9 @@ static int load_kernel(driver_kernel **out, const void *image, int64_t bytes, co
     if (!found && bytes > 0)
         found = open_image(image, bytes, name);
     *out = (driver_kernel *)found;
+    pthread_mutex_lock(&lock);
+    names[(const void *)found] = name;
+    pthread_mutex_unlock(&lock);
     return found ? E_NONE : E_NOT_FOUND;
 }
 
@@ -283,6 +310,7 @@ static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads,
     if (!is_ours(list->items, list->nitems * (int64_t)sizeof *list->items))
         return E_VALUE;
     ((shim *)k)(list, blocks, threads);
+    launches[names[(const void *)k]]++;
     return E_NONE;
 }
 
