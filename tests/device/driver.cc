@@ -7,6 +7,7 @@
  * there are (2), $FAKE_GPU_MB how much memory each has (64), $FAKE_GPU_TEXTS a folder where the text
  * of each rule that was compiled is kept, $FAKE_GPU_LOG a file that says at the end how many bytes
  * went in, out and between devices, tables of launches included, and how often each kernel ran.
+ * $FAKE_GPU_FAIL is "copy:3" where the third copy from or to a device fails.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -27,7 +28,8 @@ extern "C" {
 enum { MAX_GPUS = 8, E_NONE = 0, E_MEMORY = 2, E_VALUE = 1, E_NOT_FOUND = 3 };
 
 struct gpu {
-    char *begin; /* of its memory */
+    char *begin;  /* of its memory */
+    char *inside; /* the same memory, where copies touch it */
     size_t bytes;
     std::map<size_t, size_t> used; /* blocks: where, how long */
 };
@@ -67,12 +69,17 @@ static void begin()
         atexit(write_log);
     for (int i = 0; i < count; i++) {
         gpus[i].bytes = number("FAKE_GPU_MB", 64) << 20;
-        gpus[i].begin = (char *)mmap(NULL, gpus[i].bytes, PROT_NONE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        int file = memfd_create("fake-gpu", MFD_CLOEXEC);
+        if (file < 0 || ftruncate(file, (off_t)gpus[i].bytes))
+            abort();
+        gpus[i].begin = (char *)mmap(NULL, gpus[i].bytes, PROT_NONE, MAP_SHARED, file, 0);
+        gpus[i].inside = (char *)mmap(NULL, gpus[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                      file, 0);
+        close(file);
     }
 }
 
-/* While one of these lives its thread may touch the memory of all devices. */
+/* While one of these lives its thread may touch the memory of all devices, as kernels do. */
 struct access_to_all {
     access_to_all()
     {
@@ -200,8 +207,8 @@ static int sync_stream(driver_stream *)
     return E_NONE;
 }
 
-/* Whether these bytes are in blocks of a device that somebody has. */
-static bool is_ours(const void *p, int64_t bytes)
+/* Where a copy touches bytes that are in a block of a device which somebody has, or NULL. */
+static char *inside(const void *p, int64_t bytes)
 {
     for (int i = 0; i < count; i++) {
         gpu &g = gpus[i];
@@ -210,48 +217,66 @@ static bool is_ours(const void *p, int64_t bytes)
         size_t at = (size_t)((char *)p - g.begin);
         auto next = g.used.upper_bound(at);
         if (next == g.used.begin())
-            return false;
+            return NULL;
         auto block = std::prev(next);
-        return at + (size_t)bytes <= block->first + block->second;
+        return at + (size_t)bytes <= block->first + block->second ? g.inside + at : NULL;
     }
-    return false;
+    return NULL;
+}
+
+struct locked {
+    locked() { pthread_mutex_lock(&lock); }
+    ~locked() { pthread_mutex_unlock(&lock); }
+};
+
+/* Whether this copy is the one that is to fail. */
+static bool fails()
+{
+    static int64_t copies;
+    const char *text = getenv("FAKE_GPU_FAIL");
+    return text && strncmp(text, "copy:", 5) == 0 && ++copies == atoll(text + 5);
 }
 
 static int zero_block(void *dst, int64_t bytes, driver_stream *)
 {
-    access_to_all here;
-    if (!is_ours(dst, bytes))
+    locked here;
+    char *to = inside(dst, bytes);
+    if (!to)
         return E_VALUE;
-    memset(dst, 0, (size_t)bytes);
+    memset(to, 0, (size_t)bytes);
     return E_NONE;
 }
 
 static int copy_in(void *dst, const void *host, int64_t bytes, driver_stream *)
 {
-    access_to_all here;
-    if (!is_ours(dst, bytes) || is_ours(host, bytes))
+    locked here;
+    char *to = inside(dst, bytes);
+    if (!to || inside(host, bytes) || fails())
         return E_VALUE;
-    memcpy(dst, host, (size_t)bytes);
+    memcpy(to, host, (size_t)bytes);
     bytes_in += bytes;
     return E_NONE;
 }
 
 static int copy_out(void *host, const void *src, int64_t bytes, driver_stream *)
 {
-    access_to_all here;
-    if (!is_ours(src, bytes) || is_ours(host, bytes))
+    locked here;
+    const char *from = inside(src, bytes);
+    if (!from || inside(host, bytes) || fails())
         return E_VALUE;
-    memcpy(host, src, (size_t)bytes);
+    memcpy(host, from, (size_t)bytes);
     bytes_out += bytes;
     return E_NONE;
 }
 
 static int copy_block(void *dst, const void *src, int64_t bytes, driver_stream *)
 {
-    access_to_all here;
-    if (!is_ours(dst, bytes) || !is_ours(src, bytes))
+    locked here;
+    char *to = inside(dst, bytes);
+    const char *from = inside(src, bytes);
+    if (!to || !from || fails())
         return E_VALUE;
-    memcpy(dst, src, (size_t)bytes);
+    memcpy(to, from, (size_t)bytes);
     bytes_between += bytes;
     return E_NONE;
 }
@@ -307,7 +332,7 @@ static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads,
                          const job_list *list, driver_stream *)
 {
     access_to_all here;
-    if (!is_ours(list->items, list->nitems * (int64_t)sizeof *list->items))
+    if (!inside(list->items, list->nitems * (int64_t)sizeof *list->items))
         return E_VALUE;
     ((shim *)k)(list, blocks, threads);
     launches[names[(const void *)k]]++;
