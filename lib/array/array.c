@@ -429,16 +429,20 @@ static int check_storage(const kv_array *a, kv_storage storage, kv_err *e)
     return KV_E_UNSUPPORTED;
 }
 
+static int check_filled(const kv_array *a, kv_err *e)
+{
+    return a->unfilled ? kv_err_set(e, KV_E_PEER, "what this array waits for did not come") : KV_OK;
+}
+
 static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err *e)
 {
     int rc = check_storage(a, storage, e);
     if (rc)
         return rc;
     engine_wait_read(array_var(a));
-    if (a->unfilled)
-        return kv_err_set(e, KV_E_PEER, "what this array waits for did not come");
     *data = a->data;
-    return mirror_host(a, MIRROR_READ, e);
+    rc = check_filled(a, e);
+    return rc ? rc : mirror_host(a, MIRROR_READ, e);
 }
 
 int kv_array_read(kv_array *a, const void **data, kv_err *e)
@@ -502,11 +506,12 @@ typedef struct copy {
 static int copy_run(engine_op *op, kv_err *e)
 {
     const copy *c = (copy *)op;
-    if (c->dst->data == c->src->data)
-        return KV_OK;
+    int rc = check_filled(c->src, e);
+    if (rc || c->dst->data == c->src->data)
+        return rc;
     if (mirror_can_copy(c->dst, c->src))
         return mirror_copy(c->dst, c->src, e);
-    int rc = mirror_host(c->src, MIRROR_READ, e);
+    rc = mirror_host(c->src, MIRROR_READ, e);
     if (rc || (rc = mirror_host(c->dst, MIRROR_WRITE, e)))
         return rc;
     return c->dst->storage == KV_ROW_SPARSE ? sparse_replace(c->dst, c->src, e)
