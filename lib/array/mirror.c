@@ -93,6 +93,27 @@ int mirror_host(const kv_array *a, mirror_use use, kv_err *e)
     return rc;
 }
 
+int mirror_host_gradually(const kv_array *a, void (*told)(void *arg, int64_t bytes), void *arg,
+                           kv_err *e)
+{
+    enum { BIT = 16 << 20 }; /* a copy is quickest where it is long */
+    array_mirror *m = mirror_of(a);
+    int64_t bytes = m->bytes;
+    int rc = KV_OK;
+    pthread_mutex_lock(&m->lock);
+    for (int64_t at = 0; at < bytes && !m->host && !rc; at += BIT) {
+        int64_t n = bytes - at < BIT ? bytes - at : BIT;
+        rc = m->gpu->copy_out(m->id, (char *)m->data + at, (const char *)m->block + at, n, e);
+        if (!rc && at + n < bytes)
+            told(arg, at + n);
+    }
+    m->host |= !rc;
+    pthread_mutex_unlock(&m->lock);
+    if (!rc)
+        told(arg, bytes); /* a may be somebody else's from now on */
+    return rc;
+}
+
 int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e)
 {
     array_mirror *m = mirror_of(a);

@@ -42,6 +42,11 @@ int mirror_gpu(const kv_array *a);
  * do for other arrays, also NULL. Errors: those of the device. */
 int mirror_host(const kv_array *a, mirror_use use, kv_err *e);
 
+/* The same for reading, and tells how many of the bytes are there while they come, and at last that
+ * all are, unless it fails. */
+int mirror_host_gradually(const kv_array *a, void (*told)(void *arg, int64_t bytes), void *arg,
+                           kv_err *e);
+
 /* Makes the device's block current for a use, and gives it. a has a mirror. */
 int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e);
 

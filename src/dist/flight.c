@@ -114,6 +114,8 @@ void flight_free(flight *f)
         flight_give_source(&f->cargo[i], NULL);
         mem_free(f->cargo[i].blob);
         mem_free(f->cargo[i].starts);
+        kv_array_unref(f->cargo[i].moved);
+        kv_array_unref(f->cargo[i].old);
     }
     for (int64_t i = 0; i < f->nouts; i++)
         array_drop(f->outs[i]);
@@ -122,6 +124,8 @@ void flight_free(flight *f)
     mem_free(f->pieces);
     mem_free(f->lanes);
     mem_free(f->outs);
+    mem_free(f->blocks);
+    mem_free(f->staged);
     mem_free(f->uses);
     mem_free(f);
 }
@@ -152,7 +156,7 @@ void flight_look_at_end(flight *f)
     leave(f);
     trace_end(f);
     __atomic_sub_fetch(&f->w->pushing, f->bytes, __ATOMIC_ACQ_REL);
-    kv_err e = f->error;
+    kv_err e = f->error.code ? f->error : f->lacking;
     if (e.code)
         mark_missing(f);
     engine_complete(&f->op, &e);
@@ -229,22 +233,50 @@ void flight_wait_for_room(flight *f)
     count_bytes(f, bytes);
 }
 
-/* The start of one whose values are coded first, or some of whose arrays are on a GPU: what travels
- * is in host memory. */
-static int start_coded(engine_op *op, kv_err *e)
+/* What is sent is brought to host memory, and coded, before or while it is. */
+static int prepare_sources(flight *f, kv_err *e)
+{
+    int rc = flight_stage(f, e);
+    for (int64_t i = 0; i < f->ncargo && !f->pulls && !rc; i++) {
+        cargo *c = &f->cargo[i];
+        bool whole = f->sums || c->source->storage == KV_ROW_SPARSE;
+        if (whole && !c->staged)
+            rc = mirror_host(c->source, MIRROR_READ, e);
+        if (!rc)
+            rc = flight_push_encode(f, c, e);
+        count_bytes(f, c->blob_bytes);
+    }
+    return rc;
+}
+
+static net_step bringer_step(net_item *i)
+{
+    (void)i;
+    return NET_ENDED;
+}
+
+/* Once the lanes are posted the flight ends no sooner than the bringer, which is posted last. */
+static int post_and_bring(flight *f, kv_err *e)
+{
+    f->bringer = (lane){.item = {.step = bringer_step, .release = lane_ended, .peer = net_rank(),
+                                 .priority = INT32_MAX},
+                        .flight = f};
+    f->nlanes = 1;
+    post_lanes(&f->op, e);
+    flight_bring(f);
+    net_post(&f->bringer.item);
+    return KV_OK;
+}
+
+/* The start of one whose values are coded first, or some of whose arrays are on a GPU. */
+static int start_prepared(engine_op *op, kv_err *e)
 {
     flight *f = (flight *)(void *)op;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < f->nouts && !rc; i++)
-        rc = mirror_host(f->outs[i], MIRROR_WRITE, e);
-    for (int64_t i = 0; i < f->ncargo && !f->pulls && !rc; i++) {
-        rc = mirror_host(f->cargo[i].source, MIRROR_READ, e);
-        if (!rc)
-            rc = flight_push_encode(f, &f->cargo[i], e);
-        count_bytes(f, f->cargo[i].blob_bytes);
-    }
+    int rc = prepare_sources(f, e);
     if (!rc)
-        return post_lanes(op, e);
+        rc = flight_place_outs(f, e);
+    if (!rc)
+        return flight_expect_far(f) ? post_and_bring(f, e) : post_lanes(op, e);
     f->error = *e;
     f->waiting = 0;
     flight_look_at_end(f);
@@ -255,22 +287,20 @@ static bool is_coded(const flight *f)
 {
     bool coded = f->codes.code;
     for (int64_t i = 0; i < f->ncargo && !f->pulls && !coded; i++)
-        coded = f->cargo[i].source->storage == KV_ROW_SPARSE || mirror_has(f->cargo[i].source);
-    for (int64_t i = 0; i < f->nouts && !coded; i++)
-        coded = mirror_has(f->outs[i]);
+        coded = f->cargo[i].source->storage == KV_ROW_SPARSE;
     return coded;
 }
 
 void flight_submit(flight *f, engine_group *g)
 {
     kv_err e = {0};
-    bool coded = is_coded(f);
-    f->op.run = coded ? start_coded : post_lanes;
+    bool away = flight_has_gpus(f), prepared = away || is_coded(f);
+    f->op.run = prepared ? start_prepared : post_lanes;
     f->op.done = done;
     f->op.group = g;
     f->op.uses = f->uses;
     f->op.later = true;
-    f->op.quick = !coded;
+    f->op.quick = !prepared;
     f->op.priority = f->priority;
     enter(f);
     if (f->op.trace)
@@ -278,7 +308,8 @@ void flight_submit(flight *f, engine_group *g)
     if (f->op.trace)
         add_trace(f, (trace_event){TRACE_ENQUEUE, .begin = f->op.trace->begun, .end = trace_now(),
                                    .later = true});
-    if (engine_try(&f->op))
+    /* nobody waits for a GPU who need not */
+    if (!away && engine_try(&f->op))
         f->op.run(&f->op, &e);
     else
         engine_submit(&f->op);
@@ -368,7 +399,8 @@ int flight_new(flight **out, worker *w, const int64_t *numbers, const flight_pai
             const slot *s = &w->store->slots.items[number];
             c = &f->cargo[f->ncargo++];
             *c = (cargo){.slot = number, .key = s->key, .place = w->keys[number].place,
-                         .dtype = (kv_dtype)s->stored->dtype, .first = i};
+                         .dtype = (kv_dtype)s->stored->dtype, .first = i,
+                         .here = INT64_MAX};
         }
         c->n++;
     }
@@ -444,7 +476,8 @@ int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_ar
 /* ---- Receiving ---- */
 
 /* An array that several pairs write holds the last of them. */
-void flight_value(flight *f, const piece *p, int64_t offset, const void *data, int64_t bytes)
+void flight_value_here(const flight *f, const piece *p, int64_t offset, const void *data,
+                       int64_t bytes)
 {
     const cargo *c = &f->cargo[p->cargo];
     int64_t each = kv_dtype_bytes(c->dtype);
@@ -452,11 +485,33 @@ void flight_value(flight *f, const piece *p, int64_t offset, const void *data, i
     for (int64_t i = c->first; i < c->first + c->n; i++) {
         kv_array *out = f->outs[i];
         char *to = (char *)out->data + from * kv_dtype_bytes((kv_dtype)out->dtype);
+        if (f->blocks && f->blocks[i])
+            continue;
         if ((kv_dtype)out->dtype != c->dtype)
             out->dev->convert(to, (kv_dtype)out->dtype, data, c->dtype, n);
         else if (to != data)
             memcpy(to, data, (size_t)bytes);
     }
+}
+
+void flight_value(flight *f, const piece *p, int64_t offset, const void *data, int64_t bytes)
+{
+    kv_err e = {0};
+    const cargo *c = &f->cargo[p->cargo];
+    int64_t from = place_from(&c->place, p->part) * kv_dtype_bytes(c->dtype);
+    flight_value_here(f, p, offset, data, bytes);
+    if (flight_write_outs(f, c, from + offset, data, bytes, &e))
+        flight_fail(f, p, &e);
+}
+
+void flight_fail(flight *f, const piece *p, const kv_err *why)
+{
+    cargo *c = &f->cargo[p->cargo];
+    c->failed = true;
+    if (f->error.code)
+        return;
+    f->error = *why;
+    kv_err_key(&f->error, &c->key);
 }
 
 void flight_piece_ended(flight *f, const piece *p)
@@ -465,7 +520,7 @@ void flight_piece_ended(flight *f, const piece *p)
     f->waiting--;
     if (--c->left > 0)
         return;
-    mark_outs(f, c, false);
+    mark_outs(f, c, c->failed);
     engine_end(&f->uses[c->first], c->n);
     end_use(c);
 }

@@ -1,10 +1,11 @@
 /* A call under way: an operation of the engine that ends when other ranks have answered. flight.c
- * has what all have in common, flight_push.c and flight_pull.c pushes and pulls, reduce.c the sums
- * of the types that keep nothing.
+ * has what all have in common, flight_push.c and flight_pull.c pushes and pulls, flight_gpu.c what
+ * moves to and from GPUs, reduce.c the sums of the types that keep nothing.
  */
 #ifndef DIST_FLIGHT_H
 #define DIST_FLIGHT_H
 
+#include "array/device.h"
 #include "base/buf.h"
 #include "dist/server.h"
 #include "dist/worker.h"
@@ -24,8 +25,13 @@ typedef struct cargo {
     int64_t *starts;  /* of rows: where those of each part begin in the blob, and where all end */
     kv_array *residual;
     bool anew;        /* the residual begins with this push */
+    kv_array *moved;  /* NULL, or what becomes the residual, where the source is */
+    kv_array *old;    /* NULL, or what was: a reference */
+    const char *staged; /* NULL, or where its codes or elements lie in the flight's `staged` */
+    int64_t here;     /* bytes of the source that host memory has; -1: no more come; atomic */
     int64_t host, host_bytes; /* where the host side of its update lies */
     int64_t left;     /* pieces to send, or parts to come */
+    bool failed;      /* a part that came could not be written */
     engine_use *use;
 } cargo;
 
@@ -55,6 +61,10 @@ typedef struct flight {
     int nlanes;  /* that are being sent; atomic */
     kv_array **outs;
     int64_t nouts;
+    void **blocks;   /* NULL, or of each out that is written on its GPU the memory there */
+    char *staged;    /* what was brought from GPUs together */
+    lane bringer;    /* one of nlanes, to this rank, posted when all sources are in host memory */
+    kv_err lacking;  /* why they are not */
     engine_use *uses;
     buf host;
     int64_t waiting; /* parts whose end has not been told */
@@ -83,6 +93,12 @@ int flight_new(flight **out, worker *w, const int64_t *numbers, const flight_pai
 int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_array *const *values,
                       kv_err *e);
 
+/* Where the elements of a source lie in host memory. */
+static inline const char *flight_elements(const cargo *c)
+{
+    return c->staged ? c->staged : (const char *)c->source->data;
+}
+
 /* Puts an array, whose reference it takes, in the place of a source; NULL: none. */
 void flight_give_source(cargo *c, kv_array *a);
 
@@ -98,9 +114,15 @@ void flight_submit(flight *f, engine_group *g);
 /* Releases one that was not submitted. */
 void flight_free(flight *f);
 
-/* Part of what a piece receives, from elements of the key's dtype; and its end. */
+/* Part of what a piece receives, from elements of the key's dtype; for the outs in host memory
+ * alone; and its end. */
 void flight_value(flight *f, const piece *p, int64_t offset, const void *data, int64_t bytes);
+void flight_value_here(const flight *f, const piece *p, int64_t offset, const void *data,
+                       int64_t bytes);
 void flight_piece_ended(flight *f, const piece *p);
+
+/* A device could not take what a piece receives. */
+void flight_fail(flight *f, const piece *p, const kv_err *why);
 
 /* By its token; NULL: it has ended. */
 flight *flight_find(uint64_t token);
@@ -111,6 +133,37 @@ void flight_look_at_end(flight *f);
 /* The codes or rows of a push, made when the values' turn has come: sent instead of the elements.
  * Errors: memory. */
 int flight_push_encode(flight *f, cargo *c, kv_err *e);
+
+/* ---- Arrays on GPUs with memory of their own: flight_gpu.c ---- */
+
+/* Whether a source or an out of it is one. */
+bool flight_has_gpus(const flight *f);
+
+/* Makes the codes of sources on GPUs there, and brings them, and small sources: one launch and one
+ * copy for each GPU. Errors: memory, those of a device. */
+int flight_stage(flight *f, kv_err *e);
+
+/* Finds the sources that are to come while they are sent; says whether there are some. */
+bool flight_expect_far(flight *f);
+
+/* Brings them, and tells in their `here` what is there. */
+void flight_bring(flight *f);
+
+/* Makes room for what comes, in the GPU of each out or in host memory. The sources have been
+ * brought, where they may be outs as well. Errors: memory, those of a device. */
+int flight_place_outs(flight *f, kv_err *e);
+
+/* Whether an out of a cargo is written in host memory. */
+bool flight_has_outs_here(const flight *f, const cargo *c);
+
+/* Writes the others, from byte `at` on: bytes, or what codes of n elements stand for. Errors: those
+ * of a device. */
+int flight_write_outs(const flight *f, const cargo *c, int64_t at, const void *data, int64_t bytes,
+                      kv_err *e);
+int flight_write_codes(const flight *f, const cargo *c, int64_t at, const push_codes *how,
+                       const void *codes, int64_t n, kv_err *e);
+
+/* ---- Pieces ---- */
 
 /* A record of codes of what a piece receives. */
 void flight_pull_codes(flight *f, const piece *p, const link_rec *r);

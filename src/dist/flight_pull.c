@@ -27,21 +27,34 @@ net_step flight_pull_step(const lane *l, const cargo *c, const piece *p)
     return NET_ENDED;
 }
 
-/* Codes of r->round elements, from the one at r->offset on. */
-void flight_pull_codes(flight *f, const piece *p, const link_rec *r)
+/* Codes of n elements of a piece, from one on, for the outs in host memory. */
+static void read_codes(const flight *f, const piece *p, int64_t from, const push_codes *how,
+                       const char *codes, int64_t n)
 {
     enum { SOME = 2048 }; /* a multiple of 8, so that codes begin at bytes */
     float some[SOME];
+    for (int64_t at = 0; at < n; at += SOME) {
+        int64_t m = n - at < SOME ? n - at : SOME;
+        cpu_dev_ops.dequantise(some, codes + at / 8 * how->code, (dev_code)how->code,
+                               how->threshold, m);
+        flight_value_here(f, p, (from + at) * (int64_t)sizeof *some, some,
+                          m * (int64_t)sizeof *some);
+    }
+}
+
+/* Codes of r->round elements, from the one at r->offset on. */
+void flight_pull_codes(flight *f, const piece *p, const link_rec *r)
+{
     push_codes how;
+    kv_err e = {0};
+    const cargo *c = &f->cargo[p->cargo];
+    int64_t at = (place_from(&c->place, p->part) + r->offset) * (int64_t)sizeof(float);
     memcpy(&how, r + 1, sizeof how);
     const char *codes = (const char *)(r + 1) + sizeof how;
-    for (int64_t at = 0; at < r->round; at += SOME) {
-        int64_t n = r->round - at < SOME ? r->round - at : SOME;
-        cpu_dev_ops.dequantise(some, codes + at / 8 * how.code, (dev_code)how.code, how.threshold,
-                               n);
-        flight_value(f, p, (r->offset + at) * (int64_t)sizeof *some, some,
-                     n * (int64_t)sizeof *some);
-    }
+    if (flight_has_outs_here(f, c))
+        read_codes(f, p, r->offset, &how, codes, r->round);
+    if (flight_write_codes(f, c, at, &how, codes, r->round, &e))
+        flight_fail(f, p, &e);
 }
 
 /* ---- Calls ---- */

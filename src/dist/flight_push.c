@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "array/device.h"
+#include "array/mirror.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "dist/flight.h"
@@ -20,7 +21,14 @@ static const char *data_of(const cargo *c, int32_t part, int64_t *total)
     }
     int64_t each = kv_dtype_bytes(c->dtype);
     *total = place_count(&c->place, part) * each;
-    return (const char *)c->source->data + place_from(&c->place, part) * each;
+    return flight_elements(c) + place_from(&c->place, part) * each;
+}
+
+/* Whether so many bytes of a piece are in host memory: it is looked at again when more are. */
+static bool is_here(const cargo *c, int32_t part, int64_t bytes)
+{
+    int64_t from = place_from(&c->place, part) * kv_dtype_bytes(c->dtype);
+    return __atomic_load_n(&c->here, __ATOMIC_ACQUIRE) >= from + bytes;
 }
 
 static link_rec *fill_push(const flight *f, const cargo *c, link_rec *r, int64_t prefix)
@@ -43,6 +51,12 @@ static net_step send_elements(lane *l, cargo *c, int32_t part)
     int64_t total, prefix = l->offset ? 0 : c->host_bytes;
     const char *data = data_of(c, part, &total);
     int64_t left = total - l->offset, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
+    if (__atomic_load_n(&c->here, __ATOMIC_ACQUIRE) < 0) {
+        f->waiting--; /* no server tells its end */
+        return NET_ENDED;
+    }
+    if (!is_here(c, part, l->offset + n))
+        return NET_FULL;
     link_rec *r = net_room(l->item.peer, prefix + n);
     if (!r)
         return NET_FULL;
@@ -80,7 +94,8 @@ static net_step send_codes(lane *l, cargo *c, int32_t part)
     if (how.back && c->anew)
         how.back = BACK_ANEW;
     memcpy(to, &how, sizeof how);
-    memcpy(to + sizeof f->codes, c->blob + from / 8 * (int64_t)code, (size_t)bytes);
+    memcpy(to + sizeof f->codes, (c->staged ? c->staged : c->blob) + from / 8 * (int64_t)code,
+           (size_t)bytes);
     l->offset += n;
     net_commit(l->item.peer);
     return n == left ? NET_ENDED : NET_MORE;
@@ -114,6 +129,9 @@ int flight_push_encode(flight *f, cargo *c, kv_err *e)
     dev_code code = (dev_code)f->codes.code;
     if (code) {
         c->blob_bytes = dev_code_bytes(code, c->place.size);
+        int rc = c->staged ? KV_OK : mirror_host(c->residual, MIRROR_CHANGE, e);
+        if (rc || c->staged)
+            return rc;
         /* a part may begin within a word: then its last word ends behind that of the key */
         c->blob = mem_alloc(c->blob_bytes + WORD, 1, e);
         if (!c->blob)
@@ -163,6 +181,17 @@ static int run_host(flight *f, optimizer_draft *d, optimizer_step *steps, kv_err
     return rc ? rc : buf_check(&f->host, e);
 }
 
+/* The residual of a key, which moves to the GPU that its source is on. */
+static int find_residual(cargo *c, slot *s, kv_err *e)
+{
+    bool away = mirror_has(c->source);
+    kv_ctx ctx = away ? c->source->ctx : (kv_ctx){KV_CPU, 0};
+    int rc = owed_find(s, ctx, &c->residual, &c->anew, e);
+    if (rc || !away || mirror_gpu(c->residual) == mirror_gpu(c->source))
+        return rc;
+    return kv_array_new_raw(&c->moved, KV_FLOAT32, c->residual->ndim, c->residual->shape, ctx, e);
+}
+
 /* Residuals of the keys that have none yet. */
 static int find_residuals(flight *f, kv_err *e)
 {
@@ -173,9 +202,23 @@ static int find_residuals(flight *f, kv_err *e)
                             how->threshold};
     for (int64_t i = 0; i < f->ncargo && f->codes.code && !rc; i++) {
         cargo *c = &f->cargo[i];
-        rc = owed_find(&w->store->slots.items[c->slot], &c->residual, &c->anew, e);
+        rc = find_residual(c, &w->store->slots.items[c->slot], e);
     }
     return rc;
+}
+
+/* The first uses of a flight that pushes are those of its sources, then come the residuals, those
+ * that they begin as last. */
+static void commit_residual(flight *f, int64_t i, slot *s)
+{
+    cargo *c = &f->cargo[i];
+    if (c->moved) {
+        c->old = owed_replace(s, c->moved);
+        c->residual = c->moved;
+        c->moved = NULL;
+        f->uses[f->op.nuses++] = (engine_use){.var = array_var(c->old)};
+    }
+    f->uses[f->ncargo + i] = (engine_use){.var = array_var(c->residual), .write = true};
 }
 
 /* Nothing fails from here on. */
@@ -183,6 +226,7 @@ static void commit_push(flight *f, const optimizer_draft *d, optimizer_step *ste
 {
     worker *w = f->w;
     optimizer *o = steps ? w->store->updater.optimizer : NULL;
+    f->op.nuses = f->ncargo * (f->codes.code ? 2 : 1);
     for (int64_t i = 0; i < f->ncargo; i++) {
         cargo *c = &f->cargo[i];
         worker_key *k = &w->keys[c->slot];
@@ -193,11 +237,10 @@ static void commit_push(flight *f, const optimizer_draft *d, optimizer_step *ste
         c->use = &f->uses[i];
         *c->use = (engine_use){.var = array_var(c->source)};
         if (c->residual)
-            f->uses[f->ncargo + i] = (engine_use){.var = array_var(c->residual), .write = true};
+            commit_residual(f, i, s);
         if (o)
             optimizer_commit_step(o, &steps[i], s);
     }
-    f->op.nuses = f->ncargo * (f->codes.code ? 2 : 1);
     if (o)
         optimizer_commit(o, d);
     w->store->changes++;
@@ -230,7 +273,7 @@ static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const 
     optimizer *o = w->store->updater.kind == UPDATER_RULE ? w->store->updater.optimizer : NULL;
     int rc = flight_sort(w, numbers, n, &r, e);
     if (!rc)
-        rc = flight_new(&f, w, numbers, r, n, 2 * n, how, e);
+        rc = flight_new(&f, w, numbers, r, n, 3 * n, how, e);
     if (!rc)
         rc = flight_sum_values(f, keys, r, values, e);
     if (!rc && o && !w->how.is_async) {

@@ -7,6 +7,9 @@
 #include "core/residuals.h"
 #include "dist/letter.h"
 
+/* Where residuals stand that no push of this rank has made. */
+static const kv_ctx in_host = {KV_CPU, 0};
+
 /* Room for the residual of a rank; *to becomes its place, which may hold NULL. */
 static int residual_at(slot *s, int rank, kv_array ***to, kv_err *e)
 {
@@ -21,31 +24,41 @@ static int residual_at(slot *s, int rank, kv_array ***to, kv_err *e)
     return rc;
 }
 
-static int new_residual(const slot *s, kv_array **out, kv_err *e)
+static int new_residual(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
 {
-    return kv_array_new(out, KV_FLOAT32, s->stored->ndim, s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
+    return kv_array_new(out, KV_FLOAT32, s->stored->ndim, s->stored->shape, ctx, e);
 }
 
-int owed_find(slot *s, kv_array **out, bool *anew, kv_err *e)
+int owed_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e)
 {
     kv_array **at = NULL;
     int rc = residual_at(s, net_rank(), &at, e);
     *anew = !rc && !*at;
     if (*anew)
-        rc = new_residual(s, at, e);
+        rc = new_residual(s, ctx, at, e);
     if (!rc)
         *out = *at;
     return rc;
 }
 
-/* One of a rank, behind its bytes; none has 0. */
-void owed_put(buf *b, const slot *s, int rank)
+kv_array *owed_replace(slot *s, kv_array *by)
 {
-    const kv_array *a = s->residuals && rank < s->residuals->n ? s->residuals->items[rank] : NULL;
+    kv_array *old = s->residuals->items[net_rank()];
+    s->residuals->items[net_rank()] = by;
+    return old;
+}
+
+/* One of a rank, behind its bytes; none has 0. */
+int owed_put(buf *b, const slot *s, int rank, kv_err *e)
+{
+    kv_array *a = s->residuals && rank < s->residuals->n ? s->residuals->items[rank] : NULL;
     int64_t bytes = a ? kv_array_bytes(a) : 0;
+    const void *data = NULL;
+    int rc = a ? kv_array_read(a, &data, e) : KV_OK;
     buf_put(b, (const char *)&bytes, sizeof bytes);
-    if (a)
-        ask_put_padded(b, a->data, bytes);
+    if (!rc && a)
+        ask_put_padded(b, data, bytes);
+    return rc;
 }
 
 int owed_take(slot *s, int rank, const char **at, const char *end, kv_err *e)
@@ -60,7 +73,7 @@ int owed_take(slot *s, int rank, const char **at, const char *end, kv_err *e)
         return KV_OK;
     int rc = residual_at(s, rank, &to, e);
     if (!rc && !*to)
-        rc = new_residual(s, to, e);
+        rc = new_residual(s, in_host, to, e);
     if (!rc && (bytes != kv_array_bytes(*to) || end - *at < bytes))
         rc = ask_malformed(e);
     if (!rc)
@@ -73,12 +86,14 @@ int owed_take(slot *s, int rank, const char **at, const char *end, kv_err *e)
 int owed_send(const worker *w, kv_err *e)
 {
     buf b = {0};
-    for (int64_t i = 0; i < w->store->slots.n; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
         const slot *s = &w->store->slots.items[i];
         ask_put_key(&b, &(ask_key){.id = s->key.id}, s->key.name);
-        owed_put(&b, s, net_rank());
+        rc = owed_put(&b, s, net_rank(), e);
     }
-    int rc = letter_send(w, 0, LETTER_RESIDUALS, &b, e);
+    if (!rc)
+        rc = letter_send(w, 0, LETTER_RESIDUALS, &b, e);
     buf_release(&b);
     return rc;
 }
@@ -105,7 +120,7 @@ int owed_complete(const worker *w, kv_err *e)
         slot *s = &w->store->slots.items[i];
         for (int64_t j = 0; s->residuals && j < s->residuals->n && !rc; j++)
             if (!s->residuals->items[j])
-                rc = new_residual(s, &s->residuals->items[j], e);
+                rc = new_residual(s, in_host, &s->residuals->items[j], e);
     }
     return rc;
 }
@@ -118,7 +133,7 @@ int owed_fold(const worker *w, kv_err *e)
         while (!rc && s->residuals && s->residuals->n > last + 1) {
             kv_array *gone = s->residuals->items[--s->residuals->n], **to = NULL;
             if ((rc = residual_at(s, last, &to, e)) == KV_OK && !*to)
-                rc = new_residual(s, to, e);
+                rc = new_residual(s, in_host, to, e);
             for (int64_t j = 0; !rc && gone && j < gone->size; j++)
                 ((float *)(*to)->data)[j] += ((const float *)gone->data)[j];
             kv_array_unref(gone);

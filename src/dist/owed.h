@@ -8,12 +8,16 @@
 #include "core/slot.h"
 #include "dist/worker.h"
 
-/* The residual of this rank for a slot, zeros at first, which *anew says; borrowed. Error:
- * memory. */
-int owed_find(slot *s, kv_array **out, bool *anew, kv_err *e);
+/* The residual of this rank for a slot, borrowed. *anew: there was none, so it is zeros in this
+ * context. Errors: memory, those of a device. */
+int owed_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e);
 
-/* Appends that of a rank; reads it, at *at and before end. Errors: internal (malformed), memory. */
-void owed_put(buf *b, const slot *s, int rank);
+/* Takes another array in its place; the caller has the old one then. */
+kv_array *owed_replace(slot *s, kv_array *by);
+
+/* Appends that of a rank; reads it, at *at and before end. Errors: internal (malformed), memory,
+ * those of a device. */
+int owed_put(buf *b, const slot *s, int rank, kv_err *e);
 int owed_take(slot *s, int rank, const char **at, const char *end, kv_err *e);
 
 /* Those of this rank go to rank 0, which waits for those of a rank. Errors: those of letters. */

@@ -22,7 +22,7 @@ static char *out_of(const flight *f, const cargo *c, const piece *p)
 {
     for (int64_t i = c->first; i < c->first + c->n; i++) {
         const kv_array *out = f->outs[i];
-        if ((kv_dtype)out->dtype == c->dtype)
+        if ((kv_dtype)out->dtype == c->dtype && !(f->blocks && f->blocks[i]))
             return (char *)out->data + place_from(&c->place, p->part) * kv_dtype_bytes(c->dtype);
     }
     return NULL;
@@ -48,7 +48,7 @@ net_step reduce_step(lane *l, cargo *c, const piece *p)
     flight *f = l->flight;
     int64_t each = kv_dtype_bytes(c->dtype);
     int64_t bytes = place_count(&c->place, p->part) * each;
-    const char *data = (const char *)c->source->data + place_from(&c->place, p->part) * each;
+    const char *data = flight_elements(c) + place_from(&c->place, p->part) * each;
     if (l->item.peer == net_rank()) {
         kv_err e = {0};
         link_rec own = record_of(f, c, p, bytes);

@@ -450,6 +450,7 @@ static int read_rule(rule_texts *r, const char *at, const char *end, kv_err *e)
 static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_rule, kv_err *e)
 {
     const int64_t none = 0;
+    int rc = KV_OK;
     buf b = {0};
     buf_put(&b, (const char *)why, sizeof *why);
     if (!why->code) {
@@ -459,17 +460,18 @@ static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_ru
         else
             buf_put(&b, (const char *)&none, sizeof none);
         put_shared(&b, o);
-        for (int64_t i = 0; i < w->store->slots.n; i++) {
+        for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
             slot *s = &w->store->slots.items[i];
             ask_key k = {.id = s->key.id, .place = w->keys[i].place, .dtype = s->stored->dtype,
                          .storage = s->stored->storage, .ndim = s->stored->ndim};
             memcpy(k.shape, s->stored->shape, s->stored->ndim * sizeof *s->stored->shape);
             ask_put_key(&b, &k, s->key.name);
             put_own(&b, s, i, NULL, 0, false);
-            owed_put(&b, s, rank);
+            rc = owed_put(&b, s, rank, e);
         }
     }
-    int rc = letter_send(w, rank, LETTER_LOADED, &b, e);
+    if (!rc)
+        rc = letter_send(w, rank, LETTER_LOADED, &b, e);
     buf_release(&b);
     return rc;
 }

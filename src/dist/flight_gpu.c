@@ -1,0 +1,287 @@
+/* Flights of arrays on GPUs with memory of their own.
+ *
+ * Codes are made where the source is, and only they are brought; so are the elements of small
+ * sources, all of a GPU together. Large sources come into their place in host memory one behind the
+ * other, and what is there is sent while the rest comes. What a flight receives is written into the
+ * memory of the first out's GPU as it comes, and goes from there to the other outs.
+ */
+#include <string.h>
+
+#include "array/mirror.h"
+#include "base/mem.h"
+#include "dist/flight.h"
+
+enum {
+    MAX_GPUS = 64,
+    SMALL = 256 << 10, /* bytes: about what moves in the time that it takes to ask for a copy */
+    ALIGN = 16,        /* of what is brought together */
+    WORD = 4           /* zeros behind codes: see flight_push_encode */
+};
+
+bool flight_has_gpus(const flight *f)
+{
+    bool has = false;
+    for (int64_t i = 0; i < f->ncargo && !f->pulls && !has; i++)
+        has = mirror_has(f->cargo[i].source);
+    for (int64_t i = 0; i < f->nouts && !has; i++)
+        has = mirror_has(f->outs[i]);
+    return has;
+}
+
+/* ---- Together ---- */
+
+static int64_t source_bytes(const cargo *c)
+{
+    return c->place.size * kv_dtype_bytes(c->dtype);
+}
+
+static bool is_staged(const flight *f, const cargo *c)
+{
+    return mirror_has(c->source) && c->source->storage == KV_DEFAULT &&
+           (f->codes.code || source_bytes(c) < SMALL);
+}
+
+/* Bytes that are brought of one, and where the next begins. */
+static int64_t staged_bytes(const flight *f, const cargo *c)
+{
+    return f->codes.code ? dev_code_bytes((dev_code)f->codes.code, c->place.size) : source_bytes(c);
+}
+
+static int64_t staged_room(const flight *f, const cargo *c)
+{
+    return (staged_bytes(f, c) + WORD + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* What one GPU does. */
+typedef struct stage {
+    const gpu_ops *gpu;
+    int id;
+    gpu_job *jobs;
+    const void **src;
+    void **more; /* residuals */
+    int64_t n, bytes;
+    char *block;
+} stage;
+
+static int add_job(stage *s, const flight *f, const cargo *c, kv_err *e)
+{
+    void *from = NULL;
+    int rc = c->old ? mirror_copy(c->residual, c->old, e) : KV_OK;
+    if (!rc && f->codes.code)
+        rc = mirror_device(c->residual, MIRROR_CHANGE, &s->more[s->n], e);
+    if (!rc)
+        rc = mirror_device(c->source, MIRROR_READ, &from, e);
+    s->src[s->n] = from;
+    s->jobs[s->n] = (gpu_job){.dst = s->block + s->bytes,
+                              .n = c->place.size,
+                              .src = &s->src[s->n],
+                              .nsrc = 1,
+                              .more = &s->more[s->n],
+                              .nmore = f->codes.code ? 1 : 0,
+                              .threshold = f->codes.threshold,
+                              .to = c->dtype,
+                              .from = c->dtype,
+                              .code = (dev_code)f->codes.code};
+    s->n++;
+    s->bytes += staged_room(f, c);
+    return rc;
+}
+
+/* Brings those of one GPU to `to`. */
+static int run_stage(stage *s, flight *f, char *to, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < f->ncargo && !rc; i++) {
+        cargo *c = &f->cargo[i];
+        if (!is_staged(f, c) || mirror_gpu(c->source) != s->id)
+            continue;
+        c->staged = to + s->bytes;
+        rc = add_job(s, f, c, e);
+    }
+    if (!rc)
+        rc = s->gpu->run(s->id, f->codes.code ? GPU_QUANTISE : GPU_CONVERT, s->jobs, s->n, e);
+    if (!rc)
+        rc = s->gpu->copy_out(s->id, to, s->block, s->bytes, e);
+    for (int64_t i = 0; i < f->ncargo && !rc; i++) {
+        const cargo *c = &f->cargo[i];
+        if (c->staged >= to && c->staged < to + s->bytes)
+            memset(to + (c->staged - to) + staged_bytes(f, c), 0, WORD);
+    }
+    return rc;
+}
+
+/* count of them, which need so many bytes. */
+static int stage_on(flight *f, int id, int64_t count, int64_t bytes, char *to, kv_err *e)
+{
+    stage s = {.gpu = gpu_find(e), .id = id};
+    void *block = NULL;
+    if (!s.gpu)
+        return KV_E_UNSUPPORTED;
+    s.jobs = mem_alloc(count, sizeof *s.jobs, e);
+    s.src = mem_alloc(count, sizeof *s.src, e);
+    s.more = mem_alloc(count, sizeof *s.more, e);
+    int rc = s.jobs && s.src && s.more ? s.gpu->alloc(id, bytes, &block, e) : KV_E_MEMORY;
+    s.block = block;
+    if (!rc)
+        rc = run_stage(&s, f, to, e);
+    if (block)
+        s.gpu->free(id, block);
+    mem_free(s.more);
+    mem_free(s.src);
+    mem_free(s.jobs);
+    return rc;
+}
+
+int flight_stage(flight *f, kv_err *e)
+{
+    int64_t count[MAX_GPUS] = {0}, bytes[MAX_GPUS] = {0}, all = 0, at = 0;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < f->ncargo && !f->pulls; i++) {
+        const cargo *c = &f->cargo[i];
+        if (!is_staged(f, c))
+            continue;
+        count[mirror_gpu(c->source)]++;
+        bytes[mirror_gpu(c->source)] += staged_room(f, c);
+        all += staged_room(f, c);
+    }
+    if (all == 0)
+        return KV_OK;
+    f->staged = mem_alloc(all, 1, e);
+    if (!f->staged)
+        return KV_E_MEMORY;
+    for (int id = 0; id < MAX_GPUS && !rc; at += bytes[id++])
+        if (count[id] > 0)
+            rc = stage_on(f, id, count[id], bytes[id], f->staged + at, e);
+    return rc;
+}
+
+/* ---- One behind the other ---- */
+
+static bool is_far(const flight *f, const cargo *c)
+{
+    return !f->pulls && !f->sums && mirror_has(c->source) && !c->staged && !c->blob;
+}
+
+bool flight_expect_far(flight *f)
+{
+    bool has = false;
+    for (int64_t i = 0; i < f->ncargo; i++) {
+        if (!is_far(f, &f->cargo[i]))
+            continue;
+        f->cargo[i].here = 0;
+        has = true;
+    }
+    return has;
+}
+
+static void told(void *arg, int64_t bytes)
+{
+    cargo *c = arg;
+    __atomic_store_n(&c->here, bytes, __ATOMIC_RELEASE);
+    net_wake();
+}
+
+void flight_bring(flight *f)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < f->ncargo; i++) {
+        cargo *c = &f->cargo[i];
+        if (!is_far(f, c))
+            continue;
+        if (!rc)
+            rc = mirror_host_gradually(c->source, told, c, &f->lacking);
+        if (rc)
+            told(c, -1);
+    }
+}
+
+/* ---- Outs ---- */
+
+int flight_place_outs(flight *f, kv_err *e)
+{
+    int rc = KV_OK;
+    if (f->nouts == 0)
+        return KV_OK;
+    f->blocks = mem_zalloc(f->nouts, sizeof *f->blocks, e);
+    if (!f->blocks)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < f->ncargo && (f->pulls || f->sums); i++) {
+        const cargo *c = &f->cargo[i];
+        for (int64_t j = c->first; j < c->first + c->n && !rc; j++) {
+            const kv_array *out = f->outs[j];
+            bool there = mirror_has(out) && (kv_dtype)out->dtype == c->dtype &&
+                         out->storage == KV_DEFAULT;
+            rc = there ? mirror_device(out, MIRROR_WRITE, &f->blocks[j], e)
+                       : mirror_host(out, MIRROR_WRITE, e);
+        }
+    }
+    return rc;
+}
+
+bool flight_has_outs_here(const flight *f, const cargo *c)
+{
+    bool has = !f->blocks;
+    for (int64_t i = c->first; i < c->first + c->n && !has; i++)
+        has = !f->blocks[i];
+    return has;
+}
+
+/* The first out that is written on its GPU, or -1. */
+static int64_t first_out(const flight *f, const cargo *c)
+{
+    for (int64_t i = c->first; f->blocks && i < c->first + c->n; i++)
+        if (f->blocks[i])
+            return i;
+    return -1;
+}
+
+/* What the first one received goes to the others. */
+static int spread(const gpu_ops *gpu, const flight *f, const cargo *c, int64_t first, int64_t at,
+                  int64_t bytes, kv_err *e)
+{
+    const char *from = (const char *)f->blocks[first] + at;
+    int rc = KV_OK;
+    for (int64_t i = first + 1; i < c->first + c->n && !rc; i++)
+        if (f->blocks[i] && f->blocks[i] != f->blocks[first])
+            rc = gpu->copy(mirror_gpu(f->outs[i]), (char *)f->blocks[i] + at,
+                           mirror_gpu(f->outs[first]), from, bytes, e);
+    return rc;
+}
+
+int flight_write_outs(const flight *f, const cargo *c, int64_t at, const void *data, int64_t bytes,
+                      kv_err *e)
+{
+    int64_t first = first_out(f, c);
+    const gpu_ops *gpu = first < 0 || bytes == 0 ? NULL : gpu_find(e);
+    if (!gpu)
+        return KV_OK;
+    int rc = gpu->copy_in(mirror_gpu(f->outs[first]), (char *)f->blocks[first] + at, data, bytes,
+                          e);
+    return rc ? rc : spread(gpu, f, c, first, at, bytes, e);
+}
+
+int flight_write_codes(const flight *f, const cargo *c, int64_t at, const push_codes *how,
+                       const void *codes, int64_t n, kv_err *e)
+{
+    int64_t first = first_out(f, c), bytes = dev_code_bytes((dev_code)how->code, n);
+    const gpu_ops *gpu = first < 0 || n == 0 ? NULL : gpu_find(e);
+    if (!gpu)
+        return KV_OK;
+    int id = mirror_gpu(f->outs[first]);
+    void *block;
+    int rc = gpu->alloc(id, bytes, &block, e);
+    if (rc)
+        return rc;
+    const void *src = block;
+    gpu_job job = {.dst = (char *)f->blocks[first] + at,
+                   .n = n,
+                   .src = &src,
+                   .nsrc = 1,
+                   .threshold = how->threshold,
+                   .code = (dev_code)how->code};
+    rc = gpu->copy_in(id, block, codes, bytes, e);
+    if (!rc)
+        rc = gpu->run(id, GPU_DEQUANTISE, &job, 1, e);
+    gpu->free(id, block);
+    return rc ? rc : spread(gpu, f, c, first, at, n * (int64_t)sizeof(float), e);
+}
