@@ -498,6 +498,16 @@ bool kv_array_same_shape(const kv_array *a, const kv_array *b)
     return true;
 }
 
+int array_fill(kv_array *dst, const kv_array *src, kv_err *e)
+{
+    if (mirror_can_copy(dst, src))
+        return mirror_copy(dst, src, e);
+    int rc = mirror_host(src, MIRROR_READ, e);
+    if (rc || (rc = mirror_host(dst, MIRROR_WRITE, e)))
+        return rc;
+    return sparse_move(dst, src, e);
+}
+
 typedef struct copy {
     engine_op op;
     kv_array *dst, *src;
@@ -509,13 +519,8 @@ static int copy_run(engine_op *op, kv_err *e)
     int rc = check_filled(c->src, e);
     if (rc || c->dst->data == c->src->data)
         return rc;
-    if (mirror_can_copy(c->dst, c->src))
-        return mirror_copy(c->dst, c->src, e);
-    rc = mirror_host(c->src, MIRROR_READ, e);
-    if (rc || (rc = mirror_host(c->dst, MIRROR_WRITE, e)))
-        return rc;
     return c->dst->storage == KV_ROW_SPARSE ? sparse_replace(c->dst, c->src, e)
-                                            : sparse_move(c->dst, c->src, e);
+                                            : array_fill(c->dst, c->src, e);
 }
 
 int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)

@@ -279,6 +279,11 @@ void array_drop(kv_array *a);
  * context and storage, and the caller has the turn to write them. */
 void array_swap(kv_array *a, kv_array *b);
 
+/* dst[i] = src[i], converted, wherever their elements are. dst is full (array/sparse.h), the shapes
+ * are equal, src has any storage; the caller has the turn to write dst and to read src. Errors:
+ * those of a device. */
+int array_fill(kv_array *dst, const kv_array *src, kv_err *e);
+
 /* The header of an array alone, refs 1; data, memory and what belongs to them are the caller's to
  * fill. Errors: those of kv_array_new. */
 int array_header(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "array/sparse.h"
 #include "base/mem.h"
 
 struct array_mirror {
@@ -146,6 +147,17 @@ int mirror_zero(const kv_array *a, kv_err *e)
     return rc || m->bytes == 0 ? rc : m->gpu->zero(m->id, block, m->bytes, e);
 }
 
+bool mirror_is_there(const kv_array *a)
+{
+    array_mirror *m = mirror_of(a);
+    if (!m)
+        return false;
+    pthread_mutex_lock(&m->lock);
+    bool there = m->device;
+    pthread_mutex_unlock(&m->lock);
+    return there;
+}
+
 /* Whether the elements are in the device and not in host memory. */
 static bool is_away(array_mirror *m)
 {
@@ -155,12 +167,31 @@ static bool is_away(array_mirror *m)
     return away;
 }
 
+/* The elements that a holds. */
+static int64_t held(const kv_array *a)
+{
+    return a->storage == KV_DEFAULT ? a->size : a->nrows * sparse_row(a);
+}
+
+int mirror_send(const kv_array *a, const gpu_ops *gpu, int id, void *block, kv_err *e)
+{
+    array_mirror *m = mirror_of(a);
+    void *here;
+    int64_t bytes = held(a) * kv_dtype_bytes((kv_dtype)a->dtype);
+    bool away = m && (m->id == id || is_away(m));
+    int rc = away ? mirror_device(a, MIRROR_READ, &here, e) : KV_OK;
+    if (rc || bytes == 0)
+        return rc;
+    return away ? gpu->copy(id, block, m->id, here, bytes, e)
+                : gpu->copy_in(id, block, a->data, bytes, e);
+}
+
 /* dst and src are on one device. */
 static int convert(const gpu_ops *gpu, int id, void *to, const kv_array *dst, const void *from,
                    const kv_array *src, kv_err *e)
 {
     gpu_job job = {.dst = to,
-                   .n = src->size,
+                   .n = held(src),
                    .src = &from,
                    .nsrc = 1,
                    .to = (kv_dtype)dst->dtype,
@@ -171,16 +202,16 @@ static int convert(const gpu_ops *gpu, int id, void *to, const kv_array *dst, co
 bool mirror_can_copy(const kv_array *dst, const kv_array *src)
 {
     const array_mirror *to = mirror_of(dst), *from = mirror_of(src);
-    bool dense = dst->storage == KV_DEFAULT && src->storage == KV_DEFAULT;
+    bool alike = sparse_is_full(dst) == sparse_is_full(src);
     bool same = dst->dtype == src->dtype && dst->dtype != KV_BOOL;
-    return dense && (to || from) && (same || (to && from && to->id == from->id));
+    return alike && (to || from) && (same || (to && from && to->id == from->id));
 }
 
 int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e)
 {
     array_mirror *to = mirror_of(dst), *from = mirror_of(src);
     void *there = NULL, *here = NULL;
-    int64_t bytes = src->size * kv_dtype_bytes((kv_dtype)src->dtype);
+    int64_t bytes = held(src) * kv_dtype_bytes((kv_dtype)src->dtype);
     bool near = to && from && to->id == from->id, away = from && (near || is_away(from));
     int rc = away ? mirror_device(src, MIRROR_READ, &here, e) : KV_OK;
     if (!rc && to)
@@ -189,10 +220,8 @@ int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e)
         return rc;
     if (near)
         return convert(to->gpu, to->id, there, dst, here, src, e);
-    if (to && away)
-        return to->gpu->copy(to->id, there, from->id, here, bytes, e);
     if (to)
-        return to->gpu->copy_in(to->id, there, src->data, bytes, e);
+        return mirror_send(src, to->gpu, to->id, there, e);
     if (away)
         return from->gpu->copy_out(from->id, dst->data, here, bytes, e);
     memcpy(dst->data, src->data, (size_t)bytes);

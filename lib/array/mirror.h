@@ -56,9 +56,16 @@ void mirror_wait(const kv_array *a);
 /* All elements zero, in the device alone. a has a mirror. */
 int mirror_zero(const kv_array *a, kv_err *e);
 
+/* Whether the device's block is current. */
+bool mirror_is_there(const kv_array *a);
+
+/* Copies the elements that a holds into a block of a device, from the place where they are. */
+int mirror_send(const kv_array *a, const gpu_ops *gpu, int id, void *block, kv_err *e);
+
 /* Whether dst can become src, of the same size, without a way through the places in host memory
- * that is not needed: both are default arrays, one of them has a mirror, and they have one dtype or
- * one device. Then dst = src. */
+ * that is not needed: both hold the same rows, default arrays all of them; one of them has a
+ * mirror, and they have one dtype or one device. Then dst = src. Of arrays with memory for some
+ * rows the caller has seen to it that dst holds those of src. */
 bool mirror_can_copy(const kv_array *dst, const kv_array *src);
 int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e);
 

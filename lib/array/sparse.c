@@ -116,10 +116,11 @@ int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e)
     return rc;
 }
 
-int sparse_new_rows(kv_array **out, const kv_array *like, int64_t n, int64_t *row_ids, kv_err *e)
+int sparse_new_rows(kv_array **out, const kv_array *like, kv_dtype dtype, kv_ctx ctx, int64_t n,
+                    int64_t *row_ids, kv_err *e)
 {
     row_ids = row_ids ? row_ids : new_ids(n, e);
-    return make_rows(out, like->dtype, like->ndim, like->shape, n, row_ids, like->ctx, e);
+    return make_rows(out, dtype, like->ndim, like->shape, n, row_ids, ctx, e);
 }
 
 void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too)
@@ -304,9 +305,20 @@ static void fill(kv_array *const *to, int64_t n, const int64_t *ids, int64_t nid
 static int gather(kv_array **out, const kv_array *src, const int64_t *ids, int64_t n,
                   kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    int rc = make_rows(out, dtype, src->ndim, src->shape, n, new_ids(n, e), ctx, e);
-    if (rc == KV_OK)
-        fill(out, 1, ids, n, src);
+    kv_array *a;
+    int rc = make_rows(&a, dtype, src->ndim, src->shape, n, new_ids(n, e), ctx, e);
+    if (rc)
+        return rc;
+    if (ids == src->rows && mirror_can_copy(a, src)) {
+        memcpy(a->rows, ids, (size_t)n * sizeof *ids);
+        rc = mirror_copy(a, src, e);
+    } else if ((rc = mirror_host(src, MIRROR_READ, e)) == KV_OK) {
+        fill(&a, 1, ids, n, src);
+    }
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = a;
     return rc;
 }
 
@@ -315,10 +327,10 @@ static int to_sparse(kv_array **out, const kv_array *src, kv_dtype dtype, kv_ctx
     if (src->storage == KV_ROW_SPARSE)
         return gather(out, src, src->rows, src->nrows, dtype, ctx, e);
     int64_t *ids = mem_alloc(src->size > 0 && src->ndim > 0 ? src->shape[0] : 1, sizeof *ids, e);
-    if (!ids)
-        return KV_E_MEMORY;
-    int64_t n = src->size > 0 && src->ndim > 0 ? find_rows(ids, src) : 0;
-    int rc = gather(out, src, ids, n, dtype, ctx, e);
+    int rc = ids ? mirror_host(src, MIRROR_READ, e) : KV_E_MEMORY;
+    int64_t n = !rc && src->size > 0 && src->ndim > 0 ? find_rows(ids, src) : 0;
+    if (!rc)
+        rc = gather(out, src, ids, n, dtype, ctx, e);
     mem_free(ids);
     return rc;
 }
@@ -415,84 +427,17 @@ static int add_up(kv_array **out, const kv_array *like, const dev_rows *src, int
     return rc;
 }
 
-bool sparse_sums_on_gpu(kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx)
-{
-    bool can = n > 1 && mirror_needed(ctx);
-    for (int64_t i = 0; i < n && can; i++)
-        can = values[i]->dtype == dtype && mirror_gpu(values[i]) == ctx.id;
-    return can;
-}
-
-/* For each row of the result and each source which of its rows that is, or -1. */
-static int64_t *find_sources(const int64_t *ids, int64_t count, const dev_rows *src, int64_t n,
-                             kv_err *e)
-{
-    int64_t *at = mem_alloc(count > 0 ? count : 1, (size_t)n * sizeof *at, e);
-    for (int64_t s = 0; s < n && at; s++)
-        for (int64_t k = 0, next = 0; k < count; k++) {
-            bool holds = next < src[s].n && src[s].ids[next] == ids[k];
-            at[k * n + s] = holds ? next++ : -1;
-        }
-    return at;
-}
-
-/* The same as add_up, where the elements are. src: their places in the device. */
-static int add_up_on_gpu(kv_array **out, const kv_array *like, const dev_rows *src,
-                         const void *const *places, int64_t n, kv_ctx ctx, kv_err *e)
-{
-    int64_t *ids = NULL, count = 0, *at;
-    void *block;
-    int rc = row_ids_unite(&ids, &count, src, n, like->shape[0], e);
-    if (rc || (rc = make_rows(out, like->dtype, like->ndim, like->shape, count, ids, ctx, e)))
-        return rc;
-    at = find_sources(ids, count, src, n, e);
-    rc = at ? mirror_device(*out, MIRROR_WRITE, &block, e) : KV_E_MEMORY;
-    if (!rc) {
-        gpu_job job = {.dst = block,
-                       .n = count * sparse_row(like),
-                       .src = places,
-                       .nsrc = n,
-                       .index = at,
-                       .nindex = count * n,
-                       .row = sparse_row(like),
-                       .to = like->dtype};
-        rc = gpu_find(e)->run(ctx.id, GPU_SUM_ROWS, &job, 1, e);
-    }
-    mem_free(at);
-    if (rc)
-        kv_array_unref(*out);
-    return rc;
-}
-
-static int sum_on_gpu(kv_array **out, kv_array *const *values, int64_t n, kv_ctx ctx, kv_err *e)
-{
-    const void **places = mem_alloc(n, sizeof *places, e);
-    dev_rows *src = places ? mem_alloc(n, sizeof *src, e) : NULL;
-    int rc = src ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !rc; i++) {
-        void *block;
-        rc = mirror_device(values[i], MIRROR_READ, &block, e);
-        places[i] = block;
-        src[i] = (dev_rows){values[i]->rows, values[i]->nrows, NULL};
-    }
-    if (!rc)
-        rc = add_up_on_gpu(out, values[0], src, places, n, ctx, e);
-    mem_free(src);
-    mem_free(places);
-    return rc;
-}
-
 int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx,
                kv_err *e)
 {
-    if (sparse_sums_on_gpu(values, n, dtype, ctx))
-        return sum_on_gpu(out, values, n, ctx, e);
     if (n == 1)
         return to_sparse(out, values[0], dtype, ctx, e);
     kv_array **own = mem_zalloc(n, sizeof *own, e);
     dev_rows *src = own ? mem_alloc(n, sizeof *src, e) : NULL;
     int rc = src ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
+        if ((rc = mirror_host(values[i], MIRROR_READ, e)))
+            break;
         own[i] = values[i]->dtype == dtype ? kv_array_ref(values[i]) : NULL;
         if (!own[i])
             rc = to_sparse(&own[i], values[i], dtype, ctx, e);

@@ -21,13 +21,15 @@ int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e)
 int sparse_move(kv_array *dst, const kv_array *src, kv_err *e);
 
 /* Makes the row_sparse dst hold the rows of src, converted; of a default src those with an element
- * that is not zero. The shapes are equal. On an error (memory) dst is as it was. */
+ * that is not zero. The shapes are equal. On an error (memory, those of a device) dst is as it was.
+ */
 int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e);
 
-/* A new row_sparse array of the dtype, shape and context of `like`, with memory for n rows,
- * contents undefined. Takes row_ids, also on failure: from mem_alloc, as for kv_array_new_sparse,
- * and not checked; NULL: memory for n, undefined. Errors: those of kv_array_new. */
-int sparse_new_rows(kv_array **out, const kv_array *like, int64_t n, int64_t *row_ids, kv_err *e);
+/* A new row_sparse array of the shape of `like`, of dtype in ctx, with memory for n rows, contents
+ * undefined. Takes row_ids, also on failure: from mem_alloc, as for kv_array_new_sparse, and not
+ * checked; NULL: memory for n, undefined. Errors: those of kv_array_new. */
+int sparse_new_rows(kv_array **out, const kv_array *like, kv_dtype dtype, kv_ctx ctx, int64_t n,
+                    int64_t *row_ids, kv_err *e);
 
 /* Before `fresh` is filled and exchanged for `old`: if both have as many rows, fresh gets the
  * memory of old, whose pages are there already, and old that of fresh. ids_too: also the ids. Of
@@ -44,14 +46,11 @@ void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src);
  * must not be written while they are there. Error: memory. */
 int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e);
 
-/* Whether the values are on the GPU of ctx, which then sums them: they need not be current in host
- * memory. */
-bool sparse_sums_on_gpu(kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx);
-
 /* A new row_sparse array of dtype in ctx: the sum of n >= 1 row_sparse arrays of one shape, each
  * converted to dtype first. It holds the rows that any of them holds, also where the sum is zero.
  * Of several, a row begins at 0 and takes its values in their order; a single one is copied.
- * Errors: those of kv_array_new. */
+ * ctx has host memory alone; sums on other devices are in sparse_gpu.h. Errors: those of
+ * kv_array_new, those of a device that the values are brought from. */
 int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype, kv_ctx ctx,
                kv_err *e);
 

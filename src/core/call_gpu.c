@@ -469,11 +469,3 @@ int call_gpu_pull(call *c, bool *all, kv_err *e)
     release(&l);
     return rc;
 }
-
-int call_gpu_pull_rows(call *c, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++)
-        rc = bring_pull(c, &c->groups[i], e);
-    return rc;
-}

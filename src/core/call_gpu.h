@@ -26,7 +26,4 @@ int call_gpu_prepare(const call *c, kv_err *e);
 int call_gpu_push(call *c, bool *all, kv_err *e);
 int call_gpu_pull(call *c, bool *all, kv_err *e);
 
-/* Makes host memory current for a pull into arrays of any storage. */
-int call_gpu_pull_rows(call *c, kv_err *e);
-
 #endif

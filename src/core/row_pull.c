@@ -1,10 +1,11 @@
 /* Pulls into row_sparse arrays: checks and memory, then the exchange. */
 #include "core/row_pull.h"
 
+#include "array/mirror.h"
 #include "array/row_ids.h"
 #include "array/sparse.h"
+#include "array/sparse_gpu.h"
 #include "base/mem.h"
-#include "core/call_gpu.h"
 #include "core/call_trace.h"
 
 /* What a call has beside its pairs. */
@@ -36,6 +37,12 @@ static int new_rows(rows **out, call *c, bool by_id, kv_err *e)
     return KV_OK;
 }
 
+/* An array with memory for n rows that becomes `out`. */
+static int new_array(kv_array **made, const kv_array *out, int64_t n, int64_t *ids, kv_err *e)
+{
+    return sparse_new_rows(made, out, out->dtype, out->ctx, n, ids, e);
+}
+
 /* ---- All rows -------------------------------------------------------------------------------- */
 
 int row_pull_all(call *c, kv_err *e)
@@ -45,7 +52,7 @@ int row_pull_all(call *c, kv_err *e)
     for (int64_t i = 0; i < c->nvalues && !rc; i++) {
         if (c->values[i]->storage == KV_DEFAULT)
             continue;
-        rc = sparse_new_rows(&r->fresh[i], c->values[i], 0, NULL, e);
+        rc = new_array(&r->fresh[i], c->values[i], 0, NULL, e);
         if (!rc)
             rc = kv_array_copy(r->fresh[i], c->stored[i], e);
     }
@@ -123,7 +130,7 @@ int row_pull_some(call *c, const kv_key *keys, kv_array *const *ids, kv_err *e)
         r->as_before[i] = same_as_before(c, i, ids);
         if (!r->as_before[i])
             rc = read_ids(&read, &n, &keys[i], out->shape[0], ids[i], e);
-        if (rc == KV_OK && (rc = sparse_new_rows(&r->fresh[i], out, n, read, e)) == KV_OK)
+        if (rc == KV_OK && (rc = new_array(&r->fresh[i], out, n, read, e)) == KV_OK)
             c->work_bytes += kv_array_bytes(r->fresh[i]);
     }
     return rc;
@@ -150,20 +157,38 @@ static int64_t count_same(const call *c, int64_t i)
     return n;
 }
 
+/* Fills all fresh arrays where some of them, or of their keys, are on GPUs: one launch a device. */
+static int fill_on_gpus(call *c, kv_err *e)
+{
+    kv_array *const *fresh = ((const rows *)c->rows.state)->fresh;
+    sparse_picks picks;
+    int rc = sparse_picks_begin(&picks, e);
+    for (int64_t i = 0, n; i < c->nvalues && !rc; i += n) {
+        const kv_array *stored = c->stored[i];
+        n = count_same(c, i);
+        if (mirror_is_there(stored))
+            rc = sparse_picks_add(&picks, fresh + i, n, stored, e);
+        else if ((rc = mirror_host(stored, MIRROR_READ, e)) == KV_OK)
+            sparse_retain(fresh + i, n, stored);
+    }
+    if (!rc)
+        rc = sparse_picks_run(&picks, e);
+    sparse_picks_release(&picks);
+    return rc;
+}
+
 int row_pull_run(call *c, kv_err *e)
 {
     const rows *r = c->rows.state;
     const call_group *g = c->groups;
-    int64_t filled = 0, begin = 0;
-    int rc = c->gpus ? call_gpu_pull_rows(c, e) : KV_OK;
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < c->nvalues; i++) {
+    int64_t filled = c->gpus ? c->nvalues : 0, begin = call_trace_begin(c);
+    int rc = c->gpus && r->by_id ? fill_on_gpus(c, e) : KV_OK;
+    for (int64_t i = 0; i < c->nvalues && !rc; i++) {
         g += i == g->first + g->n;
         if (i >= filled)
             begin = call_trace_begin(c);
         if (!r->fresh[i]) {
-            apply_copy(c->values[i], c->stored[i]);
+            rc = array_fill(c->values[i], c->stored[i], e);
         } else if (r->by_id && i >= filled) {
             filled = i + count_same(c, i);
             fill(c, i, filled - i);
@@ -174,5 +199,5 @@ int row_pull_run(call *c, kv_err *e)
         call_trace_part(c, begin, "copy", &g->key, out, 0,
                         out->storage == KV_DEFAULT ? out->size : out->nrows * sparse_row(out));
     }
-    return KV_OK;
+    return rc;
 }

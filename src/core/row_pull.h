@@ -1,6 +1,7 @@
 /* Pulls into row_sparse arrays. How much memory such a pull needs depends on rows, so the new
  * contents of every array are made first; what is scheduled then only fills them in and exchanges
- * them for the old ones, and cannot fail. Until the call ends they are behind call.rows.
+ * them for the old ones, and fails only where a GPU does. Until the call ends they are behind
+ * call.rows.
  */
 #ifndef CORE_ROW_PULL_H
 #define CORE_ROW_PULL_H

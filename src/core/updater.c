@@ -5,6 +5,7 @@
 
 #include "array/mirror.h"
 #include "array/sparse.h"
+#include "array/sparse_gpu.h"
 #include "base/mem.h"
 #include "core/call_gpu.h"
 #include "core/call_outs.h"
@@ -165,23 +166,23 @@ static int bring_values(kv_array *const *values, int64_t n, kv_err *e)
 }
 
 /* How much memory a sum of row_sparse values takes depends on their rows, so it is made now, before
- * anything is written. A rule reads a single value of the right dtype where it is. */
-static int sum_sparse(const call *c, call_group *g, bool rule, kv_err *e)
+ * anything is written; those of keys on GPUs are only listed. A rule reads a single value of the
+ * right dtype where it is. */
+static int sum_sparse(const call *c, call_group *g, bool rule, sparse_sums *listed, kv_err *e)
 {
     const kv_array *stored = call_slot(c, g)->stored;
     kv_array *const *values = c->values + g->first;
     for (int64_t i = 0; i < g->n; i++)
         engine_wait_read(array_var(values[i]));
     kv_dtype dtype = stored ? stored->dtype : values[0]->dtype;
-    int rc =
-        sparse_sums_on_gpu(values, g->n, dtype, g->ctx) ? KV_OK : bring_values(values, g->n, e);
-    if (rc)
-        return rc;
     if (g->n == 1 && g->same_dtype && rule) {
         g->sum = kv_array_ref(values[0]);
         return KV_OK;
     }
-    return sparse_sum(&g->sum, values, g->n, dtype, g->ctx, e);
+    if (!mirror_needed(g->ctx))
+        return sparse_sum(&g->sum, values, g->n, dtype, g->ctx, e);
+    int rc = listed->sums.gpu ? KV_OK : sparse_sums_begin(listed, e);
+    return rc ? rc : sparse_sums_add(listed, &g->sum, values, g->n, dtype, g->ctx, e);
 }
 
 /* The sum of dense copies. */
@@ -247,29 +248,36 @@ static int sum_to_sparse(call *c, call_group *g, kv_err *e)
     return rc;
 }
 
+static int prepare_sparse_group(call *c, call_group *g, updater_kind kind, sparse_sums *listed,
+                                kv_err *e)
+{
+    const kv_array *stored = call_slot(c, g)->stored;
+    int rc = g->mixed ? sum_mixed(c, g, e) : KV_OK;
+    if (rc)
+        return rc;
+    if (g->sparse)
+        rc = sum_sparse(c, g, kind == UPDATER_RULE, listed, e);
+    else if (kind == UPDATER_ASSIGN && stored && stored->storage == KV_ROW_SPARSE)
+        rc = sum_to_sparse(c, g, e);
+    if (!rc && kind == UPDATER_ASSIGN && g->sum) {
+        g->fresh = g->sum;
+        g->sum = NULL;
+    }
+    return rc;
+}
+
 static int prepare_sparse(call *c, updater_kind kind, kv_err *e)
 {
+    sparse_sums listed = {0};
+    int rc = KV_OK;
     c->owns |= c->sparse;
-    for (int64_t i = 0; c->sparse && i < c->ngroups; i++) {
-        call_group *g = &c->groups[i];
-        const kv_array *stored = call_slot(c, g)->stored;
-        int rc = KV_OK;
-        if (g->mixed)
-            rc = sum_mixed(c, g, e);
-        if (rc)
-            return rc;
-        if (g->sparse)
-            rc = sum_sparse(c, g, kind == UPDATER_RULE, e);
-        else if (kind == UPDATER_ASSIGN && stored && stored->storage == KV_ROW_SPARSE)
-            rc = sum_to_sparse(c, g, e);
-        if (rc)
-            return rc;
-        if (kind == UPDATER_ASSIGN && g->sum) {
-            g->fresh = g->sum;
-            g->sum = NULL;
-        }
+    for (int64_t i = 0; c->sparse && i < c->ngroups && !rc; i++)
+        rc = prepare_sparse_group(c, &c->groups[i], kind, &listed, e);
+    if (listed.sums.gpu) {
+        rc = rc ? rc : sparse_sums_run(&listed, e);
+        sparse_sums_release(&listed);
     }
-    return KV_OK;
+    return rc;
 }
 
 /* ---- How the work is cut ---- */
