@@ -4,6 +4,7 @@
 #include "array/mirror.h"
 #include "array/sparse.h"
 #include "base/mem.h"
+#include "core/call_gpu_rows.h"
 #include "core/call_together.h"
 #include "core/call_trace.h"
 #include "core/compress.h"
@@ -49,7 +50,7 @@ static bool rule_can(const call *c, const call_group *g)
 static bool push_can(const call *c, const call_group *g)
 {
     bool dense = g->target && mirror_has(g->target) && !g->sparse && !g->mixed && !g->sum &&
-                 g->target->storage == KV_DEFAULT;
+                 sparse_is_full(g->target);
     if (!dense || !values_can(c, g) || (c->compress.state && !compress_gpu_can(c, g)))
         return false;
     if (c->update.state)
@@ -378,10 +379,14 @@ int call_gpu_push(call *c, bool *all, kv_err *e)
         }
     }
     rc = push_all(c, count, e);
+    if (!rc && !*all && c->update.state)
+        rc = call_gpu_rows_push(c, e);
+    *all = true;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
         if (g->share == CALL_ON_GPU)
             continue;
+        *all = false;
         if (c->compress.state)
             rc = compress_bring(c, g, e);
         if (!rc)
@@ -397,7 +402,10 @@ int call_gpu_prepare(const call *c, kv_err *e)
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
         const plan *p = g->update ? g->update->plan : NULL;
-        if (!p || !g->target || !mirror_has(g->target) || !plan_gpu_possible(p))
+        if (call_gpu_rows_is(g))
+            rc = call_gpu_rows_prepare(g, e);
+        if (!p || !g->target || !mirror_has(g->target) || call_gpu_rows_is(g) ||
+            !plan_gpu_possible(p))
             continue;
         int id = mirror_gpu(g->target);
         if (p != last || id != last_id)
@@ -415,7 +423,7 @@ static bool pull_can(const call *c, const call_group *g)
     bool any = mirror_has(g->target);
     for (int64_t i = 0; i < g->n; i++)
         any |= mirror_has(c->values[g->first + i]);
-    return any && g->target->storage == KV_DEFAULT;
+    return any && sparse_is_full(g->target);
 }
 
 /* Copies within a device wait in its list, which is launched when another one's turn comes. */

@@ -2,9 +2,10 @@
  *
  * The groups of a call whose arrays can be worked on where they are become lists of jobs, one
  * launch for all groups of a device; what the launches do is in the order of the operations, so the
- * host does not wait for them. The other groups, of a stored array on a cpu, of row_sparse arrays,
- * of updaters in C or rules that print, work in host memory: their arrays are brought there first,
- * and what is written goes back when the device needs it.
+ * host does not wait for them; where rows matter they are made by call_gpu_rows.h. The other
+ * groups, of a stored array on a cpu, of values of both storages, of updaters in C or rules that
+ * print, work in host memory: their arrays are brought there first, and what is written goes back
+ * when the device needs it.
  */
 #ifndef CORE_CALL_GPU_H
 #define CORE_CALL_GPU_H

@@ -1,0 +1,291 @@
+/* Writes the instructions of programs as text. */
+#include "vm/prog_text.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "vm/prog.h"
+
+/* Instructions as C++; a b c are operands, k0 to k3 constants. In the order of prog_op and of
+ * KERNEL_MAP. */
+static const char *const expressions[KERNEL_END] = {
+    [PROG_ADD] = "kv_add(a, b)",
+    [PROG_SUB] = "kv_sub(a, b)",
+    [PROG_MUL] = "kv_mul(a, b)",
+    [PROG_DIV] = "a / b",
+    [PROG_FLOORDIV] = "kv_floordiv(a, b)",
+    [PROG_MOD] = "kv_mod(a, b)",
+    [PROG_POW] = "kv_pow(a, b)",
+    [PROG_NEG] = "kv_neg(a)",
+    [PROG_ABS] = "kv_abs(a)",
+    [PROG_SQRT] = "kv_sqrt(a)",
+    [PROG_EXP] = "kv_exp(a)",
+    [PROG_LOG] = "kv_log(a)",
+    [PROG_SIGN] = "kv_sign(a)",
+    [PROG_FLOOR] = "kv_floor(a)",
+    [PROG_CEIL] = "kv_ceil(a)",
+    [PROG_ROUND] = "kv_round(a)",
+    [PROG_MIN] = "kv_min(a, b)",
+    [PROG_MAX] = "kv_max(a, b)",
+    [PROG_EQ] = "a == b",
+    [PROG_NE] = "a != b",
+    [PROG_LT] = "a < b",
+    [PROG_LE] = "a <= b",
+    [PROG_GT] = "a > b",
+    [PROG_GE] = "a >= b",
+    [PROG_AND] = "(a != 0) & (b != 0)",
+    [PROG_OR] = "(a != 0) | (b != 0)",
+    [PROG_NOT] = "a == 0",
+    [PROG_ISFINITE] = "a - a == 0",
+    [PROG_ISNAN] = "a != a",
+    [PROG_WHERE] = "a != 0 ? b : c",
+    [PROG_CLIP] = "kv_clip(a, b, c)",
+    [KERNEL_LIN1] = "a*k0 + k1",
+    [KERNEL_LIN2] = "a*k0 + b*k1",
+    [KERNEL_LIN3] = "(a*k0 + b*k1) + c*k2",
+    [KERNEL_MULADD] = "a*k0 + (b*k1)*c",
+    [KERNEL_DIVADD] = "a*k0 + (b*k1)/c",
+    [KERNEL_SCALEMUL] = "(a*k0)*b",
+    [KERNEL_SCALEDIV] = "(a*k0)/b",
+    [KERNEL_DIVK] = "a/k0",
+    [KERNEL_KDIV] = "k0/a",
+    [KERNEL_ROOT] = "kv_sqrt(a + k0) + k1",
+    [KERNEL_ROOTDIV] = "(a*k0)/(kv_sqrt(b + k1) + k2)",
+    [KERNEL_ROOTDIVADD] = "a*k0 + (b*k1)/(kv_sqrt(c + k2) + k3)",
+    [KERNEL_ADDK] = "kv_add(a, k0)",
+    [KERNEL_KSUB] = "kv_sub(k0, a)",
+    [KERNEL_MULK] = "kv_mul(a, k0)",
+    [KERNEL_CLIPK] = "kv_clip(a*k2, k0, k1)",
+    [KERNEL_CLIPKI] = "kv_clip(a, k0, k1)",
+    [KERNEL_MINK] = "kv_min(a, k0)",
+    [KERNEL_MAXK] = "kv_max(a, k0)",
+    [KERNEL_EQK] = "a == k0",
+    [KERNEL_NEK] = "a != k0",
+    [KERNEL_LTK] = "a < k0",
+    [KERNEL_LEK] = "a <= k0",
+    [KERNEL_GTK] = "a > k0",
+    [KERNEL_GEK] = "a >= k0",
+    [KERNEL_WHERE_VK] = "a != 0 ? b : k0",
+    [KERNEL_WHERE_KV] = "a != 0 ? k0 : b",
+    [KERNEL_WHERE_KK] = "a != 0 ? k0 : k1",
+    [KERNEL_COPY] = "a",
+    [KERNEL_FILL] = "k0",
+};
+
+/* The types of element.cuh. */
+static const struct {
+    const char *tag, *item;
+} dtypes[KV_DTYPE_END] = {
+    [KV_FLOAT32] = {"kv_t_f32", "float"},     [KV_FLOAT64] = {"kv_t_f64", "double"},
+    [KV_FLOAT16] = {"kv_t_f16", "kv_u16"},    [KV_UINT8] = {"kv_t_u8", "kv_u8"},
+    [KV_INT32] = {"kv_t_i32", "int"},         [KV_INT8] = {"kv_t_i8", "kv_i8"},
+    [KV_INT64] = {"kv_t_i64", "kv_i64"},      [KV_BOOL] = {"kv_t_b8", "kv_u8"},
+    [KV_BFLOAT16] = {"kv_t_bf16", "kv_u16"},
+};
+
+enum { NONE = -1 };
+
+typedef struct writer {
+    const prog *prog;
+    const prog_text_slots *slots;
+    buf *out;
+    int nvalues;
+    int *value; /* of each place: the variable that holds it, or NONE */
+} writer;
+
+const char *prog_text_tag(kv_dtype dtype)
+{
+    return dtypes[dtype].tag;
+}
+
+const char *prog_text_item(kv_dtype dtype)
+{
+    return dtypes[dtype].item;
+}
+
+static kv_dtype own_dtype(const inst *in)
+{
+    return in->type == KERNEL_WIDE ? KV_FLOAT32 : prog_dtype((prog_type)in->type);
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Whether an expression has a name on its own. */
+static bool mentions(const char *text, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *s = strstr(text, name); s; s = strstr(s + 1, name))
+        if ((s == text || !is_letter(s[-1])) && !is_letter(s[n]))
+            return true;
+    return false;
+}
+
+/* ---- Constants ---- */
+
+int64_t prog_text_words(const prog *p)
+{
+    return (int64_t)p->ninsts * KERNEL_CONSTANTS;
+}
+
+static long long word_of(const prog *p, const inst *in, int which)
+{
+    return (in - p->insts) * KERNEL_CONSTANTS + which;
+}
+
+/* The constants of an instruction, float32 ones as doubles. */
+static void fill_constants(double *words, const prog *p, const inst *in)
+{
+    const void *k = p->pool + in->k;
+    bool uses = in->kind == INST_KERNEL;
+    for (int i = 0; i < KERNEL_CONSTANTS; i++) {
+        words[i] = 0;
+        if (uses && in->type == PROG_F32)
+            words[i] = (double)((const float *)k)[i];
+        else if (uses)
+            memcpy(&words[i], (const char *)k + (size_t)i * sizeof *words, sizeof *words);
+    }
+}
+
+void prog_text_fill(double *words, const prog *p)
+{
+    for (int32_t i = 0; i < p->ninsts; i++)
+        fill_constants(words + (int64_t)i * KERNEL_CONSTANTS, p, &p->insts[i]);
+}
+
+static void declare_constants(buf *out, const prog *p, const inst *in)
+{
+    const char *form = in->type == PROG_I64   ? "    const kv_i64 k%lld = kv_integer(k[%lld]);\n"
+                       : in->type == PROG_F32 ? "    const float k%lld = (float)k[%lld];\n"
+                                              : "    const double k%lld = k[%lld];\n";
+    for (int i = 0; i < KERNEL_CONSTANTS; i++) {
+        const char name[] = {'k', (char)('0' + i), '\0'};
+        if (mentions(expressions[in->kernel], name))
+            buf_printf(out, form, word_of(p, in, i), word_of(p, in, i));
+    }
+}
+
+void prog_text_constants(buf *out, const prog *p)
+{
+    for (int32_t i = 0; i < p->ninsts; i++)
+        if (p->insts[i].kind == INST_KERNEL)
+            declare_constants(out, p, &p->insts[i]);
+}
+
+/* ---- Statements ---- */
+
+/* Begins a declaration of the next variable: `const float v3 = `. */
+static int declare(writer *w, kv_dtype dtype)
+{
+    buf_printf(w->out, "            const %s v%d = ", dtypes[dtype].item, w->nvalues);
+    return w->nvalues++;
+}
+
+/* The variable that holds what a place does. */
+static int operand(writer *w, int16_t place, kv_dtype dtype)
+{
+    int *value = &w->value[place];
+    int slot = place - w->prog->nregs;
+    if (*value != NONE || slot < 0)
+        return *value;
+    *value = declare(w, dtype);
+    w->slots->read(w->slots->arg, w->out, slot, dtype);
+    buf_add(w->out, ";\n");
+    return *value;
+}
+
+/* The place now holds the variable. */
+static void finish(writer *w, int16_t place, kv_dtype dtype, int value)
+{
+    int slot = place - w->prog->nregs;
+    w->value[place] = value;
+    if (slot >= 0)
+        w->slots->write(w->slots->arg, w->out, slot, dtype, value);
+}
+
+/* The names that an expression has on its own: a, k0. */
+static void write_name(writer *w, const inst *in, const char *name, size_t n, const int *operands)
+{
+    if (n == 1 && *name >= 'a' && *name <= 'c')
+        buf_printf(w->out, in->type == KERNEL_WIDE ? "(double)v%d" : "v%d", operands[*name - 'a']);
+    else if (n == 2 && *name == 'k' && name[1] >= '0' && name[1] <= '3')
+        buf_printf(w->out, "k%lld", word_of(w->prog, in, name[1] - '0'));
+    else
+        buf_put(w->out, name, n);
+}
+
+static void write_kernel(writer *w, const inst *in)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    const char *text = expressions[in->kernel];
+    const int16_t places[] = {in->a, in->b, in->c};
+    kv_dtype dtype = own_dtype(in);
+    int operands[3] = {NONE, NONE, NONE};
+    for (int i = 0; i < 3; i++)
+        if (mentions(text, names[i]))
+            operands[i] = operand(w, places[i], dtype);
+    int made = declare(w, dtype);
+    buf_printf(w->out, "(%s)(", dtypes[dtype].item);
+    for (const char *s = text, *end; *s; s = end) {
+        for (end = s; is_letter(*end); end++)
+            ;
+        if (end > s)
+            write_name(w, in, s, (size_t)(end - s), operands);
+        else
+            buf_put(w->out, end++, 1);
+    }
+    buf_add(w->out, ");\n");
+    finish(w, in->dst, dtype, made);
+}
+
+static void write_convert(writer *w, const inst *in)
+{
+    const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
+    int a = operand(w, in->a, (kv_dtype)in->from);
+    int made = declare(w, (kv_dtype)in->to);
+    buf_printf(w->out, "kv_convert<%s, %s>::run(v%d);\n", to, from, a);
+    finish(w, in->dst, (kv_dtype)in->to, made);
+}
+
+static void write_narrow(writer *w, const inst *in)
+{
+    const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
+    int a = operand(w, in->a, (kv_dtype)in->from);
+    int made = declare(w, (kv_dtype)in->from);
+    buf_printf(w->out, "kv_convert<%s, %s>::run(kv_convert<%s, %s>::run(v%d));\n", from, to, to,
+               from, a);
+    finish(w, in->dst, (kv_dtype)in->from, made);
+}
+
+static void write_inst(writer *w, const inst *in)
+{
+    switch ((inst_kind)in->kind) {
+    case INST_KERNEL:
+        write_kernel(w, in);
+        return;
+    case INST_CONVERT:
+        write_convert(w, in);
+        return;
+    case INST_NARROW:
+        write_narrow(w, in);
+        return;
+    }
+}
+
+void prog_text(buf *out, const prog *p, const prog_text_slots *slots)
+{
+    writer w = {.prog = p, .slots = slots, .out = out};
+    int32_t places = p->nregs + p->nslots;
+    w.value = mem_alloc(places > 0 ? places : 1, sizeof *w.value, NULL);
+    if (!w.value) {
+        out->failed = true;
+        return;
+    }
+    for (int32_t i = 0; i < places; i++)
+        w.value[i] = NONE;
+    for (int32_t i = 0; i < p->ninsts; i++)
+        write_inst(&w, &p->insts[i]);
+    mem_free(w.value);
+}

@@ -1,0 +1,45 @@
+/* Programs as text for devices: C++ with the definitions of cuda/element.cuh, whose names begin
+ * with kv_.
+ *
+ * Each instruction becomes one variable, which later instructions read, so registers and stores
+ * keep their order without a thought. What the elements of a slot are is the caller's. Constants
+ * are no part of the text: they are read from words that come with each job, so that a rate that
+ * changes with every update makes no other text.
+ *
+ * Worked example, a0 = a0*1 + a1*2 in float32:
+ *     const float k0 = (float)k[0];
+ *     const float k1 = (float)k[1];
+ * and
+ *     const float v0 = …;
+ *     const float v1 = …;
+ *     const float v2 = (float)(v0*k0 + v1*k1);
+ */
+#ifndef VM_PROG_TEXT_H
+#define VM_PROG_TEXT_H
+
+#include "vm/program.h"
+
+/* Both add to out. */
+typedef struct prog_text_slots {
+    void *arg;
+    /* An expression that reads the element of a slot; asked for once, before it is first needed. */
+    void (*read)(void *arg, buf *out, int slot, kv_dtype dtype);
+    /* A statement that makes variable number v the element of a slot. */
+    void (*write)(void *arg, buf *out, int slot, kv_dtype dtype, int v);
+} prog_text_slots;
+
+/* The statements; errors end in out. */
+void prog_text(buf *out, const prog *p, const prog_text_slots *slots);
+
+/* Declarations of the constants that the statements name, read from `k`, the words. */
+void prog_text_constants(buf *out, const prog *p);
+
+/* The words that a program needs, and what they are. */
+int64_t prog_text_words(const prog *p);
+void prog_text_fill(double *words, const prog *p);
+
+/* A dtype as a type of element.cuh, and the type of its elements. */
+const char *prog_text_tag(kv_dtype dtype);
+const char *prog_text_item(kv_dtype dtype);
+
+#endif
