@@ -66,7 +66,7 @@ TEST(trace_copies_keys)
     CHECK_OK(trace_start(&e));
     int64_t begin = trace_now();
     trace_add(&(trace_event){TRACE_PART, "pull", trace_number(), begin, trace_now(), keys, 2, 1, 2,
-                             3, false, 0});
+                             3, false, 0, 0});
     memset(name, 'x', sizeof name - 1);
     keys[1].id = 9;
     CHECK_OK(trace_stop(check_copy, &seen, &e));
