@@ -18,6 +18,7 @@
 #include "tools/launch_children.h"
 #include "tools/launch_folder.h"
 #include "tools/launch_job.h"
+#include "tools/launch_loss.h"
 #include "tools/launch_wire.h"
 
 enum {
@@ -90,6 +91,9 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int c
     va_end(args);
     folder_lose(j->folder, number, why);
     folder_lost(j->folder, &other, why, sizeof why); /* a rank may have said it first */
+    bool host = loss_is_host(j, other);
+    if (host)
+        loss_name_host(j, other, why, sizeof why);
     j->code = other == number ? code : EXIT_PEER;
     j->lost = other >= 0 && j->code == EXIT_PEER;
     j->end_ms = launch_now_ms() + (int64_t)(j->o->deadline * 1000);
@@ -100,6 +104,16 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int c
     else if (j->is_local && other >= 0 && other < j->n && j->ranks[other].pid &&
              !j->ranks[other].ended)
         kill(j->ranks[other].pid, SIGKILL); /* silent, perhaps stopped */
+    if (host)
+        loss_end_host(j, other);
+}
+
+static void lose_host(job *j, int number)
+{
+    char why[512];
+    loss_name_host(j, number, why, sizeof why);
+    lose(j, number, EXIT_PEER, "%s", why);
+    loss_end_host(j, number);
 }
 
 static void take_event(job *j, rank *r, const char *line)
@@ -143,6 +157,7 @@ static void take_cell(job *j, const wire_cell *cell)
     if (cell->rank < 0 || cell->rank >= j->n)
         return;
     rank *r = &j->ranks[cell->rank];
+    r->heard_ms = launch_now_ms();
     memcpy(text, cell->text, (size_t)cell->n);
     text[cell->n] = '\0';
     switch ((wire_kind)cell->kind) {
@@ -161,6 +176,8 @@ static void take_cell(job *j, const wire_cell *cell)
     case WIRE_ROUNDS:
         r->rounds = strtoll(text, NULL, 10);
         break;
+    case WIRE_BEAT:
+        break;
     }
 }
 
@@ -173,6 +190,7 @@ static bool take_heard(job *j)
     if (n > 0)
         buf_put(&j->bytes, block, (size_t)n);
     bool all = n == 0 || (n < 0 && errno != EAGAIN);
+    loss_tick(j, n == sizeof block);
     while (wire_take(&j->bytes, &cell, &j->log, all))
         take_cell(j, &cell);
     if (all && j->heard >= 0) {
@@ -210,14 +228,12 @@ static bool host_answers(const job *j, const char *host)
 
 /* mpirun is gone, or has ended ranks by itself, as it does when it loses a host: those of the other
  * hosts still told that. What mpirun says then is about the start of a job. */
-static void lose_host(job *j, const char *why)
+static void lose_mpirun(job *j, const char *why)
 {
-    char name[160];
     for (int i = 0; i < j->n && j->stopped_ms; i++) {
         if (j->ranks[i].ended || !j->ranks[i].pid || host_answers(j, j->ranks[i].host))
             continue;
-        name_rank(j, i, name);
-        lose(j, i, EXIT_PEER, "%s is lost: mpirun has lost its host", name);
+        lose_host(j, i);
         return;
     }
     show_log(j);
@@ -248,7 +264,7 @@ static void look_at_mpirun(job *j)
         if (j->end_ms || (all && !j->stopped_ms))
             continue;
         snprintf(why, sizeof why, "mpirun ended with exit code %d", WEXITSTATUS(status));
-        lose_host(j, why);
+        lose_mpirun(j, why);
     }
 }
 
@@ -291,6 +307,13 @@ static void look_at_early(job *j, int64_t now)
     j->early_ms = 0;
 }
 
+static void look_at_hosts(job *j)
+{
+    int number = j->end_ms ? -1 : loss_find(j);
+    if (number >= 0)
+        lose_host(j, number);
+}
+
 static void look_at_time(job *j)
 {
     char why[512];
@@ -298,8 +321,9 @@ static void look_at_time(job *j)
     int64_t now = launch_now_ms();
     look_at_start(j, now);
     look_at_early(j, now);
+    look_at_hosts(j);
     if (j->stopped_ms && !j->end_ms && now > j->stopped_ms + mpirun_ms(j))
-        lose_host(j, "mpirun has ended the ranks, and stays");
+        lose_mpirun(j, "mpirun has ended the ranks, and stays");
     if (!j->end_ms && folder_lost(j->folder, &number, why, sizeof why))
         lose(j, number, EXIT_PEER, "%s", why);
     if (j->o->timeout > 0 && now - j->first_ms > (int64_t)(j->o->timeout * 1000))

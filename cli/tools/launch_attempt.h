@@ -14,6 +14,7 @@ typedef struct rank {
     char host[64];
     bool ended;
     bool stopped;     /* by its watcher, because mpirun ended the job */
+    int64_t heard_ms; /* when its watcher last told anything */
     long long rounds; /* begun, as told at its end; -1: not told */
     launch_output out[2];
 } rank;
@@ -26,6 +27,8 @@ typedef struct job {
     rank *ranks;
     char folder[4096];
     int heard;                  /* the pipe from mpirun; -1: closed */
+    int64_t looked_ms;          /* the last tick */
+    int64_t unheard_ms;         /* when something was last left in the pipe, or nobody looked */
     buf bytes;                  /* of it, the part of a cell that has come */
     buf log;                    /* what mpirun itself said */
     pid_t mpirun;               /* 0: has ended */

@@ -21,7 +21,7 @@
 #include "tools/launch_job.h"
 #include "tools/launch_wire.h"
 
-enum { TICK_MS = 100 };
+enum { TICK_MS = 100, BEAT_MS = 1000 /* at the most */, BEATS = 8 /* in the time of a deadline */ };
 
 typedef struct watch {
     const char *folder; /* NULL: nobody wants to be told */
@@ -33,6 +33,7 @@ typedef struct watch {
     bool is_over;  /* the job is */
     bool stopped;  /* the rank was still running then */
     bool told_lost;
+    int64_t beat_ms, next_ms; /* between two signs of life, and when the next one is due */
 } watch;
 
 /* In the child. */
@@ -115,6 +116,15 @@ static void take_signal(watch *w)
     }
 }
 
+static void beat(watch *w)
+{
+    int64_t now = launch_now_ms();
+    if (now < w->next_ms)
+        return;
+    w->next_ms = now + w->beat_ms;
+    wire_tell(w->number, WIRE_BEAT, "", 0);
+}
+
 static void tick(watch *w)
 {
     struct pollfd fds[] = {{.fd = w->signals, .events = POLLIN},
@@ -128,6 +138,7 @@ static void tick(watch *w)
     pass_on(w, 0);
     pass_on(w, 1);
     look_at_lost(w);
+    beat(w);
 }
 
 /* Until the rank has ended; it is ended when the job is over. Returns how, as waitpid does. */
@@ -137,8 +148,10 @@ static int watch_rank(watch *w)
     while (waitpid(w->pid, &status, WNOHANG) == 0) {
         tick(w);
         if (w->is_over)
-            w->stopped = kill(w->pid, SIGKILL) == 0;
+            kill(w->pid, SIGKILL);
     }
+    take_signal(w); /* mpirun sends them to the rank as well */
+    w->stopped = w->is_over;
     w->pid = 0;
     return status;
 }
@@ -166,12 +179,12 @@ static void tell_start(const watch *w)
 static void tell_end(watch *w, int status)
 {
     char line[64];
-    bool killed = WIFSIGNALED(status);
+    bool killed = WIFSIGNALED(status), failed = killed || WEXITSTATUS(status) != 0;
     pass_on(w, 0);
     pass_on(w, 1);
     tell_rounds(w);
     snprintf(line, sizeof line, "%d %s %d", w->number,
-             killed && w->stopped ? "stopped"
+             failed && w->stopped ? "stopped"
              : killed             ? "signal"
                                   : "exit",
              killed ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -199,6 +212,14 @@ static int run(watch *w, char **words)
     return EXIT_DONE;
 }
 
+/* A rank may have been given another deadline than launch has. */
+static int64_t read_beat_ms(void)
+{
+    const char *text = getenv("KVSTORE_DEADLINE");
+    double ms = text ? strtod(text, NULL) * 1000 / BEATS : 0;
+    return ms > 0 && ms < BEAT_MS ? (int64_t)ms : BEAT_MS;
+}
+
 /* launch-rank WORD...: the words of the rank. */
 int launch_rank(int argc, char **argv)
 {
@@ -208,7 +229,8 @@ int launch_rank(int argc, char **argv)
         fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
-    watch w = {.folder = getenv("KVSTORE_RUN_DIR"), .number = atoi(number), .parent = getppid()};
+    watch w = {.folder = getenv("KVSTORE_RUN_DIR"), .number = atoi(number), .parent = getppid(),
+               .beat_ms = read_beat_ms()};
     sigset_t watched;
     static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(&watched);

@@ -27,6 +27,7 @@ typedef enum wire_kind {
     WIRE_EVENT = 'v',  /* a line as in the file `events`, and the host behind a start */
     WIRE_LOST = 'l',   /* what the file `lost` of that host says */
     WIRE_ROUNDS = 'r', /* how many rounds the worker has begun */
+    WIRE_BEAT = 'b',   /* nothing but that the watcher is there; no text */
 } wire_kind;
 
 typedef struct wire_cell {
