@@ -263,6 +263,7 @@ static bool run_subcommand(int argc, char **argv, int *code)
         int (*run)(int argc, char **argv);
     } table[] = {{"launch", launch_main},
                  {"launch-rank", launch_rank},
+                 {"launch-ssh", launch_ssh},
                  {"launch-tell", launch_tell},
                  {"serve", launch_serve}};
     for (size_t i = 0; argc > 1 && i < sizeof table / sizeof *table; i++) {

@@ -54,13 +54,16 @@ static int make_folder(job *j, kv_err *e)
     const char *temp = getenv("TMPDIR");
     snprintf(j->folder, sizeof j->folder, "%s/kvctl-XXXXXX",
              j->is_local && temp && *temp ? temp : "/tmp");
-    if (!mkdtemp(j->folder)) {
-        char wanted[sizeof j->folder];
-        memcpy(wanted, j->folder, sizeof wanted);
-        j->folder[0] = '\0';
+    char wanted[sizeof j->folder];
+    memcpy(wanted, j->folder, sizeof wanted);
+    if (!mkdtemp(j->folder))
         return file_error(e, "make", wanted, errno);
-    }
-    return KV_OK;
+    j->held = folder_hold(j->folder);
+    if (j->held >= 0)
+        return KV_OK;
+    file_error(e, "lock", j->folder, errno);
+    folder_remove(j->folder);
+    return e->code;
 }
 
 static void begin_outputs(job *j)
@@ -151,13 +154,33 @@ static void take_lost(job *j, const char *text)
         lose(j, number, EXIT_PEER, "%s", text + used);
 }
 
+static void show_log(job *j)
+{
+    fwrite(buf_text(&j->log), 1, j->log.len, stderr);
+    buf_clear(&j->log);
+}
+
+/* Its host may live on, with all its ranks: silence will tell. */
+static void take_ssh(job *j, const char *code)
+{
+    int begun = 0;
+    for (int i = 0; i < j->n; i++)
+        begun += j->ranks[i].pid != 0;
+    j->ssh_ended = true;
+    if (begun == j->n || j->end_ms)
+        return;
+    show_log(j);
+    lose(j, -1, EXIT_PEER, "ssh ended with exit code %s before all ranks had begun", code);
+}
+
 static void take_cell(job *j, const wire_cell *cell)
 {
     char text[WIRE_TEXT + 1];
     if (cell->rank < 0 || cell->rank >= j->n)
         return;
     rank *r = &j->ranks[cell->rank];
-    r->heard_ms = launch_now_ms();
+    if (cell->kind != WIRE_SSH)
+        r->heard_ms = launch_now_ms();
     memcpy(text, cell->text, (size_t)cell->n);
     text[cell->n] = '\0';
     switch ((wire_kind)cell->kind) {
@@ -175,6 +198,9 @@ static void take_cell(job *j, const wire_cell *cell)
         break;
     case WIRE_ROUNDS:
         r->rounds = strtoll(text, NULL, 10);
+        break;
+    case WIRE_SSH:
+        take_ssh(j, text);
         break;
     case WIRE_BEAT:
         break;
@@ -210,12 +236,6 @@ static void look_at_watchers(job *j)
         r->ended = true;
         lose(j, i, EXIT_PEER, "rank %d (%s) was killed", i, role(j, i));
     }
-}
-
-static void show_log(job *j)
-{
-    fwrite(buf_text(&j->log), 1, j->log.len, stderr);
-    buf_clear(&j->log);
 }
 
 static bool host_answers(const job *j, const char *host)
@@ -422,6 +442,7 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
         close(j->heard);
     *rounds = read_rounds(j);
     folder_remove(j->folder);
+    close(j->held);
     buf_release(&j->bytes);
     buf_release(&j->log);
     mem_free(j->ranks);

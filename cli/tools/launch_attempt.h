@@ -26,6 +26,7 @@ typedef struct job {
     int n;
     rank *ranks;
     char folder[4096];
+    int held;                   /* of the folder */
     int heard;                  /* the pipe from mpirun; -1: closed */
     int64_t looked_ms;          /* the last tick */
     int64_t unheard_ms;         /* when something was last left in the pipe, or nobody looked */
@@ -35,6 +36,7 @@ typedef struct job {
     pid_t telling;              /* mpirun that tells the hosts of a loss; 0: none */
     int64_t round;              /* of the checkpoint from which it goes on */
     int64_t stopped_ms;         /* when mpirun ended the first rank by itself; 0: it did not */
+    bool ssh_ended;             /* one that mpirun had started: perhaps its host is lost */
     int early;                  /* the rank that ended first, and well; -1: none */
     int64_t early_ms;           /* when; 0: the hosts have been told */
     int64_t first_ms, begin_ms; /* when the first attempt began, and this one */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@ void folder_path(const char *folder, char path[FOLDER_PATH], const char *name)
     snprintf(path, FOLDER_PATH, "%s/%s", folder, name);
 }
 
-bool folder_make(const char *folder)
+static bool make(const char *folder)
 {
     struct stat s;
     if (mkdir(folder, 0700) && errno != EEXIST)
@@ -23,6 +24,70 @@ bool folder_make(const char *folder)
         return false;
     errno = EPERM; /* somebody else made it */
     return S_ISDIR(s.st_mode) && s.st_uid == geteuid();
+}
+
+int folder_hold(const char *folder)
+{
+    char path[FOLDER_PATH];
+    struct stat mine, there;
+    folder_path(folder, path, "held");
+    while (make(folder)) {
+        int rc, fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != ENOENT)
+            return -1;
+        if (fd < 0)
+            continue; /* it was removed just now */
+        do
+            rc = flock(fd, LOCK_SH);
+        while (rc && errno == EINTR);
+        /* Without locks in this file system nobody takes it away either. */
+        if (!fstat(fd, &mine) && !lstat(path, &there) && mine.st_ino == there.st_ino)
+            return fd;
+        close(fd);
+    }
+    return -1;
+}
+
+void folder_leave(const char *folder, int held)
+{
+    /* Who fails holds it no longer: of several that leave at once the last one succeeds. */
+    if (held >= 0 && (flock(held, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK))
+        folder_remove(folder);
+    if (held >= 0)
+        close(held);
+}
+
+/* A folder of another user may be a link to anywhere, one of this user cannot become that. */
+static void remove_free(const char *folder)
+{
+    struct stat s;
+    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool own = dir >= 0 && fstat(dir, &s) == 0 && s.st_uid == geteuid();
+    int held = own ? openat(dir, "held", O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0)
+        folder_remove(folder);
+    if (held >= 0)
+        close(held);
+    if (dir >= 0)
+        close(dir);
+}
+
+void folder_sweep(const char *folder)
+{
+    static const char start[] = "kvctl-";
+    const char *name = strrchr(folder, '/') + 1;
+    char parent[FOLDER_PATH], beside[FOLDER_PATH];
+    const struct dirent *one;
+    snprintf(parent, sizeof parent, "%.*s", (int)(name - folder), folder);
+    DIR *dir = opendir(parent);
+    while (dir && (one = readdir(dir))) {
+        if (strlen(one->d_name) != strlen(name) || strncmp(one->d_name, start, strlen(start)) != 0)
+            continue;
+        folder_path(parent, beside, one->d_name);
+        remove_free(beside);
+    }
+    if (dir)
+        closedir(dir);
 }
 
 bool folder_tell(const char *folder, const char *line)

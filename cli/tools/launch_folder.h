@@ -3,10 +3,13 @@
  *
  *   events       a line for each thing that happens to a rank of that host, from its watcher:
  *                "RANK start PID WATCHER", "RANK exit CODE", "RANK signal NUMBER",
- *                "RANK stopped 9": by its watcher, because mpirun said that the job is over
+ *                "RANK stopped 9": because mpirun said that the job is over
  *   lost         "RANK sentence", once a rank is lost: from launch, or from a rank that has heard
  *                nothing of another one; all other ranks end then, with that sentence
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
+ *   held         locked by launch and by each watcher of that host: the last one removes the folder.
+ *                Where nobody was left to do so, as on a host that died, the file is free, and the
+ *                watchers of the next job there remove the folder
  */
 #ifndef TOOLS_LAUNCH_FOLDER_H
 #define TOOLS_LAUNCH_FOLDER_H
@@ -18,8 +21,15 @@ enum { FOLDER_PATH = 4200 };
 
 void folder_path(const char *folder, char path[FOLDER_PATH], const char *name);
 
-/* Makes it unless it is there. Returns whether it is there now, and belongs to this user. */
-bool folder_make(const char *folder);
+/* Makes it unless it is there, and holds it until folder_leave or the end of this process. Returns
+ * what folder_leave wants; -1: it cannot be made, or belongs to somebody else (errno). */
+int folder_hold(const char *folder);
+
+/* Removes it with its files unless another process holds it. */
+void folder_leave(const char *folder, int held);
+
+/* Removes the folders beside it that were held by jobs of this user and are no longer. */
+void folder_sweep(const char *folder);
 
 /* Adds a line to `events`, in one write, so that lines of several ranks do not mix. Returns whether
  * that went well. */
@@ -31,7 +41,7 @@ void folder_lose(const char *folder, int number, const char *why);
 /* Reads it. Returns whether it is there. */
 bool folder_lost(const char *folder, int *number, char *why, size_t size);
 
-/* Removes it with its files. */
+/* Removes it with its files, whoever holds it. */
 void folder_remove(const char *folder);
 
 #endif

@@ -34,6 +34,9 @@ int64_t launch_now_ms(void);
 /* The watcher: the words of a rank. Returns the exit code. */
 int launch_rank(int argc, char **argv);
 
+/* SSH... HOST COMMAND: runs that ssh, and tells launch when it fails. */
+int launch_ssh(int argc, char **argv);
+
 /* RANK [SENTENCE], on each host: tells its watchers and ranks that one is lost, or has ended. */
 int launch_tell(int argc, char **argv);
 

@@ -41,7 +41,7 @@ bool loss_is_host(const job *j, int number)
 int loss_find(const job *j)
 {
     for (int i = 0; i < j->n; i++)
-        if (!j->ranks[i].ended && is_silent(j, i, 1.5))
+        if (!j->ranks[i].ended && is_silent(j, i, j->ssh_ended ? 0.5 : 1.5))
             return i;
     return -1;
 }

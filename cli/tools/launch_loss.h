@@ -16,8 +16,9 @@ void loss_tick(job *j, bool full);
 /* Of a rank that is said to be silent: whether its whole host is. */
 bool loss_is_host(const job *j, int number);
 
-/* A rank that has not ended and whose host was never heard for longer than the ranks themselves
- * wait for each other, who cannot do so before they have joined; -1: there is none. */
+/* A rank that has not ended and whose host is silent: for half of the deadline when an ssh has
+ * ended, else for longer than the ranks wait for each other, because those that have not joined do
+ * not. -1: there is none. */
 int loss_find(const job *j);
 
 /* "host n2 is lost, with ranks 1, 3 and 5": those on the host of this one that have not ended. */

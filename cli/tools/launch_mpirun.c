@@ -20,8 +20,10 @@ static int read_self(char self[4096], kv_err *e)
     return KV_OK;
 }
 
-/* Up to where parts of several roles begin. */
-static void add_mpirun(launch_command *c, const launch_options *o, const launch_hosts *h)
+/* Up to where parts of several roles begin. self: who tells launch when an ssh fails; NULL: nobody.
+ * mpirun parts these words at blanks. */
+static void add_mpirun(launch_command *c, const launch_options *o, const launch_hosts *h,
+                       const char *self)
 {
     buf agent = {0};
     launch_add(c, "mpirun");
@@ -32,6 +34,8 @@ static void add_mpirun(launch_command *c, const launch_options *o, const launch_
     launch_add(c, "--bind-to");
     launch_add(c, "none");
     if (o->by == LAUNCH_SSH) {
+        if (self && !strchr(self, ' '))
+            buf_printf(&agent, "%s launch-ssh ", self);
         hosts_ssh(h, o, &agent);
         launch_add(c, "--mca");
         launch_add(c, "plm");
@@ -99,7 +103,7 @@ int mpirun_command(launch_command *c, const launch_options *o, const launch_host
     char self[4096];
     if (read_self(self, e))
         return e->code;
-    add_mpirun(c, o, h);
+    add_mpirun(c, o, h, self);
     launch_add(c, "--enable-recovery");
     if (h->n > 0) {
         launch_add(c, "--map-by");
@@ -125,7 +129,7 @@ int mpirun_tell_command(launch_command *c, const launch_options *o, const launch
     char self[4096];
     if (read_self(self, e))
         return e->code;
-    add_mpirun(c, o, h);
+    add_mpirun(c, o, h, NULL);
     launch_add(c, "--map-by");
     launch_add(c, "ppr:1:node");
     add_hosts(c, h);

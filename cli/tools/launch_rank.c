@@ -31,7 +31,7 @@ typedef struct watch {
     int signals;   /* signalfd */
     sigset_t mask; /* the rank's signals */
     bool is_over;  /* the job is */
-    bool stopped;  /* the rank was still running then */
+    bool stopped;  /* it was when the rank ended */
     bool told_lost;
     int64_t beat_ms, next_ms; /* between two signs of life, and when the next one is due */
 } watch;
@@ -193,7 +193,8 @@ static void tell_end(watch *w, int status)
 
 static int run(watch *w, char **words)
 {
-    if (w->folder && !folder_make(w->folder)) {
+    int held = w->folder ? folder_hold(w->folder) : -1;
+    if (w->folder && held < 0) {
         char text[4400];
         int n = snprintf(text, sizeof text, "kvctl: cannot make \"%s\": %s\n", w->folder,
                          strerror(errno));
@@ -204,11 +205,12 @@ static int run(watch *w, char **words)
         return EXIT_FAILED;
     if (!w->folder)
         return WEXITSTATUS(watch_rank(w));
+    folder_sweep(w->folder);
     tell_start(w);
     tell_end(w, watch_rank(w));
     while (!w->is_over)
         tick(w);
-    folder_remove(w->folder);
+    folder_leave(w->folder, held);
     return EXIT_DONE;
 }
 

@@ -28,6 +28,7 @@ typedef enum wire_kind {
     WIRE_LOST = 'l',   /* what the file `lost` of that host says */
     WIRE_ROUNDS = 'r', /* how many rounds the worker has begun */
     WIRE_BEAT = 'b',   /* nothing but that the watcher is there; no text */
+    WIRE_SSH = 's',    /* of no rank: an ssh of mpirun has ended, with this exit code */
 } wire_kind;
 
 typedef struct wire_cell {
