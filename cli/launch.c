@@ -9,6 +9,7 @@
 #include "options.h"
 #include "script/report.h"
 #include "tools/launch_command.h"
+#include "tools/launch_folder.h"
 #include "tools/launch_job.h"
 
 #define MPI_PACKAGE "Open MPI: apt-get install openmpi-bin"
@@ -121,10 +122,22 @@ int launch_main(int argc, char **argv)
     return code;
 }
 
+/* launch says it once, however many servers there are. */
+static bool is_said_by_launch(const kv_err *e)
+{
+    const char *folder = getenv("KVSTORE_RUN_DIR");
+    char why[512];
+    int number;
+    return e->code == KV_E_PEER && folder && folder_lost(folder, &number, why, sizeof why) &&
+           strcmp(why, e->text) == 0;
+}
+
 int launch_serve(int argc, char **argv)
 {
     kv_err e = {0};
     if (argc > 0)
         kv_err_set(&e, KV_E_USAGE, "serve takes no words, and here is \"%s\"", argv[0]);
-    return e.code || kv_serve("dist_sync", &e) ? fail(&e) : EXIT_DONE;
+    if (!e.code && kv_serve("dist_sync", &e) && is_said_by_launch(&e))
+        return EXIT_PEER;
+    return e.code ? fail(&e) : EXIT_DONE;
 }

@@ -45,6 +45,18 @@ END
     assert_output ""
 }
 
+@test "launch: a folder that a dead job left is removed, and no other" {
+    needs_mpi
+    mkdir kvctl-dead00 kvctl-lives0 kvctl-noneof kvctl-other
+    touch kvctl-dead00/{held,events} kvctl-lives0/held kvctl-noneof/events kvctl-other/held
+    TMPDIR=$PWD run flock -s kvctl-lives0/held kvctl launch -n 1 -c 'print 7'
+    assert_output "[0] 7"
+    run ls
+    assert_output "kvctl-lives0
+kvctl-noneof
+kvctl-other"
+}
+
 @test "launch: output that cannot be written" {
     needs_mpi
     run sh -c "kvctl launch -n 2 -c 'print 7' >/dev/full"

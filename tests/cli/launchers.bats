@@ -38,7 +38,7 @@ root()
     run kvctl launch -n 4 -s 2 -H hosts --env A=1 --env-worker B:2 --env-server C=3 --dry-run train.kv one
     assert_success
     local ssh="--host n1:4,n2:2 -x KVSTORE_SERVERS -x A=1" self=$build/kvctl
-    assert_output "KVSTORE_SERVERS=2 mpirun $(root)--bind-to none --mca plm rsh --mca plm_rsh_agent 'ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x B=2 -n 4 $self launch-rank train.kv one : $ssh -x C=3 -n 2 $self launch-rank serve"
+    assert_output "KVSTORE_SERVERS=2 mpirun $(root)--bind-to none --mca plm rsh --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x B=2 -n 4 $self launch-rank train.kv one : $ssh -x C=3 -n 2 $self launch-rank serve"
 }
 
 @test "launchers: hosts without slots take turns; a port, and a folder to copy" {
