@@ -7,8 +7,8 @@
  *   lost         "RANK sentence", once a rank is lost: from launch, or from a rank that has heard
  *                nothing of another one; all other ranks end then, with that sentence
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
- *   held         locked by launch and by each watcher of that host: the last one removes the folder.
- *                Where nobody was left to do so, as on a host that died, the file is free, and the
+ *   held         locked by launch and by each watcher of that host: the last one removes the
+ * folder. Where nobody was left to do so, as on a host that died, the file is free, and the
  *                watchers of the next job there remove the folder
  */
 #ifndef TOOLS_LAUNCH_FOLDER_H

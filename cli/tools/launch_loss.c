@@ -31,8 +31,8 @@ static bool is_silent(const job *j, int number, double deadlines)
     return (double)(launch_now_ms() - last) > j->o->deadline * 1000 * deadlines;
 }
 
-/* The watchers of a host that lives were heard an eighth of the deadline ago, those of one that died
- * no later than its ranks: half of it is far from both. */
+/* The watchers of a host that lives were heard an eighth of the deadline ago, those of one that
+ * died no later than its ranks: half of it is far from both. */
 bool loss_is_host(const job *j, int number)
 {
     return number >= 0 && number < j->n && is_silent(j, number, 0.5);

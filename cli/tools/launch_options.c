@@ -121,6 +121,15 @@ static int take_text(const char *name, const char *text, const char **out, kv_er
                : kv_err_set(e, KV_E_USAGE, "launch: %s needs a name, not \"%s\"", name, text);
 }
 
+/* mpirun and the hosts would begin at different ends of another path. */
+static int take_folder(const char *name, const char *text, const char **out, kv_err *e)
+{
+    *out = text;
+    return *text == '/' ? KV_OK
+                        : kv_err_set(e, KV_E_USAGE, "launch: %s needs a path from /, not \"%s\"",
+                                     name, text);
+}
+
 static int take_launcher(const char *text, launcher *by, kv_err *e)
 {
     for (int i = 0; i < LAUNCHER_NONE; i++) {
@@ -175,7 +184,7 @@ static int take(launch_options *o, const spec *s, const char *text, kv_err *e)
     case OPT_HOSTFILE:
         return take_text(s->name, text, &o->hostfile, e);
     case OPT_SYNC:
-        return take_text(s->name, text, &o->sync_folder, e);
+        return take_folder(s->name, text, &o->sync_folder, e);
     case OPT_ENV:
         return take_variable(o, s->name, text, 'a', e);
     case OPT_ENV_WORKER:

@@ -1,7 +1,7 @@
 /* What mpirun reaches its hosts with. It takes an ssh that fails for a daemon that never began, and
- * ends the whole job in such a hurry that most of what the other hosts had to tell is lost: also when
- * a host dies hours later, unless it has noticed by then that the daemon is gone. So mpirun is not
- * told, and launch is. */
+ * ends the whole job in such a hurry that most of what the other hosts had to tell is lost: also
+ * when a host dies hours later, unless it has noticed by then that the daemon is gone. So mpirun is
+ * not told, and launch is. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +36,9 @@ int launch_ssh(int argc, char **argv)
         become_ssh(argv);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    int code = pid < 0 ? EXIT_FAILED : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    int code = pid < 0             ? EXIT_FAILED
+               : WIFEXITED(status) ? WEXITSTATUS(status)
+                                   : 128 + WTERMSIG(status);
     snprintf(text, sizeof text, "%d", code);
     if (code)
         wire_tell(0, WIRE_SSH, text, strlen(text));

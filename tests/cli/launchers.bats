@@ -196,6 +196,8 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
     cases=("2|-n 2 --launcher pbs train.kv|launch: there is no launcher \"pbs\"; there are local, mpi, ssh, sge, slurm and yarn"
         "2|-n 2 --launcher ssh train.kv|launch: --launcher ssh needs the hosts: -H HOSTFILE"
         "2|-n 2 --launcher local -H hosts train.kv|launch: -H is for the launchers mpi and ssh, and this is local"
+        '2|-n 2 -H hosts --sync-dst-dir x train.kv|launch: --sync-dst-dir needs a path from /, not "x"'
+        '2|-n 2 -H hosts --sync-dst-dir= train.kv|launch: --sync-dst-dir needs a path from /, not ""'
         "2|-n 2 --launcher mpi --sync-dst-dir /tmp/x train.kv|launch: --sync-dst-dir is for the launcher ssh, and this is mpi"
         "2|-n 2 --queue-timeout 5 train.kv|launch: --queue-timeout is for the launchers sge, slurm and yarn, and this is local"
         "2|-n 2 --p3 train.kv|launch: --p3 has no meaning here: what is pushed and pulled always goes in parts, by priority"

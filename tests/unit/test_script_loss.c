@@ -1,0 +1,101 @@
+/* Whether a job has lost a host: who is silent, for how long, and who is named. */
+#include <string.h>
+
+#include "test.h"
+#include "tools/launch_job.h"
+#include "tools/launch_loss.h"
+
+enum { RANKS = 12 };
+
+typedef struct scene {
+    launch_options o;
+    rank ranks[RANKS];
+    job j;
+} scene;
+
+/* Ranks in turns on two hosts, heard just now; the deadline is 10 s. */
+static void begin(scene *s, int n)
+{
+    *s = (scene){.o = {.deadline = 10}};
+    s->j = (job){.o = &s->o, .n = n, .ranks = s->ranks};
+    for (int i = 0; i < n; i++) {
+        s->ranks[i].pid = 1;
+        s->ranks[i].heard_ms = launch_now_ms();
+        memcpy(s->ranks[i].host, i % 2 ? "n2" : "n1", sizeof "n1");
+    }
+}
+
+static void hear_n2(scene *s, int64_t ms_ago)
+{
+    for (int i = 1; i < s->j.n; i += 2)
+        s->ranks[i].heard_ms = launch_now_ms() - ms_ago;
+}
+
+TEST(loss_by_silence)
+{
+    scene s;
+    begin(&s, 6);
+    hear_n2(&s, 2000);
+    CHECK(!loss_is_host(&s.j, 3));
+    hear_n2(&s, 6000);
+    CHECK(loss_is_host(&s.j, 3) && !loss_is_host(&s.j, 2));
+    CHECK(!loss_is_host(&s.j, -1) && !loss_is_host(&s.j, 6));
+    CHECK_INT(loss_find(&s.j), -1);
+    s.j.ssh_ended = true;
+    CHECK_INT(loss_find(&s.j), 1);
+    s.j.ssh_ended = false;
+    hear_n2(&s, 16000);
+    CHECK_INT(loss_find(&s.j), 1);
+    s.ranks[1].ended = true;
+    CHECK_INT(loss_find(&s.j), 3);
+    s.ranks[1].heard_ms = launch_now_ms(); /* its watcher stays */
+    CHECK_INT(loss_find(&s.j), -1);
+    CHECK(!loss_is_host(&s.j, 3));
+}
+
+/* What has come lies unread, or launch itself was stopped. */
+TEST(loss_of_nobody)
+{
+    scene s;
+    begin(&s, 6);
+    hear_n2(&s, 16000);
+    s.j.looked_ms = launch_now_ms();
+    loss_tick(&s.j, true);
+    CHECK_INT(loss_find(&s.j), -1);
+    s.j.unheard_ms = 0;
+    loss_tick(&s.j, false);
+    CHECK_INT(loss_find(&s.j), 1);
+    s.j.looked_ms = launch_now_ms() - 6000;
+    loss_tick(&s.j, false);
+    CHECK_INT(loss_find(&s.j), -1);
+    s.j.unheard_ms = 0;
+    s.j.is_local = true;
+    CHECK_INT(loss_find(&s.j), -1);
+    CHECK(!loss_is_host(&s.j, 3));
+}
+
+TEST(loss_names_the_ranks)
+{
+    static const struct {
+        int n;
+        const char *text;
+    } cases[] = {{2, "host n2 is lost, with rank 1"},
+                 {4, "host n2 is lost, with ranks 1 and 3"},
+                 {6, "host n2 is lost, with ranks 1, 3 and 5"}};
+    scene s;
+    char why[512];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin(&s, cases[i].n);
+        loss_name_host(&s.j, 1, why, sizeof why);
+        CHECK_TEXT(why, cases[i].text);
+    }
+    begin(&s, RANKS);
+    for (int i = 0; i < RANKS; i++)
+        memcpy(s.ranks[i].host, "n1", sizeof "n1");
+    s.ranks[2].ended = true;
+    loss_name_host(&s.j, 1, why, sizeof why);
+    CHECK_TEXT(why, "host n1 is lost, with ranks 0, 1, 3, 4, 5, 6, 7, 8 and 3 more");
+    loss_end_host(&s.j, 1);
+    CHECK_INT(loss_find(&s.j), -1);
+    CHECK(s.ranks[11].ended);
+}
