@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/num.h"
 #include "term/exit_code.h"
 #include "tools/launch_folder.h"
 #include "tools/launch_job.h"
@@ -218,7 +219,10 @@ static int run(watch *w, char **words)
 static int64_t read_beat_ms(void)
 {
     const char *text = getenv("KVSTORE_DEADLINE");
-    double ms = text ? strtod(text, NULL) * 1000 / BEATS : 0;
+    double seconds = 0;
+    if (text)
+        num_parse(text, strlen(text), NUM_BINARY64, &seconds, NULL);
+    double ms = seconds * 1000 / BEATS;
     return ms > 0 && ms < BEAT_MS ? (int64_t)ms : BEAT_MS;
 }
 
