@@ -48,17 +48,8 @@ int folder_hold(const char *folder)
     return -1;
 }
 
-void folder_leave(const char *folder, int held)
-{
-    /* Who fails holds it no longer: of several that leave at once the last one succeeds. */
-    if (held >= 0 && (flock(held, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK))
-        folder_remove(folder);
-    if (held >= 0)
-        close(held);
-}
-
 /* A folder of another user may be a link to anywhere, one of this user cannot become that. */
-static void remove_free(const char *folder)
+void folder_remove_free(const char *folder)
 {
     struct stat s;
     int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -84,7 +75,7 @@ void folder_sweep(const char *folder)
         if (strlen(one->d_name) != strlen(name) || strncmp(one->d_name, start, strlen(start)) != 0)
             continue;
         folder_path(parent, beside, one->d_name);
-        remove_free(beside);
+        folder_remove_free(beside);
     }
     if (dir)
         closedir(dir);

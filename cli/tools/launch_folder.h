@@ -7,9 +7,8 @@
  *   lost         "RANK sentence", once a rank is lost: from launch, or from a rank that has heard
  *                nothing of another one; all other ranks end then, with that sentence
  *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
- *   held         locked by launch and by each watcher of that host: the last one removes the
- * folder. Where nobody was left to do so, as on a host that died, the file is free, and the
- *                watchers of the next job there remove the folder
+ *   held         locked by launch and by the watchers of ranks that run. Where nobody holds it and
+ *                nobody was left to remove it, as on a host that died, those of the next job do so
  */
 #ifndef TOOLS_LAUNCH_FOLDER_H
 #define TOOLS_LAUNCH_FOLDER_H
@@ -21,14 +20,14 @@ enum { FOLDER_PATH = 4200 };
 
 void folder_path(const char *folder, char path[FOLDER_PATH], const char *name);
 
-/* Makes it unless it is there, and holds it until folder_leave or the end of this process. Returns
- * what folder_leave wants; -1: it cannot be made, or belongs to somebody else (errno). */
+/* Makes it unless it is there, and holds it until what is returned is closed; -1: it cannot be
+ * made, or belongs to somebody else (errno). */
 int folder_hold(const char *folder);
 
-/* Removes it with its files unless another process holds it. */
-void folder_leave(const char *folder, int held);
+/* Removes it with its files if it belongs to a job of this user and nobody holds it. */
+void folder_remove_free(const char *folder);
 
-/* Removes the folders beside it that were held by jobs of this user and are no longer. */
+/* The same for all folders of jobs beside it. */
 void folder_sweep(const char *folder);
 
 /* Adds a line to `events`, in one write, so that lines of several ranks do not mix. Returns whether

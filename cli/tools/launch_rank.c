@@ -209,9 +209,10 @@ static int run(watch *w, char **words)
     folder_sweep(w->folder);
     tell_start(w);
     tell_end(w, watch_rank(w));
+    close(held); /* after the file of rounds was read */
     while (!w->is_over)
         tick(w);
-    folder_leave(w->folder, held);
+    folder_remove_free(w->folder);
     return EXIT_DONE;
 }
 

@@ -105,7 +105,7 @@ link_n2_back()
     assert_failure 6
     assert_line "kvctl: host n2 is lost, with ranks 1, 3 and 5"
     assert_equal "$(grep -c '^kvctl: ' <<<"$output")" 1
-    run on n0 timeout 100 kvctl launch -n 2 -H hosts -c 'print 7'
+    run on n0 timeout 100 kvctl launch -n 2 -H hosts --deadline 60 -c 'print 7'
     assert_success
     assert_nothing_left
 }
