@@ -389,7 +389,8 @@ static void finish(job *j)
     while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
         int64_t waited = launch_now_ms() - begin;
         j->mpirun = pid > 0 && pid == j->mpirun ? 0 : j->mpirun;
-        if (waited > mpirun_ms(j) || (!j->mpirun && j->code))
+        j->telling = pid > 0 && pid == j->telling ? 0 : j->telling; /* or its daemons would stay */
+        if (waited > mpirun_ms(j) || (!j->mpirun && !j->telling && j->code))
             children_end();
         if (waited > 2 * mpirun_ms(j))
             break;
