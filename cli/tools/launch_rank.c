@@ -236,7 +236,9 @@ int launch_rank(int argc, char **argv)
         fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
-    watch w = {.folder = getenv("KVSTORE_RUN_DIR"), .number = atoi(number), .parent = getppid(),
+    watch w = {.folder = getenv("KVSTORE_RUN_DIR"),
+               .number = atoi(number),
+               .parent = getppid(),
                .beat_ms = read_beat_ms()};
     sigset_t watched;
     static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
