@@ -229,13 +229,13 @@ $(BUILD)/device/%.o: cuda/%.cu cuda/element.cuh cuda/job.h tests/device/shim.hh
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SHIM) -c -o $@ $<
 
-$(BUILD)/device/driver.o $(BUILD)/device/nccl.o: $(BUILD)/device/%.o: tests/device/%.cc cuda/driver.h cuda/nccl.h cuda/job.h \
-                                                 lib/array/device.h $(BUILD)/flags
+$(BUILD)/device/%.o: tests/device/%.cc tests/device/streams.hh cuda/driver.h cuda/nccl.h cuda/job.h \
+                     lib/array/device.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -std=c++17 -D_GNU_SOURCE $(OPT) -Wall -Wextra -fPIC -pthread -Ilib -Ilib/base -Ilib/array -I. \
 	    -DFAKE_SHIM='"$(abspath tests/device/shim.hh)"' -c -o $@ $<
 
-$(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/driver.o $(BUILD)/device/nccl.o \
+$(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/driver.o $(BUILD)/device/streams.o $(BUILD)/device/nccl.o \
                                  $(gpu_kernels:%=$(BUILD)/device/%.o) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
 
@@ -301,7 +301,7 @@ $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conf
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
-GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works $(BUILD)/gpu_conformance \
+GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
              $(BUILD)/gpu_rules $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu

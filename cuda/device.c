@@ -12,6 +12,7 @@ enum {
     PIECE = 4 << 20, /* of a copy, in pinned memory: transfers of 4 MB reach the speed of the bus */
     PINNED = 2,
     TABLES = 4,      /* launches whose tables may be on their way */
+    TABLE = 64 << 10, /* bytes that each has from the start: for about 500 arrays */
     THREADS = 256,   /* of a block */
     BLOCKS_EACH = 8  /* blocks a multiprocessor: 2048 threads, as many as run at a time */
 };
@@ -27,6 +28,7 @@ typedef struct table {
 typedef struct device {
     pthread_mutex_t lock;
     int id, multiprocessors;
+    bool open, met[MAX_DEVICES]; /* met: they reach each other's memory, as far as they can */
     driver_stream *work, *copies[PINNED];
     driver_event *before, *copied[PINNED]; /* the work before a copy; a piece has been copied */
     char *pinned[PINNED];
@@ -39,7 +41,6 @@ typedef struct device {
 /* A part of the plugin's state, made once when it starts. */
 static struct {
     const driver *d;
-    int count;
     device devices[MAX_DEVICES];
 } all;
 
@@ -75,66 +76,20 @@ static void leave(device *d)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* ---- Opening ---- */
+/* ---- Blocks ---- */
 
-static int open_one(device *d, int id, kv_err *e)
+/* Work that uses blocks must end before they go back: `work` waits for every copy to the device and
+ * to others, and for copies to the host the host does. */
+static void finish(device *d)
 {
-    const driver *f = all.d;
-    gpu_facts facts;
-    int rc = KV_OK, can = 0;
-    d->id = id;
-    pthread_mutex_init(&d->lock, NULL);
-    TRY(f->use(id), "be used");
-    TRY(f->facts(id, &facts, &d->multiprocessors), "say what it is");
-    TRY(f->stream(&d->work), "make a stream");
-    TRY(f->event(&d->before), "make an event");
-    for (int i = 0; i < PINNED; i++) {
-        TRY(f->stream(&d->copies[i]), "make a stream");
-        TRY(f->event(&d->copied[i]), "make an event");
-        TRY(f->alloc_host((void **)&d->pinned[i], PIECE), "pin memory");
-    }
-    for (int i = 0; i < TABLES; i++)
-        TRY(f->event(&d->tables[i].done), "make an event");
-    for (int i = 0; i < id; i++) {
-        TRY(f->reach(id, i, &can), "reach its neighbours");
-        TRY(f->reach(i, id, &can), "be reached");
-    }
-    d->cache.bound = facts.bytes / 4;
-out:
-    return rc;
+    all.d->sync(d->work);
 }
 
-int device_open(const driver *d, int *count, kv_err *e)
-{
-    int n = 0;
-    all.d = d;
-    int code = d->count(&n), rc = KV_OK;
-    if (code)
-        return kv_err_set(e, KV_E_UNSUPPORTED, "the GPUs cannot be counted: %s", d->text(code));
-    n = n < MAX_DEVICES ? n : MAX_DEVICES;
-    for (int i = 0; i < n && !rc; i++)
-        rc = open_one(&all.devices[i], i, e);
-    all.count = *count = n;
-    return rc;
-}
-
-int device_facts(int id, gpu_facts *out, kv_err *e)
-{
-    device *d = enter(id);
-    int rc = KV_OK, unused;
-    TRY(all.d->facts(id, out, &unused), "say what it is");
-out:
-    leave(d);
-    return rc;
-}
-
-/* ---- Memory ---- */
-
-/* Everything that is kept goes back. Work that uses it must end first. */
+/* Everything that is kept goes back. */
 static void drop_all(device *d)
 {
     void *block;
-    all.d->sync(d->work);
+    finish(d);
     while ((block = cache_drop(&d->cache)))
         all.d->free(block);
 }
@@ -169,17 +124,137 @@ static void give_block(device *d, void *block)
 {
     if (!block || cache_keep(&d->cache, block))
         return;
-    all.d->sync(d->work);
+    finish(d);
     all.d->free(block);
 }
+
+/* A table's memory is replaced by more, once that is there. What used it is over. */
+static int grow_table(device *d, table *t, int64_t bytes, kv_err *e)
+{
+    void *host = NULL, *block = NULL;
+    int rc = take_block(d, bytes, &block, e);
+    if (rc)
+        return rc;
+    TRY(all.d->alloc_host(&host, bytes), "pin memory");
+    give_block(d, t->block);
+    if (t->host)
+        all.d->free_host(t->host);
+    *t = (table){.host = host, .block = block, .bytes = bytes, .done = t->done};
+out:
+    if (rc)
+        give_block(d, block);
+    return rc;
+}
+
+/* ---- Opening ---- */
+
+/* What is there after a failure stays for the next time. */
+static int open_one(device *d, kv_err *e)
+{
+    const driver *f = all.d;
+    gpu_facts facts;
+    int rc = KV_OK;
+    TRY(f->facts(d->id, &facts, &d->multiprocessors), "say what it is");
+    if (!d->work)
+        TRY(f->stream(&d->work), "make a stream");
+    if (!d->before)
+        TRY(f->event(&d->before), "make an event");
+    for (int i = 0; i < PINNED; i++) {
+        if (!d->copies[i])
+            TRY(f->stream(&d->copies[i]), "make a stream");
+        if (!d->copied[i])
+            TRY(f->event(&d->copied[i]), "make an event");
+        if (!d->pinned[i])
+            TRY(f->alloc_host((void **)&d->pinned[i], PIECE), "pin memory");
+    }
+    for (int i = 0; i < TABLES && !rc; i++) {
+        if (!d->tables[i].done)
+            TRY(f->event(&d->tables[i].done), "make an event");
+        if (!d->tables[i].bytes)
+            rc = grow_table(d, &d->tables[i], TABLE, e);
+    }
+    d->cache.bound = facts.bytes / 4;
+    d->open = rc == KV_OK;
+out:
+    return rc;
+}
+
+/* Makes d the device of this thread, and opens it. */
+static int use(device *d, kv_err *e)
+{
+    int code = all.d->use(d->id);
+    if (code)
+        return fail(d, "be used", code, e);
+    return d->open ? KV_OK : open_one(d, e);
+}
+
+/* After a failure: of what the device was given, nothing is under way any more. One that fails in
+ * this as well does nothing more. */
+static void settle(device *d)
+{
+    if (!d->open || all.d->use(d->id))
+        return;
+    for (int i = 0; i < PINNED; i++)
+        all.d->sync(d->copies[i]);
+    all.d->sync(d->work);
+}
+
+int device_open(const driver *d, int *count, kv_err *e)
+{
+    int n = 0;
+    all.d = d;
+    int code = d->count(&n);
+    if (code)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "the GPUs cannot be counted: %s", d->text(code));
+    n = n < MAX_DEVICES ? n : MAX_DEVICES;
+    for (int i = 0; i < n; i++) {
+        all.devices[i].id = i;
+        pthread_mutex_init(&all.devices[i].lock, NULL);
+    }
+    *count = n;
+    return KV_OK;
+}
+
+/* ---- What they are ---- */
+
+int device_facts(int id, gpu_facts *out, kv_err *e)
+{
+    device *d = enter(id);
+    int rc = KV_OK, unused;
+    TRY(all.d->facts(id, out, &unused), "say what it is");
+out:
+    leave(d);
+    return rc;
+}
+
+int device_room(int id, int64_t *free_bytes, kv_err *e)
+{
+    device *d = enter(id);
+    int rc = KV_OK;
+    TRY(all.d->room(id, free_bytes), "be used");
+out:
+    leave(d);
+    return rc;
+}
+
+int device_reaches(int id, int other, bool *out, kv_err *e)
+{
+    const device *d = &all.devices[id];
+    int rc = KV_OK, can = 0;
+    TRY(all.d->can_reach(id, other, &can), "say what it reaches");
+out:
+    *out = can;
+    return rc;
+}
+
+/* ---- Memory ---- */
 
 int device_alloc(int id, int64_t bytes, void **out, kv_err *e)
 {
     device *d = enter(id);
-    int rc = KV_OK;
-    TRY(all.d->use(id), "be used");
-    rc = take_block(d, bytes, out, e);
-out:
+    int rc = use(d, e);
+    if (!rc)
+        rc = take_block(d, bytes, out, e);
     leave(d);
     return rc;
 }
@@ -187,7 +262,8 @@ out:
 void device_free(int id, void *block)
 {
     device *d = enter(id);
-    if (all.d->use(id) == 0)
+    kv_err unused = {0};
+    if (use(d, &unused) == KV_OK)
         give_block(d, block);
     leave(d);
 }
@@ -195,8 +271,9 @@ void device_free(int id, void *block)
 int device_zero(int id, void *dst, int64_t bytes, kv_err *e)
 {
     device *d = enter(id);
-    int rc = KV_OK;
-    TRY(all.d->use(id), "be used");
+    int rc = use(d, e);
+    if (rc)
+        goto out;
     TRY(all.d->zero(dst, bytes, d->work), "set memory to zero");
 out:
     leave(d);
@@ -206,8 +283,9 @@ out:
 int device_wait(int id, kv_err *e)
 {
     device *d = enter(id);
-    int rc = KV_OK;
-    TRY(all.d->use(id), "be used");
+    int rc = use(d, e);
+    if (rc)
+        goto out;
     TRY(all.d->sync(d->work), "do its work");
 out:
     leave(d);
@@ -219,8 +297,9 @@ out:
 /* Both streams for copies begin behind the work so far. */
 static int begin_copy(device *d, kv_err *e)
 {
-    int rc = KV_OK;
-    TRY(all.d->use(d->id), "be used");
+    int rc = use(d, e);
+    if (rc)
+        goto out;
     TRY(all.d->record(d->before, d->work), "copy");
     for (int i = 0; i < PINNED; i++)
         TRY(all.d->wait_event(d->copies[i], d->before), "copy");
@@ -248,6 +327,8 @@ int device_copy_in(int id, void *dst, const void *host, int64_t bytes, kv_err *e
         TRY(all.d->wait_event(d->work, d->copied[p]), "copy");
     }
 out:
+    if (rc)
+        settle(d);
     leave(d);
     return rc;
 }
@@ -273,11 +354,31 @@ int device_copy_out(int id, void *host, const void *src, int64_t bytes, kv_err *
         memcpy((char *)host + at, d->pinned[p], (size_t)piece_of(at, bytes));
     }
 out:
+    if (rc)
+        settle(d);
     leave(d);
     return rc;
 }
 
-/* d's work waits for the work so far of another device. Both are locked. */
+/* Two devices reach each other's memory from now on, where they can. Both are locked and open. */
+static int meet(device *d, device *other, kv_err *e)
+{
+    device *each[] = {d, other};
+    int rc = KV_OK;
+    for (int i = 0; i < 2 && !d->met[other->id]; i++) {
+        device *here = each[i], *there = each[1 - i];
+        int can = 0;
+        TRY(all.d->use(here->id), "be used");
+        TRY(all.d->can_reach(here->id, there->id, &can), "say what it reaches");
+        if (can)
+            TRY(all.d->reach(here->id, there->id), "reach another GPU");
+    }
+    d->met[other->id] = other->met[d->id] = true;
+out:
+    return rc;
+}
+
+/* d's work waits for the work so far of another device. */
 static int join(device *d, device *other, kv_err *e)
 {
     int rc = KV_OK;
@@ -289,19 +390,33 @@ out:
     return rc;
 }
 
+static int copy_between(device *d, void *dst, device *other, const void *src, int64_t bytes,
+                        kv_err *e)
+{
+    int rc = use(other, e);
+    if (!rc)
+        rc = use(d, e);
+    if (!rc && d != other)
+        rc = meet(d, other, e);
+    if (!rc && d != other)
+        rc = join(d, other, e);
+    if (rc)
+        goto out;
+    TRY(all.d->use(d->id), "be used");
+    TRY(all.d->copy(dst, d->id, src, other->id, bytes, d->work), "copy");
+    if (d != other)
+        rc = join(other, d, e);
+out:
+    if (rc)
+        settle(d);
+    return rc;
+}
+
 int device_copy(int id, void *dst, int from, const void *src, int64_t bytes, kv_err *e)
 {
     device *first = enter(id < from ? id : from); /* locks are taken in ascending order */
     device *second = id == from ? NULL : enter(id < from ? from : id);
-    device *d = &all.devices[id], *other = &all.devices[from];
-    int rc = second ? join(d, other, e) : KV_OK;
-    if (rc)
-        goto out;
-    TRY(all.d->use(id), "be used");
-    TRY(all.d->copy(dst, src, bytes, d->work), "copy");
-    if (second)
-        rc = join(other, d, e);
-out:
+    int rc = copy_between(&all.devices[id], dst, &all.devices[from], src, bytes, e);
     if (second)
         leave(second);
     leave(first);
@@ -313,9 +428,15 @@ int device_together(const int *ids, int n,
                     kv_err *e)
 {
     driver_stream *streams[MAX_DEVICES] = {0};
-    for (int i = 0; i < n; i++)
-        streams[i] = enter(ids[i])->work; /* locks are taken in ascending order */
-    int rc = give(arg, streams, e);
+    int rc = KV_OK;
+    for (int i = 0; i < n; i++) { /* locks are taken in ascending order */
+        device *d = enter(ids[i]);
+        if (!rc)
+            rc = use(d, e);
+        streams[i] = d->work;
+    }
+    if (!rc)
+        rc = give(arg, streams, e);
     for (int i = 0; i < n; i++)
         leave(&all.devices[ids[i]]);
     return rc;
@@ -354,17 +475,9 @@ static int take_table(device *d, int64_t bytes, table **out, kv_err *e)
     if (t->used)
         TRY(all.d->sync_event(t->done), "do its work");
     t->used = false;
-    if (t->bytes < bytes) {
-        int64_t room = bytes < 1 << 16 ? 1 << 16 : bytes + bytes / 2;
-        give_block(d, t->block);
-        all.d->free_host(t->host);
-        *t = (table){.done = t->done};
-        TRY(all.d->alloc_host(&t->host, room), "pin memory");
-        if ((rc = take_block(d, room, &t->block, e)))
-            goto out;
-        t->bytes = room;
-    }
-    *out = t;
+    if (t->bytes < bytes)
+        rc = grow_table(d, t, bytes + bytes / 2, e);
+    *out = rc ? NULL : t;
 out:
     return rc;
 }
@@ -422,13 +535,14 @@ int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, i
                   kv_err *e)
 {
     device *d = enter(id);
-    int64_t bytes = table_bytes(jobs, n), most = (int64_t)d->multiprocessors * BLOCKS_EACH;
+    int64_t bytes = table_bytes(jobs, n), most = 0;
     table *t = NULL;
-    int rc = KV_OK;
-    TRY(all.d->use(id), "be used");
-    rc = take_table(d, bytes, &t, e);
+    int rc = use(d, e);
+    if (!rc)
+        rc = take_table(d, bytes, &t, e);
     if (rc || !t)
         goto out;
+    most = (int64_t)d->multiprocessors * BLOCKS_EACH;
     layout l = {t->host, (intptr_t)t->block - (intptr_t)t->host, 0};
     job_list list = {t->block, n, fill_table(&l, tile, jobs, n), tile};
     int64_t blocks = (list.ntiles + THREADS / JOB_TEAM - 1) / (THREADS / JOB_TEAM);
@@ -440,6 +554,8 @@ int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, i
     TRY(all.d->record(t->done, d->work), "run a kernel");
     t->used = true;
 out:
+    if (rc)
+        settle(d);
     leave(d);
     return rc;
 }
@@ -448,8 +564,9 @@ int device_load(int id, driver_kernel **out, const void *image, int64_t bytes, c
                 kv_err *e)
 {
     device *d = enter(id);
-    int rc = KV_OK;
-    TRY(all.d->use(id), "be used");
+    int rc = use(d, e);
+    if (rc)
+        goto out;
     TRY(all.d->load(out, image, bytes, name), "load a kernel");
 out:
     leave(d);

@@ -5,6 +5,10 @@
  * brought into pinned memory, and wait for the work before them on the device alone. The host waits
  * for the device only where it wants elements, or where pinned memory is still in use.
  *
+ * A device is opened, with a context and pinned memory, when it is first given something to do.
+ * Where giving it fails half way, what was given is waited for, so that nothing is under way that
+ * later work does not wait for.
+ *
  * A device has a lock, which these functions take: any thread may call them.
  */
 #ifndef CUDA_DEVICE_H
@@ -13,13 +17,15 @@
 #include "array/device.h"
 #include "cuda/driver.h"
 
-/* Brings up the devices of a driver, which stays. *count: how many. Errors: unsupported. */
+/* Finds the devices of a driver, which stays. *count: how many. Errors: unsupported. */
 int device_open(const driver *d, int *count, kv_err *e);
 
 const driver *device_driver(void);
 
 /* What gpu_ops says of these. */
 int device_facts(int id, gpu_facts *out, kv_err *e);
+int device_room(int id, int64_t *free_bytes, kv_err *e);
+int device_reaches(int id, int other, bool *out, kv_err *e);
 int device_alloc(int id, int64_t bytes, void **out, kv_err *e);
 void device_free(int id, void *block);
 int device_zero(int id, void *dst, int64_t bytes, kv_err *e);

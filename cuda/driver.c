@@ -24,6 +24,8 @@
     X(cuDeviceTotalMem)                                                                            \
     X(cuDeviceCanAccessPeer)                                                                       \
     X(cuDevicePrimaryCtxRetain)                                                                    \
+    X(cuDevicePrimaryCtxRelease)                                                                   \
+    X(cuCtxGetCurrent)                                                                             \
     X(cuCtxSetCurrent)                                                                             \
     X(cuCtxEnablePeerAccess)                                                                       \
     X(cuMemGetInfo)                                                                                \
@@ -41,6 +43,7 @@
     X(cuMemcpyHtoDAsync)                                                                           \
     X(cuMemcpyDtoHAsync)                                                                           \
     X(cuMemcpyAsync)                                                                               \
+    X(cuMemcpyPeerAsync)                                                                           \
     X(cuModuleLoadData)                                                                            \
     X(cuModuleGetFunction)                                                                         \
     X(cuLaunchKernel)
@@ -97,6 +100,12 @@ static CUdeviceptr address(const void *p)
     return (CUdeviceptr)(uintptr_t)p;
 }
 
+static int version(void)
+{
+    int out = 0;
+    return cu.cuDriverGetVersion(&out) ? 0 : out;
+}
+
 static int count_of(int *out)
 {
     return (int)cu.cuDeviceGetCount(out);
@@ -114,7 +123,7 @@ static int use_device(int id)
 static int facts_of(int id, gpu_facts *out, int *multiprocessors)
 {
     CUdevice device;
-    size_t all = 0, left = 0;
+    size_t bytes = 0;
     CUresult rc = cu.cuDeviceGet(&device, id);
     if (!rc)
         rc = cu.cuDeviceGetName(out->name, (int)sizeof out->name, device);
@@ -128,11 +137,32 @@ static int facts_of(int id, gpu_facts *out, int *multiprocessors)
         rc = cu.cuDeviceGetAttribute(multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                                      device);
     if (!rc)
-        rc = (CUresult)use_device(id);
+        rc = cu.cuDeviceTotalMem(&bytes, device);
+    out->bytes = (int64_t)bytes;
+    return (int)rc;
+}
+
+/* A context takes some of the memory, and time: one that was made for this goes at once. */
+static int room_of(int id, int64_t *free_bytes)
+{
+    CUdevice device;
+    CUcontext context = cu.contexts[id], before = NULL;
+    bool guest = !context;
+    size_t all = 0, left = 0;
+    CUresult rc = cu.cuDeviceGet(&device, id);
+    if (!rc)
+        rc = cu.cuCtxGetCurrent(&before);
+    if (!rc && guest)
+        rc = cu.cuDevicePrimaryCtxRetain(&context, device);
+    if (rc)
+        return (int)rc;
+    rc = cu.cuCtxSetCurrent(context);
     if (!rc)
         rc = cu.cuMemGetInfo(&left, &all);
-    out->bytes = (int64_t)all;
-    out->free_bytes = (int64_t)left;
+    cu.cuCtxSetCurrent(before);
+    if (guest)
+        cu.cuDevicePrimaryCtxRelease(device);
+    *free_bytes = (int64_t)left;
     return (int)rc;
 }
 
@@ -220,12 +250,16 @@ static int copy_out(void *host, const void *src, int64_t bytes, driver_stream *s
     return (int)cu.cuMemcpyDtoHAsync(host, address(src), (size_t)bytes, stream_of(s));
 }
 
-static int copy_block(void *dst, const void *src, int64_t bytes, driver_stream *s)
+static int copy_block(void *dst, int to, const void *src, int from, int64_t bytes,
+                      driver_stream *s)
 {
-    return (int)cu.cuMemcpyAsync(address(dst), address(src), (size_t)bytes, stream_of(s));
+    if (to == from)
+        return (int)cu.cuMemcpyAsync(address(dst), address(src), (size_t)bytes, stream_of(s));
+    return (int)cu.cuMemcpyPeerAsync(address(dst), cu.contexts[to], address(src),
+                                     cu.contexts[from], (size_t)bytes, stream_of(s));
 }
 
-static int reach(int id, int other, int *can)
+static int can_reach(int id, int other, int *can)
 {
     CUdevice here, there;
     CUresult rc = cu.cuDeviceGet(&here, id);
@@ -233,9 +267,17 @@ static int reach(int id, int other, int *can)
         rc = cu.cuDeviceGet(&there, other);
     if (!rc)
         rc = cu.cuDeviceCanAccessPeer(can, here, there);
-    if (!rc && *can && !(rc = (CUresult)use_device(other)) && !(rc = (CUresult)use_device(id)))
+    return (int)rc;
+}
+
+/* A device has a limit of others that it reaches; copies from the rest take the longer way. */
+static int reach(int id, int other)
+{
+    CUresult rc = (CUresult)use_device(id);
+    if (!rc)
         rc = cu.cuCtxEnablePeerAccess(cu.contexts[other], 0);
-    return rc == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? 0 : (int)rc;
+    bool fine = rc == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED || rc == CUDA_ERROR_TOO_MANY_PEERS;
+    return fine ? 0 : (int)rc;
 }
 
 static int load_kernel(driver_kernel **out, const void *image, int64_t bytes, const char *name)
@@ -384,8 +426,10 @@ int driver_open(const driver **out, kv_err *e)
 {
     static const driver table = {
         .text = text_of,
+        .version = version,
         .count = count_of,
         .facts = facts_of,
+        .room = room_of,
         .use = use_device,
         .alloc = alloc_block,
         .free = free_block,
@@ -401,6 +445,7 @@ int driver_open(const driver **out, kv_err *e)
         .copy_in = copy_in,
         .copy_out = copy_out,
         .copy = copy_block,
+        .can_reach = can_reach,
         .reach = reach,
         .load = load_kernel,
         .launch = launch_kernel,

@@ -17,8 +17,13 @@ typedef struct driver_kernel driver_kernel;
 typedef struct driver {
     const char *(*text)(int code);
 
+    int (*version)(void); /* 13010 is CUDA 13.1; 0 where it is not known */
     int (*count)(int *out);
+
+    /* What is known of a device without using it, and the memory that is free there. To say that
+     * takes a context, which is made for it unless the device is in use. */
     int (*facts)(int id, gpu_facts *out, int *multiprocessors);
+    int (*room)(int id, int64_t *free_bytes);
     int (*use)(int id);
 
     int (*alloc)(void **out, int64_t bytes);
@@ -36,8 +41,13 @@ typedef struct driver {
     int (*zero)(void *dst, int64_t bytes, driver_stream *s);
     int (*copy_in)(void *dst, const void *host, int64_t bytes, driver_stream *s);
     int (*copy_out)(void *host, const void *src, int64_t bytes, driver_stream *s);
-    int (*copy)(void *dst, const void *src, int64_t bytes, driver_stream *s); /* any device's */
-    int (*reach)(int id, int other, int *can); /* lets id read the memory of another one */
+
+    /* From device to device, which both were used; also where they do not reach each other. */
+    int (*copy)(void *dst, int to, const void *src, int from, int64_t bytes, driver_stream *s);
+
+    /* Whether id could read the memory of another one, and lets it, which both were used. */
+    int (*can_reach)(int id, int other, int *can);
+    int (*reach)(int id, int other);
 
     /* Kernels: those that were built in, by the name of their file, and compiled ones. The image
      * stays where it is for ever. */
@@ -50,7 +60,7 @@ typedef struct driver {
     int (*compile)(void **image, int64_t *bytes, const char *text, int major, int minor,
                    kv_err *e);
 
-    /* What tells images apart that were made by different compilers. */
+    /* The version of the compiler, which tells images apart: 13001 is 13.1; 0 without one. */
     int (*compiler)(void);
 } driver;
 

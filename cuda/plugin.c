@@ -1,5 +1,7 @@
 /* The plugin: the GPUs of this machine, as a table. */
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "cuda/device.h"
 #include "cuda/group.h"
@@ -51,10 +53,30 @@ static int run(int id, gpu_work work, const gpu_job *jobs, int64_t n, kv_err *e)
     return rc ? rc : device_launch(id, k, works[work].tile, jobs, n, e);
 }
 
+/* A version that counts minor ones in tens, or in ones. */
+static void add_version(char *out, size_t size, const char *name, int version, int tens)
+{
+    size_t n = strlen(out);
+    if (version > 0)
+        snprintf(out + n, size - n, "%s%s %d.%d", n > 0 ? ", " : "", name, version / 1000,
+                 version % 1000 / tens);
+}
+
+static void software(char *out, size_t size)
+{
+    const driver *d = device_driver();
+    *out = '\0';
+    add_version(out, size, "CUDA", d->version(), 10);
+    add_version(out, size, "NVRTC", d->compiler(), 1);
+}
+
 static gpu_ops table = {
     .size = sizeof table,
     .version = GPU_TABLE_VERSION,
     .facts = device_facts,
+    .room = device_room,
+    .reaches = device_reaches,
+    .software = software,
     .alloc = device_alloc,
     .free = device_free,
     .zero = device_zero,

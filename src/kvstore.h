@@ -425,8 +425,11 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
 /* Describes a topic row by row:
  *   "types"  every store type: name, aliases, available (0 or 1), reason; store may be NULL
  *   "gpus"   one row: built (0 or 1: there is a plugin for GPUs), usable (0 or 1), reason (why
- * not); then a row for each GPU of this machine: device, name, bytes, free (bytes), major, minor
- *            (of what it can do); store may be NULL
+ *            not), software (that the plugin works with, and its versions), nccl (its version, or
+ *            why it is not available); then a row for each GPU of this machine: device, name,
+ *            bytes, free (bytes; -1: it cannot be used), major, minor (of what it can do), reaches
+ *            (the GPUs whose memory it reads directly, "1 2 3"), reason (why it cannot be used). To
+ *            find out what is free takes a moment for each; store may be NULL
  *   "cluster"  a row for each rank, where the type has several: rank, role (worker, server, both),
  *            host, heard_ms (since its last sign of life), link (self, memory, messages); and of a
  *            server, else -1: keys (whose first part it has), bytes, rounds (applied to its parts),

@@ -253,33 +253,64 @@ static void describe_together(const gpu_ops *gpu, char *text, size_t size)
         snprintf(text, size, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
 }
 
+/* The others whose memory a GPU reaches, as "1 2 5". */
+static int list_reached(const gpu_ops *gpu, int id, buf *out, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int other = 0; other < gpu->count && !rc; other++) {
+        bool can = false;
+        if (other != id)
+            rc = gpu->reaches(id, other, &can, e);
+        if (can)
+            buf_printf(out, "%s%d", out->len > 0 ? " " : "", other);
+    }
+    return rc ? rc : buf_check(out, e);
+}
+
+static int describe_gpu(const gpu_ops *gpu, int id, kv_visitor visit, void *arg, kv_err *e)
+{
+    gpu_facts f = {0};
+    buf reached = {0};
+    int64_t room = -1;
+    kv_err why = {0};
+    int rc = gpu->facts(id, &f, e);
+    if (!rc)
+        rc = list_reached(gpu, id, &reached, e);
+    bool usable = !rc && gpu->room(id, &room, &why) == KV_OK;
+    kv_field one[] = {{.name = "device", .number = id},
+                      {.name = "name", .text = f.name},
+                      {.name = "bytes", .number = f.bytes},
+                      {.name = "free", .number = usable ? room : -1},
+                      {.name = "major", .number = f.major},
+                      {.name = "minor", .number = f.minor},
+                      {.name = "reaches", .text = buf_text(&reached)},
+                      {.name = "reason", .text = usable ? "" : why.text}};
+    if (!rc)
+        rc = visit(arg, one, sizeof one / sizeof *one, e);
+    buf_release(&reached);
+    return rc;
+}
+
 /* One row for the machine, then one a device. */
 int runtime_describe_gpus(kv_visitor visit, void *arg, kv_err *e)
 {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], software[128] = "";
     kv_err why = {0};
     bool built = plugin_find(path, sizeof path, gpu_file);
     const gpu_ops *gpu = gpu_find(&why);
     char together[sizeof why.text + 32];
-    if (gpu)
+    if (gpu) {
+        gpu->software(software, sizeof software);
         describe_together(gpu, together, sizeof together);
+    }
     kv_field all[] = {{.name = "built", .number = built},
                       {.name = "usable", .number = gpu != NULL},
                       {.name = "reason", .text = gpu ? "" : why.text},
+                      {.name = "software", .text = software},
                       {.name = "nccl", .text = gpu ? together : ""}};
-    int rc = visit(arg, all, 4, e);
-    for (int i = 0; gpu && i < gpu->count && !rc; i++) {
-        gpu_facts f;
-        if ((rc = gpu->facts(i, &f, e)))
-            return rc;
-        kv_field one[] = {{.name = "device", .number = i},
-                          {.name = "name", .text = f.name},
-                          {.name = "bytes", .number = f.bytes},
-                          {.name = "free", .number = f.free_bytes},
-                          {.name = "major", .number = f.major},
-                          {.name = "minor", .number = f.minor}};
-        rc = visit(arg, one, 6, e);
-    }
+    int rc = visit(arg, all, sizeof all / sizeof *all, e);
+    for (int i = 0; gpu && i < gpu->count && !rc; i++)
+        rc = describe_gpu(gpu, i, visit, arg, e);
     return rc;
 }
 

@@ -222,14 +222,14 @@ int session_store(session *s, kv **store, kv_err *e)
     return KV_OK;
 }
 
-/* Whether a field says that GPUs can be used. */
+/* Whether a field says that GPUs can be used. The rows of each need not be made. */
 static int note_usable(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     bool *usable = arg;
     (void)e;
     for (int i = 0; i < n; i++)
         *usable |= strcmp(fields[i].name, "usable") == 0 && fields[i].number;
-    return KV_OK;
+    return KV_E_INTERRUPTED;
 }
 
 int session_ctx(session *s, kv_ctx ctx, kv_err *e)

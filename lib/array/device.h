@@ -11,6 +11,7 @@
 #define ARRAY_DEVICE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "engine/engine.h"
@@ -161,10 +162,10 @@ typedef struct gpu_job {
     dev_code code;
 } gpu_job;
 
-/* What there is to know of a device. */
+/* What there is to know of a device without using it. */
 typedef struct gpu_facts {
     char name[128];
-    int64_t bytes, free_bytes;
+    int64_t bytes;
     int major, minor; /* of what it can do */
 } gpu_facts;
 
@@ -186,7 +187,16 @@ typedef struct gpu_ops {
     uint32_t version; /* GPU_TABLE_VERSION */
     int count;        /* devices, at least 1 */
 
+    /* What they work with and its versions, as a text. */
+    void (*software)(char *out, size_t size);
+
     int (*facts)(int id, gpu_facts *out, kv_err *e);
+
+    /* The memory that nobody has. It fails, with the reason, where the device cannot be used. */
+    int (*room)(int id, int64_t *free_bytes, kv_err *e);
+
+    /* Whether a device reads the memory of another one directly. Copies work in any case. */
+    int (*reaches)(int id, int other, bool *out, kv_err *e);
 
     /* Memory, at least 256 aligned, contents undefined. What is freed may still be in use by work
      * that was given before. */

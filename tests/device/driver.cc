@@ -1,13 +1,25 @@
 /* A driver without a GPU: cuda/driver.h over host memory, so that the whole plugin runs on any
- * machine. What it is given to do is done at once, in the order of the calls; kernels are those of
- * cuda/ compiled for the CPU, and rules are compiled by the C++ compiler through the same shim.
+ * machine. Streams work late and in an order of their own (streams.hh); kernels are those of cuda/
+ * compiled for the CPU, and rules are compiled by the C++ compiler through the same shim.
  *
- * Its devices' memory cannot be touched but by it: outside of copies and kernels every access ends
- * the process, as one that reads the memory of a real GPU would. $FAKE_GPUS says how many devices
- * there are (2), $FAKE_GPU_MB how much memory each has (64), $FAKE_GPU_TEXTS a folder where the text
- * of each rule that was compiled is kept, $FAKE_GPU_LOG a file that says at the end how many bytes
- * went in, out and between devices, tables of launches included, and how often each kernel ran.
- * $FAKE_GPU_FAIL is "copy:3" where the third copy from or to a device fails.
+ * Its devices' memory cannot be touched but by what they do: every other access ends the process,
+ * as one that reads the memory of a real GPU would, and a kernel touches that of other devices only
+ * once they were made reachable. It is stricter than CUDA where the documentation promises nothing:
+ * memory that is freed, or host memory that is not pinned, while work is to use it ends the process
+ * with a message (cuMemFree "may" wait); and everything but waiting for an event wants its own
+ * device to be the current one.
+ *
+ * $FAKE_GPUS         how many devices there are (2)
+ * $FAKE_GPU_MB       how much memory each has (64)
+ * $FAKE_GPU_BUSY     those that cannot be used, as digits: 13
+ * $FAKE_GPU_ISLANDS  those that reach each other, as digits: "01 23"; else each reaches all
+ * $FAKE_GPU_FAIL     "copy:3": the third call of this kind fails, counted from when the variable
+ *                    was set to this. Kinds: use, alloc, pin, stream, event, record, wait, sync,
+ *                    zero, copy, load, launch
+ * $FAKE_GPU_SEED     see streams.hh
+ * $FAKE_GPU_TEXTS    a folder where the text of each rule that was compiled is kept
+ * $FAKE_GPU_LOG      a file that says at the end how many bytes went in, out and between devices,
+ *                    tables of launches included, and how often each kernel ran, as it was given
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,28 +32,56 @@
 #include <map>
 #include <string>
 
+#include "tests/device/streams.hh"
+
 extern "C" {
 #include "base/mem.h"
 #include "cuda/driver.h"
 }
 
-enum { MAX_GPUS = 8, E_NONE = 0, E_MEMORY = 2, E_VALUE = 1, E_NOT_FOUND = 3 };
+/* CUDA's numbers, which have its texts. */
+enum {
+    E_NONE = 0,
+    E_VALUE = 1,
+    E_MEMORY = 2,
+    E_BUSY = 46,
+    E_CONTEXT = 201,
+    E_HANDLE = 400,
+    E_NOT_FOUND = 500,
+    E_RESOURCES = 701,
+    E_UNKNOWN = 999
+};
+
+enum { MAX_GPUS = 8, NO_DEVICE = -1 };
+
+/* Memory that somebody has: how long it is, and how much work had been given before. */
+struct block {
+    size_t bytes;
+    uint64_t born;
+};
 
 struct gpu {
-    char *begin;  /* of its memory */
-    char *inside; /* the same memory, where copies touch it */
+    char *begin;  /* of its memory, as programs see it */
+    char *inside; /* the same, as copies do */
     size_t bytes;
-    std::map<size_t, size_t> used; /* blocks: where, how long */
+    std::map<size_t, block> used; /* by where it is */
+    bool context;
+    bool reaches[MAX_GPUS]; /* those that were made reachable */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gpu gpus[MAX_GPUS];
+static std::map<const char *, block> pinned;
 static int count = -1;
-static thread_local int current;
+static thread_local int current = NO_DEVICE;
 
-/* What is done, of all devices; kernels by the function that is called. */
+struct locked {
+    locked() { pthread_mutex_lock(&lock); }
+    ~locked() { pthread_mutex_unlock(&lock); }
+};
+
+/* What was given, to all devices; kernels by name. */
 static int64_t bytes_in, bytes_out, bytes_between;
-static std::map<const void *, std::string> names;
 static std::map<std::string, int64_t> launches;
 
 static void write_log()
@@ -62,6 +102,14 @@ static size_t number(const char *name, size_t otherwise)
     return text ? strtoul(text, NULL, 10) : otherwise;
 }
 
+static char *map(int file, size_t bytes, int how)
+{
+    void *p = mmap(NULL, bytes, how, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (p == MAP_FAILED)
+        streams_die("there is no memory for a device");
+    return (char *)p;
+}
+
 static void begin()
 {
     count = (int)number("FAKE_GPUS", 2);
@@ -71,36 +119,52 @@ static void begin()
         gpus[i].bytes = number("FAKE_GPU_MB", 64) << 20;
         int file = memfd_create("fake-gpu", MFD_CLOEXEC);
         if (file < 0 || ftruncate(file, (off_t)gpus[i].bytes))
-            abort();
-        gpus[i].begin = (char *)mmap(NULL, gpus[i].bytes, PROT_NONE, MAP_SHARED, file, 0);
-        gpus[i].inside = (char *)mmap(NULL, gpus[i].bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                                      file, 0);
+            streams_die("there is no memory for a device");
+        gpus[i].begin = map(file, gpus[i].bytes, PROT_NONE);
+        gpus[i].inside = map(file, gpus[i].bytes, PROT_READ | PROT_WRITE);
         close(file);
+        gpus[i].reaches[i] = true;
     }
 }
 
-/* While one of these lives its thread may touch the memory of all devices, as kernels do. */
-struct access_to_all {
-    access_to_all()
-    {
-        pthread_mutex_lock(&lock);
-        allow(PROT_READ | PROT_WRITE);
-    }
-    ~access_to_all()
-    {
-        allow(PROT_NONE);
-        pthread_mutex_unlock(&lock);
-    }
-    static void allow(int how)
-    {
-        for (int i = 0; i < count; i++)
-            mprotect(gpus[i].begin, gpus[i].bytes, how);
-    }
-};
-
 static const char *text_of(int code)
 {
-    return code == E_MEMORY ? "out of memory" : code == E_VALUE ? "invalid argument" : "not found";
+    switch (code) {
+    case E_VALUE: return "invalid argument";
+    case E_MEMORY: return "out of memory";
+    case E_BUSY: return "CUDA-capable device(s) is/are busy or unavailable";
+    case E_CONTEXT: return "invalid device context";
+    case E_HANDLE: return "invalid resource handle";
+    case E_NOT_FOUND: return "named symbol not found";
+    case E_RESOURCES: return "too many resources requested for launch";
+    default: return "unknown error";
+    }
+}
+
+/* Whether this call is the one that is to fail. */
+static bool fails(const char *kind)
+{
+    static std::string wanted;
+    static unsigned long left;
+    const char *text = getenv("FAKE_GPU_FAIL");
+    locked here;
+    if (wanted != (text ? text : "")) {
+        wanted = text ? text : "";
+        const char *colon = text ? strchr(text, ':') : NULL;
+        left = colon ? strtoul(colon + 1, NULL, 10) : 0;
+    }
+    size_t n = strlen(kind);
+    if (left == 0 || wanted.compare(0, n, kind) != 0 || wanted[n] != ':')
+        return false;
+    return --left == 0;
+}
+
+/* ---- Devices ---- */
+
+static bool is_busy(int id)
+{
+    const char *busy = getenv("FAKE_GPU_BUSY");
+    return busy && strchr(busy, '0' + id);
 }
 
 static int count_of(int *out)
@@ -111,104 +175,156 @@ static int count_of(int *out)
 
 static int facts_of(int id, gpu_facts *out, int *multiprocessors)
 {
-    size_t used = 0;
     if (id >= count)
         return E_VALUE;
-    pthread_mutex_lock(&lock);
-    for (auto &block : gpus[id].used)
-        used += block.second;
-    pthread_mutex_unlock(&lock);
     snprintf(out->name, sizeof out->name, "no GPU, but host memory");
     out->bytes = (int64_t)gpus[id].bytes;
-    out->free_bytes = (int64_t)(gpus[id].bytes - used);
     out->major = 9;
     out->minor = 0;
     *multiprocessors = 1;
     return E_NONE;
 }
 
+static int room_of(int id, int64_t *out)
+{
+    size_t used = 0;
+    if (is_busy(id))
+        return E_BUSY;
+    locked here;
+    for (auto &b : gpus[id].used)
+        used += b.second.bytes;
+    *out = (int64_t)(gpus[id].bytes - used);
+    return E_NONE;
+}
+
 static int use_device(int id)
 {
+    if (id >= count)
+        return E_VALUE;
+    if (is_busy(id) || fails("use"))
+        return E_BUSY;
+    gpus[id].context = true;
     current = id;
-    return id < count ? E_NONE : E_VALUE;
+    return E_NONE;
 }
 
-/* First fit; blocks are 256 aligned. */
+static bool are_near(int id, int other)
+{
+    const char *islands = getenv("FAKE_GPU_ISLANDS");
+    while (islands && *islands) {
+        size_t n = strcspn(islands, " ");
+        if (memchr(islands, '0' + id, n) && memchr(islands, '0' + other, n))
+            return true;
+        islands += n + strspn(islands + n, " ");
+    }
+    return !islands;
+}
+
+static int can_reach(int id, int other, int *can)
+{
+    *can = id != other && are_near(id, other);
+    return E_NONE;
+}
+
+static int reach(int id, int other)
+{
+    if (!are_near(id, other))
+        return E_VALUE;
+    if (current != id || !gpus[other].context)
+        return E_CONTEXT;
+    gpus[id].reaches[other] = true;
+    return E_NONE;
+}
+
+/* ---- Memory ---- */
+
+/* While one of these lives the memory that a device reaches can be touched. The driver is locked. */
+struct kernel_access {
+    const gpu &g;
+    explicit kernel_access(const gpu &which) : g(which) { allow(PROT_READ | PROT_WRITE); }
+    ~kernel_access() { allow(PROT_NONE); }
+    void allow(int how) const
+    {
+        for (int i = 0; i < count; i++)
+            if (g.reaches[i])
+                mprotect(gpus[i].begin, gpus[i].bytes, how);
+    }
+};
+
+/* Where a copy finds what is at an address, of a device or of the host. */
+static void *inside(const void *p)
+{
+    for (int i = 0; i < count; i++)
+        if ((char *)p >= gpus[i].begin && (char *)p < gpus[i].begin + gpus[i].bytes)
+            return gpus[i].inside + ((char *)p - gpus[i].begin);
+    return (void *)p;
+}
+
+/* First fit; blocks are 256 aligned, and hold what is no number. */
 static int alloc_block(void **out, int64_t bytes)
 {
+    *out = NULL;
+    if (current == NO_DEVICE)
+        return E_CONTEXT;
+    if (fails("alloc"))
+        return E_MEMORY;
+    locked here;
     gpu &g = gpus[current];
     size_t at = 0, size = ((size_t)bytes + 255) / 256 * 256;
-    pthread_mutex_lock(&lock);
-    for (auto &block : g.used) {
-        if (block.first - at >= size)
+    for (auto &b : g.used) {
+        if (b.first - at >= size)
             break;
-        at = block.first + block.second;
+        at = b.first + b.second.bytes;
     }
-    bool fits = at + size <= g.bytes;
-    if (fits)
-        g.used[at] = size;
-    pthread_mutex_unlock(&lock);
-    *out = fits ? g.begin + at : NULL;
-    return fits ? E_NONE : E_MEMORY;
+    if (at + size > g.bytes)
+        return E_MEMORY;
+    g.used[at] = block{size, streams_number()};
+    memset(g.inside + at, 0xff, size);
+    *out = g.begin + at;
+    return E_NONE;
 }
 
-static int free_block(void *block)
+static int free_block(void *p)
 {
-    pthread_mutex_lock(&lock);
-    size_t n = gpus[current].used.erase((size_t)((char *)block - gpus[current].begin));
-    pthread_mutex_unlock(&lock);
-    return n ? E_NONE : E_VALUE;
+    locked here;
+    if (current == NO_DEVICE)
+        return E_CONTEXT;
+    auto found = gpus[current].used.find((size_t)((char *)p - gpus[current].begin));
+    if (found == gpus[current].used.end())
+        return E_VALUE;
+    if (streams_use(p, (int64_t)found->second.bytes))
+        streams_die("a block of a device is freed that queued work uses");
+    gpus[current].used.erase(found);
+    return E_NONE;
 }
 
 static int alloc_pinned(void **out, int64_t bytes)
 {
-    *out = mem_alloc_data(bytes, NULL);
-    return *out ? E_NONE : E_MEMORY;
+    *out = NULL;
+    if (current == NO_DEVICE)
+        return E_CONTEXT;
+    if (fails("pin") || !(*out = mem_alloc_data(bytes, NULL)))
+        return E_MEMORY;
+    locked here;
+    pinned[(char *)*out] = block{(size_t)bytes, streams_number()};
+    return E_NONE;
 }
 
 static int free_pinned(void *host)
 {
+    locked here;
+    auto found = pinned.find((char *)host);
+    if (found == pinned.end())
+        return E_VALUE;
+    if (streams_use(host, (int64_t)found->second.bytes))
+        streams_die("pinned memory is freed that queued work uses");
+    pinned.erase(found);
     mem_free_data(host);
     return E_NONE;
 }
 
-/* Everything is done at once, so streams and events are names. */
-static int new_stream(driver_stream **out)
-{
-    static char stream;
-    *out = (driver_stream *)&stream;
-    return E_NONE;
-}
-
-static int new_event(driver_event **out)
-{
-    static char event;
-    *out = (driver_event *)&event;
-    return E_NONE;
-}
-
-static int record_event(driver_event *, driver_stream *)
-{
-    return E_NONE;
-}
-
-static int wait_event(driver_stream *, driver_event *)
-{
-    return E_NONE;
-}
-
-static int sync_event(driver_event *)
-{
-    return E_NONE;
-}
-
-static int sync_stream(driver_stream *)
-{
-    return E_NONE;
-}
-
-/* Where a copy touches bytes that are in a block of a device which somebody has, or NULL. */
-static char *inside(const void *p, int64_t bytes)
+/* The device that has these bytes, since before so much work was given, or NO_DEVICE. */
+static int owner_of(const void *p, int64_t bytes, uint64_t since)
 {
     for (int i = 0; i < count; i++) {
         gpu &g = gpus[i];
@@ -217,79 +333,162 @@ static char *inside(const void *p, int64_t bytes)
         size_t at = (size_t)((char *)p - g.begin);
         auto next = g.used.upper_bound(at);
         if (next == g.used.begin())
-            return NULL;
-        auto block = std::prev(next);
-        return at + (size_t)bytes <= block->first + block->second ? g.inside + at : NULL;
+            return NO_DEVICE;
+        auto found = std::prev(next);
+        bool holds = at + (size_t)bytes <= found->first + found->second.bytes;
+        return holds && found->second.born <= since ? i : NO_DEVICE;
     }
-    return NULL;
+    return NO_DEVICE;
 }
 
-struct locked {
-    locked() { pthread_mutex_lock(&lock); }
-    ~locked() { pthread_mutex_unlock(&lock); }
-};
-
-/* Whether this copy is the one that is to fail. */
-static bool fails()
+static bool is_pinned(const void *p, int64_t bytes)
 {
-    static int64_t copies;
-    const char *text = getenv("FAKE_GPU_FAIL");
-    return text && strncmp(text, "copy:", 5) == 0 && ++copies == atoll(text + 5);
+    auto next = pinned.upper_bound((const char *)p);
+    if (next == pinned.begin())
+        return false;
+    auto found = std::prev(next);
+    return (const char *)p + bytes <= found->first + found->second.bytes;
 }
 
-static int zero_block(void *dst, int64_t bytes, driver_stream *)
+/* ---- Streams ---- */
+
+static int new_stream(driver_stream **out)
 {
+    if (current == NO_DEVICE || fails("stream"))
+        return E_CONTEXT;
     locked here;
-    char *to = inside(dst, bytes);
-    if (!to)
-        return E_VALUE;
-    memset(to, 0, (size_t)bytes);
+    *out = streams_new(current);
     return E_NONE;
 }
 
-static int copy_in(void *dst, const void *host, int64_t bytes, driver_stream *)
+static int new_event(driver_event **out)
 {
+    if (current == NO_DEVICE || fails("event"))
+        return E_CONTEXT;
+    *out = new driver_event{current, nullptr};
+    return E_NONE;
+}
+
+static int record_event(driver_event *e, driver_stream *s)
+{
+    if (fails("record"))
+        return E_UNKNOWN;
     locked here;
-    char *to = inside(dst, bytes);
-    if (!to || inside(host, bytes) || fails())
+    if (e->device != s->device || s->device != current)
+        return E_HANDLE;
+    streams_record(e, s);
+    return E_NONE;
+}
+
+static int wait_event(driver_stream *s, driver_event *e)
+{
+    if (fails("wait"))
+        return E_UNKNOWN;
+    locked here;
+    if (s->device != current)
+        return E_HANDLE;
+    streams_wait(s, e);
+    return E_NONE;
+}
+
+static int sync_event(driver_event *e)
+{
+    if (fails("sync"))
+        return E_UNKNOWN;
+    locked here;
+    streams_sync(e);
+    return E_NONE;
+}
+
+static int sync_stream(driver_stream *s)
+{
+    if (fails("sync"))
+        return E_UNKNOWN;
+    locked here;
+    if (s->device != current)
+        return E_HANDLE;
+    streams_sync(s);
+    return E_NONE;
+}
+
+static int zero_block(void *dst, int64_t bytes, driver_stream *s)
+{
+    if (fails("zero"))
+        return E_UNKNOWN;
+    locked here;
+    if (s->device != current)
+        return E_HANDLE;
+    if (owner_of(dst, bytes, streams_number()) != s->device)
         return E_VALUE;
-    memcpy(to, host, (size_t)bytes);
+    streams_add(s, {{{dst, bytes}},
+                    [=](uint64_t) { memset(inside(dst), 0, (size_t)bytes); },
+                    nullptr, nullptr, 0});
+    return E_NONE;
+}
+
+/* Host memory is read or written when the copy is done, which only holds where it is pinned. */
+static int add_copy(void *dst, const void *src, int64_t bytes, driver_stream *s)
+{
+    streams_add(s, {{{dst, bytes}, {src, bytes}},
+                    [=](uint64_t) { memcpy(inside(dst), inside(src), (size_t)bytes); },
+                    nullptr, nullptr, 0});
+    return E_NONE;
+}
+
+static int copy_in(void *dst, const void *host, int64_t bytes, driver_stream *s)
+{
+    if (fails("copy"))
+        return E_UNKNOWN;
+    locked here;
+    if (s->device != current)
+        return E_HANDLE;
+    if (owner_of(dst, bytes, streams_number()) != s->device)
+        return E_VALUE;
+    if (!is_pinned(host, bytes))
+        streams_die("a copy is queued from memory that is not pinned");
     bytes_in += bytes;
-    return E_NONE;
+    return add_copy(dst, host, bytes, s);
 }
 
-static int copy_out(void *host, const void *src, int64_t bytes, driver_stream *)
+static int copy_out(void *host, const void *src, int64_t bytes, driver_stream *s)
 {
+    if (fails("copy"))
+        return E_UNKNOWN;
     locked here;
-    const char *from = inside(src, bytes);
-    if (!from || inside(host, bytes) || fails())
+    if (s->device != current)
+        return E_HANDLE;
+    if (owner_of(src, bytes, streams_number()) != s->device)
         return E_VALUE;
-    memcpy(host, from, (size_t)bytes);
+    if (!is_pinned(host, bytes))
+        streams_die("a copy is queued to memory that is not pinned");
     bytes_out += bytes;
-    return E_NONE;
+    return add_copy(host, src, bytes, s);
 }
 
-static int copy_block(void *dst, const void *src, int64_t bytes, driver_stream *)
+static int copy_block(void *dst, int to, const void *src, int from, int64_t bytes,
+                      driver_stream *s)
 {
+    if (fails("copy"))
+        return E_UNKNOWN;
     locked here;
-    char *to = inside(dst, bytes);
-    const char *from = inside(src, bytes);
-    if (!to || !from || fails())
+    if (s->device != current || !gpus[from].context)
+        return E_HANDLE;
+    if (owner_of(dst, bytes, streams_number()) != to || owner_of(src, bytes, streams_number()) != from)
         return E_VALUE;
-    memcpy(to, from, (size_t)bytes);
     bytes_between += bytes;
-    return E_NONE;
-}
-
-static int reach(int, int, int *can)
-{
-    *can = 1;
-    return E_NONE;
+    return add_copy(dst, src, bytes, s);
 }
 
 /* ---- Kernels ---- */
 
+/* What a kernel is, on the device where it was loaded. */
 typedef void shim(const job_list *l, unsigned blocks, unsigned threads);
+
+struct driver_kernel {
+    int device;
+    shim *run;
+    std::string name;
+};
 
 #define BUILT_IN(X)                                                                                \
     X(kv_sum) X(kv_sum_rows) X(kv_sum_chunks) X(kv_convert_list) X(kv_gather_rows) X(kv_quantise)  \
@@ -315,27 +514,61 @@ static shim *open_image(const void *image, int64_t bytes, const char *name)
 static int load_kernel(driver_kernel **out, const void *image, int64_t bytes, const char *name)
 {
     shim *found = NULL;
+    if (current == NO_DEVICE)
+        return E_CONTEXT;
+    if (fails("load"))
+        return E_MEMORY;
 #define MATCH(built_in)                                                                            \
     if (strcmp(name, #built_in) == 0)                                                              \
         found = shim_##built_in;
     BUILT_IN(MATCH)
     if (!found && bytes > 0)
         found = open_image(image, bytes, name);
-    *out = (driver_kernel *)found;
-    pthread_mutex_lock(&lock);
-    names[(const void *)found] = name;
-    pthread_mutex_unlock(&lock);
+    *out = found ? new driver_kernel{current, found, name} : NULL;
     return found ? E_NONE : E_NOT_FOUND;
 }
 
-static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads,
-                         const job_list *list, driver_stream *)
+/* What a job's list names must still be there, and no block that was taken later. */
+static void check_place(const gpu &g, const void *p, uint64_t since)
 {
-    access_to_all here;
-    if (!inside(list->items, list->nitems * (int64_t)sizeof *list->items))
+    int owner = owner_of(p, 1, since);
+    if (p && owner == NO_DEVICE)
+        streams_die("a kernel works on memory that was freed after it was queued, or never taken");
+    if (p && !g.reaches[owner])
+        streams_die("a kernel works on memory of a device that cannot be reached");
+}
+
+static void run_kernel(const driver_kernel *k, unsigned blocks, unsigned threads,
+                       const job_list &list, uint64_t since)
+{
+    const gpu &g = gpus[k->device];
+    kernel_access reachable(g);
+    check_place(g, list.items, since);
+    for (long long i = 0; i < list.nitems; i++) {
+        const job_item &j = list.items[i];
+        check_place(g, j.n > 0 ? j.dst : NULL, since);
+        for (long long s = 0; s < j.nsrc && j.n > 0; s++)
+            check_place(g, j.src[s], since);
+    }
+    k->run(&list, blocks, threads);
+}
+
+static int launch_kernel(driver_kernel *k, unsigned blocks, unsigned threads,
+                         const job_list *list, driver_stream *s)
+{
+    if (fails("launch"))
+        return E_RESOURCES;
+    locked here;
+    int64_t bytes = list->nitems * (int64_t)sizeof *list->items;
+    if (s->device != current || k->device != current)
+        return E_HANDLE;
+    if (owner_of(list->items, bytes, streams_number()) != current)
         return E_VALUE;
-    ((shim *)k)(list, blocks, threads);
-    launches[names[(const void *)k]]++;
+    launches[k->name]++;
+    job_list copy = *list;
+    streams_add(s, {{{list->items, bytes}},
+                    [=](uint64_t since) { run_kernel(k, blocks, threads, copy, since); },
+                    nullptr, nullptr, 0});
     return E_NONE;
 }
 
@@ -387,9 +620,14 @@ static int compile_text(void **image, int64_t *bytes, const char *text, int, int
     return ok ? KV_OK : kv_err_set(e, KV_E_UNSUPPORTED, "a rule does not compile for this GPU");
 }
 
+static int version(void)
+{
+    return 12080;
+}
+
 static int compiler(void)
 {
-    return 0;
+    return 12006;
 }
 
 extern "C" int driver_open(const driver **out, kv_err *e)
@@ -399,7 +637,9 @@ extern "C" int driver_open(const driver **out, kv_err *e)
         begin();
     table.text = text_of;
     table.count = count_of;
+    table.version = version;
     table.facts = facts_of;
+    table.room = room_of;
     table.use = use_device;
     table.alloc = alloc_block;
     table.free = free_block;
@@ -415,6 +655,7 @@ extern "C" int driver_open(const driver **out, kv_err *e)
     table.copy_in = copy_in;
     table.copy_out = copy_out;
     table.copy = copy_block;
+    table.can_reach = can_reach;
     table.reach = reach;
     table.load = load_kernel;
     table.launch = launch_kernel;
