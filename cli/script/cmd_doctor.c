@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "script/commands.h"
+#include "script/doctor_gpu.h"
 #include "script/report.h"
 #include "script/shell.h"
 #include "script/unit.h"
@@ -32,41 +33,6 @@ static void add_build(buf *out)
     topic(out, "build");
     version_build(out);
     buf_char(out, '\n');
-}
-
-static const kv_field *field(const kv_field *fields, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(fields[i].name, name) == 0)
-            return &fields[i];
-    return NULL;
-}
-
-/* Whether there is a plugin for GPUs, whether it can be used, and each GPU. */
-static int add_gpu(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    buf *out = arg;
-    const kv_field *device = field(fields, n, "device");
-    (void)e;
-    topic(out, "gpu");
-    if (device) {
-        buf_printf(out, "gpu(%lld): %s, %lld MB, %lld MB of it unused, ability %lld.%lld\n",
-                   (long long)device->number, field(fields, n, "name")->text,
-                   (long long)field(fields, n, "bytes")->number >> 20,
-                   (long long)field(fields, n, "free")->number >> 20,
-                   (long long)field(fields, n, "major")->number,
-                   (long long)field(fields, n, "minor")->number);
-        return KV_OK;
-    }
-    bool usable = field(fields, n, "usable")->number;
-    buf_printf(out, "built: %s; usable: %s%s%s\n",
-               field(fields, n, "built")->number ? "yes" : "no", usable ? "yes" : "no",
-               usable ? "" : ", ", usable ? "" : field(fields, n, "reason")->text);
-    if (usable) {
-        topic(out, "nccl");
-        buf_printf(out, "%s\n", field(fields, n, "nccl")->text);
-    }
-    return KV_OK;
 }
 
 /* One shared library; those that every program has are left out. */
@@ -288,7 +254,7 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     add_libraries(&text);
     add_cpu(&text);
     add_memory(&text);
-    kv_describe(NULL, "gpus", add_gpu, &text, e);
+    doctor_gpus(&text, e);
     kv_describe(NULL, "types", add_type, &text, e);
     add_terminal(&text);
     add_plot(&text);
