@@ -113,6 +113,7 @@ typedef struct call {
     bool held; /* the arrays were taken hold of */
     int (*run)(struct call *c, kv_err *e);
     call_part update, compress; /* of a push */
+    call_part places;           /* on GPUs, of values that come from other ones */
     struct optimizer_step *steps; /* room for those of an update, kept with the call */
     int64_t steps_cap;
     call_part rows;             /* of a pull into row_sparse arrays */

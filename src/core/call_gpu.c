@@ -22,8 +22,7 @@ typedef struct lists {
     gpu_job *codes, *sums, *moves; /* in this order, and the rules between sums and moves */
     plan_gpu_item *rules;
     const void *const *sums_of; /* of each group NULL, or where the GPUs put its sum together */
-    void **temps; /* blocks with values of other devices */
-    int64_t ncodes, nsums, nrules, nmoves, moves_cap, ntemps, temps_cap;
+    int64_t ncodes, nsums, nrules, nmoves, moves_cap;
 } lists;
 
 /* ---- What can be done there ---- */
@@ -47,11 +46,16 @@ static bool rule_can(const call *c, const call_group *g)
     return can;
 }
 
+/* Whether all arrays but those of an updater are on GPUs. */
+static bool lies_on_gpus(const call *c, const call_group *g)
+{
+    return g->target && mirror_has(g->target) && !g->sparse && !g->mixed && !g->sum &&
+           sparse_is_full(g->target) && values_can(c, g);
+}
+
 static bool push_can(const call *c, const call_group *g)
 {
-    bool dense = g->target && mirror_has(g->target) && !g->sparse && !g->mixed && !g->sum &&
-                 sparse_is_full(g->target);
-    if (!dense || !values_can(c, g) || (c->compress.state && !compress_gpu_can(c, g)))
+    if (!lies_on_gpus(c, g) || (c->compress.state && !compress_gpu_can(c, g)))
         return false;
     if (c->update.state)
         return g->same_dtype && rule_can(c, g) &&
@@ -59,24 +63,88 @@ static bool push_can(const call *c, const call_group *g)
     return g->same_dtype || g->n == 1;
 }
 
+/* ---- Places for values of other devices ---- */
+
+/* Behind call.places: a block for each value, or NULL, on the device of its key. */
+typedef struct places {
+    const gpu_ops *gpu;
+    int64_t n;
+    struct {
+        void *block;
+        int id;
+    } of[];
+} places;
+
+static void give_places(call *c)
+{
+    places *p = c->places.state;
+    for (int64_t i = 0; i < p->n; i++)
+        if (p->of[i].block)
+            p->gpu->free(p->of[i].id, p->of[i].block);
+    mem_free(p);
+}
+
+static int new_places(call *c, kv_err *e)
+{
+    int64_t n = c->nvalues;
+    places *p = mem_zalloc(1, sizeof *p + (size_t)n * sizeof p->of[0], e);
+    if (!p)
+        return KV_E_MEMORY;
+    p->gpu = gpu_find(e);
+    p->n = n;
+    c->places = (call_part){p, give_places};
+    return KV_OK;
+}
+
+/* Calls that are pending have such places too, and give them back: where there is no memory they
+ * are waited for. */
+static int take_place(call *c, int64_t value, int id, int64_t bytes, kv_err *e)
+{
+    kv_err why = {0};
+    void *block = NULL;
+    int rc = c->places.state ? KV_OK : new_places(c, e);
+    if (rc)
+        return rc;
+    places *p = c->places.state;
+    if (p->gpu->alloc(id, bytes, &block, &why)) {
+        engine_wait_group(&c->pool->group, 0);
+        rc = p->gpu->alloc(id, bytes, &block, e);
+    }
+    p->of[value].block = block;
+    p->of[value].id = id;
+    return rc;
+}
+
+static int64_t bytes_of(const kv_array *a)
+{
+    return a->size * kv_dtype_bytes((kv_dtype)a->dtype);
+}
+
+/* For a group that may turn out to run on a GPU: states, which decide too, are made later. */
+static int take_places(call *c, const call_group *g, kv_err *e)
+{
+    const plan *p = g->update ? g->update->plan : NULL;
+    int rc = KV_OK;
+    if (!lies_on_gpus(c, g) || (c->update.state && (!p || !plan_gpu_possible(p))) ||
+        (c->together && g->n > 1))
+        return KV_OK;
+    for (int64_t i = g->first; i < g->first + g->n && !rc; i++)
+        if (mirror_gpu(c->values[i]) != mirror_gpu(g->target) && c->values[i]->size > 0)
+            rc = take_place(c, i, mirror_gpu(g->target), bytes_of(c->values[i]), e);
+    return rc;
+}
+
 /* ---- Jobs of a push ---- */
 
 /* Where a value lies on the device; those of other devices are copied there. */
-static int place_value(lists *l, const kv_array *a, const void **out, kv_err *e)
+static int place_value(const lists *l, int64_t value, const void **out, kv_err *e)
 {
-    void *block;
-    int64_t bytes = a->size * kv_dtype_bytes((kv_dtype)a->dtype);
+    const kv_array *a = l->call->values[value];
+    const places *p = l->call->places.state;
+    void *block, *place = p ? p->of[value].block : NULL;
     int rc = mirror_device(a, MIRROR_READ, &block, e);
-    *out = block;
-    if (rc || mirror_gpu(a) == l->id || bytes == 0)
-        return rc;
-    void *temp;
-    rc = mem_grow(&l->temps, &l->temps_cap, l->ntemps + 1, sizeof *l->temps, e);
-    if (rc || (rc = l->gpu->alloc(l->id, bytes, &temp, e)))
-        return rc;
-    l->temps[l->ntemps++] = temp;
-    *out = temp;
-    return l->gpu->copy(l->id, temp, mirror_gpu(a), block, bytes, e);
+    *out = place ? place : block;
+    return rc || !place ? rc : l->gpu->copy(l->id, place, mirror_gpu(a), block, bytes_of(a), e);
 }
 
 static const void *sum_of(const lists *l, const call_group *g)
@@ -96,7 +164,7 @@ static int place_values(lists *l, const call_group *g, const void ***out, int64_
     if (sum)
         **out = sum;
     for (int64_t i = 0; i < g->n && !sum && !rc; i++)
-        rc = place_value(l, l->call->values[g->first + i], &(*out)[i], e);
+        rc = place_value(l, g->first + i, &(*out)[i], e);
     return rc;
 }
 
@@ -223,13 +291,10 @@ static int run_moves(lists *l, kv_err *e)
 
 static void release(lists *l)
 {
-    for (int64_t i = 0; i < l->ntemps; i++)
-        l->gpu->free(l->id, l->temps[i]);
     mem_free(l->codes);
     mem_free(l->sums);
     mem_free(l->rules);
     mem_free(l->moves);
-    mem_free(l->temps);
     arena_release(&l->memory);
 }
 
@@ -395,10 +460,12 @@ int call_gpu_push(call *c, bool *all, kv_err *e)
     return rc;
 }
 
-int call_gpu_prepare(const call *c, kv_err *e)
+int call_gpu_prepare(call *c, kv_err *e)
 {
     const plan *last = NULL;
     int last_id = -1, rc = KV_OK;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++)
+        rc = take_places(c, &c->groups[i], e);
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
         const plan *p = g->update ? g->update->plan : NULL;

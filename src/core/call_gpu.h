@@ -18,12 +18,14 @@ static inline bool call_is_on_gpu(const kv_array *a)
     return a->ctx.device == KV_GPU && (a->mirror || (a->memory == ARRAY_VIEW && a->base->mirror));
 }
 
-/* Compiles the rules of a push that will run on GPUs, before anything is changed. Errors:
- * unsupported, memory. */
-int call_gpu_prepare(const call *c, kv_err *e);
+/* Compiles the rules of a push that will run on GPUs, and takes memory there for values of other
+ * GPUs, before anything is changed. May wait for the store's other calls. Errors: unsupported,
+ * memory. */
+int call_gpu_prepare(call *c, kv_err *e);
 
 /* Runs what can run on GPUs, and makes host memory current for the rest. *all: nothing is left.
- * Errors: memory, those of a device; what is left then is undefined. */
+ * Errors: those of a device; memory, where there is none for the lists of a launch or for the terms
+ * of a rule's sums. The elements that were to be written are undefined then. */
 int call_gpu_push(call *c, bool *all, kv_err *e);
 int call_gpu_pull(call *c, bool *all, kv_err *e);
 

@@ -289,6 +289,8 @@ static void release(call *c)
         c->update.release(c);
     if (c->compress.release)
         c->compress.release(c);
+    if (c->places.release)
+        c->places.release(c);
     if (c->rows.release)
         c->rows.release(c);
 }

@@ -1,0 +1,130 @@
+# GPUs that lack memory, are used by others, do not reach each other, or fail, over a driver of host
+# memory (tests/device/driver.cc).
+
+load help
+
+# kvctl on four such GPUs.
+on_gpus()
+{
+    [ -e "$build/device/kvstore_cuda.so" ] || skip "the plugin over host memory is not built"
+    KVSTORE_PLUGINS=$build/device FAKE_GPUS=${FAKE_GPUS:-4} run kvctl "$@"
+}
+
+# The lines of doctor about GPUs.
+doctor_says()
+{
+    on_gpus -c doctor
+    assert_success
+    run grep -E '^(gpu|peers) ' <<<"$output"
+    assert_output "$1"
+}
+
+@test "gpus: doctor says which reach each other, in a line where they all do" {
+    FAKE_GPUS=2 doctor_says 'gpu        built: yes; usable: yes; CUDA 12.8, NVRTC 12.6
+gpu        gpu(0): no GPU, but host memory, 64 MB, 64 MB of it unused, ability 9.0
+gpu        gpu(1): no GPU, but host memory, 64 MB, 64 MB of it unused, ability 9.0
+peers      gpu(0..1) reach each other'
+    FAKE_GPUS=1 doctor_says 'gpu        built: yes; usable: yes; CUDA 12.8, NVRTC 12.6
+gpu        gpu(0): no GPU, but host memory, 64 MB, 64 MB of it unused, ability 9.0'
+    FAKE_GPUS=8 FAKE_GPU_ISLANDS='0123 4567' on_gpus -c doctor
+    run grep '^peers' <<<"$output"
+    assert_output 'peers      gpu(0..3) reach each other
+peers      gpu(4..7) reach each other'
+    FAKE_GPUS=8 FAKE_GPU_ISLANDS='024 01 3567' on_gpus -c doctor
+    run grep '^peers' <<<"$output"
+    assert_output 'peers      gpu(0) reaches 1..2,4
+peers      gpu(1) reaches 0
+peers      gpu(2) reaches 0,4
+peers      gpu(3,5..7) reach each other
+peers      gpu(4) reaches 0,2'
+    FAKE_GPUS=2 FAKE_GPU_ISLANDS='' on_gpus -c doctor
+    run grep '^peers' <<<"$output"
+    assert_output 'peers      gpu(0) reaches no other
+peers      gpu(1) reaches no other'
+}
+
+@test "gpus: one that cannot be used does not matter until it is used, and doctor says why" {
+    FAKE_GPUS=2 FAKE_GPU_BUSY=1 doctor_says 'gpu        built: yes; usable: yes; CUDA 12.8, NVRTC 12.6
+gpu        gpu(0): no GPU, but host memory, 64 MB, 64 MB of it unused, ability 9.0
+gpu        gpu(1): no GPU, but host memory, 64 MB, ability 9.0; gpu(1) cannot be used: CUDA-capable device(s) is/are busy or unavailable
+peers      gpu(0..1) reach each other'
+    FAKE_GPU_BUSY=123 on_gpus -k <<'END'
+create device
+init 1 ones(3)
+push 1 [ones(3)@gpu(0), ones(3)@gpu(0)]
+push 1 [ones(3)@gpu(0), ones(3)@gpu(1)]
+pull 1
+END
+    assert_failure 5
+    assert_output '<stdin>:4:25: error[io]: gpu(1) cannot be used: CUDA-capable device(s) is/are busy or unavailable
+    4 | push 1 [ones(3)@gpu(0), ones(3)@gpu(1)]
+      |                         ^^^^^^^^^^^^^^
+[2. 2. 2.]'
+}
+
+@test "gpus: copies between those that do not reach each other" {
+    FAKE_GPU_ISLANDS='02 13' on_gpus <<'END'
+create device
+init 1 ones(3)
+push 1 [ones(3)@gpu(i) for i in 0..3]
+pull 1 --ctx gpu(0..3) -> a
+print a[1]@cpu, a[3]@cpu
+END
+    assert_success
+    assert_output '[4. 4. 4.] [4. 4. 4.]'
+}
+
+@test "gpus: memory that a push lacks is found before anything has changed" {
+    FAKE_GPU_MB=1 on_gpus -k <<'END'
+create device
+init 1,2 [zeros(3), zeros(60000)]
+a = ones(60000)@gpu(0)
+b = ones(60000)@gpu(1)
+push 2 a
+push 1,2 [ones(3), [a, b, b]]
+pull 1 -> x
+pull 2 -> y
+print sum(x), sum(y)
+push 2 b
+pull 2 -> y
+print sum(y * 2)
+END
+    assert_failure 3
+    assert_output '<stdin>:6:6: error[memory]: gpu(0) has no 240000 bytes of memory: out of memory
+    6 | push 1,2 [ones(3), [a, b, b]]
+      |      ^^^
+0.0 60000.0
+120000.0'
+}
+
+# A push that is told to fail, and what it leaves.
+fails()
+{
+    FAKE_GPUS=2 FAKE_GPU_FAIL=$1 on_gpus -k <<'END'
+create device
+init 1,2 [zeros(5), zeros(6)]
+push 1,2 [[ones(5)@gpu(0), ones(5)@gpu(1)], ones(6)@gpu(1) * 3]
+push 1,2 [[ones(5)@gpu(0), ones(5)@gpu(1)], ones(6)@gpu(1) * 3]
+pull 1,2
+END
+    [ "$status" -ne 0 ] || fail "no call has failed"
+    assert_line --partial "$2"
+    refute_line --partial '<stdin>:4:'
+    refute_line --partial '<stdin>:5:'
+    assert_line '[2. 2. 2. 2. 2.]'
+    assert_line '[3. 3. 3. 3. 3. 3.]'
+}
+
+@test "gpus: a call of the driver that fails is an error of its push, and the next one works" {
+    fails launch:1 'error[io]: gpu(0) cannot run a kernel: too many resources requested for launch'
+    fails launch:2 'error[io]: gpu(1) cannot run a kernel: too many resources requested for launch'
+    fails load:1 'error[io]: gpu(0) cannot load a kernel: out of memory'
+    fails pin:7 'error[io]: gpu(1) cannot pin memory: out of memory'
+    fails stream:4 'error[io]: gpu(1) cannot make a stream: invalid device context'
+    fails alloc:7 'error[memory]: gpu(1) has no 65536 bytes of memory: out of memory'
+    fails copy:1 'error[io]: gpu(0) cannot copy: unknown error'
+    fails copy:5 'error[io]: gpu(0) cannot copy: unknown error'
+    fails copy:7 'error[io]: gpu(1) cannot copy: unknown error'
+    fails wait:12 'error[io]: gpu(0) cannot wait for another GPU: unknown error'
+    fails record:11 'error[io]: gpu(0) cannot run a kernel: unknown error'
+}
