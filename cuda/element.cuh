@@ -314,6 +314,8 @@ KV_DEVICE const job_item *kv_find_job(const job_list &l, long long tile)
                            m = j->n - at < (l).tile ? j->n - at : (l).tile;                        \
                  once_; once_ = 0)
 
+/* ---- Packs ---- */
+
 /* N items that are read or written at once: 16 bytes where N says so. */
 template <class I, int N> struct __align__(N * sizeof(I)) kv_pack {
     I v[N];
@@ -324,18 +326,78 @@ KV_DEVICE bool kv_aligned(const void *p)
     return (kv_u64)p % 16 == 0;
 }
 
-/* Element i of the sum of a job's sources, left to right. The bits of a single source stay what they
- * are, but bool's. */
-template <class T> KV_DEVICE typename T::item kv_sum_at(const job_item *j, kv_i64 i)
+/* The items from i on, n of them; zeros behind them. One access, if all are there and lie where a
+ * pack may. */
+template <int N, class I> KV_DEVICE kv_pack<I, N> kv_load(const I *p, kv_i64 i, int n)
 {
+    kv_pack<I, N> x;
+    if (n == N && (kv_u64)(p + i) % sizeof x == 0)
+        return *(const kv_pack<I, N> *)(p + i);
+#pragma unroll
+    for (int e = 0; e < N; e++)
+        x.v[e] = e < n ? p[i + e] : 0;
+    return x;
+}
+
+template <int N, class I> KV_DEVICE void kv_store(I *p, kv_i64 i, int n, const kv_pack<I, N> &x)
+{
+    if (n == N && (kv_u64)(p + i) % sizeof x == 0) {
+        *(kv_pack<I, N> *)(p + i) = x;
+        return;
+    }
+#pragma unroll
+    for (int e = 0; e < N; e++)
+        if (e < n)
+            p[i + e] = x.v[e];
+}
+
+/* The sum of a job's sources, left to right. The bits of a single source stay what they are, but
+ * bool's. */
+template <class T> struct kv_values {
     typedef typename T::item item;
-    item first = ((const item *)j->src[0])[i];
-    if (j->nsrc == 1)
-        return kv_convert<T, T>::run(first);
-    typename kv_total<T>::type total = kv_total<T>::begin(first);
-    for (kv_i64 s = 1; s < j->nsrc; s++)
-        total = kv_total<T>::add(total, ((const item *)j->src[s])[i]);
-    return kv_total<T>::end(total);
+    typedef kv_total<T> total;
+    const job_item *j;
+    const kv_i64 count = j->nsrc;
+    const item *const first = (const item *)j->src[0];
+
+    template <int N> __device__ __forceinline__ kv_pack<item, N> load(kv_i64 i, int n) const
+    {
+        kv_pack<item, N> x = kv_load<N>(first, i, n);
+        typename total::type sum[N];
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            sum[e] = total::begin(x.v[e]);
+            x.v[e] = kv_convert<T, T>::run(x.v[e]);
+        }
+        if (count == 1)
+            return x;
+#pragma unroll 2
+        for (kv_i64 s = 1; s < count; s++) {
+            const kv_pack<item, N> y = kv_load<N>((const item *)j->src[s], i, n);
+#pragma unroll
+            for (int e = 0; e < N; e++)
+                sum[e] = total::add(sum[e], y.v[e]);
+        }
+#pragma unroll
+        for (int e = 0; e < N; e++)
+            x.v[e] = total::end(sum[e]);
+        return x;
+    }
+};
+
+/* Goes through a tile in packs of WORK::N elements. */
+template <class WORK> KV_DEVICE void kv_tile_packs(const job_item *j, kv_i64 at, kv_i64 m)
+{
+    enum { N = WORK::N };
+    const WORK work = {j};
+    for (kv_i64 i = kv_lane() * N; i < m; i += JOB_TEAM * N)
+        work.at(at + i, m - i < N ? (int)(m - i) : N);
+}
+
+template <class WORK> KV_DEVICE void kv_each_pack(const job_list &l)
+{
+    KV_EACH_TILE(l, j, at, m)
+    kv_tile_packs<WORK>(j, at, m);
 }
 
 /* ---- Operations of rules ---- */

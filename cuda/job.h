@@ -9,7 +9,12 @@
 #ifndef CUDA_JOB_H
 #define CUDA_JOB_H
 
-enum { JOB_TEAM = 32, JOB_TILE = 1024, JOB_CHUNK = 4096 };
+enum {
+    JOB_TEAM = 32,
+    JOB_TILE = 1024,
+    JOB_CHUNK = 4096, /* elements of a part of a sum over all of them */
+    JOB_SUMS = 4      /* such parts that a team works on at a time */
+};
 
 typedef struct job_item {
     void *dst;

@@ -8,8 +8,7 @@
 #include "cuda/images.h"
 #include "cuda/rules.h"
 
-/* Which kernel does which work, and in tiles of how many elements: the sums of chunks have a thread
- * for each chunk. */
+/* Which kernel does which work, and in tiles of how many elements. */
 static const struct {
     const unsigned char *image;
     const char *name;
@@ -23,7 +22,8 @@ static const struct {
     [GPU_DEQUANTISE] = {image_quantise, "kv_dequantise", JOB_TILE},
     [GPU_DEQUANTISE_ADD] = {image_quantise, "kv_dequantise_add", JOB_TILE},
     [GPU_QUANTISE_SUM] = {image_quantise, "kv_quantise_sum", JOB_TILE},
-    [GPU_SUM_CHUNKS] = {image_sum, "kv_sum_chunks", JOB_TEAM},
+    [GPU_SUM_CHUNKS] = {image_sum, "kv_sum_chunks", JOB_SUMS},
+    [GPU_SUM_ALL] = {image_sum, "kv_sum_all", JOB_SUMS},
 };
 
 enum { MAX_DEVICES = 64 };
@@ -70,9 +70,11 @@ static void software(char *out, size_t size)
     add_version(out, size, "NVRTC", d->compiler(), 1);
 }
 
+/* The scratch memory is large enough for launches that take longer than the time between them. */
 static gpu_ops table = {
     .size = sizeof table,
     .version = GPU_TABLE_VERSION,
+    .scratch = 256 << 20,
     .facts = device_facts,
     .room = device_room,
     .reaches = device_reaches,

@@ -4,49 +4,18 @@
 
 #include "cuda/element.cuh"
 
-template <class T> KV_DEVICE bool sum_is_aligned(const job_item *j)
-{
-    bool all = kv_aligned(j->dst);
-    for (long long s = 0; s < j->nsrc; s++)
-        all &= kv_aligned(j->src[s]);
-    return all;
-}
-
-/* N elements of 16 bytes together. */
-template <class T, int N>
-KV_DEVICE void sum_pack(const job_item *j, long long i)
-{
+/* Sixteen sums of bytes at a time would take twice the registers, and so half of the threads. */
+template <class T> struct sum_work {
     typedef typename T::item item;
-    typedef kv_pack<item, N> pack;
-    pack x = *(const pack *)((const item *)j->src[0] + i);
-    if (j->nsrc == 1) {
-        for (int k = 0; k < N; k++)
-            x.v[k] = kv_convert<T, T>::run(x.v[k]);
-    } else {
-        typename kv_total<T>::type total[N];
-        for (int k = 0; k < N; k++)
-            total[k] = kv_total<T>::begin(x.v[k]);
-        for (long long s = 1; s < j->nsrc; s++) {
-            pack y = *(const pack *)((const item *)j->src[s] + i);
-            for (int k = 0; k < N; k++)
-                total[k] = kv_total<T>::add(total[k], y.v[k]);
-        }
-        for (int k = 0; k < N; k++)
-            x.v[k] = kv_total<T>::end(total[k]);
-    }
-    *(pack *)((item *)j->dst + i) = x;
-}
+    enum { N = sizeof(item) == 1 ? 8 : 16 / sizeof(item) };
+    const job_item *j;
+    const kv_values<T> values = {j};
 
-template <class T>
-KV_DEVICE void sum_tile(const job_item *j, long long at, long long m)
-{
-    enum { N = 16 / sizeof(typename T::item) };
-    long long packs = sum_is_aligned<T>(j) ? m / N : 0;
-    for (long long p = kv_lane(); p < packs; p += JOB_TEAM)
-        sum_pack<T, N>(j, at + p * N);
-    for (long long i = packs * N + kv_lane(); i < m; i += JOB_TEAM)
-        ((typename T::item *)j->dst)[at + i] = kv_sum_at<T>(j, at + i);
-}
+    __device__ __forceinline__ void at(kv_i64 i, int n) const
+    {
+        kv_store((item *)j->dst, i, n, values.template load<N>(i, n));
+    }
+};
 
 /* dst = src[0] + src[1] + …; dst may be src[0]. */
 extern "C" __global__ void kv_sum(job_list l)
@@ -56,7 +25,7 @@ extern "C" __global__ void kv_sum(job_list l)
         switch (j->to) {
 #define SUM_CASE(T)                                                                                \
     case T::dtype:                                                                                 \
-        sum_tile<T>(j, at, m);                                                                     \
+        kv_tile_packs<sum_work<T>>(j, at, m);                                                      \
         break;
             KV_EACH_DTYPE(SUM_CASE)
         }
@@ -97,31 +66,81 @@ extern "C" __global__ void kv_sum_rows(job_list l)
 }
 KV_KERNEL(kv_sum_rows)
 
-/* dst[c] = the sum of the elements of chunk c of src[0], one behind the other: a thread each, since
- * another order would give other bits. */
-template <class T>
-KV_DEVICE void sum_chunk(const job_item *j, long long chunk)
+/* ---- Sums over all elements ----
+ *
+ * Another order would give other bits, so the elements of a sum are added one behind the other.
+ * A thread that reads a sum alone would wait for the memory most of the time, and a team for each
+ * sum for its own exchange of elements. So 8 threads share one: each reads 16 bytes of a line of
+ * 128, of which nothing is read in vain, and hands its elements to the others, all of which add
+ * them all. AHEAD lines are on their way while one is added.
+ */
+
+enum { SHARE = JOB_TEAM / JOB_SUMS, AHEAD = 4 };
+
+/* What thread number t of those that share a sum has read. Where threads run one behind the other
+ * it is read again, from `where`. */
+#ifndef KV_HANDED
+#define KV_HANDED(x, t, where) __shfl_sync(0xffu << (kv_lane() / SHARE * SHARE), x, t, SHARE)
+#endif
+
+/* Zeros behind the end change no sum: it began with 0, so it is never -0. */
+template <class I> KV_DEVICE I sum_in_order(const I *x, kv_i64 n)
 {
-    typedef typename T::item item;
-    long long from = chunk * JOB_CHUNK, to = from + JOB_CHUNK < j->row ? from + JOB_CHUNK : j->row;
-    const item *x = (const item *)j->src[0];
-    item total = 0;
-    for (long long i = from; i < to; i++)
-        total += x[i];
-    ((double *)j->dst)[chunk] = (double)total;
+    enum { N = 16 / sizeof(I), LINE = SHARE * N };
+    kv_pack<I, N> lines[AHEAD];
+    const kv_i64 own = kv_lane() % SHARE * N;
+    I total = 0;
+#define SUM_LOAD(from)                                                                             \
+    kv_load<N>(x, (from) + own, n - (from) - own < N ? (int)(n - (from) - own) : N)
+#pragma unroll
+    for (int a = 0; a < AHEAD; a++)
+        lines[a] = SUM_LOAD(a * LINE);
+    for (kv_i64 i = 0; i < n; i += AHEAD * LINE) {
+#pragma unroll
+        for (int a = 0; a < AHEAD; a++) {
+            const kv_i64 at = i + a * LINE;
+            const kv_pack<I, N> line = lines[a];
+            lines[a] = SUM_LOAD(at + AHEAD * LINE);
+#pragma unroll
+            for (int e = 0; e < LINE; e++)
+                total += KV_HANDED(line.v[e % N], e / N, at + e < n ? x[at + e] : 0);
+        }
+    }
+#undef SUM_LOAD
+    return total;
 }
 
-/* n chunks; row elements in all. */
-extern "C" __global__ void kv_sum_chunks(job_list l)
+template <class I> KV_DEVICE void sum_part(const job_item *j, kv_i64 part, kv_i64 each)
+{
+    const kv_i64 from = part * each, left = j->row - from;
+    const I total = sum_in_order((const I *)j->src[0] + from, left < each ? left : each);
+    if (kv_lane() % SHARE == 0)
+        ((I *)j->dst)[part] = total;
+}
+
+KV_DEVICE void sum_parts(const job_list &l, kv_i64 each)
 {
     KV_EACH_TILE(l, j, at, m)
     {
-        for (long long i = kv_lane(); i < m; i += JOB_TEAM) {
-            if (j->from == KV_F32)
-                sum_chunk<kv_t_f32>(j, at + i);
+        for (kv_i64 i = kv_lane() / SHARE; i < m; i += JOB_SUMS) {
+            if (j->to == KV_F32)
+                sum_part<float>(j, at + i, each);
             else
-                sum_chunk<kv_t_f64>(j, at + i);
+                sum_part<double>(j, at + i, each);
         }
     }
 }
+
+/* Element c of dst = the sum of chunk c of src[0], which has `row` elements in all. */
+extern "C" __global__ void kv_sum_chunks(job_list l)
+{
+    sum_parts(l, JOB_CHUNK);
+}
 KV_KERNEL(kv_sum_chunks)
+
+/* dst[0] = the sum of all of them. */
+extern "C" __global__ void kv_sum_all(job_list l)
+{
+    sum_parts(l, (kv_i64)1 << 62);
+}
+KV_KERNEL(kv_sum_all)

@@ -139,8 +139,10 @@ typedef enum gpu_work {
     GPU_DEQUANTISE_ADD, /* dst += the same */
     GPU_QUANTISE_SUM,   /* dst = the sum of what the codes of src[s], with the residual more[s],
                            would stand for */
-    GPU_SUM_CHUNKS,     /* dst, doubles: element c = the sum of the elements of src[0], of dtype
-                           `from`, in its chunk c of 4096; n chunks of `row` elements in all */
+    GPU_SUM_CHUNKS,     /* element c of dst = the sum, one behind the other, of the elements of
+                           src[0] in its chunk c of 4096; n chunks of `row` elements in all, of
+                           dtype `to`: float32 or float64 */
+    GPU_SUM_ALL,        /* dst[0] = the same of all `row` elements; n is 1 */
     GPU_NWORKS
 } gpu_work;
 
@@ -186,6 +188,8 @@ typedef struct gpu_ops {
     uint32_t size;    /* sizeof (gpu_ops) of whoever made the table */
     uint32_t version; /* GPU_TABLE_VERSION */
     int count;        /* devices, at least 1 */
+    int64_t scratch;  /* bytes of a device's memory that a call may take for a while: what needs more
+                         does its work in parts, as far as it has parts */
 
     /* What they work with and its versions, as a text. */
     void (*software)(char *out, size_t size);

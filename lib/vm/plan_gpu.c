@@ -1,29 +1,33 @@
-/* Passes as lists of jobs. */
+/* Passes as lists of jobs: all launches of a call are made up first, with what they need of memory,
+ * and then given to the device one behind the other. */
 #include "vm/plan_gpu.h"
 
-#include <string.h>
-
 #include "base/mem.h"
-#include "vm/plan_run.h"
+#include "vm/plan_pass.h"
 #include "vm/plan_text.h"
 
 static const char kernel_name[] = "kv_rule";
 
-/* What the device's memory holds besides the arrays, of an item with sums in a pass. */
-typedef struct sums {
-    void *terms[PLAN_MAX_NUMBERS], *blocks[PLAN_MAX_NUMBERS];
-} sums;
+enum { PLACE_BYTES = 256 }; /* what blocks of the device's memory are aligned to */
+
+typedef struct launch {
+    struct launch *next;
+    const gpu_rule *rule; /* or NULL: a work of the device's table */
+    gpu_work work;
+    gpu_job *jobs;
+    int64_t n;
+} launch;
 
 typedef struct run {
     const gpu_ops *gpu;
     int id;
     const plan_gpu_item *items;
-    int64_t n;
-    arena memory;    /* of what follows, and of the jobs' lists */
-    gpu_job *jobs;
-    const gpu_rule **rules;
-    shared *numbers; /* of items whose plans have numbers, one each; or NULL */
-    sums *sums;      /* likewise */
+    int passes;             /* of the plan that has most */
+    const gpu_rule **rules; /* of each item, pass and part: not yet among the launches; or NULL */
+    int64_t *offset;        /* of each item: where what its sums need is in the room */
+    char *room;
+    arena memory; /* of the launches */
+    launch *first, **last;
 } run;
 
 bool plan_gpu_possible(const plan *p)
@@ -31,11 +35,13 @@ bool plan_gpu_possible(const plan *p)
     return plan_text_possible(p);
 }
 
+/* ---- Rules ---- */
+
 static int find_rule(const gpu_rule **out, const gpu_ops *gpu, int id, const plan *p, int pass,
-                     kv_err *e)
+                     plan_part part, kv_err *e)
 {
     buf text = {0};
-    plan_text(&text, p, pass, kernel_name);
+    plan_text(&text, p, pass, part, kernel_name);
     int rc = buf_check(&text, e);
     if (!rc)
         rc = gpu->compile(id, buf_text(&text), out, e);
@@ -47,71 +53,40 @@ int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, kv_err *e)
 {
     const gpu_rule *rule;
     int rc = KV_OK;
-    for (int i = 0; i < p->npasses && !rc; i++)
-        if (p->pass[i].elements)
-            rc = find_rule(&rule, gpu, id, p, i, e);
+    for (int i = 0; i < p->npasses; i++)
+        for (int part = 0; part < PLAN_PARTS && !rc; part++)
+            if (plan_text_has(p, i, part))
+                rc = find_rule(&rule, gpu, id, p, i, part, e);
     return rc;
 }
 
-/* ---- Jobs ---- */
-
-/* Where the array of a slot lies; the texts of other slots do not ask for it. */
-static void *place_of(const run *r, int64_t item, const plan_pass *pass, int slot)
+static const gpu_rule **rule_at(const run *r, int64_t item, int pass, plan_part part)
 {
-    const plan_arrays *a = r->items[item].arrays;
-    if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
-        return r->sums[item].terms[slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS];
-    slot = slot < PLAN_ROW_STATE ? slot % PLAN_PRESENT : slot;
-    (void)pass;
-    if (slot == PLAN_STORED)
-        return a->stored;
-    if (slot == PLAN_WEIGHT)
-        return a->weight;
-    return slot >= PLAN_STATE && slot < PLAN_WEIGHT ? a->states[slot - PLAN_STATE] : NULL;
+    return &r->rules[(item * r->passes + pass) * PLAN_PARTS + part];
 }
 
-static int add_words(run *r, int64_t i, int pass, kv_err *e)
+static int find_rules(run *r, int64_t item, kv_err *e)
 {
-    const plan *p = r->items[i].plan;
-    gpu_job *job = &r->jobs[i];
-    bool again = i > 0 && r->items[i - 1].plan == p && plan_text_is_shared(p, pass);
-    job->nnumbers = plan_text_words(p, pass);
-    if (again) {
-        job->numbers = r->jobs[i - 1].numbers;
-        return KV_OK;
-    }
-    double *words = arena_alloc(&r->memory, (size_t)job->nnumbers * sizeof *words, e);
-    if (!words)
-        return KV_E_MEMORY;
-    plan_text_fill(words, p, pass, r->numbers ? r->numbers[i].number : NULL,
-                   r->items[i].arrays->seed, r->items[i].arrays->t);
-    job->numbers = words;
-    return KV_OK;
+    const plan *p = r->items[item].plan;
+    bool again = item > 0 && r->items[item - 1].plan == p;
+    int rc = KV_OK;
+    for (int pass = 0; pass < p->npasses; pass++)
+        for (int part = 0; part < PLAN_PARTS && !rc; part++) {
+            const gpu_rule **rule = rule_at(r, item, pass, part);
+            if (again)
+                *rule = *rule_at(r, item - 1, pass, part);
+            else if (plan_text_has(p, pass, part))
+                rc = find_rule(rule, r->gpu, r->id, p, pass, part, e);
+        }
+    return rc;
 }
 
-static int make_job(run *r, int64_t i, int pass, kv_err *e)
-{
-    const plan_gpu_item *item = &r->items[i];
-    const plan_pass *of = &item->plan->pass[pass];
-    void **places = arena_alloc(&r->memory, (size_t)(of->nslots + 1) * sizeof *places, e);
-    if (!places)
-        return KV_E_MEMORY;
-    for (int s = 0; s < of->nslots; s++)
-        places[s] = place_of(r, i, of, of->slot[s]);
-    r->jobs[i] = (gpu_job){.n = item->arrays->size,
-                           .src = item->values,
-                           .nsrc = item->nvalues,
-                           .more = places,
-                           .nmore = of->nslots};
-    int rc = add_words(r, i, pass, e);
-    if (rc || (i > 0 && r->rules[i - 1] && r->items[i - 1].plan == item->plan)) {
-        r->rules[i] = rc ? NULL : r->rules[i - 1];
-        return rc;
-    }
-    return find_rule(&r->rules[i], r->gpu, r->id, item->plan, pass, e);
-}
+/* ---- The room: of each item its numbers, the sums of chunks, then the terms ---- */
 
-/* ---- Sums ---- */
+static int64_t whole(int64_t bytes)
+{
+    return (bytes + PLACE_BYTES - 1) / PLACE_BYTES * PLACE_BYTES;
+}
 
 static int64_t nchunks_of(const plan_gpu_item *item)
 {
@@ -119,166 +94,286 @@ static int64_t nchunks_of(const plan_gpu_item *item)
     return size / PLAN_CHUNK + (size % PLAN_CHUNK != 0);
 }
 
-/* Every block of the device's that is for the sums of a pass. */
-static int take_sums(run *r, int64_t i, const plan_pass *pass, kv_err *e)
+static kv_dtype number_dtype(const plan *p, int number)
 {
-    const plan_gpu_item *item = &r->items[i];
-    int64_t n = item->arrays->size > 0 ? item->arrays->size : 1;
-    int rc = KV_OK;
-    for (int s = 0; s < pass->nsums && !rc; s++) {
-        int64_t each = (int64_t)plan_run_number_bytes(item->plan, pass->sum[s]);
-        rc = r->gpu->alloc(r->id, n * each, &r->sums[i].terms[s], e);
-        if (!rc)
-            rc = r->gpu->alloc(r->id, (nchunks_of(item) + 1) * (int64_t)sizeof(double),
-                               &r->sums[i].blocks[s], e);
+    return prog_dtype((prog_type)p->number_type[number]);
+}
+
+static int64_t numbers_bytes(const plan_gpu_item *item)
+{
+    return whole(item->plan->nnumbers * (int64_t)sizeof(double));
+}
+
+static int64_t chunks_bytes(const plan_gpu_item *item)
+{
+    return whole(nchunks_of(item) * (int64_t)sizeof(double));
+}
+
+/* Of the first n sums of a pass, with all chunks' sums before the first one's terms. */
+static int64_t sums_bytes(const plan_gpu_item *item, const plan_pass *pass, int n)
+{
+    int64_t bytes = pass->nsums * chunks_bytes(item);
+    for (int s = 0; s < n; s++)
+        bytes += whole(item->arrays->size *
+                       kv_dtype_bytes(number_dtype(item->plan, pass->sum[s])));
+    return bytes;
+}
+
+static int64_t item_bytes(const plan_gpu_item *item)
+{
+    int64_t most = 0;
+    for (int i = 0; i < item->plan->npasses; i++) {
+        const plan_pass *pass = &item->plan->pass[i];
+        int64_t bytes = sums_bytes(item, pass, pass->nsums);
+        most = bytes > most ? bytes : most;
     }
+    return numbers_bytes(item) + most;
+}
+
+static void *numbers_of(const run *r, int64_t item)
+{
+    return r->items[item].plan->nnumbers ? r->room + r->offset[item] : NULL;
+}
+
+static char *chunks_of(const run *r, int64_t item, int sum)
+{
+    const plan_gpu_item *of = &r->items[item];
+    return r->room + r->offset[item] + numbers_bytes(of) + sum * chunks_bytes(of);
+}
+
+static void *terms_of(const run *r, int64_t item, const plan_pass *pass, int sum)
+{
+    return chunks_of(r, item, 0) + sums_bytes(&r->items[item], pass, sum);
+}
+
+/* Gives the items from `first` on their offsets, as far as there is room, but one at least; the end
+ * of those. */
+static int64_t share_room(run *r, int64_t first, int64_t n, int64_t *bytes)
+{
+    int64_t i = first;
+    for (*bytes = 0; i < n; i++) {
+        int64_t more = item_bytes(&r->items[i]);
+        if (i > first && *bytes + more > r->gpu->scratch)
+            break;
+        r->offset[i] = *bytes;
+        *bytes += more;
+    }
+    return i;
+}
+
+static int take_room(run *r, int64_t n, kv_err *e)
+{
+    int64_t most = 0, bytes;
+    void *block = NULL;
+    for (int64_t i = 0; i < n;) {
+        i = share_room(r, i, n, &bytes);
+        most = bytes > most ? bytes : most;
+    }
+    int rc = most > 0 ? r->gpu->alloc(r->id, most, &block, e) : KV_OK;
+    r->room = block;
     return rc;
 }
 
-static void give_sums(run *r)
+/* ---- Jobs ---- */
+
+static launch *add_launch(run *r, const gpu_rule *rule, gpu_work work, int64_t n, kv_err *e)
 {
-    for (int64_t i = 0; r->sums && i < r->n; i++) {
-        for (int s = 0; s < PLAN_MAX_NUMBERS; s++) {
-            if (r->sums[i].terms[s])
-                r->gpu->free(r->id, r->sums[i].terms[s]);
-            if (r->sums[i].blocks[s])
-                r->gpu->free(r->id, r->sums[i].blocks[s]);
-        }
-        r->sums[i] = (sums){0};
-    }
+    launch *l = arena_alloc(&r->memory, sizeof *l, e);
+    if (!l)
+        return NULL;
+    *l = (launch){.rule = rule, .work = work, .n = n};
+    l->jobs = arena_alloc(&r->memory, (size_t)n * sizeof *l->jobs, e);
+    if (!l->jobs)
+        return NULL;
+    *r->last = l;
+    r->last = &l->next;
+    return l;
 }
 
-/* The sums of the chunks of item i, as one list. */
-static int sum_chunks(run *r, int64_t i, const plan_pass *pass, kv_err *e)
+/* Where the array of a slot lies; the texts of other slots do not ask for it. */
+static void *place_of(const run *r, int64_t item, const plan_pass *pass, int slot)
 {
-    gpu_job jobs[PLAN_MAX_NUMBERS];
-    const plan_gpu_item *item = &r->items[i];
-    for (int s = 0; s < pass->nsums; s++)
-        jobs[s] = (gpu_job){.dst = r->sums[i].blocks[s],
-                            .n = nchunks_of(item),
-                            .row = item->arrays->size,
-                            .src = (const void *const *)&r->sums[i].terms[s],
-                            .nsrc = 1,
-                            .from = prog_dtype((prog_type)item->plan->number_type[pass->sum[s]])};
-    return pass->nsums ? r->gpu->run(r->id, GPU_SUM_CHUNKS, jobs, pass->nsums, e) : KV_OK;
+    const plan_arrays *a = r->items[item].arrays;
+    if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
+        return terms_of(r, item, pass, slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS);
+    slot = slot < PLAN_ROW_STATE ? slot % PLAN_PRESENT : slot;
+    if (slot == PLAN_STORED)
+        return a->stored;
+    if (slot == PLAN_WEIGHT)
+        return a->weight;
+    return slot >= PLAN_STATE && slot < PLAN_WEIGHT ? a->states[slot - PLAN_STATE] : NULL;
 }
 
-static int join_sums(run *r, int64_t i, const plan_pass *pass, kv_err *e)
+/* The arrays of a pass, and the numbers behind them. */
+static int add_places(run *r, gpu_job *job, int64_t item, int pass, plan_part part, kv_err *e)
 {
-    shared *own = &r->numbers[i];
-    int64_t n = nchunks_of(&r->items[i]);
-    int rc = KV_OK;
-    own->nchunks = n;
-    own->blocks = mem_alloc(n * pass->nsums + 1, sizeof(double), e);
-    if (!own->blocks)
+    const plan_pass *of = &r->items[item].plan->pass[pass];
+    int n = part == PLAN_ELEMENTS ? of->nslots : 0;
+    void **places = arena_alloc(&r->memory, (size_t)(n + 1) * sizeof *places, e);
+    if (!places)
         return KV_E_MEMORY;
-    for (int s = 0; s < pass->nsums && !rc && n > 0; s++)
-        rc = r->gpu->copy_out(r->id, own->blocks + s * n, r->sums[i].blocks[s],
-                              n * (int64_t)sizeof(double), e);
-    if (!rc)
-        plan_run_join(own, pass);
-    mem_free(own->blocks);
-    return rc;
+    for (int s = 0; s < n; s++)
+        places[s] = place_of(r, item, of, of->slot[s]);
+    places[n] = numbers_of(r, item);
+    job->more = places;
+    job->nmore = n + 1;
+    return KV_OK;
 }
 
-/* The numbers that a pass reads, from those of the passes before. */
-static int make_numbers(run *r, int64_t i, const plan_pass *pass, kv_err *e)
+static int add_words(run *r, gpu_job *job, int64_t item, int pass, plan_part part, kv_err *e)
 {
-    if (!pass->numbers)
-        return KV_OK;
-    void *scratch = mem_alloc_data(prog_scratch_bytes(pass->numbers), e);
-    if (!scratch)
+    const plan_gpu_item *of = &r->items[item];
+    int64_t n = plan_text_words(of->plan, pass, part);
+    double *words = arena_alloc(&r->memory, (size_t)n * sizeof *words, e);
+    if (!words)
         return KV_E_MEMORY;
-    prog_run(pass->numbers, r->numbers[i].cell, 1, scratch);
-    mem_free(scratch);
+    plan_text_fill(words, of->plan, pass, part, of->arrays->seed, of->arrays->t);
+    job->numbers = words;
+    job->nnumbers = n;
+    return KV_OK;
+}
+
+/* The next job of a launch; `before`: the item of the one before, or -1. */
+static int add_job(run *r, launch *l, int64_t item, int64_t before, int pass, plan_part part,
+                   kv_err *e)
+{
+    const plan_gpu_item *of = &r->items[item];
+    gpu_job *job = &l->jobs[l->n++];
+    bool again = before >= 0 && r->items[before].plan == of->plan &&
+                 plan_text_is_shared(of->plan, pass, part);
+    *job = (gpu_job){.n = 1};
+    if (part == PLAN_ELEMENTS)
+        *job = (gpu_job){.n = of->arrays->size, .src = of->values, .nsrc = of->nvalues};
+    int rc = add_places(r, job, item, pass, part, e);
+    if (rc || !again)
+        return rc ? rc : add_words(r, job, item, pass, part, e);
+    job->numbers = job[-1].numbers;
+    job->nnumbers = job[-1].nnumbers;
     return KV_OK;
 }
 
 /* ---- Passes ---- */
 
-/* Jobs with work on elements, launched as far as neighbours have one rule. */
-static int launch(run *r, int pass, kv_err *e)
+/* One launch of the items that have a rule here, from item `first` on, which does. */
+static int launch_rule(run *r, int64_t first, int64_t end, int pass, plan_part part, kv_err *e)
 {
+    const gpu_rule *rule = *rule_at(r, first, pass, part);
+    int64_t n = 0, before = -1;
     int rc = KV_OK;
-    for (int64_t i = 0, end; i < r->n && !rc; i = end) {
-        for (end = i + 1; end < r->n && r->rules[end] == r->rules[i]; end++)
-            ;
-        if (r->rules[i])
-            rc = r->gpu->apply(r->id, r->rules[i], r->jobs + i, end - i, e);
-    }
-    (void)pass;
-    return rc;
-}
-
-static const plan_pass *pass_of(const run *r, int64_t i, int pass)
-{
-    const plan *p = r->items[i].plan;
-    return pass < p->npasses ? &p->pass[pass] : NULL;
-}
-
-static int run_pass(run *r, int pass, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < r->n && !rc; i++) {
-        const plan_pass *of = pass_of(r, i, pass);
-        r->rules[i] = NULL;
-        if (of && r->numbers)
-            rc = make_numbers(r, i, of, e);
-        if (!rc && of && of->nsums)
-            rc = take_sums(r, i, of, e);
-        if (!rc && of && of->elements)
-            rc = make_job(r, i, pass, e);
-    }
-    if (!rc)
-        rc = launch(r, pass, e);
-    for (int64_t i = 0; i < r->n && !rc; i++)
-        if (pass_of(r, i, pass))
-            rc = sum_chunks(r, i, pass_of(r, i, pass), e);
-    for (int64_t i = 0; i < r->n && !rc; i++)
-        if (r->numbers && pass_of(r, i, pass) && pass_of(r, i, pass)->nsums)
-            rc = join_sums(r, i, pass_of(r, i, pass), e);
-    give_sums(r);
-    return rc;
-}
-
-static int begin_numbers(run *r, kv_err *e)
-{
-    r->numbers = mem_zalloc(r->n, sizeof *r->numbers, e);
-    r->sums = mem_zalloc(r->n, sizeof *r->sums, e);
-    if (!r->numbers || !r->sums)
+    for (int64_t i = first; i < end; i++)
+        n += *rule_at(r, i, pass, part) == rule;
+    launch *l = add_launch(r, rule, GPU_NWORKS, n, e);
+    if (!l)
         return KV_E_MEMORY;
-    for (int64_t i = 0; i < r->n; i++) {
-        shared *s = &r->numbers[i];
-        s->p = r->items[i].plan;
-        s->a = r->items[i].arrays;
-        for (int k = 0; k < 2 * PLAN_MAX_NUMBERS; k++)
-            s->cell[k] = &s->number[k];
+    l->n = 0;
+    for (int64_t i = first; i < end && !rc; i++) {
+        const gpu_rule **own = rule_at(r, i, pass, part);
+        if (*own != rule)
+            continue;
+        rc = add_job(r, l, i, before, pass, part, e);
+        *own = NULL;
+        before = i;
     }
+    return rc;
+}
+
+static int launch_part(run *r, int64_t first, int64_t end, int pass, plan_part part, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = first; i < end && !rc; i++)
+        if (*rule_at(r, i, pass, part))
+            rc = launch_rule(r, i, end, pass, part, e);
+    return rc;
+}
+
+static int nsums_of(const run *r, int64_t item, int pass)
+{
+    const plan *p = r->items[item].plan;
+    return pass < p->npasses ? p->pass[pass].nsums : 0;
+}
+
+/* Terms become the sums of chunks, and these one number. */
+static void add_sum(const run *r, gpu_job *chunks, gpu_job *all, int64_t item, int pass, int sum,
+                    const void **from)
+{
+    const plan_gpu_item *of = &r->items[item];
+    const plan_pass *own = &of->plan->pass[pass];
+    int number = own->sum[sum];
+    from[0] = terms_of(r, item, own, sum);
+    from[1] = chunks_of(r, item, sum);
+    *chunks = (gpu_job){.dst = chunks_of(r, item, sum),
+                        .n = nchunks_of(of),
+                        .row = of->arrays->size,
+                        .src = &from[0],
+                        .nsrc = 1,
+                        .to = number_dtype(of->plan, number)};
+    *all = *chunks;
+    all->dst = (double *)numbers_of(r, item) + number;
+    all->n = 1;
+    all->row = chunks->n;
+    all->src = &from[1];
+}
+
+static int launch_sums(run *r, int64_t first, int64_t end, int pass, kv_err *e)
+{
+    int64_t n = 0, k = 0;
+    for (int64_t i = first; i < end; i++)
+        n += nsums_of(r, i, pass);
+    if (n == 0)
+        return KV_OK;
+    const void **from = arena_alloc(&r->memory, 2 * (size_t)n * sizeof *from, e);
+    launch *chunks = from ? add_launch(r, NULL, GPU_SUM_CHUNKS, n, e) : NULL;
+    launch *all = chunks ? add_launch(r, NULL, GPU_SUM_ALL, n, e) : NULL;
+    if (!all)
+        return KV_E_MEMORY;
+    for (int64_t i = first; i < end; i++)
+        for (int s = 0; s < nsums_of(r, i, pass); s++, k++)
+            add_sum(r, &chunks->jobs[k], &all->jobs[k], i, pass, s, &from[2 * k]);
     return KV_OK;
+}
+
+/* All passes of the items that share the room. */
+static int launch_passes(run *r, int64_t first, int64_t end, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int pass = 0; pass < r->passes && !rc; pass++) {
+        for (int part = 0; part < PLAN_PARTS && !rc; part++)
+            rc = launch_part(r, first, end, pass, part, e);
+        if (!rc)
+            rc = launch_sums(r, first, end, pass, e);
+    }
+    return rc;
+}
+
+static int make_launches(run *r, int64_t n, kv_err *e)
+{
+    int64_t bytes;
+    r->rules = mem_zalloc(n * r->passes * PLAN_PARTS, sizeof *r->rules, e);
+    r->offset = mem_alloc(n, sizeof *r->offset, e);
+    int rc = r->rules && r->offset ? take_room(r, n, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = find_rules(r, i, e);
+    for (int64_t i = 0, end; i < n && !rc; i = end) {
+        end = share_room(r, i, n, &bytes);
+        rc = launch_passes(r, i, end, e);
+    }
+    return rc;
 }
 
 int plan_gpu_run(const gpu_ops *gpu, int id, const plan_gpu_item *items, int64_t n, kv_err *e)
 {
-    run r = {.gpu = gpu, .id = id, .items = items, .n = n};
-    int passes = 0, rc = KV_OK;
-    bool numbers = false;
-    for (int64_t i = 0; i < n; i++) {
-        const plan *p = items[i].plan;
-        passes = p->npasses > passes ? p->npasses : passes;
-        numbers |= p->nnumbers > 0;
-    }
-    r.jobs = mem_alloc(n, sizeof *r.jobs, e);
-    r.rules = mem_zalloc(n, sizeof *r.rules, e);
-    if (!r.jobs || !r.rules)
-        rc = KV_E_MEMORY;
-    if (!rc && numbers)
-        rc = begin_numbers(&r, e);
-    for (int pass = 0; pass < passes && !rc; pass++)
-        rc = run_pass(&r, pass, e);
-    mem_free(r.jobs);
+    run r = {.gpu = gpu, .id = id, .items = items};
+    r.last = &r.first;
+    for (int64_t i = 0; i < n; i++)
+        r.passes = items[i].plan->npasses > r.passes ? items[i].plan->npasses : r.passes;
+    int rc = make_launches(&r, n, e);
+    for (const launch *l = r.first; l && !rc; l = l->next)
+        rc = l->rule ? gpu->apply(id, l->rule, l->jobs, l->n, e)
+                     : gpu->run(id, l->work, l->jobs, l->n, e);
+    if (r.room)
+        gpu->free(id, r.room);
     mem_free(r.rules);
-    mem_free(r.numbers);
-    mem_free(r.sums);
+    mem_free(r.offset);
     arena_release(&r.memory);
     return rc;
 }

@@ -1,9 +1,9 @@
 /* Running plans on a device with memory of its own: each pass is one launch for all keys whose
  * rules have the same text, with the sum of the values in it.
  *
- * A sum over all elements is made of the sums of its chunks, which the device makes and the host
- * adds up in their order, as for the CPU: so the host waits between the passes of a rule with
- * reductions, and only there.
+ * Behind a pass with sums over all elements come two launches more, for all keys: one adds the terms
+ * of each chunk, one the sums of the chunks, both in their order, as for the CPU. What is computed
+ * of such numbers is a launch too, so they stay on the device and the host waits for nothing.
  */
 #ifndef VM_PLAN_GPU_H
 #define VM_PLAN_GPU_H

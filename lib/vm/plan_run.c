@@ -381,7 +381,8 @@ static void run_part(void *arg, int64_t part, int worker)
         run_group(r, w->pass, first);
 }
 
-void plan_run_join(shared *s, const plan_pass *pass)
+/* The sums of a pass: those of its chunks, in s->blocks, from left to right. */
+static void join_sums(shared *s, const plan_pass *pass)
 {
     for (int i = 0; i < pass->nsums; i++) {
         total t = {0};
@@ -403,7 +404,7 @@ static void sweep_array(shared *s, const plan_pass *pass)
     else
         for (int64_t part = 0; part < nparts; part++)
             run_part(&w, part, 0);
-    plan_run_join(s, pass);
+    join_sums(s, pass);
 }
 
 /* How many rows ahead the memory is asked for what a pass reads of them, and for how many bytes. */

@@ -80,9 +80,6 @@ int plan_run_most_sums(const plan *p);
 
 runner *plan_run_worker(shared *s, int worker);
 
-/* The sums of a pass: those of its chunks, in s->blocks, from left to right. */
-void plan_run_join(shared *s, const plan_pass *pass);
-
 /* Where the terms of a sum begin that are `term` elements behind the first. */
 char *plan_run_terms(const runner *r, const plan_pass *pass, int sum, int64_t term);
 

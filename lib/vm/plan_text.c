@@ -1,180 +1,34 @@
-/* Writes the programs of plans as text: each instruction becomes one variable, which later
- * instructions read, so registers and stores keep their order without a thought. */
+/* The frame of a kernel, and what stands for the slots of its program: packs of arrays, numbers
+ * that were read before, what normal() draws. */
 #include "vm/plan_text.h"
 
 #include <string.h>
 
-#include "base/mem.h"
 #include "vm/plan_pass.h"
+#include "vm/prog_text.h"
 
-/* Instructions as C++; a b c are operands, k0 to k3 constants. In the order of prog_op and of
- * KERNEL_MAP. */
-static const char *const expressions[KERNEL_END] = {
-    [PROG_ADD] = "kv_add(a, b)",
-    [PROG_SUB] = "kv_sub(a, b)",
-    [PROG_MUL] = "kv_mul(a, b)",
-    [PROG_DIV] = "a / b",
-    [PROG_FLOORDIV] = "kv_floordiv(a, b)",
-    [PROG_MOD] = "kv_mod(a, b)",
-    [PROG_POW] = "kv_pow(a, b)",
-    [PROG_NEG] = "kv_neg(a)",
-    [PROG_ABS] = "kv_abs(a)",
-    [PROG_SQRT] = "kv_sqrt(a)",
-    [PROG_EXP] = "kv_exp(a)",
-    [PROG_LOG] = "kv_log(a)",
-    [PROG_SIGN] = "kv_sign(a)",
-    [PROG_FLOOR] = "kv_floor(a)",
-    [PROG_CEIL] = "kv_ceil(a)",
-    [PROG_ROUND] = "kv_round(a)",
-    [PROG_MIN] = "kv_min(a, b)",
-    [PROG_MAX] = "kv_max(a, b)",
-    [PROG_EQ] = "a == b",
-    [PROG_NE] = "a != b",
-    [PROG_LT] = "a < b",
-    [PROG_LE] = "a <= b",
-    [PROG_GT] = "a > b",
-    [PROG_GE] = "a >= b",
-    [PROG_AND] = "(a != 0) & (b != 0)",
-    [PROG_OR] = "(a != 0) | (b != 0)",
-    [PROG_NOT] = "a == 0",
-    [PROG_ISFINITE] = "a - a == 0",
-    [PROG_ISNAN] = "a != a",
-    [PROG_WHERE] = "a != 0 ? b : c",
-    [PROG_CLIP] = "kv_clip(a, b, c)",
-    [KERNEL_LIN1] = "a*k0 + k1",
-    [KERNEL_LIN2] = "a*k0 + b*k1",
-    [KERNEL_LIN3] = "(a*k0 + b*k1) + c*k2",
-    [KERNEL_MULADD] = "a*k0 + (b*k1)*c",
-    [KERNEL_DIVADD] = "a*k0 + (b*k1)/c",
-    [KERNEL_SCALEMUL] = "(a*k0)*b",
-    [KERNEL_SCALEDIV] = "(a*k0)/b",
-    [KERNEL_DIVK] = "a/k0",
-    [KERNEL_KDIV] = "k0/a",
-    [KERNEL_ROOT] = "kv_sqrt(a + k0) + k1",
-    [KERNEL_ROOTDIV] = "(a*k0)/(kv_sqrt(b + k1) + k2)",
-    [KERNEL_ROOTDIVADD] = "a*k0 + (b*k1)/(kv_sqrt(c + k2) + k3)",
-    [KERNEL_ADDK] = "kv_add(a, k0)",
-    [KERNEL_KSUB] = "kv_sub(k0, a)",
-    [KERNEL_MULK] = "kv_mul(a, k0)",
-    [KERNEL_CLIPK] = "kv_clip(a*k2, k0, k1)",
-    [KERNEL_CLIPKI] = "kv_clip(a, k0, k1)",
-    [KERNEL_MINK] = "kv_min(a, k0)",
-    [KERNEL_MAXK] = "kv_max(a, k0)",
-    [KERNEL_EQK] = "a == k0",
-    [KERNEL_NEK] = "a != k0",
-    [KERNEL_LTK] = "a < k0",
-    [KERNEL_LEK] = "a <= k0",
-    [KERNEL_GTK] = "a > k0",
-    [KERNEL_GEK] = "a >= k0",
-    [KERNEL_WHERE_VK] = "a != 0 ? b : k0",
-    [KERNEL_WHERE_KV] = "a != 0 ? k0 : b",
-    [KERNEL_WHERE_KK] = "a != 0 ? k0 : k1",
-    [KERNEL_COPY] = "a",
-    [KERNEL_FILL] = "k0",
-};
+/* Elements of a pack: no more, so that what a thread holds of them stays in registers. */
+enum { MOST = 8, ACCESS_BYTES = 16 };
 
-/* The types of element.cuh. */
-static const struct {
-    const char *tag, *item;
-} dtypes[KV_DTYPE_END] = {
-    [KV_FLOAT32] = {"kv_t_f32", "float"},     [KV_FLOAT64] = {"kv_t_f64", "double"},
-    [KV_FLOAT16] = {"kv_t_f16", "kv_u16"},    [KV_UINT8] = {"kv_t_u8", "kv_u8"},
-    [KV_INT32] = {"kv_t_i32", "int"},         [KV_INT8] = {"kv_t_i8", "kv_i8"},
-    [KV_INT64] = {"kv_t_i64", "kv_i64"},      [KV_BOOL] = {"kv_t_b8", "kv_u8"},
-    [KV_BFLOAT16] = {"kv_t_bf16", "kv_u16"},
-};
+/* What slots are to a text. */
+typedef enum kind { CELL, DRAW, INPUT, ARRAY } kind;
 
-enum { NONE = -1 };
+/* Arrays that a program reads or writes. */
+typedef struct use {
+    kv_dtype dtype;
+    bool reads, writes;
+} use;
 
 typedef struct writer {
-    const plan *p;
     const plan_pass *pass;
-    const prog *prog;
-    buf *out;
-    int32_t nvalues;
-    int32_t *value; /* of each place: the variable that holds it, or NONE */
+    plan_part part;
+    buf heads; /* declarations of what is the same for all elements of a job */
+    use use[PLAN_MAX_SLOTS];
 } writer;
 
-/* ---- Words ---- */
-
-static int64_t constant_words(const prog *p)
+static const prog *prog_of(const plan *p, int pass, plan_part part)
 {
-    return (int64_t)p->ninsts * KERNEL_CONSTANTS;
-}
-
-static int64_t number_word(const plan_pass *pass, int i)
-{
-    return constant_words(pass->elements) + i;
-}
-
-static int64_t draw_word(const plan *p, const plan_pass *pass)
-{
-    return constant_words(pass->elements) + p->nnumbers;
-}
-
-int64_t plan_text_words(const plan *p, int pass)
-{
-    return draw_word(p, &p->pass[pass]) + 2;
-}
-
-/* The constants of an instruction, float32 ones as doubles. */
-static void fill_constants(double *words, const prog *p, const inst *in)
-{
-    const void *k = p->pool + in->k;
-    bool uses = in->kind == INST_KERNEL;
-    for (int i = 0; i < KERNEL_CONSTANTS; i++) {
-        words[i] = 0;
-        if (uses && in->type == PROG_F32)
-            words[i] = (double)((const float *)k)[i];
-        else if (uses)
-            memcpy(&words[i], (const char *)k + (size_t)i * sizeof *words, sizeof *words);
-    }
-}
-
-void plan_text_fill(double *words, const plan *p, int pass, const uint64_t *numbers, uint64_t seed,
-                    int64_t t)
-{
-    const plan_pass *of = &p->pass[pass];
-    uint64_t draws[2] = {seed, (uint64_t)t * PLAN_MAX_DRAWS};
-    for (int32_t i = 0; i < of->elements->ninsts; i++)
-        fill_constants(words + (int64_t)i * KERNEL_CONSTANTS, of->elements,
-                       &of->elements->insts[i]);
-    for (int i = 0; i < p->nnumbers; i++) {
-        float single;
-        double *to = &words[number_word(of, i)];
-        *to = 0;
-        if (numbers)
-            memcpy(to, &numbers[i], sizeof *to);
-        if (numbers && p->number_type[i] == PROG_F32) {
-            memcpy(&single, &numbers[i], sizeof single);
-            *to = (double)single;
-        }
-    }
-    memcpy(&words[draw_word(p, of)], draws, sizeof draws);
-}
-
-static int slot_of(int slot)
-{
-    return slot < PLAN_ROW_STATE ? slot % PLAN_PRESENT : slot;
-}
-
-static bool is_draw(int slot)
-{
-    return slot_of(slot) >= PLAN_NORMAL && slot_of(slot) < PLAN_NORMAL + PLAN_MAX_DRAWS;
-}
-
-static bool is_number(int slot)
-{
-    return slot >= PLAN_PRIVATE && slot < PLAN_PRIVATE + PLAN_MAX_NUMBERS;
-}
-
-bool plan_text_is_shared(const plan *p, int pass)
-{
-    const plan_pass *of = &p->pass[pass];
-    bool shared = true;
-    for (int s = 0; s < of->nslots; s++)
-        shared &= !is_draw(of->slot[s]) && !is_number(of->slot[s]);
-    return shared;
+    return part == PLAN_NUMBERS ? p->pass[pass].numbers : p->pass[pass].elements;
 }
 
 bool plan_text_possible(const plan *p)
@@ -182,177 +36,178 @@ bool plan_text_possible(const plan *p)
     return !p->by_rows;
 }
 
-/* ---- Text ---- */
-
-static bool is_letter(char c)
+bool plan_text_has(const plan *p, int pass, plan_part part)
 {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    return prog_of(p, pass, part) != NULL;
 }
 
-static kv_dtype own_dtype(const inst *in)
+/* ---- Slots ---- */
+
+/* Of a program over numbers, slot i is number i. *index: of a number, or of a draw. */
+static kind kind_of(const plan_pass *pass, plan_part part, int slot, int *index)
 {
-    return in->type == KERNEL_WIDE ? KV_FLOAT32 : prog_dtype((prog_type)in->type);
+    int is = part == PLAN_NUMBERS ? PLAN_PRIVATE + slot : pass->slot[slot];
+    *index = is - PLAN_PRIVATE;
+    if (is >= PLAN_PRIVATE)
+        return is < PLAN_PRIVATE + PLAN_MAX_NUMBERS ? CELL : ARRAY;
+    if (is >= PLAN_ROW_STATE)
+        return ARRAY;
+    *index = is % PLAN_PRESENT - PLAN_NORMAL;
+    if (*index >= 0 && *index < PLAN_MAX_DRAWS)
+        return DRAW;
+    return is % PLAN_PRESENT == PLAN_INPUT ? INPUT : ARRAY;
 }
 
-/* Begins a declaration of the next variable: `const float v3 = `. */
-static int32_t declare(writer *w, kv_dtype dtype)
+static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
 {
-    buf_printf(w->out, "        const %s v%d = ", dtypes[dtype].item, w->nvalues);
-    return w->nvalues++;
-}
-
-static void read_number(writer *w, kv_dtype dtype, int i)
-{
-    const char *form = dtype == KV_INT64     ? "kv_integer(k[%lld]);\n"
-                       : dtype == KV_FLOAT32 ? "(float)k[%lld];\n"
-                                             : "k[%lld];\n";
-    buf_printf(w->out, form, (long long)number_word(w->pass, i));
-}
-
-static void read_draw(writer *w, kv_dtype dtype, int which)
-{
-    long long word = draw_word(w->p, w->pass);
-    buf_printf(w->out,
-               "(%s)kv_normal((kv_u64)kv_integer(k[%lld]), (kv_u64)kv_integer(k[%lld]) + %d, "
-               "(kv_u64)i);\n",
-               dtypes[dtype].item, word, word + 1, which);
-}
-
-/* The variable that holds what a place does. An array is read when it is first needed. */
-static int32_t operand(writer *w, int16_t place, kv_dtype dtype)
-{
-    int32_t *value = &w->value[place];
-    int index = place - w->prog->nregs;
-    if (*value != NONE || index < 0)
-        return *value;
-    int slot = w->pass->slot[index];
-    *value = declare(w, dtype);
-    if (is_number(slot))
-        read_number(w, dtype, slot - PLAN_PRIVATE);
-    else if (is_draw(slot))
-        read_draw(w, dtype, slot_of(slot) - PLAN_NORMAL);
-    else if (slot_of(slot) == PLAN_INPUT)
-        buf_printf(w->out, "kv_sum_at<%s>(j, i);\n", dtypes[dtype].tag);
-    else
-        buf_printf(w->out, "((const %s *)j->more[%d])[i];\n", dtypes[dtype].item, index);
-    return *value;
-}
-
-/* The place now holds the variable; an array is written. */
-static void finish(writer *w, int16_t place, kv_dtype dtype, int32_t value)
-{
-    int index = place - w->prog->nregs;
-    w->value[place] = value;
-    if (index >= 0)
-        buf_printf(w->out, "        ((%s *)j->more[%d])[i] = v%d;\n", dtypes[dtype].item, index,
-                   value);
-}
-
-static void write_constant(writer *w, const inst *in, int which)
-{
-    long long word = (in - w->prog->insts) * KERNEL_CONSTANTS + which;
-    const char *form = in->type == PROG_I64   ? "kv_integer(k[%lld])"
-                       : in->type == PROG_F32 ? "(float)k[%lld]"
-                                              : "k[%lld]";
-    buf_printf(w->out, form, word);
-}
-
-/* The names that an expression has on its own: a, k0. */
-static void write_name(writer *w, const inst *in, const char *name, size_t n,
-                       const int32_t *operands)
-{
-    if (n == 1 && *name >= 'a' && *name <= 'c')
-        buf_printf(w->out, in->type == KERNEL_WIDE ? "(double)v%d" : "v%d", operands[*name - 'a']);
-    else if (n == 2 && *name == 'k' && name[1] >= '0' && name[1] <= '3')
-        write_constant(w, in, name[1] - '0');
-    else
-        buf_put(w->out, name, n);
-}
-
-static bool mentions(const char *text, char operand)
-{
-    for (const char *s = text; *s; s++)
-        if (*s == operand && (s == text || !is_letter(s[-1])) && !is_letter(s[1]))
-            return true;
-    return false;
-}
-
-static void write_kernel(writer *w, const inst *in)
-{
-    const char *text = expressions[in->kernel];
-    const int16_t places[] = {in->a, in->b, in->c};
-    kv_dtype dtype = own_dtype(in);
-    int32_t operands[3] = {NONE, NONE, NONE};
-    for (int i = 0; i < 3; i++)
-        if (mentions(text, (char)('a' + i)))
-            operands[i] = operand(w, places[i], dtype);
-    int32_t made = declare(w, dtype);
-    buf_printf(w->out, "(%s)(", dtypes[dtype].item);
-    for (const char *s = text, *end; *s; s = end) {
-        for (end = s; is_letter(*end); end++)
-            ;
-        if (end > s)
-            write_name(w, in, s, (size_t)(end - s), operands);
-        else
-            buf_put(w->out, end++, 1);
-    }
-    buf_add(w->out, ");\n");
-    finish(w, in->dst, dtype, made);
-}
-
-static void write_convert(writer *w, const inst *in)
-{
-    const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
-    int32_t a = operand(w, in->a, (kv_dtype)in->from);
-    int32_t made = declare(w, (kv_dtype)in->to);
-    buf_printf(w->out, "kv_convert<%s, %s>::run(v%d);\n", to, from, a);
-    finish(w, in->dst, (kv_dtype)in->to, made);
-}
-
-static void write_narrow(writer *w, const inst *in)
-{
-    const char *to = dtypes[in->to].tag, *from = dtypes[in->from].tag;
-    int32_t a = operand(w, in->a, (kv_dtype)in->from);
-    int32_t made = declare(w, (kv_dtype)in->from);
-    buf_printf(w->out, "kv_convert<%s, %s>::run(kv_convert<%s, %s>::run(v%d));\n", from, to, to,
-               from, a);
-    finish(w, in->dst, (kv_dtype)in->from, made);
-}
-
-static void write_inst(writer *w, const inst *in)
-{
-    switch ((inst_kind)in->kind) {
-    case INST_KERNEL:
-        write_kernel(w, in);
+    writer *w = arg;
+    const char *item = prog_text_item(dtype);
+    int index;
+    switch (kind_of(w->pass, w->part, slot, &index)) {
+    case CELL:
+        buf_printf(&w->heads, "    const %s n%d = *(const %s *)(c + %d);\n", item, index, item,
+                   index);
+        buf_printf(out, "n%d", index);
         return;
-    case INST_CONVERT:
-        write_convert(w, in);
+    case DRAW:
+        buf_printf(out, "(%s)kv_normal(seed, draw + %d, (kv_u64)(i + e))", item, index);
         return;
-    case INST_NARROW:
-        write_narrow(w, in);
-        return;
+    case INPUT:
+    case ARRAY:
+        w->use[slot].dtype = dtype;
+        w->use[slot].reads = true;
+        buf_printf(out, "x%d.v[e]", slot);
     }
 }
 
-void plan_text(buf *out, const plan *p, int pass, const char *name)
+static void write_slot(void *arg, buf *out, int slot, kv_dtype dtype, int v)
+{
+    writer *w = arg;
+    int index;
+    if (kind_of(w->pass, w->part, slot, &index) == CELL) {
+        buf_printf(out, "            *(%s *)(c + %d) = v%d;\n", prog_text_item(dtype), index, v);
+        return;
+    }
+    w->use[slot].dtype = dtype;
+    w->use[slot].writes = true;
+    buf_printf(out, "            x%d.v[e] = v%d;\n", slot, v);
+}
+
+static bool has_draws(const plan *p, int pass, plan_part part)
 {
     const plan_pass *of = &p->pass[pass];
-    writer w = {.p = p, .pass = of, .prog = of->elements, .out = out};
-    int32_t places = w.prog->nregs + w.prog->nslots;
-    w.value = mem_alloc(places > 0 ? places : 1, sizeof *w.value, NULL);
-    if (!w.value) {
-        out->failed = true;
-        return;
+    bool any = false;
+    int index;
+    for (int s = 0; part == PLAN_ELEMENTS && s < of->nslots; s++)
+        any |= kind_of(of, part, s, &index) == DRAW;
+    return any;
+}
+
+/* ---- Words ---- */
+
+int64_t plan_text_words(const plan *p, int pass, plan_part part)
+{
+    return prog_text_words(prog_of(p, pass, part)) + (has_draws(p, pass, part) ? 2 : 0);
+}
+
+void plan_text_fill(double *words, const plan *p, int pass, plan_part part, uint64_t seed,
+                    int64_t t)
+{
+    const prog *of = prog_of(p, pass, part);
+    uint64_t draws[2] = {seed, (uint64_t)t * PLAN_MAX_DRAWS};
+    prog_text_fill(words, of);
+    if (has_draws(p, pass, part))
+        memcpy(&words[prog_text_words(of)], draws, sizeof draws);
+}
+
+bool plan_text_is_shared(const plan *p, int pass, plan_part part)
+{
+    return !has_draws(p, pass, part);
+}
+
+/* ---- Text ---- */
+
+/* As many elements as 16 bytes hold of the widest array. What draws computes for longer than it
+ * waits for memory. */
+static int64_t pack_of(const writer *w, bool draws)
+{
+    int64_t n = MOST;
+    for (int s = 0; s < w->pass->nslots; s++)
+        while ((w->use[s].reads || w->use[s].writes) &&
+               n * kv_dtype_bytes(w->use[s].dtype) > ACCESS_BYTES)
+            n /= 2;
+    return draws || w->part == PLAN_NUMBERS ? 1 : n;
+}
+
+static void declare_arrays(const writer *w, buf *out)
+{
+    int index;
+    for (int s = 0; s < w->pass->nslots; s++) {
+        const char *item = prog_text_item(w->use[s].dtype);
+        if (!w->use[s].reads && !w->use[s].writes)
+            continue;
+        if (kind_of(w->pass, w->part, s, &index) == INPUT)
+            buf_printf(out, "    const kv_values<%s> a%d = {j};\n",
+                       prog_text_tag(w->use[s].dtype), s);
+        else
+            buf_printf(out, "    %s *const a%d = (%s *)j->more[%d];\n", item, s, item, s);
     }
-    for (int32_t i = 0; i < places; i++)
-        w.value[i] = NONE;
-    buf_printf(out,
-               "extern \"C\" __global__ void %s(job_list l)\n{\n    KV_EACH_TILE(l, j, at, m)\n",
-               name);
-    buf_add(out, "    for (kv_i64 i = at + kv_lane(); i < at + m; i += JOB_TEAM) {\n"
-                 "        const double *k = j->numbers;\n        (void)k;\n");
-    for (int32_t i = 0; i < w.prog->ninsts; i++)
-        write_inst(&w, &w.prog->insts[i]);
-    buf_printf(out, "    }\n}\nKV_KERNEL(%s)\n", name);
-    mem_free(w.value);
+}
+
+static void load_arrays(const writer *w, buf *out)
+{
+    int index;
+    for (int s = 0; s < w->pass->nslots; s++) {
+        if (!w->use[s].reads && !w->use[s].writes)
+            continue;
+        buf_printf(out, "        kv_pack<%s, N> x%d", prog_text_item(w->use[s].dtype), s);
+        if (w->use[s].reads && kind_of(w->pass, w->part, s, &index) == INPUT)
+            buf_printf(out, " = a%d.load<N>(i, n)", s);
+        else if (w->use[s].reads)
+            buf_printf(out, " = kv_load<N>(a%d, i, n)", s);
+        buf_add(out, ";\n");
+    }
+}
+
+static void store_arrays(const writer *w, buf *out)
+{
+    for (int s = 0; s < w->pass->nslots; s++)
+        if (w->use[s].writes)
+            buf_printf(out, "        kv_store(a%d, i, n, x%d);\n", s, s);
+}
+
+void plan_text(buf *out, const plan *p, int pass, plan_part part, const char *name)
+{
+    writer w = {.pass = &p->pass[pass], .part = part};
+    const prog *of = prog_of(p, pass, part);
+    const prog_text_slots slots = {&w, read_slot, write_slot};
+    bool draws = has_draws(p, pass, part);
+    int numbers = part == PLAN_NUMBERS ? 0 : w.pass->nslots;
+    long long word = (long long)prog_text_words(of);
+    buf statements = {0};
+    prog_text(&statements, of, &slots);
+    buf_printf(out, "/* What a rule does with %s. */\nstruct %s_work {\n    enum { N = %d };\n",
+               part == PLAN_NUMBERS ? "numbers" : "elements", name, (int)pack_of(&w, draws));
+    buf_add(out, "    const job_item *j;\n    const double *k = j->numbers;\n");
+    if (w.heads.len > 0 || part == PLAN_NUMBERS)
+        buf_printf(out, "    kv_u64 *const c = (kv_u64 *)j->more[%d];\n", numbers);
+    prog_text_constants(out, of);
+    if (draws)
+        buf_printf(out, "    const kv_u64 seed = (kv_u64)kv_integer(k[%lld]);\n"
+                        "    const kv_u64 draw = (kv_u64)kv_integer(k[%lld]);\n",
+                   word, word + 1);
+    buf_add(out, buf_text(&w.heads));
+    declare_arrays(&w, out);
+    buf_add(out, "    __device__ __forceinline__ void at(kv_i64 i, int n) const\n    {\n");
+    load_arrays(&w, out);
+    buf_add(out, "#pragma unroll\n        for (int e = 0; e < N; e++) {\n");
+    buf_add(out, buf_text(&statements));
+    buf_add(out, "        }\n");
+    store_arrays(&w, out);
+    buf_printf(out, "    }\n};\nextern \"C\" __global__ void %s(job_list l)\n{\n"
+                    "    kv_each_pack<%s_work>(l);\n}\nKV_KERNEL(%s)\n",
+               name, name, name);
+    out->failed |= w.heads.failed || statements.failed;
+    buf_release(&w.heads);
+    buf_release(&statements);
 }

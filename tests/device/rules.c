@@ -5,6 +5,8 @@
  *     gpu_rules check SEED N x.so       runs them, one thread behind the other; TAP
  *
  * The device is a table over host memory: what is asked is what the text says, not who runs it.
+ * Lists have several keys of one plan, of odd lengths and with arrays that begin anywhere; nothing
+ * of the table waits for the device or copies from it.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -21,7 +23,7 @@
 #include "vm/plan_pass.h"
 #include "vm/plan_text.h"
 
-enum { OPS = 14, MOST = 9000, STATES = 2, VALUES = 3 };
+enum { OPS = 14, MOST = 9000, ODD = 16, STATES = 2, VALUES = 3, KEYS = 3 };
 
 static uint64_t seed, drawn;
 
@@ -97,6 +99,16 @@ static prog_value detour(prog_builder *b, prog_type type, prog_value x)
                             : prog_cast(b, PROG_F64, prog_cast(b, PROG_F32, x));
 }
 
+/* A sum over all elements, of integers or of more precision by way of float64. */
+static prog_value reduced(prog_builder *b, prog_type type, prog_value x)
+{
+    bool wide = type == PROG_I64 || (type == PROG_F32 && draw() % 4 == 0);
+    prog_value sum = plan_sum(b, wide ? prog_cast(b, PROG_F64, x) : x, draw() % 4 == 0);
+    if (type != PROG_I64 && draw() % 4 == 0)
+        sum = prog_apply(b, PROG_SQRT, sum, -1, -1);
+    return wide ? prog_cast(b, type, sum) : sum;
+}
+
 static kv_dtype dtype_for(prog_type type)
 {
     static const kv_dtype singles[] = {KV_FLOAT32, KV_FLOAT32, KV_FLOAT16, KV_BFLOAT16};
@@ -128,10 +140,9 @@ static sample make_sample(void)
         values[n++] = prog_load(b, PLAN_NORMAL + draw() % PLAN_MAX_DRAWS, own, s.type);
     for (int i = 0; i < OPS; i++) {
         uint32_t how = draw() % 16;
-        values[n] = how == 0 ? detour(b, s.type, any_of(values, n))
-                    : how == 1 && s.type != PROG_I64 && draw() % 3 == 0
-                        ? plan_sum(b, any_of(values, n), false)
-                        : operation(b, s.type, values, n);
+        values[n] = how == 0   ? detour(b, s.type, any_of(values, n))
+                    : how == 1 ? reduced(b, s.type, any_of(values, n))
+                               : operation(b, s.type, values, n);
         n++;
     }
     prog_value out = any_of(values, n);
@@ -171,35 +182,37 @@ static void host_free(int id, void *block)
     mem_free(block);
 }
 
-static int host_copy_out(int id, void *host, const void *src, int64_t bytes, kv_err *e)
-{
-    (void)id, (void)e;
-    memcpy(host, src, (size_t)bytes);
-    return KV_OK;
-}
+static int launches; /* since a list of keys began */
 
-static double sum_chunk(const gpu_job *j, int64_t c)
+/* The sum of the elements from `from` on, one behind the other. */
+static void sum_part(const gpu_job *j, int64_t part, int64_t from, int64_t end)
 {
-    int64_t end = (c + 1) * PLAN_CHUNK < j->row ? (c + 1) * PLAN_CHUNK : j->row;
     float single = 0;
     double wide = 0;
-    for (int64_t i = c * PLAN_CHUNK; i < end; i++) {
-        if (j->from == KV_FLOAT32)
+    for (int64_t i = from; i < end; i++) {
+        if (j->to == KV_FLOAT32)
             single += ((const float *)j->src[0])[i];
         else
             wide += ((const double *)j->src[0])[i];
     }
-    return j->from == KV_FLOAT32 ? (double)single : wide;
+    if (j->to == KV_FLOAT32)
+        ((float *)j->dst)[part] = single;
+    else
+        ((double *)j->dst)[part] = wide;
 }
 
 static int host_run(int id, gpu_work work, const gpu_job *jobs, int64_t n, kv_err *e)
 {
     (void)id;
-    if (work != GPU_SUM_CHUNKS)
-        return kv_err_set(e, KV_E_UNSUPPORTED, "a plan needs no work but the sums of chunks");
+    if (work != GPU_SUM_CHUNKS && work != GPU_SUM_ALL)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "a plan needs no work but sums");
+    launches++;
     for (int64_t i = 0; i < n; i++)
-        for (int64_t c = 0; c < jobs[i].n; c++)
-            ((double *)jobs[i].dst)[c] = sum_chunk(&jobs[i], c);
+        for (int64_t c = 0; c < jobs[i].n; c++) {
+            int64_t each = work == GPU_SUM_ALL ? jobs[i].row : PLAN_CHUNK;
+            int64_t left = jobs[i].row - c * each;
+            sum_part(&jobs[i], c, c * each, c * each + (left < each ? left : each));
+        }
     return KV_OK;
 }
 
@@ -214,31 +227,42 @@ static int host_compile(int id, const char *text, const gpu_rule **out, kv_err *
 
 static int host_apply(int id, const gpu_rule *rule, const gpu_job *jobs, int64_t n, kv_err *e)
 {
+    job_item items[KEYS];
+    int64_t tiles = 0;
     (void)id, (void)e;
+    launches++;
     for (int64_t i = 0; i < n; i++) {
         const gpu_job *j = &jobs[i];
-        job_item item = {.src = j->src, .more = j->more, .numbers = j->numbers, .n = j->n,
-                         .nsrc = j->nsrc};
-        job_list list = {&item, 1, (j->n + JOB_TILE - 1) / JOB_TILE, JOB_TILE};
-        rule->run(&list, 2, 64);
+        items[i] = (job_item){.src = j->src, .more = j->more, .numbers = j->numbers, .n = j->n,
+                              .nsrc = j->nsrc, .first = tiles};
+        tiles += (j->n + JOB_TILE - 1) / JOB_TILE;
     }
+    rule->run(&(job_list){items, n, tiles, JOB_TILE}, 2, 64);
     return KV_OK;
 }
 
-static const gpu_ops host = {.count = 1,
+static gpu_ops host = {.count = 1,
                              .alloc = host_alloc,
                              .free = host_free,
-                             .copy_out = host_copy_out,
                              .run = host_run,
                              .compile = host_compile,
                              .apply = host_apply};
 
 /* ---- Comparing ---- */
 
-/* What a plan works on: each array twice, for either side. */
+/* What a plan works on, on one side. */
 typedef struct room {
     char *stored, *weight, *states[STATES], *values[VALUES], *sum;
 } room;
+
+/* Both sides of a key. */
+typedef struct key {
+    room cpu, gpu;
+    plan_arrays a, b;
+    const void *values[VALUES];
+    int64_t n;
+    void *input[2]; /* the sample, and the sum of the values */
+} key;
 
 static void fill(char *to, kv_dtype dtype, int64_t n)
 {
@@ -274,59 +298,108 @@ static bool same(const char *a, const char *b, kv_dtype dtype, int64_t n)
 static char *block(void)
 {
     kv_err e = {0};
-    char *p = mem_alloc_data((MOST + 8) * 8, &e);
+    char *p = mem_alloc_data((MOST + ODD) * 8, &e);
     must(e.code, &e);
-    memset(p, 0, (MOST + 8) * 8);
+    memset(p, 0, (MOST + ODD) * 8);
     return p;
 }
 
-static plan_arrays arrays_of(const sample *s, room *r, int64_t n)
+/* Where an array begins in its block: mostly where packs do. */
+static char *begin(char *block, kv_dtype dtype)
 {
-    plan_arrays a = {.stored = r->stored,
+    return block + (draw() % 4 ? 0 : draw() % ODD) * kv_dtype_bytes(dtype);
+}
+
+static plan_arrays arrays_of(const sample *s, const room *r, int64_t n)
+{
+    plan_arrays a = {.stored = begin(r->stored, s->stored),
                      .stored_dtype = s->stored,
-                     .weight = s->has_weight ? r->weight : NULL,
+                     .weight = s->has_weight ? begin(r->weight, s->weight) : NULL,
                      .weight_dtype = s->weight,
                      .size = n,
                      .row = 1,
                      .input_dtype = s->input,
-                     .seed = 99,
+                     .seed = draw(),
                      .t = 5};
     for (int i = 0; i < STATES; i++)
-        a.states[i] = r->states[i];
+        a.states[i] = begin(r->states[i], prog_dtype(s->type));
     return a;
 }
 
-static bool try_plan(const sample *s, room *cpu, room *gpu, int64_t n, int64_t nvalues)
+/* Fills both sides of a key with the same elements. */
+static void begin_key(key *k, const sample *s, int64_t n, int64_t nvalues)
 {
-    kv_err e = {0};
     kv_dtype own = prog_dtype(s->type);
-    const void *values[VALUES];
-    fill(cpu->stored, s->stored, n);
-    memcpy(gpu->stored, cpu->stored, (size_t)MOST * 8);
+    k->n = n;
+    k->a = arrays_of(s, &k->cpu, n);
+    k->b = arrays_of(s, &k->gpu, n);
+    k->b.seed = k->a.seed;
+    fill(k->a.stored, s->stored, n);
+    memcpy(k->b.stored, k->a.stored, (size_t)(n * kv_dtype_bytes(s->stored)));
     for (int i = 0; i < STATES; i++) {
-        fill(cpu->states[i], own, n);
-        memcpy(gpu->states[i], cpu->states[i], (size_t)MOST * 8);
+        fill(k->a.states[i], own, n);
+        memcpy(k->b.states[i], k->a.states[i], (size_t)(n * kv_dtype_bytes(own)));
     }
     for (int64_t i = 0; i < nvalues; i++) {
-        fill(cpu->values[i], s->input, n);
-        values[i] = cpu->values[i];
+        char *to = begin(k->cpu.values[i], s->input);
+        fill(to, s->input, n);
+        k->values[i] = to;
     }
-    cpu_dev_ops.sum(cpu->sum, values, nvalues, s->input, n);
-    void *arg[] = {(void *)(uintptr_t)s, cpu->sum};
-    plan_arrays a = arrays_of(s, cpu, n), b = arrays_of(s, gpu, n);
-    a.input = give_sum;
-    a.arg = arg;
-    void *scratch = mem_alloc_data(plan_scratch_bytes(s->p, n, 0) + 64, &e);
+    cpu_dev_ops.sum(k->cpu.sum, k->values, nvalues, s->input, n);
+    k->input[0] = (void *)(uintptr_t)s;
+    k->input[1] = k->cpu.sum;
+    k->a.input = give_sum;
+    k->a.arg = k->input;
+}
+
+static void run_on_cpu(const sample *s, const key *k)
+{
+    kv_err e = {0};
+    void *scratch = mem_alloc_data(plan_scratch_bytes(s->p, k->n, 0) + 64, &e);
     must(e.code, &e);
-    plan_run(s->p, &a, scratch);
+    plan_run(s->p, &k->a, scratch);
     mem_free(scratch);
-    plan_gpu_item item = {s->p, &b, values, nvalues};
-    must(plan_gpu_run(&host, 0, &item, 1, &e), &e);
-    bool ok = same(cpu->stored, gpu->stored, s->stored, n);
-    ok &= !s->has_weight || same(cpu->weight, gpu->weight, s->weight, n);
+}
+
+static bool is_same(const sample *s, const key *k)
+{
+    bool ok = same(k->a.stored, k->b.stored, s->stored, k->n);
+    ok &= !s->has_weight || same(k->a.weight, k->b.weight, s->weight, k->n);
     for (int i = 0; i < STATES; i++)
-        ok &= same(cpu->states[i], gpu->states[i], own, n);
+        ok &= same(k->a.states[i], k->b.states[i], prog_dtype(s->type), k->n);
     return ok;
+}
+
+/* Launches that a plan takes, however many keys it works on. */
+static int most_launches(const plan *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->npasses; i++)
+        n += (p->pass[i].numbers != NULL) + (p->pass[i].elements != NULL) +
+             (p->pass[i].nsums > 0 ? 2 : 0);
+    return n;
+}
+
+/* bytes: of the room; without any, each key with sums is worked on by itself. */
+static bool try_plan(const sample *s, key *keys, int64_t bytes)
+{
+    static const int64_t lengths[] = {0,    1,    3,    31,   127,  1023, 1024,
+                                      1025, 4095, 4096, 4097, 8192, 9000};
+    kv_err e = {0};
+    plan_gpu_item items[KEYS];
+    int64_t nvalues = 1 + draw() % VALUES;
+    bool ok = true;
+    for (int i = 0; i < KEYS; i++) {
+        begin_key(&keys[i], s, lengths[draw() % (sizeof lengths / sizeof *lengths)], nvalues);
+        run_on_cpu(s, &keys[i]);
+        items[i] = (plan_gpu_item){s->p, &keys[i].b, keys[i].values, nvalues};
+    }
+    launches = 0;
+    host.scratch = bytes;
+    must(plan_gpu_run(&host, 0, items, KEYS, &e), &e);
+    for (int i = 0; i < KEYS; i++)
+        ok &= is_same(s, &keys[i]);
+    return ok && (bytes == 0 || launches == most_launches(s->p));
 }
 
 static room new_room(void)
@@ -341,25 +414,25 @@ static room new_room(void)
 
 /* ---- What is asked for ---- */
 
-/* The text of a pass under its own name, and its number among all. */
-static void write_pass(const plan *p, int pass, int number)
+/* The text of a part of a pass under its own name, and its number among all. */
+static void write_part(const plan *p, int pass, plan_part part, int number)
 {
     buf text = {0};
     char name[40];
     snprintf(name, sizeof name, "kv_rule_%d", number);
-    plan_text(&text, p, pass, name);
+    plan_text(&text, p, pass, part, name);
     fwrite(buf_text(&text), 1, text.len, stdout);
     buf_release(&text);
 }
 
-static void find_pass(const plan *p, int pass, int number, void *library)
+static void find_part(const plan *p, int pass, plan_part part, int number, void *library)
 {
     buf text = {0};
     char name[40];
     gpu_rule *r = mem_zalloc(1, sizeof *r, NULL);
     void *address;
     snprintf(name, sizeof name, "shim_kv_rule_%d", number);
-    plan_text(&text, p, pass, "kv_rule");
+    plan_text(&text, p, pass, part, "kv_rule");
     address = dlsym(library, name);
     memcpy(&r->run, &address, sizeof address);
     r->sum = xxh64(buf_text(&text), text.len);
@@ -368,32 +441,43 @@ static void find_pass(const plan *p, int pass, int number, void *library)
     buf_release(&text);
 }
 
+/* Writes the parts of all plans, or finds them in a library. Returns how many there are. */
+static int each_part(int64_t n, const sample *samples, void *library)
+{
+    int number = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int k = 0; k < samples[i].p->npasses * PLAN_PARTS; k++) {
+            int pass = k / PLAN_PARTS, part = k % PLAN_PARTS;
+            if (!plan_text_has(samples[i].p, pass, part))
+                continue;
+            if (library)
+                find_part(samples[i].p, pass, part, number++, library);
+            else
+                write_part(samples[i].p, pass, part, number++);
+        }
+    return number;
+}
+
 static int check(int64_t n, const sample *samples, const char *path)
 {
-    static const int64_t lengths[] = {1, 31, 1025, 4096, 4097, 9000};
     void *library = dlopen(path, RTLD_NOW);
-    room cpu = new_room(), gpu = new_room();
-    int number = 0, wrong = 0;
+    key keys[KEYS];
+    int wrong = 0;
     if (!library) {
         fprintf(stderr, "gpu_rules: %s\n", dlerror());
         return 2;
     }
-    for (int64_t i = 0; i < n; i++)
-        for (int pass = 0; pass < samples[i].p->npasses; pass++)
-            if (samples[i].p->pass[pass].elements)
-                find_pass(samples[i].p, pass, number++, library);
+    for (int i = 0; i < KEYS; i++)
+        keys[i] = (key){.cpu = new_room(), .gpu = new_room()};
+    int number = each_part(n, samples, library);
     for (int64_t i = 0; i < n; i++) {
-        bool ok = true;
-        for (int k = 0; k < 2; k++) {
-            int64_t length = lengths[draw() % (sizeof lengths / sizeof *lengths)];
-            ok &= try_plan(&samples[i], &cpu, &gpu, length, 1 + draw() % VALUES);
-        }
-        if (!ok && wrong++ == 0) {
-            buf text = {0};
-            plan_print(samples[i].p, &text);
-            printf("# plan %lld differs:\n%s", (long long)i, buf_text(&text));
-            buf_release(&text);
-        }
+        bool ok = try_plan(&samples[i], keys, 64 << 20) && try_plan(&samples[i], keys, 0);
+        if (ok || wrong++ > 0)
+            continue;
+        buf text = {0};
+        plan_print(samples[i].p, &text);
+        printf("# plan %lld differs:\n%s", (long long)i, buf_text(&text));
+        buf_release(&text);
     }
     printf("%sok 1 - %lld random plans, %d kernels: %d differ\n", wrong ? "not " : "",
            (long long)n, number, wrong);
@@ -408,16 +492,12 @@ int main(int argc, char **argv)
     }
     seed = strtoull(argv[2], NULL, 10);
     int64_t n = strtoll(argv[3], NULL, 10);
-    int number = 0;
     sample *samples = mem_alloc(n, sizeof *samples, NULL);
     for (int64_t i = 0; i < n; i++)
         samples[i] = make_sample();
     if (strcmp(argv[1], "check") == 0 && argc > 4)
         return check(n, samples, argv[4]);
     printf("%s%s", prelude_job, prelude_element);
-    for (int64_t i = 0; i < n; i++)
-        for (int pass = 0; pass < samples[i].p->npasses; pass++)
-            if (samples[i].p->pass[pass].elements)
-                write_pass(samples[i].p, pass, number++);
+    each_part(n, samples, NULL);
     return 0;
 }

@@ -11,6 +11,9 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n)    __attribute__((aligned(n)))
 
+/* What threads hand to each other they read for themselves. */
+#define KV_HANDED(x, thread, where) (where)
+
 struct shim_index {
     unsigned x;
 };

@@ -324,36 +324,61 @@ static bool try_quantise_sum(dev_code code, int64_t n)
     return ok;
 }
 
+/* The elements from i to `end` of p, one behind the other, as element `to` of out. */
+static void sum_of(const pair *out, int64_t to, const pair *p, kv_dtype dtype, int64_t i,
+                   int64_t end)
+{
+    float single = 0;
+    double wide = 0;
+    for (; i < end; i++) {
+        if (dtype == KV_FLOAT32)
+            single += ((const float *)host_of(p))[i];
+        else
+            wide += ((const double *)host_of(p))[i];
+    }
+    if (dtype == KV_FLOAT32)
+        ((float *)host_of(out))[to] = single;
+    else
+        ((double *)host_of(out))[to] = wide;
+}
+
+/* Of each of several arrays the sums of its chunks, and that of all elements. */
 static bool try_chunks(kv_dtype dtype, int64_t n)
 {
     enum { CHUNK = 4096 };
     kv_err e = {0};
-    int64_t chunks = n / CHUNK + (n % CHUNK != 0);
-    pair src = pair_new(n * 8, 0), dst = pair_new(chunks * 8, 0);
-    const void *from = place_of(&src);
-    for (int64_t i = 0; i < n; i++) {
-        if (dtype == KV_FLOAT32)
-            ((float *)host_of(&src))[i] = (float)(int32_t)draw() * 0x1p-31f;
-        else
-            ((double *)host_of(&src))[i] = (double)(int32_t)draw() * 0x1p-31 / 3;
-    }
-    send(&src), send(&dst);
-    for (int64_t c = 0; c < chunks; c++) {
-        float single = 0;
-        double wide = 0;
-        for (int64_t i = c * CHUNK; i < (c + 1) * CHUNK && i < n; i++) {
-            if (dtype == KV_FLOAT32)
-                single += ((float *)host_of(&src))[i];
-            else
-                wide += ((double *)host_of(&src))[i];
+    pair src[JOBS], chunks[JOBS], all[JOBS];
+    const void *from[JOBS];
+    gpu_job parts[JOBS], wholes[JOBS];
+    bool ok = true;
+    for (int j = 0; j < JOBS; j++) {
+        int64_t m = n > j * 100 ? n - j * 100 : 0, nchunks = m / CHUNK + (m % CHUNK != 0);
+        src[j] = pair_new(m * 8, odd_of(j, dtype));
+        chunks[j] = pair_new(nchunks * 8, odd_of(j, dtype));
+        all[j] = pair_new(8, odd_of(j, dtype));
+        for (int64_t i = 0; i < m; i++) {
+            double x = (double)(int32_t)draw() * 0x1p-31 / 3;
+            cpu_dev_ops.convert((char *)host_of(&src[j]) + i * kv_dtype_bytes(dtype), dtype, &x,
+                                KV_FLOAT64, 1);
         }
-        ((double *)host_of(&dst))[c] = dtype == KV_FLOAT32 ? (double)single : wide;
+        send(&src[j]), send(&chunks[j]), send(&all[j]);
+        for (int64_t c = 0; c < nchunks; c++)
+            sum_of(&chunks[j], c, &src[j], dtype, c * CHUNK,
+                   (c + 1) * CHUNK < m ? (c + 1) * CHUNK : m);
+        sum_of(&all[j], 0, &src[j], dtype, 0, m);
+        from[j] = place_of(&src[j]);
+        parts[j] = (gpu_job){.dst = place_of(&chunks[j]), .n = nchunks, .row = m, .src = &from[j],
+                             .nsrc = 1, .to = dtype};
+        wholes[j] = parts[j];
+        wholes[j].dst = place_of(&all[j]);
+        wholes[j].n = 1;
     }
-    gpu_job job = {.dst = place_of(&dst), .n = chunks, .row = n, .src = &from, .nsrc = 1,
-                   .from = dtype};
-    must(gpu->run(device, GPU_SUM_CHUNKS, &job, 1, &e), &e);
-    bool ok = same(&dst);
-    pair_free(&src), pair_free(&dst);
+    must(gpu->run(device, GPU_SUM_CHUNKS, parts, JOBS, &e), &e);
+    must(gpu->run(device, GPU_SUM_ALL, wholes, JOBS, &e), &e);
+    for (int j = 0; j < JOBS; j++) {
+        ok &= same(&chunks[j]) && same(&all[j]);
+        pair_free(&src[j]), pair_free(&chunks[j]), pair_free(&all[j]);
+    }
     return ok;
 }
 
@@ -389,7 +414,7 @@ static void test_works(void)
     bool ok = true;
     for (int64_t n = 1; n < 300000; n = n * 3 + 1)
         ok &= try_chunks(KV_FLOAT32, n) && try_chunks(KV_FLOAT64, n);
-    verdict(ok, "sums of chunks");
+    verdict(ok, "sums of chunks, and of all elements");
 }
 
 /* Longer than the pieces in pinned memory, and from one device to another. */
