@@ -326,29 +326,36 @@ KV_DEVICE bool kv_aligned(const void *p)
     return (kv_u64)p % 16 == 0;
 }
 
-/* The items from i on, n of them; zeros behind them. One access, if all are there and lie where a
- * pack may. */
-template <int N, class I> KV_DEVICE kv_pack<I, N> kv_load(const I *p, kv_i64 i, int n)
+template <int N, class I> KV_DEVICE bool kv_fits(const I *p)
+{
+    return (kv_u64)p % sizeof(kv_pack<I, N>) == 0;
+}
+
+/* The items from i on. WHOLE: all N are there, and packs fit; else the first n, and zeros. */
+template <int N, bool WHOLE, class I> KV_DEVICE kv_pack<I, N> kv_load(const I *p, kv_i64 i, int n)
 {
     kv_pack<I, N> x;
-    if (n == N && (kv_u64)(p + i) % sizeof x == 0)
-        return *(const kv_pack<I, N> *)(p + i);
+    if constexpr (WHOLE) {
+        x = *(const kv_pack<I, N> *)(p + i);
+    } else {
 #pragma unroll
-    for (int e = 0; e < N; e++)
-        x.v[e] = e < n ? p[i + e] : 0;
+        for (int e = 0; e < N; e++)
+            x.v[e] = e < n ? p[i + e] : 0;
+    }
     return x;
 }
 
-template <int N, class I> KV_DEVICE void kv_store(I *p, kv_i64 i, int n, const kv_pack<I, N> &x)
+template <int N, bool WHOLE, class I>
+KV_DEVICE void kv_store(I *p, kv_i64 i, int n, const kv_pack<I, N> &x)
 {
-    if (n == N && (kv_u64)(p + i) % sizeof x == 0) {
+    if constexpr (WHOLE) {
         *(kv_pack<I, N> *)(p + i) = x;
-        return;
-    }
+    } else {
 #pragma unroll
-    for (int e = 0; e < N; e++)
-        if (e < n)
-            p[i + e] = x.v[e];
+        for (int e = 0; e < N; e++)
+            if (e < n)
+                p[i + e] = x.v[e];
+    }
 }
 
 /* The sum of a job's sources, left to right. The bits of a single source stay what they are, but
@@ -360,9 +367,18 @@ template <class T> struct kv_values {
     const kv_i64 count = j->nsrc;
     const item *const first = (const item *)j->src[0];
 
-    template <int N> __device__ __forceinline__ kv_pack<item, N> load(kv_i64 i, int n) const
+    template <int N> __device__ __forceinline__ bool fit() const
     {
-        kv_pack<item, N> x = kv_load<N>(first, i, n);
+        bool all = kv_fits<N>(first);
+        for (kv_i64 s = 1; s < count; s++)
+            all &= kv_fits<N>((const item *)j->src[s]);
+        return all;
+    }
+
+    template <int N, bool WHOLE>
+    __device__ __forceinline__ kv_pack<item, N> load(kv_i64 i, int n) const
+    {
+        kv_pack<item, N> x = kv_load<N, WHOLE>(first, i, n);
         typename total::type sum[N];
 #pragma unroll
         for (int e = 0; e < N; e++) {
@@ -373,7 +389,7 @@ template <class T> struct kv_values {
             return x;
 #pragma unroll 2
         for (kv_i64 s = 1; s < count; s++) {
-            const kv_pack<item, N> y = kv_load<N>((const item *)j->src[s], i, n);
+            const kv_pack<item, N> y = kv_load<N, WHOLE>((const item *)j->src[s], i, n);
 #pragma unroll
             for (int e = 0; e < N; e++)
                 sum[e] = total::add(sum[e], y.v[e]);

@@ -10,10 +10,15 @@ template <class T> struct sum_work {
     enum { N = sizeof(item) == 1 ? 8 : 16 / sizeof(item) };
     const job_item *j;
     const kv_values<T> values = {j};
+    item *const dst = (item *)j->dst;
+    const bool packs = kv_fits<N>(dst) && values.template fit<N>();
 
     __device__ __forceinline__ void at(kv_i64 i, int n) const
     {
-        kv_store((item *)j->dst, i, n, values.template load<N>(i, n));
+        if (packs && n == N)
+            kv_store<N, true>(dst, i, n, values.template load<N, true>(i, n));
+        else
+            kv_store<N, false>(dst, i, n, values.template load<N, false>(i, n));
     }
 };
 
@@ -83,30 +88,35 @@ enum { SHARE = JOB_TEAM / JOB_SUMS, AHEAD = 4 };
 #define KV_HANDED(x, t, where) __shfl_sync(0xffu << (kv_lane() / SHARE * SHARE), x, t, SHARE)
 #endif
 
+/* The elements from i on of n, and zeros. */
+template <int N, class I> KV_DEVICE kv_pack<I, N> sum_load(const I *x, kv_i64 i, kv_i64 n, bool packs)
+{
+    return packs && i + N <= n ? kv_load<N, true>(x, i, N)
+                               : kv_load<N, false>(x, i, n - i < N ? (int)(n - i) : N);
+}
+
 /* Zeros behind the end change no sum: it began with 0, so it is never -0. */
 template <class I> KV_DEVICE I sum_in_order(const I *x, kv_i64 n)
 {
     enum { N = 16 / sizeof(I), LINE = SHARE * N };
     kv_pack<I, N> lines[AHEAD];
     const kv_i64 own = kv_lane() % SHARE * N;
+    const bool packs = kv_fits<N>(x);
     I total = 0;
-#define SUM_LOAD(from)                                                                             \
-    kv_load<N>(x, (from) + own, n - (from) - own < N ? (int)(n - (from) - own) : N)
 #pragma unroll
     for (int a = 0; a < AHEAD; a++)
-        lines[a] = SUM_LOAD(a * LINE);
+        lines[a] = sum_load<N>(x, a * LINE + own, n, packs);
     for (kv_i64 i = 0; i < n; i += AHEAD * LINE) {
 #pragma unroll
         for (int a = 0; a < AHEAD; a++) {
             const kv_i64 at = i + a * LINE;
             const kv_pack<I, N> line = lines[a];
-            lines[a] = SUM_LOAD(at + AHEAD * LINE);
+            lines[a] = sum_load<N>(x, at + AHEAD * LINE + own, n, packs);
 #pragma unroll
             for (int e = 0; e < LINE; e++)
                 total += KV_HANDED(line.v[e % N], e / N, at + e < n ? x[at + e] : 0);
         }
     }
-#undef SUM_LOAD
     return total;
 }
 

@@ -188,8 +188,8 @@ typedef struct gpu_ops {
     uint32_t size;    /* sizeof (gpu_ops) of whoever made the table */
     uint32_t version; /* GPU_TABLE_VERSION */
     int count;        /* devices, at least 1 */
-    int64_t scratch;  /* bytes of a device's memory that a call may take for a while: what needs more
-                         does its work in parts, as far as it has parts */
+    int64_t scratch;  /* bytes of a device's memory that a call may take for a while: what needs
+                         more does its work in parts, as far as it has parts */
 
     /* What they work with and its versions, as a text. */
     void (*software)(char *out, size_t size);

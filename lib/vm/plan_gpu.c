@@ -8,7 +8,10 @@
 
 static const char kernel_name[] = "kv_rule";
 
-enum { PLACE_BYTES = 256 }; /* what blocks of the device's memory are aligned to */
+enum {
+    PLACE_BYTES = 256, /* what blocks of the device's memory are aligned to */
+    RECENT = 4         /* items: layers take turns of few kinds of weights */
+};
 
 typedef struct launch {
     struct launch *next;
@@ -49,10 +52,12 @@ static int find_rule(const gpu_rule **out, const gpu_ops *gpu, int id, const pla
     return rc;
 }
 
-int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, kv_err *e)
+int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, const plan *before, kv_err *e)
 {
     const gpu_rule *rule;
     int rc = KV_OK;
+    if (before && plan_text_same(p, before))
+        return KV_OK;
     for (int i = 0; i < p->npasses; i++)
         for (int part = 0; part < PLAN_PARTS && !rc; part++)
             if (plan_text_has(p, i, part))
@@ -65,16 +70,26 @@ static const gpu_rule **rule_at(const run *r, int64_t item, int pass, plan_part 
     return &r->rules[(item * r->passes + pass) * PLAN_PARTS + part];
 }
 
+/* One of the last items before this one whose plan has the same texts, or -1: some rules make a
+ * plan for every key. */
+static int64_t find_same(const run *r, int64_t item)
+{
+    for (int64_t i = item - 1; i >= 0 && i >= item - RECENT; i--)
+        if (plan_text_same(r->items[i].plan, r->items[item].plan))
+            return i;
+    return -1;
+}
+
 static int find_rules(run *r, int64_t item, kv_err *e)
 {
     const plan *p = r->items[item].plan;
-    bool again = item > 0 && r->items[item - 1].plan == p;
+    int64_t same = find_same(r, item);
     int rc = KV_OK;
     for (int pass = 0; pass < p->npasses; pass++)
         for (int part = 0; part < PLAN_PARTS && !rc; part++) {
             const gpu_rule **rule = rule_at(r, item, pass, part);
-            if (again)
-                *rule = *rule_at(r, item - 1, pass, part);
+            if (same >= 0)
+                *rule = *rule_at(r, same, pass, part);
             else if (plan_text_has(p, pass, part))
                 rc = find_rule(rule, r->gpu, r->id, p, pass, part, e);
         }

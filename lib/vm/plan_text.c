@@ -139,74 +139,131 @@ static int64_t pack_of(const writer *w, bool draws)
     return draws || w->part == PLAN_NUMBERS ? 1 : n;
 }
 
-static void declare_arrays(const writer *w, buf *out)
+/* The next slot from s on whose array is read or written, or that behind the last one. */
+static int next_array(const writer *w, int s)
+{
+    while (s < w->pass->nslots && !w->use[s].reads && !w->use[s].writes)
+        s++;
+    return s;
+}
+
+static bool is_input(const writer *w, int slot)
 {
     int index;
-    for (int s = 0; s < w->pass->nslots; s++) {
+    return kind_of(w->pass, w->part, slot, &index) == INPUT;
+}
+
+static void declare_arrays(const writer *w, buf *out)
+{
+    int n = w->pass->nslots;
+    for (int s = next_array(w, 0); s < n; s = next_array(w, s + 1)) {
         const char *item = prog_text_item(w->use[s].dtype);
-        if (!w->use[s].reads && !w->use[s].writes)
-            continue;
-        if (kind_of(w->pass, w->part, s, &index) == INPUT)
+        if (is_input(w, s))
             buf_printf(out, "    const kv_values<%s> a%d = {j};\n",
                        prog_text_tag(w->use[s].dtype), s);
         else
             buf_printf(out, "    %s *const a%d = (%s *)j->more[%d];\n", item, s, item, s);
     }
+    buf_add(out, "    const bool packs = true");
+    for (int s = next_array(w, 0); s < n; s = next_array(w, s + 1))
+        buf_printf(out, is_input(w, s) ? " && a%d.fit<N>()" : " && kv_fits<N>(a%d)", s);
+    buf_add(out, ";\n");
 }
 
-static void load_arrays(const writer *w, buf *out)
+static void declare_packs(const writer *w, buf *out)
 {
-    int index;
-    for (int s = 0; s < w->pass->nslots; s++) {
-        if (!w->use[s].reads && !w->use[s].writes)
-            continue;
-        buf_printf(out, "        kv_pack<%s, N> x%d", prog_text_item(w->use[s].dtype), s);
-        if (w->use[s].reads && kind_of(w->pass, w->part, s, &index) == INPUT)
-            buf_printf(out, " = a%d.load<N>(i, n)", s);
-        else if (w->use[s].reads)
-            buf_printf(out, " = kv_load<N>(a%d, i, n)", s);
-        buf_add(out, ";\n");
-    }
+    for (int s = next_array(w, 0); s < w->pass->nslots; s = next_array(w, s + 1))
+        buf_printf(out, "        kv_pack<%s, N> x%d;\n", prog_text_item(w->use[s].dtype), s);
 }
 
-static void store_arrays(const writer *w, buf *out)
+static void load_packs(const writer *w, buf *out, const char *whole)
+{
+    for (int s = 0; s < w->pass->nslots; s++)
+        if (w->use[s].reads && is_input(w, s))
+            buf_printf(out, "            x%d = a%d.load<N, %s>(i, n);\n", s, s, whole);
+        else if (w->use[s].reads)
+            buf_printf(out, "            x%d = kv_load<N, %s>(a%d, i, n);\n", s, whole, s);
+}
+
+static void store_packs(const writer *w, buf *out, const char *whole)
 {
     for (int s = 0; s < w->pass->nslots; s++)
         if (w->use[s].writes)
-            buf_printf(out, "        kv_store(a%d, i, n, x%d);\n", s, s);
+            buf_printf(out, "            kv_store<N, %s>(a%d, i, n, x%d);\n", whole, s, s);
+}
+
+/* What is done with all arrays, in either way: so the accesses of a pack come one behind the other,
+ * and the device does not wait between them. */
+static void write_both(const writer *w, buf *out,
+                       void (*write)(const writer *w, buf *out, const char *whole))
+{
+    if (w->part == PLAN_NUMBERS)
+        return;
+    buf_add(out, "        if (whole) {\n");
+    write(w, out, "true");
+    buf_add(out, "        } else {\n");
+    write(w, out, "false");
+    buf_add(out, "        }\n");
+}
+
+static bool same_slots(const plan_pass *p, const plan_pass *q)
+{
+    return p->nslots == q->nslots &&
+           memcmp(p->slot, q->slot, (size_t)p->nslots * sizeof *p->slot) == 0;
+}
+
+bool plan_text_same(const plan *p, const plan *q)
+{
+    bool same = p == q || p->npasses == q->npasses;
+    for (int i = 0; i < p->npasses && p != q && same; i++) {
+        same = same_slots(&p->pass[i], &q->pass[i]);
+        for (int part = 0; part < PLAN_PARTS && same; part++) {
+            const prog *a = prog_of(p, i, part), *b = prog_of(q, i, part);
+            same = a && b ? prog_text_same(a, b) : a == b;
+        }
+    }
+    return same;
+}
+
+/* What is the same for all elements of a job. */
+static void write_members(const writer *w, buf *out, const plan *p, int pass)
+{
+    const prog *of = prog_of(p, pass, w->part);
+    long long word = (long long)prog_text_words(of);
+    bool draws = has_draws(p, pass, w->part);
+    int numbers = w->part == PLAN_NUMBERS ? 0 : w->pass->nslots;
+    buf_printf(out, "    enum { N = %d };\n", (int)pack_of(w, draws));
+    buf_add(out, "    const job_item *j;\n    const double *k = j->numbers;\n");
+    if (w->heads.len > 0 || w->part == PLAN_NUMBERS)
+        buf_printf(out, "    kv_u64 *const c = (kv_u64 *)j->more[%d];\n", numbers);
+    prog_text_constants(out, of);
+    if (draws) {
+        buf_printf(out, "    const kv_u64 seed = (kv_u64)kv_integer(k[%lld]);\n", word);
+        buf_printf(out, "    const kv_u64 draw = (kv_u64)kv_integer(k[%lld]);\n", word + 1);
+    }
+    buf_add(out, buf_text(&w->heads));
+    declare_arrays(w, out);
 }
 
 void plan_text(buf *out, const plan *p, int pass, plan_part part, const char *name)
 {
     writer w = {.pass = &p->pass[pass], .part = part};
-    const prog *of = prog_of(p, pass, part);
     const prog_text_slots slots = {&w, read_slot, write_slot};
-    bool draws = has_draws(p, pass, part);
-    int numbers = part == PLAN_NUMBERS ? 0 : w.pass->nslots;
-    long long word = (long long)prog_text_words(of);
     buf statements = {0};
-    prog_text(&statements, of, &slots);
-    buf_printf(out, "/* What a rule does with %s. */\nstruct %s_work {\n    enum { N = %d };\n",
-               part == PLAN_NUMBERS ? "numbers" : "elements", name, (int)pack_of(&w, draws));
-    buf_add(out, "    const job_item *j;\n    const double *k = j->numbers;\n");
-    if (w.heads.len > 0 || part == PLAN_NUMBERS)
-        buf_printf(out, "    kv_u64 *const c = (kv_u64 *)j->more[%d];\n", numbers);
-    prog_text_constants(out, of);
-    if (draws)
-        buf_printf(out, "    const kv_u64 seed = (kv_u64)kv_integer(k[%lld]);\n"
-                        "    const kv_u64 draw = (kv_u64)kv_integer(k[%lld]);\n",
-                   word, word + 1);
-    buf_add(out, buf_text(&w.heads));
-    declare_arrays(&w, out);
+    prog_text(&statements, prog_of(p, pass, part), &slots);
+    buf_printf(out, "/* What a rule does with %s. */\nstruct %s_work {\n",
+               part == PLAN_NUMBERS ? "numbers" : "elements", name);
+    write_members(&w, out, p, pass);
     buf_add(out, "    __device__ __forceinline__ void at(kv_i64 i, int n) const\n    {\n");
-    load_arrays(&w, out);
+    buf_add(out, "        const bool whole = packs && n == N;\n");
+    declare_packs(&w, out);
+    write_both(&w, out, load_packs);
     buf_add(out, "#pragma unroll\n        for (int e = 0; e < N; e++) {\n");
     buf_add(out, buf_text(&statements));
     buf_add(out, "        }\n");
-    store_arrays(&w, out);
-    buf_printf(out, "    }\n};\nextern \"C\" __global__ void %s(job_list l)\n{\n"
-                    "    kv_each_pack<%s_work>(l);\n}\nKV_KERNEL(%s)\n",
-               name, name, name);
+    write_both(&w, out, store_packs);
+    buf_printf(out, "    }\n};\nextern \"C\" __global__ void %s(job_list l)\n{\n", name);
+    buf_printf(out, "    kv_each_pack<%s_work>(l);\n}\nKV_KERNEL(%s)\n", name, name);
     out->failed |= w.heads.failed || statements.failed;
     buf_release(&w.heads);
     buf_release(&statements);

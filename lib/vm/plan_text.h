@@ -14,10 +14,18 @@
  *         const float k1 = (float)k[1];
  *         float *const a0 = (float *)j->more[0];
  *         const kv_values<kv_t_f32> a1 = {j};
+ *         const bool packs = true && kv_fits<N>(a0) && a1.fit<N>();
  *         __device__ __forceinline__ void at(kv_i64 i, int n) const
  *         {
- *             kv_pack<float, N> x0 = kv_load<N>(a0, i, n);
- *             kv_pack<float, N> x1 = a1.load<N>(i, n);
+ *             const bool whole = packs && n == N;
+ *             kv_pack<float, N> x0;
+ *             kv_pack<float, N> x1;
+ *             if (whole) {
+ *                 x0 = kv_load<N, true>(a0, i, n);
+ *                 x1 = a1.load<N, true>(i, n);
+ *             } else {
+ *                 …
+ *             }
  *             #pragma unroll
  *             for (int e = 0; e < N; e++) {
  *                 const float v0 = x0.v[e];
@@ -25,7 +33,11 @@
  *                 const float v2 = (float)(v0*k0 + v1*k1);
  *                 x0.v[e] = v2;
  *             }
- *             kv_store(a0, i, n, x0);
+ *             if (whole) {
+ *                 kv_store<N, true>(a0, i, n, x0);
+ *             } else {
+ *                 …
+ *             }
  *         }
  *     };
  */
@@ -45,10 +57,13 @@ bool plan_text_has(const plan *p, int pass, plan_part part);
 
 /* The kernel of a part, called `name`. Errors end in out.
  *
- * Its jobs: `more` are the arrays by slot of the pass, and behind them the plan's numbers, a word of
- * 8 bytes each, at whose beginning a number lies in its own type. Those of PLAN_NUMBERS have one
+ * Its jobs: `more` are the arrays by slot of the pass, and behind them the plan's numbers, a word
+ * of 8 bytes each, at whose beginning a number lies in its own type. Those of PLAN_NUMBERS have one
  * element and the numbers alone. */
 void plan_text(buf *out, const plan *p, int pass, plan_part part, const char *name);
+
+/* Whether all texts of both plans are the same: quicker than to write them. */
+bool plan_text_same(const plan *p, const plan *q);
 
 /* The words that a job needs: constants, and of elements what normal() draws from. */
 int64_t plan_text_words(const plan *p, int pass, plan_part part);

@@ -31,6 +31,9 @@ typedef struct prog_text_slots {
 /* The statements; errors end in out. */
 void prog_text(buf *out, const prog *p, const prog_text_slots *slots);
 
+/* Whether the statements of both are the same, with the same slots: quicker than to write them. */
+bool prog_text_same(const prog *p, const prog *q);
+
 /* Declarations of the constants that the statements name, read from `k`, the words. */
 void prog_text_constants(buf *out, const prog *p);
 

@@ -475,8 +475,7 @@ int call_gpu_prepare(call *c, kv_err *e)
             !plan_gpu_possible(p))
             continue;
         int id = mirror_gpu(g->target);
-        if (p != last || id != last_id)
-            rc = plan_gpu_prepare(gpu_find(e), id, p, e);
+        rc = plan_gpu_prepare(gpu_find(e), id, p, id == last_id ? last : NULL, e);
         last = p;
         last_id = id;
     }

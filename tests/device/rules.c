@@ -380,9 +380,11 @@ static int most_launches(const plan *p)
     return n;
 }
 
-/* bytes: of the room; without any, each key with sums is worked on by itself. */
-static bool try_plan(const sample *s, key *keys, int64_t bytes)
+/* The keys in turn have one plan and another. bytes: of the room; without any, each key with sums
+ * is worked on by itself. */
+static bool try_plans(const sample *one, const sample *another, key *keys, int64_t bytes)
 {
+    const sample *turns[] = {one, another, one};
     static const int64_t lengths[] = {0,    1,    3,    31,   127,  1023, 1024,
                                       1025, 4095, 4096, 4097, 8192, 9000};
     kv_err e = {0};
@@ -390,6 +392,7 @@ static bool try_plan(const sample *s, key *keys, int64_t bytes)
     int64_t nvalues = 1 + draw() % VALUES;
     bool ok = true;
     for (int i = 0; i < KEYS; i++) {
+        const sample *s = turns[i];
         begin_key(&keys[i], s, lengths[draw() % (sizeof lengths / sizeof *lengths)], nvalues);
         run_on_cpu(s, &keys[i]);
         items[i] = (plan_gpu_item){s->p, &keys[i].b, keys[i].values, nvalues};
@@ -398,8 +401,8 @@ static bool try_plan(const sample *s, key *keys, int64_t bytes)
     host.scratch = bytes;
     must(plan_gpu_run(&host, 0, items, KEYS, &e), &e);
     for (int i = 0; i < KEYS; i++)
-        ok &= is_same(s, &keys[i]);
-    return ok && (bytes == 0 || launches == most_launches(s->p));
+        ok &= is_same(turns[i], &keys[i]);
+    return ok && (one != another || bytes == 0 || launches == most_launches(one->p));
 }
 
 static room new_room(void)
@@ -471,7 +474,9 @@ static int check(int64_t n, const sample *samples, const char *path)
         keys[i] = (key){.cpu = new_room(), .gpu = new_room()};
     int number = each_part(n, samples, library);
     for (int64_t i = 0; i < n; i++) {
-        bool ok = try_plan(&samples[i], keys, 64 << 20) && try_plan(&samples[i], keys, 0);
+        const sample *one = &samples[i], *another = &samples[(i + 1) % n];
+        bool ok = try_plans(one, one, keys, 64 << 20) && try_plans(one, one, keys, 0) &&
+                  try_plans(one, another, keys, 64 << 20);
         if (ok || wrong++ > 0)
             continue;
         buf text = {0};
