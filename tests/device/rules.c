@@ -298,9 +298,9 @@ static bool same(const char *a, const char *b, kv_dtype dtype, int64_t n)
 static char *block(void)
 {
     kv_err e = {0};
-    char *p = mem_alloc_data((MOST + ODD) * 8, &e);
+    char *p = mem_alloc_data((MOST + 2 * ODD) * 8, &e);
     must(e.code, &e);
-    memset(p, 0, (MOST + ODD) * 8);
+    memset(p, 0, (MOST + 2 * ODD) * 8);
     return p;
 }
 
@@ -326,6 +326,19 @@ static plan_arrays arrays_of(const sample *s, const room *r, int64_t n)
     return a;
 }
 
+/* What lies behind the n elements of an array is nobody's to write. */
+static const char fence[ODD] = "behind the array";
+
+static void put_fence(void *array, kv_dtype dtype, int64_t n)
+{
+    memcpy((char *)array + n * kv_dtype_bytes(dtype), fence, sizeof fence);
+}
+
+static bool has_fence(const void *array, kv_dtype dtype, int64_t n)
+{
+    return memcmp((const char *)array + n * kv_dtype_bytes(dtype), fence, sizeof fence) == 0;
+}
+
 /* Fills both sides of a key with the same elements. */
 static void begin_key(key *k, const sample *s, int64_t n, int64_t nvalues)
 {
@@ -336,9 +349,13 @@ static void begin_key(key *k, const sample *s, int64_t n, int64_t nvalues)
     k->b.seed = k->a.seed;
     fill(k->a.stored, s->stored, n);
     memcpy(k->b.stored, k->a.stored, (size_t)(n * kv_dtype_bytes(s->stored)));
+    put_fence(k->b.stored, s->stored, n);
+    if (s->has_weight)
+        put_fence(k->b.weight, s->weight, n);
     for (int i = 0; i < STATES; i++) {
         fill(k->a.states[i], own, n);
         memcpy(k->b.states[i], k->a.states[i], (size_t)(n * kv_dtype_bytes(own)));
+        put_fence(k->b.states[i], own, n);
     }
     for (int64_t i = 0; i < nvalues; i++) {
         char *to = begin(k->cpu.values[i], s->input);
@@ -363,10 +380,14 @@ static void run_on_cpu(const sample *s, const key *k)
 
 static bool is_same(const sample *s, const key *k)
 {
-    bool ok = same(k->a.stored, k->b.stored, s->stored, k->n);
-    ok &= !s->has_weight || same(k->a.weight, k->b.weight, s->weight, k->n);
+    kv_dtype own = prog_dtype(s->type);
+    bool ok = same(k->a.stored, k->b.stored, s->stored, k->n) &&
+              has_fence(k->b.stored, s->stored, k->n);
+    ok &= !s->has_weight || (same(k->a.weight, k->b.weight, s->weight, k->n) &&
+                             has_fence(k->b.weight, s->weight, k->n));
     for (int i = 0; i < STATES; i++)
-        ok &= same(k->a.states[i], k->b.states[i], prog_dtype(s->type), k->n);
+        ok &= same(k->a.states[i], k->b.states[i], own, k->n) &&
+              has_fence(k->b.states[i], own, k->n);
     return ok;
 }
 
