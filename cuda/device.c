@@ -360,6 +360,28 @@ out:
     return rc;
 }
 
+/* Pieces of a copy without the host's part of it. */
+int device_carry(int id, void *block, int64_t bytes, bool out, kv_err *e)
+{
+    device *d = enter(id);
+    int p = 0, rc = begin_copy(d, e);
+    for (int64_t at = 0; at < bytes && !rc; at += PIECE, p = (p + 1) % PINNED) {
+        char *there = (char *)block + at;
+        int n = piece_of(at, bytes);
+        if (out)
+            TRY(all.d->copy_out(d->pinned[p], there, n, d->copies[p]), "copy");
+        else
+            TRY(all.d->copy_in(there, d->pinned[p], n, d->copies[p]), "copy");
+    }
+    for (int i = 0; i < PINNED && !rc; i++)
+        TRY(all.d->sync(d->copies[i]), "copy");
+out:
+    if (rc)
+        settle(d);
+    leave(d);
+    return rc;
+}
+
 /* Two devices reach each other's memory from now on, where they can. Both are locked and open. */
 static int meet(device *d, device *other, kv_err *e)
 {

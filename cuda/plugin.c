@@ -84,6 +84,7 @@ static gpu_ops table = {
     .zero = device_zero,
     .copy_in = device_copy_in,
     .copy_out = device_copy_out,
+    .carry = device_carry,
     .copy = device_copy,
     .run = run,
     .compile = rules_compile,

@@ -125,7 +125,7 @@ int dev_virtual_gpus(void);
  * waits only where a function says so. Addresses are the device's unless a comment says host.
  */
 
-#define GPU_TABLE_VERSION 2
+#define GPU_TABLE_VERSION 3
 
 /* What the jobs of a list do. The bits are those of the CPU's table. */
 typedef enum gpu_work {
@@ -211,6 +211,11 @@ typedef struct gpu_ops {
     /* From and to host memory: copy_in has read it when it returns, copy_out waits. */
     int (*copy_in)(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
     int (*copy_out)(int id, void *host, const void *src, int64_t bytes, kv_err *e);
+
+    /* What the way between block and the host's memory allows at most, to be timed: as many bytes
+     * go out of the block, or into it, from and to pinned memory that nobody fills or reads. Waits
+     * until they have. */
+    int (*carry)(int id, void *block, int64_t bytes, bool out, kv_err *e);
 
     /* From a place of another device, or the same, whose earlier work comes first. Later work of
      * either comes after it. */

@@ -18,6 +18,8 @@
  *                    zero, copy, load, launch
  * $FAKE_GPU_SEED     see streams.hh
  * $FAKE_GPU_TEXTS    a folder where the text of each rule that was compiled is kept
+ * $FAKE_GPU_OPEN     leaves the memory open to everybody: for benchmarks, whose thousands of launches
+ *                    would spend their time opening and closing it
  * $FAKE_GPU_LOG      a file that says at the end how many bytes went in, out and between devices,
  *                    tables of launches included, and how often each kernel ran, as it was given
  */
@@ -73,6 +75,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gpu gpus[MAX_GPUS];
 static std::map<const char *, block> pinned;
 static int count = -1;
+static bool open_to_all;
 static thread_local int current = NO_DEVICE;
 
 struct locked {
@@ -115,12 +118,14 @@ static void begin()
     count = (int)number("FAKE_GPUS", 2);
     if (getenv("FAKE_GPU_LOG"))
         atexit(write_log);
+    open_to_all = getenv("FAKE_GPU_OPEN") != NULL;
+    int how = open_to_all ? PROT_READ | PROT_WRITE : PROT_NONE;
     for (int i = 0; i < count; i++) {
         gpus[i].bytes = number("FAKE_GPU_MB", 64) << 20;
         int file = memfd_create("fake-gpu", MFD_CLOEXEC);
         if (file < 0 || ftruncate(file, (off_t)gpus[i].bytes))
             streams_die("there is no memory for a device");
-        gpus[i].begin = map(file, gpus[i].bytes, PROT_NONE);
+        gpus[i].begin = map(file, gpus[i].bytes, open_to_all ? PROT_READ | PROT_WRITE : PROT_NONE);
         gpus[i].inside = map(file, gpus[i].bytes, PROT_READ | PROT_WRITE);
         close(file);
         gpus[i].reaches[i] = true;
@@ -245,7 +250,7 @@ struct kernel_access {
     ~kernel_access() { allow(PROT_NONE); }
     void allow(int how) const
     {
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < count && !open_to_all; i++)
             if (g.reaches[i])
                 mprotect(gpus[i].begin, gpus[i].bytes, how);
     }

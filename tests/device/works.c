@@ -438,6 +438,32 @@ static void test_copies(void)
     verdict(ok, "copies of more than a piece, and by way of gpu(%d)", other);
 }
 
+/* What is carried in comes from pinned memory, which the copies before have used. */
+static void test_carrying(void)
+{
+    kv_err e = {0};
+    int64_t n = (9 << 20) + 5, zeros = 0;
+    pair p = pair_new(n, 0);
+    send(&p);
+    must(gpu->carry(device, p.block, p.bytes, true, &e), &e);
+    bool ok = same(&p);
+    memset(p.host, 0, (size_t)p.bytes);
+    send(&p);
+    memset(p.host, 1, 4 << 20);
+    must(gpu->copy_in(device, p.block, p.host, 4 << 20, &e), &e);
+    must(gpu->copy_in(device, p.block, p.host, 4 << 20, &e), &e);
+    must(gpu->zero(device, p.block, p.bytes, &e), &e);
+    must(gpu->carry(device, p.block, n, false, &e), &e);
+    must(gpu->copy_out(device, p.host, p.block, p.bytes, &e), &e);
+    for (int64_t i = 0; i < n; i++)
+        zeros += p.host[i] == 0;
+    ok &= zeros < n;
+    for (int64_t i = n; i < p.bytes; i++)
+        ok &= p.host[i] == 0;
+    pair_free(&p);
+    verdict(ok, "what is carried arrives, and nothing beside it");
+}
+
 int main(void)
 {
     kv_err e = {0};
@@ -449,6 +475,7 @@ int main(void)
     for (device = 0; device < gpu->count; device++) {
         test_works();
         test_copies();
+        test_carrying();
     }
     printf("1..%d\n", number);
     return failed > 0;
