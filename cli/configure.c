@@ -132,6 +132,7 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
     s->dry_run = o->dry_run;
     s->seed = o->seed;
     s->virtual_gpus = o->gpus;
+    s->gpus_wanted = o->gpus_said;
     s->list_options = options_list;
     s->history = o->safe || o->dry_run ? "off" : o->history;
     s->timeout = o->timeout;

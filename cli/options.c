@@ -220,6 +220,7 @@ static int apply(options *o, const struct option *t, const char *text, kv_err *e
     case OPT_GPUS:
         if ((code = take_integer("gpus", text, 0, 65536, &x, e)) == KV_OK)
             o->gpus = (int)x;
+        o->gpus_said = true;
         break;
     case OPT_TYPE:
         o->type = text;
@@ -400,13 +401,26 @@ static int settle(options *o, kv_err *e)
 
 /* ---- Subcommands ---- */
 
+/* gpu(0), cpu(0..3), --ctx=gpu(1): devices need no quotes in the language. */
+static bool is_device(const char *word)
+{
+    static const char option[] = "--ctx=";
+    size_t n = sizeof option - 1;
+    if (strncmp(word, option, n) == 0)
+        word += n;
+    if (strncmp(word, "gpu(", 4) != 0 && strncmp(word, "cpu(", 4) != 0)
+        return false;
+    n = strspn(word + 4, "0123456789.");
+    return n > 0 && strcmp(word + 4 + n, ")") == 0;
+}
+
 /* A word as the language reads it: in quotes, unless it is plain. */
 static void add_word(buf *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+.,=";
     buf_add(out, out->len > 0 ? " " : "");
-    if (*word && word[strspn(word, plain)] == '\0') {
+    if (*word && (word[strspn(word, plain)] == '\0' || is_device(word))) {
         buf_add(out, word);
         return;
     }

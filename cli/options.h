@@ -47,6 +47,7 @@ typedef struct options {
     bool terminal_given[TERMINAL_USES];
     uint64_t seed;
     int gpus;
+    bool gpus_said;
 } options;
 
 /* Reads the command line; everything is borrowed from argv. Release it with options_release.

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "array/device.h"
 #include "base/num.h"
 #include "script/commands.h"
 #include "script/eval.h"
@@ -74,6 +75,73 @@ static int take_size(session *s, const ast *call, bench_plan *p, kv_err *e)
     return kv_err_hint(e, "W4 (keys), W5 (elements) and W6 (rows) have one");
 }
 
+/* The word of an option that is one of two. Out: whether it is the first; *is stays as it is
+ * without the option. */
+static int take_word(session *s, const ast *call, const char *name, const char *const words[2],
+                     bool *is, kv_err *e)
+{
+    const ast *node = command_option_of(call, name);
+    value v;
+    int code;
+    if (!node)
+        return KV_OK;
+    if ((code = eval_text(s, node, "a word", &v, e)))
+        return code;
+    *is = strcmp(v.u.text->text, words[0]) == 0;
+    if (!*is && strcmp(v.u.text->text, words[1]) != 0)
+        code = unit_err(s, node, e, KV_E_USAGE, "bench knows the %ss %s and %s, not \"%s\"", name,
+                        words[1], words[0], v.u.text->text);
+    value_release(&v);
+    return code;
+}
+
+/* Figures of virtual GPUs say nothing of GPUs, so they are only given to who wants them. */
+static int check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
+{
+    kv_err why = {0};
+    if (ctx.device != KV_GPU || s->gpus_wanted || gpu_find(&why))
+        return session_ctx(s, ctx, e) == KV_OK && dev_find(ctx, e) ? KV_OK : unit_at(s, node, e);
+    unit_err(s, node, e, KV_E_UNSUPPORTED, "there is no gpu(%d) to measure: %s", ctx.id, why.text);
+    return kv_err_hint(e, "--gpus %d measures virtual ones, which are host memory", ctx.id + 1);
+}
+
+static int take_devices(session *s, const ast *node, const value *where, bench_place *p, kv_err *e)
+{
+    bool list = where->kind == VALUE_LIST;
+    int64_t n = list ? where->u.list->n : 1;
+    if (n < 1 || n > BENCH_MAX_VALUES)
+        return unit_err(s, node, e, KV_E_VALUE, "a benchmark takes 1 to %d devices, not %lld",
+                        BENCH_MAX_VALUES, (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        kv_ctx ctx = list ? where->u.list->items[i].u.ctx : where->u.ctx;
+        if (i > 0 && ctx.device != p->ctx[0].device)
+            return unit_err(s, node, e, KV_E_USAGE,
+                            "the values of a benchmark lie on cpus or on gpus, not on both");
+        if (check_device(s, node, ctx, e))
+            return e->code;
+        p->ctx[p->n++] = ctx;
+    }
+    return KV_OK;
+}
+
+/* --ctx and --type: without them cpu(0) and local; on GPUs keys follow their values, as in device.
+ */
+static int take_place(session *s, const ast *call, bench_place *p, kv_err *e)
+{
+    static const char *const types[2] = {"local", "device"};
+    const ast *node = command_option_of(call, "ctx");
+    value where;
+    int code;
+    if (node && (code = eval_devices(s, node, &where, e)) == KV_OK) {
+        code = take_devices(s, node, &where, p, e);
+        value_release(&where);
+    }
+    if (node && code)
+        return code;
+    p->home = p->n == 0 || p->ctx[0].device == KV_CPU;
+    return take_word(s, call, "type", types, &p->home, e);
+}
+
 static int make_plan(session *s, const ast *call, bench_plan *p, kv_err *e)
 {
     const ast *words = call->kid[0], *runs = command_option_of(call, "runs");
@@ -97,7 +165,9 @@ static int make_plan(session *s, const ast *call, bench_plan *p, kv_err *e)
         code = bench_plan_scale(p, e);
     if (code == KV_OK && p->nworkloads == 0)
         code = bench_plan_workload(p, "W1", 2, e);
-    return code ? code : take_size(s, call, p, e);
+    if (code || (code = take_place(s, call, &p->place, e)))
+        return code;
+    return take_size(s, call, p, e);
 }
 
 /* The words that are literal. */
@@ -133,6 +203,8 @@ typedef struct growth {
 typedef struct shown {
     session *s;
     rows *table; /* with --json */
+    const bench_place *place;
+    char device[128]; /* the name of the first one */
     bool csv, scale;
     int nrows;
     double least;    /* fraction of all rows so far */
@@ -155,11 +227,6 @@ static const rows_column columns[] = {
 static bool counts_keys(const bench_row *r)
 {
     return strcmp(r->workload, "keys") == 0;
-}
-
-static const char *loop_name(const bench_row *r)
-{
-    return r->streaming ? "streaming" : "plain";
 }
 
 /* GB of model bytes a second. */
@@ -197,7 +264,7 @@ static int add_row(rows *t, const bench_row *r, kv_err *e)
         code = rows_add(t, value_int(counts[i]), e);
     for (int i = 0; i < 4 && code == KV_OK; i++)
         code = rows_add(t, value_float(times[i]), e);
-    if (code || (code = rows_add_text(t, loop_name(r), e)))
+    if (code || (code = rows_add_text(t, r->limit_is, e)))
         return code;
     for (int i = 0; i < 3 && code == KV_OK; i++)
         code = rows_add(t, value_float(limits[i]), e);
@@ -224,7 +291,7 @@ static void csv_row(buf *out, const bench_row *r)
         buf_char(out, ',');
         cell(out, x[i], 3, 0);
     }
-    buf_printf(out, ",%s,", loop_name(r));
+    buf_printf(out, ",%s,", r->limit_is);
     cell(out, r->limit * 1e6, 3, 0);
     buf_char(out, ',');
     cell(out, rate(r, r->limit), 3, 0);
@@ -275,14 +342,32 @@ static void table_row(buf *out, const shown *w, const bench_row *r)
     cell(out, r->p95 * 1e3, 3, 10);
     cell(out, rate(r, r->median), 2, 8);
     cell(out, rate(r, r->limit), 2, 8);
-    buf_add(out, r->streaming ? " s" : " p");
+    buf_printf(out, " %c", r->limit_is[0]);
     cell(out, r->fraction, 2, 9);
     draw(out, w, r);
     buf_char(out, '\n');
 }
 
+/* With --ctx: what the figures are of. */
+static void head_place(buf *out, const shown *w)
+{
+    char name[KV_CTX_TEXT];
+    const bench_place *p = w->place;
+    bool gpu = bench_place_is_gpu(p);
+    for (int i = 0; i < p->n; i++)
+        buf_printf(out, "%s%s", i == 0 ? "values on " : ", ", kv_ctx_text(name, p->ctx[i]));
+    if (p->ctx[0].device == KV_GPU)
+        buf_printf(out, " (%s)", gpu ? w->device : "virtual: host memory");
+    buf_printf(out, ", keys on %s", p->home ? "cpu(0)" : kv_ctx_text(name, p->ctx[0]));
+    buf_add(out, !gpu      ? "; limit: loops in host memory\n"
+                 : p->home ? "; limit: t transfers, the host's memory pinned\n"
+                           : "; limit: c copies of as many bytes\n");
+}
+
 static void head(buf *out, const shown *w)
 {
+    if (w->place->n > 0 && !w->csv)
+        head_place(out, w);
     if (w->csv)
         buf_add(out, "workload,op,values,data,arrays,elements,bytes,min_us,median_us,p95_us,gb_s,"
                      "limit,limit_us,limit_gb_s,fraction\n");
@@ -407,10 +492,30 @@ static int add_growth_about(rows *summary, const char *ours, const growth *g, co
     return rows_add(summary, value_float(slope(l)), e);
 }
 
+/* With --ctx: where values lie, and what that is. */
+static int add_place(rows *summary, const shown *w, kv_err *e)
+{
+    const bench_place *p = w->place;
+    value list;
+    int code;
+    if (p->n == 0)
+        return KV_OK;
+    if ((code = rows_add_text(summary, "ctx", e)) ||
+        (code = value_list_new(&list, VALUE_TUPLE, p->n, e)))
+        return code;
+    for (int i = 0; i < p->n; i++)
+        list.u.list->items[i] = value_ctx(p->ctx[i]);
+    if ((code = rows_add(summary, list, e)) || (code = rows_add_text(summary, "device", e)) ||
+        (code = rows_add_text(summary, w->device, e)) || (code = rows_add_text(summary, "type", e)))
+        return code;
+    return rows_add_text(summary, p->home ? "local" : "device", e);
+}
+
 static int add_about(rows *summary, double drift, const bench_plan *p, const shown *w, kv_err *e)
 {
-    int code = rows_add_text(summary, "runs", e);
-    if (code || (code = rows_add(summary, value_int(p->runs), e)) ||
+    int code = add_place(summary, w, e);
+    if (code || (code = rows_add_text(summary, "runs", e)) ||
+        (code = rows_add(summary, value_int(p->runs), e)) ||
         (code = rows_add_text(summary, "threads", e)) ||
         (code = rows_add(summary, value_int(bench_threads()), e)) ||
         (code = rows_add_text(summary, "limit_drift", e)) ||
@@ -434,35 +539,22 @@ static int verdict(session *s, const ast *call, const shown *w, kv_err *e)
                     w->nrows, minimum, least, w->worst);
 }
 
-/* The format of the command, else that of the session where it is CSV. */
-static int take_format(session *s, const ast *call, bool *csv, kv_err *e)
-{
-    const ast *node = command_option_of(call, "format");
-    value v;
-    int code;
-    *csv = s->format == SHOW_CSV;
-    if (!node)
-        return KV_OK;
-    if ((code = eval_text(s, node, "a format", &v, e)))
-        return code;
-    *csv = strcmp(v.u.text->text, "csv") == 0;
-    if (!*csv && strcmp(v.u.text->text, "table") != 0)
-        code = unit_err(s, node, e, KV_E_USAGE, "bench knows the formats table and csv, not \"%s\"",
-                        v.u.text->text);
-    value_release(&v);
-    return code;
-}
-
 int cmd_bench(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
+    static const char *const formats[2] = {"csv", "table"};
     bench_plan plan = {0};
-    shown w = {.s = s, .table = &out->entries, .scale = command_option_of(call, "scale") != NULL};
+    shown w = {.s = s,
+               .table = &out->entries,
+               .place = &plan.place,
+               .csv = s->format == SHOW_CSV,
+               .scale = command_option_of(call, "scale") != NULL};
     bench_watch watch = {show_row, stop, &w};
     double drift = 0;
     int code = make_plan(s, call, &plan, e);
     if (code || (code = take_number(s, call, "min-fraction", 0, &w.minimum, e)) ||
-        (code = take_format(s, call, &w.csv, e)))
+        (code = take_word(s, call, "format", formats, &w.csv, e)) ||
+        (code = bench_place_name(w.device, &plan.place, e)))
         return code;
     out->entries = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     out->summary = (rows){pair, 2, NULL, 0, 0};

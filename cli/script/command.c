@@ -243,9 +243,10 @@ const command command_table[] = {
      {{"op", OPTION_LIST, "LIST"}, {"values", OPTION_LIST, "LIST"}, {"runs", OPTION_INT, "N"},
       {"size", OPTION_VALUE, "N"}, {"min-fraction", OPTION_VALUE, "X"},
       {"format", OPTION_WORD, "table|csv"}, {"quick", OPTION_FLAG, NULL},
-      {"scale", OPTION_FLAG, NULL}},
+      {"scale", OPTION_FLAG, NULL}, {"ctx", OPTION_VALUE, "DEVS"},
+      {"type", OPTION_WORD, "local|device"}},
      COMMAND_PRINTS, cmd_bench,
-     "time the store beside loops that only move the same bytes: W1 to W8, or all",
+     "time the store beside what only moves the same bytes: W1 to W8, or all; on the CPU or GPUs",
      "bench --quick                       # W1, the arrays of ResNet-50; small ones for a test\n"
      "bench W2,W3 --quick --op pull  # ResNet-200, VGG-16; limit: s streaming stores, p plain\n"
      "bench W1 --quick --op push,adam,push+adam+pull --values 2 --runs 3\n"
@@ -254,7 +255,9 @@ const command command_table[] = {
      "bench W7,W8 --quick --runs 3        # float16 and bfloat16; 2bit and 1bit\n"
      "bench W1 --quick --op push --min-fraction 0.001 # fails below; 0.92 is what to expect\n"
      "bench --scale --quick --runs 3      # one array from 1 MB on; 10 keys, 100, ...\n"
-     "bench W1 --quick --op pull --format csv > pull.txt",
+     "bench W1 --quick --op pull --format csv > pull.txt\n"
+     "bench W1 --quick --op push --ctx gpu(0)   # beside a copy within the GPU; with --type local\n"
+     "                                    # the keys stay on the CPU; gpu(0..3) are four, in turn",
      "time, doctor", "usage, value, unsupported, memory, assert"},
     {"echo", {{ARG_SWITCH, "on|off", false}}, {{0}}, 0, cmd_echo,
      "print each command to stderr before it runs, as --trace does",

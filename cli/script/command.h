@@ -106,7 +106,7 @@ enum {
 };
 
 #define COMMAND_MAX_ARGS 2
-#define COMMAND_MAX_OPTIONS 8
+#define COMMAND_MAX_OPTIONS 10
 
 typedef struct command {
     const char *name;                                /* with dashes */

@@ -385,7 +385,7 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
     return code;
 }
 
-int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
+int eval_devices(session *s, const ast *node, value *out, kv_err *e)
 {
     int code = KV_OK;
     bool bare = node->kind == AST_NAME && !session_find(s, node->u.text);
@@ -406,6 +406,18 @@ int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
             value_release(out);
             return e->code;
         }
+    }
+    return KV_OK;
+}
+
+int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
+{
+    int code = eval_devices(s, node, out, e);
+    if (code)
+        return code;
+    int64_t n = out->kind == VALUE_LIST ? out->u.list->n : 1;
+    for (int64_t i = 0; i < n; i++) {
+        value one = out->kind == VALUE_LIST ? out->u.list->items[i] : *out;
         if ((code = session_ctx(s, one.u.ctx, e))) {
             value_release(out);
             return unit_at(s, node, e);

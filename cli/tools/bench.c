@@ -1,6 +1,7 @@
 /* Running a plan row by row. */
 #include "tools/bench.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -152,9 +153,10 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Bytes that a workload needs at most: what the room keeps, and the store that needs most. */
+/* Bytes that a workload needs at most: what the room keeps, and the store that needs most. loops:
+ * with what the loops write. */
 static int64_t need_bytes(const bench_data *data, const bench_shapes *shapes,
-                          const bench_case *cases, int ncases)
+                          const bench_case *cases, int ncases, bool loops)
 {
     int64_t values = 0, outs = 0, scratch = 0, store = 0, each = 0;
     int64_t one = shapes->elements * kv_dtype_bytes(data->dtype);
@@ -166,7 +168,7 @@ static int64_t need_bytes(const bench_data *data, const bench_shapes *shapes,
         int64_t copies = 1 + (o ? o->states : 0) + (data->compression ? cases[i].n : 0);
         values = larger(values, larger(k.values, 1));
         outs = larger(outs, k.outs);
-        scratch = larger(scratch, need_scratch(data, &k));
+        scratch = larger(scratch, loops ? need_scratch(data, &k) : 0);
         store = larger(store, copies);
     }
     /* what a key costs beside its elements, and the array that a check pulls into */
@@ -175,10 +177,11 @@ static int64_t need_bytes(const bench_data *data, const bench_shapes *shapes,
     return one * (values + outs + scratch + store + 1) + each + tables;
 }
 
-static int no_memory(const bench_workload *w, int64_t need, int64_t available, kv_err *e)
+static int no_memory(const bench_workload *w, const char *what, int64_t need, int64_t available,
+                     kv_err *e)
 {
-    kv_err_set(e, KV_E_MEMORY, "%s (%s) needs %lld MB, and this machine has %lld MB to give",
-               w->name, w->about, (long long)(need >> 20), (long long)(available >> 20));
+    kv_err_set(e, KV_E_MEMORY, "%s (%s) needs %lld MB, and %s has %lld MB to give", w->name,
+               w->about, (long long)(need >> 20), what, (long long)(available >> 20));
     return kv_err_hint(e, "fewer --values, other --op%s, or --quick",
                        w->size > 0 ? ", a smaller --size" : "");
 }
@@ -190,16 +193,26 @@ static int check_list(const bench_workload *w, int64_t size, kv_err *e)
     int64_t available = bench_memory_available();
     if (!w->counts_keys || available == 0 || size <= available / 1024)
         return KV_OK;
-    return no_memory(w, size > INT64_MAX / 1024 ? INT64_MAX : size * 1024, available, e);
+    return no_memory(w, "this machine", size > INT64_MAX / 1024 ? INT64_MAX : size * 1024,
+                     available, e);
 }
 
-static int check_memory(const bench_workload *w, const bench_data *data, const bench_shapes *shapes,
-                        const bench_case *cases, int ncases, kv_err *e)
+/* On a GPU everything has a place in both memories, and the copies have blocks of their own. */
+static int check_memory(const bench_place *place, const bench_workload *w, const bench_data *data,
+                        const bench_shapes *shapes, const bench_case *cases, int ncases, kv_err *e)
 {
-    int64_t need = need_bytes(data, shapes, cases, ncases), available = bench_memory_available();
-    if (available == 0 || need <= available)
-        return KV_OK;
-    return no_memory(w, need, available, e);
+    char name[KV_CTX_TEXT];
+    bool gpu = bench_place_is_gpu(place);
+    int64_t need = need_bytes(data, shapes, cases, ncases, !gpu);
+    int64_t available = bench_memory_available();
+    if (available > 0 && need > available)
+        return no_memory(w, "this machine", need, available, e);
+    bench_traffic all = {.bytes = need};
+    need += bench_copies_need(&all);
+    available = bench_place_available(place);
+    if (available > 0 && need > available)
+        return no_memory(w, kv_ctx_text(name, place->ctx[0]), need, available, e);
+    return KV_OK;
 }
 
 /* ---- Stores ---- */
@@ -227,13 +240,19 @@ static int init_table(bench_room *r, kv *store, kv_err *e)
     return e->code ? e->code : kv_wait(store, e);
 }
 
+/* Keys of the type device get to the GPU of their values with the first push. */
+static bool keys_move(const bench_room *r)
+{
+    return bench_place_is_gpu(r->place) && !r->place->home;
+}
+
 static int make_store(bench_room *r, bench_case c, kv **store, kv_err *e)
 {
     const bench_optimizer *o = c.op.optimizer;
-    const char *compression = r->data->compression;
+    const char *compression = c.op.push ? r->data->compression : NULL;
     kv_opt opts[] = {{"type", compression}, {"threshold", "0.5"}};
-    bool table = r->data->sparse && (o || !c.op.push);
-    if (kv_create(compression ? "device" : "local", NULL, 0, store, e))
+    bool table = r->data->sparse && (o || !c.op.push), device = r->place->n > 0 && !r->place->home;
+    if (kv_create(device || compression ? "device" : "local", NULL, 0, store, e))
         return e->code;
     if (compression && kv_set_gradient_compression(*store, opts, 2, e))
         return e->code;
@@ -241,6 +260,9 @@ static int make_store(bench_room *r, bench_case c, kv **store, kv_err *e)
               : kv_init(*store, r->keys, r->shapes.n, r->values[0], NULL, e))
         return e->code;
     if (o && kv_set_optimizer(*store, o->optimizer, o->params, o->nparams, e))
+        return e->code;
+    if (!c.op.push && !table && keys_move(r) &&
+        kv_push(*store, r->keys, r->shapes.n, r->values[0], NULL, e))
         return e->code;
     return kv_wait(*store, e);
 }
@@ -287,9 +309,11 @@ typedef struct bench_row_run {
     pairs push, pull;
     stream_mix mix[3];
     int nmixes;
+    bool gpu;
+    bench_copies copies; /* on GPUs instead of the loops */
     int64_t pushes, checked;
     int64_t done; /* runs of the rows before it */
-    double *ours, *plain, *streaming; /* plan->runs each */
+    double *ours, *plain, *streaming; /* plan->runs each; plain: of the copies on GPUs */
 } bench_row_run;
 
 static int call_store(bench_row_run *b, kv_err *e)
@@ -312,8 +336,11 @@ static int call_store(bench_row_run *b, kv_err *e)
 
 static int time_store(bench_row_run *b, double *seconds, kv_err *e)
 {
+    int nvalues = b->which.op.push ? b->which.n : 0, nouts = b->which.op.pull ? b->which.n : 0;
+    int code = bench_room_renew(b->room, nvalues, nouts, e);
     double from = stream_now();
-    int code = call_store(b, e);
+    if (code == KV_OK && (code = call_store(b, e)) == KV_OK)
+        code = bench_place_wait(b->room->place, e);
     *seconds = stream_now() - from;
     return code;
 }
@@ -324,6 +351,19 @@ static double time_loop(const bench_row_run *b, bool streaming)
     for (int i = 0; i < b->nmixes; i++)
         stream_run(&b->mix[i], streaming);
     return stream_now() - from;
+}
+
+static int time_limit(bench_row_run *b, double *plain, double *streaming, kv_err *e)
+{
+    if (b->gpu) {
+        double from = stream_now();
+        int code = bench_copies_run(&b->copies, e);
+        *plain = stream_now() - from;
+        return code;
+    }
+    *plain = time_loop(b, false);
+    *streaming = time_loop(b, true);
+    return KV_OK;
 }
 
 /* Compares what came out of the last call. */
@@ -345,16 +385,15 @@ static int alternate(bench_row_run *b, kv_err *e)
 {
     double unused;
     int runs = b->plan->runs, code = time_store(b, &unused, e);
-    time_loop(b, false);
-    time_loop(b, true);
+    if (code == KV_OK)
+        code = time_limit(b, &unused, &unused, e);
     for (int i = 0; i < runs && code == KV_OK; i++) {
         if (b->watch->stop && (code = b->watch->stop(b->watch->arg, e)))
             break;
         progress_step(b->done + i);
         if ((code = time_store(b, &b->ours[i], e)) || (code = check(b, i + 1 == runs, e)))
             break;
-        b->plain[i] = time_loop(b, false);
-        b->streaming[i] = time_loop(b, true);
+        code = time_limit(b, &b->plain[i], &b->streaming[i], e);
     }
     return code;
 }
@@ -382,16 +421,34 @@ static int report(bench_row_run *b, const bench_workload *w, const counts *k, kv
                      .samples = b->ours,
                      .checked = b->checked};
     bench_op_name(row.op, b->which.op);
-    double plain = stream_median(sorted(room, b->plain, n), n);
-    double streaming = stream_median(sorted(room, b->streaming, n), n);
-    row.streaming = streaming < plain;
-    row.limit = row.streaming ? streaming : plain;
-    row.limit_samples = row.streaming ? b->streaming : b->plain;
+    row.limit = stream_median(sorted(room, b->plain, n), n);
+    row.limit_samples = b->plain;
+    row.limit_is = !b->gpu ? "plain" : b->plan->place.home ? "transfer" : "copy";
+    double streaming = b->gpu ? INFINITY : stream_median(sorted(room, b->streaming, n), n);
+    if (streaming < row.limit) {
+        row.limit = streaming;
+        row.limit_samples = b->streaming;
+        row.limit_is = "streaming";
+    }
     row.fraction = stream_ratio(b->ours, row.limit_samples, n);
     row.median = stream_median(sorted(room, b->ours, n), n);
     row.least = room[0];
     row.p95 = room[(95 * n + 99) / 100 - 1];
     return b->watch->row ? b->watch->row(b->watch->arg, &row, e) : KV_OK;
+}
+
+/* The loops, or on GPUs the copies, that this case is measured against. */
+static int make_limit(bench_row_run *b, const counts *k, kv_err *e)
+{
+    bool push = b->which.op.push, pull = b->which.op.pull;
+    bench_traffic t = {.bytes = model_bytes(k, b->room),
+                       .each = b->room->all_bytes,
+                       .nvalues = push ? b->which.n : 0,
+                       .nouts = pull ? b->which.n : 0};
+    if (b->gpu)
+        return bench_copies_init(&b->copies, b->room->place, &t, e);
+    b->nmixes = make_mixes(b->room, b->which, k, b->mix);
+    return KV_OK;
 }
 
 /* done: runs before it */
@@ -400,9 +457,10 @@ static int run_case(const bench_plan *p, const bench_watch *watch, const bench_w
 {
     bench_row_run b = {.plan = p, .watch = watch, .room = r, .which = which, .done = done};
     counts k = count_streams(r->data, which);
-    int nvalues = which.op.push ? which.n : 1;
-    bool table = finds_rows(r->data, which);
-    int code = bench_room_need(r, nvalues, k.outs, need_scratch(r->data, &k), table, e);
+    b.gpu = bench_place_is_gpu(r->place);
+    int nvalues = which.op.push ? which.n : 1, nscratch = b.gpu ? 0 : need_scratch(r->data, &k);
+    bool table = !b.gpu && finds_rows(r->data, which);
+    int code = bench_room_need(r, nvalues, k.outs, nscratch, table, e);
     if (code == KV_OK)
         code = make_store(r, which, &b.store, e);
     if (code == KV_OK && which.op.push)
@@ -413,10 +471,10 @@ static int run_case(const bench_plan *p, const bench_watch *watch, const bench_w
     if (code == KV_OK && b.ours) {
         b.plain = b.ours + p->runs;
         b.streaming = b.plain + p->runs;
-        b.nmixes = make_mixes(r, which, &k, b.mix);
-        if ((code = alternate(&b, e)) == KV_OK)
+        if ((code = make_limit(&b, &k, e)) == KV_OK && (code = alternate(&b, e)) == KV_OK)
             code = report(&b, w, &k, e);
     }
+    bench_copies_release(&b.copies);
     kv_free(b.store);
     release_pairs(&b.push);
     release_pairs(&b.pull);
@@ -467,14 +525,14 @@ static int visit_check(walk *k, const bench_workload *w, const bench_data *data,
                        bench_shapes *shapes, const bench_case *cases, int ncases, kv_err *e)
 {
     k->rows += ncases;
-    return check_memory(w, data, shapes, cases, ncases, e);
+    return check_memory(&k->plan->place, w, data, shapes, cases, ncases, e);
 }
 
 static int visit_run(walk *k, const bench_workload *w, const bench_data *data, bench_shapes *shapes,
                      const bench_case *cases, int ncases, kv_err *e)
 {
     bench_room room;
-    int code = bench_room_init(&room, data, shapes, e);
+    int code = bench_room_init(&room, data, &k->plan->place, shapes, e);
     for (int i = 0; i < ncases && code == KV_OK; i++) {
         code = run_case(k->plan, k->watch, w, &room, cases[i], k->done, e);
         k->done += k->plan->runs;
@@ -486,12 +544,36 @@ static int visit_run(walk *k, const bench_workload *w, const bench_data *data, b
 
 /* ---- Drift ---- */
 
+enum { REFERENCE_TIMES = 9 };
+
+/* The same of copies on GPUs, of one out. */
+static int time_reference_copy(double *seconds, const bench_place *place, int64_t bytes, kv_err *e)
+{
+    bench_copies c;
+    bench_traffic t = {.bytes = 2 * bytes, .each = bytes, .nouts = 1};
+    double times[REFERENCE_TIMES];
+    int code = bench_copies_init(&c, place, &t, e);
+    if (code == KV_OK)
+        code = bench_copies_run(&c, e);
+    for (int i = 0; i < REFERENCE_TIMES && code == KV_OK; i++) {
+        double from = stream_now();
+        code = bench_copies_run(&c, e);
+        times[i] = stream_now() - from;
+    }
+    if (code == KV_OK)
+        *seconds = stream_median(times, REFERENCE_TIMES);
+    bench_copies_release(&c);
+    return code;
+}
+
 /* A loop that does not depend on the plan, larger than the caches. */
-static int time_reference(double *seconds, bool quick, kv_err *e)
+static int time_reference(double *seconds, const bench_place *place, bool quick, kv_err *e)
 {
     int64_t bytes = (int64_t)(quick ? 8 : 48) << 20;
     stream_cut cut;
-    double times[9];
+    double times[REFERENCE_TIMES];
+    if (bench_place_is_gpu(place))
+        return time_reference_copy(seconds, place, bytes, e);
     void *block[2] = {mem_alloc_data(bytes, e), mem_alloc_data(bytes, e)};
     int code = stream_cut_init(&cut, &bytes, 1, e);
     if (code == KV_OK && block[0] && block[1]) {
@@ -499,12 +581,12 @@ static int time_reference(double *seconds, bool quick, kv_err *e)
             .cut = &cut, .nread = 1, .nwrite = 1, .read = {block}, .write = {block + 1}};
         memset(block[0], 1, (size_t)bytes);
         stream_run(&m, false);
-        for (int i = 0; i < 9; i++) {
+        for (int i = 0; i < REFERENCE_TIMES; i++) {
             double from = stream_now();
             stream_run(&m, false);
             times[i] = stream_now() - from;
         }
-        *seconds = stream_median(times, 9);
+        *seconds = stream_median(times, REFERENCE_TIMES);
     }
     stream_cut_release(&cut);
     mem_free_data(block[0]);
@@ -531,12 +613,12 @@ int bench_run(double *drift, const bench_plan *p, const bench_watch *watch, kv_e
     walk k = {.plan = p, .watch = watch};
     double before = 1, after = 1;
     int code = check_plan(p, &k, e);
-    if (code || (code = time_reference(&before, p->quick, e)))
+    if (code || (code = time_reference(&before, &p->place, p->quick, e)))
         return code;
     progress_begin("bench", k.rows * p->runs, PROGRESS_TIMES);
     code = walk_plan(&k, visit_run, e);
     progress_end();
-    if (code == KV_OK && (code = time_reference(&after, p->quick, e)) == KV_OK)
+    if (code == KV_OK && (code = time_reference(&after, &p->place, p->quick, e)) == KV_OK)
         *drift = (before > after ? before / after : after / before) - 1;
     return code;
 }

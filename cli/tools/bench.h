@@ -6,6 +6,10 @@
  * loop with the smaller median is the limit; the fraction is the median of the ratios of the pairs,
  * so that what else the machine does meanwhile counts on both sides. A time ends when kv_wait has
  * returned. Results are compared with values known beforehand, outside of what is timed.
+ *
+ * On GPUs the limit is what copies take there (bench_place.h), and a time ends when they have done
+ * their work; before it begins the values are theirs alone, as gradients are that they have just
+ * computed.
  */
 #ifndef TOOLS_BENCH_H
 #define TOOLS_BENCH_H
@@ -24,6 +28,7 @@ typedef struct bench_plan {
     int nops;
     int values[BENCH_MAX_VALUES]; /* none: those of the workload */
     int nvalues;
+    bench_place place; /* of values and outs; the type of the store is device or local */
     int runs; /* 1 to STREAM_PAIRS */
     bool quick;
 } bench_plan;
@@ -37,8 +42,8 @@ typedef struct bench_row {
     int runs;
     double *samples, *limit_samples; /* seconds, in the order of the runs; borrowed for the call */
     double least, median, p95;       /* seconds */
-    double limit;                    /* seconds, median of the better loop */
-    bool streaming;                  /* it is the one with streaming stores */
+    double limit;                    /* seconds, median of the better loop, or of the copies */
+    const char *limit_is; /* "plain" or "streaming" loop; on GPUs "copy", by the bus "transfer" */
     double fraction;                 /* of the limit that was reached */
     int64_t checked;                 /* elements that were compared */
 } bench_row;
@@ -64,7 +69,7 @@ int bench_plan_scale(bench_plan *p, kv_err *e);
 /* Runs the plan. Before anything is measured all of it is checked, and whether the memory is there.
  * Out: *drift, the largest by the smallest median of one loop that ran at the start and at the end,
  * less 1. Errors: unsupported (an operation that the workload does not have), memory (a workload
- * needs more than there is), internal (a wrong result), and those of watch. */
+ * needs more than there is), internal (a wrong result), those of watch and of a device. */
 int bench_run(double *drift, const bench_plan *p, const bench_watch *watch, kv_err *e);
 
 /* The threads of the store and of the loops. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "array/mirror.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -56,9 +57,10 @@ static int make_ids(bench_room *r, kv_err *e)
     return KV_OK;
 }
 
-int bench_room_init(bench_room *r, const bench_data *data, bench_shapes *shapes, kv_err *e)
+int bench_room_init(bench_room *r, const bench_data *data, const bench_place *place,
+                    bench_shapes *shapes, kv_err *e)
 {
-    *r = (bench_room){.data = data, .shapes = *shapes};
+    *r = (bench_room){.data = data, .place = place, .shapes = *shapes};
     *shapes = (bench_shapes){0};
     r->keys = mem_zalloc(r->shapes.n, sizeof *r->keys, e);
     r->bytes = mem_alloc(r->shapes.n, sizeof *r->bytes, e);
@@ -106,21 +108,20 @@ static void tile(char *at, int64_t bytes, const char *period, int64_t item, int6
     }
 }
 
-static int new_array(bench_room *r, kv_array **out, void **data, int64_t i, kv_err *e)
+static int new_array(bench_room *r, kv_array **out, void **data, int64_t i, kv_ctx ctx, kv_err *e)
 {
     const bench_shape *s = &r->shapes.items[i];
     if (r->data->sparse) {
-        kv_array_new_sparse(out, r->data->dtype, s->ndim, s->shape, r->nrows, r->row_ids,
-                            (kv_ctx){0}, e);
+        kv_array_new_sparse(out, r->data->dtype, s->ndim, s->shape, r->nrows, r->row_ids, ctx, e);
         return e->code ? e->code : kv_array_write_rows(*out, data, e);
     }
-    kv_array_new(out, r->data->dtype, s->ndim, s->shape, (kv_ctx){0}, e);
+    kv_array_new(out, r->data->dtype, s->ndim, s->shape, ctx, e);
     return e->code ? e->code : kv_array_write(*out, data, e);
 }
 
 /* One array for each key, all filled with a period. */
-static int make_set(bench_room *r, kv_array ***arrays, void ***data, const kv_array *like,
-                    kv_err *e)
+static int make_set(bench_room *r, kv_array ***arrays, void ***data, kv_ctx ctx,
+                    const kv_array *like, kv_err *e)
 {
     const void *period;
     int64_t n = r->shapes.n;
@@ -130,7 +131,7 @@ static int make_set(bench_room *r, kv_array ***arrays, void ***data, const kv_ar
     if (!*arrays || !*data || kv_array_read((kv_array *)like, &period, e))
         return e->code;
     for (int64_t i = 0; i < n && code == KV_OK; i++)
-        if ((code = new_array(r, &(*arrays)[i], &(*data)[i], i, e)) == KV_OK)
+        if ((code = new_array(r, &(*arrays)[i], &(*data)[i], i, ctx, e)) == KV_OK)
             tile((*data)[i], r->bytes[i], period, item_bytes(r), i % BENCH_PERIOD);
     return code;
 }
@@ -141,7 +142,8 @@ static int add_value(bench_room *r, kv_err *e)
     int v = r->nvalues++;
     if (bench_room_period(&period, r->data, v + 1, e))
         return e->code;
-    int code = make_set(r, &r->values[v], &r->value_data[v], period, e);
+    kv_ctx ctx = bench_place_of(r->place, v);
+    int code = make_set(r, &r->values[v], &r->value_data[v], ctx, period, e);
     if (code == KV_OK && r->data->sparse)
         r->value_ids[v] = (void *)(uintptr_t)kv_array_row_ids(r->values[v][0]); /* only read */
     kv_array_unref(period);
@@ -154,7 +156,8 @@ static int add_out(bench_room *r, kv_err *e)
     int v = r->nouts++;
     if (bench_room_period(&period, r->data, 0, e))
         return e->code;
-    int code = make_set(r, &r->outs[v], &r->out_data[v], period, e);
+    kv_ctx ctx = bench_place_of(r->place, v);
+    int code = make_set(r, &r->outs[v], &r->out_data[v], ctx, period, e);
     kv_array_unref(period);
     return code;
 }
@@ -206,6 +209,23 @@ int bench_room_need(bench_room *r, int nvalues, int nouts, int nscratch, bool ta
         memset(r->table, 1, (size_t)bytes);
     }
     return code;
+}
+
+int bench_room_renew(bench_room *r, int nvalues, int nouts, kv_err *e)
+{
+    void *block;
+    int code = KV_OK;
+    if (!bench_place_is_gpu(r->place))
+        return KV_OK;
+    for (int v = 0; v < nvalues; v++)
+        for (int64_t k = 0; k < r->shapes.n && !code; k++)
+            if (mirror_has(r->values[v][k]))
+                code = mirror_device(r->values[v][k], MIRROR_CHANGE, &block, e);
+    for (int v = 0; v < nouts; v++)
+        for (int64_t k = 0; k < r->shapes.n && !code; k++)
+            if (mirror_has(r->outs[v][k]))
+                code = mirror_zero(r->outs[v][k], e);
+    return code ? code : bench_place_wait(r->place, e);
 }
 
 /* ---- Releasing ---- */

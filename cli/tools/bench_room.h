@@ -9,14 +9,15 @@
 #ifndef TOOLS_BENCH_ROOM_H
 #define TOOLS_BENCH_ROOM_H
 
+#include "tools/bench_place.h"
 #include "tools/bench_stream.h"
 #include "tools/bench_workload.h"
 
-#define BENCH_MAX_VALUES 8
-#define BENCH_PERIOD     13
+#define BENCH_PERIOD 13
 
 typedef struct bench_room {
     const bench_data *data;
+    const bench_place *place; /* of values and outs */
     bench_shapes shapes;
     kv_key *keys;      /* 0, 1, … */
     int64_t *bytes;    /* of the elements of each array; of packed rows when sparse */
@@ -24,7 +25,7 @@ typedef struct bench_room {
     int64_t largest;   /* index of the largest array */
     stream_cut cut;
     kv_array **values[BENCH_MAX_VALUES], **outs[BENCH_MAX_VALUES];
-    void **value_data[BENCH_MAX_VALUES], **out_data[BENCH_MAX_VALUES];
+    void **value_data[BENCH_MAX_VALUES], **out_data[BENCH_MAX_VALUES]; /* in host memory */
     void *blocks[STREAM_MAX]; /* memory of scratch */
     void **scratch[STREAM_MAX];
     int nvalues, nouts, nscratch;
@@ -37,12 +38,17 @@ typedef struct bench_room {
     void *table; /* sparse: a block like all rows, which the loops use */
 } bench_room;
 
-/* Takes shapes, also on failure. Released with bench_room_release in any case. */
-int bench_room_init(bench_room *r, const bench_data *data, bench_shapes *shapes, kv_err *e);
+/* Takes shapes, also on failure; borrows place. Released with bench_room_release in any case. */
+int bench_room_init(bench_room *r, const bench_data *data, const bench_place *place,
+                    bench_shapes *shapes, kv_err *e);
 void bench_room_release(bench_room *r);
 
 /* Makes what is missing up to these counts. Error: memory. */
 int bench_room_need(bench_room *r, int nvalues, int nouts, int nscratch, bool table, kv_err *e);
+
+/* On GPUs: as if these had just computed the first values, which no other place has then, and
+ * cleared the first outs. Nothing to do elsewhere. Errors: those of the device. */
+int bench_room_renew(bench_room *r, int nvalues, int nouts, kv_err *e);
 
 /* One array of period elements in the room's dtype: pattern[i] * scale. */
 int bench_room_period(kv_array **out, const bench_data *data, double scale, kv_err *e);

@@ -108,6 +108,102 @@ bats_require_minimum_version 1.5.0
     assert_regex "$output" '"bytes_power":[-0-9.]+,"loop_bytes_power":[-0-9.]+,"keys_power":[0-9.]+,"loop_keys_power":[0-9.]+\}'
 }
 
+# The plugin of GPUs over a driver of host memory.
+on_gpus()
+{
+    [ -e "$build/device/kvstore_cuda.so" ] || skip "the plugin over host memory is not built"
+    export KVSTORE_PLUGINS=$build/device FAKE_GPUS=4 FAKE_GPU_MB=512 FAKE_GPU_OPEN=1
+}
+
+@test "bench: on a GPU, beside copies within it, all data computes what it should" {
+    on_gpus
+    run --separate-stderr kvctl bench W1 W4 W6 W7 W8 --quick --runs 1 --op push,pull --values 1,2 --ctx 'gpu(0)'
+    assert_success
+    assert_equal "${lines[0]}" "values on gpu(0) (no GPU, but host memory), keys on gpu(0); limit: c copies of as many bytes"
+    assert_regex "${lines[2]}" '^W1 +push +1 float32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ c +[0-9.]+$'
+    [ "${#lines[@]}" -eq 30 ]
+    for data in row_sparse float16 bfloat16 2bit 1bit; do
+        assert_output --partial " $data "
+    done
+}
+
+@test "bench: on a GPU rules run there, and what they make is compared" {
+    on_gpus
+    run --separate-stderr kvctl bench W5 --size 10007 --runs 2 --op sgd,momentum,adam,push+adam+pull,lamb --ctx gpu
+    assert_success
+    [ "${#lines[@]}" -eq 7 ]
+}
+
+@test "bench: on several GPUs each has some of the values" {
+    on_gpus
+    run --separate-stderr kvctl bench W1 --quick --runs 2 --op push,pull,pushpull --values 3 --ctx='gpu(1..2)'
+    assert_success
+    assert_equal "${lines[0]}" "values on gpu(1), gpu(2) (no GPU, but host memory), keys on gpu(1); limit: c copies of as many bytes"
+    [ "${#lines[@]}" -eq 5 ]
+    run --separate-stderr kvctl --json bench W5 --size 100 --runs 1 --op push --ctx 'gpu(1..2)'
+    assert_success
+    assert_output --partial '"about":{"ctx":["gpu(1)","gpu(2)"],"device":"no GPU, but host memory","type":"device","runs":1,'
+    assert_output --partial '"limit":"copy"'
+}
+
+@test "bench: keys that stay on the CPU are measured beside transfers" {
+    on_gpus
+    run --separate-stderr kvctl bench W1 --quick --runs 2 --type local --op push,pull,pushpull,push+adam+pull --values 1 --ctx 'gpu(0)'
+    assert_success
+    assert_equal "${lines[0]}" "values on gpu(0) (no GPU, but host memory), keys on cpu(0); limit: t transfers, the host's memory pinned"
+    assert_regex "${lines[5]}" '^W1 +push\+adam\+pull .* t +[0-9.]+$'
+    run --separate-stderr kvctl bench W5 --size 100 --runs 1 --op push --type local --ctx 'gpu(0)' --format csv
+    assert_regex "${lines[1]}" '^W5,push,2,.*,transfer,'
+}
+
+@test "bench: what a GPU does not hold is refused" {
+    on_gpus
+    run kvctl bench W5 --ctx 'gpu(0)' --size 30000000 --runs 1 --op push
+    assert_failure 3
+    assert_output --regexp 'error\[memory\]: W5 \(one array\) needs [0-9]+ MB, and gpu\(0\) has 512 MB to give'
+    run kvctl bench W5 --ctx 'gpu(4)' --size 100 --runs 1 --op push
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: there is no gpu(4): the last one here is gpu(3)'
+}
+
+@test "bench: virtual GPUs only when --gpus asks for them, and the output says what they are" {
+    run kvctl bench --quick --ctx 'gpu(0)'
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: there is no gpu(0) to measure: '
+    assert_output --partial 'hint: --gpus 1 measures virtual ones, which are host memory'
+    run --separate-stderr kvctl bench W1 --quick --runs 1 --op push,pull --values 2 --gpus 2 --ctx 'gpu(0..1)'
+    assert_success
+    assert_equal "$stderr" "note: no GPU here: gpu(0) to gpu(1) are virtual, in the memory of the CPU"
+    assert_equal "${lines[0]}" "values on gpu(0), gpu(1) (virtual: host memory), keys on gpu(0); limit: loops in host memory"
+    assert_regex "${lines[2]}" '^W1 +push +2 .* [ps] +[0-9.]+$'
+    run --separate-stderr kvctl --json --gpus 1 bench W5 --size 100 --runs 1 --op push --ctx gpu
+    assert_output --partial '"about":{"ctx":["gpu(0)"],"device":"virtual","type":"device",'
+    run kvctl bench --quick --gpus 2 --ctx 'gpu(0..2)'
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: there is no gpu(2): the virtual GPUs end at gpu(1)'
+}
+
+@test "bench: devices that are none" {
+    run kvctl -c 'bench --quick --ctx [cpu(0), gpu(0)]' --gpus 1
+    assert_failure 2
+    assert_output --partial 'error[usage]: the values of a benchmark lie on cpus or on gpus, not on both'
+    run kvctl bench --quick --ctx 'cpu(0..8)'
+    assert_failure 3
+    assert_output --partial 'error[value]: a benchmark takes 1 to 8 devices, not 9'
+    run kvctl bench --quick --ctx 3
+    assert_failure 3
+    assert_output --partial 'error[dtype]: a device such as gpu(1) is needed here, not an integer'
+    run kvctl bench --quick --type horovod
+    assert_failure 2
+    assert_output --partial 'error[usage]: bench knows the types device and local, not "horovod"'
+    run kvctl bench --quick --ctx 'gpu(0); !echo no'
+    assert_failure
+    refute_line no
+    run --separate-stderr kvctl bench W1 --quick --runs 1 --op push --values 1 --ctx 'cpu(0..1)' --type device
+    assert_success
+    assert_equal "${lines[0]}" "values on cpu(0), cpu(1), keys on cpu(0); limit: loops in host memory"
+}
+
 @test "bench: words that are none" {
     run kvctl bench W9
     assert_failure 2

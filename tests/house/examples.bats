@@ -85,7 +85,7 @@ examples_of()
     for name in $(commands); do
         mkdir "$name"
         examples_of "$name" | grep -v '# dist_\|dist_async\|# of several machines' >"$name/s.kv"
-        (cd "$name" && timeout 60 kvctl -q s.kv </dev/null >out 2>&1) || {
+        (cd "$name" && timeout 60 kvctl -q --gpus 8 s.kv </dev/null >out 2>&1) || {
             cat "$name/out"
             fail "the examples of help $name do not run"
         }
