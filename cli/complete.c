@@ -552,6 +552,17 @@ static void complete_option(request *r)
         offer_rule_options(r);
 }
 
+/* "table|csv": one of these words. */
+static void offer_choices(request *r, const char *choices)
+{
+    char word[64];
+    for (size_t n; *choices; choices += n + (choices[n] == '|')) {
+        n = strcspn(choices, "|");
+        snprintf(word, sizeof word, "%.*s", (int)n, choices);
+        offer(r, word);
+    }
+}
+
 static void complete_option_value(request *r)
 {
     static const char *const truths[] = {"true", "false", NULL};
@@ -572,6 +583,8 @@ static void complete_option_value(request *r)
         offer_variables(r);
     } else if (strcmp(o->value, "TYPE") == 0) {
         offer_types(r);
+    } else if (o->kind == OPTION_WORD && strchr(o->value, '|')) {
+        offer_choices(r, o->value);
     } else if (o->kind == OPTION_VALUE || o->kind == OPTION_NEEDED) {
         offer_operands(r);
     }

@@ -70,6 +70,8 @@ row_begins()
 
 @test "completion: bench and launch" {
     assert_equal "$(offers bench W1 --qu)" "words --quick"
+    assert_equal "$(offers bench --type '')" "words device local"
+    assert_equal "$(offers bench --format c)" "words csv"
     assert_equal "$(offers launch --dead)" "words --deadline"
     assert_equal "$(offers launch --deadline 3 -n 2 '')" "files"
     assert_equal "$(offers launch -n 2 x.kv --tr)" "words --trace"
