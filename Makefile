@@ -302,7 +302,7 @@ $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conf
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
 GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
-             $(BUILD)/gpu_rules $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
+             $(BUILD)/gpu_rules $(BUILD)/gpu_bench $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
 
@@ -315,8 +315,13 @@ $(BUILD)/gpu_rules: $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
 $(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o
 $(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl.o
 
-bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside the copy of the same device, with bars
-	$(BUILD)/gpu_bench
+bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside copies of the same device and PyTorch, with bars
+	@BUILD=$(BUILD) tests/device/bars
+
+# It is the benchmark of the tool with other rows.
+$(BUILD)/gpu_bench: $(call obj,tests/device/bench.c) $(BUILD)/tool.a $(BUILD)/libkvstore.so
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) -L$(BUILD) -lkvstore \
+	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_CLI) $(LDLIBS_LIB)
 
 # What asks GPUs, those of the machine or the driver over host memory: they link the shared library,
 # so that the plugin finds the one that they use.

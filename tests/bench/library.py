@@ -73,6 +73,21 @@ class Library:
             self.write(a.value, size(shape), x)
         return a.value
 
+    def wrap(self, address, shape, gpu):
+        """A handle of an array over memory that stays the caller's; gpu: None or its number."""
+        a = ctypes.c_void_p()
+        dims = (ctypes.c_int64 * len(shape))(*shape)
+        where = self.Ctx(0, 0) if gpu is None else self.Ctx(1, gpu)
+        self.call("kv_array_wrap", ctypes.byref(a), ctypes.c_void_p(address), self.dtype,
+                  len(shape), dims, where, None, None)
+        return a.value
+
+    def release(self, arrays):
+        """Gives back the store and these handles; waits for what uses them."""
+        self.lib.kv_free(self.store)
+        for a in arrays:
+            self.lib.kv_array_unref(ctypes.c_void_p(a))
+
     def write(self, a, n, x):
         """x into all n elements of a default array."""
         data = ctypes.c_void_p()

@@ -125,7 +125,7 @@ static void begin()
         int file = memfd_create("fake-gpu", MFD_CLOEXEC);
         if (file < 0 || ftruncate(file, (off_t)gpus[i].bytes))
             streams_die("there is no memory for a device");
-        gpus[i].begin = map(file, gpus[i].bytes, open_to_all ? PROT_READ | PROT_WRITE : PROT_NONE);
+        gpus[i].begin = map(file, gpus[i].bytes, how);
         gpus[i].inside = map(file, gpus[i].bytes, PROT_READ | PROT_WRITE);
         close(file);
         gpus[i].reaches[i] = true;
