@@ -46,9 +46,9 @@ int bench_place_name(char out[128], const bench_place *p, kv_err *e)
 int64_t bench_place_available(const bench_place *p)
 {
     kv_err unused = {0};
-    gpu_facts facts;
+    int64_t bytes = 0;
     const gpu_ops *gpu = bench_place_is_gpu(p) ? gpu_find(&unused) : NULL;
-    return gpu && gpu->facts(p->ctx[0].id, &facts, &unused) == KV_OK ? facts.free_bytes : 0;
+    return gpu && gpu->room(p->ctx[0].id, &bytes, &unused) == KV_OK ? bytes : 0;
 }
 
 /* ---- Copies ---- */
