@@ -110,11 +110,11 @@ sums()
     run cat err
     assert_line --index 0 '<cmd>:1:7: error[interrupted]: interrupted'
     # a writer that says nothing, and stdin that says nothing
-    run bash -c "set -m; sleep 20 >in.csv & s=\$!; kvctl -c 'print @in.csv' 2>err & k=\$!
-        sleep 0.5; kill -INT \$k; wait \$k; code=\$?; kill \$s; exit \$code"
+    run bash -c "set -m; exec 9<>in.csv; kvctl -c 'print @in.csv' 2>err 9>&- & k=\$!
+        sleep 0.5; kill -INT \$k; wait \$k"
     assert_failure 130
-    run bash -c "set -m; sleep 20 | { kvctl -c 'print @-' 2>err & k=\$!; sleep 0.5; kill -TERM \$k
-        wait \$k; code=\$?; kill %1; exit \$code; }"
+    run bash -c "set -m; exec 9<>in.csv; kvctl -c 'print @-' 2>err <in.csv 9>&- & k=\$!
+        sleep 0.5; kill -TERM \$k; wait \$k"
     assert_failure 143
 }
 

@@ -83,17 +83,17 @@ bats_require_minimum_version 1.5.0
 }
 
 @test "json: Ctrl-C has a record" {
-    kvctl --json -q -c 'print 0; while true { x = 1 }' >out &
+    kvctl --json -q -c '!touch begun
+while true { x = 1 }' >out &
     pid=$!
-    for _ in $(seq 100); do
-        grep -q seq out && break
-        sleep 0.05
-    done
+    for _ in {1..500}; do [ ! -e begun ] || break; sleep 0.02; done
     sleep 0.2
     kill -INT $pid || true
     status=0
     wait $pid || status=$?
     assert_equal "$status" 130
+    run tail -n 1 out
+    assert_output --partial '"error":{"code":"interrupted"'
 }
 
 @test "json: every record of every session can be read" {

@@ -110,8 +110,10 @@ nonsense 3' 2>/dev/null"
     # Background children of a script ignore SIGINT, so a shell with job control starts it.
     for pair in INT:130 TERM:143; do
         run bash -c "set -m
-            kvctl -c 'print \"begins\"; while true { x = 1 }' >out 2>err &
-            for _ in {1..100}; do [ -s out ] && break; sleep 0.05; done
+            kvctl -c '!touch begun
+while true { x = 1 }' >out 2>err &
+            for _ in {1..500}; do [ ! -e begun ] || break; sleep 0.02; done
+            sleep 0.2; rm begun
             kill -${pair%:*} \$!; wait \$!"
         assert_failure "${pair#*:}"
     done
