@@ -258,7 +258,7 @@ demo: setup ## set up what is missing, build, play the tour of examples/tour.md 
 
 test: setup ## set up what is missing, build, run every test
 	@$(MAKE) --no-print-directory -j$(JOBS) all examples $(BUILD)/unit $(BUILD)/conformance $(DIST_TESTS) $(GPU_TESTS)
-	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' scripts/test $(SUITES)
+	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' JOBS=$(JOBS) scripts/test $(SUITES)
 
 setup: ## install the packages that are missing (SETUP=0: never install)
 	@READLINE=$(READLINE) MPI=$(MPI) scripts/setup
