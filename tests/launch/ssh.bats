@@ -41,9 +41,9 @@ if rank() == 1 {
 }
 while true { barrier }
 END
-    job -H hosts --deadline 4 stop.kv
+    job -H hosts --deadline 8 stop.kv
     assert_failure 6
-    assert_line "kvctl: rank 1 on n2 has not been heard for 4 s"
+    assert_line "kvctl: rank 1 on n2 has not been heard for 8 s"
     assert_nothing_left
 }
 
