@@ -90,10 +90,12 @@ is_after()
     done
 }
 
-# A server that is stopped has the states asked of it, and does not answer: then it is killed.
+# A server that is stopped has the states asked of it, and does not answer: then it is killed. Its
+# threads stop one after the other, and one of them could still answer.
 @test "saves: a server that is killed while it is asked for states leaves those before" {
     local server="awk '\$1 == 2 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events"
-    states_script "if rank() == 0 { !$server | xargs kill -STOP; (sleep 2; $server | xargs kill -9) >/dev/null 2>&1 &
+    local stopped="until ! grep -L '^State:.T' /proc/\$($server)/task/*/status | grep -q .; do sleep 0.02; done"
+    states_script "if rank() == 0 { !$server | xargs kill -STOP; $stopped; (sleep 2; $server | xargs kill -9) >/dev/null 2>&1 &
 }" >job.kv
     job none 0 -n 2 -s 1 job.kv
     assert_killed 2
