@@ -22,7 +22,7 @@ setup()
     build=${KVCTL_BUILD:-$top/build}
     data=$top/tests/cli/data
     PATH=$build:$PATH
-    unset BUILD UNDER ONLY # of the make that runs this
+    unset BUILD UNDER ONLY SETUP # of the make that runs this
     unset KVCTL_STORE KVCTL_RC KVCTL_HISTORY NO_COLOR PAGER XDG_STATE_HOME XDG_CONFIG_HOME
     # shellcheck source=/dev/null
     [[ $BATS_TEST_FILENAME != */dist/* && $BATS_TEST_FILENAME != */launch.bats ]] || . "$top/tests/dist/sanitizers"
