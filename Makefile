@@ -465,6 +465,10 @@ help: ## list these words
 	    while read -r word text; do printf '  %-16s %s\n' "$$word" "$$text"; done
 	@echo '  options: BUILD= CC= OPT= CFLAGS= WERROR=1 V=1 ONLY= PREFIX= DESTDIR= READLINE= MPI= CUDA= SETUP=0'
 
+# Goals with absolute paths, for the same reason.
+absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))
+$(absolute): $(CURDIR)/%: % ;
+
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
             $(conformance_src) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
