@@ -126,8 +126,11 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
  * storage, and a row_sparse one comes to hold all its rows.
  * Errors: key (never initialised while an updater is set; of the other kind), shape, dtype (a rule
  * that cannot run on the stored dtype), value (a rule's `fail`), unsupported (a rule that reduces
- * rows and whole arrays), memory. All these come from this call. Only a C callback can fail later:
- * its error comes from this call where that runs it, else from the next kv_wait. Before push
+ * rows and whole arrays), memory. All these come from this call. Only a C callback can fail later,
+ * and a GPU (io; memory, where a launch lacks it): that error comes from this call where it runs
+ * the work, else from the next kv_wait. A callback that fails keeps the old value; what a GPU did
+ * not write can be neither pulled nor updated (io) until a push without an updater, a rollback or
+ * kv_load replaces it. Before push
  * returns, values of row_sparse sums are waited for and summed, and what a rule prints is printed;
  * a rule that prints arrays runs before that. (Seeds 000 to 003, "push") */
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *call,

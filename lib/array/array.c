@@ -431,7 +431,9 @@ static int check_storage(const kv_array *a, kv_storage storage, kv_err *e)
 
 static int check_filled(const kv_array *a, kv_err *e)
 {
-    return a->unfilled ? kv_err_set(e, KV_E_PEER, "what this array waits for did not come") : KV_OK;
+    return a->unfilled
+               ? kv_err_set(e, (kv_code)a->unfilled, "what this array waits for did not come")
+               : KV_OK;
 }
 
 static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err *e)
@@ -469,7 +471,7 @@ static int write_data(kv_array *a, kv_storage storage, void **data, kv_err *e)
         return kv_err_set(e, KV_E_VALUE,
                           "an array can be written by its only holder; this one has %lld",
                           (long long)holders);
-    a->unfilled = false;
+    a->unfilled = 0;
     *data = a->data;
     return mirror_host(a, MIRROR_CHANGE, e);
 }

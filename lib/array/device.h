@@ -1,8 +1,9 @@
-/* The device table: what a kind of device can do, as functions over plain memory.
+/* The device tables: what a kind of device can do, as functions over plain memory.
  *
- * The CPU table (lib/cpu) comes first and is the reference; a GPU plugin fills a second one that
- * gives the same bits. An entry is required, or "(optional, NULL means …)". Pointers are memory of
- * the device unless a comment says host. Counts are elements unless named _bytes.
+ * That of the CPU (dev_ops, lib/cpu) comes first and is the reference; that of GPUs (gpu_ops),
+ * which a plugin fills, takes lists of jobs and gives the same bits. Every entry is required.
+ * Pointers are memory of the device unless a comment says host. Counts are elements unless named
+ * _bytes.
  *
  * Conversions: float to integer truncates towards zero and saturates, nan becomes 0; integer to
  * integer wraps; anything to bool is x != 0; to a float rounds to nearest even.
@@ -281,7 +282,7 @@ struct kv_array {
     void *done_arg;
     int64_t nrows; /* KV_ROW_SPARSE, which is always ARRAY_OWN: the rows held, */
     int64_t *rows; /* and their ids, ascending, in host memory; never NULL */
-    bool unfilled; /* what should have written the elements failed, on another machine */
+    uint8_t unfilled; /* 0, or the kv_code of what should have written the elements and failed */
     int64_t shape[];
 };
 

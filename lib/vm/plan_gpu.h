@@ -20,7 +20,7 @@ typedef struct plan_gpu_item {
     int64_t nvalues;
 } plan_gpu_item;
 
-/* Whether a plan can run this way, with inputs that hold all rows and nothing printed. */
+/* Whether a plan can run this way, with inputs that hold all rows: not one that works by rows. */
 bool plan_gpu_possible(const plan *p);
 
 /* Compiles what the plan needs, so that running it will not have to. before: one that is prepared

@@ -27,9 +27,11 @@ typedef struct lists {
 
 /* ---- What can be done there ---- */
 
+/* Values that lie elsewhere, in host memory too, are copied to the key's GPU; those of which codes
+ * are made are there. */
 static bool values_can(const call *c, const call_group *g)
 {
-    for (int64_t i = 0; i < g->n; i++)
+    for (int64_t i = 0; i < g->n && c->compress.state; i++)
         if (!mirror_has(c->values[g->first + i]))
             return false;
     return true;
@@ -120,13 +122,11 @@ static int64_t bytes_of(const kv_array *a)
     return a->size * kv_dtype_bytes((kv_dtype)a->dtype);
 }
 
-/* For a group that may turn out to run on a GPU: states, which decide too, are made later. */
+/* Of a group that will run on a GPU. What GPUs sum together is in places of their own. */
 static int take_places(call *c, const call_group *g, kv_err *e)
 {
-    const plan *p = g->update ? g->update->plan : NULL;
     int rc = KV_OK;
-    if (!lies_on_gpus(c, g) || (c->update.state && (!p || !plan_gpu_possible(p))) ||
-        (c->together && g->n > 1))
+    if (!push_can(c, g) || (c->together && g->n > 1))
         return KV_OK;
     for (int64_t i = g->first; i < g->first + g->n && !rc; i++)
         if (mirror_gpu(c->values[i]) != mirror_gpu(g->target) && c->values[i]->size > 0)
@@ -141,9 +141,11 @@ static int place_value(const lists *l, int64_t value, const void **out, kv_err *
 {
     const kv_array *a = l->call->values[value];
     const places *p = l->call->places.state;
-    void *block, *place = p ? p->of[value].block : NULL;
-    int rc = mirror_device(a, MIRROR_READ, &block, e);
+    void *block = NULL, *place = p ? p->of[value].block : NULL;
+    int rc = mirror_has(a) ? mirror_device(a, MIRROR_READ, &block, e) : KV_OK;
     *out = place ? place : block;
+    if (place && !mirror_has(a))
+        return l->gpu->copy_in(l->id, place, a->data, bytes_of(a), e);
     return rc || !place ? rc : l->gpu->copy(l->id, place, mirror_gpu(a), block, bytes_of(a), e);
 }
 
@@ -429,7 +431,49 @@ static int bring_group(const call *c, const call_group *g, kv_err *e)
     return rc ? rc : mirror_host(u.held, MIRROR_CHANGE, e);
 }
 
-int call_gpu_push(call *c, bool *all, kv_err *e)
+/* ---- What failed ---- */
+
+/* A key that a failed call was to write has lost its value, until one replaces it. */
+static int check_kept(const call *c, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        const call_group *g = &c->groups[i];
+        const kv_array *stored = g->source ? g->source : g->target;
+        if (!stored || !stored->unfilled || (!c->pulls && !c->update.state))
+            continue;
+        kv_err_set(e, KV_E_IO, "key %s lost its value when a GPU failed in an earlier call",
+                   slot_key_text(text, &g->key));
+        kv_err_hint(e,
+                    "a rollback or a stored file brings it back, as does a push without updater");
+        kv_err_key(e, &g->key);
+        return KV_E_IO;
+    }
+    return KV_OK;
+}
+
+static void mark(kv_array *const *arrays, int64_t n, int code)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (arrays[i]->unfilled != code)
+            arrays[i]->unfilled = (uint8_t)code;
+}
+
+/* What the call was to write cannot be read if it failed, and can if it did not. */
+static int mark_written(const call *c, int rc)
+{
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        const call_group *g = &c->groups[i];
+        if (c->pulls)
+            mark(c->values + g->first, g->n, rc);
+        else if (g->target)
+            mark((kv_array *const *)&g->target, 1, rc);
+        mark(c->outs + g->first_out, g->nouts, rc);
+    }
+    return rc;
+}
+
+static int push_groups(call *c, bool *all, kv_err *e)
 {
     int64_t count[MAX_GPUS] = {0};
     int rc = KV_OK;
@@ -460,6 +504,12 @@ int call_gpu_push(call *c, bool *all, kv_err *e)
     return rc;
 }
 
+int call_gpu_push(call *c, bool *all, kv_err *e)
+{
+    int rc = check_kept(c, e);
+    return mark_written(c, rc ? rc : push_groups(c, all, e));
+}
+
 int call_gpu_prepare(call *c, kv_err *e)
 {
     const plan *last = NULL;
@@ -471,8 +521,7 @@ int call_gpu_prepare(call *c, kv_err *e)
         const plan *p = g->update ? g->update->plan : NULL;
         if (call_gpu_rows_is(g))
             rc = call_gpu_rows_prepare(g, e);
-        if (!p || !g->target || !mirror_has(g->target) || call_gpu_rows_is(g) ||
-            !plan_gpu_possible(p))
+        if (!p || call_gpu_rows_is(g) || !push_can(c, g))
             continue;
         int id = mirror_gpu(g->target);
         rc = plan_gpu_prepare(gpu_find(e), id, p, id == last_id ? last : NULL, e);
@@ -517,7 +566,8 @@ static int bring_pull(const call *c, const call_group *g, kv_err *e)
     return rc;
 }
 
-int call_gpu_pull(call *c, bool *all, kv_err *e)
+/* Where an out stands in several pairs their order counts, so all are copied one by one. */
+static int pull_groups(call *c, bool *all, kv_err *e)
 {
     lists l = {.call = c, .gpu = gpu_find(e), .id = -1};
     together copies = {.gpu = l.gpu};
@@ -525,7 +575,7 @@ int call_gpu_pull(call *c, bool *all, kv_err *e)
     *all = true;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         call_group *g = &c->groups[i];
-        if (pull_can(c, g)) {
+        if (pull_can(c, g) || c->op.repeats) {
             rc = pull_group(&l, c->together ? &copies : NULL, g, e);
             g->share = CALL_ON_GPU;
         } else {
@@ -542,4 +592,10 @@ int call_gpu_pull(call *c, bool *all, kv_err *e)
     together_release(&copies);
     release(&l);
     return rc;
+}
+
+int call_gpu_pull(call *c, bool *all, kv_err *e)
+{
+    int rc = check_kept(c, e);
+    return mark_written(c, rc ? rc : pull_groups(c, all, e));
 }

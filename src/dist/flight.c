@@ -138,7 +138,7 @@ static void done(engine_op *op)
 static void mark_outs(flight *f, const cargo *c, bool unfilled)
 {
     for (int64_t i = c->first; i < c->first + c->n; i++)
-        f->outs[i]->unfilled = unfilled;
+        f->outs[i]->unfilled = unfilled ? KV_E_PEER : 0;
 }
 
 /* What came has been its readers' since then. */

@@ -46,6 +46,13 @@ static int check_group(const call *c, const call_group *g, kv_err *e)
                    slot_key_text(text, &g->key));
         return refuse(g, e);
     }
+    if (g->n > 1 && !g->same_dtype) {
+        kv_err_set(e, KV_E_UNSUPPORTED,
+                   "the values of key %s have not all the dtype of the key, %s, in which NCCL "
+                   "sums",
+                   slot_key_text(text, &g->key), kv_dtype_name((kv_dtype)g->target->dtype));
+        return refuse(g, e);
+    }
     for (int64_t i = 0; i < g->n && g->n > 1; i++) {
         const kv_array *a = c->values[g->first + i];
         if (!mirror_has(a)) {

@@ -128,3 +128,55 @@ END
     fails wait:12 'error[io]: gpu(0) cannot wait for another GPU: unknown error'
     fails record:11 'error[io]: gpu(0) cannot run a kernel: unknown error'
 }
+
+@test "gpus: what a GPU did not write is not read, and a rollback brings it back" {
+    cat >fails.kv <<'END'
+create device
+init 1 ones(4)
+set-updater { stored += input }
+push 1 ones(4)@gpu(0)
+pull 1 -> a
+begin
+push 1 ones(4)@gpu(0)
+pull 1 -> b
+rollback
+pull 1 -> b
+print b
+set-updater assign
+push 1 ones(4)@gpu(0) * 7
+pull 1
+END
+    FAKE_GPU_FAIL=launch:2 on_gpus -k fails.kv
+    assert_failure 5
+    assert_output 'fails.kv:7:6: error[io]: gpu(0) cannot run a kernel: too many resources requested for launch
+    7 | push 1 ones(4)@gpu(0)
+      |      ^
+fails.kv:8:6: error[io]: key 1 lost its value when a GPU failed in an earlier call
+    8 | pull 1 -> b
+      |      ^
+ hint: a rollback or a stored file brings it back, as does a push without updater
+[2. 2. 2. 2.]
+[7. 7. 7. 7.]'
+    FAKE_GPU_FAIL=launch:1 on_gpus -k fails.kv
+    assert_failure 5
+    assert_line --index 0 'fails.kv:4:6: error[io]: gpu(0) cannot run a kernel: too many resources requested for launch'
+    for line in 5 7 8 10; do
+        assert_line --regexp "^fails.kv:$line:6: error\[io\]: key 1 lost its value when a GPU failed in an earlier call$"
+    done
+    assert_line '[7. 7. 7. 7.]'
+}
+
+@test "gpus: a value in host memory is copied to the GPU of its key, which stays there" {
+    FAKE_GPU_LOG=$BATS_TEST_TMPDIR/log on_gpus <<'END'
+create device
+init 1 zeros(1000)
+set-optimizer adam
+push 1 ones(1000)@gpu(0)
+push 1 ones(1000)
+push 1 [ones(1000)@gpu(0), ones(1000)]
+END
+    assert_success
+    run grep -E '^(out|kv_rule) ' log
+    assert_output 'out 0
+kv_rule 3'
+}

@@ -35,6 +35,7 @@ init 1,2 [ones(2,2), ones(3, dtype="bool")]
 push 1 [ones(2,2)@gpu(1), ones(2,2)@gpu(1)]
 push 1 [ones(2,2)@gpu(1), ones(2,2)]
 push 2 [ones(3, dtype="bool")@gpu(0), ones(3, dtype="bool")@gpu(1)]
+push 1 [ones(2,2, dtype="float16")@gpu(0), ones(2,2, dtype="float16")@gpu(1)]
 init 3 row_sparse(ones(2,2))
 push 1 row_sparse(ones(2,2))@gpu(0)
 pull 1 -> a
@@ -57,19 +58,23 @@ END
     5 | push 2 [ones(3, dtype="bool")@gpu(0), ones(3, dtype="bool")@gpu(1)]
       |      ^
  hint: the type device sums values wherever they are
-<stdin>:6:6: error[unsupported]: the type "nccl" takes no row_sparse arrays, as for key 3
-    6 | init 3 row_sparse(ones(2,2))
+<stdin>:6:6: error[unsupported]: the values of key 1 have not all the dtype of the key, float32, in which NCCL sums
+    6 | push 1 [ones(2,2, dtype="float16")@gpu(0), ones(2,2, dtype="float16")@gpu(1)]
+      |      ^
+ hint: the type device sums values wherever they are
+<stdin>:7:6: error[unsupported]: the type "nccl" takes no row_sparse arrays, as for key 3
+    7 | init 3 row_sparse(ones(2,2))
       |      ^
  hint: the type device does; dense(a) makes an array dense
-<stdin>:7:6: error[unsupported]: the type "nccl" takes no row_sparse arrays, as for key 1
-    7 | push 1 row_sparse(ones(2,2))@gpu(0)
+<stdin>:8:6: error[unsupported]: the type "nccl" takes no row_sparse arrays, as for key 1
+    8 | push 1 row_sparse(ones(2,2))@gpu(0)
       |      ^
  hint: the type device does; dense(a) makes an array dense
-<stdin>:9:17: error[unsupported]: stores of type "nccl" have no pull of rows
-    9 | row-sparse-pull 1 --row-ids [0] -> a
+<stdin>:10:17: error[unsupported]: stores of type "nccl" have no pull of rows
+   10 | row-sparse-pull 1 --row-ids [0] -> a
       |                 ^
-<stdin>:10:1: error[unsupported]: stores of type "nccl" do not compress gradients
-   10 | set-gradient-compression 2bit
+<stdin>:11:1: error[unsupported]: stores of type "nccl" do not compress gradients
+   11 | set-gradient-compression 2bit
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
  hint: the type device does, between its contexts
 False

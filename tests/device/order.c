@@ -13,6 +13,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "base/philox.h"
+#include "kvstore.h"
 
 enum {
     SLOTS = 7,
@@ -293,6 +294,39 @@ static void test_faults(void)
     verdict(fail_launch(), "a launch that fails half way is over");
 }
 
+/* An out that stands in several pairs holds the last of them, wherever their keys are. */
+static void test_repeats(void)
+{
+    kv_err e = {0};
+    kv *store;
+    int64_t n = 3;
+    const kv_key keys[] = {{1, NULL}, {2, NULL}}, both[] = {{2, NULL}, {1, NULL}};
+    kv_array *values[2], *out[2];
+    const void *data;
+    must(kv_create("device", NULL, 0, &store, &e), &e);
+    for (int i = 0; i < 2; i++) {
+        void *to;
+        must(kv_array_new(&values[i], KV_FLOAT32, 1, &n, (kv_ctx){i ? KV_CPU : KV_GPU, 0}, &e), &e);
+        must(kv_array_write(values[i], &to, &e), &e);
+        for (int k = 0; k < 3; k++)
+            ((float *)to)[k] = (float)(i + 1);
+    }
+    must(kv_array_new(&out[0], KV_FLOAT32, 1, &n, (kv_ctx){KV_CPU, 0}, &e), &e);
+    out[1] = out[0];
+    must(kv_init(store, keys, 2, values, NULL, &e), &e);
+    must(kv_push(store, keys, 2, values, NULL, &e), &e); /* key 1 moves to gpu(0) */
+    must(kv_pull(store, both, 2, out, NULL, &e), &e);
+    must(kv_array_read(out[0], &data, &e), &e);
+    verdict(((const float *)data)[2] == 1, "an out in two pairs holds the last: one on a GPU");
+    must(kv_pull(store, keys, 2, out, NULL, &e), &e);
+    must(kv_array_read(out[0], &data, &e), &e);
+    verdict(((const float *)data)[2] == 2, "an out in two pairs holds the last: one on the CPU");
+    kv_array_unref(out[0]);
+    kv_array_unref(values[0]);
+    kv_array_unref(values[1]);
+    kv_free(store);
+}
+
 int main(void)
 {
     kv_err e = {0};
@@ -306,6 +340,7 @@ int main(void)
         verdict(try_sequence(), "sequence %d of %d steps on %d GPUs", (int)sequence, STEPS,
                 gpu->count);
     }
+    test_repeats();
     if (getenv("FAKE_GPUS"))
         test_faults();
     printf("1..%d\n", number);
