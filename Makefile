@@ -239,6 +239,11 @@ $(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/driver.o $(BUILD)
                                  $(gpu_kernels:%=$(BUILD)/device/%.o) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
 
+# An MPI that reads the memory of that driver's GPUs, for jobs of tests/device.
+$(BUILD)/tests/device/aware.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
+$(BUILD)/device/aware.so: $(BUILD)/tests/device/aware.o
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ $(shell mpicc --showme:link 2>/dev/null)
+
 # What examples/ has in C. A plugin is a shared object of its own; it links the shared library, which
 # the program that loads it has too.
 examples: $(BUILD)/examples/sum $(BUILD)/examples/average.so ## build the C examples, a program and a plugin
@@ -302,7 +307,8 @@ $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conf
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
 GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
-             $(BUILD)/gpu_rules $(BUILD)/gpu_bench $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
+             $(BUILD)/gpu_rules $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
+             $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
 

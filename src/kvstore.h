@@ -446,7 +446,7 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            ahead_bytes, that a worker may push ahead of the others; deadline_ms, after which a
  *            silent rank is lost, and timeout_ms, after which a wait is given up (0: never); link,
  *            to the other ranks (memory, messages, both, none); staleness (dist_async alone: the
- *            bound, or unbounded)
+ *            bound, or unbounded); gpu_link (only where MPI reads the memory of GPUs: direct)
  *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),

@@ -114,6 +114,7 @@ void flight_free(flight *f)
         flight_give_source(&f->cargo[i], NULL);
         mem_free(f->cargo[i].blob);
         mem_free(f->cargo[i].starts);
+        mem_free_data(f->cargo[i].room);
         kv_array_unref(f->cargo[i].moved);
         kv_array_unref(f->cargo[i].old);
     }
@@ -190,7 +191,9 @@ static net_step step(net_item *i)
 
 static void lane_ended(net_item *i)
 {
-    flight *f = ((lane *)(void *)i)->flight;
+    lane *l = (lane *)(void *)i;
+    flight *f = l->flight;
+    flight_drop_parcel(l); /* a rank was lost */
     if (__atomic_sub_fetch(&f->nlanes, 1, __ATOMIC_ACQ_REL) == 0)
         flight_look_at_end(f);
 }
@@ -273,6 +276,8 @@ static int start_prepared(engine_op *op, kv_err *e)
 {
     flight *f = (flight *)(void *)op;
     int rc = prepare_sources(f, e);
+    if (!rc)
+        rc = flight_expect_parcels(f, e);
     if (!rc)
         rc = flight_place_outs(f, e);
     if (!rc)

@@ -1,6 +1,7 @@
 /* A call under way: an operation of the engine that ends when other ranks have answered. flight.c
  * has what all have in common, flight_push.c and flight_pull.c pushes and pulls, flight_gpu.c what
- * moves to and from GPUs, reduce.c the sums of the types that keep nothing.
+ * moves to and from GPUs, flight_parcel.c what MPI takes from there, reduce.c the sums of the types
+ * that keep nothing.
  */
 #ifndef DIST_FLIGHT_H
 #define DIST_FLIGHT_H
@@ -28,6 +29,8 @@ typedef struct cargo {
     kv_array *moved;  /* NULL, or what becomes the residual, where the source is */
     kv_array *old;    /* NULL, or what was: a reference */
     const char *staged; /* NULL, or where its codes or elements lie in the flight's `staged` */
+    const char *block; /* NULL, or its elements on a GPU: parts go from there where MPI reads it */
+    char *room;        /* NULL, or for its other parts, in host memory */
     int64_t here;     /* bytes of the source that host memory has; -1: no more come; atomic */
     int64_t host, host_bytes; /* where the host side of its update lies */
     int64_t left;     /* pieces to send, or parts to come */
@@ -46,6 +49,7 @@ typedef struct lane {
     struct flight *flight;
     int64_t at, end; /* of pieces */
     int64_t offset;  /* bytes of the piece at `at` that were sent; elements for codes */
+    link_parcel *parcel; /* NULL, or what is being sent of it and those behind it */
 } lane;
 
 typedef struct flight {
@@ -96,7 +100,7 @@ int flight_sum_values(flight *f, const kv_key *keys, const flight_pair *r, kv_ar
 /* Where the elements of a source lie in host memory. */
 static inline const char *flight_elements(const cargo *c)
 {
-    return c->staged ? c->staged : (const char *)c->source->data;
+    return c->room ? c->room : c->staged ? c->staged : (const char *)c->source->data;
 }
 
 /* Puts an array, whose reference it takes, in the place of a source; NULL: none. */
@@ -143,6 +147,10 @@ bool flight_has_gpus(const flight *f);
  * copy for each GPU. Errors: memory, those of a device. */
 int flight_stage(flight *f, kv_err *e);
 
+/* Finds the sources of which some parts go as parcels. Their GPUs have made them then. Errors:
+ * memory, those of a device. */
+int flight_expect_parcels(flight *f, kv_err *e);
+
 /* Finds the sources that are to come while they are sent; says whether there are some. */
 bool flight_expect_far(flight *f);
 
@@ -168,8 +176,19 @@ int flight_write_codes(const flight *f, const cargo *c, int64_t at, const push_c
 /* A record of codes of what a piece receives. */
 void flight_pull_codes(flight *f, const piece *p, const link_rec *r);
 
+/* What the record of a piece of a push says beside its data; its first has the host side before
+ * them. */
+void flight_fill_push(const flight *f, const cargo *c, link_rec *r, bool first);
+
+/* Whether the elements of a part go as parcels. */
+bool flight_is_packed(const cargo *c, int32_t part);
+
 /* Sends the next record of a lane: of a flight that pushes, pulls, sums. */
 net_step flight_push_step(lane *l, cargo *c, const piece *p);
+net_step flight_parcel_step(lane *l, cargo *c);
+
+/* Forgets a parcel that is under way, whose source stays. */
+void flight_drop_parcel(lane *l);
 net_step flight_pull_step(const lane *l, const cargo *c, const piece *p);
 net_step reduce_step(lane *l, cargo *c, const piece *p);
 

@@ -15,6 +15,7 @@ enum {
     MAX_GPUS = 64,
     SMALL = 256 << 10, /* bytes: about what moves in the time that it takes to ask for a copy */
     ALIGN = 16,        /* of what is brought together */
+    BIT = 16 << 20,
     WORD = 4           /* zeros behind codes: see flight_push_encode */
 };
 
@@ -166,9 +167,10 @@ bool flight_expect_far(flight *f)
 {
     bool has = false;
     for (int64_t i = 0; i < f->ncargo; i++) {
-        if (!is_far(f, &f->cargo[i]))
+        cargo *c = &f->cargo[i];
+        if (!is_far(f, c) || (c->block && !c->room))
             continue;
-        f->cargo[i].here = 0;
+        c->here = 0;
         has = true;
     }
     return has;
@@ -181,15 +183,36 @@ static void told(void *arg, int64_t bytes)
     net_wake();
 }
 
+/* Parts that do not go as parcels come into memory of their own: a reader of the source may be
+ * bringing the whole to its place. */
+static int bring_parts(cargo *c, kv_err *e)
+{
+    const gpu_ops *gpu = gpu_find(e);
+    int64_t each = kv_dtype_bytes(c->dtype);
+    int rc = gpu ? KV_OK : KV_E_UNSUPPORTED;
+    for (int32_t i = 0, to; i < c->place.nparts && !rc; i = to) {
+        int64_t from = place_from(&c->place, i) * each, end = from;
+        for (to = i; to < c->place.nparts && !flight_is_packed(c, to) && end - from < BIT; to++)
+            end += place_count(&c->place, to) * each;
+        if (to == i)
+            to++;
+        else if (!(rc = gpu->copy_out(mirror_gpu(c->source), c->room + from, c->block + from,
+                                      end - from, e)))
+            told(c, end);
+    }
+    return rc;
+}
+
 void flight_bring(flight *f)
 {
     int rc = KV_OK;
     for (int64_t i = 0; i < f->ncargo; i++) {
         cargo *c = &f->cargo[i];
-        if (!is_far(f, c))
+        if (!is_far(f, c) || (c->block && !c->room))
             continue;
         if (!rc)
-            rc = mirror_host_gradually(c->source, told, c, &f->lacking);
+            rc = c->room ? bring_parts(c, &f->lacking)
+                         : mirror_host_gradually(c->source, told, c, &f->lacking);
         if (rc)
             told(c, -1);
     }

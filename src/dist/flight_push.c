@@ -31,8 +31,9 @@ static bool is_here(const cargo *c, int32_t part, int64_t bytes)
     return __atomic_load_n(&c->here, __ATOMIC_ACQUIRE) >= from + bytes;
 }
 
-static link_rec *fill_push(const flight *f, const cargo *c, link_rec *r, int64_t prefix)
+void flight_fill_push(const flight *f, const cargo *c, link_rec *r, bool first)
 {
+    int64_t prefix = first ? c->host_bytes : 0;
     r->kind = NET_PUSH;
     r->store = (uint16_t)f->w->number;
     r->round = c->round;
@@ -42,7 +43,6 @@ static link_rec *fill_push(const flight *f, const cargo *c, link_rec *r, int64_t
         r->flags |= PUSH_HOST;
         memcpy(r + 1, f->host.data + c->host, (size_t)prefix);
     }
-    return r;
 }
 
 static net_step send_elements(lane *l, cargo *c, int32_t part)
@@ -52,7 +52,7 @@ static net_step send_elements(lane *l, cargo *c, int32_t part)
     const char *data = data_of(c, part, &total);
     int64_t left = total - l->offset, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
     if (__atomic_load_n(&c->here, __ATOMIC_ACQUIRE) < 0) {
-        f->waiting--; /* no server tells its end */
+        f->waiting = 0; /* no server tells the end of what others lack as well */
         return NET_ENDED;
     }
     if (!is_here(c, part, l->offset + n))
@@ -65,7 +65,7 @@ static net_step send_elements(lane *l, cargo *c, int32_t part)
                     .part = c->place.first + part,
                     .offset = l->offset,
                     .total = total};
-    fill_push(f, c, r, prefix);
+    flight_fill_push(f, c, r, l->offset == 0);
     if (n)
         memcpy((char *)(r + 1) + prefix, data + l->offset, (size_t)n);
     l->offset += n;
@@ -88,7 +88,7 @@ static net_step send_codes(lane *l, cargo *c, int32_t part)
                     .flags = (uint8_t)((n == left ? NET_LAST : 0) | PUSH_CODES),
                     .part = c->place.first + part,
                     .offset = l->offset};
-    fill_push(f, c, r, prefix);
+    flight_fill_push(f, c, r, l->offset == 0);
     char *to = (char *)(r + 1) + prefix;
     push_codes how = f->codes;
     if (how.back && c->anew)
@@ -103,6 +103,8 @@ static net_step send_codes(lane *l, cargo *c, int32_t part)
 
 net_step flight_push_step(lane *l, cargo *c, const piece *p)
 {
+    if (flight_is_packed(c, p->part))
+        return flight_parcel_step(l, c);
     return l->flight->codes.code ? send_codes(l, c, p->part) : send_elements(l, c, p->part);
 }
 

@@ -3,7 +3,8 @@
  * A record is a header and up to LINK_PAYLOAD bytes. Those that one rank sends to another arrive in
  * the order in which they were committed. Between ranks of one machine they travel through rings in
  * a shared window (MPI-3), else as MPI messages, several small records in each; the sender's memory
- * is free again when a record was committed.
+ * is free again when a record was committed. What lies on a GPU may go to a rank of another machine
+ * from there, as a parcel.
  *
  * One thread at a time may be in these functions (MPI_THREAD_SERIALIZED); net.c has the lock.
  */
@@ -50,6 +51,46 @@ bool link_shares_memory(int rank);    /* records to it go through a ring */
  * they are then, which may be fewer. */
 link_rec *link_room(int rank, int64_t bytes);
 void link_commit(int rank);
+
+/* ---- Parcels ----
+ *
+ * Where MPI reads the memory of GPUs, many bytes that lie there travel as one message, and behind
+ * them records that say what they are. The bytes of each record are in host memory when it is
+ * taken, and as long as the record lies there.
+ */
+enum { LINK_PARCEL = 8 << 20 /* bytes at most */ };
+
+typedef struct link_parcel link_parcel;
+
+/* What the payload of such a record ends with: how many bytes are its own, and where they begin in
+ * the parcel; who takes it finds their address instead. */
+typedef struct link_packed {
+    int64_t bytes;
+    union {
+        int64_t from;
+        const char *data;
+    };
+} link_packed;
+
+/* Whether parcels go to a rank. */
+bool link_takes_parcels(int rank);
+
+/* Begins to send one. What made its bytes is done, and nothing writes them until they have left.
+ * NULL: not now; or never, with an error: peer. */
+link_parcel *link_send_parcel(int rank, const void *block, int64_t bytes, kv_err *e);
+
+/* False: not yet; or never, with an error: peer. */
+bool link_parcel_left(link_parcel *p, kv_err *e);
+
+/* Room for so many bytes of records, of one that has left: each is link_whole(payload) long. NULL:
+ * no room now. link_commit_parcel sends them, and releases the parcel. */
+link_rec *link_parcel_room(const link_parcel *p, int64_t bytes);
+void link_commit_parcel(link_parcel *p);
+
+static inline int64_t link_whole(int64_t payload)
+{
+    return (int64_t)sizeof(link_rec) + (payload + 7) / 8 * 8;
+}
 
 /* Makes what was committed visible to its receivers. */
 void link_flush(void);

@@ -7,6 +7,9 @@
  *
  * To other machines records travel in frames. A few receives of any source are always posted, and
  * frames are taken in the order of posting, which keeps the order of each sender.
+ *
+ * A parcel is told in a frame, so that the other side receives it where there is room, and told
+ * again, with its records, when it has left: they have their place in the order there.
  */
 #include <mpi.h>
 #include <semaphore.h>
@@ -25,6 +28,7 @@ enum {
     FRAMES_OUT = 16,            /* sends that may be under way to one rank */
     RECEIVES = 32,
     TAG = 1,
+    TAG_PARCEL = 2,
     LINE = 64,
     /* Two records and many small ones: it stays in the cache of a processor, and what is urgent has
      * no more than two before it. A rank that does not run fills, and empties, more at once; but
@@ -55,7 +59,20 @@ typedef struct frame {
     MPI_Request request;
     int64_t used;
     char *data;
+    int from;  /* of one that has come: its sender */
+    bool came; /* and some of its records may have been handed out */
 } frame;
+
+/* The link's own records about parcels: flags of kind 0. part: the parcel's number. */
+enum { PARCEL_BEGINS = 1 /* total: its bytes */, PARCEL_HAS_LEFT = 2 /* payload: its records */ };
+
+struct link_parcel {
+    MPI_Request request;
+    int rank; /* the other side */
+    int64_t number;
+    char *data; /* of one that comes: LINK_PARCEL bytes */
+    link_parcel *next;
+};
 
 /* Another rank. */
 typedef struct peer {
@@ -69,6 +86,8 @@ typedef struct peer {
     frame frames[FRAMES_OUT];
     int next;    /* the frame that is filled, or will be */
     bool filling;
+    int64_t parcels;      /* that were sent to it */
+    link_parcel *parcels_in; /* that come from it */
 } peer;
 
 static struct {
@@ -80,7 +99,14 @@ static struct {
     peer *peers;
     frame receives[RECEIVES];
     int first, taken; /* the receive that comes next; frames handed out since the last release */
+    int64_t at;       /* bytes of the first one that were handed out */
+    bool reads_gpus;
+    link_parcel *done; /* parcels that came, handed out since the last release */
+    link_parcel *spare;
 } net;
+
+/* Open MPI has it, and says whether it takes addresses of a GPU's memory; others may not. */
+extern int MPIX_Query_cuda_support(void) __attribute__((weak));
 
 static int refuse(int rc, const char *what, kv_err *e)
 {
@@ -231,6 +257,7 @@ int link_open(kv_err *e)
     }
     name_hosts(names);
     mem_free(names);
+    net.reads_gpus = MPIX_Query_cuda_support && MPIX_Query_cuda_support();
     /* For tests, and where shared memory is not to be had: every rank a machine of its own. */
     const char *apart = getenv("KVSTORE_SHARED_MEMORY");
     int split = apart && strcmp(apart, "0") == 0 ? net.rank : 0;
@@ -328,11 +355,6 @@ void link_sleep(int64_t us)
 
 /* ---- Sending ---- */
 
-static int64_t whole(int64_t bytes)
-{
-    return (int64_t)sizeof(link_rec) + (bytes + 7) / 8 * 8;
-}
-
 static link_rec *ring_room(peer *p, int64_t need)
 {
     int64_t at = p->written % net.ring_bytes, rest = net.ring_bytes - at;
@@ -388,7 +410,7 @@ static link_rec *frame_room(int rank, int64_t need)
 link_rec *link_room(int rank, int64_t bytes)
 {
     peer *p = &net.peers[rank];
-    return p->out ? ring_room(p, whole(bytes)) : frame_room(rank, whole(bytes));
+    return p->out ? ring_room(p, link_whole(bytes)) : frame_room(rank, link_whole(bytes));
 }
 
 static void publish(peer *p)
@@ -404,13 +426,13 @@ void link_commit(int rank)
     if (p->out) {
         const link_rec *r = (link_rec *)(void *)(p->out->data + p->written % net.ring_bytes);
         int64_t before = p->written;
-        p->written += whole(r->bytes);
+        p->written += link_whole(r->bytes);
         if (p->written / BURST != before / BURST)
             publish(p);
         return;
     }
     frame *f = &p->frames[p->next];
-    f->used += whole(((link_rec *)(void *)(f->data + f->used))->bytes);
+    f->used += link_whole(((link_rec *)(void *)(f->data + f->used))->bytes);
 }
 
 void link_flush(void)
@@ -422,6 +444,53 @@ void link_flush(void)
         else if (!p->out)
             send_frame(i);
     }
+}
+
+/* ---- Parcels that go ---- */
+
+bool link_takes_parcels(int rank)
+{
+    return net.reads_gpus && !link_shares_memory(rank);
+}
+
+link_parcel *link_send_parcel(int rank, const void *block, int64_t bytes, kv_err *e)
+{
+    kv_err unused = {0};
+    peer *to = &net.peers[rank];
+    link_parcel *p = mem_zalloc(1, sizeof *p, &unused);
+    link_rec *r = p ? link_room(rank, 0) : NULL;
+    int rc = r ? MPI_Isend(block, (int)bytes, MPI_BYTE, rank, TAG_PARCEL, net.world, &p->request)
+               : MPI_SUCCESS;
+    if (!r || refuse(rc, "send the memory of a GPU", e)) {
+        mem_free(p);
+        return NULL;
+    }
+    p->rank = rank;
+    p->number = ++to->parcels;
+    *r = (link_rec){.flags = PARCEL_BEGINS, .part = p->number, .total = bytes};
+    link_commit(rank);
+    return p;
+}
+
+bool link_parcel_left(link_parcel *p, kv_err *e)
+{
+    int left = 0, rc = MPI_Test(&p->request, &left, MPI_STATUS_IGNORE);
+    return refuse(rc, "send the memory of a GPU", e) == KV_OK && left;
+}
+
+link_rec *link_parcel_room(const link_parcel *p, int64_t bytes)
+{
+    link_rec *r = link_room(p->rank, bytes);
+    if (!r)
+        return NULL;
+    *r = (link_rec){.bytes = (uint32_t)bytes, .flags = PARCEL_HAS_LEFT, .part = p->number};
+    return r + 1;
+}
+
+void link_commit_parcel(link_parcel *p)
+{
+    link_commit(p->rank);
+    mem_free(p);
 }
 
 /* ---- Receiving ---- */
@@ -437,30 +506,102 @@ static bool poll_ring(int rank, void (*take)(int rank, const link_rec *r), int64
             p->read += rest;
             continue;
         }
-        p->read += whole(r->bytes);
+        p->read += link_whole(r->bytes);
         take(rank, r);
     }
     return p->read > from;
 }
 
+/* False: there is no memory for it now. */
+static bool receive_parcel(int rank, const link_rec *r)
+{
+    kv_err unused = {0};
+    link_parcel *p = net.spare;
+    if (p)
+        net.spare = p->next;
+    else if (!(p = mem_zalloc(1, sizeof *p, &unused)))
+        return false;
+    if (!p->data && !(p->data = mem_alloc_data(LINK_PARCEL, &unused))) {
+        mem_free(p);
+        return false;
+    }
+    p->rank = rank;
+    p->number = r->part;
+    p->next = net.peers[rank].parcels_in;
+    net.peers[rank].parcels_in = p;
+    MPI_Irecv(p->data, (int)r->total, MPI_BYTE, rank, TAG_PARCEL, net.world, &p->request);
+    return true;
+}
+
+/* The records of a parcel; false: what left the other side is not here yet. */
+static bool take_parcel(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
+{
+    link_parcel **at = &net.peers[rank].parcels_in, *p;
+    int came = 0;
+    while ((*at)->number != r->part)
+        at = &(*at)->next;
+    p = *at;
+    if (MPI_Test(&p->request, &came, MPI_STATUS_IGNORE) != MPI_SUCCESS || !came)
+        return false;
+    for (int64_t i = 0; i < r->bytes;) {
+        link_rec *x = (link_rec *)(void *)((char *)(r + 1) + i);
+        link_packed packed;
+        char *end = (char *)(x + 1) + x->bytes - sizeof packed;
+        memcpy(&packed, end, sizeof packed);
+        packed.data = p->data + packed.from;
+        memcpy(end, &packed, sizeof packed);
+        i += link_whole(x->bytes);
+        take(rank, x);
+    }
+    *at = p->next;
+    p->next = net.done;
+    net.done = p;
+    return true;
+}
+
+static bool take_record(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
+{
+    if (!r->kind && r->flags == PARCEL_BEGINS)
+        return receive_parcel(rank, r);
+    if (!r->kind && r->flags == PARCEL_HAS_LEFT)
+        return take_parcel(rank, r, take);
+    take(rank, r);
+    return true;
+}
+
+static bool has_come(frame *f)
+{
+    MPI_Status s;
+    int came = 0, n = 0;
+    if (f->came || !f->data || MPI_Test(&f->request, &came, &s) != MPI_SUCCESS || !came)
+        return f->came;
+    MPI_Get_count(&s, MPI_BYTE, &n);
+    f->used = n;
+    f->from = s.MPI_SOURCE;
+    f->came = true;
+    return true;
+}
+
+/* A record that must wait is the first of the next time. */
 static bool poll_frames(void (*take)(int rank, const link_rec *r))
 {
     bool any = false;
     while (net.taken < RECEIVES / 2) {
         frame *f = &net.receives[net.first];
-        MPI_Status s;
-        int came = 0, n = 0;
-        if (!f->data || MPI_Test(&f->request, &came, &s) != MPI_SUCCESS || !came)
+        if (!has_come(f))
             break;
-        MPI_Get_count(&s, MPI_BYTE, &n);
+        while (net.at < f->used) {
+            link_rec *r = (link_rec *)(void *)(f->data + net.at);
+            int64_t bytes = link_whole(r->bytes);
+            if (!take_record(f->from, r, take))
+                return any;
+            net.at += bytes;
+            any = true;
+        }
+        net.at = 0;
+        f->came = false;
         net.first = (net.first + 1) % RECEIVES;
         net.taken++;
-        any = true;
-        for (int64_t at = 0; at < n;) {
-            const link_rec *r = (const link_rec *)(const void *)(f->data + at);
-            at += whole(r->bytes);
-            take(s.MPI_SOURCE, r);
-        }
     }
     return any;
 }
@@ -490,6 +631,11 @@ void link_release(void)
     }
     for (; net.taken > 0; net.taken--)
         post(&net.receives[(net.first - net.taken + RECEIVES) % RECEIVES]);
+    for (link_parcel *p; (p = net.done);) {
+        net.done = p->next;
+        p->next = net.spare;
+        net.spare = p;
+    }
 }
 
 void link_close(void)

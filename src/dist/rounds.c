@@ -117,6 +117,12 @@ static int take_data(served *s, part *p, const link_rec *r, contribution *c, con
                                (dev_code)how.code, how.threshold, count < left ? count : left);
         return KV_OK;
     }
+    if (r->flags & PUSH_PACKED) {
+        link_packed packed;
+        memcpy(&packed, data, sizeof packed);
+        data = packed.data;
+        n = packed.bytes;
+    }
     bool sparse = r->flags & PUSH_SPARSE;
     if (!sparse && r->total != p->bytes)
         return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for %lld",

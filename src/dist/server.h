@@ -25,7 +25,14 @@ typedef struct push_codes {
 enum push_back { BACK_NUMBERS, BACK_CODES, BACK_ANEW };
 
 /* Flags, with NET_LAST. */
-enum { PUSH_CODES = 2, PUSH_HOST = 4, PUSH_SPARSE = 8, PUSH_BROADCAST = 16, VALUE_CODES = 2 };
+enum {
+    PUSH_CODES = 2,
+    PUSH_HOST = 4,
+    PUSH_SPARSE = 8,
+    PUSH_BROADCAST = 16,
+    PUSH_PACKED = 32, /* the elements are in a parcel */
+    VALUE_CODES = 2
+};
 
 /* Where the ranks that serve are. */
 int server_count(void);

@@ -1,6 +1,7 @@
 /* What a store of several machines tells of itself and of its ranks. */
 #include "dist/types.h"
 
+#include "array/device.h"
 #include "base/mem.h"
 #include "dist/alive.h"
 #include "dist/server.h"
@@ -84,6 +85,16 @@ static const char *links(void)
                               : "both";
 }
 
+/* Whether some of what lies on GPUs goes from there. */
+static bool sends_from_gpus(void)
+{
+    bool some = false;
+    kv_err unused = {0};
+    for (int i = 0; i < server_count(); i++)
+        some |= link_takes_parcels(server_rank(i));
+    return some && gpu_find(&unused);
+}
+
 int worker_settings(void *self, kv_field *fields)
 {
     const worker *w = self;
@@ -100,5 +111,7 @@ int worker_settings(void *self, kv_field *fields)
     int n = (int)(sizeof list / sizeof *list) - !w->how.is_async;
     for (int i = 0; i < n; i++)
         fields[i] = list[i];
+    if (sends_from_gpus())
+        fields[n++] = (kv_field){.name = "gpu_link", .text = "direct"};
     return n;
 }
