@@ -56,8 +56,15 @@
     X(nvrtcCompileProgram)                                                                         \
     X(nvrtcGetCUBINSize)                                                                           \
     X(nvrtcGetCUBIN)                                                                               \
+    X(nvrtcGetPTXSize)                                                                             \
+    X(nvrtcGetPTX)                                                                                 \
     X(nvrtcGetProgramLogSize)                                                                      \
     X(nvrtcGetProgramLog)
+
+/* Those that old ones lack. */
+#define NVRTC_EXTRAS(X)                                                                            \
+    X(nvrtcGetNumSupportedArchs)                                                                   \
+    X(nvrtcGetSupportedArchs)
 
 #define FIELD(name) __typeof__(&(name)) name;
 #define TEXT_(name) #name
@@ -75,6 +82,7 @@ static struct {
     bool open;
     int version;
     NVRTC_FUNCTIONS(FIELD)
+    NVRTC_EXTRAS(FIELD)
 } nvrtc = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* dlsym gives an object's address where a function's is wanted. */
@@ -284,7 +292,7 @@ static int load_kernel(driver_kernel **out, const void *image, int64_t bytes, co
 {
     CUmodule module = NULL;
     CUfunction function = NULL;
-    (void)bytes;
+    (void)bytes; /* the image says where it ends */
     CUresult rc = cu.cuModuleLoadData(&module, image);
     if (!rc)
         rc = cu.cuModuleGetFunction(&function, module, name);
@@ -325,6 +333,9 @@ static int need_compiler(kv_err *e)
 #define FIND(name) all &= find(library, #name, (void *)&nvrtc.name);
         NVRTC_FUNCTIONS(FIND)
 #undef FIND
+#define FIND(name) find(library, #name, (void *)&nvrtc.name);
+        NVRTC_EXTRAS(FIND)
+#undef FIND
         nvrtc.open = all;
         if (all && nvrtc.nvrtcVersion(&major, &minor) == NVRTC_SUCCESS)
             nvrtc.version = major * 1000 + minor;
@@ -357,15 +368,33 @@ static void add_log(nvrtcProgram p, kv_err *e)
     mem_free(log);
 }
 
-static int take_image(nvrtcProgram p, void **image, int64_t *bytes, kv_err *e)
+/* The highest architecture that the compiler knows and the device has too, as 90 of sm_90; 0 where
+ * there is none, or the compiler is too old to say. */
+static int highest_known(int arch)
+{
+    int n = 0, best = 0;
+    if (!nvrtc.nvrtcGetNumSupportedArchs || !nvrtc.nvrtcGetSupportedArchs ||
+        nvrtc.nvrtcGetNumSupportedArchs(&n) || n <= 0)
+        return 0;
+    int *known = mem_zalloc(n, sizeof *known, NULL);
+    if (known && nvrtc.nvrtcGetSupportedArchs(known) == NVRTC_SUCCESS)
+        for (int i = 0; i < n; i++)
+            if (known[i] <= arch && known[i] > best)
+                best = known[i];
+    mem_free(known);
+    return best;
+}
+
+/* PTX ends with a zero byte, which its size counts. */
+static int take_image(nvrtcProgram p, bool is_ptx, void **image, int64_t *bytes, kv_err *e)
 {
     size_t size = 0;
-    nvrtcResult rc = nvrtc.nvrtcGetCUBINSize(p, &size);
+    nvrtcResult rc = is_ptx ? nvrtc.nvrtcGetPTXSize(p, &size) : nvrtc.nvrtcGetCUBINSize(p, &size);
     void *made = rc ? NULL : mem_alloc((int64_t)size, 1, e);
     if (!rc && !made)
         return KV_E_MEMORY;
     if (!rc)
-        rc = nvrtc.nvrtcGetCUBIN(p, made);
+        rc = is_ptx ? nvrtc.nvrtcGetPTX(p, made) : nvrtc.nvrtcGetCUBIN(p, made);
     if (rc) {
         mem_free(made);
         return kv_err_set(e, KV_E_UNSUPPORTED, "a compiled rule cannot be had: %s",
@@ -376,17 +405,20 @@ static int take_image(nvrtcProgram p, void **image, int64_t *bytes, kv_err *e)
     return KV_OK;
 }
 
-/* No contraction, division and roots as IEEE 754 has them, numbers near 0 as they are. */
+/* PTX is all that runs on devices which the compiler does not know. One older than all that it
+ * knows is asked for by its name, and the compiler says what is wrong. */
 int driver_compile(void **image, int64_t *bytes, const char *text, int major, int minor, kv_err *e)
 {
     char arch[40];
-    const char *options[] = {arch, "--fmad=false", "--prec-div=true", "--prec-sqrt=true",
-                             "--ftz=false", "--std=c++17"};
+    const char *options[] = {arch, DRIVER_OPTIONS};
     nvrtcProgram p = NULL;
     int rc = need_compiler(e);
     if (rc)
         return rc;
-    snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%d", major, minor);
+    int own = major * 10 + minor, known = highest_known(own);
+    bool is_ptx = known > 0 && known < own;
+    snprintf(arch, sizeof arch, "--gpu-architecture=%s_%d", is_ptx ? "compute" : "sm",
+             is_ptx ? known : own);
     nvrtcResult made = nvrtc.nvrtcCreateProgram(&p, text, "rule.cu", 0, NULL, NULL);
     if (!made)
         made = nvrtc.nvrtcCompileProgram(p, sizeof options / sizeof *options, options);
@@ -396,7 +428,7 @@ int driver_compile(void **image, int64_t *bytes, const char *text, int major, in
         if (p)
             add_log(p, e);
     } else {
-        rc = take_image(p, image, bytes, e);
+        rc = take_image(p, is_ptx, image, bytes, e);
     }
     if (p)
         nvrtc.nvrtcDestroyProgram(&p);

@@ -10,6 +10,11 @@
 #include "array/device.h"
 #include "cuda/job.h"
 
+/* What rules are compiled with, beside the device: no contraction, division and roots as IEEE 754
+ * has them, numbers near 0 as they are. */
+#define DRIVER_OPTIONS                                                                             \
+    "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--std=c++17"
+
 typedef struct driver_stream driver_stream;
 typedef struct driver_event driver_event;
 typedef struct driver_kernel driver_kernel;
@@ -49,14 +54,15 @@ typedef struct driver {
     int (*can_reach)(int id, int other, int *can);
     int (*reach)(int id, int other);
 
-    /* Kernels: those that were built in, by the name of their file, and compiled ones. The image
-     * stays where it is for ever. */
+    /* A kernel of an image, which is copied: one that was built in, whose length is not known and
+     * 0 here, or a compiled one. CUDA's images say where they end; others need the bytes. */
     int (*load)(driver_kernel **out, const void *image, int64_t bytes, const char *name);
     int (*launch)(driver_kernel *k, unsigned blocks, unsigned threads, const job_list *list,
                   driver_stream *s);
 
-    /* Compiles text for the device's abilities; the image is the caller's (mem_free). Error:
-     * unsupported, with what the compiler says. */
+    /* Compiles text for the device's abilities; the image is the caller's (mem_free). For a device
+     * that is newer than the compiler it is a text, which the driver compiles when it loads it.
+     * Error: unsupported, with what the compiler says. */
     int (*compile)(void **image, int64_t *bytes, const char *text, int major, int minor,
                    kv_err *e);
 
