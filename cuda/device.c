@@ -2,6 +2,7 @@
 #include "cuda/device.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -149,7 +150,7 @@ out:
 /* ---- Opening ---- */
 
 /* What is there after a failure stays for the next time. */
-static int open_one(device *d, kv_err *e)
+static int make_parts(device *d, kv_err *e)
 {
     const driver *f = all.d;
     gpu_facts facts;
@@ -177,6 +178,20 @@ static int open_one(device *d, kv_err *e)
     d->open = rc == KV_OK;
 out:
     return rc;
+}
+
+/* Says of a failure that it is one of opening, whatever the caller wanted. */
+static int open_one(device *d, kv_err *e)
+{
+    kv_err why = {0};
+    char name[16];
+    int rc = make_parts(d, &why);
+    if (!rc)
+        return KV_OK;
+    int n = snprintf(name, sizeof name, "gpu(%d) ", d->id);
+    bool named = strncmp(why.text, name, (size_t)n) == 0;
+    return kv_err_set(e, rc, "%scannot be opened: %s%s", name, named ? "it " : "",
+                      why.text + (named ? n : 0));
 }
 
 /* Makes d the device of this thread, and opens it. */
