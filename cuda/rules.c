@@ -18,7 +18,13 @@
 #include "cuda/device.h"
 #include "cuda/prelude.h"
 
+#define TEXT_(...) #__VA_ARGS__
+#define TEXT(...)  TEXT_(__VA_ARGS__)
+
 enum { DIGITS = 16 };
+
+/* A line of each source, so that the sum of a source is another with other options. */
+static const char options[] = TEXT(DRIVER_OPTIONS);
 
 struct gpu_rule {
     int id;
@@ -111,7 +117,7 @@ static int compile(gpu_rule *r, const char *source, const char *path, const gpu_
     int64_t bytes = 0;
     int rc = device_driver()->compile(&image, &bytes, source, f->major, f->minor, e);
     if (!rc)
-        rc = device_load(r->id, &r->kernel, image, bytes, "kv_rule", e);
+        rc = device_load(r->id, &r->kernel, image, bytes, GPU_RULE_KERNEL, e);
     if (!rc && *path)
         write_image(path, image, bytes);
     mem_free(image);
@@ -126,13 +132,14 @@ static int make_kernel(gpu_rule *r, kv_err *e)
     kv_err why = {0};
     int64_t bytes = 0;
     int rc = device_facts(r->id, &f, e);
-    buf_printf(&source, "%s%s%s", prelude_job, prelude_element, r->text);
+    buf_printf(&source, "// %s\n%s%s%s", options, prelude_job, prelude_element, r->text);
     if (!rc)
         rc = buf_check(&source, e);
     if (!rc)
         file_path(&path, buf_text(&source), source.len, &f);
     void *image = !rc && path.len > 0 ? read_image(buf_text(&path), &bytes) : NULL;
-    bool found = image && device_load(r->id, &r->kernel, image, bytes, "kv_rule", &why) == KV_OK;
+    bool found =
+        image && device_load(r->id, &r->kernel, image, bytes, GPU_RULE_KERNEL, &why) == KV_OK;
     mem_free(image);
     if (!rc && !found)
         rc = compile(r, buf_text(&source), buf_text(&path), &f, e);

@@ -172,8 +172,9 @@ typedef struct gpu_facts {
     int major, minor; /* of what it can do */
 } gpu_facts;
 
-/* A rule that was compiled for a device. */
+/* A rule that was compiled for a device, and what its text calls the kernel. */
 typedef struct gpu_rule gpu_rule;
+#define GPU_RULE_KERNEL "kv_rule"
 
 /* An array that several devices have a place for, on each of a set in the set's order. */
 typedef struct gpu_group_job {

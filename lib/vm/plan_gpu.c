@@ -6,8 +6,6 @@
 #include "vm/plan_pass.h"
 #include "vm/plan_text.h"
 
-static const char kernel_name[] = "kv_rule";
-
 enum {
     PLACE_BYTES = 256, /* what blocks of the device's memory are aligned to */
     RECENT = 4         /* items: layers take turns of few kinds of weights */
@@ -44,7 +42,7 @@ static int find_rule(const gpu_rule **out, const gpu_ops *gpu, int id, const pla
                      plan_part part, kv_err *e)
 {
     buf text = {0};
-    plan_text(&text, p, pass, part, kernel_name);
+    plan_text(&text, p, pass, part, GPU_RULE_KERNEL);
     int rc = buf_check(&text, e);
     if (!rc)
         rc = gpu->compile(id, buf_text(&text), out, e);

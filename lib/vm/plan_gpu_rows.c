@@ -4,8 +4,6 @@
 #include "base/mem.h"
 #include "vm/plan_text_rows.h"
 
-static const char kernel_name[] = "kv_rule";
-
 typedef struct run {
     const gpu_ops *gpu;
     int id;
@@ -47,7 +45,7 @@ static int find_rule(const gpu_rule **out, const gpu_ops *gpu, int id, const pla
                      plan_input rows, kv_err *e)
 {
     buf text = {0};
-    plan_text_rows(&text, p, kernel, form_of(p, kernel, rows), kernel_name);
+    plan_text_rows(&text, p, kernel, form_of(p, kernel, rows), GPU_RULE_KERNEL);
     int rc = buf_check(&text, e);
     if (!rc)
         rc = gpu->compile(id, buf_text(&text), out, e);

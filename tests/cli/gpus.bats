@@ -180,3 +180,12 @@ END
     assert_output 'out 0
 kv_rule 3'
 }
+
+@test "gpus: the text of a rule names the options that it is compiled with, and with them its file" {
+    mkdir "$BATS_TEST_TMPDIR/texts"
+    export FAKE_GPU_TEXTS=$BATS_TEST_TMPDIR/texts XDG_CACHE_HOME=$BATS_TEST_TMPDIR
+    on_gpus -c 'create device; init 1 zeros(3); set-optimizer sgd; push 1 [ones(3)@gpu(0), ones(3)@gpu(1)]; wait'
+    assert_success
+    run head -n 1 "$FAKE_GPU_TEXTS/0.cc"
+    assert_output '// "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--std=c++17"'
+}
