@@ -126,6 +126,8 @@ int dev_virtual_gpus(void);
  * waits only where a function says so. Addresses are the device's unless a comment says host.
  */
 
+/* The library takes a table of this version and of its own size: plugins come with it. New entries
+ * show in the size; the version counts changes of what is there that the size does not show. */
 #define GPU_TABLE_VERSION 3
 
 /* What the jobs of a list do. The bits are those of the CPU's table. */
