@@ -43,9 +43,8 @@ int cache_note(cache *c, void *block, int64_t size, kv_err *e)
     return map_put(&c->sizes, key_of(block), size, e);
 }
 
-bool cache_keep(cache *c, void *block)
+static bool put(cache *c, void *block, int64_t size)
 {
-    int64_t size = map_get(&c->sizes, key_of(block));
     if (size < 0 || c->kept + size > c->bound)
         return false;
     cache_class *k = class_of(c, size);
@@ -56,6 +55,14 @@ bool cache_keep(cache *c, void *block)
     return true;
 }
 
+bool cache_keep(cache *c, void *block)
+{
+    bool kept = put(c, block, map_get(&c->sizes, key_of(block)));
+    if (!kept)
+        map_remove(&c->sizes, key_of(block));
+    return kept;
+}
+
 void *cache_drop(cache *c)
 {
     for (int i = CACHE_CLASSES - 1; i >= 0; i--) {
@@ -63,6 +70,7 @@ void *cache_drop(cache *c)
         if (k->n > 0) {
             void *block = k->blocks[--k->n];
             c->kept -= map_get(&c->sizes, key_of(block));
+            map_remove(&c->sizes, key_of(block));
             return block;
         }
     }

@@ -21,9 +21,9 @@ typedef struct cache_class {
 /* All zero but bound is an empty one. */
 typedef struct cache {
     cache_class classes[CACHE_CLASSES];
-    map sizes;      /* of each block that was ever seen, by its address */
-    int64_t kept;   /* bytes */
-    int64_t bound;  /* and how many at most */
+    map sizes;     /* of each block that the driver has not got back, by its address */
+    int64_t kept;  /* bytes, */
+    int64_t bound; /* and how many at most */
 } cache;
 
 /* The size that a block for so many bytes has: at most an eighth more, at least 512. */
