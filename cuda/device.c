@@ -460,6 +460,8 @@ int device_copy(int id, void *dst, int from, const void *src, int64_t bytes, kv_
     return rc;
 }
 
+/* What was given before a failure is waited for, which ends: give has stopped what would wait for
+ * more (cuda/group.c). */
 int device_together(const int *ids, int n,
                     int (*give)(void *arg, driver_stream *const *streams, kv_err *e), void *arg,
                     kv_err *e)
@@ -474,8 +476,11 @@ int device_together(const int *ids, int n,
     }
     if (!rc)
         rc = give(arg, streams, e);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        if (rc)
+            settle(&all.devices[ids[i]]);
         leave(&all.devices[ids[i]]);
+    }
     return rc;
 }
 

@@ -40,7 +40,7 @@ int device_launch(int id, driver_kernel *k, int64_t tile, const gpu_job *jobs, i
                   kv_err *e);
 
 /* Calls give with the stream for work of each device of an ascending list; nothing else gives them
- * work meanwhile. */
+ * work meanwhile. Where give fails, what it gave does not wait for what it could not give. */
 int device_together(const int *ids, int n,
                     int (*give)(void *arg, driver_stream *const *streams, kv_err *e), void *arg,
                     kv_err *e);

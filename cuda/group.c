@@ -10,9 +10,10 @@
 
 enum { MAX_DEVICES = 64 };
 
-/* The communicators of a set. */
+/* The communicators of a set. Whoever has the locks of all its devices has theirs. */
 typedef struct clique {
     int n, set[MAX_DEVICES];
+    bool connected;
     nccl_comm *comms[MAX_DEVICES];
     struct clique *next;
 } clique;
@@ -37,28 +38,40 @@ static int fail(const nccl *f, int code, const char *what, kv_err *e)
     return kv_err_set(e, KV_E_IO, "NCCL cannot %s: %s", what, f->text(code));
 }
 
-static clique *new_clique(const nccl *f, const int *set, int n, kv_err *e)
+static int connect(const nccl *f, clique *c, kv_err *e)
+{
+    int code = c->connected ? 0 : f->connect(c->comms, c->n, c->set);
+    c->connected = !code;
+    return code ? fail(f, code, "connect the GPUs", e) : KV_OK;
+}
+
+/* Of a group that fails, NCCL may have started the work on some devices, which waits for the others
+ * for ever, and so would whoever waits for it; after most errors its communicators are of no use in
+ * any case. (NCCL documentation, ncclCommAbort) */
+static void disconnect(const nccl *f, clique *c)
+{
+    for (int i = 0; i < c->n; i++)
+        f->stop(c->comms[i]);
+    c->connected = false;
+}
+
+static clique *new_clique(const int *set, int n, kv_err *e)
 {
     clique *c = mem_zalloc(1, sizeof *c, e);
     if (!c)
         return NULL;
     c->n = n;
     memcpy(c->set, set, (size_t)n * sizeof *set);
-    int code = f->connect(c->comms, n, set);
-    if (!code)
-        return c;
-    fail(f, code, "connect the GPUs", e);
-    mem_free(c);
-    return NULL;
+    return c;
 }
 
-static int find_clique(const clique **out, const nccl *f, const int *set, int n, kv_err *e)
+static int find_clique(clique **out, const int *set, int n, kv_err *e)
 {
     pthread_mutex_lock(&cliques.lock);
     clique *c = cliques.first;
     while (c && (c->n != n || memcmp(c->set, set, (size_t)n * sizeof *set) != 0))
         c = c->next;
-    if (!c && (c = new_clique(f, set, n, e))) {
+    if (!c && (c = new_clique(set, n, e))) {
         c->next = cliques.first;
         cliques.first = c;
     }
@@ -70,7 +83,7 @@ static int find_clique(const clique **out, const nccl *f, const int *set, int n,
 /* What a list is given with. */
 typedef struct group {
     const nccl *f;
-    const clique *clique;
+    clique *clique;
     const gpu_group_job *jobs;
     int64_t n;
     bool copies; /* or they are sums */
@@ -100,6 +113,9 @@ static int give_one(const group *g, const gpu_group_job *job, int i, driver_stre
 static int give(void *arg, driver_stream *const *streams, kv_err *e)
 {
     const group *g = arg;
+    int rc = connect(g->f, g->clique, e);
+    if (rc)
+        return rc;
     int code = g->f->begin();
     if (code)
         return fail(g->f, code, "begin", e);
@@ -108,6 +124,8 @@ static int give(void *arg, driver_stream *const *streams, kv_err *e)
             code = give_one(g, &g->jobs[k], i, streams[i]);
     int ended = g->f->end(); /* also behind what failed: else all that follows would belong to it */
     code = code ? code : ended;
+    if (code)
+        disconnect(g->f, g->clique);
     return code ? fail(g->f, code, g->copies ? "copy between GPUs" : "sum on several GPUs", e)
                 : KV_OK;
 }
@@ -118,7 +136,7 @@ static int run(const int *set, int nset, const gpu_group_job *jobs, int64_t n, b
     group g = {.jobs = jobs, .n = n, .copies = copies};
     int rc = nccl_open(&g.f, e);
     if (!rc)
-        rc = find_clique(&g.clique, g.f, set, nset, e);
+        rc = find_clique(&g.clique, set, nset, e);
     return rc ? rc : device_together(set, nset, give, &g, e);
 }
 

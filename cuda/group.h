@@ -1,5 +1,6 @@
 /* Several devices together, through NCCL: what gpu_ops says of its group entries. Communicators are
- * made when a set of devices is first seen, and stay. */
+ * made when a set of devices is first seen, and stay until a group of theirs fails; the next one
+ * gets new ones. */
 #ifndef CUDA_GROUP_H
 #define CUDA_GROUP_H
 

@@ -55,6 +55,7 @@ static int fill_table(nccl *t, kv_err *e)
     bool all = find(from, "ncclGetErrorString", (void *)&t->text) &&
                find(from, "ncclGetVersion", (void *)&t->version) &&
                find(from, "ncclCommInitAll", (void *)&t->connect) &&
+               find(from, "ncclCommAbort", (void *)&t->stop) &&
                find(from, "ncclGroupStart", (void *)&t->begin) &&
                find(from, "ncclGroupEnd", (void *)&t->end) &&
                find(from, "ncclReduce", (void *)&t->reduce) &&

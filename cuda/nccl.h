@@ -33,6 +33,9 @@ typedef struct nccl {
     /* One communicator for each of n devices. */
     int (*connect)(nccl_comm **out, int n, const int *ids);
 
+    /* Ends what a communicator is doing, also where it waits for others, and the communicator. */
+    int (*stop)(nccl_comm *c);
+
     /* What is given between the two is one group: each piece of work is given once for each
      * communicator, in the same order. */
     int (*begin)(void);

@@ -1,14 +1,17 @@
 /* NCCL without GPUs: cuda/nccl.h over the driver of host memory. Sums are added from the last device
  * to the first and rounded at each step, as the real one may.
  *
- * $FAKE_NCCL=none: there is no library; =old: one that is too old. $FAKE_NCCL_LOG names a file that
- * gets a line a group: what it does, how many jobs, on which devices.
+ * $FAKE_NCCL=none: there is no library; =old: one that is too old; =half: a group fails when the
+ * first device alone has begun, which waits for the others until its communicator is stopped.
+ * $FAKE_NCCL_LOG names a file that gets a line a group: what it does, how many jobs, on which devices.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <vector>
+
+#include "tests/device/streams.hh"
 
 extern "C" {
 #include "array/device.h"
@@ -19,6 +22,7 @@ enum { E_NONE = 0, E_SYSTEM = 2, E_ARGUMENT = 4, E_USAGE = 5 };
 
 struct nccl_comm {
     int rank, id;
+    bool stopped; /* it stays, for those who use it nevertheless */
     const std::vector<nccl_comm *> *all;
 };
 
@@ -57,8 +61,14 @@ static int connect(nccl_comm **out, int n, const int *ids)
         for (int k = 0; k < i; k++)
             if (ids[k] == ids[i])
                 return E_USAGE;
-        all->push_back(out[i] = new nccl_comm{i, ids[i], all});
+        all->push_back(out[i] = new nccl_comm{i, ids[i], false, all});
     }
+    return E_NONE;
+}
+
+static int stop_comm(nccl_comm *c)
+{
+    c->stopped = true;
     return E_NONE;
 }
 
@@ -71,7 +81,7 @@ static int begin(void)
 
 static int give(const piece &p)
 {
-    if (!open_group)
+    if (!open_group || p.comm->stopped)
         return E_USAGE;
     given.push_back(p);
     return E_NONE;
@@ -161,6 +171,21 @@ static void note(const std::vector<piece> &first, size_t jobs)
     fclose(f);
 }
 
+/* The work of one device alone, on what the whole group works on. */
+static int begin_half(const std::vector<piece> &p)
+{
+    const nccl_comm *comm = p[0].comm;
+    work w{};
+    for (const piece &each : p)
+        w.spans.push_back({each.dst, (int64_t)each.n * kv_dtype_bytes(dtype_of(each.dtype))});
+    w.run = [comm](uint64_t) {
+        if (!comm->stopped)
+            streams_die("a device is waited for that waits for others, which have no such work");
+    };
+    streams_add(p[0].stream, std::move(w));
+    return E_SYSTEM;
+}
+
 /* Every device must have been given the same, in the same order. */
 static int end(void)
 {
@@ -172,22 +197,25 @@ static int end(void)
     size_t ranks = given[0].comm->all->size();
     if (given.size() % ranks != 0 || driver_open(&d, &why))
         return E_ARGUMENT;
-    std::vector<std::vector<piece>> work(given.size() / ranks);
+    std::vector<std::vector<piece>> works(given.size() / ranks);
     std::vector<size_t> next(ranks);
     for (const piece &p : given) {
         size_t at = next[(size_t)p.comm->rank]++;
-        if (p.comm->all != given[0].comm->all || at >= work.size())
+        if (p.comm->all != given[0].comm->all || at >= works.size())
             return E_ARGUMENT;
-        work[at].resize(ranks);
-        work[at][(size_t)p.comm->rank] = p;
+        works[at].resize(ranks);
+        works[at][(size_t)p.comm->rank] = p;
     }
-    for (const auto &w : work)
+    for (const auto &w : works)
         for (const piece &p : w)
             if (p.n != w[0].n || p.dtype != w[0].dtype || p.root != w[0].root ||
                 p.copies != w[0].copies)
                 return E_ARGUMENT;
-    note(work[0], work.size());
-    for (const auto &w : work)
+    const char *is = getenv("FAKE_NCCL");
+    if (is && strcmp(is, "half") == 0)
+        return begin_half(works[0]);
+    note(works[0], works.size());
+    for (const auto &w : works)
         if (run(d, w))
             return E_SYSTEM;
     return E_NONE;
@@ -195,7 +223,7 @@ static int end(void)
 
 extern "C" int nccl_open(const nccl **out, kv_err *e)
 {
-    static const nccl table = {text_of, version, connect, begin, end, reduce, broadcast};
+    static const nccl table = {text_of, version, connect, stop_comm, begin, end, reduce, broadcast};
     const char *is = getenv("FAKE_NCCL");
     *out = &table;
     if (is && strcmp(is, "none") == 0)

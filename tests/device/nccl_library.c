@@ -16,8 +16,8 @@ int main(void)
     }
     if (!rc)
         rc = f->version(&version);
-    bool ok = !rc && version >= 21000 && f->text(0) && f->connect && f->begin && f->end &&
-              f->reduce && f->broadcast;
+    bool ok = !rc && version >= 21000 && f->text(0) && f->connect && f->stop && f->begin &&
+              f->end && f->reduce && f->broadcast;
     printf("%sok 1 - NCCL %d.%d.%d: %s\n", ok ? "" : "not ", version / 10000, version / 100 % 100,
            version % 100, e.text);
     return !ok;

@@ -286,12 +286,41 @@ static bool fail_launch(void)
     return ok;
 }
 
+/* What begins on the first device uses the other's block, which the driver has back at once. */
+static bool fail_group(void)
+{
+    kv_err e = {0};
+    slot a = take_one(0, HUGE_BLOCK), b = take_one(1, HUGE_BLOCK), c = take_one(0, 1000);
+    slot d = take_one(1, 1000);
+    const int set[] = {0, 1};
+    void *const large[] = {a.block, b.block}, *const small[] = {c.block, d.block};
+    gpu_group_job job = {.places = large, .dst = b.block, .root = 1, .n = a.n, .dtype = KV_INT32};
+    gpu_group_job next = {.places = small, .dst = d.block, .root = 1, .n = d.n, .dtype = KV_INT32};
+    fill(&c);
+    fill(&d);
+    setenv("FAKE_NCCL", "half", 1);
+    int rc = gpu->group_sum(set, 2, &job, 1, &e);
+    unsetenv("FAKE_NCCL");
+    bool ok = says(rc, &e, "NCCL cannot sum on several GPUs: unhandled system error");
+    give(&b);
+    give(&a);
+    e = (kv_err){0};
+    must(gpu->group_sum(set, 2, &next, 1, &e), &e);
+    for (int64_t i = 0; i < d.n; i++)
+        d.held[i] = (int32_t)((uint32_t)d.held[i] + (uint32_t)c.held[i]);
+    ok &= fetch(&d);
+    give(&c);
+    give(&d);
+    return ok;
+}
+
 static void test_faults(void)
 {
     verdict(fail_copy_in(), "a copy to a GPU that fails half way is over");
     verdict(fail_copy_out(), "a copy from a GPU that fails half way is over");
     verdict(fail_copy(), "a copy between GPUs that fails half way is over");
     verdict(fail_launch(), "a launch that fails half way is over");
+    verdict(fail_group(), "a group that fails half way is over, and the next one is not");
 }
 
 /* An out that stands in several pairs holds the last of them, wherever their keys are. */
