@@ -14,6 +14,8 @@ enum {
     PINNED = 2,
     TABLES = 4,      /* launches whose tables may be on their way */
     TABLE = 64 << 10, /* bytes that each has from the start: for about 500 arrays */
+    LARGE_TABLE = 16 << 20,
+    IDLE = 64,       /* launches after which a large table goes back: to pin memory takes long */
     THREADS = 256,   /* of a block */
     BLOCKS_EACH = 8  /* blocks a multiprocessor: 2048 threads, as many as run at a time */
 };
@@ -24,6 +26,7 @@ typedef struct table {
     int64_t bytes;
     driver_event *done; /* behind the launch that uses it */
     bool used;
+    int idle; /* launches in a row that needed little of it */
 } table;
 
 typedef struct device {
@@ -129,8 +132,8 @@ static void give_block(device *d, void *block)
     all.d->free(block);
 }
 
-/* A table's memory is replaced by more, once that is there. What used it is over. */
-static int grow_table(device *d, table *t, int64_t bytes, kv_err *e)
+/* A table's memory is replaced by other, once that is there. What used it is over. */
+static int renew_table(device *d, table *t, int64_t bytes, kv_err *e)
 {
     void *host = NULL, *block = NULL;
     int rc = take_block(d, bytes, &block, e);
@@ -172,7 +175,7 @@ static int make_parts(device *d, kv_err *e)
         if (!d->tables[i].done)
             TRY(f->event(&d->tables[i].done), "make an event");
         if (!d->tables[i].bytes)
-            rc = grow_table(d, &d->tables[i], TABLE, e);
+            rc = renew_table(d, &d->tables[i], TABLE, e);
     }
     d->cache.bound = facts.bytes / 4;
     d->open = rc == KV_OK;
@@ -508,6 +511,13 @@ static int64_t table_bytes(const gpu_job *jobs, int64_t n)
     return n * (int64_t)sizeof(job_item) + words * 8;
 }
 
+/* Whether one that was large once has not been of use for long. */
+static bool is_idle(table *t, int64_t bytes)
+{
+    t->idle = t->bytes > LARGE_TABLE && t->bytes / 8 > bytes ? t->idle + 1 : 0;
+    return t->idle > IDLE;
+}
+
 /* A table with room, whose last launch is over. */
 static int take_table(device *d, int64_t bytes, table **out, kv_err *e)
 {
@@ -518,7 +528,9 @@ static int take_table(device *d, int64_t bytes, table **out, kv_err *e)
         TRY(all.d->sync_event(t->done), "do its work");
     t->used = false;
     if (t->bytes < bytes)
-        rc = grow_table(d, t, bytes + bytes / 2, e);
+        rc = renew_table(d, t, bytes + bytes / 2, e);
+    else if (is_idle(t, bytes))
+        renew_table(d, t, bytes < TABLE ? TABLE : bytes + bytes / 2, NULL); /* else it stays */
     *out = rc ? NULL : t;
 out:
     return rc;

@@ -356,6 +356,51 @@ static void test_repeats(void)
     kv_free(store);
 }
 
+/* ---- Tables of launches ---- */
+
+static int64_t room(void)
+{
+    kv_err e = {0};
+    int64_t bytes = 0;
+    must(gpu->room(0, &bytes, &e), &e);
+    return bytes;
+}
+
+/* A list of 18 MB, whose table is larger still, and then small ones. */
+static bool give_table_back(void)
+{
+    enum { ROWS = (18 << 20) / 8, TAKEN = 16 << 20 };
+    kv_err e = {0};
+    slot a = take_one(0, 1000), b = take_one(0, 1000), rows = take_one(0, ROWS / 4);
+    const void *place = a.block;
+    int64_t *at = mem_zalloc(ROWS, sizeof *at, &e);
+    must(e.code, &e);
+    gpu_job job = {.dst = rows.block,
+                   .n = ROWS,
+                   .src = &place,
+                   .nsrc = 1,
+                   .to = KV_UINT8,
+                   .row = 1,
+                   .index = at,
+                   .nindex = ROWS};
+    fill(&a);
+    fill(&b);
+    int64_t before = room();
+    must(gpu->run(0, GPU_GATHER_ROWS, &job, 1, &e), &e);
+    bool ok = before - room() > TAKEN;
+    for (int i = 0; i < 20; i++)
+        add(&b, &a, 1);
+    ok &= before - room() > TAKEN;
+    for (int i = 0; i < 300; i++)
+        add(&b, &a, 1);
+    ok &= before - room() < TAKEN / 8 && fetch(&b);
+    mem_free(at);
+    give(&rows);
+    give(&a);
+    give(&b);
+    return ok;
+}
+
 int main(void)
 {
     kv_err e = {0};
@@ -370,8 +415,10 @@ int main(void)
                 gpu->count);
     }
     test_repeats();
-    if (getenv("FAKE_GPUS"))
+    if (getenv("FAKE_GPUS")) {
         test_faults();
+        verdict(give_table_back(), "a large table goes back when launches have long been small");
+    }
     printf("1..%d\n", number);
     return failed > 0;
 }
