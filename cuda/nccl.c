@@ -61,7 +61,9 @@ static int fill_table(nccl *t, kv_err *e)
                find(from, "ncclReduce", (void *)&t->reduce) &&
                find(from, "ncclBroadcast", (void *)&t->broadcast);
     int code = all ? t->version(&version) : 0;
-    if (!all || code || version < OLDEST)
+    if (code)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "NCCL does not start: %s", t->text(code));
+    if (!all || version < OLDEST)
         return kv_err_set(e, KV_E_UNSUPPORTED, "NCCL (libnccl.so.2) is older than 2.10");
     return KV_OK;
 }

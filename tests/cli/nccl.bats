@@ -119,3 +119,18 @@ copy together 1: gpu(0), 30
 copy together 2: gpu(1), 10
 copy 1: gpu(0), 30'
 }
+
+@test "nccl: a library that does not say its version says why" {
+    [ -e "$build/gpu_nccl_library" ] || skip "the CUDA Toolkit is not there"
+    cd "$BATS_TEST_TMPDIR"
+    { for name in CommInitAll CommAbort GroupStart GroupEnd Reduce Broadcast; do
+        echo "int nccl$name(void) { return 0; }"
+    done
+    echo 'int ncclGetVersion(int *out) { (void)out; return 2; }'
+    echo 'const char *ncclGetErrorString(int code) { return code == 2 ? "out of order" : ""; }'
+    } >nccl.c
+    ${CC:-cc} -shared -fPIC -o libnccl.so.2 nccl.c
+    LD_LIBRARY_PATH=$PWD run "$build/gpu_nccl_library"
+    assert_failure 1
+    assert_line 'not ok 1 - NCCL 0.0.0: NCCL does not start: out of order'
+}
