@@ -9,7 +9,6 @@
 #include "cuda/cache.h"
 
 enum {
-    MAX_DEVICES = 64,
     PIECE = 4 << 20, /* of a copy, in pinned memory: transfers of 4 MB reach the speed of the bus */
     PINNED = 2,
     TABLES = 4,      /* launches whose tables may be on their way */
@@ -32,7 +31,7 @@ typedef struct table {
 typedef struct device {
     pthread_mutex_t lock;
     int id, multiprocessors;
-    bool open, met[MAX_DEVICES]; /* met: they reach each other's memory, as far as they can */
+    bool open, met[GPU_MOST]; /* met: they reach each other's memory, as far as they can */
     driver_stream *work, *copies[PINNED];
     driver_event *before, *copied[PINNED]; /* the work before a copy; a piece has been copied */
     char *pinned[PINNED];
@@ -45,7 +44,7 @@ typedef struct device {
 /* A part of the plugin's state, made once when it starts. */
 static struct {
     const driver *d;
-    device devices[MAX_DEVICES];
+    device devices[GPU_MOST];
 } all;
 
 const driver *device_driver(void)
@@ -224,7 +223,7 @@ int device_open(const driver *d, int *count, kv_err *e)
     int code = d->count(&n);
     if (code)
         return kv_err_set(e, KV_E_UNSUPPORTED, "the GPUs cannot be counted: %s", d->text(code));
-    n = n < MAX_DEVICES ? n : MAX_DEVICES;
+    n = n < GPU_MOST ? n : GPU_MOST;
     for (int i = 0; i < n; i++) {
         all.devices[i].id = i;
         pthread_mutex_init(&all.devices[i].lock, NULL);
@@ -469,7 +468,7 @@ int device_together(const int *ids, int n,
                     int (*give)(void *arg, driver_stream *const *streams, kv_err *e), void *arg,
                     kv_err *e)
 {
-    driver_stream *streams[MAX_DEVICES] = {0};
+    driver_stream *streams[GPU_MOST] = {0};
     int rc = KV_OK;
     for (int i = 0; i < n; i++) { /* locks are taken in ascending order */
         device *d = enter(ids[i]);

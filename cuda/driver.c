@@ -70,11 +70,9 @@
 #define TEXT_(name) #name
 #define TEXT(name)  TEXT_(name)
 
-enum { MAX_DEVICES = 64 };
-
 static struct {
     CUDA_FUNCTIONS(FIELD)
-    CUcontext contexts[MAX_DEVICES];
+    CUcontext contexts[GPU_MOST];
 } cu;
 
 static struct {

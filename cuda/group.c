@@ -8,13 +8,11 @@
 #include "cuda/device.h"
 #include "cuda/nccl.h"
 
-enum { MAX_DEVICES = 64 };
-
 /* The communicators of a set. Whoever has the locks of all its devices has theirs. */
 typedef struct clique {
-    int n, set[MAX_DEVICES];
+    int n, set[GPU_MOST];
     bool connected;
-    nccl_comm *comms[MAX_DEVICES];
+    nccl_comm *comms[GPU_MOST];
     struct clique *next;
 } clique;
 

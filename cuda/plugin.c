@@ -26,12 +26,10 @@ static const struct {
     [GPU_SUM_ALL] = {image_sum, "kv_sum_all", JOB_SUMS},
 };
 
-enum { MAX_DEVICES = 64 };
-
 /* A part of the plugin's state: the kernels that were loaded, by device. */
 static struct {
     pthread_mutex_t lock;
-    driver_kernel *kernels[MAX_DEVICES][GPU_NWORKS];
+    driver_kernel *kernels[GPU_MOST][GPU_NWORKS];
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int find_kernel(int id, gpu_work work, driver_kernel **out, kv_err *e)

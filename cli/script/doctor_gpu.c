@@ -5,14 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/device.h"
 #include "kvstore.h"
-
-enum { MOST = 64 };
 
 typedef struct report {
     buf *out;
     int n;                  /* GPUs */
-    uint64_t reached[MOST]; /* by each, as bits; its own is one of them */
+    uint64_t reached[GPU_MOST]; /* by each, as bits; its own is one of them */
 } report;
 
 static const kv_field *field(const kv_field *fields, int n, const char *name)
@@ -62,11 +61,11 @@ static void add_one(report *r, const kv_field *fields, int n)
         buf_printf(r->out, "%" PRId64 " MB of it unused, ", left >> 20);
     buf_printf(r->out, "ability %" PRId64 ".%" PRId64 "%s%s\n", number(fields, n, "major"),
                number(fields, n, "minor"), left < 0 ? "; " : "", text(fields, n, "reason"));
-    if (r->n == MOST)
+    if (r->n == GPU_MOST)
         return;
     r->reached[r->n] = (uint64_t)1 << r->n;
     for (char *end = NULL; *reached; reached = end)
-        r->reached[r->n] |= (uint64_t)1 << (strtoul(reached, &end, 10) % MOST);
+        r->reached[r->n] |= (uint64_t)1 << (strtoul(reached, &end, 10) % GPU_MOST);
     r->n++;
 }
 
@@ -82,14 +81,14 @@ static int add_row(void *arg, const kv_field *fields, int n, kv_err *e)
 
 static bool has(uint64_t set, int i)
 {
-    return i < MOST && set >> i & 1;
+    return i < GPU_MOST && set >> i & 1;
 }
 
 /* A set of GPUs as "0..3,6". */
 static void add_set(buf *out, uint64_t set)
 {
     const char *between = "";
-    for (int i = 0, end; i < MOST; i = end) {
+    for (int i = 0, end; i < GPU_MOST; i = end) {
         for (end = i + 1; has(set, i) && has(set, end); end++)
             ;
         if (!has(set, i))

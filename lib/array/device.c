@@ -31,6 +31,9 @@ int gpu_register(const gpu_ops *ops, kv_err *e)
                           "the table of GPUs has version %u and %u bytes, this library takes "
                           "version %u and %zu bytes",
                           ops->version, ops->size, GPU_TABLE_VERSION, sizeof *ops);
+    if (ops->count < 1 || ops->count > GPU_MOST)
+        return kv_err_set(e, KV_E_VALUE, "the table of GPUs has %d of them, this library takes 1 to %d",
+                          ops->count, GPU_MOST);
     if (!__atomic_compare_exchange_n(&gpus, &none, ops, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return kv_err_set(e, KV_E_NAME, "a plugin has brought the GPUs of this machine already");
     return KV_OK;

@@ -130,6 +130,9 @@ int dev_virtual_gpus(void);
  * show in the size; the version counts changes of what is there that the size does not show. */
 #define GPU_TABLE_VERSION 3
 
+/* Devices that are used at most: a set of them is the bits of a uint64_t. */
+enum { GPU_MOST = 64 };
+
 /* What the jobs of a list do. The bits are those of the CPU's table. */
 typedef enum gpu_work {
     GPU_CONVERT,        /* dst of dtype `to` = src[0] of dtype `from` */
@@ -191,7 +194,7 @@ typedef struct gpu_group_job {
 typedef struct gpu_ops {
     uint32_t size;    /* sizeof (gpu_ops) of whoever made the table */
     uint32_t version; /* GPU_TABLE_VERSION */
-    int count;        /* devices, at least 1 */
+    int count;        /* devices, 1 to GPU_MOST */
     int64_t scratch;  /* bytes of a device's memory that a call may take for a while: what needs
                          more does its work in parts, as far as it has parts */
 
@@ -256,7 +259,7 @@ const gpu_ops *gpu_find(kv_err *e);
 bool gpu_is_there(void);
 
 /* What a plugin that knows GPUs calls when it starts. The table stays for ever. Error: value (of
- * another version), name (there are some already). */
+ * another version, or a count that cannot be), name (there are some already). */
 int gpu_register(const gpu_ops *ops, kv_err *e);
 
 /* Loads that plugin; defined by src. */

@@ -11,8 +11,6 @@
 #include "core/updater.h"
 #include "vm/plan_gpu.h"
 
-enum { MAX_GPUS = 64 };
-
 /* What one device is given of a call. */
 typedef struct lists {
     call *call;
@@ -364,7 +362,7 @@ static int push_on(call *c, const gpu_ops *gpu, int id, int64_t n, const void *c
 /* An event for each device whose keys took part. */
 static void trace_together(const call *c, int64_t begin, const char *name, const together *t)
 {
-    for (int id = 0; id < MAX_GPUS && t->keys_on; id++)
+    for (int id = 0; id < GPU_MOST && t->keys_on; id++)
         if (t->keys_on >> id & 1)
             call_trace_device(c, begin, name, t->gpu, id);
 }
@@ -398,7 +396,7 @@ static int push_all(call *c, const int64_t *count, kv_err *e)
     if (!rc && c->together)
         rc = sum_together(c, &sums, sums_of, e);
     trace_together(c, begin, "sum together", &sums);
-    for (int id = 0; id < MAX_GPUS && !rc; id++)
+    for (int id = 0; id < GPU_MOST && !rc; id++)
         if (count[id] > 0)
             rc = push_on(c, sums.gpu, id, count[id], sums_of, c->together ? &copies : NULL, e);
     begin = call_trace_begin(c);
@@ -475,7 +473,7 @@ static int mark_written(const call *c, int rc)
 
 static int push_groups(call *c, bool *all, kv_err *e)
 {
-    int64_t count[MAX_GPUS] = {0};
+    int64_t count[GPU_MOST] = {0};
     int rc = KV_OK;
     *all = true;
     for (int64_t i = 0; i < c->ngroups; i++) {

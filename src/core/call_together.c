@@ -4,8 +4,6 @@
 #include "array/mirror.h"
 #include "base/mem.h"
 
-enum { MAX_GPUS = 64 };
-
 struct together_list {
     uint64_t set;
     gpu_group_job *jobs;
@@ -137,8 +135,8 @@ int together_copy(together *t, kv_array *const *outs, int64_t n, const kv_array 
 
 static int run_list(const together *t, const together_list *l, bool copies, kv_err *e)
 {
-    int ids[MAX_GPUS], n = 0;
-    for (int id = 0; id < MAX_GPUS; id++)
+    int ids[GPU_MOST], n = 0;
+    for (int id = 0; id < GPU_MOST; id++)
         if (l->set & bit_of(id))
             ids[n++] = id;
     return copies ? t->gpu->group_copy(ids, n, l->jobs, l->n, e)
