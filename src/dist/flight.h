@@ -28,7 +28,7 @@ typedef struct cargo {
     bool anew;        /* the residual begins with this push */
     kv_array *moved;  /* NULL, or what becomes the residual, where the source is */
     kv_array *old;    /* NULL, or what was: a reference */
-    const char *staged; /* NULL, or where its codes or elements lie in the flight's `staged` */
+    char *staged;     /* NULL, or where its codes or elements lie in the flight's `staged` */
     const char *block; /* NULL, or its elements on a GPU: parts go from there where MPI reads it */
     char *room;        /* NULL, or for its other parts, in host memory */
     int64_t here;     /* bytes of the source that host memory has; -1: no more come; atomic */

@@ -12,7 +12,6 @@
 #include "dist/flight.h"
 
 enum {
-    MAX_GPUS = 64,
     SMALL = 256 << 10, /* bytes: about what moves in the time that it takes to ask for a copy */
     ALIGN = 16,        /* of what is brought together */
     BIT = 16 << 20,
@@ -106,7 +105,7 @@ static int run_stage(stage *s, flight *f, char *to, kv_err *e)
     for (int64_t i = 0; i < f->ncargo && !rc; i++) {
         const cargo *c = &f->cargo[i];
         if (c->staged >= to && c->staged < to + s->bytes)
-            memset(to + (c->staged - to) + staged_bytes(f, c), 0, WORD);
+            memset(c->staged + staged_bytes(f, c), 0, WORD);
     }
     return rc;
 }
@@ -135,7 +134,7 @@ static int stage_on(flight *f, int id, int64_t count, int64_t bytes, char *to, k
 
 int flight_stage(flight *f, kv_err *e)
 {
-    int64_t count[MAX_GPUS] = {0}, bytes[MAX_GPUS] = {0}, all = 0, at = 0;
+    int64_t count[GPU_MOST] = {0}, bytes[GPU_MOST] = {0}, all = 0, at = 0;
     int rc = KV_OK;
     for (int64_t i = 0; i < f->ncargo && !f->pulls; i++) {
         const cargo *c = &f->cargo[i];
@@ -150,7 +149,7 @@ int flight_stage(flight *f, kv_err *e)
     f->staged = mem_alloc(all, 1, e);
     if (!f->staged)
         return KV_E_MEMORY;
-    for (int id = 0; id < MAX_GPUS && !rc; at += bytes[id++])
+    for (int id = 0; id < GPU_MOST && !rc; at += bytes[id++])
         if (count[id] > 0)
             rc = stage_on(f, id, count[id], bytes[id], f->staged + at, e);
     return rc;
