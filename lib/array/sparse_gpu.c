@@ -164,7 +164,8 @@ int sparse_picks_begin(sparse_picks *p, kv_err *e)
     return rc ? rc : begin(&p->converts, GPU_CONVERT, e);
 }
 
-void sparse_find_places(int64_t *at, const kv_array *a, const int64_t *ids, int64_t n)
+/* For each of n rows which of those of a it is, or -1. ids: ascending. */
+static void find_places(int64_t *at, const kv_array *a, const int64_t *ids, int64_t n)
 {
     for (int64_t i = 0, k = 0; i < n; i++) {
         k = row_ids_find(a->rows, k, a->nrows, ids[i]);
@@ -184,7 +185,7 @@ static int make_gather(sparse_picks *p, gpu_job *job, const kv_array *like, cons
         at = arena_alloc(&p->gathers.memory, (size_t)like->nrows * sizeof *at + 1, e);
         if (!at)
             return KV_E_MEMORY;
-        sparse_find_places(at, src, like->rows, like->nrows);
+        find_places(at, src, like->rows, like->nrows);
     }
     if (rc)
         return rc;

@@ -53,9 +53,4 @@ int sparse_picks_run(sparse_picks *p, kv_err *e);
 
 void sparse_picks_release(sparse_picks *p);
 
-/* ---- For rules ---- */
-
-/* For each of n rows which of those of a it is, or -1. ids: ascending. */
-void sparse_find_places(int64_t *at, const kv_array *a, const int64_t *ids, int64_t n);
-
 #endif

@@ -15,7 +15,7 @@ typedef struct launch {
     struct launch *next;
     const gpu_rule *rule; /* or NULL: a work of the device's table */
     gpu_work work;
-    gpu_job *jobs;
+    gpu_job *jobs; /* room for those that were asked for, n of them given */
     int64_t n;
 } launch;
 
@@ -189,13 +189,14 @@ static int take_room(run *r, int64_t n, kv_err *e)
 
 /* ---- Jobs ---- */
 
-static launch *add_launch(run *r, const gpu_rule *rule, gpu_work work, int64_t n, kv_err *e)
+/* A launch without jobs, and room for some. */
+static launch *add_launch(run *r, const gpu_rule *rule, gpu_work work, int64_t room, kv_err *e)
 {
     launch *l = arena_alloc(&r->memory, sizeof *l, e);
     if (!l)
         return NULL;
-    *l = (launch){.rule = rule, .work = work, .n = n};
-    l->jobs = arena_alloc(&r->memory, (size_t)n * sizeof *l->jobs, e);
+    *l = (launch){.rule = rule, .work = work};
+    l->jobs = arena_alloc(&r->memory, (size_t)room * sizeof *l->jobs, e);
     if (!l->jobs)
         return NULL;
     *r->last = l;
@@ -278,7 +279,6 @@ static int launch_rule(run *r, int64_t first, int64_t end, int pass, plan_part p
     launch *l = add_launch(r, rule, GPU_NWORKS, n, e);
     if (!l)
         return KV_E_MEMORY;
-    l->n = 0;
     for (int64_t i = first; i < end && !rc; i++) {
         const gpu_rule **own = rule_at(r, i, pass, part);
         if (*own != rule)
@@ -306,25 +306,26 @@ static int nsums_of(const run *r, int64_t item, int pass)
 }
 
 /* Terms become the sums of chunks, and these one number. */
-static void add_sum(const run *r, gpu_job *chunks, gpu_job *all, int64_t item, int pass, int sum,
+static void add_sum(const run *r, launch *chunks, launch *all, int64_t item, int pass, int sum,
                     const void **from)
 {
     const plan_gpu_item *of = &r->items[item];
     const plan_pass *own = &of->plan->pass[pass];
+    gpu_job *first = &chunks->jobs[chunks->n++], *second = &all->jobs[all->n++];
     int number = own->sum[sum];
     from[0] = terms_of(r, item, own, sum);
     from[1] = chunks_of(r, item, sum);
-    *chunks = (gpu_job){.dst = chunks_of(r, item, sum),
-                        .n = nchunks_of(of),
-                        .row = of->arrays->size,
-                        .src = &from[0],
-                        .nsrc = 1,
-                        .to = number_dtype(of->plan, number)};
-    *all = *chunks;
-    all->dst = (double *)numbers_of(r, item) + number;
-    all->n = 1;
-    all->row = chunks->n;
-    all->src = &from[1];
+    *first = (gpu_job){.dst = chunks_of(r, item, sum),
+                       .n = nchunks_of(of),
+                       .row = of->arrays->size,
+                       .src = &from[0],
+                       .nsrc = 1,
+                       .to = number_dtype(of->plan, number)};
+    *second = *first;
+    second->dst = (double *)numbers_of(r, item) + number;
+    second->n = 1;
+    second->row = first->n;
+    second->src = &from[1];
 }
 
 static int launch_sums(run *r, int64_t first, int64_t end, int pass, kv_err *e)
@@ -341,7 +342,7 @@ static int launch_sums(run *r, int64_t first, int64_t end, int pass, kv_err *e)
         return KV_E_MEMORY;
     for (int64_t i = first; i < end; i++)
         for (int s = 0; s < nsums_of(r, i, pass); s++, k++)
-            add_sum(r, &chunks->jobs[k], &all->jobs[k], i, pass, s, &from[2 * k]);
+            add_sum(r, chunks, all, i, pass, s, &from[2 * k]);
     return KV_OK;
 }
 
