@@ -118,7 +118,7 @@ static int prepare(const local *l, call *c, const kv_key *keys, const push_outs 
     int rc = call_group_pairs(c, keys, flags, e);
     if (!rc && l->check)
         rc = l->check(c, e);
-    c->together = l->check != NULL;
+    c->together = l->together;
     if (!rc && outs)
         call_take_outs(c, outs->keys, outs->items, outs->in_place);
     if (!rc)
@@ -359,7 +359,7 @@ static int pull_default(const local *l, const kv_key *keys, int64_t n, kv_array 
         call_end(c);
         return rc;
     }
-    c->together = l->check != NULL;
+    c->together = l->together;
     return call_run(c, run_pull, how, false, e);
 }
 
@@ -563,7 +563,7 @@ static int run_second(const local *l, second_half *h, const kv_call *how, kv_err
     int rc = KV_OK;
     if (c && (rc = prepare_pull(c, h->keys, e)) == KV_OK) {
         h->call = NULL; /* it ends when it has run */
-        c->together = l->check != NULL;
+        c->together = l->together;
         rc = call_run(c, run_pull, how, false, e);
     }
     end_second(h);

@@ -13,9 +13,9 @@ extern const kv_type_ops teststore_type_ops;
 /* What local, device and nccl are, and their operations (kv_type_ops). */
 typedef struct local {
     kv *store;
-    bool moves; /* keys follow their values to a GPU */
-    int (*check)(const call *c, kv_err *e); /* NULL, or what a type asks of the groups of a push:
-                                               then GPUs work together */
+    bool moves;    /* keys follow their values to a GPU */
+    bool together; /* GPUs sum and copy together: see core/call_together.h */
+    int (*check)(const call *c, kv_err *e); /* NULL, or what a type asks of the groups of a push */
 } local;
 
 /* A store with these of its fields; it takes no options. Errors: usage, memory. */

@@ -96,8 +96,8 @@ static int open_nccl(kv *store, const kv_opt *opts, int nopts, void **self, kv_e
     int rc = gpu ? gpu->group_find(&version, e) : KV_E_UNSUPPORTED;
     if (rc)
         return rc;
-    return local_open(&(local){.store = store, .moves = true, .check = check_groups}, opts, nopts,
-                      self, e);
+    local as = {.store = store, .moves = true, .together = true, .check = check_groups};
+    return local_open(&as, opts, nopts, self, e);
 }
 
 static const kv *store_of(const void *self)
