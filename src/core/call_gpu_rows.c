@@ -41,6 +41,7 @@ int call_gpu_rows_prepare(const call_group *g, kv_err *e)
 
 /* ---- What can be done there ---- */
 
+/* Asked once a push, before it changes anything. */
 static bool can(const call *c, const call_group *g)
 {
     updater_arrays u;
@@ -54,6 +55,12 @@ static bool can(const call *c, const call_group *g)
     for (int i = 0; i < u.n; i++)
         there &= mirror_gpu(u.items[i]) == id;
     return there;
+}
+
+/* Whether a device was given the group, by this part. */
+static bool is_here(const call_group *g)
+{
+    return g->share == CALL_ON_GPU && call_gpu_rows_is(g);
 }
 
 /* ---- What a rule works on ---- */
@@ -169,13 +176,13 @@ static int push_on(call *c, const gpu_ops *gpu, int id, kv_err *e)
     int64_t begin = call_trace_begin(c);
     int rc = KV_OK;
     for (int64_t i = 0; i < c->ngroups && !rc; i++)
-        if (can(c, &c->groups[i]) && mirror_gpu(c->groups[i].target) == id)
+        if (is_here(&c->groups[i]) && mirror_gpu(c->groups[i].target) == id)
             rc = add_group(&w, &c->groups[i], e);
-    if (!rc && w.n > 0)
+    if (!rc)
         rc = gpu_list_run(&w.sums, e);
-    if (!rc && w.n > 0)
+    if (!rc)
         rc = plan_gpu_rows_run(gpu, id, w.items, w.n, e);
-    if (!rc && w.n > 0)
+    if (!rc)
         call_trace_device(c, begin, "update", gpu, id);
     gpu_list_release(&w.sums);
     mem_free(w.items);
@@ -184,19 +191,21 @@ static int push_on(call *c, const gpu_ops *gpu, int id, kv_err *e)
 
 int call_gpu_rows_push(call *c, kv_err *e)
 {
-    const gpu_ops *gpu = NULL;
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !gpu; i++)
-        if (can(c, &c->groups[i]) && !(gpu = gpu_find(e)))
-            return KV_E_UNSUPPORTED;
-    for (int id = 0; gpu && id < gpu->count && !rc; id++)
-        rc = push_on(c, gpu, id, e);
-    for (int64_t i = 0; gpu && i < c->ngroups && !rc; i++) {
+    bool used[GPU_MOST] = {false};
+    const gpu_ops *gpu = gpu_find(e);
+    int rc = gpu ? KV_OK : KV_E_UNSUPPORTED;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         call_group *g = &c->groups[i];
         if (!can(c, g))
             continue;
-        rc = fill_outs(c, g, e);
         g->share = CALL_ON_GPU;
+        used[mirror_gpu(g->target)] = true;
     }
+    for (int id = 0; id < GPU_MOST && !rc; id++)
+        if (used[id])
+            rc = push_on(c, gpu, id, e);
+    for (int64_t i = 0; i < c->ngroups && !rc; i++)
+        if (is_here(&c->groups[i]))
+            rc = fill_outs(c, &c->groups[i], e);
     return rc;
 }

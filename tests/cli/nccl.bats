@@ -118,6 +118,19 @@ copy 2: gpu(1), 10
 copy together 1: gpu(0), 30
 copy together 2: gpu(1), 10
 copy 1: gpu(0), 30'
+    on_gpus <<'END'
+create device
+init 1,2 [row_sparse(ones(4,3)), row_sparse(ones(2,3))]
+set-updater { stored += input }
+push 1,2 [row_sparse(ones(4,3))@gpu(1), row_sparse(ones(2,3))@gpu(2)]
+profile p.json
+push 1,2 [row_sparse(ones(4,3))@gpu(1), row_sparse(ones(2,3))@gpu(2)]
+profile off
+END
+    assert_success
+    run sed -n 's/.*"cat":"gpu".*"name":"\([^"]*\)".*"device":"\([^"]*\)","elements":\([0-9]*\).*/\1: \2, \3/p' p.json
+    assert_output 'update 1: gpu(1), 12
+update 2: gpu(2), 6'
 }
 
 @test "nccl: a library that does not say its version says why" {
