@@ -178,8 +178,10 @@ static int load_absent(const struct absent *a, kv_err *e)
                           a->names[0], a->plugin, absent_reason());
     if (kv_load_plugin(path, &why) == KV_OK)
         return KV_OK;
-    return kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" is not available: %s", a->names[0],
-                      why.text);
+    kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" is not available: %s", a->names[0], why.text);
+    if (why.hint[0])
+        kv_err_hint(e, "%s", why.hint);
+    return KV_E_UNSUPPORTED;
 }
 
 static const kv_type_ops *find_locked(const char **name)
@@ -239,7 +241,10 @@ int gpu_load(kv_err *e)
         return KV_OK;
     size_t n = strlen(path); /* the text begins with it */
     bool named = strncmp(why.text, path, n) == 0 && strncmp(why.text + n, ": ", 2) == 0;
-    return kv_err_set(e, KV_E_UNSUPPORTED, "%s", named ? why.text + n + 2 : why.text);
+    kv_err_set(e, KV_E_UNSUPPORTED, "%s", named ? why.text + n + 2 : why.text);
+    if (why.hint[0])
+        kv_err_hint(e, "%s", why.hint);
+    return KV_E_UNSUPPORTED;
 }
 
 /* The version of what GPUs sum and copy together by, or why there is none. */

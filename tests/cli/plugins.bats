@@ -207,6 +207,22 @@ END
     assert_output --partial 'error[unsupported]: the type "dist_sync" is not available: broken/kvstore_mpi.so is no plugin: file too short'
 }
 
+@test "plugins: the hint of a known type's plugin that does not start is kept" {
+    plugin kvstore_mpi <<'END'
+    static const char text[] = "the machine is busy", hint[] = "wait a little";
+    e->code = KV_E_UNSUPPORTED;
+    for (size_t i = 0; i < sizeof text; i++)
+        e->text[i] = text[i];
+    for (size_t i = 0; i < sizeof hint; i++)
+        e->hint[i] = hint[i];
+    return KV_E_UNSUPPORTED;
+END
+    KVSTORE_PLUGINS=$PWD run kvctl -c 'create dist'
+    assert_failure 4
+    assert_output --partial 'kvstore_mpi.so: the machine is busy'
+    assert_output --partial 'hint: wait a little'
+}
+
 @test "plugins: --safe loads none" {
     run kvctl --safe -c 'register first --plugin first.so'
     assert_failure 4
