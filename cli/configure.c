@@ -140,6 +140,8 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
         s->default_type = o->type;
     if (o->timeout > 0)
         interrupt_after(o->timeout);
+    if (s->gpus_wanted && kv_set_virtual_gpus(o->gpus, e)) /* types may ask for GPUs first */
+        return e->code;
     /* also under --safe: it is not the script that asks for them */
     for (int i = 0; i < o->nplugins; i++)
         if (kv_load_plugin(o->plugins[i], e))

@@ -46,7 +46,7 @@ static const struct option {
     {OPT_JSON, 0, "json", NULL, "one JSON object a command on stdout, and nothing else"},
     {OPT_SET, 0, "set", "NAME=VALUE", "set a variable, or a setting such as print.precision=4"},
     {OPT_SEED, 0, "seed", "N", "seed of the random functions (0), or random"},
-    {OPT_GPUS, 0, "gpus", "N", "how many virtual GPUs a machine without GPUs gets (8)"},
+    {OPT_GPUS, 0, "gpus", "N", "use N virtual GPUs; without it: 8 where there is no GPU"},
     {OPT_TYPE, 0, "type", "TYPE", "type of a store that is used before create (local)"},
     {OPT_FORMAT, 0, "format", "F", "numpy, repr, legacy, mxnet, csv, raw or json"},
     {OPT_VERIFY, 0, "verify", "FILE",

@@ -467,8 +467,8 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
 /* ---- The process ----------------------------------------------------------------------------- */
 
 /* Virtual GPUs: from now on gpu(0) to gpu(n-1) are contexts in host memory, so that programs for
- * several GPUs run on a machine without one. 0 switches them off. Error: value (n outside 0 to
- * KV_CTX_MAX + 1). */
+ * several GPUs run on a machine without one, and alike on one that has some: these are out of reach
+ * meanwhile. 0 switches them off. Error: value (n outside 0 to KV_CTX_MAX + 1). */
 int kv_set_virtual_gpus(int n, kv_err *e);
 
 /* Receives warnings, one call each; NULL (the default) drops them. Process-wide. */

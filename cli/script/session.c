@@ -234,24 +234,30 @@ static int note_usable(void *arg, const kv_field *fields, int n, kv_err *e)
 
 int session_ctx(session *s, kv_ctx ctx, kv_err *e)
 {
+    bool asked = s->gpus_wanted && s->virtual_gpus > 0;
     kv_err why = {0};
     if (ctx.device != KV_GPU || s->gpus_announced)
         return KV_OK;
-    kv_describe(NULL, "gpus", note_usable, &s->gpus_announced, &why);
+    if (!asked)
+        kv_describe(NULL, "gpus", note_usable, &s->gpus_announced, &why);
     if (s->gpus_announced)
         return KV_OK;
     if (ctx.id >= s->virtual_gpus) {
-        kv_err_set(e, KV_E_UNSUPPORTED,
-                   "there is no gpu(%d): this machine has none, and virtual are %d", ctx.id,
-                   s->virtual_gpus);
+        if (asked)
+            kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): the virtual GPUs end at gpu(%d)",
+                       ctx.id, s->virtual_gpus - 1);
+        else
+            kv_err_set(e, KV_E_UNSUPPORTED,
+                       "there is no gpu(%d): this machine has none, and virtual are %d", ctx.id,
+                       s->virtual_gpus);
         return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1);
     }
     int code = kv_set_virtual_gpus(s->virtual_gpus, e);
     if (code)
         return code;
     s->gpus_announced = true;
-    session_note(s, "no GPU here: gpu(0) to gpu(%d) are virtual, in the memory of the CPU",
-                 s->virtual_gpus - 1);
+    session_note(s, "%sgpu(0) to gpu(%d) are virtual, in the memory of the CPU",
+                 asked ? "" : "no GPU here: ", s->virtual_gpus - 1);
     return KV_OK;
 }
 

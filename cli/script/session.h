@@ -85,7 +85,7 @@ typedef struct session {
     uint64_t seed;          /* of the random functions */
     uint64_t draws;         /* calls of random functions without seed= so far */
     int virtual_gpus;       /* gpu(i) that a machine without GPUs gets */
-    bool gpus_wanted;       /* --gpus has asked for them */
+    bool gpus_wanted;       /* --gpus has asked for them: where there are GPUs, too */
     bool gpus_announced;    /* they are in use */
 
     buf detail;             /* lines that the report of the last error adds, such as a diff */

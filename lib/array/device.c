@@ -32,7 +32,8 @@ int gpu_register(const gpu_ops *ops, kv_err *e)
                           "version %u and %zu bytes",
                           ops->version, ops->size, GPU_TABLE_VERSION, sizeof *ops);
     if (ops->count < 1 || ops->count > GPU_MOST)
-        return kv_err_set(e, KV_E_VALUE, "the table of GPUs has %d of them, this library takes 1 to %d",
+        return kv_err_set(e, KV_E_VALUE,
+                          "the table of GPUs has %d of them, this library takes 1 to %d",
                           ops->count, GPU_MOST);
     if (!__atomic_compare_exchange_n(&gpus, &none, ops, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return kv_err_set(e, KV_E_NAME, "a plugin has brought the GPUs of this machine already");
@@ -70,12 +71,11 @@ static const dev_ops *find_gpu(int id, kv_err *e)
     const gpu_ops *found = gpu_find(&why);
     if (found && id < found->count)
         return &cpu_dev_ops;
-    if (found) {
+    if (found)
         kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): the last one here is gpu(%d)", id,
                    found->count - 1);
-        return NULL;
-    }
-    kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): %s", id, why.text);
+    else
+        kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): %s", id, why.text);
     kv_err_hint(e, "virtual GPUs (kvctl --gpus %d, kv_set_virtual_gpus) run on any machine",
                 id + 1);
     return NULL;

@@ -173,7 +173,7 @@ on_gpus()
     assert_output --partial 'hint: --gpus 1 measures virtual ones, which are host memory'
     run --separate-stderr kvctl bench W1 --quick --runs 1 --op push,pull --values 2 --gpus 2 --ctx 'gpu(0..1)'
     assert_success
-    assert_equal "$stderr" "note: no GPU here: gpu(0) to gpu(1) are virtual, in the memory of the CPU"
+    assert_equal "$stderr" "note: gpu(0) to gpu(1) are virtual, in the memory of the CPU"
     assert_equal "${lines[0]}" "values on gpu(0), gpu(1) (virtual: host memory), keys on gpu(0); limit: loops in host memory"
     assert_regex "${lines[2]}" '^W1 +push +2 .* [ps] +[0-9.]+$'
     run --separate-stderr kvctl --json --gpus 1 bench W5 --size 100 --runs 1 --op push --ctx gpu
@@ -181,6 +181,13 @@ on_gpus()
     run kvctl bench --quick --gpus 2 --ctx 'gpu(0..2)'
     assert_failure 4
     assert_output --partial 'error[unsupported]: there is no gpu(2): the virtual GPUs end at gpu(1)'
+}
+
+@test "bench: --gpus measures virtual ones where there are GPUs, too" {
+    on_gpus
+    run --separate-stderr kvctl bench W1 --quick --runs 1 --op push --gpus 2 --ctx 'gpu(0..1)'
+    assert_success
+    assert_equal "${lines[0]}" "values on gpu(0), gpu(1) (virtual: host memory), keys on gpu(0); limit: loops in host memory"
 }
 
 @test "bench: devices that are none" {

@@ -83,6 +83,15 @@ True
  [1. 1.]]'
 }
 
+@test "nccl: virtual GPUs are none of NCCL's" {
+    on_gpus --gpus 2 -c 'create nccl'
+    assert_failure 4
+    assert_output '<cmd>:1:8: error[unsupported]: the type "nccl" wants GPUs of this machine, these are virtual
+    1 | create nccl
+      |        ^^^^
+ hint: the type device works with virtual GPUs'
+}
+
 @test "nccl: without the library it says so, where types are listed too" {
     FAKE_NCCL=none on_gpus -c 'create nccl'
     assert_failure 4

@@ -109,6 +109,18 @@ TEST(array_contexts)
     kv_array_unref(a);
 }
 
+TEST(a_table_of_more_gpus_than_are_used_is_refused)
+{
+    gpu_ops table = {.size = sizeof table, .version = GPU_TABLE_VERSION, .count = GPU_MOST + 1};
+    kv_err e = {0};
+    CHECK_ERR(gpu_register(&table, &e), KV_E_VALUE,
+              "the table of GPUs has 65 of them, this library takes 1 to 64");
+    table.count = 0;
+    CHECK_ERR(gpu_register(&table, &e), KV_E_VALUE,
+              "the table of GPUs has 0 of them, this library takes 1 to 64");
+    CHECK(!gpu_is_there());
+}
+
 TEST(array_write_needs_the_only_reference)
 {
     kv_err e = {0};
