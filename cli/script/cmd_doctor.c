@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <link.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "array/device.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "script/commands.h"
@@ -149,8 +151,9 @@ typedef struct check_list {
     int n, failed;
 } check_list;
 
-/* Runs a script in a session of its own; folder is its variable `folder`. */
-static void check(check_list *c, const char *name, const char *script, const char *folder)
+/* Runs a script in a session of its own; folder is its variable `folder`. on: what an ok adds. */
+static void check(check_list *c, const char *name, const char *script, const char *folder,
+                  const char *on)
 {
     session own;
     kv_err e = {0};
@@ -159,6 +162,7 @@ static void check(check_list *c, const char *name, const char *script, const cha
     session_init(&own);
     own.quiet = true;
     own.virtual_gpus = c->s->virtual_gpus;
+    own.gpus_wanted = c->s->gpus_wanted;
     own.interrupted = c->s->interrupted;
     own.timeout = c->s->timeout;
     char *text = mem_text(script, strlen(script), &e);
@@ -174,7 +178,7 @@ static void check(check_list *c, const char *name, const char *script, const cha
     if (e.code)
         buf_printf(c->out, "FAILED, %s: %s\n", kv_code_name(e.code), e.text);
     else
-        buf_add(c->out, "ok\n");
+        buf_printf(c->out, "ok%s\n", on);
     session_release(&own);
 }
 
@@ -184,9 +188,9 @@ static const char store_script[] = "create local; init 3 ones(2,3)*2\n"
                                    "set-updater { stored += input * 2 }\n"
                                    "push 3 ones(2,3); pull 3 -> a; assert a == ones(2,3)*10.5\n";
 
-static const char devices_script[] = "create device; init w zeros(4,1000)\n"
-                                     "push w [ones(4,1000)@gpu(0), ones(4,1000)@gpu(0)]\n"
-                                     "pull w --ctx gpu(0) -> a; assert sum(a@cpu) == 8000\n";
+static const char devices_script[] = "create device; init w zeros(4,1000); d = gpu(%d)\n"
+                                     "push w [ones(4,1000)@d, ones(4,1000)@d]\n"
+                                     "pull w --ctx d -> a; assert sum(a@cpu) == 8000\n";
 
 static const char numbers_script[] = "a = arange(1000) * 0.25 - 3\n"
                                      "assert sum(a) == 121875\n"
@@ -198,6 +202,17 @@ static const char files_script[] =
     "for end in ['csv', 'json'] {\n"
     "    write a (folder + '/a.' + end); assert load(folder + '/a.' + end) == a\n"
     "}\n";
+
+/* On the first GPU that can be used; without one the first error is that of gpu(0). */
+static void check_devices(check_list *c, int first)
+{
+    char script[sizeof devices_script + 16], on[48];
+    bool own = first >= 0 && dev_virtual_gpus() == 0;
+    int id = own ? first : 0;
+    snprintf(script, sizeof script, devices_script, id);
+    snprintf(on, sizeof on, ", on %sgpu(%d)", own ? "" : "a virtual ", id);
+    check(c, "devices", script, NULL, on);
+}
 
 /* A new folder below $TMPDIR, or an io error in e. */
 static bool make_folder(buf *path, kv_err *e)
@@ -232,7 +247,7 @@ static void check_files(check_list *c)
         topic(c->out, "files");
         buf_add(c->out, "not tried: --safe forbids writing files\n");
     } else if (make_folder(&path, &e)) {
-        check(c, "files", files_script, buf_text(&path));
+        check(c, "files", files_script, buf_text(&path), "");
         remove_folder(buf_text(&path));
     } else {
         topic(c->out, "files");
@@ -247,6 +262,7 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
     check_list c = {.s = s, .out = &text};
+    int first_gpu;
     (void)call, (void)out;
     topic(&text, "version");
     buf_printf(&text, "kvctl %s, libkvstore %s\n", KV_VERSION, kv_version());
@@ -254,14 +270,14 @@ int cmd_doctor(session *s, const ast *call, result *out, kv_err *e)
     add_libraries(&text);
     add_cpu(&text);
     add_memory(&text);
-    doctor_gpus(&text, e);
+    doctor_gpus(&text, &first_gpu, e);
     kv_describe(NULL, "types", add_type, &text, e);
     add_terminal(&text);
     add_plot(&text);
     add_history(s, &text);
-    check(&c, "numbers", numbers_script, NULL);
-    check(&c, "store", store_script, NULL);
-    check(&c, "devices", devices_script, NULL);
+    check(&c, "numbers", numbers_script, NULL, "");
+    check(&c, "store", store_script, NULL, "");
+    check_devices(&c, first_gpu);
     check_files(&c);
     if (c.failed == 0)
         buf_printf(&text, "all %d checks hold\n", c.n);

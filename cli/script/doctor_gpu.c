@@ -2,6 +2,7 @@
 #include "script/doctor_gpu.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 typedef struct report {
     buf *out;
     int n;                  /* GPUs */
+    uint64_t usable;            /* as bits */
     uint64_t reached[GPU_MOST]; /* by each, as bits; its own is one of them */
 } report;
 
@@ -50,6 +52,14 @@ static void add_machine(report *r, const kv_field *fields, int n)
     }
 }
 
+/* Why a GPU cannot be used, without its name, which begins the line already. */
+static const char *reason_of(const char *reason, int64_t id)
+{
+    char name[32];
+    size_t n = (size_t)snprintf(name, sizeof name, "gpu(%" PRId64 ") ", id);
+    return strncmp(reason, name, n) == 0 ? reason + n : reason;
+}
+
 static void add_one(report *r, const kv_field *fields, int n)
 {
     int64_t id = number(fields, n, "device"), left = number(fields, n, "free");
@@ -60,9 +70,11 @@ static void add_one(report *r, const kv_field *fields, int n)
     if (left >= 0)
         buf_printf(r->out, "%" PRId64 " MB of it unused, ", left >> 20);
     buf_printf(r->out, "ability %" PRId64 ".%" PRId64 "%s%s\n", number(fields, n, "major"),
-               number(fields, n, "minor"), left < 0 ? "; " : "", text(fields, n, "reason"));
+               number(fields, n, "minor"), left < 0 ? "; " : "",
+               reason_of(text(fields, n, "reason"), id));
     if (r->n == GPU_MOST)
         return;
+    r->usable |= (uint64_t)(left >= 0) << r->n;
     r->reached[r->n] = (uint64_t)1 << r->n;
     for (char *end = NULL; *reached; reached = end)
         r->reached[r->n] |= (uint64_t)1 << (strtoul(reached, &end, 10) % GPU_MOST);
@@ -110,11 +122,20 @@ static uint64_t like(const report *r, int id)
     return set;
 }
 
+/* Those that cannot be used reach none, and none reaches them. */
+static void leave_out_unusable(report *r)
+{
+    for (int i = 0; i < r->n; i++)
+        r->reached[i] &= has(r->usable, i) ? r->usable : 0;
+}
+
 /* A line for a set of GPUs that all reach each other and no more, else one for each. */
 static void add_peers(report *r)
 {
     for (int i = 0; i < r->n; i++) {
         uint64_t reached = r->reached[i], own = (uint64_t)1 << i;
+        if (!reached)
+            continue;
         bool together = like(r, i) == reached && reached != own;
         if (together && (reached & (own - 1))) /* its line is there */
             continue;
@@ -130,10 +151,12 @@ static void add_peers(report *r)
     }
 }
 
-void doctor_gpus(buf *out, kv_err *e)
+void doctor_gpus(buf *out, int *first, kv_err *e)
 {
     report r = {.out = out};
     kv_describe(NULL, "gpus", add_row, &r, e);
+    leave_out_unusable(&r);
+    *first = r.usable ? __builtin_ctzll(r.usable) : -1;
     if (r.n > 1)
         add_peers(&r);
 }

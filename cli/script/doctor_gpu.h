@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 
-void doctor_gpus(buf *out, kv_err *e);
+/* Out: *first, the first GPU that can be used, or -1 where there is none. */
+void doctor_gpus(buf *out, int *first, kv_err *e);
 
 #endif

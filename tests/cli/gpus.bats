@@ -46,8 +46,16 @@ peers      gpu(1) reaches no other'
 @test "gpus: one that cannot be used does not matter until it is used, and doctor says why" {
     FAKE_GPUS=2 FAKE_GPU_BUSY=1 doctor_says 'gpu        built: yes; usable: yes; CUDA 12.8, NVRTC 12.6
 gpu        gpu(0): no GPU, but host memory, 64 MB, 64 MB of it unused, ability 9.0
-gpu        gpu(1): no GPU, but host memory, 64 MB, ability 9.0; gpu(1) cannot be used: CUDA-capable device(s) is/are busy or unavailable
-peers      gpu(0..1) reach each other'
+gpu        gpu(1): no GPU, but host memory, 64 MB, ability 9.0; cannot be used: CUDA-capable device(s) is/are busy or unavailable
+peers      gpu(0) reaches no other'
+    FAKE_GPU_BUSY=0 on_gpus -c doctor
+    assert_success
+    assert_line 'devices    ok, on gpu(1)'
+    assert_line 'peers      gpu(1..3) reach each other'
+    FAKE_GPU_BUSY=01 FAKE_GPUS=2 on_gpus -c doctor
+    assert_failure 1
+    assert_line 'devices    FAILED, io: gpu(0) cannot be used: CUDA-capable device(s) is/are busy or unavailable'
+    refute_line --regexp '^peers'
     FAKE_GPU_BUSY=123 on_gpus -k <<'END'
 create device
 init 1 ones(3)
@@ -60,6 +68,35 @@ END
     4 | push 1 [ones(3)@gpu(0), ones(3)@gpu(1)]
       |                         ^^^^^^^^^^^^^^
 [2. 2. 2.]'
+}
+
+@test "gpus: --gpus N is N virtual ones, whatever the machine has" {
+    local where=$build/device
+    [ -e "$where/kvstore_cuda.so" ] || skip "the plugin over host memory is not built"
+    for plugins in "$where" nowhere; do
+        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 6 -c 'a = ones(2)@gpu(5); a'
+        assert_success
+        assert_output 'note: gpu(0) to gpu(5) are virtual, in the memory of the CPU
+array([1., 1.], dtype=float32)'
+        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 2 -c 'a = ones(2)@gpu(2)'
+        assert_failure 4
+        assert_output --partial 'error[unsupported]: there is no gpu(2): the virtual GPUs end at gpu(1)'
+        assert_output --partial 'hint: kvctl --gpus 3 …'
+        KVSTORE_PLUGINS=$plugins FAKE_GPUS=4 run kvctl --gpus 2 -c doctor
+        assert_success
+        assert_line 'devices    ok, on a virtual gpu(0)'
+    done
+    KVSTORE_PLUGINS=nowhere run kvctl -c 'a = ones(2)@gpu(8)'
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: there is no gpu(8): this machine has none, and virtual are 8'
+    assert_output --partial 'hint: kvctl --gpus 9 …'
+    on_gpus -c 'a = ones(2)@gpu(6)'
+    assert_failure 4
+    assert_output --partial 'error[unsupported]: there is no gpu(6): the last one here is gpu(3)'
+    assert_output --partial 'hint: virtual GPUs (kvctl --gpus 7, kv_set_virtual_gpus) run on any machine'
+    on_gpus --gpus 0 -c 'a = ones(2)@gpu(3); print a@cpu'
+    assert_success
+    assert_output '[1. 1.]'
 }
 
 @test "gpus: copies between those that do not reach each other" {
