@@ -185,29 +185,37 @@ static int add_sum(lists *l, const call_group *g, kv_err *e)
     return KV_OK;
 }
 
-static int add_rule(lists *l, const call_group *g, kv_err *e)
+int call_gpu_rule_arrays(const call *c, const call_group *g, plan_arrays *out, kv_err *e)
 {
     updater_arrays u;
+    int rc = g->source ? array_fill(g->target, g->source, e) : KV_OK;
+    if (rc)
+        return rc;
+    updater_rule_arrays(c, g, &u);
+    *out = u.plan;
+    for (int i = 0; i < u.n && !rc; i++)
+        rc = mirror_device(u.items[i], MIRROR_CHANGE, &out->states[u.number[i]], e);
+    if (!rc)
+        rc = mirror_device(g->target, MIRROR_CHANGE, &out->weight, e);
+    out->stored = out->weight;
+    if (!rc && u.held != g->target)
+        rc = mirror_device(u.held, MIRROR_CHANGE, &out->stored, e);
+    out->size = g->target->size;
+    return rc;
+}
+
+static int add_rule(lists *l, const call_group *g, kv_err *e)
+{
     const void **src;
     plan_arrays *a = arena_alloc(&l->memory, sizeof *a, e);
     int64_t n = 0;
     int rc = a ? place_values(l, g, &src, &n, e) : KV_E_MEMORY;
-    if (!rc && g->source)
-        rc = mirror_copy(g->target, g->source, e);
+    if (!rc)
+        rc = call_gpu_rule_arrays(l->call, g, a, e);
     if (rc)
         return rc;
-    updater_rule_arrays(l->call, g, &u);
-    *a = u.plan;
-    for (int i = 0; i < u.n && !rc; i++)
-        rc = mirror_device(u.items[i], MIRROR_CHANGE, &a->states[u.number[i]], e);
-    if (!rc)
-        rc = mirror_device(g->target, MIRROR_CHANGE, &a->weight, e);
-    a->stored = a->weight;
-    if (!rc && u.held != g->target)
-        rc = mirror_device(u.held, MIRROR_CHANGE, &a->stored, e);
-    a->size = g->target->size;
     l->rules[l->nrules++] = (plan_gpu_item){g->update->plan, a, src, n};
-    return rc;
+    return KV_OK;
 }
 
 static int add_group(lists *l, const call_group *g, kv_err *e)

@@ -24,6 +24,10 @@ static inline bool call_is_on_gpu(const kv_array *a)
  * memory. */
 int call_gpu_prepare(call *c, kv_err *e);
 
+/* Brings what the rule of such a group works on to the key's GPU, the stored array that its own one
+ * begins as included, and says where it is there. Errors: those of the device. */
+int call_gpu_rule_arrays(const call *c, const call_group *g, plan_arrays *out, kv_err *e);
+
 /* Runs what can run on GPUs, and makes host memory current for the rest. *all: nothing is left.
  * Errors: those of a device; memory, where there is none for the lists of a launch or for the terms
  * of a rule's sums; io, for a key that an earlier call did not write. What was to be written cannot

@@ -4,6 +4,7 @@
 #include "array/mirror.h"
 #include "array/sparse.h"
 #include "array/sparse_gpu.h"
+#include "core/call_gpu.h"
 #include "core/call_trace.h"
 #include "core/updater.h"
 #include "vm/plan_gpu_rows.h"
@@ -104,24 +105,10 @@ static int add_sum(work *w, const call_group *g, const void **out, kv_err *e)
 /* The arrays in the device, and what the plan must know beside. */
 static int find_arrays(work *w, const call_group *g, plan_arrays **out, kv_err *e)
 {
-    updater_arrays u;
     plan_arrays *a = *out = arena_alloc(&w->sums.memory, sizeof *a, e);
-    int rc = a ? KV_OK : KV_E_MEMORY;
-    if (!rc && g->source)
-        rc = array_fill(g->target, g->source, e);
-    if (rc)
-        return rc;
-    updater_rule_arrays(w->call, g, &u);
-    *a = u.plan;
-    for (int i = 0; i < u.n && !rc; i++)
-        rc = mirror_device(u.items[i], MIRROR_CHANGE, &a->states[u.number[i]], e);
+    int rc = a ? call_gpu_rule_arrays(w->call, g, a, e) : KV_E_MEMORY;
     if (!rc)
-        rc = mirror_device(g->target, MIRROR_CHANGE, &a->weight, e);
-    a->stored = a->weight;
-    if (!rc && u.held != g->target)
-        rc = mirror_device(u.held, MIRROR_CHANGE, &a->stored, e);
-    a->size = g->target->size;
-    a->row = sparse_row(g->target);
+        a->row = sparse_row(g->target);
     return rc;
 }
 
