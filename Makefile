@@ -319,8 +319,8 @@ $(BUILD)/gpu_conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.so
 $(BUILD)/tests/device/%.o: ALL_CFLAGS += -I.
 $(BUILD)/gpu_rules: $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
 $(BUILD)/gpu_cache: $(BUILD)/cuda/cache.o
-$(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o
-$(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl.o
+$(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o $(BUILD)/cuda/library.o
+$(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl.o $(BUILD)/cuda/library.o
 
 bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside copies of the same device and PyTorch, with bars
 	@BUILD=$(BUILD) tests/device/bars

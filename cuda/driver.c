@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cuda/library.h"
 
 /* Functions of libcuda: name in the library, with the version that the headers declare. */
 #define CUDA_FUNCTIONS(X)                                                                          \
@@ -82,14 +83,6 @@ static struct {
     NVRTC_FUNCTIONS(FIELD)
     NVRTC_EXTRAS(FIELD)
 } nvrtc = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* dlsym gives an object's address where a function's is wanted. */
-static bool find(void *library, const char *name, void *out)
-{
-    void *address = dlsym(library, name);
-    memcpy(out, &address, sizeof address);
-    return address != NULL;
-}
 
 /* ---- libcuda ---- */
 
@@ -315,10 +308,7 @@ static void *open_compiler(void)
     static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
                                         "libnvrtc.so.11.2",
                                         "/usr/local/cuda/lib64/libnvrtc.so"};
-    void *library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
+    return library_open(names, sizeof names / sizeof *names);
 }
 
 static int need_compiler(kv_err *e)
@@ -328,10 +318,10 @@ static int need_compiler(kv_err *e)
     pthread_mutex_lock(&nvrtc.lock);
     void *library = nvrtc.open ? NULL : open_compiler();
     if (library) {
-#define FIND(name) all &= find(library, #name, (void *)&nvrtc.name);
+#define FIND(name) all &= library_find(library, #name, (void *)&nvrtc.name);
         NVRTC_FUNCTIONS(FIND)
 #undef FIND
-#define FIND(name) find(library, #name, (void *)&nvrtc.name);
+#define FIND(name) library_find(library, #name, (void *)&nvrtc.name);
         NVRTC_EXTRAS(FIND)
 #undef FIND
         nvrtc.open = all;
@@ -442,7 +432,7 @@ static int open_driver(kv_err *e)
     if (!library)
         return kv_err_set(e, KV_E_UNSUPPORTED, "no CUDA driver: %s", dlerror());
 #define FIND(name)                                                                                 \
-    if (!find(library, TEXT(name), (void *)&cu.name))                                              \
+    if (!library_find(library, TEXT(name), (void *)&cu.name))                                      \
         lacking = TEXT(name);
     CUDA_FUNCTIONS(FIND)
 #undef FIND

@@ -1,9 +1,9 @@
 /* The table over libnccl, which is opened when a store needs it. */
 #include "cuda/nccl.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <string.h>
+
+#include "cuda/library.h"
 
 /* Where the header is, it must say what nccl.h of this folder does. */
 #if __has_include(<nccl.h>)
@@ -30,18 +30,7 @@ static void *open_library(void)
     static const char *const names[] = {"libnccl.so.2", "libnccl.so",
                                         "/usr/local/cuda/lib64/libnccl.so.2",
                                         "/usr/local/cuda/lib/libnccl.so.2"};
-    void *found = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
-        found = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    return found;
-}
-
-/* dlsym gives an object's address where a function's is wanted. */
-static bool find(void *from, const char *name, void *out)
-{
-    void *address = dlsym(from, name);
-    memcpy(out, &address, sizeof address);
-    return address != NULL;
+    return library_open(names, sizeof names / sizeof *names);
 }
 
 static int fill_table(nccl *t, kv_err *e)
@@ -52,14 +41,14 @@ static int fill_table(nccl *t, kv_err *e)
         kv_err_set(e, KV_E_UNSUPPORTED, "NCCL (libnccl.so.2) cannot be loaded");
         return kv_err_hint(e, "NVIDIA's packages have it as libnccl2");
     }
-    bool all = find(from, "ncclGetErrorString", (void *)&t->text) &&
-               find(from, "ncclGetVersion", (void *)&t->version) &&
-               find(from, "ncclCommInitAll", (void *)&t->connect) &&
-               find(from, "ncclCommAbort", (void *)&t->stop) &&
-               find(from, "ncclGroupStart", (void *)&t->begin) &&
-               find(from, "ncclGroupEnd", (void *)&t->end) &&
-               find(from, "ncclReduce", (void *)&t->reduce) &&
-               find(from, "ncclBroadcast", (void *)&t->broadcast);
+    bool all = library_find(from, "ncclGetErrorString", (void *)&t->text) &&
+               library_find(from, "ncclGetVersion", (void *)&t->version) &&
+               library_find(from, "ncclCommInitAll", (void *)&t->connect) &&
+               library_find(from, "ncclCommAbort", (void *)&t->stop) &&
+               library_find(from, "ncclGroupStart", (void *)&t->begin) &&
+               library_find(from, "ncclGroupEnd", (void *)&t->end) &&
+               library_find(from, "ncclReduce", (void *)&t->reduce) &&
+               library_find(from, "ncclBroadcast", (void *)&t->broadcast);
     int code = all ? t->version(&version) : 0;
     if (code)
         return kv_err_set(e, KV_E_UNSUPPORTED, "NCCL does not start: %s", t->text(code));

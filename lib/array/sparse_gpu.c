@@ -34,6 +34,7 @@ static int add_convert(gpu_list *l, int id, void *dst, kv_dtype to, const void *
 
 int sparse_sums_begin(sparse_sums *s, kv_err *e)
 {
+    *s = (sparse_sums){0};
     int rc = begin(&s->converts, GPU_CONVERT, e);
     return rc ? rc : begin(&s->sums, GPU_SUM_ROWS, e);
 }
@@ -158,8 +159,7 @@ typedef struct sparse_pick {
 
 int sparse_picks_begin(sparse_picks *p, kv_err *e)
 {
-    p->out = NULL;
-    p->nout = p->out_cap = 0;
+    *p = (sparse_picks){0}; /* it is released whatever fails */
     int rc = begin(&p->gathers, GPU_GATHER_ROWS, e);
     return rc ? rc : begin(&p->converts, GPU_CONVERT, e);
 }

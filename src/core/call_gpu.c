@@ -372,7 +372,7 @@ static void trace_together(const call *c, int64_t begin, const char *name, const
 {
     for (int id = 0; id < GPU_MOST && t->keys_on; id++)
         if (t->keys_on >> id & 1)
-            call_trace_device(c, begin, name, t->gpu, id);
+            call_trace_device(c, begin, name, t->room.gpu, id);
 }
 
 /* Every group's sum of values on several GPUs, in its key's place where nothing else happens. */
@@ -395,10 +395,11 @@ static int sum_together(call *c, together *t, const void **sums_of, kv_err *e)
 /* What a device after the other does; together, sums come before that and copies behind it. */
 static int push_all(call *c, const int64_t *count, kv_err *e)
 {
-    together sums = {.gpu = gpu_find(e)}, copies = {.gpu = sums.gpu};
+    const gpu_ops *gpu = gpu_find(e);
+    together sums = {.room.gpu = gpu}, copies = {.room.gpu = gpu};
     const void **sums_of = NULL;
     int64_t begin = call_trace_begin(c);
-    int rc = sums.gpu ? KV_OK : KV_E_UNSUPPORTED;
+    int rc = gpu ? KV_OK : KV_E_UNSUPPORTED;
     if (!rc && c->together && !(sums_of = mem_zalloc(c->ngroups, sizeof *sums_of, e)))
         rc = KV_E_MEMORY;
     if (!rc && c->together)
@@ -406,7 +407,7 @@ static int push_all(call *c, const int64_t *count, kv_err *e)
     trace_together(c, begin, "sum together", &sums);
     for (int id = 0; id < GPU_MOST && !rc; id++)
         if (count[id] > 0)
-            rc = push_on(c, sums.gpu, id, count[id], sums_of, c->together ? &copies : NULL, e);
+            rc = push_on(c, gpu, id, count[id], sums_of, c->together ? &copies : NULL, e);
     begin = call_trace_begin(c);
     if (!rc)
         rc = together_run(&copies, true, e);
@@ -576,7 +577,7 @@ static int bring_pull(const call *c, const call_group *g, kv_err *e)
 static int pull_groups(call *c, bool *all, kv_err *e)
 {
     lists l = {.call = c, .gpu = gpu_find(e), .id = -1};
-    together copies = {.gpu = l.gpu};
+    together copies = {.room.gpu = l.gpu};
     int rc = l.gpu ? KV_OK : KV_E_UNSUPPORTED;
     *all = true;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {

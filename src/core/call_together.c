@@ -35,22 +35,13 @@ static together_list *find_list(together *t, uint64_t set, kv_err *e)
 /* A job for a set, whose places are for the caller to fill. */
 static int add_job(together *t, uint64_t set, const gpu_group_job *as, void ***places, kv_err *e)
 {
-    *places = arena_alloc(&t->memory, (size_t)__builtin_popcountll(set) * sizeof **places, e);
+    *places = arena_alloc(&t->room.memory, (size_t)__builtin_popcountll(set) * sizeof **places, e);
     together_list *l = *places ? find_list(t, set, e) : NULL;
     int rc = l ? mem_grow(&l->jobs, &l->cap, l->n + 1, sizeof *l->jobs, e) : KV_E_MEMORY;
     if (rc)
         return rc;
     l->jobs[l->n] = *as;
     l->jobs[l->n++].places = *places;
-    return KV_OK;
-}
-
-static int take_block(together *t, int id, int64_t bytes, void **out, kv_err *e)
-{
-    int rc = mem_grow(&t->blocks, &t->blocks_cap, t->nblocks + 1, sizeof *t->blocks, e);
-    if (rc || (rc = t->gpu->alloc(id, bytes, out, e)))
-        return rc;
-    t->blocks[t->nblocks++] = (struct together_block){id, *out};
     return KV_OK;
 }
 
@@ -62,12 +53,12 @@ static int place_sum(together *t, gpu_group_job *job, uint64_t set, int first, i
 {
     int64_t bytes = job->n * kv_dtype_bytes(job->dtype);
     bool near = set & bit_of(id);
-    int rc = dst ? KV_OK : take_block(t, id, bytes, &dst, e);
+    int rc = dst ? KV_OK : gpu_list_block_new(&t->room, id, bytes, &dst, e);
     *out = job->dst = dst;
     job->root = index_in(set, near ? id : first);
     if (rc || near)
         return rc;
-    rc = take_block(t, first, bytes, &job->dst, e);
+    rc = gpu_list_block_new(&t->room, first, bytes, &job->dst, e);
     if (rc || (rc = mem_grow(&t->moves, &t->moves_cap, t->nmoves + 1, sizeof *t->moves, e)))
         return rc;
     t->moves[t->nmoves++] = (struct together_move){id, first, dst, job->dst, bytes};
@@ -139,8 +130,8 @@ static int run_list(const together *t, const together_list *l, bool copies, kv_e
     for (int id = 0; id < GPU_MOST; id++)
         if (l->set & bit_of(id))
             ids[n++] = id;
-    return copies ? t->gpu->group_copy(ids, n, l->jobs, l->n, e)
-                  : t->gpu->group_sum(ids, n, l->jobs, l->n, e);
+    return copies ? t->room.gpu->group_copy(ids, n, l->jobs, l->n, e)
+                  : t->room.gpu->group_sum(ids, n, l->jobs, l->n, e);
 }
 
 int together_run(together *t, bool copies, kv_err *e)
@@ -150,20 +141,17 @@ int together_run(together *t, bool copies, kv_err *e)
         rc = run_list(t, &t->lists[i], copies, e);
     for (int64_t i = 0; i < t->nmoves && !rc; i++) {
         const struct together_move *m = &t->moves[i];
-        rc = t->gpu->copy(m->to, m->dst, m->from, m->src, m->bytes, e);
+        rc = t->room.gpu->copy(m->to, m->dst, m->from, m->src, m->bytes, e);
     }
     return rc;
 }
 
 void together_release(together *t)
 {
-    for (int64_t i = 0; i < t->nblocks; i++)
-        t->gpu->free(t->blocks[i].id, t->blocks[i].block);
     for (int64_t i = 0; i < t->n; i++)
         mem_free(t->lists[i].jobs);
-    mem_free(t->blocks);
     mem_free(t->lists);
     mem_free(t->moves);
-    arena_release(&t->memory);
+    gpu_list_release(&t->room);
     *t = (together){0};
 }

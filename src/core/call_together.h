@@ -5,23 +5,18 @@
 #ifndef CORE_CALL_TOGETHER_H
 #define CORE_CALL_TOGETHER_H
 
+#include "array/gpu_list.h"
 #include "core/call.h"
 
 /* What one set is given. */
 typedef struct together_list together_list;
 
-/* All zero is none. */
+/* All zero, but for room.gpu, is none. */
 typedef struct together {
-    const gpu_ops *gpu;
     uint64_t keys_on; /* the devices of the keys, as bits */
     together_list *lists;
     int64_t n, cap;
-    arena memory; /* of the lists */
-    struct together_block {
-        int id;
-        void *block;
-    } *blocks; /* for sums; they go back at the end */
-    int64_t nblocks, blocks_cap;
+    gpu_list room; /* memory of the jobs, and blocks for sums */
     struct together_move {
         int to, from;
         void *dst;
