@@ -218,16 +218,6 @@ static size_t error_place(const char *text, size_t n, size_t *column)
     return numbers == 2 ? (size_t)(at - text) : 0;
 }
 
-/* Whether the line is ` 12 | text`, a source line below an error; *to: where the bar is. */
-static bool is_source_line(const char *text, size_t n, size_t *to)
-{
-    size_t i = blanks_at(text, n), digits = i;
-    while (i < n && text[i] >= '0' && text[i] <= '9')
-        i++;
-    *to = i;
-    return i > digits && n - i >= 2 && memcmp(text + i, " |", 2) == 0;
-}
-
 /* Whether the line is `  in FILE:12`, a caller below an error. */
 static bool is_frame(const char *text, size_t n)
 {
@@ -245,15 +235,15 @@ static void drop_places(buf *b)
     const char *text = buf_text(b);
     bool below = false; /* an error stands above */
     while (*text) {
-        size_t n = strcspn(text, "\n"), column, to;
+        size_t n = strcspn(text, "\n"), column, sign = lex_gutter(text, n);
         size_t place = error_place(text, n, &column);
         if (place > 0) {
             buf_add(&out, "*:");
             buf_put(&out, text + column, n - column);
             below = true;
-        } else if (below && is_source_line(text, n, &to)) {
-            buf_add(&out, "    *");
-            buf_put(&out, text + to, n - to);
+        } else if (below && sign > 0 && lex_is_digit(text[sign - 2])) {
+            buf_add(&out, "    * ");
+            buf_put(&out, text + sign, n - sign);
         } else if (below && is_frame(text, n)) {
             buf_add(&out, "  in *");
         } else {

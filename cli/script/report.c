@@ -15,7 +15,7 @@
 #include "term/terminal.h"
 
 /* What stands in front of carets. */
-#define MARGIN "      | "
+#define MARGIN "      : "
 
 /* Characters of a long source line that are shown around the place. */
 #define SHOWN_MAX 100
@@ -110,7 +110,7 @@ static void show_place(session *s, const kv_err *e, buf *out)
     int carets = e->end > e->col ? e->end - e->col : 1;
     if ((size_t)carets + (size_t)e->col > skip + SHOWN_MAX)
         carets = (int)(skip + SHOWN_MAX + 1 - (size_t)e->col);
-    buf_printf(out, " %4d | ", e->line);
+    buf_printf(out, " %4d : ", e->line);
     visible(out, text + from, shown);
     buf_add(out, "\n" MARGIN);
     buf_repeat(out, ' ', e->col - 1 - (int64_t)skip);

@@ -132,7 +132,14 @@ static uint32_t line_end(const lexer *lx, uint32_t pos)
     return newline ? (uint32_t)(newline - lx->src->text) : lx->limit;
 }
 
-/* At the begin of a line: goes past its prompt, or in a transcript past a line without one. */
+/* Past the report of an error that begins at pos; pos itself when there is none. */
+static uint32_t past_report(const lexer *lx, uint32_t pos)
+{
+    return pos + (uint32_t)lex_report(lx->src->text + pos, lx->limit - pos);
+}
+
+/* At the begin of a line: goes past its prompt, or past a report, or in a transcript past any line
+ * without a prompt. */
 static void line_margin(lexer *lx)
 {
     uint32_t past = past_prompt(lx, lx->pos);
@@ -140,14 +147,17 @@ static void line_margin(lexer *lx)
         lx->prompted = true;
     else if (lx->transcript)
         past = line_end(lx, lx->pos);
+    else if (!lx->in_brackets)
+        past = past_report(lx, lx->pos);
     lx->pos = past;
 }
 
-/* Whether the first line that is no comment has a prompt. */
+/* Whether the first line that is no comment and no report has a prompt. */
 static bool is_transcript(const lexer *lx)
 {
     uint32_t pos = lx->pos, first;
     while (pos < lx->limit) {
+        pos = past_report(lx, pos);
         first = past_blanks(lx, pos);
         if (at(lx, first) != '#' && at(lx, first) != '\n')
             return at(lx, first) != '.' && past_prompt(lx, pos) > pos;

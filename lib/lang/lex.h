@@ -6,7 +6,8 @@
  *
  * A prompt at the begin of a line, `>>> `, `... `, `kv> ` or `..> `, is a blank, so that what was
  * copied from a page runs. A text whose first line has a prompt is a transcript: what stands in its
- * lines without one was printed there, and is a blank, too.
+ * lines without one was printed there, and is a blank, too. So is a report of an error outside
+ * brackets, in any text.
  */
 #ifndef LANG_LEX_H
 #define LANG_LEX_H
@@ -75,6 +76,20 @@ size_t lex_prompt(const char *text, size_t n, bool more);
 /* The bytes of the prompt of any kind, and of the blanks before it, that a line of n bytes begins
  * with, or 0. */
 size_t lex_margin(const char *line, size_t n);
+
+/* The bytes of the report of an error that the n bytes of text begin with, without its last
+ * newline, or 0: `FILE:3:8: error[key]: ...`, an excerpt of a source line, a caller or a hint, and
+ * the indented lines below it. text begins a line. */
+size_t lex_report(const char *text, size_t n);
+
+/* Where the sign stands between the line number and the source line of an excerpt, or above and
+ * below it, or 0 when the line of n bytes is no excerpt:
+ *
+ *        33 : init mean
+ *           :      ^^^^
+ *
+ * No statement has a colon there, so an excerpt that is pasted runs nothing. */
+size_t lex_gutter(const char *line, size_t n);
 
 /* Where the text of the line of pos begins, behind its prompt and blanks. */
 uint32_t lex_line_text(const lexer *lx, uint32_t pos);

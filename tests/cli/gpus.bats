@@ -65,8 +65,8 @@ pull 1
 END
     assert_failure 5
     assert_output '<stdin>:4:25: error[io]: gpu(1) cannot be used: CUDA-capable device(s) is/are busy or unavailable
-    4 | push 1 [ones(3)@gpu(0), ones(3)@gpu(1)]
-      |                         ^^^^^^^^^^^^^^
+    4 : push 1 [ones(3)@gpu(0), ones(3)@gpu(1)]
+      :                         ^^^^^^^^^^^^^^
 [2. 2. 2.]'
 }
 
@@ -128,8 +128,8 @@ print sum(y * 2)
 END
     assert_failure 3
     assert_output '<stdin>:6:6: error[memory]: gpu(0) has no 240000 bytes of memory: out of memory
-    6 | push 1,2 [ones(3), [a, b, b]]
-      |      ^^^
+    6 : push 1,2 [ones(3), [a, b, b]]
+      :      ^^^
 0.0 60000.0
 120000.0'
 }
@@ -186,11 +186,11 @@ END
     FAKE_GPU_FAIL=launch:2 on_gpus -k fails.kv
     assert_failure 5
     assert_output 'fails.kv:7:6: error[io]: gpu(0) cannot run a kernel: too many resources requested for launch
-    7 | push 1 ones(4)@gpu(0)
-      |      ^
+    7 : push 1 ones(4)@gpu(0)
+      :      ^
 fails.kv:8:6: error[io]: key 1 lost its value when a GPU failed in an earlier call
-    8 | pull 1 -> b
-      |      ^
+    8 : pull 1 -> b
+      :      ^
  hint: a rollback or a stored file brings it back, as does a push without updater
 [2. 2. 2. 2.]
 [7. 7. 7. 7.]'

@@ -68,7 +68,7 @@ times()
     run kvctl s.kv
     assert_failure 2
     assert_line --index 0 's.kv:2:7: error[syntax]: the byte \xff is not UTF-8'
-    assert_line --index 1 '    2 | print \xff'
+    assert_line --index 1 '    2 : print \xff'
     printf 'init "\xff" 1\n' >s.kv
     run kvctl s.kv
     assert_failure 2
@@ -179,8 +179,8 @@ times()
     assert_output 100000
     run bash -c "kvctl -k s.kv 2>&1 | tail -n 4"
     assert_output 's.kv:100000:6: error[key]: key "nobody" was never initialised
- 100000 | pull nobody
-      |      ^^^^^^
+ 100000 : pull nobody
+      :      ^^^^^^
  hint: init it first'
 }
 
@@ -237,7 +237,7 @@ tensors()
         run timeout 60 kvctl -k $kind.kv
         # only refusals that say which file: neither a crash nor another kind of error
         [ "$status" = 0 ] || [ "$status" = 5 ] || [ "$status" = 3 ] || [ "$status" = 4 ] || fail "$status: $output"
-        run grep -vE "^$kind.kv:[0-9]+:5: error\[(format|value|unsupported)\]: |^ +[0-9]* \||^ hint: " <<<"$output"
+        run grep -vE "^$kind.kv:[0-9]+:5: error\[(format|value|unsupported)\]: |^ +[0-9]* :|^ hint: " <<<"$output"
         assert_output ""
     done
 }

@@ -47,35 +47,35 @@ pull 1
 END
     assert_failure 4
     assert_output '<stdin>:3:6: error[unsupported]: two values of key 1 are on gpu(1), and NCCL takes one of each GPU
-    3 | push 1 [ones(2,2)@gpu(1), ones(2,2)@gpu(1)]
-      |      ^
+    3 : push 1 [ones(2,2)@gpu(1), ones(2,2)@gpu(1)]
+      :      ^
  hint: the type device sums values wherever they are
 <stdin>:4:6: error[unsupported]: value 2 of key 1 is not on a GPU, and NCCL sums on GPUs
-    4 | push 1 [ones(2,2)@gpu(1), ones(2,2)]
-      |      ^
+    4 : push 1 [ones(2,2)@gpu(1), ones(2,2)]
+      :      ^
  hint: the type device sums values wherever they are
 <stdin>:5:6: error[unsupported]: key 2 is bool, which NCCL cannot sum
-    5 | push 2 [ones(3, dtype="bool")@gpu(0), ones(3, dtype="bool")@gpu(1)]
-      |      ^
+    5 : push 2 [ones(3, dtype="bool")@gpu(0), ones(3, dtype="bool")@gpu(1)]
+      :      ^
  hint: the type device sums values wherever they are
 <stdin>:6:6: error[unsupported]: the values of key 1 have not all the dtype of the key, float32, in which NCCL sums
-    6 | push 1 [ones(2,2, dtype="float16")@gpu(0), ones(2,2, dtype="float16")@gpu(1)]
-      |      ^
+    6 : push 1 [ones(2,2, dtype="float16")@gpu(0), ones(2,2, dtype="float16")@gpu(1)]
+      :      ^
  hint: the type device sums values wherever they are
 <stdin>:7:6: error[unsupported]: the type "nccl" takes no row_sparse arrays, as for key 3
-    7 | init 3 row_sparse(ones(2,2))
-      |      ^
+    7 : init 3 row_sparse(ones(2,2))
+      :      ^
  hint: the type device does; dense(a) makes an array dense
 <stdin>:8:6: error[unsupported]: the type "nccl" takes no row_sparse arrays, as for key 1
-    8 | push 1 row_sparse(ones(2,2))@gpu(0)
-      |      ^
+    8 : push 1 row_sparse(ones(2,2))@gpu(0)
+      :      ^
  hint: the type device does; dense(a) makes an array dense
 <stdin>:10:17: error[unsupported]: stores of type "nccl" have no pull of rows
-   10 | row-sparse-pull 1 --row-ids [0] -> a
-      |                 ^
+   10 : row-sparse-pull 1 --row-ids [0] -> a
+      :                 ^
 <stdin>:11:1: error[unsupported]: stores of type "nccl" do not compress gradients
-   11 | set-gradient-compression 2bit
-      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+   11 : set-gradient-compression 2bit
+      : ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
  hint: the type device does, between its contexts
 False
 True
@@ -87,8 +87,8 @@ True
     on_gpus --gpus 2 -c 'create nccl'
     assert_failure 4
     assert_output '<cmd>:1:8: error[unsupported]: the type "nccl" wants GPUs of this machine, these are virtual
-    1 | create nccl
-      |        ^^^^
+    1 : create nccl
+      :        ^^^^
  hint: the type device works with virtual GPUs'
 }
 

@@ -40,14 +40,14 @@ kv> def f(n) {
 ..> }
 kv> f(9)
 <repl>:2:8: error[key]: key 9 was never initialised
-    2 |   pull $n
-      |        ^^
+    2 :   pull $n
+      :        ^^
   in <repl>:17
  hint: init it first
 kv> nonsense 3
 other.kv:200:1: error[usage]: there is no command `nonsense`
-  200 | nonsense 3
-      | ^^^^^^^^
+  200 : nonsense 3
+      : ^^^^^^^^
  hint: `help` lists the commands
 ```
 END
@@ -112,7 +112,7 @@ Last line without a newline
 END
     truncate -s -1 page.md
     sed -e 's/^  3$/  2/' page.md >want.md
-    sed -i '/kv> pull 3/a\  page.md:9:6: error[key]: key 3 was never initialised\n      9 | pull 3\n        |      ^\n   hint: init it first' want.md
+    sed -i '/kv> pull 3/a\  page.md:9:6: error[key]: key 3 was never initialised\n      9 : pull 3\n        :      ^\n   hint: init it first' want.md
     run kvctl --verify page.md --update
     assert_success
     assert_output "note: page.md: 2 of 3 entries changed"
@@ -196,8 +196,8 @@ kv> !echo shell
 shell
 kv> pull 9
 s.kv:10:6: error[key]: key 9 was never initialised
-   10 | pull 9
-      |      ^
+   10 : pull 9
+      :      ^
  hint: init it first'
     run kvctl --verify page
     assert_output ""

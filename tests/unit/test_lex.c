@@ -72,6 +72,39 @@ TEST(lex_prompts)
     check_tokens("kvb> a", "_n:kvb >_ _n:a_");
 }
 
+/* Nothing of a report that was pasted is a token. */
+TEST(lex_reports)
+{
+    check_tokens("t.kv:3:8: error[key]: key 3 | \" ( was never\n"
+                 "    3 : !rm x | y\n      : ^^^\n hint: init it\na",
+                 "$ _n:a_");
+    check_tokens("t.kv:3:8: error[assert]: no\n    3 : a\n      : ^\n  left 3\n  [0]  1.0 2.0\nb",
+                 "$ _n:b_");
+    check_tokens("kvctl: error[io]: cannot write \"x\na", "$ _n:a_");
+    check_tokens("   33 : init mean mean(iris", "");
+    check_tokens("100000 : a\n 100000 : a", "_i:100000_ _:_ _n:a_ $");
+    check_tokens("  t.kv:3:8: error[key]: no\n     3 : a", "");
+    check_tokens("a\n      : ^^^^\nb\n hint: c\nd", "_n:a_ $ $ _n:b_ $ $ _n:d_");
+    check_tokens("  in t.kv:12\na", "$ _n:a_");
+    check_tokens("a\n  in b", "_n:a_ $ _n:in_ _n:b_");
+    check_tokens("<repl>:1:1: error[key]: a\nkv> b", "$ _n:b_");
+    check_tokens("    3 : a\n  kv> b\nc", "$ _n:b_ $");
+    /* no reports */
+    check_tokens("  3 | a", "_i:3_ _|_ _n:a_");
+    check_tokens("  3 :a", "_i:3_ _: n:a_");
+    check_tokens("'t:3:8: error[key]: '", "_s:'t:3:8: error[key]: '_");
+    check_tokens("t:3: error[key]", "_n:t : i:3 :_ _n:error [ n:key ]_");
+}
+
+TEST(lex_no_reports_in_brackets)
+{
+    buf out = {0};
+    const char *text = "{\n  3 : a\n}";
+    dump_tokens(&out, text, strlen(text), true);
+    CHECK_TEXT(buf_text(&out), "_{_ _i:3_ _:_ _n:a_ _}_");
+    buf_release(&out);
+}
+
 TEST(lex_prompts_in_brackets)
 {
     buf out = {0};
