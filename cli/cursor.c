@@ -1,6 +1,6 @@
-/* A pass over the text with a stack of what is open. Each bracket has a frame; the frame of a block
- * of statements, and the one around all, also knows how far its statement is. What may stand at the
- * cursor is what the state before the last word says.
+/* A pass over the text, token by token, with a stack of what is open. Each bracket has a frame; the
+ * frame of a block of statements, and the one around all, also knows how far its statement is. What
+ * may stand at the cursor is what the state before the last word says.
  */
 #include "cursor.h"
 
@@ -636,15 +636,39 @@ static void sign(scan *s)
     }
 }
 
-/* ---- The pass ---- */
+/* ---- The pass ----
+ *
+ * Each step takes at least one byte, or finds the answer: it takes a blank, or it decides what
+ * begins here, which takes nothing, and then takes that. */
 
-/* Skips to the end of the line. */
 static void skip_line(scan *s)
 {
     while (s->at < s->n && s->text[s->at] != '\n')
         s->at++;
     if (s->at == s->n)
         give_up(s);
+}
+
+/* Takes blanks, ends of statements, comments and shell text, which is not read. Returns whether
+ * there was one. */
+static bool take_blank(scan *s)
+{
+    frame *f = top(s);
+    char c = s->text[s->at];
+    bool shell = f->block && f->phase == PHASE_SHELL;
+    if ((shell && c != '\n') || (c == '#' && s->blank)) {
+        skip_line(s);
+        return true;
+    }
+    if (!strchr(" \t\r\n;\\", c))
+        return false;
+    if (c == '\\' && char_at(s, s->at + 1) == '\n')
+        s->at++; /* the newline is a blank then */
+    else if (f->block && (c == '\n' || c == ';'))
+        start_statement(f);
+    s->at++;
+    s->blank = true;
+    return true;
 }
 
 static bool is_option(const scan *s, const frame *f)
@@ -666,10 +690,6 @@ static bool special_word(scan *s, frame *f)
                  kind == ARG_RULE || kind == ARG_CODE || kind == ARG_SWITCH || file;
     if (c == '"' || c == '\'' || (f->next != NEXT_ANY && f->next != NEXT_FILE))
         return false;
-    if ((kind == ARG_STATEMENT || kind == ARG_EXPLAINED) && c != '{') {
-        f->phase = PHASE_START;
-        return true;
-    }
     if (kind != ARG_KEYS && !plain)
         return false;
     if (kind == ARG_KEYS && c == '-' && !lex_is_digit(char_at(s, s->at + 1)))
@@ -681,67 +701,86 @@ static bool special_word(scan *s, frame *f)
     return true;
 }
 
+/* Whether a statement begins here within another one: the body of a repeat, of `time`, of
+ * `explain`. */
+static bool begins_statement(const scan *s, const frame *f)
+{
+    char c = s->text[s->at];
+    if (!f->block)
+        return false;
+    if (f->count)
+        return f->value && s->blank;
+    if (f->phase != PHASE_COMMAND || f->next != NEXT_ANY || is_option(s, f) || strchr("{\"'", c))
+        return false;
+    arg_kind kind = kind_here(s, f);
+    return kind == ARG_STATEMENT || kind == ARG_EXPLAINED;
+}
+
+/* ! and ? in front of a statement. */
+static void take_shell_or_help(scan *s)
+{
+    frame *f = top(s);
+    f->phase = s->text[s->at] == '!' ? PHASE_SHELL : PHASE_COMMAND;
+    f->command = command_find("help", 4);
+    f->start = s->at++;
+    s->blank = true;
+}
+
+static void take_number(scan *s)
+{
+    size_t end = number_end(s, s->at);
+    if (end == s->n) {
+        answer(s, s->at, 0);
+        s->out->place = CURSOR_NOTHING;
+    } else {
+        begin_token(s);
+        take_token(s, end, false);
+    }
+}
+
+static void take_word(scan *s)
+{
+    char c = s->text[s->at];
+    if (is_option(s, top(s)))
+        take_option(s);
+    else if (special_word(s, top(s)))
+        ;
+    else if (c == '"' || c == '\'')
+        take_text(s, s->at);
+    else if (lex_is_letter(c))
+        take_name(s);
+    else if (lex_is_digit(c))
+        take_number(s);
+    else
+        sign(s);
+    s->blank = false;
+}
+
 static void step(scan *s)
 {
     frame *f = top(s);
     char c = s->text[s->at];
-    if (f->block && f->phase == PHASE_SHELL) {
-        skip_line(s);
+    if (take_blank(s))
         return;
-    }
-    if (c == '\\' && char_at(s, s->at + 1) == '\n')
-        s->at += 1; /* the newline below is a blank then */
-    else if (f->block && (c == '\n' || c == ';'))
-        start_statement(f);
-    if (strchr(" \t\r\n;\\", c)) {
-        s->at++;
-        s->blank = true;
-        return;
-    }
-    if (c == '#' && s->blank) {
-        skip_line(s);
-        return;
-    }
-    if (f->block && f->count && f->value && s->blank) {
+    if (begins_statement(s, f)) {
         f->phase = PHASE_START;
         f->count = false;
     }
-    if (f->block && f->phase == PHASE_START && (c == '!' || c == '?')) {
-        f->start = s->at++;
-        f->phase = c == '!' ? PHASE_SHELL : PHASE_COMMAND;
-        f->command = command_find("help", 4);
-        s->blank = true;
+    if (f->block && f->phase == PHASE_START && strchr("!?", c)) {
+        take_shell_or_help(s);
         return;
     }
-    if (f->block && f->phase == PHASE_START && lex_is_letter(c) && !f->rule) {
+    if (f->block && f->phase == PHASE_START && !f->rule && lex_is_letter(c)) {
         first_word(s);
-    } else if (is_option(s, f)) {
-        take_option(s);
-    } else if (f->block && f->phase == PHASE_START && !f->rule && c != '}') {
+        s->blank = false;
+        return;
+    }
+    if (f->block && f->phase == PHASE_START && !f->rule && c != '}') {
         f->phase = PHASE_EXPR;
         f->start = s->at;
         f->redirects = true;
-        return;
-    } else if (special_word(s, f)) {
-        if (f->phase == PHASE_START)
-            return;
-    } else if (c == '"' || c == '\'') {
-        take_text(s, s->at);
-    } else if (lex_is_letter(c)) {
-        take_name(s);
-    } else if (lex_is_digit(c)) {
-        size_t end = number_end(s, s->at);
-        if (end == s->n) {
-            answer(s, s->at, 0);
-            s->out->place = CURSOR_NOTHING;
-        } else {
-            begin_token(s);
-            take_token(s, end, false);
-        }
-    } else {
-        sign(s);
     }
-    s->blank = false;
+    take_word(s);
 }
 
 void cursor_find(cursor *out, const char *text, size_t n)
@@ -749,7 +788,11 @@ void cursor_find(cursor *out, const char *text, size_t n)
     scan s = {.text = text, .n = n, .blank = true, .out = out};
     *out = (cursor){0};
     s.stack[0] = (frame){.block = true, .arg = -1};
-    while (s.at < s.n && !s.found)
+    while (s.at < s.n && !s.found) {
+        size_t from = s.at;
         step(&s);
+        if (s.at == from && !s.found)
+            give_up(&s);
+    }
     answer(&s, n, 0);
 }

@@ -78,6 +78,9 @@ TEST(script_complete_statements)
 {
     static const expected cases[] = {
         {"pus", "push|pushpull"},
+        {"!true\npus", "push|pushpull"},
+        {"if a {\n!true\nprint 1 | cat\npus", "push|pushpull"},
+        {"!pus", ""},
         {"set-up", "set-updater"},
         {"rep", "repeat|repeat("},
         {"learn", "learning_rate"},

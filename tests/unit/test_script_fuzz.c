@@ -2,8 +2,12 @@
  * refused with a finished sentence at a place inside it, the same each time, and nothing is left
  * behind. */
 #include <ctype.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "complete.h"
+#include "cursor.h"
 #include "script/statement.h"
 #include "script/unit.h"
 #include "test_lang.h"
@@ -312,4 +316,78 @@ TEST(script_fuzz_memory)
         CHECK((body != NULL) == (t.e.code == KV_OK));
         lang_end(&t);
     }
+}
+
+/* ---- Half-written text ---- */
+
+/* Completion and hints read what is typed at every key. A text that takes them longer than this, in
+ * seconds, is an endless loop. */
+#define COMPLETION_SECONDS 10
+
+static random_text being_typed;
+
+static void too_long(int sig)
+{
+    (void)sig;
+    show(&being_typed, &(kv_err){0}, "completion does not end");
+    fflush(stdout);
+    _exit(1);
+}
+
+/* Types a text byte by byte, and asks for offers and the hint at some of them. */
+static void type(session *s, const random_text *r)
+{
+    char text[sizeof r->text];
+    random_text *now = &being_typed;
+    memcpy(text, r->text, sizeof text);
+    *now = *r;
+    alarm(COMPLETION_SECONDS);
+    for (now->n = 0; now->n <= r->n; now->n++) {
+        cursor at;
+        now->text[now->n] = '\0';
+        cursor_find(&at, now->text, now->n);
+        CHECK(at.word <= now->n && at.statement <= now->n && at.block <= now->n);
+        if (now->n % 16 == 0 || now->n == r->n) {
+            line_words offers = {0};
+            buf hint = {0};
+            complete_words(s, now->text, now->n, &offers);
+            complete_hint(s, now->text, now->n, &hint);
+            line_words_release(&offers);
+            buf_release(&hint);
+        }
+        now->text[now->n] = text[now->n];
+    }
+    alarm(0);
+}
+
+static void type_texts(uint64_t seed, int n)
+{
+    random_text r = {.state = seed};
+    session s;
+    session_init(&s);
+    signal(SIGALRM, too_long);
+    for (int i = 0; i < n; i++) {
+        make_text(&r);
+        type(&s, &r);
+    }
+    session_release(&s);
+}
+
+TEST(script_fuzz_completion)
+{
+    type_texts(20260117, 20000);
+}
+
+TEST(script_fuzz_completion_of_seeds)
+{
+    random_text r = {.state = 1};
+    session s;
+    session_init(&s);
+    signal(SIGALRM, too_long);
+    for (int i = 0; i < NSCRIPTS; i++) {
+        r.n = 0;
+        splice(&r, 0, 0, scripts[i], strlen(scripts[i]));
+        type(&s, &r);
+    }
+    session_release(&s);
 }
