@@ -22,7 +22,7 @@ const command command_table[] = {
     {"create", {{ARG_WORD, "TYPE", true}},
      {{"name", OPTION_NAME, "N"}, {"staleness", OPTION_VALUE, "N"}},
      COMMAND_CHANGES, cmd_create,
-     "make a store and use it; the default type is local",
+     "make a store and use it; the default type is local, help types lists all",
      "create local                        # replaces the store in use\n"
      "create device --name b              # stands beside it, called b\n"
      "create dist_async --staleness 4     # no worker gets further ahead of the slowest",
@@ -281,6 +281,8 @@ const command command_table[] = {
      "help push                           # also: ?push, push --help\n"
      "help optimizer                      # the optimizers; help optimizer adam: one of them\n"
      "help rules                          # the language of updaters\n"
+     "help types                          # what stores there are; help local: one of them\n"
+     "help environment                    # the variables that are read\n"
      "help --json > help.txt              # all commands and functions for a program\n"
      "help \"gradient\"                     # everything that mentions a word",
      NULL, NULL},
@@ -345,11 +347,6 @@ int result_for_keys(result *r, int64_t n, kv_err *e)
     r->nkeys = code ? 0 : n;
     return code;
 }
-
-/* Words of the language that come with later versions. */
-static const char *const missing[] = {
-    "launch",
-};
 
 static bool same_word(const char *name, const char *word, size_t n)
 {
@@ -427,14 +424,6 @@ void command_call_usage(buf *out, const command *c)
         buf_char(out, *at == '-' ? '_' : *at);
     if (!method)
         buf_add(out, "(…)");
-}
-
-bool command_is_missing(const char *word, size_t n)
-{
-    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
-        if (same_word(missing[i], word, n))
-            return true;
-    return false;
 }
 
 void command_option_usage(buf *out, const command_option *o)
