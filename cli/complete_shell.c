@@ -245,8 +245,8 @@ static void add_about(buf *about, const char *word, const buf *before)
     buf_release(&text);
 }
 
-/* Candidates of the prompt for a text, of which the last `typed` bytes are the word of the shell.
- */
+/* Candidates of the prompt for a text, of which the last `typed` bytes are the word
+ * of the shell. */
 static void offer_language(request *r, const char *store, const char *text, size_t typed)
 {
     session s;
@@ -379,7 +379,7 @@ typedef struct line_state {
     const char *store;
     bool words_only;   /* -- was there */
     int plain;         /* words that are no options, nor their values */
-    bool runs;         /* -c, -f or --verify was there: what is plain is no script, and no command */
+    bool runs; /* -c, -f or --verify was there: what is plain is no script, and no command */
     int ended;         /* index of the first plain word */
 } line_state;
 

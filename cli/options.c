@@ -1,8 +1,8 @@
 /* Reads the command line from one table of options, which -h prints too.
  *
  * The first word that is no option is a script when a file has that name, and everything behind it
- * is the script's; else it is a command, and the words behind it are its arguments. Behind -c and -f
- * words are arguments of the script, and options stand anywhere; -- ends them.
+ * is the script's; else it is a command, and the words behind it are its arguments. Behind -c and
+ * -f words are arguments of the script, and options stand anywhere; -- ends them.
  */
 #include "options.h"
 
@@ -114,10 +114,12 @@ void options_list(buf *out)
 {
     for (int i = 0; i < NOPTIONS; i++)
         option_line(out, &table[i]);
-    buf_add(out,
-            "Options stand before FILE: what is behind it, or behind -, is the script's. Behind -c, -f\n"
-            "and a COMMAND they stand anywhere; -- ends them. In `kvctl COMMAND WORD...` each word is\n"
-            "one argument. An option wins over the environment, that over the start file.\n");
+    buf_add(
+        out,
+        "Options stand before FILE: what is behind it, or behind -, is the script's. Behind -c, "
+        "-f\n"
+        "and a COMMAND they stand anywhere; -- ends them. In `kvctl COMMAND WORD...` each word is\n"
+        "one argument. An option wins over the environment, that over the start file.\n");
 }
 
 static int take_integer(const char *name, const char *text, int64_t low, int64_t high, int64_t *x,

@@ -16,7 +16,8 @@
  *   options   name, how the value is read, how usage lines call the value
  *   flags     COMMAND_*: what a redirect can take; whether --PARAM VALUE is allowed
  *   examples  one a line, "command  # what it does"; the tests run every one of them, in order, in
- *             a session that begins with: init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)
+ *             a session that begins with: init 3 zeros(2,3); init 5,7,9 [zeros(2,3)]*3; a =
+ * ones(2,3)
  */
 const command command_table[] = {
     {"create", {{ARG_WORD, "TYPE", true}},
@@ -34,8 +35,8 @@ const command command_table[] = {
      "put a first value under new keys; one value a key",
      "create --name t; init w ones(2,3)*2; use kv # text keys in a store of their own\n"
      "init 10 -1                          # a number is an array of shape ()\n"
-     "init 11,12 ones(2,3)                # one array for several keys gives each a copy\n"
-     "init [13, 14] [ones(2), zeros(3)]   # one value a key",
+     "init [13, 14] [ones(2), zeros(3)]   # one value a key\n"
+     "init 11,12 [ones(2,3)]*2            # the same value for each",
      "push, pull", "key"},
     {"push", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
      COMMAND_PRINTS | COMMAND_CHANGES, cmd_push,
@@ -62,7 +63,7 @@ const command command_table[] = {
       PRIORITY},
      COMMAND_GIVES, cmd_row_sparse_pull,
      "some rows of a row_sparse key: show them among zeros, or put them somewhere",
-     "init 4,6 row_sparse(ones(3,2))\n"
+     "init 4,6 [row_sparse(ones(3,2))]*2\n"
      "row-sparse-pull 4 --row-ids [2, 0, 2]         # in any order, also several times\n"
      "row-sparse-pull 4 --row-ids [1] -> r          # a row_sparse array of one row\n"
      "row-sparse-pull 4 --row-ids [0, 2] --out r    # fill a variable\n"
@@ -83,7 +84,7 @@ const command command_table[] = {
      "broadcast 20 ones(2,3)              # a new key; show its value\n"
      "broadcast 21 ones(2,3) -> w         # make a variable\n"
      "v = [a, a, a]; broadcast 22 ones(2,3)*2 --out v # fill three arrays\n"
-     "broadcast 23,24 ones(2,3) -> w      # one value for several keys",
+     "broadcast 23,24 [a, a] -> w         # one value a key",
      "init, pull, pushpull", "key, shape"},
     {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}},
      COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_updater,

@@ -14,7 +14,7 @@ offers()
 files()
 {
     kvctl -s w.kvs -c 'init weight ones(2); init weft ones(3); init __odd ones(1); init bias row_sparse(ones(3,2))'
-    kvctl -s n.kvs -c 'init 30..32 ones(2); init 4 ones(1)'
+    kvctl -s n.kvs -c 'init 30..32 [ones(2)]*3; init 4 ones(1)'
     echo 'x = 1' >script.kv
 }
 
