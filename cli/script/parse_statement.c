@@ -567,7 +567,11 @@ ast *statement_parse_all(parser *p)
         bool ok = parse_append(p, &list, statement(p));
         if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
             ok = parse_unexpected(p, "the end of the statement");
-        if (ok || parse_recovered(p, &before))
+        bool on = ok || parse_recovered(p, &before);
+        if (p->broken && !parse_append(p, &list, p->broken))
+            goto out;
+        p->broken = NULL;
+        if (on)
             continue;
         if (p->e->code || !p->recover)
             goto out;
