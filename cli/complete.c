@@ -12,6 +12,7 @@
 #include "cursor.h"
 #include "lang/ast.h"
 #include "lang/lex.h"
+#include "script/commands.h"
 #include "script/explain.h"
 #include "script/file_kind.h"
 #include "script/function.h"
@@ -397,8 +398,9 @@ static void offer_workloads(request *r)
 
 static void offer_help(request *r)
 {
-    static const char *const topics[] = {"launch", "options", "optimizer", "rules", NULL};
-    offer_all(r, topics);
+    for (int i = 0; help_topic(i); i++)
+        offer(r, help_topic(i));
+    offer_types(r);
     offer_commands(r);
     for (const function *f = function_table; f->name; f++)
         offer(r, f->name);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -244,8 +245,8 @@ static void add_about(buf *about, const char *word, const buf *before)
     buf_release(&text);
 }
 
-/* Candidates of the prompt for a text, of which the last `typed` bytes are the word of the shell.
- */
+/* Candidates of the prompt for a text, of which the last `typed` bytes are the word
+ * of the shell. */
 static void offer_language(request *r, const char *store, const char *text, size_t typed)
 {
     session s;
@@ -378,17 +379,24 @@ typedef struct line_state {
     const char *store;
     bool words_only;   /* -- was there */
     int plain;         /* words that are no options, nor their values */
-    bool runs;         /* -c or -f was there: what is plain is no script */
+    bool runs; /* -c, -f or --verify was there: what is plain is no script, and no command */
     int ended;         /* index of the first plain word */
 } line_state;
+
+static bool runs_something(const option_line *o)
+{
+    return is_part(o->letter, "-c", 2) || is_part(o->letter, "-f", 2) ||
+           is_part(o->name, "--verify", 8);
+}
 
 static bool is_option(const line_state *l, const char *word)
 {
     return !l->words_only && word[0] == '-' && word[1];
 }
 
-/* Reads words up to the last, or for launch up to the first plain one. */
-static void read_line(line_state *l, const request *r, int from, const char *help, bool to_plain)
+/* Reads words up to the last, or to the first plain one that is a script or a command. of_launch:
+ * an option that help does not have begins the words of the ranks. */
+static void read_line(line_state *l, const request *r, int from, const char *help, bool of_launch)
 {
     option_line o = {0};
     bool has_value;
@@ -398,20 +406,21 @@ static void read_line(line_state *l, const request *r, int from, const char *hel
         if (l->open.value.n > 0) {
             if (is_part(l->open.name, "--store", 7))
                 l->store = word;
-            l->runs |= is_part(l->open.letter, "-c", 2) || is_part(l->open.letter, "-f", 2);
+            l->runs |= runs_something(&l->open);
             l->open = (option_line){0};
         } else if (strcmp(word, "--") == 0 && !l->words_only) {
             l->words_only = true;
         } else if (!is_option(l, word)) {
             l->ended = l->plain++ == 0 ? i : l->ended;
-            if (to_plain)
+            if (!l->runs)
                 return;
         } else if (find_option(&o, help, word, &has_value)) {
             if (!has_value && o.value.n > 0)
                 l->open = o;
             else if (is_part(o.name, "--store", 7))
                 l->store = word + (word[1] == '-' ? 8 : 2);
-        } else if (to_plain) { /* an option of the ranks */
+            l->runs |= has_value && runs_something(&o);
+        } else if (of_launch) { /* an option of the ranks */
             l->ended = i;
             l->plain++;
             return;
@@ -419,14 +428,28 @@ static void read_line(line_state *l, const request *r, int from, const char *hel
     }
 }
 
-/* bench and what stands behind it is a command of the language. */
-static void complete_bench(request *r)
+/* The words from the first on are a script's, or those of a command of the language. */
+static void complete_words_of(request *r, int first, const char *store)
 {
     buf text = {0};
-    for (int i = 0; i < r->n; i++)
-        buf_printf(&text, i > 0 ? " %s" : "%s", r->words[i]);
-    offer_language(r, NULL, buf_text(&text), strlen(r->words[r->n - 1]));
+    if (!command_find(r->words[first], strlen(r->words[first])) ||
+        access(r->words[first], F_OK) == 0) {
+        r->files = true;
+        return;
+    }
+    for (int i = first; i < r->n; i++)
+        buf_printf(&text, i > first ? " %s" : "%s", r->words[i]);
+    offer_language(r, store, buf_text(&text), strlen(r->words[r->n - 1]));
+    r->files = r->out.len == 0;
     buf_release(&text);
+}
+
+/* The first word of a line: a script, or a command. */
+static void offer_commands(request *r)
+{
+    for (const command *c = command_table; c->name; c++)
+        offer(r, "", c->name, strlen(c->name), (part){c->summary, strlen(c->summary)});
+    r->files = true;
 }
 
 static void complete_line(request *r, int from, const char *help)
@@ -437,7 +460,9 @@ static void complete_line(request *r, int from, const char *help)
     const char *typed = r->words[r->n - 1], *equals = strchr(typed, '=');
     read_line(&l, r, from, help, false);
     const char *store = l.store ? l.store : getenv("KVCTL_STORE");
-    if (l.open.value.n > 0) {
+    if (l.plain > 0 && !l.runs) {
+        complete_words_of(r, l.ended, store);
+    } else if (l.open.value.n > 0) {
         offer_values(r, help, l.open, "", store);
     } else if (is_option(&l, typed) && equals && find_option(&o, help, typed, &has_value)) {
         buf prefix = {0};
@@ -446,8 +471,10 @@ static void complete_line(request *r, int from, const char *help)
         buf_release(&prefix);
     } else if (is_option(&l, typed) || (typed[0] == '-' && !l.words_only)) {
         offer_options(r, help);
-    } else {
+    } else if (l.runs) {
         r->files = true;
+    } else {
+        offer_commands(r);
     }
 }
 
@@ -467,16 +494,13 @@ static void complete_launch(request *r, const char *help)
 
 static void complete(request *r)
 {
-    static const char *const subcommands[] = {"bench", "launch"};
     buf help = {0};
     options_list(&help);
-    if (r->n > 1 && strcmp(r->words[0], "bench") == 0) {
-        complete_bench(r);
-    } else if (r->n > 1 && strcmp(r->words[0], "launch") == 0) {
+    if (r->n > 1 && strcmp(r->words[0], "launch") == 0) {
         complete_launch(r, buf_text(&help));
     } else {
-        for (size_t i = 0; i < 2 && r->n == 1; i++)
-            offer_word(r, "", subcommands[i]);
+        if (r->n == 1)
+            offer_word(r, "", "launch");
         complete_line(r, 0, buf_text(&help));
     }
     buf_release(&help);

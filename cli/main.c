@@ -44,8 +44,6 @@ static int read_input(session *s, const input *in, unit **out, kv_err *e)
     }
     bool from_stdin = in->kind == INPUT_STDIN;
     int code = file_read(from_stdin ? "-" : in->text, &text, &n, e);
-    if (code && !from_stdin && command_find(in->text, strlen(in->text)))
-        kv_err_hint(e, "`%s` is a command: kvctl -c '%s'", in->text, in->text);
     return code ? code : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
 }
 
@@ -56,7 +54,7 @@ static int open_state(session *s, const options *o, state *st, unit *const *unit
 {
     bool reads = o->dry_run || !prompt;
     for (int i = 0; i < n && reads && !o->dry_run; i++)
-        reads = !effect_changes_store(units[i]);
+        reads = !units[i] || !effect_changes_store(units[i]);
     return state_open(st, s, o->store, reads, e);
 }
 
@@ -66,12 +64,18 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
 {
     kv_err e = {0};
     unit **units = mem_zalloc(n, sizeof *units, &e);
-    for (int i = 0; i < n && e.code == KV_OK; i++)
-        read_input(s, &inputs[i], &units[i], &e);
+    for (int i = 0; i < n && e.code == KV_OK; i++) {
+        if (read_input(s, &inputs[i], &units[i], &e) && s->keep_going) {
+            report_error(s, &e);
+            units[i] = NULL;
+            e = (kv_err){0};
+        }
+    }
     if (e.code == KV_OK)
         open_state(s, o, st, units, n, prompt, &e);
     for (int i = 0; i < n && e.code == KV_OK && !s->leaving; i++)
-        unit_run(s, units[i], &e);
+        if (units[i])
+            unit_run(s, units[i], &e);
     for (int64_t i = 0; i < s->nstores && e.code == KV_OK; i++)
         kv_wait(s->stores[i].store, &e); /* what was scheduled may fail */
     if (session_reason(s, &e))

@@ -1,20 +1,22 @@
 /* Reads the command line from one table of options, which -h prints too.
  *
- * An option may stand anywhere; -- ends them. The first word that is no option is the script,
- * unless -c or -f named one, and the words behind it are its arguments; `bench` makes all words,
- * and the long options that are not kvctl's own, one command of the language.
+ * The first word that is no option is a script when a file has that name, and everything behind it
+ * is the script's; else it is a command, and the words behind it are its arguments. Behind -c and
+ * -f words are arguments of the script, and options stand anywhere; -- ends them.
  */
 #include "options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
 #include "complete_shell.h"
+#include "lang/lex.h"
 #include "script/command.h"
 #include "term/terminal.h"
 
@@ -73,7 +75,7 @@ static const struct option {
 #define NOPTIONS ((int)(sizeof table / sizeof *table))
 
 /* What -h shows; `help options` lists the rest. */
-static const option_id common[] = {OPT_COMMANDS, OPT_STORE, OPT_PLUGIN, OPT_INTERACTIVE,
+static const option_id common[] = {OPT_COMMANDS, OPT_FILE, OPT_STORE, OPT_INTERACTIVE,
                                    OPT_KEEP_GOING, OPT_CHECK, OPT_JSON, OPT_FORMAT, OPT_SET,
                                    OPT_VERIFY, OPT_VERSION};
 
@@ -93,28 +95,31 @@ static void option_line(buf *out, const struct option *t)
 
 void options_help(buf *out)
 {
-    buf_add(out, "usage: kvctl [OPTIONS] [FILE [ARG...]]\n\n"
+    buf_add(out, "usage: kvctl [OPTIONS] [FILE [ARG...] | COMMAND [WORD...]]\n\n"
                  "A key-value store of arrays: a prompt, an interpreter of scripts, a filter.\n\n"
                  "  kvctl                                     a prompt\n"
                  "  kvctl session.kv                          run a script\n"
                  "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n"
-                 "  kvctl bench W1                            time the store (bench --help)\n"
+                 "  kvctl help push                           run one command of the language\n"
                  "  kvctl launch -n 2 session.kv              run it as a job (launch --help)\n\n");
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         for (int j = 0; j < NOPTIONS; j++)
             if (table[j].id == common[i])
                 option_line(out, &table[j]);
-    buf_add(out, "\nAll options: kvctl -c 'help options'. Commands and functions: kvctl -c help,\n"
-                 "and `help push` says more about one.\n");
+    buf_add(out, "\nAll options: kvctl help options. Commands and functions: kvctl help, and\n"
+                 "`kvctl help push` says more about one.\n");
 }
 
 void options_list(buf *out)
 {
     for (int i = 0; i < NOPTIONS; i++)
         option_line(out, &table[i]);
-    buf_add(out,
-            "Options stand anywhere, before or behind FILE; -- ends them. An option wins over the\n"
-            "environment, that over the start file.\n");
+    buf_add(
+        out,
+        "Options stand before FILE: what is behind it, or behind -, is the script's. Behind -c, "
+        "-f\n"
+        "and a COMMAND they stand anywhere; -- ends them. In `kvctl COMMAND WORD...` each word is\n"
+        "one argument. An option wins over the environment, that over the start file.\n");
 }
 
 static int take_integer(const char *name, const char *text, int64_t low, int64_t high, int64_t *x,
@@ -348,17 +353,6 @@ static int short_options(options *o, const char *word, const char *next, bool *u
     return KV_OK;
 }
 
-/* The first word is the script, unless -c or -f gave one; what follows it are its arguments. */
-static void words_to_inputs(options *o)
-{
-    if (o->ninputs > 0 || o->nargs == 0)
-        return;
-    bool from_stdin = strcmp(o->args[0], "-") == 0;
-    o->inputs[o->ninputs++] = (input){from_stdin ? INPUT_STDIN : INPUT_FILE, o->args[0]};
-    o->args++;
-    o->nargs--;
-}
-
 /* Pages are run by themselves. */
 static int check_verify(const options *o, kv_err *e)
 {
@@ -384,7 +378,6 @@ static int settle(options *o, kv_err *e)
             o->verify[o->nverify++] = o->args[i];
         o->nargs = 0;
     }
-    words_to_inputs(o);
     if (o->update && o->nverify == 0)
         return kv_err_set(e, KV_E_USAGE, "--update needs --verify FILE");
     if (o->safe && (o->update || o->record))
@@ -399,54 +392,56 @@ static int settle(options *o, kv_err *e)
     return KV_OK;
 }
 
-/* ---- Subcommands ---- */
+/* ---- Words ---- */
 
-/* gpu(0), cpu(0..3), --ctx=gpu(1): devices need no quotes in the language. */
-static bool is_device(const char *word)
+/* Whether a word names a script. A folder hides no command of its name. */
+static bool is_script(const char *word)
 {
-    static const char option[] = "--ctx=";
-    size_t n = sizeof option - 1;
-    if (strncmp(word, option, n) == 0)
-        word += n;
-    if (strncmp(word, "gpu(", 4) != 0 && strncmp(word, "cpu(", 4) != 0)
-        return false;
-    n = strspn(word + 4, "0123456789.");
-    return n > 0 && strcmp(word + 4 + n, ")") == 0;
+    struct stat about;
+    return strcmp(word, "-") == 0 ||
+           (stat(word, &about) == 0 &&
+            (!S_ISDIR(about.st_mode) || !command_find(word, strlen(word))));
 }
 
-/* A word as the language reads it: in quotes, unless it is plain. */
-static void add_word(buf *out, const char *word)
+static int neither(const char *word, kv_err *e)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-+.,=";
-    buf_add(out, out->len > 0 ? " " : "");
-    if (*word && (word[strspn(word, plain)] == '\0' || is_device(word))) {
-        buf_add(out, word);
-        return;
-    }
-    buf_char(out, '"');
-    for (; *word; word++) {
-        if (*word == '"' || *word == '\\')
-            buf_char(out, '\\');
-        if (*word == '\n')
-            buf_add(out, "\\n");
-        else
-            buf_char(out, *word);
-    }
-    buf_char(out, '"');
+    suggest near = {.word = word};
+    kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
+    for (const command *c = command_table; c->name; c++)
+        suggest_add(&near, c->name);
+    suggest_done(&near, e);
+    return kv_err_hint(e, "kvctl help lists the commands");
 }
 
-/* Whether a long option behind `bench` is kvctl's own: those that the command has too, --format and
- * --help, are the command's there. */
+/* The first word that is no option, unless -c, -f or --verify came before it: a script, whose words
+ * the rest are, or a command. */
+static int take_first_word(options *o, const char *word, bool *script, kv_err *e)
+{
+    if ((*script = is_script(word))) {
+        o->inputs[o->ninputs++] = (input){strcmp(word, "-") ? INPUT_FILE : INPUT_STDIN, word};
+        return KV_OK;
+    }
+    return word_command_begin(&o->command, word) ? KV_OK : neither(word, e);
+}
+
+/* literal: -- was before it. */
+static int take_word(options *o, const char *word, bool literal, bool *script, kv_err *e)
+{
+    if (o->command.c)
+        return word_command_add(&o->command, word, literal, e);
+    if (o->ninputs == 0 && o->nverify == 0)
+        return take_first_word(o, word, script, e);
+    if (!literal && strcmp(word, "-") == 0 && o->ninputs > 0)
+        o->inputs[o->ninputs++] = (input){INPUT_STDIN, word};
+    else
+        o->args[o->nargs++] = word;
+    return KV_OK;
+}
+
+/* Whether a long option is kvctl's own. */
 static bool is_own(const char *word)
 {
     size_t n = strcspn(word, "=");
-    const command *c = command_find("bench", 5);
-    if (n - 2 == 4 && memcmp(word + 2, "help", 4) == 0)
-        return false;
-    for (const command_option *t = c->options; t->name; t++)
-        if (strlen(t->name) == n - 2 && memcmp(t->name, word + 2, n - 2) == 0)
-            return false;
     for (int i = 0; i < NOPTIONS; i++)
         if (table[i].name && strlen(table[i].name) == n - 2 &&
             memcmp(table[i].name, word + 2, n - 2) == 0)
@@ -454,17 +449,17 @@ static bool is_own(const char *word)
     return false;
 }
 
-/* Whether a word belongs to the subcommand; it is then added to it. The first word begins one. */
-static bool take_subcommand(options *o, const char *word)
+/* Whether a word is no option of kvctl. Behind a command the options that the command has are the
+ * command's, as are numbers and those that nobody knows. */
+static bool is_word(const options *o, const char *word)
 {
-    bool is_option = word[0] == '-' && word[1] == '-' && word[2];
-    bool begun = o->command.len > 0;
-    if (!begun && (is_option || o->ninputs > 0 || o->nargs > 0 || strcmp(word, "bench") != 0))
+    if (word[0] != '-' || !word[1])
+        return true;
+    if (!o->command.c || strcmp(word, "--") == 0)
         return false;
-    if (begun && word[0] == '-' && (!is_option || is_own(word)))
-        return false;
-    add_word(&o->command, word);
-    return true;
+    if (word[1] == '-')
+        return word_command_has(&o->command, word) || !is_own(word);
+    return o->command.open || lex_is_digit(word[1]) || word[1] == '.';
 }
 
 int options_parse(options *o, int argc, char **argv, kv_err *e)
@@ -479,33 +474,29 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
     o->plugins = mem_zalloc(argc + 1, sizeof *o->plugins, e);
     if (!o->inputs || !o->args || !o->sets || !o->verify || !o->plugins)
         return KV_E_MEMORY;
-    o->args_memory = o->args;
-    for (int i = 1; i < argc && code == KV_OK; i++) {
-        const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
+    bool script = false;
+    int end = 1; /* behind the last word that may be kvctl's */
+    for (; end < argc && code == KV_OK && !script; end++) {
+        const char *word = argv[end], *next = end + 1 < argc ? argv[end + 1] : NULL;
         bool used = false;
-        if (!words_only && take_subcommand(o, word))
-            continue;
-        if (words_only || word[0] != '-' || !word[1]) {
-            bool script = !words_only && strcmp(word, "-") == 0 && o->ninputs > 0;
-            if (script)
-                o->inputs[o->ninputs++] = (input){INPUT_STDIN, word};
-            else
-                o->args[o->nargs++] = word;
-        } else if (strcmp(word, "--") == 0) {
+        if (words_only || is_word(o, word))
+            code = take_word(o, word, words_only, &script, e);
+        else if (strcmp(word, "--") == 0)
             words_only = true;
-        } else if (word[1] == '-') {
+        else if (word[1] == '-')
             code = long_option(o, word, next, &used, e);
-        } else {
+        else
             code = short_options(o, word, next, &used, e);
-        }
-        i += used;
+        end += used;
     }
-    if (code == KV_OK && (code = buf_check(&o->command, e)) == KV_OK && o->command.len > 0)
-        o->inputs[o->ninputs++] = (input){INPUT_TEXT, buf_text(&o->command)};
+    for (int i = end; script && i < argc; i++)
+        o->args[o->nargs++] = argv[i];
+    if (code == KV_OK && o->command.c)
+        o->inputs[o->ninputs++] = (input){INPUT_TEXT, buf_text(&o->command.text)};
     if (code == KV_OK)
         code = settle(o, e);
-    /* options hold wherever they stand: an error on the command line has its record too */
-    for (int i = 1; i < argc && code && strcmp(argv[i], "--") != 0; i++)
+    /* an error on the command line has its record too, also where --json stands behind it */
+    for (int i = 1; i < (script ? end : argc) && code && strcmp(argv[i], "--") != 0; i++)
         o->json = o->json || strcmp(argv[i], "--json") == 0;
     return code;
 }
@@ -513,9 +504,9 @@ int options_parse(options *o, int argc, char **argv, kv_err *e)
 void options_release(options *o)
 {
     mem_free(o->inputs);
-    mem_free(o->args_memory);
+    mem_free(o->args);
     mem_free(o->sets);
     mem_free(o->verify);
     mem_free(o->plugins);
-    buf_release(&o->command);
+    buf_release(&o->command.text);
 }

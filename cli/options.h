@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "kv_err.h"
 #include "term/terminal.h"
+#include "word_command.h"
 
 /* A text to run: in the order of the command line. */
 typedef enum input_kind { INPUT_TEXT, INPUT_FILE, INPUT_STDIN } input_kind;
@@ -22,8 +22,7 @@ typedef struct options {
     int ninputs;
     const char **args;  /* behind the script's name, or behind -- */
     int nargs;
-    buf command;        /* a subcommand with its words, as a command of the language */
-    const char **args_memory; /* what args was cut from */
+    word_command command; /* the words of the shell that are one */
     const char **sets;  /* NAME=VALUE */
     int nsets;
     bool interactive, quiet, verbose, check_last, keep_going;

@@ -8,23 +8,25 @@
 #include "core/store.h"
 #include "runtime.h"
 
+enum { NNAMES = 3 };
+
 static const struct capability {
-    const char *name, *also; /* also: another word for it, or NULL */
+    const char *names[NNAMES]; /* the name, and other words for it */
     uint32_t bit;
     const char *plural; /* behind "stores of this type have no …" */
 } table[] = {
-    {"init", NULL, CAN_INIT, "init"},
-    {"push", NULL, CAN_PUSH, "push"},
-    {"pull", NULL, CAN_PULL, "pull"},
-    {"pushpull", NULL, CAN_PUSHPULL, "pushpull"},
-    {"broadcast", NULL, CAN_BROADCAST, "broadcast"},
-    {"updater", NULL, KV_CAN_UPDATER, "updater"},
-    {"optimizer", NULL, KV_CAN_OPTIMIZER, "optimizer"},
-    {"states", NULL, KV_CAN_STATES, "states of an optimizer"},
-    {"row_sparse", "sparse", KV_CAN_ROW_SPARSE, "row_sparse arrays"},
-    {"gradient_compression", "compression", KV_CAN_GRADIENT_COMPRESSION, "gradient compression"},
-    {"transactions", NULL, KV_CAN_TRANSACTIONS, "transactions"},
-    {"files", NULL, KV_CAN_FILES, "files"},
+    {{"init"}, CAN_INIT, "init"},
+    {{"push"}, CAN_PUSH, "push"},
+    {{"pull"}, CAN_PULL, "pull"},
+    {{"pushpull"}, CAN_PUSHPULL, "pushpull"},
+    {{"broadcast"}, CAN_BROADCAST, "broadcast"},
+    {{"updater"}, CAN_RULES, "updater"},
+    {{"optimizer"}, KV_CAN_OPTIMIZER, "optimizer"},
+    {{"states"}, KV_CAN_STATES, "states of an optimizer"},
+    {{"row_sparse", "sparse", "sparsity"}, KV_CAN_ROW_SPARSE, "row_sparse arrays"},
+    {{"gradient_compression", "compression"}, KV_CAN_GRADIENT_COMPRESSION, "gradient compression"},
+    {{"transactions"}, KV_CAN_TRANSACTIONS, "transactions"},
+    {{"files"}, KV_CAN_FILES, "files"},
 };
 
 enum { NCAPABILITIES = sizeof table / sizeof *table };
@@ -40,11 +42,16 @@ static uint32_t all_of(const kv_type_ops *ops)
     return bits;
 }
 
-/* Whether two words are the same but for case, - and _. */
+static char joined(char c)
+{
+    return c == '-' || c == ' ' ? '_' : c;
+}
+
+/* Whether two words are the same but for case, and for the blank, - or _ within them. */
 static bool same_word(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++) {
-        char x = *a == '-' ? '_' : *a, y = *b == '-' ? '_' : *b;
+        char x = joined(*a), y = joined(*b);
         if (strncasecmp(&x, &y, 1) != 0)
             return false;
     }
@@ -53,7 +60,7 @@ static bool same_word(const char *a, const char *b)
 
 const char *kv_capability(int i)
 {
-    return i >= 0 && i < NCAPABILITIES ? table[i].name : NULL;
+    return i >= 0 && i < NCAPABILITIES ? table[i].names[0] : NULL;
 }
 
 int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e)
@@ -61,14 +68,14 @@ int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e)
     suggest near = {.word = capability};
     for (int i = 0; i < NCAPABILITIES; i++) {
         const struct capability *c = &table[i];
-        if (same_word(c->name, capability) || (c->also && same_word(c->also, capability))) {
-            bool of_slots = c->bit & (KV_CAN_TRANSACTIONS | KV_CAN_FILES);
-            *yes = store && (all_of(store->ops) & c->bit) && (store->in_slots || !of_slots);
-            return KV_OK;
+        for (int k = 0; k < NNAMES && c->names[k]; k++) {
+            if (same_word(c->names[k], capability)) {
+                bool of_slots = c->bit & (KV_CAN_TRANSACTIONS | KV_CAN_FILES);
+                *yes = store && (all_of(store->ops) & c->bit) && (store->in_slots || !of_slots);
+                return KV_OK;
+            }
+            suggest_add(&near, c->names[k]);
         }
-        suggest_add(&near, c->name);
-        if (c->also)
-            suggest_add(&near, c->also);
     }
     kv_err_set(e, KV_E_USAGE, "there is no capability \"%.64s\"", capability);
     suggest_done(&near, e);

@@ -10,7 +10,8 @@ enum {
     CAN_PUSH = 1 << 25,
     CAN_PULL = 1 << 26,
     CAN_PUSHPULL = 1 << 27,
-    CAN_BROADCAST = 1 << 28
+    CAN_BROADCAST = 1 << 28,
+    CAN_RULES = KV_CAN_UPDATER | KV_CAN_OPTIMIZER /* either will do for kv_set_rule */
 };
 
 /* KV_OK when stores of the type can do this one thing. Error: unsupported, with a hint that names

@@ -486,9 +486,20 @@ static int tell_type(const kv *store, const char *kind, const char *text, const 
                : KV_OK;
 }
 
+/* Values that servers keep are out of reach of a C function of this process. */
+static int need_callbacks(const kv *store, kv_err *e)
+{
+    uint32_t can = store ? store->ops->capabilities : KV_CAN_UPDATER;
+    if ((can & KV_CAN_UPDATER) || !(can & KV_CAN_OPTIMIZER))
+        return need(store, CAN_RULES, e);
+    kv_err_set(e, KV_E_UNSUPPORTED, "an updater of a store of type \"%s\" is a rule, no C function",
+               store->type);
+    return kv_err_hint(e, "kv_set_rule sets one");
+}
+
 int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e)
 {
-    int rc = update ? need(store, KV_CAN_UPDATER, e) : KV_OK;
+    int rc = update ? need_callbacks(store, e) : KV_OK;
     if (!rc && !update && (rc = enter_idle(store, e)) == KV_OK)
         rc = leave(store, tell_type(store, "assign", "", NULL, 0, e));
     if (rc)
@@ -566,8 +577,7 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
-    bool keeps_rules = store && store->ops->capabilities & KV_CAN_OPTIMIZER;
-    int rc = keeps_rules ? KV_OK : need(store, KV_CAN_UPDATER, e);
+    int rc = need(store, CAN_RULES, e);
     return rc ? rc : set_rule(store, rule, NULL, params, nparams, e);
 }
 

@@ -219,9 +219,9 @@ void kv_set_server_print(void (*print)(void *arg, const char *line), void *arg);
 int kv_serve(const char *type, kv_err *e);
 
 /* Whether stores of this type can do something: the operations init, push, pull, pushpull,
- * broadcast; updater, optimizer, states, row_sparse (also sparse), gradient_compression (also
- * compression), transactions, files. Case does not matter, and - is _. store NULL asks only whether
- * the word is one, and says no.
+ * broadcast; updater (a rule or a C function), optimizer, states, row_sparse (also sparse,
+ * sparsity), gradient_compression (also compression), transactions, files. Case does not matter, -
+ * and a blank are _. store NULL asks only whether the word is one, and says no.
  * Error: usage (no such capability, with a hint). (Seed 004, "is_capable") */
 int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e);
 

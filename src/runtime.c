@@ -110,55 +110,29 @@ static const struct absent *find_absent(const char *name)
 
 /* ---- Looking for a type ---- */
 
-/* "available here: local, device" */
-static void list_available(buf *out)
-{
-    const kv_type_ops *ops;
-    buf_add(out, "available here: ");
-    for (int64_t i = 0; (ops = type_at(i)); i++)
-        buf_printf(out, "%s%s", i ? ", " : "", ops->names[0]);
-}
-
-/* "; not here: nccl (needs the CUDA plugin), dist_sync, …" */
-static void list_absent(buf *out)
-{
-    const char *head = "; not here: ";
-    for (int i = 0; i < NABSENT; i++) {
-        const char *name = absent[i].names[0];
-        bool last = i + 1 == NABSENT || absent[i].plugin != absent[i + 1].plugin;
-        if (find_type(&name))
-            continue; /* the plugin was loaded */
-        buf_printf(out, "%s%s", head, name);
-        head = ", ";
-        if (last)
-            buf_printf(out, " (needs the %s plugin)", absent[i].plugin);
-    }
-}
-
-/* For a name that no type has: those that look like it, and all there are. */
-static void hint_unknown(const char *name, kv_err *e)
+/* Hints at the names close to name, and at all types. Whether a plugin that is not
+ * loaded can start is not known, so the list does not say which types work here. */
+static void hint_types(const char *name, kv_err *e)
 {
     suggest close = {.word = name};
     kv_err near = {.code = KV_E_UNSUPPORTED};
     const kv_type_ops *ops;
     buf list = {0};
-    for (int64_t i = 0; (ops = type_at(i)); i++)
+    for (int64_t i = 0; (ops = type_at(i)); i++) {
+        buf_printf(&list, "%s%s", i ? ", " : "", ops->names[0]);
         for (int k = 0; k < MAX_NAMES && ops->names[k]; k++)
             suggest_add(&close, ops->names[k]);
-    for (int i = 0; i < NABSENT; i++)
-        suggest_add(&close, absent[i].names[0]);
+    }
+    for (int i = 0; i < NABSENT; i++) {
+        const char *one = absent[i].names[0];
+        if (find_type(&one))
+            continue; /* its plugin is loaded */
+        buf_printf(&list, ", %s", one);
+        suggest_add(&close, one);
+    }
     suggest_done(&close, &near);
-    list_available(&list);
-    list_absent(&list);
-    kv_err_hint(e, "%s%s%s", near.hint, near.hint[0] ? " " : "", buf_text(&list));
-    buf_release(&list);
-}
-
-static void hint_available(kv_err *e)
-{
-    buf list = {0};
-    list_available(&list);
-    kv_err_hint(e, "%s", buf_text(&list));
+    kv_err_hint(e, "%s%stypes: %s; kvctl help types says what each needs", near.hint,
+                near.hint[0] ? " " : "", buf_text(&list));
     buf_release(&list);
 }
 
@@ -205,10 +179,7 @@ int runtime_find_type(const char **name, const kv_type_ops **ops, kv_err *e)
     else
         kv_err_set(e, KV_E_UNSUPPORTED, "there is no store type \"%.64s\"", *name);
     pthread_mutex_lock(&runtime.lock);
-    if (a)
-        hint_available(e);
-    else
-        hint_unknown(*name, e);
+    hint_types(a ? "" : *name, e);
     pthread_mutex_unlock(&runtime.lock);
     return KV_E_UNSUPPORTED;
 }

@@ -1,4 +1,4 @@
-/* --check: errors are collected here, and this is how the parser goes on after one. */
+/* --check and -k: how the parser goes on after an error, and what becomes of the error. */
 #include "script/check.h"
 
 #include <stdlib.h>
@@ -6,14 +6,20 @@
 
 #include "base/mem.h"
 #include "script/report.h"
+#include "script/statement.h"
 
 /* More are not kept: a file that is no script has an error on every line. */
 #define ERRORS_MAX 1000
 
+static bool ends_everything(const kv_err *e)
+{
+    return e->code == KV_E_MEMORY || e->code == KV_E_INTERRUPTED || e->code == KV_E_INTERNAL;
+}
+
 bool check_take(session *s, kv_err *e)
 {
     check_errors *c = s ? s->check : NULL;
-    if (!c || e->code == KV_E_MEMORY || e->code == KV_E_INTERRUPTED || e->code == KV_E_INTERNAL)
+    if (!c || ends_everything(e))
         return false;
     if (e->code && c->n < ERRORS_MAX) {
         if (mem_grow(&c->items, &c->cap, c->n + 1, sizeof *c->items, NULL))
@@ -92,7 +98,9 @@ static bool skip(parser *p, bool in_block, bool to_block)
     }
 }
 
-bool check_recover(parser *p, const parser *before, bool to_block)
+/* take: takes the error over, and says whether parsing goes on. */
+static bool recover(parser *p, const parser *before, bool to_block,
+                    bool (*take)(parser *p, const parser *before))
 {
     /* A block that is not closed was read to the end of the text, and those around it are not
      * closed either: one error. */
@@ -105,7 +113,7 @@ bool check_recover(parser *p, const parser *before, bool to_block)
     if (next_line)
         parse_fail(p, p->open, p->open + 1, KV_E_SYNTAX, "the `%c` that opens here is not closed",
                    parse_char(p, p->open));
-    if (!check_take(p->user, p->e))
+    if (!take(p, before))
         return false;
     parse_back(p, before);
     if (open_block) {
@@ -120,6 +128,74 @@ bool check_recover(parser *p, const parser *before, bool to_block)
         parse_seek(p, next_line ? line : line_end(p, pos));
     }
     return !to_block || parse_is_sign(p, SIGN1('{'));
+}
+
+static bool collect(parser *p, const parser *before)
+{
+    (void)before;
+    return check_take(p->user, p->e);
+}
+
+bool check_recover(parser *p, const parser *before, bool to_block)
+{
+    return recover(p, before, to_block, collect);
+}
+
+/* ---- -k ---- */
+
+bool check_break(arena *a, ast *node, kv_err *e)
+{
+    kv_err *kept = ends_everything(e) ? NULL : arena_alloc(a, sizeof *kept, NULL);
+    if (!kept)
+        return false;
+    *kept = *e;
+    *e = (kv_err){0};
+    node->kind = STMT_BROKEN;
+    node->n = 0;
+    node->u.other = kept;
+    return true;
+}
+
+/* Leaves a statement that fails when it is reached. */
+static bool break_statement(parser *p, const parser *before)
+{
+    uint32_t pos = before->have ? before->tok.pos : before->lx.pos;
+    kv_err unused = {0}, *e = p->e;
+    p->e = &unused; /* a node is made of a parser without an error */
+    p->broken = parse_node(p, STMT_BROKEN, pos, line_end(p, pos), 0);
+    p->e = e;
+    return p->broken && check_break(p->a, p->broken, e);
+}
+
+/* The line below pos begins here, or the text ends. */
+static uint32_t next_line(const parser *p, uint32_t pos)
+{
+    pos = line_end(p, pos);
+    return pos + (pos < p->lx.limit);
+}
+
+bool check_keep_going(parser *p, const parser *before, bool to_block)
+{
+    uint32_t pos = before->have ? before->tok.pos : before->lx.pos;
+    if (to_block || before->is_open || before->depth > 0 ||
+        !recover(p, before, false, break_statement))
+        return false;
+    uint32_t end = parse_peek(p)->pos;
+    while (end > pos && lex_is_blank(parse_char(p, end - 1)))
+        end--;
+    end = end > pos && parse_char(p, end - 1) == '\n' ? end - 1 : line_end(p, end);
+    for (uint32_t line = next_line(p, end); line < p->lx.limit; line = next_line(p, line)) {
+        uint32_t text = line;
+        while (lex_is_blank(parse_char(p, text)))
+            text++;
+        if (parse_char(p, text) == '\n')
+            continue;
+        if (lex_indent(&p->lx, text) <= lex_indent(&p->lx, pos))
+            break;
+        end = line_end(p, text);
+    }
+    parse_seek(p, end);
+    return true;
 }
 
 /* ---- The report ---- */

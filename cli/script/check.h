@@ -28,6 +28,14 @@ bool check_take(session *s, kv_err *e);
  * to the `{` of the statement instead, and gives false when there is none. */
 bool check_recover(parser *p, const parser *before, bool to_block);
 
+/* The same under -k, for a statement that stands in no block: it becomes a STMT_BROKEN, and ends
+ * with its line, its block, and the lines that are indented more. */
+bool check_keep_going(parser *p, const parser *before, bool to_block);
+
+/* Makes a statement one that fails with *e when it is reached; *e is empty then. False when the
+ * error ends everything. */
+bool check_break(arena *a, ast *node, kv_err *e);
+
 /* Reports what was found in the order of files and places, each error once, and forgets it. */
 void check_report(session *s);
 

@@ -5,11 +5,13 @@
 
 #include "base/suggest.h"
 #include "script/commands.h"
+#include "script/environment_help.h"
 #include "script/eval.h"
 #include "script/function.h"
 #include "script/help_json.h"
 #include "script/optimizer_help.h"
 #include "script/rules_text.h"
+#include "script/type_help.h"
 #include "tools/launch_job.h"
 #include "script/unit.h"
 #include "term/line.h"
@@ -69,7 +71,9 @@ static void overview(buf *out)
     column(out, "!command", "run a shell command");
     buf_add(out,
             "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
-    buf_add(out, "`help options`: what stands behind kvctl on its command line.\n"
+    buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
+                 "`help options`: what stands behind kvctl on its command line.\n"
+                 "`help environment`: the variables that are read.\n"
                  "`help launch`: a script as a job of several ranks.\n");
     buf_add(out, "Functions:");
     size_t width = 80;
@@ -108,6 +112,42 @@ static int search(buf *out, const char *word)
     return n;
 }
 
+/* ---- Topics: pages that are about no single command or function ---- */
+
+static void rules_page(buf *out)
+{
+    buf_add(out, rules_text);
+}
+
+static const struct topic {
+    const char *name;
+    void (*show)(buf *out); /* NULL: of the session, list_options */
+} topics[] = {{"environment", environment_help},
+              {"launch", launch_help},
+              {"options", NULL},
+              {"rules", rules_page},
+              {"types", type_list}};
+
+enum { NTOPICS = sizeof topics / sizeof *topics };
+
+const char *help_topic(int i)
+{
+    return i < NTOPICS ? topics[i].name : i == NTOPICS ? "optimizer" : NULL;
+}
+
+/* Appends a topic's page. False when there is none of that name. */
+static bool topic_help(const session *s, buf *out, const char *name)
+{
+    for (int i = 0; i < NTOPICS; i++) {
+        void (*show)(buf *) = topics[i].show ? topics[i].show : s->list_options;
+        if (strcasecmp(topics[i].name, name) != 0 || !show)
+            continue;
+        show(out);
+        return true;
+    }
+    return false;
+}
+
 static int not_found(session *s, const ast *node, const char *word, kv_err *e)
 {
     unit_err(s, node, e, KV_E_NAME, "there is no help on `%s`", word);
@@ -116,6 +156,8 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
         suggest_add(&near, c->name);
     for (const function *f = function_table; f->name; f++)
         suggest_add(&near, f->name);
+    for (int i = 0; help_topic(i); i++)
+        suggest_add(&near, help_topic(i));
     suggest_done(&near, e);
     return kv_err_hint(e, "`help` lists everything");
 }
@@ -158,22 +200,15 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         const char *name = word.u.text->text;
         const command *c = command_find(name, strlen(name));
         const function *f = function_find(name);
-        bool options = strcasecmp(name, "options") == 0 && s->list_options && !json;
-        bool rules = strcasecmp(name, "rules") == 0 && !json;
-        bool launch = strcasecmp(name, "launch") == 0 && !json;
-        if (launch)
-            launch_help(&text);
-        else if (options)
-            s->list_options(&text);
-        else if (rules)
-            buf_add(&text, rules_text);
-        else if (json && (c || f))
+        bool topic = !json && topic_help(s, &text, name);
+        if (json && (c || f))
             help_json(&text, c, f);
         else if (c)
             command_help(&text, c);
         if (f && !json)
             function_help(&text, f);
-        if (!c && !f && !options && !rules && !launch && (json || search(&text, name) == 0))
+        topic = topic || (!json && !c && !f && type_show(&text, name));
+        if (!c && !f && !topic && (json || search(&text, name) == 0))
             code = not_found(s, call->kid[0], name, e);
     }
     out->as_text = true;

@@ -82,39 +82,47 @@ static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
     return pairs_add(p, key, a, e);
 }
 
-static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values, kv_err *e)
+/* one: the only value, when there is one. */
+static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values, const value *one,
+                       kv_err *e)
 {
     unit_err(s, node, e, KV_E_VALUE, "%lld keys need %lld values, there %s %lld", (long long)keys,
              (long long)keys, values == 1 ? "is" : "are", (long long)values);
-    return values == 1
-               ? kv_err_hint(e, "a bracket of numbers only is one array; [a, b, c] of arrays "
-                                "holds one for each key")
-               : KV_E_VALUE;
+    const char *text = s->unit->src.text + node->pos;
+    if (values != 1)
+        return KV_E_VALUE;
+    if (one->kind == VALUE_LIST || *text == '[')
+        return kv_err_hint(e,
+                           "a bracket of numbers only is one array; [a, b, c] of arrays holds one "
+                           "for each key");
+    return kv_err_hint(e,
+                       one->kind == VALUE_ARRAY ? "the same for each key: [%.*s]*%lld"
+                                                : "the same for each key: [array(%.*s)]*%lld",
+                       (int)(node->end - node->pos), text, (long long)keys);
 }
 
-/* Values for a list of keys: one each, as so many arguments or as one list of so many. copies: one
- * array serves all. */
+/* Values for a list of keys: one each, as so many arguments or as one list of so many. single: the
+ * value of a key is one array, no list. */
 static int pair_list(session *s, const ast *node, const key_list *keys, const value *v, int64_t n,
-                     bool copies, pairs *p, kv_err *e)
+                     bool single, pairs *p, kv_err *e)
 {
     bool one_list = n == 1 && v[0].kind == VALUE_LIST && !value_is_numbers(v[0]);
     const value *items = one_list ? v[0].u.list->items : v;
     int64_t count = one_list ? v[0].u.list->n : n;
-    bool same = copies && n == 1 && !one_list;
     int code = KV_OK;
-    if (!same && count != keys->n)
-        return wrong_count(s, node, keys->n, count, e);
+    if (count != keys->n)
+        return wrong_count(s, node, keys->n, count, v, e);
     for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
-        code = add_values(p, keys->keys[i], items[same ? 0 : i], !copies, e);
+        code = add_values(p, keys->keys[i], items[i], !single, e);
     return code;
 }
 
 /* Pairs keys with the arrays of the same names in a file. init takes a pattern of names. */
-static int pair_named(session *s, const ast *call, safetensors *f, bool copies, key_list *keys,
+static int pair_named(session *s, const ast *call, safetensors *f, bool single, key_list *keys,
                       pairs *p, kv_err *e)
 {
     kv_array *a;
-    bool pattern = copies && named_is_pattern(call->kid[0]);
+    bool pattern = single && named_is_pattern(call->kid[0]);
     int code =
         pattern ? named_keys(s, call->kid[0], f, keys, e) : eval_keys(s, call->kid[0], keys, e);
     for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
@@ -128,16 +136,15 @@ static const char *command_name(const ast *call)
     return ((const command *)call->u.other)->name;
 }
 
-/* The keys and values of init, push and their kind. copies: one value a key, one array may serve
- * all keys. */
-static int make_pairs(session *s, const ast *call, key_list *keys, bool copies, pairs *p, kv_err *e)
+/* The keys and values of init, push and their kind. single: one array a key. */
+static int make_pairs(session *s, const ast *call, key_list *keys, bool single, pairs *p, kv_err *e)
 {
     const ast *list = call->kid[1];
     safetensors *file = NULL;
     if (list->n == 1 && load_named(s, list->kid[0], &file, e))
         return e->code;
     bool by_name = file && (safetensors_count(file) != 1 || named_is_pattern(call->kid[0]));
-    int named = by_name ? pair_named(s, call, file, copies, keys, p, e) : KV_OK;
+    int named = by_name ? pair_named(s, call, file, single, keys, p, e) : KV_OK;
     safetensors_close(file);
     if (by_name)
         return named;
@@ -147,13 +154,13 @@ static int make_pairs(session *s, const ast *call, key_list *keys, bool copies, 
     for (; n < list->n && code == KV_OK; n++)
         code = eval(s, list->kid[n], &v[n], e);
     if (code == KV_OK && keys->list) {
-        code = pair_list(s, list, keys, v, n, copies, p, e);
-    } else if (code == KV_OK && copies && n > 1) {
+        code = pair_list(s, list, keys, v, n, single, p, e);
+    } else if (code == KV_OK && single && n > 1) {
         code = unit_err(s, list->kid[1], e, KV_E_VALUE, "%s takes one value a key, there are %d",
                         command_name(call), (int)n);
     } else {
         for (uint32_t i = 0; i < n && code == KV_OK; i++)
-            code = add_values(p, keys->keys[0], v[i], !copies, e);
+            code = add_values(p, keys->keys[0], v[i], !single, e);
     }
     if (code)
         unit_at(s, list, e);
@@ -215,7 +222,7 @@ static void tell_change(session *s, const char *what, const key_list *keys, kv *
 
 typedef int pair_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_call *, kv_err *);
 
-static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *run, result *out,
+static int call_with_pairs(session *s, const ast *call, bool single, pair_call *run, result *out,
                            kv_err *e)
 {
     kv *store;
@@ -225,7 +232,7 @@ static int call_with_pairs(session *s, const ast *call, bool copies, pair_call *
     int code;
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
         return code;
-    code = make_pairs(s, call, &keys, copies, &p, e);
+    code = make_pairs(s, call, &keys, single, &p, e);
     if (code == KV_OK)
         code = record_keys(s, out, keys.keys, keys.n, e);
     explainer x = {0};
@@ -390,9 +397,8 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
         }
         if (kv_find(store, &keys->keys[i], &info, &unused)) {
             const kv_array *a = in->arrays[own];
-            info = (kv_info){.dtype = kv_array_dtype(a),
-                             .ndim = kv_array_ndim(a),
-                             .shape = kv_array_shape(a)};
+            info = (kv_info){
+                .dtype = kv_array_dtype(a), .ndim = kv_array_ndim(a), .shape = kv_array_shape(a)};
         }
         info.key = keys->keys[i];
         code = new_outs(outs, &info, value_ctx((kv_ctx){0}),
@@ -461,8 +467,8 @@ static bool outs_differ(kv *store, const pairs *outs)
     return false;
 }
 
-/* copies: one value a key, one array may serve all keys. in_place: the values are the outs. */
-static int call_with_outs(session *s, const ast *call, bool copies, bool in_place, both_call *run,
+/* single: one array a key. in_place: the values are the outs. */
+static int call_with_outs(session *s, const ast *call, bool single, bool in_place, both_call *run,
                           result *out, kv_err *e)
 {
     kv *store;
@@ -475,7 +481,7 @@ static int call_with_outs(session *s, const ast *call, bool copies, bool in_plac
     if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
         return code;
     how.ignored = &ignored;
-    code = make_pairs(s, call, &keys, copies, &p, e);
+    code = make_pairs(s, call, &keys, single, &p, e);
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};
     if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {

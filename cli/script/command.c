@@ -16,13 +16,14 @@
  *   options   name, how the value is read, how usage lines call the value
  *   flags     COMMAND_*: what a redirect can take; whether --PARAM VALUE is allowed
  *   examples  one a line, "command  # what it does"; the tests run every one of them, in order, in
- *             a session that begins with: init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)
+ *             a session that begins with: init 3 zeros(2,3); init 5,7,9 [zeros(2,3)]*3; a =
+ * ones(2,3)
  */
 const command command_table[] = {
     {"create", {{ARG_WORD, "TYPE", true}},
      {{"name", OPTION_NAME, "N"}, {"staleness", OPTION_VALUE, "N"}},
      COMMAND_CHANGES, cmd_create,
-     "make a store and use it; the default type is local",
+     "make a store and use it; the default type is local, help types lists all",
      "create local                        # replaces the store in use\n"
      "create device --name b              # stands beside it, called b\n"
      "create dist_async --staleness 4     # no worker gets further ahead of the slowest",
@@ -34,8 +35,8 @@ const command command_table[] = {
      "put a first value under new keys; one value a key",
      "create --name t; init w ones(2,3)*2; use kv # text keys in a store of their own\n"
      "init 10 -1                          # a number is an array of shape ()\n"
-     "init 11,12 ones(2,3)                # one array for several keys gives each a copy\n"
-     "init [13, 14] [ones(2), zeros(3)]   # one value a key",
+     "init [13, 14] [ones(2), zeros(3)]   # one value a key\n"
+     "init 11,12 [ones(2,3)]*2            # the same value for each",
      "push, pull", "key"},
     {"push", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
      COMMAND_PRINTS | COMMAND_CHANGES, cmd_push,
@@ -62,7 +63,7 @@ const command command_table[] = {
       PRIORITY},
      COMMAND_GIVES, cmd_row_sparse_pull,
      "some rows of a row_sparse key: show them among zeros, or put them somewhere",
-     "init 4,6 row_sparse(ones(3,2))\n"
+     "init 4,6 [row_sparse(ones(3,2))]*2\n"
      "row-sparse-pull 4 --row-ids [2, 0, 2]         # in any order, also several times\n"
      "row-sparse-pull 4 --row-ids [1] -> r          # a row_sparse array of one row\n"
      "row-sparse-pull 4 --row-ids [0, 2] --out r    # fill a variable\n"
@@ -83,7 +84,7 @@ const command command_table[] = {
      "broadcast 20 ones(2,3)              # a new key; show its value\n"
      "broadcast 21 ones(2,3) -> w         # make a variable\n"
      "v = [a, a, a]; broadcast 22 ones(2,3)*2 --out v # fill three arrays\n"
-     "broadcast 23,24 ones(2,3) -> w      # one value for several keys",
+     "broadcast 23,24 [a, a] -> w         # one value a key",
      "init, pull, pushpull", "key, shape"},
     {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}},
      COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_updater,
@@ -281,6 +282,8 @@ const command command_table[] = {
      "help push                           # also: ?push, push --help\n"
      "help optimizer                      # the optimizers; help optimizer adam: one of them\n"
      "help rules                          # the language of updaters\n"
+     "help types                          # what stores there are; help local: one of them\n"
+     "help environment                    # the variables that are read\n"
      "help --json > help.txt              # all commands and functions for a program\n"
      "help \"gradient\"                     # everything that mentions a word",
      NULL, NULL},
@@ -345,11 +348,6 @@ int result_for_keys(result *r, int64_t n, kv_err *e)
     r->nkeys = code ? 0 : n;
     return code;
 }
-
-/* Words of the language that come with later versions. */
-static const char *const missing[] = {
-    "launch",
-};
 
 static bool same_word(const char *name, const char *word, size_t n)
 {
@@ -427,14 +425,6 @@ void command_call_usage(buf *out, const command *c)
         buf_char(out, *at == '-' ? '_' : *at);
     if (!method)
         buf_add(out, "(…)");
-}
-
-bool command_is_missing(const char *word, size_t n)
-{
-    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
-        if (same_word(missing[i], word, n))
-            return true;
-    return false;
 }
 
 void command_option_usage(buf *out, const command_option *o)

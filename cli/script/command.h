@@ -143,9 +143,6 @@ bool command_can_be_called(const command *c);
 /* "kv.push(key, value, priority)", from the tables. */
 void command_call_usage(buf *out, const command *c);
 
-/* Whether a word is a command of the language that this version does not have. */
-bool command_is_missing(const char *word, size_t n);
-
 /* "push KEYS VALUES [--priority N]", from the table. */
 void command_usage(buf *out, const command *c);
 /* "[--priority N]", or without brackets where it is needed. */

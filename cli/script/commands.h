@@ -44,6 +44,9 @@ command_fn cmd_profile;
 /* cmd_help.c */
 command_fn cmd_help, cmd_version;
 
+/* The i-th word of `help` that is a page of its own, NULL behind the last. */
+const char *help_topic(int i);
+
 /* The text of --version and `version`. */
 void version_text(buf *out);
 /* The part of it that says with what kvctl was built. */

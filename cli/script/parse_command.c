@@ -399,12 +399,13 @@ ast *parse_rule_node(parser *p)
 {
     uint32_t pos = parse_peek(p)->pos;
     const session *s = p->user;
-    int64_t errors = p->recover ? s->check->n : 0;
+    const check_errors *found = p->recover ? s->check : NULL;
+    int64_t errors = found ? found->n : 0;
     rule_ast *rule = parse_rule_here(p);
     ast *node = rule ? parse_node_of(p, STMT_RULE, pos, NULL, 0) : NULL;
     if (node) {
         node->u.other = rule;
-        node->op = p->recover && s->check->n > errors ? STMT_RULE_BROKEN : 0;
+        node->op = found && found->n > errors ? STMT_RULE_BROKEN : 0;
     }
     return node;
 }

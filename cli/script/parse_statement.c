@@ -10,12 +10,21 @@
 static ast *statement(parser *p);
 static ast *block(parser *p, uint32_t header);
 
+/* Whether the text is a word of kvctl's command line that starts something else than a session. */
+static bool is_of_shell(const char *text, size_t n)
+{
+    return (n == 6 && memcmp(text, "launch", n) == 0) || (n == 5 && memcmp(text, "serve", n) == 0);
+}
+
 static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
 {
     const char *name = p->lx.src->text + pos;
-    if (command_is_missing(name, end - pos))
-        return parse_fail(p, pos, end, KV_E_UNSUPPORTED, "`%.*s` is not in this version of kvctl",
-                          (int)(end - pos), name);
+    if (is_of_shell(name, end - pos)) {
+        parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no command here, but a word of the shell's "
+                   "command line", (int)(end - pos), name);
+        kv_err_hint(p->e, "!kvctl %.*s …; help launch", (int)(end - pos), name);
+        return NULL;
+    }
     parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
                name);
     suggest near = {.word = parse_intern(p, name, end - pos)};
@@ -398,7 +407,7 @@ static bool is_mistyped(parser *p, uint32_t pos, uint32_t name_end, uint32_t end
     suggest near = {.word = parse_intern(p, p->lx.src->text + pos, end - pos)};
     for (const command *c = command_table; near.word && c->name; c++)
         suggest_add(&near, c->name);
-    return !near.word || near.n > 0 || command_is_missing(p->lx.src->text + pos, end - pos);
+    return !near.word || near.n > 0;
 }
 
 static ast *show(parser *p)
@@ -490,10 +499,12 @@ static ast *word_statement(parser *p)
     const char *word = parse_token_text(p, &t);
     if (!word)
         return NULL;
+    const token *behind = parse_peek(p);
+    bool option = is_of_shell(text, end - t.pos) && behind->blank_before && !behind->blank_after &&
+                  parse_is_sign(p, SIGN1('-')); /* launch -n 2 */
     bool value_follows = !parse_is_reserved(word) && begins_value(p);
-    bool alone = parse_at_end(p) && command_is_missing(text, end - t.pos);
     parse_seek(p, t.pos);
-    if (value_follows || alone || is_mistyped(p, t.pos, t.end, end))
+    if (value_follows || option || is_mistyped(p, t.pos, t.end, end))
         return unknown_command(p, t.pos, end);
     return show(p);
 }
@@ -556,7 +567,11 @@ ast *statement_parse_all(parser *p)
         bool ok = parse_append(p, &list, statement(p));
         if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
             ok = parse_unexpected(p, "the end of the statement");
-        if (ok || parse_recovered(p, &before))
+        bool on = ok || parse_recovered(p, &before);
+        if (p->broken && !parse_append(p, &list, p->broken))
+            goto out;
+        p->broken = NULL;
+        if (on)
             continue;
         if (p->e->code || !p->recover)
             goto out;

@@ -501,6 +501,9 @@ static int run_control(session *s, const ast *node, flow *how, value *returned, 
         return KV_OK;
     case STMT_RULE:
         return run_rule(s, node, e);
+    case STMT_BROKEN:
+        *e = *(const kv_err *)node->u.other;
+        return e->code;
     }
     return unit_err(s, node, e, KV_E_INTERNAL, "a statement of kind %d cannot run", node->kind);
 }
@@ -601,7 +604,7 @@ int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *
 
 /* The statements of a script, a -c or an entry. Under -k an error is reported, and the next one
  * runs. */
-static int run_top(session *s, const unit *u, flow *how, value *returned, kv_err *e)
+static int run_top(session *s, unit *u, flow *how, value *returned, kv_err *e)
 {
     for (uint32_t i = 0; i < u->body->n && *how == FLOW_ON; i++) {
         const ast *node = u->body->kid[i];
@@ -610,6 +613,8 @@ static int run_top(session *s, const unit *u, flow *how, value *returned, kv_err
             return unit_at(s, node, e);
         transcript_statement(s, &u->src, node);
         int code = run_heard(s, u->body, i, s->remembers, how, returned, e);
+        if (code)
+            unit_failed(s, u);
         if (code && (!s->keep_going || session_interrupted(s, &unused)))
             return session_reason(s, e);
         if (code)

@@ -28,6 +28,7 @@ typedef enum statement_kind {
     STMT_CONTINUE,
     STMT_RULE,  /* u.other: a rule_ast */
     STMT_SHELL, /* u.text */
+    STMT_BROKEN, /* u.other: the kv_err of a statement that could not be read; only -k runs it */
     STMT_SOURCE /* u.other: the struct unit that was read; file name as AST_TEXT */
 } statement_kind;
 

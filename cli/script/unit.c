@@ -43,18 +43,30 @@ static void unit_free(unit *u)
     mem_free(u);
 }
 
+static void unlink_unit(session *s, const unit *u)
+{
+    unit **at = &s->units;
+    while (*at && *at != u)
+        at = &(*at)->next;
+    if (*at)
+        *at = u->next;
+}
+
 void unit_drop(session *s, unit *u)
 {
     if (!u || u->kept)
         return;
     if (s->recorder.unit == u)
         s->recorder.unit = NULL;
-    unit **at = &s->units;
-    while (*at && *at != u)
-        at = &(*at)->next;
-    if (*at)
-        *at = u->next;
+    unlink_unit(s, u);
     unit_free(u);
+}
+
+void unit_failed(session *s, unit *u)
+{
+    unlink_unit(s, u);
+    u->next = s->units;
+    s->units = u;
 }
 
 /* ---- Checks of a text that was parsed ---- */
@@ -312,13 +324,25 @@ static int check_flow(checker *c, const ast *node, bool loop, bool in_def)
     return code;
 }
 
+/* Whether a mistake in the words of a statement leaves the others as they are. To a text that
+ * sources a file the whole file is one statement. */
+static bool goes_on(const session *s)
+{
+    return s->keep_going && s->source_depth == 0 && !s->unit;
+}
+
 static int check_unit(checker *c, unit *u)
 {
     unit *outer = c->u;
+    int code = KV_OK;
     c->u = u;
-    int code = check_flow(c, u->body, false, false);
-    if (code == KV_OK)
-        code = check_names(c, u->body);
+    for (uint32_t i = 0; i < u->body->n && code == KV_OK; i++) {
+        ast *node = u->body->kid[i];
+        if ((code = check_flow(c, node, false, false)) == KV_OK)
+            code = check_names(c, node);
+        if (code && outer == u && goes_on(c->s) && check_break(&u->nodes, node, c->e))
+            code = KV_OK;
+    }
     c->u = outer;
     return code;
 }
@@ -369,7 +393,7 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     parse_init(&p, &u->src, &u->nodes, e);
     p.is_function = is_function;
     p.user = s;
-    p.recover = s->check ? check_recover : NULL;
+    p.recover = s->check ? check_recover : goes_on(s) ? check_keep_going : NULL;
     for (int64_t i = 0; i < s->globals.n; i++)
         parse_made(&p, s->globals.items[i].name);
     u->body = statement_parse_all(&p);

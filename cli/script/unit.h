@@ -39,6 +39,9 @@ int unit_run(session *s, unit *u, kv_err *e);
 
 /* Releases u, unless a function or updater refers to it. */
 void unit_drop(session *s, unit *u);
+/* An error is of this text: its excerpt is of this one, also where several have one name, as those
+ * of -c do. */
+void unit_failed(session *s, unit *u);
 
 /* The error at a node of the unit that runs. Returns code. */
 int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)

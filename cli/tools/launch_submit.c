@@ -105,6 +105,8 @@ static int add_jar(launch_command *c, const launch_options *o, kv_err *e)
     const char *home = getenv("HADOOP_HOME");
     char pattern[4200];
     glob_t found = {0};
+    if ((!home || !*home) && o->dry_run)
+        home = "$HADOOP_HOME";
     if (!home || !*home)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "launch: --launcher yarn needs HADOOP_HOME, the folder of Hadoop");

@@ -20,6 +20,7 @@ typedef struct suggest {
     int n;
 } suggest;
 
+/* Adds a name that the word may have meant; one that was added already adds nothing. */
 void suggest_add(suggest *s, const char *name);
 
 /* Hints "did you mean a, b or c?", or nothing when no name was close. Returns e's code. */

@@ -147,6 +147,7 @@ void parse_back(parser *p, const parser *before)
     p->texts = now.texts;
     p->ntexts = now.ntexts;
     p->texts_cap = now.texts_cap;
+    p->broken = now.broken;
 }
 
 char parse_char(const parser *p, uint32_t pos)

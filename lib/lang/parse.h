@@ -42,6 +42,7 @@ typedef struct parser {
     /* (optional, NULL: the first error ends all) goes on after an error in the statement that began
      * at *before: to its end, or to its `{`. False when it cannot. */
     bool (*recover)(struct parser *p, const struct parser *before, bool to_block);
+    ast *broken;           /* what recover leaves in the place of the statement, or NULL */
     /* (optional, NULL: there are none) the call of a store's method: store.name, of which the name
      * was taken. NULL without an error when there is no such method. */
     ast *(*method)(struct parser *p, const ast *store, const token *name);
@@ -76,7 +77,8 @@ uint32_t parse_here(parser *p);
 void parse_seek(parser *p, uint32_t pos);
 char parse_char(const parser *p, uint32_t pos); /* NUL behind the end */
 
-/* Goes back to where *before, a copy of *p, was made. What was interned since then stays. */
+/* Goes back to where *before, a copy of *p, was made. What was interned since then stays, and
+ * broken. */
 void parse_back(parser *p, const parser *before);
 
 /* In a block: goes on behind the statement that began at *before and failed, when the parser can

@@ -142,7 +142,10 @@ static int check_expr(checker *c, const ast *node, bool element)
     case AST_FTEXT:
     case AST_FIELD:
         if (rule_env_is_element(&c->env, node))
-            return REFUSE(c, node, KV_E_USAGE, "a text holds host values, not arrays");
+            return REFUSE(
+                c, node, KV_E_USAGE,
+                "a text holds what is known before the arrays are read, and this is known only "
+                "afterwards");
         return check_kids(c, node, false);
     case AST_TUPLE: /* behind % of a text */
         return check_kids(c, node, element);
@@ -190,6 +193,16 @@ static bool is_late(const checker *c, const ast *node)
     return late;
 }
 
+/* A `state key` or `state shared` is set before the arrays are read. sum(x) and norm(x) are numbers
+ * too, but known only afterwards. */
+static int not_host_number(checker *c, const ast *node, const char *name)
+{
+    REFUSE(c, node, KV_E_USAGE,
+           "state %s is a number that is known before the arrays are read, and this is known only "
+           "afterwards", name);
+    return kv_err_hint(c->e, "`state %s` keeps an array, also one that a sum or norm fills", name);
+}
+
 static int check_set(checker *c, const ast *node)
 {
     int rc = check_whole(c, node->kid[0]);
@@ -203,7 +216,7 @@ static int check_set(checker *c, const ast *node)
     if (n->kind == RULE_NAME_STATE && !n->known)
         return unknown_name(c, node);
     if (n->kind == RULE_NAME_STATE && !n->element && rule_env_is_element(&c->env, node->kid[0]))
-        return REFUSE(c, node, KV_E_USAGE, "state %s is a number, and this is an array", n->text);
+        return not_host_number(c, node, n->text);
     if (n->kind == RULE_NAME_STORED)
         c->wrote_stored = true;
     n->known = true;
@@ -227,7 +240,9 @@ static int check_if(checker *c, const ast *node)
     if (rc)
         return rc;
     if (rule_env_is_element(&c->env, node->kid[0])) {
-        REFUSE(c, node->kid[0], KV_E_USAGE, "`if` takes host values, not arrays");
+        REFUSE(c, node->kid[0], KV_E_USAGE,
+               "`if` takes what is known before the arrays are read, and this is known only "
+               "afterwards");
         return kv_err_hint(c->e, "choose element by element: where(condition, a, b)");
     }
     bool *before = save_known(c), rows = c->rows;
@@ -276,7 +291,7 @@ static int check_state(checker *c, const ast *node)
     if (n->state >= PLAN_MAX_STATES)
         return REFUSE(c, node, KV_E_USAGE, "a rule has at most %d states", PLAN_MAX_STATES);
     if (node->n > 0 && !n->element && rule_env_is_element(&c->env, node->kid[0]))
-        return REFUSE(c, node, KV_E_USAGE, "state %s is a number, and this is an array", n->text);
+        return not_host_number(c, node, n->text);
     if (node->n > 0 && n->element && c->rows && is_late(c, node->kid[0])) {
         REFUSE(c, node, KV_E_USAGE,
                "state %s begins with what absent rows do not have behind `rows present`", n->text);

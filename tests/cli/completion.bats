@@ -14,7 +14,7 @@ offers()
 files()
 {
     kvctl -s w.kvs -c 'init weight ones(2); init weft ones(3); init __odd ones(1); init bias row_sparse(ones(3,2))'
-    kvctl -s n.kvs -c 'init 30..32 ones(2); init 4 ones(1)'
+    kvctl -s n.kvs -c 'init 30..32 [ones(2)]*3; init 4 ones(1)'
     echo 'x = 1' >script.kv
 }
 
@@ -34,8 +34,13 @@ row_begins()
     assert_output $'words\n--check\tread everything and run nothing; report every error'
     assert_equal "$(offers --co)" "words --color --completion"
     assert_equal "$(offers -q --no-)" "words --no-rc --no-color"
-    assert_equal "$(offers '')" "files bench launch"
+    kvctl help --json | sed 's/,"functions":.*//' | grep -o '{"name":"[^"]*","usage"' | cut -d '"' -f 4 >commands
+    assert_equal "$(offers '')" "files launch $(paste -sd ' ' commands)"
+    assert_equal "$(offers -q he)" "files help"
+    assert_equal "$(offers -c 'x' '')" "files"
     assert_equal "$(offers x.kv '')" "files"
+    assert_equal "$(offers x.kv --co)" "files"
+    assert_equal "$(offers -f x.kv --co)" "words --color --completion"
     assert_equal "$(offers -- --co)" "files"
 }
 
@@ -65,16 +70,25 @@ row_begins()
     assert_equal "$(offers --store=x)" "files"
     assert_equal "$(offers -qs x)" "files"
     assert_equal "$(offers --seed '')" "words"
-    assert_equal "$(offers --seed 3 '')" "files"
+    assert_equal "$(offers --seed 3 -f x '')" "files"
 }
 
-@test "completion: bench and launch" {
+@test "completion: commands and launch" {
+    files
+    assert_equal "$(offers help pul)" "words pull"
+    assert_equal "$(offers create nc)" "words nccl"
+    assert_equal "$(offers -s w.kvs pull we)" "words weft weight"
+    assert_equal "$(offers set-optimizer ad)" "words adabelief adadelta adagrad adam adamax adamw"
+    assert_equal "$(offers push --pri)" "words --priority"
+    touch help
+    assert_equal "$(offers help pul)" "files"
     assert_equal "$(offers bench W1 --qu)" "words --quick"
     assert_equal "$(offers bench --type '')" "words device local"
     assert_equal "$(offers bench --format c)" "words csv"
     assert_equal "$(offers launch --dead)" "words --deadline"
-    assert_equal "$(offers launch --deadline 3 -n 2 '')" "files"
-    assert_equal "$(offers launch -n 2 x.kv --tr)" "words --trace"
+    assert_equal "$(offers launch --deadline 3 -n 2 scr)" "files"
+    assert_equal "$(offers launch -n 2 x.kv --tr)" "files"
+    assert_equal "$(offers launch -n 2 -f x.kv --tr)" "words --trace"
     assert_equal "$(offers launch -n 2 -c "'pul")" "words pull"
     assert_equal "$(offers launch --checkpoint '')" "files"
     run kvctl --completion words launch --launch # no help of one of its values
@@ -82,7 +96,7 @@ row_begins()
     assert_equal "$(offers launch --launcher '')" "words local ssh mpi sge slurm yarn"
     assert_equal "$(offers launch --launcher=s)" "words --launcher=ssh --launcher=sge --launcher=slurm"
     assert_equal "$(offers launch -H '')" "files"
-    assert_equal "$(offers launch --launcher sge -n 2 --pe x '')" "files"
+    assert_equal "$(offers launch --launcher sge -n 2 --pe x -f y '')" "files"
 }
 
 @test "completion: the language behind -c, with the keys of the state file" {

@@ -249,12 +249,12 @@ ends_in_old_or_new()
         '$HOME.csv' '{a}.csv' '*.csv' 'ümlaut.csv' '\n.csv' '%s%n.csv' ' .csv'; do
         printf 'write [[1, 2]] ($args[0])\nx = load(args[0])\nassert x == [[1, 2]]\nprint @$name\n' >s.kv
         sed -i 's/(\$args\[0\])/(args[0])/; s/@\$name/@(args[0])/' s.kv
-        run kvctl s.kv -- "$name"
+        run kvctl s.kv "$name"
         assert_success
         assert_output '[[1. 2.]]'
         [ -e "./$name" ] || fail "there is no $name"
         rm -- "./$name"
-        run kvctl s.kv -- "no/$name"
+        run kvctl s.kv "no/$name"
         assert_failure 5
     done
     # bytes that are not UTF-8 are a file name like any other

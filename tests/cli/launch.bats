@@ -68,8 +68,11 @@ kvctl-other"
 
 @test "launch: options of launch behind the script" {
     needs_mpi
-    echo 'print 1' >job.kv
-    run kvctl launch -n 2 job.kv -H hosts
+    echo 'print args' >job.kv
+    run kvctl launch -n 1 job.kv -H hosts
+    assert_success
+    assert_output "[0] ['-H', 'hosts']"
+    run kvctl launch -n 2 -c 'print 1' -H hosts
     assert_failure 2
     assert_output "kvctl: there is no option -H
  hint: options of launch stand before FILE; kvctl launch --help lists them"
@@ -101,7 +104,8 @@ kvctl-other"
         "2|-n 2 -|launch: a script on stdin reaches rank 0 only"
         "2|-n 2 -i job.kv|launch: the ranks of a job have no prompt"
         "2|-n 2 --nonsense job.kv|there is no option --nonsense"
-        "5|-n 2 missing.kv|launch: cannot read \"missing.kv\""
+        "2|-n 2 missing.kv|there is no file \"missing.kv\", and no command of that name"
+        "5|-n 2 -f missing.kv|launch: cannot read \"missing.kv\""
         "2|-n 2 --max-restarts 3 job.kv|launch: --max-restarts needs --checkpoint FILE"
         "2|-n 2 --checkpoint-every 3 job.kv|launch: --checkpoint-every needs --checkpoint FILE"
         "2|-n 2 --checkpoint c.kvs job.kv|launch: --checkpoint needs --checkpoint-every ROUNDS"

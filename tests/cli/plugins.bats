@@ -176,7 +176,7 @@ END
     assert_line --partial '<stdin>:4:25: error[name]: taken.so: there is a store type "local" already'
     assert_line --partial '<stdin>:5:8: error[unsupported]: there is no store type "first"'
     assert_line --partial '<stdin>:6:25: error[name]: two.so brings no type "third"'
-    assert_line --partial 'hint: available here: local, device, teststore, first, second; not here: nccl'
+    assert_line --partial 'hint: types: local, device, teststore, first, second, nccl, dist_sync, '
     assert_line --partial '<stdin>:7:10: error[name]: there is a store type "second" already'
     assert_line Third
     assert_line --partial '<stdin>:12:6: error[unsupported]: stores of type "Third" have no push'
@@ -201,7 +201,7 @@ END
     KVSTORE_PLUGINS=here run kvctl -c 'create dist_async'
     assert_failure 4
     assert_output --partial 'error[unsupported]: the plugin kvstore_mpi.so brings no type "dist_async"'
-    assert_output --partial 'hint: available here: local, device, teststore, dist_sync'
+    assert_output --partial 'hint: types: local, device, teststore, dist_sync, nccl, dist_async, '
     KVSTORE_PLUGINS=broken:here run kvctl -c 'create dist'
     assert_failure 4
     assert_output --partial 'error[unsupported]: the type "dist_sync" is not available: broken/kvstore_mpi.so is no plugin: file too short'

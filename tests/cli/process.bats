@@ -59,6 +59,30 @@ nonsense 3' 2>/dev/null"
     assert_output ""
 }
 
+@test "process: -k goes on after every error, also of the words and of files" {
+    run --separate-stderr kvctl -k -c 'nope 3' -c 'print 1; pull 9' -f missing.kv -c 'print 2'
+    assert_failure 5
+    assert_output $'1\n2'
+    assert_equal "$stderr" 'kvctl: error[io]: cannot read "missing.kv": No such file or directory
+<cmd>:1:1: error[usage]: there is no command `nope`
+    1 : nope 3
+      : ^^^^
+ hint: did you mean type or done?
+<cmd>:1:15: error[key]: key 9 was never initialised
+    1 : print 1; pull 9
+      :               ^
+ hint: init it first'
+    run --separate-stderr sh -c 'printf "nope 3\nprint 4\n" | kvctl -k'
+    assert_failure 2
+    assert_output 4
+}
+
+@test "process: the excerpt of an error is of its own -c" {
+    run kvctl -c 'pull 9' -c 'print 2'
+    assert_failure 3
+    assert_line --index 1 '    1 | pull 9'
+}
+
 @test "process: a script stops at the first error, -k goes on and keeps its code" {
     run sh -c "kvctl -c 'print 1; pull 3; print 2' 2>/dev/null"
     assert_failure 3

@@ -13,7 +13,7 @@ assert_whole() {
 }
 
 @test "profile: pushes and pulls of several keys" {
-    run kvctl -c 'profile p.json; init 3,5 zeros(300,400); init 7 ones(2,3)
+    run kvctl -c 'profile p.json; init 3,5 [zeros(300,400)]*2; init 7 ones(2,3)
         for i in 0..19 { push [3, 5, 7] [ones(300,400), ones(300,400), ones(2,3)]; pull 5 -> w }
         pull 7; profile off; print "done"'
     assert_success

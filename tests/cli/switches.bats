@@ -146,11 +146,95 @@ while true { x = 1 }'
     assert_failure 3
 }
 
-@test "options: a command in the place of a file, and an option that is misspelt" {
-    run kvctl help
+@test "words: a command of the language, unless a file has its name" {
+    kvctl -c 'help push' >page
+    run kvctl help push
+    assert_success
+    assert_output "$(<page)"
+    run kvctl push --help
+    assert_output "$(<page)"
+    mkdir list
+    run kvctl -s w.kvs init weight 'ones(2)' -v
+    assert_output 'init weight: float32 (2,) cpu(0)'
+    run kvctl list -s w.kvs --json
+    assert_success
+    assert_output --partial '"entries":[{"key":"weight"}]'
+    run kvctl -s w.kvs pull 'w*'
+    assert_output --partial '[1. 1.]'
+    run kvctl print 1+1 '"a, b"' -3
+    assert_output '2 a, b -3'
+    run kvctl write '[1, 2]' 'two words.csv'
+    assert_equal "$(tail -n 1 'two words.csv')" 1,2
+    echo 'print "a file"' >help
+    run kvctl help push
+    assert_output "a file"
+}
+
+@test "words: none is split, or ends the command" {
+    run kvctl print '1); !touch gone; (1'
+    assert_failure 2
+    assert_output 'kvctl: error[syntax]: "1); !touch gone; (1" is no value: `)` stands where the end of the expression is needed'
+    run kvctl print '1 # x' '"2"'
+    assert_output '1 2'
+    for word in 'x; !touch gone' $'x
+!touch gone' '> gone' '| touch gone' '"; !touch gone; "' '"; !touch gone' '$(touch gone)' '} !touch gone'; do
+        run kvctl list "$word"
+        assert_success
+        assert_output ""
+        run kvctl pull "$word"
+        assert_failure 3
+        assert_line --partial 'error[key]: key "'
+        run kvctl set-optimizer sgd --wd "$word"
+        assert_failure
+        run kvctl help "$word"
+        assert_failure 3
+    done
+    assert_equal "$(ls)" ""
+    run kvctl pull 3 '>' gone
+    assert_failure 2
+    assert_line --partial 'error[usage]: pull takes no more arguments'
+    run kvctl time 'push 3 1'
+    assert_failure 2
+    assert_output "kvctl: error[usage]: \`time\` takes statements of the language, no words of the shell
+ hint: kvctl -c 'time …'"
+}
+
+@test "words: neither a file nor a command" {
+    run kvctl nosuch.kv
+    assert_failure 2
+    assert_output 'kvctl: error[usage]: there is no file "nosuch.kv", and no command of that name
+ hint: kvctl help lists the commands'
+    run kvctl hepl
+    assert_failure 2
+    assert_line ' hint: did you mean help?'
+    run kvctl .
     assert_failure 5
-    assert_output "$(printf '%s\n' 'kvctl: error[io]: cannot read "help": No such file or directory' \
-        " hint: \`help\` is a command: kvctl -c 'help'")"
+    assert_output 'kvctl: error[io]: cannot read ".": Is a directory'
+}
+
+@test "options: what stands behind a script is the script's" {
+    echo 'print args' >s.kv
+    run kvctl s.kv a --json -q -- b --nonsense
+    assert_success
+    assert_output "['a', '--json', '-q', '--', 'b', '--nonsense']"
+    run kvctl -- s.kv -- --json
+    assert_output "['--', '--json']"
+    run sh -c 'kvctl - a --json <s.kv'
+    assert_output "['a', '--json']"
+    printf '#!/usr/bin/env -S kvctl\nprint args\n' >run.kv
+    chmod +x run.kv
+    run ./run.kv --seed 3 -k
+    assert_output "['--seed', '3', '-k']"
+    run kvctl -f s.kv a --format repr b -- -k
+    assert_output "['a', 'b', '-k']"
+    run kvctl -c 'print args' a -q b
+    assert_output "['a', 'b']"
+}
+
+@test "options: a command in the place of a file, and an option that is misspelt" {
+    run kvctl -f help
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot read "help": No such file or directory'
     run kvctl --chek x.kv
     assert_failure 2
     assert_output "$(printf '%s\n' 'kvctl: error[usage]: there is no option --chek' \

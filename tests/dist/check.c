@@ -457,6 +457,12 @@ static void compress_pulls(kv *s, const char *type, const char *threshold)
     OK(kv_set_gradient_compression(s, how, 3, &e));
 }
 
+static int ignore(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *why)
+{
+    (void)arg, (void)key, (void)input, (void)stored, (void)why;
+    return KV_OK;
+}
+
 static void check_pulled_codes(void)
 {
     kv_err why = {0};
@@ -475,6 +481,10 @@ static void check_pulled_codes(void)
     OK(kv_set_gradient_compression(s, &(kv_opt){"type", "none"}, 1, &e));
     push(s, number(1), filled(KV_FLOAT32, 5, 3, 3));
     MUST(holds(s, number(1), KV_FLOAT32, 5, 3, 3.0 * workers));
+    why = (kv_err){0};
+    MUST(kv_set_updater(s, ignore, NULL, NULL, &why) == KV_E_UNSUPPORTED);
+    MUST(strcmp(why.text, "an updater of a store of type \"dist_sync\" is a rule, no C function") ==
+         0);
     OK(kv_set_optimizer(s, "test", NULL, 0, &e));
     kv_opt again[] = {{"type", "2bit"}, {"pull", "true"}};
     why = (kv_err){0};

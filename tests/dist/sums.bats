@@ -34,7 +34,10 @@ ranks()
 }
 
 @test "sums: what these types do not have is refused by name" {
-    ranks -n 1 kvctl -c 'create horovod; is-capable optimizer; init 3 ones(2)'
+    ranks -n 1 kvctl -c 'create dist_sync; is-capable updater; is-capable sparsity; is-capable "gradient compression"'
+    assert_success
+    assert_output $'True\nTrue\nTrue'
+    ranks -n 1 kvctl -c 'create horovod; is-capable updater; is-capable optimizer; init 3 ones(2)'
     assert_failure
     assert_output --partial False
     assert_output --partial 'error[unsupported]: stores of type "horovod" have no init'

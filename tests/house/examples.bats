@@ -76,7 +76,7 @@ commands()
 # The examples of a command, in the session that cli/script/command.c says they run in.
 examples_of()
 {
-    echo 'init 3 zeros(2,3); init 5,7,9 zeros(2,3); a = ones(2,3)'
+    echo 'init 3 zeros(2,3); init 5,7,9 [zeros(2,3)]*3; a = ones(2,3)'
     kvctl -c "help $1" | sed -n 's/^    //p'
 }
 

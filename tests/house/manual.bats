@@ -55,6 +55,14 @@ page()
     grep -q '^ 130 ' text
 }
 
+@test "manual: kvctl(1) has the store types and the environment" {
+    page kvctl.1 | tr -s ' ' >text
+    { kvctl -c 'help environment'; kvctl -c 'help teststore; help byteps' | grep -v '^  here '; } |
+        grep . | tr -s ' ' | sed 's/^ //' | while read -r line; do
+        grep -qF -- "$line" text || fail "no line \"$line\""
+    done
+}
+
 @test "manual: kvstore(3) has every declaration, and its contract" {
     page kvstore.3 | tr -s ' ' >text
     "$top/scripts/manual" calls "$top"/src/kvstore.h "$top"/lib/array/kv_array.h "$top"/lib/base/kv_err.h >calls

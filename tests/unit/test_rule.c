@@ -85,17 +85,21 @@ TEST(rule_check_names)
 TEST(rule_check_kinds)
 {
     CHECK_TEXT(refusal("{ if input > 0 { stored += input } }"),
-               "1:6-15 usage: `if` takes host values, not arrays (choose element by element: "
-               "where(condition, a, b))");
+               "1:6-15 usage: `if` takes what is known before the arrays are read, and this is "
+               "known only afterwards (choose element by element: where(condition, a, b))");
+    CHECK_TEXT(refusal("{ if sum(input) > 0 { stored += input } }"),
+               "1:6-20 usage: `if` takes what is known before the arrays are read, and this is "
+               "known only afterwards (choose element by element: where(condition, a, b))");
     /* a name that holds an element anywhere holds one everywhere */
     CHECK_TEXT(refusal("{ a = 1; if a > 0 { stored += input }; a = b; b = input }"),
-               "1:13-18 usage: `if` takes host values, not arrays (choose element by element: "
-               "where(condition, a, b))");
+               "1:13-18 usage: `if` takes what is known before the arrays are read, and this is "
+               "known only afterwards (choose element by element: where(condition, a, b))");
     CHECK_TEXT(refusal("{ fail input; stored += input }"),
                "1:8-13 usage: `fail` takes a text, not an array");
     CHECK_TEXT(refusal("{ print key, input, input + 1; stored += input }"), "");
     CHECK_TEXT(refusal("{ print f\"{input}\"; stored += input }"),
-               "1:9-19 usage: a text holds host values, not arrays");
+               "1:9-19 usage: a text holds what is known before the arrays are read, and this is "
+               "known only afterwards");
     CHECK_TEXT(refusal("{ stored += input * \"a\" }"),
                "1:21-24 usage: a text cannot be computed with arrays");
     CHECK_TEXT(refusal("{ stored += [1, 2] }"),
@@ -142,7 +146,13 @@ TEST(rule_check_states)
     CHECK_TEXT(refusal("{ state input; stored += input }"),
                "1:9-14 usage: `input` is taken, so no state can be called so");
     CHECK_TEXT(refusal("{ state key n; n = input; stored += input }"),
-               "1:16-25 usage: state n is a number, and this is an array");
+               "1:16-25 usage: state n is a number that is known before the arrays are read, and "
+               "this is known only afterwards (`state n` keeps an array, also one that a sum or "
+               "norm fills)");
+    CHECK_TEXT(refusal("{ state shared n = 0.0; n = norm(input); stored += n }"),
+               "1:25-40 usage: state n is a number that is known before the arrays are read, and "
+               "this is known only afterwards (`state n` keeps an array, also one that a sum or "
+               "norm fills)");
     CHECK_TEXT(refusal("{ if t > 1 { state m }; stored += m }"),
                "1:35-36 usage: `m` has no value here (give it one above, on every path that leads "
                "here)");

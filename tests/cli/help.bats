@@ -1,0 +1,64 @@
+# Help: its topics, and that they leave nothing out.
+
+load help
+
+@test "help: every store type has its lines" {
+    kvctl -V | sed -n 's/^types://; s/; not available://p' | tr ' ' '\n' | grep . >types
+    [ "$(wc -l <types)" -ge 10 ]
+    kvctl -c 'help types' >list
+    while read -r type; do
+        grep -q "^  $type " list || fail "help types lacks $type"
+        run kvctl -c "help $type"
+        assert_success
+        assert_line --index 0 --regexp "^create $type( |$)"
+        for word in keys push pull has needs here; do
+            assert_line --regexp "^  $word +[^ ]"
+        done
+    done <types
+    run kvctl -c 'help DIST'
+    assert_line --index 0 'create dist_sync   (also dist)'
+    run kvctl -c 'register Mine; help mine; help types'
+    assert_line --index 0 'create Mine'
+    assert_line '  Mine              a type of a plugin, or another name for one: register'
+}
+
+@test "help: a type that is not available says why" {
+    mkdir bin
+    cp "$build/kvctl" "$build"/libkvstore.so* bin
+    run bin/kvctl -c 'help dist_sync'
+    assert_line '  here      needs the MPI plugin, which is not in this build'
+    run bin/kvctl -c 'help types'
+    assert_line '                    not available: needs the MPI plugin, which is not in this build'
+}
+
+@test "help: environment has every variable that the source reads" {
+    kvctl -c 'help environment' >page
+    grep -rhoE 'getenv\("[A-Z_]+"\)' "$top"/cli "$top"/src "$top"/lib "$top"/cuda | sed 's/.*"\(.*\)".*/\1/' |
+        grep -vxE 'PATH|HOME|XDG_.*' | sort -u >names
+    [ "$(wc -l <names)" -gt 15 ]
+    while read -r name; do
+        grep -qwF "$name" page || fail "help environment lacks $name"
+    done <names
+    for name in MXNET_KVSTORE_BIGARRAY_BOUND MXNET_KVSTORE_REDUCTION_NTHREADS MXNET_ENABLE_GPU_P2P PS_VERBOSE DMLC_ROLE; do
+        grep -qwF "$name" page || fail "help environment lacks $name"
+    done
+}
+
+@test "help: a name that stands in two tables is suggested once" {
+    run kvctl -c 'help tanh'
+    assert_failure 3
+    assert_line ' hint: did you mean rank?'
+    run kvctl -c 'help typse'
+    assert_line ' hint: did you mean type, types or dtype?'
+}
+
+@test "help: a word of the shell's command line is no command" {
+    for text in 'launch -n 2 x.kv' 'launch x.kv' 'serve x'; do
+        run kvctl -c "$text"
+        assert_failure 2
+        assert_line --index 0 "<cmd>:1:1: error[usage]: \`${text%% *}\` is no command here, but a word of the shell's command line"
+        assert_line " hint: !kvctl ${text%% *} …; help launch"
+    done
+    run kvctl -c 'launch = 2; launch'
+    assert_output 2
+}
