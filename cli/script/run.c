@@ -72,6 +72,8 @@ static int to_file(session *s, const ast *redirect, const result *r, kv_err *e)
 {
     value path;
     int code = eval_text(s, redirect->kid[0], "a file name", &path, e);
+    if (code == KV_E_DTYPE && redirect->op == REDIRECT_FILE)
+        kv_err_hint(e, "`>` before $ or ( writes a file; (a > b) in brackets compares");
     if (code)
         return code;
     code = save_result(s, path.u.text->text, r, redirect->op == REDIRECT_APPEND, e);
@@ -291,6 +293,25 @@ static int show_method(session *s, const ast *node, result *r, kv_err *e)
 
 /* ---- Statements with records ---- */
 
+/* `pull 3 > w` would be a file without an ending, but `a > w` compares: what to write when there is
+ * no variable w. */
+static void hint_ending(const session *s, const ast *node, kv_err *e)
+{
+    const ast *x = NULL;
+    int line, col;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && node->kid[i]->kind < AST_SCRIPT)
+            x = node->kid[i];
+    while (x && x->kind == AST_LIST && x->n > 0)
+        x = x->kid[x->n - 1];
+    if (e->code != KV_E_NAME || !x || x->kind != AST_BINARY || x->op != OP_GT ||
+        (x->flags & AST_PARENS) || x->kid[1]->kind != AST_NAME)
+        return;
+    source_locate(&s->unit->src, x->kid[1]->pos, &line, &col);
+    if (e->line == line && e->col == col)
+        kv_err_hint(e, "a file name has an ending: > %s.csv", x->kid[1]->u.text);
+}
+
 /* A statement that has a record: a command in the wide sense, or an expression. */
 static int run_recorded(session *s, const ast *node, kv_err *e)
 {
@@ -316,6 +337,7 @@ static int run_recorded(session *s, const ast *node, kv_err *e)
         run_source(s, node, e);
         break;
     }
+    hint_ending(s, node, e);
     take_late_error(s, node, e);
     int code = record_end(s, &rec, method ? node->kid[0]->kid[0] : node, &r, e);
     leave_store(s, before);
