@@ -107,7 +107,7 @@ static int check_device(session *s, const ast *node, kv_ctx ctx, kv_err *e)
 
 static int take_devices(session *s, const ast *node, const value *where, bench_place *p, kv_err *e)
 {
-    bool list = where->kind == VALUE_LIST;
+    bool list = value_is_sequence(*where);
     int64_t n = list ? where->u.list->n : 1;
     if (n < 1 || n > BENCH_MAX_VALUES)
         return unit_err(s, node, e, KV_E_VALUE, "a benchmark takes 1 to %d devices, not %lld",

@@ -92,7 +92,7 @@ static int match_lists(kv_array ***out, const id_lists *l, const key_list *keys,
 static int new_rows(pairs *p, kv *store, kv_key key, value where, value *out, kv_err *e)
 {
     kv_info info;
-    bool list = where.kind == VALUE_LIST;
+    bool list = value_is_sequence(where);
     int64_t n = list ? where.u.list->n : 1;
     int code = kv_await_key(store, &key, &info, e);
     if (code == KV_OK && list)

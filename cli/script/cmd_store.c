@@ -65,17 +65,22 @@ int cmd_use(session *s, const ast *call, result *out, kv_err *e)
 
 /* ---- Keys with values ---- */
 
-/* The value of one key: an array, or where several are allowed a list of arrays. */
+/* The value of one key: an array, a list of one, or where several are allowed a list of more. */
 static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
 {
     kv_array *a;
     int code = KV_OK;
-    if (several && v.kind == VALUE_LIST && !value_is_numbers(v)) {
-        if (v.u.list->n == 0)
-            return kv_err_set(e, KV_E_VALUE, "an empty list is no value for a key");
+    if (value_is_several(v) && v.u.list->n == 0)
+        return kv_err_set(e, KV_E_VALUE, "an empty list is no value for a key");
+    if (value_is_several(v) && (several || v.u.list->n == 1)) {
         for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
             code = add_values(p, key, v.u.list->items[i], false, e);
         return code;
+    }
+    if (value_is_several(v)) {
+        kv_err_set(e, KV_E_DTYPE, "%s of %lld stands where one array is needed", value_kind_name(v),
+                   (long long)v.u.list->n);
+        return kv_err_hint(e, "stack([a, b]) makes one array of several");
     }
     if ((code = value_to_array(&a, v, e)))
         return code;
@@ -106,7 +111,7 @@ static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values
 static int pair_list(session *s, const ast *node, const key_list *keys, const value *v, int64_t n,
                      bool single, pairs *p, kv_err *e)
 {
-    bool one_list = n == 1 && v[0].kind == VALUE_LIST && !value_is_numbers(v[0]);
+    bool one_list = n == 1 && value_is_several(v[0]);
     const value *items = one_list ? v[0].u.list->items : v;
     int64_t count = one_list ? v[0].u.list->n : n;
     int code = KV_OK;
@@ -266,7 +271,7 @@ int cmd_push(session *s, const ast *call, result *out, kv_err *e)
 /* New arrays like what a key holds, on one context or on each of a list. */
 static int new_outs(pairs *p, const kv_info *info, value where, value *out, kv_err *e)
 {
-    bool list = where.kind == VALUE_LIST;
+    bool list = value_is_sequence(where);
     int64_t n = list ? where.u.list->n : 1;
     int code = list ? value_list_new(out, VALUE_LIST, n, e) : KV_OK;
     for (int64_t i = 0; i < n && code == KV_OK; i++) {
@@ -416,7 +421,7 @@ static int own_arrays(value *v, kv_err *e)
 {
     kv_array *a;
     int code = eval_unshare(v, e);
-    if (code == KV_OK && v->kind == VALUE_LIST && !value_is_numbers(*v)) {
+    if (code == KV_OK && value_is_several(*v)) {
         for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
             code = own_arrays(&v->u.list->items[i], e);
     } else if (code == KV_OK && v->kind != VALUE_ARRAY && !(code = value_to_array(&a, *v, e))) {
@@ -428,7 +433,7 @@ static int own_arrays(value *v, kv_err *e)
 
 static bool all_arrays(value v)
 {
-    if (v.kind != VALUE_LIST)
+    if (!value_is_sequence(v))
         return v.kind == VALUE_ARRAY;
     for (int64_t i = 0; i < v.u.list->n; i++)
         if (!all_arrays(v.u.list->items[i]))

@@ -184,22 +184,8 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
 static int eval_items(session *s, const ast *node, value_kind kind, value *out, kv_err *e)
 {
     int code = value_list_new(out, kind, node->n, e);
-    bool arrays = false;
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++) {
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
         code = eval(s, node->kid[i], &out->u.list->items[i], e);
-        arrays |= code == KV_OK && out->u.list->items[i].kind == VALUE_ARRAY;
-    }
-    /* with one array in it, every element is an array */
-    for (uint32_t i = 0; arrays && i < node->n && code == KV_OK && kind == VALUE_LIST; i++) {
-        value *item = &out->u.list->items[i];
-        kv_array *a;
-        if (!value_is_number(*item) && !value_is_numbers(*item))
-            continue;
-        if ((code = value_to_array(&a, *item, e)) == KV_OK) {
-            value_release(item);
-            *item = value_array(a);
-        }
-    }
     if (code)
         value_release(out);
     return code;
@@ -237,7 +223,7 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
     return code;
 }
 
-/* The i-th item of something that can be gone through; the number of items is iterate_count. */
+/* The number of items of something that can be gone through. */
 static int iterate_count(session *s, const ast *node, value v, int64_t *n, kv_err *e)
 {
     if (value_is_sequence(v))
@@ -250,8 +236,12 @@ static int iterate_count(session *s, const ast *node, value v, int64_t *n, kv_er
     return KV_OK;
 }
 
-static int iterate_item(value v, int64_t i, value *out, kv_err *e)
+/* The i-th item; *more is cleared when there is none. The body may have changed the list. */
+static int iterate_item(value v, int64_t i, bool *more, value *out, kv_err *e)
 {
+    *more = i < (value_is_sequence(v) ? v.u.list->n : kv_array_shape(v.u.array)[0]);
+    if (!*more)
+        return KV_OK;
     if (value_is_sequence(v)) {
         *out = value_ref(v.u.list->items[i]);
         return KV_OK;
@@ -274,10 +264,10 @@ int eval_each(session *s, const ast *node, const char *name, eval_body body, voi
         return code;
     code = iterate_count(s, node, list, &n, e);
     progress_begin("for", n, PROGRESS_TIMES);
-    for (int64_t i = 0; i < n && on && code == KV_OK; i++) {
+    for (int64_t i = 0; on && code == KV_OK; i++) {
         value item;
         progress_step(i);
-        if ((code = iterate_item(list, i, &item, e)) == KV_OK &&
+        if ((code = iterate_item(list, i, &on, &item, e)) == KV_OK && on &&
             (code = session_set(s, name, item, e)) == KV_OK)
             code = body(s, i, arg, &on, e);
     }
@@ -369,7 +359,7 @@ static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *o
 /* A value on a context or on a list of contexts; a list goes item by item. */
 static int move(session *s, const ast *node, value v, value where, value *out, kv_err *e)
 {
-    bool list = v.kind == VALUE_LIST && !value_is_numbers(v), places = where.kind == VALUE_LIST;
+    bool list = value_is_several(v), places = value_is_sequence(where);
     if (!list && !places)
         return move_array(s, node, v, where.u.ctx, out, e);
     int64_t n = list ? v.u.list->n : where.u.list->n;
@@ -397,9 +387,9 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e)
         code = eval(s, node, out, e);
     if (code)
         return code;
-    int64_t n = out->kind == VALUE_LIST ? out->u.list->n : 1;
+    int64_t n = value_is_sequence(*out) ? out->u.list->n : 1;
     for (int64_t i = 0; i < n; i++) {
-        value one = out->kind == VALUE_LIST ? out->u.list->items[i] : *out;
+        value one = value_is_sequence(*out) ? out->u.list->items[i] : *out;
         if (one.kind != VALUE_CTX) {
             unit_err(s, node, e, KV_E_DTYPE, "a device such as gpu(1) is needed here, not %s",
                      value_kind_name(one));
@@ -415,9 +405,9 @@ int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
     int code = eval_devices(s, node, out, e);
     if (code)
         return code;
-    int64_t n = out->kind == VALUE_LIST ? out->u.list->n : 1;
+    int64_t n = value_is_sequence(*out) ? out->u.list->n : 1;
     for (int64_t i = 0; i < n; i++) {
-        value one = out->kind == VALUE_LIST ? out->u.list->items[i] : *out;
+        value one = value_is_sequence(*out) ? out->u.list->items[i] : *out;
         if ((code = session_ctx(s, one.u.ctx, e))) {
             value_release(out);
             return unit_at(s, node, e);

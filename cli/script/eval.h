@@ -37,7 +37,7 @@ int eval_assign_index(session *s, const ast *target, value v, kv_err *e);
 typedef int (*eval_body)(session *s, int64_t i, void *arg, bool *on, kv_err *e);
 int eval_each(session *s, const ast *list, const char *name, eval_body body, void *arg, kv_err *e);
 
-/* Makes *v the only holder of its contents, so that they can be changed. */
+/* Makes *v the only holder of its array, if it is one, so that the elements can be changed. */
 int eval_unshare(value *v, kv_err *e);
 
 /* KEYS. A single key has list false. Names stay valid as long as the list. */

@@ -2,13 +2,14 @@
  *
  * The leaves of a tree are evaluated first, from left to right. When arrays are among them the tree
  * becomes one program that reads each array once (vm/expr.h); when all are scalars it is folded;
- * only texts, lists and tuples are worked on node by node.
+ * with texts, lists and tuples it is worked on node by node, since `+` joins these.
  */
 #include "script/eval_tree.h"
 
 #include <string.h>
 
 #include "script/eval.h"
+#include "script/list.h"
 #include "script/show.h"
 #include "script/unit.h"
 #include "script/value_stack.h"
@@ -43,7 +44,45 @@ static int collect(session *s, const ast *node, value_stack *l, kv_err *e)
 
 /* ---- Values that are no arrays ---- */
 
-static int operate(session *s, const ast *node, const value *args, value *out, kv_err *e);
+/* The text of an operand for a hint: as it was written, when that is short. */
+static void operand_text(buf *out, const session *s, const ast *node, bool as_array)
+{
+    bool parens = node->flags & AST_PARENS, simple = node->n == 0 || node->kind == AST_LIST ||
+                                                     node->kind == AST_TUPLE ||
+                                                     node->kind == AST_CALL;
+    bool shown = node->end - node->pos <= 40 && (simple || parens);
+    buf_add(out, as_array ? "array(" : "");
+    if (shown)
+        buf_put(out, s->unit->src.text + node->pos + (parens && as_array),
+                node->end - node->pos - (parens && as_array ? 2 : 0));
+    else
+        buf_add(out, "…");
+    buf_add(out, as_array ? ")" : "");
+}
+
+/* Lists of numbers do not calculate, arrays do: `array([1, 2]) - 1`. */
+static int hint_array(const session *s, const ast *node, const value *args, kv_err *e)
+{
+    bool found = false;
+    buf hint = {0};
+    if (node->kind == AST_UNARY)
+        buf_add(&hint, ast_op_text(node->op));
+    for (uint32_t i = 0; i < node->n; i++) {
+        bool list = !found && value_is_numbers(args[i]);
+        if (i > 0)
+            buf_printf(&hint, " %s ", ast_op_text(node->op));
+        operand_text(&hint, s, node->kid[i], list);
+        found |= list;
+        if (!list && !value_is_number(args[i]) && !value_is_numbers(args[i])) {
+            found = false;
+            break;
+        }
+    }
+    if (found)
+        kv_err_hint(e, "arrays calculate with each element: %s", buf_text(&hint));
+    buf_release(&hint);
+    return e->code;
+}
 
 static int no_operator(session *s, const ast *node, const value *args, kv_err *e)
 {
@@ -51,10 +90,12 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
         return unit_err(s, node, e, KV_E_DTYPE, "%s takes numbers and arrays, not %s", node->u.text,
                         value_kind_name(args[0]));
     if (node->kind == AST_UNARY)
-        return unit_err(s, node, e, KV_E_DTYPE, "`%s` takes numbers and arrays, not %s",
-                        ast_op_text(node->op), value_kind_name(args[0]));
-    return unit_err(s, node, e, KV_E_DTYPE, "`%s` does not join %s and %s", ast_op_text(node->op),
-                    value_kind_name(args[0]), value_kind_name(args[1]));
+        unit_err(s, node, e, KV_E_DTYPE, "`%s` takes numbers and arrays, not %s",
+                 ast_op_text(node->op), value_kind_name(args[0]));
+    else
+        unit_err(s, node, e, KV_E_DTYPE, "`%s` does not join %s and %s", ast_op_text(node->op),
+                 value_kind_name(args[0]), value_kind_name(args[1]));
+    return hint_array(s, node, args, e);
 }
 
 /* text % value, text % (value, …) */
@@ -91,79 +132,6 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
-static int repeat_list(session *s, const ast *node, value list, int64_t times, value *out,
-                       kv_err *e)
-{
-    int64_t n = list.u.list->n, total;
-    if (times < 0)
-        times = 0;
-    if (__builtin_mul_overflow(n, times, &total))
-        return unit_err(s, node, e, KV_E_VALUE, "a list of %lld items %lld times is too long",
-                        (long long)n, (long long)times);
-    if (value_list_new(out, list.kind, total, e))
-        return e->code;
-    for (int64_t i = 0; i < total; i++)
-        out->u.list->items[i] = value_ref(list.u.list->items[i % n]);
-    return KV_OK;
-}
-
-static int join_lists(value a, value b, value *out, kv_err *e)
-{
-    int64_t n = a.u.list->n;
-    int code = value_list_new(out, a.kind, n + b.u.list->n, e);
-    for (int64_t i = 0; code == KV_OK && i < out->u.list->n; i++)
-        out->u.list->items[i] = value_ref(i < n ? a.u.list->items[i] : b.u.list->items[i - n]);
-    return code;
-}
-
-/* Numbers with a number or other numbers, element by element. */
-static int over_numbers(session *s, const ast *node, const value *args, value *out, kv_err *e)
-{
-    const value *list = value_is_sequence(args[0]) ? &args[0] : &args[1];
-    int64_t n = list->u.list->n;
-    for (uint32_t k = 0; k < node->n; k++)
-        if (value_is_sequence(args[k]) && args[k].u.list->n != n)
-            return unit_err(s, node, e, KV_E_SHAPE, "lists of %lld and %lld numbers do not fit",
-                            (long long)args[0].u.list->n, (long long)args[1].u.list->n);
-    int code = value_list_new(out, VALUE_LIST, n, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
-        value part[3] = {{0}};
-        for (uint32_t k = 0; k < node->n && k < 3; k++)
-            part[k] = value_is_sequence(args[k]) ? args[k].u.list->items[i] : args[k];
-        code = operate(s, node, part, &out->u.list->items[i], e);
-    }
-    if (code)
-        value_release(out);
-    return code;
-}
-
-static bool same_value(value a, value b)
-{
-    if (value_is_sequence(a) && value_is_sequence(b) && a.kind == b.kind) {
-        bool same = a.u.list->n == b.u.list->n;
-        for (int64_t i = 0; same && i < a.u.list->n; i++)
-            same = same_value(a.u.list->items[i], b.u.list->items[i]);
-        return same;
-    }
-    if (a.kind == VALUE_CTX && b.kind == VALUE_CTX)
-        return kv_ctx_same(a.u.ctx, b.u.ctx);
-    host h;
-    kv_err unused = {0};
-    return value_is_scalar(a) && value_is_scalar(b) &&
-           host_binary(OP_EQ, value_host(a), value_host(b), &h, NULL, &unused) == KV_OK &&
-           host_truth(h);
-}
-
-static bool has_array(value v)
-{
-    if (v.kind == VALUE_ARRAY)
-        return true;
-    for (int64_t i = 0; value_is_sequence(v) && i < v.u.list->n; i++)
-        if (has_array(v.u.list->items[i]))
-            return true;
-    return false;
-}
-
 static int over_scalars(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     host in[8], h;
@@ -185,6 +153,12 @@ static int over_scalars(session *s, const ast *node, const value *args, value *o
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
+/* A number, or none, which clip takes for "no bound". */
+static bool is_leaf_number(value v)
+{
+    return value_is_number(v) || v.kind == VALUE_NONE;
+}
+
 /* One operator over arrays and numbers that do not come from a whole tree: a small tree
  * of its own. */
 static int over_arrays(session *s, const ast *node, const value *args, value *out, kv_err *e)
@@ -198,7 +172,7 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
     if (code == KV_OK && node->n > 8)
         code = unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++) {
-        if (value_is_number(args[i]))
+        if (is_leaf_number(args[i]))
             leaf[i].number = value_host(args[i]);
         else if ((code = value_to_array(&made[i], args[i], e)) == KV_OK)
             leaf[i].array = made[i];
@@ -222,41 +196,45 @@ static int over_arrays(session *s, const ast *node, const value *args, value *ou
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
-/* One operator or element-wise function over values of any kind. */
-static int operate(session *s, const ast *node, const value *args, value *out, kv_err *e)
+/* One operator over lists or tuples, of which there is at least one, as in Python. */
+static int over_sequences(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
-    bool scalars = true, numbers = true, arrays = false;
+    bool first = value_is_sequence(args[0]), alike = args[0].kind == args[1].kind, holds = false;
+    const value *times = first ? &args[1] : &args[0];
+    int code;
+    if (node->op == OP_ADD && alike)
+        code = list_join(out, args[0], args[1], e);
+    else if (node->op == OP_MUL && (times->kind == VALUE_INT || times->kind == VALUE_BOOL))
+        code = list_repeat(out, args[!first], times->u.integer, e);
+    else if (node->op == OP_EQ || node->op == OP_NE ||
+             (node->op >= OP_LT && node->op <= OP_GE && alike)) {
+        code = list_compare(node->op, args[0], args[1], &holds, e);
+        *out = value_bool(holds);
+    } else {
+        return no_operator(s, node, args, e);
+    }
+    return code == KV_OK ? KV_OK : unit_at(s, node, e);
+}
+
+int eval_operate(session *s, const ast *node, const value *args, value *out, kv_err *e)
+{
+    bool scalars = true, arrays = false, numbers = true;
     for (uint32_t i = 0; i < node->n; i++) {
         scalars &= value_is_scalar(args[i]);
         arrays |= args[i].kind == VALUE_ARRAY;
-        numbers &= value_is_number(args[i]) || value_is_numbers(args[i]);
+        numbers &=
+            args[i].kind == VALUE_ARRAY || is_leaf_number(args[i]) || value_is_sequence(args[i]);
     }
     bool binary = node->kind == AST_BINARY;
     if (binary && node->op == OP_MOD && args[0].kind == VALUE_TEXT)
         return format_text(s, node, args, out, e);
     if (scalars)
         return over_scalars(s, node, args, out, e);
-    if (arrays) {
-        for (uint32_t i = 0; i < node->n; i++)
-            if (args[i].kind != VALUE_ARRAY && !value_is_number(args[i]) &&
-                !value_is_numbers(args[i]))
-                return no_operator(s, node, args, e);
+    /* the arguments of functions are arrays where lists are given */
+    if (numbers && (arrays || node->kind == AST_CALL))
         return over_arrays(s, node, args, out, e);
-    }
-    bool tuples = binary && args[0].kind == VALUE_TUPLE;
-    if (numbers && !tuples)
-        return over_numbers(s, node, args, out, e);
-    if (binary && node->op == OP_MUL && value_is_sequence(args[0]) && args[1].kind == VALUE_INT)
-        return repeat_list(s, node, args[0], args[1].u.integer, out, e);
-    if (binary && node->op == OP_MUL && args[0].kind == VALUE_INT && value_is_sequence(args[1]))
-        return repeat_list(s, node, args[1], args[0].u.integer, out, e);
-    if (binary && node->op == OP_ADD && value_is_sequence(args[0]) && args[0].kind == args[1].kind)
-        return join_lists(args[0], args[1], out, e);
-    if (binary && (node->op == OP_EQ || node->op == OP_NE) && !has_array(args[0]) &&
-        !has_array(args[1])) {
-        *out = value_bool(same_value(args[0], args[1]) == (node->op == OP_EQ));
-        return KV_OK;
-    }
+    if (binary && !arrays && (value_is_sequence(args[0]) || value_is_sequence(args[1])))
+        return over_sequences(s, node, args, out, e);
     return no_operator(s, node, args, e);
 }
 
@@ -274,16 +252,10 @@ static int fold(session *s, const ast *node, const value **leaf, value *out, kv_
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
         code = fold(s, node->kid[i], leaf, &args[i], e);
     if (code == KV_OK)
-        code = operate(s, node, args, out, e);
+        code = eval_operate(s, node, args, out, e);
     for (uint32_t i = 0; i < node->n; i++)
         value_release(&args[i]);
     return code;
-}
-
-/* A number, or none, which clip takes for "no bound". */
-static bool is_leaf_number(value v)
-{
-    return value_is_number(v) || v.kind == VALUE_NONE;
 }
 
 /* Says of each leaf which node it is, for those that look like operators: `and`, `or`, `not`. */
@@ -332,8 +304,7 @@ int eval_tree(session *s, const ast *node, value *out, kv_err *e)
         bool arrays = false, others = false;
         for (int64_t i = 0; i < l.n; i++) {
             arrays |= l.items[i].kind == VALUE_ARRAY;
-            others |= l.items[i].kind != VALUE_ARRAY && !is_leaf_number(l.items[i]) &&
-                      !value_is_numbers(l.items[i]);
+            others |= l.items[i].kind != VALUE_ARRAY && !is_leaf_number(l.items[i]);
         }
         const value *leaf = l.items;
         code = arrays && !others ? run_tree(s, node, &l, out, e) : fold(s, node, &leaf, out, e);

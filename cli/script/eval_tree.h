@@ -14,4 +14,7 @@ bool eval_is_inner(const session *s, const ast *node);
 /* The value of a tree whose root is an inner node. */
 int eval_tree(session *s, const ast *node, value *out, kv_err *e);
 
+/* One operator or element-wise function, node, over values of any kind, one for each child. */
+int eval_operate(session *s, const ast *node, const value *args, value *out, kv_err *e);
+
 #endif

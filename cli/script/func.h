@@ -21,6 +21,9 @@ int func_tostype(function_args *args, value *out, kv_err *e);
 int func_dense(function_args *args, value *out, kv_err *e);
 int func_stype(function_args *args, value *out, kv_err *e);
 
+/* func_list.c */
+int func_append(function_args *args, value *out, kv_err *e);
+
 /* func_random.c */
 int func_uniform(function_args *args, value *out, kv_err *e);
 int func_normal(function_args *args, value *out, kv_err *e);

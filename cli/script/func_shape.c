@@ -191,7 +191,7 @@ static int join(function_args *args, join_fn *join_arrays, value *out, kv_err *e
     const value *v = args->rest;
     int64_t n = args->nrest, axis = 0, made = 0;
     kv_array *joined = NULL;
-    if (n == 1 && value_is_sequence(v[0]) && !value_is_numbers(v[0])) {
+    if (n == 1 && value_is_several(v[0])) {
         n = v[0].u.list->n;
         v = v[0].u.list->items;
     }

@@ -23,7 +23,8 @@ enum {
     FUNCTION_SHAPE = 1, /* parameter 0 is a shape: leading integers go to it as a tuple */
     FUNCTION_REST = 2,  /* takes any number of positional arguments, in rest: at least as many as it
                            has unmarked parameters; the marked ones are given by name only */
-    FUNCTION_ELEMENT = 4 /* element-wise: call is NULL, vm/expr.h and vm/host.h compute it */
+    FUNCTION_ELEMENT = 4, /* element-wise: call is NULL, vm/expr.h and vm/host.h compute it */
+    FUNCTION_METHOD = 8   /* x.f(y) only: it changes x */
 };
 
 typedef struct function {

@@ -1,10 +1,10 @@
 /* The table of functions, sorted by name as strcmp orders them: capitals first. Legend: name;
- * parameters, see function.h; S takes a shape first, R any number of arguments, E is element-wise;
- * code; help. */
+ * parameters, see function.h; S takes a shape first, R any number of arguments, E is element-wise,
+ * M is called as a method; code; help. */
 #include "script/load.h"
 #include "script/func.h"
 
-enum { S = FUNCTION_SHAPE, R = FUNCTION_REST, E = FUNCTION_ELEMENT };
+enum { S = FUNCTION_SHAPE, R = FUNCTION_REST, E = FUNCTION_ELEMENT, M = FUNCTION_METHOD };
 
 /* clang-format off */
 const function function_table[] = {
@@ -14,6 +14,8 @@ const function function_table[] = {
      "the absolute value of each element"},
     {"allclose", {"a", "b", "rtol=", "atol="}, 0, func_allclose,
      "whether |a - b| <= atol + rtol * |b| everywhere; rtol 1e-05, atol 1e-08"},
+    {"append", {"list", "x"}, M, func_append,
+     "puts x at the end of a list, which it changes: l.append(x)"},
     {"arange", {"start", "stop=", "step=", "dtype=", "ctx="}, 0, func_arange,
      "start, start + step, … before stop; arange(n) is 0 to n - 1"},
     {"argmax", {"a", "axis="}, 0, func_argmax,

@@ -58,7 +58,7 @@ static int outs_of(pairs *p, kv_key key, value *v, kv_err *e)
         return code;
     if (v->kind == VALUE_ARRAY)
         return pairs_add(p, key, kv_array_ref(v->u.array), e);
-    if (v->kind != VALUE_LIST || v->u.list->n == 0)
+    if (!value_is_sequence(*v) || v->u.list->n == 0)
         return kv_err_set(e, KV_E_DTYPE, "--out fills arrays, not %s", value_kind_name(*v));
     for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
         code = outs_of(p, key, &v->u.list->items[i], e);
@@ -76,7 +76,7 @@ int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_e
         return outs_of(p, keys->keys[0], v, e) ? unit_at(s, name, e) : KV_OK;
     if ((code = eval_unshare(v, e)))
         return code;
-    if (v->kind != VALUE_LIST || v->u.list->n != keys->n)
+    if (!value_is_sequence(*v) || v->u.list->n != keys->n)
         return unit_err(s, name, e, KV_E_VALUE, "%lld keys need a list of %lld to fill, `%s` is %s",
                         (long long)keys->n, (long long)keys->n, name->u.text, value_kind_name(*v));
     for (int64_t i = 0; i < keys->n; i++)

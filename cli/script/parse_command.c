@@ -116,13 +116,6 @@ static int check_path(const command *c, const char *path, bool append, kv_err *e
     return file_kind_check(path, append, e);
 }
 
-/* Whether what stands behind > may have been meant to be compared: `push 3 a > 0`. */
-static bool may_be_compared(const token *sign, const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return sign->sign == SIGN1('>') && !(dot && lex_is_letter(dot[1]));
-}
-
 ast *parse_redirect(parser *p, const command *c)
 {
     token t = parse_take(p);
@@ -140,8 +133,8 @@ ast *parse_redirect(parser *p, const command *c)
     if (path && path->kind == AST_TEXT &&
         check_path(c, path->u.text, t.sign != SIGN1('>'), p->e)) {
         source_at(p->lx.src, path->pos, path->end, p->e);
-        if (may_be_compared(&t, path->u.text))
-            kv_err_hint(p->e, "(a > %s) in brackets compares", path->u.text);
+        if (t.sign == SIGN1('>') && path->op == 0) /* in quotes */
+            kv_err_hint(p->e, "(a > \"%s\") in brackets compares", path->u.text);
         return NULL;
     }
     return path ? redirect_node(p, t.pos, t.sign == SIGN1('>') ? REDIRECT_FILE : REDIRECT_APPEND,

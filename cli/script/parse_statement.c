@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "script/file_kind.h"
 #include "script/function.h"
 #include "script/parse_command.h"
 #include "script/parse_method.h"
+#include "script/plot.h"
 #include "script/statement.h"
 
 static ast *statement(parser *p);
@@ -551,12 +553,18 @@ static ast *statement(parser *p)
     return show(p);
 }
 
+static bool is_file(const char *path)
+{
+    return file_kind_of(path) != FILE_UNKNOWN || plot_target_of(path) != PLOT_NOWHERE;
+}
+
 ast *statement_parse_all(parser *p)
 {
     ast_list list = {0};
     ast *node = NULL;
     uint32_t pos = p->lx.pos;
     p->method = parse_method;
+    p->is_file = is_file;
     if (parse_char(p, pos) == '#' && parse_char(p, pos + 1) == '!') {
         while (pos < p->lx.limit && parse_char(p, pos) != '\n')
             pos++;

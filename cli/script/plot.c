@@ -207,7 +207,7 @@ static int add_list(plot *p, const char *name, const value_list *list, kv_err *e
 int plot_add(plot *p, const char *name, value v, kv_err *e)
 {
     kv_array *a;
-    if (v.kind == VALUE_LIST && !value_is_numbers(v))
+    if (value_is_several(v))
         return add_list(p, name, v.u.list, e);
     int code = value_to_array(&a, v, e);
     if (code)

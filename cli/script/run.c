@@ -5,11 +5,13 @@
 #include "base/mem.h"
 #include "script/commands.h"
 #include "script/eval.h"
-#include "script/save.h"
-#include "script/shell.h"
+#include "script/eval_tree.h"
 #include "script/function.h"
+#include "script/list.h"
 #include "script/record.h"
 #include "script/report.h"
+#include "script/save.h"
+#include "script/shell.h"
 #include "script/show.h"
 #include "script/statement.h"
 #include "script/transcript.h"
@@ -19,6 +21,37 @@
 static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e);
 
 /* ---- Assignments ---- */
+
+/* `list += list` and `list *= 2` change the list itself, as in Python. *out: the list. both: the
+ * operation as an expression. */
+static int combine_list(session *s, const ast *both, value *out, kv_err *e)
+{
+    value side[2] = {{0}}, made = value_none();
+    int code = eval(s, both->kid[0], &side[0], e);
+    if (code || (code = eval(s, both->kid[1], &side[1], e)))
+        goto out;
+    bool list = side[0].kind == VALUE_LIST;
+    bool extends = list && both->op == OP_ADD && value_is_sequence(side[1]);
+    if (list && both->op == OP_ADD && value_is_scalar(side[1])) {
+        code = unit_err(s, both, e, KV_E_DTYPE, "`+=` adds a list to a list, not %s",
+                        value_kind_name(side[1]));
+        kv_err_hint(e, "l += [x] or l.append(x) adds one item");
+        goto out;
+    }
+    code = extends ? list_extend(side[0], side[1], e) : eval_operate(s, both, side, &made, e);
+    bool repeats = list && both->op == OP_MUL && made.kind == VALUE_LIST;
+    if (code == KV_OK && repeats)
+        code = list_splice(side[0], 0, side[0].u.list->n, made, e);
+    if (code == KV_OK)
+        *out = value_ref(extends || repeats ? side[0] : made);
+    if (code)
+        unit_at(s, both, e);
+out:
+    value_release(&side[0]);
+    value_release(&side[1]);
+    value_release(&made);
+    return code;
+}
 
 /* The value that `target += expr` has: an expression of its own, so that it runs as one program. */
 static int combined(session *s, const ast *node, value *out, kv_err *e)
@@ -34,7 +67,11 @@ static int combined(session *s, const ast *node, value *out, kv_err *e)
         both->end = node->end;
         both->kid[0] = node->kid[0];
         both->kid[1] = node->kid[1];
-        code = eval(s, both, out, e);
+        const ast *base = node->kid[0];
+        while (base->kind == AST_INDEX)
+            base = base->kid[0];
+        const value *v = session_find(s, base->u.text);
+        code = v && value_is_sequence(*v) ? combine_list(s, both, out, e) : eval(s, both, out, e);
     }
     arena_release(&nodes);
     return code;
@@ -72,6 +109,8 @@ static int to_file(session *s, const ast *redirect, const result *r, kv_err *e)
 {
     value path;
     int code = eval_text(s, redirect->kid[0], "a file name", &path, e);
+    if (code == KV_E_DTYPE && redirect->op == REDIRECT_FILE)
+        kv_err_hint(e, "`>` before $ or ( writes a file; (a > b) in brackets compares");
     if (code)
         return code;
     code = save_result(s, path.u.text->text, r, redirect->op == REDIRECT_APPEND, e);
@@ -291,6 +330,25 @@ static int show_method(session *s, const ast *node, result *r, kv_err *e)
 
 /* ---- Statements with records ---- */
 
+/* `pull 3 > w` would be a file without an ending, but `a > w` compares: what to write when there is
+ * no variable w. */
+static void hint_ending(const session *s, const ast *node, kv_err *e)
+{
+    const ast *x = NULL;
+    int line, col;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && node->kid[i]->kind < AST_SCRIPT)
+            x = node->kid[i];
+    while (x && x->kind == AST_LIST && x->n > 0)
+        x = x->kid[x->n - 1];
+    if (e->code != KV_E_NAME || !x || x->kind != AST_BINARY || x->op != OP_GT ||
+        (x->flags & AST_PARENS) || x->kid[1]->kind != AST_NAME)
+        return;
+    source_locate(&s->unit->src, x->kid[1]->pos, &line, &col);
+    if (e->line == line && e->col == col)
+        kv_err_hint(e, "a file name has an ending: > %s.csv", x->kid[1]->u.text);
+}
+
 /* A statement that has a record: a command in the wide sense, or an expression. */
 static int run_recorded(session *s, const ast *node, kv_err *e)
 {
@@ -316,6 +374,7 @@ static int run_recorded(session *s, const ast *node, kv_err *e)
         run_source(s, node, e);
         break;
     }
+    hint_ending(s, node, e);
     take_late_error(s, node, e);
     int code = record_end(s, &rec, method ? node->kid[0]->kid[0] : node, &r, e);
     leave_store(s, before);

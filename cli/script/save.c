@@ -56,7 +56,7 @@ static int add_array(parts *p, const char *path, value v, kv_err *e)
  * numbers only is one array. */
 static const value *items_of(const value *v, int64_t *n)
 {
-    bool list = v->kind == VALUE_LIST && !value_is_numbers(*v);
+    bool list = value_is_several(*v);
     *n = list ? v->u.list->n : 1;
     return list ? v->u.list->items : v;
 }
@@ -101,7 +101,7 @@ static int check_one(const char *path, const result *r, int64_t n, kv_err *e)
         return kv_err_hint(e, "a file for each: > grad-{key}.csv; one for all: .safetensors, "
                               ".ndjson");
     }
-    if (r->v.kind == VALUE_LIST && !value_is_numbers(r->v) && n != 1) {
+    if (value_is_several(r->v) && n != 1) {
         kv_err_set(e, KV_E_DTYPE, "\"%s\" holds one array, and this is a list of %lld", path,
                    (long long)n);
         return kv_err_hint(e, ".ndjson holds an array a line");
@@ -121,7 +121,7 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
     if (r->as_text)
         return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
                           path);
-    if (kind == FILE_SAFETENSORS && !r->keys && r->v.kind == VALUE_LIST && items != &r->v) {
+    if (kind == FILE_SAFETENSORS && !r->keys && items != &r->v) {
         kv_err_set(e, KV_E_DTYPE, "the arrays in \"%s\" have names, those of a list have none",
                    path);
         return kv_err_hint(e, ".ndjson holds an array a line");

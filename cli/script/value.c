@@ -10,6 +10,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "io/element.h"
 
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100
@@ -72,7 +73,8 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
     if (!list)
         return KV_E_MEMORY;
     list->refs = 1;
-    list->n = n;
+    list->n = list->cap = n;
+    list->items = list->own;
     *out = (value){.kind = kind, .u.list = list};
     return KV_OK;
 }
@@ -144,6 +146,8 @@ void value_release(value *v)
         dead = (dead_link){.refs = list->refs}.next;
         for (int64_t i = 0; i < list->n; i++)
             drop(list->items[i], &dead);
+        if (list->items != list->own)
+            mem_free(list->items);
         mem_free(list);
     }
     *v = value_none();
@@ -193,7 +197,7 @@ bool value_is_sequence(value v)
 
 static bool is_numbers(value v, int depth)
 {
-    if (v.kind != VALUE_LIST || v.u.list->n == 0 || depth > KV_MAX_NDIM)
+    if (!value_is_sequence(v) || v.u.list->n == 0 || depth > KV_MAX_NDIM)
         return false;
     for (int64_t i = 0; i < v.u.list->n; i++) {
         value item = v.u.list->items[i];
@@ -206,6 +210,11 @@ static bool is_numbers(value v, int depth)
 bool value_is_numbers(value v)
 {
     return is_numbers(v, 1);
+}
+
+bool value_is_several(value v)
+{
+    return value_is_sequence(v) && !value_is_numbers(v);
 }
 
 host value_host(value v)
@@ -369,9 +378,12 @@ static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const in
             return kv_err_set(e, KV_E_SHAPE,
                               "a list holds both numbers and lists, so it is not "
                               "an array");
-        if (!value_is_number(v))
+        bool item = v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) == 0;
+        if (!value_is_number(v) && !item)
             return no_number(v, e);
-        int rc = value_put_number(*at, dtype, v, e);
+        int rc = item ? value_item(&v, v, e) : KV_OK;
+        if (!rc)
+            rc = value_put_number(*at, dtype, v, e);
         *at += kv_dtype_bytes(dtype);
         return rc;
     }
@@ -445,6 +457,24 @@ static void print_summary(buf *out, const kv_array *a)
     buf_printf(out, " @%s>", kv_ctx_text(ctx, kv_array_ctx(a)));
 }
 
+/* The number of an array of shape (), as numbers are shown: a list may hold what mean() gave. False
+ * when it cannot be read. */
+static bool print_number(buf *out, kv_array *a)
+{
+    char text[NUM_TEXT_MAX];
+    kv_dtype dtype = kv_array_dtype(a);
+    const void *data;
+    kv_err unused = {0};
+    if (kv_array_ndim(a) > 0 || kv_array_read(a, &data, &unused))
+        return false;
+    if (kv_dtype_is_float(dtype))
+        num_repr(text, element_float(dtype, data, 0), element_width(dtype));
+    else
+        element_text(text, dtype, data, 0);
+    buf_add(out, dtype != KV_BOOL ? text : *text == '1' ? "True" : "False");
+    return true;
+}
+
 static void print_value(buf *out, value v, bool repr, int depth);
 
 static void print_items(buf *out, const value_list *list, const char *ends, int depth)
@@ -482,7 +512,8 @@ static void print_value(buf *out, value v, bool repr, int depth)
         buf_add(out, kv_ctx_text(ctx, v.u.ctx));
         return;
     case VALUE_ARRAY:
-        print_summary(out, v.u.array);
+        if (depth == 0 || !print_number(out, v.u.array))
+            print_summary(out, v.u.array);
         return;
     case VALUE_LIST:
         print_items(out, v.u.list, "[]", depth);

@@ -1,8 +1,9 @@
 /* Dynamic values: what variables hold and expressions give.
  *
- * A value is 16 bytes; texts, lists and arrays are counted boxes that are shared until written, so
- * copying a value is cheap and assignment means a copy. A list of numbers only ("numbers") is data:
- * arithmetic on it is element-wise, and where an array is needed it becomes a float32 one.
+ * A value is 16 bytes; texts, lists and arrays are counted boxes, so copying a value is cheap.
+ * Arrays are shared until written, so that assigning one means a copy. A list is an object, as in
+ * Python: all who refer to it see it change (script/list.h). Where an array is needed, a list or
+ * tuple of numbers only ("numbers") becomes a float32 one.
  */
 #ifndef SCRIPT_VALUE_H
 #define SCRIPT_VALUE_H
@@ -44,8 +45,9 @@ typedef struct value {
 
 struct value_list {
     int64_t refs;
-    int64_t n;
-    value items[];
+    int64_t n, cap;
+    value *items; /* own, until the list outgrew it */
+    value own[];
 };
 
 value value_none(void);
@@ -66,22 +68,27 @@ const char *value_kind_name(value v);
 
 bool value_is_scalar(value v);   /* none, bool, int, float or text: what host.h works with */
 bool value_is_number(value v);   /* bool, int or float */
-bool value_is_numbers(value v);  /* a list that holds only numbers and such lists, not empty */
 bool value_is_sequence(value v); /* a list or a tuple */
-host value_host(value v);        /* of a scalar; a text stays borrowed */
+/* A list or tuple that holds only numbers and such sequences, and is not empty: one array, where an
+ * array is needed. */
+bool value_is_numbers(value v);
+/* Any other list or tuple: where arrays are needed, its items are these. */
+bool value_is_several(value v);
+host value_host(value v); /* of a scalar; a text stays borrowed */
 int value_from_host(value *out, host h, kv_err *e);
 double value_number(value v); /* of a number */
 
-/* An array from an array (another reference), a number (shape ()), numbers or nested tuples of them
- * (float32). Errors: dtype (it is no array: names what it is), shape (lists of unequal length). */
+/* An array from an array (another reference), a number (shape ()) or nested lists and tuples of
+ * numbers and arrays of shape () (float32). Errors: dtype (it is no array: names what it is), shape
+ * (lists of unequal length). */
 int value_to_array(kv_array **out, value v, kv_err *e);
 
 /* The number that v is, or that an array of one element holds: a bool, an integer or a float.
  * Error: dtype. */
 int value_item(value *out, value v, kv_err *e);
 
-/* A new array of another dtype and context from a number, numbers or nested tuples of them; [] has
- * shape (0,). Errors: as above, and value (a number that does not fit, see value_put_number). */
+/* The same as a new array of another dtype and context, but not from an array; [] has shape (0,).
+ * Errors: as above, and value (a number that does not fit, see value_put_number). */
 int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e);
 
 /* Writes a number at dst as one element of dtype. A float goes into an integer truncated and
@@ -89,7 +96,8 @@ int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_
 int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e);
 
 /* Appends v as print (repr false) or a bare expression (repr true) shows it; arrays inside lists
- * are summarised, <NDArray 2x3 @gpu(0)>, and so is an array itself: see show.h for its elements. */
+ * are summarised, <NDArray 2x3 @gpu(0)>, but those of shape () are shown as their number. So is an
+ * array itself: see show.h for its elements. */
 void value_print(buf *out, value v, bool repr);
 
 #endif

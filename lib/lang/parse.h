@@ -28,7 +28,7 @@ typedef struct parser {
     token tok;             /* the next token, when have */
     bool have;
     bool arguments;        /* argument mode, outside brackets */
-    bool angles_redirect;  /* outside brackets < and > do not compare */
+    bool angles_redirect;  /* outside brackets > before a file does not compare */
     bool is_open;          /* inside a bracket or block */
     uint32_t open;         /* where the innermost one begins */
     uint32_t last;         /* the end of the last token taken */
@@ -39,6 +39,8 @@ typedef struct parser {
     /* (optional, NULL: none is) whether a name is a function: for a better message where its
      * arguments are cut off by a blank */
     bool (*is_function)(const char *name);
+    /* (optional, NULL: none does) whether a path ends as a file does that values are written to */
+    bool (*is_file)(const char *path);
     /* (optional, NULL: the first error ends all) goes on after an error in the statement that began
      * at *before: to its end, or to its `{`. False when it cannot. */
     bool (*recover)(struct parser *p, const struct parser *before, bool to_block);
@@ -152,7 +154,7 @@ bool parse_goes_on(parser *p, uint32_t pos, const ast *block);
 
 /* ---- What can be parsed ---- */
 
-/* An expression in expression mode. angles_redirect: < and > compare inside brackets only. */
+/* An expression in expression mode. angles_redirect: outside brackets `>` before a file ends it. */
 ast *parse_expr(parser *p, bool angles_redirect);
 
 /* A value in argument mode. */
@@ -170,6 +172,10 @@ ast *parse_keys(parser *p);
 /* A path as it stands after @ and >, or where a command takes a FILE: AST_TEXT, AST_FTEXT, AST_NAME
  * (for $NAME) or the expression in ( ). A bare path is also marked as op 1. */
 ast *parse_path(parser *p);
+
+/* Whether the `>` that is next stands before a file: a path with an ending that is_file knows, `-`
+ * alone, or a path that is quoted or computed. Anything else is compared with. */
+bool parse_at_file(parser *p);
 
 /* <<WORD, and the lines behind it up to one that holds only the word: AST_TEXT, each line with its
  * newline. Without that line the text is incomplete. */

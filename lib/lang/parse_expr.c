@@ -1,7 +1,7 @@
 /* Expressions: one function a level of precedence, from `or` down to primaries.
  *
  * The two modes differ in three places only: where a sum may go on behind a `-` or `+`, where a
- * postfix may follow, and where < and > compare.
+ * postfix may follow, and where > compares.
  */
 #include <string.h>
 
@@ -759,8 +759,7 @@ static bool accept_comparison(parser *p, ast_op *op)
     } signs[] = {{SIGN2('=', '='), OP_EQ}, {SIGN2('!', '='), OP_NE}, {SIGN2('<', '='), OP_LE},
                  {SIGN2('>', '='), OP_GE}, {SIGN1('<'), OP_LT},      {SIGN1('>'), OP_GT}};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        bool angle = signs[i].op == OP_LT || signs[i].op == OP_GT;
-        if (angle && (p->arguments || p->angles_redirect))
+        if (signs[i].op == OP_GT && (p->arguments || p->angles_redirect) && parse_at_file(p))
             continue;
         if (parse_accept(p, signs[i].sign)) {
             *op = signs[i].op;

@@ -229,18 +229,50 @@ static bool is_path_char(char c)
     return c && (lex_is_letter(c) || lex_is_digit(c) || strchr("./~+{}-", c));
 }
 
-ast *parse_path(parser *p)
+/* Whether a path begins at pos that is quoted or computed. */
+static bool is_operand(const parser *p, uint32_t pos)
 {
-    uint32_t pos = parse_here(p), end = pos;
-    char c = parse_char(p, pos);
-    if (c == '"' || c == '\'' || c == '$' || c == '(' ||
-        (c == 'f' && (parse_char(p, pos + 1) == '"' || parse_char(p, pos + 1) == '\'')))
-        return parse_operand(p);
-    for (int open = 0; is_path_char(parse_char(p, end)); end++) {
-        open += (parse_char(p, end) == '{') - (parse_char(p, end) == '}');
+    char c = parse_char(p, pos), next = parse_char(p, pos + 1);
+    return c == '"' || c == '\'' || c == '$' || c == '(' ||
+           (c == 'f' && (next == '"' || next == '\''));
+}
+
+/* The end of the bare path at pos. */
+static uint32_t path_end(const parser *p, uint32_t pos)
+{
+    for (int open = 0; is_path_char(parse_char(p, pos)); pos++) {
+        open += (parse_char(p, pos) == '{') - (parse_char(p, pos) == '}');
         if (open < 0) /* the brace that ends the block around */
             break;
     }
+    return pos;
+}
+
+bool parse_at_file(parser *p)
+{
+    const token *t = parse_peek(p);
+    uint32_t pos = t->end, end, behind;
+    if (t->kind != TOK_SIGN || t->sign != SIGN1('>'))
+        return false;
+    while (lex_is_blank(parse_char(p, pos)))
+        pos++;
+    if (is_operand(p, pos))
+        return true;
+    behind = end = path_end(p, pos);
+    while (lex_is_blank(parse_char(p, behind)))
+        behind++;
+    if (end == pos + 1 && parse_char(p, pos) == '-') /* `x > - 1` compares */
+        return !parse_char(p, behind) || strchr("\n;}|#", parse_char(p, behind));
+    const char *path = end > pos ? parse_intern(p, p->lx.src->text + pos, end - pos) : NULL;
+    return path && p->is_file && p->is_file(path);
+}
+
+ast *parse_path(parser *p)
+{
+    uint32_t pos = parse_here(p), end = pos;
+    if (is_operand(p, pos))
+        return parse_operand(p);
+    end = path_end(p, pos);
     if (end == pos)
         return parse_unexpected(p, "a file name");
     ast *node = parse_node(p, AST_TEXT, pos, end, 0);

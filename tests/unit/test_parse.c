@@ -224,6 +224,7 @@ TEST(parse_blanks_separate_values)
         {"(1 -2) [1 -2, a (b)]", "(- 1 2) ; [(- 1 2) (a b)]"},
         {"f(a < b) a[0 -1]", "(f (< a b)) ; (index a (- 0 1))"},
         {"(a > 0)", "(> a 0)"},
+        {"a < b c > -1 d >e", "(< a b) ; (> c (- 1)) ; (> d e)"},
         {"ones(2,3)@gpu(0..3) a.f (b)", "(@ (ones 2 3) (gpu (.. 0 3))) ; (.f a) ; b"},
         {"f(1) (2)", "(f 1) ; 2"},
         {"a.f(1) [2]", "(.f a 1) ; [2]"},
@@ -250,7 +251,7 @@ TEST(parse_errors_of_values)
          "write no blank before the bracket: ones(…)"},
         {"a@gpu (1)", KV_E_USAGE, "1:3-6", "`gpu` is a function and stands without its arguments",
          "write no blank before the bracket: gpu(…)"},
-        {"a < b", KV_E_SYNTAX, "1:3-4", "`<` stands where a value is needed", NULL},
+        {"a <", KV_E_SYNTAX, "1:4-5", "the text ends where a value is needed", NULL},
         {"a .T", KV_E_SYNTAX, "1:3-4", "`.` stands where a value is needed", NULL},
         {"1 -", KV_E_SYNTAX, "1:3-4", "`-` joins two values, but none stands before it", NULL},
         {"1 - # c", KV_E_SYNTAX, "1:3-4", "`-` joins two values, but none stands before it", NULL},
@@ -260,18 +261,41 @@ TEST(parse_errors_of_values)
     LANG_ERRORS(rows, values_with_functions);
 }
 
+static bool is_file(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && strcmp(dot, ".csv") == 0;
+}
+
+static bool shown_with_files(lang_text *t)
+{
+    t->p.is_file = is_file;
+    return shown(t);
+}
+
 TEST(parse_angles_redirect)
 {
     static const lang_tree rows[] = {
         {"a > f.csv", "a | > f.csv"},
-        {"a >> f.csv", "a | >> f.csv"},
-        {"a < b", "a | < b"},
-        {"(a > b) > c", "(> a b) | > c"},
-        {"f(a > b)[c > d] > e", "(index (f (> a b)) (> c d)) | > e"},
-        {"a >= b > c", "(>= a b) | > c"},
+        {"a >> f", "a | >> f"},
+        {"a < b", "(< a b)"},
+        {"a < b.csv", "(< a (.csv b))"},
+        {"a > f.x", "(> a (.x f))"},
+        {"(a > b) > c.csv", "(> a b) | > c.csv"},
+        {"f(a > b.csv)[c > d] > e.csv", "(index (f (> a (.csv b))) (> c d)) | > e.csv"},
+        {"a >= b > c.csv", "(>= a b) | > c.csv"},
+        {"a > -", "a | > -"},
+        {"a > - # c", "a | > - # c"},
+        {"a > - 1", "(> a (- 1))"},
+        {"a > -1", "(> a (- 1))"},
+        {"a > $b", "a | > $b"},
+        {"a > (b)", "a | > (b)"},
+        {"a > 'b'", "a | > 'b'"},
+        {"a > [b]", "(> a [b])"},
+        {"a > w-{key}.csv", "a | > w-{key}.csv"},
         {"a -> b", "a | -> b"},
     };
-    LANG_TREES(rows, shown);
+    LANG_TREES(rows, shown_with_files);
     static const lang_error errors[] = {
         {"a - > b", KV_E_SYNTAX, "1:5-6", "`>` stands where a value is needed", NULL}};
     LANG_ERRORS(errors, shown);

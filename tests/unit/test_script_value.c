@@ -74,7 +74,7 @@ TEST(value_prints_lists)
     check_print(LIST(2, text("a"), LIST(1, value_none())), false, "['a', [None]]");
     check_print(LIST(3, array(KV_FLOAT32, 2, (int64_t[]){2, 3}, (kv_ctx){KV_CPU, 3}),
                      array(KV_INT8, 1, (int64_t[]){4}, cpu0), array(KV_INT8, 0, NULL, cpu0)),
-                false, "[<NDArray 2x3 @cpu(3)>, <NDArray 4 @cpu(0)>, <NDArray () @cpu(0)>]");
+                false, "[<NDArray 2x3 @cpu(3)>, <NDArray 4 @cpu(0)>, 0]");
 }
 
 TEST(value_sharing)
@@ -116,7 +116,9 @@ TEST(value_kinds)
     value mixed = LIST(2, value_int(1), text("a")), none = items(VALUE_LIST, 0, NULL);
     value tuple = TUPLE(1, value_int(1)), hi = text("hi");
     CHECK(value_is_numbers(numbers));
-    CHECK(!value_is_numbers(mixed) && !value_is_numbers(none) && !value_is_numbers(tuple));
+    CHECK(!value_is_numbers(mixed) && !value_is_numbers(none) && value_is_numbers(tuple));
+    CHECK(value_is_several(mixed) && value_is_several(none) && !value_is_several(tuple));
+    CHECK(!value_is_several(hi));
     CHECK(value_is_sequence(tuple) && value_is_sequence(none) && !value_is_sequence(hi));
     CHECK(value_is_scalar(hi) && value_is_scalar(value_none()) && !value_is_scalar(tuple));
     CHECK(value_is_number(value_bool(false)) && !value_is_number(hi));
@@ -164,6 +166,9 @@ TEST(value_arrays_of_numbers)
     const double *x = data;
     CHECK(x[0] == (double)0.1f && x[1] == 16777216 && x[2] == 1 && isnan(x[3]));
     kv_array_unref(a);
+    a = to_array(LIST(2, array(KV_INT8, 0, NULL, (kv_ctx){0}), value_int(1)), KV_FLOAT32);
+    CHECK_INT(kv_array_shape(a)[0], 2);
+    kv_array_unref(a);
     a = to_array(value_int(7), KV_FLOAT32);
     CHECK_INT(kv_array_ndim(a), 0);
     kv_array_unref(a);
@@ -195,7 +200,7 @@ TEST(value_no_arrays)
                    "a list holds both numbers and lists, so it is not an array");
     check_no_array(LIST(2, value_int(1), text("a")), KV_E_DTYPE,
                    "an array holds numbers, not a text");
-    check_no_array(LIST(1, array(KV_INT8, 0, NULL, (kv_ctx){0})), KV_E_DTYPE,
+    check_no_array(LIST(1, array(KV_INT8, 1, (int64_t[]){1}, (kv_ctx){0})), KV_E_DTYPE,
                    "a list that holds arrays is not an array");
     check_no_array(value_float(1e39), KV_E_VALUE, "1e+39 does not fit into float32");
 }
