@@ -61,12 +61,18 @@ static int check_folder(const state *st, kv_err *e)
     return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed");
 }
 
-/* Whether the path still names the file that is open. */
-static bool is_current(const state *st)
+/* Whether the path still names the file that is open. One that cannot be looked at is an error: it
+ * is not known to be another. */
+static int check_current(const state *st, bool *current, kv_err *e)
 {
     struct stat open_file, named;
-    return fstat(st->lock, &open_file) == 0 && stat(st->path, &named) == 0 &&
-           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    *current = false;
+    if (fstat(st->lock, &open_file) != 0)
+        return file_error(e, "read", st->path, errno);
+    if (stat(st->path, &named) != 0)
+        return errno == ENOENT ? KV_OK : file_error(e, "read", st->path, errno);
+    *current = open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    return KV_OK;
 }
 
 /* The process that holds a lock on the file, as the system lists them; 0 when it does not say. */
@@ -139,13 +145,16 @@ static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *
 static int lock_file(state *st, session *s, kv_err *e)
 {
     int64_t deadline = now_ms() + s->store_wait_ms;
+    bool current;
     for (;;) {
         int code = open_file(st, e);
         if (code || st->lock < 0)
             return code;
         if ((code = check_regular(st, e)) || (code = wait_for_lock(st, s, deadline, e)))
             return code;
-        if (is_current(st))
+        if ((code = check_current(st, &current, e)))
+            return code;
+        if (current)
             return st->reads ? KV_OK : check_folder(st, e);
         close(st->lock); /* replaced or removed while we waited */
         st->lock = -1;
@@ -157,9 +166,10 @@ void state_close(state *st)
 {
     struct stat about;
     char real[PATH_MAX]; /* not a link to it */
+    bool current;
     if (!st->path || st->lock < 0)
         return;
-    if (st->made && is_current(st) && fstat(st->lock, &about) == 0 && about.st_size == 0 &&
+    if (st->made && check_current(st, &current, NULL) == KV_OK && current && fstat(st->lock, &about) == 0 && about.st_size == 0 &&
         realpath(st->path, real))
         unlink(real);
     close(st->lock);

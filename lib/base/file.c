@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,11 +103,37 @@ int file_read(const char *path, char **text, size_t *n, kv_err *e)
 
 /* ---- Writing ---------------------------------------------------------------------------- */
 
+#define MAX_LINKS 40 /* as the kernel */
+
 /* The length of the folder's part of a path, the last "/" included; 0 when there is none. */
 static int folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (int)(slash - path) + 1 : 0;
+}
+
+int file_follow(const char *path, char out[PATH_MAX], kv_err *e)
+{
+    char now[PATH_MAX], next[PATH_MAX];
+    struct stat about;
+    if (snprintf(now, sizeof now, "%s", path) >= (int)sizeof now)
+        return file_error(e, "write", path, ENAMETOOLONG);
+    for (int links = 0; !realpath(now, out); links++) {
+        if (errno != ENOENT)
+            return file_error(e, "write", path, errno);
+        bool is_there = stat(now, &about) == 0; /* a pipe behind /dev/stdout has no path */
+        ssize_t n = is_there ? -1 : readlink(now, next, sizeof next - 1);
+        if (n < 0) {
+            memcpy(out, now, sizeof now);
+            return KV_OK;
+        }
+        next[n] = '\0';
+        size_t folder = next[0] == '/' ? 0 : (size_t)folder_length(now);
+        if (links == MAX_LINKS || folder + (size_t)n >= sizeof now)
+            return file_error(e, "write", path, links == MAX_LINKS ? ELOOP : ENAMETOOLONG);
+        memcpy(now + folder, next, (size_t)n + 1);
+    }
+    return KV_OK;
 }
 
 /* Creates a new file beside out->path and sets out->temp. The name is short and hidden, and does
@@ -136,6 +162,26 @@ static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
     return KV_OK;
 }
 
+/* Gives the new file the owner, the group and the mode of the old one. Until then nobody else can
+ * open it: who has it open reads on, whatever its mode becomes. */
+static int take_over(const file_out *out, int fd, const struct stat *old, kv_err *e)
+{
+    struct stat made;
+    if (fstat(fd, &made) != 0)
+        return file_error(e, "write", out->name, errno);
+    if ((made.st_uid != old->st_uid || made.st_gid != old->st_gid) &&
+        fchown(fd, old->st_uid, old->st_gid) != 0) {
+        kv_err_set(e, KV_E_IO,
+                   "cannot write \"%s\": it belongs to user %lu and group %lu, and a new file "
+                   "cannot be given to them: %s",
+                   out->name, (unsigned long)old->st_uid, (unsigned long)old->st_gid,
+                   strerrordesc_np(errno));
+        return kv_err_hint(e, "write another file, or remove this one first");
+    }
+    return fchmod(fd, old->st_mode & 07777) == 0 ? KV_OK
+                                                 : file_error(e, "write", out->name, errno);
+}
+
 /* Opens what out->path names and sets out->f; about is what stands there, if anything. */
 static int open_target(file_out *out, const struct stat *about, kv_err *e)
 {
@@ -150,14 +196,11 @@ static int open_target(file_out *out, const struct stat *about, kv_err *e)
         /* A file that its owner protected is not replaced behind the owner's back. */
         if (about && access(out->path, W_OK) != 0)
             return file_error(e, "write", out->name, errno);
-        int rc = create_temp(out, 0666, &fd, e);
+        int rc = create_temp(out, about ? about->st_mode & 0600 : 0666, &fd, e);
+        if (!rc && about && (rc = take_over(out, fd, about, e)))
+            close(fd);
         if (rc)
             return rc;
-        if (about && fchmod(fd, about->st_mode & 07777) != 0) {
-            rc = file_error(e, "write", out->name, errno);
-            close(fd);
-            return rc;
-        }
     }
     out->f = fdopen(fd, "wb");
     if (out->f)
@@ -177,13 +220,11 @@ int file_out_open(file_out *out, const char *path, kv_err *e)
         out->f = stdout;
         return KV_OK;
     }
-    /* Through a link: what it points to is replaced, the link stays. */
-    char real[PATH_MAX];
-    const char *target = realpath(path, real) ? real : path;
+    char target[PATH_MAX];
     struct stat about;
-    bool exists = stat(target, &about) == 0;
-    int rc = KV_OK;
-    if (!exists && (errno != ENOENT || !path[0]))
+    int rc = file_follow(path, target, e);
+    bool exists = !rc && stat(target, &about) == 0;
+    if (!rc && !exists && (errno != ENOENT || !path[0]))
         rc = file_error(e, "write", path, errno);
     if (!rc && !(out->path = mem_text(target, strlen(target), e)))
         rc = KV_E_MEMORY;
@@ -263,29 +304,36 @@ int file_out_commit(file_out *out, kv_err *e)
 /* ---- What killed writers left ---------------------------------------------------------------- */
 
 #define NAMES_MAX   4096 /* so that a folder with very many files costs a few milliseconds */
-#define STALE_AFTER 60   /* seconds; a writer has closed some files before they get their names */
+#define STALE_AFTER 60   /* seconds; for writers that cannot be seen from here */
 
-/* .kv-PID-N.tmp */
-static bool is_temp(const char *name)
+/* The process in .kv-PID-N.tmp; 0: the name is another one. */
+static pid_t writer_of(const char *name)
 {
     const char *digits = "0123456789";
     if (strncmp(name, ".kv-", 4) != 0)
-        return false;
+        return 0;
     size_t n = strspn(name += 4, digits);
-    if (n == 0 || name[n] != '-')
-        return false;
-    size_t m = strspn(name += n + 1, digits);
-    return m > 0 && strcmp(name + m, ".tmp") == 0;
+    if (n == 0 || n > 9 || name[n] != '-')
+        return 0;
+    size_t m = strspn(name + n + 1, digits);
+    return m > 0 && strcmp(name + n + 1 + m, ".tmp") == 0 ? (pid_t)atol(name) : 0;
 }
 
-static void remove_stale(int folder, const char *name)
+/* A writer holds a lock while it writes, but has closed some files before they get their names, and
+ * it may be of another machine. */
+static bool is_stale(pid_t writer, const struct stat *about)
+{
+    return time(NULL) - about->st_mtime >= STALE_AFTER || (kill(writer, 0) != 0 && errno == ESRCH);
+}
+
+static void remove_stale(int folder, const char *name, pid_t writer)
 {
     struct stat about, named;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
-        time(NULL) - about.st_mtime >= STALE_AFTER && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+    if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && is_stale(writer, &about) &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0 &&
         fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == about.st_ino)
         unlinkat(folder, name, 0);
     close(fd);
@@ -299,9 +347,11 @@ void file_out_clean(const file_out *out)
     char *name = n ? mem_text(out->path, (size_t)n, NULL) : mem_text(".", 1, NULL);
     DIR *folder = name ? opendir(name) : NULL;
     const struct dirent *entry;
-    for (int i = 0; folder && i < NAMES_MAX && (entry = readdir(folder)); i++)
-        if (is_temp(entry->d_name))
-            remove_stale(dirfd(folder), entry->d_name);
+    for (int i = 0; folder && i < NAMES_MAX && (entry = readdir(folder)); i++) {
+        pid_t writer = writer_of(entry->d_name);
+        if (writer > 0)
+            remove_stale(dirfd(folder), entry->d_name, writer);
+    }
     if (folder)
         closedir(folder);
     mem_free(name);

@@ -1,8 +1,13 @@
 /* Whole files in and out. What is written appears at once or not at all: it goes to a new file
- * beside the old one, which is synced and then renamed over it. */
+ * beside the old one, which is synced and then renamed over it.
+ *
+ * The new file has the mode, the owner and the group of the old one; where they cannot be given to
+ * it, the file is not written. Links are followed, and one that leads nowhere gets its target. Other
+ * hard links to the old file keep what it held: a file that is written in place could be cut. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,6 +23,10 @@ int file_read(const char *path, char **text, size_t *n, kv_err *e);
 /* *there: whether a regular file stands at path. Errors: io; anything else that stands there is one
  * too: what is read from a device may have no end. */
 int file_look(const char *path, bool *there, kv_err *e);
+
+/* Where writing to path goes: path with its links followed, also to a file that is not there yet.
+ * Error: io. */
+int file_follow(const char *path, char out[PATH_MAX], kv_err *e);
 
 /* A file being written. Fill it through f; then exactly one of commit and abandon. */
 typedef struct file_out {
@@ -40,9 +49,9 @@ int file_out_commit(file_out *out, kv_err *e);
 /* Drops what was written. Allowed after a failed open. */
 void file_out_abandon(file_out *out);
 
-/* Removes what writers that were killed left in the folder of a file being written: names of
- * temporary files that have not changed for a minute, and that no writer holds. Looks at a bounded
- * number of names; what cannot be removed stays. */
+/* Removes what writers that were killed left in the folder of a file being written: temporary files
+ * that no writer holds, and whose process is gone or which have not changed for a minute. Looks at
+ * a bounded number of names; what cannot be removed stays. */
 void file_out_clean(const file_out *out);
 
 /* An io error that names the path and the reason of errno: `cannot write "x.csv": No space left on

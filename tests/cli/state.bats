@@ -425,7 +425,7 @@ while true { x = 1 }' 3>&- &
 }
 
 # Killed at any moment, save-states leaves the old file or the new one, and nothing that is in the
-# way of the next: what it left goes when it is a minute old.
+# way of the next, which removes what it left.
 @test "state: kill -9 of save-states leaves the old states or the new ones" {
     local i before=1 after saved=0 left=0 pid begun us delay
     local weights='init 3 zeros(500000); set-optimizer adam'
@@ -451,11 +451,10 @@ save-states a.safetensors" 3>&- &
         [ ! -e "$i" ] || left=$((left + 1))
     done
     echo "# $saved of 60 were saved, $left left a temporary file" >&3
-    touch .kv-123-0.tmp .kv-124-0.tmp .kv-125-0.tmpx
-    touch -d '2 minutes ago' .kv-*-*.tmp .kv-125-0.tmpx
-    touch .kv-124-0.tmp
+    touch -d '2 minutes ago' .kv-123-0.tmp .kv-125-0.tmpx
+    touch ".kv-$pid-0.tmp" ".kv-$$-0.tmp" # of a process that is gone, and of one that is not
     kvctl -c "$weights; load-states a.safetensors; save-states a.safetensors"
-    assert_equal "$(ls -A | tr '\n' ' ')" ".kv-124-0.tmp .kv-125-0.tmpx a.safetensors b.safetensors w.kvs "
+    assert_equal "$(ls -A)" "$(printf '%s\n' ".kv-$$-0.tmp" .kv-125-0.tmpx a.safetensors b.safetensors w.kvs | sort)"
 }
 
 @test "state: a disk that is full leaves the old file, and the exit code says so" {
