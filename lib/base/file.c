@@ -114,25 +114,24 @@ static int folder_length(const char *path)
 
 int file_follow(const char *path, char out[PATH_MAX], kv_err *e)
 {
-    char now[PATH_MAX], next[PATH_MAX];
+    char next[PATH_MAX];
     struct stat about;
-    if (snprintf(now, sizeof now, "%s", path) >= (int)sizeof now)
+    ssize_t n;
+    if (strlen(path) >= PATH_MAX)
         return file_error(e, "write", path, ENAMETOOLONG);
-    for (int links = 0; !realpath(now, out); links++) {
-        if (errno != ENOENT)
-            return file_error(e, "write", path, errno);
-        bool is_there = stat(now, &about) == 0; /* a pipe behind /dev/stdout has no path */
-        ssize_t n = is_there ? -1 : readlink(now, next, sizeof next - 1);
-        if (n < 0) {
-            memcpy(out, now, sizeof now);
-            return KV_OK;
-        }
-        next[n] = '\0';
-        size_t folder = next[0] == '/' ? 0 : (size_t)folder_length(now);
-        if (links == MAX_LINKS || folder + (size_t)n >= sizeof now)
+    strcpy(out, path);
+    for (int links = 0; (n = readlink(out, next, sizeof next - 1)) >= 0; links++) {
+        size_t folder = next[0] == '/' ? 0 : (size_t)folder_length(out);
+        if (links == MAX_LINKS || folder + (size_t)n >= PATH_MAX)
             return file_error(e, "write", path, links == MAX_LINKS ? ELOOP : ENAMETOOLONG);
-        memcpy(now + folder, next, (size_t)n + 1);
+        next[n] = '\0';
+        memcpy(out + folder, next, (size_t)n + 1);
     }
+    if (errno != EINVAL && errno != ENOENT) /* EINVAL: it is no link */
+        return file_error(e, "write", path, errno);
+    /* What /dev/stdout leads to may have no path, such as "pipe:[7]". */
+    if (stat(path, &about) == 0 && stat(out, &about) != 0)
+        strcpy(out, path);
     return KV_OK;
 }
 

@@ -176,10 +176,118 @@ nonsense 7'
     assert_output 'note: "w.kvs" keeps the store kv; b and its 2 keys end here'
     run kvctl -s w.kvs -c 'list'
     assert_output 3
-    # a new kv replaces what the file held
-    kvctl -s w.kvs -c 'create; init 5 2'
+}
+
+# ---- What a save must not lose ----
+
+# A file as another tool writes it, with two keys and metadata of its own.
+foreign()
+{
+    local header='{"__metadata__":{"format":"pt","author":"me"},"fc.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"fc.bias":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+    printf -v header '%-168s' "$header"
+    printf '\250\0\0\0\0\0\0\0%s\0\0\200?\0\0\0@' "$header" >"${1:-m.safetensors}"
+}
+
+@test "state: a store made by create loses no key of the file" {
+    kvctl -s w.kvs -c 'init 3,5,7,9 1; set-updater { stored += input }'
+    cp w.kvs before
+    run kvctl -s w.kvs -c 'create'
+    assert_failure 3
+    assert_output 'kvctl: error[key]: 4 keys of "w.kvs" would be gone: 3, 5, 7, …
+ hint: nothing was written; --force drops them, create --name x makes a store beside that of the file'
+    run kvctl -k -s w.kvs -c 'create device; init 5 2; init 3,7 2; init 1 1'
+    assert_failure 3
+    assert_line --index 0 'kvctl: error[key]: 1 key of "w.kvs" would be gone: 9'
+    run kvctl -s w.kvs -c 'create; init "3","5","7","9" 1'
+    assert_failure 3
+    run kvctl --dry-run -s w.kvs -c 'create; init 5 2'
+    assert_failure 3
+    assert_line --index 0 'dry run: "w.kvs" would change:'
+    assert_line '  gone     9: float32 ()'
+    assert_line 'kvctl: error[key]: 3 keys of "w.kvs" would be gone: 3, 7, 9'
+    cmp w.kvs before
+    # another store, new keys, and one that has all keys again are fine: a script can run twice
+    kvctl -q -s w.kvs -c 'create --name b; init 1 1'
+    cmp w.kvs before
+    for _ in 1 2; do
+        kvctl -s w.kvs -c 'create device; init 9,7,5,3,11 2'
+    done
+    run kvctl -s w.kvs -c 'type; list'
+    assert_output $'device\n3\n5\n7\n9\n11'
+    kvctl -s w.kvs --force -c 'create; init 5 2'
     run kvctl -s w.kvs -c 'list'
     assert_output 5
+    kvctl -s empty.kvs -c 'create device'
+    kvctl -s empty.kvs -c 'create; init 1 1'
+}
+
+@test "state: a file of another tool stays one when values change" {
+    foreign
+    cp m.safetensors before
+    run kvctl -s m.safetensors -c 'push fc.bias [3]; pull fc.bias; pull fc.weight'
+    assert_output $'[3.]\n[1.]'
+    # the same header, and other data
+    assert_equal "$(head -c 176 m.safetensors | md5sum)" "$(head -c 176 before | md5sum)"
+    run kvctl -s m.safetensors -c 'pull fc.bias'
+    assert_output '[3.]'
+    # an updater that is no longer there at the end is not kept
+    run kvctl -s m.safetensors -c 'set-updater { stored = input / 2 }; push fc.bias [8]; set-updater assign'
+    assert_success
+    run kvctl -s m.safetensors -c 'pull fc.bias'
+    assert_output '[4.]'
+}
+
+@test "state: a file of another tool wants --force for all but values, once" {
+    foreign
+    cp m.safetensors before
+    local hint=' hint: nothing was written; --force makes it kvctl'"'"'s, which other tools can read all the same'
+    while IFS='|' read -r script why; do
+        run kvctl -s m.safetensors -c "$script"
+        assert_failure 3
+        assert_output "kvctl: error[key]: \"m.safetensors\" is another tool's file, and not only values of its keys changed: $why
+$hint"
+        run kvctl --dry-run -s m.safetensors -c "$script"
+        assert_failure 3
+        assert_line --partial "not only values of its keys changed: $why"
+        cmp m.safetensors before
+    done <<'END'
+init a,b,c,d 1|4 new keys: a, b, c, …
+push fc.bias [1]; push new 1|1 new key: new
+set-optimizer sgd; push fc.bias [1]|it would keep an updater
+push fc.bias row_sparse([1],[0],(1,))|row_sparse now: fc.bias
+create; init fc.weight,fc.bias ones(1)|create made another store
+END
+    run kvctl -s m.safetensors -c 'create'
+    assert_failure 3
+    assert_line --index 0 'kvctl: error[key]: 2 keys of "m.safetensors" would be gone: fc.weight, fc.bias'
+    kvctl --force -s m.safetensors -c 'init new 1'
+    kvctl -s m.safetensors -c 'init more 1; set-updater { stored += input }'
+    run kvctl -s m.safetensors -c list
+    assert_output $'fc.weight\nfc.bias\nnew\nmore'
+}
+
+@test "state: metadata of other tools are kept by whatever writes" {
+    foreign
+    kvctl -s m.safetensors -c 'pull * > all.safetensors; pull fc.bias > {key}.safetensors; pull fc.bias -> b; write b b.safetensors; push fc.bias [9]'
+    kvctl -s m.safetensors --force -c 'create device; init fc.weight,fc.bias,x ones(1)'
+    for file in all fc.bias b m; do
+        run grep -ac '"format":"pt","author":"me"' $file.safetensors
+        assert_equal "$file $output" "$file 1"
+    done
+    run kvctl -s m.safetensors -c type
+    assert_output device
+}
+
+@test "state: at a prompt, leaving what cannot be saved takes two tries" {
+    command -v expect >/dev/null || skip "no expect"
+    one
+    cp w.kvs before
+    TERM=dumb run expect -c 'set timeout 10; spawn kvctl -s w.kvs; expect "kv> "; send "create\r"
+        expect "kv> "; send "quit\r"; expect "1 key of"; expect "leave once more"; expect "kv> "
+        send "print 41+1\r"; expect "42"; expect "kv> "; send "\004"; expect "1 key of"; expect eof
+        exit [lindex [wait] 3]'
+    assert_failure 3
+    cmp w.kvs before
 }
 
 @test "state: what was begun and not committed is not saved" {
@@ -547,7 +655,7 @@ dry run: "w.kvs" would change:
   new      9: float32 (4,)
   updater  rule, before: assign'
     assert_equal "$(ls -Ali)" "$before"
-    run kvctl --dry-run -s w.kvs -c 'create device; init 3 zeros(5)'
+    run kvctl --dry-run --force -s w.kvs -c 'create device; init 3 zeros(5)'
     assert_output 'dry run: "w.kvs" would change:
   replaced 3: float32 (5,)
   gone     4: float32 (2,)
