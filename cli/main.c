@@ -232,7 +232,8 @@ static int run(session *s, const options *o)
 static int show_text(session *s, const buf *text)
 {
     kv_err e = {0};
-    if (session_out(s, buf_text(text), text->len, &e) || session_flush(s, &e))
+    if (buf_check(text, &e) || session_out(s, buf_text(text), text->len, &e) ||
+        session_flush(s, &e))
         report_error(s, &e);
     return s->failure;
 }

@@ -72,7 +72,10 @@ ssize_t write(int fd, const void *bytes, size_t n)
 
 static bool fails(void)
 {
-    return from > 0 && __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED) >= from;
+    if (from == 0 || __atomic_add_fetch(&made, 1, __ATOMIC_RELAXED) < from)
+        return false;
+    errno = ENOMEM;
+    return true;
 }
 
 void *malloc(size_t n)

@@ -47,3 +47,29 @@ failing()
     assert_output 'kvctl: error[io]: cannot read "w.kvs": Input/output error'
     cmp w.kvs before
 }
+
+# Whatever allocation is the first of those that fail: what was to be done is done, or there is a
+# sentence, and no file is left half written.
+@test "faults: without memory there is always a sentence" {
+    local n=0 status seen
+    kvctl -s w.kvs -c 'init 3 ones(2)'
+    cp w.kvs before
+    while IFS='|' read -ra arguments; do
+        for ((n = 1; ; n += 7)); do
+            cp before w.kvs
+            status=0
+            failing FAIL=memory FAIL_FROM=$n -- "${arguments[@]}" >out 2>err || status=$?
+            [ $status != 0 ] || break
+            seen="$n ${arguments[*]}: $status $(cat err)"
+            [[ $status = [35] && $(cat err) = *error\[*memory* ]] || { echo "$seen"; return 1; }
+            cmp w.kvs before
+            assert_equal "$(ls -A)" $'before\nerr\nout\nw.kvs'
+        done
+        [ "$n" -gt 1 ]
+    done <<'END'
+-c|init 3 ones(2,3); push 3 ones(2,3); pull 3
+--json|-c|init 3 ones(2,3); push 3 ones(2,3); pull 3
+-s|w.kvs|-c|set-optimizer adam; push 3 ones(2)
+-h
+END
+}
