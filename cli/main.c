@@ -28,6 +28,7 @@
 #include "script/unit.h"
 #include "state.h"
 #include "term/interrupt.h"
+#include "term/output.h"
 #include "tools/launch_job.h"
 #include "verify.h"
 
@@ -314,6 +315,7 @@ int main(int argc, char **argv)
     options o;
     kv_err e = {0};
     int code;
+    output_install();
     kv_set_log(warn, NULL);
     kv_set_controller(print_command, NULL);
     kv_set_server_print(print_line, NULL);

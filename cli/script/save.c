@@ -272,8 +272,8 @@ static int write_watched(session *s, written *w, const char *path, const parts *
     return watch_close(&through, path, code, e);
 }
 
-static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
-                      kv_err *e)
+static int write_whole(session *s, written *w, const char *path, const parts *p, bool lock,
+                       kv_err *e)
 {
     if (safe_write(s, path, e))
         return e->code;
@@ -286,6 +286,18 @@ static int write_file(session *s, written *w, const char *path, const parts *p, 
         (code = old_file_copy(&w->old, w->out.f, e)) == KV_OK)
         code = write_watched(s, w, path, p, e);
     return code ? code : file_out_sync(&w->out, e);
+}
+
+/* A pipe may end a wait with an error of its own when Ctrl-C or the time limit ended it. */
+static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
+                      kv_err *e)
+{
+    kv_err why = {0};
+    int code = write_whole(s, w, path, p, lock, e);
+    if (code != KV_E_IO || !session_interrupted(s, &why))
+        return code;
+    *e = why;
+    return e->code;
 }
 
 /* What is to be done with a file. */

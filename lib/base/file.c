@@ -161,6 +161,39 @@ static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
     return KV_OK;
 }
 
+/* Removes an older PATH.part, unless another process writes it. */
+static int remove_part(const char *temp, kv_err *e)
+{
+    int rc = KV_OK, fd = open(temp, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        rc = kv_err_set(e, KV_E_BUSY, "another process writes \"%s\"", temp);
+    else if (unlink(temp) != 0 && errno != ENOENT)
+        rc = file_error(e, "write", temp, errno);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Creates PATH.part and sets out->temp. */
+static int create_part(file_out *out, mode_t mode, int *fd, kv_err *e)
+{
+    size_t size = strlen(out->path) + sizeof ".part";
+    char *temp = mem_alloc((int64_t)size, 1, e);
+    if (!temp)
+        return KV_E_MEMORY;
+    snprintf(temp, size, "%s.part", out->path);
+    int rc = remove_part(temp, e);
+    *fd = rc ? -1 : open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (*fd < 0) {
+        rc = rc ? rc : file_error(e, "write", out->name, errno);
+        mem_free(temp);
+        return rc;
+    }
+    (void)flock(*fd, LOCK_EX | LOCK_NB);
+    out->temp = temp;
+    return KV_OK;
+}
+
 /* Gives the new file the owner, the group and the mode of the old one. Until then nobody else can
  * open it: who has it open reads on, whatever its mode becomes. */
 static int take_over(const file_out *out, int fd, const struct stat *old, kv_err *e)
@@ -195,7 +228,8 @@ static int open_target(file_out *out, const struct stat *about, kv_err *e)
         /* A file that its owner protected is not replaced behind the owner's back. */
         if (about && access(out->path, W_OK) != 0)
             return file_error(e, "write", out->name, errno);
-        int rc = create_temp(out, about ? about->st_mode & 0600 : 0666, &fd, e);
+        mode_t mode = about ? about->st_mode & 0600 : 0666;
+        int rc = out->part ? create_part(out, mode, &fd, e) : create_temp(out, mode, &fd, e);
         if (!rc && about && (rc = take_over(out, fd, about, e)))
             close(fd);
         if (rc)
@@ -209,9 +243,9 @@ static int open_target(file_out *out, const struct stat *about, kv_err *e)
     return rc;
 }
 
-int file_out_open(file_out *out, const char *path, kv_err *e)
+static int open_out(file_out *out, const char *path, bool part, kv_err *e)
 {
-    *out = (file_out){0};
+    *out = (file_out){.part = part};
     out->name = mem_text(path, strlen(path), e);
     if (!out->name)
         return KV_E_MEMORY;
@@ -232,6 +266,16 @@ int file_out_open(file_out *out, const char *path, kv_err *e)
     if (rc)
         file_out_abandon(out);
     return rc;
+}
+
+int file_out_open(file_out *out, const char *path, kv_err *e)
+{
+    return open_out(out, path, false, e);
+}
+
+int file_out_open_part(file_out *out, const char *path, kv_err *e)
+{
+    return open_out(out, path, true, e);
 }
 
 static void release(file_out *out)
@@ -290,14 +334,20 @@ int file_out_commit(file_out *out, kv_err *e)
     if (out->temp) {
         if (!rc && rename(out->temp, out->path) != 0)
             rc = file_error(e, "write", out->name, errno);
-        if (rc)
-            unlink(out->temp);
-        else
+        if (!rc)
             sync_folder(out->path);
+        else if (!out->part)
+            unlink(out->temp);
         (void)shut(out, KV_E_IO, NULL); /* all is on the disk already */
     }
     release(out);
     return rc;
+}
+
+void file_out_leave(file_out *out)
+{
+    (void)shut(out, KV_E_IO, NULL);
+    release(out);
 }
 
 /* ---- What killed writers left ---------------------------------------------------------------- */

@@ -34,10 +34,16 @@ typedef struct file_out {
     char *name; /* the path as it was given, for messages */
     char *path; /* where it goes: name with its links followed */
     char *temp; /* where it is meanwhile; NULL for stdout, a pipe or a device, written directly */
+    bool part;  /* temp is for people, and stays when the file cannot be completed */
 } file_out;
 
 /* Opens a file to replace path, "-" for stdout. Errors: io, memory. On failure nothing is left. */
 int file_out_open(file_out *out, const char *path, kv_err *e);
+
+/* The same for a file that grows for long: what is written stands in PATH.part, where it can be found
+ * when the process is killed or the commit fails. An older PATH.part is replaced. Also busy: another
+ * process writes it. */
+int file_out_open_part(file_out *out, const char *path, kv_err *e);
 
 /* (optional) Does what can fail and takes time of a commit: flushes, syncs and closes f, which is
  * then NULL. For several files that shall appear together. Error: io; then abandon. */
@@ -48,6 +54,9 @@ int file_out_commit(file_out *out, kv_err *e);
 
 /* Drops what was written. Allowed after a failed open. */
 void file_out_abandon(file_out *out);
+
+/* Ends writing and leaves what was written in temp. */
+void file_out_leave(file_out *out);
 
 /* Removes what writers that were killed left in the folder of a file being written: temporary files
  * that no writer holds, and whose process is gone or which have not changed for a minute. Looks at

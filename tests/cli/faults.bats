@@ -48,6 +48,24 @@ failing()
     cmp w.kvs before
 }
 
+@test "faults: a signal that ends a write to stdout loses nothing" {
+    run failing FAIL=write -- -c 'print 1; print 2'
+    assert_success
+    assert_output $'1\n2'
+}
+
+@test "faults: the time limit ends a write to a pipe that nobody reads" {
+    mkfifo x.csv
+    run timeout 20 kvctl --timeout 0.3 -c 'write ones(9) x.csv' # waits for a reader
+    assert_failure 6
+    assert_line --index 0 --partial 'error[timeout]: gave up after 0.3 s (--timeout)'
+    sleep 30 <x.csv 3>&- &
+    run timeout 20 kvctl --timeout 0.5 -c 'write ones(300000) x.csv'
+    kill $!
+    assert_failure 6
+    assert_line --index 0 --partial 'error[timeout]: gave up after 0.5 s (--timeout)'
+}
+
 # Whatever allocation is the first of those that fail: what was to be done is done, or there is a
 # sentence, and no file is left half written.
 @test "faults: without memory there is always a sentence" {
