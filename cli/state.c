@@ -170,8 +170,8 @@ void state_close(state *st)
     state_guard_release(&st->guard);
     if (!st->path || st->lock < 0)
         return;
-    if (st->made && check_current(st, &current, NULL) == KV_OK && current && fstat(st->lock, &about) == 0 && about.st_size == 0 &&
-        realpath(st->path, real))
+    if (st->made && check_current(st, &current, NULL) == KV_OK && current &&
+        fstat(st->lock, &about) == 0 && about.st_size == 0 && realpath(st->path, real))
         unlink(real);
     close(st->lock);
     st->lock = -1;

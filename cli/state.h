@@ -33,17 +33,18 @@ typedef struct state {
 } state;
 
 /* Locks the file at path and loads it as the session's store kv. path NULL: nothing. reads: what
- * will run changes no store. force: keys of the file may be lost, see state_guard.h. Waits for the lock as long as the setting store.wait says.
- * Errors: busy, io, format, those of kv_load, interrupted. Nothing is locked then. */
+ * will run changes no store. force: keys of the file may be lost, see state_guard.h. Waits for the
+ * lock as long as the setting store.wait says. Errors: busy, io, format, those of kv_load,
+ * interrupted. Nothing is locked then. */
 int state_open(state *st, session *s, const char *path, bool reads, bool force, kv_err *e);
 
 /* Whether state_save would refuse to write the store kv over the file. Error: key. */
 int state_check(const state *st, const session *s, kv_err *e);
 
-/* Writes the store kv, if it changed since it was loaded and loses nothing of the file. A transaction that is open is rolled
- * back, with a warning; what other stores hold is not saved, and a note says so. Nothing happens
- * unless the state is open. Errors: key (state_guard.h), io and those of kv_save; the file is as it
- * was. */
+/* Writes the store kv, if it changed since it was loaded and loses nothing of the file. A
+ * transaction that is open is rolled back, with a warning; what other stores hold is not saved, and
+ * a note says so. Nothing happens unless the state is open. Errors: key (state_guard.h), io and
+ * those of kv_save; the file is as it was. */
 int state_save(state *st, session *s, kv_err *e);
 
 /* Says on stderr how the file would change (--dry-run): keys new, changed and gone, the updater.

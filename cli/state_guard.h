@@ -1,9 +1,9 @@
 /* What a save of -s must not lose of its file.
  *
- * Keys: a file loses none. A script that makes another store must give it all keys of the file again.
- * Metadata of other tools: the store that is saved gets them.
- * The form: a file that another tool wrote stays one, as long as only values of its keys change.
- * Anything else makes it a file of kvctl's, which wants --force.
+ * Keys: a file loses none. A script that makes another store must give it all keys of the file
+ * again. Metadata of other tools: the store that is saved gets them. The form: a file that another
+ * tool wrote stays one, as long as only values of its keys change. Anything else makes it a file of
+ * kvctl's, which wants --force.
  */
 #ifndef CLI_STATE_GUARD_H
 #define CLI_STATE_GUARD_H

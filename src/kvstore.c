@@ -987,6 +987,7 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
     if (store && (states || strcmp(topic, "optimizer") == 0))
         return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, gpus, store, cluster, metadata, rule, optimizer, states" : "types, gpus");
+    kv_err_hint(e, store ? "types, gpus, store, cluster, metadata, rule, optimizer, states"
+                         : "types, gpus");
     return KV_E_USAGE;
 }

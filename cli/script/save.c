@@ -150,8 +150,10 @@ static int add_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
     texts *t = arg;
     (void)n;
     int code = mem_grow(&t->items, &t->cap, t->n + 1, sizeof *t->items, e);
-    const char *name = code ? NULL : arena_text(t->names, fields[0].text, strlen(fields[0].text), e);
-    const char *text = name ? arena_text(t->names, fields[1].text, strlen(fields[1].text), e) : NULL;
+    const char *name =
+        code ? NULL : arena_text(t->names, fields[0].text, strlen(fields[0].text), e);
+    const char *text =
+        name ? arena_text(t->names, fields[1].text, strlen(fields[1].text), e) : NULL;
     if (!text)
         return KV_E_MEMORY;
     t->items[t->n++] = (safetensors_pair){name, text};

@@ -6,8 +6,8 @@
  * the file never ends in half an entry, whatever ends the process.
  *
  * Entries go to PATH.part, which becomes PATH when the session ends, so that the page before stays
- * until there is a whole new one. A session that is killed, or whose disk is full, leaves its entries
- * in PATH.part; the next one that records there begins it anew. */
+ * until there is a whole new one. A session that is killed, or whose disk is full, leaves its
+ * entries in PATH.part; the next one that records there begins it anew. */
 #ifndef SCRIPT_TRANSCRIPT_H
 #define SCRIPT_TRANSCRIPT_H
 

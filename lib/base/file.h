@@ -2,8 +2,9 @@
  * beside the old one, which is synced and then renamed over it.
  *
  * The new file has the mode, the owner and the group of the old one; where they cannot be given to
- * it, the file is not written. Links are followed, and one that leads nowhere gets its target. Other
- * hard links to the old file keep what it held: a file that is written in place could be cut. */
+ * it, the file is not written. Links are followed, and one that leads nowhere gets its target.
+ * Other hard links to the old file keep what it held: a file that is written in place could be cut.
+ */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -40,9 +41,9 @@ typedef struct file_out {
 /* Opens a file to replace path, "-" for stdout. Errors: io, memory. On failure nothing is left. */
 int file_out_open(file_out *out, const char *path, kv_err *e);
 
-/* The same for a file that grows for long: what is written stands in PATH.part, where it can be found
- * when the process is killed or the commit fails. An older PATH.part is replaced. Also busy: another
- * process writes it. */
+/* The same for a file that grows for long: what is written stands in PATH.part, where it can be
+ * found when the process is killed or the commit fails. An older PATH.part is replaced. Also busy:
+ * another process writes it. */
 int file_out_open_part(file_out *out, const char *path, kv_err *e);
 
 /* (optional) Does what can fail and takes time of a commit: flushes, syncs and closes f, which is

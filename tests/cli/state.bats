@@ -588,6 +588,45 @@ save-states a.safetensors" 3>&- &
     assert [ ! -e differs ]
 }
 
+@test "state: a disk that is full leaves files of states, and those of other tools" {
+    local file states='init 3 ones(3000); set-optimizer adam; push 3 ones(3000); save-states s.kvs'
+    kvctl -c "$states; create; init a ones(3000); pull * > m.safetensors"
+    cp m.safetensors n.safetensors
+    for file in s.kvs m.safetensors n.safetensors; do
+        cp $file $file.before
+    done
+    before=$(ls -A)
+    run bash -c "ulimit -f 4; kvctl -c '$states'"
+    assert_failure 5
+    assert_output --partial 'error[io]: cannot write "s.kvs": File too large'
+    run bash -c "ulimit -f 4; kvctl -s m.safetensors -c 'push a zeros(3000)'"
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write "m.safetensors": File too large'
+    run bash -c "ulimit -f 4; kvctl -s m.safetensors -c 'pull * > n.safetensors'"
+    assert_failure 5
+    assert_output --partial 'error[io]: cannot write "n.safetensors": File too large'
+    for file in s.kvs m.safetensors n.safetensors; do
+        cmp $file $file.before
+    done
+    assert_equal "$(ls -A)" "$before"
+}
+
+@test "state: kill -9 leaves a file of another tool whole" {
+    local i pid
+    kvctl -c 'init a,b zeros(200000); pull * > m.safetensors'
+    for ((i = 1; i <= 30; i++)); do
+        kvctl -s m.safetensors -c "push a,b [full(200000, $i), full(200000, $i)]" 3>&- &
+        pid=$!
+        sleep 0.0$((RANDOM % 6))
+        kill -9 $pid 2>/dev/null || true
+        wait $pid || true
+        run kvctl -s m.safetensors -c 'pull a -> a; pull b -> b; assert min(a) == max(a); assert min(b) == max(a); print len(keys())'
+        assert_success
+        assert_output 2
+    done
+    kvctl -s m.safetensors -c 'push a,b [zeros(200000), zeros(200000)]'
+}
+
 @test "state: a reader that leaves early does not stop the save" {
     one
     kvctl -s w.kvs -c 'repeat 20000 { print "line" }; push 3 1' | head -n 1 >first

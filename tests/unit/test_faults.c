@@ -1,6 +1,6 @@
-/* Every allocation of saving, loading and training fails: with all that follow, and alone. Each time
- * the call says so or gives what it would have given anyway, and the old file stays. One that fails
- * alone finds code that drops an error, because nothing after it fails in its place. */
+/* Every allocation of saving, loading and training fails: with all that follow, and alone. Each
+ * time the call says so or gives what it would have given anyway, and the old file stays. One that
+ * fails alone finds code that drops an error, because nothing after it fails in its place. */
 #include "kvstore.h"
 
 #include <stdlib.h>
