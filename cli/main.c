@@ -28,6 +28,7 @@
 #include "script/unit.h"
 #include "state.h"
 #include "term/interrupt.h"
+#include "term/output.h"
 #include "tools/launch_job.h"
 #include "verify.h"
 
@@ -55,7 +56,7 @@ static int open_state(session *s, const options *o, state *st, unit *const *unit
     bool reads = o->dry_run || !prompt;
     for (int i = 0; i < n && reads && !o->dry_run; i++)
         reads = !units[i] || !effect_changes_store(units[i]);
-    return state_open(st, s, o->store, reads, e);
+    return state_open(st, s, o->store, reads, o->force, e);
 }
 
 /* Parses all inputs, then runs them in order. Errors are reported. */
@@ -158,6 +159,18 @@ static int leave(session *s, const options *o, state *st, bool prompted, int pen
     return code;
 }
 
+/* Whether somebody who leaves the prompt is kept there once: what was done could not be saved. */
+static bool stays(session *s, const state *st)
+{
+    kv_err e = {0};
+    if (!state_check(st, s, &e))
+        return false;
+    report_error(s, &e);
+    fputs("note: leave once more to drop what was done here\n", stderr);
+    s->leaving = false;
+    return true;
+}
+
 /* Each page in a session of its own. */
 static int verify_pages(const options *o)
 {
@@ -205,11 +218,13 @@ static int run(session *s, const options *o)
     if (go_on && !st.tried && open_state(s, o, &st, NULL, 0, true, &e))
         report_error(s, &e);
     go_on = go_on && st.is_open;
-    if (go_on) {
+    for (bool again = false; go_on; again = true) {
         s->failure = 0;
-        ended = prompt_run(s);
+        ended = prompt_run(s, again || s->quiet);
         if (terminal)
             s->failure = 0; /* errors at a prompt are part of the talk */
+        if (again || ended || !terminal || !stays(s, &st))
+            break;
     }
     int pending = ended ? ended : interrupt_pending();
     if (pending == SIGALRM && s->failure == 0 && session_interrupted(s, &e))
@@ -222,7 +237,8 @@ static int run(session *s, const options *o)
 static int show_text(session *s, const buf *text)
 {
     kv_err e = {0};
-    if (session_out(s, buf_text(text), text->len, &e) || session_flush(s, &e))
+    if (buf_check(text, &e) || session_out(s, buf_text(text), text->len, &e) ||
+        session_flush(s, &e))
         report_error(s, &e);
     return s->failure;
 }
@@ -303,6 +319,7 @@ int main(int argc, char **argv)
     options o;
     kv_err e = {0};
     int code;
+    output_install();
     kv_set_log(warn, NULL);
     kv_set_controller(print_command, NULL);
     kv_set_server_print(print_line, NULL);

@@ -25,7 +25,7 @@ typedef enum option_id {
     OPT_CHECK, OPT_JSON, OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_VERIFY, OPT_UPDATE,
     OPT_RECORD, OPT_TRACE, OPT_TIMEOUT, OPT_SAFE, OPT_RC, OPT_NO_RC, OPT_HISTORY, OPT_COLOR,
     OPT_NO_COLOR, OPT_PROGRESS, OPT_PAGER, OPT_DOCTOR, OPT_STORE, OPT_PLUGIN, OPT_DRY_RUN,
-    OPT_COMPLETION, OPT_HELP, OPT_VERSION
+    OPT_FORCE, OPT_COMPLETION, OPT_HELP, OPT_VERSION
 } option_id;
 
 /* Legend: letter or 0, name or NULL, what the value is called or NULL when there is none, help. */
@@ -44,6 +44,7 @@ static const struct option {
     {OPT_CHECK, 'n', "check", NULL, "read everything and run nothing; report every error"},
     {OPT_DRY_RUN, 0, "dry-run", NULL, "run, say what would change, and write no file"},
     {OPT_STORE, 's', "store", "FILE", "keep the store in FILE: read first, saved at the end"},
+    {OPT_FORCE, 0, "force", NULL, "let -s drop keys of FILE, and change files of other tools"},
     {OPT_PLUGIN, 0, "plugin", "FILE", "load store types before anything is read; repeatable"},
     {OPT_JSON, 0, "json", NULL, "one JSON object a command on stdout, and nothing else"},
     {OPT_SET, 0, "set", "NAME=VALUE", "set a variable, or a setting such as print.precision=4"},
@@ -198,6 +199,9 @@ static int apply(options *o, const struct option *t, const char *text, kv_err *e
         break;
     case OPT_DRY_RUN:
         o->dry_run = true;
+        break;
+    case OPT_FORCE:
+        o->force = true;
         break;
     case OPT_STORE:
         if (!*text || strcmp(text, "-") == 0)

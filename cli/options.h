@@ -31,7 +31,7 @@ typedef struct options {
     bool check;         /* only read the inputs, and report every error */
     bool json;
     const char *store;  /* state file, or NULL */
-    bool dry_run;
+    bool dry_run, force;
     const char **plugins; /* files */
     int nplugins;
     const char *type, *format;

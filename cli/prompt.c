@@ -76,7 +76,7 @@ static const char *entry_prompt(void *arg)
     return prompt;
 }
 
-int prompt_run(session *s)
+int prompt_run(session *s, bool quiet)
 {
     static const repl_ops ops = {entry_complete,   entry_run,
                                  entry_candidates, entry_hint,
@@ -84,7 +84,7 @@ int prompt_run(session *s)
     buf history = {0};
     histfile_path(&history, s->history);
     pager_allow(true);
-    int ended = repl_run(&ops, s, s->quiet, buf_text(&history));
+    int ended = repl_run(&ops, s, quiet, buf_text(&history));
     pager_allow(false);
     buf_release(&history);
     return ended;

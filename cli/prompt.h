@@ -4,7 +4,8 @@
 
 #include "script/session.h"
 
-/* Reads and runs entries until the user leaves. Returns 0, or the signal that ended it. */
-int prompt_run(session *s);
+/* Reads and runs entries until the user leaves. quiet: without a banner. Returns 0, or the signal
+ * that ended it. */
+int prompt_run(session *s, bool quiet);
 
 #endif

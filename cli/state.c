@@ -61,12 +61,18 @@ static int check_folder(const state *st, kv_err *e)
     return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed");
 }
 
-/* Whether the path still names the file that is open. */
-static bool is_current(const state *st)
+/* Whether the path still names the file that is open. One that cannot be looked at is an error: it
+ * is not known to be another. */
+static int check_current(const state *st, bool *current, kv_err *e)
 {
     struct stat open_file, named;
-    return fstat(st->lock, &open_file) == 0 && stat(st->path, &named) == 0 &&
-           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    *current = false;
+    if (fstat(st->lock, &open_file) != 0)
+        return file_error(e, "read", st->path, errno);
+    if (stat(st->path, &named) != 0)
+        return errno == ENOENT ? KV_OK : file_error(e, "read", st->path, errno);
+    *current = open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+    return KV_OK;
 }
 
 /* The process that holds a lock on the file, as the system lists them; 0 when it does not say. */
@@ -139,13 +145,16 @@ static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *
 static int lock_file(state *st, session *s, kv_err *e)
 {
     int64_t deadline = now_ms() + s->store_wait_ms;
+    bool current;
     for (;;) {
         int code = open_file(st, e);
         if (code || st->lock < 0)
             return code;
         if ((code = check_regular(st, e)) || (code = wait_for_lock(st, s, deadline, e)))
             return code;
-        if (is_current(st))
+        if ((code = check_current(st, &current, e)))
+            return code;
+        if (current)
             return st->reads ? KV_OK : check_folder(st, e);
         close(st->lock); /* replaced or removed while we waited */
         st->lock = -1;
@@ -157,10 +166,12 @@ void state_close(state *st)
 {
     struct stat about;
     char real[PATH_MAX]; /* not a link to it */
+    bool current;
+    state_guard_release(&st->guard);
     if (!st->path || st->lock < 0)
         return;
-    if (st->made && is_current(st) && fstat(st->lock, &about) == 0 && about.st_size == 0 &&
-        realpath(st->path, real))
+    if (st->made && check_current(st, &current, NULL) == KV_OK && current &&
+        fstat(st->lock, &about) == 0 && about.st_size == 0 && realpath(st->path, real))
         unlink(real);
     close(st->lock);
     st->lock = -1;
@@ -188,12 +199,12 @@ static int load(state *st, session *s, kv_err *e)
     st->loaded = true;
     st->serial = s->stores[s->current].serial;
     st->changes = kv_changes(store);
-    return KV_OK;
+    return state_guard_take(&st->guard, store, e);
 }
 
-int state_open(state *st, session *s, const char *path, bool reads, kv_err *e)
+int state_open(state *st, session *s, const char *path, bool reads, bool force, kv_err *e)
 {
-    *st = (state){.tried = true, .path = path, .lock = -1, .reads = reads};
+    *st = (state){.tried = true, .path = path, .lock = -1, .reads = reads, .force = force};
     int code = path ? lock_file(st, s, e) : KV_OK;
     if (code == KV_OK && path)
         code = load(st, s, e);
@@ -212,15 +223,28 @@ static const store_entry *saved_store(const session *s)
     return at < 0 ? NULL : &s->stores[at];
 }
 
+static bool is_loaded(const state *st, const store_entry *entry)
+{
+    return st->loaded && entry->serial == st->serial;
+}
+
 /* Whether the file would be another one. A store that was made by `create` is worth a file even
  * when it is empty; one that came by itself is not. */
 static bool has_changed(const state *st, const store_entry *entry)
 {
     if (!entry)
         return false;
-    if (st->loaded && entry->serial == st->serial)
+    if (is_loaded(st, entry))
         return kv_changes(entry->store) != st->changes;
     return st->loaded || !entry->on_demand || kv_changes(entry->store) > 0;
+}
+
+int state_check(const state *st, const session *s, kv_err *e)
+{
+    const store_entry *entry = saved_store(s);
+    if (!st->is_open || st->force || !has_changed(st, entry))
+        return KV_OK;
+    return state_guard_check(&st->guard, entry->store, is_loaded(st, entry), st->path, e);
 }
 
 static void tell_of_others(const state *st, session *s)
@@ -256,7 +280,10 @@ int state_save(state *st, session *s, kv_err *e)
     if (st->reads)
         return kv_err_set(e, KV_E_INTERNAL,
                           "the script was taken for one that only reads, and changed the store");
-    int code = kv_save(entry->store, st->path, e);
+    int code = state_check(st, s, e);
+    if (code == KV_OK)
+        code = state_guard_save(&st->guard, entry->store, is_loaded(st, entry), st->force, st->path,
+                                e);
     if (code == KV_OK)
         st->made = false;
     return code;
@@ -397,6 +424,7 @@ int state_preview(const state *st, session *s, kv_err *e)
             fprintf(stderr, "dry run: \"%s\" would %s\n", st->path,
                     !lines.len ? "stay as it is" : st->loaded ? "change:" : "be made:");
         fputs(buf_text(&lines), stderr);
+        code = state_check(st, s, e);
     }
     buf_release(&lines);
     return code;

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 
 #include "script/session.h"
+#include "state_guard.h"
 
 /* All zero: no state file. */
 typedef struct state {
@@ -27,23 +28,31 @@ typedef struct state {
     bool made;         /* the file was missing, and is an empty one meanwhile */
     bool loaded;       /* it held a store: the session's kv */
     uint64_t serial, changes; /* of that store when it was loaded */
+    state_guard guard; /* what must not be lost of it */
+    bool force;        /* all the same */
 } state;
 
 /* Locks the file at path and loads it as the session's store kv. path NULL: nothing. reads: what
- * will run changes no store. Waits for the lock as long as the setting store.wait says.
- * Errors: busy, io, format, those of kv_load, interrupted. Nothing is locked then. */
-int state_open(state *st, session *s, const char *path, bool reads, kv_err *e);
+ * will run changes no store. force: keys of the file may be lost, see state_guard.h. Waits for the
+ * lock as long as the setting store.wait says. Errors: busy, io, format, those of kv_load,
+ * interrupted. Nothing is locked then. */
+int state_open(state *st, session *s, const char *path, bool reads, bool force, kv_err *e);
 
-/* Writes the store kv, if it changed since it was loaded. A transaction that is open is rolled
- * back, with a warning; what other stores hold is not saved, and a note says so. Nothing happens
- * unless the state is open. Errors: io and those of kv_save; the file is as it was. */
+/* Whether state_save would refuse to write the store kv over the file. Error: key. */
+int state_check(const state *st, const session *s, kv_err *e);
+
+/* Writes the store kv, if it changed since it was loaded and loses nothing of the file. A
+ * transaction that is open is rolled back, with a warning; what other stores hold is not saved, and
+ * a note says so. Nothing happens unless the state is open. Errors: key (state_guard.h), io and
+ * those of kv_save; the file is as it was. */
 int state_save(state *st, session *s, kv_err *e);
 
 /* Says on stderr how the file would change (--dry-run): keys new, changed and gone, the updater.
- * Without a state file: what the store kv holds. Errors: those of kv_load, memory. */
+ * Without a state file: what the store kv holds. Errors: those of kv_load, memory, and key where
+ * state_save would not write it. */
 int state_preview(const state *st, session *s, kv_err *e);
 
-/* Lets go of the lock. May be called at any time. */
+/* Lets go of the lock and of all else. May be called at any time. */
 void state_close(state *st);
 
 #endif

@@ -112,6 +112,7 @@ void kv_free(kv *store)
     slot_table_release(&store->slots);
     updater_release(&store->updater);
     arena_release(&store->remarks);
+    mem_free(store->remark);
     pthread_mutex_destroy(&store->lock);
     mem_free(store);
 }
@@ -730,6 +731,26 @@ int kv_save(kv *store, const char *path, kv_err *e)
     return rc ? rc : write_image(&im, path, e);
 }
 
+int kv_save_arrays(kv *store, const char *path, kv_err *e)
+{
+    image im;
+    int rc = enter_idle(store, e);
+    if (rc == KV_OK)
+        rc = leave(store, store_file_take_arrays(&im, store, e));
+    return rc ? rc : write_image(&im, path, e);
+}
+
+int kv_set_metadata(kv *store, const char *name, const char *text, kv_err *e)
+{
+    int rc = enter(store, e);
+    return rc ? rc : leave(store, store_file_remark(store, name, text, e));
+}
+
+bool kv_is_foreign(const kv *store)
+{
+    return store->foreign;
+}
+
 /* The store that a file asks for. A name that was registered when it was saved, and is not now,
  * stands for its base. */
 static int make_loaded(kv **made, const store_file *f, kv_err *e)
@@ -922,6 +943,17 @@ static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv
     return rc;
 }
 
+static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < store->nremarks && !rc; i++)
+        rc = visit(arg,
+                   (kv_field[]){{.name = "name", .text = store->remark[i].name},
+                                {.name = "text", .text = store->remark[i].text}},
+                   2, e);
+    return rc;
+}
+
 static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
     kv_rank_info *rows = NULL;
@@ -957,12 +989,15 @@ int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_er
         return describe_store(store, visit, arg, e);
     if (strcmp(topic, "cluster") == 0 && store)
         return describe_cluster(store, visit, arg, e);
+    if (strcmp(topic, "metadata") == 0 && store)
+        return describe_metadata(store, visit, arg, e);
     if (strcmp(topic, "rule") == 0 && store)
         return describe_rule(store, visit, arg, e);
     bool states = strcmp(topic, "states") == 0;
     if (store && (states || strcmp(topic, "optimizer") == 0))
         return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, gpus, store, cluster, rule, optimizer, states" : "types, gpus");
+    kv_err_hint(e, store ? "types, gpus, store, cluster, metadata, rule, optimizer, states"
+                         : "types, gpus");
     return KV_E_USAGE;
 }

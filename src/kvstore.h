@@ -383,6 +383,19 @@ uint64_t kv_changes(const kv *store);
  * memory. */
 int kv_save(kv *store, const char *path, kv_err *e);
 
+/* Writes the keys and the metadata of other tools alone, as another tool's file: no type, counts or
+ * updater, so that kv_load takes it for one. Text keys that the tool named keep their names.
+ * Errors: those of kv_save; unsupported (a key is row_sparse). */
+int kv_save_arrays(kv *store, const char *path, kv_err *e);
+
+/* Sets a text that belongs to other tools, such as "format" to "pt": kv_save writes it into the
+ * metadata of its files, kv_load brings those of its file along, and the topic "metadata" of
+ * kv_describe lists them. Errors: value (a name that begins with "kvstore."; no UTF-8), memory. */
+int kv_set_metadata(kv *store, const char *name, const char *text, kv_err *e);
+
+/* Whether kv_load made the store of another tool's file. */
+bool kv_is_foreign(const kv *store);
+
 /* Makes a store of a file that kv_save wrote, or of any other safetensors file: the tensors of
  * another tool become text keys of a store of type local, in the order of the file, also when their
  * names are numbers. Arrays begin on cpu(0), like those of kv_init, whatever device held them. The
@@ -447,6 +460,7 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            silent rank is lost, and timeout_ms, after which a wait is given up (0: never); link,
  *            to the other ranks (memory, messages, both, none); staleness (dist_async alone: the
  *            bound, or unbounded); gpu_link (only where MPI reads the memory of GPUs: direct)
+ *   "metadata" a row for each text of other tools that its files hold: name, text
  *   "rule"   the rule in use, an optimizer's too, one row: rule (its name), text
  *   "optimizer"  the optimizer or rule in use, one row: optimizer (its name), num_update (the
  *            largest count of a key), learning_rate (of the last update, before multipliers),

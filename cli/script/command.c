@@ -54,7 +54,7 @@ const command command_table[] = {
      "pull 3 -> w                         # make a variable\n"
      "pull 3 --out a                      # fill a variable, keeping its devices and dtype\n"
      "pull 3 --ctx gpu(0..3) -> w         # a list of four\n"
-     "pull [5, 7, 9] > w-{key}.csv        # a file a key\n"
+     "pull [5, 7, 9] > w-{key}.csv        # a file a key: all are written, then replaced in turn\n"
      "pull * > all.safetensors            # one file, an array for each key\n"
      "r = row_sparse(a); pull 3 --out r --ignore-sparse false  # else r stays, with a warning",
      "push, row-sparse-pull, write", "key, shape"},

@@ -26,6 +26,7 @@ typedef struct parts {
     kv_array **arrays;
     int64_t n;
     const kv_key *keys; /* one an array, or NULL; borrowed */
+    kv *store;          /* in use, whose metadata of other tools a file gets; NULL: none */
     buf text;           /* of a text file, table or picture */
     bool is_text;       /* whatever the file is called */
     bool append;
@@ -137,9 +138,32 @@ static int make_parts(session *s, parts *p, const char *path, const result *r, k
 /* The one array of a file whose value has no key. */
 #define NAME_OF_ONE "data"
 
+/* The texts of other tools that a store holds, such as "format" for files of PyTorch. */
+typedef struct texts {
+    safetensors_pair *items; /* their texts are in names */
+    int64_t n, cap;
+    arena *names;
+} texts;
+
+static int add_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    texts *t = arg;
+    (void)n;
+    int code = mem_grow(&t->items, &t->cap, t->n + 1, sizeof *t->items, e);
+    const char *name =
+        code ? NULL : arena_text(t->names, fields[0].text, strlen(fields[0].text), e);
+    const char *text =
+        name ? arena_text(t->names, fields[1].text, strlen(fields[1].text), e) : NULL;
+    if (!text)
+        return KV_E_MEMORY;
+    t->items[t->n++] = (safetensors_pair){name, text};
+    return KV_OK;
+}
+
 static int write_safetensors(FILE *f, const char *path, const parts *p, kv_err *e)
 {
     arena names = {0};
+    texts metadata = {.names = &names};
     safetensors_item *items = mem_zalloc(p->n, sizeof *items, e);
     int code = items ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < p->n && code == KV_OK; i++) {
@@ -151,8 +175,11 @@ static int write_safetensors(FILE *f, const char *path, const parts *p, kv_err *
         items[i] = (safetensors_item){name, p->arrays[i]};
         code = name ? KV_OK : KV_E_MEMORY;
     }
+    if (code == KV_OK && p->store)
+        code = kv_describe(p->store, "metadata", add_metadata, &metadata, e);
     if (code == KV_OK)
-        code = safetensors_write(f, path, items, p->n, NULL, 0, e);
+        code = safetensors_write(f, path, items, p->n, metadata.items, metadata.n, e);
+    mem_free(metadata.items);
     arena_release(&names);
     mem_free(items);
     return code;
@@ -247,8 +274,8 @@ static int write_watched(session *s, written *w, const char *path, const parts *
     return watch_close(&through, path, code, e);
 }
 
-static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
-                      kv_err *e)
+static int write_whole(session *s, written *w, const char *path, const parts *p, bool lock,
+                       kv_err *e)
 {
     if (safe_write(s, path, e))
         return e->code;
@@ -263,6 +290,18 @@ static int write_file(session *s, written *w, const char *path, const parts *p, 
     return code ? code : file_out_sync(&w->out, e);
 }
 
+/* A pipe may end a wait with an error of its own when Ctrl-C or the time limit ended it. */
+static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
+                      kv_err *e)
+{
+    kv_err why = {0};
+    int code = write_whole(s, w, path, p, lock, e);
+    if (code != KV_E_IO || !session_interrupted(s, &why))
+        return code;
+    *e = why;
+    return e->code;
+}
+
 /* What is to be done with a file. */
 typedef struct order {
     bool append, lock;
@@ -275,6 +314,7 @@ static int save_one(session *s, written *w, const char *path, const result *r, o
     int code = file_kind_check(path, o.append, e);
     if (code == KV_OK && (code = make_parts(s, &p, path, r, e)) == KV_OK) {
         p.keys = r->keys ? r->keys : o.key;
+        p.store = s->current < 0 ? NULL : s->stores[s->current].store;
         code = write_file(s, w, path, &p, o.lock, e);
     }
     parts_release(&p);

@@ -22,15 +22,14 @@
  * then writing says what is wrong, if anything is. */
 static int lock_folder(int *folder, session *s, const char *path, kv_err *e)
 {
-    char real[PATH_MAX];
-    const char *target = realpath(path, real) ? real : path, *slash = strrchr(target, '/');
-    char *name = slash ? mem_text(target, (size_t)(slash - target) + 1, e) : mem_text(".", 1, e);
-    if (!name)
-        return KV_E_MEMORY;
-    *folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    mem_free(name);
+    char target[PATH_MAX];
+    int code = file_follow(path, target, e);
+    if (code)
+        return code;
+    char *slash = strrchr(target, '/');
+    strcpy(slash ? slash + 1 : target, slash ? "" : ".");
+    *folder = open(target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (*folder >= 0 && flock(*folder, LOCK_EX) != 0) {
-        int code = KV_OK;
         if (errno == EINTR && (code = session_interrupted(s, e)) == KV_OK)
             continue;
         close(*folder); /* interrupted, or a file system without locks */
@@ -43,12 +42,18 @@ static int lock_folder(int *folder, session *s, const char *path, kv_err *e)
 static int open_file(old_file *o, kv_err *e)
 {
     struct stat about;
-    if (stat(o->path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0)
+    if (stat(o->path, &about) != 0) /* one that cannot be looked at is not missing */
+        return errno == ENOENT ? KV_OK : file_error(e, "read", o->path, errno);
+    if (!S_ISREG(about.st_mode) || about.st_size == 0)
         return KV_OK;
     o->f = fopen(o->path, "rbe");
     if (!o->f || fseeko(o->f, -1, SEEK_END) != 0)
         return file_error(e, "read", o->path, errno);
-    o->last = (char)fgetc(o->f);
+    errno = 0;
+    int last = fgetc(o->f);
+    if (last == EOF)
+        return file_error(e, "read", o->path, errno ? errno : EIO);
+    o->last = (char)last;
     return KV_OK;
 }
 
@@ -65,16 +70,18 @@ int old_file_open(old_file *o, session *s, const char *path, bool lock, kv_err *
 
 /* ---- Rows that fit --------------------------------------------------------------------------- */
 
-/* The next line without its end; false at the end of the file. */
-static bool next_line(old_file *o, buf *line)
+/* The next line without its end; *more is false at the end of the file. */
+static int next_line(old_file *o, buf *line, bool *more, kv_err *e)
 {
     int c = 0;
     buf_clear(line);
+    errno = 0;
     while ((c = getc_unlocked(o->f)) != EOF && c != '\n')
         buf_char(line, (char)c);
     if (line->len > 0 && line->data[line->len - 1] == '\r')
         line->data[--line->len] = '\0';
-    return c != EOF || line->len > 0;
+    *more = c != EOF || line->len > 0;
+    return ferror(o->f) ? file_error(e, "read", o->path, errno ? errno : EIO) : buf_check(line, e);
 }
 
 static int64_t count_cells(const buf *line, char separator)
@@ -111,9 +118,9 @@ static int check_first_line(const old_file *o, const buf *line, kv_dtype dtype, 
 
 int old_file_fits(old_file *o, kv_array *a, char separator, kv_err *e)
 {
-    int ndim = kv_array_ndim(a), code = KV_OK;
+    int ndim = kv_array_ndim(a);
     int64_t cells = ndim > 0 ? kv_array_shape(a)[ndim - 1] : 1;
-    bool said = false;
+    bool said = false, more = false;
     char shape[256];
     buf line = {0};
     if (ndim > 2)
@@ -122,14 +129,15 @@ int old_file_fits(old_file *o, kv_array *a, char separator, kv_err *e)
     if (!o->f)
         return KV_OK;
     rewind(o->f);
-    bool more = next_line(o, &line);
-    if (more && (code = check_first_line(o, &line, kv_array_dtype(a), &said, e)) == KV_OK && said)
-        more = next_line(o, &line);
+    int code = next_line(o, &line, &more, e);
+    if (code == KV_OK && more)
+        code = check_first_line(o, &line, kv_array_dtype(a), &said, e);
+    if (code == KV_OK && said)
+        code = next_line(o, &line, &more, e);
     if (code == KV_OK && !said && kv_array_dtype(a) != KV_FLOAT32)
         code = kv_err_set(e, KV_E_DTYPE, "\"%s\" holds float32, this value is %s", o->path,
                           kv_dtype_name(kv_array_dtype(a)));
-    if (code == KV_OK && (code = buf_check(&line, e)) == KV_OK && more &&
-        count_cells(&line, separator) != cells)
+    if (code == KV_OK && more && count_cells(&line, separator) != cells)
         code = kv_err_set(e, KV_E_SHAPE, "\"%s\" has rows of %lld cells, this value has %lld",
                           o->path, (long long)count_cells(&line, separator), (long long)cells);
     buf_release(&line);

@@ -2,7 +2,6 @@
 #include "script/transcript.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,12 +9,10 @@
 #include "base/mem.h"
 
 typedef struct transcript {
-    int fd;
-    bool made;    /* there was no file of that name */
-    bool begun;   /* something was written, and what the file held before is gone */
+    file_out page;
+    bool begun;   /* something was written */
     bool failed;  /* nothing is written any more */
     kv_err error; /* of a write whose caller could not be told */
-    char *path;
     buf entry, out;    /* the lines of the entry that is open, and what it put out */
     bool whole;        /* the entry was typed: its statements begin none of their own */
     const source *src; /* of the entry's lines in a script, and where they end */
@@ -25,17 +22,8 @@ typedef struct transcript {
 int transcript_open(session *s, const char *path, kv_err *e)
 {
     transcript *t = mem_zalloc(1, sizeof *t, e);
-    char *copy = t ? mem_text(path, strlen(path), e) : NULL;
-    if (!copy) {
-        mem_free(t);
-        return KV_E_MEMORY;
-    }
-    t->path = copy;
-    t->made = access(path, F_OK) != 0;
-    t->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (t->fd < 0) {
-        int code = file_error(e, "write", path, errno);
-        mem_free(copy);
+    int code = t ? file_out_open_part(&t->page, path, e) : KV_E_MEMORY;
+    if (code) {
         mem_free(t);
         return code;
     }
@@ -103,28 +91,23 @@ static void add_entry(buf *page, const char *text)
     } while (*text);
 }
 
-/* All of text at the end of the file, or none of it. */
+/* All of text at the end of the file, or none of it; then nothing is written any more. */
 static int append(transcript *t, const buf *text, kv_err *e)
 {
     size_t done = 0;
-    bool regular = true;
-    off_t before = t->begun ? lseek(t->fd, 0, SEEK_END) : 0;
-    if (!t->begun && ftruncate(t->fd, 0) != 0)
-        regular = false; /* a pipe or a device */
+    int fd = fileno(t->page.f), code = KV_OK;
+    off_t before = lseek(fd, 0, SEEK_END);
     t->begun = true;
-    while (done < text->len) {
-        ssize_t n = write(t->fd, text->data + done, text->len - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            int reason = errno;
-            if (regular && before >= 0 && ftruncate(t->fd, before) != 0)
-                reason = errno;
-            return file_error(e, "write", t->path, reason);
-        }
-        done += (size_t)n;
+    while (done < text->len && code == KV_OK) {
+        ssize_t n = write(fd, text->data + done, text->len - done);
+        if (n >= 0)
+            done += (size_t)n;
+        else if (errno != EINTR)
+            code = file_error(e, "write", t->page.name, errno);
     }
-    return KV_OK;
+    if (code && t->page.temp && ftruncate(fd, before) == 0)
+        kv_err_hint(e, "what was recorded before is in \"%s\"", t->page.temp);
+    return code;
 }
 
 int transcript_done(session *s, kv_err *e)
@@ -142,6 +125,8 @@ int transcript_done(session *s, kv_err *e)
         if ((code = buf_check(&page, e)) == KV_OK)
             code = append(t, &page, e);
         t->failed = code != KV_OK;
+        if (t->failed)
+            file_out_leave(&t->page);
     }
     t->whole = false;
     t->src = NULL;
@@ -161,13 +146,14 @@ int transcript_close(session *s, kv_err *e)
         *e = t->error;
         code = e->code;
     }
-    if (close(t->fd) != 0 && code == KV_OK && !t->failed)
-        code = file_error(e, "write", t->path, errno);
-    if (t->made && !t->begun)
-        unlink(t->path); /* nothing ran */
+    if (!t->begun) {
+        file_out_abandon(&t->page); /* nothing ran */
+    } else if (!t->failed) {
+        int ended = file_out_commit(&t->page, code ? NULL : e);
+        code = code ? code : ended;
+    }
     s->transcript = NULL;
     s->hearing = NULL;
-    mem_free(t->path);
     buf_release(&t->entry);
     buf_release(&t->out);
     mem_free(t);

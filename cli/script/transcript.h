@@ -3,7 +3,11 @@
  *
  * An entry is what was typed at the prompt up to a complete statement; in a script, the whole lines
  * that a statement touches. It is written when it is over, all of it or, when that fails, nothing:
- * the file never ends in half an entry, whatever ends the process. */
+ * the file never ends in half an entry, whatever ends the process.
+ *
+ * Entries go to PATH.part, which becomes PATH when the session ends, so that the page before stays
+ * until there is a whole new one. A session that is killed, or whose disk is full, leaves its
+ * entries in PATH.part; the next one that records there begins it anew. */
 #ifndef SCRIPT_TRANSCRIPT_H
 #define SCRIPT_TRANSCRIPT_H
 
@@ -11,7 +15,7 @@
 #include "lang/source.h"
 #include "script/session.h"
 
-/* Begins. An old file of that name is emptied by the first entry. Errors: io, memory. */
+/* Begins. Errors: io, busy (another process records there), memory. */
 int transcript_open(session *s, const char *path, kv_err *e);
 
 /* An entry of the prompt begins: what happens up to transcript_done belongs to it. */

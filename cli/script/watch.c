@@ -22,6 +22,7 @@ static ssize_t on_write(void *cookie, const char *text, size_t n)
         }
         errno = 0;
         if (fwrite(text + at, 1, part, w->to) != part) {
+            w->interrupted = errno == EINTR && session_interrupted(w->s, NULL);
             w->failed = errno ? errno : EIO;
             errno = w->failed;
             return 0;

@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,11 +103,36 @@ int file_read(const char *path, char **text, size_t *n, kv_err *e)
 
 /* ---- Writing ---------------------------------------------------------------------------- */
 
+#define MAX_LINKS 40 /* as the kernel */
+
 /* The length of the folder's part of a path, the last "/" included; 0 when there is none. */
 static int folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (int)(slash - path) + 1 : 0;
+}
+
+int file_follow(const char *path, char out[PATH_MAX], kv_err *e)
+{
+    char next[PATH_MAX];
+    struct stat about;
+    ssize_t n;
+    if (strlen(path) >= PATH_MAX)
+        return file_error(e, "write", path, ENAMETOOLONG);
+    strcpy(out, path);
+    for (int links = 0; (n = readlink(out, next, sizeof next - 1)) >= 0; links++) {
+        size_t folder = next[0] == '/' ? 0 : (size_t)folder_length(out);
+        if (links == MAX_LINKS || folder + (size_t)n >= PATH_MAX)
+            return file_error(e, "write", path, links == MAX_LINKS ? ELOOP : ENAMETOOLONG);
+        next[n] = '\0';
+        memcpy(out + folder, next, (size_t)n + 1);
+    }
+    if (errno != EINVAL && errno != ENOENT) /* EINVAL: it is no link */
+        return file_error(e, "write", path, errno);
+    /* What /dev/stdout leads to may have no path, such as "pipe:[7]". */
+    if (stat(path, &about) == 0 && stat(out, &about) != 0)
+        strcpy(out, path);
+    return KV_OK;
 }
 
 /* Creates a new file beside out->path and sets out->temp. The name is short and hidden, and does
@@ -136,6 +161,59 @@ static int create_temp(file_out *out, mode_t mode, int *fd, kv_err *e)
     return KV_OK;
 }
 
+/* Removes an older PATH.part, unless another process writes it. */
+static int remove_part(const char *temp, kv_err *e)
+{
+    int rc = KV_OK, fd = open(temp, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        rc = kv_err_set(e, KV_E_BUSY, "another process writes \"%s\"", temp);
+    else if (unlink(temp) != 0 && errno != ENOENT)
+        rc = file_error(e, "write", temp, errno);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Creates PATH.part and sets out->temp. */
+static int create_part(file_out *out, mode_t mode, int *fd, kv_err *e)
+{
+    size_t size = strlen(out->path) + sizeof ".part";
+    char *temp = mem_alloc((int64_t)size, 1, e);
+    if (!temp)
+        return KV_E_MEMORY;
+    snprintf(temp, size, "%s.part", out->path);
+    int rc = remove_part(temp, e);
+    *fd = rc ? -1 : open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (*fd < 0) {
+        rc = rc ? rc : file_error(e, "write", out->name, errno);
+        mem_free(temp);
+        return rc;
+    }
+    (void)flock(*fd, LOCK_EX | LOCK_NB);
+    out->temp = temp;
+    return KV_OK;
+}
+
+/* Gives the new file the owner, the group and the mode of the old one. Until then nobody else can
+ * open it: who has it open reads on, whatever its mode becomes. */
+static int take_over(const file_out *out, int fd, const struct stat *old, kv_err *e)
+{
+    struct stat made;
+    if (fstat(fd, &made) != 0)
+        return file_error(e, "write", out->name, errno);
+    if ((made.st_uid != old->st_uid || made.st_gid != old->st_gid) &&
+        fchown(fd, old->st_uid, old->st_gid) != 0) {
+        kv_err_set(e, KV_E_IO,
+                   "cannot write \"%s\": it belongs to user %lu and group %lu, and a new file "
+                   "cannot be given to them: %s",
+                   out->name, (unsigned long)old->st_uid, (unsigned long)old->st_gid,
+                   strerrordesc_np(errno));
+        return kv_err_hint(e, "write another file, or remove this one first");
+    }
+    return fchmod(fd, old->st_mode & 07777) == 0 ? KV_OK
+                                                 : file_error(e, "write", out->name, errno);
+}
+
 /* Opens what out->path names and sets out->f; about is what stands there, if anything. */
 static int open_target(file_out *out, const struct stat *about, kv_err *e)
 {
@@ -150,14 +228,12 @@ static int open_target(file_out *out, const struct stat *about, kv_err *e)
         /* A file that its owner protected is not replaced behind the owner's back. */
         if (about && access(out->path, W_OK) != 0)
             return file_error(e, "write", out->name, errno);
-        int rc = create_temp(out, 0666, &fd, e);
+        mode_t mode = about ? about->st_mode & 0600 : 0666;
+        int rc = out->part ? create_part(out, mode, &fd, e) : create_temp(out, mode, &fd, e);
+        if (!rc && about && (rc = take_over(out, fd, about, e)))
+            close(fd);
         if (rc)
             return rc;
-        if (about && fchmod(fd, about->st_mode & 07777) != 0) {
-            rc = file_error(e, "write", out->name, errno);
-            close(fd);
-            return rc;
-        }
     }
     out->f = fdopen(fd, "wb");
     if (out->f)
@@ -167,9 +243,9 @@ static int open_target(file_out *out, const struct stat *about, kv_err *e)
     return rc;
 }
 
-int file_out_open(file_out *out, const char *path, kv_err *e)
+static int open_out(file_out *out, const char *path, bool part, kv_err *e)
 {
-    *out = (file_out){0};
+    *out = (file_out){.part = part};
     out->name = mem_text(path, strlen(path), e);
     if (!out->name)
         return KV_E_MEMORY;
@@ -177,13 +253,11 @@ int file_out_open(file_out *out, const char *path, kv_err *e)
         out->f = stdout;
         return KV_OK;
     }
-    /* Through a link: what it points to is replaced, the link stays. */
-    char real[PATH_MAX];
-    const char *target = realpath(path, real) ? real : path;
+    char target[PATH_MAX];
     struct stat about;
-    bool exists = stat(target, &about) == 0;
-    int rc = KV_OK;
-    if (!exists && (errno != ENOENT || !path[0]))
+    int rc = file_follow(path, target, e);
+    bool exists = !rc && stat(target, &about) == 0;
+    if (!rc && !exists && (errno != ENOENT || !path[0]))
         rc = file_error(e, "write", path, errno);
     if (!rc && !(out->path = mem_text(target, strlen(target), e)))
         rc = KV_E_MEMORY;
@@ -192,6 +266,16 @@ int file_out_open(file_out *out, const char *path, kv_err *e)
     if (rc)
         file_out_abandon(out);
     return rc;
+}
+
+int file_out_open(file_out *out, const char *path, kv_err *e)
+{
+    return open_out(out, path, false, e);
+}
+
+int file_out_open_part(file_out *out, const char *path, kv_err *e)
+{
+    return open_out(out, path, true, e);
 }
 
 static void release(file_out *out)
@@ -250,42 +334,55 @@ int file_out_commit(file_out *out, kv_err *e)
     if (out->temp) {
         if (!rc && rename(out->temp, out->path) != 0)
             rc = file_error(e, "write", out->name, errno);
-        if (rc)
-            unlink(out->temp);
-        else
+        if (!rc)
             sync_folder(out->path);
+        else if (!out->part)
+            unlink(out->temp);
         (void)shut(out, KV_E_IO, NULL); /* all is on the disk already */
     }
     release(out);
     return rc;
 }
 
+void file_out_leave(file_out *out)
+{
+    (void)shut(out, KV_E_IO, NULL);
+    release(out);
+}
+
 /* ---- What killed writers left ---------------------------------------------------------------- */
 
 #define NAMES_MAX   4096 /* so that a folder with very many files costs a few milliseconds */
-#define STALE_AFTER 60   /* seconds; a writer has closed some files before they get their names */
+#define STALE_AFTER 60   /* seconds; for writers that cannot be seen from here */
 
-/* .kv-PID-N.tmp */
-static bool is_temp(const char *name)
+/* The process in .kv-PID-N.tmp; 0: the name is another one. */
+static pid_t writer_of(const char *name)
 {
     const char *digits = "0123456789";
     if (strncmp(name, ".kv-", 4) != 0)
-        return false;
+        return 0;
     size_t n = strspn(name += 4, digits);
-    if (n == 0 || name[n] != '-')
-        return false;
-    size_t m = strspn(name += n + 1, digits);
-    return m > 0 && strcmp(name + m, ".tmp") == 0;
+    if (n == 0 || n > 9 || name[n] != '-')
+        return 0;
+    size_t m = strspn(name + n + 1, digits);
+    return m > 0 && strcmp(name + n + 1 + m, ".tmp") == 0 ? (pid_t)atol(name) : 0;
 }
 
-static void remove_stale(int folder, const char *name)
+/* A writer holds a lock while it writes, but has closed some files before they get their names, and
+ * it may be of another machine. */
+static bool is_stale(pid_t writer, const struct stat *about)
+{
+    return time(NULL) - about->st_mtime >= STALE_AFTER || (kill(writer, 0) != 0 && errno == ESRCH);
+}
+
+static void remove_stale(int folder, const char *name, pid_t writer)
 {
     struct stat about, named;
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return;
-    if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) &&
-        time(NULL) - about.st_mtime >= STALE_AFTER && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+    if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && is_stale(writer, &about) &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0 &&
         fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == about.st_ino)
         unlinkat(folder, name, 0);
     close(fd);
@@ -299,9 +396,11 @@ void file_out_clean(const file_out *out)
     char *name = n ? mem_text(out->path, (size_t)n, NULL) : mem_text(".", 1, NULL);
     DIR *folder = name ? opendir(name) : NULL;
     const struct dirent *entry;
-    for (int i = 0; folder && i < NAMES_MAX && (entry = readdir(folder)); i++)
-        if (is_temp(entry->d_name))
-            remove_stale(dirfd(folder), entry->d_name);
+    for (int i = 0; folder && i < NAMES_MAX && (entry = readdir(folder)); i++) {
+        pid_t writer = writer_of(entry->d_name);
+        if (writer > 0)
+            remove_stale(dirfd(folder), entry->d_name, writer);
+    }
     if (folder)
         closedir(folder);
     mem_free(name);

@@ -1,8 +1,14 @@
 /* Whole files in and out. What is written appears at once or not at all: it goes to a new file
- * beside the old one, which is synced and then renamed over it. */
+ * beside the old one, which is synced and then renamed over it.
+ *
+ * The new file has the mode, the owner and the group of the old one; where they cannot be given to
+ * it, the file is not written. Links are followed, and one that leads nowhere gets its target.
+ * Other hard links to the old file keep what it held: a file that is written in place could be cut.
+ */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,16 +25,26 @@ int file_read(const char *path, char **text, size_t *n, kv_err *e);
  * too: what is read from a device may have no end. */
 int file_look(const char *path, bool *there, kv_err *e);
 
+/* Where writing to path goes: path with its links followed, also to a file that is not there yet.
+ * Error: io. */
+int file_follow(const char *path, char out[PATH_MAX], kv_err *e);
+
 /* A file being written. Fill it through f; then exactly one of commit and abandon. */
 typedef struct file_out {
     FILE *f;
     char *name; /* the path as it was given, for messages */
     char *path; /* where it goes: name with its links followed */
     char *temp; /* where it is meanwhile; NULL for stdout, a pipe or a device, written directly */
+    bool part;  /* temp is for people, and stays when the file cannot be completed */
 } file_out;
 
 /* Opens a file to replace path, "-" for stdout. Errors: io, memory. On failure nothing is left. */
 int file_out_open(file_out *out, const char *path, kv_err *e);
+
+/* The same for a file that grows for long: what is written stands in PATH.part, where it can be
+ * found when the process is killed or the commit fails. An older PATH.part is replaced. Also busy:
+ * another process writes it. */
+int file_out_open_part(file_out *out, const char *path, kv_err *e);
 
 /* (optional) Does what can fail and takes time of a commit: flushes, syncs and closes f, which is
  * then NULL. For several files that shall appear together. Error: io; then abandon. */
@@ -40,9 +56,12 @@ int file_out_commit(file_out *out, kv_err *e);
 /* Drops what was written. Allowed after a failed open. */
 void file_out_abandon(file_out *out);
 
-/* Removes what writers that were killed left in the folder of a file being written: names of
- * temporary files that have not changed for a minute, and that no writer holds. Looks at a bounded
- * number of names; what cannot be removed stays. */
+/* Ends writing and leaves what was written in temp. */
+void file_out_leave(file_out *out);
+
+/* Removes what writers that were killed left in the folder of a file being written: temporary files
+ * that no writer holds, and whose process is gone or which have not changed for a minute. Looks at
+ * a bounded number of names; what cannot be removed stays. */
 void file_out_clean(const file_out *out);
 
 /* An io error that names the path and the reason of errno: `cannot write "x.csv": No space left on

@@ -10,24 +10,24 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The test hook of mem_fail_at: allocations since its last call, and the first of them that fails
- * (0: none). Atomic, because any thread may allocate. These counters and the spare block below are
- * all state here. */
+/* The test hook of mem_fail_at: allocations since its last call, and what that call was given.
+ * Atomic, because any thread may allocate. These counters and the spare block below are all state
+ * here. */
 static atomic_int_least64_t made;
-static atomic_int_least64_t fail_from;
+static atomic_int_least64_t fail_at;
 
 int64_t mem_fail_at(int64_t n)
 {
     int64_t before = atomic_exchange(&made, 0);
-    atomic_store(&fail_from, n);
+    atomic_store(&fail_at, n);
     return before;
 }
 
 static bool permit(void)
 {
     int64_t mine = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
-    int64_t limit = atomic_load_explicit(&fail_from, memory_order_relaxed);
-    return limit == 0 || mine < limit;
+    int64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
+    return at > 0 ? mine < at : mine != -at;
 }
 
 static int out_of_memory(kv_err *e, uint64_t bytes)

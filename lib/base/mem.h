@@ -40,8 +40,10 @@ char *mem_text(const char *text, size_t n, kv_err *e);
 /* Releases what any of the above gave; NULL is allowed. */
 void mem_free(void *block);
 
-/* For tests: the n-th allocation from now on fails, and all that follow (n = 1: the next one).
- * 0 switches it off. Returns the number of allocations made since the last call. */
+/* For tests: the n-th allocation from now on fails, and all that follow (n = 1: the next one). With
+ * -n the n-th fails alone, which finds code that forgets an error and goes on: where all that
+ * follow fail too, the next allocation reports it. 0 switches it off. Returns the number of
+ * allocations made since the last call. */
 int64_t mem_fail_at(int64_t n);
 
 /* An arena: many small blocks that are released together. All zero is an empty arena. */

@@ -885,35 +885,43 @@ static uint32_t reads_of(const ast *node)
     return reads;
 }
 
+static bool declares(const ast *node, rule_state how)
+{
+    if (node->kind == RULE_STATE && (rule_state)node->op == how)
+        return true;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && declares(node->kid[i], how))
+            return true;
+    return false;
+}
+
+bool rule_has_state(const rule_ast *r, rule_state how)
+{
+    return declares(r->body, how);
+}
+
 uint32_t rule_reads(const rule_ast *r)
 {
-    rule_state_info states[PLAN_MAX_STATES];
     uint32_t reads = reads_of(r->body);
-    int n = rule_states(r, states);
-    for (int i = 0; i < n; i++) {
-        if (states[i].how == STATE_KEY || states[i].how == STATE_SHARED)
-            reads |= RULE_READS_KEY;
-        if (states[i].how == STATE_ROW)
-            reads |= RULE_READS_ROW;
-    }
+    if (rule_has_state(r, STATE_KEY) || rule_has_state(r, STATE_SHARED))
+        reads |= RULE_READS_KEY;
+    if (rule_has_state(r, STATE_ROW))
+        reads |= RULE_READS_ROW;
     return reads;
 }
 
-int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES])
+int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES], int *n, kv_err *e)
 {
     rule_env env;
     arena memory = {0};
-    kv_err e = {0};
-    int n = 0;
-    if (rule_env_init(&env, r, &memory, &e) == KV_OK) {
-        for (int i = 0; i < env.n; i++)
-            if (env.names[i].kind == RULE_NAME_STATE)
-                out[env.names[i].state] =
-                    (rule_state_info){env.names[i].text, (rule_state)env.names[i].how};
-        n = env.nstates;
-    }
+    int rc = rule_env_init(&env, r, &memory, e);
+    for (int i = 0; !rc && i < env.n; i++)
+        if (env.names[i].kind == RULE_NAME_STATE)
+            out[env.names[i].state] =
+                (rule_state_info){env.names[i].text, (rule_state)env.names[i].how};
+    *n = rc ? 0 : env.nstates;
     arena_release(&memory);
-    return n;
+    return rc;
 }
 
 void rule_update_release(rule_update *u)
@@ -966,13 +974,8 @@ static rule_cut cuts(const ast *node)
 
 rule_cut rule_cuts(const rule_ast *r)
 {
-    rule_state_info states[PLAN_MAX_STATES];
     rule_cut most = cuts(r->body);
-    int n = rule_states(r, states);
-    for (int i = 0; i < n; i++)
-        if (states[i].how == STATE_ROW && most < RULE_CUT_BY_ROWS)
-            most = RULE_CUT_BY_ROWS;
-    return most;
+    return most < RULE_CUT_BY_ROWS && rule_has_state(r, STATE_ROW) ? RULE_CUT_BY_ROWS : most;
 }
 
 bool rule_is_constant(const rule_ast *r)

@@ -30,8 +30,11 @@ typedef struct rule_state_info {
     rule_state how;
 } rule_state_info;
 
-/* The states of a checked rule; the number of a state is its place among them. Returns how many. */
-int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES]);
+/* The *n states of a checked rule; the number of a state is its place among them. Error: memory. */
+int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES], int *n, kv_err *e);
+
+/* Whether a checked rule declares a state of this kind. */
+bool rule_has_state(const rule_ast *r, rule_state how);
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
 

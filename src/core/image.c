@@ -42,7 +42,7 @@ int image_array(image *im, const char *prefix, const char *name, kv_array *array
 int image_write(image *im, const char *path, kv_err *e)
 {
     file_out out;
-    int rc = checksum_add(im, e);
+    int rc = im->plain ? KV_OK : checksum_add(im, e);
     if (!rc)
         rc = file_out_open(&out, path, e);
     if (rc)

@@ -210,9 +210,10 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
     if (!o)
         return KV_E_MEMORY;
     o->rule = kv_rule_ref((kv_rule *)rule); /* only the count changes */
-    o->nstates = rule_states(rule->ast, o->states);
     o->reads = rule_reads(rule->ast);
-    int rc = bind(o, NULL, params, n, e);
+    int rc = rule_states(rule->ast, o->states, &o->nstates, e);
+    if (!rc)
+        rc = bind(o, NULL, params, n, e);
     if (!rc)
         rc = default_multipliers(o, e);
     if (rc) {

@@ -117,17 +117,21 @@ static int add_slot(image *im, const optimizer *o, const slot *s, const char *pr
     char number[32];
     const char *key = state_parts_key(number, &s->key);
     buf names = {0};
-    int rc = KV_OK;
+    int rc = KV_OK, listed = 0;
     if (!s->state)
         return KV_OK;
-    for (int i = 0; i < o->nstates && !rc; i++)
-        if (is_own(o, s->state, i))
-            rc = add_state(im, s->state, i, &o->states[i], key, prefix, &names, e);
+    for (int i = 0; i < o->nstates && !rc; i++) {
+        if (!is_own(o, s->state, i))
+            continue;
+        rc = add_state(im, s->state, i, &o->states[i], key, prefix, &names, e);
+        listed++;
+    }
     if (!rc && s->state->master) {
         slot_state only = {.arrays = {s->state->master}};
         rc = add_state(im, &only, 0, &master, key, prefix, &names, e);
+        listed++;
     }
-    if (!rc && names.len)
+    if (!rc && listed) /* a length of 0 could be an addition that failed */
         rc = add_text(im, STATES, key, &names, e);
     buf_release(&names);
     return rc;

@@ -32,7 +32,8 @@ struct kv {
     transaction open; /* the transaction that is open, if one is */
     arena remarks;    /* texts of a file that other tools wrote, kept for the next file */
     safetensors_pair *remark;
-    int64_t nremarks;
+    int64_t nremarks, remarks_cap;
+    bool foreign;     /* the store was made of another tool's file */
     call_pool calls;      /* what is pending */
     engine_var callbacks; /* of the updater, of which one runs at a time */
     printed_to print;

@@ -116,15 +116,51 @@ static int add_updater(image *im, const updater *u, const slot_table *slots, kv_
     return KV_E_INTERNAL;
 }
 
+static int check_saveable(const kv *store, kv_err *e)
+{
+    return store->in_slots ? KV_OK
+                           : kv_err_set(e, KV_E_UNSUPPORTED,
+                                        "stores of type \"%s\" cannot be saved", store->type);
+}
+
+static int add_remarks(image *im, const kv *store, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < store->nremarks && rc == KV_OK; i++)
+        rc = image_text(im, store->remark[i].name, "", store->remark[i].text, e);
+    return rc;
+}
+
+int store_file_take_arrays(image *im, const kv *store, kv_err *e)
+{
+    const slot_table *t = &store->slots;
+    char number[32], text[SLOT_KEY_TEXT];
+    *im = (image){.plain = true};
+    int rc = check_saveable(store, e);
+    for (int64_t i = 0; i < t->n && rc == KV_OK; i++) {
+        const slot *s = &t->items[i];
+        if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
+            rc = kv_err_set(e, KV_E_UNSUPPORTED,
+                            "key %s is row_sparse, which files of other tools cannot hold",
+                            slot_key_text(text, &s->key));
+        else
+            rc = image_array(im, "", state_parts_key(number, &s->key), s->stored, e);
+    }
+    if (rc == KV_OK)
+        rc = add_remarks(im, store, e);
+    if (rc)
+        image_release(im);
+    return rc;
+}
+
 int store_file_take(image *im, const kv *store, kv_err *e)
 {
     const slot_table *t = &store->slots;
     const char *kind = t->n == 0 ? "none" : t->items[0].key.name ? "text" : "integer";
     *im = (image){0};
-    if (!store->in_slots)
-        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" cannot be saved",
-                          store->type);
-    int rc = image_text(im, "kvstore.format", "", FORMAT, e);
+    int rc = check_saveable(store, e);
+    if (rc == KV_OK)
+        rc = image_text(im, "kvstore.format", "", FORMAT, e);
     if (rc == KV_OK && store->base)
         rc = image_text(im, "kvstore.base", "", store->base, e);
     if (rc == KV_OK && (rc = image_text(im, "kvstore.type", "", store->type, e)) == KV_OK &&
@@ -132,8 +168,8 @@ int store_file_take(image *im, const kv *store, kv_err *e)
         (rc = add_keys(im, t, e)) == KV_OK &&
         (rc = residual_parts_add(im, &store->compression, t, e)) == KV_OK)
         rc = add_updater(im, &store->updater, &store->slots, e);
-    for (int64_t i = 0; i < store->nremarks && rc == KV_OK; i++)
-        rc = image_text(im, store->remark[i].name, "", store->remark[i].text, e);
+    if (rc == KV_OK)
+        rc = add_remarks(im, store, e);
     if (rc)
         image_release(im);
     return rc;
@@ -502,22 +538,38 @@ static int fill_compression(const store_file *f, kv *store, kv_err *e)
     return KV_OK;
 }
 
+/* Puts a text in place `at`, that of an old one or behind the last. */
+static int put_remark(kv *store, int64_t at, const char *name, const char *text, kv_err *e)
+{
+    const char *copy = arena_text(&store->remarks, name, strlen(name), e);
+    const char *words = copy ? arena_text(&store->remarks, text, strlen(text), e) : NULL;
+    if (!words || mem_grow(&store->remark, &store->remarks_cap, at + 1, sizeof *store->remark, e))
+        return KV_E_MEMORY;
+    store->remark[at] = (safetensors_pair){copy, words};
+    store->nremarks += at == store->nremarks;
+    return KV_OK;
+}
+
+int store_file_remark(kv *store, const char *name, const char *text, kv_err *e)
+{
+    int64_t at = 0;
+    if (begins(name, OURS))
+        return kv_err_set(e, KV_E_VALUE, "the metadata \"%.80s\" are the store's own", name);
+    while (at < store->nremarks && strcmp(store->remark[at].name, name) != 0)
+        at++;
+    return put_remark(store, at, name, text, e);
+}
+
 /* Keeps what other tools say in the file. */
 static int fill_remarks(const store_file *f, kv *store, kv_err *e)
 {
-    int64_t n = safetensors_metadata_count(f->file);
-    store->remark = arena_alloc(&store->remarks, (size_t)n * sizeof *store->remark, e);
-    for (int64_t i = 0; i < n && store->remark; i++) {
+    int rc = KV_OK;
+    for (int64_t i = 0; i < safetensors_metadata_count(f->file) && rc == KV_OK; i++) {
         const safetensors_pair *p = safetensors_metadata_at(f->file, i);
-        if (begins(p->name, OURS))
-            continue;
-        const char *name = arena_text(&store->remarks, p->name, strlen(p->name), e);
-        const char *text = name ? arena_text(&store->remarks, p->text, strlen(p->text), e) : NULL;
-        if (!text)
-            return KV_E_MEMORY;
-        store->remark[store->nremarks++] = (safetensors_pair){name, text};
+        if (!begins(p->name, OURS))
+            rc = put_remark(store, store->nremarks, p->name, p->text, e);
     }
-    return store->remark ? KV_OK : KV_E_MEMORY;
+    return rc;
 }
 
 int store_file_fill_states(const store_file *f, kv *store, kv_err *e)
@@ -533,6 +585,7 @@ int store_file_fill(const store_file *f, kv *store, kv_err *e)
     if (!store->in_slots)
         return kv_err_set(e, KV_E_UNSUPPORTED, "%s: stores of type \"%s\" cannot be loaded",
                           f->path, store->type);
+    store->foreign = f->foreign;
     int rc = f->foreign ? KV_OK : fill_updater(f, &store->updater, e);
     if (rc == KV_OK && (rc = fill_remarks(f, store, e)) == KV_OK)
         rc = fill_slots(f, &store->slots, e);

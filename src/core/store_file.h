@@ -44,6 +44,14 @@
  * store keeps more than its slots), memory. */
 int store_file_take(image *im, const kv *store, kv_err *e);
 
+/* The image of a file as another tool would write it: keys and remarks alone. Errors: as above; a
+ * key is row_sparse (unsupported). */
+int store_file_take_arrays(image *im, const kv *store, kv_err *e);
+
+/* Sets a text of other tools, which files of the store hold. Errors: value (the name is one of
+ * ours), memory. */
+int store_file_remark(kv *store, const char *name, const char *text, kv_err *e);
+
 /* A file that was opened: what it says of the store has been read, the arrays not yet. */
 typedef struct store_file {
     safetensors *file;

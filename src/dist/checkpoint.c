@@ -44,12 +44,15 @@ static int check_type(const worker *w, kv_err *e)
     return KV_OK;
 }
 
-static int load(checkpoint *c, kv_err *e)
+static int load(checkpoint *c, kv *store, kv_err *e)
 {
     bool there;
     int rc = file_look(c->path, &there, e);
     if (rc || !there || (rc = kv_load(&c->kept, c->path, e)))
         return rc;
+    for (int64_t i = 0; i < c->kept->nremarks; i++)
+        if ((rc = store_file_remark(store, c->kept->remark[i].name, c->kept->remark[i].text, e)))
+            return rc;
     const slot_table *t = &c->kept->slots;
     for (int64_t i = 0; i < t->n; i++)
         if (t->items[i].pushes > c->rounds)
@@ -90,7 +93,7 @@ int checkpoint_open(worker *w, kv_err *e)
     char path[4200];
     c->fd = -1;
     int rc = read_environment(c, e);
-    if (rc || !c->path || (rc = check_type(w, e)) || (rc = load(c, e)) ||
+    if (rc || !c->path || (rc = check_type(w, e)) || (rc = load(c, w->store, e)) ||
         (rc = check_round(c, e)))
         return rc;
     if (folder) {

@@ -151,11 +151,8 @@ static place_need need_of(const worker *w, const kv_rule *rule)
     static const place_need needs[] = {[RULE_CUT_ANYWHERE] = PLACE_ANYWHERE,
                                        [RULE_CUT_BY_ROWS] = PLACE_BY_ROWS,
                                        [RULE_CUT_NOWHERE] = PLACE_WHOLE};
-    rule_state_info states[PLAN_MAX_STATES];
-    int n = w->how.is_async ? rule_states(rule->ast, states) : 0;
-    for (int i = 0; i < n; i++)
-        if (states[i].how == STATE_SHARED)
-            return PLACE_WHOLE;
+    if (w->how.is_async && rule_has_state(rule->ast, STATE_SHARED))
+        return PLACE_WHOLE;
     return needs[rule_cuts(rule->ast)];
 }
 

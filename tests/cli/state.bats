@@ -176,10 +176,118 @@ nonsense 7'
     assert_output 'note: "w.kvs" keeps the store kv; b and its 2 keys end here'
     run kvctl -s w.kvs -c 'list'
     assert_output 3
-    # a new kv replaces what the file held
-    kvctl -s w.kvs -c 'create; init 5 2'
+}
+
+# ---- What a save must not lose ----
+
+# A file as another tool writes it, with two keys and metadata of its own.
+foreign()
+{
+    local header='{"__metadata__":{"format":"pt","author":"me"},"fc.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"fc.bias":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+    printf -v header '%-168s' "$header"
+    printf '\250\0\0\0\0\0\0\0%s\0\0\200?\0\0\0@' "$header" >"${1:-m.safetensors}"
+}
+
+@test "state: a store made by create loses no key of the file" {
+    kvctl -s w.kvs -c 'init 3,5,7,9 1; set-updater { stored += input }'
+    cp w.kvs before
+    run kvctl -s w.kvs -c 'create'
+    assert_failure 3
+    assert_output 'kvctl: error[key]: 4 keys of "w.kvs" would be gone: 3, 5, 7, …
+ hint: nothing was written; --force drops them, create --name x makes a store beside that of the file'
+    run kvctl -k -s w.kvs -c 'create device; init 5 2; init 3,7 2; init 1 1'
+    assert_failure 3
+    assert_line --index 0 'kvctl: error[key]: 1 key of "w.kvs" would be gone: 9'
+    run kvctl -s w.kvs -c 'create; init "3","5","7","9" 1'
+    assert_failure 3
+    run kvctl --dry-run -s w.kvs -c 'create; init 5 2'
+    assert_failure 3
+    assert_line --index 0 'dry run: "w.kvs" would change:'
+    assert_line '  gone     9: float32 ()'
+    assert_line 'kvctl: error[key]: 3 keys of "w.kvs" would be gone: 3, 7, 9'
+    cmp w.kvs before
+    # another store, new keys, and one that has all keys again are fine: a script can run twice
+    kvctl -q -s w.kvs -c 'create --name b; init 1 1'
+    cmp w.kvs before
+    for _ in 1 2; do
+        kvctl -s w.kvs -c 'create device; init 9,7,5,3,11 2'
+    done
+    run kvctl -s w.kvs -c 'type; list'
+    assert_output $'device\n3\n5\n7\n9\n11'
+    kvctl -s w.kvs --force -c 'create; init 5 2'
     run kvctl -s w.kvs -c 'list'
     assert_output 5
+    kvctl -s empty.kvs -c 'create device'
+    kvctl -s empty.kvs -c 'create; init 1 1'
+}
+
+@test "state: a file of another tool stays one when values change" {
+    foreign
+    cp m.safetensors before
+    run kvctl -s m.safetensors -c 'push fc.bias [3]; pull fc.bias; pull fc.weight'
+    assert_output $'[3.]\n[1.]'
+    # the same header, and other data
+    assert_equal "$(head -c 176 m.safetensors | md5sum)" "$(head -c 176 before | md5sum)"
+    run kvctl -s m.safetensors -c 'pull fc.bias'
+    assert_output '[3.]'
+    # an updater that is no longer there at the end is not kept
+    run kvctl -s m.safetensors -c 'set-updater { stored = input / 2 }; push fc.bias [8]; set-updater assign'
+    assert_success
+    run kvctl -s m.safetensors -c 'pull fc.bias'
+    assert_output '[4.]'
+}
+
+@test "state: a file of another tool wants --force for all but values, once" {
+    foreign
+    cp m.safetensors before
+    local hint=' hint: nothing was written; --force makes it kvctl'"'"'s, which other tools can read all the same'
+    while IFS='|' read -r script why; do
+        run kvctl -s m.safetensors -c "$script"
+        assert_failure 3
+        assert_output "kvctl: error[key]: \"m.safetensors\" is another tool's file, and not only values of its keys changed: $why
+$hint"
+        run kvctl --dry-run -s m.safetensors -c "$script"
+        assert_failure 3
+        assert_line --partial "not only values of its keys changed: $why"
+        cmp m.safetensors before
+    done <<'END'
+init a,b,c,d 1|4 new keys: a, b, c, …
+push fc.bias [1]; push new 1|1 new key: new
+set-optimizer sgd; push fc.bias [1]|it would keep an updater
+push fc.bias row_sparse([1],[0],(1,))|row_sparse now: fc.bias
+create; init fc.weight,fc.bias ones(1)|create made another store
+END
+    run kvctl -s m.safetensors -c 'create'
+    assert_failure 3
+    assert_line --index 0 'kvctl: error[key]: 2 keys of "m.safetensors" would be gone: fc.weight, fc.bias'
+    kvctl --force -s m.safetensors -c 'init new 1'
+    kvctl -s m.safetensors -c 'init more 1; set-updater { stored += input }'
+    run kvctl -s m.safetensors -c list
+    assert_output $'fc.weight\nfc.bias\nnew\nmore'
+}
+
+@test "state: metadata of other tools are kept by whatever writes" {
+    foreign
+    kvctl -s m.safetensors -c 'pull * > all.safetensors; pull fc.bias > {key}.safetensors; pull fc.bias -> b; write b b.safetensors; push fc.bias [9]'
+    kvctl -s m.safetensors --force -c 'create device; init fc.weight,fc.bias,x ones(1)'
+    for file in all fc.bias b m; do
+        run grep -ac '"format":"pt","author":"me"' $file.safetensors
+        assert_equal "$file $output" "$file 1"
+    done
+    run kvctl -s m.safetensors -c type
+    assert_output device
+}
+
+@test "state: at a prompt, leaving what cannot be saved takes two tries" {
+    command -v expect >/dev/null || skip "no expect"
+    one
+    cp w.kvs before
+    TERM=dumb run expect -c 'set timeout 10; spawn kvctl -s w.kvs; expect "kv> "; send "create\r"
+        expect "kv> "; send "quit\r"; expect "1 key of"; expect "leave once more"; expect "kv> "
+        send "print 41+1\r"; expect "42"; expect "kv> "; send "\004"; expect "1 key of"; expect eof
+        exit [lindex [wait] 3]'
+    assert_failure 3
+    cmp w.kvs before
 }
 
 @test "state: what was begun and not committed is not saved" {
@@ -425,7 +533,7 @@ while true { x = 1 }' 3>&- &
 }
 
 # Killed at any moment, save-states leaves the old file or the new one, and nothing that is in the
-# way of the next: what it left goes when it is a minute old.
+# way of the next, which removes what it left.
 @test "state: kill -9 of save-states leaves the old states or the new ones" {
     local i before=1 after saved=0 left=0 pid begun us delay
     local weights='init 3 zeros(500000); set-optimizer adam'
@@ -451,11 +559,10 @@ save-states a.safetensors" 3>&- &
         [ ! -e "$i" ] || left=$((left + 1))
     done
     echo "# $saved of 60 were saved, $left left a temporary file" >&3
-    touch .kv-123-0.tmp .kv-124-0.tmp .kv-125-0.tmpx
-    touch -d '2 minutes ago' .kv-*-*.tmp .kv-125-0.tmpx
-    touch .kv-124-0.tmp
+    touch -d '2 minutes ago' .kv-123-0.tmp .kv-125-0.tmpx
+    touch ".kv-$pid-0.tmp" ".kv-$$-0.tmp" # of a process that is gone, and of one that is not
     kvctl -c "$weights; load-states a.safetensors; save-states a.safetensors"
-    assert_equal "$(ls -A | tr '\n' ' ')" ".kv-124-0.tmp .kv-125-0.tmpx a.safetensors b.safetensors w.kvs "
+    assert_equal "$(ls -A)" "$(printf '%s\n' ".kv-$$-0.tmp" .kv-125-0.tmpx a.safetensors b.safetensors w.kvs | sort)"
 }
 
 @test "state: a disk that is full leaves the old file, and the exit code says so" {
@@ -479,6 +586,45 @@ save-states a.safetensors" 3>&- &
     assert_output 'kvctl: error[io]: cannot write "disk/w.kvs": No space left on device'
     assert_equal "$left" w.kvs
     assert [ ! -e differs ]
+}
+
+@test "state: a disk that is full leaves files of states, and those of other tools" {
+    local file states='init 3 ones(3000); set-optimizer adam; push 3 ones(3000); save-states s.kvs'
+    kvctl -c "$states; create; init a ones(3000); pull * > m.safetensors"
+    cp m.safetensors n.safetensors
+    for file in s.kvs m.safetensors n.safetensors; do
+        cp $file $file.before
+    done
+    before=$(ls -A)
+    run bash -c "ulimit -f 4; kvctl -c '$states'"
+    assert_failure 5
+    assert_output --partial 'error[io]: cannot write "s.kvs": File too large'
+    run bash -c "ulimit -f 4; kvctl -s m.safetensors -c 'push a zeros(3000)'"
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write "m.safetensors": File too large'
+    run bash -c "ulimit -f 4; kvctl -s m.safetensors -c 'pull * > n.safetensors'"
+    assert_failure 5
+    assert_output --partial 'error[io]: cannot write "n.safetensors": File too large'
+    for file in s.kvs m.safetensors n.safetensors; do
+        cmp $file $file.before
+    done
+    assert_equal "$(ls -A)" "$before"
+}
+
+@test "state: kill -9 leaves a file of another tool whole" {
+    local i pid
+    kvctl -c 'init a,b zeros(200000); pull * > m.safetensors'
+    for ((i = 1; i <= 30; i++)); do
+        kvctl -s m.safetensors -c "push a,b [full(200000, $i), full(200000, $i)]" 3>&- &
+        pid=$!
+        sleep 0.0$((RANDOM % 6))
+        kill -9 $pid 2>/dev/null || true
+        wait $pid || true
+        run kvctl -s m.safetensors -c 'pull a -> a; pull b -> b; assert min(a) == max(a); assert min(b) == max(a); print len(keys())'
+        assert_success
+        assert_output 2
+    done
+    kvctl -s m.safetensors -c 'push a,b [zeros(200000), zeros(200000)]'
 }
 
 @test "state: a reader that leaves early does not stop the save" {
@@ -548,7 +694,7 @@ dry run: "w.kvs" would change:
   new      9: float32 (4,)
   updater  rule, before: assign'
     assert_equal "$(ls -Ali)" "$before"
-    run kvctl --dry-run -s w.kvs -c 'create device; init 3 zeros(5)'
+    run kvctl --dry-run --force -s w.kvs -c 'create device; init 3 zeros(5)'
     assert_output 'dry run: "w.kvs" would change:
   replaced 3: float32 (5,)
   gone     4: float32 (2,)

@@ -238,8 +238,11 @@ s.kv:10:6: error[key]: key 9 was never initialised
     assert_line 'kvctl: error[io]: cannot write "/dev/full": No space left on device'
 }
 
-# Whatever ends kvctl, the page holds whole entries.
-@test "record: kill -9 leaves whole entries" {
+# Whatever ends kvctl, the page before stays until there is a new one, and what was recorded is there.
+@test "record: kill -9 leaves the old page, and whole entries beside it" {
+    echo old >page
+    echo old >page2
+
     kvctl --record page -c 'x = 0
 while true { x += 1; print x }' >/dev/null 2>&1 &
     local pid=$!
@@ -247,8 +250,48 @@ while true { x += 1; print x }' >/dev/null 2>&1 &
 !kill -9 $PPID
 print 2' >/dev/null 2>&1 || true
     kill -9 $pid
-    run cat page2
+    wait $pid || true
+    assert_equal "$(cat page page2)" $'old\nold'
+    run cat page2.part
     assert_output $'kv> print 1\n1'
+    # the next one begins anew
+    kvctl --record page2 -c 'print 3'
+    assert_equal "$(cat page2)" $'kv> print 3\n3'
+    assert [ ! -e page2.part ]
+}
+
+@test "record: two processes do not write one page" {
+    mkfifo go
+    kvctl --record page -c $'print 1\n!cat go\nprint 2' >/dev/null 3>&- &
+    while ! grep -qs 'kv> print 1' page.part; do sleep 0.02; done
+    run kvctl --record page -c 'print 3'
+    assert_failure 6
+    assert_output 'kvctl: error[busy]: another process writes "page.part"'
+    echo >go
+    wait
+    assert_equal "$(cat page)" $'kv> print 1\n1\nkv> !cat go\n\nkv> print 2\n2'
+}
+
+@test "record: a disk that is full keeps the old page, and what was recorded before" {
+    echo old >page
+    run bash -c "ulimit -f 1; kvctl --record page -c 'print 1
+print \"%2000s\" % 7
+print 2' 2>&1 >/dev/null"
+    assert_failure 5
+    assert_output 'kvctl: error[io]: cannot write "page": File too large
+ hint: what was recorded before is in "page.part"'
+    assert_equal "$(cat page)" old
+    assert_equal "$(cat page.part)" $'kv> print 1\n1'
+}
+
+@test "record: a page keeps its mode, and links lead to it" {
+    echo old >real
+    chmod 640 real
+    ln -s real page
+    kvctl --record page -c 'print 1'
+    assert_equal "$(stat -c %a real)" 640
+    assert [ -L page ]
+    assert_equal "$(cat real)" $'kv> print 1\n1'
 }
 
 @test "expect: what a shell command prints is seen, but not on a terminal" {

@@ -2,11 +2,13 @@
 #include "test.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -81,6 +83,108 @@ TEST(file_round_trip)
     write_file(name, "three");
     check_file(name, "three");
     CHECK(unlink(name) == 0 && unlink("link") == 0 && unlink("a.txt") == 0);
+    leave_scratch();
+}
+
+/* What is missing where a link points is made there; another hard link keeps what it held. */
+TEST(file_links)
+{
+    kv_err e = {0};
+    char target[PATH_MAX];
+    struct stat about;
+    scratch();
+    CHECK(mkdir("sub", 0777) == 0 && symlink("sub/next", "first") == 0);
+    CHECK(symlink("../made", "sub/next") == 0);
+    CHECK_OK(file_follow("first", target, &e));
+    CHECK_TEXT(target, "sub/../made");
+    write_file("first", "one");
+    check_file("made", "one");
+    CHECK(lstat("first", &about) == 0 && S_ISLNK(about.st_mode));
+    CHECK(lstat("sub/next", &about) == 0 && S_ISLNK(about.st_mode));
+
+    CHECK(link("made", "twin") == 0);
+    write_file("made", "two");
+    check_file("made", "two");
+    check_file("twin", "one");
+
+    CHECK(symlink("b", "a") == 0 && symlink("a", "b") == 0 && symlink("no/where", "c") == 0);
+    file_out out;
+    CHECK_ERR(file_out_open(&out, "a", &e), KV_E_IO,
+              "cannot write \"a\": Too many levels of symbolic links");
+    CHECK_ERR(file_out_open(&out, "c", &e), KV_E_IO,
+              "cannot write \"c\": No such file or directory");
+    static const char *const names[] = {"a", "b", "c", "first", "sub/next", "made", "twin"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK(unlink(names[i]) == 0);
+    CHECK(rmdir("sub") == 0);
+    leave_scratch();
+}
+
+/* The mode that the new file has when it gets that of the old one: fchmod of the whole program. */
+static mode_t mode_before = 07777;
+
+int fchmod(int fd, mode_t mode)
+{
+    int (*real)(int, mode_t);
+    *(void **)&real = dlsym(RTLD_NEXT, "fchmod");
+    struct stat about;
+    if (fstat(fd, &about) == 0)
+        mode_before = about.st_mode & 07777;
+    return real(fd, mode);
+}
+
+/* Whoever opens a file reads on when its mode becomes narrower, so it begins narrow. */
+TEST(file_is_private_from_the_start)
+{
+    static const mode_t modes[] = {0600, 0640, 0200, 0400, 0666};
+    struct stat about;
+    scratch();
+    umask(0);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        write_file("a.txt", "old");
+        CHECK(chmod("a.txt", modes[i]) == 0);
+        if (access("a.txt", W_OK) == 0) {
+            write_file("a.txt", "new");
+            CHECK_INT(mode_before, modes[i] & 0600);
+        }
+        CHECK(stat("a.txt", &about) == 0);
+        CHECK_INT(about.st_mode & 07777, modes[i]);
+        CHECK(chmod("a.txt", 0600) == 0);
+    }
+    umask(027); /* a new file is what the mask says */
+    CHECK(unlink("a.txt") == 0);
+    write_file("a.txt", "new");
+    CHECK(stat("a.txt", &about) == 0);
+    CHECK_INT(about.st_mode & 07777, 0640);
+    CHECK(unlink("a.txt") == 0);
+    leave_scratch();
+}
+
+/* Root gives the new file to the owner of the old one; somebody else is refused. */
+TEST(file_keeps_its_owner)
+{
+    kv_err e = {0};
+    struct stat about;
+    file_out out;
+    if (geteuid() != 0)
+        test_skip("only root makes files of others");
+    scratch();
+    CHECK(chmod(".", 0777) == 0);
+    write_file("a.txt", "old");
+    CHECK(chown("a.txt", 65534, 65533) == 0 && chmod("a.txt", 0666) == 0);
+    write_file("a.txt", "new");
+    CHECK(stat("a.txt", &about) == 0);
+    CHECK_INT(about.st_uid, 65534);
+    CHECK_INT(about.st_gid, 65533);
+    CHECK_INT(about.st_mode & 07777, 0666);
+    CHECK(setegid(12345) == 0 && seteuid(12345) == 0);
+    CHECK_ERR(file_out_open(&out, "a.txt", &e), KV_E_IO,
+              "cannot write \"a.txt\": it belongs to user 65534 and group 65533, and a new file "
+              "cannot be given to them: Operation not permitted");
+    CHECK(seteuid(0) == 0 && setegid(0) == 0);
+    check_file("a.txt", "new");
+    CHECK_INT(entries(), 1);
+    CHECK(unlink("a.txt") == 0);
     leave_scratch();
 }
 
@@ -161,6 +265,15 @@ static void leave_behind(const char *name, time_t age)
     CHECK(f && fclose(f) == 0 && utimensat(AT_FDCWD, name, times, 0) == 0);
 }
 
+static pid_t ended_process(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    CHECK(pid > 0 && waitpid(pid, NULL, 0) == pid);
+    return pid;
+}
+
 TEST(file_clean)
 {
     static const char *const stay[] = {".kv-7-.tmp", ".kv--7.tmp", ".kv-7-8.tmp2", "kv-7-8.tmp"};
@@ -169,9 +282,13 @@ TEST(file_clean)
     scratch();
     for (size_t i = 0; i < 4; i++)
         leave_behind(stay[i], 1000);
+    char living[64], dead[64];
+    snprintf(living, sizeof living, ".kv-%ld-9.tmp", (long)getpid());
+    snprintf(dead, sizeof dead, ".kv-%ld-9.tmp", (long)ended_process());
     leave_behind(".kv-7-8.tmp", 1000);
     leave_behind(".kv-1234567-12.tmp", 70);
-    leave_behind(".kv-7-9.tmp", 30);
+    leave_behind(living, 30);
+    leave_behind(dead, 0);
     CHECK(mkdir(".kv-7-10.tmp", 0777) == 0);
     /* one that a slow writer holds */
     CHECK_OK(file_out_open(&slow, "slow", &e));
@@ -179,16 +296,17 @@ TEST(file_clean)
     struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     CHECK(utimensat(AT_FDCWD, slow.temp, long_ago, 0) == 0);
     CHECK_OK(file_out_open(&out, "x", &e));
-    CHECK_INT(entries(), 10);
+    CHECK_INT(entries(), 11);
     file_out_clean(&out);
     CHECK_INT(entries(), 8);
+    CHECK(access(dead, F_OK) != 0);
     CHECK(access(".kv-7-8.tmp", F_OK) != 0 && access(".kv-1234567-12.tmp", F_OK) != 0);
     CHECK_OK(file_out_commit(&slow, &e));
     check_file("slow", "new");
     file_out_abandon(&out);
     for (size_t i = 0; i < 4; i++)
         CHECK(unlink(stay[i]) == 0);
-    CHECK(unlink(".kv-7-9.tmp") == 0 && rmdir(".kv-7-10.tmp") == 0 && unlink("slow") == 0);
+    CHECK(unlink(living) == 0 && rmdir(".kv-7-10.tmp") == 0 && unlink("slow") == 0);
     leave_scratch();
 }
 

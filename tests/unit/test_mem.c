@@ -131,7 +131,14 @@ TEST(mem_every_allocation_can_fail)
     CHECK_OK(allocate_all(&e));
     CHECK_INT(mem_fail_at(1), 8);
     CHECK(!mem_alloc(1, 1, NULL) && !mem_alloc(1, 1, NULL));
-    mem_fail_at(0);
+    /* one alone */
+    mem_fail_at(-2);
+    void *first = mem_alloc(1, 1, NULL), *second = mem_alloc(1, 1, NULL);
+    void *third = mem_alloc(1, 1, NULL);
+    CHECK(first && !second && third);
+    CHECK_INT(mem_fail_at(0), 3);
+    mem_free(first);
+    mem_free(third);
 }
 
 TEST(mem_arena)

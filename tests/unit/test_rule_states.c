@@ -789,7 +789,7 @@ static void one_rule_of(bool by_rows, int64_t nrows, int64_t row)
     if (rc)
         CHECK_TEXT(e.text, buf_text(&text));
     keeper k = {.ast = tree, .src = &src};
-    k.nstates = rule_states(tree, k.info);
+    CHECK_OK(rule_states(tree, k.info, &k.nstates, &e));
     world w = {.r = &r, .narrow = draw(4) != 0, .n = nrows * row, .row = row, .nrows = nrows};
     w.present = mem_zalloc(nrows + 1, sizeof *w.present, &e);
     w.rows = mem_zalloc(nrows + 1, sizeof *w.rows, &e);

@@ -534,6 +534,51 @@ TEST(store_file_that_is_not_there)
     leave_scratch();
 }
 
+/* Texts of other tools, and files in their form. */
+static int join_texts(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    char *all = arg;
+    (void)e;
+    CHECK_INT(n, 2);
+    snprintf(all + strlen(all), 100 - strlen(all), "%s=%s ", fields[0].text, fields[1].text);
+    return KV_OK;
+}
+
+TEST(store_file_metadata_of_other_tools)
+{
+    kv_err e = {0};
+    char all[100] = "";
+    scratch();
+    kv *s = make("local"), *t = NULL;
+    init_number(s, name("w"), 1);
+    CHECK(!kv_is_foreign(s));
+    CHECK_OK(kv_set_metadata(s, "format", "tf", &e));
+    CHECK_OK(kv_set_metadata(s, "author", "me", &e));
+    CHECK_OK(kv_set_metadata(s, "format", "pt", &e));
+    CHECK_ERR(kv_set_metadata(s, "kvstore.type", "x", &e), KV_E_VALUE,
+              "the metadata \"kvstore.type\" are the store's own");
+    CHECK_OK(kv_save(s, FILE_NAME, &e));
+    CHECK_OK(kv_load(&t, FILE_NAME, &e));
+    CHECK(!kv_is_foreign(t));
+    CHECK_OK(kv_describe(t, "metadata", join_texts, all, &e));
+    CHECK_TEXT(all, "format=pt author=me ");
+    kv_free(t);
+
+    CHECK_OK(kv_save_arrays(s, FILE_NAME, &e));
+    safetensors *f = NULL;
+    CHECK_OK(safetensors_open(&f, FILE_NAME, &e));
+    CHECK_INT(safetensors_count(f), 1);
+    CHECK_INT(safetensors_metadata_count(f), 2);
+    CHECK_TEXT(safetensors_metadata(f, "format"), "pt");
+    safetensors_close(f);
+    CHECK_OK(kv_load(&t, FILE_NAME, &e));
+    CHECK(kv_is_foreign(t));
+    CHECK_INT(number_of(t, name("w")), 1);
+    kv_free(t);
+    kv_free(s);
+    leave_scratch();
+}
+
 /* What fails leaves the old file, and no other. */
 TEST(store_file_without_memory)
 {

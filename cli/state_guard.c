@@ -1,0 +1,177 @@
+/* Comparing the store to be saved with the file as it was loaded. */
+#include "state_guard.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "script/show.h"
+
+/* ---- Noting ---------------------------------------------------------------------------------- */
+
+static int note_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    state_guard *g = arg;
+    const char *copies[2];
+    (void)n;
+    for (int i = 0; i < 2; i++)
+        if (!(copies[i] = arena_text(&g->memory, fields[i].text, strlen(fields[i].text), e)))
+            return KV_E_MEMORY;
+    if (mem_grow(&g->metadata, &g->metadata_cap, g->nmetadata + 1, sizeof *g->metadata, e))
+        return KV_E_MEMORY;
+    g->metadata[g->nmetadata++] = (kv_opt){copies[0], copies[1]};
+    return KV_OK;
+}
+
+int state_guard_take(state_guard *g, kv *store, kv_err *e)
+{
+    int64_t n = kv_num_keys(store);
+    kv_info info;
+    g->foreign = kv_is_foreign(store);
+    g->keys = mem_alloc(n, sizeof *g->keys, e);
+    int code = g->keys ? kv_describe(store, "metadata", note_metadata, g, e) : KV_E_MEMORY;
+    for (; g->nkeys < n && code == KV_OK; g->nkeys++) {
+        if ((code = kv_info_at(store, g->nkeys, &info, e)))
+            break;
+        if (info.key.name &&
+            !(info.key.name = arena_text(&g->memory, info.key.name, strlen(info.key.name), e)))
+            return KV_E_MEMORY;
+        g->keys[g->nkeys] = info.key;
+    }
+    return code;
+}
+
+void state_guard_release(state_guard *g)
+{
+    arena_release(&g->memory);
+    mem_free(g->keys);
+    mem_free(g->metadata);
+    *g = (state_guard){0};
+}
+
+/* ---- Checking -------------------------------------------------------------------------------- */
+
+enum { NAMED = 3 }; /* keys that an error names */
+
+typedef struct key_count {
+    buf names; /* of the first */
+    int64_t n;
+} key_count;
+
+static void count_key(key_count *c, kv_key key)
+{
+    if (c->n < NAMED) {
+        buf_add(&c->names, c->n ? ", " : "");
+        show_key(&c->names, key);
+    } else if (c->n == NAMED) {
+        buf_add(&c->names, ", …");
+    }
+    c->n++;
+}
+
+static bool has_key(kv *store, const kv_key *key)
+{
+    kv_info info;
+    kv_err none = {0};
+    return kv_find(store, key, &info, &none) == KV_OK;
+}
+
+static int check_gone(const state_guard *g, kv *store, const char *path, kv_err *e)
+{
+    key_count gone = {0};
+    for (int64_t i = 0; i < g->nkeys; i++)
+        if (!has_key(store, &g->keys[i]))
+            count_key(&gone, g->keys[i]);
+    if (gone.n > 0) {
+        kv_err_set(e, KV_E_KEY, "%lld key%s of \"%s\" would be gone: %.300s", (long long)gone.n,
+                   gone.n == 1 ? "" : "s", path, buf_text(&gone.names));
+        kv_err_hint(e, "nothing was written; --force drops them, create --name x makes a store "
+                       "beside that of the file");
+    }
+    buf_release(&gone.names);
+    return gone.n > 0 ? KV_E_KEY : KV_OK;
+}
+
+static int find_updater(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    (void)e;
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, "updater") == 0)
+            *(bool *)arg = strcmp(fields[i].text, "assign") != 0;
+    return KV_OK;
+}
+
+static int count_new(const state_guard *g, kv *store, key_count *c, kv_err *e)
+{
+    kv_info info;
+    int code = KV_OK;
+    for (int64_t i = g->nkeys; i < kv_num_keys(store) && code == KV_OK; i++)
+        if ((code = kv_info_at(store, i, &info, e)) == KV_OK)
+            count_key(c, info.key);
+    return code;
+}
+
+static int count_sparse(const state_guard *g, kv *store, key_count *c, kv_err *e)
+{
+    kv_info info;
+    int code = KV_OK;
+    for (int64_t i = 0; i < g->nkeys && code == KV_OK; i++)
+        if ((code = kv_find(store, &g->keys[i], &info, e)) == KV_OK &&
+            info.storage == KV_ROW_SPARSE)
+            count_key(c, info.key);
+    return code;
+}
+
+/* Adds what changed of a file of another tool, beside values. Its keys are all there. */
+static int tell_changes(const state_guard *g, kv *store, bool same, buf *out, kv_err *e)
+{
+    bool has_updater = false;
+    key_count added = {0}, sparse = {0};
+    int code = kv_describe(store, "store", find_updater, &has_updater, e);
+    if (code == KV_OK && (code = count_new(g, store, &added, e)) == KV_OK)
+        code = count_sparse(g, store, &sparse, e);
+    if (!same)
+        buf_add(out, "create made another store");
+    else if (added.n > 0)
+        buf_printf(out, "%lld new key%s: %.200s", (long long)added.n, added.n == 1 ? "" : "s",
+                   buf_text(&added.names));
+    else if (sparse.n > 0)
+        buf_printf(out, "row_sparse now: %.200s", buf_text(&sparse.names));
+    else if (has_updater)
+        buf_add(out, "it would keep an updater");
+    buf_release(&added.names);
+    buf_release(&sparse.names);
+    return code ? code : buf_check(out, e);
+}
+
+static int check_form(const state_guard *g, kv *store, bool same, const char *path, kv_err *e)
+{
+    buf changes = {0};
+    int code = tell_changes(g, store, same, &changes, e);
+    if (code == KV_OK && changes.len > 0) {
+        code = kv_err_set(e, KV_E_KEY, "\"%s\" is another tool's file, and not only values of its "
+                          "keys changed: %.300s", path, buf_text(&changes));
+        kv_err_hint(e, "nothing was written; --force makes it kvctl's, which other tools can read "
+                       "all the same");
+    }
+    buf_release(&changes);
+    return code;
+}
+
+int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e)
+{
+    int code = check_gone(g, store, path, e);
+    return code || !g->foreign ? code : check_form(g, store, same, path, e);
+}
+
+/* ---- Saving ---------------------------------------------------------------------------------- */
+
+int state_guard_save(const state_guard *g, kv *store, bool same, bool as_own, const char *path,
+                     kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; !same && i < g->nmetadata && code == KV_OK; i++)
+        code = kv_set_metadata(store, g->metadata[i].name, g->metadata[i].value, e);
+    if (code)
+        return code;
+    return g->foreign && !as_own ? kv_save_arrays(store, path, e) : kv_save(store, path, e);
+}

@@ -1,0 +1,39 @@
+/* What a save of -s must not lose of its file.
+ *
+ * Keys: a file loses none. A script that makes another store must give it all keys of the file
+ * again. Metadata of other tools: the store that is saved gets them. The form: a file that another
+ * tool wrote stays one, as long as only values of its keys change. Anything else makes it a file of
+ * kvctl's, which wants --force.
+ */
+#ifndef CLI_STATE_GUARD_H
+#define CLI_STATE_GUARD_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+#include "kvstore.h"
+
+/* The file as it was loaded. All zero: an empty one, which guards nothing. */
+typedef struct state_guard {
+    arena memory;
+    kv_key *keys;
+    int64_t nkeys;
+    kv_opt *metadata;
+    int64_t nmetadata, metadata_cap;
+    bool foreign; /* another tool wrote it */
+} state_guard;
+
+/* Notes what the store holds that was just loaded. Error: memory. */
+int state_guard_take(state_guard *g, kv *store, kv_err *e);
+
+/* Whether `store` may be saved over the file at path. same: it is the store that was loaded, not
+ * one made since. Error: key, which says what would be lost or changed. */
+int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e);
+
+/* Saves it. as_own: as a file of kvctl's, whatever it was. Errors: those of kv_save. */
+int state_guard_save(const state_guard *g, kv *store, bool same, bool as_own, const char *path,
+                     kv_err *e);
+
+void state_guard_release(state_guard *g);
+
+#endif

@@ -1,0 +1,10 @@
+/* stdout that loses nothing to signals. */
+#ifndef TERM_OUTPUT_H
+#define TERM_OUTPUT_H
+
+/* Puts a stream in the place of stdout that writes on when a signal ends a write: the C library
+ * drops what it could not write then. Ctrl-C, SIGTERM and the time limit end it all the same. Where
+ * there is no memory stdout stays as it is. */
+void output_install(void);
+
+#endif

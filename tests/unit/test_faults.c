@@ -1,0 +1,293 @@
+/* Every allocation of saving, loading and training fails: with all that follow, and alone. Each
+ * time the call says so or gives what it would have given anyway, and the old file stays. One that
+ * fails alone finds code that drops an error, because nothing after it fails in its place. */
+#include "kvstore.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "test.h"
+
+/* A store, and what is done with it. */
+typedef struct training {
+    const char *type, *optimizer;
+    kv_opt params[3];
+    int nparams;
+    kv_dtype dtype;
+    bool rows, compressed;
+} training;
+
+static const training trainings[] = {
+    {"local", "sgd", {{"momentum", "0.9"}}, 1, KV_FLOAT32, false, false},
+    {"local", "sgd", {{"momentum", "0.9"}}, 1, KV_FLOAT32, true, false},
+    {"local", "nadam", {{NULL, NULL}}, 0, KV_FLOAT32, false, false}, /* numbers as states */
+    {"local", "adam", {{"multi_precision", "true"}}, 1, KV_FLOAT16, false, false},
+    {"local",
+     "adam",
+     {{"lr_scheduler", "factor(step=1, factor=0.5)"}, {"lr_mult", "a=2"}, {"wd", "0.1"}},
+     3,
+     KV_FLOAT32,
+     false,
+     false},
+    {"device", "sgd", {{NULL, NULL}}, 0, KV_FLOAT32, false, true},
+};
+enum { TRAININGS = sizeof trainings / sizeof *trainings };
+
+static const kv_key keys[] = {{.name = "a"}, {.name = "b"}};
+static const char path[] = "w.kvs", other[] = "new.kvs";
+
+static void enter_folder(void)
+{
+    char folder[] = "/tmp/kvstore-unit-XXXXXX";
+    CHECK(mkdtemp(folder) && chdir(folder) == 0);
+}
+
+static void leave_folder(void)
+{
+    char folder[200];
+    remove(path);
+    remove(other);
+    CHECK(getcwd(folder, sizeof folder) && rmdir(folder) == 0); /* nothing else was left */
+}
+
+/* An array of 3 x 2 that holds x, row_sparse when rows are trained. */
+static kv_array *filled(const training *how, double x)
+{
+    kv_err e = {0};
+    kv_array *f = NULL, *a = NULL, *sparse = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&f, KV_FLOAT64, 2, (int64_t[]){3, 2}, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(f, &data, &e));
+    for (int i = 0; i < 6; i++)
+        ((double *)data)[i] = x + i / 8.0;
+    CHECK_OK(kv_array_dup(&a, f, how->dtype, (kv_ctx){0}, &e));
+    kv_array_unref(f);
+    if (!how->rows)
+        return a;
+    CHECK_OK(kv_array_to_sparse(&sparse, a, &e));
+    kv_array_unref(a);
+    return sparse;
+}
+
+static kv *start(const training *how)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create(how->type, NULL, 0, &s, &e));
+    for (int i = 0; i < 2; i++) {
+        kv_array *a = filled(how, i);
+        CHECK_OK(kv_init(s, &keys[i], 1, &a, NULL, &e));
+        kv_array_unref(a);
+    }
+    return s;
+}
+
+/* The calls of a training, from *done on, which counts those that succeeded. */
+static int train(kv *s, const training *how, kv_array *gradient, int *done, kv_err *e)
+{
+    static const kv_opt bits[] = {{"type", "2bit"}, {"threshold", "3"}};
+    int rc = KV_OK;
+    while (*done < 4 && !rc) {
+        if (*done == 0)
+            rc = kv_set_optimizer(s, how->optimizer, how->params, how->nparams, e);
+        else if (*done == 1)
+            rc = how->compressed ? kv_set_gradient_compression(s, bits, 2, e) : KV_OK;
+        else
+            rc = kv_push(s, keys, 2, (kv_array *[]){gradient, gradient}, NULL, e);
+        *done += rc == KV_OK;
+    }
+    return rc;
+}
+
+static kv *trained(const training *how)
+{
+    kv_err e = {0};
+    kv *s = start(how);
+    kv_array *gradient = filled(how, 0.5);
+    int done = 0;
+    CHECK_OK(train(s, how, gradient, &done, &e));
+    kv_array_unref(gradient);
+    return s;
+}
+
+/* ---- Files ---- */
+
+typedef struct bytes {
+    char *data;
+    size_t n;
+} bytes;
+
+static bytes read_bytes(const char *name)
+{
+    kv_err e = {0};
+    bytes b;
+    CHECK_OK(file_read(name, &b.data, &b.n, &e));
+    return b;
+}
+
+static void write_bytes(const char *name, bytes b)
+{
+    kv_err e = {0};
+    file_out out;
+    CHECK_OK(file_out_open(&out, name, &e));
+    CHECK(fwrite(b.data, 1, b.n, out.f) == b.n);
+    CHECK_OK(file_out_commit(&out, &e));
+}
+
+static void check_bytes(const char *name, bytes want)
+{
+    bytes got = read_bytes(name);
+    CHECK_INT(got.n, want.n);
+    CHECK(memcmp(got.data, want.data, got.n) == 0);
+    mem_free(got.data);
+}
+
+/* What a file of the store would hold. */
+static void check_saved(kv *s, bytes want)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_save(s, other, &e));
+    check_bytes(other, want);
+}
+
+/* ---- The faults ---- */
+
+/* Runs one(arg, n) for every allocation n that it makes, see mem_fail_at; then for -n. one returns
+ * how many it made. */
+static void each_fault(int64_t (*one)(void *arg, int64_t n), void *arg)
+{
+    for (int sign = 1; sign >= -1; sign -= 2)
+        for (int64_t n = 1; one(arg, sign * n) >= n; n++)
+            CHECK(n < 5000);
+}
+
+static void check_code(int rc, const kv_err *e)
+{
+    CHECK(rc == KV_OK || (rc == KV_E_MEMORY && strstr(e->text, "out of memory")));
+}
+
+/* What a fault is tried on. */
+typedef struct subject {
+    const training *how;
+    kv *store;
+    kv_array *gradient;
+    bytes before, after;
+    bool states; /* files of states instead of stores */
+} subject;
+
+static int save(const subject *s, const char *name, kv_err *e)
+{
+    return s->states ? kv_save_states(s->store, name, KV_DUMP_OPTIMIZER, e)
+                     : kv_save(s->store, name, e);
+}
+
+static int64_t save_once(void *arg, int64_t n)
+{
+    const subject *s = arg;
+    kv_err e = {0};
+    write_bytes(path, s->before);
+    mem_fail_at(n);
+    int rc = save(s, path, &e);
+    int64_t made = mem_fail_at(0);
+    check_code(rc, &e);
+    check_bytes(path, rc ? s->before : s->after);
+    return made;
+}
+
+static int64_t load_once(void *arg, int64_t n)
+{
+    const subject *s = arg;
+    kv_err e = {0};
+    kv *made_store = NULL;
+    mem_fail_at(n);
+    int rc = kv_load(&made_store, path, &e);
+    int64_t made = mem_fail_at(0);
+    check_code(rc, &e);
+    if (!rc)
+        check_saved(made_store, s->after);
+    kv_free(rc ? NULL : made_store);
+    return made;
+}
+
+static int64_t load_states_once(void *arg, int64_t n)
+{
+    const subject *s = arg;
+    kv_err e = {0};
+    kv *to = trained(s->how);
+    kv_array *gradient = s->gradient;
+    CHECK_OK(kv_push(to, keys, 1, &gradient, NULL, &e)); /* so that it has other states */
+    uint64_t changes = kv_changes(to);
+    mem_fail_at(n);
+    int rc = kv_load_states(to, path, &e);
+    int64_t made = mem_fail_at(0);
+    check_code(rc, &e);
+    CHECK_INT(kv_changes(to), changes + (rc == KV_OK));
+    kv_save_states(to, other, KV_DUMP_OPTIMIZER, &e);
+    if (!rc)
+        check_bytes(other, s->after);
+    kv_free(to);
+    return made;
+}
+
+static int64_t train_once(void *arg, int64_t n)
+{
+    const subject *s = arg;
+    kv_err e = {0};
+    kv *store = start(s->how);
+    int done = 0;
+    mem_fail_at(n);
+    int rc = train(store, s->how, s->gradient, &done, &e);
+    int64_t made = mem_fail_at(0);
+    check_code(rc, &e);
+    e = (kv_err){0};
+    CHECK_OK(train(store, s->how, s->gradient, &done, &e));
+    check_saved(store, s->after);
+    kv_free(store);
+    return made;
+}
+
+static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
+{
+    kv_err e = {0};
+    enter_folder();
+    for (int i = 0; i < TRAININGS; i++) {
+        subject s = {.how = &trainings[i], .store = trained(&trainings[i]), .states = states};
+        s.gradient = filled(s.how, 0.5);
+        CHECK_OK(save(&s, path, &e));
+        s.after = read_bytes(path);
+        s.before = (bytes){"old", 3};
+        each_fault(one, &s);
+        kv_array_unref(s.gradient);
+        kv_free(s.store);
+        mem_free(s.after.data);
+    }
+    leave_folder();
+}
+
+TEST(faults_of_saving)
+{
+    each_training(false, save_once);
+}
+
+TEST(faults_of_loading)
+{
+    each_training(false, load_once);
+}
+
+TEST(faults_of_saving_states)
+{
+    each_training(true, save_once);
+}
+
+TEST(faults_of_loading_states)
+{
+    each_training(true, load_states_once);
+}
+
+TEST(faults_of_training)
+{
+    each_training(false, train_once);
+}
