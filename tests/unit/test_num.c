@@ -436,7 +436,9 @@ TEST(num_repr_as_python)
     CHECK_INT(num_plain(text, 3, NUM_BINARY32), 1);
     CHECK_TEXT(text, "3");
     num_plain(text, -0.0, NUM_BINARY32);
-    CHECK_TEXT(text, "-0");
+    CHECK_TEXT(text, "-0.0");
+    num_plain(text, 0, NUM_BINARY32);
+    CHECK_TEXT(text, "0");
     num_plain(text, 1e16, NUM_BINARY64);
     CHECK_TEXT(text, "1e+16");
     num_plain(text, 1200, NUM_BINARY64);
