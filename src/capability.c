@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/arg.h"
 #include "base/suggest.h"
 #include "core/store.h"
 #include "runtime.h"
@@ -66,6 +67,9 @@ const char *kv_capability(int i)
 int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e)
 {
     suggest near = {.word = capability};
+    int rc = arg_given(capability, "capability", e);
+    if (rc || (rc = arg_given(yes, "yes", e)))
+        return rc;
     for (int i = 0; i < NCAPABILITIES; i++) {
         const struct capability *c = &table[i];
         for (int k = 0; k < NNAMES && c->names[k]; k++) {
@@ -79,8 +83,9 @@ int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e)
     }
     kv_err_set(e, KV_E_USAGE, "there is no capability \"%.64s\"", capability);
     suggest_done(&near, e);
-    return kv_err_hint(e, "init, push, pull, pushpull, broadcast, updater, optimizer, states, "
-                          "row_sparse, gradient_compression, transactions, files");
+    kv_err_hint(e, "init, push, pull, pushpull, broadcast, updater, optimizer, states, row_sparse, "
+                   "gradient_compression, transactions, files");
+    return KV_E_USAGE;
 }
 
 /* Appends the name of a type that can. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arg.h"
 #include "base/mem.h"
 #include "capability.h"
 #include "core/builtin.h"
@@ -37,10 +38,16 @@ static int init_lock(pthread_mutex_t *lock, kv_err *e)
     return rc ? kv_err_set(e, KV_E_MEMORY, "no memory for a lock") : KV_OK;
 }
 
+static int check_store(const kv *store, kv_err *e)
+{
+    return store ? KV_OK : kv_err_set(e, KV_E_USAGE, "there is no store: the pointer is NULL");
+}
+
 static int enter(const kv *store, kv_err *e)
 {
-    if (!store)
-        return kv_err_set(e, KV_E_USAGE, "there is no store: the pointer is NULL");
+    int rc = check_store(store, e);
+    if (rc)
+        return rc;
     if (engine_running() == &store->calls.group ||
         pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK)
         return kv_err_set(e, KV_E_USAGE,
@@ -75,12 +82,29 @@ static int leave(const kv *store, int rc)
 
 /* ---- Stores ---- */
 
+/* what: the name of the argument. */
+static int check_options(const kv_opt *opts, int n, const char *what, kv_err *e)
+{
+    int rc = n > 0 ? arg_given(opts, what, e) : KV_OK;
+    if (n < 0)
+        rc = kv_err_set(e, KV_E_VALUE, "a call cannot have %d options", n);
+    for (int i = 0; i < n && rc == KV_OK; i++) {
+        if (!opts[i].name || !opts[i].value)
+            rc = kv_err_set(e, KV_E_USAGE, "option %d has no %s (NULL)", i + 1,
+                            opts[i].name ? "value" : "name");
+    }
+    return rc;
+}
+
 int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_err *e)
 {
     const char *name = type ? type : "local";
     const kv_type_ops *ops;
-    int rc = runtime_find_type(&name, &ops, e);
-    if (rc)
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = arg_given(store, "store", e);
+    if (rc || (rc = check_options(opts, nopts, "opts", e)) ||
+        (rc = runtime_find_type(&name, &ops, e)))
         return rc;
     kv *s = mem_zalloc(1, sizeof *s, e);
     if (!s)
@@ -120,7 +144,9 @@ void kv_free(kv *store)
 int kv_serve(const char *type, kv_err *e)
 {
     const kv_type_ops *ops;
-    int rc = runtime_find_type(&type, &ops, e);
+    int rc = arg_given(type, "type", e);
+    if (!rc)
+        rc = runtime_find_type(&type, &ops, e);
     if (!rc && !ops->serve)
         rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no servers", type);
     return rc ? rc : ops->serve(e);
@@ -146,12 +172,24 @@ int kv_num_workers(const kv *store)
 typedef int operation(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
                       const kv_call *how, kv_err *e);
 
-/* What can be said of a list of pairs without looking at the store. */
-static int check_list(const kv_key *keys, int64_t n, kv_array *const *arrays, kv_err *e)
+/* The two lists of a call, by the names of its arguments. */
+typedef struct list_names {
+    const char *keys, *arrays;
+} list_names;
+
+static const list_names values_in = {"keys", "values"}, outs_of = {"keys", "outs"},
+                        results = {"okeys", "outs"}, ids_in = {"keys", "ids"};
+
+/* Checks all of a list of pairs that needs no look at the store. */
+static int check_list(const kv_key *keys, int64_t n, kv_array *const *arrays, list_names names,
+                      kv_err *e)
 {
     if (n < 0)
         return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
-    return call_check_form(keys, n, arrays, e);
+    int rc = n > 0 ? arg_given(keys, names.keys, e) : KV_OK;
+    if (n > 0 && rc == KV_OK)
+        rc = arg_given(arrays, names.arrays, e);
+    return rc ? rc : call_check_form(keys, n, arrays, e);
 }
 
 /* flags: those that the call may have. */
@@ -162,34 +200,41 @@ static int check_how(const kv_call *how, uint32_t flags, kv_err *e)
     return KV_OK;
 }
 
-/* Whether the type can do this; a store that is not there is `enter`'s to report. */
+/* Whether there is a store whose type can do this. */
 static int need(const kv *store, uint32_t capability, kv_err *e)
 {
-    return !store ? KV_OK : capability_need(store->ops, store->type, capability, e);
+    int rc = check_store(store, e);
+    return rc ? rc : capability_need(store->ops, store->type, capability, e);
 }
 
-static int check_and_run(kv *store, uint32_t what, operation *op, const kv_key *keys, int64_t n,
-                         kv_array *const *arrays, const kv_call *how, kv_err *e)
+/* Enters the store for an operation that brings values; n is not 0 then. */
+static int enter_with_values(kv *store, uint32_t what, const kv_key *keys, int64_t n,
+                             kv_array *const *values, const kv_call *how, kv_err *e)
 {
-    kv_err unused = {0};
-    e = e ? e : &unused; /* what adds the key to an error returns the error's code */
     int rc = check_how(how, 0, e);
-    if (rc || (rc = need(store, what, e)) || (rc = check_list(keys, n, arrays, e)) || n == 0 ||
-        (rc = enter(store, e)))
+    if (rc || (rc = need(store, what, e)) || (rc = check_list(keys, n, values, values_in, e)))
         return rc;
-    return leave(store, op(store->self, keys, n, arrays, how, e));
+    return n > 0 ? enter(store, e) : KV_OK;
 }
 
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
-    return check_and_run(store, CAN_INIT, store->ops->init, keys, n, values, how, e);
+    kv_err unused = {0};
+    e = e ? e : &unused; /* what adds the key to an error returns the error's code */
+    int rc = enter_with_values(store, CAN_INIT, keys, n, values, how, e);
+    return rc || n == 0 ? rc
+                        : leave(store, store->ops->init(store->self, keys, n, values, how, e));
 }
 
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
-    return check_and_run(store, CAN_PUSH, store->ops->push, keys, n, values, how, e);
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = enter_with_values(store, CAN_PUSH, keys, n, values, how, e);
+    return rc || n == 0 ? rc
+                        : leave(store, store->ops->push(store->self, keys, n, values, how, e));
 }
 
 /* Of n pairs that were pulled, how many outs are row_sparse and so were left as they were. *told
@@ -242,7 +287,7 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = check_how(how, KV_FILL_SPARSE, e);
-    if (rc || (rc = need(store, CAN_PULL, e)) || (rc = check_list(keys, n, outs, e)) ||
+    if (rc || (rc = need(store, CAN_PULL, e)) || (rc = check_list(keys, n, outs, outs_of, e)) ||
         (rc = enter(store, e)))
         return rc;
     if (n > 0)
@@ -256,8 +301,8 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = check_how(how, 0, e);
-    if (rc || (rc = check_list(keys, n, outs, e)) || (rc = call_check_form(keys, n, ids, e)) ||
-        n == 0 || (rc = enter(store, e)))
+    if (rc || (rc = check_store(store, e)) || (rc = check_list(keys, n, outs, outs_of, e)) ||
+        (rc = check_list(keys, n, ids, ids_in, e)) || n == 0 || (rc = enter(store, e)))
         return rc;
     if (store->ops->row_sparse_pull)
         rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
@@ -281,8 +326,9 @@ typedef struct two_lists {
 static int check_lists(const kv *store, uint32_t what, const two_lists *l, kv_err *e)
 {
     int rc = check_how(l->how, 0, e);
-    if (rc || (rc = need(store, what, e)) || (rc = check_list(l->keys, l->n, l->values, e)) ||
-        (rc = check_list(l->okeys, l->nouts, l->outs, e)))
+    if (rc || (rc = need(store, what, e)) ||
+        (rc = check_list(l->keys, l->n, l->values, values_in, e)) ||
+        (rc = check_list(l->okeys, l->nouts, l->outs, results, e)))
         return rc;
     if (l->n == 0 && l->nouts > 0)
         return kv_err_set(e, KV_E_VALUE, "there are %lld arrays for results, but no values",
@@ -406,8 +452,11 @@ static void fill_info(kv_info *info, const slot *s)
 static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err *e)
 {
     int64_t number;
-    int rc = enter(store, e);
-    if (rc)
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = check_store(store, e);
+    if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(info, "info", e)) ||
+        (rc = enter(store, e)))
         return rc;
     if (awaits && store->ops->await_key)
         rc = store->ops->await_key(store->self, key, e);
@@ -440,8 +489,8 @@ int64_t kv_num_keys(const kv *store)
 int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
 {
     int64_t number;
-    int rc = enter(store, e);
-    if (rc)
+    int rc = check_store(store, e);
+    if (rc || (rc = arg_given(info, "info", e)) || (rc = enter(store, e)))
         return rc;
     if (i < 0 || i >= store->slots.n)
         rc = kv_err_set(e, KV_E_INDEX, "there is no key number %lld, the store has %lld",
@@ -521,8 +570,10 @@ static int no_optimizer(kv_err *e)
 
 int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
+    kv_err unused = {0};
+    e = e ? e : &unused;
     int rc = need(store, KV_CAN_OPTIMIZER, e);
-    if (rc || (rc = enter_idle(store, e)))
+    if (rc || (rc = check_options(params, nparams, "params", e)) || (rc = enter_idle(store, e)))
         return rc;
     if (store->updater.kind == UPDATER_RULE) {
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
@@ -566,9 +617,13 @@ static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_o
 int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int nparams, kv_err *e)
 {
     kv_rule *rule;
+    kv_err unused = {0};
+    e = e ? e : &unused;
     int rc = need(store, KV_CAN_OPTIMIZER, e);
-    if (rc == KV_OK)
-        rc = builtin_rule(&rule, name, e);
+    if (rc || (rc = arg_given(name, "name", e)) ||
+        (rc = check_options(params, nparams, "params", e)))
+        return rc;
+    rc = builtin_rule(&rule, name, e);
     if (rc == KV_OK) {
         rc = set_rule(store, rule, name, params, nparams, e);
         kv_rule_free(rule);
@@ -578,8 +633,13 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
 
 int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparams, kv_err *e)
 {
+    kv_err unused = {0};
+    e = e ? e : &unused;
     int rc = need(store, CAN_RULES, e);
-    return rc ? rc : set_rule(store, rule, NULL, params, nparams, e);
+    if (rc || (rc = arg_given(rule, "rule", e)) ||
+        (rc = check_options(params, nparams, "params", e)))
+        return rc;
+    return set_rule(store, rule, NULL, params, nparams, e);
 }
 
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg)
@@ -619,8 +679,8 @@ int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv
     compression next;
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = enter(store, e);
-    if (rc)
+    int rc = check_store(store, e);
+    if (rc || (rc = check_options(params, nparams, "params", e)) || (rc = enter(store, e)))
         return rc;
     if (!store->compresses) {
         rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" do not compress gradients",
@@ -725,8 +785,8 @@ static int write_image(image *im, const char *path, kv_err *e)
 int kv_save(kv *store, const char *path, kv_err *e)
 {
     image im;
-    int rc = enter_idle(store, e);
-    if (rc == KV_OK)
+    int rc = check_store(store, e);
+    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK && (rc = enter_idle(store, e)) == KV_OK)
         rc = leave(store, store_file_take(&im, store, e));
     return rc ? rc : write_image(&im, path, e);
 }
@@ -778,8 +838,8 @@ int kv_load(kv **store, const char *path, kv_err *e)
     kv *made = NULL;
     kv_err why = {0}, unused = {0};
     e = e ? e : &unused;
-    int rc = store_file_open(&f, path, e);
-    if (rc)
+    int rc = arg_given(store, "store", e);
+    if (rc || (rc = arg_given(path, "path", e)) || (rc = store_file_open(&f, path, e)))
         return rc;
     if ((rc = make_loaded(&made, &f, &why))) {
         kv_err_set(e, (kv_code)rc, "%s: %s", path, why.text);
@@ -840,8 +900,10 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
     states_use v = {.store = store, .path = path, .im = &im, .flags = flags};
     int rc = need(store, KV_CAN_STATES, e);
-    if (rc || (store && store->ops->visit_states))
-        return rc ? rc : visit_states(KV_STATES_SAVE, write_states, &v, e);
+    if (rc || (rc = arg_given(path, "path", e)))
+        return rc;
+    if (store->ops->visit_states)
+        return visit_states(KV_STATES_SAVE, write_states, &v, e);
     rc = visit_states(KV_STATES_SAVE, take_states, &v, e);
     return rc ? rc : write_image(&im, path, e);
 }
@@ -862,7 +924,7 @@ int kv_load_states(kv *store, const char *path, kv_err *e)
 {
     states_use v = {.store = store, .path = path};
     int rc = need(store, KV_CAN_STATES, e);
-    if (!rc)
+    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK)
         rc = visit_states(KV_STATES_LOAD, read_states, &v, e);
     updater_release(&v.gone);
     return rc;
@@ -945,7 +1007,10 @@ static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv
 
 static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
 {
-    int rc = KV_OK;
+    int rc = enter(store, e);
+    if (rc)
+        return rc;
+    leave(store, KV_OK); /* the texts stay until the store is freed */
     for (int64_t i = 0; i < store->nremarks && !rc; i++)
         rc = visit(arg,
                    (kv_field[]){{.name = "name", .text = store->remark[i].name},
@@ -981,20 +1046,23 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
 
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e)
 {
+    int rc = arg_given(topic, "topic", e);
+    if (rc || (rc = arg_given(visit, "visit", e)))
+        return rc;
     if (strcmp(topic, "types") == 0)
         return runtime_describe_types(visit, arg, e);
     if (strcmp(topic, "gpus") == 0)
         return runtime_describe_gpus(visit, arg, e);
-    if (strcmp(topic, "store") == 0 && store)
+    if (strcmp(topic, "store") == 0)
         return describe_store(store, visit, arg, e);
-    if (strcmp(topic, "cluster") == 0 && store)
+    if (strcmp(topic, "cluster") == 0)
         return describe_cluster(store, visit, arg, e);
-    if (strcmp(topic, "metadata") == 0 && store)
+    if (strcmp(topic, "metadata") == 0)
         return describe_metadata(store, visit, arg, e);
-    if (strcmp(topic, "rule") == 0 && store)
+    if (strcmp(topic, "rule") == 0)
         return describe_rule(store, visit, arg, e);
     bool states = strcmp(topic, "states") == 0;
-    if (store && (states || strcmp(topic, "optimizer") == 0))
+    if (states || strcmp(topic, "optimizer") == 0)
         return describe_rows(store, states, visit, arg, e);
     kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
     kv_err_hint(e, store ? "types, gpus, store, cluster, metadata, rule, optimizer, states"

@@ -6,17 +6,21 @@
  *
  *     kv *store = NULL;
  *     kv_err err = {0};
- *     kv_create("local", NULL, 0, &store, &err);          // no store after an error: look here
+ *     kv_create("local", NULL, 0, &store, &err);
  *     kv_init(store, &key, 1, &weight, NULL, &err);       // once a key
  *     kv_push(store, &key, 1, &gradient, NULL, &err);     // sum, then updater
  *     kv_pull(store, &key, 1, &weight, NULL, &err);       // newest value
  *
  * Errors.    Functions that can fail return a kv_code and fill the caller's kv_err (kv_err.h); the
- *            first failure wins, so one look behind several calls finds it. The calls after it run
- *            all the same: a store or array that could not be made must not be passed to them. A
- *            call checks everything and allocates everything before its first write: a failed call
- *            has changed nothing. The library never prints, exits, aborts, installs signal handlers
- *            or calls setlocale.
+ *            first failure wins, so one look behind several calls finds it. A call checks
+ *            everything and allocates everything before its first write: a failed call has changed
+ *            nothing. The library never prints, exits, aborts, installs signal handlers or calls
+ *            setlocale.
+ * NULL.      A function that returns a kv_code refuses a NULL that it needs (usage; the text names
+ *            the argument), so calls may follow one that could not make its store or array. A
+ *            function that cannot fail, such as kv_type or kv_array_shape, needs what it asks
+ *            about: a NULL there is the caller's bug. kv_free, kv_array_unref and their kin take
+ *            NULL, and so does every kv_err.
  * Ownership. Arrays are counted (kv_array.h). A call borrows the arrays passed to it and takes
  *            references where it needs them longer. Keys, names and options are copied. What a
  *            function returns as a plain pointer is borrowed until the next change of its owner.
@@ -99,7 +103,7 @@ void kv_free(kv *store);
 const char *kv_type(const kv *store);
 
 /* The rank of this worker, 0 to kv_num_workers - 1; 0 of 1 for stores of one process. They do not
- * block either. */
+ * block either, and store is not NULL. */
 int kv_rank(const kv *store);
 int kv_num_workers(const kv *store);
 
@@ -332,7 +336,7 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv_err *e);
 
 /* The text of the i-th optimizer of the library, which says in its comment what it is; *name is its
- * first name. NULL behind the last. */
+ * first name, and name may be NULL. NULL behind the last. */
 const char *kv_optimizer_text(int i, const char **name);
 
 /* Receives the lines that rules print, one call a line without its newline, in key order, on the

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arg.h"
 #include "base/buf.h"
 #include "kvstore.h"
 #include "runtime.h"
@@ -130,6 +131,9 @@ static int load(const char *path, kv_err *e)
 
 int kv_load_plugin(const char *path, kv_err *e)
 {
+    int rc = arg_given(path, "path", e);
+    if (rc)
+        return rc;
     if (!plugin_possible())
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "%s cannot be loaded: this program has the static library, which loads "
@@ -137,8 +141,7 @@ int kv_load_plugin(const char *path, kv_err *e)
                           path);
     if (access(path, R_OK) != 0)
         return kv_err_set(e, KV_E_IO, "%s: %s", path, strerrordesc_np(errno));
-    int rc = runtime_loading_enter(path, e);
-    if (rc)
+    if ((rc = runtime_loading_enter(path, e)))
         return rc;
     rc = load(path, e);
     runtime_loading_leave();

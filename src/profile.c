@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/arg.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine/trace.h"
@@ -189,8 +190,10 @@ static int write_events(kv_err *e)
 
 int kv_profile_start(const char *path, kv_err *e)
 {
+    int rc = arg_given(path, "path", e);
+    if (rc)
+        return rc;
     pthread_mutex_lock(&profile.lock);
-    int rc = KV_OK;
     if (profile.file.f)
         rc = kv_err_set(e, KV_E_VALUE, "the profile \"%s\" is being taken already",
                         profile.file.name);

@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "array/device.h"
+#include "base/arg.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/suggest.h"
@@ -186,6 +187,9 @@ int runtime_find_type(const char **name, const kv_type_ops **ops, kv_err *e)
 
 int kv_find_type(const char *name, const kv_type_ops **ops, kv_err *e)
 {
+    int rc = arg_given(name, "name", e);
+    if (rc || (rc = arg_given(ops, "ops", e)))
+        return rc;
     return runtime_find_type(&name, ops, e);
 }
 
@@ -330,7 +334,8 @@ static int add_type(const kv_type_ops *ops, const char *base, kv_err *e)
 
 int kv_register_type(const kv_type_ops *ops, kv_err *e)
 {
-    return add_type(ops, NULL, e);
+    int rc = arg_given(ops, "ops", e);
+    return rc ? rc : add_type(ops, NULL, e);
 }
 
 const char *runtime_base(const kv_type_ops *ops)
@@ -430,8 +435,8 @@ int kv_register_name(const char *name, const char *base, kv_err *e)
 {
     const kv_type_ops *ops;
     const char *of = base ? base : "local";
-    int rc = check_name(name, e);
-    if (rc || (rc = runtime_find_type(&of, &ops, e)))
+    int rc = arg_given(name, "name", e);
+    if (rc || (rc = check_name(name, e)) || (rc = runtime_find_type(&of, &ops, e)))
         return rc;
     named_type *t = mem_zalloc(1, sizeof *t, e);
     if (!t)

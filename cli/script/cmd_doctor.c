@@ -12,6 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
 #include "array/device.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -61,6 +65,15 @@ static void add_libraries(buf *out)
     buf_add(out, out->len == from ? " none but those of the system\n" : "\n");
 }
 
+#if defined(__x86_64__) || defined(__i386__)
+/* clang 14 has no name for it in __builtin_cpu_supports. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 static void add_cpu(buf *out)
 {
     cpu_set_t set;
@@ -72,7 +85,7 @@ static void add_cpu(buf *out)
     buf_add(out, __builtin_cpu_supports("avx512f") ? " AVX-512" : "");
     buf_add(out, __builtin_cpu_supports("avx2") ? " AVX2" : "");
     buf_add(out, __builtin_cpu_supports("fma") ? " FMA" : "");
-    buf_add(out, __builtin_cpu_supports("f16c") ? " F16C" : "");
+    buf_add(out, has_f16c() ? " F16C" : "");
     buf_add(out, __builtin_cpu_supports("avx2") ? "\n" : " baseline vectors only\n");
 #else
     buf_add(out, " the vectors of this architecture\n");

@@ -14,6 +14,7 @@
 
 #include "array/mirror.h"
 #include "array/sparse.h"
+#include "base/arg.h"
 #include "base/mem.h"
 
 /* Elements up to these bytes lie behind their header. */
@@ -65,6 +66,9 @@ bool kv_dtype_is_float(kv_dtype dtype)
 
 int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
 {
+    int rc = arg_given(dtype, "dtype", e);
+    if (rc || (rc = arg_given(name, "name", e)))
+        return rc;
     for (int i = 0; i < KV_DTYPE_END; i++) {
         if (facts[i].name && strcmp(facts[i].name, name) == 0) {
             *dtype = (kv_dtype)i;
@@ -117,6 +121,8 @@ static int shape_size(int64_t *size, kv_dtype dtype, int ndim, const int64_t *sh
     char text[160];
     if (ndim < 0 || ndim > KV_MAX_NDIM)
         return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %d", KV_MAX_NDIM, ndim);
+    if (ndim > 0 && !shape)
+        return arg_given(shape, "shape", e);
     int64_t n = 1, bytes = kv_dtype_bytes(dtype);
     bool empty = false, over = false;
     for (int i = 0; i < ndim; i++) {
@@ -199,8 +205,9 @@ int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
 {
     kv_array *a;
     const dev_ops *dev;
-    int rc = find_device(&dev, ctx, e);
-    if (rc || (rc = make(&a, dev, dtype, ndim, shape, ctx, true, e)))
+    int rc = arg_given(out, "out", e);
+    if (rc || (rc = find_device(&dev, ctx, e)) ||
+        (rc = make(&a, dev, dtype, ndim, shape, ctx, true, e)))
         return rc;
     if (a->memory != ARRAY_INSIDE) {
         a->memory = ARRAY_OWN;
@@ -219,8 +226,8 @@ int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
                  kv_err *e)
 {
     kv_array *a;
-    int rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e);
-    if (rc)
+    int rc = arg_given(out, "out", e);
+    if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
         return rc;
     rc = a->mirror ? mirror_zero(a, e) : a->dev->zero(ctx.id, a->data, kv_array_bytes(a), e);
     if (rc) {
@@ -244,12 +251,14 @@ int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const in
                   kv_ctx ctx, void (*done)(void *arg), void *arg, kv_err *e)
 {
     kv_array *a;
-    int rc = array_header(&a, dtype, ndim, shape, ctx, e);
-    if (rc)
+    int rc = arg_given(out, "out", e);
+    if (rc || (rc = array_header(&a, dtype, ndim, shape, ctx, e)))
         return rc;
     a->memory = ARRAY_WRAPPED;
     a->data = data;
-    if (mirror_needed(ctx) && (rc = wrap_block(a, data, e))) {
+    if (a->size > 0)
+        rc = arg_given(data, "data", e);
+    if (rc || (mirror_needed(ctx) && (rc = wrap_block(a, data, e)))) {
         mem_free(a);
         return rc;
     }
@@ -263,14 +272,16 @@ int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape,
 {
     kv_array *a;
     char text[160];
+    int rc = arg_given(out, "out", e);
+    if (rc || (rc = arg_given(src, "src", e)))
+        return rc;
     if (src->storage == KV_ROW_SPARSE) {
         kv_err_set(e, KV_E_UNSUPPORTED, "a row_sparse array of shape %s keeps its shape",
                    kv_shape_text(text, sizeof text, src->ndim, src->shape));
         kv_err_hint(e, "a dense one can have another: dense(a), in C kv_array_to_dense");
         return KV_E_UNSUPPORTED;
     }
-    int rc = make(&a, src->dev, src->dtype, ndim, shape, src->ctx, false, e);
-    if (rc)
+    if ((rc = make(&a, src->dev, src->dtype, ndim, shape, src->ctx, false, e)))
         return rc;
     if (a->size != src->size) {
         char was[160], now[160];
@@ -413,12 +424,13 @@ engine_var *array_var(kv_array *a)
     return a->memory == ARRAY_VIEW ? &a->base->var : &a->var;
 }
 
-/* read, write and their kin for rows are for one storage each. */
-static int check_storage(const kv_array *a, kv_storage storage, kv_err *e)
+/* read, write and their kin for rows are for one storage each. data: where the result goes. */
+static int check_access(const kv_array *a, const void *data, kv_storage storage, kv_err *e)
 {
     char text[160];
-    if (a->storage == storage)
-        return KV_OK;
+    int rc = arg_given(a, "a", e);
+    if (rc || (rc = arg_given(data, "data", e)) || a->storage == storage)
+        return rc;
     kv_shape_text(text, sizeof text, a->ndim, a->shape);
     if (storage == KV_ROW_SPARSE)
         return kv_err_set(e, KV_E_UNSUPPORTED,
@@ -438,7 +450,7 @@ static int check_filled(const kv_array *a, kv_err *e)
 
 static int read_data(kv_array *a, kv_storage storage, const void **data, kv_err *e)
 {
-    int rc = check_storage(a, storage, e);
+    int rc = check_access(a, data, storage, e);
     if (rc)
         return rc;
     engine_wait_read(array_var(a));
@@ -459,7 +471,7 @@ int kv_array_read_rows(kv_array *a, const void **data, kv_err *e)
 
 static int write_data(kv_array *a, kv_storage storage, void **data, kv_err *e)
 {
-    int rc = check_storage(a, storage, e);
+    int rc = check_access(a, data, storage, e);
     if (rc)
         return rc;
     engine_wait_write(array_var(a));
@@ -528,6 +540,9 @@ static int copy_run(engine_op *op, kv_err *e)
 int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
 {
     char to[160], from[160];
+    int rc = arg_given(dst, "dst", e);
+    if (rc || (rc = arg_given(src, "src", e)))
+        return rc;
     if (!kv_array_same_shape(dst, src))
         return kv_err_set(e, KV_E_SHAPE, "an array of shape %s cannot be copied into one of %s",
                           kv_shape_text(from, sizeof from, src->ndim, src->shape),
@@ -540,9 +555,12 @@ int kv_array_copy(kv_array *dst, kv_array *src, kv_err *e)
 int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
     kv_array *a;
-    int rc = src->storage == KV_ROW_SPARSE
-                 ? kv_array_new_sparse(&a, dtype, src->ndim, src->shape, 0, NULL, ctx, e)
-                 : kv_array_new_raw(&a, dtype, src->ndim, src->shape, ctx, e);
+    int rc = arg_given(out, "out", e);
+    if (rc || (rc = arg_given(src, "src", e)))
+        return rc;
+    rc = src->storage == KV_ROW_SPARSE
+             ? kv_array_new_sparse(&a, dtype, src->ndim, src->shape, 0, NULL, ctx, e)
+             : kv_array_new_raw(&a, dtype, src->ndim, src->shape, ctx, e);
     if (rc)
         return rc;
     if ((rc = kv_array_copy(a, src, e))) {

@@ -12,6 +12,9 @@
  * what writes the array has ended; kv_array_write also waits for what reads it. Memory obtained
  * from either is the array's own: elements in row-major order, without gaps.
  *
+ * NULL. A function that returns a kv_code refuses a NULL that it needs (usage). The others need an
+ * array; only kv_array_ref and kv_array_unref take NULL.
+ *
  * This header is public; it is installed beside kvstore.h, which includes it.
  */
 #ifndef KV_ARRAY_H

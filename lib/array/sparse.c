@@ -10,6 +10,7 @@
 
 #include "array/mirror.h"
 #include "array/row_ids.h"
+#include "base/arg.h"
 #include "base/mem.h"
 #include "engine/pool.h"
 
@@ -74,8 +75,11 @@ static int64_t *new_ids(int64_t n, kv_err *e)
 static int check_ids(int ndim, const int64_t *shape, int64_t nrows, const int64_t *ids, kv_err *e)
 {
     char text[160];
+    int rc = ndim > 0 ? arg_given(shape, "shape", e) : KV_OK;
     if (nrows < 0)
         return kv_err_set(e, KV_E_VALUE, "an array cannot hold %lld rows", (long long)nrows);
+    if (rc || (nrows > 0 && (rc = arg_given(ids, "row_ids", e))))
+        return rc;
     for (int64_t i = 0; i < nrows; i++) {
         if (ndim < 1 || ids[i] < 0 || ids[i] >= shape[0])
             return kv_err_set(e, KV_E_INDEX, "an array of shape %s has no row %lld",
@@ -91,8 +95,9 @@ int kv_array_new_sparse(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
                         int64_t nrows, const int64_t *row_ids, kv_ctx ctx, kv_err *e)
 {
     kv_array *a;
-    int rc = check_ids(ndim, shape, nrows, row_ids, e);
-    if (rc || (rc = make_rows(&a, dtype, ndim, shape, nrows, new_ids(nrows, e), ctx, e)))
+    int rc = arg_given(out, "out", e);
+    if (rc || (rc = check_ids(ndim, shape, nrows, row_ids, e)) ||
+        (rc = make_rows(&a, dtype, ndim, shape, nrows, new_ids(nrows, e), ctx, e)))
         return rc;
     if (nrows > 0)
         memcpy(a->rows, row_ids, (size_t)nrows * sizeof *row_ids);
@@ -349,8 +354,9 @@ int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e)
 int kv_array_to_sparse(kv_array **out, kv_array *src, kv_err *e)
 {
     kv_array *a;
-    int rc = kv_array_new_sparse(&a, src->dtype, src->ndim, src->shape, 0, NULL, src->ctx, e);
-    if (rc)
+    int rc = arg_given(out, "out", e);
+    if (rc || (rc = arg_given(src, "src", e)) ||
+        (rc = kv_array_new_sparse(&a, src->dtype, src->ndim, src->shape, 0, NULL, src->ctx, e)))
         return rc;
     if ((rc = kv_array_copy(a, src, e))) {
         kv_array_unref(a);
@@ -363,8 +369,9 @@ int kv_array_to_sparse(kv_array **out, kv_array *src, kv_err *e)
 int kv_array_to_dense(kv_array **out, kv_array *src, kv_err *e)
 {
     kv_array *a;
-    int rc = kv_array_new_raw(&a, src->dtype, src->ndim, src->shape, src->ctx, e);
-    if (rc)
+    int rc = arg_given(out, "out", e);
+    if (rc || (rc = arg_given(src, "src", e)) ||
+        (rc = kv_array_new_raw(&a, src->dtype, src->ndim, src->shape, src->ctx, e)))
         return rc;
     if ((rc = kv_array_copy(a, src, e))) {
         kv_array_unref(a);

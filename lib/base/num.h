@@ -31,7 +31,8 @@ num_digits num_shortest(double x, num_width width);
  * the shortest for the width. Returns the length; out needs NUM_TEXT_MAX bytes and gets a NUL. */
 int num_repr(char *out, double x, num_width width);
 
-/* The same without ".0" behind whole numbers: 3, 0.1, 1e+16. For files. */
+/* The same without ".0" behind whole numbers: 3, 0.1, 1e+16. For files. Only -0.0 keeps it, because
+ * readers such as Python's json take -0 for an integer, which has no sign. */
 int num_plain(char *out, double x, num_width width);
 
 /* Decimal integer. Returns the length. */

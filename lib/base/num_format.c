@@ -188,7 +188,7 @@ int num_repr(char *out, double x, num_width width)
 
 int num_plain(char *out, double x, num_width width)
 {
-    return put_number(out, x, width, false);
+    return put_number(out, x, width, x == 0 && signbit(x));
 }
 
 int num_int(char *out, int64_t x)

@@ -25,6 +25,12 @@ int builtin_rule(kv_rule **out, const char *name, kv_err *e)
 
 const char *kv_optimizer_text(int i, const char **name)
 {
-    *name = builtin_texts[i].name;
-    return builtin_texts[i].text;
+    const builtin_text *t = builtin_texts;
+    if (i < 0)
+        return NULL;
+    while (i-- > 0 && t->name)
+        t++;
+    if (name)
+        *name = t->name;
+    return t->text;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/arg.h"
 #include "lang/parse.h"
 #include "vm/rule.h"
 
@@ -26,11 +27,16 @@ static int read_rule(kv_rule *r, const char *text, const char *file, int line, i
 
 int kv_rule_new(kv_rule **rule, const char *text, const char *file, int line, int col, kv_err *e)
 {
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = arg_given(rule, "rule", e);
+    if (rc || (rc = arg_given(text, "text", e)))
+        return rc;
     kv_rule *r = mem_zalloc(1, sizeof *r, e);
     if (!r)
         return KV_E_MEMORY;
     r->refs = 1;
-    int rc = read_rule(r, text, file, line, col, e);
+    rc = read_rule(r, text, file, line, col, e);
     if (rc)
         kv_rule_free(r);
     else

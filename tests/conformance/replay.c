@@ -116,7 +116,7 @@ kv_array *replay_array(replay *r, const cJSON *entry, const cJSON *data)
     return out;
 }
 
-/* The place of a number among all of its dtype. */
+/* The place of a number among all of its dtype: -0 comes just before 0. */
 static int64_t rank_of(double x, kv_dtype dtype)
 {
     union {
@@ -140,7 +140,7 @@ static int64_t rank_of(double x, kv_dtype dtype)
         bits = u.h & 0x7fff;
         sign = u.h >> 15;
     }
-    return sign ? -bits : bits;
+    return sign ? -1 - bits : bits;
 }
 
 double replay_distance(double a, double b, kv_dtype dtype)
@@ -149,7 +149,8 @@ double replay_distance(double a, double b, kv_dtype dtype)
         return isnan(a) && isnan(b) ? 0 : (double)INFINITY;
     if (!kv_dtype_is_float(dtype))
         return fabs(a - b);
-    return fabs((double)rank_of(a, dtype) - (double)rank_of(b, dtype));
+    int64_t p = rank_of(a, dtype), q = rank_of(b, dtype);
+    return (double)(p > q ? (uint64_t)p - (uint64_t)q : (uint64_t)q - (uint64_t)p);
 }
 
 static void compare(replay *r, kv_array *got, kv_array *want, const char *what, int step)
@@ -163,13 +164,14 @@ static void compare(replay *r, kv_array *got, kv_array *want, const char *what, 
     kv_array_read(b, &y, &r->e);
     for (int64_t i = 0; i < kv_array_size(want); i++) {
         double g = ((const double *)x)[i], w = ((const double *)y)[i];
-        if ((isnan(g) && isnan(w)) || (g == w && signbit(g) == signbit(w)))
+        double far = replay_distance(g, w, dtype);
+        if (far == 0)
             continue;
         r->exact = false;
-        double far = replay_distance(g, w, dtype);
         if (far > r->worst[dtype])
             r->worst[dtype] = far;
-        if (!(far <= r->ulp) && !(fabs(g - w) <= r->abs))
+        /* Without an absolute tolerance 0 is not -0. */
+        if (!(far <= r->ulp) && !(r->abs > 0 && fabs(g - w) <= r->abs))
             replay_fail(r, "step %d: %s[%lld] is %.9g, not %.9g (%g ulp)", step, what, (long long)i,
                         g, w, far);
     }

@@ -44,7 +44,7 @@ TEST(csv_reads)
     check_read("1\r\n2\r\n\r\n", NULL, "1\n2\n");
     check_read("1\r2\r", NULL, "1\n2\n");
     check_read("\xEF\xBB\xBF 1 ,\t2\n\n\n", NULL, "1,2\n");
-    check_read("+2,.3e1,3.,nan,inf,-Inf,-0,true,False\n", NULL, "2,3,3,nan,inf,-inf,-0,1,0\n");
+    check_read("+2,.3e1,3.,nan,inf,-Inf,-0,true,False\n", NULL, "2,3,3,nan,inf,-inf,-0.0,1,0\n");
     check_read("\"1\",\" 2\" , 3\n", &(csv_options){.header = -1}, "1,2,3\n");
     check_read("x,y\n1,2\n", NULL, "1,2\n");
     check_read(",y\n1,2\n", NULL, "1,2\n");

@@ -47,7 +47,7 @@ TEST(json_reads)
     check_read("[[1,2],[3,4.5]]", "[[1,2],[3,4.5]]");
     check_read("\xEF\xBB\xBF [ 1 ,\r\n\t2 ]\n\n", "[1,2]");
     check_read("[\"nan\",\"inf\",\"-inf\",\"NaN\",-0,true,false,1e2,\"0.5\"]",
-               "[\"nan\",\"inf\",\"-inf\",\"nan\",-0,1,0,100,0.5]");
+               "[\"nan\",\"inf\",\"-inf\",\"nan\",-0.0,1,0,100,0.5]");
     check_read("3", "{\"dtype\":\"float32\",\"shape\":[],\"data\":3}");
     check_read("[]", "{\"dtype\":\"float32\",\"shape\":[0],\"data\":[]}");
     check_read("[[],[]]", "{\"dtype\":\"float32\",\"shape\":[2,0],\"data\":[[],[]]}");
@@ -140,6 +140,20 @@ TEST(json_through_a_double)
     CHECK_TEXT(buf_text(&text), "[7.038530691851209e-26,0.1]");
     kv_array_unref(a);
     buf_release(&text);
+}
+
+TEST(json_negative_zero)
+{
+    static const kv_dtype types[] = {KV_FLOAT16, KV_BFLOAT16, KV_FLOAT32, KV_FLOAT64};
+    for (int i = 0; i < 4; i++) {
+        kv_err e = {0};
+        kv_array *a = io_array(types[i], 1, (int64_t[]){3}, (double[]){-0.0, 0.0, -1});
+        buf text = {0};
+        CHECK_OK(json_write(&text, a, &e));
+        CHECK(strstr(buf_text(&text), "[-0.0,0,-1]") != NULL);
+        kv_array_unref(a);
+        buf_release(&text);
+    }
 }
 
 TEST(json_round_trip_many)

@@ -414,7 +414,7 @@ TEST(num_repr_as_python)
     check_repr(0x1p-1074, NUM_BINARY64, "5e-324");
     check_repr(0x1p-44, NUM_BINARY64, "5.684341886080802e-14");
     check_repr(2e-44, NUM_BINARY64, "2e-44");
-    check_repr(9007199254740993, NUM_BINARY64, "9007199254740992.0");
+    check_repr(9007199254740993.0, NUM_BINARY64, "9007199254740992.0");
     check_repr(1.7976931348623157e308, NUM_BINARY64, "1.7976931348623157e+308");
     check_repr(-1.7976931348623157e-308, NUM_BINARY64, "-1.7976931348623155e-308");
     check_repr(NAN, NUM_BINARY64, "nan");
@@ -436,7 +436,9 @@ TEST(num_repr_as_python)
     CHECK_INT(num_plain(text, 3, NUM_BINARY32), 1);
     CHECK_TEXT(text, "3");
     num_plain(text, -0.0, NUM_BINARY32);
-    CHECK_TEXT(text, "-0");
+    CHECK_TEXT(text, "-0.0");
+    num_plain(text, 0, NUM_BINARY32);
+    CHECK_TEXT(text, "0");
     num_plain(text, 1e16, NUM_BINARY64);
     CHECK_TEXT(text, "1e+16");
     num_plain(text, 1200, NUM_BINARY64);

@@ -2,6 +2,7 @@
  * what a failed push and a rollback leave. */
 #include "core/optimizer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -366,4 +367,48 @@ TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
     for (int i = 0; i < 3; i++)
         kv_array_unref(a[i]);
     kv_free(s);
+}
+
+/* What the formulas of MXNet 1.9.1 give for weights and gradients of both zeros, written out by hand. */
+TEST(optimizer_signs_of_zero)
+{
+    static const struct {
+        const char *name, *param, *value;
+        double weight[2], grads[3][2]; /* up to three pushes */
+        int pushes;
+        double want[2];
+    } runs[] = {
+        {"ftrl", NULL, NULL, {0, 0}, {{0.005, -0.005}}, 1, {0.0, -0.0}},
+        {"ftml", NULL, NULL, {0.0, -0.0}, {{0.0, 0.0}}, 1, {-0.0, -0.0}},
+        {"nadam", NULL, NULL, {-0.0, -0.0}, {{0.0, -0.0}}, 1, {-0.0, -0.0}},
+        {"sgd", NULL, NULL, {-0.0, -0.0}, {{0.0, -0.0}}, 1, {0.0, 0.0}},
+        {"lbsgd", NULL, NULL, {-0.0, -0.0}, {{0.0, -0.0}}, 1, {-0.0, 0.0}},
+        /* A later gradient is added to 0, and a weight is stepped with rate 0 until a batch is full. */
+        {"lbsgd", NULL, NULL, {-0.0, -0.0}, {{0.0, 0.0}, {-0.0, 0.0}}, 2, {-0.0, -0.0}},
+        {"lbsgd", "batch_scale", "4", {-0.0, -0.0}, {{-1, 1}}, 1, {0.0, -0.0}},
+        {"lbsgd", "batch_scale", "2", {-0.0, -0.0}, {{-0.0, 0.0}, {-0.0, -0.0}}, 2, {0.0, -0.0}},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        kv_err e = {0};
+        kv *s = make();
+        const kv_key key = id(0);
+        const kv_opt param = {runs[i].param, runs[i].value};
+        kv_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){2}, runs[i].weight);
+        const void *got;
+        CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
+        CHECK_OK(kv_set_optimizer(s, runs[i].name, &param, param.name != NULL, &e));
+        for (int p = 0; p < runs[i].pushes; p++) {
+            kv_array *grad = io_array(KV_FLOAT32, 1, (int64_t[]){2}, runs[i].grads[p]);
+            CHECK_OK(kv_push(s, &key, 1, &grad, NULL, &e));
+            kv_array_unref(grad);
+        }
+        CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
+        CHECK_OK(kv_array_read(a, &got, &e));
+        for (int k = 0; k < 2; k++) {
+            CHECK(((const float *)got)[k] == 0);
+            CHECK_INT(signbit(((const float *)got)[k]) != 0, signbit(runs[i].want[k]) != 0);
+        }
+        kv_array_unref(a);
+        kv_free(s);
+    }
 }

@@ -93,7 +93,7 @@ TEST(program_adam_is_four_loops)
     CHECK_TEXT(text_of(b), "r0 = a1*2 + a0*0.5\n"
                            "a2 = a2*0.75 + r0*0.25\n"
                            "a3 = a3*0.875 + (r0*0.125)*r0\n"
-                           "a0 = a0*1 + (a2*-8)/(sqrt(a3 + -0) + 0.0625)\n");
+                           "a0 = a0*1 + (a2*-8)/(sqrt(a3 + -0.0) + 0.0625)\n");
 }
 
 TEST(program_constants_fold)
@@ -101,7 +101,7 @@ TEST(program_constants_fold)
     prog_builder *b = begin();
     prog_value k = op2(b, PROG_ADD, num(b, 1), op2(b, PROG_MUL, num(b, 2), num(b, 3)));
     prog_store(b, 0, KV_FLOAT32, op2(b, PROG_MUL, f32(b, 1), k));
-    CHECK_TEXT(text_of(b), "a0 = a1*7 + -0\n");
+    CHECK_TEXT(text_of(b), "a0 = a1*7 + -0.0\n");
 
     b = begin();
     prog_store(b, 0, KV_FLOAT32,
@@ -115,7 +115,7 @@ TEST(program_constants_fold)
 
     b = begin();
     prog_store(b, 0, KV_FLOAT32, op2(b, PROG_DIV, f32(b, 1), num(b, 8)));
-    CHECK_TEXT(text_of(b), "a0 = a1*0.125 + -0\n");
+    CHECK_TEXT(text_of(b), "a0 = a1*0.125 + -0.0\n");
 
     b = begin();
     prog_store(b, 0, KV_FLOAT32, op2(b, PROG_DIV, f32(b, 1), num(b, 10)));
@@ -667,7 +667,7 @@ TEST(program_wide_is_one_loop)
     prog_value root = op2(b, PROG_ADD, op1(b, PROG_SQRT, v), prog_const(b, PROG_F64, 0.1));
     prog_value u = op2(b, PROG_ADD, op2(b, PROG_DIV, m, root), w);
     prog_store(b, 3, KV_FLOAT32, prog_cast(b, PROG_F32, u));
-    CHECK_TEXT(text_of(b), "a3 = wide a2*1 + (a0*1)/(sqrt(a1 + -0) + 0.1)\n");
+    CHECK_TEXT(text_of(b), "a3 = wide a2*1 + (a0*1)/(sqrt(a1 + -0.0) + 0.1)\n");
     b = begin();
     m = prog_cast(b, PROG_F64, f32(b, 0));
     v = op2(b, PROG_MUL, m, prog_load(b, 1, KV_FLOAT64, PROG_F64)); /* this is one already */

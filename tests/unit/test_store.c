@@ -881,7 +881,7 @@ TEST(store_describe)
                "name=local;aliases=local_update_cpu local_allreduce_cpu;available=1;reason=;"
                "name=device;aliases=local_allreduce_device;available=1;reason=;");
     CHECK_ERR(kv_describe(NULL, "store", see, &row, &e), KV_E_USAGE,
-              "there is no description of \"store\"");
+              "there is no store: the pointer is NULL");
     kv_free(s);
 }
 

@@ -1,0 +1,268 @@
+/* The public functions with arguments that are not there, or are negative: each that returns a code
+ * says which argument it is, with and without a kv_err, and changes nothing. */
+#include "kvstore.h"
+#include "test.h"
+#include "test_io.h"
+
+/* The call names its kv_err e. */
+#define REFUSED(code, sentence, call)                                                              \
+    do {                                                                                           \
+        kv_err err = {0}, *e = &err;                                                               \
+        CHECK_INT(call, code);                                                                     \
+        CHECK_TEXT(err.text, sentence);                                                            \
+        e = NULL;                                                                                  \
+        CHECK_INT(call, code);                                                                     \
+    } while (0)
+
+#define NO_STORE "there is no store: the pointer is NULL"
+#define NO(name) "the argument `" name "` is NULL"
+
+static const kv_key keys[] = {{.id = 1}, {.id = 2}};
+static const kv_key new_keys[] = {{.id = 8}, {.id = 9}};
+
+static kv_array *ones(void)
+{
+    return io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){1, 1});
+}
+
+static int see(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    (void)arg, (void)fields, (void)n, (void)e;
+    return KV_OK;
+}
+
+static kv *store_of_two(kv_array *const *a)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    CHECK_OK(kv_init(s, keys, 2, a, NULL, &e));
+    CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
+    return s;
+}
+
+static kv_rule *a_rule(void)
+{
+    kv_err e = {0};
+    kv_rule *rule = NULL;
+    CHECK_OK(kv_rule_new(&rule, "{ stored += input }", NULL, 0, 0, &e));
+    return rule;
+}
+
+TEST(null_store)
+{
+    kv_array *a = ones(), *two[] = {a, a};
+    kv_info info;
+    REFUSED(KV_E_USAGE, NO_STORE, kv_init(NULL, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_init(NULL, NULL, 0, NULL, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_push(NULL, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_pull(NULL, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_row_sparse_pull(NULL, keys, 2, two, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_pushpull(NULL, keys, 2, two, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_broadcast(NULL, keys, 2, two, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_wait(NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_check(NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_barrier(NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_done(NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_send_command(NULL, 0, "x", e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_find(NULL, keys, &info, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_await_key(NULL, keys, &info, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_info_at(NULL, 0, &info, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_set_updater(NULL, NULL, NULL, NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_set_optimizer(NULL, "sgd", NULL, 0, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_update_optimizer(NULL, NULL, 0, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_set_gradient_compression(NULL, NULL, 0, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_begin(NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_commit(NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_rollback(NULL, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_save(NULL, "x", e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_save_states(NULL, "x", 0, e));
+    REFUSED(KV_E_USAGE, NO_STORE, kv_load_states(NULL, "x", e));
+    static const char *const topics[] = {"store", "cluster", "rule", "optimizer", "states"};
+    for (int i = 0; i < 5; i++)
+        REFUSED(KV_E_USAGE, NO_STORE, kv_describe(NULL, topics[i], see, NULL, e));
+    kv_free(NULL);
+    CHECK_INT(kv_num_keys(NULL), 0);
+    CHECK(!kv_in_transaction(NULL));
+    CHECK(kv_changes(NULL) == 0);
+    kv_set_print(NULL, NULL, NULL);
+    kv_set_print_arrays(NULL, NULL, NULL);
+    kv_array_unref(a);
+}
+
+TEST(null_lists)
+{
+    kv_array *a = ones(), *two[] = {a, a}, *gap[] = {a, NULL};
+    kv *s = store_of_two(two);
+    uint64_t before = kv_changes(s);
+    REFUSED(KV_E_USAGE, NO("keys"), kv_init(s, NULL, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("values"), kv_init(s, new_keys, 2, NULL, NULL, e));
+    REFUSED(KV_E_VALUE, "key 9 has no array (NULL)", kv_init(s, new_keys, 2, gap, NULL, e));
+    REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_init(s, new_keys, -1, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("keys"), kv_push(s, NULL, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("values"), kv_push(s, keys, 2, NULL, NULL, e));
+    REFUSED(KV_E_VALUE, "key 2 has no array (NULL)", kv_push(s, keys, 2, gap, NULL, e));
+    REFUSED(KV_E_VALUE, "a call cannot have -2 keys", kv_push(s, keys, -2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("keys"), kv_pull(s, NULL, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("outs"), kv_pull(s, keys, 2, NULL, NULL, e));
+    REFUSED(KV_E_VALUE, "key 2 has no array (NULL)", kv_pull(s, keys, 2, gap, NULL, e));
+    REFUSED(KV_E_VALUE, "a call cannot have -1 keys", kv_pull(s, keys, -1, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("keys"), kv_row_sparse_pull(s, NULL, 2, two, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("ids"), kv_row_sparse_pull(s, keys, 2, NULL, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("outs"), kv_row_sparse_pull(s, keys, 2, two, NULL, NULL, e));
+    REFUSED(KV_E_VALUE, "key 2 has no array (NULL)",
+            kv_row_sparse_pull(s, keys, 2, gap, two, NULL, e));
+    REFUSED(KV_E_VALUE, "a call cannot have -1 keys",
+            kv_row_sparse_pull(s, keys, -1, two, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("keys"), kv_pushpull(s, NULL, 2, two, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("values"), kv_pushpull(s, keys, 2, NULL, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("values"), kv_pushpull(s, keys, 2, NULL, NULL, 0, NULL, NULL, e));
+    REFUSED(KV_E_USAGE, NO("okeys"), kv_pushpull(s, keys, 2, two, NULL, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("outs"), kv_pushpull(s, keys, 2, two, keys, 2, NULL, NULL, e));
+    REFUSED(KV_E_VALUE, "a call cannot have -1 keys",
+            kv_pushpull(s, keys, 2, two, keys, -1, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("keys"), kv_broadcast(s, NULL, 2, two, new_keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("values"), kv_broadcast(s, new_keys, 2, NULL, keys, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("okeys"), kv_broadcast(s, new_keys, 2, two, NULL, 2, two, NULL, e));
+    REFUSED(KV_E_USAGE, NO("outs"), kv_broadcast(s, new_keys, 2, two, keys, 2, NULL, NULL, e));
+    kv_err e = {0};
+    CHECK_OK(kv_init(s, NULL, 0, NULL, NULL, &e));
+    CHECK_OK(kv_push(s, NULL, 0, NULL, NULL, &e));
+    CHECK_OK(kv_pull(s, NULL, 0, NULL, NULL, &e));
+    CHECK(kv_changes(s) == before);
+    CHECK_INT(kv_num_keys(s), 2);
+    kv_free(s);
+    kv_array_unref(a);
+}
+
+TEST(null_options)
+{
+    const kv_opt no_name = {NULL, "1"}, no_value = {"wd", NULL};
+    kv_array *a = ones(), *two[] = {a, a};
+    kv_rule *rule = a_rule();
+    kv *s = store_of_two(two), *made = NULL;
+    REFUSED(KV_E_USAGE, NO("opts"), kv_create("local", NULL, 1, &made, e));
+    REFUSED(KV_E_USAGE, "option 1 has no name (NULL)", kv_create("local", &no_name, 1, &made, e));
+    REFUSED(KV_E_VALUE, "a call cannot have -1 options", kv_create("local", NULL, -1, &made, e));
+    REFUSED(KV_E_USAGE, NO("params"), kv_set_rule(s, rule, NULL, 1, e));
+    REFUSED(KV_E_USAGE, "option 1 has no value (NULL)", kv_set_rule(s, rule, &no_value, 1, e));
+    REFUSED(KV_E_USAGE, NO("params"), kv_set_optimizer(s, "sgd", NULL, 1, e));
+    REFUSED(KV_E_USAGE, "option 1 has no value (NULL)",
+            kv_set_optimizer(s, "sgd", &no_value, 1, e));
+    REFUSED(KV_E_USAGE, NO("params"), kv_update_optimizer(s, NULL, 1, e));
+    REFUSED(KV_E_USAGE, "option 1 has no name (NULL)", kv_update_optimizer(s, &no_name, 1, e));
+    REFUSED(KV_E_USAGE, NO("params"), kv_set_gradient_compression(s, NULL, 1, e));
+    REFUSED(KV_E_USAGE, "option 1 has no name (NULL)",
+            kv_set_gradient_compression(s, &no_name, 1, e));
+    CHECK(!made);
+    kv_rule_free(rule);
+    kv_free(s);
+    kv_array_unref(a);
+}
+
+TEST(null_names_and_results)
+{
+    kv_array *a = ones(), *two[] = {a, a};
+    kv *s = store_of_two(two), *made = NULL;
+    kv_rule *rule = NULL;
+    kv_info info;
+    bool yes;
+    const kv_type_ops *ops;
+    REFUSED(KV_E_USAGE, NO("store"), kv_create("local", NULL, 0, NULL, e));
+    REFUSED(KV_E_USAGE, NO("type"), kv_serve(NULL, e));
+    REFUSED(KV_E_USAGE, NO("capability"), kv_is_capable(s, NULL, &yes, e));
+    REFUSED(KV_E_USAGE, NO("yes"), kv_is_capable(s, "push", NULL, e));
+    REFUSED(KV_E_USAGE, "there is no capability \"fly\"", kv_is_capable(s, "fly", &yes, e));
+    REFUSED(KV_E_USAGE, NO("key"), kv_find(s, NULL, &info, e));
+    REFUSED(KV_E_USAGE, NO("info"), kv_find(s, keys, NULL, e));
+    REFUSED(KV_E_USAGE, NO("key"), kv_await_key(s, NULL, &info, e));
+    REFUSED(KV_E_USAGE, NO("info"), kv_await_key(s, keys, NULL, e));
+    REFUSED(KV_E_USAGE, NO("info"), kv_info_at(s, 0, NULL, e));
+    REFUSED(KV_E_USAGE, NO("rule"), kv_rule_new(NULL, "{ }", NULL, 0, 0, e));
+    REFUSED(KV_E_USAGE, NO("text"), kv_rule_new(&rule, NULL, NULL, 0, 0, e));
+    REFUSED(KV_E_USAGE, NO("rule"), kv_set_rule(s, NULL, NULL, 0, e));
+    REFUSED(KV_E_USAGE, NO("name"), kv_set_optimizer(s, NULL, NULL, 0, e));
+    REFUSED(KV_E_USAGE, "there is no optimizer `fly`", kv_set_optimizer(s, "fly", NULL, 0, e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_save(s, NULL, e));
+    REFUSED(KV_E_USAGE, NO("store"), kv_load(NULL, "x", e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_load(&made, NULL, e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_save_states(s, NULL, 0, e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_load_states(s, NULL, e));
+    REFUSED(KV_E_USAGE, NO("topic"), kv_describe(s, NULL, see, NULL, e));
+    REFUSED(KV_E_USAGE, NO("visit"), kv_describe(s, "store", NULL, NULL, e));
+    REFUSED(KV_E_USAGE, "there is no description of \"fly\"",
+            kv_describe(NULL, "fly", see, NULL, e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_profile_start(NULL, e));
+    REFUSED(KV_E_USAGE, NO("ops"), kv_register_type(NULL, e));
+    REFUSED(KV_E_USAGE, NO("name"), kv_find_type(NULL, &ops, e));
+    REFUSED(KV_E_USAGE, NO("ops"), kv_find_type("local", NULL, e));
+    REFUSED(KV_E_USAGE, NO("name"), kv_register_name(NULL, NULL, e));
+    REFUSED(KV_E_USAGE, NO("path"), kv_load_plugin(NULL, e));
+    CHECK(!kv_capability(-1));
+    CHECK(!kv_optimizer_text(-1, NULL));
+    CHECK(!kv_optimizer_text(1000, NULL));
+    CHECK(kv_optimizer_text(0, NULL) != NULL);
+    CHECK(!made && !rule);
+    kv_rule_free(NULL);
+    kv_free(s);
+    kv_array_unref(a);
+}
+
+TEST(null_arrays)
+{
+    const int64_t shape[] = {2}, row = 0;
+    kv_ctx cpu = {0};
+    kv_array *a = ones(), *out = NULL;
+    kv_dtype dtype;
+    const void *read;
+    void *write;
+    REFUSED(KV_E_USAGE, NO("dtype"), kv_dtype_parse(NULL, "float32", e));
+    REFUSED(KV_E_USAGE, NO("name"), kv_dtype_parse(&dtype, NULL, e));
+    REFUSED(KV_E_USAGE, NO("out"), kv_array_new(NULL, KV_FLOAT32, 1, shape, cpu, e));
+    REFUSED(KV_E_USAGE, NO("shape"), kv_array_new(&out, KV_FLOAT32, 1, NULL, cpu, e));
+    REFUSED(KV_E_SHAPE, "an array has 0 to 32 axes, not -1",
+            kv_array_new(&out, KV_FLOAT32, -1, shape, cpu, e));
+    REFUSED(KV_E_USAGE, NO("out"), kv_array_new_raw(NULL, KV_FLOAT32, 1, shape, cpu, e));
+    REFUSED(KV_E_USAGE, NO("shape"), kv_array_new_raw(&out, KV_FLOAT32, 1, NULL, cpu, e));
+    REFUSED(KV_E_USAGE, NO("out"),
+            kv_array_wrap(NULL, &dtype, KV_FLOAT32, 0, NULL, cpu, NULL, NULL, e));
+    REFUSED(KV_E_USAGE, NO("data"),
+            kv_array_wrap(&out, NULL, KV_FLOAT32, 1, shape, cpu, NULL, NULL, e));
+    REFUSED(KV_E_USAGE, NO("shape"),
+            kv_array_wrap(&out, &dtype, KV_FLOAT32, 1, NULL, cpu, NULL, NULL, e));
+    REFUSED(KV_E_USAGE, NO("a"), kv_array_read(NULL, &read, e));
+    REFUSED(KV_E_USAGE, NO("data"), kv_array_read(a, NULL, e));
+    REFUSED(KV_E_USAGE, NO("a"), kv_array_write(NULL, &write, e));
+    REFUSED(KV_E_USAGE, NO("data"), kv_array_write(a, NULL, e));
+    REFUSED(KV_E_USAGE, NO("a"), kv_array_read_rows(NULL, &read, e));
+    REFUSED(KV_E_USAGE, NO("data"), kv_array_read_rows(a, NULL, e));
+    REFUSED(KV_E_USAGE, NO("a"), kv_array_write_rows(NULL, &write, e));
+    REFUSED(KV_E_USAGE, NO("data"), kv_array_write_rows(a, NULL, e));
+    REFUSED(KV_E_USAGE, NO("dst"), kv_array_copy(NULL, a, e));
+    REFUSED(KV_E_USAGE, NO("src"), kv_array_copy(a, NULL, e));
+    REFUSED(KV_E_USAGE, NO("out"), kv_array_dup(NULL, a, KV_FLOAT32, cpu, e));
+    REFUSED(KV_E_USAGE, NO("src"), kv_array_dup(&out, NULL, KV_FLOAT32, cpu, e));
+    REFUSED(KV_E_USAGE, NO("out"), kv_array_view(NULL, a, 1, shape, e));
+    REFUSED(KV_E_USAGE, NO("src"), kv_array_view(&out, NULL, 1, shape, e));
+    REFUSED(KV_E_USAGE, NO("shape"), kv_array_view(&out, a, 1, NULL, e));
+    REFUSED(KV_E_USAGE, NO("out"),
+            kv_array_new_sparse(NULL, KV_FLOAT32, 1, shape, 1, &row, cpu, e));
+    REFUSED(KV_E_USAGE, NO("shape"),
+            kv_array_new_sparse(&out, KV_FLOAT32, 1, NULL, 1, &row, cpu, e));
+    REFUSED(KV_E_USAGE, NO("row_ids"),
+            kv_array_new_sparse(&out, KV_FLOAT32, 1, shape, 1, NULL, cpu, e));
+    REFUSED(KV_E_VALUE, "an array cannot hold -1 rows",
+            kv_array_new_sparse(&out, KV_FLOAT32, 1, shape, -1, &row, cpu, e));
+    REFUSED(KV_E_USAGE, NO("out"), kv_array_to_dense(NULL, a, e));
+    REFUSED(KV_E_USAGE, NO("src"), kv_array_to_dense(&out, NULL, e));
+    REFUSED(KV_E_USAGE, NO("out"), kv_array_to_sparse(NULL, a, e));
+    REFUSED(KV_E_USAGE, NO("src"), kv_array_to_sparse(&out, NULL, e));
+    CHECK(!out);
+    CHECK(!kv_array_ref(NULL));
+    kv_array_unref(NULL);
+    /* What needs no memory needs none. */
+    kv_err e = {0};
+    CHECK_OK(kv_array_wrap(&out, NULL, KV_FLOAT32, 1, (int64_t[]){0}, cpu, NULL, NULL, &e));
+    kv_array_unref(out);
+    kv_array_unref(a);
+}
