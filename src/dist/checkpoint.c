@@ -198,32 +198,6 @@ static int take_states(worker *w, kv_err *e)
 
 /* ---- Writing ---- */
 
-/* All rows of a row_sparse key. */
-static int pull_rows(worker *w, const slot *s, kv_array *out, kv_err *e)
-{
-    kv_array *ids = NULL;
-    int rc = kv_array_new_raw(&ids, KV_INT64, 1, s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < ids->size; i++)
-        ((int64_t *)ids->data)[i] = i;
-    rc = worker_pull_rows(w, &s->key, 1, &ids, &out, NULL, e);
-    kv_array_unref(ids);
-    return rc;
-}
-
-static int pull_slot(worker *w, const slot *s, kv_array **out, kv_err *e)
-{
-    const kv_array *a = s->stored;
-    const kv_ctx cpu = {KV_CPU, 0};
-    if (a->storage == KV_ROW_SPARSE) {
-        int rc = kv_array_new_sparse(out, a->dtype, a->ndim, a->shape, 0, NULL, cpu, e);
-        return rc ? rc : pull_rows(w, s, *out, e);
-    }
-    int rc = kv_array_new_raw(out, a->dtype, a->ndim, a->shape, cpu, e);
-    return rc ? rc : worker_pull(w, &s->key, 1, out, NULL, e);
-}
-
 /* slots becomes the store's, with values. */
 static int pull_all(worker *w, slot *slots, kv_err *e)
 {
@@ -234,7 +208,7 @@ static int pull_all(worker *w, slot *slots, kv_err *e)
         slots[i].stored = NULL;
     }
     for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = pull_slot(w, &t->items[i], &slots[i].stored, e);
+        rc = worker_pull_stored(w, &t->items[i], &slots[i].stored, e);
     engine_wait_group(&w->store->calls.group, 0);
     return rc ? rc : engine_take_error(&w->store->calls.group, e);
 }

@@ -620,10 +620,7 @@ static int make_whole(worker *w, int64_t number, kv_err *e)
     kv_key key = s->key;
     kv_array *value = NULL;
     ask_key k = key_like(w, &key, s->stored);
-    int rc = kv_array_new_raw(&value, (kv_dtype)s->stored->dtype, s->stored->ndim,
-                              s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
-    if (!rc)
-        rc = flight_pull(w, &key, 1, &value, NULL, e);
+    int rc = worker_pull_stored(w, s, &value, e);
     if (!rc)
         rc = place_whole(w, &key, &k, e);
     if (!rc)
