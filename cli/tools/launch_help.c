@@ -16,7 +16,7 @@ void launch_help(buf *out)
         "  --env NAME[=VALUE]   a variable for all ranks; with --env-worker and --env-server for\n"
         "                       those of one kind; without a VALUE the one that it has here\n"
         "  --checkpoint FILE    keep the store in FILE, and go on from there if it exists\n"
-        "  --checkpoint-every N write it every N rounds\n"
+        "  --checkpoint-every N write it every N rounds, and at the end of the job\n"
         "  --max-restarts N     begin again from FILE when a rank was lost, at most N times (0)\n"
         "  --dry-run            print the command, or the job for a queue, and start nothing\n\n"
         "Where ranks are started:\n\n"

@@ -101,7 +101,7 @@ int checkpoint_open(worker *w, kv_err *e)
     return KV_OK;
 }
 
-void checkpoint_close(worker *w)
+void checkpoint_release(worker *w)
 {
     checkpoint *c = &w->checkpoint;
     kv_free(c->kept);
@@ -213,6 +213,12 @@ static int pull_all(worker *w, slot *slots, kv_err *e)
     return rc ? rc : engine_take_error(&w->store->calls.group, e);
 }
 
+static void tell_missing(const checkpoint *c, const kv_err *why)
+{
+    runtime_log("no checkpoint of round %lld: %s; the one before stays", (long long)c->rounds,
+                why->text);
+}
+
 typedef struct writing {
     worker *w;
     slot *slots; /* with values */
@@ -242,21 +248,14 @@ static int write_file(void *arg, kv_err *unused)
         image_release(&im);
     }
     if (rc)
-        runtime_log("no checkpoint of round %lld: %s; the one before stays", (long long)c->rounds,
-                    why.text);
+        tell_missing(c, &why);
     return KV_OK;
 }
 
-static int write_checkpoint(worker *w, kv_err *e)
+/* On rank 0. */
+static int gather_and_write(worker *w, bool owes, kv_err *e)
 {
-    bool rule = w->store->updater.kind == UPDATER_RULE, owes = w->store->compression.code != 0;
     int64_t n = w->store->slots.n;
-    if (owes && !rule)
-        return kv_err_set(e, KV_E_UNSUPPORTED,
-                          "a job with checkpoints compresses gradients of an optimizer only");
-    engine_wait_group(&w->store->calls.group, 0); /* so that residuals are those of this round */
-    if (net_rank() != 0)
-        return owes ? states_visit(w, KV_STATES_SAVE, NULL, NULL, e) : KV_OK;
     writing x = {.w = w, .slots = mem_zalloc(n, sizeof *x.slots, e)};
     int rc = x.slots ? pull_all(w, x.slots, e) : KV_E_MEMORY;
     if (!rc)
@@ -264,6 +263,24 @@ static int write_checkpoint(worker *w, kv_err *e)
     for (int64_t i = 0; x.slots && i < n; i++)
         kv_array_unref(x.slots[i].stored);
     mem_free(x.slots);
+    return rc;
+}
+
+static int write_checkpoint(worker *w, kv_err *e)
+{
+    checkpoint *c = &w->checkpoint;
+    bool rule = w->store->updater.kind == UPDATER_RULE, owes = w->store->compression.code != 0;
+    if (owes && !rule)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "a job with checkpoints compresses gradients of an optimizer only");
+    engine_wait_group(&w->store->calls.group, 0); /* so that residuals are those of this round */
+    int rc = KV_OK;
+    if (net_rank() != 0)
+        rc = owes ? states_visit(w, KV_STATES_SAVE, NULL, NULL, e) : KV_OK;
+    else
+        rc = gather_and_write(w, owes, e);
+    if (!rc)
+        c->saved = c->rounds;
     return rc;
 }
 
@@ -278,12 +295,30 @@ int checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
         begins = w->store->slots.items[numbers[i]].pushes == c->rounds;
     if (rc || !begins)
         return rc;
-    if (c->rounds - c->saved >= c->every) {
-        if ((rc = write_checkpoint(w, e)))
-            return rc;
-        c->saved = c->rounds;
-    }
+    if (c->rounds - c->saved >= c->every && (rc = write_checkpoint(w, e)))
+        return rc;
     c->rounds++;
     tell_rounds(c);
     return KV_OK;
+}
+
+void checkpoint_end(worker *w)
+{
+    const checkpoint *c = &w->checkpoint;
+    kv_err why = {0};
+    if (c->path && c->rounds > c->saved && write_checkpoint(w, &why))
+        tell_missing(c, &why);
+}
+
+void checkpoint_close(worker *w)
+{
+    checkpoint *c = &w->checkpoint;
+    kv_err why = {0};
+    if (c->path && !w->done) {
+        if (worker_barrier(w, &why) == KV_OK)
+            checkpoint_end(w);
+        else if (c->rounds > c->saved)
+            tell_missing(c, &why);
+    }
+    checkpoint_release(w);
 }

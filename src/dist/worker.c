@@ -108,7 +108,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     }
     if (rc) {
         net_set_worker(w->number, &(net_taker){0});
-        checkpoint_close(w);
+        checkpoint_release(w);
         kv_free(w->sums);
         mem_free(w);
         return rc;
@@ -123,9 +123,9 @@ void worker_close(void *self)
 {
     worker *w = self;
     kv_err unused = {0};
+    checkpoint_close(w);
     to_all(w, (net_call){.what = ASK_FREE}, &unused);
     net_set_worker(w->number, &(net_taker){0});
-    checkpoint_close(w);
     kv_free(w->sums);
     mem_free(w->keys);
     mem_free(w);
@@ -576,6 +576,7 @@ int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
 int worker_done(void *self, kv_err *e)
 {
     worker *w = self;
+    checkpoint_end(w);
     int rc = to_all(w, (net_call){.what = ASK_DONE}, e);
     w->done |= rc == KV_OK;
     return rc;
