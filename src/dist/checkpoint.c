@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "core/store_file.h"
+#include "dist/environment.h"
 #include "dist/states.h"
 #include "dist/types.h"
 #include "runtime.h"
@@ -18,7 +19,7 @@
 
 static int read_environment(checkpoint *c, kv_err *e)
 {
-    const char *path = getenv("KVSTORE_CHECKPOINT"), *every = getenv("KVSTORE_CHECKPOINT_EVERY");
+    const char *path = environment(ENV_CHECKPOINT), *every = environment(ENV_CHECKPOINT_EVERY);
     bool over = false;
     if (!path || !*path)
         return KV_OK;
@@ -63,7 +64,7 @@ static int load(checkpoint *c, kv_err *e)
 /* Over several hosts every rank must see the file that the launcher saw. */
 static int check_round(const checkpoint *c, kv_err *e)
 {
-    const char *text = getenv("KVSTORE_CHECKPOINT_ROUND");
+    const char *text = environment(ENV_CHECKPOINT_ROUND);
     bool over = false;
     int64_t round;
     size_t n = text ? strlen(text) : 0;
@@ -86,7 +87,7 @@ static void tell_rounds(const checkpoint *c)
 int checkpoint_open(worker *w, kv_err *e)
 {
     checkpoint *c = &w->checkpoint;
-    const char *folder = getenv("KVSTORE_RUN_DIR");
+    const char *folder = environment(ENV_RUN_DIR);
     char path[4200];
     c->fd = -1;
     int rc = read_environment(c, e);

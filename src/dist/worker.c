@@ -80,7 +80,6 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     if (!w)
         return KV_E_MEMORY;
     w->store = store;
-    w->ahead = room_bytes();
     w->how.is_async = type->is_async;
     w->how.sums = type->sums;
     snprintf(w->how.type, sizeof w->how.type, "%s", type->ops->names[0]);
@@ -98,6 +97,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
         mem_free(w);
         return rc;
     }
+    w->ahead = room_bytes();
     w->how.workers = server_workers();
     w->how.servers = server_count();
     net_taker t = {.take = flight_take, .lost = flight_lost, .self = w};
