@@ -105,6 +105,9 @@ void ask_put_key(buf *b, const ask_key *k, const char *name);
 /* Reads one at *at, before end; its text is borrowed. NULL: malformed. */
 const ask_key *ask_get_key(const char **at, const char *end, kv_key *key);
 
+/* Reads a part with its first value, whose bytes become data; NULL: malformed. */
+const ask_slot *ask_get_slot(const char **at, const char *end, kv_key *key, const char **data);
+
 /* Appends a part of an array. Errors: memory. */
 int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
                   kv_err *e);

@@ -142,14 +142,10 @@ int parts_init(served *s, const link_rec *r, kv_err *e)
     const char *at = (const char *)(r + 1), *end = at + r->bytes;
     int rc = KV_OK;
     while (at < end && !rc) {
-        const ask_slot *in = (const ask_slot *)(const void *)at;
         kv_key key;
-        const char *text = (const char *)&in->key;
-        if (end - at < (int64_t)sizeof *in || !ask_get_key(&text, end, &key) ||
-            in->bytes > end - text)
-            return ask_malformed(e);
-        rc = init_part(s, in, &key, text, r->round == 1, e);
-        at = text + (in->bytes + 7) / 8 * 8;
+        const char *data;
+        const ask_slot *in = ask_get_slot(&at, end, &key, &data);
+        rc = in ? init_part(s, in, &key, data, r->round == 1, e) : ask_malformed(e);
     }
     return rc;
 }
