@@ -10,6 +10,7 @@
 
 #include "term/exit_code.h"
 #include "tools/launch_mpirun.h"
+#include "tools/launch_variables.h"
 
 /* In the child. A group of its own: Ctrl-C is for launch, which passes it on. */
 static void become_mpirun(const job *j, const launch_command *c, const launch_command *set,
@@ -36,6 +37,7 @@ int children_start(job *j, const launch_command *c, const sigset_t *mask, kv_err
     launch_command set = {0};
     int ends[2];
     mpirun_environment(&set, j->o, j->folder, j->round);
+    variables_carry(&set, j->o);
     if (launch_command_check(&set, e) || pipe2(ends, O_CLOEXEC)) {
         launch_command_release(&set);
         return e->code ? e->code : kv_err_set(e, KV_E_IO, "launch: no pipe: %s", strerror(errno));

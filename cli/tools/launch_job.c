@@ -8,6 +8,7 @@
 
 #include "tools/launch_attempt.h"
 #include "tools/launch_mpirun.h"
+#include "tools/launch_variables.h"
 
 int64_t launch_now_ms(void)
 {
@@ -90,6 +91,7 @@ static void print_command(const launch_options *o, const launch_hosts *h, const 
         launch_quote(&text, set.words[i] + n);
         buf_char(&text, ' ');
     }
+    variables_text(&text, o, "", " ", false);
     launch_command_text(&text, c);
     puts(buf_text(&text));
     fflush(stdout);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "tools/launch_variables.h"
 
 extern char **environ;
 
@@ -20,6 +21,16 @@ static int read_self(char self[4096], kv_err *e)
     return KV_OK;
 }
 
+/* Ranks of one machine share memory: they listen at no port. mpirun still does, Open MPI has no
+ * option for that. */
+static void add_local(launch_command *c)
+{
+    static const char *const words[] = {"--oversubscribe", "--mca", "pml", "ob1",
+                                        "--mca",           "btl",   "^tcp,ofi"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        launch_add(c, "%s", words[i]);
+}
+
 /* Up to where parts of several roles begin. self: who tells launch when an ssh fails; NULL: nobody.
  * mpirun parts these words at blanks. */
 static void add_mpirun(launch_command *c, const launch_options *o, const launch_hosts *h,
@@ -30,7 +41,7 @@ static void add_mpirun(launch_command *c, const launch_options *o, const launch_
     if (geteuid() == 0)
         launch_add(c, "--allow-run-as-root"); /* mpirun refuses root without it */
     if (o->by == LAUNCH_LOCAL)
-        launch_add(c, "--oversubscribe");
+        add_local(c);
     launch_add(c, "--bind-to");
     launch_add(c, "none");
     if (o->by == LAUNCH_SSH) {
@@ -77,12 +88,8 @@ static void add_variables(launch_command *c, const launch_options *o, char role)
             launch_add(c, "%.*s", (int)n, *at);
         }
     }
-    for (int64_t i = 0; i < o->nvariables; i++) {
-        if (o->variables[i].role == 'a' || o->variables[i].role == role) {
-            launch_add(c, "-x");
-            launch_add(c, "%s", o->variables[i].text);
-        }
-    }
+    if (o->by != LAUNCH_LOCAL)
+        variables_name(c, o, role);
     launch_command_release(&own);
 }
 

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "tools/launch_variables.h"
 
 enum { MOST_RANKS = 4096 };
 
@@ -121,6 +122,16 @@ static int take_text(const char *name, const char *text, const char **out, kv_er
                : kv_err_set(e, KV_E_USAGE, "launch: %s needs a name, not \"%s\"", name, text);
 }
 
+/* Names of queues stand in lines of scripts that others read. */
+static int take_name(const char *name, const char *text, const char **out, kv_err *e)
+{
+    for (const char *at = text; *at; at++)
+        if (isspace((unsigned char)*at) || iscntrl((unsigned char)*at))
+            return kv_err_set(e, KV_E_USAGE, "launch: %s needs a name without blanks, not \"%s\"",
+                              name, text);
+    return take_text(name, text, out, e);
+}
+
 /* mpirun and the hosts would begin at different ends of another path. */
 static int take_folder(const char *name, const char *text, const char **out, kv_err *e)
 {
@@ -155,7 +166,8 @@ static int take_variable(launch_options *o, const char *name, const char *text, 
     if (n == 0 || isdigit((unsigned char)text[0]) || (text[n] && !strchr("=:", text[n])))
         return kv_err_set(e, KV_E_USAGE, "launch: %s needs NAME or NAME=VALUE, not \"%s\"", name,
                           text);
-    const char *value = text[n] ? text + n + 1 : getenv(text);
+    const char *value = text[n] ? text + n + 1 : variables_carried(role, text);
+    value = value ? value : getenv(text);
     if (!value)
         return kv_err_set(e, KV_E_USAGE, "launch: %s %s: it is not set here", name, text);
     if (mem_grow(&o->variables, &o->cap, o->nvariables + 1, sizeof *o->variables, e))
@@ -165,6 +177,7 @@ static int take_variable(launch_options *o, const char *name, const char *text, 
     if (!buf_check(&b, e)) {
         launch_variable *v = &o->variables[o->nvariables];
         v->role = role;
+        v->by_name = !text[n];
         v->text = mem_text(buf_text(&b), b.len, e);
         o->nvariables += v->text != NULL;
     }
@@ -202,11 +215,11 @@ static int take(launch_options *o, const spec *s, const char *text, kv_err *e)
     case OPT_RESTARTS:
         return take_count(s->name, text, 0, INT_MAX, &o->restarts, e);
     case OPT_QUEUE:
-        return take_text(s->name, text, &o->queue, e);
+        return take_name(s->name, text, &o->queue, e);
     case OPT_QUEUE_TIMEOUT:
         return take_seconds(s->name, text, &o->queue_timeout, e);
     case OPT_PE:
-        return take_text(s->name, text, &o->pe, e);
+        return take_name(s->name, text, &o->pe, e);
     case OPT_MEMORY:
         return take_count(s->name, text, 1, INT_MAX / MOST_RANKS / 2, &o->memory, e);
     case OPT_DRY_RUN:
@@ -283,6 +296,24 @@ static int check_meaning(const launch_options *o, unsigned given, kv_err *e)
     return KV_OK;
 }
 
+/* $KVSTORE_DEADLINE, as ranks without a launch read it, unless an option says it; 0 switches it off.
+ */
+static int read_deadline(launch_options *o, unsigned given, kv_err *e)
+{
+    enum { YEAR = 31536000 };
+    const char *text = getenv("KVSTORE_DEADLINE");
+    for (int i = 0; i < NSPECS; i++)
+        if (specs[i].id == OPT_DEADLINE && given & (1u << i))
+            return KV_OK;
+    if (!text || !*text)
+        return KV_OK;
+    if (strcmp(text, "0") == 0) {
+        o->deadline = YEAR;
+        return KV_OK;
+    }
+    return take_seconds("KVSTORE_DEADLINE", text, &o->deadline, e);
+}
+
 int launch_options_parse(launch_options *o, int argc, char **argv, kv_err *e)
 {
     int i = 0, n;
@@ -290,6 +321,8 @@ int launch_options_parse(launch_options *o, int argc, char **argv, kv_err *e)
     *o = (launch_options){.deadline = 10, .by = LAUNCHER_NONE};
     while (i < argc && (n = take_option(o, argv + i, argc - i, &given, e)) > 0 && !e->code)
         i += n;
+    if (!e->code)
+        read_deadline(o, given, e);
     o->words = argv + i;
     o->nwords = argc - i;
     if (o->by == LAUNCHER_NONE)

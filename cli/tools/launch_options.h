@@ -27,6 +27,7 @@ typedef enum launcher {
 typedef struct launch_variable {
     char role;  /* 'w', 's': of workers, of servers alone; 'a': of all */
     char *text; /* NAME=VALUE, owned */
+    bool by_name; /* the value is that of the variable here */
 } launch_variable;
 
 typedef struct launch_options {

@@ -293,12 +293,31 @@ static int run(queue *q, int *code, kv_err *e)
     return judge(q, code, e);
 }
 
+static bool has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+    for (; text; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
+        if (strncmp(text, line, n) == 0 && (text[n] == '\n' || !text[n]))
+            return true;
+    return false;
+}
+
+/* A word that no line of a here-document is. */
+static void choose_end(char end[32], const char *text)
+{
+    snprintf(end, 32, "END");
+    for (int i = 1; has_line(text, end); i++)
+        snprintf(end, 32, "END_%d", i);
+}
+
 static void print(const queue *q)
 {
     buf text = {0};
+    char end[32];
+    choose_end(end, buf_text(&q->file));
     launch_command_text(&text, &q->command);
-    printf("mkdir -p %s\ncat >%s/job <<'END'\n%sEND\n%s\n", q->folder, q->folder,
-           buf_text(&q->file), buf_text(&text));
+    printf("mkdir -p %s\ncat >%s/job <<'%s'\n%s%s\n%s\n", q->folder, q->folder, end,
+           buf_text(&q->file), end, buf_text(&text));
     fflush(stdout);
     buf_release(&text);
 }

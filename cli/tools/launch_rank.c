@@ -20,6 +20,7 @@
 #include "term/exit_code.h"
 #include "tools/launch_folder.h"
 #include "tools/launch_job.h"
+#include "tools/launch_variables.h"
 #include "tools/launch_wire.h"
 
 enum { TICK_MS = 100, BEAT_MS = 1000 /* at the most */, BEATS = 8 /* in the time of a deadline */ };
@@ -236,6 +237,7 @@ int launch_rank(int argc, char **argv)
         fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
+    variables_take(strcmp(argv[0], "serve") == 0 ? 's' : 'w');
     watch w = {.folder = getenv("KVSTORE_RUN_DIR"),
                .number = atoi(number),
                .parent = getppid(),

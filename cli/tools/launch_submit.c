@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "tools/launch_variables.h"
 
 enum { YARN_MB = 1024 /* of a rank, unless --memory says it */, MOST_MS = 2147483647 };
 
@@ -50,11 +51,7 @@ static int add_inner(launch_command *c, const launch_options *o, launcher by, kv
     }
     add_count(c, "--checkpoint-every", o->every);
     add_count(c, "--max-restarts", o->restarts);
-    for (int64_t i = 0; i < o->nvariables; i++) {
-        char role = o->variables[i].role;
-        launch_add(c, role == 'a' ? "--env" : role == 'w' ? "--env-worker" : "--env-server");
-        launch_add(c, "%s", o->variables[i].text);
-    }
+    variables_inner(c, o);
     launch_add_words(c, o->words, o->nwords);
     return launch_command_check(c, e);
 }
@@ -168,6 +165,7 @@ int submit_command(launch_command *c, buf *file, const launch_options *o, const 
     else
         ask_yarn(c, file, o, folder, e);
     if (!e->code && !add_inner(&inner, o, is_yarn ? LAUNCH_LOCAL : LAUNCH_MPI, e)) {
+        variables_text(file, o, "export ", "\n", true);
         buf_add(file, is_yarn ? "" : "exec ");
         launch_command_text(file, &inner);
         buf_add(file, is_yarn ? "\necho \"" SUBMIT_EXIT "$?\"\n" : "\n");

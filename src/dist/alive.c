@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "dist/environment.h"
 #include "dist/net.h"
 
 enum { BEATS = 8 /* in the time of a deadline */ };
@@ -19,11 +19,7 @@ static struct {
 
 int alive_open(kv_err *e)
 {
-    const char *text = getenv("KVSTORE_DEADLINE");
-    double seconds = 10;
-    if (text)
-        num_parse(text, strlen(text), NUM_BINARY64, &seconds, NULL);
-    alive.deadline_us = (int64_t)(seconds * 1e6);
+    alive.deadline_us = (int64_t)(environment_number(ENV_DEADLINE, 10) * 1e6);
     alive.heard_us = mem_alloc(net_size(), sizeof *alive.heard_us, e);
     if (!alive.heard_us)
         return KV_E_MEMORY;
@@ -57,7 +53,7 @@ int64_t net_silence(int rank)
 
 void alive_read(void)
 {
-    const char *folder = getenv("KVSTORE_RUN_DIR");
+    const char *folder = environment(ENV_RUN_DIR);
     char path[4200], line[512] = "";
     int rank = -1, used = 0;
     snprintf(path, sizeof path, "%s/lost", folder ? folder : "");
@@ -75,7 +71,7 @@ void alive_read(void)
  * sooner: all say the same. */
 static void write_file(int rank, const char *why)
 {
-    const char *folder = getenv("KVSTORE_RUN_DIR");
+    const char *folder = environment(ENV_RUN_DIR);
     char path[4200], beside[4200];
     if (!folder)
         return;
@@ -95,7 +91,7 @@ static void write_file(int rank, const char *why)
 /* Who joined ends behind all others, who failed is in the file `lost`. */
 void alive_read_ends(void)
 {
-    const char *folder = getenv("KVSTORE_RUN_DIR");
+    const char *folder = environment(ENV_RUN_DIR);
     char path[4200], line[64], why[64];
     int rank, status;
     snprintf(path, sizeof path, "%s/events", folder ? folder : "");

@@ -52,15 +52,49 @@ void ask_put_key(buf *b, const ask_key *k, const char *name)
     pad(b);
 }
 
+/* Whether arrays of this form can be: their bytes are a number. */
+static bool is_form(const ask_key *k)
+{
+    int64_t bytes = k->dtype < KV_DTYPE_END ? kv_dtype_bytes((kv_dtype)k->dtype) : 0;
+    bool good = bytes > 0 && k->ndim <= KV_MAX_NDIM && k->storage <= KV_ROW_SPARSE;
+    for (int i = 0; good && i < k->ndim; i++)
+        good = k->shape[i] >= 0 && !__builtin_mul_overflow(bytes, k->shape[i], &bytes);
+    return good && k->need <= PLACE_WHOLE;
+}
+
+/* Whether a text of so many bytes, with its NUL, is there. */
+static bool is_text(const char *text, const char *end, int64_t bytes)
+{
+    return bytes >= 0 && up(bytes) <= end - text &&
+           (!bytes || strnlen(text, (size_t)bytes) == (size_t)bytes - 1);
+}
+
 const ask_key *ask_get_key(const char **at, const char *end, kv_key *key)
 {
     const ask_key *k = (const ask_key *)(const void *)*at;
-    if (end - *at < (int64_t)sizeof *k || end - *at < (int64_t)sizeof *k + up(k->name_bytes))
+    if (end - *at < (int64_t)sizeof *k || !is_form(k) ||
+        !is_text(*at + sizeof *k, end, k->name_bytes))
         return NULL;
     const char *name = *at + sizeof *k;
     *key = (kv_key){.id = k->id, .name = k->name_bytes ? name : NULL};
     *at = name + up(k->name_bytes);
     return k;
+}
+
+const ask_slot *ask_get_slot(const char **at, const char *end, kv_key *key, const char **data)
+{
+    const ask_slot *s = (const ask_slot *)(const void *)*at;
+    const char *text = (const char *)&s->key;
+    if (end - *at < (int64_t)sizeof *s || !ask_get_key(&text, end, key))
+        return NULL;
+    const place *p = &s->key.place;
+    int64_t each = kv_dtype_bytes((kv_dtype)s->key.dtype);
+    if (s->part < 0 || s->from < 0 || s->count < 0 || s->count > INT64_MAX / each || s->bytes < 0 ||
+        s->bytes > end - text || p->nparts < 1 || p->row < 0 || (p->nparts > 1 && s->key.ndim < 1))
+        return NULL;
+    *data = text;
+    *at = end - text < up(s->bytes) ? end : text + up(s->bytes);
+    return s;
 }
 
 void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to)
@@ -124,7 +158,8 @@ static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
     memcpy(&n, data, sizeof n);
     for (int i = 1; i < ndim; i++)
         row *= shape[i];
-    if (n < 0 || bytes != (int64_t)sizeof n * (n + 1) + n * row)
+    bool fits = n >= 0 && n < bytes / (int64_t)sizeof n && (!n || row <= bytes / n);
+    if (!fits || bytes != (int64_t)sizeof n * (n + 1) + n * row)
         return ask_malformed(e);
     const int64_t *ids = (const int64_t *)(const void *)(data + sizeof n);
     int rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);

@@ -14,7 +14,8 @@ typedef enum dist_ask {
     ASK_CREATE, /* from every worker: ask_store; replies when all workers have asked */
     ASK_FREE,   /* the worker has released the store */
     ASK_DONE,   /* the worker takes part in no further round */
-    ASK_INIT,   /* ask_slot and the part's data, for each part */
+    ASK_INIT,   /* ask_slot and the part's data, for each part. Round 1: of the first worker's init,
+                   which takes the place of what a push made; else a part that is there stays */
     ASK_DROP,   /* part, round: how many from there on, of which it drops its own */
     ASK_OPTIMIZER, /* ask_optimizer: holds for rounds to which the sender has not contributed yet */
     ASK_COMMAND,   /* part: head; the body with its NUL */
@@ -27,9 +28,12 @@ typedef enum dist_ask {
     /* To the coordinator, which is the first server. */
     ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
                      the key is there already; but a key whose parts do not fit the need of this
-                     one gets the place to which it moves */
+                     one gets the place to which it moves. Part 1, of the first worker's init: all
+                     get theirs, also what only pushes of others have made, or none is made */
     ASK_READY,   /* the same keys hold their values now, in the places of the reply */
-    ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each */
+    ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each. Part 1: also those that only
+                     pushes of others than the first worker have made, whose value it may still
+                     bring */
     ASK_BARRIER, /* Reply, when all workers have asked: ask_met. Part 1, of the first worker: all
                     others wait for it here or for its optimizer, and go on waiting; -1: it waits
                     no more */
@@ -100,6 +104,9 @@ void ask_put_key(buf *b, const ask_key *k, const char *name);
 
 /* Reads one at *at, before end; its text is borrowed. NULL: malformed. */
 const ask_key *ask_get_key(const char **at, const char *end, kv_key *key);
+
+/* Reads a part with its first value, whose bytes become data; NULL: malformed. */
+const ask_slot *ask_get_slot(const char **at, const char *end, kv_key *key, const char **data);
 
 /* Appends a part of an array. Errors: memory. */
 int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,

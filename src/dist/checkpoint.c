@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/num.h"
 #include "core/store_file.h"
+#include "dist/environment.h"
 #include "dist/states.h"
 #include "dist/types.h"
 #include "runtime.h"
@@ -18,7 +19,7 @@
 
 static int read_environment(checkpoint *c, kv_err *e)
 {
-    const char *path = getenv("KVSTORE_CHECKPOINT"), *every = getenv("KVSTORE_CHECKPOINT_EVERY");
+    const char *path = environment(ENV_CHECKPOINT), *every = environment(ENV_CHECKPOINT_EVERY);
     bool over = false;
     if (!path || !*path)
         return KV_OK;
@@ -66,7 +67,7 @@ static int load(checkpoint *c, kv *store, kv_err *e)
 /* Over several hosts every rank must see the file that the launcher saw. */
 static int check_round(const checkpoint *c, kv_err *e)
 {
-    const char *text = getenv("KVSTORE_CHECKPOINT_ROUND");
+    const char *text = environment(ENV_CHECKPOINT_ROUND);
     bool over = false;
     int64_t round;
     size_t n = text ? strlen(text) : 0;
@@ -89,7 +90,7 @@ static void tell_rounds(const checkpoint *c)
 int checkpoint_open(worker *w, kv_err *e)
 {
     checkpoint *c = &w->checkpoint;
-    const char *folder = getenv("KVSTORE_RUN_DIR");
+    const char *folder = environment(ENV_RUN_DIR);
     char path[4200];
     c->fd = -1;
     int rc = read_environment(c, e);
@@ -104,7 +105,7 @@ int checkpoint_open(worker *w, kv_err *e)
     return KV_OK;
 }
 
-void checkpoint_close(worker *w)
+void checkpoint_release(worker *w)
 {
     checkpoint *c = &w->checkpoint;
     kv_free(c->kept);
@@ -201,32 +202,6 @@ static int take_states(worker *w, kv_err *e)
 
 /* ---- Writing ---- */
 
-/* All rows of a row_sparse key. */
-static int pull_rows(worker *w, const slot *s, kv_array *out, kv_err *e)
-{
-    kv_array *ids = NULL;
-    int rc = kv_array_new_raw(&ids, KV_INT64, 1, s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
-    if (rc)
-        return rc;
-    for (int64_t i = 0; i < ids->size; i++)
-        ((int64_t *)ids->data)[i] = i;
-    rc = worker_pull_rows(w, &s->key, 1, &ids, &out, NULL, e);
-    kv_array_unref(ids);
-    return rc;
-}
-
-static int pull_slot(worker *w, const slot *s, kv_array **out, kv_err *e)
-{
-    const kv_array *a = s->stored;
-    const kv_ctx cpu = {KV_CPU, 0};
-    if (a->storage == KV_ROW_SPARSE) {
-        int rc = kv_array_new_sparse(out, a->dtype, a->ndim, a->shape, 0, NULL, cpu, e);
-        return rc ? rc : pull_rows(w, s, *out, e);
-    }
-    int rc = kv_array_new_raw(out, a->dtype, a->ndim, a->shape, cpu, e);
-    return rc ? rc : worker_pull(w, &s->key, 1, out, NULL, e);
-}
-
 /* slots becomes the store's, with values. */
 static int pull_all(worker *w, slot *slots, kv_err *e)
 {
@@ -237,9 +212,15 @@ static int pull_all(worker *w, slot *slots, kv_err *e)
         slots[i].stored = NULL;
     }
     for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = pull_slot(w, &t->items[i], &slots[i].stored, e);
+        rc = worker_pull_stored(w, &t->items[i], &slots[i].stored, e);
     engine_wait_group(&w->store->calls.group, 0);
     return rc ? rc : engine_take_error(&w->store->calls.group, e);
+}
+
+static void tell_missing(const checkpoint *c, const kv_err *why)
+{
+    runtime_log("no checkpoint of round %lld: %s; the one before stays", (long long)c->rounds,
+                why->text);
 }
 
 typedef struct writing {
@@ -271,21 +252,14 @@ static int write_file(void *arg, kv_err *unused)
         image_release(&im);
     }
     if (rc)
-        runtime_log("no checkpoint of round %lld: %s; the one before stays", (long long)c->rounds,
-                    why.text);
+        tell_missing(c, &why);
     return KV_OK;
 }
 
-static int write_checkpoint(worker *w, kv_err *e)
+/* On rank 0. */
+static int gather_and_write(worker *w, bool owes, kv_err *e)
 {
-    bool rule = w->store->updater.kind == UPDATER_RULE, owes = w->store->compression.code != 0;
     int64_t n = w->store->slots.n;
-    if (owes && !rule)
-        return kv_err_set(e, KV_E_UNSUPPORTED,
-                          "a job with checkpoints compresses gradients of an optimizer only");
-    engine_wait_group(&w->store->calls.group, 0); /* so that residuals are those of this round */
-    if (net_rank() != 0)
-        return owes ? states_visit(w, KV_STATES_SAVE, NULL, NULL, e) : KV_OK;
     writing x = {.w = w, .slots = mem_zalloc(n, sizeof *x.slots, e)};
     int rc = x.slots ? pull_all(w, x.slots, e) : KV_E_MEMORY;
     if (!rc)
@@ -293,6 +267,24 @@ static int write_checkpoint(worker *w, kv_err *e)
     for (int64_t i = 0; x.slots && i < n; i++)
         kv_array_unref(x.slots[i].stored);
     mem_free(x.slots);
+    return rc;
+}
+
+static int write_checkpoint(worker *w, kv_err *e)
+{
+    checkpoint *c = &w->checkpoint;
+    bool rule = w->store->updater.kind == UPDATER_RULE, owes = w->store->compression.code != 0;
+    if (owes && !rule)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "a job with checkpoints compresses gradients of an optimizer only");
+    engine_wait_group(&w->store->calls.group, 0); /* so that residuals are those of this round */
+    int rc = KV_OK;
+    if (net_rank() != 0)
+        rc = owes ? states_visit(w, KV_STATES_SAVE, NULL, NULL, e) : KV_OK;
+    else
+        rc = gather_and_write(w, owes, e);
+    if (!rc)
+        c->saved = c->rounds;
     return rc;
 }
 
@@ -307,12 +299,30 @@ int checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
         begins = w->store->slots.items[numbers[i]].pushes == c->rounds;
     if (rc || !begins)
         return rc;
-    if (c->rounds - c->saved >= c->every) {
-        if ((rc = write_checkpoint(w, e)))
-            return rc;
-        c->saved = c->rounds;
-    }
+    if (c->rounds - c->saved >= c->every && (rc = write_checkpoint(w, e)))
+        return rc;
     c->rounds++;
     tell_rounds(c);
     return KV_OK;
+}
+
+void checkpoint_end(worker *w)
+{
+    const checkpoint *c = &w->checkpoint;
+    kv_err why = {0};
+    if (c->path && c->rounds > c->saved && write_checkpoint(w, &why))
+        tell_missing(c, &why);
+}
+
+void checkpoint_close(worker *w)
+{
+    checkpoint *c = &w->checkpoint;
+    kv_err why = {0};
+    if (c->path && !w->done) {
+        if (worker_barrier(w, &why) == KV_OK)
+            checkpoint_end(w);
+        else if (c->rounds > c->saved)
+            tell_missing(c, &why);
+    }
+    checkpoint_release(w);
 }

@@ -5,7 +5,9 @@
  * pushes of a key, which every rank counts alike. Before the push that begins round k*EVERY + 1
  * rank 0 pulls all keys, gathers the states and writes FILE. It is the only one that must wait for
  * that, since no server ends a round to which rank 0 has not contributed; with compression the
- * others wait as well, because what their pushes still owe is part of the file.
+ * others wait as well, because what their pushes still owe is part of the file. The last round is
+ * written when the worker says that it is done, or when all workers release their store, which kvctl
+ * does at the end of a script that did not fail, and only there.
  *
  * The file is that of a store of type device (core/store_file.h) to which one process would have
  * pushed the values of all workers in a list, so that other commands read it.
@@ -42,7 +44,10 @@ typedef struct checkpoint {
  * or keeps nothing; a second store), value (also a file of another round than the launcher's),
  * those of kv_load. */
 int checkpoint_open(struct worker *w, kv_err *e);
+
+/* The store is released: writes the last round when all workers have come to that. */
 void checkpoint_close(struct worker *w);
+void checkpoint_release(struct worker *w); /* of one that was not made */
 
 /* The value with which a key begins: the given one, or that of the file; borrowed. Errors: value
  * (one of another shape or dtype). */
@@ -56,5 +61,8 @@ void checkpoint_know(struct worker *w, int64_t number);
  * writing is a warning only. Errors: value (the file is of another optimizer or compression, or has
  * keys that are not there), io, format, peer, memory. */
 int checkpoint_push(struct worker *w, const int64_t *numbers, int64_t n, kv_err *e);
+
+/* This worker makes no further round: writes the last one, unless the file has it. */
+void checkpoint_end(struct worker *w);
 
 #endif

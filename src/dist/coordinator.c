@@ -12,6 +12,8 @@ typedef struct entry {
     char *name;
     place next; /* where it moves to; no parts: it stays */
     bool ready;
+    int maker;    /* the worker that asked for its place */
+    bool settled; /* the first worker has made it, or pushed to it, and brings no value any more */
 } entry;
 
 /* A worker that waits for keys, or for an optimizer. */
@@ -21,6 +23,7 @@ typedef struct waiter {
     int64_t since_us;
     int64_t epoch;  /* or */
     char *keys;     /* call_keys */
+    bool any;       /* of them: also those that are not settled */
     int64_t bytes;
     struct waiter *next;
 } waiter;
@@ -148,10 +151,10 @@ static void move(const served *s, coordinator *c, entry *x)
     c->moves++;
 }
 
-static int add_key(served *s, coordinator *c, const ask_key *in, const kv_key *key, place *out,
-                   kv_err *e)
+static int add_key(served *s, coordinator *c, int rank, const ask_key *in, const kv_key *key,
+                   place *out, kv_err *e)
 {
-    entry x = {.key = *in};
+    entry x = {.key = *in, .maker = rank};
     int rc = mem_grow(&c->entries, &c->cap, c->n + 1, sizeof *c->entries, e);
     if (rc)
         return rc;
@@ -168,38 +171,13 @@ static int add_key(served *s, coordinator *c, const ask_key *in, const kv_key *k
     return KV_OK;
 }
 
-static void call_place(served *s, coordinator *c, int rank, const link_rec *r)
-{
-    const char *at = (const char *)(r + 1), *end = at + r->bytes;
-    buf reply = {0};
-    kv_err e = {0};
-    int rc = KV_OK;
-    while (at < end && !rc) {
-        kv_key key;
-        place p = {.first = -1};
-        const ask_key *in = ask_get_key(&at, end, &key);
-        if (!in) {
-            rc = ask_malformed(&e);
-            break;
-        }
-        int64_t i = map_get(&c->index, key);
-        if (i < 0)
-            rc = add_key(s, c, in, &key, &p, &e);
-        else if (c->entries[i].ready &&
-                 !place_fits(&c->entries[i].key.place, (place_need)in->need))
-            p = find_whole(s, c, &c->entries[i]);
-        buf_put(&reply, (const char *)&p, sizeof p);
-    }
-    if (!rc)
-        rc = buf_check(&reply, &e);
-    if (rc)
-        server_refuse(rank, r->request, &e);
-    else
-        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
-    buf_release(&reply);
-}
-
 /* ---- Keys that others wait for ---- */
+
+/* Whether the worker that makes keys cannot make any: it waits itself, or has left. */
+static bool nobody_makes(const served *s, const coordinator *c)
+{
+    return s->done[0] || s->ended[0] || c->at_barrier[0] != 0;
+}
 
 /* Replies if all keys are ready. */
 static bool answer(served *s, coordinator *c, const waiter *w)
@@ -207,13 +185,12 @@ static bool answer(served *s, coordinator *c, const waiter *w)
     const char *at = w->keys, *end = at + w->bytes;
     buf reply = {0};
     kv_err e = {0};
-    bool ready = w->epoch <= c->epoch;
-    (void)s;
+    bool ready = w->epoch <= c->epoch, given_up = nobody_makes(s, c);
     while (at < end && ready) {
         kv_key key;
         const ask_key *in = ask_get_key(&at, end, &key);
         int64_t i = in ? map_get(&c->index, key) : -1;
-        ready = i >= 0 && c->entries[i].ready;
+        ready = i >= 0 && c->entries[i].ready && (w->any || c->entries[i].settled || given_up);
         if (ready)
             ask_put_key(&reply, &c->entries[i].key, c->entries[i].name);
     }
@@ -223,12 +200,6 @@ static bool answer(served *s, coordinator *c, const waiter *w)
         server_reply(w->rank, w->request, reply.data, (int64_t)reply.len);
     buf_release(&reply);
     return ready;
-}
-
-/* Whether the worker that makes keys cannot make any: it waits itself, or has left. */
-static bool nobody_makes(const served *s, const coordinator *c)
-{
-    return s->done[0] || s->ended[0] || c->at_barrier[0] != 0;
 }
 
 static void refuse_waiter(const waiter *w)
@@ -279,6 +250,7 @@ static void wait_for(served *s, coordinator *c, int rank, const link_rec *r, int
     w->request = r->request;
     w->since_us = net_now_us();
     w->epoch = epoch;
+    w->any = r->flags == ASK_FIND && r->part == 1;
     w->bytes = r->bytes;
     if (r->bytes)
         memcpy(w->keys, r + 1, r->bytes);
@@ -287,7 +259,104 @@ static void wait_for(served *s, coordinator *c, int rank, const link_rec *r, int
     look_at_waiters(s, c);
 }
 
-static void call_ready(served *s, coordinator *c, const link_rec *r)
+/* ---- Keys that are made ---- */
+
+static bool is_alike(const ask_key *a, const ask_key *b)
+{
+    return a->dtype == b->dtype && a->storage == b->storage && a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
+}
+
+static void put_form(buf *b, const ask_key *k)
+{
+    buf_printf(b, "%s%s (", k->storage == KV_ROW_SPARSE ? "row_sparse " : "",
+               kv_dtype_name((kv_dtype)k->dtype));
+    for (int i = 0; i < k->ndim; i++)
+        buf_printf(b, i ? ", %lld" : "%lld", (long long)k->shape[i]);
+    buf_add(b, k->ndim == 1 ? ",)" : ")");
+}
+
+/* Whether the first worker may init a key with this value. Where others have pushed to it already
+ * they have sent what fits the key that they made. */
+static int check_init(const coordinator *c, const ask_key *in, const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    buf forms = {0};
+    int64_t i = map_get(&c->index, *key);
+    const entry *x = i < 0 ? NULL : &c->entries[i];
+    if (!x || (!x->settled && is_alike(&x->key, in) &&
+               place_fits(&x->key.place, (place_need)in->need)))
+        return KV_OK;
+    if (x->settled) {
+        kv_err_set(e, KV_E_KEY, "key %s is initialised already", slot_key_text(text, key));
+        return kv_err_key(e, key);
+    }
+    put_form(&forms, &x->key);
+    buf_add(&forms, " before this init as ");
+    put_form(&forms, in);
+    kv_err_set(e, KV_E_VALUE, "rank %d has pushed key %s as %s", x->maker, slot_key_text(text, key),
+               buf_text(&forms));
+    buf_release(&forms);
+    kv_err_key(e, key);
+    return kv_err_hint(e, "let the others come to a barrier behind init before they push");
+}
+
+static int check_inits(const coordinator *c, const char *at, const char *end, kv_err *e)
+{
+    int rc = KV_OK;
+    while (at < end && !rc) {
+        kv_key key;
+        const ask_key *in = ask_get_key(&at, end, &key);
+        rc = in ? check_init(c, in, &key, e) : ask_malformed(e);
+    }
+    return rc;
+}
+
+/* The place of a key that somebody asked for before: a push of the first worker settles it. */
+static place find_again(const served *s, coordinator *c, entry *x, int rank, const ask_key *in,
+                        bool inits)
+{
+    if (inits)
+        return x->key.place;
+    x->settled |= rank == 0;
+    if (x->ready && !place_fits(&x->key.place, (place_need)in->need))
+        return find_whole(s, c, x);
+    return (place){.first = -1};
+}
+
+static void call_place(served *s, coordinator *c, int rank, const link_rec *r)
+{
+    const char *at = (const char *)(r + 1), *end = at + r->bytes;
+    bool inits = r->part == 1;
+    buf reply = {0};
+    kv_err e = {0};
+    int rc = inits ? check_inits(c, at, end, &e) : KV_OK;
+    while (at < end && !rc) {
+        kv_key key;
+        place p;
+        const ask_key *in = ask_get_key(&at, end, &key);
+        if (!in) {
+            rc = ask_malformed(&e);
+            break;
+        }
+        int64_t i = map_get(&c->index, key);
+        if (i < 0)
+            rc = add_key(s, c, rank, in, &key, &p, &e);
+        else
+            p = find_again(s, c, &c->entries[i], rank, in, inits);
+        buf_put(&reply, (const char *)&p, sizeof p);
+    }
+    look_at_waiters(s, c);
+    if (!rc)
+        rc = buf_check(&reply, &e);
+    if (rc)
+        server_refuse(rank, r->request, &e);
+    else
+        server_reply(rank, r->request, reply.data, (int64_t)reply.len);
+    buf_release(&reply);
+}
+
+static void call_ready(served *s, coordinator *c, int rank, const link_rec *r)
 {
     const char *at = (const char *)(r + 1), *end = at + r->bytes;
     const ask_key *in;
@@ -297,8 +366,10 @@ static void call_ready(served *s, coordinator *c, const link_rec *r)
         entry *x = i < 0 ? NULL : &c->entries[i];
         if (x && x->next.nparts && x->next.first == in->place.first)
             move(s, c, x);
-        if (x)
+        if (x) {
             x->ready = true;
+            x->settled |= rank == 0;
+        }
     }
     look_at_waiters(s, c);
 }
@@ -609,7 +680,7 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
         call_place(s, c, rank, r);
         break;
     case ASK_READY:
-        call_ready(s, c, r);
+        call_ready(s, c, rank, r);
         server_reply(rank, r->request, NULL, 0);
         break;
     case ASK_FIND:

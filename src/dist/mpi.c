@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "dist/environment.h"
 #include "dist/link.h"
 #include "engine/pool.h"
 
@@ -259,7 +260,7 @@ int link_open(kv_err *e)
     mem_free(names);
     net.reads_gpus = MPIX_Query_cuda_support && MPIX_Query_cuda_support();
     /* For tests, and where shared memory is not to be had: every rank a machine of its own. */
-    const char *apart = getenv("KVSTORE_SHARED_MEMORY");
+    const char *apart = environment(ENV_SHARED_MEMORY);
     int split = apart && strcmp(apart, "0") == 0 ? net.rank : 0;
     MPI_Comm place;
     MPI_Comm_split(net.world, split, net.rank, &place);

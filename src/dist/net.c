@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "dist/alive.h"
+#include "dist/environment.h"
 #include "engine/pool.h"
 #include "runtime.h"
 
@@ -105,10 +105,7 @@ int net_size(void)
 
 double net_timeout(void)
 {
-    const char *text = getenv("KVSTORE_TIMEOUT");
-    double seconds = -1;
-    if (text)
-        num_parse(text, strlen(text), NUM_BINARY64, &seconds, NULL);
+    double seconds = environment_number(ENV_TIMEOUT, 300);
     return seconds >= 0 ? seconds : 300;
 }
 
@@ -784,6 +781,7 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
 {
     if (net.open)
         return KV_OK;
+    environment_read();
     int rc = join_others(e);
     if (rc)
         return rc;

@@ -21,11 +21,22 @@ void parts_touch(served *s, part *p)
     s->touched_end = &p->next_touched;
 }
 
+/* A value takes the place of that with which a push made the part: no round was applied yet, since
+ * the first worker has not contributed to any. */
+static int put_value(const served *s, part *p, const ask_slot *in, const char *data, kv_err *e)
+{
+    kv_array **stored = &s->store->slots.items[p->slot].stored, *first = NULL;
+    int rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
+    if (rc)
+        return rc;
+    kv_array_unref(*stored);
+    *stored = first;
+    return KV_OK;
+}
+
 static int new_part(served *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
 {
     int64_t workers = s->how.workers;
-    if (parts_find(s, in->part))
-        return kv_err_set(e, KV_E_INTERNAL, "part %lld is there already", (long long)in->part);
     int rc = mem_grow(&s->parts, &s->parts_cap, in->part + 1, sizeof *s->parts, e);
     if (rc)
         return rc;
@@ -59,10 +70,14 @@ static int new_part(served *s, const ask_slot *in, const kv_key *key, part **out
     return KV_OK;
 }
 
-static int init_part(served *s, const ask_slot *in, const kv_key *key, const char *data, kv_err *e)
+/* replaces: see ASK_INIT. */
+static int init_part(served *s, const ask_slot *in, const kv_key *key, const char *data,
+                     bool replaces, kv_err *e)
 {
-    part *p = NULL;
+    part *p = parts_find(s, in->part);
     kv_array *first = NULL;
+    if (p)
+        return replaces ? put_value(s, p, in, data, e) : KV_OK;
     int rc = new_part(s, in, key, &p, e);
     if (rc)
         return rc;
@@ -127,14 +142,10 @@ int parts_init(served *s, const link_rec *r, kv_err *e)
     const char *at = (const char *)(r + 1), *end = at + r->bytes;
     int rc = KV_OK;
     while (at < end && !rc) {
-        const ask_slot *in = (const ask_slot *)(const void *)at;
         kv_key key;
-        const char *text = (const char *)&in->key;
-        if (end - at < (int64_t)sizeof *in || !ask_get_key(&text, end, &key) ||
-            in->bytes > end - text)
-            return ask_malformed(e);
-        rc = init_part(s, in, &key, text, e);
-        at = text + (in->bytes + 7) / 8 * 8;
+        const char *data;
+        const ask_slot *in = ask_get_slot(&at, end, &key, &data);
+        rc = in ? init_part(s, in, &key, data, r->round == 1, e) : ask_malformed(e);
     }
     return rc;
 }

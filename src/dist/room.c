@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "dist/environment.h"
 #include "dist/server.h"
 
 enum {
@@ -14,7 +15,7 @@ enum {
 
 int64_t room_bytes(void)
 {
-    const char *text = getenv("KVSTORE_AHEAD");
+    const char *text = environment(ENV_AHEAD);
     char *end;
     long long n = text ? strtoll(text, &end, 10) : 0;
     return n > 0 && !*end ? n : AHEAD_BYTES;

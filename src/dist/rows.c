@@ -171,3 +171,28 @@ int worker_pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const 
     mem_free(numbers);
     return rc;
 }
+
+static int pull_all_rows(worker *w, const slot *s, kv_array *out, kv_err *e)
+{
+    kv_array *ids = NULL;
+    int rc = kv_array_new_raw(&ids, KV_INT64, 1, s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
+    if (rc)
+        return rc;
+    for (int64_t i = 0; i < ids->size; i++)
+        ((int64_t *)ids->data)[i] = i;
+    rc = worker_pull_rows(w, &s->key, 1, &ids, &out, NULL, e);
+    kv_array_unref(ids);
+    return rc;
+}
+
+int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e)
+{
+    const kv_array *a = s->stored;
+    const kv_ctx cpu = {KV_CPU, 0};
+    if (a->storage == KV_ROW_SPARSE) {
+        int rc = kv_array_new_sparse(out, a->dtype, a->ndim, a->shape, 0, NULL, cpu, e);
+        return rc ? rc : pull_all_rows(w, s, *out, e);
+    }
+    int rc = kv_array_new_raw(out, a->dtype, a->ndim, a->shape, cpu, e);
+    return rc ? rc : flight_pull(w, &s->key, 1, out, NULL, e);
+}

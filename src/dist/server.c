@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "core/store.h"
 #include "dist/coordinator.h"
+#include "dist/environment.h"
 #include "dist/lacks.h"
 #include "dist/parts.h"
 #include "dist/rounds.h"
@@ -22,7 +23,7 @@
 
 static int dedicated(void)
 {
-    const char *text = getenv("KVSTORE_SERVERS");
+    const char *text = environment(ENV_SERVERS);
     int n = text ? atoi(text) : 0;
     return n > 0 && n < net_size() ? n : 0;
 }

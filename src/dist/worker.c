@@ -40,10 +40,11 @@ static int to_all(const worker *w, net_call c, kv_err *e)
     return rc;
 }
 
-static int to_coordinator(const worker *w, dist_ask what, const buf *b, void **reply,
+static int to_coordinator(const worker *w, dist_ask what, int64_t part, const buf *b, void **reply,
                           int64_t *bytes, kv_err *e)
 {
     net_call c = to_server(w, 0, what);
+    c.part = part;
     c.data = b ? b->data : NULL;
     c.bytes = b ? (int64_t)b->len : 0;
     return net_call_wait(&c, reply, bytes, e);
@@ -80,7 +81,6 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     if (!w)
         return KV_E_MEMORY;
     w->store = store;
-    w->ahead = room_bytes();
     w->how.is_async = type->is_async;
     w->how.sums = type->sums;
     snprintf(w->how.type, sizeof w->how.type, "%s", type->ops->names[0]);
@@ -98,6 +98,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
         mem_free(w);
         return rc;
     }
+    w->ahead = room_bytes();
     w->how.workers = server_workers();
     w->how.servers = server_count();
     net_taker t = {.take = flight_take, .lost = flight_lost, .self = w};
@@ -108,7 +109,7 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
     }
     if (rc) {
         net_set_worker(w->number, &(net_taker){0});
-        checkpoint_close(w);
+        checkpoint_release(w);
         kv_free(w->sums);
         mem_free(w);
         return rc;
@@ -123,9 +124,9 @@ void worker_close(void *self)
 {
     worker *w = self;
     kv_err unused = {0};
+    checkpoint_close(w);
     to_all(w, (net_call){.what = ASK_FREE}, &unused);
     net_set_worker(w->number, &(net_taker){0});
-    checkpoint_close(w);
     kv_free(w->sums);
     mem_free(w->keys);
     mem_free(w);
@@ -226,26 +227,22 @@ static ask_key key_like(const worker *w, const kv_key *key, const kv_array *a)
 }
 
 /* Asks the coordinator for places of keys that nobody has, in `list`, and completes them. Keys that
- * are there already have no place: *taken becomes the first, or -1. */
-static int place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, int64_t *taken,
+ * are there already have no place; where they must not be, for init, that is an error. */
+static int place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, bool inits,
                       kv_err *e)
 {
     buf b = {0};
     void *reply = NULL;
     int64_t bytes = 0;
-    *taken = -1;
     for (int64_t i = 0; i < n; i++)
         ask_put_key(&b, &list[i], keys[i].name);
     int rc = buf_check(&b, e);
     if (!rc)
-        rc = to_coordinator(w, ASK_PLACE, &b, &reply, &bytes, e);
+        rc = to_coordinator(w, ASK_PLACE, inits, &b, &reply, &bytes, e);
     if (!rc && bytes != n * (int64_t)sizeof(place))
         rc = ask_malformed(e);
-    for (int64_t i = 0; i < n && !rc; i++) {
+    for (int64_t i = 0; i < n && !rc; i++)
         list[i].place = ((const place *)reply)[i];
-        if (list[i].place.first < 0 && *taken < 0)
-            *taken = i;
-    }
     mem_free(reply);
     buf_release(&b);
     return rc;
@@ -253,7 +250,7 @@ static int place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, i
 
 /* Sends the first values of keys to the servers of their parts. */
 static int send_values(const worker *w, const kv_key *keys, int64_t n, const ask_key *list,
-                       kv_array *const *values, kv_err *e)
+                       kv_array *const *values, bool inits, kv_err *e)
 {
     int servers = w->how.servers, rc = KV_OK;
     buf *b = mem_zalloc(servers, sizeof *b, e);
@@ -270,6 +267,7 @@ static int send_values(const worker *w, const kv_key *keys, int64_t n, const ask
         if (!b[s].len)
             continue;
         calls[used] = to_server(w, s, ASK_INIT);
+        calls[used].round = inits;
         calls[used].data = b[s].data;
         calls[used++].bytes = (int64_t)b[s].len;
     }
@@ -284,29 +282,22 @@ static int send_values(const worker *w, const kv_key *keys, int64_t n, const ask
 
 /* Makes keys that nobody has yet, with these values; where nothing is stored, with their shapes. */
 static int make_keys(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                     bool all_new, kv_err *e)
+                     bool inits, kv_err *e)
 {
-    char text[SLOT_KEY_TEXT];
-    int64_t taken;
     buf b = {0};
     ask_key *list = mem_alloc(n, sizeof *list, e);
     if (!list)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n; i++)
         list[i] = key_like(w, &keys[i], values[i]);
-    int rc = place_keys(w, keys, n, list, &taken, e);
-    if (!rc && all_new && taken >= 0) {
-        rc = kv_err_set(e, KV_E_KEY, "key %s is initialised already",
-                        slot_key_text(text, &keys[taken]));
-        kv_err_key(e, &keys[taken]);
-    }
+    int rc = place_keys(w, keys, n, list, inits, e);
     if (!rc && !w->how.sums)
-        rc = send_values(w, keys, n, list, values, e);
+        rc = send_values(w, keys, n, list, values, inits, e);
     for (int64_t i = 0; i < n; i++)
         if (list[i].place.first >= 0)
             ask_put_key(&b, &list[i], keys[i].name);
     if (!rc && (rc = buf_check(&b, e)) == KV_OK && b.len)
-        rc = to_coordinator(w, ASK_READY, &b, NULL, NULL, e);
+        rc = to_coordinator(w, ASK_READY, 0, &b, NULL, NULL, e);
     if (!rc)
         rc = add_keys(w, buf_text(&b), (int64_t)b.len, e);
     buf_release(&b);
@@ -314,8 +305,8 @@ static int make_keys(worker *w, const kv_key *keys, int64_t n, kv_array *const *
     return rc;
 }
 
-/* Asks for keys that another rank makes. */
-static int ask_keys(worker *w, const kv_key *keys, int64_t n, kv_err *e)
+/* Asks for keys that the first worker makes; any: or whoever pushes to them. */
+static int ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
 {
     buf b = {0};
     void *reply = NULL;
@@ -324,7 +315,7 @@ static int ask_keys(worker *w, const kv_key *keys, int64_t n, kv_err *e)
         ask_put_key(&b, &(ask_key){.id = keys[i].id}, keys[i].name);
     int rc = buf_check(&b, e);
     if (!rc)
-        rc = to_coordinator(w, ASK_FIND, &b, &reply, &bytes, e);
+        rc = to_coordinator(w, ASK_FIND, any, &b, &reply, &bytes, e);
     if (!rc)
         rc = add_keys(w, reply, bytes, e);
     mem_free(reply);
@@ -404,11 +395,11 @@ int worker_find(worker *w, const kv_key *keys, int64_t n, kv_array *const *make,
         rc = w->how.sums ? make_keys(w, m.keys, m.n, m.like, false, e)
                          : make_zeros(w, m.keys, m.n, m.like, e);
         if (!rc)
-            rc = ask_keys(w, m.keys, m.n, e);
+            rc = ask_keys(w, m.keys, m.n, true, e);
     } else if (!rc && net_rank() == 0) {
         rc = unknown_key(&m.keys[0], e); /* what there is, this rank has made */
     } else if (!rc) {
-        rc = ask_keys(w, m.keys, m.n, e);
+        rc = ask_keys(w, m.keys, m.n, false, e);
     }
     mem_free(m.keys);
     mem_free(m.like);
@@ -573,6 +564,7 @@ int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
 int worker_done(void *self, kv_err *e)
 {
     worker *w = self;
+    checkpoint_end(w);
     int rc = to_all(w, (net_call){.what = ASK_DONE}, e);
     w->done |= rc == KV_OK;
     return rc;
@@ -590,10 +582,9 @@ int worker_command(void *self, int head, const char *body, kv_err *e)
 /* A place for a key that was cut. */
 static int place_whole(worker *w, const kv_key *key, ask_key *k, kv_err *e)
 {
-    int64_t stays;
     k->need = PLACE_WHOLE;
-    int rc = place_keys(w, key, 1, k, &stays, e);
-    if (!rc && stays >= 0)
+    int rc = place_keys(w, key, 1, k, false, e);
+    if (!rc && k->place.first < 0)
         rc = kv_err_set(e, KV_E_INTERNAL, "a key that was cut stays where it is");
     return rc;
 }
@@ -604,7 +595,7 @@ static int tell_ready(worker *w, const kv_key *key, const ask_key *k, kv_err *e)
     ask_put_key(&b, k, key->name);
     int rc = buf_check(&b, e);
     if (!rc)
-        rc = to_coordinator(w, ASK_READY, &b, NULL, NULL, e);
+        rc = to_coordinator(w, ASK_READY, 0, &b, NULL, NULL, e);
     buf_release(&b);
     return rc;
 }
@@ -617,14 +608,11 @@ static int make_whole(worker *w, int64_t number, kv_err *e)
     kv_key key = s->key;
     kv_array *value = NULL;
     ask_key k = key_like(w, &key, s->stored);
-    int rc = kv_array_new_raw(&value, (kv_dtype)s->stored->dtype, s->stored->ndim,
-                              s->stored->shape, (kv_ctx){KV_CPU, 0}, e);
-    if (!rc)
-        rc = flight_pull(w, &key, 1, &value, NULL, e);
+    int rc = worker_pull_stored(w, s, &value, e);
     if (!rc)
         rc = place_whole(w, &key, &k, e);
     if (!rc)
-        rc = send_values(w, &key, 1, &k, &value, e);
+        rc = send_values(w, &key, 1, &k, &value, false, e);
     if (!rc)
         rc = tell_ready(w, &key, &k, e);
     kv_array_unref(value);
@@ -699,7 +687,7 @@ static int find_whole_for(worker *w, place_need need, kv_err *e)
     for (int64_t i = 0; i < w->store->slots.n; i++)
         if (!place_fits(&w->keys[i].place, need))
             cut[n++] = w->store->slots.items[i].key;
-    int rc = n ? ask_keys(w, cut, n, e) : KV_OK;
+    int rc = n ? ask_keys(w, cut, n, true, e) : KV_OK;
     mem_free(cut);
     return rc;
 }
@@ -762,7 +750,7 @@ int worker_barrier(void *self, kv_err *e)
     worker *w = self;
     void *reply = NULL;
     int64_t bytes = 0;
-    int rc = w->done ? KV_OK : to_coordinator(w, ASK_BARRIER, NULL, &reply, &bytes, e);
+    int rc = w->done ? KV_OK : to_coordinator(w, ASK_BARRIER, 0, NULL, &reply, &bytes, e);
     if (!rc && bytes == sizeof(ask_met)) {
         const ask_met *met = reply;
         w->epochs = met->epochs;

@@ -37,6 +37,11 @@ int flight_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *value
                 const kv_call *how, kv_err *e);
 int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
                 const kv_call *how, kv_err *e);
+
+/* *out becomes an array like the one that the servers keep for a slot, row_sparse ones with their
+ * rows; it is filled when its turn has come. Errors: those of a pull. */
+int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e);
+
 void flight_take(void *self, int rank, const link_rec *r);
 void flight_lost(void *self, const kv_err *why);
 

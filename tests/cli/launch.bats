@@ -189,3 +189,46 @@ END
     assert_line "[0] B=3"
     assert_line "[0] C=here"
 }
+
+@test "launch: the value of a variable is on no command line, and of its way nothing stays" {
+    needs_mpi
+    cat >job.kv <<'END'
+create dist_sync
+!cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\000' '\n' | grep -c "sec[r]et13" || true
+!env | grep -c KVCTL_ENV || true
+print env("TOKEN")
+END
+    TOKEN=secret13 run kvctl launch -n 1 --env TOKEN job.kv
+    assert_success
+    assert_output "[0] 0
+[0] 0
+[0] secret13"
+}
+
+@test "launch: ranks of this machine listen at no port" {
+    needs_mpi
+    cat >listens <<'END'
+for f in /proc/$PPID/fd/*; do
+    inode=$(readlink "$f")
+    [[ $inode == socket:* ]] || continue
+    inode=${inode//[!0-9]/}
+    awk -v inode="$inode" '$4 == "0A" && $10 == inode { print "listens at " $2 }' /proc/net/tcp /proc/net/tcp6
+done
+END
+    run kvctl launch -n 2 -c 'create dist_sync; !exec bash listens'
+    assert_success
+    assert_output ""
+}
+
+@test "launch: the deadline is an option, or that of the environment" {
+    needs_mpi
+    KVSTORE_DEADLINE=7.5 run kvctl launch -n 1 -c 'create dist_sync; !echo $KVSTORE_DEADLINE'
+    assert_output "[0] 7.500"
+    KVSTORE_DEADLINE=7.5 run kvctl launch -n 1 --deadline 20 -c 'create dist_sync; !echo $KVSTORE_DEADLINE'
+    assert_output "[0] 20.000"
+    KVSTORE_DEADLINE=0 run kvctl launch -n 1 -c 'create dist_sync; !echo $KVSTORE_DEADLINE'
+    assert_output "[0] 31536000.000"
+    KVSTORE_DEADLINE=soon run kvctl launch -n 1 -c 'create dist_sync'
+    assert_failure 2
+    assert_output 'kvctl: launch: KVSTORE_DEADLINE needs seconds, more than 0, not "soon"'
+}

@@ -37,8 +37,8 @@ root()
     prepare
     run kvctl launch -n 4 -s 2 -H hosts --env A=1 --env-worker B:2 --env-server C=3 --dry-run train.kv one
     assert_success
-    local ssh="--host n1:4,n2:2 -x KVSTORE_SERVERS -x A=1" self=$build/kvctl
-    assert_output "KVSTORE_SERVERS=2 mpirun $(root)--bind-to none --mca plm rsh --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x B=2 -n 4 $self launch-rank train.kv one : $ssh -x C=3 -n 2 $self launch-rank serve"
+    local ssh="--host n1:4,n2:2 -x KVSTORE_SERVERS -x KVCTL_ENV_a_A" self=$build/kvctl
+    assert_output "KVSTORE_SERVERS=2 KVCTL_ENV_a_A=1 KVCTL_ENV_w_B=2 KVCTL_ENV_s_C=3 mpirun $(root)--bind-to none --mca plm rsh --mca plm_rsh_agent '$self launch-ssh ssh -x -o BatchMode=yes -o ConnectTimeout=11' --enable-recovery --map-by node $ssh -x KVCTL_ENV_w_B -n 4 $self launch-rank train.kv one : $ssh -x KVCTL_ENV_s_C -n 2 $self launch-rank serve"
 }
 
 @test "launchers: hosts without slots take turns; a port, and a folder to copy" {
@@ -87,9 +87,57 @@ cat >kvctl-job/job <<'END'
 #\$ -o kvctl-job/out
 #\$ -e kvctl-job/err
 : >kvctl-job/started
-exec $build/kvctl launch --launcher mpi -n 4 -s 2 --deadline 10.000 --timeout 60.000 --env 'A=x y' train.kv one
+export KVCTL_ENV_a_A='x y'
+exec $build/kvctl launch --launcher mpi -n 4 -s 2 --deadline 10.000 --timeout 60.000 --env A train.kv one
 END
 qsub -sync y kvctl-job/job"
+}
+
+@test "launchers: values of variables are on no command line" {
+    prepare
+    for how in "" "-H hosts" "--launcher mpi"; do
+        # shellcheck disable=SC2086
+        TOKEN=zzz run kvctl launch -n 2 -s 1 $how --env-worker TOKEN --dry-run train.kv
+        assert_success
+        refute_output --partial zzz
+        assert_output --partial 'KVCTL_ENV_w_TOKEN="$TOKEN" mpirun '
+    done
+    # another launch takes them from there, and gives them to mpirun alone
+    stub mpirun 'env | grep ^KVCTL_ENV_; echo "${!#}"; [ "$TOKEN" = here ]'
+    TOKEN=here KVCTL_ENV_s_TOKEN=sent run kvctl launch --launcher mpi -n 2 -s 1 --env-server TOKEN --env PATH=/x -c 'print 1'
+    assert_line "KVCTL_ENV_s_TOKEN=sent"
+    assert_line "KVCTL_ENV_a_PATH=/x"
+    assert_line "serve"
+}
+
+@test "launchers: what --dry-run prints is one job, whatever it holds" {
+    prepare
+    touch_it=$'x\nEND\ntouch made\nEND_1\ntouch made'
+    for how in "sge" "slurm"; do
+        kvctl launch --launcher "$how" -n 2 --env "A=$touch_it" --dry-run train.kv >said
+        stub qsub :
+        stub salloc :
+        run sh said
+        assert_success
+        [ ! -e made ]
+        grep -qx "cat >kvctl-job/job <<'END_2'" said
+        run sh -c '. /dev/stdin && printf %s "$KVCTL_ENV_a_A"' < <(grep -v "^exec" kvctl-job/job)
+        assert_output "$touch_it"
+        rm -r kvctl-job said
+    done
+}
+
+@test "launchers: names of queues and environments are one word" {
+    for option in --queue --pe; do
+        for name in $'all.q\ntouch made' $'a\rb' "a b" $'a\tb' ""; do
+            run kvctl launch -n 2 --launcher sge "$option" "$name" --dry-run train.kv
+            assert_failure 2
+            assert_output --partial "launch: $option needs a name"
+            refute_output --partial $'\n'touch
+        done
+    done
+    run kvctl launch -n 2 --launcher sge --queue $'all.q\ntouch made' train.kv
+    assert_output 'kvctl: launch: --queue needs a name without blanks, not "all.q?touch made"'
 }
 
 @test "launchers: the job of Slurm" {
@@ -203,6 +251,7 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
     printf 'n1:22\nn2:23\n' >two-ports
     printf -- '-oProxyCommand=x\n' >bad-host
     printf '# nobody\n\n' >no-hosts
+    printf 'n1\nh1\0x\nh2\n' >nul
     echo 'ann@n1' >user
     echo 'fe80::1' >address
     echo 'n1:2222' >port
@@ -224,6 +273,7 @@ kvctl: launch: ${pair#* } did not run the job: ${pair% *} ended with exit code 3
         "5|-n 2 -H bad-port train.kv|bad-port:2: this is no port: \"\"; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H two-ports train.kv|two-ports:2: all hosts of a job have one port; others belong into the configuration of ssh"
         "5|-n 2 -H bad-host train.kv|bad-host:1: this is no host: \"-oProxyCommand=x\"; a line is HOST[:PORT] [slots=N]"
+        "5|-n 2 -H nul train.kv|nul:2: there is a NUL byte; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H user train.kv|user:1: this is no name of a host: \"ann@n1\"; a line is HOST[:PORT] [slots=N]"
         "5|-n 2 -H address train.kv|address:1: this is no name of a host: \"fe80::1\"; a line is HOST[:PORT] [slots=N]"
         "5|--launcher mpi -n 2 -H port train.kv|port: ports are for ssh, and the launcher is mpi"

@@ -527,6 +527,27 @@ static void check_init_by_one(void)
     kv_free(s);
 }
 
+/* The first worker's value holds, also where others have pushed before; who does not push sees it. */
+static void check_init_behind_push(void)
+{
+    kv *s = make("dist_sync");
+    for (int i = 0; i < 2; i++) {
+        int64_t n = i ? 1200 : 3;
+        if (rank == 1)
+            push(s, number(i), filled(KV_FLOAT32, n, n, 1));
+        if (rank == 0) {
+            usleep(50000);
+            init(s, number(i), filled(KV_FLOAT32, n, n, 5));
+        }
+        if (rank != 1) {
+            MUST(holds(s, number(i), KV_FLOAT32, n, n, 5));
+            push(s, number(i), filled(KV_FLOAT32, n, n, 1));
+        }
+        MUST(holds(s, number(i), KV_FLOAT32, n, n, workers));
+    }
+    kv_free(s);
+}
+
 /* A push makes a key when there is no updater; ranks meet text keys in different orders. */
 static void check_made_by_push(void)
 {
@@ -1017,6 +1038,7 @@ static const struct {
     {"pulled-codes", check_pulled_codes},
     {"init", check_init},
     {"init-by-one", check_init_by_one},
+    {"init-behind-push", check_init_behind_push},
     {"made-by-push", check_made_by_push},
     {"device", check_device},
     {"in-place", check_in_place},

@@ -31,7 +31,8 @@ once()
 # kill_server: a shell command for a script: kills rank 2, the server of a job of two workers.
 kill_server="awk '\$1 == 2 && \$2 == \"start\" { print \$3 }' \$KVSTORE_RUN_DIR/events | xargs kill -9"
 
-# script OPTIMIZER EVENT: trains keys of several kinds for 40 rounds; EVENT stands in front of each.
+# script OPTIMIZER EVENT [ROUNDS]: trains keys of several kinds for 40 rounds; EVENT stands in front
+# of each.
 script()
 {
     cat <<END
@@ -41,7 +42,7 @@ init a ones(5, 3)
 init half ones(7, dtype="float16")
 init rows zeros(6, 2, stype="row_sparse")
 pull a -> x
-for i in range(rounds(), 40) {
+for i in range(rounds(), ${3:-40}) {
 s = sum(x) # which waits for the round before
 $2
     push a x / 8 + (arange(15).reshape(5, 3) - i) * (rank() + 1) / 16
@@ -98,7 +99,7 @@ with_checkpoint=(--checkpoint c.kvs --checkpoint-every 10)
     assert_line --regexp "^kvctl: restart 2 of 2 from c.kvs at round 30: [12] rounds? (is|are) repeated$"
     assert_whole
     run kvctl -s c.kvs -c 'print type(), rounds(), len(keys())'
-    assert_output "device 30 3"
+    assert_output "device 40 3"
 }
 
 @test "restart: compressed gradients keep what they owe" {
@@ -148,6 +149,42 @@ END
     assert_whole
 }
 
+@test "restart: the last round is in the file when the job ends well, and only then" {
+    script adam "" >job.kv
+    for servers in 0 2; do
+        rm -f c.kvs
+        job -n 2 -s "$servers" --checkpoint c.kvs --checkpoint-every 100 job.kv
+        assert_success
+        assert_output ''
+        run kvctl -s c.kvs -c 'print rounds(); pull a -> a; pull half -> half; write a a.npy; write half half.npy'
+        assert_output 40
+        cmp a.npy x.npy
+        cmp half.npy y.npy
+    done
+    # a longer job goes on from there
+    script adam "" 43 >job.kv
+    job -n 2 --checkpoint c.kvs --checkpoint-every 100 job.kv
+    assert_success
+    assert_output "kvctl: the job goes on from c.kvs, where 40 rounds are done"
+    mkdir whole
+    mv ./*.npy s.safetensors whole
+    job -n 2 job.kv
+    assert_success
+    rm whole/a.npy whole/half.npy
+    assert_whole
+    # a failure leaves what was there, here nothing; who is done before it has made all its rounds
+    rm c.kvs
+    printf 'create dist_sync\ninit a 1\npush a 2\npush a 3\nassert rank() == 0\nwait\n' >job.kv
+    job -n 2 --checkpoint c.kvs --checkpoint-every 100 job.kv
+    assert_failure 1
+    [ ! -e c.kvs ]
+    printf 'create dist_sync\ninit a 1\npush a 2\npush a 3\ndone\n!until [ -e c.kvs ]; do sleep 0.1; done\nassert rank() == 0\n' >job.kv
+    job -n 2 --checkpoint c.kvs --checkpoint-every 100 job.kv
+    assert_failure 1
+    run kvctl -s c.kvs -c 'print rounds()'
+    assert_output 2
+}
+
 @test "restart: attempts end, and the next job goes on from the file" {
     script sgd $'if i == 12 and rank() == 1 and env("SPARE", "") == "" {\n    !kill -9 $PPID\n}' >job.kv
     job -n 2 "${with_checkpoint[@]}" job.kv
@@ -187,7 +224,9 @@ END
     script sgd "" >job.kv
     job -n 2 "${with_checkpoint[@]}" job.kv
     assert_success
-    script adam "" >other.kv
+    # a job that goes on beyond what the file holds
+    script sgd "" 50 >job.kv
+    script adam "" 50 >other.kv
     job -n 2 "${with_checkpoint[@]}" other.kv
     assert_failure 3
     assert_line --partial "error[value]: c.kvs: it holds the states of sgd, which is not the optimizer in use"

@@ -72,3 +72,11 @@ same()
 @test "rows: adagrad of groups, one history a row, on three servers" {
     same groupadagrad 3 2
 }
+
+@test "rows: lamb, for which keys that were cut move to one server" {
+    same lamb 2 2
+}
+
+@test "rows: sgld, for which keys that were cut move to one worker" {
+    same sgld 0 2
+}

@@ -127,7 +127,7 @@ END
     assert_success
     mv x.npy whole.npy
     # point, rank, the rounds that the file holds
-    for whom in write:0:4 sync:0:4 rename:0:4 renamed:0:8 write:1:[48] write:2:[48]; do
+    for whom in write:0:4 sync:0:4 rename:0:4 renamed:0:8 write:1:[489] write:2:[489]; do
         rm -f armed c.kvs x.npy
         IFS=: read -r point rank from <<<"$whom"
         job "$point" "$rank" -n 2 -s 1 --checkpoint c.kvs --checkpoint-every 4 --max-restarts 1 job.kv

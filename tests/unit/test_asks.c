@@ -98,3 +98,74 @@ TEST(asks_rows)
     kv_array_unref(a);
     buf_release(&b);
 }
+
+/* What only a rank that lies would send. */
+TEST(asks_hostile)
+{
+    kv_err e = {0};
+    kv_key key;
+    buf b = {0};
+    const ask_key good = {.id = 3, .ndim = 2, .shape = {2, 4}, .place = {.nparts = 1, .step = 8}};
+    enum { WRONG = 9 };
+    ask_key wrong[WRONG];
+    for (int i = 0; i < WRONG; i++)
+        wrong[i] = good;
+    wrong[0].ndim = KV_MAX_NDIM + 1;
+    wrong[1].dtype = KV_DTYPE_END;
+    wrong[2].storage = KV_ROW_SPARSE + 1;
+    wrong[3].shape[1] = -4;
+    wrong[4].shape[0] = wrong[4].shape[1] = INT64_C(1) << 31;
+    wrong[4].ndim = 3;
+    wrong[4].shape[2] = 2;
+    wrong[5].need = PLACE_WHOLE + 1;
+    wrong[6].dtype = 255;
+    wrong[7].ndim = 255;
+    wrong[8].shape[0] = INT64_MAX;
+    for (int i = 0; i < WRONG; i++) {
+        buf_clear(&b);
+        ask_put_key(&b, &wrong[i], "w");
+        const char *at = b.data;
+        CHECK(!ask_get_key(&at, b.data + b.len, &key));
+        CHECK(at == b.data);
+    }
+    static const int32_t names[] = {-1, -8, -112, INT32_MIN, INT32_MAX, 3, 9, 1};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        buf_clear(&b);
+        ask_put_key(&b, &good, "wxy");
+        ((ask_key *)(void *)b.data)->name_bytes = names[i];
+        const char *at = b.data;
+        CHECK(!ask_get_key(&at, b.data + b.len, &key));
+        CHECK(at == b.data);
+    }
+    int64_t shape[] = {2, 4};
+    kv_array *a = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 2, shape, (kv_ctx){0}, &e));
+    ask_key k = good;
+    k.place = place_new(KV_FLOAT32, KV_DEFAULT, 2, shape, PLACE_ANYWHERE, 1);
+    for (int i = 0; i < 8; i++) {
+        const char *data;
+        buf_clear(&b);
+        CHECK_OK(ask_put_slot(&b, &k, "w", 0, a, &e));
+        ask_slot *s = (ask_slot *)(void *)b.data;
+        int64_t *const fields[] = {&s->part, &s->from, &s->count, &s->bytes, &s->key.place.row};
+        const char *at = b.data, *end = b.data + b.len;
+        if (i < 5)
+            *fields[i] = -1;
+        else if (i == 5)
+            s->bytes = (int64_t)b.len;
+        else if (i == 6)
+            s->key.place.nparts = 0;
+        else
+            s->bytes = INT64_MAX;
+        CHECK(!ask_get_slot(&at, end, &key, &data));
+        CHECK(at == b.data);
+    }
+    kv_array_unref(a);
+    static const int64_t counts[] = {-1, 2, INT64_MAX, INT64_MAX / 8, INT64_C(1) << 60};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        e = (kv_err){0};
+        CHECK(ask_array(&a, KV_ROW_SPARSE, KV_FLOAT32, 2, shape, (const char *)&counts[i], 8, &e));
+        CHECK_TEXT(e.text, "a record of another rank is malformed");
+    }
+    buf_release(&b);
+}

@@ -1,0 +1,127 @@
+# Delays that a seed draws wherever records are moved (delays.c): jobs have the bits of one process all
+# the same, whoever comes first.
+
+load ../cli/help
+
+setup_file()
+{
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
+    OMPI_CC=${CC:-cc} mpicc -D_GNU_SOURCE -shared -fPIC -o "$BATS_FILE_TMPDIR/delays.so" \
+        "$BATS_TEST_DIRNAME/delays.c" -ldl
+}
+
+# job SEED ARGUMENTS...: runs kvctl launch, whose output is then $output.
+job()
+{
+    local seed=$1
+    shift
+    run env LD_PRELOAD="$BATS_FILE_TMPDIR/delays.so" DELAYS="$seed" \
+        ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS:-}" timeout 60 kvctl launch --deadline 30 "$@"
+}
+
+# Keys of several kinds and places.
+keys()
+{
+    cat <<'END'
+init 3,-1,100 [ones(5,3), uniform((70000,), seed=4), row_sparse(uniform((2,30), seed=5), [3,30], (40,30))]
+END
+}
+
+# Pushes ahead of what is waited for, under an optimizer and then one with a number that all keys share.
+# ranks: those whose values one push has.
+rounds()
+{
+    cat <<'END'
+for i in 0..5 {
+    push 3,100,-1 [[uniform((5,3), low=-1, seed=10*i+r) for r in ranks], [row_sparse(uniform((1,30), low=-1, seed=10*i+r), [i+r], (40,30)) for r in ranks], [uniform((70000,), low=-1, seed=10*i+r) for r in ranks]]
+    pull 3 -> a
+    push 3 [uniform((5,3), low=-1, seed=99*i+r) for r in ranks]
+    pull 3,-1,100 -> w
+    if i == 2 {
+        set-optimizer nadam --learning-rate 0.01
+    }
+}
+END
+}
+
+@test "delays: a job has the bits of one process" {
+    {
+        echo "set-optimizer adam"
+        keys
+        echo "ranks = [0,1,2]"
+        rounds
+        echo "write a a1.npy; write w[0] x1.npy; write w[1] y1.npy; write w[2] z1.npy"
+    } >one.kv
+    {
+        echo "create dist_sync"
+        echo "set-optimizer adam"
+        # rank 1 learns of the keys when it needs them
+        echo "if rank() != 1 {"
+        keys
+        echo "}"
+        echo "ranks = [rank()]"
+        rounds
+        echo "if rank() == 1 { write a a2.npy; write w[0] x2.npy; write w[1] y2.npy; write w[2] z2.npy }"
+    } >job.kv
+    run kvctl -f one.kv
+    assert_success
+    for seed in 1 2 3 4 5 6; do
+        KVSTORE_SHARED_MEMORY=$((seed % 2)) job "$seed" -n 3 -s $((seed % 3)) job.kv
+        assert_success
+        for x in a x y z; do
+            cmp ${x}1.npy ${x}2.npy
+        done
+    done
+}
+
+@test "delays: the value of rank 0 holds, whoever has pushed before" {
+    cat >job.kv <<'END'
+create dist_sync
+if rank() == 1 {
+    push 100 ones(2,3)
+    !touch pushed
+}
+if rank() == 0 {
+    !until [ -e pushed ]; do sleep 0.02; done
+    expect-error value { init [7, 100] [1, ones(3,3)] }
+    init [7, 100] [1, ones(2,3) * 5]
+    expect-error key { init 100 ones(2,3) }
+}
+if rank() == 2 {
+    pull 100
+}
+if rank() != 1 {
+    push 100 ones(2,3)
+}
+pull 7,100 -> w
+if rank() == 1 {
+    print(sum(w[0]), sum(w[1]))
+}
+END
+    for seed in 1 2 3 4; do
+        rm -f pushed
+        job "$seed" -n 3 -s $((seed % 3)) job.kv
+        assert_success
+        assert_line "[2] [[5. 5. 5.]"
+        assert_line "[1] 1.0 18.0"
+    done
+}
+
+@test "delays: an init that does not fit what was pushed names the rank" {
+    cat >job.kv <<'END'
+create dist_sync
+if rank() == 1 {
+    push 100 row_sparse(ones(2,3))
+    !touch pushed
+}
+if rank() == 0 {
+    !until [ -e pushed ]; do sleep 0.02; done
+    init [7, 100] [1, ones(2,3)]
+}
+END
+    job 1 -n 2 job.kv
+    assert_failure 3
+    assert_line "[0] job.kv:8:10: error[value]: rank 1 has pushed key 100 as row_sparse float32 (2, 3) before this init as float32 (2, 3)"
+    assert_line "[0]  hint: let the others come to a barrier behind init before they push"
+}
