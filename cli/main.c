@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "complete_shell.h"
 #include "configure.h"
 #include "kvstore.h"
@@ -307,6 +308,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--completion") == 0 && strcmp(argv[2], "words") == 0)
         return complete_shell_words(argc - 3, argv + 3);
     interrupt_install();
+    stop_ask(interrupt_pending);
     session_init(&s);
     s.interrupted = interrupt_pending;
     options_parse(&o, argc, argv, &e);

@@ -4,13 +4,16 @@
 
 #include <string.h>
 
-#include "array/slice.h"
+#include "array/arrange.h"
 #include "array/device.h"
+#include "array/slice.h"
+#include "base/stop.h"
 #include "base/suggest.h"
 #include "script/command.h"
 #include "script/eval_tree.h"
-#include "script/load.h"
 #include "script/function.h"
+#include "script/load.h"
+#include "script/report.h"
 #include "script/show.h"
 #include "script/statement.h"
 #include "script/unit.h"
@@ -45,6 +48,8 @@ int eval_truth(value v, bool *out, kv_err *e)
         unsigned char block[1024];
         for (int64_t i = 0; i < n && code == KV_OK && *out; i += 1024) {
             int64_t m = n - i < 1024 ? n - i : 1024;
+            if (i % STOP_EVERY == 0 && (code = stop_check(e)))
+                break;
             cpu_dev_ops.convert(block, KV_BOOL, (const char *)data + i * bytes,
                                 kv_array_dtype(v.u.array), m);
             *out = memchr(block, 0, (size_t)m) == NULL;
@@ -200,9 +205,7 @@ static int eval_items(session *s, const ast *node, value_kind kind, value *out, 
             *item = value_array(a);
         }
     }
-    if (code)
-        value_release(out);
-    return code;
+    return value_finish(out, code);
 }
 
 /* The most items that a range may have: a list of them takes 16 bytes each. */
@@ -232,9 +235,11 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
     if (n > RANGE_MAX)
         return unit_err(s, node, e, KV_E_VALUE, "a range has at most %d items", RANGE_MAX);
     int code = value_list_new(out, VALUE_LIST, (int64_t)n, e);
-    for (uint64_t i = 0; i < n && code == KV_OK; i++)
+    for (uint64_t i = 0; i < n && code == KV_OK; i++) {
         out->u.list->items[i] = value_int((int64_t)((uint64_t)part[0] + i * (uint64_t)part[2]));
-    return code;
+        code = stop_check_at((int64_t)i, e);
+    }
+    return value_finish(out, code);
 }
 
 /* The i-th item of something that can be gone through; the number of items is iterate_count. */
@@ -277,8 +282,10 @@ int eval_each(session *s, const ast *node, const char *name, eval_body body, voi
     for (int64_t i = 0; i < n && on && code == KV_OK; i++) {
         value item;
         progress_step(i);
-        if ((code = iterate_item(list, i, &item, e)) == KV_OK &&
-            (code = session_set(s, name, item, e)) == KV_OK)
+        if ((code = session_interrupted(s, e)))
+            unit_at(s, node, e);
+        else if ((code = iterate_item(list, i, &item, e)) == KV_OK &&
+                 (code = session_set(s, name, item, e)) == KV_OK)
             code = body(s, i, arg, &on, e);
     }
     progress_end();
@@ -332,7 +339,7 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
     int code = eval_int(s, node->kid[1], "a count of devices", &n, e);
     for (int32_t i = 0; i < n && code == KV_OK; i++) {
         value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
-        if ((code = session_set(s, "i", value_int(i), e)) || (code = eval(s, node->kid[0], &v, e)))
+        if ((code = session_interrupted(s, e)) || (code = session_set(s, "i", value_int(i), e)) || (code = eval(s, node->kid[0], &v, e)))
             break;
         code = move(s, node, v, ctx, &moved, e);
         value_release(&v);
@@ -359,7 +366,7 @@ static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *o
         *out = value_array(a);
         return KV_OK;
     }
-    code = kv_array_dup(&moved, a, kv_array_dtype(a), ctx, e);
+    code = arrange_copy(&moved, a, kv_array_dtype(a), ctx, e);
     kv_array_unref(a);
     if (code == KV_OK)
         *out = value_array(moved);
@@ -380,9 +387,7 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
     for (int64_t i = 0; i < n && code == KV_OK; i++)
         code = move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
                     &out->u.list->items[i], e);
-    if (code)
-        value_release(out);
-    return code;
+    return value_finish(out, code);
 }
 
 int eval_devices(session *s, const ast *node, value *out, kv_err *e)

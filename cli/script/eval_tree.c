@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/stop.h"
 #include "script/eval.h"
 #include "script/show.h"
 #include "script/unit.h"
@@ -102,18 +103,23 @@ static int repeat_list(session *s, const ast *node, value list, int64_t times, v
                         (long long)n, (long long)times);
     if (value_list_new(out, list.kind, total, e))
         return e->code;
-    for (int64_t i = 0; i < total; i++)
+    int code = KV_OK;
+    for (int64_t i = 0; i < total && code == KV_OK; i++) {
         out->u.list->items[i] = value_ref(list.u.list->items[i % n]);
-    return KV_OK;
+        code = stop_check_at(i, e);
+    }
+    return value_finish(out, code);
 }
 
 static int join_lists(value a, value b, value *out, kv_err *e)
 {
     int64_t n = a.u.list->n;
     int code = value_list_new(out, a.kind, n + b.u.list->n, e);
-    for (int64_t i = 0; code == KV_OK && i < out->u.list->n; i++)
+    for (int64_t i = 0; code == KV_OK && i < out->u.list->n; i++) {
         out->u.list->items[i] = value_ref(i < n ? a.u.list->items[i] : b.u.list->items[i - n]);
-    return code;
+        code = stop_check_at(i, e);
+    }
+    return value_finish(out, code);
 }
 
 /* Numbers with a number or other numbers, element by element. */
@@ -130,11 +136,10 @@ static int over_numbers(session *s, const ast *node, const value *args, value *o
         value part[3] = {{0}};
         for (uint32_t k = 0; k < node->n && k < 3; k++)
             part[k] = value_is_sequence(args[k]) ? args[k].u.list->items[i] : args[k];
-        code = operate(s, node, part, &out->u.list->items[i], e);
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = operate(s, node, part, &out->u.list->items[i], e);
     }
-    if (code)
-        value_release(out);
-    return code;
+    return value_finish(out, code);
 }
 
 static bool same_value(value a, value b)

@@ -377,9 +377,7 @@ static int run_for_item(session *s, int64_t i, void *arg, bool *on, kv_err *e)
 {
     for_body *body = arg;
     (void)i;
-    int code = session_interrupted(s, e);
-    if (code == KV_OK)
-        code = run_statement(s, body->block, body->how, body->returned, e);
+    int code = run_statement(s, body->block, body->how, body->returned, e);
     *on = loops(body->how);
     return code;
 }
