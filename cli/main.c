@@ -44,7 +44,7 @@ static int read_input(session *s, const input *in, unit **out, kv_err *e)
         return text ? unit_read(s, out, "<cmd>", text, n, 1, NULL, e) : KV_E_MEMORY;
     }
     bool from_stdin = in->kind == INPUT_STDIN;
-    int code = file_read(from_stdin ? "-" : in->text, &text, &n, e);
+    int code = file_read_text(from_stdin ? "-" : in->text, &text, &n, e);
     if (code && !from_stdin && command_find(in->text, strlen(in->text)))
         kv_err_hint(e, "`%s` is a command: kvctl -c '%s'", in->text, in->text);
     return code ? code : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);

@@ -330,7 +330,7 @@ int cmd_source(session *s, const ast *call, result *out, kv_err *e)
     (void)out;
     if (code)
         return code;
-    code = file_read(path.u.text->text, &text, &n, e);
+    code = file_read_text(path.u.text->text, &text, &n, e);
     if (code == KV_OK && (code = unit_read(s, &u, path.u.text->text, text, n, 1, NULL, e)) == KV_OK)
         code = unit_run(s, u, e);
     value_release(&path);

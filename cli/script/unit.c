@@ -412,7 +412,7 @@ unit *unit_source(parser *p, const ast *path)
         return (parse_fail(p, path->pos, path->end, KV_E_VALUE,
                            "files source each other deeper than %d", SOURCE_MAX_DEPTH),
                 NULL);
-    int code = file_read(path->u.text, &text, &n, p->e);
+    int code = file_read_text(path->u.text, &text, &n, p->e);
     if (code == KV_OK) {
         s->source_depth++;
         code = unit_read(s, &u, path->u.text, text, n, 1, NULL, p->e);
