@@ -409,7 +409,9 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
 static int own_arrays(value *v, kv_err *e)
 {
     kv_array *a;
-    int code = eval_unshare(v, e);
+    int code = value_descend(e);
+    if (code == KV_OK)
+        code = eval_unshare(v, e);
     if (code == KV_OK && v->kind == VALUE_LIST && !value_is_numbers(*v)) {
         for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
             code = own_arrays(&v->u.list->items[i], e);
@@ -422,7 +424,7 @@ static int own_arrays(value *v, kv_err *e)
 
 static bool all_arrays(value v)
 {
-    if (v.kind != VALUE_LIST)
+    if (v.kind != VALUE_LIST || value_descend(NULL))
         return v.kind == VALUE_ARRAY;
     for (int64_t i = 0; i < v.u.list->n; i++)
         if (!all_arrays(v.u.list->items[i]))

@@ -15,6 +15,7 @@
 #include "script/load.h"
 #include "script/report.h"
 #include "script/show.h"
+#include "script/stack.h"
 #include "script/statement.h"
 #include "script/unit.h"
 #include "script/value_stack.h"
@@ -176,11 +177,8 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     s->locals = locals;
     s->unit = caller;
     scope_release(&own);
-    if (code) {
-        int line, col;
-        source_locate(&caller->src, node->pos, &line, &col);
-        buf_printf(&s->detail, "  in %s:%d\n", caller->src.name, line);
-    }
+    if (code)
+        report_caller(s, node);
     return code;
 }
 
@@ -383,7 +381,9 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
     if (list && places && n != where.u.list->n)
         return unit_err(s, node, e, KV_E_VALUE, "%lld arrays do not fit %lld devices", (long long)n,
                         (long long)where.u.list->n);
-    int code = value_list_new(out, VALUE_LIST, n, e);
+    int code = value_descend(e);
+    if (code || (code = value_list_new(out, VALUE_LIST, n, e)))
+        return unit_at(s, node, e);
     for (int64_t i = 0; i < n && code == KV_OK; i++)
         code = move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
                     &out->u.list->items[i], e);
@@ -514,6 +514,8 @@ int eval_int(session *s, const ast *node, const char *what, int32_t *out, kv_err
 int eval(session *s, const ast *node, value *out, kv_err *e)
 {
     *out = value_none();
+    if (stack_runs_low())
+        return unit_too_deep(s, node, e);
     switch ((ast_kind)node->kind) {
     case AST_INT:
         *out = value_int(node->u.integer);

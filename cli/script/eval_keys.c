@@ -140,7 +140,9 @@ static int add_matching(session *s, const ast *node, const char *pattern, key_li
 
 static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *e)
 {
-    int code = KV_OK;
+    int code = value_descend(e);
+    if (code)
+        return code;
     if (v.kind == VALUE_INT)
         return add(l, (kv_key){v.u.integer, NULL}, e);
     if (v.kind == VALUE_TEXT)

@@ -196,7 +196,9 @@ static bool is_single(value v)
 static int add_list(plot *p, const char *name, const value_list *list, kv_err *e)
 {
     int64_t singles = 0;
-    int code = KV_OK;
+    int code = value_descend(e);
+    if (code)
+        return code;
     for (int64_t i = 0; i < list->n; i++)
         singles += is_single(list->items[i]);
     if (singles == list->n && p->style != PLOT_HEAT)

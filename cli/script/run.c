@@ -11,6 +11,7 @@
 #include "script/record.h"
 #include "script/report.h"
 #include "script/show.h"
+#include "script/stack.h"
 #include "script/statement.h"
 #include "script/transcript.h"
 #include "script/unit.h"
@@ -206,11 +207,8 @@ static int run_source(session *s, const ast *node, kv_err *e)
     unit *outer = s->unit;
     int code = unit_run(s, node->u.other, e);
     s->unit = outer;
-    if (code) {
-        int line, col;
-        source_locate(&outer->src, node->pos, &line, &col);
-        buf_printf(&s->detail, "  in %s:%d\n", outer->src.name, line);
-    }
+    if (code)
+        report_caller(s, node);
     return code;
 }
 
@@ -533,6 +531,8 @@ static int run_statement(session *s, const ast *node, flow *how, value *returned
 {
     int code;
     run_flow here = {how, returned};
+    if (stack_runs_low())
+        return unit_too_deep(s, node, e);
     if (s->trace)
         trace(s, node);
     switch (node->kind) {

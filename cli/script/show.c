@@ -136,7 +136,9 @@ void show_scalar_json(buf *out, value v)
 /* Any value as JSON; arrays inside as files write them. */
 static int show_json(session *s, buf *out, value v, kv_err *e)
 {
-    int code = KV_OK;
+    int code = value_descend(e);
+    if (code)
+        return code;
     if (v.kind == VALUE_ARRAY)
         return json_write(out, v.u.array, e);
     if (!value_is_sequence(v)) {

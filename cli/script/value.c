@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "script/stack.h"
 
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100
@@ -215,6 +216,12 @@ static bool is_numbers(value v, int depth)
 bool value_is_numbers(value v)
 {
     return is_numbers(v, 1);
+}
+
+int value_descend(kv_err *e)
+{
+    return stack_runs_low() ? kv_err_set(e, KV_E_VALUE, "lists are nested deeper than the stack allows")
+                            : KV_OK;
 }
 
 host value_host(value v)

@@ -68,7 +68,11 @@ const char *value_kind_name(value v);
 
 bool value_is_scalar(value v);   /* none, bool, int, float or text: what host.h works with */
 bool value_is_number(value v);   /* bool, int or float */
-bool value_is_numbers(value v);  /* a list that holds only numbers and such lists, not empty */
+bool value_is_numbers(value v);
+
+/* For what walks through lists by recursion, since they may be nested to any depth. Error: value
+ * (the stack allows no deeper one). */
+int value_descend(kv_err *e);  /* a list that holds only numbers and such lists, not empty */
 bool value_is_sequence(value v); /* a list or a tuple */
 host value_host(value v);        /* of a scalar; a text stays borrowed */
 int value_from_host(value *out, host h, kv_err *e);
