@@ -104,7 +104,7 @@ static int run_rc(session *s, const char *option, kv_err *e)
         return code;
     }
     kv_err failed = {0};
-    code = file_read(buf_text(&path), &text, &n, &failed);
+    code = file_read_text(buf_text(&path), &text, &n, &failed);
     if (code == KV_OK &&
         (code = unit_read(s, &u, buf_text(&path), text, n, 1, NULL, &failed)) == KV_OK)
         code = unit_run(s, u, &failed);

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "complete_shell.h"
 #include "configure.h"
 #include "kvstore.h"
@@ -44,7 +45,7 @@ static int read_input(session *s, const input *in, unit **out, kv_err *e)
         return text ? unit_read(s, out, "<cmd>", text, n, 1, NULL, e) : KV_E_MEMORY;
     }
     bool from_stdin = in->kind == INPUT_STDIN;
-    int code = file_read(from_stdin ? "-" : in->text, &text, &n, e);
+    int code = file_read_text(from_stdin ? "-" : in->text, &text, &n, e);
     return code ? code : unit_read(s, out, from_stdin ? "<stdin>" : in->text, text, n, 1, NULL, e);
 }
 
@@ -328,6 +329,7 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "--completion") == 0 && strcmp(argv[2], "words") == 0)
         return complete_shell_words(argc - 3, argv + 3);
     interrupt_install();
+    stop_ask(interrupt_pending);
     session_init(&s);
     s.interrupted = interrupt_pending;
     options_parse(&o, argc, argv, &e);

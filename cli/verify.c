@@ -360,7 +360,7 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
 {
     char *text;
     size_t n;
-    int code = file_read(path, &text, &n, e);
+    int code = file_read_text(path, &text, &n, e);
     if (code)
         return code;
     verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1};

@@ -7,6 +7,9 @@
 #include "script/report.h"
 #include "script/unit.h"
 
+/* Lines of the report of one error inside another. */
+#define REPORT_MAX 20
+
 int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
 {
     buf expected = {0};
@@ -34,13 +37,14 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
     return code;
 }
 
-/* The whole report of an error that is not the expected one, indented, as details of ours. */
+/* The report of an error that is not the expected one, indented, as details of ours. It may hold such
+ * a report in turn, so it is cut. */
 static void add_report(session *s, const kv_err *got)
 {
     buf report = {0};
     report_text(s, got, &report);
     const char *at = buf_text(&report);
-    while (*at) {
+    for (int lines = 0; *at && lines < REPORT_MAX; lines++) {
         size_t n = strcspn(at, "\n");
         buf_printf(&s->detail, "  %.*s\n", (int)n, at);
         at += n + (at[n] == '\n');

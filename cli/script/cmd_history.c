@@ -75,7 +75,7 @@ int cmd_history(session *s, const ast *call, result *out, kv_err *e)
     histfile_path(&path, s->history);
     int code = buf_check(&path, e);
     if (code == KV_OK && path.len > 0 && access(buf_text(&path), F_OK) == 0 &&
-        (code = file_read(buf_text(&path), &text, &n, e)) == KV_OK)
+        (code = file_read_text(buf_text(&path), &text, &n, e)) == KV_OK)
         add_entries(&shown, text, most);
     out->as_text = true;
     if (code == KV_OK && (code = buf_check(&shown, e)) == KV_OK)

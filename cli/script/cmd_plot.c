@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/stop.h"
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/plot.h"
@@ -91,7 +92,7 @@ static int run_gnuplot(session *s, const plot *p, plot_target target, canvas c, 
     buf script = {0};
     plot_script(&script, p, target, c.columns, c.rows);
     int code = buf_check(&script, e);
-    if (code == KV_OK)
+    if (code == KV_OK && (code = stop_check(e)) == KV_OK)
         code = shell_filter(s, "exec gnuplot -d", buf_text(&script), script.len, out, e);
     buf_release(&script);
     return code;
@@ -102,7 +103,7 @@ static int draw_text(session *s, const plot *p, canvas c, buf *out, kv_err *e)
 {
     if (p->style == PLOT_HEAT && !c.sixel) {
         plot_shades(out, p, c.columns, c.rows, c.colour);
-        return KV_OK;
+        return stop_check(e);
     }
     if (!can_run_gnuplot(s)) {
         session_note(s, shell_finds("gnuplot")
@@ -110,7 +111,7 @@ static int draw_text(session *s, const plot *p, canvas c, buf *out, kv_err *e)
                             : "gnuplot is not installed, so a line stands for the picture; "
                               "apt-get install gnuplot-nox");
         plot_sparkline(out, p, c.columns);
-        return KV_OK;
+        return stop_check(e);
     }
     if (c.sixel)
         return run_gnuplot(s, p, PLOT_SIXEL, c, out, e);

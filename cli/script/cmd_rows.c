@@ -44,7 +44,9 @@ static bool has_float(value v)
 static int add_lists(id_lists *l, value v, kv_err *e)
 {
     kv_array *a;
-    int code = KV_OK;
+    int code = value_descend(e);
+    if (code)
+        return code;
     if (value_is_sequence(v) && !is_number_list(v)) {
         for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
             code = add_lists(l, v.u.list->items[i], e);

@@ -420,7 +420,9 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
 static int own_arrays(value *v, kv_err *e)
 {
     kv_array *a;
-    int code = eval_unshare(v, e);
+    int code = value_descend(e);
+    if (code == KV_OK)
+        code = eval_unshare(v, e);
     if (code == KV_OK && value_is_several(*v)) {
         for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
             code = own_arrays(&v->u.list->items[i], e);
@@ -433,7 +435,7 @@ static int own_arrays(value *v, kv_err *e)
 
 static bool all_arrays(value v)
 {
-    if (!value_is_sequence(v))
+    if (!value_is_sequence(v) || value_descend(NULL))
         return v.kind == VALUE_ARRAY;
     for (int64_t i = 0; i < v.u.list->n; i++)
         if (!all_arrays(v.u.list->items[i]))

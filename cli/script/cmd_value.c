@@ -326,13 +326,17 @@ int cmd_source(session *s, const ast *call, result *out, kv_err *e)
     char *text;
     size_t n;
     unit *u = NULL;
-    int code = eval_text(s, call->kid[0], "a file name", &path, e);
     (void)out;
+    if (s->sourced_depth >= SOURCE_MAX_DEPTH)
+        return unit_err(s, call, e, KV_E_VALUE, SOURCE_TOO_DEEP);
+    int code = eval_text(s, call->kid[0], "a file name", &path, e);
     if (code)
         return code;
-    code = file_read(path.u.text->text, &text, &n, e);
+    s->sourced_depth++;
+    code = file_read_text(path.u.text->text, &text, &n, e);
     if (code == KV_OK && (code = unit_read(s, &u, path.u.text->text, text, n, 1, NULL, e)) == KV_OK)
         code = unit_run(s, u, e);
+    s->sourced_depth--;
     value_release(&path);
     return code;
 }

@@ -4,14 +4,18 @@
 
 #include <string.h>
 
-#include "array/slice.h"
+#include "array/arrange.h"
 #include "array/device.h"
+#include "array/slice.h"
+#include "base/stop.h"
 #include "base/suggest.h"
 #include "script/command.h"
 #include "script/eval_tree.h"
-#include "script/load.h"
 #include "script/function.h"
+#include "script/load.h"
+#include "script/report.h"
 #include "script/show.h"
+#include "script/stack.h"
 #include "script/statement.h"
 #include "script/unit.h"
 #include "script/value_stack.h"
@@ -45,6 +49,8 @@ int eval_truth(value v, bool *out, kv_err *e)
         unsigned char block[1024];
         for (int64_t i = 0; i < n && code == KV_OK && *out; i += 1024) {
             int64_t m = n - i < 1024 ? n - i : 1024;
+            if (i % STOP_EVERY == 0 && (code = stop_check(e)))
+                break;
             cpu_dev_ops.convert(block, KV_BOOL, (const char *)data + i * bytes,
                                 kv_array_dtype(v.u.array), m);
             *out = memchr(block, 0, (size_t)m) == NULL;
@@ -171,11 +177,8 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     s->locals = locals;
     s->unit = caller;
     scope_release(&own);
-    if (code) {
-        int line, col;
-        source_locate(&caller->src, node->pos, &line, &col);
-        buf_printf(&s->detail, "  in %s:%d\n", caller->src.name, line);
-    }
+    if (code)
+        report_caller(s, node);
     return code;
 }
 
@@ -186,9 +189,7 @@ static int eval_items(session *s, const ast *node, value_kind kind, value *out, 
     int code = value_list_new(out, kind, node->n, e);
     for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
         code = eval(s, node->kid[i], &out->u.list->items[i], e);
-    if (code)
-        value_release(out);
-    return code;
+    return value_finish(out, code);
 }
 
 /* The most items that a range may have: a list of them takes 16 bytes each. */
@@ -218,9 +219,11 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
     if (n > RANGE_MAX)
         return unit_err(s, node, e, KV_E_VALUE, "a range has at most %d items", RANGE_MAX);
     int code = value_list_new(out, VALUE_LIST, (int64_t)n, e);
-    for (uint64_t i = 0; i < n && code == KV_OK; i++)
+    for (uint64_t i = 0; i < n && code == KV_OK; i++) {
         out->u.list->items[i] = value_int((int64_t)((uint64_t)part[0] + i * (uint64_t)part[2]));
-    return code;
+        code = stop_check_at((int64_t)i, e);
+    }
+    return value_finish(out, code);
 }
 
 /* The number of items of something that can be gone through. */
@@ -267,8 +270,10 @@ int eval_each(session *s, const ast *node, const char *name, eval_body body, voi
     for (int64_t i = 0; on && code == KV_OK; i++) {
         value item;
         progress_step(i);
-        if ((code = iterate_item(list, i, &on, &item, e)) == KV_OK && on &&
-            (code = session_set(s, name, item, e)) == KV_OK)
+        if ((code = session_interrupted(s, e)))
+            unit_at(s, node, e);
+        else if ((code = iterate_item(list, i, &on, &item, e)) == KV_OK && on &&
+                 (code = session_set(s, name, item, e)) == KV_OK)
             code = body(s, i, arg, &on, e);
     }
     progress_end();
@@ -322,7 +327,7 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
     int code = eval_int(s, node->kid[1], "a count of devices", &n, e);
     for (int32_t i = 0; i < n && code == KV_OK; i++) {
         value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
-        if ((code = session_set(s, "i", value_int(i), e)) || (code = eval(s, node->kid[0], &v, e)))
+        if ((code = session_interrupted(s, e)) || (code = session_set(s, "i", value_int(i), e)) || (code = eval(s, node->kid[0], &v, e)))
             break;
         code = move(s, node, v, ctx, &moved, e);
         value_release(&v);
@@ -349,7 +354,7 @@ static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *o
         *out = value_array(a);
         return KV_OK;
     }
-    code = kv_array_dup(&moved, a, kv_array_dtype(a), ctx, e);
+    code = arrange_copy(&moved, a, kv_array_dtype(a), ctx, e);
     kv_array_unref(a);
     if (code == KV_OK)
         *out = value_array(moved);
@@ -366,13 +371,13 @@ static int move(session *s, const ast *node, value v, value where, value *out, k
     if (list && places && n != where.u.list->n)
         return unit_err(s, node, e, KV_E_VALUE, "%lld arrays do not fit %lld devices", (long long)n,
                         (long long)where.u.list->n);
-    int code = value_list_new(out, VALUE_LIST, n, e);
+    int code = value_descend(e);
+    if (code || (code = value_list_new(out, VALUE_LIST, n, e)))
+        return unit_at(s, node, e);
     for (int64_t i = 0; i < n && code == KV_OK; i++)
         code = move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
                     &out->u.list->items[i], e);
-    if (code)
-        value_release(out);
-    return code;
+    return value_finish(out, code);
 }
 
 int eval_devices(session *s, const ast *node, value *out, kv_err *e)
@@ -499,6 +504,8 @@ int eval_int(session *s, const ast *node, const char *what, int32_t *out, kv_err
 int eval(session *s, const ast *node, value *out, kv_err *e)
 {
     *out = value_none();
+    if (stack_runs_low())
+        return unit_too_deep(s, node, e);
     switch ((ast_kind)node->kind) {
     case AST_INT:
         *out = value_int(node->u.integer);

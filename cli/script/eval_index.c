@@ -1,5 +1,6 @@
 /* Parts of lists and arrays: a[1], a[0:2, ...], and assigning them. */
 #include "array/slice.h"
+#include "base/stop.h"
 #include "script/eval.h"
 #include "script/function.h"
 #include "script/list.h"
@@ -76,9 +77,9 @@ static int index_list(session *s, const ast *node, value v, value *out, kv_err *
     }
     array_span span = array_range_span(&r[0], len);
     code = value_list_new(out, v.kind, span.n, e);
-    for (int64_t i = 0; i < span.n && code == KV_OK; i++)
+    for (int64_t i = 0; i < span.n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
         out->u.list->items[i] = value_ref(v.u.list->items[span.from + i * span.step]);
-    return code;
+    return value_finish(out, code);
 }
 
 int eval_index(session *s, const ast *node, value *out, kv_err *e)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/stop.h"
 #include "script/eval.h"
 #include "script/unit.h"
 
@@ -38,50 +39,79 @@ static int add_text(key_list *l, const char *text, size_t n, kv_err *e)
     return copy ? add(l, (kv_key){0, copy}, e) : KV_E_MEMORY;
 }
 
+/* How many numbers from..to are, at most *left; divides *left by it. Error: value. */
+static int check_count(session *s, const ast *node, int64_t from, int64_t to, int64_t *left,
+                       kv_err *e)
+{
+    if (to >= from && (uint64_t)to - (uint64_t)from >= (uint64_t)*left)
+        return unit_err(s, node, e, KV_E_VALUE, "a range of keys has at most %d", KEYS_MAX);
+    *left /= to > from ? to - from + 1 : 1;
+    return KV_OK;
+}
+
 static int add_range(session *s, const ast *node, key_list *l, kv_err *e)
 {
-    int64_t from = node->kid[0]->u.integer, to = node->kid[1]->u.integer;
-    int code = KV_OK;
-    if ((uint64_t)to - (uint64_t)from >= KEYS_MAX && to >= from)
-        return unit_err(s, node, e, KV_E_VALUE, "a range of keys has at most %d", KEYS_MAX);
-    for (int64_t i = from; i <= to && code == KV_OK; i++)
-        code = add(l, (kv_key){i, NULL}, e);
+    int64_t from = node->kid[0]->u.integer, to = node->kid[1]->u.integer, left = KEYS_MAX;
+    int code = check_count(s, node, from, to, &left, e);
+    for (int64_t i = from; from <= to && code == KV_OK; i++) {
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = add(l, (kv_key){i, NULL}, e);
+        if (i == to)
+            break;
+    }
     return code;
 }
 
-/* Appends text with its first {a..b} replaced by each number, then the same for the rest. */
-static int expand(session *s, const ast *node, const char *done, const char *text, key_list *l,
-                  kv_err *e)
+/* The numbers of the {a..b} at text; returns what stands behind it. */
+static const char *read_numbers(const char *text, int64_t *from, int64_t *to, bool *over)
+{
+    text++;
+    text += num_parse_int(text, strlen(text), from, over) + strlen("..");
+    return text + num_parse_int(text, strlen(text), to, over) + 1;
+}
+
+/* Appends the pattern at text, word standing before it, with each number for its {a..b}. */
+static int expand(key_list *l, buf *word, const char *text, kv_err *e)
 {
     const char *open = strchr(text, '{');
-    buf word = {0};
-    int code = KV_OK;
+    size_t keep = word->len;
     int64_t from, to;
-    buf_add(&word, done);
+    bool over = false;
+    int code = KV_OK;
     if (!open) {
-        buf_add(&word, text);
-        code = buf_check(&word, e);
-        if (code == KV_OK)
-            code = add_text(l, buf_text(&word), word.len, e);
-        buf_release(&word);
+        buf_add(word, text);
+        if ((code = buf_check(word, e)) == KV_OK && (code = stop_check_at(l->n, e)) == KV_OK)
+            code = add_text(l, buf_text(word), word->len, e);
+        word->len = keep;
         return code;
     }
-    bool over = false, over2 = false;
-    size_t n = num_parse_int(open + 1, strlen(open + 1), &from, &over);
-    const char *second = open + 1 + n + 2;
-    n = num_parse_int(second, strlen(second), &to, &over2);
-    if (over || over2 || (to >= from && (uint64_t)to - (uint64_t)from >= KEYS_MAX)) {
-        buf_release(&word);
-        return unit_err(s, node, e, KV_E_VALUE, "a range of keys has at most %d", KEYS_MAX);
+    const char *behind = read_numbers(open, &from, &to, &over);
+    buf_put(word, text, (size_t)(open - text));
+    size_t before = word->len;
+    for (int64_t i = from; from <= to && code == KV_OK; i++) {
+        buf_printf(word, "%lld", (long long)i);
+        code = expand(l, word, behind, e);
+        word->len = before;
+        if (i == to)
+            break;
     }
-    buf_put(&word, text, (size_t)(open - text));
-    size_t keep = word.len;
-    for (int64_t i = from; i <= to && code == KV_OK; i++) {
-        word.len = keep;
-        buf_printf(&word, "%lld", (long long)i);
-        if ((code = buf_check(&word, e)) == KV_OK)
-            code = expand(s, node, buf_text(&word), second + n + 1, l, e);
+    word->len = keep;
+    return code;
+}
+
+/* A word with {a..b}: every combination, the last one's numbers first. */
+static int add_pattern(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
+{
+    buf word = {0};
+    int64_t from, to, left = KEYS_MAX;
+    int code = KV_OK;
+    for (const char *at = pattern; code == KV_OK && (at = strchr(at, '{'));) {
+        bool over = false;
+        at = read_numbers(at, &from, &to, &over);
+        code = check_count(s, node, over ? 0 : from, over ? INT64_MAX : to, &left, e);
     }
+    if (code == KV_OK)
+        code = expand(l, &word, pattern, e);
     buf_release(&word);
     return code;
 }
@@ -110,7 +140,9 @@ static int add_matching(session *s, const ast *node, const char *pattern, key_li
 
 static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *e)
 {
-    int code = KV_OK;
+    int code = value_descend(e);
+    if (code)
+        return code;
     if (v.kind == VALUE_INT)
         return add(l, (kv_key){v.u.integer, NULL}, e);
     if (v.kind == VALUE_TEXT)
@@ -144,7 +176,7 @@ static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
         return add(l, (kv_key){0, node->u.text}, e);
     if (strpbrk(node->u.text, "*?"))
         return add_matching(s, node, node->u.text, l, e);
-    return expand(s, node, "", node->u.text, l, e);
+    return add_pattern(s, node, node->u.text, l, e);
 }
 
 int eval_keys(session *s, const ast *node, key_list *out, kv_err *e)

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/stop.h"
 #include "script/eval.h"
 #include "script/list.h"
 #include "script/show.h"

@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "array/arrange.h"
 #include "array/device.h"
 #include "base/mem.h"
+#include "base/stop.h"
 
 static int number_of_elements(value v, int64_t *n, kv_err *e)
 {
@@ -15,16 +17,20 @@ static int number_of_elements(value v, int64_t *n, kv_err *e)
 /* ---- Filling ---- */
 
 /* Writes the `bytes` at one over n elements: doubling what is there keeps memcpy long. */
-static void fill(char *to, const void *one, int64_t n, int64_t bytes)
+static int fill(char *to, const void *one, int64_t n, int64_t bytes, kv_err *e)
 {
     if (n == 0)
-        return;
+        return KV_OK;
     memcpy(to, one, (size_t)bytes);
     for (int64_t have = 1; have < n;) {
         int64_t more = have < n - have ? have : n - have;
+        more = more < STOP_EVERY ? more : STOP_EVERY;
         memcpy(to + have * bytes, to, (size_t)(more * bytes));
         have += more;
+        if (more == STOP_EVERY && stop_check(e))
+            return KV_E_INTERRUPTED;
     }
+    return KV_OK;
 }
 
 static int filled(function_args *args, value number, int dtype_at, value *out, kv_err *e)
@@ -37,7 +43,7 @@ static int filled(function_args *args, value number, int dtype_at, value *out, k
         return rc;
     if (!(rc = value_put_number(&one, kv_array_dtype(a), number, e)) &&
         !(rc = kv_array_write(a, &data, e)))
-        fill(data, &one, kv_array_size(a), kv_dtype_bytes(kv_array_dtype(a)));
+        rc = fill(data, &one, kv_array_size(a), kv_dtype_bytes(kv_array_dtype(a)), e);
     return function_give(out, a, rc);
 }
 
@@ -73,6 +79,8 @@ static int write_sequence(kv_array *a, const sequence *q, kv_err *e)
     int rc = kv_array_write(a, &data, e);
     for (int64_t at = 0, k; at < n && !rc; at += k) {
         k = n - at < 512 ? n - at : 512;
+        if (at % STOP_EVERY == 0 && (rc = stop_check(e)))
+            break;
         for (int64_t i = 0; i < k && q->whole; i++)
             block.i[i] = (int64_t)((uint64_t)q->start + (uint64_t)q->step * (uint64_t)(at + i));
         for (int64_t i = 0; i < k && !q->whole; i++)
@@ -166,7 +174,7 @@ int func_eye(function_args *args, value *out, kv_err *e)
         rc = function_int(args->v[1], "the number of columns of eye()", &shape[1], e);
     if (rc || (rc = function_dtype(args->v[2], KV_FLOAT32, &dtype, e)) ||
         (rc = function_ctx(args->v[3], &ctx, e)) || (rc = session_ctx(args->session, ctx, e)) ||
-        (rc = kv_array_new(&a, dtype, 2, shape, ctx, e)))
+        (rc = arrange_zeros(&a, dtype, 2, shape, ctx, e)))
         return rc;
     rc = kv_array_write(a, &data, e);
     int64_t bytes = kv_dtype_bytes(dtype), n = shape[0] < shape[1] ? shape[0] : shape[1];
@@ -186,7 +194,7 @@ static int converted(session *s, value *out, kv_array *a, kv_dtype dtype, kv_ctx
         return KV_OK;
     }
     int rc = session_ctx(s, ctx, e);
-    if (!rc && !(rc = kv_array_dup(&made, a, dtype, ctx, e)))
+    if (!rc && !(rc = arrange_copy(&made, a, dtype, ctx, e)))
         *out = value_array(made);
     return rc;
 }

@@ -5,9 +5,12 @@
 
 #include "array/device.h"
 #include "base/philox.h"
+#include "base/stop.h"
+#include "engine/pool.h"
 
-/* Elements that are made together before they are converted. */
-enum { BLOCK = 512 };
+/* Elements that are made together before they are converted, and that one thread makes between
+ * two looks at base/stop.h: about a millisecond. */
+enum { BLOCK = 512, PART = 32 * BLOCK };
 
 /* What the numbers of a call are named by, and what is made of them. */
 typedef struct draw {
@@ -64,16 +67,37 @@ static int name_draw(function_args *args, int seed_at, draw *d, kv_err *e)
     return rc;
 }
 
-static int fill(value *out, kv_array *a, make_fn *make, kv_dtype made, draw *d, kv_err *e)
+/* An array to fill: make writes numbers of the dtype `made`. */
+typedef struct job {
+    const draw *d;
+    make_fn *make;
+    kv_dtype made;
+    char *data;
+    int64_t n;
+} job;
+
+static void fill_part(void *arg, int64_t part, int worker)
+{
+    const job *j = arg;
+    uint64_t block[BLOCK];
+    int64_t end = (part + 1) * PART < j->n ? (part + 1) * PART : j->n;
+    (void)worker;
+    for (int64_t i = part * PART, k; i < end && !stop_asked(); i += k) {
+        k = end - i < BLOCK ? end - i : BLOCK;
+        j->make(block, j->d, (uint64_t)i, k);
+        cpu_dev_ops.convert(j->data + i * kv_dtype_bytes(j->d->dtype), j->d->dtype, block, j->made,
+                            k);
+    }
+}
+
+static int fill(value *out, kv_array *a, make_fn *make, kv_dtype made, const draw *d, kv_err *e)
 {
     void *data;
-    uint64_t block[BLOCK];
-    int64_t n = kv_array_size(a), bytes = kv_dtype_bytes(d->dtype);
     int rc = kv_array_write(a, &data, e);
-    for (int64_t i = 0, k; i < n && !rc; i += k) {
-        k = n - i < BLOCK ? n - i : BLOCK;
-        make(block, d, (uint64_t)i, k);
-        cpu_dev_ops.convert((char *)data + i * bytes, d->dtype, block, made, k);
+    if (!rc) {
+        job j = {d, make, made, data, kv_array_size(a)};
+        pool_run((j.n + PART - 1) / PART, fill_part, &j);
+        rc = stop_check(e);
     }
     return function_give(out, a, rc);
 }

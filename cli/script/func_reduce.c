@@ -9,6 +9,7 @@
 #include "array/dot.h"
 #include "array/promote.h"
 #include "array/reduce.h"
+#include "base/stop.h"
 
 /* axis: none, an integer, or a list of them. *axes is NULL for none. */
 static int read_axes(value v, const int64_t **axes, int *n, int64_t room[KV_MAX_NDIM], kv_err *e)
@@ -155,6 +156,8 @@ static int all_close(kv_array *a, kv_array *b, double rtol, double atol, bool *c
     *close = true;
     for (int64_t i = 0; i < n && *close; i += 512) {
         int64_t k = n - i < 512 ? n - i : 512;
+        if (i % STOP_EVERY == 0 && (rc = stop_check(e)))
+            return rc;
         cpu_dev_ops.convert(x, KV_FLOAT64, (const char *)left + i * kv_dtype_bytes(ta), ta, k);
         cpu_dev_ops.convert(y, KV_FLOAT64, (const char *)right + i * kv_dtype_bytes(tb), tb, k);
         for (int64_t s = 0; s < k; s++)

@@ -8,6 +8,7 @@
 #include "array/promote.h"
 #include "array/slice.h"
 #include "base/mem.h"
+#include "base/stop.h"
 
 /* ---- Facts ---- */
 
@@ -204,7 +205,7 @@ static int join(function_args *args, join_fn *join_arrays, value *out, kv_err *e
     kv_array **a = mem_alloc(n, sizeof *a, e);
     if (!a)
         return KV_E_MEMORY;
-    for (; made < n && !rc; made += !rc)
+    for (; made < n && !rc && !(rc = stop_check_at(made, e)); made += !rc)
         rc = v[made].kind == VALUE_ARRAY
                  ? value_to_array(&a[made], v[made], e)
                  : value_numbers_array(&a[made], v[made], dtype, (kv_ctx){KV_CPU, 0}, e);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/arrange.h"
 #include "array/row_ids.h"
 #include "base/mem.h"
 #include "base/suggest.h"
@@ -84,7 +85,7 @@ int func_zeros(function_args *args, value *out, kv_err *e)
         (rc = function_ctx(args->v[2], &ctx, e)) || (rc = session_ctx(args->session, ctx, e)))
         return rc;
     rc = storage == KV_ROW_SPARSE ? kv_array_new_sparse(&a, dtype, ndim, shape, 0, NULL, ctx, e)
-                                  : kv_array_new(&a, dtype, ndim, shape, ctx, e);
+                                  : arrange_zeros(&a, dtype, ndim, shape, ctx, e);
     if (!rc)
         *out = value_array(a);
     return rc;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/stop.h"
 #include "script/show.h"
 
 /* A list takes 16 bytes an item; one longer than this is a slip rather than a wish. */
@@ -43,9 +44,7 @@ static int contexts(kv_device device, function_args *args, value *out, kv_err *e
         return rc;
     for (int64_t i = 0; i < v.u.list->n && !rc; i++)
         rc = one_context(device, v.u.list->items[i], &out->u.list->items[i], e);
-    if (rc)
-        value_release(out);
-    return rc;
+    return value_finish(out, rc);
 }
 
 int func_cpu(function_args *args, value *out, kv_err *e)
@@ -75,9 +74,7 @@ int func_keys(function_args *args, value *out, kv_err *e)
         else
             out->u.list->items[i] = value_int(info.key.id);
     }
-    if (rc)
-        value_release(out);
-    return rc;
+    return value_finish(out, rc);
 }
 
 int func_has(function_args *args, value *out, kv_err *e)
@@ -197,9 +194,11 @@ int func_range(function_args *args, value *out, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "range() gives at most %d numbers, not %llu", RANGE_MAX,
                           (unsigned long long)n);
     rc = value_list_new(out, VALUE_LIST, (int64_t)n, e);
-    for (uint64_t i = 0; i < n && !rc; i++)
+    for (uint64_t i = 0; i < n && !rc; i++) {
         out->u.list->items[i] = value_int((int64_t)((uint64_t)from + i * (uint64_t)step));
-    return rc;
+        rc = stop_check_at((int64_t)i, e);
+    }
+    return value_finish(out, rc);
 }
 
 int func_str(function_args *args, value *out, kv_err *e)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/stop.h"
 #include "vm/host.h"
 
 /* Lists nested deeper than this are not walked through: comparing them recurses. */
@@ -26,15 +27,28 @@ static void copy_items(value *to, const value *from, int64_t n)
         to[i] = value_ref(from[i]);
 }
 
+/* The same for lists of any length: it can be interrupted. */
+static int fill_items(value *to, const value *from, int64_t n, int64_t period, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        to[i] = value_ref(from[i % period]);
+        code = stop_check_at(i, e);
+    }
+    return code;
+}
+
 int list_join(value *out, value a, value b, kv_err *e)
 {
     int64_t n = a.u.list->n;
     int code = value_list_new(out, a.kind, n + b.u.list->n, e);
     if (code)
         return code;
-    copy_items(out->u.list->items, a.u.list->items, n);
-    copy_items(out->u.list->items + n, b.u.list->items, b.u.list->n);
-    return KV_OK;
+    value *items = out->u.list->items;
+    int64_t m = b.u.list->n;
+    if ((code = fill_items(items, a.u.list->items, n, n, e)) == KV_OK)
+        code = fill_items(items + n, b.u.list->items, m, m, e);
+    return value_finish(out, code);
 }
 
 int list_repeat(value *out, value v, int64_t times, kv_err *e)
@@ -46,9 +60,9 @@ int list_repeat(value *out, value v, int64_t times, kv_err *e)
         return kv_err_set(e, KV_E_VALUE, "a list of %lld items %lld times is too long",
                           (long long)n, (long long)times);
     int code = value_list_new(out, v.kind, total, e);
-    for (int64_t at = 0; code == KV_OK && at < total; at += n)
-        copy_items(out->u.list->items + at, v.u.list->items, n);
-    return code;
+    if (code)
+        return code;
+    return value_finish(out, fill_items(out->u.list->items, v.u.list->items, total, n, e));
 }
 
 /* ---- Changing one ---- */

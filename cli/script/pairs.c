@@ -53,8 +53,8 @@ int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
 /* The arrays of a variable that --out fills, each made the variable's own first. */
 static int outs_of(pairs *p, kv_key key, value *v, kv_err *e)
 {
-    int code = eval_unshare(v, e);
-    if (code)
+    int code = value_descend(e);
+    if (code || (code = eval_unshare(v, e)))
         return code;
     if (v->kind == VALUE_ARRAY)
         return pairs_add(p, key, kv_array_ref(v->u.array), e);

@@ -6,8 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "array/device.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/stop.h"
 
 #define THIN 4096       /* numbers of a line beyond which it is thinned */
 #define HEAT_MOST 512   /* rows and columns of a heat map */
@@ -54,7 +56,7 @@ typedef struct range {
 
 static void widen(range *r, const double *y, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && !stop_check_at(i, NULL); i++) {
         if (!isfinite(y[i]))
             continue;
         r->low = r->n == 0 || y[i] < r->low ? y[i] : r->low;
@@ -74,20 +76,24 @@ static range range_of(const plot *p)
 /* An array of any dtype and storage as doubles; *out is in a new block. */
 static int doubles(kv_array *a, double **out, kv_err *e)
 {
-    static const kv_ctx cpu = {KV_CPU, 0};
-    kv_array *dense = NULL, *wide = NULL;
+    kv_array *dense = NULL;
     const void *data;
     int64_t n = kv_array_size(a);
+    int64_t bytes = kv_dtype_bytes(kv_array_dtype(a));
     int code = kv_array_to_dense(&dense, a, e);
-    if (code == KV_OK && (code = kv_array_dup(&wide, dense, KV_FLOAT64, cpu, e)) == KV_OK &&
-        (code = kv_array_read(wide, &data, e)) == KV_OK) {
-        if ((*out = mem_alloc(n, sizeof **out, e)))
-            memcpy(*out, data, (size_t)n * sizeof **out);
-        else
-            code = KV_E_MEMORY;
+    if (code == KV_OK && (code = kv_array_read(dense, &data, e)) == KV_OK &&
+        !(*out = mem_alloc(n, sizeof **out, e)))
+        code = KV_E_MEMORY;
+    for (int64_t i = 0; i < n && code == KV_OK; i += STOP_EVERY) {
+        cpu_dev_ops.convert(*out + i, KV_FLOAT64, (const char *)data + i * bytes,
+                            kv_array_dtype(a), n - i < STOP_EVERY ? n - i : STOP_EVERY);
+        code = stop_check(e);
+    }
+    if (code) {
+        mem_free(*out);
+        *out = NULL;
     }
     kv_array_unref(dense);
-    kv_array_unref(wide);
     return code;
 }
 
@@ -190,7 +196,9 @@ static bool is_single(value v)
 static int add_list(plot *p, const char *name, const value_list *list, kv_err *e)
 {
     int64_t singles = 0;
-    int code = KV_OK;
+    int code = value_descend(e);
+    if (code)
+        return code;
     for (int64_t i = 0; i < list->n; i++)
         singles += is_single(list->items[i]);
     if (singles == list->n && p->style != PLOT_HEAT)
@@ -233,6 +241,8 @@ static void thin(plot_series *s)
     int64_t parts = THIN / 2, kept = 0;
     for (int64_t k = 0; k < parts; k++) {
         int64_t from = s->n * k / parts, to = s->n * (k + 1) / parts, low = from, high = from;
+        if (stop_asked())
+            return;
         for (int64_t i = from; i < to; i++) {
             low = s->y[i] < s->y[low] || isnan(s->y[low]) ? i : low;
             high = s->y[i] > s->y[high] || isnan(s->y[high]) ? i : high;
@@ -250,7 +260,7 @@ static double block_mean(const plot_series *s, const int64_t from[2], const int6
 {
     double sum = 0;
     int64_t n = 0;
-    for (int64_t r = from[0]; r < to[0]; r++) {
+    for (int64_t r = from[0]; r < to[0] && !stop_check_at(r, NULL); r++) {
         for (int64_t c = from[1]; c < to[1]; c++) {
             double x = s->y[r * s->columns + c];
             sum += isfinite(x) ? x : 0;
@@ -277,6 +287,8 @@ static int64_t at_most(int64_t n, int64_t most)
 int plot_prepare(plot *p, kv_err *e)
 {
     range all = range_of(p);
+    if (stop_check(e))
+        return KV_E_INTERRUPTED;
     if (all.n == 0)
         return kv_err_set(e, KV_E_VALUE, "there is no finite number to draw");
     if (all.high - all.low > 1.7e308)
@@ -284,7 +296,7 @@ int plot_prepare(plot *p, kv_err *e)
     for (int i = 0; i < p->n && p->style == PLOT_LINES; i++)
         if (p->series[i].n > THIN)
             thin(&p->series[i]);
-    return KV_OK;
+    return stop_check(e);
 }
 
 /* ---- Histograms ---- */
@@ -301,7 +313,7 @@ static void set_bars(histogram *h, const plot_series *s, const range *r)
 {
     double spread = r->high - r->low, least = fabs(r->low) / 10;
     h->whole = spread < BINS_MOST - 1;
-    for (int64_t i = 0; i < s->n && h->whole; i++)
+    for (int64_t i = 0; i < s->n && h->whole && !stop_check_at(i, NULL); i++)
         h->whole = !isfinite(s->y[i]) || s->y[i] == floor(s->y[i]);
     h->from = r->low;
     h->n = h->whole ? (int)spread + 1 : (int)ceil(log2((double)r->n)) + 1;
@@ -316,7 +328,7 @@ static void count_numbers(histogram *h, const plot_series *s)
     widen(&r, s->y, s->n);
     *h = (histogram){0};
     set_bars(h, s, &r);
-    for (int64_t i = 0; i < s->n; i++) {
+    for (int64_t i = 0; i < s->n && !stop_check_at(i, NULL); i++) {
         if (!isfinite(s->y[i]))
             continue;
         int k = (int)((s->y[i] - h->from) / h->width);

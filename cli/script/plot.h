@@ -47,10 +47,13 @@ typedef struct plot {
 int plot_add(plot *p, const char *name, value v, kv_err *e);
 
 /* Checks that there is something to draw, and makes long lines as short as a picture can show: the
- * smallest and the largest number of each part stay. Error: value (no finite number). */
+ * smallest and the largest number of each part stay. Errors: value (no finite number),
+ * interrupted. */
 int plot_prepare(plot *p, kv_err *e);
 
 void plot_release(plot *p);
+
+/* What draws ends early where base/stop.h says so; what it has drawn is then worth nothing. */
 
 /* A line of blocks for each series, of at most `columns` columns: `loss ▇▅▃▂▁ 0.1 .. 2.5`. */
 void plot_sparkline(buf *out, const plot *p, int columns);

@@ -51,7 +51,9 @@ static int put_array(buf *out, kv_array *a, kv_err *e)
 /* [a,b,…] */
 static int put_items(buf *out, const value_list *list, kv_err *e)
 {
-    int code = KV_OK;
+    int code = value_descend(e);
+    if (code)
+        return code;
     buf_char(out, '[');
     for (int64_t i = 0; i < list->n && code == KV_OK; i++) {
         if (i > 0)
@@ -282,8 +284,13 @@ static void put_error(session *s, buf *out, const char *file, const kv_err *e)
     else
         buf_add(out, ",\"line\":null,\"col\":null,\"end\":null");
     put_text_or_null(out, "hint", e->hint);
-    if (s->detail.len > 0)
-        put_lines(out, "detail", buf_text(&s->detail));
+    if (s->detail.len > 0) {
+        buf lines = {0};
+        report_details(s, &lines);
+        put_lines(out, "detail", buf_text(&lines));
+        out->failed = out->failed || lines.failed;
+        buf_release(&lines);
+    }
     buf_char(out, '}');
 }
 

@@ -13,6 +13,7 @@
 #include "script/save.h"
 #include "script/shell.h"
 #include "script/show.h"
+#include "script/stack.h"
 #include "script/statement.h"
 #include "script/transcript.h"
 #include "script/unit.h"
@@ -245,11 +246,8 @@ static int run_source(session *s, const ast *node, kv_err *e)
     unit *outer = s->unit;
     int code = unit_run(s, node->u.other, e);
     s->unit = outer;
-    if (code) {
-        int line, col;
-        source_locate(&outer->src, node->pos, &line, &col);
-        buf_printf(&s->detail, "  in %s:%d\n", outer->src.name, line);
-    }
+    if (code)
+        report_caller(s, node);
     return code;
 }
 
@@ -436,9 +434,7 @@ static int run_for_item(session *s, int64_t i, void *arg, bool *on, kv_err *e)
 {
     for_body *body = arg;
     (void)i;
-    int code = session_interrupted(s, e);
-    if (code == KV_OK)
-        code = run_statement(s, body->block, body->how, body->returned, e);
+    int code = run_statement(s, body->block, body->how, body->returned, e);
     *on = loops(body->how);
     return code;
 }
@@ -597,6 +593,8 @@ static int run_statement(session *s, const ast *node, flow *how, value *returned
 {
     int code;
     run_flow here = {how, returned};
+    if (stack_runs_low())
+        return unit_too_deep(s, node, e);
     if (s->trace)
         trace(s, node);
     switch (node->kind) {

@@ -285,6 +285,9 @@ int session_reason(session *s, kv_err *e)
 
 /* ---- Output ---- */
 
+/* Bytes that go out between two looks for an interrupt. */
+#define OUT_PIECE ((size_t)1 << 20)
+
 int session_out(session *s, const char *text, size_t n, kv_err *e)
 {
     if (s->hearing)
@@ -298,10 +301,15 @@ int session_out(session *s, const char *text, size_t n, kv_err *e)
     if (pager_show(text, n))
         return KV_OK;
     progress_hide(STDOUT_FILENO);
-    errno = 0;
-    if (fwrite(text, 1, n, stdout) == n)
-        return KV_OK;
-    return session_flush(s, e);
+    for (size_t put = 0, some; put < n; put += some) {
+        some = n - put < OUT_PIECE ? n - put : OUT_PIECE;
+        errno = 0;
+        if (put > 0 && session_interrupted(s, e))
+            return e ? e->code : KV_E_INTERRUPTED;
+        if (fwrite(text + put, 1, some, stdout) != some)
+            return session_flush(s, e);
+    }
+    return KV_OK;
 }
 
 int session_flush(session *s, kv_err *e)

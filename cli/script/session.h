@@ -60,7 +60,8 @@ typedef struct session {
     struct unit *unit;      /* the text whose statements run */
     struct unit *units;     /* every text read so far: functions and rules refer to them */
     int depth;              /* of calls of functions */
-    int source_depth;       /* of files that source files */
+    int source_depth;       /* of files that source files, while they are read */
+    int sourced_depth;      /* of files with computed names that run inside each other */
 
     store_entry *stores;
     int64_t nstores, stores_cap;

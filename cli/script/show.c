@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/stop.h"
 #include "base/suggest.h"
 #include "io/csv.h"
 #include "io/json.h"
@@ -62,6 +63,7 @@ static void drop_newline(buf *out, size_t from)
 static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
 {
     print_style style = s->style;
+    style.may_stop = true;
     size_t from = out->len;
     int code = KV_OK;
     /* people see its summary; formats for programs have no form for it */
@@ -134,7 +136,9 @@ void show_scalar_json(buf *out, value v)
 /* Any value as JSON; arrays inside as files write them. */
 static int show_json(session *s, buf *out, value v, kv_err *e)
 {
-    int code = KV_OK;
+    int code = value_descend(e);
+    if (code)
+        return code;
     if (v.kind == VALUE_ARRAY)
         return json_write(out, v.u.array, e);
     if (!value_is_sequence(v)) {
@@ -145,7 +149,8 @@ static int show_json(session *s, buf *out, value v, kv_err *e)
     for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++) {
         if (i > 0)
             buf_char(out, ',');
-        code = show_json(s, out, v.u.list->items[i], e);
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = show_json(s, out, v.u.list->items[i], e);
     }
     buf_char(out, ']');
     return code;
@@ -160,6 +165,8 @@ int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
         code = show_json(s, out, v, e);
     else
         value_print(out, v, repr);
+    if (code == KV_OK && value_is_sequence(v))
+        code = stop_check(e);
     return code ? code : buf_check(out, e);
 }
 

@@ -15,9 +15,6 @@
 #include "script/statement.h"
 #include "vm/rule.h"
 
-/* Files that source each other deeper than this are refused. */
-#define SOURCE_MAX_DEPTH 50
-
 int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)
 {
     va_list ap;
@@ -26,6 +23,12 @@ int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const c
     va_end(ap);
     unit_at(s, node, e);
     return code;
+}
+
+int unit_too_deep(const session *s, const ast *node, kv_err *e)
+{
+    return unit_err(s, node, e, KV_E_VALUE,
+                    "calls, blocks and files are nested deeper than the stack allows");
 }
 
 int unit_at(const session *s, const ast *node, kv_err *e)
@@ -438,10 +441,8 @@ unit *unit_source(parser *p, const ast *path)
     if (s->check && s->source_depth >= SOURCE_MAX_DEPTH)
         s->check->too_deep = s->check->names_missing = true;
     if (s->source_depth >= SOURCE_MAX_DEPTH)
-        return (parse_fail(p, path->pos, path->end, KV_E_VALUE,
-                           "files source each other deeper than %d", SOURCE_MAX_DEPTH),
-                NULL);
-    int code = file_read(path->u.text, &text, &n, p->e);
+        return (parse_fail(p, path->pos, path->end, KV_E_VALUE, SOURCE_TOO_DEEP), NULL);
+    int code = file_read_text(path->u.text, &text, &n, p->e);
     if (code == KV_OK) {
         s->source_depth++;
         code = unit_read(s, &u, path->u.text, text, n, 1, NULL, p->e);

@@ -46,6 +46,13 @@ void unit_failed(session *s, unit *u);
 /* The error at a node of the unit that runs. Returns code. */
 int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* Files that source each other deeper than this are refused, those with a computed name, which are
+ * read when the statement runs, and those with a literal one, which are read before. */
+#define SOURCE_MAX_DEPTH 50
+#define SOURCE_TOO_DEEP  "files source each other deeper than 50"
+
+/* The error for what recurses when stack_runs_low says so. */
+int unit_too_deep(const session *s, const ast *node, kv_err *e);
 /* Adds the place of node to an error that has none. Returns e's code. */
 int unit_at(const session *s, const ast *node, kv_err *e);
 

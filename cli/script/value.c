@@ -10,12 +10,21 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/stop.h"
 #include "io/element.h"
+#include "script/stack.h"
 
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100
 
 /* ---- Making ---- */
+
+int value_finish(value *out, int code)
+{
+    if (code)
+        value_release(out);
+    return code;
+}
 
 value value_none(void)
 {
@@ -66,6 +75,7 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
 {
     value_list *list = NULL;
     int64_t bytes;
+    *out = value_none();
     if (__builtin_mul_overflow(n, (int64_t)sizeof(value), &bytes) ||
         __builtin_add_overflow(bytes, (int64_t)sizeof *list, &bytes))
         return kv_err_set(e, KV_E_MEMORY, "no memory for a list of %lld values", (long long)n);
@@ -215,6 +225,12 @@ bool value_is_numbers(value v)
 bool value_is_several(value v)
 {
     return value_is_sequence(v) && !value_is_numbers(v);
+}
+
+int value_descend(kv_err *e)
+{
+    return stack_runs_low() ? kv_err_set(e, KV_E_VALUE, "lists are nested deeper than the stack allows")
+                            : KV_OK;
 }
 
 host value_host(value v)
@@ -392,7 +408,7 @@ static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const in
     if (!value_is_sequence(v) || v.u.list->n != shape[axis])
         return ragged(axis, shape[axis], v, e);
     int rc = KV_OK;
-    for (int64_t i = 0; i < v.u.list->n && !rc; i++)
+    for (int64_t i = 0; i < v.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++)
         rc = fill(at, dtype, v.u.list->items[i], axis + 1, ndim, shape, e);
     return rc;
 }
@@ -483,6 +499,8 @@ static void print_items(buf *out, const value_list *list, const char *ends, int 
     if (depth >= PRINT_DEPTH)
         buf_add(out, "...");
     for (int64_t i = 0; i < list->n && depth < PRINT_DEPTH; i++) {
+        if (stop_check_at(i, NULL))
+            break;
         if (i)
             buf_add(out, ", ");
         print_value(out, list->items[i], true, depth + 1);

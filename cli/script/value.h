@@ -59,6 +59,8 @@ value value_array(kv_array *a); /* takes the caller's reference */
 int value_text_new(value *out, const char *text, size_t n, kv_err *e);
 /* A list or tuple of n values, all none; fill items before it is shared. */
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
+/* Releases *out when code is an error: the end of a function that fills a new list. Returns code. */
+int value_finish(value *out, int code);
 
 value value_ref(value v);     /* another reference to the same contents */
 void value_release(value *v); /* gives it back and leaves none */
@@ -77,6 +79,10 @@ bool value_is_several(value v);
 host value_host(value v); /* of a scalar; a text stays borrowed */
 int value_from_host(value *out, host h, kv_err *e);
 double value_number(value v); /* of a number */
+
+/* For what walks through lists by recursion, since they may be nested to any depth. Error: value
+ * (the stack allows no deeper one). */
+int value_descend(kv_err *e);
 
 /* An array from an array (another reference), a number (shape ()) or nested lists and tuples of
  * numbers and arrays of shape () (float32). Errors: dtype (it is no array: names what it is), shape

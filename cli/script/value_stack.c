@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/stop.h"
 
 int value_stack_add(value_stack *s, value v, kv_err *e)
 {
@@ -30,9 +31,9 @@ int value_stack_add(value_stack *s, value v, kv_err *e)
 int value_stack_list(const value_stack *s, value *out, kv_err *e)
 {
     int code = value_list_new(out, VALUE_LIST, s->n, e);
-    for (int64_t i = 0; i < s->n && code == KV_OK; i++)
+    for (int64_t i = 0; i < s->n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
         out->u.list->items[i] = value_ref(s->items[i]);
-    return code;
+    return value_finish(out, code);
 }
 
 void value_stack_release(value_stack *s)

@@ -1,8 +1,9 @@
-/* The handlers behind interrupt.h. They only set flags of type sig_atomic_t and look at the clock,
- * which POSIX allows in a handler. */
+/* The handlers behind interrupt.h. They only set flags and look at the clock, which POSIX allows in a
+ * handler. */
 #include "term/interrupt.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/time.h>
 #include <time.h>
@@ -10,7 +11,9 @@
 
 #define TWICE_SECONDS 2 /* two Ctrl-C this close end the process */
 
-static volatile sig_atomic_t interrupted, terminated, timed_out, prompting;
+/* Atomic, since threads of the pool ask too; without locks, as handlers need it. */
+static atomic_int interrupted, terminated, timed_out;
+static volatile sig_atomic_t prompting;
 /* Only the handler reads and writes it, and SIGINT is blocked while it runs. */
 static struct timespec last;
 static volatile sig_atomic_t has_last; /* of the statement that runs */

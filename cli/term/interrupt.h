@@ -1,7 +1,7 @@
 /* Ctrl-C and SIGTERM as a flag that is asked between calls.
  *
- * No call of the store is interrupted; what lies between calls, loads and waits look at the flag. A
- * second Ctrl-C within two seconds ends the process at once, for whatever does not look; files are
+ * No call of the store is interrupted; what lies between calls, loads, waits and all work of the
+ * library that takes long (base/stop.h) look at the flag. A second Ctrl-C within two seconds ends the process at once, for whatever does not look; files are
  * renamed into place when they are whole, so none is left half-written.
  *
  * Reads and waits of the system are not restarted: they fail with EINTR, and whoever gets it looks
@@ -25,7 +25,8 @@ void interrupt_child(void);
 void interrupt_after(double seconds);
 
 /* SIGINT or SIGTERM when one has come since the last clear, SIGALRM when the time is up, else 0.
- * SIGTERM wins, then SIGALRM. */
+ * SIGTERM wins, then SIGALRM. Any
+ * thread may ask. */
 int interrupt_pending(void);
 
 /* Forgets a Ctrl-C. A SIGTERM stays: it is an order to end. */

@@ -147,7 +147,7 @@ int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e)
 {
     char *text, *rest;
     size_t n;
-    int line = 0, rc = file_read(o->hostfile, &text, &n, e);
+    int line = 0, rc = file_read_text(o->hostfile, &text, &n, e);
     if (rc)
         return rc;
     rest = text;

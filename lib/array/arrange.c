@@ -2,9 +2,11 @@
  * the strides that read its elements from the source, and one copy does the rest. */
 #include "array/arrange.h"
 
-#include <stddef.h>
+#include <string.h>
 
+#include "array/mirror.h"
 #include "array/strided.h"
+#include "base/stop.h"
 
 int arrange_axis(int64_t *axis, int ndim, kv_err *e)
 {
@@ -34,9 +36,59 @@ static int gather(kv_array **out, kv_array *a, int ndim, const int64_t *shape, c
     if (rc)
         return rc;
     strided_rows(rows, view->ndim, view->shape);
-    if (!(rc = kv_array_read(a, &src, e)) && !(rc = kv_array_write(made, &dst, e)))
-        strided_copy(dst, rows, src, view->strides, view->ndim, view->shape,
-                     kv_dtype_bytes(kv_array_dtype(a)));
+    if (!(rc = kv_array_read(a, &src, e)) && !(rc = kv_array_write(made, &dst, e)) &&
+        !strided_copy(dst, rows, src, view->strides, view->ndim, view->shape,
+                      kv_dtype_bytes(kv_array_dtype(a)), true))
+        rc = stop_error(e);
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}
+
+int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
+                  kv_err *e)
+{
+    kv_array *made;
+    void *dst;
+    if (mirror_needed(ctx))
+        return kv_array_new(out, dtype, ndim, shape, ctx, e);
+    int rc = kv_array_new_raw(&made, dtype, ndim, shape, ctx, e);
+    if (rc)
+        return rc;
+    int64_t bytes = kv_array_bytes(made);
+    rc = kv_array_write(made, &dst, e);
+    for (int64_t i = 0, n; i < bytes && !rc; i += n) {
+        n = bytes - i < STOP_EVERY ? bytes - i : STOP_EVERY;
+        memset((char *)dst + i, 0, (size_t)n);
+        rc = stop_check(e);
+    }
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
+}
+
+int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+{
+    kv_array *made;
+    const void *src;
+    void *dst;
+    kv_dtype from = kv_array_dtype(a);
+    int64_t n = kv_array_size(a);
+    if (n <= STOP_EVERY || a->storage == KV_ROW_SPARSE || mirror_has(a) || mirror_needed(ctx))
+        return kv_array_dup(out, a, dtype, ctx, e);
+    int rc = kv_array_new_raw(&made, dtype, kv_array_ndim(a), kv_array_shape(a), ctx, e);
+    if (rc)
+        return rc;
+    if (!(rc = kv_array_read(a, &src, e)))
+        rc = kv_array_write(made, &dst, e);
+    for (int64_t i = 0; i < n && !rc && !(rc = stop_check(e)); i += STOP_EVERY)
+        cpu_dev_ops.convert((char *)dst + i * kv_dtype_bytes(dtype), dtype,
+                            (const char *)src + i * kv_dtype_bytes(from), from,
+                            n - i < STOP_EVERY ? n - i : STOP_EVERY);
     if (rc)
         kv_array_unref(made);
     else
@@ -193,6 +245,9 @@ static int joined_shape(piece *whole, kv_array *const *a, int64_t n, int64_t axi
 {
     *whole = piece_of(a[0], axis, new_axis);
     for (int64_t i = 1; i < n; i++) {
+        int rc = stop_check_at(i, e);
+        if (rc)
+            return rc;
         piece p = piece_of(a[i], axis, new_axis);
         bool fits = p.ndim == whole->ndim;
         for (int k = 0; fits && k < p.ndim; k++)
@@ -225,12 +280,13 @@ static int join(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, boo
         strided_rows(own, p.ndim, p.shape);
         if (kv_array_dtype(src) != dtype) {
             kv_array_unref(src);
-            if ((rc = kv_array_dup(&src, a[i], dtype, kv_array_ctx(a[i]), e)))
+            if ((rc = arrange_copy(&src, a[i], dtype, kv_array_ctx(a[i]), e)))
                 break;
         }
-        if (!(rc = kv_array_read(src, &data, e)))
-            strided_copy((char *)dst + at * rows[axis] * bytes, rows, data, own, p.ndim, p.shape,
-                         bytes);
+        if (!(rc = stop_check_at(i, e)) && !(rc = kv_array_read(src, &data, e)) &&
+            !strided_copy((char *)dst + at * rows[axis] * bytes, rows, data, own, p.ndim, p.shape,
+                          bytes, true))
+            rc = stop_error(e);
         at += p.shape[axis];
         kv_array_unref(src);
     }

@@ -2,7 +2,8 @@
  *
  * Every function gives a new array of the same dtype (joins: of the one given) on the context of
  * its first source, with memory of its own. Axes count from 0, and from the end when negative; an
- * axis that is not there is an error (index). All of them can fail for memory.
+ * axis that is not there is an error (index). All of them can fail for memory, and end early where
+ * base/stop.h says so.
  */
 #ifndef ARRAY_ARRANGE_H
 #define ARRAY_ARRANGE_H
@@ -11,6 +12,11 @@
 
 /* Makes *axis, -ndim to ndim - 1, one from 0 on. Error: index. */
 int arrange_axis(int64_t *axis, int ndim, kv_err *e);
+
+/* What kv_array_new and kv_array_dup give, in pieces. */
+int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
+                  kv_err *e);
+int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e);
 
 /* The same elements in row-major order under another shape; one size may be -1, which is then
  * found. Error: shape (another number of elements). */

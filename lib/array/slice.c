@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "array/strided.h"
+#include "base/stop.h"
 
 typedef struct part {
     int ndim;
@@ -73,16 +74,16 @@ int array_slice(kv_array **out, kv_array *a, const array_range *ranges, int n, k
     if (rc || (rc = kv_array_read(a, &src, e)) ||
         (rc = kv_array_new_raw(&made, kv_array_dtype(a), p.ndim, p.shape, kv_array_ctx(a), e)))
         return rc;
-    rc = kv_array_write(made, &dst, e);
-    if (rc) {
-        kv_array_unref(made);
-        return rc;
-    }
     strided_rows(rows, p.ndim, p.shape);
-    strided_copy(dst, rows, (const char *)src + p.offset * bytes, p.strides, p.ndim, p.shape,
-                 bytes);
-    *out = made;
-    return KV_OK;
+    if (!(rc = kv_array_write(made, &dst, e)) &&
+        !strided_copy(dst, rows, (const char *)src + p.offset * bytes, p.strides, p.ndim, p.shape,
+                      bytes, true))
+        rc = stop_error(e);
+    if (rc)
+        kv_array_unref(made);
+    else
+        *out = made;
+    return rc;
 }
 
 /* The strides that repeat src over p: axes are matched from the last; a size of 1 repeats. */
@@ -124,7 +125,7 @@ int array_assign_slice(kv_array *a, const array_range *ranges, int n, kv_array *
         return rc;
     if (!(rc = kv_array_read(own, &from, e)) && !(rc = kv_array_write(a, &to, e)))
         strided_copy((char *)to + p.offset * bytes, p.strides, from, strides, p.ndim, p.shape,
-                     bytes);
+                     bytes, false);
     kv_array_unref(own);
     return rc;
 }

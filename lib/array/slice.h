@@ -24,7 +24,8 @@ typedef struct array_span {
 array_span array_range_span(const array_range *r, int64_t len);
 
 /* A new array on a's context: the part that n ranges, one for each of the first axes, take of a.
- * The other axes are taken whole. Errors: index (out of range, more ranges than axes), memory. */
+ * The other axes are taken whole. Errors: index (out of range, more ranges than axes), memory,
+ * interrupted. */
 int array_slice(kv_array **out, kv_array *a, const array_range *ranges, int n, kv_err *e);
 
 /* Writes src, converted and broadcast, into that part of a. The caller is a's only holder (see

@@ -8,9 +8,9 @@
  */
 #include "array/strided.h"
 
-#include <stdbool.h>
 #include <string.h>
 
+#include "base/stop.h"
 #include "kv_array.h"
 
 /* Rows and columns of a tile: 32 cache lines of each side fit the L1 cache. */
@@ -18,7 +18,10 @@ enum { TILE = 32 };
 
 typedef struct layout {
     int ndim;
+    int64_t bytes; /* of an element */
     int64_t shape[KV_MAX_NDIM], dst[KV_MAX_NDIM], src[KV_MAX_NDIM];
+    bool may_stop;
+    int64_t copied; /* elements since stop_asked was asked */
 } layout;
 
 void strided_rows(int64_t *strides, int ndim, const int64_t *shape)
@@ -89,41 +92,67 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Whether the copy goes on after n more elements. */
+static bool goes_on(layout *l, int64_t n)
+{
+    l->copied += n;
+    if (l->copied < STOP_EVERY)
+        return true;
+    l->copied = 0;
+    return !(l->may_stop && stop_asked());
+}
+
+/* The last axis. */
+static bool copy_line(char *dst, const char *src, layout *l)
+{
+    int c = l->ndim - 1;
+    for (int64_t i = 0, n; i < l->shape[c]; i += n) {
+        n = min64(STOP_EVERY, l->shape[c] - i);
+        copy_run(dst + i * l->dst[c] * l->bytes, l->dst[c], src + i * l->src[c] * l->bytes,
+                 l->src[c], n, l->bytes);
+        if (!goes_on(l, n))
+            return false;
+    }
+    return true;
+}
+
 /* The last two axes, where the source jumps along the last. */
-static void copy_tiles(char *dst, const char *src, const layout *l, int64_t bytes)
+static bool copy_tiles(char *dst, const char *src, layout *l)
 {
     int r = l->ndim - 2, c = l->ndim - 1;
     for (int64_t i0 = 0; i0 < l->shape[r]; i0 += TILE) {
         for (int64_t j0 = 0; j0 < l->shape[c]; j0 += TILE) {
             int64_t end = min64(i0 + TILE, l->shape[r]), n = min64(TILE, l->shape[c] - j0);
             for (int64_t i = i0; i < end; i++)
-                copy_run(dst + (i * l->dst[r] + j0 * l->dst[c]) * bytes, l->dst[c],
-                         src + (i * l->src[r] + j0 * l->src[c]) * bytes, l->src[c], n, bytes);
+                copy_run(dst + (i * l->dst[r] + j0 * l->dst[c]) * l->bytes, l->dst[c],
+                         src + (i * l->src[r] + j0 * l->src[c]) * l->bytes, l->src[c], n, l->bytes);
+            if (!goes_on(l, n * (end - i0)))
+                return false;
         }
     }
+    return true;
 }
 
-void strided_copy(void *dst, const int64_t *dst_strides, const void *src,
-                  const int64_t *src_strides, int ndim, const int64_t *shape, int64_t bytes)
+bool strided_copy(void *dst, const int64_t *dst_strides, const void *src,
+                  const int64_t *src_strides, int ndim, const int64_t *shape, int64_t bytes,
+                  bool may_stop)
 {
-    layout l;
+    layout l = {.bytes = bytes, .may_stop = may_stop};
     int64_t at[KV_MAX_NDIM] = {0};
     char *d = dst;
     const char *s = src;
     if (!simplify(&l, dst_strides, src_strides, ndim, shape))
-        return;
+        return true;
     if (l.ndim == 0) {
         memcpy(dst, src, (size_t)bytes);
-        return;
+        return true;
     }
     int last = l.ndim - 1;
     bool tiles = last > 0 && l.src[last] != 1 && l.src[last] != 0;
     int outer = tiles ? last - 1 : last;
     for (;;) {
-        if (tiles)
-            copy_tiles(d, s, &l, bytes);
-        else
-            copy_run(d, l.dst[last], s, l.src[last], l.shape[last], bytes);
+        if (!(tiles ? copy_tiles(d, s, &l) : copy_line(d, s, &l)))
+            return false;
         int i = outer - 1;
         while (i >= 0 && at[i] + 1 == l.shape[i]) {
             d -= at[i] * l.dst[i] * bytes;
@@ -131,7 +160,7 @@ void strided_copy(void *dst, const int64_t *dst_strides, const void *src,
             at[i--] = 0;
         }
         if (i < 0)
-            return;
+            return true;
         at[i]++;
         d += l.dst[i] * bytes;
         s += l.src[i] * bytes;

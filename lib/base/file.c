@@ -51,9 +51,14 @@ int file_look(const char *path, bool *there, kv_err *e)
 }
 
 /* Reads fd to its end into *text, which has room for cap bytes. */
-static int read_all(int fd, const char *path, char **text, size_t *n, int64_t cap, kv_err *e)
+static int read_all(int fd, const char *path, char **text, size_t *n, int64_t cap, size_t most,
+                    kv_err *e)
 {
     for (;;) {
+        if (*n > most)
+            return kv_err_set(e, KV_E_VALUE,
+                              "\"%s\" is larger than %zu MB, which is the most for a text", path,
+                              most >> 20);
         int rc = mem_grow(text, &cap, (int64_t)*n + 2, 1, e);
         if (rc)
             return rc;
@@ -70,7 +75,7 @@ static int read_all(int fd, const char *path, char **text, size_t *n, int64_t ca
     return KV_OK;
 }
 
-int file_read(const char *path, char **text, size_t *n, kv_err *e)
+static int read_file(const char *path, char **text, size_t *n, size_t most, kv_err *e)
 {
     *text = NULL;
     *n = 0;
@@ -90,7 +95,7 @@ int file_read(const char *path, char **text, size_t *n, kv_err *e)
             rc = mem_grow(text, &cap, about.st_size + 2, 1, e);
     }
     if (!rc)
-        rc = read_all(fd, path, text, n, cap, e);
+        rc = read_all(fd, path, text, n, cap, most, e);
     if (!is_stdin)
         close(fd);
     if (rc) {
@@ -99,6 +104,16 @@ int file_read(const char *path, char **text, size_t *n, kv_err *e)
         *n = 0;
     }
     return rc;
+}
+
+int file_read(const char *path, char **text, size_t *n, kv_err *e)
+{
+    return read_file(path, text, n, SIZE_MAX, e);
+}
+
+int file_read_text(const char *path, char **text, size_t *n, kv_err *e)
+{
+    return read_file(path, text, n, FILE_TEXT_MAX, e);
 }
 
 /* ---- Writing ---------------------------------------------------------------------------- */

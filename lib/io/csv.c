@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "io/element.h"
 
 /* Bytes that libcsv gets at a time. */
@@ -537,7 +538,8 @@ static bool pour(writer *w)
     return ok;
 }
 
-/* false when memory ran out, or a stream did not take it (errno says why). */
+/* false when memory ran out, a stream did not take it (errno says why), or a text that goes to no
+ * stream is to end early. */
 static bool write_rows(writer *w, kv_array *a, const void *data, const csv_options *o)
 {
     kv_dtype dtype = kv_array_dtype(a);
@@ -548,7 +550,7 @@ static bool write_rows(writer *w, kv_array *a, const void *data, const csv_optio
         write_first_line(w->out, a);
     for (int64_t i = 0, col = 1; i < size; i++, col++) {
         char *p = buf_room(w->out, NUM_TEXT_MAX + 1);
-        if (!p)
+        if (!p || (i % STOP_EVERY == 0 && !w->f && stop_asked()))
             return false;
         int n = element_text(p, dtype, data, i);
         p[n++] = col == cols ? '\n' : separator;
@@ -566,8 +568,8 @@ int csv_write_array(buf *out, kv_array *a, kv_err *e)
     const void *data;
     writer w = {out, NULL};
     int rc = kv_array_read(a, &data, e);
-    if (!rc)
-        write_rows(&w, a, data, NULL);
+    if (!rc && !write_rows(&w, a, data, NULL))
+        rc = stop_check(e);
     return rc ? rc : buf_check(out, e);
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "base/utf8.h"
 #include "io/element.h"
 #include "io/json_numbers.h"
@@ -616,6 +617,8 @@ static void write_lists(writer *w, int axis)
         if (i > 0)
             buf_char(w->out, ',');
         write_lists(w, axis + 1);
+        if (i % 4096 == 0 && !w->f && stop_asked())
+            w->failed = true;
         if (w->out->len >= WRITTEN || w->out->failed)
             pour(w);
     }
@@ -646,7 +649,8 @@ int json_write_data(buf *out, kv_array *a, kv_err *e)
     if (rc)
         return rc;
     write_lists(&w, 0);
-    return buf_check(out, e);
+    rc = buf_check(out, e);
+    return !rc && w.failed ? stop_error(e) : rc;
 }
 
 /* The whole of a file. */
@@ -678,7 +682,8 @@ int json_write(buf *out, kv_array *a, kv_err *e)
     if (rc)
         return rc;
     write_whole(&w);
-    return buf_check(out, e);
+    rc = buf_check(out, e);
+    return !rc && w.failed ? stop_error(e) : rc;
 }
 
 int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e)

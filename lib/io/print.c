@@ -12,11 +12,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/stop.h"
 #include "io/element.h"
 
 print_style print_style_default(void)
 {
-    return (print_style){PRINT_NUMPY, 8, 1000, 3, 75};
+    return (print_style){PRINT_NUMPY, 8, 1000, 3, 75, false};
 }
 
 /* How the floats of an array are laid out. */
@@ -45,6 +46,8 @@ typedef struct printer {
     int word_end; /* the column that a word of the first axis must not pass */
     int int_width;
     float_layout f;
+    int64_t visited; /* elements */
+    bool stopped;
 } printer;
 
 /* ---- Floats as text --------------------------------------------------------------------- */
@@ -139,6 +142,14 @@ static bool is_cut(const printer *p, int axis)
            p->shape[axis] > 2 * (int64_t)p->style->edgeitems;
 }
 
+/* Counts an element; whether printing goes on. */
+static bool goes_on(printer *p)
+{
+    if (++p->visited % 4096 == 0 && p->style->may_stop)
+        p->stopped = p->stopped || stop_asked();
+    return !p->stopped && !p->out->failed;
+}
+
 /* Calls `see` for every element that is shown. */
 static void visit(printer *p, int axis, int64_t at, void (*see)(printer *p, int64_t at))
 {
@@ -148,7 +159,7 @@ static void visit(printer *p, int axis, int64_t at, void (*see)(printer *p, int6
     }
     int64_t n = p->shape[axis], edge = p->style->edgeitems;
     bool cut = is_cut(p, axis);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n && goes_on(p); i++) {
         if (cut && i == edge)
             i = n - edge;
         if (i < n)
@@ -321,7 +332,7 @@ static void put_row(printer *p, int axis, int64_t at)
 {
     int64_t n = p->shape[axis], edge = p->style->edgeitems;
     bool cut = is_cut(p, axis);
-    for (int64_t i = 0; i < n && !p->out->failed; i++) {
+    for (int64_t i = 0; i < n && goes_on(p); i++) {
         if (cut && i == edge) {
             put_dots(p, axis);
             i = edge > 0 ? n - edge : n - 1;
@@ -342,7 +353,7 @@ static void put_items(printer *p, int axis, int64_t at)
     int64_t n = p->shape[axis], edge = p->style->edgeitems;
     bool cut = is_cut(p, axis), comma = p->separator[0] == ',';
     int lines = p->ndim - axis - 1;
-    for (int64_t i = 0; i < n && !p->out->failed; i++) {
+    for (int64_t i = 0; i < n && goes_on(p); i++) {
         if (cut && i == edge) {
             buf_add(p->out, p->legacy ? "..., " : comma ? "...," : "...");
             buf_repeat(p->out, '\n', p->legacy ? 0 : lines - 1);
@@ -482,5 +493,6 @@ int print_array(buf *out, kv_array *a, const print_style *style, kv_err *e)
     else
         put_array(&p);
     put_end(&p, size == 0, kv_array_ctx(a));
-    return buf_check(out, e);
+    rc = buf_check(out, e);
+    return !rc && p.stopped ? stop_error(e) : rc;
 }

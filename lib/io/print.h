@@ -22,6 +22,7 @@ typedef struct print_style {
     int64_t threshold; /* more elements than this are shortened; 1000 */
     int edgeitems;     /* how many remain at each end of an axis; 3 */
     int linewidth;     /* 75 */
+    bool may_stop;     /* ends early where base/stop.h says so: error interrupted; false */
 } print_style;
 
 /* What numpy uses. */

@@ -13,6 +13,7 @@
 #include "array/arrange.h"
 #include "array/device.h"
 #include "base/mem.h"
+#include "base/stop.h"
 #include "vm/element.h"
 #include "vm/program.h"
 
@@ -646,11 +647,30 @@ static int visit(walk *w, const ast *node, item *out)
 /* Programs that need no more than this run in memory of the stack. */
 #define OWN_SCRATCH 16384
 
+/* Elements between two looks at base/stop.h. Fills of constants are repeated for each, so it is
+ * some hundred blocks. */
+#define PIECE (8 * STOP_EVERY)
+
+/* The program on all elements, in pieces; moves the pointers in data on. */
+static int run_pieces(walk *w, const prog *p, kv_array *result, void **data, void *scratch)
+{
+    int64_t size = kv_array_size(result);
+    int rc = KV_OK;
+    w->arrays[0] = result;
+    for (int64_t i = 0; i < size && (i == 0 || !(rc = stop_check(w->e))); i += PIECE) {
+        int64_t n = size - i < PIECE ? size - i : PIECE;
+        (size >= PROG_FAR_SIZE ? prog_run_far : prog_run)(p, data, n, scratch);
+        for (int k = 0; k <= w->narrays; k++)
+            data[k] = (char *)data[k] + n * kv_dtype_bytes(kv_array_dtype(w->arrays[k]));
+    }
+    return rc;
+}
+
 /* Runs p: result is slot 0, w's arrays are the others, each as large as the result. */
 static int run(walk *w, const prog *p, kv_array *result)
 {
     _Alignas(MEM_ALIGN) char own[OWN_SCRATCH];
-    int64_t bytes = prog_scratch_bytes(p), size = kv_array_size(result);
+    int64_t bytes = prog_scratch_bytes(p);
     void *scratch = bytes <= OWN_SCRATCH ? own : mem_alloc_data(bytes, w->e);
     void **data = arena_alloc(&w->memory, sizeof *data * (size_t)(w->narrays + 1), w->e);
     int rc = scratch && data ? kv_array_write(result, &data[0], w->e) : KV_E_MEMORY;
@@ -660,7 +680,7 @@ static int run(walk *w, const prog *p, kv_array *result)
         memcpy(&data[i], &from, sizeof from);
     }
     if (!rc)
-        (size >= PROG_FAR_SIZE ? prog_run_far : prog_run)(p, data, size, scratch);
+        rc = run_pieces(w, p, result, data, scratch);
     if (scratch != own)
         mem_free(scratch);
     return rc;

@@ -37,7 +37,7 @@ typedef struct expr_leaf {
 /* Computes tree over its leaves, given in the order from left to right in which they stand. At
  * least one is an array. Out: *out, a new array in the context of the leftmost array, the caller's.
  * Errors, with the place of the operation: shape (sizes that do not fit), dtype, value, usage (a
- * wrong number of arguments), memory; what reading the arrays gives. */
+ * wrong number of arguments), memory, interrupted (base/stop.h); what reading the arrays gives. */
 int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nleaves,
               const source *src, kv_err *e);
 

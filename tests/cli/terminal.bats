@@ -173,6 +173,23 @@ ends 0
 END
 }
 
+@test "terminal: Ctrl-C ends an expression, and its variable stays as it was" {
+    terminal -q <<'END'
+prompt
+type "x = 1; print \"begins\"; x = normal((20000,20000))"
+shows "begins"
+sleep 0.3
+send "\003"
+want "interrupted"
+prompt
+type {print x + 1}
+shows "2"
+prompt
+type quit
+ends 0
+END
+}
+
 @test "terminal: Ctrl-C twice within two seconds ends kvctl" {
     terminal -q <<'END'
 prompt

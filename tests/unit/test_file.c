@@ -321,6 +321,8 @@ TEST(file_errors)
               "cannot read \"no.csv\": No such file or directory");
     CHECK_ERR(file_read(".", &text, &n, &e), KV_E_IO, "cannot read \".\": Is a directory");
     CHECK_ERR(file_read("", &text, &n, &e), KV_E_IO, "cannot read \"\": No such file or directory");
+    CHECK_ERR(file_read_text("/dev/zero", &text, &n, &e), KV_E_VALUE,
+              "\"/dev/zero\" is larger than 256 MB, which is the most for a text");
     CHECK(!text);
     CHECK_ERR(file_out_open(&out, ".", &e), KV_E_IO, "cannot write \".\": Is a directory");
     file_out_abandon(&out);

@@ -35,7 +35,8 @@ TEST(print_as_numpy)
                 x[j] = x[j] != 0;
         }
         kv_array *a = io_array(c->dtype, c->ndim, c->shape, x);
-        print_style style = {PRINT_NUMPY, c->style[0], c->style[1], c->style[2], c->style[3]};
+        print_style style = {PRINT_NUMPY, c->style[0], c->style[1], c->style[2], c->style[3],
+                             false};
         check_print(a, &style, c->str);
         style.format = PRINT_REPR;
         check_print(a, &style, c->repr);
@@ -107,7 +108,7 @@ TEST(print_extremes)
             for (int k = 0; k < 81; k++) {
                 print_style style = {(print_format)(k % 3), (int[]){0, 8, 300}[k / 3 % 3],
                                      (int[]){0, 5, 1000}[k / 9 % 3], (int[]){0, 1, 100}[k / 27 % 3],
-                                     (int[]){0, 10, 75}[k % 3]};
+                                     (int[]){0, 10, 75}[k % 3], false};
                 kv_err e = {0};
                 buf b = {0};
                 CHECK_OK(print_array(&b, a, &style, &e));

@@ -162,12 +162,12 @@ TEST(strided_transposes)
             for (int64_t i = 0; i < n * m * bytes; i++)
                 src[i] = (unsigned char)(i * 7 % 251);
             strided_rows(rows, 2, (int64_t[]){n, m});
-            strided_copy(dst, columns, src, rows, 2, (int64_t[]){n, m}, bytes);
+            CHECK(strided_copy(dst, columns, src, rows, 2, (int64_t[]){n, m}, bytes, false));
             for (int64_t i = 0; i < n; i++)
                 for (int64_t j = 0; j < m; j++)
                     CHECK(!memcmp(dst + (j * n + i) * bytes, src + (i * m + j) * bytes,
                                   (size_t)bytes));
-            strided_copy(src, rows, dst, columns, 2, (int64_t[]){n, m}, bytes);
+            CHECK(strided_copy(src, rows, dst, columns, 2, (int64_t[]){n, m}, bytes, false));
             for (int64_t i = 0; i < n * m * bytes; i++)
                 CHECK_INT(src[i], i * 7 % 251);
             mem_free(src);

@@ -1,0 +1,39 @@
+/* Asking whether work that takes long is to end early.
+ *
+ * A function that makes an array or a text of any size asks between pieces of its work, of some
+ * milliseconds at most, and returns KV_E_INTERRUPTED with nothing changed. The operations of a store
+ * never ask: a push that has begun ends.
+ *
+ * The answer is process-wide, as signals are; src/runtime.h lists it.
+ */
+#ifndef BASE_STOP_H
+#define BASE_STOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+
+/* Elements that are worked on between two questions. */
+#define STOP_EVERY (1 << 16)
+
+/* From now on `pending` answers: 0 means go on. Any thread may call it at any time. NULL, as at the
+ * start: nothing ends early. */
+void stop_ask(int (*pending)(void));
+
+/* Whether work is to end early: its caller then returns stop_error. */
+bool stop_asked(void);
+
+/* Sets and returns KV_E_INTERRUPTED. */
+int stop_error(kv_err *e);
+
+/* stop_error when work is to end early, else KV_OK. */
+int stop_check(kv_err *e);
+
+/* The same for round i of a loop of small rounds; asks in every 4096th. */
+static inline int stop_check_at(int64_t i, kv_err *e)
+{
+    return i % 4096 ? KV_OK : stop_check(e);
+}
+
+#endif

@@ -1,0 +1,79 @@
+# Ctrl-C, SIGTERM and --timeout end work that is one expression: each of these takes many seconds when
+# nothing ends it. The times allowed are generous, since other tests run beside these.
+
+load help
+
+# gives_up SCRIPT: --timeout ends it soon, with its own error.
+gives_up()
+{
+    local began=$SECONDS
+    run timeout -k 1 50 kvctl --timeout 0.3 -c "$1"
+    assert_failure 6
+    assert_line --index 0 --partial 'error[timeout]: gave up after 0.3 s (--timeout)'
+    assert [ $((SECONDS - began)) -le 5 ]
+}
+
+# ends_by SIGNAL STATUS SCRIPT: a signal ends what has begun.
+ends_by()
+{
+    # Background children of a script ignore SIGINT, so a shell with job control starts it.
+    run bash -c "set -m
+        kvctl -c '!touch begun' -c '$3' >out 2>err &
+        for _ in {1..500}; do [ ! -e begun ] || break; sleep 0.02; done
+        sleep 0.3; rm begun
+        kill -$1 \$!; SECONDS=0; wait \$!; status=\$?
+        [ \$SECONDS -le 5 ] || exit 99
+        exit \$status"
+    assert_failure "$2"
+    run cat err
+    assert_line --index 0 --partial 'error[interrupted]: interrupted'
+}
+
+@test "interrupts: comprehensions and lists" {
+    gives_up 'x = [i for i in 0..10**8-1]'
+    gives_up '[[i for i in 0..9] for j in 0..10**8-1]'
+    gives_up 'x = [[ones(3)]*10 for i in 0..10**8-1]'
+    gives_up 'x = range(10**8); print x'
+    gives_up 'a = [ones(1000)]*10**8; stack(a)'
+    gives_up 'a = [ones(3)]*10**8; b = a + a'
+}
+
+@test "interrupts: arrays that are made" {
+    gives_up 'normal(shape=(10**9,))'
+    gives_up 'uniform((20000,10000), dtype="float64")'
+    gives_up 'randint(10**9, high=9)'
+    gives_up 'print ones(30000,30000)'
+    gives_up 'x = arange(10**9)'
+    gives_up 'x = linspace(0, 1, 10**9)'
+}
+
+@test "interrupts: arrays made of others" {
+    gives_up 'a = ones(30000,1) + ones(1,30000)'
+    gives_up 'a = tile(ones(1000), 10**6)'
+    gives_up 'a = repeat(ones(1000), 10**6)'
+    gives_up 'a = [ones(10**6)]*1000; b = concat(a)'
+    gives_up 'a = zeros(10**9); b = a.T; c = a*2 + 1; d = a.astype("float64")'
+}
+
+@test "interrupts: arrays as text and as pictures" {
+    gives_up 'set print.threshold 10**9; print zeros(10**8)'
+    gives_up 'set print.format csv; print zeros(10**8)'
+    gives_up 'set print.format json; print zeros(10**8)'
+    gives_up 'plot normal(shape=(10**8,)) > x.svg'
+    gives_up 'plot --hist zeros(10**8) > x.txt'
+}
+
+@test "interrupts: Ctrl-C gives 130, SIGTERM 143" {
+    for script in 'normal((20000,10000))' 'x = [i for i in 0..10**8-1]' 'a = ones(10**9); b = a*2'; do
+        ends_by INT 130 "$script"
+        ends_by TERM 143 "$script"
+    done
+}
+
+@test "interrupts: the file of -s and the variables stay as they were" {
+    kvctl -s w.kvs -c 'init w ones(3)'
+    run timeout -k 1 50 kvctl --timeout 0.3 -s w.kvs -c 'push w ones(3)*5; x = normal(shape=(10**9,))'
+    assert_failure 6
+    run kvctl -s w.kvs -c 'pull w'
+    assert_output '[1. 1. 1.]'
+}

@@ -1,0 +1,102 @@
+# Limits that hold one by one, where they multiply.
+
+load help
+
+# nested N TEXT BACK: a function that calls itself inside N times TEXT … BACK.
+nested()
+{
+    local front back
+    front=$(printf "%.0s$2" $(seq "$1")) back=$(printf "%.0s$3" $(seq "$1"))
+    printf 'def f(n) { %s f(n + 1) %s }\nf(1)\n' "$front" "$back" >deep.kv
+}
+
+too_deep='calls, blocks and files are nested deeper than the stack allows'
+
+@test "limits: recursion of calls through nested statements, on stacks of any size" {
+    local pieces=('50|time |' '100|if 1 { |} ' '100|for i in 0..0 { |} ' '150|(|+1)' '150|[|]' '60|repeat 1 { |} ')
+    for piece in "${pieces[@]}"; do
+        IFS='|' read -r n front back <<<"$piece"
+        nested "$n" "$front" "$back"
+        for size in 8192 1024 512; do
+            # what is read before it runs needs some of the stack too
+            run bash -c "ulimit -s $size; timeout 60 kvctl deep.kv 2>&1"
+            assert_failure 3
+            assert_line --index 0 --regexp "error\[value\]: ($too_deep|calls are nested deeper than 200)\$"
+        done
+    done
+}
+
+@test "limits: errors that are expected inside each other" {
+    nested 50 'expect-error value { ' '} '
+    run timeout 60 kvctl deep.kv
+    assert_failure 1
+    assert_line --index 0 --partial 'error[expect]'
+    assert [ "${#lines[@]}" -lt 30 ]
+}
+
+@test "limits: of the callers of a recursion the ends are shown" {
+    printf 'def f(n) {\n    f(n + 1)\n}\nf(1)\n' >deep.kv
+    run kvctl deep.kv
+    assert_failure 3
+    assert_output "deep.kv:2:5: error[value]: calls are nested deeper than 200
+    2 :     f(n + 1)
+      :     ^^^^^^^^
+  in deep.kv:2
+  in deep.kv:2
+  in deep.kv:2
+  in deep.kv:2
+  in deep.kv:2
+  in deep.kv:2
+  in deep.kv:2
+  in deep.kv:2
+  in deep.kv:2
+  and 190 more
+  in deep.kv:4"
+    run sh -c 'kvctl --json deep.kv 2>err | tail -n 1 | jq -c ".error.detail[8:]"'
+    assert_output '["  in deep.kv:2","  and 190 more","  in deep.kv:4"]'
+}
+
+@test "limits: files that source each other by computed names" {
+    printf 'x = "s.kv"; source (x)\n' >s.kv
+    for safe in '' --safe; do
+        run timeout 60 kvctl $safe s.kv
+        assert_failure 3
+        assert_line --index 0 's.kv:1:13: error[value]: files source each other deeper than 50'
+        assert [ "${#lines[@]}" -lt 20 ]
+    done
+}
+
+@test "limits: a script without an end" {
+    run timeout 60 kvctl -c 'x = "/dev/zero"; source (x)'
+    assert_failure 3
+    assert_line --index 0 --partial 'error[value]: "/dev/zero" is larger than 256 MB, which is the most for a text'
+    run timeout 60 kvctl -f /dev/zero
+    assert_failure 3
+    assert_output 'kvctl: error[value]: "/dev/zero" is larger than 256 MB, which is the most for a text'
+}
+
+@test "limits: lists nested a million times" {
+    # shellcheck disable=SC2016
+    for use in 'pull (x)' 'set print.format json; x' 'x@gpu(0)' 'plot x' 'plot --heat x' 'init 3 ones(2); pull 3 --out x' \
+        'row-sparse-pull 3 --row-ids x'; do
+        run timeout 60 kvctl -q -c "x = [ones(1)]; repeat 1000000 { x = [x] }; $use"
+        assert_failure 3
+        assert_line --index 0 --partial 'error[value]: lists are nested deeper than the stack allows'
+    done
+    run timeout 60 kvctl -q --json -c "x = [1]; repeat 1000000 { x = [x] }; x"
+    assert_failure 3
+    assert_output --partial '"message":"lists are nested deeper than the stack allows"'
+    run timeout 60 kvctl -c "x = [1]; repeat 1000000 { x = [x] }; x == x"
+    assert_failure 3
+    assert_line --index 0 --partial 'error[dtype]: `==` does not join a list and a list'
+}
+
+@test "limits: ranges in a key multiply" {
+    run timeout 60 kvctl --safe -c "pull $(printf 'x{0..1}%.0s' {1..30})"
+    assert_failure 3
+    assert_line --index 0 '<cmd>:1:6: error[value]: a range of keys has at most 100000000'
+    local began=$SECONDS
+    run timeout 60 kvctl --timeout 0.3 -c "pull $(printf 'x{0..1}%.0s' {1..26})"
+    assert_failure 6
+    assert [ $((SECONDS - began)) -le 5 ]
+}

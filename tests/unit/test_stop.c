@@ -1,0 +1,138 @@
+/* Work that takes long ends early when it is told to, with nothing left behind. */
+#include "base/stop.h"
+
+#include "array/arrange.h"
+#include "array/slice.h"
+#include "io/csv.h"
+#include "io/json.h"
+#include "io/print.h"
+#include "lang/parse.h"
+#include "test.h"
+#include "vm/expr.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+
+static int never(void)
+{
+    return 0;
+}
+
+static int always(void)
+{
+    return 1;
+}
+
+/* 0 when it is asked the first time, so that work has begun. */
+static int later(void)
+{
+    static _Atomic int asked;
+    return asked++ % 2;
+}
+
+TEST(stop_answers)
+{
+    kv_err e = {0};
+    CHECK(!stop_asked());
+    CHECK_OK(stop_check(&e));
+    stop_ask(never);
+    CHECK_OK(stop_check(&e));
+    stop_ask(always);
+    CHECK(stop_asked());
+    CHECK_ERR(stop_check(&e), KV_E_INTERRUPTED, "interrupted");
+    CHECK_ERR(stop_check_at(8192, &e), KV_E_INTERRUPTED, "interrupted");
+    CHECK_OK(stop_check_at(8193, &e));
+    stop_ask(NULL);
+    CHECK_OK(stop_check(&e));
+}
+
+static kv_array *large(void)
+{
+    kv_err e = {0};
+    kv_array *a = NULL;
+    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 2, (int64_t[]){1000, 2000}, cpu0, &e));
+    return a;
+}
+
+#define ENDS(call)                                                                                 \
+    do {                                                                                           \
+        kv_array *out = NULL;                                                                      \
+        CHECK_ERR(call, KV_E_INTERRUPTED, "interrupted");                                          \
+        CHECK(!out);                                                                               \
+        stop_ask(NULL);                                                                            \
+        CHECK_OK(call);                                                                            \
+        kv_array_unref(out);                                                                       \
+        stop_ask(how[i]);                                                                          \
+    } while (0)
+
+TEST(stop_arrangements)
+{
+    int (*const how[])(void) = {always, later};
+    kv_array *a = large(), *pair[2] = {a, a}, *some[3] = {a, a, a};
+    for (int i = 0; i < 2; i++) {
+        kv_err e = {0};
+        const array_range back = {.step = -1};
+        stop_ask(how[i]);
+        ENDS(arrange_zeros(&out, KV_INT8, 2, kv_array_shape(a), cpu0, &e));
+        ENDS(arrange_copy(&out, a, KV_FLOAT64, cpu0, &e));
+        ENDS(arrange_transpose(&out, a, NULL, 0, &e));
+        ENDS(arrange_reshape(&out, a, 1, (int64_t[]){-1}, &e));
+        ENDS(arrange_broadcast(&out, a, 3, (int64_t[]){2, 1000, 2000}, &e));
+        ENDS(arrange_concat(&out, pair, 2, 0, KV_FLOAT32, &e));
+        ENDS(arrange_stack(&out, some, 3, 1, KV_FLOAT64, &e));
+        ENDS(arrange_repeat(&out, a, 3, 0, &e));
+        ENDS(arrange_tile(&out, a, (int64_t[]){2, 2}, 2, &e));
+        ENDS(array_slice(&out, a, &back, 1, &e));
+    }
+    stop_ask(NULL);
+    kv_array_unref(a);
+}
+
+/* What is written in place is written to its end. */
+TEST(stop_not_in_place)
+{
+    kv_err e = {0};
+    kv_array *a = large(), *one = NULL;
+    const void *data = NULL;
+    CHECK_OK(kv_array_wrap(&one, &(float){3}, KV_FLOAT32, 0, NULL, cpu0, NULL, NULL, &e));
+    stop_ask(always);
+    CHECK_OK(array_assign_slice(a, NULL, 0, one, &e));
+    stop_ask(NULL);
+    CHECK_OK(kv_array_read(a, &data, &e));
+    CHECK(((const float *)data)[0] == 3 && ((const float *)data)[1999999] == 3);
+    kv_array_unref(one);
+    kv_array_unref(a);
+}
+
+TEST(stop_texts)
+{
+    kv_err e = {0};
+    kv_array *a = large();
+    buf text = {0};
+    print_style style = print_style_default();
+    style.threshold = INT64_MAX;
+    stop_ask(always);
+    CHECK_ERR(csv_write_array(&text, a, &e), KV_E_INTERRUPTED, "interrupted");
+    CHECK_ERR(json_write(&text, a, &e), KV_E_INTERRUPTED, "interrupted");
+    style.may_stop = true;
+    CHECK_ERR(print_array(&text, a, &style, &e), KV_E_INTERRUPTED, "interrupted");
+    stop_ask(NULL);
+    buf_release(&text);
+    kv_array_unref(a);
+}
+
+TEST(stop_expressions)
+{
+    kv_err e = {0};
+    kv_array *a = large(), *out = NULL;
+    arena nodes = {0};
+    ast *tree = NULL;
+    const source src = {.name = "x", .text = "x*2 + x", .len = 7, .line = 1, .col = 1};
+    CHECK_OK(parse_expr_text(&tree, &src, &nodes, &e));
+    const expr_leaf leaves[] = {{.array = a}, {.number = host_int(2)}, {.array = a}};
+    stop_ask(always);
+    CHECK_ERR(expr_eval(&out, tree, leaves, 3, &src, &e), KV_E_INTERRUPTED, "interrupted");
+    CHECK(!out);
+    stop_ask(NULL);
+    arena_release(&nodes);
+    kv_array_unref(a);
+}
