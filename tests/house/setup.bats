@@ -2,14 +2,6 @@
 
 load ../cli/help
 
-# Puts a program NAME with BODY first on the path.
-fake()
-{
-    mkdir -p bin
-    printf '#!/bin/sh\n%s\n' "$2" >"bin/$1"
-    chmod +x "bin/$1"
-}
-
 # A machine where all packages but the ones named are installed.
 lacks()
 {
@@ -71,6 +63,25 @@ lacks()
     READLINE=0 MPI=0 run "$top/scripts/setup"
     assert_success
     assert_output ""
+}
+
+@test "set-up: g++ is for machines without a C++ compiler" {
+    lacks g++
+    fake id 'echo 0'
+    CXX=true run "$top/scripts/setup"
+    assert_success
+    assert_output ""
+    CXX=no-such-compiler run "$top/scripts/setup"
+    assert_success
+    assert_line "setup: missing packages: g++"
+}
+
+@test "set-up: scripts/bare needs debootstrap and nothing else" {
+    lacks debootstrap libcsv-dev openssh-server
+    fake id 'echo 0'
+    run "$top/scripts/setup" bare
+    assert_success
+    assert_line "setup: missing packages: debootstrap"
 }
 
 @test "set-up: packages with daemons are for root where nothing starts them" {
