@@ -23,10 +23,10 @@ ok 2 two # skip there is no no-such-program"
 @test "skips: suites that are skipped whole are named and counted" {
     mkdir none
     ln -s "$build/kvctl" "$build"/libkvstore.so* none
-    BUILD=none run "$top/scripts/test" dist device
+    BUILD=$PWD/none run "$top/scripts/test" dist device
     assert_success
     assert_line "  1..0 # SKIP the types of several machines are not built"
-    assert_line "dist: 0 passed, 0 failed, 1 skipped, 0 s"
+    assert_line --regexp "^dist: 0 passed, 0 failed, 1 skipped, [0-9]+ s$"
     assert_line "  1..0 # SKIP the driver over host memory is not built: there is no C++ compiler"
     assert_line "2 skipped, not counted below"
     assert_line "0 passed, 0 failed"
