@@ -58,8 +58,10 @@ endif
 
 ifneq ($(filter-out setup help clean uninstall lint format,$(or $(MAKECMDGOALS),all)),)
 
-# 1 if the compiler finds the header, else empty.
-has_header = $(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
+# 1 if the compiler finds the header, else empty. GNU Make before 4.3 and since do not agree on how to
+# write a number sign there.
+hash := \#
+has_header = $(shell echo '$(hash)include <$(1)>' | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
 
 missing := $(if $(call has_header,csv.h),,libcsv) $(if $(call has_header,cjson/cJSON.h),,cJSON)
 

@@ -123,6 +123,16 @@ lacks()
     assert_output 1
 }
 
+@test "make: libraries without headers are named, and nothing is compiled" {
+    # -nostdinc: the compiler finds no header
+    run make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc
+    assert_failure
+    assert_line 'missing: the headers of libcsv cJSON. "make setup" installs them.'
+    refute_output --partial 'CC'
+    run make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc READLINE=1
+    assert_line 'missing: the headers of libcsv cJSON readline. "make setup" installs them.'
+}
+
 @test "make help: lists every word that says what it does" {
     run make -s -C "$top" help
     assert_success
