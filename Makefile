@@ -58,8 +58,10 @@ endif
 
 ifneq ($(filter-out setup help clean uninstall lint format,$(or $(MAKECMDGOALS),all)),)
 
-# 1 if the compiler finds the header, else empty.
-has_header = $(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
+# 1 if the compiler finds the header, else empty. GNU Make before 4.3 and since do not agree on how to
+# write a number sign there.
+hash := \#
+has_header = $(shell echo '$(hash)include <$(1)>' | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
 
 missing := $(if $(call has_header,csv.h),,libcsv) $(if $(call has_header,cjson/cJSON.h),,cJSON)
 
@@ -85,6 +87,9 @@ missing += Open MPI
 else
 mpi_is := not found, the types of several machines are left out
 endif
+
+# Only the driver over host memory, which tests/device runs, is C++.
+have_cxx := $(shell command -v $(firstword $(CXX)))
 
 # The toolkit: its compiler, and beside that its headers, which packages put where all headers are.
 nvcc := $(shell command -v nvcc)
@@ -262,11 +267,11 @@ demo: setup ## set up what is missing, build, play the tour of examples/tour.md 
 	@scripts/demo $(BUILD)/kvctl
 
 test: setup ## set up what is missing, build, run every test
-	@$(MAKE) --no-print-directory -j$(JOBS) all examples $(BUILD)/unit $(BUILD)/conformance $(DIST_TESTS) $(GPU_TESTS)
+	@$(MAKE) --no-print-directory -j$(JOBS) tests
 	@BUILD=$(BUILD) CC='$(CC)' CXX='$(CXX)' JOBS=$(JOBS) scripts/test $(SUITES)
 
 setup: ## install the packages that are missing (SETUP=0: never install)
-	@READLINE=$(READLINE) MPI=$(MPI) scripts/setup
+	@READLINE=$(READLINE) MPI=$(MPI) CXX='$(CXX)' scripts/setup
 
 # ---- Tests ----------------------------------------------------------------------------------------
 
@@ -306,9 +311,13 @@ $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conf
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
 
-GPU_TESTS := $(BUILD)/device/kvstore_cuda.so $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
+GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
              $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
+
+# The programs that the suites run.
+tests: all examples $(BUILD)/unit $(BUILD)/conformance $(DIST_TESTS) $(GPU_TESTS)
+
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
 
@@ -479,6 +488,6 @@ $(absolute): $(CURDIR)/%: % ;
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
             $(conformance_src) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
-.PHONY: all chosen libraries examples demo test test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers \
+.PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers \
         bench bench-optimizers bench-quantise bench-rows bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:

@@ -1,6 +1,27 @@
 # What the bats files share: `load help`. kvctl is the program under test; each test begins in a
 # scratch folder of its own.
 
+# file_needs NAME…, for setup_file: where one of these programs is missing, the tests of the file are
+# skipped and the answer is no. `mpi` stands for the plugin of several machines and mpirun.
+file_needs()
+{
+    local name
+    for name; do
+        if [ "$name" = mpi ]; then
+            name=mpirun
+            [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] ||
+                { skip_file "built without MPI"; return 1; }
+        fi
+        command -v "$name" >/dev/null || { skip_file "there is no $name"; return 1; }
+    done
+}
+
+# In setup_file itself bats 1.8 takes a skip for a failure.
+skip_file()
+{
+    export SKIP_FILE=$1
+}
+
 load_library()
 {
     local folder
@@ -10,12 +31,21 @@ load_library()
             return
         fi
     done
-    echo "there is no $1: make setup" >&2
-    return 1
+    skip "there is no $1: make setup"
+}
+
+# Puts a program NAME with BODY first on the path.
+fake()
+{
+    mkdir -p bin
+    printf '#!/bin/sh\n%s\n' "$2" >"bin/$1"
+    chmod +x "bin/$1"
+    [[ $PATH == "$PWD/bin:"* ]] || PATH=$PWD/bin:$PATH
 }
 
 setup()
 {
+    [ -z "${SKIP_FILE:-}" ] || skip "$SKIP_FILE"
     load_library bats-support
     load_library bats-assert
     top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)

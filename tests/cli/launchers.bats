@@ -5,7 +5,7 @@ load help
 
 setup_file()
 {
-    [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
+    file_needs mpi || true
 }
 
 prepare()

@@ -207,8 +207,8 @@ plot arange(1000000) > long.svg; plot --heat ones(2, 2) > same.png'
     [ "$(grep -c '^10000000[0-9.]* 1$' input)" = 2 ]
     run kvctl -c 'plot --hist [0.5, 1.5, 2.5]'
     grep -qx '0.8333333333333333 1' input
-    with_gnuplot
     PATH=${PATH#*:}
+    with_gnuplot
     run --separate-stderr kvctl -c 'plot --hist 1e30; plot 1e30; plot --hist array([1000000000, 1000000008.5], dtype="float64")'
     assert_success
     assert_equal "$stderr" ""

@@ -5,7 +5,7 @@ load screen
 
 setup_file()
 {
-    command -v tmux >/dev/null || skip "no tmux"
+    file_needs tmux || true
 }
 
 # ---- Hints ---------------------------------------------------------------------------------------

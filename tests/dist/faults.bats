@@ -6,8 +6,7 @@ load ../cli/help
 
 setup_file()
 {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
+    file_needs mpi || true
 }
 
 # job SECONDS ARGUMENTS...: runs kvctl launch, whose output is then $output, and looks that it ended

@@ -7,8 +7,7 @@ load ../cli/help
 
 setup_file()
 {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
+    file_needs mpi || true
 }
 
 # script TYPE COMMAND: rounds of a small key and of one in several parts, of one call and of two.

@@ -5,8 +5,7 @@ load ../cli/help
 
 setup_file()
 {
-    command -v mpirun >/dev/null || skip "there is no mpirun"
-    [ -e "${KVCTL_BUILD:-$BATS_TEST_DIRNAME/../../build}/kvstore_mpi.so" ] || skip "built without MPI"
+    file_needs mpi || return 0
     ${CC:-cc} -D_GNU_SOURCE -shared -fPIC -o "$BATS_FILE_TMPDIR/kill_at.so" \
         "$BATS_TEST_DIRNAME/kill_at.c" -ldl
 }

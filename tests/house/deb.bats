@@ -4,11 +4,14 @@ load ../cli/help
 
 setup_file()
 {
-    command -v dpkg-shlibdeps >/dev/null || skip "no dpkg-dev"
+    file_needs dpkg-shlibdeps || return 0
     local top build version
     top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     build=${KVCTL_BUILD:-$top/build}
-    grep -q fsanitize "$build/flags" && skip "a sanitizer's build is not packaged"
+    if grep -q fsanitize "$build/flags"; then
+        skip_file "a sanitizer's build is not packaged"
+        return
+    fi
     export SOURCE_DATE_EPOCH=1700000000
     make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" deb \
         >"$BATS_FILE_TMPDIR/log" 2>&1 || { cat "$BATS_FILE_TMPDIR/log"; return 1; }

@@ -2,14 +2,6 @@
 
 load ../cli/help
 
-# Puts a program NAME with BODY first on the path.
-fake()
-{
-    mkdir -p bin
-    printf '#!/bin/sh\n%s\n' "$2" >"bin/$1"
-    chmod +x "bin/$1"
-}
-
 # A machine where all packages but the ones named are installed.
 lacks()
 {
@@ -73,6 +65,25 @@ lacks()
     assert_output ""
 }
 
+@test "set-up: g++ is for machines without a C++ compiler" {
+    lacks g++
+    fake id 'echo 0'
+    CXX=true run "$top/scripts/setup"
+    assert_success
+    assert_output ""
+    CXX=no-such-compiler run "$top/scripts/setup"
+    assert_success
+    assert_line "setup: missing packages: g++"
+}
+
+@test "set-up: scripts/bare needs debootstrap and nothing else" {
+    lacks debootstrap libcsv-dev openssh-server
+    fake id 'echo 0'
+    run "$top/scripts/setup" bare
+    assert_success
+    assert_line "setup: missing packages: debootstrap"
+}
+
 @test "set-up: packages with daemons are for root where nothing starts them" {
     [ ! -d /run/systemd/system ] || skip "this machine has systemd"
     lacks openssh-server slurmd gridengine-exec
@@ -110,6 +121,16 @@ lacks()
     [ "$output" -ge 1 ]
     run grep -c update calls
     assert_output 1
+}
+
+@test "make: libraries without headers are named, and nothing is compiled" {
+    # -nostdinc: the compiler finds no header
+    run make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc
+    assert_failure
+    assert_line 'missing: the headers of libcsv cJSON. "make setup" installs them.'
+    refute_output --partial 'CC'
+    run make -s -C "$top" BUILD="$PWD/b" MPI=0 CUDA=0 CFLAGS=-nostdinc READLINE=1
+    assert_line 'missing: the headers of libcsv cJSON readline. "make setup" installs them.'
 }
 
 @test "make help: lists every word that says what it does" {

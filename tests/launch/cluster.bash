@@ -185,17 +185,20 @@ job_fails()
     assert_nothing_left
 }
 
-# What setup_file of each launcher begins with: skips where this machine cannot do it.
+# What setup_file of each launcher begins with. Where this machine cannot do it, the tests of the file
+# are skipped and the answer is no.
 cluster_needs()
 {
-    local program
     top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     export PATH=${KVCTL_BUILD:-$top/build}:$PATH:/usr/sbin
-    [ -e "${KVCTL_BUILD:-$top/build}/kvstore_mpi.so" ] || skip "built without MPI"
-    for program in mpirun "$@"; do
-        command -v "$program" >/dev/null || skip "there is no $program: make test-launch installs it"
-    done
-    cluster_up 3 || skip "this machine makes no hosts: network namespaces with mounts of their own"
+    if ! file_needs mpi "$@"; then
+        SKIP_FILE+=": make test-launch installs it"
+        return 1
+    fi
+    cluster_up 3 && return
+    cluster_down
+    skip_file "this machine makes no hosts: network namespaces with mounts of their own"
+    return 1
 }
 
 # Slurm with the controller on n0 and two nodes, n1 and n2, of four processors each.

@@ -6,7 +6,7 @@ load cluster
 
 setup_file()
 {
-    cluster_needs qsub qconf sge_qmaster sge_execd
+    cluster_needs qsub qconf sge_qmaster sge_execd || return 0
     cluster_sge
 }
 

@@ -5,7 +5,7 @@ load cluster
 
 setup_file()
 {
-    cluster_needs salloc srun slurmctld slurmd munged
+    cluster_needs salloc srun slurmctld slurmd munged || return 0
     cluster_slurm
 }
 

@@ -5,7 +5,7 @@ load cluster
 
 setup_file()
 {
-    cluster_needs sshd ssh rsync
+    cluster_needs sshd ssh rsync || return 0
     cluster_ssh n1 n2
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,9 +77,13 @@ void test_err(int code, kv_err *e, int want, const char *text, const char *what,
     memset(e, 0, sizeof *e);
 }
 
+/* Shared with the child, which leaves here why it was skipped. */
+static char *skip_reason;
+enum { REASON_BYTES = 256 };
+
 void test_skip(const char *reason)
 {
-    printf("# SKIP %s\n", reason);
+    snprintf(skip_reason, REASON_BYTES, "%s", reason);
     fflush(stdout);
     _exit(EXIT_SKIPPED);
 }
@@ -115,13 +120,19 @@ int main(int argc, char **argv)
 {
     const char *only = argc > 1 ? argv[1] : "";
     int n = 0, failed = 0;
+    skip_reason = mmap(NULL, REASON_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                       -1, 0);
+    if (skip_reason == MAP_FAILED) {
+        perror("mmap");
+        return 1;
+    }
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         if (strncmp(tests[i].name, only, strlen(only)) != 0)
             continue;
         int status = run(tests[i].run);
         n++;
         if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SKIPPED) {
-            printf("ok %d - %s # SKIP\n", n, tests[i].name);
+            printf("ok %d - %s # SKIP %s\n", n, tests[i].name, skip_reason);
         } else if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
             printf("ok %d - %s\n", n, tests[i].name);
         } else {

@@ -1,0 +1,40 @@
+# Tests that cannot run on a machine are skipped with a reason, and scripts/test says it.
+
+load ../cli/help
+
+@test "skips: a file whose setup_file lacks a program" {
+    # not a here-document: bats would take lines that begin with @test for tests of this file
+    printf '%s\n' "load $top/tests/cli/help" 'setup_file() { file_needs sh no-such-program || return 0; false; }' \
+        '@test "one" { false; }' '@test "two" { false; }' >lacks.bats
+    run bats --tap lacks.bats
+    assert_success
+    assert_output "1..2
+ok 1 one # skip there is no no-such-program
+ok 2 two # skip there is no no-such-program"
+}
+
+@test "skips: a file that needs a plugin which is not built" {
+    printf '%s\n' "load $top/tests/cli/help" 'setup_file() { file_needs mpi || true; }' '@test "one" { false; }' >lacks.bats
+    KVCTL_BUILD=$PWD run bats --tap lacks.bats
+    assert_success
+    assert_line "ok 1 one # skip built without MPI"
+}
+
+@test "skips: suites that are skipped whole are named and counted" {
+    mkdir none
+    ln -s "$build/kvctl" "$build"/libkvstore.so* none
+    BUILD=$PWD/none run "$top/scripts/test" dist device
+    assert_success
+    assert_line "  1..0 # SKIP the types of several machines are not built"
+    assert_line --regexp "^dist: 0 passed, 0 failed, 1 skipped, [0-9]+ s$"
+    assert_line "  1..0 # SKIP the driver over host memory is not built: there is no C++ compiler"
+    assert_line "2 skipped, not counted below"
+    assert_line "0 passed, 0 failed"
+}
+
+@test "skips: a unit test says why" {
+    run "$build/unit" file_protected
+    assert_success
+    [ "$(id -u)" = 0 ] || skip "only root skips that test"
+    assert_line "ok 1 - file_protected # SKIP root may write everything"
+}
