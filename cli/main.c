@@ -28,6 +28,7 @@
 #include "script/unit.h"
 #include "state.h"
 #include "term/interrupt.h"
+#include "term/terminal.h"
 #include "tools/launch_job.h"
 #include "verify.h"
 
@@ -246,7 +247,7 @@ static void warn(void *arg, const char *text)
 {
     (void)arg;
     fflush(stdout);
-    fprintf(stderr, "warning: %s\n", text);
+    terminal_say("warning: %s", text);
 }
 
 /* Whether this process was started as a rank of a job. */
