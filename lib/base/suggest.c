@@ -62,6 +62,9 @@ void suggest_add(suggest *s, const char *name)
     int d = closeness(s->word, name);
     if (d < 0)
         return;
+    for (int i = 0; i < s->n; i++)
+        if (strcmp(s->names[i], name) == 0)
+            return;
     int at = s->n;
     while (at > 0 && s->distance[at - 1] > d)
         at--;

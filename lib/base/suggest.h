@@ -20,6 +20,7 @@ typedef struct suggest {
     int n;
 } suggest;
 
+/* A name that came before is passed over. */
 void suggest_add(suggest *s, const char *name);
 
 /* Hints "did you mean a, b or c?", or nothing when no name was close. Returns e's code. */
