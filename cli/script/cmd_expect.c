@@ -7,9 +7,20 @@
 #include "script/report.h"
 #include "script/unit.h"
 
+/* Lines of the details of a report are indented: they are a part of it wherever it is pasted. */
+static void add_indented(buf *out, const buf *lines)
+{
+    const char *at = buf_text(lines);
+    while (*at) {
+        size_t n = strcspn(at, "\n");
+        buf_printf(out, "  %.*s\n", (int)n, at);
+        at += n + (at[n] == '\n');
+    }
+}
+
 int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf expected = {0};
+    buf expected = {0}, difference = {0};
     (void)out;
     if (!s->has_previous) {
         unit_err(s, call, e, KV_E_USAGE, "no statement stands before this `expect`");
@@ -26,7 +37,9 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
     int code = buf_check(&expected, e) ? KV_E_MEMORY : buf_check(&s->previous, e);
     if (code == KV_OK && strcmp(buf_text(&expected), buf_text(&s->previous)) != 0) {
         buf_add(&s->detail, "  - expected, + got\n");
-        diff_lines(&s->detail, buf_text(&expected), buf_text(&s->previous));
+        diff_lines(&difference, buf_text(&expected), buf_text(&s->previous));
+        add_indented(&s->detail, &difference);
+        buf_release(&difference);
         code = kv_err_set(e, KV_E_EXPECT, "the statement before puts out something else");
     }
     buf_release(&expected);
@@ -34,17 +47,12 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
     return code;
 }
 
-/* The whole report of an error that is not the expected one, indented, as details of ours. */
+/* The whole report of an error that is not the expected one, as details of ours. */
 static void add_report(session *s, const kv_err *got)
 {
     buf report = {0};
     report_text(s, got, &report);
-    const char *at = buf_text(&report);
-    while (*at) {
-        size_t n = strcspn(at, "\n");
-        buf_printf(&s->detail, "  %.*s\n", (int)n, at);
-        at += n + (at[n] == '\n');
-    }
+    add_indented(&s->detail, &report);
     buf_release(&report);
 }
 
