@@ -602,13 +602,14 @@ int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *
 
 /* The statements of a script, a -c or an entry. Under -k an error is reported, and the next one
  * runs. */
-static int run_top(session *s, const unit *u, flow *how, value *returned, kv_err *e)
+static int run_top(session *s, unit *u, flow *how, value *returned, kv_err *e)
 {
     for (uint32_t i = 0; i < u->body->n && *how == FLOW_ON; i++) {
         const ast *node = u->body->kid[i];
         kv_err unused = {0};
         if (session_interrupted(s, e))
             return unit_at(s, node, e);
+        u->begun = i + 1;
         transcript_statement(s, &u->src, node);
         int code = run_heard(s, u->body, i, s->remembers, how, returned, e);
         if (code && (!s->keep_going || session_interrupted(s, &unused)))

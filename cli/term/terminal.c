@@ -102,6 +102,12 @@ int terminal_height(int fd)
     return size_of(fd).ws_row;
 }
 
+void terminal_clear(void)
+{
+    if (isatty(STDERR_FILENO) && !is_dumb())
+        fputs("\033[H\033[2J\033[3J", stderr);
+}
+
 void terminal_vsay(const char *fmt, va_list ap)
 {
     buf text = {0}, shown = {0};

@@ -41,6 +41,9 @@ bool terminal_pager(void);
 int terminal_width(int fd);
 int terminal_height(int fd);
 
+/* Clears the screen, where there is one. */
+void terminal_clear(void);
+
 /* Writes a line to stderr. Names in it may hold anything: what must not reach a terminal is shown
  * by its number (base/visible.h). */
 void terminal_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
