@@ -188,8 +188,8 @@ static const char *entry_prompt(void *arg)
     char rank[28] = "";
     if (used && kv_num_workers(used->store) > 1)
         snprintf(rank, sizeof rank, "[%d/%d]", kv_rank(used->store), kv_num_workers(used->store));
-    snprintf(text, sizeof text, "kv%s%.48s%s%s> ", first ? "" : ":", first ? "" : used->name,
-             rank, open);
+    snprintf(text, sizeof text, "kv%s%.48s%s%s> ", first ? "" : ":", first ? "" : used->name, rank,
+             open);
     return text;
 }
 

@@ -128,7 +128,7 @@ static int read_npy(datafile *d, value *out, kv_err *e)
 /* "it holds a, b and 39 more": as many whole names behind `hint` as an error has room for. */
 static void list_names(buf *hint, const safetensors *f)
 {
-    const size_t room = sizeof ((kv_err *)0)->hint - sizeof " and 9223372036854775807 more";
+    const size_t room = sizeof((kv_err *)0)->hint - sizeof " and 9223372036854775807 more";
     int64_t n = safetensors_count(f), i = 0;
     for (; i < n; i++) {
         const char *name = safetensors_at(f, i)->name, *between = i > 0 ? ", " : "it holds ";

@@ -1,12 +1,12 @@
-/* Types and pastes texts at the prompt of a program in a terminal, as a person does, and says of each
- * whether the prompt came back.
+/* Types and pastes texts at the prompt of a program in a terminal, as a person does, and says of
+ * each whether the prompt came back.
  *
  *     typist HOW SECONDS PROGRAM ARG... <TEXTS
  *
- * HOW is keys: key by key, waiting for what each key draws; lines: pasted by a terminal that knows no
- * brackets; or paste: in brackets, and Enter. TEXTS end in lines that hold nothing but a form feed.
- * Behind each text Ctrl-C drops what it left open, and the prompt must answer a sum within SECONDS.
- * TAP; a text that ends the program is followed by a new one. */
+ * HOW is keys: key by key, waiting for what each key draws; lines: pasted by a terminal that knows
+ * no brackets; or paste: in brackets, and Enter. A line that holds nothing but a form feed ends
+ * each of TEXTS. Behind each text Ctrl-C drops what it left open, and the prompt must answer a sum
+ * within SECONDS. The verdicts are TAP; a text that ends the program is followed by a new one. */
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ static void end(void)
     close(terminal);
 }
 
-/* Sends n bytes. A terminal that is full of what nobody reads takes no more: that is a hang, too. */
+/* Sends n bytes. A terminal that is full of what nobody reads takes no more: that is a hang. */
 static bool send_keys(const char *keys, size_t n, long long until)
 {
     while (n > 0) {
