@@ -8,6 +8,7 @@
 #include "kvstore.h"
 #include "options.h"
 #include "script/report.h"
+#include "term/terminal.h"
 #include "tools/launch_command.h"
 #include "tools/launch_folder.h"
 #include "tools/launch_job.h"
@@ -87,9 +88,9 @@ static int check(const launch_options *o, kv_err *e)
 
 static int fail(const kv_err *e)
 {
-    fprintf(stderr, "kvctl: %s\n", e->text);
+    terminal_say("kvctl: %s", e->text);
     if (e->hint[0])
-        fprintf(stderr, " hint: %s\n", e->hint);
+        terminal_say(" hint: %s", e->hint);
     return (int)report_exit_code(e->code);
 }
 

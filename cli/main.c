@@ -30,6 +30,7 @@
 #include "state.h"
 #include "term/interrupt.h"
 #include "term/output.h"
+#include "term/terminal.h"
 #include "tools/launch_job.h"
 #include "verify.h"
 
@@ -267,7 +268,7 @@ static void warn(void *arg, const char *text)
 {
     (void)arg;
     fflush(stdout);
-    fprintf(stderr, "warning: %s\n", text);
+    terminal_say("warning: %s", text);
 }
 
 /* Whether this process was started as a rank of a job. */

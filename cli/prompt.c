@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/visible.h"
 #include "complete.h"
+#include "page.h"
 #include "script/report.h"
 #include "script/transcript.h"
 #include "script/unit.h"
@@ -17,22 +19,57 @@
 #include "term/pager.h"
 #include "term/progress.h"
 #include "term/repl.h"
+#include "term/terminal.h"
 
+typedef struct prompt {
+    session *s;
+    buf shown; /* what the entry before put out, when it was one of a page */
+} prompt;
+
+/* What a page shows below an entry is no entry. It is told by the output of that entry, so only
+ * where both agree. */
 static int entry_complete(void *arg, const char *text, size_t n)
 {
-    (void)arg;
-    return unit_is_complete(text, n);
+    const prompt *p = arg;
+    size_t shown = page_shown(text, n, &p->shown);
+    return unit_is_complete(text + shown, n - shown);
+}
+
+/* The statements on the lines below the one that failed. */
+static int64_t count_below(const unit *u)
+{
+    const ast *body = u->body;
+    int64_t below = 0;
+    for (uint32_t i = u->begun; i > 0 && i < body->n; i++) {
+        uint32_t from = body->kid[u->begun - 1]->end, to = body->kid[i]->pos;
+        below += memchr(u->src.text + from, '\n', to - from) != NULL;
+    }
+    return below;
+}
+
+static void say_not_run(int64_t n)
+{
+    if (n > 0)
+        fprintf(stderr, "%lld entr%s not run\n", (long long)n, n == 1 ? "y was" : "ies were");
+}
+
+/* An entry that fails ends a pasted text that has no prompts: says what did not run. */
+static void say_what_is_left(const unit *u, const char *text, size_t n)
+{
+    if (u && u->body && u->begun > 0)
+        say_not_run(count_below(u));
+    else if (page_has_several(text, n))
+        fputs("nothing of it was run\n", stderr);
 }
 
 /* Runs one entry; an error is reported and the session goes on. */
-static bool entry_run(void *arg, const char *text, size_t n, int first_line)
+static void run_one(session *s, const char *text, size_t n, int line)
 {
-    session *s = arg;
     kv_err e = {0};
     unit *u = NULL;
     char *copy = mem_text(text, n, &e);
     transcript_entry(s, text, n);
-    if (copy && unit_read(s, &u, "<repl>", copy, n, first_line, NULL, &e) == KV_OK)
+    if (copy && unit_read(s, &u, "<repl>", copy, n, line, NULL, &e) == KV_OK)
         unit_run(s, u, &e);
     if (e.code == KV_E_INTERRUPTED) {
         fflush(stdout);
@@ -42,38 +79,118 @@ static bool entry_run(void *arg, const char *text, size_t n, int first_line)
     } else if (e.code) {
         report_error(s, &e);
     }
+    if (e.code && !page_is(text, n))
+        say_what_is_left(u, text, n);
     unit_drop(s, u);
     e = (kv_err){0};
     if (session_flush(s, &e) || transcript_done(s, &e))
         report_error(s, &e);
-    return s->leaving || s->stdout_closed;
+}
+
+/* Runs an entry of a page, and keeps what it puts out. */
+static void run_of_page(prompt *p, const char *text, size_t n, int line)
+{
+    session *s = p->s;
+    buf heard = {0}, *outer = s->hearing;
+    s->hearing = outer ? outer : &heard;
+    size_t from = s->hearing->len;
+    run_one(s, text, n, line);
+    buf_clear(&p->shown);
+    if (s->hearing->len > from) /* else the transcript has taken it */
+        buf_put(&p->shown, buf_text(s->hearing) + from, s->hearing->len - from);
+    s->hearing = outer;
+    buf_release(&heard);
+}
+
+static int count_newlines(const char *text, size_t n)
+{
+    int lines = 0;
+    for (size_t i = 0; i < n; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
+/* Shows an entry of a page in front of what it puts out: the page as a whole stands above. */
+static void echo(const char *text, size_t n)
+{
+    buf lines = {0}, visible = {0};
+    page_prompts(&lines, text, n);
+    visible_lines(&visible, buf_text(&lines), lines.len);
+    if (lines.len > 0 && lines.data[lines.len - 1] != '\n')
+        buf_char(&visible, '\n');
+    fputs(buf_text(&visible), stderr);
+    buf_release(&lines);
+    buf_release(&visible);
+}
+
+/* Each prompt of a page begins an entry, and when one fails the others run all the same. */
+static void run_page(prompt *p, const char *text, size_t n, int line)
+{
+    bool several = page_entry(text, n) < n;
+    for (size_t one; n > 0; text += one, n -= one) {
+        one = page_entry(text, n);
+        if (several)
+            echo(text, one);
+        run_of_page(p, text, one, line);
+        line += count_newlines(text, one);
+        if (p->s->leaving || p->s->stdout_closed || interrupt_pending())
+            break;
+    }
+}
+
+/* Whether a text is this word and nothing else. */
+static bool is_word(const char *text, size_t n, const char *word)
+{
+    while (n > 0 && strchr(" \t\r\n", text[n - 1]))
+        n--;
+    return n == strlen(word) && memcmp(text, word, n) == 0;
+}
+
+static bool entry_run(void *arg, const char *text, size_t n, int first_line)
+{
+    prompt *p = arg;
+    size_t shown = page_shown(text, n, &p->shown);
+    int line = first_line + count_newlines(text, shown);
+    text += shown;
+    n -= shown;
+    if (page_is(text, n)) {
+        run_page(p, text, n, line);
+    } else if (is_word(text, n, "clear") && !session_find(p->s, "clear")) {
+        terminal_clear();
+    } else if (n > 0) {
+        bool leaves = is_word(text, n, "\\q"); /* as in psql */
+        buf_clear(&p->shown);
+        run_one(p->s, leaves ? "quit" : text, leaves ? 4 : n, line);
+    }
+    pager_from_end(false);
+    return p->s->leaving || p->s->stdout_closed;
 }
 
 static void entry_candidates(void *arg, const char *text, size_t n, line_words *out)
 {
-    complete_words(arg, text, n, out);
+    complete_words(((prompt *)arg)->s, text, n, out);
 }
 
 static void entry_hint(void *arg, const char *text, size_t n, buf *out)
 {
-    complete_hint(arg, text, n, out);
+    complete_hint(((prompt *)arg)->s, text, n, out);
 }
 
 /* kv> , or kv:b> for a store that is not the first; kv[2/4]> for rank 2 of 4 workers; with a * when
  * a transaction is open in it. */
 static const char *entry_prompt(void *arg)
 {
-    session *s = arg;
-    static char prompt[96]; /* the terminal is one a process */
+    session *s = ((prompt *)arg)->s;
+    static char text[96]; /* the terminal is one a process */
     const store_entry *used = s->current >= 0 ? &s->stores[s->current] : NULL;
     const char *open = used && kv_in_transaction(used->store) ? "*" : "";
     bool first = !used || strcmp(used->name, "kv") == 0;
     char rank[28] = "";
     if (used && kv_num_workers(used->store) > 1)
         snprintf(rank, sizeof rank, "[%d/%d]", kv_rank(used->store), kv_num_workers(used->store));
-    snprintf(prompt, sizeof prompt, "kv%s%.48s%s%s> ", first ? "" : ":", first ? "" : used->name,
-             rank, open);
-    return prompt;
+    snprintf(text, sizeof text, "kv%s%.48s%s%s> ", first ? "" : ":", first ? "" : used->name, rank,
+             open);
+    return text;
 }
 
 int prompt_run(session *s, bool quiet)
@@ -81,11 +198,13 @@ int prompt_run(session *s, bool quiet)
     static const repl_ops ops = {entry_complete,   entry_run,
                                  entry_candidates, entry_hint,
                                  entry_prompt,     "kvctl " KV_VERSION ": try help; Ctrl-D leaves"};
+    prompt p = {.s = s};
     buf history = {0};
     histfile_path(&history, s->history);
     pager_allow(true);
-    int ended = repl_run(&ops, s, quiet, buf_text(&history));
+    int ended = repl_run(&ops, &p, quiet, buf_text(&history));
     pager_allow(false);
+    buf_release(&p.shown);
     buf_release(&history);
     return ended;
 }

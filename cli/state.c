@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/visible.h"
 #include "script/show.h"
 
 /* ---- The lock -------------------------------------------------------------------------------- */
@@ -405,7 +406,7 @@ int state_preview(const state *st, session *s, kv_err *e)
 {
     const store_entry *entry = saved_store(s);
     kv *before = NULL, *after = entry ? entry->store : NULL;
-    buf lines = {0};
+    buf lines = {0}, path = {0};
     if (!st->is_open)
         return KV_OK;
     roll_back(entry);
@@ -417,15 +418,17 @@ int state_preview(const state *st, session *s, kv_err *e)
     kv_free(before);
     if (code == KV_OK && (code = buf_check(&lines, e)) == KV_OK) {
         fflush(stdout);
+        visible_line(&path, st->path ? st->path : "", st->path ? strlen(st->path) : 0);
         if (!st->path)
             fprintf(stderr, "dry run: without a state file; kv would hold%s\n",
                     lines.len ? ":" : " nothing");
         else
-            fprintf(stderr, "dry run: \"%s\" would %s\n", st->path,
+            fprintf(stderr, "dry run: \"%s\" would %s\n", buf_text(&path),
                     !lines.len ? "stay as it is" : st->loaded ? "change:" : "be made:");
         fputs(buf_text(&lines), stderr);
         code = state_check(st, s, e);
     }
     buf_release(&lines);
+    buf_release(&path);
     return code;
 }

@@ -9,10 +9,12 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/visible.h"
 #include "lang/lex.h"
 #include "script/diff.h"
 #include "script/report.h"
 #include "script/unit.h"
+#include "term/terminal.h"
 
 static const char more_prompt[] = "..> ";
 
@@ -269,12 +271,17 @@ static buf comparable(const buf *text)
 static void show_entry(const buf *entry)
 {
     const char *at = buf_text(entry), *prompt = "kv> ";
+    buf shown = {0};
     while (*at) {
         size_t n = strcspn(at, "\n");
-        fprintf(stderr, "  %s%.*s\n", prompt, (int)n, at);
+        buf_printf(&shown, "  %s", prompt);
+        visible_line(&shown, at, n);
+        buf_char(&shown, '\n');
         at += n + (at[n] == '\n');
         prompt = more_prompt;
     }
+    fputs(buf_text(&shown), stderr);
+    buf_release(&shown);
 }
 
 static void show_difference(const verifier *v, const buf *entry, int line, const buf *expected,
@@ -283,7 +290,7 @@ static void show_difference(const verifier *v, const buf *entry, int line, const
     buf difference = {0};
     diff_lines(&difference, buf_text(expected), buf_text(got));
     fflush(stdout);
-    fprintf(stderr, "%s:%d: the output differs (- the page, + this run)\n", v->path, line);
+    terminal_say("%s:%d: the output differs (- the page, + this run)", v->path, line);
     show_entry(entry);
     fputs(buf_text(&difference), stderr);
     buf_release(&difference);

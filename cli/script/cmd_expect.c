@@ -1,4 +1,5 @@
 /* What scripts say about themselves: outputs and errors that are meant to be. */
+#include <limits.h>
 #include <string.h>
 
 #include "script/commands.h"
@@ -7,12 +8,23 @@
 #include "script/report.h"
 #include "script/unit.h"
 
-/* Lines of the report of one error inside another. */
+/* A report may hold such a report in turn, so more lines of it than these are left out. */
 #define REPORT_MAX 20
+
+/* Lines of the details of a report are indented: they are a part of it wherever it is pasted. */
+static void add_indented(buf *out, const buf *lines, int most)
+{
+    const char *at = buf_text(lines);
+    for (int i = 0; *at && i < most; i++) {
+        size_t n = strcspn(at, "\n");
+        buf_printf(out, "  %.*s\n", (int)n, at);
+        at += n + (at[n] == '\n');
+    }
+}
 
 int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
 {
-    buf expected = {0};
+    buf expected = {0}, difference = {0};
     (void)out;
     if (!s->has_previous) {
         unit_err(s, call, e, KV_E_USAGE, "no statement stands before this `expect`");
@@ -29,7 +41,9 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
     int code = buf_check(&expected, e) ? KV_E_MEMORY : buf_check(&s->previous, e);
     if (code == KV_OK && strcmp(buf_text(&expected), buf_text(&s->previous)) != 0) {
         buf_add(&s->detail, "  - expected, + got\n");
-        diff_lines(&s->detail, buf_text(&expected), buf_text(&s->previous));
+        diff_lines(&difference, buf_text(&expected), buf_text(&s->previous));
+        add_indented(&s->detail, &difference, INT_MAX);
+        buf_release(&difference);
         code = kv_err_set(e, KV_E_EXPECT, "the statement before puts out something else");
     }
     buf_release(&expected);
@@ -37,18 +51,12 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
     return code;
 }
 
-/* The report of an error that is not the expected one, indented, as details of ours. It may hold such
- * a report in turn, so it is cut. */
+/* The whole report of an error that is not the expected one, as details of ours. */
 static void add_report(session *s, const kv_err *got)
 {
     buf report = {0};
     report_text(s, got, &report);
-    const char *at = buf_text(&report);
-    for (int lines = 0; *at && lines < REPORT_MAX; lines++) {
-        size_t n = strcspn(at, "\n");
-        buf_printf(&s->detail, "  %.*s\n", (int)n, at);
-        at += n + (at[n] == '\n');
-    }
+    add_indented(&s->detail, &report, REPORT_MAX);
     buf_release(&report);
 }
 

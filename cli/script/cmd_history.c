@@ -12,6 +12,7 @@
 #include "script/eval.h"
 #include "script/unit.h"
 #include "term/histfile.h"
+#include "term/pager.h"
 
 /* Whether a line is the time of the entry behind it. */
 static bool is_time(const char *line, size_t n)
@@ -78,6 +79,7 @@ int cmd_history(session *s, const ast *call, result *out, kv_err *e)
         (code = file_read_text(buf_text(&path), &text, &n, e)) == KV_OK)
         add_entries(&shown, text, most);
     out->as_text = true;
+    pager_from_end(true); /* the newest are wanted first */
     if (code == KV_OK && (code = buf_check(&shown, e)) == KV_OK)
         code = value_text_new(&out->v, buf_text(&shown), shown.len, e);
     mem_free(text);

@@ -345,7 +345,10 @@ int cmd_quit(session *s, const ast *call, result *out, kv_err *e)
 {
     int32_t code = 0;
     (void)out;
-    if (call->kid[0] && eval_int(s, call->kid[0], "an exit code", &code, e))
+    const ast *given = call->kid[0];
+    if (given && given->kind == AST_TUPLE && given->n == 0) /* quit() */
+        given = NULL;
+    if (given && eval_int(s, given, "an exit code", &code, e))
         return e->code;
     if (code < 0 || code > 255)
         return unit_err(s, call->kid[0], e, KV_E_VALUE,

@@ -297,7 +297,9 @@ const command command_table[] = {
     {"version", {{0}}, {{0}}, COMMAND_GIVES, cmd_version, "the version of kvctl and its library",
      "version", NULL, NULL},
     {"quit", {{ARG_VALUE, "CODE", true}}, {{0}}, 0, cmd_quit, "leave, with an exit code",
-     "quit                                # 0 unless something failed", NULL, NULL},
+     "quit                                # 0 unless something failed", "exit", NULL},
+    {"exit", {{ARG_VALUE, "CODE", true}}, {{0}}, 0, cmd_quit, "the same as quit",
+     "exit(3)                             # as exit 3", "quit", NULL},
     {0},
 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/visible.h"
 
 /* Equal lines shown beside a difference. */
 #define CONTEXT 2
@@ -63,13 +64,7 @@ static bool same(line a, line b)
 static void show(buf *out, const char *sign, line l)
 {
     buf_add(out, sign);
-    for (size_t i = 0; i < l.n; i++) {
-        unsigned char c = (unsigned char)l.text[i];
-        if (c < 0x20 || c == 0x7f)
-            buf_printf(out, "\\x%02x", c);
-        else
-            buf_char(out, (char)c);
-    }
+    visible_line(out, l.text, l.n);
     buf_char(out, '\n');
 }
 

@@ -125,13 +125,21 @@ static int read_npy(datafile *d, value *out, kv_err *e)
 
 /* ---- Files of named arrays ------------------------------------------------------------------- */
 
-/* "a, b, c": the first names, for a message. */
-static void list_names(buf *out, const safetensors *f)
+/* "it holds a, b and 39 more": as many whole names behind `hint` as an error has room for. */
+static void list_names(buf *hint, const safetensors *f)
 {
-    int64_t n = safetensors_count(f);
-    for (int64_t i = 0; i < n && i < 6; i++)
-        buf_printf(out, i > 0 ? ", %.40s" : "%.40s", safetensors_at(f, i)->name);
-    buf_add(out, n > 6 ? ", ..." : "");
+    const size_t room = sizeof((kv_err *)0)->hint - sizeof " and 9223372036854775807 more";
+    int64_t n = safetensors_count(f), i = 0;
+    for (; i < n; i++) {
+        const char *name = safetensors_at(f, i)->name, *between = i > 0 ? ", " : "it holds ";
+        if (hint->len + strlen(between) + strlen(name) > room)
+            break;
+        buf_printf(hint, "%s%s", between, name);
+    }
+    if (i == 0)
+        buf_printf(hint, "it holds %lld arrays", (long long)n);
+    else if (i < n)
+        buf_printf(hint, " and %lld more", (long long)(n - i));
 }
 
 /* Whether a text can stand behind @ or # as it is. */
@@ -145,36 +153,40 @@ static bool is_bare(const char *text)
 }
 
 /* How the first array of f is written. */
-static void hint_name(const safetensors *f, const char *path, const char *names, kv_err *e)
+static void show_choice(buf *hint, const safetensors *f, const char *path)
 {
     const char *name = safetensors_at(f, 0)->name;
     bool is_stdin = strcmp(path, "-") == 0;
     if (!is_stdin && is_bare(path) && *name && is_bare(name))
-        kv_err_hint(e, "say which: @%s#%.40s; it holds %s", path, name, names);
-    kv_err_hint(e, "say which: load(\"%s\"%s, name=\"%.40s\"); it holds %s", path,
-                is_stdin ? ", format=\"safetensors\"" : "", name, names);
+        buf_printf(hint, "say which: @%s#%s; ", path, name);
+    else
+        buf_printf(hint, "say which: load(\"%s\"%s, name=\"%s\"); ", path,
+                   is_stdin ? ", format=\"safetensors\"" : "", name);
 }
 
 /* Which array of f is meant. */
 static int choose_tensor(const safetensors *f, const char *path, const char *name, int64_t *at,
                          kv_err *e)
 {
-    buf names = {0};
+    buf hint = {0};
     int64_t n = safetensors_count(f);
     *at = name ? safetensors_find(f, name) : 0;
     if (name ? *at >= 0 : n == 1)
         return KV_OK;
-    list_names(&names, f);
-    if (name) {
+    if (name)
         kv_err_set(e, KV_E_NAME, "\"%s\" holds no array `%.80s`", path, name);
-        kv_err_hint(e, n > 0 ? "it holds %s" : "it holds none", buf_text(&names));
-    } else {
+    else
         kv_err_set(e, KV_E_VALUE, "\"%s\" holds %lld arrays, and one is needed", path,
                    (long long)n);
-        if (n > 0)
-            hint_name(f, path, buf_text(&names), e);
-    }
-    buf_release(&names);
+    if (!name && n > 0)
+        show_choice(&hint, f, path);
+    if (n > 0)
+        list_names(&hint, f);
+    else if (name)
+        buf_add(&hint, "it holds none");
+    if (hint.len > 0)
+        kv_err_hint(e, "%s", buf_text(&hint));
+    buf_release(&hint);
     return e->code;
 }
 

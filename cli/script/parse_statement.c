@@ -473,6 +473,34 @@ static ast *nothing(parser *p, uint32_t pos)
     return parse_node_of(p, AST_BLOCK, pos, NULL, 0);
 }
 
+/* Whether NAME(...) is the command with its arguments, not a function. */
+static bool reads_brackets(const command *c)
+{
+    static const char *const names[] = {"print", "assert", "quit", "exit"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(c->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static ast *help_on(parser *p, ast *name, uint32_t pos)
+{
+    ast *node = parse_node_of(p, STMT_COMMAND, pos, &name, 1);
+    if (node)
+        node->u.other = (void *)(uintptr_t)command_find("help", 4);
+    return node;
+}
+
+/* word? is help word. */
+static ast *question_behind(parser *p, uint32_t pos, uint32_t end)
+{
+    ast *name = parse_node(p, AST_TEXT, pos, end, 0);
+    parse_seek(p, end + 1);
+    if (!name || !(name->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
+        return NULL;
+    return help_on(p, name, pos);
+}
+
 static ast *word_statement(parser *p)
 {
     bool known;
@@ -487,8 +515,9 @@ static ast *word_statement(parser *p)
     const char *text = p->lx.src->text + t.pos;
     const command *c = command_find(text, end - t.pos);
     char next = parse_char(p, end);
-    bool called =
-        next == '(' && c && (strcmp(c->name, "print") == 0 || strcmp(c->name, "assert") == 0);
+    bool called = next == '(' && c && reads_brackets(c);
+    if (next == '?')
+        return question_behind(p, t.pos, end);
     if (c && next == '(' && strcmp(c->name, "help") == 0)
         return help_call(p, c);
     if (is_import(p))
@@ -533,10 +562,7 @@ static ast *question(parser *p)
     ast *name = parse_at_end(p) ? NULL : parse_word(p, ".-", "a word to look up");
     if (!name && p->e->code)
         return NULL;
-    ast *node = parse_node_of(p, STMT_COMMAND, t.pos, &name, 1);
-    if (node)
-        node->u.other = (void *)(uintptr_t)command_find("help", 4);
-    return node;
+    return help_on(p, name, t.pos);
 }
 
 static ast *statement(parser *p)

@@ -9,7 +9,7 @@
 
 #include "script/record.h"
 #include "script/transcript.h"
-#include "base/utf8.h"
+#include "base/visible.h"
 #include "script/unit.h"
 #include "term/progress.h"
 #include "term/terminal.h"
@@ -62,25 +62,6 @@ exit_code report_exit_code(int code)
     return EXIT_BUG;
 }
 
-/* Appends n bytes of text with control characters and bytes that are not UTF-8 made visible; a tab
- * becomes a blank, so that carets stand right. */
-static void visible(buf *out, const char *text, size_t n)
-{
-    for (size_t i = 0, size; i < n; i += size) {
-        unsigned char c = (unsigned char)text[i], next = i + 1 < n ? (unsigned char)text[i + 1] : 0;
-        bool ok;
-        size = utf8_length(text + i, n - i, &ok);
-        if (c == '\t')
-            buf_char(out, ' ');
-        else if (!ok || c < 0x20 || c == 0x7f)
-            buf_printf(out, "\\x%02x", c);
-        else if (c == 0xc2 && next < 0xa0) /* the control characters from 0x80 to 0x9f */
-            buf_printf(out, "\\u{%02x}", next);
-        else
-            buf_put(out, text + i, size);
-    }
-}
-
 /* The bytes that n characters take. */
 static size_t bytes_of(const char *text, size_t len, size_t n)
 {
@@ -97,6 +78,19 @@ static const char *line_of(const source *src, int line, size_t *len)
 {
     uint32_t pos;
     return source_find_line(src, line, &pos) ? source_line(src, pos, len) : NULL;
+}
+
+/* A tab becomes a blank, so that carets stand right. */
+static void excerpt(buf *out, const char *text, size_t n)
+{
+    for (size_t part; n > 0; text += part, n -= part) {
+        const char *tab = memchr(text, '\t', n);
+        part = tab ? (size_t)(tab - text) : n;
+        visible_line(out, text, part);
+        if (tab)
+            buf_char(out, ' ');
+        part += tab != NULL;
+    }
 }
 
 /* The source line of an error, with carets under what is meant. */
@@ -116,7 +110,7 @@ static void show_place(session *s, const kv_err *e, buf *out)
     if ((size_t)carets + (size_t)e->col > skip + SHOWN_MAX)
         carets = (int)(skip + SHOWN_MAX + 1 - (size_t)e->col);
     buf_printf(out, " %4d : ", e->line);
-    visible(out, text + from, shown);
+    excerpt(out, text + from, shown);
     buf_add(out, "\n" MARGIN);
     buf_repeat(out, ' ', e->col - 1 - (int64_t)skip);
     buf_repeat(out, '^', carets < 1 ? 1 : carets);
@@ -169,19 +163,24 @@ void report_details(const session *s, buf *out)
 
 void report_text(session *s, const kv_err *e, buf *out)
 {
-    if (e->line > 0)
-        buf_printf(out, "%s:%d:%d: error[%s]: ", e->file, e->line, e->col, kv_code_name(e->code));
-    else
+    if (e->line > 0) {
+        visible_line(out, e->file, strlen(e->file));
+        buf_printf(out, ":%d:%d: error[%s]: ", e->line, e->col, kv_code_name(e->code));
+    } else {
         buf_printf(out, "kvctl: error[%s]: ", kv_code_name(e->code));
-    visible(out, e->text, strlen(e->text));
+    }
+    visible_line(out, e->text, strlen(e->text));
     buf_char(out, '\n');
     if (e->line > 0)
         show_place(s, e, out);
-    report_details(s, out);
+    buf details = {0};
+    report_details(s, &details);
+    visible_lines(out, buf_text(&details), details.len);
+    buf_release(&details);
     buf_clear(&s->detail);
     if (e->hint[0]) {
         buf_add(out, " hint: ");
-        visible(out, e->hint, strlen(e->hint));
+        visible_line(out, e->hint, strlen(e->hint));
         buf_char(out, '\n');
     }
 }

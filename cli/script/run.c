@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/visible.h"
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/eval_tree.h"
@@ -573,15 +574,15 @@ static void trace(session *s, const ast *node)
     buf shown = {0};
     if (holds)
         return;
-    buf_add(&shown, "+ ");
-    for (; text < end; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '\n')
-            buf_add(&shown, "\n+ ");
-        else if (c < 0x20 || c == 0x7f)
-            buf_char(&shown, ' ');
-        else
-            buf_char(&shown, (char)c);
+    for (bool more = true; more; text++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *to = newline ? newline : end;
+        buf_add(&shown, "+ ");
+        visible_lines(&shown, text, (size_t)(to - text));
+        more = newline != NULL;
+        if (more)
+            buf_char(&shown, '\n');
+        text = to;
     }
     fflush(stdout);
     progress_hide(STDERR_FILENO);
@@ -668,6 +669,7 @@ static int run_top(session *s, unit *u, flow *how, value *returned, kv_err *e)
         kv_err unused = {0};
         if (session_interrupted(s, e))
             return unit_at(s, node, e);
+        u->begun = i + 1;
         transcript_statement(s, &u->src, node);
         int code = run_heard(s, u->body, i, s->remembers, how, returned, e);
         if (code)

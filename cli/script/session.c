@@ -18,6 +18,7 @@
 #include "script/unit.h"
 #include "term/pager.h"
 #include "term/progress.h"
+#include "term/terminal.h"
 
 void session_init(session *s)
 {
@@ -324,49 +325,53 @@ int session_flush(session *s, kv_err *e)
     return errno == EPIPE ? KV_OK : file_error(e, "write", "stdout", errno);
 }
 
-void session_change(session *s, const char *text)
+/* A line on stderr, behind what was put out before. */
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void say(const char *fmt, ...)
 {
-    if (!s->verbose)
-        return;
+    va_list ap;
+    va_start(ap, fmt);
     fflush(stdout);
     progress_hide(STDERR_FILENO);
-    fprintf(stderr, "%s\n", text);
+    terminal_vsay(fmt, ap);
+    va_end(ap);
+}
+
+void session_change(session *s, const char *text)
+{
+    if (s->verbose)
+        say("%s", text);
 }
 
 bool session_would(session *s, const char *what, const char *name)
 {
-    if (!s->dry_run)
-        return false;
-    fflush(stdout);
-    progress_hide(STDERR_FILENO);
-    fprintf(stderr, "dry run: would %s %s\n", what, name);
-    return true;
+    if (s->dry_run)
+        say("dry run: would %s %s", what, name);
+    return s->dry_run;
 }
 
 void session_warn(session *s, const struct ast *node, const char *fmt, ...)
 {
     va_list ap;
     int line, col;
-    va_start(ap, fmt);
-    fflush(stdout);
-    progress_hide(STDERR_FILENO);
+    buf text = {0};
     source_locate(&s->unit->src, node->pos, &line, &col);
-    fprintf(stderr, "%s:%d: warning: ", s->unit->src.name, line);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
     va_end(ap);
+    say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(&text));
+    buf_release(&text);
 }
 
 void session_note(session *s, const char *fmt, ...)
 {
-    if (s->quiet)
-        return;
     va_list ap;
+    buf text = {0};
     va_start(ap, fmt);
-    fflush(stdout);
-    progress_hide(STDERR_FILENO);
-    fputs("note: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    buf_vprintf(&text, fmt, ap);
     va_end(ap);
+    if (!s->quiet)
+        say("note: %s", buf_text(&text));
+    buf_release(&text);
 }

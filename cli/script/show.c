@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/suggest.h"
+#include "base/visible.h"
 #include "io/csv.h"
 #include "io/json.h"
 
@@ -179,7 +180,25 @@ static bool is_plain_key(const char *name)
         plain =
             (unsigned char)name[i] >= 0x80 ||
             strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-", name[i]);
-    return plain && name[n - 1] != '-';
+    return plain && name[n - 1] != '-' && visible_is_plain(name, n);
+}
+
+/* A key in quotes, as the language reads it. */
+static void add_quoted(buf *out, const char *name)
+{
+    size_t n = strlen(name);
+    buf_char(out, '"');
+    for (size_t i = 0, size; i < n; i += size) {
+        char escape[VISIBLE_MAX];
+        bool hidden = visible_escape(escape, name + i, n - i, &size);
+        if (name[i] == '"' || name[i] == '\\')
+            buf_char(out, '\\');
+        if (hidden)
+            buf_add(out, escape);
+        else
+            buf_put(out, name + i, size);
+    }
+    buf_char(out, '"');
 }
 
 void show_key(buf *out, kv_key key)
@@ -189,7 +208,7 @@ void show_key(buf *out, kv_key key)
     else if (is_plain_key(key.name))
         buf_add(out, key.name);
     else
-        json_write_text(out, key.name);
+        add_quoted(out, key.name);
 }
 
 /* {"5": …, "7": …} */

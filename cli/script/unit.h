@@ -13,6 +13,7 @@ typedef struct unit {
     source_mark mark;  /* of src */
     arena nodes;
     ast *body;         /* AST_BLOCK */
+    uint32_t begun;    /* how many of its statements began to run */
     bool kept;         /* a def or updater refers to it: it stays until the session ends */
     struct unit *next; /* the one read before it */
 } unit;

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "base/visible.h"
 #include "io/element.h"
 #include "script/stack.h"
 
@@ -448,20 +449,6 @@ int value_to_array(kv_array **out, value v, kv_err *e)
 
 /* ---- Printing ---- */
 
-/* A text as print shows it. Characters that would move the cursor or change the terminal are shown
- * by their numbers; line ends and tabs are what people mean by them. */
-static void print_text(buf *out, const char *text)
-{
-    for (const char *s = text; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        bool shown = c >= ' ' && c != 0x7f;
-        if (shown || c == '\n' || c == '\t')
-            buf_char(out, *s);
-        else
-            buf_printf(out, "\\x%02x", c);
-    }
-}
-
 static void print_summary(buf *out, const kv_array *a)
 {
     char ctx[KV_CTX_TEXT];
@@ -524,7 +511,7 @@ static void print_value(buf *out, value v, bool repr, int depth)
         if (repr)
             host_print(out, value_host(v), repr);
         else
-            print_text(out, v.u.text->text);
+            visible_lines(out, v.u.text->text, strlen(v.u.text->text));
         return;
     case VALUE_CTX:
         buf_add(out, kv_ctx_text(ctx, v.u.ctx));

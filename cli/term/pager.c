@@ -18,11 +18,16 @@
 /* What sh gives for a command that is not there. */
 #define NOT_FOUND 127
 
-static bool allowed;
+static bool allowed, at_end;
 
 void pager_allow(bool may)
 {
     allowed = may;
+}
+
+void pager_from_end(bool from_end)
+{
+    at_end = from_end;
 }
 
 /* Whether the text needs more rows than the screen has besides the prompt's. */
@@ -96,7 +101,7 @@ static const char *chosen(void)
 {
     const char *pager = getenv("PAGER");
     if (!pager)
-        return "exec less -FRX";
+        return at_end ? "exec less -FRX +G" : "exec less -FRX";
     return !*pager || strcmp(pager, "cat") == 0 ? NULL : pager;
 }
 

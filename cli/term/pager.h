@@ -12,6 +12,9 @@
 /* Results may be paged from now on, or no more: whoever says so stands at the prompt. */
 void pager_allow(bool allowed);
 
+/* Whether the pager begins at the end of a text. */
+void pager_from_end(bool from_end);
+
 /* Shows a text through the pager and waits until the user leaves it. Returns false when that is not
  * wanted (it is allowed nowhere, there is no terminal, the text fits the screen) or not possible:
  * then nothing was shown. */

@@ -8,6 +8,7 @@
 
 #include "term/histfile.h"
 #include "term/interrupt.h"
+#include "term/terminal.h"
 
 static const char more_prompt[] = "..> ";
 
@@ -23,7 +24,7 @@ typedef struct repl {
 static void note(const repl *r, kv_err *e)
 {
     if (e->code && !r->quiet)
-        fprintf(stderr, "kvctl: %s\n", e->text);
+        terminal_say("kvctl: %s", e->text);
     *e = (kv_err){0};
 }
 

@@ -3,12 +3,14 @@
  */
 #include "term/terminal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/suggest.h"
+#include "base/visible.h"
 
 static const char *const names[] = {
     [TERMINAL_AUTO] = "auto", [TERMINAL_ALWAYS] = "always", [TERMINAL_NEVER] = "never"};
@@ -98,4 +100,28 @@ int terminal_width(int fd)
 int terminal_height(int fd)
 {
     return size_of(fd).ws_row;
+}
+
+void terminal_clear(void)
+{
+    if (isatty(STDERR_FILENO) && !is_dumb())
+        fputs("\033[H\033[2J\033[3J", stderr);
+}
+
+void terminal_vsay(const char *fmt, va_list ap)
+{
+    buf text = {0}, shown = {0};
+    buf_vprintf(&text, fmt, ap);
+    visible_lines(&shown, buf_text(&text), text.len);
+    fprintf(stderr, "%s\n", buf_text(&shown));
+    buf_release(&text);
+    buf_release(&shown);
+}
+
+void terminal_say(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    terminal_vsay(fmt, ap);
+    va_end(ap);
 }

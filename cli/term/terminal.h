@@ -8,6 +8,7 @@
 #ifndef TERM_TERMINAL_H
 #define TERM_TERMINAL_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 #include "kv_err.h"
@@ -39,5 +40,13 @@ bool terminal_pager(void);
  * say. */
 int terminal_width(int fd);
 int terminal_height(int fd);
+
+/* Clears the screen, where there is one. */
+void terminal_clear(void);
+
+/* Writes a line to stderr. Names in it may hold anything: what must not reach a terminal is shown
+ * by its number (base/visible.h). */
+void terminal_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void terminal_vsay(const char *fmt, va_list ap);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "term/exit_code.h"
+#include "term/terminal.h"
 #include "tools/launch_children.h"
 #include "tools/launch_folder.h"
 #include "tools/launch_job.h"
@@ -101,7 +102,7 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int c
     j->lost = other >= 0 && j->code == EXIT_PEER;
     j->end_ms = launch_now_ms() + (int64_t)(j->o->deadline * 1000);
     fflush(stdout);
-    fprintf(stderr, "kvctl: %s\n", why);
+    terminal_say("kvctl: %s", why);
     if (!j->is_local && j->mpirun)
         children_tell_hosts(j, other, why);
     else if (j->is_local && other >= 0 && other < j->n && j->ranks[other].pid &&

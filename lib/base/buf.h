@@ -7,6 +7,7 @@
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,7 @@ char *buf_room(buf *b, size_t n);
 void buf_grew(buf *b, size_t n);
 /* printf's format, without floating-point conversions (they follow the locale). */
 void buf_printf(buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(buf *b, const char *fmt, va_list ap);
 
 /* The text, "" for an empty buffer. Borrowed until the next change. */
 const char *buf_text(const buf *b);

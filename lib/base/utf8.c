@@ -23,6 +23,15 @@ size_t utf8_length(const char *text, size_t n, bool *ok)
     return need;
 }
 
+uint32_t utf8_number(const char *text, size_t size)
+{
+    unsigned char lead = (unsigned char)*text;
+    uint32_t c = size == 1 ? lead : lead & (0xffu >> (size + 1));
+    for (size_t i = 1; i < size; i++)
+        c = c << 6 | ((unsigned char)text[i] & 0x3f);
+    return c;
+}
+
 size_t utf8_cut(const char *text, size_t n, size_t max)
 {
     if (n <= max)

@@ -16,6 +16,9 @@ static inline bool utf8_is_later(char c)
  * cut, not overlong, no surrogate, at most U+10FFFF. An invalid one has one byte. */
 size_t utf8_length(const char *text, size_t n, bool *ok);
 
+/* The number of the valid character at text, which has `size` bytes. */
+uint32_t utf8_number(const char *text, size_t size);
+
 /* How many of n bytes of text to keep: at most max, ending with a whole character. */
 size_t utf8_cut(const char *text, size_t n, size_t max);
 

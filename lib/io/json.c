@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 #include "io/element.h"
 #include "io/json_numbers.h"
 
@@ -712,12 +713,13 @@ void json_write_text(buf *out, const char *text)
         bool ok;
         size_t size = utf8_length(text + i, n - i, &ok);
         const char *escape = strchr(from, text[i]);
+        char hidden[VISIBLE_MAX];
         if (!ok)
             buf_add(out, "\xEF\xBF\xBD");
         else if (escape)
             buf_printf(out, "\\%c", to[escape - from]);
-        else if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F)
-            buf_printf(out, "\\u%04x", (unsigned)(unsigned char)text[i]);
+        else if (visible_escape(hidden, text + i, n - i, &size))
+            buf_printf(out, "\\u%04x", utf8_number(text + i, size));
         else
             buf_put(out, text + i, size);
         i += size;

@@ -91,15 +91,27 @@ static size_t python_prompt(const char *text, size_t n, bool more)
     return text[3] == ' ' ? 4 : 0;
 }
 
-size_t lex_margin(const char *line, size_t n)
+/* The bytes of a prompt of an entry, or with more of one that goes on, and of the blanks before it,
+ * or 0. */
+static size_t any_prompt(const char *line, size_t n, bool more)
 {
-    size_t blanks = 0, found = 0;
+    size_t blanks = 0, found;
     while (blanks < n && lex_is_blank(line[blanks]))
         blanks++;
-    for (int more = 0; more < 2 && !found; more++)
-        if (!(found = lex_prompt(line + blanks, n - blanks, more)))
-            found = python_prompt(line + blanks, n - blanks, more);
+    if (!(found = lex_prompt(line + blanks, n - blanks, more)))
+        found = python_prompt(line + blanks, n - blanks, more);
     return found ? blanks + found : 0;
+}
+
+bool lex_begins_entry(const char *line, size_t n)
+{
+    return any_prompt(line, n, false) > 0;
+}
+
+size_t lex_margin(const char *line, size_t n)
+{
+    size_t found = any_prompt(line, n, false);
+    return found ? found : any_prompt(line, n, true);
 }
 
 /* Past the blanks at pos. */

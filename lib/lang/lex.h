@@ -77,9 +77,13 @@ size_t lex_prompt(const char *text, size_t n, bool more);
  * with, or 0. */
 size_t lex_margin(const char *line, size_t n);
 
+/* Whether a line of n bytes has the prompt of an entry, `kv> ` or `>>> `, not of one that goes
+ * on. */
+bool lex_begins_entry(const char *line, size_t n);
+
 /* The bytes of the report of an error that the n bytes of text begin with, without its last
- * newline, or 0: `FILE:3:8: error[key]: ...`, an excerpt of a source line, a caller or a hint, and
- * the indented lines below it. text begins a line. */
+ * newline, or 0: `FILE:3:8: error[key]: ...`, an excerpt of a source line, a caller, a hint, a
+ * note or a warning, and the indented lines below it. text begins a line. */
 size_t lex_report(const char *text, size_t n);
 
 /* Where the sign stands between the line number and the source line of an excerpt, or above and

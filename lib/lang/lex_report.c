@@ -77,6 +77,7 @@ size_t lex_report(const char *text, size_t n)
     while (blanks < end && text[blanks] == ' ')
         blanks++;
     if (!lex_gutter(text, end) && !is_frame(text, end) && !begins(text, end, " hint: ") &&
+        !begins(text, end, "note: ") && !begins(text, end, "warning: ") &&
         !is_first_line(text + blanks, end - blanks))
         return 0;
     while (end + 1 < n && text[end + 1] == ' ' && !lex_margin(text + end + 1, n - end - 1))

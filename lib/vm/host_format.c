@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/visible.h"
 #include "vm/host.h"
 
 #define WIDTH_MAX     10000
@@ -39,19 +40,18 @@ static void quote(buf *out, const char *text)
 {
     char mark = strchr(text, '\'') && !strchr(text, '"') ? '"' : '\'';
     buf_char(out, mark);
-    for (const char *s = text; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == (unsigned char)mark || c == '\\') {
-            buf_char(out, '\\');
-            buf_char(out, *s);
-        } else if (c == '\n')
-            buf_add(out, "\\n");
-        else if (c == '\t')
-            buf_add(out, "\\t");
-        else if (c < ' ' || c == 0x7f)
-            buf_printf(out, "\\x%02x", c);
+    size_t n = strlen(text);
+    for (size_t i = 0, size; i < n; i += size) {
+        char escape[VISIBLE_MAX];
+        bool hidden = visible_escape(escape, text + i, n - i, &size);
+        if (text[i] == mark || text[i] == '\\')
+            buf_printf(out, "\\%c", text[i]);
+        else if (text[i] == '\n' || text[i] == '\t')
+            buf_add(out, text[i] == '\n' ? "\\n" : "\\t");
+        else if (hidden)
+            buf_add(out, escape);
         else
-            buf_char(out, *s);
+            buf_put(out, text + i, size);
     }
     buf_char(out, mark);
 }

@@ -514,3 +514,16 @@ warns()
 @test "errors: an unknown optimizer" {
     refused 2 '<cmd>:1:15: error[usage]: there is no updater `foo`' 'set-optimizer foo'
 }
+
+@test "errors: names in a hint are whole, and the others are counted" {
+    kvctl -c 'for i in 0..40 { k = "model.layers." + f"{i}" + ".mlp.up_proj"; init $k 1 }; pull * > m.safetensors'
+    run kvctl -c '@m.safetensors'
+    assert_line --index 3 " hint: say which: @m.safetensors#model.layers.0.mlp.up_proj; it holds model.layers.0.mlp.up_proj, model.layers.1.mlp.up_proj, model.layers.2.mlp.up_proj, model.layers.3.mlp.up_proj, model.layers.4.mlp.up_proj and 36 more"
+    run kvctl -c 'load("m.safetensors", name="x")'
+    assert_line --partial "model.layers.6.mlp.up_proj and 34 more"
+}
+
+@test "errors: a name is suggested once" {
+    run kvctl -c 'help tanh'
+    assert_line --index 3 " hint: did you mean rank?"
+}

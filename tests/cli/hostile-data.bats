@@ -90,6 +90,26 @@ times()
     refused 5 '<cmd>:1:7: error[format]: x.json:1:2: "\u{9b}2J" is no number' 'print @x.json'
 }
 
+# Whatever is in names of files, keys, variables' texts, stores: no control character comes out.
+@test "hostile: no name moves the cursor or turns the order of what is shown" {
+    local LC_ALL=C.UTF-8 name
+    name=$'x\e[31m\u009b2J\u202e\u2066\u2028'
+    printf 'init "k\\u{1b}\\u{9b}\\u{202e}" 1; x = "\\u{9b}\\u{2069}"; print x; x; vars; list; info; pull *
+explain push "k\\u{1b}\\u{9b}\\u{202e}" 2; push "k\\u{202e}" 1; pull "n\\u{202e}"; !true "\u202e"
+write 1 "f\\u{1b}\\u{202e}.csv"; source ("\\u{9b}"); assert x == 1, x
+expect <<END\n\u009b\nEND' >"$name.kv"
+    printf 'kv> print 1 # \u202e\e\n\u202e\n' >"$name.md"
+    for options in "" -v -x --check --dry-run --json "-s $name.kvs" "-s $name.kvs --dry-run" --safe; do
+        kvctl -k $options "$name.kv" >out 2>&1 || true
+        kvctl $options -s "$name.kvs" -c "x = @'$name.csv'" >>out 2>&1 || true
+        kvctl --verify "$name.md" >>out 2>&1 || true
+        run grep -nP '[^\n\t -~]' out
+        assert_output ""
+    done
+    run kvctl "$name.kv" # the names can still be told
+    assert_line --partial 'x\x1b[31m\u{9b}2J\u{202e}\u{2066}\u{2028}.kv:'
+}
+
 @test "hostile: lines of 100 MB" {
     times 100000000 a >a
     { printf '# '; cat a; printf '\nprint 1\n'; } >comment.kv

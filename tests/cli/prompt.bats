@@ -297,6 +297,107 @@ make_paste()
     shows "error[name]"
 }
 
+# A page with its prompts, what it prints, and mistakes.
+make_page()
+{
+    cat >page <<'END'
+kv> init 3 ones(2,3)*2
+kv> pull 3
+[[ 2.  2.  2.]
+ [ 2.  2.  2.]]
+kv> init mean 1
+page.md:5:6: error[key]: this store holds integer keys, "mean" is a text key
+    5 : init mean 1
+      :      ^^^^
+kv> nothing 1
+page.md:9:1: error[usage]: there is no command `nothing`
+    9 : nothing 1
+      : ^^^^^^^
+kv> def update(key, input, stored):
+..>     print('update on key: (%d' % key)
+..>     stored += input * 2
+kv> kv._set_updater(update)
+kv> push 3 ones(2,3); print "the end"
+update on key: (3
+the end
+END
+}
+
+@test "prompt: each prompt of a pasted page is an entry, and one that fails does not stop the others" {
+    make_page
+    terminal 100 60 -q
+    tmux -S "$socket" load-buffer page
+    tmux -S "$socket" paste-buffer -p -t t
+    shows "the end"
+    press C-l
+    press Enter
+    until_holds "not all of it ran" eval "screen | grep -cx 'the end' | grep -qx 2"
+    screen >said
+    # each entry stands in front of what it put out, and only the two mistakes of the page fail
+    run sed -n '/^kv> pull 3/,$p' <(tac said | sed '/^kv> init 3/q' | tac)
+    assert_line --index 1 "[[2. 2. 2.]"
+    assert_line --index 4 --partial 'error[key]: this store holds integer keys, "mean" is a text key'
+    assert_line --index 8 --partial 'error[usage]: there is no command `nothing`'
+    assert_line --index 17 "update on key: (3"
+    assert_equal "$(grep -c 'error\[' <<<"$output")" 2
+}
+
+@test "prompt: what a page prints below an entry is passed over when it is typed, too" {
+    make_page
+    terminal 100 80 -q
+    while IFS= read -r line; do enter "$line"; done <page
+    enter "print 6 * 7"
+    row "42"
+    assert_equal "$(screen | grep -c '^<repl>.*error\[')" 2
+    assert_equal "$(screen | grep -cx 'the end')" 1
+    last_row "kv>"
+}
+
+@test "prompt: a paste that fails says how much of it did not run" {
+    printf 'print 1\npull 9\nprint 2; print 3\nprint 4' >paste.txt
+    printf 'print 1\nnothing 2\nprint 3' >other.txt
+    terminal 80 40 -q
+    tmux -S "$socket" load-buffer paste.txt
+    tmux -S "$socket" paste-buffer -p -t t
+    shows "print 4"
+    press Enter
+    row "3 entries were not run"
+    tmux -S "$socket" load-buffer other.txt
+    tmux -S "$socket" paste-buffer -p -t t
+    shows "print 3"
+    press Enter
+    row "nothing of it was run"
+    enter "pull 9; print 1" # typed in one line: it can be seen
+    last_row "kv>"
+    assert_equal "$(screen | grep -c 'not run\|was run')" 2
+}
+
+@test "prompt: words of other prompts" {
+    terminal 80 24 -q
+    enter "print 6 * 7"
+    row "42"
+    enter "clear"
+    gone "42"
+    enter "push?"
+    row "push KEYS VALUES [--priority N]"
+    enter '\q'
+    ended
+    again
+    enter "quit()"
+    ended
+}
+
+@test "prompt: history begins at its end" {
+    command -v less >/dev/null || skip "no less"
+    terminal 80 12 -q
+    for i in {1..20}; do enter "x = $i"; done
+    enter "history"
+    shows "(END)"
+    on_screen "x = 20"
+    press q
+    last_row "kv>"
+}
+
 # ---- Locales -------------------------------------------------------------------------------------
 
 @test "prompt: UTF-8 in a locale that is not" {

@@ -50,6 +50,17 @@ TEST(suggest_closest_first)
     CHECK_TEXT(e.hint, "did you mean learning, learnin2 or learn?");
 }
 
+TEST(suggest_once)
+{
+    kv_err e = {0};
+    kv_err_set(&e, KV_E_NAME, "no tanh");
+    suggest s = {.word = "ran"};
+    suggest_add(&s, "rank");
+    suggest_add(&s, "rank");
+    suggest_done(&s, &e);
+    CHECK_TEXT(e.hint, "did you mean rank?");
+}
+
 TEST(suggest_keeps_first_hint)
 {
     kv_err e = {0};

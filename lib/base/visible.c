@@ -1,0 +1,62 @@
+/* Characters that do not show themselves. See visible.h. */
+#include "base/visible.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+static bool acts(uint32_t c)
+{
+    return (c >= 0x80 && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+bool visible_escape(char out[VISIBLE_MAX], const char *text, size_t n, size_t *size)
+{
+    bool ok;
+    unsigned char c = (unsigned char)*text;
+    *size = utf8_length(text, n, &ok);
+    if (!ok || c < 0x20 || c == 0x7f) {
+        snprintf(out, VISIBLE_MAX, "\\x%02x", c);
+        return true;
+    }
+    if (!acts(utf8_number(text, *size)))
+        return false;
+    snprintf(out, VISIBLE_MAX, "\\u{%x}", (unsigned)utf8_number(text, *size));
+    return true;
+}
+
+bool visible_is_plain(const char *text, size_t n)
+{
+    char escape[VISIBLE_MAX];
+    for (size_t i = 0, size; i < n; i += size)
+        if (visible_escape(escape, text + i, n - i, &size))
+            return false;
+    return true;
+}
+
+void visible_line(buf *out, const char *text, size_t n)
+{
+    char escape[VISIBLE_MAX];
+    for (size_t i = 0, size; i < n; i += size) {
+        if (visible_escape(escape, text + i, n - i, &size))
+            buf_add(out, escape);
+        else
+            buf_put(out, text + i, size);
+    }
+}
+
+void visible_lines(buf *out, const char *text, size_t n)
+{
+    while (n > 0) {
+        size_t part = 0;
+        while (part < n && text[part] != '\n' && text[part] != '\t')
+            part++;
+        visible_line(out, text, part);
+        if (part < n)
+            buf_char(out, text[part++]);
+        text += part;
+        n -= part;
+    }
+}
