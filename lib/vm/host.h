@@ -55,14 +55,16 @@ bool host_function(const char *name, int *min, int *max);
  * unknown name or a wrong number of arguments; dtype for an argument that is no number. */
 int host_call(const char *name, const host *args, int n, host *out, kv_err *e);
 
-/* Appends fmt with its % directives replaced: d i s r e f g x % with flags (- + blank 0), width and
- * precision as C (%s and %r take anything, d and x integers or whole floats, e f g numbers; width
- * and precision of a text count characters). Errors: value (too few or too many values, unknown
- * directive), dtype. */
+/* Appends fmt with its % directives replaced: d i s r e f g x o % with flags (- + blank 0 #), width
+ * and precision as in Python (%s and %r take anything, %d cuts fractions off, x and o take integers
+ * or whole floats, e f g numbers; width and precision of a text count characters). Errors: value
+ * (too few or too many values, unknown directive), dtype. */
 int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e);
 
-/* Appends x as an f-string field does: spec is what stands behind the colon, [flags][width]
- * [.precision][d s r e f g x] or NULL. Without a letter numbers stand right and texts left. */
+/* Appends x as an f-string field does: spec is what stands behind the colon, or NULL:
+ * [[fill]align][sign][#][0][width][, or _][.precision][d s e f g x o b %], as in Python. Without an
+ * alignment numbers stand right and texts left. d, x, o and b take whole floats too. Errors: value,
+ * dtype. */
 int host_format_field(buf *out, host x, const char *spec, kv_err *e);
 
 /* Appends x as print shows it: True, None, 7, 0.1; a text as it is, or quoted when repr is set. */

@@ -1,5 +1,7 @@
 /* Host numbers as text: % directives, f-string fields, print. */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -8,9 +10,15 @@
 #define WIDTH_MAX     10000
 #define PRECISION_MAX 60 /* what num_fixed takes */
 
-/* A directive: %-8.3f, or the same without % behind the colon of a field. */
+/* A directive: %-8.3f, or what stands behind the colon of a field: *^+12,.2f. */
 typedef struct directive {
-    bool left, plus, blank, zero;
+    const char *mark; /* "%" of a directive, "" of a field: for messages */
+    const char *fill; /* a character of fill_bytes bytes */
+    int fill_bytes;
+    char align;  /* < > ^, or = for padding behind the sign; 0: by the kind of the value */
+    char sign;   /* '+', ' ', '-', or 0 as '-' */
+    bool prefix; /* 0x, 0o, 0b */
+    char group;  /* ',' or '_' between groups of digits, 0: none */
     int width;
     int precision; /* -1: none */
     char letter;   /* 0: none */
@@ -90,67 +98,170 @@ static const char *read_count(const char *s, int max, int *n)
     return s;
 }
 
-static const char *read_flags(directive *d, const char *s)
+/* Reads .precision, if it is there. Returns where it ends, or NULL. */
+static const char *read_precision(directive *d, const char *s, kv_err *e)
 {
-    for (;; s++) {
-        if (*s == '-')
-            d->left = true;
-        else if (*s == '+')
-            d->plus = true;
-        else if (*s == ' ')
-            d->blank = true;
-        else if (*s == '0')
-            d->zero = true;
-        else
-            return s;
-    }
+    if (*s == '.' && !(s = read_count(s + 1, PRECISION_MAX, &d->precision)))
+        kv_err_set(e, KV_E_VALUE, "a precision is at most %d", PRECISION_MAX);
+    return s;
 }
 
-/* Reads flags, width, precision and the letter if one follows. Returns where it ends, or NULL. */
+static const char *read_width(directive *d, const char *s, kv_err *e)
+{
+    if (!(s = read_count(s, WIDTH_MAX, &d->width)))
+        kv_err_set(e, KV_E_VALUE, "a width is at most %d", WIDTH_MAX);
+    return s;
+}
+
+static directive no_directive(const char *mark)
+{
+    return (directive){.mark = mark, .fill = " ", .fill_bytes = 1, .precision = -1};
+}
+
+/* [-+ 0#][width][.precision] and the letter, if one follows. Returns where it ends, or NULL. */
 static const char *read_directive(directive *d, const char *s, kv_err *e)
 {
-    *d = (directive){.precision = -1};
-    s = read_count(read_flags(d, s), WIDTH_MAX, &d->width);
-    if (!s) {
-        kv_err_set(e, KV_E_VALUE, "a width is at most %d", WIDTH_MAX);
+    *d = no_directive("%");
+    d->align = '>';
+    bool zero = false;
+    for (; *s && strchr("-+ 0#", *s); s++) {
+        zero |= *s == '0';
+        d->prefix |= *s == '#';
+        if (*s == '-')
+            d->align = '<';
+        else if (*s == '+' || (*s == ' ' && !d->sign))
+            d->sign = *s;
+    }
+    if (!(s = read_width(d, s, e)) || !(s = read_precision(d, s, e)))
+        return NULL;
+    d->letter = *s;
+    if (zero && d->align == '>' && *s != 's' && *s != 'r') {
+        d->fill = "0";
+        d->align = '=';
+    }
+    return *s ? s + 1 : s;
+}
+
+/* [[fill]align][sign][#][0][width][,][.precision] and the letter, if one follows, as Python reads
+ * them. Returns where it ends, or NULL. */
+static const char *read_field(directive *d, const char *s, kv_err *e)
+{
+    *d = no_directive("");
+    const char *second = *s ? next_character(s) : s;
+    if (*second && strchr("<>=^", *second)) {
+        d->fill = s;
+        d->fill_bytes = (int)(second - s);
+        s = second;
+    }
+    bool filled = s == second && *s;
+    if (*s && strchr("<>=^", *s))
+        d->align = *s++;
+    if (*s && strchr("+- ", *s)) {
+        d->sign = *s++;
+    }
+    if ((d->prefix = *s == '#'))
+        s++;
+    if (*s == '0' && !filled)
+        d->fill = "0";
+    if (!(s = read_width(d, s, e)))
+        return NULL;
+    if (*s == ',' || *s == '_')
+        d->group = *s++;
+    if (*s == '.' && !(s[1] >= '0' && s[1] <= '9')) {
+        kv_err_set(e, KV_E_VALUE, "the precision behind `.` is missing");
         return NULL;
     }
-    if (*s == '.')
-        s = read_count(s + 1, PRECISION_MAX, &d->precision);
-    if (!s) {
-        kv_err_set(e, KV_E_VALUE, "a precision is at most %d", PRECISION_MAX);
+    if (!(s = read_precision(d, s, e)))
         return NULL;
-    }
     d->letter = *s;
     return *s ? s + 1 : s;
 }
 
-static int bad_letter(const directive *d, const char *where, kv_err *e)
+static int bad_letter(const directive *d, kv_err *e)
 {
     unsigned char c = (unsigned char)d->letter;
+    const char *where = *d->mark ? "a % directive" : "a field";
     if (c == 0)
         kv_err_set(e, KV_E_VALUE, "%s ends without its letter", where);
     else if (c <= ' ' || c >= 0x7f)
         kv_err_set(e, KV_E_VALUE, "%s has no letter that says how", where);
     else
         kv_err_set(e, KV_E_VALUE, "%s does not know the letter %c", where, c);
-    return kv_err_hint(e, "the letters are d s r e f g x");
+    return kv_err_hint(e, *d->mark ? "the letters are d s r e f g x o"
+                                   : "the letters are d s e f g x o b %%");
 }
 
-/* Appends a number's digits behind its sign, padded to the width. */
-static void put_number(buf *out, const directive *d, bool negative, const char *digits, bool finite)
+static void fill(buf *out, const directive *d, int64_t n)
 {
-    const char *sign = negative ? "-" : d->plus ? "+" : d->blank ? " " : "";
-    int64_t pad = d->width - (int64_t)(strlen(sign) + strlen(digits));
-    bool zeros = d->zero && !d->left && finite;
-    if (!d->left && !zeros)
-        buf_repeat(out, ' ', pad > 0 ? pad : 0);
-    buf_add(out, sign);
-    if (zeros)
-        buf_repeat(out, '0', pad > 0 ? pad : 0);
-    buf_add(out, digits);
-    if (d->left)
-        buf_repeat(out, ' ', pad > 0 ? pad : 0);
+    for (; n > 0; n--)
+        buf_put(out, d->fill, (size_t)d->fill_bytes);
+}
+
+/* n digits with a separator before each group of `size`, counted from the right. */
+static void put_groups(buf *out, const char *digits, int64_t n, char separator, int size)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (i > 0 && separator && (n - i) % size == 0)
+            buf_char(out, separator);
+        buf_char(out, digits[i]);
+    }
+}
+
+/* A number: what stands before its digits, the digits of its whole part, and the rest. */
+typedef struct number {
+    char before[4]; /* sign and prefix */
+    const char *text;
+    size_t whole; /* digits at the start of text */
+} number;
+
+/* Zeros fill a number as digits: they are grouped with them, and never begin with a separator. */
+static void put_zero_filled(buf *out, const directive *d, const number *x, int size)
+{
+    const char *rest = x->text + x->whole;
+    int64_t room = d->width - (int64_t)(strlen(x->before) + strlen(rest)), n = (int64_t)x->whole;
+    buf digits = {0};
+    while (n + (d->group && n > 0 ? (n - 1) / size : 0) < room)
+        n++;
+    buf_repeat(&digits, '0', n - (int64_t)x->whole);
+    buf_put(&digits, x->text, x->whole);
+    buf_add(out, x->before);
+    put_groups(out, buf_text(&digits), n, d->group, size);
+    buf_add(out, rest);
+    out->failed |= digits.failed;
+    buf_release(&digits);
+}
+
+static void put_number(buf *out, const directive *d, bool negative, const char *prefix,
+                       const char *text)
+{
+    number x = {.text = text, .whole = strspn(text, "0123456789")};
+    int size = 3;
+    snprintf(x.before, sizeof x.before, "%s%s",
+             negative         ? "-"
+             : d->sign == '+' ? "+"
+             : d->sign == ' ' ? " "
+                              : "",
+             prefix);
+    if (d->letter && strchr("xXob", d->letter)) {
+        x.whole = strlen(text);
+        size = 4;
+    }
+    char align = d->align ? d->align : *d->fill == '0' ? '=' : '>';
+    if (align == '=' && *d->fill == '0') {
+        put_zero_filled(out, d, &x, size);
+        return;
+    }
+    int64_t groups = d->group && x.whole > 0 ? (int64_t)(x.whole - 1) / size : 0;
+    int64_t pad = d->width - (int64_t)(strlen(x.before) + strlen(text)) - groups;
+    int64_t left = align == '>' ? pad : align == '^' ? pad / 2 : 0;
+    fill(out, d, left);
+    buf_add(out, x.before);
+    if (align == '=')
+        fill(out, d, pad);
+    put_groups(out, text, (int64_t)x.whole, d->group, size);
+    buf_add(out, text + x.whole);
+    if (align == '<' || align == '^')
+        fill(out, d, pad - left);
 }
 
 static void put_text(buf *out, const directive *d, const char *text)
@@ -160,52 +271,119 @@ static void put_text(buf *out, const directive *d, const char *text)
     for (; *end && n != d->precision; n++)
         end = next_character(end);
     int64_t pad = d->width > n ? d->width - n : 0;
-    if (!d->left)
-        buf_repeat(out, ' ', pad);
+    int64_t left = d->align == '>' ? pad : d->align == '^' ? pad / 2 : 0;
+    fill(out, d, left);
     buf_put(out, text, (size_t)(end - text));
-    if (d->left)
-        buf_repeat(out, ' ', pad);
+    fill(out, d, pad - left);
 }
 
+/* A float without a letter, to p digits: as g, but with .0 behind a whole number, and with an
+ * exponent from 10**(p-1) on. */
+static void plain_digits(char *text, size_t size, double v, int p)
+{
+    if (p < 1)
+        p = 1;
+    num_fixed(text, size, v, p - 1, 'e');
+    char *e = strchr(text, 'e');
+    int exponent = atoi(e + 1);
+    if (exponent >= -4 && exponent < p - 1) {
+        num_fixed(text, size, v, p, 'g');
+        if (!strchr(text, '.'))
+            strcat(text, ".0");
+    } else if (strchr(text, '.')) {
+        char *last = e - 1;
+        while (*last == '0')
+            last--;
+        memmove(*last == '.' ? last : last + 1, e, strlen(e) + 1);
+    }
+}
+
+/* The letter says how: e f g, their capitals, % or none. */
 static int put_float(buf *out, const directive *d, host x, kv_err *e)
 {
+    static const char lower[] = "efg";
     if (!host_is_number(x))
-        return kv_err_set(e, KV_E_DTYPE, "%%%c takes a number, not %s", d->letter,
+        return kv_err_set(e, KV_E_DTYPE, "%s%c takes a number, not %s", d->mark, d->letter,
                           host_kind_name(x.kind));
-    double v = host_number(x);
+    double v = host_number(x) * (d->letter == '%' ? 100 : 1);
     char text[512] = "inf";
+    bool capital = d->letter >= 'E' && d->letter <= 'G';
     if (isnan(v))
         memcpy(text, "nan", 4);
+    else if (isfinite(v) && d->letter)
+        num_fixed(text, sizeof text - 2, fabs(v), d->precision < 0 ? 6 : d->precision,
+                  capital            ? lower[d->letter - 'E']
+                  : d->letter == '%' ? 'f'
+                                     : d->letter);
+    else if (isfinite(v) && d->precision >= 0)
+        plain_digits(text, sizeof text - 2, fabs(v), d->precision);
     else if (isfinite(v))
-        num_fixed(text, sizeof text, fabs(v), d->precision < 0 ? 6 : d->precision, d->letter);
-    put_number(out, d, signbit(v) && !isnan(v), text, isfinite(v));
+        num_repr(text, fabs(v), NUM_BINARY64);
+    if (d->letter == '%')
+        strcat(text, "%");
+    for (char *c = text; capital && *c; c++)
+        *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+    put_number(out, d, signbit(v) && !isnan(v), "", text);
     return KV_OK;
+}
+
+/* The whole number that x is. %d cuts fractions off, as in Python. */
+static int whole_number(const directive *d, host x, int64_t *out, kv_err *e)
+{
+    *out = x.u.integer;
+    if (x.kind == HOST_BOOL || x.kind == HOST_INT)
+        return KV_OK;
+    bool cut = *d->mark && d->letter != 'x' && d->letter != 'X' && d->letter != 'o';
+    char letter = d->letter ? d->letter : 'd';
+    if (x.kind == HOST_FLOAT && fabs(x.u.number) < 0x1p63 &&
+        (cut || x.u.number == floor(x.u.number))) {
+        *out = (int64_t)x.u.number;
+        return KV_OK;
+    }
+    if (x.kind == HOST_FLOAT && isfinite(x.u.number) && !cut)
+        return kv_err_set(e, KV_E_DTYPE, "%s%c takes a whole number, not a fraction", d->mark,
+                          letter);
+    if (x.kind == HOST_FLOAT)
+        return kv_err_set(e, KV_E_VALUE, "%s%c takes a number that fits into 64 bits", d->mark,
+                          letter);
+    return kv_err_set(e, KV_E_DTYPE, "%s%c takes a whole number, not %s", d->mark, letter,
+                      host_kind_name(x.kind));
+}
+
+static const char *prefix_of(const directive *d)
+{
+    if (!d->prefix)
+        return "";
+    return d->letter == 'x'   ? "0x"
+           : d->letter == 'X' ? "0X"
+           : d->letter == 'o' ? "0o"
+           : d->letter == 'b' ? "0b"
+                              : "";
 }
 
 static int put_integer(buf *out, const directive *d, host x, kv_err *e)
 {
-    int64_t v = 0;
-    bool whole = x.kind == HOST_BOOL || x.kind == HOST_INT;
-    if (whole)
-        v = x.u.integer;
-    else if (x.kind == HOST_FLOAT && x.u.number == floor(x.u.number) && fabs(x.u.number) < 0x1p63) {
-        v = (int64_t)x.u.number;
-        whole = true;
-    }
-    if (!whole && x.kind == HOST_FLOAT)
-        return kv_err_set(e, KV_E_DTYPE, "%%%c takes a whole number, not a fraction", d->letter);
-    if (!whole)
-        return kv_err_set(e, KV_E_DTYPE, "%%%c takes a whole number, not %s", d->letter,
-                          host_kind_name(x.kind));
+    int64_t v;
+    int rc = whole_number(d, x, &v, e);
+    if (rc)
+        return rc;
+    char digits[65], *at = digits + sizeof digits - 1;
     uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-    buf digits = {0};
-    buf_printf(&digits, d->letter == 'x' ? "%llx" : "%llu", (unsigned long long)size);
+    unsigned base = d->letter == 'x' || d->letter == 'X' ? 16
+                    : d->letter == 'o'                   ? 8
+                    : d->letter == 'b'                   ? 2
+                                                         : 10;
+    *at = '\0';
+    do {
+        *--at = (d->letter == 'X' ? "0123456789ABCDEF" : "0123456789abcdef")[size % base];
+        size /= base;
+    } while (size > 0);
     buf all = {0};
-    buf_repeat(&all, '0', d->precision > (int64_t)digits.len ? d->precision - (int)digits.len : 0);
-    buf_put(&all, buf_text(&digits), digits.len);
-    put_number(out, d, v < 0, buf_text(&all), d->precision < 0);
-    int rc = buf_check(&digits, e) ? KV_E_MEMORY : buf_check(&all, e);
-    buf_release(&digits);
+    int64_t n = (int64_t)strlen(at);
+    buf_repeat(&all, '0', d->precision > n ? d->precision - n : 0);
+    buf_add(&all, at);
+    put_number(out, d, v < 0, prefix_of(d), buf_text(&all));
+    rc = buf_check(&all, e);
     buf_release(&all);
     return rc;
 }
@@ -220,12 +398,14 @@ static int put_any(buf *out, const directive *d, host x, bool repr, kv_err *e)
     return rc;
 }
 
+/* ---- Formats --------------------------------------------------------------------------------- */
+
 /* The letter of d is one of those that take a value. */
 static int put(buf *out, const directive *d, host x, kv_err *e)
 {
-    if (strchr("efg", d->letter))
+    if (strchr("efgEFG", d->letter))
         return put_float(out, d, x, e);
-    if (strchr("dix", d->letter))
+    if (strchr("diuxXo", d->letter))
         return put_integer(out, d, x, e);
     return put_any(out, d, x, d->letter == 'r', e);
 }
@@ -248,8 +428,8 @@ int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e)
             buf_char(out, '%');
             continue;
         }
-        if (!d.letter || !strchr("dsrefgxi", d.letter))
-            return bad_letter(&d, "a % directive", e);
+        if (!d.letter || !strchr("dsrefgxiuoEFGX", d.letter))
+            return bad_letter(&d, e);
         if (used == n)
             return kv_err_set(e, KV_E_VALUE, "the text has more %% directives than values (%d)", n);
         int rc = put(out, &d, args[used++], e);
@@ -262,39 +442,52 @@ int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e)
     return buf_check(out, e);
 }
 
-/* A number without a letter: as print shows it, with the flags and the width of d. */
-static int put_plain(buf *out, const directive *d, host x, kv_err *e)
+/* What Python refuses for a text. */
+static int put_text_field(buf *out, const directive *d, host x, kv_err *e)
 {
-    buf text = {0};
-    host_print(&text, x, false);
-    const char *t = buf_text(&text);
-    bool negative = *t == '-', finite = x.kind != HOST_FLOAT || isfinite(x.u.number);
-    put_number(out, d, negative, t + negative, finite && x.kind != HOST_BOOL);
-    int rc = buf_check(&text, e);
-    buf_release(&text);
-    return rc;
+    if (d->letter && d->letter != 's')
+        return kv_err_set(e, KV_E_DTYPE, "%c takes a %snumber, not text", d->letter,
+                          strchr("dxXob", d->letter) ? "whole " : "");
+    if (d->sign || d->prefix || d->group || d->align == '=')
+        return kv_err_set(e, KV_E_VALUE, "a text has no sign, no prefix and no groups of digits");
+    put_text(out, d, x.u.text);
+    return buf_check(out, e);
+}
+
+static int put_number_field(buf *out, const directive *d, host x, kv_err *e)
+{
+    char c = d->letter;
+    bool whole = c ? strchr("dxXob", c) != NULL : x.kind != HOST_FLOAT;
+    if (c == 's')
+        return kv_err_set(e, KV_E_DTYPE, "s takes a text, not %s", host_kind_name(x.kind));
+    if (whole && d->precision >= 0)
+        return kv_err_set(e, KV_E_VALUE, "a whole number has no precision");
+    if (!whole && d->prefix)
+        return kv_err_set(e, KV_E_VALUE, "# is for x o b");
+    if (d->group == ',' && c && strchr("xXob", c))
+        return kv_err_set(e, KV_E_VALUE, "the groups of %c are separated by _", c);
+    bool finite = x.kind != HOST_FLOAT || isfinite(x.u.number);
+    directive plain = *d;
+    plain.group = finite ? d->group : 0;
+    return whole ? put_integer(out, &plain, x, e) : put_float(out, &plain, x, e);
 }
 
 int host_format_field(buf *out, host x, const char *spec, kv_err *e)
 {
     directive d;
-    const char *end = read_directive(&d, spec ? spec : "", e);
+    if (!spec || !*spec) {
+        host_print(out, x, false);
+        return buf_check(out, e);
+    }
+    const char *end = read_field(&d, spec, e);
     if (!end)
         return KV_E_VALUE;
-    if (d.letter && !strchr("dsrefgxi", d.letter))
-        return bad_letter(&d, "a field", e);
+    if (d.letter && !strchr("dsefgxobEFGX%", d.letter))
+        return bad_letter(&d, e);
     if (*end)
         return kv_err_set(e, KV_E_VALUE, "a field ends behind its letter %c", d.letter);
-    if (!d.letter && x.kind == HOST_FLOAT && d.precision >= 0)
-        d.letter = 'g';
-    int rc = KV_OK;
-    if (d.letter)
-        rc = put(out, &d, x, e);
-    else if (host_is_number(x))
-        rc = put_plain(out, &d, x, e);
-    else {
-        d.left = true;
-        rc = put_any(out, &d, x, false, e);
-    }
+    if (x.kind == HOST_NONE)
+        return kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not none");
+    int rc = x.kind == HOST_TEXT ? put_text_field(out, &d, x, e) : put_number_field(out, &d, x, e);
     return rc ? rc : buf_check(out, e);
 }

@@ -2,8 +2,10 @@
 #include "vm/host.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "format_cases.h"
 #include "test.h"
 
 static arena memory;
@@ -181,7 +183,7 @@ TEST(host_format_numbers)
                "3.142| 1.23e+04|0.1|2.000000");
     CHECK_TEXT(FORMAT("%08.2f|%-8.2f|%+.1f", F(-3.14159), F(2.5), F(2.25)),
                "-0003.14|2.50    |+2.2");
-    CHECK_TEXT(FORMAT("%f %5.1f %05f", F(INFINITY), F(-INFINITY), F(NAN)), "inf  -inf   nan");
+    CHECK_TEXT(FORMAT("%f %5.1f %05f", F(INFINITY), F(-INFINITY), F(NAN)), "inf  -inf 00nan");
     CHECK_TEXT(FORMAT("%d %d %x %x %i", F(3.0), host_bool(true), I(255), I(-255), I(-1)),
                "3 1 ff -ff -1");
     CHECK_TEXT(FORMAT("%d", I(INT64_MIN)), "-9223372036854775808");
@@ -193,8 +195,10 @@ TEST(host_format_errors)
 {
     buf out = {0};
     host x = F(1.5), t = X("a");
-    CHECK_ERR(host_format(&out, "%d", &x, 1, &e), KV_E_DTYPE,
-              "%d takes a whole number, not a fraction");
+    CHECK_ERR(host_format(&out, "%x", &x, 1, &e), KV_E_DTYPE,
+              "%x takes a whole number, not a fraction");
+    CHECK_ERR(host_format(&out, "%d", &(host){.kind = HOST_FLOAT, .u.number = 1e19}, 1, &e),
+              KV_E_VALUE, "%d takes a number that fits into 64 bits");
     CHECK_ERR(host_format(&out, "%d", &t, 1, &e), KV_E_DTYPE, "%d takes a whole number, not text");
     CHECK_ERR(host_format(&out, "%f", &t, 1, &e), KV_E_DTYPE, "%f takes a number, not text");
     CHECK_ERR(host_format(&out, "%d %d", &x, 0, &e), KV_E_VALUE,
@@ -226,15 +230,51 @@ TEST(host_fields)
     CHECK_TEXT(field(I(42), "6"), "    42");
     CHECK_TEXT(field(I(-42), "06"), "-00042");
     CHECK_TEXT(field(X("ab"), "5"), "ab   ");
-    CHECK_TEXT(field(X("ab"), "5s"), "   ab");
+    CHECK_TEXT(field(X("ab"), "5s"), "ab   ");
     CHECK_TEXT(field(I(255), "x"), "ff");
     CHECK_TEXT(field(host_bool(false), ""), "False");
+    CHECK_TEXT(field(X("äb"), "é^6"), "ééäbéé");
+    CHECK_TEXT(field(F(0.125), ".1%"), "12.5%");
+    CHECK_TEXT(field(I(1234567), "015,d"), "000,001,234,567");
+    CHECK_TEXT(field(F(3.0), "d"), "3");
     buf out = {0};
+    host none = host_none(), half = F(1.5);
+    CHECK_ERR(host_format_field(&out, none, "5", &e), KV_E_DTYPE,
+              "a format takes a number or a text, not none");
+    CHECK_ERR(host_format_field(&out, half, "d", &e), KV_E_DTYPE,
+              "d takes a whole number, not a fraction");
+    CHECK_ERR(host_format_field(&out, X("a"), ".2f", &e), KV_E_DTYPE, "f takes a number, not text");
+    CHECK_ERR(host_format_field(&out, X("a"), "+5", &e), KV_E_VALUE,
+              "a text has no sign, no prefix and no groups of digits");
+    CHECK_ERR(host_format_field(&out, I(1), "s", &e), KV_E_DTYPE, "s takes a text, not int");
+    CHECK_ERR(host_format_field(&out, I(1), ".2", &e), KV_E_VALUE,
+              "a whole number has no precision");
+    CHECK_ERR(host_format_field(&out, I(1), "5.", &e), KV_E_VALUE,
+              "the precision behind `.` is missing");
+    CHECK_ERR(host_format_field(&out, I(1), ",x", &e), KV_E_VALUE,
+              "the groups of x are separated by _");
+    CHECK_ERR(host_format_field(&out, half, "#.2f", &e), KV_E_VALUE, "# is for x o b");
     CHECK_ERR(host_format_field(&out, I(1), "q", &e), KV_E_VALUE,
               "a field does not know the letter q");
     CHECK_ERR(host_format_field(&out, I(1), "dd", &e), KV_E_VALUE,
               "a field ends behind its letter d");
     buf_release(&out);
+}
+
+TEST(host_formats_like_python)
+{
+    for (size_t i = 0; i < sizeof format_cases / sizeof *format_cases; i++) {
+        const struct format_case *c = &format_cases[i];
+        buf out = {0};
+        kv_err why = {0};
+        int rc = c->spec[0] == '%' ? host_format(&out, c->spec, &c->value, 1, &why)
+                                   : host_format_field(&out, c->value, c->spec, &why);
+        const char *got = rc ? "refused" : buf_text(&out), *want = c->want ? c->want : "refused";
+        if (strcmp(got, want) != 0)
+            printf("# row %d: \"%s\": %s\n", (int)i, c->spec, why.text);
+        CHECK_TEXT(got, want);
+        buf_release(&out);
+    }
 }
 
 TEST(host_prints)
