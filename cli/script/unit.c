@@ -229,6 +229,22 @@ static int check_updater(checker *c, const ast *name)
                        name->u.text);
 }
 
+/* Whether a statement below node gives a name a value. */
+static bool assigns(const ast *node, const char *name)
+{
+    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
+                 strcmp(node->kid[0]->u.text, name) == 0;
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = assigns(node->kid[i], name);
+    return found;
+}
+
+static bool is_variable(void *arg, const char *name)
+{
+    checker *c = arg;
+    return assigns(c->u->body, name) || session_find(c->s, name);
+}
+
 static int check_command(checker *c, const ast *node)
 {
     const command *cmd = node->u.other;
@@ -236,8 +252,12 @@ static int check_command(checker *c, const ast *node)
     bool types_known = c->s->check && !c->plugins && !may_be_defined(c);
     for (int i = 0; cmd->args[i].kind != ARG_END; i++)
         if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
-            return c->e->code;
-    return check_words(&c->u->src, node, types_known ? &c->types : NULL, c->e);
+            goto failed;
+    if (check_words(&c->u->src, node, types_known ? &c->types : NULL, c->e) == KV_OK)
+        return KV_OK;
+failed:
+    hint_variable(&c->u->src, node, is_variable, c, c->e);
+    return c->e->code;
 }
 
 /* The block of an expect-error: when its words alone show the error that it waits for, it need not
