@@ -12,4 +12,9 @@
  * when there may be any others. The error has the place of the word. */
 int check_words(const source *src, const ast *call, const map *types, kv_err *e);
 
+/* Adds a hint at $name to the error e of the command call in src, when a bare word of it is the
+ * name of a variable. At the place of the error it says more than another hint. */
+void hint_variable(const source *src, const ast *call,
+                   bool (*is_variable)(void *arg, const char *name), void *arg, kv_err *e);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/num.h"
 #include "script/commands.h"
 #include "script/eval.h"
+#include "script/optimizer_help.h"
 #include "script/statement.h"
 #include "script/unit.h"
 
@@ -18,15 +19,49 @@ typedef struct params {
     int n;
 } params;
 
+/* Whether a parameter of the rule that a command names is a text. */
+static bool takes_text(session *s, const ast *call, const char *param)
+{
+    const ast *what = call->kid[0];
+    value name;
+    kv_err unused = {0};
+    if (!what || what->kind == STMT_RULE)
+        return optimizer_takes_text(param, what ? what->u.other : NULL);
+    if (eval_text(s, what, "", &name, &unused))
+        return false;
+    int64_t at = map_get(&s->rules, (kv_key){0, name.u.text->text});
+    bool text = at >= 0 ? optimizer_takes_text(param, s->rule_defs[at].rule)
+                        : optimizer_named_takes_text(param, name.u.text->text);
+    value_release(&name);
+    return text;
+}
+
+/* The value of a parameter: that of its expression, or the word that it can be read as: where the
+ * parameter is a text, or where it is no variable, so that the rule says what it takes. */
+static int param_value(session *s, const ast *call, const ast *option, value *out, kv_err *e)
+{
+    const ast *expr = option->kid[0], *word = option->n > 1 ? option->kid[1] : NULL;
+    bool plain = word && expr->kind == AST_NAME;
+    if (word && ((plain && !session_find(s, expr->u.text)) || takes_text(s, call, option->u.text)))
+        return eval(s, word, out, e);
+    int code = eval(s, expr, out, e);
+    if (code == KV_OK && out->kind == VALUE_ARRAY && kv_array_size(out->u.array) == 1) {
+        value array = *out;
+        code = value_item(out, array, e);
+        value_release(&array);
+    }
+    return code;
+}
+
 /* The value of a parameter as text, as kv_set_rule takes it. */
-static int param_text(session *s, const ast *option, value *out, kv_err *e)
+static int param_text(session *s, const ast *call, const ast *option, value *out, kv_err *e)
 {
     value v;
     buf text = {0};
     int code;
     if (option->n == 0)
         return value_text_new(out, "true", 4, e);
-    if ((code = eval(s, option->kid[0], &v, e)))
+    if ((code = param_value(s, call, option, &v, e)))
         return code;
     char number[NUM_TEXT_MAX];
     if (v.kind == VALUE_FLOAT) {
@@ -68,7 +103,7 @@ static int params_of(session *s, const ast *call, params *p, kv_err *e)
         if (p->n == MAX_PARAMS)
             code =
                 unit_err(s, option, e, KV_E_USAGE, "a rule has at most %d parameters", MAX_PARAMS);
-        else if ((code = param_text(s, option, &p->texts[p->n], e)) == KV_OK) {
+        else if ((code = param_text(s, call, option, &p->texts[p->n], e)) == KV_OK) {
             p->opts[p->n] = (kv_opt){option->u.text, p->texts[p->n].u.text->text};
             p->n++;
         }
@@ -116,6 +151,17 @@ static int set_named(session *s, kv *store, const ast *what, const params *p, kv
     return code ? unit_at(s, what, e) : KV_OK;
 }
 
+/* Words that were taken for the value of a parameter since there is no such variable. */
+static void hint_words(session *s, const ast *call, kv_err *e)
+{
+    for (uint32_t i = 1; i < call->n; i++) {
+        const ast *option = call->kid[i], *expr = option->n > 1 ? option->kid[0] : NULL;
+        if (e->code == KV_E_DTYPE && expr && expr->kind == AST_NAME &&
+            !session_find(s, expr->u.text))
+            kv_err_hint(e, "there is no variable `%s`", expr->u.text);
+    }
+}
+
 static int set_any(session *s, const ast *call, kv_err *e)
 {
     const ast *what = call->kid[0];
@@ -128,6 +174,7 @@ static int set_any(session *s, const ast *call, kv_err *e)
         code = set_rule(store, s->unit, what->u.other, &p, e);
     else
         code = set_named(s, store, what, &p, e);
+    hint_words(s, call, e);
     params_release(&p);
     return code;
 }

@@ -98,6 +98,7 @@ const command command_table[] = {
      COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_optimizer,
      "an optimizer with its states: sgd, adam, lamb, ... or a rule of the script",
      "set-optimizer sgd --learning-rate 0.1 --momentum 0.9\n"
+     "n = 4; set-optimizer sgd --learning-rate 0.1/n # numbers are computed, texts are words\n"
      "set-optimizer adam --lr-scheduler factor(step=100, factor=0.5) --learning-rate none\n"
      "set-optimizer sgd --wd 0.01 --names 3=fc_weight,5=fc_bias --lr-mult 5=2\n"
      "set-optimizer --update --learning-rate 0.01 # another rate; states and counts stay\n"

@@ -7,6 +7,7 @@
 #include "base/suggest.h"
 #include "script/check.h"
 #include "script/file_kind.h"
+#include "script/optimizer_help.h"
 #include "script/plot.h"
 #include "script/statement.h"
 #include "script/unit.h"
@@ -165,6 +166,16 @@ static bool is_text_word(parser *p)
     return text && !parse_is_reserved(text) && !parse_is_constant(text, &number);
 }
 
+/* What may stand in the word that is the value of a parameter. */
+#define PARAM_WORD "-./,="
+
+static bool is_param_char(const parser *p, uint32_t pos)
+{
+    char c = parse_char(p, pos);
+    return is_word_char(c) ||
+           (c && strchr(PARAM_WORD, c) && !(c == '-' && parse_char(p, pos + 1) == '>'));
+}
+
 /* A schedule, written as a call, or pairs such as 0=fc_weight: text up to the next blank outside
  * brackets, when it holds a bracket or `=` behind its first character. */
 static uint32_t raw_end(parser *p)
@@ -183,14 +194,49 @@ static uint32_t raw_end(parser *p)
     return raw && open == 0 ? end : pos;
 }
 
-static ast *param_value(parser *p)
+/* The value of a parameter that is a text. */
+static ast *text_value(parser *p)
 {
     uint32_t pos = parse_here(p), end = raw_end(p);
     if (end > pos)
         return text_node(p, pos, end);
     if (is_text_word(p))
-        return parse_word(p, "-./,=", "a value");
+        return parse_word(p, PARAM_WORD, "a value");
     return parse_value(p);
+}
+
+/* The value of --PARAM: an expression, and where a word is as long, that word behind it. Which of
+ * the two is meant the parameter says, which may belong to a rule that is not known yet. Returns
+ * how many there are, 0 on an error. */
+static int param_value(parser *p, const char *name, ast *given[2])
+{
+    if (optimizer_takes_text(name, NULL))
+        return (given[0] = text_value(p)) != NULL;
+    bool word_next = is_text_word(p);
+    parser before = *p;
+    kv_err *outer = p->e, unused = {0};
+    uint32_t pos = before.tok.pos, end = pos;
+    while (word_next && is_param_char(p, end))
+        end++;
+    if (end == pos)
+        return (given[0] = parse_value(p)) != NULL;
+    p->e = &unused; /* what is no expression may be a word; else the error shows again */
+    given[0] = parse_value(p);
+    p->e = outer;
+    if (given[0] && p->last > end)
+        return 1;
+    bool word_alone = !given[0] || p->last < end;
+    char next = parse_char(p, end);
+    bool open = !given[0] && (next == '(' || next == '[');
+    uint32_t last = p->last;
+    parse_back(p, &before);
+    if (open)
+        return (given[0] = parse_value(p)) != NULL;
+    ast *word = text_node(p, pos, end);
+    given[word_alone ? 0 : 1] = word;
+    if (!word_alone)
+        parse_seek(p, last);
+    return !word ? 0 : word_alone ? 1 : 2;
 }
 
 /* What may stand in a word of a list: 1,2,4 or push+adam+pull. */
@@ -260,7 +306,8 @@ static ast *option(parser *p, const command *c)
     memcpy(name, p->lx.src->text + t.pos + 2, n < 63 ? n : 63);
     dashes(name);
     parse_accept(p, SIGN1('='));
-    ast *given = NULL;
+    ast *given[2] = {NULL, NULL};
+    int ngiven = 0;
     const char *known = NULL;
     for (const command_option *o = c->options; o->name && !known; o++) {
         if (strcmp(o->name, name) != 0)
@@ -271,19 +318,20 @@ static ast *option(parser *p, const command *c)
         if (parse_at_end(p))
             return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", name,
                               name, o->value);
-        if (!(given = option_value(p, o)))
+        if (!(given[0] = option_value(p, o)))
             return NULL;
+        ngiven = 1;
     }
     if (!known && (c->flags & COMMAND_PARAMS)) {
         if (!(known = parse_intern(p, name, strlen(name))))
             return NULL;
         bool alone = parse_at_end(p) || parse_peek(p)->kind == TOK_OPTION;
-        if (!alone && !(given = param_value(p)))
+        if (!alone && !(ngiven = param_value(p, known, given)))
             return NULL;
     }
     if (!known)
         return unknown_option(p, c, &t, name);
-    ast *node = parse_node_of(p, STMT_OPTION, t.pos, &given, given != NULL);
+    ast *node = parse_node_of(p, STMT_OPTION, t.pos, given, ngiven);
     if (node)
         node->u.text = known;
     return node;

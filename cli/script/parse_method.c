@@ -145,6 +145,13 @@ static ast *rule(method_call *m)
     while (parse_skip_module(p))
         ;
     token t = *parse_peek(p);
+    if (strcmp(m->c->name, "set-updater") == 0 &&
+        (parse_accept_word(p, "None") || parse_accept_word(p, "none"))) {
+        ast *name = parse_node(p, AST_TEXT, t.pos, t.end, 0); /* MXNet's word for no updater */
+        if (name)
+            name->u.text = "assign";
+        return name;
+    }
     if (t.kind != TOK_NAME)
         return parse_expr(p, false);
     if (parse_is_word(p, "optimizer") && parse_char(p, t.end) == '.') {

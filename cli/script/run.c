@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/visible.h"
+#include "script/check_words.h"
 #include "script/commands.h"
 #include "script/eval.h"
 #include "script/eval_tree.h"
@@ -207,6 +208,11 @@ int run_argument(session *s, const ast *node, kv_err *e)
     return code;
 }
 
+static bool is_variable(void *s, const char *name)
+{
+    return session_find(s, name) != NULL;
+}
+
 static int run_command(session *s, const ast *node, result *r, kv_err *e)
 {
     const command *c = node->u.other;
@@ -231,6 +237,8 @@ static int run_command(session *s, const ast *node, result *r, kv_err *e)
         code = deliver(s, node, r, false, e);
     }
     buf_release(&lines);
+    if (code)
+        hint_variable(&s->unit->src, node, is_variable, s, e);
     return code ? unit_at(s, node, e) : KV_OK;
 }
 

@@ -1,6 +1,7 @@
 /* Units: reading, the checks that need no values, and what they hold. */
 #include "script/unit.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -244,6 +245,22 @@ static int check_updater(checker *c, const ast *name)
                        name->u.text);
 }
 
+/* Whether a statement below node gives a name a value. */
+static bool assigns(const ast *node, const char *name)
+{
+    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
+                 strcmp(node->kid[0]->u.text, name) == 0;
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = assigns(node->kid[i], name);
+    return found;
+}
+
+static bool is_variable(void *arg, const char *name)
+{
+    checker *c = arg;
+    return assigns(c->u->body, name) || session_find(c->s, name);
+}
+
 static int check_command(checker *c, const ast *node)
 {
     const command *cmd = node->u.other;
@@ -251,8 +268,12 @@ static int check_command(checker *c, const ast *node)
     bool types_known = c->s->check && !c->plugins && !may_be_defined(c);
     for (int i = 0; cmd->args[i].kind != ARG_END; i++)
         if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
-            return c->e->code;
-    return check_words(&c->u->src, node, types_known ? &c->types : NULL, c->e);
+            goto failed;
+    if (check_words(&c->u->src, node, types_known ? &c->types : NULL, c->e) == KV_OK)
+        return KV_OK;
+failed:
+    hint_variable(&c->u->src, node, is_variable, c, c->e);
+    return c->e->code;
 }
 
 /* The block of an expect-error: when its words alone show the error that it waits for, it need not
@@ -279,6 +300,22 @@ static int check_failing(checker *c, const ast *node)
     return noted(c);
 }
 
+/* A rule does not see the variables of the script: one that it names is wanted as a parameter. */
+static int check_rule(checker *c, const rule_ast *rule)
+{
+    char name[64];
+    int code = rule_check(rule, &c->u->src, c->e);
+    if (code && sscanf(c->e->text, "a rule knows no name `%63[^`]", name) == 1 &&
+        is_variable(c, name)) {
+        c->e->hint[0] = '\0';
+        kv_err_hint(c->e,
+                    "a rule takes a variable as a parameter: updater NAME(%s = 0.5) { … }; "
+                    "set-updater NAME --%s %s",
+                    name, name, name);
+    }
+    return code;
+}
+
 static int check_names(checker *c, const ast *node)
 {
     int code = KV_OK;
@@ -291,7 +328,7 @@ static int check_names(checker *c, const ast *node)
     else if (node->kind == STMT_COMMAND)
         code = check_command(c, node);
     else if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
-        code = rule_check(node->u.other, &c->u->src, c->e);
+        code = check_rule(c, node->u.other);
     else if (node->kind == STMT_SOURCE)
         code = check_unit(c, node->u.other);
     if (code == KV_OK)

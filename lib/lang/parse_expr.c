@@ -497,6 +497,8 @@ static ast *file(parser *p)
 static ast *primary(parser *p)
 {
     const token *t = parse_peek(p);
+    uint32_t pos = t->pos;
+    bool brace = parse_is_sign(p, SIGN1('{'));
     switch (t->kind) {
     case TOK_INT:
     case TOK_FLOAT:
@@ -522,7 +524,11 @@ static ast *primary(parser *p)
     case TOK_BAD:
         break;
     }
-    return parse_unexpected(p, "a value");
+    char next = parse_char(p, pos + 1);
+    parse_unexpected(p, "a value");
+    if (brace && (next == '}' || next == '\'' || next == '"'))
+        kv_err_hint(p->e, "there are no dicts: give names with = in brackets, f(type='2bit')");
+    return NULL;
 }
 
 /* ---- Postfixes ---- */

@@ -38,7 +38,8 @@ static int unknown_name(checker *c, const ast *node)
     for (int i = 0; i < c->env.n; i++)
         if (c->env.names[i].known)
             suggest_add(&near, c->env.names[i].text);
-    return suggest_done(&near, c->e);
+    suggest_done(&near, c->e);
+    return kv_err_hint(c->e, "it can be a parameter: updater NAME(%s = 0.5) { … }", node->u.text);
 }
 
 static int unknown_function(checker *c, const ast *node)

@@ -247,7 +247,8 @@ TEST(host_fields)
     CHECK_ERR(host_format_field(&out, X("a"), "+5", &e), KV_E_VALUE,
               "a text has no sign, no prefix and no groups of digits");
     CHECK_ERR(host_format_field(&out, I(1), "s", &e), KV_E_DTYPE, "s takes a text, not int");
-    CHECK_ERR(host_format_field(&out, I(1), ".2", &e), KV_E_VALUE, "a whole number has no precision");
+    CHECK_ERR(host_format_field(&out, I(1), ".2", &e), KV_E_VALUE,
+              "a whole number has no precision");
     CHECK_ERR(host_format_field(&out, I(1), "5.", &e), KV_E_VALUE,
               "the precision behind `.` is missing");
     CHECK_ERR(host_format_field(&out, I(1), ",x", &e), KV_E_VALUE,

@@ -173,8 +173,18 @@ TEST(script_parse_updaters)
 {
     static const lang_tree cases[] = {
         {"set-updater assign", "(set-updater \"assign\")"},
+        {"set-optimizer sgd --learning-rate n/2 --wd 1/len(args) --lr-mult 0=1.7,w=2",
+         "(set-optimizer \"sgd\" (--learning-rate (/ n 2) \"n/2\") (--wd (/ 1 (len args))) "
+         "(--lr-mult \"0=1.7,w=2\"))"},
+        {"set-optimizer sgd --learning-rate n * 2 --clip-gradient sqrt(n) --lr-scheduler "
+         "cosine(n=2)",
+         "(set-optimizer \"sgd\" (--learning-rate (* n 2)) (--clip-gradient (sqrt n)) "
+         "(--lr-scheduler \"cosine(n=2)\"))"},
+        {"set-updater u --mode a.b-c --kind x,y --how $n --way (n + 1)",
+         "(set-updater \"u\" (--mode (- (.b a) c) \"a.b-c\") (--kind \"x,y\") (--how n) "
+         "(--way (+ n 1)))"},
         {"set_updater scale --by 0.5 --exact --how fast --neg -1",
-         "(set-updater \"scale\" (--by 0.5) (--exact) (--how \"fast\") (--neg (- 1)))"},
+         "(set-updater \"scale\" (--by 0.5) (--exact) (--how fast \"fast\") (--neg (- 1)))"},
         {"set-updater { print \"key %d\" % key; stored += input * 2 }",
          "(set-updater {(print (% \"key %d\" key)) (= stored (+ stored (* input 2)))})"},
         {"set-updater {\n  stored = input # c\n}\ntype", "(set-updater {(= stored input)}) (type)"},
