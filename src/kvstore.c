@@ -255,14 +255,13 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = check_how(how, 0, e);
+    if (!rc && store && !store->ops->row_sparse_pull)
+        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
+                        store->type);
     if (rc || (rc = check_list(keys, n, outs, e)) || (rc = call_check_form(keys, n, ids, e)) ||
         n == 0 || (rc = enter(store, e)))
         return rc;
-    if (store->ops->row_sparse_pull)
-        rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
-    else
-        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
-                        store->type);
+    rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
     return leave(store, rc);
 }
 
