@@ -334,6 +334,7 @@ void result_release(result *r)
     value_release(&r->sides.right);
     value_release(&r->sides.index);
     value_release(&r->sides.max_diff);
+    value_release(&r->sides.differences);
     rows_release(&r->entries);
     rows_release(&r->summary);
     mem_free(r->keys);
