@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/visible.h"
+#include "script/file_kind.h"
 #include "script/show.h"
 
 /* ---- The lock -------------------------------------------------------------------------------- */
@@ -180,6 +181,15 @@ void state_close(state *st)
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
+/* What is wrong with its header helps nobody. */
+static int other_kind(const state *st, const char *title, kv_err *e)
+{
+    *e = (kv_err){0};
+    kv_err_set(e, KV_E_FORMAT, "\"%s\" is a %s file, which keeps no store", st->path, title);
+    return kv_err_hint(
+        e, strpbrk(st->path, " \"'") ? "@\"%s\" reads its array" : "@%s reads its array", st->path);
+}
+
 static int load(state *st, session *s, kv_err *e)
 {
     struct stat about;
@@ -195,6 +205,9 @@ static int load(state *st, session *s, kv_err *e)
         e->hint[0] = '\0';
         kv_err_hint(e, "when a plugin brings this type: kvctl --plugin FILE.so loads it");
     }
+    const char *title = file_kind_title(file_kind_of(st->path));
+    if (code == KV_E_FORMAT && title)
+        return other_kind(st, title, e);
     if (code || (code = session_adopt(s, store, "kv", e)))
         return code;
     st->loaded = true;

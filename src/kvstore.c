@@ -301,14 +301,15 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = check_how(how, 0, e);
-    if (rc || (rc = check_store(store, e)) || (rc = check_list(keys, n, outs, outs_of, e)) ||
-        (rc = check_list(keys, n, ids, ids_in, e)) || n == 0 || (rc = enter(store, e)))
+    if (rc || (rc = check_store(store, e)))
         return rc;
-    if (store->ops->row_sparse_pull)
-        rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
-    else
-        rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
-                        store->type);
+    if (!store->ops->row_sparse_pull)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
+                          store->type);
+    if ((rc = check_list(keys, n, outs, outs_of, e)) || (rc = check_list(keys, n, ids, ids_in, e)) ||
+        n == 0 || (rc = enter(store, e)))
+        return rc;
+    rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
     return leave(store, rc);
 }
 

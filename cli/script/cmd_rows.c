@@ -195,7 +195,10 @@ int cmd_row_sparse_pull(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     key_list keys;
     int code;
-    if ((code = session_store(s, &store, e)) || (code = eval_keys(s, call->kid[0], &keys, e)))
+    if ((code = session_store(s, &store, e)) ||
+        /* a store that has no rows says so */
+        (code = kv_row_sparse_pull(store, NULL, 0, NULL, NULL, NULL, e)) ||
+        (code = eval_keys(s, call->kid[0], &keys, e)))
         return code;
     out->names = keys.names; /* the names of the result's keys */
     keys.names = (arena){0};

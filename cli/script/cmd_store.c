@@ -51,6 +51,7 @@ int cmd_use(session *s, const ast *call, result *out, kv_err *e)
     int64_t at = session_find_store(s, name.u.text->text);
     if (at >= 0) {
         s->current = at;
+        s->create_failed = false;
     } else {
         code = unit_err(s, call->kid[0], e, KV_E_NAME, "there is no store `%s`", name.u.text->text);
         suggest near = {.word = name.u.text->text};

@@ -169,6 +169,7 @@ static void describe_side(buf *out, const char *name, const side *v)
 typedef struct difference {
     const kv_array *shaped; /* the side that has the shape of the result */
     int64_t n, wrong;       /* elements, and those that do not hold */
+    int64_t shown[SHOWN_DIFFERENCES]; /* the first of them */
     int64_t first, worst;   /* -1: none */
     double most;            /* the largest difference; NaN when there is one */
 } difference;
@@ -177,11 +178,14 @@ typedef struct difference {
 static difference find_difference(buf *out, int op, const side *l, const side *r)
 {
     int64_t nl = kv_array_size(l->a), nr = kv_array_size(r->a);
-    difference d = {nl >= nr ? l->a : r->a, nl > nr ? nl : nr, 0, -1, -1, -1};
+    difference d = {.shaped = nl >= nr ? l->a : r->a, .n = nl > nr ? nl : nr, .first = -1,
+                    .worst = -1, .most = -1};
     for (int64_t i = 0; i < d.n; i++) {
         double a = l->x[nl == 1 ? 0 : i], b = r->x[nr == 1 ? 0 : i], far = fabs(a - b);
         if (holds(op, a, b))
             continue;
+        if (d.wrong < SHOWN_DIFFERENCES)
+            d.shown[d.wrong] = i;
         if (++d.wrong <= SHOWN_DIFFERENCES && d.n > 1) {
             buf_add(out, "  ");
             add_index(out, d.shaped, i);
@@ -211,22 +215,53 @@ static void describe_worst(buf *out, const difference *d)
     buf_char(out, '\n');
 }
 
-/* Both sides and where they differ, for the record. */
-static void give_sides(comparison *out, const side *l, const side *r, const difference *d)
+/* The indices of element i as a tuple. */
+static int index_value(value *out, const kv_array *a, int64_t i, kv_err *e)
 {
     int64_t at[KV_MAX_NDIM];
+    int ndim = index_of(at, a, i), code = value_list_new(out, VALUE_TUPLE, ndim, e);
+    for (int k = 0; k < ndim && code == KV_OK; k++)
+        out->u.list->items[k] = value_int(at[k]);
+    return code;
+}
+
+/* Element i of a side. */
+static value element_value(const side *s, int64_t i)
+{
+    return value_float(s->x[kv_array_size(s->a) == 1 ? 0 : i]);
+}
+
+/* (index, left, right) of each of the first differences. */
+static int give_differences(value *out, const side *l, const side *r, const difference *d,
+                            kv_err *e)
+{
+    int64_t n = d->wrong < SHOWN_DIFFERENCES ? d->wrong : SHOWN_DIFFERENCES;
+    int code = value_list_new(out, VALUE_TUPLE, n, e);
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        value *one = &out->u.list->items[i];
+        if ((code = value_list_new(one, VALUE_TUPLE, 3, e)))
+            break;
+        value *parts = one->u.list->items;
+        code = index_value(&parts[0], d->shaped, d->shown[i], e);
+        parts[1] = element_value(l, d->shown[i]);
+        parts[2] = element_value(r, d->shown[i]);
+    }
+    return code;
+}
+
+/* Both sides and where they differ, for the record, which does without what there is no memory for.
+ */
+static void give_sides(comparison *out, const side *l, const side *r, const difference *d)
+{
     kv_err unused = {0};
     out->made = true;
     out->left = value_ref(l->v);
     out->right = value_ref(r->v);
-    if (d->first < 0)
+    if (d->first < 0 || index_value(&out->index, d->shaped, d->first, &unused))
         return;
-    int ndim = index_of(at, d->shaped, d->first);
-    if (value_list_new(&out->index, VALUE_TUPLE, ndim, &unused))
-        return; /* no memory: the record does without */
-    for (int k = 0; k < ndim; k++)
-        out->index.u.list->items[k] = value_int(at[k]);
     out->max_diff = value_float(d->most);
+    if (d->n > 1)
+        give_differences(&out->differences, l, r, d, &unused);
 }
 
 /* Both sides of a comparison or of allclose(a, b), for the report. */

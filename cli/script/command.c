@@ -309,19 +309,19 @@ static const struct {
     command_fn *run;
     const char *method;
 } methods[] = {
-    {cmd_create, "create(name)"},
+    {cmd_create, "create(name='local')"},
     {cmd_init, "init(key, value)"},
-    {cmd_push, "push(key, value, priority)"},
-    {cmd_pull, "pull(key, out, priority, ignore_sparse)"},
-    {cmd_row_sparse_pull, "row_sparse_pull(key, out, priority, row_ids)"},
-    {cmd_pushpull, "pushpull(key, value, out, priority)"},
-    {cmd_broadcast, "broadcast(key, value, out, priority)"},
+    {cmd_push, "push(key, value, priority=0)"},
+    {cmd_pull, "pull(key, out=None, priority=0, ignore_sparse=True)"},
+    {cmd_row_sparse_pull, "row_sparse_pull(key, out=None, priority=0, row_ids)"},
+    {cmd_pushpull, "pushpull(key, value, out=None, priority=0)"},
+    {cmd_broadcast, "broadcast(key, value, out, priority=0)"},
     {cmd_set_updater, "_set_updater(updater)"},
     {cmd_set_optimizer, "set_optimizer(optimizer)"},
-    {cmd_save_states, "save_optimizer_states(fname, dump_optimizer)"},
+    {cmd_save_states, "save_optimizer_states(fname, dump_optimizer=False)"},
     {cmd_load_states, "load_optimizer_states(fname)"},
     {cmd_set_gradient_compression,
-     "set_gradient_compression(compression_params: type, threshold, pull)"},
+     "set_gradient_compression(compression_params: type, threshold=0.5, pull=False)"},
     {cmd_type, "type"},
     {cmd_rank, "rank"},
     {cmd_num_workers, "num_workers"},
@@ -337,6 +337,7 @@ void result_release(result *r)
     value_release(&r->sides.right);
     value_release(&r->sides.index);
     value_release(&r->sides.max_diff);
+    value_release(&r->sides.differences);
     rows_release(&r->entries);
     rows_release(&r->summary);
     mem_free(r->keys);

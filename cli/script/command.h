@@ -17,6 +17,7 @@ typedef struct comparison {
     value left, right;
     value index;    /* a tuple: the first element that does not hold; none when shapes differ */
     value max_diff; /* the largest difference, or none */
+    value differences; /* a tuple of the first: (index, left, right) of each */
 } comparison;
 
 /* A value, or one value a key. */

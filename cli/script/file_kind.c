@@ -30,6 +30,15 @@ file_kind file_kind_of(const char *path)
     return FILE_UNKNOWN;
 }
 
+const char *file_kind_title(file_kind kind)
+{
+    static const char *const titles[] = {[FILE_CSV] = "CSV",       [FILE_TSV] = "TSV",
+                                         [FILE_JSON] = "JSON",     [FILE_NDJSON] = "NDJSON",
+                                         [FILE_NPY] = "NumPy",     [FILE_SAFETENSORS] = NULL,
+                                         [FILE_TEXT] = NULL};
+    return titles[kind];
+}
+
 bool file_kind_grows(file_kind kind)
 {
     return kind == FILE_CSV || kind == FILE_TSV || kind == FILE_NDJSON || kind == FILE_TEXT;

@@ -1,5 +1,5 @@
-/* The kinds of files that hold arrays: what the ending of a name stands for, the names of formats.
- */
+/* The kinds of files that hold arrays: what the ending of a name stands for, the
+ * names of formats. */
 #ifndef SCRIPT_FILE_KIND_H
 #define SCRIPT_FILE_KIND_H
 
@@ -27,6 +27,10 @@ int file_kind_parse(file_kind *out, const char *name, kv_err *e);
 /* Checks a path that is to be written, or added to: what can be said before anything runs. Error:
  * usage (no known ending, a kind that cannot grow). */
 int file_kind_check(const char *path, bool append, kv_err *e);
+
+/* "CSV": the name of a format as texts write it; NULL for one that is no format of arrays by
+ * itself, and for safetensors. */
+const char *file_kind_title(file_kind kind);
 
 /* Whether the ends of what such a file holds are lines, so that >> can add some. */
 bool file_kind_grows(file_kind kind);

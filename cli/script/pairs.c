@@ -85,6 +85,35 @@ int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_e
     return KV_OK;
 }
 
+/* The name of key i, or NULL. */
+static const char *name_at(kv *store, int64_t i)
+{
+    kv_info info;
+    kv_err unused = {0};
+    return kv_info_at(store, i, &info, &unused) == KV_OK ? info.key.name : NULL;
+}
+
+/* Keys that begin with the word, as those of a layer do. */
+static int suggest_longer(kv *store, kv_err *e)
+{
+    suggest longer = {.word = e->key_name};
+    size_t length = strlen(e->key_name);
+    int64_t n = 0;
+    for (int64_t i = 0; i < kv_num_keys(store); i++) {
+        const char *name = name_at(store, i);
+        if (!name || strncmp(name, e->key_name, length) != 0)
+            continue;
+        if (n++ < SUGGEST_MAX)
+            longer.names[longer.n++] = name;
+    }
+    if (n > 0)
+        e->hint[0] = '\0';
+    if (n <= SUGGEST_MAX)
+        return suggest_done(&longer, e);
+    return kv_err_hint(e, "%lld keys begin so, among them %.80s: list %s*", (long long)n,
+                       longer.names[0], e->key_name);
+}
+
 void pairs_suggest(kv *store, kv_err *e)
 {
     kv_info found;
@@ -94,12 +123,14 @@ void pairs_suggest(kv *store, kv_err *e)
     if (kv_find(store, &(kv_key){.name = e->key_name}, &found, &(kv_err){0}) == KV_OK)
         return; /* it is no slip of the pen */
     for (int64_t i = 0; i < kv_num_keys(store); i++) {
-        kv_info info;
-        kv_err unused = {0};
-        if (kv_info_at(store, i, &info, &unused) == KV_OK && info.key.name)
-            suggest_add(&near, info.key.name);
+        const char *name = name_at(store, i);
+        if (name)
+            suggest_add(&near, name);
     }
-    if (near.n > 0)
-        e->hint[0] = '\0';
+    if (near.n == 0) {
+        suggest_longer(store, e);
+        return;
+    }
+    e->hint[0] = '\0';
     suggest_done(&near, e);
 }

@@ -24,7 +24,8 @@ int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e);
  * with the place of the option. */
 int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_err *e);
 
-/* Gives an error that concerns a text key "did you mean" among those of the store. */
+/* Gives an error that concerns a text key "did you mean" among those of the store: names that are
+ * close, else those that begin with it. */
 void pairs_suggest(kv *store, kv_err *e);
 
 #endif

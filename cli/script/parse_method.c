@@ -34,7 +34,7 @@ static const char *param_at(const method_call *m, int i, size_t *n)
         at += strcspn(at, ",)");
         at += strspn(at, ",) ");
     }
-    *n = strcspn(at, ",)");
+    *n = strcspn(at, ",=)"); /* a default stands behind = */
     return *n > 0 ? at : NULL;
 }
 

@@ -12,6 +12,9 @@
 #include "script/statement.h"
 #include "script/unit.h"
 
+/* Elements up to which a side of a comparison is written whole. */
+#define WHOLE_SIDE 64
+
 static int64_t now_us(void)
 {
     struct timespec t;
@@ -36,7 +39,7 @@ static void put_key(buf *out, kv_key key)
         put_int(out, key.id);
 }
 
-static int put_array(buf *out, kv_array *a, kv_err *e)
+static void put_form(buf *out, kv_array *a)
 {
     char ctx[KV_CTX_TEXT];
     buf_printf(out, "\"dtype\":\"%s\",\"shape\":[", kv_dtype_name(kv_array_dtype(a)));
@@ -44,6 +47,11 @@ static int put_array(buf *out, kv_array *a, kv_err *e)
         buf_printf(out, i > 0 ? ",%lld" : "%lld", (long long)kv_array_shape(a)[i]);
     buf_printf(out, "],\"ctx\":\"%s\",", kv_ctx_text(ctx, kv_array_ctx(a)));
     json_write_storage(out, a);
+}
+
+static int put_array(buf *out, kv_array *a, kv_err *e)
+{
+    put_form(out, a);
     buf_add(out, ",\"data\":");
     return json_write_data(out, a, e);
 }
@@ -174,14 +182,34 @@ static int put_named(buf *out, const char *name, value v, kv_err *e)
     return put_value(out, v, e);
 }
 
+/* One side of a comparison. Of a large array only its form: the differences tell where it fails. */
+static int put_side(buf *out, const char *name, value v, kv_err *e)
+{
+    bool array = v.kind == VALUE_ARRAY;
+    if (!(array && kv_array_size(v.u.array) > WHOLE_SIDE) &&
+        !(v.kind == VALUE_LIST && v.u.list->n > WHOLE_SIDE))
+        return put_named(out, name, v, e);
+    buf_printf(out, ",\"%s\":{", name);
+    if (array)
+        put_form(out, v.u.array);
+    else
+        buf_printf(out, "\"length\":%lld", (long long)v.u.list->n);
+    buf_char(out, '}');
+    return KV_OK;
+}
+
 static int put_comparison(buf *out, const comparison *c, kv_err *e)
 {
-    int code = put_named(out, "left", c->left, e);
+    int code = put_side(out, "left", c->left, e);
     if (code == KV_OK)
-        code = put_named(out, "right", c->right, e);
+        code = put_side(out, "right", c->right, e);
     if (code == KV_OK)
         code = put_named(out, "index", c->index, e);
-    return code ? code : put_named(out, "max_diff", c->max_diff, e);
+    if (code == KV_OK)
+        code = put_named(out, "max_diff", c->max_diff, e);
+    if (code == KV_OK && c->differences.kind == VALUE_TUPLE)
+        code = put_named(out, "differences", c->differences, e);
+    return code;
 }
 
 /* ---- Lines of text ---- */

@@ -23,8 +23,9 @@
  * - out: the lines that it printed
  * - value, values (one a key) or entries (rows of a table, with what stands above it as about):
  * what it gave and did not send elsewhere
- * - left, right, index, max_diff: both sides of an assert that does not hold, the first element
- * that differs and the largest difference
+ * - left, right, index, max_diff, differences: both sides of an assert that does not hold, without
+ *   data when they have more than 64 elements; the first element that differs, the largest
+ *   difference, and [index, left, right] of the first five
  * - error: code, exit, message, file when it is another one, line, col, end, hint, and the lines
  *   below it in a report as detail
  *

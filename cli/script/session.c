@@ -192,6 +192,7 @@ int session_adopt(session *s, kv *store, const char *name, kv_err *e)
     kv_free(entry->store);
     *entry = (store_entry){.name = entry->name, .store = store, .serial = ++s->stores_made};
     s->current = at;
+    s->create_failed = false;
     kv_set_print(store, print_line, s);
     kv_set_print_arrays(store, print_array_text, s);
     return KV_OK;
@@ -208,13 +209,21 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
         return kv_err_hint(e, "commit or rollback ends it");
     }
     int code = kv_create(type, opts, nopts, &store, e);
+    s->create_failed = code != KV_OK;
     return code ? code : session_adopt(s, store, name, e);
 }
 
 int session_store(session *s, kv **store, kv_err *e)
 {
+    if (s->create_failed) {
+        kv_err_set(e, KV_E_VALUE, "no store is in use, as the last `create` failed");
+        return s->current < 0 ? kv_err_hint(e, "make one: create local")
+                              : kv_err_hint(e, "make one: create local; use %s goes back to that",
+                                            s->stores[s->current].name);
+    }
     if (s->current < 0) {
         int code = session_create(s, s->default_type, NULL, 0, "kv", e);
+        s->create_failed = false; /* nobody typed it: the next command says why, too */
         if (code)
             return code;
         s->stores[s->current].on_demand = true;

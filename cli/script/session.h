@@ -67,6 +67,7 @@ typedef struct session {
     int64_t nstores, stores_cap;
     uint64_t stores_made;   /* so far */
     int64_t current;        /* index of the store in use, -1 before the first */
+    bool create_failed;     /* what comes next was meant for a store that was not made */
     const char *default_type;
     int64_t store_wait_ms;  /* how long to wait for the lock of a state file */
     bool dry_run;           /* nothing is written, no shell runs: what would happen is said */
@@ -132,7 +133,8 @@ int session_set(session *s, const char *name, value v, kv_err *e);
 void session_unset(session *s, const char *name);
 void scope_release(scope *s);
 
-/* The store in use; makes one of the default type, called kv, when there is none. */
+/* The store in use; makes one of the default type, called kv, when there is none. Error: value (the
+ * last `create` failed), those of kv_create. */
 int session_store(session *s, kv **store, kv_err *e);
 /* Makes a store under a name; one that has the name already is replaced. It becomes the one in
  * use. Errors: those of kv_create, value (a transaction is open in the one to be replaced). */

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "script/check.h"
 #include "script/check_words.h"
 #include "script/command.h"
@@ -415,6 +416,20 @@ static bool is_function(const char *name)
     return function_find(name) != NULL;
 }
 
+/* Also within texts and comments: what is written out or compared later would be no text. */
+static int check_utf8(const source *src, kv_err *e)
+{
+    bool ok = true;
+    uint32_t size;
+    for (uint32_t i = 0; i < src->len; i += size) {
+        size = (uint32_t)utf8_length(src->text + i, src->len - i, &ok);
+        if (!ok)
+            return source_err(src, i, i + 1, e, KV_E_SYNTAX, "the byte \\x%02x is not UTF-8",
+                              (unsigned char)src->text[i]);
+    }
+    return KV_OK;
+}
+
 int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
               bool *incomplete, kv_err *e)
 {
@@ -435,6 +450,9 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     u->src.mark = &u->mark;
     u->next = s->units;
     s->units = u;
+    *out = u;
+    if (check_utf8(&u->src, e))
+        return e->code;
     parse_init(&p, &u->src, &u->nodes, e);
     p.is_function = is_function;
     p.user = s;
@@ -445,7 +463,6 @@ int unit_read(session *s, unit **out, const char *name, char *text, size_t n, in
     if (incomplete)
         *incomplete = !u->body && p.lx.incomplete;
     parse_release(&p);
-    *out = u;
     if (!u->body)
         return e->code;
     return s->source_depth > 0 ? KV_OK : check(s, u, e); /* with the text that sources it */

@@ -354,7 +354,7 @@ bool parse_is_constant(const char *word, double *value)
 
 /* ---- Modules of MXNet ---- */
 
-static const char *const modules[] = {"mx", "nd", "np", "npx", "sparse"};
+static const char *const modules[] = {"mx", "mxnet", "nd", "np", "npx", "sparse"};
 
 /* The bit of a module, 0 for any other word. */
 static uint32_t module_bit(const char *word)
@@ -380,7 +380,9 @@ bool parse_skip_module(parser *p)
         return false;
     memcpy(word, p->lx.src->text + t.pos, n);
     uint32_t bit = module_bit(word);
-    if (!bit || (p->variables & bit))
+    bool base = strcmp(word, "kvstore") == 0 && t.end + 6 <= p->lx.limit &&
+                memcmp(p->lx.src->text + t.end, ".base.", 6) == 0;
+    if (!base && (!bit || (p->variables & bit)))
         return false;
     parse_take(p);
     parse_take(p);

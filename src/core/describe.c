@@ -51,10 +51,16 @@ static int add_number(describe *d, const char *name, host x, kv_err *e)
     return rc;
 }
 
-static int add_schedule(describe *d, const lr_schedule *s, kv_err *e)
+/* A learning rate takes the place of the base of schedules that decay by a factor; poly and cosine
+ * run from the base of the call all the same. */
+static int add_schedule(describe *d, const optimizer *o, kv_err *e)
 {
     buf text = {0};
-    lr_schedule_print(s, &text);
+    lr_schedule shown = o->schedule;
+    host rate = rule_value(&o->binding, RULE_LEARNING_RATE);
+    if ((shown.kind == LR_FACTOR || shown.kind == LR_MULTIFACTOR) && host_is_number(rate))
+        shown.base_lr_orig = host_number(rate);
+    lr_schedule_print(&shown, &text);
     return add_buf(d, "schedule", &text, e);
 }
 
@@ -69,7 +75,7 @@ int describe_optimizer(describe *d, const kv *store, kv_err *e)
         (rc = add(d, "num_update", NULL, o->num_update, e)) == KV_OK)
         rc = add_number(d, "learning_rate", host_float(optimizer_rate(o)), e);
     if (!rc && o->scheduled)
-        rc = add_schedule(d, &o->schedule, e);
+        rc = add_schedule(d, o, e);
     for (int i = 0; i < o->nstates && !rc; i++) {
         const char *name = arena_text(&d->memory, o->states[i].name, strlen(o->states[i].name), e);
         if (!name)

@@ -62,3 +62,12 @@ load help
     run kvctl -c 'launch = 2; launch'
     assert_output 2
 }
+
+@test "help: methods have their defaults" {
+    run kvctl help pull
+    assert_line 'As a method: kv.pull(key, out=None, priority=0, ignore_sparse=True).'
+    run kvctl help save-states
+    assert_line 'As a method: kv.save_optimizer_states(fname, dump_optimizer=False).'
+    run kvctl -c 'kv.init(3, ones(2)); a = zeros(2); kv.pull(key=3, out=a, priority=2, ignore_sparse=False); a'
+    assert_output 'array([1., 1.], dtype=float32)'
+}

@@ -72,7 +72,15 @@ times()
     printf 'init "\xff" 1\n' >s.kv
     run kvctl s.kv
     assert_failure 2
-    assert_line --index 0 's.kv:1:6: error[syntax]: a key is UTF-8, this one is not'
+    assert_line --index 0 's.kv:1:7: error[syntax]: the byte \xff is not UTF-8'
+    for text in 'print "a\xff"' '# caf\xe9' 'x = 1 # \xc3' '!echo \xff' 'write 1 a\xff.csv'; do
+        printf 'print 1\n'"$text"'\n' >s.kv
+        for how in '' -n -k; do
+            run kvctl $how s.kv
+            assert_failure 2
+            assert_line --index 0 --regexp '^s.kv:2:[0-9]+: error\[syntax\]: the byte .x[a-f0-9]+ is not UTF-8$'
+        done
+    done
     printf 'init $k 1\n' >s.kv
     run kvctl --set $'k=a\xffb' s.kv
     assert_failure 3

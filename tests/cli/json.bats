@@ -30,6 +30,17 @@ bats_require_minimum_version 1.5.0
     assert_output --partial '"file":null,"line":null,"cmd":null,"ok":false'
 }
 
+@test "json: a failed assert of large arrays has its first differences, not all elements" {
+    run --separate-stderr kvctl --json -c 'a = zeros(1000,100); b = zeros(1000,100); b[3,4] = 1; b[5,6] = -inf; b[7] = 2; assert a == b'
+    assert_failure 1
+    assert_output --partial '"left":{"dtype":"float32","shape":[1000,100],"ctx":"cpu(0)","stype":"default"},"right":{"dtype":"float32","shape":[1000,100],"ctx":"cpu(0)","stype":"default"},"index":[3,4],"max_diff":"inf","differences":[[[3,4],0,1],[[5,6],0,"-inf"],[[7,0],0,2],[[7,1],0,2],[[7,2],0,2]],"error":'
+    [ "${#output}" -lt 1500 ]
+    run --separate-stderr kvctl --json -c 'assert allclose(ones(64), zeros(64))'
+    assert_output --partial '"data":[1,1,'
+    run --separate-stderr kvctl --json -c 'assert [0]*100 == ones(100)'
+    assert_output --partial '"left":{'
+}
+
 @test "json: a script that cannot be read gives one record, and nothing runs" {
     run --separate-stderr kvctl --json -c $'print 1\nnonsense 3\nprint (2'
     assert_failure 2

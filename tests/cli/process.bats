@@ -77,6 +77,31 @@ nonsense 3' 2>/dev/null"
     assert_output 4
 }
 
+@test "process: after a create that failed nothing uses another store" {
+    cat >class.kv <<'END'
+create dist_sync
+push 3 ones(2)
+expect-error value { info }
+create nosuch
+kv.push(3, ones(2))
+create --name b; init 3 ones(2)
+create nosuch; pull 3
+use b; pull 3
+begin; create --name b
+commit
+expect-error unsupported { create nosuch }
+pull 3
+END
+    run --separate-stderr kvctl -k class.kv
+    assert_failure
+    assert_output $'[1. 1.]\n[1. 1.]'
+    assert_equal "$(grep -c 'error\[value\]: no store is in use, as the last `create` failed' <<<"$stderr")" 3
+    assert_equal "$(grep -c 'hint: make one: create local$' <<<"$stderr")" 2
+    assert_equal "$(grep -c 'hint: make one: create local; use b goes back to that$' <<<"$stderr")" 1
+    assert_equal "$(grep -c 'error\[value\]: a transaction is open in the store b' <<<"$stderr")" 1
+    refute [ "$(grep -c 'no transaction is open' <<<"$stderr")" -gt 0 ]
+}
+
 @test "process: the excerpt of an error is of its own -c" {
     run kvctl -c 'pull 9' -c 'print 2'
     assert_failure 3

@@ -755,3 +755,18 @@ trains_on()
     trains_on 'lbsgd --batch-scale 3'
     trains_on sgld
 }
+
+@test "state: a file of numbers is no store, and says what reads it" {
+    printf 'a,b\n1,2\n' >data.csv
+    printf '[1, 2]' >'two words.json'
+    run kvctl -s data.csv list
+    assert_failure 5
+    assert_output 'kvctl: error[format]: "data.csv" is a CSV file, which keeps no store
+ hint: @data.csv reads its array'
+    run kvctl -s 'two words.json' -c 'init 3 ones(2)'
+    assert_failure 5
+    assert_output 'kvctl: error[format]: "two words.json" is a JSON file, which keeps no store
+ hint: @"two words.json" reads its array'
+    assert_equal "$(<data.csv)" $'a,b\n1,2'
+    assert_equal "$(<'two words.json')" '[1, 2]'
+}

@@ -2,6 +2,7 @@
 #include "script/record.h"
 
 #include <cjson/cJSON.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -165,17 +166,20 @@ TEST(script_record_of_values)
 TEST(script_record_of_hostile_texts_is_json)
 {
     static const char script[] = "print \"quote \\\" back \\\\ tab \\t bell \\x07 esc \\x1b\"\n"
-                                 "print '\xff\xfe \xc3( \xed\xa0\x80 \xe2\x82'\n"
+                                 "print env(\"HOSTILE\")\n"
                                  "init \"k\\\"\\\\\\n\\x01\" 1\n"
                                  "list\n"
                                  "pull \"nobody\xc3\xa9\\x02\"\n"
                                  "pull * \n"
-                                 "print @\"no\\\"such\\nfile\xff.csv\"\n"
+                                 "print @(\"no\\\"such\\nfile\" + env(\"HOSTILE\") + \".csv\")\n"
                                  "\"\xf0\x9f\x98\x80\"\n";
     run r;
+    /* the texts of a script are UTF-8, others are what they are */
+    setenv("HOSTILE", "\xff\xfe \xc3( \xed\xa0\x80 \xe2\x82", 1);
     begin(&r, "dir\xff/a\"b\n.kv", script, sizeof script - 1, true);
     CHECK_INT(r.n, 8);
     check_text(&r, 0, "file", "dir\xEF\xBF\xBD/a\"b\n.kv");
+    unsetenv("HOSTILE");
     check_text(&r, 0, "out.0", "quote \" back \\ tab \t bell \\x07 esc \\x1b");
     check_json(&r, 3, "entries.0.key", "\"k\\\"\\\\\\n\\u0001\"");
     check_text(&r, 4, "error.code", "key");
