@@ -61,3 +61,11 @@ setup()
     export LC_ALL=C.UTF-8 HOME=$BATS_TEST_TMPDIR
     cd "$BATS_TEST_TMPDIR" || return 1
 }
+
+# A file as another tool writes it, with two keys and metadata of its own.
+foreign()
+{
+    local header='{"__metadata__":{"format":"pt","author":"me"},"fc.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"fc.bias":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
+    printf -v header '%-168s' "$header"
+    printf '\250\0\0\0\0\0\0\0%s\0\0\200?\0\0\0@' "$header" >"${1:-m.safetensors}"
+}

@@ -180,14 +180,6 @@ nonsense 7'
 
 # ---- What a save must not lose ----
 
-# A file as another tool writes it, with two keys and metadata of its own.
-foreign()
-{
-    local header='{"__metadata__":{"format":"pt","author":"me"},"fc.weight":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"fc.bias":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}'
-    printf -v header '%-168s' "$header"
-    printf '\250\0\0\0\0\0\0\0%s\0\0\200?\0\0\0@' "$header" >"${1:-m.safetensors}"
-}
-
 @test "state: a store made by create loses no key of the file" {
     kvctl -s w.kvs -c 'init 3,5,7,9 1; set-updater { stored += input }'
     cp w.kvs before

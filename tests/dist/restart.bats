@@ -259,3 +259,20 @@ END
     assert_failure 4
     assert_line --partial "a job with checkpoints keeps one store, and this is the second"
 }
+
+@test "restart: a checkpoint keeps the metadata of other tools" {
+    foreign c.kvs
+    kvctl --force -s c.kvs -c 'push fc.weight,fc.bias [ones(1), ones(1)]'
+    cat >job.kv <<'END'
+create dist_sync
+set-updater { stored += input }
+init fc.weight,fc.bias [zeros(1), zeros(1)]
+for i in range(rounds(), 6) { push fc.weight,fc.bias [ones(1), ones(1)]; pull fc.bias -> x }
+END
+    job -n 1 --checkpoint c.kvs --checkpoint-every 2 job.kv
+    assert_success
+    run kvctl -s c.kvs -c 'assert rounds() > 1; pull * > all.safetensors'
+    assert_success
+    grep -aq '"format":"pt","author":"me"' c.kvs
+    grep -aq '"format":"pt","author":"me"' all.safetensors
+}
