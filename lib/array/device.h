@@ -251,7 +251,7 @@ bool gpu_is_there(void);
  * another version, or a count that cannot be), name (there are some already). */
 int gpu_register(const gpu_ops *ops, kv_err *e);
 
-/* What the layer above gives to this one: how the plugin is loaded, and where a warning of it goes. */
+/* From the layer above: how the plugin is loaded, and where its warnings go. */
 typedef struct gpu_host {
     int (*load)(kv_err *e);
     void (*warn)(const char *text);
