@@ -3,8 +3,9 @@
 #
 #     sh ci-gate.sh OLD NEW [RTOL [ATOL]]
 #
-# OLD and NEW are two checkpoints (safetensors, or files of kvctl -s, .kvs) or two arrays (CSV, JSON, npy). They agree when
-# |new - old| <= ATOL + RTOL * |old| for every number; RTOL is 1e-5 and ATOL 1e-8 when they are not given.
+# OLD and NEW are two checkpoints (safetensors, or .kvs as `kvctl -s` keeps) or two arrays (CSV, JSON,
+# npy). They agree when |new - old| <= ATOL + RTOL * |old| for every number; RTOL is 1e-5 and ATOL 1e-8
+# when they are not given.
 # What differs is listed on stderr. Only 1 means that the weights differ: a gate that takes every failure
 # for drift, as `kvctl ... || echo drifted` does, cries drift when a file is missing.
 #

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "args.h"
 #include "base/arg.h"
 #include "base/mem.h"
 #include "capability.h"
@@ -38,14 +39,9 @@ static int init_lock(pthread_mutex_t *lock, kv_err *e)
     return rc ? kv_err_set(e, KV_E_MEMORY, "no memory for a lock") : KV_OK;
 }
 
-static int check_store(const kv *store, kv_err *e)
-{
-    return store ? KV_OK : kv_err_set(e, KV_E_USAGE, "there is no store: the pointer is NULL");
-}
-
 static int enter(const kv *store, kv_err *e)
 {
-    int rc = check_store(store, e);
+    int rc = args_store(store, e);
     if (rc)
         return rc;
     if (engine_running() == &store->calls.group ||
@@ -82,20 +78,6 @@ static int leave(const kv *store, int rc)
 
 /* ---- Stores ---- */
 
-/* what: the name of the argument. */
-static int check_options(const kv_opt *opts, int n, const char *what, kv_err *e)
-{
-    int rc = n > 0 ? arg_given(opts, what, e) : KV_OK;
-    if (n < 0)
-        rc = kv_err_set(e, KV_E_VALUE, "a call cannot have %d options", n);
-    for (int i = 0; i < n && rc == KV_OK; i++) {
-        if (!opts[i].name || !opts[i].value)
-            rc = kv_err_set(e, KV_E_USAGE, "option %d has no %s (NULL)", i + 1,
-                            opts[i].name ? "value" : "name");
-    }
-    return rc;
-}
-
 int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_err *e)
 {
     const char *name = type ? type : "local";
@@ -103,7 +85,7 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = arg_given(store, "store", e);
-    if (rc || (rc = check_options(opts, nopts, "opts", e)) ||
+    if (rc || (rc = args_options(opts, nopts, "opts", e)) ||
         (rc = runtime_find_type(&name, &ops, e)))
         return rc;
     kv *s = mem_zalloc(1, sizeof *s, e);
@@ -169,50 +151,13 @@ int kv_num_workers(const kv *store)
 
 /* ---- Keys and values ---- */
 
-typedef int operation(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                      const kv_call *how, kv_err *e);
-
-/* The two lists of a call, by the names of its arguments. */
-typedef struct list_names {
-    const char *keys, *arrays;
-} list_names;
-
-static const list_names values_in = {"keys", "values"}, outs_of = {"keys", "outs"},
-                        results = {"okeys", "outs"}, ids_in = {"keys", "ids"};
-
-/* Checks all of a list of pairs that needs no look at the store. */
-static int check_list(const kv_key *keys, int64_t n, kv_array *const *arrays, list_names names,
-                      kv_err *e)
-{
-    if (n < 0)
-        return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
-    int rc = n > 0 ? arg_given(keys, names.keys, e) : KV_OK;
-    if (n > 0 && rc == KV_OK)
-        rc = arg_given(arrays, names.arrays, e);
-    return rc ? rc : call_check_form(keys, n, arrays, e);
-}
-
-/* flags: those that the call may have. */
-static int check_how(const kv_call *how, uint32_t flags, kv_err *e)
-{
-    if (how && how->flags & ~flags)
-        return kv_err_set(e, KV_E_VALUE, "this call has no flags 0x%x", how->flags & ~flags);
-    return KV_OK;
-}
-
-/* Whether there is a store whose type can do this. */
-static int need(const kv *store, uint32_t capability, kv_err *e)
-{
-    int rc = check_store(store, e);
-    return rc ? rc : capability_need(store->ops, store->type, capability, e);
-}
-
 /* Enters the store for an operation that brings values; n is not 0 then. */
 static int enter_with_values(kv *store, uint32_t what, const kv_key *keys, int64_t n,
                              kv_array *const *values, const kv_call *how, kv_err *e)
 {
-    int rc = check_how(how, 0, e);
-    if (rc || (rc = need(store, what, e)) || (rc = check_list(keys, n, values, values_in, e)))
+    int rc = args_flags(how, 0, e);
+    if (rc || (rc = args_can(store, what, e)) ||
+        (rc = args_list(keys, n, values, "keys", "values", e)))
         return rc;
     return n > 0 ? enter(store, e) : KV_OK;
 }
@@ -286,8 +231,9 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
 {
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = check_how(how, KV_FILL_SPARSE, e);
-    if (rc || (rc = need(store, CAN_PULL, e)) || (rc = check_list(keys, n, outs, outs_of, e)) ||
+    int rc = args_flags(how, KV_FILL_SPARSE, e);
+    if (rc || (rc = args_can(store, CAN_PULL, e)) ||
+        (rc = args_list(keys, n, outs, "keys", "outs", e)) ||
         (rc = enter(store, e)))
         return rc;
     if (n > 0)
@@ -300,14 +246,14 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
 {
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = check_how(how, 0, e);
-    if (rc || (rc = check_store(store, e)))
+    int rc = args_flags(how, 0, e);
+    if (rc || (rc = args_store(store, e)))
         return rc;
     if (!store->ops->row_sparse_pull)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
                           store->type);
-    if ((rc = check_list(keys, n, outs, outs_of, e)) || (rc = check_list(keys, n, ids, ids_in, e)) ||
-        n == 0 || (rc = enter(store, e)))
+    if ((rc = args_list(keys, n, outs, "keys", "outs", e)) ||
+        (rc = args_list(keys, n, ids, "keys", "ids", e)) || n == 0 || (rc = enter(store, e)))
         return rc;
     rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
     return leave(store, rc);
@@ -326,10 +272,10 @@ typedef struct two_lists {
 
 static int check_lists(const kv *store, uint32_t what, const two_lists *l, kv_err *e)
 {
-    int rc = check_how(l->how, 0, e);
-    if (rc || (rc = need(store, what, e)) ||
-        (rc = check_list(l->keys, l->n, l->values, values_in, e)) ||
-        (rc = check_list(l->okeys, l->nouts, l->outs, results, e)))
+    int rc = args_flags(l->how, 0, e);
+    if (rc || (rc = args_can(store, what, e)) ||
+        (rc = args_list(l->keys, l->n, l->values, "keys", "values", e)) ||
+        (rc = args_list(l->okeys, l->nouts, l->outs, "okeys", "outs", e)))
         return rc;
     if (l->n == 0 && l->nouts > 0)
         return kv_err_set(e, KV_E_VALUE, "there are %lld arrays for results, but no values",
@@ -455,7 +401,7 @@ static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err
     int64_t number;
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = check_store(store, e);
+    int rc = args_store(store, e);
     if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(info, "info", e)) ||
         (rc = enter(store, e)))
         return rc;
@@ -490,7 +436,7 @@ int64_t kv_num_keys(const kv *store)
 int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
 {
     int64_t number;
-    int rc = check_store(store, e);
+    int rc = args_store(store, e);
     if (rc || (rc = arg_given(info, "info", e)) || (rc = enter(store, e)))
         return rc;
     if (i < 0 || i >= store->slots.n)
@@ -542,7 +488,7 @@ static int need_callbacks(const kv *store, kv_err *e)
 {
     uint32_t can = store ? store->ops->capabilities : KV_CAN_UPDATER;
     if ((can & KV_CAN_UPDATER) || !(can & KV_CAN_OPTIMIZER))
-        return need(store, CAN_RULES, e);
+        return args_can(store, CAN_RULES, e);
     kv_err_set(e, KV_E_UNSUPPORTED, "an updater of a store of type \"%s\" is a rule, no C function",
                store->type);
     return kv_err_hint(e, "kv_set_rule sets one");
@@ -573,8 +519,8 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
 {
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = need(store, KV_CAN_OPTIMIZER, e);
-    if (rc || (rc = check_options(params, nparams, "params", e)) || (rc = enter_idle(store, e)))
+    int rc = args_can(store, KV_CAN_OPTIMIZER, e);
+    if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = enter_idle(store, e)))
         return rc;
     if (store->updater.kind == UPDATER_RULE) {
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
@@ -620,9 +566,9 @@ int kv_set_optimizer(kv *store, const char *name, const kv_opt *params, int npar
     kv_rule *rule;
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = need(store, KV_CAN_OPTIMIZER, e);
+    int rc = args_can(store, KV_CAN_OPTIMIZER, e);
     if (rc || (rc = arg_given(name, "name", e)) ||
-        (rc = check_options(params, nparams, "params", e)))
+        (rc = args_options(params, nparams, "params", e)))
         return rc;
     rc = builtin_rule(&rule, name, e);
     if (rc == KV_OK) {
@@ -636,9 +582,9 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
 {
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = need(store, CAN_RULES, e);
+    int rc = args_can(store, CAN_RULES, e);
     if (rc || (rc = arg_given(rule, "rule", e)) ||
-        (rc = check_options(params, nparams, "params", e)))
+        (rc = args_options(params, nparams, "params", e)))
         return rc;
     return set_rule(store, rule, NULL, params, nparams, e);
 }
@@ -680,8 +626,8 @@ int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv
     compression next;
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = check_store(store, e);
-    if (rc || (rc = check_options(params, nparams, "params", e)) || (rc = enter(store, e)))
+    int rc = args_store(store, e);
+    if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = enter(store, e)))
         return rc;
     if (!store->compresses) {
         rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" do not compress gradients",
@@ -786,7 +732,7 @@ static int write_image(image *im, const char *path, kv_err *e)
 int kv_save(kv *store, const char *path, kv_err *e)
 {
     image im;
-    int rc = check_store(store, e);
+    int rc = args_store(store, e);
     if (!rc && (rc = arg_given(path, "path", e)) == KV_OK && (rc = enter_idle(store, e)) == KV_OK)
         rc = leave(store, store_file_take(&im, store, e));
     return rc ? rc : write_image(&im, path, e);
@@ -900,7 +846,7 @@ int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
     if (flags & ~KV_DUMP_OPTIMIZER)
         return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
     states_use v = {.store = store, .path = path, .im = &im, .flags = flags};
-    int rc = need(store, KV_CAN_STATES, e);
+    int rc = args_can(store, KV_CAN_STATES, e);
     if (rc || (rc = arg_given(path, "path", e)))
         return rc;
     if (store->ops->visit_states)
@@ -924,7 +870,7 @@ static int read_states(void *arg, kv_err *e)
 int kv_load_states(kv *store, const char *path, kv_err *e)
 {
     states_use v = {.store = store, .path = path};
-    int rc = need(store, KV_CAN_STATES, e);
+    int rc = args_can(store, KV_CAN_STATES, e);
     if (!rc && (rc = arg_given(path, "path", e)) == KV_OK)
         rc = visit_states(KV_STATES_LOAD, read_states, &v, e);
     updater_release(&v.gone);

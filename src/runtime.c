@@ -206,7 +206,7 @@ void runtime_each_type(void (*visit)(void *arg, const kv_type_ops *ops), void *a
 
 static const char gpu_file[] = "kvstore_cuda.so";
 
-int gpu_load(kv_err *e)
+static int load_gpus(kv_err *e)
 {
     char path[PATH_BYTES];
     kv_err why = {0};
@@ -220,6 +220,18 @@ int gpu_load(kv_err *e)
     if (why.hint[0])
         kv_err_hint(e, "%s", why.hint);
     return KV_E_UNSUPPORTED;
+}
+
+static void warn(const char *text)
+{
+    runtime_log("%s", text);
+}
+
+/* lib knows neither plugins nor the log, and may be asked for a GPU before anything of src is. */
+__attribute__((constructor)) static void serve_gpus(void)
+{
+    static const gpu_host serves = {.load = load_gpus, .warn = warn};
+    gpu_set_host(&serves);
 }
 
 /* The version of what GPUs sum and copy together by, or why there is none. */

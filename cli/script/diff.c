@@ -44,8 +44,11 @@ void diff_normalise(buf *b)
         b->data[to] = '\0';
 }
 
+/* A text without lines has room for one, so that its items have an address to count from. */
 static bool split(lines *out, const char *text)
 {
+    if (mem_grow(&out->items, &out->cap, 1, sizeof *out->items, NULL))
+        return false;
     while (*text) {
         size_t n = strcspn(text, "\n");
         if (mem_grow(&out->items, &out->cap, out->n + 1, sizeof *out->items, NULL))

@@ -218,15 +218,15 @@ static int take_positional(function_args *a, const value *args, int64_t from, in
 }
 
 /* zeros("row_sparse", shape): a text where the shape would begin is the storage. */
-static int64_t take_storage(function_args *a, const value *args, int64_t n)
+static bool take_storage(function_args *a, const value *args, int64_t n)
 {
     int p = find_param(a->function, "stype");
     if (n == 0 || p < 0 || args[0].kind != VALUE_TEXT || a->given[p] ||
         !(a->function->flags & FUNCTION_SHAPE))
-        return 0;
+        return false;
     a->v[p] = args[0];
     a->given[p] = true;
-    return 1;
+    return true;
 }
 
 static int sort_arguments(function_args *a, const value *args, const char *const *names, int64_t n,
@@ -247,9 +247,10 @@ static int sort_arguments(function_args *a, const value *args, const char *const
         return KV_OK;
     }
     int rc = KV_OK;
-    int64_t storage = take_storage(a, args, positional);
-    args += storage;
-    positional -= storage;
+    if (take_storage(a, args, positional)) {
+        args++;
+        positional--;
+    }
     if ((f->flags & FUNCTION_SHAPE) && !a->given[0])
         rc = take_shape(a, args, positional, &used, owned, e);
     if (!rc)

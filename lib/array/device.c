@@ -12,6 +12,7 @@
 /* Parts of the documented process-wide runtime. */
 static int virtual_gpus;    /* atomic */
 static const gpu_ops *gpus; /* atomic; those of this machine, once somebody asked for them */
+static const gpu_host *host; /* set when the library is loaded */
 
 void dev_set_virtual_gpus(int n)
 {
@@ -40,6 +41,17 @@ int gpu_register(const gpu_ops *ops, kv_err *e)
     return KV_OK;
 }
 
+void gpu_set_host(const gpu_host *h)
+{
+    host = h;
+}
+
+void gpu_warn(const char *text)
+{
+    if (host)
+        host->warn(text);
+}
+
 bool gpu_is_there(void)
 {
     return __atomic_load_n(&gpus, __ATOMIC_ACQUIRE) != NULL;
@@ -48,11 +60,12 @@ bool gpu_is_there(void)
 const gpu_ops *gpu_find(kv_err *e)
 {
     const gpu_ops *found = __atomic_load_n(&gpus, __ATOMIC_ACQUIRE);
-    if (found || gpu_load(e))
+    if (found || (host && host->load(e)))
         return found;
     found = __atomic_load_n(&gpus, __ATOMIC_ACQUIRE);
     if (!found)
-        kv_err_set(e, KV_E_UNSUPPORTED, "the GPU plugin brings no GPUs");
+        kv_err_set(e, KV_E_UNSUPPORTED,
+                   host ? "the GPU plugin brings no GPUs" : "this program loads no GPU plugin");
     return found;
 }
 

@@ -18,8 +18,6 @@
 #include "engine/engine.h"
 #include "kv_array.h"
 
-#define DEV_TABLE_VERSION 3
-
 /* Some rows of a row_sparse array: their ids, ascending, in host memory, and their elements. */
 typedef struct dev_rows {
     const int64_t *ids;
@@ -39,18 +37,9 @@ static inline int64_t dev_code_bytes(dev_code code, int64_t n)
 }
 
 typedef struct dev_ops {
-    uint32_t size;    /* sizeof (dev_ops) of whoever made the table */
-    uint32_t version; /* DEV_TABLE_VERSION */
-    const char *name; /* "cpu" */
-
     /* required: memory of device `id`, at least MEM_ALIGN aligned, contents undefined. */
     int (*alloc)(int id, int64_t bytes, void **out, kv_err *e);
     void (*free)(int id, void *block);
-
-    /* required: bytes within the device, and to and from host memory. Regions do not overlap. */
-    int (*copy)(int id, void *dst, const void *src, int64_t bytes, kv_err *e);
-    int (*copy_in)(int id, void *dst, const void *host, int64_t bytes, kv_err *e);
-    int (*copy_out)(int id, void *host, const void *src, int64_t bytes, kv_err *e);
 
     /* required: all bytes zero. */
     int (*zero)(int id, void *dst, int64_t bytes, kv_err *e);
@@ -262,8 +251,17 @@ bool gpu_is_there(void);
  * another version, or a count that cannot be), name (there are some already). */
 int gpu_register(const gpu_ops *ops, kv_err *e);
 
-/* Loads that plugin; defined by src. */
-int gpu_load(kv_err *e);
+/* From the layer above: how the plugin is loaded, and where its warnings go. */
+typedef struct gpu_host {
+    int (*load)(kv_err *e);
+    void (*warn)(const char *text);
+} gpu_host;
+
+/* Sets them, before anybody asks for a GPU. The table stays for ever. */
+void gpu_set_host(const gpu_host *host);
+
+/* Gives a warning to the receiver of kv_set_log. */
+void gpu_warn(const char *text);
 
 /* What a kv_array is, for the layers below the public interface. */
 typedef enum array_memory {

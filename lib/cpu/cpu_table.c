@@ -23,14 +23,6 @@ static void cpu_free(int id, void *block)
     mem_free_data(block);
 }
 
-static int cpu_copy(int id, void *dst, const void *src, int64_t bytes, kv_err *e)
-{
-    (void)id;
-    (void)e;
-    memcpy(dst, src, (size_t)bytes);
-    return KV_OK;
-}
-
 static int cpu_zero(int id, void *dst, int64_t bytes, kv_err *e)
 {
     (void)id;
@@ -40,14 +32,8 @@ static int cpu_zero(int id, void *dst, int64_t bytes, kv_err *e)
 }
 
 const dev_ops cpu_dev_ops = {
-    .size = sizeof cpu_dev_ops,
-    .version = DEV_TABLE_VERSION,
-    .name = "cpu",
     .alloc = cpu_alloc,
     .free = cpu_free,
-    .copy = cpu_copy,
-    .copy_in = cpu_copy,
-    .copy_out = cpu_copy,
     .zero = cpu_zero,
     .convert = convert_elements,
     .sum = sum_elements,

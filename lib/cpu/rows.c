@@ -150,7 +150,7 @@ typedef struct block {
     int64_t *cursors; /* the next row of each source */
     bool listed;      /* place is filled in */
     uint16_t place[SPAN], at[BLOCK_ROWS];
-    char room[BLOCK * 8]; /* its elements, of a large result */
+    _Alignas(LINE) char room[BLOCK * 8]; /* its elements, of a large result */
 } block;
 
 /* The block that begins at row `first` and ends before row `end`. */

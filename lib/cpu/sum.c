@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "base/no_carry.h"
 #include "cpu/clones.h"
 #include "cpu/convert.h"
 #include "cpu/half.h"
@@ -17,15 +18,7 @@
 
 enum { BLOCK = 1024, MORE = 4 };
 
-/* d may be a: that is no obstacle to vectors, since element i depends on element i alone. */
-#if defined(__clang__)
-#define NO_CARRY _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define NO_CARRY _Pragma("GCC ivdep")
-#else
-#define NO_CARRY
-#endif
-
+/* d may be a: element i depends on element i alone. */
 #define LOOP(sum) NO_CARRY for (int64_t i = 0; i < n; i++) d[i] = (sum)
 
 /* d = a + s[0] + … + s[k - 1], k being 1 to MORE. Integers are added as unsigned numbers, which

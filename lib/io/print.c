@@ -161,7 +161,7 @@ static void visit(printer *p, int axis, int64_t at, void (*see)(printer *p, int6
     bool cut = is_cut(p, axis);
     for (int64_t i = 0; i < n && goes_on(p); i++) {
         if (cut && i == edge)
-            i = n - edge;
+            i = edge > 0 ? n - edge : n - 1;
         if (i < n)
             visit(p, axis + 1, at + i * p->stride[axis], see);
     }

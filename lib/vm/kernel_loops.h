@@ -1,15 +1,16 @@
 /* The loops themselves, compiled once by each file that includes this. Such a file defines
  * KERNEL_TABLE, the name of the table to make, and KERNEL_NAME, what the table is called.
  *
- * A loop's operands may be its destination, element by element, so `restrict` would be a lie; ivdep
- * says what is true: no element depends on another one's result. -ffp-contract=off keeps every
- * operation's own rounding, whatever instructions the compiler may use.
+ * A loop's operands may be its destination, element by element, so `restrict` would be a lie;
+ * NO_CARRY says what is true. -ffp-contract=off keeps every operation's own rounding, whatever
+ * instructions the compiler may use.
  */
 #ifdef KERNEL_TABLE
 
 #include <math.h>
 #include <string.h>
 
+#include "base/no_carry.h"
 #include "vm/arith.h"
 #include "vm/kernel.h"
 
@@ -32,7 +33,7 @@
         const T *k = vk;                                                                           \
         const T k0 = k[0], k1 = k[1], k2 = k[2], k3 = k[3];                                        \
         (void)pa, (void)pb, (void)pc, (void)k0, (void)k1, (void)k2, (void)k3;                      \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                       \
+        NO_CARRY for (int64_t i = 0; i < n; i++)                                                   \
         {                                                                                          \
             READ##arity d[i] = (E)(expression);                                                    \
         }                                                                                          \

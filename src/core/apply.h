@@ -4,7 +4,7 @@
  * and the stored array is written once. Each value is converted to the stored dtype, the sum is
  * taken left to right, and what a rule sees is that sum, rounded to the stored dtype.
  *
- * Here all contexts are host memory (GAP: values on a GPU's own memory need its device table here).
+ * This is the way of host memory; keys on a GPU take that of call_gpu.h.
  */
 #ifndef CORE_APPLY_H
 #define CORE_APPLY_H

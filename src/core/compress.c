@@ -5,7 +5,8 @@
  * stored it goes there; for other updaters it is an array of its own, because they may read it more
  * than once, and a residual changes only once.
  *
- * Here all contexts are host memory (GAP: between GPUs the codes are what has to travel).
+ * compress_part and compress_whole work in host memory; compress_gpu_job makes a job of the same
+ * work for the GPU of a key.
  */
 #include "core/compress.h"
 

@@ -46,8 +46,8 @@ const char *replay_type(void);
 
 kv_array *replay_sparse_array(replay *r, const cJSON *entry, const cJSON *rows, const cJSON *data);
 
-/* How many numbers of a floating dtype lie from a to b: 0 and -0 are two numbers, all NaN are one. The
- * difference of whole numbers. */
+/* How many numbers of a floating dtype lie from a to b: 0 and -0 are two numbers, all NaN are one.
+ * The difference of whole numbers. */
 double replay_distance(double a, double b, kv_dtype dtype);
 
 /* The value of a parameter as the text of a kv_opt. */

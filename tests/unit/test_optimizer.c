@@ -369,7 +369,7 @@ TEST(optimizer_keys_that_share_an_update_and_keys_that_do_not)
     kv_free(s);
 }
 
-/* What the formulas of MXNet 1.9.1 give for weights and gradients of both zeros, written out by hand. */
+/* Expected from the formulas of MXNet 1.9.1, by hand. */
 TEST(optimizer_signs_of_zero)
 {
     static const struct {
@@ -383,7 +383,7 @@ TEST(optimizer_signs_of_zero)
         {"nadam", NULL, NULL, {-0.0, -0.0}, {{0.0, -0.0}}, 1, {-0.0, -0.0}},
         {"sgd", NULL, NULL, {-0.0, -0.0}, {{0.0, -0.0}}, 1, {0.0, 0.0}},
         {"lbsgd", NULL, NULL, {-0.0, -0.0}, {{0.0, -0.0}}, 1, {-0.0, 0.0}},
-        /* A later gradient is added to 0, and a weight is stepped with rate 0 until a batch is full. */
+        /* A later gradient is added to 0; a weight is stepped with rate 0 until a batch is full. */
         {"lbsgd", NULL, NULL, {-0.0, -0.0}, {{0.0, 0.0}, {-0.0, 0.0}}, 2, {-0.0, -0.0}},
         {"lbsgd", "batch_scale", "4", {-0.0, -0.0}, {{-1, 1}}, 1, {0.0, -0.0}},
         {"lbsgd", "batch_scale", "2", {-0.0, -0.0}, {{-0.0, 0.0}, {-0.0, -0.0}}, 2, {0.0, -0.0}},

@@ -120,6 +120,19 @@ TEST(print_extremes)
     }
 }
 
+TEST(print_last_item_alone)
+{
+    /* Without items at the ends the last one is shown all the same, and laid out like any other. */
+    print_style style = {PRINT_NUMPY, 8, 0, 0, 75};
+    kv_array *a = io_array(KV_FLOAT64, 1, (int64_t[]){4}, (double[]){1, 2, 3, -1e20});
+    kv_err e = {0};
+    buf b = {0};
+    CHECK_OK(print_array(&b, a, &style, &e));
+    CHECK_TEXT(buf_text(&b), "[... -1.e+20]");
+    buf_release(&b);
+    kv_array_unref(a);
+}
+
 /* By the rules that __repr__ and __str__ of mxnet/numpy/multiarray.py follow; tests/cli/print-mxnet
  * has contexts. */
 TEST(print_as_mxnet)

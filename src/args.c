@@ -1,0 +1,49 @@
+/* Each check gives the first mistake, with the name of the argument. */
+#include "args.h"
+
+#include "base/arg.h"
+#include "capability.h"
+#include "core/call.h"
+#include "core/store.h"
+
+int args_store(const kv *store, kv_err *e)
+{
+    return store ? KV_OK : kv_err_set(e, KV_E_USAGE, "there is no store: the pointer is NULL");
+}
+
+int args_can(const kv *store, uint32_t capability, kv_err *e)
+{
+    int rc = args_store(store, e);
+    return rc ? rc : capability_need(store->ops, store->type, capability, e);
+}
+
+int args_list(const kv_key *keys, int64_t n, kv_array *const *arrays, const char *keys_are,
+              const char *arrays_are, kv_err *e)
+{
+    if (n < 0)
+        return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
+    int rc = n > 0 ? arg_given(keys, keys_are, e) : KV_OK;
+    if (n > 0 && rc == KV_OK)
+        rc = arg_given(arrays, arrays_are, e);
+    return rc ? rc : call_check_form(keys, n, arrays, e);
+}
+
+int args_options(const kv_opt *opts, int n, const char *opts_are, kv_err *e)
+{
+    if (n < 0)
+        return kv_err_set(e, KV_E_VALUE, "a call cannot have %d options", n);
+    int rc = n > 0 ? arg_given(opts, opts_are, e) : KV_OK;
+    for (int i = 0; i < n && rc == KV_OK; i++) {
+        if (!opts[i].name || !opts[i].value)
+            rc = kv_err_set(e, KV_E_USAGE, "option %d has no %s (NULL)", i + 1,
+                            opts[i].name ? "value" : "name");
+    }
+    return rc;
+}
+
+int args_flags(const kv_call *how, uint32_t flags, kv_err *e)
+{
+    if (how && how->flags & ~flags)
+        return kv_err_set(e, KV_E_VALUE, "this call has no flags 0x%x", how->flags & ~flags);
+    return KV_OK;
+}

@@ -1,0 +1,25 @@
+/* What the public functions of kvstore.h check of their arguments before they enter a store. */
+#ifndef ARGS_H
+#define ARGS_H
+
+#include "kvstore.h"
+
+/* There is a store. Error: usage. */
+int args_store(const kv *store, kv_err *e);
+
+/* The same, and its type has this capability (capability.h). Errors: usage, unsupported. */
+int args_can(const kv *store, uint32_t capability, kv_err *e);
+
+/* n pairs of a key and an array, all there. keys_are, arrays_are: the names of the two arguments.
+ * Errors: value (n is negative, a missing array), usage, and those of call_check_form. */
+int args_list(const kv_key *keys, int64_t n, kv_array *const *arrays, const char *keys_are,
+              const char *arrays_are, kv_err *e);
+
+/* n options with a name and a value each; opts_are: the name of the argument. Errors: value, usage.
+ */
+int args_options(const kv_opt *opts, int n, const char *opts_are, kv_err *e);
+
+/* No flags but these. Error: value. */
+int args_flags(const kv_call *how, uint32_t flags, kv_err *e);
+
+#endif
