@@ -255,7 +255,7 @@ END
     run on n0 timeout 100 kvctl launch -n 2 -H hosts --checkpoint /tmp/c.kvs --checkpoint-every 1 \
         -c 'create dist_sync'
     assert_failure 3
-    assert_line --partial 'the job goes on from round 2, and "/tmp/c.kvs" on n2 is of round 0: '
+    assert_line --partial 'the job goes on from round 3, and "/tmp/c.kvs" on n2 is of round 0: '
 }
 
 @test "ssh: the folder is copied to hosts that do not have it" {
