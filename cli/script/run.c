@@ -618,6 +618,8 @@ static int run_statement(session *s, const ast *node, flow *how, value *returned
         return code;
     }
     if ((code = run_control(s, node, how, returned, e)) && node->kind != AST_BLOCK) {
+        take_late_error(s, node, e);
+        code = (int)e->code;
         unit_at(s, node, e);
         record_error(s, node, e);
     }

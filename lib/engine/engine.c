@@ -232,17 +232,22 @@ static int run(engine_op *op, kv_err *e)
     return rc;
 }
 
-/* A group may be gone as soon as nothing of it is pending. */
+/* Who waits for an array finds the reason why it did not come in the group: so that is there first.
+ * A group may be gone as soon as nothing of it is pending. */
 void engine_complete(engine_op *op, const kv_err *e)
 {
     engine_group *g = op->group;
+    if (g && e->code) {
+        lock();
+        keep_error(g, e);
+        unlock();
+    }
     engine_end(op->uses, op->nuses);
     if (op->done)
         op->done(op);
     if (!g)
         return;
     lock();
-    keep_error(g, e);
     add_pending(g, -1);
     tell_waiters(g);
     unlock();

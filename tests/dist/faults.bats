@@ -169,3 +169,21 @@ END
     assert_failure 6
     assert_line "kvctl: the job did not end within 1 s"
 }
+
+@test "faults: an assignment that meets what never came names the rank" {
+    cat >job.kv <<'END'
+create dist_sync
+init 3 zeros(1000)
+barrier
+if rank() == 1 {
+    !sleep 1; kill -9 $PPID
+}
+push 3 ones(1000)
+pull 3 -> x
+s = sum(x)
+END
+    job 20 -n 2 job.kv
+    assert_failure 6
+    assert_line "[0] job.kv:9:1: error[peer]: rank 1 (worker) was killed by signal 9"
+    refute_output --partial "did not come"
+}

@@ -133,6 +133,37 @@ kvctl: restart 1 of 1 from c.kvs at round 20: 5 rounds are repeated"
     assert_nothing_left
 }
 
+# TCP waits twice as long before each time that it sends again: a cut of up to half of the deadline is
+# no loss.
+@test "ssh: a link that is cut for a while costs time only" {
+    setup_hosts
+    cat >cut.kv <<'END'
+create dist_sync
+init 3 zeros(20000)
+for i in 1..60 {
+    if i == 25 and rank() == 0 {
+        !touch joined
+    }
+    push 3 ones(20000)
+    pull 3 -> x
+    s = sum(x)
+}
+if rank() == 0 { print(i, s) }
+END
+    rm -f joined
+    (
+        for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
+        link_n2 down
+        sleep 4
+        link_n2 up
+    ) 3>&- &
+    job -H hosts --deadline 12 cut.kv
+    wait
+    assert_success
+    assert_line "[0] 60 80000.0"
+    assert_nothing_left
+}
+
 # Nobody waits for it: launch alone finds out.
 @test "ssh: a host that is cut off from ranks that have not joined" {
     setup_hosts
@@ -224,7 +255,7 @@ END
     run on n0 timeout 100 kvctl launch -n 2 -H hosts --checkpoint /tmp/c.kvs --checkpoint-every 1 \
         -c 'create dist_sync'
     assert_failure 3
-    assert_line --partial 'the job goes on from round 2, and "/tmp/c.kvs" on n2 is of round 0: '
+    assert_line --partial 'the job goes on from round 3, and "/tmp/c.kvs" on n2 is of round 0: '
 }
 
 @test "ssh: the folder is copied to hosts that do not have it" {

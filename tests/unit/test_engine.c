@@ -311,6 +311,30 @@ TEST(engine_waiting_for_a_group_ends_at_its_time)
     CHECK(engine_wait_group_for(&group, 0, 1));
 }
 
+static engine_group failing;
+static kv_err found;
+
+/* The uses have ended: who waited for them looks now. */
+static void look(engine_op *op)
+{
+    (void)op;
+    engine_take_error(&failing, &found);
+}
+
+TEST(engine_an_error_is_there_before_who_waits_goes_on)
+{
+    engine_var v = {0};
+    engine_use use = {.var = &v, .write = true};
+    kv_err why = {0}, e = {0};
+    engine_op op = {.run = begins, .done = look, .group = &failing, .uses = &use, .nuses = 1,
+                    .later = true, .quick = true};
+    kv_err_set(&why, KV_E_PEER, "rank 1 is lost");
+    engine_submit(&op);
+    engine_complete(&op, &why);
+    CHECK_TEXT(found.text, "rank 1 is lost");
+    CHECK_OK(engine_take_error(&failing, &e));
+}
+
 /* ---- Lots ---- */
 
 /* Each of two lots writes one variable and reads another. */
