@@ -655,6 +655,17 @@ static void tidy(line_words *out)
     out->n = n;
 }
 
+/* Whether the word behind > may be one to compare with, as in `x > y`. */
+static bool may_compare(const request *r)
+{
+    size_t at = r->at.word;
+    while (at > 0 && lex_is_blank(r->text[at - 1]))
+        at--;
+    const command *c = r->at.command;
+    return !r->at.quote && at > 1 && r->text[at - 1] == '>' && r->text[at - 2] != '>' &&
+           (!c || c->args[0].kind == ARG_EXPRS);
+}
+
 void complete_words(session *s, const char *text, size_t n, line_words *out)
 {
     static const char *const between[] = {"and", "or", "in", "by", "for", NULL};
@@ -692,6 +703,8 @@ void complete_words(session *s, const char *text, size_t n, line_words *out)
         break;
     case CURSOR_FILE:
         offer_files(&r, FILES_ARRAYS);
+        if (may_compare(&r))
+            offer_variables(&r);
         break;
     case CURSOR_VARIABLE:
         offer_variables(&r);

@@ -168,7 +168,7 @@ warns()
 
 @test "errors: init with two values for one key" {
     refused 3 \
-        '<cmd>:1:8: error[dtype]: a list that holds arrays is not an array' \
+        '<cmd>:1:8: error[dtype]: a list of 2 stands where one array is needed' \
         'init 3 [ones(2), ones(2)]'
 }
 

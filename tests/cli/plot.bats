@@ -31,7 +31,7 @@ fake_gnuplot()
 
 @test "plot: without gnuplot a line stands for the picture, and a note says why" {
     without_gnuplot
-    run --separate-stderr kvctl -c 'loss = [8, 4, 2, 1]; plot loss loss*2'
+    run --separate-stderr kvctl -c 'loss = array([8, 4, 2, 1]); plot loss loss*2'
     assert_success
     assert_output 'loss █▄▂▁ 1 .. 8
 loss*2 █▄▂▁ 2 .. 16'
