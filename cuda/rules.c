@@ -2,18 +2,17 @@
  * compiler makes of it, and begins with a sum of the rest, in 16 digits. */
 #include "cuda/rules.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/own_folder.h"
 #include "base/xxh64.h"
 #include "cuda/device.h"
 #include "cuda/prelude.h"
@@ -42,23 +41,33 @@ static struct {
 
 /* ---- Files ---- */
 
-static void folder_path(buf *path)
+/* Opens the folder of this user for compiled rules, or gives -1: they are then not kept. */
+static int open_folder(void)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    static bool told; /* guarded by the lock of the rules */
+    buf path = {0};
+    kv_err why = {0};
+    int fd = -1;
     if (cache && *cache == '/')
-        buf_printf(path, "%s/kvctl", cache);
+        buf_printf(&path, "%s/kvctl", cache);
     else if (home && *home == '/')
-        buf_printf(path, "%s/.cache/kvctl", home);
+        buf_printf(&path, "%s/.cache/kvctl", home);
+    if (path.len > 0 && !path.failed && own_folder_open(&fd, buf_text(&path), &why) && !told) {
+        char text[sizeof why.text + 64];
+        snprintf(text, sizeof text, "compiled rules are not kept: %s", why.text);
+        gpu_warn(text);
+        told = true;
+    }
+    buf_release(&path);
+    return fd;
 }
 
-/* The file of a source for a device, or an empty path where there is no place for it. */
-static void file_path(buf *path, const char *source, size_t n, const gpu_facts *f)
+/* The file of a source for a device, through the handle of the folder that was checked. */
+static void file_path(buf *path, int folder, const char *source, size_t n, const gpu_facts *f)
 {
-    folder_path(path);
-    if (path->len == 0)
-        return;
-    buf_printf(path, "/rule-%016" PRIx64 "-sm%d%d-%d.bin", xxh64(source, n), f->major, f->minor,
-               device_driver()->compiler());
+    buf_printf(path, "/proc/self/fd/%d/rule-%016" PRIx64 "-sm%d%d-%d.bin", folder, xxh64(source, n),
+               f->major, f->minor, device_driver()->compiler());
 }
 
 /* The image that a file holds, or NULL. */
@@ -83,25 +92,11 @@ static void *read_image(const char *path, int64_t *bytes)
     return text;
 }
 
-/* Makes the folder and those above it. */
-static bool make_folder(const char *file)
-{
-    buf part = {0};
-    bool ok = true;
-    for (const char *slash = strchr(file + 1, '/'); slash && ok; slash = strchr(slash + 1, '/')) {
-        buf_clear(&part);
-        buf_put(&part, file, (size_t)(slash - file));
-        ok = !part.failed && (mkdir(buf_text(&part), 0700) == 0 || errno == EEXIST);
-    }
-    buf_release(&part);
-    return ok;
-}
-
 static void write_image(const char *path, const void *image, int64_t bytes)
 {
     file_out f = {0};
     kv_err why = {0};
-    if (!make_folder(path) || file_out_open(&f, path, &why))
+    if (file_out_open(&f, path, &why))
         return;
     fprintf(f.f, "%016" PRIx64, xxh64(image, (size_t)bytes));
     fwrite(image, 1, (size_t)bytes, f.f); /* the commit finds out whether it worked */
@@ -131,12 +126,12 @@ static int make_kernel(gpu_rule *r, kv_err *e)
     gpu_facts f;
     kv_err why = {0};
     int64_t bytes = 0;
-    int rc = device_facts(r->id, &f, e);
+    int rc = device_facts(r->id, &f, e), folder = open_folder();
     buf_printf(&source, "// %s\n%s%s%s", options, prelude_job, prelude_element, r->text);
     if (!rc)
         rc = buf_check(&source, e);
-    if (!rc)
-        file_path(&path, buf_text(&source), source.len, &f);
+    if (!rc && folder >= 0)
+        file_path(&path, folder, buf_text(&source), source.len, &f);
     void *image = !rc && path.len > 0 ? read_image(buf_text(&path), &bytes) : NULL;
     bool found =
         image && device_load(r->id, &r->kernel, image, bytes, GPU_RULE_KERNEL, &why) == KV_OK;
@@ -145,6 +140,8 @@ static int make_kernel(gpu_rule *r, kv_err *e)
         rc = compile(r, buf_text(&source), buf_text(&path), &f, e);
     buf_release(&source);
     buf_release(&path);
+    if (folder >= 0)
+        close(folder);
     return rc;
 }
 
