@@ -423,6 +423,9 @@ lint: ## who may include whom, and the other rules that a program can check
 format: ## bring lines of more than 100 columns back below
 	@scripts/format
 
+readme-check: all examples ## paste every block of README.md as it stands
+	@BUILD=$(BUILD) scripts/readme-check
+
 headers: ## compile each header by itself, the public ones as C++ too
 	@CC='$(CC)' CXX='$(CXX)' scripts/headers $(PUBLIC)
 
@@ -488,6 +491,6 @@ $(absolute): $(CURDIR)/%: % ;
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
             $(conformance_src) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
-.PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers \
+.PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check \
         bench bench-optimizers bench-quantise bench-rows bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:
