@@ -32,10 +32,21 @@ lacks()
     lacks libcsv-dev
     fake id 'echo 1000'
     fake sudo 'exit 1'
+    fake find 'echo bookworm_Packages'
     run "$top/scripts/setup"
     assert_failure 1
     assert_line "  sudo apt-get install -y --no-install-recommends libcsv-dev"
     [ ! -e calls ]
+}
+
+@test "set-up: where apt-get knows no packages yet the line to type reads the lists first" {
+    lacks libcsv-dev
+    fake id 'echo 1000'
+    fake sudo 'exit 1'
+    fake find ''
+    run "$top/scripts/setup"
+    assert_failure 1
+    assert_line "  sudo apt-get update && sudo apt-get install -y --no-install-recommends libcsv-dev"
 }
 
 @test "set-up: takes sudo where it asks for no password" {

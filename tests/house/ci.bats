@@ -1,0 +1,60 @@
+# .ci/run: what it runs where, and its last lines, with commands of our own in the place of the long ones.
+
+load ../cli/help
+
+# A checkout in which scripts/bare has this body, on a machine with nvcc and a make of 30 tests.
+checkout()
+{
+    mkdir -p .ci scripts
+    cp "$top/.ci/run" .ci/
+    printf '#!/bin/sh\n' >scripts/setup
+    printf '#!/bin/sh\n%s\n' "$1" >scripts/bare
+    chmod +x scripts/*
+    fake nvcc ''
+    fake make 'echo "make $*"; case $* in *test) echo "30 passed, 0 failed";; esac'
+}
+
+# The seconds of a step are those that it took.
+last_lines()
+{
+    tail -n "$1" <<<"$output" | sed 's/, [0-9]* s$//'
+}
+
+@test "ci: both commands on a bare machine, and what that lacks here" {
+    checkout 'exec "$@"'
+    run .ci/run </dev/null
+    assert_success
+    assert_equal "$(last_lines 4)" "on a bare machine: scripts/bare make demo: exit status 0
+on a bare machine: scripts/bare make test: exit status 0
+here: make SUITES=device test: exit status 0
+61 passed, 0 failed"
+}
+
+@test "ci: without a bare machine make test runs here, and the reason is said" {
+    checkout 'echo "bare: debootstrap failed" >&2; exit 125'
+    run .ci/run </dev/null
+    assert_success
+    assert_equal "$(last_lines 3)" "no bare machine: bare: debootstrap failed
+here: make test: exit status 0
+30 passed, 0 failed"
+    printf '#!/bin/sh\necho "setup: apt-get failed"; exit 100\n' >scripts/setup
+    run .ci/run </dev/null
+    assert_success
+    assert_equal "$(last_lines 3 | head -n 1)" "no bare machine: setup: apt-get failed"
+}
+
+@test "ci: a demo, a test or a build that fails is a failure" {
+    checkout 'case $* in "make demo") echo "no demo"; exit 2;; *test) echo "9 passed, 3 failed"; exit 2;; esac'
+    run .ci/run </dev/null
+    assert_failure 1
+    assert_line "no demo"
+    assert_equal "$(tail -n 1 <<<"$output")" "39 passed, 4 failed"
+    checkout 'case $* in *test) echo "compiling"; exit 2;; esac'
+    run .ci/run </dev/null
+    assert_failure 1
+    assert_equal "$(tail -n 1 <<<"$output")" "31 passed, 1 failed"
+    checkout 'case $* in *test) echo "9 passed, 0 failed"; exit 2;; esac'
+    run .ci/run </dev/null
+    assert_failure 1
+    assert_equal "$(tail -n 1 <<<"$output")" "40 passed, 1 failed"
+}
