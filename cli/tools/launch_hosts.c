@@ -154,8 +154,9 @@ int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e)
     if (strlen(text) < n) {
         for (const char *at = text; at; at = strchr(at + 1, '\n'))
             line++;
-        rc = kv_err_set(e, KV_E_FORMAT, "%s:%d: there is a NUL byte; a line is HOST[:PORT] [slots=N]",
-                        o->hostfile, line);
+        rc = kv_err_set(e, KV_E_FORMAT,
+                        "%s:%d: there is a NUL byte; a line is HOST[:PORT] [slots=N]", o->hostfile,
+                        line);
     }
     for (char *one; !rc && (one = strsep(&rest, "\n"));)
         rc = read_line(h, o->hostfile, ++line, one, e);

@@ -296,8 +296,7 @@ static int check_meaning(const launch_options *o, unsigned given, kv_err *e)
     return KV_OK;
 }
 
-/* $KVSTORE_DEADLINE, as ranks without a launch read it, unless an option says it; 0 switches it off.
- */
+/* $KVSTORE_DEADLINE, as ranks without a launch read it, unless an option says it; 0 is none. */
 static int read_deadline(launch_options *o, unsigned given, kv_err *e)
 {
     enum { YEAR = 31536000 };

@@ -1,7 +1,7 @@
-/* Variables that ranks get, --env and its like. Command lines are everybody's to read on a machine: so
- * values travel in the environment, from launch to mpirun and to the watcher of a rank, which sets
- * them. On the way they have names of their own, so that mpirun does not take a $PATH of the ranks for
- * its own, and so that workers and servers may have different values.
+/* Variables that ranks get, --env and its like. Command lines are everybody's to read on a machine:
+ * so values travel in the environment, from launch to mpirun and to the watcher of a rank, which
+ * sets them. On the way they have names of their own, so that mpirun does not take a $PATH of the
+ * ranks for its own, and so that workers and servers may have different values.
  */
 #ifndef TOOLS_LAUNCH_VARIABLES_H
 #define TOOLS_LAUNCH_VARIABLES_H

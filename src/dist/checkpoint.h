@@ -6,8 +6,8 @@
  * rank 0 pulls all keys, gathers the states and writes FILE. It is the only one that must wait for
  * that, since no server ends a round to which rank 0 has not contributed; with compression the
  * others wait as well, because what their pushes still owe is part of the file. The last round is
- * written when the worker says that it is done, or when all workers release their store, which kvctl
- * does at the end of a script that did not fail, and only there.
+ * written when the worker says that it is done, or when all workers release their store, which
+ * kvctl does at the end of a script that did not fail, and only there.
  *
  * The file is that of a store of type device (core/store_file.h) to which one process would have
  * pushed the values of all workers in a list, so that other commands read it.

@@ -1,5 +1,5 @@
-/* What the environment says. It is read once, before MPI starts: MPI changes the environment while it
- * starts, and nobody may read it meanwhile.
+/* What the environment says. It is read once, before MPI starts: MPI changes the environment while
+ * it starts, and nobody may read it meanwhile.
  */
 #ifndef DIST_ENVIRONMENT_H
 #define DIST_ENVIRONMENT_H

@@ -527,7 +527,8 @@ static void check_init_by_one(void)
     kv_free(s);
 }
 
-/* The first worker's value holds, also where others have pushed before; who does not push sees it. */
+/* The first worker's value holds, also where others have pushed before: who does not push sees it.
+ */
 static void check_init_behind_push(void)
 {
     kv *s = make("dist_sync");

@@ -3,8 +3,8 @@
  * where it takes or gives a lock or sends a message: every record is moved between two of them. A
  * message that has come is found later. Each rank draws others.
  *
- * And while MPI starts, which changes the environment, no other thread may read it: the process ends
- * with a sentence then. */
+ * And while MPI starts, which changes the environment, no other thread may read it: the process
+ * ends with a sentence then. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
