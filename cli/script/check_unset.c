@@ -1,6 +1,6 @@
-/* Two walks over the trees: the first collects all that gives names a value, the second asks for each
- * name that is read whether it is among them. The order of statements does not count, as functions
- * read what is set later. */
+/* Two walks over the trees: the first collects all that gives names a value, the second asks for
+ * each name that is read whether it is among them. The order of statements does not count, as
+ * functions read what is set later. */
 #include "script/check_unset.h"
 
 #include <string.h>

@@ -222,7 +222,8 @@ static int flush(file_out *out, kv_err *e)
     int earlier = errno;
     errno = 0;
     /* After a write that failed, a flush usually says again why; else errno may still know. */
-    if (ferror(out->f) | (fflush(out->f) != 0) || (out->temp && fsync(fileno(out->f)) != 0))
+    if (ferror(out->f) | (fflush(out->f) != 0) ||
+        (out->temp && !out->unsynced && fsync(fileno(out->f)) != 0))
         return file_error(e, "write", out->name, errno ? errno : earlier ? earlier : EIO);
     return KV_OK;
 }
@@ -252,7 +253,7 @@ int file_out_commit(file_out *out, kv_err *e)
             rc = file_error(e, "write", out->name, errno);
         if (rc)
             unlink(out->temp);
-        else
+        else if (!out->unsynced)
             sync_folder(out->path);
         (void)shut(out, KV_E_IO, NULL); /* all is on the disk already */
     }
