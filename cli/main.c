@@ -20,6 +20,7 @@
 #include "options.h"
 #include "prompt.h"
 #include "script/check.h"
+#include "script/check_unset.h"
 #include "script/commands.h"
 #include "script/effect.h"
 #include "script/eval.h"
@@ -97,6 +98,9 @@ static void check_inputs(session *s, const input *inputs, int n)
         if (read_input(s, &inputs[i], &u, &e) && !check_take(s, &e))
             report_error(s, &e);
     }
+    kv_err e = {0};
+    if (check_unset(s, &e))
+        report_error(s, &e);
     check_report(s);
     s->check = NULL;
 }

@@ -132,8 +132,11 @@ static bool recover(parser *p, const parser *before, bool to_block,
 
 static bool collect(parser *p, const parser *before)
 {
+    session *s = p->user;
     (void)before;
-    return check_take(p->user, p->e);
+    if (s->check)
+        s->check->statements_lost = true;
+    return check_take(s, p->e);
 }
 
 bool check_recover(parser *p, const parser *before, bool to_block)

@@ -17,6 +17,7 @@ typedef struct check_errors {
     int64_t n, cap;
     bool names_missing; /* a file could not be read */
     bool too_deep;      /* files source each other without end */
+    bool statements_lost; /* some could not be read, and are in no tree */
 } check_errors;
 
 /* Takes an error over, unless the session collects none or this one ends everything (no memory,

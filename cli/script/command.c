@@ -203,7 +203,7 @@ const command command_table[] = {
      "print, write", "dtype, shape, value, unsupported, io"},
     {"write", {{ARG_VALUE, "VALUE", false}, {ARG_FILE, "FILE", false}}, {{0}}, COMMAND_WRITES,
      cmd_write,
-     "save a value; FILE is complete or not there",
+     "save a value; FILE is complete or not there, also after a crash: set write.sync",
      "write a a.csv                       # by the ending: .csv .tsv .json .npy .txt\n"
      "write [a, a*2] two.ndjson           # a list: an array a line\n"
      "write a*2 -                         # to stdout",
@@ -267,7 +267,9 @@ const command command_table[] = {
     {"set", {{ARG_WORD, "NAME", true}, {ARG_VALUE, "VALUE", true}}, {{0}}, COMMAND_GIVES, cmd_set,
      "change a setting, or show settings",
      "set                                 # all settings\n"
-     "set print.precision 4               # digits behind the point",
+     "set print.precision 4               # digits behind the point\n"
+     "set write.sync off                  # many small files: each is still whole or not there,\n"
+     "                                    # but after a crash of the machine the last may be missing",
      "vars", "usage, value"},
     {"vars", {{0}}, {{0}}, COMMAND_GIVES, cmd_vars, "the variables and what they hold", "vars",
      "set", NULL},

@@ -284,8 +284,10 @@ static int write_whole(session *s, written *w, const char *path, const parts *p,
     int code = p->append ? old_file_open(&w->old, s, path, lock, e) : KV_OK;
     if (code == KV_OK && p->append)
         code = check_rows(&w->old, path, p, e);
-    if (code == KV_OK && (code = file_out_open(&w->out, path, e)) == KV_OK &&
-        (code = old_file_copy(&w->old, w->out.f, e)) == KV_OK)
+    if (code == KV_OK)
+        code = file_out_open(&w->out, path, e);
+    w->out.unsynced = s->writes_unsynced;
+    if (code == KV_OK && (code = old_file_copy(&w->old, w->out.f, e)) == KV_OK)
         code = write_watched(s, w, path, p, e);
     return code ? code : file_out_sync(&w->out, e);
 }

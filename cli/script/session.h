@@ -105,6 +105,7 @@ typedef struct session {
     bool explains;          /* say on stderr what the store does: explain on */
     buf *explanation;       /* in `explain COMMAND`: where that is said; nothing is changed */
     bool trace;             /* print each command to stderr before it runs */
+    bool writes_unsynced;   /* files of `write` and > do not wait for the disk: write.sync */
     bool safe;              /* no shell, and no writes except to the state file */
     double timeout;         /* seconds after which the invocation gives up; 0: never */
     const char *history;    /* what --history said, or NULL */

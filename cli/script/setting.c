@@ -11,7 +11,8 @@
 #include "term/terminal.h"
 
 typedef enum setting_id {
-    EDGEITEMS, FORMAT, LINEWIDTH, PRECISION, THRESHOLD, STORE_WAIT, COLOR, PAGER, PROGRESS
+    EDGEITEMS, FORMAT, LINEWIDTH, PRECISION, THRESHOLD, STORE_WAIT, COLOR, PAGER, PROGRESS,
+    WRITE_SYNC
 } setting_id;
 
 /* Legend: name, lowest and highest number, what it is for. Without a range it is a word. */
@@ -29,6 +30,8 @@ static const struct setting {
     [COLOR] = {"terminal.color", 0, 0, "auto, always or never"},
     [PAGER] = {"terminal.pager", 0, 0, "auto, always or never: long results at the prompt"},
     [PROGRESS] = {"terminal.progress", 0, 0, "auto, always or never: a bar for long work"},
+    [WRITE_SYNC] = {"write.sync", 0, 0,
+                    "on, or off: files do not wait for the disk, for many small"},
 };
 
 #define NSETTINGS ((int)(sizeof settings / sizeof *settings))
@@ -66,6 +69,9 @@ static void text_of(const session *s, setting_id id, char *out)
         break;
     case FORMAT:
         snprintf(out, NUM_TEXT_MAX, "%s", show_format_name(s->format));
+        break;
+    case WRITE_SYNC:
+        snprintf(out, NUM_TEXT_MAX, "%s", s->writes_unsynced ? "off" : "on");
         break;
     case COLOR:
     case PAGER:
@@ -109,6 +115,15 @@ int setting_show(session *s, buf *out, const char *name, kv_err *e)
 
 /* ---- Setting ---- */
 
+static int set_sync(session *s, const char *word, kv_err *e)
+{
+    bool off = strcmp(word, "off") == 0;
+    if (!off && strcmp(word, "on") != 0)
+        return kv_err_set(e, KV_E_VALUE, "write.sync is on or off, not \"%.64s\"", word);
+    s->writes_unsynced = off;
+    return KV_OK;
+}
+
 static int set_word(session *s, setting_id id, value v, kv_err *e)
 {
     terminal_when when;
@@ -117,6 +132,8 @@ static int set_word(session *s, setting_id id, value v, kv_err *e)
         return kv_err_set(e, KV_E_DTYPE, "%s is a text, not %s", name, value_kind_name(v));
     if (id == FORMAT)
         return show_format_parse(&s->format, v.u.text->text, e);
+    if (id == WRITE_SYNC)
+        return set_sync(s, v.u.text->text, e);
     if (terminal_when_parse(&when, v.u.text->text, name, e))
         return e->code;
     terminal_choose(use_of(id), when);

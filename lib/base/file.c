@@ -321,7 +321,8 @@ static int flush(file_out *out, kv_err *e)
     int earlier = errno;
     errno = 0;
     /* After a write that failed, a flush usually says again why; else errno may still know. */
-    if (ferror(out->f) | (fflush(out->f) != 0) || (out->temp && fsync(fileno(out->f)) != 0))
+    if (ferror(out->f) | (fflush(out->f) != 0) ||
+        (out->temp && !out->unsynced && fsync(fileno(out->f)) != 0))
         return file_error(e, "write", out->name, errno ? errno : earlier ? earlier : EIO);
     return KV_OK;
 }
@@ -349,10 +350,10 @@ int file_out_commit(file_out *out, kv_err *e)
     if (out->temp) {
         if (!rc && rename(out->temp, out->path) != 0)
             rc = file_error(e, "write", out->name, errno);
-        if (!rc)
-            sync_folder(out->path);
-        else if (!out->part)
+        if (rc && !out->part)
             unlink(out->temp);
+        if (!rc && !out->unsynced)
+            sync_folder(out->path);
         (void)shut(out, KV_E_IO, NULL); /* all is on the disk already */
     }
     release(out);

@@ -41,6 +41,9 @@ typedef struct file_out {
     char *path; /* where it goes: name with its links followed */
     char *temp; /* where it is meanwhile; NULL for stdout, a pipe or a device, written directly */
     bool part;  /* temp is for people, and stays when the file cannot be completed */
+    /* (optional) set behind the open: nothing waits for the disk. The file is old or new after a
+     * crash of the process; after one of the machine it may be old, new or empty. */
+    bool unsynced;
 } file_out;
 
 /* Opens a file to replace path, "-" for stdout. Errors: io, memory. On failure nothing is left. */

@@ -94,7 +94,7 @@ warns()
     run kvctl -c 'init lm_head.weight ones(2); init lm_head.bias ones(2); init other ones(1); pull lm_head'
     assert_failure 3
     assert_line ' hint: did you mean lm_head.weight or lm_head.bias?'
-    run kvctl -c 'init m.{1..9} [ones(2)]*9; push m 1'
+    run kvctl -c 'init m.{1..9} [ones(2)]*9; pull m'
     assert_line ' hint: 9 keys begin so, among them m.1: list m*'
     run kvctl -c 'init m.{1..9} [ones(2)]*9; pull m.33'
     assert_line --partial ' hint: did you mean m.3'

@@ -220,3 +220,23 @@ dist_device_sync dist_device_async horovod byteps"
     assert_failure 2
     assert_output --partial "did you mean --format?"
 }
+
+@test "process: --check asks all texts for the names that one reads" {
+    echo 'def g() = below * 2' >a.kv
+    echo 'below = 1' >b.kv
+    run kvctl --check -f a.kv -f b.kv -c 'print g(), below'
+    assert_success
+    run kvctl --check -f a.kv -c 'print g()'
+    assert_failure 2
+    assert_line 'a.kv:1:11: error[usage]: nothing sets the variable `below`'
+    assert_line ' hint: one from outside: kvctl --set below=…'
+    run kvctl --check --set below=2 -f a.kv
+    assert_success
+    # what cannot be read may set it
+    run kvctl --check -f a.kv -c 'below = (1'
+    refute_output --partial "nothing sets"
+    run kvctl --check -f a.kv -f missing.kv
+    refute_output --partial "nothing sets"
+    run kvctl --check -f a.kv -c 'f = "x.kv"; source $f'
+    assert_success
+}

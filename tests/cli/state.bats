@@ -171,7 +171,7 @@ nonsense 7'
 
 @test "state: only the store kv is kept, and a note says so" {
     one
-    run kvctl -s w.kvs -c 'push 3 1; create --name b; init 1,2 0'
+    run kvctl -s w.kvs -c 'push 3 1; create --name b; init 1,2 0 0'
     assert_success
     assert_output 'note: "w.kvs" keeps the store kv; b and its 2 keys end here'
     run kvctl -s w.kvs -c 'list'

@@ -351,3 +351,27 @@ for i in 0..5 { time { print i; break } }' 2>/dev/null
     assert_failure 3
     assert_output "kvctl: error[dtype]: store.wait is a number of seconds, not a text"
 }
+
+@test "set write.sync off: files are written as before, and nothing waits for the disk" {
+    grep -q fsanitize "$build/flags" && skip "a sanitizer's build takes no other library first"
+    cat >count.c <<'END'
+#include <unistd.h>
+int fsync(int fd) { return fd >= 0 && write(2, "fsync\n", 6) == 6 ? 0 : -1; }
+END
+    cc -shared -fPIC -o count.so count.c
+    echo 'old' >x.csv
+    run --separate-stderr env LD_PRELOAD="$PWD/count.so" "$build/kvctl" -c 'write [1, 2] x.csv; ones(2) > y.csv'
+    assert_success
+    assert_equal "$(grep -c fsync <<<"$stderr")" 4 # each file, and its folder
+    run --separate-stderr env LD_PRELOAD="$PWD/count.so" "$build/kvctl" \
+        -c 'set write.sync off; write [[3, 4]] x.csv; init 3,4 [ones(2)]*2; pull 3,4 > w-{key}.csv; [[5, 6]] >> x.csv'
+    assert_success
+    assert_equal "$stderr" ""
+    assert_equal "$(tail -n 2 x.csv | paste -sd ' ')" "3,4 5,6"
+    assert_equal "$(ls w-*.csv | paste -sd ' ')" "w-3.csv w-4.csv"
+    run kvctl -c 'set write.sync; set write.sync off; set write.sync'
+    assert_output $'on\noff'
+    run kvctl -c 'set write.sync maybe'
+    assert_failure 3
+    assert_line --partial 'error[value]: write.sync is on or off, not "maybe"'
+}
