@@ -37,8 +37,8 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
     return code;
 }
 
-/* The report of an error that is not the expected one, indented, as details of ours. It may hold such
- * a report in turn, so it is cut. */
+/* The report of an error that is not the expected one, indented, as details of ours. It may hold
+ * such a report in turn, so it is cut. */
 static void add_report(session *s, const kv_err *got)
 {
     buf report = {0};
