@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "cpu/clones.h"
+#include "base/clones.h"
 #include "cpu/convert.h"
 #include "cpu/half.h"
 #include "cpu/lines.h"
