@@ -133,6 +133,7 @@ $(BUILD)/cli/term/line.o: ALL_CFLAGS += $(if $(have_readline),-DHAVE_READLINE)
 # The loops over elements are written for the vectoriser, which works from -O3 on and may assume that
 # nobody looks at the floating-point exception flags.
 $(BUILD)/lib/cpu/%.o: ALL_CFLAGS += -O3 -fno-trapping-math
+$(BUILD)/lib/array/reduce.o $(BUILD)/lib/array/dot_kernel.o: ALL_CFLAGS += -O3 -fno-trapping-math
 # The same for the loops of programs; sqrt without errno is one instruction.
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
 
@@ -361,6 +362,12 @@ $(BUILD)/bench_optimizers: $(call obj,tests/bench/optimizers.c cli/tools/bench_s
                                       cli/tools/bench_op.c) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
 
+bench-dot: $(BUILD)/bench_dot ## products of matrices beside OpenBLAS (libopenblas0), where it is installed
+	$<
+
+$(BUILD)/bench_dot: $(call obj,tests/bench/dot.c cli/tools/bench_stream.c) $(BUILD)/libkvstore.a
+	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+
 bench-rows: $(BUILD)/bench_rows ## the sum of row_sparse values beside a plain loop
 	$<
 
@@ -492,5 +499,5 @@ $(absolute): $(CURDIR)/%: % ;
             $(conformance_src) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check \
-        bench bench-optimizers bench-quantise bench-rows bench-dist bench-gpu peers manual install uninstall deb clean help force
+        bench bench-dot bench-optimizers bench-quantise bench-rows bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:

@@ -46,6 +46,17 @@ static bool is_complete(const char *text, size_t n, const char *end)
     return complete;
 }
 
+/* Some pages have the prompt of an entry in front of each line of a block, too: what is indented
+ * behind it, and `else`, goes on. */
+static bool begins_entry(const char *line, size_t n)
+{
+    size_t margin = lex_margin(line, n);
+    const char *text = line + margin;
+    size_t left = n - margin;
+    bool more = left >= 4 && (memcmp(text, "else", 4) == 0 || memcmp(text, "elif", 4) == 0);
+    return lex_begins_entry(line, n) && !more && !(left > 0 && lex_is_blank(*text));
+}
+
 size_t page_entry(const char *text, size_t n)
 {
     size_t end = 0;
@@ -53,7 +64,7 @@ size_t page_entry(const char *text, size_t n)
     while (end < n) {
         size_t line = line_bytes(text + end, n - end);
         /* The prompt behind it ends a block that is written by indentation. */
-        if (lex_begins_entry(text + end, line)) {
+        if (begins_entry(text + end, line)) {
             if (begun && (end > OPEN_MAX || is_complete(text, end, ">>> 0")))
                 return end;
             begun = true;

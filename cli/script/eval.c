@@ -327,7 +327,8 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
     int code = eval_int(s, node->kid[1], "a count of devices", &n, e);
     for (int32_t i = 0; i < n && code == KV_OK; i++) {
         value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
-        if ((code = session_interrupted(s, e)) || (code = session_set(s, "i", value_int(i), e)) || (code = eval(s, node->kid[0], &v, e)))
+        if ((code = session_interrupted(s, e)) || (code = session_set(s, "i", value_int(i), e)) ||
+            (code = eval(s, node->kid[0], &v, e)))
             break;
         code = move(s, node, v, ctx, &moved, e);
         value_release(&v);

@@ -74,15 +74,18 @@ typedef struct job {
     kv_dtype made;
     char *data;
     int64_t n;
+    _Atomic bool stopped;
 } job;
 
 static void fill_part(void *arg, int64_t part, int worker)
 {
-    const job *j = arg;
+    job *j = arg;
     uint64_t block[BLOCK];
     int64_t end = (part + 1) * PART < j->n ? (part + 1) * PART : j->n;
     (void)worker;
-    for (int64_t i = part * PART, k; i < end && !stop_asked(); i += k) {
+    if (j->stopped || (j->stopped = stop_asked()))
+        return;
+    for (int64_t i = part * PART, k; i < end; i += k) {
         k = end - i < BLOCK ? end - i : BLOCK;
         j->make(block, j->d, (uint64_t)i, k);
         cpu_dev_ops.convert(j->data + i * kv_dtype_bytes(j->d->dtype), j->d->dtype, block, j->made,
@@ -95,9 +98,9 @@ static int fill(value *out, kv_array *a, make_fn *make, kv_dtype made, const dra
     void *data;
     int rc = kv_array_write(a, &data, e);
     if (!rc) {
-        job j = {d, make, made, data, kv_array_size(a)};
+        job j = {d, make, made, data, kv_array_size(a), false};
         pool_run((j.n + PART - 1) / PART, fill_part, &j);
-        rc = stop_check(e);
+        rc = j.stopped ? stop_error(e) : KV_OK;
     }
     return function_give(out, a, rc);
 }

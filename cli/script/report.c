@@ -20,8 +20,8 @@
 /* Characters of a long source line that are shown around the place. */
 #define SHOWN_MAX 100
 
-/* What begins a line of the details that names a caller. A recursion that failed names the same ones
- * over and over, so of more than CALLERS_MAX the innermost and the outermost are shown. */
+/* What begins a line of the details that names a caller. A recursion that failed names the same
+ * ones over and over, so of more than CALLERS_MAX the innermost and the outermost are shown. */
 #define CALLER      "  in "
 #define CALLERS_MAX 10
 

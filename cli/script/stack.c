@@ -1,3 +1,4 @@
+/* Where the stack of a thread ends is what the C library says, once for each thread. */
 #include "script/stack.h"
 
 #include <pthread.h>

@@ -230,8 +230,9 @@ bool value_is_several(value v)
 
 int value_descend(kv_err *e)
 {
-    return stack_runs_low() ? kv_err_set(e, KV_E_VALUE, "lists are nested deeper than the stack allows")
-                            : KV_OK;
+    return stack_runs_low()
+               ? kv_err_set(e, KV_E_VALUE, "lists are nested deeper than the stack allows")
+               : KV_OK;
 }
 
 host value_host(value v)

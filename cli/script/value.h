@@ -59,7 +59,7 @@ value value_array(kv_array *a); /* takes the caller's reference */
 int value_text_new(value *out, const char *text, size_t n, kv_err *e);
 /* A list or tuple of n values, all none; fill items before it is shared. */
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
-/* Releases *out when code is an error: the end of a function that fills a new list. Returns code. */
+/* The end of what fills a new list: releases *out when code is an error. Returns code. */
 int value_finish(value *out, int code);
 
 value value_ref(value v);     /* another reference to the same contents */

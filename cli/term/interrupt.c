@@ -1,5 +1,5 @@
-/* The handlers behind interrupt.h. They only set flags and look at the clock, which POSIX allows in a
- * handler. */
+/* The handlers behind interrupt.h. They only set flags and look at the clock, which POSIX allows in
+ * a handler. */
 #include "term/interrupt.h"
 
 #include <signal.h>

@@ -1,8 +1,9 @@
 /* Ctrl-C and SIGTERM as a flag that is asked between calls.
  *
  * No call of the store is interrupted; what lies between calls, loads, waits and all work of the
- * library that takes long (base/stop.h) look at the flag. A second Ctrl-C within two seconds ends the process at once, for whatever does not look; files are
- * renamed into place when they are whole, so none is left half-written.
+ * library that takes long (base/stop.h) look at the flag. A second Ctrl-C within two seconds ends
+ * the process at once, for whatever does not look; files are renamed into place when they are
+ * whole, so none is left half-written.
  *
  * Reads and waits of the system are not restarted: they fail with EINTR, and whoever gets it looks
  * here. The handlers are those of the process, so this is global state by nature.

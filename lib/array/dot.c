@@ -1,47 +1,192 @@
-/* Products of vectors and matrices: row i of the result adds a[i, k] times row k of b, for k in
- * order, so that the inner loop runs along rows whatever the shapes are. Rows are cut into pieces
- * that stay in the L1 cache. */
+/* Products of vectors and matrices.
+ *
+ * A matrix product is cut into tiles of the result, which threads take one by one. A tile goes
+ * through the depth in panels: the panel's rows of a and columns of b are packed into buffers that
+ * stay in the caches, in the order in which the kernel reads them, and the kernel multiplies a few
+ * rows with the columns of a vector or two, whose sums stay in registers. Packing reads by strides,
+ * so a product can be made as that of the transposed matrices, which is done when there are fewer
+ * columns than rows of a kernel.
+ *
+ * Vectors, and a matrix by a vector, need no packing: both factors of a result are runs of memory,
+ * which are added as reductions add.
+ */
 #include "array/dot.h"
 
 #include <stddef.h>
 #include <string.h>
 
+#include "array/arrange.h"
+#include "array/dot_kernel.h"
 #include "array/reduce.h"
 #include "base/mem.h"
+#include "base/stop.h"
+#include "engine/pool.h"
 
-/* Elements of a row of the result that are worked on together. */
-enum { PIECE = 1024 };
+/* Rows and columns of a tile, and the depth of a panel. Packed rows and columns and the tile take
+ * some 200 KB each in float32, so that they stay in the L2 cache. DEPTH divides REDUCE_BLOCK. */
+enum { ROWS = 32 * DOT_ROWS, COLUMNS = 256, DEPTH = 256 };
 
-#define PRODUCT(name, T)                                                                           \
-    static void name(void *to, const void *left, const void *right, int64_t n, int64_t depth,      \
-                     int64_t m)                                                                    \
+static int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+
+/* n, made a multiple of `of`. */
+static int64_t whole(int64_t n, int64_t of)
+{
+    return (n + of - 1) / of * of;
+}
+
+/* A factor: how many elements lie between its rows and its columns. */
+typedef struct factor {
+    const char *data;
+    int64_t row, column;
+} factor;
+
+/* What a product is made of. Sizes are in elements of `bytes`. */
+typedef struct product {
+    factor a, b;
+    char *to;
+    int64_t to_row, to_column;
+    int64_t n, depth, m; /* a is (n, depth), b is (depth, m) */
+    int64_t bytes, line; /* of an element; elements of DOT_LINE bytes */
+    dot_kernel *kernel;
+    void (*add)(void *to, const void *from, int64_t n);
+    int64_t across, tiles; /* side by side, and all */
+    int64_t rows, columns; /* of a tile in its buffer: whole rows and lines of the kernel */
+    int64_t deep;          /* of a panel */
+    char *room;            /* for each worker the buffers of a tile */
+    _Atomic bool stopped;
+} product;
+
+/* Elements of the buffers of a tile: packed rows of a, packed columns of b, the tile, and the sum
+ * of tiles, since one is made for each REDUCE_BLOCK of the depth. */
+static int64_t room_of(const product *p)
+{
+    return p->rows * p->deep + p->columns * p->deep + 2 * p->rows * p->columns;
+}
+
+#define ADD(name, T)                                                                               \
+    static void name(void *to, const void *from, int64_t n)                                        \
     {                                                                                              \
-        T block[PIECE];                                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            for (int64_t c = 0; c < m; c += PIECE) {                                               \
-                int64_t w = m - c < PIECE ? m - c : PIECE;                                         \
-                T *restrict out = (T *)to + i * m + c;                                             \
-                memset(out, 0, (size_t)w * sizeof(T));                                             \
-                memset(block, 0, (size_t)w * sizeof(T));                                           \
-                for (int64_t k = 0; k < depth; k++) {                                              \
-                    const T x = ((const T *)left)[i * depth + k];                                  \
-                    const T *restrict y = (const T *)right + k * m + c;                            \
-                    for (int64_t s = 0; s < w; s++)                                                \
-                        block[s] += x * y[s];                                                      \
-                    if ((k + 1) % REDUCE_BLOCK && k + 1 < depth)                                   \
-                        continue;                                                                  \
-                    for (int64_t s = 0; s < w; s++)                                                \
-                        out[s] += block[s];                                                        \
-                    memset(block, 0, (size_t)w * sizeof(T));                                       \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
+        T *restrict x = to;                                                                        \
+        const T *restrict y = from;                                                                \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            x[i] += y[i];                                                                          \
     }
 
-/* uint64_t for integers, because it wraps. */
-PRODUCT(product_f32, float)
-PRODUCT(product_f64, double)
-PRODUCT(product_i64, uint64_t)
+ADD(add_f32, float)
+ADD(add_f64, double)
+ADD(add_i64, uint64_t)
+
+/* to[k][i] = x[i * apart + k * next], for n of `width` columns; the others become 0. */
+#define PACK(name, T)                                                                              \
+    static void name(void *to, const void *from, int64_t apart, int64_t next, int64_t n,           \
+                     int64_t width, int64_t depth)                                                 \
+    {                                                                                              \
+        T *d = to;                                                                                 \
+        const T *x = from;                                                                         \
+        for (int64_t k = 0; k < depth && apart == 1; k++)                                          \
+            memcpy(d + k * width, x + k * next, (size_t)n * sizeof(T));                            \
+        for (int64_t i = 0; i < n && apart != 1; i++)                                              \
+            for (int64_t k = 0; k < depth; k++)                                                    \
+                d[k * width + i] = x[i * apart + k * next];                                        \
+        for (int64_t k = 0; k < depth && n < width; k++)                                           \
+            memset(d + k * width + n, 0, (size_t)(width - n) * sizeof(T));                         \
+    }
+
+PACK(pack_4, uint32_t)
+PACK(pack_8, uint64_t)
+
+/* Packs n rows of a, or columns of b, in groups of `width` that lie one behind the other. */
+static void pack(const product *p, char *to, const char *from, int64_t apart, int64_t next,
+                 int64_t n, int64_t width, int64_t depth)
+{
+    for (int64_t i = 0; i < n; i += width) {
+        int64_t some = at_most(n - i, width);
+        (p->bytes == 4 ? pack_4 : pack_8)(to + i * depth * p->bytes, from + i * apart * p->bytes,
+                                          apart, next, some, width, depth);
+    }
+}
+
+/* Adds a panel of the depth, from k on, to a tile of n rows and m columns at row i, column j. */
+static void add_panel(const product *p, char *room, char *tile, int64_t i, int64_t j, int64_t k,
+                      int64_t n, int64_t m)
+{
+    int64_t depth = at_most(p->depth - k, p->deep);
+    char *a = room, *b = a + p->rows * p->deep * p->bytes;
+    pack(p, a, p->a.data + (i * p->a.row + k * p->a.column) * p->bytes, p->a.row, p->a.column, n,
+         DOT_ROWS, depth);
+    pack(p, b, p->b.data + (k * p->b.row + j * p->b.column) * p->bytes, p->b.column, p->b.row, m,
+         p->line, depth);
+    for (int64_t c = 0; c < m; c += p->line)
+        for (int64_t r = 0; r < n; r += DOT_ROWS)
+            p->kernel(tile + (r * p->columns + c) * p->bytes, p->columns, a + r * depth * p->bytes,
+                      b + c * depth * p->bytes, depth);
+}
+
+static void copy_out(const product *p, const char *tile, int64_t i, int64_t j, int64_t n, int64_t m)
+{
+    for (int64_t r = 0; r < n; r++) {
+        char *to = p->to + ((i + r) * p->to_row + j * p->to_column) * p->bytes;
+        const char *from = tile + r * p->columns * p->bytes;
+        for (int64_t c = 0; c < m && p->to_column != 1; c++)
+            memcpy(to + c * p->to_column * p->bytes, from + c * p->bytes, (size_t)p->bytes);
+        if (p->to_column == 1)
+            memcpy(to, from, (size_t)(m * p->bytes));
+    }
+}
+
+static void make_tile(void *arg, int64_t part, int worker)
+{
+    product *p = arg;
+    int64_t i = part / p->across * ROWS, j = part % p->across * COLUMNS;
+    int64_t n = at_most(p->n - i, ROWS), m = at_most(p->m - j, COLUMNS);
+    int64_t size = p->rows * p->columns, room = room_of(p);
+    char *own = p->room + (p->tiles > 1 ? worker : 0) * room * p->bytes;
+    char *tile = own + (room - 2 * size) * p->bytes, *total = tile + size * p->bytes;
+    bool several = p->depth > REDUCE_BLOCK;
+    memset(tile, 0, (size_t)((several ? 2 : 1) * size * p->bytes));
+    for (int64_t k = 0; k < p->depth; k += DEPTH) {
+        if (p->stopped || (p->stopped = stop_asked()))
+            return;
+        add_panel(p, own, tile, i, j, k, n, m);
+        if (several && ((k + DEPTH) % REDUCE_BLOCK == 0 || k + DEPTH >= p->depth)) {
+            p->add(total, tile, size);
+            memset(tile, 0, (size_t)(size * p->bytes));
+        }
+    }
+    copy_out(p, several ? total : tile, i, j, n, m);
+}
+
+/* The product of the transposed matrices, which is the transposed product. */
+static void transpose(product *p)
+{
+    product was = *p;
+    p->a = (factor){was.b.data, was.b.column, was.b.row};
+    p->b = (factor){was.a.data, was.a.column, was.a.row};
+    p->n = was.m;
+    p->m = was.n;
+    p->to_row = was.to_column;
+    p->to_column = was.to_row;
+}
+
+static int multiply_tiles(product *p, kv_err *e)
+{
+    if (p->m < p->n && p->m < DOT_ROWS)
+        transpose(p);
+    p->across = whole(p->m, COLUMNS) / COLUMNS;
+    p->tiles = whole(p->n, ROWS) / ROWS * p->across;
+    p->rows = whole(at_most(p->n, ROWS), DOT_ROWS);
+    p->columns = whole(at_most(p->m, COLUMNS), p->line);
+    p->deep = at_most(p->depth, DEPTH);
+    p->room = mem_alloc_data((p->tiles > 1 ? pool_workers() : 1) * room_of(p) * p->bytes, e);
+    if (!p->room)
+        return KV_E_MEMORY;
+    pool_run(p->tiles, make_tile, p);
+    mem_free_data(p->room);
+    return p->stopped ? stop_error(e) : KV_OK;
+}
 
 static int check(const kv_array *a, const kv_array *b, kv_err *e)
 {
@@ -74,21 +219,36 @@ static int multiply(kv_array *wide, kv_array *a, kv_array *b, kv_err *e)
 {
     const void *left, *right;
     void *to;
-    int an = kv_array_ndim(a), bn = kv_array_ndim(b);
+    kv_dtype dtype = kv_array_dtype(wide);
     int64_t depth = kv_array_shape(b)[0];
-    int64_t n = an == 2 ? kv_array_shape(a)[0] : 1, m = bn == 2 ? kv_array_shape(b)[1] : 1;
+    int64_t n = kv_array_ndim(a) == 2 ? kv_array_shape(a)[0] : 1;
+    int64_t m = kv_array_ndim(b) == 2 ? kv_array_shape(b)[1] : 1;
+    const dot_kernels *kernels = dot_kernel_best();
     int rc = kv_array_read(a, &left, e);
     if (rc || (rc = kv_array_read(b, &right, e)) || (rc = kv_array_write(wide, &to, e)))
         return rc;
-    if (kv_array_size(wide) == 0)
+    if (n == 0 || m == 0)
         return KV_OK;
-    if (kv_array_dtype(wide) == KV_FLOAT32)
-        product_f32(to, left, right, n, depth, m);
-    else if (kv_array_dtype(wide) == KV_FLOAT64)
-        product_f64(to, left, right, n, depth, m);
-    else
-        product_i64(to, left, right, n, depth, m);
-    return KV_OK;
+    if (m == 1)
+        return reduce_products(to, left, right, dtype, n, depth, e);
+    int64_t bytes = kv_dtype_bytes(dtype);
+    product p = {.a = {left, depth, 1},
+                 .b = {right, m, 1},
+                 .to = to,
+                 .to_row = m,
+                 .to_column = 1,
+                 .n = n,
+                 .depth = depth,
+                 .m = m,
+                 .bytes = bytes,
+                 .line = DOT_LINE / bytes,
+                 .kernel = dtype == KV_FLOAT32   ? kernels->f32
+                           : dtype == KV_FLOAT64 ? kernels->f64
+                                                 : kernels->i64,
+                 .add = dtype == KV_FLOAT32   ? add_f32
+                        : dtype == KV_FLOAT64 ? add_f64
+                                              : add_i64};
+    return multiply_tiles(&p, e);
 }
 
 /* a in dtype, and then in the wider one: another reference where a is so already. */
@@ -99,21 +259,21 @@ static int convert(kv_array **out, kv_array *a, kv_dtype dtype, kv_dtype wide, k
     int rc = KV_OK;
     if (kv_array_dtype(a) != dtype) {
         kv_array_unref(narrow);
-        if ((rc = kv_array_dup(&narrow, a, dtype, ctx, e)))
+        if ((rc = arrange_copy(&narrow, a, dtype, ctx, e)))
             return rc;
     }
     if (dtype == wide) {
         *out = narrow;
         return KV_OK;
     }
-    rc = kv_array_dup(out, narrow, wide, ctx, e);
+    rc = arrange_copy(out, narrow, wide, ctx, e);
     kv_array_unref(narrow);
     return rc;
 }
 
 int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err *e)
 {
-    kv_array *left = NULL, *right = NULL, *product = NULL;
+    kv_array *left = NULL, *right = NULL, *made = NULL;
     kv_dtype wide = wide_dtype(dtype);
     kv_ctx ctx = kv_array_ctx(a);
     int64_t shape[2];
@@ -126,15 +286,15 @@ int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err 
         shape[ndim++] = kv_array_shape(b)[1];
     if ((rc = convert(&left, a, dtype, wide, ctx, e)) ||
         (rc = convert(&right, b, dtype, wide, ctx, e)) ||
-        (rc = kv_array_new_raw(&product, wide, ndim, shape, ctx, e)) ||
-        (rc = multiply(product, left, right, e)))
+        (rc = kv_array_new_raw(&made, wide, ndim, shape, ctx, e)) ||
+        (rc = multiply(made, left, right, e)))
         goto out;
     if (wide != dtype)
-        rc = kv_array_dup(out, product, dtype, ctx, e);
+        rc = arrange_copy(out, made, dtype, ctx, e);
     else
-        *out = kv_array_ref(product);
+        *out = kv_array_ref(made);
 out:
-    kv_array_unref(product);
+    kv_array_unref(made);
     kv_array_unref(right);
     kv_array_unref(left);
     return rc;

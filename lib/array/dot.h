@@ -6,9 +6,13 @@
 
 /* The sum of products over the last axis of a and the last but one of b (the only one of a vector):
  * (k) (k) gives (), (n, k) (k) gives (n), (k) (k, m) gives (m), (n, k) (k, m) gives (n, m). Both
- * have one or two axes and are converted to dtype first. Products are rounded and added in order,
- * from k = 0 on, by the blocks and in the types of array/reduce.h. The result is on a's context.
- * Errors: shape, memory. */
+ * have one or two axes and are converted to dtype first. The result is on a's context, and of the
+ * same bits whatever the processor and the number of threads.
+ *
+ * A result with one column, of b with one axis or one column, is added as array/reduce.h adds, of
+ * products in float64. Else products and sums are float32 for float32 and the half types, float64
+ * for float64, each rounded by itself: blocks of 4096 consecutive k are added in order, then the
+ * blocks from left to right. Integers add exactly and wrap. Errors: shape, memory, interrupted. */
 int dot_arrays(kv_array **out, kv_array *a, kv_array *b, kv_dtype dtype, kv_err *e);
 
 #endif

@@ -1,10 +1,10 @@
 /* Reductions.
  *
  * Axes are brought into the form (outer, n, inner): each of outer * inner results is made of n
- * elements that lie `inner` apart. Elements are widened to the type that the result is made in, a
- * piece at a time. There are two ways through memory. With inner 1 the elements of a result are a
- * run, added one after another; since that is a chain of dependent additions, four blocks of 4096
- * are added side by side, which changes no result. Else whole rows are added to a row of results.
+ * elements that lie `inner` apart. A pass makes one partial result of every block of REDUCE_BLOCK
+ * of them; further passes do the same to the partial results until one is left. There are two ways
+ * through memory: with inner 1 a block is a run, else it is made of whole rows, for some columns at
+ * a time. The order in which numbers are added is the same both ways.
  */
 #include "array/reduce.h"
 
@@ -14,98 +14,125 @@
 
 #include "array/arrange.h"
 #include "array/device.h"
+#include "base/clones.h"
 #include "base/mem.h"
+#include "base/stop.h"
+#include "engine/pool.h"
 
-/* Results that are worked on together where rows are added: their sums stay in the L1 cache. */
-enum { ROW = 512 };
+/* Sums of a block that run side by side, since an addition would wait for the one before. */
+enum { LANES = 16 };
+
+/* Columns that are worked on together where rows are added: their lanes take 16 KB. */
+enum { ROW = 128 };
 
 /* ---- Loops ---- */
 
-/* The results so far of `n` columns, and of the current block. */
-typedef struct state {
-    void *acc;      /* of the type that the result is made in */
-    void *block;    /* the same, for sums along rows */
-    int64_t *index; /* argmax: where the largest element stands */
-} state;
+/* Makes the partial result of n elements at x, of which the first has the index `at`; y: as many
+ * other factors, or x. */
+typedef void run_fn(void *to, const void *x, const void *y, int64_t n, int64_t at);
+/* Takes w elements at x, of index `at`, each into its lane; first: the lanes hold nothing yet. */
+typedef void row_fn(void *lanes, const void *x, int64_t w, bool first, int64_t at);
+/* Adds LANES rows of w lanes into the first. */
+typedef void fold_fn(void *lanes, int64_t w);
 
-/* Adds n elements at x, the first of which has the index `at`, to one result. Except in the last
- * call for a result n is a multiple of REDUCE_BLOCK. */
-typedef void run_fn(state *s, const void *x, int64_t n, int64_t at);
-/* Adds x[i], of index `at`, to result i, for n results. */
-typedef void row_fn(state *s, const void *x, int64_t n, int64_t at);
-/* Adds the current block to each of n results. */
-typedef void fold_fn(state *s, int64_t n);
+/* What a pass does. */
+typedef struct loop {
+    kv_dtype read; /* the type of its elements; of a further pass that of partial results */
+    int64_t bytes; /* of a partial result */
+    run_fn *run;
+    row_fn *row;
+    fold_fn *fold;            /* NULL means that there is one lane */
+    const struct loop *again; /* the loop for the partial results */
+} loop;
 
-#define PLAIN(x)  (x)
-#define SQUARE(x) ((x) * (x))
+#define PLAIN(x, y)   (x)
+#define SQUARE(x, y)  ((x) * (x))
+#define PRODUCT(x, y) ((x) * (y))
 
-#define SUM(name, T, TERM)                                                                         \
-    static T name##_block(const T *x, int64_t n)                                                   \
+/* Four elements at any address, and four lanes. */
+#define FOUR(T, name)                                                                              \
+    typedef T name __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias))
+FOUR(float, f32x4);
+FOUR(double, f64x4);
+FOUR(uint64_t, u64x4);
+
+/* Element i goes to lane i % LANES as far as there are whole rows of lanes. Lane l and lane l + 8
+ * are added, then l + 4, … The elements behind them are added to that one by one. */
+#define SUM(name, S, S4, W, W4, TERM)                                                              \
+    CPU_CLONES static void name##_run(void *to, const void *left, const void *right, int64_t n,    \
+                                      int64_t at)                                                  \
     {                                                                                              \
-        T sum = 0;                                                                                 \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            sum += TERM(x[i]);                                                                     \
-        return sum;                                                                                \
-    }                                                                                              \
-    static void name##_run(state *s, const void *from, int64_t n, int64_t at)                      \
-    {                                                                                              \
-        const T *x = from, *end = x + n;                                                           \
-        const int64_t b = REDUCE_BLOCK;                                                            \
-        T total = at ? *(T *)s->acc : 0;                                                           \
-        for (; end - x >= 4 * b; x += 4 * b) {                                                     \
-            T p = 0, q = 0, u = 0, v = 0;                                                          \
-            for (int64_t i = 0; i < b; i++) {                                                      \
-                p += TERM(x[i]);                                                                   \
-                q += TERM(x[i + b]);                                                               \
-                u += TERM(x[i + 2 * b]);                                                           \
-                v += TERM(x[i + 3 * b]);                                                           \
+        const S *x = left, *y = right;                                                             \
+        W4 v[LANES / 4] = {{0}};                                                                   \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int k = 0; k < LANES / 4; k++) {                                                  \
+                W4 a = __builtin_convertvector(*(const S4 *)(x + i + 4 * k), W4);                  \
+                W4 b = __builtin_convertvector(*(const S4 *)(y + i + 4 * k), W4);                  \
+                v[k] += TERM(a, b);                                                                \
+                (void)b;                                                                           \
             }                                                                                      \
-            total = total + p + q + u + v;                                                         \
-        }                                                                                          \
-        for (; x < end; x += b)                                                                    \
-            total += name##_block(x, end - x < b ? end - x : b);                                   \
-        *(T *)s->acc = total;                                                                      \
-    }                                                                                              \
-    static void name##_row(state *s, const void *from, int64_t n, int64_t at)                      \
-    {                                                                                              \
-        const T *restrict x = from;                                                                \
-        T *restrict block = s->block;                                                              \
+        v[0] = (v[0] + v[2]) + (v[1] + v[3]);                                                      \
+        W sum = (v[0][0] + v[0][2]) + (v[0][1] + v[0][3]);                                         \
+        for (; i < n; i++)                                                                         \
+            sum += TERM((W)x[i], (W)y[i]);                                                         \
+        *(W *)to = sum;                                                                            \
         (void)at;                                                                                  \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            block[i] += TERM(x[i]);                                                                \
     }                                                                                              \
-    static void name##_fold(state *s, int64_t n)                                                   \
+    CPU_CLONES static void name##_row(void *lanes, const void *from, int64_t w, bool first,        \
+                                      int64_t at)                                                  \
     {                                                                                              \
-        T *acc = s->acc, *block = s->block;                                                        \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            acc[i] += block[i];                                                                    \
-            block[i] = 0;                                                                          \
-        }                                                                                          \
+        const S *restrict x = from;                                                                \
+        W *restrict sum = lanes;                                                                   \
+        for (int64_t c = 0; c < w && first; c++)                                                   \
+            sum[c] = 0;                                                                            \
+        for (int64_t c = 0; c < w; c++)                                                            \
+            sum[c] += TERM((W)x[c], (W)x[c]);                                                      \
+        (void)at;                                                                                  \
     }
 
 /* uint64_t for integers, because it wraps. */
-SUM(sum_f32, float, PLAIN)
-SUM(sum_f64, double, PLAIN)
-SUM(sum_i64, uint64_t, PLAIN)
-SUM(squares_f32, float, SQUARE)
-SUM(squares_f64, double, SQUARE)
+SUM(sum_f32, float, f32x4, double, f64x4, PLAIN)
+SUM(sum_f64, double, f64x4, double, f64x4, PLAIN)
+SUM(sum_i64, uint64_t, u64x4, uint64_t, u64x4, PLAIN)
+SUM(squares_f32, float, f32x4, double, f64x4, SQUARE)
+SUM(squares_f64, double, f64x4, double, f64x4, SQUARE)
+SUM(products_f32, float, f32x4, double, f64x4, PRODUCT)
+SUM(products_f64, double, f64x4, double, f64x4, PRODUCT)
+SUM(products_i64, uint64_t, u64x4, uint64_t, u64x4, PRODUCT)
+
+/* The same of lanes in rows. */
+#define FOLD(name, W)                                                                              \
+    static void name(void *lanes, int64_t w)                                                       \
+    {                                                                                              \
+        W *lane = lanes;                                                                           \
+        for (int64_t h = LANES / 2; h > 0; h /= 2)                                                 \
+            for (int64_t c = 0; c < h * w; c++)                                                    \
+                lane[c] += lane[h * w + c];                                                        \
+    }
+
+FOLD(fold_f64, double)
+FOLD(fold_i64, uint64_t)
 
 /* A nan is taken, and nothing replaces it, for no number compares with it. */
 #define BEST(name, T, OP)                                                                          \
-    static void name##_run(state *s, const void *from, int64_t n, int64_t at)                      \
+    static void name##_run(void *to, const void *from, const void *y, int64_t n, int64_t at)       \
     {                                                                                              \
         const T *x = from;                                                                         \
-        T best = at ? *(T *)s->acc : x[0];                                                         \
-        for (int64_t i = 0; i < n; i++)                                                            \
+        T best = x[0];                                                                             \
+        for (int64_t i = 1; i < n; i++)                                                            \
             best = x[i] OP best || x[i] != x[i] ? x[i] : best;                                     \
-        *(T *)s->acc = best;                                                                       \
+        *(T *)to = best;                                                                           \
+        (void)y, (void)at;                                                                         \
     }                                                                                              \
-    static void name##_row(state *s, const void *from, int64_t n, int64_t at)                      \
+    CPU_CLONES static void name##_row(void *lanes, const void *from, int64_t w, bool first,        \
+                                      int64_t at)                                                  \
     {                                                                                              \
         const T *restrict x = from;                                                                \
-        T *restrict best = s->acc;                                                                 \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            best[i] = at == 0 || x[i] OP best[i] || x[i] != x[i] ? x[i] : best[i];                 \
+        T *restrict best = lanes;                                                                  \
+        for (int64_t c = 0; c < w; c++)                                                            \
+            best[c] = first || x[c] OP best[c] || x[c] != x[c] ? x[c] : best[c];                   \
+        (void)at;                                                                                  \
     }
 
 BEST(max_f32, float, >)
@@ -115,58 +142,86 @@ BEST(min_f32, float, <)
 BEST(min_f64, double, <)
 BEST(min_i64, int64_t, <)
 
-/* The first nan stays: a second one finds best already a nan. */
-#define WHERE_BEST(name, T)                                                                        \
-    static void name##_row(state *s, const void *from, int64_t n, int64_t at)                      \
+/* The largest element and where it stands; its index is first, so that indices lie 16 bytes apart.
+ * The first nan stays: a second one finds that the best already is one. E: elements, or partial
+ * results of a pass before, whose indices stand in them. */
+#define WHERE(name, T, E, VALUE, INDEX)                                                            \
+    static void name##_row(void *lanes, const void *from, int64_t w, bool first, int64_t at)       \
     {                                                                                              \
-        const T *x = from;                                                                         \
-        T *best = s->acc;                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            bool better = x[i] > best[i] || (x[i] != x[i] && best[i] == best[i]);                  \
-            if (at == 0 || better) {                                                               \
-                best[i] = x[i];                                                                    \
-                s->index[i] = at;                                                                  \
-            }                                                                                      \
+        const E *x = from;                                                                         \
+        T *best = lanes;                                                                           \
+        for (int64_t c = 0; c < w; c++) {                                                          \
+            bool first_nan = VALUE(x[c]) != VALUE(x[c]) && best[c].value == best[c].value;         \
+            if (first || VALUE(x[c]) > best[c].value || first_nan)                                 \
+                best[c] = (T){INDEX(x[c], at), VALUE(x[c])};                                       \
         }                                                                                          \
+        (void)at;                                                                                  \
     }                                                                                              \
-    static void name##_run(state *s, const void *from, int64_t n, int64_t at)                      \
+    static void name##_run(void *to, const void *from, const void *y, int64_t n, int64_t at)       \
     {                                                                                              \
         for (int64_t i = 0; i < n; i++)                                                            \
-            name##_row(s, (const T *)from + i, 1, at + i);                                         \
+            name##_row(to, (const E *)from + i, 1, i == 0, at + i);                                \
+        (void)y;                                                                                   \
     }
 
-WHERE_BEST(argmax_f32, float)
-WHERE_BEST(argmax_f64, double)
-WHERE_BEST(argmax_i64, int64_t)
+typedef struct where_f64 {
+    int64_t index;
+    double value;
+} where_f64;
+
+typedef struct where_i64 {
+    int64_t index, value;
+} where_i64;
+
+#define ELEMENT(x)      (x)
+#define AT(x, at)       (at)
+#define VALUE_OF(x)     ((x).value)
+#define INDEX_OF(x, at) ((x).index)
+
+WHERE(argmax_f64, where_f64, double, ELEMENT, AT)
+WHERE(argmax_i64, where_i64, int64_t, ELEMENT, AT)
+WHERE(again_f64, where_f64, where_f64, VALUE_OF, INDEX_OF)
+WHERE(again_i64, where_i64, where_i64, VALUE_OF, INDEX_OF)
 
 /* ---- Which loop ---- */
 
-typedef struct loop {
-    run_fn *run;
-    row_fn *row;
-    fold_fn *fold; /* NULL where blocks do not matter */
-} loop;
+#define LOOP(name, type, W, fold, next)                                                            \
+    static const loop name = {type, sizeof(W), name##_run, name##_row, fold, &(next)}
+
+LOOP(sum_f64, KV_FLOAT64, double, fold_f64, sum_f64);
+LOOP(sum_f32, KV_FLOAT32, double, fold_f64, sum_f64);
+LOOP(sum_i64, KV_INT64, uint64_t, fold_i64, sum_i64);
+LOOP(squares_f64, KV_FLOAT64, double, fold_f64, sum_f64);
+LOOP(squares_f32, KV_FLOAT32, double, fold_f64, sum_f64);
+LOOP(products_f64, KV_FLOAT64, double, fold_f64, sum_f64);
+LOOP(products_f32, KV_FLOAT32, double, fold_f64, sum_f64);
+LOOP(products_i64, KV_INT64, uint64_t, fold_i64, sum_i64);
+LOOP(max_f32, KV_FLOAT32, float, NULL, max_f32);
+LOOP(max_f64, KV_FLOAT64, double, NULL, max_f64);
+LOOP(max_i64, KV_INT64, int64_t, NULL, max_i64);
+LOOP(min_f32, KV_FLOAT32, float, NULL, min_f32);
+LOOP(min_f64, KV_FLOAT64, double, NULL, min_f64);
+LOOP(min_i64, KV_INT64, int64_t, NULL, min_i64);
+LOOP(again_f64, KV_FLOAT64, where_f64, NULL, again_f64);
+LOOP(again_i64, KV_INT64, where_i64, NULL, again_i64);
+LOOP(argmax_f64, KV_FLOAT64, where_f64, NULL, again_f64);
+LOOP(argmax_i64, KV_INT64, where_i64, NULL, again_i64);
 
 enum { F32, F64, I64 };
 
-static const loop loops[][3] = {
-    [REDUCE_SUM] = {{sum_f32_run, sum_f32_row, sum_f32_fold},
-                    {sum_f64_run, sum_f64_row, sum_f64_fold},
-                    {sum_i64_run, sum_i64_row, sum_i64_fold}},
-    [REDUCE_MEAN] = {{sum_f32_run, sum_f32_row, sum_f32_fold},
-                     {sum_f64_run, sum_f64_row, sum_f64_fold}},
-    [REDUCE_NORM] = {{squares_f32_run, squares_f32_row, squares_f32_fold},
-                     {squares_f64_run, squares_f64_row, squares_f64_fold}},
-    [REDUCE_MAX] = {{max_f32_run, max_f32_row, NULL},
-                    {max_f64_run, max_f64_row, NULL},
-                    {max_i64_run, max_i64_row, NULL}},
-    [REDUCE_MIN] = {{min_f32_run, min_f32_row, NULL},
-                    {min_f64_run, min_f64_row, NULL},
-                    {min_i64_run, min_i64_row, NULL}},
-    [REDUCE_ARGMAX] = {{argmax_f32_run, argmax_f32_row, NULL},
-                       {argmax_f64_run, argmax_f64_row, NULL},
-                       {argmax_i64_run, argmax_i64_row, NULL}},
+static const loop *const loops[][3] = {
+    [REDUCE_SUM] = {&sum_f32, &sum_f64, &sum_i64},
+    [REDUCE_MEAN] = {&sum_f32, &sum_f64, &sum_f64},
+    [REDUCE_NORM] = {&squares_f32, &squares_f64, &squares_f64},
+    [REDUCE_MAX] = {&max_f32, &max_f64, &max_i64},
+    [REDUCE_MIN] = {&min_f32, &min_f64, &min_i64},
+    [REDUCE_ARGMAX] = {&argmax_f64, &argmax_f64, &argmax_i64},
 };
+
+static const loop *loop_for(reduce_op op, kv_dtype dtype)
+{
+    return loops[op][dtype == KV_FLOAT64 ? F64 : kv_dtype_is_float(dtype) ? F32 : I64];
+}
 
 const char *reduce_name(reduce_op op)
 {
@@ -179,16 +234,6 @@ static bool averages(reduce_op op)
     return op == REDUCE_MEAN || op == REDUCE_NORM;
 }
 
-/* The dtype that a result is made in. */
-static kv_dtype wide_dtype(reduce_op op, kv_dtype dtype)
-{
-    if (dtype == KV_FLOAT64)
-        return KV_FLOAT64;
-    if (kv_dtype_is_float(dtype))
-        return KV_FLOAT32;
-    return averages(op) ? KV_FLOAT64 : KV_INT64;
-}
-
 static kv_dtype result_dtype(reduce_op op, kv_dtype dtype)
 {
     if (op == REDUCE_ARGMAX || (op == REDUCE_SUM && dtype == KV_BOOL))
@@ -198,84 +243,164 @@ static kv_dtype result_dtype(reduce_op op, kv_dtype dtype)
 
 /* ---- The two ways through memory ---- */
 
-typedef struct job {
-    const loop *loop;
-    const char *src;
-    kv_dtype from, wide;
-    int64_t outer, n, inner;
-    char *acc;      /* outer * inner results, wide */
-    int64_t *index; /* as many, or NULL */
-} job;
-
-/* n elements of the source from number i on, wide: in place, or converted into scratch. */
-static const void *widened(const job *j, int64_t i, int64_t n, void *scratch)
+static int64_t at_most(int64_t n, int64_t most)
 {
-    const char *x = j->src + i * kv_dtype_bytes(j->from);
-    if (j->from == j->wide)
+    return n < most ? n : most;
+}
+
+/* One pass: partial results of blocks, in the order (outer, blocks, inner). */
+typedef struct pass {
+    const loop *loop;
+    const char *src, *other; /* other: the second factor, of n elements */
+    int64_t bytes; /* of an element at src */
+    kv_dtype from; /* its dtype; converted to loop->read unless it is that or a partial result */
+    bool converts;
+    int64_t outer, n, inner, blocks;
+    char *to;
+    int64_t columns, each; /* pieces of ROW columns; pieces of work that a thread takes at once */
+    _Atomic bool *stopped;
+} pass;
+
+/* n elements of the source from number i on, as the loop reads them: in place, or in scratch. */
+static const void *widened(const pass *p, int64_t i, int64_t n, void *scratch)
+{
+    const char *x = p->src + i * p->bytes;
+    if (!p->converts)
         return x;
-    cpu_dev_ops.convert(scratch, j->wide, x, j->from, n);
+    cpu_dev_ops.convert(scratch, p->loop->read, x, p->from, n);
     return scratch;
 }
 
-static state state_at(const job *j, int64_t result, void *block)
-{
-    char *acc = j->acc + result * kv_dtype_bytes(j->wide);
-    return (state){acc, block, j->index ? j->index + result : NULL};
-}
-
-static void reduce_runs(const job *j)
+static void reduce_run(const pass *p, int64_t o, int64_t b, int64_t n)
 {
     uint64_t scratch[REDUCE_BLOCK];
-    int64_t piece = j->from == j->wide ? INT64_MAX : REDUCE_BLOCK;
-    for (int64_t o = 0; o < j->outer; o++) {
-        state s = state_at(j, o, NULL);
-        for (int64_t at = 0, k; at < j->n; at += k) {
-            k = j->n - at < piece ? j->n - at : piece;
-            j->loop->run(&s, widened(j, o * j->n + at, k, scratch), k, at);
+    int64_t at = b * REDUCE_BLOCK;
+    const void *x = widened(p, o * p->n + at, n, scratch);
+    const void *y = p->other ? p->other + at * p->bytes : x;
+    p->loop->run(p->to + (o * p->blocks + b) * p->loop->bytes, x, y, n, at);
+}
+
+/* w columns from column c on. When these are all, the rows of LANES lanes lie one behind the other
+ * and are taken at once. */
+static void reduce_rows(const pass *p, int64_t o, int64_t b, int64_t n, int64_t c, int64_t w)
+{
+    uint64_t scratch[LANES * ROW], lanes[LANES * ROW];
+    int64_t at = b * REDUCE_BLOCK, bytes = p->loop->bytes;
+    int64_t whole = p->loop->fold ? n - n % LANES : 0; /* rows that go to lanes */
+    for (int64_t i = 0, rows; i < n; i += rows) {
+        bool in_lanes = i < whole;
+        int64_t lane = in_lanes ? i % LANES : 0;
+        rows = in_lanes && w == p->inner ? LANES : 1;
+        p->loop->row((char *)lanes + lane * w * bytes,
+                     widened(p, (o * p->n + at + i) * p->inner + c, rows * w, scratch), rows * w,
+                     in_lanes ? i < LANES : i == 0, at + i);
+        if (i + rows == whole)
+            p->loop->fold(lanes, w);
+    }
+    memcpy(p->to + ((o * p->blocks + b) * p->inner + c) * bytes, lanes, (size_t)(w * bytes));
+}
+
+static void run_part(void *arg, int64_t part, int worker)
+{
+    const pass *p = arg;
+    int64_t at = part * p->each, all = p->outer * p->blocks * p->columns;
+    int64_t c = at % p->columns, b = at / p->columns % p->blocks, o = at / p->columns / p->blocks;
+    (void)worker;
+    if (*p->stopped || (*p->stopped = stop_asked()))
+        return;
+    for (int64_t left = at_most(all - at, p->each); left > 0; left--) {
+        int64_t n = at_most(p->n - b * REDUCE_BLOCK, REDUCE_BLOCK);
+        if (p->inner == 1)
+            reduce_run(p, o, b, n);
+        else
+            reduce_rows(p, o, b, n, c * ROW, at_most(p->inner - c * ROW, ROW));
+        if (++c == p->columns) {
+            c = 0;
+            o += ++b == p->blocks;
+            b = b == p->blocks ? 0 : b;
         }
     }
 }
 
-/* n rows of w columns, `inner` apart, from element number i of the source on. */
-static void reduce_columns(const job *j, int64_t i, int64_t result, int64_t w)
+/* Runs p into a new block. Errors: memory, interrupted. */
+static int run_pass(pass *p, kv_err *e)
 {
-    uint64_t scratch[ROW], block[ROW] = {0};
-    state s = state_at(j, result, block);
-    for (int64_t at = 0; at < j->n; at++) {
-        j->loop->row(&s, widened(j, i + at * j->inner, w, scratch), w, at);
-        if (j->loop->fold && ((at + 1) % REDUCE_BLOCK == 0 || at + 1 == j->n))
-            j->loop->fold(&s, w);
-    }
+    int64_t results = p->outer * p->inner;
+    int64_t size = at_most(p->n, REDUCE_BLOCK) * at_most(p->inner, ROW);
+    p->blocks = (p->n + REDUCE_BLOCK - 1) / REDUCE_BLOCK;
+    p->columns = (p->inner + ROW - 1) / ROW;
+    p->each = size < STOP_EVERY ? STOP_EVERY / size : 1;
+    p->to = mem_alloc(results * p->blocks, (size_t)p->loop->bytes, e);
+    if (!p->to)
+        return KV_E_MEMORY;
+    _Atomic bool stopped = false;
+    p->stopped = &stopped;
+    pool_run((p->outer * p->blocks * p->columns + p->each - 1) / p->each, run_part, p);
+    return stopped ? stop_error(e) : KV_OK;
 }
 
-static void reduce_rows(const job *j)
+/* The results of a pass and of those behind it, in *made: outer * inner of loop->bytes. */
+static int run_passes(pass p, void **made, kv_err *e)
 {
-    for (int64_t o = 0; o < j->outer; o++)
-        for (int64_t c = 0; c < j->inner; c += ROW) {
-            int64_t w = j->inner - c < ROW ? j->inner - c : ROW;
-            reduce_columns(j, o * j->n * j->inner + c, o * j->inner + c, w);
-        }
+    char *before = NULL;
+    int rc = run_pass(&p, e);
+    while (!rc && p.blocks > 1) {
+        mem_free(before);
+        before = p.to;
+        p = (pass){.loop = p.loop->again,
+                   .src = before,
+                   .bytes = p.loop->bytes,
+                   .outer = p.outer,
+                   .n = p.blocks,
+                   .inner = p.inner};
+        rc = run_pass(&p, e);
+    }
+    mem_free(before);
+    if (rc)
+        mem_free(p.to);
+    else
+        *made = p.to;
+    return rc;
 }
 
-/* What remains to be done with the sums: wide is float32 or float64. */
-static void finish(reduce_op op, const job *j)
+/* Makes n results of what the passes gave, which it changes, and of the count of their elements. */
+static void finish(reduce_op op, void *dst, kv_dtype to, const loop *l, char *from, int64_t n,
+                   int64_t count)
 {
-    int64_t results = j->outer * j->inner;
-    float *f = (float *)(void *)j->acc;
-    double *d = (double *)(void *)j->acc;
-    bool single = j->wide == KV_FLOAT32;
-    for (int64_t i = 0; i < results && op == REDUCE_MEAN; i++) {
-        if (single)
-            f[i] /= (float)j->n;
-        else
-            d[i] /= (double)j->n;
+    double *d = (double *)(void *)from;
+    if (op == REDUCE_ARGMAX) {
+        for (int64_t i = 0; i < n; i++)
+            memcpy((int64_t *)dst + i, from + i * l->bytes, sizeof(int64_t));
+        return;
     }
-    for (int64_t i = 0; i < results && op == REDUCE_NORM; i++) {
-        if (single)
-            f[i] = sqrtf(f[i]);
-        else
-            d[i] = sqrt(d[i]);
-    }
+    for (int64_t i = 0; i < n && op == REDUCE_MEAN; i++)
+        d[i] /= (double)count;
+    for (int64_t i = 0; i < n && op == REDUCE_NORM; i++)
+        d[i] = sqrt(d[i]);
+    cpu_dev_ops.convert(dst, to, from, l->again->read, n);
+}
+
+int reduce_products(void *to, const void *a, const void *b, kv_dtype dtype, int64_t n,
+                    int64_t depth, kv_err *e)
+{
+    const loop *l = dtype == KV_FLOAT32   ? &products_f32
+                    : dtype == KV_FLOAT64 ? &products_f64
+                                          : &products_i64;
+    pass p = {.loop = l,
+              .src = a,
+              .other = b,
+              .bytes = kv_dtype_bytes(dtype),
+              .outer = n,
+              .n = depth,
+              .inner = 1};
+    void *sums = NULL;
+    int rc = depth > 0                                   ? run_passes(p, &sums, e)
+             : (sums = mem_zalloc(n, sizeof(double), e)) ? KV_OK
+                                                         : KV_E_MEMORY;
+    if (!rc)
+        cpu_dev_ops.convert(to, dtype, sums, l->again->read, n);
+    mem_free(sums);
+    return rc;
 }
 
 /* ---- Axes ---- */
@@ -307,41 +432,38 @@ static int gather_axes(kv_array **out, kv_array *a, const bool *reduced, kv_err 
     return rc;
 }
 
-/* Everything but axes: a as (outer, n, inner), and the shape of the result. */
-static int reduce_job(kv_array **out, kv_array *a, reduce_op op, job *j, int ndim,
+/* p without its loop: a as (outer, n, inner); and the shape of the result. */
+static int reduce_job(kv_array **out, kv_array *a, reduce_op op, pass p, int ndim,
                       const int64_t *shape, kv_err *e)
 {
-    int64_t results = 1;
     kv_array *made;
     const void *src;
-    void *dst;
-    kv_dtype from = kv_array_dtype(a), to = result_dtype(op, from);
+    void *dst, *sums = NULL;
+    kv_dtype to = result_dtype(op, kv_array_dtype(a));
     int rc = kv_array_new_raw(&made, to, ndim, shape, kv_array_ctx(a), e);
     if (rc)
         return rc;
-    results = kv_array_size(made);
-    if (results && j->n == 0 && op > REDUCE_NORM)
+    int64_t results = kv_array_size(made);
+    if (results && p.n == 0 && op > REDUCE_NORM)
         rc = kv_err_set(e, KV_E_VALUE, "%s() of no elements has no value", reduce_name(op));
-    j->from = from;
-    j->wide = wide_dtype(op, from);
-    j->loop = &loops[op][j->wide == KV_FLOAT32 ? F32 : j->wide == KV_FLOAT64 ? F64 : I64];
-    if (!rc && !(rc = kv_array_read(a, &src, e)) && !(rc = kv_array_write(made, &dst, e))) {
-        j->src = src;
-        j->acc = mem_zalloc(results, sizeof(double), e);
-        j->index = op == REDUCE_ARGMAX ? dst : NULL;
-        if (!j->acc)
+    p.from = kv_array_dtype(a);
+    p.bytes = kv_dtype_bytes(p.from);
+    p.loop = loop_for(op, p.from);
+    p.converts = p.from != p.loop->read;
+    if (!rc && !(rc = kv_array_read(a, &src, e)) && !(rc = kv_array_write(made, &dst, e)) &&
+        results) {
+        p.src = src;
+        if (p.n > 0)
+            rc = run_passes(p, &sums, e);
+        else if (!(sums = mem_zalloc(results, (size_t)p.loop->bytes, e)))
             rc = KV_E_MEMORY;
     }
-    if (!rc && results) {
-        if (j->inner == 1)
-            reduce_runs(j);
-        else
-            reduce_rows(j);
-        finish(op, j);
-        if (op != REDUCE_ARGMAX)
-            cpu_dev_ops.convert(dst, to, j->acc, j->wide, results);
+    for (int64_t i = 0, n; i < results && !rc && !(rc = stop_check(e)); i += n) {
+        n = at_most(results - i, STOP_EVERY);
+        finish(op, (char *)dst + i * kv_dtype_bytes(to), to, p.loop,
+               (char *)sums + i * p.loop->bytes, n, p.n);
     }
-    mem_free(j->acc);
+    mem_free(sums);
     if (rc)
         kv_array_unref(made);
     else
@@ -364,11 +486,11 @@ int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes,
     bool reduced[KV_MAX_NDIM] = {false};
     int64_t shape[KV_MAX_NDIM];
     const int64_t *sizes = kv_array_shape(a);
-    job j = {0};
+    pass j = {0};
     if (!axes) {
         j.outer = j.inner = 1;
         j.n = kv_array_size(a);
-        return reduce_job(out, a, op, &j, 0, NULL, e);
+        return reduce_job(out, a, op, j, 0, NULL, e);
     }
     for (int i = 0; i < naxes; i++) {
         int64_t at = axes[i];
@@ -386,13 +508,13 @@ int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes,
     if (naxes == 0) {
         j.outer = kv_array_size(a);
         j.n = j.inner = 1;
-        return reduce_job(out, a, op, &j, kept, shape, e);
+        return reduce_job(out, a, op, j, kept, shape, e);
     }
     if (naxes == 1) {
         j.outer = product(sizes, 0, axis);
         j.n = sizes[axis];
         j.inner = product(sizes, axis + 1, ndim);
-        return reduce_job(out, a, op, &j, kept, shape, e);
+        return reduce_job(out, a, op, j, kept, shape, e);
     }
     kv_array *moved;
     int rc = gather_axes(&moved, a, reduced, e);
@@ -401,7 +523,7 @@ int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes,
     j.outer = product(shape, 0, kept);
     j.n = kv_array_shape(moved)[kept];
     j.inner = 1;
-    rc = reduce_job(out, moved, op, &j, kept, shape, e);
+    rc = reduce_job(out, moved, op, j, kept, shape, e);
     kv_array_unref(moved);
     return rc;
 }

@@ -1,8 +1,11 @@
 /* Reductions: one number made of many, over a whole array or along axes.
  *
- * Sums add in float32 for float32, float16 and bfloat16 and in float64 for float64; integers add
- * exactly and wrap. Every block of 4096 consecutive elements is added in order, then the results of
- * the blocks from left to right; along axes, the elements of each result are counted by themselves.
+ * Sums of floats add in float64 and are rounded once, at the end; integers add exactly and wrap.
+ * The order is fixed, whatever the processor and the number of threads. In every block of 4096
+ * consecutive elements, element i goes to lane i % 16 and each lane is added in order, then lane l
+ * and lane l + 8, l + 4, l + 2, l + 1; elements behind the last multiple of 16 are added to that in
+ * order. The results of the blocks are added as elements are, until one is left. Along axes, the
+ * elements of each result are counted by themselves.
  */
 #ifndef ARRAY_REDUCE_H
 #define ARRAY_REDUCE_H
@@ -14,9 +17,9 @@
 /* What is made, and its dtype for elements of dtype t. */
 typedef enum reduce_op {
     REDUCE_SUM,   /* t; int64 for bool. 0 of no elements */
-    REDUCE_MEAN,  /* t, rounded once from the type that sums; float32 for integers and bool, whose
-                     sum is then taken in float64. nan of no elements */
-    REDUCE_NORM,  /* the root of the sum of squares, each rounded; dtypes as those of the mean */
+    REDUCE_MEAN,  /* t, rounded once; float32 for integers and bool, whose sum is then taken in
+                     float64. nan of no elements */
+    REDUCE_NORM,  /* the root of the sum of squares; dtypes as those of the mean */
     REDUCE_MAX,   /* t; nan if there is one */
     REDUCE_MIN,   /* t; nan if there is one */
     REDUCE_ARGMAX /* int64: the index of the first largest element, a nan being larger than all */
@@ -27,8 +30,13 @@ const char *reduce_name(reduce_op op);
 
 /* A new array on a's context without the axes named, or of shape () when axes is NULL. Elements are
  * taken in row-major order. Errors: index (an axis that is not there), value (an axis twice; max,
- * min and argmax of no elements), memory. */
+ * min and argmax of no elements), memory, interrupted. */
 int reduce_array(kv_array **out, kv_array *a, reduce_op op, const int64_t *axes, int naxes,
                  kv_err *e);
+
+/* to[i] = the sum of a[i][k] * b[k] over k, for each of n rows, in the order of sums: products and
+ * sums are float64, or int64. dtype is float32, float64 or int64. Errors: memory, interrupted. */
+int reduce_products(void *to, const void *a, const void *b, kv_dtype dtype, int64_t n,
+                    int64_t depth, kv_err *e);
 
 #endif

@@ -21,8 +21,8 @@
  * memory. */
 int file_read(const char *path, char **text, size_t *n, kv_err *e);
 
-/* The same for a text that somebody wrote, such as a script; a device may have no end. Error: value,
- * more than FILE_TEXT_MAX bytes. */
+/* The same for a text that somebody wrote, such as a script; a device may have no end. Error:
+ * value, more than FILE_TEXT_MAX bytes. */
 #define FILE_TEXT_MAX ((size_t)256 << 20)
 int file_read_text(const char *path, char **text, size_t *n, kv_err *e);
 

@@ -1,3 +1,4 @@
+/* The one answer of the process: a function that the program set, or none. */
 #include "base/stop.h"
 
 #include <stddef.h>

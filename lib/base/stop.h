@@ -1,8 +1,8 @@
 /* Asking whether work that takes long is to end early.
  *
  * A function that makes an array or a text of any size asks between pieces of its work, of some
- * milliseconds at most, and returns KV_E_INTERRUPTED with nothing changed. The operations of a store
- * never ask: a push that has begun ends.
+ * milliseconds at most, and returns KV_E_INTERRUPTED with nothing changed. The operations of a
+ * store never ask: a push that has begun ends.
  *
  * The answer is process-wide, as signals are; src/runtime.h lists it.
  */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cpu/clones.h"
+#include "base/clones.h"
 #include "cpu/half.h"
 
 /* Elements a block: 4 KB of float32, small beside any L1 cache. */

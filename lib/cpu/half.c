@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cpu/clones.h"
+#include "base/clones.h"
 
 static inline uint32_t bits_of(float x)
 {

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "array/row_ids.h"
-#include "cpu/clones.h"
+#include "base/clones.h"
 #include "cpu/convert.h"
 #include "cpu/half.h"
 #include "cpu/stream.h"

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
+#include "base/clones.h"
 #include "base/no_carry.h"
-#include "cpu/clones.h"
 #include "cpu/convert.h"
 #include "cpu/half.h"
 #include "cpu/lines.h"

@@ -55,6 +55,12 @@ ends_by()
     gives_up 'a = zeros(10**9); b = a.T; c = a*2 + 1; d = a.astype("float64")'
 }
 
+@test "interrupts: sums and products" {
+    gives_up 'a = ones(8000,8000); b = dot(a, a)'
+    gives_up 'a = ones((8000,8000), dtype="float64"); b = dot(a, a)'
+    gives_up 'sum(zeros(10**9))'
+}
+
 @test "interrupts: arrays as text and as pictures" {
     gives_up 'set print.threshold 10**9; print zeros(10**8)'
     gives_up 'set print.format csv; print zeros(10**8)'
@@ -64,7 +70,7 @@ ends_by()
 }
 
 @test "interrupts: Ctrl-C gives 130, SIGTERM 143" {
-    for script in 'normal((20000,10000))' 'x = [i for i in 0..10**8-1]' 'a = ones(10**9); b = a*2'; do
+    for script in 'normal((20000,10000))' 'a = ones(8000,8000); dot(a, a)' 'x = [i for i in 0..10**8-1]' 'a = ones(10**9); b = a*2'; do
         ends_by INT 130 "$script"
         ends_by TERM 143 "$script"
     done

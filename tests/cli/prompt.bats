@@ -353,6 +353,18 @@ END
     last_row "kv>"
 }
 
+@test "prompt: a page whose blocks have the prompt of an entry in each line" {
+    printf '>>> def f(x):\n>>>     y = x * 2\n>>>     return y\n>>> if f(2) == 5:\n>>>     print "no"\n>>> else:\n>>>     print "the", "end", f(21)\n>>> print "behind"\n' >page
+    terminal 80 40 -q
+    tmux -S "$socket" load-buffer page
+    tmux -S "$socket" paste-buffer -p -t t
+    shows 'print "behind"'
+    press Enter
+    row "behind"
+    row "the end 42"
+    gone "error["
+}
+
 @test "prompt: a paste that fails says how much of it did not run" {
     printf 'print 1\npull 9\nprint 2; print 3\nprint 4' >paste.txt
     printf 'print 1\nnothing 2\nprint 3' >other.txt

@@ -123,7 +123,7 @@ TEST(print_extremes)
 TEST(print_last_item_alone)
 {
     /* Without items at the ends the last one is shown all the same, and laid out like any other. */
-    print_style style = {PRINT_NUMPY, 8, 0, 0, 75};
+    print_style style = {PRINT_NUMPY, 8, 0, 0, 75, false};
     kv_array *a = io_array(KV_FLOAT64, 1, (int64_t[]){4}, (double[]){1, 2, 3, -1e20});
     kv_err e = {0};
     buf b = {0};

@@ -1,10 +1,9 @@
-/* Reductions and products: their numbers, their order, their dtypes. */
+/* Reductions: their numbers, their order, their dtypes. */
 #include "array/reduce.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "array/dot.h"
 #include "test.h"
 
 static const kv_ctx cpu0 = {KV_CPU, 0};
@@ -61,57 +60,75 @@ static double reduce_all(kv_array *a, reduce_op op, kv_dtype want)
     return x;
 }
 
-/* Worked out with numpy, adding one number at a time in blocks of 4096; the lengths stand around
- * the ends of blocks and of the four that are added side by side. n; sum, mean and norm in float32,
- * in float64; sum and mean of float16, as bits. */
+/* The sum of n numbers, or of their squares, in the order that reduce.h states. */
+static double ordered(const double *x, int64_t n, bool square)
+{
+    static double partial[32];
+    int64_t blocks = 0;
+    for (int64_t at = 0; at < n; at += REDUCE_BLOCK) {
+        double lane[16] = {0};
+        int64_t end = n - at < REDUCE_BLOCK ? n : at + REDUCE_BLOCK, whole = end - (end - at) % 16;
+        for (int64_t i = at; i < whole; i++)
+            lane[(i - at) % 16] += square ? x[i] * x[i] : x[i];
+        for (int h = 8; h > 0; h /= 2)
+            for (int l = 0; l < h; l++)
+                lane[l] += lane[l + h];
+        for (int64_t i = whole; i < end; i++)
+            lane[0] += square ? x[i] * x[i] : x[i];
+        partial[blocks++] = lane[0];
+    }
+    return blocks > 1 ? ordered(memcpy((double[32]){0}, partial, sizeof partial), blocks, false)
+                      : partial[0];
+}
+
+static double narrowed(double x, kv_dtype dtype)
+{
+    double back = 0;
+    read_all(vector(dtype, 1, &x), &back);
+    return back;
+}
+
+/* The lengths stand around the ends of blocks and of lanes. */
 TEST(reduce_order)
 {
-    static const struct {
-        int64_t n;
-        float sum, mean, norm;
-        double dsum, dmean, dnorm;
-        uint16_t hsum, hmean;
-    } cases[] = {
-        {1, -0x1.c92492p+2f, -0x1.c92492p+2f, 0x1.c92492p+2f, -0x1.c924924924925p+2,
-         -0x1.c924924924925p+2, 0x1.c924924924925p+2, 0xc725, 0xc725},
-        {4095, -0x1.924698p+1f, -0x1.925fbep-11f, 0x1.0a8d8cp+8f, -0x1.9249249249242p+1,
-         -0x1.92624ab6f4937p-11, 0x1.0a8d8fee63516p+8, 0xc247, 0x9247},
-        {4096, -0x1.0491a6p+3f, -0x1.0491a6p-9f, 0x1.0a998ep+8f, -0x1.0492492492490p+3,
-         -0x1.0492492492490p-9, 0x1.0a9990f89e251p+8, 0xc812, 0x9812},
-        {4097, -0x1.f6da28p+2f, -0x1.f6babcp-10f, 0x1.0a9998p+8f, -0x1.f6db6db6db6d7p+2,
-         -0x1.f6bc01f6bc01bp-10, 0x1.0a999b01339fap+8, 0xc7da, 0x97da},
-        {8192, -0x1.1247e4p+2f, -0x1.1247e4p-11f, 0x1.78f9d6p+8f, -0x1.1249249249246p+2,
-         -0x1.1249249249246p-11, 0x1.78f9da8f93803p+8, 0xc44b, 0x904b},
-        {20000, -0x1.1ffffep+3f, -0x1.d7dbf2p-12f, 0x1.268410p+9f, -0x1.1ffffffffffffp+3,
-         -0x1.d7dbf487fcb91p-12, 0x1.26841483cfe6ep+9, 0xc880, 0x8f60},
-        {70001, -0x1.4491a2p+3f, -0x1.2fddc6p-13f, 0x1.137d26p+10f, -0x1.4492492492494p+3,
-         -0x1.2fde63613f2a9p-13, 0x1.137d29c0bbde8p+10, 0xc913, 0x88c0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int64_t n = cases[i].n;
-        kv_array *f = numbers(1, &n, KV_FLOAT32), *d = numbers(1, &n, KV_FLOAT64);
-        kv_array *h = numbers(1, &n, KV_FLOAT16);
-        CHECK(reduce_all(f, REDUCE_SUM, KV_FLOAT32) == (double)cases[i].sum);
-        CHECK(reduce_all(f, REDUCE_MEAN, KV_FLOAT32) == (double)cases[i].mean);
-        CHECK(reduce_all(f, REDUCE_NORM, KV_FLOAT32) == (double)cases[i].norm);
-        CHECK(reduce_all(d, REDUCE_SUM, KV_FLOAT64) == cases[i].dsum);
-        CHECK(reduce_all(d, REDUCE_MEAN, KV_FLOAT64) == cases[i].dmean);
-        CHECK(reduce_all(d, REDUCE_NORM, KV_FLOAT64) == cases[i].dnorm);
-        kv_err e = {0};
-        kv_array *r = NULL;
-        const void *bits = NULL;
-        CHECK_OK(reduce_array(&r, h, REDUCE_SUM, NULL, 0, &e));
-        CHECK_OK(kv_array_read(r, &bits, &e));
-        CHECK_INT(*(const uint16_t *)bits, cases[i].hsum);
-        kv_array_unref(r);
-        CHECK_OK(reduce_array(&r, h, REDUCE_MEAN, NULL, 0, &e));
-        CHECK_OK(kv_array_read(r, &bits, &e));
-        CHECK_INT(*(const uint16_t *)bits, cases[i].hmean);
-        kv_array_unref(r);
-        kv_array_unref(f);
-        kv_array_unref(d);
-        kv_array_unref(h);
+    static const int64_t lengths[] = {1,    2,    15,   16,   17,   100,   4095,
+                                      4096, 4097, 4112, 8192, 8193, 20000, 70001};
+    static const kv_dtype dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16};
+    static double x[70001];
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        for (int k = 0; k < 4; k++) {
+            int64_t n = lengths[i];
+            kv_array *a = numbers(1, &n, dtypes[k]);
+            read_all(kv_array_ref(a), x);
+            double sum = ordered(x, n, false), squares = ordered(x, n, true);
+            CHECK(reduce_all(a, REDUCE_SUM, dtypes[k]) == narrowed(sum, dtypes[k]));
+            CHECK(reduce_all(a, REDUCE_MEAN, dtypes[k]) == narrowed(sum / (double)n, dtypes[k]));
+            CHECK(reduce_all(a, REDUCE_NORM, dtypes[k]) == narrowed(sqrt(squares), dtypes[k]));
+            kv_array_unref(a);
+        }
     }
+}
+
+/* Where the same error is made in every addition, it must not pile up: ten million times 0.1. */
+TEST(reduce_long)
+{
+    kv_err e = {0};
+    const int64_t n = 10000000;
+    kv_array *a = NULL, *columns = NULL, *r = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new_raw(&a, KV_FLOAT32, 1, &n, cpu0, &e));
+    CHECK_OK(kv_array_write(a, &data, &e));
+    for (int64_t i = 0; i < n; i++)
+        ((float *)data)[i] = 0.1f;
+    CHECK(reduce_all(a, REDUCE_MEAN, KV_FLOAT32) == 0.1f);
+    CHECK(reduce_all(a, REDUCE_SUM, KV_FLOAT32) == (float)(10000000 * (double)0.1f));
+    CHECK_OK(kv_array_view(&columns, a, 2, (int64_t[]){n / 4, 4}, &e));
+    double means[4];
+    CHECK_OK(reduce_array(&r, columns, REDUCE_MEAN, (int64_t[]){0}, 1, &e));
+    read_all(r, means);
+    CHECK(means[0] == 0.1f && means[3] == 0.1f);
+    kv_array_unref(columns);
+    kv_array_unref(a);
 }
 
 /* A sum along an axis is, bit by bit, the sum of each line taken out and added by itself. */
@@ -230,62 +247,4 @@ TEST(reduce_nan_and_nothing)
     kv_array_unref(x);
     kv_array_unref(none);
     kv_array_unref(wide);
-}
-
-TEST(dot_shapes)
-{
-    kv_err e = {0};
-    kv_array *r = NULL, *v = vector(KV_FLOAT32, 3, (double[]){1, 2, 3});
-    kv_array *six = vector(KV_FLOAT32, 6, (double[]){1, 2, 3, 4, 5, 6}), *m = NULL, *t = NULL;
-    double got[9];
-    CHECK_OK(kv_array_view(&m, six, 2, (int64_t[]){2, 3}, &e));
-    CHECK_OK(kv_array_view(&t, six, 2, (int64_t[]){3, 2}, &e));
-    CHECK_OK(dot_arrays(&r, v, v, KV_FLOAT32, &e));
-    CHECK_INT(kv_array_ndim(r), 0);
-    read_all(r, got);
-    CHECK(got[0] == 14);
-    CHECK_OK(dot_arrays(&r, m, v, KV_FLOAT16, &e));
-    CHECK_INT(kv_array_dtype(r), KV_FLOAT16);
-    read_all(r, got);
-    CHECK(got[0] == 14 && got[1] == 32);
-    CHECK_OK(dot_arrays(&r, v, t, KV_INT8, &e));
-    read_all(r, got);
-    CHECK(got[0] == 22 && got[1] == 28);
-    CHECK_OK(dot_arrays(&r, t, m, KV_FLOAT64, &e));
-    CHECK_INT(kv_array_shape(r)[0], 3);
-    CHECK_INT(kv_array_shape(r)[1], 3);
-    read_all(r, got);
-    CHECK(got[0] == 9 && got[5] == 33 && got[8] == 51);
-    CHECK_ERR(
-        dot_arrays(&r, m, m, KV_FLOAT32, &e), KV_E_SHAPE,
-        "dot() of shapes (2, 3) and (2, 3): the last axis of the first must be as long as the "
-        "first axis of the second");
-    kv_array_unref(m);
-    kv_array_unref(t);
-    kv_array_unref(six);
-    kv_array_unref(v);
-}
-
-/* The sum of a[i] * 1 is the sum of a, in the same blocks; wide rows are cut into pieces. */
-TEST(dot_order)
-{
-    kv_err e = {0};
-    static double ones[9001];
-    for (int i = 0; i < 9001; i++)
-        ones[i] = 1;
-    kv_array *a = numbers(1, (int64_t[]){9001}, KV_FLOAT32), *one = vector(KV_FLOAT32, 9001, ones);
-    kv_array *wide = numbers(2, (int64_t[]){2, 1500}, KV_FLOAT32), *r = NULL;
-    double got = 0, x[3000], y[1500];
-    CHECK_OK(dot_arrays(&r, a, one, KV_FLOAT32, &e));
-    read_all(r, &got);
-    CHECK(got == reduce_all(a, REDUCE_SUM, KV_FLOAT32));
-    kv_array *two = vector(KV_FLOAT32, 2, ones);
-    CHECK_OK(dot_arrays(&r, two, wide, KV_FLOAT32, &e));
-    read_all(r, y);
-    read_all(wide, x);
-    for (int i = 0; i < 1500; i++)
-        CHECK(y[i] == (double)((float)x[i] + (float)x[i + 1500]));
-    kv_array_unref(a);
-    kv_array_unref(one);
-    kv_array_unref(two);
 }

@@ -33,7 +33,8 @@ static void dump_statement(buf *out, const ast *node)
     case STMT_CONTINUE:
     case STMT_REDIRECT:
     case STMT_SHELL:
-    case STMT_SOURCE: buf_add(out, "?"); break;
+    case STMT_SOURCE:
+    case STMT_BROKEN: buf_add(out, "?"); break;
     }
 }
 

@@ -58,6 +58,7 @@ static void dump_statement(buf *out, const ast *node)
     case STMT_RULE: lang_dump_rule(out, node->u.other); break;
     case STMT_SHELL: buf_printf(out, "(! %s)", node->u.text); break;
     case STMT_SOURCE: buf_add(out, "(source)"); break;
+    case STMT_BROKEN: buf_add(out, "(broken)"); break;
     }
 }
 
