@@ -149,12 +149,13 @@ $(BUILD)/builtin_texts.c: $(rules) scripts/embed
 $(BUILD)/builtin_texts.o: $(BUILD)/builtin_texts.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-# The page on rules, which the tool shows too.
-$(BUILD)/rules_text.c: cli/rules.md scripts/embed
+# Pages that the tool shows too: on rules, and on the environment.
+pages := $(foreach page,rules environment,$(BUILD)/$(page)_text.o)
+$(BUILD)/%_text.c: cli/%.md scripts/embed
 	@mkdir -p $(@D)
-	@scripts/embed --text rules_text script/rules_text.h $< > $@
+	@scripts/embed --text $*_text script/$*_text.h $< > $@
 
-$(BUILD)/rules_text.o: $(BUILD)/rules_text.c
+$(BUILD)/%_text.o: $(BUILD)/%_text.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # What the shells are told about completing kvctl's words.
@@ -166,7 +167,7 @@ $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 $(BUILD)/completion_%.o: $(BUILD)/completion_%.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-tool_obj := $(call obj,$(tool_src)) $(BUILD)/rules_text.o $(completions)
+tool_obj := $(call obj,$(tool_src)) $(pages) $(completions)
 
 lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o
 

@@ -5,7 +5,7 @@
 
 #include "base/suggest.h"
 #include "script/commands.h"
-#include "script/environment_help.h"
+#include "script/environment_text.h"
 #include "script/eval.h"
 #include "script/function.h"
 #include "script/help_json.h"
@@ -119,10 +119,15 @@ static void rules_page(buf *out)
     buf_add(out, rules_text);
 }
 
+static void environment_page(buf *out)
+{
+    buf_add(out, environment_text);
+}
+
 static const struct topic {
     const char *name;
     void (*show)(buf *out); /* NULL: of the session, list_options */
-} topics[] = {{"environment", environment_help},
+} topics[] = {{"environment", environment_page},
               {"launch", launch_help},
               {"options", NULL},
               {"rules", rules_page},

@@ -28,7 +28,7 @@ static const struct type_text {
      "nothing; virtual GPUs stand for those that are not there"},
     {"nccl", "device with the sums of NCCL", "on the GPUs", "as in device", "as in device",
      "rules, optimizers, states, transactions; no row_sparse arrays, no compression",
-     "GPUs, NCCL and the CUDA plugin"},
+     "GPUs, NCCL and the plugin for GPUs"},
     {"teststore", "the smallest type: pushpull and broadcast in one process", "nowhere",
      "there is none; pushpull adds up its values and puts the sum into its outs",
      "there is none; broadcast copies a value into its outs", "nothing else", "nothing"},
