@@ -2,7 +2,6 @@
  * to the store's type. */
 #include "kvstore.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,68 +11,13 @@
 #include "capability.h"
 #include "core/builtin.h"
 #include "core/call.h"
-#include "core/describe.h"
-#include "core/state_file.h"
 #include "core/store.h"
-#include "core/store_file.h"
 #include "runtime.h"
+#include "store_lock.h"
 
 const char *kv_version(void)
 {
     return KV_VERSION;
-}
-
-/* ---- The lock ---- */
-
-/* Other locks may be taken for ever by one thread; this one tells, so that an updater that uses its
- * own store gets an error and not a standstill. */
-static int init_lock(pthread_mutex_t *lock, kv_err *e)
-{
-    pthread_mutexattr_t attr;
-    int rc = pthread_mutexattr_init(&attr);
-    if (rc == 0) {
-        pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
-        rc = pthread_mutex_init(lock, &attr);
-        pthread_mutexattr_destroy(&attr);
-    }
-    return rc ? kv_err_set(e, KV_E_MEMORY, "no memory for a lock") : KV_OK;
-}
-
-static int enter(const kv *store, kv_err *e)
-{
-    int rc = args_store(store, e);
-    if (rc)
-        return rc;
-    if (engine_running() == &store->calls.group ||
-        pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK)
-        return kv_err_set(e, KV_E_USAGE,
-                          "an updater or printer may ask its own store only for type and rank");
-    return KV_OK;
-}
-
-/* The same, and waits for what is pending: for what the operations must not see change. */
-static int enter_idle(kv *store, kv_err *e)
-{
-    int rc = enter(store, e);
-    if (rc == KV_OK)
-        engine_wait_group(&store->calls.group, 0);
-    return rc;
-}
-
-/* For functions that cannot return an error. */
-static bool enter_or_warn(const kv *store, const char *function)
-{
-    kv_err e = {0};
-    if (enter(store, &e) == KV_OK)
-        return true;
-    runtime_log("%s does nothing: %s", function, e.text);
-    return false;
-}
-
-static int leave(const kv *store, int rc)
-{
-    pthread_mutex_unlock((pthread_mutex_t *)&store->lock);
-    return rc;
 }
 
 /* ---- Stores ---- */
@@ -94,7 +38,7 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
     s->ops = ops;
     s->type = name;
     s->base = runtime_base(ops);
-    rc = init_lock(&s->lock, e);
+    rc = store_lock_init(&s->lock, e);
     if (rc == KV_OK && (rc = ops->open(s, opts, nopts, &s->self, e)))
         pthread_mutex_destroy(&s->lock);
     if (rc)
@@ -106,9 +50,9 @@ int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_er
 
 void kv_free(kv *store)
 {
-    if (!store || !enter_or_warn(store, "kv_free"))
+    if (!store || !store_enter_or_warn(store, "kv_free"))
         return;
-    leave(store, KV_OK);
+    store_leave(store, KV_OK);
     call_pool_release(&store->calls);
     if (store->ops->close)
         store->ops->close(store->self);
@@ -159,7 +103,7 @@ static int enter_with_values(kv *store, uint32_t what, const kv_key *keys, int64
     if (rc || (rc = args_can(store, what, e)) ||
         (rc = args_list(keys, n, values, "keys", "values", e)))
         return rc;
-    return n > 0 ? enter(store, e) : KV_OK;
+    return n > 0 ? store_enter(store, e) : KV_OK;
 }
 
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
@@ -169,7 +113,7 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     e = e ? e : &unused; /* what adds the key to an error returns the error's code */
     int rc = enter_with_values(store, CAN_INIT, keys, n, values, how, e);
     return rc || n == 0 ? rc
-                        : leave(store, store->ops->init(store->self, keys, n, values, how, e));
+                        : store_leave(store, store->ops->init(store->self, keys, n, values, how, e));
 }
 
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
@@ -179,7 +123,7 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     e = e ? e : &unused;
     int rc = enter_with_values(store, CAN_PUSH, keys, n, values, how, e);
     return rc || n == 0 ? rc
-                        : leave(store, store->ops->push(store->self, keys, n, values, how, e));
+                        : store_leave(store, store->ops->push(store->self, keys, n, values, how, e));
 }
 
 /* Of n pairs that were pulled, how many outs are row_sparse and so were left as they were. *told
@@ -216,7 +160,7 @@ static int leave_pulled(kv *store, const kv_key *keys, int64_t n, kv_array *cons
     int64_t ignored = 0, told = -1;
     if (rc == KV_OK && !(how && how->flags & KV_FILL_SPARSE))
         ignored = count_ignored(store, keys, n, outs, how && how->ignored ? NULL : &told);
-    leave(store, rc);
+    store_leave(store, rc);
     if (rc == KV_OK && how && how->ignored)
         *how->ignored = ignored;
     if (told >= 0) /* without the lock, because the log is the caller's code */
@@ -234,7 +178,7 @@ int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, con
     int rc = args_flags(how, KV_FILL_SPARSE, e);
     if (rc || (rc = args_can(store, CAN_PULL, e)) ||
         (rc = args_list(keys, n, outs, "keys", "outs", e)) ||
-        (rc = enter(store, e)))
+        (rc = store_enter(store, e)))
         return rc;
     if (n > 0)
         rc = store->ops->pull(store->self, keys, n, outs, how, e);
@@ -253,10 +197,10 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
                           store->type);
     if ((rc = args_list(keys, n, outs, "keys", "outs", e)) ||
-        (rc = args_list(keys, n, ids, "keys", "ids", e)) || n == 0 || (rc = enter(store, e)))
+        (rc = args_list(keys, n, ids, "keys", "ids", e)) || n == 0 || (rc = store_enter(store, e)))
         return rc;
     rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
-    return leave(store, rc);
+    return store_leave(store, rc);
 }
 
 /* A call that brings values and takes results. */
@@ -315,7 +259,7 @@ int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *value
     if (nouts == 0)
         l = (two_lists){keys, n, values, keys, n, values, how};
     int rc = check_lists(store, CAN_PUSHPULL, &l, e);
-    if (rc || n == 0 || (rc = enter(store, e)))
+    if (rc || n == 0 || (rc = store_enter(store, e)))
         return rc;
     rc = run_pushpull(store, &l, e);
     return leave_pulled(store, l.okeys, l.nouts, l.outs, how, rc);
@@ -329,7 +273,7 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
     const two_lists l = {keys, n, values, okeys, nouts, outs, how};
     e = e ? e : &unused;
     int rc = check_lists(store, CAN_BROADCAST, &l, e);
-    if (rc || n == 0 || (rc = enter(store, e)))
+    if (rc || n == 0 || (rc = store_enter(store, e)))
         return rc;
     rc = run_broadcast(store, &l, e);
     return leave_pulled(store, okeys, nouts, outs, how, rc);
@@ -338,48 +282,48 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
 int kv_wait(kv *store, kv_err *e)
 {
     /* What other threads schedule meanwhile, they may: the lock is free. */
-    int rc = enter(store, e);
+    int rc = store_enter(store, e);
     if (rc)
         return rc;
-    leave(store, KV_OK);
+    store_leave(store, KV_OK);
     engine_wait_group(&store->calls.group, 0);
     return engine_take_error(&store->calls.group, e);
 }
 
 int kv_check(kv *store, kv_err *e)
 {
-    int rc = enter(store, e);
-    return rc ? rc : leave(store, engine_take_error(&store->calls.group, e));
+    int rc = store_enter(store, e);
+    return rc ? rc : store_leave(store, engine_take_error(&store->calls.group, e));
 }
 
 int kv_barrier(kv *store, kv_err *e)
 {
-    int rc = enter(store, e);
+    int rc = store_enter(store, e);
     if (rc)
         return rc;
     if (store->ops->barrier)
         rc = store->ops->barrier(store->self, e);
-    return leave(store, rc);
+    return store_leave(store, rc);
 }
 
 int kv_done(kv *store, kv_err *e)
 {
-    int rc = enter_idle(store, e);
+    int rc = store_enter_idle(store, e);
     if (rc)
         return rc;
     if (store->ops->done)
         rc = store->ops->done(store->self, e);
-    return leave(store, rc);
+    return store_leave(store, rc);
 }
 
 int kv_send_command(kv *store, int head, const char *body, kv_err *e)
 {
-    int rc = enter(store, e);
+    int rc = store_enter(store, e);
     if (rc)
         return rc;
     if (store->ops->send_command)
         rc = store->ops->send_command(store->self, head, body ? body : "", e);
-    return leave(store, rc);
+    return store_leave(store, rc);
 }
 
 static void fill_info(kv_info *info, const slot *s)
@@ -403,7 +347,7 @@ static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err
     e = e ? e : &unused;
     int rc = args_store(store, e);
     if (rc || (rc = arg_given(key, "key", e)) || (rc = arg_given(info, "info", e)) ||
-        (rc = enter(store, e)))
+        (rc = store_enter(store, e)))
         return rc;
     if (awaits && store->ops->await_key)
         rc = store->ops->await_key(store->self, key, e);
@@ -411,7 +355,7 @@ static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err
         rc = call_find(&store->slots, key, -1, &number, e);
     if (rc == KV_OK)
         fill_info(info, &store->slots.items[number]);
-    return leave(store, rc);
+    return store_leave(store, rc);
 }
 
 int kv_find(kv *store, const kv_key *key, kv_info *info, kv_err *e)
@@ -426,10 +370,10 @@ int kv_await_key(kv *store, const kv_key *key, kv_info *info, kv_err *e)
 
 int64_t kv_num_keys(const kv *store)
 {
-    if (!enter_or_warn(store, "kv_num_keys"))
+    if (!store_enter_or_warn(store, "kv_num_keys"))
         return 0;
     int64_t n = store->slots.n;
-    leave(store, KV_OK);
+    store_leave(store, KV_OK);
     return n;
 }
 
@@ -437,7 +381,7 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
 {
     int64_t number;
     int rc = args_store(store, e);
-    if (rc || (rc = arg_given(info, "info", e)) || (rc = enter(store, e)))
+    if (rc || (rc = arg_given(info, "info", e)) || (rc = store_enter(store, e)))
         return rc;
     if (i < 0 || i >= store->slots.n)
         rc = kv_err_set(e, KV_E_INDEX, "there is no key number %lld, the store has %lld",
@@ -446,7 +390,7 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
         rc = slot_in_order(&store->slots, i, &number, e);
     if (rc == KV_OK)
         fill_info(info, &store->slots.items[number]);
-    return leave(store, rc);
+    return store_leave(store, rc);
 }
 
 /* ---- Updaters ---- */
@@ -455,7 +399,7 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
  * lock is free, because its done function is the caller's code. */
 static int replace_updater(kv *store, updater next, kv_err *e)
 {
-    int rc = enter_idle(store, e);
+    int rc = store_enter_idle(store, e);
     if (rc) {
         next.done = NULL; /* the caller still owns what was not set */
         updater_release(&next);
@@ -467,7 +411,7 @@ static int replace_updater(kv *store, updater next, kv_err *e)
     for (int64_t i = 0; i < store->slots.n; i++)
         slot_forget(&store->slots.items[i]);
     bool kept = transaction_keep_updater(&store->open, &old);
-    leave(store, KV_OK);
+    store_leave(store, KV_OK);
     if (!kept)
         updater_release(&old);
     return KV_OK;
@@ -497,8 +441,8 @@ static int need_callbacks(const kv *store, kv_err *e)
 int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *arg), kv_err *e)
 {
     int rc = update ? need_callbacks(store, e) : KV_OK;
-    if (!rc && !update && (rc = enter_idle(store, e)) == KV_OK)
-        rc = leave(store, tell_type(store, "assign", "", NULL, 0, e));
+    if (!rc && !update && (rc = store_enter_idle(store, e)) == KV_OK)
+        rc = store_leave(store, tell_type(store, "assign", "", NULL, 0, e));
     if (rc)
         return rc;
     updater next = {.kind = update ? UPDATER_CALLBACK : UPDATER_ASSIGN,
@@ -520,7 +464,7 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = args_can(store, KV_CAN_OPTIMIZER, e);
-    if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = enter_idle(store, e)))
+    if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = store_enter_idle(store, e)))
         return rc;
     if (store->updater.kind == UPDATER_RULE) {
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);
@@ -529,7 +473,7 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
     } else
         rc = no_optimizer(e);
     store->changes += rc == KV_OK;
-    return leave(store, rc);
+    return store_leave(store, rc);
 }
 
 static int refuse_rule(const kv *store, kv_err *e)
@@ -550,11 +494,11 @@ static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_o
     int rc = updater_init_rule(&next, rule, params, nparams, e);
     if (rc)
         return rc;
-    if ((rc = enter(store, e)) == KV_OK) {
+    if ((rc = store_enter(store, e)) == KV_OK) {
         if ((rc = refuse_rule(store, e)) == KV_OK)
             rc = tell_type(store, name ? "optimizer" : "rule", name ? name : rule->text, params,
                            nparams, e);
-        leave(store, rc);
+        store_leave(store, rc);
     }
     if (rc)
         updater_release(&next);
@@ -591,20 +535,20 @@ int kv_set_rule(kv *store, const kv_rule *rule, const kv_opt *params, int nparam
 
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg)
 {
-    if (!enter_or_warn(store, "kv_set_print"))
+    if (!store_enter_or_warn(store, "kv_set_print"))
         return;
     store->print.line = print;
     store->print.arg = arg;
-    leave(store, KV_OK);
+    store_leave(store, KV_OK);
 }
 
 void kv_set_print_arrays(kv *store, kv_show show, void *arg)
 {
-    if (!enter_or_warn(store, "kv_set_print_arrays"))
+    if (!store_enter_or_warn(store, "kv_set_print_arrays"))
         return;
     store->print.show = show;
     store->print.show_arg = arg;
-    leave(store, KV_OK);
+    store_leave(store, KV_OK);
 }
 
 /* Codes from the servers stand for sums: a value that an updater makes must come as it is. */
@@ -627,7 +571,7 @@ int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = args_store(store, e);
-    if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = enter(store, e)))
+    if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = store_enter(store, e)))
         return rc;
     if (!store->compresses) {
         rc = kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" do not compress gradients",
@@ -641,14 +585,14 @@ int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv
         store->compression = next;
         store->changes++;
     }
-    return leave(store, rc);
+    return store_leave(store, rc);
 }
 
 /* ---- Transactions ---- */
 
 int kv_begin(kv *store, kv_err *e)
 {
-    int rc = enter_idle(store, e);
+    int rc = store_enter_idle(store, e);
     if (rc)
         return rc;
     if (!store->in_slots) {
@@ -661,7 +605,7 @@ int kv_begin(kv *store, kv_err *e)
         rc = transaction_begin(&store->open, &store->slots, &store->updater, &store->compression,
                                store->changes, e);
     }
-    return leave(store, rc);
+    return store_leave(store, rc);
 }
 
 /* What follows `enter` in commit and rollback. */
@@ -677,12 +621,12 @@ static int check_open(const kv *store, kv_err *e)
 int kv_commit(kv *store, kv_err *e)
 {
     updater gone = {0};
-    int rc = enter_idle(store, e);
+    int rc = store_enter_idle(store, e);
     if (rc)
         return rc;
     if ((rc = check_open(store, e)) == KV_OK)
         transaction_commit(&store->open, &gone);
-    leave(store, rc);
+    store_leave(store, rc);
     updater_release(&gone); /* its done function is the caller's code */
     return rc;
 }
@@ -690,329 +634,31 @@ int kv_commit(kv *store, kv_err *e)
 int kv_rollback(kv *store, kv_err *e)
 {
     updater gone = {0};
-    int rc = enter_idle(store, e);
+    int rc = store_enter_idle(store, e);
     if (rc)
         return rc;
     if ((rc = check_open(store, e)) == KV_OK)
         transaction_rollback(&store->open, &store->slots, &store->updater, &store->compression,
                              &store->changes, &gone);
-    leave(store, rc);
+    store_leave(store, rc);
     updater_release(&gone);
     return rc;
 }
 
 bool kv_in_transaction(const kv *store)
 {
-    if (!enter_or_warn(store, "kv_in_transaction"))
+    if (!store_enter_or_warn(store, "kv_in_transaction"))
         return false;
     bool open = store->open.is_open;
-    leave(store, KV_OK);
+    store_leave(store, KV_OK);
     return open;
 }
 
 uint64_t kv_changes(const kv *store)
 {
-    if (!enter_or_warn(store, "kv_changes"))
+    if (!store_enter_or_warn(store, "kv_changes"))
         return 0;
     uint64_t n = store->changes;
-    leave(store, KV_OK);
+    store_leave(store, KV_OK);
     return n;
-}
-
-/* ---- Files ---- */
-
-/* Writes an image that was taken under the lock, and releases it. */
-static int write_image(image *im, const char *path, kv_err *e)
-{
-    int rc = image_write(im, path, e);
-    image_release(im);
-    return rc;
-}
-
-int kv_save(kv *store, const char *path, kv_err *e)
-{
-    image im;
-    int rc = args_store(store, e);
-    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK && (rc = enter_idle(store, e)) == KV_OK)
-        rc = leave(store, store_file_take(&im, store, e));
-    return rc ? rc : write_image(&im, path, e);
-}
-
-int kv_save_arrays(kv *store, const char *path, kv_err *e)
-{
-    image im;
-    int rc = enter_idle(store, e);
-    if (rc == KV_OK)
-        rc = leave(store, store_file_take_arrays(&im, store, e));
-    return rc ? rc : write_image(&im, path, e);
-}
-
-int kv_set_metadata(kv *store, const char *name, const char *text, kv_err *e)
-{
-    int rc = enter(store, e);
-    return rc ? rc : leave(store, store_file_remark(store, name, text, e));
-}
-
-bool kv_is_foreign(const kv *store)
-{
-    return store->foreign;
-}
-
-/* The store that a file asks for. A name that was registered when it was saved, and is not now,
- * stands for its base. */
-static int make_loaded(kv **made, const store_file *f, kv_err *e)
-{
-    int rc = kv_create(f->type, NULL, 0, made, e);
-    kv_err unused = {0};
-    if (rc != KV_E_UNSUPPORTED || !f->base || !runtime_is_name(f->type) ||
-        kv_create(f->base, NULL, 0, made, &unused))
-        return rc;
-    kv *s = *made;
-    *e = (kv_err){0};
-    s->base = s->base ? s->base : s->ops->names[0];
-    s->type = arena_text(&s->remarks, f->type, strlen(f->type), e);
-    if (s->type)
-        return KV_OK;
-    s->type = s->base;
-    kv_free(s);
-    *made = NULL;
-    return KV_E_MEMORY;
-}
-
-int kv_load(kv **store, const char *path, kv_err *e)
-{
-    store_file f;
-    kv *made = NULL;
-    kv_err why = {0}, unused = {0};
-    e = e ? e : &unused;
-    int rc = arg_given(store, "store", e);
-    if (rc || (rc = arg_given(path, "path", e)) || (rc = store_file_open(&f, path, e)))
-        return rc;
-    if ((rc = make_loaded(&made, &f, &why))) {
-        kv_err_set(e, (kv_code)rc, "%s: %s", path, why.text);
-        if (why.hint[0])
-            kv_err_hint(e, "%s", why.hint);
-    } else if ((rc = store_file_fill(&f, made, e))) {
-        kv_free(made);
-    } else {
-        *store = made;
-    }
-    store_file_close(&f);
-    return rc;
-}
-
-/* What is done with the states of a store. */
-typedef struct states_use {
-    kv *store;
-    const char *path;
-    image *im;
-    uint32_t flags;
-    updater gone;
-    describe *rows;
-} states_use;
-
-/* Types that keep states elsewhere bring them here first. */
-static int visit_states(kv_states_visit why, int (*use)(void *arg, kv_err *e), states_use *v,
-                        kv_err *e)
-{
-    kv *store = v->store;
-    kv_err unused = {0};
-    e = e ? e : &unused;
-    int rc = enter_idle(store, e);
-    if (rc)
-        return rc;
-    return leave(store, store->ops->visit_states
-                            ? store->ops->visit_states(store->self, why, use, v, e)
-                            : use(v, e));
-}
-
-static int take_states(void *arg, kv_err *e)
-{
-    states_use *v = arg;
-    return state_file_take(v->im, v->store, v->flags, e);
-}
-
-static int write_states(void *arg, kv_err *e)
-{
-    states_use *v = arg;
-    int rc = take_states(v, e);
-    return rc ? rc : write_image(v->im, v->path, e);
-}
-
-/* Where one process has the states, the store goes on while they are written. */
-int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
-{
-    image im;
-    if (flags & ~KV_DUMP_OPTIMIZER)
-        return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
-    states_use v = {.store = store, .path = path, .im = &im, .flags = flags};
-    int rc = args_can(store, KV_CAN_STATES, e);
-    if (rc || (rc = arg_given(path, "path", e)))
-        return rc;
-    if (store->ops->visit_states)
-        return visit_states(KV_STATES_SAVE, write_states, &v, e);
-    rc = visit_states(KV_STATES_SAVE, take_states, &v, e);
-    return rc ? rc : write_image(&im, path, e);
-}
-
-static int read_states(void *arg, kv_err *e)
-{
-    states_use *v = arg;
-    safetensors *f;
-    int rc = safetensors_open(&f, v->path, e);
-    if (rc)
-        return rc;
-    rc = state_file_load(v->store, f, v->path, &v->gone, e);
-    safetensors_close(f);
-    return rc;
-}
-
-int kv_load_states(kv *store, const char *path, kv_err *e)
-{
-    states_use v = {.store = store, .path = path};
-    int rc = args_can(store, KV_CAN_STATES, e);
-    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK)
-        rc = visit_states(KV_STATES_LOAD, read_states, &v, e);
-    updater_release(&v.gone);
-    return rc;
-}
-
-/* ---- Descriptions ---- */
-
-static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
-{
-    enum { STORE_FIELDS = 7 };
-    char name[96], how[COMPRESSION_TEXT];
-    int64_t bytes = 0;
-    int rc = enter(store, e);
-    if (rc)
-        return rc;
-    int64_t nkeys = store->slots.n;
-    for (int64_t i = 0; i < nkeys; i++)
-        bytes += kv_array_bytes(store->slots.items[i].stored);
-    snprintf(name, sizeof name, "%s", updater_name(&store->updater));
-    compression_print(how, &store->compression);
-    leave(store, KV_OK);
-    kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
-                         {.name = "type", .text = kv_type(store)},
-                         {.name = "rank", .number = kv_rank(store)},
-                         {.name = "num_workers", .number = kv_num_workers(store)},
-                         {.name = "updater", .text = name},
-                         {.name = "compression", .text = how},
-                         {.name = "keys", .number = nkeys},
-                         {.name = "bytes", .number = bytes}};
-    int n = STORE_FIELDS;
-    if (store->ops->settings)
-        n += store->ops->settings(store->self, fields + n);
-    return visit(arg, fields, n, e);
-}
-
-static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
-{
-    char name[96], *text = NULL;
-    int rc = enter(store, e);
-    if (rc)
-        return rc;
-    const updater *u = &store->updater;
-    snprintf(name, sizeof name, "%s", updater_name(u));
-    if (u->kind != UPDATER_RULE)
-        rc = kv_err_set(e, KV_E_VALUE, "no rule is in use");
-    else if (!(text = mem_text(u->optimizer->rule->text, strlen(u->optimizer->rule->text), e)))
-        rc = KV_E_MEMORY;
-    rc = leave(store, rc);
-    kv_field fields[] = {{.name = "rule", .text = name}, {.name = "text", .text = text}};
-    if (!rc)
-        rc = visit(arg, fields, 2, e);
-    mem_free(text);
-    return rc;
-}
-
-static int list_states(void *arg, kv_err *e)
-{
-    states_use *v = arg;
-    return describe_states(v->rows, v->store, e);
-}
-
-static int list_optimizer(void *arg, kv_err *e)
-{
-    states_use *v = arg;
-    return describe_optimizer(v->rows, v->store, e);
-}
-
-/* "optimizer" and "states". */
-static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv_err *e)
-{
-    describe d;
-    states_use v = {.store = store, .rows = &d};
-    int rc = visit_states(KV_STATES_LOOK, states ? list_states : list_optimizer, &v, e);
-    if (rc)
-        return rc;
-    rc = describe_visit(&d, visit, arg, e);
-    describe_release(&d);
-    return rc;
-}
-
-static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
-{
-    int rc = enter(store, e);
-    if (rc)
-        return rc;
-    leave(store, KV_OK); /* the texts stay until the store is freed */
-    for (int64_t i = 0; i < store->nremarks && !rc; i++)
-        rc = visit(arg,
-                   (kv_field[]){{.name = "name", .text = store->remark[i].name},
-                                {.name = "text", .text = store->remark[i].text}},
-                   2, e);
-    return rc;
-}
-
-static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
-{
-    kv_rank_info *rows = NULL;
-    int64_t n = 0;
-    int rc = enter(store, e);
-    if (rc)
-        return rc;
-    if (!store->ops->cluster)
-        return leave(store, kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have one rank",
-                                       store->type));
-    rc = leave(store, store->ops->cluster(store->self, &rows, &n, e));
-    for (int64_t i = 0; i < n && !rc; i++) {
-        const kv_rank_info *r = &rows[i];
-        kv_field f[] = {{"rank", NULL, r->rank},           {"role", r->role, 0},
-                        {"host", r->host, 0},              {"heard_ms", NULL, r->heard_ms},
-                        {"link", r->link, 0},              {"keys", NULL, r->keys},
-                        {"bytes", NULL, r->bytes},         {"rounds", NULL, r->rounds},
-                        {"open", NULL, r->open},           {"missing", r->missing, 0},
-                        {"stalest", NULL, r->stalest},     {"contributors", NULL, r->contributors}};
-        rc = visit(arg, f, sizeof f / sizeof *f, e);
-    }
-    mem_free(rows);
-    return rc;
-}
-
-int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e)
-{
-    int rc = arg_given(topic, "topic", e);
-    if (rc || (rc = arg_given(visit, "visit", e)))
-        return rc;
-    if (strcmp(topic, "types") == 0)
-        return runtime_describe_types(visit, arg, e);
-    if (strcmp(topic, "gpus") == 0)
-        return runtime_describe_gpus(visit, arg, e);
-    if (strcmp(topic, "store") == 0)
-        return describe_store(store, visit, arg, e);
-    if (strcmp(topic, "cluster") == 0)
-        return describe_cluster(store, visit, arg, e);
-    if (strcmp(topic, "metadata") == 0)
-        return describe_metadata(store, visit, arg, e);
-    if (strcmp(topic, "rule") == 0)
-        return describe_rule(store, visit, arg, e);
-    bool states = strcmp(topic, "states") == 0;
-    if (states || strcmp(topic, "optimizer") == 0)
-        return describe_rows(store, states, visit, arg, e);
-    kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
-    kv_err_hint(e, store ? "types, gpus, store, cluster, metadata, rule, optimizer, states"
-                         : "types, gpus");
-    return KV_E_USAGE;
 }

@@ -269,7 +269,7 @@ const command command_table[] = {
      "set                                 # all settings\n"
      "set print.precision 4               # digits behind the point\n"
      "set write.sync off                  # many small files: each is still whole or not there,\n"
-     "                                    # but after a crash of the machine the last may be missing",
+     "                                    # but after a power cut the last ones may be missing",
      "vars", "usage, value"},
     {"vars", {{0}}, {{0}}, COMMAND_GIVES, cmd_vars, "the variables and what they hold", "vars",
      "set", NULL},

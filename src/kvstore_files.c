@@ -1,0 +1,312 @@
+/* The public functions for stores and states in files, and for what a store says of itself. */
+#include <stdio.h>
+#include <string.h>
+
+#include "args.h"
+#include "base/arg.h"
+#include "base/mem.h"
+#include "core/describe.h"
+#include "core/state_file.h"
+#include "core/store.h"
+#include "core/store_file.h"
+#include "kvstore.h"
+#include "runtime.h"
+#include "store_lock.h"
+
+/* ---- Files ---- */
+
+/* Writes an image that was taken under the lock, and releases it. */
+static int write_image(image *im, const char *path, kv_err *e)
+{
+    int rc = image_write(im, path, e);
+    image_release(im);
+    return rc;
+}
+
+int kv_save(kv *store, const char *path, kv_err *e)
+{
+    image im;
+    int rc = args_store(store, e);
+    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK && (rc = store_enter_idle(store, e)) == KV_OK)
+        rc = store_leave(store, store_file_take(&im, store, e));
+    return rc ? rc : write_image(&im, path, e);
+}
+
+int kv_save_arrays(kv *store, const char *path, kv_err *e)
+{
+    image im;
+    int rc = store_enter_idle(store, e);
+    if (rc == KV_OK)
+        rc = store_leave(store, store_file_take_arrays(&im, store, e));
+    return rc ? rc : write_image(&im, path, e);
+}
+
+int kv_set_metadata(kv *store, const char *name, const char *text, kv_err *e)
+{
+    int rc = store_enter(store, e);
+    return rc ? rc : store_leave(store, store_file_remark(store, name, text, e));
+}
+
+bool kv_is_foreign(const kv *store)
+{
+    return store->foreign;
+}
+
+/* The store that a file asks for. A name that was registered when it was saved, and is not now,
+ * stands for its base. */
+static int make_loaded(kv **made, const store_file *f, kv_err *e)
+{
+    int rc = kv_create(f->type, NULL, 0, made, e);
+    kv_err unused = {0};
+    if (rc != KV_E_UNSUPPORTED || !f->base || !runtime_is_name(f->type) ||
+        kv_create(f->base, NULL, 0, made, &unused))
+        return rc;
+    kv *s = *made;
+    *e = (kv_err){0};
+    s->base = s->base ? s->base : s->ops->names[0];
+    s->type = arena_text(&s->remarks, f->type, strlen(f->type), e);
+    if (s->type)
+        return KV_OK;
+    s->type = s->base;
+    kv_free(s);
+    *made = NULL;
+    return KV_E_MEMORY;
+}
+
+int kv_load(kv **store, const char *path, kv_err *e)
+{
+    store_file f;
+    kv *made = NULL;
+    kv_err why = {0}, unused = {0};
+    e = e ? e : &unused;
+    int rc = arg_given(store, "store", e);
+    if (rc || (rc = arg_given(path, "path", e)) || (rc = store_file_open(&f, path, e)))
+        return rc;
+    if ((rc = make_loaded(&made, &f, &why))) {
+        kv_err_set(e, (kv_code)rc, "%s: %s", path, why.text);
+        if (why.hint[0])
+            kv_err_hint(e, "%s", why.hint);
+    } else if ((rc = store_file_fill(&f, made, e))) {
+        kv_free(made);
+    } else {
+        *store = made;
+    }
+    store_file_close(&f);
+    return rc;
+}
+
+/* What is done with the states of a store. */
+typedef struct states_use {
+    kv *store;
+    const char *path;
+    image *im;
+    uint32_t flags;
+    updater gone;
+    describe *rows;
+} states_use;
+
+/* Types that keep states elsewhere bring them here first. */
+static int visit_states(kv_states_visit why, int (*use)(void *arg, kv_err *e), states_use *v,
+                        kv_err *e)
+{
+    kv *store = v->store;
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int rc = store_enter_idle(store, e);
+    if (rc)
+        return rc;
+    return store_leave(store, store->ops->visit_states
+                            ? store->ops->visit_states(store->self, why, use, v, e)
+                            : use(v, e));
+}
+
+static int take_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    return state_file_take(v->im, v->store, v->flags, e);
+}
+
+static int write_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    int rc = take_states(v, e);
+    return rc ? rc : write_image(v->im, v->path, e);
+}
+
+/* Where one process has the states, the store goes on while they are written. */
+int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
+{
+    image im;
+    if (flags & ~KV_DUMP_OPTIMIZER)
+        return kv_err_set(e, KV_E_VALUE, "kv_save_states has no flags 0x%x", flags);
+    states_use v = {.store = store, .path = path, .im = &im, .flags = flags};
+    int rc = args_can(store, KV_CAN_STATES, e);
+    if (rc || (rc = arg_given(path, "path", e)))
+        return rc;
+    if (store->ops->visit_states)
+        return visit_states(KV_STATES_SAVE, write_states, &v, e);
+    rc = visit_states(KV_STATES_SAVE, take_states, &v, e);
+    return rc ? rc : write_image(&im, path, e);
+}
+
+static int read_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    safetensors *f;
+    int rc = safetensors_open(&f, v->path, e);
+    if (rc)
+        return rc;
+    rc = state_file_load(v->store, f, v->path, &v->gone, e);
+    safetensors_close(f);
+    return rc;
+}
+
+int kv_load_states(kv *store, const char *path, kv_err *e)
+{
+    states_use v = {.store = store, .path = path};
+    int rc = args_can(store, KV_CAN_STATES, e);
+    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK)
+        rc = visit_states(KV_STATES_LOAD, read_states, &v, e);
+    updater_release(&v.gone);
+    return rc;
+}
+
+/* ---- Descriptions ---- */
+
+static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    enum { STORE_FIELDS = 7 };
+    char name[96], how[COMPRESSION_TEXT];
+    int64_t bytes = 0;
+    int rc = store_enter(store, e);
+    if (rc)
+        return rc;
+    int64_t nkeys = store->slots.n;
+    for (int64_t i = 0; i < nkeys; i++)
+        bytes += kv_array_bytes(store->slots.items[i].stored);
+    snprintf(name, sizeof name, "%s", updater_name(&store->updater));
+    compression_print(how, &store->compression);
+    store_leave(store, KV_OK);
+    kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
+                         {.name = "type", .text = kv_type(store)},
+                         {.name = "rank", .number = kv_rank(store)},
+                         {.name = "num_workers", .number = kv_num_workers(store)},
+                         {.name = "updater", .text = name},
+                         {.name = "compression", .text = how},
+                         {.name = "keys", .number = nkeys},
+                         {.name = "bytes", .number = bytes}};
+    int n = STORE_FIELDS;
+    if (store->ops->settings)
+        n += store->ops->settings(store->self, fields + n);
+    return visit(arg, fields, n, e);
+}
+
+static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    char name[96], *text = NULL;
+    int rc = store_enter(store, e);
+    if (rc)
+        return rc;
+    const updater *u = &store->updater;
+    snprintf(name, sizeof name, "%s", updater_name(u));
+    if (u->kind != UPDATER_RULE)
+        rc = kv_err_set(e, KV_E_VALUE, "no rule is in use");
+    else if (!(text = mem_text(u->optimizer->rule->text, strlen(u->optimizer->rule->text), e)))
+        rc = KV_E_MEMORY;
+    rc = store_leave(store, rc);
+    kv_field fields[] = {{.name = "rule", .text = name}, {.name = "text", .text = text}};
+    if (!rc)
+        rc = visit(arg, fields, 2, e);
+    mem_free(text);
+    return rc;
+}
+
+static int list_states(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    return describe_states(v->rows, v->store, e);
+}
+
+static int list_optimizer(void *arg, kv_err *e)
+{
+    states_use *v = arg;
+    return describe_optimizer(v->rows, v->store, e);
+}
+
+/* "optimizer" and "states". */
+static int describe_rows(kv *store, bool states, kv_visitor visit, void *arg, kv_err *e)
+{
+    describe d;
+    states_use v = {.store = store, .rows = &d};
+    int rc = visit_states(KV_STATES_LOOK, states ? list_states : list_optimizer, &v, e);
+    if (rc)
+        return rc;
+    rc = describe_visit(&d, visit, arg, e);
+    describe_release(&d);
+    return rc;
+}
+
+static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    int rc = store_enter(store, e);
+    if (rc)
+        return rc;
+    store_leave(store, KV_OK); /* the texts stay until the store is freed */
+    for (int64_t i = 0; i < store->nremarks && !rc; i++)
+        rc = visit(arg,
+                   (kv_field[]){{.name = "name", .text = store->remark[i].name},
+                                {.name = "text", .text = store->remark[i].text}},
+                   2, e);
+    return rc;
+}
+
+static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
+{
+    kv_rank_info *rows = NULL;
+    int64_t n = 0;
+    int rc = store_enter(store, e);
+    if (rc)
+        return rc;
+    if (!store->ops->cluster)
+        return store_leave(store, kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have one rank",
+                                       store->type));
+    rc = store_leave(store, store->ops->cluster(store->self, &rows, &n, e));
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const kv_rank_info *r = &rows[i];
+        kv_field f[] = {{"rank", NULL, r->rank},           {"role", r->role, 0},
+                        {"host", r->host, 0},              {"heard_ms", NULL, r->heard_ms},
+                        {"link", r->link, 0},              {"keys", NULL, r->keys},
+                        {"bytes", NULL, r->bytes},         {"rounds", NULL, r->rounds},
+                        {"open", NULL, r->open},           {"missing", r->missing, 0},
+                        {"stalest", NULL, r->stalest},     {"contributors", NULL, r->contributors}};
+        rc = visit(arg, f, sizeof f / sizeof *f, e);
+    }
+    mem_free(rows);
+    return rc;
+}
+
+int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e)
+{
+    int rc = arg_given(topic, "topic", e);
+    if (rc || (rc = arg_given(visit, "visit", e)))
+        return rc;
+    if (strcmp(topic, "types") == 0)
+        return runtime_describe_types(visit, arg, e);
+    if (strcmp(topic, "gpus") == 0)
+        return runtime_describe_gpus(visit, arg, e);
+    if (strcmp(topic, "store") == 0)
+        return describe_store(store, visit, arg, e);
+    if (strcmp(topic, "cluster") == 0)
+        return describe_cluster(store, visit, arg, e);
+    if (strcmp(topic, "metadata") == 0)
+        return describe_metadata(store, visit, arg, e);
+    if (strcmp(topic, "rule") == 0)
+        return describe_rule(store, visit, arg, e);
+    bool states = strcmp(topic, "states") == 0;
+    if (states || strcmp(topic, "optimizer") == 0)
+        return describe_rows(store, states, visit, arg, e);
+    kv_err_set(e, KV_E_USAGE, "there is no description of \"%.64s\"", topic);
+    kv_err_hint(e, store ? "types, gpus, store, cluster, metadata, rule, optimizer, states"
+                         : "types, gpus");
+    return KV_E_USAGE;
+}

@@ -1,0 +1,55 @@
+/* The lock of a store. */
+#include "store_lock.h"
+
+#include <errno.h>
+
+#include "args.h"
+#include "core/store.h"
+#include "runtime.h"
+
+int store_lock_init(pthread_mutex_t *lock, kv_err *e)
+{
+    pthread_mutexattr_t attr;
+    int rc = pthread_mutexattr_init(&attr);
+    if (rc == 0) {
+        pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
+        rc = pthread_mutex_init(lock, &attr);
+        pthread_mutexattr_destroy(&attr);
+    }
+    return rc ? kv_err_set(e, KV_E_MEMORY, "no memory for a lock") : KV_OK;
+}
+
+int store_enter(const kv *store, kv_err *e)
+{
+    int rc = args_store(store, e);
+    if (rc)
+        return rc;
+    if (engine_running() == &store->calls.group ||
+        pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK)
+        return kv_err_set(e, KV_E_USAGE,
+                          "an updater or printer may ask its own store only for type and rank");
+    return KV_OK;
+}
+
+int store_enter_idle(kv *store, kv_err *e)
+{
+    int rc = store_enter(store, e);
+    if (rc == KV_OK)
+        engine_wait_group(&store->calls.group, 0);
+    return rc;
+}
+
+bool store_enter_or_warn(const kv *store, const char *function)
+{
+    kv_err e = {0};
+    if (store_enter(store, &e) == KV_OK)
+        return true;
+    runtime_log("%s does nothing: %s", function, e.text);
+    return false;
+}
+
+int store_leave(const kv *store, int rc)
+{
+    pthread_mutex_unlock((pthread_mutex_t *)&store->lock);
+    return rc;
+}

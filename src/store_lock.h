@@ -1,0 +1,30 @@
+/* The lock of a store, which every public function holds while it reads or changes the store.
+ *
+ * A lock that a thread takes twice stands still for ever. This one reports the second attempt instead, because
+ * an updater or printer may call functions of its own store.
+ */
+#ifndef STORE_LOCK_H
+#define STORE_LOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "kvstore.h"
+
+/* Error: memory. */
+int store_lock_init(pthread_mutex_t *lock, kv_err *e);
+
+/* Takes the lock. Error: usage (there is no store; this thread holds the lock, or runs an operation of
+ * the store). */
+int store_enter(const kv *store, kv_err *e);
+
+/* The same, and waits for the operations that are pending, which must not see the change that follows. */
+int store_enter_idle(kv *store, kv_err *e);
+
+/* The same as store_enter for functions that cannot return an error: they log it, with their name. */
+bool store_enter_or_warn(const kv *store, const char *function);
+
+/* Gives the lock back. Returns rc. */
+int store_leave(const kv *store, int rc);
+
+#endif
