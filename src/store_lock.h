@@ -1,7 +1,7 @@
 /* The lock of a store, which every public function holds while it reads or changes the store.
  *
- * A lock that a thread takes twice stands still for ever. This one reports the second attempt instead, because
- * an updater or printer may call functions of its own store.
+ * A thread that takes a lock twice waits for itself for ever. This lock reports the second attempt
+ * instead, because an updater or printer may call functions of its own store.
  */
 #ifndef STORE_LOCK_H
 #define STORE_LOCK_H
@@ -14,11 +14,11 @@
 /* Error: memory. */
 int store_lock_init(pthread_mutex_t *lock, kv_err *e);
 
-/* Takes the lock. Error: usage (there is no store; this thread holds the lock, or runs an operation of
- * the store). */
+/* Takes the lock. Error: usage (there is no store; this thread holds the lock, or runs an operation
+ * of the store). */
 int store_enter(const kv *store, kv_err *e);
 
-/* The same, and waits for the operations that are pending, which must not see the change that follows. */
+/* The same, and waits for the operations that are pending: they must not see the change. */
 int store_enter_idle(kv *store, kv_err *e);
 
 /* The same as store_enter for functions that cannot return an error: they log it, with their name. */
