@@ -112,8 +112,9 @@ int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     kv_err unused = {0};
     e = e ? e : &unused; /* what adds the key to an error returns the error's code */
     int rc = enter_with_values(store, CAN_INIT, keys, n, values, how, e);
-    return rc || n == 0 ? rc
-                        : store_leave(store, store->ops->init(store->self, keys, n, values, how, e));
+    return rc || n == 0
+               ? rc
+               : store_leave(store, store->ops->init(store->self, keys, n, values, how, e));
 }
 
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
@@ -122,8 +123,9 @@ int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, c
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = enter_with_values(store, CAN_PUSH, keys, n, values, how, e);
-    return rc || n == 0 ? rc
-                        : store_leave(store, store->ops->push(store->self, keys, n, values, how, e));
+    return rc || n == 0
+               ? rc
+               : store_leave(store, store->ops->push(store->self, keys, n, values, how, e));
 }
 
 /* Of n pairs that were pulled, how many outs are row_sparse and so were left as they were. *told
@@ -464,7 +466,8 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = args_can(store, KV_CAN_OPTIMIZER, e);
-    if (rc || (rc = args_options(params, nparams, "params", e)) || (rc = store_enter_idle(store, e)))
+    if (rc || (rc = args_options(params, nparams, "params", e)) ||
+        (rc = store_enter_idle(store, e)))
         return rc;
     if (store->updater.kind == UPDATER_RULE) {
         rc = optimizer_change(store->updater.optimizer, params, nparams, e);

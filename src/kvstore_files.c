@@ -27,7 +27,8 @@ int kv_save(kv *store, const char *path, kv_err *e)
 {
     image im;
     int rc = args_store(store, e);
-    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK && (rc = store_enter_idle(store, e)) == KV_OK)
+    if (!rc && (rc = arg_given(path, "path", e)) == KV_OK &&
+        (rc = store_enter_idle(store, e)) == KV_OK)
         rc = store_leave(store, store_file_take(&im, store, e));
     return rc ? rc : write_image(&im, path, e);
 }
@@ -268,8 +269,8 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
     if (rc)
         return rc;
     if (!store->ops->cluster)
-        return store_leave(store, kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have one rank",
-                                       store->type));
+        return store_leave(store, kv_err_set(e, KV_E_UNSUPPORTED,
+                                             "stores of type \"%s\" have one rank", store->type));
     rc = store_leave(store, store->ops->cluster(store->self, &rows, &n, e));
     for (int64_t i = 0; i < n && !rc; i++) {
         const kv_rank_info *r = &rows[i];

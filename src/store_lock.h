@@ -21,7 +21,8 @@ int store_enter(const kv *store, kv_err *e);
 /* The same, and waits for the operations that are pending: they must not see the change. */
 int store_enter_idle(kv *store, kv_err *e);
 
-/* The same as store_enter for functions that cannot return an error: they log it, with their name. */
+/* The same as store_enter for functions that cannot return an error: they log it, with their name.
+ */
 bool store_enter_or_warn(const kv *store, const char *function);
 
 /* Gives the lock back. Returns rc. */
