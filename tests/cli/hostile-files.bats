@@ -63,9 +63,9 @@ sums()
 @test "hostile: no permission" {
     needs_nobody
     kvctl -c 'write ones(2) "x.csv"'
-    chmod 000 x.csv
     local before
     before=$(sums)
+    chmod 000 x.csv
     run as_nobody kvctl -c 'print @x.csv'
     assert_failure 5
     assert_line --index 0 '<cmd>:1:7: error[io]: cannot read "x.csv": Permission denied'
@@ -88,6 +88,7 @@ sums()
     chmod 755 locked
     assert_equal "$(ls -A locked)" x.csv
     rm -r locked
+    chmod 644 x.csv
     assert_equal "$(sums)" "$before"
 }
 
