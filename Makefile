@@ -34,7 +34,7 @@ LDLIBS_CLI :=
 
 # What the library and the tool are made of.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io src src/core src/local
-TOOL  ?= cli cli/script cli/term cli/tools
+TOOL  ?= cli $(addprefix cli/,syntax eval files out run cmd complete bench launch tools term)
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
 lib_src  := $(foreach d,$(PARTS),$(wildcard $(d)/*.c))
@@ -138,7 +138,7 @@ $(BUILD)/lib/array/reduce.o $(BUILD)/lib/array/dot_kernel.o: ALL_CFLAGS += -O3 -
 $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
 
 # The loops that the benchmark measures against.
-$(BUILD)/cli/tools/bench_stream.o: ALL_CFLAGS += -O3
+$(BUILD)/cli/bench/bench_stream.o: ALL_CFLAGS += -O3
 
 # The optimizers of the library: each text once for every name behind `updater`.
 rules := $(wildcard src/optimizers/*.kvu)
@@ -153,7 +153,7 @@ $(BUILD)/builtin_texts.o: $(BUILD)/builtin_texts.c
 pages := $(foreach page,rules environment,$(BUILD)/$(page)_text.o)
 $(BUILD)/%_text.c: cli/%.md scripts/embed
 	@mkdir -p $(@D)
-	@scripts/embed --text $*_text script/$*_text.h $< > $@
+	@scripts/embed --text $*_text cmd/$*_text.h $< > $@
 
 $(BUILD)/%_text.o: $(BUILD)/%_text.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
@@ -162,7 +162,7 @@ $(BUILD)/%_text.o: $(BUILD)/%_text.c
 completions := $(foreach shell,bash zsh fish,$(BUILD)/completion_$(shell).o)
 $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
-	@scripts/embed --text completion_$* complete_shell.h $< > $@
+	@scripts/embed --text completion_$* complete/complete_shell.h $< > $@
 
 $(BUILD)/completion_%.o: $(BUILD)/completion_%.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
@@ -359,14 +359,14 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
 bench-optimizers: $(BUILD)/bench_optimizers ## each optimizer as a fraction of what the memory allows
 	$<
 
-$(BUILD)/bench_optimizers: $(call obj,tests/bench/optimizers.c cli/tools/bench_stream.c \
-                                      cli/tools/bench_op.c) $(BUILD)/libkvstore.a
+$(BUILD)/bench_optimizers: $(call obj,tests/bench/optimizers.c cli/bench/bench_stream.c \
+                                      cli/bench/bench_op.c) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
 
 bench-dot: $(BUILD)/bench_dot ## products of matrices beside OpenBLAS (libopenblas0), where it is installed
 	$<
 
-$(BUILD)/bench_dot: $(call obj,tests/bench/dot.c cli/tools/bench_stream.c) $(BUILD)/libkvstore.a
+$(BUILD)/bench_dot: $(call obj,tests/bench/dot.c cli/bench/bench_stream.c) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
 
 bench-rows: $(BUILD)/bench_rows ## the sum of row_sparse values beside a plain loop
@@ -389,7 +389,7 @@ bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plai
 
 # It brings up MPI itself and shares it with the plugin, so it needs the shared library.
 $(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
-$(BUILD)/bench_dist: $(call obj,tests/bench/dist.c cli/tools/bench_workload.c) $(BUILD)/libkvstore.so
+$(BUILD)/bench_dist: $(call obj,tests/bench/dist.c cli/bench/bench_workload.c) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
 	    -Wl,-rpath,'$$ORIGIN' $(shell mpicc --showme:link 2>/dev/null)
 

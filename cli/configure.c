@@ -8,10 +8,10 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "script/report.h"
-#include "script/setting.h"
-#include "script/show.h"
-#include "script/unit.h"
+#include "out/report.h"
+#include "run/setting.h"
+#include "out/show.h"
+#include "syntax/unit.h"
 #include "term/interrupt.h"
 #include "term/terminal.h"
 

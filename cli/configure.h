@@ -3,7 +3,7 @@
 #define CLI_CONFIGURE_H
 
 #include "options.h"
-#include "script/session.h"
+#include "run/session.h"
 
 /* Applies options, which win over the environment, which wins over the start file. That file is
  * read only when prompt is set; a mistake in it is reported, and the session goes on. Errors: usage

@@ -1,8 +1,8 @@
 /* kvctl: a shell, an interpreter of scripts and a filter over libkvstore.
  *
  * main reads the command line, parses every text that it names, runs them in order in one session,
- * and goes on at the prompt when it is asked to. Everything else is in cli/script (the language),
- * cli/term (the terminal) and the library.
+ * and goes on at the prompt when it is asked to. Everything else is in the rooms of the language
+ * (cli/syntax, cli/eval, cli/run, cli/cmd), in cli/term (the terminal) and in the library.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,26 +13,26 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "complete_shell.h"
+#include "complete/complete_shell.h"
 #include "configure.h"
 #include "kvstore.h"
-#include "launch.h"
+#include "launch/launch.h"
 #include "options.h"
 #include "prompt.h"
-#include "script/check.h"
-#include "script/check_unset.h"
-#include "script/commands.h"
-#include "script/effect.h"
-#include "script/eval.h"
-#include "script/report.h"
-#include "script/session.h"
-#include "script/transcript.h"
-#include "script/unit.h"
+#include "syntax/check.h"
+#include "syntax/check_unset.h"
+#include "cmd/commands.h"
+#include "syntax/effect.h"
+#include "eval/eval.h"
+#include "out/report.h"
+#include "run/session.h"
+#include "out/transcript.h"
+#include "syntax/unit.h"
 #include "state.h"
 #include "term/interrupt.h"
 #include "term/output.h"
 #include "term/terminal.h"
-#include "tools/launch_job.h"
+#include "launch/launch_job.h"
 #include "verify.h"
 
 /* ---- Scripts ---- */

@@ -15,9 +15,9 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "complete_shell.h"
+#include "complete/complete_shell.h"
 #include "lang/lex.h"
-#include "script/command.h"
+#include "syntax/command.h"
 #include "term/terminal.h"
 
 typedef enum option_id {

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "lang/lex.h"
-#include "script/unit.h"
+#include "syntax/unit.h"
 
 /* Whether an entry goes on behind a prompt is found by reading all of it again, which is not done
  * for larger ones. */

@@ -1,4 +1,4 @@
-/* The session behind the prompt: what repl.h asks of an interpreter, answered by cli/script.
+/* The session behind the prompt: what repl.h asks of an interpreter, answered by cli/run.
  *
  * Every entry is a unit of its own, and an error in it is reported and forgotten.
  */
@@ -9,11 +9,11 @@
 
 #include "base/mem.h"
 #include "base/visible.h"
-#include "complete.h"
+#include "complete/complete.h"
 #include "page.h"
-#include "script/report.h"
-#include "script/transcript.h"
-#include "script/unit.h"
+#include "out/report.h"
+#include "out/transcript.h"
+#include "syntax/unit.h"
 #include "term/histfile.h"
 #include "term/interrupt.h"
 #include "term/pager.h"

@@ -15,8 +15,8 @@
 
 #include "base/file.h"
 #include "base/visible.h"
-#include "script/file_kind.h"
-#include "script/show.h"
+#include "files/file_kind.h"
+#include "out/show.h"
 
 /* ---- The lock -------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "script/show.h"
+#include "out/show.h"
 
 /* ---- Noting ---------------------------------------------------------------------------------- */
 

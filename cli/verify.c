@@ -11,9 +11,9 @@
 #include "base/mem.h"
 #include "base/visible.h"
 #include "lang/lex.h"
-#include "script/diff.h"
-#include "script/report.h"
-#include "script/unit.h"
+#include "out/diff.h"
+#include "out/report.h"
+#include "syntax/unit.h"
 #include "term/terminal.h"
 
 static const char more_prompt[] = "..> ";

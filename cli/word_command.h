@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "kv_err.h"
-#include "script/command.h"
+#include "syntax/command.h"
 
 /* Zero it to begin; release text. */
 typedef struct word_command {

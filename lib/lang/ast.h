@@ -26,7 +26,7 @@ typedef enum ast_kind {
     AST_CALL,     /* arguments, AST_ARG for NAME=expr; u.text: function. x.f(y) and x.f are
                      f(x, y) and f(x) with AST_METHOD set */
     AST_ARG,      /* expr; u.text: NAME */
-    AST_STORE,    /* kv.push(3, a): an STMT_COMMAND of cli/script; u.text: kv */
+    AST_STORE,    /* kv.push(3, a): an STMT_COMMAND of cli/syntax; u.text: kv */
     AST_INDEX,    /* base, slices */
     AST_SLICE,    /* from?, to?, step? */
     AST_ELLIPSIS,
@@ -54,7 +54,7 @@ typedef enum ast_kind {
     RULE_PRINT,   /* exprs */
     AST_BLOCK,    /* statements; op 1: written by indentation */
 
-    AST_SCRIPT    /* kinds from here on belong to cli/script */
+    AST_SCRIPT    /* kinds from here on belong to cli/syntax */
 } ast_kind;
 
 typedef enum ast_op {
@@ -89,7 +89,7 @@ struct ast {
         int64_t integer;
         double number;
         const char *text;
-        void *other;   /* cli/script */
+        void *other;   /* cli/syntax */
     } u;
     ast *kid[];
 };

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "kvstore.h"
-#include "tools/bench_workload.h"
+#include "bench/bench_workload.h"
 
 enum {
     PIECE = 64 << 10,

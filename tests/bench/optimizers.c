@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "engine/pool.h"
 #include "kvstore.h"
-#include "tools/bench_op.h"
-#include "tools/bench_stream.h"
+#include "bench/bench_op.h"
+#include "bench/bench_stream.h"
 
 #define MAX_ARRAYS 8
 

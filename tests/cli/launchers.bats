@@ -29,7 +29,7 @@ root()
         run ${line/launch/launch --dry-run}
         assert_success
         assert_output --partial "launch"
-    done < <(grep '^kvctl ' "$top/cli/tools/launchers.md")
+    done < <(grep '^kvctl ' "$top/cli/launch/launchers.md")
     assert_equal "$n" 7
 }
 

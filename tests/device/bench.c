@@ -11,7 +11,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "cuda/job.h"
-#include "tools/bench.h"
+#include "bench/bench.h"
 
 enum { TIMES = 15, SMALL_MB = 64 };
 

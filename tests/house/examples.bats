@@ -73,7 +73,7 @@ commands()
         grep -o '"name":"[a-z-]*","usage"' | cut -d'"' -f4
 }
 
-# The examples of a command, in the session that cli/script/command.c says they run in.
+# The examples of a command, in the session that cli/syntax/command.c says they run in.
 examples_of()
 {
     echo 'init 3 zeros(2,3); init 5,7,9 [zeros(2,3)]*3; a = ones(2,3)'

@@ -5,7 +5,7 @@ load ../cli/help
 # A house with one clean file, and the lint of this one.
 small_house()
 {
-    mkdir -p scripts .ci lib/base lib/io lib/vm src/core cli/script cli/term tests/cli
+    mkdir -p scripts .ci lib/base lib/io lib/vm src/core cli/eval cli/term tests/cli
     cp "$top/scripts/lint" scripts/
     printf '#!/bin/bash\n' | tee .ci/run tests/cli/run >scripts/x
     printf '/* A head. */\n#include "base/a.h"\n' >lib/base/a.c
@@ -83,10 +83,10 @@ breaks()
 
 @test "lint: memory and numbers that do not come from base" {
     small_house
-    printf '/* Head. */\nvoid *f(void)\n{\n    return malloc(1);\n}\n' >cli/script/b.c
-    breaks "memory comes from one place" "cli/script/b.c:4:    return malloc(1);"
-    printf '/* Head. */\nvoid f(double x)\n{\n    buf_printf(b, "%%.3g", x);\n}\n' >cli/script/b.c
-    breaks "numbers do not follow the locale" 'cli/script/b.c:4:    buf_printf(b, "%.3g", x);'
+    printf '/* Head. */\nvoid *f(void)\n{\n    return malloc(1);\n}\n' >cli/eval/b.c
+    breaks "memory comes from one place" "cli/eval/b.c:4:    return malloc(1);"
+    printf '/* Head. */\nvoid f(double x)\n{\n    buf_printf(b, "%%.3g", x);\n}\n' >cli/eval/b.c
+    breaks "numbers do not follow the locale" 'cli/eval/b.c:4:    buf_printf(b, "%.3g", x);'
 }
 
 @test "lint: long lines, tabs, blanks at the end" {

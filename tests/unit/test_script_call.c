@@ -1,9 +1,9 @@
 /* The call form, and blocks by indentation: their trees are those of commands and of braces. */
-#include "script/command.h"
-#include "script/commands.h"
-#include "script/parse_command.h"
-#include "script/statement.h"
-#include "script/unit.h"
+#include "syntax/command.h"
+#include "cmd/commands.h"
+#include "syntax/parse_command.h"
+#include "syntax/statement.h"
+#include "syntax/unit.h"
 #include "test_lang.h"
 
 static void dump_statement(buf *out, const ast *node)

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "complete.h"
-#include "script/unit.h"
+#include "complete/complete.h"
+#include "syntax/unit.h"
 
 /* A session with keys, variables, a function, an updater and a second store. */
 static void begin(session *s)

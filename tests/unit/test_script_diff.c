@@ -1,5 +1,5 @@
 /* Differences between texts, and what does not count. */
-#include "script/diff.h"
+#include "out/diff.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* Functions of expressions, through the language: what is printed and what is refused. */
-#include "script/function.h"
+#include "eval/function.h"
 
 #include <string.h>
 
 #include "array/device.h"
 #include "base/mem.h"
-#include "script/unit.h"
+#include "syntax/unit.h"
 #include "test.h"
 
 /* Runs a text in a session; what it prints goes to out. */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "complete.h"
-#include "cursor.h"
-#include "script/statement.h"
-#include "script/unit.h"
+#include "complete/complete.h"
+#include "complete/cursor.h"
+#include "syntax/statement.h"
+#include "syntax/unit.h"
 #include "test_lang.h"
 
 static const char *const scripts[] = {

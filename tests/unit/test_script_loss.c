@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "test.h"
-#include "tools/launch_job.h"
-#include "tools/launch_loss.h"
+#include "launch/launch_job.h"
+#include "launch/launch_loss.h"
 
 enum { RANKS = 12 };
 

@@ -1,8 +1,8 @@
 /* Statements: commands, control, redirects, the first word that decides. */
-#include "script/function.h"
-#include "script/parse_command.h"
-#include "script/statement.h"
-#include "script/unit.h"
+#include "eval/function.h"
+#include "syntax/parse_command.h"
+#include "syntax/statement.h"
+#include "syntax/unit.h"
 #include "test_lang.h"
 
 static void dump_redirect(buf *out, const ast *node)

@@ -1,5 +1,5 @@
 /* Records: every line is one strict JSON object with the fields that belong to its command. */
-#include "script/record.h"
+#include "out/record.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "script/report.h"
-#include "script/unit.h"
+#include "out/report.h"
+#include "syntax/unit.h"
 #include "test.h"
 
 /* The records of a script. */

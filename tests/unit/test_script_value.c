@@ -1,5 +1,5 @@
 /* Dynamic values: sharing, kinds, printing, and what they are as arrays. */
-#include "script/value.h"
+#include "eval/value.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "test.h"
-#include "tools/launch_wire.h"
+#include "launch/launch_wire.h"
 
 static void add_cell(buf *b, int rank, wire_kind kind, const char *text)
 {

@@ -1,0 +1,49 @@
+/* The operations of the benchmark: calls of the public interface, and what each must read and write
+ * once, which is what its bytes and its limit are made of.
+ *
+ * An optimizer reads and writes the stored array and its states; where a rule needs the norm of
+ * what it computes, arrays are read a second time. LAMB is counted with 10 accesses an element and
+ * Nadam with 6, as few as anybody counts.
+ */
+#ifndef BENCH_BENCH_OP_H
+#define BENCH_BENCH_OP_H
+
+#include <stddef.h>
+
+#include "kvstore.h"
+
+/* How the result can be known without the code that is measured. */
+typedef enum bench_exact {
+    BENCH_EXACT, /* element by element: a small store gives the same bits */
+    BENCH_NORMS, /* the size of the array comes in: a small store gives about the same */
+    BENCH_FINITE /* random numbers come in, or what keys share */
+} bench_exact;
+
+typedef struct bench_optimizer {
+    const char *name; /* of the operation */
+    const char *optimizer;
+    kv_opt params[2];
+    int nparams;
+    int states; /* arrays kept beside the stored one */
+    int both;   /* arrays read and written, the stored one among them */
+    int again;  /* arrays read beyond those and the pushed value; may be -1 */
+    bench_exact exact;
+} bench_optimizer;
+
+/* Every optimizer of the library; an entry without a name ends them. */
+extern const bench_optimizer bench_optimizers[];
+
+typedef struct bench_op {
+    bool push, pull;
+    bool joined;                      /* pushpull: sums go to the store and the outs */
+    const bench_optimizer *optimizer; /* or NULL: the sum replaces the stored value */
+} bench_op;
+
+/* "push", "pull", "pushpull", an optimizer, or "push+OPTIMIZER+pull"; n bytes of text. Error:
+ * usage. */
+int bench_op_parse(bench_op *out, const char *text, size_t n, kv_err *e);
+
+/* "push+adam+pull" */
+void bench_op_name(char out[64], bench_op op);
+
+#endif

@@ -1,0 +1,69 @@
+/* set-gradient-compression. */
+#include "base/num.h"
+#include "cmd/commands.h"
+#include "eval/eval.h"
+#include "syntax/unit.h"
+
+/* The threshold as the library takes it, a text. */
+static int threshold_text(session *s, const ast *node, buf *out, kv_err *e)
+{
+    char number[NUM_TEXT_MAX];
+    value v;
+    int code = eval(s, node, &v, e);
+    if (code)
+        return code;
+    if (v.kind == VALUE_FLOAT) {
+        num_repr(number, v.u.number, NUM_BINARY64);
+        buf_add(out, number);
+    } else if (v.kind == VALUE_INT || v.kind == VALUE_TEXT) {
+        value_print(out, v, false);
+    } else {
+        code = unit_err(s, node, e, KV_E_DTYPE, "a threshold is a number, not %s",
+                        value_kind_name(v));
+    }
+    value_release(&v);
+    return code ? code : buf_check(out, e);
+}
+
+/* The word that a device store would not take either, or the whole command: then the store or its
+ * keys are the reason. */
+static const ast *culprit(const ast *call, const ast *threshold, const kv_opt *params, int n)
+{
+    const ast *const nodes[] = {call->kid[0], threshold};
+    const ast *found = call;
+    kv *store;
+    kv_err unused = {0};
+    if (kv_create("device", NULL, 0, &store, &unused))
+        return call;
+    for (int i = 0; i < n && found == call; i++)
+        if (kv_set_gradient_compression(store, params, i + 1, &unused))
+            found = nodes[i];
+    kv_free(store);
+    return found;
+}
+
+int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *node = command_option_of(call, "threshold");
+    bool pull = command_option_of(call, "pull") != NULL;
+    kv *store;
+    value type = value_none();
+    buf text = {0};
+    (void)out;
+    int code = session_store(s, &store, e);
+    if (code || (code = eval_text(s, call->kid[0], "a type of compression", &type, e)))
+        return code;
+    if (node)
+        code = threshold_text(s, node, &text, e);
+    if (code == KV_OK) {
+        kv_opt params[3] = {{"type", type.u.text->text}, {"threshold", buf_text(&text)}};
+        int n = node ? 2 : 1;
+        params[n] = (kv_opt){"pull", "true"};
+        code = kv_set_gradient_compression(store, params, pull ? n + 1 : n, e);
+        if (code)
+            unit_at(s, code == KV_E_UNSUPPORTED ? call : culprit(call, node, params, n), e);
+    }
+    value_release(&type);
+    buf_release(&text);
+    return code;
+}

@@ -1,0 +1,91 @@
+/* explain: what a command would do, and what commands do. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "cmd/commands.h"
+#include "eval/eval.h"
+#include "cmd/explain.h"
+#include "syntax/statement.h"
+#include "syntax/unit.h"
+
+/* The variables of a scope as they are: values are shared until written, so this copies none. */
+typedef struct snapshot {
+    scope *of;
+    value *values;
+    int64_t n;
+} snapshot;
+
+static int snapshot_take(snapshot *p, scope *of, kv_err *e)
+{
+    *p = (snapshot){.of = of};
+    if (!of || !(p->values = mem_alloc(of->n, sizeof *p->values, e)))
+        return of ? KV_E_MEMORY : KV_OK;
+    for (; p->n < of->n; p->n++)
+        p->values[p->n] = value_ref(of->items[p->n].v);
+    return KV_OK;
+}
+
+/* Variables that were made since then are there, but none. */
+static void snapshot_restore(session *s, snapshot *p)
+{
+    scope *here = s->locals;
+    s->locals = p->of == &s->globals ? NULL : p->of;
+    while (p->of && p->of->n > p->n)
+        session_unset(s, p->of->items[p->of->n - 1].name);
+    for (int64_t i = 0; i < p->n; i++) {
+        value_release(&p->of->items[i].v);
+        p->of->items[i].v = p->values[i];
+    }
+    s->locals = here;
+    mem_free(p->values);
+}
+
+/* Runs the command and takes back what it did; what the store did is told to s->explanation. */
+static int try(session *s, const ast *node, kv_err *e)
+{
+    snapshot globals, locals = {0};
+    buf dropped = {0};
+    session before = *s;
+    int code = snapshot_take(&globals, &s->globals, e);
+    if (code == KV_OK)
+        code = snapshot_take(&locals, s->locals, e);
+    value last = value_ref(s->last);
+    s->captured = &dropped;
+    s->hearing = NULL;
+    s->recorder.on = false;
+    s->verbose = false;
+    if (code == KV_OK)
+        code = run_argument(s, node, e);
+    s->captured = before.captured;
+    s->hearing = before.hearing;
+    s->recorder.on = before.recorder.on;
+    s->verbose = before.verbose;
+    s->draws = before.draws;
+    snapshot_restore(s, &globals);
+    snapshot_restore(s, &locals);
+    value_release(&s->last);
+    s->last = last;
+    buf_release(&dropped);
+    return code;
+}
+
+int cmd_explain(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *what = call->kid[0];
+    buf text = {0};
+    if (what->kind == AST_TEXT) {
+        s->explains = strcmp(what->u.text, "on") == 0;
+        return KV_OK;
+    }
+    if (s->explanation)
+        return unit_err(s, what, e, KV_E_USAGE, "explain does not explain itself");
+    s->explanation = &text;
+    int code = try(s, what, e);
+    s->explanation = NULL;
+    buf_add(&text, "nothing was changed\n");
+    out->as_text = true;
+    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
+        code = value_text_new(&out->v, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return code;
+}

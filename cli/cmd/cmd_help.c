@@ -1,0 +1,299 @@
+/* help and version: everything comes from the tables. */
+#include <strings.h>
+
+#include <string.h>
+
+#include "base/suggest.h"
+#include "cmd/commands.h"
+#include "cmd/environment_text.h"
+#include "eval/eval.h"
+#include "eval/function.h"
+#include "cmd/help_json.h"
+#include "cmd/optimizer_help.h"
+#include "cmd/rules_text.h"
+#include "cmd/type_help.h"
+#include "launch/launch_job.h"
+#include "syntax/unit.h"
+#include "term/line.h"
+
+static void command_help(buf *out, const command *c)
+{
+    command_usage(out, c);
+    buf_printf(out, "\n  %s\n", c->summary);
+    const char *line = c->examples;
+    while (line && *line) {
+        const char *end = strchr(line, '\n');
+        size_t n = end ? (size_t)(end - line) : strlen(line);
+        buf_add(out, "    ");
+        buf_put(out, line, n);
+        buf_char(out, '\n');
+        line += n + (end != NULL);
+    }
+    if (command_method(c)) {
+        buf_add(out, "As a method: ");
+        command_call_usage(out, c);
+        buf_add(out, ".\n");
+    }
+    if (c->see)
+        buf_printf(out, "See also: %s.\n", c->see);
+    if (c->fails)
+        buf_printf(out, "Fails with: %s.\n", c->fails);
+}
+
+static void function_help(buf *out, const function *f)
+{
+    function_usage(out, f);
+    buf_printf(out, "\n  %s\n", f->help);
+}
+
+/* A name that is too long for its column has a line of its own. */
+static void column(buf *out, const char *name, const char *text)
+{
+    const int width = 15;
+    bool fits = strlen(name) <= (size_t)width;
+    if (!fits)
+        buf_printf(out, "  %s\n", name);
+    buf_printf(out, "  %-*s %s\n", width, fits ? name : "", text);
+}
+
+static void overview(buf *out)
+{
+    buf_add(out, "Commands (help NAME says more, ?NAME too):\n");
+    for (const command *c = command_table; c->name; c++)
+        column(out, c->name, c->summary);
+    buf_add(out, "Statements:\n");
+    column(out, "name = expr", "a variable; also += -= *= /= and name[i] = expr");
+    column(out, "if, elif, else", "if a > 0 { ... } elif a < 0 { ... } else { ... }");
+    column(out, "for, while", "for i in 0..3 { ... }; while a < 10 { ... }; break, continue");
+    column(out, "repeat", "repeat 10 { ... }, or one statement");
+    column(out, "def", "def f(a, b) { ...; return a }, or def f(a) = a * 2");
+    column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
+    column(out, "!command", "run a shell command");
+    buf_add(out,
+            "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
+    buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
+                 "`help options`: what stands behind kvctl on its command line.\n"
+                 "`help environment`: the variables that are read.\n"
+                 "`help launch`: a script as a job of several ranks.\n");
+    buf_add(out, "Functions:");
+    size_t width = 80;
+    for (const function *f = function_table; f->name; f++) {
+        if (width + strlen(f->name) + 1 > 76) {
+            buf_add(out, "\n ");
+            width = 1;
+        }
+        buf_printf(out, " %s", f->name);
+        width += strlen(f->name) + 1;
+    }
+    buf_char(out, '\n');
+}
+
+static bool mentions(const char *text, const char *word)
+{
+    return text && strcasestr(text, word);
+}
+
+/* Everything that mentions a word. */
+static int search(buf *out, const char *word)
+{
+    int n = 0;
+    for (const command *c = command_table; c->name; c++) {
+        if (mentions(c->name, word) || mentions(c->summary, word) || mentions(c->examples, word)) {
+            column(out, c->name, c->summary);
+            n++;
+        }
+    }
+    for (const function *f = function_table; f->name; f++) {
+        if (mentions(f->name, word) || mentions(f->help, word)) {
+            column(out, f->name, f->help);
+            n++;
+        }
+    }
+    return n;
+}
+
+/* ---- Topics: pages that are about no single command or function ---- */
+
+static void rules_page(buf *out)
+{
+    buf_add(out, rules_text);
+}
+
+static void environment_page(buf *out)
+{
+    buf_add(out, environment_text);
+}
+
+static const struct topic {
+    const char *name;
+    void (*show)(buf *out); /* NULL: of the session, list_options */
+} topics[] = {{"environment", environment_page},
+              {"launch", launch_help},
+              {"options", NULL},
+              {"rules", rules_page},
+              {"types", type_list}};
+
+enum { NTOPICS = sizeof topics / sizeof *topics };
+
+const char *help_topic(int i)
+{
+    return i < NTOPICS ? topics[i].name : i == NTOPICS ? "optimizer" : NULL;
+}
+
+/* Appends a topic's page. False when there is none of that name. */
+static bool topic_help(const session *s, buf *out, const char *name)
+{
+    for (int i = 0; i < NTOPICS; i++) {
+        void (*show)(buf *) = topics[i].show ? topics[i].show : s->list_options;
+        if (strcasecmp(topics[i].name, name) != 0 || !show)
+            continue;
+        show(out);
+        return true;
+    }
+    return false;
+}
+
+static int not_found(session *s, const ast *node, const char *word, kv_err *e)
+{
+    unit_err(s, node, e, KV_E_NAME, "there is no help on `%s`", word);
+    suggest near = {.word = word};
+    for (const command *c = command_table; c->name; c++)
+        suggest_add(&near, c->name);
+    for (const function *f = function_table; f->name; f++)
+        suggest_add(&near, f->name);
+    for (int i = 0; help_topic(i); i++)
+        suggest_add(&near, help_topic(i));
+    suggest_done(&near, e);
+    return kv_err_hint(e, "`help` lists everything");
+}
+
+/* All optimizers, or one. */
+static int optimizer_help(session *s, const ast *node, buf *out, kv_err *e)
+{
+    value word;
+    if (!node) {
+        optimizer_list(out);
+        return KV_OK;
+    }
+    int code = eval_text(s, node, "the name of an optimizer", &word, e);
+    if (code)
+        return code;
+    if (!optimizer_show(out, word.u.text->text))
+        code = optimizer_check(word.u.text->text, e);
+    value_release(&word);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+int cmd_help(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf text = {0};
+    value word = value_none();
+    int code = KV_OK;
+    bool json = command_option_of(call, "json") != NULL;
+    const ast *first = call->kid[0];
+    bool optimizers = first && first->kind == AST_TEXT && optimizer_topic(first->u.text);
+    if (optimizers) {
+        code = optimizer_help(s, call->n > 1 ? call->kid[1] : NULL, &text, e);
+    } else if (call->n > 1 && call->kid[1]) {
+        code = unit_err(s, call->kid[1], e, KV_E_USAGE,
+                        "help takes one word; two only after optimizer");
+    } else if (!call->kid[0] && json) {
+        help_json(&text, NULL, NULL);
+    } else if (!call->kid[0]) {
+        overview(&text);
+    } else if ((code = eval_text(s, call->kid[0], "a word to look up", &word, e)) == KV_OK) {
+        const char *name = word.u.text->text;
+        const command *c = command_find(name, strlen(name));
+        const function *f = function_find(name);
+        bool topic = !json && topic_help(s, &text, name);
+        if (json && (c || f))
+            help_json(&text, c, f);
+        else if (c)
+            command_help(&text, c);
+        if (f && !json)
+            function_help(&text, f);
+        topic = topic || (!json && !c && !f && type_show(&text, name));
+        if (!c && !f && !topic && (json || search(&text, name) == 0))
+            code = not_found(s, call->kid[0], name, e);
+    }
+    out->as_text = true;
+    out->as_json = json;
+    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
+        code = value_text_new(&out->v, buf_text(&text), text.len, e);
+    value_release(&word);
+    buf_release(&text);
+    return code;
+}
+
+void version_build(buf *out)
+{
+#if defined(__clang__)
+    buf_printf(out, "clang %s", __clang_version__);
+#else
+    buf_printf(out, "gcc %s", __VERSION__);
+#endif
+    buf_printf(out, ", %d-bit, %s GNU Readline", (int)sizeof(void *) * 8,
+               line_can_edit() ? "with" : "without");
+}
+
+/* The names of store types by whether they are available. */
+typedef struct type_names {
+    buf here, missing;
+} type_names;
+
+static int add_type_name(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    type_names *names = arg;
+    const char *name = "";
+    bool here = true;
+    (void)e;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(fields[i].name, "name") == 0)
+            name = fields[i].text;
+        else if (strcmp(fields[i].name, "available") == 0)
+            here = fields[i].number != 0;
+    }
+    buf_printf(here ? &names->here : &names->missing, " %s", name);
+    return KV_OK;
+}
+
+/* What the build has: its store types say whether the parts of several machines and of GPUs are
+ * there. */
+static void version_types(buf *out)
+{
+    type_names names = {0};
+    kv_describe(NULL, "types", add_type_name, &names, NULL);
+    buf_printf(out, "types:%s", buf_text(&names.here));
+    if (names.missing.len > 0)
+        buf_printf(out, "; not available:%s", buf_text(&names.missing));
+    buf_char(out, '\n');
+    out->failed = out->failed || names.here.failed || names.missing.failed;
+    buf_release(&names.here);
+    buf_release(&names.missing);
+}
+
+void version_text(buf *out)
+{
+    const char *terms = line_can_edit()
+                            ? "Apache-2.0; linked with GNU Readline, so this program: GPL-3"
+                            : "Apache-2.0; without GNU Readline";
+    buf_printf(out, "kvctl %s, libkvstore %s\n", KV_VERSION, kv_version());
+    version_build(out);
+    buf_char(out, '\n');
+    version_types(out);
+    buf_printf(out, "%s\n", terms);
+}
+
+int cmd_version(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf text = {0};
+    (void)s;
+    (void)call;
+    version_text(&text);
+    out->as_text = true;
+    int code = buf_check(&text, e);
+    if (code == KV_OK)
+        code = value_text_new(&out->v, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return code;
+}

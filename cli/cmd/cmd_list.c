@@ -1,0 +1,216 @@
+/* Tables: keys, variables. */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd/cmd_states.h"
+#include "cmd/commands.h"
+#include "eval/eval.h"
+#include "out/show.h"
+#include "syntax/unit.h"
+
+static int give_text(result *out, const buf *text, kv_err *e)
+{
+    int code = buf_check(text, e);
+    out->as_text = true;
+    return code ? code : value_text_new(&out->v, buf_text(text), text->len, e);
+}
+
+/* Gives a table: as text, and for its record as rows. Takes table's contents. */
+static int give_rows(result *out, rows *table, buf *text, kv_err *e)
+{
+    int code = rows_print(text, table, e);
+    out->entries = *table;
+    *table = (rows){0};
+    return code ? code : give_text(out, text, e);
+}
+
+/* ---- list, info ---- */
+
+int cmd_list(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const rows_column columns[] = {{"key", NULL}};
+    kv *store;
+    value glob = value_none();
+    buf text = {0};
+    rows table = {columns, 1, NULL, 0, 0};
+    int code = session_store(s, &store, e);
+    if (code == KV_OK && call->kid[0])
+        code = eval_text(s, call->kid[0], "a pattern", &glob, e);
+    for (int64_t i = 0; code == KV_OK && i < kv_num_keys(store); i++) {
+        kv_info info;
+        char number[NUM_TEXT_MAX];
+        if ((code = kv_info_at(store, i, &info, e)))
+            break;
+        num_int(number, info.key.id);
+        const char *name = info.key.name ? info.key.name : number;
+        if (glob.kind == VALUE_TEXT && fnmatch(glob.u.text->text, name, 0) != 0)
+            continue;
+        code = rows_add_key(&table, info.key, e);
+    }
+    if (code == KV_OK)
+        code = give_rows(out, &table, &text, e);
+    value_release(&glob);
+    rows_release(&table);
+    buf_release(&text);
+    return code;
+}
+
+static int add_info(rows *table, const kv_info *info, kv_err *e)
+{
+    int code;
+    if ((code = rows_add_key(table, info->key, e)) ||
+        (code = rows_add_text(table, kv_dtype_name(info->dtype), e)) ||
+        (code = rows_add_shape(table, info->ndim, info->shape, e)) ||
+        (code = rows_add(table, value_ctx(info->ctx), e)) ||
+        (code = rows_add_text(table, kv_storage_name(info->storage), e)) ||
+        (code = rows_add(table, value_int(info->bytes), e)) ||
+        (code = rows_add(table, value_int(info->pushes), e)))
+        return code;
+    return rows_add(table, value_int(info->pending), e);
+}
+
+/* Receives what the store says of itself, as rows of a name and a value. */
+static int add_field(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    rows *summary = arg;
+    int code = KV_OK;
+    for (int i = 0; i < n && code == KV_OK; i++) {
+        code = rows_add_text(summary, fields[i].name, e);
+        if (code == KV_OK)
+            code = fields[i].text ? rows_add_text(summary, fields[i].text, e)
+                                  : rows_add(summary, value_int(fields[i].number), e);
+    }
+    return code;
+}
+
+/* "type local, rank 0, …" */
+static void summary_line(buf *text, const rows *summary)
+{
+    for (int64_t i = 0; i < summary->n; i++) {
+        buf_add(text, i == 0 ? "" : i % 2 ? " " : ", ");
+        value_print(text, summary->cells[i], false);
+    }
+    buf_char(text, '\n');
+}
+
+/* The rows of some keys, or of all. */
+static int add_infos(kv *store, rows *table, const key_list *keys, kv_err *e)
+{
+    static const rows_column columns[] = {
+        {"key", "key"},       {"dtype", "dtype"}, {"shape", "shape"},   {"ctx", "context"},
+        {"stype", "storage"}, {"bytes", "bytes"}, {"pushes", "pushes"}, {"pending", "pending"}};
+    int64_t n = keys ? keys->n : kv_num_keys(store);
+    int code = KV_OK;
+    *table = (rows){columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        kv_info info;
+        code = keys ? kv_find(store, &keys->keys[i], &info, e) : kv_info_at(store, i, &info, e);
+        if (code == KV_OK)
+            code = add_info(table, &info, e);
+    }
+    return code;
+}
+
+/* Receives a row of the topic "cluster". */
+static int add_rank(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    rows *table = arg;
+    int code = KV_OK;
+    for (int i = 0; i < n && code == KV_OK; i++) {
+        bool none = f[i].text ? !*f[i].text : f[i].number < 0;
+        code = none          ? rows_add(table, value_none(), e)
+               : f[i].text ? rows_add_text(table, f[i].text, e)
+                           : rows_add(table, value_int(f[i].number), e);
+    }
+    return code;
+}
+
+static int info_cluster(kv *store, result *out, kv_err *e)
+{
+    static const rows_column columns[] = {
+        {"rank", "rank"},       {"role", "role"},       {"host", "host"}, {"heard_ms", "heard ms"},
+        {"link", "link"},       {"keys", "keys"},       {"bytes", "bytes"}, {"rounds", "rounds"},
+        {"open", "open"},       {"missing", "missing"}, {"stalest", "stalest"},
+        {"contributors", "contributors"}};
+    rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
+    buf text = {0};
+    int code = kv_describe(store, "cluster", add_rank, &table, e);
+    if (code == KV_OK)
+        code = give_rows(out, &table, &text, e);
+    rows_release(&table);
+    buf_release(&text);
+    return code;
+}
+
+int cmd_info(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const rows_column pair[] = {{"name", NULL}, {"value", NULL}};
+    kv *store;
+    key_list keys = {0}, *some = call->kid[0] ? &keys : NULL;
+    buf text = {0};
+    rows table = {0};
+    bool states = command_option_of(call, "states") != NULL;
+    int code = session_store(s, &store, e);
+    if (code == KV_OK && command_option_of(call, "cluster"))
+        return info_cluster(store, out, e) ? unit_at(s, call, e) : KV_OK;
+    if (code || (some && (code = eval_keys(s, call->kid[0], &keys, e))))
+        return code;
+    if (states || !some) {
+        out->summary = (rows){pair, 2, NULL, 0, 0};
+        code = states ? cmd_states_summary(store, &out->summary, e)
+                      : kv_describe(store, "store", add_field, &out->summary, e);
+        if (code == KV_OK)
+            summary_line(&text, &out->summary);
+    }
+    if (code == KV_OK && (code = states ? cmd_states_table(store, &table, some, e)
+                                        : add_infos(store, &table, some, e)) != KV_OK)
+        unit_at(s, some ? call->kid[0] : call, e);
+    if (code == KV_OK)
+        code = give_rows(out, &table, &text, e);
+    rows_release(&table);
+    buf_release(&text);
+    key_list_release(&keys);
+    return code ? unit_at(s, call, e) : KV_OK;
+}
+
+/* ---- vars ---- */
+
+/* What a variable holds, on one line: big arrays by their shape. */
+static void variable_summary(buf *out, value v)
+{
+    char shape[256], ctx[KV_CTX_TEXT];
+    if (v.kind == VALUE_ARRAY) {
+        kv_array *a = v.u.array;
+        buf_printf(out, "array %s %s %s",
+                   kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)),
+                   kv_dtype_name(kv_array_dtype(a)), kv_ctx_text(ctx, kv_array_ctx(a)));
+    } else if (value_is_sequence(v) && v.u.list->n > 10) {
+        buf_printf(out, "%s of %lld items", v.kind == VALUE_LIST ? "list" : "tuple",
+                   (long long)v.u.list->n);
+    } else {
+        value_print(out, v, true);
+    }
+}
+
+int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
+{
+    static const rows_column columns[] = {{"name", NULL}, {"holds", NULL}};
+    rows table = {columns, 2, NULL, 0, 0};
+    buf text = {0}, held = {0};
+    int code = KV_OK;
+    (void)call;
+    for (int64_t i = 0; i < s->globals.n && code == KV_OK; i++) {
+        buf_clear(&held);
+        variable_summary(&held, s->globals.items[i].v);
+        if ((code = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
+            code = rows_add_text(&table, buf_text(&held), e);
+    }
+    if (code == KV_OK)
+        code = give_rows(out, &table, &text, e);
+    rows_release(&table);
+    buf_release(&held);
+    buf_release(&text);
+    return code;
+}

@@ -1,0 +1,62 @@
+/* profile: what the store does and when. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/commands.h"
+#include "eval/eval.h"
+#include "syntax/safe.h"
+#include "syntax/unit.h"
+
+/* What is pending belongs to the profile. */
+int cmd_profile_end(session *s, kv_err *e)
+{
+    int code = KV_OK;
+    if (!s->profiles)
+        return KV_OK;
+    s->profiles = false;
+    for (int64_t i = 0; i < s->nstores; i++) {
+        int waited = kv_wait(s->stores[i].store, e);
+        code = code ? code : waited;
+    }
+    int stopped = kv_profile_stop(e);
+    return code ? code : stopped;
+}
+
+static int begin(session *s, const ast *file, const char *name, kv_err *e)
+{
+    if (strcmp(name, "-") == 0) {
+        unit_err(s, file, e, KV_E_USAGE, "a profile stands in a file, not in stdout");
+        return kv_err_hint(e, "a file of that name is ./-");
+    }
+    int code = safe_write(s, name, e);
+    if (code || session_would(s, "write", name))
+        return code;
+    if ((code = kv_profile_start(name, e)) == KV_OK)
+        s->profiles = true;
+    else if (s->profiles)
+        kv_err_hint(e, "profile off ends it");
+    return code;
+}
+
+static int end(session *s, kv_err *e)
+{
+    if (s->dry_run)
+        return KV_OK;
+    if (s->profiles)
+        return cmd_profile_end(s, e);
+    kv_err_set(e, KV_E_VALUE, "no profile is being taken");
+    return kv_err_hint(e, "profile FILE begins one");
+}
+
+int cmd_profile(session *s, const ast *call, result *out, kv_err *e)
+{
+    value path;
+    int code = eval_text(s, call->kid[0], "a file name", &path, e);
+    (void)out;
+    if (code)
+        return code;
+    const char *name = path.u.text->text;
+    code = strcmp(name, "off") == 0 ? end(s, e) : begin(s, call->kid[0], name, e);
+    value_release(&path);
+    return code ? unit_at(s, call->kid[0], e) : KV_OK;
+}

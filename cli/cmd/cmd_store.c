@@ -1,0 +1,586 @@
+/* The commands that talk to a store. */
+#include <string.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/suggest.h"
+#include "cmd/commands.h"
+#include "eval/eval.h"
+#include "cmd/explain.h"
+#include "files/load.h"
+#include "files/named.h"
+#include "cmd/pairs.h"
+#include "out/record.h"
+#include "out/show.h"
+#include "syntax/statement.h"
+#include "syntax/unit.h"
+
+int cmd_create(session *s, const ast *call, result *out, kv_err *e)
+{
+    value type = value_none();
+    const ast *name = command_option_of(call, "name"),
+              *bound = command_option_of(call, "staleness");
+    char number[NUM_TEXT_MAX];
+    kv_opt staleness = {"staleness", number};
+    int32_t most = 0;
+    int code = bound ? eval_int(s, bound, "the staleness", &most, e) : KV_OK;
+    (void)out;
+    number[num_int(number, most)] = '\0';
+    if (code)
+        return code;
+    if (name && session_find(s, name->u.text))
+        return unit_err(s, name, e, KV_E_NAME, "`%s` is a variable; a store needs another name",
+                        name->u.text);
+    if (call->kid[0] && (code = eval_text(s, call->kid[0], "a store type", &type, e)))
+        return code;
+    const char *current = s->current >= 0 ? s->stores[s->current].name : "kv";
+    code = session_create(s, type.kind == VALUE_TEXT ? type.u.text->text : s->default_type,
+                          &staleness, bound != NULL, name ? name->u.text : current, e);
+    value_release(&type);
+    return code ? unit_at(s, call->kid[0] ? call->kid[0] : call, e) : KV_OK;
+}
+
+int cmd_use(session *s, const ast *call, result *out, kv_err *e)
+{
+    value name;
+    int code = eval_text(s, call->kid[0], "the name of a store", &name, e);
+    (void)out;
+    if (code)
+        return code;
+    int64_t at = session_find_store(s, name.u.text->text);
+    if (at >= 0) {
+        s->current = at;
+        s->create_failed = false;
+    } else {
+        code = unit_err(s, call->kid[0], e, KV_E_NAME, "there is no store `%s`", name.u.text->text);
+        suggest near = {.word = name.u.text->text};
+        for (int64_t i = 0; i < s->nstores; i++)
+            suggest_add(&near, s->stores[i].name);
+        suggest_done(&near, e);
+        kv_err_hint(e, "make one: create --name %s", name.u.text->text);
+    }
+    value_release(&name);
+    return code;
+}
+
+/* ---- Keys with values ---- */
+
+/* The value of one key: an array, a list of one, or where several are allowed a list of more. */
+static int add_values(pairs *p, kv_key key, value v, bool several, kv_err *e)
+{
+    kv_array *a;
+    int code = KV_OK;
+    if (value_is_several(v) && v.u.list->n == 0)
+        return kv_err_set(e, KV_E_VALUE, "an empty list is no value for a key");
+    if (value_is_several(v) && (several || v.u.list->n == 1)) {
+        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
+            code = add_values(p, key, v.u.list->items[i], false, e);
+        return code;
+    }
+    if (value_is_several(v)) {
+        kv_err_set(e, KV_E_DTYPE, "%s of %lld stands where one array is needed", value_kind_name(v),
+                   (long long)v.u.list->n);
+        return kv_err_hint(e, "stack([a, b]) makes one array of several");
+    }
+    if ((code = value_to_array(&a, v, e)))
+        return code;
+    return pairs_add(p, key, a, e);
+}
+
+/* one: the only value, when there is one. */
+static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values, const value *one,
+                       kv_err *e)
+{
+    unit_err(s, node, e, KV_E_VALUE, "%lld keys need %lld values, there %s %lld", (long long)keys,
+             (long long)keys, values == 1 ? "is" : "are", (long long)values);
+    const char *text = s->unit->src.text + node->pos;
+    if (values != 1)
+        return KV_E_VALUE;
+    if (one->kind == VALUE_LIST || *text == '[')
+        return kv_err_hint(e,
+                           "a bracket of numbers only is one array; [a, b, c] of arrays holds one "
+                           "for each key");
+    return kv_err_hint(e,
+                       one->kind == VALUE_ARRAY ? "the same for each key: [%.*s]*%lld"
+                                                : "the same for each key: [array(%.*s)]*%lld",
+                       (int)(node->end - node->pos), text, (long long)keys);
+}
+
+/* Values for a list of keys: one each, as so many arguments or as one list of so many. single: the
+ * value of a key is one array, no list. */
+static int pair_list(session *s, const ast *node, const key_list *keys, const value *v, int64_t n,
+                     bool single, pairs *p, kv_err *e)
+{
+    bool one_list = n == 1 && value_is_several(v[0]);
+    const value *items = one_list ? v[0].u.list->items : v;
+    int64_t count = one_list ? v[0].u.list->n : n;
+    int code = KV_OK;
+    if (count != keys->n)
+        return wrong_count(s, node, keys->n, count, v, e);
+    for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
+        code = add_values(p, keys->keys[i], items[i], !single, e);
+    return code;
+}
+
+/* Pairs keys with the arrays of the same names in a file. init takes a pattern of names. */
+static int pair_named(session *s, const ast *call, safetensors *f, bool single, key_list *keys,
+                      pairs *p, kv_err *e)
+{
+    kv_array *a;
+    bool pattern = single && named_is_pattern(call->kid[0]);
+    int code =
+        pattern ? named_keys(s, call->kid[0], f, keys, e) : eval_keys(s, call->kid[0], keys, e);
+    for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
+        if ((code = named_array(&a, f, keys->keys[i], e)) == KV_OK)
+            code = pairs_add(p, keys->keys[i], a, e);
+    return code ? unit_at(s, call->kid[1], e) : KV_OK;
+}
+
+static const char *command_name(const ast *call)
+{
+    return ((const command *)call->u.other)->name;
+}
+
+/* The keys and values of init, push and their kind. single: one array a key. */
+static int make_pairs(session *s, const ast *call, key_list *keys, bool single, pairs *p, kv_err *e)
+{
+    const ast *list = call->kid[1];
+    safetensors *file = NULL;
+    if (list->n == 1 && load_named(s, list->kid[0], &file, e))
+        return e->code;
+    bool by_name = file && (safetensors_count(file) != 1 || named_is_pattern(call->kid[0]));
+    int named = by_name ? pair_named(s, call, file, single, keys, p, e) : KV_OK;
+    safetensors_close(file);
+    if (by_name)
+        return named;
+    value small[8] = {{0}}, *v = list->n <= 8 ? small : mem_zalloc(list->n, sizeof *v, e);
+    int code = v ? eval_keys(s, call->kid[0], keys, e) : KV_E_MEMORY;
+    uint32_t n = 0;
+    for (; n < list->n && code == KV_OK; n++)
+        code = eval(s, list->kid[n], &v[n], e);
+    if (code == KV_OK && keys->list) {
+        code = pair_list(s, list, keys, v, n, single, p, e);
+    } else if (code == KV_OK && single && n > 1) {
+        code = unit_err(s, list->kid[1], e, KV_E_VALUE, "%s takes one value a key, there are %d",
+                        command_name(call), (int)n);
+    } else {
+        for (uint32_t i = 0; i < n && code == KV_OK; i++)
+            code = add_values(p, keys->keys[0], v[i], !single, e);
+    }
+    if (code)
+        unit_at(s, list, e);
+    for (uint32_t i = 0; i < list->n; i++)
+        value_release(&v[i]);
+    if (v != small)
+        mem_free(v);
+    return code;
+}
+
+/* The place of an error that came from the store: the keys, or the values. */
+static int place_error(session *s, const ast *call, kv *store, kv_err *e)
+{
+    bool of_value = e->code == KV_E_SHAPE || e->code == KV_E_DTYPE;
+    if (e->code == KV_E_KEY)
+        pairs_suggest(store, e);
+    return unit_at(s, of_value && call->n > 1 && call->kid[1] ? call->kid[1] : call->kid[0], e);
+}
+
+/* A transposed value is the likeliest mistake with two axes: say so. */
+static void hint_transpose(session *s, const ast *call, const pairs *p, kv *store, kv_err *e)
+{
+    const ast *list = call->kid[1];
+    const source *src = &s->unit->src;
+    kv_info info;
+    kv_err unused = {0};
+    if (e->code != KV_E_SHAPE || p->n != 1 || list->n != 1 || e->hint[0] ||
+        kv_find(store, &p->keys[0], &info, &unused) != KV_OK || info.ndim != 2 ||
+        kv_array_ndim(p->arrays[0]) != 2)
+        return;
+    const int64_t *shape = kv_array_shape(p->arrays[0]);
+    const ast *v = list->kid[0];
+    bool plain = v->kind == AST_NAME || v->kind == AST_CALL || (v->flags & AST_PARENS);
+    if (shape[0] == info.shape[1] && shape[1] == info.shape[0])
+        kv_err_hint(e, plain ? "transpose it: %.*s.T" : "transpose it: %.*s(%.*s).T",
+                    (int)((plain ? v->end : v->pos) - call->pos), src->text + call->pos,
+                    (int)(v->end - v->pos), src->text + v->pos);
+}
+
+/* What -v says of a call: `push 3: float32 (2, 3) cpu(0)` for each key, as it is stored now. */
+static void tell_change(session *s, const char *what, const key_list *keys, kv *store)
+{
+    for (int64_t i = 0; s->verbose && i < keys->n; i++) {
+        kv_info info;
+        kv_err unused = {0};
+        char shape[256], ctx[KV_CTX_TEXT];
+        buf text = {0};
+        if (kv_find(store, &keys->keys[i], &info, &unused))
+            continue;
+        buf_printf(&text, "%s ", what);
+        show_key(&text, info.key);
+        buf_printf(&text, ": %s %s %s", kv_dtype_name(info.dtype),
+                   kv_shape_text(shape, sizeof shape, info.ndim, info.shape),
+                   kv_ctx_text(ctx, info.ctx));
+        session_change(s, buf_text(&text));
+        buf_release(&text);
+    }
+}
+
+typedef int pair_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_call *, kv_err *);
+
+static int call_with_pairs(session *s, const ast *call, bool single, pair_call *run, result *out,
+                           kv_err *e)
+{
+    kv *store;
+    kv_call how;
+    key_list keys = {0};
+    pairs p = {0};
+    int code;
+    if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
+        return code;
+    code = make_pairs(s, call, &keys, single, &p, e);
+    if (code == KV_OK)
+        code = record_keys(s, out, keys.keys, keys.n, e);
+    explainer x = {0};
+    if (code == KV_OK)
+        code = explain_begin(&x, s, command_name(call), store, &keys, &p, NULL, e);
+    if (code == KV_OK && explain_makes_call(&x) &&
+        (code = run(store, p.keys, p.n, p.arrays, &how, e))) {
+        hint_transpose(s, call, &p, store, e);
+        place_error(s, call, store, e);
+    }
+    code = explain_end(&x, e);
+    if (code == KV_OK)
+        tell_change(s, command_name(call), &keys, store);
+    pairs_release(&p);
+    key_list_release(&keys);
+    return code;
+}
+
+int cmd_init(session *s, const ast *call, result *out, kv_err *e)
+{
+    return call_with_pairs(s, call, true, kv_init, out, e);
+}
+
+int cmd_push(session *s, const ast *call, result *out, kv_err *e)
+{
+    return call_with_pairs(s, call, false, kv_push, out, e);
+}
+
+/* ---- pull ---- */
+
+/* New arrays like what a key holds, on one context or on each of a list. */
+static int new_outs(pairs *p, const kv_info *info, value where, value *out, kv_err *e)
+{
+    bool list = value_is_sequence(where);
+    int64_t n = list ? where.u.list->n : 1;
+    int code = list ? value_list_new(out, VALUE_LIST, n, e) : KV_OK;
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        kv_array *a;
+        kv_ctx ctx = list ? where.u.list->items[i].u.ctx : where.u.ctx;
+        if ((code = kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e)))
+            break;
+        if (list)
+            out->u.list->items[i] = value_array(kv_array_ref(a));
+        else
+            *out = value_array(kv_array_ref(a));
+        code = pairs_add(p, info->key, a, e);
+    }
+    return code;
+}
+
+static int pull_new(session *s, kv *store, const ast *call, const key_list *keys, pairs *p,
+                    result *out, kv_err *e)
+{
+    const ast *ctx = command_option_of(call, "ctx");
+    value where = value_ctx((kv_ctx){0});
+    int code = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
+    if (code == KV_OK && keys->list)
+        code = result_for_keys(out, keys->n, e);
+    for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
+        kv_info info;
+        if ((code = kv_await_key(store, &keys->keys[i], &info, e)))
+            break;
+        info.key = keys->keys[i];
+        code = new_outs(p, &info, where, keys->list ? &out->v.u.list->items[i] : &out->v, e);
+        if (keys->list)
+            out->keys[i] = info.key;
+        out->has_key = !keys->list;
+        out->key = info.key;
+    }
+    value_release(&where);
+    return code;
+}
+
+/* --ignore-sparse false fills row_sparse arrays, too. */
+static int sparse_flag(session *s, const ast *call, kv_call *how, kv_err *e)
+{
+    const ast *node = command_option_of(call, "ignore-sparse");
+    value v;
+    int code = node ? eval(s, node, &v, e) : KV_OK;
+    if (code || !node)
+        return code;
+    if (v.kind != VALUE_BOOL)
+        code = unit_err(s, node, e, KV_E_DTYPE, "--ignore-sparse is true or false, not %s",
+                        value_kind_name(v));
+    else if (!v.u.integer)
+        how->flags |= KV_FILL_SPARSE;
+    value_release(&v);
+    return code;
+}
+
+static void warn_ignored(session *s, const ast *into, int64_t ignored)
+{
+    if (ignored == 1)
+        session_warn(s, into,
+                     "a row_sparse array in `%s` stays as it was; `pull --ignore-sparse false` "
+                     "fills it, row-sparse-pull takes rows",
+                     into->u.text);
+    else if (ignored > 1)
+        session_warn(s, into,
+                     "%lld row_sparse arrays in `%s` stay as they were; `pull --ignore-sparse "
+                     "false` fills them, row-sparse-pull takes rows",
+                     (long long)ignored, into->u.text);
+}
+
+int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    kv_call how;
+    int64_t ignored = 0;
+    key_list keys;
+    pairs p = {0};
+    const ast *into = command_option_of(call, "out");
+    int code;
+    if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)) ||
+        (code = sparse_flag(s, call, &how, e)) ||
+        (code = kv_pull(store, NULL, 0, NULL, NULL, e)) || /* a store that has no pull says so */
+        (code = eval_keys(s, call->kid[0], &keys, e)))
+        return code;
+    how.ignored = &ignored;
+    out->names = keys.names; /* the names of the result's keys */
+    keys.names = (arena){0};
+    if ((code = record_keys(s, out, keys.keys, keys.n, e))) {
+        key_list_release(&keys);
+        return code;
+    }
+    if (into && command_option_of(call, "ctx"))
+        code = unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
+    else if (into)
+        code = pairs_into(&p, s, into, &keys, e);
+    else
+        code = pull_new(s, store, call, &keys, &p, out, e);
+    explainer x = {0};
+    if (code == KV_OK)
+        code = explain_begin(&x, s, command_name(call), store, &keys, NULL, &p, e);
+    if (code == KV_OK && explain_makes_call(&x))
+        code = kv_pull(store, p.keys, p.n, p.arrays, &how, e);
+    code = explain_end(&x, e);
+    if (code)
+        place_error(s, call, store, e);
+    else if (into)
+        warn_ignored(s, into, ignored);
+    pairs_release(&p);
+    key_list_release(&keys);
+    return code;
+}
+
+/* ---- pushpull, broadcast ---- */
+
+/* New arrays for the results, one a key: like what the store holds, or like the key's first value
+ * where it holds nothing yet. `in` has the values in the order of the keys. */
+static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *outs, result *out,
+                       kv_err *e)
+{
+    int64_t at = 0, own = 0; /* the pairs not looked at yet; the first of the last key */
+    int code = keys->list ? result_for_keys(out, keys->n, e) : KV_OK;
+    for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
+        kv_info info;
+        kv_err unused = {0};
+        for (bool first = true; at < in->n && map_same_key(&in->keys[at], &keys->keys[i]); at++) {
+            own = first ? at : own;
+            first = false;
+        }
+        if (kv_find(store, &keys->keys[i], &info, &unused)) {
+            const kv_array *a = in->arrays[own];
+            info = (kv_info){
+                .dtype = kv_array_dtype(a), .ndim = kv_array_ndim(a), .shape = kv_array_shape(a)};
+        }
+        info.key = keys->keys[i];
+        code = new_outs(outs, &info, value_ctx((kv_ctx){0}),
+                        keys->list ? &out->v.u.list->items[i] : &out->v, e);
+        if (keys->list)
+            out->keys[i] = info.key;
+        out->has_key = !keys->list;
+        out->key = info.key;
+    }
+    return code;
+}
+
+/* Makes what a variable holds arrays that no other variable shares. */
+static int own_arrays(value *v, kv_err *e)
+{
+    kv_array *a;
+    int code = value_descend(e);
+    if (code == KV_OK)
+        code = eval_unshare(v, e);
+    if (code == KV_OK && value_is_several(*v)) {
+        for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
+            code = own_arrays(&v->u.list->items[i], e);
+    } else if (code == KV_OK && v->kind != VALUE_ARRAY && !(code = value_to_array(&a, *v, e))) {
+        value_release(v);
+        *v = value_array(a);
+    }
+    return code;
+}
+
+static bool all_arrays(value v)
+{
+    if (!value_is_sequence(v) || value_descend(NULL))
+        return v.kind == VALUE_ARRAY;
+    for (int64_t i = 0; i < v.u.list->n; i++)
+        if (!all_arrays(v.u.list->items[i]))
+            return false;
+    return true;
+}
+
+/* The variable that receives the results of a pushpull in place: its only value is one, and they
+ * are not sent elsewhere. Else NULL. */
+static value *variable_in_place(session *s, const ast *call)
+{
+    const ast *list = call->kid[1];
+    if (list->n != 1 || list->kid[0]->kind != AST_NAME || command_option_of(call, "out"))
+        return NULL;
+    for (uint32_t i = 0; i < call->n; i++)
+        if (call->kid[i] && call->kid[i]->kind == STMT_REDIRECT)
+            return NULL;
+    return session_find(s, list->kid[0]->u.text);
+}
+
+typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
+                      kv_array *const *, const kv_call *, kv_err *);
+
+/* Whether an array to be filled has another shape than its key holds. */
+static bool outs_differ(kv *store, const pairs *outs)
+{
+    for (int64_t i = 0; i < outs->n; i++) {
+        kv_info info;
+        kv_err unused = {0};
+        const kv_array *a = outs->arrays[i];
+        if (kv_find(store, &outs->keys[i], &info, &unused) == KV_OK &&
+            (info.ndim != kv_array_ndim(a) ||
+             memcmp(info.shape, kv_array_shape(a), (size_t)info.ndim * sizeof *info.shape) != 0))
+            return true;
+    }
+    return false;
+}
+
+/* single: one array a key. in_place: the values are the outs. */
+static int call_with_outs(session *s, const ast *call, bool single, bool in_place, both_call *run,
+                          result *out, kv_err *e)
+{
+    kv *store;
+    kv_call how;
+    int64_t ignored = 0;
+    key_list keys = {0};
+    pairs p = {0}, outs = {0};
+    const ast *into = command_option_of(call, "out");
+    int code;
+    if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
+        return code;
+    how.ignored = &ignored;
+    code = make_pairs(s, call, &keys, single, &p, e);
+    out->names = keys.names; /* the names of the result's keys */
+    keys.names = (arena){0};
+    if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {
+        if (into)
+            code = pairs_into(&outs, s, into, &keys, e);
+        else if (!in_place)
+            code = result_outs(store, &keys, &p, &outs, out, e);
+    }
+    explainer x = {0};
+    if (code == KV_OK)
+        code = explain_begin(&x, s, command_name(call), store, &keys, &p, in_place ? &p : &outs, e);
+    if (code == KV_OK && explain_makes_call(&x) &&
+        (code = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
+        hint_transpose(s, call, &p, store, e);
+        if (into && code == KV_E_SHAPE && outs_differ(store, &outs))
+            unit_at(s, into, e);
+        place_error(s, call, store, e);
+    }
+    code = explain_end(&x, e);
+    if (code == KV_OK)
+        tell_change(s, command_name(call), &keys, store);
+    if (code == KV_OK && (into || in_place))
+        warn_ignored(s, into ? into : call->kid[1]->kid[0], ignored);
+    pairs_release(&outs);
+    pairs_release(&p);
+    key_list_release(&keys);
+    return code;
+}
+
+int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)
+{
+    value *v = variable_in_place(s, call), before = value_none();
+    if (!v)
+        return call_with_outs(s, call, false, false, kv_pushpull, out, e);
+    bool numbers = !all_arrays(*v); /* arrays will stand for them, if all goes well */
+    if (numbers)
+        before = value_ref(*v);
+    int code = own_arrays(v, e);
+    if (code)
+        unit_at(s, call->kid[1], e);
+    else
+        code = call_with_outs(s, call, false, true, kv_pushpull, out, e);
+    /* KEYS may have called a function that made variables: they may have moved */
+    if (code && numbers && (v = session_find(s, call->kid[1]->kid[0]->u.text))) {
+        value_release(v);
+        *v = value_ref(before);
+    }
+    value_release(&before);
+    return code;
+}
+
+int cmd_broadcast(session *s, const ast *call, result *out, kv_err *e)
+{
+    return call_with_outs(s, call, true, false, kv_broadcast, out, e);
+}
+
+/* ---- What a store is ---- */
+
+int cmd_type(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int code = session_store(s, &store, e);
+    (void)call;
+    return code ? code : value_text_new(&out->v, kv_type(store), strlen(kv_type(store)), e);
+}
+
+int cmd_rank(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int code = session_store(s, &store, e);
+    (void)call;
+    if (code == KV_OK)
+        out->v = value_int(kv_rank(store));
+    return code;
+}
+
+int cmd_num_workers(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int code = session_store(s, &store, e);
+    (void)call;
+    if (code == KV_OK)
+        out->v = value_int(kv_num_workers(store));
+    return code;
+}
+
+int cmd_wait(session *s, const ast *call, result *out, kv_err *e)
+{
+    kv *store;
+    int code = session_store(s, &store, e);
+    (void)call;
+    (void)out;
+    return code ? code : kv_wait(store, e);
+}

@@ -1,0 +1,211 @@
+/* The commands that say what a push does: set-updater, set-optimizer. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd/commands.h"
+#include "eval/eval.h"
+#include "cmd/optimizer_help.h"
+#include "syntax/statement.h"
+#include "syntax/unit.h"
+
+/* More parameters than any rule has. */
+#define MAX_PARAMS 64
+
+/* The parameters of a command as the library takes them: names with texts. */
+typedef struct params {
+    kv_opt opts[MAX_PARAMS];
+    value texts[MAX_PARAMS];
+    int n;
+} params;
+
+/* Whether a parameter of the rule that a command names is a text. */
+static bool takes_text(session *s, const ast *call, const char *param)
+{
+    const ast *what = call->kid[0];
+    value name;
+    kv_err unused = {0};
+    if (!what || what->kind == STMT_RULE)
+        return optimizer_takes_text(param, what ? what->u.other : NULL);
+    if (eval_text(s, what, "", &name, &unused))
+        return false;
+    int64_t at = map_get(&s->rules, (kv_key){0, name.u.text->text});
+    bool text = at >= 0 ? optimizer_takes_text(param, s->rule_defs[at].rule)
+                        : optimizer_named_takes_text(param, name.u.text->text);
+    value_release(&name);
+    return text;
+}
+
+/* The value of a parameter: that of its expression, or the word that it can be read as: where the
+ * parameter is a text, or where it is no variable, so that the rule says what it takes. */
+static int param_value(session *s, const ast *call, const ast *option, value *out, kv_err *e)
+{
+    const ast *expr = option->kid[0], *word = option->n > 1 ? option->kid[1] : NULL;
+    bool plain = word && expr->kind == AST_NAME;
+    if (word && ((plain && !session_find(s, expr->u.text)) || takes_text(s, call, option->u.text)))
+        return eval(s, word, out, e);
+    int code = eval(s, expr, out, e);
+    if (code == KV_OK && out->kind == VALUE_ARRAY && kv_array_size(out->u.array) == 1) {
+        value array = *out;
+        code = value_item(out, array, e);
+        value_release(&array);
+    }
+    return code;
+}
+
+/* The value of a parameter as text, as kv_set_rule takes it. */
+static int param_text(session *s, const ast *call, const ast *option, value *out, kv_err *e)
+{
+    value v;
+    buf text = {0};
+    int code;
+    if (option->n == 0)
+        return value_text_new(out, "true", 4, e);
+    if ((code = param_value(s, call, option, &v, e)))
+        return code;
+    char number[NUM_TEXT_MAX];
+    if (v.kind == VALUE_FLOAT) {
+        num_repr(number, v.u.number, NUM_BINARY64);
+        buf_add(&text, number);
+    } else if (v.kind == VALUE_BOOL) {
+        buf_add(&text, v.u.integer ? "true" : "false");
+    } else if (v.kind == VALUE_NONE) {
+        buf_add(&text, "none");
+    } else if (value_is_scalar(v)) {
+        value_print(&text, v, false);
+    } else {
+        code = unit_err(s, option->kid[0], e, KV_E_DTYPE,
+                        "a parameter is a number, true, false, none or a text, not %s",
+                        value_kind_name(v));
+    }
+    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
+        code = value_text_new(out, buf_text(&text), text.len, e);
+    value_release(&v);
+    buf_release(&text);
+    return code;
+}
+
+static void params_release(params *p)
+{
+    for (int i = 0; i < p->n; i++)
+        value_release(&p->texts[i]);
+}
+
+/* Every option but the command's own. */
+static int params_of(session *s, const ast *call, params *p, kv_err *e)
+{
+    int code = KV_OK;
+    p->n = 0;
+    for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
+        const ast *option = call->kid[i];
+        if (option->kind != STMT_OPTION || strcmp(option->u.text, "update") == 0)
+            continue;
+        if (p->n == MAX_PARAMS)
+            code =
+                unit_err(s, option, e, KV_E_USAGE, "a rule has at most %d parameters", MAX_PARAMS);
+        else if ((code = param_text(s, call, option, &p->texts[p->n], e)) == KV_OK) {
+            p->opts[p->n] = (kv_opt){option->u.text, p->texts[p->n].u.text->text};
+            p->n++;
+        }
+    }
+    if (code)
+        params_release(p);
+    return code;
+}
+
+/* Hands the text of a rule, with its place, to the store. */
+static int set_rule(kv *store, const unit *u, const rule_ast *rule, const params *p, kv_err *e)
+{
+    int line, col;
+    kv_rule *made = NULL;
+    char *text = mem_text(u->src.text + rule->pos, rule->end - rule->pos, e);
+    if (!text)
+        return KV_E_MEMORY;
+    source_locate(&u->src, rule->pos, &line, &col);
+    int code = kv_rule_new(&made, text, u->src.name, line, col, e);
+    if (code == KV_OK)
+        code = kv_set_rule(store, made, p->opts, p->n, e);
+    kv_rule_free(made);
+    mem_free(text);
+    return code;
+}
+
+/* A rule of the script, or an optimizer of the library. */
+static int set_named(session *s, kv *store, const ast *what, const params *p, kv_err *e)
+{
+    value name;
+    int code = eval_text(s, what, "the name of an updater", &name, e);
+    if (code)
+        return code;
+    const char *text = name.u.text->text;
+    int64_t at = map_get(&s->rules, (kv_key){0, text});
+    if (at >= 0)
+        code = set_rule(store, s->rule_defs[at].unit, s->rule_defs[at].rule, p, e);
+    else if (strcmp(text, "assign") != 0)
+        code = kv_set_optimizer(store, text, p->opts, p->n, e);
+    else if (p->n > 0)
+        code = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
+    else
+        code = kv_set_updater(store, NULL, NULL, NULL, e);
+    value_release(&name);
+    return code ? unit_at(s, what, e) : KV_OK;
+}
+
+/* Words that were taken for the value of a parameter since there is no such variable. */
+static void hint_words(session *s, const ast *call, kv_err *e)
+{
+    for (uint32_t i = 1; i < call->n; i++) {
+        const ast *option = call->kid[i], *expr = option->n > 1 ? option->kid[0] : NULL;
+        if (e->code == KV_E_DTYPE && expr && expr->kind == AST_NAME &&
+            !session_find(s, expr->u.text))
+            kv_err_hint(e, "there is no variable `%s`", expr->u.text);
+    }
+}
+
+static int set_any(session *s, const ast *call, kv_err *e)
+{
+    const ast *what = call->kid[0];
+    kv *store;
+    params p;
+    int code = session_store(s, &store, e);
+    if (code || (code = params_of(s, call, &p, e)))
+        return code;
+    if (what->kind == STMT_RULE)
+        code = set_rule(store, s->unit, what->u.other, &p, e);
+    else
+        code = set_named(s, store, what, &p, e);
+    hint_words(s, call, e);
+    params_release(&p);
+    return code;
+}
+
+int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
+{
+    (void)out;
+    return set_any(s, call, e);
+}
+
+/* set-optimizer --update: other parameters for the one in use. */
+static int change(session *s, const ast *call, kv_err *e)
+{
+    kv *store;
+    params p;
+    int code = session_store(s, &store, e);
+    if (code || (code = params_of(s, call, &p, e)))
+        return code;
+    code = kv_update_optimizer(store, p.opts, p.n, e);
+    params_release(&p);
+    return code;
+}
+
+int cmd_set_optimizer(session *s, const ast *call, result *out, kv_err *e)
+{
+    bool update = command_option_of(call, "update") != NULL;
+    (void)out;
+    if (update && call->kid[0])
+        return unit_err(s, call->kid[0], e, KV_E_USAGE,
+                        "--update changes the optimizer in use: no name");
+    if (!update && !call->kid[0])
+        return unit_err(s, call, e, KV_E_USAGE, "set-optimizer needs a NAME, or --update");
+    return update ? change(s, call, e) : set_any(s, call, e);
+}

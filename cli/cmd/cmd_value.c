@@ -1,0 +1,394 @@
+/* The commands that work on values: print, write, assert, settings, files of statements. */
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd/commands.h"
+#include "eval/eval.h"
+#include "eval/function.h"
+#include "files/save.h"
+#include "run/setting.h"
+#include "out/show.h"
+#include "syntax/unit.h"
+
+int cmd_print(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *list = call->kid[0];
+    buf text = {0};
+    int code = KV_OK;
+    (void)out;
+    for (uint32_t i = 0; i < list->n && code == KV_OK; i++) {
+        value v;
+        if ((code = eval(s, list->kid[i], &v, e)))
+            break;
+        if (i > 0)
+            buf_char(&text, ' ');
+        code = show_value(s, &text, v, false, e);
+        value_release(&v);
+    }
+    buf_char(&text, '\n');
+    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
+        code = session_out(s, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return code;
+}
+
+int cmd_write(session *s, const ast *call, result *out, kv_err *e)
+{
+    value path;
+    result r = {0};
+    int code = eval(s, call->kid[0], &r.v, e);
+    (void)out;
+    if (code)
+        return code;
+    if ((code = eval_text(s, call->kid[1], "a file name", &path, e)) == KV_OK) {
+        const char *name = path.u.text->text;
+        if (strcmp(name, "-") == 0) {
+            if ((code = session_flush(s, e)) == KV_OK)
+                code = save_stdout(s, r.v, e);
+        } else {
+            code = save_result(s, name, &r, false, e);
+        }
+        if (code)
+            unit_at(s, call->kid[1], e);
+        value_release(&path);
+    }
+    value_release(&r.v);
+    return code;
+}
+
+/* ---- assert ---- */
+
+/* Differing elements that are listed one by one. */
+#define SHOWN_DIFFERENCES 5
+
+static void add_number(buf *out, double x, kv_dtype dtype)
+{
+    char number[NUM_TEXT_MAX];
+    num_width width = dtype == KV_FLOAT32    ? NUM_BINARY32
+                      : dtype == KV_FLOAT16  ? NUM_BINARY16
+                      : dtype == KV_BFLOAT16 ? NUM_BFLOAT16
+                                             : NUM_BINARY64;
+    num_plain(number, x, width);
+    buf_add(out, number);
+}
+
+/* The indices of element i, one an axis. */
+static int index_of(int64_t at[KV_MAX_NDIM], const kv_array *a, int64_t i)
+{
+    int ndim = kv_array_ndim(a);
+    for (int k = ndim - 1; k >= 0; k--) {
+        at[k] = i % kv_array_shape(a)[k];
+        i /= kv_array_shape(a)[k];
+    }
+    return ndim;
+}
+
+static void add_index(buf *out, const kv_array *a, int64_t i)
+{
+    int64_t at[KV_MAX_NDIM];
+    int ndim = index_of(at, a, i);
+    buf_char(out, '[');
+    for (int k = 0; k < ndim; k++)
+        buf_printf(out, k > 0 ? ", %lld" : "%lld", (long long)at[k]);
+    buf_char(out, ']');
+}
+
+/* One side of a comparison: its numbers as doubles. */
+typedef struct side {
+    value v;        /* as it was */
+    kv_array *a;    /* as an array */
+    kv_array *wide; /* float64 */
+    const double *x;
+} side;
+
+static void side_release(side *s)
+{
+    value_release(&s->v);
+    kv_array_unref(s->a);
+    kv_array_unref(s->wide);
+}
+
+/* Reads the numbers of a side. exact: a number is compared as the double that it is. */
+static bool side_read(side *out, bool exact)
+{
+    kv_err e = {0};
+    const void *data = NULL;
+    bool ok = (exact ? value_numbers_array(&out->a, out->v, KV_FLOAT64, (kv_ctx){0}, &e)
+                     : value_to_array(&out->a, out->v, &e)) == KV_OK &&
+              kv_array_dup(&out->wide, out->a, KV_FLOAT64, (kv_ctx){0}, &e) == KV_OK &&
+              kv_array_read(out->wide, &data, &e) == KV_OK;
+    out->x = data;
+    return ok;
+}
+
+static bool sides_make(session *s, const ast *left, const ast *right, side *l, side *r)
+{
+    kv_err e = {0};
+    if (eval(s, left, &l->v, &e) || eval(s, right, &r->v, &e))
+        return false;
+    bool exact = value_is_number(l->v) && value_is_number(r->v);
+    return side_read(l, exact) && side_read(r, exact);
+}
+
+static bool holds(int op, double a, double b)
+{
+    switch (op) {
+    case OP_EQ:
+        return a == b;
+    case OP_NE:
+        return a != b;
+    case OP_LT:
+        return a < b;
+    case OP_LE:
+        return a <= b;
+    case OP_GT:
+        return a > b;
+    case OP_GE:
+        return a >= b;
+    }
+    return a == b;
+}
+
+static void describe_side(buf *out, const char *name, const side *v)
+{
+    char shape[128];
+    buf_printf(out, "  %-6s ", name);
+    if (kv_array_size(v->a) == 1 && kv_array_ndim(v->a) == 0)
+        add_number(out, v->x[0], kv_array_dtype(v->a));
+    else
+        buf_printf(out, "%s %s",
+                   kv_shape_text(shape, sizeof shape, kv_array_ndim(v->a), kv_array_shape(v->a)),
+                   kv_dtype_name(kv_array_dtype(v->a)));
+    buf_char(out, '\n');
+}
+
+/* Where two sides differ. */
+typedef struct difference {
+    const kv_array *shaped; /* the side that has the shape of the result */
+    int64_t n, wrong;       /* elements, and those that do not hold */
+    int64_t shown[SHOWN_DIFFERENCES]; /* the first of them */
+    int64_t first, worst;   /* -1: none */
+    double most;            /* the largest difference; NaN when there is one */
+} difference;
+
+/* The first few elements that do not hold go to out. */
+static difference find_difference(buf *out, int op, const side *l, const side *r)
+{
+    int64_t nl = kv_array_size(l->a), nr = kv_array_size(r->a);
+    difference d = {.shaped = nl >= nr ? l->a : r->a, .n = nl > nr ? nl : nr, .first = -1,
+                    .worst = -1, .most = -1};
+    for (int64_t i = 0; i < d.n; i++) {
+        double a = l->x[nl == 1 ? 0 : i], b = r->x[nr == 1 ? 0 : i], far = fabs(a - b);
+        if (holds(op, a, b))
+            continue;
+        if (d.wrong < SHOWN_DIFFERENCES)
+            d.shown[d.wrong] = i;
+        if (++d.wrong <= SHOWN_DIFFERENCES && d.n > 1) {
+            buf_add(out, "  ");
+            add_index(out, d.shaped, i);
+            buf_add(out, "  ");
+            add_number(out, a, kv_array_dtype(l->a));
+            buf_add(out, "  ");
+            add_number(out, b, kv_array_dtype(r->a));
+            buf_char(out, '\n');
+        }
+        if (d.first < 0)
+            d.first = i;
+        if (far > d.most || (isnan(far) && !isnan(d.most))) {
+            d.most = far;
+            d.worst = i;
+        }
+    }
+    return d;
+}
+
+static void describe_worst(buf *out, const difference *d)
+{
+    buf_printf(out, "  %lld of %lld element%s %s; the largest difference is ", (long long)d->wrong,
+               (long long)d->n, d->n == 1 ? "" : "s", d->wrong == 1 ? "fails" : "fail");
+    add_number(out, d->most, KV_FLOAT64);
+    buf_add(out, ", at ");
+    add_index(out, d->shaped, d->worst);
+    buf_char(out, '\n');
+}
+
+/* The indices of element i as a tuple. */
+static int index_value(value *out, const kv_array *a, int64_t i, kv_err *e)
+{
+    int64_t at[KV_MAX_NDIM];
+    int ndim = index_of(at, a, i), code = value_list_new(out, VALUE_TUPLE, ndim, e);
+    for (int k = 0; k < ndim && code == KV_OK; k++)
+        out->u.list->items[k] = value_int(at[k]);
+    return code;
+}
+
+/* Element i of a side. */
+static value element_value(const side *s, int64_t i)
+{
+    return value_float(s->x[kv_array_size(s->a) == 1 ? 0 : i]);
+}
+
+/* (index, left, right) of each of the first differences. */
+static int give_differences(value *out, const side *l, const side *r, const difference *d,
+                            kv_err *e)
+{
+    int64_t n = d->wrong < SHOWN_DIFFERENCES ? d->wrong : SHOWN_DIFFERENCES;
+    int code = value_list_new(out, VALUE_TUPLE, n, e);
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        value *one = &out->u.list->items[i];
+        if ((code = value_list_new(one, VALUE_TUPLE, 3, e)))
+            break;
+        value *parts = one->u.list->items;
+        code = index_value(&parts[0], d->shaped, d->shown[i], e);
+        parts[1] = element_value(l, d->shown[i]);
+        parts[2] = element_value(r, d->shown[i]);
+    }
+    return code;
+}
+
+/* Both sides and where they differ, for the record, which does without what there is no memory for.
+ */
+static void give_sides(comparison *out, const side *l, const side *r, const difference *d)
+{
+    kv_err unused = {0};
+    out->made = true;
+    out->left = value_ref(l->v);
+    out->right = value_ref(r->v);
+    if (d->first < 0 || index_value(&out->index, d->shaped, d->first, &unused))
+        return;
+    out->max_diff = value_float(d->most);
+    if (d->n > 1)
+        give_differences(&out->differences, l, r, d, &unused);
+}
+
+/* Both sides of a comparison or of allclose(a, b), for the report. */
+static void describe_failure(session *s, const ast *node, comparison *out)
+{
+    bool compare = node->kind == AST_BINARY && node->op >= OP_EQ && node->op <= OP_GE;
+    bool close = node->kind == AST_CALL && strcmp(node->u.text, "allclose") == 0 && node->n >= 2;
+    side l = {0}, r = {0};
+    difference d = {.first = -1};
+    if (!compare && !close)
+        return;
+    if (sides_make(s, node->kid[0], node->kid[1], &l, &r)) {
+        int64_t nl = kv_array_size(l.a), nr = kv_array_size(r.a);
+        describe_side(&s->detail, "left", &l);
+        describe_side(&s->detail, "right", &r);
+        if (kv_array_same_shape(l.a, r.a) || nl == 1 || nr == 1)
+            d = find_difference(&s->detail, compare ? node->op : OP_EQ, &l, &r);
+        if (d.n > 1 && d.worst >= 0)
+            describe_worst(&s->detail, &d);
+        give_sides(out, &l, &r, &d);
+    }
+    side_release(&l);
+    side_release(&r);
+}
+
+int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
+{
+    const ast *list = call->kid[0], *expr = list->kid[0];
+    const source *src = &s->unit->src;
+    uint64_t draws = s->draws;
+    value v, text = value_none();
+    bool truth;
+    if (list->n > 2)
+        return unit_err(s, list, e, KV_E_USAGE, "assert takes an expression and a text");
+    int code = eval(s, expr, &v, e);
+    if (code)
+        return code;
+    code = eval_truth(v, &truth, e);
+    value_release(&v);
+    if (code)
+        return unit_at(s, expr, e);
+    out->sides.answered = true;
+    out->sides.holds = truth;
+    if (truth)
+        return KV_OK;
+    if (list->n == 2 && (code = eval_text(s, list->kid[1], "the message of an assert", &text, e)))
+        return code;
+    s->draws = draws; /* the same random numbers as above */
+    describe_failure(s, expr, &out->sides);
+    int n = (int)(expr->end - expr->pos > 200 ? 200 : expr->end - expr->pos);
+    if (text.kind == VALUE_TEXT)
+        code = unit_err(s, expr, e, KV_E_ASSERT, "%s", text.u.text->text);
+    else
+        code = unit_err(s, expr, e, KV_E_ASSERT, "%.*s does not hold", n, src->text + expr->pos);
+    value_release(&text);
+    return code;
+}
+
+/* ---- Settings, files, leaving ---- */
+
+int cmd_set(session *s, const ast *call, result *out, kv_err *e)
+{
+    value name = value_none(), v;
+    buf text = {0};
+    int code = KV_OK;
+    if (call->kid[0] && (code = eval_text(s, call->kid[0], "the name of a setting", &name, e)))
+        return code;
+    const char *word = name.kind == VALUE_TEXT ? name.u.text->text : NULL;
+    if (call->kid[1]) {
+        const ast *node = call->kid[1];
+        /* the name of a format may stand without quotes */
+        if (node->kind == AST_NAME && !session_find(s, node->u.text))
+            code = value_text_new(&v, node->u.text, strlen(node->u.text), e);
+        else
+            code = eval(s, node, &v, e);
+        if (code == KV_OK) {
+            code = setting_set(s, word, v, e);
+            if (code)
+                unit_at(s, e->code == KV_E_USAGE ? call->kid[0] : node, e);
+            value_release(&v);
+        }
+    } else if ((code = setting_show(s, &text, word, e)) == KV_OK) {
+        out->as_text = true;
+        code = value_text_new(&out->v, buf_text(&text), text.len, e);
+    } else {
+        unit_at(s, call->kid[0], e);
+    }
+    value_release(&name);
+    buf_release(&text);
+    return code;
+}
+
+/* A file whose name was computed; one with a literal name was read while parsing. */
+int cmd_source(session *s, const ast *call, result *out, kv_err *e)
+{
+    value path;
+    char *text;
+    size_t n;
+    unit *u = NULL;
+    (void)out;
+    if (s->sourced_depth >= SOURCE_MAX_DEPTH)
+        return unit_err(s, call, e, KV_E_VALUE, SOURCE_TOO_DEEP);
+    int code = eval_text(s, call->kid[0], "a file name", &path, e);
+    if (code)
+        return code;
+    s->sourced_depth++;
+    code = file_read_text(path.u.text->text, &text, &n, e);
+    if (code == KV_OK && (code = unit_read(s, &u, path.u.text->text, text, n, 1, NULL, e)) == KV_OK)
+        code = unit_run(s, u, e);
+    s->sourced_depth--;
+    value_release(&path);
+    return code;
+}
+
+int cmd_quit(session *s, const ast *call, result *out, kv_err *e)
+{
+    int32_t code = 0;
+    (void)out;
+    const ast *given = call->kid[0];
+    if (given && given->kind == AST_TUPLE && given->n == 0) /* quit() */
+        given = NULL;
+    if (given && eval_int(s, given, "an exit code", &code, e))
+        return e->code;
+    if (code < 0 || code > 255)
+        return unit_err(s, call->kid[0], e, KV_E_VALUE,
+                        "an exit code lies in 0 .. 255, %d does not", code);
+    s->leaving = true;
+    s->exit_code = code;
+    return KV_OK;
+}

@@ -1,0 +1,63 @@
+/* The code of the commands; command_table says what each of them is. */
+#ifndef CMD_COMMANDS_H
+#define CMD_COMMANDS_H
+
+#include "syntax/command.h"
+
+typedef int command_fn(session *s, const ast *call, result *out, kv_err *e);
+
+/* cmd_store.c */
+command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_type, cmd_rank, cmd_num_workers,
+    cmd_wait, cmd_pushpull, cmd_broadcast;
+/* cmd_rows.c */
+command_fn cmd_row_sparse_pull;
+/* cmd_type.c */
+command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_done, cmd_send_command;
+/* cmd_updater.c */
+command_fn cmd_set_updater, cmd_set_optimizer;
+/* cmd_states.c */
+command_fn cmd_save_states, cmd_load_states;
+/* cmd_compress.c */
+command_fn cmd_set_gradient_compression;
+/* cmd_list.c */
+command_fn cmd_list, cmd_info, cmd_vars;
+/* cmd_value.c */
+command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit;
+/* cmd_plot.c */
+command_fn cmd_plot;
+/* cmd_state.c */
+command_fn cmd_begin, cmd_commit, cmd_rollback;
+/* cmd_expect.c */
+command_fn cmd_expect, cmd_expect_error;
+/* cmd_history.c */
+command_fn cmd_history;
+/* cmd_doctor.c */
+command_fn cmd_doctor;
+/* cmd_bench.c */
+command_fn cmd_bench;
+/* cmd_time.c */
+command_fn cmd_time, cmd_echo;
+/* cmd_explain.c */
+command_fn cmd_explain;
+/* cmd_profile.c */
+command_fn cmd_profile;
+/* cmd_help.c */
+command_fn cmd_help, cmd_version;
+
+/* The i-th word of `help` that is a page of its own, NULL behind the last. */
+const char *help_topic(int i);
+
+/* The text of --version and `version`. */
+void version_text(buf *out);
+/* The part of it that says with what kvctl was built. */
+void version_build(buf *out);
+
+/* Whether the words of a bench command that are literal mean something; else *bad is the node that
+ * does not. */
+int cmd_bench_check(const ast *call, const ast **bad, kv_err *e);
+
+/* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
+ * memory. */
+int cmd_profile_end(session *s, kv_err *e);
+
+#endif

@@ -1,0 +1,724 @@
+/* The words of `explain`. See explain.h.
+ *
+ * Nothing is computed here that the store computes: a sum is what a store of its own without an
+ * updater gives for the same values, and what a call makes of a key is pulled afterwards.
+ */
+#include "cmd/explain.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "io/element.h"
+#include "lang/lex.h"
+#include "cmd/commands.h"
+#include "out/show.h"
+#include "term/progress.h"
+
+/* Values that are listed one by one, of a key with more. */
+#define VALUES_SHOWN 8
+
+/* A rule of more lines is not shown. */
+#define RULE_LINES 12
+
+/* ---- Looking into the store ---- */
+
+/* Types of several machines; NULL for one process. */
+static const char *cluster_type(kv *store)
+{
+    const kv_type_ops *ops;
+    kv_err unused = {0};
+    if (kv_find_type(kv_type(store), &ops, &unused) || !ops->cluster)
+        return NULL;
+    return ops->names[0];
+}
+
+static bool can(kv *store, const char *what)
+{
+    bool yes = false;
+    kv_err unused = {0};
+    return kv_is_capable(store, what, &yes, &unused) == KV_OK && yes;
+}
+
+static bool has_transactions(kv *store)
+{
+    return can(store, "transactions");
+}
+
+/* teststore, horovod and byteps sum and copy, and keep nothing that could be pulled. */
+static bool keeps_values(kv *store)
+{
+    return can(store, "pull");
+}
+
+/* What a key holds, as a dense array; NULL when it holds nothing. */
+static kv_array *stored(kv *store, kv_key key)
+{
+    kv_info info;
+    kv_array *a = NULL;
+    kv_err unused = {0};
+    if (kv_find(store, &key, &info, &unused) ||
+        kv_array_new(&a, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &unused))
+        return NULL;
+    kv_call call = {0};
+    if (kv_pull(store, &key, 1, &a, &call, &unused)) {
+        kv_array_unref(a);
+        return NULL;
+    }
+    return a;
+}
+
+/* The sum of the values of a key, in a store without an updater: a transaction, or
+ * a scratch one. */
+static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p)
+{
+    kv_call call = {0};
+    kv_err unused = {0};
+    int code = KV_OK;
+    int64_t n = 0;
+    kv_array **arrays = mem_alloc(p->n, sizeof *arrays, &unused);
+    kv_key *keys = mem_alloc(p->n, sizeof *keys, &unused);
+    for (int64_t i = 0; i < p->n && arrays && keys; i++) {
+        if (!map_same_key(&p->keys[i], &key))
+            continue;
+        arrays[n] = p->arrays[i];
+        keys[n++] = key;
+    }
+    if (!arrays || !keys || n == 0 || (code = kv_push(store, keys, n, arrays, &call, &unused)))
+        n = 0;
+    mem_free(arrays);
+    mem_free(keys);
+    return n > 0 ? stored(store, key) : NULL;
+}
+
+/* The sum in a scratch store whose key is like the one of `of`. */
+static kv_array *scratch_sum(kv *of, kv_key key, const pairs *p)
+{
+    kv *scratch = NULL;
+    kv_info info;
+    kv_err unused = {0};
+    kv_call call = {0};
+    kv_array *zeros = NULL, *sum = NULL;
+    if (kv_create("local", NULL, 0, &scratch, &unused))
+        return NULL;
+    bool known = kv_find(of, &key, &info, &unused) == KV_OK;
+    unused = (kv_err){0};
+    if (!known || (kv_array_new(&zeros, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &unused) ==
+                       KV_OK &&
+                   kv_init(scratch, &key, 1, &zeros, &call, &unused) == KV_OK))
+        sum = pushed_sum(scratch, key, p);
+    kv_array_unref(zeros);
+    kv_free(scratch);
+    return sum;
+}
+
+static const char *compression_of(kv *store, char text[64]);
+
+/* The sum of what the codes stand for, when values are compressed: by a push that is taken back. */
+static kv_array *decoded_sum(kv *store, kv_key key, const pairs *p)
+{
+    kv_array *sum = NULL;
+    kv_err unused = {0};
+    if (!has_transactions(store) || kv_begin(store, &unused))
+        return NULL;
+    if (kv_set_updater(store, NULL, NULL, NULL, &unused) == KV_OK)
+        sum = pushed_sum(store, key, p);
+    unused = (kv_err){0};
+    kv_rollback(store, &unused);
+    return sum;
+}
+
+/* ---- Descriptions of the store ---- */
+
+typedef struct described {
+    const char *field;
+    char text[64];
+} described;
+
+static int take_field(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    described *d = arg;
+    (void)e;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(f[i].name, d->field) != 0)
+            continue;
+        if (f[i].text)
+            snprintf(d->text, sizeof d->text, "%s", f[i].text);
+        else
+            snprintf(d->text, sizeof d->text, "%lld", (long long)f[i].number);
+    }
+    return KV_OK;
+}
+
+static void describe(kv *store, const char *field, char text[64])
+{
+    described d = {.field = field};
+    kv_err unused = {0};
+    kv_describe(store, "store", take_field, &d, &unused);
+    memcpy(text, d.text, sizeof d.text);
+}
+
+/* "2bit 0.5"; NULL for none. */
+static const char *compression_of(kv *store, char text[64])
+{
+    describe(store, "compression", text);
+    return strcmp(text, "none") == 0 || !*text ? NULL : text;
+}
+
+static int take_rule(void *arg, const kv_field *f, int n, kv_err *e)
+{
+    buf *text = arg;
+    (void)n, (void)e;
+    buf_add(text, f[1].text);
+    return KV_OK;
+}
+
+/* The rule in use, each line indented; nothing when it is long. The comment above it
+ * is left out. */
+static void add_rule(buf *out, kv *store)
+{
+    buf text = {0};
+    kv_err unused = {0};
+    int lines = 1;
+    if (kv_describe(store, "rule", take_rule, &text, &unused) == KV_OK) {
+        const char *at = buf_text(&text);
+        while (*at == '#' || *at == '\n')
+            at += *at == '\n' ? 1 : strcspn(at, "\n");
+        for (const char *c = at; *c; c++)
+            lines += *c == '\n' && c[1];
+        while (*at && lines <= RULE_LINES) {
+            size_t n = strcspn(at, "\n"), margin = lex_margin(at, n);
+            buf_add(out, "       ");
+            buf_put(out, at + margin, n - margin); /* it may have been pasted */
+            buf_char(out, '\n');
+            at += n + (at[n] == '\n');
+        }
+    }
+    buf_release(&text);
+}
+
+/* ---- Numbers ---- */
+
+/* Element i of an array; "nothing" when there is none. */
+static void add_element(buf *out, kv_array *a, int64_t i)
+{
+    char text[NUM_TEXT_MAX];
+    const void *data;
+    kv_err unused = {0};
+    kv_array *dense = NULL;
+    if (!a || kv_array_to_dense(&dense, a, &unused) || i >= kv_array_size(dense) ||
+        kv_array_read(dense, &data, &unused)) {
+        buf_add(out, "nothing");
+    } else if (kv_dtype_is_float(kv_array_dtype(dense))) {
+        kv_dtype t = kv_array_dtype(dense);
+        num_plain(text, element_float(t, data, i), element_width(t));
+        buf_add(out, text);
+    } else {
+        num_int(text, element_int(kv_array_dtype(dense), data, i));
+        buf_add(out, text);
+    }
+    kv_array_unref(dense);
+}
+
+/* The element that is followed: the first that is not 0. */
+static int64_t interesting(kv_array *a)
+{
+    const void *data;
+    kv_err unused = {0};
+    kv_array *dense = NULL;
+    int64_t found = 0;
+    if (!a || kv_array_to_dense(&dense, a, &unused))
+        return 0;
+    if (kv_array_read(dense, &data, &unused) == KV_OK) {
+        while (found < kv_array_size(dense) &&
+               element_float(kv_array_dtype(dense), data, found) == 0)
+            found++;
+        found = found < kv_array_size(dense) ? found : 0;
+    }
+    kv_array_unref(dense);
+    return found;
+}
+
+/* "element [0, 1] of (2, 3) float32" */
+static void add_place(buf *out, kv_array *like, int64_t i)
+{
+    char shape[256];
+    int ndim = kv_array_ndim(like);
+    const int64_t *sizes = kv_array_shape(like);
+    int64_t index[KV_MAX_NDIM];
+    for (int d = ndim - 1; d >= 0; d--) {
+        index[d] = sizes[d] > 0 ? i % sizes[d] : 0;
+        i = sizes[d] > 0 ? i / sizes[d] : 0;
+    }
+    if (ndim == 0) {
+        buf_printf(out, "the %s number", kv_dtype_name(kv_array_dtype(like)));
+        return;
+    }
+    buf_add(out, "element [");
+    for (int d = 0; d < ndim; d++)
+        buf_printf(out, d > 0 ? ", %lld" : "%lld", (long long)index[d]);
+    buf_printf(out, "] of %s %s", kv_shape_text(shape, sizeof shape, ndim, sizes),
+               kv_dtype_name(kv_array_dtype(like)));
+}
+
+/* ---- Steps ---- */
+
+typedef struct steps {
+    buf *out;
+    explainer *x;
+    int n;          /* steps so far */
+    int64_t key_at; /* of the keys */
+    kv_key key;
+    int64_t at;     /* the element that is followed */
+} steps;
+
+static buf *step(steps *t)
+{
+    buf_printf(t->out, "  %d. ", ++t->n);
+    return t->out;
+}
+
+/* "workers 0, 1 and 2", without the one called `but`. */
+static void add_workers(buf *out, int workers, int but)
+{
+    int n = workers - (but >= 0 && but < workers), left = n;
+    buf_add(out, n == 1 ? "worker " : "workers ");
+    for (int i = 0; i < workers; i++) {
+        if (i == but)
+            continue;
+        buf_printf(out, "%d%s", i, --left > 1 ? ", " : left == 1 ? " and " : "");
+    }
+}
+
+static int64_t count_values(const steps *t, const pairs *p)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->n; i++)
+        n += map_same_key(&p->keys[i], &t->key);
+    return n;
+}
+
+/* "1 from gpu(0), 1 from gpu(1)"; or with sum "1 + 1". */
+static void add_values(steps *t, bool sum)
+{
+    const pairs *p = t->x->values;
+    char ctx[KV_CTX_TEXT];
+    int64_t shown = 0, n = count_values(t, p);
+    for (int64_t i = 0; i < p->n; i++) {
+        if (!map_same_key(&p->keys[i], &t->key))
+            continue;
+        if (shown == VALUES_SHOWN) {
+            buf_printf(t->out, sum ? " + … (%lld more)" : ", … (%lld more)",
+                       (long long)(n - shown));
+            break;
+        }
+        buf_add(t->out, shown++ == 0 ? "" : sum ? " + " : ", ");
+        add_element(t->out, p->arrays[i], t->at);
+        if (!sum)
+            buf_printf(t->out, " from %s", kv_ctx_text(ctx, kv_array_ctx(p->arrays[i])));
+    }
+}
+
+/* Tells which values come in. Returns how many. */
+static int64_t tell_incoming(steps *t)
+{
+    int64_t n = count_values(t, t->x->values);
+    if (n == 1)
+        buf_add(step(t), "one value comes in: ");
+    else
+        buf_printf(step(t), "%lld values come in: ", (long long)n);
+    add_values(t, false);
+    buf_char(t->out, '\n');
+    return n;
+}
+
+static void tell_sum(steps *t)
+{
+    int64_t n = tell_incoming(t);
+    kv_array *input = t->x->input[t->key_at];
+    char how[64];
+    const char *compression = compression_of(t->x->store, how);
+    if (compression) {
+        buf_printf(step(t),
+                   "each becomes a code (%s), what that leaves out waits for the next push",
+                   compression);
+        if (input) {
+            buf_add(t->out, ": the codes add up to ");
+            add_element(t->out, input, t->at);
+        }
+    } else if (n == 1) {
+        buf_add(step(t), "it is the only one, so it is the sum");
+    } else {
+        buf_add(step(t), "they are summed from left to right: ");
+        add_values(t, true);
+        if (input) {
+            buf_add(t->out, " = ");
+            add_element(t->out, input, t->at);
+        }
+    }
+    buf_char(t->out, '\n');
+}
+
+/* What the updater does, on this machine or on a server. */
+static void tell_updater(steps *t, bool here)
+{
+    kv_array *before = t->x->before[t->key_at], *input = t->x->input[t->key_at];
+    char name[64];
+    describe(t->x->store, "updater", name);
+    if (strcmp(name, "assign") == 0) {
+        buf_add(step(t), "no updater is set, so the sum ");
+        if (here && !before)
+            buf_add(t->out, "becomes the first value of the key");
+        else
+            buf_add(t->out, here ? "replaces what was stored, " : "replaces what was stored");
+        if (here && before)
+            add_element(t->out, before, t->at);
+        buf_char(t->out, '\n');
+        return;
+    }
+    buf_printf(step(t), "the updater, %s, runs", strcmp(name, "rule") == 0 ? "a rule" : name);
+    if (here && input) {
+        buf_add(t->out, " with input ");
+        add_element(t->out, input, t->at);
+        buf_add(t->out, " and stored ");
+        add_element(t->out, before, t->at);
+    }
+    buf_add(t->out, ":\n");
+    size_t from = t->out->len;
+    add_rule(t->out, t->x->store);
+    if (t->out->len == from && t->out->len >= 2 && t->out->data[from - 2] == ':') {
+        t->out->len -= 2; /* the rule is long */
+        buf_printf(t->out, " (help optimizer %s shows it)\n", name);
+    }
+}
+
+static void tell_stored(steps *t)
+{
+    kv_array *after = stored(t->x->store, t->key);
+    if (after) {
+        buf_add(step(t), "the key then holds ");
+        add_element(t->out, after, t->at);
+        buf_char(t->out, '\n');
+    }
+    kv_array_unref(after);
+}
+
+static bool is_call(const steps *t, const char *name)
+{
+    return strcmp(t->x->what, name) == 0;
+}
+
+static bool is_push(const steps *t)
+{
+    return is_call(t, "push") || is_call(t, "pushpull");
+}
+
+/* Where a pull puts what is stored, and a store that keeps nothing its result. */
+static void tell_copies(steps *t)
+{
+    const pairs *p = t->x->outs;
+    char ctx[KV_CTX_TEXT];
+    kv_array *after = cluster_type(t->x->store) ? NULL : stored(t->x->store, t->key);
+    int n = 0;
+    for (int64_t i = 0; p && i < p->n; i++) {
+        if (!map_same_key(&p->keys[i], &t->key))
+            continue;
+        if (n == 0) {
+            buf_add(step(t), keeps_values(t->x->store) ? "what is stored"
+                             : is_push(t)              ? "nothing is stored, the sum"
+                                                       : "nothing is stored, the value");
+            if (after) {
+                buf_add(t->out, ", ");
+                add_element(t->out, after, t->at);
+                buf_char(t->out, ',');
+            }
+            buf_add(t->out, " is copied to ");
+        }
+        if (n == VALUES_SHOWN) {
+            buf_add(t->out, ", …");
+            break;
+        }
+        buf_printf(t->out, "%s%s", n++ > 0 ? ", " : "",
+                   kv_ctx_text(ctx, kv_array_ctx(p->arrays[i])));
+    }
+    if (n > 0)
+        buf_char(t->out, '\n');
+    kv_array_unref(after);
+}
+
+/* ---- Several machines: who waits for whom ---- */
+
+static void tell_all_reduce(steps *t)
+{
+    int workers = kv_num_workers(t->x->store);
+    add_workers(step(t), workers, -1);
+    buf_add(t->out, workers == 1 ? " has its sum" : " wait until each has its sum");
+    buf_add(t->out, "; the sums are added by rank, and all get the result\n");
+}
+
+static void tell_async_push(steps *t)
+{
+    char bound[64];
+    describe(t->x->store, "staleness", bound);
+    tell_updater(t, false);
+    buf_add(step(t), "the server does so for each push as it comes, and nobody waits");
+    if (*bound && strcmp(bound, "unbounded") != 0)
+        buf_printf(t->out, ", but for a worker that is more than %s pushes ahead of the slowest",
+                   bound);
+    buf_char(t->out, '\n');
+}
+
+static void tell_sync_push(steps *t)
+{
+    int workers = kv_num_workers(t->x->store), rank = kv_rank(t->x->store);
+    buf_add(step(t), "the server waits until ");
+    add_workers(t->out, workers, -1);
+    buf_add(t->out, workers == 1 ? " has" : " have");
+    buf_add(t->out, " pushed this round, and adds their sums by rank\n");
+    tell_updater(t, false);
+    if (workers > 1) {
+        buf_printf(step(t), "a pull of worker %d waits for the end of this round, so for ", rank);
+        add_workers(t->out, workers, rank);
+        buf_char(t->out, '\n');
+    }
+}
+
+static void tell_cluster_push(steps *t, const char *type)
+{
+    if (!keeps_values(t->x->store)) {
+        tell_all_reduce(t);
+        return;
+    }
+    buf_printf(step(t), "worker %d sends the sum to the server that keeps the key, and goes on\n",
+               kv_rank(t->x->store));
+    if (strstr(type, "async"))
+        tell_async_push(t);
+    else
+        tell_sync_push(t);
+}
+
+static void tell_cluster_pull(steps *t, const char *type)
+{
+    kv *store = t->x->store;
+    int workers = kv_num_workers(store), rank = kv_rank(store);
+    if (strstr(type, "async")) {
+        buf_printf(step(t), "worker %d waits for its own pushes of the key, not for others'\n",
+                   rank);
+    } else if (workers > 1) {
+        buf_printf(step(t), "worker %d waits for the end of the round of its last push, so for ",
+                   rank);
+        add_workers(t->out, workers, rank);
+        buf_char(t->out, '\n');
+    }
+    buf_add(step(t), "the server sends what it stores\n");
+}
+
+static void tell_cluster_init(steps *t)
+{
+    int workers = kv_num_workers(t->x->store);
+    bool keeps = keeps_values(t->x->store);
+    buf_add(step(t), "the value of worker 0 counts");
+    buf_add(t->out, keeps ? ", and goes to the server that keeps the key\n"
+                          : ", and all get it\n");
+    if (workers > 1) {
+        add_workers(step(t), workers, 0);
+        buf_add(t->out, workers == 2 ? " waits" : " wait");
+        buf_add(t->out, keeps ? " until it is there\n" : " for it\n");
+    }
+}
+
+/* ---- Whole calls ---- */
+
+/* What is known before the call is made. An array that the call fills may be one of its values. */
+static void tell_before(steps *t)
+{
+    explainer *x = t->x;
+    const char *type = cluster_type(x->store);
+    if (is_push(t))
+        tell_sum(t);
+    else if (is_call(t, "pull") && type)
+        tell_cluster_pull(t, type);
+    else if (is_call(t, "pull"))
+        buf_add(step(t), "pushes of the key that are under way end first\n");
+    else if (type)
+        tell_cluster_init(t);
+    else if (!keeps_values(x->store))
+        tell_incoming(t);
+    else {
+        buf_add(step(t), "the key is new, and the store keeps a copy of its value, ");
+        add_values(t, true);
+        buf_char(t->out, '\n');
+    }
+}
+
+/* What the call makes of it. */
+static void tell_after(steps *t)
+{
+    const char *type = cluster_type(t->x->store);
+    if (is_push(t) && type) {
+        tell_cluster_push(t, type);
+    } else if (is_push(t) && keeps_values(t->x->store)) {
+        tell_updater(t, true);
+        tell_stored(t);
+    }
+    tell_copies(t);
+}
+
+static kv_array *first_value(const steps *t)
+{
+    const pairs *p = t->x->values;
+    for (int64_t i = 0; p && i < p->n; i++)
+        if (map_same_key(&p->keys[i], &t->key))
+            return p->arrays[i];
+    return NULL;
+}
+
+static steps steps_of(explainer *x, int64_t i)
+{
+    return (steps){&x->told[i], x, x->steps[i], i, x->keys->keys[i], x->at[i]};
+}
+
+static void begin_key(explainer *x, int64_t i)
+{
+    steps t = steps_of(x, i);
+    kv_array *first = first_value(&t), *like = first ? first : x->before[i];
+    x->at[i] = t.at = interesting(like);
+    buf_printf(t.out, "%s ", x->what);
+    show_key(t.out, t.key);
+    if (like) {
+        buf_add(t.out, ", following ");
+        add_place(t.out, like, t.at);
+    }
+    buf_add(t.out, ":\n");
+    tell_before(&t);
+    x->steps[i] = t.n;
+}
+
+/* Hands what was told to whoever listens. */
+static void put_out(session *s, buf *text, bool trial)
+{
+    if (trial) {
+        buf_put(s->explanation, buf_text(text), text->len);
+    } else {
+        fflush(stdout);
+        progress_hide(STDERR_FILENO);
+        fputs(buf_text(text), stderr);
+    }
+}
+
+static bool listens(const session *s)
+{
+    return s->explains || s->explanation;
+}
+
+static void let_go(explainer *x)
+{
+    for (int i = 0; i < EXPLAIN_KEYS; i++) {
+        kv_array_unref(x->before[i]);
+        kv_array_unref(x->input[i]);
+        x->before[i] = x->input[i] = NULL;
+        buf_release(&x->told[i]);
+    }
+    if (x->begun) {
+        kv_err unused = {0};
+        kv_rollback(x->store, &unused);
+        x->begun = false;
+    }
+}
+
+int explain_begin(explainer *x, session *s, const char *what, kv *store, const key_list *keys,
+                  const pairs *values, const pairs *outs, kv_err *e)
+{
+    char how[64];
+    /* a call that the type does not have is made all the same: it says so itself */
+    *x = (explainer){.on = listens(s) && can(store, what),
+                     .trial = s->explanation != NULL,
+                     .makes_call = true};
+    if (!x->on)
+        return KV_OK;
+    x->s = s;
+    x->store = store;
+    x->what = what;
+    x->keys = keys;
+    x->values = values;
+    x->outs = outs;
+    bool cluster = cluster_type(store), pushes = strncmp(what, "push", 4) == 0;
+    bool compressed = compression_of(store, how) != NULL;
+    if (x->trial && kv_in_transaction(store)) {
+        kv_err_set(e, KV_E_VALUE, "a transaction is open, and explaining a command needs one");
+        kv_err_hint(e, "commit or rollback first; `explain on` explains inside of one");
+        return e->code;
+    }
+    for (int64_t i = 0; i < keys->n && i < EXPLAIN_KEYS; i++) {
+        if (!cluster)
+            x->before[i] = stored(store, keys->keys[i]);
+        if (pushes && compressed)
+            x->input[i] = decoded_sum(store, keys->keys[i], values);
+        else if (pushes)
+            x->input[i] = scratch_sum(store, keys->keys[i], values);
+        begin_key(x, i);
+    }
+    x->makes_call = !x->trial || has_transactions(store);
+    if (x->trial && x->makes_call) {
+        if (kv_begin(store, e))
+            return e->code;
+        x->begun = true;
+    }
+    return KV_OK;
+}
+
+bool explain_makes_call(const explainer *x)
+{
+    return x->makes_call;
+}
+
+int explain_end(explainer *x, kv_err *e)
+{
+    buf text = {0};
+    if (x->on && e->code == KV_OK) {
+        int64_t more = x->keys->n - EXPLAIN_KEYS;
+        for (int64_t i = 0; i < x->keys->n && i < EXPLAIN_KEYS; i++) {
+            steps t = steps_of(x, i);
+            tell_after(&t);
+            buf_put(&text, buf_text(t.out), t.out->len);
+        }
+        if (more > 0)
+            buf_printf(&text, "and so on for %lld more key%s\n", (long long)more,
+                       more == 1 ? "" : "s");
+        if (buf_check(&text, e) == KV_OK)
+            put_out(x->s, &text, x->trial);
+    }
+    let_go(x);
+    buf_release(&text);
+    return e->code;
+}
+
+bool explain_barrier(session *s, kv *store)
+{
+    buf text = {0};
+    int workers = kv_num_workers(store);
+    if (!listens(s))
+        return true;
+    buf_add(&text, "barrier:\n  1. ");
+    if (workers > 1) {
+        buf_printf(&text, "worker %d waits until ", kv_rank(store));
+        add_workers(&text, workers, kv_rank(store));
+        buf_add(&text, workers == 2 ? " is here, too\n" : " are here, too\n");
+    } else {
+        buf_add(&text, "there is one worker, so nobody waits\n");
+    }
+    put_out(s, &text, s->explanation != NULL);
+    buf_release(&text);
+    return !s->explanation;
+}
+
+bool explain_knows(const command *c)
+{
+    command_fn *const known[] = {cmd_init,     cmd_push,      cmd_pull,
+                                 cmd_pushpull, cmd_broadcast, cmd_barrier};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i] == c->run)
+            return true;
+    return false;
+}

@@ -1,0 +1,136 @@
+/* Keys with arrays. */
+#include "cmd/pairs.h"
+
+#include <string.h>
+
+#include "base/suggest.h"
+#include "syntax/unit.h"
+
+void pairs_release(pairs *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        kv_array_unref(p->arrays[i]);
+    if (p->keys != p->small_keys) {
+        mem_free(p->keys);
+        mem_free(p->arrays);
+    }
+}
+
+int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e)
+{
+    if (p->n == 0 && !p->keys) {
+        p->keys = p->small_keys;
+        p->arrays = p->small_arrays;
+        p->cap = 8;
+    }
+    if (p->n == p->cap) {
+        int64_t cap = 4 * p->cap;
+        kv_key *keys = mem_alloc(cap, sizeof *keys, e);
+        kv_array **arrays = mem_alloc(cap, sizeof *arrays, e);
+        if (!keys || !arrays) {
+            mem_free(keys);
+            mem_free(arrays);
+            kv_array_unref(a);
+            return KV_E_MEMORY;
+        }
+        memcpy(keys, p->keys, (size_t)p->n * sizeof *keys);
+        memcpy(arrays, p->arrays, (size_t)p->n * sizeof *arrays);
+        if (p->keys != p->small_keys) {
+            mem_free(p->keys);
+            mem_free(p->arrays);
+        }
+        p->keys = keys;
+        p->arrays = arrays;
+        p->cap = cap;
+    }
+    p->keys[p->n] = key;
+    p->arrays[p->n++] = a;
+    return KV_OK;
+}
+
+/* ---- --out ---- */
+
+/* The arrays of a variable that --out fills, each made the variable's own first. */
+static int outs_of(pairs *p, kv_key key, value *v, kv_err *e)
+{
+    int code = value_descend(e);
+    if (code || (code = eval_unshare(v, e)))
+        return code;
+    if (v->kind == VALUE_ARRAY)
+        return pairs_add(p, key, kv_array_ref(v->u.array), e);
+    if (!value_is_sequence(*v) || v->u.list->n == 0)
+        return kv_err_set(e, KV_E_DTYPE, "--out fills arrays, not %s", value_kind_name(*v));
+    for (int64_t i = 0; i < v->u.list->n && code == KV_OK; i++)
+        code = outs_of(p, key, &v->u.list->items[i], e);
+    return code;
+}
+
+int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_err *e)
+{
+    value *v = session_find(s, name->u.text);
+    int code;
+    if (!v)
+        return unit_err(s, name, e, KV_E_NAME, "there is no variable `%s` to fill; -> makes one",
+                        name->u.text);
+    if (!keys->list)
+        return outs_of(p, keys->keys[0], v, e) ? unit_at(s, name, e) : KV_OK;
+    if ((code = eval_unshare(v, e)))
+        return code;
+    if (!value_is_sequence(*v) || v->u.list->n != keys->n)
+        return unit_err(s, name, e, KV_E_VALUE, "%lld keys need a list of %lld to fill, `%s` is %s",
+                        (long long)keys->n, (long long)keys->n, name->u.text, value_kind_name(*v));
+    for (int64_t i = 0; i < keys->n; i++)
+        if ((code = outs_of(p, keys->keys[i], &v->u.list->items[i], e)))
+            return unit_at(s, name, e);
+    return KV_OK;
+}
+
+/* The name of key i, or NULL. */
+static const char *name_at(kv *store, int64_t i)
+{
+    kv_info info;
+    kv_err unused = {0};
+    return kv_info_at(store, i, &info, &unused) == KV_OK ? info.key.name : NULL;
+}
+
+/* Keys that begin with the word, as those of a layer do. */
+static int suggest_longer(kv *store, kv_err *e)
+{
+    suggest longer = {.word = e->key_name};
+    size_t length = strlen(e->key_name);
+    int64_t n = 0;
+    for (int64_t i = 0; i < kv_num_keys(store); i++) {
+        const char *name = name_at(store, i);
+        if (!name || strncmp(name, e->key_name, length) != 0)
+            continue;
+        if (n++ < SUGGEST_MAX)
+            longer.names[longer.n++] = name;
+    }
+    if (n > 0)
+        e->hint[0] = '\0';
+    if (n <= SUGGEST_MAX)
+        return suggest_done(&longer, e);
+    return kv_err_hint(e, "%lld keys begin so, among them %.80s: list %s*", (long long)n,
+                       longer.names[0], e->key_name);
+}
+
+void pairs_suggest(kv *store, kv_err *e)
+{
+    kv_info found;
+    if (!e->has_key || !e->key_is_text)
+        return;
+    suggest near = {.word = e->key_name};
+    if (kv_find(store, &(kv_key){.name = e->key_name}, &found, &(kv_err){0}) == KV_OK)
+        return; /* it is no slip of the pen */
+    for (int64_t i = 0; i < kv_num_keys(store); i++) {
+        const char *name = name_at(store, i);
+        if (name)
+            suggest_add(&near, name);
+    }
+    if (near.n == 0) {
+        suggest_longer(store, e);
+        return;
+    }
+    e->hint[0] = '\0';
+    suggest_done(&near, e);
+}

@@ -1,0 +1,31 @@
+/* Keys with arrays, as the store's calls take them, and the variables that --out fills. */
+#ifndef CMD_PAIRS_H
+#define CMD_PAIRS_H
+
+#include "eval/eval.h"
+
+/* The pairs of a call: keys[i] with arrays[i]. A call with few pairs needs no memory.
+ * All zero is none. */
+typedef struct pairs {
+    kv_key *keys;
+    kv_array **arrays;
+    int64_t n, cap;
+    kv_key small_keys[8];
+    kv_array *small_arrays[8];
+} pairs;
+
+void pairs_release(pairs *p);
+
+/* Adds a pair; takes a, also on failure. Error: memory. */
+int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e);
+
+/* Adds the arrays of the variable of an --out, each made the variable's own first: for one key an
+ * array or a list of them, for a list of keys a list of those. Errors: name, dtype, value, memory,
+ * with the place of the option. */
+int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_err *e);
+
+/* Gives an error that concerns a text key "did you mean" among those of the store: names that are
+ * close, else those that begin with it. */
+void pairs_suggest(kv *store, kv_err *e);
+
+#endif

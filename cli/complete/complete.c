@@ -1,0 +1,838 @@
+/* Words for each place where the cursor can stand, by the kind of what is expected there. */
+#include "complete/complete.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "complete/cursor.h"
+#include "lang/ast.h"
+#include "lang/lex.h"
+#include "cmd/commands.h"
+#include "cmd/explain.h"
+#include "files/file_kind.h"
+#include "eval/function.h"
+#include "cmd/optimizer_help.h"
+#include "run/setting.h"
+#include "out/show.h"
+#include "syntax/unit.h"
+#include "bench/bench_workload.h"
+
+/* What is being completed. */
+typedef struct request {
+    session *s;
+    const char *text; /* up to the cursor */
+    cursor at;
+    const char *typed; /* the part of the word that is there */
+    line_words *out;
+} request;
+
+static void offer(request *r, const char *word)
+{
+    line_offer(r->out, word, r->typed);
+}
+
+static void offer_all(request *r, const char *const *words)
+{
+    for (; *words; words++)
+        offer(r, *words);
+}
+
+/* A word that the language wants in quotes: with them, unless one is open already. */
+static void offer_text(request *r, const char *word)
+{
+    char quote = r->at.quote ? r->at.quote : '"';
+    buf quoted = {0};
+    buf_printf(&quoted, "%s%s%c", r->at.quote ? "" : "\"", word, quote);
+    if (strncmp(word, r->typed, strlen(r->typed)) == 0 && !buf_check(&quoted, NULL))
+        line_offer_instead(r->out, buf_text(&quoted));
+    buf_release(&quoted);
+}
+
+/* ---- What the session holds ---- */
+
+static void offer_keys(request *r)
+{
+    session *s = r->s;
+    kv *store = s->current >= 0 ? s->stores[s->current].store : NULL;
+    for (int64_t i = 0; store && i < kv_num_keys(store); i++) {
+        kv_info info;
+        buf word = {0};
+        if (kv_info_at(store, i, &info, NULL))
+            continue;
+        show_key(&word, info.key);
+        const char *plain = info.key.name ? info.key.name : buf_text(&word);
+        if (r->at.quote && info.key.name)
+            offer_text(r, plain);
+        else if (!r->at.quote && strncmp(plain, r->typed, strlen(r->typed)) == 0)
+            line_offer_instead(r->out, buf_text(&word));
+        buf_release(&word);
+    }
+}
+
+static void offer_variables(request *r)
+{
+    for (int64_t i = 0; i < r->s->globals.n; i++)
+        offer(r, r->s->globals.items[i].name);
+}
+
+static void offer_stores(request *r)
+{
+    for (int64_t i = 0; i < r->s->nstores; i++)
+        offer(r, r->s->stores[i].name);
+}
+
+static bool is_optimizer(const request *r)
+{
+    return strcmp(r->at.command->name, "set-optimizer") == 0;
+}
+
+static void offer_rules(request *r)
+{
+    const char *name;
+    if (!is_optimizer(r))
+        offer(r, "assign");
+    for (int i = 0; is_optimizer(r) && kv_optimizer_text(i, &name); i++)
+        offer(r, name);
+    for (int64_t i = 0; i < r->s->nrules; i++)
+        offer(r, r->s->rule_defs[i].name);
+}
+
+static int offer_type(void *arg, const kv_field *fields, int nfields, kv_err *e)
+{
+    (void)e;
+    for (int i = 0; i < nfields; i++)
+        if (strcmp(fields[i].name, "name") == 0 && fields[i].text)
+            offer(arg, fields[i].text);
+    return KV_OK;
+}
+
+/* Whether name= is offered: the parameter is meant there, not a function of that name. */
+static bool is_parameter(const request *r, const char *name)
+{
+    size_t n = strlen(name);
+    for (int64_t i = 0; i < r->out->n; i++)
+        if (strncmp(r->out->words[i], name, n) == 0 && r->out->words[i][n] == '=')
+            return true;
+    return false;
+}
+
+static void offer_call(request *r, const char *name)
+{
+    buf word = {0};
+    buf_printf(&word, "%s(", name);
+    if (!is_parameter(r, name))
+        offer(r, buf_text(&word));
+    buf_release(&word);
+}
+
+static void offer_functions(request *r)
+{
+    for (const function *f = function_table; f->name; f++)
+        offer_call(r, f->name);
+    for (int64_t i = 0; i < r->s->ndefs; i++)
+        offer_call(r, r->s->defs[i].name);
+}
+
+static void offer_commands(request *r)
+{
+    for (const command *c = command_table; c->name; c++)
+        offer(r, c->name);
+}
+
+/* ---- What there is always ---- */
+
+static void offer_dtypes(request *r)
+{
+#define DTYPE_NAME(constant, number, name, bytes) offer_text(r, name);
+    KV_DTYPE_MAP(DTYPE_NAME)
+#undef DTYPE_NAME
+}
+
+static void offer_formats(request *r)
+{
+    for (int f = SHOW_NUMPY; f <= SHOW_JSON; f++)
+        offer_text(r, show_format_name((show_format)f));
+}
+
+static void offer_codes(request *r)
+{
+    for (int code = KV_OK + 1; code < KV_NCODES; code++)
+        offer(r, kv_code_name(code));
+}
+
+static void offer_contexts(request *r)
+{
+    char name[32];
+    int n = r->s->virtual_gpus < 8 ? r->s->virtual_gpus : 8;
+    offer(r, "cpu(0)");
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "gpu(%d)", i);
+        offer(r, name);
+    }
+    for (int64_t i = 0; i < r->s->globals.n; i++)
+        if (r->s->globals.items[i].v.kind == VALUE_CTX)
+            offer(r, r->s->globals.items[i].name);
+    r->out->joined = true;
+}
+
+static void offer_operands(request *r)
+{
+    static const char *const words[] = {"true", "false", "none", "not", "inf", "nan", "pi", NULL};
+    offer_variables(r);
+    offer_functions(r);
+    if (*r->typed) /* too much of what everybody knows */
+        offer_all(r, words);
+    for (int64_t i = 0; i < r->s->nstores && *r->typed; i++)
+        offer(r, r->s->stores[i].name);
+}
+
+/* ---- Files ---- */
+
+typedef enum wanted_files { FILES_ALL, FILES_ARRAYS, FILES_SCRIPTS } wanted_files;
+
+static bool is_plain_path(const char *path)
+{
+    while (*path && (lex_is_letter(*path) || lex_is_digit(*path) || strchr("./~+{}-", *path)))
+        path++;
+    return !*path;
+}
+
+/* Whether a file is among those that are wanted; a folder always is. */
+static bool is_wanted(const char *name, bool folder, wanted_files wanted)
+{
+    size_t n = strlen(name);
+    switch (wanted) {
+    case FILES_ALL:
+        return true;
+    case FILES_ARRAYS:
+        return folder || file_kind_of(name) != FILE_UNKNOWN;
+    case FILES_SCRIPTS:
+        return folder || (n > 3 && strcmp(name + n - 3, ".kv") == 0);
+    }
+    return true;
+}
+
+static void offer_path(request *r, const char *path, bool folder)
+{
+    char quote = r->at.quote ? r->at.quote : is_plain_path(path) ? 0 : '"';
+    buf word = {0};
+    if (quote && !r->at.quote)
+        buf_char(&word, quote);
+    buf_add(&word, path);
+    if (folder)
+        buf_char(&word, '/');
+    else if (quote)
+        buf_char(&word, quote);
+    line_offer_instead(r->out, buf_text(&word));
+    buf_release(&word);
+}
+
+static void offer_files(request *r, wanted_files wanted)
+{
+    const char *slash = strrchr(r->typed, '/'), *last = slash ? slash + 1 : r->typed;
+    buf path = {0};
+    buf_put(&path, r->typed, (size_t)(last - r->typed));
+    size_t folder_length = path.len;
+    DIR *folder = opendir(folder_length ? buf_text(&path) : ".");
+    r->out->files = true;
+    for (struct dirent *one; folder && (one = readdir(folder));) {
+        struct stat about;
+        if (strncmp(one->d_name, last, strlen(last)) != 0 ||
+            (one->d_name[0] == '.' && (*last != '.' || strcmp(one->d_name, ".") == 0 ||
+                                       strcmp(one->d_name, "..") == 0)))
+            continue;
+        buf_clear(&path);
+        buf_put(&path, r->typed, folder_length);
+        buf_add(&path, one->d_name);
+        bool is_folder = stat(buf_text(&path), &about) == 0 && S_ISDIR(about.st_mode);
+        if (is_wanted(one->d_name, is_folder, wanted))
+            offer_path(r, buf_text(&path), is_folder);
+    }
+    if (folder)
+        closedir(folder);
+    buf_release(&path);
+}
+
+/* ---- Calls ---- */
+
+/* The name of the parameter that the cursor gives, NULL when it is not known. */
+static const char *parameter_here(const request *r, char *name, size_t size)
+{
+    const cursor *at = &r->at;
+    snprintf(name, size, "%.*s", (int)at->call.n, r->text + at->call.at);
+    const function *f = function_find(name);
+    if (at->keyword.n > 0) {
+        snprintf(name, size, "%.*s", (int)at->keyword.n, r->text + at->keyword.at);
+        return name;
+    }
+    /* Those that may be left out are nearly always given by name. */
+    for (int i = 0; f && f->params[i] && !strchr(f->params[i], '='); i++)
+        if (i == at->call_argument)
+            return f->params[i];
+    return NULL;
+}
+
+/* What load() can be told that a file is. */
+static const char *const file_formats[] = {"csv", "tsv", "json", "ndjson", "npy", "safetensors"};
+
+/* Values of parameters that mean the same in every function. Returns false when the parameter is
+ * none of them. */
+static bool offer_parameter(request *r, const char *name)
+{
+    static const char *const truths[] = {"true", "false", NULL};
+    if (strcmp(name, "dtype") == 0) {
+        offer_dtypes(r);
+    } else if (strcmp(name, "ctx") == 0 && !r->at.quote) {
+        offer_contexts(r);
+    } else if (strcmp(name, "stype") == 0) {
+        offer_text(r, "default");
+        offer_text(r, "row_sparse");
+    } else if (strcmp(name, "format") == 0) {
+        for (size_t i = 0; i < sizeof file_formats / sizeof *file_formats; i++)
+            offer_text(r, file_formats[i]);
+    } else if (strcmp(name, "header") == 0 && !r->at.quote) {
+        offer_all(r, truths);
+    } else if (strcmp(name, "file") == 0 && r->at.quote) {
+        offer_files(r, FILES_ARRAYS);
+    } else {
+        return false;
+    }
+    r->out->joined = true;
+    return true;
+}
+
+/* dtype= and the like: parameters that can be given by name. */
+static void offer_keywords(request *r)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)r->at.call.n, r->text + r->at.call.at);
+    const function *f = function_find(name);
+    for (int i = 0; f && f->params[i]; i++)
+        if (strchr(f->params[i], '='))
+            offer(r, f->params[i]);
+}
+
+/* The command that the call names, as in kv.push(. */
+static const command *called_command(const request *r)
+{
+    const cursor_part *call = &r->at.call;
+    bool method = call->at > 0 && r->text[call->at - 1] == '.';
+    return method && call->n > 0 ? command_find(r->text + call->at, call->n) : NULL;
+}
+
+static void complete_operand(request *r)
+{
+    char name[64];
+    const command *c = called_command(r);
+    const char *parameter = parameter_here(r, name, sizeof name);
+    bool has = r->at.call.n == 3 && strncmp(r->text + r->at.call.at, "has", 3) == 0;
+    if (r->at.call.n > 0 && !c && parameter && offer_parameter(r, parameter))
+        return;
+    if ((c && c->args[0].kind == ARG_KEYS && r->at.call_argument == 1) || has)
+        offer_keys(r);
+    if (r->at.quote)
+        return;
+    if (r->at.call.n > 0 && r->at.keyword.n == 0)
+        offer_keywords(r);
+    offer_operands(r);
+}
+
+/* Behind a dot: commands of a store, or functions of a value. */
+static void complete_member(request *r)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)r->at.object.n, r->text + r->at.object.at);
+    bool store = session_find_store(r->s, name) >= 0 || strcmp(name, "kv") == 0;
+    if (!store || session_find(r->s, name)) {
+        offer_functions(r);
+        return;
+    }
+    for (const command *c = command_table; c->name; c++) {
+        char method[64];
+        if (!command_can_be_called(c))
+            continue;
+        snprintf(method, sizeof method, "%s", c->name);
+        for (char *dash = method; (dash = strchr(dash, '-'));)
+            *dash = '_';
+        offer_call(r, method);
+    }
+}
+
+/* ---- Arguments ---- */
+
+static void offer_settings(request *r)
+{
+    for (int i = 0; setting_name(i); i++)
+        offer(r, setting_name(i));
+}
+
+static void offer_types(request *r)
+{
+    kv_describe(NULL, "types", offer_type, r, NULL);
+}
+
+static void offer_compressions(request *r)
+{
+    static const char *const types[] = {"2bit", "1bit", "none"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        offer(r, types[i]);
+}
+
+static void offer_capabilities(request *r)
+{
+    for (int i = 0; kv_capability(i); i++)
+        offer(r, kv_capability(i));
+}
+
+static void offer_workloads(request *r)
+{
+    for (const bench_workload *w = bench_workloads; w->name; w++)
+        offer(r, w->name);
+    offer(r, "all");
+}
+
+static void offer_help(request *r)
+{
+    for (int i = 0; help_topic(i); i++)
+        offer(r, help_topic(i));
+    offer_types(r);
+    offer_commands(r);
+    for (const function *f = function_table; f->name; f++)
+        offer(r, f->name);
+}
+
+/* Words that only the command of an argument explains. */
+static const struct {
+    const char *command;
+    void (*offer)(request *r);
+} own_words[] = {{"create", offer_types}, {"set", offer_settings}, {"help", offer_help},
+                 {"use", offer_stores}, {"set-gradient-compression", offer_compressions},
+                 {"is-capable", offer_capabilities}, {"bench", offer_workloads}};
+
+static void offer_own_words(request *r)
+{
+    for (size_t i = 0; i < sizeof own_words / sizeof *own_words; i++)
+        if (strcmp(own_words[i].command, r->at.command->name) == 0 && !r->at.quote)
+            own_words[i].offer(r);
+}
+
+/* set print.format VALUE */
+static bool is_format_value(const request *r)
+{
+    static const char setting[] = "set print.format ";
+    return strncmp(r->text + r->at.statement, setting, sizeof setting - 1) == 0;
+}
+
+static void complete_argument(request *r)
+{
+    static const char *const switches[] = {"on", "off", NULL};
+    const command_arg *arg = &r->at.command->args[r->at.argument];
+    switch (arg->kind) {
+    case ARG_KEYS:
+    case ARG_GLOB:
+        offer_keys(r);
+        break;
+    case ARG_VALUE:
+        if (is_format_value(r))
+            offer_formats(r);
+        else
+            complete_operand(r);
+        break;
+    case ARG_VALUES:
+    case ARG_EXPRS:
+        complete_operand(r);
+        break;
+    case ARG_WORD:
+    case ARG_WORDS:
+    case ARG_NAME:
+        offer_own_words(r);
+        break;
+    case ARG_FILE:
+        offer_files(r, strcmp(r->at.command->name, "write") == 0 ? FILES_ARRAYS : FILES_ALL);
+        break;
+    case ARG_SOURCE:
+        offer_files(r, FILES_SCRIPTS);
+        break;
+    case ARG_RULE:
+        offer_rules(r);
+        break;
+    case ARG_CODE:
+        offer_codes(r);
+        break;
+    case ARG_SWITCH:
+        offer_all(r, switches);
+        break;
+    case ARG_EXPLAINED:
+        offer_all(r, switches);
+        for (const command *c = command_table; c->name; c++)
+            if (explain_knows(c))
+                offer(r, c->name);
+        break;
+    case ARG_HEREDOC:
+    case ARG_BLOCK:
+    case ARG_STATEMENT:
+    case ARG_END:
+        break;
+    }
+}
+
+/* --warm-up for a parameter warm_up, n bytes. */
+static void offer_parameter_option(request *r, const char *name, size_t n)
+{
+    buf word = {0};
+    buf_add(&word, "--");
+    for (size_t i = 0; i < n; i++)
+        buf_char(&word, name[i] == '_' ? '-' : name[i]);
+    offer(r, buf_text(&word));
+    buf_release(&word);
+}
+
+static bool is_name_char(char c)
+{
+    return lex_is_letter(c) || lex_is_digit(c);
+}
+
+/* The parameters in the head of an optimizer's text: updater NAME, NAME(PARAM = …, …). */
+static void offer_parameters_of(request *r, const char *text)
+{
+    const char *head = strstr(text, "updater "), *at = head ? strchr(head, '(') : NULL;
+    const char *body = head ? strchr(head, '{') : NULL;
+    while (at && body && at < body) {
+        size_t blanks = strspn(at + 1, " \n"), n = 0;
+        const char *name = at + 1 + blanks;
+        while (is_name_char(name[n]))
+            n++;
+        if (n > 0)
+            offer_parameter_option(r, name, n);
+        at = strchr(name, ',');
+    }
+}
+
+/* What every optimizer takes besides: see kv_set_optimizer. */
+static void offer_common_parameters(request *r)
+{
+    for (const optimizer_param *p = optimizer_params; p->name; p++)
+        offer_parameter_option(r, p->name, strlen(p->name));
+}
+
+/* The parameters of the updater or optimizer that the statement names. */
+static void offer_rule_options(request *r)
+{
+    const char *from = r->text + r->at.statement, *text, *name;
+    from += strcspn(from, " \t");
+    from += strspn(from, " \t");
+    size_t n = strcspn(from, " \t");
+    for (int64_t i = 0; i < r->s->nrules; i++) {
+        const rule_definition *d = &r->s->rule_defs[i];
+        if (strlen(d->name) == n && strncmp(d->name, from, n) == 0)
+            for (int p = 0; p < d->rule->nparams; p++)
+                offer_parameter_option(r, d->rule->params[p].name, strlen(d->rule->params[p].name));
+    }
+    if (!is_optimizer(r))
+        return;
+    for (int i = 0; (text = kv_optimizer_text(i, &name)); i++)
+        if (strlen(name) == n && strncasecmp(name, from, n) == 0)
+            offer_parameters_of(r, text);
+    offer_common_parameters(r);
+}
+
+static void complete_option(request *r)
+{
+    const command *c = r->at.command;
+    for (int i = 0; c->options[i].name; i++) {
+        char word[64];
+        snprintf(word, sizeof word, "--%s", c->options[i].name);
+        if (!(r->at.options >> i & 1))
+            offer(r, word);
+    }
+    if (c->flags & COMMAND_PARAMS)
+        offer_rule_options(r);
+}
+
+/* "table|csv": one of these words. */
+static void offer_choices(request *r, const char *choices)
+{
+    char word[64];
+    for (size_t n; *choices; choices += n + (choices[n] == '|')) {
+        n = strcspn(choices, "|");
+        snprintf(word, sizeof word, "%.*s", (int)n, choices);
+        offer(r, word);
+    }
+}
+
+static void complete_option_value(request *r)
+{
+    static const char *const truths[] = {"true", "false", NULL};
+    static const char *const schedules[] = {"cosine(", "factor(", "multifactor(", "poly(", NULL};
+    static const char scheduler[] = "--lr-scheduler ";
+    const command_option *o = r->at.option;
+    size_t n = sizeof scheduler - 1;
+    if (!o && r->at.word >= n && strncmp(r->text + r->at.word - n, scheduler, n) == 0) {
+        offer_all(r, schedules);
+    } else if (!o) {
+        offer_operands(r);
+    } else if (strcmp(o->value, "DEVS") == 0) {
+        offer_contexts(r);
+        r->out->joined = false;
+    } else if (strcmp(o->value, "B") == 0) {
+        offer_all(r, truths);
+    } else if (o->kind == OPTION_NAME && strcmp(o->value, "V") == 0) {
+        offer_variables(r);
+    } else if (strcmp(o->value, "TYPE") == 0) {
+        offer_types(r);
+    } else if (o->kind == OPTION_WORD && strchr(o->value, '|')) {
+        offer_choices(r, o->value);
+    } else if (o->kind == OPTION_VALUE || o->kind == OPTION_NEEDED) {
+        offer_operands(r);
+    }
+}
+
+/* ---- Statements ---- */
+
+static const char *const control_words[] = {"if",     "for",     "while",    "repeat",
+                                            "def",    "updater", "else",     "elif",
+                                            "return", "break",   "continue", NULL};
+
+static void complete_statement(request *r)
+{
+    offer_commands(r);
+    if (*r->typed) {
+        offer_all(r, control_words);
+        offer_operands(r);
+    }
+}
+
+/* The names that a rule is given, its functions, and those that stand in it before the cursor. */
+static void complete_rule(request *r)
+{
+    static const char *const words[] = {
+        "input",     "stored",   "state",        "key",          "name",          "t",
+        "lr",        "wd",       "base_lr",      "rescale_grad", "clip_gradient", "print",
+        "if",        "else",     "rows present", "skip",         "fail",          "sqrt(",
+        "exp(",      "log(",     "abs(",         "sign(",        "min(",          "max(",
+        "clip(",     "where(",   "sum(",         "norm(",        "f64(",          "normal(",
+        "isfinite(", "rowmean(", "endswith(",    "not",          "true",          "false",
+        "none",      NULL};
+    offer_all(r, words);
+    const char *end = r->text + r->at.word;
+    for (const char *c = r->text; *r->typed && c < end;) {
+        size_t n = 0;
+        while (c + n < end && (lex_is_letter(c[n]) || (n > 0 && lex_is_digit(c[n]))))
+            n++;
+        char name[64];
+        bool seen = false;
+        snprintf(name, sizeof name, "%.*s", (int)n, c);
+        for (int64_t i = 0; i < r->out->n; i++)
+            seen = seen || strcmp(r->out->words[i], name) == 0;
+        if (n > 1 && !seen && (size_t)(c - r->text) > r->at.block)
+            offer(r, name);
+        c += n > 0 ? n : 1;
+    }
+}
+
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorts, and leaves out what is offered twice. */
+static void tidy(line_words *out)
+{
+    int64_t n = 0;
+    if (out->n > 1)
+        qsort(out->words, (size_t)out->n, sizeof *out->words, compare_words);
+    for (int64_t i = 0; i < out->n; i++) {
+        if (n > 0 && strcmp(out->words[n - 1], out->words[i]) == 0)
+            mem_free(out->words[i]);
+        else
+            out->words[n++] = out->words[i];
+    }
+    out->n = n;
+}
+
+/* Whether the word behind > may be one to compare with, as in `x > y`. */
+static bool may_compare(const request *r)
+{
+    size_t at = r->at.word;
+    while (at > 0 && lex_is_blank(r->text[at - 1]))
+        at--;
+    const command *c = r->at.command;
+    return !r->at.quote && at > 1 && r->text[at - 1] == '>' && r->text[at - 2] != '>' &&
+           (!c || c->args[0].kind == ARG_EXPRS);
+}
+
+void complete_words(session *s, const char *text, size_t n, line_words *out)
+{
+    static const char *const between[] = {"and", "or", "in", "by", "for", NULL};
+    request r = {.s = s, .text = text, .out = out};
+    cursor_find(&r.at, text, n);
+    r.typed = text + r.at.word;
+    out->start = r.at.word;
+    switch (r.at.place) {
+    case CURSOR_NOTHING:
+        break;
+    case CURSOR_STATEMENT:
+        complete_statement(&r);
+        break;
+    case CURSOR_ARGUMENT:
+        complete_argument(&r);
+        break;
+    case CURSOR_OPTION:
+        complete_option(&r);
+        break;
+    case CURSOR_OPTION_VALUE:
+        complete_option_value(&r);
+        break;
+    case CURSOR_OPERAND:
+        complete_operand(&r);
+        break;
+    case CURSOR_OPERATOR:
+        if (*r.typed)
+            offer_all(&r, between);
+        break;
+    case CURSOR_MEMBER:
+        complete_member(&r);
+        break;
+    case CURSOR_CONTEXT:
+        offer_contexts(&r);
+        break;
+    case CURSOR_FILE:
+        offer_files(&r, FILES_ARRAYS);
+        if (may_compare(&r))
+            offer_variables(&r);
+        break;
+    case CURSOR_VARIABLE:
+        offer_variables(&r);
+        break;
+    case CURSOR_RULE:
+        complete_rule(&r);
+        break;
+    }
+    tidy(out);
+}
+
+/* ---- Hints ---- */
+
+/* A control word and what follows it. */
+static const struct {
+    const char *word, *rest;
+} control_hints[] = {
+    {"if", "EXPR { ... } [else { ... }]"}, {"for", "NAME in EXPR { ... }"},
+    {"while", "EXPR { ... }"},             {"repeat", "N STATEMENT | { ... }"},
+    {"def", "NAME(A, B) { ... }"},         {"updater", "NAME(PARAM = 0.1) { stored += input }"},
+};
+
+static void add_word(buf *out, const char *fmt, const char *word)
+{
+    if (out->len > 0)
+        buf_char(out, ' ');
+    buf_printf(out, fmt, word);
+}
+
+/* The arguments from number `from` on, and the options that were not given. */
+static void command_hint(const cursor *at, const command *c, int from, buf *out)
+{
+    int n = 0;
+    while (c->args[n].kind != ARG_END)
+        n++;
+    for (int i = from; i < n; i++)
+        add_word(out, c->args[i].optional ? "[%s]" : "%s", c->args[i].name);
+    if (c->flags & COMMAND_PARAMS && at->options == 0)
+        add_word(out, "%s", "[--PARAM V]...");
+    for (int i = 0; c->options[i].name; i++) {
+        buf option = {0};
+        command_option_usage(&option, &c->options[i]);
+        if (!(at->options >> i & 1))
+            add_word(out, "%s", buf_text(&option));
+        buf_release(&option);
+    }
+}
+
+static void statement_hint(const request *r, buf *out)
+{
+    const command *c = command_find(r->typed, strlen(r->typed));
+    for (size_t i = 0; i < sizeof control_hints / sizeof *control_hints; i++)
+        if (strcmp(r->typed, control_hints[i].word) == 0)
+            buf_add(out, control_hints[i].rest);
+    if (c)
+        command_hint(&r->at, c, 0, out);
+}
+
+static void add_parameter(buf *out, const char *name)
+{
+    buf_printf(out, out->len > 0 ? ", %s" : "%s", name);
+}
+
+/* The parameters that a call still lacks: those behind the argument at the cursor. A function that
+ * takes a shape may get it as several numbers, so only what has a name is missing behind it. */
+static void call_hint(const request *r, buf *out)
+{
+    char name[64];
+    const cursor *at = &r->at;
+    bool begun = at->place != CURSOR_OPERAND || *r->typed;
+    int from = at->call_argument + begun;
+    snprintf(name, sizeof name, "%.*s", (int)at->call.n, r->text + at->call.at);
+    const function *f = function_find(name);
+    bool named = at->keyword.n > 0;
+    for (int64_t i = 0; i < r->s->ndefs && !f; i++) {
+        const ast *def = r->s->defs[i].node;
+        if (strcmp(r->s->defs[i].name, name) == 0)
+            for (uint32_t k = (uint32_t)from + 1; k < def->n; k++)
+                add_parameter(out, def->kid[k]->u.text);
+    }
+    for (int i = 0; f && f->params[i]; i++) {
+        bool by_name = strchr(f->params[i], '=') != NULL;
+        bool shape = (f->flags & FUNCTION_SHAPE) && from > 0 && by_name;
+        if (i >= from ? !named || by_name : shape)
+            if (!strstr(r->text + at->call.at, f->params[i]))
+                add_parameter(out, f->params[i]);
+    }
+    if (out->len > 0)
+        buf_char(out, ')');
+}
+
+/* Whether the statement begins with a control word and nothing behind it. */
+static void control_hint(const request *r, buf *out)
+{
+    const char *from = r->text + r->at.statement;
+    size_t n = strcspn(from, " \t");
+    if (from[n + strspn(from + n, " \t")] != '\0')
+        return;
+    for (size_t i = 0; i < sizeof control_hints / sizeof *control_hints; i++)
+        if (strncmp(from, control_hints[i].word, n) == 0 && !control_hints[i].word[n])
+            buf_add(out, control_hints[i].rest);
+}
+
+void complete_hint(session *s, const char *text, size_t n, buf *out)
+{
+    request r = {.s = s, .text = text};
+    buf rest = {0};
+    cursor_find(&r.at, text, n);
+    const cursor *at = &r.at;
+    bool other = at->place == CURSOR_VARIABLE || at->place == CURSOR_FILE ||
+                 at->place == CURSOR_CONTEXT || at->place == CURSOR_MEMBER;
+    if (other)
+        return;
+    r.typed = text + at->word;
+    bool inside = at->call.n > 0 && !at->quote;
+    if (inside)
+        call_hint(&r, &rest);
+    else if (at->depth == 0 && at->place == CURSOR_STATEMENT && *r.typed)
+        statement_hint(&r, &rest);
+    else if (at->depth == 0 && at->command && at->place != CURSOR_OPTION && !at->quote)
+        command_hint(at, at->command, at->begun, &rest);
+    else if (at->depth == 0 && !at->command && at->place != CURSOR_STATEMENT)
+        control_hint(&r, &rest);
+    if (rest.len > 0) {
+        bool blank = n > 0 && strchr(" \t\n(", text[n - 1]);
+        const char *gap = blank ? "" : inside && *r.typed == '\0' && text[n - 1] == ',' ? " "
+                          : inside ? ", " : " ";
+        buf_printf(out, "%s%s", gap, buf_text(&rest));
+    }
+    buf_release(&rest);
+}

@@ -1,0 +1,571 @@
+/* Expressions: names, calls, lists, devices, texts. Operators are in eval_tree.c, indices in
+ * eval_index.c, keys in eval_keys.c. */
+#include "eval/eval.h"
+
+#include <string.h>
+
+#include "array/arrange.h"
+#include "array/device.h"
+#include "array/slice.h"
+#include "base/stop.h"
+#include "base/suggest.h"
+#include "syntax/command.h"
+#include "eval/eval_tree.h"
+#include "eval/function.h"
+#include "files/load.h"
+#include "out/report.h"
+#include "out/show.h"
+#include "eval/stack.h"
+#include "syntax/statement.h"
+#include "syntax/unit.h"
+#include "eval/value_stack.h"
+#include "term/progress.h"
+
+/* and, or, not: the right side is evaluated only when it matters. */
+static int eval_logic(session *s, const ast *node, value *out, kv_err *e)
+{
+    bool truth;
+    int code = eval(s, node->kid[0], out, e);
+    if (code || (code = eval_truth(*out, &truth, e)))
+        return code;
+    if (node->kind == AST_UNARY) {
+        value_release(out);
+        *out = value_bool(!truth);
+        return KV_OK;
+    }
+    if (truth == (node->op == OP_OR))
+        return KV_OK;
+    value_release(out);
+    return eval(s, node->kid[1], out, e);
+}
+
+int eval_truth(value v, bool *out, kv_err *e)
+{
+    if (v.kind == VALUE_ARRAY) {
+        const void *data;
+        int64_t n = kv_array_size(v.u.array), bytes = kv_dtype_bytes(kv_array_dtype(v.u.array));
+        int code = kv_array_read(v.u.array, &data, e);
+        *out = true;
+        unsigned char block[1024];
+        for (int64_t i = 0; i < n && code == KV_OK && *out; i += 1024) {
+            int64_t m = n - i < 1024 ? n - i : 1024;
+            if (i % STOP_EVERY == 0 && (code = stop_check(e)))
+                break;
+            cpu_dev_ops.convert(block, KV_BOOL, (const char *)data + i * bytes,
+                                kv_array_dtype(v.u.array), m);
+            *out = memchr(block, 0, (size_t)m) == NULL;
+        }
+        return code;
+    }
+    if (value_is_sequence(v))
+        *out = v.u.list->n > 0;
+    else
+        *out = v.kind == VALUE_CTX || host_truth(value_host(v));
+    return KV_OK;
+}
+
+/* ---- Names and calls ---- */
+
+/* A store stands for a text that says what it is: there are no values that are stores. */
+static int store_text(session *s, const char *name, value *out, kv_err *e)
+{
+    buf text = {0};
+    kv *store;
+    int64_t at = session_find_store(s, name);
+    int code = at >= 0 ? KV_OK : session_store(s, &store, e);
+    if (code)
+        return code;
+    buf_printf(&text, "<KVStore %s>", kv_type(at >= 0 ? s->stores[at].store : store));
+    if ((code = buf_check(&text, e)) == KV_OK)
+        code = value_text_new(out, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return code;
+}
+
+static int eval_name(session *s, const ast *node, value *out, kv_err *e)
+{
+    const char *name = node->u.text;
+    const value *found = session_find(s, name);
+    if (!found && strcmp(name, "_") == 0)
+        found = &s->last;
+    if (found) {
+        *out = value_ref(*found);
+        return KV_OK;
+    }
+    if (session_names_store(s, name))
+        return store_text(s, name, out, e);
+    unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
+    if (function_find(name) || map_get(&s->functions, (kv_key){0, name}) >= 0)
+        return kv_err_hint(e, "`%s` is a function: %s(…)", name, name);
+    suggest near = {.word = name};
+    for (int64_t i = 0; i < s->globals.n; i++)
+        suggest_add(&near, s->globals.items[i].name);
+    for (int64_t i = 0; s->locals && i < s->locals->n; i++)
+        suggest_add(&near, s->locals->items[i].name);
+    bool none = near.n == 0; /* then it may be a command without arguments, or a function */
+    for (const command *c = command_table; none && c->name; c++)
+        suggest_add(&near, c->name);
+    for (int i = 0; none && i < function_count; i++)
+        suggest_add(&near, function_table[i].name);
+    return suggest_done(&near, e);
+}
+
+/* Evaluates the arguments of a call; names[i] is NULL for a positional one. */
+static int eval_args(session *s, const ast *node, value_stack *l, const char **names, kv_err *e)
+{
+    for (uint32_t i = 0; i < node->n; i++) {
+        const ast *arg = node->kid[i];
+        value v;
+        names[i] = arg->kind == AST_ARG ? arg->u.text : NULL;
+        int code = eval(s, arg->kind == AST_ARG ? arg->kid[0] : arg, &v, e);
+        if (code || (code = value_stack_add(l, v, e)))
+            return code;
+    }
+    return KV_OK;
+}
+
+static int eval_call(session *s, const ast *node, value *out, kv_err *e)
+{
+    const char *small[16], **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, e);
+    value_stack l = {0};
+    int64_t d = map_get(&s->functions, (kv_key){0, node->u.text});
+    const function *f = function_find(node->u.text);
+    int code = names ? eval_args(s, node, &l, names, e) : KV_E_MEMORY;
+    if (code == KV_OK && d >= 0) {
+        for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+            if (names[i])
+                code =
+                    unit_err(s, node->kid[i], e, KV_E_USAGE,
+                             "functions of a script take their arguments in order, without names");
+        if (code == KV_OK)
+            code = eval_call_definition(s, &s->defs[d], node, l.items, l.n, out, e);
+    } else if (code == KV_OK && f) {
+        code = function_call(s, f, l.items, names, l.n, out, e);
+        unit_at(s, node, e);
+    } else if (code == KV_OK) {
+        code =
+            unit_err(s, node, e, KV_E_NAME, "the function `%s` is not defined yet", node->u.text);
+    }
+    value_stack_release(&l);
+    if (names != small)
+        mem_free(names);
+    return code;
+}
+
+int eval_call_definition(session *s, const definition *d, const ast *node, const value *args,
+                         int64_t n, value *out, kv_err *e)
+{
+    const ast *def = d->node;
+    scope own = {0}, *locals = s->locals;
+    unit *caller = s->unit;
+    flow how = FLOW_ON;
+    int code = KV_OK;
+    *out = value_none();
+    if (n != (int64_t)def->n - 1)
+        return unit_err(s, node, e, KV_E_USAGE, "%s() takes %d argument%s, not %lld", d->name,
+                        (int)def->n - 1, def->n == 2 ? "" : "s", (long long)n);
+    if (s->depth >= PARSE_MAX_DEPTH)
+        return unit_err(s, node, e, KV_E_VALUE, "calls are nested deeper than %d", PARSE_MAX_DEPTH);
+    s->locals = &own;
+    s->depth++;
+    for (uint32_t i = 1; i < def->n && code == KV_OK; i++)
+        code = session_set(s, def->kid[i]->u.text, value_ref(args[i - 1]), e);
+    s->unit = d->unit;
+    if (code == KV_OK)
+        code = def->op ? eval(s, def->kid[0], out, e) : run_block(s, def->kid[0], &how, out, e);
+    s->depth--;
+    s->locals = locals;
+    s->unit = caller;
+    scope_release(&own);
+    if (code)
+        report_caller(s, node);
+    return code;
+}
+
+/* ---- Lists, ranges, devices, indices ---- */
+
+static int eval_items(session *s, const ast *node, value_kind kind, value *out, kv_err *e)
+{
+    int code = value_list_new(out, kind, node->n, e);
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = eval(s, node->kid[i], &out->u.list->items[i], e);
+    return value_finish(out, code);
+}
+
+/* The most items that a range may have: a list of them takes 16 bytes each. */
+#define RANGE_MAX 100000000
+
+static int eval_range(session *s, const ast *node, value *out, kv_err *e)
+{
+    int64_t part[3] = {0, 0, 1};
+    for (uint32_t i = 0; i < node->n; i++) {
+        value v;
+        int code = eval(s, node->kid[i], &v, e);
+        if (code)
+            return code;
+        code = function_int(v, "a bound of a range", &part[i], e);
+        value_release(&v);
+        if (code)
+            return unit_at(s, node->kid[i], e);
+    }
+    if (part[2] == 0)
+        return unit_err(s, node->kid[2], e, KV_E_VALUE, "a range cannot go by 0");
+    bool empty = part[2] > 0 ? part[0] > part[1] : part[0] < part[1];
+    /* in unsigned numbers: the distance of two bounds may need 64 bits */
+    uint64_t far = part[2] > 0 ? (uint64_t)part[1] - (uint64_t)part[0]
+                               : (uint64_t)part[0] - (uint64_t)part[1];
+    uint64_t step = part[2] > 0 ? (uint64_t)part[2] : -(uint64_t)part[2];
+    uint64_t n = empty ? 0 : far / step + (far / step < RANGE_MAX);
+    if (n > RANGE_MAX)
+        return unit_err(s, node, e, KV_E_VALUE, "a range has at most %d items", RANGE_MAX);
+    int code = value_list_new(out, VALUE_LIST, (int64_t)n, e);
+    for (uint64_t i = 0; i < n && code == KV_OK; i++) {
+        out->u.list->items[i] = value_int((int64_t)((uint64_t)part[0] + i * (uint64_t)part[2]));
+        code = stop_check_at((int64_t)i, e);
+    }
+    return value_finish(out, code);
+}
+
+/* The number of items of something that can be gone through. */
+static int iterate_count(session *s, const ast *node, value v, int64_t *n, kv_err *e)
+{
+    if (value_is_sequence(v))
+        *n = v.u.list->n;
+    else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) > 0)
+        *n = kv_array_shape(v.u.array)[0];
+    else
+        return unit_err(s, node, e, KV_E_DTYPE, "`for` goes through lists and arrays, not %s",
+                        value_kind_name(v));
+    return KV_OK;
+}
+
+/* The i-th item; *more is cleared when there is none. The body may have changed the list. */
+static int iterate_item(value v, int64_t i, bool *more, value *out, kv_err *e)
+{
+    *more = i < (value_is_sequence(v) ? v.u.list->n : kv_array_shape(v.u.array)[0]);
+    if (!*more)
+        return KV_OK;
+    if (value_is_sequence(v)) {
+        *out = value_ref(v.u.list->items[i]);
+        return KV_OK;
+    }
+    array_range at = {.is_index = true, .index = i};
+    kv_array *row;
+    int code = array_slice(&row, v.u.array, &at, 1, e);
+    if (code == KV_OK)
+        *out = value_array(row);
+    return code;
+}
+
+int eval_each(session *s, const ast *node, const char *name, eval_body body, void *arg, kv_err *e)
+{
+    value list;
+    int64_t n = 0;
+    bool on = true;
+    int code = eval(s, node, &list, e);
+    if (code)
+        return code;
+    code = iterate_count(s, node, list, &n, e);
+    progress_begin("for", n, PROGRESS_TIMES);
+    for (int64_t i = 0; on && code == KV_OK; i++) {
+        value item;
+        progress_step(i);
+        if ((code = session_interrupted(s, e)))
+            unit_at(s, node, e);
+        else if ((code = iterate_item(list, i, &on, &item, e)) == KV_OK && on &&
+                 (code = session_set(s, name, item, e)) == KV_OK)
+            code = body(s, i, arg, &on, e);
+    }
+    progress_end();
+    value_release(&list);
+    return code;
+}
+
+typedef struct comprehension {
+    const ast *node;
+    value_stack items;
+} comprehension;
+
+static int comprehension_item(session *s, int64_t i, void *arg, bool *on, kv_err *e)
+{
+    comprehension *c = arg;
+    value v;
+    (void)i;
+    (void)on;
+    int code = eval(s, c->node->kid[0], &v, e);
+    return code ? code : value_stack_add(&c->items, v, e);
+}
+
+static int move(session *s, const ast *node, value v, value where, value *out, kv_err *e);
+
+/* A name that a list is made under keeps what it held before. */
+static int eval_comp(session *s, const ast *node, value *out, kv_err *e)
+{
+    comprehension c = {.node = node};
+    const value *had = session_find_here(s, node->u.text);
+    value before = had ? value_ref(*had) : value_none();
+    bool restore = had != NULL;
+    int code = eval_each(s, node->kid[1], node->u.text, comprehension_item, &c, e);
+    if (code == KV_OK)
+        code = value_stack_list(&c.items, out, e);
+    value_stack_release(&c.items);
+    if (restore)
+        session_set(s, node->u.text, before, code ? NULL : e);
+    else
+        session_unset(s, node->u.text);
+    return code;
+}
+
+/* [E for 4 gpus]: (E)@gpu(i) for i in 0..3 */
+static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
+{
+    int32_t n;
+    value_stack l = {0};
+    const value *had = session_find_here(s, "i");
+    value before = had ? value_ref(*had) : value_none();
+    bool restore = had != NULL;
+    int code = eval_int(s, node->kid[1], "a count of devices", &n, e);
+    for (int32_t i = 0; i < n && code == KV_OK; i++) {
+        value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
+        if ((code = session_interrupted(s, e)) || (code = session_set(s, "i", value_int(i), e)) ||
+            (code = eval(s, node->kid[0], &v, e)))
+            break;
+        code = move(s, node, v, ctx, &moved, e);
+        value_release(&v);
+        if (code == KV_OK)
+            code = value_stack_add(&l, moved, e);
+    }
+    if (code == KV_OK)
+        code = value_stack_list(&l, out, e);
+    value_stack_release(&l);
+    if (restore)
+        session_set(s, "i", before, code ? NULL : e);
+    else
+        session_unset(s, "i");
+    return code;
+}
+
+static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *out, kv_err *e)
+{
+    kv_array *a, *moved;
+    int code = value_to_array(&a, v, e);
+    if (code || (code = session_ctx(s, ctx, e)))
+        return unit_at(s, node, e);
+    if (kv_ctx_same(kv_array_ctx(a), ctx)) {
+        *out = value_array(a);
+        return KV_OK;
+    }
+    code = arrange_copy(&moved, a, kv_array_dtype(a), ctx, e);
+    kv_array_unref(a);
+    if (code == KV_OK)
+        *out = value_array(moved);
+    return code == KV_OK ? KV_OK : unit_at(s, node, e);
+}
+
+/* A value on a context or on a list of contexts; a list goes item by item. */
+static int move(session *s, const ast *node, value v, value where, value *out, kv_err *e)
+{
+    bool list = value_is_several(v), places = value_is_sequence(where);
+    if (!list && !places)
+        return move_array(s, node, v, where.u.ctx, out, e);
+    int64_t n = list ? v.u.list->n : where.u.list->n;
+    if (list && places && n != where.u.list->n)
+        return unit_err(s, node, e, KV_E_VALUE, "%lld arrays do not fit %lld devices", (long long)n,
+                        (long long)where.u.list->n);
+    int code = value_descend(e);
+    if (code || (code = value_list_new(out, VALUE_LIST, n, e)))
+        return unit_at(s, node, e);
+    for (int64_t i = 0; i < n && code == KV_OK; i++)
+        code = move(s, node, list ? v.u.list->items[i] : v, places ? where.u.list->items[i] : where,
+                    &out->u.list->items[i], e);
+    return value_finish(out, code);
+}
+
+int eval_devices(session *s, const ast *node, value *out, kv_err *e)
+{
+    int code = KV_OK;
+    bool bare = node->kind == AST_NAME && !session_find(s, node->u.text);
+    if (bare && strcmp(node->u.text, "cpu") == 0)
+        *out = value_ctx((kv_ctx){KV_CPU, 0});
+    else if (bare && strcmp(node->u.text, "gpu") == 0)
+        *out = value_ctx((kv_ctx){KV_GPU, 0});
+    else
+        code = eval(s, node, out, e);
+    if (code)
+        return code;
+    int64_t n = value_is_sequence(*out) ? out->u.list->n : 1;
+    for (int64_t i = 0; i < n; i++) {
+        value one = value_is_sequence(*out) ? out->u.list->items[i] : *out;
+        if (one.kind != VALUE_CTX) {
+            unit_err(s, node, e, KV_E_DTYPE, "a device such as gpu(1) is needed here, not %s",
+                     value_kind_name(one));
+            value_release(out);
+            return e->code;
+        }
+    }
+    return KV_OK;
+}
+
+int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
+{
+    int code = eval_devices(s, node, out, e);
+    if (code)
+        return code;
+    int64_t n = value_is_sequence(*out) ? out->u.list->n : 1;
+    for (int64_t i = 0; i < n; i++) {
+        value one = value_is_sequence(*out) ? out->u.list->items[i] : *out;
+        if ((code = session_ctx(s, one.u.ctx, e))) {
+            value_release(out);
+            return unit_at(s, node, e);
+        }
+    }
+    return KV_OK;
+}
+
+static int eval_at(session *s, const ast *node, value *out, kv_err *e)
+{
+    value v, where;
+    int code = eval(s, node->kid[0], &v, e);
+    if (code)
+        return code;
+    if ((code = eval_contexts(s, node->kid[1], &where, e)) == KV_OK) {
+        code = move(s, node, v, where, out, e);
+        value_release(&where);
+    }
+    value_release(&v);
+    return code;
+}
+
+/* ---- Texts ---- */
+
+static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
+{
+    buf text = {0};
+    int code = KV_OK;
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++) {
+        const ast *piece = node->kid[i];
+        if (piece->kind == AST_TEXT) {
+            buf_add(&text, piece->u.text);
+            continue;
+        }
+        value v;
+        if ((code = eval(s, piece->kid[0], &v, e)))
+            break;
+        value number = v;
+        kv_err unused = {0};
+        bool item = piece->u.text && v.kind == VALUE_ARRAY &&
+                    value_item(&number, v, &unused) == KV_OK;
+        if (item || value_is_scalar(v))
+            code = host_format_field(&text, value_host(number), piece->u.text, e);
+        else if (piece->u.text)
+            code = kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s",
+                              value_kind_name(v));
+        else
+            code = show_value(s, &text, v, false, e);
+        value_release(&v);
+        if (code)
+            unit_at(s, piece, e);
+    }
+    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
+        code = value_text_new(out, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return code;
+}
+
+int eval_text(session *s, const ast *node, const char *what, value *out, kv_err *e)
+{
+    int code = eval(s, node, out, e);
+    if (code || out->kind == VALUE_TEXT)
+        return code;
+    unit_err(s, node, e, KV_E_DTYPE, "%s is a text, not %s", what, value_kind_name(*out));
+    value_release(out);
+    return e->code;
+}
+
+int eval_int(session *s, const ast *node, const char *what, int32_t *out, kv_err *e)
+{
+    value v;
+    int64_t wide = 0;
+    int code = eval(s, node, &v, e);
+    if (code)
+        return code;
+    code = function_int(v, what, &wide, e);
+    value_release(&v);
+    if (code)
+        return unit_at(s, node, e);
+    if (wide < INT32_MIN || wide > INT32_MAX)
+        return unit_err(s, node, e, KV_E_VALUE, "%s lies in %d .. %d, %lld does not", what,
+                        INT32_MIN, INT32_MAX, (long long)wide);
+    *out = (int32_t)wide;
+    return KV_OK;
+}
+
+/* ---- All of it ---- */
+
+int eval(session *s, const ast *node, value *out, kv_err *e)
+{
+    *out = value_none();
+    if (stack_runs_low())
+        return unit_too_deep(s, node, e);
+    switch ((ast_kind)node->kind) {
+    case AST_INT:
+        *out = value_int(node->u.integer);
+        return KV_OK;
+    case AST_FLOAT:
+        *out = value_float(node->u.number);
+        return KV_OK;
+    case AST_BOOL:
+        *out = value_bool(node->u.integer);
+        return KV_OK;
+    case AST_NONE:
+        return KV_OK;
+    case AST_TEXT:
+        return value_text_new(out, node->u.text, strlen(node->u.text), e);
+    case AST_FTEXT:
+        return eval_ftext(s, node, out, e);
+    case AST_NAME:
+        return eval_name(s, node, out, e);
+    case AST_LIST:
+        return eval_items(s, node, VALUE_LIST, out, e);
+    case AST_TUPLE:
+        return eval_items(s, node, VALUE_TUPLE, out, e);
+    case AST_COMP:
+        return eval_comp(s, node, out, e);
+    case AST_COPIES:
+        return eval_copies(s, node, out, e);
+    case AST_CALL:
+        return eval_is_inner(s, node) ? eval_tree(s, node, out, e) : eval_call(s, node, out, e);
+    case AST_STORE:
+        return run_method_call(s, node, out, e);
+    case AST_INDEX:
+        return eval_index(s, node, out, e);
+    case AST_AT:
+        return eval_at(s, node, out, e);
+    case AST_FILE:
+        return load_eval(s, node, out, e);
+    case AST_UNARY:
+    case AST_BINARY:
+        return eval_is_logic(node) ? eval_logic(s, node, out, e) : eval_tree(s, node, out, e);
+    case AST_RANGE:
+        return eval_range(s, node, out, e);
+    case AST_ARG:
+    case AST_FIELD:
+    case AST_SLICE:
+    case AST_ELLIPSIS:
+    case AST_KEYS:
+    case AST_KEY:
+    case AST_KEY_RANGE:
+    case AST_KEY_VALUE:
+    case RULE_STATE:
+    case RULE_SET:
+    case RULE_IF:
+    case RULE_ROWS:
+    case RULE_SKIP:
+    case RULE_FAIL:
+    case RULE_PRINT:
+    case AST_BLOCK:
+    case AST_SCRIPT:
+        break;
+    }
+    return unit_err(s, node, e, KV_E_INTERNAL, "an expression of kind %d has no value", node->kind);
+}

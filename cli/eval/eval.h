@@ -1,0 +1,76 @@
+/* Expressions: from syntax tree to value, in the scope of the running function. */
+#ifndef EVAL_EVAL_H
+#define EVAL_EVAL_H
+
+#include "lang/ast.h"
+#include "base/mem.h"
+#include "run/session.h"
+
+/* The value of an expression; the caller releases it. Errors have the place of their node. */
+int eval(session *s, const ast *node, value *out, kv_err *e);
+
+/* Whether a value counts as true: a number other than 0, a text that is not empty, an array whose
+ * elements are all not zero, a list that is not empty. */
+int eval_truth(value v, bool *out, kv_err *e);
+
+/* A text: of AST_TEXT, AST_FTEXT, a variable or an expression that gives one. what names it in the
+ * error (dtype). */
+int eval_text(session *s, const ast *node, const char *what, value *out, kv_err *e);
+
+/* An integer in the range of int32. */
+int eval_int(session *s, const ast *node, const char *what, int32_t *out, kv_err *e);
+
+/* One context or a list of them. Out: a context, or a list of contexts, which need not be there. */
+int eval_devices(session *s, const ast *node, value *out, kv_err *e);
+
+/* The same, and virtual GPUs are made. */
+int eval_contexts(session *s, const ast *node, value *out, kv_err *e);
+
+/* base[…]: the value of an AST_INDEX. */
+int eval_index(session *s, const ast *node, value *out, kv_err *e);
+
+/* target[…] = v, target a variable. */
+int eval_assign_index(session *s, const ast *target, value v, kv_err *e);
+
+/* Sets a variable to each item of a list, a tuple or the first axis of an array in turn and calls
+ * body, until it clears *on or fails. */
+typedef int (*eval_body)(session *s, int64_t i, void *arg, bool *on, kv_err *e);
+int eval_each(session *s, const ast *list, const char *name, eval_body body, void *arg, kv_err *e);
+
+/* Makes *v the only holder of its array, if it is one, so that the elements can be changed. */
+int eval_unshare(value *v, kv_err *e);
+
+/* KEYS. A single key has list false. Names stay valid as long as the list. */
+typedef struct key_list {
+    kv_key *keys;
+    int64_t n, cap;
+    bool list;
+    kv_key one;         /* memory of a list of one */
+    arena names;
+} key_list;
+
+int eval_keys(session *s, const ast *node, key_list *out, kv_err *e);
+void key_list_release(key_list *l);
+
+/* Calls a function of the script. */
+int eval_call_definition(session *s, const struct definition *d, const ast *node, const value *args,
+                         int64_t n, value *out, kv_err *e);
+
+/* Runs the statements of a block. *returned: set to the value of a return (flow RETURN). */
+typedef enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_QUIT } flow;
+int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *e);
+
+/* For commands with COMMAND_RUNS: how the statements that they run end goes to whoever runs the
+ * command. */
+typedef struct run_flow {
+    flow *how;
+    value *returned;
+} run_flow;
+
+/* Runs the command of an AST_STORE on its store. Out: what it gives, as a value. */
+int run_method_call(session *s, const ast *node, value *out, kv_err *e);
+
+/* Runs a block or a statement that is an argument of the running command. */
+int run_argument(session *s, const ast *node, kv_err *e);
+
+#endif

@@ -1,0 +1,245 @@
+/* Parts of lists and arrays: a[1], a[0:2, ...], and assigning them. */
+#include "array/slice.h"
+#include "base/stop.h"
+#include "eval/eval.h"
+#include "eval/function.h"
+#include "eval/list.h"
+#include "syntax/unit.h"
+
+/* An optional bound of a slice. */
+static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv_err *e)
+{
+    *given = node != NULL;
+    if (!node)
+        return KV_OK;
+    value v;
+    int code = eval(s, node, &v, e);
+    if (code)
+        return code;
+    code = function_int(v, "an index", out, e);
+    value_release(&v);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+/* The ranges of an AST_INDEX; ndim is that of what is indexed, for `...`. */
+static int eval_ranges(session *s, const ast *node, int ndim, array_range *r, int *n, kv_err *e)
+{
+    *n = 0;
+    for (uint32_t i = 1; i < node->n; i++) {
+        const ast *part = node->kid[i];
+        bool given, to, step;
+        int code;
+        if (*n >= KV_MAX_NDIM)
+            return unit_err(s, node, e, KV_E_INDEX, "at most %d indices", KV_MAX_NDIM);
+        array_range *at = &r[*n];
+        *at = (array_range){0};
+        if (part->kind == AST_ELLIPSIS) {
+            for (int k = ndim - (int)(node->n - 2); k > 0 && *n < KV_MAX_NDIM; k--)
+                r[(*n)++] = (array_range){0};
+            continue;
+        }
+        if (part->kind == AST_SLICE) {
+            if ((code = slice_part(s, part->kid[0], &at->has_from, &at->from, e)) ||
+                (code = slice_part(s, part->kid[1], &to, &at->to, e)) ||
+                (code = slice_part(s, part->kid[2], &step, &at->step, e)))
+                return code;
+            at->has_to = to;
+            if (step && at->step == 0)
+                return unit_err(s, part, e, KV_E_VALUE, "a slice cannot step by 0");
+        } else {
+            if ((code = slice_part(s, part, &given, &at->index, e)))
+                return code;
+            at->is_index = true;
+        }
+        (*n)++;
+    }
+    return KV_OK;
+}
+
+static int index_list(session *s, const ast *node, value v, value *out, kv_err *e)
+{
+    array_range r[KV_MAX_NDIM];
+    int n;
+    int64_t len = v.u.list->n;
+    int code = eval_ranges(s, node, 1, r, &n, e);
+    if (code)
+        return code;
+    if (n != 1)
+        return unit_err(s, node, e, KV_E_INDEX, "a list has one index at a time: a[1][2]");
+    if (r[0].is_index) {
+        int64_t i = r[0].index < 0 ? r[0].index + len : r[0].index;
+        if (i < 0 || i >= len)
+            return unit_err(s, node, e, KV_E_INDEX,
+                            "index %lld is out of range: the list has %lld item%s",
+                            (long long)r[0].index, (long long)len, len == 1 ? "" : "s");
+        *out = value_ref(v.u.list->items[i]);
+        return KV_OK;
+    }
+    array_span span = array_range_span(&r[0], len);
+    code = value_list_new(out, v.kind, span.n, e);
+    for (int64_t i = 0; i < span.n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
+        out->u.list->items[i] = value_ref(v.u.list->items[span.from + i * span.step]);
+    return value_finish(out, code);
+}
+
+int eval_index(session *s, const ast *node, value *out, kv_err *e)
+{
+    value v;
+    int code = eval(s, node->kid[0], &v, e);
+    if (code)
+        return code;
+    if (value_is_sequence(v)) {
+        code = index_list(s, node, v, out, e);
+    } else if (v.kind == VALUE_ARRAY) {
+        array_range r[KV_MAX_NDIM];
+        kv_array *part;
+        int n;
+        code = eval_ranges(s, node, kv_array_ndim(v.u.array), r, &n, e);
+        if (code == KV_OK && (code = array_slice(&part, v.u.array, r, n, e)) == KV_OK)
+            *out = value_array(part);
+        unit_at(s, node, e);
+    } else {
+        code = unit_err(s, node, e, KV_E_DTYPE, "%s has no parts to index", value_kind_name(v));
+    }
+    value_release(&v);
+    return code;
+}
+
+int eval_unshare(value *v, kv_err *e)
+{
+    kv_array *copy;
+    if (v->kind != VALUE_ARRAY || kv_array_refs(v->u.array) == 1)
+        return KV_OK;
+    int code =
+        kv_array_dup(&copy, v->u.array, kv_array_dtype(v->u.array), kv_array_ctx(v->u.array), e);
+    if (code)
+        return code;
+    value_release(v);
+    *v = value_array(copy);
+    return KV_OK;
+}
+
+/* ---- Assigning ---- */
+
+/* Where a value lies that is to be changed: in a variable, or in a list as item i. Indices are
+ * expressions, which may move both, so that the address is taken last. */
+typedef struct place {
+    const char *name; /* NULL: in the list */
+    value list;
+    int64_t i;
+} place;
+
+/* NULL: a function in an index has taken it away. */
+static value *place_address(session *s, const place *p)
+{
+    if (p->name)
+        return session_find(s, p->name);
+    return p->i < p->list.u.list->n ? &p->list.u.list->items[p->i] : NULL;
+}
+
+static int no_item(session *s, const ast *node, int64_t len, kv_err *e)
+{
+    return unit_err(s, node, e, KV_E_INDEX, "the list has %lld item%s and no such one",
+                    (long long)len, len == 1 ? "" : "s");
+}
+
+/* The item of a list that one index means. */
+static int item_of(session *s, const ast *node, value list, const array_range *r, int n, int64_t *i,
+                   kv_err *e)
+{
+    int64_t len = list.u.list->n;
+    *i = n == 1 && r[0].index < 0 ? r[0].index + len : r[0].index;
+    return n != 1 || !r[0].is_index || *i < 0 || *i >= len ? no_item(s, node, len, e) : KV_OK;
+}
+
+/* The place of a variable, or of the list item target[i] inside target[i][j]. */
+static int find_place(session *s, const ast *node, place *out, kv_err *e)
+{
+    array_range r[KV_MAX_NDIM];
+    int n, code;
+    *out = (place){0};
+    if (node->kind == AST_NAME) {
+        out->name = node->u.text;
+        value unused;
+        return session_find(s, out->name) ? KV_OK : eval(s, node, &unused, e); /* there is none */
+    }
+    if (node->kind != AST_INDEX)
+        return unit_err(s, node, e, KV_E_USAGE, "only parts of variables can be assigned");
+    if ((code = eval(s, node->kid[0], &out->list, e)))
+        return code;
+    if (out->list.kind != VALUE_LIST)
+        code = unit_err(s, node, e, KV_E_USAGE,
+                        "write all indices of an array in one bracket: a[1, 2]");
+    else if ((code = eval_ranges(s, node, 1, r, &n, e)) == KV_OK)
+        code = item_of(s, node, out->list, r, n, &out->i, e);
+    if (code)
+        value_release(&out->list);
+    return code;
+}
+
+static int assign_array(session *s, const ast *target, kv_array *a, const array_range *r, int n,
+                        value v, kv_err *e)
+{
+    kv_array *src;
+    /* numbers go straight into the array's dtype, so that large integers stay exact */
+    int code = v.kind == VALUE_ARRAY
+                   ? value_to_array(&src, v, e)
+                   : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
+    if (code)
+        return unit_at(s, target, e);
+    code = array_assign_slice(a, r, n, src, e);
+    kv_array_unref(src);
+    return code ? unit_at(s, target, e) : KV_OK;
+}
+
+/* list[i] = v, list[i:j] = list */
+static int assign_list(session *s, const ast *target, value list, const array_range *r, int n,
+                       value v, kv_err *e)
+{
+    int64_t i;
+    int code;
+    if (n != 1 || r[0].is_index) {
+        code = item_of(s, target, list, r, n, &i, e);
+        return code || (code = list_set(list, i, v, e)) ? unit_at(s, target, e) : KV_OK;
+    }
+    array_span span = array_range_span(&r[0], list.u.list->n);
+    if (!value_is_sequence(v))
+        return unit_err(s, target, e, KV_E_DTYPE, "a slice of a list is given a list, not %s",
+                        value_kind_name(v));
+    if (span.step != 1)
+        return unit_err(s, target, e, KV_E_UNSUPPORTED,
+                        "a slice of a list with a step cannot be assigned");
+    return list_splice(list, span.from, span.n, v, e) ? unit_at(s, target, e) : KV_OK;
+}
+
+static int assign_at(session *s, const ast *target, const place *p, value v, kv_err *e)
+{
+    array_range r[KV_MAX_NDIM];
+    const value *now = place_address(s, p);
+    int n, ndim = now->kind == VALUE_ARRAY ? kv_array_ndim(now->u.array) : 1;
+    if (now->kind != VALUE_ARRAY && now->kind != VALUE_LIST)
+        return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
+                        value_kind_name(*now));
+    int code = eval_ranges(s, target, ndim, r, &n, e);
+    if (code)
+        return code;
+    value *here = place_address(s, p);
+    if (!here || (here->kind != VALUE_ARRAY && here->kind != VALUE_LIST))
+        return unit_err(s, target, e, KV_E_VALUE, "the index has changed what it is an index of");
+    if (here->kind == VALUE_LIST)
+        return assign_list(s, target, *here, r, n, v, e);
+    if ((code = eval_unshare(here, e)))
+        return code;
+    return assign_array(s, target, here->u.array, r, n, v, e);
+}
+
+int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
+{
+    place p;
+    int code = find_place(s, target->kid[0], &p, e);
+    if (code)
+        return code;
+    code = assign_at(s, target, &p, v, e);
+    value_release(&p.list);
+    return code;
+}

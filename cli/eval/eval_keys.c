@@ -1,0 +1,201 @@
+/* KEYS: from words, ranges, patterns and variables to a list of keys. */
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/stop.h"
+#include "eval/eval.h"
+#include "syntax/unit.h"
+
+/* A pattern or range of keys stands for at most this many. */
+#define KEYS_MAX 100000000
+
+static int add(key_list *l, kv_key key, kv_err *e)
+{
+    if (l->n == 0 && !l->keys) {
+        l->keys = &l->one;
+        l->cap = 1;
+    }
+    if (l->n == l->cap) {
+        kv_key *more = l->keys == &l->one ? NULL : l->keys;
+        int64_t cap = l->keys == &l->one ? 0 : l->cap;
+        if (mem_grow(&more, &cap, l->n + 1, sizeof *more, e))
+            return KV_E_MEMORY;
+        if (l->keys == &l->one)
+            more[0] = l->one;
+        l->keys = more;
+        l->cap = cap;
+    }
+    l->keys[l->n++] = key;
+    return KV_OK;
+}
+
+static int add_text(key_list *l, const char *text, size_t n, kv_err *e)
+{
+    if (n > KV_KEY_MAX)
+        return kv_err_set(e, KV_E_KEY, "a text key has at most %d bytes, this one has %zu",
+                          KV_KEY_MAX, n);
+    char *copy = arena_text(&l->names, text, n, e);
+    return copy ? add(l, (kv_key){0, copy}, e) : KV_E_MEMORY;
+}
+
+/* How many numbers from..to are, at most *left; divides *left by it. Error: value. */
+static int check_count(session *s, const ast *node, int64_t from, int64_t to, int64_t *left,
+                       kv_err *e)
+{
+    if (to >= from && (uint64_t)to - (uint64_t)from >= (uint64_t)*left)
+        return unit_err(s, node, e, KV_E_VALUE, "a range of keys has at most %d", KEYS_MAX);
+    *left /= to > from ? to - from + 1 : 1;
+    return KV_OK;
+}
+
+static int add_range(session *s, const ast *node, key_list *l, kv_err *e)
+{
+    int64_t from = node->kid[0]->u.integer, to = node->kid[1]->u.integer, left = KEYS_MAX;
+    int code = check_count(s, node, from, to, &left, e);
+    for (int64_t i = from; from <= to && code == KV_OK; i++) {
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = add(l, (kv_key){i, NULL}, e);
+        if (i == to)
+            break;
+    }
+    return code;
+}
+
+/* The numbers of the {a..b} at text; returns what stands behind it. */
+static const char *read_numbers(const char *text, int64_t *from, int64_t *to, bool *over)
+{
+    text++;
+    text += num_parse_int(text, strlen(text), from, over) + strlen("..");
+    return text + num_parse_int(text, strlen(text), to, over) + 1;
+}
+
+/* Appends the pattern at text, word standing before it, with each number for its {a..b}. */
+static int expand(key_list *l, buf *word, const char *text, kv_err *e)
+{
+    const char *open = strchr(text, '{');
+    size_t keep = word->len;
+    int64_t from, to;
+    bool over = false;
+    int code = KV_OK;
+    if (!open) {
+        buf_add(word, text);
+        if ((code = buf_check(word, e)) == KV_OK && (code = stop_check_at(l->n, e)) == KV_OK)
+            code = add_text(l, buf_text(word), word->len, e);
+        word->len = keep;
+        return code;
+    }
+    const char *behind = read_numbers(open, &from, &to, &over);
+    buf_put(word, text, (size_t)(open - text));
+    size_t before = word->len;
+    for (int64_t i = from; from <= to && code == KV_OK; i++) {
+        buf_printf(word, "%lld", (long long)i);
+        code = expand(l, word, behind, e);
+        word->len = before;
+        if (i == to)
+            break;
+    }
+    word->len = keep;
+    return code;
+}
+
+/* A word with {a..b}: every combination, the last one's numbers first. */
+static int add_pattern(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
+{
+    buf word = {0};
+    int64_t from, to, left = KEYS_MAX;
+    int code = KV_OK;
+    for (const char *at = pattern; code == KV_OK && (at = strchr(at, '{'));) {
+        bool over = false;
+        at = read_numbers(at, &from, &to, &over);
+        code = check_count(s, node, over ? 0 : from, over ? INT64_MAX : to, &left, e);
+    }
+    if (code == KV_OK)
+        code = expand(l, &word, pattern, e);
+    buf_release(&word);
+    return code;
+}
+
+/* The keys of the store that match a pattern, in the order of updates. */
+static int add_matching(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
+{
+    kv *store;
+    int64_t before = l->n;
+    int code = session_store(s, &store, e);
+    for (int64_t i = 0; code == KV_OK && i < kv_num_keys(store); i++) {
+        kv_info info;
+        char number[NUM_TEXT_MAX];
+        if ((code = kv_info_at(store, i, &info, e)))
+            break;
+        num_int(number, info.key.id);
+        if (fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
+            continue;
+        code = info.key.name ? add_text(l, info.key.name, strlen(info.key.name), e)
+                             : add(l, info.key, e);
+    }
+    if (code == KV_OK && l->n == before)
+        return unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", pattern);
+    return code;
+}
+
+static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *e)
+{
+    int code = value_descend(e);
+    if (code)
+        return code;
+    if (v.kind == VALUE_INT)
+        return add(l, (kv_key){v.u.integer, NULL}, e);
+    if (v.kind == VALUE_TEXT)
+        return add_text(l, v.u.text->text, strlen(v.u.text->text), e);
+    if (value_is_sequence(v)) {
+        l->list = true;
+        for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
+            code = add_value(s, node, v.u.list->items[i], l, e);
+        return code;
+    }
+    return unit_err(s, node, e, KV_E_DTYPE, "a key is an integer or a text, not %s",
+                    value_kind_name(v));
+}
+
+static int add_key(session *s, const ast *node, key_list *l, kv_err *e)
+{
+    value v;
+    int code;
+    if (node->kind == AST_KEY_RANGE)
+        return add_range(s, node, l, e);
+    if (node->kind == AST_KEY_VALUE) {
+        if ((code = eval(s, node->kid[0], &v, e)))
+            return code;
+        code = add_value(s, node, v, l, e);
+        value_release(&v);
+        return code ? unit_at(s, node, e) : KV_OK;
+    }
+    if (node->op == 0)
+        return add(l, (kv_key){node->u.integer, NULL}, e);
+    if (node->op == 1) /* lives as long as the unit */
+        return add(l, (kv_key){0, node->u.text}, e);
+    if (strpbrk(node->u.text, "*?"))
+        return add_matching(s, node, node->u.text, l, e);
+    return add_pattern(s, node, node->u.text, l, e);
+}
+
+int eval_keys(session *s, const ast *node, key_list *out, kv_err *e)
+{
+    int code = KV_OK;
+    *out = (key_list){.list = !(node->flags & AST_SINGLE)};
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = add_key(s, node->kid[i], out, e);
+    if (code) {
+        key_list_release(out);
+        return unit_at(s, node, e);
+    }
+    return KV_OK;
+}
+
+void key_list_release(key_list *l)
+{
+    if (l->keys != &l->one)
+        mem_free(l->keys);
+    arena_release(&l->names);
+    *l = (key_list){0};
+}

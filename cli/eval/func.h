@@ -1,0 +1,72 @@
+/* The code of the functions in function_table, one file for each subject. */
+#ifndef EVAL_FUNC_H
+#define EVAL_FUNC_H
+
+#include "eval/function.h"
+
+/* func_make.c: arrays from shapes and numbers */
+int func_ones(function_args *args, value *out, kv_err *e);
+int func_full(function_args *args, value *out, kv_err *e);
+int func_arange(function_args *args, value *out, kv_err *e);
+int func_linspace(function_args *args, value *out, kv_err *e);
+int func_eye(function_args *args, value *out, kv_err *e);
+int func_array(function_args *args, value *out, kv_err *e);
+int func_astype(function_args *args, value *out, kv_err *e);
+int func_copy(function_args *args, value *out, kv_err *e);
+
+/* func_sparse.c: row_sparse arrays and storage */
+int func_zeros(function_args *args, value *out, kv_err *e);
+int func_row_sparse(function_args *args, value *out, kv_err *e);
+int func_tostype(function_args *args, value *out, kv_err *e);
+int func_dense(function_args *args, value *out, kv_err *e);
+int func_stype(function_args *args, value *out, kv_err *e);
+
+/* func_list.c */
+int func_append(function_args *args, value *out, kv_err *e);
+
+/* func_random.c */
+int func_uniform(function_args *args, value *out, kv_err *e);
+int func_normal(function_args *args, value *out, kv_err *e);
+int func_randint(function_args *args, value *out, kv_err *e);
+
+/* func_shape.c: facts of arrays, and their elements in another arrangement */
+int func_shape(function_args *args, value *out, kv_err *e);
+int func_len(function_args *args, value *out, kv_err *e);
+int func_dtype(function_args *args, value *out, kv_err *e);
+int func_ctx(function_args *args, value *out, kv_err *e);
+int func_reshape(function_args *args, value *out, kv_err *e);
+int func_transpose(function_args *args, value *out, kv_err *e);
+int func_concat(function_args *args, value *out, kv_err *e);
+int func_stack(function_args *args, value *out, kv_err *e);
+int func_split(function_args *args, value *out, kv_err *e);
+int func_repeat(function_args *args, value *out, kv_err *e);
+int func_tile(function_args *args, value *out, kv_err *e);
+
+/* func_reduce.c: one number of many */
+int func_sum(function_args *args, value *out, kv_err *e);
+int func_mean(function_args *args, value *out, kv_err *e);
+int func_max(function_args *args, value *out, kv_err *e);
+int func_min(function_args *args, value *out, kv_err *e);
+int func_argmax(function_args *args, value *out, kv_err *e);
+int func_norm(function_args *args, value *out, kv_err *e);
+int func_dot(function_args *args, value *out, kv_err *e);
+int func_allclose(function_args *args, value *out, kv_err *e);
+
+/* func_world.c: contexts, the store, the environment, lists and numbers */
+int func_cpu(function_args *args, value *out, kv_err *e);
+int func_gpu(function_args *args, value *out, kv_err *e);
+int func_range(function_args *args, value *out, kv_err *e);
+int func_env(function_args *args, value *out, kv_err *e);
+int func_args(function_args *args, value *out, kv_err *e);
+int func_keys(function_args *args, value *out, kv_err *e);
+int func_has(function_args *args, value *out, kv_err *e);
+int func_type(function_args *args, value *out, kv_err *e);
+int func_rank(function_args *args, value *out, kv_err *e);
+int func_num_workers(function_args *args, value *out, kv_err *e);
+int func_rounds(function_args *args, value *out, kv_err *e);
+int func_is_capable(function_args *args, value *out, kv_err *e);
+int func_str(function_args *args, value *out, kv_err *e);
+int func_int(function_args *args, value *out, kv_err *e);
+int func_float(function_args *args, value *out, kv_err *e);
+
+#endif

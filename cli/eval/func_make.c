@@ -1,0 +1,248 @@
+/* Functions that make arrays from shapes and numbers, or from other arrays in another dtype. */
+#include "eval/func.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "array/arrange.h"
+#include "array/device.h"
+#include "base/mem.h"
+#include "base/stop.h"
+
+static int number_of_elements(value v, int64_t *n, kv_err *e)
+{
+    return function_int(v, "the number of elements", n, e);
+}
+
+/* ---- Filling ---- */
+
+/* Writes the `bytes` at one over n elements: doubling what is there keeps memcpy long. */
+static int fill(char *to, const void *one, int64_t n, int64_t bytes, kv_err *e)
+{
+    if (n == 0)
+        return KV_OK;
+    memcpy(to, one, (size_t)bytes);
+    for (int64_t have = 1; have < n;) {
+        int64_t more = have < n - have ? have : n - have;
+        more = more < STOP_EVERY ? more : STOP_EVERY;
+        memcpy(to + have * bytes, to, (size_t)(more * bytes));
+        have += more;
+        if (more == STOP_EVERY && stop_check(e))
+            return KV_E_INTERRUPTED;
+    }
+    return KV_OK;
+}
+
+static int filled(function_args *args, value number, int dtype_at, value *out, kv_err *e)
+{
+    kv_array *a;
+    uint64_t one;
+    void *data;
+    int rc = function_new(&a, args, args->v[0], dtype_at, KV_FLOAT32, e);
+    if (rc)
+        return rc;
+    if (!(rc = value_put_number(&one, kv_array_dtype(a), number, e)) &&
+        !(rc = kv_array_write(a, &data, e)))
+        rc = fill(data, &one, kv_array_size(a), kv_dtype_bytes(kv_array_dtype(a)), e);
+    return function_give(out, a, rc);
+}
+
+int func_ones(function_args *args, value *out, kv_err *e)
+{
+    return filled(args, value_int(1), 1, out, e);
+}
+
+int func_full(function_args *args, value *out, kv_err *e)
+{
+    value number;
+    int rc = value_item(&number, args->v[1], e);
+    return rc ? rc : filled(args, number, 2, out, e);
+}
+
+/* ---- Sequences ---- */
+
+/* start, start + step, …, each rounded once from binary64; exact where both are integers. */
+typedef struct sequence {
+    bool whole;
+    int64_t start, step;
+    double fstart, fstep;
+} sequence;
+
+static int write_sequence(kv_array *a, const sequence *q, kv_err *e)
+{
+    void *data;
+    int64_t n = kv_array_size(a), bytes = kv_dtype_bytes(kv_array_dtype(a));
+    union {
+        int64_t i[512];
+        double f[512];
+    } block;
+    int rc = kv_array_write(a, &data, e);
+    for (int64_t at = 0, k; at < n && !rc; at += k) {
+        k = n - at < 512 ? n - at : 512;
+        if (at % STOP_EVERY == 0 && (rc = stop_check(e)))
+            break;
+        for (int64_t i = 0; i < k && q->whole; i++)
+            block.i[i] = (int64_t)((uint64_t)q->start + (uint64_t)q->step * (uint64_t)(at + i));
+        for (int64_t i = 0; i < k && !q->whole; i++)
+            block.f[i] = q->fstart + (double)(at + i) * q->fstep;
+        cpu_dev_ops.convert((char *)data + at * bytes, kv_array_dtype(a), &block,
+                            q->whole ? KV_INT64 : KV_FLOAT64, k);
+    }
+    return rc;
+}
+
+/* How many steps lead from start to stop, stop left out. */
+static int count_steps(const sequence *q, value stop, int64_t *n, kv_err *e)
+{
+    double count;
+    *n = 0;
+    if (q->whole) {
+        int64_t end = stop.u.integer;
+        uint64_t way =
+            (uint64_t)(q->step > 0 ? end : q->start) - (uint64_t)(q->step > 0 ? q->start : end);
+        uint64_t step = q->step > 0 ? (uint64_t)q->step : 0 - (uint64_t)q->step;
+        if (q->step > 0 ? end <= q->start : end >= q->start)
+            return KV_OK;
+        uint64_t steps = (way - 1) / step + 1;
+        count = (double)steps;
+        *n = (int64_t)steps;
+    } else {
+        count = ceil((value_number(stop) - q->fstart) / q->fstep);
+        *n = count >= 0 && count < 0x1p62 ? (int64_t)count : 0;
+    }
+    if (!(count < 0x1p62)) /* also nan */
+        return kv_err_set(e, KV_E_VALUE, "arange() has no such number of elements");
+    return KV_OK;
+}
+
+int func_arange(function_args *args, value *out, kv_err *e)
+{
+    value start = value_int(0), stop, step = value_int(1);
+    int64_t n;
+    int rc = value_item(args->given[1] ? &start : &stop, args->v[0], e);
+    if (!rc && args->given[1])
+        rc = value_item(&stop, args->v[1], e);
+    if (!rc && args->given[2])
+        rc = value_item(&step, args->v[2], e);
+    if (rc)
+        return rc;
+    sequence q = {.fstart = value_number(start), .fstep = value_number(step)};
+    q.whole = start.kind != VALUE_FLOAT && stop.kind != VALUE_FLOAT && step.kind != VALUE_FLOAT;
+    if (q.whole) {
+        q.start = start.u.integer;
+        q.step = step.u.integer;
+    }
+    if (q.fstep == 0)
+        return kv_err_set(e, KV_E_VALUE, "arange() cannot step by 0");
+    kv_array *a;
+    if ((rc = count_steps(&q, stop, &n, e)) ||
+        (rc = function_new(&a, args, value_int(n), 3, KV_FLOAT32, e)))
+        return rc;
+    return function_give(out, a, write_sequence(a, &q, e));
+}
+
+int func_linspace(function_args *args, value *out, kv_err *e)
+{
+    double start, stop;
+    int64_t n = 50;
+    kv_array *a;
+    void *data;
+    int rc = function_number(args->v[0], "the start of linspace()", &start, e);
+    if (rc || (rc = function_number(args->v[1], "the end of linspace()", &stop, e)) ||
+        (args->given[2] && (rc = number_of_elements(args->v[2], &n, e))) ||
+        (rc = function_new(&a, args, value_int(n), 3, KV_FLOAT32, e)))
+        return rc;
+    sequence q = {.fstart = start, .fstep = n > 1 ? (stop - start) / (double)(n - 1) : 0};
+    rc = write_sequence(a, &q, e);
+    /* the last one is the end itself, not a rounded sum */
+    if (!rc && n > 1 && !(rc = kv_array_write(a, &data, e)))
+        cpu_dev_ops.convert((char *)data + (n - 1) * kv_dtype_bytes(kv_array_dtype(a)),
+                            kv_array_dtype(a), &stop, KV_FLOAT64, 1);
+    return function_give(out, a, rc);
+}
+
+int func_eye(function_args *args, value *out, kv_err *e)
+{
+    int64_t shape[2], one = 1;
+    kv_array *a;
+    void *data;
+    kv_dtype dtype;
+    kv_ctx ctx;
+    int rc = function_int(args->v[0], "the number of rows of eye()", &shape[0], e);
+    shape[1] = shape[0];
+    if (!rc && args->given[1])
+        rc = function_int(args->v[1], "the number of columns of eye()", &shape[1], e);
+    if (rc || (rc = function_dtype(args->v[2], KV_FLOAT32, &dtype, e)) ||
+        (rc = function_ctx(args->v[3], &ctx, e)) || (rc = session_ctx(args->session, ctx, e)) ||
+        (rc = arrange_zeros(&a, dtype, 2, shape, ctx, e)))
+        return rc;
+    rc = kv_array_write(a, &data, e);
+    int64_t bytes = kv_dtype_bytes(dtype), n = shape[0] < shape[1] ? shape[0] : shape[1];
+    for (int64_t i = 0; i < n && !rc; i++)
+        cpu_dev_ops.convert((char *)data + i * (shape[1] + 1) * bytes, dtype, &one, KV_INT64, 1);
+    return function_give(out, a, rc);
+}
+
+/* ---- From arrays ---- */
+
+/* An array in another dtype or context, as itself when it has both. */
+static int converted(session *s, value *out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+{
+    kv_array *made;
+    if (kv_array_dtype(a) == dtype && kv_ctx_same(kv_array_ctx(a), ctx)) {
+        *out = value_array(kv_array_ref(a));
+        return KV_OK;
+    }
+    int rc = session_ctx(s, ctx, e);
+    if (!rc && !(rc = arrange_copy(&made, a, dtype, ctx, e)))
+        *out = value_array(made);
+    return rc;
+}
+
+int func_array(function_args *args, value *out, kv_err *e)
+{
+    value v = args->v[0];
+    kv_dtype dtype;
+    kv_ctx ctx;
+    kv_array *a;
+    bool is_array = v.kind == VALUE_ARRAY;
+    int rc =
+        function_dtype(args->v[1], is_array ? kv_array_dtype(v.u.array) : KV_FLOAT32, &dtype, e);
+    if (rc || (rc = function_ctx(args->v[2], &ctx, e)))
+        return rc;
+    if (is_array && !args->given[2])
+        ctx = kv_array_ctx(v.u.array);
+    if (is_array)
+        return converted(args->session, out, v.u.array, dtype, ctx, e);
+    if ((rc = session_ctx(args->session, ctx, e)) ||
+        (rc = value_numbers_array(&a, v, dtype, ctx, e)))
+        return rc;
+    *out = value_array(a);
+    return KV_OK;
+}
+
+int func_astype(function_args *args, value *out, kv_err *e)
+{
+    kv_array *a;
+    kv_dtype dtype;
+    int rc = function_dtype(args->v[1], KV_FLOAT32, &dtype, e);
+    if (rc)
+        return rc;
+    if (args->v[0].kind != VALUE_ARRAY) {
+        /* numbers go to their dtype at once, so that integers stay exact */
+        if ((rc = value_numbers_array(&a, args->v[0], dtype, (kv_ctx){KV_CPU, 0}, e)))
+            return rc;
+        *out = value_array(a);
+        return KV_OK;
+    }
+    a = args->v[0].u.array;
+    return converted(args->session, out, a, dtype, kv_array_ctx(a), e);
+}
+
+/* Values are shared until one of their holders writes, so that another reference is a copy. */
+int func_copy(function_args *args, value *out, kv_err *e)
+{
+    (void)e;
+    *out = value_ref(args->v[0]);
+    return KV_OK;
+}

@@ -1,0 +1,187 @@
+/* Random arrays. Each element is named by the seed, the call and its place (base/philox.h), so that
+ * a script prints the same numbers every time, on every machine; `seed=` makes a call independent
+ * of the calls before it. */
+#include "eval/func.h"
+
+#include "array/device.h"
+#include "base/philox.h"
+#include "base/stop.h"
+#include "engine/pool.h"
+
+/* Elements that are made together before they are converted, and that one thread makes between
+ * two looks at base/stop.h: about a millisecond. */
+enum { BLOCK = 512, PART = 32 * BLOCK };
+
+/* What the numbers of a call are named by, and what is made of them. */
+typedef struct draw {
+    uint64_t seed, number;
+    kv_dtype dtype;
+    double low, width; /* uniform: from low on, width wide; normal: mean and deviation */
+    int64_t from;      /* randint */
+    uint64_t count;    /* randint: how many numbers; 0 stands for 2^64 */
+} draw;
+
+typedef void make_fn(void *block, const draw *d, uint64_t element, int64_t n);
+
+static void make_uniform(void *block, const draw *d, uint64_t element, int64_t n)
+{
+    double *x = block;
+    for (int64_t i = 0; i < n; i++) {
+        philox p = philox_at(d->seed, PHILOX_FUNCTIONS, d->number, element + (uint64_t)i);
+        double u = d->dtype == KV_FLOAT64 ? philox_uniform53(p) : philox_uniform24(p);
+        x[i] = d->low + d->width * u;
+    }
+}
+
+static void make_normal(void *block, const draw *d, uint64_t element, int64_t n)
+{
+    double *x = block;
+    for (int64_t i = 0; i < n; i++) {
+        philox p = philox_at(d->seed, PHILOX_FUNCTIONS, d->number, element + (uint64_t)i);
+        x[i] = d->low + d->width * philox_normal(p);
+    }
+}
+
+static void make_randint(void *block, const draw *d, uint64_t element, int64_t n)
+{
+    int64_t *x = block;
+    for (int64_t i = 0; i < n; i++) {
+        philox p = philox_at(d->seed, PHILOX_FUNCTIONS, d->number, element + (uint64_t)i);
+        x[i] = (int64_t)((uint64_t)d->from + philox_below(p, d->count));
+    }
+}
+
+/* Takes seed= or the next draw of the session. */
+static int name_draw(function_args *args, int seed_at, draw *d, kv_err *e)
+{
+    int64_t seed;
+    d->seed = args->session->seed;
+    d->number = args->session->draws;
+    if (!args->given[seed_at] || args->v[seed_at].kind == VALUE_NONE) {
+        args->session->draws++;
+        return KV_OK;
+    }
+    int rc = function_int(args->v[seed_at], "seed", &seed, e);
+    d->seed = (uint64_t)seed;
+    d->number = 0;
+    return rc;
+}
+
+/* An array to fill: make writes numbers of the dtype `made`. */
+typedef struct job {
+    const draw *d;
+    make_fn *make;
+    kv_dtype made;
+    char *data;
+    int64_t n;
+    _Atomic bool stopped;
+} job;
+
+static void fill_part(void *arg, int64_t part, int worker)
+{
+    job *j = arg;
+    uint64_t block[BLOCK];
+    int64_t end = (part + 1) * PART < j->n ? (part + 1) * PART : j->n;
+    (void)worker;
+    if (j->stopped || (j->stopped = stop_asked()))
+        return;
+    for (int64_t i = part * PART, k; i < end; i += k) {
+        k = end - i < BLOCK ? end - i : BLOCK;
+        j->make(block, j->d, (uint64_t)i, k);
+        cpu_dev_ops.convert(j->data + i * kv_dtype_bytes(j->d->dtype), j->d->dtype, block, j->made,
+                            k);
+    }
+}
+
+static int fill(value *out, kv_array *a, make_fn *make, kv_dtype made, const draw *d, kv_err *e)
+{
+    void *data;
+    int rc = kv_array_write(a, &data, e);
+    if (!rc) {
+        job j = {d, make, made, data, kv_array_size(a), false};
+        pool_run((j.n + PART - 1) / PART, fill_part, &j);
+        rc = j.stopped ? stop_error(e) : KV_OK;
+    }
+    return function_give(out, a, rc);
+}
+
+/* uniform and normal: shape, two numbers, seed, dtype, ctx. */
+static int floats(function_args *args, make_fn *make, draw *d, value *out, kv_err *e)
+{
+    kv_array *a;
+    int rc = function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_FLOAT32, e);
+    if (rc)
+        return rc;
+    d->dtype = kv_array_dtype(a);
+    if (!kv_dtype_is_float(d->dtype))
+        rc = kv_err_set(e, KV_E_DTYPE, "%s() makes floats, not %s", args->function->name,
+                        kv_dtype_name(d->dtype));
+    if (!rc)
+        rc = name_draw(args, 3, d, e);
+    if (rc)
+        return function_give(out, a, rc);
+    return fill(out, a, make, KV_FLOAT64, d, e);
+}
+
+int func_uniform(function_args *args, value *out, kv_err *e)
+{
+    draw d = {.low = 0};
+    double high = 1;
+    int rc = KV_OK;
+    if (args->given[1])
+        rc = function_number(args->v[1], "low", &d.low, e);
+    if (!rc && args->given[2])
+        rc = function_number(args->v[2], "high", &high, e);
+    if (!rc && !(d.low <= high))
+        rc = kv_err_set(e, KV_E_VALUE, "uniform() takes a low that is not above high");
+    d.width = high - d.low;
+    return rc ? rc : floats(args, make_uniform, &d, out, e);
+}
+
+int func_normal(function_args *args, value *out, kv_err *e)
+{
+    draw d = {.low = 0, .width = 1};
+    int rc = KV_OK;
+    if (args->given[1])
+        rc = function_number(args->v[1], "loc", &d.low, e);
+    if (!rc && args->given[2])
+        rc = function_number(args->v[2], "scale", &d.width, e);
+    if (!rc && !(d.width >= 0))
+        rc = kv_err_set(e, KV_E_VALUE, "normal() takes a scale that is not negative");
+    return rc ? rc : floats(args, make_normal, &d, out, e);
+}
+
+/* Both ends of what randint may give must fit the dtype. */
+static int check_ends(const draw *d, int64_t high, kv_err *e)
+{
+    uint64_t one;
+    if (kv_dtype_is_float(d->dtype) || d->dtype == KV_BOOL)
+        return kv_err_set(e, KV_E_DTYPE, "randint() makes integers, not %s",
+                          kv_dtype_name(d->dtype));
+    int rc = value_put_number(&one, d->dtype, value_int(d->from), e);
+    return rc ? rc : value_put_number(&one, d->dtype, value_int(high - 1), e);
+}
+
+int func_randint(function_args *args, value *out, kv_err *e)
+{
+    draw d = {0};
+    int64_t high;
+    kv_array *a;
+    if (!args->given[2])
+        return kv_err_set(e, KV_E_USAGE, "randint() needs high=, as in randint(2,3, high=10)");
+    int rc = function_int(args->v[2], "high", &high, e);
+    if (!rc && args->given[1])
+        rc = function_int(args->v[1], "low", &d.from, e);
+    if (rc)
+        return rc;
+    if (d.from >= high)
+        return kv_err_set(e, KV_E_VALUE, "randint() has no number from %lld up to but without %lld",
+                          (long long)d.from, (long long)high);
+    d.count = (uint64_t)high - (uint64_t)d.from;
+    if ((rc = function_new(&a, args, args->given[0] ? args->v[0] : value_none(), 4, KV_INT32, e)))
+        return rc;
+    d.dtype = kv_array_dtype(a);
+    if ((rc = check_ends(&d, high, e)) || (rc = name_draw(args, 3, &d, e)))
+        return function_give(out, a, rc);
+    return fill(out, a, make_randint, KV_INT64, &d, e);
+}

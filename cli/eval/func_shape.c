@@ -1,0 +1,286 @@
+/* Functions that tell facts of arrays, and those that bring their elements into another
+ * arrangement. */
+#include "eval/func.h"
+
+#include <string.h>
+
+#include "array/arrange.h"
+#include "array/promote.h"
+#include "array/slice.h"
+#include "base/mem.h"
+#include "base/stop.h"
+
+/* ---- Facts ---- */
+
+int func_shape(function_args *args, value *out, kv_err *e)
+{
+    kv_array *a;
+    int rc = value_to_array(&a, args->v[0], e);
+    if (rc)
+        return rc;
+    rc = value_list_new(out, VALUE_TUPLE, kv_array_ndim(a), e);
+    for (int i = 0; i < kv_array_ndim(a) && !rc; i++)
+        out->u.list->items[i] = value_int(kv_array_shape(a)[i]);
+    kv_array_unref(a);
+    return rc;
+}
+
+/* How many characters a text of UTF-8 has. */
+static int64_t count_characters(const char *text)
+{
+    int64_t n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+int func_len(function_args *args, value *out, kv_err *e)
+{
+    value v = args->v[0];
+    if (value_is_sequence(v))
+        *out = value_int(v.u.list->n);
+    else if (v.kind == VALUE_TEXT)
+        *out = value_int(count_characters(v.u.text->text));
+    else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) > 0)
+        *out = value_int(kv_array_shape(v.u.array)[0]);
+    else if (v.kind == VALUE_ARRAY)
+        return kv_err_set(e, KV_E_SHAPE, "an array of shape () has no length");
+    else
+        return kv_err_set(e, KV_E_DTYPE, "%s has no length", value_kind_name(v));
+    return KV_OK;
+}
+
+static int give_text(value *out, const char *text, kv_err *e)
+{
+    return value_text_new(out, text, strlen(text), e);
+}
+
+int func_dtype(function_args *args, value *out, kv_err *e)
+{
+    kv_array *a;
+    int rc = value_to_array(&a, args->v[0], e);
+    if (rc)
+        return rc;
+    rc = give_text(out, kv_dtype_name(kv_array_dtype(a)), e);
+    kv_array_unref(a);
+    return rc;
+}
+
+int func_ctx(function_args *args, value *out, kv_err *e)
+{
+    kv_array *a;
+    int rc = value_to_array(&a, args->v[0], e);
+    if (rc)
+        return rc;
+    *out = value_ctx(kv_array_ctx(a));
+    kv_array_unref(a);
+    return KV_OK;
+}
+
+/* ---- One array ---- */
+
+/* Integers from the arguments behind the first: several, or one tuple or list of them. */
+static int read_integers(const value *v, int64_t n, const char *what, int *count,
+                         int64_t ints[KV_MAX_NDIM], kv_err *e)
+{
+    if (n == 1 && value_is_sequence(v[0])) {
+        n = v[0].u.list->n;
+        v = v[0].u.list->items;
+    }
+    if (n > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %lld", KV_MAX_NDIM,
+                          (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        int rc = function_int(v[i], what, &ints[i], e);
+        if (rc)
+            return rc;
+    }
+    *count = (int)n;
+    return KV_OK;
+}
+
+int func_reshape(function_args *args, value *out, kv_err *e)
+{
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+    kv_array *a, *made = NULL;
+    int rc = read_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &ndim, shape, e);
+    if (rc || (rc = value_to_array(&a, args->rest[0], e)))
+        return rc;
+    rc = arrange_reshape(&made, a, ndim, shape, e);
+    kv_array_unref(a);
+    return function_give(out, made, rc);
+}
+
+int func_transpose(function_args *args, value *out, kv_err *e)
+{
+    int n = 0;
+    int64_t order[KV_MAX_NDIM];
+    bool given = true;
+    kv_array *a, *made = NULL;
+    int rc = KV_OK;
+    if (args->nrest > 1)
+        rc = read_integers(args->rest + 1, args->nrest - 1, "an axis", &n, order, e);
+    else if (args->given[1] && args->v[1].kind != VALUE_NONE)
+        rc = read_integers(&args->v[1], 1, "an axis", &n, order, e);
+    else
+        given = false;
+    if (rc || (rc = value_to_array(&a, args->rest[0], e)))
+        return rc;
+    rc = arrange_transpose(&made, a, given ? order : NULL, n, e);
+    kv_array_unref(a);
+    return function_give(out, made, rc);
+}
+
+int func_repeat(function_args *args, value *out, kv_err *e)
+{
+    int64_t times, axis = 0, all = -1;
+    kv_array *a, *made = NULL;
+    int rc = function_int(args->v[1], "the number of times", &times, e);
+    bool has_axis = args->given[2] && args->v[2].kind != VALUE_NONE;
+    if (!rc && has_axis)
+        rc = function_int(args->v[2], "axis", &axis, e);
+    if (rc || (rc = value_to_array(&a, args->v[0], e)))
+        return rc;
+    if (!has_axis) {
+        kv_array *flat = NULL;
+        rc = arrange_reshape(&flat, a, 1, kv_array_size(a) ? &all : (int64_t[]){0}, e);
+        kv_array_unref(a);
+        a = flat;
+    }
+    if (!rc)
+        rc = arrange_repeat(&made, a, times, axis, e);
+    kv_array_unref(a);
+    return function_give(out, made, rc);
+}
+
+int func_tile(function_args *args, value *out, kv_err *e)
+{
+    int n;
+    int64_t times[KV_MAX_NDIM];
+    kv_array *a, *made = NULL;
+    int rc = read_integers(args->rest + 1, args->nrest - 1, "a number of times", &n, times, e);
+    if (rc || (rc = value_to_array(&a, args->rest[0], e)))
+        return rc;
+    rc = arrange_tile(&made, a, times, n, e);
+    kv_array_unref(a);
+    return function_give(out, made, rc);
+}
+
+/* ---- Several arrays ---- */
+
+typedef int join_fn(kv_array **out, kv_array *const *a, int64_t n, int64_t axis, kv_dtype dtype,
+                    kv_err *e);
+
+/* The dtype of the arrays together; numbers beside them have no say. */
+static kv_dtype common_dtype(const value *v, int64_t n)
+{
+    bool any = false;
+    kv_dtype dtype = KV_FLOAT32;
+    for (int64_t i = 0; i < n; i++) {
+        if (v[i].kind != VALUE_ARRAY)
+            continue;
+        kv_dtype own = kv_array_dtype(v[i].u.array);
+        dtype = any ? promote_dtypes(dtype, own) : own;
+        any = true;
+    }
+    return dtype;
+}
+
+static int join(function_args *args, join_fn *join_arrays, value *out, kv_err *e)
+{
+    const value *v = args->rest;
+    int64_t n = args->nrest, axis = 0, made = 0;
+    kv_array *joined = NULL;
+    if (n == 1 && value_is_several(v[0])) {
+        n = v[0].u.list->n;
+        v = v[0].u.list->items;
+    }
+    if (n == 0)
+        return kv_err_set(e, KV_E_VALUE, "%s() takes at least one array", args->function->name);
+    int rc = args->given[1] ? function_int(args->v[1], "axis", &axis, e) : KV_OK;
+    if (rc)
+        return rc;
+    kv_dtype dtype = common_dtype(v, n);
+    kv_array **a = mem_alloc(n, sizeof *a, e);
+    if (!a)
+        return KV_E_MEMORY;
+    for (; made < n && !rc && !(rc = stop_check_at(made, e)); made += !rc)
+        rc = v[made].kind == VALUE_ARRAY
+                 ? value_to_array(&a[made], v[made], e)
+                 : value_numbers_array(&a[made], v[made], dtype, (kv_ctx){KV_CPU, 0}, e);
+    if (!rc)
+        rc = join_arrays(&joined, a, n, axis, dtype, e);
+    for (int64_t i = 0; i < made; i++)
+        kv_array_unref(a[i]);
+    mem_free(a);
+    return function_give(out, joined, rc);
+}
+
+int func_concat(function_args *args, value *out, kv_err *e)
+{
+    return join(args, arrange_concat, out, e);
+}
+
+int func_stack(function_args *args, value *out, kv_err *e)
+{
+    return join(args, arrange_stack, out, e);
+}
+
+/* Where part i of a split begins, and where the last one ends: bounds[0 … n]. The caller frees. */
+static int split_bounds(int64_t **out, int64_t *n, value how, int64_t len, kv_err *e)
+{
+    bool at_places = value_is_sequence(how);
+    *n = at_places ? how.u.list->n + 1 : 0;
+    int rc = at_places ? KV_OK : function_int(how, "the number of parts", n, e);
+    if (rc)
+        return rc;
+    if (!at_places && (*n < 1 || len % *n))
+        return kv_err_set(e, KV_E_VALUE, "an axis of %lld cannot be split into %lld equal parts",
+                          (long long)len, (long long)*n);
+    int64_t *bounds = mem_alloc(*n + 1, sizeof *bounds, e);
+    if (!bounds)
+        return KV_E_MEMORY;
+    bounds[0] = 0;
+    bounds[*n] = len;
+    for (int64_t i = 1; i < *n && !rc; i++) {
+        if (at_places)
+            rc = function_int(how.u.list->items[i - 1], "a place to split at", &bounds[i], e);
+        else
+            bounds[i] = len / *n * i;
+    }
+    if (rc)
+        mem_free(bounds);
+    else
+        *out = bounds;
+    return rc;
+}
+
+int func_split(function_args *args, value *out, kv_err *e)
+{
+    int64_t axis = 0, n, *bounds = NULL;
+    array_range ranges[KV_MAX_NDIM] = {{0}};
+    value parts = value_none();
+    kv_array *a;
+    int rc = args->given[2] ? function_int(args->v[2], "axis", &axis, e) : KV_OK;
+    if (rc || (rc = value_to_array(&a, args->v[0], e)))
+        return rc;
+    if ((rc = arrange_axis(&axis, kv_array_ndim(a), e)) ||
+        (rc = split_bounds(&bounds, &n, args->v[1], kv_array_shape(a)[axis], e)) ||
+        (rc = value_list_new(&parts, VALUE_LIST, n, e)))
+        goto out;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        kv_array *part;
+        ranges[axis] =
+            (array_range){.has_from = true, .has_to = true, .from = bounds[i], .to = bounds[i + 1]};
+        if (!(rc = array_slice(&part, a, ranges, (int)axis + 1, e)))
+            parts.u.list->items[i] = value_array(part);
+    }
+    if (!rc)
+        *out = value_ref(parts);
+out:
+    value_release(&parts);
+    mem_free(bounds);
+    kv_array_unref(a);
+    return rc;
+}

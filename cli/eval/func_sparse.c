@@ -1,0 +1,206 @@
+/* Functions that make row_sparse arrays, and those that bring arrays into another storage. */
+#include "eval/func.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/arrange.h"
+#include "array/row_ids.h"
+#include "base/mem.h"
+#include "base/suggest.h"
+
+static int parse_storage(value v, kv_storage *out, kv_err *e)
+{
+    static const char *const names[] = {"default", "row_sparse"};
+    const char *name;
+    int rc = function_text(v, "a storage", &name, e);
+    if (rc)
+        return rc;
+    for (int i = 0; i < 2; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            *out = (kv_storage)i;
+            return KV_OK;
+        }
+    }
+    kv_err_set(e, KV_E_VALUE, "there is no storage \"%.40s\"", name);
+    kv_err_hint(e, "default, row_sparse");
+    return KV_E_VALUE;
+}
+
+/* An array in another storage, as itself when it has it. */
+static int stored_as(value *out, value v, kv_storage storage, kv_err *e)
+{
+    kv_array *a, *made;
+    int rc = value_to_array(&a, v, e);
+    if (rc)
+        return rc;
+    if (kv_array_storage(a) == storage) {
+        *out = value_array(a);
+        return KV_OK;
+    }
+    rc =
+        storage == KV_ROW_SPARSE ? kv_array_to_sparse(&made, a, e) : kv_array_to_dense(&made, a, e);
+    kv_array_unref(a);
+    if (!rc)
+        *out = value_array(made);
+    return rc;
+}
+
+int func_dense(function_args *args, value *out, kv_err *e)
+{
+    return stored_as(out, args->v[0], KV_DEFAULT, e);
+}
+
+int func_tostype(function_args *args, value *out, kv_err *e)
+{
+    kv_storage storage;
+    int rc = parse_storage(args->v[1], &storage, e);
+    return rc ? rc : stored_as(out, args->v[0], storage, e);
+}
+
+int func_stype(function_args *args, value *out, kv_err *e)
+{
+    kv_array *a;
+    int rc = value_to_array(&a, args->v[0], e);
+    if (rc)
+        return rc;
+    const char *name = kv_storage_name(kv_array_storage(a));
+    kv_array_unref(a);
+    return value_text_new(out, name, strlen(name), e);
+}
+
+/* zeros(shape, stype="row_sparse") and zeros("row_sparse", shape): no row is held. */
+int func_zeros(function_args *args, value *out, kv_err *e)
+{
+    kv_storage storage = KV_DEFAULT;
+    int ndim = 0, rc = KV_OK;
+    int64_t shape[KV_MAX_NDIM];
+    kv_array *a;
+    kv_dtype dtype;
+    kv_ctx ctx;
+    if (args->given[3])
+        rc = parse_storage(args->v[3], &storage, e);
+    if (rc || (rc = function_shape(args->v[0], &ndim, shape, e)) ||
+        (rc = function_dtype(args->v[1], KV_FLOAT32, &dtype, e)) ||
+        (rc = function_ctx(args->v[2], &ctx, e)) || (rc = session_ctx(args->session, ctx, e)))
+        return rc;
+    rc = storage == KV_ROW_SPARSE ? kv_array_new_sparse(&a, dtype, ndim, shape, 0, NULL, ctx, e)
+                                  : arrange_zeros(&a, dtype, ndim, shape, ctx, e);
+    if (!rc)
+        *out = value_array(a);
+    return rc;
+}
+
+/* ---- row_sparse(data, row_ids, shape) ---- */
+
+/* A row as it is given: its id, and which of the rows of data it is. */
+typedef struct given_row {
+    int64_t id, at;
+} given_row;
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = ((const given_row *)a)->id, y = ((const given_row *)b)->id;
+    return (x > y) - (x < y);
+}
+
+/* Row ids: whole numbers in a list, a tuple or an array of any dtype. */
+static int read_ids(given_row **out, int64_t *n, value v, kv_err *e)
+{
+    kv_array *given;
+    int64_t *ids = NULL;
+    int rc = v.kind == VALUE_ARRAY ? value_to_array(&given, v, e)
+                                   : value_numbers_array(&given, v, KV_FLOAT64, (kv_ctx){0}, e);
+    if (rc)
+        return rc;
+    rc = row_ids_read(&ids, given, e);
+    *n = kv_array_size(given);
+    kv_array_unref(given);
+    given_row *rows = rc ? NULL : mem_alloc(*n, sizeof *rows, e);
+    if (!rc && !rows)
+        rc = KV_E_MEMORY;
+    for (int64_t i = 0; i < *n && !rc; i++)
+        rows[i] = (given_row){ids[i], i};
+    mem_free(ids);
+    if (!rc)
+        *out = rows;
+    return rc;
+}
+
+/* data has one row for each id, and rows as the shape says. */
+static int check_data(const kv_array *data, int64_t nrows, int ndim, const int64_t *shape,
+                      kv_err *e)
+{
+    char have[160], want[160];
+    int64_t need[KV_MAX_NDIM] = {nrows};
+    bool fits = ndim > 0 && kv_array_ndim(data) == ndim;
+    if (nrows == 0 && kv_array_size(data) == 0) /* [] has no axes to look at */
+        return KV_OK;
+    for (int i = 0; i < ndim; i++) {
+        need[i] = i ? shape[i] : nrows;
+        fits = fits && kv_array_shape(data)[i] == need[i];
+    }
+    if (fits)
+        return KV_OK;
+    return kv_err_set(e, KV_E_SHAPE,
+                      "the data of %lld rows of an array of shape %s have shape %s, "
+                      "not %s",
+                      (long long)nrows, kv_shape_text(want, sizeof want, ndim, shape),
+                      kv_shape_text((char[160]){0}, 160, ndim, need),
+                      kv_shape_text(have, sizeof have, kv_array_ndim(data), kv_array_shape(data)));
+}
+
+/* Ids may come in any order; none stands twice. */
+static int make_rows(kv_array **out, kv_array *data, given_row *rows, int64_t n, int ndim,
+                     const int64_t *shape, kv_err *e)
+{
+    kv_array *a = NULL;
+    const void *from;
+    void *to;
+    int64_t *ids = mem_alloc(n, sizeof *ids, e);
+    int rc = ids ? KV_OK : KV_E_MEMORY;
+    qsort(rows, (size_t)n, sizeof *rows, by_id);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        ids[i] = rows[i].id;
+        if (i > 0 && ids[i] == ids[i - 1])
+            rc = kv_err_set(e, KV_E_VALUE, "the row id %lld stands twice", (long long)ids[i]);
+    }
+    if (!rc)
+        rc = kv_array_new_sparse(&a, kv_array_dtype(data), ndim, shape, n, ids, kv_array_ctx(data),
+                                 e);
+    if (!rc && !(rc = kv_array_read(data, &from, e)) && !(rc = kv_array_write_rows(a, &to, e))) {
+        int64_t bytes = n > 0 ? kv_array_bytes(data) / n : 0;
+        for (int64_t i = 0; i < n; i++)
+            memcpy((char *)to + i * bytes, (const char *)from + rows[i].at * bytes, (size_t)bytes);
+    }
+    mem_free(ids);
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = a;
+    return rc;
+}
+
+int func_row_sparse(function_args *args, value *out, kv_err *e)
+{
+    int ndim;
+    int64_t shape[KV_MAX_NDIM], n;
+    given_row *rows;
+    kv_array *data, *a = NULL;
+    if (!args->given[1] && !args->given[2])
+        return stored_as(out, args->v[0], KV_ROW_SPARSE, e);
+    if (!args->given[1] || !args->given[2])
+        return kv_err_set(e, KV_E_USAGE, "row_sparse takes an array, or data, row_ids and shape");
+    int rc = function_shape(args->v[2], &ndim, shape, e);
+    if (rc || (rc = read_ids(&rows, &n, args->v[1], e)))
+        return rc;
+    if (!(rc = value_to_array(&data, args->v[0], e))) {
+        if (!(rc = check_data(data, n, ndim, shape, e)))
+            rc = make_rows(&a, data, rows, n, ndim, shape, e);
+        kv_array_unref(data);
+    }
+    mem_free(rows);
+    if (!rc)
+        *out = value_array(a);
+    return rc;
+}

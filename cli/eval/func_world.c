@@ -1,0 +1,268 @@
+/* Functions of what is around a script: contexts, the store in use, the environment; and those of
+ * lists, texts and numbers. */
+#include "eval/func.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/stop.h"
+#include "out/show.h"
+
+/* A list takes 16 bytes an item; one longer than this is a slip rather than a wish. */
+#define RANGE_MAX 100000000
+
+static int give_text(value *out, const char *text, kv_err *e)
+{
+    return value_text_new(out, text, strlen(text), e);
+}
+
+/* ---- Contexts ---- */
+
+static int one_context(kv_device device, value v, value *out, kv_err *e)
+{
+    int64_t id;
+    int rc = function_int(v, "a device number", &id, e);
+    if (rc)
+        return rc;
+    if (id < 0 || id > KV_CTX_MAX)
+        return kv_err_set(e, KV_E_VALUE, "%lld is not a device number: they go from 0 to %d",
+                          (long long)id, KV_CTX_MAX);
+    *out = value_ctx((kv_ctx){device, (int32_t)id});
+    return KV_OK;
+}
+
+/* gpu(1); gpu() is gpu(0); of a list a list. */
+static int contexts(kv_device device, function_args *args, value *out, kv_err *e)
+{
+    value v = args->given[0] ? args->v[0] : value_int(0);
+    if (!value_is_sequence(v))
+        return one_context(device, v, out, e);
+    int rc = value_list_new(out, VALUE_LIST, v.u.list->n, e);
+    if (rc)
+        return rc;
+    for (int64_t i = 0; i < v.u.list->n && !rc; i++)
+        rc = one_context(device, v.u.list->items[i], &out->u.list->items[i], e);
+    return value_finish(out, rc);
+}
+
+int func_cpu(function_args *args, value *out, kv_err *e)
+{
+    return contexts(KV_CPU, args, out, e);
+}
+
+int func_gpu(function_args *args, value *out, kv_err *e)
+{
+    return contexts(KV_GPU, args, out, e);
+}
+
+/* ---- The store in use ---- */
+
+int func_keys(function_args *args, value *out, kv_err *e)
+{
+    kv *store;
+    int rc = session_store(args->session, &store, e);
+    if (rc || (rc = value_list_new(out, VALUE_LIST, kv_num_keys(store), e)))
+        return rc;
+    for (int64_t i = 0; i < out->u.list->n && !rc; i++) {
+        kv_info info;
+        if ((rc = kv_info_at(store, i, &info, e)))
+            break;
+        if (info.key.name)
+            rc = give_text(&out->u.list->items[i], info.key.name, e);
+        else
+            out->u.list->items[i] = value_int(info.key.id);
+    }
+    return value_finish(out, rc);
+}
+
+int func_has(function_args *args, value *out, kv_err *e)
+{
+    kv *store;
+    kv_key key = {0, NULL};
+    kv_info info;
+    kv_err why = {0};
+    if (args->v[0].kind == VALUE_INT)
+        key.id = args->v[0].u.integer;
+    else if (args->v[0].kind == VALUE_TEXT)
+        key.name = args->v[0].u.text->text;
+    else
+        return kv_err_set(e, KV_E_DTYPE, "a key is an integer or a text, not %s",
+                          value_kind_name(args->v[0]));
+    int rc = session_store(args->session, &store, e);
+    if (!rc)
+        *out = value_bool(kv_find(store, &key, &info, &why) == KV_OK);
+    return rc;
+}
+
+int func_type(function_args *args, value *out, kv_err *e)
+{
+    kv *store;
+    int rc = session_store(args->session, &store, e);
+    return rc ? rc : give_text(out, kv_type(store), e);
+}
+
+int func_rank(function_args *args, value *out, kv_err *e)
+{
+    kv *store;
+    int rc = session_store(args->session, &store, e);
+    if (!rc)
+        *out = value_int(kv_rank(store));
+    return rc;
+}
+
+int func_num_workers(function_args *args, value *out, kv_err *e)
+{
+    kv *store;
+    int rc = session_store(args->session, &store, e);
+    if (!rc)
+        *out = value_int(kv_num_workers(store));
+    return rc;
+}
+
+int func_rounds(function_args *args, value *out, kv_err *e)
+{
+    kv *store;
+    int64_t most = 0;
+    int rc = session_store(args->session, &store, e);
+    for (int64_t i = 0; !rc && i < kv_num_keys(store); i++) {
+        kv_info info;
+        rc = kv_info_at(store, i, &info, e);
+        most = !rc && info.pushes > most ? info.pushes : most;
+    }
+    if (!rc)
+        *out = value_int(most);
+    return rc;
+}
+
+int func_is_capable(function_args *args, value *out, kv_err *e)
+{
+    kv *store;
+    const char *word;
+    bool yes;
+    int rc = function_text(args->v[0], "a capability", &word, e);
+    if (!rc && !(rc = session_store(args->session, &store, e)) &&
+        !(rc = kv_is_capable(store, word, &yes, e)))
+        *out = value_bool(yes);
+    return rc;
+}
+
+/* ---- The environment ---- */
+
+int func_env(function_args *args, value *out, kv_err *e)
+{
+    const char *name;
+    int rc = function_text(args->v[0], "the name of an environment variable", &name, e);
+    if (rc)
+        return rc;
+    const char *text = getenv(name);
+    if (text)
+        return give_text(out, text, e);
+    *out = value_ref(args->v[1]);
+    return KV_OK;
+}
+
+int func_args(function_args *args, value *out, kv_err *e)
+{
+    if (args->session->args.kind == VALUE_NONE)
+        return value_list_new(out, VALUE_LIST, 0, e);
+    *out = value_ref(args->session->args);
+    return KV_OK;
+}
+
+/* ---- Lists, texts and numbers ---- */
+
+int func_range(function_args *args, value *out, kv_err *e)
+{
+    int64_t from = 0, to, step = 1;
+    int rc = function_int(args->v[0], "a bound of range()", args->given[1] ? &from : &to, e);
+    if (!rc && args->given[1])
+        rc = function_int(args->v[1], "a bound of range()", &to, e);
+    if (!rc && args->given[2])
+        rc = function_int(args->v[2], "the step of range()", &step, e);
+    if (rc)
+        return rc;
+    if (step == 0)
+        return kv_err_set(e, KV_E_VALUE, "range() cannot step by 0");
+    uint64_t n = 0, size = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    if (step > 0 && from < to)
+        n = ((uint64_t)to - (uint64_t)from - 1) / size + 1;
+    else if (step < 0 && from > to)
+        n = ((uint64_t)from - (uint64_t)to - 1) / size + 1;
+    if (n > RANGE_MAX)
+        return kv_err_set(e, KV_E_VALUE, "range() gives at most %d numbers, not %llu", RANGE_MAX,
+                          (unsigned long long)n);
+    rc = value_list_new(out, VALUE_LIST, (int64_t)n, e);
+    for (uint64_t i = 0; i < n && !rc; i++) {
+        out->u.list->items[i] = value_int((int64_t)((uint64_t)from + i * (uint64_t)step));
+        rc = stop_check_at((int64_t)i, e);
+    }
+    return value_finish(out, rc);
+}
+
+int func_str(function_args *args, value *out, kv_err *e)
+{
+    buf text = {0};
+    int rc = show_value(args->session, &text, args->v[0], false, e);
+    if (!rc && !(rc = buf_check(&text, e)))
+        rc = value_text_new(out, buf_text(&text), text.len, e);
+    buf_release(&text);
+    return rc;
+}
+
+static int no_number(const char *text, const char *what, kv_err *e)
+{
+    return kv_err_set(e, KV_E_VALUE, "\"%.60s\" is no %s", text, what);
+}
+
+/* Texts are read as they are written in a script, blanks around them left out. */
+static int parse_text(const char *text, bool whole, value *out, kv_err *e)
+{
+    const char *at = text + strspn(text, " \t\r\n");
+    size_t len = strlen(at), used;
+    bool over = false;
+    while (len && strchr(" \t\r\n", at[len - 1]))
+        len--;
+    int64_t integer = 0;
+    double number = 0;
+    if (whole)
+        used = num_parse_int(at, len, &integer, &over);
+    else
+        used = num_parse(at, len, NUM_BINARY64, &number, &over);
+    if (used == 0 || used != len)
+        return no_number(text, whole ? "integer" : "number", e);
+    if (over)
+        return kv_err_set(e, KV_E_VALUE, "%.60s does not fit into 64 bits", text);
+    *out = whole ? value_int(integer) : value_float(number);
+    return KV_OK;
+}
+
+int func_int(function_args *args, value *out, kv_err *e)
+{
+    value v;
+    if (args->v[0].kind == VALUE_TEXT)
+        return parse_text(args->v[0].u.text->text, true, out, e);
+    int rc = value_item(&v, args->v[0], e);
+    if (!rc && v.kind == VALUE_FLOAT) {
+        int64_t x = 0;
+        if (!isfinite(v.u.number))
+            return kv_err_set(e, KV_E_VALUE, "int() takes a finite number");
+        rc = function_int(value_float(trunc(v.u.number)), "an integer", &x, e);
+        v = value_int(x);
+    }
+    if (!rc)
+        *out = value_int(v.u.integer);
+    return rc;
+}
+
+int func_float(function_args *args, value *out, kv_err *e)
+{
+    value v;
+    if (args->v[0].kind == VALUE_TEXT)
+        return parse_text(args->v[0].u.text->text, false, out, e);
+    int rc = value_item(&v, args->v[0], e);
+    if (!rc)
+        *out = value_float(value_number(v));
+    return rc;
+}

@@ -1,0 +1,48 @@
+/* A file of data, or stdin, being read: in pieces, so that a large one needs little memory, and so
+ * that Ctrl-C ends a read that waits.
+ *
+ * A file that changes while it is read gives half of this and half of that; datafile_close finds
+ * out and says so.
+ */
+#ifndef FILES_DATAFILE_H
+#define FILES_DATAFILE_H
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "run/session.h"
+
+typedef struct datafile {
+    FILE *f;          /* to read from */
+    const char *name; /* for messages: the path, or stdin; borrowed */
+    session *s;
+    int fd;
+    bool is_stdin;
+    bool regular;       /* a file of a known size */
+    bool interrupted;   /* a read was */
+    struct stat before; /* when it was opened */
+    char *ahead;        /* bytes from..to were looked at and come next */
+    size_t from, to;
+    int64_t done; /* bytes that were read, for the progress */
+} datafile;
+
+/* Opens path, "-" for stdin. Borrows path; d must stay where it is. On failure nothing is left to
+ * close. Errors: io (missing, a folder, no permission), interrupted, memory. */
+int datafile_open(datafile *d, session *s, const char *path, kv_err *e);
+
+/* The first byte that is no blank (nor a byte order mark), without taking it; '\0' when there is
+ * none within the first piece. */
+char datafile_first(datafile *d);
+
+/* Makes f a stream over the file itself when it is a regular one and nothing was looked at, for
+ * readers that want to know its size. Ctrl-C then waits for them. Error: io. */
+int datafile_direct(datafile *d, kv_err *e);
+
+/* Reads all of it. A NUL stands behind the text; mem_free it. Errors: io, memory. */
+int datafile_text(datafile *d, char **text, size_t *n, kv_err *e);
+
+/* Closes d. code is what reading came to; returns it, or why it cannot count: interrupted, io (the
+ * file changed meanwhile). Such an error replaces the one in e. */
+int datafile_close(datafile *d, int code, kv_err *e);
+
+#endif

@@ -1,0 +1,420 @@
+/* Arrays from files. What a file is, its ending says, or format=; of stdin the first byte tells
+ * JSON from CSV. Every kind has a reader here that makes a value from an open file. */
+#include "files/load.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "io/csv.h"
+#include "io/json.h"
+#include "io/npy.h"
+#include "lang/lex.h"
+#include "files/datafile.h"
+#include "eval/eval.h"
+#include "files/file_kind.h"
+#include "syntax/unit.h"
+
+/* What load() may be told. */
+typedef struct load_options {
+    csv_options csv;
+    file_kind kind;   /* FILE_UNKNOWN: by the ending or the first byte */
+    bool has_header;  /* header= was given */
+    const char *name; /* of one array of several, or NULL */
+} load_options;
+
+/* ---- One reader for each kind ---------------------------------------------------------------- */
+
+static int read_csv(datafile *d, const load_options *o, char separator, value *out, kv_err *e)
+{
+    kv_array *a;
+    csv_options csv = o->csv;
+    csv.separator = separator;
+    int code = csv_read_stream(&a, d->f, d->name, &csv, e);
+    if (code == KV_OK)
+        *out = value_array(a);
+    return code;
+}
+
+static int read_json(datafile *d, const load_options *o, value *out, kv_err *e)
+{
+    char *text;
+    size_t n;
+    kv_array *a;
+    int code = datafile_text(d, &text, &n, e);
+    if (code)
+        return code;
+    code = json_read(&a, text, n, d->name, o->csv.has_dtype, o->csv.dtype, e);
+    mem_free(text);
+    if (code == KV_OK)
+        *out = value_array(a);
+    return code;
+}
+
+/* Arrays that a file gives one after another. */
+typedef struct arrays {
+    kv_array **items;
+    int64_t n, cap;
+} arrays;
+
+static void arrays_release(arrays *l)
+{
+    for (int64_t i = 0; i < l->n; i++)
+        kv_array_unref(l->items[i]);
+    mem_free(l->items);
+}
+
+/* Gives them as a list. */
+static int arrays_give(arrays *l, value *out, kv_err *e)
+{
+    int code = value_list_new(out, VALUE_LIST, l->n, e);
+    for (int64_t i = 0; code == KV_OK && i < l->n; i++)
+        out->u.list->items[i] = value_array(kv_array_ref(l->items[i]));
+    return code;
+}
+
+static bool is_blank_line(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && text[i] && strchr(" \t\r\n", text[i]))
+        i++;
+    return i == n;
+}
+
+static int read_lines(const char *text, size_t n, const char *name, const load_options *o,
+                      arrays *l, kv_err *e)
+{
+    int code = KV_OK;
+    size_t at = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    for (int line = 1; at < n && code == KV_OK; line++) {
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t size = end ? (size_t)(end - text) - at : n - at;
+        if (!is_blank_line(text + at, size) &&
+            (code = mem_grow(&l->items, &l->cap, l->n + 1, sizeof *l->items, e)) == KV_OK &&
+            (code = json_read_line(&l->items[l->n], text + at, size, name, line, o->csv.has_dtype,
+                                   o->csv.dtype, e)) == KV_OK)
+            l->n++;
+        at += size + 1;
+    }
+    return code;
+}
+
+static int read_ndjson(datafile *d, const load_options *o, value *out, kv_err *e)
+{
+    char *text;
+    size_t n;
+    arrays l = {0};
+    int code = datafile_text(d, &text, &n, e);
+    if (code)
+        return code;
+    code = read_lines(text, n, d->name, o, &l, e);
+    mem_free(text);
+    if (code == KV_OK)
+        code = arrays_give(&l, out, e);
+    arrays_release(&l);
+    return code;
+}
+
+static int read_npy(datafile *d, value *out, kv_err *e)
+{
+    kv_array *a;
+    int code = datafile_direct(d, e);
+    if (code == KV_OK && (code = npy_read(&a, d->f, d->name, e)) == KV_OK)
+        *out = value_array(a);
+    return code;
+}
+
+/* ---- Files of named arrays ------------------------------------------------------------------- */
+
+/* "it holds a, b and 39 more": as many whole names behind `hint` as an error has room for. */
+static void list_names(buf *hint, const safetensors *f)
+{
+    const size_t room = sizeof((kv_err *)0)->hint - sizeof " and 9223372036854775807 more";
+    int64_t n = safetensors_count(f), i = 0;
+    for (; i < n; i++) {
+        const char *name = safetensors_at(f, i)->name, *between = i > 0 ? ", " : "it holds ";
+        if (hint->len + strlen(between) + strlen(name) > room)
+            break;
+        buf_printf(hint, "%s%s", between, name);
+    }
+    if (i == 0)
+        buf_printf(hint, "it holds %lld arrays", (long long)n);
+    else if (i < n)
+        buf_printf(hint, " and %lld more", (long long)(n - i));
+}
+
+/* Whether a text can stand behind @ or # as it is. */
+static bool is_bare(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x80 && !lex_is_letter(*text) && !lex_is_digit(*text) &&
+            !strchr("./~+-", *text))
+            return false;
+    return true;
+}
+
+/* How the first array of f is written. */
+static void show_choice(buf *hint, const safetensors *f, const char *path)
+{
+    const char *name = safetensors_at(f, 0)->name;
+    bool is_stdin = strcmp(path, "-") == 0;
+    if (!is_stdin && is_bare(path) && *name && is_bare(name))
+        buf_printf(hint, "say which: @%s#%s; ", path, name);
+    else
+        buf_printf(hint, "say which: load(\"%s\"%s, name=\"%s\"); ", path,
+                   is_stdin ? ", format=\"safetensors\"" : "", name);
+}
+
+/* Which array of f is meant. */
+static int choose_tensor(const safetensors *f, const char *path, const char *name, int64_t *at,
+                         kv_err *e)
+{
+    buf hint = {0};
+    int64_t n = safetensors_count(f);
+    *at = name ? safetensors_find(f, name) : 0;
+    if (name ? *at >= 0 : n == 1)
+        return KV_OK;
+    if (name)
+        kv_err_set(e, KV_E_NAME, "\"%s\" holds no array `%.80s`", path, name);
+    else
+        kv_err_set(e, KV_E_VALUE, "\"%s\" holds %lld arrays, and one is needed", path,
+                   (long long)n);
+    if (!name && n > 0)
+        show_choice(&hint, f, path);
+    if (n > 0)
+        list_names(&hint, f);
+    else if (name)
+        buf_add(&hint, "it holds none");
+    if (hint.len > 0)
+        kv_err_hint(e, "%s", buf_text(&hint));
+    buf_release(&hint);
+    return e->code;
+}
+
+/* Opens a file of named arrays. *text: memory that it needs until it is closed, or NULL. */
+static int open_named(session *s, const char *path, safetensors **out, char **text, kv_err *e)
+{
+    datafile d;
+    size_t n;
+    *text = NULL;
+    int code = datafile_open(&d, s, path, e);
+    if (code)
+        return code;
+    if (d.regular && !d.is_stdin)
+        code = safetensors_open(out, path, e);
+    else if ((code = datafile_text(&d, text, &n, e)) == KV_OK)
+        code = safetensors_open_memory(out, *text, n, d.name, e);
+    int closed = datafile_close(&d, code, e);
+    if (closed && code == KV_OK)
+        safetensors_close(*out);
+    if (closed) {
+        mem_free(*text);
+        *text = NULL;
+    }
+    return closed;
+}
+
+static int read_named(session *s, const char *path, const char *name, value *out, kv_err *e)
+{
+    safetensors *f;
+    char *text;
+    int64_t at;
+    kv_array *a;
+    int code = open_named(s, path, &f, &text, e);
+    if (code)
+        return code;
+    if ((code = choose_tensor(f, path, name, &at, e)) == KV_OK &&
+        (code = safetensors_load(&a, f, at, e)) == KV_OK)
+        *out = value_array(a);
+    safetensors_close(f);
+    mem_free(text);
+    return code;
+}
+
+/* ---- Any file -------------------------------------------------------------------------------- */
+
+/* Converts what a file with dtypes of its own gave. */
+static int convert(value *v, kv_dtype dtype, kv_err *e)
+{
+    kv_array *a;
+    if (kv_array_dtype(v->u.array) == dtype)
+        return KV_OK;
+    int code = kv_array_dup(&a, v->u.array, dtype, kv_array_ctx(v->u.array), e);
+    if (code == KV_OK) {
+        value_release(v);
+        *v = value_array(a);
+    }
+    return code;
+}
+
+/* What is asked for that a file of this kind does not have. */
+static int check_options(const char *name, file_kind kind, const load_options *o, kv_err *e)
+{
+    bool rows = kind == FILE_CSV || kind == FILE_TSV;
+    if (o->has_header && !rows)
+        return kv_err_set(e, KV_E_VALUE, "header= is for CSV and TSV, \"%s\" is neither", name);
+    if (o->csv.columns && !rows)
+        return kv_err_set(e, KV_E_VALUE, "cols= is for CSV and TSV, \"%s\" is neither", name);
+    if (o->name && kind != FILE_SAFETENSORS)
+        return kv_err_set(e, KV_E_VALUE, "\"%s\" holds one array, and it has no name", name);
+    return KV_OK;
+}
+
+static int read_open(datafile *d, file_kind kind, const load_options *o, value *out, kv_err *e)
+{
+    switch (kind) {
+    case FILE_CSV:
+        return read_csv(d, o, ',', out, e);
+    case FILE_TSV:
+        return read_csv(d, o, '\t', out, e);
+    case FILE_JSON:
+        return read_json(d, o, out, e);
+    case FILE_NDJSON:
+        return read_ndjson(d, o, out, e);
+    case FILE_NPY:
+        return read_npy(d, out, e);
+    case FILE_SAFETENSORS:
+    case FILE_TEXT:
+    case FILE_UNKNOWN:
+        break;
+    }
+    return kv_err_set(e, KV_E_INTERNAL, "a file of kind %d is not read", (int)kind);
+}
+
+static int read_stream(session *s, const char *path, file_kind kind, const load_options *o,
+                       value *out, kv_err *e)
+{
+    datafile d;
+    int code = datafile_open(&d, s, path, e);
+    if (code)
+        return code;
+    if (kind == FILE_TEXT) {
+        char first = datafile_first(&d);
+        kind = first == '[' || first == '{' ? FILE_JSON : FILE_CSV;
+    }
+    code = check_options(d.name, kind, o, e);
+    if (code == KV_OK)
+        code = read_open(&d, kind, o, out, e);
+    if (datafile_close(&d, code, e)) {
+        value_release(out);
+        return e->code;
+    }
+    return KV_OK;
+}
+
+/* The value of a file. */
+static int load(session *s, const char *path, const load_options *o, value *out, kv_err *e)
+{
+    file_kind kind = o->kind != FILE_UNKNOWN ? o->kind : file_kind_of(path);
+    bool is_stdin = strcmp(path, "-") == 0;
+    int code;
+    *out = value_none();
+    if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin)) {
+        kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
+        return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format",
+                           path);
+    }
+    if (kind != FILE_SAFETENSORS)
+        code = read_stream(s, path, kind, o, out, e);
+    else if ((code = check_options(path, kind, o, e)) == KV_OK)
+        code = read_named(s, path, o->name, out, e);
+    bool typed = kind == FILE_SAFETENSORS || kind == FILE_NPY;
+    if (code == KV_OK && typed && o->csv.has_dtype && (code = convert(out, o->csv.dtype, e)))
+        value_release(out);
+    return code;
+}
+
+int load_eval(session *s, const ast *node, value *out, kv_err *e)
+{
+    value path;
+    load_options o = {.name = node->n == 2 ? node->kid[1]->u.text : NULL};
+    int code = eval_text(s, node->kid[0], "a file name", &path, e);
+    if (code)
+        return code;
+    code = load(s, path.u.text->text, &o, out, e);
+    value_release(&path);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+int load_named(session *s, const ast *node, safetensors **out, kv_err *e)
+{
+    value path;
+    *out = NULL;
+    if (node->kind != AST_FILE || node->n == 2)
+        return KV_OK;
+    int code = eval_text(s, node->kid[0], "a file name", &path, e);
+    if (code)
+        return code;
+    if (file_kind_of(path.u.text->text) == FILE_SAFETENSORS)
+        code = safetensors_open(out, path.u.text->text, e);
+    value_release(&path);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+/* ---- load() ---------------------------------------------------------------------------------- */
+
+static int column_of(value v, csv_column *out, kv_err *e)
+{
+    *out = (csv_column){0};
+    if (v.kind == VALUE_TEXT) {
+        out->name = v.u.text->text; /* lives as long as the argument */
+        return KV_OK;
+    }
+    return function_int(v, "a column", &out->number, e);
+}
+
+/* cols=: a number, a name, or a list of them. *columns is the caller's to mem_free. */
+static int columns_of(value v, csv_column **columns, csv_options *o, kv_err *e)
+{
+    bool list = value_is_sequence(v);
+    int64_t n = list ? v.u.list->n : 1;
+    int code = KV_OK;
+    if (n == 0)
+        return kv_err_set(e, KV_E_VALUE, "cols= is an empty list: no column is left");
+    if (!(*columns = mem_alloc(n, sizeof **columns, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n && code == KV_OK; i++)
+        code = column_of(list ? v.u.list->items[i] : v, &(*columns)[i], e);
+    o->columns = *columns;
+    o->ncolumns = n;
+    return code;
+}
+
+static int header_of(value v, load_options *o, kv_err *e)
+{
+    if (v.kind != VALUE_BOOL)
+        return kv_err_set(e, KV_E_DTYPE, "header= is true or false, not %s", value_kind_name(v));
+    o->csv.header = v.u.integer ? 1 : -1;
+    o->has_header = true;
+    return KV_OK;
+}
+
+/* Whether argument i was given, and is not none. */
+static bool has(const function_args *args, int i)
+{
+    return args->given[i] && args->v[i].kind != VALUE_NONE;
+}
+
+int load_call(function_args *args, value *out, kv_err *e)
+{
+    enum { PATH, DTYPE, COLS, HEADER, FORMAT, NAME };
+    load_options o = {.kind = FILE_UNKNOWN};
+    csv_column *columns = NULL;
+    const char *path, *format;
+    int code = function_text(args->v[PATH], "the name of a file", &path, e);
+    o.csv.has_dtype = has(args, DTYPE);
+    if (code == KV_OK && has(args, DTYPE))
+        code = function_dtype(args->v[DTYPE], KV_FLOAT32, &o.csv.dtype, e);
+    if (code == KV_OK && has(args, HEADER))
+        code = header_of(args->v[HEADER], &o, e);
+    if (code == KV_OK && has(args, FORMAT) &&
+        (code = function_text(args->v[FORMAT], "a format", &format, e)) == KV_OK)
+        code = file_kind_parse(&o.kind, format, e);
+    if (code == KV_OK && has(args, NAME))
+        code = function_text(args->v[NAME], "the name of an array", &o.name, e);
+    if (code == KV_OK && has(args, COLS))
+        code = columns_of(args->v[COLS], &columns, &o.csv, e);
+    if (code == KV_OK)
+        code = load(args->session, path, &o, out, e);
+    mem_free(columns);
+    return code;
+}

@@ -1,0 +1,22 @@
+/* Arrays from files: @x.csv in expressions, load() with its options, and files of named arrays as
+ * the values of keys. */
+#ifndef FILES_LOAD_H
+#define FILES_LOAD_H
+
+#include "io/safetensors.h"
+#include "lang/ast.h"
+#include "eval/function.h"
+#include "run/session.h"
+
+/* The value of an AST_FILE: an array, or a list of them for a file with one a line. Errors: io,
+ * format, usage (no known ending; several arrays and no name), name (of an array not there). */
+int load_eval(session *s, const ast *node, value *out, kv_err *e);
+
+/* load(file, dtype=, cols=, header=, format=, name=), see function.h. */
+int load_call(function_args *args, value *out, kv_err *e);
+
+/* Opens the file of an AST_FILE when it is one of arrays by name and node does not choose one of
+ * them; else *out is NULL. Close it with safetensors_close. The error has the place of node. */
+int load_named(session *s, const ast *node, safetensors **out, kv_err *e);
+
+#endif

@@ -1,0 +1,88 @@
+/* Files of named arrays as the values of keys. */
+#include "files/named.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "syntax/unit.h"
+
+bool named_is_pattern(const ast *keys)
+{
+    const ast *only = keys->n == 1 ? keys->kid[0] : NULL;
+    return only && only->kind == AST_KEY && only->op == 2 && strpbrk(only->u.text, "*?");
+}
+
+/* Whether a name is an integer as it is written: 7, -3, but not 007. */
+static bool is_integer(const char *name, int64_t *id)
+{
+    char again[NUM_TEXT_MAX];
+    bool over = false;
+    size_t n = strlen(name);
+    if (n == 0 || num_parse_int(name, n, id, &over) != n || over)
+        return false;
+    num_int(again, *id);
+    return strcmp(again, name) == 0;
+}
+
+static int holds_text_keys(session *s, bool *yes, kv_err *e)
+{
+    kv *store;
+    kv_info info;
+    int code = session_store(s, &store, e);
+    *yes = false;
+    if (code == KV_OK && kv_num_keys(store) > 0 && (code = kv_info_at(store, 0, &info, e)) == KV_OK)
+        *yes = info.key.name != NULL;
+    return code;
+}
+
+/* Adds the names that match; room is there for all. */
+static int add_matching(const char *pattern, const safetensors *f, bool *integers, key_list *out,
+                        kv_err *e)
+{
+    for (int64_t i = 0; i < safetensors_count(f); i++) {
+        const char *name = safetensors_at(f, i)->name;
+        int64_t id;
+        if (fnmatch(pattern, name, 0) != 0)
+            continue;
+        if (strlen(name) > KV_KEY_MAX)
+            return kv_err_set(e, KV_E_VALUE, "the name \"%.40s...\" is too long for a key", name);
+        *integers = *integers && is_integer(name, &id);
+        char *copy = arena_text(&out->names, name, strlen(name), e);
+        if (!copy)
+            return KV_E_MEMORY;
+        out->keys[out->n++] = (kv_key){0, copy};
+    }
+    return KV_OK;
+}
+
+int named_keys(session *s, const ast *keys, const safetensors *f, key_list *out, kv_err *e)
+{
+    const char *pattern = keys->kid[0]->u.text;
+    bool texts, integers = true;
+    *out = (key_list){.list = true};
+    int code = holds_text_keys(s, &texts, e);
+    if (code == KV_OK)
+        code = mem_grow(&out->keys, &out->cap, safetensors_count(f) + 1, sizeof *out->keys, e);
+    if (code == KV_OK)
+        code = add_matching(pattern, f, &integers, out, e);
+    if (code == KV_OK && out->n == 0)
+        code =
+            kv_err_set(e, KV_E_KEY, "no array of the file has a name that matches `%s`", pattern);
+    if (code) {
+        key_list_release(out);
+        return unit_at(s, keys, e);
+    }
+    for (int64_t i = 0; i < out->n && integers && !texts; i++) {
+        is_integer(out->keys[i].name, &out->keys[i].id);
+        out->keys[i].name = NULL;
+    }
+    return KV_OK;
+}
+
+int named_array(kv_array **out, const safetensors *f, kv_key key, kv_err *e)
+{
+    char number[NUM_TEXT_MAX];
+    num_int(number, key.id);
+    return safetensors_load_name(out, f, key.name ? key.name : number, e);
+}

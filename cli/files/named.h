@@ -1,0 +1,21 @@
+/* Files of named arrays as the values of keys: `init * @m.safetensors`, `push fc1.w
+ * @m.safetensors`. Arrays and keys belong together by name; an integer key is called as it is
+ * written. */
+#ifndef FILES_NAMED_H
+#define FILES_NAMED_H
+
+#include "io/safetensors.h"
+#include "eval/eval.h"
+
+/* Whether KEYS are one pattern, such as * or conv*. */
+bool named_is_pattern(const ast *keys);
+
+/* The keys for those arrays of f whose names match the pattern KEYS, in the order of the file. They
+ * are integers when all of these names are and the store in use holds no text keys. Errors: key
+ * (nothing matches), value (a name that no key can have). */
+int named_keys(session *s, const ast *keys, const safetensors *f, key_list *out, kv_err *e);
+
+/* The array of f for a key. Errors: name (there is none), those of safetensors_load. */
+int named_array(kv_array **out, const safetensors *f, kv_key key, kv_err *e);
+
+#endif

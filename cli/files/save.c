@@ -1,0 +1,444 @@
+/* Values into files.
+ *
+ * A value is first made into parts: the arrays that the file will hold, or the text. Everything
+ * that can be wrong with them is found there. Then the file is written beside the old one, and when
+ * several are written they are renamed into place together, at the end.
+ */
+#include "files/save.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "io/csv.h"
+#include "io/json.h"
+#include "io/npy.h"
+#include "io/safetensors.h"
+#include "files/file_kind.h"
+#include "files/save_rows.h"
+#include "syntax/safe.h"
+#include "out/show.h"
+#include "files/watch.h"
+
+/* What goes into one file: arrays, or text. */
+typedef struct parts {
+    kv_array **arrays;
+    int64_t n;
+    const kv_key *keys; /* one an array, or NULL; borrowed */
+    kv *store;          /* in use, whose metadata of other tools a file gets; NULL: none */
+    buf text;           /* of a text file, table or picture */
+    bool is_text;       /* whatever the file is called */
+    bool append;
+} parts;
+
+static void parts_release(parts *p)
+{
+    for (int64_t i = 0; i < p->n; i++)
+        kv_array_unref(p->arrays[i]);
+    mem_free(p->arrays);
+    buf_release(&p->text);
+}
+
+/* ---- Making the parts ------------------------------------------------------------------------ */
+
+/* Adds the array of v; room was made. */
+static int add_array(parts *p, const char *path, value v, kv_err *e)
+{
+    if (v.kind == VALUE_TEXT)
+        return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
+                          path);
+    int code = value_to_array(&p->arrays[p->n], v, e);
+    p->n += code == KV_OK;
+    return code;
+}
+
+/* The items of a list that are to be arrays of their own, and how many they are. A bracket of
+ * numbers only is one array. */
+static const value *items_of(const value *v, int64_t *n)
+{
+    bool list = value_is_several(*v);
+    *n = list ? v->u.list->n : 1;
+    return list ? v->u.list->items : v;
+}
+
+static int add_arrays(parts *p, const char *path, const value *items, int64_t n, kv_err *e)
+{
+    int code = KV_OK;
+    if (!(p->arrays = mem_zalloc(n, sizeof *p->arrays, e)))
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n && code == KV_OK; i++)
+        code = add_array(p, path, items[i], e);
+    return code;
+}
+
+/* What would be shown, all of it. */
+static int add_text(session *s, parts *p, const result *r, kv_err *e)
+{
+    int64_t threshold = s->style.threshold;
+    s->style.threshold = INT64_MAX;
+    int code = show_result(s, &p->text, r, e);
+    s->style.threshold = threshold;
+    return code ? code : buf_check(&p->text, e);
+}
+
+/* A table into CSV or TSV. */
+static int add_table(parts *p, const char *path, const rows *table, kv_err *e)
+{
+    if (p->append)
+        return kv_err_set(e, KV_E_USAGE,
+                          "\"%s\": a table with its line of names makes a whole file: > writes it",
+                          path);
+    p->is_text = true;
+    return rows_csv(&p->text, table, file_kind_of(path) == FILE_TSV ? '\t' : ',', e);
+}
+
+/* A value for a file that holds one array. */
+static int check_one(const char *path, const result *r, int64_t n, kv_err *e)
+{
+    if (r->keys && n != 1) {
+        kv_err_set(e, KV_E_USAGE, "\"%s\" holds one array, there are %lld keys", path,
+                   (long long)n);
+        return kv_err_hint(e, "a file for each: > grad-{key}.csv; one for all: .safetensors, "
+                              ".ndjson");
+    }
+    if (value_is_several(r->v) && n != 1) {
+        kv_err_set(e, KV_E_DTYPE, "\"%s\" holds one array, and this is a list of %lld", path,
+                   (long long)n);
+        return kv_err_hint(e, ".ndjson holds an array a line");
+    }
+    return KV_OK;
+}
+
+static int make_parts(session *s, parts *p, const char *path, const result *r, kv_err *e)
+{
+    file_kind kind = file_kind_of(path);
+    int64_t n;
+    if (kind == FILE_TEXT)
+        return add_text(s, p, r, e);
+    if (r->as_text && r->entries.columns && (kind == FILE_CSV || kind == FILE_TSV))
+        return add_table(p, path, &r->entries, e);
+    const value *items = items_of(&r->v, &n);
+    if (r->as_text)
+        return kv_err_set(e, KV_E_DTYPE, "\"%s\" holds an array, and this is text: .txt takes it",
+                          path);
+    if (kind == FILE_SAFETENSORS && !r->keys && items != &r->v) {
+        kv_err_set(e, KV_E_DTYPE, "the arrays in \"%s\" have names, those of a list have none",
+                   path);
+        return kv_err_hint(e, ".ndjson holds an array a line");
+    }
+    int code = KV_OK;
+    if (kind != FILE_NDJSON && kind != FILE_SAFETENSORS)
+        code = check_one(path, r, n, e);
+    return code ? code : add_arrays(p, path, items, n, e);
+}
+
+/* ---- Writing one file ------------------------------------------------------------------------ */
+
+/* The one array of a file whose value has no key. */
+#define NAME_OF_ONE "data"
+
+/* The texts of other tools that a store holds, such as "format" for files of PyTorch. */
+typedef struct texts {
+    safetensors_pair *items; /* their texts are in names */
+    int64_t n, cap;
+    arena *names;
+} texts;
+
+static int add_metadata(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    texts *t = arg;
+    (void)n;
+    int code = mem_grow(&t->items, &t->cap, t->n + 1, sizeof *t->items, e);
+    const char *name =
+        code ? NULL : arena_text(t->names, fields[0].text, strlen(fields[0].text), e);
+    const char *text =
+        name ? arena_text(t->names, fields[1].text, strlen(fields[1].text), e) : NULL;
+    if (!text)
+        return KV_E_MEMORY;
+    t->items[t->n++] = (safetensors_pair){name, text};
+    return KV_OK;
+}
+
+static int write_safetensors(FILE *f, const char *path, const parts *p, kv_err *e)
+{
+    arena names = {0};
+    texts metadata = {.names = &names};
+    safetensors_item *items = mem_zalloc(p->n, sizeof *items, e);
+    int code = items ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < p->n && code == KV_OK; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "%lld", p->keys ? (long long)p->keys[i].id : 0);
+        const char *name = !p->keys          ? NAME_OF_ONE
+                           : p->keys[i].name ? p->keys[i].name
+                                             : arena_text(&names, number, strlen(number), e);
+        items[i] = (safetensors_item){name, p->arrays[i]};
+        code = name ? KV_OK : KV_E_MEMORY;
+    }
+    if (code == KV_OK && p->store)
+        code = kv_describe(p->store, "metadata", add_metadata, &metadata, e);
+    if (code == KV_OK)
+        code = safetensors_write(f, path, items, p->n, metadata.items, metadata.n, e);
+    mem_free(metadata.items);
+    arena_release(&names);
+    mem_free(items);
+    return code;
+}
+
+/* Rows that are added have no first line, but those of a new file say their dtype. */
+static int write_rows(FILE *f, const char *path, const parts *p, bool is_new, char separator,
+                      kv_err *e)
+{
+    csv_options o = {.separator = separator, .header = p->append ? -1 : 0};
+    kv_dtype dtype = kv_array_dtype(p->arrays[0]);
+    if (p->append && is_new && dtype != KV_FLOAT32)
+        fprintf(f, "# dtype=%s\n", kv_dtype_name(dtype));
+    return csv_write_stream(f, p->arrays[0], path, &o, e);
+}
+
+static int write_lines(FILE *f, const char *path, const parts *p, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < p->n && code == KV_OK; i++)
+        code = json_write_stream(f, p->arrays[i], path, e);
+    return code;
+}
+
+static int write_text(FILE *f, const char *path, const parts *p, kv_err *e)
+{
+    size_t n = p->text.len;
+    return n == 0 || fwrite(p->text.data, 1, n, f) == n ? KV_OK
+                                                        : file_error(e, "write", path, errno);
+}
+
+static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, kv_err *e)
+{
+    if (p->is_text)
+        return write_text(f, path, p, e);
+    switch (file_kind_of(path)) {
+    case FILE_CSV:
+        return write_rows(f, path, p, is_new, ',', e);
+    case FILE_TSV:
+        return write_rows(f, path, p, is_new, '\t', e);
+    case FILE_JSON:
+    case FILE_NDJSON:
+        return write_lines(f, path, p, e);
+    case FILE_NPY:
+        return npy_write(f, path, p->arrays[0], e);
+    case FILE_SAFETENSORS:
+        return write_safetensors(f, path, p, e);
+    case FILE_TEXT:
+        return write_text(f, path, p, e);
+    case FILE_UNKNOWN:
+        break;
+    }
+    return kv_err_set(e, KV_E_INTERNAL, "\"%s\" has no kind", path);
+}
+
+/* Whether rows fit behind those of the old file. */
+static int check_rows(old_file *old, const char *path, const parts *p, kv_err *e)
+{
+    file_kind kind = file_kind_of(path);
+    if (kind != FILE_CSV && kind != FILE_TSV)
+        return KV_OK;
+    return old_file_fits(old, p->arrays[0], kind == FILE_TSV ? '\t' : ',', e);
+}
+
+/* A file that is written but not yet in its place. */
+typedef struct written {
+    file_out out;
+    old_file old; /* what it held, when rows are added */
+} written;
+
+static void written_abandon(written *w)
+{
+    file_out_abandon(&w->out);
+    old_file_close(&w->old);
+}
+
+static int written_commit(written *w, kv_err *e)
+{
+    int code = w->out.name ? file_out_commit(&w->out, e) : KV_OK; /* a dry run opened none */
+    old_file_close(&w->old);
+    return code;
+}
+
+/* With progress, and so that Ctrl-C ends it. */
+static int write_watched(session *s, written *w, const char *path, const parts *p, kv_err *e)
+{
+    watch through;
+    int code = watch_open(&through, s, w->out.f, path, e);
+    if (code)
+        return code;
+    code = write_parts(through.f, path, p, !w->old.f, e);
+    return watch_close(&through, path, code, e);
+}
+
+static int write_whole(session *s, written *w, const char *path, const parts *p, bool lock,
+                       kv_err *e)
+{
+    if (safe_write(s, path, e))
+        return e->code;
+    if (session_would(s, "write", path))
+        return KV_OK;
+    int code = p->append ? old_file_open(&w->old, s, path, lock, e) : KV_OK;
+    if (code == KV_OK && p->append)
+        code = check_rows(&w->old, path, p, e);
+    if (code == KV_OK)
+        code = file_out_open(&w->out, path, e);
+    w->out.unsynced = s->writes_unsynced;
+    if (code == KV_OK && (code = old_file_copy(&w->old, w->out.f, e)) == KV_OK)
+        code = write_watched(s, w, path, p, e);
+    return code ? code : file_out_sync(&w->out, e);
+}
+
+/* A pipe may end a wait with an error of its own when Ctrl-C or the time limit ended it. */
+static int write_file(session *s, written *w, const char *path, const parts *p, bool lock,
+                      kv_err *e)
+{
+    kv_err why = {0};
+    int code = write_whole(s, w, path, p, lock, e);
+    if (code != KV_E_IO || !session_interrupted(s, &why))
+        return code;
+    *e = why;
+    return e->code;
+}
+
+/* What is to be done with a file. */
+typedef struct order {
+    bool append, lock;
+    const kv_key *key; /* of a value that is no list, or NULL */
+} order;
+
+static int save_one(session *s, written *w, const char *path, const result *r, order o, kv_err *e)
+{
+    parts p = {.append = o.append};
+    int code = file_kind_check(path, o.append, e);
+    if (code == KV_OK && (code = make_parts(s, &p, path, r, e)) == KV_OK) {
+        p.keys = r->keys ? r->keys : o.key;
+        p.store = s->current < 0 ? NULL : s->stores[s->current].store;
+        code = write_file(s, w, path, &p, o.lock, e);
+    }
+    parts_release(&p);
+    return code;
+}
+
+/* ---- A file for each key --------------------------------------------------------------------- */
+
+#define KEY_MARK "{key}"
+
+/* path with {key} replaced. */
+static int path_of_key(buf *out, const char *path, kv_key key, kv_err *e)
+{
+    const char *at = strstr(path, KEY_MARK);
+    if (key.name && strchr(key.name, '/'))
+        return kv_err_set(e, KV_E_VALUE, "the key \"%s\" has a / and cannot stand in a file name",
+                          key.name);
+    buf_put(out, path, (size_t)(at - path));
+    if (key.name)
+        buf_add(out, key.name);
+    else
+        buf_printf(out, "%lld", (long long)key.id);
+    buf_add(out, at + strlen(KEY_MARK));
+    return buf_check(out, e);
+}
+
+static int save_keyed(session *s, const char *path, const result *r, bool append, kv_err *e)
+{
+    int64_t n = 0;
+    written *files = mem_zalloc(r->nkeys, sizeof *files, e);
+    int code = files ? KV_OK : KV_E_MEMORY;
+    for (; n < r->nkeys && code == KV_OK; n++) {
+        buf name = {0};
+        result one = {.v = r->v.u.list->items[n]};
+        order o = {append, n == 0, &r->keys[n]};
+        if ((code = session_interrupted(s, e)) == KV_OK &&
+            (code = path_of_key(&name, path, r->keys[n], e)) == KV_OK)
+            code = save_one(s, &files[n], buf_text(&name), &one, o, e);
+        buf_release(&name);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (code)
+            written_abandon(&files[i]);
+        else
+            code = written_commit(&files[i], e);
+    }
+    mem_free(files);
+    return code;
+}
+
+/* ---- What commands call ---------------------------------------------------------------------- */
+
+static int save_shown(session *s, const result *r, kv_err *e)
+{
+    parts p = {0};
+    int code = add_text(s, &p, r, e);
+    if (code == KV_OK)
+        code = session_out(s, buf_text(&p.text), p.text.len, e);
+    parts_release(&p);
+    return code;
+}
+
+int save_result(session *s, const char *path, const result *r, bool append, kv_err *e)
+{
+    written w = {0};
+    buf name = {0};
+    const kv_key *key = r->has_key ? &r->key : NULL;
+    bool marked = strstr(path, KEY_MARK) != NULL;
+    int code = KV_OK;
+    if (strcmp(path, "-") == 0)
+        return save_shown(s, r, e);
+    if (marked && r->keys)
+        return save_keyed(s, path, r, append, e);
+    if (marked && !key)
+        return kv_err_set(e, KV_E_USAGE,
+                          "\"%s\": {key} stands for the keys of a pull, and there is none here",
+                          path);
+    if (marked)
+        code = path_of_key(&name, path, *key, e);
+    if (code == KV_OK)
+        code = save_one(s, &w, marked ? buf_text(&name) : path, r, (order){append, true, key}, e);
+    if (code)
+        written_abandon(&w);
+    else
+        code = written_commit(&w, e);
+    buf_release(&name);
+    return code;
+}
+
+int save_text(session *s, const char *path, const buf *text, bool append, kv_err *e)
+{
+    written w = {0};
+    parts p = {.text = *text, .is_text = true, .append = append}; /* borrowed */
+    if (strcmp(path, "-") == 0)
+        return session_out(s, buf_text(text), text->len, e);
+    if (write_file(s, &w, path, &p, true, e))
+        written_abandon(&w);
+    else
+        written_commit(&w, e);
+    return e->code;
+}
+
+static ssize_t to_session(void *cookie, const char *text, size_t n)
+{
+    return session_out(cookie, text, n, NULL) == KV_OK ? (ssize_t)n : 0;
+}
+
+int save_stdout(session *s, value v, kv_err *e)
+{
+    kv_array *a;
+    int code = value_to_array(&a, v, e);
+    if (code)
+        return code;
+    FILE *f = fopencookie(s, "wb", (cookie_io_functions_t){.write = to_session});
+    if (!f)
+        code = file_error(e, "write", "stdout", errno);
+    else if (s->format == SHOW_JSON)
+        code = json_write_stream(f, a, "stdout", e);
+    else
+        code = csv_write_stream(f, a, "stdout", NULL, e);
+    if (f && fclose(f) != 0 && code == KV_OK)
+        code = file_error(e, "write", "stdout", errno);
+    kv_array_unref(a);
+    return code;
+}

@@ -1,0 +1,144 @@
+/* kvctl launch: its words, and what is refused before anything starts. */
+#include "launch/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kvstore.h"
+#include "options.h"
+#include "out/report.h"
+#include "term/terminal.h"
+#include "launch/launch_command.h"
+#include "launch/launch_folder.h"
+#include "launch/launch_job.h"
+
+#define MPI_PACKAGE "Open MPI: apt-get install openmpi-bin"
+
+/* What every worker would refuse. */
+static int check_words(const launch_options *o, kv_err *e)
+{
+    options each;
+    if (o->nwords == 0)
+        return kv_err_set(e, KV_E_USAGE, "launch: which script? kvctl launch -n WORKERS FILE");
+    int rc = options_parse(&each, o->nwords + 1, o->words - 1, e);
+    if (rc && strncmp(e->hint, "kvctl -h", 8) == 0) { /* which lists other options */
+        e->hint[0] = '\0';
+        kv_err_hint(e, "options of launch stand before FILE; kvctl launch --help lists them");
+    }
+    if (!rc && (each.interactive || (each.ninputs == 0 && !each.help && !each.version)))
+        rc = kv_err_set(e, KV_E_USAGE, "launch: the ranks of a job have no prompt");
+    for (int i = 0; !rc && i < each.ninputs; i++) {
+        const input *in = &each.inputs[i];
+        if (in->kind == INPUT_STDIN)
+            rc = kv_err_set(e, KV_E_USAGE, "launch: a script on stdin reaches rank 0 only");
+        else if (in->kind == INPUT_FILE && access(in->text, R_OK))
+            rc = kv_err_set(e, KV_E_IO, "launch: cannot read \"%s\"", in->text);
+    }
+    options_release(&each);
+    return rc;
+}
+
+/* The options of checkpoints belong together; what every attempt to write would find wrong. */
+static int check_checkpoint(const launch_options *o, kv_err *e)
+{
+    const char *slash = o->checkpoint ? strrchr(o->checkpoint, '/') : NULL;
+    char folder[4200] = ".";
+    if (!o->checkpoint && (o->every || o->restarts))
+        return kv_err_set(e, KV_E_USAGE, "launch: %s needs --checkpoint FILE",
+                          o->every ? "--checkpoint-every" : "--max-restarts");
+    if (!o->checkpoint)
+        return KV_OK;
+    if (!o->every)
+        return kv_err_set(e, KV_E_USAGE, "launch: --checkpoint needs --checkpoint-every ROUNDS");
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - o->checkpoint) + 1, o->checkpoint);
+    return access(folder, W_OK) ? kv_err_set(e, KV_E_IO, "launch: cannot write into \"%s\"", folder)
+                                : KV_OK;
+}
+
+static int check_programs(const launch_options *o, kv_err *e)
+{
+    static const struct {
+        launcher by;
+        const char *program, *package;
+    } table[] = {{LAUNCH_LOCAL, "mpirun", MPI_PACKAGE},
+                 {LAUNCH_MPI, "mpirun", MPI_PACKAGE},
+                 {LAUNCH_SSH, "mpirun", MPI_PACKAGE},
+                 {LAUNCH_SSH, "ssh", "OpenSSH: apt-get install openssh-client"},
+                 {LAUNCH_SGE, "qsub", "Grid Engine: apt-get install gridengine-client"},
+                 {LAUNCH_SLURM, "salloc", "Slurm: apt-get install slurm-client"},
+                 {LAUNCH_YARN, "yarn", "Hadoop; put its bin folder into $PATH"}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].by == o->by && launch_find(table[i].program, table[i].package, e))
+            return e->code;
+    return o->sync_folder ? launch_find("rsync", "the package rsync: apt-get install rsync", e)
+                          : KV_OK;
+}
+
+static int check(const launch_options *o, kv_err *e)
+{
+    const kv_type_ops *ops;
+    if (o->workers == 0)
+        return kv_err_set(e, KV_E_USAGE, "launch: how many workers? kvctl launch -n WORKERS FILE");
+    if (check_words(o, e) || check_checkpoint(o, e) || kv_find_type("dist_sync", &ops, e))
+        return e->code;
+    return o->dry_run ? KV_OK : check_programs(o, e);
+}
+
+static int fail(const kv_err *e)
+{
+    terminal_say("kvctl: %s", e->text);
+    if (e->hint[0])
+        terminal_say(" hint: %s", e->hint);
+    return (int)report_exit_code(e->code);
+}
+
+static int show_help(void)
+{
+    buf text = {0};
+    launch_help(&text);
+    fputs(buf_text(&text), stdout);
+    buf_release(&text);
+    return fflush(stdout) ? EXIT_IO : EXIT_DONE;
+}
+
+static int run(const launch_options *o, int *code, kv_err *e)
+{
+    if (check(o, e))
+        return e->code;
+    return o->by < LAUNCH_SGE ? launch_job(o, code, e) : launch_queue(o, code, e);
+}
+
+int launch_main(int argc, char **argv)
+{
+    launch_options o;
+    kv_err e = {0};
+    int code = EXIT_DONE, rc = launch_options_parse(&o, argc, argv, &e);
+    if (rc == KV_OK && o.help)
+        code = show_help();
+    else if (rc || run(&o, &code, &e))
+        code = fail(&e);
+    launch_options_release(&o);
+    return code;
+}
+
+/* launch says it once, however many servers there are. */
+static bool is_said_by_launch(const kv_err *e)
+{
+    const char *folder = getenv("KVSTORE_RUN_DIR");
+    char why[512];
+    int number;
+    return e->code == KV_E_PEER && folder && folder_lost(folder, &number, why, sizeof why) &&
+           strcmp(why, e->text) == 0;
+}
+
+int launch_serve(int argc, char **argv)
+{
+    kv_err e = {0};
+    if (argc > 0)
+        kv_err_set(&e, KV_E_USAGE, "serve takes no words, and here is \"%s\"", argv[0]);
+    if (!e.code && kv_serve("dist_sync", &e) && is_said_by_launch(&e))
+        return EXIT_PEER;
+    return e.code ? fail(&e) : EXIT_DONE;
+}

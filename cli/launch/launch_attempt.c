@@ -1,0 +1,452 @@
+/* One loop of ticks: it passes on what the watchers tell, and ends the job when a rank failed, a
+ * signal came or the time is up. */
+#include "launch/launch_attempt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "term/exit_code.h"
+#include "term/terminal.h"
+#include "launch/launch_children.h"
+#include "launch/launch_folder.h"
+#include "launch/launch_job.h"
+#include "launch/launch_loss.h"
+#include "launch/launch_wire.h"
+
+enum {
+    TICK_MS = 20,
+    MPIRUN_MS = 2000,
+    MPIRUN_HOSTS_MS = 5000 /* for mpirun to end */,
+    EARLY_MS = 2000
+};
+
+static int mpirun_ms(const job *j)
+{
+    return j->is_local ? MPIRUN_MS : MPIRUN_HOSTS_MS;
+}
+
+static const char *role(const job *j, int number)
+{
+    return number < j->o->workers ? "worker" : "server";
+}
+
+/* The rank, its role, and for jobs over several hosts where it runs. */
+static void name_rank(const job *j, int number, char name[160])
+{
+    const rank *r = &j->ranks[number];
+    snprintf(name, 160, "rank %d (%s)%s%s", number, role(j, number), j->is_local ? "" : " on ",
+             j->is_local ? "" : r->host);
+}
+
+/* ---- Beginning ---- */
+
+/* Over several hosts it has one name on all of them, which may lack the $TMPDIR of this one. */
+static int make_folder(job *j, kv_err *e)
+{
+    const char *temp = getenv("TMPDIR");
+    snprintf(j->folder, sizeof j->folder, "%s/kvctl-XXXXXX",
+             j->is_local && temp && *temp ? temp : "/tmp");
+    char wanted[sizeof j->folder];
+    memcpy(wanted, j->folder, sizeof wanted);
+    if (!mkdtemp(j->folder))
+        return file_error(e, "make", wanted, errno);
+    j->held = folder_hold(j->folder);
+    if (j->held >= 0)
+        return KV_OK;
+    file_error(e, "lock", j->folder, errno);
+    folder_remove(j->folder);
+    return e->code;
+}
+
+static void begin_outputs(job *j)
+{
+    for (int i = 0; i < j->n * 2; i++) {
+        int number = i / 2, server = number - j->o->workers;
+        launch_output *out = &j->ranks[number].out[i % 2];
+        out->to = i % 2 ? stderr : stdout;
+        snprintf(out->prefix, sizeof out->prefix, server < 0 ? "[%d] " : "[s%d] ",
+                 server < 0 ? number : server);
+        j->ranks[number].rounds = -1;
+    }
+}
+
+/* ---- Ticks ---- */
+
+/* The job has failed: says so, once, and lets the others end by themselves. */
+__attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int code,
+                                                       const char *fmt, ...)
+{
+    char why[512];
+    va_list args;
+    int other = number;
+    if (j->end_ms)
+        return;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    folder_lose(j->folder, number, why);
+    folder_lost(j->folder, &other, why, sizeof why); /* a rank may have said it first */
+    bool host = loss_is_host(j, other);
+    if (host)
+        loss_name_host(j, other, why, sizeof why);
+    j->code = other == number ? code : EXIT_PEER;
+    j->lost = other >= 0 && j->code == EXIT_PEER;
+    j->end_ms = launch_now_ms() + (int64_t)(j->o->deadline * 1000);
+    fflush(stdout);
+    terminal_say("kvctl: %s", why);
+    if (!j->is_local && j->mpirun)
+        children_tell_hosts(j, other, why);
+    else if (j->is_local && other >= 0 && other < j->n && j->ranks[other].pid &&
+             !j->ranks[other].ended)
+        kill(j->ranks[other].pid, SIGKILL); /* silent, perhaps stopped */
+    if (host)
+        loss_end_host(j, other);
+}
+
+static void lose_host(job *j, int number)
+{
+    char why[512];
+    loss_name_host(j, number, why, sizeof why);
+    lose(j, number, EXIT_PEER, "%s", why);
+    loss_end_host(j, number);
+}
+
+static void take_event(job *j, rank *r, const char *line)
+{
+    int number, x, y;
+    char what[16], name[160];
+    int n = sscanf(line, "%d %15s %d %d %63s", &number, what, &x, &y, r->host);
+    if (n < 3)
+        return;
+    if (n > 3) {
+        r->pid = x;
+        r->watcher = y;
+        return;
+    }
+    name_rank(j, number, name);
+    r->ended = true;
+    if (strcmp(what, "stopped") == 0) {
+        r->stopped = true;
+        j->stopped_ms = j->stopped_ms ? j->stopped_ms : launch_now_ms();
+    } else if (strcmp(what, "signal") == 0)
+        lose(j, number, EXIT_PEER, "%s was killed by signal %d", name, x);
+    else if (x != 0)
+        lose(j, number, x, "%s ended with exit code %d", name, x);
+    else if (j->early < 0) {
+        j->early = number;
+        j->early_ms = launch_now_ms();
+    }
+}
+
+/* What a host knows of a lost rank, before launch. */
+static void take_lost(job *j, const char *text)
+{
+    int number, used = 0;
+    if (sscanf(text, "%d %n", &number, &used) == 1)
+        lose(j, number, EXIT_PEER, "%s", text + used);
+}
+
+static void show_log(job *j)
+{
+    fwrite(buf_text(&j->log), 1, j->log.len, stderr);
+    buf_clear(&j->log);
+}
+
+/* Its host may live on, with all its ranks: silence will tell. */
+static void take_ssh(job *j, const char *code)
+{
+    int begun = 0;
+    for (int i = 0; i < j->n; i++)
+        begun += j->ranks[i].pid != 0;
+    j->ssh_ended = true;
+    if (begun == j->n || j->end_ms)
+        return;
+    show_log(j);
+    lose(j, -1, EXIT_PEER, "ssh ended with exit code %s before all ranks had begun", code);
+}
+
+static void take_cell(job *j, const wire_cell *cell)
+{
+    char text[WIRE_TEXT + 1];
+    if (cell->rank < 0 || cell->rank >= j->n)
+        return;
+    rank *r = &j->ranks[cell->rank];
+    if (cell->kind != WIRE_SSH)
+        r->heard_ms = launch_now_ms();
+    memcpy(text, cell->text, (size_t)cell->n);
+    text[cell->n] = '\0';
+    switch ((wire_kind)cell->kind) {
+    case WIRE_OUT:
+        launch_output_put(&r->out[0], cell->text, (size_t)cell->n);
+        break;
+    case WIRE_ERR:
+        launch_output_put(&r->out[1], cell->text, (size_t)cell->n);
+        break;
+    case WIRE_EVENT:
+        take_event(j, r, text);
+        break;
+    case WIRE_LOST:
+        take_lost(j, text);
+        break;
+    case WIRE_ROUNDS:
+        r->rounds = strtoll(text, NULL, 10);
+        break;
+    case WIRE_SSH:
+        take_ssh(j, text);
+        break;
+    case WIRE_BEAT:
+        break;
+    }
+}
+
+/* Returns whether something came. */
+static bool take_heard(job *j)
+{
+    char block[65536];
+    wire_cell cell;
+    ssize_t n = j->heard < 0 ? -1 : read(j->heard, block, sizeof block);
+    if (n > 0)
+        buf_put(&j->bytes, block, (size_t)n);
+    bool all = n == 0 || (n < 0 && errno != EAGAIN);
+    loss_tick(j, n == sizeof block);
+    while (wire_take(&j->bytes, &cell, &j->log, all))
+        take_cell(j, &cell);
+    if (all && j->heard >= 0) {
+        close(j->heard);
+        j->heard = -1;
+    }
+    return n > 0;
+}
+
+/* A rank whose watcher is gone died with it. */
+static void look_at_watchers(job *j)
+{
+    for (int i = 0; i < j->n; i++) {
+        rank *r = &j->ranks[i];
+        if (!j->is_local || !r->pid || r->ended || kill(r->watcher, 0) == 0)
+            continue;
+        r->ended = true;
+        lose(j, i, EXIT_PEER, "rank %d (%s) was killed", i, role(j, i));
+    }
+}
+
+static bool host_answers(const job *j, const char *host)
+{
+    bool answers = false;
+    for (int i = 0; i < j->n; i++)
+        answers |= j->ranks[i].stopped && strcmp(j->ranks[i].host, host) == 0;
+    return answers;
+}
+
+/* mpirun is gone, or has ended ranks by itself, as it does when it loses a host: those of the other
+ * hosts still told that. What mpirun says then is about the start of a job. */
+static void lose_mpirun(job *j, const char *why)
+{
+    for (int i = 0; i < j->n && j->stopped_ms; i++) {
+        if (j->ranks[i].ended || !j->ranks[i].pid || host_answers(j, j->ranks[i].host))
+            continue;
+        lose_host(j, i);
+        return;
+    }
+    show_log(j);
+    lose(j, -1, EXIT_PEER, "%s", why);
+}
+
+/* Also reaps what has become a child of this process. */
+static void look_at_mpirun(job *j)
+{
+    char why[64];
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == j->telling)
+            j->telling = 0;
+        if (pid != j->mpirun)
+            continue;
+        j->mpirun = 0;
+        if (WIFSIGNALED(status) && !j->end_ms) { /* before the events: its ranks end with it */
+            show_log(j);
+            lose(j, -1, EXIT_PEER, "mpirun was killed by signal %d", WTERMSIG(status));
+        }
+        while (take_heard(j))
+            ;
+        bool all = true;
+        for (int i = 0; i < j->n; i++)
+            all &= j->ranks[i].ended;
+        if (j->end_ms || (all && !j->stopped_ms))
+            continue;
+        snprintf(why, sizeof why, "mpirun ended with exit code %d", WEXITSTATUS(status));
+        lose_mpirun(j, why);
+    }
+}
+
+static void look_at_signals(job *j, const sigset_t *mask)
+{
+    const struct timespec none = {0, 0};
+    int signal;
+    while ((signal = sigtimedwait(mask, NULL, &none)) > 0) {
+        if (signal == SIGCHLD)
+            continue;
+        bool again = j->end_ms != 0;
+        lose(j, -1, 128 + signal, "the job was ended by signal %d", signal);
+        j->lost = false;
+        if (again)
+            j->end_ms = launch_now_ms() - 1;
+        else
+            children_kill_ranks(j, signal);
+    }
+}
+
+static void look_at_start(job *j, int64_t now)
+{
+    int have[2] = {0, 0};
+    if (now - j->begin_ms < (int64_t)(j->o->deadline * 1000))
+        return;
+    for (int i = 0; i < j->n; i++)
+        have[i >= j->o->workers] += j->ranks[i].pid != 0;
+    if (have[0] + have[1] < j->n)
+        lose(j, -1, EXIT_PEER, "expected %d workers + %d servers, have %d + %d after %lld s",
+             j->o->workers, j->o->servers, have[0], have[1], (long long)(now - j->begin_ms) / 1000);
+}
+
+/* Ranks that joined end together. If others go on they may wait for one that never will join, and
+ * those of other hosts do not know. */
+static void look_at_early(job *j, int64_t now)
+{
+    if (j->is_local || j->end_ms || j->early_ms == 0 || now < j->early_ms + EARLY_MS)
+        return;
+    children_tell_hosts(j, j->early, NULL);
+    j->early_ms = 0;
+}
+
+static void look_at_hosts(job *j)
+{
+    int number = j->end_ms ? -1 : loss_find(j);
+    if (number >= 0)
+        lose_host(j, number);
+}
+
+static void look_at_time(job *j)
+{
+    char why[512];
+    int number;
+    int64_t now = launch_now_ms();
+    look_at_start(j, now);
+    look_at_early(j, now);
+    look_at_hosts(j);
+    if (j->stopped_ms && !j->end_ms && now > j->stopped_ms + mpirun_ms(j))
+        lose_mpirun(j, "mpirun has ended the ranks, and stays");
+    if (!j->end_ms && folder_lost(j->folder, &number, why, sizeof why))
+        lose(j, number, EXIT_PEER, "%s", why);
+    if (j->o->timeout > 0 && now - j->first_ms > (int64_t)(j->o->timeout * 1000))
+        lose(j, -1, EXIT_PEER, "the job did not end within %lld s", (long long)j->o->timeout);
+    if (!j->end_ms || now <= j->end_ms)
+        return;
+    if (!j->killed) /* once: a second SIGTERM makes mpirun leave the hosts as they are */
+        children_kill_ranks(j, SIGKILL);
+    j->killed = true;
+    if (j->mpirun && now > j->end_ms + mpirun_ms(j))
+        kill(j->mpirun, SIGKILL);
+}
+
+static bool runs(const job *j)
+{
+    int ended = 0;
+    for (int i = 0; i < j->n; i++)
+        ended += j->ranks[i].ended;
+    return j->mpirun && (ended < j->n || (j->stopped_ms && !j->end_ms));
+}
+
+static void tick(job *j, const sigset_t *mask)
+{
+    struct pollfd fd = {.fd = j->heard, .events = POLLIN};
+    poll(&fd, 1, TICK_MS);
+    take_heard(j);
+    look_at_mpirun(j);
+    look_at_watchers(j);
+    look_at_signals(j, mask);
+    look_at_time(j);
+}
+
+/* ---- The whole ---- */
+
+/* All ranks have ended, or mpirun has: the watchers may end, and mpirun behind them. */
+static void finish(job *j)
+{
+    const struct timespec nap = {0, 5000000};
+    int64_t begin = launch_now_ms();
+    pid_t pid;
+    if (j->mpirun && !j->killed) /* after a loss mpirun waits for the ranks that did not leave */
+        kill(j->mpirun, j->end_ms ? SIGTERM : SIGUSR1);
+    while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
+        int64_t waited = launch_now_ms() - begin;
+        j->mpirun = pid > 0 && pid == j->mpirun ? 0 : j->mpirun;
+        j->telling = pid > 0 && pid == j->telling ? 0 : j->telling; /* or its daemons would stay */
+        if (waited > mpirun_ms(j) || (!j->mpirun && !j->telling && j->code))
+            children_end();
+        if (waited > 2 * mpirun_ms(j))
+            break;
+        take_heard(j);
+        nanosleep(&nap, NULL);
+    }
+}
+
+static int run(job *j, const launch_command *c, const signal_masks *m, kv_err *e)
+{
+    signal(SIGPIPE, SIG_IGN); /* the job goes on without a reader */
+    j->begin_ms = launch_now_ms();
+    if (children_start(j, c, &m->before, e))
+        return e->code;
+    while (runs(j))
+        tick(j, &m->watched);
+    finish(j);
+    return KV_OK;
+}
+
+/* The rounds that all workers have begun. */
+static long long read_rounds(const job *j)
+{
+    long long least = -1;
+    for (int i = 0; i < j->o->workers; i++) {
+        long long n = j->ranks[i].rounds;
+        least = n >= 0 && (least < 0 || n < least) ? n : least;
+    }
+    return least;
+}
+
+int attempt_run(job *j, const launch_command *c, const signal_masks *m, long long *rounds,
+                kv_err *e)
+{
+    j->heard = -1;
+    j->ranks = mem_zalloc(j->n, sizeof *j->ranks, e);
+    if (!j->ranks || make_folder(j, e)) {
+        mem_free(j->ranks);
+        return e->code;
+    }
+    begin_outputs(j);
+    int rc = run(j, c, m, e);
+    for (int i = 0; i < j->n * 2; i++) {
+        launch_output *out = &j->ranks[i / 2].out[i % 2];
+        launch_output_close(out);
+        if (i % 2 == 0 && out->error && !rc && !j->code)
+            rc = file_error(e, "write", "stdout", out->error);
+    }
+    if (j->heard >= 0)
+        close(j->heard);
+    *rounds = read_rounds(j);
+    folder_remove(j->folder);
+    close(j->held);
+    buf_release(&j->bytes);
+    buf_release(&j->log);
+    mem_free(j->ranks);
+    return rc;
+}

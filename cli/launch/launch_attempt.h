@@ -1,0 +1,61 @@
+/* One attempt at a job: mpirun, what its watchers tell, and how it ends. */
+#ifndef LAUNCH_LAUNCH_ATTEMPT_H
+#define LAUNCH_LAUNCH_ATTEMPT_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "launch/launch_command.h"
+#include "launch/launch_hosts.h"
+#include "launch/launch_output.h"
+
+typedef struct rank {
+    pid_t pid, watcher; /* on their host; 0: has not started */
+    char host[64];
+    bool ended;
+    bool stopped;     /* by its watcher, because mpirun ended the job */
+    int64_t heard_ms; /* when its watcher last told anything */
+    long long rounds; /* begun, as told at its end; -1: not told */
+    launch_output out[2];
+} rank;
+
+typedef struct job {
+    const launch_options *o;
+    const launch_hosts *hosts;
+    bool is_local; /* all ranks are processes of this host */
+    int n;
+    rank *ranks;
+    char folder[4096];
+    int held;                   /* of the folder */
+    int heard;                  /* the pipe from mpirun; -1: closed */
+    int64_t looked_ms;          /* the last tick */
+    int64_t unheard_ms;         /* when something was last left in the pipe, or nobody looked */
+    buf bytes;                  /* of it, the part of a cell that has come */
+    buf log;                    /* what mpirun itself said */
+    pid_t mpirun;               /* 0: has ended */
+    pid_t telling;              /* mpirun that tells the hosts of a loss; 0: none */
+    int64_t round;              /* of the checkpoint from which it goes on */
+    int64_t stopped_ms;         /* when mpirun ended the first rank by itself; 0: it did not */
+    bool ssh_ended;             /* one that mpirun had started: perhaps its host is lost */
+    int early;                  /* the rank that ended first, and well; -1: none */
+    int64_t early_ms;           /* when; 0: the hosts have been told */
+    int64_t first_ms, begin_ms; /* when the first attempt began, and this one */
+    int64_t end_ms;             /* when those that still run are killed; 0: nothing failed */
+    int code;
+    bool killed; /* those that still ran were */
+    bool lost;   /* a rank was: the job may begin again */
+} job;
+
+/* The signals of launch, which are blocked and looked for, and those that were blocked before. */
+typedef struct signal_masks {
+    sigset_t watched, before;
+} signal_masks;
+
+/* Runs the command, which is mpirun with the ranks, and waits for it; no process of it is left
+ * then. j has what was asked for, its code and whether it may begin again are found in it. *rounds:
+ * how many rounds all workers have begun; -1: not known. Errors: io, memory, unsupported, when it
+ * could not begin. */
+int attempt_run(job *j, const launch_command *c, const signal_masks *m, long long *rounds,
+                kv_err *e);
+
+#endif

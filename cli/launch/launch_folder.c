@@ -1,0 +1,140 @@
+/* Its files are small, and each is written whole or a line at a time. */
+#include "launch/launch_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void folder_path(const char *folder, char path[FOLDER_PATH], const char *name)
+{
+    snprintf(path, FOLDER_PATH, "%s/%s", folder, name);
+}
+
+static bool make(const char *folder)
+{
+    struct stat s;
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return false;
+    if (lstat(folder, &s))
+        return false;
+    errno = EPERM; /* somebody else made it */
+    return S_ISDIR(s.st_mode) && s.st_uid == geteuid();
+}
+
+int folder_hold(const char *folder)
+{
+    char path[FOLDER_PATH];
+    struct stat mine, there;
+    folder_path(folder, path, "held");
+    while (make(folder)) {
+        int rc, fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != ENOENT)
+            return -1;
+        if (fd < 0)
+            continue; /* it was removed just now */
+        do
+            rc = flock(fd, LOCK_SH);
+        while (rc && errno == EINTR);
+        /* Without locks in this file system nobody takes it away either. */
+        if (!fstat(fd, &mine) && !lstat(path, &there) && mine.st_ino == there.st_ino)
+            return fd;
+        close(fd);
+    }
+    return -1;
+}
+
+/* A folder of another user may be a link to anywhere, one of this user cannot become that. */
+void folder_remove_free(const char *folder)
+{
+    struct stat s;
+    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool own = dir >= 0 && fstat(dir, &s) == 0 && s.st_uid == geteuid();
+    int held = own ? openat(dir, "held", O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (held >= 0 && flock(held, LOCK_EX | LOCK_NB) == 0)
+        folder_remove(folder);
+    if (held >= 0)
+        close(held);
+    if (dir >= 0)
+        close(dir);
+}
+
+void folder_sweep(const char *folder)
+{
+    static const char start[] = "kvctl-";
+    const char *name = strrchr(folder, '/') + 1;
+    char parent[FOLDER_PATH], beside[FOLDER_PATH];
+    const struct dirent *one;
+    snprintf(parent, sizeof parent, "%.*s", (int)(name - folder), folder);
+    DIR *dir = opendir(parent);
+    while (dir && (one = readdir(dir))) {
+        if (strlen(one->d_name) != strlen(name) || strncmp(one->d_name, start, strlen(start)) != 0)
+            continue;
+        folder_path(parent, beside, one->d_name);
+        folder_remove_free(beside);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+bool folder_tell(const char *folder, const char *line)
+{
+    char path[FOLDER_PATH];
+    folder_path(folder, path, "events");
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    bool told = fd >= 0 && write(fd, line, strlen(line)) >= 0;
+    if (fd >= 0)
+        close(fd);
+    return told;
+}
+
+void folder_lose(const char *folder, int number, const char *why)
+{
+    char path[FOLDER_PATH], beside[FOLDER_PATH], name[48];
+    snprintf(name, sizeof name, "lost.%d", (int)getpid());
+    folder_path(folder, path, "lost");
+    folder_path(folder, beside, name);
+    FILE *f = fopen(beside, "we");
+    if (!f)
+        return;
+    fprintf(f, "%d %s\n", number, why);
+    fclose(f);
+    int kept = link(beside, path); /* or there was one sooner */
+    (void)kept;
+    unlink(beside);
+}
+
+bool folder_lost(const char *folder, int *number, char *why, size_t size)
+{
+    char path[FOLDER_PATH];
+    int used = 0;
+    folder_path(folder, path, "lost");
+    FILE *f = fopen(path, "re");
+    bool there = f && fgets(why, (int)size, f) && sscanf(why, "%d %n", number, &used) == 1;
+    if (there) {
+        memmove(why, why + used, strlen(why + used) + 1);
+        why[strcspn(why, "\n")] = '\0';
+    }
+    if (f)
+        fclose(f);
+    return there;
+}
+
+void folder_remove(const char *folder)
+{
+    char path[FOLDER_PATH];
+    const struct dirent *one;
+    DIR *dir = opendir(folder);
+    while (dir && (one = readdir(dir))) {
+        folder_path(folder, path, one->d_name);
+        if (one->d_name[0] != '.')
+            unlink(path);
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(folder);
+}

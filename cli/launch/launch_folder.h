@@ -1,0 +1,46 @@
+/* The folder of a job, $KVSTORE_RUN_DIR of its ranks. launch makes it on its own host, and the
+ * watchers on each other one, with the same name:
+ *
+ *   events       a line for each thing that happens to a rank of that host, from its watcher:
+ *                "RANK start PID WATCHER", "RANK exit CODE", "RANK signal NUMBER",
+ *                "RANK stopped 9": because mpirun said that the job is over
+ *   lost         "RANK sentence", once a rank is lost: from launch, or from a rank that has heard
+ *                nothing of another one; all other ranks end then, with that sentence
+ *   rounds.RANK  (with a checkpoint) how many rounds that worker has begun
+ *   held         locked by launch and by the watchers of ranks that run. Where nobody holds it and
+ *                nobody was left to remove it, as on a host that died, those of the next job do so
+ */
+#ifndef LAUNCH_LAUNCH_FOLDER_H
+#define LAUNCH_LAUNCH_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { FOLDER_PATH = 4200 };
+
+void folder_path(const char *folder, char path[FOLDER_PATH], const char *name);
+
+/* Makes it unless it is there, and holds it until what is returned is closed; -1: it cannot be
+ * made, or belongs to somebody else (errno). */
+int folder_hold(const char *folder);
+
+/* Removes it with its files if it belongs to a job of this user and nobody holds it. */
+void folder_remove_free(const char *folder);
+
+/* The same for all folders of jobs beside it. */
+void folder_sweep(const char *folder);
+
+/* Adds a line to `events`, in one write, so that lines of several ranks do not mix. Returns whether
+ * that went well. */
+bool folder_tell(const char *folder, const char *line);
+
+/* Writes the file `lost`, unless it is there; whole from the first moment. */
+void folder_lose(const char *folder, int number, const char *why);
+
+/* Reads it. Returns whether it is there. */
+bool folder_lost(const char *folder, int *number, char *why, size_t size);
+
+/* Removes it with its files, whoever holds it. */
+void folder_remove(const char *folder);
+
+#endif

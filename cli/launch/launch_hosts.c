@@ -1,0 +1,378 @@
+/* Hosts are asked over ssh, by one short command each, before mpirun goes there: its own words
+ * about a host that does not answer are many lines, which give several possible reasons. */
+#include "launch/launch_hosts.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "launch/launch_command.h"
+#include "launch/launch_job.h"
+
+enum { MOST_SLOTS = 4096, LAST_PORT = 65535 };
+
+/* What the command on a host ends with when something is missing; ssh itself ends with 255. */
+enum { NO_MPI = 81, NO_PROGRAM, NO_FOLDER, NO_RSYNC };
+
+/* ---- The file ---- */
+
+/* A whole number from 1 to most; 0: it is none. */
+static int read_number(const char *text, int most)
+{
+    bool over = false;
+    int64_t n;
+    size_t len = strlen(text);
+    return len > 0 && num_parse_int(text, len, &n, &over) == len && !over && n >= 1 && n <= most
+               ? (int)n
+               : 0;
+}
+
+static int bad_line(kv_err *e, const char *path, int line, const char *what, const char *word)
+{
+    return kv_err_set(e, KV_E_FORMAT, "%s:%d: %s \"%.80s\"; a line is HOST[:PORT] [slots=N]", path,
+                      line, what, word);
+}
+
+static bool is_host(const char *name)
+{
+    size_t n = strlen(name);
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr("._-", name[i]))
+            return false;
+    return n > 0 && n < sizeof((launch_host *)0)->name && name[0] != '-';
+}
+
+/* A line's first word, up to its port. Users and addresses with colons are for ssh to know: mpirun
+ * takes neither in its list of hosts. */
+static int check_host(const char *path, int line, const char *word, const char *name, kv_err *e)
+{
+    const char *colon = strchr(word, ':');
+    if (!strchr(word, '@') && word[0] != '[' && (!colon || !strchr(colon + 1, ':')))
+        return is_host(name) ? KV_OK : bad_line(e, path, line, "this is no host:", name);
+    bad_line(e, path, line, "this is no name of a host:", word);
+    return kv_err_hint(e, "users and IPv6 addresses belong into ~/.ssh/config, under a name");
+}
+
+static int take_port(launch_hosts *h, const char *path, int line, const char *text, kv_err *e)
+{
+    int port = text ? read_number(text, LAST_PORT) : 0;
+    if (text && port == 0)
+        return bad_line(e, path, line, "this is no port:", text);
+    if (h->n > 0 && port != h->port)
+        return kv_err_set(e, KV_E_FORMAT,
+                          "%s:%d: all hosts of a job have one port; others belong into the "
+                          "configuration of ssh",
+                          path, line);
+    h->port = port;
+    return KV_OK;
+}
+
+/* Adds a host; one that is there already gets the slots of both lines. */
+static int add_host(launch_hosts *h, const char *name, int slots, kv_err *e)
+{
+    for (int64_t i = 0; i < h->n; i++) {
+        launch_host *one = &h->items[i];
+        if (strcmp(one->name, name) == 0) {
+            one->slots = one->slots && slots ? one->slots + slots : 0;
+            return KV_OK;
+        }
+    }
+    if (mem_grow(&h->items, &h->cap, h->n + 1, sizeof *h->items, e))
+        return KV_E_MEMORY;
+    launch_host *one = &h->items[h->n++];
+    *one = (launch_host){.slots = slots};
+    snprintf(one->name, sizeof one->name, "%s", name);
+    return KV_OK;
+}
+
+static int read_line(launch_hosts *h, const char *path, int number, char *line, kv_err *e)
+{
+    static const char blanks[] = " \t\r";
+    char *rest = NULL;
+    int slots = 0;
+    line[strcspn(line, "#")] = '\0';
+    char *name = strtok_r(line, blanks, &rest);
+    if (!name)
+        return KV_OK;
+    for (char *word; (word = strtok_r(NULL, blanks, &rest));) {
+        if (strncmp(word, "slots=", 6))
+            return bad_line(e, path, number, "what is", word);
+        if ((slots = read_number(word + 6, MOST_SLOTS)) == 0)
+            return bad_line(e, path, number, "this is no number of slots:", word + 6);
+    }
+    char word[80];
+    snprintf(word, sizeof word, "%s", name);
+    char *port = strchr(name, ':');
+    if (port)
+        *port++ = '\0';
+    if (check_host(path, number, word, name, e))
+        return e->code;
+    return take_port(h, path, number, port, e) ? e->code : add_host(h, name, slots, e);
+}
+
+/* One rank after the other, to the next host that has room. */
+static int place(launch_hosts *h, const launch_options *o, kv_err *e)
+{
+    int n = o->workers + o->servers, slots = 0;
+    bool any = false;
+    for (int64_t i = 0; i < h->n; i++) {
+        slots += h->items[i].slots;
+        any |= h->items[i].slots == 0;
+    }
+    if (!any && slots < n)
+        return kv_err_set(e, KV_E_VALUE,
+                          "launch: %d workers + %d servers need %d slots, and "
+                          "\"%s\" has %d",
+                          o->workers, o->servers, n, o->hostfile, slots);
+    for (int64_t at = 0; n > 0; at = (at + 1) % h->n) {
+        launch_host *one = &h->items[at];
+        if (one->slots == 0 || one->ranks < one->slots) {
+            one->ranks++;
+            n--;
+        }
+    }
+    return KV_OK;
+}
+
+int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e)
+{
+    char *text, *rest;
+    size_t n;
+    int line = 0, rc = file_read_text(o->hostfile, &text, &n, e);
+    if (rc)
+        return rc;
+    rest = text;
+    if (strlen(text) < n) {
+        for (const char *at = text; at; at = strchr(at + 1, '\n'))
+            line++;
+        rc = kv_err_set(e, KV_E_FORMAT,
+                        "%s:%d: there is a NUL byte; a line is HOST[:PORT] [slots=N]", o->hostfile,
+                        line);
+    }
+    for (char *one; !rc && (one = strsep(&rest, "\n"));)
+        rc = read_line(h, o->hostfile, ++line, one, e);
+    if (!rc && h->n == 0)
+        rc = kv_err_set(e, KV_E_FORMAT, "%s: there is no host in it", o->hostfile);
+    mem_free(text);
+    if (!rc && h->port && o->by == LAUNCH_MPI)
+        rc = kv_err_set(e, KV_E_FORMAT, "%s: ports are for ssh, and the launcher is mpi",
+                        o->hostfile);
+    return rc ? rc : place(h, o, e);
+}
+
+void hosts_release(launch_hosts *h)
+{
+    mem_free(h->items);
+}
+
+/* ---- Commands ---- */
+
+void hosts_list(const launch_hosts *h, buf *out)
+{
+    for (int64_t i = 0; i < h->n && h->items[i].ranks > 0; i++)
+        buf_printf(out, "%s%s:%d", i ? "," : "", h->items[i].name, h->items[i].ranks);
+}
+
+void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out)
+{
+    buf_printf(out, "ssh -x -o BatchMode=yes -o ConnectTimeout=%d", (int)o->deadline + 1);
+    if (h->port)
+        buf_printf(out, " -p %d", h->port);
+}
+
+static void add_ssh(launch_command *c, const launch_hosts *h, const launch_options *o,
+                    const char *host)
+{
+    buf text = {0};
+    hosts_ssh(h, o, &text);
+    char *rest = text.data;
+    for (char *word; (word = strsep(&rest, " "));)
+        launch_add(c, "%s", word);
+    launch_add(c, "%s", host);
+    buf_release(&text);
+}
+
+void hosts_sync_command(const launch_hosts *h, const launch_options *o, const char *host,
+                        launch_command *out)
+{
+    buf ssh = {0};
+    hosts_ssh(h, o, &ssh);
+    launch_add(out, "rsync");
+    launch_add(out, "-a");
+    launch_add(out, "-e");
+    launch_add(out, "%s", buf_text(&ssh));
+    launch_add(out, "./");
+    launch_add(out, "%s:%s/", host, o->sync_folder);
+    buf_release(&ssh);
+}
+
+/* In the shell of a host. */
+static int add_question(launch_command *c, const launch_options *o, kv_err *e)
+{
+    buf text = {0};
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n < 0)
+        return file_error(e, "read", "/proc/self/exe", errno);
+    path[n] = '\0';
+    buf_printf(&text, "command -v orted >/dev/null || exit %d; test -x ", NO_MPI);
+    launch_quote(&text, path);
+    buf_printf(&text, " || exit %d; ", NO_PROGRAM);
+    if (o->sync_folder)
+        buf_printf(&text, "command -v rsync >/dev/null || exit %d; mkdir -p ", NO_RSYNC);
+    else
+        buf_add(&text, "cd ");
+    if (!o->sync_folder && !getcwd(path, sizeof path))
+        buf_release(&text);
+    launch_quote(&text, o->sync_folder ? o->sync_folder : path);
+    buf_printf(&text, " || exit %d", NO_FOLDER);
+    if (!buf_check(&text, e))
+        launch_add(c, "%s", buf_text(&text));
+    buf_release(&text);
+    return e->code;
+}
+
+/* ---- Running one command for each host ---- */
+
+typedef struct probe {
+    launch_command command;
+    pid_t pid;
+    int fd; /* its stderr */
+    int status;
+    buf said;
+} probe;
+
+static void start(probe *p)
+{
+    int ends[2];
+    p->fd = -1;
+    if (pipe2(ends, O_CLOEXEC))
+        return;
+    p->pid = fork();
+    if (p->pid == 0) {
+        int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+        dup2(nothing, STDIN_FILENO);
+        dup2(nothing, STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        execvp(p->command.words[0], p->command.words);
+        _exit(127);
+    }
+    close(ends[1]);
+    p->fd = ends[0];
+}
+
+/* Until it has ended, or the time is up: then it is killed. */
+static void await(probe *p, int64_t end_ms)
+{
+    char block[4096];
+    ssize_t n = 1;
+    bool late = p->pid <= 0;
+    while (!late && n > 0) {
+        struct pollfd fd = {.fd = p->fd, .events = POLLIN};
+        int64_t left = end_ms - launch_now_ms();
+        late = poll(&fd, 1, end_ms == INT64_MAX ? -1 : left > 0 ? (int)left : 0) == 0;
+        if (!late && (n = read(p->fd, block, sizeof block)) > 0)
+            buf_put(&p->said, block, (size_t)n);
+    }
+    if (p->fd >= 0)
+        close(p->fd);
+    p->status = 255 << 8;
+    if (p->pid > 0) {
+        if (late)
+            kill(p->pid, SIGKILL);
+        waitpid(p->pid, &p->status, 0);
+    }
+    if (late) {
+        buf_clear(&p->said);
+        buf_add(&p->said, "it does not answer in time");
+    }
+}
+
+/* The last line of what it said. */
+static const char *last_words(probe *p)
+{
+    while (p->said.len > 0 && isspace((unsigned char)p->said.data[p->said.len - 1]))
+        p->said.data[--p->said.len] = '\0';
+    const char *text = buf_text(&p->said), *line = strrchr(text, '\n');
+    return *text == '\0' ? "it says nothing" : line ? line + 1 : text;
+}
+
+static int judge_question(probe *p, const char *host, const launch_options *o, kv_err *e)
+{
+    char folder[4096];
+    int code = WIFEXITED(p->status) ? WEXITSTATUS(p->status) : 255;
+    switch (code) {
+    case 0:
+        return KV_OK;
+    case NO_MPI:
+        kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no orted in $PATH", host);
+        return kv_err_hint(e, "it belongs to Open MPI: apt-get install openmpi-bin");
+    case NO_PROGRAM:
+        kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no such kvctl as this one", host);
+        return kv_err_hint(e, "it lies at the same place on all hosts");
+    case NO_RSYNC:
+        kv_err_set(e, KV_E_UNSUPPORTED, "launch: host \"%s\" has no rsync in $PATH", host);
+        return kv_err_hint(e, "apt-get install rsync");
+    case NO_FOLDER:
+        if (o->sync_folder)
+            return kv_err_set(e, KV_E_IO, "launch: host \"%s\" cannot make \"%s\"", host,
+                              o->sync_folder);
+        kv_err_set(e, KV_E_IO, "launch: host \"%s\" has no folder \"%s\"", host,
+                   getcwd(folder, sizeof folder) ? folder : ".");
+        return kv_err_hint(e, "--sync-dst-dir DIR copies this folder there");
+    default:
+        return kv_err_set(e, KV_E_PEER, "launch: host \"%s\" cannot be reached: %s", host,
+                          last_words(p));
+    }
+}
+
+static int judge_copy(probe *p, const char *host, const launch_options *o, kv_err *e)
+{
+    if (WIFEXITED(p->status) && WEXITSTATUS(p->status) == 0)
+        return KV_OK;
+    return kv_err_set(e, KV_E_IO, "launch: this folder cannot be copied to \"%s\" on \"%s\": %s",
+                      o->sync_folder, host, last_words(p));
+}
+
+static int ask_all(const launch_hosts *h, const launch_options *o, bool copy, kv_err *e)
+{
+    int64_t end_ms = copy ? INT64_MAX : launch_now_ms() + (int64_t)(o->deadline * 1000);
+    probe *probes = mem_zalloc(h->n, sizeof *probes, e);
+    for (int64_t i = 0; probes && i < h->n && h->items[i].ranks > 0 && !e->code; i++) {
+        if (copy) {
+            hosts_sync_command(h, o, h->items[i].name, &probes[i].command);
+        } else {
+            add_ssh(&probes[i].command, h, o, h->items[i].name);
+            add_question(&probes[i].command, o, e);
+        }
+        launch_command_check(&probes[i].command, e);
+    }
+    for (int64_t i = 0; probes && i < h->n && h->items[i].ranks > 0 && !e->code; i++)
+        start(&probes[i]);
+    for (int64_t i = 0; probes && i < h->n; i++) {
+        if (probes[i].pid) {
+            await(&probes[i], end_ms);
+            (copy ? judge_copy : judge_question)(&probes[i], h->items[i].name, o, e);
+        }
+        buf_release(&probes[i].said);
+        launch_command_release(&probes[i].command);
+    }
+    mem_free(probes);
+    return e->code;
+}
+
+int hosts_prepare(const launch_hosts *h, const launch_options *o, kv_err *e)
+{
+    if (ask_all(h, o, false, e))
+        return e->code;
+    return o->sync_folder ? ask_all(h, o, true, e) : KV_OK;
+}

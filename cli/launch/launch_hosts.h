@@ -1,0 +1,46 @@
+/* The hosts of a job: which there are, how many ranks each gets, and whether they can be used.
+ *
+ * A line of the file of hosts is HOST[:PORT] [slots=N]; # begins a comment. A host without slots
+ * takes any number of ranks. Ranks go round the hosts in the order of the file. */
+#ifndef LAUNCH_LAUNCH_HOSTS_H
+#define LAUNCH_LAUNCH_HOSTS_H
+
+#include "base/buf.h"
+#include "launch/launch_options.h"
+
+typedef struct launch_host {
+    char name[256];
+    int slots; /* 0: any number */
+    int ranks;
+} launch_host;
+
+typedef struct launch_hosts {
+    launch_host *items;
+    int64_t n, cap;
+    int port; /* of ssh, the same for all; 0: what ssh takes */
+} launch_hosts;
+
+/* Reads the file and gives the ranks to the hosts. Errors: io, format (the line is named), value
+ * (not enough slots), memory. On failure too h is to be released. */
+int hosts_read(launch_hosts *h, const launch_options *o, kv_err *e);
+void hosts_release(launch_hosts *h);
+
+/* Appends "a:2,b:1", as mpirun reads it: the hosts with a rank. */
+void hosts_list(const launch_hosts *h, buf *out);
+
+/* Appends ssh with its options: no question is asked, and nobody is waited for beyond the deadline.
+ */
+void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out);
+
+/* What each host must have before a job can begin over ssh: it answers, has Open MPI, this program
+ * and this folder. With --sync-dst-dir the folder is copied there first. Errors: peer (a host does
+ * not answer), unsupported (something is missing there), io (the copy). All hosts are asked at the
+ * same time. */
+int hosts_prepare(const launch_hosts *h, const launch_options *o, kv_err *e);
+
+/* The command that copies this folder to a host. */
+struct launch_command;
+void hosts_sync_command(const launch_hosts *h, const launch_options *o, const char *host,
+                        struct launch_command *out);
+
+#endif

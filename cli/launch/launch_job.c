@@ -1,0 +1,114 @@
+/* Attempts at a job: the first one, and those after a loss. All processes of this host that lose
+ * their parent become children of this one, so that it can end what is left. */
+#include "launch/launch_job.h"
+
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "launch/launch_attempt.h"
+#include "launch/launch_mpirun.h"
+#include "launch/launch_variables.h"
+
+int64_t launch_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void watch_signals(signal_masks *m)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    sigemptyset(&m->watched);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&m->watched, signals[i]);
+    sigprocmask(SIG_BLOCK, &m->watched, &m->before);
+}
+
+static void say_restart(const launch_options *o, int number, int64_t round, long long repeated)
+{
+    fprintf(stderr, "kvctl: restart %d of %d from ", number, o->restarts);
+    if (round > 0)
+        fprintf(stderr, "%s at round %lld", o->checkpoint, (long long)round);
+    else
+        fputs("the beginning", stderr);
+    fprintf(stderr, ": %lld round%s repeated\n", repeated, repeated == 1 ? " is" : "s are");
+}
+
+static int run_attempts(const launch_options *o, const launch_hosts *h, const launch_command *c,
+                        int *code, kv_err *e)
+{
+    signal_masks m;
+    long long begun = 0;
+    int64_t round = 0, first_ms = launch_now_ms();
+    int rc = o->checkpoint ? launch_round(o->checkpoint, &round, e) : KV_OK;
+    if (!rc && round > 0)
+        fprintf(stderr, "kvctl: the job goes on from %s, where %lld round%s done\n", o->checkpoint,
+                (long long)round, round == 1 ? " is" : "s are");
+    watch_signals(&m);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    for (int again = 0; !rc; again++) {
+        job j = {.o = o,
+                 .hosts = h,
+                 .is_local = o->by == LAUNCH_LOCAL,
+                 .n = o->workers + o->servers,
+                 .early = -1,
+                 .round = round,
+                 .first_ms = first_ms};
+        rc = attempt_run(&j, c, &m, &begun, e);
+        *code = j.code;
+        if (rc || !j.lost || o->restarts == 0)
+            break;
+        if (again == o->restarts) {
+            fprintf(stderr, "kvctl: the job was restarted %d time%s and is given up\n", again,
+                    again == 1 ? "" : "s");
+            break;
+        }
+        if ((o->by == LAUNCH_SSH && (rc = hosts_prepare(h, o, e))) ||
+            (rc = launch_round(o->checkpoint, &round, e)))
+            break;
+        say_restart(o, again + 1, round, begun > round ? begun - round : 0);
+    }
+    return rc;
+}
+
+static void print_command(const launch_options *o, const launch_hosts *h, const launch_command *c)
+{
+    launch_command set = {0};
+    buf text = {0};
+    for (int64_t i = 0; o->sync_folder && i < h->n && h->items[i].ranks > 0; i++) {
+        launch_command sync = {0};
+        hosts_sync_command(h, o, h->items[i].name, &sync);
+        launch_command_text(&text, &sync);
+        buf_char(&text, '\n');
+        launch_command_release(&sync);
+    }
+    mpirun_environment(&set, o, NULL, 0);
+    for (int64_t i = 0; i < set.n; i++) {
+        size_t n = strcspn(set.words[i], "=") + 1; /* a quote may not stand before it */
+        buf_put(&text, set.words[i], n);
+        launch_quote(&text, set.words[i] + n);
+        buf_char(&text, ' ');
+    }
+    variables_text(&text, o, "", " ", false);
+    launch_command_text(&text, c);
+    puts(buf_text(&text));
+    fflush(stdout);
+    launch_command_release(&set);
+    buf_release(&text);
+}
+
+int launch_job(const launch_options *o, int *code, kv_err *e)
+{
+    launch_command c = {0};
+    launch_hosts h = {0};
+    int rc = o->hostfile ? hosts_read(&h, o, e) : KV_OK;
+    if (!rc && (rc = mpirun_command(&c, o, &h, e)) == KV_OK && o->dry_run)
+        print_command(o, &h, &c);
+    else if (!rc && (o->by != LAUNCH_SSH || (rc = hosts_prepare(&h, o, e)) == KV_OK))
+        rc = run_attempts(o, &h, &c, code, e);
+    launch_command_release(&c);
+    hosts_release(&h);
+    return rc;
+}

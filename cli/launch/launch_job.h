@@ -1,0 +1,43 @@
+/* Jobs of several ranks: kvctl launch runs mpirun, and kvctl launch-rank, which mpirun starts on
+ * every host, is what watches one rank. Watchers tell launch through mpirun (launch_wire.h) and the
+ * ranks of their host through a folder (launch_folder.h). When a rank of a job over several hosts
+ * is lost, launch runs kvctl launch-tell on each of them, through mpirun again.
+ *
+ * With restarts each attempt has a folder of its own.
+ */
+#ifndef LAUNCH_LAUNCH_JOB_H
+#define LAUNCH_LAUNCH_JOB_H
+
+#include "base/buf.h"
+#include "launch/launch_options.h"
+
+/* Appends what `help launch` and `kvctl launch --help` show. */
+void launch_help(buf *out);
+
+/* The round that a checkpoint holds; 0: there is no such file. Errors: those of kv_load, value (it
+ * is none). */
+int launch_round(const char *path, int64_t *round, kv_err *e);
+
+/* Runs the job through mpirun and waits for it, again after a loss as often as it may; no process
+ * of it is left then. *code becomes the exit code of the job. With dry_run it prints the command.
+ * Errors: those of the file of hosts and of hosts that cannot be used; io, memory, unsupported,
+ * when it could not begin. */
+int launch_job(const launch_options *o, int *code, kv_err *e);
+
+/* The same through a queue: launch runs inside of what the queue gives. Errors: timeout (the queue
+ * did not start it), and as above. */
+int launch_queue(const launch_options *o, int *code, kv_err *e);
+
+/* A clock that only goes forward. */
+int64_t launch_now_ms(void);
+
+/* The watcher: the words of a rank. Returns the exit code. */
+int launch_rank(int argc, char **argv);
+
+/* SSH... HOST COMMAND: runs that ssh, and tells launch when it fails. */
+int launch_ssh(int argc, char **argv);
+
+/* RANK [SENTENCE], on each host: tells its watchers and ranks that one is lost, or has ended. */
+int launch_tell(int argc, char **argv);
+
+#endif

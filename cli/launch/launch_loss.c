@@ -1,0 +1,75 @@
+/* Silence is counted from the last cell of any watcher of a host. */
+#include "launch/launch_loss.h"
+
+#include <string.h>
+
+#include "launch/launch_job.h"
+
+enum { MOST_NAMED = 8 };
+
+void loss_tick(job *j, bool full)
+{
+    int64_t now = launch_now_ms();
+    if (full || (double)(now - j->looked_ms) > j->o->deadline * 500)
+        j->unheard_ms = now;
+    j->looked_ms = now;
+}
+
+static bool on_one_host(const job *j, int a, int b)
+{
+    return strcmp(j->ranks[a].host, j->ranks[b].host) == 0;
+}
+
+static bool is_silent(const job *j, int number, double deadlines)
+{
+    int64_t last = j->unheard_ms;
+    if (j->is_local || !j->ranks[number].pid)
+        return false;
+    for (int i = 0; i < j->n; i++)
+        if (on_one_host(j, i, number) && j->ranks[i].heard_ms > last)
+            last = j->ranks[i].heard_ms;
+    return (double)(launch_now_ms() - last) > j->o->deadline * 1000 * deadlines;
+}
+
+/* The watchers of a host that lives were heard an eighth of the deadline ago, those of one that
+ * died no later than its ranks: half of it is far from both. */
+bool loss_is_host(const job *j, int number)
+{
+    return number >= 0 && number < j->n && is_silent(j, number, 0.5);
+}
+
+int loss_find(const job *j)
+{
+    for (int i = 0; i < j->n; i++)
+        if (!j->ranks[i].ended && is_silent(j, i, j->ssh_ended ? 0.5 : 1.5))
+            return i;
+    return -1;
+}
+
+void loss_name_host(const job *j, int number, char *why, size_t size)
+{
+    int ranks = 0, named = 0;
+    for (int i = 0; i < j->n; i++)
+        ranks += !j->ranks[i].ended && on_one_host(j, i, number);
+    int at = snprintf(why, size, "host %s is lost, with rank%s", j->ranks[number].host,
+                      ranks == 1 ? "" : "s");
+    for (int i = 0; i < j->n && named < MOST_NAMED; i++) {
+        if (j->ranks[i].ended || !on_one_host(j, i, number))
+            continue;
+        named++;
+        at += snprintf(why + at, size - (size_t)at, "%s %d",
+                       named == 1       ? ""
+                       : named == ranks ? " and"
+                                        : ",",
+                       i);
+    }
+    if (ranks > named)
+        snprintf(why + at, size - (size_t)at, " and %d more", ranks - named);
+}
+
+void loss_end_host(job *j, int number)
+{
+    for (int i = 0; i < j->n; i++)
+        if (on_one_host(j, i, number))
+            j->ranks[i].ended = true;
+}

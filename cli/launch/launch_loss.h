@@ -1,0 +1,30 @@
+/* Whether a job over several hosts has lost one of them with all its ranks. A host is as alive as
+ * its watchers, which tell launch that they are there (WIRE_BEAT): a rank that is stopped is silent
+ * while they go on, and where they have fallen silent too nothing of the job is left.
+ *
+ * mpirun may notice first, or a rank that hears nothing of another one, or launch by itself. In all
+ * these cases the sentence is that of loss_name_host. */
+#ifndef LAUNCH_LAUNCH_LOSS_H
+#define LAUNCH_LAUNCH_LOSS_H
+
+#include "launch/launch_attempt.h"
+
+/* Once a tick, when `full` says whether there was more to read than was read: then, and when ticks
+ * stood still, nobody is silent because launch has heard nothing. */
+void loss_tick(job *j, bool full);
+
+/* Of a rank that is said to be silent: whether its whole host is. */
+bool loss_is_host(const job *j, int number);
+
+/* A rank that has not ended and whose host is silent: for half of the deadline when an ssh has
+ * ended, else for longer than the ranks wait for each other, because those that have not joined do
+ * not. -1: there is none. */
+int loss_find(const job *j);
+
+/* "host n2 is lost, with ranks 1, 3 and 5": those on the host of this one that have not ended. */
+void loss_name_host(const job *j, int number, char *why, size_t size);
+
+/* They have ended with it: nobody will tell. */
+void loss_end_host(job *j, int number);
+
+#endif

@@ -1,0 +1,58 @@
+/* What kvctl launch was asked for. */
+#ifndef LAUNCH_LAUNCH_OPTIONS_H
+#define LAUNCH_LAUNCH_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+
+/* Every launcher, by the name that --launcher takes. */
+#define LAUNCHERS(X)                                                                               \
+    X(LAUNCH_LOCAL, "local") /* mpirun on this machine */                                          \
+    X(LAUNCH_MPI, "mpi")     /* mpirun, which knows the hosts or is told them */                   \
+    X(LAUNCH_SSH, "ssh")     /* mpirun, which starts its daemons over ssh */                       \
+    X(LAUNCH_SGE, "sge")     /* qsub of a job in which launch runs as mpi */                       \
+    X(LAUNCH_SLURM, "slurm") /* salloc of hosts, and launch runs as mpi */                         \
+    X(LAUNCH_YARN, "yarn")   /* one container of YARN, in which launch runs as local */
+
+typedef enum launcher {
+#define LAUNCHER_ENUM(id, name) id,
+    LAUNCHERS(LAUNCHER_ENUM)
+#undef LAUNCHER_ENUM
+        LAUNCHER_NONE
+} launcher;
+
+/* A variable that ranks get. */
+typedef struct launch_variable {
+    char role;  /* 'w', 's': of workers, of servers alone; 'a': of all */
+    char *text; /* NAME=VALUE, owned */
+    bool by_name; /* the value is that of the variable here */
+} launch_variable;
+
+typedef struct launch_options {
+    launcher by;
+    int workers, servers;
+    double deadline, timeout, queue_timeout; /* seconds; 0: none */
+    const char *checkpoint;                  /* or NULL */
+    int every;                               /* rounds between two of them */
+    int restarts;                            /* at most */
+    const char *hostfile, *sync_folder;      /* or NULL */
+    const char *queue, *pe;                  /* or NULL */
+    int memory;                              /* MB of a rank; 0: not said */
+    bool dry_run, help;
+    launch_variable *variables;
+    int64_t nvariables, cap;
+    char **words; /* of each worker's command line */
+    int nwords;
+} launch_options;
+
+/* "ssh" */
+const char *launcher_name(launcher by);
+
+/* Reads the words of launch up to those of the workers. Errors: usage, memory, value (a variable
+ * that is not set here). On failure too the options are to be released. */
+int launch_options_parse(launch_options *o, int argc, char **argv, kv_err *e);
+void launch_options_release(launch_options *o);
+
+#endif

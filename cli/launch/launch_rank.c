@@ -1,0 +1,273 @@
+/* The watcher of one rank: starts it, tells how it ends and what it writes, and lets nothing
+ * outlive the job. It is what mpirun knows as the rank.
+ *
+ * Signals, as mpirun forwards them to every host: SIGUSR2, the rank shall end; SIGUSR1, the job is
+ * over. Until then a watcher stays, because mpirun ends all other ranks with the first one that
+ * ends badly. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "term/exit_code.h"
+#include "launch/launch_folder.h"
+#include "launch/launch_job.h"
+#include "launch/launch_variables.h"
+#include "launch/launch_wire.h"
+
+enum { TICK_MS = 100, BEAT_MS = 1000 /* at the most */, BEATS = 8 /* in the time of a deadline */ };
+
+typedef struct watch {
+    const char *folder; /* NULL: nobody wants to be told */
+    int number;
+    pid_t pid, parent;
+    int out[2];    /* what the rank writes to stdout, to stderr; -1: closed */
+    int signals;   /* signalfd */
+    sigset_t mask; /* the rank's signals */
+    bool is_over;  /* the job is */
+    bool stopped;  /* it was when the rank ended */
+    bool told_lost;
+    int64_t beat_ms, next_ms; /* between two signs of life, and when the next one is due */
+} watch;
+
+/* In the child. */
+static void become_rank(const watch *w, char **words, int out, int err)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &w->mask, NULL);
+    if (w->folder) {
+        dup2(out, STDOUT_FILENO);
+        dup2(err, STDERR_FILENO);
+    }
+    execv("/proc/self/exe", words);
+    fprintf(stderr, "kvctl: cannot be started again: %s\n", strerror(errno));
+    _exit(EXIT_FAILED);
+}
+
+static bool begin(watch *w, char **words)
+{
+    int pipes[2][2] = {{-1, -1}, {-1, -1}};
+    for (int i = 0; i < 2 && w->folder; i++)
+        if (pipe2(pipes[i], O_CLOEXEC) || fcntl(pipes[i][0], F_SETFL, O_NONBLOCK))
+            return false;
+    w->pid = fork();
+    if (w->pid == 0)
+        become_rank(w, words, pipes[0][1], pipes[1][1]);
+    for (int i = 0; i < 2; i++) {
+        w->out[i] = pipes[i][0];
+        if (pipes[i][1] >= 0)
+            close(pipes[i][1]);
+    }
+    return w->pid > 0;
+}
+
+/* A line for the file `events` of this host, and for launch; `more` for launch alone. */
+static void tell(const watch *w, const char *line, const char *more)
+{
+    char all[512];
+    snprintf(all, sizeof all, "%s\n", line);
+    folder_tell(w->folder, all);
+    snprintf(all, sizeof all, "%s%s", line, more);
+    wire_tell(w->number, WIRE_EVENT, all, strlen(all));
+}
+
+static void pass_on(watch *w, int i)
+{
+    char block[65536];
+    ssize_t n;
+    while (w->out[i] >= 0 && (n = read(w->out[i], block, sizeof block)) > 0)
+        wire_tell(w->number, i ? WIRE_ERR : WIRE_OUT, block, (size_t)n);
+    if (w->out[i] >= 0 && (n == 0 || errno != EAGAIN)) {
+        close(w->out[i]);
+        w->out[i] = -1;
+    }
+}
+
+/* The file `lost` of this host, which launch may have sent, or a rank have written. */
+static void look_at_lost(watch *w)
+{
+    char text[512], why[WIRE_TEXT - 16];
+    int number;
+    if (w->told_lost || !folder_lost(w->folder, &number, why, sizeof why))
+        return;
+    w->told_lost = true;
+    if (number == w->number && w->pid)
+        kill(w->pid, SIGKILL); /* silent, perhaps stopped */
+    snprintf(text, sizeof text, "%d %s", number, why);
+    wire_tell(w->number, WIRE_LOST, text, strlen(text));
+}
+
+static void take_signal(watch *w)
+{
+    struct signalfd_siginfo s;
+    while (read(w->signals, &s, sizeof s) == sizeof s) {
+        if (s.ssi_signo == SIGCHLD)
+            continue;
+        if (s.ssi_signo == SIGUSR2 && w->pid)
+            kill(w->pid, SIGTERM);
+        w->is_over |= s.ssi_signo != SIGUSR2;
+    }
+}
+
+static void beat(watch *w)
+{
+    int64_t now = launch_now_ms();
+    if (now < w->next_ms)
+        return;
+    w->next_ms = now + w->beat_ms;
+    wire_tell(w->number, WIRE_BEAT, "", 0);
+}
+
+static void tick(watch *w)
+{
+    struct pollfd fds[] = {{.fd = w->signals, .events = POLLIN},
+                           {.fd = w->out[0], .events = POLLIN},
+                           {.fd = w->out[1], .events = POLLIN}};
+    poll(fds, 3, TICK_MS);
+    take_signal(w);
+    w->is_over |= getppid() != w->parent; /* who started this process is gone */
+    if (!w->folder)
+        return;
+    pass_on(w, 0);
+    pass_on(w, 1);
+    look_at_lost(w);
+    beat(w);
+}
+
+/* Until the rank has ended; it is ended when the job is over. Returns how, as waitpid does. */
+static int watch_rank(watch *w)
+{
+    int status = 0;
+    while (waitpid(w->pid, &status, WNOHANG) == 0) {
+        tick(w);
+        if (w->is_over)
+            kill(w->pid, SIGKILL);
+    }
+    take_signal(w); /* mpirun sends them to the rank as well */
+    w->stopped = w->is_over;
+    w->pid = 0;
+    return status;
+}
+
+static void tell_rounds(const watch *w)
+{
+    char path[FOLDER_PATH], name[32], line[32];
+    snprintf(name, sizeof name, "rounds.%d", w->number);
+    folder_path(w->folder, path, name);
+    FILE *f = fopen(path, "re");
+    if (f && fgets(line, sizeof line, f))
+        wire_tell(w->number, WIRE_ROUNDS, line, strlen(line));
+    if (f)
+        fclose(f);
+}
+
+static void tell_start(const watch *w)
+{
+    char line[64], host[64] = " ";
+    snprintf(line, sizeof line, "%d start %d %d", w->number, (int)w->pid, (int)getpid());
+    gethostname(host + 1, sizeof host - 2);
+    tell(w, line, host);
+}
+
+static void tell_end(watch *w, int status)
+{
+    char line[64];
+    bool killed = WIFSIGNALED(status), failed = killed || WEXITSTATUS(status) != 0;
+    pass_on(w, 0);
+    pass_on(w, 1);
+    tell_rounds(w);
+    snprintf(line, sizeof line, "%d %s %d", w->number,
+             failed && w->stopped ? "stopped"
+             : killed             ? "signal"
+                                  : "exit",
+             killed ? WTERMSIG(status) : WEXITSTATUS(status));
+    tell(w, line, "");
+}
+
+static int run(watch *w, char **words)
+{
+    int held = w->folder ? folder_hold(w->folder) : -1;
+    if (w->folder && held < 0) {
+        char text[4400];
+        int n = snprintf(text, sizeof text, "kvctl: cannot make \"%s\": %s\n", w->folder,
+                         strerror(errno));
+        wire_tell(w->number, WIRE_ERR, text, (size_t)n);
+        return EXIT_IO;
+    }
+    if (!begin(w, words))
+        return EXIT_FAILED;
+    if (!w->folder)
+        return WEXITSTATUS(watch_rank(w));
+    folder_sweep(w->folder);
+    tell_start(w);
+    tell_end(w, watch_rank(w));
+    close(held); /* after the file of rounds was read */
+    while (!w->is_over)
+        tick(w);
+    folder_remove_free(w->folder);
+    return EXIT_DONE;
+}
+
+/* A rank may have been given another deadline than launch has. */
+static int64_t read_beat_ms(void)
+{
+    const char *text = getenv("KVSTORE_DEADLINE");
+    double seconds = 0;
+    if (text)
+        num_parse(text, strlen(text), NUM_BINARY64, &seconds, NULL);
+    double ms = seconds * 1000 / BEATS;
+    return ms > 0 && ms < BEAT_MS ? (int64_t)ms : BEAT_MS;
+}
+
+/* launch-rank WORD...: the words of the rank. */
+int launch_rank(int argc, char **argv)
+{
+    static char self[] = "kvctl";
+    const char *number = getenv("OMPI_COMM_WORLD_RANK");
+    if (argc < 1 || !number) {
+        fprintf(stderr, "kvctl: launch-rank is for kvctl launch\n");
+        return EXIT_NOT_UNDERSTOOD;
+    }
+    variables_take(strcmp(argv[0], "serve") == 0 ? 's' : 'w');
+    watch w = {.folder = getenv("KVSTORE_RUN_DIR"),
+               .number = atoi(number),
+               .parent = getppid(),
+               .beat_ms = read_beat_ms()};
+    sigset_t watched;
+    static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
+    sigemptyset(&watched);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&watched, signals[i]);
+    sigprocmask(SIG_BLOCK, &watched, &w.mask);
+    signal(SIGPIPE, SIG_IGN);
+    w.signals = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+    argv[-1] = self; /* it was "launch-rank" */
+    return w.signals < 0 ? EXIT_FAILED : run(&w, argv - 1);
+}
+
+/* launch-tell RANK [SENTENCE]: from launch to the watchers and ranks of this host: the rank is
+ * lost, or it has ended well. Where the folder is gone nobody is there to be told. */
+int launch_tell(int argc, char **argv)
+{
+    const char *folder = getenv("KVSTORE_RUN_DIR");
+    char line[64];
+    if (argc < 1 || argc > 2 || !folder) {
+        fprintf(stderr, "kvctl: launch-tell is for kvctl launch\n");
+        return EXIT_NOT_UNDERSTOOD;
+    }
+    snprintf(line, sizeof line, "%d exit 0\n", atoi(argv[0]));
+    if (argc == 2)
+        folder_lose(folder, atoi(argv[0]), argv[1]);
+    else
+        folder_tell(folder, line);
+    return EXIT_DONE;
+}

@@ -1,0 +1,93 @@
+/* On their way they are KVCTL_ENV_r_NAME, where r is the role. */
+#include "launch/launch_variables.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WAY "KVCTL_ENV_"
+
+extern char **environ;
+
+static int name_length(const launch_variable *v)
+{
+    return (int)strcspn(v->text, "=");
+}
+
+void variables_carry(launch_command *set, const launch_options *o)
+{
+    for (int64_t i = 0; i < o->nvariables; i++)
+        launch_add(set, WAY "%c_%s", o->variables[i].role, o->variables[i].text);
+}
+
+void variables_name(launch_command *c, const launch_options *o, char role)
+{
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const launch_variable *v = &o->variables[i];
+        if (v->role != 'a' && v->role != role)
+            continue;
+        launch_add(c, "-x");
+        launch_add(c, WAY "%c_%.*s", v->role, name_length(v), v->text);
+    }
+}
+
+void variables_inner(launch_command *c, const launch_options *o)
+{
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const launch_variable *v = &o->variables[i];
+        launch_add(c, v->role == 'a' ? "--env" : v->role == 'w' ? "--env-worker" : "--env-server");
+        launch_add(c, "%.*s", name_length(v), v->text);
+    }
+}
+
+void variables_text(buf *out, const launch_options *o, const char *begin, const char *end,
+                    bool elsewhere)
+{
+    for (int64_t i = 0; i < o->nvariables; i++) {
+        const launch_variable *v = &o->variables[i];
+        int n = name_length(v);
+        buf_printf(out, "%s" WAY "%c_%.*s=", begin, v->role, n, v->text);
+        if (v->by_name && !elsewhere)
+            buf_printf(out, "\"$%.*s\"", n, v->text);
+        else
+            launch_quote(out, v->text + n + 1);
+        buf_add(out, end);
+    }
+}
+
+const char *variables_carried(char role, const char *name)
+{
+    char way[256];
+    int n = snprintf(way, sizeof way, WAY "%c_%s", role, name);
+    return n < (int)sizeof way ? getenv(way) : NULL;
+}
+
+/* holds: they are set, else only forgotten. */
+static void take_role(char role, bool holds)
+{
+    char name[256];
+    for (int64_t i = 0; environ[i];) {
+        const char *word = environ[i], *own = word + sizeof WAY + 1;
+        bool found = strncmp(word, WAY, sizeof WAY - 1) == 0 && word[sizeof WAY - 1] == role;
+        if (!found) {
+            i++;
+            continue;
+        }
+        int n = (int)strcspn(own, "=");
+        snprintf(name, sizeof name, "%.*s", n, own);
+        if (holds)
+            setenv(name, own + n + 1, 1);
+        snprintf(name, sizeof name, WAY "%c_%.*s", role, n, own);
+        unsetenv(name);
+        i = 0; /* the list has moved */
+    }
+}
+
+/* What is said for one role holds over what is said for all. */
+void variables_take(char role)
+{
+    take_role('a', true);
+    take_role(role, true);
+    take_role(role == 'w' ? 's' : 'w', false);
+}

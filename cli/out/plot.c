@@ -1,0 +1,591 @@
+/* Numbers into pictures. See plot.h. */
+#include "out/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/stop.h"
+
+#define THIN 4096       /* numbers of a line beyond which it is thinned */
+#define HEAT_MOST 512   /* rows and columns of a heat map */
+#define BINS_MOST 64    /* bars of a histogram */
+#define SPARK_MOST 60   /* columns of a sparkline */
+
+/* ---- Files ---- */
+
+static const struct {
+    const char *ending;
+    plot_target target;
+} endings[] = {{".svg", PLOT_SVG}, {".png", PLOT_PNG}, {".txt", PLOT_TEXT}};
+
+plot_target plot_target_of(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    if (strcmp(path, "-") == 0)
+        return PLOT_TEXT;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (dot && dot > path && dot[-1] != '/' && strcasecmp(dot, endings[i].ending) == 0)
+            return endings[i].target;
+    return PLOT_NOWHERE;
+}
+
+int plot_path_check(const char *path, bool append, kv_err *e)
+{
+    plot_target target = plot_target_of(path);
+    if (target == PLOT_NOWHERE)
+        return kv_err_set(e, KV_E_USAGE,
+                          "`%s` is no file name of a picture (.svg, .png or .txt)", path);
+    if (append && target != PLOT_TEXT) {
+        kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
+        return kv_err_hint(e, "pictures that can grow end in .txt");
+    }
+    return KV_OK;
+}
+
+/* ---- Numbers ---- */
+
+typedef struct range {
+    double low, high;
+    int64_t n; /* finite numbers */
+} range;
+
+static void widen(range *r, const double *y, int64_t n)
+{
+    for (int64_t i = 0; i < n && !stop_check_at(i, NULL); i++) {
+        if (!isfinite(y[i]))
+            continue;
+        r->low = r->n == 0 || y[i] < r->low ? y[i] : r->low;
+        r->high = r->n == 0 || y[i] > r->high ? y[i] : r->high;
+        r->n++;
+    }
+}
+
+static range range_of(const plot *p)
+{
+    range r = {0};
+    for (int i = 0; i < p->n; i++)
+        widen(&r, p->series[i].y, p->series[i].n);
+    return r;
+}
+
+/* An array of any dtype and storage as doubles; *out is in a new block. */
+static int doubles(kv_array *a, double **out, kv_err *e)
+{
+    kv_array *dense = NULL;
+    const void *data;
+    int64_t n = kv_array_size(a);
+    int64_t bytes = kv_dtype_bytes(kv_array_dtype(a));
+    int code = kv_array_to_dense(&dense, a, e);
+    if (code == KV_OK && (code = kv_array_read(dense, &data, e)) == KV_OK &&
+        !(*out = mem_alloc(n, sizeof **out, e)))
+        code = KV_E_MEMORY;
+    for (int64_t i = 0; i < n && code == KV_OK; i += STOP_EVERY) {
+        cpu_dev_ops.convert(*out + i, KV_FLOAT64, (const char *)data + i * bytes,
+                            kv_array_dtype(a), n - i < STOP_EVERY ? n - i : STOP_EVERY);
+        code = stop_check(e);
+    }
+    if (code) {
+        mem_free(*out);
+        *out = NULL;
+    }
+    kv_array_unref(dense);
+    return code;
+}
+
+/* name and what tells its parts apart; a long name is cut at a character. */
+static void set_name(char out[PLOT_NAME], const char *name, const char *part)
+{
+    size_t n = strlen(name), most = PLOT_NAME - 3 - strlen(part);
+    bool cut = n > most;
+    if (cut)
+        for (n = most; n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80;)
+            n--;
+    snprintf(out, PLOT_NAME, "%.*s%s%s", (int)n, name, cut ? ".." : "", part);
+    for (char *c = out; *c; c++)
+        *c = (unsigned char)*c < ' ' ? ' ' : *c;
+}
+
+/* A new series; takes y, also on failure. */
+static int add_series(plot *p, const char *name, double *y, int64_t n, int64_t columns, kv_err *e)
+{
+    if (p->n == PLOT_MAX_LINES) {
+        mem_free(y);
+        return kv_err_set(e, KV_E_VALUE, "plot draws at most %d lines", PLOT_MAX_LINES);
+    }
+    plot_series *s = &p->series[p->n++];
+    set_name(s->name, name, "");
+    s->y = y;
+    s->n = n;
+    s->columns = columns;
+    s->step = 1;
+    return KV_OK;
+}
+
+static int add_column(plot *p, const char *name, const double *y, const int64_t *shape,
+                      int64_t column, kv_err *e)
+{
+    char own[PLOT_NAME], part[24];
+    double *copy = mem_alloc(shape[0], sizeof *copy, e);
+    if (!copy)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < shape[0]; i++)
+        copy[i] = y[i * shape[1] + column];
+    snprintf(part, sizeof part, "[:, %d]", (int)column);
+    set_name(own, name, part);
+    return add_series(p, own, copy, shape[0], 0, e);
+}
+
+static int add_columns(plot *p, const char *name, double *y, const int64_t *shape, kv_err *e)
+{
+    int code = KV_OK;
+    if (shape[1] > PLOT_MAX_LINES) {
+        kv_err_set(e, KV_E_VALUE, "%s has %lld columns, and plot draws at most %d lines", name,
+                   (long long)shape[1], PLOT_MAX_LINES);
+        code = kv_err_hint(e, "--heat draws them all");
+    }
+    for (int64_t i = 0; i < shape[1] && code == KV_OK; i++)
+        code = add_column(p, name, y, shape, i, e);
+    mem_free(y);
+    return code;
+}
+
+static int add_array(plot *p, const char *name, kv_array *a, kv_err *e)
+{
+    char text[128];
+    double *y = NULL;
+    int ndim = kv_array_ndim(a), code;
+    const int64_t *shape = kv_array_shape(a);
+    if (ndim > 2 && p->style != PLOT_HIST)
+        return kv_err_set(e, KV_E_SHAPE, "%s has shape %s, and a picture has at most two axes",
+                          name, kv_shape_text(text, sizeof text, ndim, shape));
+    if ((code = doubles(a, &y, e)))
+        return code;
+    if (p->style == PLOT_LINES && ndim == 2)
+        return add_columns(p, name, y, shape, e);
+    int64_t columns = p->style != PLOT_HEAT ? 0 : ndim > 0 ? shape[ndim - 1] : 1;
+    return add_series(p, name, y, kv_array_size(a), columns, e);
+}
+
+/* A list of losses: arrays of one element among numbers. */
+static int add_items(plot *p, const char *name, const value_list *list, kv_err *e)
+{
+    double *y = mem_alloc(list->n, sizeof *y, e);
+    int code = y ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < list->n && code == KV_OK; i++) {
+        value number;
+        if ((code = value_item(&number, list->items[i], e)) == KV_OK)
+            y[i] = value_number(number);
+    }
+    if (code == KV_OK)
+        return add_series(p, name, y, list->n, 0, e);
+    mem_free(y);
+    return code;
+}
+
+static bool is_single(value v)
+{
+    return value_is_number(v) || (v.kind == VALUE_ARRAY && kv_array_size(v.u.array) == 1);
+}
+
+/* A list of arrays: each by itself, unless each holds one number. */
+static int add_list(plot *p, const char *name, const value_list *list, kv_err *e)
+{
+    int64_t singles = 0;
+    int code = value_descend(e);
+    if (code)
+        return code;
+    for (int64_t i = 0; i < list->n; i++)
+        singles += is_single(list->items[i]);
+    if (singles == list->n && p->style != PLOT_HEAT)
+        return add_items(p, name, list, e);
+    for (int64_t i = 0; i < list->n && code == KV_OK; i++) {
+        char own[PLOT_NAME], part[24];
+        snprintf(part, sizeof part, "[%lld]", (long long)i);
+        set_name(own, name, part);
+        code = plot_add(p, own, list->items[i], e);
+    }
+    return code;
+}
+
+int plot_add(plot *p, const char *name, value v, kv_err *e)
+{
+    kv_array *a;
+    if (value_is_several(v))
+        return add_list(p, name, v.u.list, e);
+    int code = value_to_array(&a, v, e);
+    if (code)
+        return code;
+    code = add_array(p, name, a, e);
+    kv_array_unref(a);
+    return code;
+}
+
+void plot_release(plot *p)
+{
+    for (int i = 0; i < p->n; i++)
+        mem_free(p->series[i].y);
+    p->n = 0;
+}
+
+/* ---- Making it small ---- */
+
+/* The smallest and the largest number of each part of a long line, in their order. It is done in
+ * place: two numbers take the place of many. */
+static void thin(plot_series *s)
+{
+    int64_t parts = THIN / 2, kept = 0;
+    for (int64_t k = 0; k < parts; k++) {
+        int64_t from = s->n * k / parts, to = s->n * (k + 1) / parts, low = from, high = from;
+        if (stop_asked())
+            return;
+        for (int64_t i = from; i < to; i++) {
+            low = s->y[i] < s->y[low] || isnan(s->y[low]) ? i : low;
+            high = s->y[i] > s->y[high] || isnan(s->y[high]) ? i : high;
+        }
+        double first = s->y[low < high ? low : high], second = s->y[low < high ? high : low];
+        s->y[kept++] = first;
+        s->y[kept++] = second;
+    }
+    s->step = (double)s->n / (double)kept;
+    s->n = kept;
+}
+
+/* The mean of the finite numbers of a block, or nan. */
+static double block_mean(const plot_series *s, const int64_t from[2], const int64_t to[2])
+{
+    double sum = 0;
+    int64_t n = 0;
+    for (int64_t r = from[0]; r < to[0] && !stop_check_at(r, NULL); r++) {
+        for (int64_t c = from[1]; c < to[1]; c++) {
+            double x = s->y[r * s->columns + c];
+            sum += isfinite(x) ? x : 0;
+            n += isfinite(x);
+        }
+    }
+    return n > 0 ? sum / (double)n : NAN;
+}
+
+/* Element r, c of an array that is shown as rows x columns blocks. */
+static double block(const plot_series *s, int64_t rows, int64_t columns, int64_t r, int64_t c)
+{
+    int64_t all = s->n / s->columns;
+    int64_t from[2] = {all * r / rows, s->columns * c / columns};
+    int64_t to[2] = {all * (r + 1) / rows, s->columns * (c + 1) / columns};
+    return block_mean(s, from, to);
+}
+
+static int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+
+int plot_prepare(plot *p, kv_err *e)
+{
+    range all = range_of(p);
+    if (stop_check(e))
+        return KV_E_INTERRUPTED;
+    if (all.n == 0)
+        return kv_err_set(e, KV_E_VALUE, "there is no finite number to draw");
+    if (all.high - all.low > 1.7e308)
+        return kv_err_set(e, KV_E_VALUE, "the numbers lie too far apart to be drawn");
+    for (int i = 0; i < p->n && p->style == PLOT_LINES; i++)
+        if (p->series[i].n > THIN)
+            thin(&p->series[i]);
+    return stop_check(e);
+}
+
+/* ---- Histograms ---- */
+
+typedef struct histogram {
+    int n;
+    double from, width; /* bar i covers from + i * width and what follows it */
+    bool whole;         /* each bar is about one whole number */
+    int64_t count[BINS_MOST + 1], most;
+} histogram;
+
+/* How many bars: Sturges' rule, 1 + log2 n; whole numbers that are few have one each. */
+static void set_bars(histogram *h, const plot_series *s, const range *r)
+{
+    double spread = r->high - r->low, least = fabs(r->low) / 10;
+    h->whole = spread < BINS_MOST - 1;
+    for (int64_t i = 0; i < s->n && h->whole && !stop_check_at(i, NULL); i++)
+        h->whole = !isfinite(s->y[i]) || s->y[i] == floor(s->y[i]);
+    h->from = r->low;
+    h->n = h->whole ? (int)spread + 1 : (int)ceil(log2((double)r->n)) + 1;
+    h->width = h->whole ? 1 : spread / h->n;
+    if (spread <= 0) /* one bar, as wide as its place on the axis needs */
+        h->width = least > 1 ? least : 1;
+}
+
+static void count_numbers(histogram *h, const plot_series *s)
+{
+    range r = {0};
+    widen(&r, s->y, s->n);
+    *h = (histogram){0};
+    set_bars(h, s, &r);
+    for (int64_t i = 0; i < s->n && !stop_check_at(i, NULL); i++) {
+        if (!isfinite(s->y[i]))
+            continue;
+        int k = (int)((s->y[i] - h->from) / h->width);
+        int64_t *count = &h->count[k < h->n ? k : h->n - 1];
+        h->most = ++*count > h->most ? *count : h->most;
+    }
+}
+
+/* ---- As text ---- */
+
+static void add_number(buf *out, double x)
+{
+    char text[64];
+    num_fixed(text, sizeof text, x, 6, 'g');
+    buf_add(out, text);
+}
+
+static void add_range(buf *out, const range *r)
+{
+    add_number(out, r->low);
+    buf_add(out, " .. ");
+    add_number(out, r->high);
+}
+
+/* Which of `levels` levels of the range x is on. */
+static int level_of(double x, const range *r, int levels)
+{
+    int level = r->high > r->low ? (int)((x - r->low) / (r->high - r->low) * levels) : 0;
+    return level < levels ? level : levels - 1;
+}
+
+static void add_blocks(buf *out, const double *y, int64_t n, const range *r, int columns)
+{
+    static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    plot_series line = {.y = (double *)(uintptr_t)y, .n = n, .columns = n};
+    int64_t shown = at_most(n, columns);
+    for (int64_t i = 0; i < shown; i++) {
+        double x = block(&line, 1, shown, 0, i);
+        buf_add(out, isfinite(x) ? blocks[level_of(x, r, 8)] : " ");
+    }
+}
+
+static void add_counts(buf *out, const plot_series *s, int columns)
+{
+    double counts[BINS_MOST + 1];
+    histogram h;
+    count_numbers(&h, s);
+    for (int i = 0; i < h.n; i++)
+        counts[i] = (double)h.count[i];
+    range r = {0, (double)h.most, h.n};
+    add_blocks(out, counts, h.n, &r, columns);
+}
+
+void plot_sparkline(buf *out, const plot *p, int columns)
+{
+    for (int i = 0; i < p->n; i++) {
+        const plot_series *s = &p->series[i];
+        range r = {0};
+        widen(&r, s->y, s->n);
+        int room = columns - (int)strlen(s->name) - 30; /* for the name and the range */
+        room = room > SPARK_MOST ? SPARK_MOST : room < 10 ? 10 : room;
+        buf_printf(out, "%s ", s->name);
+        if (p->style == PLOT_HIST)
+            add_counts(out, s, room);
+        else
+            add_blocks(out, s->y, s->n, &r, room);
+        buf_char(out, ' ');
+        add_range(out, &r);
+        buf_char(out, '\n');
+    }
+}
+
+/* From low to high: shades, and colours of the 256 of terminals, from violet over green to yellow.
+ */
+#define SHADES 10
+static const char shades[SHADES + 1] = " .:-=+*#%@";
+static const int colours[SHADES] = {53, 54, 60, 24, 30, 36, 42, 78, 149, 226};
+
+static void add_cell(buf *out, double x, const range *r, int width, bool colour)
+{
+    int level = isfinite(x) ? level_of(x, r, SHADES) : -1;
+    if (colour && level >= 0)
+        buf_printf(out, "\033[48;5;%dm%*s\033[0m", colours[level], width, "");
+    else
+        buf_repeat(out, level < 0 ? '?' : shades[level], width);
+}
+
+static void add_edge(buf *out, int64_t width)
+{
+    buf_char(out, '+');
+    buf_repeat(out, '-', width);
+    buf_add(out, "+\n");
+}
+
+void plot_shades(buf *out, const plot *p, int columns, int rows, bool colour)
+{
+    const plot_series *s = &p->series[0];
+    range r = {0};
+    widen(&r, s->y, s->n);
+    int64_t height = at_most(s->n / s->columns, rows - 3), width = s->columns;
+    int cell = 2 * width <= columns - 2 ? 2 : 1; /* two columns make a square */
+    width = at_most(width, columns - 2);
+    add_edge(out, width * cell);
+    for (int64_t i = 0; i < height; i++) {
+        buf_char(out, '|');
+        for (int64_t k = 0; k < width; k++)
+            add_cell(out, block(s, height, width, i, k), &r, cell, colour);
+        buf_add(out, "|\n");
+    }
+    add_edge(out, width * cell);
+    buf_printf(out, "%s: ", s->name);
+    add_number(out, r.low);
+    buf_char(out, ' ');
+    for (int i = 0; i < SHADES && r.high > r.low; i++)
+        add_cell(out, r.low + (r.high - r.low) * (i + 0.5) / SHADES, &r, 1, colour);
+    buf_add(out, r.high > r.low ? " " : ".. ");
+    add_number(out, r.high);
+    buf_add(out, r.n < s->n ? ", ? is no finite number\n" : "\n");
+}
+
+/* ---- For gnuplot ---- */
+
+static void add_terminal(buf *out, plot_target target, int columns, int rows)
+{
+    switch (target) {
+    case PLOT_NOWHERE:
+    case PLOT_TEXT:
+        buf_printf(out, "set terminal dumb size %d,%d mono noenhanced\n", columns, rows);
+        break;
+    case PLOT_SIXEL:
+        buf_add(out, "set terminal sixelgd size 800,480 noenhanced\n");
+        break;
+    case PLOT_SVG:
+        buf_add(out, "set terminal svg size 800,480 noenhanced background 'white'\n");
+        break;
+    case PLOT_PNG:
+        buf_add(out, "set terminal png size 800,480 noenhanced\n");
+        break;
+    }
+}
+
+/* A text in single quotes, where gnuplot knows no escapes. */
+static void add_quoted(buf *out, const char *text)
+{
+    buf_char(out, '\'');
+    for (; *text; text++)
+        buf_printf(out, *text == '\'' ? "''" : "%c", *text);
+    buf_char(out, '\'');
+}
+
+static void add_exact(buf *out, double x)
+{
+    char text[NUM_TEXT_MAX];
+    num_plain(text, x, NUM_BINARY64);
+    buf_add(out, text);
+}
+
+static void set_range(buf *out, const char *axis, double low, double high)
+{
+    buf_printf(out, "set %srange [", axis);
+    add_exact(out, low);
+    buf_char(out, ':');
+    add_exact(out, high);
+    buf_add(out, "]\n");
+}
+
+static void add_point(buf *out, double x, double y)
+{
+    add_exact(out, x);
+    buf_char(out, ' ');
+    add_exact(out, isfinite(y) ? y : NAN);
+    buf_char(out, '\n');
+}
+
+static void lines_script(buf *out, const plot *p)
+{
+    range r = range_of(p);
+    int64_t longest = 0;
+    buf_add(out, "set key above width 2\n");
+    for (int i = 0; i < p->n; i++)
+        longest = p->series[i].n > longest ? p->series[i].n : longest;
+    if (longest == 1)
+        set_range(out, "x", -1, 1);
+    if (r.high <= r.low) { /* gnuplot wants a range that is one */
+        double around = r.low != 0 ? fabs(r.low) / 10 : 1;
+        set_range(out, "y", r.low - around, r.high + around);
+    }
+    for (int i = 0; i < p->n; i++) {
+        buf_add(out, i == 0 ? "plot '-' title " : ", '-' title ");
+        add_quoted(out, p->series[i].name);
+        buf_add(out, p->series[i].n > 1 ? " with lines" : " with points");
+    }
+    buf_char(out, '\n');
+    for (int i = 0; i < p->n; i++) {
+        for (int64_t k = 0; k < p->series[i].n; k++)
+            add_point(out, (double)k * p->series[i].step, p->series[i].y[k]);
+        buf_add(out, "e\n");
+    }
+}
+
+static void hist_script(buf *out, const plot *p)
+{
+    histogram h;
+    count_numbers(&h, &p->series[0]);
+    /* a bar stands over its number, or over what it covers */
+    double first = h.from + (h.whole ? 0 : h.width / 2);
+    buf_add(out, "set key above width 2\nset style fill solid 0.6 border -1\nset boxwidth ");
+    add_exact(out, h.width);
+    buf_add(out, "\n");
+    set_range(out, "x", first - h.width, first + h.n * h.width);
+    set_range(out, "y", 0, (double)h.most * 1.05);
+    buf_add(out, "plot '-' title ");
+    add_quoted(out, p->series[0].name);
+    buf_add(out, " with boxes\n");
+    for (int i = 0; i < h.n; i++)
+        add_point(out, first + i * h.width, (double)h.count[i]);
+    buf_add(out, "e\n");
+}
+
+static void heat_script(buf *out, const plot *p)
+{
+    const plot_series *s = &p->series[0];
+    int64_t rows = at_most(s->n / s->columns, HEAT_MOST), columns = at_most(s->columns, HEAT_MOST);
+    range r = {0};
+    widen(&r, s->y, s->n);
+    buf_add(out, "set title ");
+    add_quoted(out, s->name);
+    /* viridis, by S. van der Walt and N. Smith, which newer versions have built in */
+    buf_add(out, "\nunset key\nset palette defined (0 '#440154', 1 '#3b528b', 2 '#21918c', "
+                 "3 '#5ec962', 4 '#fde725')\n");
+    if (r.high <= r.low)
+        set_range(out, "cb", r.low - 1, r.high + 1);
+    set_range(out, "x", -0.5, (double)columns - 0.5);
+    set_range(out, "y", (double)rows - 0.5, -0.5);
+    buf_add(out, "plot '-' with image pixels\n");
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t k = 0; k < columns; k++) {
+            buf_printf(out, "%lld ", (long long)k);
+            add_point(out, (double)i, block(s, rows, columns, i, k));
+        }
+    }
+    buf_add(out, "e\n");
+}
+
+void plot_script(buf *out, const plot *p, plot_target target, int columns, int rows)
+{
+    add_terminal(out, target, columns, rows);
+    buf_add(out, "set encoding utf8\n");
+    switch (p->style) {
+    case PLOT_LINES:
+        lines_script(out, p);
+        break;
+    case PLOT_HEAT:
+        heat_script(out, p);
+        break;
+    case PLOT_HIST:
+        hist_script(out, p);
+        break;
+    }
+}

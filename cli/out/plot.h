@@ -1,0 +1,67 @@
+/* Pictures of numbers: what there is to draw, as text for a terminal and as a script for gnuplot.
+ *
+ * Nothing here starts a program or writes; a picture is a text that is appended to a buf. Numbers
+ * that are not finite leave gaps.
+ */
+#ifndef OUT_PLOT_H
+#define OUT_PLOT_H
+
+#include "base/buf.h"
+#include "eval/value.h"
+
+typedef enum plot_style {
+    PLOT_LINES,
+    PLOT_HEAT, /* rows and columns of an array, row 0 on top */
+    PLOT_HIST  /* how many numbers lie where */
+} plot_style;
+
+/* Where a picture goes, by the ending of a path. */
+typedef enum plot_target { PLOT_NOWHERE, PLOT_TEXT, PLOT_SIXEL, PLOT_SVG, PLOT_PNG } plot_target;
+
+plot_target plot_target_of(const char *path);
+
+/* Checks a path that a picture is to be written, or added, to. Error: usage. */
+int plot_path_check(const char *path, bool append, kv_err *e);
+
+#define PLOT_NAME 64 /* bytes of the name of a series, with its NUL */
+
+/* One line, one array. */
+typedef struct plot_series {
+    char name[PLOT_NAME];
+    double *y; /* n of them; of an array rows * columns */
+    int64_t n;
+    int64_t columns; /* 0: a line */
+    double step;     /* of a line: from one number to the next, 1 unless it was thinned */
+} plot_series;
+
+#define PLOT_MAX_LINES 16 /* more of them nobody can tell apart */
+
+typedef struct plot {
+    plot_style style;
+    plot_series series[PLOT_MAX_LINES];
+    int n;
+} plot;
+
+/* Adds v, called name, as the style wants it: for lines an array of one axis, numbers, or the
+ * columns of an array of two. Errors: dtype (no numbers), shape, value (too many lines). */
+int plot_add(plot *p, const char *name, value v, kv_err *e);
+
+/* Checks that there is something to draw, and makes long lines as short as a picture can show: the
+ * smallest and the largest number of each part stay. Errors: value (no finite number),
+ * interrupted. */
+int plot_prepare(plot *p, kv_err *e);
+
+void plot_release(plot *p);
+
+/* What draws ends early where base/stop.h says so; what it has drawn is then worth nothing. */
+
+/* A line of blocks for each series, of at most `columns` columns: `loss ▇▅▃▂▁ 0.1 .. 2.5`. */
+void plot_sparkline(buf *out, const plot *p, int columns);
+
+/* An array in shades of a text, colour: in colours. */
+void plot_shades(buf *out, const plot *p, int columns, int rows, bool colour);
+
+/* What gnuplot shall do: it writes the picture to its stdout. columns, rows: of PLOT_TEXT. */
+void plot_script(buf *out, const plot *p, plot_target target, int columns, int rows);
+
+#endif

@@ -1,0 +1,707 @@
+/* Running statements, one after another. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/visible.h"
+#include "syntax/check_words.h"
+#include "cmd/commands.h"
+#include "eval/eval.h"
+#include "eval/eval_tree.h"
+#include "eval/function.h"
+#include "eval/list.h"
+#include "out/record.h"
+#include "out/report.h"
+#include "files/save.h"
+#include "run/shell.h"
+#include "out/show.h"
+#include "eval/stack.h"
+#include "syntax/statement.h"
+#include "out/transcript.h"
+#include "syntax/unit.h"
+#include "term/progress.h"
+
+static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e);
+
+/* ---- Assignments ---- */
+
+/* `list += list` and `list *= 2` change the list itself, as in Python. *out: the list. both: the
+ * operation as an expression. */
+static int combine_list(session *s, const ast *both, value *out, kv_err *e)
+{
+    value side[2] = {{0}}, made = value_none();
+    int code = eval(s, both->kid[0], &side[0], e);
+    if (code || (code = eval(s, both->kid[1], &side[1], e)))
+        goto out;
+    bool list = side[0].kind == VALUE_LIST;
+    bool extends = list && both->op == OP_ADD && value_is_sequence(side[1]);
+    if (list && both->op == OP_ADD && value_is_scalar(side[1])) {
+        code = unit_err(s, both, e, KV_E_DTYPE, "`+=` adds a list to a list, not %s",
+                        value_kind_name(side[1]));
+        kv_err_hint(e, "l += [x] or l.append(x) adds one item");
+        goto out;
+    }
+    code = extends ? list_extend(side[0], side[1], e) : eval_operate(s, both, side, &made, e);
+    bool repeats = list && both->op == OP_MUL && made.kind == VALUE_LIST;
+    if (code == KV_OK && repeats)
+        code = list_splice(side[0], 0, side[0].u.list->n, made, e);
+    if (code == KV_OK)
+        *out = value_ref(extends || repeats ? side[0] : made);
+    if (code)
+        unit_at(s, both, e);
+out:
+    value_release(&side[0]);
+    value_release(&side[1]);
+    value_release(&made);
+    return code;
+}
+
+/* The value that `target += expr` has: an expression of its own, so that it runs as one program. */
+static int combined(session *s, const ast *node, value *out, kv_err *e)
+{
+    arena nodes = {0};
+    ast *both = arena_alloc(&nodes, sizeof *both + 2 * sizeof both->kid[0], e);
+    int code = both ? KV_OK : KV_E_MEMORY;
+    if (both) {
+        both->kind = AST_BINARY;
+        both->op = node->op;
+        both->n = 2;
+        both->pos = node->pos;
+        both->end = node->end;
+        both->kid[0] = node->kid[0];
+        both->kid[1] = node->kid[1];
+        const ast *base = node->kid[0];
+        while (base->kind == AST_INDEX)
+            base = base->kid[0];
+        const value *v = session_find(s, base->u.text);
+        code = v && value_is_sequence(*v) ? combine_list(s, both, out, e) : eval(s, both, out, e);
+    }
+    arena_release(&nodes);
+    return code;
+}
+
+static bool is_store_name(session *s, const ast *node)
+{
+    return node->kind == AST_NAME && !session_find(s, node->u.text) &&
+           session_names_store(s, node->u.text);
+}
+
+static int run_assign(session *s, const ast *node, kv_err *e)
+{
+    const ast *target = node->kid[0];
+    value v;
+    const ast *given = node->kid[1];
+    if (is_store_name(s, given)) {
+        unit_err(s, given, e, KV_E_UNSUPPORTED, "a store has one name");
+        return kv_err_hint(e, "make another store: %s = kv.create('local')",
+                           target->kind == AST_NAME ? target->u.text : "b");
+    }
+    int code = node->op == STMT_PLAIN ? eval(s, given, &v, e) : combined(s, node, &v, e);
+    if (code)
+        return code;
+    if (target->kind == AST_NAME)
+        return session_set(s, target->u.text, v, e);
+    code = eval_assign_index(s, target, v, e);
+    value_release(&v);
+    return code;
+}
+
+/* ---- What goes out ---- */
+
+static int to_file(session *s, const ast *redirect, const result *r, kv_err *e)
+{
+    value path;
+    int code = eval_text(s, redirect->kid[0], "a file name", &path, e);
+    if (code == KV_E_DTYPE && redirect->op == REDIRECT_FILE)
+        kv_err_hint(e, "`>` before $ or ( writes a file; (a > b) in brackets compares");
+    if (code)
+        return code;
+    code = save_result(s, path.u.text->text, r, redirect->op == REDIRECT_APPEND, e);
+    value_release(&path);
+    return code ? unit_at(s, redirect, e) : KV_OK;
+}
+
+/* Shows a text, or sends it where the redirect says. */
+static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
+{
+    int code = buf_check(text, e);
+    if (code)
+        return code;
+    if (!redirect)
+        return session_out(s, buf_text(text), text->len, e);
+    if ((code = session_flush(s, e)) == KV_OK)
+        code = shell_run(s, redirect->u.text, buf_text(text), text->len, e);
+    return code ? unit_at(s, redirect, e) : KV_OK;
+}
+
+/* Shows what a statement gave, or stores, writes or pipes it. */
+static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
+{
+    const ast *into = command_redirect_of(node, true), *to = command_redirect_of(node, false);
+    int code = KV_OK;
+    if (into)
+        code = session_set(s, into->u.text, value_ref(r->v), e);
+    if (code || (into && !to))
+        return code;
+    value_release(&s->last);
+    s->last = value_ref(r->v);
+    if (to && to->op != REDIRECT_PIPE)
+        return to_file(s, to, r, e);
+    r->shown = !to;
+    bool recorded = s->recorder.on && !to; /* its record shows it */
+    if (recorded && !s->hearing)
+        return KV_OK;
+    buf text = {0};
+    if (repr) {
+        if ((code = show_value(s, &text, r->v, true, e)) == KV_OK)
+            buf_char(&text, '\n');
+    } else {
+        code = show_result(s, &text, r, e);
+    }
+    if (code == KV_OK && recorded)
+        buf_put(s->hearing, buf_text(&text), text.len);
+    else if (code == KV_OK)
+        code = text_out(s, to, &text, e);
+    buf_release(&text);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int run_show(session *s, const ast *node, result *r, kv_err *e)
+{
+    bool store = is_store_name(s, node->kid[0]);
+    int code = eval(s, node->kid[0], &r->v, e);
+    if (code)
+        return code;
+    /* a function that gives nothing shows nothing */
+    bool silent = r->v.kind == VALUE_NONE && node->kid[0]->kind == AST_CALL;
+    return silent ? KV_OK : deliver(s, node, r, !store, e);
+}
+
+/* ---- Commands ---- */
+
+/* print EXPR > FILE saves the value, as EXPR > FILE does. */
+static bool saves_value(const ast *node, const command *c)
+{
+    const ast *to = command_redirect_of(node, false);
+    return c->run == cmd_print && node->kid[0]->n == 1 && to && to->op != REDIRECT_PIPE;
+}
+
+static int save_printed(session *s, const ast *node, result *r, kv_err *e)
+{
+    int code = eval(s, node->kid[0]->kid[0], &r->v, e);
+    return code ? code : deliver(s, node, r, false, e);
+}
+
+/* Whether lines that the command prints must be caught: they go to a file or a shell command. */
+static bool catches_lines(const ast *node, const command *c)
+{
+    const ast *to = command_redirect_of(node, false);
+    bool own_file = (c->flags & COMMAND_DRAWS) && to && to->op != REDIRECT_PIPE;
+    return to && (c->flags & COMMAND_PRINTS) && !own_file;
+}
+
+int run_argument(session *s, const ast *node, kv_err *e)
+{
+    run_flow *outer = s->flow;
+    int code = run_statement(s, node, outer->how, outer->returned, e);
+    s->flow = outer;
+    return code;
+}
+
+static bool is_variable(void *s, const char *name)
+{
+    return session_find(s, name) != NULL;
+}
+
+static int run_command(session *s, const ast *node, result *r, kv_err *e)
+{
+    const command *c = node->u.other;
+    buf lines = {0};
+    if (saves_value(node, c))
+        return save_printed(s, node, r, e);
+    buf *before = s->captured, *hearing = s->hearing;
+    bool caught = catches_lines(node, c);
+    if (caught) {
+        s->captured = &lines;
+        s->hearing = NULL;
+    }
+    int code = c->run(s, node, r, e);
+    s->captured = before;
+    s->hearing = hearing;
+    if (code == KV_OK && caught) {
+        result text = {.as_text = true};
+        if ((code = value_text_new(&text.v, buf_text(&lines), lines.len, e)) == KV_OK)
+            code = deliver(s, node, &text, false, e);
+        value_release(&text.v);
+    } else if (code == KV_OK && (c->flags & COMMAND_GIVES)) {
+        code = deliver(s, node, r, false, e);
+    }
+    buf_release(&lines);
+    if (code)
+        hint_variable(&s->unit->src, node, is_variable, s, e);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int run_shell(session *s, const ast *node, kv_err *e)
+{
+    int code = session_flush(s, e);
+    if (code == KV_OK)
+        code = shell_run(s, node->u.text, NULL, 0, e);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int run_source(session *s, const ast *node, kv_err *e)
+{
+    unit *outer = s->unit;
+    int code = unit_run(s, node->u.other, e);
+    s->unit = outer;
+    if (code)
+        report_caller(s, node);
+    return code;
+}
+
+/* What failed in the background, on another machine, is the error of the statement that meets it;
+ * where the statement failed itself, it is why. */
+static void take_late_error(session *s, const ast *node, kv_err *e)
+{
+    for (int64_t i = 0; i < s->nstores; i++) {
+        kv_err late = {0};
+        if (kv_num_workers(s->stores[i].store) < 2 || kv_check(s->stores[i].store, &late) == KV_OK)
+            continue;
+        *e = late;
+        unit_at(s, node, e);
+        return;
+    }
+}
+
+/* ---- Methods of stores ---- */
+
+/* Makes the store of an AST_STORE the one in use. *before: which one was, for leave_store. A store
+ * is made, or chosen, whatever name stands before the point. */
+static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
+{
+    const command *c = node->kid[0]->u.other;
+    const char *name = node->u.text;
+    *before = -1;
+    if (c->run == cmd_create || c->run == cmd_use)
+        return KV_OK;
+    if (session_find(s, name) || !session_names_store(s, name)) {
+        unit_err(s, node, e, KV_E_NAME, "`%s` is no store", name);
+        return kv_err_hint(e, "make one: %s = kv.create('local')", name);
+    }
+    int64_t at = session_find_store(s, name);
+    if (at < 0 && s->nstores > 0)
+        return unit_err(s, node, e, KV_E_NAME, "there is no store `%s`", name);
+    if (at >= 0) {
+        *before = s->current;
+        s->current = at;
+    }
+    return KV_OK;
+}
+
+static void leave_store(session *s, int64_t before)
+{
+    if (before >= 0)
+        s->current = before;
+}
+
+static int run_method(session *s, const ast *node, result *r, kv_err *e)
+{
+    const ast *call = node->kid[0];
+    int code = ((const command *)call->u.other)->run(s, call, r, e);
+    return code ? unit_at(s, call, e) : KV_OK;
+}
+
+int run_method_call(session *s, const ast *node, value *out, kv_err *e)
+{
+    result r = {0};
+    record rec = {0};
+    int64_t before;
+    record_begin(s, &rec);
+    if (enter_store(s, node, &before, e) == KV_OK)
+        run_method(s, node, &r, e);
+    int code = record_end(s, &rec, node->kid[0], &r, e);
+    leave_store(s, before);
+    if (code == KV_OK)
+        *out = value_ref(r.v);
+    result_release(&r);
+    return code;
+}
+
+/* A method whose value nobody takes shows it as an expression does. */
+static int show_method(session *s, const ast *node, result *r, kv_err *e)
+{
+    int code = run_method(s, node->kid[0], r, e);
+    return code || r->v.kind == VALUE_NONE ? code : deliver(s, node, r, !r->as_text, e);
+}
+
+/* ---- Statements with records ---- */
+
+/* `pull 3 > w` would be a file without an ending, but `a > w` compares: what to write when there is
+ * no variable w. */
+static void hint_ending(const session *s, const ast *node, kv_err *e)
+{
+    const ast *x = NULL;
+    int line, col;
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i] && node->kid[i]->kind < AST_SCRIPT)
+            x = node->kid[i];
+    while (x && x->kind == AST_LIST && x->n > 0)
+        x = x->kid[x->n - 1];
+    if (e->code != KV_E_NAME || !x || x->kind != AST_BINARY || x->op != OP_GT ||
+        (x->flags & AST_PARENS) || x->kid[1]->kind != AST_NAME)
+        return;
+    source_locate(&s->unit->src, x->kid[1]->pos, &line, &col);
+    if (e->line == line && e->col == col)
+        kv_err_hint(e, "a file name has an ending: > %s.csv", x->kid[1]->u.text);
+}
+
+/* A statement that has a record: a command in the wide sense, or an expression. */
+static int run_recorded(session *s, const ast *node, kv_err *e)
+{
+    result r = {0};
+    record rec = {0};
+    bool method = node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE;
+    int64_t before = -1;
+    record_begin(s, &rec);
+    switch (node->kind) {
+    case STMT_SHOW:
+        if (!method)
+            run_show(s, node, &r, e);
+        else if (enter_store(s, node->kid[0], &before, e) == KV_OK)
+            show_method(s, node, &r, e);
+        break;
+    case STMT_COMMAND:
+        run_command(s, node, &r, e);
+        break;
+    case STMT_SHELL:
+        run_shell(s, node, e);
+        break;
+    case STMT_SOURCE:
+        run_source(s, node, e);
+        break;
+    }
+    hint_ending(s, node, e);
+    take_late_error(s, node, e);
+    int code = record_end(s, &rec, method ? node->kid[0]->kid[0] : node, &r, e);
+    leave_store(s, before);
+    result_release(&r);
+    return code;
+}
+
+/* ---- Control ---- */
+
+/* Whether the condition of an if or while holds. */
+static int check_condition(session *s, const ast *node, bool *truth, kv_err *e)
+{
+    value v;
+    int code = eval(s, node, &v, e);
+    if (code)
+        return code;
+    code = eval_truth(v, truth, e);
+    value_release(&v);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+static int run_if(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    bool truth;
+    int code = check_condition(s, node->kid[0], &truth, e);
+    if (code)
+        return code;
+    const ast *next = truth ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
+    return next ? run_statement(s, next, how, returned, e) : KV_OK;
+}
+
+/* After the body of a loop ran: whether it goes on. */
+static bool loops(flow *how)
+{
+    bool on = *how == FLOW_ON || *how == FLOW_CONTINUE;
+    if (*how == FLOW_CONTINUE || *how == FLOW_BREAK)
+        *how = FLOW_ON;
+    return on;
+}
+
+static int run_while(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    for (;;) {
+        bool truth;
+        int code = check_condition(s, node->kid[0], &truth, e);
+        if (code || !truth || (code = session_interrupted(s, e)) ||
+            (code = run_statement(s, node->kid[1], how, returned, e)) || !loops(how))
+            return code;
+    }
+}
+
+typedef struct for_body {
+    const ast *block;
+    flow *how;
+    value *returned;
+} for_body;
+
+static int run_for_item(session *s, int64_t i, void *arg, bool *on, kv_err *e)
+{
+    for_body *body = arg;
+    (void)i;
+    int code = run_statement(s, body->block, body->how, body->returned, e);
+    *on = loops(body->how);
+    return code;
+}
+
+static int run_for(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    for_body body = {node->kid[1], how, returned};
+    return eval_each(s, node->kid[0], node->u.text, run_for_item, &body, e);
+}
+
+static int run_repeat(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    value v;
+    int64_t n = 0;
+    bool on = true;
+    int code = eval(s, node->kid[0], &v, e);
+    if (code)
+        return code;
+    code = function_int(v, "a count", &n, e);
+    value_release(&v);
+    if (code)
+        return unit_at(s, node->kid[0], e);
+    if (n < 0)
+        return unit_err(s, node->kid[0], e, KV_E_VALUE, "a count is at least 0, not %lld",
+                        (long long)n);
+    progress_begin("repeat", n, PROGRESS_TIMES);
+    for (int64_t i = 0; i < n && on && code == KV_OK; i++) {
+        progress_step(i);
+        if ((code = session_interrupted(s, e)) == KV_OK)
+            code = run_statement(s, node->kid[1], how, returned, e);
+        on = loops(how);
+    }
+    progress_end();
+    return code;
+}
+
+static int run_def(session *s, const ast *node, kv_err *e)
+{
+    int64_t at = map_get(&s->functions, (kv_key){0, node->u.text});
+    definition d = {node->u.text, s->unit, node};
+    if (at < 0) {
+        if (mem_grow(&s->defs, &s->defs_cap, s->ndefs + 1, sizeof *s->defs, e) ||
+            map_put(&s->functions, (kv_key){0, node->u.text}, s->ndefs, e))
+            return KV_E_MEMORY;
+        at = s->ndefs++;
+    }
+    s->defs[at] = d;
+    s->unit->kept = true;
+    return KV_OK;
+}
+
+static int run_rule(session *s, const ast *node, kv_err *e)
+{
+    const rule_ast *rule = node->u.other;
+    for (int i = 0; i < rule->nnames; i++) {
+        kv_key name = {0, rule->names[i]};
+        int64_t at = map_get(&s->rules, name);
+        if (at < 0) {
+            if (mem_grow(&s->rule_defs, &s->rules_cap, s->nrules + 1, sizeof *s->rule_defs, e) ||
+                map_put(&s->rules, name, s->nrules, e))
+                return KV_E_MEMORY;
+            at = s->nrules++;
+        }
+        s->rule_defs[at] = (rule_definition){name.name, s->unit, rule};
+    }
+    s->unit->kept = true;
+    return KV_OK;
+}
+
+static int run_return(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    value v = value_none();
+    int code = node->n > 0 ? eval(s, node->kid[0], &v, e) : KV_OK;
+    if (code)
+        return code;
+    value_release(returned);
+    *returned = v;
+    *how = FLOW_RETURN;
+    return KV_OK;
+}
+
+/* The value of a function is that of a `return`, or of its last expression. */
+static int run_last_expression(session *s, const ast *node, value *returned, kv_err *e)
+{
+    value v;
+    int code = eval(s, node->kid[0], &v, e);
+    if (code)
+        return code;
+    value_release(returned);
+    *returned = v;
+    return KV_OK;
+}
+
+/* A statement that has no record unless it fails. */
+static int run_control(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    switch (node->kind) {
+    case AST_BLOCK:
+        return run_block(s, node, how, returned, e);
+    case STMT_ASSIGN:
+        return run_assign(s, node, e);
+    case STMT_IF:
+        return run_if(s, node, how, returned, e);
+    case STMT_FOR:
+        return run_for(s, node, how, returned, e);
+    case STMT_WHILE:
+        return run_while(s, node, how, returned, e);
+    case STMT_REPEAT:
+        return run_repeat(s, node, how, returned, e);
+    case STMT_DEF:
+        return run_def(s, node, e);
+    case STMT_RETURN:
+        return run_return(s, node, how, returned, e);
+    case STMT_BREAK:
+        *how = FLOW_BREAK;
+        return KV_OK;
+    case STMT_CONTINUE:
+        *how = FLOW_CONTINUE;
+        return KV_OK;
+    case STMT_RULE:
+        return run_rule(s, node, e);
+    case STMT_BROKEN:
+        *e = *(const kv_err *)node->u.other;
+        return e->code;
+    }
+    return unit_err(s, node, e, KV_E_INTERNAL, "a statement of kind %d cannot run", node->kind);
+}
+
+/* Each command on stderr before it runs: `+ push 3 a`. What only holds statements is not shown,
+ * they are. */
+static void trace(session *s, const ast *node)
+{
+    const char *text = s->unit->src.text + node->pos, *end = s->unit->src.text + node->end;
+    bool holds = node->kind == AST_BLOCK || node->kind == STMT_IF || node->kind == STMT_FOR ||
+                 node->kind == STMT_WHILE || node->kind == STMT_REPEAT;
+    buf shown = {0};
+    if (holds)
+        return;
+    for (bool more = true; more; text++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *to = newline ? newline : end;
+        buf_add(&shown, "+ ");
+        visible_lines(&shown, text, (size_t)(to - text));
+        more = newline != NULL;
+        if (more)
+            buf_char(&shown, '\n');
+        text = to;
+    }
+    fflush(stdout);
+    progress_hide(STDERR_FILENO);
+    fprintf(stderr, "%s\n", buf_text(&shown));
+    buf_release(&shown);
+}
+
+static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+{
+    int code;
+    run_flow here = {how, returned};
+    if (stack_runs_low())
+        return unit_too_deep(s, node, e);
+    if (s->trace)
+        trace(s, node);
+    switch (node->kind) {
+    case STMT_SHOW:
+    case STMT_COMMAND:
+    case STMT_SHELL:
+    case STMT_SOURCE:
+        s->flow = &here;
+        code = run_recorded(s, node, e);
+        if (code == KV_OK && s->leaving)
+            *how = FLOW_QUIT;
+        return code;
+    }
+    if ((code = run_control(s, node, how, returned, e)) && node->kind != AST_BLOCK) {
+        take_late_error(s, node, e);
+        code = (int)e->code;
+        unit_at(s, node, e);
+        record_error(s, node, e);
+    }
+    return code;
+}
+
+static bool is_expect(const ast *node)
+{
+    return node->kind == STMT_COMMAND && ((const command *)node->u.other)->run == cmd_expect;
+}
+
+/* Runs statement i of a block, and keeps what it puts out where an `expect` follows. last: whether
+ * one may follow the last statement too, in the next text. */
+static int run_heard(session *s, const ast *block, uint32_t i, bool last, flow *how,
+                     value *returned, kv_err *e)
+{
+    bool wanted = i + 1 < block->n ? is_expect(block->kid[i + 1]) : last;
+    if (!wanted || is_expect(block->kid[i]))
+        return run_statement(s, block->kid[i], how, returned, e);
+    buf heard = {0}, *outer = s->hearing;
+    bool outer_catches = s->catches_shell;
+    s->hearing = &heard;
+    s->unheard = false;
+    s->catches_shell = outer_catches || i + 1 < block->n;
+    int code = run_statement(s, block->kid[i], how, returned, e);
+    s->catches_shell = outer_catches;
+    s->hearing = outer;
+    if (outer)
+        buf_put(outer, buf_text(&heard), heard.len);
+    buf_release(&s->previous);
+    s->previous = heard;
+    s->has_previous = true;
+    return code;
+}
+
+int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *e)
+{
+    int code = KV_OK;
+    for (uint32_t i = 0; i < block->n && code == KV_OK && *how == FLOW_ON; i++) {
+        const ast *node = block->kid[i];
+        if ((code = session_interrupted(s, e)))
+            return unit_at(s, node, e);
+        if (s->locals && node->kind == STMT_SHOW && i + 1 == block->n && node->n == 1)
+            code = run_last_expression(s, node, returned, e);
+        else
+            code = run_heard(s, block, i, false, how, returned, e);
+    }
+    return code;
+}
+
+/* The statements of a script, a -c or an entry. Under -k an error is reported, and the next one
+ * runs. */
+static int run_top(session *s, unit *u, flow *how, value *returned, kv_err *e)
+{
+    for (uint32_t i = 0; i < u->body->n && *how == FLOW_ON; i++) {
+        const ast *node = u->body->kid[i];
+        kv_err unused = {0};
+        if (session_interrupted(s, e))
+            return unit_at(s, node, e);
+        u->begun = i + 1;
+        transcript_statement(s, &u->src, node);
+        int code = run_heard(s, u->body, i, s->remembers, how, returned, e);
+        if (code)
+            unit_failed(s, u);
+        if (code && (!s->keep_going || session_interrupted(s, &unused)))
+            return session_reason(s, e);
+        if (code)
+            report_error(s, e);
+        memset(e, 0, sizeof *e);
+    }
+    return KV_OK;
+}
+
+int unit_run(session *s, unit *u, kv_err *e)
+{
+    flow how = FLOW_ON;
+    value returned = value_none();
+    unit *outer = s->unit;
+    s->unit = u;
+    int code = outer ? run_block(s, u->body, &how, &returned, e)
+                     : run_top(s, u, &how, &returned, e);
+    value_release(&returned);
+    s->unit = outer;
+    return code;
+}

@@ -1,0 +1,254 @@
+/* --check and -k: how the parser goes on after an error, and what becomes of the error. */
+#include "syntax/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "out/report.h"
+#include "syntax/statement.h"
+
+/* More are not kept: a file that is no script has an error on every line. */
+#define ERRORS_MAX 1000
+
+static bool ends_everything(const kv_err *e)
+{
+    return e->code == KV_E_MEMORY || e->code == KV_E_INTERRUPTED || e->code == KV_E_INTERNAL;
+}
+
+bool check_take(session *s, kv_err *e)
+{
+    check_errors *c = s ? s->check : NULL;
+    if (!c || ends_everything(e))
+        return false;
+    if (e->code && c->n < ERRORS_MAX) {
+        if (mem_grow(&c->items, &c->cap, c->n + 1, sizeof *c->items, NULL))
+            return false;
+        c->items[c->n++] = *e;
+    }
+    c->names_missing = c->names_missing || e->code == KV_E_IO;
+    *e = (kv_err){0};
+    return true;
+}
+
+/* ---- Going on after an error ---- */
+
+static uint32_t line_end(const parser *p, uint32_t pos)
+{
+    while (pos < p->lx.limit && parse_char(p, pos) != '\n')
+        pos++;
+    return pos;
+}
+
+static uint32_t line_start(const parser *p, uint32_t pos)
+{
+    while (pos > p->lx.start && parse_char(p, pos - 1) != '\n')
+        pos--;
+    return pos;
+}
+
+static uint32_t indent(const parser *p, uint32_t pos)
+{
+    uint32_t start = line_start(p, pos), end = start;
+    while (lex_is_blank(parse_char(p, end)))
+        end++;
+    return end - start;
+}
+
+/* Whether the error is a `(` or `[` that is not closed: the text behind it goes on in a line that
+ * is indented no more than the statement. *line: where that begins. */
+static bool swallowed(parser *p, uint32_t statement, uint32_t *line)
+{
+    uint32_t here = parse_peek(p)->pos;
+    *line = line_start(p, here);
+    return p->is_open && parse_char(p, p->open) != '{' && p->open >= statement && p->open < *line &&
+           parse_peek(p)->kind != TOK_END && indent(p, here) <= indent(p, statement);
+}
+
+/* Goes past words and balanced brackets up to the end of the statement, or with to_block to its
+ * `{`. A `}` ends what is open in its block. False when the text ends inside a bracket. */
+static bool skip(parser *p, bool in_block, bool to_block)
+{
+    int braces = 0, others = 0;
+    for (;;) {
+        const token *t = parse_peek(p);
+        uint32_t sign = t->kind == TOK_SIGN ? t->sign : 0;
+        bool outside = braces == 0 && others == 0;
+        if (t->kind == TOK_END ||
+            t->pos == p->lx.limit) /* a NUL byte, which is no token, ends too */
+            return outside;
+        if (braces == 0 && sign == SIGN1('}') && in_block)
+            return true;
+        if (outside && (t->kind == TOK_NEWLINE || (to_block && sign == SIGN1('{'))))
+            return true;
+        bool shell = outside && (sign == SIGN1('|') || sign == SIGN1('!'));
+        if (t->kind == TOK_BAD || shell) {
+            parse_seek(p, line_end(p, t->pos));
+            continue;
+        }
+        if (sign == SIGN1('(') || sign == SIGN1('['))
+            others++;
+        if ((sign == SIGN1(')') || sign == SIGN1(']')) && others > 0)
+            others--;
+        if (sign == SIGN1('{') || sign == SIGN1('}')) {
+            braces += sign == SIGN1('{') ? 1 : braces > 0 ? -1 : 0;
+            others = 0;
+        }
+        parse_take(p);
+    }
+}
+
+/* take: takes the error over, and says whether parsing goes on. */
+static bool recover(parser *p, const parser *before, bool to_block,
+                    bool (*take)(parser *p, const parser *before))
+{
+    /* A block that is not closed was read to the end of the text, and those around it are not
+     * closed either: one error. */
+    bool open_block = parse_peek(p)->kind == TOK_END && p->is_open && parse_char(p, p->open) == '{';
+    bool in_block = before->is_open && parse_char(before, before->open) == '{';
+    uint32_t here = p->lx.pos, pos = before->have ? before->tok.pos : before->lx.pos, line;
+    bool next_line = !to_block && p->e->code && swallowed(p, pos, &line);
+    if (next_line || (open_block && before->lx.incomplete))
+        *p->e = (kv_err){0};
+    if (next_line)
+        parse_fail(p, p->open, p->open + 1, KV_E_SYNTAX, "the `%c` that opens here is not closed",
+                   parse_char(p, p->open));
+    if (!take(p, before))
+        return false;
+    parse_back(p, before);
+    if (open_block) {
+        parse_seek(p, here);
+        p->lx.incomplete = true;
+        return !to_block;
+    }
+    /* what an open bracket swallowed is read again; where there is no better sign, from the next
+     * line */
+    if (next_line || !skip(p, in_block, to_block)) {
+        parse_back(p, before);
+        parse_seek(p, next_line ? line : line_end(p, pos));
+    }
+    return !to_block || parse_is_sign(p, SIGN1('{'));
+}
+
+static bool collect(parser *p, const parser *before)
+{
+    session *s = p->user;
+    (void)before;
+    if (s->check)
+        s->check->statements_lost = true;
+    return check_take(s, p->e);
+}
+
+bool check_recover(parser *p, const parser *before, bool to_block)
+{
+    return recover(p, before, to_block, collect);
+}
+
+/* ---- -k ---- */
+
+bool check_break(arena *a, ast *node, kv_err *e)
+{
+    kv_err *kept = ends_everything(e) ? NULL : arena_alloc(a, sizeof *kept, NULL);
+    if (!kept)
+        return false;
+    *kept = *e;
+    *e = (kv_err){0};
+    node->kind = STMT_BROKEN;
+    node->n = 0;
+    node->u.other = kept;
+    return true;
+}
+
+/* Leaves a statement that fails when it is reached. */
+static bool break_statement(parser *p, const parser *before)
+{
+    uint32_t pos = before->have ? before->tok.pos : before->lx.pos;
+    kv_err unused = {0}, *e = p->e;
+    p->e = &unused; /* a node is made of a parser without an error */
+    p->broken = parse_node(p, STMT_BROKEN, pos, line_end(p, pos), 0);
+    p->e = e;
+    return p->broken && check_break(p->a, p->broken, e);
+}
+
+/* The line below pos begins here, or the text ends. */
+static uint32_t next_line(const parser *p, uint32_t pos)
+{
+    pos = line_end(p, pos);
+    return pos + (pos < p->lx.limit);
+}
+
+bool check_keep_going(parser *p, const parser *before, bool to_block)
+{
+    uint32_t pos = before->have ? before->tok.pos : before->lx.pos;
+    if (to_block || before->is_open || before->depth > 0 ||
+        !recover(p, before, false, break_statement))
+        return false;
+    uint32_t end = parse_peek(p)->pos;
+    while (end > pos && lex_is_blank(parse_char(p, end - 1)))
+        end--;
+    end = end > pos && parse_char(p, end - 1) == '\n' ? end - 1 : line_end(p, end);
+    for (uint32_t line = next_line(p, end); line < p->lx.limit; line = next_line(p, line)) {
+        uint32_t text = line;
+        while (lex_is_blank(parse_char(p, text)))
+            text++;
+        if (parse_char(p, text) == '\n')
+            continue;
+        if (lex_indent(&p->lx, text) <= lex_indent(&p->lx, pos))
+            break;
+        end = line_end(p, text);
+    }
+    parse_seek(p, end);
+    return true;
+}
+
+/* ---- The report ---- */
+
+typedef struct found {
+    const kv_err *e;
+    int64_t file; /* files in the order in which their errors were found */
+    int64_t at;
+} found;
+
+static int by_place(const void *a, const void *b)
+{
+    const found *x = a, *y = b;
+    int64_t far = x->file - y->file;
+    if (far == 0)
+        far = x->e->line - y->e->line;
+    if (far == 0)
+        far = x->e->col - y->e->col;
+    if (far == 0)
+        far = x->at - y->at;
+    return far < 0 ? -1 : far > 0;
+}
+
+static bool same(const kv_err *a, const kv_err *b)
+{
+    return a->line == b->line && a->col == b->col && strcmp(a->file, b->file) == 0 &&
+           strcmp(a->text, b->text) == 0;
+}
+
+void check_report(session *s)
+{
+    check_errors c = *s->check;
+    kv_err e = {0};
+    found *list = mem_alloc(c.n, sizeof *list, &e);
+    *s->check = (check_errors){0};
+    for (int64_t i = 0; list && i < c.n; i++) {
+        list[i] = (found){&c.items[i], i, i};
+        for (int64_t k = 0; k < i && list[i].file == i; k++)
+            if (strcmp(c.items[k].file, c.items[i].file) == 0)
+                list[i].file = list[k].file;
+    }
+    if (list)
+        qsort(list, (size_t)c.n, sizeof *list, by_place);
+    for (int64_t i = 0; list && i < c.n; i++)
+        if (i == 0 || !same(list[i].e, list[i - 1].e))
+            report_error(s, list[i].e);
+    if (!list)
+        report_error(s, &e);
+    if (c.n == ERRORS_MAX)
+        session_note(s, "only the first %d errors are shown", ERRORS_MAX);
+    mem_free(list);
+    mem_free(c.items);
+}

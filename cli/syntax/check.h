@@ -1,0 +1,43 @@
+/* --check: every error of the texts that are read, each at its place.
+ *
+ * While a session collects errors, the parser hands each one over here, empties its own, and goes
+ * on behind the statement or inside its block; the checks of a text that was parsed do the same.
+ * Nothing runs. What is missing because of one error is no second error: a function or updater
+ * whose head or body cannot be read is there all the same, and once a file cannot be read, an
+ * unknown name may come from it.
+ */
+#ifndef SYNTAX_CHECK_H
+#define SYNTAX_CHECK_H
+
+#include "lang/parse.h"
+#include "run/session.h"
+
+typedef struct check_errors {
+    kv_err *items;
+    int64_t n, cap;
+    bool names_missing; /* a file could not be read */
+    bool too_deep;      /* files source each other without end */
+    bool statements_lost; /* some could not be read, and are in no tree */
+} check_errors;
+
+/* Takes an error over, unless the session collects none or this one ends everything (no memory,
+ * interrupted). True: *e is empty, and there may be more. */
+bool check_take(session *s, kv_err *e);
+
+/* The parser's way on after an error in a statement: takes the error over and goes to the end of
+ * the statement that began at *before, a copy of the parser as it was there. With to_block it goes
+ * to the `{` of the statement instead, and gives false when there is none. */
+bool check_recover(parser *p, const parser *before, bool to_block);
+
+/* The same under -k, for a statement that stands in no block: it becomes a STMT_BROKEN, and ends
+ * with its line, its block, and the lines that are indented more. */
+bool check_keep_going(parser *p, const parser *before, bool to_block);
+
+/* Makes a statement one that fails with *e when it is reached; *e is empty then. False when the
+ * error ends everything. */
+bool check_break(arena *a, ast *node, kv_err *e);
+
+/* Reports what was found in the order of files and places, each error once, and forgets it. */
+void check_report(session *s);
+
+#endif

@@ -1,0 +1,136 @@
+/* Two walks over the trees: the first collects all that gives names a value, the second asks for
+ * each name that is read whether it is among them. The order of statements does not count, as
+ * functions read what is set later. */
+#include "syntax/check_unset.h"
+
+#include <string.h>
+
+#include "base/map.h"
+#include "base/suggest.h"
+#include "syntax/check.h"
+#include "syntax/command.h"
+#include "cmd/commands.h"
+#include "eval/function.h"
+#include "syntax/statement.h"
+#include "syntax/unit.h"
+
+typedef struct names {
+    session *s;
+    map set;      /* to 0 */
+    map functions; /* to 0 */
+    map told;     /* of the text that is walked: to 0 */
+    bool unknown; /* a file whose name is computed may set any */
+    const source *src;
+    kv_err *e;
+} names;
+
+static bool runs(const ast *node, command_fn *run)
+{
+    return node->kind == STMT_COMMAND && ((const command *)node->u.other)->run == run;
+}
+
+/* ---- What gives a name a value ---- */
+
+static int add(map *m, const char *name, kv_err *e)
+{
+    return map_put(m, (kv_key){0, name}, 0, e);
+}
+
+static int collect_own(names *n, const ast *node)
+{
+    const ast *first = node->n > 0 ? node->kid[0] : NULL;
+    int code = KV_OK;
+    if (node->kind == STMT_ASSIGN && node->op == STMT_PLAIN && first->kind == AST_NAME)
+        return add(&n->set, first->u.text, n->e);
+    if ((node->kind == STMT_FOR || node->kind == AST_COMP) && node->u.text)
+        return add(&n->set, node->u.text, n->e);
+    if (node->kind == AST_COPIES)
+        return add(&n->set, "i", n->e);
+    if (node->kind == STMT_REDIRECT && node->op == REDIRECT_VARIABLE)
+        return add(&n->set, node->u.text, n->e);
+    if (node->kind == STMT_DEF)
+        code = add(&n->functions, node->u.text, n->e);
+    for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && code == KV_OK; i++)
+        code = add(&n->set, node->kid[i]->u.text, n->e);
+    const ast *store = runs(node, cmd_create) ? command_option_of(node, "name") : NULL;
+    if (store)
+        return add(&n->set, store->u.text, n->e);
+    n->unknown |= runs(node, cmd_source);
+    return code;
+}
+
+static int collect(names *n, const ast *node)
+{
+    int code = node ? collect_own(n, node) : KV_OK;
+    for (uint32_t i = 0; node && i < node->n && code == KV_OK; i++)
+        code = collect(n, node->kid[i]);
+    return code;
+}
+
+/* ---- What reads one ---- */
+
+static bool is_set(const names *n, const char *name)
+{
+    return map_get(&n->set, (kv_key){0, name}) >= 0 || session_find(n->s, name) ||
+           session_names_store(n->s, name) || strcmp(name, "_") == 0 ||
+           strcmp(name, "cpu") == 0 || strcmp(name, "gpu") == 0; /* devices without a number */
+}
+
+static int tell(names *n, const ast *node)
+{
+    const char *name = node->u.text;
+    kv_err found = {0};
+    if (map_get(&n->told, (kv_key){0, name}) >= 0)
+        return KV_OK;
+    source_err(n->src, node->pos, node->end, &found, KV_E_USAGE, "nothing sets the variable `%s`",
+               name);
+    if (function_find(name) || map_get(&n->functions, (kv_key){0, name}) >= 0)
+        kv_err_hint(&found, "`%s` is a function: %s(…)", name, name);
+    suggest near = {.word = name};
+    for (int64_t i = 0; i < n->set.cap; i++)
+        if (n->set.entries[i].hash)
+            suggest_add(&near, n->set.entries[i].key.name);
+    suggest_done(&near, &found);
+    kv_err_hint(&found, "one from outside: kvctl --set %s=…", name);
+    return check_take(n->s, &found) ? add(&n->told, name, n->e) : KV_E_MEMORY;
+}
+
+/* The children that read no variable: what is set, parameters, the word of a setting. */
+static bool is_no_reader(const ast *node, uint32_t i)
+{
+    return (node->kind == STMT_ASSIGN && i == 0 && node->op == STMT_PLAIN &&
+            node->kid[0]->kind == AST_NAME) ||
+           (node->kind == STMT_DEF && i > 0) || (runs(node, cmd_set) && i == 1) ||
+           (node->kind == STMT_OPTION && strcmp(node->u.text, "name") == 0);
+}
+
+static int read_names(names *n, const ast *node)
+{
+    int code = KV_OK;
+    if (!node || runs(node, cmd_expect_error)) /* which may wait for this very error */
+        return KV_OK;
+    if (node->kind == AST_NAME && !is_set(n, node->u.text))
+        return tell(n, node);
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        if (!is_no_reader(node, i))
+            code = read_names(n, node->kid[i]);
+    return code;
+}
+
+int check_unset(session *s, kv_err *e)
+{
+    names n = {.s = s, .e = e};
+    int code = KV_OK;
+    n.unknown = s->check->names_missing || s->check->statements_lost;
+    for (const unit *u = s->units; u && !n.unknown && code == KV_OK; u = u->next)
+        code = collect(&n, u->body);
+    for (const unit *u = s->units; u && !n.unknown && code == KV_OK; u = u->next) {
+        n.src = &u->src;
+        map_release(&n.told);
+        code = read_names(&n, u->body);
+    }
+    map_release(&n.set);
+    map_release(&n.functions);
+    map_release(&n.told);
+    return code;
+}

@@ -1,0 +1,165 @@
+/* The command table: everything there is to know about a command, once. The parser, help,
+ * completion and the checks before a script runs read it; the usage line is made from it. */
+#ifndef SYNTAX_COMMAND_H
+#define SYNTAX_COMMAND_H
+
+#include "base/mem.h"
+#include "lang/ast.h"
+#include "out/rows.h"
+#include "run/session.h"
+
+/* ---- What a command gives ---- */
+
+/* Both sides of a comparison that does not hold. */
+typedef struct comparison {
+    bool answered;  /* the command said whether something holds */
+    bool holds, made;
+    value left, right;
+    value index;    /* a tuple: the first element that does not hold; none when shapes differ */
+    value max_diff; /* the largest difference, or none */
+    value differences; /* a tuple of the first: (index, left, right) of each */
+} comparison;
+
+/* A value, or one value a key. */
+typedef struct result {
+    value v;          /* VALUE_NONE: nothing to show */
+    kv_key *keys;     /* a list value: item i belongs to keys[i], shown under its key; or NULL */
+    int64_t nkeys;
+    bool has_key;     /* v is the value of one key, which is not shown; files may name it */
+    kv_key key;
+    arena names;      /* where names of keys live */
+    bool as_text;     /* v is text that is complete with its newlines: help, tables */
+    bool dense;       /* v is row_sparse, one array or one a key, and shown with all its zeros */
+    /* What --json needs beyond that; nobody fills it without. */
+    bool shown;        /* v goes to stdout, not to a variable or file */
+    bool as_json;      /* v is text that is one line of JSON */
+    kv_key *about;     /* the keys that the command worked on, in names; or NULL */
+    int64_t nabout;
+    rows entries;      /* the rows of a table */
+    rows summary;      /* rows of a name and a value that stand above the table */
+    const char *entries_name; /* of them in the record, when not "entries" */
+    comparison sides;  /* of an assert that does not hold */
+} result;
+
+void result_release(result *r);
+
+/* Room for one array a key: r->v becomes a list of n, r->keys a list to fill. Error: memory. */
+int result_for_keys(result *r, int64_t n, kv_err *e);
+
+/* ---- The table ---- */
+
+/* How an argument is read. */
+typedef enum arg_kind {
+    ARG_END,
+    ARG_KEYS,   /* words, ranges, lists, patterns: parse_keys */
+    ARG_VALUE,  /* one expression under the blank rule */
+    ARG_VALUES, /* one or more of them, as far as the statement goes */
+    ARG_EXPRS,  /* expressions separated by commas, in expression mode */
+    ARG_WORD,   /* a word, a quoted text, $NAME or (expr) */
+    ARG_WORDS,  /* one or more plain words, which may hold commas */
+    ARG_GLOB,   /* a word in which * and ? may stand */
+    ARG_NAME,   /* the name of something to be made: a plain word */
+    ARG_FILE,   /* a path */
+    ARG_SOURCE, /* a path that is read while parsing */
+    ARG_RULE,   /* the name of an updater, or a block in braces */
+    ARG_HEREDOC, /* <<END, lines, END */
+    ARG_CODE,   /* the name of an error code */
+    ARG_SWITCH, /* on or off */
+    ARG_BLOCK,  /* statements in braces that shall fail with the code before it */
+    ARG_STATEMENT, /* such a block, or one statement up to its end */
+    ARG_EXPLAINED /* on, off, or a command that explain knows */
+} arg_kind;
+
+typedef struct command_arg {
+    arg_kind kind;
+    const char *name; /* as usage lines show it, in capitals */
+    bool optional;
+} command_arg;
+
+/* How the value of an option is read. */
+typedef enum option_kind {
+    OPTION_INT,   /* a value that must be a 64-bit integer in the range of an int32 */
+    OPTION_VALUE, /* a value */
+    OPTION_NEEDED, /* a value that the command does not go without */
+    OPTION_NAME,  /* the name of a variable */
+    OPTION_WORD,  /* a word, a quoted text, $NAME or (expr) */
+    OPTION_FILE,  /* a path */
+    OPTION_LIST,  /* words joined by commas, + or -, a quoted text, $NAME or (expr) */
+    OPTION_FLAG   /* nothing: that it stands there is all */
+} option_kind;
+
+typedef struct command_option {
+    const char *name; /* with dashes; NULL ends the list */
+    option_kind kind;
+    const char *value; /* as usage lines show it; NULL for a flag */
+} command_option;
+
+enum {
+    COMMAND_GIVES = 1,  /* gives a value: it can be redirected */
+    COMMAND_PARAMS = 2, /* takes --PARAM VALUE for the parameters of a rule */
+    COMMAND_PRINTS = 4, /* may print lines (of an updater): | and > take these */
+    COMMAND_DRAWS = 32,    /* with COMMAND_PRINTS: writes the file of > itself, often a picture */
+    COMMAND_RUNS = 64,     /* runs statements: run_argument */
+    COMMAND_WRITES = 128,  /* writes its ARG_FILE */
+    COMMAND_ONE_EACH = 8,  /* one value a key, so a single key takes one value */
+    COMMAND_CHANGES = 256, /* may change a store; what does not may share a state file's lock */
+    COMMAND_ALL_KEYS = 16  /* concerns every key of the store: its record lists them */
+};
+
+#define COMMAND_MAX_ARGS 2
+#define COMMAND_MAX_OPTIONS 10
+
+typedef struct command {
+    const char *name;                                /* with dashes */
+    command_arg args[COMMAND_MAX_ARGS + 1];          /* ARG_END behind the last */
+    command_option options[COMMAND_MAX_OPTIONS + 1];
+    int flags;
+    /* Runs the command of a STMT_COMMAND node; out receives what it gives. */
+    int (*run)(session *s, const ast *call, result *out, kv_err *e);
+    const char *summary;                             /* one line */
+    const char *examples;                            /* lines "command  # what it does" */
+    const char *see;                                 /* "push, pull" or NULL */
+    const char *fails;                               /* codes, or NULL */
+} command;
+
+/* All of them in the order in which help lists them; an entry without a name ends it. */
+extern const command command_table[];
+
+/* The command of a word in which - and _ are the same, n bytes long; NULL when there is none. */
+const command *command_find(const char *word, size_t n);
+
+/* How MXNet calls the command as a method, "pull(key, out, priority)": its name, and its parameters
+ * in their order, first those that are the arguments, then options. A name before a colon is that
+ * of a dictionary that may hold them. NULL: MXNet has no such method, and the command has its own
+ * name, with its arguments in their order. */
+const char *command_method(const command *c);
+
+/* The command that a method of a store is, by MXNet's name or by its own with _ for -; NULL when
+ * there is none. */
+const command *command_find_method(const char *name);
+
+/* Whether the command has a call form: whether its arguments can stand between brackets. */
+bool command_can_be_called(const command *c);
+
+/* "kv.push(key, value, priority)", from the tables. */
+void command_call_usage(buf *out, const command *c);
+
+/* "push KEYS VALUES [--priority N]", from the table. */
+void command_usage(buf *out, const command *c);
+/* "[--priority N]", or without brackets where it is needed. */
+void command_option_usage(buf *out, const command_option *o);
+
+/* ---- For the code of commands ---- */
+
+/* The value of an option of a STMT_COMMAND node, or NULL when it was not given. */
+const ast *command_option_of(const ast *call, const char *name);
+
+/* The redirect of a statement: the one to a variable, or that to a file or a shell command; or
+ * NULL.
+ */
+const ast *command_redirect_of(const ast *node, bool to_variable);
+
+/* The value of --priority, 0 when it was not given. Errors: dtype, value (out of int range). */
+int command_priority(session *s, const ast *call, kv_call *out, kv_err *e);
+
+#endif

@@ -1,0 +1,673 @@
+/* Commands: the table says how the arguments of each are read. */
+#include "syntax/parse_command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "syntax/check.h"
+#include "files/file_kind.h"
+#include "cmd/optimizer_help.h"
+#include "out/plot.h"
+#include "syntax/statement.h"
+#include "syntax/unit.h"
+
+/* ---- Words ---- */
+
+static bool is_word_char(char c)
+{
+    return lex_is_letter(c) || lex_is_digit(c);
+}
+
+uint32_t parse_dashed_end(const parser *p, uint32_t pos)
+{
+    uint32_t end = pos;
+    while (is_word_char(parse_char(p, end)) ||
+           (parse_char(p, end) == '-' && end > pos && lex_is_letter(parse_char(p, end + 1))))
+        end++;
+    return end;
+}
+
+static ast *text_node(parser *p, uint32_t pos, uint32_t end)
+{
+    ast *node = parse_node(p, AST_TEXT, pos, end, 0);
+    if (!node || !(node->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
+        return NULL;
+    parse_seek(p, end);
+    return node;
+}
+
+ast *parse_word(parser *p, const char *more, const char *wanted)
+{
+    uint32_t pos = parse_here(p), end = pos;
+    char c = parse_char(p, pos), next = parse_char(p, pos + 1);
+    if (c == '"' || c == '\'' || c == '$' || c == '(' ||
+        (c == 'f' && (next == '"' || next == '\''))) {
+        bool arguments = p->arguments;
+        p->arguments = true;
+        ast *one = parse_primary(p);
+        p->arguments = arguments;
+        return one;
+    }
+    while (is_word_char(parse_char(p, end)) ||
+           (parse_char(p, end) && strchr(more, parse_char(p, end)) &&
+            !(parse_char(p, end) == '-' && parse_char(p, end + 1) == '>')))
+        end++;
+    return end > pos ? text_node(p, pos, end) : parse_unexpected(p, wanted);
+}
+
+const char *parse_new_name(parser *p, const char *wanted)
+{
+    token t = *parse_peek(p);
+    double number;
+    if (t.kind != TOK_NAME)
+        return (parse_unexpected(p, wanted), NULL);
+    const char *name = parse_token_text(p, &t);
+    if (!name)
+        return NULL;
+    if (parse_is_reserved(name))
+        return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a word of the language", name),
+                NULL);
+    if (parse_is_constant(name, &number))
+        return (parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%s` is a constant", name), NULL);
+    parse_take(p);
+    parse_made(p, name);
+    return name;
+}
+
+ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted)
+{
+    uint32_t pos = parse_here(p), end = pos;
+    while (end < p->lx.limit && parse_char(p, end) != '\n')
+        end++;
+    parse_seek(p, end);
+    while (end > pos && lex_is_blank(parse_char(p, end - 1)))
+        end--;
+    if (end == pos)
+        return parse_unexpected(p, wanted);
+    ast *node = parse_node(p, kind, from, end, 0);
+    if (!node || !(node->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
+        return NULL;
+    return node;
+}
+
+/* ---- Redirects ---- */
+
+bool parse_at_redirect(parser *p)
+{
+    return parse_is_sign(p, SIGN1('>')) || parse_is_sign(p, SIGN2('>', '>')) ||
+           parse_is_sign(p, SIGN1('|')) || parse_is_sign(p, SIGN2('-', '>'));
+}
+
+static ast *redirect_node(parser *p, uint32_t pos, redirect_kind kind, const char *text, ast *path)
+{
+    ast *node = parse_node_of(p, STMT_REDIRECT, pos, &path, path != NULL);
+    if (node) {
+        node->op = (uint8_t)kind;
+        node->u.text = text;
+    }
+    return node;
+}
+
+/* Checks the name of the file that a command, or an expression (c is NULL), is written to. */
+static int check_path(const command *c, const char *path, bool append, kv_err *e)
+{
+    if (c && c->flags & COMMAND_DRAWS)
+        return plot_path_check(path, append, e);
+    return file_kind_check(path, append, e);
+}
+
+ast *parse_redirect(parser *p, const command *c)
+{
+    token t = parse_take(p);
+    if (t.sign == SIGN1('|')) {
+        ast *node = parse_shell_text(p, STMT_REDIRECT, t.pos, "a shell command");
+        if (node)
+            node->op = REDIRECT_PIPE;
+        return node;
+    }
+    if (t.sign == SIGN2('-', '>')) {
+        const char *name = parse_new_name(p, "the name of a variable");
+        return name ? redirect_node(p, t.pos, REDIRECT_VARIABLE, name, NULL) : NULL;
+    }
+    ast *path = parse_path(p);
+    if (path && path->kind == AST_TEXT &&
+        check_path(c, path->u.text, t.sign != SIGN1('>'), p->e)) {
+        source_at(p->lx.src, path->pos, path->end, p->e);
+        if (t.sign == SIGN1('>') && path->op == 0) /* in quotes */
+            kv_err_hint(p->e, "(a > \"%s\") in brackets compares", path->u.text);
+        return NULL;
+    }
+    return path ? redirect_node(p, t.pos, t.sign == SIGN1('>') ? REDIRECT_FILE : REDIRECT_APPEND,
+                                NULL, path)
+                : NULL;
+}
+
+/* ---- Commands ---- */
+
+static ast *usage_fail(parser *p, const command *c, uint32_t pos, uint32_t end, const char *what)
+{
+    buf line = {0};
+    command_usage(&line, c);
+    parse_fail(p, pos, end, KV_E_USAGE, "%s", what);
+    kv_err_hint(p->e, "usage: %s", buf_text(&line));
+    buf_release(&line);
+    return NULL;
+}
+
+/* Whether the value of a rule's parameter is a bare word, which is text. */
+static bool is_text_word(parser *p)
+{
+    const token *t = parse_peek(p);
+    double number;
+    if (t->kind != TOK_NAME)
+        return false;
+    const char *text = parse_token_text(p, t);
+    return text && !parse_is_reserved(text) && !parse_is_constant(text, &number);
+}
+
+/* What may stand in the word that is the value of a parameter. */
+#define PARAM_WORD "-./,="
+
+static bool is_param_char(const parser *p, uint32_t pos)
+{
+    char c = parse_char(p, pos);
+    return is_word_char(c) ||
+           (c && strchr(PARAM_WORD, c) && !(c == '-' && parse_char(p, pos + 1) == '>'));
+}
+
+/* A schedule, written as a call, or pairs such as 0=fc_weight: text up to the next blank outside
+ * brackets, when it holds a bracket or `=` behind its first character. */
+static uint32_t raw_end(parser *p)
+{
+    uint32_t pos = parse_here(p), end = pos;
+    int open = 0;
+    bool raw = false;
+    char first = parse_char(p, pos);
+    if (!lex_is_letter(first) && !lex_is_digit(first))
+        return pos;
+    for (char c; (c = parse_char(p, end)) && c != '\n' && (open > 0 || !strchr(" \t\r;|>#}", c));
+         end++) {
+        open += (c == '(' || c == '[') - (c == ')' || c == ']');
+        raw |= c == '=' || (c == '(' && lex_is_letter(first));
+    }
+    return raw && open == 0 ? end : pos;
+}
+
+/* The value of a parameter that is a text. */
+static ast *text_value(parser *p)
+{
+    uint32_t pos = parse_here(p), end = raw_end(p);
+    if (end > pos)
+        return text_node(p, pos, end);
+    if (is_text_word(p))
+        return parse_word(p, PARAM_WORD, "a value");
+    return parse_value(p);
+}
+
+/* The value of --PARAM: an expression, and where a word is as long, that word behind it. Which of
+ * the two is meant the parameter says, which may belong to a rule that is not known yet. Returns
+ * how many there are, 0 on an error. */
+static int param_value(parser *p, const char *name, ast *given[2])
+{
+    if (optimizer_takes_text(name, NULL))
+        return (given[0] = text_value(p)) != NULL;
+    bool word_next = is_text_word(p);
+    parser before = *p;
+    kv_err *outer = p->e, unused = {0};
+    uint32_t pos = before.tok.pos, end = pos;
+    while (word_next && is_param_char(p, end))
+        end++;
+    if (end == pos)
+        return (given[0] = parse_value(p)) != NULL;
+    p->e = &unused; /* what is no expression may be a word; else the error shows again */
+    given[0] = parse_value(p);
+    p->e = outer;
+    if (given[0] && p->last > end)
+        return 1;
+    bool word_alone = !given[0] || p->last < end;
+    char next = parse_char(p, end);
+    bool open = !given[0] && (next == '(' || next == '[');
+    uint32_t last = p->last;
+    parse_back(p, &before);
+    if (open)
+        return (given[0] = parse_value(p)) != NULL;
+    ast *word = text_node(p, pos, end);
+    given[word_alone ? 0 : 1] = word;
+    if (!word_alone)
+        parse_seek(p, last);
+    return !word ? 0 : word_alone ? 1 : 2;
+}
+
+/* What may stand in a word of a list: 1,2,4 or push+adam+pull. */
+#define WORD_LIST "+-.,"
+
+static ast *option_value(parser *p, const command_option *o)
+{
+    switch (o->kind) {
+    case OPTION_INT:
+    case OPTION_VALUE:
+    case OPTION_NEEDED:
+        return parse_value(p);
+    case OPTION_NAME: {
+        token t = *parse_peek(p);
+        ast *node = parse_new_name(p, "the name of a variable")
+                        ? parse_node(p, AST_NAME, t.pos, t.end, 0)
+                        : NULL;
+        if (node)
+            node->u.text = parse_token_text(p, &t);
+        return node;
+    }
+    case OPTION_WORD:
+        return parse_word(p, ".-", o->value);
+    case OPTION_FILE:
+        return parse_path(p);
+    case OPTION_LIST:
+        return parse_word(p, WORD_LIST, o->value);
+    case OPTION_FLAG:
+        break;
+    }
+    return NULL;
+}
+
+static void dashes(char *text)
+{
+    for (; *text; text++)
+        if (*text == '_')
+            *text = '-';
+}
+
+static ast *unknown_option(parser *p, const command *c, const token *t, const char *name)
+{
+    const char *names[COMMAND_MAX_OPTIONS + 1] = {0};
+    char shown[COMMAND_MAX_OPTIONS][40];
+    int n = 0;
+    for (; c->options[n].name; n++) {
+        snprintf(shown[n], sizeof shown[n], "--%s", c->options[n].name);
+        names[n] = shown[n];
+    }
+    char word[sizeof shown[0]];
+    snprintf(word, sizeof word, "--%.37s", name);
+    parse_fail(p, t->pos, t->end, KV_E_USAGE, "`%s` has no option --%s", c->name, name);
+    suggest_hint(p->e, word, names, n);
+    buf line = {0};
+    command_usage(&line, c);
+    kv_err_hint(p->e, "usage: %s", buf_text(&line));
+    buf_release(&line);
+    return NULL;
+}
+
+/* --name [=] [value] */
+static ast *option(parser *p, const command *c)
+{
+    token t = parse_take(p);
+    char name[64] = "";
+    size_t n = t.end - t.pos - 2;
+    memcpy(name, p->lx.src->text + t.pos + 2, n < 63 ? n : 63);
+    dashes(name);
+    parse_accept(p, SIGN1('='));
+    ast *given[2] = {NULL, NULL};
+    int ngiven = 0;
+    const char *known = NULL;
+    for (const command_option *o = c->options; o->name && !known; o++) {
+        if (strcmp(o->name, name) != 0)
+            continue;
+        known = o->name;
+        if (o->kind == OPTION_FLAG)
+            break;
+        if (parse_at_end(p))
+            return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", name,
+                              name, o->value);
+        if (!(given[0] = option_value(p, o)))
+            return NULL;
+        ngiven = 1;
+    }
+    if (!known && (c->flags & COMMAND_PARAMS)) {
+        if (!(known = parse_intern(p, name, strlen(name))))
+            return NULL;
+        bool alone = parse_at_end(p) || parse_peek(p)->kind == TOK_OPTION;
+        if (!alone && !(ngiven = param_value(p, known, given)))
+            return NULL;
+    }
+    if (!known)
+        return unknown_option(p, c, &t, name);
+    ast *node = parse_node_of(p, STMT_OPTION, t.pos, given, ngiven);
+    if (node)
+        node->u.text = known;
+    return node;
+}
+
+/* Whether the next argument stands apart from what is before it; an error when not. */
+static bool stands_apart(parser *p)
+{
+    const token *t = parse_peek(p);
+    if (t->blank_before || t->kind == TOK_BAD)
+        return true;
+    return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
+                      parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
+}
+
+/* One or more values, in one AST_LIST. */
+static ast *values(parser *p)
+{
+    ast_list list = {0};
+    ast *node = NULL;
+    uint32_t pos = parse_peek(p)->pos;
+    do {
+        if ((list.n > 0 && !stands_apart(p)) || !parse_append(p, &list, parse_value(p)))
+            goto out;
+    } while (!parse_at_end(p) && !parse_at_redirect(p) && parse_peek(p)->kind != TOK_OPTION);
+    node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
+out:
+    mem_free(list.items);
+    return node;
+}
+
+/* One or more words, in one AST_LIST. */
+static ast *words(parser *p, const char *wanted)
+{
+    ast_list list = {0};
+    ast *node = NULL;
+    uint32_t pos = parse_peek(p)->pos;
+    do {
+        if ((list.n > 0 && !stands_apart(p)) ||
+            !parse_append(p, &list, parse_word(p, WORD_LIST, wanted)))
+            goto out;
+    } while (!parse_at_end(p) && !parse_at_redirect(p) && parse_peek(p)->kind != TOK_OPTION);
+    node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
+out:
+    mem_free(list.items);
+    return node;
+}
+
+/* `init 3 - 1`: the sign would join two values, but a key is no value. */
+static ast *sign_behind_keys(parser *p, const command *c, const ast *keys)
+{
+    const token *t = parse_peek(p);
+    const char *text = p->lx.src->text;
+    uint32_t pos = t->pos, end = t->end, from = end, to;
+    char sign = (char)t->sign;
+    while (from < p->lx.limit && lex_is_blank(text[from]))
+        from++;
+    for (to = from; to < p->lx.limit && to < from + 20 && !strchr(" \t\r\n;", text[to]); to++)
+        ;
+    parse_fail(p, pos, end, KV_E_SYNTAX, "`%c` joins two values, but the word before it is a key",
+               sign);
+    kv_err_hint(p->e, "%s %.*s %c%.*s, or %s (%.*s %c %.*s) VALUE to compute a key", c->name,
+                (int)(keys->end - keys->pos), text + keys->pos, sign, (int)(to - from), text + from,
+                c->name, (int)(keys->end - keys->pos), text + keys->pos, sign, (int)(to - from),
+                text + from);
+    return NULL;
+}
+
+static bool is_lone_sign(parser *p)
+{
+    const token *t = parse_peek(p);
+    return t->kind == TOK_SIGN && (t->sign == SIGN1('-') || t->sign == SIGN1('+')) &&
+           t->blank_after;
+}
+
+/* Whether KEYS are one plain key, known before anything runs. */
+static bool is_plain_key(const ast *keys)
+{
+    return (keys->flags & AST_SINGLE) && keys->kid[0]->kind == AST_KEY;
+}
+
+/* expr, expr, …, in one AST_LIST; (a, b) directly behind the command is a list of two. */
+static ast *exprs(parser *p, bool angles_redirect)
+{
+    ast_list list = {0};
+    ast *node = NULL;
+    uint32_t pos = parse_peek(p)->pos;
+    do {
+        ast *one = parse_expr(p, angles_redirect);
+        if (!parse_append(p, &list, one))
+            goto out;
+        if (list.n == 1 && one->kind == AST_TUPLE && one->pos == pos &&
+            !parse_is_sign(p, SIGN1(','))) {
+            one->kind = AST_LIST;
+            node = one;
+            goto out;
+        }
+    } while (parse_accept(p, SIGN1(',')) && !parse_at_end(p) && !parse_at_redirect(p));
+    node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
+out:
+    mem_free(list.items);
+    return node;
+}
+
+ast *parse_rule_node(parser *p)
+{
+    uint32_t pos = parse_peek(p)->pos;
+    const session *s = p->user;
+    const check_errors *found = p->recover ? s->check : NULL;
+    int64_t errors = found ? found->n : 0;
+    rule_ast *rule = parse_rule_here(p);
+    ast *node = rule ? parse_node_of(p, STMT_RULE, pos, NULL, 0) : NULL;
+    if (node) {
+        node->u.other = rule;
+        node->op = found && found->n > errors ? STMT_RULE_BROKEN : 0;
+    }
+    return node;
+}
+
+/* before: the argument on its left, or NULL. */
+static ast *argument(parser *p, const command *c, const command_arg *a, const ast *before)
+{
+    switch (a->kind) {
+    case ARG_HEREDOC:
+        return parse_heredoc(p);
+    case ARG_CODE:
+        return parse_code(p);
+    case ARG_SWITCH:
+        return parse_switch(p);
+    case ARG_EXPLAINED:
+        return parse_explained(p);
+    case ARG_BLOCK:
+        return parse_failing_block(p, before);
+    case ARG_STATEMENT:
+        return parse_is_sign(p, SIGN1('{')) ? parse_block(p) : parse_one_statement(p);
+    case ARG_KEYS:
+        return parse_keys(p);
+    case ARG_VALUE:
+        return parse_value(p);
+    case ARG_VALUES:
+        return values(p);
+    case ARG_EXPRS:
+        return exprs(p, strcmp(c->name, "assert") != 0);
+    case ARG_WORD:
+        return parse_word(p, ".-?", a->name);
+    case ARG_WORDS:
+        return words(p, a->name);
+    case ARG_GLOB:
+        return parse_word(p, ".-*?/:[]", a->name);
+    case ARG_NAME:
+        return parse_word(p, ".-", a->name);
+    case ARG_FILE:
+    case ARG_SOURCE:
+        return parse_path(p);
+    case ARG_RULE:
+        return parse_is_sign(p, SIGN1('{'))
+                   ? parse_rule_node(p)
+                   : parse_word(p, "-", "the name of an updater or a block");
+    case ARG_END:
+        break;
+    }
+    return NULL;
+}
+
+/* The error for a value that stands where no argument is left. */
+static ast *too_many(parser *p, const command *c)
+{
+    const token *t = parse_peek(p);
+    uint32_t pos = t->pos, end = t->end;
+    if (t->kind == TOK_BAD)
+        return parse_unexpected(p, "");
+    char text[128] = "";
+    int n = 0;
+    while (c->args[n].kind != ARG_END)
+        n++;
+    if (n == 0)
+        strcat(strncat(text, c->name, 40), " takes no argument");
+    else if (c->args[n - 1].kind == ARG_VALUE && c->args[0].kind == ARG_KEYS)
+        strcat(strncat(text, c->name, 40), " takes one value a key");
+    else
+        strcat(strncat(text, c->name, 40), " takes no more arguments");
+    usage_fail(p, c, pos, end, text);
+    return NULL;
+}
+
+/* `init 3 1 -2` */
+static ast *two_values(parser *p, const command *c, const ast *second)
+{
+    parse_fail(p, second->pos, second->end, KV_E_USAGE, "%s takes one value a key", c->name);
+    kv_err_hint(p->e,
+                "blanks separate values: a `-` with a blank before it and none behind it begins "
+                "a new one");
+    return NULL;
+}
+
+static ast *source_statement(parser *p, ast *node)
+{
+    const ast *path = node->kid[0];
+    if (path->kind != AST_TEXT || !p->user)
+        return node; /* found out when it runs, or only looked at */
+    node->kind = STMT_SOURCE;
+    node->u.other = unit_source(p, path);
+    return node->u.other ? node : NULL;
+}
+
+/* An option stands once in a command, and so does a redirect. */
+static bool is_new(parser *p, ast *const *extras, int n, const ast *part)
+{
+    for (int i = 0; i < n; i++) {
+        if (part->kind != extras[i]->kind)
+            continue;
+        if (part->kind == STMT_REDIRECT)
+            return parse_fail(p, part->pos, part->end, KV_E_USAGE, "a command takes one redirect");
+        if (strcmp(part->u.text, extras[i]->u.text) == 0)
+            return parse_fail(p, part->pos, part->end, KV_E_USAGE, "--%s is given twice",
+                              part->u.text);
+    }
+    return true;
+}
+
+/* Whether every option that the command needs is among its parts. */
+static bool has_needed(parser *p, const command *c, uint32_t pos, ast *const *parts, int n)
+{
+    for (const command_option *o = c->options; o->name; o++) {
+        bool given = o->kind != OPTION_NEEDED;
+        for (int i = 0; i < n && !given; i++)
+            given = parts[i]->kind == STMT_OPTION && strcmp(parts[i]->u.text, o->name) == 0;
+        if (given)
+            continue;
+        char what[96];
+        snprintf(what, sizeof what, "%s needs --%s %s", c->name, o->name, o->value);
+        return usage_fail(p, c, pos, parse_last_end(p), what);
+    }
+    return true;
+}
+
+static bool is_help_option(parser *p)
+{
+    const token *t = parse_peek(p);
+    return t->end - t->pos == 6 && memcmp(p->lx.src->text + t->pos, "--help", 6) == 0;
+}
+
+/* `push --help` is `help push`. */
+static ast *help_option(parser *p, const command *c, uint32_t pos)
+{
+    token t = parse_take(p);
+    ast *name = parse_node(p, AST_TEXT, pos, t.end, 0);
+    if (!name || !parse_ended(p))
+        return NULL;
+    name->u.text = c->name;
+    ast *node = parse_node_of(p, STMT_COMMAND, pos, &name, 1);
+    if (node)
+        node->u.other = (void *)(uintptr_t)command_find("help", 4);
+    return node;
+}
+
+/* Whether something is divided outside of brackets. */
+static bool divides(const ast *x)
+{
+    while (x && x->kind == AST_BINARY && x->op != OP_DIV)
+        x = x->kid[0];
+    return x && x->kind == AST_BINARY;
+}
+
+/* An argument is missing; a path behind a value may have become part of it. */
+static ast *lacks(parser *p, const command *c, uint32_t pos, const command_arg *a,
+                  const ast *before)
+{
+    char what[96];
+    snprintf(what, sizeof what, "%.40s needs %.40s", c->name, a->name);
+    if (a->kind != ARG_FILE || !before || !divides(before))
+        return usage_fail(p, c, pos, parse_last_end(p), what);
+    parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s", what);
+    kv_err_hint(p->e, "behind a value / divides: a path that begins with / stands in quotes");
+    return NULL;
+}
+
+/* Arguments, options, parameters of a rule and a redirect. */
+#define MAX_PARTS (COMMAND_MAX_ARGS + 70)
+
+ast *parse_command(parser *p, const command *c, uint32_t pos)
+{
+    ast *slots[MAX_PARTS] = {0};
+    int nslots = 0, given = 0, extra;
+    ast *node = NULL;
+    while (c->args[nslots].kind != ARG_END)
+        nslots++;
+    extra = nslots;
+    for (;;) {
+        ast *part;
+        if (extra == MAX_PARTS)
+            return parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "`%s` has too many options",
+                              c->name);
+        if (parse_at_redirect(p)) {
+            token t = *parse_peek(p);
+            bool out_of_line = t.sign != SIGN2('-', '>');
+            if (!(c->flags & (COMMAND_GIVES | (out_of_line ? COMMAND_PRINTS : 0))))
+                return parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` gives nothing to redirect",
+                                  c->name);
+            if (!(part = parse_redirect(p, c)) || !is_new(p, slots + nslots, extra - nslots, part))
+                return NULL;
+            slots[extra++] = part;
+            if (out_of_line)
+                break;
+        } else if (parse_peek(p)->kind == TOK_OPTION) {
+            if (is_help_option(p))
+                return help_option(p, c, pos);
+            if (!(part = option(p, c)) || !is_new(p, slots + nslots, extra - nslots, part))
+                return NULL;
+            slots[extra++] = part;
+        } else if (parse_at_end(p)) {
+            break;
+        } else if (given == nslots) {
+            return too_many(p, c);
+        } else {
+            bool behind_keys = given > 0 && c->args[given - 1].kind == ARG_KEYS;
+            if (behind_keys && is_lone_sign(p))
+                return sign_behind_keys(p, c, slots[given - 1]);
+            if (given > 0 && !stands_apart(p))
+                return NULL;
+            const ast *before = given > 0 ? slots[given - 1] : NULL;
+            if (!(slots[given] = argument(p, c, &c->args[given], before)))
+                return NULL;
+            if (behind_keys && (c->flags & COMMAND_ONE_EACH) && slots[given]->n > 1 &&
+                is_plain_key(slots[given - 1]))
+                return two_values(p, c, slots[given]->kid[1]);
+            given++;
+        }
+    }
+    if (given < nslots && !c->args[given].optional)
+        return lacks(p, c, pos, &c->args[given], given > 0 ? slots[given - 1] : NULL);
+    if (!has_needed(p, c, pos, slots + nslots, extra - nslots))
+        return NULL;
+    node = parse_node_of(p, STMT_COMMAND, pos, slots, extra);
+    if (!node)
+        return NULL;
+    node->u.other = (void *)(uintptr_t)c;
+    return nslots > 0 && c->args[0].kind == ARG_SOURCE ? source_statement(p, node) : node;
+}

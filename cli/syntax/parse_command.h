@@ -1,0 +1,47 @@
+/* The parser of commands, and the words and redirects that other statements share with them. */
+#ifndef SYNTAX_PARSE_COMMAND_H
+#define SYNTAX_PARSE_COMMAND_H
+
+#include "lang/parse.h"
+#include "syntax/command.h"
+
+/* The arguments, options and redirects of a command whose name was read; it began at pos. Gives
+ * STMT_COMMAND or STMT_SOURCE. */
+ast *parse_command(parser *p, const command *c, uint32_t pos);
+
+/* A run of word characters and those in `more`, a quoted text, $NAME or (expr). */
+ast *parse_word(parser *p, const char *more, const char *wanted);
+
+/* The name of an error code. */
+ast *parse_code(parser *p);
+
+/* A block that shall fail with this code. When it does so while it is parsed, that is what was
+ * asked for: the block is skipped, and the node is an AST_NONE. */
+ast *parse_failing_block(parser *p, const ast *code);
+
+/* on or off: AST_TEXT. */
+ast *parse_switch(parser *p);
+
+/* The same, or a command that explain knows, also in the call form. */
+ast *parse_explained(parser *p);
+
+/* parse_statement.c: { statements }, and one statement up to its end. */
+ast *parse_block(parser *p);
+ast *parse_one_statement(parser *p);
+
+/* The end of the run of letters, digits and inner dashes at pos. */
+uint32_t parse_dashed_end(const parser *p, uint32_t pos);
+
+/* The name of something to be made; NULL and an error for a word of the language or a constant. */
+const char *parse_new_name(parser *p, const char *wanted);
+
+/* Text up to the end of its line, for the shell: a node of that kind that begins at `from`. */
+ast *parse_shell_text(parser *p, int kind, uint32_t from, const char *wanted);
+
+bool parse_at_redirect(parser *p);
+ast *parse_redirect(parser *p, const command *c); /* STMT_REDIRECT; c: NULL for an expression */
+
+/* An updater, or a block in braces: STMT_RULE. */
+ast *parse_rule_node(parser *p);
+
+#endif

@@ -1,0 +1,618 @@
+/* The parser of statements: control, assignments, and what is a command. */
+#include <string.h>
+
+#include "base/suggest.h"
+#include "files/file_kind.h"
+#include "eval/function.h"
+#include "syntax/parse_command.h"
+#include "syntax/parse_method.h"
+#include "out/plot.h"
+#include "syntax/statement.h"
+
+static ast *statement(parser *p);
+static ast *block(parser *p, uint32_t header);
+
+/* Whether the text is a word of kvctl's command line that starts something else than a session. */
+static bool is_of_shell(const char *text, size_t n)
+{
+    return (n == 6 && memcmp(text, "launch", n) == 0) || (n == 5 && memcmp(text, "serve", n) == 0);
+}
+
+static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
+{
+    const char *name = p->lx.src->text + pos;
+    if (is_of_shell(name, end - pos)) {
+        parse_fail(p, pos, end, KV_E_USAGE, "`%.*s` is no command here, but a word of the shell's "
+                   "command line", (int)(end - pos), name);
+        kv_err_hint(p->e, "!kvctl %.*s …; help launch", (int)(end - pos), name);
+        return NULL;
+    }
+    parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
+               name);
+    suggest near = {.word = parse_intern(p, name, end - pos)};
+    for (const command *c = command_table; near.word && c->name; c++)
+        suggest_add(&near, c->name);
+    suggest_done(&near, p->e);
+    kv_err_hint(p->e, "`help` lists the commands");
+    return NULL;
+}
+
+/* ---- Control statements ---- */
+
+static bool one_more(parser *p, ast_list *list)
+{
+    return parse_append(p, list, statement(p));
+}
+
+/* header: where the line begins that the block belongs to. */
+static ast *block(parser *p, uint32_t header)
+{
+    ast_list list = {0};
+    ast *node = NULL;
+    bool unclosed = false;
+    bracket b;
+    if (parse_is_sign(p, SIGN1(':')))
+        return parse_indented(p, header, one_more);
+    if (!parse_is_sign(p, SIGN1('{')))
+        return parse_unexpected(p, "`{`");
+    if (!parse_open(p, &b))
+        return NULL;
+    for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
+        parser before = *p;
+        if ((one_more(p, &list) && parse_ended(p)) || parse_recovered(p, &before))
+            continue;
+        /* what a block that is not closed holds is looked at all the same */
+        if (p->e->code || !p->recover)
+            goto out;
+        unclosed = true;
+        break;
+    }
+    if (unclosed || parse_close(p, &b))
+        node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
+out:
+    mem_free(list.items);
+    return node;
+}
+
+/* The expression before a block. When the parser recovers from an error in it, the block is read
+ * all the same. */
+static ast *head(parser *p)
+{
+    parser before = *p;
+    ast *expr = parse_expr(p, false);
+    if (!expr && p->recover && p->recover(p, &before, true))
+        expr = parse_node_of(p, AST_NONE, p->last, NULL, 0);
+    return expr;
+}
+
+static ast *if_statement(parser *p, uint32_t pos);
+
+/* The `if` of an elif or else if, which nests the tree. */
+static ast *else_if(parser *p, uint32_t pos)
+{
+    if (!parse_deeper(p, pos))
+        return NULL;
+    ast *node = if_statement(p, pos);
+    p->depth--;
+    return node;
+}
+
+/* if, elif and else if: one chain of nodes. */
+static ast *if_statement(parser *p, uint32_t pos)
+{
+    ast *part[3] = {0};
+    if (!(part[0] = head(p)) || !(part[1] = block(p, pos)))
+        return NULL;
+    uint32_t behind = parse_last_end(p);
+    parse_skip_newlines(p);
+    token t = *parse_peek(p);
+    bool on = parse_goes_on(p, pos, part[1]);
+    if (on && parse_accept_word(p, "elif")) {
+        part[2] = else_if(p, t.pos);
+    } else if (on && parse_accept_word(p, "else")) {
+        token second = *parse_peek(p);
+        part[2] = parse_accept_word(p, "if") ? else_if(p, second.pos) : block(p, pos);
+    } else {
+        parse_seek(p, behind);
+        return parse_node_of(p, STMT_IF, pos, part, 2);
+    }
+    return part[2] ? parse_node_of(p, STMT_IF, pos, part, 3) : NULL;
+}
+
+static ast *for_statement(parser *p, uint32_t pos)
+{
+    ast *part[2] = {0};
+    parser before = *p;
+    const char *name = parse_new_name(p, "the name of a variable");
+    if (name && (parse_accept_word(p, "in") || parse_unexpected(p, "`in`")))
+        part[0] = head(p);
+    else if (p->recover && p->recover(p, &before, true))
+        part[0] = parse_node_of(p, AST_NONE, p->last, NULL, 0);
+    if (!part[0] || !(part[1] = block(p, pos)))
+        return NULL;
+    ast *node = parse_node_of(p, STMT_FOR, pos, part, 2);
+    if (node)
+        node->u.text = name;
+    return node;
+}
+
+static ast *while_statement(parser *p, uint32_t pos)
+{
+    ast *part[2] = {0};
+    if (!(part[0] = head(p)) || !(part[1] = block(p, pos)))
+        return NULL;
+    return parse_node_of(p, STMT_WHILE, pos, part, 2);
+}
+
+static ast *repeat_statement(parser *p, uint32_t pos)
+{
+    ast *part[2] = {0};
+    bool arguments = p->arguments;
+    p->arguments = true; /* `repeat n [a]` is a count and a statement */
+    part[0] = parse_primary(p);
+    p->arguments = arguments;
+    if (!part[0] || !parse_deeper(p, pos))
+        return NULL;
+    part[1] = parse_is_sign(p, SIGN1('{')) ? block(p, pos) : statement(p);
+    p->depth--;
+    return part[1] ? parse_node_of(p, STMT_REPEAT, pos, part, 2) : NULL;
+}
+
+/* (a, b) of a def, appended to list as AST_NAME. */
+static bool parameters(parser *p, ast_list *list)
+{
+    bracket b;
+    if (!parse_is_sign(p, SIGN1('(')))
+        return parse_unexpected(p, "`(`");
+    if (!parse_open(p, &b))
+        return false;
+    while (!parse_is_sign(p, SIGN1(')'))) {
+        token t = *parse_peek(p);
+        const char *name = parse_new_name(p, "the name of a parameter or `)`");
+        for (uint32_t i = 1; name && i < list->n; i++) /* the first is the body's place */
+            if (strcmp(list->items[i]->u.text, name) == 0)
+                return parse_fail(p, t.pos, t.end, KV_E_USAGE, "there are two parameters `%s`",
+                                  name);
+        ast *one = name ? parse_node(p, AST_NAME, t.pos, t.end, 0) : NULL;
+        if (!parse_append(p, list, one))
+            return false;
+        one->u.text = name;
+        if (!parse_accept(p, SIGN1(',')))
+            break;
+    }
+    return parse_close(p, &b);
+}
+
+/* Whether the statement that begins at the next token changes a variable in place: `name += …` or
+ * `name[:] = …`. */
+static bool changes_in_place(parser *p, const char *name)
+{
+    if (!parse_is_word(p, name))
+        return false;
+    parse_take(p);
+    const token *t = parse_peek(p);
+    return t->kind == TOK_SIGN && (t->sign == SIGN1('[') || t->sign >> 8 == '=') &&
+           t->sign != SIGN2('=', '=');
+}
+
+/* A def whose block, which is next, is written by indentation, returns nothing and changes its last
+ * of three parameters in place is an updater as MXNet takes them. */
+static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
+{
+    if (parts->n != 4 || !parse_is_sign(p, SIGN1(':')))
+        return false;
+    parser before = *p;
+    int indent = lex_indent(&p->lx, pos);
+    bool found = false, begins = true;
+    parse_take(p);
+    for (;;) {
+        token t = *parse_peek(p);
+        if (t.kind == TOK_END || t.kind == TOK_BAD)
+            break;
+        bool line = parse_char(p, parse_last_end(p) - 1) == '\n';
+        if (line && t.kind != TOK_NEWLINE && lex_indent(&p->lx, t.pos) <= indent)
+            break;
+        if (begins && parse_is_word(p, "return")) {
+            found = false;
+            break;
+        }
+        found |= begins && changes_in_place(p, parts->items[3]->u.text);
+        begins = t.kind == TOK_NEWLINE || (t.kind == TOK_SIGN && t.sign == SIGN1(':'));
+        if (parse_peek(p)->pos == t.pos)
+            parse_take(p);
+    }
+    parse_back(p, &before);
+    return found;
+}
+
+/* A function whose parameters or body cannot be read, when the parser recovers: its name is known,
+ * so that calls of it are no errors too. before: the parser behind the name. */
+static ast *broken_def(parser *p, const parser *before, uint32_t pos)
+{
+    ast *body = NULL;
+    if (!p->recover)
+        return NULL;
+    if (p->recover(p, before, true))
+        body = block(p, pos);
+    else if (p->e->code || (parse_peek(p)->kind != TOK_END && !p->recover(p, before, false)))
+        return NULL;
+    ast *node = parse_node_of(p, STMT_DEF, pos, &body, 1);
+    if (node)
+        node->op = STMT_DEF_BROKEN;
+    return node;
+}
+
+/* def NAME(a, b) { … } or def NAME(a, b) = expr */
+static ast *def_statement(parser *p, uint32_t pos)
+{
+    ast_list parts = {0};
+    ast *node = NULL;
+    token t = *parse_peek(p);
+    const char *name = parse_new_name(p, "the name of a function");
+    if (!name)
+        return NULL;
+    parser before = *p;
+    if (function_find(name)) {
+        parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` is a function of kvctl already", name);
+        goto out;
+    }
+    /* the first place is the body's */
+    if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
+        goto out;
+    if (is_updater(p, &parts, pos)) {
+        mem_free(parts.items);
+        parse_seek(p, pos);
+        return parse_rule_node(p);
+    }
+    bool is_expr = parse_accept(p, SIGN1('='));
+    if (!(parts.items[0] = is_expr ? parse_expr(p, false) : block(p, pos)))
+        goto out;
+    if ((node = parse_node_of(p, STMT_DEF, pos, parts.items, parts.n)))
+        node->op = is_expr;
+out:
+    if (!node)
+        node = broken_def(p, &before, pos);
+    if (node)
+        node->u.text = name;
+    mem_free(parts.items);
+    return node;
+}
+
+static ast *return_statement(parser *p, uint32_t pos)
+{
+    ast *given = NULL;
+    if (!parse_at_end(p) && !(given = parse_expr(p, false)))
+        return NULL;
+    return parse_node_of(p, STMT_RETURN, pos, &given, given != NULL);
+}
+
+static ast *break_statement(parser *p, uint32_t pos)
+{
+    return parse_node_of(p, STMT_BREAK, pos, NULL, 0);
+}
+
+static ast *continue_statement(parser *p, uint32_t pos)
+{
+    return parse_node_of(p, STMT_CONTINUE, pos, NULL, 0);
+}
+
+/* ---- Statements ---- */
+
+/* Gives target, a NAME or an index of one, what stands behind the sign that is next. */
+static ast *assign_to(parser *p, ast *target)
+{
+    static const struct {
+        uint32_t sign;
+        int op;
+    } signs[] = {{SIGN1('='), STMT_PLAIN},
+                 {SIGN2('+', '='), OP_ADD},
+                 {SIGN2('-', '='), OP_SUB},
+                 {SIGN2('*', '='), OP_MUL},
+                 {SIGN2('/', '='), OP_DIV}};
+    const ast *base = target;
+    while (base->kind == AST_INDEX)
+        base = base->kid[0];
+    if (base->kind != AST_NAME)
+        return parse_fail(p, target->pos, target->end, KV_E_SYNTAX,
+                          "only a name or an index of one can be given a value");
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        if (!parse_accept(p, signs[i].sign))
+            continue;
+        ast *pair[2] = {target, parse_expr(p, false)};
+        ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
+        if (!node)
+            return NULL;
+        node->op = (uint8_t)signs[i].op;
+        if (target->kind == AST_NAME)
+            parse_made(p, target->u.text);
+        return parse_store_made(p, node);
+    }
+    return NULL;
+}
+
+static bool is_assign_sign(parser *p)
+{
+    const token *t = parse_peek(p);
+    return t->kind == TOK_SIGN &&
+           (t->sign == SIGN1('=') || (t->sign >> 8 == '=' && strchr("+-*/", (char)t->sign)));
+}
+
+/* NAME = …, NAME += …, NAME[…] = …; NULL and no error when it is something else. */
+static ast *assignment(parser *p)
+{
+    token t = *parse_peek(p);
+    double number;
+    parse_take(p);
+    bool assign = is_assign_sign(p), indexed = false;
+    const char *name = parse_token_text(p, &t);
+    if (parse_is_sign(p, SIGN1('[')) && !parse_peek(p)->blank_before) {
+        kv_err unused = {0};
+        parse_seek(p, t.pos);
+        parser before = *p;
+        p->e = &unused; /* only a look ahead: an error shows again when it is parsed */
+        indexed = parse_primary(p) && is_assign_sign(p);
+        parse_back(p, &before);
+    }
+    parse_seek(p, t.pos);
+    if (!name || (!assign && !indexed))
+        return NULL;
+    if (parse_is_reserved(name) || parse_is_constant(name, &number))
+        return (parse_new_name(p, ""), NULL);
+    ast *target = parse_primary(p);
+    return target ? assign_to(p, target) : NULL;
+}
+
+static ast *keyword(parser *p, bool *known)
+{
+    static const struct {
+        const char *word;
+        ast *(*parse)(parser *, uint32_t);
+    } words[] = {{"if", if_statement},       {"for", for_statement},
+                 {"while", while_statement}, {"repeat", repeat_statement},
+                 {"def", def_statement},     {"return", return_statement},
+                 {"break", break_statement}, {"continue", continue_statement}};
+    token t = *parse_peek(p);
+    /* `repeat(a, 2)` is the function; the statement has a blank before its count */
+    *known = !(parse_is_word(p, "repeat") && parse_char(p, t.end) == '(');
+    if (!*known)
+        return NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (parse_accept_word(p, words[i].word))
+            return words[i].parse(p, t.pos);
+    if (parse_is_word(p, "updater"))
+        return parse_rule_node(p);
+    if (parse_is_word(p, "elif") || parse_is_word(p, "else"))
+        return parse_fail(p, t.pos, t.end, KV_E_SYNTAX, "`%.*s` follows the block of its `if`",
+                          (int)(t.end - t.pos), p->lx.src->text + t.pos);
+    *known = false;
+    return NULL;
+}
+
+/* Whether a value begins here that cannot go on an expression: `foo 3`. */
+static bool begins_value(parser *p)
+{
+    const token *t = parse_peek(p);
+    if (!t->blank_before)
+        return false;
+    if (t->kind == TOK_NAME)
+        return !parse_is_word(p, "and") && !parse_is_word(p, "or");
+    return t->kind == TOK_INT || t->kind == TOK_FLOAT || t->kind == TOK_STRING ||
+           t->kind == TOK_FSTRING || t->kind == TOK_OPTION ||
+           (t->kind == TOK_SIGN && (t->sign == SIGN1('$') || t->sign == SIGN1('{')));
+}
+
+/* Whether `a-b` at pos is meant as the name of a command: it begins with one or is close to one. */
+static bool is_mistyped(parser *p, uint32_t pos, uint32_t name_end, uint32_t end)
+{
+    if (end == name_end)
+        return false;
+    suggest near = {.word = parse_intern(p, p->lx.src->text + pos, end - pos)};
+    for (const command *c = command_table; near.word && c->name; c++)
+        suggest_add(&near, c->name);
+    return !near.word || near.n > 0;
+}
+
+static ast *show(parser *p)
+{
+    ast *part[2] = {parse_expr(p, true), NULL};
+    if (!part[0] || (parse_at_redirect(p) && !(part[1] = parse_redirect(p, NULL))))
+        return NULL;
+    return parse_node_of(p, STMT_SHOW, part[0]->pos, part, 2);
+}
+
+/* help(), help(kv), help(kv.push), help("gradient"): help, of the last name. */
+static ast *help_call(parser *p, const command *c)
+{
+    token t = parse_take(p), name = {0};
+    ast *word = NULL;
+    bracket b;
+    int names = 0;
+    if (!parse_open(p, &b))
+        return NULL;
+    if (parse_peek(p)->kind == TOK_STRING && !(word = parse_operand(p)))
+        return NULL;
+    while (!word && parse_peek(p)->kind == TOK_NAME &&
+           (names == 0 || parse_char(p, name.end) == '.')) {
+        name = parse_take(p);
+        names++;
+        parse_accept(p, SIGN1('.'));
+    }
+    if (!parse_close(p, &b))
+        return NULL;
+    /* a name alone is a store's, or what help is wanted on */
+    const char *text = names > 0 ? parse_token_text(p, &name) : NULL;
+    const command *method = text && names > 1 ? command_find_method(text) : NULL;
+    bool known = text && (names > 1 || command_find(text, strlen(text)) || function_find(text));
+    if (known && (word = parse_node(p, AST_TEXT, name.pos, name.end, 0)))
+        word->u.text = method ? method->name : text;
+    ast *node = parse_node_of(p, STMT_COMMAND, t.pos, &word, 1);
+    if (node)
+        node->u.other = (void *)(uintptr_t)c;
+    return node;
+}
+
+/* import x, from x import y, npx.set_np(): what these bring is there already. */
+static bool is_import(parser *p)
+{
+    token t = *parse_peek(p);
+    bool import = parse_is_word(p, "import") || parse_is_word(p, "from");
+    if (import)
+        parse_take(p);
+    else if (!parse_skip_module(p))
+        return false;
+    bool found = import ? parse_peek(p)->kind == TOK_NAME : parse_is_word(p, "set_np");
+    parse_seek(p, t.pos);
+    return found;
+}
+
+/* A statement up to its end that does nothing. */
+static ast *nothing(parser *p, uint32_t pos)
+{
+    while (!parse_at_end(p) && parse_peek(p)->kind != TOK_BAD)
+        parse_take(p);
+    return parse_node_of(p, AST_BLOCK, pos, NULL, 0);
+}
+
+/* Whether NAME(...) is the command with its arguments, not a function. */
+static bool reads_brackets(const command *c)
+{
+    static const char *const names[] = {"print", "assert", "quit", "exit"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(c->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static ast *help_on(parser *p, ast *name, uint32_t pos)
+{
+    ast *node = parse_node_of(p, STMT_COMMAND, pos, &name, 1);
+    if (node)
+        node->u.other = (void *)(uintptr_t)command_find("help", 4);
+    return node;
+}
+
+/* word? is help word. */
+static ast *question_behind(parser *p, uint32_t pos, uint32_t end)
+{
+    ast *name = parse_node(p, AST_TEXT, pos, end, 0);
+    parse_seek(p, end + 1);
+    if (!name || !(name->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
+        return NULL;
+    return help_on(p, name, pos);
+}
+
+static ast *word_statement(parser *p)
+{
+    bool known;
+    token t = *parse_peek(p);
+    ast *node = assignment(p);
+    if (node || p->e->code)
+        return node;
+    node = keyword(p, &known);
+    if (known)
+        return node;
+    uint32_t end = parse_dashed_end(p, t.pos);
+    const char *text = p->lx.src->text + t.pos;
+    const command *c = command_find(text, end - t.pos);
+    char next = parse_char(p, end);
+    bool called = next == '(' && c && reads_brackets(c);
+    if (next == '?')
+        return question_behind(p, t.pos, end);
+    if (c && next == '(' && strcmp(c->name, "help") == 0)
+        return help_call(p, c);
+    if (is_import(p))
+        return nothing(p, t.pos);
+    if (c && ((next != '(' && next != '.') || called)) {
+        parse_seek(p, end);
+        return parse_command(p, c, t.pos);
+    }
+    parse_take(p);
+    const char *word = parse_token_text(p, &t);
+    if (!word)
+        return NULL;
+    const token *behind = parse_peek(p);
+    bool option = is_of_shell(text, end - t.pos) && behind->blank_before && !behind->blank_after &&
+                  parse_is_sign(p, SIGN1('-')); /* launch -n 2 */
+    bool value_follows = !parse_is_reserved(word) && begins_value(p);
+    parse_seek(p, t.pos);
+    if (value_follows || option || is_mistyped(p, t.pos, t.end, end))
+        return unknown_command(p, t.pos, end);
+    return show(p);
+}
+
+ast *parse_block(parser *p)
+{
+    return parse_is_sign(p, SIGN1('{')) ? block(p, parse_here(p)) : parse_unexpected(p, "`{`");
+}
+
+/* The statement of a command such as `time`, which nests the tree. */
+ast *parse_one_statement(parser *p)
+{
+    if (!parse_deeper(p, parse_here(p)))
+        return NULL;
+    ast *node = statement(p);
+    p->depth--;
+    return node;
+}
+
+/* ?word is help word. */
+static ast *question(parser *p)
+{
+    token t = parse_take(p);
+    ast *name = parse_at_end(p) ? NULL : parse_word(p, ".-", "a word to look up");
+    if (!name && p->e->code)
+        return NULL;
+    return help_on(p, name, t.pos);
+}
+
+static ast *statement(parser *p)
+{
+    token t = *parse_peek(p);
+    if (t.kind == TOK_NAME)
+        return word_statement(p);
+    if (t.kind == TOK_SIGN && t.sign == SIGN1('!')) {
+        parse_take(p);
+        return parse_shell_text(p, STMT_SHELL, t.pos, "a shell command");
+    }
+    if (t.kind == TOK_SIGN && t.sign == SIGN1('?'))
+        return question(p);
+    return show(p);
+}
+
+static bool is_file(const char *path)
+{
+    return file_kind_of(path) != FILE_UNKNOWN || plot_target_of(path) != PLOT_NOWHERE;
+}
+
+ast *statement_parse_all(parser *p)
+{
+    ast_list list = {0};
+    ast *node = NULL;
+    uint32_t pos = p->lx.pos;
+    p->method = parse_method;
+    p->is_file = is_file;
+    if (parse_char(p, pos) == '#' && parse_char(p, pos + 1) == '!') {
+        while (pos < p->lx.limit && parse_char(p, pos) != '\n')
+            pos++;
+        parse_seek(p, pos);
+    }
+    for (parse_skip_newlines(p); parse_peek(p)->kind != TOK_END; parse_skip_newlines(p)) {
+        parser before = *p;
+        bool ok = parse_append(p, &list, statement(p));
+        if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
+            ok = parse_unexpected(p, "the end of the statement");
+        bool on = ok || parse_recovered(p, &before);
+        if (p->broken && !parse_append(p, &list, p->broken))
+            goto out;
+        p->broken = NULL;
+        if (on)
+            continue;
+        if (p->e->code || !p->recover)
+            goto out;
+        break;
+    }
+    node = parse_node_of(p, AST_BLOCK, 0, list.items, list.n);
+out:
+    mem_free(list.items);
+    return node;
+}

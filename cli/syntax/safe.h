@@ -1,0 +1,19 @@
+/* --safe: scripts of strangers. No shell, no plugins, no writes but to the state file. What is not
+ * allowed is refused before anything runs, where the words show it, and again where it would
+ * happen. */
+#ifndef SYNTAX_SAFE_H
+#define SYNTAX_SAFE_H
+
+#include "lang/ast.h"
+#include "lang/source.h"
+#include "run/session.h"
+
+/* Whether a node may stand in a script. Error: unsupported, at the node. */
+int safe_check(const session *s, const source *src, const ast *node, kv_err *e);
+
+/* Whether a file may be written, a shell be started, a plugin be loaded. Error: unsupported. */
+int safe_write(const session *s, const char *path, kv_err *e);
+int safe_shell(const session *s, kv_err *e);
+int safe_plugin(const session *s, kv_err *e);
+
+#endif
