@@ -302,7 +302,7 @@ const command command_table[] = {
     {"quit", {{ARG_VALUE, "CODE", true}}, {{0}}, 0, cmd_quit, "leave, with an exit code",
      "quit                                # 0 unless something failed", "exit", NULL},
     {"exit", {{ARG_VALUE, "CODE", true}}, {{0}}, 0, cmd_quit, "the same as quit",
-     "exit(3)                             # as exit 3", "quit", NULL},
+     "exit()                              # as quit", "quit", NULL},
     {0},
 };
 

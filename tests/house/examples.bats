@@ -60,12 +60,6 @@ in_examples()
     assert_output --partial "wrong.md:2: the output differs"
 }
 
-@test "README: the session in it prints what it promises" {
-    cp -R "$top/examples" "$top/README.md" .
-    run kvctl --verify README.md
-    assert_success
-}
-
 # The names of all commands.
 commands()
 {
@@ -106,39 +100,30 @@ examples_of()
     assert_success
 }
 
-# The lines of the README's n-th block for the shell.
-readme_block()
-{
-    awk -v n="$1" '/^```sh$/ { on = ++block == n; next } /^```/ { on = 0 } on' "$top/README.md"
-}
-
-# Runs each line of stdin by itself; there are so many.
-run_lines()
-{
-    local line n=0
-    while read -r line; do
-        timeout 60 bash -c "$line" </dev/null >out 2>&1 || {
-            cat out
-            fail "README: $line"
-        }
-        n=$((n + 1))
-    done
-    assert_equal "$n" "$1"
-}
-
-@test "README: the lines for the shell run" {
-    in_examples
-    printf '1,2\n' | tee grad-1.csv grad-2.csv new.csv >old.csv
-    readme_block 1 | run_lines 7
-}
-
-@test "README: the lines for several machines run" {
+@test "README: every block can be pasted as it stands" {
     [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    export OMPI_MCA_rmaps_base_oversubscribe=1
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" examples
+    BUILD=$build run timeout 300 "$top/scripts/readme-check"
+    assert_success
+    assert_output --regexp '^README: [1-9][0-9]+ lines for the shell and [1-9][0-9]+ entries ran as the page says$'
+}
+
+@test "readme-check: a block that fails makes it fail" {
+    printf '```sh\ntrue\nfalse\n```\n' >page.md
+    BUILD=$build run "$top/scripts/readme-check" page.md
+    assert_failure 1
+    assert_output --partial "this is how far the blocks for the shell came"
+    printf '```kv\nkv> print 1\n2\n```\n' >page.md
+    BUILD=$build run "$top/scripts/readme-check" page.md
+    assert_failure 1
+}
+
+@test "examples: optimizers.kv compares four of them and draws the picture of the README" {
     in_examples
-    echo localhost >hosts
-    # launchers.bats and tests/dist run jobs on several hosts; here it says how one would begin
-    readme_block 2 | sed 's/-H hosts/& --dry-run/' | run_lines 6
-    readme_block 3 | run_lines 1
+    rm losses.svg
+    command -v gnuplot >/dev/null || skip "no gnuplot"
+    run kvctl -f optimizers.kv
+    assert_success
+    assert_output "after 40 steps: sgd 0.062, momentum 0.038, rmsprop 0.038, adam 0.058"
+    grep -q '</svg>' losses.svg
 }
