@@ -108,18 +108,20 @@ static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values
 }
 
 /* Values for a list of keys: one each, as so many arguments or as one list of so many. single: the
- * value of a key is one array, no list. */
+ * value of a key is one array, no list, and one array or number alone gives each key a copy. A list
+ * of numbers does not, because it looks like a value for each. */
 static int pair_list(session *s, const ast *node, const key_list *keys, const value *v, int64_t n,
                      bool single, pairs *p, kv_err *e)
 {
     bool one_list = n == 1 && value_is_several(v[0]);
     const value *items = one_list ? v[0].u.list->items : v;
     int64_t count = one_list ? v[0].u.list->n : n;
+    bool for_all = single && n == 1 && !value_is_sequence(v[0]);
     int code = KV_OK;
-    if (count != keys->n)
+    if (!for_all && count != keys->n)
         return wrong_count(s, node, keys->n, count, v, e);
     for (int64_t i = 0; i < keys->n && code == KV_OK; i++)
-        code = add_values(p, keys->keys[i], items[i], !single, e);
+        code = add_values(p, keys->keys[i], items[for_all ? 0 : i], !single, e);
     return code;
 }
 

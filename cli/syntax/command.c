@@ -32,11 +32,11 @@ const command command_table[] = {
      "create --name b; use kv             # the first store is called kv", "create", "name"},
     {"init", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
      COMMAND_ONE_EACH | COMMAND_CHANGES, cmd_init,
-     "put a first value under new keys; one value a key",
+     "put a first value under new keys: one a key, or one array that each gets a copy of",
      "create --name t; init w ones(2,3)*2; use kv # text keys in a store of their own\n"
      "init 10 -1                          # a number is an array of shape ()\n"
      "init [13, 14] [ones(2), zeros(3)]   # one value a key\n"
-     "init 11,12 [ones(2,3)]*2            # the same value for each",
+     "init 11,12 ones(2,3)                # one array for several keys: each gets a copy",
      "push, pull", "key"},
     {"push", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
      COMMAND_PRINTS | COMMAND_CHANGES, cmd_push,
@@ -84,7 +84,7 @@ const command command_table[] = {
      "broadcast 20 ones(2,3)              # a new key; show its value\n"
      "broadcast 21 ones(2,3) -> w         # make a variable\n"
      "v = [a, a, a]; broadcast 22 ones(2,3)*2 --out v # fill three arrays\n"
-     "broadcast 23,24 [a, a] -> w         # one value a key",
+     "broadcast 23,24 ones(2,3) -> w      # one value for several keys",
      "init, pull, pushpull", "key, shape"},
     {"set-updater", {{ARG_RULE, "NAME | { RULE }", false}}, {{0}},
      COMMAND_PARAMS | COMMAND_ALL_KEYS | COMMAND_CHANGES, cmd_set_updater,

@@ -102,7 +102,7 @@ warns()
 
 @test "errors: more keys than values" {
     refused 3 '<cmd>:1:12: error[value]: 2 keys need 2 values, there is 1' 'init [3,4] [ones(2)]'
-    for command in init push pushpull broadcast; do
+    for command in push pushpull; do
         run kvctl -c "$command 3,4 ones(2)*3"
         assert_failure 3
         assert_line --partial 'error[value]: 2 keys need 2 values, there is 1'
@@ -110,7 +110,10 @@ warns()
         run kvctl -c "$command 3,4 0"
         assert_line ' hint: the same for each key: [array(0)]*2'
     done
-    run kvctl -c 'init 3,4 [array(0)]*2; init 5,6 [ones(2)*3]*2; pull 4; pull 5'
+    run kvctl -c 'init 3,4 [1, 2]'
+    assert_failure 3
+    assert_line --partial 'error[value]: 2 keys need 2 values, there is 1'
+    run kvctl -c 'init 3,4 0; init 5,6 ones(2)*3; broadcast 7,8 ones(2); pull 4; pull 5'
     assert_output --partial '[3. 3.]'
 }
 

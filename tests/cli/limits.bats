@@ -87,8 +87,10 @@ too_deep='calls, blocks and files are nested deeper than the stack allows'
     assert_failure 3
     assert_output --partial '"message":"lists are nested deeper than the stack allows"'
     run timeout 60 kvctl -c "x = [1]; repeat 1000000 { x = [x] }; x == x"
+    assert_output True
+    run timeout 60 kvctl -c "x = [1]; y = [1]; repeat 1000000 { x = [x]; y = [y] }; x == y"
     assert_failure 3
-    assert_line --index 0 --partial 'error[dtype]: `==` does not join a list and a list'
+    assert_line --index 0 --partial 'error[value]: lists are nested deeper than 1000'
 }
 
 @test "limits: ranges in a key multiply" {

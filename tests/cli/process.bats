@@ -105,7 +105,7 @@ END
 @test "process: the excerpt of an error is of its own -c" {
     run kvctl -c 'pull 9' -c 'print 2'
     assert_failure 3
-    assert_line --index 1 '    1 | pull 9'
+    assert_line --index 1 '    1 : pull 9'
 }
 
 @test "process: a script stops at the first error, -k goes on and keeps its code" {
