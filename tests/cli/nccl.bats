@@ -70,9 +70,9 @@ END
     8 : push 1 row_sparse(ones(2,2))@gpu(0)
       :      ^
  hint: the type device does; dense(a) makes an array dense
-<stdin>:10:17: error[unsupported]: stores of type "nccl" have no pull of rows
+<stdin>:10:1: error[unsupported]: stores of type "nccl" have no pull of rows
    10 : row-sparse-pull 1 --row-ids [0] -> a
-      :                 ^
+      : ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 <stdin>:11:1: error[unsupported]: stores of type "nccl" do not compress gradients
    11 : set-gradient-compression 2bit
       : ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
