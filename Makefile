@@ -171,6 +171,12 @@ tool_obj := $(call obj,$(tool_src)) $(pages) $(completions)
 
 lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o
 
+# How things are linked. Programs that load plugins link the shared library, so that a plugin finds the one
+# that they use; others have the static one among their prerequisites.
+link        = $(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
+link_shared = $(link) -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN'
+link_plugin = $(link) -shared -Wl,-soname,$(@F) -L$(BUILD) -lkvstore
+
 $(BUILD)/libkvstore.a: $(lib_obj)
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
@@ -195,8 +201,7 @@ $(BUILD)/src/dist/mpi.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/nul
 
 dist_src := $(wildcard src/dist/*.c)
 $(BUILD)/kvstore_mpi.so: $(call obj,$(dist_src)) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
-	    $(shell mpicc --showme:link 2>/dev/null)
+	$(link_plugin) $(shell mpicc --showme:link 2>/dev/null)
 
 # The plugin of GPUs. It links nothing of the toolkit: the driver and the compiler of rules are opened
 # when they are needed. Kernels are compiled for two families of devices, and as text for later ones.
@@ -226,7 +231,7 @@ gpu_shared  := $(call obj,$(filter-out cuda/driver.c cuda/images.c cuda/nccl.c,$
 
 $(BUILD)/cuda/images.o: $(gpu_kernels:%=$(KERNELS)/%.fatbin)
 $(BUILD)/kvstore_cuda.so: $(gpu_shared) $(call obj,cuda/driver.c cuda/nccl.c cuda/images.c) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
+	$(link_plugin) -ldl
 
 # The same plugin over a driver of host memory, with its kernels compiled for the CPU: what
 # tests/device runs on machines without a GPU.
@@ -259,7 +264,7 @@ $(BUILD)/examples/sum: $(call obj,examples/sum.c) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $< -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN/..' $(LDLIBS_LIB)
 
 $(BUILD)/examples/%.so: $(BUILD)/examples/%.o $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $< -L$(BUILD) -lkvstore
+	$(link_plugin)
 
 # ---- The two commands of the README ---------------------------------------------------------------
 # Set-up can change what the probes above find, so the rest runs in a make of its own.
@@ -299,19 +304,18 @@ $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 # What ranks tell each other is of the plugin, and needs no ranks.
 unit_dist := $(if $(findstring /test_place,$(UNIT)),$(call obj,src/dist/asks.c src/dist/place.c))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(BUILD)/libkvstore.a
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
+	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
 # Replays recorded runs of MXNet 1.9.1.
 conformance_src := $(wildcard tests/conformance/*.c)
 $(BUILD)/conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.a
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+	$(link) $(LDLIBS_LIB)
 
 # The types of several machines, for scripts/test dist. They link the shared library: so the plugin
 # finds the one that they use.
 DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress)
 $(BUILD)/dist_%: $(BUILD)/tests/dist/%.o $(call obj,$(filter-out %/main.c,$(conformance_src))) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
-	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
+	$(link_shared) $(LDLIBS_LIB)
 
 GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_works $(BUILD)/gpu_order $(BUILD)/gpu_conformance \
              $(BUILD)/gpu_rules $(BUILD)/gpu_cache $(BUILD)/gpu_bench $(if $(have_mpi),$(BUILD)/device/aware.so) \
@@ -324,8 +328,7 @@ test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
 
 $(BUILD)/gpu_conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
-	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
+	$(link_shared) $(LDLIBS_LIB)
 
 $(BUILD)/tests/device/%.o: ALL_CFLAGS += -I.
 $(BUILD)/gpu_rules: $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
@@ -338,14 +341,12 @@ bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside copies of the sa
 
 # It is the benchmark of the tool with other rows.
 $(BUILD)/gpu_bench: $(call obj,tests/device/bench.c) $(BUILD)/tool.a $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) -L$(BUILD) -lkvstore \
-	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_CLI) $(LDLIBS_LIB)
+	$(link_shared) $(LDLIBS_CLI) $(LDLIBS_LIB)
 
 # What asks GPUs, those of the machine or the driver over host memory: they link the shared library,
 # so that the plugin finds the one that they use.
 $(BUILD)/gpu_%: $(BUILD)/tests/device/%.o $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
-	    -Wl,-rpath,'$$ORIGIN' $(LDLIBS_LIB)
+	$(link_shared) $(LDLIBS_LIB)
 
 bench: all $(BUILD)/bench/pairs $(BUILD)/bench/peer ## speed and memory beside others, as ratios (STRICT=1: a missed bar fails)
 	@BUILD=$(BUILD) scripts/bench $(if $(STRICT),--strict)
@@ -361,19 +362,19 @@ bench-optimizers: $(BUILD)/bench_optimizers ## each optimizer as a fraction of w
 
 $(BUILD)/bench_optimizers: $(call obj,tests/bench/optimizers.c cli/bench/bench_stream.c \
                                       cli/bench/bench_op.c) $(BUILD)/libkvstore.a
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+	$(link) $(LDLIBS_LIB)
 
 bench-dot: $(BUILD)/bench_dot ## products of matrices beside OpenBLAS (libopenblas0), where it is installed
 	$<
 
 $(BUILD)/bench_dot: $(call obj,tests/bench/dot.c cli/bench/bench_stream.c) $(BUILD)/libkvstore.a
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+	$(link) $(LDLIBS_LIB)
 
 bench-rows: $(BUILD)/bench_rows ## the sum of row_sparse values beside a plain loop
 	$<
 
 $(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(BUILD)/libkvstore.a
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_LIB)
+	$(link) $(LDLIBS_LIB)
 
 bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction of what the memory allows
 	$<
@@ -390,8 +391,7 @@ bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plai
 # It brings up MPI itself and shares it with the plugin, so it needs the shared library.
 $(BUILD)/tests/bench/dist.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
 $(BUILD)/bench_dist: $(call obj,tests/bench/dist.c cli/bench/bench_workload.c) $(BUILD)/libkvstore.so
-	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore \
-	    -Wl,-rpath,'$$ORIGIN' $(shell mpicc --showme:link 2>/dev/null)
+	$(link_shared) $(shell mpicc --showme:link 2>/dev/null)
 
 # Not part of any other word: it downloads what is not there yet.
 peers: all ## the store beside PyTorch, MXNet and NumPy, in turns
