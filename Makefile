@@ -56,7 +56,7 @@ endif
 # ---- What this machine has ------------------------------------------------------------------------
 # Only words that compile look; the others must work on a bare machine.
 
-ifneq ($(filter-out setup help clean uninstall lint format,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out setup help clean uninstall lint format size,$(or $(MAKECMDGOALS),all)),)
 
 # 1 if the compiler finds the header, else empty.
 has_header = $(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo 1)
@@ -414,6 +414,9 @@ lint: ## who may include whom, and the other rules that a program can check
 format: ## bring lines of more than 100 columns back below
 	@scripts/format
 
+size: ## lines of code by room, and the trend of the last ten commits
+	@scripts/size
+
 headers: ## compile each header by itself, the public ones as C++ too
 	@CC='$(CC)' CXX='$(CXX)' scripts/headers $(PUBLIC)
 
@@ -479,6 +482,6 @@ $(absolute): $(CURDIR)/%: % ;
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
             $(conformance_src) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
-.PHONY: all chosen libraries examples demo test test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers \
+.PHONY: all chosen libraries examples demo test test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers size \
         bench bench-optimizers bench-quantise bench-rows bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:
