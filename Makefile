@@ -56,7 +56,7 @@ endif
 # ---- What this machine has ------------------------------------------------------------------------
 # Only words that compile look; the others must work on a bare machine.
 
-ifneq ($(filter-out setup help clean uninstall lint format,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out setup help clean uninstall lint format size,$(or $(MAKECMDGOALS),all)),)
 
 # 1 if the compiler finds the header, else empty. GNU Make before 4.3 and since do not agree on how to
 # write a number sign there.
@@ -434,6 +434,9 @@ format: ## bring lines of more than 100 columns back below
 readme-check: all examples ## paste every block of README.md as it stands
 	@BUILD=$(BUILD) scripts/readme-check
 
+size: ## lines of code by room, and the trend of the last ten commits
+	@scripts/size
+
 headers: ## compile each header by itself, the public ones as C++ too
 	@CC='$(CC)' CXX='$(CXX)' scripts/headers $(PUBLIC)
 
@@ -499,6 +502,6 @@ $(absolute): $(CURDIR)/%: % ;
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
             $(conformance_src) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
-.PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check \
+.PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check size \
         bench bench-dot bench-optimizers bench-quantise bench-rows bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:
