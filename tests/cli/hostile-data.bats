@@ -101,7 +101,7 @@ times()
 # Whatever is in names of files, keys, variables' texts, stores: no control character comes out.
 @test "hostile: no name moves the cursor or turns the order of what is shown" {
     local LC_ALL=C.UTF-8 name
-    name=$'x\e[31m\u009b2J\u202e\u2066\u2028'
+    name=$'x\e[31m\xc2\x9b2J\xe2\x80\xae\xe2\x81\xa6\xe2\x80\xa8' # as bytes: \u follows the locale of the file
     printf 'init "k\\u{1b}\\u{9b}\\u{202e}" 1; x = "\\u{9b}\\u{2069}"; print x; x; vars; list; info; pull *
 explain push "k\\u{1b}\\u{9b}\\u{202e}" 2; push "k\\u{202e}" 1; pull "n\\u{202e}"; !true "\u202e"
 write 1 "f\\u{1b}\\u{202e}.csv"; source ("\\u{9b}"); assert x == 1, x

@@ -197,6 +197,7 @@ setup_file()
     shows "set-updater"
     shows "assert"
     enter "some_long_name = 5"
+    last_row "kv>"
     type_text "print 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + some_lo"$'\t'
     row "kv> print 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + some_long_name"
     press Enter
