@@ -140,9 +140,10 @@ $(BUILD)/lib/vm/kernel%.o: ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
 # The loops that the benchmark measures against.
 $(BUILD)/cli/bench/bench_stream.o: ALL_CFLAGS += -O3
 
-# The optimizers of the library: each text once for every name behind `updater`.
+# The optimizers of the library: each text once for every name behind `updater`. The folder is newer
+# when one was removed.
 rules := $(wildcard src/optimizers/*.kvu)
-$(BUILD)/builtin_texts.c: $(rules) scripts/embed
+$(BUILD)/builtin_texts.c: $(rules) src/optimizers scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed $(rules) > $@
 

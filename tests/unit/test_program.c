@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "test.h"
 #include "vm/kernel.h"
+#include "vm/prog_text.h"
 
 /* ---- Instructions as text -------------------------------------------------------------------- */
 
@@ -203,6 +204,43 @@ TEST(program_integers)
                            "r0 = r0*3\n"
                            "r0 = r0 + 100\n"
                            "a0 = int8(r0)\n");
+}
+
+static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
+{
+    (void)arg, (void)dtype;
+    buf_printf(out, "x%d", slot);
+}
+
+static void write_slot(void *arg, buf *out, int slot, kv_dtype dtype, int v)
+{
+    (void)arg, (void)slot, (void)dtype;
+    buf_printf(out, "y = v%d;", v);
+}
+
+/* An operation without a text runs on the CPU and ends the process where a GPU is to have it. */
+TEST(program_every_operation_has_its_texts)
+{
+    const prog_text_slots slots = {NULL, read_slot, write_slot};
+    for (int op = 0; op < PROG_NOPS; op++) {
+        kv_err e = {0};
+        prog *p = NULL;
+        buf out = {0};
+        prog_builder *b = begin();
+        prog_value kid[3] = {-1, -1, -1};
+        for (int i = 0; i < prog_op_arity((prog_op)op); i++)
+            kid[i] = f32(b, i);
+        prog_store(b, 3, KV_FLOAT32, prog_apply(b, (prog_op)op, kid[0], kid[1], kid[2]));
+        CHECK_OK(prog_finish(b, &p, &e));
+        prog_text(&out, p, &slots);
+        CHECK(strstr(buf_text(&out), "y = v") != NULL);
+        buf_clear(&out);
+        prog_print(p, &out);
+        CHECK(out.len > 0);
+        buf_release(&out);
+        prog_free(p);
+        prog_builder_free(b);
+    }
 }
 
 TEST(program_no_memory)
