@@ -534,6 +534,8 @@ warns()
     assert_line --index 3 " hint: say which: @m.safetensors#model.layers.0.mlp.up_proj; it holds model.layers.0.mlp.up_proj, model.layers.1.mlp.up_proj, model.layers.2.mlp.up_proj, model.layers.3.mlp.up_proj, model.layers.4.mlp.up_proj and 36 more"
     run kvctl -c 'load("m.safetensors", name="x")'
     assert_line --partial "model.layers.6.mlp.up_proj and 34 more"
+    run kvctl -c 'load("m.safetensors", name="model.layers.40.mlp.pu_proj")'
+    assert_line --index 3 " hint: did you mean model.layers.40.mlp.up_proj, model.layers.0.mlp.up_proj or model.layers.4.mlp.up_proj?"
 }
 
 @test "errors: a name is suggested once" {
