@@ -517,13 +517,18 @@ static ast *too_many(parser *p, const command *c)
     return NULL;
 }
 
-/* `init 3 1 -2` */
+/* `init 3 1 -2`, `init 3 4 5` */
 static ast *two_values(parser *p, const command *c, const ast *second)
 {
     parse_fail(p, second->pos, second->end, KV_E_USAGE, "%s takes one value a key", c->name);
-    kv_err_hint(p->e,
-                "blanks separate values: a `-` with a blank before it and none behind it begins "
-                "a new one");
+    if (p->lx.src->text[second->pos] == '-')
+        kv_err_hint(p->e,
+                    "blanks separate values: a `-` with a blank before it and none behind it "
+                    "begins a new one");
+    else
+        kv_err_hint(p->e, "several keys have commas between them, and their values brackets: "
+                          "%s 3,4 [5, 6]",
+                    c->name);
     return NULL;
 }
 
