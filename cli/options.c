@@ -16,6 +16,7 @@
 #include "base/num.h"
 #include "base/suggest.h"
 #include "complete/complete_shell.h"
+#include "files/file_kind.h"
 #include "lang/lex.h"
 #include "syntax/command.h"
 #include "term/terminal.h"
@@ -168,6 +169,19 @@ static int choose(options *o, const struct option *t, const char *text, kv_err *
     return KV_OK;
 }
 
+/* Refuses a file of arrays as a script: read as one, its first line gives a syntax error that
+ * helps nobody. */
+static int check_script(const char *path, kv_err *e)
+{
+    file_kind kind = file_kind_of(path);
+    if (kind == FILE_UNKNOWN || kind == FILE_TEXT)
+        return KV_OK;
+    kv_err_set(e, KV_E_USAGE, "\"%s\" is a file of arrays, not a script", path);
+    if (kind == FILE_SAFETENSORS)
+        return kv_err_hint(e, "kvctl -s %s -c info lists them", path);
+    return kv_err_hint(e, "kvctl -c 'print @%s' shows it", path);
+}
+
 static int apply(options *o, const struct option *t, const char *text, kv_err *e)
 {
     int64_t x = 0;
@@ -178,6 +192,7 @@ static int apply(options *o, const struct option *t, const char *text, kv_err *e
         break;
     case OPT_FILE:
         o->inputs[o->ninputs++] = (input){strcmp(text, "-") ? INPUT_FILE : INPUT_STDIN, text};
+        code = check_script(text, e);
         break;
     case OPT_INTERACTIVE:
         o->interactive = true;
@@ -413,6 +428,7 @@ static int neither(const char *word, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
     for (const command *c = command_table; c->name; c++)
         suggest_add(&near, c->name);
+    suggest_add(&near, "launch"); /* no command of the language */
     suggest_done(&near, e);
     return kv_err_hint(e, "kvctl help lists the commands");
 }
@@ -423,7 +439,7 @@ static int take_first_word(options *o, const char *word, bool *script, kv_err *e
 {
     if ((*script = is_script(word))) {
         o->inputs[o->ninputs++] = (input){strcmp(word, "-") ? INPUT_FILE : INPUT_STDIN, word};
-        return KV_OK;
+        return check_script(word, e);
     }
     return word_command_begin(&o->command, word) ? KV_OK : neither(word, e);
 }

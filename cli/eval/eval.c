@@ -97,6 +97,8 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     unit_err(s, node, e, KV_E_NAME, "there is no variable `%s`", name);
     if (function_find(name) || map_get(&s->functions, (kv_key){0, name}) >= 0)
         return kv_err_hint(e, "`%s` is a function: %s(…)", name, name);
+    if (command_find(name, strlen(name)))
+        return kv_err_hint(e, "`%s` is a command: begin it on a new line or behind `;`", name);
     suggest near = {.word = name};
     for (int64_t i = 0; i < s->globals.n; i++)
         suggest_add(&near, s->globals.items[i].name);
@@ -399,6 +401,8 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e)
         if (one.kind != VALUE_CTX) {
             unit_err(s, node, e, KV_E_DTYPE, "a device such as gpu(1) is needed here, not %s",
                      value_kind_name(one));
+            if (one.kind == VALUE_ARRAY)
+                kv_err_hint(e, "`@` places a value; dot(a, b) multiplies matrices");
             value_release(out);
             return e->code;
         }

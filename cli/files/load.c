@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/suggest.h"
 #include "io/csv.h"
 #include "io/json.h"
 #include "io/npy.h"
@@ -125,8 +126,9 @@ static int read_npy(datafile *d, value *out, kv_err *e)
 
 /* ---- Files of named arrays ------------------------------------------------------------------- */
 
-/* "it holds a, b and 39 more": as many whole names behind `hint` as an error has room for. */
-static void list_names(buf *hint, const safetensors *f)
+/* "it holds a, b and 39 more": as many whole names behind `hint` as an error has room for. Returns
+ * whether that is all of them. */
+static bool list_names(buf *hint, const safetensors *f)
 {
     const size_t room = sizeof((kv_err *)0)->hint - sizeof " and 9223372036854775807 more";
     int64_t n = safetensors_count(f), i = 0;
@@ -140,6 +142,13 @@ static void list_names(buf *hint, const safetensors *f)
         buf_printf(hint, "it holds %lld arrays", (long long)n);
     else if (i < n)
         buf_printf(hint, " and %lld more", (long long)(n - i));
+    return i == n;
+}
+
+static void add_near_names(suggest *near, const safetensors *f)
+{
+    for (int64_t i = 0; i < safetensors_count(f); i++)
+        suggest_add(near, safetensors_at(f, i)->name);
 }
 
 /* Whether a text can stand behind @ or # as it is. */
@@ -169,6 +178,8 @@ static int choose_tensor(const safetensors *f, const char *path, const char *nam
                          kv_err *e)
 {
     buf hint = {0};
+    suggest near = {.word = name};
+    bool all = true;
     int64_t n = safetensors_count(f);
     *at = name ? safetensors_find(f, name) : 0;
     if (name ? *at >= 0 : n == 1)
@@ -181,10 +192,14 @@ static int choose_tensor(const safetensors *f, const char *path, const char *nam
     if (!name && n > 0)
         show_choice(&hint, f, path);
     if (n > 0)
-        list_names(&hint, f);
+        all = list_names(&hint, f);
     else if (name)
         buf_add(&hint, "it holds none");
-    if (hint.len > 0)
+    if (!all && name)
+        add_near_names(&near, f);
+    if (near.n > 0)
+        suggest_done(&near, e);
+    else if (hint.len > 0)
         kv_err_hint(e, "%s", buf_text(&hint));
     buf_release(&hint);
     return e->code;

@@ -33,10 +33,10 @@ const command command_table[] = {
     {"init", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
      COMMAND_ONE_EACH | COMMAND_CHANGES, cmd_init,
      "put a first value under new keys: one a key, or one array that each gets a copy of",
-     "create --name t; init w ones(2,3)*2; use kv # text keys in a store of their own\n"
      "init 10 -1                          # a number is an array of shape ()\n"
      "init [13, 14] [ones(2), zeros(3)]   # one value a key\n"
-     "init 11,12 ones(2,3)                # one array for several keys: each gets a copy",
+     "init 11,12 ones(2,3)                # one array for several keys: each gets a copy\n"
+     "create --name t; init w ones(2,3)*2; use kv # text keys in a store of their own",
      "push, pull", "key"},
     {"push", {{ARG_KEYS, "KEYS", false}, {ARG_VALUES, "VALUES", false}}, {PRIORITY},
      COMMAND_PRINTS | COMMAND_CHANGES, cmd_push,

@@ -497,6 +497,15 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
 }
 
 /* The error for a value that stands where no argument is left. */
+/* `set-optimizer adam learning-rate=0.1`: the bytes of the name, or 0. */
+static int assigned_name(const char *text)
+{
+    int n = 0;
+    while (lex_is_letter(text[n]) || lex_is_digit(text[n]) || text[n] == '-')
+        n++;
+    return n < 64 && text[n] == '=' && text[n + 1] != '=' ? n : 0;
+}
+
 static ast *too_many(parser *p, const command *c)
 {
     const token *t = parse_peek(p);
@@ -513,17 +522,27 @@ static ast *too_many(parser *p, const command *c)
         strcat(strncat(text, c->name, 40), " takes one value a key");
     else
         strcat(strncat(text, c->name, 40), " takes no more arguments");
-    usage_fail(p, c, pos, end, text);
+    const char *word = p->lx.src->text + pos;
+    int name = assigned_name(word);
+    if (name == 0)
+        return usage_fail(p, c, pos, end, text);
+    parse_fail(p, pos, end, KV_E_USAGE, "%s", text);
+    kv_err_hint(p->e, "options begin with --: --%.*s VALUE", name, word);
     return NULL;
 }
 
-/* `init 3 1 -2` */
+/* `init 3 1 -2`, `init 3 4 5` */
 static ast *two_values(parser *p, const command *c, const ast *second)
 {
     parse_fail(p, second->pos, second->end, KV_E_USAGE, "%s takes one value a key", c->name);
-    kv_err_hint(p->e,
-                "blanks separate values: a `-` with a blank before it and none behind it begins "
-                "a new one");
+    if (p->lx.src->text[second->pos] == '-')
+        kv_err_hint(p->e,
+                    "blanks separate values: a `-` with a blank before it and none behind it "
+                    "begins a new one");
+    else
+        kv_err_hint(p->e, "several keys have commas between them, and their values brackets: "
+                          "%s 3,4 [5, 6]",
+                    c->name);
     return NULL;
 }
 

@@ -534,6 +534,22 @@ warns()
     assert_line --index 3 " hint: say which: @m.safetensors#model.layers.0.mlp.up_proj; it holds model.layers.0.mlp.up_proj, model.layers.1.mlp.up_proj, model.layers.2.mlp.up_proj, model.layers.3.mlp.up_proj, model.layers.4.mlp.up_proj and 36 more"
     run kvctl -c 'load("m.safetensors", name="x")'
     assert_line --partial "model.layers.6.mlp.up_proj and 34 more"
+    run kvctl -c 'load("m.safetensors", name="model.layers.40.mlp.pu_proj")'
+    assert_line --index 3 " hint: did you mean model.layers.40.mlp.up_proj, model.layers.0.mlp.up_proj or model.layers.4.mlp.up_proj?"
+}
+
+@test "errors: a second command on a line is told from a variable" {
+    run kvctl -c 'push 3 ones(2) pull 3'
+    assert_failure 3
+    assert_line --index 0 '<cmd>:1:16: error[name]: there is no variable `pull`'
+    assert_line --index 3 ' hint: `pull` is a command: begin it on a new line or behind `;`'
+}
+
+@test "errors: @ between arrays points at dot" {
+    run kvctl -c 'x = ones(2,2); x @ x'
+    assert_failure 3
+    assert_line --index 0 '<cmd>:1:20: error[dtype]: a device such as gpu(1) is needed here, not an array'
+    assert_line --index 3 ' hint: `@` places a value; dot(a, b) multiplies matrices'
 }
 
 @test "errors: a name is suggested once" {

@@ -207,9 +207,27 @@ while true { x = 1 }'
     run kvctl hepl
     assert_failure 2
     assert_line ' hint: did you mean help?'
+    run kvctl lanch -n 2 train.kv
+    assert_failure 2
+    assert_line ' hint: did you mean launch or bench?'
     run kvctl .
     assert_failure 5
     assert_output 'kvctl: error[io]: cannot read ".": Is a directory'
+}
+
+@test "words: a file of arrays is no script" {
+    kvctl -c 'init w ones(2); pull * > m.safetensors'
+    for words in m.safetensors '-f m.safetensors'; do
+        run kvctl $words
+        assert_failure 2
+        assert_output 'kvctl: error[usage]: "m.safetensors" is a file of arrays, not a script
+ hint: kvctl -s m.safetensors -c info lists them'
+    done
+    printf 'a,b\n1,2\n' >m.csv
+    run kvctl m.csv
+    assert_failure 2
+    assert_output "kvctl: error[usage]: \"m.csv\" is a file of arrays, not a script
+ hint: kvctl -c 'print @m.csv' shows it"
 }
 
 @test "options: what stands behind a script is the script's" {

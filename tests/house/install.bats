@@ -85,6 +85,14 @@ END
     assert_output --partial "-L/opt/kv/lib -lkvstore"
 }
 
+@test "install: a ~ that the shell left in PREFIX is the home folder" {
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+        HOME="$PWD/home" PREFIX='~/kv' install
+    run head -n 2 home/kv/lib/pkgconfig/kvstore.pc
+    assert_output "prefix=$PWD/home/kv
+libdir=$PWD/home/kv/lib"
+}
+
 @test "uninstall: leaves nothing behind" {
     make -s -C "$top" DESTDIR="$STAGE" PREFIX=/opt/kv uninstall
     run find "$STAGE" ! -type d

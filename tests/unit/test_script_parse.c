@@ -100,6 +100,10 @@ TEST(script_parse_blank_rule)
         {"init 3 1 -2", KV_E_USAGE, "1:10-12", "init takes one value a key",
          "blanks separate values: a `-` with a blank before it and none behind it begins a new "
          "one"},
+        {"set-optimizer adam learning-rate=0.1", KV_E_USAGE, "1:20-28",
+         "set-optimizer takes no more arguments", "options begin with --: --learning-rate VALUE"},
+        {"init 3 1 2", KV_E_USAGE, "1:10-11", "init takes one value a key",
+         "several keys have commas between them, and their values brackets: init 3,4 [5, 6]"},
         {"init 3-1 5", KV_E_SYNTAX, "1:6-9", "`3-1` is not a number",
          "\"3-1\" for a text key, (3-1) to compute one"},
         {"init 3a 5", KV_E_SYNTAX, "1:6-8", "`3a` is not a number",
