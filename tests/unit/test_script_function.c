@@ -6,6 +6,7 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "syntax/unit.h"
+#include "vm/element.h"
 #include "test.h"
 
 /* Runs a text in a session; what it prints goes to out. */
@@ -68,8 +69,7 @@ TEST(function_table_is_sorted)
         CHECK(function_find(f->name) == f);
         CHECK(f->help && *f->help && f->help[strlen(f->help) - 1] != '.');
         CHECK((f->call == NULL) == ((f->flags & FUNCTION_ELEMENT) != 0));
-        int min, max;
-        CHECK(!(f->flags & FUNCTION_ELEMENT) || host_function(f->name, &min, &max));
+        CHECK(!(f->flags & FUNCTION_ELEMENT) || element_find(f->name));
     }
     CHECK(function_find("") == NULL);
     CHECK(function_find("zzz") == NULL);
