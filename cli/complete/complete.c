@@ -20,6 +20,7 @@
 #include "run/setting.h"
 #include "out/show.h"
 #include "syntax/unit.h"
+#include "vm/element.h"
 #include "bench/bench_workload.h"
 
 /* What is being completed. */
@@ -611,14 +612,16 @@ static void complete_statement(request *r)
 static void complete_rule(request *r)
 {
     static const char *const words[] = {
-        "input",     "stored",   "state",        "key",          "name",          "t",
-        "lr",        "wd",       "base_lr",      "rescale_grad", "clip_gradient", "print",
-        "if",        "else",     "rows present", "skip",         "fail",          "sqrt(",
-        "exp(",      "log(",     "abs(",         "sign(",        "min(",          "max(",
-        "clip(",     "where(",   "sum(",         "norm(",        "f64(",          "normal(",
-        "isfinite(", "rowmean(", "endswith(",    "not",          "true",          "false",
-        "none",      NULL};
+        "input", "stored",  "state",         "key",   "name", "t",     "lr",
+        "wd",    "base_lr", "rescale_grad",  "print", "if",   "else",  "rows present",
+        "skip",  "fail",    "clip_gradient", "not",   "true", "false", "none",
+        NULL};
     offer_all(r, words);
+    for (int i = 0; i < element_function_count; i++) {
+        char word[32];
+        snprintf(word, sizeof word, "%s(", element_functions[i].name);
+        offer(r, word);
+    }
     const char *end = r->text + r->at.word;
     for (const char *c = r->text; *r->typed && c < end;) {
         size_t n = 0;

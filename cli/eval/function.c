@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "vm/element.h"
 
 /* ---- Finding ---- */
 
@@ -146,9 +147,8 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
 {
     bool named[FUNCTION_MAX_PARAMS] = {false};
     if (f->flags & FUNCTION_ELEMENT) {
-        int min = 0, max = 0;
-        host_function(f->name, &min, &max);
-        return n < min || n > max ? wrong_count(f, n, e) : KV_OK;
+        const element_function *takes = element_find(f->name);
+        return n < takes->min || n > takes->max ? wrong_count(f, n, e) : KV_OK;
     }
     int rc = check_names(f, names, n, named, e);
     if (rc)

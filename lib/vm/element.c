@@ -1,7 +1,74 @@
-/* What rules and expressions share when they turn syntax into programs. */
+/* What host numbers, expressions and rules share. */
 #include "vm/element.h"
 
 #include <math.h>
+#include <string.h>
+
+/* ---- Functions ------------------------------------------------------------------------------- */
+
+/* Legend: name; kind; operation; fewest and most arguments; what each must be as a host number: n a
+ * number, m a number or none (the first must be a number), t a text, a anything; traits. A new one
+ * needs a line in cli/eval/function_table.c too, and one in cli/rules.md. */
+/* clang-format off */
+const element_function element_functions[] = {
+    {"abs",      FN_ONE,      PROG_ABS,      1, 1,  'n', 0},
+    {"sqrt",     FN_FRACTION, PROG_SQRT,     1, 1,  'n', 0},
+    {"exp",      FN_FRACTION, PROG_EXP,      1, 1,  'n', 0},
+    {"log",      FN_FRACTION, PROG_LOG,      1, 1,  'n', 0},
+    {"sign",     FN_ONE,      PROG_SIGN,     1, 1,  'n', 0},
+    {"min",      FN_TWO,      PROG_MIN,      2, 64, 'n', 0},
+    {"max",      FN_TWO,      PROG_MAX,      2, 64, 'n', 0},
+    {"clip",     FN_CLIP,     PROG_CLIP,     2, 3,  'm', 0},
+    {"where",    FN_WHERE,    PROG_WHERE,    3, 3,  'a', 0},
+    {"isfinite", FN_TEST,     PROG_ISFINITE, 1, 1,  'n', 0},
+    {"isnan",    FN_TEST,     PROG_ISNAN,    1, 1,  'n', 0},
+    {"floor",    FN_WHOLE,    PROG_FLOOR,    1, 1,  'n', 0},
+    {"ceil",     FN_WHOLE,    PROG_CEIL,     1, 1,  'n', 0},
+    {"round",    FN_WHOLE,    PROG_ROUND,    1, 1,  'n', 0},
+    {"endswith", FN_ENDSWITH, PROG_NOPS,     2, 64, 't', 0},
+    {"f64",      FN_F64,      PROG_NOPS,     1, 1,  'n', 0},
+    {"sum",      FN_SUM,      PROG_NOPS,     1, 1,  'n', FN_REDUCES},
+    {"norm",     FN_NORM,     PROG_NOPS,     1, 1,  'n', FN_REDUCES},
+    {"rowmean",  FN_ROWMEAN,  PROG_NOPS,     1, 1,  'n', FN_REDUCES | FN_BY_ROW},
+    {"normal",   FN_NORMAL,   PROG_NOPS,     1, 1,  'n', FN_DRAWS},
+    {"sparse",   FN_SPARSE,   PROG_NOPS,     1, 1,  'n', FN_ASKS},
+};
+/* clang-format on */
+
+const int element_function_count = (int)(sizeof element_functions / sizeof *element_functions);
+
+/* A rule is gone through again for every push: most names differ in the first letter, which needs
+ * no call. */
+const element_function *element_find(const char *name)
+{
+    const element_function *f = element_functions, *end = f + element_function_count;
+    while (f < end && (f->name[0] != name[0] || strcmp(f->name, name) != 0))
+        f++;
+    return f < end ? f : NULL;
+}
+
+const element_function *element_called(const ast *node)
+{
+    return node->kind == AST_CALL ? element_find(node->u.text) : NULL;
+}
+
+int element_check_count(const element_function *f, int n, kv_err *e)
+{
+    if (n >= f->min && n <= f->max)
+        return KV_OK;
+    if (f->min == f->max)
+        return kv_err_set(e, KV_E_USAGE, "%s takes %d argument%s, not %d", f->name, f->min,
+                          f->min == 1 ? "" : "s", n);
+    return kv_err_set(e, KV_E_USAGE, "%s takes %d to %d arguments, not %d", f->name, f->min, f->max,
+                      n);
+}
+
+bool element_is_of_rules(const element_function *f)
+{
+    return f->kind >= FN_F64;
+}
+
+/* ---- Operators and numbers ------------------------------------------------------------------- */
 
 prog_op element_op(ast_op op)
 {

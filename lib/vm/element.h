@@ -1,9 +1,60 @@
-/* What rules and expressions share when they turn syntax into programs. */
+/* What host numbers, expressions and rules share: the table of functions, and how syntax becomes
+ * operations of programs. */
 #ifndef VM_ELEMENT_H
 #define VM_ELEMENT_H
 
 #include "lang/ast.h"
 #include "vm/program.h"
+
+/* What a function does, which says how to compute it. Those of one operation come first. */
+typedef enum element_kind {
+    FN_ONE,      /* of one element, in its own dtype */
+    FN_WHOLE,    /* the same; of a host number an integer, where one holds it */
+    FN_FRACTION, /* of one element, a fraction: integers have none */
+    FN_TEST,     /* of one element, true or false */
+    FN_TWO,      /* of two elements; of more from left to right */
+    FN_CLIP,
+    FN_WHERE,
+    FN_ENDSWITH, /* of host texts */
+    FN_F64,      /* from here on only rules have them */
+    FN_SUM,
+    FN_NORM,
+    FN_ROWMEAN,
+    FN_NORMAL,
+    FN_SPARSE
+} element_kind;
+
+/* Traits, which decide how the update of a rule can be shared, cut and printed. */
+enum {
+    FN_REDUCES = 1, /* takes an array, gives one number for all of it */
+    FN_BY_ROW = 2,  /* with FN_REDUCES: one number for each row, whose length it reads */
+    FN_DRAWS = 4,   /* gives an array of random numbers, whatever it takes */
+    FN_ASKS = 8     /* asks how an array is stored: a host number, though an array stands in it */
+};
+
+typedef struct element_function {
+    const char *name;
+    element_kind kind;
+    prog_op op; /* PROG_NOPS: it is no operation of elements */
+    int min, max;
+    char takes;
+    uint8_t traits;
+} element_function;
+
+extern const element_function element_functions[];
+extern const int element_function_count;
+
+/* NULL when there is none of this name. */
+const element_function *element_find(const char *name);
+
+/* The function that a node calls; NULL when it calls none of these, or is no call. */
+const element_function *element_called(const ast *node);
+
+/* Error: usage, when f does not take n arguments. */
+int element_check_count(const element_function *f, int n, kv_err *e);
+
+/* Whether only rules know the function. */
+bool element_is_of_rules(const element_function *f);
 
 /* The operation of a binary operator. */
 prog_op element_op(ast_op op);

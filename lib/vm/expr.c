@@ -19,49 +19,16 @@
 
 /* ---- What belongs to a tree ------------------------------------------------------------------ */
 
-typedef enum function_kind {
-    FN_ONE,      /* of one element, the same dtype */
-    FN_FRACTION, /* of one element, a fraction: integers give float32 */
-    FN_TEST,     /* of one element, bool */
-    FN_TWO,
-    FN_CLIP,
-    FN_WHERE
-} function_kind;
-
-static const struct function {
-    const char *name;
-    function_kind kind;
-    prog_op op;
-} functions[] = {
-    {"abs", FN_ONE, PROG_ABS},      {"sign", FN_ONE, PROG_SIGN},
-    {"floor", FN_ONE, PROG_FLOOR},  {"ceil", FN_ONE, PROG_CEIL},
-    {"round", FN_ONE, PROG_ROUND},  {"sqrt", FN_FRACTION, PROG_SQRT},
-    {"exp", FN_FRACTION, PROG_EXP}, {"log", FN_FRACTION, PROG_LOG},
-    {"isnan", FN_TEST, PROG_ISNAN}, {"isfinite", FN_TEST, PROG_ISFINITE},
-    {"min", FN_TWO, PROG_MIN},      {"max", FN_TWO, PROG_MAX},
-    {"clip", FN_CLIP, PROG_CLIP},   {"where", FN_WHERE, PROG_WHERE},
-};
-
-static const struct function *find_function(const ast *node)
-{
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (strcmp(functions[i].name, node->u.text) == 0)
-            return &functions[i];
-    return NULL;
-}
-
 bool expr_is_operator(const ast *node)
 {
     if (node->kind == AST_UNARY || node->kind == AST_BINARY)
         return true;
-    if (node->kind != AST_CALL)
-        return false;
-    const struct function *f = find_function(node);
+    const element_function *f = element_called(node);
     /* min and max of one array reduce it; a named argument belongs to no element-wise function */
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i]->kind == AST_ARG)
             return false;
-    return f && (f->kind != FN_TWO || node->n == 2);
+    return f && f->op != PROG_NOPS && (f->kind != FN_TWO || node->n == 2);
 }
 
 /* ---- The walk -------------------------------------------------------------------------------- */
@@ -596,15 +563,13 @@ static int where(walk *w, const ast *node, const item *kids, item *out)
 
 static int call(walk *w, const ast *node, const item *kids, item *out)
 {
-    const struct function *f = find_function(node);
-    int min = 0, max = 0;
-    host_function(f->name, &min, &max);
-    if ((int)node->n < min || (int)node->n > max) {
-        host unused;
-        return place(w, node, host_call(f->name, NULL, (int)node->n, &unused, w->e));
-    }
+    const element_function *f = element_called(node);
+    int rc = element_check_count(f, (int)node->n, w->e);
+    if (rc)
+        return place(w, node, rc);
     switch (f->kind) {
     case FN_ONE:
+    case FN_WHOLE:
         return one_operand(w, node, f->op, &kids[0], kids[0].dtype, true, out);
     case FN_FRACTION:
         return fraction(w, node, f->op, &kids[0], out);
@@ -614,10 +579,9 @@ static int call(walk *w, const ast *node, const item *kids, item *out)
         return two_operands(w, node, f->op, kids, out);
     case FN_CLIP:
         return clip(w, node, kids, out);
-    case FN_WHERE:
+    default: /* FN_WHERE; the others are no operators of expressions */
         return where(w, node, kids, out);
     }
-    return KV_OK;
 }
 
 static int visit(walk *w, const ast *node, item *out)

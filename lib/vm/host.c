@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "vm/arith.h"
+#include "vm/element.h"
+#include "vm/kernel.h"
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
@@ -276,73 +278,34 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
 
 /* ---- Functions ------------------------------------------------------------------------------- */
 
-typedef int function(const host *args, int n, host *out, kv_err *e);
-
-static int call_abs(const host *args, int n, host *out, kv_err *e)
+/* An operation on one number, by the loop that computes arrays, so that both give the same bits. */
+static double of_float(prog_op op, double x)
 {
-    (void)n;
-    if (args[0].kind == HOST_FLOAT) {
-        *out = host_float(fabs(args[0].u.number));
-        return KV_OK;
-    }
-    return host_unary(args[0].u.integer < 0 ? OP_NEG : OP_POS, args[0], out, e);
+    static const double no_constants[KERNEL_CONSTANTS];
+    double out;
+    kernel_best()->run[PROG_F64][op](&out, &x, &x, &x, no_constants, 1);
+    return out;
 }
 
-static int call_sqrt(const host *args, int n, host *out, kv_err *e)
+static int of_its_own(prog_op op, host x, host *out, kv_err *e)
 {
-    (void)n, (void)e;
-    *out = host_float(sqrt(host_number(args[0])));
+    static const int64_t no_constants[KERNEL_CONSTANTS];
+    const int64_t i = x.u.integer;
+    /* elements wrap, host numbers are checked */
+    if (op == PROG_ABS && x.kind != HOST_FLOAT && i < 0)
+        return host_unary(OP_NEG, x, out, e);
+    *out = x.kind == HOST_FLOAT ? host_float(of_float(op, x.u.number)) : host_int(i);
+    if (x.kind != HOST_FLOAT)
+        kernel_best()->run[PROG_I64][op](&out->u.integer, &i, &i, &i, no_constants, 1);
     return KV_OK;
 }
 
-static int call_exp(const host *args, int n, host *out, kv_err *e)
+static host whole(prog_op op, host x)
 {
-    (void)n, (void)e;
-    *out = host_float(exp(host_number(args[0])));
-    return KV_OK;
-}
-
-static int call_log(const host *args, int n, host *out, kv_err *e)
-{
-    (void)n, (void)e;
-    *out = host_float(log(host_number(args[0])));
-    return KV_OK;
-}
-
-static int call_sign(const host *args, int n, host *out, kv_err *e)
-{
-    (void)n, (void)e;
-    double x = host_number(args[0]);
-    int sign = (x > 0) - (x < 0);
-    *out = args[0].kind == HOST_FLOAT ? host_float(sign) : host_int(sign);
-    return KV_OK;
-}
-
-static host whole(double x)
-{
-    return x >= -0x1p63 && x < 0x1p63 ? host_int((int64_t)x) : host_float(x);
-}
-
-static int call_floor(const host *args, int n, host *out, kv_err *e)
-{
-    (void)n, (void)e;
-    *out = is_integer(args[0]) ? host_int(args[0].u.integer) : whole(floor(args[0].u.number));
-    return KV_OK;
-}
-
-static int call_ceil(const host *args, int n, host *out, kv_err *e)
-{
-    (void)n, (void)e;
-    *out = is_integer(args[0]) ? host_int(args[0].u.integer) : whole(ceil(args[0].u.number));
-    return KV_OK;
-}
-
-/* Half to even. rint follows the rounding mode, which this library never changes. */
-static int call_round(const host *args, int n, host *out, kv_err *e)
-{
-    (void)n, (void)e;
-    *out = is_integer(args[0]) ? host_int(args[0].u.integer) : whole(rint(args[0].u.number));
-    return KV_OK;
+    if (is_integer(x))
+        return host_int(x.u.integer);
+    double y = of_float(op, x.u.number);
+    return y >= -0x1p63 && y < 0x1p63 ? host_int((int64_t)y) : host_float(y);
 }
 
 static bool is_nan(host x)
@@ -360,21 +323,7 @@ static host extreme(const host *args, int n, int order)
     return best;
 }
 
-static int call_min(const host *args, int n, host *out, kv_err *e)
-{
-    (void)e;
-    *out = extreme(args, n, -1);
-    return KV_OK;
-}
-
-static int call_max(const host *args, int n, host *out, kv_err *e)
-{
-    (void)e;
-    *out = extreme(args, n, 1);
-    return KV_OK;
-}
-
-static int call_clip(const host *args, int n, host *out, kv_err *e)
+static int clip(const host *args, int n, host *out, kv_err *e)
 {
     host x = args[0], low = args[1], high = n == 3 ? args[2] : args[1];
     *out = x;
@@ -393,112 +342,66 @@ static int call_clip(const host *args, int n, host *out, kv_err *e)
     return KV_OK;
 }
 
-static int call_where(const host *args, int n, host *out, kv_err *e)
+static host ends_with(const host *args, int n)
 {
-    (void)n, (void)e;
-    *out = host_truth(args[0]) ? args[1] : args[2];
-    return KV_OK;
-}
-
-static int call_isfinite(const host *args, int n, host *out, kv_err *e)
-{
-    (void)n, (void)e;
-    *out = host_bool(is_integer(args[0]) || isfinite(args[0].u.number));
-    return KV_OK;
-}
-
-static int call_isnan(const host *args, int n, host *out, kv_err *e)
-{
-    (void)n, (void)e;
-    *out = host_bool(is_nan(args[0]));
-    return KV_OK;
-}
-
-static int call_endswith(const host *args, int n, host *out, kv_err *e)
-{
-    (void)e;
     size_t len = strlen(args[0].u.text);
-    *out = host_bool(false);
+    bool found = false;
     for (int i = 1; i < n; i++) {
         size_t m = strlen(args[i].u.text);
         if (m <= len && memcmp(args[0].u.text + len - m, args[i].u.text, m) == 0)
-            *out = host_bool(true);
+            found = true;
     }
-    return KV_OK;
+    return host_bool(found);
 }
 
-/* Legend: name; fewest and most arguments; what every argument must be: n a number, t a text, m a
- * number or none (the first must be a number), a anything; the function. */
-static const struct {
-    const char *name;
-    int min, max;
-    char takes;
-    function *call;
-} functions[] = {
-    {"abs", 1, 1, 'n', call_abs},
-    {"sqrt", 1, 1, 'n', call_sqrt},
-    {"exp", 1, 1, 'n', call_exp},
-    {"log", 1, 1, 'n', call_log},
-    {"sign", 1, 1, 'n', call_sign},
-    {"floor", 1, 1, 'n', call_floor},
-    {"ceil", 1, 1, 'n', call_ceil},
-    {"round", 1, 1, 'n', call_round},
-    {"min", 2, 64, 'n', call_min},
-    {"max", 2, 64, 'n', call_max},
-    {"clip", 2, 3, 'm', call_clip},
-    {"where", 3, 3, 'a', call_where},
-    {"isfinite", 1, 1, 'n', call_isfinite},
-    {"isnan", 1, 1, 'n', call_isnan},
-    {"endswith", 2, 64, 't', call_endswith},
-};
-
-#define NFUNCTIONS (int)(sizeof functions / sizeof *functions)
-
-static int find(const char *name)
+static int check_arguments(const element_function *f, const host *args, int n, kv_err *e)
 {
-    for (int i = 0; i < NFUNCTIONS; i++)
-        if (strcmp(functions[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
-bool host_function(const char *name, int *min, int *max)
-{
-    int i = find(name);
-    if (i < 0)
-        return false;
-    *min = functions[i].min;
-    *max = functions[i].max;
-    return true;
-}
-
-static int check_arguments(int f, const host *args, int n, kv_err *e)
-{
-    const char *name = functions[f].name;
-    int min = functions[f].min, max = functions[f].max;
-    if (n < min || n > max) {
-        if (min == max)
-            return kv_err_set(e, KV_E_USAGE, "%s takes %d argument%s, not %d", name, min,
-                              min == 1 ? "" : "s", n);
-        return kv_err_set(e, KV_E_USAGE, "%s takes %d to %d arguments, not %d", name, min, max, n);
-    }
-    for (int i = 0; i < n; i++) {
-        char takes = functions[f].takes;
+    int rc = element_check_count(f, n, e);
+    for (int i = 0; i < n && !rc; i++) {
+        char takes = f->takes;
         if (takes == 'a' || (takes == 'm' && i > 0 && args[i].kind == HOST_NONE))
             continue;
         bool fits = takes == 't' ? args[i].kind == HOST_TEXT : host_is_number(args[i]);
         if (!fits)
-            return kv_err_set(e, KV_E_DTYPE, "%s takes %s, not %s", name,
-                              takes == 't' ? "texts" : "numbers", host_kind_name(args[i].kind));
+            rc = kv_err_set(e, KV_E_DTYPE, "%s takes %s, not %s", f->name,
+                            takes == 't' ? "texts" : "numbers", host_kind_name(args[i].kind));
     }
-    return KV_OK;
+    return rc;
+}
+
+static int call(const element_function *f, const host *args, int n, host *out, kv_err *e)
+{
+    switch (f->kind) {
+    case FN_ONE:
+        return of_its_own(f->op, args[0], out, e);
+    case FN_WHOLE:
+        *out = whole(f->op, args[0]);
+        return KV_OK;
+    case FN_FRACTION:
+        *out = host_float(of_float(f->op, host_number(args[0])));
+        return KV_OK;
+    case FN_TEST:
+        *out = host_bool(of_float(f->op, host_number(args[0])) != 0);
+        return KV_OK;
+    case FN_TWO:
+        *out = extreme(args, n, f->op == PROG_MIN ? -1 : 1);
+        return KV_OK;
+    case FN_CLIP:
+        return clip(args, n, out, e);
+    case FN_WHERE:
+        *out = host_truth(args[0]) ? args[1] : args[2];
+        return KV_OK;
+    default: /* FN_ENDSWITH; host_call lets no function of rules come here */
+        *out = ends_with(args, n);
+        return KV_OK;
+    }
 }
 
 int host_call(const char *name, const host *args, int n, host *out, kv_err *e)
 {
-    int f = find(name);
-    if (f < 0)
+    const element_function *f = element_find(name);
+    if (!f || element_is_of_rules(f))
         return kv_err_set(e, KV_E_USAGE, "there is no function %s of numbers", name);
     int rc = check_arguments(f, args, n, e);
-    return rc ? rc : functions[f].call(args, n, out, e);
+    return rc ? rc : call(f, args, n, out, e);
 }

@@ -47,11 +47,8 @@ int host_unary(ast_op op, host x, host *out, kv_err *e);
  * value, see host_format; TEXT + TEXT joins; texts compare by bytes. New texts live in a. */
 int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e);
 
-/* A function of host numbers: abs sqrt exp log sign floor ceil round min max clip where isfinite
- * isnan endswith. False for a name that is none; else how many arguments it takes. */
-bool host_function(const char *name, int *min, int *max);
-
-/* Calls one. floor, ceil and round give an integer where one holds the result. Errors: usage for an
+/* Calls a function of host numbers: those of vm/element.h that rules do not have for themselves.
+ * floor, ceil and round give an integer where one holds the result. Errors: usage for an
  * unknown name or a wrong number of arguments; dtype for an argument that is no number. */
 int host_call(const char *name, const host *args, int n, host *out, kv_err *e);
 

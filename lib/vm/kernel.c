@@ -7,6 +7,13 @@ extern const kernel_table kernel_plain;
 
 #include "vm/kernel_loops.h"
 
+const kernel_form kernel_forms[KERNEL_END] = {
+#define KERNEL_FORM(name, loop, f, w, i, arrays, text, device_text)                                \
+    [name] = {text, device_text, arrays},
+    PROG_OPS(KERNEL_FORM) KERNEL_MAP(KERNEL_FORM)
+#undef KERNEL_FORM
+};
+
 #if defined(__x86_64__) && defined(__GNUC__)
 extern const kernel_table kernel_avx2, kernel_avx512;
 

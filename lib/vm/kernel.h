@@ -1,9 +1,9 @@
 /* Kernels: the inner loops of programs, one for each instruction and type.
  *
- * The first PROG_NOPS of them are the operations of program.h with arrays for all operands. The
- * others take constants or do two or three operations in one pass, each rounded by itself. Factors
- * of 1 and summands of -0 change no number, so that one fused loop serves many expressions: a*k0 +
- * b*k1 is also a - b, a + 2*b and a*0.5 - b.
+ * The first PROG_NOPS of them are the operations of programs with arrays for all operands. The
+ * others, KERNEL_MAP of op_list.h, take constants or do two or three operations in one pass, each
+ * rounded by itself. Factors of 1 and summands of -0 change no number, so that one fused loop
+ * serves many expressions: a*k0 + b*k1 is also a - b, a + 2*b and a*0.5 - b.
  *
  * A wide kernel works on float32 arrays and computes in binary64, constants included; its result is
  * rounded to float32 at the end. What `f64` in a rule computes needs no arrays of binary64 then.
@@ -18,48 +18,21 @@
 
 #include "vm/program.h"
 
-/* clang-format off */
-/* Legend: name, types (F floats, I integers, A all), text; a b c are arrays, k0 to k3 constants. */
-#define KERNEL_MAP(X)                                                                              \
-    X(KERNEL_LIN1, F, "a*k0 + k1")                                                                 \
-    X(KERNEL_LIN2, F, "a*k0 + b*k1")                                                               \
-    X(KERNEL_LIN3, F, "(a*k0 + b*k1) + c*k2")                                                      \
-    X(KERNEL_MULADD, F, "a*k0 + (b*k1)*c")                                                         \
-    X(KERNEL_DIVADD, F, "a*k0 + (b*k1)/c")                                                         \
-    X(KERNEL_SCALEMUL, F, "(a*k0)*b")                                                              \
-    X(KERNEL_SCALEDIV, F, "(a*k0)/b")                                                              \
-    X(KERNEL_DIVK, F, "a/k0")                                                                      \
-    X(KERNEL_KDIV, F, "k0/a")                                                                      \
-    X(KERNEL_ROOT, F, "sqrt(a + k0) + k1")                                                         \
-    X(KERNEL_ROOTDIV, F, "(a*k0)/(sqrt(b + k1) + k2)")                                             \
-    X(KERNEL_ROOTDIVADD, F, "a*k0 + (b*k1)/(sqrt(c + k2) + k3)")                                   \
-    X(KERNEL_ADDK, I, "a + k0")                                                                    \
-    X(KERNEL_KSUB, I, "k0 - a")                                                                    \
-    X(KERNEL_MULK, I, "a*k0")                                                                      \
-    X(KERNEL_CLIPK, F, "clip(a*k2, k0, k1)")                                                       \
-    X(KERNEL_CLIPKI, I, "clip(a, k0, k1)")                                                         \
-    X(KERNEL_MINK, A, "min(a, k0)")                                                                \
-    X(KERNEL_MAXK, A, "max(a, k0)")                                                                \
-    X(KERNEL_EQK, A, "a == k0")                                                                    \
-    X(KERNEL_NEK, A, "a != k0")                                                                    \
-    X(KERNEL_LTK, A, "a < k0")                                                                     \
-    X(KERNEL_LEK, A, "a <= k0")                                                                    \
-    X(KERNEL_GTK, A, "a > k0")                                                                     \
-    X(KERNEL_GEK, A, "a >= k0")                                                                    \
-    X(KERNEL_WHERE_VK, A, "where(a, b, k0)")                                                       \
-    X(KERNEL_WHERE_KV, A, "where(a, k0, b)")                                                       \
-    X(KERNEL_WHERE_KK, A, "where(a, k0, k1)")                                                      \
-    X(KERNEL_COPY, A, "a")                                                                         \
-    X(KERNEL_FILL, A, "k0")
-/* clang-format on */
-
 enum {
     KERNEL_BASE = PROG_NOPS - 1, /* so that the next one is PROG_NOPS */
-#define KERNEL_ENUM(name, types, text) name,
+#define KERNEL_ENUM(name, ...) name,
     KERNEL_MAP(KERNEL_ENUM)
 #undef KERNEL_ENUM
         KERNEL_END
 };
+
+/* What op_list.h says of each. */
+typedef struct kernel_form {
+    const char *text, *device_text;
+    int arrays; /* that it reads: a, b, c */
+} kernel_form;
+
+extern const kernel_form kernel_forms[KERNEL_END];
 
 #define KERNEL_CONSTANTS 4 /* k0, k1, k2, k3 */
 

@@ -106,31 +106,6 @@
     LOOP(isnan, 1, (T)(a != a))                                                                    \
     LOOP(clipk, 1, a * k2 > k1 ? k1 : a * k2 < k0 ? k0 : a * k2)
 
-#define COMMON_ENTRIES(s)                                                                          \
-    [PROG_ABS] = abs##s, [PROG_SIGN] = sign##s, [PROG_MIN] = min##s, [PROG_MAX] = max##s,          \
-    [PROG_EQ] = eq##s, [PROG_NE] = ne##s, [PROG_LT] = lt##s, [PROG_LE] = le##s,                    \
-    [PROG_GT] = gt##s, [PROG_GE] = ge##s, [PROG_AND] = and##s, [PROG_OR] = or##s,                  \
-    [PROG_NOT] = not##s, [PROG_WHERE] = where##s, [PROG_CLIP] = clip##s, [PROG_ADD] = add##s,      \
-    [PROG_SUB] = sub##s, [PROG_MUL] = mul##s, [PROG_FLOORDIV] = floordiv##s,                       \
-    [PROG_MOD] = mod##s, [PROG_POW] = pow##s, [PROG_NEG] = neg##s, [KERNEL_MINK] = mink##s,        \
-    [KERNEL_MAXK] = maxk##s, [KERNEL_EQK] = eqk##s, [KERNEL_NEK] = nek##s, [KERNEL_LTK] = ltk##s,  \
-    [KERNEL_LEK] = lek##s, [KERNEL_GTK] = gtk##s, [KERNEL_GEK] = gek##s,                           \
-    [KERNEL_WHERE_VK] = where_vk##s, [KERNEL_WHERE_KV] = where_kv##s,                              \
-    [KERNEL_WHERE_KK] = where_kk##s, [KERNEL_COPY] = copy##s, [KERNEL_FILL] = fill##s
-
-#define ARITHMETIC_ENTRIES(s)                                                                      \
-    [PROG_DIV] = div##s, [PROG_SQRT] = sqrt##s, [KERNEL_LIN1] = lin1##s, [KERNEL_LIN2] = lin2##s,  \
-    [KERNEL_LIN3] = lin3##s, [KERNEL_MULADD] = muladd##s, [KERNEL_DIVADD] = divadd##s,             \
-    [KERNEL_SCALEMUL] = scalemul##s, [KERNEL_SCALEDIV] = scalediv##s, [KERNEL_DIVK] = divk##s,     \
-    [KERNEL_KDIV] = kdiv##s, [KERNEL_ROOT] = root##s, [KERNEL_ROOTDIV] = rootdiv##s,               \
-    [KERNEL_ROOTDIVADD] = rootdivadd##s
-
-#define FLOAT_ENTRIES(s)                                                                           \
-    COMMON_ENTRIES(s), ARITHMETIC_ENTRIES(s),                                                      \
-    [PROG_EXP] = exp##s, [PROG_LOG] = log##s, [PROG_FLOOR] = floor##s, [PROG_CEIL] = ceil##s,      \
-    [PROG_ROUND] = round##s, [PROG_ISFINITE] = isfinite##s, [PROG_ISNAN] = isnan##s,               \
-    [KERNEL_CLIPK] = clipk##s
-
 /* ---- float32 --------------------------------------------------------------------------------- */
 
 #define T float
@@ -245,15 +220,23 @@ static void sum_lanes(float *sums, const float *terms, int64_t stride, int64_t n
 }
 #endif
 
+/* An entry stands in the table of a type when its line in op_list.h has the letter of the type. */
+#define ENTRY_F(...) __VA_ARGS__
+#define ENTRY_W(...) __VA_ARGS__
+#define ENTRY_I(...) __VA_ARGS__
+#define ENTRY__(...)
+#define ENTRY_F32(name, loop, f, w, i, ...)  ENTRY_##f([name] = loop##_f32, )
+#define ENTRY_F64(name, loop, f, w, i, ...)  ENTRY_##f([name] = loop##_f64, )
+#define ENTRY_WIDE(name, loop, f, w, i, ...) ENTRY_##w([name] = loop##_wide, )
+#define ENTRY_I64(name, loop, f, w, i, ...)  ENTRY_##i([name] = loop##_i64, )
+
 const kernel_table KERNEL_TABLE = {
     KERNEL_NAME,
     {
-        [PROG_F32] = {FLOAT_ENTRIES(_f32)},
-        [PROG_F64] = {FLOAT_ENTRIES(_f64)},
-        [PROG_I64] = {COMMON_ENTRIES(_i64), [KERNEL_ADDK] = addk_i64, [KERNEL_KSUB] = ksub_i64,
-                      [KERNEL_MULK] = mulk_i64, [KERNEL_CLIPKI] = clipki_i64},
-        [KERNEL_WIDE] = {ARITHMETIC_ENTRIES(_wide), [PROG_ADD] = add_wide, [PROG_SUB] = sub_wide,
-                         [PROG_MUL] = mul_wide},
+        [PROG_F32] = {PROG_OPS(ENTRY_F32) KERNEL_MAP(ENTRY_F32)},
+        [PROG_F64] = {PROG_OPS(ENTRY_F64) KERNEL_MAP(ENTRY_F64)},
+        [PROG_I64] = {PROG_OPS(ENTRY_I64) KERNEL_MAP(ENTRY_I64)},
+        [KERNEL_WIDE] = {PROG_OPS(ENTRY_WIDE) KERNEL_MAP(ENTRY_WIDE)},
     },
     sum_lanes,
 };

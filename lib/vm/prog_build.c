@@ -29,44 +29,7 @@ kv_dtype prog_dtype(prog_type type)
 
 int prog_op_arity(prog_op op)
 {
-    switch (op) {
-    case PROG_NEG:
-    case PROG_ABS:
-    case PROG_SQRT:
-    case PROG_EXP:
-    case PROG_LOG:
-    case PROG_SIGN:
-    case PROG_FLOOR:
-    case PROG_CEIL:
-    case PROG_ROUND:
-    case PROG_NOT:
-    case PROG_ISFINITE:
-    case PROG_ISNAN:
-        return 1;
-    case PROG_WHERE:
-    case PROG_CLIP:
-        return 3;
-    case PROG_ADD:
-    case PROG_SUB:
-    case PROG_MUL:
-    case PROG_DIV:
-    case PROG_FLOORDIV:
-    case PROG_MOD:
-    case PROG_POW:
-    case PROG_MIN:
-    case PROG_MAX:
-    case PROG_EQ:
-    case PROG_NE:
-    case PROG_LT:
-    case PROG_LE:
-    case PROG_GT:
-    case PROG_GE:
-    case PROG_AND:
-    case PROG_OR:
-    case PROG_NOPS:
-        return 2;
-    }
-    return 2;
+    return kernel_forms[op].arrays;
 }
 
 prog_builder *prog_builder_new(kv_err *e)

@@ -107,28 +107,6 @@ void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch)
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-static const char *const kernel_text[KERNEL_END] = {
-    [PROG_ADD] = "a + b",          [PROG_SUB] = "a - b",
-    [PROG_MUL] = "a * b",          [PROG_DIV] = "a / b",
-    [PROG_FLOORDIV] = "a // b",    [PROG_MOD] = "a % b",
-    [PROG_POW] = "a ** b",         [PROG_NEG] = "-a",
-    [PROG_ABS] = "abs(a)",         [PROG_SQRT] = "sqrt(a)",
-    [PROG_EXP] = "exp(a)",         [PROG_LOG] = "log(a)",
-    [PROG_SIGN] = "sign(a)",       [PROG_FLOOR] = "floor(a)",
-    [PROG_CEIL] = "ceil(a)",       [PROG_ROUND] = "round(a)",
-    [PROG_MIN] = "min(a, b)",      [PROG_MAX] = "max(a, b)",
-    [PROG_EQ] = "a == b",          [PROG_NE] = "a != b",
-    [PROG_LT] = "a < b",           [PROG_LE] = "a <= b",
-    [PROG_GT] = "a > b",           [PROG_GE] = "a >= b",
-    [PROG_AND] = "a and b",        [PROG_OR] = "a or b",
-    [PROG_NOT] = "not a",          [PROG_ISFINITE] = "isfinite(a)",
-    [PROG_ISNAN] = "isnan(a)",     [PROG_WHERE] = "where(a, b, c)",
-    [PROG_CLIP] = "clip(a, b, c)",
-#define KERNEL_TEXT(name, types, text) [name] = text,
-    KERNEL_MAP(KERNEL_TEXT)
-#undef KERNEL_TEXT
-};
-
 static void print_place(const prog *p, int16_t place, buf *out)
 {
     if (place < p->nregs)
@@ -159,7 +137,7 @@ static bool is_letter(char c)
 static void print_kernel(const prog *p, const inst *in, buf *out)
 {
     const int16_t operand[] = {in->a, in->b, in->c};
-    for (const char *s = kernel_text[in->kernel]; *s; s++) {
+    for (const char *s = kernel_forms[in->kernel].text; *s; s++) {
         const char *end = s;
         while (is_letter(*end))
             end++;

@@ -6,72 +6,6 @@
 #include "base/mem.h"
 #include "vm/prog.h"
 
-/* Instructions as C++; a b c are operands, k0 to k3 constants. In the order of prog_op and of
- * KERNEL_MAP. */
-static const char *const expressions[KERNEL_END] = {
-    [PROG_ADD] = "kv_add(a, b)",
-    [PROG_SUB] = "kv_sub(a, b)",
-    [PROG_MUL] = "kv_mul(a, b)",
-    [PROG_DIV] = "a / b",
-    [PROG_FLOORDIV] = "kv_floordiv(a, b)",
-    [PROG_MOD] = "kv_mod(a, b)",
-    [PROG_POW] = "kv_pow(a, b)",
-    [PROG_NEG] = "kv_neg(a)",
-    [PROG_ABS] = "kv_abs(a)",
-    [PROG_SQRT] = "kv_sqrt(a)",
-    [PROG_EXP] = "kv_exp(a)",
-    [PROG_LOG] = "kv_log(a)",
-    [PROG_SIGN] = "kv_sign(a)",
-    [PROG_FLOOR] = "kv_floor(a)",
-    [PROG_CEIL] = "kv_ceil(a)",
-    [PROG_ROUND] = "kv_round(a)",
-    [PROG_MIN] = "kv_min(a, b)",
-    [PROG_MAX] = "kv_max(a, b)",
-    [PROG_EQ] = "a == b",
-    [PROG_NE] = "a != b",
-    [PROG_LT] = "a < b",
-    [PROG_LE] = "a <= b",
-    [PROG_GT] = "a > b",
-    [PROG_GE] = "a >= b",
-    [PROG_AND] = "(a != 0) & (b != 0)",
-    [PROG_OR] = "(a != 0) | (b != 0)",
-    [PROG_NOT] = "a == 0",
-    [PROG_ISFINITE] = "a - a == 0",
-    [PROG_ISNAN] = "a != a",
-    [PROG_WHERE] = "a != 0 ? b : c",
-    [PROG_CLIP] = "kv_clip(a, b, c)",
-    [KERNEL_LIN1] = "a*k0 + k1",
-    [KERNEL_LIN2] = "a*k0 + b*k1",
-    [KERNEL_LIN3] = "(a*k0 + b*k1) + c*k2",
-    [KERNEL_MULADD] = "a*k0 + (b*k1)*c",
-    [KERNEL_DIVADD] = "a*k0 + (b*k1)/c",
-    [KERNEL_SCALEMUL] = "(a*k0)*b",
-    [KERNEL_SCALEDIV] = "(a*k0)/b",
-    [KERNEL_DIVK] = "a/k0",
-    [KERNEL_KDIV] = "k0/a",
-    [KERNEL_ROOT] = "kv_sqrt(a + k0) + k1",
-    [KERNEL_ROOTDIV] = "(a*k0)/(kv_sqrt(b + k1) + k2)",
-    [KERNEL_ROOTDIVADD] = "a*k0 + (b*k1)/(kv_sqrt(c + k2) + k3)",
-    [KERNEL_ADDK] = "kv_add(a, k0)",
-    [KERNEL_KSUB] = "kv_sub(k0, a)",
-    [KERNEL_MULK] = "kv_mul(a, k0)",
-    [KERNEL_CLIPK] = "kv_clip(a*k2, k0, k1)",
-    [KERNEL_CLIPKI] = "kv_clip(a, k0, k1)",
-    [KERNEL_MINK] = "kv_min(a, k0)",
-    [KERNEL_MAXK] = "kv_max(a, k0)",
-    [KERNEL_EQK] = "a == k0",
-    [KERNEL_NEK] = "a != k0",
-    [KERNEL_LTK] = "a < k0",
-    [KERNEL_LEK] = "a <= k0",
-    [KERNEL_GTK] = "a > k0",
-    [KERNEL_GEK] = "a >= k0",
-    [KERNEL_WHERE_VK] = "a != 0 ? b : k0",
-    [KERNEL_WHERE_KV] = "a != 0 ? k0 : b",
-    [KERNEL_WHERE_KK] = "a != 0 ? k0 : k1",
-    [KERNEL_COPY] = "a",
-    [KERNEL_FILL] = "k0",
-};
-
 /* The types of element.cuh. */
 static const struct {
     const char *tag, *item;
@@ -162,7 +96,7 @@ static void declare_constants(buf *out, const prog *p, const inst *in)
                                               : "    const double k%lld = k[%lld];\n";
     for (int i = 0; i < KERNEL_CONSTANTS; i++) {
         const char name[] = {'k', (char)('0' + i), '\0'};
-        if (mentions(expressions[in->kernel], name))
+        if (mentions(kernel_forms[in->kernel].device_text, name))
             buf_printf(out, form, word_of(p, in, i), word_of(p, in, i));
     }
 }
@@ -218,17 +152,15 @@ static void write_name(writer *w, const inst *in, const char *name, size_t n, co
 
 static void write_kernel(writer *w, const inst *in)
 {
-    static const char *const names[] = {"a", "b", "c"};
-    const char *text = expressions[in->kernel];
+    const kernel_form *form = &kernel_forms[in->kernel];
     const int16_t places[] = {in->a, in->b, in->c};
     kv_dtype dtype = own_dtype(in);
     int operands[3] = {NONE, NONE, NONE};
-    for (int i = 0; i < 3; i++)
-        if (mentions(text, names[i]))
-            operands[i] = operand(w, places[i], dtype);
+    for (int i = 0; i < form->arrays; i++)
+        operands[i] = operand(w, places[i], dtype);
     int made = declare(w, dtype);
     buf_printf(w->out, "(%s)(", dtypes[dtype].item);
-    for (const char *s = text, *end; *s; s = end) {
+    for (const char *s = form->device_text, *end; *s; s = end) {
         for (end = s; is_letter(*end); end++)
             ;
         if (end > s)

@@ -11,6 +11,7 @@
 
 #include "array/kv_array.h"
 #include "base/buf.h"
+#include "vm/op_list.h"
 
 /* What an operation computes in. Narrower dtypes are widened when loaded and narrowed when stored:
  * float16 and bfloat16 are F32, all integers and bool are I64. */
@@ -21,25 +22,13 @@ prog_type prog_type_of(kv_dtype dtype);
 /* The dtype whose elements are what a type computes with. */
 kv_dtype prog_dtype(prog_type type);
 
-/* clang-format off */
-/* Operations. a, b, c name operands of one type t; comparisons, logic, isfinite and isnan give 1
- * or 0 in t. */
+/* Operations, as op_list.h says. */
 typedef enum prog_op {
-    PROG_ADD, PROG_SUB, PROG_MUL, PROG_DIV, /* a / b; F32 and F64 only */
-    PROG_FLOORDIV, PROG_MOD,                /* floor, sign of b, as Python; of an integer by 0: 0 */
-    PROG_POW,                               /* t(pow(a, b)) by the binary64 pow; I64: 0 for b < 0 */
-    PROG_NEG, PROG_ABS, PROG_SQRT, PROG_EXP, PROG_LOG, /* exp and log in binary64, rounded */
-    PROG_SIGN,                              /* (a > 0) - (a < 0) */
-    PROG_FLOOR, PROG_CEIL, PROG_ROUND,      /* half to even */
-    PROG_MIN, PROG_MAX,                     /* nan if either is */
-    PROG_EQ, PROG_NE, PROG_LT, PROG_LE, PROG_GT, PROG_GE,
-    PROG_AND, PROG_OR, PROG_NOT,
-    PROG_ISFINITE, PROG_ISNAN,
-    PROG_WHERE,                             /* a != 0 ? b : c */
-    PROG_CLIP,                              /* a > c ? c : a < b ? b : a */
-    PROG_NOPS
+#define PROG_OP_ENUM(name, ...) name,
+    PROG_OPS(PROG_OP_ENUM)
+#undef PROG_OP_ENUM
+        PROG_NOPS
 } prog_op;
-/* clang-format on */
 
 int prog_op_arity(prog_op op);
 

@@ -125,7 +125,8 @@ static int evaluate_pieces(run *r, const ast *node, host *out)
 static int evaluate_call(run *r, const ast *node, host *out)
 {
     host *args;
-    if (strcmp(node->u.text, "sparse") == 0) {
+    const element_function *f = element_called(node);
+    if (f->traits & FN_ASKS) {
         bool input = strcmp(node->kid[0]->u.text, "input") == 0;
         *out = host_bool(input ? r->given->sparse_input : r->given->sparse_stored);
         return KV_OK;
@@ -134,7 +135,7 @@ static int evaluate_call(run *r, const ast *node, host *out)
     if (rc)
         return rc;
     /* host values are binary64 as they are */
-    if (strcmp(node->u.text, "f64") == 0) {
+    if (f->kind == FN_F64) {
         *out = args[0];
         return KV_OK;
     }
@@ -345,12 +346,13 @@ static int element_f64(run *r, const ast *node, prog_type type, operand *out)
 }
 
 /* sum, norm and rowmean: one number, for the whole array or for its row. */
-static int element_reduce(run *r, const ast *node, prog_type type, operand *out)
+static int element_reduce(run *r, const ast *node, const element_function *f, prog_type type,
+                          operand *out)
 {
     prog_value x;
-    bool mean = strcmp(node->u.text, "rowmean") == 0, norm = strcmp(node->u.text, "norm") == 0;
+    bool mean = f->kind == FN_ROWMEAN, norm = f->kind == FN_NORM;
     if (type == PROG_I64)
-        return refuse_integer(r, node, node->u.text);
+        return refuse_integer(r, node, f->name);
     int rc = number(r, node->kid[0], type, &x);
     if (rc)
         return rc;
@@ -382,63 +384,60 @@ static int element_normal(run *r, const ast *node, prog_type type, operand *out)
     return KV_OK;
 }
 
-static const struct {
-    const char *name;
-    prog_op op;
-    bool fractions; /* of an integer too */
-} functions[] = {
-    {"abs", PROG_ABS, false},
-    {"sqrt", PROG_SQRT, true},
-    {"exp", PROG_EXP, true},
-    {"log", PROG_LOG, true},
-    {"sign", PROG_SIGN, false},
-    {"floor", PROG_FLOOR, false},
-    {"ceil", PROG_CEIL, false},
-    {"round", PROG_ROUND, false},
-    {"min", PROG_MIN, false},
-    {"max", PROG_MAX, false},
-    {"where", PROG_WHERE, false},
-    {"isnan", PROG_ISNAN, false},
-    {"isfinite", PROG_ISFINITE, false},
-};
-
-static int element_call(run *r, const ast *node, prog_type type, operand *out)
+/* A function that is one operation. */
+static int element_operation(run *r, const ast *node, const element_function *f, prog_type type,
+                             operand *out)
 {
-    if (strcmp(node->u.text, "clip") == 0)
-        return element_clip(r, node, type, out);
-    if (strcmp(node->u.text, "f64") == 0)
-        return element_f64(r, node, type, out);
-    if (strcmp(node->u.text, "normal") == 0)
-        return element_normal(r, node, type, out);
-    if (strcmp(node->u.text, "sum") == 0 || strcmp(node->u.text, "norm") == 0 ||
-        strcmp(node->u.text, "rowmean") == 0)
-        return element_reduce(r, node, type, out);
-    size_t f = 0;
-    while (strcmp(functions[f].name, node->u.text) != 0)
-        f++;
-    if (functions[f].fractions && type == PROG_I64)
-        return refuse_integer(r, node, node->u.text);
-    prog_op op = functions[f].op;
     prog_value v[3] = {-1, -1, -1};
-    int rc = KV_OK, arity = prog_op_arity(op);
+    if (f->kind == FN_FRACTION && type == PROG_I64)
+        return refuse_integer(r, node, f->name);
+    int rc = KV_OK, arity = prog_op_arity(f->op);
     for (int i = 0; i < (int)node->n && !rc; i++) {
         int at = i < arity ? i : 1;
         rc = number(r, node->kid[i], type, &v[at]);
         /* min and max of more than two: from left to right */
         if (!rc && arity == 2 && i > 0)
-            v[0] = apply(r, op, v[0], v[1], -1);
+            v[0] = apply(r, f->op, v[0], v[1], -1);
     }
     if (!rc)
-        *out = (operand){.v = arity == 2 ? v[0] : apply(r, op, v[0], v[1], v[2])};
+        *out = (operand){.v = arity == 2 ? v[0] : apply(r, f->op, v[0], v[1], v[2])};
     return rc;
+}
+
+/* What is known before the arrays are read: literals, texts, and what is asked about them. */
+static int element_host(run *r, const ast *node, prog_type type, operand *out)
+{
+    host x;
+    int rc = evaluate(r, node, &x);
+    return rc ? rc : from_host(r, node, x, type, out);
+}
+
+static int element_call(run *r, const ast *node, prog_type type, operand *out)
+{
+    const element_function *f = element_called(node);
+    switch (f->kind) {
+    case FN_CLIP:
+        return element_clip(r, node, type, out);
+    case FN_ENDSWITH:
+    case FN_SPARSE:
+        return element_host(r, node, type, out);
+    case FN_F64:
+        return element_f64(r, node, type, out);
+    case FN_SUM:
+    case FN_NORM:
+    case FN_ROWMEAN:
+        return element_reduce(r, node, f, type, out);
+    case FN_NORMAL:
+        return element_normal(r, node, type, out);
+    default: /* the operations */
+        return element_operation(r, node, f, type, out);
+    }
 }
 
 /* An expression in `type`, which is T, or binary64 inside f64. What names no element is computed in
  * it too, operator by operator; names and literals of host numbers are rounded to T first. */
 static int element(run *r, const ast *node, prog_type type, operand *out)
 {
-    host x;
-    int rc;
     *out = (operand){.v = -1};
     switch (node->kind) {
     case AST_NAME: {
@@ -455,13 +454,9 @@ static int element(run *r, const ast *node, prog_type type, operand *out)
     case AST_BINARY:
         return element_binary(r, node, type, out);
     case AST_CALL:
-        if (strcmp(node->u.text, "endswith") != 0 && strcmp(node->u.text, "sparse") != 0)
-            return element_call(r, node, type, out);
-        rc = evaluate(r, node, &x);
-        return rc ? rc : from_host(r, node, x, type, out);
+        return element_call(r, node, type, out);
     default: /* literals and texts */
-        rc = evaluate(r, node, &x);
-        return rc ? rc : from_host(r, node, x, type, out);
+        return element_host(r, node, type, out);
     }
 }
 
@@ -502,12 +497,9 @@ static bool is_array(const run *r, const ast *node)
         return n->array || n->kind == RULE_NAME_STORED || (state && n->how == STATE_ARRAY) ||
                (n->kind == RULE_NAME_GIVEN && n->element);
     }
-    if (node->kind == AST_CALL && strcmp(node->u.text, "normal") == 0)
-        return true;
-    if (node->kind == AST_CALL &&
-        (strcmp(node->u.text, "sum") == 0 || strcmp(node->u.text, "norm") == 0 ||
-         strcmp(node->u.text, "rowmean") == 0 || strcmp(node->u.text, "sparse") == 0))
-        return false;
+    const element_function *f = element_called(node);
+    if (f && f->traits & (FN_DRAWS | FN_REDUCES | FN_ASKS))
+        return f->traits & FN_DRAWS;
     for (uint32_t i = 0; i < node->n && !array; i++)
         array = node->kid[i] && is_array(r, node->kid[i]);
     return array;
@@ -858,127 +850,10 @@ int rule_update_make(const rule_binding *b, const rule_given *given, rule_update
     return rc;
 }
 
-static uint32_t reads_name(const char *name)
-{
-    static const struct {
-        const char *name;
-        uint32_t reads;
-    } given[] = {{"key", RULE_READS_KEY}, {"name", RULE_READS_KEY},
-                 {"t", RULE_READS_T},     {"lr", RULE_READS_LR},
-                 {"wd", RULE_READS_WD},   {"base_lr", RULE_READS_BASE_LR}};
-    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
-        if (strcmp(name, given[i].name) == 0)
-            return given[i].reads;
-    return 0;
-}
-
-static uint32_t reads_of(const ast *node)
-{
-    uint32_t reads = node->kind == RULE_PRINT ? RULE_READS_KEY : 0;
-    if (node->kind == AST_NAME)
-        reads |= reads_name(node->u.text);
-    if (node->kind == AST_CALL && strcmp(node->u.text, "rowmean") == 0)
-        reads |= RULE_READS_ROW;
-    for (uint32_t i = 0; i < node->n; i++)
-        if (node->kid[i])
-            reads |= reads_of(node->kid[i]);
-    return reads;
-}
-
-static bool declares(const ast *node, rule_state how)
-{
-    if (node->kind == RULE_STATE && (rule_state)node->op == how)
-        return true;
-    for (uint32_t i = 0; i < node->n; i++)
-        if (node->kid[i] && declares(node->kid[i], how))
-            return true;
-    return false;
-}
-
-bool rule_has_state(const rule_ast *r, rule_state how)
-{
-    return declares(r->body, how);
-}
-
-uint32_t rule_reads(const rule_ast *r)
-{
-    uint32_t reads = reads_of(r->body);
-    if (rule_has_state(r, STATE_KEY) || rule_has_state(r, STATE_SHARED))
-        reads |= RULE_READS_KEY;
-    if (rule_has_state(r, STATE_ROW))
-        reads |= RULE_READS_ROW;
-    return reads;
-}
-
-int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES], int *n, kv_err *e)
-{
-    rule_env env;
-    arena memory = {0};
-    int rc = rule_env_init(&env, r, &memory, e);
-    for (int i = 0; !rc && i < env.n; i++)
-        if (env.names[i].kind == RULE_NAME_STATE)
-            out[env.names[i].state] =
-                (rule_state_info){env.names[i].text, (rule_state)env.names[i].how};
-    *n = rc ? 0 : env.nstates;
-    arena_release(&memory);
-    return rc;
-}
-
 void rule_update_release(rule_update *u)
 {
     buf_release(&u->printed);
     mem_free(u->prints);
     plan_free(u->plan);
     *u = (rule_update){0};
-}
-
-/* Whether a part of a rule depends on the key, the count, rates or states, or prints. */
-static bool varies(const ast *node)
-{
-    static const char *const given[] = {"key", "name", "t", "lr", "wd", "base_lr"};
-    if (node->kind == RULE_PRINT || node->kind == RULE_STATE || node->kind == RULE_ROWS ||
-        (node->kind == AST_CALL &&
-         (strcmp(node->u.text, "sparse") == 0 || strcmp(node->u.text, "rowmean") == 0)))
-        return true;
-    for (size_t i = 0; node->kind == AST_NAME && i < sizeof given / sizeof *given; i++)
-        if (strcmp(node->u.text, given[i]) == 0)
-            return true;
-    for (uint32_t i = 0; i < node->n; i++)
-        if (node->kid[i] && varies(node->kid[i]))
-            return true;
-    return false;
-}
-
-static rule_cut cuts(const ast *node)
-{
-    static const struct {
-        const char *name;
-        rule_cut cut;
-    } calls[] = {{"sum", RULE_CUT_NOWHERE},
-                 {"norm", RULE_CUT_NOWHERE},
-                 {"normal", RULE_CUT_NOWHERE},
-                 {"rowmean", RULE_CUT_BY_ROWS},
-                 {"sparse", RULE_CUT_BY_ROWS}};
-    rule_cut most = node->kind == RULE_PRINT  ? RULE_CUT_NOWHERE
-                    : node->kind == RULE_ROWS ? RULE_CUT_BY_ROWS
-                                              : RULE_CUT_ANYWHERE;
-    for (size_t i = 0; node->kind == AST_CALL && i < sizeof calls / sizeof *calls; i++)
-        if (strcmp(node->u.text, calls[i].name) == 0)
-            most = calls[i].cut;
-    for (uint32_t i = 0; i < node->n; i++) {
-        rule_cut kid = node->kid[i] ? cuts(node->kid[i]) : RULE_CUT_ANYWHERE;
-        most = kid > most ? kid : most;
-    }
-    return most;
-}
-
-rule_cut rule_cuts(const rule_ast *r)
-{
-    rule_cut most = cuts(r->body);
-    return most < RULE_CUT_BY_ROWS && rule_has_state(r, STATE_ROW) ? RULE_CUT_BY_ROWS : most;
-}
-
-bool rule_is_constant(const rule_ast *r)
-{
-    return !varies(r->body);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "vm/element.h"
 #include "vm/rule.h"
 #include "vm/rule_env.h"
 
@@ -20,11 +21,6 @@ typedef struct checker {
     source_err((c)->src, (node)->pos, (node)->end, (c)->e, code, __VA_ARGS__)
 
 /* ---- Expressions ----------------------------------------------------------------------------- */
-
-/* Functions of one argument that numbers do not have. */
-static const char *const rule_functions[] = {"f64", "sum", "norm", "rowmean", "normal", "sparse"};
-
-#define NRULE_FUNCTIONS (int)(sizeof rule_functions / sizeof *rule_functions)
 
 static int unknown_name(checker *c, const ast *node)
 {
@@ -44,54 +40,36 @@ static int unknown_name(checker *c, const ast *node)
 
 static int unknown_function(checker *c, const ast *node)
 {
-    static const char *const names[] = {
-        "abs",      "sqrt",  "exp",      "log",   "sign",    "min",    "max",
-        "clip",     "where", "isfinite", "isnan", "floor",   "ceil",   "round",
-        "endswith", "f64",   "sum",      "norm",  "rowmean", "normal", "sparse"};
     REFUSE(c, node, KV_E_USAGE, "a rule knows no function `%s`", node->u.text);
-    return suggest_hint(c->e, node->u.text, names, (int)(sizeof names / sizeof *names));
+    suggest near = {.word = node->u.text};
+    for (int i = 0; i < element_function_count; i++)
+        suggest_add(&near, element_functions[i].name);
+    return suggest_done(&near, c->e);
 }
 
-static int check_count(checker *c, const ast *node, int min, int max)
+static bool is_array_name(const ast *node)
 {
-    if ((int)node->n >= min && (int)node->n <= max)
-        return KV_OK;
-    if (min == max)
-        return REFUSE(c, node, KV_E_USAGE, "%s takes %d argument%s, not %d", node->u.text, min,
-                      min == 1 ? "" : "s", (int)node->n);
-    return REFUSE(c, node, KV_E_USAGE, "%s takes %d to %d arguments, not %d", node->u.text, min,
-                  max, (int)node->n);
-}
-
-/* sparse asks about one of two arrays; the reductions take elements. */
-static int check_rule_function(checker *c, const ast *node)
-{
-    const ast *kid = node->kid[0];
-    bool named = kid->kind == AST_NAME &&
-                 (strcmp(kid->u.text, "input") == 0 || strcmp(kid->u.text, "stored") == 0);
-    if (strcmp(node->u.text, "sparse") == 0 && !named)
-        return REFUSE(c, node, KV_E_USAGE, "sparse takes `input` or `stored`");
-    bool reduces = strcmp(node->u.text, "sum") == 0 || strcmp(node->u.text, "norm") == 0 ||
-                   strcmp(node->u.text, "rowmean") == 0;
-    if (reduces && !rule_env_is_element(&c->env, kid))
-        return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", node->u.text);
-    return KV_OK;
+    return node->kind == AST_NAME &&
+           (strcmp(node->u.text, "input") == 0 || strcmp(node->u.text, "stored") == 0);
 }
 
 static int check_call(checker *c, const ast *node)
 {
-    int min, max;
-    for (int i = 0; i < NRULE_FUNCTIONS; i++) {
-        if (strcmp(rule_functions[i], node->u.text) != 0)
-            continue;
-        int rc = check_count(c, node, 1, 1);
-        return rc ? rc : check_rule_function(c, node);
-    }
-    if (!host_function(node->u.text, &min, &max))
+    const element_function *f = element_called(node);
+    if (!f)
         return unknown_function(c, node);
-    if (strcmp(node->u.text, "endswith") == 0 && rule_env_is_element(&c->env, node))
+    if (f->kind == FN_ENDSWITH && rule_env_is_element(&c->env, node))
         return REFUSE(c, node, KV_E_USAGE, "endswith takes texts, not arrays");
-    return check_count(c, node, min, max);
+    int rc = element_check_count(f, (int)node->n, c->e);
+    if (rc) {
+        source_at(c->src, node->pos, node->end, c->e);
+        return rc;
+    }
+    if (f->traits & FN_ASKS && !is_array_name(node->kid[0]))
+        return REFUSE(c, node, KV_E_USAGE, "%s takes `input` or `stored`", f->name);
+    if (f->traits & FN_REDUCES && !rule_env_is_element(&c->env, node->kid[0]))
+        return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", f->name);
+    return KV_OK;
 }
 
 static int check_expr(checker *c, const ast *node, bool element);
@@ -101,8 +79,8 @@ static int check_among_elements(checker *c, const ast *node, const ast *kid)
 {
     bool compares = node->kind == AST_BINARY && node->op >= OP_EQ && node->op <= OP_GE;
     bool text = kid->kind == AST_TEXT || kid->kind == AST_FTEXT;
-    bool ends = node->kind == AST_CALL && strcmp(node->u.text, "endswith") == 0;
-    if (!text || compares || ends)
+    const element_function *f = element_called(node);
+    if (!text || compares || (f && f->kind == FN_ENDSWITH))
         return KV_OK;
     return REFUSE(c, kid, KV_E_USAGE, "a text cannot be computed with arrays");
 }
@@ -188,7 +166,8 @@ static bool is_late(const checker *c, const ast *node)
         const rule_name *n = rule_env_find(&c->env, node->u.text);
         return n->late || (n->kind == RULE_NAME_STATE && n->element);
     }
-    bool late = node->kind == AST_CALL && strcmp(node->u.text, "rowmean") == 0;
+    const element_function *f = element_called(node);
+    bool late = f && f->traits & FN_BY_ROW;
     for (uint32_t i = 0; i < node->n; i++)
         late |= node->kid[i] && is_late(c, node->kid[i]);
     return late;

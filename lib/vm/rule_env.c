@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "vm/element.h"
+
 static const struct {
     const char *text;
     rule_name_kind kind;
@@ -107,10 +109,9 @@ bool rule_env_is_element(const rule_env *env, const ast *node)
         const rule_name *n = rule_env_find(env, node->u.text);
         return n && n->element;
     }
-    if (node->kind == AST_CALL && strcmp(node->u.text, "sparse") == 0)
-        return false; /* asks about an array */
-    if (node->kind == AST_CALL && strcmp(node->u.text, "normal") == 0)
-        return true;
+    const element_function *f = element_called(node);
+    if (f && f->traits & (FN_ASKS | FN_DRAWS))
+        return f->traits & FN_DRAWS;
     for (uint32_t i = 0; i < node->n; i++)
         if (node->kid[i] && rule_env_is_element(env, node->kid[i]))
             return true;

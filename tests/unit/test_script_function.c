@@ -5,7 +5,9 @@
 
 #include "array/device.h"
 #include "base/mem.h"
+#include "cmd/rules_text.h"
 #include "syntax/unit.h"
+#include "vm/element.h"
 #include "test.h"
 
 /* Runs a text in a session; what it prints goes to out. */
@@ -68,12 +70,43 @@ TEST(function_table_is_sorted)
         CHECK(function_find(f->name) == f);
         CHECK(f->help && *f->help && f->help[strlen(f->help) - 1] != '.');
         CHECK((f->call == NULL) == ((f->flags & FUNCTION_ELEMENT) != 0));
-        int min, max;
-        CHECK(!(f->flags & FUNCTION_ELEMENT) || host_function(f->name, &min, &max));
+        CHECK(!(f->flags & FUNCTION_ELEMENT) || element_find(f->name));
     }
     CHECK(function_find("") == NULL);
     CHECK(function_find("zzz") == NULL);
     CHECK(function_find("one") == NULL);
+}
+
+/* Whether the page on rules has a name in its table of functions. */
+static bool rules_name(const char *name)
+{
+    const char *table = strstr(rules_text, "| functions |"), *end = strstr(table, "\n\n");
+    size_t n = strlen(name);
+    for (const char *s = strstr(table, name); s && s < end; s = strstr(s + 1, name))
+        if (strchr("` ", s[-1]) && strchr("` (", s[n]))
+            return true;
+    return false;
+}
+
+/* A function of elements has a line of help, with the parameters that it takes. Rules have some of
+ * their own; `help rules` names them all. */
+TEST(function_table_has_every_element_function)
+{
+    for (int i = 0; i < element_function_count; i++) {
+        const element_function *f = &element_functions[i];
+        const function *help = function_find(f->name);
+        CHECK_TEXT(rules_name(f->name) ? "" : f->name, "");
+        if (element_is_of_rules(f))
+            continue;
+        CHECK_TEXT(help ? help->name : "", f->name);
+        if (!help || !(help->flags & FUNCTION_ELEMENT))
+            continue; /* min and max reduce too */
+        int min = 0, max = 0;
+        for (; help->params[max]; max++)
+            min += !strchr(help->params[max], '=');
+        CHECK_INT(min, f->min);
+        CHECK(max == f->max || f->kind == FN_ENDSWITH);
+    }
 }
 
 TEST(function_usages)

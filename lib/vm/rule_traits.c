@@ -1,0 +1,114 @@
+/* What can be said of the updates of a rule before there is one: what they depend on, which parts
+ * of a key can be updated by themselves, which states they keep. */
+#include <string.h>
+
+#include "vm/element.h"
+#include "vm/rule.h"
+#include "vm/rule_env.h"
+
+typedef struct traits {
+    uint32_t reads;  /* RULE_READS_KEY, … */
+    uint32_t states; /* by rule_state: 1 << STATE_ROW, … */
+    rule_cut cut;
+    bool by_storage; /* depends on how arrays are stored, or which rows are there */
+} traits;
+
+static void cut_no_finer(traits *t, rule_cut cut)
+{
+    t->cut = cut > t->cut ? cut : t->cut;
+}
+
+static uint32_t reads_of_name(const char *name)
+{
+    static const struct {
+        const char *name;
+        uint32_t reads;
+    } given[] = {{"key", RULE_READS_KEY}, {"name", RULE_READS_KEY},
+                 {"t", RULE_READS_T},     {"lr", RULE_READS_LR},
+                 {"wd", RULE_READS_WD},   {"base_lr", RULE_READS_BASE_LR}};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (strcmp(name, given[i].name) == 0)
+            return given[i].reads;
+    return 0;
+}
+
+static void add_function(traits *t, const element_function *f)
+{
+    bool by_row = f->traits & FN_BY_ROW, asks = f->traits & FN_ASKS;
+    t->reads |= by_row ? RULE_READS_ROW : 0;
+    t->by_storage |= asks;
+    if (by_row || asks)
+        cut_no_finer(t, RULE_CUT_BY_ROWS);
+    else if (f->traits & (FN_REDUCES | FN_DRAWS))
+        cut_no_finer(t, RULE_CUT_NOWHERE);
+}
+
+static void walk(traits *t, const ast *node)
+{
+    const element_function *f = element_called(node);
+    if (f)
+        add_function(t, f);
+    if (node->kind == AST_NAME)
+        t->reads |= reads_of_name(node->u.text);
+    if (node->kind == RULE_STATE)
+        t->states |= 1u << node->op;
+    if (node->kind == RULE_ROWS) {
+        t->by_storage = true;
+        cut_no_finer(t, RULE_CUT_BY_ROWS);
+    }
+    if (node->kind == RULE_PRINT) {
+        t->reads |= RULE_READS_KEY;
+        cut_no_finer(t, RULE_CUT_NOWHERE);
+    }
+    for (uint32_t i = 0; i < node->n; i++)
+        if (node->kid[i])
+            walk(t, node->kid[i]);
+}
+
+static traits traits_of(const rule_ast *r)
+{
+    traits t = {.cut = RULE_CUT_ANYWHERE};
+    walk(&t, r->body);
+    if (t.states & (1u << STATE_KEY | 1u << STATE_SHARED))
+        t.reads |= RULE_READS_KEY;
+    if (t.states & 1u << STATE_ROW) {
+        t.reads |= RULE_READS_ROW;
+        cut_no_finer(&t, RULE_CUT_BY_ROWS);
+    }
+    return t;
+}
+
+uint32_t rule_reads(const rule_ast *r)
+{
+    return traits_of(r).reads;
+}
+
+rule_cut rule_cuts(const rule_ast *r)
+{
+    return traits_of(r).cut;
+}
+
+bool rule_is_constant(const rule_ast *r)
+{
+    traits t = traits_of(r);
+    return !t.reads && !t.states && !t.by_storage;
+}
+
+bool rule_has_state(const rule_ast *r, rule_state how)
+{
+    return traits_of(r).states >> how & 1;
+}
+
+int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES], int *n, kv_err *e)
+{
+    rule_env env;
+    arena memory = {0};
+    int rc = rule_env_init(&env, r, &memory, e);
+    for (int i = 0; !rc && i < env.n; i++)
+        if (env.names[i].kind == RULE_NAME_STATE)
+            out[env.names[i].state] =
+                (rule_state_info){env.names[i].text, (rule_state)env.names[i].how};
+    *n = rc ? 0 : env.nstates;
+    arena_release(&memory);
+    return rc;
+}
