@@ -316,6 +316,16 @@ static int read_stream(session *s, const char *path, file_kind kind, const load_
     return KV_OK;
 }
 
+static int unknown_ending(const char *path, kv_err *e)
+{
+    const char *dot = strrchr(path, '.');
+    kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
+    if (dot && (strcmp(dot, ".pt") == 0 || strcmp(dot, ".pth") == 0))
+        return kv_err_hint(e, "PyTorch's pickles are not read; safetensors.torch.save_file writes "
+                              "tensors that kvctl reads");
+    return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format", path);
+}
+
 /* The value of a file. */
 static int load(session *s, const char *path, const load_options *o, value *out, kv_err *e)
 {
@@ -323,11 +333,8 @@ static int load(session *s, const char *path, const load_options *o, value *out,
     bool is_stdin = strcmp(path, "-") == 0;
     int code;
     *out = value_none();
-    if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin)) {
-        kv_err_set(e, KV_E_USAGE, "\"%s\" has no known ending", path);
-        return kv_err_hint(e, "say what it is: load(\"%s\", format=\"csv\"), or another format",
-                           path);
-    }
+    if (kind == FILE_UNKNOWN || (kind == FILE_TEXT && !is_stdin))
+        return unknown_ending(path, e);
     if (kind != FILE_SAFETENSORS)
         code = read_stream(s, path, kind, o, out, e);
     else if ((code = check_options(path, kind, o, e)) == KV_OK)

@@ -552,6 +552,13 @@ warns()
     assert_line --index 3 ' hint: `@` places a value; dot(a, b) multiplies matrices'
 }
 
+@test "errors: a file of PyTorch points at safetensors" {
+    run kvctl -c 'x = @model.pt'
+    assert_failure 2
+    assert_line --index 0 '<cmd>:1:5: error[usage]: "model.pt" has no known ending'
+    assert_line --index 3 " hint: PyTorch's pickles are not read; safetensors.torch.save_file writes tensors that kvctl reads"
+}
+
 @test "errors: a name is suggested once" {
     run kvctl -c 'help tanh'
     assert_line --index 3 " hint: did you mean rank?"
