@@ -297,7 +297,7 @@ $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
 # What ranks tell each other is of the plugin, and needs no ranks.
-unit_dist := $(if $(findstring /test_place,$(UNIT)),$(call obj,src/dist/asks.c src/dist/place.c))
+unit_dist := $(if $(findstring /test_place,$(UNIT)),$(call obj,$(addprefix src/dist/,asks.c environment.c link_record.c place.c)))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(BUILD)/libkvstore.a
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 

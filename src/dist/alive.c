@@ -133,5 +133,5 @@ void alive_look(int64_t now_us)
     alive.beat_us = now_us;
     for (int i = 0; i < net_size(); i++)
         if (i != net_rank() && alive.heard_us[i] != INT64_MAX)
-            net_answer(i, (link_rec){.kind = NET_BEAT}, NULL);
+            net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
 }

@@ -14,12 +14,12 @@ typedef enum dist_ask {
     ASK_CREATE, /* from every worker: ask_store; replies when all workers have asked */
     ASK_FREE,   /* the worker has released the store */
     ASK_DONE,   /* the worker takes part in no further round */
-    ASK_INIT,   /* ask_slot and the part's data, for each part. Round 1: of the first worker's init,
+    ASK_INIT,   /* ask_slot and the part's data, for each part. inits: of the first worker's init,
                    which takes the place of what a push made; else a part that is there stays */
-    ASK_DROP,   /* part, round: how many from there on, of which it drops its own */
+    ASK_DROP,   /* drop: of those parts it drops its own */
     ASK_OPTIMIZER, /* ask_optimizer: holds for rounds to which the sender has not contributed yet */
-    ASK_COMMAND,   /* part: head; the body with its NUL */
-    ASK_ROWS,      /* part, round; row ids. Reply: those rows */
+    ASK_COMMAND,   /* head; the body with its NUL */
+    ASK_ROWS,      /* rows; row ids. Reply: those rows */
     ASK_STATES,    /* Reply: the states of its parts; see states.h */
     ASK_SET_STATES,
     ASK_COUNTS,    /* Reply: ask_counts */
@@ -28,20 +28,26 @@ typedef enum dist_ask {
     /* To the coordinator, which is the first server. */
     ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
                      the key is there already; but a key whose parts do not fit the need of this
-                     one gets the place to which it moves. Part 1, of the first worker's init: all
+                     one gets the place to which it moves. inits, of the first worker's init: all
                      get theirs, also what only pushes of others have made, or none is made */
     ASK_READY,   /* the same keys hold their values now, in the places of the reply */
-    ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each. Part 1: also those that only
+    ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each. any: also those that only
                      pushes of others than the first worker have made, whose value it may still
                      bring */
-    ASK_BARRIER, /* Reply, when all workers have asked: ask_met. Part 1, of the first worker: all
-                    others wait for it here or for its optimizer, and go on waiting; -1: it waits
-                    no more */
-    ASK_EPOCH,   /* round: replies when so many optimizers have been set by the first worker */
-    ASK_SEND,    /* part: to which worker, round: a tag; a letter. A later one with the same tag
+    ASK_BARRIER, /* barrier. Reply, when all workers have asked: ask_met */
+    ASK_EPOCH,   /* optimizers: replies when so many optimizers have been set by the first worker */
+    ASK_SEND,    /* mail; a letter to the peer. A later one with the same tag
                      takes the place of one that nobody has received */
-    ASK_RECEIVE  /* part: from which worker, round: a tag. Reply: the letter, when it has come */
+    ASK_RECEIVE  /* mail. Reply: the letter from the peer, when it has come */
 } dist_ask;
+
+/* How a worker comes to the barrier. */
+typedef enum ask_barrier {
+    ASK_MEET,     /* it waits until all workers have come */
+    ASK_HOLD,     /* the first worker: it waits until all others are here or have come to its
+                     optimizer, and they go on waiting */
+    ASK_HOLD_ENDS /* it waits no more */
+} ask_barrier;
 
 typedef struct ask_store {
     int32_t workers, servers;

@@ -250,7 +250,7 @@ static void wait_for(served *s, coordinator *c, int rank, const link_rec *r, int
     w->request = r->request;
     w->since_us = net_now_us();
     w->epoch = epoch;
-    w->any = r->flags == ASK_FIND && r->part == 1;
+    w->any = r->call.what == ASK_FIND && r->call.args.any;
     w->bytes = r->bytes;
     if (r->bytes)
         memcpy(w->keys, r + 1, r->bytes);
@@ -327,7 +327,7 @@ static place find_again(const served *s, coordinator *c, entry *x, int rank, con
 static void call_place(served *s, coordinator *c, int rank, const link_rec *r)
 {
     const char *at = (const char *)(r + 1), *end = at + r->bytes;
-    bool inits = r->part == 1;
+    bool inits = r->call.args.inits;
     buf reply = {0};
     kv_err e = {0};
     int rc = inits ? check_inits(c, at, end, &e) : KV_OK;
@@ -455,19 +455,20 @@ static void take_off(letter **at)
     free_letter(l);
 }
 
-static letter *add_letter(coordinator *c, int from, int to, const link_rec *r, kv_err *e)
+static letter *add_letter(coordinator *c, int from, int to, int64_t tag, kv_err *e)
 {
     letter *l = mem_zalloc(1, sizeof *l, e);
     if (!l)
         return NULL;
-    *l = (letter){.from = from, .to = to, .tag = r->round, .next = c->letters};
+    *l = (letter){.from = from, .to = to, .tag = tag, .next = c->letters};
     return c->letters = l;
 }
 
 static int send_letter(coordinator *c, int rank, const link_rec *r, kv_err *e)
 {
-    int to = (int)r->part;
-    letter **at = find_letter(c, rank, to, r->round, true);
+    int to = (int)r->call.args.mail.peer;
+    int64_t tag = r->call.args.mail.tag;
+    letter **at = find_letter(c, rank, to, tag, true);
     if (at) {
         server_reply(to, (*at)->request, r + 1, r->bytes);
         take_off(at);
@@ -476,9 +477,9 @@ static int send_letter(coordinator *c, int rank, const link_rec *r, kv_err *e)
     char *data = mem_alloc(r->bytes, 1, e);
     if (!data)
         return KV_E_MEMORY;
-    if ((at = find_letter(c, rank, to, r->round, false)))
+    if ((at = find_letter(c, rank, to, tag, false)))
         take_off(at);
-    letter *l = add_letter(c, rank, to, r, e);
+    letter *l = add_letter(c, rank, to, tag, e);
     if (!l) {
         mem_free(data);
         return KV_E_MEMORY;
@@ -498,8 +499,9 @@ static void refuse_ended(int rank, uint64_t request, int ended)
 
 static int receive_letter(const served *s, coordinator *c, int rank, const link_rec *r, kv_err *e)
 {
-    int from = (int)r->part;
-    letter **at = find_letter(c, from, rank, r->round, false);
+    int from = (int)r->call.args.mail.peer;
+    int64_t tag = r->call.args.mail.tag;
+    letter **at = find_letter(c, from, rank, tag, false);
     if (at) {
         server_reply(rank, r->request, (*at)->data, (*at)->bytes);
         take_off(at);
@@ -509,7 +511,7 @@ static int receive_letter(const served *s, coordinator *c, int rank, const link_
         refuse_ended(rank, r->request, from);
         return KV_OK;
     }
-    letter *l = add_letter(c, from, rank, r, e);
+    letter *l = add_letter(c, from, rank, tag, e);
     if (!l)
         return KV_E_MEMORY;
     l->request = r->request;
@@ -666,7 +668,7 @@ bool coordinator_key(const served *s, int64_t number, kv_key *key)
 
 bool coordinator_call(served *s, int rank, const link_rec *r)
 {
-    if (r->flags < ASK_PLACE || r->flags > ASK_RECEIVE)
+    if (r->call.what < ASK_PLACE || r->call.what > ASK_RECEIVE)
         return false;
     coordinator *c = of(s);
     kv_err e = {0};
@@ -675,7 +677,7 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
         server_refuse(rank, r->request, &e);
         return true;
     }
-    switch ((dist_ask)r->flags) {
+    switch ((dist_ask)r->call.what) {
     case ASK_PLACE:
         call_place(s, c, rank, r);
         break;
@@ -688,8 +690,8 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
         break;
     case ASK_BARRIER:
         c->at_barrier[rank] = r->request;
-        c->first_asks = rank == 0 ? r->part != 0 : c->first_asks;
-        if (r->part < 0)
+        c->first_asks = rank == 0 ? r->call.args.barrier != ASK_MEET : c->first_asks;
+        if (r->call.args.barrier == ASK_HOLD_ENDS)
             let_go(s, c);
         else
             look_at_barrier(s, c);
@@ -700,7 +702,7 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
             server_reply(rank, r->request, NULL, 0);
             look_at_waiters(s, c);
         } else {
-            wait_for(s, c, rank, r, r->part);
+            wait_for(s, c, rank, r, r->call.args.optimizers);
             look_at_barrier(s, c);
         }
         break;

@@ -12,6 +12,7 @@
     X(SERVERS)          /* how many ranks only serve */                                            \
     X(SHARED_MEMORY)    /* 0: every rank is a machine of its own */                                \
     X(AHEAD)            /* see room.h */                                                           \
+    X(TRACE)            /* 1: see link_trace */                                                    \
     X(CHECKPOINT)       /* see checkpoint.h, and the next two */                                   \
     X(CHECKPOINT_EVERY)                                                                            \
     X(CHECKPOINT_ROUND)

@@ -537,17 +537,17 @@ void flight_take(void *self, int rank, const link_rec *r)
     (void)rank;
     if (!f)
         return;
-    if (r->kind == NET_VALUE) {
-        const piece *p = &f->pieces[r->total];
-        if (r->flags & VALUE_CODES)
+    if (r->kind == LINK_VALUE) {
+        const piece *p = &f->pieces[r->value.chunk];
+        if (r->flags & LINK_CODES)
             flight_pull_codes(f, p, r);
         else
-            flight_value(f, p, r->offset, r + 1, r->bytes);
-        if (r->flags & NET_LAST)
+            flight_value(f, p, r->value.offset, r + 1, r->bytes);
+        if (r->flags & LINK_LAST)
             flight_piece_ended(f, p);
-    } else if (r->kind == NET_DONE) {
-        f->waiting -= r->total;
-    } else if (r->kind == NET_FAILED) {
+    } else if (r->kind == LINK_DONE) {
+        f->waiting -= r->done.pushes;
+    } else if (r->kind == LINK_FAILED) {
         if (!f->error.code)
             memcpy(&f->error, r + 1, sizeof f->error);
         if (f->ncargo == 1)

@@ -109,10 +109,9 @@ static int64_t put_record(const flight *f, const cargo *c, cursor *x, link_rec *
     int64_t bytes = record_bytes(c, x), n = go_on(f, c, x, LINK_PARCEL - from);
     link_packed packed = {.bytes = n, .from = from};
     *r = (link_rec){.bytes = (uint32_t)bytes,
-                    .flags = (uint8_t)(PUSH_PACKED | (x->at > was.at ? NET_LAST : 0)),
+                    .flags = (uint8_t)(LINK_PACKED | (x->at > was.at ? LINK_LAST : 0)),
                     .part = c->place.first + part,
-                    .offset = was.offset,
-                    .total = part_bytes(c, part)};
+                    .push = {.offset = was.offset, .total = part_bytes(c, part)}};
     flight_fill_push(f, c, r, was.offset == 0);
     memcpy((char *)(r + 1) + bytes - sizeof packed, &packed, sizeof packed);
     return from + n;
@@ -160,6 +159,7 @@ net_step flight_parcel_step(lane *l, cargo *c)
     cursor x = {l->at, l->offset};
     for (int64_t at = 0; at < bytes;) {
         at = put_record(l->flight, c, &x, r, at);
+        link_trace("to", l->item.peer, r);
         r = (link_rec *)(void *)((char *)r + link_whole(r->bytes));
     }
     link_commit_parcel(l->parcel);

@@ -16,13 +16,11 @@ net_step flight_pull_step(const lane *l, const cargo *c, const piece *p)
     link_rec *r = net_room(l->item.peer, 0);
     if (!r)
         return NET_FULL;
-    *r = (link_rec){.kind = NET_PULL,
+    *r = (link_rec){.kind = LINK_PULL,
                     .store = (uint16_t)f->w->number,
                     .part = c->place.first + p->part,
-                    .round = c->round,
-                    .offset = f->priority,
                     .request = f->token,
-                    .total = p - f->pieces};
+                    .pull = {.round = c->round, .chunk = p - f->pieces, .priority = f->priority}};
     net_commit(l->item.peer);
     return NET_ENDED;
 }
@@ -42,18 +40,18 @@ static void read_codes(const flight *f, const piece *p, int64_t from, const push
     }
 }
 
-/* Codes of r->round elements, from the one at r->offset on. */
+/* The codes of a chunk. */
 void flight_pull_codes(flight *f, const piece *p, const link_rec *r)
 {
     push_codes how;
     kv_err e = {0};
     const cargo *c = &f->cargo[p->cargo];
-    int64_t at = (place_from(&c->place, p->part) + r->offset) * (int64_t)sizeof(float);
+    int64_t at = (place_from(&c->place, p->part) + r->value.element) * (int64_t)sizeof(float);
     memcpy(&how, r + 1, sizeof how);
     const char *codes = (const char *)(r + 1) + sizeof how;
     if (flight_has_outs_here(f, c))
-        read_codes(f, p, r->offset, &how, codes, r->round);
-    if (flight_write_codes(f, c, at, &how, codes, r->round, &e))
+        read_codes(f, p, r->value.element, &how, codes, r->value.elements);
+    if (flight_write_codes(f, c, at, &how, codes, r->value.elements, &e))
         flight_fail(f, p, &e);
 }
 

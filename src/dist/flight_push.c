@@ -34,13 +34,13 @@ static bool is_here(const cargo *c, int32_t part, int64_t bytes)
 void flight_fill_push(const flight *f, const cargo *c, link_rec *r, bool first)
 {
     int64_t prefix = first ? c->host_bytes : 0;
-    r->kind = NET_PUSH;
+    r->kind = LINK_PUSH;
     r->store = (uint16_t)f->w->number;
-    r->round = c->round;
-    r->before = c->before;
+    r->push.round = c->round;
+    r->push.pulls = c->before;
     r->request = f->token;
     if (prefix) {
-        r->flags |= PUSH_HOST;
+        r->flags |= LINK_HOST;
         memcpy(r + 1, f->host.data + c->host, (size_t)prefix);
     }
 }
@@ -61,10 +61,9 @@ static net_step send_elements(lane *l, cargo *c, int32_t part)
     if (!r)
         return NET_FULL;
     *r = (link_rec){.bytes = (uint32_t)(prefix + n),
-                    .flags = (uint8_t)((n == left ? NET_LAST : 0) | (c->blob ? PUSH_SPARSE : 0)),
+                    .flags = (uint8_t)((n == left ? LINK_LAST : 0) | (c->blob ? LINK_SPARSE : 0)),
                     .part = c->place.first + part,
-                    .offset = l->offset,
-                    .total = total};
+                    .push = {.offset = l->offset, .total = total}};
     flight_fill_push(f, c, r, l->offset == 0);
     if (n)
         memcpy((char *)(r + 1) + prefix, data + l->offset, (size_t)n);
@@ -85,9 +84,9 @@ static net_step send_codes(lane *l, cargo *c, int32_t part)
     if (!r)
         return NET_FULL;
     *r = (link_rec){.bytes = (uint32_t)(prefix + (int64_t)sizeof f->codes + bytes),
-                    .flags = (uint8_t)((n == left ? NET_LAST : 0) | PUSH_CODES),
+                    .flags = (uint8_t)((n == left ? LINK_LAST : 0) | LINK_CODES),
                     .part = c->place.first + part,
-                    .offset = l->offset};
+                    .push.element = l->offset};
     flight_fill_push(f, c, r, l->offset == 0);
     char *to = (char *)(r + 1) + prefix;
     push_codes how = f->codes;

@@ -14,22 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dist/link_record.h"
 #include "kv_err.h"
-
-/* What every record begins with. The fields behind kind belong to whoever sends; bytes of payload
- * follow, and records begin at multiples of 8 bytes. */
-typedef struct link_rec {
-    uint32_t bytes; /* of the payload */
-    uint8_t kind;   /* net.h; 0 is the link's own */
-    uint8_t flags;
-    uint16_t store; /* which store of the process */
-    int64_t part;
-    int64_t round;
-    int64_t offset;
-    uint64_t request;
-    int64_t total;
-    int64_t before;
-} link_rec;
 
 enum { LINK_PAYLOAD = 256 << 10, LINK_RECORD = LINK_PAYLOAD + (int)sizeof(link_rec) };
 

@@ -64,9 +64,6 @@ typedef struct frame {
     bool came; /* and some of its records may have been handed out */
 } frame;
 
-/* The link's own records about parcels: flags of kind 0. part: the parcel's number. */
-enum { PARCEL_BEGINS = 1 /* total: its bytes */, PARCEL_HAS_LEFT = 2 /* payload: its records */ };
-
 struct link_parcel {
     MPI_Request request;
     int rank; /* the other side */
@@ -427,13 +424,16 @@ void link_commit(int rank)
     if (p->out) {
         const link_rec *r = (link_rec *)(void *)(p->out->data + p->written % net.ring_bytes);
         int64_t before = p->written;
+        link_trace("to", rank, r);
         p->written += link_whole(r->bytes);
         if (p->written / BURST != before / BURST)
             publish(p);
         return;
     }
     frame *f = &p->frames[p->next];
-    f->used += link_whole(((link_rec *)(void *)(f->data + f->used))->bytes);
+    const link_rec *r = (link_rec *)(void *)(f->data + f->used);
+    link_trace("to", rank, r);
+    f->used += link_whole(r->bytes);
 }
 
 void link_flush(void)
@@ -468,7 +468,7 @@ link_parcel *link_send_parcel(int rank, const void *block, int64_t bytes, kv_err
     }
     p->rank = rank;
     p->number = ++to->parcels;
-    *r = (link_rec){.flags = PARCEL_BEGINS, .part = p->number, .total = bytes};
+    *r = (link_rec){.kind = LINK_DIRECT_BEGINS, .direct = {.number = p->number, .bytes = bytes}};
     link_commit(rank);
     return p;
 }
@@ -484,7 +484,8 @@ link_rec *link_parcel_room(const link_parcel *p, int64_t bytes)
     link_rec *r = link_room(p->rank, bytes);
     if (!r)
         return NULL;
-    *r = (link_rec){.bytes = (uint32_t)bytes, .flags = PARCEL_HAS_LEFT, .part = p->number};
+    *r = (link_rec){.bytes = (uint32_t)bytes, .kind = LINK_DIRECT_SENT,
+                    .direct.number = p->number};
     return r + 1;
 }
 
@@ -503,7 +504,7 @@ static bool poll_ring(int rank, void (*take)(int rank, const link_rec *r), int64
     while (p->read < written && p->read - from < bytes) {
         int64_t at = p->read % net.ring_bytes, rest = net.ring_bytes - at;
         const link_rec *r = (const link_rec *)(const void *)(p->in->data + at);
-        if (rest < (int64_t)sizeof *r || !r->kind) {
+        if (rest < (int64_t)sizeof *r || r->kind == LINK_SKIP) {
             p->read += rest;
             continue;
         }
@@ -527,10 +528,10 @@ static bool receive_parcel(int rank, const link_rec *r)
         return false;
     }
     p->rank = rank;
-    p->number = r->part;
+    p->number = r->direct.number;
     p->next = net.peers[rank].parcels_in;
     net.peers[rank].parcels_in = p;
-    MPI_Irecv(p->data, (int)r->total, MPI_BYTE, rank, TAG_PARCEL, net.world, &p->request);
+    MPI_Irecv(p->data, (int)r->direct.bytes, MPI_BYTE, rank, TAG_PARCEL, net.world, &p->request);
     return true;
 }
 
@@ -539,7 +540,7 @@ static bool take_parcel(int rank, link_rec *r, void (*take)(int rank, const link
 {
     link_parcel **at = &net.peers[rank].parcels_in, *p;
     int came = 0;
-    while ((*at)->number != r->part)
+    while ((*at)->number != r->direct.number)
         at = &(*at)->next;
     p = *at;
     if (MPI_Test(&p->request, &came, MPI_STATUS_IGNORE) != MPI_SUCCESS || !came)
@@ -562,10 +563,13 @@ static bool take_parcel(int rank, link_rec *r, void (*take)(int rank, const link
 
 static bool take_record(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
 {
-    if (!r->kind && r->flags == PARCEL_BEGINS)
-        return receive_parcel(rank, r);
-    if (!r->kind && r->flags == PARCEL_HAS_LEFT)
-        return take_parcel(rank, r, take);
+    bool begins = r->kind == LINK_DIRECT_BEGINS;
+    if (begins || r->kind == LINK_DIRECT_SENT) {
+        bool taken = begins ? receive_parcel(rank, r) : take_parcel(rank, r, take);
+        if (taken)
+            link_trace("from", rank, r);
+        return taken;
+    }
     take(rank, r);
     return true;
 }

@@ -312,14 +312,14 @@ static void take_reply(int rank, const link_rec *r)
     pthread_mutex_lock(&net.lock);
     waiting *w = find_waiting(r->request);
     if (w && w->rank == rank) {
-        if (r->kind == NET_FAILED) {
+        if (r->kind == LINK_FAILED) {
             memcpy(&w->error, r + 1, sizeof w->error < r->bytes ? sizeof w->error : r->bytes);
         } else if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, &w->error) == KV_OK) {
             if (r->bytes > 0)
                 memcpy(w->reply + w->bytes, r + 1, r->bytes);
             w->bytes += r->bytes;
         }
-        if (r->kind == NET_FAILED || r->flags & NET_LAST || w->error.code) {
+        if (r->kind == LINK_FAILED || r->flags & LINK_LAST || w->error.code) {
             w->request = 0;
             __atomic_store_n(&w->done, 1, __ATOMIC_RELEASE);
         }
@@ -334,7 +334,7 @@ static void take_call(int rank, const link_rec *r)
     while (*at && ((*at)->rank != rank || (*at)->request != r->request))
         at = &(*at)->next;
     p = *at;
-    if (!p && r->offset == 0 && r->before) { /* all in one */
+    if (!p && r->call.sent == 0 && r->flags & LINK_LAST) { /* all in one */
         net.servers.take(net.servers.self, rank, r);
         return;
     }
@@ -352,7 +352,7 @@ static void take_call(int rank, const link_rec *r)
         return;
     memcpy(p->record + p->bytes, r + 1, r->bytes);
     p->bytes += r->bytes;
-    if (!r->before)
+    if (!(r->flags & LINK_LAST))
         return;
     *at = p->next;
     *(link_rec *)(void *)p->record = *r;
@@ -378,32 +378,37 @@ static void take_left(int rank)
 static void take(int rank, const link_rec *r)
 {
     alive_heard(rank);
-    switch ((net_kind)r->kind) {
-    case NET_SKIP:
-    case NET_BEAT:
+    link_trace("from", rank, r);
+    switch ((link_kind)r->kind) {
+    case LINK_SKIP:
+    case LINK_DIRECT_BEGINS:
+    case LINK_DIRECT_SENT:
+    case LINK_BEAT:
+    case LINK_KINDS:
         return;
-    case NET_LEFT:
+    case LINK_LEFT:
         take_left(rank);
         return;
-    case NET_CALL:
+    case LINK_CALL:
         take_call(rank, r);
         return;
-    case NET_PUSH:
-    case NET_PULL:
+    case LINK_PUSH:
+    case LINK_PULL:
+    case LINK_ADD:
         if (net.servers.self)
             net.servers.take(net.servers.self, rank, r);
         return;
-    case NET_REPLY:
+    case LINK_REPLY:
         take_reply(rank, r);
         return;
-    case NET_FAILED:
-        if (r->request >> 63) {
+    case LINK_FAILED:
+        if (link_is_call(r)) {
             take_reply(rank, r);
             return;
         }
         break;
-    case NET_VALUE:
-    case NET_DONE:
+    case LINK_VALUE:
+    case LINK_DONE:
         break;
     }
     if (net.workers[r->store].self)
@@ -598,14 +603,11 @@ static net_step send_call(net_item *i)
         return NET_FULL;
     bool last = s->sent + n == c->bytes;
     *r = (link_rec){.bytes = (uint32_t)n,
-                    .kind = NET_CALL,
-                    .flags = (uint8_t)c->what,
+                    .kind = LINK_CALL,
+                    .flags = last ? LINK_LAST : 0,
                     .store = (uint16_t)c->store,
-                    .part = c->part,
-                    .round = c->round,
-                    .before = last,
-                    .offset = s->sent,
-                    .request = s->request};
+                    .request = s->request,
+                    .call = {.sent = s->sent, .args = c->args, .what = c->what}};
     if (n)
         memcpy(r + 1, (const char *)c->data + s->sent, (size_t)n);
     s->sent += n;
@@ -649,7 +651,7 @@ static void begin_call(waiting *w, sending *s, const net_call *c)
 {
     *w = (waiting){.rank = c->rank};
     pthread_mutex_lock(&net.lock);
-    w->request = ++net.requests | 1ull << 63;
+    w->request = link_call_number(++net.requests);
     w->next = net.calls;
     net.calls = w;
     pthread_mutex_unlock(&net.lock);
@@ -805,7 +807,7 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
 static void say_left(void)
 {
     for (int i = 0; i < net_size(); i++)
-        net_answer_last(i, (link_rec){.kind = NET_LEFT});
+        net_answer_last(i, (link_rec){.kind = LINK_LEFT});
 }
 
 static bool all_left(void)

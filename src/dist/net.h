@@ -13,22 +13,7 @@
 
 #include "dist/link.h"
 
-/* What records are. A worker asks, a server replies with REPLY (of a call), VALUE or FAILED. */
-typedef enum net_kind {
-    NET_SKIP, /* the link's own */
-    NET_PUSH, NET_PULL,           /* to the server of a part */
-    NET_CALL,                     /* a call of server.h or coordinator.h; flags says which */
-    NET_VALUE,                    /* a piece of what was pulled */
-    NET_DONE,                     /* pushes were applied */
-    NET_REPLY, NET_FAILED,        /* of a call: its result, or a kv_err */
-    NET_BEAT,                     /* a sign of life */
-    NET_LEFT                      /* the rank needs nothing any more */
-} net_kind;
-
-enum {
-    NET_LAST = 1,             /* flags: the last piece */
-    NET_MOST_STORES = 1 << 16 /* that a record can name */
-};
+enum { NET_MOST_STORES = 1 << 16 /* that a record can name */ };
 
 /* Joins the job at the first call; ready runs before the first record is taken. Errors: those of
  * link_open and ready, memory. */
@@ -93,9 +78,9 @@ int net_new_store(kv_err *e);
 /* Sends a call to a rank and waits for its reply. reply: NULL, or becomes its payload, to be
  * released with mem_free. Errors: those of the other side, peer, timeout, memory. */
 typedef struct net_call {
-    int rank, what; /* flags of the record */
+    int rank, what; /* a dist_ask */
     int store;
-    int64_t part, round;
+    link_args args;
     const void *data;
     int64_t bytes; /* any number; long ones travel in pieces */
     int (*meanwhile)(void *arg, kv_err *e); /* or NULL: called ten times a second; its error ends

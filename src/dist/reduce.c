@@ -32,15 +32,15 @@ static link_rec record_of(const flight *f, const cargo *c, const piece *p, int64
 {
     int32_t sooner = f->priority < INT32_MAX - 2 ? f->priority + 1 : f->priority;
     return (link_rec){.bytes = (uint32_t)bytes,
-                      .kind = NET_PUSH,
-                      .flags = (uint8_t)(NET_LAST | (f->broadcasts ? PUSH_BROADCAST : 0)),
+                      .kind = LINK_ADD,
+                      .flags = (uint8_t)(LINK_LAST | (f->broadcasts ? LINK_BROADCAST : 0)),
                       .store = (uint16_t)f->w->number,
                       .part = c->place.first + p->part,
-                      .round = c->round,
-                      .offset = sooner, /* answers go before what is still to be asked */
                       .request = f->token,
-                      .total = p - f->pieces,
-                      .before = c->dtype};
+                      .add = {.round = c->round,
+                              .chunk = p - f->pieces,
+                              .priority = sooner, /* answers go before what is still to be asked */
+                              .dtype = c->dtype}};
 }
 
 net_step reduce_step(lane *l, cargo *c, const piece *p)
@@ -53,7 +53,7 @@ net_step reduce_step(lane *l, cargo *c, const piece *p)
         kv_err e = {0};
         link_rec own = record_of(f, c, p, bytes);
         if (sums_own(server_store(f->w->number), &own, data, out_of(f, c, p), &e))
-            reduce_ended(f->token, own.total, NULL, &e);
+            reduce_ended(f->token, own.add.chunk, NULL, &e);
         return NET_ENDED;
     }
     if (f->broadcasts && net_rank() != 0)

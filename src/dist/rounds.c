@@ -104,43 +104,43 @@ static int take_data(served *s, part *p, const link_rec *r, contribution *c, con
                      bool stays, kv_err *e)
 {
     int64_t n = (const char *)(r + 1) + r->bytes - data;
-    if (r->flags & PUSH_CODES) {
+    if (r->flags & LINK_CODES) {
         push_codes how;
         memcpy(&how, data, sizeof how);
         c->how = how;
         char *to = own_data(c, p->bytes);
         if (!to)
             return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
-        int64_t per = 8 / how.code, left = p->count - r->offset;
+        int64_t per = 8 / how.code, left = p->count - r->push.element;
         int64_t count = (n - (int64_t)sizeof how) * per;
-        cpu_dev_ops.dequantise((float *)(void *)to + r->offset, data + sizeof how,
+        cpu_dev_ops.dequantise((float *)(void *)to + r->push.element, data + sizeof how,
                                (dev_code)how.code, how.threshold, count < left ? count : left);
         return KV_OK;
     }
-    if (r->flags & PUSH_PACKED) {
+    if (r->flags & LINK_PACKED) {
         link_packed packed;
         memcpy(&packed, data, sizeof packed);
         data = packed.data;
         n = packed.bytes;
     }
-    bool sparse = r->flags & PUSH_SPARSE;
-    if (!sparse && r->total != p->bytes)
+    bool sparse = r->flags & LINK_SPARSE;
+    if (!sparse && r->push.total != p->bytes)
         return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for %lld",
-                          (long long)r->total, (long long)p->bytes);
+                          (long long)r->push.total, (long long)p->bytes);
     c->sparse = sparse;
-    if (stays && n == r->total) {
+    if (stays && n == r->push.total) {
         c->data = (char *)(uintptr_t)data;
         c->bytes = n;
         c->next_lent = s->lent;
         s->lent = c;
         return KV_OK;
     }
-    char *to = own_data(c, r->total);
+    char *to = own_data(c, r->push.total);
     if (!to)
         return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
-    if (r->offset < 0 || r->offset + n > r->total)
+    if (r->push.offset < 0 || r->push.offset + n > r->push.total)
         return ask_malformed(e);
-    memcpy(to + r->offset, data, (size_t)n);
+    memcpy(to + r->push.offset, data, (size_t)n);
     return KV_OK;
 }
 
@@ -151,24 +151,24 @@ int rounds_push(served *s, int rank, const link_rec *r, kv_err *e)
     if (!p)
         return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
     part_worker *w = &p->workers[rank];
-    if (r->round <= w->applied)
+    if (r->push.round <= w->applied)
         return KV_OK; /* once is enough */
-    if (!s->how.is_async && r->round <= p->applied)
+    if (!s->how.is_async && r->push.round <= p->applied)
         return kv_err_set(e, KV_E_TIMEOUT, "this push came when its round had been given up");
-    round *x = find_round(s, p, r->round, rank);
+    round *x = find_round(s, p, r->push.round, rank);
     if (!x)
         return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
     contribution *c = &x->by[s->how.is_async ? 0 : rank];
     if (c->complete)
         return KV_OK;
-    if (r->flags & PUSH_HOST)
+    if (r->flags & LINK_HOST)
         data = take_host(x, data, rank == lowest(s));
     int rc = take_data(s, p, r, c, data, rank != net_rank(), e);
-    if (rc || !(r->flags & NET_LAST))
+    if (rc || !(r->flags & LINK_LAST))
         return rc;
     c->complete = true;
     c->request = r->request;
-    c->before = r->before;
+    c->before = r->push.pulls;
     x->have++;
     if (rank == lowest(s)) {
         x->optimizer = s->optimizers_come;
@@ -362,9 +362,9 @@ static bool apply_ready(served *s)
 
 /* ---- Pulls ---- */
 
-int rounds_pull(served *s, int rank, const link_rec *r, kv_err *e)
+static int add_pull(served *s, int64_t id, const served_pull *pull, kv_err *e)
 {
-    part *p = parts_find(s, r->part);
+    part *p = parts_find(s, id);
     if (!p)
         return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
     served_pull *x = s->spare_pulls;
@@ -372,23 +372,34 @@ int rounds_pull(served *s, int rank, const link_rec *r, kv_err *e)
         s->spare_pulls = x->next;
     else if (!(x = mem_alloc(1, sizeof *x, e)))
         return KV_E_MEMORY;
-    bool rows = r->kind == NET_CALL;
-    *x = (served_pull){.rank = rank, .request = r->request, .index = r->total,
-                       .round = r->round, .priority = rows ? 0 : (int32_t)r->offset};
-    if (r->bytes) {
-        x->ids = mem_alloc(r->bytes, 1, e);
-        if (!x->ids) {
-            mem_free(x);
-            return KV_E_MEMORY;
-        }
-        memcpy(x->ids, r + 1, r->bytes);
-        x->nids = r->bytes / (int64_t)sizeof *x->ids;
-    }
-    x->rows = rows;
+    *x = *pull;
     x->next = p->pulls;
     p->pulls = x;
     parts_touch(s, p);
     return KV_OK;
+}
+
+int rounds_pull(served *s, int rank, const link_rec *r, kv_err *e)
+{
+    const served_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
+                           .index = r->pull.chunk, .priority = r->pull.priority};
+    return add_pull(s, r->part, &x, e);
+}
+
+int rounds_pull_rows(served *s, int rank, const link_rec *r, kv_err *e)
+{
+    served_pull x = {.rank = rank, .request = r->request, .round = r->call.args.rows.round,
+                     .rows = true, .nids = r->bytes / (int64_t)sizeof *x.ids};
+    if (r->bytes) {
+        x.ids = mem_alloc(r->bytes, 1, e);
+        if (!x.ids)
+            return KV_E_MEMORY;
+        memcpy(x.ids, r + 1, r->bytes);
+    }
+    int rc = add_pull(s, r->call.args.rows.part, &x, e);
+    if (rc)
+        mem_free(x.ids);
+    return rc;
 }
 
 static bool may_answer(served *s, const part *p, const served_pull *x)

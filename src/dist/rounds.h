@@ -11,6 +11,7 @@
  * rounds_settle. Errors: key, shape, timeout (its round was given up), memory. */
 int rounds_push(served *s, int rank, const link_rec *r, kv_err *e);
 int rounds_pull(served *s, int rank, const link_rec *r, kv_err *e);
+int rounds_pull_rows(served *s, int rank, const link_rec *r, kv_err *e); /* ASK_ROWS */
 
 /* Does all that can be done now of parts with news, and copies what stays in the link's memory. */
 void rounds_settle(served *s);

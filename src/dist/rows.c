@@ -92,8 +92,7 @@ static int ask_parts(const worker *w, const worker_key *k, const wanted *x, void
         calls[i] = (net_call){.rank = server_rank(place_server(p, i, w->how.servers)),
                               .what = ASK_ROWS,
                               .store = w->number,
-                              .part = p->first + i,
-                              .round = k->pushes,
+                              .args.rows = {p->first + i, k->pushes},
                               .data = x->ids + x->starts[i],
                               .bytes = (x->starts[i + 1] - x->starts[i]) *
                                        (int64_t)sizeof *x->ids};

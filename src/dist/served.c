@@ -54,14 +54,12 @@ static net_step send_codes(served_replies *r)
     if (!to)
         return NET_FULL;
     *to = (link_rec){.bytes = (uint32_t)((int64_t)sizeof p->coded + bytes),
-                     .kind = NET_VALUE,
-                     .flags = (uint8_t)(VALUE_CODES | (n == left ? NET_LAST : 0)),
+                     .kind = LINK_VALUE,
+                     .flags = (uint8_t)(LINK_CODES | (n == left ? LINK_LAST : 0)),
                      .store = (uint16_t)r->s->number,
                      .part = p->id,
-                     .round = n,
-                     .offset = r->offset,
                      .request = r->request,
-                     .total = x->index};
+                     .value = {.chunk = x->index, .element = r->offset, .elements = n}};
     memcpy(to + 1, &p->coded, sizeof p->coded);
     memcpy((char *)(to + 1) + sizeof p->coded, p->codes + r->offset / 8 * (int64_t)code,
            (size_t)bytes);
@@ -80,13 +78,12 @@ static net_step send_next(net_item *i)
     if (!to)
         return NET_FULL;
     *to = (link_rec){.bytes = (uint32_t)n,
-                     .kind = NET_VALUE,
-                     .flags = n == left ? NET_LAST : 0,
+                     .kind = LINK_VALUE,
+                     .flags = n == left ? LINK_LAST : 0,
                      .store = (uint16_t)r->s->number,
                      .part = x->part->id,
-                     .offset = r->offset,
                      .request = r->request,
-                     .total = x->index};
+                     .value = {.chunk = x->index, .offset = r->offset}};
     if (n)
         memcpy(to + 1, (const char *)stored(r->s, x->part)->data + r->offset, (size_t)n);
     return replied(r, n, left);
@@ -114,16 +111,16 @@ static void send_dense(served *s, part *p, const served_pull *x)
     kv_array *a = s->store->slots.items[p->slot].stored;
     int64_t at = 0;
     if (kv_array_to_dense(&dense, a, &e)) {
-        link_rec r = {.bytes = sizeof e, .kind = NET_FAILED, .store = (uint16_t)s->number,
+        link_rec r = {.bytes = sizeof e, .kind = LINK_FAILED, .store = (uint16_t)s->number,
                       .request = x->request, .part = p->id};
         net_answer(x->rank, r, &e);
         return;
     }
     do {
         int64_t left = p->bytes - at, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
-        link_rec r = {.bytes = (uint32_t)n, .kind = NET_VALUE, .flags = n == left ? NET_LAST : 0,
-                      .store = (uint16_t)s->number, .part = p->id, .offset = at,
-                      .request = x->request, .total = x->index};
+        link_rec r = {.bytes = (uint32_t)n, .kind = LINK_VALUE, .flags = n == left ? LINK_LAST : 0,
+                      .store = (uint16_t)s->number, .part = p->id,
+                      .request = x->request, .value = {.chunk = x->index, .offset = at}};
         net_answer(x->rank, r, (const char *)dense->data + at);
         at += n;
     } while (at < p->bytes);
@@ -190,8 +187,8 @@ void served_send_rows(served *s, part *p, const served_pull *x)
 static void tell_ends(served *s, int worker)
 {
     served_ends *x = &s->ends[worker];
-    link_rec r = {.kind = NET_DONE, .store = (uint16_t)s->number, .request = x->request,
-                  .total = x->n};
+    link_rec r = {.kind = LINK_DONE, .store = (uint16_t)s->number, .request = x->request,
+                  .done.pushes = x->n};
     if (x->n)
         net_answer(worker, r, NULL);
     x->n = 0;

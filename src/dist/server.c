@@ -57,7 +57,7 @@ static struct {
 
 void server_fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
 {
-    link_rec r = {.bytes = sizeof *e, .kind = NET_FAILED, .store = (uint16_t)store,
+    link_rec r = {.bytes = sizeof *e, .kind = LINK_FAILED, .store = (uint16_t)store,
                   .request = request, .part = id};
     net_answer(rank, r, e);
 }
@@ -75,8 +75,8 @@ void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
     int64_t at = 0;
     do { /* replies to calls are short, or rare */
         int64_t n = bytes - at < LINK_PAYLOAD ? bytes - at : LINK_PAYLOAD;
-        link_rec r = {.bytes = (uint32_t)n, .kind = NET_REPLY, .request = request,
-                      .flags = at + n == bytes ? NET_LAST : 0};
+        link_rec r = {.bytes = (uint32_t)n, .kind = LINK_REPLY, .request = request,
+                      .flags = at + n == bytes ? LINK_LAST : 0};
         net_answer(rank, r, (const char *)data + at);
         at += n;
     } while (at < bytes);
@@ -258,12 +258,12 @@ static void take_call(int rank, const link_rec *r)
     kv_err e = {0};
     int rc = KV_OK;
     served *s = server_store(r->store);
-    if (r->flags != ASK_CREATE && !s)
+    if (r->call.what != ASK_CREATE && !s)
         rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
     else if (coordinator_call(s, rank, r))
         return;
     else
-        switch ((dist_ask)r->flags) {
+        switch ((dist_ask)r->call.what) {
         case ASK_CREATE:
             if ((rc = call_create(rank, r, &e)) == KV_OK)
                 return;
@@ -280,17 +280,17 @@ static void take_call(int rank, const link_rec *r)
             rc = parts_init(s, r, &e);
             break;
         case ASK_DROP:
-            rc = parts_drop(s, r->part, r->round, &e);
+            rc = parts_drop(s, r->call.args.drop.first, r->call.args.drop.nparts, &e);
             break;
         case ASK_OPTIMIZER:
             ask_optimizer(s, r);
             rounds_set_optimizers(s);
             break;
         case ASK_COMMAND:
-            runtime_control((int)r->part, (const char *)(r + 1));
+            runtime_control((int)r->call.args.head, (const char *)(r + 1));
             break;
         case ASK_ROWS:
-            if ((rc = rounds_pull(s, rank, r, &e)) == KV_OK)
+            if ((rc = rounds_pull_rows(s, rank, r, &e)) == KV_OK)
                 return;
             break;
         case ASK_STATES:
@@ -308,7 +308,7 @@ static void take_call(int rank, const link_rec *r)
             return;
         default:
             rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", net_rank(),
-                            r->flags);
+                            r->call.what);
         }
     if (rc)
         server_refuse(rank, r->request, &e);
@@ -321,14 +321,19 @@ static void take(void *self, int rank, const link_rec *r)
     kv_err e = {0};
     served *s = server_store(r->store);
     (void)self;
-    if (r->kind == NET_CALL) {
+    if (r->kind == LINK_CALL) {
         take_call(rank, r);
         return;
     }
-    int rc = !s ? kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank())
-             : s->sums             ? sums_take(s, rank, r, &e)
-             : r->kind == NET_PUSH ? rounds_push(s, rank, r, &e)
-                                   : rounds_pull(s, rank, r, &e);
+    int rc;
+    if (!s)
+        rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
+    else if (!s->sums != (r->kind != LINK_ADD))
+        rc = ask_malformed(&e);
+    else if (r->kind == LINK_ADD)
+        rc = sums_take(s, rank, r, &e);
+    else
+        rc = r->kind == LINK_PUSH ? rounds_push(s, rank, r, &e) : rounds_pull(s, rank, r, &e);
     if (rc)
         server_fail(rank, r->request, r->store, r->part, &e);
 }

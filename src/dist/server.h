@@ -24,16 +24,6 @@ typedef struct push_codes {
 /* Whether the server codes the sum of the round as well, and begins its residual anew. */
 enum push_back { BACK_NUMBERS, BACK_CODES, BACK_ANEW };
 
-/* Flags, with NET_LAST. */
-enum {
-    PUSH_CODES = 2,
-    PUSH_HOST = 4,
-    PUSH_SPARSE = 8,
-    PUSH_BROADCAST = 16,
-    PUSH_PACKED = 32, /* the elements are in a parcel */
-    VALUE_CODES = 2
-};
-
 /* Where the ranks that serve are. */
 int server_count(void);
 int server_rank(int i);

@@ -128,7 +128,7 @@ static sum *new_sum(served *of, const link_rec *r, kv_err *e)
     memset(x, 0, bytes);
     x->served = of;
     x->part = r->part;
-    x->round = r->round;
+    x->round = r->add.round;
     x->since_us = net_now_us();
     return x;
 }
@@ -146,9 +146,9 @@ static sum *find(served *of, const link_rec *r, kv_err *e)
     while (s->nparts < s->cap)
         s->parts[s->nparts++] = NULL;
     sum **at = &s->parts[r->part];
-    while (*at && (*at)->round < r->round)
+    while (*at && (*at)->round < r->add.round)
         at = &(*at)->next;
-    if (*at && (*at)->round == r->round)
+    if (*at && (*at)->round == r->add.round)
         return *at;
     sum *x = new_sum(of, r, e);
     if (x) {
@@ -198,12 +198,12 @@ static net_step answer(net_item *i)
     if (!r)
         return NET_FULL;
     *r = (link_rec){.bytes = (uint32_t)x->bytes,
-                    .kind = NET_VALUE,
-                    .flags = NET_LAST,
+                    .kind = LINK_VALUE,
+                    .flags = LINK_LAST,
                     .store = (uint16_t)x->served->number,
                     .part = x->part,
                     .request = c->request,
-                    .total = c->piece};
+                    .value.chunk = c->piece};
     memcpy(r + 1, x->result, (size_t)x->bytes);
     net_commit(i->peer);
     return NET_ENDED;
@@ -222,7 +222,7 @@ static void tell_wrong(sum *x, const kv_err *e)
         if (c->come && i == net_rank())
             reduce_ended(c->request, c->piece, NULL, e);
         else if (c->come)
-            server_fail(i, c->request, x->served->number, c->piece, e);
+            server_fail(i, c->request, x->served->number, x->part, e);
     }
 }
 
@@ -383,16 +383,16 @@ static int add_share(served *of, int rank, const link_rec *r, const char *data, 
             finish(x);
         return kv_err_set(e, KV_E_TIMEOUT, "these values came when their round had been given up");
     }
-    bool broadcast = r->flags & PUSH_BROADCAST;
+    bool broadcast = r->flags & LINK_BROADCAST;
     if (!broadcast || rank == 0) {
         c->data = data;
         x->bytes = bytes;
     }
     *c = (share){.item = {.step = answer, .release = answer_ended, .peer = rank,
-                          .priority = (int32_t)r->offset},
-                 .sum = x, .data = c->data, .request = r->request, .piece = r->total,
+                          .priority = r->add.priority},
+                 .sum = x, .data = c->data, .request = r->request, .piece = r->add.chunk,
                  .come = true};
-    x->dtype = (kv_dtype)r->before;
+    x->dtype = (kv_dtype)r->add.dtype;
     x->broadcasts += broadcast;
     x->have++;
     x->out = out ? out : x->out;

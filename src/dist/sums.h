@@ -16,8 +16,7 @@ typedef struct sums sums;
 sums *sums_new(int workers, kv_err *e);
 void sums_free(sums *s);
 
-/* Takes a contribution: a push of a whole part, which has its dtype as `before`, the priority of
- * the answer as `offset`, and the number of the piece in its flight as `total`. */
+/* Takes a contribution: a push of a whole part, an ADD. */
 int sums_take(served *s, int rank, const link_rec *r, kv_err *e);
 
 /* The same from this rank. data stays until the end of the piece is told (reduce_ended). out: NULL,

@@ -40,11 +40,11 @@ static int to_all(const worker *w, net_call c, kv_err *e)
     return rc;
 }
 
-static int to_coordinator(const worker *w, dist_ask what, int64_t part, const buf *b, void **reply,
-                          int64_t *bytes, kv_err *e)
+static int to_coordinator(const worker *w, dist_ask what, link_args args, const buf *b,
+                          void **reply, int64_t *bytes, kv_err *e)
 {
     net_call c = to_server(w, 0, what);
-    c.part = part;
+    c.args = args;
     c.data = b ? b->data : NULL;
     c.bytes = b ? (int64_t)b->len : 0;
     return net_call_wait(&c, reply, bytes, e);
@@ -238,7 +238,7 @@ static int place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, b
         ask_put_key(&b, &list[i], keys[i].name);
     int rc = buf_check(&b, e);
     if (!rc)
-        rc = to_coordinator(w, ASK_PLACE, inits, &b, &reply, &bytes, e);
+        rc = to_coordinator(w, ASK_PLACE, (link_args){.inits = inits}, &b, &reply, &bytes, e);
     if (!rc && bytes != n * (int64_t)sizeof(place))
         rc = ask_malformed(e);
     for (int64_t i = 0; i < n && !rc; i++)
@@ -267,7 +267,7 @@ static int send_values(const worker *w, const kv_key *keys, int64_t n, const ask
         if (!b[s].len)
             continue;
         calls[used] = to_server(w, s, ASK_INIT);
-        calls[used].round = inits;
+        calls[used].args.inits = inits;
         calls[used].data = b[s].data;
         calls[used++].bytes = (int64_t)b[s].len;
     }
@@ -297,7 +297,7 @@ static int make_keys(worker *w, const kv_key *keys, int64_t n, kv_array *const *
         if (list[i].place.first >= 0)
             ask_put_key(&b, &list[i], keys[i].name);
     if (!rc && (rc = buf_check(&b, e)) == KV_OK && b.len)
-        rc = to_coordinator(w, ASK_READY, 0, &b, NULL, NULL, e);
+        rc = to_coordinator(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
     if (!rc)
         rc = add_keys(w, buf_text(&b), (int64_t)b.len, e);
     buf_release(&b);
@@ -315,7 +315,7 @@ static int ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *
         ask_put_key(&b, &(ask_key){.id = keys[i].id}, keys[i].name);
     int rc = buf_check(&b, e);
     if (!rc)
-        rc = to_coordinator(w, ASK_FIND, any, &b, &reply, &bytes, e);
+        rc = to_coordinator(w, ASK_FIND, (link_args){.any = any}, &b, &reply, &bytes, e);
     if (!rc)
         rc = add_keys(w, reply, bytes, e);
     mem_free(reply);
@@ -572,7 +572,7 @@ int worker_done(void *self, kv_err *e)
 
 int worker_command(void *self, int head, const char *body, kv_err *e)
 {
-    net_call c = {.what = ASK_COMMAND, .part = head, .data = body,
+    net_call c = {.what = ASK_COMMAND, .args.head = head, .data = body,
                   .bytes = (int64_t)strlen(body) + 1};
     return to_all(self, c, e);
 }
@@ -595,7 +595,7 @@ static int tell_ready(worker *w, const kv_key *key, const ask_key *k, kv_err *e)
     ask_put_key(&b, k, key->name);
     int rc = buf_check(&b, e);
     if (!rc)
-        rc = to_coordinator(w, ASK_READY, 0, &b, NULL, NULL, e);
+        rc = to_coordinator(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
     buf_release(&b);
     return rc;
 }
@@ -619,7 +619,7 @@ static int make_whole(worker *w, int64_t number, kv_err *e)
     if (rc)
         return rc;
     worker_know(w, &k, &key, e);
-    return to_all(w, (net_call){.what = ASK_DROP, .part = old.first, .round = old.nparts}, e);
+    return to_all(w, (net_call){.what = ASK_DROP, .args.drop = {old.first, old.nparts}}, e);
 }
 
 /* The optimizer that rank 0 waits with, and the first key that has to move for it. */
@@ -649,12 +649,12 @@ static int wait_for_all(worker *w, const kv_key *key, kv_err *e)
     whole_wait x = {w, key};
     net_call c = to_server(w, 0, ASK_BARRIER);
     kv_err unused = {0};
-    c.part = 1;
+    c.args.barrier = ASK_HOLD;
     c.meanwhile = refuse_if_missed;
     c.arg = &x;
     int rc = net_call_wait(&c, NULL, NULL, e);
     net_call leave = to_server(w, 0, ASK_BARRIER);
-    leave.part = -1;
+    leave.args.barrier = ASK_HOLD_ENDS;
     if (rc == KV_E_VALUE)
         net_call_wait(&leave, NULL, NULL, &unused);
     return rc;
@@ -732,7 +732,7 @@ int worker_set_optimizer(void *self, const char *kind, const char *text, const k
                     e);
     if (!rc) {
         net_call c = to_server(w, 0, ASK_EPOCH);
-        c.part = epoch;
+        c.args.optimizers = epoch;
         rc = net_call_wait(&c, NULL, NULL, e);
     }
     w->epochs += rc == KV_OK;
@@ -750,7 +750,9 @@ int worker_barrier(void *self, kv_err *e)
     worker *w = self;
     void *reply = NULL;
     int64_t bytes = 0;
-    int rc = w->done ? KV_OK : to_coordinator(w, ASK_BARRIER, 0, NULL, &reply, &bytes, e);
+    int rc = KV_OK;
+    if (!w->done)
+        rc = to_coordinator(w, ASK_BARRIER, (link_args){0}, NULL, &reply, &bytes, e);
     if (!rc && bytes == sizeof(ask_met)) {
         const ask_met *met = reply;
         w->epochs = met->epochs;
