@@ -13,7 +13,7 @@ const char *ask_name(dist_ask what)
         [ASK_INIT] = "init",               [ASK_DROP] = "set-optimizer",
         [ASK_OPTIMIZER] = "set-optimizer", [ASK_COMMAND] = "send-command",
         [ASK_STATES] = "save-states",      [ASK_SET_STATES] = "load-states",
-        [ASK_COUNTS] = "info",             [ASK_LACKS] = "push",
+        [ASK_COUNTS] = "info",             [ASK_MISSED] = "push",
         [ASK_PLACE] = "init",              [ASK_READY] = "init",
         [ASK_RECEIVE] = NULL};
     return names[what];

@@ -22,8 +22,8 @@ typedef enum dist_ask {
     ASK_ROWS,      /* rows; row ids. Reply: those rows */
     ASK_STATES,    /* Reply: the states of its parts; see states.h */
     ASK_SET_STATES,
-    ASK_COUNTS,    /* Reply: ask_counts */
-    ASK_LACKS,     /* Reply: ask_lack for each of the first rounds and calls that lack the sender */
+    ASK_COUNTS, /* Reply: ask_counts */
+    ASK_MISSED, /* Reply: an ask_missed for each of the first that wait for the sender */
 
     /* To the coordinator, which is the first server. */
     ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
@@ -36,9 +36,8 @@ typedef enum dist_ask {
                      bring */
     ASK_BARRIER, /* barrier. Reply, when all workers have asked: ask_met */
     ASK_EPOCH,   /* optimizers: replies when so many optimizers have been set by the first worker */
-    ASK_SEND,    /* mail; a letter to the peer. A later one with the same tag
-                     takes the place of one that nobody has received */
-    ASK_RECEIVE  /* mail. Reply: the letter from the peer, when it has come */
+    ASK_SEND,    /* mail; the payload goes to the peer; see mailbox.h */
+    ASK_RECEIVE  /* mail. Reply: what the peer has sent, when it has come */
 } dist_ask;
 
 /* How a worker comes to the barrier. */
@@ -87,14 +86,14 @@ typedef struct ask_met {
     int64_t epochs; /* optimizers that the first worker has set */
 } ask_met;
 
-/* What some workers have come to and another one has not. */
-typedef struct ask_lack {
+/* Something that some workers wait for because another one has not come to it. */
+typedef struct ask_missed {
     int64_t part; /* -1: no round, but a barrier, a store that is made, … */
     int64_t round;
     int64_t waits; /* a worker that has come */
-} ask_lack;
+} ask_missed;
 
-enum { ASK_MOST_LACKS = 64 };
+enum { ASK_MOST_MISSED = 64 };
 
 /* What a user calls a call that a server answers at once; NULL: it waits for other ranks. */
 const char *ask_name(dist_ask what);

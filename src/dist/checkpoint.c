@@ -257,13 +257,13 @@ static int write_file(void *arg, kv_err *unused)
 }
 
 /* On rank 0. */
-static int gather_and_write(worker *w, bool owes, kv_err *e)
+static int gather_and_write(worker *w, bool compressed, kv_err *e)
 {
     int64_t n = w->store->slots.n;
     writing x = {.w = w, .slots = mem_zalloc(n, sizeof *x.slots, e)};
     int rc = x.slots ? pull_all(w, x.slots, e) : KV_E_MEMORY;
     if (!rc)
-        rc = states_visit(w, owes ? KV_STATES_SAVE : KV_STATES_LOOK, write_file, &x, e);
+        rc = states_visit(w, compressed ? KV_STATES_SAVE : KV_STATES_LOOK, write_file, &x, e);
     for (int64_t i = 0; x.slots && i < n; i++)
         kv_array_unref(x.slots[i].stored);
     mem_free(x.slots);
@@ -273,16 +273,17 @@ static int gather_and_write(worker *w, bool owes, kv_err *e)
 static int write_checkpoint(worker *w, kv_err *e)
 {
     checkpoint *c = &w->checkpoint;
-    bool rule = w->store->updater.kind == UPDATER_RULE, owes = w->store->compression.code != 0;
-    if (owes && !rule)
+    bool rule = w->store->updater.kind == UPDATER_RULE,
+         compressed = w->store->compression.code != 0;
+    if (compressed && !rule)
         return kv_err_set(e, KV_E_UNSUPPORTED,
                           "a job with checkpoints compresses gradients of an optimizer only");
     engine_wait_group(&w->store->calls.group, 0); /* so that residuals are those of this round */
     int rc = KV_OK;
     if (net_rank() != 0)
-        rc = owes ? states_visit(w, KV_STATES_SAVE, NULL, NULL, e) : KV_OK;
+        rc = compressed ? states_visit(w, KV_STATES_SAVE, NULL, NULL, e) : KV_OK;
     else
-        rc = gather_and_write(w, owes, e);
+        rc = gather_and_write(w, compressed, e);
     if (!rc)
         c->saved = c->rounds;
     return rc;

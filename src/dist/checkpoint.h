@@ -5,8 +5,8 @@
  * pushes of a key, which every rank counts alike. Before the push that begins round k*EVERY + 1
  * rank 0 pulls all keys, gathers the states and writes FILE. It is the only one that must wait for
  * that, since no server ends a round to which rank 0 has not contributed; with compression the
- * others wait as well, because what their pushes still owe is part of the file. The last round is
- * written when the worker says that it is done, or when all workers release their store, which
+ * others wait as well, because the residuals of their pushes are part of the file. The last round
+ * is written when the worker says that it is done, or when all workers release their store, which
  * kvctl does at the end of a script that did not fail, and only there.
  *
  * The file is that of a store of type device (core/store_file.h) to which one process would have

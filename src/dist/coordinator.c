@@ -1,4 +1,4 @@
-/* The directory of keys, places by bytes, barriers, letters, and who waits for what. */
+/* The directory of keys, places by bytes, barriers, mail, and who waits for what. */
 #include "dist/coordinator.h"
 
 #include <string.h>
@@ -29,15 +29,15 @@ typedef struct waiter {
 } waiter;
 
 /* What one worker sends another, or waits for. */
-typedef struct letter {
+typedef struct mail {
     int from, to;
     int64_t tag;
     char *data;
     int64_t bytes;
-    uint64_t request; /* of who waits; 0: the letter is there */
+    uint64_t request; /* of who waits; 0: the mail is there */
     int64_t since_us; /* when it began to wait */
-    struct letter *next;
-} letter;
+    struct mail *next;
+} mail;
 
 typedef struct coordinator {
     map index;
@@ -45,7 +45,7 @@ typedef struct coordinator {
     int64_t n, cap, parts;
     int64_t *load; /* bytes, by server */
     waiter *waiters;
-    letter *letters; /* that are there, and workers that wait for one */
+    mail *mailbox; /* what has come, and workers that wait for something */
     uint64_t *at_barrier; /* by worker: its call, or 0 */
     int64_t barrier_us;   /* when the first came */
     bool first_asks;      /* only whether all others wait for the first worker */
@@ -53,7 +53,7 @@ typedef struct coordinator {
     int64_t epoch;
 } coordinator;
 
-static coordinator *of(served *s)
+static coordinator *of(server_state *s)
 {
     kv_err unused = {0};
     if (s->coordinator)
@@ -72,22 +72,22 @@ static coordinator *of(served *s)
     return s->coordinator = c;
 }
 
-static void free_letter(letter *l)
+static void free_mail(mail *l)
 {
     mem_free(l->data);
     mem_free(l);
 }
 
-void coordinator_free(served *s)
+void coordinator_free(server_state *s)
 {
     coordinator *c = s->coordinator;
     if (!c)
         return;
     for (int64_t i = 0; i < c->n; i++)
         mem_free(c->entries[i].name);
-    for (letter *l = c->letters, *next; l; l = next) {
+    for (mail *l = c->mailbox, *next; l; l = next) {
         next = l->next;
-        free_letter(l);
+        free_mail(l);
     }
     map_release(&c->index);
     mem_free(c->entries);
@@ -108,14 +108,15 @@ static int lightest(const coordinator *c, int servers)
     return best;
 }
 
-static void add_load(const served *s, coordinator *c, const ask_key *k, const place *p, int sign)
+static void add_load(const server_state *s, coordinator *c, const ask_key *k, const place *p,
+                     int sign)
 {
     for (int32_t i = 0; i < p->nparts; i++)
         c->load[place_server(p, i, s->how.servers)] +=
             sign * place_count(p, i) * kv_dtype_bytes((kv_dtype)k->dtype);
 }
 
-static place find_place(const served *s, coordinator *c, const ask_key *k)
+static place find_place(const server_state *s, coordinator *c, const ask_key *k)
 {
     kv_dtype dtype = (kv_dtype)k->dtype;
     int servers = s->how.servers;
@@ -133,7 +134,7 @@ static place find_place(const served *s, coordinator *c, const ask_key *k)
 }
 
 /* A key that was cut becomes one part. */
-static place find_whole(const served *s, coordinator *c, entry *x)
+static place find_whole(const server_state *s, coordinator *c, entry *x)
 {
     ask_key whole = x->key;
     if (x->next.nparts)
@@ -142,7 +143,7 @@ static place find_whole(const served *s, coordinator *c, entry *x)
     return x->next = find_place(s, c, &whole);
 }
 
-static void move(const served *s, coordinator *c, entry *x)
+static void move(const server_state *s, coordinator *c, entry *x)
 {
     add_load(s, c, &x->key, &x->key.place, -1);
     x->key.place = x->next;
@@ -151,7 +152,7 @@ static void move(const served *s, coordinator *c, entry *x)
     c->moves++;
 }
 
-static int add_key(served *s, coordinator *c, int rank, const ask_key *in, const kv_key *key,
+static int add_key(server_state *s, coordinator *c, int rank, const ask_key *in, const kv_key *key,
                    place *out, kv_err *e)
 {
     entry x = {.key = *in, .maker = rank};
@@ -174,13 +175,13 @@ static int add_key(served *s, coordinator *c, int rank, const ask_key *in, const
 /* ---- Keys that others wait for ---- */
 
 /* Whether the worker that makes keys cannot make any: it waits itself, or has left. */
-static bool nobody_makes(const served *s, const coordinator *c)
+static bool nobody_makes(const server_state *s, const coordinator *c)
 {
     return s->done[0] || s->ended[0] || c->at_barrier[0] != 0;
 }
 
 /* Replies if all keys are ready. */
-static bool answer(served *s, coordinator *c, const waiter *w)
+static bool answer(server_state *s, coordinator *c, const waiter *w)
 {
     const char *at = w->keys, *end = at + w->bytes;
     buf reply = {0};
@@ -215,7 +216,7 @@ static void refuse_waiter(const waiter *w)
     server_refuse(w->rank, w->request, &e);
 }
 
-static void look_at_waiters(served *s, coordinator *c)
+static void look_at_waiters(server_state *s, coordinator *c)
 {
     for (waiter **at = &c->waiters; *at;) {
         waiter *w = *at;
@@ -234,7 +235,7 @@ static void look_at_waiters(served *s, coordinator *c)
     }
 }
 
-static void wait_for(served *s, coordinator *c, int rank, const link_rec *r, int64_t epoch)
+static void wait_for(server_state *s, coordinator *c, int rank, const link_rec *r, int64_t epoch)
 {
     kv_err e = {0};
     waiter *w = mem_zalloc(1, sizeof *w, &e);
@@ -313,8 +314,8 @@ static int check_inits(const coordinator *c, const char *at, const char *end, kv
 }
 
 /* The place of a key that somebody asked for before: a push of the first worker settles it. */
-static place find_again(const served *s, coordinator *c, entry *x, int rank, const ask_key *in,
-                        bool inits)
+static place find_again(const server_state *s, coordinator *c, entry *x, int rank,
+                        const ask_key *in, bool inits)
 {
     if (inits)
         return x->key.place;
@@ -324,7 +325,7 @@ static place find_again(const served *s, coordinator *c, entry *x, int rank, con
     return (place){.first = -1};
 }
 
-static void call_place(served *s, coordinator *c, int rank, const link_rec *r)
+static void call_place(server_state *s, coordinator *c, int rank, const link_rec *r)
 {
     const char *at = (const char *)(r + 1), *end = at + r->bytes;
     bool inits = r->call.args.inits;
@@ -356,7 +357,7 @@ static void call_place(served *s, coordinator *c, int rank, const link_rec *r)
     buf_release(&reply);
 }
 
-static void call_ready(served *s, coordinator *c, int rank, const link_rec *r)
+static void call_ready(server_state *s, coordinator *c, int rank, const link_rec *r)
 {
     const char *at = (const char *)(r + 1), *end = at + r->bytes;
     const ask_key *in;
@@ -376,7 +377,7 @@ static void call_ready(served *s, coordinator *c, int rank, const link_rec *r)
 
 /* ---- Barriers ---- */
 
-static void give_up_barrier(const served *s, coordinator *c, const kv_err *why)
+static void give_up_barrier(const server_state *s, coordinator *c, const kv_err *why)
 {
     for (int i = 0; i < s->how.workers; i++) {
         if (c->at_barrier[i])
@@ -386,18 +387,18 @@ static void give_up_barrier(const served *s, coordinator *c, const kv_err *why)
     c->barrier_us = 0;
 }
 
-static bool is_missing(const served *s, const coordinator *c, int rank)
+static bool is_missing(const server_state *s, const coordinator *c, int rank)
 {
     bool there = s->done[rank] || c->at_barrier[rank];
     for (const waiter *w = c->waiters; w && c->first_asks && !there; w = w->next)
         there = w->rank == rank && w->epoch > 0;
-    for (const letter *l = c->letters; l && c->first_asks && !there; l = l->next)
+    for (const mail *l = c->mailbox; l && c->first_asks && !there; l = l->next)
         there = l->to == rank && l->from == 0 && l->request; /* of a file that brings a rule */
     return !there;
 }
 
 /* All have come. */
-static void let_go(const served *s, coordinator *c)
+static void let_go(const server_state *s, coordinator *c)
 {
     ask_met met = {c->moves, c->epoch};
     int some = c->first_asks ? 1 : s->how.workers;
@@ -413,7 +414,7 @@ static void let_go(const served *s, coordinator *c)
             c->barrier_us = net_now_us();
 }
 
-static void look_at_barrier(served *s, coordinator *c)
+static void look_at_barrier(server_state *s, coordinator *c)
 {
     int missing = 0, ended = -1, waiting = 0;
     kv_err why = {0};
@@ -435,40 +436,40 @@ static void look_at_barrier(served *s, coordinator *c)
     }
 }
 
-/* ---- Letters ---- */
+/* ---- Mail ---- */
 
 /* One that is there, or somebody who waits for it; NULL: none. */
-static letter **find_letter(coordinator *c, int from, int to, int64_t tag, bool waits)
+static mail **find_mail(coordinator *c, int from, int to, int64_t tag, bool waits)
 {
-    for (letter **at = &c->letters; *at; at = &(*at)->next) {
-        const letter *l = *at;
+    for (mail **at = &c->mailbox; *at; at = &(*at)->next) {
+        const mail *l = *at;
         if (l->from == from && l->to == to && l->tag == tag && !l->request == !waits)
             return at;
     }
     return NULL;
 }
 
-static void take_off(letter **at)
+static void take_off(mail **at)
 {
-    letter *l = *at;
+    mail *l = *at;
     *at = l->next;
-    free_letter(l);
+    free_mail(l);
 }
 
-static letter *add_letter(coordinator *c, int from, int to, int64_t tag, kv_err *e)
+static mail *add_mail(coordinator *c, int from, int to, int64_t tag, kv_err *e)
 {
-    letter *l = mem_zalloc(1, sizeof *l, e);
+    mail *l = mem_zalloc(1, sizeof *l, e);
     if (!l)
         return NULL;
-    *l = (letter){.from = from, .to = to, .tag = tag, .next = c->letters};
-    return c->letters = l;
+    *l = (mail){.from = from, .to = to, .tag = tag, .next = c->mailbox};
+    return c->mailbox = l;
 }
 
-static int send_letter(coordinator *c, int rank, const link_rec *r, kv_err *e)
+static int send_mail(coordinator *c, int rank, const link_rec *r, kv_err *e)
 {
     int to = (int)r->call.args.mail.peer;
     int64_t tag = r->call.args.mail.tag;
-    letter **at = find_letter(c, rank, to, tag, true);
+    mail **at = find_mail(c, rank, to, tag, true);
     if (at) {
         server_reply(to, (*at)->request, r + 1, r->bytes);
         take_off(at);
@@ -477,9 +478,9 @@ static int send_letter(coordinator *c, int rank, const link_rec *r, kv_err *e)
     char *data = mem_alloc(r->bytes, 1, e);
     if (!data)
         return KV_E_MEMORY;
-    if ((at = find_letter(c, rank, to, tag, false)))
+    if ((at = find_mail(c, rank, to, tag, false)))
         take_off(at);
-    letter *l = add_letter(c, rank, to, tag, e);
+    mail *l = add_mail(c, rank, to, tag, e);
     if (!l) {
         mem_free(data);
         return KV_E_MEMORY;
@@ -497,11 +498,12 @@ static void refuse_ended(int rank, uint64_t request, int ended)
     server_refuse(rank, request, &e);
 }
 
-static int receive_letter(const served *s, coordinator *c, int rank, const link_rec *r, kv_err *e)
+static int receive_mail(const server_state *s, coordinator *c, int rank, const link_rec *r,
+                        kv_err *e)
 {
     int from = (int)r->call.args.mail.peer;
     int64_t tag = r->call.args.mail.tag;
-    letter **at = find_letter(c, from, rank, tag, false);
+    mail **at = find_mail(c, from, rank, tag, false);
     if (at) {
         server_reply(rank, r->request, (*at)->data, (*at)->bytes);
         take_off(at);
@@ -511,7 +513,7 @@ static int receive_letter(const served *s, coordinator *c, int rank, const link_
         refuse_ended(rank, r->request, from);
         return KV_OK;
     }
-    letter *l = add_letter(c, from, rank, tag, e);
+    mail *l = add_mail(c, from, rank, tag, e);
     if (!l)
         return KV_E_MEMORY;
     l->request = r->request;
@@ -521,8 +523,8 @@ static int receive_letter(const served *s, coordinator *c, int rank, const link_
 
 static void refuse_receivers(coordinator *c, int from)
 {
-    for (letter **at = &c->letters; *at;) {
-        letter *l = *at;
+    for (mail **at = &c->mailbox; *at;) {
+        mail *l = *at;
         if (l->from != from || !l->request) {
             at = &l->next;
             continue;
@@ -534,7 +536,7 @@ static void refuse_receivers(coordinator *c, int from)
 
 /* ---- Who waits for whom ---- */
 
-void coordinator_left(served *s, int rank)
+void coordinator_left(server_state *s, int rank)
 {
     if (s->coordinator) {
         if (s->ended[rank])
@@ -545,7 +547,7 @@ void coordinator_left(served *s, int rank)
 }
 
 /* Which workers are at the barrier, and which are not. */
-static void tell_barrier(const served *s, const coordinator *c, buf *out)
+static void tell_barrier(const server_state *s, const coordinator *c, buf *out)
 {
     buf_add(out, "a barrier has ranks");
     for (int i = 0; i < s->how.workers; i++)
@@ -569,10 +571,10 @@ static void tell_waiter(const waiter *w, buf *out)
         buf_printf(out, "rank %d waits for an optimizer, which rank 0 has not set", w->rank);
 }
 
-static int64_t letters_wait(coordinator *c, int64_t before, int64_t first, buf *text)
+static int64_t mail_waits(coordinator *c, int64_t before, int64_t first, buf *text)
 {
-    for (letter **at = &c->letters; *at;) {
-        const letter *l = *at;
+    for (mail **at = &c->mailbox; *at;) {
+        const mail *l = *at;
         kv_err why = {0};
         if (l->request && l->since_us < first) {
             first = l->since_us;
@@ -592,7 +594,7 @@ static int64_t letters_wait(coordinator *c, int64_t before, int64_t first, buf *
     return first;
 }
 
-int64_t coordinator_waits(served *s, int64_t before, buf *out)
+int64_t coordinator_waits(server_state *s, int64_t before, buf *out)
 {
     coordinator *c = s->coordinator;
     int64_t first = INT64_MAX;
@@ -628,13 +630,13 @@ int64_t coordinator_waits(served *s, int64_t before, buf *out)
         mem_free(w);
     }
     if (c)
-        first = letters_wait(c, before, first, &text);
+        first = mail_waits(c, before, first, &text);
     buf_add(out, buf_text(&text));
     buf_release(&text);
     return first;
 }
 
-int coordinator_lacks(const served *s, int rank)
+int coordinator_missed(const server_state *s, int rank)
 {
     const coordinator *c = s->coordinator;
     if (!c)
@@ -645,13 +647,13 @@ int coordinator_lacks(const served *s, int rank)
                 return i;
     if (rank == 0 && c->waiters)
         return c->waiters->rank;
-    for (const letter *l = c->letters; l; l = l->next)
+    for (const mail *l = c->mailbox; l; l = l->next)
         if (l->request && l->from == rank)
             return l->to;
     return -1;
 }
 
-bool coordinator_key(const served *s, int64_t number, kv_key *key)
+bool coordinator_key(const server_state *s, int64_t number, kv_key *key)
 {
     const coordinator *c = s->coordinator;
     for (int64_t i = 0; c && i < c->n; i++) {
@@ -666,7 +668,7 @@ bool coordinator_key(const served *s, int64_t number, kv_key *key)
 
 /* ---- Calls ---- */
 
-bool coordinator_call(served *s, int rank, const link_rec *r)
+bool coordinator_call(server_state *s, int rank, const link_rec *r)
 {
     if (r->call.what < ASK_PLACE || r->call.what > ASK_RECEIVE)
         return false;
@@ -707,13 +709,13 @@ bool coordinator_call(served *s, int rank, const link_rec *r)
         }
         break;
     case ASK_SEND:
-        if (send_letter(c, rank, r, &e))
+        if (send_mail(c, rank, r, &e))
             server_refuse(rank, r->request, &e);
         else
             server_reply(rank, r->request, NULL, 0);
         break;
     case ASK_RECEIVE:
-        if (receive_letter(s, c, rank, r, &e))
+        if (receive_mail(s, c, rank, r, &e))
             server_refuse(rank, r->request, &e);
         look_at_barrier(s, c);
         break;

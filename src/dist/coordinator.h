@@ -1,28 +1,28 @@
 /* The coordinator: what one rank decides for all, on the first server. Which keys there are and
  * where they live; who waits at a barrier; how many optimizers the job has set. It also keeps the
- * letters of workers to each other (letter.h).
+ * messages of workers to each other (mailbox.h).
  */
 #ifndef DIST_COORDINATOR_H
 #define DIST_COORDINATOR_H
 
-#include "dist/served.h"
+#include "dist/server_state.h"
 
 /* Takes a call that is the coordinator's; says whether it was. */
-bool coordinator_call(served *s, int rank, const link_rec *r);
+bool coordinator_call(server_state *s, int rank, const link_rec *r);
 
 /* A worker is done or has left: what waits for it is told. */
-void coordinator_left(served *s, int rank);
+void coordinator_left(server_state *s, int rank);
 
 /* What has waited longest: appends a sentence, and returns since when; INT64_MAX when nothing
  * waits. Calls that waited since `before` are given up. */
-int64_t coordinator_waits(served *s, int64_t before, buf *out);
+int64_t coordinator_waits(server_state *s, int64_t before, buf *out);
 
 /* A worker that waits for another one, or -1. */
-int coordinator_lacks(const served *s, int rank);
+int coordinator_missed(const server_state *s, int rank);
 
 /* Whose part has that number; false: this server does not know. The name is borrowed. */
-bool coordinator_key(const served *s, int64_t number, kv_key *key);
+bool coordinator_key(const server_state *s, int64_t number, kv_key *key);
 
-void coordinator_free(served *s);
+void coordinator_free(server_state *s);
 
 #endif

@@ -6,14 +6,14 @@
 
 /* Every variable, by its name behind KVSTORE_. */
 #define VARIABLES(X)                                                                               \
-    X(RUN_DIR)          /* the launcher's folder */                                                \
-    X(DEADLINE)         /* see alive.h */                                                          \
-    X(TIMEOUT)          /* see net.h */                                                            \
-    X(SERVERS)          /* how many ranks only serve */                                            \
-    X(SHARED_MEMORY)    /* 0: every rank is a machine of its own */                                \
-    X(AHEAD)            /* see room.h */                                                           \
-    X(TRACE)            /* 1: see link_trace */                                                    \
-    X(CHECKPOINT)       /* see checkpoint.h, and the next two */                                   \
+    X(RUN_DIR)       /* the launcher's folder */                                                   \
+    X(DEADLINE)      /* see alive.h */                                                             \
+    X(TIMEOUT)       /* see net.h */                                                               \
+    X(SERVERS)       /* how many ranks only serve */                                               \
+    X(SHARED_MEMORY) /* 0: every rank is a machine of its own */                                   \
+    X(AHEAD)         /* see backpressure.h */                                                      \
+    X(TRACE)         /* 1: see link_trace */                                                       \
+    X(CHECKPOINT)    /* see checkpoint.h, and the next two */                                      \
     X(CHECKPOINT_EVERY)                                                                            \
     X(CHECKPOINT_ROUND)
 

@@ -4,7 +4,7 @@
  * the order in which they were committed. Between ranks of one machine they travel through rings in
  * a shared window (MPI-3), else as MPI messages, several small records in each; the sender's memory
  * is free again when a record was committed. What lies on a GPU may go to a rank of another machine
- * from there, as a parcel.
+ * from there, as a GPU-direct message: MPI reads it on the GPU, and no copy is made.
  *
  * One thread at a time may be in these functions (MPI_THREAD_SERIALIZED); net.c has the lock.
  */
@@ -32,24 +32,24 @@ int link_size(void);
 const char *link_host(int rank);      /* its machine's name */
 bool link_shares_memory(int rank);    /* records to it go through a ring */
 
-/* Room for a record of so many payload bytes to a rank; the payload begins behind the header. NULL:
- * no room now. At most one room is open at a time; link_commit sends it, with the header's bytes as
- * they are then, which may be fewer. */
-link_rec *link_room(int rank, int64_t bytes);
+/* Reserves memory for a record of so many payload bytes to a rank; the payload begins behind the
+ * header. NULL: there is none now. At most one record is open at a time; link_commit sends it, with
+ * the header's bytes as they are then, which may be fewer. */
+link_rec *link_reserve(int rank, int64_t bytes);
 void link_commit(int rank);
 
-/* ---- Parcels ----
+/* ---- GPU-direct messages ----
  *
  * Where MPI reads the memory of GPUs, many bytes that lie there travel as one message, and behind
  * them records that say what they are. The bytes of each record are in host memory when it is
  * taken, and as long as the record lies there.
  */
-enum { LINK_PARCEL = 8 << 20 /* bytes at most */ };
+enum { LINK_DIRECT_MOST = 8 << 20 /* bytes at most */ };
 
-typedef struct link_parcel link_parcel;
+typedef struct link_direct link_direct;
 
 /* What the payload of such a record ends with: how many bytes are its own, and where they begin in
- * the parcel; who takes it finds their address instead. */
+ * the GPU-direct message; who takes it finds their address instead. */
 typedef struct link_packed {
     int64_t bytes;
     union {
@@ -58,20 +58,21 @@ typedef struct link_packed {
     };
 } link_packed;
 
-/* Whether parcels go to a rank. */
-bool link_takes_parcels(int rank);
+/* Whether a rank receives GPU-direct messages. */
+bool link_takes_direct(int rank);
 
 /* Begins to send one. What made its bytes is done, and nothing writes them until they have left.
  * NULL: not now; or never, with an error: peer. */
-link_parcel *link_send_parcel(int rank, const void *block, int64_t bytes, kv_err *e);
+link_direct *link_send_direct(int rank, const void *block, int64_t bytes, kv_err *e);
 
 /* False: not yet; or never, with an error: peer. */
-bool link_parcel_left(link_parcel *p, kv_err *e);
+bool link_direct_left(link_direct *p, kv_err *e);
 
-/* Room for so many bytes of records, of one that has left: each is link_whole(payload) long. NULL:
- * no room now. link_commit_parcel sends them, and releases the parcel. */
-link_rec *link_parcel_room(const link_parcel *p, int64_t bytes);
-void link_commit_parcel(link_parcel *p);
+/* Reserves memory for the records of a message that has left, each of them link_whole(payload)
+ * bytes. NULL: there is none now. link_direct_commit sends them, and releases the GPU-direct
+ * message. */
+link_rec *link_direct_reserve(const link_direct *p, int64_t bytes);
+void link_direct_commit(link_direct *p);
 
 static inline int64_t link_whole(int64_t payload)
 {

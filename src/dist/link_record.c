@@ -82,7 +82,7 @@ static void print_call(buf *out, const link_rec *r)
         [ASK_CREATE] = "create",   [ASK_FREE] = "free",           [ASK_DONE] = "done",
         [ASK_INIT] = "init",       [ASK_DROP] = "drop",           [ASK_OPTIMIZER] = "optimizer",
         [ASK_COMMAND] = "command", [ASK_ROWS] = "rows",           [ASK_STATES] = "states",
-        [ASK_SET_STATES] = "set states", [ASK_COUNTS] = "counts", [ASK_LACKS] = "lacks",
+        [ASK_SET_STATES] = "set states", [ASK_COUNTS] = "counts", [ASK_MISSED] = "missed",
         [ASK_PLACE] = "place",     [ASK_READY] = "ready",         [ASK_FIND] = "find",
         [ASK_BARRIER] = "barrier", [ASK_EPOCH] = "epoch",         [ASK_SEND] = "send",
         [ASK_RECEIVE] = "receive"};

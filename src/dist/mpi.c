@@ -8,8 +8,8 @@
  * To other machines records travel in frames. A few receives of any source are always posted, and
  * frames are taken in the order of posting, which keeps the order of each sender.
  *
- * A parcel is told in a frame, so that the other side receives it where there is room, and told
- * again, with its records, when it has left: they have their place in the order there.
+ * A GPU-direct message is told in a frame, so that the other side receives it where there is room,
+ * and told again, with its records, when it has left: they have their place in the order there.
  */
 #include <mpi.h>
 #include <semaphore.h>
@@ -29,7 +29,7 @@ enum {
     FRAMES_OUT = 16,            /* sends that may be under way to one rank */
     RECEIVES = 32,
     TAG = 1,
-    TAG_PARCEL = 2,
+    TAG_DIRECT = 2,
     LINE = 64,
     /* Two records and many small ones: it stays in the cache of a processor, and what is urgent has
      * no more than two before it. A rank that does not run fills, and empties, more at once; but
@@ -51,10 +51,10 @@ typedef struct ring {
 /* What wakes a rank, in the memory that it shares. */
 typedef enum asleep { AWAKE, DEAF, LISTENING } asleep;
 
-typedef struct bell {
+typedef struct wakeup {
     _Alignas(LINE) int sleeper; /* an asleep; who sets it to AWAKE posts, once */
-    sem_t rung;
-} bell;
+    sem_t wakes;
+} wakeup;
 
 typedef struct frame {
     MPI_Request request;
@@ -64,28 +64,28 @@ typedef struct frame {
     bool came; /* and some of its records may have been handed out */
 } frame;
 
-struct link_parcel {
+struct link_direct {
     MPI_Request request;
     int rank; /* the other side */
     int64_t number;
-    char *data; /* of one that comes: LINK_PARCEL bytes */
-    link_parcel *next;
+    char *data; /* of one that comes: LINK_DIRECT_MOST bytes */
+    link_direct *next;
 };
 
 /* Another rank. */
 typedef struct peer {
     char host[64];
     ring *out, *in;        /* or NULL: it is elsewhere */
-    bell *bell;            /* its own, where the two share memory */
+    wakeup *wakeup;        /* its own, where the two share memory */
     int64_t written, seen; /* of out: written but not published; what the other side is done with */
     int64_t read;          /* of in: handed out */
-    int64_t open;          /* bytes of the room that is open */
+    int64_t open;          /* bytes of the record that is open */
     bool full;             /* there was no room in out */
     frame frames[FRAMES_OUT];
     int next;    /* the frame that is filled, or will be */
     bool filling;
-    int64_t parcels;      /* that were sent to it */
-    link_parcel *parcels_in; /* that come from it */
+    int64_t directs;        /* GPU-direct messages that were sent to it */
+    link_direct *direct_in; /* those that come from it */
 } peer;
 
 static struct {
@@ -93,14 +93,14 @@ static struct {
     MPI_Win window;
     int rank, size;
     int64_t ring_bytes; /* of data */
-    bell *bell;
+    wakeup *wakeup;
     peer *peers;
     frame receives[RECEIVES];
     int first, taken; /* the receive that comes next; frames handed out since the last release */
     int64_t at;       /* bytes of the first one that were handed out */
     bool reads_gpus;
-    link_parcel *done; /* parcels that came, handed out since the last release */
-    link_parcel *spare;
+    link_direct *done; /* GPU-direct messages that came, handed out since the last release */
+    link_direct *spare;
 } net;
 
 /* Open MPI has it, and says whether it takes addresses of a GPU's memory; others may not. */
@@ -169,9 +169,9 @@ static ring *ring_at(char *base, int n)
 }
 
 /* Behind all n rings. */
-static bell *bell_at(char *base, int n)
+static wakeup *wakeup_at(char *base, int n)
 {
-    return (bell *)(void *)ring_at(base, n);
+    return (wakeup *)(void *)ring_at(base, n);
 }
 
 /* Rings of the ranks near this one: each keeps those of what it receives. */
@@ -189,15 +189,15 @@ static int open_rings(kv_err *e)
     each = (each + LINE - 1) / LINE * LINE;
     net.ring_bytes = each;
     int64_t step = each + (int64_t)sizeof(ring);
-    int rc = MPI_Win_allocate_shared(nnear * step + (int64_t)sizeof(bell) + LINE, 1, MPI_INFO_NULL,
-                                     net.near, &base, &net.window);
+    int rc = MPI_Win_allocate_shared(nnear * step + (int64_t)sizeof(wakeup) + LINE, 1,
+                                     MPI_INFO_NULL, net.near, &base, &net.window);
     if (rc)
         return refuse(rc, "make a shared window", e);
     for (int i = 0; i < nnear; i++)
         memset(ring_at(base, i), 0, sizeof(ring));
-    net.bell = bell_at(base, nnear);
-    net.bell->sleeper = AWAKE;
-    sem_init(&net.bell->rung, 1, 0);
+    net.wakeup = wakeup_at(base, nnear);
+    net.wakeup->sleeper = AWAKE;
+    sem_init(&net.wakeup->wakes, 1, 0);
     MPI_Comm_group(net.near, &here);
     MPI_Comm_group(net.world, &all);
     for (int i = 0; i < nnear; i++) {
@@ -208,7 +208,7 @@ static int open_rings(kv_err *e)
         MPI_Win_shared_query(net.window, i, &bytes, &unit, &other);
         net.peers[rank].in = ring_at(base, i);
         net.peers[rank].out = ring_at(other, near);
-        net.peers[rank].bell = bell_at(other, nnear);
+        net.peers[rank].wakeup = wakeup_at(other, nnear);
     }
     MPI_Group_free(&here);
     MPI_Group_free(&all);
@@ -224,10 +224,10 @@ static int post(frame *f)
 /* Frames, where some rank is not near. */
 static int open_frames(kv_err *e)
 {
-    bool far = false;
+    bool remote = false;
     for (int i = 0; i < net.size; i++)
-        far |= i != net.rank && !net.peers[i].out;
-    for (int i = 0; far && i < RECEIVES; i++) {
+        remote |= i != net.rank && !net.peers[i].out;
+    for (int i = 0; remote && i < RECEIVES; i++) {
         net.receives[i].data = mem_alloc(1, FRAME, e);
         if (!net.receives[i].data)
             return KV_E_MEMORY;
@@ -306,24 +306,24 @@ bool link_shares_memory(int rank)
 
 /* ---- Sleep ---- */
 
-/* Wakes who sleeps at least so lightly. What it is to see was written before: either it sees that
- * when it looks after lying down, or it is seen to lie here. */
-static void ring_bell(bell *b, asleep at_least)
+/* Wakes a rank that sleeps at least so lightly. The news for it was written before this: it sees
+ * them when it looks after lying down, or this function sees that it sleeps. */
+static void wake_up(wakeup *b, asleep at_least)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (__atomic_load_n(&b->sleeper, __ATOMIC_RELAXED) >= (int)at_least &&
         __atomic_exchange_n(&b->sleeper, AWAKE, __ATOMIC_ACQ_REL) != AWAKE)
-        sem_post(&b->rung);
+        sem_post(&b->wakes);
 }
 
 void link_wake(void)
 {
-    ring_bell(net.bell, DEAF);
+    wake_up(net.wakeup, DEAF);
 }
 
 bool link_lie_down(bool listening)
 {
-    __atomic_store_n(&net.bell->sleeper, listening ? LISTENING : DEAF, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&net.wakeup->sleeper, listening ? LISTENING : DEAF, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     for (int i = 0; i < net.size && listening; i++) {
         const peer *p = &net.peers[i];
@@ -332,7 +332,7 @@ bool link_lie_down(bool listening)
         bool came = __atomic_load_n(&p->in->written, __ATOMIC_ACQUIRE) != p->read;
         bool room = p->full && __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE) != p->seen;
         if (came || room) {
-            __atomic_store_n(&net.bell->sleeper, AWAKE, __ATOMIC_RELAXED);
+            __atomic_store_n(&net.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
             return false;
         }
     }
@@ -347,13 +347,13 @@ void link_sleep(int64_t us)
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     if (us > 0)
-        sem_timedwait(&net.bell->rung, &until);
-    __atomic_store_n(&net.bell->sleeper, AWAKE, __ATOMIC_RELAXED);
+        sem_timedwait(&net.wakeup->wakes, &until);
+    __atomic_store_n(&net.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
 }
 
 /* ---- Sending ---- */
 
-static link_rec *ring_room(peer *p, int64_t need)
+static link_rec *ring_reserve(peer *p, int64_t need)
 {
     int64_t at = p->written % net.ring_bytes, rest = net.ring_bytes - at;
     int64_t skip = need > rest ? rest : 0;
@@ -385,7 +385,7 @@ static void send_frame(int rank)
     p->next = (p->next + 1) % FRAMES_OUT;
 }
 
-static link_rec *frame_room(int rank, int64_t need)
+static link_rec *frame_reserve(int rank, int64_t need)
 {
     peer *p = &net.peers[rank];
     frame *f = &p->frames[p->next];
@@ -405,16 +405,16 @@ static link_rec *frame_room(int rank, int64_t need)
     return (link_rec *)(void *)(f->data + f->used);
 }
 
-link_rec *link_room(int rank, int64_t bytes)
+link_rec *link_reserve(int rank, int64_t bytes)
 {
     peer *p = &net.peers[rank];
-    return p->out ? ring_room(p, link_whole(bytes)) : frame_room(rank, link_whole(bytes));
+    return p->out ? ring_reserve(p, link_whole(bytes)) : frame_reserve(rank, link_whole(bytes));
 }
 
 static void publish(peer *p)
 {
     __atomic_store_n(&p->out->written, p->written, __ATOMIC_RELEASE);
-    ring_bell(p->bell, LISTENING);
+    wake_up(p->wakeup, LISTENING);
 }
 
 void link_commit(int rank)
@@ -447,41 +447,41 @@ void link_flush(void)
     }
 }
 
-/* ---- Parcels that go ---- */
+/* ---- GPU-direct messages that go ---- */
 
-bool link_takes_parcels(int rank)
+bool link_takes_direct(int rank)
 {
     return net.reads_gpus && !link_shares_memory(rank);
 }
 
-link_parcel *link_send_parcel(int rank, const void *block, int64_t bytes, kv_err *e)
+link_direct *link_send_direct(int rank, const void *block, int64_t bytes, kv_err *e)
 {
     kv_err unused = {0};
     peer *to = &net.peers[rank];
-    link_parcel *p = mem_zalloc(1, sizeof *p, &unused);
-    link_rec *r = p ? link_room(rank, 0) : NULL;
-    int rc = r ? MPI_Isend(block, (int)bytes, MPI_BYTE, rank, TAG_PARCEL, net.world, &p->request)
+    link_direct *p = mem_zalloc(1, sizeof *p, &unused);
+    link_rec *r = p ? link_reserve(rank, 0) : NULL;
+    int rc = r ? MPI_Isend(block, (int)bytes, MPI_BYTE, rank, TAG_DIRECT, net.world, &p->request)
                : MPI_SUCCESS;
     if (!r || refuse(rc, "send the memory of a GPU", e)) {
         mem_free(p);
         return NULL;
     }
     p->rank = rank;
-    p->number = ++to->parcels;
+    p->number = ++to->directs;
     *r = (link_rec){.kind = LINK_DIRECT_BEGINS, .direct = {.number = p->number, .bytes = bytes}};
     link_commit(rank);
     return p;
 }
 
-bool link_parcel_left(link_parcel *p, kv_err *e)
+bool link_direct_left(link_direct *p, kv_err *e)
 {
     int left = 0, rc = MPI_Test(&p->request, &left, MPI_STATUS_IGNORE);
     return refuse(rc, "send the memory of a GPU", e) == KV_OK && left;
 }
 
-link_rec *link_parcel_room(const link_parcel *p, int64_t bytes)
+link_rec *link_direct_reserve(const link_direct *p, int64_t bytes)
 {
-    link_rec *r = link_room(p->rank, bytes);
+    link_rec *r = link_reserve(p->rank, bytes);
     if (!r)
         return NULL;
     *r = (link_rec){.bytes = (uint32_t)bytes, .kind = LINK_DIRECT_SENT,
@@ -489,7 +489,7 @@ link_rec *link_parcel_room(const link_parcel *p, int64_t bytes)
     return r + 1;
 }
 
-void link_commit_parcel(link_parcel *p)
+void link_direct_commit(link_direct *p)
 {
     link_commit(p->rank);
     mem_free(p);
@@ -515,30 +515,30 @@ static bool poll_ring(int rank, void (*take)(int rank, const link_rec *r), int64
 }
 
 /* False: there is no memory for it now. */
-static bool receive_parcel(int rank, const link_rec *r)
+static bool receive_direct(int rank, const link_rec *r)
 {
     kv_err unused = {0};
-    link_parcel *p = net.spare;
+    link_direct *p = net.spare;
     if (p)
         net.spare = p->next;
     else if (!(p = mem_zalloc(1, sizeof *p, &unused)))
         return false;
-    if (!p->data && !(p->data = mem_alloc_data(LINK_PARCEL, &unused))) {
+    if (!p->data && !(p->data = mem_alloc_data(LINK_DIRECT_MOST, &unused))) {
         mem_free(p);
         return false;
     }
     p->rank = rank;
     p->number = r->direct.number;
-    p->next = net.peers[rank].parcels_in;
-    net.peers[rank].parcels_in = p;
-    MPI_Irecv(p->data, (int)r->direct.bytes, MPI_BYTE, rank, TAG_PARCEL, net.world, &p->request);
+    p->next = net.peers[rank].direct_in;
+    net.peers[rank].direct_in = p;
+    MPI_Irecv(p->data, (int)r->direct.bytes, MPI_BYTE, rank, TAG_DIRECT, net.world, &p->request);
     return true;
 }
 
-/* The records of a parcel; false: what left the other side is not here yet. */
-static bool take_parcel(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
+/* The records of a GPU-direct message; false: what left the other side is not here yet. */
+static bool take_direct(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
 {
-    link_parcel **at = &net.peers[rank].parcels_in, *p;
+    link_direct **at = &net.peers[rank].direct_in, *p;
     int came = 0;
     while ((*at)->number != r->direct.number)
         at = &(*at)->next;
@@ -565,7 +565,7 @@ static bool take_record(int rank, link_rec *r, void (*take)(int rank, const link
 {
     bool begins = r->kind == LINK_DIRECT_BEGINS;
     if (begins || r->kind == LINK_DIRECT_SENT) {
-        bool taken = begins ? receive_parcel(rank, r) : take_parcel(rank, r, take);
+        bool taken = begins ? receive_direct(rank, r) : take_direct(rank, r, take);
         if (taken)
             link_trace("from", rank, r);
         return taken;
@@ -613,14 +613,14 @@ static bool poll_frames(void (*take)(int rank, const link_rec *r))
 
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
 {
-    bool any = false, far = false;
+    bool any = false, remote = false;
     for (int i = 0; i < net.size; i++) {
         if (net.peers[i].in)
             any |= poll_ring(i, take, bytes);
         else
-            far |= i != net.rank;
+            remote |= i != net.rank;
     }
-    return far && poll_frames(take) ? true : any;
+    return remote && poll_frames(take) ? true : any;
 }
 
 void link_release(void)
@@ -632,11 +632,11 @@ void link_release(void)
         __atomic_store_n(&p->in->done, p->read, __ATOMIC_RELEASE);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         if (__atomic_load_n(&p->in->full, __ATOMIC_RELAXED))
-            ring_bell(p->bell, LISTENING);
+            wake_up(p->wakeup, LISTENING);
     }
     for (; net.taken > 0; net.taken--)
         post(&net.receives[(net.first - net.taken + RECEIVES) % RECEIVES]);
-    for (link_parcel *p; (p = net.done);) {
+    for (link_direct *p; (p = net.done);) {
         net.done = p->next;
         p->next = net.spare;
         net.spare = p;

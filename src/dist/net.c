@@ -45,19 +45,19 @@ typedef struct waiting {
     struct waiting *next;
 } waiting;
 
-/* A call that comes in pieces. */
-typedef struct pieces {
+/* A call of which some bytes have come. */
+typedef struct partial_call {
     int rank;
     uint64_t request;
     int64_t bytes, cap;
     char *record; /* header and payload */
-    struct pieces *next;
-} pieces;
+    struct partial_call *next;
+} partial_call;
 
 static struct {
     bool open;
     bool crowded; /* this machine has more ranks than processors: who waits lets others run */
-    bool far;     /* some ranks cannot wake this one */
+    bool remote;     /* some ranks cannot wake this one */
     pthread_mutex_t drive;
     pthread_t thread;
 
@@ -71,8 +71,8 @@ static struct {
 
     /* Of the driver. */
     queue *queues;
-    struct own_room *own; /* the rooms of records to this rank that are open */
-    pieces *parts;
+    struct own_record *own; /* records to this rank that are open */
+    partial_call *partial_calls;
     net_item *answers;
     net_taker servers, *workers; /* workers: by store, NET_MOST_STORES */
     int stores;                  /* made so far; atomic */
@@ -169,18 +169,18 @@ static void take_posted(void)
 
 static void take(int rank, const link_rec *r);
 
-/* A record to this rank is taken at once: room for it, and for those that its taker sends. */
-typedef struct own_room {
-    struct own_room *below;
+/* A record to this rank is taken at once. Its taker may send others to this rank meanwhile. */
+typedef struct own_record {
+    struct own_record *below;
     _Alignas(8) char bytes[];
-} own_room;
+} own_record;
 
-link_rec *net_room(int rank, int64_t bytes)
+link_rec *net_reserve(int rank, int64_t bytes)
 {
     if (rank != net_rank())
-        return link_room(rank, bytes);
+        return link_reserve(rank, bytes);
     kv_err unused = {0};
-    own_room *r = mem_alloc(1, sizeof(own_room) + sizeof(link_rec) + (size_t)bytes, &unused);
+    own_record *r = mem_alloc(1, sizeof(own_record) + sizeof(link_rec) + (size_t)bytes, &unused);
     if (!r)
         return NULL;
     r->below = net.own;
@@ -195,7 +195,7 @@ void net_commit(int rank)
         link_commit(rank);
         return;
     }
-    own_room *r = net.own;
+    own_record *r = net.own;
     net.own = r->below;
     take(rank, (link_rec *)(void *)r->bytes);
     mem_free(r);
@@ -203,7 +203,7 @@ void net_commit(int rank)
 
 /* Sends what is queued for a rank while there is room. An item that a step makes room for is seen
  * at its next record. */
-static bool send_queue(queue *q)
+static bool send_queued(queue *q)
 {
     bool any = false;
     while (q->first) {
@@ -235,7 +235,7 @@ typedef struct answer {
 static net_step send_answer(net_item *i)
 {
     const answer *a = (answer *)(void *)i;
-    link_rec *r = net_room(i->peer, a->head.bytes);
+    link_rec *r = net_reserve(i->peer, a->head.bytes);
     if (!r)
         return NET_FULL;
     *r = a->head;
@@ -306,7 +306,7 @@ static waiting *find_waiting(uint64_t request)
     return w;
 }
 
-/* A piece of a reply. */
+/* A reply, or some of its bytes. */
 static void take_reply(int rank, const link_rec *r)
 {
     pthread_mutex_lock(&net.lock);
@@ -329,7 +329,7 @@ static void take_reply(int rank, const link_rec *r)
 
 static void take_call(int rank, const link_rec *r)
 {
-    pieces **at = &net.parts, *p;
+    partial_call **at = &net.partial_calls, *p;
     kv_err e = {0};
     while (*at && ((*at)->rank != rank || (*at)->request != r->request))
         at = &(*at)->next;
@@ -345,8 +345,8 @@ static void take_call(int rank, const link_rec *r)
         p->rank = rank;
         p->request = r->request;
         p->bytes = sizeof(link_rec);
-        p->next = net.parts;
-        *(at = &net.parts) = p;
+        p->next = net.partial_calls;
+        *(at = &net.partial_calls) = p;
     }
     if (mem_grow(&p->record, &p->cap, p->bytes + r->bytes, 1, &e))
         return;
@@ -448,7 +448,7 @@ static bool progress(void)
     bool any = link_poll(take, net.crowded ? TAKE_CROWDED : LINK_PAYLOAD);
     take_posted();
     for (int i = 0; i < net_size(); i++)
-        any |= send_queue(&net.queues[i]);
+        any |= send_queued(&net.queues[i]);
     /* also what this rank sent to itself behind the last settling */
     any |= net.sent | __atomic_exchange_n(&net.changed, 0, __ATOMIC_ACQ_REL);
     net.sent = false;
@@ -457,7 +457,7 @@ static bool progress(void)
     link_release();
     take_posted();
     for (int i = 0; i < net_size() && __atomic_load_n(&net.posted, __ATOMIC_RELAXED) == NULL; i++)
-        any |= send_queue(&net.queues[i]);
+        any |= send_queued(&net.queues[i]);
     link_flush();
     int64_t now = net_now_us();
     if (now - net.looked_us > LOOK_US) {
@@ -491,7 +491,7 @@ static void sleep_us(int us, bool other_drives)
         pthread_mutex_unlock(&net.drive);
     bool posted = __atomic_load_n(&net.posted, __ATOMIC_RELAXED) ||
                   __atomic_load_n(&net.changed, __ATOMIC_RELAXED);
-    bool heard = listening && !net.far;
+    bool heard = listening && !net.remote;
     if (idle)
         link_sleep(posted ? 0 : heard || us < SLEEP_MOST_US ? us : SLEEP_MOST_US);
 }
@@ -585,7 +585,7 @@ static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err 
 
 /* ---- Calls ---- */
 
-/* Sends a call in pieces from the caller's memory, who waits. */
+/* Sends a call in several records from the caller's memory, who waits. */
 typedef struct sending {
     net_item item;
     const net_call *call;
@@ -598,7 +598,7 @@ static net_step send_call(net_item *i)
     sending *s = (sending *)(void *)i;
     const net_call *c = s->call;
     int64_t n = c->bytes - s->sent < LINK_PAYLOAD ? c->bytes - s->sent : LINK_PAYLOAD;
-    link_rec *r = net_room(c->rank, n);
+    link_rec *r = net_reserve(c->rank, n);
     if (!r)
         return NET_FULL;
     bool last = s->sent + n == c->bytes;
@@ -773,7 +773,7 @@ static void share_processors(void)
     int here = 0;
     for (int i = 0; i < net_size(); i++) {
         here += strcmp(link_host(i), link_host(net_rank())) == 0;
-        net.far |= !link_shares_memory(i);
+        net.remote |= !link_shares_memory(i);
     }
     pool_share(here);
     net.crowded = here > pool_workers();
@@ -797,7 +797,7 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
         return rc;
     if (pthread_create(&net.thread, NULL, run_thread, NULL))
         return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
-    pool_set_poll(net.crowded && !net.far ? NULL : drive);
+    pool_set_poll(net.crowded && !net.remote ? NULL : drive);
     net.open = true;
     on_exit(at_exit, NULL);
     return KV_OK;

@@ -25,7 +25,7 @@ void net_close(void);
 
 /* ---- Sending ---- */
 
-/* Something to be sent: step sends its next record with net_room and net_commit, and says how it
+/* Something to be sent: step sends its next record with net_reserve and net_commit, and says how it
  * went. The net owns it until it is done; release may be NULL. */
 typedef enum net_step { NET_FULL, NET_MORE, NET_ENDED } net_step;
 
@@ -44,9 +44,9 @@ void net_post(net_item *i);
 /* The same for n items of a list joined by next. */
 void net_post_list(net_item *first);
 
-/* Room for a record to a rank, this one included; NULL: not now. For step functions, and for those
+/* Reserves a record to a rank, this one included; NULL: not now. For step functions, and for those
  * that take records. */
-link_rec *net_room(int rank, int64_t bytes);
+link_rec *net_reserve(int rank, int64_t bytes);
 void net_commit(int rank);
 
 /* A small record from a function that takes records: it is sent soon, whatever is queued. */
@@ -82,7 +82,7 @@ typedef struct net_call {
     int store;
     link_args args;
     const void *data;
-    int64_t bytes; /* any number; long ones travel in pieces */
+    int64_t bytes; /* any number; long ones travel in several records */
     int (*meanwhile)(void *arg, kv_err *e); /* or NULL: called ten times a second; its error ends
                                                the wait, of a single call */
     void *arg;

@@ -6,12 +6,12 @@
 #include "base/mem.h"
 #include "core/store.h"
 
-part *parts_find(const served *s, int64_t id)
+part *parts_find(const server_state *s, int64_t id)
 {
     return id >= 0 && id < s->parts_cap ? s->parts[id] : NULL;
 }
 
-void parts_touch(served *s, part *p)
+void parts_touch(server_state *s, part *p)
 {
     if (p->touched)
         return;
@@ -23,7 +23,8 @@ void parts_touch(served *s, part *p)
 
 /* A value takes the place of that with which a push made the part: no round was applied yet, since
  * the first worker has not contributed to any. */
-static int put_value(const served *s, part *p, const ask_slot *in, const char *data, kv_err *e)
+static int put_value(const server_state *s, part *p, const ask_slot *in, const char *data,
+                     kv_err *e)
 {
     kv_array **stored = &s->store->slots.items[p->slot].stored, *first = NULL;
     int rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
@@ -34,7 +35,7 @@ static int put_value(const served *s, part *p, const ask_slot *in, const char *d
     return KV_OK;
 }
 
-static int new_part(served *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
+static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
 {
     int64_t workers = s->how.workers;
     int rc = mem_grow(&s->parts, &s->parts_cap, in->part + 1, sizeof *s->parts, e);
@@ -71,7 +72,7 @@ static int new_part(served *s, const ask_slot *in, const kv_key *key, part **out
 }
 
 /* replaces: see ASK_INIT. */
-static int init_part(served *s, const ask_slot *in, const kv_key *key, const char *data,
+static int init_part(server_state *s, const ask_slot *in, const kv_key *key, const char *data,
                      bool replaces, kv_err *e)
 {
     part *p = parts_find(s, in->part);
@@ -102,12 +103,12 @@ void parts_free(part *p)
         mem_free(x);
     }
     mem_free((char *)p->key.name);
-    served_drop_codes(p);
+    server_drop_codes(p);
     mem_free(p);
 }
 
 /* Its place in the store stays, without elements. */
-static int drop_part(served *s, part *p, kv_err *e)
+static int drop_part(server_state *s, part *p, kv_err *e)
 {
     const int64_t none = 0;
     slot *x = &s->store->slots.items[p->slot];
@@ -127,7 +128,7 @@ static int drop_part(served *s, part *p, kv_err *e)
     return KV_OK;
 }
 
-int parts_drop(served *s, int64_t first, int64_t n, kv_err *e)
+int parts_drop(server_state *s, int64_t first, int64_t n, kv_err *e)
 {
     int rc = KV_OK;
     for (int64_t i = first; i < first + n && !rc; i++) {
@@ -137,7 +138,7 @@ int parts_drop(served *s, int64_t first, int64_t n, kv_err *e)
     return rc;
 }
 
-int parts_init(served *s, const link_rec *r, kv_err *e)
+int parts_init(server_state *s, const link_rec *r, kv_err *e)
 {
     const char *at = (const char *)(r + 1), *end = at + r->bytes;
     int rc = KV_OK;

@@ -2,7 +2,7 @@
  * rank 0. A key is known from its first call on, with the shape and the dtype that one rank brings;
  * where its parts are added up is settled like the places of other types.
  *
- * One flight sends the parts of its keys and receives their sums. Those that this rank adds up
+ * One request sends the parts of its keys and receives their sums. Those that this rank adds up
  * itself are not sent: sums.c reads them in place.
  */
 #include <stdlib.h>
@@ -11,78 +11,78 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "dist/flight.h"
+#include "dist/request.h"
 #include "dist/sums.h"
 #include "dist/types.h"
 
 /* ---- Sending ---- */
 
 /* The first array of a key that can hold the sum as it is. */
-static char *out_of(const flight *f, const cargo *c, const piece *p)
+static char *out_of(const request *rq, const request_item *c, const chunk *p)
 {
     for (int64_t i = c->first; i < c->first + c->n; i++) {
-        const kv_array *out = f->outs[i];
-        if ((kv_dtype)out->dtype == c->dtype && !(f->blocks && f->blocks[i]))
+        const kv_array *out = rq->outs[i];
+        if ((kv_dtype)out->dtype == c->dtype && !(rq->blocks && rq->blocks[i]))
             return (char *)out->data + place_from(&c->place, p->part) * kv_dtype_bytes(c->dtype);
     }
     return NULL;
 }
 
-static link_rec record_of(const flight *f, const cargo *c, const piece *p, int64_t bytes)
+static link_rec record_of(const request *rq, const request_item *c, const chunk *p, int64_t bytes)
 {
-    int32_t sooner = f->priority < INT32_MAX - 2 ? f->priority + 1 : f->priority;
+    int32_t sooner = rq->priority < INT32_MAX - 2 ? rq->priority + 1 : rq->priority;
     return (link_rec){.bytes = (uint32_t)bytes,
                       .kind = LINK_ADD,
-                      .flags = (uint8_t)(LINK_LAST | (f->broadcasts ? LINK_BROADCAST : 0)),
-                      .store = (uint16_t)f->w->number,
+                      .flags = (uint8_t)(LINK_LAST | (rq->broadcasts ? LINK_BROADCAST : 0)),
+                      .store = (uint16_t)rq->w->number,
                       .part = c->place.first + p->part,
-                      .request = f->token,
+                      .request = rq->token,
                       .add = {.round = c->round,
-                              .chunk = p - f->pieces,
+                              .chunk = p - rq->chunks,
                               .priority = sooner, /* answers go before what is still to be asked */
                               .dtype = c->dtype}};
 }
 
-net_step reduce_step(lane *l, cargo *c, const piece *p)
+net_step reduce_step(send_queue *q, request_item *c, const chunk *p)
 {
-    flight *f = l->flight;
+    request *rq = q->request;
     int64_t each = kv_dtype_bytes(c->dtype);
     int64_t bytes = place_count(&c->place, p->part) * each;
-    const char *data = flight_elements(c) + place_from(&c->place, p->part) * each;
-    if (l->item.peer == net_rank()) {
+    const char *data = request_elements(c) + place_from(&c->place, p->part) * each;
+    if (q->item.peer == net_rank()) {
         kv_err e = {0};
-        link_rec own = record_of(f, c, p, bytes);
-        if (sums_own(server_store(f->w->number), &own, data, out_of(f, c, p), &e))
-            reduce_ended(f->token, own.add.chunk, NULL, &e);
+        link_rec own = record_of(rq, c, p, bytes);
+        if (sums_own(server_store(rq->w->number), &own, data, out_of(rq, c, p), &e))
+            reduce_ended(rq->token, own.add.chunk, NULL, &e);
         return NET_ENDED;
     }
-    if (f->broadcasts && net_rank() != 0)
+    if (rq->broadcasts && net_rank() != 0)
         bytes = 0;
-    link_rec *r = net_room(l->item.peer, bytes);
+    link_rec *r = net_reserve(q->item.peer, bytes);
     if (!r)
         return NET_FULL;
-    *r = record_of(f, c, p, bytes);
+    *r = record_of(rq, c, p, bytes);
     if (bytes)
         memcpy(r + 1, data, (size_t)bytes);
-    net_commit(l->item.peer);
+    net_commit(q->item.peer);
     return NET_ENDED;
 }
 
 void reduce_ended(uint64_t token, int64_t number, const char *data, const kv_err *why)
 {
-    flight *f = flight_find(token);
-    if (!f)
+    request *rq = request_find(token);
+    if (!rq)
         return;
-    const piece *p = &f->pieces[number];
-    const cargo *c = &f->cargo[p->cargo];
-    if (why->code && !f->error.code) {
-        f->error = *why;
-        kv_err_key(&f->error, &c->key);
+    const chunk *p = &rq->chunks[number];
+    const request_item *c = &rq->items[p->item];
+    if (why->code && !rq->error.code) {
+        rq->error = *why;
+        kv_err_key(&rq->error, &c->key);
     }
     if (data)
-        flight_value(f, p, 0, data, place_count(&c->place, p->part) * kv_dtype_bytes(c->dtype));
-    flight_piece_ended(f, p);
-    flight_look_at_end(f);
+        request_value(rq, p, 0, data, place_count(&c->place, p->part) * kv_dtype_bytes(c->dtype));
+    request_chunk_ended(rq, p);
+    request_look_at_end(rq);
 }
 
 /* ---- Checks ---- */
@@ -134,16 +134,16 @@ static int no_value(const kv_key *key, kv_err *e)
     return kv_err_key(e, key), KV_E_KEY;
 }
 
-/* Gives each cargo the outs of its key. */
-static int give_outs(flight *f, const lists *l, const int64_t *numbers, const flight_pair *r,
+/* Gives each item the outs of its key. */
+static int give_outs(request *rq, const lists *l, const int64_t *numbers, const request_pair *r,
                      kv_err *e)
 {
     int64_t at = 0;
-    for (int64_t i = 0; i < f->ncargo; i++) {
-        cargo *c = &f->cargo[i];
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        request_item *c = &rq->items[i];
         c->first = at;
         while (at < l->nouts && numbers[r[at].i] == c->slot) {
-            f->outs[at] = l->outs[r[at].i];
+            rq->outs[at] = l->outs[r[at].i];
             at++;
         }
         c->n = at - c->first;
@@ -160,18 +160,18 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Values that are also the outs of other keys are copied: those may be written first. */
-static int copy_shared(flight *f, kv_err *e)
+static int copy_shared(request *rq, kv_err *e)
 {
-    engine_var **written = mem_alloc(f->nouts, sizeof(engine_var *), e);
+    engine_var **written = mem_alloc(rq->nouts, sizeof(engine_var *), e);
     int rc = written ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < f->nouts && !rc; i++)
-        written[i] = array_var(f->outs[i]);
+    for (int64_t i = 0; i < rq->nouts && !rc; i++)
+        written[i] = array_var(rq->outs[i]);
     if (!rc)
-        qsort(written, (size_t)f->nouts, sizeof *written, by_address);
-    for (int64_t i = 0; i < f->ncargo && !rc; i++) {
-        cargo *c = &f->cargo[i];
+        qsort(written, (size_t)rq->nouts, sizeof *written, by_address);
+    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+        request_item *c = &rq->items[i];
         const engine_var *var = array_var(c->source);
-        if (!bsearch(&var, written, (size_t)f->nouts, sizeof *written, by_address))
+        if (!bsearch(&var, written, (size_t)rq->nouts, sizeof *written, by_address))
             continue;
         kv_array *copy;
         rc = kv_array_new_raw(&copy, c->source->dtype, c->source->ndim, c->source->shape,
@@ -179,66 +179,66 @@ static int copy_shared(flight *f, kv_err *e)
         if (!rc && (rc = kv_array_copy(copy, c->source, e)))
             kv_array_unref(copy);
         if (!rc)
-            flight_give_source(c, copy);
+            request_give_source(c, copy);
     }
     mem_free(written);
     return rc;
 }
 
 /* Nothing fails from here on. */
-static void commit(flight *f)
+static void commit(request *rq)
 {
-    worker *w = f->w;
-    flight_wait_for_room(f);
-    for (int64_t i = 0; i < f->nouts; i++) {
-        array_hold(f->outs[i]);
-        f->uses[i] = (engine_use){.var = array_var(f->outs[i]), .write = true};
+    worker *w = rq->w;
+    request_backpressure(rq);
+    for (int64_t i = 0; i < rq->nouts; i++) {
+        array_hold(rq->outs[i]);
+        rq->uses[i] = (engine_use){.var = array_var(rq->outs[i]), .write = true};
     }
-    for (int64_t i = 0; i < f->ncargo; i++) {
-        cargo *c = &f->cargo[i];
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        request_item *c = &rq->items[i];
         c->round = ++w->keys[c->slot].pushes;
-        c->use = &f->uses[f->nouts + i];
+        c->use = &rq->uses[rq->nouts + i];
         *c->use = (engine_use){.var = array_var(c->source)};
     }
-    f->op.nuses = f->nouts + f->ncargo;
-    flight_submit(f, &w->store->calls.group);
+    rq->op.nuses = rq->nouts + rq->nitems;
+    request_submit(rq, &w->store->calls.group);
 }
 
-static int make_flight(worker *w, const lists *l, const int64_t *numbers, const int64_t *onumbers,
+static int make_request(worker *w, const lists *l, const int64_t *numbers, const int64_t *onumbers,
                        bool broadcasts, const kv_call *how, kv_err *e)
 {
-    flight *f = NULL;
-    flight_pair *r = NULL, *or = NULL;
-    int rc = flight_sort(w, numbers, l->n, &r, e);
+    request *rq = NULL;
+    request_pair *r = NULL, *or = NULL;
+    int rc = request_sort(w, numbers, l->n, &r, e);
     if (!rc)
-        rc = flight_sort(w, onumbers, l->nouts, &or, e);
+        rc = request_sort(w, onumbers, l->nouts, &or, e);
     if (!rc)
-        rc = flight_new(&f, w, numbers, r, l->n, l->n + l->nouts, how, e);
-    if (!rc && broadcasts && f->ncargo < l->n)
+        rc = request_new(&rq, w, numbers, r, l->n, l->n + l->nouts, how, e);
+    if (!rc && broadcasts && rq->nitems < l->n)
         rc = kv_err_set(e, KV_E_KEY, "a key stands twice in the call");
     if (!rc)
-        rc = flight_sum_values(f, l->keys, r, l->values, e);
-    if (!rc && !(f->outs = mem_alloc(l->nouts, sizeof(kv_array *), e)))
+        rc = request_sum_values(rq, l->keys, r, l->values, e);
+    if (!rc && !(rq->outs = mem_alloc(l->nouts, sizeof(kv_array *), e)))
         rc = KV_E_MEMORY;
     if (!rc)
-        rc = give_outs(f, l, onumbers, or, e);
+        rc = give_outs(rq, l, onumbers, or, e);
     if (!rc)
-        rc = flight_lay_out(f, e);
+        rc = request_lay_out(rq, e);
     if (!rc) {
-        f->sums = true;
-        f->broadcasts = broadcasts;
-        f->nouts = l->nouts;
+        rq->sums = true;
+        rq->broadcasts = broadcasts;
+        rq->nouts = l->nouts;
         if (!l->in_place)
-            rc = copy_shared(f, e);
+            rc = copy_shared(rq, e);
         if (rc)
-            f->nouts = 0; /* they are not referenced yet */
+            rq->nouts = 0; /* they are not referenced yet */
     }
     mem_free(r);
     mem_free(or);
     if (!rc)
-        commit(f);
-    else if (f)
-        flight_free(f);
+        commit(rq);
+    else if (rq)
+        request_free(rq);
     return rc;
 }
 
@@ -274,7 +274,7 @@ static int run_call(worker *w, const lists *l, bool broadcasts, const kv_call *h
     if (!rc)
         rc = find_outs(w, l, onumbers, e);
     if (!rc)
-        rc = make_flight(w, l, numbers, onumbers, broadcasts, how, e);
+        rc = make_request(w, l, numbers, onumbers, broadcasts, how, e);
     w->store->changes += rc == KV_OK;
     mem_free(numbers);
     mem_free(onumbers);

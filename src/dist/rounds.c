@@ -11,7 +11,7 @@
 
 /* ---- Contributions ---- */
 
-static round *new_round(served *s, part *p, int64_t number, int worker)
+static round *new_round(server_state *s, part *p, int64_t number, int worker)
 {
     kv_err unused = {0};
     int64_t n = s->how.is_async ? 1 : s->how.workers;
@@ -32,7 +32,7 @@ static round *new_round(served *s, part *p, int64_t number, int worker)
     return x;
 }
 
-static round *find_round(served *s, part *p, int64_t number, int worker)
+static round *find_round(server_state *s, part *p, int64_t number, int worker)
 {
     for (round *x = p->rounds; x; x = x->next)
         if (x->number == number && (!s->how.is_async || x->worker == worker))
@@ -48,7 +48,7 @@ static void drop_data(contribution *c)
     c->owned = false;
 }
 
-static void free_round(served *s, part *p, round *x)
+static void free_round(server_state *s, part *p, round *x)
 {
     int64_t n = s->how.is_async ? 1 : s->how.workers;
     for (round **at = &p->rounds; *at; at = &(*at)->next) {
@@ -68,19 +68,19 @@ static void free_round(served *s, part *p, round *x)
 static const char *take_host(round *x, const char *data, bool is_lowest)
 {
     int64_t n;
-    memcpy(&n, data + sizeof x->given, sizeof n);
-    const char *numbers = data + sizeof x->given + sizeof n;
+    memcpy(&n, data + sizeof x->host_step, sizeof n);
+    const char *numbers = data + sizeof x->host_step + sizeof n;
     size_t bytes = (size_t)n * sizeof *x->numbers;
-    if (is_lowest || !x->has_given) {
-        memcpy(&x->given, data, sizeof x->given);
+    if (is_lowest || !x->has_host_step) {
+        memcpy(&x->host_step, data, sizeof x->host_step);
         memcpy(x->numbers, numbers, bytes);
-        x->has_given = true;
+        x->has_host_step = true;
     }
     return numbers + bytes;
 }
 
 /* The first of the workers that take part. */
-static int lowest(const served *s)
+static int lowest(const server_state *s)
 {
     for (int i = 0; i < s->how.workers; i++)
         if (!s->done[i])
@@ -88,7 +88,7 @@ static int lowest(const served *s)
     return 0;
 }
 
-/* Memory for a contribution of which only a piece, or codes, have come. */
+/* Memory for a contribution of which only some bytes, or codes, have come. */
 static char *own_data(contribution *c, int64_t bytes)
 {
     kv_err unused = {0};
@@ -100,7 +100,7 @@ static char *own_data(contribution *c, int64_t bytes)
     return c->data;
 }
 
-static int take_data(served *s, part *p, const link_rec *r, contribution *c, const char *data,
+static int take_data(server_state *s, part *p, const link_rec *r, contribution *c, const char *data,
                      bool stays, kv_err *e)
 {
     int64_t n = (const char *)(r + 1) + r->bytes - data;
@@ -144,7 +144,7 @@ static int take_data(served *s, part *p, const link_rec *r, contribution *c, con
     return KV_OK;
 }
 
-int rounds_push(served *s, int rank, const link_rec *r, kv_err *e)
+int rounds_push(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
     part *p = parts_find(s, r->part);
     const char *data = (const char *)(r + 1);
@@ -181,7 +181,7 @@ int rounds_push(served *s, int rank, const link_rec *r, kv_err *e)
 
 /* ---- Rounds ---- */
 
-static int64_t slowest(const served *s, const part *p)
+static int64_t slowest(const server_state *s, const part *p)
 {
     int64_t least = INT64_MAX;
     for (int i = 0; i < s->how.workers; i++)
@@ -196,7 +196,7 @@ static bool may_follow(const part *p, int worker, const contribution *c)
 }
 
 /* The first round of a part, if it can be applied now. */
-static round *ready_sync(const served *s, const part *p)
+static round *ready_sync(const server_state *s, const part *p)
 {
     round *x = p->rounds;
     if (!x || x->number != p->applied + 1 || p->replies > 0 || x->have == 0)
@@ -210,7 +210,7 @@ static round *ready_sync(const served *s, const part *p)
     return x;
 }
 
-static round *ready_async(const served *s, const part *p)
+static round *ready_async(const server_state *s, const part *p)
 {
     int64_t bound = s->how.staleness, least = bound < 0 ? 0 : slowest(s, p);
     for (round *x = p->rounds; x && p->replies == 0; x = x->next) {
@@ -222,13 +222,13 @@ static round *ready_async(const served *s, const part *p)
     return NULL;
 }
 
-static round *ready(const served *s, const part *p)
+static round *ready(const server_state *s, const part *p)
 {
     return s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
 }
 
 /* What a batch of rounds pushes. */
-static int add_values(served *s, part *p, round *x, kv_err *e)
+static int add_values(server_state *s, part *p, round *x, kv_err *e)
 {
     int64_t n = s->how.is_async ? 1 : s->how.workers;
     int64_t first = s->nvalues;
@@ -255,14 +255,14 @@ static int add_values(served *s, part *p, round *x, kv_err *e)
     return rc;
 }
 
-static void drop_values(served *s)
+static void drop_values(server_state *s)
 {
     while (s->nvalues > 0)
         kv_array_unref(s->values[--s->nvalues]);
 }
 
 /* Tells the workers of a round how it went, and forgets it. */
-static void end_round(served *s, part *p, round *x, const kv_err *why)
+static void end_round(server_state *s, part *p, round *x, const kv_err *why)
 {
     int64_t n = s->how.is_async ? 1 : s->how.workers;
     p->contributors = 0;
@@ -275,7 +275,7 @@ static void end_round(served *s, part *p, round *x, const kv_err *why)
         if (why->code)
             server_fail(worker, x->by[i].request, s->number, p->id, why);
         else
-            served_note_done(s, worker, x->by[i].request);
+            server_note_done(s, worker, x->by[i].request);
     }
     p->applied++;
     s->rounds++;
@@ -283,11 +283,11 @@ static void end_round(served *s, part *p, round *x, const kv_err *why)
     free_round(s, p, x);
 }
 
-void rounds_give_up(served *s, part *p, round *x, const kv_err *why)
+void rounds_give_up(server_state *s, part *p, round *x, const kv_err *why)
 {
     end_round(s, p, x, why);
-    for (served_pull **at = &p->pulls; *at;) {
-        served_pull *y = *at;
+    for (server_pull **at = &p->pulls; *at;) {
+        server_pull *y = *at;
         if (y->round > p->applied || y->rows) {
             at = &y->next;
             continue;
@@ -300,7 +300,7 @@ void rounds_give_up(served *s, part *p, round *x, const kv_err *why)
     parts_touch(s, p);
 }
 
-static int push_batch(served *s, kv_err *e)
+static int push_batch(server_state *s, kv_err *e)
 {
     int rc = kv_push(s->store, s->keys, s->nvalues, s->values, NULL, e);
     if (!rc)
@@ -310,7 +310,7 @@ static int push_batch(served *s, kv_err *e)
 
 /* Pushes the rounds from … to - 1 of the batch, and where that fails each alone: a round that fails
  * keeps the old value. */
-static void apply_batch(served *s, int64_t from, int64_t to)
+static void apply_batch(server_state *s, int64_t from, int64_t to)
 {
     kv_err e = {0};
     int rc = KV_OK;
@@ -329,7 +329,7 @@ static void apply_batch(served *s, int64_t from, int64_t to)
 }
 
 /* All rounds that are ready, one of each part. */
-static bool apply_ready(served *s)
+static bool apply_ready(server_state *s)
 {
     kv_err unused = {0};
     bool any = false;
@@ -338,9 +338,9 @@ static bool apply_ready(served *s)
         round *x = ready(s, p);
         if (!x)
             continue;
-        if (served_is_sum(s, p, x)) {
+        if (server_is_sum(s, p, x)) {
             kv_err e = {0};
-            served_add_up(s, p, x, &e);
+            server_add_up(s, p, x, &e);
             end_round(s, p, x, &e);
             any = true;
             continue;
@@ -349,8 +349,8 @@ static bool apply_ready(served *s)
             mem_grow(&s->batch_rounds, &s->batch_rounds_cap, s->nbatch + 1,
                      sizeof *s->batch_rounds, &unused))
             break;
-        served_drop_codes(p);
-        p->origin.given = x->has_given ? &x->given : NULL;
+        server_drop_codes(p);
+        p->origin.given = x->has_host_step ? &x->host_step : NULL;
         p->origin.numbers = x->numbers;
         s->batch[s->nbatch] = p;
         s->batch_rounds[s->nbatch++] = x;
@@ -362,12 +362,12 @@ static bool apply_ready(served *s)
 
 /* ---- Pulls ---- */
 
-static int add_pull(served *s, int64_t id, const served_pull *pull, kv_err *e)
+static int add_pull(server_state *s, int64_t id, const server_pull *pull, kv_err *e)
 {
     part *p = parts_find(s, id);
     if (!p)
         return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
-    served_pull *x = s->spare_pulls;
+    server_pull *x = s->spare_pulls;
     if (x)
         s->spare_pulls = x->next;
     else if (!(x = mem_alloc(1, sizeof *x, e)))
@@ -379,16 +379,16 @@ static int add_pull(served *s, int64_t id, const served_pull *pull, kv_err *e)
     return KV_OK;
 }
 
-int rounds_pull(served *s, int rank, const link_rec *r, kv_err *e)
+int rounds_pull(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
-    const served_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
+    const server_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
                            .index = r->pull.chunk, .priority = r->pull.priority};
     return add_pull(s, r->part, &x, e);
 }
 
-int rounds_pull_rows(served *s, int rank, const link_rec *r, kv_err *e)
+int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
-    served_pull x = {.rank = rank, .request = r->request, .round = r->call.args.rows.round,
+    server_pull x = {.rank = rank, .request = r->request, .round = r->call.args.rows.round,
                      .rows = true, .nids = r->bytes / (int64_t)sizeof *x.ids};
     if (r->bytes) {
         x.ids = mem_alloc(r->bytes, 1, e);
@@ -402,7 +402,7 @@ int rounds_pull_rows(served *s, int rank, const link_rec *r, kv_err *e)
     return rc;
 }
 
-static bool may_answer(served *s, const part *p, const served_pull *x)
+static bool may_answer(server_state *s, const part *p, const server_pull *x)
 {
     int64_t applied = s->how.is_async ? p->workers[x->rank].applied : p->applied;
     if (applied < x->round)
@@ -417,20 +417,20 @@ static bool may_answer(served *s, const part *p, const served_pull *x)
 }
 
 /* Says whether it answered any: pushes may have waited for that. */
-static bool answer_pulls(served *s, part *p)
+static bool answer_pulls(server_state *s, part *p)
 {
     bool any = false;
-    for (served_pull **at = &p->pulls; *at;) {
-        served_pull *x = *at;
+    for (server_pull **at = &p->pulls; *at;) {
+        server_pull *x = *at;
         if (!may_answer(s, p, x)) {
             at = &x->next;
             continue;
         }
         *at = x->next;
         if (x->rows)
-            served_send_rows(s, p, x);
+            server_send_rows(s, p, x);
         else
-            served_send(s, p, x);
+            server_send(s, p, x);
         p->workers[x->rank].pulls++;
         any = true;
         mem_free(x->ids);
@@ -442,8 +442,8 @@ static bool answer_pulls(served *s, part *p)
 
 /* ---- Workers that have ended ---- */
 
-/* A worker that owes a round and cannot push any more, or -1. */
-static int ended_without(const served *s, const round *x)
+/* A worker that a round waits for and that cannot push any more, or -1. */
+static int ended_without(const server_state *s, const round *x)
 {
     for (int i = 0; i < s->how.workers && x->have > 0; i++)
         if (!x->by[i].complete && s->ended[i] && !s->done[i])
@@ -452,7 +452,7 @@ static int ended_without(const served *s, const round *x)
 }
 
 /* Rounds that will never be complete fail, one behind the other. */
-static void give_up_ended(served *s, part *p)
+static void give_up_ended(server_state *s, part *p)
 {
     char text[SLOT_KEY_TEXT];
     for (round *x; (x = p->rounds) && !s->how.is_async && x->number == p->applied + 1;) {
@@ -470,7 +470,7 @@ static void give_up_ended(served *s, part *p)
 /* ---- Settling ---- */
 
 /* What lies in the link's memory goes when settling ends. */
-static void keep_lent(served *s)
+static void keep_lent(server_state *s)
 {
     kv_err unused = {0};
     for (contribution *c = s->lent, *next; c; c = next) {
@@ -488,13 +488,13 @@ static void keep_lent(served *s)
 }
 
 /* Optimizers that were set behind rounds that are still open wait for them. */
-bool rounds_set_optimizers(served *s)
+bool rounds_set_optimizers(server_state *s)
 {
     bool any = false;
     while (s->optimizers && s->open_rounds == 0) {
-        served_optimizer *o = s->optimizers;
+        server_optimizer *o = s->optimizers;
         kv_err e = {0};
-        served_set_optimizer(s, o, &e);
+        server_set_optimizer(s, o, &e);
         s->optimizers = o->next;
         s->optimizers_set++;
         mem_free(o->text);
@@ -507,7 +507,7 @@ bool rounds_set_optimizers(served *s)
     return any;
 }
 
-void rounds_settle(served *s)
+void rounds_settle(server_state *s)
 {
     bool more = true;
     while (more) {
@@ -520,7 +520,7 @@ void rounds_settle(served *s)
         more |= rounds_set_optimizers(s);
         more &= s->touched != NULL;
     }
-    served_flush(s);
+    server_flush(s);
     keep_lent(s);
     for (part *p = s->touched, *next; p; p = next) {
         next = p->next_touched;
@@ -531,7 +531,7 @@ void rounds_settle(served *s)
     s->touched_end = &s->touched;
 }
 
-void rounds_sent(served *s, part *p)
+void rounds_sent(server_state *s, part *p)
 {
     if (--p->replies == 0 && p->rounds) {
         parts_touch(s, p);
@@ -539,13 +539,13 @@ void rounds_sent(served *s, part *p)
     }
 }
 
-void rounds_free_spare(served *s)
+void rounds_free_spare(server_state *s)
 {
     for (round *x = s->spare, *next; x; x = next) {
         next = x->next;
         mem_free(x);
     }
-    for (served_pull *x = s->spare_pulls, *next; x; x = next) {
+    for (server_pull *x = s->spare_pulls, *next; x; x = next) {
         next = x->next;
         mem_free(x);
     }

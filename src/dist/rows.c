@@ -193,5 +193,5 @@ int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e)
         return rc ? rc : pull_all_rows(w, s, *out, e);
     }
     int rc = kv_array_new_raw(out, a->dtype, a->ndim, a->shape, cpu, e);
-    return rc ? rc : flight_pull(w, &s->key, 1, out, NULL, e);
+    return rc ? rc : request_pull(w, &s->key, 1, out, NULL, e);
 }

@@ -10,11 +10,11 @@
 #include "core/store.h"
 #include "dist/coordinator.h"
 #include "dist/environment.h"
-#include "dist/lacks.h"
+#include "dist/missed.h"
 #include "dist/parts.h"
 #include "dist/rounds.h"
-#include "dist/served.h"
-#include "dist/stall.h"
+#include "dist/server_state.h"
+#include "dist/straggler.h"
 #include "dist/states.h"
 #include "dist/sums.h"
 #include "runtime.h"
@@ -52,7 +52,7 @@ bool server_here(int *i)
 /* ---- Stores ---- */
 
 static struct {
-    served *first;
+    server_state *first;
 } here;
 
 void server_fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
@@ -62,9 +62,9 @@ void server_fail(int rank, uint64_t request, int store, int64_t id, const kv_err
     net_answer(rank, r, e);
 }
 
-served *server_store(int number)
+server_state *server_store(int number)
 {
-    served *s = here.first;
+    server_state *s = here.first;
     while (s && s->number != number)
         s = s->next;
     return s;
@@ -92,7 +92,7 @@ void server_refuse(int rank, uint64_t request, const kv_err *e)
 static void settle(void *self)
 {
     (void)self;
-    for (served *s = here.first; s; s = s->next)
+    for (server_state *s = here.first; s; s = s->next)
         if (s->sums)
             sums_keep(s);
         else if (s->touched || s->optimizers)
@@ -101,9 +101,9 @@ static void settle(void *self)
 
 /* ---- Calls ---- */
 
-static void free_store(served *s)
+static void free_store(server_state *s)
 {
-    served **at = &here.first;
+    server_state **at = &here.first;
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
@@ -126,9 +126,9 @@ static void free_store(served *s)
     mem_free(s);
 }
 
-static served *new_store(int number, const ask_store *how, kv_err *e)
+static server_state *new_store(int number, const ask_store *how, kv_err *e)
 {
-    served *s = mem_zalloc(1, sizeof *s, e);
+    server_state *s = mem_zalloc(1, sizeof *s, e);
     if (!s)
         return NULL;
     s->number = number;
@@ -161,7 +161,7 @@ static served *new_store(int number, const ask_store *how, kv_err *e)
 static int call_create(int rank, const link_rec *r, kv_err *e)
 {
     const ask_store *how = (const ask_store *)(const void *)(r + 1);
-    served *s = server_store(r->store);
+    server_state *s = server_store(r->store);
     if (!s && !(s = new_store(r->store, how, e)))
         return KV_E_MEMORY;
     if (strcmp(s->how.type, how->type) != 0 || s->how.staleness != how->staleness)
@@ -176,19 +176,19 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
     if (++s->njoined == s->how.workers)
         for (int i = 0; i < s->how.workers; i++)
             server_reply(i, s->joined[i], NULL, 0);
-    stall_refuse_ended(s);
+    straggler_refuse_ended(s);
     return KV_OK;
 }
 
-static void ask_optimizer(served *s, const link_rec *r)
+static void ask_optimizer(server_state *s, const link_rec *r)
 {
     kv_err unused = {0};
-    served_optimizer *o = mem_zalloc(1, sizeof *o, &unused);
+    server_optimizer *o = mem_zalloc(1, sizeof *o, &unused);
     if (!o || !(o->text = mem_alloc(r->bytes + 1, 1, &unused)))
         return;
     memcpy(o->text, r + 1, r->bytes);
     o->bytes = r->bytes;
-    served_optimizer **at = &s->optimizers;
+    server_optimizer **at = &s->optimizers;
     while (*at)
         at = &(*at)->next;
     *at = o;
@@ -196,7 +196,7 @@ static void ask_optimizer(served *s, const link_rec *r)
 }
 
 /* Takes part no more; or has left the job, without a word: with dist_async nobody waits for it. */
-static void call_done(served *s, int rank, bool ended)
+static void call_done(server_state *s, int rank, bool ended)
 {
     s->done[rank] |= !ended || s->how.is_async;
     s->ended[rank] |= ended;
@@ -208,7 +208,7 @@ static void call_done(served *s, int rank, bool ended)
             parts_touch(s, s->parts[i]);
 }
 
-static void count_open(const served *s, const round *x, ask_counts *c)
+static void count_open(const server_state *s, const round *x, ask_counts *c)
 {
     c->late++;
     for (int i = 0; i < s->how.workers && i < 64; i++)
@@ -216,7 +216,7 @@ static void count_open(const served *s, const round *x, ask_counts *c)
             c->missing |= 1ull << i;
 }
 
-static void call_counts_of(const served *s, int rank, const link_rec *r)
+static void call_counts_of(const server_state *s, int rank, const link_rec *r)
 {
     ask_counts c = {.rounds = s->rounds, .bytes = s->bytes, .stalest = s->stalest};
     for (int64_t i = 0; i < s->nparts; i++) {
@@ -231,19 +231,20 @@ static void call_counts_of(const served *s, int rank, const link_rec *r)
 }
 
 /* Also in other stores, where all that is known is that somebody waits. */
-static void call_lacks(const served *s, int rank, const link_rec *r)
+static void call_missed(const server_state *s, int rank, const link_rec *r)
 {
-    ask_lack list[ASK_MOST_LACKS];
-    int64_t n = lacks_of(s, rank, list);
-    for (const served *other = here.first; other && n < ASK_MOST_LACKS; other = other->next) {
-        ask_lack one[ASK_MOST_LACKS];
-        if (other != s && lacks_of(other, rank, one) > 0)
-            list[n++] = (ask_lack){.part = -1, .waits = one[0].waits};
+    ask_missed list[ASK_MOST_MISSED];
+    int64_t n = missed_list(s, rank, list);
+    for (const server_state *other = here.first; other && n < ASK_MOST_MISSED;
+         other = other->next) {
+        ask_missed one[ASK_MOST_MISSED];
+        if (other != s && missed_list(other, rank, one) > 0)
+            list[n++] = (ask_missed){.part = -1, .waits = one[0].waits};
     }
     server_reply(rank, r->request, list, n * (int64_t)sizeof *list);
 }
 
-static int give_states(const served *s, int rank, const link_rec *r, kv_err *e)
+static int give_states(const server_state *s, int rank, const link_rec *r, kv_err *e)
 {
     buf b = {0};
     int rc = states_give(s, &b, e);
@@ -257,7 +258,7 @@ static void take_call(int rank, const link_rec *r)
 {
     kv_err e = {0};
     int rc = KV_OK;
-    served *s = server_store(r->store);
+    server_state *s = server_store(r->store);
     if (r->call.what != ASK_CREATE && !s)
         rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
     else if (coordinator_call(s, rank, r))
@@ -303,8 +304,8 @@ static void take_call(int rank, const link_rec *r)
         case ASK_COUNTS:
             call_counts_of(s, rank, r);
             return;
-        case ASK_LACKS:
-            call_lacks(s, rank, r);
+        case ASK_MISSED:
+            call_missed(s, rank, r);
             return;
         default:
             rc = kv_err_set(&e, KV_E_INTERNAL, "server %d does not know call %d", net_rank(),
@@ -319,7 +320,7 @@ static void take_call(int rank, const link_rec *r)
 static void take(void *self, int rank, const link_rec *r)
 {
     kv_err e = {0};
-    served *s = server_store(r->store);
+    server_state *s = server_store(r->store);
     (void)self;
     if (r->kind == LINK_CALL) {
         take_call(rank, r);
@@ -341,15 +342,15 @@ static void take(void *self, int rank, const link_rec *r)
 static void look(void *self, int64_t now_us)
 {
     (void)self;
-    for (served *s = here.first; s; s = s->next)
-        stall_look(s, now_us);
+    for (server_state *s = here.first; s; s = s->next)
+        straggler_look(s, now_us);
 }
 
 static void left(void *self, int rank)
 {
     (void)self;
-    for (served *s = here.first; s && rank < server_workers(); s = s->next) {
-        stall_refuse_ended(s);
+    for (server_state *s = here.first; s && rank < server_workers(); s = s->next) {
+        straggler_refuse_ended(s);
         call_done(s, rank, true);
         coordinator_left(s, rank);
     }

@@ -6,9 +6,9 @@
 #include "base/mem.h"
 #include "core/residuals.h"
 #include "core/slot_state.h"
-#include "dist/letter.h"
-#include "dist/owed.h"
-#include "dist/served.h"
+#include "dist/mailbox.h"
+#include "dist/rank_residuals.h"
+#include "dist/server_state.h"
 #include "dist/server.h"
 #include "dist/types.h"
 
@@ -76,25 +76,25 @@ static optimizer_form form_at(const optimizer *o, int i, const slot *s)
 
 /* The range of an array of a key, which has its elements or one for each of its rows, that belongs
  * to a part of it; p NULL: all of it. */
-static void range_of(const place *p, int32_t piece, int64_t size, int64_t *from, int64_t *n)
+static void range_of(const place *p, int32_t number, int64_t size, int64_t *from, int64_t *n)
 {
     bool cut = p && p->nparts > 1;
     int64_t each = cut && size < p->size ? p->row : 1;
-    *from = cut ? place_from(p, piece) / each : 0;
-    *n = cut ? place_count(p, piece) / each : size;
+    *from = cut ? place_from(p, number) / each : 0;
+    *n = cut ? place_count(p, number) / each : size;
 }
 
-static void put_array(buf *b, const kv_array *a, const place *p, int32_t piece)
+static void put_array(buf *b, const kv_array *a, const place *p, int32_t number)
 {
     int64_t from, n, each = kv_dtype_bytes((kv_dtype)a->dtype);
-    range_of(p, piece, a->size, &from, &n);
+    range_of(p, number, a->size, &from, &n);
     n *= each;
     buf_put(b, (const char *)&n, sizeof n);
     ask_put_padded(b, (const char *)a->data + from * each, n);
 }
 
 /* with_arrays: not only the numbers. */
-static void put_own(buf *b, slot *s, int64_t id, const place *p, int32_t piece, bool with_arrays)
+static void put_own(buf *b, slot *s, int64_t id, const place *p, int32_t number, bool with_arrays)
 {
     own_states own = {.part = id, .updates = s->updates, .kept = s->state != NULL};
     size_t head = b->len;
@@ -108,7 +108,7 @@ static void put_own(buf *b, slot *s, int64_t id, const place *p, int32_t piece, 
         if (!a)
             continue;
         own.arrays |= 1u << i;
-        put_array(b, a, p, piece);
+        put_array(b, a, p, number);
     }
     own.bytes = (int64_t)(b->len - head - sizeof own);
     if (!b->failed)
@@ -116,7 +116,7 @@ static void put_own(buf *b, slot *s, int64_t id, const place *p, int32_t piece, 
 }
 
 static int take_array(kv_array **to, const optimizer_form *form, const char **at, const char *end,
-                      const place *p, int32_t piece, kv_err *e)
+                      const place *p, int32_t number, kv_err *e)
 {
     int64_t bytes, from, n, each = kv_dtype_bytes(form->dtype);
     if (end - *at < (int64_t)sizeof bytes)
@@ -127,7 +127,7 @@ static int take_array(kv_array **to, const optimizer_form *form, const char **at
                                     e);
     if (rc)
         return rc;
-    range_of(p, piece, (*to)->size, &from, &n);
+    range_of(p, number, (*to)->size, &from, &n);
     if (bytes != n * each || from + n > (*to)->size || end - *at < (int64_t)sizeof bytes + bytes)
         return ask_malformed(e);
     memcpy((char *)(*to)->data + from * each, *at + sizeof bytes, (size_t)bytes);
@@ -153,7 +153,7 @@ static int make_state(slot *s, const own_states *own, kv_err *e)
 
 /* The arrays of a part, which follow own. */
 static int take_arrays(const optimizer *o, slot *s, const own_states *own, const place *p,
-                       int32_t piece, kv_err *e)
+                       int32_t number, kv_err *e)
 {
     const char *at = (const char *)(own + 1), *end = at + own->bytes;
     int rc = make_state(s, own, e);
@@ -163,7 +163,7 @@ static int take_arrays(const optimizer *o, slot *s, const own_states *own, const
         optimizer_form form = form_at(o, i, s);
         if (!own->kept || (i < PLAN_MAX_STATES && i >= o->nstates))
             return ask_malformed(e);
-        rc = take_array(array_at(s->state, i), &form, &at, end, p, piece, e);
+        rc = take_array(array_at(s->state, i), &form, &at, end, p, number, e);
     }
     return rc;
 }
@@ -189,7 +189,7 @@ static int check_rule(const kv *store, kv_err *e)
                : kv_err_set(e, KV_E_VALUE, "no optimizer is in use, so there are no states");
 }
 
-int states_give(const served *s, buf *out, kv_err *e)
+int states_give(const server_state *s, buf *out, kv_err *e)
 {
     int rc = check_rule(s->store, e);
     if (rc)
@@ -201,7 +201,7 @@ int states_give(const served *s, buf *out, kv_err *e)
     return buf_check(out, e);
 }
 
-int states_take(served *s, const char *at, int64_t bytes, kv_err *e)
+int states_take(server_state *s, const char *at, int64_t bytes, kv_err *e)
 {
     const char *end = at + bytes;
     int rc = check_rule(s->store, e);
@@ -230,7 +230,7 @@ int states_take(served *s, const char *at, int64_t bytes, kv_err *e)
 /* The slots of parts, by the part's number. */
 typedef struct part_slot {
     int64_t slot;
-    int32_t piece;
+    int32_t number;
 } part_slot;
 
 static int list_parts(const worker *w, part_slot **out, int64_t *n, kv_err *e)
@@ -271,8 +271,8 @@ static int take_reply(worker *w, int server, const part_slot *parts, int64_t n, 
             continue; /* of a key that this rank has never used */
         const part_slot *x = &parts[own->part];
         slot *s = &w->store->slots.items[x->slot];
-        rc = take_arrays(o, s, own, &w->keys[x->slot].place, x->piece, e);
-        if (!rc && w->how.is_async && x->piece == 0)
+        rc = take_arrays(o, s, own, &w->keys[x->slot].place, x->number, e);
+        if (!rc && w->how.is_async && x->number == 0)
             take_numbers(s, own);
     }
     return rc;
@@ -367,14 +367,14 @@ static int save_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     buf b = {0};
     int rc = gather(w, &why);
     for (int i = 1; compressed && i < w->how.workers && !rc; i++)
-        rc = owed_receive(w, i, &why);
-    if (!rc && (rc = owed_complete(w, &why)) == KV_OK)
+        rc = rank_residuals_receive(w, i, &why);
+    if (!rc && (rc = rank_residuals_complete(w, &why)) == KV_OK)
         rc = use(arg, &why);
     drop(w);
     buf_put(&b, (const char *)&why, sizeof why);
     kv_err unused = {0};
     for (int i = 1; i < w->how.workers; i++)
-        letter_send(w, i, LETTER_SAVED, &b, &unused);
+        mailbox_send(w, i, MAIL_SAVED, &b, &unused);
     buf_release(&b);
     if (rc)
         *e = why;
@@ -396,9 +396,9 @@ static int wait_saved(const worker *w, kv_err *e)
 {
     void *data = NULL;
     int64_t bytes = 0;
-    int rc = w->store->compression.code ? owed_send(w, e) : KV_OK;
+    int rc = w->store->compression.code ? rank_residuals_send(w, e) : KV_OK;
     if (!rc)
-        rc = letter_receive(w, 0, LETTER_SAVED, &data, &bytes, e);
+        rc = mailbox_receive(w, 0, MAIL_SAVED, &data, &bytes, e);
     if (!rc)
         rc = take_result(data, bytes, e);
     mem_free(data);
@@ -467,11 +467,11 @@ static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_ru
             memcpy(k.shape, s->stored->shape, s->stored->ndim * sizeof *s->stored->shape);
             ask_put_key(&b, &k, s->key.name);
             put_own(&b, s, i, NULL, 0, false);
-            rc = owed_put(&b, s, rank, e);
+            rc = rank_residuals_put(&b, s, rank, e);
         }
     }
     if (!rc)
-        rc = letter_send(w, rank, LETTER_LOADED, &b, e);
+        rc = mailbox_send(w, rank, MAIL_LOADED, &b, e);
     buf_release(&b);
     return rc;
 }
@@ -512,7 +512,7 @@ static int take_key(worker *w, const char **at, const char *end, kv_err *e)
     if (rc)
         return rc;
     take_numbers(s, own);
-    return owed_take(s, net_rank(), at, end, e);
+    return rank_residuals_take(s, net_rank(), at, end, e);
 }
 
 static int take_loaded(worker *w, const char *at, int64_t n, kv_err *e)
@@ -566,7 +566,7 @@ static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg,
     int rc = use(arg, &why);
     bool new_rule = w->store->updater.optimizer != before;
     if (!rc)
-        rc = owed_fold(w, &why);
+        rc = rank_residuals_fold(w, &why);
     if (!rc && new_rule)
         rc = tell_rule(w, &why);
     if (!rc)
@@ -585,7 +585,7 @@ static int wait_loaded(worker *w, kv_err *e)
 {
     void *data = NULL;
     int64_t bytes = 0;
-    int rc = letter_receive(w, 0, LETTER_LOADED, &data, &bytes, e);
+    int rc = mailbox_receive(w, 0, MAIL_LOADED, &data, &bytes, e);
     if (!rc)
         rc = take_loaded(w, data, bytes, e);
     mem_free(data);

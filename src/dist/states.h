@@ -4,7 +4,7 @@
  * may be another number.
  *
  * Rank 0 reads and writes the files. What each worker keeps for itself, the host side of rules and
- * the residuals of compressed pushes, travels between rank 0 and the others as letters, which the
+ * the residuals of compressed pushes, travels between rank 0 and the others as messages, which the
  * coordinator keeps until they are asked for.
  */
 #ifndef DIST_STATES_H
@@ -14,7 +14,7 @@
 #include "core/slot.h"
 #include "kvstore.h"
 
-struct served;
+struct server_state;
 
 /* See kv_type_ops. */
 int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *e), void *arg,
@@ -22,7 +22,7 @@ int states_visit(void *self, kv_states_visit why, int (*use)(void *arg, kv_err *
 
 /* On a server: its reply to ASK_STATES; what ASK_SET_STATES brings. Errors: value (no optimizer is
  * in use), internal (malformed), memory. */
-int states_give(const struct served *s, buf *out, kv_err *e);
-int states_take(struct served *s, const char *at, int64_t bytes, kv_err *e);
+int states_give(const struct server_state *s, buf *out, kv_err *e);
+int states_take(struct server_state *s, const char *at, int64_t bytes, kv_err *e);
 
 #endif

@@ -1,6 +1,7 @@
 /* A round is a small record with a place for every worker; it ends in the call that brings the last
  * contribution, and is kept until its answers have gone. Answers are sent at once where the link
- * has room, else they wait in the queue of their rank. All of it belongs to the thread that drives.
+ * takes them, else they wait in the queue of their rank. All of it belongs to the thread that
+ * drives.
  */
 #include "dist/sums.h"
 
@@ -10,7 +11,7 @@
 #include "base/mem.h"
 #include "dist/coordinator.h"
 #include "dist/server.h"
-#include "dist/stall.h"
+#include "dist/straggler.h"
 
 enum { AT_ONCE = 16 << 10 }; /* bytes of a sum that cannot be made in place */
 
@@ -23,13 +24,13 @@ typedef struct share {
     const char *data; /* or NULL: of a broadcast */
     char *copy;       /* of the data, or NULL */
     uint64_t request;
-    int64_t piece;
+    int64_t chunk;
     bool come;
 } share;
 
 /* One round of one part. */
 typedef struct sum {
-    served *served;
+    server_state *server;
     int64_t part, round, bytes;
     kv_dtype dtype;
     int have, broadcasts;
@@ -116,7 +117,7 @@ void sums_free(sums *s)
 
 /* ---- Rounds ---- */
 
-static sum *new_sum(served *of, const link_rec *r, kv_err *e)
+static sum *new_sum(server_state *of, const link_rec *r, kv_err *e)
 {
     sums *s = of->sums;
     size_t bytes = sizeof(sum) + (size_t)s->workers * sizeof(share);
@@ -126,7 +127,7 @@ static sum *new_sum(served *of, const link_rec *r, kv_err *e)
     else if (!(x = mem_alloc(1, bytes, e)))
         return NULL;
     memset(x, 0, bytes);
-    x->served = of;
+    x->server = of;
     x->part = r->part;
     x->round = r->add.round;
     x->since_us = net_now_us();
@@ -134,7 +135,7 @@ static sum *new_sum(served *of, const link_rec *r, kv_err *e)
 }
 
 /* The sum to which a contribution belongs. */
-static sum *find(served *of, const link_rec *r, kv_err *e)
+static sum *find(server_state *of, const link_rec *r, kv_err *e)
 {
     sums *s = of->sums;
     if (r->part < 0) {
@@ -160,7 +161,7 @@ static sum *find(served *of, const link_rec *r, kv_err *e)
 
 static bool is_complete(const sum *x)
 {
-    const served *of = x->served;
+    const server_state *of = x->server;
     for (int i = 0; i < of->how.workers; i++)
         if (!x->by[i].come && !of->done[i])
             return false;
@@ -169,7 +170,7 @@ static bool is_complete(const sum *x)
 
 static void forget(sum *x)
 {
-    sums *s = x->served->sums;
+    sums *s = x->server->sums;
     if (x->result != x->out)
         give_block(s, x->result);
     x->next = s->spare;
@@ -182,10 +183,10 @@ static void answered(sum *x)
 {
     if (--x->answers > 0)
         return;
-    const share *own = net_rank() < x->served->how.workers ? &x->by[net_rank()] : NULL;
+    const share *own = net_rank() < x->server->how.workers ? &x->by[net_rank()] : NULL;
     if (own && own->come) {
         const kv_err fine = {0};
-        reduce_ended(own->request, own->piece, x->result, &fine);
+        reduce_ended(own->request, own->chunk, x->result, &fine);
     }
     forget(x);
 }
@@ -194,16 +195,16 @@ static net_step answer(net_item *i)
 {
     const share *c = (share *)(void *)i;
     const sum *x = c->sum;
-    link_rec *r = net_room(i->peer, x->bytes);
+    link_rec *r = net_reserve(i->peer, x->bytes);
     if (!r)
         return NET_FULL;
     *r = (link_rec){.bytes = (uint32_t)x->bytes,
                     .kind = LINK_VALUE,
                     .flags = LINK_LAST,
-                    .store = (uint16_t)x->served->number,
+                    .store = (uint16_t)x->server->number,
                     .part = x->part,
                     .request = c->request,
-                    .value.chunk = c->piece};
+                    .value.chunk = c->chunk};
     memcpy(r + 1, x->result, (size_t)x->bytes);
     net_commit(i->peer);
     return NET_ENDED;
@@ -217,19 +218,19 @@ static void answer_ended(net_item *i)
 /* Ends a round: every worker is told the sum, or what is wrong. */
 static void tell_wrong(sum *x, const kv_err *e)
 {
-    for (int i = 0; i < x->served->how.workers; i++) {
+    for (int i = 0; i < x->server->how.workers; i++) {
         const share *c = &x->by[i];
         if (c->come && i == net_rank())
-            reduce_ended(c->request, c->piece, NULL, e);
+            reduce_ended(c->request, c->chunk, NULL, e);
         else if (c->come)
-            server_fail(i, c->request, x->served->number, x->part, e);
+            server_fail(i, c->request, x->server->number, x->part, e);
     }
 }
 
 static void tell(sum *x)
 {
     x->answers = 1;
-    for (int i = 0; i < x->served->how.workers; i++) {
+    for (int i = 0; i < x->server->how.workers; i++) {
         share *c = &x->by[i];
         if (!c->come || i == net_rank())
             continue;
@@ -248,7 +249,7 @@ static void tell(sum *x)
 static int sources(const sum *x, const void **list)
 {
     int n = 0;
-    for (int i = 0; i < x->served->how.workers; i++)
+    for (int i = 0; i < x->server->how.workers; i++)
         if (x->by[i].come && x->by[i].data)
             list[n++] = x->by[i].data;
     return n;
@@ -271,7 +272,7 @@ static void add_beside(sum *x, const void **list, int n)
 
 static void add_up(sum *x)
 {
-    const void **list = x->served->sums->sources;
+    const void **list = x->server->sums->sources;
     int n = sources(x, list);
     bool beside = false;
     for (int i = 1; i < n; i++)
@@ -284,15 +285,15 @@ static void add_up(sum *x)
 
 static void drop_copies(sum *x)
 {
-    for (int i = 0; i < x->served->how.workers; i++) {
-        give_block(x->served->sums, x->by[i].copy);
+    for (int i = 0; i < x->server->how.workers; i++) {
+        give_block(x->server->sums, x->by[i].copy);
         x->by[i].copy = NULL;
     }
 }
 
 static void unlink_lent(sum *x)
 {
-    sum **at = &x->served->sums->lent;
+    sum **at = &x->server->sums->lent;
     if (!x->lent)
         return;
     while (*at != x)
@@ -303,7 +304,7 @@ static void unlink_lent(sum *x)
 
 static void unlink_sum(sum *x)
 {
-    sum **at = &x->served->sums->parts[x->part];
+    sum **at = &x->server->sums->parts[x->part];
     while (*at != x)
         at = &(*at)->next;
     *at = x->next;
@@ -329,7 +330,7 @@ static void finish(sum *x)
     }
     if (x->broadcasts && x->broadcasts < x->have)
         kv_err_set(&e, KV_E_VALUE, "some ranks broadcast the key while others push and pull it");
-    else if (!(x->result = x->out ? x->out : take_block(x->served->sums)))
+    else if (!(x->result = x->out ? x->out : take_block(x->server->sums)))
         kv_err_set(&e, KV_E_MEMORY, "no memory for a sum");
     if (!e.code)
         add_up(x);
@@ -343,9 +344,9 @@ static void finish(sum *x)
 }
 
 /* Whether it waits for a worker that has ended. */
-static bool lacks_ended(const sum *x, int *rank)
+static bool waits_for_ended(const sum *x, int *rank)
 {
-    const served *of = x->served;
+    const server_state *of = x->server;
     for (int i = 0; i < of->how.workers; i++) {
         if (x->by[i].come || !of->ended[i] || of->done[i])
             continue;
@@ -359,7 +360,7 @@ static void look_at_ended(sum *x)
 {
     kv_err why = {0};
     int rank;
-    if (x->given_up || !lacks_ended(x, &rank))
+    if (x->given_up || !waits_for_ended(x, &rank))
         return;
     kv_err_set(&why, KV_E_PEER, "rank %d has ended, and a sum waits for its values", rank);
     give_up(x, &why);
@@ -367,7 +368,7 @@ static void look_at_ended(sum *x)
 
 /* ---- Contributions ---- */
 
-static int add_share(served *of, int rank, const link_rec *r, const char *data, int64_t bytes,
+static int add_share(server_state *of, int rank, const link_rec *r, const char *data, int64_t bytes,
                      char *out, kv_err *e)
 {
     sum *x = find(of, r, e);
@@ -390,7 +391,7 @@ static int add_share(served *of, int rank, const link_rec *r, const char *data, 
     }
     *c = (share){.item = {.step = answer, .release = answer_ended, .peer = rank,
                           .priority = r->add.priority},
-                 .sum = x, .data = c->data, .request = r->request, .piece = r->add.chunk,
+                 .sum = x, .data = c->data, .request = r->request, .chunk = r->add.chunk,
                  .come = true};
     x->dtype = (kv_dtype)r->add.dtype;
     x->broadcasts += broadcast;
@@ -409,25 +410,25 @@ static int add_share(served *of, int rank, const link_rec *r, const char *data, 
     return KV_OK;
 }
 
-int sums_take(served *s, int rank, const link_rec *r, kv_err *e)
+int sums_take(server_state *s, int rank, const link_rec *r, kv_err *e)
 {
     if (r->bytes > LINK_PAYLOAD)
         return ask_malformed(e);
     return add_share(s, rank, r, (const char *)(r + 1), r->bytes, NULL, e);
 }
 
-int sums_own(served *s, const link_rec *r, const char *data, char *out, kv_err *e)
+int sums_own(server_state *s, const link_rec *r, const char *data, char *out, kv_err *e)
 {
     return add_share(s, net_rank(), r, data, r->bytes, out, e);
 }
 
 static void keep(sum *x)
 {
-    for (int i = 0; i < x->served->how.workers; i++) {
+    for (int i = 0; i < x->server->how.workers; i++) {
         share *c = &x->by[i];
         if (!c->data || c->copy || i == net_rank())
             continue;
-        c->copy = take_block(x->served->sums);
+        c->copy = take_block(x->server->sums);
         if (c->copy)
             memcpy(c->copy, c->data, (size_t)x->bytes);
         c->data = c->copy;
@@ -435,7 +436,7 @@ static void keep(sum *x)
     x->lent = false;
 }
 
-void sums_keep(served *s)
+void sums_keep(server_state *s)
 {
     for (sum *x = s->sums->lent, *next; x; x = next) {
         next = x->next_lent;
@@ -444,7 +445,7 @@ void sums_keep(served *s)
     s->sums->lent = NULL;
 }
 
-void sums_look(served *s)
+void sums_look(server_state *s)
 {
     for (int64_t i = 0; i < s->sums->nparts; i++) {
         while (s->sums->parts[i] && is_complete(s->sums->parts[i]))
@@ -454,7 +455,7 @@ void sums_look(served *s)
     }
 }
 
-/* ---- Stalls ---- */
+/* ---- Stragglers ---- */
 
 static bool sum_has(const void *of, int worker)
 {
@@ -465,10 +466,10 @@ static void tell_sum(const sum *x, buf *out)
 {
     char text[SLOT_KEY_TEXT];
     kv_key key;
-    bool known = coordinator_key(x->served, x->part, &key);
+    bool known = coordinator_key(x->server, x->part, &key);
     buf_printf(out, "round %lld of %s %s", (long long)x->round, known ? "key" : "a",
                known ? slot_key_text(text, &key) : "key");
-    stall_tell_ranks(x->served, sum_has, x, out);
+    straggler_tell_ranks(x->server, sum_has, x, out);
 }
 
 static void give_up_late(sum *x)
@@ -481,7 +482,7 @@ static void give_up_late(sum *x)
     give_up(x, &why);
 }
 
-int64_t sums_waits(served *s, int64_t before, buf *out)
+int64_t sums_waits(server_state *s, int64_t before, buf *out)
 {
     const sum *first = NULL;
     for (int64_t i = 0; i < s->sums->nparts; i++) {
@@ -497,15 +498,15 @@ int64_t sums_waits(served *s, int64_t before, buf *out)
     return first ? first->since_us : INT64_MAX;
 }
 
-int64_t sums_lack(const served *s, int rank, ask_lack *list, int64_t n)
+int64_t sums_missed(const server_state *s, int rank, ask_missed *list, int64_t n)
 {
     for (int64_t i = 0; i < s->sums->nparts; i++) {
-        for (const sum *x = s->sums->parts[i]; x && n < ASK_MOST_LACKS; x = x->next) {
+        for (const sum *x = s->sums->parts[i]; x && n < ASK_MOST_MISSED; x = x->next) {
             int other = 0;
             while (other < s->how.workers && !x->by[other].come)
                 other++;
             if (!x->given_up && x->have > 0 && !x->by[rank].come)
-                list[n++] = (ask_lack){x->part, x->round, other};
+                list[n++] = (ask_missed){x->part, x->round, other};
         }
     }
     return n;

@@ -9,7 +9,7 @@
 #ifndef DIST_SUMS_H
 #define DIST_SUMS_H
 
-#include "dist/served.h"
+#include "dist/server_state.h"
 
 typedef struct sums sums;
 
@@ -17,25 +17,25 @@ sums *sums_new(int workers, kv_err *e);
 void sums_free(sums *s);
 
 /* Takes a contribution: a push of a whole part, an ADD. */
-int sums_take(served *s, int rank, const link_rec *r, kv_err *e);
+int sums_take(server_state *s, int rank, const link_rec *r, kv_err *e);
 
-/* The same from this rank. data stays until the end of the piece is told (reduce_ended). out: NULL,
+/* The same from this rank. data stays until the end of the chunk is told (reduce_ended). out: NULL,
  * or receives the sum; it may be data. */
-int sums_own(served *s, const link_rec *r, const char *data, char *out, kv_err *e);
+int sums_own(server_state *s, const link_rec *r, const char *data, char *out, kv_err *e);
 
 /* Copies what lies in the link's memory. */
-void sums_keep(served *s);
+void sums_keep(server_state *s);
 
 /* A worker takes part no more, or has ended: rounds that wait for one that has are given up. */
-void sums_look(served *s);
+void sums_look(server_state *s);
 
 /* What has waited longest, like coordinator_waits. */
-int64_t sums_waits(served *s, int64_t before, buf *out);
+int64_t sums_waits(server_state *s, int64_t before, buf *out);
 
-/* Like lacks_of, behind the n that are in the list. */
-int64_t sums_lack(const served *s, int rank, ask_lack *list, int64_t n);
+/* Like missed_list, behind the n that are in the list. */
+int64_t sums_missed(const server_state *s, int rank, ask_missed *list, int64_t n);
 
-/* Says to a flight of this rank how its piece went: data is the sum, unless it lies in out. */
-void reduce_ended(uint64_t token, int64_t piece, const char *data, const kv_err *why);
+/* Says to a request of this rank how its chunk went: data is the sum, unless it lies in out. */
+void reduce_ended(uint64_t token, int64_t chunk, const char *data, const kv_err *why);
 
 #endif

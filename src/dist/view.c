@@ -91,7 +91,7 @@ static bool sends_from_gpus(void)
     bool some = false;
     kv_err unused = {0};
     for (int i = 0; i < server_count(); i++)
-        some |= link_takes_parcels(server_rank(i));
+        some |= link_takes_direct(server_rank(i));
     return some && gpu_find(&unused);
 }
 

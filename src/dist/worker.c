@@ -10,7 +10,7 @@
 #include "core/builtin.h"
 #include "core/call.h"
 #include "core/kv_rule.h"
-#include "dist/room.h"
+#include "dist/backpressure.h"
 #include "dist/server.h"
 #include "dist/types.h"
 
@@ -98,10 +98,10 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
         mem_free(w);
         return rc;
     }
-    w->ahead = room_bytes();
+    w->ahead = backpressure_bytes();
     w->how.workers = server_workers();
     w->how.servers = server_count();
-    net_taker t = {.take = flight_take, .lost = flight_lost, .self = w};
+    net_taker t = {.take = request_take, .lost = request_lost, .self = w};
     net_call c = {.what = ASK_CREATE, .data = &w->how, .bytes = sizeof w->how};
     if ((rc = checkpoint_open(w, e)) == KV_OK) {
         net_set_worker(w->number, &t);
@@ -497,7 +497,7 @@ int worker_init(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
 int worker_push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
                 const kv_call *how, kv_err *e)
 {
-    return flight_push(self, keys, n, values, how, e);
+    return request_push(self, keys, n, values, how, e);
 }
 
 /* Arrays that are filled by rows are pulled as dense ones first. */
@@ -512,7 +512,7 @@ static int pull_filled(worker *w, const kv_key *keys, int64_t n, kv_array *const
                  : kv_array_new_raw(&dense[i], outs[i]->dtype, outs[i]->ndim, outs[i]->shape,
                                     outs[i]->ctx, e);
     if (!rc)
-        rc = flight_pull(w, keys, n, dense, how, e);
+        rc = request_pull(w, keys, n, dense, how, e);
     for (int64_t i = 0; i < n && !rc; i++)
         if (outs[i]->storage != KV_DEFAULT)
             rc = kv_array_copy(outs[i], dense[i], e);
@@ -540,7 +540,7 @@ static int pull_some(worker *w, const kv_key *keys, int64_t n, kv_array *const *
         }
     }
     if (!rc && kept > 0)
-        rc = flight_pull(w, some_keys, kept, some, how, e);
+        rc = request_pull(w, some_keys, kept, some, how, e);
     mem_free(numbers);
     mem_free(some);
     mem_free(some_keys);
@@ -554,7 +554,7 @@ int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs
     for (int64_t i = 0; i < n && !sparse; i++)
         sparse = outs[i]->storage != KV_DEFAULT;
     if (!sparse)
-        return flight_pull(self, keys, n, outs, how, e);
+        return request_pull(self, keys, n, outs, how, e);
     return how && how->flags & KV_FILL_SPARSE ? pull_filled(self, keys, n, outs, how, e)
                                               : pull_some(self, keys, n, outs, how, e);
 }
@@ -633,8 +633,8 @@ static int refuse_if_missed(void *arg, kv_err *e)
 {
     const whole_wait *x = arg;
     char text[SLOT_KEY_TEXT];
-    room_missed who;
-    int rc = room_missed_by(x->w, &who, e);
+    backpressure_missed who;
+    int rc = backpressure_missed_by(x->w, &who, e);
     if (rc || who.rank < 0 || who.in_call)
         return rc;
     kv_err_set(e, KV_E_VALUE,

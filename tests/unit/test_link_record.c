@@ -71,7 +71,7 @@ TEST(link_print_calls)
     prints_call(ASK_STATES, (link_args){0}, "states");
     prints_call(ASK_SET_STATES, (link_args){0}, "set states");
     prints_call(ASK_COUNTS, (link_args){0}, "counts");
-    prints_call(ASK_LACKS, (link_args){0}, "lacks");
+    prints_call(ASK_MISSED, (link_args){0}, "missed");
     prints_call(ASK_PLACE, (link_args){0}, "place");
     prints_call(ASK_READY, (link_args){0}, "ready");
     prints_call(ASK_FIND, (link_args){.any = 1}, "find, any key");

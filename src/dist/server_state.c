@@ -1,5 +1,5 @@
 /* How a server answers: parts that were pulled, ends of pushes, optimizers that workers set. */
-#include "dist/served.h"
+#include "dist/server_state.h"
 
 #include <string.h>
 
@@ -16,21 +16,21 @@ typedef struct reply {
 } reply;
 
 /* Parts that one request of a worker receives. Collected while the net settles, then an item. */
-typedef struct served_replies {
+typedef struct server_replies {
     net_item item;
-    served *s;
+    server_state *s;
     uint64_t request;
     reply *list;
     int64_t n, cap, at;
     int64_t offset; /* bytes of the one at `at` that were sent */
-} served_replies;
+} server_replies;
 
-static const kv_array *stored(const served *s, const part *p)
+static const kv_array *stored(const server_state *s, const part *p)
 {
     return s->store->slots.items[p->slot].stored;
 }
 
-static net_step replied(served_replies *r, int64_t n, int64_t left)
+static net_step replied(server_replies *r, int64_t n, int64_t left)
 {
     net_commit(r->item.peer);
     r->offset += n;
@@ -42,7 +42,7 @@ static net_step replied(served_replies *r, int64_t n, int64_t left)
 }
 
 /* The codes of what is stored; offset counts elements. */
-static net_step send_codes(served_replies *r)
+static net_step send_codes(server_replies *r)
 {
     enum { AT_ONCE = 1 << 19 };
     const reply *x = &r->list[r->at];
@@ -50,7 +50,7 @@ static net_step send_codes(served_replies *r)
     dev_code code = (dev_code)p->coded.code;
     int64_t left = p->count - r->offset, n = left < AT_ONCE ? left : AT_ONCE;
     int64_t bytes = dev_code_bytes(code, n);
-    link_rec *to = net_room(r->item.peer, (int64_t)sizeof p->coded + bytes);
+    link_rec *to = net_reserve(r->item.peer, (int64_t)sizeof p->coded + bytes);
     if (!to)
         return NET_FULL;
     *to = (link_rec){.bytes = (uint32_t)((int64_t)sizeof p->coded + bytes),
@@ -68,13 +68,13 @@ static net_step send_codes(served_replies *r)
 
 static net_step send_next(net_item *i)
 {
-    served_replies *r = (served_replies *)(void *)i;
+    server_replies *r = (server_replies *)(void *)i;
     const reply *x = &r->list[r->at];
     if (x->part->coded.code)
         return send_codes(r);
     int64_t left = x->part->bytes - r->offset;
     int64_t n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
-    link_rec *to = net_room(i->peer, n);
+    link_rec *to = net_reserve(i->peer, n);
     if (!to)
         return NET_FULL;
     *to = (link_rec){.bytes = (uint32_t)n,
@@ -91,12 +91,12 @@ static net_step send_next(net_item *i)
 
 static void free_replies(net_item *i)
 {
-    served_replies *r = (served_replies *)(void *)i;
+    server_replies *r = (server_replies *)(void *)i;
     mem_free(r->list);
     mem_free(r);
 }
 
-static void flush_replies(served *s)
+static void flush_replies(server_state *s)
 {
     if (s->replies)
         net_post(&s->replies->item);
@@ -104,7 +104,7 @@ static void flush_replies(served *s)
 }
 
 /* A row_sparse part as a dense array, for workers that pull it whole. */
-static void send_dense(served *s, part *p, const served_pull *x)
+static void send_dense(server_state *s, part *p, const server_pull *x)
 {
     kv_array *dense = NULL;
     kv_err e = {0};
@@ -127,10 +127,10 @@ static void send_dense(served *s, part *p, const served_pull *x)
     kv_array_unref(dense);
 }
 
-void served_send(served *s, part *p, const served_pull *x)
+void server_send(server_state *s, part *p, const server_pull *x)
 {
     kv_err unused = {0};
-    served_replies *r = s->replies;
+    server_replies *r = s->replies;
     if (stored(s, p)->storage == KV_ROW_SPARSE) {
         send_dense(s, p, x);
         return;
@@ -154,7 +154,7 @@ void served_send(served *s, part *p, const served_pull *x)
     p->replies++;
 }
 
-void served_send_rows(served *s, part *p, const served_pull *x)
+void server_send_rows(server_state *s, part *p, const server_pull *x)
 {
     kv_err e = {0};
     kv_array *ids = NULL, *out = NULL;
@@ -184,9 +184,9 @@ void served_send_rows(served *s, part *p, const served_pull *x)
 
 /* ---- Ends of pushes ---- */
 
-static void tell_ends(served *s, int worker)
+static void tell_ends(server_state *s, int worker)
 {
-    served_ends *x = &s->ends[worker];
+    server_ends *x = &s->ends[worker];
     link_rec r = {.kind = LINK_DONE, .store = (uint16_t)s->number, .request = x->request,
                   .done.pushes = x->n};
     if (x->n)
@@ -194,16 +194,16 @@ static void tell_ends(served *s, int worker)
     x->n = 0;
 }
 
-void served_note_done(served *s, int worker, uint64_t request)
+void server_note_done(server_state *s, int worker, uint64_t request)
 {
-    served_ends *x = &s->ends[worker];
+    server_ends *x = &s->ends[worker];
     if (x->request != request)
         tell_ends(s, worker);
     x->request = request;
     x->n++;
 }
 
-void served_flush(served *s)
+void server_flush(server_state *s)
 {
     flush_replies(s);
     for (int i = 0; i < s->how.workers; i++)
@@ -212,7 +212,7 @@ void served_flush(served *s)
 
 /* ---- Sums ---- */
 
-bool served_is_sum(const served *s, const part *p, const round *x)
+bool server_is_sum(const server_state *s, const part *p, const round *x)
 {
     if (s->how.is_async || s->store->updater.kind != UPDATER_ASSIGN || p->storage != KV_DEFAULT)
         return false;
@@ -223,7 +223,7 @@ bool served_is_sum(const served *s, const part *p, const round *x)
 }
 
 /* How the first worker wants the sum of a round coded; code 0: not. */
-static push_codes back_of(const served *s, const round *x)
+static push_codes back_of(const server_state *s, const round *x)
 {
     for (int i = 0; i < s->how.workers; i++)
         if (x->by[i].complete)
@@ -231,7 +231,7 @@ static push_codes back_of(const served *s, const round *x)
     return (push_codes){0};
 }
 
-void served_drop_codes(part *p)
+void server_drop_codes(part *p)
 {
     mem_free(p->codes);
     mem_free(p->residual);
@@ -241,28 +241,28 @@ void served_drop_codes(part *p)
 }
 
 /* What a part keeps beside the codes of its sum; a residual that is new is 0. */
-static int room_for_codes(part *p, const push_codes *how, kv_err *e)
+static int reserve_codes(part *p, const push_codes *how, kv_err *e)
 {
     if (!how->code || how->back == BACK_ANEW)
-        served_drop_codes(p);
+        server_drop_codes(p);
     if (!how->code || p->codes || !p->count)
         return KV_OK;
     p->codes = mem_alloc(dev_code_bytes((dev_code)how->code, p->count), 1, e);
     p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
     if (p->residual)
         return KV_OK;
-    served_drop_codes(p);
+    server_drop_codes(p);
     return KV_E_MEMORY;
 }
 
-int served_add_up(served *s, part *p, const round *x, kv_err *e)
+int server_add_up(server_state *s, part *p, const round *x, kv_err *e)
 {
     int n = 0;
     void *to = NULL;
     push_codes how = back_of(s, x);
     int rc = kv_array_write(s->store->slots.items[p->slot].stored, &to, e);
     if (!rc)
-        rc = room_for_codes(p, &how, e);
+        rc = reserve_codes(p, &how, e);
     for (int i = 0; i < s->how.workers && !rc; i++) {
         if (x->by[i].complete && !x->by[i].data && p->bytes)
             rc = kv_err_set(e, KV_E_MEMORY, "no memory for a push");
@@ -288,7 +288,7 @@ int served_add_up(served *s, part *p, const round *x, kv_err *e)
 
 /* The texts of ASK_OPTIMIZER: "assign"; or "optimizer", its name and parameters as pairs; "rule"
  * with its text; "update" with "". */
-int served_set_optimizer(served *s, const served_optimizer *o, kv_err *e)
+int server_set_optimizer(server_state *s, const server_optimizer *o, kv_err *e)
 {
     enum { MOST = 256 };
     kv_opt params[MOST];

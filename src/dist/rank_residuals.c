@@ -1,16 +1,16 @@
 /* Residuals stand in the slots by rank; rank 0 has those of others while a file is written. */
-#include "dist/owed.h"
+#include "dist/rank_residuals.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 #include "core/residuals.h"
-#include "dist/letter.h"
+#include "dist/mailbox.h"
 
 /* Where residuals stand that no push of this rank has made. */
 static const kv_ctx in_host = {KV_CPU, 0};
 
-/* Room for the residual of a rank; *to becomes its place, which may hold NULL. */
+/* Makes a place for the residual of a rank; *to becomes its place, which may hold NULL. */
 static int residual_at(slot *s, int rank, kv_array ***to, kv_err *e)
 {
     if (!s->residuals && !(s->residuals = mem_zalloc(1, sizeof *s->residuals, e)))
@@ -29,7 +29,7 @@ static int new_residual(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
     return kv_array_new(out, KV_FLOAT32, s->stored->ndim, s->stored->shape, ctx, e);
 }
 
-int owed_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e)
+int rank_residuals_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e)
 {
     kv_array **at = NULL;
     int rc = residual_at(s, net_rank(), &at, e);
@@ -41,7 +41,7 @@ int owed_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err *e)
     return rc;
 }
 
-kv_array *owed_replace(slot *s, kv_array *by)
+kv_array *rank_residuals_replace(slot *s, kv_array *by)
 {
     kv_array *old = s->residuals->items[net_rank()];
     s->residuals->items[net_rank()] = by;
@@ -49,7 +49,7 @@ kv_array *owed_replace(slot *s, kv_array *by)
 }
 
 /* One of a rank, behind its bytes; none has 0. */
-int owed_put(buf *b, const slot *s, int rank, kv_err *e)
+int rank_residuals_put(buf *b, const slot *s, int rank, kv_err *e)
 {
     kv_array *a = s->residuals && rank < s->residuals->n ? s->residuals->items[rank] : NULL;
     int64_t bytes = a ? kv_array_bytes(a) : 0;
@@ -61,7 +61,7 @@ int owed_put(buf *b, const slot *s, int rank, kv_err *e)
     return rc;
 }
 
-int owed_take(slot *s, int rank, const char **at, const char *end, kv_err *e)
+int rank_residuals_take(slot *s, int rank, const char **at, const char *end, kv_err *e)
 {
     int64_t bytes;
     kv_array **to = NULL;
@@ -83,37 +83,38 @@ int owed_take(slot *s, int rank, const char **at, const char *end, kv_err *e)
 }
 
 /* To rank 0, each behind its key. */
-int owed_send(const worker *w, kv_err *e)
+int rank_residuals_send(const worker *w, kv_err *e)
 {
     buf b = {0};
     int rc = KV_OK;
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
         const slot *s = &w->store->slots.items[i];
         ask_put_key(&b, &(ask_key){.id = s->key.id}, s->key.name);
-        rc = owed_put(&b, s, net_rank(), e);
+        rc = rank_residuals_put(&b, s, net_rank(), e);
     }
     if (!rc)
-        rc = letter_send(w, 0, LETTER_RESIDUALS, &b, e);
+        rc = mailbox_send(w, 0, MAIL_RESIDUALS, &b, e);
     buf_release(&b);
     return rc;
 }
 
-int owed_receive(const worker *w, int rank, kv_err *e)
+int rank_residuals_receive(const worker *w, int rank, kv_err *e)
 {
     void *data = NULL;
     int64_t bytes = 0;
-    int rc = letter_receive(w, rank, LETTER_RESIDUALS, &data, &bytes, e);
+    int rc = mailbox_receive(w, rank, MAIL_RESIDUALS, &data, &bytes, e);
     const char *at = data, *end = at + bytes;
     while (!rc && at < end) {
         kv_key key;
         int64_t i = ask_get_key(&at, end, &key) ? slot_find(&w->store->slots, &key, -1) : -1;
-        rc = i < 0 ? ask_malformed(e) : owed_take(&w->store->slots.items[i], rank, &at, end, e);
+        rc = i < 0 ? ask_malformed(e)
+                   : rank_residuals_take(&w->store->slots.items[i], rank, &at, end, e);
     }
     mem_free(data);
     return rc;
 }
 
-int owed_complete(const worker *w, kv_err *e)
+int rank_residuals_complete(const worker *w, kv_err *e)
 {
     int rc = KV_OK;
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
@@ -125,7 +126,7 @@ int owed_complete(const worker *w, kv_err *e)
     return rc;
 }
 
-int owed_fold(const worker *w, kv_err *e)
+int rank_residuals_fold(const worker *w, kv_err *e)
 {
     int last = w->how.workers - 1, rc = KV_OK;
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {

@@ -1,9 +1,9 @@
 /* Two calls of the coordinator. */
-#include "dist/letter.h"
+#include "dist/mailbox.h"
 
 #include "dist/server.h"
 
-int letter_send(const worker *w, int to, letter_tag tag, const buf *b, kv_err *e)
+int mailbox_send(const worker *w, int to, mail_tag tag, const buf *b, kv_err *e)
 {
     int rc = buf_check(b, e);
     net_call c = {.rank = server_rank(0), .what = ASK_SEND, .store = w->number,
@@ -11,7 +11,7 @@ int letter_send(const worker *w, int to, letter_tag tag, const buf *b, kv_err *e
     return rc ? rc : net_call_wait(&c, NULL, NULL, e);
 }
 
-int letter_receive(const worker *w, int from, letter_tag tag, void **data, int64_t *bytes,
+int mailbox_receive(const worker *w, int from, mail_tag tag, void **data, int64_t *bytes,
                           kv_err *e)
 {
     net_call c = {.rank = server_rank(0), .what = ASK_RECEIVE, .store = w->number,

@@ -4,29 +4,29 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "dist/flight.h"
+#include "dist/request.h"
 
-enum { PULLED_TOGETHER = 1 << 20 /* bytes, about, of one flight */ };
+enum { PULLED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
 
 /* ---- Asking and receiving ---- */
 
-net_step flight_pull_step(const lane *l, const cargo *c, const piece *p)
+net_step request_pull_step(const send_queue *q, const request_item *c, const chunk *p)
 {
-    const flight *f = l->flight;
-    link_rec *r = net_room(l->item.peer, 0);
+    const request *rq = q->request;
+    link_rec *r = net_reserve(q->item.peer, 0);
     if (!r)
         return NET_FULL;
     *r = (link_rec){.kind = LINK_PULL,
-                    .store = (uint16_t)f->w->number,
+                    .store = (uint16_t)rq->w->number,
                     .part = c->place.first + p->part,
-                    .request = f->token,
-                    .pull = {.round = c->round, .chunk = p - f->pieces, .priority = f->priority}};
-    net_commit(l->item.peer);
+                    .request = rq->token,
+                    .pull = {.round = c->round, .chunk = p - rq->chunks, .priority = rq->priority}};
+    net_commit(q->item.peer);
     return NET_ENDED;
 }
 
-/* Codes of n elements of a piece, from one on, for the outs in host memory. */
-static void read_codes(const flight *f, const piece *p, int64_t from, const push_codes *how,
+/* Codes of n elements of a chunk, from one on, for the outs in host memory. */
+static void read_codes(const request *rq, const chunk *p, int64_t from, const push_codes *how,
                        const char *codes, int64_t n)
 {
     enum { SOME = 2048 }; /* a multiple of 8, so that codes begin at bytes */
@@ -35,56 +35,56 @@ static void read_codes(const flight *f, const piece *p, int64_t from, const push
         int64_t m = n - at < SOME ? n - at : SOME;
         cpu_dev_ops.dequantise(some, codes + at / 8 * how->code, (dev_code)how->code,
                                how->threshold, m);
-        flight_value_here(f, p, (from + at) * (int64_t)sizeof *some, some,
+        request_value_here(rq, p, (from + at) * (int64_t)sizeof *some, some,
                           m * (int64_t)sizeof *some);
     }
 }
 
 /* The codes of a chunk. */
-void flight_pull_codes(flight *f, const piece *p, const link_rec *r)
+void request_pull_codes(request *rq, const chunk *p, const link_rec *r)
 {
     push_codes how;
     kv_err e = {0};
-    const cargo *c = &f->cargo[p->cargo];
+    const request_item *c = &rq->items[p->item];
     int64_t at = (place_from(&c->place, p->part) + r->value.element) * (int64_t)sizeof(float);
     memcpy(&how, r + 1, sizeof how);
     const char *codes = (const char *)(r + 1) + sizeof how;
-    if (flight_has_outs_here(f, c))
-        read_codes(f, p, r->value.element, &how, codes, r->value.elements);
-    if (flight_write_codes(f, c, at, &how, codes, r->value.elements, &e))
-        flight_fail(f, p, &e);
+    if (request_has_outs_here(rq, c))
+        read_codes(rq, p, r->value.element, &how, codes, r->value.elements);
+    if (request_write_codes(rq, c, at, &how, codes, r->value.elements, &e))
+        request_fail(rq, p, &e);
 }
 
 /* ---- Calls ---- */
 
-/* One flight for some pairs of a call. */
-static int make_pull(flight **out, worker *w, const int64_t *numbers, const flight_pair *r,
+/* One request for some pairs of a call. */
+static int make_pull(request **out, worker *w, const int64_t *numbers, const request_pair *r,
                      int64_t n, kv_array *const *outs, const kv_call *how, kv_err *e)
 {
-    flight *f = NULL;
-    int rc = flight_new(&f, w, numbers, r, n, n, how, e);
+    request *rq = NULL;
+    int rc = request_new(&rq, w, numbers, r, n, n, how, e);
     if (rc)
         return rc;
-    f->pulls = true;
-    f->outs = mem_alloc(n, sizeof *f->outs, e);
-    rc = f->outs ? flight_lay_out(f, e) : KV_E_MEMORY;
+    rq->pulls = true;
+    rq->outs = mem_alloc(n, sizeof *rq->outs, e);
+    rc = rq->outs ? request_lay_out(rq, e) : KV_E_MEMORY;
     if (rc) {
-        flight_free(f);
+        request_free(rq);
         return rc;
     }
     for (int64_t i = 0; i < n; i++) {
-        f->outs[f->nouts++] = outs[r[i].i];
+        rq->outs[rq->nouts++] = outs[r[i].i];
         array_hold(outs[r[i].i]);
-        f->uses[i] = (engine_use){.var = array_var(outs[r[i].i]), .write = true};
+        rq->uses[i] = (engine_use){.var = array_var(outs[r[i].i]), .write = true};
     }
-    f->op.nuses = n;
-    *out = f;
+    rq->op.nuses = n;
+    *out = rq;
     return KV_OK;
 }
 
 /* How many of the pairs go together: those of whole keys, and few bytes, so that what is pulled
  * into the values of a push begins to come while the push is still being sent. */
-static int64_t pull_together(const worker *w, const int64_t *numbers, const flight_pair *r,
+static int64_t pull_together(const worker *w, const int64_t *numbers, const request_pair *r,
                              int64_t n)
 {
     int64_t i = 0;
@@ -98,25 +98,25 @@ static int64_t pull_together(const worker *w, const int64_t *numbers, const flig
     return i;
 }
 
-static void commit_pull(flight *f)
+static void commit_pull(request *rq)
 {
-    worker *w = f->w;
-    flight_wait_for_room(f);
-    for (int64_t i = 0; i < f->ncargo; i++) {
-        worker_key *k = &w->keys[f->cargo[i].slot];
-        f->cargo[i].round = k->pushes;
+    worker *w = rq->w;
+    request_backpressure(rq);
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        worker_key *k = &w->keys[rq->items[i].slot];
+        rq->items[i].round = k->pushes;
         k->pulls += 1;
     }
-    flight_submit(f, &w->store->calls.group);
+    request_submit(rq, &w->store->calls.group);
 }
 
 static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *const *outs,
                       const kv_call *how, kv_err *e)
 {
-    flight **list = NULL;
-    flight_pair *r = NULL;
+    request **list = NULL;
+    request_pair *r = NULL;
     int64_t nlist = 0, cap = 0;
-    int rc = flight_sort(w, numbers, n, &r, e);
+    int rc = request_sort(w, numbers, n, &r, e);
     for (int64_t at = 0, some; at < n && !rc; at += some) {
         some = pull_together(w, numbers, r + at, n - at);
         rc = mem_grow(&list, &cap, nlist + 1, sizeof *list, e);
@@ -124,14 +124,14 @@ static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *co
             nlist++;
     }
     for (int64_t i = 0; i < nlist; i++)
-        rc ? flight_free(list[i]) : commit_pull(list[i]);
+        rc ? request_free(list[i]) : commit_pull(list[i]);
     mem_free(list);
     mem_free(r);
     return rc;
 }
 
-int flight_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
-                kv_err *e)
+int request_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
+                 const kv_call *how, kv_err *e)
 {
     if (net_is_lost(e))
         return KV_E_PEER;

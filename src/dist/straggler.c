@@ -1,5 +1,5 @@
 /* Which rounds, barriers and keys wait too long, and for whom. */
-#include "dist/stall.h"
+#include "dist/straggler.h"
 
 #include "core/store.h"
 #include "dist/coordinator.h"
@@ -10,13 +10,13 @@
 enum { SECOND_US = 1000000, FIRST_TOLD_US = 5 * SECOND_US };
 
 /* The rounds that are open because workers are missing. */
-typedef struct stalled {
+typedef struct late_round {
     const part *part; /* the oldest */
     const round *round;
     int64_t more; /* parts beside it */
-} stalled;
+} late_round;
 
-static bool lacks_worker(const served *s, const round *x)
+static bool waits_for_worker(const server_state *s, const round *x)
 {
     for (int i = 0; i < s->how.workers && x->have > 0; i++)
         if (!x->by[i].complete && !s->done[i])
@@ -24,8 +24,8 @@ static bool lacks_worker(const served *s, const round *x)
     return false;
 }
 
-void stall_tell_ranks(const served *s, bool (*has)(const void *of, int worker), const void *of,
-                      buf *out)
+void straggler_tell_ranks(const server_state *s, bool (*has)(const void *of, int worker),
+                          const void *of, buf *out)
 {
     buf_add(out, " has ranks");
     for (int i = 0; i < s->how.workers; i++)
@@ -42,17 +42,17 @@ static bool round_has(const void *of, int worker)
     return ((const round *)of)->by[worker].complete;
 }
 
-static void tell_round(const served *s, const part *p, const round *x, buf *out)
+static void tell_round(const server_state *s, const part *p, const round *x, buf *out)
 {
     char text[SLOT_KEY_TEXT];
     buf_printf(out, "round %lld of key %s", (long long)x->number, slot_key_text(text, &p->key));
-    stall_tell_ranks(s, round_has, x, out);
+    straggler_tell_ranks(s, round_has, x, out);
 }
 
 /* ---- Stores that not all workers make ---- */
 
 /* Those that made it are told, and those that come. */
-static void refuse_store(served *s, const kv_err *why)
+static void refuse_store(server_state *s, const kv_err *why)
 {
     s->refusal = *why;
     for (int i = 0; i < s->how.workers; i++)
@@ -60,7 +60,7 @@ static void refuse_store(served *s, const kv_err *why)
             server_refuse(i, s->joined[i], why);
 }
 
-void stall_refuse_ended(served *s)
+void straggler_refuse_ended(server_state *s)
 {
     kv_err why = {0};
     for (int i = 0; i < s->how.workers; i++) {
@@ -75,16 +75,16 @@ void stall_refuse_ended(served *s)
 
 static bool store_has(const void *of, int worker)
 {
-    return ((const served *)of)->joined[worker] != 0;
+    return ((const server_state *)of)->joined[worker] != 0;
 }
 
-static int64_t creation_waits(served *s, int64_t before, buf *out)
+static int64_t creation_waits(server_state *s, int64_t before, buf *out)
 {
     kv_err why = {0};
     if (s->njoined == s->how.workers || s->refusal.code)
         return INT64_MAX;
     buf_printf(out, "create of a store of type \"%s\"", s->how.type);
-    stall_tell_ranks(s, store_has, s, out);
+    straggler_tell_ranks(s, store_has, s, out);
     if (s->created_us >= before)
         return s->created_us;
     kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(out));
@@ -93,13 +93,13 @@ static int64_t creation_waits(served *s, int64_t before, buf *out)
 }
 
 /* Gives up rounds that were opened before that time. */
-static stalled find(served *s, int64_t before)
+static late_round find(server_state *s, int64_t before)
 {
-    stalled found = {0};
+    late_round found = {0};
     for (int64_t i = 0; i < s->nparts && !s->how.is_async; i++) {
         part *p = s->parts[i];
         round *x = p ? p->rounds : NULL;
-        if (!x || x->number != p->applied + 1 || !lacks_worker(s, x))
+        if (!x || x->number != p->applied + 1 || !waits_for_worker(s, x))
             continue;
         if (x->since_us < before) {
             kv_err why = {0};
@@ -120,9 +120,9 @@ static stalled find(served *s, int64_t before)
     return found;
 }
 
-static int64_t rounds_wait(served *s, int64_t before, buf *out)
+static int64_t rounds_wait(server_state *s, int64_t before, buf *out)
 {
-    stalled found = find(s, before);
+    late_round found = find(s, before);
     if (!found.round)
         return INT64_MAX;
     tell_round(s, found.part, found.round, out);
@@ -132,8 +132,8 @@ static int64_t rounds_wait(served *s, int64_t before, buf *out)
 }
 
 /* Keeps the sentence of what has waited longest. */
-static int64_t first_of(int64_t (*waits)(served *s, int64_t before, buf *out), served *s,
-                        int64_t before, int64_t since, buf *text)
+static int64_t first_of(int64_t (*waits)(server_state *s, int64_t before, buf *out),
+                        server_state *s, int64_t before, int64_t since, buf *text)
 {
     buf other = {0};
     int64_t at = waits(s, before, &other);
@@ -145,7 +145,7 @@ static int64_t first_of(int64_t (*waits)(served *s, int64_t before, buf *out), s
     return at < since ? at : since;
 }
 
-void stall_look(served *s, int64_t now_us)
+void straggler_look(server_state *s, int64_t now_us)
 {
     buf text = {0};
     double limit = net_timeout();

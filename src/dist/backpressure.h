@@ -9,30 +9,30 @@
  *
  * Environment: KVSTORE_AHEAD, bytes, 256 MB.
  */
-#ifndef DIST_ROOM_H
-#define DIST_ROOM_H
+#ifndef DIST_BACKPRESSURE_H
+#define DIST_BACKPRESSURE_H
 
 #include "dist/worker.h"
 
 /* Bytes that a worker may push ahead, as the environment says. */
-int64_t room_bytes(void);
+int64_t backpressure_bytes(void);
 
 /* Operations that may be under way. */
-enum { ROOM_PENDING = 256 };
+enum { BACKPRESSURE_PENDING = 256 };
 
 /* Waits until one more operation may begin, which pushes so many bytes. One that is larger than
  * what a worker may run ahead goes alone. */
-void room_wait(worker *w, int64_t bytes);
+void backpressure_wait(worker *w, int64_t bytes);
 
 /* Who waits for this rank, and for what. */
-typedef struct room_missed {
+typedef struct backpressure_missed {
     int rank;   /* one that waits, or -1: nobody does */
     kv_key key; /* whose round this rank lacks, its name the slot's; or no key: */
     bool in_call;
-} room_missed;
+} backpressure_missed;
 
 /* Asks the servers; what this rank has sent and they have not received yet does not count. Errors:
  * peer, timeout, memory. */
-int room_missed_by(worker *w, room_missed *out, kv_err *e);
+int backpressure_missed_by(worker *w, backpressure_missed *out, kv_err *e);
 
 #endif

@@ -1,9 +1,9 @@
 /* What a server keeps of one store: its parts, their open rounds, pulls that wait. server.c takes
- * the calls of workers, rounds.c decides what may happen when; served.c is how replies are sent and
- * optimizers set. All of it belongs to the thread that drives the net.
+ * the calls of workers, rounds.c decides what may happen when; server_state.c is how replies are
+ * sent and optimizers set. All of it belongs to the thread that drives the net.
  */
-#ifndef DIST_SERVED_H
-#define DIST_SERVED_H
+#ifndef DIST_SERVER_STATE_H
+#define DIST_SERVER_STATE_H
 
 #include "core/slot.h"
 #include "dist/asks.h"
@@ -29,14 +29,14 @@ typedef struct round {
     int64_t optimizer; /* the optimizers that were set when the lowest rank contributed */
     bool counted;      /* in open_rounds */
     int64_t since_us;  /* when it was opened */
-    bool has_given;
-    rule_given given; /* the host side of the update, as that rank says it */
+    bool has_host_step;
+    rule_given host_step; /* counts and rates of the update, as that rank says them */
     host numbers[PLAN_MAX_STATES];
     struct round *next;
     contribution by[]; /* by rank; dist_async: one */
 } round;
 
-typedef struct served_pull {
+typedef struct server_pull {
     int rank;
     uint64_t request;
     int64_t index; /* of the reply in that request */
@@ -44,8 +44,8 @@ typedef struct served_pull {
     int32_t priority;
     bool rows; /* some of a row_sparse part */
     int64_t *ids, nids;
-    struct served_pull *next;
-} served_pull;
+    struct server_pull *next;
+} server_pull;
 
 typedef struct part_worker {
     int64_t applied; /* of its pushes */
@@ -69,26 +69,26 @@ typedef struct part {
     int replies;       /* that are being sent: the array must not change */
     int contributors;  /* of the last round */
     round *rounds;
-    served_pull *pulls;
+    server_pull *pulls;
     bool touched;
     struct part *next_touched;
     part_worker workers[];
 } part;
 
 /* Pushes of one call that were applied. */
-typedef struct served_ends {
+typedef struct server_ends {
     uint64_t request;
     int64_t n;
-} served_ends;
+} server_ends;
 
-typedef struct served_optimizer {
+typedef struct server_optimizer {
     char *text;
     int64_t bytes;
-    struct served_optimizer *next;
-} served_optimizer;
+    struct server_optimizer *next;
+} server_optimizer;
 
-typedef struct served {
-    struct served *next; /* of those that this rank serves */
+typedef struct server_state {
+    struct server_state *next; /* of those that this rank serves */
     int number;
     ask_store how;
     kv *store; /* of type local; part ids are its keys */
@@ -105,7 +105,7 @@ typedef struct served {
     part *touched, **touched_end; /* parts with news */
     contribution *lent;           /* whose data lie in the link's memory */
     round *spare;
-    served_pull *spare_pulls;
+    server_pull *spare_pulls;
     const void **sources; /* of a sum */
 
     kv_key *keys; /* of a batch of rounds */
@@ -115,39 +115,40 @@ typedef struct served {
     round **batch_rounds;
     int64_t nbatch, batch_cap, batch_rounds_cap;
 
-    served_optimizer *optimizers; /* that wait for open rounds */
+    server_optimizer *optimizers; /* that wait for open rounds */
     int64_t optimizers_come, optimizers_set, open_rounds;
 
-    struct served_replies *replies; /* being collected */
-    struct served_ends *ends;       /* by worker: its pushes that were applied and not told yet */
+    struct server_replies *replies; /* being collected */
+    struct server_ends *ends;       /* by worker: its pushes that were applied and not told yet */
 
     int64_t rounds, bytes, stalest;
-    int64_t told_us, wait_us; /* of stall.c: when a stall was told last; how long it is silent */
+    int64_t told_us; /* of straggler.c: when it reported last */
+    int64_t wait_us; /* and how long it is silent after that */
     struct coordinator *coordinator; /* on the first server */
     struct sums *sums;               /* of a type that keeps nothing */
-} served;
+} server_state;
 
 /* Sends a part to a worker; the part's replies count until it is sent. */
-void served_send(served *s, part *p, const served_pull *x);
-void served_send_rows(served *s, part *p, const served_pull *x);
+void server_send(server_state *s, part *p, const server_pull *x);
+void server_send_rows(server_state *s, part *p, const server_pull *x);
 
 /* A push was applied: its worker is told, several at a time. */
-void served_note_done(served *s, int worker, uint64_t request);
+void server_note_done(server_state *s, int worker, uint64_t request);
 
 /* Sends what the above collected. */
-void served_flush(served *s);
+void server_flush(server_state *s);
 
 /* Whether what a round leaves is the sum of whole arrays and nothing else. Then it is added up, by
  * rank, where the part is stored: what a push to the store would leave, without a call of it for
  * every part; and coded, if the first worker wants that. Errors: memory. */
-bool served_is_sum(const served *s, const part *p, const round *x);
-int served_add_up(served *s, part *p, const round *x, kv_err *e);
+bool server_is_sum(const server_state *s, const part *p, const round *x);
+int server_add_up(server_state *s, part *p, const round *x, kv_err *e);
 
-/* The part holds no codes any more, and owes nothing. */
-void served_drop_codes(part *p);
+/* The part holds no codes any more, and no residual. */
+void server_drop_codes(part *p);
 
 /* Sets what a worker's ask_optimizer says. */
-int served_set_optimizer(served *s, const served_optimizer *o, kv_err *e);
+int server_set_optimizer(server_state *s, const server_optimizer *o, kv_err *e);
 
 /* Replies to calls. */
 void server_reply(int rank, uint64_t request, const void *data, int64_t bytes);
@@ -155,6 +156,6 @@ void server_fail(int rank, uint64_t request, int store, int64_t part, const kv_e
 void server_refuse(int rank, uint64_t request, const kv_err *e);
 
 /* The store that this rank serves; NULL: there is none. */
-served *server_store(int number);
+server_state *server_store(int number);
 
 #endif
