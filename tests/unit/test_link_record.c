@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "dist/asks.h"
-#include "dist/link_record.h"
+#include "distributed/asks.h"
+#include "distributed/link_record.h"
 
 static void prints(link_rec r, const char *expected)
 {
