@@ -200,9 +200,9 @@ $(BUILD)/packaged/kvctl: $(tool_obj) $(BUILD)/libkvstore.so
 	$(call say,LD)$(call link_tool,)
 
 # The plugin of several machines. Only one of its files names MPI.
-$(BUILD)/src/dist/mpi.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
+$(BUILD)/src/distributed/mpi.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/dev/null)
 
-dist_src := $(wildcard src/dist/*.c)
+dist_src := $(wildcard src/distributed/*.c)
 $(BUILD)/kvstore_mpi.so: $(call obj,$(dist_src)) $(BUILD)/libkvstore.so
 	$(link_plugin) $(shell mpicc --showme:link 2>/dev/null)
 
@@ -305,7 +305,7 @@ $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
 # What ranks tell each other is of the plugin, and needs no ranks.
-unit_dist := $(if $(findstring /test_place,$(UNIT)),$(call obj,src/dist/asks.c src/dist/place.c))
+unit_dist := $(if $(findstring /test_place,$(UNIT)),$(call obj,$(addprefix src/distributed/,asks.c environment.c link_record.c place.c)))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(BUILD)/libkvstore.a
 	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 

@@ -2,7 +2,7 @@
  * of virtual GPUs (which lib/array keeps), the threads of lib/engine/pool.h, who is asked whether
  * work is to end early (lib/base/stop.h), the profile that is taken (profile.c, and its events in
  * lib/engine/trace.c), and in a rank of a job its links, calls under way and the stores that it
- * serves (src/dist). Everything else hangs from a store. */
+ * serves (src/distributed). Everything else hangs from a store. */
 #ifndef RUNTIME_H
 #define RUNTIME_H
 

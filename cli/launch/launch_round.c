@@ -1,4 +1,4 @@
-/* What kvctl launch reads of a checkpoint: src/dist/checkpoint.h says what it is. */
+/* What kvctl launch reads of a checkpoint: src/distributed/checkpoint.h says what it is. */
 #include "base/file.h"
 #include "kvstore.h"
 #include "launch/launch_job.h"

@@ -336,17 +336,17 @@ static void check_1bit(void)
     compressed("1bit", "0", steps, 5);
 }
 
-/* The same random numbers of every rank: what is owed carries over. */
+/* The same random numbers of every rank: the residual carries over. */
 static void random_codes(const char *type, const char *threshold)
 {
     enum { N = 70001 };
-    static float owed[N], want[N];
+    static float residual[N], want[N];
     kv *s = make_test("dist_sync", "2");
     kv_opt how[] = {{"type", type}, {"threshold", threshold}};
     bool two = strcmp(type, "2bit") == 0;
     float t = (float)atof(threshold);
     uint32_t seed = 123;
-    memset(owed, 0, sizeof owed);
+    memset(residual, 0, sizeof residual);
     memset(want, 0, sizeof want);
     OK(kv_set_gradient_compression(s, how, 2, &e));
     init(s, number(1002), filled(KV_FLOAT32, N, 1, 0));
@@ -358,10 +358,10 @@ static void random_codes(const char *type, const char *threshold)
         OK(kv_array_write(a, &data, &e));
         for (int j = 0; j < N; j++) {
             seed = seed * 1664525 + 1013904223;
-            float x = (float)(seed >> 8) * 0x1p-24f, r = owed[j] + x;
+            float x = (float)(seed >> 8) * 0x1p-24f, r = residual[j] + x;
             float sent = two ? (r >= t ? t : r <= -t ? -t : 0) : r > t ? 1.0f : -1.0f;
             ((float *)data)[j] = x;
-            owed[j] = r - sent;
+            residual[j] = r - sent;
             want[j] += 2 * (float)workers * sent;
         }
         push(s, key, a);
@@ -386,18 +386,18 @@ enum { PERIOD = 7, MOST_WORKERS = 16 };
 typedef struct model {
     bool one_bit;
     float threshold;
-    float owed[MOST_WORKERS + 1][PERIOD]; /* by rank; behind them, of the server */
+    float residual[MOST_WORKERS + 1][PERIOD]; /* by rank; behind them, of the server */
 } model;
 
 /* What the code of x stands for. */
-static float coded(const model *m, float *owed, float x)
+static float coded(const model *m, float *residual, float x)
 {
-    float r = *owed + x, t = m->threshold, got;
+    float r = *residual + x, t = m->threshold, got;
     if (m->one_bit)
         got = r > t ? 1 : -1;
     else
         got = r >= t ? t : r <= -t ? -t : 0;
-    *owed = r - got;
+    *residual = r - got;
     return got;
 }
 
@@ -439,10 +439,10 @@ static void follow_model(kv *s, bool one_bit, float threshold)
     for (int step = 0; step < 8; step++) {
         float want[PERIOD];
         for (int i = 0; i < PERIOD; i++) {
-            float sum = coded(&m, &m.owed[0][i], pattern(0, step, i));
+            float sum = coded(&m, &m.residual[0][i], pattern(0, step, i));
             for (int r = 1; r < workers; r++)
-                sum += coded(&m, &m.owed[r][i], pattern(r, step, i));
-            want[i] = coded(&m, &m.owed[MOST_WORKERS][i], sum);
+                sum += coded(&m, &m.residual[r][i], pattern(r, step, i));
+            want[i] = coded(&m, &m.residual[MOST_WORKERS][i], sum);
         }
         push(s, number(1), patterns(5, 3, step));
         push(s, number(2), patterns(1200, 1200, step));
@@ -472,7 +472,7 @@ static void check_pulled_codes(void)
     compress_pulls(s, "2bit", "0.25");
     MUST(holds(s, number(2), KV_FLOAT32, 1200, 1200, 9)); /* nothing was pushed yet */
     follow_model(s, false, 0.25f);
-    compress_pulls(s, "1bit", "0.125"); /* nothing is owed any more */
+    compress_pulls(s, "1bit", "0.125"); /* no residual is left */
     follow_model(s, true, 0.125f);
     OK(kv_set_gradient_compression(s, &(kv_opt){"type", "none"}, 1, &e));
     compress_pulls(s, "1bit", "0.125");

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "dist/asks.h"
+#include "distributed/asks.h"
 
 TEST(asks_keys)
 {

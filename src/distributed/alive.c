@@ -1,0 +1,137 @@
+/* The file `lost` is whole from its first moment, and the first one stays. */
+#include "distributed/alive.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "distributed/environment.h"
+#include "distributed/net.h"
+
+enum { BEATS = 8 /* in the time of a deadline */ };
+
+static struct {
+    int64_t deadline_us, beat_us, now_us;
+    int64_t *heard_us; /* INT64_MAX: has left */
+} alive;
+
+int alive_open(kv_err *e)
+{
+    alive.deadline_us = (int64_t)(environment_number(ENV_DEADLINE, 10) * 1e6);
+    alive.heard_us = mem_alloc(net_size(), sizeof *alive.heard_us, e);
+    if (!alive.heard_us)
+        return KV_E_MEMORY;
+    alive.now_us = alive.beat_us = net_now_us();
+    for (int i = 0; i < net_size(); i++)
+        alive.heard_us[i] = alive.now_us;
+    return KV_OK;
+}
+
+int64_t alive_deadline_ms(void)
+{
+    return alive.deadline_us / 1000;
+}
+
+void alive_heard(int rank)
+{
+    if (alive.heard_us[rank] != INT64_MAX)
+        __atomic_store_n(&alive.heard_us[rank], alive.now_us, __ATOMIC_RELAXED);
+}
+
+void alive_left(int rank)
+{
+    __atomic_store_n(&alive.heard_us[rank], INT64_MAX, __ATOMIC_RELAXED);
+}
+
+int64_t net_silence(int rank)
+{
+    int64_t heard = __atomic_load_n(&alive.heard_us[rank], __ATOMIC_RELAXED); /* any thread asks */
+    return rank == net_rank() || heard == INT64_MAX ? 0 : net_now_us() - heard;
+}
+
+void alive_read(void)
+{
+    const char *folder = environment(ENV_RUN_DIR);
+    char path[4200], line[512] = "";
+    int rank = -1, used = 0;
+    snprintf(path, sizeof path, "%s/lost", folder ? folder : "");
+    FILE *f = folder ? fopen(path, "re") : NULL;
+    if (!f)
+        return;
+    if (fgets(line, sizeof line, f) && sscanf(line, "%d %n", &rank, &used) == 1) {
+        line[strcspn(line, "\n")] = 0;
+        net_lost(rank, line + used);
+    }
+    fclose(f);
+}
+
+/* Tells the launcher and the other ranks of its job, whole from the first moment, unless one was
+ * sooner: all say the same. */
+static void write_file(int rank, const char *why)
+{
+    const char *folder = environment(ENV_RUN_DIR);
+    char path[4200], beside[4200];
+    if (!folder)
+        return;
+    snprintf(path, sizeof path, "%s/lost", folder);
+    snprintf(beside, sizeof beside, "%s/lost.%d", folder, (int)getpid());
+    FILE *f = fopen(beside, "we");
+    if (!f)
+        return;
+    fprintf(f, "%d %s\n", rank, why);
+    fclose(f);
+    int kept = link(beside, path); /* or there was one sooner */
+    (void)kept;
+    unlink(beside);
+    alive_read();
+}
+
+/* Who joined ends behind all others, who failed is in the file `lost`. */
+void alive_read_ends(void)
+{
+    const char *folder = environment(ENV_RUN_DIR);
+    char path[4200], line[64], why[64];
+    int rank, status;
+    snprintf(path, sizeof path, "%s/events", folder ? folder : "");
+    FILE *f = folder ? fopen(path, "re") : NULL;
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%d exit %d", &rank, &status) == 2 && status == 0) {
+            snprintf(why, sizeof why, "rank %d has ended without joining", rank);
+            write_file(rank, why);
+            break;
+        }
+    }
+    if (f)
+        fclose(f);
+}
+
+void alive_look(int64_t now_us)
+{
+    char why[256];
+    bool paused = now_us - alive.now_us > alive.deadline_us / 2; /* it was this rank that slept */
+    alive.now_us = now_us;
+    alive_read();
+    if (!alive.deadline_us)
+        return;
+    for (int i = 0; i < net_size(); i++) {
+        int64_t heard = alive.heard_us[i];
+        if (i == net_rank() || heard == INT64_MAX)
+            continue;
+        if (paused)
+            alive.heard_us[i] = now_us;
+        else if (now_us - heard > alive.deadline_us) {
+            snprintf(why, sizeof why, "rank %d on %s has not been heard for %lld s", i,
+                     link_host(i), (long long)(alive.deadline_us / 1000000));
+            write_file(i, why);
+            net_lost(i, why); /* unless the file said it */
+        }
+    }
+    if (now_us - alive.beat_us < alive.deadline_us / BEATS)
+        return;
+    alive.beat_us = now_us;
+    for (int i = 0; i < net_size(); i++)
+        if (i != net_rank() && alive.heard_us[i] != INT64_MAX)
+            net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
+}

@@ -1,0 +1,185 @@
+/* What calls carry: written one behind the other, and read with every length checked. */
+#include "distributed/asks.h"
+
+#include <string.h>
+
+#include "array/device.h"
+#include "array/row_ids.h"
+
+const char *ask_name(dist_ask what)
+{
+    static const char *const names[] = {
+        [ASK_FREE] = "the end of a store", [ASK_DONE] = "done",
+        [ASK_INIT] = "init",               [ASK_DROP] = "set-optimizer",
+        [ASK_OPTIMIZER] = "set-optimizer", [ASK_COMMAND] = "send-command",
+        [ASK_STATES] = "save-states",      [ASK_SET_STATES] = "load-states",
+        [ASK_COUNTS] = "info",             [ASK_MISSED] = "push",
+        [ASK_PLACE] = "init",              [ASK_READY] = "init",
+        [ASK_RECEIVE] = NULL};
+    return names[what];
+}
+
+static int64_t up(int64_t n)
+{
+    return (n + 7) / 8 * 8;
+}
+
+static void pad(buf *b)
+{
+    while (b->len % 8 && !b->failed)
+        buf_char(b, 0);
+}
+
+int ask_malformed(kv_err *e)
+{
+    return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
+}
+
+void ask_put_padded(buf *b, const void *data, int64_t bytes)
+{
+    static const char zeros[8];
+    buf_put(b, data, (size_t)bytes);
+    buf_put(b, zeros, (size_t)(-bytes & 7));
+}
+
+void ask_put_key(buf *b, const ask_key *k, const char *name)
+{
+    ask_key copy = *k;
+    copy.name_bytes = name ? (int32_t)strlen(name) + 1 : 0;
+    buf_put(b, (const char *)&copy, sizeof copy);
+    if (name)
+        buf_put(b, name, (size_t)copy.name_bytes);
+    pad(b);
+}
+
+/* Whether arrays of this form can be: their bytes are a number. */
+static bool is_form(const ask_key *k)
+{
+    int64_t bytes = k->dtype < KV_DTYPE_END ? kv_dtype_bytes((kv_dtype)k->dtype) : 0;
+    bool good = bytes > 0 && k->ndim <= KV_MAX_NDIM && k->storage <= KV_ROW_SPARSE;
+    for (int i = 0; good && i < k->ndim; i++)
+        good = k->shape[i] >= 0 && !__builtin_mul_overflow(bytes, k->shape[i], &bytes);
+    return good && k->need <= PLACE_WHOLE;
+}
+
+/* Whether a text of so many bytes, with its NUL, is there. */
+static bool is_text(const char *text, const char *end, int64_t bytes)
+{
+    return bytes >= 0 && up(bytes) <= end - text &&
+           (!bytes || strnlen(text, (size_t)bytes) == (size_t)bytes - 1);
+}
+
+const ask_key *ask_get_key(const char **at, const char *end, kv_key *key)
+{
+    const ask_key *k = (const ask_key *)(const void *)*at;
+    if (end - *at < (int64_t)sizeof *k || !is_form(k) ||
+        !is_text(*at + sizeof *k, end, k->name_bytes))
+        return NULL;
+    const char *name = *at + sizeof *k;
+    *key = (kv_key){.id = k->id, .name = k->name_bytes ? name : NULL};
+    *at = name + up(k->name_bytes);
+    return k;
+}
+
+const ask_slot *ask_get_slot(const char **at, const char *end, kv_key *key, const char **data)
+{
+    const ask_slot *s = (const ask_slot *)(const void *)*at;
+    const char *text = (const char *)&s->key;
+    if (end - *at < (int64_t)sizeof *s || !ask_get_key(&text, end, key))
+        return NULL;
+    const place *p = &s->key.place;
+    int64_t each = kv_dtype_bytes((kv_dtype)s->key.dtype);
+    if (s->part < 0 || s->from < 0 || s->count < 0 || s->count > INT64_MAX / each || s->bytes < 0 ||
+        s->bytes > end - text || p->nparts < 1 || p->row < 0 || (p->nparts > 1 && s->key.ndim < 1))
+        return NULL;
+    *data = text;
+    *at = end - text < up(s->bytes) ? end : text + up(s->bytes);
+    return s;
+}
+
+void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to)
+{
+    const int64_t *ids = a->rows;
+    int64_t row = kv_dtype_bytes((kv_dtype)a->dtype);
+    int64_t first = row_ids_find(ids, 0, a->nrows, from);
+    int64_t n = row_ids_find(ids, first, a->nrows, to) - first;
+    for (int i = 1; i < a->ndim; i++)
+        row *= a->shape[i];
+    buf_put(b, (const char *)&n, sizeof n);
+    for (int64_t i = first; i < first + n; i++) {
+        int64_t id = ids[i] - from;
+        buf_put(b, (const char *)&id, sizeof id);
+    }
+    if (n)
+        buf_put(b, (const char *)a->data + first * row, (size_t)(n * row));
+}
+
+int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
+                  kv_err *e)
+{
+    int64_t each = kv_dtype_bytes((kv_dtype)k->dtype);
+    ask_slot s = {.part = k->place.first + part,
+                   .from = place_from(&k->place, part),
+                   .count = place_count(&k->place, part),
+                   .key = *k};
+    const void *data = NULL;
+    buf rows = {0};
+    int rc = KV_OK;
+    if (value->storage == KV_ROW_SPARSE) {
+        const place *p = &k->place;
+        kv_array_read_rows(value, &data, NULL); /* waits for what writes it */
+        ask_put_rows(&rows, value, place_first_row(p, part), place_first_row(p, part + 1));
+        data = rows.data;
+        s.bytes = (int64_t)rows.len;
+        rc = buf_check(&rows, e);
+    } else if ((rc = kv_array_read(value, &data, e)) == KV_OK) {
+        data = (const char *)data + s.from * each;
+        s.bytes = s.count * each;
+    }
+    s.key.name_bytes = name ? (int32_t)strlen(name) + 1 : 0;
+    buf_put(b, (const char *)&s, sizeof s);
+    if (name)
+        buf_put(b, name, (size_t)s.key.name_bytes);
+    pad(b);
+    if (!rc && s.bytes)
+        buf_put(b, data, (size_t)s.bytes);
+    pad(b);
+    buf_release(&rows);
+    return rc ? rc : buf_check(b, e);
+}
+
+static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
+                        const char *data, int64_t bytes, kv_err *e)
+{
+    int64_t n, row = kv_dtype_bytes(dtype);
+    void *to;
+    if (bytes < (int64_t)sizeof n)
+        return ask_malformed(e);
+    memcpy(&n, data, sizeof n);
+    for (int i = 1; i < ndim; i++)
+        row *= shape[i];
+    bool fits = n >= 0 && n < bytes / (int64_t)sizeof n && (!n || row <= bytes / n);
+    if (!fits || bytes != (int64_t)sizeof n * (n + 1) + n * row)
+        return ask_malformed(e);
+    const int64_t *ids = (const int64_t *)(const void *)(data + sizeof n);
+    int rc = kv_array_new_sparse(out, dtype, ndim, shape, n, ids, (kv_ctx){KV_CPU, 0}, e);
+    if (rc == KV_OK && (rc = kv_array_write_rows(*out, &to, e)) == KV_OK && n * row > 0)
+        memcpy(to, ids + n, (size_t)(n * row));
+    return rc;
+}
+
+int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,
+               const char *data, int64_t bytes, kv_err *e)
+{
+    void *to;
+    if (storage == KV_ROW_SPARSE)
+        return sparse_array(out, dtype, ndim, shape, data, bytes, e);
+    int rc = kv_array_new_raw(out, dtype, ndim, shape, (kv_ctx){KV_CPU, 0}, e);
+    if (rc == KV_OK && bytes != kv_array_bytes(*out)) {
+        kv_array_unref(*out);
+        return ask_malformed(e);
+    }
+    if (rc == KV_OK && (rc = kv_array_write(*out, &to, e)) == KV_OK && bytes > 0)
+        memcpy(to, data, (size_t)bytes);
+    return rc;
+}

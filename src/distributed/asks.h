@@ -1,0 +1,128 @@
+/* The calls that workers make to servers: what they carry, as plain structs and texts one behind
+ * the other. All ranks run the same build.
+ */
+#ifndef DISTRIBUTED_ASKS_H
+#define DISTRIBUTED_ASKS_H
+
+#include "base/buf.h"
+#include "core/compress.h"
+#include "distributed/place.h"
+#include "kvstore.h"
+
+typedef enum dist_ask {
+    /* To every server. */
+    ASK_CREATE, /* from every worker: ask_store; replies when all workers have asked */
+    ASK_FREE,   /* the worker has released the store */
+    ASK_DONE,   /* the worker takes part in no further round */
+    ASK_INIT,   /* ask_slot and the part's data, for each part. inits: of the first worker's init,
+                   which takes the place of what a push made; else a part that is there stays */
+    ASK_DROP,   /* drop: of those parts it drops its own */
+    ASK_OPTIMIZER, /* ask_optimizer: holds for rounds to which the sender has not contributed yet */
+    ASK_COMMAND,   /* head; the body with its NUL */
+    ASK_ROWS,      /* rows; row ids. Reply: those rows */
+    ASK_STATES,    /* Reply: the states of its parts; see states.h */
+    ASK_SET_STATES,
+    ASK_COUNTS, /* Reply: ask_counts */
+    ASK_MISSED, /* Reply: an ask_missed for each of the first that wait for the sender */
+
+    /* To the coordinator, which is the first server. */
+    ASK_PLACE,   /* ask_key for each new key. Reply: a place for each, whose first is -1 where
+                     the key is there already; but a key whose parts do not fit the need of this
+                     one gets the place to which it moves. inits, of the first worker's init: all
+                     get theirs, also what only pushes of others have made, or none is made */
+    ASK_READY,   /* the same keys hold their values now, in the places of the reply */
+    ASK_FIND,    /* keys. Reply, when they are ready: ask_key for each. any: also those that only
+                     pushes of others than the first worker have made, whose value it may still
+                     bring */
+    ASK_BARRIER, /* barrier. Reply, when all workers have asked: ask_met */
+    ASK_EPOCH,   /* optimizers: replies when so many optimizers have been set by the first worker */
+    ASK_SEND,    /* mail; the payload goes to the peer; see mailbox.h */
+    ASK_RECEIVE  /* mail. Reply: what the peer has sent, when it has come */
+} dist_ask;
+
+/* How a worker comes to the barrier. */
+typedef enum ask_barrier {
+    ASK_MEET,     /* it waits until all workers have come */
+    ASK_HOLD,     /* the first worker: it waits until all others are here or have come to its
+                     optimizer, and they go on waiting */
+    ASK_HOLD_ENDS /* it waits no more */
+} ask_barrier;
+
+typedef struct ask_store {
+    int32_t workers, servers;
+    int32_t is_async;
+    int32_t sums;         /* no store: a push that is summed replaces what was there */
+    int64_t staleness;    /* -1: unbounded */
+    char type[64];
+} ask_store;
+
+/* A key, in calls: a text key's text follows, with its NUL, filled up to 8 bytes. */
+typedef struct ask_key {
+    int64_t id;
+    int64_t shape[KV_MAX_NDIM];
+    place place;
+    int32_t name_bytes; /* 0: an integer key */
+    uint8_t dtype, storage, ndim, need; /* place_need */
+} ask_key;
+
+/* A part with its first value. */
+typedef struct ask_slot {
+    int64_t part, from, count;
+    int64_t bytes; /* of the data that follow; of row_sparse ones the number of rows, their ids and
+                      their elements */
+    ask_key key;  /* its text follows, then the data, filled up to 8 bytes */
+} ask_slot;
+
+typedef struct ask_counts {
+    int64_t rounds, keys, bytes;
+    int64_t late;     /* rounds to which some worker has contributed and others have not */
+    int64_t stalest;  /* the largest difference between the pushes of two workers that a pull met */
+    int64_t contributors; /* of the last round */
+    uint64_t missing;     /* bit i: worker i, of the first 64, is one of those others */
+} ask_counts;
+
+typedef struct ask_met {
+    int64_t moves;  /* of keys that were cut */
+    int64_t epochs; /* optimizers that the first worker has set */
+} ask_met;
+
+/* Something that some workers wait for because another one has not come to it. */
+typedef struct ask_missed {
+    int64_t part; /* -1: no round, but a barrier, a store that is made, … */
+    int64_t round;
+    int64_t waits; /* a worker that has come */
+} ask_missed;
+
+enum { ASK_MOST_MISSED = 64 };
+
+/* What a user calls a call that a server answers at once; NULL: it waits for other ranks. */
+const char *ask_name(dist_ask what);
+
+/* Error: internal, a record that cannot be read. */
+int ask_malformed(kv_err *e);
+
+/* Appends bytes, filled up to 8. */
+void ask_put_padded(buf *b, const void *data, int64_t bytes);
+
+/* Appends a key and its text. */
+void ask_put_key(buf *b, const ask_key *k, const char *name);
+
+/* Reads one at *at, before end; its text is borrowed. NULL: malformed. */
+const ask_key *ask_get_key(const char **at, const char *end, kv_key *key);
+
+/* Reads a part with its first value, whose bytes become data; NULL: malformed. */
+const ask_slot *ask_get_slot(const char **at, const char *end, kv_key *key, const char **data);
+
+/* Appends a part of an array. Errors: memory. */
+int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
+                  kv_err *e);
+
+/* Appends the rows from … to - 1 of a row_sparse array: how many it has of them, their ids from
+ * `from` on, their elements. Nothing writes the array meanwhile. */
+void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to);
+
+/* Makes an array of such bytes, or of plain elements. Errors: memory, internal (malformed). */
+int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,
+               const char *data, int64_t bytes, kv_err *e);
+
+#endif

@@ -1,0 +1,329 @@
+/* What a checkpoint needs of the servers comes the ways of pulls and of states (states.h). */
+#include "distributed/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/num.h"
+#include "core/store_file.h"
+#include "distributed/environment.h"
+#include "distributed/states.h"
+#include "distributed/types.h"
+#include "runtime.h"
+
+/* ---- At the start ---- */
+
+static int read_environment(checkpoint *c, kv_err *e)
+{
+    const char *path = environment(ENV_CHECKPOINT), *every = environment(ENV_CHECKPOINT_EVERY);
+    bool over = false;
+    if (!path || !*path)
+        return KV_OK;
+    size_t n = every ? strlen(every) : 0;
+    if (n == 0 || num_parse_int(every, n, &c->every, &over) != n || over || c->every < 1)
+        return kv_err_set(e, KV_E_VALUE,
+                          "KVSTORE_CHECKPOINT_EVERY is a number of rounds from 1 on, not \"%.40s\"",
+                          every ? every : "");
+    c->path = path;
+    return KV_OK;
+}
+
+static int check_type(const worker *w, kv_err *e)
+{
+    if (w->how.is_async || w->how.sums)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "a job with checkpoints needs the rounds of dist_sync or "
+                          "dist_device_sync; a store of type \"%s\" has none that could be kept",
+                          kv_type(w->store));
+    if (w->number > 0)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "a job with checkpoints keeps one store, and this is the second");
+    return KV_OK;
+}
+
+static int load(checkpoint *c, kv *store, kv_err *e)
+{
+    bool there;
+    int rc = file_look(c->path, &there, e);
+    if (rc || !there || (rc = kv_load(&c->kept, c->path, e)))
+        return rc;
+    for (int64_t i = 0; i < c->kept->nremarks; i++)
+        if ((rc = store_file_remark(store, c->kept->remark[i].name, c->kept->remark[i].text, e)))
+            return rc;
+    const slot_table *t = &c->kept->slots;
+    for (int64_t i = 0; i < t->n; i++)
+        if (t->items[i].pushes > c->rounds)
+            c->rounds = t->items[i].pushes;
+    c->saved = c->rounds;
+    c->left = t->n;
+    c->has_states = c->kept->updater.kind == UPDATER_RULE;
+    return KV_OK;
+}
+
+/* Over several hosts every rank must see the file that the launcher saw. */
+static int check_round(const checkpoint *c, kv_err *e)
+{
+    const char *text = environment(ENV_CHECKPOINT_ROUND);
+    bool over = false;
+    int64_t round;
+    size_t n = text ? strlen(text) : 0;
+    if (n == 0 || num_parse_int(text, n, &round, &over) != n || over || round == c->rounds)
+        return KV_OK;
+    return kv_err_set(e, KV_E_VALUE,
+                      "the job goes on from round %lld, and \"%s\" on %s is of round %lld: all "
+                      "hosts must see the same file",
+                      (long long)round, c->path, link_host(net_rank()), (long long)c->rounds);
+}
+
+static void tell_rounds(const checkpoint *c)
+{
+    char line[CHECKPOINT_LINE + 1];
+    snprintf(line, sizeof line, "%*lld\n", CHECKPOINT_LINE - 1, (long long)c->rounds);
+    if (c->fd >= 0 && pwrite(c->fd, line, CHECKPOINT_LINE, 0) < 0)
+        runtime_log("the number of rounds cannot be told to the launcher: %s", strerror(errno));
+}
+
+int checkpoint_open(worker *w, kv_err *e)
+{
+    checkpoint *c = &w->checkpoint;
+    const char *folder = environment(ENV_RUN_DIR);
+    char path[4200];
+    c->fd = -1;
+    int rc = read_environment(c, e);
+    if (rc || !c->path || (rc = check_type(w, e)) || (rc = load(c, w->store, e)) ||
+        (rc = check_round(c, e)))
+        return rc;
+    if (folder) {
+        snprintf(path, sizeof path, "%s/rounds.%d", folder, net_rank());
+        c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        tell_rounds(c);
+    }
+    return KV_OK;
+}
+
+void checkpoint_release(worker *w)
+{
+    checkpoint *c = &w->checkpoint;
+    kv_free(c->kept);
+    if (c->path && c->fd >= 0)
+        close(c->fd);
+}
+
+/* ---- Taking what the file held ---- */
+
+static const slot *find_kept(const worker *w, const kv_key *key)
+{
+    const kv *kept = w->checkpoint.kept;
+    int64_t i = kept ? slot_find(&kept->slots, key, -1) : -1;
+    return i < 0 ? NULL : &kept->slots.items[i];
+}
+
+int checkpoint_value(const worker *w, const kv_key *key, kv_array *given, kv_array **out, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    const slot *s = find_kept(w, key);
+    *out = s ? s->stored : given;
+    if (!s || (s->stored->dtype == given->dtype && s->stored->storage == given->storage &&
+               kv_array_same_shape(s->stored, given)))
+        return KV_OK;
+    file_bad(e, KV_E_VALUE, w->checkpoint.path,
+             "key %s has another shape or dtype in it than this value", slot_key_text(text, key));
+    kv_err_key(e, key);
+    return kv_err_hint(e, "without the file the job begins anew");
+}
+
+static void drop_kept(checkpoint *c)
+{
+    if (c->left > 0 || c->has_states)
+        return;
+    kv_free(c->kept);
+    c->kept = NULL;
+}
+
+void checkpoint_know(worker *w, int64_t number)
+{
+    slot *s = &w->store->slots.items[number];
+    const slot *kept = find_kept(w, &s->key);
+    if (!kept)
+        return;
+    s->pushes = kept->pushes;
+    s->updates = kept->updates;
+    w->checkpoint.left--;
+    drop_kept(&w->checkpoint);
+}
+
+/* The optimizer in use is the one of the file, its keys are there. */
+static int check_kept(const worker *w, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    const checkpoint *c = &w->checkpoint;
+    const kv *kept = c->kept, *mine = w->store;
+    const char *theirs = updater_name(&kept->updater);
+    if (mine->updater.kind != UPDATER_RULE || strcmp(theirs, updater_name(&mine->updater)) != 0)
+        return file_bad(e, KV_E_VALUE, c->path,
+                        "it holds the states of %.80s, which is not the optimizer in use", theirs);
+    if (!compression_same(&kept->compression, &mine->compression))
+        return file_bad(e, KV_E_VALUE, c->path, "gradients were compressed in another way");
+    for (int64_t i = 0; i < kept->slots.n; i++)
+        if (slot_find(&mine->slots, &kept->slots.items[i].key, i) < 0)
+            return file_bad(e, KV_E_VALUE, c->path,
+                            "it holds key %s, which was not initialised before the first push",
+                            slot_key_text(text, &kept->slots.items[i].key));
+    return KV_OK;
+}
+
+/* On rank 0, for all. */
+static int read_states(void *arg, kv_err *e)
+{
+    worker *w = arg;
+    store_file f;
+    int rc = check_kept(w, e);
+    if (rc || (rc = store_file_open(&f, w->checkpoint.path, e)))
+        return rc;
+    rc = store_file_fill_states(&f, w->store, e);
+    store_file_close(&f);
+    return rc;
+}
+
+static int take_states(worker *w, kv_err *e)
+{
+    checkpoint *c = &w->checkpoint;
+    int rc = states_visit(w, KV_STATES_LOAD, read_states, w, e);
+    if (!rc) {
+        c->has_states = false;
+        drop_kept(c);
+    }
+    return rc;
+}
+
+/* ---- Writing ---- */
+
+/* slots becomes the store's, with values. */
+static int pull_all(worker *w, slot *slots, kv_err *e)
+{
+    const slot_table *t = &w->store->slots;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < t->n; i++) {
+        slots[i] = t->items[i];
+        slots[i].stored = NULL;
+    }
+    for (int64_t i = 0; i < t->n && !rc; i++)
+        rc = worker_pull_stored(w, &t->items[i], &slots[i].stored, e);
+    engine_wait_group(&w->store->calls.group, 0);
+    return rc ? rc : engine_take_error(&w->store->calls.group, e);
+}
+
+static void tell_missing(const checkpoint *c, const kv_err *why)
+{
+    runtime_log("no checkpoint of round %lld: %s; the one before stays", (long long)c->rounds,
+                why->text);
+}
+
+typedef struct writing {
+    worker *w;
+    slot *slots; /* with values */
+} writing;
+
+/* While the slots hold all states: one store of one process. */
+static int write_file(void *arg, kv_err *unused)
+{
+    const writing *x = arg;
+    const checkpoint *c = &x->w->checkpoint;
+    const slot *with_states = x->w->store->slots.items;
+    kv whole = *x->w->store;
+    image im;
+    kv_err why = {0};
+    (void)unused;
+    for (int64_t i = 0; i < whole.slots.n; i++) {
+        x->slots[i].state = with_states[i].state;
+        x->slots[i].residuals = with_states[i].residuals;
+    }
+    whole.slots.items = x->slots;
+    whole.type = "device";
+    whole.base = NULL;
+    whole.in_slots = true;
+    int rc = store_file_take(&im, &whole, &why);
+    if (!rc) {
+        rc = image_write(&im, c->path, &why);
+        image_release(&im);
+    }
+    if (rc)
+        tell_missing(c, &why);
+    return KV_OK;
+}
+
+/* On rank 0. */
+static int gather_and_write(worker *w, bool compressed, kv_err *e)
+{
+    int64_t n = w->store->slots.n;
+    writing x = {.w = w, .slots = mem_zalloc(n, sizeof *x.slots, e)};
+    int rc = x.slots ? pull_all(w, x.slots, e) : KV_E_MEMORY;
+    if (!rc)
+        rc = states_visit(w, compressed ? KV_STATES_SAVE : KV_STATES_LOOK, write_file, &x, e);
+    for (int64_t i = 0; x.slots && i < n; i++)
+        kv_array_unref(x.slots[i].stored);
+    mem_free(x.slots);
+    return rc;
+}
+
+static int write_checkpoint(worker *w, kv_err *e)
+{
+    checkpoint *c = &w->checkpoint;
+    bool rule = w->store->updater.kind == UPDATER_RULE,
+         compressed = w->store->compression.code != 0;
+    if (compressed && !rule)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "a job with checkpoints compresses gradients of an optimizer only");
+    engine_wait_group(&w->store->calls.group, 0); /* so that residuals are those of this round */
+    int rc = KV_OK;
+    if (net_rank() != 0)
+        rc = compressed ? states_visit(w, KV_STATES_SAVE, NULL, NULL, e) : KV_OK;
+    else
+        rc = gather_and_write(w, compressed, e);
+    if (!rc)
+        c->saved = c->rounds;
+    return rc;
+}
+
+int checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
+{
+    checkpoint *c = &w->checkpoint;
+    bool begins = false;
+    if (!c->path)
+        return KV_OK;
+    int rc = c->has_states ? take_states(w, e) : KV_OK;
+    for (int64_t i = 0; i < n && !begins; i++)
+        begins = w->store->slots.items[numbers[i]].pushes == c->rounds;
+    if (rc || !begins)
+        return rc;
+    if (c->rounds - c->saved >= c->every && (rc = write_checkpoint(w, e)))
+        return rc;
+    c->rounds++;
+    tell_rounds(c);
+    return KV_OK;
+}
+
+void checkpoint_end(worker *w)
+{
+    const checkpoint *c = &w->checkpoint;
+    kv_err why = {0};
+    if (c->path && c->rounds > c->saved && write_checkpoint(w, &why))
+        tell_missing(c, &why);
+}
+
+void checkpoint_close(worker *w)
+{
+    checkpoint *c = &w->checkpoint;
+    kv_err why = {0};
+    if (c->path && !w->done) {
+        if (worker_barrier(w, &why) == KV_OK)
+            checkpoint_end(w);
+        else if (c->rounds > c->saved)
+            tell_missing(c, &why);
+    }
+    checkpoint_release(w);
+}

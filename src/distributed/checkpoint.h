@@ -1,0 +1,68 @@
+/* Checkpoints: the whole store in a file every some rounds, and a job that goes on from such a
+ * file.
+ *
+ * A round is over when a key gets its next push: the rounds of a store are the largest number of
+ * pushes of a key, which every rank counts alike. Before the push that begins round k*EVERY + 1
+ * rank 0 pulls all keys, gathers the states and writes FILE. It is the only one that must wait for
+ * that, since no server ends a round to which rank 0 has not contributed; with compression the
+ * others wait as well, because the residuals of their pushes are part of the file. The last round
+ * is written when the worker says that it is done, or when all workers release their store, which
+ * kvctl does at the end of a script that did not fail, and only there.
+ *
+ * The file is that of a store of type device (core/store_file.h) to which one process would have
+ * pushed the values of all workers in a list, so that other commands read it.
+ *
+ * A job that finds FILE goes on from it: a key that it holds begins with the value and the number
+ * of pushes in it, whatever init gives; the states of the optimizer follow before the first push,
+ * when all keys are there. The script leaves out what was done: rounds() says how much that is.
+ *
+ * Environment: KVSTORE_CHECKPOINT, the file; KVSTORE_CHECKPOINT_EVERY, rounds;
+ * KVSTORE_CHECKPOINT_ROUND, from the launcher, the round that the file holds. For the launcher
+ * each worker keeps the number of rounds that it has begun in $KVSTORE_RUN_DIR/rounds.RANK.
+ */
+#ifndef DISTRIBUTED_CHECKPOINT_H
+#define DISTRIBUTED_CHECKPOINT_H
+
+#include "kvstore.h"
+
+struct worker;
+
+enum { CHECKPOINT_LINE = 21 /* bytes of that number, with blanks in front and a newline */ };
+
+/* All zero: none is kept. */
+typedef struct checkpoint {
+    const char *path; /* NULL: none */
+    int64_t every;
+    int64_t rounds, saved; /* begun; of the last file */
+    kv *kept;         /* what the file held at the start; NULL: nothing, or all was taken */
+    int64_t left;     /* keys of kept that this rank does not know yet */
+    bool has_states;  /* of kept: they are to be taken */
+    int fd;           /* of `rounds.RANK`; -1: none */
+} checkpoint;
+
+/* Reads the environment, and the file if there is one. Errors: unsupported (the type has no rounds,
+ * or keeps nothing; a second store), value (also a file of another round than the launcher's),
+ * those of kv_load. */
+int checkpoint_open(struct worker *w, kv_err *e);
+
+/* The store is released: writes the last round when all workers have come to that. */
+void checkpoint_close(struct worker *w);
+void checkpoint_release(struct worker *w); /* of one that was not made */
+
+/* The value with which a key begins: the given one, or that of the file; borrowed. Errors: value
+ * (one of another shape or dtype). */
+int checkpoint_value(const struct worker *w, const kv_key *key, kv_array *given, kv_array **out,
+                     kv_err *e);
+
+/* A key has become known to this rank: its slot gets the counts of the file. */
+void checkpoint_know(struct worker *w, int64_t number);
+
+/* Before a push of these keys: takes the states of the file, writes a checkpoint. What hinders the
+ * writing is a warning only. Errors: value (the file is of another optimizer or compression, or has
+ * keys that are not there), io, format, peer, memory. */
+int checkpoint_push(struct worker *w, const int64_t *numbers, int64_t n, kv_err *e);
+
+/* This worker makes no further round: writes the last one, unless the file has it. */
+void checkpoint_end(struct worker *w);
+
+#endif

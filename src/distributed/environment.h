@@ -1,0 +1,36 @@
+/* What the environment says. It is read once, before MPI starts: MPI changes the environment while
+ * it starts, and nobody may read it meanwhile.
+ */
+#ifndef DISTRIBUTED_ENVIRONMENT_H
+#define DISTRIBUTED_ENVIRONMENT_H
+
+/* Every variable, by its name behind KVSTORE_. */
+#define VARIABLES(X)                                                                               \
+    X(RUN_DIR)       /* the launcher's folder */                                                   \
+    X(DEADLINE)      /* see alive.h */                                                             \
+    X(TIMEOUT)       /* see net.h */                                                               \
+    X(SERVERS)       /* how many ranks only serve */                                               \
+    X(SHARED_MEMORY) /* 0: every rank is a machine of its own */                                   \
+    X(AHEAD)         /* see backpressure.h */                                                      \
+    X(TRACE)         /* 1: see link_trace */                                                       \
+    X(CHECKPOINT)    /* see checkpoint.h, and the next two */                                      \
+    X(CHECKPOINT_EVERY)                                                                            \
+    X(CHECKPOINT_ROUND)
+
+typedef enum variable {
+#define VARIABLE_ENUM(name) ENV_##name,
+    VARIABLES(VARIABLE_ENUM)
+#undef VARIABLE_ENUM
+        ENV_VARIABLES
+} variable;
+
+/* Reads them, at its first call. */
+void environment_read(void);
+
+/* A value, or NULL. */
+const char *environment(variable v);
+
+/* A number, or what stands for it where there is none. */
+double environment_number(variable v, double otherwise);
+
+#endif

@@ -1,0 +1,169 @@
+/* The printer of records: one function a kind, in a table. */
+#include "distributed/link_record.h"
+
+#include <string.h>
+
+#include "distributed/asks.h"
+#include "distributed/environment.h"
+#include "runtime.h"
+
+static long long wide(int64_t n)
+{
+    return (long long)n;
+}
+
+/* What the payload is, in the words of the flags. */
+static void print_flags(buf *out, const link_rec *r)
+{
+    static const char *const words[] = {"last", "codes", "host", "sparse", "broadcast", "packed"};
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (r->flags >> i & 1)
+            buf_printf(out, ", %s", words[i]);
+}
+
+static void print_direct(buf *out, const link_rec *r)
+{
+    buf_printf(out, " %lld", wide(r->direct.number));
+    if (r->kind == LINK_DIRECT_BEGINS)
+        buf_printf(out, " of %lld bytes", wide(r->direct.bytes));
+}
+
+static void print_push(buf *out, const link_rec *r)
+{
+    buf_printf(out, " part %lld, round %lld, ", wide(r->part), wide(r->push.round));
+    if (r->flags & LINK_CODES)
+        buf_printf(out, "element %lld", wide(r->push.element));
+    else
+        buf_printf(out, "offset %lld of %lld", wide(r->push.offset), wide(r->push.total));
+    buf_printf(out, ", pulls %lld", wide(r->push.pulls));
+}
+
+static void print_pull(buf *out, const link_rec *r)
+{
+    buf_printf(out, " part %lld, round %lld, chunk %lld, priority %d", wide(r->part),
+               wide(r->pull.round), wide(r->pull.chunk), r->pull.priority);
+}
+
+static void print_add(buf *out, const link_rec *r)
+{
+    buf_printf(out, " part %lld, round %lld, chunk %lld, priority %d, %s", wide(r->part),
+               wide(r->add.round), wide(r->add.chunk), r->add.priority,
+               kv_dtype_name((kv_dtype)r->add.dtype));
+}
+
+static void print_value(buf *out, const link_rec *r)
+{
+    buf_printf(out, " part %lld, chunk %lld, ", wide(r->part), wide(r->value.chunk));
+    if (r->flags & LINK_CODES)
+        buf_printf(out, "elements %lld to %lld", wide(r->value.element),
+                   wide(r->value.element + r->value.elements - 1));
+    else
+        buf_printf(out, "offset %lld", wide(r->value.offset));
+}
+
+static void print_done(buf *out, const link_rec *r)
+{
+    buf_printf(out, ", pushes %lld", wide(r->done.pushes));
+}
+
+static void print_failed(buf *out, const link_rec *r)
+{
+    kv_err e;
+    buf_printf(out, " part %lld", wide(r->part));
+    if (r->bytes != sizeof e)
+        return;
+    memcpy(&e, r + 1, sizeof e);
+    buf_printf(out, " (%.*s)", (int)sizeof e.text, e.text);
+}
+
+static void print_call(buf *out, const link_rec *r)
+{
+    static const char *const names[] = {
+        [ASK_CREATE] = "create",   [ASK_FREE] = "free",           [ASK_DONE] = "done",
+        [ASK_INIT] = "init",       [ASK_DROP] = "drop",           [ASK_OPTIMIZER] = "optimizer",
+        [ASK_COMMAND] = "command", [ASK_ROWS] = "rows",           [ASK_STATES] = "states",
+        [ASK_SET_STATES] = "set states", [ASK_COUNTS] = "counts", [ASK_MISSED] = "missed",
+        [ASK_PLACE] = "place",     [ASK_READY] = "ready",         [ASK_FIND] = "find",
+        [ASK_BARRIER] = "barrier", [ASK_EPOCH] = "epoch",         [ASK_SEND] = "send",
+        [ASK_RECEIVE] = "receive"};
+    const link_args *a = &r->call.args;
+    int what = r->call.what;
+    bool known = what >= 0 && what < (int)(sizeof names / sizeof *names);
+    buf_printf(out, " %s", known ? names[what] : "unknown");
+    switch (what) {
+    case ASK_ROWS:
+        buf_printf(out, " part %lld, round %lld", wide(a->rows.part), wide(a->rows.round));
+        break;
+    case ASK_DROP:
+        buf_printf(out, " %lld parts from %lld on", wide(a->drop.nparts), wide(a->drop.first));
+        break;
+    case ASK_SEND:
+    case ASK_RECEIVE:
+        buf_printf(out, " peer %lld, tag %lld", wide(a->mail.peer), wide(a->mail.tag));
+        break;
+    case ASK_COMMAND:
+        buf_printf(out, " head %lld", wide(a->head));
+        break;
+    case ASK_EPOCH:
+        buf_printf(out, " %lld optimizers", wide(a->optimizers));
+        break;
+    case ASK_BARRIER:
+        if (a->barrier != ASK_MEET)
+            buf_add(out, a->barrier == ASK_HOLD ? ", holds the others" : ", holds no longer");
+        break;
+    case ASK_INIT:
+    case ASK_PLACE:
+        buf_add(out, a->inits ? ", of the first worker's init" : "");
+        break;
+    case ASK_FIND:
+        buf_add(out, a->any ? ", any key" : "");
+        break;
+    default:
+        break;
+    }
+    buf_printf(out, ", offset %lld", wide(r->call.sent));
+}
+
+void link_print(buf *out, const link_rec *r)
+{
+    static const struct {
+        const char *name;
+        void (*print)(buf *out, const link_rec *r); /* or NULL: there is nothing more to say */
+        bool of_request;
+    } kinds[] = {[LINK_SKIP] = {"skip", NULL, false},
+                 [LINK_DIRECT_BEGINS] = {"direct message begins:", print_direct, false},
+                 [LINK_DIRECT_SENT] = {"direct message sent:", print_direct, false},
+                 [LINK_PUSH] = {"push", print_push, true},
+                 [LINK_PULL] = {"pull", print_pull, true},
+                 [LINK_ADD] = {"add", print_add, true},
+                 [LINK_CALL] = {"call", print_call, true},
+                 [LINK_VALUE] = {"value", print_value, true},
+                 [LINK_DONE] = {"done", print_done, true},
+                 [LINK_REPLY] = {"reply", NULL, true},
+                 [LINK_FAILED] = {"failed", print_failed, true},
+                 [LINK_BEAT] = {"beat", NULL, false},
+                 [LINK_LEFT] = {"left", NULL, false}};
+    if (r->kind >= LINK_KINDS) {
+        buf_printf(out, "a record of the unknown kind %d", r->kind);
+        return;
+    }
+    buf_add(out, kinds[r->kind].name);
+    if (kinds[r->kind].print)
+        kinds[r->kind].print(out, r);
+    if (kinds[r->kind].of_request)
+        buf_printf(out, "; store %d, %s %llu", r->store, link_is_call(r) ? "call" : "request",
+                   (unsigned long long)(r->request & ~link_call_number(0)));
+    buf_printf(out, "; %u bytes", r->bytes);
+    print_flags(out, r);
+}
+
+void link_trace(const char *way, int rank, const link_rec *r)
+{
+    buf text = {0};
+    int ranks;
+    if (!environment(ENV_TRACE) || strcmp(environment(ENV_TRACE), "1") != 0)
+        return;
+    link_print(&text, r);
+    runtime_log("rank %d %s rank %d: %s", runtime_rank(&ranks), way, rank, buf_text(&text));
+    buf_release(&text);
+}

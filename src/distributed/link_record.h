@@ -1,0 +1,131 @@
+/* Records: what one rank sends to another. Each has the same head; what else it says is a struct
+ * with a name for each kind. link.h sends them, net.h hands them out.
+ */
+#ifndef DISTRIBUTED_LINK_RECORD_H
+#define DISTRIBUTED_LINK_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* A worker asks with PUSH, PULL, ADD and CALL. A server answers with VALUE, DONE, REPLY and
+ * FAILED. */
+typedef enum link_kind {
+    LINK_SKIP,          /* the rest of a ring is not used */
+    LINK_DIRECT_BEGINS, /* bytes of a GPU travel as a message of their own from now on */
+    LINK_DIRECT_SENT,   /* they have left; the payload is the records that say what they are */
+    LINK_PUSH,          /* elements for a part */
+    LINK_PULL,          /* asks for a part */
+    LINK_ADD,           /* a part for a sum of the types that keep nothing */
+    LINK_CALL,          /* a call of asks.h, or some of its bytes */
+    LINK_VALUE,         /* elements that a PULL or an ADD asked for */
+    LINK_DONE,          /* pushes were applied */
+    LINK_REPLY,         /* the result of a call, or some of its bytes */
+    LINK_FAILED,        /* a request or a call failed; the payload is a kv_err */
+    LINK_BEAT,          /* a sign of life */
+    LINK_LEFT,          /* the rank needs nothing any more */
+    LINK_KINDS
+} link_kind;
+
+/* Flags. Those behind LINK_LAST say what the payload of a PUSH, an ADD or a VALUE is. */
+enum {
+    LINK_LAST = 1,       /* the last record of a part, or of a call */
+    LINK_CODES = 2,      /* push_codes, and codes of the elements */
+    LINK_HOST = 4,       /* the host step of the update stands before the elements */
+    LINK_SPARSE = 8,     /* row_sparse: rows as ask_put_rows writes them */
+    LINK_BROADCAST = 16, /* the elements of rank 0 are the sum */
+    LINK_PACKED = 32     /* a link_packed: the elements are in a GPU-direct message */
+};
+
+/* What a call of asks.h says beside its payload. */
+typedef union link_args {
+    struct {
+        int64_t part, round;
+    } rows; /* ASK_ROWS */
+    struct {
+        int64_t first, nparts;
+    } drop; /* ASK_DROP */
+    struct {
+        int64_t peer, tag; /* the other worker */
+    } mail;               /* ASK_SEND, ASK_RECEIVE */
+    int64_t head;         /* ASK_COMMAND */
+    int64_t inits;        /* ASK_INIT, ASK_PLACE: 1 in the first worker's init */
+    int64_t any;          /* ASK_FIND: 1 for keys that were only pushed, too */
+    int64_t barrier;      /* ASK_BARRIER: an ask_barrier */
+    int64_t optimizers;   /* ASK_EPOCH */
+} link_args;
+
+/* Bytes of payload follow, and records begin at multiples of 8 bytes. */
+typedef struct link_rec {
+    uint32_t bytes; /* of the payload */
+    uint8_t kind;
+    uint8_t flags;
+    uint16_t store;   /* the number of the store in its process */
+    int64_t part;     /* of PUSH, PULL, ADD, VALUE and FAILED */
+    uint64_t request; /* the number that the one who asked gave; link_is_call */
+    union {
+        struct {
+            int64_t round;
+            int64_t pulls; /* of the same worker, that the server answers first */
+            union {
+                int64_t offset;  /* in the part, in bytes */
+                int64_t element; /* the first one of codes */
+            };
+            int64_t total; /* bytes of the part; not for codes */
+        } push;
+        struct {
+            int64_t round;
+            int64_t chunk;    /* number of the part in its request, which the answers have */
+            int32_t priority; /* of the answers */
+        } pull;
+        struct {
+            int64_t round;
+            int64_t chunk;
+            int32_t priority;
+            int32_t dtype;
+        } add;
+        struct {
+            int64_t chunk;
+            union {
+                int64_t offset;
+                int64_t element;
+            };
+            int64_t elements; /* of codes */
+        } value;
+        struct {
+            int64_t pushes;
+        } done;
+        struct {
+            int64_t sent; /* bytes of the payload in the records before */
+            link_args args;
+            int32_t what; /* a dist_ask */
+        } call;
+        struct {
+            int64_t number; /* of the message, between these two ranks */
+            int64_t bytes;
+        } direct;
+    };
+} link_rec;
+
+_Static_assert(sizeof(link_rec) == 56, "the records between ranks have one size");
+
+/* Whether the request of a REPLY or of FAILED is a call. */
+static inline bool link_is_call(const link_rec *r)
+{
+    return r->request >> 63;
+}
+
+static inline uint64_t link_call_number(uint64_t number)
+{
+    return number | 1ull << 63;
+}
+
+/* Appends a record in words, on one line. */
+void link_print(buf *out, const link_rec *r);
+
+/* Sends such a line to the receiver of kv_set_log, when $KVSTORE_TRACE is 1. `way` is "to" or
+ * "from" the rank. */
+void link_trace(const char *way, int rank, const link_rec *r);
+
+#endif

@@ -1,0 +1,650 @@
+/* The links over Open MPI: the only file that names MPI.
+ *
+ * Between ranks that share memory there is a ring for each direction, in a window that MPI
+ * allocates: the sender writes records one behind the other and publishes how far it has come, the
+ * receiver reads them in place and publishes how far it is done. A record never wraps: where it
+ * does not fit before the end, the rest is skipped.
+ *
+ * To other machines records travel in frames. A few receives of any source are always posted, and
+ * frames are taken in the order of posting, which keeps the order of each sender.
+ *
+ * A GPU-direct message is told in a frame, so that the other side receives it where there is room,
+ * and told again, with its records, when it has left: they have their place in the order there.
+ */
+#include <mpi.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "distributed/environment.h"
+#include "distributed/link.h"
+#include "engine/pool.h"
+
+enum {
+    FRAME = LINK_RECORD + 4096, /* bytes of a message at most */
+    FRAMES_OUT = 16,            /* sends that may be under way to one rank */
+    RECEIVES = 32,
+    TAG = 1,
+    TAG_DIRECT = 2,
+    LINE = 64,
+    /* Two records and many small ones: it stays in the cache of a processor, and what is urgent has
+     * no more than two before it. A rank that does not run fills, and empties, more at once; but
+     * the rings of all ranks must not push each other out of the cache. */
+    RING_MOST = 3 * LINK_PAYLOAD,
+    RING_CROWDED = 1536 << 10,
+    RING_LEAST = LINK_RECORD * 2 + LINE,
+    RINGS_TOGETHER = 256 << 20 /* of one machine */
+};
+
+/* At the beginning of a ring. Each side writes a line of its own. */
+typedef struct ring {
+    _Alignas(LINE) int64_t written; /* bytes so far, skipped ones included */
+    int full;                       /* the sender waits for room */
+    _Alignas(LINE) int64_t done;
+    _Alignas(LINE) char data[];
+} ring;
+
+/* What wakes a rank, in the memory that it shares. */
+typedef enum asleep { AWAKE, DEAF, LISTENING } asleep;
+
+typedef struct wakeup {
+    _Alignas(LINE) int sleeper; /* an asleep; who sets it to AWAKE posts, once */
+    sem_t wakes;
+} wakeup;
+
+typedef struct frame {
+    MPI_Request request;
+    int64_t used;
+    char *data;
+    int from;  /* of one that has come: its sender */
+    bool came; /* and some of its records may have been handed out */
+} frame;
+
+struct link_direct {
+    MPI_Request request;
+    int rank; /* the other side */
+    int64_t number;
+    char *data; /* of one that comes: LINK_DIRECT_MOST bytes */
+    link_direct *next;
+};
+
+/* Another rank. */
+typedef struct peer {
+    char host[64];
+    ring *out, *in;        /* or NULL: it is elsewhere */
+    wakeup *wakeup;        /* its own, where the two share memory */
+    int64_t written, seen; /* of out: written but not published; what the other side is done with */
+    int64_t read;          /* of in: handed out */
+    int64_t open;          /* bytes of the record that is open */
+    bool full;             /* there was no room in out */
+    frame frames[FRAMES_OUT];
+    int next;    /* the frame that is filled, or will be */
+    bool filling;
+    int64_t directs;        /* GPU-direct messages that were sent to it */
+    link_direct *direct_in; /* those that come from it */
+} peer;
+
+static struct {
+    MPI_Comm world, near;
+    MPI_Win window;
+    int rank, size;
+    int64_t ring_bytes; /* of data */
+    wakeup *wakeup;
+    peer *peers;
+    frame receives[RECEIVES];
+    int first, taken; /* the receive that comes next; frames handed out since the last release */
+    int64_t at;       /* bytes of the first one that were handed out */
+    bool reads_gpus;
+    link_direct *done; /* GPU-direct messages that came, handed out since the last release */
+    link_direct *spare;
+} net;
+
+/* Open MPI has it, and says whether it takes addresses of a GPU's memory; others may not. */
+extern int MPIX_Query_cuda_support(void) __attribute__((weak));
+
+static int refuse(int rc, const char *what, kv_err *e)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int n = 0;
+    if (rc == MPI_SUCCESS)
+        return KV_OK;
+    MPI_Error_string(rc, text, &n);
+    return kv_err_set(e, KV_E_PEER, "MPI cannot %s: %.*s", what, n, text);
+}
+
+/* ---- Joining ---- */
+
+static int start_mpi(kv_err *e)
+{
+    int level, was;
+    /* Without a launcher MPI would make a world of one rank, which nobody can mean. */
+    if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMIX_RANK")) {
+        kv_err_set(e, KV_E_UNSUPPORTED,
+                   "this process was not started as a rank of a job: OMPI_COMM_WORLD_SIZE "
+                   "is not set");
+        kv_err_hint(e, "start the script with kvctl launch -n WORKERS, or with mpirun");
+        return KV_E_UNSUPPORTED;
+    }
+    MPI_Initialized(&was);
+    if (was)
+        MPI_Query_thread(&level);
+    else if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
+        return kv_err_set(e, KV_E_PEER, "MPI cannot start");
+    if (level < MPI_THREAD_SERIALIZED)
+        return kv_err_set(e, KV_E_UNSUPPORTED, "this MPI cannot be called from several threads");
+    return KV_OK;
+}
+
+static void name_hosts(char *names)
+{
+    char mine[MPI_MAX_PROCESSOR_NAME] = "";
+    int n;
+    MPI_Get_processor_name(mine, &n);
+    mine[sizeof net.peers->host - 1] = 0;
+    MPI_Allgather(mine, sizeof net.peers->host, MPI_CHAR, names, sizeof net.peers->host, MPI_CHAR,
+                  net.world);
+    for (int i = 0; i < net.size; i++)
+        snprintf(net.peers[i].host, sizeof net.peers[i].host, "%s",
+                 names + (size_t)i * sizeof net.peers->host);
+}
+
+/* Whether the ranks of this machine are more than its processors, as all of them see it. */
+static bool is_crowded(int ranks)
+{
+    int processors = pool_workers();
+    MPI_Allreduce(MPI_IN_PLACE, &processors, 1, MPI_INT, MPI_MIN, net.near);
+    return ranks > processors;
+}
+
+/* The n-th ring behind base. MPI aligns windows for numbers only; every process maps them by pages,
+ * so all round to the same place. */
+static ring *ring_at(char *base, int n)
+{
+    char *first = base + (-(uintptr_t)base & (LINE - 1));
+    return (ring *)(void *)(first + n * (net.ring_bytes + (int64_t)sizeof(ring)));
+}
+
+/* Behind all n rings. */
+static wakeup *wakeup_at(char *base, int n)
+{
+    return (wakeup *)(void *)ring_at(base, n);
+}
+
+/* Rings of the ranks near this one: each keeps those of what it receives. */
+static int open_rings(kv_err *e)
+{
+    int near, nnear, unit;
+    char *base = NULL, *other;
+    MPI_Aint bytes;
+    MPI_Group here, all;
+    MPI_Comm_rank(net.near, &near);
+    MPI_Comm_size(net.near, &nnear);
+    int64_t each = RINGS_TOGETHER / (nnear * (nnear > 1 ? nnear - 1 : 1));
+    int64_t most = is_crowded(nnear) ? RING_CROWDED : RING_MOST;
+    each = each > most ? most : each < RING_LEAST ? RING_LEAST : each;
+    each = (each + LINE - 1) / LINE * LINE;
+    net.ring_bytes = each;
+    int64_t step = each + (int64_t)sizeof(ring);
+    int rc = MPI_Win_allocate_shared(nnear * step + (int64_t)sizeof(wakeup) + LINE, 1,
+                                     MPI_INFO_NULL, net.near, &base, &net.window);
+    if (rc)
+        return refuse(rc, "make a shared window", e);
+    for (int i = 0; i < nnear; i++)
+        memset(ring_at(base, i), 0, sizeof(ring));
+    net.wakeup = wakeup_at(base, nnear);
+    net.wakeup->sleeper = AWAKE;
+    sem_init(&net.wakeup->wakes, 1, 0);
+    MPI_Comm_group(net.near, &here);
+    MPI_Comm_group(net.world, &all);
+    for (int i = 0; i < nnear; i++) {
+        int rank;
+        MPI_Group_translate_ranks(here, 1, &i, all, &rank);
+        if (i == near)
+            continue;
+        MPI_Win_shared_query(net.window, i, &bytes, &unit, &other);
+        net.peers[rank].in = ring_at(base, i);
+        net.peers[rank].out = ring_at(other, near);
+        net.peers[rank].wakeup = wakeup_at(other, nnear);
+    }
+    MPI_Group_free(&here);
+    MPI_Group_free(&all);
+    MPI_Barrier(net.near);
+    return KV_OK;
+}
+
+static int post(frame *f)
+{
+    return MPI_Irecv(f->data, FRAME, MPI_BYTE, MPI_ANY_SOURCE, TAG, net.world, &f->request);
+}
+
+/* Frames, where some rank is not near. */
+static int open_frames(kv_err *e)
+{
+    bool remote = false;
+    for (int i = 0; i < net.size; i++)
+        remote |= i != net.rank && !net.peers[i].out;
+    for (int i = 0; remote && i < RECEIVES; i++) {
+        net.receives[i].data = mem_alloc(1, FRAME, e);
+        if (!net.receives[i].data)
+            return KV_E_MEMORY;
+        int rc = post(&net.receives[i]);
+        if (rc)
+            return refuse(rc, "post a receive", e);
+    }
+    return KV_OK;
+}
+
+int link_open(kv_err *e)
+{
+    int rc = start_mpi(e);
+    if (rc)
+        return rc;
+    MPI_Comm_dup(MPI_COMM_WORLD, &net.world);
+    MPI_Comm_set_errhandler(net.world, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(net.world, &net.rank);
+    MPI_Comm_size(net.world, &net.size);
+    net.peers = mem_zalloc(net.size, sizeof *net.peers, e);
+    char *names = mem_zalloc(net.size, sizeof net.peers->host, e);
+    if (!net.peers || !names) {
+        mem_free(names);
+        return KV_E_MEMORY;
+    }
+    name_hosts(names);
+    mem_free(names);
+    net.reads_gpus = MPIX_Query_cuda_support && MPIX_Query_cuda_support();
+    /* For tests, and where shared memory is not to be had: every rank a machine of its own. */
+    const char *apart = environment(ENV_SHARED_MEMORY);
+    int split = apart && strcmp(apart, "0") == 0 ? net.rank : 0;
+    MPI_Comm place;
+    MPI_Comm_split(net.world, split, net.rank, &place);
+    rc = refuse(MPI_Comm_split_type(place, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &net.near),
+                "find the ranks of this machine", e);
+    MPI_Comm_free(&place);
+    if (!rc)
+        rc = open_rings(e);
+    return rc ? rc : open_frames(e);
+}
+
+bool link_agree(int number, int *other)
+{
+    kv_err unused = {0};
+    int *all = mem_alloc(net.size, sizeof *all, &unused);
+    if (!all)
+        return true;
+    MPI_Allgather(&number, 1, MPI_INT, all, 1, MPI_INT, net.world);
+    *other = -1;
+    for (int i = 0; i < net.size && *other < 0; i++)
+        if (all[i] != number)
+            *other = i;
+    mem_free(all);
+    return *other < 0;
+}
+
+int link_rank(void)
+{
+    return net.rank;
+}
+
+int link_size(void)
+{
+    return net.size;
+}
+
+const char *link_host(int rank)
+{
+    return net.peers[rank].host;
+}
+
+bool link_shares_memory(int rank)
+{
+    return rank == net.rank || net.peers[rank].out;
+}
+
+/* ---- Sleep ---- */
+
+/* Wakes a rank that sleeps at least so lightly. The news for it was written before this: it sees
+ * them when it looks after lying down, or this function sees that it sleeps. */
+static void wake_up(wakeup *b, asleep at_least)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&b->sleeper, __ATOMIC_RELAXED) >= (int)at_least &&
+        __atomic_exchange_n(&b->sleeper, AWAKE, __ATOMIC_ACQ_REL) != AWAKE)
+        sem_post(&b->wakes);
+}
+
+void link_wake(void)
+{
+    wake_up(net.wakeup, DEAF);
+}
+
+bool link_lie_down(bool listening)
+{
+    __atomic_store_n(&net.wakeup->sleeper, listening ? LISTENING : DEAF, __ATOMIC_SEQ_CST);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (int i = 0; i < net.size && listening; i++) {
+        const peer *p = &net.peers[i];
+        if (!p->in)
+            continue;
+        bool came = __atomic_load_n(&p->in->written, __ATOMIC_ACQUIRE) != p->read;
+        bool room = p->full && __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE) != p->seen;
+        if (came || room) {
+            __atomic_store_n(&net.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
+            return false;
+        }
+    }
+    return true;
+}
+
+void link_sleep(int64_t us)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += us * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (us > 0)
+        sem_timedwait(&net.wakeup->wakes, &until);
+    __atomic_store_n(&net.wakeup->sleeper, AWAKE, __ATOMIC_RELAXED);
+}
+
+/* ---- Sending ---- */
+
+static link_rec *ring_reserve(peer *p, int64_t need)
+{
+    int64_t at = p->written % net.ring_bytes, rest = net.ring_bytes - at;
+    int64_t skip = need > rest ? rest : 0;
+    if (p->written + skip + need - p->seen > net.ring_bytes)
+        p->seen = __atomic_load_n(&p->out->done, __ATOMIC_ACQUIRE);
+    bool full = p->written + skip + need - p->seen > net.ring_bytes;
+    if (full != p->full)
+        __atomic_store_n(&p->out->full, full, __ATOMIC_RELAXED);
+    p->full = full;
+    if (full)
+        return NULL;
+    if (skip) {
+        if (rest >= (int64_t)sizeof(link_rec))
+            *(link_rec *)(void *)(p->out->data + at) = (link_rec){0};
+        p->written += skip;
+        at = 0;
+    }
+    return (link_rec *)(void *)(p->out->data + at);
+}
+
+static void send_frame(int rank)
+{
+    peer *p = &net.peers[rank];
+    frame *f = &p->frames[p->next];
+    if (!p->filling)
+        return;
+    MPI_Isend(f->data, (int)f->used, MPI_BYTE, rank, TAG, net.world, &f->request);
+    p->filling = false;
+    p->next = (p->next + 1) % FRAMES_OUT;
+}
+
+static link_rec *frame_reserve(int rank, int64_t need)
+{
+    peer *p = &net.peers[rank];
+    frame *f = &p->frames[p->next];
+    if (p->filling && f->used + need > FRAME)
+        send_frame(rank);
+    f = &p->frames[p->next];
+    if (!p->filling) {
+        int sent = 1;
+        kv_err unused = {0};
+        if (f->data && MPI_Test(&f->request, &sent, MPI_STATUS_IGNORE) == MPI_SUCCESS && !sent)
+            return NULL;
+        if (!f->data && !(f->data = mem_alloc(1, FRAME, &unused)))
+            return NULL;
+        p->filling = true;
+        f->used = 0;
+    }
+    return (link_rec *)(void *)(f->data + f->used);
+}
+
+link_rec *link_reserve(int rank, int64_t bytes)
+{
+    peer *p = &net.peers[rank];
+    return p->out ? ring_reserve(p, link_whole(bytes)) : frame_reserve(rank, link_whole(bytes));
+}
+
+static void publish(peer *p)
+{
+    __atomic_store_n(&p->out->written, p->written, __ATOMIC_RELEASE);
+    wake_up(p->wakeup, LISTENING);
+}
+
+void link_commit(int rank)
+{
+    enum { BURST = 32 << 10 }; /* the other side may begin then */
+    peer *p = &net.peers[rank];
+    if (p->out) {
+        const link_rec *r = (link_rec *)(void *)(p->out->data + p->written % net.ring_bytes);
+        int64_t before = p->written;
+        link_trace("to", rank, r);
+        p->written += link_whole(r->bytes);
+        if (p->written / BURST != before / BURST)
+            publish(p);
+        return;
+    }
+    frame *f = &p->frames[p->next];
+    const link_rec *r = (link_rec *)(void *)(f->data + f->used);
+    link_trace("to", rank, r);
+    f->used += link_whole(r->bytes);
+}
+
+void link_flush(void)
+{
+    for (int i = 0; i < net.size; i++) {
+        peer *p = &net.peers[i];
+        if (p->out && p->out->written != p->written)
+            publish(p);
+        else if (!p->out)
+            send_frame(i);
+    }
+}
+
+/* ---- GPU-direct messages that go ---- */
+
+bool link_takes_direct(int rank)
+{
+    return net.reads_gpus && !link_shares_memory(rank);
+}
+
+link_direct *link_send_direct(int rank, const void *block, int64_t bytes, kv_err *e)
+{
+    kv_err unused = {0};
+    peer *to = &net.peers[rank];
+    link_direct *p = mem_zalloc(1, sizeof *p, &unused);
+    link_rec *r = p ? link_reserve(rank, 0) : NULL;
+    int rc = r ? MPI_Isend(block, (int)bytes, MPI_BYTE, rank, TAG_DIRECT, net.world, &p->request)
+               : MPI_SUCCESS;
+    if (!r || refuse(rc, "send the memory of a GPU", e)) {
+        mem_free(p);
+        return NULL;
+    }
+    p->rank = rank;
+    p->number = ++to->directs;
+    *r = (link_rec){.kind = LINK_DIRECT_BEGINS, .direct = {.number = p->number, .bytes = bytes}};
+    link_commit(rank);
+    return p;
+}
+
+bool link_direct_left(link_direct *p, kv_err *e)
+{
+    int left = 0, rc = MPI_Test(&p->request, &left, MPI_STATUS_IGNORE);
+    return refuse(rc, "send the memory of a GPU", e) == KV_OK && left;
+}
+
+link_rec *link_direct_reserve(const link_direct *p, int64_t bytes)
+{
+    link_rec *r = link_reserve(p->rank, bytes);
+    if (!r)
+        return NULL;
+    *r = (link_rec){.bytes = (uint32_t)bytes, .kind = LINK_DIRECT_SENT,
+                    .direct.number = p->number};
+    return r + 1;
+}
+
+void link_direct_commit(link_direct *p)
+{
+    link_commit(p->rank);
+    mem_free(p);
+}
+
+/* ---- Receiving ---- */
+
+static bool poll_ring(int rank, void (*take)(int rank, const link_rec *r), int64_t bytes)
+{
+    peer *p = &net.peers[rank];
+    int64_t written = __atomic_load_n(&p->in->written, __ATOMIC_ACQUIRE), from = p->read;
+    while (p->read < written && p->read - from < bytes) {
+        int64_t at = p->read % net.ring_bytes, rest = net.ring_bytes - at;
+        const link_rec *r = (const link_rec *)(const void *)(p->in->data + at);
+        if (rest < (int64_t)sizeof *r || r->kind == LINK_SKIP) {
+            p->read += rest;
+            continue;
+        }
+        p->read += link_whole(r->bytes);
+        take(rank, r);
+    }
+    return p->read > from;
+}
+
+/* False: there is no memory for it now. */
+static bool receive_direct(int rank, const link_rec *r)
+{
+    kv_err unused = {0};
+    link_direct *p = net.spare;
+    if (p)
+        net.spare = p->next;
+    else if (!(p = mem_zalloc(1, sizeof *p, &unused)))
+        return false;
+    if (!p->data && !(p->data = mem_alloc_data(LINK_DIRECT_MOST, &unused))) {
+        mem_free(p);
+        return false;
+    }
+    p->rank = rank;
+    p->number = r->direct.number;
+    p->next = net.peers[rank].direct_in;
+    net.peers[rank].direct_in = p;
+    MPI_Irecv(p->data, (int)r->direct.bytes, MPI_BYTE, rank, TAG_DIRECT, net.world, &p->request);
+    return true;
+}
+
+/* The records of a GPU-direct message; false: what left the other side is not here yet. */
+static bool take_direct(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
+{
+    link_direct **at = &net.peers[rank].direct_in, *p;
+    int came = 0;
+    while ((*at)->number != r->direct.number)
+        at = &(*at)->next;
+    p = *at;
+    if (MPI_Test(&p->request, &came, MPI_STATUS_IGNORE) != MPI_SUCCESS || !came)
+        return false;
+    for (int64_t i = 0; i < r->bytes;) {
+        link_rec *x = (link_rec *)(void *)((char *)(r + 1) + i);
+        link_packed packed;
+        char *end = (char *)(x + 1) + x->bytes - sizeof packed;
+        memcpy(&packed, end, sizeof packed);
+        packed.data = p->data + packed.from;
+        memcpy(end, &packed, sizeof packed);
+        i += link_whole(x->bytes);
+        take(rank, x);
+    }
+    *at = p->next;
+    p->next = net.done;
+    net.done = p;
+    return true;
+}
+
+static bool take_record(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
+{
+    bool begins = r->kind == LINK_DIRECT_BEGINS;
+    if (begins || r->kind == LINK_DIRECT_SENT) {
+        bool taken = begins ? receive_direct(rank, r) : take_direct(rank, r, take);
+        if (taken)
+            link_trace("from", rank, r);
+        return taken;
+    }
+    take(rank, r);
+    return true;
+}
+
+static bool has_come(frame *f)
+{
+    MPI_Status s;
+    int came = 0, n = 0;
+    if (f->came || !f->data || MPI_Test(&f->request, &came, &s) != MPI_SUCCESS || !came)
+        return f->came;
+    MPI_Get_count(&s, MPI_BYTE, &n);
+    f->used = n;
+    f->from = s.MPI_SOURCE;
+    f->came = true;
+    return true;
+}
+
+/* A record that must wait is the first of the next time. */
+static bool poll_frames(void (*take)(int rank, const link_rec *r))
+{
+    bool any = false;
+    while (net.taken < RECEIVES / 2) {
+        frame *f = &net.receives[net.first];
+        if (!has_come(f))
+            break;
+        while (net.at < f->used) {
+            link_rec *r = (link_rec *)(void *)(f->data + net.at);
+            int64_t bytes = link_whole(r->bytes);
+            if (!take_record(f->from, r, take))
+                return any;
+            net.at += bytes;
+            any = true;
+        }
+        net.at = 0;
+        f->came = false;
+        net.first = (net.first + 1) % RECEIVES;
+        net.taken++;
+    }
+    return any;
+}
+
+bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes)
+{
+    bool any = false, remote = false;
+    for (int i = 0; i < net.size; i++) {
+        if (net.peers[i].in)
+            any |= poll_ring(i, take, bytes);
+        else
+            remote |= i != net.rank;
+    }
+    return remote && poll_frames(take) ? true : any;
+}
+
+void link_release(void)
+{
+    for (int i = 0; i < net.size; i++) {
+        peer *p = &net.peers[i];
+        if (!p->in || p->in->done == p->read)
+            continue;
+        __atomic_store_n(&p->in->done, p->read, __ATOMIC_RELEASE);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&p->in->full, __ATOMIC_RELAXED))
+            wake_up(p->wakeup, LISTENING);
+    }
+    for (; net.taken > 0; net.taken--)
+        post(&net.receives[(net.first - net.taken + RECEIVES) % RECEIVES]);
+    for (link_direct *p; (p = net.done);) {
+        net.done = p->next;
+        p->next = net.spare;
+        net.spare = p;
+    }
+}
+
+void link_close(void)
+{
+    MPI_Barrier(net.world);
+    MPI_Finalize();
+}

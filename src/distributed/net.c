@@ -1,0 +1,839 @@
+/* Driving: one lock is held by the thread that drives. Another small one covers what is posted,
+ * which the driver moves to the queues of the ranks. */
+#include "distributed/net.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "distributed/alive.h"
+#include "distributed/environment.h"
+#include "engine/pool.h"
+#include "runtime.h"
+
+enum {
+    TAKE_CROWDED = 1 << 20, /* of one rank's records, before what they ask for is done */
+    SPIN_US = 50,
+    SLEEP_LEAST_US = 10,
+    SLEEP_MOST_US = 1000,
+    SLEEP_HEARD_US = 10000, /* where every rank wakes this one */
+    LOOK_US = 100000, /* between two looks at the other ranks, and at what waits */
+    TOLD_US = 5000000, /* when a call without an answer is told first */
+    GRACE_US = 2000000 /* who is asked gives up first, since it knows what is missing */
+};
+
+/* What waits to go to one rank: the most urgent first. */
+typedef struct queue {
+    net_item *first, *last;
+    net_item *recent; /* queued last, or NULL: many of one priority come one behind the other */
+} queue;
+
+/* A call that waits for its reply. */
+typedef struct waiting {
+    uint64_t request;
+    char *reply;
+    int64_t bytes, cap;
+    int done;
+    int rank;
+    kv_err error;
+    struct waiting *next;
+} waiting;
+
+/* A call of which some bytes have come. */
+typedef struct partial_call {
+    int rank;
+    uint64_t request;
+    int64_t bytes, cap;
+    char *record; /* header and payload */
+    struct partial_call *next;
+} partial_call;
+
+static struct {
+    bool open;
+    bool crowded; /* this machine has more ranks than processors: who waits lets others run */
+    bool remote;     /* some ranks cannot wake this one */
+    pthread_mutex_t drive;
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* covers the next four */
+    net_item *posted, **posted_end;
+    waiting *calls;
+    uint64_t requests;
+    int stop;           /* atomic */
+    bool changed;       /* atomic: takers have news of their own */
+    int64_t driven_us;  /* when another thread than the net's drove last; atomic */
+
+    /* Of the driver. */
+    queue *queues;
+    struct own_record *own; /* records to this rank that are open */
+    partial_call *partial_calls;
+    net_item *answers;
+    net_taker servers, *workers; /* workers: by store, NET_MOST_STORES */
+    int stores;                  /* made so far; atomic */
+    int64_t looked_us;
+    bool sent;
+    kv_err lost; /* under lock */
+    bool is_lost; /* atomic */
+    bool told_lost;
+    char *left; /* by rank; atomic */
+} net = {.drive = PTHREAD_MUTEX_INITIALIZER,
+         .lock = PTHREAD_MUTEX_INITIALIZER,
+         .posted_end = &net.posted};
+
+int64_t net_now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+int net_rank(void)
+{
+    return link_rank();
+}
+
+int net_size(void)
+{
+    return link_size();
+}
+
+double net_timeout(void)
+{
+    double seconds = environment_number(ENV_TIMEOUT, 300);
+    return seconds >= 0 ? seconds : 300;
+}
+
+/* ---- Sending ---- */
+
+void net_wake(void)
+{
+    __atomic_store_n(&net.changed, 1, __ATOMIC_RELEASE);
+    link_wake();
+}
+
+void net_post_list(net_item *first)
+{
+    net_item *last = first;
+    while (last->next)
+        last = last->next;
+    pthread_mutex_lock(&net.lock);
+    __atomic_store_n(net.posted_end, first, __ATOMIC_RELAXED); /* looked at without the lock */
+    net.posted_end = &last->next;
+    pthread_mutex_unlock(&net.lock);
+    link_wake();
+}
+
+void net_post(net_item *i)
+{
+    i->next = NULL;
+    net_post_list(i);
+}
+
+static void enqueue(net_item *i)
+{
+    queue *q = &net.queues[i->peer];
+    net_item **at = &q->first;
+    if (q->first && q->last->priority >= i->priority)
+        at = &q->last->next;
+    else if (q->recent && q->recent->priority >= i->priority)
+        at = &q->recent->next;
+    while (*at && (*at)->priority >= i->priority)
+        at = &(*at)->next;
+    i->next = *at;
+    *at = i;
+    q->recent = i;
+    if (!i->next)
+        q->last = i;
+}
+
+static void take_posted(void)
+{
+    if (!__atomic_load_n(&net.posted, __ATOMIC_RELAXED))
+        return;
+    pthread_mutex_lock(&net.lock);
+    net_item *i = net.posted;
+    __atomic_store_n(&net.posted, NULL, __ATOMIC_RELAXED);
+    net.posted_end = &net.posted;
+    pthread_mutex_unlock(&net.lock);
+    for (net_item *next; i; i = next) {
+        next = i->next;
+        enqueue(i);
+    }
+}
+
+static void take(int rank, const link_rec *r);
+
+/* A record to this rank is taken at once. Its taker may send others to this rank meanwhile. */
+typedef struct own_record {
+    struct own_record *below;
+    _Alignas(8) char bytes[];
+} own_record;
+
+link_rec *net_reserve(int rank, int64_t bytes)
+{
+    if (rank != net_rank())
+        return link_reserve(rank, bytes);
+    kv_err unused = {0};
+    own_record *r = mem_alloc(1, sizeof(own_record) + sizeof(link_rec) + (size_t)bytes, &unused);
+    if (!r)
+        return NULL;
+    r->below = net.own;
+    net.own = r;
+    return (link_rec *)(void *)r->bytes;
+}
+
+void net_commit(int rank)
+{
+    net.sent = true;
+    if (rank != net_rank()) {
+        link_commit(rank);
+        return;
+    }
+    own_record *r = net.own;
+    net.own = r->below;
+    take(rank, (link_rec *)(void *)r->bytes);
+    mem_free(r);
+}
+
+/* Sends what is queued for a rank while there is room. An item that a step makes room for is seen
+ * at its next record. */
+static bool send_queued(queue *q)
+{
+    bool any = false;
+    while (q->first) {
+        net_item *i = q->first;
+        net_step s = i->step(i);
+        if (s == NET_FULL)
+            return any;
+        any = true;
+        if (s == NET_MORE)
+            continue;
+        q->first = i->next;
+        if (!q->first)
+            q->last = NULL;
+        if (q->recent == i)
+            q->recent = NULL;
+        if (i->release)
+            i->release(i);
+    }
+    return any;
+}
+
+/* Sends one small record, which is its own memory. */
+typedef struct answer {
+    net_item item;
+    link_rec head;
+    char data[];
+} answer;
+
+static net_step send_answer(net_item *i)
+{
+    const answer *a = (answer *)(void *)i;
+    link_rec *r = net_reserve(i->peer, a->head.bytes);
+    if (!r)
+        return NET_FULL;
+    *r = a->head;
+    memcpy(r + 1, a->data, a->head.bytes);
+    net_commit(i->peer);
+    return NET_ENDED;
+}
+
+static void free_item(net_item *i)
+{
+    mem_free(i);
+}
+
+static void answer_with(int rank, link_rec head, const void *payload, int32_t priority)
+{
+    kv_err unused = {0};
+    answer *a = mem_alloc(1, sizeof *a + head.bytes, &unused);
+    if (!a)
+        return; /* the other side gives up in time */
+    a->item = (net_item){.step = send_answer, .release = free_item, .peer = rank,
+                         .priority = priority};
+    a->head = head;
+    if (head.bytes)
+        memcpy(a->data, payload, head.bytes);
+    net_post(&a->item);
+}
+
+void net_answer(int rank, link_rec head, const void *payload)
+{
+    answer_with(rank, head, payload, INT32_MAX);
+}
+
+/* Behind everything that is queued. */
+static void net_answer_last(int rank, link_rec head)
+{
+    answer_with(rank, head, NULL, INT32_MIN);
+}
+
+/* ---- Receiving ---- */
+
+void net_set_servers(const net_taker *t)
+{
+    net.servers = *t;
+}
+
+int net_new_store(kv_err *e)
+{
+    int number = __atomic_fetch_add(&net.stores, 1, __ATOMIC_RELAXED);
+    if (number < NET_MOST_STORES)
+        return number;
+    __atomic_store_n(&net.stores, NET_MOST_STORES, __ATOMIC_RELAXED);
+    kv_err_set(e, KV_E_UNSUPPORTED, "a job makes at most %d stores", NET_MOST_STORES);
+    return -1;
+}
+
+void net_set_worker(int store, const net_taker *t)
+{
+    pthread_mutex_lock(&net.drive);
+    net.workers[store] = *t;
+    pthread_mutex_unlock(&net.drive);
+}
+
+static waiting *find_waiting(uint64_t request)
+{
+    waiting *w = net.calls;
+    while (w && w->request != request)
+        w = w->next;
+    return w;
+}
+
+/* A reply, or some of its bytes. */
+static void take_reply(int rank, const link_rec *r)
+{
+    pthread_mutex_lock(&net.lock);
+    waiting *w = find_waiting(r->request);
+    if (w && w->rank == rank) {
+        if (r->kind == LINK_FAILED) {
+            memcpy(&w->error, r + 1, sizeof w->error < r->bytes ? sizeof w->error : r->bytes);
+        } else if (mem_grow(&w->reply, &w->cap, w->bytes + r->bytes, 1, &w->error) == KV_OK) {
+            if (r->bytes > 0)
+                memcpy(w->reply + w->bytes, r + 1, r->bytes);
+            w->bytes += r->bytes;
+        }
+        if (r->kind == LINK_FAILED || r->flags & LINK_LAST || w->error.code) {
+            w->request = 0;
+            __atomic_store_n(&w->done, 1, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&net.lock);
+}
+
+static void take_call(int rank, const link_rec *r)
+{
+    partial_call **at = &net.partial_calls, *p;
+    kv_err e = {0};
+    while (*at && ((*at)->rank != rank || (*at)->request != r->request))
+        at = &(*at)->next;
+    p = *at;
+    if (!p && r->call.sent == 0 && r->flags & LINK_LAST) { /* all in one */
+        net.servers.take(net.servers.self, rank, r);
+        return;
+    }
+    if (!p) {
+        p = mem_zalloc(1, sizeof *p, &e);
+        if (!p)
+            return;
+        p->rank = rank;
+        p->request = r->request;
+        p->bytes = sizeof(link_rec);
+        p->next = net.partial_calls;
+        *(at = &net.partial_calls) = p;
+    }
+    if (mem_grow(&p->record, &p->cap, p->bytes + r->bytes, 1, &e))
+        return;
+    memcpy(p->record + p->bytes, r + 1, r->bytes);
+    p->bytes += r->bytes;
+    if (!(r->flags & LINK_LAST))
+        return;
+    *at = p->next;
+    *(link_rec *)(void *)p->record = *r;
+    ((link_rec *)(void *)p->record)->bytes = (uint32_t)(p->bytes - (int64_t)sizeof *r);
+    net.servers.take(net.servers.self, rank, (link_rec *)(void *)p->record);
+    mem_free(p->record);
+    mem_free(p);
+}
+
+bool net_has_left(int rank)
+{
+    return __atomic_load_n(&net.left[rank], __ATOMIC_ACQUIRE);
+}
+
+static void take_left(int rank)
+{
+    alive_left(rank);
+    __atomic_store_n(&net.left[rank], 1, __ATOMIC_RELEASE);
+    if (net.servers.left)
+        net.servers.left(net.servers.self, rank);
+}
+
+static void take(int rank, const link_rec *r)
+{
+    alive_heard(rank);
+    link_trace("from", rank, r);
+    switch ((link_kind)r->kind) {
+    case LINK_SKIP:
+    case LINK_DIRECT_BEGINS:
+    case LINK_DIRECT_SENT:
+    case LINK_BEAT:
+    case LINK_KINDS:
+        return;
+    case LINK_LEFT:
+        take_left(rank);
+        return;
+    case LINK_CALL:
+        take_call(rank, r);
+        return;
+    case LINK_PUSH:
+    case LINK_PULL:
+    case LINK_ADD:
+        if (net.servers.self)
+            net.servers.take(net.servers.self, rank, r);
+        return;
+    case LINK_REPLY:
+        take_reply(rank, r);
+        return;
+    case LINK_FAILED:
+        if (link_is_call(r)) {
+            take_reply(rank, r);
+            return;
+        }
+        break;
+    case LINK_VALUE:
+    case LINK_DONE:
+        break;
+    }
+    if (net.workers[r->store].self)
+        net.workers[r->store].take(net.workers[r->store].self, rank, r);
+}
+
+/* ---- Driving ---- */
+
+static void drop_queue(queue *q)
+{
+    while (q->first) {
+        net_item *i = q->first;
+        q->first = i->next;
+        if (i->release)
+            i->release(i);
+    }
+    q->last = q->recent = NULL;
+}
+
+/* Nothing is sent any more, and what waits is told. */
+static bool give_up(void)
+{
+    take_posted();
+    for (int i = 0; i < net_size(); i++)
+        drop_queue(&net.queues[i]);
+    for (int i = 0; i < __atomic_load_n(&net.stores, __ATOMIC_RELAXED); i++)
+        if (net.workers[i].self && net.workers[i].lost)
+            net.workers[i].lost(net.workers[i].self, &net.lost);
+    return false;
+}
+
+/* Does what there is to do; says whether there was any. The drive lock is held. */
+static bool progress(void)
+{
+    if (__atomic_load_n(&net.is_lost, __ATOMIC_ACQUIRE))
+        return give_up();
+    bool any = link_poll(take, net.crowded ? TAKE_CROWDED : LINK_PAYLOAD);
+    take_posted();
+    for (int i = 0; i < net_size(); i++)
+        any |= send_queued(&net.queues[i]);
+    /* also what this rank sent to itself behind the last settling */
+    any |= net.sent | __atomic_exchange_n(&net.changed, 0, __ATOMIC_ACQ_REL);
+    net.sent = false;
+    if (any && net.servers.self && net.servers.settle)
+        net.servers.settle(net.servers.self);
+    link_release();
+    take_posted();
+    for (int i = 0; i < net_size() && __atomic_load_n(&net.posted, __ATOMIC_RELAXED) == NULL; i++)
+        any |= send_queued(&net.queues[i]);
+    link_flush();
+    int64_t now = net_now_us();
+    if (now - net.looked_us > LOOK_US) {
+        net.looked_us = now;
+        alive_look(now);
+        if (net.servers.look)
+            net.servers.look(net.servers.self, now);
+    }
+    return any;
+}
+
+/* For threads that wait: drives if nobody else does. */
+static bool drive(void)
+{
+    if (pthread_mutex_trylock(&net.drive))
+        return false;
+    __atomic_store_n(&net.driven_us, net_now_us(), __ATOMIC_RELAXED);
+    bool any = progress();
+    pthread_mutex_unlock(&net.drive);
+    if (!any && net.crowded)
+        sched_yield();
+    return any;
+}
+
+/* While another thread drives, the other ranks need not wake this one. */
+static void sleep_us(int us, bool other_drives)
+{
+    bool listening = !other_drives && pthread_mutex_trylock(&net.drive) == 0;
+    bool idle = link_lie_down(listening);
+    if (listening)
+        pthread_mutex_unlock(&net.drive);
+    bool posted = __atomic_load_n(&net.posted, __ATOMIC_RELAXED) ||
+                  __atomic_load_n(&net.changed, __ATOMIC_RELAXED);
+    bool heard = listening && !net.remote;
+    if (idle)
+        link_sleep(posted ? 0 : heard || us < SLEEP_MOST_US ? us : SLEEP_MOST_US);
+}
+
+static void *run_thread(void *arg)
+{
+    int64_t busy_us = net_now_us();
+    int nap = SLEEP_LEAST_US;
+    (void)arg;
+    while (!__atomic_load_n(&net.stop, __ATOMIC_ACQUIRE)) {
+        bool any = false;
+        if (pthread_mutex_trylock(&net.drive) == 0) {
+            any = progress();
+            pthread_mutex_unlock(&net.drive);
+        }
+        int64_t now = net_now_us();
+        if (any) {
+            busy_us = now;
+            nap = SLEEP_LEAST_US;
+        }
+        bool other = now - __atomic_load_n(&net.driven_us, __ATOMIC_RELAXED) < SPIN_US;
+        if (!other && (any || (now - busy_us < SPIN_US && !net.crowded)))
+            continue;
+        sleep_us(nap, other);
+        nap = nap * 5 / 4 < SLEEP_HEARD_US ? nap * 5 / 4 + 1 : SLEEP_HEARD_US;
+    }
+    return NULL;
+}
+
+/* ---- Waiting ---- */
+
+bool net_is_lost(kv_err *e)
+{
+    if (!__atomic_load_n(&net.is_lost, __ATOMIC_ACQUIRE))
+        return false;
+    pthread_mutex_lock(&net.lock);
+    if (e && !e->code)
+        *e = net.lost;
+    pthread_mutex_unlock(&net.lock);
+    return true;
+}
+
+void net_lost(int rank, const char *why)
+{
+    pthread_mutex_lock(&net.lock);
+    if (!net.lost.code) {
+        kv_err_set(&net.lost, KV_E_PEER, "%s", why);
+        net.lost.rank = rank;
+        net.lost.has_rank = rank >= 0;
+    }
+    pthread_mutex_unlock(&net.lock);
+    __atomic_store_n(&net.is_lost, true, __ATOMIC_RELEASE);
+}
+
+static int give_up_call(const net_call *c, int64_t seconds, kv_err *e)
+{
+    if (!c->name)
+        return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: a call to another rank",
+                          (long long)seconds);
+    return kv_err_set(e, KV_E_TIMEOUT, "gave up after %lld s: rank %d has not answered %s",
+                      (long long)seconds, c->rank, c->name);
+}
+
+/* begin: when the call was made. */
+static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err *e)
+{
+    int64_t limit = (int64_t)(net_timeout() * 1e6), told = TOLD_US, looked = begin;
+    int rc = KV_OK;
+    for (int idle = 0; !__atomic_load_n(done, __ATOMIC_ACQUIRE);) {
+        idle = drive() ? 0 : idle + 1;
+        if (net_is_lost(e))
+            return KV_E_PEER;
+        if (idle > 2000)
+            usleep(SLEEP_LEAST_US);
+        int64_t waited = net_now_us() - begin;
+        if (limit && waited > limit + (c->name ? 0 : GRACE_US))
+            return give_up_call(c, limit / 1000000, e);
+        if (c->meanwhile && begin + waited - looked > LOOK_US) {
+            looked = begin + waited;
+            if ((rc = c->meanwhile(c->arg, e)))
+                return rc;
+        }
+        if (!c->name || waited < told)
+            continue;
+        runtime_log("rank %d has not answered %s; %lld s so far", c->rank, c->name,
+                    (long long)(waited / 1000000));
+        told *= 2;
+    }
+    return KV_OK;
+}
+
+/* ---- Calls ---- */
+
+/* Sends a call in several records from the caller's memory, who waits. */
+typedef struct sending {
+    net_item item;
+    const net_call *call;
+    uint64_t request;
+    int64_t sent;
+} sending;
+
+static net_step send_call(net_item *i)
+{
+    sending *s = (sending *)(void *)i;
+    const net_call *c = s->call;
+    int64_t n = c->bytes - s->sent < LINK_PAYLOAD ? c->bytes - s->sent : LINK_PAYLOAD;
+    link_rec *r = net_reserve(c->rank, n);
+    if (!r)
+        return NET_FULL;
+    bool last = s->sent + n == c->bytes;
+    *r = (link_rec){.bytes = (uint32_t)n,
+                    .kind = LINK_CALL,
+                    .flags = last ? LINK_LAST : 0,
+                    .store = (uint16_t)c->store,
+                    .request = s->request,
+                    .call = {.sent = s->sent, .args = c->args, .what = c->what}};
+    if (n)
+        memcpy(r + 1, (const char *)c->data + s->sent, (size_t)n);
+    s->sent += n;
+    net_commit(c->rank);
+    return last ? NET_ENDED : NET_MORE;
+}
+
+/* A call of which nobody waits for the reply any more sends nothing more: its data are the
+ * caller's. */
+static void withdraw(const sending *s)
+{
+    pthread_mutex_lock(&net.drive);
+    take_posted();
+    queue *q = &net.queues[s->item.peer];
+    net_item *before = NULL, *i = q->first;
+    while (i && i != &s->item) {
+        before = i;
+        i = i->next;
+    }
+    if (i) {
+        *(before ? &before->next : &q->first) = i->next;
+        q->last = q->last == i ? before : q->last;
+        q->recent = NULL;
+    }
+    pthread_mutex_unlock(&net.drive);
+}
+
+static void forget(waiting *w)
+{
+    pthread_mutex_lock(&net.lock);
+    for (waiting **at = &net.calls; *at; at = &(*at)->next) {
+        if (*at == w) {
+            *at = w->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&net.lock);
+}
+
+static void begin_call(waiting *w, sending *s, const net_call *c)
+{
+    *w = (waiting){.rank = c->rank};
+    pthread_mutex_lock(&net.lock);
+    w->request = link_call_number(++net.requests);
+    w->next = net.calls;
+    net.calls = w;
+    pthread_mutex_unlock(&net.lock);
+    *s = (sending){.item = {.step = send_call, .peer = c->rank, .priority = INT32_MAX - 1},
+                   .call = c,
+                   .request = w->request};
+    net_post(&s->item);
+}
+
+int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes, kv_err *e)
+{
+    waiting *w = mem_alloc(n, sizeof *w, e);
+    sending *s = mem_alloc(n, sizeof *s, e);
+    kv_err unused = {0};
+    e = e ? e : &unused;
+    int64_t begin = net_now_us();
+    int rc = w && s ? KV_OK : KV_E_MEMORY;
+    for (int i = 0; i < n && !rc; i++)
+        begin_call(&w[i], &s[i], &calls[i]);
+    for (int i = 0; i < n && w && s; i++) {
+        int failed = rc ? rc : wait_reply(&w[i].done, &calls[i], begin, e);
+        forget(&w[i]);
+        if (failed)
+            withdraw(&s[i]);
+        if (!failed && w[i].error.code) {
+            failed = w[i].error.code;
+            if (!e->code)
+                *e = w[i].error;
+        }
+        rc = rc ? rc : failed;
+        if (replies) {
+            replies[i] = w[i].reply;
+            bytes[i] = w[i].bytes;
+        } else {
+            mem_free(w[i].reply);
+        }
+    }
+    mem_free(w);
+    mem_free(s);
+    if (rc && replies) {
+        for (int i = 0; i < n; i++) {
+            mem_free(replies[i]);
+            replies[i] = NULL;
+        }
+    }
+    return rc;
+}
+
+int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err *e)
+{
+    return net_calls_wait(c, 1, reply, reply_bytes, e);
+}
+
+/* ---- Joining and leaving ---- */
+
+static void stop_thread(void)
+{
+    pool_set_poll(NULL);
+    __atomic_store_n(&net.stop, 1, __ATOMIC_RELEASE);
+    net_wake();
+    pthread_join(net.thread, NULL);
+    net.open = false;
+}
+
+/* A process that ends well leaves; one that fails just ends, and its launcher sees it. */
+static void at_exit(int status, void *arg)
+{
+    (void)arg;
+    if (status == 0)
+        net_close();
+    else if (net.open)
+        stop_thread();
+}
+
+/* Joining waits for ranks that may never come, and cannot be stopped: it has its own thread. */
+static struct {
+    int done, rc;
+    kv_err error;
+} joining;
+
+static void *join_thread(void *arg)
+{
+    (void)arg;
+    joining.rc = link_open(&joining.error);
+    __atomic_store_n(&joining.done, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static int join_others(kv_err *e)
+{
+    pthread_t thread;
+    int64_t begin = net_now_us(), limit = (int64_t)(net_timeout() * 1e6);
+    if (net_is_lost(e))
+        return KV_E_PEER;
+    joining.error = (kv_err){0};
+    joining.done = 0;
+    if (pthread_create(&thread, NULL, join_thread, NULL))
+        return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
+    while (!__atomic_load_n(&joining.done, __ATOMIC_ACQUIRE)) {
+        usleep(SLEEP_MOST_US);
+        alive_read();
+        alive_read_ends();
+        if (limit && net_now_us() - begin > limit)
+            net_lost(-1, "gave up joining the other ranks: not all of them have come");
+        if (net_is_lost(e)) {
+            pthread_detach(thread);
+            return KV_E_PEER;
+        }
+    }
+    pthread_join(thread, NULL);
+    if (joining.rc && e && !e->code)
+        *e = joining.error;
+    return joining.rc;
+}
+
+/* The ranks of this machine share its processors. */
+static void share_processors(void)
+{
+    int here = 0;
+    for (int i = 0; i < net_size(); i++) {
+        here += strcmp(link_host(i), link_host(net_rank())) == 0;
+        net.remote |= !link_shares_memory(i);
+    }
+    pool_share(here);
+    net.crowded = here > pool_workers();
+}
+
+int net_open(int (*ready)(kv_err *e), kv_err *e)
+{
+    if (net.open)
+        return KV_OK;
+    environment_read();
+    int rc = join_others(e);
+    if (rc)
+        return rc;
+    net.queues = mem_zalloc(net_size(), sizeof *net.queues, e);
+    net.workers = mem_zalloc(NET_MOST_STORES, sizeof *net.workers, e);
+    net.left = mem_zalloc(net_size(), 1, e);
+    if (!net.queues || !net.workers || !net.left || (rc = alive_open(e)))
+        return rc ? rc : KV_E_MEMORY;
+    share_processors();
+    if ((rc = ready(e)))
+        return rc;
+    if (pthread_create(&net.thread, NULL, run_thread, NULL))
+        return kv_err_set(e, KV_E_MEMORY, "no thread for the net");
+    pool_set_poll(net.crowded && !net.remote ? NULL : drive);
+    net.open = true;
+    on_exit(at_exit, NULL);
+    return KV_OK;
+}
+
+/* The last thing that a rank says. */
+static void say_left(void)
+{
+    for (int i = 0; i < net_size(); i++)
+        net_answer_last(i, (link_rec){.kind = LINK_LEFT});
+}
+
+static bool all_left(void)
+{
+    bool all = true;
+    for (int i = 0; i < net_size(); i++)
+        all &= net_has_left(i);
+    pthread_mutex_lock(&net.drive);
+    all &= !__atomic_load_n(&net.posted, __ATOMIC_RELAXED);
+    for (int i = 0; i < net_size(); i++)
+        all &= !net.queues[i].first;
+    pthread_mutex_unlock(&net.drive);
+    return all;
+}
+
+void net_close(void)
+{
+    if (!net.open)
+        return;
+    say_left();
+    for (int idle = 0; !all_left() && !net_is_lost(NULL);) {
+        idle = drive() ? 0 : idle + 1;
+        if (idle > 2000)
+            usleep(SLEEP_MOST_US);
+    }
+    stop_thread();
+    if (!net_is_lost(NULL))
+        link_close();
+}

@@ -1,0 +1,152 @@
+/* Parts come with their first values and go with their store, or when their key moves. */
+#include "distributed/parts.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/store.h"
+
+part *parts_find(const server_state *s, int64_t id)
+{
+    return id >= 0 && id < s->parts_cap ? s->parts[id] : NULL;
+}
+
+void parts_touch(server_state *s, part *p)
+{
+    if (p->touched)
+        return;
+    p->touched = true;
+    p->next_touched = NULL;
+    *s->touched_end = p;
+    s->touched_end = &p->next_touched;
+}
+
+/* A value takes the place of that with which a push made the part: no round was applied yet, since
+ * the first worker has not contributed to any. */
+static int put_value(const server_state *s, part *p, const ask_slot *in, const char *data,
+                     kv_err *e)
+{
+    kv_array **stored = &s->store->slots.items[p->slot].stored, *first = NULL;
+    int rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
+    if (rc)
+        return rc;
+    kv_array_unref(*stored);
+    *stored = first;
+    return KV_OK;
+}
+
+static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
+{
+    int64_t workers = s->how.workers;
+    int rc = mem_grow(&s->parts, &s->parts_cap, in->part + 1, sizeof *s->parts, e);
+    if (rc)
+        return rc;
+    while (s->nparts <= in->part)
+        s->parts[s->nparts++] = NULL;
+    for (int64_t i = s->nparts; i < s->parts_cap; i++)
+        s->parts[i] = NULL;
+    part *p = mem_zalloc(1, sizeof *p + (size_t)workers * sizeof *p->workers, e);
+    if (!p)
+        return KV_E_MEMORY;
+    p->id = in->part;
+    p->key = (kv_key){.id = key->id};
+    if (key->name && !(p->key.name = mem_text(key->name, strlen(key->name), e))) {
+        mem_free(p);
+        return KV_E_MEMORY;
+    }
+    p->dtype = (kv_dtype)in->key.dtype;
+    p->storage = (kv_storage)in->key.storage;
+    p->from = in->from;
+    p->count = in->count;
+    const place *all = &in->key.place;
+    p->ndim = all->nparts > 1 && !all->row ? 1 : in->key.ndim;
+    memcpy(p->shape, in->key.shape, sizeof p->shape);
+    if (all->nparts > 1)
+        p->shape[0] = all->row ? in->count / all->row : in->count;
+    p->bytes = in->count * kv_dtype_bytes(p->dtype);
+    p->origin.key = p->key;
+    s->parts[in->part] = p;
+    s->bytes += p->bytes;
+    *out = p;
+    return KV_OK;
+}
+
+/* replaces: see ASK_INIT. */
+static int init_part(server_state *s, const ask_slot *in, const kv_key *key, const char *data,
+                     bool replaces, kv_err *e)
+{
+    part *p = parts_find(s, in->part);
+    kv_array *first = NULL;
+    if (p)
+        return replaces ? put_value(s, p, in, data, e) : KV_OK;
+    int rc = new_part(s, in, key, &p, e);
+    if (rc)
+        return rc;
+    rc = ask_array(&first, p->storage, p->dtype, p->ndim, p->shape, data, in->bytes, e);
+    kv_key id = {.id = p->id};
+    if (!rc)
+        rc = kv_init(s->store, &id, 1, &first, NULL, e);
+    kv_array_unref(first);
+    if (rc)
+        return rc;
+    p->slot = s->store->slots.n - 1;
+    s->store->slots.items[p->slot].part = &p->origin;
+    return KV_OK;
+}
+
+void parts_free(part *p)
+{
+    if (!p)
+        return;
+    for (round *x = p->rounds, *next; x; x = next) {
+        next = x->next;
+        mem_free(x);
+    }
+    mem_free((char *)p->key.name);
+    server_drop_codes(p);
+    mem_free(p);
+}
+
+/* Its place in the store stays, without elements. */
+static int drop_part(server_state *s, part *p, kv_err *e)
+{
+    const int64_t none = 0;
+    slot *x = &s->store->slots.items[p->slot];
+    kv_array *empty = NULL;
+    if (p->rounds || p->pulls || p->replies || p->touched)
+        return kv_err_set(e, KV_E_INTERNAL, "part %lld is in use", (long long)p->id);
+    int rc = kv_array_new(&empty, p->dtype, 1, &none, (kv_ctx){KV_CPU, 0}, e);
+    if (rc)
+        return rc;
+    slot_forget(x);
+    x->part = NULL;
+    kv_array_unref(x->stored);
+    x->stored = empty;
+    s->parts[p->id] = NULL;
+    s->bytes -= p->bytes;
+    parts_free(p);
+    return KV_OK;
+}
+
+int parts_drop(server_state *s, int64_t first, int64_t n, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = first; i < first + n && !rc; i++) {
+        part *p = parts_find(s, i);
+        rc = p ? drop_part(s, p, e) : KV_OK;
+    }
+    return rc;
+}
+
+int parts_init(server_state *s, const link_rec *r, kv_err *e)
+{
+    const char *at = (const char *)(r + 1), *end = at + r->bytes;
+    int rc = KV_OK;
+    while (at < end && !rc) {
+        kv_key key;
+        const char *data;
+        const ask_slot *in = ask_get_slot(&at, end, &key, &data);
+        rc = in ? init_part(s, in, &key, data, r->call.args.inits, e) : ask_malformed(e);
+    }
+    return rc;
+}

@@ -1,0 +1,76 @@
+/* Where a key lives: it is one part or several, ranges of its elements one behind the other, and
+ * each part lives on one server. A part is what a server keeps and updates by itself.
+ *
+ * Parts are small enough to travel in one record, so that all servers work while a key is on its
+ * way; and they end where rows end, so that rules that look at rows, and pushes of some rows, need
+ * no more than parts. Rows that are too long for that are cut, until a rule comes that needs
+ * them; then the key moves to be whole (worker.c). A row_sparse key of which rows come and go has
+ * one part on each server.
+ *
+ * The coordinator decides it when the key is made (coordinator.h); the other ranks are told, and
+ * everything else follows from these numbers. Keys of SPREAD elements or more are spread over all
+ * servers, in order; others live on the server that has the fewest bytes.
+ */
+#ifndef DISTRIBUTED_PLACE_H
+#define DISTRIBUTED_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "distributed/link.h"
+#include "kv_array.h"
+
+enum {
+    PLACE_SPREAD = 1000000, /* MXNET_KVSTORE_BIGARRAY_BOUND of MXNet */
+    PLACE_MOST = 1 << 20    /* bytes of a part that holds whole rows */
+};
+
+/* What a rule, or the store, asks of a place. */
+typedef enum place_need { PLACE_ANYWHERE, PLACE_BY_ROWS, PLACE_WHOLE } place_need;
+
+typedef struct place {
+    int64_t first;   /* the number of its first part; no other key has it */
+    int64_t size;    /* elements */
+    int64_t step;    /* elements of a part but the last */
+    int64_t row;     /* elements of a row, when no part cuts one; else 0 */
+    int32_t nparts;  /* at least 1 */
+    int32_t server;  /* of all parts, or -1: they are spread */
+} place;
+
+/* The parts of an array, for so many servers. */
+place place_new(kv_dtype dtype, kv_storage storage, int ndim, const int64_t *shape, place_need need,
+                int servers);
+
+/* Those of one whose parts are summed and not kept: each travels in one record. */
+place place_in_records(int64_t size, kv_dtype dtype);
+
+static inline bool place_fits(const place *p, place_need need)
+{
+    return p->nparts == 1 || need == PLACE_ANYWHERE || (need == PLACE_BY_ROWS && p->row > 0);
+}
+
+static inline int place_server(const place *p, int32_t part, int servers)
+{
+    return p->server >= 0 ? p->server : (int)((int64_t)part * servers / p->nparts);
+}
+
+static inline int64_t place_from(const place *p, int32_t part)
+{
+    return part * p->step;
+}
+
+static inline int64_t place_count(const place *p, int32_t part)
+{
+    int64_t from = place_from(p, part), rest = p->size - from;
+    return rest < p->step ? rest : p->step;
+}
+
+/* The row with which a part of whole rows begins; one behind the last: more than any row. */
+static inline int64_t place_first_row(const place *p, int32_t part)
+{
+    if (part >= p->nparts)
+        return INT64_MAX;
+    return part > 0 ? place_from(p, part) / p->row : 0;
+}
+
+#endif

@@ -1,0 +1,585 @@
+/* Calls under way: what pushes, pulls and sums have in common, from their turn in the engine until
+ * the other side has answered.
+ *
+ * A push reads its values when their turn has come and they are sent; each is free again then. It
+ * ends when the servers have applied it. A pull writes its outs as the chunks come.
+ *
+ * Replies name a request by a number, which is looked up: one that comes late finds nothing.
+ */
+#include "distributed/request.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "array/mirror.h"
+#include "base/mem.h"
+#include "distributed/backpressure.h"
+#include "engine/trace.h"
+
+enum { REQUEST_LISTS = 4096 };
+
+/* The requests under way, by token. */
+static struct {
+    pthread_mutex_t lock;
+    request *lists[REQUEST_LISTS];
+    uint64_t next;
+} inflight = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void enter(request *rq)
+{
+    pthread_mutex_lock(&inflight.lock);
+    rq->token = ++inflight.next;
+    request **list = &inflight.lists[rq->token % REQUEST_LISTS];
+    rq->next = *list;
+    *list = rq;
+    pthread_mutex_unlock(&inflight.lock);
+}
+
+request *request_find(uint64_t token)
+{
+    pthread_mutex_lock(&inflight.lock);
+    request *rq = inflight.lists[token % REQUEST_LISTS];
+    while (rq && rq->token != token)
+        rq = rq->next;
+    pthread_mutex_unlock(&inflight.lock);
+    return rq;
+}
+
+static void leave(const request *rq)
+{
+    pthread_mutex_lock(&inflight.lock);
+    request **at = &inflight.lists[rq->token % REQUEST_LISTS];
+    while (*at != rq)
+        at = &(*at)->next;
+    *at = rq->next;
+    pthread_mutex_unlock(&inflight.lock);
+}
+
+/* ---- For a profile ---- */
+
+static int new_trace(request *rq, kv_err *e)
+{
+    if (!trace_on())
+        return KV_OK;
+    trace_op *t = mem_alloc(1, sizeof *t, e);
+    if (!t)
+        return KV_E_MEMORY;
+    *t = (trace_op){.number = trace_number(), .begun = trace_now()};
+    rq->op.trace = t;
+    return KV_OK;
+}
+
+static void add_trace(const request *rq, trace_event ev)
+{
+    kv_key keys[TRACE_KEYS];
+    ev.name = rq->op.trace->name;
+    ev.op = rq->op.trace->number;
+    for (int64_t i = 0; i < rq->nitems && i < TRACE_KEYS; i++)
+        keys[i] = rq->items[i].key;
+    ev.keys = keys;
+    ev.nkeys = rq->nitems;
+    trace_add(&ev);
+}
+
+static void trace_end(const request *rq)
+{
+    const trace_op *t = rq->op.trace;
+    if (!t)
+        return;
+    if (t->scheduled) {
+        add_trace(rq, (trace_event){TRACE_WAIT, .begin = t->scheduled, .end = t->ready});
+        add_trace(rq, (trace_event){TRACE_QUEUE, .begin = t->ready, .end = rq->begun});
+    }
+    add_trace(rq, (trace_event){TRACE_TRAVEL, .begin = rq->begun, .end = trace_now()});
+}
+
+/* ---- The end ---- */
+
+void request_give_source(request_item *c, kv_array *a)
+{
+    if (c->held)
+        array_drop(c->source);
+    else
+        kv_array_unref(c->source);
+    c->source = a;
+    c->held = false;
+}
+
+void request_free(request *rq)
+{
+    mem_free(rq->op.trace);
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        request_give_source(&rq->items[i], NULL);
+        mem_free(rq->items[i].blob);
+        mem_free(rq->items[i].starts);
+        mem_free_data(rq->items[i].host_copy);
+        kv_array_unref(rq->items[i].moved);
+        kv_array_unref(rq->items[i].old);
+    }
+    for (int64_t i = 0; i < rq->nouts; i++)
+        array_drop(rq->outs[i]);
+    buf_release(&rq->host);
+    mem_free(rq->items);
+    mem_free(rq->chunks);
+    mem_free(rq->queues);
+    mem_free(rq->outs);
+    mem_free(rq->blocks);
+    mem_free(rq->staged);
+    mem_free(rq->uses);
+    mem_free(rq);
+}
+
+static void done(engine_op *op)
+{
+    request_free((request *)(void *)op);
+}
+
+static void mark_outs(request *rq, const request_item *c, bool unfilled)
+{
+    for (int64_t i = c->first; i < c->first + c->n; i++)
+        rq->outs[i]->unfilled = unfilled ? KV_E_PEER : 0;
+}
+
+/* What came has been its readers' since then. */
+static void mark_missing(request *rq)
+{
+    for (int64_t i = 0; i < rq->nitems && rq->nouts > 0; i++)
+        if (rq->items[i].left > 0)
+            mark_outs(rq, &rq->items[i], true);
+}
+
+void request_look_at_end(request *rq)
+{
+    if (rq->waiting > 0 || __atomic_load_n(&rq->nqueues, __ATOMIC_ACQUIRE) > 0)
+        return;
+    leave(rq);
+    trace_end(rq);
+    __atomic_sub_fetch(&rq->w->pushing, rq->bytes, __ATOMIC_ACQ_REL);
+    kv_err e = rq->error.code ? rq->error : rq->bring_error;
+    if (e.code)
+        mark_missing(rq);
+    engine_complete(&rq->op, &e);
+}
+
+/* ---- Sending ---- */
+
+static void end_use(request_item *c)
+{
+    if (c->use)
+        engine_end(c->use, 1);
+    c->use = NULL;
+}
+
+static net_step step(net_item *i)
+{
+    send_queue *q = (send_queue *)(void *)i;
+    request *rq = q->request;
+    const chunk *p = &rq->chunks[q->at];
+    request_item *c = &rq->items[p->item];
+    net_step s = rq->sums    ? reduce_step(q, c, p)
+                 : rq->pulls ? request_pull_step(q, c, p)
+                            : request_push_step(q, c, p);
+    if (s != NET_ENDED)
+        return s;
+    q->offset = 0;
+    if (!rq->pulls && !rq->sums && --c->left == 0)
+        end_use(c);
+    return ++q->at < q->end ? NET_MORE : NET_ENDED;
+}
+
+static void queue_ended(net_item *i)
+{
+    send_queue *q = (send_queue *)(void *)i;
+    request *rq = q->request;
+    request_drop_direct(q); /* a rank was lost */
+    if (__atomic_sub_fetch(&rq->nqueues, 1, __ATOMIC_ACQ_REL) == 0)
+        request_look_at_end(rq);
+}
+
+/* A request without queues has no items, and is not started. The queues are posted when a rank is
+ * lost, too: the net drops them and then ends the request, which must not happen here, where the
+ * engine may be in the middle of another operation's end. */
+static int post_queues(engine_op *op, kv_err *e)
+{
+    request *rq = (request *)(void *)op;
+    net_item *list = NULL;
+    (void)e;
+    rq->begun = rq->op.trace ? trace_now() : 0;
+    for (int i = server_count() - 1; i >= 0; i--) {
+        send_queue *q = &rq->queues[i];
+        if (q->at == q->end)
+            continue;
+        q->item.next = list;
+        list = &q->item;
+        rq->nqueues++;
+    }
+    __atomic_store_n(&rq->posted, true, __ATOMIC_RELEASE);
+    net_post_list(list);
+    return KV_OK;
+}
+
+static void count_bytes(request *rq, int64_t bytes)
+{
+    rq->bytes += bytes;
+    __atomic_add_fetch(&rq->w->pushing, bytes, __ATOMIC_ACQ_REL);
+}
+
+void request_backpressure(request *rq)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < rq->nitems && !rq->pulls; i++)
+        if (rq->items[i].source->storage == KV_DEFAULT)
+            bytes += rq->items[i].place.size * kv_dtype_bytes(rq->items[i].dtype);
+    backpressure_wait(rq->w, bytes);
+    count_bytes(rq, bytes);
+}
+
+/* What is sent is brought to host memory, and coded, before or while it is. */
+static int prepare_sources(request *rq, kv_err *e)
+{
+    int rc = request_stage(rq, e);
+    for (int64_t i = 0; i < rq->nitems && !rq->pulls && !rc; i++) {
+        request_item *c = &rq->items[i];
+        bool whole = rq->sums || c->source->storage == KV_ROW_SPARSE;
+        if (whole && !c->staged)
+            rc = mirror_host(c->source, MIRROR_READ, e);
+        if (!rc)
+            rc = request_push_encode(rq, c, e);
+        count_bytes(rq, c->blob_bytes);
+    }
+    return rc;
+}
+
+static net_step bringer_step(net_item *i)
+{
+    (void)i;
+    return NET_ENDED;
+}
+
+/* The bringer is posted last, and a request whose queues are posted does not end before it. */
+static int post_and_bring(request *rq, kv_err *e)
+{
+    net_item item = {.step = bringer_step, .release = queue_ended, .peer = net_rank(),
+                     .priority = INT32_MAX};
+    rq->bringer = (send_queue){.item = item, .request = rq};
+    rq->nqueues = 1;
+    post_queues(&rq->op, e);
+    request_bring(rq);
+    net_post(&rq->bringer.item);
+    return KV_OK;
+}
+
+/* The start of one whose values are coded first, or some of whose arrays are on a GPU. */
+static int start_prepared(engine_op *op, kv_err *e)
+{
+    request *rq = (request *)(void *)op;
+    int rc = prepare_sources(rq, e);
+    if (!rc)
+        rc = request_expect_direct(rq, e);
+    if (!rc)
+        rc = request_place_outs(rq, e);
+    if (!rc)
+        return request_expect_streamed(rq) ? post_and_bring(rq, e) : post_queues(op, e);
+    rq->error = *e;
+    rq->waiting = 0;
+    request_look_at_end(rq);
+    return rc;
+}
+
+static bool is_coded(const request *rq)
+{
+    bool coded = rq->codes.code;
+    for (int64_t i = 0; i < rq->nitems && !rq->pulls && !coded; i++)
+        coded = rq->items[i].source->storage == KV_ROW_SPARSE;
+    return coded;
+}
+
+void request_submit(request *rq, engine_group *g)
+{
+    kv_err e = {0};
+    bool away = request_has_gpus(rq), prepared = away || is_coded(rq);
+    rq->op.run = prepared ? start_prepared : post_queues;
+    rq->op.done = done;
+    rq->op.group = g;
+    rq->op.uses = rq->uses;
+    rq->op.later = true;
+    rq->op.quick = !prepared;
+    rq->op.priority = rq->priority;
+    enter(rq);
+    if (rq->op.trace)
+        rq->op.trace->name = rq->sums ? "pushpull" : rq->pulls ? "pull" : "push";
+    if (rq->op.trace)
+        add_trace(rq, (trace_event){TRACE_ENQUEUE, .begin = rq->op.trace->begun, .end = trace_now(),
+                                   .later = true});
+    /* nobody waits for a GPU who need not */
+    if (!away && engine_try(&rq->op))
+        rq->op.run(&rq->op, &e);
+    else
+        engine_submit(&rq->op);
+    net_wake();
+}
+
+/* ---- Laying out ---- */
+
+int request_lay_out(request *rq, kv_err *e)
+{
+    int servers = server_count();
+    int64_t n = 0;
+    for (int64_t i = 0; i < rq->nitems; i++)
+        n += rq->items[i].place.nparts;
+    rq->chunks = mem_alloc(n, sizeof *rq->chunks, e);
+    rq->queues = mem_zalloc(servers, sizeof *rq->queues, e);
+    if (!rq->chunks || !rq->queues)
+        return KV_E_MEMORY;
+    rq->waiting = n;
+    for (int64_t i = 0; i < rq->nitems; i++)
+        for (int32_t p = 0; p < rq->items[i].place.nparts; p++)
+            rq->queues[place_server(&rq->items[i].place, p, servers)].end++;
+    int64_t at = 0;
+    for (int s = 0; s < servers; s++) {
+        send_queue *q = &rq->queues[s];
+        int64_t count = q->end;
+        /* What a pull sends is small, and a server keeps it until there is something to answer. */
+        *q = (send_queue){.item = {.step = step, .release = queue_ended, .peer = server_rank(s),
+                             .priority = rq->pulls ? INT32_MAX - 1 : rq->priority},
+                    .request = rq, .at = at, .end = at};
+        at += count;
+    }
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        request_item *c = &rq->items[i];
+        c->left = c->place.nparts;
+        for (int32_t p = 0; p < c->place.nparts; p++)
+            rq->chunks[rq->queues[place_server(&c->place, p, servers)].end++] = (chunk){i, p};
+    }
+    return KV_OK;
+}
+
+/* ---- Grouping ---- */
+
+static int by_order(const void *a, const void *b)
+{
+    const request_pair *x = a, *y = b;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    return (x->i > y->i) - (x->i < y->i);
+}
+
+int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pair **out, kv_err *e)
+{
+    bool sorted = true;
+    request_pair *r = mem_alloc(n, sizeof *r, e);
+    if (!r)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
+        const kv_key *k = &w->store->slots.items[numbers[i]].key;
+        r[i] = (request_pair){k->name ? numbers[i] : k->id, i};
+        sorted &= i == 0 || r[i - 1].order <= r[i].order;
+    }
+    if (!sorted)
+        qsort(r, (size_t)n, sizeof *r, by_order);
+    *out = r;
+    return KV_OK;
+}
+
+int request_new(request **out, worker *w, const int64_t *numbers, const request_pair *r, int64_t n,
+               int64_t nuses, const kv_call *how, kv_err *e)
+{
+    request *rq = mem_zalloc(1, sizeof *rq, e);
+    if (!rq)
+        return KV_E_MEMORY;
+    rq->w = w;
+    rq->priority = how ? how->priority : 0;
+    rq->items = mem_zalloc(n, sizeof *rq->items, e);
+    rq->uses = mem_zalloc(nuses, sizeof *rq->uses, e);
+    if (!rq->items || !rq->uses || new_trace(rq, e)) {
+        request_free(rq);
+        return KV_E_MEMORY;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t number = numbers[r[i].i];
+        request_item *c = rq->nitems ? &rq->items[rq->nitems - 1] : NULL;
+        if (!c || c->slot != number) {
+            const slot *s = &w->store->slots.items[number];
+            c = &rq->items[rq->nitems++];
+            *c = (request_item){.slot = number, .key = s->key, .place = w->keys[number].place,
+                         .dtype = (kv_dtype)s->stored->dtype, .first = i,
+                         .here = INT64_MAX};
+        }
+        c->n++;
+    }
+    *out = rq;
+    return KV_OK;
+}
+
+/* ---- Values ---- */
+
+/* Whether a value can be sent as it is. */
+static bool is_plain(const request_item *c, const kv_array *a)
+{
+    return c->n == 1 && (kv_dtype)a->dtype == c->dtype &&
+           (a->storage == KV_DEFAULT || place_fits(&c->place, PLACE_BY_ROWS));
+}
+
+/* A key of the store of sums, if it is not there yet. */
+static int new_sum(const worker *w, const request_item *c, const kv_array *value, kv_err *e)
+{
+    kv_array *like = NULL;
+    if (slot_find(&w->sums->slots, &c->key, -1) >= 0)
+        return KV_OK;
+    int rc = kv_array_new(&like, c->dtype, value->ndim, value->shape, (kv_ctx){KV_CPU, 0}, e);
+    if (!rc)
+        rc = kv_init(w->sums, &c->key, 1, &like, NULL, e);
+    kv_array_unref(like);
+    return rc;
+}
+
+/* The sums of the keys that have several values, or one of another dtype. */
+int request_sum_values(request *rq, const kv_key *keys, const request_pair *r,
+                       kv_array *const *values, kv_err *e)
+{
+    worker *w = rq->w;
+    int64_t n = 0, all = 0;
+    for (int64_t i = 0; i < rq->nitems; i++)
+        all += rq->items[i].n;
+    kv_key *some = mem_alloc(all, sizeof *some, e);
+    kv_array **list = mem_alloc(all, sizeof *list, e);
+    int rc = some && list ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+        request_item *c = &rq->items[i];
+        if (is_plain(c, values[r[c->first].i])) {
+            c->source = values[r[c->first].i];
+            array_hold(c->source);
+            c->held = true;
+            continue;
+        }
+        rc = new_sum(w, c, values[r[c->first].i], e);
+        for (int64_t j = 0; j < c->n; j++) {
+            some[n] = keys[r[c->first + j].i];
+            list[n++] = values[r[c->first + j].i];
+        }
+    }
+    if (!rc && n)
+        rc = kv_push(w->sums, some, n, list, NULL, e);
+    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+        request_item *c = &rq->items[i];
+        if (c->source)
+            continue;
+        int64_t at = slot_find(&w->sums->slots, &c->key, -1);
+        kv_array *sum = w->sums->slots.items[at].stored;
+        if (sum->storage == KV_ROW_SPARSE && !place_fits(&c->place, PLACE_BY_ROWS))
+            rc = kv_array_to_dense(&c->source, sum, e);
+        else
+            c->source = kv_array_ref(sum);
+    }
+    mem_free(some);
+    mem_free(list);
+    return rc;
+}
+
+/* ---- Receiving ---- */
+
+/* An array that several pairs write holds the last of them. */
+void request_value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
+                       int64_t bytes)
+{
+    const request_item *c = &rq->items[p->item];
+    int64_t each = kv_dtype_bytes(c->dtype);
+    int64_t from = place_from(&c->place, p->part) + offset / each, n = bytes / each;
+    for (int64_t i = c->first; i < c->first + c->n; i++) {
+        kv_array *out = rq->outs[i];
+        char *to = (char *)out->data + from * kv_dtype_bytes((kv_dtype)out->dtype);
+        if (rq->blocks && rq->blocks[i])
+            continue;
+        if ((kv_dtype)out->dtype != c->dtype)
+            out->dev->convert(to, (kv_dtype)out->dtype, data, c->dtype, n);
+        else if (to != data)
+            memcpy(to, data, (size_t)bytes);
+    }
+}
+
+void request_value(request *rq, const chunk *p, int64_t offset, const void *data, int64_t bytes)
+{
+    kv_err e = {0};
+    const request_item *c = &rq->items[p->item];
+    int64_t from = place_from(&c->place, p->part) * kv_dtype_bytes(c->dtype);
+    request_value_here(rq, p, offset, data, bytes);
+    if (request_write_outs(rq, c, from + offset, data, bytes, &e))
+        request_fail(rq, p, &e);
+}
+
+void request_fail(request *rq, const chunk *p, const kv_err *why)
+{
+    request_item *c = &rq->items[p->item];
+    c->failed = true;
+    if (rq->error.code)
+        return;
+    rq->error = *why;
+    kv_err_key(&rq->error, &c->key);
+}
+
+void request_chunk_ended(request *rq, const chunk *p)
+{
+    request_item *c = &rq->items[p->item];
+    rq->waiting--;
+    if (--c->left > 0)
+        return;
+    mark_outs(rq, c, c->failed);
+    engine_end(&rq->uses[c->first], c->n);
+    end_use(c);
+}
+
+void request_take(void *self, int rank, const link_rec *r)
+{
+    request *rq = request_find(r->request);
+    (void)self;
+    (void)rank;
+    if (!rq)
+        return;
+    if (r->kind == LINK_VALUE) {
+        const chunk *p = &rq->chunks[r->value.chunk];
+        if (r->flags & LINK_CODES)
+            request_pull_codes(rq, p, r);
+        else
+            request_value(rq, p, r->value.offset, r + 1, r->bytes);
+        if (r->flags & LINK_LAST)
+            request_chunk_ended(rq, p);
+    } else if (r->kind == LINK_DONE) {
+        rq->waiting -= r->done.pushes;
+    } else if (r->kind == LINK_FAILED) {
+        if (!rq->error.code)
+            memcpy(&rq->error, r + 1, sizeof rq->error);
+        if (rq->nitems == 1)
+            kv_err_key(&rq->error, &rq->items[0].key);
+        rq->waiting--;
+    }
+    request_look_at_end(rq);
+}
+
+/* One whose turn has not come sees by itself that a rank is lost, and queues that are being sent
+ * are dropped first. */
+static request *find_posted(request *rq)
+{
+    while (rq && (!__atomic_load_n(&rq->posted, __ATOMIC_ACQUIRE) ||
+                 __atomic_load_n(&rq->nqueues, __ATOMIC_ACQUIRE) > 0))
+        rq = rq->next;
+    return rq;
+}
+
+void request_lost(void *self, const kv_err *why)
+{
+    (void)self;
+    for (int i = 0; i < REQUEST_LISTS;) {
+        pthread_mutex_lock(&inflight.lock);
+        request *rq = find_posted(inflight.lists[i]);
+        pthread_mutex_unlock(&inflight.lock);
+        if (!rq) {
+            i++;
+            continue;
+        }
+        rq->error = rq->error.code ? rq->error : *why;
+        rq->waiting = 0;
+        request_look_at_end(rq);
+    }
+}

@@ -1,0 +1,199 @@
+/* Requests: a call under way is an operation of the engine that ends when other ranks have
+ * answered. It has an item for each key, a chunk for each part of these, and a send queue for each
+ * server.
+ *
+ * request.c makes, starts, sends and ends all requests. request_push.c has pushes, request_pull.c
+ * pulls, request_sum.c the sums of the types that keep nothing. request_gpu.c copies from and to
+ * GPUs, request_direct.c lets MPI read the memory of GPUs.
+ */
+#ifndef DISTRIBUTED_REQUEST_H
+#define DISTRIBUTED_REQUEST_H
+
+#include "array/device.h"
+#include "base/buf.h"
+#include "distributed/server.h"
+#include "distributed/worker.h"
+
+/* One key of a push, or of a pull. */
+typedef struct request_item {
+    int64_t slot;
+    kv_key key;       /* its name is the slot's */
+    place place;
+    int64_t round, before;
+    kv_array *source; /* of a push: what is sent */
+    bool held;        /* the source is the caller's */
+    int64_t first, n; /* its values; then, unless it only pushes, its outs */
+    kv_dtype dtype;
+    char *blob;       /* codes, or rows; or NULL: the elements of source */
+    int64_t blob_bytes;
+    int64_t *starts;  /* of rows: where those of each part begin in the blob, and where all end */
+    kv_array *residual;
+    bool anew;        /* the residual begins with this push */
+    kv_array *moved;  /* NULL, or what becomes the residual, where the source is */
+    kv_array *old;    /* NULL, or what was: a reference */
+    char *staged;     /* NULL, or where its codes or elements lie in the request's `staged` */
+    const char *block; /* NULL, or its elements on a GPU: parts go from there where MPI reads it */
+    char *host_copy;   /* NULL, or host memory for the parts that do not go from block */
+    int64_t here;     /* bytes of the source that host memory has; -1: no more come; atomic */
+    int64_t host, host_bytes; /* where the host side of its update lies */
+    int64_t left;     /* chunks to send, or parts to come */
+    bool failed;      /* a part that came could not be written */
+    engine_use *use;
+} request_item;
+
+/* One part of one item; a record or several carry it. */
+typedef struct chunk {
+    int64_t item;
+    int32_t part;
+} chunk;
+
+/* The chunks for one server, which are sent in order. */
+typedef struct send_queue {
+    net_item item;
+    struct request *request;
+    int64_t at, end; /* of chunks */
+    int64_t offset;  /* bytes of the chunk at `at` that were sent; elements for codes */
+    link_direct *direct; /* NULL, or what is being sent of it and those behind it */
+} send_queue;
+
+typedef struct request {
+    engine_op op;
+    worker *w;
+    bool pulls;
+    bool posted; /* the net has its queues, or will have them; atomic */
+    bool sums, broadcasts; /* see request_sum.c */
+    int64_t nitems;
+    request_item *items;
+    chunk *chunks;
+    send_queue *queues; /* to the servers */
+    int nqueues;        /* that are being sent; atomic */
+    kv_array **outs;
+    int64_t nouts;
+    void **blocks;   /* NULL, or of each out that is written on its GPU the memory there */
+    char *staged;    /* what was brought from GPUs together */
+    send_queue bringer; /* one of nqueues, empty, posted when all sources are in host memory */
+    kv_err bring_error; /* why they are not */
+    engine_use *uses;
+    buf host;
+    int64_t waiting; /* parts whose end has not been told */
+    int64_t bytes;   /* that it pushes */
+    push_codes codes;
+    uint64_t token;
+    struct request *next; /* of those under way */
+    kv_err error;
+    int32_t priority;
+    int64_t begun; /* for a profile: when its turn came */
+} request;
+
+/* A pair of a call: its number in it, and the place of its key among updates. */
+typedef struct request_pair {
+    int64_t order, i;
+} request_pair;
+
+/* The pairs of a call in the order of updates: those of a key one behind the other. */
+int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pair **out, kv_err *e);
+
+/* Makes a request with an item for each key of sorted pairs, and memory for nuses uses. */
+int request_new(request **out, worker *w, const int64_t *numbers, const request_pair *r, int64_t n,
+               int64_t nuses, const kv_call *how, kv_err *e);
+
+/* Gives each item its source: its value, or the sum of its values. */
+int request_sum_values(request *rq, const kv_key *keys, const request_pair *r,
+                       kv_array *const *values, kv_err *e);
+
+/* Where the elements of a source lie in host memory. */
+static inline const char *request_elements(const request_item *c)
+{
+    return c->host_copy ? c->host_copy : c->staged ? c->staged : (const char *)c->source->data;
+}
+
+/* Puts an array, whose reference it takes, in the place of a source; NULL: none. */
+void request_give_source(request_item *c, kv_array *a);
+
+/* The chunks of all items, by server. */
+int request_lay_out(request *rq, kv_err *e);
+
+/* Waits while this rank is too far ahead (backpressure.h); called before its pushes are counted. */
+void request_backpressure(request *rq);
+
+/* Starts it when its turn has come. Nothing fails from here on. */
+void request_submit(request *rq, engine_group *g);
+
+/* Releases one that was not submitted. */
+void request_free(request *rq);
+
+/* Part of what a chunk receives, from elements of the key's dtype; for the outs in host memory
+ * alone; and its end. */
+void request_value(request *rq, const chunk *p, int64_t offset, const void *data, int64_t bytes);
+void request_value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
+                       int64_t bytes);
+void request_chunk_ended(request *rq, const chunk *p);
+
+/* A device could not take what a chunk receives. */
+void request_fail(request *rq, const chunk *p, const kv_err *why);
+
+/* By its token; NULL: it has ended. */
+request *request_find(uint64_t token);
+
+/* Ends it if nothing of it is on its way. */
+void request_look_at_end(request *rq);
+
+/* The codes or rows of a push, made when the values' turn has come: sent instead of the elements.
+ * Errors: memory. */
+int request_push_encode(request *rq, request_item *c, kv_err *e);
+
+/* ---- Arrays on GPUs with memory of their own: request_gpu.c ---- */
+
+/* Whether a source or an out of it is one. */
+bool request_has_gpus(const request *rq);
+
+/* Makes the codes of sources on GPUs there, and brings them, and small sources: one launch and one
+ * copy for each GPU. Errors: memory, those of a device. */
+int request_stage(request *rq, kv_err *e);
+
+/* Finds the sources of which some parts go as GPU-direct messages. Their GPUs have made them then.
+ * Errors: memory, those of a device. */
+int request_expect_direct(request *rq, kv_err *e);
+
+/* Finds the sources that are copied from a GPU while they are sent; says whether there are some. */
+bool request_expect_streamed(request *rq);
+
+/* Brings them, and tells in their `here` what is there. */
+void request_bring(request *rq);
+
+/* Allocates memory for what comes, on the GPU of each out or in host memory. Sources that are outs
+ * as well have been copied before. Errors: memory, those of a device. */
+int request_place_outs(request *rq, kv_err *e);
+
+/* Whether an out of an item is written in host memory. */
+bool request_has_outs_here(const request *rq, const request_item *c);
+
+/* Writes the others, from byte `at` on: bytes, or what codes of n elements stand for. Errors: those
+ * of a device. */
+int request_write_outs(const request *rq, const request_item *c, int64_t at, const void *data,
+                       int64_t bytes, kv_err *e);
+int request_write_codes(const request *rq, const request_item *c, int64_t at, const push_codes *how,
+                       const void *codes, int64_t n, kv_err *e);
+
+/* ---- Chunks ---- */
+
+/* A record of codes of what a chunk receives. */
+void request_pull_codes(request *rq, const chunk *p, const link_rec *r);
+
+/* What the record of a chunk of a push says beside its data; its first has the host side before
+ * them. */
+void request_fill_push(const request *rq, const request_item *c, link_rec *r, bool first);
+
+/* Whether the elements of a part go as GPU-direct messages. */
+bool request_is_packed(const request_item *c, int32_t part);
+
+/* Send the next record of a queue: of a request that pushes, pulls, sums. */
+net_step request_push_step(send_queue *q, request_item *c, const chunk *p);
+net_step request_direct_step(send_queue *q, request_item *c);
+
+/* Forgets a GPU-direct message that is under way. MPI may read its source, which stays. */
+void request_drop_direct(send_queue *q);
+net_step request_pull_step(const send_queue *q, const request_item *c, const chunk *p);
+net_step reduce_step(send_queue *q, request_item *c, const chunk *p);
+
+#endif

@@ -1,0 +1,315 @@
+/* Pushes: what is sent of the values, and the host side of the updates that servers make of it. */
+#include <string.h>
+
+#include "array/device.h"
+#include "array/mirror.h"
+#include "base/mem.h"
+#include "core/call.h"
+#include "distributed/request.h"
+#include "distributed/rank_residuals.h"
+
+enum { CODES_AT_ONCE = 1 << 19 };
+
+/* ---- Sending ---- */
+
+/* A chunk of a push of plain elements or rows: its bytes, and how many a part has in all. */
+static const char *data_of(const request_item *c, int32_t part, int64_t *total)
+{
+    if (c->blob) {
+        *total = c->starts[part + 1] - c->starts[part];
+        return c->blob + c->starts[part];
+    }
+    int64_t each = kv_dtype_bytes(c->dtype);
+    *total = place_count(&c->place, part) * each;
+    return request_elements(c) + place_from(&c->place, part) * each;
+}
+
+/* Whether so many bytes of a chunk are in host memory: it is looked at again when more are. */
+static bool is_here(const request_item *c, int32_t part, int64_t bytes)
+{
+    int64_t from = place_from(&c->place, part) * kv_dtype_bytes(c->dtype);
+    return __atomic_load_n(&c->here, __ATOMIC_ACQUIRE) >= from + bytes;
+}
+
+void request_fill_push(const request *rq, const request_item *c, link_rec *r, bool first)
+{
+    int64_t prefix = first ? c->host_bytes : 0;
+    r->kind = LINK_PUSH;
+    r->store = (uint16_t)rq->w->number;
+    r->push.round = c->round;
+    r->push.pulls = c->before;
+    r->request = rq->token;
+    if (prefix) {
+        r->flags |= LINK_HOST;
+        memcpy(r + 1, rq->host.data + c->host, (size_t)prefix);
+    }
+}
+
+static net_step send_elements(send_queue *q, request_item *c, int32_t part)
+{
+    request *rq = q->request;
+    int64_t total, prefix = q->offset ? 0 : c->host_bytes;
+    const char *data = data_of(c, part, &total);
+    int64_t left = total - q->offset, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
+    if (__atomic_load_n(&c->here, __ATOMIC_ACQUIRE) < 0) {
+        rq->waiting = 0; /* no server tells the end of what others lack as well */
+        return NET_ENDED;
+    }
+    if (!is_here(c, part, q->offset + n))
+        return NET_FULL;
+    link_rec *r = net_reserve(q->item.peer, prefix + n);
+    if (!r)
+        return NET_FULL;
+    *r = (link_rec){.bytes = (uint32_t)(prefix + n),
+                    .flags = (uint8_t)((n == left ? LINK_LAST : 0) | (c->blob ? LINK_SPARSE : 0)),
+                    .part = c->place.first + part,
+                    .push = {.offset = q->offset, .total = total}};
+    request_fill_push(rq, c, r, q->offset == 0);
+    if (n)
+        memcpy((char *)(r + 1) + prefix, data + q->offset, (size_t)n);
+    q->offset += n;
+    net_commit(q->item.peer);
+    return n == left ? NET_ENDED : NET_MORE;
+}
+
+static net_step send_codes(send_queue *q, request_item *c, int32_t part)
+{
+    request *rq = q->request;
+    dev_code code = (dev_code)rq->codes.code;
+    int64_t count = place_count(&c->place, part), left = count - q->offset;
+    int64_t n = left < CODES_AT_ONCE ? left : CODES_AT_ONCE, bytes = dev_code_bytes(code, n);
+    int64_t prefix = q->offset ? 0 : c->host_bytes;
+    int64_t from = place_from(&c->place, part) + q->offset;
+    link_rec *r = net_reserve(q->item.peer, prefix + (int64_t)sizeof rq->codes + bytes);
+    if (!r)
+        return NET_FULL;
+    *r = (link_rec){.bytes = (uint32_t)(prefix + (int64_t)sizeof rq->codes + bytes),
+                    .flags = (uint8_t)((n == left ? LINK_LAST : 0) | LINK_CODES),
+                    .part = c->place.first + part,
+                    .push.element = q->offset};
+    request_fill_push(rq, c, r, q->offset == 0);
+    char *to = (char *)(r + 1) + prefix;
+    push_codes how = rq->codes;
+    if (how.back && c->anew)
+        how.back = BACK_ANEW;
+    memcpy(to, &how, sizeof how);
+    memcpy(to + sizeof rq->codes, (c->staged ? c->staged : c->blob) + from / 8 * (int64_t)code,
+           (size_t)bytes);
+    q->offset += n;
+    net_commit(q->item.peer);
+    return n == left ? NET_ENDED : NET_MORE;
+}
+
+net_step request_push_step(send_queue *q, request_item *c, const chunk *p)
+{
+    if (request_is_packed(c, p->part))
+        return request_direct_step(q, c);
+    return q->request->codes.code ? send_codes(q, c, p->part) : send_elements(q, c, p->part);
+}
+
+/* A part of which no row is pushed is told so: a round waits for it. */
+static int encode_rows(request_item *c, kv_err *e)
+{
+    const place *p = &c->place;
+    buf rows = {0};
+    c->starts = mem_zalloc(p->nparts + 1, sizeof *c->starts, e);
+    if (!c->starts)
+        return KV_E_MEMORY;
+    for (int32_t i = 0; i < p->nparts; i++) {
+        ask_put_rows(&rows, c->source, place_first_row(p, i), place_first_row(p, i + 1));
+        c->starts[i + 1] = (int64_t)rows.len;
+    }
+    c->blob = rows.data;
+    c->blob_bytes = (int64_t)rows.len;
+    return buf_check(&rows, e);
+}
+
+int request_push_encode(request *rq, request_item *c, kv_err *e)
+{
+    enum { WORD = 4 };
+    dev_code code = (dev_code)rq->codes.code;
+    if (code) {
+        c->blob_bytes = dev_code_bytes(code, c->place.size);
+        int rc = c->staged ? KV_OK : mirror_host(c->residual, MIRROR_CHANGE, e);
+        if (rc || c->staged)
+            return rc;
+        /* a part may begin within a word: then its last word ends behind that of the key */
+        c->blob = mem_alloc(c->blob_bytes + WORD, 1, e);
+        if (!c->blob)
+            return KV_E_MEMORY;
+        memset(c->blob + c->blob_bytes, 0, WORD);
+        cpu_dev_ops.quantise(c->blob, c->residual->data, c->source->data, code, rq->codes.threshold,
+                             c->place.size);
+        return KV_OK;
+    }
+    if (c->source->storage != KV_ROW_SPARSE)
+        return KV_OK;
+    return encode_rows(c, e);
+}
+
+/* ---- Calls ---- */
+
+static int check_value(const worker *w, int64_t number, const kv_array *a, kv_err *e)
+{
+    const slot *s = &w->store->slots.items[number];
+    int rc = call_check_shape(s, a, "value", e);
+    if (!rc && w->store->compression.code)
+        rc = compression_check(&s->key, a, e);
+    return rc;
+}
+
+/* The host side of every update: the servers make it of what this rank says. */
+static int run_host(request *rq, optimizer_draft *d, optimizer_step *steps, kv_err *e)
+{
+    optimizer *o = rq->w->store->updater.optimizer;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+        request_item *c = &rq->items[i];
+        rule_given host_step;
+        host numbers[PLAN_MAX_STATES] = {{0}};
+        const slot *s = &rq->w->store->slots.items[c->slot];
+        int64_t n = o->nstates;
+        rc = optimizer_follow(o, d, s, c->source->storage == KV_ROW_SPARSE, &steps[i], &host_step,
+                              numbers, e);
+        if (rc)
+            break;
+        c->host = (int64_t)rq->host.len;
+        buf_put(&rq->host, (const char *)&host_step, sizeof host_step);
+        buf_put(&rq->host, (const char *)&n, sizeof n);
+        buf_put(&rq->host, (const char *)numbers, (size_t)n * sizeof *numbers);
+        c->host_bytes = (int64_t)rq->host.len - c->host;
+    }
+    return rc ? rc : buf_check(&rq->host, e);
+}
+
+/* The residual of a key, which moves to the GPU that its source is on. */
+static int find_residual(request_item *c, slot *s, kv_err *e)
+{
+    bool away = mirror_has(c->source);
+    kv_ctx ctx = away ? c->source->ctx : (kv_ctx){KV_CPU, 0};
+    int rc = rank_residuals_find(s, ctx, &c->residual, &c->anew, e);
+    if (rc || !away || mirror_gpu(c->residual) == mirror_gpu(c->source))
+        return rc;
+    return kv_array_new_raw(&c->moved, KV_FLOAT32, c->residual->ndim, c->residual->shape, ctx, e);
+}
+
+/* Residuals of the keys that have none yet. */
+static int find_residuals(request *rq, kv_err *e)
+{
+    worker *w = rq->w;
+    int rc = KV_OK;
+    const compression *how = &w->store->compression;
+    rq->codes = (push_codes){(int16_t)how->code, how->pull ? BACK_CODES : BACK_NUMBERS,
+                            how->threshold};
+    for (int64_t i = 0; i < rq->nitems && rq->codes.code && !rc; i++) {
+        request_item *c = &rq->items[i];
+        rc = find_residual(c, &w->store->slots.items[c->slot], e);
+    }
+    return rc;
+}
+
+/* The first uses of a request that pushes are those of its sources, then come the residuals, those
+ * that they begin as last. */
+static void commit_residual(request *rq, int64_t i, slot *s)
+{
+    request_item *c = &rq->items[i];
+    if (c->moved) {
+        c->old = rank_residuals_replace(s, c->moved);
+        c->residual = c->moved;
+        c->moved = NULL;
+        rq->uses[rq->op.nuses++] = (engine_use){.var = array_var(c->old)};
+    }
+    rq->uses[rq->nitems + i] = (engine_use){.var = array_var(c->residual), .write = true};
+}
+
+/* Nothing fails from here on. */
+static void commit_push(request *rq, const optimizer_draft *d, optimizer_step *steps)
+{
+    worker *w = rq->w;
+    optimizer *o = steps ? w->store->updater.optimizer : NULL;
+    rq->op.nuses = rq->nitems * (rq->codes.code ? 2 : 1);
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        request_item *c = &rq->items[i];
+        worker_key *k = &w->keys[c->slot];
+        slot *s = &w->store->slots.items[c->slot];
+        c->round = ++k->pushes;
+        c->before = k->pulls;
+        s->pushes++;
+        c->use = &rq->uses[i];
+        *c->use = (engine_use){.var = array_var(c->source)};
+        if (c->residual)
+            commit_residual(rq, i, s);
+        if (o)
+            optimizer_commit_step(o, &steps[i], s);
+    }
+    if (o)
+        optimizer_commit(o, d);
+    w->store->changes++;
+}
+
+static int check_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                      int64_t *numbers, kv_err *e)
+{
+    if (w->done)
+        return kv_err_set(e, KV_E_VALUE, "this worker is done: it pushes no more");
+    bool makes = w->store->updater.kind == UPDATER_ASSIGN && (!w->how.is_async || w->how.sums);
+    if (w->how.is_async && w->store->updater.kind == UPDATER_ASSIGN) {
+        kv_err_set(e, KV_E_VALUE, "a push to a store of type \"%s\" needs an optimizer",
+                   kv_type(w->store));
+        return kv_err_hint(e, "set-optimizer sets one, in C kv_set_optimizer"), KV_E_VALUE;
+    }
+    int rc = worker_find(w, keys, n, makes ? values : NULL, numbers, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        rc = check_value(w, numbers[i], values[i], e);
+    return rc;
+}
+
+static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                      const int64_t *numbers, const kv_call *how, kv_err *e)
+{
+    request *rq = NULL;
+    request_pair *r = NULL;
+    optimizer_step *steps = NULL;
+    optimizer_draft d;
+    optimizer *o = w->store->updater.kind == UPDATER_RULE ? w->store->updater.optimizer : NULL;
+    int rc = request_sort(w, numbers, n, &r, e);
+    if (!rc)
+        rc = request_new(&rq, w, numbers, r, n, 3 * n, how, e);
+    if (!rc)
+        rc = request_sum_values(rq, keys, r, values, e);
+    if (!rc && o && !w->how.is_async) {
+        steps = mem_zalloc(rq->nitems, sizeof *steps, e);
+        optimizer_begin(o, &d);
+        rc = steps ? run_host(rq, &d, steps, e) : KV_E_MEMORY;
+    }
+    if (!rc && (rc = find_residuals(rq, e)) == KV_OK)
+        rc = request_lay_out(rq, e);
+    if (!rc) {
+        request_backpressure(rq);
+        commit_push(rq, &d, steps);
+    }
+    for (int64_t i = 0; steps && i < rq->nitems; i++)
+        optimizer_release_step(&steps[i]);
+    mem_free(steps);
+    mem_free(r);
+    if (!rc)
+        request_submit(rq, &w->store->calls.group);
+    else if (rq)
+        request_free(rq);
+    return rc;
+}
+
+int request_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e)
+{
+    if (net_is_lost(e))
+        return KV_E_PEER;
+    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
+    int rc = numbers ? check_push(w, keys, n, values, numbers, e) : KV_E_MEMORY;
+    if (!rc)
+        rc = checkpoint_push(w, numbers, n, e);
+    if (!rc)
+        rc = push_found(w, keys, n, values, numbers, how, e);
+    mem_free(numbers);
+    return rc;
+}

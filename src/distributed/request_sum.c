@@ -1,0 +1,298 @@
+/* The types that keep nothing: pushpull gives every rank the sum over ranks, broadcast the value of
+ * rank 0. A key is known from its first call on, with the shape and the dtype that one rank brings;
+ * where its parts are added up is settled like the places of other types.
+ *
+ * One request sends the parts of its keys and receives their sums. Those that this rank adds up
+ * itself are not sent: sums.c reads them in place.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "core/call.h"
+#include "distributed/request.h"
+#include "distributed/sums.h"
+#include "distributed/types.h"
+
+/* ---- Sending ---- */
+
+/* The first array of a key that can hold the sum as it is. */
+static char *out_of(const request *rq, const request_item *c, const chunk *p)
+{
+    for (int64_t i = c->first; i < c->first + c->n; i++) {
+        const kv_array *out = rq->outs[i];
+        if ((kv_dtype)out->dtype == c->dtype && !(rq->blocks && rq->blocks[i]))
+            return (char *)out->data + place_from(&c->place, p->part) * kv_dtype_bytes(c->dtype);
+    }
+    return NULL;
+}
+
+static link_rec record_of(const request *rq, const request_item *c, const chunk *p, int64_t bytes)
+{
+    int32_t sooner = rq->priority < INT32_MAX - 2 ? rq->priority + 1 : rq->priority;
+    return (link_rec){.bytes = (uint32_t)bytes,
+                      .kind = LINK_ADD,
+                      .flags = (uint8_t)(LINK_LAST | (rq->broadcasts ? LINK_BROADCAST : 0)),
+                      .store = (uint16_t)rq->w->number,
+                      .part = c->place.first + p->part,
+                      .request = rq->token,
+                      .add = {.round = c->round,
+                              .chunk = p - rq->chunks,
+                              .priority = sooner, /* answers go before what is still to be asked */
+                              .dtype = c->dtype}};
+}
+
+net_step reduce_step(send_queue *q, request_item *c, const chunk *p)
+{
+    request *rq = q->request;
+    int64_t each = kv_dtype_bytes(c->dtype);
+    int64_t bytes = place_count(&c->place, p->part) * each;
+    const char *data = request_elements(c) + place_from(&c->place, p->part) * each;
+    if (q->item.peer == net_rank()) {
+        kv_err e = {0};
+        link_rec own = record_of(rq, c, p, bytes);
+        if (sums_own(server_store(rq->w->number), &own, data, out_of(rq, c, p), &e))
+            reduce_ended(rq->token, own.add.chunk, NULL, &e);
+        return NET_ENDED;
+    }
+    if (rq->broadcasts && net_rank() != 0)
+        bytes = 0;
+    link_rec *r = net_reserve(q->item.peer, bytes);
+    if (!r)
+        return NET_FULL;
+    *r = record_of(rq, c, p, bytes);
+    if (bytes)
+        memcpy(r + 1, data, (size_t)bytes);
+    net_commit(q->item.peer);
+    return NET_ENDED;
+}
+
+void reduce_ended(uint64_t token, int64_t number, const char *data, const kv_err *why)
+{
+    request *rq = request_find(token);
+    if (!rq)
+        return;
+    const chunk *p = &rq->chunks[number];
+    const request_item *c = &rq->items[p->item];
+    if (why->code && !rq->error.code) {
+        rq->error = *why;
+        kv_err_key(&rq->error, &c->key);
+    }
+    if (data)
+        request_value(rq, p, 0, data, place_count(&c->place, p->part) * kv_dtype_bytes(c->dtype));
+    request_chunk_ended(rq, p);
+    request_look_at_end(rq);
+}
+
+/* ---- Checks ---- */
+
+static int check_dense(const worker *w, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                       kv_err *e)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (arrays[i]->storage == KV_DEFAULT)
+            continue;
+        kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" takes no row_sparse arrays",
+                   kv_type(w->store));
+        return kv_err_key(e, &keys[i]), KV_E_UNSUPPORTED;
+    }
+    return KV_OK;
+}
+
+static int check_values(const worker *w, const kv_key *keys, const int64_t *numbers, int64_t n,
+                        kv_array *const *values, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const slot *s = &w->store->slots.items[numbers[i]];
+        rc = call_check_shape(s, values[i], "value", e);
+        if (!rc && values[i]->dtype != s->stored->dtype) {
+            rc = kv_err_set(e, KV_E_DTYPE, "the ranks add up the key as %s, this value is %s",
+                            kv_dtype_name((kv_dtype)s->stored->dtype),
+                            kv_dtype_name((kv_dtype)values[i]->dtype));
+            kv_err_key(e, &keys[i]);
+        }
+    }
+    return rc;
+}
+
+/* ---- Calls ---- */
+
+/* The two lists of a call. */
+typedef struct lists {
+    const kv_key *keys, *okeys;
+    kv_array *const *values, *const *outs;
+    int64_t n, nouts;
+    bool in_place;
+} lists;
+
+static int no_value(const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_KEY, "no value of the call has key %s", slot_key_text(text, key));
+    return kv_err_key(e, key), KV_E_KEY;
+}
+
+/* Gives each item the outs of its key. */
+static int give_outs(request *rq, const lists *l, const int64_t *numbers, const request_pair *r,
+                     kv_err *e)
+{
+    int64_t at = 0;
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        request_item *c = &rq->items[i];
+        c->first = at;
+        while (at < l->nouts && numbers[r[at].i] == c->slot) {
+            rq->outs[at] = l->outs[r[at].i];
+            at++;
+        }
+        c->n = at - c->first;
+    }
+    if (at == l->nouts)
+        return KV_OK;
+    return no_value(&l->okeys[r[at].i], e);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const engine_var *x = *(engine_var *const *)a, *y = *(engine_var *const *)b;
+    return (x > y) - (x < y);
+}
+
+/* Values that are also the outs of other keys are copied: those may be written first. */
+static int copy_shared(request *rq, kv_err *e)
+{
+    engine_var **written = mem_alloc(rq->nouts, sizeof(engine_var *), e);
+    int rc = written ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < rq->nouts && !rc; i++)
+        written[i] = array_var(rq->outs[i]);
+    if (!rc)
+        qsort(written, (size_t)rq->nouts, sizeof *written, by_address);
+    for (int64_t i = 0; i < rq->nitems && !rc; i++) {
+        request_item *c = &rq->items[i];
+        const engine_var *var = array_var(c->source);
+        if (!bsearch(&var, written, (size_t)rq->nouts, sizeof *written, by_address))
+            continue;
+        kv_array *copy;
+        rc = kv_array_new_raw(&copy, c->source->dtype, c->source->ndim, c->source->shape,
+                              c->source->ctx, e);
+        if (!rc && (rc = kv_array_copy(copy, c->source, e)))
+            kv_array_unref(copy);
+        if (!rc)
+            request_give_source(c, copy);
+    }
+    mem_free(written);
+    return rc;
+}
+
+/* Nothing fails from here on. */
+static void commit(request *rq)
+{
+    worker *w = rq->w;
+    request_backpressure(rq);
+    for (int64_t i = 0; i < rq->nouts; i++) {
+        array_hold(rq->outs[i]);
+        rq->uses[i] = (engine_use){.var = array_var(rq->outs[i]), .write = true};
+    }
+    for (int64_t i = 0; i < rq->nitems; i++) {
+        request_item *c = &rq->items[i];
+        c->round = ++w->keys[c->slot].pushes;
+        c->use = &rq->uses[rq->nouts + i];
+        *c->use = (engine_use){.var = array_var(c->source)};
+    }
+    rq->op.nuses = rq->nouts + rq->nitems;
+    request_submit(rq, &w->store->calls.group);
+}
+
+static int make_request(worker *w, const lists *l, const int64_t *numbers, const int64_t *onumbers,
+                       bool broadcasts, const kv_call *how, kv_err *e)
+{
+    request *rq = NULL;
+    request_pair *r = NULL, *or = NULL;
+    int rc = request_sort(w, numbers, l->n, &r, e);
+    if (!rc)
+        rc = request_sort(w, onumbers, l->nouts, &or, e);
+    if (!rc)
+        rc = request_new(&rq, w, numbers, r, l->n, l->n + l->nouts, how, e);
+    if (!rc && broadcasts && rq->nitems < l->n)
+        rc = kv_err_set(e, KV_E_KEY, "a key stands twice in the call");
+    if (!rc)
+        rc = request_sum_values(rq, l->keys, r, l->values, e);
+    if (!rc && !(rq->outs = mem_alloc(l->nouts, sizeof(kv_array *), e)))
+        rc = KV_E_MEMORY;
+    if (!rc)
+        rc = give_outs(rq, l, onumbers, or, e);
+    if (!rc)
+        rc = request_lay_out(rq, e);
+    if (!rc) {
+        rq->sums = true;
+        rq->broadcasts = broadcasts;
+        rq->nouts = l->nouts;
+        if (!l->in_place)
+            rc = copy_shared(rq, e);
+        if (rc)
+            rq->nouts = 0; /* they are not referenced yet */
+    }
+    mem_free(r);
+    mem_free(or);
+    if (!rc)
+        commit(rq);
+    else if (rq)
+        request_free(rq);
+    return rc;
+}
+
+/* The slots of the outs, which are those of values. */
+static int find_outs(const worker *w, const lists *l, int64_t *onumbers, kv_err *e)
+{
+    const slot_table *t = &w->store->slots;
+    int64_t guess = 0;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < l->nouts && !rc; i++) {
+        onumbers[i] = slot_find(t, &l->okeys[i], guess);
+        guess = onumbers[i] + 1;
+        rc = onumbers[i] < 0 ? no_value(&l->okeys[i], e)
+                             : call_check_shape(&t->items[onumbers[i]], l->outs[i], "array", e);
+    }
+    return rc;
+}
+
+static int run_call(worker *w, const lists *l, bool broadcasts, const kv_call *how, kv_err *e)
+{
+    if (net_is_lost(e))
+        return KV_E_PEER;
+    int rc = check_dense(w, l->keys, l->n, l->values, e);
+    if (rc || (rc = check_dense(w, l->okeys, l->nouts, l->outs, e)))
+        return rc;
+    int64_t *numbers = mem_alloc(l->n, sizeof *numbers, e);
+    int64_t *onumbers = mem_alloc(l->nouts, sizeof *onumbers, e);
+    rc = numbers && onumbers ? KV_OK : KV_E_MEMORY;
+    if (!rc)
+        rc = worker_find(w, l->keys, l->n, l->values, numbers, e);
+    if (!rc)
+        rc = check_values(w, l->keys, numbers, l->n, l->values, e);
+    if (!rc)
+        rc = find_outs(w, l, onumbers, e);
+    if (!rc)
+        rc = make_request(w, l, numbers, onumbers, broadcasts, how, e);
+    w->store->changes += rc == KV_OK;
+    mem_free(numbers);
+    mem_free(onumbers);
+    return rc;
+}
+
+int worker_pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                    kv_err *e)
+{
+    lists l = {keys, okeys, values, outs, n, nouts, outs == values && okeys == keys};
+    return run_call(self, &l, false, how, e);
+}
+
+int worker_broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
+                     const kv_key *okeys, int64_t nouts, kv_array *const *outs,
+                     const kv_call *how, kv_err *e)
+{
+    lists l = {keys, okeys, values, outs, n, nouts, outs == values && okeys == keys};
+    return run_call(self, &l, true, how, e);
+}

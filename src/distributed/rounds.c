@@ -1,0 +1,552 @@
+/* What comes is collected by part; news of parts are looked at when the net settles, all together.
+ */
+#include "distributed/rounds.h"
+
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "core/store.h"
+#include "distributed/parts.h"
+
+/* ---- Contributions ---- */
+
+static round *new_round(server_state *s, part *p, int64_t number, int worker)
+{
+    kv_err unused = {0};
+    int64_t n = s->how.is_async ? 1 : s->how.workers;
+    round *x = s->spare;
+    if (x)
+        s->spare = x->next;
+    else if (!(x = mem_alloc(1, sizeof *x + (size_t)n * sizeof *x->by, &unused)))
+        return NULL;
+    memset(x, 0, sizeof *x + (size_t)n * sizeof *x->by);
+    x->number = number;
+    x->worker = worker;
+    x->since_us = net_now_us();
+    round **at = &p->rounds; /* by number */
+    while (*at && (*at)->number <= number)
+        at = &(*at)->next;
+    x->next = *at;
+    *at = x;
+    return x;
+}
+
+static round *find_round(server_state *s, part *p, int64_t number, int worker)
+{
+    for (round *x = p->rounds; x; x = x->next)
+        if (x->number == number && (!s->how.is_async || x->worker == worker))
+            return x;
+    return new_round(s, p, number, worker);
+}
+
+static void drop_data(contribution *c)
+{
+    if (c->owned)
+        mem_free(c->data);
+    c->data = NULL;
+    c->owned = false;
+}
+
+static void free_round(server_state *s, part *p, round *x)
+{
+    int64_t n = s->how.is_async ? 1 : s->how.workers;
+    for (round **at = &p->rounds; *at; at = &(*at)->next) {
+        if (*at == x) {
+            *at = x->next;
+            break;
+        }
+    }
+    for (int64_t i = 0; i < n; i++)
+        drop_data(&x->by[i]);
+    x->next = s->spare;
+    s->spare = x;
+}
+
+/* The host side of an update, which stands in front of a push, as the worker of the lowest rank
+ * says it, or the first that comes. Returns what follows it. */
+static const char *take_host(round *x, const char *data, bool is_lowest)
+{
+    int64_t n;
+    memcpy(&n, data + sizeof x->host_step, sizeof n);
+    const char *numbers = data + sizeof x->host_step + sizeof n;
+    size_t bytes = (size_t)n * sizeof *x->numbers;
+    if (is_lowest || !x->has_host_step) {
+        memcpy(&x->host_step, data, sizeof x->host_step);
+        memcpy(x->numbers, numbers, bytes);
+        x->has_host_step = true;
+    }
+    return numbers + bytes;
+}
+
+/* The first of the workers that take part. */
+static int lowest(const server_state *s)
+{
+    for (int i = 0; i < s->how.workers; i++)
+        if (!s->done[i])
+            return i;
+    return 0;
+}
+
+/* Memory for a contribution of which only some bytes, or codes, have come. */
+static char *own_data(contribution *c, int64_t bytes)
+{
+    kv_err unused = {0};
+    if (!c->data) {
+        c->data = mem_alloc(bytes, 1, &unused);
+        c->owned = true;
+        c->bytes = bytes;
+    }
+    return c->data;
+}
+
+static int take_data(server_state *s, part *p, const link_rec *r, contribution *c, const char *data,
+                     bool stays, kv_err *e)
+{
+    int64_t n = (const char *)(r + 1) + r->bytes - data;
+    if (r->flags & LINK_CODES) {
+        push_codes how;
+        memcpy(&how, data, sizeof how);
+        c->how = how;
+        char *to = own_data(c, p->bytes);
+        if (!to)
+            return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+        int64_t per = 8 / how.code, left = p->count - r->push.element;
+        int64_t count = (n - (int64_t)sizeof how) * per;
+        cpu_dev_ops.dequantise((float *)(void *)to + r->push.element, data + sizeof how,
+                               (dev_code)how.code, how.threshold, count < left ? count : left);
+        return KV_OK;
+    }
+    if (r->flags & LINK_PACKED) {
+        link_packed packed;
+        memcpy(&packed, data, sizeof packed);
+        data = packed.data;
+        n = packed.bytes;
+    }
+    bool sparse = r->flags & LINK_SPARSE;
+    if (!sparse && r->push.total != p->bytes)
+        return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for %lld",
+                          (long long)r->push.total, (long long)p->bytes);
+    c->sparse = sparse;
+    if (stays && n == r->push.total) {
+        c->data = (char *)(uintptr_t)data;
+        c->bytes = n;
+        c->next_lent = s->lent;
+        s->lent = c;
+        return KV_OK;
+    }
+    char *to = own_data(c, r->push.total);
+    if (!to)
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+    if (r->push.offset < 0 || r->push.offset + n > r->push.total)
+        return ask_malformed(e);
+    memcpy(to + r->push.offset, data, (size_t)n);
+    return KV_OK;
+}
+
+int rounds_push(server_state *s, int rank, const link_rec *r, kv_err *e)
+{
+    part *p = parts_find(s, r->part);
+    const char *data = (const char *)(r + 1);
+    if (!p)
+        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
+    part_worker *w = &p->workers[rank];
+    if (r->push.round <= w->applied)
+        return KV_OK; /* once is enough */
+    if (!s->how.is_async && r->push.round <= p->applied)
+        return kv_err_set(e, KV_E_TIMEOUT, "this push came when its round had been given up");
+    round *x = find_round(s, p, r->push.round, rank);
+    if (!x)
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+    contribution *c = &x->by[s->how.is_async ? 0 : rank];
+    if (c->complete)
+        return KV_OK;
+    if (r->flags & LINK_HOST)
+        data = take_host(x, data, rank == lowest(s));
+    int rc = take_data(s, p, r, c, data, rank != net_rank(), e);
+    if (rc || !(r->flags & LINK_LAST))
+        return rc;
+    c->complete = true;
+    c->request = r->request;
+    c->before = r->push.pulls;
+    x->have++;
+    if (rank == lowest(s)) {
+        x->optimizer = s->optimizers_come;
+        s->open_rounds += !s->how.is_async;
+        x->counted = !s->how.is_async;
+    }
+    parts_touch(s, p);
+    return KV_OK;
+}
+
+/* ---- Rounds ---- */
+
+static int64_t slowest(const server_state *s, const part *p)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < s->how.workers; i++)
+        if (!s->done[i] && p->workers[i].applied < least)
+            least = p->workers[i].applied;
+    return least == INT64_MAX ? 0 : least;
+}
+
+static bool may_follow(const part *p, int worker, const contribution *c)
+{
+    return p->workers[worker].pulls >= c->before;
+}
+
+/* The first round of a part, if it can be applied now. */
+static round *ready_sync(const server_state *s, const part *p)
+{
+    round *x = p->rounds;
+    if (!x || x->number != p->applied + 1 || p->replies > 0 || x->have == 0)
+        return NULL;
+    if (x->optimizer > s->optimizers_set)
+        return NULL;
+    for (int i = 0; i < s->how.workers; i++) {
+        if (!x->by[i].complete ? !s->done[i] : !may_follow(p, i, &x->by[i]))
+            return NULL;
+    }
+    return x;
+}
+
+static round *ready_async(const server_state *s, const part *p)
+{
+    int64_t bound = s->how.staleness, least = bound < 0 ? 0 : slowest(s, p);
+    for (round *x = p->rounds; x && p->replies == 0; x = x->next) {
+        const part_worker *w = &p->workers[x->worker];
+        if (x->by[0].complete && x->number == w->applied + 1 &&
+            may_follow(p, x->worker, &x->by[0]) && (bound < 0 || w->applied - least <= bound))
+            return x;
+    }
+    return NULL;
+}
+
+static round *ready(const server_state *s, const part *p)
+{
+    return s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
+}
+
+/* What a batch of rounds pushes. */
+static int add_values(server_state *s, part *p, round *x, kv_err *e)
+{
+    int64_t n = s->how.is_async ? 1 : s->how.workers;
+    int64_t first = s->nvalues;
+    int rc = mem_grow(&s->values, &s->values_cap, first + n, sizeof *s->values, e);
+    if (!rc)
+        rc = mem_grow(&s->keys, &s->keys_cap, first + n, sizeof *s->keys, e);
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const contribution *c = &x->by[i];
+        kv_array *a = NULL;
+        if (!c->complete)
+            continue;
+        if (c->sparse)
+            rc = ask_array(&a, KV_ROW_SPARSE, p->dtype, p->ndim, p->shape, c->data, c->bytes, e);
+        else
+            rc = kv_array_wrap(&a, c->data, p->dtype, p->ndim, p->shape, (kv_ctx){KV_CPU, 0}, NULL,
+                               NULL, e);
+        if (!rc) {
+            s->values[s->nvalues] = a;
+            s->keys[s->nvalues++] = (kv_key){.id = p->id};
+        }
+    }
+    while (rc && s->nvalues > first)
+        kv_array_unref(s->values[--s->nvalues]);
+    return rc;
+}
+
+static void drop_values(server_state *s)
+{
+    while (s->nvalues > 0)
+        kv_array_unref(s->values[--s->nvalues]);
+}
+
+/* Tells the workers of a round how it went, and forgets it. */
+static void end_round(server_state *s, part *p, round *x, const kv_err *why)
+{
+    int64_t n = s->how.is_async ? 1 : s->how.workers;
+    p->contributors = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int worker = s->how.is_async ? x->worker : (int)i;
+        if (!x->by[i].complete)
+            continue;
+        p->contributors++;
+        p->workers[worker].applied = x->number;
+        if (why->code)
+            server_fail(worker, x->by[i].request, s->number, p->id, why);
+        else
+            server_note_done(s, worker, x->by[i].request);
+    }
+    p->applied++;
+    s->rounds++;
+    s->open_rounds -= x->counted;
+    free_round(s, p, x);
+}
+
+void rounds_give_up(server_state *s, part *p, round *x, const kv_err *why)
+{
+    end_round(s, p, x, why);
+    for (server_pull **at = &p->pulls; *at;) {
+        server_pull *y = *at;
+        if (y->round > p->applied || y->rows) {
+            at = &y->next;
+            continue;
+        }
+        *at = y->next;
+        server_fail(y->rank, y->request, s->number, p->id, why);
+        p->workers[y->rank].pulls++;
+        mem_free(y);
+    }
+    parts_touch(s, p);
+}
+
+static int push_batch(server_state *s, kv_err *e)
+{
+    int rc = kv_push(s->store, s->keys, s->nvalues, s->values, NULL, e);
+    if (!rc)
+        rc = kv_wait(s->store, e);
+    return rc;
+}
+
+/* Pushes the rounds from … to - 1 of the batch, and where that fails each alone: a round that fails
+ * keeps the old value. */
+static void apply_batch(server_state *s, int64_t from, int64_t to)
+{
+    kv_err e = {0};
+    int rc = KV_OK;
+    for (int64_t i = from; i < to && !rc; i++)
+        rc = add_values(s, s->batch[i], s->batch_rounds[i], &e);
+    if (!rc)
+        rc = push_batch(s, &e);
+    drop_values(s);
+    if (rc && to - from > 1) {
+        for (int64_t i = from; i < to; i++)
+            apply_batch(s, i, i + 1);
+        return;
+    }
+    for (int64_t i = from; i < to; i++)
+        end_round(s, s->batch[i], s->batch_rounds[i], &e);
+}
+
+/* All rounds that are ready, one of each part. */
+static bool apply_ready(server_state *s)
+{
+    kv_err unused = {0};
+    bool any = false;
+    s->nbatch = 0;
+    for (part *p = s->touched; p; p = p->next_touched) {
+        round *x = ready(s, p);
+        if (!x)
+            continue;
+        if (server_is_sum(s, p, x)) {
+            kv_err e = {0};
+            server_add_up(s, p, x, &e);
+            end_round(s, p, x, &e);
+            any = true;
+            continue;
+        }
+        if (mem_grow(&s->batch, &s->batch_cap, s->nbatch + 1, sizeof *s->batch, &unused) ||
+            mem_grow(&s->batch_rounds, &s->batch_rounds_cap, s->nbatch + 1,
+                     sizeof *s->batch_rounds, &unused))
+            break;
+        server_drop_codes(p);
+        p->origin.given = x->has_host_step ? &x->host_step : NULL;
+        p->origin.numbers = x->numbers;
+        s->batch[s->nbatch] = p;
+        s->batch_rounds[s->nbatch++] = x;
+    }
+    if (s->nbatch)
+        apply_batch(s, 0, s->nbatch);
+    return any || s->nbatch > 0;
+}
+
+/* ---- Pulls ---- */
+
+static int add_pull(server_state *s, int64_t id, const server_pull *pull, kv_err *e)
+{
+    part *p = parts_find(s, id);
+    if (!p)
+        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
+    server_pull *x = s->spare_pulls;
+    if (x)
+        s->spare_pulls = x->next;
+    else if (!(x = mem_alloc(1, sizeof *x, e)))
+        return KV_E_MEMORY;
+    *x = *pull;
+    x->next = p->pulls;
+    p->pulls = x;
+    parts_touch(s, p);
+    return KV_OK;
+}
+
+int rounds_pull(server_state *s, int rank, const link_rec *r, kv_err *e)
+{
+    const server_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
+                           .index = r->pull.chunk, .priority = r->pull.priority};
+    return add_pull(s, r->part, &x, e);
+}
+
+int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e)
+{
+    server_pull x = {.rank = rank, .request = r->request, .round = r->call.args.rows.round,
+                     .rows = true, .nids = r->bytes / (int64_t)sizeof *x.ids};
+    if (r->bytes) {
+        x.ids = mem_alloc(r->bytes, 1, e);
+        if (!x.ids)
+            return KV_E_MEMORY;
+        memcpy(x.ids, r + 1, r->bytes);
+    }
+    int rc = add_pull(s, r->call.args.rows.part, &x, e);
+    if (rc)
+        mem_free(x.ids);
+    return rc;
+}
+
+static bool may_answer(server_state *s, const part *p, const server_pull *x)
+{
+    int64_t applied = s->how.is_async ? p->workers[x->rank].applied : p->applied;
+    if (applied < x->round)
+        return false;
+    if (s->how.is_async) {
+        int64_t behind = x->round - slowest(s, p);
+        if (s->how.staleness >= 0 && behind > s->how.staleness)
+            return false;
+        s->stalest = behind > s->stalest ? behind : s->stalest;
+    }
+    return true;
+}
+
+/* Says whether it answered any: pushes may have waited for that. */
+static bool answer_pulls(server_state *s, part *p)
+{
+    bool any = false;
+    for (server_pull **at = &p->pulls; *at;) {
+        server_pull *x = *at;
+        if (!may_answer(s, p, x)) {
+            at = &x->next;
+            continue;
+        }
+        *at = x->next;
+        if (x->rows)
+            server_send_rows(s, p, x);
+        else
+            server_send(s, p, x);
+        p->workers[x->rank].pulls++;
+        any = true;
+        mem_free(x->ids);
+        x->next = s->spare_pulls;
+        s->spare_pulls = x;
+    }
+    return any;
+}
+
+/* ---- Workers that have ended ---- */
+
+/* A worker that a round waits for and that cannot push any more, or -1. */
+static int ended_without(const server_state *s, const round *x)
+{
+    for (int i = 0; i < s->how.workers && x->have > 0; i++)
+        if (!x->by[i].complete && s->ended[i] && !s->done[i])
+            return i;
+    return -1;
+}
+
+/* Rounds that will never be complete fail, one behind the other. */
+static void give_up_ended(server_state *s, part *p)
+{
+    char text[SLOT_KEY_TEXT];
+    for (round *x; (x = p->rounds) && !s->how.is_async && x->number == p->applied + 1;) {
+        int rank = ended_without(s, x);
+        kv_err why = {0};
+        if (rank < 0)
+            return;
+        kv_err_set(&why, KV_E_PEER, "rank %d has ended; key %s waits for its push of round %lld",
+                   rank, slot_key_text(text, &p->key), (long long)x->number);
+        kv_err_key(&why, &p->key);
+        rounds_give_up(s, p, x, &why);
+    }
+}
+
+/* ---- Settling ---- */
+
+/* What lies in the link's memory goes when settling ends. */
+static void keep_lent(server_state *s)
+{
+    kv_err unused = {0};
+    for (contribution *c = s->lent, *next; c; c = next) {
+        next = c->next_lent;
+        c->next_lent = NULL;
+        if (!c->data || c->owned)
+            continue;
+        char *copy = mem_alloc(c->bytes, 1, &unused);
+        if (copy)
+            memcpy(copy, c->data, (size_t)c->bytes);
+        c->data = copy;
+        c->owned = true;
+    }
+    s->lent = NULL;
+}
+
+/* Optimizers that were set behind rounds that are still open wait for them. */
+bool rounds_set_optimizers(server_state *s)
+{
+    bool any = false;
+    while (s->optimizers && s->open_rounds == 0) {
+        server_optimizer *o = s->optimizers;
+        kv_err e = {0};
+        server_set_optimizer(s, o, &e);
+        s->optimizers = o->next;
+        s->optimizers_set++;
+        mem_free(o->text);
+        mem_free(o);
+        any = true;
+        for (int64_t i = 0; i < s->nparts; i++)
+            if (s->parts[i] && s->parts[i]->rounds)
+                parts_touch(s, s->parts[i]);
+    }
+    return any;
+}
+
+void rounds_settle(server_state *s)
+{
+    bool more = true;
+    while (more) {
+        for (part *p = s->touched; s->any_ended && p; p = p->next_touched)
+            give_up_ended(s, p);
+        more = apply_ready(s);
+        for (part *p = s->touched; p; p = p->next_touched)
+            if (p->pulls && answer_pulls(s, p))
+                more |= p->rounds != NULL;
+        more |= rounds_set_optimizers(s);
+        more &= s->touched != NULL;
+    }
+    server_flush(s);
+    keep_lent(s);
+    for (part *p = s->touched, *next; p; p = next) {
+        next = p->next_touched;
+        p->touched = false;
+        p->next_touched = NULL;
+    }
+    s->touched = NULL;
+    s->touched_end = &s->touched;
+}
+
+void rounds_sent(server_state *s, part *p)
+{
+    if (--p->replies == 0 && p->rounds) {
+        parts_touch(s, p);
+        net_wake();
+    }
+}
+
+void rounds_free_spare(server_state *s)
+{
+    for (round *x = s->spare, *next; x; x = next) {
+        next = x->next;
+        mem_free(x);
+    }
+    for (server_pull *x = s->spare_pulls, *next; x; x = next) {
+        next = x->next;
+        mem_free(x);
+    }
+}

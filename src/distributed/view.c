@@ -1,0 +1,117 @@
+/* What a store of several machines tells of itself and of its ranks. */
+#include "distributed/types.h"
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "distributed/alive.h"
+#include "distributed/server.h"
+
+/* ---- The ranks ---- */
+
+/* "1 3" */
+static void print_ranks(char *out, size_t room, uint64_t set)
+{
+    size_t n = 0;
+    for (int i = 0; i < 64 && n + 4 < room; i++)
+        if (set >> i & 1)
+            n += (size_t)snprintf(out + n, room - n, n ? " %d" : "%d", i);
+}
+
+static kv_rank_info rank_info(const worker *w, int rank)
+{
+    int first = server_rank(0), mine = net_rank();
+    bool works = rank < w->how.workers, serves = rank >= first && rank < first + w->how.servers;
+    return (kv_rank_info){.rank = rank,
+                          .heard_ms = net_silence(rank) / 1000,
+                          .host = link_host(rank),
+                          .role = works && serves ? "both" : works ? "worker" : "server",
+                          .link = rank == mine               ? "self"
+                                  : link_shares_memory(rank) ? "memory"
+                                                             : "messages",
+                          .keys = -1, .bytes = -1, .rounds = -1, .open = -1, .stalest = -1,
+                          .contributors = -1};
+}
+
+static void add_counts(kv_rank_info *to, const ask_counts *c)
+{
+    to->keys = c->keys;
+    to->bytes = c->bytes;
+    to->rounds = c->rounds;
+    to->open = c->late;
+    to->stalest = c->stalest;
+    to->contributors = c->contributors;
+    print_ranks(to->missing, sizeof to->missing, c->missing);
+}
+
+int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
+{
+    const worker *w = self;
+    int ranks = net_size(), rc = KV_OK;
+    kv_rank_info *list = mem_zalloc(ranks, sizeof *list, e);
+    if (!list)
+        return KV_E_MEMORY;
+    for (int i = 0; i < ranks; i++)
+        list[i] = rank_info(w, i);
+    for (int i = 0; i < w->how.servers && !rc; i++) {
+        net_call c = {.rank = server_rank(i), .what = ASK_COUNTS, .store = w->number,
+                      .name = ask_name(ASK_COUNTS)};
+        void *reply = NULL;
+        int64_t bytes = 0;
+        rc = net_call_wait(&c, &reply, &bytes, e);
+        if (!rc && bytes == sizeof(ask_counts))
+            add_counts(&list[server_rank(i)], reply);
+        mem_free(reply);
+    }
+    if (rc) {
+        mem_free(list);
+        return rc;
+    }
+    *rows = list;
+    *n = ranks;
+    return KV_OK;
+}
+
+/* ---- What it works with ---- */
+
+/* How records reach the other ranks. */
+static const char *links(void)
+{
+    int memory = 0, others = net_size() - 1;
+    for (int i = 0; i < net_size(); i++)
+        memory += i != net_rank() && link_shares_memory(i);
+    return others == 0        ? "none"
+           : memory == 0      ? "messages"
+           : memory == others ? "memory"
+                              : "both";
+}
+
+/* Whether some of what lies on GPUs goes from there. */
+static bool sends_from_gpus(void)
+{
+    bool some = false;
+    kv_err unused = {0};
+    for (int i = 0; i < server_count(); i++)
+        some |= link_takes_direct(server_rank(i));
+    return some && gpu_find(&unused);
+}
+
+int worker_settings(void *self, kv_field *fields)
+{
+    const worker *w = self;
+    const kv_field list[] = {{.name = "servers", .number = w->how.servers},
+                             {.name = "partition_bytes", .number = LINK_PAYLOAD},
+                             {.name = "row_partition_bytes", .number = PLACE_MOST},
+                             {.name = "spread_elements", .number = PLACE_SPREAD},
+                             {.name = "ahead_bytes", .number = w->ahead},
+                             {.name = "deadline_ms", .number = alive_deadline_ms()},
+                             {.name = "timeout_ms", .number = (int64_t)(net_timeout() * 1000)},
+                             {.name = "link", .text = links()},
+                             {.name = "staleness", .number = w->how.staleness,
+                              .text = w->how.staleness < 0 ? "unbounded" : NULL}};
+    int n = (int)(sizeof list / sizeof *list) - !w->how.is_async;
+    for (int i = 0; i < n; i++)
+        fields[i] = list[i];
+    if (sends_from_gpus())
+        fields[n++] = (kv_field){.name = "gpu_link", .text = "direct"};
+    return n;
+}

@@ -1,0 +1,53 @@
+/* Workers: the store types of several machines, as a rank that runs a script sees them. A store
+ * keeps for each key where its parts live and how many pushes and pulls it has made; the values are
+ * the servers'. The slots of the store hold shapes without elements, and its updater runs only the
+ * host side of rules: counts, schedules, numbers.
+ */
+#ifndef DISTRIBUTED_WORKER_H
+#define DISTRIBUTED_WORKER_H
+
+#include "core/store.h"
+#include "distributed/asks.h"
+#include "distributed/checkpoint.h"
+#include "distributed/net.h"
+
+typedef struct worker_key {
+    place place;
+    int64_t pushes, pulls;
+    bool inited;        /* by this rank's own call */
+} worker_key;
+
+typedef struct worker {
+    kv *store;
+    int number; /* of the store in every process */
+    ask_store how;
+    kv *sums; /* of several values, or values of another dtype: a store of one process */
+    worker_key *keys; /* by slot */
+    int64_t keys_cap;
+    bool done;
+    int64_t epochs; /* optimizers that this rank has set, or heard of at a barrier */
+    int64_t moves;  /* of keys, that it knows of */
+    checkpoint checkpoint;
+    int64_t ahead;   /* bytes that it may push ahead of the others, see backpressure.h */
+    int64_t pushing; /* bytes of pushes that have not ended; atomic */
+} worker;
+
+/* Pushes and pulls, and what comes for those under way; see request.h. */
+int request_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
+                const kv_call *how, kv_err *e);
+int request_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
+                const kv_call *how, kv_err *e);
+
+/* *out becomes an array like the one that the servers keep for a slot, row_sparse ones with their
+ * rows; it is filled when its turn has come. Errors: those of a pull. */
+int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e);
+
+void request_take(void *self, int rank, const link_rec *r);
+void request_lost(void *self, const kv_err *why);
+
+/* The slot of each key, asking the coordinator for those that this rank does not know yet.
+ * make: keys that nobody knows are made, like the values. Errors: key, peer, timeout, memory. */
+int worker_find(worker *w, const kv_key *keys, int64_t n, kv_array *const *make, int64_t *numbers,
+                kv_err *e);
+
+#endif

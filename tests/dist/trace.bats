@@ -1,0 +1,39 @@
+# KVSTORE_TRACE=1: a warning for each record between ranks.
+
+load ../cli/help
+
+# traced VALUE: what a job of two ranks says that pushes a key; its server is rank 0.
+traced()
+{
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    printf '%s\n' 'create dist_sync' 'init 3 zeros(4)' 'push 3 ones(4)' 'pull 3 -> x' \
+        'assert x == 2' >job.kv
+    run timeout 60 mpirun --oversubscribe --bind-to none -x KVSTORE_TIMEOUT=20 \
+        -x KVSTORE_TRACE="$1" -n 2 kvctl -f job.kv
+    assert_success
+}
+
+@test "trace: what is sent and what is received" {
+    traced 1
+    assert_output --partial 'rank 0 from rank 0: call create'
+    assert_output --partial 'rank 1 to rank 0: push part 0, round 1, offset 0 of 16, pulls 0'
+    assert_output --partial 'rank 0 from rank 1: push part 0, round 1, offset 0 of 16, pulls 0'
+    assert_output --partial 'rank 1 to rank 0: pull part 0, round 1'
+    assert_output --partial 'rank 0 to rank 1: value part 0, chunk 0, offset 0'
+    assert_output --partial 'rank 1 from rank 0: value part 0, chunk 0, offset 0'
+    assert_output --partial 'rank 0 from rank 1: left'
+}
+
+@test "trace: ranks that share no memory" {
+    export KVSTORE_SHARED_MEMORY=0
+    traced 1
+    assert_output --partial 'rank 1 to rank 0: push part 0, round 1, offset 0 of 16, pulls 0'
+    assert_output --partial 'rank 0 from rank 1: push part 0, round 1, offset 0 of 16, pulls 0'
+}
+
+@test "trace: nothing unless it is asked for" {
+    traced 0
+    assert_output ''
+}

@@ -1,0 +1,117 @@
+/* link_record: each kind of record between ranks in words, with the fields that it has. */
+#include "test.h"
+
+#include <string.h>
+
+#include "distributed/asks.h"
+#include "distributed/link_record.h"
+
+static void prints(link_rec r, const char *expected)
+{
+    buf text = {0};
+    link_print(&text, &r);
+    CHECK_TEXT(buf_text(&text), expected);
+    buf_release(&text);
+}
+
+TEST(link_print_parts)
+{
+    prints((link_rec){.kind = LINK_PUSH, .bytes = 4096, .flags = LINK_HOST, .store = 1, .part = 3,
+                      .request = 7,
+                      .push = {.round = 2, .pulls = 1, .offset = 4096, .total = 16384}},
+           "push part 3, round 2, offset 4096 of 16384, pulls 1; store 1, request 7; "
+           "4096 bytes, host");
+    prints((link_rec){.kind = LINK_PUSH, .bytes = 40, .flags = LINK_LAST | LINK_CODES, .part = 3,
+                      .request = 7, .push = {.round = 2, .pulls = 1, .element = 512}},
+           "push part 3, round 2, element 512, pulls 1; store 0, request 7; 40 bytes, last, "
+           "codes");
+    prints((link_rec){.kind = LINK_PUSH, .bytes = 16, .flags = LINK_SPARSE | LINK_PACKED,
+                      .request = 7, .push.total = 64},
+           "push part 0, round 0, offset 0 of 64, pulls 0; store 0, request 7; 16 bytes, "
+           "sparse, packed");
+    prints((link_rec){.kind = LINK_PULL, .part = 4, .request = 9,
+                      .pull = {.round = 5, .chunk = 2, .priority = -1}},
+           "pull part 4, round 5, chunk 2, priority -1; store 0, request 9; 0 bytes");
+    prints((link_rec){.kind = LINK_ADD, .bytes = 8, .flags = LINK_LAST | LINK_BROADCAST, .part = 4,
+                      .request = 9,
+                      .add = {.round = 5, .chunk = 2, .priority = 3, .dtype = KV_FLOAT64}},
+           "add part 4, round 5, chunk 2, priority 3, float64; store 0, request 9; 8 bytes, last, "
+           "broadcast");
+    prints((link_rec){.kind = LINK_VALUE, .bytes = 8, .part = 4, .request = 9,
+                      .value = {.chunk = 2, .offset = 64}},
+           "value part 4, chunk 2, offset 64; store 0, request 9; 8 bytes");
+    prints((link_rec){.kind = LINK_VALUE, .bytes = 10, .flags = LINK_CODES, .part = 4,
+                      .request = 9, .value = {.chunk = 2, .element = 64, .elements = 8}},
+           "value part 4, chunk 2, elements 64 to 71; store 0, request 9; 10 bytes, codes");
+    prints((link_rec){.kind = LINK_DONE, .store = 2, .request = 9, .done.pushes = 3},
+           "done, pushes 3; store 2, request 9; 0 bytes");
+}
+
+/* A call whose arguments are args. */
+static void prints_call(dist_ask what, link_args args, const char *expected)
+{
+    buf text = {0};
+    link_rec r = {.kind = LINK_CALL, .flags = LINK_LAST, .request = link_call_number(12),
+                  .call = {.args = args, .what = what}};
+    buf_printf(&text, "call %s, offset 0; store 0, call 12; 0 bytes, last", expected);
+    prints(r, buf_text(&text));
+    buf_release(&text);
+}
+
+TEST(link_print_calls)
+{
+    prints_call(ASK_CREATE, (link_args){0}, "create");
+    prints_call(ASK_FREE, (link_args){0}, "free");
+    prints_call(ASK_DONE, (link_args){0}, "done");
+    prints_call(ASK_INIT, (link_args){.inits = 1}, "init, of the first worker's init");
+    prints_call(ASK_DROP, (link_args){.drop = {5, 2}}, "drop 2 parts from 5 on");
+    prints_call(ASK_OPTIMIZER, (link_args){0}, "optimizer");
+    prints_call(ASK_COMMAND, (link_args){.head = 8}, "command head 8");
+    prints_call(ASK_ROWS, (link_args){.rows = {5, 2}}, "rows part 5, round 2");
+    prints_call(ASK_STATES, (link_args){0}, "states");
+    prints_call(ASK_SET_STATES, (link_args){0}, "set states");
+    prints_call(ASK_COUNTS, (link_args){0}, "counts");
+    prints_call(ASK_MISSED, (link_args){0}, "missed");
+    prints_call(ASK_PLACE, (link_args){0}, "place");
+    prints_call(ASK_READY, (link_args){0}, "ready");
+    prints_call(ASK_FIND, (link_args){.any = 1}, "find, any key");
+    prints_call(ASK_BARRIER, (link_args){.barrier = ASK_MEET}, "barrier");
+    prints_call(ASK_BARRIER, (link_args){.barrier = ASK_HOLD}, "barrier, holds the others");
+    prints_call(ASK_BARRIER, (link_args){.barrier = ASK_HOLD_ENDS}, "barrier, holds no longer");
+    prints_call(ASK_EPOCH, (link_args){.optimizers = 3}, "epoch 3 optimizers");
+    prints_call(ASK_SEND, (link_args){.mail = {1, 2}}, "send peer 1, tag 2");
+    prints_call(ASK_RECEIVE, (link_args){.mail = {1, 2}}, "receive peer 1, tag 2");
+    prints_call((dist_ask)99, (link_args){0}, "unknown");
+    prints((link_rec){.kind = LINK_REPLY, .bytes = 24, .flags = LINK_LAST,
+                      .request = link_call_number(12)},
+           "reply; store 0, call 12; 24 bytes, last");
+}
+
+TEST(link_print_failed)
+{
+    struct {
+        link_rec head;
+        kv_err why;
+    } r = {.head = {.kind = LINK_FAILED, .bytes = sizeof(kv_err), .part = 4, .request = 9}};
+    buf text = {0}, expected = {0};
+    kv_err_set(&r.why, KV_E_MEMORY, "no memory for a push");
+    link_print(&text, &r.head);
+    buf_printf(&expected,
+               "failed part 4 (no memory for a push); store 0, request 9; %zu bytes",
+               sizeof(kv_err));
+    CHECK_TEXT(buf_text(&text), buf_text(&expected));
+    buf_release(&text);
+    buf_release(&expected);
+}
+
+TEST(link_print_of_the_link)
+{
+    prints((link_rec){.kind = LINK_SKIP}, "skip; 0 bytes");
+    prints((link_rec){.kind = LINK_BEAT}, "beat; 0 bytes");
+    prints((link_rec){.kind = LINK_LEFT}, "left; 0 bytes");
+    prints((link_rec){.kind = LINK_DIRECT_BEGINS, .direct = {.number = 3, .bytes = 8192}},
+           "direct message begins: 3 of 8192 bytes; 0 bytes");
+    prints((link_rec){.kind = LINK_DIRECT_SENT, .bytes = 160, .direct.number = 3},
+           "direct message sent: 3; 160 bytes");
+    prints((link_rec){.kind = LINK_KINDS}, "a record of the unknown kind 13");
+}
