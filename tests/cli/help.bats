@@ -35,6 +35,8 @@ load help
     kvctl -c 'help environment' >page
     grep -rhoE 'getenv\("[A-Z_]+"\)' "$top"/cli "$top"/src "$top"/lib "$top"/cuda | sed 's/.*"\(.*\)".*/\1/' |
         grep -vxE 'PATH|HOME|XDG_.*' | sort -u >names
+    sed -n 's/^    X(\([A-Z_]*\)).*/KVSTORE_\1/p' "$top"/src/*/environment.h >>names
+    grep -qx KVSTORE_AHEAD names
     [ "$(wc -l <names)" -gt 15 ]
     while read -r name; do
         grep -qwF "$name" page || fail "help environment lacks $name"
