@@ -115,13 +115,13 @@ void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to)
 }
 
 int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
-                  kv_err *e)
+                 kv_err *e)
 {
     int64_t each = kv_dtype_bytes((kv_dtype)k->dtype);
     ask_slot s = {.part = k->place.first + part,
-                   .from = place_from(&k->place, part),
-                   .count = place_count(&k->place, part),
-                   .key = *k};
+                  .from = place_from(&k->place, part),
+                  .count = place_count(&k->place, part),
+                  .key = *k};
     const void *data = NULL;
     buf rows = {0};
     int rc = KV_OK;
@@ -169,7 +169,7 @@ static int sparse_array(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
 }
 
 int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,
-               const char *data, int64_t bytes, kv_err *e)
+              const char *data, int64_t bytes, kv_err *e)
 {
     void *to;
     if (storage == KV_ROW_SPARSE)

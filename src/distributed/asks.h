@@ -115,7 +115,7 @@ const ask_slot *ask_get_slot(const char **at, const char *end, kv_key *key, cons
 
 /* Appends a part of an array. Errors: memory. */
 int ask_put_slot(buf *b, const ask_key *k, const char *name, int32_t part, kv_array *value,
-                  kv_err *e);
+                 kv_err *e);
 
 /* Appends the rows from … to - 1 of a row_sparse array: how many it has of them, their ids from
  * `from` on, their elements. Nothing writes the array meanwhile. */
@@ -123,6 +123,6 @@ void ask_put_rows(buf *b, const kv_array *a, int64_t from, int64_t to);
 
 /* Makes an array of such bytes, or of plain elements. Errors: memory, internal (malformed). */
 int ask_array(kv_array **out, kv_storage storage, kv_dtype dtype, int ndim, const int64_t *shape,
-               const char *data, int64_t bytes, kv_err *e);
+              const char *data, int64_t bytes, kv_err *e);
 
 #endif

@@ -14,6 +14,6 @@ int mailbox_send(const worker *w, int to, mail_tag tag, const buf *b, kv_err *e)
 
 /* Waits for it. *data is released with mem_free. Errors: peer, timeout, memory. */
 int mailbox_receive(const worker *w, int from, mail_tag tag, void **data, int64_t *bytes,
-                   kv_err *e);
+                    kv_err *e);
 
 #endif

@@ -82,7 +82,7 @@ typedef struct peer {
     int64_t open;          /* bytes of the record that is open */
     bool full;             /* there was no room in out */
     frame frames[FRAMES_OUT];
-    int next;    /* the frame that is filled, or will be */
+    int next; /* the frame that is filled, or will be */
     bool filling;
     int64_t directs;        /* GPU-direct messages that were sent to it */
     link_direct *direct_in; /* those that come from it */

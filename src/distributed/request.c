@@ -180,7 +180,7 @@ static net_step step(net_item *i)
     request_item *c = &rq->items[p->item];
     net_step s = rq->sums    ? reduce_step(q, c, p)
                  : rq->pulls ? request_pull_step(q, c, p)
-                            : request_push_step(q, c, p);
+                             : request_push_step(q, c, p);
     if (s != NET_ENDED)
         return s;
     q->offset = 0;
@@ -312,7 +312,7 @@ void request_submit(request *rq, engine_group *g)
         rq->op.trace->name = rq->sums ? "pushpull" : rq->pulls ? "pull" : "push";
     if (rq->op.trace)
         add_trace(rq, (trace_event){TRACE_ENQUEUE, .begin = rq->op.trace->begun, .end = trace_now(),
-                                   .later = true});
+                                    .later = true});
     /* nobody waits for a GPU who need not */
     if (!away && engine_try(&rq->op))
         rq->op.run(&rq->op, &e);
@@ -343,8 +343,8 @@ int request_lay_out(request *rq, kv_err *e)
         int64_t count = q->end;
         /* What a pull sends is small, and a server keeps it until there is something to answer. */
         *q = (send_queue){.item = {.step = step, .release = queue_ended, .peer = server_rank(s),
-                             .priority = rq->pulls ? INT32_MAX - 1 : rq->priority},
-                    .request = rq, .at = at, .end = at};
+                                   .priority = rq->pulls ? INT32_MAX - 1 : rq->priority},
+                          .request = rq, .at = at, .end = at};
         at += count;
     }
     for (int64_t i = 0; i < rq->nitems; i++) {
@@ -384,7 +384,7 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
 }
 
 int request_new(request **out, worker *w, const int64_t *numbers, const request_pair *r, int64_t n,
-               int64_t nuses, const kv_call *how, kv_err *e)
+                int64_t nuses, const kv_call *how, kv_err *e)
 {
     request *rq = mem_zalloc(1, sizeof *rq, e);
     if (!rq)
@@ -404,8 +404,8 @@ int request_new(request **out, worker *w, const int64_t *numbers, const request_
             const slot *s = &w->store->slots.items[number];
             c = &rq->items[rq->nitems++];
             *c = (request_item){.slot = number, .key = s->key, .place = w->keys[number].place,
-                         .dtype = (kv_dtype)s->stored->dtype, .first = i,
-                         .here = INT64_MAX};
+                                .dtype = (kv_dtype)s->stored->dtype, .first = i,
+                                .here = INT64_MAX};
         }
         c->n++;
     }
@@ -482,7 +482,7 @@ int request_sum_values(request *rq, const kv_key *keys, const request_pair *r,
 
 /* An array that several pairs write holds the last of them. */
 void request_value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
-                       int64_t bytes)
+                        int64_t bytes)
 {
     const request_item *c = &rq->items[p->item];
     int64_t each = kv_dtype_bytes(c->dtype);
@@ -562,7 +562,7 @@ void request_take(void *self, int rank, const link_rec *r)
 static request *find_posted(request *rq)
 {
     while (rq && (!__atomic_load_n(&rq->posted, __ATOMIC_ACQUIRE) ||
-                 __atomic_load_n(&rq->nqueues, __ATOMIC_ACQUIRE) > 0))
+                  __atomic_load_n(&rq->nqueues, __ATOMIC_ACQUIRE) > 0))
         rq = rq->next;
     return rq;
 }

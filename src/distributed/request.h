@@ -17,27 +17,27 @@
 /* One key of a push, or of a pull. */
 typedef struct request_item {
     int64_t slot;
-    kv_key key;       /* its name is the slot's */
+    kv_key key; /* its name is the slot's */
     place place;
     int64_t round, before;
     kv_array *source; /* of a push: what is sent */
     bool held;        /* the source is the caller's */
     int64_t first, n; /* its values; then, unless it only pushes, its outs */
     kv_dtype dtype;
-    char *blob;       /* codes, or rows; or NULL: the elements of source */
+    char *blob; /* codes, or rows; or NULL: the elements of source */
     int64_t blob_bytes;
-    int64_t *starts;  /* of rows: where those of each part begin in the blob, and where all end */
+    int64_t *starts; /* of rows: where those of each part begin in the blob, and where all end */
     kv_array *residual;
-    bool anew;        /* the residual begins with this push */
-    kv_array *moved;  /* NULL, or what becomes the residual, where the source is */
-    kv_array *old;    /* NULL, or what was: a reference */
-    char *staged;     /* NULL, or where its codes or elements lie in the request's `staged` */
+    bool anew;         /* the residual begins with this push */
+    kv_array *moved;   /* NULL, or what becomes the residual, where the source is */
+    kv_array *old;     /* NULL, or what was: a reference */
+    char *staged;      /* NULL, or where its codes or elements lie in the request's `staged` */
     const char *block; /* NULL, or its elements on a GPU: parts go from there where MPI reads it */
     char *host_copy;   /* NULL, or host memory for the parts that do not go from block */
-    int64_t here;     /* bytes of the source that host memory has; -1: no more come; atomic */
+    int64_t here;      /* bytes of the source that host memory has; -1: no more come; atomic */
     int64_t host, host_bytes; /* where the host side of its update lies */
-    int64_t left;     /* chunks to send, or parts to come */
-    bool failed;      /* a part that came could not be written */
+    int64_t left;             /* chunks to send, or parts to come */
+    bool failed;              /* a part that came could not be written */
     engine_use *use;
 } request_item;
 
@@ -51,8 +51,8 @@ typedef struct chunk {
 typedef struct send_queue {
     net_item item;
     struct request *request;
-    int64_t at, end; /* of chunks */
-    int64_t offset;  /* bytes of the chunk at `at` that were sent; elements for codes */
+    int64_t at, end;     /* of chunks */
+    int64_t offset;      /* bytes of the chunk at `at` that were sent; elements for codes */
     link_direct *direct; /* NULL, or what is being sent of it and those behind it */
 } send_queue;
 
@@ -60,7 +60,7 @@ typedef struct request {
     engine_op op;
     worker *w;
     bool pulls;
-    bool posted; /* the net has its queues, or will have them; atomic */
+    bool posted;           /* the net has its queues, or will have them; atomic */
     bool sums, broadcasts; /* see request_sum.c */
     int64_t nitems;
     request_item *items;
@@ -69,8 +69,8 @@ typedef struct request {
     int nqueues;        /* that are being sent; atomic */
     kv_array **outs;
     int64_t nouts;
-    void **blocks;   /* NULL, or of each out that is written on its GPU the memory there */
-    char *staged;    /* what was brought from GPUs together */
+    void **blocks;      /* NULL, or of each out that is written on its GPU the memory there */
+    char *staged;       /* what was brought from GPUs together */
     send_queue bringer; /* one of nqueues, empty, posted when all sources are in host memory */
     kv_err bring_error; /* why they are not */
     engine_use *uses;
@@ -95,7 +95,7 @@ int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pai
 
 /* Makes a request with an item for each key of sorted pairs, and memory for nuses uses. */
 int request_new(request **out, worker *w, const int64_t *numbers, const request_pair *r, int64_t n,
-               int64_t nuses, const kv_call *how, kv_err *e);
+                int64_t nuses, const kv_call *how, kv_err *e);
 
 /* Gives each item its source: its value, or the sum of its values. */
 int request_sum_values(request *rq, const kv_key *keys, const request_pair *r,
@@ -126,7 +126,7 @@ void request_free(request *rq);
  * alone; and its end. */
 void request_value(request *rq, const chunk *p, int64_t offset, const void *data, int64_t bytes);
 void request_value_here(const request *rq, const chunk *p, int64_t offset, const void *data,
-                       int64_t bytes);
+                        int64_t bytes);
 void request_chunk_ended(request *rq, const chunk *p);
 
 /* A device could not take what a chunk receives. */
@@ -173,7 +173,7 @@ bool request_has_outs_here(const request *rq, const request_item *c);
 int request_write_outs(const request *rq, const request_item *c, int64_t at, const void *data,
                        int64_t bytes, kv_err *e);
 int request_write_codes(const request *rq, const request_item *c, int64_t at, const push_codes *how,
-                       const void *codes, int64_t n, kv_err *e);
+                        const void *codes, int64_t n, kv_err *e);
 
 /* ---- Chunks ---- */
 

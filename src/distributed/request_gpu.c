@@ -212,7 +212,7 @@ void request_bring(request *rq)
             continue;
         if (!rc)
             rc = c->host_copy ? bring_parts(c, &rq->bring_error)
-                         : mirror_host_gradually(c->source, told, c, &rq->bring_error);
+                              : mirror_host_gradually(c->source, told, c, &rq->bring_error);
         if (rc)
             told(c, -1);
     }
@@ -284,7 +284,7 @@ int request_write_outs(const request *rq, const request_item *c, int64_t at, con
 }
 
 int request_write_codes(const request *rq, const request_item *c, int64_t at, const push_codes *how,
-                       const void *codes, int64_t n, kv_err *e)
+                        const void *codes, int64_t n, kv_err *e)
 {
     int64_t first = first_out(rq, c), bytes = dev_code_bytes((dev_code)how->code, n);
     const gpu_ops *gpu = first < 0 || n == 0 ? NULL : gpu_find(e);

@@ -36,7 +36,7 @@ static void read_codes(const request *rq, const chunk *p, int64_t from, const pu
         cpu_dev_ops.dequantise(some, codes + at / 8 * how->code, (dev_code)how->code,
                                how->threshold, m);
         request_value_here(rq, p, (from + at) * (int64_t)sizeof *some, some,
-                          m * (int64_t)sizeof *some);
+                           m * (int64_t)sizeof *some);
     }
 }
 

@@ -5,8 +5,8 @@
 #include "array/mirror.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "distributed/request.h"
 #include "distributed/rank_residuals.h"
+#include "distributed/request.h"
 
 enum { CODES_AT_ONCE = 1 << 19 };
 
@@ -300,7 +300,7 @@ static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const 
 }
 
 int request_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e)
+                 const kv_call *how, kv_err *e)
 {
     if (net_is_lost(e))
         return KV_E_PEER;

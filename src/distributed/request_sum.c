@@ -205,7 +205,7 @@ static void commit(request *rq)
 }
 
 static int make_request(worker *w, const lists *l, const int64_t *numbers, const int64_t *onumbers,
-                       bool broadcasts, const kv_call *how, kv_err *e)
+                        bool broadcasts, const kv_call *how, kv_err *e)
 {
     request *rq = NULL;
     request_pair *r = NULL, *or = NULL;

@@ -14,8 +14,8 @@
 #include "distributed/parts.h"
 #include "distributed/rounds.h"
 #include "distributed/server_state.h"
-#include "distributed/straggler.h"
 #include "distributed/states.h"
+#include "distributed/straggler.h"
 #include "distributed/sums.h"
 #include "runtime.h"
 

@@ -8,8 +8,8 @@
 #include "core/slot_state.h"
 #include "distributed/mailbox.h"
 #include "distributed/rank_residuals.h"
-#include "distributed/server_state.h"
 #include "distributed/server.h"
+#include "distributed/server_state.h"
 #include "distributed/types.h"
 
 /* What all keys share. */

@@ -262,7 +262,7 @@ static int send_values(const worker *w, const kv_key *keys, int64_t n, const ask
         for (int32_t p = 0; p < list[i].place.nparts && !rc; p++)
             if (list[i].place.first >= 0)
                 rc = ask_put_slot(&b[place_server(&list[i].place, p, servers)], &list[i],
-                                   keys[i].name, p, values[i], e);
+                                  keys[i].name, p, values[i], e);
     for (int s = 0; s < servers && !rc; s++) {
         if (!b[s].len)
             continue;

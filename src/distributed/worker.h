@@ -34,9 +34,9 @@ typedef struct worker {
 
 /* Pushes and pulls, and what comes for those under way; see request.h. */
 int request_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e);
+                 const kv_call *how, kv_err *e);
 int request_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
-                const kv_call *how, kv_err *e);
+                 const kv_call *how, kv_err *e);
 
 /* *out becomes an array like the one that the servers keep for a slot, row_sparse ones with their
  * rows; it is filled when its turn has come. Errors: those of a pull. */
