@@ -34,7 +34,7 @@ LDLIBS_CLI :=
 
 # What the library and the tool are made of.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io src src/core src/local
-TOOL  ?= cli $(addprefix cli/,syntax eval files out run cmd complete bench launch tools term)
+TOOL  ?= cli $(addprefix cli/,session syntax eval files out run cmd complete bench launch tools term)
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
 lib_src  := $(foreach d,$(PARTS),$(wildcard $(d)/*.c))

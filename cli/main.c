@@ -22,6 +22,7 @@
 #include "syntax/check.h"
 #include "syntax/check_unset.h"
 #include "cmd/commands.h"
+#include "language.h"
 #include "syntax/effect.h"
 #include "eval/eval.h"
 #include "out/report.h"
@@ -326,6 +327,7 @@ int main(int argc, char **argv)
     kv_err e = {0};
     int code;
     output_install();
+    language_init();
     kv_set_log(warn, NULL);
     kv_set_controller(print_command, NULL);
     kv_set_server_print(print_line, NULL);

@@ -18,6 +18,7 @@
 #include "complete/complete_shell.h"
 #include "lang/lex.h"
 #include "syntax/command.h"
+#include "session/registry.h"
 #include "term/terminal.h"
 
 typedef enum option_id {
@@ -411,7 +412,7 @@ static int neither(const char *word, kv_err *e)
 {
     suggest near = {.word = word};
     kv_err_set(e, KV_E_USAGE, "there is no file \"%s\", and no command of that name", word);
-    for (const command *c = command_table; c->name; c++)
+    for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
     suggest_done(&near, e);
     return kv_err_hint(e, "kvctl help lists the commands");

@@ -14,6 +14,7 @@
 #include "cmd/type_help.h"
 #include "launch/launch_job.h"
 #include "syntax/unit.h"
+#include "session/registry.h"
 #include "term/line.h"
 
 static void command_help(buf *out, const command *c)
@@ -29,7 +30,7 @@ static void command_help(buf *out, const command *c)
         buf_char(out, '\n');
         line += n + (end != NULL);
     }
-    if (command_method(c)) {
+    if (c->method) {
         buf_add(out, "As a method: ");
         command_call_usage(out, c);
         buf_add(out, ".\n");
@@ -59,7 +60,7 @@ static void column(buf *out, const char *name, const char *text)
 static void overview(buf *out)
 {
     buf_add(out, "Commands (help NAME says more, ?NAME too):\n");
-    for (const command *c = command_table; c->name; c++)
+    for (const command *c = registry.commands; c->name; c++)
         column(out, c->name, c->summary);
     buf_add(out, "Statements:\n");
     column(out, "name = expr", "a variable; also += -= *= /= and name[i] = expr");
@@ -97,7 +98,7 @@ static bool mentions(const char *text, const char *word)
 static int search(buf *out, const char *word)
 {
     int n = 0;
-    for (const command *c = command_table; c->name; c++) {
+    for (const command *c = registry.commands; c->name; c++) {
         if (mentions(c->name, word) || mentions(c->summary, word) || mentions(c->examples, word)) {
             column(out, c->name, c->summary);
             n++;
@@ -157,7 +158,7 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
 {
     unit_err(s, node, e, KV_E_NAME, "there is no help on `%s`", word);
     suggest near = {.word = word};
-    for (const command *c = command_table; c->name; c++)
+    for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
     for (const function *f = function_table; f->name; f++)
         suggest_add(&near, f->name);

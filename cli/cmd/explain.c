@@ -712,13 +712,3 @@ bool explain_barrier(session *s, kv *store)
     buf_release(&text);
     return !s->explanation;
 }
-
-bool explain_knows(const command *c)
-{
-    command_fn *const known[] = {cmd_init,     cmd_push,      cmd_pull,
-                                 cmd_pushpull, cmd_broadcast, cmd_barrier};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i] == c->run)
-            return true;
-    return false;
-}

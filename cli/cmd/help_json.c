@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/json.h"
+#include "session/registry.h"
 #include "syntax/unit.h"
 
 static const char *arg_kind_name(arg_kind kind)
@@ -192,7 +193,7 @@ void help_json(buf *out, const command *c, const function *f)
 {
     bool all = !c && !f, first = true;
     buf_add(out, "{\"v\":1,\"commands\":[");
-    for (const command *one = command_table; one->name; one++) {
+    for (const command *one = registry.commands; one->name; one++) {
         if (!all && one != c)
             continue;
         buf_add(out, first ? "" : ",");

@@ -20,6 +20,7 @@
 #include "run/setting.h"
 #include "out/show.h"
 #include "syntax/unit.h"
+#include "session/registry.h"
 #include "bench/bench_workload.h"
 
 /* What is being completed. */
@@ -140,7 +141,7 @@ static void offer_functions(request *r)
 
 static void offer_commands(request *r)
 {
-    for (const command *c = command_table; c->name; c++)
+    for (const command *c = registry.commands; c->name; c++)
         offer(r, c->name);
 }
 
@@ -352,7 +353,7 @@ static void complete_member(request *r)
         offer_functions(r);
         return;
     }
-    for (const command *c = command_table; c->name; c++) {
+    for (const command *c = registry.commands; c->name; c++) {
         char method[64];
         if (!command_can_be_called(c))
             continue;
@@ -469,8 +470,8 @@ static void complete_argument(request *r)
         break;
     case ARG_EXPLAINED:
         offer_all(r, switches);
-        for (const command *c = command_table; c->name; c++)
-            if (explain_knows(c))
+        for (const command *c = registry.commands; c->name; c++)
+            if (c->flags & COMMAND_EXPLAINED)
                 offer(r, c->name);
         break;
     case ARG_HEREDOC:

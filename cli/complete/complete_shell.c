@@ -20,6 +20,7 @@
 #include "run/setting.h"
 #include "out/show.h"
 #include "term/exit_code.h"
+#include "session/registry.h"
 #include "launch/launch_job.h"
 
 static const struct {
@@ -447,7 +448,7 @@ static void complete_words_of(request *r, int first, const char *store)
 /* The first word of a line: a script, or a command. */
 static void offer_commands(request *r)
 {
-    for (const command *c = command_table; c->name; c++)
+    for (const command *c = registry.commands; c->name; c++)
         offer(r, "", c->name, strlen(c->name), (part){c->summary, strlen(c->summary)});
     r->files = true;
 }

@@ -19,6 +19,7 @@
 #include "syntax/statement.h"
 #include "syntax/unit.h"
 #include "eval/value_stack.h"
+#include "session/registry.h"
 #include "term/progress.h"
 
 /* and, or, not: the right side is evaluated only when it matters. */
@@ -103,7 +104,7 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     for (int64_t i = 0; s->locals && i < s->locals->n; i++)
         suggest_add(&near, s->locals->items[i].name);
     bool none = near.n == 0; /* then it may be a command without arguments, or a function */
-    for (const command *c = command_table; none && c->name; c++)
+    for (const command *c = registry.commands; none && c->name; c++)
         suggest_add(&near, c->name);
     for (int i = 0; none && i < function_count; i++)
         suggest_add(&near, function_table[i].name);

@@ -9,12 +9,12 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "syntax/check.h"
-#include "syntax/check_words.h"
 #include "syntax/command.h"
-#include "cmd/commands.h"
+#include "syntax/hint_variable.h"
 #include "eval/function.h"
 #include "syntax/safe.h"
 #include "syntax/statement.h"
+#include "session/registry.h"
 #include "vm/rule.h"
 
 int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)
@@ -129,7 +129,7 @@ static int collect_names(checker *c, const ast *node)
         for (int i = 0; i < rule->nnames && code == KV_OK; i++)
             code = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
     }
-    if (node->kind == STMT_COMMAND && ((const command *)node->u.other)->run == cmd_register)
+    if (command_is(node, COMMAND_REGISTERS))
         code = collect_type(c, node);
     if (node->kind == STMT_SOURCE)
         code = collect_names(c, ((const unit *)node->u.other)->body);
@@ -171,7 +171,7 @@ static int unknown_method(checker *c, const ast *node)
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "a store has no method `%s`",
                node->u.text);
     suggest near = {.word = node->u.text};
-    for (const command *one = command_table; one->name; one++)
+    for (const command *one = registry.commands; one->name; one++)
         if (command_can_be_called(one))
             suggest_add(&near, one->name);
     suggest_done(&near, c->e);
@@ -270,7 +270,7 @@ static int check_command(checker *c, const ast *node)
     for (int i = 0; cmd->args[i].kind != ARG_END; i++)
         if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
             goto failed;
-    if (check_words(&c->u->src, node, types_known ? &c->types : NULL, c->e) == KV_OK)
+    if (!cmd->check || cmd->check(&c->u->src, node, types_known ? &c->types : NULL, c->e) == KV_OK)
         return KV_OK;
 failed:
     hint_variable(&c->u->src, node, is_variable, c, c->e);
@@ -322,7 +322,7 @@ static int check_names(checker *c, const ast *node)
     int code = KV_OK;
     if (!node)
         return KV_OK;
-    if (node->kind == STMT_COMMAND && ((const command *)node->u.other)->run == cmd_expect_error)
+    if (command_is(node, COMMAND_EXPECTS_ERROR))
         return check_failing(c, node);
     if (node->kind == AST_CALL)
         code = check_call(c, node);

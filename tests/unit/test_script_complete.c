@@ -1,4 +1,5 @@
 /* Completion and hints: what is offered for a text with the cursor behind it, and what is not. */
+#include "language.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@ static void begin(session *s)
         "updater scale(by = 2.0, warm_up = 1) { stored += input * by }\n";
     kv_err e = {0};
     unit *u;
+    language_init();
     session_init(s);
     s->quiet = true;
     char *copy = mem_text(text, strlen(text), &e);

@@ -1,4 +1,5 @@
 /* Functions of expressions, through the language: what is printed and what is refused. */
+#include "language.h"
 #include "eval/function.h"
 
 #include <string.h>
@@ -25,6 +26,7 @@ static int run_in(session *s, buf *out, const char *text, kv_err *e)
 static session new_session(void)
 {
     session s;
+    language_init();
     session_init(&s);
     s.quiet = true;
     dev_set_virtual_gpus(s.virtual_gpus);
