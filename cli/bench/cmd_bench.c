@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/progress.h"
 #include "bench/bench.h"
 

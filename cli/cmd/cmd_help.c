@@ -7,13 +7,13 @@
 #include "cmd/commands.h"
 #include "cmd/environment_text.h"
 #include "eval/eval.h"
-#include "eval/function.h"
+#include "syntax/function.h"
 #include "cmd/help_json.h"
 #include "cmd/optimizer_help.h"
 #include "cmd/rules_text.h"
 #include "cmd/type_help.h"
 #include "launch/launch_job.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "session/registry.h"
 #include "term/line.h"
 
@@ -78,7 +78,7 @@ static void overview(buf *out)
                  "`help launch`: a script as a job of several ranks.\n");
     buf_add(out, "Functions:");
     size_t width = 80;
-    for (const function *f = function_table; f->name; f++) {
+    for (const function *f = registry.functions; f->name; f++) {
         if (width + strlen(f->name) + 1 > 76) {
             buf_add(out, "\n ");
             width = 1;
@@ -104,7 +104,7 @@ static int search(buf *out, const char *word)
             n++;
         }
     }
-    for (const function *f = function_table; f->name; f++) {
+    for (const function *f = registry.functions; f->name; f++) {
         if (mentions(f->name, word) || mentions(f->help, word)) {
             column(out, f->name, f->help);
             n++;
@@ -160,7 +160,7 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
     suggest near = {.word = word};
     for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
-    for (const function *f = function_table; f->name; f++)
+    for (const function *f = registry.functions; f->name; f++)
         suggest_add(&near, f->name);
     for (int i = 0; help_topic(i); i++)
         suggest_add(&near, help_topic(i));

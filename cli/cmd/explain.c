@@ -13,7 +13,7 @@
 #include "io/element.h"
 #include "lang/lex.h"
 #include "cmd/commands.h"
-#include "out/show.h"
+#include "session/show.h"
 #include "term/progress.h"
 
 /* Values that are listed one by one, of a key with more. */

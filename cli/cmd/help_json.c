@@ -5,7 +5,8 @@
 
 #include "io/json.h"
 #include "session/registry.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
 
 static const char *arg_kind_name(arg_kind kind)
 {
@@ -202,7 +203,7 @@ void help_json(buf *out, const command *c, const function *f)
     }
     buf_add(out, "],\"functions\":[");
     first = true;
-    for (const function *one = function_table; one->name; one++) {
+    for (const function *one = registry.functions; one->name; one++) {
         if (!all && one != f)
             continue;
         buf_add(out, first ? "" : ",");

@@ -5,7 +5,7 @@
 
 #include "base/suggest.h"
 #include "syntax/command.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 void pairs_release(pairs *p)
 {

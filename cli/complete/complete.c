@@ -14,12 +14,13 @@
 #include "lang/lex.h"
 #include "cmd/commands.h"
 #include "cmd/explain.h"
-#include "files/file_kind.h"
-#include "eval/function.h"
+#include "syntax/file_kind.h"
+#include "syntax/function.h"
 #include "cmd/optimizer_help.h"
+#include "syntax/optimizer_param.h"
 #include "run/setting.h"
-#include "out/show.h"
-#include "syntax/unit.h"
+#include "session/show.h"
+#include "session/unit.h"
 #include "session/registry.h"
 #include "bench/bench_workload.h"
 
@@ -133,7 +134,7 @@ static void offer_call(request *r, const char *name)
 
 static void offer_functions(request *r)
 {
-    for (const function *f = function_table; f->name; f++)
+    for (const function *f = registry.functions; f->name; f++)
         offer_call(r, f->name);
     for (int64_t i = 0; i < r->s->ndefs; i++)
         offer_call(r, r->s->defs[i].name);
@@ -403,7 +404,7 @@ static void offer_help(request *r)
         offer(r, help_topic(i));
     offer_types(r);
     offer_commands(r);
-    for (const function *f = function_table; f->name; f++)
+    for (const function *f = registry.functions; f->name; f++)
         offer(r, f->name);
 }
 

@@ -1,4 +1,6 @@
 /* Running statements, one after another. */
+#include "run/run.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -7,18 +9,19 @@
 #include "syntax/hint_variable.h"
 #include "eval/eval.h"
 #include "eval/eval_tree.h"
-#include "eval/function.h"
-#include "eval/list.h"
+#include "syntax/function.h"
+#include "session/list.h"
 #include "out/record.h"
 #include "out/report.h"
 #include "files/save.h"
 #include "run/shell.h"
-#include "out/show.h"
-#include "eval/stack.h"
+#include "session/show.h"
+#include "session/stack.h"
 #include "syntax/statement.h"
 #include "out/transcript.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/progress.h"
+#include "session/details.h"
 
 static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e);
 
@@ -255,7 +258,7 @@ static int run_source(session *s, const ast *node, kv_err *e)
     int code = unit_run(s, node->u.other, e);
     s->unit = outer;
     if (code)
-        report_caller(s, node);
+        session_caller(s, node);
     return code;
 }
 

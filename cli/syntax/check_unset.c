@@ -9,9 +9,9 @@
 #include "base/suggest.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
-#include "eval/function.h"
+#include "syntax/function.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 typedef struct names {
     session *s;

@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "files/file_kind.h"
-#include "eval/function.h"
+#include "syntax/file_kind.h"
+#include "syntax/function.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_method.h"
-#include "out/plot.h"
+#include "syntax/plot_target.h"
 #include "session/registry.h"
 #include "syntax/statement.h"
 

@@ -4,9 +4,10 @@
 #include "cmd/commands.h"
 #include "syntax/parse_command.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "session/registry.h"
 #include "test_lang.h"
+#include "syntax/read_unit.h"
 
 static void dump_statement(buf *out, const ast *node)
 {

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "complete/complete.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 /* A session with keys, variables, a function, an updater and a second store. */
 static void begin(session *s)

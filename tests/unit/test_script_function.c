@@ -1,13 +1,16 @@
 /* Functions of expressions, through the language: what is printed and what is refused. */
 #include "language.h"
-#include "eval/function.h"
+#include "syntax/function.h"
 
 #include <string.h>
 
 #include "array/device.h"
 #include "base/mem.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "test.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
+#include "session/registry.h"
 
 /* Runs a text in a session; what it prints goes to out. */
 static int run_in(session *s, buf *out, const char *text, kv_err *e)
@@ -63,9 +66,9 @@ static void check_error(const char *text, kv_code code, const char *want, const 
 
 TEST(function_table_is_sorted)
 {
-    CHECK(function_count > 50);
-    for (int i = 0; i < function_count; i++) {
-        const function *f = &function_table[i];
+    CHECK(registry.nfunctions > 50);
+    for (int i = 0; i < registry.nfunctions; i++) {
+        const function *f = &registry.functions[i];
         CHECK(i == 0 || strcmp(f[-1].name, f->name) < 0);
         CHECK(function_find(f->name) == f);
         CHECK(f->help && *f->help && f->help[strlen(f->help) - 1] != '.');

@@ -10,8 +10,9 @@
 #include "complete/complete.h"
 #include "complete/cursor.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "test_lang.h"
+#include "syntax/read_unit.h"
 
 static const char *const scripts[] = {
     "create local\nshape = (2,3)\ninit 3 ones(shape)*2\na = zeros(shape)\npull 3 -> a; print a\n",

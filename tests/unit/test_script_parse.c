@@ -1,10 +1,11 @@
 /* Statements: commands, control, redirects, the first word that decides. */
 #include "language.h"
-#include "eval/function.h"
+#include "syntax/function.h"
 #include "syntax/parse_command.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "test_lang.h"
+#include "syntax/read_unit.h"
 
 static void dump_redirect(buf *out, const ast *node)
 {

@@ -9,8 +9,10 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "out/report.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "test.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 /* The records of a script. */
 typedef struct run {

@@ -1,9 +1,9 @@
 /* Tables that commands give: rows of typed cells, which printers write as aligned text, as CSV
  * and as JSON. */
-#ifndef OUT_ROWS_H
-#define OUT_ROWS_H
+#ifndef SESSION_ROWS_H
+#define SESSION_ROWS_H
 
-#include "eval/value.h"
+#include "session/value.h"
 
 typedef struct rows_column {
     const char *name; /* in JSON */

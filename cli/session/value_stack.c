@@ -1,5 +1,5 @@
 /* The first eight values lie in the stack itself, so that most calls allocate nothing. */
-#include "eval/value_stack.h"
+#include "session/value_stack.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
 /* The command line of kvctl: what it asks for, before anything is done. */
-#ifndef CLI_OPTIONS_H
-#define CLI_OPTIONS_H
+#ifndef OPTIONS_OPTIONS_H
+#define OPTIONS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "kv_err.h"
 #include "term/terminal.h"
-#include "word_command.h"
+#include "options/word_command.h"
 
 /* A text to run: in the order of the command line. */
 typedef enum input_kind { INPUT_TEXT, INPUT_FILE, INPUT_STDIN } input_kind;

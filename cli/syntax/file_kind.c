@@ -1,6 +1,6 @@
 /* The kinds of files that hold arrays. One table says the endings; the texts that list them are
  * made from it. */
-#include "files/file_kind.h"
+#include "syntax/file_kind.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,5 +1,5 @@
-/* Units: reading, the checks that need no values, and what they hold. */
-#include "syntax/unit.h"
+/* Reading of texts, and the checks that need no values. */
+#include "syntax/read_unit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,68 +11,11 @@
 #include "syntax/check.h"
 #include "syntax/command.h"
 #include "syntax/hint_variable.h"
-#include "eval/function.h"
+#include "syntax/function.h"
 #include "syntax/safe.h"
 #include "syntax/statement.h"
 #include "session/registry.h"
 #include "vm/rule.h"
-
-int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    kv_err_vset(e, code, fmt, ap);
-    va_end(ap);
-    unit_at(s, node, e);
-    return code;
-}
-
-int unit_too_deep(const session *s, const ast *node, kv_err *e)
-{
-    return unit_err(s, node, e, KV_E_VALUE,
-                    "calls, blocks and files are nested deeper than the stack allows");
-}
-
-int unit_at(const session *s, const ast *node, kv_err *e)
-{
-    return s->unit && node ? source_at(&s->unit->src, node->pos, node->end, e)
-           : e             ? e->code
-                           : KV_OK;
-}
-
-static void unit_free(unit *u)
-{
-    arena_release(&u->nodes);
-    mem_free((char *)u->src.text);
-    mem_free((char *)u->src.name);
-    mem_free(u);
-}
-
-static void unlink_unit(session *s, const unit *u)
-{
-    unit **at = &s->units;
-    while (*at && *at != u)
-        at = &(*at)->next;
-    if (*at)
-        *at = u->next;
-}
-
-void unit_drop(session *s, unit *u)
-{
-    if (!u || u->kept)
-        return;
-    if (s->recorder.unit == u)
-        s->recorder.unit = NULL;
-    unlink_unit(s, u);
-    unit_free(u);
-}
-
-void unit_failed(session *s, unit *u)
-{
-    unlink_unit(s, u);
-    u->next = s->units;
-    s->units = u;
-}
 
 /* ---- Checks of a text that was parsed ---- */
 
@@ -201,7 +144,7 @@ static int check_call(checker *c, const ast *node)
     source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`",
                name);
     suggest near = {.word = name};
-    for (const function *one = function_table; one->name; one++)
+    for (const function *one = registry.functions; one->name; one++)
         suggest_add(&near, one->name);
     for (int64_t i = 0; i < c->functions.cap; i++)
         if (c->functions.entries[i].hash)

@@ -1,9 +1,9 @@
 /* What lists and tuples can do, as in Python: join, repeat, grow, compare. */
-#ifndef EVAL_LIST_H
-#define EVAL_LIST_H
+#ifndef SESSION_LIST_H
+#define SESSION_LIST_H
 
 #include "lang/ast.h"
-#include "eval/value.h"
+#include "session/value.h"
 
 /* A new sequence of a's kind: the items of a, then those of b. */
 int list_join(value *out, value a, value b, kv_err *e);

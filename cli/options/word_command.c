@@ -1,5 +1,5 @@
 /* Words of the shell as a command: the table of commands says what each of them is. */
-#include "word_command.h"
+#include "options/word_command.h"
 
 #include <string.h>
 

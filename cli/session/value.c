@@ -3,7 +3,7 @@
  * Lists may be nested to any depth, since a loop can wrap one in another as often as it likes. What
  * releases them therefore needs no stack, and what prints them stops at a depth that nobody reads.
  */
-#include "eval/value.h"
+#include "session/value.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "base/stop.h"
 #include "base/visible.h"
 #include "io/element.h"
-#include "eval/stack.h"
+#include "session/stack.h"
 
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100

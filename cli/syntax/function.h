@@ -1,11 +1,11 @@
-/* The functions of expressions: one table (name, parameters, help, code) that the evaluator, help
- * and completion read. Element-wise operators and functions over arrays are not here but in
- * vm/expr.h; a function that appears in both is listed here for its help only. */
-#ifndef EVAL_FUNCTION_H
-#define EVAL_FUNCTION_H
+/* The functions of expressions: one table of the registry (name, parameters, help, code) that the
+ * evaluator, help and completion read. Element-wise operators and functions over arrays are not
+ * here but in vm/expr.h; a function that appears in both is listed here for its help only. */
+#ifndef SYNTAX_FUNCTION_H
+#define SYNTAX_FUNCTION_H
 
-#include "run/session.h"
-#include "eval/value.h"
+#include "session/session.h"
+#include "session/value.h"
 
 #define FUNCTION_MAX_PARAMS 8
 
@@ -36,10 +36,6 @@ typedef struct function {
     int (*call)(function_args *args, value *out, kv_err *e);
     const char *help; /* one line */
 } function;
-
-/* All of them, sorted by name; an entry without a name ends it. */
-extern const function function_table[];
-extern const int function_count;
 
 /* The function of a name, or NULL. */
 const function *function_find(const char *name);

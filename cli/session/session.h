@@ -1,6 +1,6 @@
 /* A session: everything that the statements of one kvctl invocation share. */
-#ifndef RUN_SESSION_H
-#define RUN_SESSION_H
+#ifndef SESSION_SESSION_H
+#define SESSION_SESSION_H
 
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "io/print.h"
 #include "kvstore.h"
 #include "lang/source.h"
-#include "eval/value.h"
+#include "session/value.h"
 
 /* How arrays are shown and written to stdout. */
 typedef enum show_format {
@@ -21,6 +21,16 @@ typedef enum show_format {
     SHOW_RAW,
     SHOW_JSON
 } show_format;
+
+/* How statements ended: what goes on behind them. */
+typedef enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_QUIT } flow;
+
+/* For commands with COMMAND_RUNS: how the statements that they run end goes to whoever runs the
+ * command. */
+typedef struct run_flow {
+    flow *how;
+    value *returned;
+} run_flow;
 
 /* Variables by name. */
 typedef struct variable {
@@ -100,7 +110,7 @@ typedef struct session {
     buf previous;           /* what the statement before put out, when `expect` may ask for it */
     bool has_previous;
     bool remembers; /* keep what the last statement of a text puts out: another may follow */
-    struct run_flow *flow;  /* of the command that runs, when it runs statements */
+    run_flow *flow;  /* of the command that runs, when it runs statements */
     bool profiles;          /* `profile FILE` runs */
     bool explains;          /* say on stderr what the store does: explain on */
     buf *explanation;       /* in `explain COMMAND`: where that is said; nothing is changed */

@@ -1,9 +1,9 @@
 /* How values are shown: one place decides for print, pull, bare expressions and redirects. */
-#ifndef OUT_SHOW_H
-#define OUT_SHOW_H
+#ifndef SESSION_SHOW_H
+#define SESSION_SHOW_H
 
-#include "syntax/command.h"
-#include "run/session.h"
+#include "session/result.h"
+#include "session/session.h"
 
 /* Appends v in the session's format, without a newline at the end. repr: as a bare expression shows
  * it, else as print does. */

@@ -1,7 +1,7 @@
 /* The kinds of files that hold arrays: what the ending of a name stands for, the
  * names of formats. */
-#ifndef FILES_FILE_KIND_H
-#define FILES_FILE_KIND_H
+#ifndef SYNTAX_FILE_KIND_H
+#define SYNTAX_FILE_KIND_H
 
 #include <stdbool.h>
 

@@ -3,7 +3,7 @@
  * What the words of a call alone show (how many arguments, which names) is checked apart from the
  * call, so that a script can be checked before it runs.
  */
-#include "eval/function.h"
+#include "syntax/function.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,16 +11,17 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
+#include "session/registry.h"
 
 /* ---- Finding ---- */
 
 const function *function_find(const char *name)
 {
-    int low = 0, high = function_count;
+    int low = 0, high = registry.nfunctions;
     while (low < high) {
-        int middle = (low + high) / 2, order = strcmp(name, function_table[middle].name);
+        int middle = (low + high) / 2, order = strcmp(name, registry.functions[middle].name);
         if (order == 0)
-            return &function_table[middle];
+            return &registry.functions[middle];
         if (order < 0)
             high = middle;
         else

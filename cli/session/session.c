@@ -3,7 +3,7 @@
  * Stdout is written through session_out alone. A closed pipe is no error: what comes after it goes
  * nowhere, and the session goes on.
  */
-#include "run/session.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,8 +14,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "out/show.h"
-#include "syntax/unit.h"
+#include "session/show.h"
+#include "session/unit.h"
 #include "term/pager.h"
 #include "term/progress.h"
 #include "term/terminal.h"

@@ -1,7 +1,7 @@
 /* How much of its stack a thread has left, for what recurses as deep as its input says: limits of
  * depth that are fine one by one multiply where one recursion runs inside another. */
-#ifndef EVAL_STACK_H
-#define EVAL_STACK_H
+#ifndef SESSION_STACK_H
+#define SESSION_STACK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * Python: all who refer to it see it change (script/list.h). Where an array is needed, a list or
  * tuple of numbers only ("numbers") becomes a float32 one.
  */
-#ifndef EVAL_VALUE_H
-#define EVAL_VALUE_H
+#ifndef SESSION_VALUE_H
+#define SESSION_VALUE_H
 
 #include "base/buf.h"
 #include "kv_array.h"

@@ -1,8 +1,8 @@
 /* A list of values while its length is not known. */
-#ifndef EVAL_VALUE_STACK_H
-#define EVAL_VALUE_STACK_H
+#ifndef SESSION_VALUE_STACK_H
+#define SESSION_VALUE_STACK_H
 
-#include "eval/value.h"
+#include "session/value.h"
 
 /* All zero is an empty one. The first few need no memory, so it must not be copied. */
 typedef struct value_stack {

@@ -1,5 +1,5 @@
 /* Where the stack of a thread ends is what the C library says, once for each thread. */
-#include "eval/stack.h"
+#include "session/stack.h"
 
 #include <pthread.h>
 #include <stddef.h>

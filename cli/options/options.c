@@ -4,7 +4,7 @@
  * is the script's; else it is a command, and the words behind it are its arguments. Behind -c and
  * -f words are arguments of the script, and options stand anywhere; -- ends them.
  */
-#include "options.h"
+#include "options/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
-#include "complete/complete_shell.h"
 #include "lang/lex.h"
+#include "options/completion_script.h"
 #include "syntax/command.h"
 #include "session/registry.h"
 #include "term/terminal.h"
@@ -276,7 +276,7 @@ static int apply(options *o, const struct option *t, const char *text, kv_err *e
         o->inputs[o->ninputs++] = (input){INPUT_TEXT, "doctor"};
         break;
     case OPT_COMPLETION:
-        o->completion = complete_shell_script(text);
+        o->completion = completion_script_of(text);
         if (!o->completion)
             return kv_err_set(e, KV_E_USAGE,
                               "--completion knows bash, zsh and fish, not \"%s\"", text);

@@ -1,7 +1,7 @@
 /* Values as text in each of the output formats. A bare expression and print differ only in `repr`;
  * formats for programs (csv, raw, json) know no such difference and shorten nothing.
  */
-#include "out/show.h"
+#include "session/show.h"
 
 #include <math.h>
 #include <string.h>

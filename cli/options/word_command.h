@@ -2,8 +2,8 @@
  *
  * Each word is one argument, whatever it holds: a key, a path or a word stands as it is, a value is
  * an expression. Nothing in it is split, ends the command or redirects. */
-#ifndef CLI_WORD_COMMAND_H
-#define CLI_WORD_COMMAND_H
+#ifndef OPTIONS_WORD_COMMAND_H
+#define OPTIONS_WORD_COMMAND_H
 
 #include "base/buf.h"
 #include "kv_err.h"

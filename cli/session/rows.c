@@ -1,11 +1,11 @@
 /* Tables: cells are collected first, so that columns have the width of their widest cell. */
-#include "out/rows.h"
+#include "session/rows.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "out/show.h"
+#include "session/show.h"
 
 int rows_add(rows *r, value v, kv_err *e)
 {

@@ -3,7 +3,7 @@
  * A list never holds itself, neither directly nor within its items: references are counted, so that
  * such a list would never be released. What would make one is an error.
  */
-#include "eval/list.h"
+#include "session/list.h"
 
 #include <string.h>
 
