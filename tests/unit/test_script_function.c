@@ -66,6 +66,7 @@ static void check_error(const char *text, kv_code code, const char *want, const 
 
 TEST(function_table_is_sorted)
 {
+    language_init();
     CHECK(registry.nfunctions > 50);
     for (int i = 0; i < registry.nfunctions; i++) {
         const function *f = &registry.functions[i];
@@ -83,6 +84,7 @@ TEST(function_table_is_sorted)
 
 TEST(function_usages)
 {
+    language_init();
     buf b = {0};
     function_usage(&b, function_find("full"));
     buf_char(&b, ' ');
