@@ -36,7 +36,7 @@ LDLIBS_CLI :=
 
 # What the library and the tool are made of.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io src src/core src/local
-TOOL  ?= cli $(addprefix cli/,syntax eval files out run cmd complete bench launch tools term)
+TOOL  ?= cli $(addprefix cli/,session syntax options eval files out run cmd complete bench launch tools term)
 UNIT  ?= $(wildcard tests/unit/test_*.c)
 
 lib_src  := $(foreach d,$(PARTS),$(wildcard $(d)/*.c))
@@ -165,7 +165,7 @@ $(BUILD)/%_text.o: $(BUILD)/%_text.c
 completions := $(foreach shell,bash zsh fish,$(BUILD)/completion_$(shell).o)
 $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
-	@scripts/embed --text completion_$* complete/complete_shell.h $< > $@
+	@scripts/embed --text completion_$* options/completion_script.h $< > $@
 
 $(BUILD)/completion_%.o: $(BUILD)/completion_%.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<

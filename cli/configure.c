@@ -10,10 +10,12 @@
 #include "base/mem.h"
 #include "out/report.h"
 #include "run/setting.h"
-#include "out/show.h"
-#include "syntax/unit.h"
+#include "session/show.h"
+#include "session/unit.h"
 #include "term/interrupt.h"
 #include "term/terminal.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 /* ---- --set ---- */
 

@@ -2,8 +2,8 @@
 #ifndef CLI_CONFIGURE_H
 #define CLI_CONFIGURE_H
 
-#include "options.h"
-#include "run/session.h"
+#include "options/options.h"
+#include "session/session.h"
 
 /* Applies options, which win over the environment, which wins over the start file. That file is
  * read only when prompt is set; a mistake in it is reported, and the session goes on. Errors: usage

@@ -17,23 +17,27 @@
 #include "configure.h"
 #include "kvstore.h"
 #include "launch/launch.h"
-#include "options.h"
+#include "options/options.h"
 #include "prompt.h"
 #include "syntax/check.h"
 #include "syntax/check_unset.h"
 #include "cmd/commands.h"
+#include "language.h"
 #include "syntax/effect.h"
 #include "eval/eval.h"
+#include "out/check_report.h"
 #include "out/report.h"
-#include "run/session.h"
+#include "session/session.h"
 #include "out/transcript.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "state.h"
 #include "term/interrupt.h"
 #include "term/output.h"
 #include "term/terminal.h"
 #include "launch/launch_job.h"
 #include "verify.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 /* ---- Scripts ---- */
 
@@ -326,6 +330,7 @@ int main(int argc, char **argv)
     kv_err e = {0};
     int code;
     output_install();
+    language_init();
     kv_set_log(warn, NULL);
     kv_set_controller(print_command, NULL);
     kv_set_server_print(print_line, NULL);

@@ -5,7 +5,8 @@
 
 #include "base/mem.h"
 #include "lang/lex.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
 
 /* Whether an entry goes on behind a prompt is found by reading all of it again, which is not done
  * for larger ones. */

@@ -13,13 +13,15 @@
 #include "page.h"
 #include "out/report.h"
 #include "out/transcript.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/histfile.h"
 #include "term/interrupt.h"
 #include "term/pager.h"
 #include "term/progress.h"
 #include "term/repl.h"
 #include "term/terminal.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 typedef struct prompt {
     session *s;

@@ -2,7 +2,7 @@
 #ifndef CLI_PROMPT_H
 #define CLI_PROMPT_H
 
-#include "run/session.h"
+#include "session/session.h"
 
 /* Reads and runs entries until the user leaves. quiet: without a banner. Returns 0, or the signal
  * that ended it. */

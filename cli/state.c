@@ -15,8 +15,8 @@
 
 #include "base/file.h"
 #include "base/visible.h"
-#include "files/file_kind.h"
-#include "out/show.h"
+#include "syntax/file_kind.h"
+#include "session/show.h"
 
 /* ---- The lock -------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#include "run/session.h"
+#include "session/session.h"
 #include "state_guard.h"
 
 /* All zero: no state file. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "out/show.h"
+#include "session/show.h"
 
 /* ---- Noting ---------------------------------------------------------------------------------- */
 

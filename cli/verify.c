@@ -13,8 +13,10 @@
 #include "lang/lex.h"
 #include "out/diff.h"
 #include "out/report.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/terminal.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 static const char more_prompt[] = "..> ";
 

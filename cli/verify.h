@@ -2,7 +2,7 @@
 #ifndef CLI_VERIFY_H
 #define CLI_VERIFY_H
 
-#include "run/session.h"
+#include "session/session.h"
 
 /* Runs the entries of a page in one session and compares what follows each with what it prints,
  * errors included. An entry is a line that begins with a prompt (`kv> `, also `kv:b> `, `kv*> ` and

@@ -8,7 +8,7 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/progress.h"
 #include "bench/bench.h"
 
@@ -179,15 +179,18 @@ static int check_list(const ast *node, bench_take *take, const ast **bad, kv_err
                                           : KV_OK;
 }
 
-int cmd_bench_check(const ast *call, const ast **bad, kv_err *e)
+int cmd_bench_check(const source *src, const ast *call, const map *types, kv_err *e)
 {
-    const ast *words = call->kid[0];
+    const ast *words = call->kid[0], *bad = NULL;
     int code = KV_OK;
+    (void)types;
     for (uint32_t i = 0; words && i < words->n && code == KV_OK; i++)
-        code = check_list(words->kid[i], bench_plan_workload, bad, e);
-    if (code || (code = check_list(command_option_of(call, "op"), bench_plan_op, bad, e)))
-        return code;
-    return check_list(command_option_of(call, "values"), bench_plan_values, bad, e);
+        code = check_list(words->kid[i], bench_plan_workload, &bad, e);
+    if (code == KV_OK)
+        code = check_list(command_option_of(call, "op"), bench_plan_op, &bad, e);
+    if (code == KV_OK)
+        code = check_list(command_option_of(call, "values"), bench_plan_values, &bad, e);
+    return code ? source_at(src, bad->pos, bad->end, e) : KV_OK;
 }
 
 /* ---- Rows ---- */

@@ -2,7 +2,7 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 /* The threshold as the library takes it, a text. */
 static int threshold_text(session *s, const ast *node, buf *out, kv_err *e)

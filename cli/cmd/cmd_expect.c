@@ -6,7 +6,8 @@
 #include "out/diff.h"
 #include "eval/eval.h"
 #include "out/report.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "run/run.h"
 
 /* A report may hold such a report in turn, so more lines of it than these are left out. */
 #define REPORT_MAX 20

@@ -6,7 +6,8 @@
 #include "eval/eval.h"
 #include "cmd/explain.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "run/run.h"
 
 /* The variables of a scope as they are: values are shared until written, so this copies none. */
 typedef struct snapshot {

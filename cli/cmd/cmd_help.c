@@ -7,13 +7,14 @@
 #include "cmd/commands.h"
 #include "cmd/environment_text.h"
 #include "eval/eval.h"
-#include "eval/function.h"
+#include "syntax/function.h"
 #include "cmd/help_json.h"
 #include "cmd/optimizer_help.h"
 #include "cmd/rules_text.h"
 #include "cmd/type_help.h"
 #include "launch/launch_job.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "session/registry.h"
 #include "term/line.h"
 
 static void command_help(buf *out, const command *c)
@@ -29,7 +30,7 @@ static void command_help(buf *out, const command *c)
         buf_char(out, '\n');
         line += n + (end != NULL);
     }
-    if (command_method(c)) {
+    if (c->method) {
         buf_add(out, "As a method: ");
         command_call_usage(out, c);
         buf_add(out, ".\n");
@@ -59,7 +60,7 @@ static void column(buf *out, const char *name, const char *text)
 static void overview(buf *out)
 {
     buf_add(out, "Commands (help NAME says more, ?NAME too):\n");
-    for (const command *c = command_table; c->name; c++)
+    for (const command *c = registry.commands; c->name; c++)
         column(out, c->name, c->summary);
     buf_add(out, "Statements:\n");
     column(out, "name = expr", "a variable; also += -= *= /= and name[i] = expr");
@@ -77,7 +78,7 @@ static void overview(buf *out)
                  "`help launch`: a script as a job of several ranks.\n");
     buf_add(out, "Functions:");
     size_t width = 80;
-    for (const function *f = function_table; f->name; f++) {
+    for (const function *f = registry.functions; f->name; f++) {
         if (width + strlen(f->name) + 1 > 76) {
             buf_add(out, "\n ");
             width = 1;
@@ -97,13 +98,13 @@ static bool mentions(const char *text, const char *word)
 static int search(buf *out, const char *word)
 {
     int n = 0;
-    for (const command *c = command_table; c->name; c++) {
+    for (const command *c = registry.commands; c->name; c++) {
         if (mentions(c->name, word) || mentions(c->summary, word) || mentions(c->examples, word)) {
             column(out, c->name, c->summary);
             n++;
         }
     }
-    for (const function *f = function_table; f->name; f++) {
+    for (const function *f = registry.functions; f->name; f++) {
         if (mentions(f->name, word) || mentions(f->help, word)) {
             column(out, f->name, f->help);
             n++;
@@ -157,9 +158,9 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
 {
     unit_err(s, node, e, KV_E_NAME, "there is no help on `%s`", word);
     suggest near = {.word = word};
-    for (const command *c = command_table; c->name; c++)
+    for (const command *c = registry.commands; c->name; c++)
         suggest_add(&near, c->name);
-    for (const function *f = function_table; f->name; f++)
+    for (const function *f = registry.functions; f->name; f++)
         suggest_add(&near, f->name);
     for (int i = 0; help_topic(i); i++)
         suggest_add(&near, help_topic(i));

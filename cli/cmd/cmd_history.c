@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/histfile.h"
 #include "term/pager.h"
 

@@ -7,8 +7,8 @@
 #include "cmd/cmd_states.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "out/show.h"
-#include "syntax/unit.h"
+#include "session/show.h"
+#include "session/unit.h"
 
 static int give_text(result *out, const buf *text, kv_err *e)
 {

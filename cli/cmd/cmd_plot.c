@@ -16,7 +16,7 @@
 #include "files/save.h"
 #include "run/shell.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/terminal.h"
 
 /* A picture that goes somewhere else than to a terminal is as large everywhere. */

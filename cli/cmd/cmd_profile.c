@@ -5,7 +5,7 @@
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "syntax/safe.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 /* What is pending belongs to the profile. */
 int cmd_profile_end(session *s, kv_err *e)

@@ -7,7 +7,7 @@
 #include "eval/eval.h"
 #include "cmd/pairs.h"
 #include "out/record.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 /* ---- Row ids --------------------------------------------------------------------------------- */
 

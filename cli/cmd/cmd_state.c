@@ -1,7 +1,7 @@
 /* Transactions in a session: begin, commit, rollback. They concern the store in use; variables,
  * files and what was printed are no part of them. */
 #include "cmd/commands.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 typedef int store_call(kv *store, kv_err *e);
 

@@ -7,7 +7,7 @@
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "syntax/safe.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 /* ---- Files ---- */
 

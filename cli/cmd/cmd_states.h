@@ -3,7 +3,7 @@
 #define CMD_CMD_STATES_H
 
 #include "eval/eval.h"
-#include "out/rows.h"
+#include "session/rows.h"
 
 /* The optimizer and its own numbers, added as rows of a name and a value. Errors as below. */
 int cmd_states_summary(kv *store, rows *summary, kv_err *e);

@@ -12,9 +12,9 @@
 #include "files/named.h"
 #include "cmd/pairs.h"
 #include "out/record.h"
-#include "out/show.h"
+#include "session/show.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 int cmd_create(session *s, const ast *call, result *out, kv_err *e)
 {

@@ -8,8 +8,9 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/progress.h"
+#include "run/run.h"
 
 #define RUNS_MAX 1000000
 

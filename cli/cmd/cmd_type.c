@@ -5,7 +5,7 @@
 #include "eval/eval.h"
 #include "cmd/explain.h"
 #include "syntax/safe.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 int cmd_is_capable(session *s, const ast *call, result *out, kv_err *e)
 {

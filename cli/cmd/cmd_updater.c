@@ -6,8 +6,9 @@
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "cmd/optimizer_help.h"
+#include "syntax/optimizer_param.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 /* More parameters than any rule has. */
 #define MAX_PARAMS 64

@@ -7,11 +7,13 @@
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "eval/function.h"
+#include "syntax/function.h"
 #include "files/save.h"
 #include "run/setting.h"
-#include "out/show.h"
-#include "syntax/unit.h"
+#include "session/show.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 int cmd_print(session *s, const ast *call, result *out, kv_err *e)
 {

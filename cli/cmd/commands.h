@@ -1,4 +1,4 @@
-/* The code of the commands; command_table says what each of them is. */
+/* The code of the commands; the command table says what each of them is. */
 #ifndef CMD_COMMANDS_H
 #define CMD_COMMANDS_H
 
@@ -52,9 +52,8 @@ void version_text(buf *out);
 /* The part of it that says with what kvctl was built. */
 void version_build(buf *out);
 
-/* Whether the words of a bench command that are literal mean something; else *bad is the node that
- * does not. */
-int cmd_bench_check(const ast *call, const ast **bad, kv_err *e);
+/* Whether the literal words of a bench command mean something: see `check` in syntax/command.h. */
+int cmd_bench_check(const source *src, const ast *call, const map *types, kv_err *e);
 
 /* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,
  * memory. */

@@ -13,7 +13,7 @@
 #include "io/element.h"
 #include "lang/lex.h"
 #include "cmd/commands.h"
-#include "out/show.h"
+#include "session/show.h"
 #include "term/progress.h"
 
 /* Values that are listed one by one, of a key with more. */
@@ -711,14 +711,4 @@ bool explain_barrier(session *s, kv *store)
     put_out(s, &text, s->explanation != NULL);
     buf_release(&text);
     return !s->explanation;
-}
-
-bool explain_knows(const command *c)
-{
-    command_fn *const known[] = {cmd_init,     cmd_push,      cmd_pull,
-                                 cmd_pushpull, cmd_broadcast, cmd_barrier};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i] == c->run)
-            return true;
-    return false;
 }

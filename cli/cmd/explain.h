@@ -47,7 +47,4 @@ int explain_end(explainer *x, kv_err *e);
 /* barrier and its kind, which have no keys. Returns whether the call is to be made. */
 bool explain_barrier(session *s, kv *store);
 
-/* Whether explain has anything to say of a command. */
-bool explain_knows(const command *c);
-
 #endif

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "io/json.h"
-#include "syntax/unit.h"
+#include "session/registry.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
 
 static const char *arg_kind_name(arg_kind kind)
 {
@@ -192,7 +194,7 @@ void help_json(buf *out, const command *c, const function *f)
 {
     bool all = !c && !f, first = true;
     buf_add(out, "{\"v\":1,\"commands\":[");
-    for (const command *one = command_table; one->name; one++) {
+    for (const command *one = registry.commands; one->name; one++) {
         if (!all && one != c)
             continue;
         buf_add(out, first ? "" : ",");
@@ -201,7 +203,7 @@ void help_json(buf *out, const command *c, const function *f)
     }
     buf_add(out, "],\"functions\":[");
     first = true;
-    for (const function *one = function_table; one->name; one++) {
+    for (const function *one = registry.functions; one->name; one++) {
         if (!all && one != f)
             continue;
         buf_add(out, first ? "" : ",");

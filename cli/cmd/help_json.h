@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "syntax/command.h"
-#include "eval/function.h"
+#include "syntax/function.h"
 
 /* Appends one object, {"v":1,"commands":[…],"functions":[…]}, with c and f alone unless both are
  * NULL. */

@@ -1,29 +1,12 @@
-/* Help on optimizers. Their own parameters stand in the head of the rule, which is shown whole; the
- * table here holds those that need no place in a rule. */
+/* Help on optimizers. Their own parameters stand in the head of the rule, which is shown whole. */
 #include "cmd/optimizer_help.h"
+#include "syntax/optimizer_param.h"
 
 #include <string.h>
 #include <strings.h>
 
 #include "base/suggest.h"
 #include "kvstore.h"
-#include "lang/parse.h"
-
-const optimizer_param optimizer_params[] = {
-    {"learning_rate", "none", "none: 0.01, or what the schedule says", false},
-    {"wd", "0.0", "weight decay", false},
-    {"rescale_grad", "1.0", "what gradients are multiplied by", false},
-    {"clip_gradient", "none", "elements of gradients are clipped to -c .. c", false},
-    {"begin_num_update", "0", "the count at which every key begins", false},
-    {"multi_precision", "false", "float32 masters for float16 and bfloat16 keys", false},
-    {"decay_names", "_weight _gamma", "a named key with another ending has wd multiplier 0", true},
-    {"lr_scheduler", "none", "one of the schedules below", true},
-    {"lr_mult", "", "multipliers by key or name: 0=1.7,fc_bias=2", true},
-    {"wd_mult", "", "the same for wd", true},
-    {"names", "", "names of keys: 0=fc_weight,1=fc_bias", true},
-    {"seed", "0", "of optimizers that draw numbers", false},
-    {0},
-};
 
 static const char schedules[] =
     "Schedules (--lr-scheduler), with their defaults; n is the largest count of a key:\n"
@@ -73,42 +56,6 @@ static void common(buf *out)
         out->failed |= option.failed;
         buf_release(&option);
     }
-}
-
-static bool same_name(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
-            return false;
-    return *a == *b;
-}
-
-bool optimizer_takes_text(const char *param, const rule_ast *rule)
-{
-    for (int i = 0; rule && i < rule->nparams; i++)
-        if (same_name(rule->params[i].name, param))
-            return rule->params[i].value->kind == AST_TEXT;
-    for (const optimizer_param *p = optimizer_params; p->name; p++)
-        if (same_name(p->name, param))
-            return p->text;
-    return false;
-}
-
-bool optimizer_named_takes_text(const char *param, const char *name)
-{
-    const char *one, *text;
-    bool found = false;
-    for (int i = 0; !found && (text = kv_optimizer_text(i, &one)); i++) {
-        rule_ast *rule;
-        arena nodes = {0};
-        kv_err unused = {0};
-        source src = {
-            .name = one, .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-        if (strcasecmp(one, name) == 0 && parse_rule(&rule, &src, &nodes, &unused) == KV_OK)
-            found = optimizer_takes_text(param, rule);
-        arena_release(&nodes);
-    }
-    return found;
 }
 
 bool optimizer_topic(const char *word)

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "syntax/unit.h"
+#include "syntax/command.h"
+#include "session/unit.h"
 
 void pairs_release(pairs *p)
 {
@@ -133,4 +134,11 @@ void pairs_suggest(kv *store, kv_err *e)
     }
     e->hint[0] = '\0';
     suggest_done(&near, e);
+}
+
+int command_priority(session *s, const ast *call, kv_call *out, kv_err *e)
+{
+    const ast *node = command_option_of(call, "priority");
+    *out = (kv_call){0};
+    return node ? eval_int(s, node, "a priority", &out->priority, e) : KV_OK;
 }

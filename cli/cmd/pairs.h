@@ -28,4 +28,7 @@ int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_e
  * close, else those that begin with it. */
 void pairs_suggest(kv *store, kv_err *e);
 
+/* The value of --priority, 0 when it was not given. Errors: dtype, value (out of int range). */
+int command_priority(session *s, const ast *call, kv_call *out, kv_err *e);
+
 #endif

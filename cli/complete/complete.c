@@ -14,12 +14,14 @@
 #include "lang/lex.h"
 #include "cmd/commands.h"
 #include "cmd/explain.h"
-#include "files/file_kind.h"
-#include "eval/function.h"
+#include "syntax/file_kind.h"
+#include "syntax/function.h"
 #include "cmd/optimizer_help.h"
+#include "syntax/optimizer_param.h"
 #include "run/setting.h"
-#include "out/show.h"
-#include "syntax/unit.h"
+#include "session/show.h"
+#include "session/unit.h"
+#include "session/registry.h"
 #include "vm/element.h"
 #include "bench/bench_workload.h"
 
@@ -133,7 +135,7 @@ static void offer_call(request *r, const char *name)
 
 static void offer_functions(request *r)
 {
-    for (const function *f = function_table; f->name; f++)
+    for (const function *f = registry.functions; f->name; f++)
         offer_call(r, f->name);
     for (int64_t i = 0; i < r->s->ndefs; i++)
         offer_call(r, r->s->defs[i].name);
@@ -141,7 +143,7 @@ static void offer_functions(request *r)
 
 static void offer_commands(request *r)
 {
-    for (const command *c = command_table; c->name; c++)
+    for (const command *c = registry.commands; c->name; c++)
         offer(r, c->name);
 }
 
@@ -353,7 +355,7 @@ static void complete_member(request *r)
         offer_functions(r);
         return;
     }
-    for (const command *c = command_table; c->name; c++) {
+    for (const command *c = registry.commands; c->name; c++) {
         char method[64];
         if (!command_can_be_called(c))
             continue;
@@ -403,7 +405,7 @@ static void offer_help(request *r)
         offer(r, help_topic(i));
     offer_types(r);
     offer_commands(r);
-    for (const function *f = function_table; f->name; f++)
+    for (const function *f = registry.functions; f->name; f++)
         offer(r, f->name);
 }
 
@@ -470,8 +472,8 @@ static void complete_argument(request *r)
         break;
     case ARG_EXPLAINED:
         offer_all(r, switches);
-        for (const command *c = command_table; c->name; c++)
-            if (explain_knows(c))
+        for (const command *c = registry.commands; c->name; c++)
+            if (c->flags & COMMAND_EXPLAINED)
                 offer(r, c->name);
         break;
     case ARG_HEREDOC:

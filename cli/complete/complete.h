@@ -5,7 +5,7 @@
 #ifndef COMPLETE_COMPLETE_H
 #define COMPLETE_COMPLETE_H
 
-#include "run/session.h"
+#include "session/session.h"
 #include "term/line.h"
 
 /* Offers words for the last one of the text (n bytes), which ends at the cursor. */

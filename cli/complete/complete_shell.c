@@ -14,18 +14,15 @@
 #include "base/num.h"
 #include "complete/complete.h"
 #include "io/safetensors.h"
-#include "options.h"
-#include "eval/function.h"
+#include "options/completion_script.h"
+#include "options/options.h"
+#include "syntax/function.h"
 #include "out/report.h"
 #include "run/setting.h"
-#include "out/show.h"
+#include "session/show.h"
 #include "term/exit_code.h"
+#include "session/registry.h"
 #include "launch/launch_job.h"
-
-static const struct {
-    const char *name, *text;
-} shells[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
-#define NSHELLS (sizeof shells / sizeof *shells)
 
 /* ---- Options, from their help ---- */
 
@@ -317,8 +314,8 @@ static void offer_whens(request *r, const char *prefix)
 
 static void offer_shells(request *r, const char *prefix)
 {
-    for (size_t i = 0; i < NSHELLS; i++)
-        offer_word(r, prefix, shells[i].name);
+    for (const completion_script *c = completion_scripts; c->shell; c++)
+        offer_word(r, prefix, c->shell);
 }
 
 /* sge and slurm of sge|slurm */
@@ -447,7 +444,7 @@ static void complete_words_of(request *r, int first, const char *store)
 /* The first word of a line: a script, or a command. */
 static void offer_commands(request *r)
 {
-    for (const command *c = command_table; c->name; c++)
+    for (const command *c = registry.commands; c->name; c++)
         offer(r, "", c->name, strlen(c->name), (part){c->summary, strlen(c->summary)});
     r->files = true;
 }
@@ -539,12 +536,4 @@ int complete_shell_words(int n, char **words)
 {
     kv_err e = {0};
     return print_words(n, words, &e) ? EXIT_FAILED : EXIT_DONE;
-}
-
-const char *complete_shell_script(const char *shell)
-{
-    for (size_t i = 0; i < NSHELLS; i++)
-        if (strcmp(shell, shells[i].name) == 0)
-            return shells[i].text;
-    return NULL;
 }

@@ -6,12 +6,6 @@
 #ifndef COMPLETE_COMPLETE_SHELL_H
 #define COMPLETE_COMPLETE_SHELL_H
 
-/* The files of cli/completions. */
-extern const char completion_bash[], completion_zsh[], completion_fish[];
-
-/* What a shell needs, or NULL when there is nothing for one of that name. */
-const char *complete_shell_script(const char *shell);
-
 /* Prints what may stand for the last of n words: a line "files" when names of files may stand there
  * too, else "words"; then a line for each candidate, with a tab and what it is behind it where that
  * is known. The words are those behind `kvctl`, with their quotes, up to the cursor; candidates

@@ -11,15 +11,15 @@
 #include "base/suggest.h"
 #include "syntax/command.h"
 #include "eval/eval_tree.h"
-#include "eval/function.h"
-#include "files/load.h"
-#include "out/report.h"
-#include "out/show.h"
-#include "eval/stack.h"
+#include "syntax/function.h"
+#include "session/show.h"
+#include "session/stack.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
-#include "eval/value_stack.h"
+#include "session/unit.h"
+#include "session/value_stack.h"
+#include "session/registry.h"
 #include "term/progress.h"
+#include "session/details.h"
 
 /* and, or, not: the right side is evaluated only when it matters. */
 static int eval_logic(session *s, const ast *node, value *out, kv_err *e)
@@ -105,10 +105,10 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     for (int64_t i = 0; s->locals && i < s->locals->n; i++)
         suggest_add(&near, s->locals->items[i].name);
     bool none = near.n == 0; /* then it may be a command without arguments, or a function */
-    for (const command *c = command_table; none && c->name; c++)
+    for (const command *c = registry.commands; none && c->name; c++)
         suggest_add(&near, c->name);
-    for (int i = 0; none && i < function_count; i++)
-        suggest_add(&near, function_table[i].name);
+    for (int i = 0; none && i < registry.nfunctions; i++)
+        suggest_add(&near, registry.functions[i].name);
     return suggest_done(&near, e);
 }
 
@@ -174,13 +174,14 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
         code = session_set(s, def->kid[i]->u.text, value_ref(args[i - 1]), e);
     s->unit = d->unit;
     if (code == KV_OK)
-        code = def->op ? eval(s, def->kid[0], out, e) : run_block(s, def->kid[0], &how, out, e);
+        code = def->op ? eval(s, def->kid[0], out, e)
+                       : registry.run_block(s, def->kid[0], &how, out, e);
     s->depth--;
     s->locals = locals;
     s->unit = caller;
     scope_release(&own);
     if (code)
-        report_caller(s, node);
+        session_caller(s, node);
     return code;
 }
 
@@ -540,13 +541,13 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
     case AST_CALL:
         return eval_is_inner(s, node) ? eval_tree(s, node, out, e) : eval_call(s, node, out, e);
     case AST_STORE:
-        return run_method_call(s, node, out, e);
+        return registry.run_method_call(s, node, out, e);
     case AST_INDEX:
         return eval_index(s, node, out, e);
     case AST_AT:
         return eval_at(s, node, out, e);
     case AST_FILE:
-        return load_eval(s, node, out, e);
+        return registry.load(s, node, out, e);
     case AST_UNARY:
     case AST_BINARY:
         return eval_is_logic(node) ? eval_logic(s, node, out, e) : eval_tree(s, node, out, e);

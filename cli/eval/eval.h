@@ -4,7 +4,7 @@
 
 #include "lang/ast.h"
 #include "base/mem.h"
-#include "run/session.h"
+#include "session/session.h"
 
 /* The value of an expression; the caller releases it. Errors have the place of their node. */
 int eval(session *s, const ast *node, value *out, kv_err *e);
@@ -55,22 +55,5 @@ void key_list_release(key_list *l);
 /* Calls a function of the script. */
 int eval_call_definition(session *s, const struct definition *d, const ast *node, const value *args,
                          int64_t n, value *out, kv_err *e);
-
-/* Runs the statements of a block. *returned: set to the value of a return (flow RETURN). */
-typedef enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_QUIT } flow;
-int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *e);
-
-/* For commands with COMMAND_RUNS: how the statements that they run end goes to whoever runs the
- * command. */
-typedef struct run_flow {
-    flow *how;
-    value *returned;
-} run_flow;
-
-/* Runs the command of an AST_STORE on its store. Out: what it gives, as a value. */
-int run_method_call(session *s, const ast *node, value *out, kv_err *e);
-
-/* Runs a block or a statement that is an argument of the running command. */
-int run_argument(session *s, const ast *node, kv_err *e);
 
 #endif

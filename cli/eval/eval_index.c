@@ -2,9 +2,9 @@
 #include "array/slice.h"
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "eval/function.h"
-#include "eval/list.h"
-#include "syntax/unit.h"
+#include "syntax/function.h"
+#include "session/list.h"
+#include "session/unit.h"
 
 /* An optional bound of a slice. */
 static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv_err *e)

@@ -5,7 +5,7 @@
 #include "base/num.h"
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 /* A pattern or range of keys stands for at most this many. */
 #define KEYS_MAX 100000000

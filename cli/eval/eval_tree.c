@@ -10,10 +10,10 @@
 
 #include "base/stop.h"
 #include "eval/eval.h"
-#include "eval/list.h"
-#include "out/show.h"
-#include "syntax/unit.h"
-#include "eval/value_stack.h"
+#include "session/list.h"
+#include "session/show.h"
+#include "session/unit.h"
+#include "session/value_stack.h"
 #include "vm/expr.h"
 
 bool eval_is_logic(const ast *node)

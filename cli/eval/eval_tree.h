@@ -3,7 +3,7 @@
 #define EVAL_EVAL_TREE_H
 
 #include "lang/ast.h"
-#include "run/session.h"
+#include "session/session.h"
 
 /* Whether node is `and`, `or` or `not`, which choose what is evaluated. */
 bool eval_is_logic(const ast *node);

@@ -2,7 +2,7 @@
 #ifndef EVAL_FUNC_H
 #define EVAL_FUNC_H
 
-#include "eval/function.h"
+#include "syntax/function.h"
 
 /* func_make.c: arrays from shapes and numbers */
 int func_ones(function_args *args, value *out, kv_err *e);

@@ -1,6 +1,6 @@
 /* Functions of lists. */
 #include "eval/func.h"
-#include "eval/list.h"
+#include "session/list.h"
 
 int func_append(function_args *args, value *out, kv_err *e)
 {

@@ -8,7 +8,7 @@
 
 #include "base/num.h"
 #include "base/stop.h"
-#include "out/show.h"
+#include "session/show.h"
 
 /* A list takes 16 bytes an item; one longer than this is a slip rather than a wish. */
 #define RANGE_MAX 100000000

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "run/session.h"
+#include "session/session.h"
 
 typedef struct datafile {
     FILE *f;          /* to read from */

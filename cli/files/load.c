@@ -12,8 +12,8 @@
 #include "lang/lex.h"
 #include "files/datafile.h"
 #include "eval/eval.h"
-#include "files/file_kind.h"
-#include "syntax/unit.h"
+#include "syntax/file_kind.h"
+#include "session/unit.h"
 
 /* What load() may be told. */
 typedef struct load_options {

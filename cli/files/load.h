@@ -5,8 +5,8 @@
 
 #include "io/safetensors.h"
 #include "lang/ast.h"
-#include "eval/function.h"
-#include "run/session.h"
+#include "syntax/function.h"
+#include "session/session.h"
 
 /* The value of an AST_FILE: an array, or a list of them for a file with one a line. Errors: io,
  * format, usage (no known ending; several arrays and no name), name (of an array not there). */

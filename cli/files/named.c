@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 bool named_is_pattern(const ast *keys)
 {

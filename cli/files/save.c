@@ -15,10 +15,10 @@
 #include "io/json.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
-#include "files/file_kind.h"
+#include "syntax/file_kind.h"
 #include "files/save_rows.h"
 #include "syntax/safe.h"
-#include "out/show.h"
+#include "session/show.h"
 #include "files/watch.h"
 
 /* What goes into one file: arrays, or text. */

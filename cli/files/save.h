@@ -3,7 +3,7 @@
 #define FILES_SAVE_H
 
 #include "syntax/command.h"
-#include "run/session.h"
+#include "session/session.h"
 
 /* Writes what a command gave to path, "-" for stdout. {key} in the path stands for the key of each
  * of several values; then all files are written before the first is renamed, and an error or a

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "run/session.h"
+#include "session/session.h"
 
 typedef struct old_file {
     FILE *f;          /* what the file holds; NULL: there is none, or it is empty or no file */

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "run/session.h"
+#include "session/session.h"
 
 typedef struct watch {
     FILE *f; /* to write to */

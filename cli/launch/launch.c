@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "kvstore.h"
-#include "options.h"
+#include "options/options.h"
 #include "out/report.h"
 #include "term/terminal.h"
 #include "launch/launch_command.h"
@@ -91,7 +91,7 @@ static int fail(const kv_err *e)
     terminal_say("kvctl: %s", e->text);
     if (e->hint[0])
         terminal_say(" hint: %s", e->hint);
-    return (int)report_exit_code(e->code);
+    return (int)exit_code_of_error(e->code);
 }
 
 static int show_help(void)

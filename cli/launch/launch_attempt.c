@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launch/launch_clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "term/exit_code.h"

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launch/launch_clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"

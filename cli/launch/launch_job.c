@@ -4,18 +4,11 @@
 
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
+#include "launch/launch_clock.h"
 #include "launch/launch_attempt.h"
 #include "launch/launch_mpirun.h"
 #include "launch/launch_variables.h"
-
-int64_t launch_now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void watch_signals(signal_masks *m)
 {

@@ -28,9 +28,6 @@ int launch_job(const launch_options *o, int *code, kv_err *e);
  * did not start it), and as above. */
 int launch_queue(const launch_options *o, int *code, kv_err *e);
 
-/* A clock that only goes forward. */
-int64_t launch_now_ms(void);
-
 /* The watcher: the words of a rank. Returns the exit code. */
 int launch_rank(int argc, char **argv);
 

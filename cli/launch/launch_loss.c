@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "launch/launch_clock.h"
 #include "launch/launch_job.h"
 
 enum { MOST_NAMED = 8 };

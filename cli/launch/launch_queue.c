@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "launch/launch_clock.h"
 #include "base/mem.h"
 #include "term/exit_code.h"
 #include "launch/launch_folder.h"

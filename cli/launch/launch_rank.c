@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
+#include "launch/launch_clock.h"
 #include "term/exit_code.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"

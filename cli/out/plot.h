@@ -7,21 +7,14 @@
 #define OUT_PLOT_H
 
 #include "base/buf.h"
-#include "eval/value.h"
+#include "session/value.h"
+#include "syntax/plot_target.h"
 
 typedef enum plot_style {
     PLOT_LINES,
     PLOT_HEAT, /* rows and columns of an array, row 0 on top */
     PLOT_HIST  /* how many numbers lie where */
 } plot_style;
-
-/* Where a picture goes, by the ending of a path. */
-typedef enum plot_target { PLOT_NOWHERE, PLOT_TEXT, PLOT_SIXEL, PLOT_SVG, PLOT_PNG } plot_target;
-
-plot_target plot_target_of(const char *path);
-
-/* Checks a path that a picture is to be written, or added, to. Error: usage. */
-int plot_path_check(const char *path, bool append, kv_err *e);
 
 #define PLOT_NAME 64 /* bytes of the name of a series, with its NUL */
 

@@ -8,9 +8,10 @@
 #include "base/num.h"
 #include "io/json.h"
 #include "out/report.h"
-#include "out/show.h"
+#include "session/show.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "session/details.h"
 
 /* Elements up to which a side of a comparison is written whole. */
 #define WHOLE_SIDE 64
@@ -302,7 +303,7 @@ static void put_text_or_null(buf *out, const char *name, const char *text)
 static void put_error(session *s, buf *out, const char *file, const kv_err *e)
 {
     buf_printf(out, ",\"error\":{\"code\":\"%s\",\"exit\":%d", kv_code_name(e->code),
-               (int)report_exit_code(e->code));
+               (int)exit_code_of_error(e->code));
     put_text_or_null(out, "message", e->text);
     /* an error in a rule of another file; names of files are cut in errors, so only then */
     if (e->line > 0 && file && strcmp(file, e->file) != 0 && strlen(e->file) + 1 < sizeof e->file)
@@ -314,7 +315,7 @@ static void put_error(session *s, buf *out, const char *file, const kv_err *e)
     put_text_or_null(out, "hint", e->hint);
     if (s->detail.len > 0) {
         buf lines = {0};
-        report_details(s, &lines);
+        session_details(s, &lines);
         put_lines(out, "detail", buf_text(&lines));
         out->failed = out->failed || lines.failed;
         buf_release(&lines);

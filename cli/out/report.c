@@ -10,7 +10,8 @@
 #include "out/record.h"
 #include "out/transcript.h"
 #include "base/visible.h"
-#include "syntax/unit.h"
+#include "session/details.h"
+#include "session/unit.h"
 #include "term/progress.h"
 #include "term/terminal.h"
 
@@ -19,48 +20,6 @@
 
 /* Characters of a long source line that are shown around the place. */
 #define SHOWN_MAX 100
-
-/* What begins a line of the details that names a caller. A recursion that failed names the same
- * ones over and over, so of more than CALLERS_MAX the innermost and the outermost are shown. */
-#define CALLER      "  in "
-#define CALLERS_MAX 10
-
-exit_code report_exit_code(int code)
-{
-    switch ((kv_code)code) {
-    case KV_OK:
-        return EXIT_DONE;
-    case KV_E_ASSERT:
-    case KV_E_EXPECT:
-        return EXIT_NO;
-    case KV_E_SYNTAX:
-    case KV_E_USAGE:
-        return EXIT_NOT_UNDERSTOOD;
-    case KV_E_NAME:
-    case KV_E_KEY:
-    case KV_E_SHAPE:
-    case KV_E_DTYPE:
-    case KV_E_VALUE:
-    case KV_E_INDEX:
-    case KV_E_MEMORY:
-        return EXIT_FAILED;
-    case KV_E_UNSUPPORTED:
-        return EXIT_UNSUPPORTED;
-    case KV_E_IO:
-    case KV_E_FORMAT:
-        return EXIT_IO;
-    case KV_E_BUSY:
-    case KV_E_TIMEOUT:
-    case KV_E_PEER:
-        return EXIT_PEER;
-    case KV_E_INTERRUPTED:
-        return EXIT_SIGINT;
-    case KV_E_INTERNAL:
-    case KV_NCODES:
-        break;
-    }
-    return EXIT_BUG;
-}
 
 /* The bytes that n characters take. */
 static size_t bytes_of(const char *text, size_t len, size_t n)
@@ -117,50 +76,6 @@ static void show_place(session *s, const kv_err *e, buf *out)
     buf_char(out, '\n');
 }
 
-void report_caller(session *s, const struct ast *node)
-{
-    int line, col;
-    source_locate(&s->unit->src, node->pos, &line, &col);
-    buf_printf(&s->detail, CALLER "%s:%d\n", s->unit->src.name, line);
-}
-
-/* Appends n lines, and returns what stands behind them. */
-static const char *put_lines(buf *out, const char *text, int64_t n)
-{
-    for (; n > 0; n--) {
-        size_t length = strcspn(text, "\n") + 1;
-        buf_put(out, text, length);
-        text += length;
-    }
-    return text;
-}
-
-/* How many lines from text on name callers; *last: where the last of them begins. */
-static int64_t count_callers(const char *text, const char **last)
-{
-    int64_t n = 0;
-    for (; strncmp(text, CALLER, strlen(CALLER)) == 0; n++) {
-        *last = text;
-        text += strcspn(text, "\n") + 1;
-    }
-    return n;
-}
-
-void report_details(const session *s, buf *out)
-{
-    const char *at = buf_text(&s->detail), *last;
-    while (*at) {
-        int64_t callers = count_callers(at, &last);
-        if (callers > CALLERS_MAX) {
-            put_lines(out, at, CALLERS_MAX - 1);
-            buf_printf(out, "  and %lld more\n", (long long)(callers - CALLERS_MAX));
-            at = last;
-            callers = 1;
-        }
-        at = put_lines(out, at, callers ? callers : 1);
-    }
-}
-
 void report_text(session *s, const kv_err *e, buf *out)
 {
     if (e->line > 0) {
@@ -174,7 +89,7 @@ void report_text(session *s, const kv_err *e, buf *out)
     if (e->line > 0)
         show_place(s, e, out);
     buf details = {0};
-    report_details(s, &details);
+    session_details(s, &details);
     visible_lines(out, buf_text(&details), details.len);
     buf_release(&details);
     buf_clear(&s->detail);
@@ -254,7 +169,7 @@ void report_error(session *s, const kv_err *e)
     else if (!s->recorder.on || !s->quiet)
         fputs(buf_text(terminal_color(STDERR_FILENO) ? &painted : &out), stderr);
     if (s->failure == 0)
-        s->failure = (int)report_exit_code(e->code);
+        s->failure = (int)exit_code_of_error(e->code);
     buf_release(&painted);
     buf_release(&out);
 }

@@ -13,7 +13,7 @@
 
 #include "lang/ast.h"
 #include "lang/source.h"
-#include "run/session.h"
+#include "session/session.h"
 
 /* Begins. Errors: io, busy (another process records there), memory. */
 int transcript_open(session *s, const char *path, kv_err *e);

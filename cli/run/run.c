@@ -1,25 +1,27 @@
 /* Running statements, one after another. */
+#include "run/run.h"
+
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/visible.h"
-#include "syntax/check_words.h"
-#include "cmd/commands.h"
+#include "syntax/hint_variable.h"
 #include "eval/eval.h"
 #include "eval/eval_tree.h"
-#include "eval/function.h"
-#include "eval/list.h"
+#include "syntax/function.h"
+#include "session/list.h"
 #include "out/record.h"
 #include "out/report.h"
 #include "files/save.h"
 #include "run/shell.h"
-#include "out/show.h"
-#include "eval/stack.h"
+#include "session/show.h"
+#include "session/stack.h"
 #include "syntax/statement.h"
 #include "out/transcript.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/progress.h"
+#include "session/details.h"
 
 static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e);
 
@@ -183,7 +185,7 @@ static int run_show(session *s, const ast *node, result *r, kv_err *e)
 static bool saves_value(const ast *node, const command *c)
 {
     const ast *to = command_redirect_of(node, false);
-    return c->run == cmd_print && node->kid[0]->n == 1 && to && to->op != REDIRECT_PIPE;
+    return (c->flags & COMMAND_SAVES) && node->kid[0]->n == 1 && to && to->op != REDIRECT_PIPE;
 }
 
 static int save_printed(session *s, const ast *node, result *r, kv_err *e)
@@ -256,7 +258,7 @@ static int run_source(session *s, const ast *node, kv_err *e)
     int code = unit_run(s, node->u.other, e);
     s->unit = outer;
     if (code)
-        report_caller(s, node);
+        session_caller(s, node);
     return code;
 }
 
@@ -283,7 +285,7 @@ static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
     const command *c = node->kid[0]->u.other;
     const char *name = node->u.text;
     *before = -1;
-    if (c->run == cmd_create || c->run == cmd_use)
+    if (c->flags & COMMAND_CHOOSES)
         return KV_OK;
     if (session_find(s, name) || !session_names_store(s, name)) {
         unit_err(s, node, e, KV_E_NAME, "`%s` is no store", name);
@@ -628,7 +630,7 @@ static int run_statement(session *s, const ast *node, flow *how, value *returned
 
 static bool is_expect(const ast *node)
 {
-    return node->kind == STMT_COMMAND && ((const command *)node->u.other)->run == cmd_expect;
+    return command_is(node, COMMAND_EXPECTS);
 }
 
 /* Runs statement i of a block, and keeps what it puts out where an `expect` follows. last: whether

@@ -6,8 +6,8 @@
 
 #include "base/num.h"
 #include "base/suggest.h"
-#include "eval/function.h"
-#include "out/show.h"
+#include "syntax/function.h"
+#include "session/show.h"
 #include "term/terminal.h"
 
 typedef enum setting_id {

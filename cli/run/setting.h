@@ -3,7 +3,7 @@
 #define RUN_SETTING_H
 
 #include "base/buf.h"
-#include "run/session.h"
+#include "session/session.h"
 
 /* Sets one. Errors: usage (no such setting, with "did you mean"), dtype, value. */
 int setting_set(session *s, const char *name, value v, kv_err *e);

@@ -2,7 +2,7 @@
 #ifndef RUN_SHELL_H
 #define RUN_SHELL_H
 
-#include "run/session.h"
+#include "session/session.h"
 
 /* Runs a line of the shell with n bytes of text as its input; text NULL: kvctl's own stdin. Waits
  * for it. A reader that ends before it has read all is no error. Errors: io (it cannot start, or

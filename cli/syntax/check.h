@@ -10,7 +10,10 @@
 #define SYNTAX_CHECK_H
 
 #include "lang/parse.h"
-#include "run/session.h"
+#include "session/session.h"
+
+/* More are not kept: a file that is no script has an error on every line. */
+#define CHECK_ERRORS_MAX 1000
 
 typedef struct check_errors {
     kv_err *items;
@@ -36,8 +39,5 @@ bool check_keep_going(parser *p, const parser *before, bool to_block);
 /* Makes a statement one that fails with *e when it is reached; *e is empty then. False when the
  * error ends everything. */
 bool check_break(arena *a, ast *node, kv_err *e);
-
-/* Reports what was found in the order of files and places, each error once, and forgets it. */
-void check_report(session *s);
 
 #endif

@@ -9,10 +9,9 @@
 #include "base/suggest.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
-#include "cmd/commands.h"
-#include "eval/function.h"
+#include "syntax/function.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 typedef struct names {
     session *s;
@@ -23,11 +22,6 @@ typedef struct names {
     const source *src;
     kv_err *e;
 } names;
-
-static bool runs(const ast *node, command_fn *run)
-{
-    return node->kind == STMT_COMMAND && ((const command *)node->u.other)->run == run;
-}
 
 /* ---- What gives a name a value ---- */
 
@@ -52,10 +46,10 @@ static int collect_own(names *n, const ast *node)
         code = add(&n->functions, node->u.text, n->e);
     for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n && code == KV_OK; i++)
         code = add(&n->set, node->kid[i]->u.text, n->e);
-    const ast *store = runs(node, cmd_create) ? command_option_of(node, "name") : NULL;
+    const ast *store = command_is(node, COMMAND_CHOOSES) ? command_option_of(node, "name") : NULL;
     if (store)
         return add(&n->set, store->u.text, n->e);
-    n->unknown |= runs(node, cmd_source);
+    n->unknown |= command_is(node, COMMAND_SOURCES);
     return code;
 }
 
@@ -100,14 +94,14 @@ static bool is_no_reader(const ast *node, uint32_t i)
 {
     return (node->kind == STMT_ASSIGN && i == 0 && node->op == STMT_PLAIN &&
             node->kid[0]->kind == AST_NAME) ||
-           (node->kind == STMT_DEF && i > 0) || (runs(node, cmd_set) && i == 1) ||
+           (node->kind == STMT_DEF && i > 0) || (command_is(node, COMMAND_SETS) && i == 1) ||
            (node->kind == STMT_OPTION && strcmp(node->u.text, "name") == 0);
 }
 
 static int read_names(names *n, const ast *node)
 {
     int code = KV_OK;
-    if (!node || runs(node, cmd_expect_error)) /* which may wait for this very error */
+    if (!node || command_is(node, COMMAND_EXPECTS_ERROR)) /* which may wait for this very error */
         return KV_OK;
     if (node->kind == AST_NAME && !is_set(n, node->u.text))
         return tell(n, node);

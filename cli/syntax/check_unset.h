@@ -2,7 +2,7 @@
 #ifndef SYNTAX_CHECK_UNSET_H
 #define SYNTAX_CHECK_UNSET_H
 
-#include "run/session.h"
+#include "session/session.h"
 
 /* Looks through the texts of a session that collects errors, once all are read. Each name is an
  * error where a text first reads it. Names that a part that could not be read, or a file whose name

@@ -1,50 +1,15 @@
-/* The command table: everything there is to know about a command, once. The parser, help,
- * completion and the checks before a script runs read it; the usage line is made from it. */
+/* Commands: everything there is to know about each of them stands once, in the table of the
+ * registry. The parser, help, completion and the checks before a script runs read it; the usage
+ * line is made from it. */
 #ifndef SYNTAX_COMMAND_H
 #define SYNTAX_COMMAND_H
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "lang/ast.h"
-#include "out/rows.h"
-#include "run/session.h"
-
-/* ---- What a command gives ---- */
-
-/* Both sides of a comparison that does not hold. */
-typedef struct comparison {
-    bool answered;  /* the command said whether something holds */
-    bool holds, made;
-    value left, right;
-    value index;    /* a tuple: the first element that does not hold; none when shapes differ */
-    value max_diff; /* the largest difference, or none */
-    value differences; /* a tuple of the first: (index, left, right) of each */
-} comparison;
-
-/* A value, or one value a key. */
-typedef struct result {
-    value v;          /* VALUE_NONE: nothing to show */
-    kv_key *keys;     /* a list value: item i belongs to keys[i], shown under its key; or NULL */
-    int64_t nkeys;
-    bool has_key;     /* v is the value of one key, which is not shown; files may name it */
-    kv_key key;
-    arena names;      /* where names of keys live */
-    bool as_text;     /* v is text that is complete with its newlines: help, tables */
-    bool dense;       /* v is row_sparse, one array or one a key, and shown with all its zeros */
-    /* What --json needs beyond that; nobody fills it without. */
-    bool shown;        /* v goes to stdout, not to a variable or file */
-    bool as_json;      /* v is text that is one line of JSON */
-    kv_key *about;     /* the keys that the command worked on, in names; or NULL */
-    int64_t nabout;
-    rows entries;      /* the rows of a table */
-    rows summary;      /* rows of a name and a value that stand above the table */
-    const char *entries_name; /* of them in the record, when not "entries" */
-    comparison sides;  /* of an assert that does not hold */
-} result;
-
-void result_release(result *r);
-
-/* Room for one array a key: r->v becomes a list of n, r->keys a list to fill. Error: memory. */
-int result_for_keys(result *r, int64_t n, kv_err *e);
+#include "lang/source.h"
+#include "session/result.h"
+#include "session/session.h"
 
 /* ---- The table ---- */
 
@@ -94,16 +59,29 @@ typedef struct command_option {
     const char *value; /* as usage lines show it; NULL for a flag */
 } command_option;
 
+/* One flag answers one question about a command. */
 enum {
-    COMMAND_GIVES = 1,  /* gives a value: it can be redirected */
-    COMMAND_PARAMS = 2, /* takes --PARAM VALUE for the parameters of a rule */
-    COMMAND_PRINTS = 4, /* may print lines (of an updater): | and > take these */
-    COMMAND_DRAWS = 32,    /* with COMMAND_PRINTS: writes the file of > itself, often a picture */
-    COMMAND_RUNS = 64,     /* runs statements: run_argument */
-    COMMAND_WRITES = 128,  /* writes its ARG_FILE */
-    COMMAND_ONE_EACH = 8,  /* one value a key, so a single key takes one value */
-    COMMAND_CHANGES = 256, /* may change a store; what does not may share a state file's lock */
-    COMMAND_ALL_KEYS = 16  /* concerns every key of the store: its record lists them */
+    /* What it puts out. */
+    COMMAND_GIVES = 1 << 0,  /* gives a value: it can be redirected */
+    COMMAND_PRINTS = 1 << 1, /* may print lines (of an updater): | and > take these */
+    COMMAND_DRAWS = 1 << 2,  /* with COMMAND_PRINTS: writes the file of > itself, often a picture */
+    COMMAND_SAVES = 1 << 3,  /* with COMMAND_PRINTS: > FILE saves one value as such */
+    COMMAND_WRITES = 1 << 4, /* writes its ARG_FILE */
+    /* How its words are read. */
+    COMMAND_PARAMS = 1 << 5,   /* takes --PARAM VALUE for the parameters of a rule */
+    COMMAND_ONE_EACH = 1 << 6, /* one value a key, so a single key takes one value */
+    COMMAND_SETS = 1 << 7,     /* its second argument is a word of a setting, no variable */
+    /* What it does to stores. */
+    COMMAND_CHANGES = 1 << 8,    /* may change one; without it a state file's lock may be shared */
+    COMMAND_ALL_KEYS = 1 << 9,   /* concerns every key of the store: its record lists them */
+    COMMAND_CHOOSES = 1 << 10,   /* decides which store is in use */
+    COMMAND_REGISTERS = 1 << 11, /* its first argument becomes a store type */
+    COMMAND_EXPLAINED = 1 << 12, /* explain can say what it does */
+    /* What it does with other statements. */
+    COMMAND_RUNS = 1 << 13,         /* runs statements: run_argument */
+    COMMAND_SOURCES = 1 << 14,      /* runs a file, which may set any variable */
+    COMMAND_EXPECTS = 1 << 15,      /* compares what the statement before it put out */
+    COMMAND_EXPECTS_ERROR = 1 << 16 /* its block shall fail */
 };
 
 #define COMMAND_MAX_ARGS 2
@@ -120,23 +98,27 @@ typedef struct command {
     const char *examples;                            /* lines "command  # what it does" */
     const char *see;                                 /* "push, pull" or NULL */
     const char *fails;                               /* codes, or NULL */
+    /* How MXNet calls the command as a method, "pull(key, out, priority)": its name, and its
+     * parameters in their order, first those that are the arguments, then options. A name before a
+     * colon is that of a dictionary that may hold them. NULL: MXNet has no such method, and the
+     * command has its own name, with its arguments in their order. The methods are those of KVStore
+     * in MXNet 1.9.1 (python/mxnet/kvstore). */
+    const char *method;
+    /* (optional) Checks the literal words of a STMT_COMMAND node before anything runs. types: the
+     * store types that the texts register, or NULL when there may be any others. The error has the
+     * place of the word. */
+    int (*check)(const source *src, const ast *call, const map *types, kv_err *e);
 } command;
-
-/* All of them in the order in which help lists them; an entry without a name ends it. */
-extern const command command_table[];
 
 /* The command of a word in which - and _ are the same, n bytes long; NULL when there is none. */
 const command *command_find(const char *word, size_t n);
 
-/* How MXNet calls the command as a method, "pull(key, out, priority)": its name, and its parameters
- * in their order, first those that are the arguments, then options. A name before a colon is that
- * of a dictionary that may hold them. NULL: MXNet has no such method, and the command has its own
- * name, with its arguments in their order. */
-const char *command_method(const command *c);
-
 /* The command that a method of a store is, by MXNet's name or by its own with _ for -; NULL when
  * there is none. */
 const command *command_find_method(const char *name);
+
+/* Whether a node is a command with one of these flags. */
+bool command_is(const ast *node, int flags);
 
 /* Whether the command has a call form: whether its arguments can stand between brackets. */
 bool command_can_be_called(const command *c);
@@ -158,8 +140,5 @@ const ast *command_option_of(const ast *call, const char *name);
  * NULL.
  */
 const ast *command_redirect_of(const ast *node, bool to_variable);
-
-/* The value of --priority, 0 when it was not given. Errors: dtype, value (out of int range). */
-int command_priority(session *s, const ast *call, kv_call *out, kv_err *e);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef SYNTAX_EFFECT_H
 #define SYNTAX_EFFECT_H
 
-#include "syntax/unit.h"
+#include "session/unit.h"
 
 /* Whether running u may change a store: it holds a command that does, also in a function that is
  * never called, or something that cannot be known before, such as a file whose name is computed. */

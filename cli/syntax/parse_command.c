@@ -6,11 +6,12 @@
 
 #include "base/suggest.h"
 #include "syntax/check.h"
-#include "files/file_kind.h"
-#include "cmd/optimizer_help.h"
-#include "out/plot.h"
+#include "syntax/file_kind.h"
+#include "syntax/optimizer_param.h"
+#include "syntax/plot_target.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
 
 /* ---- Words ---- */
 

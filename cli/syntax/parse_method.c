@@ -330,7 +330,7 @@ static bool is_whole(method_call *m, const token *name)
 
 static void read_table(method_call *m)
 {
-    const char *method = command_method(m->c), *open = method ? strchr(method, '(') : NULL;
+    const char *method = m->c->method, *open = method ? strchr(method, '(') : NULL;
     const char *colon = open ? strchr(open, ':') : NULL;
     m->params = colon ? colon + 2 : open ? open + 1 : "";
     m->dictionary = colon ? open + 1 : NULL;

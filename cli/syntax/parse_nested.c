@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "cmd/explain.h"
 #include "syntax/parse_command.h"
 #include "syntax/statement.h"
 
@@ -128,7 +127,7 @@ ast *parse_explained(parser *p)
     const ast *call = node ? command_of(node) : NULL, *outward = node ? find_outward(node) : NULL;
     if (!node)
         return NULL;
-    if (!call || !explain_knows(call->u.other)) {
+    if (!call || !command_is(call, COMMAND_EXPLAINED)) {
         parse_fail(p, node->pos, node->end, KV_E_USAGE, "explain has nothing to say of this");
         kv_err_hint(p->e, "it explains init, push, pull, pushpull, broadcast and barrier");
         return NULL;

@@ -2,11 +2,12 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "files/file_kind.h"
-#include "eval/function.h"
+#include "syntax/file_kind.h"
+#include "syntax/function.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_method.h"
-#include "out/plot.h"
+#include "syntax/plot_target.h"
+#include "session/registry.h"
 #include "syntax/statement.h"
 
 static ast *statement(parser *p);
@@ -30,7 +31,7 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
                name);
     suggest near = {.word = parse_intern(p, name, end - pos)};
-    for (const command *c = command_table; near.word && c->name; c++)
+    for (const command *c = registry.commands; near.word && c->name; c++)
         suggest_add(&near, c->name);
     suggest_done(&near, p->e);
     kv_err_hint(p->e, "`help` lists the commands");
@@ -407,7 +408,7 @@ static bool is_mistyped(parser *p, uint32_t pos, uint32_t name_end, uint32_t end
     if (end == name_end)
         return false;
     suggest near = {.word = parse_intern(p, p->lx.src->text + pos, end - pos)};
-    for (const command *c = command_table; near.word && c->name; c++)
+    for (const command *c = registry.commands; near.word && c->name; c++)
         suggest_add(&near, c->name);
     return !near.word || near.n > 0;
 }

@@ -6,7 +6,7 @@
 
 #include "lang/ast.h"
 #include "lang/source.h"
-#include "run/session.h"
+#include "session/session.h"
 
 /* Whether a node may stand in a script. Error: unsupported, at the node. */
 int safe_check(const session *s, const source *src, const ast *node, kv_err *e);

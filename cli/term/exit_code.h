@@ -2,6 +2,8 @@
 #ifndef TERM_EXIT_CODE_H
 #define TERM_EXIT_CODE_H
 
+#include "base/kv_err.h"
+
 /* Exit codes, by what a caller can do about it. */
 typedef enum exit_code {
     EXIT_DONE = 0,
@@ -15,5 +17,8 @@ typedef enum exit_code {
     EXIT_SIGINT = 130,
     EXIT_SIGTERM = 143
 } exit_code;
+
+/* The exit code of a kv_code. */
+exit_code exit_code_of_error(int code);
 
 #endif

@@ -23,9 +23,11 @@
 #include "tools/doctor_gpu.h"
 #include "out/report.h"
 #include "run/shell.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "term/histfile.h"
 #include "term/terminal.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 static void topic(buf *out, const char *name)
 {

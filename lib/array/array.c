@@ -20,66 +20,6 @@
 /* Elements up to these bytes lie behind their header. */
 enum { INSIDE_BYTES = 1024 };
 
-typedef struct dtype_facts {
-    const char *name;
-    int64_t bytes;
-} dtype_facts;
-
-static const dtype_facts facts[KV_DTYPE_END] = {
-#define FACTS(constant, number, name, bytes) [number] = {name, bytes},
-    KV_DTYPE_MAP(FACTS)
-#undef FACTS
-};
-
-static bool dtype_exists(kv_dtype dtype)
-{
-    return (unsigned)dtype < KV_DTYPE_END && facts[dtype].name;
-}
-
-const char *kv_dtype_name(kv_dtype dtype)
-{
-    return dtype_exists(dtype) ? facts[dtype].name : "unknown";
-}
-
-int64_t kv_dtype_bytes(kv_dtype dtype)
-{
-    return dtype_exists(dtype) ? facts[dtype].bytes : 0;
-}
-
-bool kv_dtype_is_float(kv_dtype dtype)
-{
-    switch (dtype) {
-    case KV_FLOAT32:
-    case KV_FLOAT64:
-    case KV_FLOAT16:
-    case KV_BFLOAT16:
-        return true;
-    case KV_UINT8:
-    case KV_INT32:
-    case KV_INT8:
-    case KV_INT64:
-    case KV_BOOL:
-        return false;
-    }
-    return false;
-}
-
-int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
-{
-    int rc = arg_given(dtype, "dtype", e);
-    if (rc || (rc = arg_given(name, "name", e)))
-        return rc;
-    for (int i = 0; i < KV_DTYPE_END; i++) {
-        if (facts[i].name && strcmp(facts[i].name, name) == 0) {
-            *dtype = (kv_dtype)i;
-            return KV_OK;
-        }
-    }
-    kv_err_set(e, KV_E_DTYPE, "there is no dtype \"%.40s\"", name);
-    kv_err_hint(e, "float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool");
-    return KV_E_DTYPE;
-}
-
 bool kv_ctx_same(kv_ctx a, kv_ctx b)
 {
     return a.device == b.device && a.id == b.id;
@@ -165,12 +105,12 @@ static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, co
                 kv_ctx ctx, bool own, kv_err *e)
 {
     int64_t size = 0;
-    if (!dtype_exists(dtype))
+    if (kv_dtype_bytes(dtype) == 0)
         return kv_err_set(e, KV_E_DTYPE, "%d is not the number of a dtype", (int)dtype);
     int rc = shape_size(&size, dtype, ndim, shape, e);
     if (rc)
         return rc;
-    int64_t bytes = size * facts[dtype].bytes;
+    int64_t bytes = size * kv_dtype_bytes(dtype);
     bool small = own && !mirror_needed(ctx) && bytes <= INSIDE_BYTES;
     kv_array *a = mem_alloc_data(header_bytes(ndim) + (small ? bytes : 0), e);
     if (!a)
@@ -405,8 +345,8 @@ int64_t kv_array_size(const kv_array *a)
 int64_t kv_array_bytes(const kv_array *a)
 {
     if (a->storage == KV_DEFAULT)
-        return a->size * facts[a->dtype].bytes;
-    return a->nrows * (sparse_row(a) * facts[a->dtype].bytes + (int64_t)sizeof *a->rows);
+        return a->size * kv_dtype_bytes(a->dtype);
+    return a->nrows * (sparse_row(a) * kv_dtype_bytes(a->dtype) + (int64_t)sizeof *a->rows);
 }
 
 kv_ctx kv_array_ctx(const kv_array *a)

@@ -1,4 +1,4 @@
-/* Finding, reading, checking, sorting and uniting row ids. Many ids of few rows are sorted by
+/* Reading, checking, sorting and uniting row ids. Many ids of few rows are sorted by
  * marking each in a map of bits, few ids of many rows by comparing them. */
 #include "array/row_ids.h"
 
@@ -9,27 +9,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "engine/pool.h"
-
-/* ---- Finding --------------------------------------------------------------------------------- */
-
-/* The next id wanted mostly lies near the last one found, so the steps begin small and double. */
-int64_t row_ids_find(const int64_t *ids, int64_t from, int64_t n, int64_t id)
-{
-    int64_t step = 1, low = from, high;
-    while (low + step <= n && ids[low + step - 1] < id) {
-        low += step;
-        step *= 2;
-    }
-    high = low + step <= n ? low + step - 1 : n;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 

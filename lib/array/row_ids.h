@@ -6,8 +6,25 @@
 #include "array/device.h"
 
 /* The number of the first of n ascending ids, from number `from` on, that is at least id; n where
- * there is none. Quick when it is near `from`. */
-int64_t row_ids_find(const int64_t *ids, int64_t from, int64_t n, int64_t id);
+ * there is none. The next id wanted mostly lies near the last one found, so the steps begin small
+ * and double. */
+static inline int64_t row_ids_find(const int64_t *ids, int64_t from, int64_t n, int64_t id)
+{
+    int64_t step = 1, low = from, high;
+    while (low + step <= n && ids[low + step - 1] < id) {
+        low += step;
+        step *= 2;
+    }
+    high = low + step <= n ? low + step - 1 : n;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (ids[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
 
 /* The elements of ids, a default array of integers, or of floats that are whole and lie where every
  * integer is exact (in float32 up to 2^24). Blocks as a read of ids does.

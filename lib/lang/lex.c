@@ -9,21 +9,6 @@
 /* Bytes of a wrong word that a message shows. */
 #define SHOWN_MAX 60
 
-bool lex_is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
-}
-
-bool lex_is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-bool lex_is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 static char at(const lexer *lx, uint32_t pos)
 {
     return pos < lx->limit ? lx->src->text[pos] : '\0';
@@ -58,62 +43,6 @@ static bool is_blank_before(const lexer *lx, uint32_t pos)
     return is_line_start(lx, pos) || lex_is_blank(lx->src->text[pos - 1]);
 }
 
-/* ---- Prompts ---- */
-
-size_t lex_prompt(const char *text, size_t n, bool more)
-{
-    const char *end = text + n, *at = text + 2;
-    if (n < 3 || memcmp(text, more ? ".." : "kv", 2) != 0)
-        return 0;
-    if (!more && *at == '[')
-        for (at++; at < end && at[-1] != ']' && *at != '\n'; at++)
-            ;
-    if (!more && at < end && *at == ':')
-        while (at < end && !strchr("*> \n", *at))
-            at++;
-    if (!more && at < end && *at == '*')
-        at++;
-    if (at == end || *at != '>')
-        return 0;
-    at++;
-    if (at == end || *at == '\n' || *at == '\r')
-        return (size_t)(at - text);
-    return *at == ' ' ? (size_t)(at + 1 - text) : 0;
-}
-
-/* The same for a prompt of Python. */
-static size_t python_prompt(const char *text, size_t n, bool more)
-{
-    if (n < 3 || memcmp(text, more ? "..." : ">>>", 3) != 0)
-        return 0;
-    if (n == 3 || text[3] == '\n' || text[3] == '\r')
-        return 3;
-    return text[3] == ' ' ? 4 : 0;
-}
-
-/* The bytes of a prompt of an entry, or with more of one that goes on, and of the blanks before it,
- * or 0. */
-static size_t any_prompt(const char *line, size_t n, bool more)
-{
-    size_t blanks = 0, found;
-    while (blanks < n && lex_is_blank(line[blanks]))
-        blanks++;
-    if (!(found = lex_prompt(line + blanks, n - blanks, more)))
-        found = python_prompt(line + blanks, n - blanks, more);
-    return found ? blanks + found : 0;
-}
-
-bool lex_begins_entry(const char *line, size_t n)
-{
-    return any_prompt(line, n, false) > 0;
-}
-
-size_t lex_margin(const char *line, size_t n)
-{
-    size_t found = any_prompt(line, n, false);
-    return found ? found : any_prompt(line, n, true);
-}
-
 /* Past the blanks at pos. */
 static uint32_t past_blanks(const lexer *lx, uint32_t pos)
 {
@@ -130,11 +59,11 @@ static uint32_t past_prompt(const lexer *lx, uint32_t pos)
     size_t left = lx->limit - from, n = 0;
     char c = at(lx, from);
     if (c == '>')
-        n = python_prompt(text, left, false);
+        n = lex_python_prompt(text, left, false);
     else if (c == 'k')
         n = lex_prompt(text, left, false);
     else if (c == '.' && (lx->prompted || !lx->in_brackets))
-        n = (n = lex_prompt(text, left, true)) > 0 ? n : python_prompt(text, left, true);
+        n = (n = lex_prompt(text, left, true)) > 0 ? n : lex_python_prompt(text, left, true);
     return n > 0 ? from + (uint32_t)n : pos;
 }
 

@@ -72,6 +72,8 @@ void lex_blanks(lexer *lx);
 /* The bytes of a prompt of kvctl at text, of n bytes, or 0: `kv> ` and its kin (`kv:b> `, `kv[1/2]>
  * `, `kv*> `), or with more `..> `. It may have lost its last blank when nothing follows it. */
 size_t lex_prompt(const char *text, size_t n, bool more);
+/* The same for a prompt of Python. */
+size_t lex_python_prompt(const char *text, size_t n, bool more);
 
 /* The bytes of the prompt of any kind, and of the blanks before it, that a line of n bytes begins
  * with, or 0. */
@@ -102,8 +104,19 @@ uint32_t lex_line_text(const lexer *lx, uint32_t pos);
  * multiple of 8. */
 int lex_indent(const lexer *lx, uint32_t pos);
 
-bool lex_is_letter(char c); /* ASCII letters, _, and bytes of other characters */
-bool lex_is_digit(char c);
-bool lex_is_blank(char c);  /* blank, tab, carriage return */
+/* ASCII letters, _, and bytes of other characters */
+static inline bool lex_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
+}
+static inline bool lex_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+/* blank, tab, carriage return */
+static inline bool lex_is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
 
 #endif

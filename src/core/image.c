@@ -1,10 +1,7 @@
-/* Collecting tensors and texts, and writing them. */
+/* Collecting tensors and texts. */
 #include "core/image.h"
 
 #include <string.h>
-
-#include "base/file.h"
-#include "core/checksum.h"
 
 static const char *joined(image *im, const char *prefix, const char *name, kv_err *e)
 {
@@ -37,23 +34,6 @@ int image_array(image *im, const char *prefix, const char *name, kv_array *array
         return KV_E_MEMORY;
     im->items[im->n++] = (safetensors_item){whole, kv_array_ref(array)};
     return KV_OK;
-}
-
-int image_write(image *im, const char *path, kv_err *e)
-{
-    file_out out;
-    int rc = im->plain ? KV_OK : checksum_add(im, e);
-    if (!rc)
-        rc = file_out_open(&out, path, e);
-    if (rc)
-        return rc;
-    file_out_clean(&out);
-    rc = safetensors_write(out.f, path, im->items, im->n, im->metadata, im->nmetadata, e);
-    if (rc)
-        file_out_abandon(&out);
-    else
-        rc = file_out_commit(&out, e);
-    return rc;
 }
 
 void image_release(image *im)

@@ -2,6 +2,7 @@
 #include "core/residual_parts.h"
 
 #include "core/checksum.h"
+#include "core/key_text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@
 static int add_slot(image *im, const slot *s, kv_err *e)
 {
     char number[32], name[KV_KEY_MAX + 32];
-    const char *key = state_parts_key(number, &s->key);
+    const char *key = key_text_of(number, &s->key);
     int rc = KV_OK;
     for (int64_t i = 0; s->residuals && i < s->residuals->n && !rc; i++) {
         snprintf(name, sizeof name, "%s/%lld", key, (long long)i);
@@ -76,7 +77,7 @@ static int find_place(reader *r, const char *name, int64_t *number, int64_t *at)
     const char *position = position_of(name), *key = name + strlen(PREFIX);
     bool over = false;
     size_t n = (size_t)(position - key) - 1;
-    *number = r->last = state_parts_slot(r->t, key, n, r->last + 1);
+    *number = r->last = key_text_slot(r->t, key, n, r->last + 1);
     if (*number < 0)
         return bad(r, name, "a residual of no key");
     num_parse_int(position, strlen(position), at, &over);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "core/checksum.h"
+#include "core/key_text.h"
 #include "core/residual_parts.h"
 #include "core/rule_parts.h"
 #include "core/state_parts.h"
@@ -63,7 +64,7 @@ static int add_key(image *im, const slot *s, kv_err *e)
     print_form(&text, s);
     int rc = buf_check(&text, e);
     if (!rc)
-        rc = image_text(im, KEY, state_parts_key(number, &s->key), buf_text(&text), e);
+        rc = image_text(im, KEY, key_text_of(number, &s->key), buf_text(&text), e);
     buf_release(&text);
     return rc;
 }
@@ -192,7 +193,7 @@ static int missing_key(const reader *r, const char *name)
 static int read_key(const reader *r, const char *name, const char *text, int64_t *last,
                     int64_t *updates)
 {
-    int64_t i = *last = state_parts_slot(&r->store->slots, name, strlen(name), *last + 1), t;
+    int64_t i = *last = key_text_slot(&r->store->slots, name, strlen(name), *last + 1), t;
     bool over = false;
     size_t n = strcspn(text, " ");
     if (i < 0)

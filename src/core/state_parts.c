@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "core/checksum.h"
+#include "core/key_text.h"
 #include "core/residual_parts.h"
 
 #define NUM_UPDATE "kvstore.num_update"
@@ -21,31 +22,6 @@
 /* Bits of what a key keeps: its states by number, and the master. */
 #define MASTER_BIT (1u << 31)
 _Static_assert(PLAN_MAX_STATES <= 31, "no bit left for the master");
-
-const char *state_parts_key(char number[32], const kv_key *key)
-{
-    if (key->name)
-        return key->name;
-    number[num_int(number, key->id)] = '\0';
-    return number;
-}
-
-int64_t state_parts_slot(const slot_table *t, const char *text, size_t n, int64_t guess)
-{
-    char name[KV_KEY_MAX + 1], again[32];
-    kv_key key = {0};
-    bool over = false;
-    if (t->n == 0 || n > KV_KEY_MAX)
-        return -1;
-    memcpy(name, text, n);
-    name[n] = '\0';
-    if (t->items[0].key.name)
-        key.name = name;
-    else if (num_parse_int(name, n, &key.id, &over) != n || over ||
-             strcmp(state_parts_key(again, &key), name) != 0)
-        return -1;
-    return slot_find(t, &key, guess);
-}
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
@@ -115,7 +91,7 @@ static int add_slot(image *im, const optimizer *o, const slot *s, const char *pr
 {
     static const rule_state_info master = {MASTER, STATE_ARRAY};
     char number[32];
-    const char *key = state_parts_key(number, &s->key);
+    const char *key = key_text_of(number, &s->key);
     buf names = {0};
     int rc = KV_OK, listed = 0;
     if (!s->state)
@@ -203,7 +179,7 @@ static int find_state(const optimizer *o, const char *name, size_t n)
 
 static int find_slot(reader *r, const char *text, size_t n, int64_t *at)
 {
-    *at = r->last = state_parts_slot(r->t, text, n, r->last + 1);
+    *at = r->last = key_text_slot(r->t, text, n, r->last + 1);
     if (*at < 0)
         return file_bad(r->e, KV_E_FORMAT, r->path, "states of \"%.*s\", which is no key of it",
                    n > 80 ? 80 : (int)n, text);

@@ -61,10 +61,4 @@ void state_parts_release(state_parts *p);
 /* Appends a number as the table has it: "int 40". */
 void state_parts_number(buf *out, host x);
 
-/* The text of a key in files: "3", "fc1.weight". number is room for a number. */
-const char *state_parts_key(char number[32], const kv_key *key);
-
-/* The slot whose key has this text of n bytes, or -1. */
-int64_t state_parts_slot(const slot_table *t, const char *text, size_t n, int64_t guess);
-
 #endif

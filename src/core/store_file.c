@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "core/call.h"
 #include "core/checksum.h"
+#include "core/key_text.h"
 #include "core/residual_parts.h"
 #include "core/row_parts.h"
 #include "core/rule_parts.h"
@@ -41,7 +42,7 @@ static int by_key(const void *a, const void *b)
 static int add_key(image *im, const slot *s, kv_err *e)
 {
     char number[32];
-    const char *text = state_parts_key(number, &s->key);
+    const char *text = key_text_of(number, &s->key);
     if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
         return row_parts_add(im, text, s->stored, e);
     bool reserved = s->key.name && strncmp(text, RESERVED, strlen(RESERVED)) == 0;
@@ -144,7 +145,7 @@ int store_file_take_arrays(image *im, const kv *store, kv_err *e)
                             "key %s is row_sparse, which files of other tools cannot hold",
                             slot_key_text(text, &s->key));
         else
-            rc = image_array(im, "", state_parts_key(number, &s->key), s->stored, e);
+            rc = image_array(im, "", key_text_of(number, &s->key), s->stored, e);
     }
     if (rc == KV_OK)
         rc = add_remarks(im, store, e);

@@ -21,7 +21,7 @@ int local_open(const local *as, const kv_opt *opts, int nopts, void **self, kv_e
 {
     if (nopts)
         return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"",
-                          kv_type(as->store), opts[0].name);
+                          as->store->type, opts[0].name);
     local *l = mem_alloc(1, sizeof *l, e);
     if (!l)
         return KV_E_MEMORY;

@@ -21,7 +21,7 @@ static int check_dense(const kv *store, const kv_key *keys, int64_t n, kv_array 
         if (arrays[i]->storage == KV_DEFAULT)
             continue;
         kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" takes no row_sparse arrays, as for key %s",
-                   kv_type(store), slot_key_text(text, &keys[i]));
+                   store->type, slot_key_text(text, &keys[i]));
         kv_err_hint(e, "the type device does; dense(a) makes an array dense");
         kv_err_key(e, &keys[i]);
         return KV_E_UNSUPPORTED;
@@ -89,7 +89,7 @@ static int open_nccl(kv *store, const kv_opt *opts, int nopts, void **self, kv_e
     if (dev_virtual_gpus()) {
         kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" wants GPUs of this machine, these are "
                                         "virtual",
-                   kv_type(store));
+                   store->type);
         return kv_err_hint(e, "the type device works with virtual GPUs");
     }
     const gpu_ops *gpu = gpu_find(e);

@@ -14,7 +14,7 @@
 static int open_store(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)
 {
     if (nopts)
-        return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"", kv_type(store),
+        return kv_err_set(e, KV_E_USAGE, "the type \"%s\" has no option \"%.64s\"", store->type,
                           opts[0].name);
     *self = store;
     return KV_OK;

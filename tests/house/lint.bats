@@ -6,7 +6,7 @@ load ../cli/help
 small_house()
 {
     mkdir -p scripts .ci lib/base lib/io lib/vm src/core cli/eval cli/term tests/cli
-    cp "$top/scripts/lint" scripts/
+    cp "$top/scripts/lint" "$top/scripts/circles" scripts/
     printf '#!/bin/bash\n' | tee .ci/run tests/cli/run >scripts/x
     printf '/* A head. */\n#include "base/a.h"\n' >lib/base/a.c
     printf '/* A head. */\n' >lib/base/a.h
@@ -124,4 +124,30 @@ breaks()
     printf '/* Head. */\nint counter;\nconst int table[] = {1};\n' >lib/base/b.c
     cc -fPIC -fno-common -c -o build/lib/base/b.o lib/base/b.c
     breaks "only the runtime is global" "lib/base/b.c:1: counter can be written to"
+}
+
+# compiled FILE NAME OTHER: a source that defines NAME and calls OTHER, and its object.
+compiled()
+{
+    mkdir -p "$(dirname "$1")" "build/$(dirname "$1")"
+    printf '/* Head. */\nint %s(void);\nint %s(void);\nint %s(void) { return %s(); }\n' \
+        "$2" "$3" "$2" "$3" >"$1"
+    cc -c -o "build/${1%.c}.o" "$1"
+}
+
+@test "lint: two files that call each other" {
+    small_house
+    compiled lib/vm/x.c x y
+    compiled lib/vm/y.c y x
+    BUILD=build breaks "nobody links in a circle" \
+        "lib/vm/x.c:1: a circle of 2 files: lib/vm/x.c lib/vm/y.c"
+}
+
+@test "lint: two folders that call each other, through files that do not" {
+    small_house
+    compiled lib/vm/x.c x p
+    compiled lib/io/p.c p nothing
+    compiled lib/io/q.c q r
+    compiled lib/vm/r.c r nothing
+    BUILD=build breaks "nobody links in a circle" "lib/io:1: a circle of 2 folders: lib/io lib/vm"
 }

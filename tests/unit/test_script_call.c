@@ -1,10 +1,13 @@
 /* The call form, and blocks by indentation: their trees are those of commands and of braces. */
+#include "language.h"
 #include "syntax/command.h"
 #include "cmd/commands.h"
 #include "syntax/parse_command.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "session/registry.h"
 #include "test_lang.h"
+#include "syntax/read_unit.h"
 
 static void dump_statement(buf *out, const ast *node)
 {
@@ -40,6 +43,7 @@ static void dump_statement(buf *out, const ast *node)
 
 static bool script(lang_text *t)
 {
+    language_init();
     const ast *body = statement_parse_all(&t->p);
     for (uint32_t i = 0; body && i < body->n; i++) {
         if (i > 0)
@@ -152,8 +156,9 @@ TEST(script_call_errors)
 TEST(script_call_table)
 {
     int methods = 0;
-    for (const command *c = command_table; c->name; c++) {
-        const char *method = command_method(c);
+    language_init();
+    for (const command *c = registry.commands; c->name; c++) {
+        const char *method = c->method;
         char name[64] = "";
         int nargs = 0, params = method && strchr(method, '(') && !strstr(method, "()");
         if (!method)
@@ -219,6 +224,7 @@ TEST(script_call_indentation_errors)
 /* At the prompt a block by indentation goes on until an empty line, or one indented less. */
 TEST(script_call_complete)
 {
+    language_init();
     static const struct {
         const char *text;
         bool complete;

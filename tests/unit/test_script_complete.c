@@ -1,4 +1,5 @@
 /* Completion and hints: what is offered for a text with the cursor behind it, and what is not. */
+#include "language.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -7,7 +8,9 @@
 #include <unistd.h>
 
 #include "complete/complete.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 /* A session with keys, variables, a function, an updater and a second store. */
 static void begin(session *s)
@@ -20,6 +23,7 @@ static void begin(session *s)
         "updater scale(by = 2.0, warm_up = 1) { stored += input * by }\n";
     kv_err e = {0};
     unit *u;
+    language_init();
     session_init(s);
     s->quiet = true;
     char *copy = mem_text(text, strlen(text), &e);

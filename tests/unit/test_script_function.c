@@ -1,14 +1,18 @@
 /* Functions of expressions, through the language: what is printed and what is refused. */
-#include "eval/function.h"
+#include "language.h"
+#include "syntax/function.h"
 
 #include <string.h>
 
 #include "array/device.h"
 #include "base/mem.h"
 #include "cmd/rules_text.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "vm/element.h"
 #include "test.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
+#include "session/registry.h"
 
 /* Runs a text in a session; what it prints goes to out. */
 static int run_in(session *s, buf *out, const char *text, kv_err *e)
@@ -27,6 +31,7 @@ static int run_in(session *s, buf *out, const char *text, kv_err *e)
 static session new_session(void)
 {
     session s;
+    language_init();
     session_init(&s);
     s.quiet = true;
     dev_set_virtual_gpus(s.virtual_gpus);
@@ -63,9 +68,10 @@ static void check_error(const char *text, kv_code code, const char *want, const 
 
 TEST(function_table_is_sorted)
 {
-    CHECK(function_count > 50);
-    for (int i = 0; i < function_count; i++) {
-        const function *f = &function_table[i];
+    language_init();
+    CHECK(registry.nfunctions > 50);
+    for (int i = 0; i < registry.nfunctions; i++) {
+        const function *f = &registry.functions[i];
         CHECK(i == 0 || strcmp(f[-1].name, f->name) < 0);
         CHECK(function_find(f->name) == f);
         CHECK(f->help && *f->help && f->help[strlen(f->help) - 1] != '.');
@@ -92,6 +98,7 @@ static bool rules_name(const char *name)
  * their own; `help rules` names them all. */
 TEST(function_table_has_every_element_function)
 {
+    language_init();
     for (int i = 0; i < element_function_count; i++) {
         const element_function *f = &element_functions[i];
         const function *help = function_find(f->name);
@@ -111,6 +118,7 @@ TEST(function_table_has_every_element_function)
 
 TEST(function_usages)
 {
+    language_init();
     buf b = {0};
     function_usage(&b, function_find("full"));
     buf_char(&b, ' ');

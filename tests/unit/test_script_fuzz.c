@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "language.h"
 #include "complete/complete.h"
 #include "complete/cursor.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "test_lang.h"
+#include "syntax/read_unit.h"
 
 static const char *const scripts[] = {
     "create local\nshape = (2,3)\ninit 3 ones(shape)*2\na = zeros(shape)\npull 3 -> a; print a\n",
@@ -226,6 +228,7 @@ static outcome parse_once(const random_text *r)
 {
     lang_text t;
     lang_begin_bytes(&t, r->text, r->n);
+    language_init();
     const ast *body = statement_parse_all(&t.p);
     outcome o = {body != NULL, t.p.lx.incomplete, digest(body), t.e};
     const char *wrong = (body != NULL) != (t.e.code == KV_OK) ? "an error and a tree"
@@ -309,6 +312,7 @@ TEST(script_fuzz_memory)
         lang_text t;
         lang_begin_bytes(&t, r.text, r.n);
         mem_fail_at(1 + below(&r, 60));
+        language_init();
         const ast *body = statement_parse_all(&t.p);
         mem_fail_at(0);
         if ((body != NULL) != (t.e.code == KV_OK))
@@ -364,6 +368,7 @@ static void type_texts(uint64_t seed, int n)
 {
     random_text r = {.state = seed};
     session s;
+    language_init();
     session_init(&s);
     signal(SIGALRM, too_long);
     for (int i = 0; i < n; i++) {
@@ -382,6 +387,7 @@ TEST(script_fuzz_completion_of_seeds)
 {
     random_text r = {.state = 1};
     session s;
+    language_init();
     session_init(&s);
     signal(SIGALRM, too_long);
     for (int i = 0; i < NSCRIPTS; i++) {

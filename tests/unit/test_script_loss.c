@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "test.h"
+#include "launch/launch_clock.h"
 #include "launch/launch_job.h"
 #include "launch/launch_loss.h"
 

@@ -1,9 +1,11 @@
 /* Statements: commands, control, redirects, the first word that decides. */
-#include "eval/function.h"
+#include "language.h"
+#include "syntax/function.h"
 #include "syntax/parse_command.h"
 #include "syntax/statement.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "test_lang.h"
+#include "syntax/read_unit.h"
 
 static void dump_redirect(buf *out, const ast *node)
 {
@@ -71,6 +73,7 @@ static bool is_function(const char *name)
 static bool script(lang_text *t)
 {
     t->p.is_function = is_function;
+    language_init();
     const ast *body = statement_parse_all(&t->p);
     for (uint32_t i = 0; body && i < body->n; i++) {
         if (i > 0)
@@ -414,6 +417,7 @@ TEST(script_parse_errors)
 
 TEST(script_parse_complete)
 {
+    language_init();
     static const struct {
         const char *text;
         bool complete;
@@ -499,6 +503,7 @@ TEST(script_parse_height)
                                    "}}", "", "");
         lang_text t;
         lang_begin(&t, text);
+        language_init();
         CHECK(over == (statement_parse_all(&t.p) == NULL));
         CHECK_TEXT(t.e.text, over ? "more than 1000 operators one inside the other" : "");
         CHECK_INT(t.e.line, over ? 2 : 0);
@@ -540,6 +545,7 @@ TEST(script_parse_long_lines)
         char *text = lang_repeated("", pieces[i], n, "", "", "");
         lang_text t;
         lang_begin(&t, text);
+        language_init();
         bool ok = statement_parse_all(&t.p) != NULL;
         CHECK(ok == (t.e.code == KV_OK));
         CHECK(ok || (t.e.text[0] && t.e.line > 0));
@@ -555,6 +561,7 @@ TEST(script_parse_many_lines)
     char *text = lang_repeated("", "push w g\n", LINES, "", "", "");
     lang_text t;
     lang_begin(&t, text);
+    language_init();
     const ast *body = statement_parse_all(&t.p);
     CHECK(body && body->n == LINES);
     int64_t a_line = (int64_t)t.nodes.total_bytes / LINES;
@@ -578,6 +585,7 @@ TEST(script_parse_no_memory)
         lang_text t;
         lang_begin(&t, text);
         mem_fail_at(n);
+        language_init();
         const ast *body = statement_parse_all(&t.p);
         mem_fail_at(0);
         if (!body && t.e.code != KV_E_MEMORY)

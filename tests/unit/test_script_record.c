@@ -1,4 +1,5 @@
 /* Records: every line is one strict JSON object with the fields that belong to its command. */
+#include "language.h"
 #include "out/record.h"
 
 #include <cjson/cJSON.h>
@@ -8,8 +9,10 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "out/report.h"
-#include "syntax/unit.h"
+#include "session/unit.h"
 #include "test.h"
+#include "syntax/read_unit.h"
+#include "run/run.h"
 
 /* The records of a script. */
 typedef struct run {
@@ -39,6 +42,7 @@ static void begin(run *r, const char *name, const char *script, size_t n, bool k
     kv_err e = {0};
     unit *u = NULL;
     *r = (run){.n = 0};
+    language_init();
     session_init(&r->s);
     r->s.recorder.on = r->s.quiet = true;
     r->s.keep_going = keep_going;

@@ -1,5 +1,5 @@
 /* Dynamic values: sharing, kinds, printing, and what they are as arrays. */
-#include "eval/value.h"
+#include "session/value.h"
 
 #include <math.h>
 #include <string.h>

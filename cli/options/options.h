@@ -1,0 +1,61 @@
+/* The command line of kvctl: what it asks for, before anything is done. */
+#ifndef OPTIONS_OPTIONS_H
+#define OPTIONS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kv_err.h"
+#include "term/terminal.h"
+#include "options/word_command.h"
+
+/* A text to run: in the order of the command line. */
+typedef enum input_kind { INPUT_TEXT, INPUT_FILE, INPUT_STDIN } input_kind;
+
+typedef struct input {
+    input_kind kind;
+    const char *text; /* the commands, or the path */
+} input;
+
+typedef struct options {
+    input *inputs;
+    int ninputs;
+    const char **args;  /* behind the script's name, or behind -- */
+    int nargs;
+    word_command command; /* the words of the shell that are one */
+    const char **sets;  /* NAME=VALUE */
+    int nsets;
+    bool interactive, quiet, verbose, check_last, keep_going;
+    bool help, version;
+    const char *completion; /* a text to print, or NULL */
+    bool check;         /* only read the inputs, and report every error */
+    bool json;
+    const char *store;  /* state file, or NULL */
+    bool dry_run, force;
+    const char **plugins; /* files */
+    int nplugins;
+    const char *type, *format;
+    const char **verify; /* pages */
+    int nverify;
+    bool update;        /* with verify: rewrite the pages */
+    const char *record, *history;
+    const char *rc;     /* "" for none, NULL: not said */
+    double timeout;     /* seconds, 0: none */
+    bool trace, safe;
+    terminal_when terminal[TERMINAL_USES]; /* --color and so on */
+    bool terminal_given[TERMINAL_USES];
+    uint64_t seed;
+    int gpus;
+    bool gpus_said;
+} options;
+
+/* Reads the command line; everything is borrowed from argv. Release it with options_release.
+ * Error: usage. */
+int options_parse(options *o, int argc, char **argv, kv_err *e);
+void options_release(options *o);
+
+/* Appends what -h shows, and a line for every option. */
+void options_help(buf *out);
+void options_list(buf *out);
+
+#endif

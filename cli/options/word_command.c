@@ -1,0 +1,178 @@
+/* Words of the shell as a command: the table of commands says what each of them is. */
+#include "options/word_command.h"
+
+#include <string.h>
+
+#include "lang/parse.h"
+
+#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+."
+
+/* ---- One word ---- */
+
+static void put_quoted(buf *out, const char *word)
+{
+    buf_char(out, '"');
+    for (; *word; word++) {
+        if (*word == '"' || *word == '\\')
+            buf_char(out, '\\');
+        if (*word == '\n')
+            buf_add(out, "\\n");
+        else
+            buf_char(out, *word);
+    }
+    buf_char(out, '"');
+}
+
+/* In quotes, unless it has only characters that no part of the language reads otherwise. */
+static void put_word(buf *out, const char *word, const char *plain)
+{
+    if (*word && !word[strspn(word, plain)])
+        buf_add(out, word);
+    else
+        put_quoted(out, word);
+}
+
+/* An expression in brackets, which keep it one value. */
+static int put_value(buf *out, const char *word, kv_err *e)
+{
+    arena nodes = {0};
+    ast *tree;
+    kv_err why = {0};
+    source src = {.name = "", .text = word, .len = (uint32_t)strlen(word), .line = 1, .col = 1};
+    bool simple = *word && !word[strspn(word, PLAIN)] && !strpbrk(word + 1, "-+");
+    int code = parse_expr_text(&tree, &src, &nodes, &why);
+    arena_release(&nodes);
+    if (code)
+        return kv_err_set(e, code, "\"%.64s\" is no value: %s", word, why.text);
+    if (simple)
+        buf_add(out, word);
+    else /* a comment ends with its line */
+        buf_printf(out, strchr(word, '#') ? "(%s\n)" : "(%s)", word);
+    return KV_OK;
+}
+
+/* ---- Arguments ---- */
+
+static int no_words(const word_command *w, kv_err *e)
+{
+    kv_err_set(e, KV_E_USAGE, "`%s` takes statements of the language, no words of the shell",
+               w->c->name);
+    return kv_err_hint(e, "kvctl -c '%s …'", w->c->name);
+}
+
+static int put_argument(word_command *w, const char *word, kv_err *e)
+{
+    const command_arg *args = w->c->args;
+    int n = 0;
+    while (args[n].kind != ARG_END)
+        n++;
+    bool repeats = n > 0 && (args[n - 1].kind == ARG_VALUES || args[n - 1].kind == ARG_EXPRS ||
+                             args[n - 1].kind == ARG_WORDS);
+    int last = repeats ? n - 1 : n, at = w->given < last ? w->given : last;
+    buf_add(&w->text, args[at].kind == ARG_EXPRS && w->given > at ? ", " : " ");
+    w->given++;
+    switch (args[at].kind) {
+    case ARG_KEYS:
+        put_word(&w->text, word, PLAIN ",*?/:{}");
+        return KV_OK;
+    case ARG_VALUE:
+    case ARG_VALUES:
+    case ARG_EXPRS:
+        return put_value(&w->text, word, e);
+    case ARG_WORD:
+    case ARG_GLOB:
+    case ARG_NAME:
+    case ARG_FILE:
+    case ARG_SOURCE:
+    case ARG_RULE:
+    case ARG_END: /* one too many, which the parser says */
+        put_word(&w->text, word, PLAIN);
+        return KV_OK;
+    case ARG_WORDS:
+        put_word(&w->text, word, PLAIN ",");
+        return KV_OK;
+    case ARG_HEREDOC:
+    case ARG_CODE:
+    case ARG_SWITCH:
+    case ARG_BLOCK:
+    case ARG_STATEMENT:
+    case ARG_EXPLAINED:
+        break;
+    }
+    return no_words(w, e);
+}
+
+/* ---- Options ---- */
+
+static const command_option *find_option(const word_command *w, const char *word)
+{
+    size_t n = strcspn(word + 2, "=");
+    for (const command_option *o = w->c->options; o->name; o++)
+        if (strlen(o->name) == n && memcmp(o->name, word + 2, n) == 0)
+            return o;
+    return NULL;
+}
+
+bool word_command_has(const word_command *w, const char *word)
+{
+    size_t n = strcspn(word, "=");
+    return (n == 6 && memcmp(word, "--help", n) == 0) || find_option(w, word);
+}
+
+static int put_option_value(word_command *w, const char *word, kv_err *e)
+{
+    option_kind kind = w->open->kind;
+    w->open = NULL;
+    buf_char(&w->text, ' ');
+    switch (kind) {
+    case OPTION_INT:
+    case OPTION_VALUE:
+    case OPTION_NEEDED:
+        return put_value(&w->text, word, e);
+    case OPTION_NAME:
+    case OPTION_WORD:
+    case OPTION_FILE:
+    case OPTION_LIST:
+    case OPTION_FLAG:
+        put_word(&w->text, word, PLAIN ",=");
+        break;
+    }
+    return KV_OK;
+}
+
+/* --name or --name=value. The value of a parameter that no table knows may also follow. */
+static int put_option(word_command *w, const char *word, kv_err *e)
+{
+    static const command_option param = {"", OPTION_WORD, "V"};
+    const char *equals = strchr(word, '=');
+    size_t n = equals ? (size_t)(equals - word) : strlen(word);
+    const command_option *o = find_option(w, word);
+    if (!o && (w->c->flags & COMMAND_PARAMS))
+        o = &param;
+    if (strspn(word, PLAIN) < n)
+        return kv_err_set(e, KV_E_USAGE, "\"%.64s\" is no option", word);
+    buf_char(&w->text, ' ');
+    buf_put(&w->text, word, n);
+    w->open = o && (o->kind != OPTION_FLAG || equals) ? o : NULL;
+    return equals && w->open ? put_option_value(w, equals + 1, e) : KV_OK;
+}
+
+/* ---- The command ---- */
+
+bool word_command_begin(word_command *w, const char *name)
+{
+    w->c = command_find(name, strlen(name));
+    if (w->c)
+        buf_add(&w->text, w->c->name);
+    return w->c != NULL;
+}
+
+int word_command_add(word_command *w, const char *word, bool literal, kv_err *e)
+{
+    bool is_option = !literal && word[0] == '-' && word[1] == '-' && word[2];
+    bool param_without_value = is_option && w->open && !w->open->name[0];
+    int code = w->open && !param_without_value ? put_option_value(w, word, e)
+               : is_option                     ? put_option(w, word, e)
+                                               : put_argument(w, word, e);
+    return code ? code : buf_check(&w->text, e);
+}

@@ -1,0 +1,22 @@
+/* Running statements. */
+#ifndef RUN_RUN_H
+#define RUN_RUN_H
+
+#include "lang/ast.h"
+#include "session/session.h"
+#include "session/unit.h"
+
+/* Runs the statements of u one after another; stops at the first error, at quit, or when the
+ * session was interrupted. Errors have their place. */
+int unit_run(session *s, unit *u, kv_err *e);
+
+/* Runs the statements of a block. *returned: set to the value of a return (flow RETURN). */
+int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *e);
+
+/* Runs a block or a statement that is an argument of the running command. */
+int run_argument(session *s, const ast *node, kv_err *e);
+
+/* Runs the command of an AST_STORE on its store. Out: what it gives, as a value. */
+int run_method_call(session *s, const ast *node, value *out, kv_err *e);
+
+#endif

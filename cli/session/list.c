@@ -1,0 +1,239 @@
+/* Lists and tuples: a list is an object that several names may refer to, a tuple never changes.
+ *
+ * A list never holds itself, neither directly nor within its items: references are counted, so that
+ * such a list would never be released. What would make one is an error.
+ */
+#include "session/list.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stop.h"
+#include "vm/host.h"
+
+/* Lists nested deeper than this are not walked through: comparing them recurses. */
+#define DEPTH_MAX 1000
+
+static int too_deep(kv_err *e)
+{
+    return kv_err_set(e, KV_E_VALUE, "lists are nested deeper than %d", DEPTH_MAX);
+}
+
+/* ---- New ones ---- */
+
+static void copy_items(value *to, const value *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = value_ref(from[i]);
+}
+
+/* The same for lists of any length: it can be interrupted. */
+static int fill_items(value *to, const value *from, int64_t n, int64_t period, kv_err *e)
+{
+    int code = KV_OK;
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        to[i] = value_ref(from[i % period]);
+        code = stop_check_at(i, e);
+    }
+    return code;
+}
+
+int list_join(value *out, value a, value b, kv_err *e)
+{
+    int64_t n = a.u.list->n;
+    int code = value_list_new(out, a.kind, n + b.u.list->n, e);
+    if (code)
+        return code;
+    value *items = out->u.list->items;
+    int64_t m = b.u.list->n;
+    if ((code = fill_items(items, a.u.list->items, n, n, e)) == KV_OK)
+        code = fill_items(items + n, b.u.list->items, m, m, e);
+    return value_finish(out, code);
+}
+
+int list_repeat(value *out, value v, int64_t times, kv_err *e)
+{
+    int64_t n = v.u.list->n, total;
+    if (times < 0)
+        times = 0;
+    if (__builtin_mul_overflow(n, times, &total))
+        return kv_err_set(e, KV_E_VALUE, "a list of %lld items %lld times is too long",
+                          (long long)n, (long long)times);
+    int code = value_list_new(out, v.kind, total, e);
+    if (code)
+        return code;
+    return value_finish(out, fill_items(out->u.list->items, v.u.list->items, total, n, e));
+}
+
+/* ---- Changing one ---- */
+
+/* Fails when v is the list or holds it. */
+static int check_cycle(value v, const value_list *list, int depth, kv_err *e)
+{
+    if (!value_is_sequence(v))
+        return KV_OK;
+    if (depth > DEPTH_MAX)
+        return too_deep(e);
+    if (v.u.list == list)
+        return kv_err_set(e, KV_E_VALUE, "a list cannot hold itself");
+    int code = KV_OK;
+    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
+        code = check_cycle(v.u.list->items[i], list, depth + 1, e);
+    return code;
+}
+
+/* Room for n items. It at least doubles, so that appending one by one is linear. */
+static int reserve(value_list *list, int64_t n, kv_err *e)
+{
+    if (n <= list->cap)
+        return KV_OK;
+    int64_t cap = list->cap > n / 2 ? 2 * list->cap : n;
+    value *more = mem_alloc(cap, sizeof *more, e);
+    if (!more)
+        return KV_E_MEMORY;
+    memcpy(more, list->items, (size_t)list->n * sizeof *more);
+    if (list->items != list->own)
+        mem_free(list->items);
+    list->items = more;
+    list->cap = cap;
+    return KV_OK;
+}
+
+int list_append(value list, value item, kv_err *e)
+{
+    value_list *l = list.u.list;
+    int code = check_cycle(item, l, 1, e);
+    if (code || (code = reserve(l, l->n + 1, e)))
+        return code;
+    l->items[l->n++] = value_ref(item);
+    return KV_OK;
+}
+
+int list_set(value list, int64_t i, value item, kv_err *e)
+{
+    int code = check_cycle(item, list.u.list, 1, e);
+    if (code)
+        return code;
+    value before = list.u.list->items[i];
+    list.u.list->items[i] = value_ref(item);
+    value_release(&before);
+    return KV_OK;
+}
+
+int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
+{
+    value_list *l = list.u.list;
+    value added, gone;
+    int64_t m = from.u.list->n, behind = l->n - i - n;
+    int code = KV_OK;
+    /* the items are copied first: they may be those of the list itself */
+    for (int64_t k = 0; k < m && l != from.u.list && code == KV_OK; k++)
+        code = check_cycle(from.u.list->items[k], l, 1, e);
+    if (code || (code = reserve(l, l->n - n + m, e)) ||
+        (code = value_list_new(&added, VALUE_LIST, m, e)))
+        return code;
+    copy_items(added.u.list->items, from.u.list->items, m);
+    if ((code = value_list_new(&gone, VALUE_LIST, n, e))) {
+        value_release(&added);
+        return code;
+    }
+    memcpy(gone.u.list->items, l->items + i, (size_t)n * sizeof *l->items);
+    memmove(l->items + i + m, l->items + i + n, (size_t)behind * sizeof *l->items);
+    memcpy(l->items + i, added.u.list->items, (size_t)m * sizeof *l->items);
+    l->n += m - n;
+    added.u.list->n = 0; /* its items went to the list */
+    value_release(&added);
+    value_release(&gone);
+    return KV_OK;
+}
+
+int list_extend(value list, value from, kv_err *e)
+{
+    return list_splice(list, list.u.list->n, 0, from, e);
+}
+
+/* ---- Comparing ---- */
+
+static int same(value a, value b, int depth, bool *out, kv_err *e);
+
+static int same_items(const value_list *a, const value_list *b, int depth, bool *out, kv_err *e)
+{
+    int code = KV_OK;
+    *out = a->n == b->n;
+    for (int64_t i = 0; i < a->n && *out && code == KV_OK; i++)
+        code = same(a->items[i], b->items[i], depth + 1, out, e);
+    return code;
+}
+
+/* An array counts as the number that it holds. */
+static int scalar_of(value *v, kv_err *e)
+{
+    if (v->kind != VALUE_ARRAY)
+        return KV_OK;
+    if (kv_array_size(v->u.array) == 1)
+        return value_item(v, *v, e);
+    kv_err_set(e, KV_E_DTYPE, "a list that holds arrays of several elements cannot be compared");
+    return kv_err_hint(e, "allclose(stack(a), stack(b)) compares arrays of one shape");
+}
+
+/* ==, as for items of lists: what is one object is equal. */
+static int same(value a, value b, int depth, bool *out, kv_err *e)
+{
+    host h;
+    int code;
+    *out = true;
+    if (a.kind == VALUE_ARRAY && b.kind == VALUE_ARRAY && a.u.array == b.u.array)
+        return KV_OK;
+    if (value_is_sequence(a) && a.kind == b.kind) {
+        if (a.u.list == b.u.list)
+            return KV_OK;
+        return depth > DEPTH_MAX ? too_deep(e) : same_items(a.u.list, b.u.list, depth, out, e);
+    }
+    if ((code = scalar_of(&a, e)) || (code = scalar_of(&b, e)))
+        return code;
+    if (a.kind == VALUE_CTX && b.kind == VALUE_CTX) {
+        *out = kv_ctx_same(a.u.ctx, b.u.ctx);
+        return KV_OK;
+    }
+    *out = value_is_scalar(a) && value_is_scalar(b);
+    if (!*out || (code = host_binary(OP_EQ, value_host(a), value_host(b), &h, NULL, e)))
+        return code;
+    *out = host_truth(h);
+    return KV_OK;
+}
+
+static int ordered(ast_op op, value a, value b, bool *holds, kv_err *e)
+{
+    host h;
+    int code;
+    if (value_is_sequence(a) && a.kind == b.kind)
+        return list_compare(op, a, b, holds, e);
+    if ((code = scalar_of(&a, e)) || (code = scalar_of(&b, e)))
+        return code;
+    if (!value_is_scalar(a) || !value_is_scalar(b))
+        return kv_err_set(e, KV_E_DTYPE, "`%s` does not compare %s with %s", ast_op_text(op),
+                          value_kind_name(a), value_kind_name(b));
+    if ((code = host_binary(op, value_host(a), value_host(b), &h, NULL, e)) == KV_OK)
+        *holds = host_truth(h);
+    return code;
+}
+
+int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
+{
+    bool equal;
+    int code;
+    if (op == OP_EQ || op == OP_NE) {
+        if ((code = same(a, b, 1, &equal, e)) == KV_OK)
+            *holds = equal == (op == OP_EQ);
+        return code;
+    }
+    int64_t n = a.u.list->n, m = b.u.list->n;
+    for (int64_t i = 0; i < n && i < m; i++) {
+        value x = a.u.list->items[i], y = b.u.list->items[i];
+        if ((code = same(x, y, 2, &equal, e)))
+            return code;
+        if (!equal)
+            return ordered(op, x, y, holds, e);
+    }
+    return ordered(op, value_int(n), value_int(m), holds, e);
+}

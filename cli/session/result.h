@@ -1,0 +1,45 @@
+/* What a command gives. */
+#ifndef SESSION_RESULT_H
+#define SESSION_RESULT_H
+
+#include "base/mem.h"
+#include "session/rows.h"
+#include "session/value.h"
+
+/* Both sides of a comparison that does not hold. */
+typedef struct comparison {
+    bool answered;  /* the command said whether something holds */
+    bool holds, made;
+    value left, right;
+    value index;    /* a tuple: the first element that does not hold; none when shapes differ */
+    value max_diff; /* the largest difference, or none */
+    value differences; /* a tuple of the first: (index, left, right) of each */
+} comparison;
+
+/* A value, or one value a key. */
+typedef struct result {
+    value v;          /* VALUE_NONE: nothing to show */
+    kv_key *keys;     /* a list value: item i belongs to keys[i], shown under its key; or NULL */
+    int64_t nkeys;
+    bool has_key;     /* v is the value of one key, which is not shown; files may name it */
+    kv_key key;
+    arena names;      /* where names of keys live */
+    bool as_text;     /* v is text that is complete with its newlines: help, tables */
+    bool dense;       /* v is row_sparse, one array or one a key, and shown with all its zeros */
+    /* What --json needs beyond that; nobody fills it without. */
+    bool shown;        /* v goes to stdout, not to a variable or file */
+    bool as_json;      /* v is text that is one line of JSON */
+    kv_key *about;     /* the keys that the command worked on, in names; or NULL */
+    int64_t nabout;
+    rows entries;      /* the rows of a table */
+    rows summary;      /* rows of a name and a value that stand above the table */
+    const char *entries_name; /* of them in the record, when not "entries" */
+    comparison sides;  /* of an assert that does not hold */
+} result;
+
+void result_release(result *r);
+
+/* Room for one array a key: r->v becomes a list of n, r->keys a list to fill. Error: memory. */
+int result_for_keys(result *r, int64_t n, kv_err *e);
+
+#endif

@@ -1,0 +1,130 @@
+/* Tables: cells are collected first, so that columns have the width of their widest cell. */
+#include "session/rows.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "session/show.h"
+
+int rows_add(rows *r, value v, kv_err *e)
+{
+    int code = mem_grow(&r->cells, &r->cap, r->n + 1, sizeof *r->cells, e);
+    if (code)
+        value_release(&v);
+    else
+        r->cells[r->n++] = v;
+    return code;
+}
+
+int rows_add_text(rows *r, const char *text, kv_err *e)
+{
+    value v;
+    int code = value_text_new(&v, text, strlen(text), e);
+    return code ? code : rows_add(r, v, e);
+}
+
+int rows_add_shape(rows *r, int ndim, const int64_t *shape, kv_err *e)
+{
+    value v;
+    int code = value_list_new(&v, VALUE_TUPLE, ndim, e);
+    for (int i = 0; i < ndim && code == KV_OK; i++)
+        v.u.list->items[i] = value_int(shape[i]);
+    return code ? code : rows_add(r, v, e);
+}
+
+int rows_add_key(rows *r, kv_key key, kv_err *e)
+{
+    return key.name ? rows_add_text(r, key.name, e) : rows_add(r, value_int(key.id), e);
+}
+
+static void cell_text(buf *out, const rows *r, int64_t i)
+{
+    const value *v = &r->cells[i];
+    if (v->kind == VALUE_TEXT && strcmp(r->columns[i % r->ncolumns].name, "key") == 0)
+        show_key(out, (kv_key){0, v->u.text->text});
+    else if (v->kind == VALUE_NONE)
+        buf_char(out, '-');
+    else
+        value_print(out, *v, false);
+}
+
+/* One cell of a line; no blanks stand behind the last one. */
+static void put_cell(buf *out, const buf *text, int64_t width, bool last)
+{
+    buf_put(out, buf_text(text), text->len);
+    if (last)
+        buf_char(out, '\n');
+    else
+        buf_repeat(out, ' ', width - utf8_count(buf_text(text), text->len) + 2);
+}
+
+int rows_print(buf *out, const rows *r, kv_err *e)
+{
+    int64_t *width = mem_zalloc(r->ncolumns, sizeof *width, e);
+    bool heads = r->columns[0].head && r->n > 0;
+    buf text = {0};
+    if (!width)
+        return KV_E_MEMORY;
+    for (int c = 0; heads && c < r->ncolumns; c++)
+        width[c] = utf8_count(r->columns[c].head, strlen(r->columns[c].head));
+    for (int64_t i = 0; i < r->n; i++) {
+        buf_clear(&text);
+        cell_text(&text, r, i);
+        int64_t n = utf8_count(buf_text(&text), text.len);
+        if (n > width[i % r->ncolumns])
+            width[i % r->ncolumns] = n;
+    }
+    for (int c = 0; heads && c < r->ncolumns; c++) {
+        buf_clear(&text);
+        buf_add(&text, r->columns[c].head);
+        put_cell(out, &text, width[c], c + 1 == r->ncolumns);
+    }
+    for (int64_t i = 0; i < r->n; i++) {
+        buf_clear(&text);
+        cell_text(&text, r, i);
+        put_cell(out, &text, width[i % r->ncolumns], (i + 1) % r->ncolumns == 0);
+    }
+    mem_free(width);
+    int code = buf_check(&text, e);
+    buf_release(&text);
+    return code ? code : buf_check(out, e);
+}
+
+static void csv_cell(buf *out, const char *text, char separator, bool last)
+{
+    char special[] = {separator, '"', '\n', '\r', '\0'};
+    bool quoted = strpbrk(text, special) != NULL;
+    buf_add(out, quoted ? "\"" : "");
+    for (; *text; text++) {
+        buf_add(out, *text == '"' ? "\"" : "");
+        buf_char(out, *text);
+    }
+    buf_add(out, quoted ? "\"" : "");
+    buf_char(out, last ? '\n' : separator);
+}
+
+int rows_csv(buf *out, const rows *r, char separator, kv_err *e)
+{
+    buf text = {0};
+    for (int c = 0; c < r->ncolumns; c++)
+        csv_cell(out, r->columns[c].name, separator, c + 1 == r->ncolumns);
+    for (int64_t i = 0; i < r->n; i++) {
+        buf_clear(&text);
+        if (r->cells[i].kind != VALUE_NONE)
+            value_print(&text, r->cells[i], false);
+        csv_cell(out, buf_text(&text), separator, (i + 1) % r->ncolumns == 0);
+    }
+    int code = buf_check(&text, e);
+    buf_release(&text);
+    return code ? code : buf_check(out, e);
+}
+
+void rows_release(rows *r)
+{
+    for (int64_t i = 0; i < r->n; i++)
+        value_release(&r->cells[i]);
+    mem_free(r->cells);
+    r->cells = NULL;
+    r->n = r->cap = 0;
+}

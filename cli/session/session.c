@@ -1,0 +1,386 @@
+/* The parts of a session that outlive a statement: variables, stores, and the way to stdout.
+ *
+ * Stdout is written through session_out alone. A closed pipe is no error: what comes after it goes
+ * nowhere, and the session goes on.
+ */
+#include "session/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "session/show.h"
+#include "session/unit.h"
+#include "term/pager.h"
+#include "term/progress.h"
+#include "term/terminal.h"
+
+void session_init(session *s)
+{
+    *s = (session){.current = -1,
+                   .default_type = "local",
+                   .store_wait_ms = 10000,
+                   .style = print_style_default(),
+                   .virtual_gpus = 8};
+}
+
+void scope_release(scope *s)
+{
+    for (int64_t i = 0; i < s->n; i++) {
+        value_release(&s->items[i].v);
+        mem_free((char *)s->items[i].name);
+    }
+    mem_free(s->items);
+    map_release(&s->names);
+    *s = (scope){0};
+}
+
+void session_release(session *s)
+{
+    scope_release(&s->globals);
+    value_release(&s->last);
+    value_release(&s->args);
+    for (int64_t i = 0; i < s->nstores; i++) {
+        kv_free(s->stores[i].store);
+        mem_free(s->stores[i].name);
+    }
+    mem_free(s->stores);
+    mem_free(s->defs);
+    mem_free(s->rule_defs);
+    map_release(&s->functions);
+    map_release(&s->rules);
+    while (s->units) {
+        s->units->kept = false;
+        unit_drop(s, s->units);
+    }
+    buf_release(&s->detail);
+    buf_release(&s->previous);
+}
+
+/* ---- Variables ---- */
+
+static value *scope_find(const scope *s, const char *name)
+{
+    int64_t i = map_get(&s->names, (kv_key){0, name});
+    return i < 0 ? NULL : &s->items[i].v;
+}
+
+value *session_find(session *s, const char *name)
+{
+    value *v = s->locals ? scope_find(s->locals, name) : NULL;
+    if (!v)
+        v = scope_find(&s->globals, name);
+    return !v && strcmp(name, "args") == 0 ? &s->args : v;
+}
+
+value *session_find_here(session *s, const char *name)
+{
+    return scope_find(s->locals ? s->locals : &s->globals, name);
+}
+
+static int scope_add(scope *s, const char *name, value v, kv_err *e)
+{
+    char *copy = NULL;
+    if (mem_grow(&s->items, &s->cap, s->n + 1, sizeof *s->items, e) == KV_OK &&
+        (copy = mem_text(name, strlen(name), e)) &&
+        map_put(&s->names, (kv_key){0, copy}, s->n, e) == KV_OK) {
+        s->items[s->n++] = (variable){copy, v};
+        return KV_OK;
+    }
+    mem_free(copy);
+    value_release(&v);
+    return KV_E_MEMORY;
+}
+
+int session_set(session *s, const char *name, value v, kv_err *e)
+{
+    value *place = session_find_here(s, name);
+    if (!place && session_names_store(s, name)) {
+        value_release(&v);
+        return kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
+    }
+    if (!place)
+        return scope_add(s->locals ? s->locals : &s->globals, name, v, e);
+    value_release(place);
+    *place = v;
+    return KV_OK;
+}
+
+void session_unset(session *s, const char *name)
+{
+    scope *here = s->locals ? s->locals : &s->globals;
+    int64_t i = map_get(&here->names, (kv_key){0, name});
+    if (i < 0)
+        return;
+    variable gone = here->items[i];
+    map_remove(&here->names, (kv_key){0, gone.name});
+    here->n--;
+    if (i < here->n) {
+        here->items[i] = here->items[here->n];
+        /* the entry is there already, so this needs no memory */
+        map_put(&here->names, (kv_key){0, here->items[i].name}, i, NULL);
+    }
+    value_release(&gone.v);
+    mem_free((char *)gone.name);
+}
+
+/* ---- Stores ---- */
+
+int64_t session_find_store(const session *s, const char *name)
+{
+    for (int64_t i = 0; i < s->nstores; i++)
+        if (strcmp(s->stores[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+bool session_names_store(const session *s, const char *name)
+{
+    return session_find_store(s, name) >= 0 || strcmp(name, "kv") == 0;
+}
+
+static void print_line(void *arg, const char *line)
+{
+    session *s = arg;
+    kv_err unused = {0};
+    session_out(s, line, strlen(line), &unused);
+    session_out(s, "\n", 1, &unused);
+}
+
+/* As the command print would show it. */
+static int print_array_text(void *arg, kv_array *a,
+                            void (*add)(void *to, const char *text, size_t n), void *to, kv_err *e)
+{
+    buf text = {0};
+    int code = show_value(arg, &text, value_array(a), false, e);
+    if (!code)
+        add(to, buf_text(&text), text.len);
+    buf_release(&text);
+    return code;
+}
+
+/* The place of the store called name, made if need be. */
+static int store_place(session *s, const char *name, int64_t *at, kv_err *e)
+{
+    *at = session_find_store(s, name);
+    if (*at >= 0)
+        return KV_OK;
+    char *copy = mem_text(name, strlen(name), e);
+    if (!copy || mem_grow(&s->stores, &s->stores_cap, s->nstores + 1, sizeof *s->stores, e)) {
+        mem_free(copy);
+        return KV_E_MEMORY;
+    }
+    *at = s->nstores++;
+    s->stores[*at] = (store_entry){.name = copy};
+    return KV_OK;
+}
+
+int session_adopt(session *s, kv *store, const char *name, kv_err *e)
+{
+    int64_t at;
+    int code = store_place(s, name, &at, e);
+    if (code) {
+        kv_free(store);
+        return code;
+    }
+    store_entry *entry = &s->stores[at];
+    kv_free(entry->store);
+    *entry = (store_entry){.name = entry->name, .store = store, .serial = ++s->stores_made};
+    s->current = at;
+    s->create_failed = false;
+    kv_set_print(store, print_line, s);
+    kv_set_print_arrays(store, print_array_text, s);
+    return KV_OK;
+}
+
+int session_create(session *s, const char *type, const kv_opt *opts, int nopts, const char *name,
+                   kv_err *e)
+{
+    kv *store = NULL;
+    int64_t at = session_find_store(s, name);
+    if (at >= 0 && kv_in_transaction(s->stores[at].store)) {
+        kv_err_set(e, KV_E_VALUE, "a transaction is open in the store %s, which would be replaced",
+                   name);
+        return kv_err_hint(e, "commit or rollback ends it");
+    }
+    int code = kv_create(type, opts, nopts, &store, e);
+    s->create_failed = code != KV_OK;
+    return code ? code : session_adopt(s, store, name, e);
+}
+
+int session_store(session *s, kv **store, kv_err *e)
+{
+    if (s->create_failed) {
+        kv_err_set(e, KV_E_VALUE, "no store is in use, as the last `create` failed");
+        return s->current < 0 ? kv_err_hint(e, "make one: create local")
+                              : kv_err_hint(e, "make one: create local; use %s goes back to that",
+                                            s->stores[s->current].name);
+    }
+    if (s->current < 0) {
+        int code = session_create(s, s->default_type, NULL, 0, "kv", e);
+        s->create_failed = false; /* nobody typed it: the next command says why, too */
+        if (code)
+            return code;
+        s->stores[s->current].on_demand = true;
+    }
+    *store = s->stores[s->current].store;
+    return KV_OK;
+}
+
+/* Whether a field says that GPUs can be used. The rows of each need not be made. */
+static int note_usable(void *arg, const kv_field *fields, int n, kv_err *e)
+{
+    bool *usable = arg;
+    (void)e;
+    for (int i = 0; i < n; i++)
+        *usable |= strcmp(fields[i].name, "usable") == 0 && fields[i].number;
+    return KV_E_INTERRUPTED;
+}
+
+int session_ctx(session *s, kv_ctx ctx, kv_err *e)
+{
+    bool asked = s->gpus_wanted && s->virtual_gpus > 0;
+    kv_err why = {0};
+    if (ctx.device != KV_GPU || s->gpus_announced)
+        return KV_OK;
+    if (!asked)
+        kv_describe(NULL, "gpus", note_usable, &s->gpus_announced, &why);
+    if (s->gpus_announced)
+        return KV_OK;
+    if (ctx.id >= s->virtual_gpus) {
+        if (asked)
+            kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): the virtual GPUs end at gpu(%d)",
+                       ctx.id, s->virtual_gpus - 1);
+        else
+            kv_err_set(e, KV_E_UNSUPPORTED,
+                       "there is no gpu(%d): this machine has none, and virtual are %d", ctx.id,
+                       s->virtual_gpus);
+        return kv_err_hint(e, "kvctl --gpus %d …", ctx.id + 1);
+    }
+    int code = kv_set_virtual_gpus(s->virtual_gpus, e);
+    if (code)
+        return code;
+    s->gpus_announced = true;
+    session_note(s, "%sgpu(0) to gpu(%d) are virtual, in the memory of the CPU",
+                 asked ? "" : "no GPU here: ", s->virtual_gpus - 1);
+    return KV_OK;
+}
+
+int session_interrupted(session *s, kv_err *e)
+{
+    int sig = s->interrupted ? s->interrupted() : 0;
+    char seconds[NUM_TEXT_MAX];
+    if (sig == 0)
+        return KV_OK;
+    if (sig != SIGALRM)
+        return kv_err_set(e, KV_E_INTERRUPTED, "interrupted");
+    num_plain(seconds, s->timeout, NUM_BINARY64);
+    return kv_err_set(e, KV_E_TIMEOUT, "gave up after %s s (--timeout)", seconds);
+}
+
+int session_reason(session *s, kv_err *e)
+{
+    kv_err now = {0};
+    if (!e || e->code != KV_E_INTERRUPTED || session_interrupted(s, &now) != KV_E_TIMEOUT)
+        return e ? e->code : KV_OK;
+    kv_err_at(&now, e->file, e->line, e->col, e->end);
+    *e = now;
+    return e->code;
+}
+
+/* ---- Output ---- */
+
+/* Bytes that go out between two looks for an interrupt. */
+#define OUT_PIECE ((size_t)1 << 20)
+
+int session_out(session *s, const char *text, size_t n, kv_err *e)
+{
+    if (s->hearing)
+        buf_put(s->hearing, text, n);
+    if (s->captured) {
+        buf_put(s->captured, text, n);
+        return buf_check(s->captured, e);
+    }
+    if (s->stdout_closed || n == 0)
+        return KV_OK;
+    if (pager_show(text, n))
+        return KV_OK;
+    progress_hide(STDOUT_FILENO);
+    for (size_t put = 0, some; put < n; put += some) {
+        some = n - put < OUT_PIECE ? n - put : OUT_PIECE;
+        errno = 0;
+        if (put > 0 && session_interrupted(s, e))
+            return e ? e->code : KV_E_INTERRUPTED;
+        if (fwrite(text + put, 1, some, stdout) != some)
+            return session_flush(s, e);
+    }
+    return KV_OK;
+}
+
+int session_flush(session *s, kv_err *e)
+{
+    bool failed = ferror(stdout) != 0;
+    errno = failed && errno == 0 ? EIO : errno;
+    if (s->stdout_closed || (!failed && fflush(stdout) == 0))
+        return KV_OK;
+    if (errno == EINTR && session_interrupted(s, e))
+        return e->code;
+    s->stdout_closed = true; /* whatever comes now goes nowhere */
+    return errno == EPIPE ? KV_OK : file_error(e, "write", "stdout", errno);
+}
+
+/* A line on stderr, behind what was put out before. */
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void say(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fflush(stdout);
+    progress_hide(STDERR_FILENO);
+    terminal_vsay(fmt, ap);
+    va_end(ap);
+}
+
+void session_change(session *s, const char *text)
+{
+    if (s->verbose)
+        say("%s", text);
+}
+
+bool session_would(session *s, const char *what, const char *name)
+{
+    if (s->dry_run)
+        say("dry run: would %s %s", what, name);
+    return s->dry_run;
+}
+
+void session_warn(session *s, const struct ast *node, const char *fmt, ...)
+{
+    va_list ap;
+    int line, col;
+    buf text = {0};
+    source_locate(&s->unit->src, node->pos, &line, &col);
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    say("%s:%d: warning: %s", s->unit->src.name, line, buf_text(&text));
+    buf_release(&text);
+}
+
+void session_note(session *s, const char *fmt, ...)
+{
+    va_list ap;
+    buf text = {0};
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
+    if (!s->quiet)
+        say("note: %s", buf_text(&text));
+    buf_release(&text);
+}

@@ -1,0 +1,290 @@
+/* Values as text in each of the output formats. A bare expression and print differ only in `repr`;
+ * formats for programs (csv, raw, json) know no such difference and shorten nothing.
+ */
+#include "session/show.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/stop.h"
+#include "base/suggest.h"
+#include "base/visible.h"
+#include "io/csv.h"
+#include "io/json.h"
+
+static const char *const format_names[] = {
+    [SHOW_NUMPY] = "numpy", [SHOW_REPR] = "repr", [SHOW_LEGACY] = "legacy", [SHOW_MXNET] = "mxnet",
+    [SHOW_CSV] = "csv",     [SHOW_RAW] = "raw",   [SHOW_JSON] = "json",
+};
+
+#define NFORMATS ((int)(sizeof format_names / sizeof *format_names))
+
+const char *show_format_name(show_format f)
+{
+    return format_names[f];
+}
+
+int show_format_parse(show_format *out, const char *name, kv_err *e)
+{
+    for (int i = 0; i < NFORMATS; i++) {
+        if (strcmp(name, format_names[i]) == 0) {
+            *out = (show_format)i;
+            return KV_OK;
+        }
+    }
+    kv_err_set(e, KV_E_USAGE, "there is no format `%s`", name);
+    suggest_hint(e, name, format_names, NFORMATS);
+    return kv_err_hint(e, "formats: numpy, repr, legacy, mxnet, csv, raw, json");
+}
+
+/* The numbers of an array as csv writes them, without its first line, blanks for commas. */
+static int show_raw(buf *out, kv_array *a, kv_err *e)
+{
+    buf csv = {0};
+    int code = csv_write_array(&csv, a, e);
+    const char *text = buf_text(&csv);
+    if (*text == '#')
+        text = strchr(text, '\n') ? strchr(text, '\n') + 1 : "";
+    size_t from = out->len;
+    buf_add(out, text);
+    for (size_t i = from; i < out->len; i++)
+        if (out->data[i] == ',')
+            out->data[i] = ' ';
+    buf_release(&csv);
+    return code;
+}
+
+static void drop_newline(buf *out, size_t from)
+{
+    while (out->len > from && out->data[out->len - 1] == '\n')
+        out->data[--out->len] = '\0';
+}
+
+static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
+{
+    print_style style = s->style;
+    style.may_stop = true;
+    size_t from = out->len;
+    int code = KV_OK;
+    /* people see its summary; formats for programs have no form for it */
+    if (kv_array_storage(a) == KV_ROW_SPARSE && s->format <= SHOW_MXNET) {
+        value_print(out, value_array(a), repr);
+        return KV_OK;
+    }
+    switch (s->format) {
+    case SHOW_NUMPY:
+        style.format = repr ? PRINT_REPR : PRINT_NUMPY;
+        return print_array(out, a, &style, e);
+    case SHOW_REPR:
+        style.format = PRINT_REPR;
+        return print_array(out, a, &style, e);
+    case SHOW_LEGACY:
+        style.format = repr ? PRINT_LEGACY_REPR : PRINT_LEGACY;
+        return print_array(out, a, &style, e);
+    case SHOW_MXNET:
+        style.format = repr ? PRINT_MXNET_REPR : PRINT_MXNET;
+        return print_array(out, a, &style, e);
+    case SHOW_CSV:
+        code = csv_write_array(out, a, e);
+        break;
+    case SHOW_RAW:
+        code = show_raw(out, a, e);
+        break;
+    case SHOW_JSON:
+        return json_write(out, a, e);
+    }
+    drop_newline(out, from);
+    return code;
+}
+
+/* Beyond this a reader that goes through a double would change an integer. */
+#define JSON_EXACT (1ll << 53)
+
+void show_scalar_json(buf *out, value v)
+{
+    char number[NUM_TEXT_MAX];
+    bool exact = true;
+    switch (v.kind) {
+    case VALUE_NONE:
+        buf_add(out, "null");
+        break;
+    case VALUE_BOOL:
+        buf_add(out, v.u.integer ? "true" : "false");
+        break;
+    case VALUE_INT:
+        num_int(number, v.u.integer);
+        exact = v.u.integer >= -JSON_EXACT && v.u.integer <= JSON_EXACT;
+        buf_printf(out, exact ? "%s" : "\"%s\"", number);
+        break;
+    case VALUE_FLOAT:
+        num_plain(number, v.u.number, NUM_BINARY64);
+        buf_printf(out, isfinite(v.u.number) ? "%s" : "\"%s\"", number);
+        break;
+    case VALUE_TEXT:
+        json_write_text(out, v.u.text->text);
+        break;
+    case VALUE_CTX:
+        json_write_text(out, kv_ctx_text(number, v.u.ctx));
+        break;
+    case VALUE_ARRAY:
+    case VALUE_LIST:
+    case VALUE_TUPLE:
+        break;
+    }
+}
+
+/* Any value as JSON; arrays inside as files write them. */
+static int show_json(session *s, buf *out, value v, kv_err *e)
+{
+    int code = value_descend(e);
+    if (code)
+        return code;
+    if (v.kind == VALUE_ARRAY)
+        return json_write(out, v.u.array, e);
+    if (!value_is_sequence(v)) {
+        show_scalar_json(out, v);
+        return KV_OK;
+    }
+    buf_char(out, '[');
+    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++) {
+        if (i > 0)
+            buf_char(out, ',');
+        if ((code = stop_check_at(i, e)) == KV_OK)
+            code = show_json(s, out, v.u.list->items[i], e);
+    }
+    buf_char(out, ']');
+    return code;
+}
+
+int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
+{
+    int code = KV_OK;
+    if (v.kind == VALUE_ARRAY)
+        code = show_array(s, out, v.u.array, repr, e);
+    else if (s->format == SHOW_JSON)
+        code = show_json(s, out, v, e);
+    else
+        value_print(out, v, repr);
+    if (code == KV_OK && value_is_sequence(v))
+        code = stop_check(e);
+    return code ? code : buf_check(out, e);
+}
+
+static bool is_plain_key(const char *name)
+{
+    bool plain = *name && (*name == '_' || (*name >= 'a' && *name <= 'z') ||
+                           (*name >= 'A' && *name <= 'Z') || (unsigned char)*name >= 0x80);
+    size_t n = strlen(name);
+    for (size_t i = 0; plain && i < n; i++)
+        plain =
+            (unsigned char)name[i] >= 0x80 ||
+            strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-", name[i]);
+    return plain && name[n - 1] != '-' && visible_is_plain(name, n);
+}
+
+/* A key in quotes, as the language reads it. */
+static void add_quoted(buf *out, const char *name)
+{
+    size_t n = strlen(name);
+    buf_char(out, '"');
+    for (size_t i = 0, size; i < n; i += size) {
+        char escape[VISIBLE_MAX];
+        bool hidden = visible_escape(escape, name + i, n - i, &size);
+        if (name[i] == '"' || name[i] == '\\')
+            buf_char(out, '\\');
+        if (hidden)
+            buf_add(out, escape);
+        else
+            buf_put(out, name + i, size);
+    }
+    buf_char(out, '"');
+}
+
+void show_key(buf *out, kv_key key)
+{
+    if (!key.name)
+        buf_printf(out, "%lld", (long long)key.id);
+    else if (is_plain_key(key.name))
+        buf_add(out, key.name);
+    else
+        add_quoted(out, key.name);
+}
+
+/* {"5": …, "7": …} */
+static int show_keyed_json(session *s, buf *out, const result *r, kv_err *e)
+{
+    int code = KV_OK;
+    buf_char(out, '{');
+    for (int64_t i = 0; i < r->nkeys && code == KV_OK; i++) {
+        char number[NUM_TEXT_MAX];
+        if (i > 0)
+            buf_char(out, ',');
+        num_int(number, r->keys[i].id);
+        json_write_text(out, r->keys[i].name ? r->keys[i].name : number);
+        buf_char(out, ':');
+        code = show_json(s, out, r->v.u.list->items[i], e);
+    }
+    buf_add(out, "}\n");
+    return code;
+}
+
+/* v as a default array; what is none stays as it is. */
+static int to_dense(value *out, value v, kv_err *e)
+{
+    kv_array *a;
+    *out = value_none();
+    if (v.kind != VALUE_ARRAY) {
+        *out = value_ref(v);
+        return KV_OK;
+    }
+    int code = kv_array_to_dense(&a, v.u.array, e);
+    if (code == KV_OK)
+        *out = value_array(a);
+    return code;
+}
+
+/* r with the zeros of its arrays. */
+static int show_dense(session *s, buf *out, const result *r, kv_err *e)
+{
+    result all = *r;
+    int code;
+    all.dense = false;
+    if (!r->keys) {
+        code = to_dense(&all.v, r->v, e);
+    } else if ((code = value_list_new(&all.v, VALUE_LIST, r->nkeys, e)) == KV_OK) {
+        for (int64_t i = 0; i < r->nkeys && code == KV_OK; i++)
+            code = to_dense(&all.v.u.list->items[i], r->v.u.list->items[i], e);
+    } else {
+        return code;
+    }
+    if (code == KV_OK)
+        code = show_result(s, out, &all, e);
+    value_release(&all.v);
+    return code;
+}
+
+int show_result(session *s, buf *out, const result *r, kv_err *e)
+{
+    int code = KV_OK;
+    if (r->v.kind == VALUE_NONE)
+        return KV_OK;
+    if (r->dense)
+        return show_dense(s, out, r, e);
+    if (r->as_text) {
+        buf_add(out, r->v.u.text->text);
+    } else if (r->keys && s->format == SHOW_JSON) {
+        code = show_keyed_json(s, out, r, e);
+    } else if (r->keys) {
+        for (int64_t i = 0; i < r->nkeys && code == KV_OK; i++) {
+            show_key(out, r->keys[i]);
+            buf_add(out, ":\n");
+            code = show_value(s, out, r->v.u.list->items[i], false, e);
+            buf_char(out, '\n');
+        }
+    } else {
+        code = show_value(s, out, r->v, false, e);
+        buf_char(out, '\n');
+    }
+    return code ? code : buf_check(out, e);
+}

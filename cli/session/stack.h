@@ -1,0 +1,21 @@
+/* How much of its stack a thread has left, for what recurses as deep as its input says: limits of
+ * depth that are fine one by one multiply where one recursion runs inside another. */
+#ifndef SESSION_STACK_H
+#define SESSION_STACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The address that the stack of this thread, which grows downwards, is to stay above; the largest
+ * of all until it is known. For stack_runs_low. */
+extern _Thread_local uintptr_t stack_lowest;
+bool stack_measure(void);
+
+/* Whether less than half a megabyte of the thread's stack is left, or than half of a stack that is
+ * smaller than one. What recurses refuses to go deeper then; what does not recurse fits. */
+static inline bool stack_runs_low(void)
+{
+    return (uintptr_t)__builtin_frame_address(0) < stack_lowest && stack_measure();
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* Units: texts of statements that were read and parsed, and errors with places in them. */
+#ifndef SESSION_UNIT_H
+#define SESSION_UNIT_H
+
+#include "base/mem.h"
+#include "lang/ast.h"
+#include "lang/source.h"
+#include "session/session.h"
+
+typedef struct unit {
+    source src;        /* its name and text are owned by the unit */
+    source_mark mark;  /* of src */
+    arena nodes;
+    ast *body;         /* AST_BLOCK */
+    uint32_t begun;    /* how many of its statements began to run */
+    bool kept;         /* a def or updater refers to it: it stays until the session ends */
+    struct unit *next; /* the one read before it */
+} unit;
+
+/* Releases u, unless a function or updater refers to it. */
+void unit_drop(session *s, unit *u);
+/* An error is of this text: its excerpt is of this one, also where several have one name, as those
+ * of -c do. */
+void unit_failed(session *s, unit *u);
+
+/* The error at a node of the unit that runs. Returns code. */
+int unit_err(const session *s, const ast *node, kv_err *e, kv_code code, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* The error for what recurses when stack_runs_low says so. */
+int unit_too_deep(const session *s, const ast *node, kv_err *e);
+/* Adds the place of node to an error that has none. Returns e's code. */
+int unit_at(const session *s, const ast *node, kv_err *e);
+
+/* A function of the script. */
+typedef struct definition {
+    const char *name;
+    unit *unit;
+    const ast *node; /* STMT_DEF */
+} definition;
+
+/* An updater of the script. */
+typedef struct rule_definition {
+    const char *name;
+    unit *unit;
+    const rule_ast *rule;
+} rule_definition;
+
+#endif

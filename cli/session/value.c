@@ -1,0 +1,536 @@
+/* Dynamic values: making, sharing, printing, and turning them into arrays.
+ *
+ * Lists may be nested to any depth, since a loop can wrap one in another as often as it likes. What
+ * releases them therefore needs no stack, and what prints them stops at a depth that nobody reads.
+ */
+#include "session/value.h"
+
+#include <string.h>
+
+#include "array/device.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/stop.h"
+#include "base/visible.h"
+#include "io/element.h"
+#include "session/stack.h"
+
+/* Deeper lists are printed as [...]. */
+#define PRINT_DEPTH 100
+
+/* ---- Making ---- */
+
+int value_finish(value *out, int code)
+{
+    if (code)
+        value_release(out);
+    return code;
+}
+
+value value_none(void)
+{
+    return (value){.kind = VALUE_NONE};
+}
+
+value value_bool(bool x)
+{
+    return (value){.kind = VALUE_BOOL, .u.integer = x};
+}
+
+value value_int(int64_t x)
+{
+    return (value){.kind = VALUE_INT, .u.integer = x};
+}
+
+value value_float(double x)
+{
+    return (value){.kind = VALUE_FLOAT, .u.number = x};
+}
+
+value value_ctx(kv_ctx ctx)
+{
+    return (value){.kind = VALUE_CTX, .u.ctx = ctx};
+}
+
+value value_array(kv_array *a)
+{
+    return (value){.kind = VALUE_ARRAY, .u.array = a};
+}
+
+int value_text_new(value *out, const char *text, size_t n, kv_err *e)
+{
+    if (n && memchr(text, '\0', n))
+        return kv_err_set(e, KV_E_VALUE, "a text cannot hold a NUL character");
+    value_text *t = mem_alloc((int64_t)(sizeof *t + n + 1), 1, e);
+    if (!t)
+        return KV_E_MEMORY;
+    t->refs = 1;
+    if (n)
+        memcpy(t->text, text, n);
+    t->text[n] = '\0';
+    *out = (value){.kind = VALUE_TEXT, .u.text = t};
+    return KV_OK;
+}
+
+int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
+{
+    value_list *list = NULL;
+    int64_t bytes;
+    *out = value_none();
+    if (__builtin_mul_overflow(n, (int64_t)sizeof(value), &bytes) ||
+        __builtin_add_overflow(bytes, (int64_t)sizeof *list, &bytes))
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a list of %lld values", (long long)n);
+    list = mem_zalloc(bytes, 1, e);
+    if (!list)
+        return KV_E_MEMORY;
+    list->refs = 1;
+    list->n = list->cap = n;
+    list->items = list->own;
+    *out = (value){.kind = kind, .u.list = list};
+    return KV_OK;
+}
+
+/* ---- Sharing ---- */
+
+value value_ref(value v)
+{
+    switch (v.kind) {
+    case VALUE_TEXT:
+        v.u.text->refs++;
+        break;
+    case VALUE_ARRAY:
+        kv_array_ref(v.u.array);
+        break;
+    case VALUE_LIST:
+    case VALUE_TUPLE:
+        v.u.list->refs++;
+        break;
+    case VALUE_NONE:
+    case VALUE_BOOL:
+    case VALUE_INT:
+    case VALUE_FLOAT:
+    case VALUE_CTX:
+        break;
+    }
+    return v;
+}
+
+/* A list whose last reference is gone waits in a chain until its items are dropped too; its count,
+ * which nobody reads any more, holds the link. */
+typedef union dead_link {
+    int64_t refs;
+    value_list *next;
+} dead_link;
+
+static void drop(value v, value_list **dead)
+{
+    switch (v.kind) {
+    case VALUE_TEXT:
+        if (--v.u.text->refs == 0)
+            mem_free(v.u.text);
+        break;
+    case VALUE_ARRAY:
+        kv_array_unref(v.u.array);
+        break;
+    case VALUE_LIST:
+    case VALUE_TUPLE:
+        if (--v.u.list->refs == 0) {
+            v.u.list->refs = (dead_link){.next = *dead}.refs;
+            *dead = v.u.list;
+        }
+        break;
+    case VALUE_NONE:
+    case VALUE_BOOL:
+    case VALUE_INT:
+    case VALUE_FLOAT:
+    case VALUE_CTX:
+        break;
+    }
+}
+
+void value_release(value *v)
+{
+    value_list *dead = NULL;
+    drop(*v, &dead);
+    while (dead) {
+        value_list *list = dead;
+        dead = (dead_link){.refs = list->refs}.next;
+        for (int64_t i = 0; i < list->n; i++)
+            drop(list->items[i], &dead);
+        if (list->items != list->own)
+            mem_free(list->items);
+        mem_free(list);
+    }
+    *v = value_none();
+}
+
+/* ---- What a value is ---- */
+
+const char *value_kind_name(value v)
+{
+    switch (v.kind) {
+    case VALUE_NONE:
+        return "none";
+    case VALUE_BOOL:
+        return "a bool";
+    case VALUE_INT:
+        return "an integer";
+    case VALUE_FLOAT:
+        return "a float";
+    case VALUE_TEXT:
+        return "a text";
+    case VALUE_CTX:
+        return "a context";
+    case VALUE_ARRAY:
+        return "an array";
+    case VALUE_LIST:
+        return "a list";
+    case VALUE_TUPLE:
+        return "a tuple";
+    }
+    return "nothing";
+}
+
+bool value_is_number(value v)
+{
+    return v.kind == VALUE_BOOL || v.kind == VALUE_INT || v.kind == VALUE_FLOAT;
+}
+
+bool value_is_scalar(value v)
+{
+    return v.kind == VALUE_NONE || v.kind == VALUE_TEXT || value_is_number(v);
+}
+
+bool value_is_sequence(value v)
+{
+    return v.kind == VALUE_LIST || v.kind == VALUE_TUPLE;
+}
+
+static bool is_numbers(value v, int depth)
+{
+    if (!value_is_sequence(v) || v.u.list->n == 0 || depth > KV_MAX_NDIM)
+        return false;
+    for (int64_t i = 0; i < v.u.list->n; i++) {
+        value item = v.u.list->items[i];
+        if (!value_is_number(item) && !is_numbers(item, depth + 1))
+            return false;
+    }
+    return true;
+}
+
+bool value_is_numbers(value v)
+{
+    return is_numbers(v, 1);
+}
+
+bool value_is_several(value v)
+{
+    return value_is_sequence(v) && !value_is_numbers(v);
+}
+
+int value_descend(kv_err *e)
+{
+    return stack_runs_low()
+               ? kv_err_set(e, KV_E_VALUE, "lists are nested deeper than the stack allows")
+               : KV_OK;
+}
+
+host value_host(value v)
+{
+    switch (v.kind) {
+    case VALUE_BOOL:
+        return host_bool(v.u.integer != 0);
+    case VALUE_INT:
+        return host_int(v.u.integer);
+    case VALUE_FLOAT:
+        return host_float(v.u.number);
+    case VALUE_TEXT:
+        return host_text(v.u.text->text);
+    case VALUE_NONE:
+    case VALUE_CTX:
+    case VALUE_ARRAY:
+    case VALUE_LIST:
+    case VALUE_TUPLE:
+        break;
+    }
+    return host_none();
+}
+
+int value_from_host(value *out, host h, kv_err *e)
+{
+    switch (h.kind) {
+    case HOST_NONE:
+        *out = value_none();
+        return KV_OK;
+    case HOST_BOOL:
+        *out = value_bool(h.u.integer != 0);
+        return KV_OK;
+    case HOST_INT:
+        *out = value_int(h.u.integer);
+        return KV_OK;
+    case HOST_FLOAT:
+        *out = value_float(h.u.number);
+        return KV_OK;
+    case HOST_TEXT:
+        return value_text_new(out, h.u.text, strlen(h.u.text), e);
+    }
+    return KV_E_INTERNAL;
+}
+
+double value_number(value v)
+{
+    return v.kind == VALUE_FLOAT ? v.u.number : (double)v.u.integer;
+}
+
+int value_item(value *out, value v, kv_err *e)
+{
+    const void *data;
+    char shape[160];
+    if (value_is_number(v)) {
+        *out = v;
+        return KV_OK;
+    }
+    if (v.kind != VALUE_ARRAY)
+        return kv_err_set(e, KV_E_DTYPE, "%s is no number", value_kind_name(v));
+    kv_array *a = v.u.array;
+    if (kv_array_size(a) != 1)
+        return kv_err_set(e, KV_E_DTYPE, "an array of shape %s is no number",
+                          kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a)));
+    int rc = kv_array_read(a, &data, e);
+    if (rc)
+        return rc;
+    if (kv_dtype_is_float(kv_array_dtype(a))) {
+        *out = value_float(0);
+        cpu_dev_ops.convert(&out->u.number, KV_FLOAT64, data, kv_array_dtype(a), 1);
+    } else {
+        *out = kv_array_dtype(a) == KV_BOOL ? value_bool(false) : value_int(0);
+        cpu_dev_ops.convert(&out->u.integer, KV_INT64, data, kv_array_dtype(a), 1);
+    }
+    return KV_OK;
+}
+
+/* ---- Numbers to arrays ---- */
+
+/* The smallest and largest number of an integer dtype. */
+static void integer_bounds(kv_dtype dtype, int64_t *low, int64_t *high)
+{
+    int bits = (int)kv_dtype_bytes(dtype) * 8;
+    bool is_signed = dtype != KV_UINT8;
+    *high = (int64_t)((UINT64_C(1) << (bits - is_signed)) - 1);
+    *low = is_signed ? -*high - 1 : 0;
+}
+
+/* Whether x, finite, becomes an infinity in a float dtype. */
+static bool overflows(double x, kv_dtype dtype)
+{
+    uint8_t bytes[8];
+    double back;
+    cpu_dev_ops.convert(bytes, dtype, &x, KV_FLOAT64, 1);
+    cpu_dev_ops.convert(&back, KV_FLOAT64, bytes, dtype, 1);
+    return x - x == 0 && back - back != 0;
+}
+
+int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e)
+{
+    bool whole = number.kind != VALUE_FLOAT;
+    if (kv_dtype_is_float(dtype) && overflows(value_number(number), dtype)) {
+        char text[NUM_TEXT_MAX];
+        num_plain(text, value_number(number), NUM_BINARY64);
+        return kv_err_set(e, KV_E_VALUE, "%s does not fit into %s", text, kv_dtype_name(dtype));
+    }
+    if (!kv_dtype_is_float(dtype) && dtype != KV_BOOL && whole) {
+        int64_t low, high, x = number.u.integer;
+        integer_bounds(dtype, &low, &high);
+        if (x < low || x > high)
+            return kv_err_set(e, KV_E_VALUE, "%lld does not fit into %s: it holds %lld to %lld",
+                              (long long)x, kv_dtype_name(dtype), (long long)low, (long long)high);
+    }
+    if (whole)
+        cpu_dev_ops.convert(dst, dtype, &number.u.integer, KV_INT64, 1);
+    else
+        cpu_dev_ops.convert(dst, dtype, &number.u.number, KV_FLOAT64, 1);
+    return KV_OK;
+}
+
+/* The shape of nested lists, taken from the first item of each; the fill checks the others. */
+static int nested_shape(value v, int *ndim, int64_t shape[KV_MAX_NDIM], kv_err *e)
+{
+    *ndim = 0;
+    while (value_is_sequence(v)) {
+        if (*ndim == KV_MAX_NDIM)
+            return kv_err_set(e, KV_E_SHAPE, "an array has at most %d axes; these lists are deeper",
+                              KV_MAX_NDIM);
+        shape[(*ndim)++] = v.u.list->n;
+        if (v.u.list->n == 0)
+            break;
+        v = v.u.list->items[0];
+    }
+    return KV_OK;
+}
+
+static int no_number(value v, kv_err *e)
+{
+    if (v.kind == VALUE_ARRAY) {
+        kv_err_set(e, KV_E_DTYPE, "a list that holds arrays is not an array");
+        kv_err_hint(e, "stack([a, b]) makes one array of several");
+        return KV_E_DTYPE;
+    }
+    return kv_err_set(e, KV_E_DTYPE, "an array holds numbers, not %s", value_kind_name(v));
+}
+
+static int ragged(int axis, int64_t want, value v, kv_err *e)
+{
+    if (!value_is_sequence(v))
+        return kv_err_set(e, KV_E_SHAPE, "a list holds both %s and lists, so it is not an array",
+                          value_is_number(v) ? "numbers" : value_kind_name(v));
+    return kv_err_set(e, KV_E_SHAPE, "the lists have unequal lengths: %lld and %lld along axis %d",
+                      (long long)want, (long long)v.u.list->n, axis);
+}
+
+/* Writes v, of shape[axis…], at *at and moves it on. */
+static int fill(char **at, kv_dtype dtype, value v, int axis, int ndim, const int64_t *shape,
+                kv_err *e)
+{
+    if (axis == ndim) {
+        if (value_is_sequence(v))
+            return kv_err_set(e, KV_E_SHAPE,
+                              "a list holds both numbers and lists, so it is not "
+                              "an array");
+        bool item = v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) == 0;
+        if (!value_is_number(v) && !item)
+            return no_number(v, e);
+        int rc = item ? value_item(&v, v, e) : KV_OK;
+        if (!rc)
+            rc = value_put_number(*at, dtype, v, e);
+        *at += kv_dtype_bytes(dtype);
+        return rc;
+    }
+    if (v.kind == VALUE_ARRAY)
+        return no_number(v, e);
+    if (!value_is_sequence(v) || v.u.list->n != shape[axis])
+        return ragged(axis, shape[axis], v, e);
+    int rc = KV_OK;
+    for (int64_t i = 0; i < v.u.list->n && !rc && !(rc = stop_check_at(i, e)); i++)
+        rc = fill(at, dtype, v.u.list->items[i], axis + 1, ndim, shape, e);
+    return rc;
+}
+
+int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e)
+{
+    int ndim;
+    int64_t shape[KV_MAX_NDIM];
+    kv_array *a = NULL;
+    void *data;
+    if (!value_is_number(v) && !value_is_sequence(v))
+        return kv_err_set(e, KV_E_DTYPE, "%s is no array and no list of numbers",
+                          value_kind_name(v));
+    int rc = nested_shape(v, &ndim, shape, e);
+    if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
+        return rc;
+    rc = kv_array_write(a, &data, e);
+    if (!rc) {
+        char *at = data;
+        rc = fill(&at, dtype, v, 0, ndim, shape, e);
+    }
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = a;
+    return rc;
+}
+
+int value_to_array(kv_array **out, value v, kv_err *e)
+{
+    if (v.kind == VALUE_ARRAY) {
+        *out = kv_array_ref(v.u.array);
+        return KV_OK;
+    }
+    return value_numbers_array(out, v, KV_FLOAT32, (kv_ctx){KV_CPU, 0}, e);
+}
+
+/* ---- Printing ---- */
+
+static void print_summary(buf *out, const kv_array *a)
+{
+    char ctx[KV_CTX_TEXT];
+    buf_add(out, kv_array_storage(a) == KV_ROW_SPARSE ? "<RowSparseNDArray " : "<NDArray ");
+    for (int i = 0; i < kv_array_ndim(a); i++)
+        buf_printf(out, "%s%lld", i ? "x" : "", (long long)kv_array_shape(a)[i]);
+    if (kv_array_ndim(a) == 0)
+        buf_add(out, "()");
+    buf_printf(out, " @%s>", kv_ctx_text(ctx, kv_array_ctx(a)));
+}
+
+/* The number of an array of shape (), as numbers are shown: a list may hold what mean() gave. False
+ * when it cannot be read. */
+static bool print_number(buf *out, kv_array *a)
+{
+    char text[NUM_TEXT_MAX];
+    kv_dtype dtype = kv_array_dtype(a);
+    const void *data;
+    kv_err unused = {0};
+    if (kv_array_ndim(a) > 0 || kv_array_read(a, &data, &unused))
+        return false;
+    if (kv_dtype_is_float(dtype))
+        num_repr(text, element_float(dtype, data, 0), element_width(dtype));
+    else
+        element_text(text, dtype, data, 0);
+    buf_add(out, dtype != KV_BOOL ? text : *text == '1' ? "True" : "False");
+    return true;
+}
+
+static void print_value(buf *out, value v, bool repr, int depth);
+
+static void print_items(buf *out, const value_list *list, const char *ends, int depth)
+{
+    buf_char(out, ends[0]);
+    if (depth >= PRINT_DEPTH)
+        buf_add(out, "...");
+    for (int64_t i = 0; i < list->n && depth < PRINT_DEPTH; i++) {
+        if (stop_check_at(i, NULL))
+            break;
+        if (i)
+            buf_add(out, ", ");
+        print_value(out, list->items[i], true, depth + 1);
+    }
+    if (ends[0] == '(' && list->n == 1)
+        buf_char(out, ',');
+    buf_char(out, ends[1]);
+}
+
+static void print_value(buf *out, value v, bool repr, int depth)
+{
+    char ctx[KV_CTX_TEXT];
+    switch (v.kind) {
+    case VALUE_NONE:
+    case VALUE_BOOL:
+    case VALUE_INT:
+    case VALUE_FLOAT:
+        host_print(out, value_host(v), repr);
+        return;
+    case VALUE_TEXT:
+        if (repr)
+            host_print(out, value_host(v), repr);
+        else
+            visible_lines(out, v.u.text->text, strlen(v.u.text->text));
+        return;
+    case VALUE_CTX:
+        buf_add(out, kv_ctx_text(ctx, v.u.ctx));
+        return;
+    case VALUE_ARRAY:
+        if (depth == 0 || !print_number(out, v.u.array))
+            print_summary(out, v.u.array);
+        return;
+    case VALUE_LIST:
+        print_items(out, v.u.list, "[]", depth);
+        return;
+    case VALUE_TUPLE:
+        print_items(out, v.u.list, "()", depth);
+        return;
+    }
+}
+
+void value_print(buf *out, value v, bool repr)
+{
+    print_value(out, v, repr, 0);
+}

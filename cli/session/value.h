@@ -1,0 +1,109 @@
+/* Dynamic values: what variables hold and expressions give.
+ *
+ * A value is 16 bytes; texts, lists and arrays are counted boxes, so copying a value is cheap.
+ * Arrays are shared until written, so that assigning one means a copy. A list is an object, as in
+ * Python: all who refer to it see it change (script/list.h). Where an array is needed, a list or
+ * tuple of numbers only ("numbers") becomes a float32 one.
+ */
+#ifndef SESSION_VALUE_H
+#define SESSION_VALUE_H
+
+#include "base/buf.h"
+#include "kv_array.h"
+#include "vm/host.h"
+
+typedef enum value_kind {
+    VALUE_NONE,
+    VALUE_BOOL,
+    VALUE_INT,
+    VALUE_FLOAT,
+    VALUE_TEXT,
+    VALUE_CTX,
+    VALUE_ARRAY,
+    VALUE_LIST,
+    VALUE_TUPLE
+} value_kind;
+
+typedef struct value_text {
+    int64_t refs;
+    char text[];
+} value_text;
+
+typedef struct value_list value_list;
+
+typedef struct value {
+    value_kind kind;
+    union {
+        int64_t integer; /* VALUE_BOOL: 0 or 1 */
+        double number;
+        value_text *text;
+        kv_ctx ctx;
+        kv_array *array;
+        value_list *list; /* VALUE_LIST, VALUE_TUPLE */
+    } u;
+} value;
+
+struct value_list {
+    int64_t refs;
+    int64_t n, cap;
+    value *items; /* own, until the list outgrew it */
+    value own[];
+};
+
+value value_none(void);
+value value_bool(bool x);
+value value_int(int64_t x);
+value value_float(double x);
+value value_ctx(kv_ctx ctx);
+value value_array(kv_array *a); /* takes the caller's reference */
+int value_text_new(value *out, const char *text, size_t n, kv_err *e);
+/* A list or tuple of n values, all none; fill items before it is shared. */
+int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
+/* The end of what fills a new list: releases *out when code is an error. Returns code. */
+int value_finish(value *out, int code);
+
+value value_ref(value v);     /* another reference to the same contents */
+void value_release(value *v); /* gives it back and leaves none */
+
+/* "an array", "a list", "an integer": for messages. */
+const char *value_kind_name(value v);
+
+bool value_is_scalar(value v);   /* none, bool, int, float or text: what host.h works with */
+bool value_is_number(value v);   /* bool, int or float */
+bool value_is_sequence(value v); /* a list or a tuple */
+/* A list or tuple that holds only numbers and such sequences, and is not empty: one array, where an
+ * array is needed. */
+bool value_is_numbers(value v);
+/* Any other list or tuple: where arrays are needed, its items are these. */
+bool value_is_several(value v);
+host value_host(value v); /* of a scalar; a text stays borrowed */
+int value_from_host(value *out, host h, kv_err *e);
+double value_number(value v); /* of a number */
+
+/* For what walks through lists by recursion, since they may be nested to any depth. Error: value
+ * (the stack allows no deeper one). */
+int value_descend(kv_err *e);
+
+/* An array from an array (another reference), a number (shape ()) or nested lists and tuples of
+ * numbers and arrays of shape () (float32). Errors: dtype (it is no array: names what it is), shape
+ * (lists of unequal length). */
+int value_to_array(kv_array **out, value v, kv_err *e);
+
+/* The number that v is, or that an array of one element holds: a bool, an integer or a float.
+ * Error: dtype. */
+int value_item(value *out, value v, kv_err *e);
+
+/* The same as a new array of another dtype and context, but not from an array; [] has shape (0,).
+ * Errors: as above, and value (a number that does not fit, see value_put_number). */
+int value_numbers_array(kv_array **out, value v, kv_dtype dtype, kv_ctx ctx, kv_err *e);
+
+/* Writes a number at dst as one element of dtype. A float goes into an integer truncated and
+ * saturated. Error: value (an integer beyond an integer dtype, a finite number beyond a float). */
+int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e);
+
+/* Appends v as print (repr false) or a bare expression (repr true) shows it; arrays inside lists
+ * are summarised, <NDArray 2x3 @gpu(0)>, but those of shape () are shown as their number. So is an
+ * array itself: see show.h for its elements. */
+void value_print(buf *out, value v, bool repr);
+
+#endif

@@ -1,0 +1,93 @@
+/* The kinds of files that hold arrays. One table says the endings; the texts that list them are
+ * made from it. */
+#include "syntax/file_kind.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/suggest.h"
+
+static const struct {
+    const char *name; /* of the format; "." before it is the ending */
+    file_kind kind;
+} kinds[] = {
+    {"csv", FILE_CSV},       {"tsv", FILE_TSV}, {"json", FILE_JSON},
+    {"ndjson", FILE_NDJSON}, {"npy", FILE_NPY}, {"safetensors", FILE_SAFETENSORS},
+    {"txt", FILE_TEXT},
+};
+
+#define NKINDS ((int)(sizeof kinds / sizeof *kinds))
+
+file_kind file_kind_of(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    if (strcmp(path, "-") == 0)
+        return FILE_TEXT;
+    for (int i = 0; i < NKINDS; i++)
+        if (dot && dot > path && dot[-1] != '/' && strcasecmp(dot + 1, kinds[i].name) == 0)
+            return kinds[i].kind;
+    return FILE_UNKNOWN;
+}
+
+const char *file_kind_title(file_kind kind)
+{
+    static const char *const titles[] = {[FILE_CSV] = "CSV",       [FILE_TSV] = "TSV",
+                                         [FILE_JSON] = "JSON",     [FILE_NDJSON] = "NDJSON",
+                                         [FILE_NPY] = "NumPy",     [FILE_SAFETENSORS] = NULL,
+                                         [FILE_TEXT] = NULL};
+    return titles[kind];
+}
+
+bool file_kind_grows(file_kind kind)
+{
+    return kind == FILE_CSV || kind == FILE_TSV || kind == FILE_NDJSON || kind == FILE_TEXT;
+}
+
+/* Appends ".csv, .tsv or .txt": the endings of all kinds, or of those that grow. */
+static void add_endings(buf *out, bool growing)
+{
+    const char *chosen[NKINDS];
+    int n = 0;
+    for (int i = 0; i < NKINDS; i++)
+        if (!growing || file_kind_grows(kinds[i].kind))
+            chosen[n++] = kinds[i].name;
+    for (int i = 0; i < n; i++)
+        buf_printf(out, "%s.%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", chosen[i]);
+}
+
+int file_kind_parse(file_kind *out, const char *name, kv_err *e)
+{
+    const char *names[NKINDS];
+    int n = 0;
+    for (int i = 0; i < NKINDS; i++) {
+        if (kinds[i].kind == FILE_TEXT)
+            continue; /* not read */
+        if (strcmp(name, kinds[i].name) == 0) {
+            *out = kinds[i].kind;
+            return KV_OK;
+        }
+        names[n++] = kinds[i].name;
+    }
+    kv_err_set(e, KV_E_VALUE, "there is no format \"%.80s\"", name);
+    suggest_hint(e, name, names, n);
+    return kv_err_hint(e, "formats: csv, tsv, json, ndjson, npy, safetensors");
+}
+
+int file_kind_check(const char *path, bool append, kv_err *e)
+{
+    buf endings = {0};
+    file_kind kind = file_kind_of(path);
+    int code = KV_OK;
+    if (kind == FILE_UNKNOWN) {
+        add_endings(&endings, false);
+        code = kv_err_set(e, KV_E_USAGE, "`%s` is no file name with a known ending (%s)", path,
+                          buf_text(&endings));
+    } else if (append && !file_kind_grows(kind)) {
+        add_endings(&endings, true);
+        code = kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
+        kv_err_hint(e, "files that can grow end in %s", buf_text(&endings));
+    }
+    buf_release(&endings);
+    return code;
+}

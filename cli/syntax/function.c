@@ -1,0 +1,412 @@
+/* How the arguments of a call find their parameters, and what the code of functions shares.
+ *
+ * What the words of a call alone show (how many arguments, which names) is checked apart from the
+ * call, so that a script can be checked before it runs.
+ */
+#include "syntax/function.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/suggest.h"
+#include "session/registry.h"
+#include "vm/element.h"
+
+/* ---- Finding ---- */
+
+const function *function_find(const char *name)
+{
+    int low = 0, high = registry.nfunctions;
+    while (low < high) {
+        int middle = (low + high) / 2, order = strcmp(name, registry.functions[middle].name);
+        if (order == 0)
+            return &registry.functions[middle];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+/* ---- Parameters ---- */
+
+static bool is_marked(const char *param)
+{
+    return param[strlen(param) - 1] == '=';
+}
+
+static int count_params(const function *f)
+{
+    int n = 0;
+    while (f->params[n])
+        n++;
+    return n;
+}
+
+/* How many parameters must be given; they come first. */
+static int count_required(const function *f)
+{
+    int n = 0;
+    while (f->params[n] && !is_marked(f->params[n]))
+        n++;
+    return n;
+}
+
+/* The parameter of a name, or -1. */
+static int find_param(const function *f, const char *name)
+{
+    size_t len = strlen(name);
+    for (int i = 0; f->params[i]; i++)
+        if (strncmp(f->params[i], name, len) == 0 && strcspn(f->params[i], "=") == len)
+            return i;
+    return -1;
+}
+
+void function_usage(buf *out, const function *f)
+{
+    int required = count_required(f);
+    buf_printf(out, "%s(", f->name);
+    for (int i = 0; f->params[i]; i++) {
+        bool repeats = (f->flags & FUNCTION_REST) && i == required - 1;
+        buf_printf(out, "%s%s%s", i ? ", " : "", f->params[i], repeats ? "…" : "");
+    }
+    buf_char(out, ')');
+}
+
+/* Adds the usage as a hint. Returns e's code. */
+static int hint_usage(const function *f, kv_err *e)
+{
+    buf usage = {0};
+    function_usage(&usage, f);
+    kv_err_hint(e, "%s", buf_text(&usage));
+    buf_release(&usage);
+    return KV_E_USAGE;
+}
+
+static int unknown_argument(const function *f, const char *name, kv_err *e)
+{
+    suggest s = {.word = name};
+    char plain[FUNCTION_MAX_PARAMS][32];
+    kv_err_set(e, KV_E_USAGE, "%s() has no argument %.40s", f->name, name);
+    for (int i = 0; f->params[i]; i++) {
+        size_t n = strcspn(f->params[i], "=");
+        n = n < sizeof plain[i] ? n : sizeof plain[i] - 1;
+        memcpy(plain[i], f->params[i], n);
+        plain[i][n] = '\0';
+        if (!(f->flags & FUNCTION_REST) || is_marked(f->params[i]))
+            suggest_add(&s, plain[i]);
+    }
+    suggest_done(&s, e);
+    return hint_usage(f, e);
+}
+
+static int wrong_count(const function *f, int64_t n, kv_err *e)
+{
+    int max = count_params(f), min = count_required(f);
+    const char *name = f->name;
+    if (f->flags & FUNCTION_REST)
+        kv_err_set(e, KV_E_USAGE, "%s() takes at least %d argument%s, not %lld", name, min,
+                   min == 1 ? "" : "s", (long long)n);
+    else if (max == 0)
+        kv_err_set(e, KV_E_USAGE, "%s() takes no arguments, not %lld", name, (long long)n);
+    else if (min == max)
+        kv_err_set(e, KV_E_USAGE, "%s() takes %d argument%s, not %lld", name, min,
+                   min == 1 ? "" : "s", (long long)n);
+    else
+        kv_err_set(e, KV_E_USAGE, "%s() takes %d to %d arguments, not %lld", name, min, max,
+                   (long long)n);
+    return hint_usage(f, e);
+}
+
+/* Names: known, each once, behind the positional arguments. named[i]: parameter i is among them. */
+static int check_names(const function *f, const char *const *names, int64_t n,
+                       bool named[FUNCTION_MAX_PARAMS], kv_err *e)
+{
+    bool any = false;
+    for (int64_t i = 0; i < n; i++) {
+        if (!names[i] && any)
+            return kv_err_set(e, KV_E_USAGE, "%s() has a plain argument behind a named one",
+                              f->name);
+        if (!names[i])
+            continue;
+        any = true;
+        int p = find_param(f, names[i]);
+        if (p < 0 || ((f->flags & FUNCTION_REST) && p < count_required(f)))
+            return unknown_argument(f, names[i], e);
+        if (named[p])
+            return kv_err_set(e, KV_E_USAGE, "%s() has the argument %.40s twice", f->name,
+                              names[i]);
+        named[p] = true;
+    }
+    return KV_OK;
+}
+
+int function_check(const function *f, const char *const *names, int64_t n, kv_err *e)
+{
+    bool named[FUNCTION_MAX_PARAMS] = {false};
+    if (f->flags & FUNCTION_ELEMENT) {
+        const element_function *takes = element_find(f->name);
+        return n < takes->min || n > takes->max ? wrong_count(f, n, e) : KV_OK;
+    }
+    int rc = check_names(f, names, n, named, e);
+    if (rc)
+        return rc;
+    int64_t positional = 0, free_params = 0, missing = 0;
+    while (positional < n && !names[positional])
+        positional++;
+    for (int i = 0; f->params[i]; i++) {
+        free_params += !named[i];
+        missing += !named[i] && !is_marked(f->params[i]);
+    }
+    bool any_number = (f->flags & FUNCTION_REST) || ((f->flags & FUNCTION_SHAPE) && !named[0]);
+    if (positional < missing || (positional > free_params && !any_number))
+        return wrong_count(f, n, e);
+    return KV_OK;
+}
+
+/* ---- Calling ---- */
+
+/* How many of the positional arguments are the leading integers of a shape: all but those that the
+ * other parameters which must be given need. */
+static int64_t shape_integers(const function *f, const value *args, int64_t n, const bool *given)
+{
+    int64_t most = n, count = 0;
+    for (int i = 1; f->params[i] && !is_marked(f->params[i]); i++)
+        most -= !given[i];
+    while (count < most && args[count].kind == VALUE_INT)
+        count++;
+    return count;
+}
+
+/* Sets parameter 0 from the leading integers, if there are any. *owned is then a tuple of them. */
+static int take_shape(function_args *a, const value *args, int64_t n, int64_t *used, value *owned,
+                      kv_err *e)
+{
+    *used = shape_integers(a->function, args, n, a->given);
+    if (*used == 0)
+        return KV_OK;
+    int rc = value_list_new(owned, VALUE_TUPLE, *used, e);
+    if (rc)
+        return rc;
+    memcpy(owned->u.list->items, args, (size_t)*used * sizeof *args);
+    a->v[0] = *owned;
+    a->given[0] = true;
+    return KV_OK;
+}
+
+/* A context finds the parameter ctx wherever it stands; anything else fills the parameters in
+ * order. */
+static int take_positional(function_args *a, const value *args, int64_t from, int64_t n, kv_err *e)
+{
+    const function *f = a->function;
+    int ctx = find_param(f, "ctx"), next = 0;
+    for (int64_t i = from; i < n; i++) {
+        int p = ctx;
+        if (args[i].kind != VALUE_CTX || ctx < 0 || a->given[ctx]) {
+            while (f->params[next] && (a->given[next]))
+                next++;
+            p = next;
+        }
+        if (!f->params[p])
+            return wrong_count(f, n - (from ? from - 1 : 0), e);
+        a->v[p] = args[i];
+        a->given[p] = true;
+    }
+    return KV_OK;
+}
+
+/* zeros("row_sparse", shape): a text where the shape would begin is the storage. */
+static bool take_storage(function_args *a, const value *args, int64_t n)
+{
+    int p = find_param(a->function, "stype");
+    if (n == 0 || p < 0 || args[0].kind != VALUE_TEXT || a->given[p] ||
+        !(a->function->flags & FUNCTION_SHAPE))
+        return false;
+    a->v[p] = args[0];
+    a->given[p] = true;
+    return true;
+}
+
+static int sort_arguments(function_args *a, const value *args, const char *const *names, int64_t n,
+                          value *owned, kv_err *e)
+{
+    const function *f = a->function;
+    int64_t positional = 0, used = 0;
+    while (positional < n && !names[positional])
+        positional++;
+    for (int64_t i = positional; i < n; i++) {
+        int p = find_param(f, names[i]);
+        a->v[p] = args[i];
+        a->given[p] = true;
+    }
+    if (f->flags & FUNCTION_REST) {
+        a->rest = args;
+        a->nrest = positional;
+        return KV_OK;
+    }
+    int rc = KV_OK;
+    if (take_storage(a, args, positional)) {
+        args++;
+        positional--;
+    }
+    if ((f->flags & FUNCTION_SHAPE) && !a->given[0])
+        rc = take_shape(a, args, positional, &used, owned, e);
+    if (!rc)
+        rc = take_positional(a, args, used, positional, e);
+    for (int i = 0; !rc && i < count_required(f); i++)
+        if (!a->given[i]) {
+            kv_err_set(e, KV_E_USAGE, "%s() needs the argument %s", f->name, f->params[i]);
+            rc = hint_usage(f, e);
+        }
+    return rc;
+}
+
+/* An element-wise function of host numbers; over arrays they are not called through the table. */
+static int call_host(const function *f, const value *args, int64_t n, value *out, kv_err *e)
+{
+    host hosts[FUNCTION_MAX_PARAMS], given;
+    if (n > FUNCTION_MAX_PARAMS)
+        return wrong_count(f, n, e);
+    for (int64_t i = 0; i < n; i++) {
+        if (!value_is_scalar(args[i]))
+            return kv_err_set(e, KV_E_DTYPE, "%s() takes numbers and arrays, not %s", f->name,
+                              value_kind_name(args[i]));
+        hosts[i] = value_host(args[i]);
+    }
+    int rc = host_call(f->name, hosts, (int)n, &given, e);
+    return rc ? rc : value_from_host(out, given, e);
+}
+
+int function_call(session *s, const function *f, const value *args, const char *const *names,
+                  int64_t n, value *out, kv_err *e)
+{
+    function_args a = {.session = s, .function = f};
+    value owned = value_none();
+    int rc = function_check(f, names, n, e);
+    if (rc)
+        return rc;
+    if (f->flags & FUNCTION_ELEMENT)
+        return call_host(f, args, n, out, e);
+    rc = sort_arguments(&a, args, names, n, &owned, e);
+    if (!rc)
+        rc = f->call(&a, out, e);
+    /* The tuple borrowed its integers, which need no release. */
+    value_release(&owned);
+    return rc;
+}
+
+/* ---- Helpers ---- */
+
+int function_int(value v, const char *what, int64_t *out, kv_err *e)
+{
+    if (v.kind == VALUE_ARRAY && kv_array_size(v.u.array) == 1) {
+        int rc = value_item(&v, v, e);
+        if (rc)
+            return rc;
+    }
+    if (v.kind == VALUE_INT || v.kind == VALUE_BOOL) {
+        *out = v.u.integer;
+        return KV_OK;
+    }
+    if (v.kind != VALUE_FLOAT)
+        return kv_err_set(e, KV_E_DTYPE, "%s is an integer, not %s", what, value_kind_name(v));
+    char text[NUM_TEXT_MAX];
+    num_plain(text, v.u.number, NUM_BINARY64);
+    if (v.u.number != floor(v.u.number))
+        return kv_err_set(e, KV_E_DTYPE, "%s is a whole number, not %s", what, text);
+    if (!(v.u.number >= -0x1p63 && v.u.number < 0x1p63))
+        return kv_err_set(e, KV_E_VALUE, "%s does not fit into 64 bits: %s", what, text);
+    *out = (int64_t)v.u.number;
+    return KV_OK;
+}
+
+int function_number(value v, const char *what, double *out, kv_err *e)
+{
+    value item;
+    if (!value_is_number(v) && (v.kind != VALUE_ARRAY || kv_array_size(v.u.array) != 1))
+        return kv_err_set(e, KV_E_DTYPE, "%s is a number, not %s", what, value_kind_name(v));
+    int rc = value_item(&item, v, e);
+    if (!rc)
+        *out = value_number(item);
+    return rc;
+}
+
+int function_shape(value v, int *ndim, int64_t shape[KV_MAX_NDIM], kv_err *e)
+{
+    const value *items = &v;
+    int64_t n = 1;
+    if (value_is_sequence(v)) {
+        items = v.u.list->items;
+        n = v.u.list->n;
+    } else if (!value_is_number(v))
+        return kv_err_set(e, KV_E_DTYPE, "a shape is integers, as in (2, 3), not %s",
+                          value_kind_name(v));
+    if (n > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %lld", KV_MAX_NDIM,
+                          (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        int rc = function_int(items[i], "a size in a shape", &shape[i], e);
+        if (rc)
+            return rc;
+    }
+    *ndim = (int)n;
+    return KV_OK;
+}
+
+int function_dtype(value v, kv_dtype fallback, kv_dtype *out, kv_err *e)
+{
+    *out = fallback;
+    if (v.kind == VALUE_NONE)
+        return KV_OK;
+    if (v.kind != VALUE_TEXT)
+        return kv_err_set(e, KV_E_DTYPE, "a dtype is a text such as \"float16\", not %s",
+                          value_kind_name(v));
+    return kv_dtype_parse(out, v.u.text->text, e);
+}
+
+int function_ctx(value v, kv_ctx *out, kv_err *e)
+{
+    *out = (kv_ctx){KV_CPU, 0};
+    if (v.kind == VALUE_NONE)
+        return KV_OK;
+    if (v.kind != VALUE_CTX)
+        return kv_err_set(e, KV_E_DTYPE, "ctx is a context such as gpu(1), not %s",
+                          value_kind_name(v));
+    *out = v.u.ctx;
+    return KV_OK;
+}
+
+int function_text(value v, const char *what, const char **out, kv_err *e)
+{
+    if (v.kind != VALUE_TEXT)
+        return kv_err_set(e, KV_E_DTYPE, "%s is a text, not %s", what, value_kind_name(v));
+    *out = v.u.text->text;
+    return KV_OK;
+}
+
+int function_new(kv_array **out, function_args *args, value shape, int dtype_at, kv_dtype fallback,
+                 kv_err *e)
+{
+    int ndim = 0;
+    int64_t sizes[KV_MAX_NDIM];
+    kv_dtype dtype;
+    kv_ctx ctx;
+    int rc = shape.kind == VALUE_NONE ? KV_OK : function_shape(shape, &ndim, sizes, e);
+    if (rc || (rc = function_dtype(args->v[dtype_at], fallback, &dtype, e)) ||
+        (rc = function_ctx(args->v[dtype_at + 1], &ctx, e)) ||
+        (rc = session_ctx(args->session, ctx, e)))
+        return rc;
+    return kv_array_new_raw(out, dtype, ndim, sizes, ctx, e);
+}
+
+int function_give(value *out, kv_array *a, int rc)
+{
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = value_array(a);
+    return rc;
+}

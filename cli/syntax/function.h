@@ -1,0 +1,76 @@
+/* The functions of expressions: one table of the registry (name, parameters, help, code) that the
+ * evaluator, help and completion read. Element-wise operators and functions over arrays are not
+ * here but in vm/expr.h; a function that appears in both is listed here for its help only. */
+#ifndef SYNTAX_FUNCTION_H
+#define SYNTAX_FUNCTION_H
+
+#include "session/session.h"
+#include "session/value.h"
+
+#define FUNCTION_MAX_PARAMS 8
+
+/* The arguments of one call, sorted to the parameters of the function. */
+typedef struct function_args {
+    session *session;
+    const struct function *function;
+    value v[FUNCTION_MAX_PARAMS]; /* none where not given */
+    bool given[FUNCTION_MAX_PARAMS];
+    const value *rest; /* FUNCTION_REST: all positional arguments */
+    int64_t nrest;
+} function_args;
+
+enum {
+    FUNCTION_SHAPE = 1, /* parameter 0 is a shape: leading integers go to it as a tuple */
+    FUNCTION_REST = 2,  /* takes any number of positional arguments, in rest: at least as many as it
+                           has unmarked parameters; the marked ones are given by name only */
+    FUNCTION_ELEMENT = 4, /* element-wise: call is NULL, vm/expr.h and vm/host.h compute it */
+    FUNCTION_METHOD = 8   /* x.f(y) only: it changes x */
+};
+
+typedef struct function {
+    const char *name;
+    /* Names of the parameters in order, "low=" when it may be left out; NULL behind the last. All
+     * may be given by name. A positional context goes to the one called ctx. */
+    const char *params[FUNCTION_MAX_PARAMS + 1];
+    int flags;
+    int (*call)(function_args *args, value *out, kv_err *e);
+    const char *help; /* one line */
+} function;
+
+/* The function of a name, or NULL. */
+const function *function_find(const char *name);
+
+/* Appends "full(shape, v, dtype=, ctx=)". */
+void function_usage(buf *out, const function *f);
+
+/* What the words of a call alone show: the number of its arguments, their names. names[i] is NULL
+ * for a positional one. Error: usage. */
+int function_check(const function *f, const char *const *names, int64_t n, kv_err *e);
+
+/* Sorts positional and named arguments to parameters and calls. names[i] is NULL for a positional
+ * one. Borrows the arguments. Errors: usage (count, unknown name), those of the function. */
+int function_call(session *s, const function *f, const value *args, const char *const *names,
+                  int64_t n, value *out, kv_err *e);
+
+/* ---- Helpers for their code ---- */
+
+/* A shape from a tuple, list or integer. Errors: dtype, shape, value. */
+int function_shape(value v, int *ndim, int64_t shape[KV_MAX_NDIM], kv_err *e);
+/* dtype from a text such as "float16", the default when v is none. */
+int function_dtype(value v, kv_dtype fallback, kv_dtype *out, kv_err *e);
+/* cpu(0) when v is none. Error: dtype when v is no context. */
+int function_ctx(value v, kv_ctx *out, kv_err *e);
+/* A whole number; also that of an array of one element. Errors: dtype, value. `what` names it in
+ * the message. */
+int function_int(value v, const char *what, int64_t *out, kv_err *e);
+int function_number(value v, const char *what, double *out, kv_err *e);
+/* A new array, contents undefined: shape is none for (), and the parameters dtype_at and dtype_at +
+ * 1 are dtype and ctx, whose device is made available. Errors: those of the three. */
+int function_new(kv_array **out, function_args *args, value shape, int dtype_at, kv_dtype fallback,
+                 kv_err *e);
+/* Ends a function that made a: gives it as *out when rc is KV_OK, else lets it go. Returns rc. */
+int function_give(value *out, kv_array *a, int rc);
+/* A text, borrowed from v. Error: dtype. */
+int function_text(value v, const char *what, const char **out, kv_err *e);
+
+#endif

@@ -1,0 +1,450 @@
+/* Reading of texts, and the checks that need no values. */
+#include "syntax/read_unit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/suggest.h"
+#include "base/utf8.h"
+#include "syntax/check.h"
+#include "syntax/command.h"
+#include "syntax/hint_variable.h"
+#include "syntax/function.h"
+#include "syntax/safe.h"
+#include "syntax/statement.h"
+#include "session/registry.h"
+#include "vm/rule.h"
+
+/* ---- Checks of a text that was parsed ---- */
+
+/* What a text defines, found before it runs. */
+typedef struct checker {
+    session *s;
+    unit *u;
+    map functions;        /* to how many parameters they take, plus 1; 0 when that changes */
+    map rules;            /* to 0 */
+    map types;            /* of stores, to 0 */
+    bool plugins;         /* some are loaded, and may bring other types */
+    kv_err *e;
+} checker;
+
+static int check_names(checker *c, const ast *node);
+static int check_unit(checker *c, unit *u);
+
+/* The code of the checker's error, unless errors are collected: then there is none any more. */
+static int noted(checker *c)
+{
+    return check_take(c->s, c->e) ? KV_OK : c->e->code;
+}
+
+/* Whether a name that nobody defines may stand in a file that could not be read. */
+static bool may_be_defined(const checker *c)
+{
+    return c->s->check && c->s->check->names_missing;
+}
+
+static int collect_function(checker *c, const ast *def)
+{
+    kv_key name = {0, def->u.text};
+    int64_t before = map_get(&c->functions, name);
+    int64_t params = def->op == STMT_DEF_BROKEN ? 0 : (int64_t)def->n;
+    return map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e);
+}
+
+static int collect_type(checker *c, const ast *call)
+{
+    c->plugins = c->plugins || command_option_of(call, "plugin");
+    return map_put(&c->types, (kv_key){0, call->kid[0]->u.text}, 0, c->e);
+}
+
+/* Collects the functions, updaters and store types that node and the files it sources define. */
+static int collect_names(checker *c, const ast *node)
+{
+    int code = KV_OK;
+    if (!node)
+        return KV_OK;
+    if (node->kind == STMT_DEF)
+        code = collect_function(c, node);
+    if (node->kind == STMT_RULE) {
+        const rule_ast *rule = node->u.other;
+        for (int i = 0; i < rule->nnames && code == KV_OK; i++)
+            code = map_put(&c->rules, (kv_key){0, rule->names[i]}, 0, c->e);
+    }
+    if (command_is(node, COMMAND_REGISTERS))
+        code = collect_type(c, node);
+    if (node->kind == STMT_SOURCE)
+        code = collect_names(c, ((const unit *)node->u.other)->body);
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = collect_names(c, node->kid[i]);
+    return code;
+}
+
+static bool defined_function(const checker *c, const char *name)
+{
+    kv_key key = {0, name};
+    return map_get(&c->functions, key) >= 0 || map_get(&c->s->functions, key) >= 0;
+}
+
+/* The number of a call's arguments and their names. */
+static int check_arguments(checker *c, const ast *node, const function *f)
+{
+    const char *small[16],
+        **names = node->n <= 16 ? small : mem_alloc(node->n, sizeof *names, c->e);
+    if (!names)
+        return KV_E_MEMORY;
+    for (uint32_t i = 0; i < node->n; i++)
+        names[i] = node->kid[i]->kind == AST_ARG ? node->kid[i]->u.text : NULL;
+    int code = function_check(f, names, node->n, c->e);
+    if (names != small)
+        mem_free(names);
+    return code ? source_at(&c->u->src, node->pos, node->end, c->e) : KV_OK;
+}
+
+/* kv.name: the name of the first store is known, those of others are when it runs. */
+static bool is_method_of_kv(const ast *call)
+{
+    return (call->flags & AST_METHOD) && call->kid[0]->kind == AST_NAME &&
+           strcmp(call->kid[0]->u.text, "kv") == 0;
+}
+
+static int unknown_method(checker *c, const ast *node)
+{
+    source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "a store has no method `%s`",
+               node->u.text);
+    suggest near = {.word = node->u.text};
+    for (const command *one = registry.commands; one->name; one++)
+        if (command_can_be_called(one))
+            suggest_add(&near, one->name);
+    suggest_done(&near, c->e);
+    return kv_err_hint(c->e, "its methods are the commands: help");
+}
+
+static int check_call(checker *c, const ast *node)
+{
+    const char *name = node->u.text;
+    const function *f = function_find(name);
+    if (f && (f->flags & FUNCTION_METHOD) && !(node->flags & AST_METHOD)) {
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a list",
+                   name);
+        return kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays", name);
+    }
+    if (f && map_get(&c->functions, (kv_key){0, name}) < 0)
+        return check_arguments(c, node, f);
+    int64_t params = map_get(&c->functions, (kv_key){0, name});
+    if (params > 0 && node->n != (uint32_t)params - 1)
+        return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                          "%s() takes %d argument%s, not %d", name, (int)params - 1,
+                          params == 2 ? "" : "s", (int)node->n);
+    if (defined_function(c, name) || may_be_defined(c))
+        return KV_OK;
+    if (is_method_of_kv(node))
+        return unknown_method(c, node);
+    source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "there is no function `%s`",
+               name);
+    suggest near = {.word = name};
+    for (const function *one = registry.functions; one->name; one++)
+        suggest_add(&near, one->name);
+    for (int64_t i = 0; i < c->functions.cap; i++)
+        if (c->functions.entries[i].hash)
+            suggest_add(&near, c->functions.entries[i].key.name);
+    for (int64_t i = 0; i < c->s->ndefs; i++)
+        suggest_add(&near, c->s->defs[i].name);
+    suggest_done(&near, c->e);
+    return c->e->code;
+}
+
+/* Whether a word is an optimizer of the library; near collects their names. */
+static bool is_optimizer(const char *word, suggest *near)
+{
+    const char *name;
+    bool found = false;
+    for (int i = 0; kv_optimizer_text(i, &name); i++) {
+        found |= strcasecmp(name, word) == 0;
+        suggest_add(near, name);
+    }
+    return found;
+}
+
+static int check_updater(checker *c, const ast *name)
+{
+    kv_key key = {0, name->u.text};
+    suggest near = {.word = name->u.text};
+    if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
+        map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
+        is_optimizer(name->u.text, &near))
+        return KV_OK;
+    source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no updater `%s`",
+               name->u.text);
+    suggest_add(&near, "assign");
+    for (int64_t i = 0; i < c->rules.cap; i++)
+        if (c->rules.entries[i].hash)
+            suggest_add(&near, c->rules.entries[i].key.name);
+    for (int64_t i = 0; i < c->s->nrules; i++)
+        suggest_add(&near, c->s->rule_defs[i].name);
+    suggest_done(&near, c->e);
+    return kv_err_hint(c->e, "define one: updater %s { stored += input }; help optimizer lists "
+                             "those of the library",
+                       name->u.text);
+}
+
+/* Whether a statement below node gives a name a value. */
+static bool assigns(const ast *node, const char *name)
+{
+    bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
+                 strcmp(node->kid[0]->u.text, name) == 0;
+    for (uint32_t i = 0; node && i < node->n && !found; i++)
+        found = assigns(node->kid[i], name);
+    return found;
+}
+
+static bool is_variable(void *arg, const char *name)
+{
+    checker *c = arg;
+    return assigns(c->u->body, name) || session_find(c->s, name);
+}
+
+static int check_command(checker *c, const ast *node)
+{
+    const command *cmd = node->u.other;
+    /* A run may never come to a `create`, and only some builds have all types. */
+    bool types_known = c->s->check && !c->plugins && !may_be_defined(c);
+    for (int i = 0; cmd->args[i].kind != ARG_END; i++)
+        if (cmd->args[i].kind == ARG_RULE && node->kid[i] && check_updater(c, node->kid[i]))
+            goto failed;
+    if (!cmd->check || cmd->check(&c->u->src, node, types_known ? &c->types : NULL, c->e) == KV_OK)
+        return KV_OK;
+failed:
+    hint_variable(&c->u->src, node, is_variable, c, c->e);
+    return c->e->code;
+}
+
+/* The block of an expect-error: when its words alone show the error that it waits for, it need not
+ * run. */
+static int check_failing(checker *c, const ast *node)
+{
+    ast *block = node->kid[1];
+    kv_err *outer = c->e, found = {0};
+    struct check_errors *collected = c->s->check;
+    c->e = &found;
+    c->s->check = NULL;
+    int code = check_names(c, block);
+    c->e = outer;
+    c->s->check = collected;
+    if (code == KV_OK)
+        return KV_OK;
+    if (strcmp(kv_code_name(code), node->kid[0]->u.text) == 0) {
+        block->kind = AST_NONE;
+        block->n = 0;
+        return KV_OK;
+    }
+    if (!outer->code)
+        *outer = found;
+    return noted(c);
+}
+
+/* A rule does not see the variables of the script: one that it names is wanted as a parameter. */
+static int check_rule(checker *c, const rule_ast *rule)
+{
+    char name[64];
+    int code = rule_check(rule, &c->u->src, c->e);
+    if (code && sscanf(c->e->text, "a rule knows no name `%63[^`]", name) == 1 &&
+        is_variable(c, name)) {
+        c->e->hint[0] = '\0';
+        kv_err_hint(c->e,
+                    "a rule takes a variable as a parameter: updater NAME(%s = 0.5) { … }; "
+                    "set-updater NAME --%s %s",
+                    name, name, name);
+    }
+    return code;
+}
+
+static int check_names(checker *c, const ast *node)
+{
+    int code = KV_OK;
+    if (!node)
+        return KV_OK;
+    if (command_is(node, COMMAND_EXPECTS_ERROR))
+        return check_failing(c, node);
+    if (node->kind == AST_CALL)
+        code = check_call(c, node);
+    else if (node->kind == STMT_COMMAND)
+        code = check_command(c, node);
+    else if (node->kind == STMT_RULE && node->op != STMT_RULE_BROKEN)
+        code = check_rule(c, node->u.other);
+    else if (node->kind == STMT_SOURCE)
+        code = check_unit(c, node->u.other);
+    if (code == KV_OK)
+        code = safe_check(c->s, &c->u->src, node, c->e);
+    if (code)
+        code = noted(c);
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = check_names(c, node->kid[i]);
+    return code;
+}
+
+/* The error of a break, continue or return that stands alone. */
+static int check_jump(checker *c, const ast *node, bool loop, bool in_def)
+{
+    if ((node->kind == STMT_BREAK || node->kind == STMT_CONTINUE) && !loop)
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
+                   "`%s` stands outside a loop", node->kind == STMT_BREAK ? "break" : "continue");
+    if (node->kind == STMT_RETURN && !in_def)
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_SYNTAX,
+                   "`return` stands outside a function");
+    return noted(c);
+}
+
+/* break and continue stand in loops, return in functions. */
+static int check_flow(checker *c, const ast *node, bool loop, bool in_def)
+{
+    if (!node)
+        return KV_OK;
+    int code = check_jump(c, node, loop, in_def);
+    if (node->kind < AST_SCRIPT && node->kind != AST_BLOCK)
+        return code;
+    loop = node->kind == STMT_DEF ? false
+                                  : loop || node->kind == STMT_FOR || node->kind == STMT_WHILE ||
+                                        node->kind == STMT_REPEAT;
+    in_def = in_def || node->kind == STMT_DEF;
+    for (uint32_t i = 0; i < node->n && code == KV_OK; i++)
+        code = check_flow(c, node->kid[i], loop, in_def);
+    return code;
+}
+
+/* Whether a mistake in the words of a statement leaves the others as they are. To a text that
+ * sources a file the whole file is one statement. */
+static bool goes_on(const session *s)
+{
+    return s->keep_going && s->source_depth == 0 && !s->unit;
+}
+
+static int check_unit(checker *c, unit *u)
+{
+    unit *outer = c->u;
+    int code = KV_OK;
+    c->u = u;
+    for (uint32_t i = 0; i < u->body->n && code == KV_OK; i++) {
+        ast *node = u->body->kid[i];
+        if ((code = check_flow(c, node, false, false)) == KV_OK)
+            code = check_names(c, node);
+        if (code && outer == u && goes_on(c->s) && check_break(&u->nodes, node, c->e))
+            code = KV_OK;
+    }
+    c->u = outer;
+    return code;
+}
+
+/* Checks a text and the files that it sources: these see what it defines. */
+static int check(session *s, unit *u, kv_err *e)
+{
+    checker c = {.s = s, .u = u, .e = e};
+    int code = KV_OK;
+    /* texts read before may not have run yet, but they will */
+    for (const unit *one = s->units; one && code == KV_OK; one = one->next)
+        code = collect_names(&c, one->body);
+    if (code == KV_OK)
+        code = check_unit(&c, u);
+    map_release(&c.functions);
+    map_release(&c.rules);
+    map_release(&c.types);
+    return code;
+}
+
+/* ---- Reading ---- */
+
+static bool is_function(const char *name)
+{
+    return function_find(name) != NULL;
+}
+
+/* Also within texts and comments: what is written out or compared later would be no text. */
+static int check_utf8(const source *src, kv_err *e)
+{
+    bool ok = true;
+    uint32_t size;
+    for (uint32_t i = 0; i < src->len; i += size) {
+        size = (uint32_t)utf8_length(src->text + i, src->len - i, &ok);
+        if (!ok)
+            return source_err(src, i, i + 1, e, KV_E_SYNTAX, "the byte \\x%02x is not UTF-8",
+                              (unsigned char)src->text[i]);
+    }
+    return KV_OK;
+}
+
+int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
+              bool *incomplete, kv_err *e)
+{
+    parser p;
+    if (n > SOURCE_MAX) {
+        mem_free(text);
+        return kv_err_set(e, KV_E_VALUE, "%s is larger than 4 GB, which is the most for a script",
+                          name);
+    }
+    unit *u = mem_zalloc(1, sizeof *u, e);
+    char *copy = u ? mem_text(name, strlen(name), e) : NULL;
+    if (!copy) {
+        mem_free(u);
+        mem_free(text);
+        return KV_E_MEMORY;
+    }
+    u->src = (source){.name = copy, .text = text, .len = (uint32_t)n, .line = line, .col = 1};
+    u->src.mark = &u->mark;
+    u->next = s->units;
+    s->units = u;
+    *out = u;
+    if (check_utf8(&u->src, e))
+        return e->code;
+    parse_init(&p, &u->src, &u->nodes, e);
+    p.is_function = is_function;
+    p.user = s;
+    p.recover = s->check ? check_recover : goes_on(s) ? check_keep_going : NULL;
+    for (int64_t i = 0; i < s->globals.n; i++)
+        parse_made(&p, s->globals.items[i].name);
+    u->body = statement_parse_all(&p);
+    if (incomplete)
+        *incomplete = !u->body && p.lx.incomplete;
+    parse_release(&p);
+    if (!u->body)
+        return e->code;
+    return s->source_depth > 0 ? KV_OK : check(s, u, e); /* with the text that sources it */
+}
+
+bool unit_is_complete(const char *text, size_t n)
+{
+    parser p;
+    arena nodes = {0};
+    kv_err e = {0};
+    source src = {.name = "", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
+    if (n > SOURCE_MAX)
+        return true;
+    parse_init(&p, &src, &nodes, &e);
+    bool parsed = statement_parse_all(&p) != NULL;
+    bool complete = parsed ? !p.indented_end : !p.lx.incomplete;
+    parse_release(&p);
+    arena_release(&nodes);
+    return complete;
+}
+
+unit *unit_source(parser *p, const ast *path)
+{
+    session *s = p->user;
+    char *text;
+    size_t n;
+    unit *u = NULL;
+    if (s->check && s->check->too_deep)
+        return NULL; /* said once; each file may source several */
+    if (s->check && s->source_depth >= SOURCE_MAX_DEPTH)
+        s->check->too_deep = s->check->names_missing = true;
+    if (s->source_depth >= SOURCE_MAX_DEPTH)
+        return (parse_fail(p, path->pos, path->end, KV_E_VALUE, SOURCE_TOO_DEEP), NULL);
+    int code = file_read_text(path->u.text, &text, &n, p->e);
+    if (code == KV_OK) {
+        s->source_depth++;
+        code = unit_read(s, &u, path->u.text, text, n, 1, NULL, p->e);
+        s->source_depth--;
+    }
+    source_at(p->lx.src, path->pos, path->end, p->e);
+    return code == KV_OK ? u : NULL;
+}

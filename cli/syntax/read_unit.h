@@ -1,0 +1,33 @@
+/* Reading and parsing texts of statements. */
+#ifndef SYNTAX_READ_UNIT_H
+#define SYNTAX_READ_UNIT_H
+
+#include "base/mem.h"
+#include "lang/ast.h"
+#include "lang/parse.h"
+#include "lang/source.h"
+#include "session/session.h"
+#include "session/unit.h"
+
+/* Reads and parses a text. Nothing runs. text is taken over, also on failure (mem_free); name is
+ * copied. Everything that the words alone show is checked: commands, options, functions, updaters,
+ * counts of arguments, files that `source` names. line: the number of its first line.
+ * *incomplete (may be NULL) is set when the text ends inside something that is open.
+ * Out: *out stays owned by the session; unit_drop it when it will not run again. */
+int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
+              bool *incomplete, kv_err *e);
+
+/* Whether a text does not end inside something that is open; a mistake in it is no matter. The text
+ * ends in a NUL that n does not count. */
+bool unit_is_complete(const char *text, size_t n);
+
+/* The unit of a file that a parser meets in `source FILE`; NULL and an error at path when it cannot
+ * be read. The parser's user is the session. */
+unit *unit_source(parser *p, const ast *path);
+
+/* Files that source each other deeper than this are refused, those with a computed name, which are
+ * read when the statement runs, and those with a literal one, which are read before. */
+#define SOURCE_MAX_DEPTH 50
+#define SOURCE_TOO_DEEP  "files source each other deeper than 50"
+
+#endif
