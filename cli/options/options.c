@@ -175,10 +175,12 @@ static int choose(options *o, const struct option *t, const char *text, kv_err *
 static int check_script(const char *path, kv_err *e)
 {
     file_kind kind = file_kind_of(path);
-    if (kind == FILE_UNKNOWN || kind == FILE_TEXT)
+    size_t n = strlen(path);
+    bool store = n > 4 && strcmp(path + n - 4, ".kvs") == 0;
+    if (!store && (kind == FILE_UNKNOWN || kind == FILE_TEXT))
         return KV_OK;
     kv_err_set(e, KV_E_USAGE, "\"%s\" is a file of arrays, not a script", path);
-    if (kind == FILE_SAFETENSORS)
+    if (store || kind == FILE_SAFETENSORS)
         return kv_err_hint(e, "kvctl -s %s -c info lists them", path);
     return kv_err_hint(e, "kvctl -c 'print @%s' shows it", path);
 }

@@ -223,6 +223,10 @@ while true { x = 1 }'
         assert_output 'kvctl: error[usage]: "m.safetensors" is a file of arrays, not a script
  hint: kvctl -s m.safetensors -c info lists them'
     done
+    kvctl -s w.kvs -c 'init w ones(2)'
+    run kvctl w.kvs
+    assert_failure 2
+    assert_line ' hint: kvctl -s w.kvs -c info lists them'
     printf 'a,b\n1,2\n' >m.csv
     run kvctl m.csv
     assert_failure 2
