@@ -11,8 +11,8 @@
  *   options   name, how the value is read, how usage lines call the value
  *   flags     COMMAND_*: what a redirect can take; whether --PARAM VALUE is allowed
  *   examples  one a line, "command  # what it does"; the tests run every one of them, in order, in
- *             a session that begins with: init 3 zeros(2,3); init 5,7,9 [zeros(2,3)]*3; a =
- * ones(2,3)
+ *             a session that begins with:
+ *             init 3 zeros(2,3); init 5,7,9 [zeros(2,3)]*3; a = ones(2,3)
  */
 const command command_table[] = {
     {"create",

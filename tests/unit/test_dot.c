@@ -10,78 +10,31 @@
 #include "array/reduce.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "test.h"
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
-
-/* n numbers in an order that does not repeat for 101 elements; whole ones for integers. */
-static kv_array *numbers(int ndim, const int64_t *shape, kv_dtype dtype)
-{
-    kv_err e = {0};
-    kv_array *a = NULL, *b = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT64, ndim, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
-    for (int64_t i = 0; i < kv_array_size(a); i++)
-        ((double *)data)[i] = (double)(i * 37 % 101 - 50) / (kv_dtype_is_float(dtype) ? 7 : 1);
-    CHECK_OK(kv_array_dup(&b, a, dtype, cpu0, &e));
-    kv_array_unref(a);
-    return b;
-}
-
-static const void *elements(kv_array *a)
-{
-    kv_err e = {0};
-    const void *data = NULL;
-    CHECK_OK(kv_array_read(a, &data, &e));
-    return data;
-}
-
-static kv_array *vector(kv_dtype dtype, int n, const double *x)
-{
-    kv_err e = {0};
-    kv_array *a = NULL, *b = NULL;
-    CHECK_OK(kv_array_wrap(&a, (void *)(uintptr_t)x, KV_FLOAT64, 1, (int64_t[]){n}, cpu0, NULL,
-                           NULL, &e));
-    CHECK_OK(kv_array_dup(&b, a, dtype, cpu0, &e));
-    kv_array_unref(a);
-    return b;
-}
-
-/* The elements of a, which is released, as binary64. */
-static void read_all(kv_array *a, double *out)
-{
-    kv_err e = {0};
-    kv_array *wide = NULL;
-    CHECK_OK(kv_array_dup(&wide, a, KV_FLOAT64, cpu0, &e));
-    memcpy(out, elements(wide), (size_t)kv_array_bytes(wide));
-    kv_array_unref(wide);
-    kv_array_unref(a);
-}
+#include "test_array.h"
 
 TEST(dot_shapes)
 {
     kv_err e = {0};
-    kv_array *r = NULL, *v = vector(KV_FLOAT32, 3, (double[]){1, 2, 3});
-    kv_array *six = vector(KV_FLOAT32, 6, (double[]){1, 2, 3, 4, 5, 6}), *m = NULL, *t = NULL;
+    kv_array *r = NULL, *v = array_vector(KV_FLOAT32, 3, (double[]){1, 2, 3});
+    kv_array *six = array_vector(KV_FLOAT32, 6, (double[]){1, 2, 3, 4, 5, 6}), *m = NULL, *t = NULL;
     double got[9];
     CHECK_OK(kv_array_view(&m, six, 2, (int64_t[]){2, 3}, &e));
     CHECK_OK(kv_array_view(&t, six, 2, (int64_t[]){3, 2}, &e));
     CHECK_OK(dot_arrays(&r, v, v, KV_FLOAT32, &e));
     CHECK_INT(kv_array_ndim(r), 0);
-    read_all(r, got);
+    array_read_all(r, got);
     CHECK(got[0] == 14);
     CHECK_OK(dot_arrays(&r, m, v, KV_FLOAT16, &e));
     CHECK_INT(kv_array_dtype(r), KV_FLOAT16);
-    read_all(r, got);
+    array_read_all(r, got);
     CHECK(got[0] == 14 && got[1] == 32);
     CHECK_OK(dot_arrays(&r, v, t, KV_INT8, &e));
-    read_all(r, got);
+    array_read_all(r, got);
     CHECK(got[0] == 22 && got[1] == 28);
     CHECK_OK(dot_arrays(&r, t, m, KV_FLOAT64, &e));
     CHECK_INT(kv_array_shape(r)[0], 3);
     CHECK_INT(kv_array_shape(r)[1], 3);
-    read_all(r, got);
+    array_read_all(r, got);
     CHECK(got[0] == 9 && got[5] == 33 && got[8] == 51);
     CHECK_ERR(
         dot_arrays(&r, m, m, KV_FLOAT32, &e), KV_E_SHAPE,
@@ -128,14 +81,15 @@ static bool same(const void *got, int64_t at, kv_dtype dtype, const void *a, con
 static void check_product(kv_dtype dtype, int64_t n, int64_t depth, int64_t m)
 {
     kv_err e = {0};
-    kv_array *a = numbers(2, (int64_t[]){n, depth}, dtype);
-    kv_array *b = numbers(2, (int64_t[]){depth, m}, dtype), *r = NULL;
+    kv_array *a = array_numbers(2, (int64_t[]){n, depth}, dtype);
+    kv_array *b = array_numbers(2, (int64_t[]){depth, m}, dtype), *r = NULL;
     CHECK_OK(dot_arrays(&r, a, b, dtype, &e));
     CHECK_INT(kv_array_shape(r)[0], n);
     CHECK_INT(kv_array_shape(r)[1], m);
     int64_t wrong = 0, step = n * m * depth > 20000000 ? 97 : 1;
     for (int64_t at = 0; at < n * m; at += step)
-        wrong += !same(elements(r), at, dtype, elements(a), elements(b), at / m, at % m, depth, m);
+        wrong += !same(array_elements(r), at, dtype, array_elements(a), array_elements(b), at / m,
+                       at % m, depth, m);
     CHECK_INT(wrong, 0);
     kv_array_unref(r);
     kv_array_unref(a);
@@ -175,14 +129,15 @@ TEST(dot_order_on_many_threads)
 TEST(dot_transposed)
 {
     kv_err e = {0};
-    kv_array *a = numbers(2, (int64_t[]){70, 500}, KV_FLOAT32), *t = NULL, *r = NULL, *back = NULL;
-    kv_array *b = numbers(2, (int64_t[]){500, 90}, KV_FLOAT32), *u = NULL, *s = NULL;
+    kv_array *a = array_numbers(2, (int64_t[]){70, 500}, KV_FLOAT32), *t = NULL, *r = NULL,
+             *back = NULL;
+    kv_array *b = array_numbers(2, (int64_t[]){500, 90}, KV_FLOAT32), *u = NULL, *s = NULL;
     CHECK_OK(arrange_transpose(&t, a, NULL, 0, &e));
     CHECK_OK(arrange_transpose(&u, b, NULL, 0, &e));
     CHECK_OK(dot_arrays(&r, a, b, KV_FLOAT32, &e));
     CHECK_OK(dot_arrays(&s, u, t, KV_FLOAT32, &e));
     CHECK_OK(arrange_transpose(&back, s, NULL, 0, &e));
-    CHECK(!memcmp(elements(r), elements(back), (size_t)kv_array_bytes(r)));
+    CHECK(!memcmp(array_elements(r), array_elements(back), (size_t)kv_array_bytes(r)));
     kv_array *all[] = {a, b, t, u, r, s, back};
     for (int i = 0; i < 7; i++)
         kv_array_unref(all[i]);
@@ -193,21 +148,23 @@ TEST(dot_column)
 {
     kv_err e = {0};
     const int64_t n = 3, depth = 9001;
-    kv_array *a = numbers(2, (int64_t[]){n, depth}, KV_FLOAT32), *r = NULL, *one = NULL,
+    kv_array *a = array_numbers(2, (int64_t[]){n, depth}, KV_FLOAT32), *r = NULL, *one = NULL,
              *sum = NULL;
-    kv_array *b = numbers(1, (int64_t[]){depth}, KV_FLOAT32);
-    kv_array *column = numbers(2, (int64_t[]){depth, 1}, KV_FLOAT32), *row = NULL, *wide = NULL;
+    kv_array *b = array_numbers(1, (int64_t[]){depth}, KV_FLOAT32);
+    kv_array *column = array_numbers(2, (int64_t[]){depth, 1}, KV_FLOAT32), *row = NULL,
+             *wide = NULL;
     CHECK_OK(dot_arrays(&r, a, b, KV_FLOAT32, &e));
     CHECK_OK(dot_arrays(&one, a, column, KV_FLOAT32, &e));
-    CHECK(!memcmp(elements(r), elements(one), n * sizeof(float)));
+    CHECK(!memcmp(array_elements(r), array_elements(one), n * sizeof(float)));
     CHECK_OK(kv_array_new(&wide, KV_FLOAT64, 2, (int64_t[]){n, depth}, cpu0, &e));
-    double *products = (double *)(uintptr_t)elements(wide);
+    double *products = (double *)(uintptr_t)array_elements(wide);
     for (int64_t i = 0; i < n * depth; i++)
-        products[i] = (double)((const float *)elements(a))[i] *
-                      (double)((const float *)elements(b))[i % depth];
+        products[i] = (double)((const float *)array_elements(a))[i] *
+                      (double)((const float *)array_elements(b))[i % depth];
     CHECK_OK(reduce_array(&sum, wide, REDUCE_SUM, (int64_t[]){1}, 1, &e));
     for (int64_t i = 0; i < n; i++)
-        CHECK(((const float *)elements(r))[i] == (float)((const double *)elements(sum))[i]);
+        CHECK(((const float *)array_elements(r))[i] ==
+              (float)((const double *)array_elements(sum))[i]);
     kv_array *all[] = {a, b, r, one, sum, column, row, wide};
     for (int i = 0; i < 8; i++)
         kv_array_unref(all[i]);
@@ -219,12 +176,12 @@ TEST(dot_of_nothing)
     static const int64_t sizes[][3] = {{0, 3, 2}, {3, 0, 2}, {3, 2, 0}, {2, 0, 1}, {0, 0, 1}};
     for (int i = 0; i < 5; i++) {
         const int64_t *s = sizes[i];
-        kv_array *a = numbers(2, (int64_t[]){s[0], s[1]}, KV_FLOAT32), *r = NULL;
-        kv_array *b = numbers(2, (int64_t[]){s[1], s[2]}, KV_FLOAT32);
+        kv_array *a = array_numbers(2, (int64_t[]){s[0], s[1]}, KV_FLOAT32), *r = NULL;
+        kv_array *b = array_numbers(2, (int64_t[]){s[1], s[2]}, KV_FLOAT32);
         CHECK_OK(dot_arrays(&r, a, b, KV_FLOAT32, &e));
         CHECK_INT(kv_array_size(r), s[0] * s[2]);
         for (int64_t k = 0; k < s[0] * s[2]; k++)
-            CHECK(((const float *)elements(r))[k] == 0);
+            CHECK(((const float *)array_elements(r))[k] == 0);
         kv_array_unref(a);
         kv_array_unref(b);
         kv_array_unref(r);
@@ -267,8 +224,8 @@ static int after_some(void)
 TEST(dot_stops)
 {
     kv_err e = {0};
-    kv_array *a = numbers(2, (int64_t[]){600, 600}, KV_FLOAT32), *r = NULL;
-    kv_array *v = numbers(1, (int64_t[]){600}, KV_FLOAT32);
+    kv_array *a = array_numbers(2, (int64_t[]){600, 600}, KV_FLOAT32), *r = NULL;
+    kv_array *v = array_numbers(1, (int64_t[]){600}, KV_FLOAT32);
     stop_ask(after_some);
     CHECK_ERR(dot_arrays(&r, a, a, KV_FLOAT32, &e), KV_E_INTERRUPTED, "interrupted");
     CHECK(!r);

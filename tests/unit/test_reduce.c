@@ -4,49 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "test.h"
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
-
-/* n numbers from -50/7 to 50/7 in an order that does not repeat for 101 elements. */
-static kv_array *numbers(int ndim, const int64_t *shape, kv_dtype dtype)
-{
-    kv_err e = {0};
-    kv_array *a = NULL, *b = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT64, ndim, shape, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
-    for (int64_t i = 0; i < kv_array_size(a); i++)
-        ((double *)data)[i] = (double)(i * 37 % 101 - 50) / 7;
-    CHECK_OK(kv_array_dup(&b, a, dtype, cpu0, &e));
-    kv_array_unref(a);
-    return b;
-}
-
-/* A vector of whole numbers in a dtype. */
-static kv_array *vector(kv_dtype dtype, int n, const double *x)
-{
-    kv_err e = {0};
-    kv_array *a = NULL, *b = NULL;
-    CHECK_OK(kv_array_wrap(&a, (void *)(uintptr_t)x, KV_FLOAT64, 1, (int64_t[]){n}, cpu0, NULL,
-                           NULL, &e));
-    CHECK_OK(kv_array_dup(&b, a, dtype, cpu0, &e));
-    kv_array_unref(a);
-    return b;
-}
-
-/* The elements of a, which is released, as binary64. */
-static void read_all(kv_array *a, double *out)
-{
-    kv_err e = {0};
-    kv_array *wide = NULL;
-    const void *data = NULL;
-    CHECK_OK(kv_array_dup(&wide, a, KV_FLOAT64, cpu0, &e));
-    CHECK_OK(kv_array_read(wide, &data, &e));
-    memcpy(out, data, (size_t)kv_array_bytes(wide));
-    kv_array_unref(wide);
-    kv_array_unref(a);
-}
+#include "test_array.h"
 
 static double reduce_all(kv_array *a, reduce_op op, kv_dtype want)
 {
@@ -56,7 +14,7 @@ static double reduce_all(kv_array *a, reduce_op op, kv_dtype want)
     CHECK_OK(reduce_array(&r, a, op, NULL, 0, &e));
     CHECK_INT(kv_array_ndim(r), 0);
     CHECK_INT(kv_array_dtype(r), want);
-    read_all(r, &x);
+    array_read_all(r, &x);
     return x;
 }
 
@@ -84,7 +42,7 @@ static double ordered(const double *x, int64_t n, bool square)
 static double narrowed(double x, kv_dtype dtype)
 {
     double back = 0;
-    read_all(vector(dtype, 1, &x), &back);
+    array_read_all(array_vector(dtype, 1, &x), &back);
     return back;
 }
 
@@ -98,8 +56,8 @@ TEST(reduce_order)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         for (int k = 0; k < 4; k++) {
             int64_t n = lengths[i];
-            kv_array *a = numbers(1, &n, dtypes[k]);
-            read_all(kv_array_ref(a), x);
+            kv_array *a = array_numbers(1, &n, dtypes[k]);
+            array_read_all(kv_array_ref(a), x);
             double sum = ordered(x, n, false), squares = ordered(x, n, true);
             CHECK(reduce_all(a, REDUCE_SUM, dtypes[k]) == narrowed(sum, dtypes[k]));
             CHECK(reduce_all(a, REDUCE_MEAN, dtypes[k]) == narrowed(sum / (double)n, dtypes[k]));
@@ -125,7 +83,7 @@ TEST(reduce_long)
     CHECK_OK(kv_array_view(&columns, a, 2, (int64_t[]){n / 4, 4}, &e));
     double means[4];
     CHECK_OK(reduce_array(&r, columns, REDUCE_MEAN, (int64_t[]){0}, 1, &e));
-    read_all(r, means);
+    array_read_all(r, means);
     CHECK(means[0] == 0.1f && means[3] == 0.1f);
     kv_array_unref(columns);
     kv_array_unref(a);
@@ -136,20 +94,20 @@ static void check_lines(kv_dtype dtype, reduce_op op)
 {
     kv_err e = {0};
     const int64_t rows = 9001, columns = 3, axis = 0;
-    kv_array *a = numbers(2, (int64_t[]){rows, columns}, dtype), *r = NULL;
+    kv_array *a = array_numbers(2, (int64_t[]){rows, columns}, dtype), *r = NULL;
     double got[3], x[9001 * 3], line[9001];
     CHECK_OK(reduce_array(&r, a, op, &axis, 1, &e));
     CHECK_INT(kv_array_ndim(r), 1);
     CHECK_INT(kv_array_shape(r)[0], columns);
-    read_all(r, got);
-    read_all(kv_array_ref(a), x);
+    array_read_all(r, got);
+    array_read_all(kv_array_ref(a), x);
     for (int64_t c = 0; c < columns; c++) {
         for (int64_t i = 0; i < rows; i++)
             line[i] = x[i * columns + c];
-        kv_array *one = vector(dtype, (int)rows, line);
+        kv_array *one = array_vector(dtype, (int)rows, line);
         double want = 0;
         CHECK_OK(reduce_array(&r, one, op, NULL, 0, &e));
-        read_all(r, &want);
+        array_read_all(r, &want);
         CHECK(want == got[c]);
         kv_array_unref(one);
     }
@@ -167,28 +125,28 @@ TEST(reduce_along_axes_is_line_by_line)
 TEST(reduce_shapes)
 {
     kv_err e = {0};
-    kv_array *a = numbers(3, (int64_t[]){2, 3, 4}, KV_FLOAT64), *r = NULL;
+    kv_array *a = array_numbers(3, (int64_t[]){2, 3, 4}, KV_FLOAT64), *r = NULL;
     double all[24], got[24];
-    read_all(kv_array_ref(a), all);
+    array_read_all(kv_array_ref(a), all);
     CHECK_OK(reduce_array(&r, a, REDUCE_SUM, (int64_t[]){1}, 1, &e));
     CHECK_INT(kv_array_shape(r)[0], 2);
     CHECK_INT(kv_array_shape(r)[1], 4);
-    read_all(r, got);
+    array_read_all(r, got);
     CHECK(got[5] == all[13] + all[17] + all[21]);
     CHECK_OK(reduce_array(&r, a, REDUCE_MAX, (int64_t[]){-1}, 1, &e));
     CHECK_INT(kv_array_shape(r)[1], 3);
-    read_all(r, got);
+    array_read_all(r, got);
     CHECK(got[1] == fmax(fmax(all[4], all[5]), fmax(all[6], all[7])));
     CHECK_OK(reduce_array(&r, a, REDUCE_SUM, (int64_t[]){2, 0}, 2, &e));
     CHECK_INT(kv_array_ndim(r), 1);
-    read_all(r, got);
+    array_read_all(r, got);
     double want = 0;
     for (int i = 0; i < 8; i++)
         want += all[4 + i % 4 + i / 4 * 12];
     CHECK(got[1] == want);
     CHECK_OK(reduce_array(&r, a, REDUCE_SUM, (int64_t[]){0}, 0, &e));
     CHECK(kv_array_same_shape(r, a));
-    read_all(r, got);
+    array_read_all(r, got);
     CHECK(!memcmp(got, all, sizeof all));
     CHECK_ERR(reduce_array(&r, a, REDUCE_SUM, (int64_t[]){3}, 1, &e), KV_E_INDEX,
               "axis 3 is out of range: the array has 3 axes");
@@ -199,10 +157,10 @@ TEST(reduce_shapes)
 
 TEST(reduce_integers)
 {
-    kv_array *i8 = vector(KV_INT8, 3, (double[]){100, 100, -3});
-    kv_array *u8 = vector(KV_UINT8, 2, (double[]){200, 100});
-    kv_array *i32 = vector(KV_INT32, 2, (double[]){2147483647, 1});
-    kv_array *bits = vector(KV_BOOL, 4, (double[]){1, 0, 1, 1});
+    kv_array *i8 = array_vector(KV_INT8, 3, (double[]){100, 100, -3});
+    kv_array *u8 = array_vector(KV_UINT8, 2, (double[]){200, 100});
+    kv_array *i32 = array_vector(KV_INT32, 2, (double[]){2147483647, 1});
+    kv_array *bits = array_vector(KV_BOOL, 4, (double[]){1, 0, 1, 1});
     CHECK(reduce_all(i8, REDUCE_SUM, KV_INT8) == -59);
     CHECK(reduce_all(u8, REDUCE_SUM, KV_UINT8) == 44);
     CHECK(reduce_all(i32, REDUCE_SUM, KV_INT32) == -2147483648.0);
@@ -223,9 +181,9 @@ TEST(reduce_nan_and_nothing)
 {
     kv_err e = {0};
     kv_array *r = NULL;
-    kv_array *x = vector(KV_FLOAT32, 5, (double[]){1, NAN, 7, NAN, -9});
-    kv_array *none = vector(KV_FLOAT32, 0, (double[]){0});
-    kv_array *wide = numbers(2, (int64_t[]){0, 2}, KV_INT32);
+    kv_array *x = array_vector(KV_FLOAT32, 5, (double[]){1, NAN, 7, NAN, -9});
+    kv_array *none = array_vector(KV_FLOAT32, 0, (double[]){0});
+    kv_array *wide = array_numbers(2, (int64_t[]){0, 2}, KV_INT32);
     CHECK(isnan(reduce_all(x, REDUCE_MAX, KV_FLOAT32)));
     CHECK(isnan(reduce_all(x, REDUCE_MIN, KV_FLOAT32)));
     CHECK(reduce_all(x, REDUCE_ARGMAX, KV_INT64) == 1);
@@ -239,7 +197,7 @@ TEST(reduce_nan_and_nothing)
     double got[2] = {1, 1};
     CHECK_OK(reduce_array(&r, wide, REDUCE_SUM, (int64_t[]){0}, 1, &e));
     CHECK_INT(kv_array_size(r), 2);
-    read_all(r, got);
+    array_read_all(r, got);
     CHECK(got[0] == 0 && got[1] == 0);
     CHECK_OK(reduce_array(&r, wide, REDUCE_MAX, (int64_t[]){1}, 1, &e));
     CHECK_INT(kv_array_size(r), 0);
