@@ -34,7 +34,7 @@ endif
 LDLIBS_LIB := -lcsv -lcjson -lm -ldl -pthread
 LDLIBS_CLI :=
 
-# What the library and the tool are made of.
+# The folders of the library and of the tool.
 PARTS ?= lib/base lib/engine lib/array lib/cpu lib/lang lib/vm lib/io src src/core src/local
 TOOL  ?= cli $(addprefix cli/,session syntax options eval files out run cmd complete bench launch tools term)
 UNIT  ?= $(wildcard tests/unit/test_*.c)
@@ -45,7 +45,7 @@ obj       = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 VERSION := $(shell sed -n 's/^.define KV_VERSION "\(.*\)"/\1/p' src/kvstore.h)
 SONAME  := libkvstore.so.0
-PUBLIC  := src/kvstore.h lib/array/kv_array.h lib/base/kv_err.h
+PUBLIC  := src/kvstore.h lib/array/kv_array.h lib/base/kv_dtype.h lib/base/kv_err.h
 
 comma := ,
 
@@ -149,33 +149,33 @@ $(BUILD)/builtin_texts.c: $(rules) src/optimizers scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed $(rules) > $@
 
-$(BUILD)/builtin_texts.o: $(BUILD)/builtin_texts.c
-	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+# The powers of ten that numbers are read and printed with.
+$(BUILD)/num_powers.c: scripts/powers
+	@mkdir -p $(@D)
+	@scripts/powers > $@
 
 # Pages that the tool shows too: on rules, and on the environment.
 pages := $(foreach page,rules environment,$(BUILD)/$(page)_text.o)
 $(BUILD)/%_text.c: cli/%.md scripts/embed
 	@mkdir -p $(@D)
-	@scripts/embed --text $*_text cmd/$*_text.h $< > $@
+	@scripts/embed --text $*_text cmd/help.h $< > $@
 
-$(BUILD)/%_text.o: $(BUILD)/%_text.c
-	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
-
-# What the shells are told about completing kvctl's words.
+# The completion scripts of the shells.
 completions := $(foreach shell,bash zsh fish,$(BUILD)/completion_$(shell).o)
 $(BUILD)/completion_%.c: cli/completions/kvctl.% scripts/embed
 	@mkdir -p $(@D)
 	@scripts/embed --text completion_$* options/completion_script.h $< > $@
 
-$(BUILD)/completion_%.o: $(BUILD)/completion_%.c
+# Sources that were made above.
+$(BUILD)/%.o: $(BUILD)/%.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 tool_obj := $(call obj,$(tool_src)) $(pages) $(completions)
 
-lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o
+lib_obj := $(call obj,$(lib_src)) $(BUILD)/builtin_texts.o $(BUILD)/num_powers.o
 
-# How things are linked. Programs that load plugins link the shared library, so that a plugin finds the one
-# that they use; others have the static one among their prerequisites.
+# The commands of the linker. Programs that load plugins link the shared library, so that a plugin uses the
+# same one; others have the static one among their prerequisites.
 link        = $(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
 link_shared = $(link) -L$(BUILD) -lkvstore -Wl,-rpath,'$$ORIGIN'
 link_plugin = $(link) -shared -Wl,-soname,$(@F) -L$(BUILD) -lkvstore
@@ -211,46 +211,48 @@ $(BUILD)/kvstore_mpi.so: $(call obj,$(dist_src)) $(BUILD)/libkvstore.so
 CUDA_CODE ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 
 $(BUILD)/cuda/%.o: ALL_CFLAGS += -I. -DIMAGES='"$(KERNELS)"'
-$(BUILD)/cuda/driver.o $(BUILD)/cuda/nccl.o: ALL_CFLAGS += $(cuda_include)
+$(BUILD)/cuda/driver.o $(BUILD)/cuda/nccl_table.o: ALL_CFLAGS += $(cuda_include)
 
 # They take minutes and depend on no option, so all build folders share them.
 KERNELS := build/kernels
-$(KERNELS)/%.fatbin: cuda/%.cu cuda/element.cuh cuda/job.h
+$(KERNELS)/%.fatbin: cuda/%.cu cuda/kernel_element.cuh cuda/job.h
 	@mkdir -p $(@D)
 	@echo '  NVCC  $(@F)'
 	@nvcc -I. -std=c++17 --fmad=false -Werror all-warnings $(CUDA_CODE) -fatbin -o $@ $<
 
-$(BUILD)/prelude_%.c: scripts/embed cuda/job.h cuda/element.cuh
+preludes := cuda/job.h cuda/kernel_element.cuh lib/vm/arith.h cuda/rule_element.cuh
+$(BUILD)/prelude_%.c: scripts/embed $(preludes)
 	@mkdir -p $(@D)
-	@scripts/embed --text prelude_$* cuda/prelude.h $(wildcard cuda/$*.h cuda/$*.cuh) > $@
+	@scripts/embed --text prelude_$* cuda/prelude.h $(filter %/$*.h %/$*.cuh,$(preludes)) > $@
 
 $(BUILD)/prelude_%.o: $(BUILD)/prelude_%.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) -I. -c -o $@ $<
 
+prelude_obj := $(foreach f,$(basename $(notdir $(preludes))),$(BUILD)/prelude_$(f).o)
 gpu_kernels := $(patsubst cuda/%.cu,%,$(wildcard cuda/*.cu))
 gpu_src     := $(wildcard cuda/*.c)
-gpu_shared  := $(call obj,$(filter-out cuda/driver.c cuda/images.c cuda/nccl.c,$(gpu_src))) \
-               $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
+gpu_shared  := $(call obj,$(filter-out cuda/driver.c cuda/images.c cuda/nccl_table.c,$(gpu_src))) \
+               $(prelude_obj)
 
 $(BUILD)/cuda/images.o: $(gpu_kernels:%=$(KERNELS)/%.fatbin)
-$(BUILD)/kvstore_cuda.so: $(gpu_shared) $(call obj,cuda/driver.c cuda/nccl.c cuda/images.c) $(BUILD)/libkvstore.so
+$(BUILD)/kvstore_cuda.so: $(gpu_shared) $(call obj,cuda/driver.c cuda/nccl_table.c cuda/images.c) $(BUILD)/libkvstore.so
 	$(link_plugin) -ldl
 
 # The same plugin over a driver of host memory, with its kernels compiled for the CPU: what
 # tests/device runs on machines without a GPU.
 SHIM := -x c++ -std=c++17 -O2 -w -fPIC -fno-strict-aliasing -ffp-contract=off -I. -include tests/device/shim.hh
 
-$(BUILD)/device/%.o: cuda/%.cu cuda/element.cuh cuda/job.h tests/device/shim.hh
+$(BUILD)/device/%.o: cuda/%.cu cuda/kernel_element.cuh cuda/job.h tests/device/shim.hh
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(SHIM) -c -o $@ $<
 
-$(BUILD)/device/%.o: tests/device/%.cc tests/device/streams.hh cuda/driver.h cuda/nccl.h cuda/job.h \
+$(BUILD)/device/%.o: tests/device/%.cc tests/device/streams.hh cuda/driver.h cuda/nccl_table.h cuda/job.h \
                      lib/array/device.h $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) -std=c++17 -D_GNU_SOURCE $(OPT) -Wall -Wextra -fPIC -pthread -Ilib -Ilib/base -Ilib/array -I. \
 	    -DFAKE_SHIM='"$(abspath tests/device/shim.hh)"' -c -o $@ $<
 
-$(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/driver.o $(BUILD)/device/streams.o $(BUILD)/device/nccl.o \
+$(BUILD)/device/kvstore_cuda.so: $(gpu_shared) $(BUILD)/device/fake_driver.o $(BUILD)/device/streams.o $(BUILD)/device/fake_nccl.o \
                                  $(gpu_kernels:%=$(BUILD)/device/%.o) $(BUILD)/libkvstore.so
 	$(call say,LD)$(CXX) $(LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $(filter %.o,$^) -L$(BUILD) -lkvstore -ldl
 
@@ -259,7 +261,7 @@ $(BUILD)/tests/device/aware.o: ALL_CFLAGS += $(shell mpicc --showme:compile 2>/d
 $(BUILD)/device/aware.so: $(BUILD)/tests/device/aware.o
 	$(call say,LD)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -shared -o $@ $^ $(shell mpicc --showme:link 2>/dev/null)
 
-# What examples/ has in C. A plugin is a shared object of its own; it links the shared library, which
+# The C programs of examples/. A plugin is a shared object of its own; it links the shared library, which
 # the program that loads it has too.
 examples: $(BUILD)/examples/sum $(BUILD)/examples/average.so ## build the C examples, a program and a plugin
 
@@ -304,8 +306,9 @@ unit_tool := $(if $(findstring /test_script_,$(UNIT)),$(BUILD)/tool.a)
 $(BUILD)/tool.a: $(filter-out %/cli/main.o,$(tool_obj))
 	$(call say,AR)rm -f $@ && ar rcs $@ $^
 
-# What ranks tell each other is of the plugin, and needs no ranks.
-unit_dist := $(if $(findstring /test_place,$(UNIT)),$(call obj,$(addprefix src/distributed/,asks.c environment.c link_record.c place.c)))
+# Unit tests of the plugin's messages, which need no ranks.
+unit_dist := $(call obj,$(addprefix src/distributed/,$(if $(findstring /test_place,$(UNIT)), \
+    asks.c environment.c link_record.c place.c $(if $(findstring /test_states,$(UNIT)),rank_residuals.c states.c))))
 $(BUILD)/unit: $(call obj,tests/unit/run.c $(UNIT)) $(unit_tool) $(unit_dist) $(BUILD)/libkvstore.a
 	$(link) $(if $(unit_tool),$(LDLIBS_CLI)) $(LDLIBS_LIB)
 
@@ -334,10 +337,10 @@ $(BUILD)/gpu_conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_LIB)
 
 $(BUILD)/tests/device/%.o: ALL_CFLAGS += -I.
-$(BUILD)/gpu_rules: $(BUILD)/prelude_job.o $(BUILD)/prelude_element.o
+$(BUILD)/gpu_rules: $(prelude_obj)
 $(BUILD)/gpu_cache: $(BUILD)/cuda/cache.o
 $(BUILD)/gpu_compile: $(BUILD)/cuda/driver.o $(BUILD)/cuda/library.o
-$(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl.o $(BUILD)/cuda/library.o
+$(BUILD)/gpu_nccl_library: $(BUILD)/cuda/nccl_table.o $(BUILD)/cuda/library.o
 
 bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside copies of the same device and PyTorch, with bars
 	@BUILD=$(BUILD) tests/device/bars
@@ -346,15 +349,15 @@ bench-gpu: all $(BUILD)/gpu_bench ## the store on gpu(0) beside copies of the sa
 $(BUILD)/gpu_bench: $(call obj,tests/device/bench.c) $(BUILD)/tool.a $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_CLI) $(LDLIBS_LIB)
 
-# What asks GPUs, those of the machine or the driver over host memory: they link the shared library,
-# so that the plugin finds the one that they use.
+# Programs that test GPUs, the machine's or the driver over host memory: they link the shared library,
+# so that the plugin uses the same one.
 $(BUILD)/gpu_%: $(BUILD)/tests/device/%.o $(BUILD)/libkvstore.so
 	$(link_shared) $(LDLIBS_LIB)
 
 bench: all $(BUILD)/bench/pairs $(BUILD)/bench/peer ## speed and memory beside others, as ratios (STRICT=1: a missed bar fails)
 	@BUILD=$(BUILD) scripts/bench $(if $(STRICT),--strict)
 
-# What kvctl is measured against gets everything that the compiler can do on this machine.
+# The programs that kvctl is measured against get all optimisations of this machine's compiler.
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,LD)$(CC) -std=c17 -D_GNU_SOURCE -O3 -march=native $(WARN) -o $@ $< -lcsv -lcjson
@@ -363,27 +366,25 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/flags | libraries
 bench-optimizers: $(BUILD)/bench_optimizers ## each optimizer as a fraction of what the memory allows
 	$<
 
-$(BUILD)/bench_optimizers: $(call obj,tests/bench/optimizers.c cli/bench/bench_stream.c \
-                                      cli/bench/bench_op.c) $(BUILD)/libkvstore.a
-	$(link) $(LDLIBS_LIB)
-
 bench-dot: $(BUILD)/bench_dot ## products of matrices beside OpenBLAS (libopenblas0), where it is installed
 	$<
 
-$(BUILD)/bench_dot: $(call obj,tests/bench/dot.c cli/bench/bench_stream.c) $(BUILD)/libkvstore.a
-	$(link) $(LDLIBS_LIB)
-
-bench-rows: $(BUILD)/bench_rows ## the sum of row_sparse values beside a plain loop
+bench-rows: $(BUILD)/bench_rows ## row_sparse values, summed and in a store, beside plain loops
 	$<
 
-$(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(BUILD)/libkvstore.a
+# They share the loop, the clock and the table of optimizers of `kvctl bench`.
+$(BUILD)/bench_%: $(BUILD)/tests/bench/%.o $(call obj,cli/bench/bench_stream.c cli/bench/bench_op.c) \
+                  $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
+
+bench-scale: all ## how the time of a push grows with bytes and with keys
+	@BUILD=$(BUILD) tests/bench/scale
 
 bench-quantise: $(BUILD)/bench_quantise ## compressing gradients as a fraction of what the memory allows
 	$<
 
-# Its limits are loops of its own, which get everything that the compiler can do on this machine.
-$(BUILD)/tests/bench/quantise.o: ALL_CFLAGS += -O3 -march=native
+# Their limits are loops of their own, which get everything that the compiler can do on this machine.
+$(BUILD)/tests/bench/quantise.o $(BUILD)/tests/bench/rows.o: ALL_CFLAGS += -O3 -march=native
 
 bench-dist: all $(BUILD)/bench_dist ## the types of several machines beside plain MPI loops
 	mpirun --oversubscribe --bind-to none -n 2 $(BUILD)/bench_dist sums
@@ -397,7 +398,7 @@ $(BUILD)/bench_dist: $(call obj,tests/bench/dist.c cli/bench/bench_workload.c) $
 	$(link_shared) $(shell mpicc --showme:link 2>/dev/null)
 
 # Not part of any other word: it downloads what is not there yet.
-peers: all ## the store beside PyTorch, MXNet and NumPy, in turns
+peers: all $(BUILD)/bench_rows ## the store beside PyTorch, MXNet and NumPy, in turns
 	@BUILD=$(BUILD) scripts/peers
 
 test-launch: ## the launchers, each through its own daemons on hosts of this machine (as root)
@@ -503,8 +504,8 @@ absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))
 $(absolute): $(CURDIR)/%: % ;
 
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
-            $(conformance_src) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
+            $(conformance_src) $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check size \
-        bench bench-dot bench-optimizers bench-quantise bench-rows bench-dist bench-gpu peers manual install uninstall deb clean help force
+        bench bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force
 .SECONDARY:

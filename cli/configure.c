@@ -30,7 +30,7 @@ static int set_value(const char *text, value *out, kv_err *e)
     const ast *literal = parse_literal(&p);
     int code = KV_OK;
     if (!literal || parse_peek(&p)->kind != TOK_END)
-        code = value_text_new(out, text, strlen(text), e);
+        code = value_text(out, text, e);
     else if (literal->kind == AST_INT)
         *out = value_int(literal->u.integer);
     else if (literal->kind == AST_FLOAT)
@@ -38,7 +38,7 @@ static int set_value(const char *text, value *out, kv_err *e)
     else if (literal->kind == AST_BOOL)
         *out = value_bool(literal->u.integer);
     else if (literal->kind == AST_TEXT)
-        code = value_text_new(out, literal->u.text, strlen(literal->u.text), e);
+        code = value_text(out, literal->u.text, e);
     else
         *out = value_none();
     parse_release(&p);
@@ -78,7 +78,7 @@ static int apply_set(session *s, const char *text, kv_err *e)
 
 /* ---- The start file ---- */
 
-/* The path of the start file; asked: somebody named it. */
+/* The path of the start file; asked: the user named it. */
 static void rc_path(buf *path, const char *option, bool *asked)
 {
     const char *said = option ? option : getenv("KVCTL_RC");
@@ -126,8 +126,8 @@ static int run_rc(session *s, const char *option, kv_err *e)
 int configure(session *s, const options *o, bool prompt, kv_err *e)
 {
     int code = KV_OK;
-    s->quiet = o->quiet;
-    s->verbose = o->verbose;
+    s->out.quiet = o->quiet;
+    s->out.verbose = o->verbose;
     s->keep_going = o->keep_going;
     s->trace = o->trace;
     s->safe = o->safe;
@@ -145,8 +145,8 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
     if (s->gpus_wanted && kv_set_virtual_gpus(o->gpus, e)) /* types may ask for GPUs first */
         return e->code;
     /* also under --safe: it is not the script that asks for them */
-    for (int i = 0; i < o->nplugins; i++)
-        if (kv_load_plugin(o->plugins[i], e))
+    for (int i = 0; i < o->plugins.n; i++)
+        if (kv_load_plugin(o->plugins.items[i], e))
             return e->code;
     if (prompt)
         code = run_rc(s, o->rc, e);
@@ -158,12 +158,12 @@ int configure(session *s, const options *o, bool prompt, kv_err *e)
     if (o->safe)
         terminal_choose(TERMINAL_PAGER, TERMINAL_NEVER); /* a pager can do what a shell can */
     if (code == KV_OK && o->format)
-        code = show_format_parse(&s->format, o->format, e);
-    for (int i = 0; i < o->nsets && code == KV_OK; i++)
-        code = apply_set(s, o->sets[i], e);
+        code = show_format_parse(&s->out.format, o->format, e);
+    for (int i = 0; i < o->sets.n && code == KV_OK; i++)
+        code = apply_set(s, o->sets.items[i], e);
     if (code == KV_OK)
-        code = value_list_new(&s->args, VALUE_LIST, o->nargs, e);
-    for (int i = 0; i < o->nargs && code == KV_OK; i++)
-        code = value_text_new(&s->args.u.list->items[i], o->args[i], strlen(o->args[i]), e);
+        code = value_list_new(&s->args, VALUE_LIST, o->args.n, e);
+    for (int i = 0; i < o->args.n && code == KV_OK; i++)
+        code = value_text(&s->args.u.list->items[i], o->args.items[i], e);
     return code;
 }

@@ -13,31 +13,31 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "cmd/commands.h"
 #include "complete/complete_shell.h"
 #include "configure.h"
-#include "kvstore.h"
-#include "launch/launch.h"
-#include "options/options.h"
-#include "prompt.h"
-#include "syntax/check.h"
-#include "syntax/check_unset.h"
-#include "cmd/commands.h"
-#include "language.h"
-#include "syntax/effect.h"
 #include "eval/eval.h"
-#include "out/check_report.h"
+#include "kvstore.h"
+#include "language.h"
+#include "launch/launch.h"
+#include "launch/launch_job.h"
+#include "options/options.h"
 #include "out/report.h"
-#include "session/session.h"
 #include "out/transcript.h"
+#include "prompt.h"
+#include "run/run.h"
+#include "session/session.h"
 #include "session/unit.h"
 #include "state.h"
+#include "syntax/check.h"
+#include "syntax/check_unset.h"
+#include "syntax/effect.h"
+#include "syntax/read_unit.h"
+#include "term/bug.h"
 #include "term/interrupt.h"
 #include "term/output.h"
 #include "term/terminal.h"
-#include "launch/launch_job.h"
 #include "verify.h"
-#include "syntax/read_unit.h"
-#include "run/run.h"
 
 /* ---- Scripts ---- */
 
@@ -85,7 +85,7 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
         if (units[i])
             unit_run(s, units[i], &e);
     for (int64_t i = 0; i < s->nstores && e.code == KV_OK; i++)
-        kv_wait(s->stores[i].store, &e); /* what was scheduled may fail */
+        kv_wait(s->stores[i].store, &e); /* scheduled operations may fail */
     if (session_reason(s, &e))
         report_error(s, &e);
     mem_free(units);
@@ -111,8 +111,8 @@ static void check_inputs(session *s, const input *inputs, int n)
 
 /* ---- Leaving ---- */
 
-/* Whether the last value shown says yes: true, or with at least one element and all
- * of them true. */
+/* Returns true if the last value shown is true, or has at least one element and all of them are
+ * true. */
 static bool last_says_yes(const session *s)
 {
     bool truth = false;
@@ -123,7 +123,7 @@ static bool last_says_yes(const session *s)
     return eval_truth(s->last, &truth, &e) == KV_OK && truth;
 }
 
-/* What is still on its way to other machines belongs to the script. */
+/* Waits for the requests to other machines, since their errors belong to the script. */
 static void end_work(session *s)
 {
     for (int64_t i = 0; i < s->nstores && !s->failure; i++) {
@@ -135,7 +135,7 @@ static void end_work(session *s)
 
 static int exit_code_of(session *s, const options *o)
 {
-    kv_err e = {0}, stopped = {0};
+    kv_err e = {0};
     end_work(s);
     if (transcript_close(s, &e))
         report_error(s, &e);
@@ -143,7 +143,7 @@ static int exit_code_of(session *s, const options *o)
     if (cmd_profile_end(s, &e))
         report_error(s, &e);
     e = (kv_err){0};
-    if (session_flush(s, &e) && !(s->failure && session_interrupted(s, &stopped)))
+    if (session_flush(s, &e))
         report_error(s, &e);
     if (s->leaving && s->exit_code)
         return s->exit_code;
@@ -169,7 +169,7 @@ static int leave(session *s, const options *o, state *st, bool prompted, int pen
     return code;
 }
 
-/* Whether somebody who leaves the prompt is kept there once: what was done could not be saved. */
+/* Returns true if the prompt must go on once more, because the store cannot be saved. */
 static bool stays(session *s, const state *st)
 {
     kv_err e = {0};
@@ -185,12 +185,12 @@ static bool stays(session *s, const state *st)
 static int verify_pages(const options *o)
 {
     int failure = 0;
-    for (int i = 0; i < o->nverify && !interrupt_pending(); i++) {
+    for (int i = 0; i < o->verify.n && !interrupt_pending(); i++) {
         session s;
         kv_err e = {0};
         session_init(&s);
         s.interrupted = interrupt_pending;
-        if (configure(&s, o, false, &e) || verify_file(&s, o->verify[i], o->update, &e))
+        if (configure(&s, o, false, &e) || verify_file(&s, o->verify.items[i], o->update, &e))
             report_error(&s, &e);
         int code = exit_code_of(&s, o);
         failure = failure ? failure : code;
@@ -207,7 +207,7 @@ static int run(session *s, const options *o)
     bool prompt = !o->check && (o->interactive || (o->ninputs == 0 && terminal));
     int ended = 0;
     state st = {.lock = -1};
-    if (o->nverify > 0)
+    if (o->verify.n > 0)
         return verify_pages(o);
     if (configure(s, o, prompt && (terminal || o->rc), &e) ||
         (o->record && !session_would(s, "write", o->record) &&
@@ -215,7 +215,7 @@ static int run(session *s, const options *o)
         report_error(s, &e);
         return exit_code_of(s, o);
     }
-    s->remembers = o->ninputs > 1 || prompt;
+    s->out.remembers = o->ninputs > 1 || prompt;
     if (o->check) {
         check_inputs(s, o->ninputs > 0 ? o->inputs : &from_stdin, o->ninputs > 0 ? o->ninputs : 1);
         return exit_code_of(s, o);
@@ -230,7 +230,7 @@ static int run(session *s, const options *o)
     go_on = go_on && st.is_open;
     for (bool again = false; go_on; again = true) {
         s->failure = 0;
-        ended = prompt_run(s, again || s->quiet);
+        ended = prompt_run(s, again || s->out.quiet);
         if (terminal)
             s->failure = 0; /* errors at a prompt are part of the talk */
         if (again || ended || !terminal || !stays(s, &st))
@@ -271,7 +271,7 @@ static int show_completion(session *s, const char *script)
     return code;
 }
 
-/* What the library warns of, on whatever thread. */
+/* Prints a warning of the library, which may come on any thread. */
 static void warn(void *arg, const char *text)
 {
     (void)arg;
@@ -279,7 +279,7 @@ static void warn(void *arg, const char *text)
     terminal_say("warning: %s", text);
 }
 
-/* Whether this process was started as a rank of a job. */
+/* Returns true if this process was started as a rank of a job. */
 static bool is_rank(void)
 {
     return getenv("KVSTORE_RUN_DIR") || getenv("OMPI_COMM_WORLD_SIZE");
@@ -307,7 +307,7 @@ static bool run_subcommand(int argc, char **argv, int *code)
     return false;
 }
 
-/* What send-command brings to a server. */
+/* On a server: prints a command that send-command brought. */
 static void print_command(void *arg, int head, const char *body)
 {
     (void)arg;
@@ -315,7 +315,7 @@ static void print_command(void *arg, int head, const char *body)
     fflush(stdout);
 }
 
-/* What a rule prints there. */
+/* On a server: prints a line of a rule. */
 static void print_line(void *arg, const char *line)
 {
     (void)arg;
@@ -329,6 +329,7 @@ int main(int argc, char **argv)
     options o;
     kv_err e = {0};
     int code;
+    bug_ends_process();
     output_install();
     language_init();
     kv_set_log(warn, NULL);
@@ -343,9 +344,9 @@ int main(int argc, char **argv)
     session_init(&s);
     s.interrupted = interrupt_pending;
     options_parse(&o, argc, argv, &e);
-    s.recorder.on = o.json;
+    s.out.recorder.on = o.json;
     if (e.code) {
-        s.quiet = o.quiet;
+        s.out.quiet = o.quiet;
         report_error(&s, &e);
         code = s.failure;
     } else if (o.help) {

@@ -8,8 +8,8 @@
 #include "session/unit.h"
 #include "syntax/read_unit.h"
 
-/* Whether an entry goes on behind a prompt is found by reading all of it again, which is not done
- * for larger ones. */
+/* To find out if an entry goes on behind a prompt all of it is parsed again, which is not done for
+ * larger ones. */
 #define OPEN_MAX 16384
 
 /* The bytes of a line, with its newline. */
@@ -36,7 +36,7 @@ bool page_is(const char *text, size_t n)
     return lx.transcript;
 }
 
-/* Whether n bytes of text, and `end` behind them, are complete. */
+/* Returns true if n bytes of text, with `end` behind them, are complete. */
 static bool is_complete(const char *text, size_t n, const char *end)
 {
     buf copy = {0};
@@ -84,7 +84,7 @@ void page_prompts(buf *out, const char *text, size_t n)
     }
 }
 
-/* Whether two lines differ in blanks at most. */
+/* Returns true if two lines differ in blanks at most. */
 static bool same_line(const char *a, size_t n, const char *b, size_t m)
 {
     for (size_t i = 0, k = 0;; i++, k++) {

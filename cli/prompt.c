@@ -25,11 +25,11 @@
 
 typedef struct prompt {
     session *s;
-    buf shown; /* what the entry before put out, when it was one of a page */
+    buf shown; /* the output of the entry before, if it was one of a page */
 } prompt;
 
-/* What a page shows below an entry is no entry. It is told by the output of that entry, so only
- * where both agree. */
+/* The output that a page shows below an entry is no entry. It is recognised by comparison with the
+ * output of the entry that ran, so it must be the same. */
 static int entry_complete(void *arg, const char *text, size_t n)
 {
     const prompt *p = arg;
@@ -89,19 +89,16 @@ static void run_one(session *s, const char *text, size_t n, int line)
         report_error(s, &e);
 }
 
-/* Runs an entry of a page, and keeps what it puts out. */
+/* Runs an entry of a page, and keeps its output. */
 static void run_of_page(prompt *p, const char *text, size_t n, int line)
 {
     session *s = p->s;
-    buf heard = {0}, *outer = s->hearing;
-    s->hearing = outer ? outer : &heard;
-    size_t from = s->hearing->len;
+    sink heard = {.kind = SINK_HEARS};
+    sink_push(s, &heard);
     run_one(s, text, n, line);
-    buf_clear(&p->shown);
-    if (s->hearing->len > from) /* else the transcript has taken it */
-        buf_put(&p->shown, buf_text(s->hearing) + from, s->hearing->len - from);
-    s->hearing = outer;
-    buf_release(&heard);
+    sink_pop(s, &heard);
+    buf_release(&p->shown);
+    p->shown = heard.text;
 }
 
 static int count_newlines(const char *text, size_t n)
@@ -135,12 +132,12 @@ static void run_page(prompt *p, const char *text, size_t n, int line)
             echo(text, one);
         run_of_page(p, text, one, line);
         line += count_newlines(text, one);
-        if (p->s->leaving || p->s->stdout_closed || interrupt_pending())
+        if (p->s->leaving || p->s->out.closed || interrupt_pending())
             break;
     }
 }
 
-/* Whether a text is this word and nothing else. */
+/* Returns true if the text is this word, with blanks behind it at most. */
 static bool is_word(const char *text, size_t n, const char *word)
 {
     while (n > 0 && strchr(" \t\r\n", text[n - 1]))
@@ -165,7 +162,7 @@ static bool entry_run(void *arg, const char *text, size_t n, int first_line)
         run_one(p->s, leaves ? "quit" : text, leaves ? 4 : n, line);
     }
     pager_from_end(false);
-    return p->s->leaving || p->s->stdout_closed;
+    return p->s->leaving || p->s->out.closed;
 }
 
 static void entry_candidates(void *arg, const char *text, size_t n, line_words *out)

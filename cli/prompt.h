@@ -1,4 +1,4 @@
-/* The session at the prompt: what the terminal needs to know of the language. */
+/* The session at the prompt: the functions by which the terminal asks the language. */
 #ifndef CLI_PROMPT_H
 #define CLI_PROMPT_H
 

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/visible.h"
 #include "syntax/file_kind.h"
@@ -63,8 +64,8 @@ static int check_folder(const state *st, kv_err *e)
     return kv_err_hint(e, "its folder must be writable: a new file is made there and renamed");
 }
 
-/* Whether the path still names the file that is open. One that cannot be looked at is an error: it
- * is not known to be another. */
+/* *current becomes true if the path still names the open file. A path without access is an error,
+ * since it may name the same file. */
 static int check_current(const state *st, bool *current, kv_err *e)
 {
     struct stat open_file, named;
@@ -87,7 +88,7 @@ static long holder(int fd)
     long pid = 0, found = 0;
     FILE *locks = fstat(fd, &about) == 0 ? fopen("/proc/locks", "re") : NULL;
     while (locks && !found && fgets(line, sizeof line, locks)) {
-        /* 1: FLOCK  ADVISORY  WRITE 4711 08:02:131 0 EOF; who waits has -> before FLOCK */
+        /* 1: FLOCK  ADVISORY  WRITE 4711 08:02:131 0 EOF; a waiting process has -> before FLOCK */
         if (sscanf(line, "%*d: %15s %*s %*s %ld %x:%x:%llu", kind, &pid, &major_number,
                    &minor_number, &inode) == 5 &&
             strcmp(kind, "FLOCK") == 0 && inode == (unsigned long long)about.st_ino &&
@@ -112,13 +113,6 @@ static int busy(const state *st, const session *s, kv_err *e)
     return kv_err_hint(e, "kvctl --set store.wait=60 waits longer");
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Locks the open file. Asking again and again, instead of letting the system wait, lets Ctrl-C and
  * the deadline in. */
 static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *e)
@@ -133,7 +127,7 @@ static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *
         int code = session_interrupted(s, e);
         if (code)
             return code;
-        int64_t now = now_ms();
+        int64_t now = clock_ms();
         if (now >= deadline)
             return busy(st, s, e);
         if (now >= noted && !told) {
@@ -146,7 +140,7 @@ static int wait_for_lock(const state *st, session *s, int64_t deadline, kv_err *
 
 static int lock_file(state *st, session *s, kv_err *e)
 {
-    int64_t deadline = now_ms() + s->store_wait_ms;
+    int64_t deadline = clock_ms() + s->store_wait_ms;
     bool current;
     for (;;) {
         int code = open_file(st, e);
@@ -181,7 +175,7 @@ void state_close(state *st)
 
 /* ---- Loading --------------------------------------------------------------------------------- */
 
-/* What is wrong with its header helps nobody. */
+/* Replaces the error of the header, which does not help a user who gave another kind of file. */
 static int other_kind(const state *st, const char *title, kv_err *e)
 {
     *e = (kv_err){0};
@@ -242,8 +236,8 @@ static bool is_loaded(const state *st, const store_entry *entry)
     return st->loaded && entry->serial == st->serial;
 }
 
-/* Whether the file would be another one. A store that was made by `create` is worth a file even
- * when it is empty; one that came by itself is not. */
+/* Returns true if a save would change the file. A store that was made by `create` is saved even if
+ * it is empty; a store that was made on demand is not. */
 static bool has_changed(const state *st, const store_entry *entry)
 {
     if (!entry)
@@ -272,7 +266,7 @@ static void tell_of_others(const state *st, session *s)
     }
 }
 
-/* What was begun and not committed is not saved. */
+/* Rolls back an open transaction, since only committed changes are saved. */
 static void roll_back(const store_entry *entry)
 {
     if (!entry || !kv_in_transaction(entry->store))
@@ -303,7 +297,7 @@ int state_save(state *st, session *s, kv_err *e)
     return code;
 }
 
-/* ---- What a dry run shows -------------------------------------------------------------------- */
+/* ---- The lines of a dry run ------------------------------------------------------------------ */
 
 static void put_line(buf *out, const char *what, const kv_info *info)
 {
@@ -314,7 +308,7 @@ static void put_line(buf *out, const char *what, const kv_info *info)
                kv_shape_text(shape, sizeof shape, info->ndim, info->shape));
 }
 
-/* What a key holds, as a new array on the CPU. */
+/* The stored array of a key, as a new array on the CPU. */
 static int pull_key(kv *store, const kv_info *info, kv_array **out, const void **data, kv_err *e)
 {
     int code = kv_array_new_raw(out, info->dtype, info->ndim, info->shape, (kv_ctx){0}, e);
@@ -326,7 +320,7 @@ static int pull_key(kv *store, const kv_info *info, kv_array **out, const void *
     return code;
 }
 
-/* How many elements have other bytes. */
+/* The number of elements with different bytes. */
 static int64_t count_changed(const char *a, const char *b, int64_t n, size_t size)
 {
     int64_t changed = 0;
@@ -392,22 +386,13 @@ static int compare_keys(buf *out, kv *before, kv *after, kv_err *e)
     return code;
 }
 
-static int keep_updater(void *arg, const kv_field *fields, int n, kv_err *e)
-{
-    (void)e;
-    for (int i = 0; i < n; i++)
-        if (strcmp(fields[i].name, "updater") == 0)
-            snprintf(arg, 96, "%s", fields[i].text);
-    return KV_OK;
-}
-
 static int compare_rest(buf *out, kv *before, kv *after, kv_err *e)
 {
-    char was[96] = "assign", is[96] = "assign";
+    char was[STATE_UPDATER] = "assign", is[STATE_UPDATER] = "assign";
     const char *old_type = before ? kv_type(before) : "", *new_type = after ? kv_type(after) : "";
-    int code = before ? kv_describe(before, "store", keep_updater, was, e) : KV_OK;
+    int code = before ? kv_describe(before, "store", state_guard_updater, was, e) : KV_OK;
     if (code == KV_OK && after)
-        code = kv_describe(after, "store", keep_updater, is, e);
+        code = kv_describe(after, "store", state_guard_updater, is, e);
     if (before && after && strcmp(old_type, new_type) != 0)
         buf_printf(out, "  type     %s, before: %s\n", new_type, old_type);
     if (strcmp(was, is) != 0)

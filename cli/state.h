@@ -28,7 +28,7 @@ typedef struct state {
     bool made;         /* the file was missing, and is an empty one meanwhile */
     bool loaded;       /* it held a store: the session's kv */
     uint64_t serial, changes; /* of that store when it was loaded */
-    state_guard guard; /* what must not be lost of it */
+    state_guard guard; /* the contents that must not be lost */
     bool force;        /* all the same */
 } state;
 
@@ -38,7 +38,7 @@ typedef struct state {
  * interrupted. Nothing is locked then. */
 int state_open(state *st, session *s, const char *path, bool reads, bool force, kv_err *e);
 
-/* Whether state_save would refuse to write the store kv over the file. Error: key. */
+/* Checks that state_save may write the store kv over the file. Error: key. */
 int state_check(const state *st, const session *s, kv_err *e);
 
 /* Writes the store kv, if it changed since it was loaded and loses nothing of the file. A

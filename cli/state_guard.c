@@ -1,9 +1,11 @@
 /* Comparing the store to be saved with the file as it was loaded. */
 #include "state_guard.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "session/rows.h"
 #include "session/show.h"
 
 /* ---- Noting ---------------------------------------------------------------------------------- */
@@ -91,12 +93,10 @@ static int check_gone(const state_guard *g, kv *store, const char *path, kv_err 
     return gone.n > 0 ? KV_E_KEY : KV_OK;
 }
 
-static int find_updater(void *arg, const kv_field *fields, int n, kv_err *e)
+int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     (void)e;
-    for (int i = 0; i < n; i++)
-        if (strcmp(fields[i].name, "updater") == 0)
-            *(bool *)arg = strcmp(fields[i].text, "assign") != 0;
+    snprintf(arg, STATE_UPDATER, "%s", field_text(fields, n, "updater"));
     return KV_OK;
 }
 
@@ -124,9 +124,9 @@ static int count_sparse(const state_guard *g, kv *store, key_count *c, kv_err *e
 /* Adds what changed of a file of another tool, beside values. Its keys are all there. */
 static int tell_changes(const state_guard *g, kv *store, bool same, buf *out, kv_err *e)
 {
-    bool has_updater = false;
+    char updater[STATE_UPDATER] = "assign";
     key_count added = {0}, sparse = {0};
-    int code = kv_describe(store, "store", find_updater, &has_updater, e);
+    int code = kv_describe(store, "store", state_guard_updater, updater, e);
     if (code == KV_OK && (code = count_new(g, store, &added, e)) == KV_OK)
         code = count_sparse(g, store, &sparse, e);
     if (!same)
@@ -136,7 +136,7 @@ static int tell_changes(const state_guard *g, kv *store, bool same, buf *out, kv
                    buf_text(&added.names));
     else if (sparse.n > 0)
         buf_printf(out, "row_sparse now: %.200s", buf_text(&sparse.names));
-    else if (has_updater)
+    else if (strcmp(updater, "assign") != 0)
         buf_add(out, "it would keep an updater");
     buf_release(&added.names);
     buf_release(&sparse.names);

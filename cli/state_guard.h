@@ -1,4 +1,4 @@
-/* What a save of -s must not lose of its file.
+/* A save of -s must not lose these contents of its file.
  *
  * Keys: a file loses none. A script that makes another store must give it all keys of the file
  * again. Metadata of other tools: the store that is saved gets them. The form: a file that another
@@ -23,11 +23,11 @@ typedef struct state_guard {
     bool foreign; /* another tool wrote it */
 } state_guard;
 
-/* Notes what the store holds that was just loaded. Error: memory. */
+/* Notes the contents of the store that was just loaded. Error: memory. */
 int state_guard_take(state_guard *g, kv *store, kv_err *e);
 
-/* Whether `store` may be saved over the file at path. same: it is the store that was loaded, not
- * one made since. Error: key, which says what would be lost or changed. */
+/* Checks that `store` may be saved over the file at path. same: it is the store that was loaded,
+ * not one made since. Error: key, with the contents that would be lost or changed. */
 int state_guard_check(const state_guard *g, kv *store, bool same, const char *path, kv_err *e);
 
 /* Saves it. as_own: as a file of kvctl's, whatever it was. Errors: those of kv_save. */
@@ -35,5 +35,10 @@ int state_guard_save(const state_guard *g, kv *store, bool same, bool as_own, co
                      kv_err *e);
 
 void state_guard_release(state_guard *g);
+
+/* The bytes of the name of an updater. */
+enum { STATE_UPDATER = 96 };
+/* Receives the topic "store" of kv_describe: copies the name of the updater to arg. */
+int state_guard_updater(void *arg, const kv_field *fields, int n, kv_err *e);
 
 #endif

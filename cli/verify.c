@@ -1,6 +1,6 @@
 /* Pages are gone through once, line by line.
  *
- * What stands outside entries is kept as it is, so that an updated page differs from the old one
+ * The text outside entries is kept as it is, so that an updated page differs from the old one
  * only in outputs.
  */
 #include "verify.h"
@@ -24,13 +24,13 @@ static const char more_prompt[] = "..> ";
 typedef struct verifier {
     session *s;
     const char *path;
-    const char *at, *end; /* what is left of the page */
+    const char *at, *end; /* the rest of the page */
     int line;             /* the number of the line at `at` */
     bool fences;          /* the page has some */
     char fence;           /* the character of the one that is open, or 0 */
     size_t fence_length;
     size_t indent; /* blanks in front of it */
-    buf updated;   /* the page with what came out */
+    buf updated;   /* the page with the new outputs */
     int entries, wrong;
 } verifier;
 
@@ -75,7 +75,8 @@ static void keep_line(verifier *v)
 
 /* ---- Fences ---- */
 
-/* Whether a fence stands at the line, its character and how many of it. */
+/* The number of fence characters at the begin of the line, and the character; 0 if it is no
+ * fence. */
 static size_t fence_at(const char *text, size_t n, char *sign)
 {
     size_t from = blanks_at(text, n), i = from;
@@ -101,8 +102,8 @@ static bool has_fences(const char *text, size_t n)
     return false;
 }
 
-/* Whether the line closes the fence that is open: as long as the opening one or longer, and nothing
- * behind it. */
+/* Returns true if the line closes the open fence: it is as long as the opening one or longer, with
+ * nothing behind it. */
 static bool closes(const verifier *v)
 {
     char sign;
@@ -142,7 +143,7 @@ static void take_entry_line(verifier *v, buf *entry, bool more)
     keep_line(v);
 }
 
-/* What the page says comes out: up to the next prompt or the end of the fence. */
+/* The output that the page expects: up to the next prompt or the end of the fence. */
 static void take_expected(verifier *v, buf *expected)
 {
     while (v->at < v->end && !prompt_here(v, false) && !closes(v)) {
@@ -178,18 +179,18 @@ static void put_indented(verifier *v, const char *text)
 
 /* Runs an entry; what it prints and how it fails goes to got. Only what must end the whole is an
  * error here. */
-static int run_entry(verifier *v, const buf *entry, int line, buf *got, kv_err *e)
+static int run_entry(verifier *v, const buf *entry, int line, sink *got, kv_err *e)
 {
     kv_err failed = {0};
     session *s = v->s;
     unit *u = NULL;
     char *text = mem_text(buf_text(entry), entry->len, &failed);
-    s->captured = got;
+    sink_push(s, got);
     if (text && unit_read(s, &u, v->path, text, entry->len, line, NULL, &failed) == KV_OK)
         unit_run(s, u, &failed);
     if (failed.code)
-        report_text(s, &failed, got);
-    s->captured = NULL;
+        report_text(s, &failed, &got->text);
+    sink_pop(s, got);
     s->leaving = false; /* a page may end in quit, and what follows is another day */
     s->exit_code = 0;
     unit_drop(s, u);
@@ -198,7 +199,8 @@ static int run_entry(verifier *v, const buf *entry, int line, buf *got, kv_err *
 
 /* ---- Comparing ---- */
 
-/* Where the place of an error ends that begins a line: `FILE:3:8: error[`; 0 when none is there. */
+/* The end of the place of an error at the begin of a line, `FILE:3:8: error[`; 0 if there is
+ * none. */
 static size_t error_place(const char *text, size_t n, size_t *column)
 {
     static const char mark[] = ": error[";
@@ -222,7 +224,7 @@ static size_t error_place(const char *text, size_t n, size_t *column)
     return numbers == 2 ? (size_t)(at - text) : 0;
 }
 
-/* Whether the line is `  in FILE:12`, a caller below an error. */
+/* Returns true if the line is `  in FILE:12`, a caller below an error. */
 static bool is_frame(const char *text, size_t n)
 {
     size_t i = n;
@@ -260,7 +262,7 @@ static void drop_places(buf *b)
     *b = out;
 }
 
-/* What counts of an output. */
+/* An output without the blanks and places that a comparison ignores. */
 static buf comparable(const buf *text)
 {
     buf out = {0};
@@ -298,7 +300,7 @@ static void show_difference(const verifier *v, const buf *entry, int line, const
     buf_release(&difference);
 }
 
-/* Compares, or writes what came out into the updated page. */
+/* Compares, or writes the new output into the updated page. */
 static void judge(verifier *v, const buf *entry, int line, buf *expected, buf *got, bool update)
 {
     buf a = comparable(expected), b = comparable(got);
@@ -320,7 +322,8 @@ static void judge(verifier *v, const buf *entry, int line, buf *expected, buf *g
 
 static int verify_entry(verifier *v, bool update, kv_err *e)
 {
-    buf entry = {0}, expected = {0}, got = {0};
+    buf entry = {0}, expected = {0};
+    sink got = {.kind = SINK_TAKES};
     int line = v->line;
     take_entry_line(v, &entry, false);
     while (v->at < v->end && prompt_here(v, true))
@@ -328,11 +331,11 @@ static int verify_entry(verifier *v, bool update, kv_err *e)
     take_expected(v, &expected);
     int code = run_entry(v, &entry, line, &got, e);
     if (code == KV_OK && (code = buf_check(&entry, e)) == KV_OK &&
-        (code = buf_check(&expected, e)) == KV_OK && (code = buf_check(&got, e)) == KV_OK)
-        judge(v, &entry, line, &expected, &got, update);
+        (code = buf_check(&expected, e)) == KV_OK && (code = buf_check(&got.text, e)) == KV_OK)
+        judge(v, &entry, line, &expected, &got.text, update);
     buf_release(&entry);
     buf_release(&expected);
-    buf_release(&got);
+    buf_release(&got.text);
     return code;
 }
 
@@ -374,7 +377,7 @@ int verify_file(session *s, const char *path, bool update, kv_err *e)
         return code;
     verifier v = {.s = s, .path = path, .at = text, .end = text + n, .line = 1};
     v.fences = has_fences(text, n);
-    s->remembers = true;
+    s->out.remembers = true;
     while (v.at < v.end && code == KV_OK) {
         if (!(v.fences && at_fence(&v)) && (v.fence || !v.fences) && prompt_here(&v, false))
             code = verify_entry(&v, update, e);

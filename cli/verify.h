@@ -1,4 +1,4 @@
-/* Transcripts as tests: what a session printed once, compared with what it prints now. */
+/* Transcripts as tests: the output of a session in a page, compared with the output now. */
 #ifndef CLI_VERIFY_H
 #define CLI_VERIFY_H
 
@@ -10,8 +10,8 @@
  * ~~~), as Markdown has, only what stands between them counts, without the indentation of its
  * fence.
  *
- * What a reader does not see or care about does not count: blanks at the ends of lines, empty lines
- * at the end of an output, and the file and line in the place of an error.
+ * The comparison ignores blanks at the ends of lines, empty lines at the end of an output, and the
+ * file and line in the place of an error, since a reader does not care about them.
  *
  * update: the page, "-" for stdout, is rewritten with what came out. Differences go to stderr; the
  * error expect says how many there are. Errors: expect, io, memory, interrupted, timeout. */

@@ -1,8 +1,8 @@
-/* Blocks of a device's memory that were given back, kept for the next of their size: to ask the
- * driver for memory takes as long as to add up a large array, and makes the device wait.
+/* Blocks of a device's memory that were freed, kept for the next array of their size, because an
+ * allocation by the driver takes as long as the sum of a large array, and makes the device wait.
  *
- * Sizes are rounded up so that few classes of them remain. What is kept is bounded; what is beyond
- * that goes back to the driver. The owner's lock covers everything.
+ * Sizes are rounded up so that few classes of them remain. The cache is bounded; blocks beyond that
+ * go back to the driver. The owner's lock covers everything.
  */
 #ifndef CUDA_CACHE_H
 #define CUDA_CACHE_H
@@ -26,7 +26,7 @@ typedef struct cache {
     int64_t bound; /* and how many at most */
 } cache;
 
-/* The size that a block for so many bytes has: at most an eighth more, at least 512. */
+/* The size of a block for this many bytes: at most an eighth more, at least 512. */
 int64_t cache_round(int64_t bytes);
 
 /* A block of that size that was kept, or NULL. */

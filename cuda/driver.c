@@ -62,7 +62,7 @@
     X(nvrtcGetProgramLogSize)                                                                      \
     X(nvrtcGetProgramLog)
 
-/* Those that old ones lack. */
+/* The functions that old versions of NVRTC lack. */
 #define NVRTC_EXTRAS(X)                                                                            \
     X(nvrtcGetNumSupportedArchs)                                                                   \
     X(nvrtcGetSupportedArchs)
@@ -342,7 +342,7 @@ static int compiler_version(void)
     return need_compiler(&why) ? 0 : nvrtc.version;
 }
 
-/* The beginning of what the compiler says. */
+/* The beginning of the compiler's log. */
 static void add_log(nvrtcProgram p, kv_err *e)
 {
     size_t bytes = 0;
@@ -393,8 +393,8 @@ static int take_image(nvrtcProgram p, bool is_ptx, void **image, int64_t *bytes,
     return KV_OK;
 }
 
-/* PTX is all that runs on devices which the compiler does not know. One older than all that it
- * knows is asked for by its name, and the compiler says what is wrong. */
+/* Only PTX runs on devices that are newer than the compiler. A device older than all that it knows
+ * is asked for by its name, so that the error is the compiler's own. */
 int driver_compile(void **image, int64_t *bytes, const char *text, int major, int minor, kv_err *e)
 {
     char arch[40];

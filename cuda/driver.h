@@ -10,8 +10,8 @@
 #include "array/device.h"
 #include "cuda/job.h"
 
-/* What rules are compiled with, beside the device: no contraction, division and roots as IEEE 754
- * has them, numbers near 0 as they are. */
+/* The options of the compiler of rules, beside the device: no contraction, division and roots as in
+ * IEEE 754, and subnormal numbers kept. */
 #define DRIVER_OPTIONS                                                                             \
     "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false", "--std=c++17"
 
@@ -25,8 +25,8 @@ typedef struct driver {
     int (*version)(void); /* 13010 is CUDA 13.1; 0 where it is not known */
     int (*count)(int *out);
 
-    /* What is known of a device without using it, and the memory that is free there. To say that
-     * takes a context, which is made for it unless the device is in use. */
+    /* facts: the facts of a device, which is not used for it. room: its free memory. That takes a
+     * context, which is made for the question unless the device is in use. */
     int (*facts)(int id, gpu_facts *out, int *multiprocessors);
     int (*room)(int id, int64_t *free_bytes);
     int (*use)(int id);
@@ -50,19 +50,20 @@ typedef struct driver {
     /* From device to device, which both were used; also where they do not reach each other. */
     int (*copy)(void *dst, int to, const void *src, int from, int64_t bytes, driver_stream *s);
 
-    /* Whether id could read the memory of another one, and lets it, which both were used. */
+    /* can_reach: if id can read the memory of another device. reach: permits it; both devices must
+     * have been used. */
     int (*can_reach)(int id, int other, int *can);
     int (*reach)(int id, int other);
 
     /* A kernel of an image, which is copied: one that was built in, whose length is not known and
-     * 0 here, or a compiled one. CUDA's images say where they end; others need the bytes. */
+     * 0 here, or a compiled one. CUDA's images contain their length; others need the bytes. */
     int (*load)(driver_kernel **out, const void *image, int64_t bytes, const char *name);
     int (*launch)(driver_kernel *k, unsigned blocks, unsigned threads, const job_list *list,
                   driver_stream *s);
 
     /* Compiles text for the device's abilities; the image is the caller's (mem_free). For a device
      * that is newer than the compiler it is a text, which the driver compiles when it loads it.
-     * Error: unsupported, with what the compiler says. */
+     * Error: unsupported, with the compiler's log. */
     int (*compile)(void **image, int64_t *bytes, const char *text, int major, int minor,
                    kv_err *e);
 
@@ -70,7 +71,7 @@ typedef struct driver {
     int (*compiler)(void);
 } driver;
 
-/* What compile of this machine's table is: it needs no driver. */
+/* The function `compile` of this machine's table, which needs no driver. */
 int driver_compile(void **image, int64_t *bytes, const char *text, int major, int minor, kv_err *e);
 
 /* The table of this machine. Errors: unsupported (no driver, no device), with the reason. */

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cuda/device.h"
-#include "cuda/nccl.h"
+#include "cuda/gpu_device.h"
+#include "cuda/nccl_table.h"
 
-/* The communicators of a set. Whoever has the locks of all its devices has theirs. */
+/* The communicators of a set. A thread that holds the locks of all its devices may use them. */
 typedef struct clique {
     int n, set[GPU_MOST];
     bool connected;
@@ -43,9 +43,9 @@ static int connect(const nccl *f, clique *c, kv_err *e)
     return code ? fail(f, code, "connect the GPUs", e) : KV_OK;
 }
 
-/* Of a group that fails, NCCL may have started the work on some devices, which waits for the others
- * for ever, and so would whoever waits for it; after most errors its communicators are of no use in
- * any case. (NCCL documentation, ncclCommAbort) */
+/* Stops the communicators of a group that failed. NCCL may have started work on some devices, which
+ * would wait for the others for ever, and a thread that waits for it would hang; after most errors
+ * the communicators are of no use in any case. (NCCL documentation, ncclCommAbort) */
 static void disconnect(const nccl *f, clique *c)
 {
     for (int i = 0; i < c->n; i++)
@@ -78,7 +78,7 @@ static int find_clique(clique **out, const int *set, int n, kv_err *e)
     return c ? KV_OK : e && e->code ? e->code : KV_E_MEMORY;
 }
 
-/* What a list is given with. */
+/* The arguments of give: a list of jobs and their communicators. */
 typedef struct group {
     const nccl *f;
     clique *clique;
@@ -120,7 +120,7 @@ static int give(void *arg, driver_stream *const *streams, kv_err *e)
     for (int64_t k = 0; k < g->n && !code; k++)
         for (int i = 0; i < g->clique->n && !code; i++)
             code = give_one(g, &g->jobs[k], i, streams[i]);
-    int ended = g->f->end(); /* also behind what failed: else all that follows would belong to it */
+    int ended = g->f->end(); /* also after a failure: else all later work would belong to it */
     code = code ? code : ended;
     if (code)
         disconnect(g->f, g->clique);

@@ -1,4 +1,4 @@
-/* Several devices together, through NCCL: what gpu_ops says of its group entries. Communicators are
+/* Several devices together, through NCCL: the group entries of gpu_ops. Communicators are
  * made when a set of devices is first seen, and stay until a group of theirs fails; the next one
  * gets new ones. */
 #ifndef CUDA_GROUP_H

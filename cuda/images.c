@@ -3,7 +3,7 @@
 
 #define IMAGE(name)                                                                                \
     __asm__(".section .rodata\n.balign 64\n.hidden image_" #name "\n.global image_" #name          \
-            "\nimage_" #name ":\n.incbin \"" IMAGES "/" #name ".fatbin\"\n.previous\n");
+            "\nimage_" #name ":\n.incbin \"" IMAGES "/" #name "_kernel.fatbin\"\n.previous\n");
 
 IMAGE(sum)
 IMAGE(convert)

@@ -1,5 +1,5 @@
 /* The compiled kernels, which the build puts into the plugin: code for sm_80 and sm_90, and PTX for
- * what comes after. */
+ * later devices. */
 #ifndef CUDA_IMAGES_H
 #define CUDA_IMAGES_H
 

@@ -1,6 +1,6 @@
-/* What a kernel is given: a list of jobs in the memory of the device, of all arrays of a call.
+/* The argument of a kernel: a list of jobs in the memory of the device, of all arrays of a call.
  *
- * Work is cut into tiles of so many elements, counted through all jobs: job j has the tiles from
+ * Work is cut into tiles of equal size, numbered through all jobs: job j has the tiles from
  * its `first` on, up to that of the next job. A tile is the work of a team of 32 threads. So one
  * launch serves many arrays, small and large ones alike.
  *
@@ -28,7 +28,7 @@ typedef struct job_item {
     long long first;         /* its first tile */
     float threshold;
     int to, from;            /* kv_dtype of dst, and of src */
-    int code;                /* a dev_code */
+    int code;                /* a quantise_code */
 } job_item;
 
 typedef struct job_list {

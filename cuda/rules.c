@@ -1,5 +1,5 @@
-/* A rule is found by its text. Its file is named after a sum of everything that decides what the
- * compiler makes of it, and begins with a sum of the rest, in 16 digits. */
+/* A rule is found by its text. The name of its file is a hash of all inputs of the compiler, and
+ * the file begins with a hash of its other bytes, in 16 digits. */
 #include "cuda/rules.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/own_folder.h"
 #include "base/xxh64.h"
-#include "cuda/device.h"
+#include "cuda/gpu_device.h"
 #include "cuda/prelude.h"
 
 #define TEXT_(...) #__VA_ARGS__
@@ -127,7 +127,7 @@ static int make_kernel(gpu_rule *r, kv_err *e)
     kv_err why = {0};
     int64_t bytes = 0;
     int rc = device_facts(r->id, &f, e), folder = open_folder();
-    buf_printf(&source, "// %s\n%s%s%s", options, prelude_job, prelude_element, r->text);
+    buf_printf(&source, "// %s\n" PRELUDE "%s", options, PRELUDE_TEXTS, r->text);
     if (!rc)
         rc = buf_check(&source, e);
     if (!rc && folder >= 0)

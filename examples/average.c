@@ -56,16 +56,16 @@ static int average(kv_array **out, const pair *p, int64_t n, kv_err *e)
     return rc;
 }
 
-static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *call, kv_err *e)
+static int push(void *self, const kv_pairs *values, const kv_call *call, kv_err *e)
 {
+    int64_t n = values->n;
     pair *p = malloc((size_t)n * sizeof *p);
     kv_key *key = malloc((size_t)n * sizeof *key);
     kv_array **value = calloc((size_t)n, sizeof(kv_array *));
     int64_t nkeys = 0;
     int rc = p && key && value ? KV_OK : kv_err_set(e, KV_E_MEMORY, "no memory for a push");
     for (int64_t i = 0; i < n && !rc; i++)
-        p[i] = (pair){&keys[i], values[i]};
+        p[i] = (pair){&values->keys[i], values->arrays[i]};
     if (!rc)
         qsort(p, (size_t)n, sizeof *p, by_key);
     for (int64_t i = 0, end; i < n && !rc; i = end) {
@@ -75,7 +75,7 @@ static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *valu
         rc = average(&value[nkeys++], p + i, end - i, e);
     }
     if (!rc)
-        rc = local->push(self, key, nkeys, value, call, e);
+        rc = local->push(self, &(kv_pairs){key, value, nkeys}, call, e);
     for (int64_t i = 0; i < nkeys; i++)
         kv_array_unref(value[i]);
     free(p);

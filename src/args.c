@@ -17,15 +17,14 @@ int args_can(const kv *store, uint32_t capability, kv_err *e)
     return rc ? rc : capability_need(store->ops, store->type, capability, e);
 }
 
-int args_list(const kv_key *keys, int64_t n, kv_array *const *arrays, const char *keys_are,
-              const char *arrays_are, kv_err *e)
+int args_pairs(const kv_pairs *p, const char *keys_are, const char *arrays_are, kv_err *e)
 {
-    if (n < 0)
-        return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)n);
-    int rc = n > 0 ? arg_given(keys, keys_are, e) : KV_OK;
-    if (n > 0 && rc == KV_OK)
-        rc = arg_given(arrays, arrays_are, e);
-    return rc ? rc : call_check_form(keys, n, arrays, e);
+    if (p->n < 0)
+        return kv_err_set(e, KV_E_VALUE, "a call cannot have %lld keys", (long long)p->n);
+    int rc = p->n > 0 ? arg_given(p->keys, keys_are, e) : KV_OK;
+    if (p->n > 0 && rc == KV_OK)
+        rc = arg_given(p->arrays, arrays_are, e);
+    return rc ? rc : call_check_form(p, e);
 }
 
 int args_options(const kv_opt *opts, int n, const char *opts_are, kv_err *e)

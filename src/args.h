@@ -1,4 +1,4 @@
-/* What the public functions of kvstore.h check of their arguments before they enter a store. */
+/* The public functions of kvstore.h check their arguments with these before they enter a store. */
 #ifndef ARGS_H
 #define ARGS_H
 
@@ -10,10 +10,9 @@ int args_store(const kv *store, kv_err *e);
 /* The same, and its type has this capability (capability.h). Errors: usage, unsupported. */
 int args_can(const kv *store, uint32_t capability, kv_err *e);
 
-/* n pairs of a key and an array, all there. keys_are, arrays_are: the names of the two arguments.
+/* All keys and arrays are there. keys_are, arrays_are: the names of the two arguments.
  * Errors: value (n is negative, a missing array), usage, and those of call_check_form. */
-int args_list(const kv_key *keys, int64_t n, kv_array *const *arrays, const char *keys_are,
-              const char *arrays_are, kv_err *e);
+int args_pairs(const kv_pairs *p, const char *keys_are, const char *arrays_are, kv_err *e);
 
 /* n options with a name and a value each; opts_are: the name of the argument. Errors: value, usage.
  */

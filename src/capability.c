@@ -1,4 +1,4 @@
-/* The table of capabilities: what they are called, and what in a type's table says yes. */
+/* The table of capabilities: their names, and the test of a type's table for each. */
 #include "capability.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static char joined(char c)
     return c == '-' || c == ' ' ? '_' : c;
 }
 
-/* Whether two words are the same but for case, and for the blank, - or _ within them. */
+/* Returns true if two words are equal but for case, and for a blank, - or _ within them. */
 static bool same_word(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++) {

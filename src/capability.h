@@ -1,4 +1,5 @@
-/* What stores of a type can do: the answers of kv_is_capable, and the refusals that go with it. */
+/* The capabilities of store types: the answers of kv_is_capable, and the errors of refused
+ * calls. */
 #ifndef CAPABILITY_H
 #define CAPABILITY_H
 

@@ -2,15 +2,13 @@
  * to the store's type. */
 #include "kvstore.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "args.h"
 #include "base/arg.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "capability.h"
-#include "core/builtin.h"
 #include "core/call.h"
+#include "core/kv_rule.h"
 #include "core/store.h"
 #include "runtime.h"
 #include "store_lock.h"
@@ -52,7 +50,7 @@ void kv_free(kv *store)
 {
     if (!store || !store_enter_or_warn(store, "kv_free"))
         return;
-    store_leave(store, KV_OK);
+    store_leave(store, KV_OK, NULL);
     call_pool_release(&store->calls);
     if (store->ops->close)
         store->ops->close(store->self);
@@ -95,56 +93,54 @@ int kv_num_workers(const kv *store)
 
 /* ---- Keys and values ---- */
 
-/* Enters the store for an operation that brings values; n is not 0 then. */
-static int enter_with_values(kv *store, uint32_t what, const kv_key *keys, int64_t n,
-                             kv_array *const *values, const kv_call *how, kv_err *e)
+/* Enters the store for an operation that brings values; their number is not 0 then. */
+static int enter_with_values(kv *store, uint32_t what, const kv_pairs *values, const kv_call *how,
+                             kv_err *e)
 {
     int rc = args_flags(how, 0, e);
-    if (rc || (rc = args_can(store, what, e)) ||
-        (rc = args_list(keys, n, values, "keys", "values", e)))
+    if (rc || (rc = args_can(store, what, e)) || (rc = args_pairs(values, "keys", "values", e)))
         return rc;
-    return n > 0 ? store_enter(store, e) : KV_OK;
+    return values->n > 0 ? store_enter(store, e) : KV_OK;
 }
 
 int kv_init(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
+    const kv_pairs pairs = {keys, values, n};
     kv_err unused = {0};
-    e = e ? e : &unused; /* what adds the key to an error returns the error's code */
-    int rc = enter_with_values(store, CAN_INIT, keys, n, values, how, e);
-    return rc || n == 0
-               ? rc
-               : store_leave(store, store->ops->init(store->self, keys, n, values, how, e));
+    e = e ? e : &unused; /* the functions that add the key to an error return its code */
+    int rc = enter_with_values(store, CAN_INIT, &pairs, how, e);
+    return rc || n == 0 ? rc
+                        : store_leave(store, store->ops->init(store->self, &pairs, how, e), e);
 }
 
 int kv_push(kv *store, const kv_key *keys, int64_t n, kv_array *const *values, const kv_call *how,
             kv_err *e)
 {
+    const kv_pairs pairs = {keys, values, n};
     kv_err unused = {0};
     e = e ? e : &unused;
-    int rc = enter_with_values(store, CAN_PUSH, keys, n, values, how, e);
-    return rc || n == 0
-               ? rc
-               : store_leave(store, store->ops->push(store->self, keys, n, values, how, e));
+    int rc = enter_with_values(store, CAN_PUSH, &pairs, how, e);
+    return rc || n == 0 ? rc
+                        : store_leave(store, store->ops->push(store->self, &pairs, how, e), e);
 }
 
-/* Of n pairs that were pulled, how many outs are row_sparse and so were left as they were. *told
- * becomes the first whose key was not told yet, or -1; NULL: nothing is to be told. */
-static int64_t count_ignored(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs,
-                             int64_t *told)
+/* The number of outs of a pull that are row_sparse and so were left as they were. *told becomes the
+ * first whose key was not logged yet, or -1; NULL: nothing is logged. */
+static int64_t count_ignored(kv *store, const kv_pairs *outs, int64_t *told)
 {
     int64_t ignored = 0;
     if (told)
         *told = -1;
-    for (int64_t i = 0; i < n; i++) {
-        if (i + CALL_AHEAD < n)
-            call_prefetch(outs[i + CALL_AHEAD]);
-        if (kv_array_storage(outs[i]) != KV_ROW_SPARSE)
+    for (int64_t i = 0; i < outs->n; i++) {
+        if (i + CALL_AHEAD < outs->n)
+            call_prefetch(outs->arrays[i + CALL_AHEAD]);
+        if (kv_array_storage(outs->arrays[i]) != KV_ROW_SPARSE)
             continue;
         ignored++;
         if (!told)
             continue;
-        int64_t number = slot_find(&store->slots, &keys[i], -1);
+        int64_t number = slot_find(&store->slots, &outs->keys[i], -1);
         slot *s = number >= 0 ? &store->slots.items[number] : NULL;
         if (*told < 0 && !(s && s->told_ignored))
             *told = i;
@@ -155,41 +151,42 @@ static int64_t count_ignored(kv *store, const kv_key *keys, int64_t n, kv_array 
 }
 
 /* Leaves after a pull: says which outs were ignored. */
-static int leave_pulled(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs,
-                        const kv_call *how, int rc)
+static int leave_pulled(kv *store, const kv_pairs *outs, const kv_call *how, int rc,
+                        kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
     int64_t ignored = 0, told = -1;
     if (rc == KV_OK && !(how && how->flags & KV_FILL_SPARSE))
-        ignored = count_ignored(store, keys, n, outs, how && how->ignored ? NULL : &told);
-    store_leave(store, rc);
+        ignored = count_ignored(store, outs, how && how->ignored ? NULL : &told);
+    rc = store_leave(store, rc, e);
     if (rc == KV_OK && how && how->ignored)
         *how->ignored = ignored;
     if (told >= 0) /* without the lock, because the log is the caller's code */
         runtime_log("key %s was not pulled into a row_sparse array, which stays as it was; "
                     "KV_FILL_SPARSE fills it, kv_row_sparse_pull takes rows",
-                    slot_key_text(text, &keys[told]));
+                    slot_key_text(text, &outs->keys[told]));
     return rc;
 }
 
 int kv_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *outs, const kv_call *how,
             kv_err *e)
 {
+    const kv_pairs pairs = {keys, outs, n};
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = args_flags(how, KV_FILL_SPARSE, e);
-    if (rc || (rc = args_can(store, CAN_PULL, e)) ||
-        (rc = args_list(keys, n, outs, "keys", "outs", e)) ||
+    if (rc || (rc = args_can(store, CAN_PULL, e)) || (rc = args_pairs(&pairs, "keys", "outs", e)) ||
         (rc = store_enter(store, e)))
         return rc;
     if (n > 0)
-        rc = store->ops->pull(store->self, keys, n, outs, how, e);
-    return leave_pulled(store, keys, n, outs, how, rc);
+        rc = store->ops->pull(store->self, &pairs, how, e);
+    return leave_pulled(store, &pairs, how, rc, e);
 }
 
 int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const *ids,
                        kv_array *const *outs, const kv_call *how, kv_err *e)
 {
+    const kv_pairs pairs = {keys, outs, n}, rows = {keys, ids, n};
     kv_err unused = {0};
     e = e ? e : &unused;
     int rc = args_flags(how, 0, e);
@@ -198,104 +195,88 @@ int kv_row_sparse_pull(kv *store, const kv_key *keys, int64_t n, kv_array *const
     if (!store->ops->row_sparse_pull)
         return kv_err_set(e, KV_E_UNSUPPORTED, "stores of type \"%s\" have no pull of rows",
                           store->type);
-    if ((rc = args_list(keys, n, outs, "keys", "outs", e)) ||
-        (rc = args_list(keys, n, ids, "keys", "ids", e)) || n == 0 || (rc = store_enter(store, e)))
+    if ((rc = args_pairs(&pairs, "keys", "outs", e)) ||
+        (rc = args_pairs(&rows, "keys", "ids", e)) || n == 0 || (rc = store_enter(store, e)))
         return rc;
-    rc = store->ops->row_sparse_pull(store->self, keys, n, ids, outs, how, e);
-    return store_leave(store, rc);
+    return store_leave(store, store->ops->row_sparse_pull(store->self, ids, &pairs, how, e), e);
 }
 
-/* A call that brings values and takes results. */
-typedef struct two_lists {
-    const kv_key *keys;
-    int64_t n;
-    kv_array *const *values;
-    const kv_key *okeys;
-    int64_t nouts;
-    kv_array *const *outs;
-    const kv_call *how;
-} two_lists;
-
-static int check_lists(const kv *store, uint32_t what, const two_lists *l, kv_err *e)
+/* Enters the store for an operation that brings values and takes results. */
+static int enter_with_both(kv *store, uint32_t what, const kv_pairs *values, const kv_pairs *outs,
+                           const kv_call *how, kv_err *e)
 {
-    int rc = args_flags(l->how, 0, e);
+    int rc = args_flags(how, 0, e);
     if (rc || (rc = args_can(store, what, e)) ||
-        (rc = args_list(l->keys, l->n, l->values, "keys", "values", e)) ||
-        (rc = args_list(l->okeys, l->nouts, l->outs, "okeys", "outs", e)))
+        (rc = args_pairs(values, "keys", "values", e)) ||
+        (outs != values && (rc = args_pairs(outs, "okeys", "outs", e))))
         return rc;
-    if (l->n == 0 && l->nouts > 0)
+    if (values->n == 0 && outs->n > 0)
         return kv_err_set(e, KV_E_VALUE, "there are %lld arrays for results, but no values",
-                          (long long)l->nouts);
-    return KV_OK;
+                          (long long)outs->n);
+    return values->n > 0 ? store_enter(store, e) : KV_OK;
 }
 
-static int run_pushpull(kv *store, const two_lists *l, kv_err *e)
+/* The results of a call, as the pairs of its values where both are the same lists. */
+static const kv_pairs *results_of(const kv_pairs *values, const kv_pairs *outs)
 {
-    const kv_type_ops *ops = store->ops;
-    if (ops->pushpull)
-        return ops->pushpull(store->self, l->keys, l->n, l->values, l->okeys, l->nouts, l->outs,
-                             l->how, e);
-    int rc = ops->push(store->self, l->keys, l->n, l->values, l->how, e);
-    return rc ? rc : ops->pull(store->self, l->okeys, l->nouts, l->outs, l->how, e);
-}
-
-static int run_broadcast(kv *store, const two_lists *l, kv_err *e)
-{
-    const kv_type_ops *ops = store->ops;
-    if (ops->broadcast)
-        return ops->broadcast(store->self, l->keys, l->n, l->values, l->okeys, l->nouts, l->outs,
-                              l->how, e);
-    int rc = ops->init(store->self, l->keys, l->n, l->values, l->how, e);
-    if (rc || l->nouts == 0)
-        return rc;
-    return ops->pull(store->self, l->okeys, l->nouts, l->outs, l->how, e);
+    bool in_place =
+        outs->keys == values->keys && outs->arrays == values->arrays && outs->n == values->n;
+    return in_place ? values : outs;
 }
 
 int kv_pushpull(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
                 const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
                 kv_err *e)
 {
+    const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
+    const kv_pairs *results = nouts == 0 ? &in : results_of(&in, &other);
     kv_err unused = {0};
-    two_lists l = {keys, n, values, okeys, nouts, outs, how};
     e = e ? e : &unused;
-    if (nouts == 0)
-        l = (two_lists){keys, n, values, keys, n, values, how};
-    int rc = check_lists(store, CAN_PUSHPULL, &l, e);
-    if (rc || n == 0 || (rc = store_enter(store, e)))
+    int rc = enter_with_both(store, CAN_PUSHPULL, &in, results, how, e);
+    if (rc || n == 0)
         return rc;
-    rc = run_pushpull(store, &l, e);
-    return leave_pulled(store, l.okeys, l.nouts, l.outs, how, rc);
+    const kv_type_ops *ops = store->ops;
+    if (ops->pushpull)
+        rc = ops->pushpull(store->self, &in, results, how, e);
+    else if ((rc = ops->push(store->self, &in, how, e)) == KV_OK)
+        rc = ops->pull(store->self, results, how, e);
+    return leave_pulled(store, results, how, rc, e);
 }
 
 int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *values,
                  const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
                  kv_err *e)
 {
+    const kv_pairs in = {keys, values, n}, other = {okeys, outs, nouts};
+    const kv_pairs *results = results_of(&in, &other);
     kv_err unused = {0};
-    const two_lists l = {keys, n, values, okeys, nouts, outs, how};
     e = e ? e : &unused;
-    int rc = check_lists(store, CAN_BROADCAST, &l, e);
-    if (rc || n == 0 || (rc = store_enter(store, e)))
+    int rc = enter_with_both(store, CAN_BROADCAST, &in, results, how, e);
+    if (rc || n == 0)
         return rc;
-    rc = run_broadcast(store, &l, e);
-    return leave_pulled(store, okeys, nouts, outs, how, rc);
+    const kv_type_ops *ops = store->ops;
+    if (ops->broadcast)
+        rc = ops->broadcast(store->self, &in, results, how, e);
+    else if ((rc = ops->init(store->self, &in, how, e)) == KV_OK && nouts > 0)
+        rc = ops->pull(store->self, results, how, e);
+    return leave_pulled(store, results, how, rc, e);
 }
 
 int kv_wait(kv *store, kv_err *e)
 {
-    /* What other threads schedule meanwhile, they may: the lock is free. */
+    /* The lock is free meanwhile, so that other threads can schedule more. */
     int rc = store_enter(store, e);
     if (rc)
         return rc;
-    store_leave(store, KV_OK);
+    store_leave(store, KV_OK, NULL);
     engine_wait_group(&store->calls.group, 0);
-    return engine_take_error(&store->calls.group, e);
+    return kv_assert_check(engine_take_error(&store->calls.group, e), e);
 }
 
 int kv_check(kv *store, kv_err *e)
 {
     int rc = store_enter(store, e);
-    return rc ? rc : store_leave(store, engine_take_error(&store->calls.group, e));
+    return rc ? rc : store_leave(store, engine_take_error(&store->calls.group, e), e);
 }
 
 int kv_barrier(kv *store, kv_err *e)
@@ -305,7 +286,7 @@ int kv_barrier(kv *store, kv_err *e)
         return rc;
     if (store->ops->barrier)
         rc = store->ops->barrier(store->self, e);
-    return store_leave(store, rc);
+    return store_leave(store, rc, e);
 }
 
 int kv_done(kv *store, kv_err *e)
@@ -315,7 +296,7 @@ int kv_done(kv *store, kv_err *e)
         return rc;
     if (store->ops->done)
         rc = store->ops->done(store->self, e);
-    return store_leave(store, rc);
+    return store_leave(store, rc, e);
 }
 
 int kv_send_command(kv *store, int head, const char *body, kv_err *e)
@@ -325,12 +306,13 @@ int kv_send_command(kv *store, int head, const char *body, kv_err *e)
         return rc;
     if (store->ops->send_command)
         rc = store->ops->send_command(store->self, head, body ? body : "", e);
-    return store_leave(store, rc);
+    return store_leave(store, rc, e);
 }
 
 static void fill_info(kv_info *info, const slot *s)
 {
     const kv_array *a = s->stored;
+    kv_assert(a, "a key with %lld pushes has no array, and no call runs", (long long)s->pushes);
     *info = (kv_info){.key = s->key,
                       .dtype = kv_array_dtype(a),
                       .ndim = kv_array_ndim(a),
@@ -357,7 +339,7 @@ static int find(kv *store, const kv_key *key, bool awaits, kv_info *info, kv_err
         rc = call_find(&store->slots, key, -1, &number, e);
     if (rc == KV_OK)
         fill_info(info, &store->slots.items[number]);
-    return store_leave(store, rc);
+    return store_leave(store, rc, e);
 }
 
 int kv_find(kv *store, const kv_key *key, kv_info *info, kv_err *e)
@@ -375,7 +357,7 @@ int64_t kv_num_keys(const kv *store)
     if (!store_enter_or_warn(store, "kv_num_keys"))
         return 0;
     int64_t n = store->slots.n;
-    store_leave(store, KV_OK);
+    store_leave(store, KV_OK, NULL);
     return n;
 }
 
@@ -392,7 +374,7 @@ int kv_info_at(kv *store, int64_t i, kv_info *info, kv_err *e)
         rc = slot_in_order(&store->slots, i, &number, e);
     if (rc == KV_OK)
         fill_info(info, &store->slots.items[number]);
-    return store_leave(store, rc);
+    return store_leave(store, rc, e);
 }
 
 /* ---- Updaters ---- */
@@ -403,7 +385,7 @@ static int replace_updater(kv *store, updater next, kv_err *e)
 {
     int rc = store_enter_idle(store, e);
     if (rc) {
-        next.done = NULL; /* the caller still owns what was not set */
+        next.done = NULL; /* it was not set, so the caller still owns arg */
         updater_release(&next);
         return rc;
     }
@@ -413,10 +395,10 @@ static int replace_updater(kv *store, updater next, kv_err *e)
     for (int64_t i = 0; i < store->slots.n; i++)
         slot_forget(&store->slots.items[i]);
     bool kept = transaction_keep_updater(&store->open, &old);
-    store_leave(store, KV_OK);
+    rc = store_leave(store, KV_OK, e);
     if (!kept)
         updater_release(&old);
-    return KV_OK;
+    return rc;
 }
 
 /* Types that keep their values elsewhere are told of what shall happen to them. */
@@ -444,7 +426,7 @@ int kv_set_updater(kv *store, kv_updater update, void *arg, void (*done)(void *a
 {
     int rc = update ? need_callbacks(store, e) : KV_OK;
     if (!rc && !update && (rc = store_enter_idle(store, e)) == KV_OK)
-        rc = store_leave(store, tell_type(store, "assign", "", NULL, 0, e));
+        rc = store_leave(store, tell_type(store, "assign", "", NULL, 0, e), e);
     if (rc)
         return rc;
     updater next = {.kind = update ? UPDATER_CALLBACK : UPDATER_ASSIGN,
@@ -476,7 +458,7 @@ int kv_update_optimizer(kv *store, const kv_opt *params, int nparams, kv_err *e)
     } else
         rc = no_optimizer(e);
     store->changes += rc == KV_OK;
-    return store_leave(store, rc);
+    return store_leave(store, rc, e);
 }
 
 static int refuse_rule(const kv *store, kv_err *e)
@@ -501,7 +483,7 @@ static int set_rule(kv *store, const kv_rule *rule, const char *name, const kv_o
         if ((rc = refuse_rule(store, e)) == KV_OK)
             rc = tell_type(store, name ? "optimizer" : "rule", name ? name : rule->text, params,
                            nparams, e);
-        store_leave(store, rc);
+        rc = store_leave(store, rc, e);
     }
     if (rc)
         updater_release(&next);
@@ -542,7 +524,7 @@ void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *a
         return;
     store->print.line = print;
     store->print.arg = arg;
-    store_leave(store, KV_OK);
+    store_leave(store, KV_OK, NULL);
 }
 
 void kv_set_print_arrays(kv *store, kv_show show, void *arg)
@@ -551,7 +533,7 @@ void kv_set_print_arrays(kv *store, kv_show show, void *arg)
         return;
     store->print.show = show;
     store->print.show_arg = arg;
-    store_leave(store, KV_OK);
+    store_leave(store, KV_OK, NULL);
 }
 
 /* Codes from the servers stand for sums: a value that an updater makes must come as it is. */
@@ -588,7 +570,7 @@ int kv_set_gradient_compression(kv *store, const kv_opt *params, int nparams, kv
         store->compression = next;
         store->changes++;
     }
-    return store_leave(store, rc);
+    return store_leave(store, rc, e);
 }
 
 /* ---- Transactions ---- */
@@ -608,44 +590,39 @@ int kv_begin(kv *store, kv_err *e)
         rc = transaction_begin(&store->open, &store->slots, &store->updater, &store->compression,
                                store->changes, e);
     }
-    return store_leave(store, rc);
+    return store_leave(store, rc, e);
 }
 
-/* What follows `enter` in commit and rollback. */
-static int check_open(const kv *store, kv_err *e)
+/* Ends the transaction. The updater that is not needed any more is released when the lock is free,
+ * because its done function is the caller's code. */
+static int end_transaction(kv *store, bool keeps, kv_err *e)
 {
-    if (store->open.is_open)
-        return KV_OK;
-    kv_err_set(e, KV_E_VALUE, "no transaction is open");
-    kv_err_hint(e, "begin opens one");
-    return KV_E_VALUE;
+    updater gone = {0};
+    int rc = store_enter_idle(store, e);
+    if (rc)
+        return rc;
+    if (!store->open.is_open) {
+        rc = kv_err_set(e, KV_E_VALUE, "no transaction is open");
+        kv_err_hint(e, "begin opens one");
+    } else if (keeps) {
+        transaction_commit(&store->open, &gone);
+    } else {
+        transaction_rollback(&store->open, &store->slots, &store->updater, &store->compression,
+                             &store->changes, &gone);
+    }
+    rc = store_leave(store, rc, e);
+    updater_release(&gone);
+    return rc;
 }
 
 int kv_commit(kv *store, kv_err *e)
 {
-    updater gone = {0};
-    int rc = store_enter_idle(store, e);
-    if (rc)
-        return rc;
-    if ((rc = check_open(store, e)) == KV_OK)
-        transaction_commit(&store->open, &gone);
-    store_leave(store, rc);
-    updater_release(&gone); /* its done function is the caller's code */
-    return rc;
+    return end_transaction(store, true, e);
 }
 
 int kv_rollback(kv *store, kv_err *e)
 {
-    updater gone = {0};
-    int rc = store_enter_idle(store, e);
-    if (rc)
-        return rc;
-    if ((rc = check_open(store, e)) == KV_OK)
-        transaction_rollback(&store->open, &store->slots, &store->updater, &store->compression,
-                             &store->changes, &gone);
-    store_leave(store, rc);
-    updater_release(&gone);
-    return rc;
+    return end_transaction(store, false, e);
 }
 
 bool kv_in_transaction(const kv *store)
@@ -653,7 +630,7 @@ bool kv_in_transaction(const kv *store)
     if (!store_enter_or_warn(store, "kv_in_transaction"))
         return false;
     bool open = store->open.is_open;
-    store_leave(store, KV_OK);
+    store_leave(store, KV_OK, NULL);
     return open;
 }
 
@@ -662,6 +639,6 @@ uint64_t kv_changes(const kv *store)
     if (!store_enter_or_warn(store, "kv_changes"))
         return 0;
     uint64_t n = store->changes;
-    store_leave(store, KV_OK);
+    store_leave(store, KV_OK, NULL);
     return n;
 }

@@ -74,11 +74,11 @@ typedef struct kv_opt {
     const char *value;
 } kv_opt;
 
-/* What may be said about one call; NULL stands for all zero. */
+/* Options of one call; NULL stands for all zero. */
 typedef struct kv_call {
     int32_t priority; /* larger is sooner among the operations that are ready; only a hint */
     uint32_t flags;   /* of those below */
-    int64_t *ignored; /* NULL, or where kv_pull writes how many of outs it left as they were */
+    int64_t *ignored; /* NULL, or receives the number of outs that kv_pull left as they were */
 } kv_call;
 
 #define KV_FILL_SPARSE 1u /* kv_pull: row_sparse arrays among outs are filled, not ignored */
@@ -90,7 +90,7 @@ typedef struct kv_call {
  * means "local". opts: options of the type, none for these.
  * Out: *store, to be released with kv_free.
  * Errors: usage (unknown option), unsupported (a type that is unknown, or known but not available
- * here; the text says why and the hint names those that are), memory.
+ * here; the text says why and the hint names the types that are), memory.
  * (Seeds 000 to 004, "create". Unlike MXNet an unknown name is refused.) */
 int kv_create(const char *type, const kv_opt *opts, int nopts, kv **store, kv_err *e);
 
@@ -190,7 +190,7 @@ int kv_broadcast(kv *store, const kv_key *keys, int64_t n, kv_array *const *valu
  * Errors: that of the callback; usage (store is NULL; called from an updater or printer). */
 int kv_wait(kv *store, kv_err *e);
 
-/* The same without waiting: the first error of what has ended by now. */
+/* The same without waiting: the first error of the operations that have ended by now. */
 int kv_check(kv *store, kv_err *e);
 
 /* Blocks until every worker has called it. A store of one process has one worker, so it returns at
@@ -222,7 +222,7 @@ void kv_set_server_print(void (*print)(void *arg, const char *line), void *arg);
  * without servers; not started as a rank of a job), peer. (Seed 003, "server") */
 int kv_serve(const char *type, kv_err *e);
 
-/* Whether stores of this type can do something: the operations init, push, pull, pushpull,
+/* Asks if stores of this type have a capability: the operations init, push, pull, pushpull,
  * broadcast; updater (a rule or a C function), optimizer, states, row_sparse (also sparse,
  * sparsity), gradient_compression (also compression), transactions, files. Case does not matter, -
  * and a blank are _. store NULL asks only whether the word is one, and says no.
@@ -232,7 +232,7 @@ int kv_is_capable(const kv *store, const char *capability, bool *yes, kv_err *e)
 /* The i-th capability that kv_is_capable knows, NULL behind the last. */
 const char *kv_capability(int i);
 
-/* What a store knows of a key. Pointers are borrowed until the next call that changes the store. */
+/* The description of a key. Pointers are borrowed until the next call that changes the store. */
 typedef struct kv_info {
     kv_key key;
     kv_dtype dtype;
@@ -343,13 +343,13 @@ const char *kv_optimizer_text(int i, const char **name);
  * thread of the push and before it returns; line is borrowed for the call. An array of several rows
  * takes several lines. What is said above of updaters and their store holds for it too. print NULL
  * (the default): lines are dropped. arg is borrowed until another printer is set or the store is
- * freed; nobody is told when. From inside an updater or printer of the store, and for NULL, it does
+ * freed, without a notice. From inside an updater or printer of the store, and for NULL, it does
  * nothing and the log (kv_set_log) says why. */
 void kv_set_print(kv *store, void (*print)(void *arg, const char *line), void *arg);
 
-/* How arrays look in those lines: show gives add the text of a, in pieces, without a newline at the
- * end; a is a default array, and borrowed. show may be NULL: as numpy prints them. An error is the
- * push's, whose updates have happened; the lines of that key are lost. */
+/* Sets the form of arrays in those lines: show gives add the text of a, in pieces, without a last
+ * newline; a is a default array, and borrowed. show may be NULL: as numpy prints them. An error is
+ * the push's, whose updates have happened; the lines of that key are lost. */
 typedef int (*kv_show)(void *arg, kv_array *a,
                        void (*add)(void *to, const char *text, size_t n), void *to, kv_err *e);
 void kv_set_print_arrays(kv *store, kv_show show, void *arg);
@@ -367,11 +367,11 @@ int kv_begin(kv *store, kv_err *e);
 int kv_commit(kv *store, kv_err *e);
 int kv_rollback(kv *store, kv_err *e);
 
-/* Whether a transaction is open. */
+/* Returns true if a transaction is open. */
 bool kv_in_transaction(const kv *store);
 
-/* How often the store has changed: larger after each init, push and change of the updater, and
- * after rollback again what it was at begin. Two equal numbers mean that nothing changed. */
+/* The number of changes of the store: larger after each init, push and change of the updater, and
+ * after rollback again the number at begin. Two equal numbers mean that nothing changed. */
 uint64_t kv_changes(const kv *store);
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -381,8 +381,8 @@ uint64_t kv_changes(const kv *store);
  * states), so that other tools read the weights and kv_load the store, whose training then goes on
  * as if nothing had happened. core/store_file.h has the table. The old file is replaced at once or
  * not at all, whatever happens meanwhile; the new one is synced to the disk when the call returns.
- * What is saved is the store at the time of the call, also what an open transaction has changed;
- * other threads may use the store while the file is written.
+ * The file holds the store at the time of the call, with the changes of an open transaction; other
+ * threads may use the store while the file is written.
  * Errors: unsupported (the updater is a C function; a store that is not only in this process), io,
  * memory. */
 int kv_save(kv *store, const char *path, kv_err *e);
@@ -397,7 +397,7 @@ int kv_save_arrays(kv *store, const char *path, kv_err *e);
  * kv_describe lists them. Errors: value (a name that begins with "kvstore."; no UTF-8), memory. */
 int kv_set_metadata(kv *store, const char *name, const char *text, kv_err *e);
 
-/* Whether kv_load made the store of another tool's file. */
+/* Returns true if kv_load made the store of another tool's file. */
 bool kv_is_foreign(const kv *store);
 
 /* Makes a store of a file that kv_save wrote, or of any other safetensors file: the tensors of
@@ -477,9 +477,9 @@ typedef int (*kv_visitor)(void *arg, const kv_field *fields, int nfields, kv_err
  *            of a key that keeps nothing), dtype, shape ("(2, 3)", "" for a number), value (of a
  *            number, else ""; its dtype is int, float, bool or none), bytes (of an array), t (the
  *            count of the key). Numbers are the shortest text that reads back equal.
- * What is described is the store at the time of the call; the visitor may use the store.
+ * The rows describe the store at the time of the call; the visitor may use the store.
  * Errors: usage (unknown topic), value (no optimizer is in use), unsupported (the updater is a C
- * function, so it has no states), memory, and what the visitor returns. */
+ * function, so it has no states), memory, and the visitor's own. */
 int kv_describe(kv *store, const char *topic, kv_visitor visit, void *arg, kv_err *e);
 
 /* ---- The process ----------------------------------------------------------------------------- */
@@ -522,15 +522,16 @@ int kv_profile_stop(kv_err *e);
 
 /* ---- Types as plugins ------------------------------------------------------------------------ */
 
-/* What a store type does. local, device and teststore are made of the same table. Every operation
+/* The operations of a store type. local, device and teststore are made of the same table. Each one
  * gets a call whose arguments were checked for form (keys of one kind, arrays not NULL, n >= 1); it
  * keeps the promises of the function of the same name above, except that call->ignored and the log
  * are not its business. The store's lock is held, so an operation must not call functions that take
  * the store; kv_type is allowed. */
-#define KV_TYPE_VERSION 1
+#define KV_TYPE_VERSION 2
 
-/* What a type can do beyond the operations of its table. The last two belong to stores that keep
- * everything in slots of the library, which a type gets by copying the table of local or device. */
+/* Capabilities of a type beyond the operations of its table. The last two belong to stores that
+ * keep everything in slots of the library, which a type gets by copying the table of local or
+ * device. */
 #define KV_CAN_UPDATER 0x1u              /* C functions and rules */
 #define KV_CAN_OPTIMIZER 0x2u            /* kv_set_optimizer, kv_update_optimizer; rules */
 #define KV_CAN_STATES 0x4u               /* kv_save_states, kv_load_states */
@@ -539,7 +540,7 @@ int kv_profile_stop(kv_err *e);
 #define KV_CAN_TRANSACTIONS 0x20u        /* kv_begin */
 #define KV_CAN_FILES 0x40u               /* kv_save, kv_load */
 
-/* What a store of several machines tells of one rank. */
+/* The description of one rank in a store of several machines. */
 typedef struct kv_rank_info {
     int64_t rank, heard_ms;
     const char *host, *role, *link; /* of the type; they live as long as the process */
@@ -552,6 +553,14 @@ enum { KV_MOST_SETTINGS = 16 };
 /* Why states are visited: to be described, on this worker alone; or by all workers, of which rank 0
  * writes or reads a file. */
 typedef enum kv_states_visit { KV_STATES_LOOK, KV_STATES_SAVE, KV_STATES_LOAD } kv_states_visit;
+
+/* The keys and arrays of a call: keys[i] goes with arrays[i], and n is at least 1. The lists are
+ * the caller's, and an operation keeps neither of them. */
+typedef struct kv_pairs {
+    const kv_key *keys;
+    kv_array *const *arrays;
+    int64_t n;
+} kv_pairs;
 
 typedef struct kv_type_ops {
     uint32_t size;            /* sizeof (kv_type_ops) where the table was made */
@@ -567,20 +576,16 @@ typedef struct kv_type_ops {
 
     /* required: all three of these, or both of the next two. (optional otherwise, NULL means that
      * the call is refused: unsupported) */
-    int (*init)(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *call, kv_err *e);
-    int (*push)(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *call, kv_err *e);
-    int (*pull)(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
-                const kv_call *call, kv_err *e);
+    int (*init)(void *self, const kv_pairs *values, const kv_call *call, kv_err *e);
+    int (*push)(void *self, const kv_pairs *values, const kv_call *call, kv_err *e);
+    int (*pull)(void *self, const kv_pairs *outs, const kv_call *call, kv_err *e);
 
-    /* (optional, NULL means push, then pull) nouts is at least 1, in place outs are the values */
-    int (*pushpull)(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *call,
+    /* (optional, NULL means push, then pull) outs == values where the values receive the results,
+     * here and in broadcast. */
+    int (*pushpull)(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *call,
                     kv_err *e);
-    /* (optional, NULL means init, then pull) nouts may be 0 */
-    int (*broadcast)(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                     const kv_key *okeys, int64_t nouts, kv_array *const *outs,
+    /* (optional, NULL means init, then pull) outs->n may be 0. */
+    int (*broadcast)(void *self, const kv_pairs *values, const kv_pairs *outs,
                      const kv_call *call, kv_err *e);
 
     /* (optional, NULL means 0 and 1) */
@@ -588,17 +593,17 @@ typedef struct kv_type_ops {
     int (*num_workers)(void *self);
 
     /* (optional, NULL means unsupported) */
-    int (*row_sparse_pull)(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
-                           kv_array *const *outs, const kv_call *call, kv_err *e);
+    int (*row_sparse_pull)(void *self, kv_array *const *ids, const kv_pairs *outs,
+                           const kv_call *call, kv_err *e);
 
     /* (optional, NULL means that other ranks make no keys) see kv_await_key */
     int (*await_key)(void *self, const kv_key *key, kv_err *e);
 
-    /* (optional, NULL means there is nobody to wait for, and no server) body is not NULL */
+    /* (optional, NULL means there is no rank to wait for, and no server) body is not NULL */
     int (*barrier)(void *self, kv_err *e);
     int (*send_command)(void *self, int head, const char *body, kv_err *e);
 
-    /* (optional, NULL means that nobody waits for this worker) see kv_done */
+    /* (optional, NULL means that no rank waits for this worker) see kv_done */
     int (*done)(void *self, kv_err *e);
 
     /* (optional, NULL means unsupported) Out: *rows, a row for each rank, *n of them, in memory of

@@ -1,9 +1,10 @@
-/* The public functions for stores and states in files, and for what a store says of itself. */
+/* The public functions for stores and states in files, and for descriptions of a store. */
 #include <stdio.h>
 #include <string.h>
 
 #include "args.h"
 #include "base/arg.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/describe.h"
 #include "core/state_file.h"
@@ -20,7 +21,7 @@ static int write_image(image *im, const char *path, kv_err *e)
 {
     int rc = image_write(im, path, e);
     image_release(im);
-    return rc;
+    return kv_assert_check(rc, e);
 }
 
 int kv_save(kv *store, const char *path, kv_err *e)
@@ -29,7 +30,7 @@ int kv_save(kv *store, const char *path, kv_err *e)
     int rc = args_store(store, e);
     if (!rc && (rc = arg_given(path, "path", e)) == KV_OK &&
         (rc = store_enter_idle(store, e)) == KV_OK)
-        rc = store_leave(store, store_file_take(&im, store, e));
+        rc = store_leave(store, store_file_take(&im, store, e), e);
     return rc ? rc : write_image(&im, path, e);
 }
 
@@ -38,14 +39,14 @@ int kv_save_arrays(kv *store, const char *path, kv_err *e)
     image im;
     int rc = store_enter_idle(store, e);
     if (rc == KV_OK)
-        rc = store_leave(store, store_file_take_arrays(&im, store, e));
+        rc = store_leave(store, store_file_take_arrays(&im, store, e), e);
     return rc ? rc : write_image(&im, path, e);
 }
 
 int kv_set_metadata(kv *store, const char *name, const char *text, kv_err *e)
 {
     int rc = store_enter(store, e);
-    return rc ? rc : store_leave(store, store_file_remark(store, name, text, e));
+    return rc ? rc : store_leave(store, store_file_remark(store, name, text, e), e);
 }
 
 bool kv_is_foreign(const kv *store)
@@ -93,10 +94,10 @@ int kv_load(kv **store, const char *path, kv_err *e)
         *store = made;
     }
     store_file_close(&f);
-    return rc;
+    return kv_assert_check(rc, e);
 }
 
-/* What is done with the states of a store. */
+/* The arguments of reading or writing the states of a store. */
 typedef struct states_use {
     kv *store;
     const char *path;
@@ -116,9 +117,9 @@ static int visit_states(kv_states_visit why, int (*use)(void *arg, kv_err *e), s
     int rc = store_enter_idle(store, e);
     if (rc)
         return rc;
-    return store_leave(store, store->ops->visit_states
-                            ? store->ops->visit_states(store->self, why, use, v, e)
-                            : use(v, e));
+    rc = store->ops->visit_states ? store->ops->visit_states(store->self, why, use, v, e)
+                                  : use(v, e);
+    return store_leave(store, rc, e);
 }
 
 static int take_states(void *arg, kv_err *e)
@@ -134,7 +135,7 @@ static int write_states(void *arg, kv_err *e)
     return rc ? rc : write_image(v->im, v->path, e);
 }
 
-/* Where one process has the states, the store goes on while they are written. */
+/* If this process has all the states, other threads may use the store while they are written. */
 int kv_save_states(kv *store, const char *path, uint32_t flags, kv_err *e)
 {
     image im;
@@ -157,7 +158,7 @@ static int read_states(void *arg, kv_err *e)
     int rc = safetensors_open(&f, v->path, e);
     if (rc)
         return rc;
-    rc = state_file_load(v->store, f, v->path, &v->gone, e);
+    rc = state_file_load(v->store, f, v->path, false, &v->gone, e);
     safetensors_close(f);
     return rc;
 }
@@ -187,7 +188,8 @@ static int describe_store(kv *store, kv_visitor visit, void *arg, kv_err *e)
         bytes += kv_array_bytes(store->slots.items[i].stored);
     snprintf(name, sizeof name, "%s", updater_name(&store->updater));
     compression_print(how, &store->compression);
-    store_leave(store, KV_OK);
+    if ((rc = store_leave(store, KV_OK, e)))
+        return rc;
     kv_field fields[STORE_FIELDS + KV_MOST_SETTINGS] = {
                          {.name = "type", .text = kv_type(store)},
                          {.name = "rank", .number = kv_rank(store)},
@@ -214,7 +216,7 @@ static int describe_rule(kv *store, kv_visitor visit, void *arg, kv_err *e)
         rc = kv_err_set(e, KV_E_VALUE, "no rule is in use");
     else if (!(text = mem_text(u->optimizer->rule->text, strlen(u->optimizer->rule->text), e)))
         rc = KV_E_MEMORY;
-    rc = store_leave(store, rc);
+    rc = store_leave(store, rc, e);
     kv_field fields[] = {{.name = "rule", .text = name}, {.name = "text", .text = text}};
     if (!rc)
         rc = visit(arg, fields, 2, e);
@@ -252,7 +254,7 @@ static int describe_metadata(kv *store, kv_visitor visit, void *arg, kv_err *e)
     int rc = store_enter(store, e);
     if (rc)
         return rc;
-    store_leave(store, KV_OK); /* the texts stay until the store is freed */
+    rc = store_leave(store, KV_OK, e); /* the texts stay until the store is freed */
     for (int64_t i = 0; i < store->nremarks && !rc; i++)
         rc = visit(arg,
                    (kv_field[]){{.name = "name", .text = store->remark[i].name},
@@ -268,10 +270,10 @@ static int describe_cluster(kv *store, kv_visitor visit, void *arg, kv_err *e)
     int rc = store_enter(store, e);
     if (rc)
         return rc;
-    if (!store->ops->cluster)
-        return store_leave(store, kv_err_set(e, KV_E_UNSUPPORTED,
-                                             "stores of type \"%s\" have one rank", store->type));
-    rc = store_leave(store, store->ops->cluster(store->self, &rows, &n, e));
+    rc = store->ops->cluster ? store->ops->cluster(store->self, &rows, &n, e)
+                             : kv_err_set(e, KV_E_UNSUPPORTED,
+                                          "stores of type \"%s\" have one rank", store->type);
+    rc = store_leave(store, rc, e);
     for (int64_t i = 0; i < n && !rc; i++) {
         const kv_rank_info *r = &rows[i];
         kv_field f[] = {{"rank", NULL, r->rank},           {"role", r->role, 0},

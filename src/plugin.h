@@ -5,13 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "kv_err.h"
+#include "kvstore.h"
 
-/* Whether this copy of the library can load any: the shared one can. */
+/* Returns true if this copy of the library can load plugins: only the shared one can. */
 bool plugin_possible(void);
 
 /* Looks for a plugin by its file name in $KVSTORE_PLUGINS, then beside the library. Writes its path
  * and says whether it is there; nothing is opened. */
 bool plugin_find(char *path, size_t size, const char *file);
+
+/* Opens the file of a plugin. Out: *handle, closed with dlclose, and *init, the function that
+ * starts it. Error: format (no plugin). */
+int plugin_open(void **handle, kv_plugin_init_fn *init, const char *path, kv_err *e);
 
 #endif

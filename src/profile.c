@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine/trace.h"
-#include "io/json.h"
+#include "io/json_writer.h"
 #include "kvstore.h"
 #include "runtime.h"
 
@@ -27,16 +27,16 @@ static struct {
 
 /* ---- An event ---- */
 
-static void put_key(buf *out, const kv_key *key)
+static void put_key(json_writer *w, const char *name, const kv_key *key)
 {
     if (key->name)
-        json_write_text(out, key->name);
+        json_text(w, name, key->name);
     else
-        buf_printf(out, "%lld", (long long)key->id);
+        json_int(w, name, key->id);
 }
 
 /* `before`, the operation's name and the keys, as one text. */
-static void put_title(buf *out, const trace_event *ev, const char *before)
+static void put_title(json_writer *w, const trace_event *ev, const char *before)
 {
     enum { SHOWN = 3 };
     buf title = {0};
@@ -50,74 +50,87 @@ static void put_title(buf *out, const trace_event *ev, const char *before)
     }
     if (ev->nkeys > SHOWN)
         buf_printf(&title, ", ... (%lld keys)", (long long)ev->nkeys);
-    json_write_text(out, buf_text(&title));
-    out->failed |= title.failed;
+    json_text(w, "name", buf_text(&title));
+    w->out->failed |= title.failed;
     buf_release(&title);
 }
 
 /* Microseconds, which is what the format counts in. */
-static void put_time(buf *out, const char *name, int64_t ns)
+static void put_time(json_writer *w, const char *name, int64_t ns)
 {
-    buf_printf(out, ",\"%s\":%lld.%03d", name, (long long)(ns / 1000), (int)(ns % 1000));
+    buf_printf(json_field(w, name), "%lld.%03d", (long long)(ns / 1000), (int)(ns % 1000));
 }
 
-static void put_head(buf *out, const trace_event *ev, const char *phase, const char *category,
-                     const char *before, int64_t at)
+/* before: words of the title before the operation's name; NULL: the category is the title. */
+static json_writer begin_event(buf *out, const trace_event *ev, const char *phase,
+                               const char *category, const char *before, int64_t at)
 {
-    buf_printf(out, ",\n{\"ph\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%d", phase, category,
-               profile.rank, ev->thread);
-    put_time(out, "ts", at);
-    buf_add(out, ",\"name\":");
-    put_title(out, ev, before);
+    json_writer w = {.out = out};
+    buf_add(out, ",\n");
+    json_begin(&w, NULL, '{');
+    json_text(&w, "ph", phase);
+    json_text(&w, "cat", category);
+    json_int(&w, "pid", profile.rank);
+    json_int(&w, "tid", ev->thread);
+    put_time(&w, "ts", at);
+    if (before)
+        put_title(&w, ev, before);
+    else
+        json_text(&w, "name", category);
+    return w;
 }
 
-static void put_keys(buf *out, const trace_event *ev)
+static void put_args(json_writer *w, const trace_event *ev)
 {
-    buf_printf(out, ",\"args\":{\"op\":%llu,\"keys\":[", (unsigned long long)ev->op);
-    for (int64_t i = 0; i < ev->nkeys && i < TRACE_KEYS; i++) {
-        if (i)
-            buf_char(out, ',');
-        put_key(out, &ev->keys[i]);
+    json_begin(w, "args", '{');
+    json_int(w, "op", (int64_t)ev->op);
+    if (ev->kind == TRACE_PART) {
+        put_key(w, "key", &ev->keys[0]);
+        json_int(w, "from", ev->from);
+    } else {
+        json_begin(w, "keys", '[');
+        for (int64_t i = 0; i < ev->nkeys && i < TRACE_KEYS; i++)
+            put_key(w, NULL, &ev->keys[i]);
+        json_end(w, ']');
+        json_int(w, "nkeys", ev->nkeys);
     }
-    buf_printf(out, "],\"nkeys\":%lld", (long long)ev->nkeys);
     if (ev->kind == TRACE_DEVICE)
-        buf_printf(out, ",\"device\":\"gpu(%d)\",\"elements\":%lld,\"bytes\":%lld", ev->device,
-                   (long long)ev->elements, (long long)ev->bytes);
-    buf_add(out, "}}");
+        buf_printf(json_field(w, "device"), "\"gpu(%d)\"", ev->device);
+    if (ev->kind == TRACE_PART || ev->kind == TRACE_DEVICE) {
+        json_int(w, "elements", ev->elements);
+        json_int(w, "bytes", ev->bytes);
+    }
+    json_end(w, '}');
 }
 
-/* What a thread did from begin to end. */
+/* The work of a thread from begin to end. */
 static void put_slice(buf *out, const trace_event *ev, const char *category, const char *before)
 {
-    put_head(out, ev, "X", category, before, ev->begin);
-    put_time(out, "dur", ev->end - ev->begin);
-    if (ev->kind != TRACE_PART) {
-        put_keys(out, ev);
-        return;
-    }
-    buf_printf(out, ",\"args\":{\"op\":%llu,\"key\":", (unsigned long long)ev->op);
-    put_key(out, &ev->keys[0]);
-    buf_printf(out, ",\"from\":%lld,\"elements\":%lld,\"bytes\":%lld}}", (long long)ev->from,
-               (long long)ev->elements, (long long)ev->bytes);
+    json_writer w = begin_event(out, ev, "X", category, before, ev->begin);
+    put_time(&w, "dur", ev->end - ev->begin);
+    put_args(&w, ev);
+    json_end(&w, '}');
 }
 
-/* What an operation spent without a thread. */
+/* The time that an operation spent without a thread. */
 static void put_pair(buf *out, const trace_event *ev, const char *category, const char *before)
 {
-    put_head(out, ev, "b", category, before, ev->begin);
-    buf_printf(out, ",\"id\":%llu", (unsigned long long)ev->op);
-    put_keys(out, ev);
-    put_head(out, ev, "e", category, before, ev->end);
-    buf_printf(out, ",\"id\":%llu}", (unsigned long long)ev->op);
+    json_writer w = begin_event(out, ev, "b", category, before, ev->begin);
+    json_int(&w, "id", (int64_t)ev->op);
+    put_args(&w, ev);
+    json_end(&w, '}');
+    w = begin_event(out, ev, "e", category, before, ev->end);
+    json_int(&w, "id", (int64_t)ev->op);
+    json_end(&w, '}');
 }
 
 /* An end of an arrow. */
 static void put_arrow(buf *out, const trace_event *ev, const char *phase, int64_t at)
 {
-    buf_printf(out, ",\n{\"ph\":\"%s\",\"cat\":\"schedule\",\"pid\":%d,\"tid\":%d", phase,
-               profile.rank, ev->thread);
-    put_time(out, "ts", at);
-    buf_printf(out, ",\"name\":\"schedule\",\"bp\":\"e\",\"id\":%llu}", (unsigned long long)ev->op);
+    json_writer w = begin_event(out, ev, phase, "schedule", NULL, at);
+    json_text(&w, "bp", "e");
+    json_int(&w, "id", (int64_t)ev->op);
+    json_end(&w, '}');
 }
 
 static void put_event(buf *out, const trace_event *ev)
@@ -173,10 +186,16 @@ static int write_event(void *arg, const trace_event *ev, kv_err *e)
 static int write_events(kv_err *e)
 {
     buf text = {0};
-    buf_printf(&text,
-               "[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
-               "\"args\":{\"name\":\"rank %d\"}}",
-               profile.rank, profile.rank);
+    json_writer w = {.out = &text};
+    buf_add(&text, "[\n");
+    json_begin(&w, NULL, '{');
+    json_text(&w, "ph", "M");
+    json_int(&w, "pid", profile.rank);
+    json_text(&w, "name", "process_name");
+    json_begin(&w, "args", '{');
+    buf_printf(json_field(&w, "name"), "\"rank %d\"", profile.rank);
+    json_end(&w, '}');
+    json_end(&w, '}');
     int rc = write_text(&text, e);
     int stopped = trace_stop(rc ? NULL : write_event, &text, e);
     rc = rc ? rc : stopped;

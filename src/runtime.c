@@ -1,4 +1,4 @@
-/* Store types by name, the log, virtual GPUs.
+/* Store types by name, plugins that bring them, GPUs, the log.
  *
  * Types come from three places: those built in, those registered (by programs and plugins), and a
  * constant table of those that a plugin would bring, which is loaded when one is asked for. Names
@@ -6,12 +6,14 @@
  */
 #include "runtime.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "array/device.h"
 #include "base/arg.h"
@@ -56,7 +58,7 @@ static struct runtime {
     pthread_mutex_t lock;
     registered *types;
     int64_t ntypes, cap;
-    void **plugins; /* handles of those that have started */
+    void **plugins; /* handles of the plugins that have started */
     int64_t nplugins, plugins_cap;
     bool loading;     /* a plugin starts, */
     pthread_t loader; /* on this thread */
@@ -222,7 +224,7 @@ static int load_gpus(kv_err *e)
     return KV_E_UNSUPPORTED;
 }
 
-static void warn(const char *text)
+static void log_text(const char *text)
 {
     runtime_log("%s", text);
 }
@@ -230,11 +232,11 @@ static void warn(const char *text)
 /* lib knows neither plugins nor the log, and may be asked for a GPU before anything of src is. */
 __attribute__((constructor)) static void serve_gpus(void)
 {
-    static const gpu_host serves = {.load = load_gpus, .warn = warn};
+    static const gpu_host serves = {.load = load_gpus, .warn = log_text};
     gpu_set_host(&serves);
 }
 
-/* The version of what GPUs sum and copy together by, or why there is none. */
+/* The version of NCCL, by which GPUs sum and copy together, or the reason why it is missing. */
 static void describe_together(const gpu_ops *gpu, char *text, size_t size)
 {
     kv_err why = {0};
@@ -360,21 +362,9 @@ const char *runtime_base(const kv_type_ops *ops)
     return base;
 }
 
-/* ---- Plugins that start ---- */
+/* ---- Loading plugins ---- */
 
-int runtime_loading_enter(const char *path, kv_err *e)
-{
-    if (pthread_mutex_lock(&runtime.load_lock) == EDEADLK)
-        return kv_err_set(e, KV_E_USAGE, "%s: a plugin cannot load another while it starts", path);
-    return KV_OK;
-}
-
-void runtime_loading_leave(void)
-{
-    pthread_mutex_unlock(&runtime.load_lock);
-}
-
-bool runtime_has_plugin(const void *handle)
+static bool has_started(const void *handle)
 {
     bool found = false;
     pthread_mutex_lock(&runtime.lock);
@@ -384,7 +374,8 @@ bool runtime_has_plugin(const void *handle)
     return found;
 }
 
-int runtime_start_begin(kv_err *e)
+/* All that this thread registers from here to end_start belongs to the plugin. */
+static int begin_start(kv_err *e)
 {
     pthread_mutex_lock(&runtime.lock);
     int rc = mem_grow(&runtime.plugins, &runtime.plugins_cap, runtime.nplugins + 1,
@@ -395,7 +386,8 @@ int runtime_start_begin(kv_err *e)
     return rc;
 }
 
-void runtime_start_end(void *handle, bool keep)
+/* Takes back what a plugin registered that failed, or keeps its handle for ever. */
+static void end_start(void *handle, bool keep)
 {
     int64_t n = 0;
     pthread_mutex_lock(&runtime.lock);
@@ -409,6 +401,57 @@ void runtime_start_end(void *handle, bool keep)
     if (keep)
         runtime.plugins[runtime.nplugins++] = handle;
     pthread_mutex_unlock(&runtime.lock);
+}
+
+static const kv_host offered = {.size = sizeof offered,
+                                .version = KV_TYPE_VERSION,
+                                .library = KV_VERSION,
+                                .register_type = kv_register_type,
+                                .find_type = kv_find_type,
+                                .log = log_text};
+
+static int load(const char *path, kv_err *e)
+{
+    void *handle;
+    kv_plugin_init_fn init;
+    kv_err why = {0};
+    int rc = plugin_open(&handle, &init, path, e);
+    if (rc)
+        return rc;
+    if (has_started(handle)) {
+        dlclose(handle); /* one reference is kept already */
+        return KV_OK;
+    }
+    if ((rc = begin_start(e)))
+        return rc;
+    rc = init(&offered, &why);
+    end_start(handle, rc == KV_OK);
+    if (rc == KV_OK)
+        return KV_OK;
+    rc = kv_err_set(e, why.code ? (kv_code)why.code : KV_E_UNSUPPORTED, "%s: %s", path,
+                    why.code ? why.text : "the plugin refuses to start and does not say why");
+    if (why.hint[0])
+        kv_err_hint(e, "%s", why.hint);
+    return rc;
+}
+
+int kv_load_plugin(const char *path, kv_err *e)
+{
+    int rc = arg_given(path, "path", e);
+    if (rc)
+        return rc;
+    if (!plugin_possible())
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "%s cannot be loaded: this program has the static library, which loads "
+                          "no plugins",
+                          path);
+    if (access(path, R_OK) != 0)
+        return kv_err_set(e, KV_E_IO, "%s: %s", path, strerrordesc_np(errno));
+    if (pthread_mutex_lock(&runtime.load_lock) == EDEADLK)
+        return kv_err_set(e, KV_E_USAGE, "%s: a plugin cannot load another while it starts", path);
+    rc = load(path, e);
+    pthread_mutex_unlock(&runtime.load_lock);
+    return rc;
 }
 
 /* ---- Names for types ---- */
@@ -499,7 +542,7 @@ int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
     const char *no_nccl = gpus ? why_not_together(&why) : NULL;
     int rc = KV_OK;
     for (int64_t i = 0; rc == KV_OK; i++) {
-        /* The visitor runs without the lock; what was registered stays registered. */
+        /* The visitor runs without the lock, since registered types stay registered. */
         pthread_mutex_lock(&runtime.lock);
         const kv_type_ops *ops = type_at(i);
         pthread_mutex_unlock(&runtime.lock);
@@ -524,7 +567,7 @@ int runtime_describe_types(kv_visitor visit, void *arg, kv_err *e)
 /* ---- Commands to servers ---- */
 
 static struct {
-    pthread_mutex_t lock; /* held while one is carried out: who takes the receiver back waits */
+    pthread_mutex_t lock; /* held while a command runs, so that kv_set_controller waits for it */
     void (*control)(void *arg, int head, const char *body);
     void *arg;
     void (*print)(void *arg, const char *line);

@@ -1,8 +1,9 @@
 /* The process-wide state of libkvstore: which store types there are, where warnings go, the number
  * of virtual GPUs (which lib/array keeps), the threads of lib/engine/pool.h, who is asked whether
- * work is to end early (lib/base/stop.h), the profile that is taken (profile.c, and its events in
- * lib/engine/trace.c), and in a rank of a job its links, calls under way and the stores that it
- * serves (src/distributed). Everything else hangs from a store. */
+ * work is to end early (lib/base/stop.h), the first failed assertion (lib/base/kv_assert.h), the
+ * profile that is taken (profile.c, and its events in lib/engine/trace.c), and in a rank of a job
+ * its links, calls under way and the stores that it serves (src/distributed). Everything else hangs
+ * from a store. */
 #ifndef RUNTIME_H
 #define RUNTIME_H
 
@@ -16,7 +17,7 @@ int runtime_find_type(const char **name, const kv_type_ops **ops, kv_err *e);
 /* The type that a table was registered as another name of (kv_register_name), or NULL. */
 const char *runtime_base(const kv_type_ops *ops);
 
-/* Whether a text could be registered as a name, were it free. */
+/* Returns true if a text has the form of a name that can be registered. */
 bool runtime_is_name(const char *text);
 
 /* Visits every type as kv_describe's topic "types" shows it. */
@@ -28,19 +29,6 @@ int runtime_describe_gpus(kv_visitor visit, void *arg, kv_err *e);
 /* Calls visit with the table of every type that can be made. Registering is not possible meanwhile.
  */
 void runtime_each_type(void (*visit)(void *arg, const kv_type_ops *ops), void *arg);
-
-/* Plugins are loaded one at a time, between these two. Error of enter: usage (this thread is
- * between them). */
-int runtime_loading_enter(const char *path, kv_err *e);
-void runtime_loading_leave(void);
-
-/* Whether a plugin has started, by its handle. */
-bool runtime_has_plugin(const void *handle);
-
-/* A plugin starts: what this thread registers until the end is the plugin's. keep false takes it
- * back, else the handle is kept for ever. Error: memory, nothing began. */
-int runtime_start_begin(kv_err *e);
-void runtime_start_end(void *handle, bool keep);
 
 /* Hands a command to the receiver of kv_set_controller. */
 void runtime_control(int head, const char *body);

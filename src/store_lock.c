@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "args.h"
+#include "base/kv_assert.h"
 #include "core/store.h"
 #include "runtime.h"
 
@@ -22,7 +23,7 @@ int store_lock_init(pthread_mutex_t *lock, kv_err *e)
 int store_enter(const kv *store, kv_err *e)
 {
     int rc = args_store(store, e);
-    if (rc)
+    if (rc || (rc = kv_assert_check(KV_OK, e)))
         return rc;
     if (engine_running() == &store->calls.group ||
         pthread_mutex_lock((pthread_mutex_t *)&store->lock) == EDEADLK)
@@ -48,8 +49,8 @@ bool store_enter_or_warn(const kv *store, const char *function)
     return false;
 }
 
-int store_leave(const kv *store, int rc)
+int store_leave(const kv *store, int rc, kv_err *e)
 {
     pthread_mutex_unlock((pthread_mutex_t *)&store->lock);
-    return rc;
+    return kv_assert_check(rc, e);
 }

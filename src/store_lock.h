@@ -15,7 +15,7 @@
 int store_lock_init(pthread_mutex_t *lock, kv_err *e);
 
 /* Takes the lock. Error: usage (there is no store; this thread holds the lock, or runs an operation
- * of the store). */
+ * of the store), internal (an assertion failed before: base/kv_assert.h). */
 int store_enter(const kv *store, kv_err *e);
 
 /* The same, and waits for the operations that are pending: they must not see the change. */
@@ -25,7 +25,7 @@ int store_enter_idle(kv *store, kv_err *e);
  */
 bool store_enter_or_warn(const kv *store, const char *function);
 
-/* Gives the lock back. Returns rc. */
-int store_leave(const kv *store, int rc);
+/* Gives the lock back. Returns rc, or the error internal if an assertion failed meanwhile. */
+int store_leave(const kv *store, int rc, kv_err *e);
 
 #endif

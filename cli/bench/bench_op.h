@@ -12,11 +12,11 @@
 
 #include "kvstore.h"
 
-/* How the result can be known without the code that is measured. */
+/* The precision to which the results of a large store and of a small one agree. */
 typedef enum bench_exact {
-    BENCH_EXACT, /* element by element: a small store gives the same bits */
-    BENCH_NORMS, /* the size of the array comes in: a small store gives about the same */
-    BENCH_FINITE /* random numbers come in, or what keys share */
+    BENCH_EXACT, /* the rule works element by element: in every bit */
+    BENCH_NORMS, /* the rule takes norms of whole arrays: about */
+    BENCH_FINITE /* random numbers, or states that keys share: not at all */
 } bench_exact;
 
 typedef struct bench_optimizer {

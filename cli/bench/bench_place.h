@@ -1,5 +1,5 @@
-/* Where the arrays of a benchmark lie, and what GPUs with memory of their own allow: copies of as
- * many bytes as an operation must move.
+/* The place of the arrays of a benchmark, and the limit of GPUs with memory of their own: copies of
+ * as many bytes as an operation must move.
  *
  * On a GPU the limit of an operation is a copy within its memory that reads half of the bytes and
  * writes the other half; what lies on another GPU than the keys is copied from there, or to there,
@@ -23,7 +23,7 @@ typedef struct bench_place {
 
 kv_ctx bench_place_of(const bench_place *p, int v);
 
-/* Whether it is on GPUs with memory of their own. */
+/* Returns true if the place is on GPUs with memory of their own. */
 bool bench_place_is_gpu(const bench_place *p);
 
 /* Waits until those have done their work. Nothing to do elsewhere. Errors: those of the device. */
@@ -35,7 +35,7 @@ int bench_place_name(char out[128], const bench_place *p, kv_err *e);
 /* Bytes that the device of the keys can give; 0: it does not say. */
 int64_t bench_place_available(const bench_place *p);
 
-/* What one run of an operation moves. */
+/* The bytes that one run of an operation moves. */
 typedef struct bench_traffic {
     int64_t bytes; /* in all, counted once for reading and once for writing */
     int64_t each;  /* of one value of every key; of one out likewise */

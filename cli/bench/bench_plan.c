@@ -1,4 +1,4 @@
-/* What a benchmark measures: words into workloads, operations and counts of values. */
+/* Reads the words of a benchmark: workloads, operations and counts of values. */
 #include <strings.h>
 
 #include <string.h>
@@ -11,30 +11,22 @@ static bool same_word(const char *name, const char *text, size_t n)
     return strlen(name) == n && memcmp(name, text, n) == 0;
 }
 
-static int add_workload(bench_plan *p, const bench_workload *w, int64_t size, kv_err *e)
-{
-    if (p->nworkloads == BENCH_MAX_WORKLOADS)
-        return kv_err_set(e, KV_E_USAGE, "a benchmark takes at most %d workloads",
-                          BENCH_MAX_WORKLOADS);
-    p->workloads[p->nworkloads] = w;
-    p->sizes[p->nworkloads++] = size;
-    return KV_OK;
-}
-
 int bench_plan_workload(bench_plan *p, const char *text, size_t n, kv_err *e)
 {
-    int code = KV_OK;
     bool all = same_word("all", text, n), found = all;
-    for (const bench_workload *w = bench_workloads; w->name && code == KV_OK; w++) {
+    for (const bench_workload *w = bench_workloads; w->name; w++) {
         if (all || (strlen(w->name) == n && strncasecmp(w->name, text, n) == 0)) {
             found = true;
-            code = add_workload(p, w, 0, e);
+            if (p->nworkloads == BENCH_MAX_WORKLOADS)
+                return kv_err_set(e, KV_E_USAGE, "a benchmark takes at most %d workloads",
+                                  BENCH_MAX_WORKLOADS);
+            p->workloads[p->nworkloads++] = w;
         }
     }
     if (found)
-        return code;
+        return KV_OK;
     kv_err_set(e, KV_E_USAGE, "there is no workload `%.*s`", (int)(n < 40 ? n : 40), text);
-    return kv_err_hint(e, "W1 to W8, or all");
+    return kv_err_hint(e, "W1 to W5, W7, W8, or all; `make bench-rows` measures W6");
 }
 
 static int add_op(bench_plan *p, bench_op op, kv_err *e)
@@ -80,25 +72,5 @@ int bench_plan_words(bench_plan *p, const char *list, bench_take *take, kv_err *
         code = take(p, list, n, e);
         list += n + (list[n] == ',');
     }
-    return code;
-}
-
-/* What a push of two values of `bytes` takes: the values, the store, the loop's own array and one
- * to look at. */
-static bool fits(int64_t bytes)
-{
-    int64_t available = bench_memory_available();
-    return available == 0 || 5 * bytes + ((int64_t)256 << 20) < available;
-}
-
-int bench_plan_scale(bench_plan *p, kv_err *e)
-{
-    int64_t most = p->quick ? (int64_t)16 << 20 : (int64_t)4 << 30;
-    int64_t keys = p->quick ? 10000 : 1000000;
-    int code = KV_OK;
-    for (int64_t bytes = 1 << 20; bytes <= most && fits(bytes) && code == KV_OK; bytes *= 4)
-        code = add_workload(p, &bench_scale_bytes, bytes / 4, e);
-    for (int64_t n = 10; n <= keys && code == KV_OK; n *= 10)
-        code = add_workload(p, &bench_scale_keys, n, e);
     return code;
 }

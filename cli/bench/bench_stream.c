@@ -1,10 +1,10 @@
-/* Loops over streams: cutting, the inner loops for each width of vector, rows by id. */
+/* Loops over streams: cutting, and the inner loops for each width of vector. */
 #include "bench/bench_stream.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "engine/pool.h"
 
@@ -64,10 +64,10 @@ void stream_cut_release(stream_cut *c)
 
 /* ---- The inner loops ---- */
 
-/* The streams of one piece, or of one row. */
+/* The streams of one piece. */
 typedef struct lanes {
     int nread, nboth, nwrite;
-    const uint32_t *read[STREAM_MAX + 1];
+    const uint32_t *read[STREAM_MAX];
     uint32_t *both[STREAM_MAX], *write[STREAM_MAX];
 } lanes;
 
@@ -187,54 +187,14 @@ static lanes lanes_of(const stream_mix *m, const stream_piece *p)
     return l;
 }
 
-/* One line, or a part of one, of rows: `at` in the packed streams, `there` in the tables. */
-static void mix_row_line(const stream_mix *m, const lanes *l, int64_t at, int64_t there,
-                         bool streaming)
-{
-    line_of_words sum = {0};
-    if (m->gather)
-        sum += *(const line_of_words *)((const uint32_t *)m->gather + there);
-    for (int s = 0; s < l->nread; s++)
-        sum += *(const line_of_words *)(l->read[s] + at);
-    for (int s = 0; s < l->nboth; s++)
-        *(line_of_words *)(l->both[s] + there) += sum;
-    for (int s = 0; s < l->nwrite; s++) {
-#ifdef HAVE_X86
-        if (streaming) {
-            STORE_128(l->write[s] + at, sum);
-            continue;
-        }
-#endif
-        *(line_of_words *)(l->write[s] + at) = sum;
-    }
-}
-
-/* Row by row: what is written packed can be streamed, what is changed in a table was just read. */
-static void mix_rows(const stream_mix *m, const stream_piece *p, bool streaming)
-{
-    lanes l = lanes_of(m, &(stream_piece){0, 0, 0});
-    bool aligned = true;
-    for (int s = 0; s < l.nwrite; s++)
-        aligned = aligned && (uintptr_t)l.write[s] % 64 == 0;
-    int64_t row_lines = m->row_bytes / 64, end = (p->from + p->words) / LINE;
-    for (int64_t at = p->from / LINE; at < end; at++) {
-        int64_t there = m->rows[at / row_lines] * row_lines + at % row_lines;
-        mix_row_line(m, &l, at * LINE, there * LINE, streaming && aligned);
-    }
-}
-
 static void run_part(void *arg, int64_t part, int worker)
 {
     const pass *r = arg;
     const stream_cut *c = r->mix->cut;
     (void)worker;
     for (int64_t i = c->first[part]; i < c->first[part + 1]; i++) {
-        if (r->mix->rows) {
-            mix_rows(r->mix, &c->pieces[i], r->streaming);
-        } else {
-            lanes l = lanes_of(r->mix, &c->pieces[i]);
-            mix(&l, c->pieces[i].words, r->streaming);
-        }
+        lanes l = lanes_of(r->mix, &c->pieces[i]);
+        mix(&l, c->pieces[i].words, r->streaming);
     }
 #ifdef HAVE_X86
     _mm_sfence();
@@ -250,9 +210,7 @@ void stream_run(const stream_mix *m, bool streaming)
 
 double stream_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return 1e-9 * (double)clock_ns();
 }
 
 static int by_size(const void *a, const void *b)

@@ -1,5 +1,5 @@
-/* What the memory of this machine allows: loops that read and write the same arrays as an operation
- * of the store, with the same threads, and do next to nothing else.
+/* The speed that the memory of this machine allows: loops that read and write the same arrays as an
+ * operation of the store, with the same threads, and do next to nothing else.
  *
  * A mix is a number of streams: arrays that are read, that are read and written back, and that are
  * only written; each stream has one block for every array of the workload. A loop goes over the
@@ -9,7 +9,7 @@
  *
  * There are two loops: with plain stores, before which the processor reads what it will overwrite,
  * and with streaming stores, which save that and pass by the caches. Which of them is the limit
- * depends on sizes and machine, so whoever asks times both.
+ * depends on sizes and machine, so the caller times both.
  */
 #ifndef BENCH_BENCH_STREAM_H
 #define BENCH_BENCH_STREAM_H
@@ -21,7 +21,7 @@
 
 #define STREAM_MAX 24 /* streams of one kind */
 
-/* How arrays of these sizes are cut. All zero is empty. */
+/* Arrays of these sizes, cut into parts for threads. All zero is empty. */
 typedef struct stream_cut {
     struct stream_piece *pieces;
     int64_t *first; /* piece of each part, and one behind the last */
@@ -34,18 +34,13 @@ int stream_cut_init(stream_cut *c, const int64_t *bytes, int64_t narrays, kv_err
 void stream_cut_release(stream_cut *c);
 
 /* read[s][i] is array i of stream s, at least 4 bytes aligned; written ones that are not aligned
- * to 64 bytes get plain stores in either loop. With rows (one array, cut like the packed rows) the
- * blocks of `both` and `gather` are tables: of them only the rows with these ids are touched, while
- * the other streams hold these rows one behind the other. */
+ * to 64 bytes get plain stores in either loop. */
 typedef struct stream_mix {
     const stream_cut *cut;
     int nread, nboth, nwrite;
     void *const *read[STREAM_MAX];
     void *const *both[STREAM_MAX];
     void *const *write[STREAM_MAX];
-    const int64_t *rows; /* ascending ids, or NULL */
-    int64_t row_bytes;   /* a multiple of 64 */
-    void *gather;        /* (optional) a table that is read */
 } stream_mix;
 
 /* Goes over all arrays once with the pool's threads. */

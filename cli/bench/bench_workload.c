@@ -95,24 +95,14 @@ static int small_keys(bench_shapes *out, int64_t size, kv_err *e)
     return code;
 }
 
-static int one_array(bench_shapes *out, int64_t size, kv_err *e)
+int bench_one_array(bench_shapes *out, int64_t size, kv_err *e)
 {
     return add(out, 1, size, 0, 0, 0, e);
 }
 
-static int table(bench_shapes *out, int64_t size, kv_err *e)
-{
-    return add(out, 2, size, BENCH_SPARSE_WIDTH, 0, 0, e);
-}
-
 /* ---- The table ---- */
 
-#define FLOAT32                                                                                    \
-    {                                                                                              \
-        {                                                                                          \
-            "float32", KV_FLOAT32, NULL, false                                                     \
-        }                                                                                          \
-    }
+#define FLOAT32 {{"float32", KV_FLOAT32, NULL}}
 #define NETWORK "push,pull,pushpull,sgd,momentum,adam,lamb,nadam,push+adam+pull"
 
 const bench_workload bench_workloads[] = {
@@ -120,38 +110,16 @@ const bench_workload bench_workloads[] = {
     {"W2", "ResNet-200", resnet200, FLOAT32, NETWORK, "1,2,4,8", 0, false},
     {"W3", "VGG-16", vgg16, FLOAT32, NETWORK, "1,2,4,8", 0, false},
     {"W4", "keys of 16 floats", small_keys, FLOAT32, "push,pull,pushpull,sgd", "2", 100000, true},
-    {"W5", "one array", one_array, FLOAT32, "push,pull,pushpull", "2", (int64_t)1 << 28, false},
-    {"W6",
-     "rows of 16 floats, a tenth of them pushed",
-     table,
-     {{"row_sparse", KV_FLOAT32, NULL, true}},
-     "push,pull,sgd",
-     "1,2",
-     10000000,
+    {"W5", "one array", bench_one_array, FLOAT32, "push,pull,pushpull", "2", (int64_t)1 << 28,
      false},
-    {"W7",
-     "ResNet-50 in half precision",
-     resnet50,
-     {{"float16", KV_FLOAT16, NULL, false}, {"bfloat16", KV_BFLOAT16, NULL, false}},
-     "push,pull",
-     "1,2,4,8",
-     0,
-     false},
-    {"W8",
-     "ResNet-50 compressed",
-     resnet50,
-     {{"2bit", KV_FLOAT32, "2bit", false}, {"1bit", KV_FLOAT32, "1bit", false}},
-     "push",
-     "1,2,4",
-     0,
-     false},
+    {"W7", "ResNet-50 in half precision", resnet50,
+     {{"float16", KV_FLOAT16, NULL}, {"bfloat16", KV_BFLOAT16, NULL}},
+     "push,pull", "1,2,4,8", 0, false},
+    {"W8", "ResNet-50 compressed", resnet50,
+     {{"2bit", KV_FLOAT32, "2bit"}, {"1bit", KV_FLOAT32, "1bit"}},
+     "push", "1,2,4", 0, false},
     {0},
 };
-
-const bench_workload bench_scale_bytes = {"size", "one array", one_array, FLOAT32,
-                                          "push", "2",         1,         false};
-const bench_workload bench_scale_keys = {
-    "keys", "keys of 16 floats", small_keys, FLOAT32, "push", "2", 1, true};
 
 /* ---- Sizes ---- */
 

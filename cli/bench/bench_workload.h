@@ -16,12 +16,11 @@ typedef struct bench_shapes {
     int64_t elements; /* of all arrays */
 } bench_shapes;
 
-/* How the values of a workload are held and pushed. */
+/* The dtype and the compression of a workload's values. */
 typedef struct bench_data {
-    const char *name; /* "float32", "2bit", "row_sparse": a column of the table */
+    const char *name; /* "float32", "2bit": a column of the table */
     kv_dtype dtype;
     const char *compression; /* or NULL */
-    bool sparse;
 } bench_data;
 
 typedef struct bench_workload {
@@ -30,18 +29,15 @@ typedef struct bench_workload {
     bench_data data[2]; /* each is measured; name NULL: there is no second */
     const char *ops;    /* what is measured when nothing is said, with commas */
     const char *values; /* of push, pull and pushpull, likewise */
-    int64_t size;       /* elements, keys or rows as shapes takes them; 0: fixed */
+    int64_t size;       /* elements or keys as shapes takes them; 0: fixed */
     bool counts_keys;   /* it is a number of keys */
 } bench_workload;
 
-#define BENCH_SPARSE_WIDTH 16 /* elements a row of row_sparse values */
-#define BENCH_SPARSE_EVERY 10 /* of so many rows one is pushed */
-
-/* W1 to W8; an entry without a name ends them. */
+/* W1 to W8 without W6, the rows of make bench-rows; an entry without a name ends them. */
 extern const bench_workload bench_workloads[];
 
-/* One array of `size` floats, and `size` arrays of 16: what --scale measures. */
-extern const bench_workload bench_scale_bytes, bench_scale_keys;
+/* One array of `size` elements. Error: memory. */
+int bench_one_array(bench_shapes *out, int64_t size, kv_err *e);
 
 /* The arrays of w, with `size` in place of its own where that is not 0 and w has one. quick, for
  * tests: a 64th of the elements in as many arrays, or a 100th of w's own size. Release the items

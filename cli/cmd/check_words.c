@@ -5,7 +5,8 @@
 #include <strings.h>
 
 #include "syntax/command.h"
-#include "cmd/optimizer_help.h"
+#include "cmd/help.h"
+#include "syntax/optimizer_param.h"
 #include "syntax/statement.h"
 
 /* The literal word of a node, or NULL. */
@@ -37,7 +38,7 @@ int check_type(const source *src, const ast *call, const map *types, kv_err *e)
     return at(src, call->kid[0], e);
 }
 
-/* A store of its own says what it does not take. */
+/* A new store refuses the parameters that the optimizer does not take. */
 int check_compression(const source *src, const ast *call, const map *types, kv_err *e)
 {
     kv *store = NULL;
@@ -65,17 +66,15 @@ static int check_update(const source *src, const ast *call, kv_err *e)
     return KV_OK;
 }
 
-/* Whether the optimizer has the parameters that are given: the library says, of a store of its own.
- * Values may need variables, so they are looked at later. */
+/* Checks that the optimizer has the given parameters: it is set in a new store, whose error counts.
+ * Values may need variables, so they are checked when the command runs. */
 int check_params(const source *src, const ast *call, const map *types, kv_err *e)
 {
     const char *word = literal(call->kid[0]);
     kv *store = NULL;
-    kv_err unknown = {0};
     int code = KV_OK;
     (void)types;
-    if (word && optimizer_check(word, &unknown) == KV_OK &&
-        (code = kv_create(NULL, NULL, 0, &store, e)))
+    if (word && optimizer_text(word) && (code = kv_create(NULL, NULL, 0, &store, e)))
         return code;
     for (uint32_t i = 1; i < call->n && store && !code; i++) {
         const ast *kid = call->kid[i];

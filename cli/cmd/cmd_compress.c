@@ -47,23 +47,20 @@ int cmd_set_gradient_compression(session *s, const ast *call, result *out, kv_er
     const ast *node = command_option_of(call, "threshold");
     bool pull = command_option_of(call, "pull") != NULL;
     kv *store;
-    value type = value_none();
+    const char *type;
     buf text = {0};
-    (void)out;
-    int code = session_store(s, &store, e);
-    if (code || (code = eval_text(s, call->kid[0], "a type of compression", &type, e)))
-        return code;
-    if (node)
-        code = threshold_text(s, node, &text, e);
+    if (session_store(s, &store, e) ||
+        !(type = eval_word(s, call->kid[0], "a type of compression", out, e)))
+        return e->code;
+    int code = node ? threshold_text(s, node, &text, e) : KV_OK;
     if (code == KV_OK) {
-        kv_opt params[3] = {{"type", type.u.text->text}, {"threshold", buf_text(&text)}};
+        kv_opt params[3] = {{"type", type}, {"threshold", buf_text(&text)}};
         int n = node ? 2 : 1;
         params[n] = (kv_opt){"pull", "true"};
         code = kv_set_gradient_compression(store, params, pull ? n + 1 : n, e);
         if (code)
             unit_at(s, code == KV_E_UNSUPPORTED ? call : culprit(call, node, params, n), e);
     }
-    value_release(&type);
     buf_release(&text);
     return code;
 }

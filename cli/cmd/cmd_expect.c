@@ -1,4 +1,4 @@
-/* What scripts say about themselves: outputs and errors that are meant to be. */
+/* Assertions of scripts: expected outputs and errors. */
 #include <limits.h>
 #include <string.h>
 
@@ -27,28 +27,28 @@ int cmd_expect(session *s, const ast *call, result *out, kv_err *e)
 {
     buf expected = {0}, difference = {0};
     (void)out;
-    if (!s->has_previous) {
+    if (!s->out.previous.present) {
         unit_err(s, call, e, KV_E_USAGE, "no statement stands before this `expect`");
         return kv_err_hint(e, "it compares what the statement before it puts out");
     }
-    s->has_previous = false;
-    if (s->unheard) {
+    s->out.previous.present = false;
+    if (s->out.previous.missed) {
         kv_err_set(e, KV_E_UNSUPPORTED, "what a shell command prints is not seen at the prompt");
         return kv_err_hint(e, "write the `expect` into the same entry, or into a script");
     }
     buf_add(&expected, call->kid[0]->u.text);
     diff_normalise(&expected);
-    diff_normalise(&s->previous);
-    int code = buf_check(&expected, e) ? KV_E_MEMORY : buf_check(&s->previous, e);
-    if (code == KV_OK && strcmp(buf_text(&expected), buf_text(&s->previous)) != 0) {
+    diff_normalise(&s->out.previous.text);
+    int code = buf_check(&expected, e) ? KV_E_MEMORY : buf_check(&s->out.previous.text, e);
+    if (code == KV_OK && strcmp(buf_text(&expected), buf_text(&s->out.previous.text)) != 0) {
         buf_add(&s->detail, "  - expected, + got\n");
-        diff_lines(&difference, buf_text(&expected), buf_text(&s->previous));
+        diff_lines(&difference, buf_text(&expected), buf_text(&s->out.previous.text));
         add_indented(&s->detail, &difference, INT_MAX);
         buf_release(&difference);
         code = kv_err_set(e, KV_E_EXPECT, "the statement before puts out something else");
     }
     buf_release(&expected);
-    buf_release(&s->previous);
+    buf_release(&s->out.previous.text);
     return code;
 }
 
@@ -69,7 +69,7 @@ int cmd_expect_error(session *s, const ast *call, result *out, kv_err *e)
     if (block->kind == AST_NONE)
         return KV_OK; /* its words alone are the error */
     int code = run_argument(s, block, &got);
-    s->recorder.failed = false;
+    s->out.recorder.failed = false;
     if (code == KV_E_INTERRUPTED || code == KV_E_INTERNAL) {
         *e = got;
         return code;

@@ -1,4 +1,4 @@
-/* explain: what a command would do, and what commands do. */
+/* explain: the work that a command would do, or does, in words. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -45,28 +45,26 @@ static void snapshot_restore(session *s, snapshot *p)
 static int try(session *s, const ast *node, kv_err *e)
 {
     snapshot globals, locals = {0};
-    buf dropped = {0};
+    sink dropped = {.kind = SINK_TAKES};
     session before = *s;
     int code = snapshot_take(&globals, &s->globals, e);
     if (code == KV_OK)
         code = snapshot_take(&locals, s->locals, e);
     value last = value_ref(s->last);
-    s->captured = &dropped;
-    s->hearing = NULL;
-    s->recorder.on = false;
-    s->verbose = false;
+    sink_push(s, &dropped);
+    s->out.recorder.on = false;
+    s->out.verbose = false;
     if (code == KV_OK)
         code = run_argument(s, node, e);
-    s->captured = before.captured;
-    s->hearing = before.hearing;
-    s->recorder.on = before.recorder.on;
-    s->verbose = before.verbose;
+    sink_pop(s, &dropped);
+    s->out.recorder.on = before.out.recorder.on;
+    s->out.verbose = before.out.verbose;
     s->draws = before.draws;
     snapshot_restore(s, &globals);
     snapshot_restore(s, &locals);
     value_release(&s->last);
     s->last = last;
-    buf_release(&dropped);
+    buf_release(&dropped.text);
     return code;
 }
 
@@ -84,9 +82,5 @@ int cmd_explain(session *s, const ast *call, result *out, kv_err *e)
     int code = try(s, what, e);
     s->explanation = NULL;
     buf_add(&text, "nothing was changed\n");
-    out->as_text = true;
-    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
-        code = value_text_new(&out->v, buf_text(&text), text.len, e);
-    buf_release(&text);
-    return code;
+    return result_text(out, &text, code, e);
 }

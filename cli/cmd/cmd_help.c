@@ -5,13 +5,9 @@
 
 #include "base/suggest.h"
 #include "cmd/commands.h"
-#include "cmd/environment_text.h"
+#include "cmd/help.h"
 #include "eval/eval.h"
 #include "syntax/function.h"
-#include "cmd/help_json.h"
-#include "cmd/optimizer_help.h"
-#include "cmd/rules_text.h"
-#include "cmd/type_help.h"
 #include "launch/launch_job.h"
 #include "session/unit.h"
 #include "session/registry.h"
@@ -115,24 +111,15 @@ static int search(buf *out, const char *word)
 
 /* ---- Topics: pages that are about no single command or function ---- */
 
-static void rules_page(buf *out)
-{
-    buf_add(out, rules_text);
-}
-
-static void environment_page(buf *out)
-{
-    buf_add(out, environment_text);
-}
-
 static const struct topic {
     const char *name;
-    void (*show)(buf *out); /* NULL: of the session, list_options */
-} topics[] = {{"environment", environment_page},
-              {"launch", launch_help},
-              {"options", NULL},
-              {"rules", rules_page},
-              {"types", type_list}};
+    const char *text;
+    void (*show)(buf *out); /* where there is no text; NULL: of the session, list_options */
+} topics[] = {{"environment", environment_text, NULL},
+              {"launch", NULL, launch_help},
+              {"options", NULL, NULL},
+              {"rules", rules_text, NULL},
+              {"types", NULL, type_list}};
 
 enum { NTOPICS = sizeof topics / sizeof *topics };
 
@@ -145,10 +132,14 @@ const char *help_topic(int i)
 static bool topic_help(const session *s, buf *out, const char *name)
 {
     for (int i = 0; i < NTOPICS; i++) {
-        void (*show)(buf *) = topics[i].show ? topics[i].show : s->list_options;
-        if (strcasecmp(topics[i].name, name) != 0 || !show)
+        const struct topic *t = &topics[i];
+        void (*show)(buf *) = t->show ? t->show : s->list_options;
+        if (strcasecmp(t->name, name) != 0 || (!t->text && !show))
             continue;
-        show(out);
+        if (t->text)
+            buf_add(out, t->text);
+        else
+            show(out);
         return true;
     }
     return false;
@@ -169,32 +160,28 @@ static int not_found(session *s, const ast *node, const char *word, kv_err *e)
 }
 
 /* All optimizers, or one. */
-static int optimizer_help(session *s, const ast *node, buf *out, kv_err *e)
+static int optimizer_help(session *s, const ast *node, buf *text, result *out, kv_err *e)
 {
-    value word;
     if (!node) {
-        optimizer_list(out);
+        optimizer_list(text);
         return KV_OK;
     }
-    int code = eval_text(s, node, "the name of an optimizer", &word, e);
-    if (code)
-        return code;
-    if (!optimizer_show(out, word.u.text->text))
-        code = optimizer_check(word.u.text->text, e);
-    value_release(&word);
-    return code ? unit_at(s, node, e) : KV_OK;
+    const char *word = eval_word(s, node, "the name of an optimizer", out, e);
+    if (word && !optimizer_show(text, word) && optimizer_check(word, e))
+        unit_at(s, node, e);
+    return e->code;
 }
 
 int cmd_help(session *s, const ast *call, result *out, kv_err *e)
 {
     buf text = {0};
-    value word = value_none();
+    const char *name;
     int code = KV_OK;
     bool json = command_option_of(call, "json") != NULL;
     const ast *first = call->kid[0];
     bool optimizers = first && first->kind == AST_TEXT && optimizer_topic(first->u.text);
     if (optimizers) {
-        code = optimizer_help(s, call->n > 1 ? call->kid[1] : NULL, &text, e);
+        code = optimizer_help(s, call->n > 1 ? call->kid[1] : NULL, &text, out, e);
     } else if (call->n > 1 && call->kid[1]) {
         code = unit_err(s, call->kid[1], e, KV_E_USAGE,
                         "help takes one word; two only after optimizer");
@@ -202,8 +189,9 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         help_json(&text, NULL, NULL);
     } else if (!call->kid[0]) {
         overview(&text);
-    } else if ((code = eval_text(s, call->kid[0], "a word to look up", &word, e)) == KV_OK) {
-        const char *name = word.u.text->text;
+    } else if (!(name = eval_word(s, call->kid[0], "a word to look up", out, e))) {
+        code = e->code;
+    } else {
         const command *c = command_find(name, strlen(name));
         const function *f = function_find(name);
         bool topic = !json && topic_help(s, &text, name);
@@ -217,13 +205,8 @@ int cmd_help(session *s, const ast *call, result *out, kv_err *e)
         if (!c && !f && !topic && (json || search(&text, name) == 0))
             code = not_found(s, call->kid[0], name, e);
     }
-    out->as_text = true;
     out->as_json = json;
-    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
-        code = value_text_new(&out->v, buf_text(&text), text.len, e);
-    value_release(&word);
-    buf_release(&text);
-    return code;
+    return result_text(out, &text, code, e);
 }
 
 void version_build(buf *out)
@@ -245,20 +228,13 @@ typedef struct type_names {
 static int add_type_name(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     type_names *names = arg;
-    const char *name = "";
-    bool here = true;
+    bool here = field_number(fields, n, "available");
     (void)e;
-    for (int i = 0; i < n; i++) {
-        if (strcmp(fields[i].name, "name") == 0)
-            name = fields[i].text;
-        else if (strcmp(fields[i].name, "available") == 0)
-            here = fields[i].number != 0;
-    }
-    buf_printf(here ? &names->here : &names->missing, " %s", name);
+    buf_printf(here ? &names->here : &names->missing, " %s", field_text(fields, n, "name"));
     return KV_OK;
 }
 
-/* What the build has: its store types say whether the parts of several machines and of GPUs are
+/* The parts of the build: its store types show if the plugins of several machines and of GPUs are
  * there. */
 static void version_types(buf *out)
 {
@@ -291,10 +267,5 @@ int cmd_version(session *s, const ast *call, result *out, kv_err *e)
     (void)s;
     (void)call;
     version_text(&text);
-    out->as_text = true;
-    int code = buf_check(&text, e);
-    if (code == KV_OK)
-        code = value_text_new(&out->v, buf_text(&text), text.len, e);
-    buf_release(&text);
-    return code;
+    return result_text(out, &text, KV_OK, e);
 }

@@ -1,4 +1,4 @@
-/* history: what was typed at the prompt, from the file where it is remembered.
+/* history: the entries typed at the prompt, from the file of the history.
  *
  * The file is Readline's: a line `#SECONDS` stands before each entry, which may have several lines.
  */
@@ -14,7 +14,7 @@
 #include "term/histfile.h"
 #include "term/pager.h"
 
-/* Whether a line is the time of the entry behind it. */
+/* Returns true if the line is the time of the entry behind it. */
 static bool is_time(const char *line, size_t n)
 {
     size_t i = 1;
@@ -78,12 +78,8 @@ int cmd_history(session *s, const ast *call, result *out, kv_err *e)
     if (code == KV_OK && path.len > 0 && access(buf_text(&path), F_OK) == 0 &&
         (code = file_read_text(buf_text(&path), &text, &n, e)) == KV_OK)
         add_entries(&shown, text, most);
-    out->as_text = true;
     pager_from_end(true); /* the newest are wanted first */
-    if (code == KV_OK && (code = buf_check(&shown, e)) == KV_OK)
-        code = value_text_new(&out->v, buf_text(&shown), shown.len, e);
     mem_free(text);
-    buf_release(&shown);
     buf_release(&path);
-    return code;
+    return result_text(out, &shown, code, e);
 }

@@ -1,30 +1,11 @@
 /* Tables: keys, variables. */
-#include <fnmatch.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
-#include "cmd/cmd_states.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "session/show.h"
 #include "session/unit.h"
-
-static int give_text(result *out, const buf *text, kv_err *e)
-{
-    int code = buf_check(text, e);
-    out->as_text = true;
-    return code ? code : value_text_new(&out->v, buf_text(text), text->len, e);
-}
-
-/* Gives a table: as text, and for its record as rows. Takes table's contents. */
-static int give_rows(result *out, rows *table, buf *text, kv_err *e)
-{
-    int code = rows_print(text, table, e);
-    out->entries = *table;
-    *table = (rows){0};
-    return code ? code : give_text(out, text, e);
-}
 
 /* ---- list, info ---- */
 
@@ -32,29 +13,18 @@ int cmd_list(session *s, const ast *call, result *out, kv_err *e)
 {
     static const rows_column columns[] = {{"key", NULL}};
     kv *store;
-    value glob = value_none();
     buf text = {0};
     rows table = {columns, 1, NULL, 0, 0};
-    int code = session_store(s, &store, e);
-    if (code == KV_OK && call->kid[0])
-        code = eval_text(s, call->kid[0], "a pattern", &glob, e);
-    for (int64_t i = 0; code == KV_OK && i < kv_num_keys(store); i++) {
-        kv_info info;
-        char number[NUM_TEXT_MAX];
-        if ((code = kv_info_at(store, i, &info, e)))
-            break;
-        num_int(number, info.key.id);
-        const char *name = info.key.name ? info.key.name : number;
-        if (glob.kind == VALUE_TEXT && fnmatch(glob.u.text->text, name, 0) != 0)
-            continue;
-        code = rows_add_key(&table, info.key, e);
-    }
-    if (code == KV_OK)
-        code = give_rows(out, &table, &text, e);
-    value_release(&glob);
-    rows_release(&table);
-    buf_release(&text);
-    return code;
+    const char *glob = NULL;
+    key_list keys = {0};
+    if (session_store(s, &store, e) ||
+        (call->kid[0] && !(glob = eval_word(s, call->kid[0], "a pattern", out, e))))
+        return e->code;
+    int code = eval_matching(store, glob, &keys, e);
+    for (int64_t i = 0; code == KV_OK && i < keys.n; i++)
+        code = rows_add_key(&table, keys.keys[i], e);
+    key_list_release(&keys);
+    return result_table(out, &text, &table, code, e);
 }
 
 static int add_info(rows *table, const kv_info *info, kv_err *e)
@@ -71,7 +41,7 @@ static int add_info(rows *table, const kv_info *info, kv_err *e)
     return rows_add(table, value_int(info->pending), e);
 }
 
-/* Receives what the store says of itself, as rows of a name and a value. */
+/* Receives the description of the store, as rows of a name and a value. */
 static int add_field(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     rows *summary = arg;
@@ -137,11 +107,7 @@ static int info_cluster(kv *store, result *out, kv_err *e)
     rows table = {columns, sizeof columns / sizeof *columns, NULL, 0, 0};
     buf text = {0};
     int code = kv_describe(store, "cluster", add_rank, &table, e);
-    if (code == KV_OK)
-        code = give_rows(out, &table, &text, e);
-    rows_release(&table);
-    buf_release(&text);
-    return code;
+    return result_table(out, &text, &table, code, e);
 }
 
 int cmd_info(session *s, const ast *call, result *out, kv_err *e)
@@ -154,7 +120,7 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
     bool states = command_option_of(call, "states") != NULL;
     int code = session_store(s, &store, e);
     if (code == KV_OK && command_option_of(call, "cluster"))
-        return info_cluster(store, out, e) ? unit_at(s, call, e) : KV_OK;
+        return info_cluster(store, out, e);
     if (code || (some && (code = eval_keys(s, call->kid[0], &keys, e))))
         return code;
     if (states || !some) {
@@ -167,17 +133,14 @@ int cmd_info(session *s, const ast *call, result *out, kv_err *e)
     if (code == KV_OK && (code = states ? cmd_states_table(store, &table, some, e)
                                         : add_infos(store, &table, some, e)) != KV_OK)
         unit_at(s, some ? call->kid[0] : call, e);
-    if (code == KV_OK)
-        code = give_rows(out, &table, &text, e);
-    rows_release(&table);
-    buf_release(&text);
+    code = result_table(out, &text, &table, code, e);
     key_list_release(&keys);
-    return code ? unit_at(s, call, e) : KV_OK;
+    return code;
 }
 
 /* ---- vars ---- */
 
-/* What a variable holds, on one line: big arrays by their shape. */
+/* The value of a variable on one line: big arrays by their shape. */
 static void variable_summary(buf *out, value v)
 {
     char shape[256], ctx[KV_CTX_TEXT];
@@ -207,10 +170,6 @@ int cmd_vars(session *s, const ast *call, result *out, kv_err *e)
         if ((code = rows_add_text(&table, s->globals.items[i].name, e)) == KV_OK)
             code = rows_add_text(&table, buf_text(&held), e);
     }
-    if (code == KV_OK)
-        code = give_rows(out, &table, &text, e);
-    rows_release(&table);
     buf_release(&held);
-    buf_release(&text);
-    return code;
+    return result_table(out, &text, &table, code, e);
 }

@@ -17,13 +17,14 @@
 #include "run/shell.h"
 #include "syntax/statement.h"
 #include "session/unit.h"
+#include "term/child.h"
 #include "term/terminal.h"
 
 /* A picture that goes somewhere else than to a terminal is as large everywhere. */
 #define COLUMNS 79
 #define ROWS 24
 
-/* What the user sees it on. */
+/* The size and the abilities of the surface that is drawn on. */
 typedef struct canvas {
     int columns, rows;
     bool colour, sixel;
@@ -48,14 +49,14 @@ static int between(int x, int low, int high)
 
 static bool can_run_gnuplot(const session *s)
 {
-    return !s->safe && shell_finds("gnuplot");
+    return !s->safe && child_finds("gnuplot");
 }
 
 static canvas canvas_of(const session *s, const plot *p, bool redirected)
 {
     canvas c = {COLUMNS, ROWS, false, false};
     int width = terminal_width(STDOUT_FILENO), height = terminal_height(STDOUT_FILENO);
-    if (redirected || s->captured || width <= 0 || height <= 0)
+    if (redirected || sink_takes(s) || width <= 0 || height <= 0)
         return c;
     c.columns = between(width - 1, 30, 160);
     c.rows = between(height - 2, 10, 40);
@@ -106,7 +107,7 @@ static int draw_text(session *s, const plot *p, canvas c, buf *out, kv_err *e)
         return stop_check(e);
     }
     if (!can_run_gnuplot(s)) {
-        session_note(s, shell_finds("gnuplot")
+        session_note(s, child_finds("gnuplot")
                             ? "--safe starts no gnuplot, so a line stands for the picture"
                             : "gnuplot is not installed, so a line stands for the picture; "
                               "apt-get install gnuplot-nox");
@@ -126,7 +127,7 @@ static int draw(session *s, const plot *p, plot_target target, canvas c, buf *ou
 {
     if (target == PLOT_TEXT)
         return draw_text(s, p, c, out, e);
-    if (!shell_finds("gnuplot")) {
+    if (!child_finds("gnuplot")) {
         kv_err_set(e, KV_E_UNSUPPORTED, "gnuplot draws pictures in files, and it is not installed");
         return kv_err_hint(e, "apt-get install gnuplot-nox; a .txt file needs none");
     }
@@ -134,48 +135,40 @@ static int draw(session *s, const plot *p, plot_target target, canvas c, buf *ou
 }
 
 /* To the file of a redirect. */
-static int draw_file(session *s, const plot *p, const ast *to, kv_err *e)
+static int draw_file(session *s, const plot *p, const ast *to, result *out, kv_err *e)
 {
-    value path;
     buf picture = {0};
-    int code = eval_text(s, to->kid[0], "a file name", &path, e);
-    if (code)
-        return code;
-    const char *name = path.u.text->text;
     bool append = to->op == REDIRECT_APPEND;
-    if ((code = plot_path_check(name, append, e)) == KV_OK &&
-        (code = safe_write(s, name, e)) == KV_OK &&
+    const char *name = eval_word(s, to->kid[0], "a file name", out, e);
+    if (!name)
+        return e->code;
+    int code = plot_path_check(name, append, e);
+    if (code == KV_OK && (code = safe_write(s, name, e)) == KV_OK &&
         (code = draw(s, p, plot_target_of(name), canvas_of(s, p, true), &picture, e)) == KV_OK &&
         (code = buf_check(&picture, e)) == KV_OK)
         code = save_text(s, name, &picture, append, e);
     buf_release(&picture);
-    value_release(&path);
     return code ? unit_at(s, to, e) : KV_OK;
 }
 
-/* Who hears what goes out, a transcript or an `expect`, hears the picture without colours. */
+/* A transcript and an `expect` hear the picture without colours. */
 static int draw_screen(session *s, const plot *p, bool piped, kv_err *e)
 {
-    buf text = {0}, plain = {0}, *hearing = s->hearing;
+    buf text = {0}, plain = {0};
     canvas c = canvas_of(s, p, piped), grey = {c.columns, c.rows, false, false};
-    bool twice = hearing && (c.colour || c.sixel);
+    bool twice = sink_hears(s) && (c.colour || c.sixel);
     int code = draw(s, p, PLOT_TEXT, c, &text, e);
     if (code == KV_OK && twice)
         code = draw(s, p, PLOT_TEXT, grey, &plain, e);
     if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK &&
-        (code = buf_check(&plain, e)) == KV_OK) {
-        s->hearing = twice ? NULL : hearing;
-        code = session_out(s, buf_text(&text), text.len, e);
-        s->hearing = hearing;
-        if (twice)
-            buf_put(hearing, buf_text(&plain), plain.len);
-    }
+        (code = buf_check(&plain, e)) == KV_OK)
+        code = session_out_twice(s, &text, twice ? &plain : &text, e);
     buf_release(&text);
     buf_release(&plain);
     return code;
 }
 
-/* What is drawn is called what the user wrote. */
+/* A series is named by the text of its expression. */
 static int add_value(session *s, plot *p, const ast *node, kv_err *e)
 {
     value v;
@@ -197,7 +190,6 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
     bool heat = command_option_of(call, "heat"), hist = command_option_of(call, "hist");
     plot p = {.style = heat ? PLOT_HEAT : hist ? PLOT_HIST : PLOT_LINES};
     int code = KV_OK;
-    (void)out;
     if (heat && hist)
         return kv_err_set(e, KV_E_USAGE, "--heat and --hist do not go together");
     for (uint32_t i = 0; i < values->n && code == KV_OK; i++)
@@ -206,7 +198,7 @@ int cmd_plot(session *s, const ast *call, result *out, kv_err *e)
         code = kv_err_set(e, KV_E_VALUE, "plot %s draws one array, not %d",
                           heat ? "--heat" : "--hist", p.n);
     if (code == KV_OK && (code = plot_prepare(&p, e)) == KV_OK)
-        code = to && to->op != REDIRECT_PIPE ? draw_file(s, &p, to, e)
+        code = to && to->op != REDIRECT_PIPE ? draw_file(s, &p, to, out, e)
                                              : draw_screen(s, &p, to != NULL, e);
     plot_release(&p);
     return code;

@@ -1,4 +1,4 @@
-/* profile: what the store does and when. */
+/* profile: the operations of the store with their times. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "syntax/safe.h"
 #include "session/unit.h"
 
-/* What is pending belongs to the profile. */
+/* Waits for the pending operations, since they belong to the profile. */
 int cmd_profile_end(session *s, kv_err *e)
 {
     int code = KV_OK;
@@ -50,13 +50,9 @@ static int end(session *s, kv_err *e)
 
 int cmd_profile(session *s, const ast *call, result *out, kv_err *e)
 {
-    value path;
-    int code = eval_text(s, call->kid[0], "a file name", &path, e);
-    (void)out;
-    if (code)
-        return code;
-    const char *name = path.u.text->text;
-    code = strcmp(name, "off") == 0 ? end(s, e) : begin(s, call->kid[0], name, e);
-    value_release(&path);
+    const char *name = eval_word(s, call->kid[0], "a file name", out, e);
+    if (!name)
+        return e->code;
+    int code = strcmp(name, "off") == 0 ? end(s, e) : begin(s, call->kid[0], name, e);
     return code ? unit_at(s, call->kid[0], e) : KV_OK;
 }

@@ -7,22 +7,10 @@
 #include "eval/eval.h"
 #include "cmd/pairs.h"
 #include "out/record.h"
+#include "session/list.h"
 #include "session/unit.h"
 
 /* ---- Row ids --------------------------------------------------------------------------------- */
-
-/* The lists of --row-ids as arrays. */
-typedef struct id_lists {
-    kv_array **items;
-    int64_t n, cap;
-} id_lists;
-
-static void id_lists_release(id_lists *l)
-{
-    for (int64_t i = 0; i < l->n; i++)
-        kv_array_unref(l->items[i]);
-    mem_free(l->items);
-}
 
 static bool is_number_list(value v)
 {
@@ -41,7 +29,7 @@ static bool has_float(value v)
 }
 
 /* Adds the lists of v: an array, a number or a list of numbers is one. */
-static int add_lists(id_lists *l, value v, kv_err *e)
+static int add_lists(value_stack *l, value v, kv_err *e)
 {
     kv_array *a;
     int code = value_descend(e);
@@ -58,15 +46,11 @@ static int add_lists(id_lists *l, value v, kv_err *e)
         code = value_numbers_array(&a, v, has_float(v) ? KV_FLOAT64 : KV_INT64, (kv_ctx){0}, e);
     else
         code = kv_err_set(e, KV_E_DTYPE, "row ids are integers, not %s", value_kind_name(v));
-    if (code == KV_OK && (code = mem_grow(&l->items, &l->cap, l->n + 1, sizeof *l->items, e)))
-        kv_array_unref(a);
-    if (code == KV_OK)
-        l->items[l->n++] = a;
-    return code;
+    return code ? code : value_stack_add(l, value_array(a), e);
 }
 
 /* The list of --row-ids for each of the pairs, in *out. */
-static int match_lists(kv_array ***out, const id_lists *l, const key_list *keys, const pairs *p,
+static int match_lists(kv_array ***out, const value_stack *l, const key_list *keys, const pairs *p,
                        kv_err *e)
 {
     int64_t a_key = keys->n > 0 ? p->n / keys->n : 1; /* arrays of each key, if all have as many */
@@ -83,71 +67,12 @@ static int match_lists(kv_array ***out, const id_lists *l, const key_list *keys,
     if (!ids)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < p->n; i++)
-        ids[i] = l->items[l->n == 1 ? 0 : l->n == p->n ? i : i / a_key];
+        ids[i] = l->items[l->n == 1 ? 0 : l->n == p->n ? i : i / a_key].u.array;
     *out = ids;
     return KV_OK;
 }
 
-/* ---- Arrays ---------------------------------------------------------------------------------- */
-
-/* New row_sparse arrays like what a key holds, one on each of the contexts. */
-static int new_rows(pairs *p, kv *store, kv_key key, value where, value *out, kv_err *e)
-{
-    kv_info info;
-    bool list = value_is_sequence(where);
-    int64_t n = list ? where.u.list->n : 1;
-    int code = kv_await_key(store, &key, &info, e);
-    if (code == KV_OK && list)
-        code = value_list_new(out, VALUE_LIST, n, e);
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
-        kv_array *a;
-        kv_ctx ctx = list ? where.u.list->items[i].u.ctx : where.u.ctx;
-        /* a key of another storage is for the store to refuse, also one without an axis */
-        code = info.ndim > 0
-                   ? kv_array_new_sparse(&a, info.dtype, info.ndim, info.shape, 0, NULL, ctx, e)
-                   : kv_array_new(&a, info.dtype, 0, NULL, ctx, e);
-        if (code)
-            break;
-        if (list)
-            out->u.list->items[i] = value_array(kv_array_ref(a));
-        else
-            *out = value_array(kv_array_ref(a));
-        code = pairs_add(p, key, a, e);
-    }
-    return code;
-}
-
-static int new_arrays(session *s, kv *store, const ast *call, const key_list *keys, pairs *p,
-                      result *out, kv_err *e)
-{
-    const ast *ctx = command_option_of(call, "ctx");
-    value where = value_ctx((kv_ctx){0});
-    int code = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
-    out->dense = true;
-    out->has_key = !keys->list;
-    out->key = keys->n > 0 ? keys->keys[0] : (kv_key){0};
-    if (code == KV_OK && keys->list)
-        code = result_for_keys(out, keys->n, e);
-    for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
-        if (keys->list)
-            out->keys[i] = keys->keys[i];
-        code = new_rows(p, store, keys->keys[i], where,
-                        keys->list ? &out->v.u.list->items[i] : &out->v, e);
-    }
-    value_release(&where);
-    return code;
-}
-
 /* ---- The command ----------------------------------------------------------------------------- */
-
-static int make_arrays(session *s, kv *store, const ast *call, const key_list *keys, pairs *p,
-                       result *out, kv_err *e)
-{
-    const ast *into = command_option_of(call, "out");
-    if (into && command_option_of(call, "ctx"))
-        return unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
-    return into ? pairs_into(p, s, into, keys, e) : new_arrays(s, store, call, keys, p, out, e);
-}
 
 /* An error of the call has the place of what is wrong: the ids, the array, or else the keys. */
 static int place_error(session *s, const ast *call, kv *store, kv_err *e)
@@ -167,7 +92,7 @@ static int pull_rows(session *s, kv *store, const ast *call, const key_list *key
 {
     const ast *ids_node = command_option_of(call, "row-ids");
     value ids = value_none();
-    id_lists lists = {0};
+    value_stack lists = {0};
     kv_array **each = NULL;
     pairs p = {0};
     kv_call how;
@@ -175,7 +100,8 @@ static int pull_rows(session *s, kv *store, const ast *call, const key_list *key
     if (code == KV_OK && (code = eval(s, ids_node, &ids, e)) == KV_OK &&
         (code = add_lists(&lists, ids, e)))
         unit_at(s, ids_node, e);
-    if (code == KV_OK && (code = make_arrays(s, store, call, keys, &p, out, e)) == KV_OK) {
+    out->dense = !command_option_of(call, "out");
+    if (code == KV_OK && (code = pairs_outs(&p, s, store, call, keys, true, out, e)) == KV_OK) {
         if ((code = match_lists(&each, &lists, keys, &p, e)))
             unit_at(s, ids_node, e);
         else
@@ -185,7 +111,7 @@ static int pull_rows(session *s, kv *store, const ast *call, const key_list *key
         place_error(s, call, store, e);
     mem_free(each);
     pairs_release(&p);
-    id_lists_release(&lists);
+    value_stack_release(&lists);
     value_release(&ids);
     return code;
 }

@@ -1,6 +1,4 @@
-/* What an optimizer keeps: save-states, load-states, and the table of info --states. */
-#include "cmd/cmd_states.h"
-
+/* The states of an optimizer: save-states, load-states, and the table of info --states. */
 #include <string.h>
 
 #include "base/num.h"
@@ -11,15 +9,15 @@
 
 /* ---- Files ---- */
 
-/* Evaluates FILE. States are no text, so they go to files only. */
-static int path_of(session *s, const ast *node, value *path, kv_err *e)
+/* FILE, or NULL after an error. States are no text, so they go to files only. */
+static const char *path_of(session *s, const ast *node, result *out, kv_err *e)
 {
-    int code = eval_text(s, node, "a file name", path, e);
-    if (code || strcmp(path->u.text->text, "-") != 0)
-        return code;
-    value_release(path);
+    const char *path = eval_word(s, node, "a file name", out, e);
+    if (!path || strcmp(path, "-") != 0)
+        return path;
     unit_err(s, node, e, KV_E_USAGE, "states stand in a file, not in stdin or stdout");
-    return kv_err_hint(e, "a file of that name is ./-");
+    kv_err_hint(e, "a file of that name is ./-");
+    return NULL;
 }
 
 static int ignore(void *arg, const kv_field *fields, int n, kv_err *e)
@@ -39,33 +37,26 @@ static int placed(session *s, const ast *call, kv *store, kv_err *e)
 int cmd_save_states(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    value path;
+    const char *name;
     uint32_t flags = command_option_of(call, "dump-optimizer") ? KV_DUMP_OPTIMIZER : 0;
-    int code = session_store(s, &store, e);
-    (void)out;
-    if (code || (code = path_of(s, call->kid[0], &path, e)))
-        return code;
-    const char *name = path.u.text->text;
-    /* a dry run finds out what would fail, as far as that does not need the file */
-    if ((code = safe_write(s, name, e)) == KV_OK && s->dry_run)
+    if (session_store(s, &store, e) || !(name = path_of(s, call->kid[0], out, e)))
+        return e->code;
+    /* a dry run finds the errors that do not need the file */
+    int code = safe_write(s, name, e);
+    if (code == KV_OK && s->dry_run)
         code = kv_describe(store, "states", ignore, NULL, e);
     if (code == KV_OK && !session_would(s, "write", name))
         code = kv_save_states(store, name, flags, e);
-    value_release(&path);
     return code ? placed(s, call, store, e) : KV_OK;
 }
 
 int cmd_load_states(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
-    value path;
-    int code = session_store(s, &store, e);
-    (void)out;
-    if (code || (code = path_of(s, call->kid[0], &path, e)))
-        return code;
-    code = kv_load_states(store, path.u.text->text, e);
-    value_release(&path);
-    return code ? placed(s, call, store, e) : KV_OK;
+    const char *name;
+    if (session_store(s, &store, e) || !(name = path_of(s, call->kid[0], out, e)))
+        return e->code;
+    return kv_load_states(store, name, e) ? placed(s, call, store, e) : KV_OK;
 }
 
 /* ---- info --states ---- */

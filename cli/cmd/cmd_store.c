@@ -3,65 +3,59 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "base/num.h"
 #include "base/suggest.h"
 #include "cmd/commands.h"
-#include "eval/eval.h"
 #include "cmd/explain.h"
+#include "cmd/pairs.h"
+#include "eval/eval.h"
 #include "files/load.h"
 #include "files/named.h"
-#include "cmd/pairs.h"
 #include "out/record.h"
 #include "session/show.h"
-#include "syntax/statement.h"
 #include "session/unit.h"
+#include "syntax/function.h"
+#include "syntax/statement.h"
 
 int cmd_create(session *s, const ast *call, result *out, kv_err *e)
 {
-    value type = value_none();
+    const char *type = s->default_type;
     const ast *name = command_option_of(call, "name"),
               *bound = command_option_of(call, "staleness");
     char number[NUM_TEXT_MAX];
     kv_opt staleness = {"staleness", number};
     int32_t most = 0;
     int code = bound ? eval_int(s, bound, "the staleness", &most, e) : KV_OK;
-    (void)out;
     number[num_int(number, most)] = '\0';
     if (code)
         return code;
     if (name && session_find(s, name->u.text))
         return unit_err(s, name, e, KV_E_NAME, "`%s` is a variable; a store needs another name",
                         name->u.text);
-    if (call->kid[0] && (code = eval_text(s, call->kid[0], "a store type", &type, e)))
-        return code;
+    if (call->kid[0] && !(type = eval_word(s, call->kid[0], "a store type", out, e)))
+        return e->code;
     const char *current = s->current >= 0 ? s->stores[s->current].name : "kv";
-    code = session_create(s, type.kind == VALUE_TEXT ? type.u.text->text : s->default_type,
-                          &staleness, bound != NULL, name ? name->u.text : current, e);
-    value_release(&type);
+    code = session_create(s, type, &staleness, bound != NULL, name ? name->u.text : current, e);
     return code ? unit_at(s, call->kid[0] ? call->kid[0] : call, e) : KV_OK;
 }
 
 int cmd_use(session *s, const ast *call, result *out, kv_err *e)
 {
-    value name;
-    int code = eval_text(s, call->kid[0], "the name of a store", &name, e);
-    (void)out;
-    if (code)
-        return code;
-    int64_t at = session_find_store(s, name.u.text->text);
+    const char *name = eval_word(s, call->kid[0], "the name of a store", out, e);
+    int64_t at = name ? session_find_store(s, name) : -1;
     if (at >= 0) {
         s->current = at;
         s->create_failed = false;
-    } else {
-        code = unit_err(s, call->kid[0], e, KV_E_NAME, "there is no store `%s`", name.u.text->text);
-        suggest near = {.word = name.u.text->text};
+    } else if (name) {
+        unit_err(s, call->kid[0], e, KV_E_NAME, "there is no store `%s`", name);
+        suggest near = {.word = name};
         for (int64_t i = 0; i < s->nstores; i++)
             suggest_add(&near, s->stores[i].name);
         suggest_done(&near, e);
-        kv_err_hint(e, "make one: create --name %s", name.u.text->text);
+        kv_err_hint(e, "make one: create --name %s", name);
     }
-    value_release(&name);
-    return code;
+    return e->code;
 }
 
 /* ---- Keys with values ---- */
@@ -107,7 +101,7 @@ static int wrong_count(session *s, const ast *node, int64_t keys, int64_t values
                        (int)(node->end - node->pos), text, (long long)keys);
 }
 
-/* Values for a list of keys: one each, as so many arguments or as one list of so many. single: the
+/* Values for a list of keys: one each, as separate arguments or as one list. single: the
  * value of a key is one array, no list, and one array or number alone gives each key a copy. A list
  * of numbers does not, because it looks like a value for each. */
 static int pair_list(session *s, const ast *node, const key_list *keys, const value *v, int64_t n,
@@ -208,10 +202,10 @@ static void hint_transpose(session *s, const ast *call, const pairs *p, kv *stor
                     (int)(v->end - v->pos), src->text + v->pos);
 }
 
-/* What -v says of a call: `push 3: float32 (2, 3) cpu(0)` for each key, as it is stored now. */
+/* The lines of -v for a call: `push 3: float32 (2, 3) cpu(0)` for each key, as it is stored now. */
 static void tell_change(session *s, const char *what, const key_list *keys, kv *store)
 {
-    for (int64_t i = 0; s->verbose && i < keys->n; i++) {
+    for (int64_t i = 0; s->out.verbose && i < keys->n; i++) {
         kv_info info;
         kv_err unused = {0};
         char shape[256], ctx[KV_CTX_TEXT];
@@ -228,91 +222,7 @@ static void tell_change(session *s, const char *what, const key_list *keys, kv *
     }
 }
 
-typedef int pair_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_call *, kv_err *);
-
-static int call_with_pairs(session *s, const ast *call, bool single, pair_call *run, result *out,
-                           kv_err *e)
-{
-    kv *store;
-    kv_call how;
-    key_list keys = {0};
-    pairs p = {0};
-    int code;
-    if ((code = session_store(s, &store, e)) || (code = command_priority(s, call, &how, e)))
-        return code;
-    code = make_pairs(s, call, &keys, single, &p, e);
-    if (code == KV_OK)
-        code = record_keys(s, out, keys.keys, keys.n, e);
-    explainer x = {0};
-    if (code == KV_OK)
-        code = explain_begin(&x, s, command_name(call), store, &keys, &p, NULL, e);
-    if (code == KV_OK && explain_makes_call(&x) &&
-        (code = run(store, p.keys, p.n, p.arrays, &how, e))) {
-        hint_transpose(s, call, &p, store, e);
-        place_error(s, call, store, e);
-    }
-    code = explain_end(&x, e);
-    if (code == KV_OK)
-        tell_change(s, command_name(call), &keys, store);
-    pairs_release(&p);
-    key_list_release(&keys);
-    return code;
-}
-
-int cmd_init(session *s, const ast *call, result *out, kv_err *e)
-{
-    return call_with_pairs(s, call, true, kv_init, out, e);
-}
-
-int cmd_push(session *s, const ast *call, result *out, kv_err *e)
-{
-    return call_with_pairs(s, call, false, kv_push, out, e);
-}
-
 /* ---- pull ---- */
-
-/* New arrays like what a key holds, on one context or on each of a list. */
-static int new_outs(pairs *p, const kv_info *info, value where, value *out, kv_err *e)
-{
-    bool list = value_is_sequence(where);
-    int64_t n = list ? where.u.list->n : 1;
-    int code = list ? value_list_new(out, VALUE_LIST, n, e) : KV_OK;
-    for (int64_t i = 0; i < n && code == KV_OK; i++) {
-        kv_array *a;
-        kv_ctx ctx = list ? where.u.list->items[i].u.ctx : where.u.ctx;
-        if ((code = kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e)))
-            break;
-        if (list)
-            out->u.list->items[i] = value_array(kv_array_ref(a));
-        else
-            *out = value_array(kv_array_ref(a));
-        code = pairs_add(p, info->key, a, e);
-    }
-    return code;
-}
-
-static int pull_new(session *s, kv *store, const ast *call, const key_list *keys, pairs *p,
-                    result *out, kv_err *e)
-{
-    const ast *ctx = command_option_of(call, "ctx");
-    value where = value_ctx((kv_ctx){0});
-    int code = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
-    if (code == KV_OK && keys->list)
-        code = result_for_keys(out, keys->n, e);
-    for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
-        kv_info info;
-        if ((code = kv_await_key(store, &keys->keys[i], &info, e)))
-            break;
-        info.key = keys->keys[i];
-        code = new_outs(p, &info, where, keys->list ? &out->v.u.list->items[i] : &out->v, e);
-        if (keys->list)
-            out->keys[i] = info.key;
-        out->has_key = !keys->list;
-        out->key = info.key;
-    }
-    value_release(&where);
-    return code;
-}
 
 /* --ignore-sparse false fills row_sparse arrays, too. */
 static int sparse_flag(session *s, const ast *call, kv_call *how, kv_err *e)
@@ -366,16 +276,11 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
         key_list_release(&keys);
         return code;
     }
-    if (into && command_option_of(call, "ctx"))
-        code = unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
-    else if (into)
-        code = pairs_into(&p, s, into, &keys, e);
-    else
-        code = pull_new(s, store, call, &keys, &p, out, e);
+    code = pairs_outs(&p, s, store, call, &keys, false, out, e);
     explainer x = {0};
     if (code == KV_OK)
         code = explain_begin(&x, s, command_name(call), store, &keys, NULL, &p, e);
-    if (code == KV_OK && explain_makes_call(&x))
+    if (code == KV_OK && x.makes_call)
         code = kv_pull(store, p.keys, p.n, p.arrays, &how, e);
     code = explain_end(&x, e);
     if (code)
@@ -387,9 +292,9 @@ int cmd_pull(session *s, const ast *call, result *out, kv_err *e)
     return code;
 }
 
-/* ---- pushpull, broadcast ---- */
+/* ---- init, push, pushpull, broadcast ---- */
 
-/* New arrays for the results, one a key: like what the store holds, or like the key's first value
+/* New arrays for the results, one a key: like the stored array, or like the key's first value
  * where it holds nothing yet. `in` has the values in the order of the keys. */
 static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *outs, result *out,
                        kv_err *e)
@@ -409,17 +314,12 @@ static int result_outs(kv *store, const key_list *keys, const pairs *in, pairs *
                 .dtype = kv_array_dtype(a), .ndim = kv_array_ndim(a), .shape = kv_array_shape(a)};
         }
         info.key = keys->keys[i];
-        code = new_outs(outs, &info, value_ctx((kv_ctx){0}),
-                        keys->list ? &out->v.u.list->items[i] : &out->v, e);
-        if (keys->list)
-            out->keys[i] = info.key;
-        out->has_key = !keys->list;
-        out->key = info.key;
+        code = pairs_new(outs, &info, value_ctx((kv_ctx){0}), false, out, i, e);
     }
     return code;
 }
 
-/* Makes what a variable holds arrays that no other variable shares. */
+/* Copies the arrays of a variable that other variables share, since they will be written. */
 static int own_arrays(value *v, kv_err *e)
 {
     kv_array *a;
@@ -462,7 +362,7 @@ static value *variable_in_place(session *s, const ast *call)
 typedef int both_call(kv *, const kv_key *, int64_t, kv_array *const *, const kv_key *, int64_t,
                       kv_array *const *, const kv_call *, kv_err *);
 
-/* Whether an array to be filled has another shape than its key holds. */
+/* Returns true if an array to be filled has another shape than its key. */
 static bool outs_differ(kv *store, const pairs *outs)
 {
     for (int64_t i = 0; i < outs->n; i++) {
@@ -477,9 +377,12 @@ static bool outs_differ(kv *store, const pairs *outs)
     return false;
 }
 
-/* single: one array a key. in_place: the values are the outs. */
-static int call_with_outs(session *s, const ast *call, bool single, bool in_place, both_call *run,
-                          result *out, kv_err *e)
+/* The arrays that a call fills: none but those of --out, new ones, or its values. */
+typedef enum call_outs { NO_OUTS, NEW_OUTS, IN_PLACE } call_outs;
+
+/* single: one array a key. */
+static int call_with_pairs(session *s, const ast *call, bool single, call_outs to, both_call *run,
+                           result *out, kv_err *e)
 {
     kv *store;
     kv_call how;
@@ -497,13 +400,14 @@ static int call_with_outs(session *s, const ast *call, bool single, bool in_plac
     if (code == KV_OK && (code = record_keys(s, out, keys.keys, keys.n, e)) == KV_OK) {
         if (into)
             code = pairs_into(&outs, s, into, &keys, e);
-        else if (!in_place)
+        else if (to == NEW_OUTS)
             code = result_outs(store, &keys, &p, &outs, out, e);
     }
     explainer x = {0};
     if (code == KV_OK)
-        code = explain_begin(&x, s, command_name(call), store, &keys, &p, in_place ? &p : &outs, e);
-    if (code == KV_OK && explain_makes_call(&x) &&
+        code = explain_begin(&x, s, command_name(call), store, &keys, &p,
+                             to == IN_PLACE ? &p : &outs, e);
+    if (code == KV_OK && x.makes_call &&
         (code = run(store, p.keys, p.n, p.arrays, outs.keys, outs.n, outs.arrays, &how, e))) {
         hint_transpose(s, call, &p, store, e);
         if (into && code == KV_E_SHAPE && outs_differ(store, &outs))
@@ -513,7 +417,7 @@ static int call_with_outs(session *s, const ast *call, bool single, bool in_plac
     code = explain_end(&x, e);
     if (code == KV_OK)
         tell_change(s, command_name(call), &keys, store);
-    if (code == KV_OK && (into || in_place))
+    if (code == KV_OK && (into || to == IN_PLACE))
         warn_ignored(s, into ? into : call->kid[1]->kid[0], ignored);
     pairs_release(&outs);
     pairs_release(&p);
@@ -521,11 +425,37 @@ static int call_with_outs(session *s, const ast *call, bool single, bool in_plac
     return code;
 }
 
+static int init_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                     const kv_key *none, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                     kv_err *e)
+{
+    (void)none, (void)nouts, (void)outs;
+    return kv_init(store, keys, n, arrays, how, e);
+}
+
+int cmd_init(session *s, const ast *call, result *out, kv_err *e)
+{
+    return call_with_pairs(s, call, true, NO_OUTS, init_keys, out, e);
+}
+
+static int push_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
+                     const kv_key *none, int64_t nouts, kv_array *const *outs, const kv_call *how,
+                     kv_err *e)
+{
+    (void)none, (void)nouts, (void)outs;
+    return kv_push(store, keys, n, arrays, how, e);
+}
+
+int cmd_push(session *s, const ast *call, result *out, kv_err *e)
+{
+    return call_with_pairs(s, call, false, NO_OUTS, push_keys, out, e);
+}
+
 int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)
 {
     value *v = variable_in_place(s, call), before = value_none();
     if (!v)
-        return call_with_outs(s, call, false, false, kv_pushpull, out, e);
+        return call_with_pairs(s, call, false, NEW_OUTS, kv_pushpull, out, e);
     bool numbers = !all_arrays(*v); /* arrays will stand for them, if all goes well */
     if (numbers)
         before = value_ref(*v);
@@ -533,7 +463,7 @@ int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)
     if (code)
         unit_at(s, call->kid[1], e);
     else
-        code = call_with_outs(s, call, false, true, kv_pushpull, out, e);
+        code = call_with_pairs(s, call, false, IN_PLACE, kv_pushpull, out, e);
     /* KEYS may have called a function that made variables: they may have moved */
     if (code && numbers && (v = session_find(s, call->kid[1]->kid[0]->u.text))) {
         value_release(v);
@@ -545,44 +475,25 @@ int cmd_pushpull(session *s, const ast *call, result *out, kv_err *e)
 
 int cmd_broadcast(session *s, const ast *call, result *out, kv_err *e)
 {
-    return call_with_outs(s, call, true, false, kv_broadcast, out, e);
+    return call_with_pairs(s, call, true, NEW_OUTS, kv_broadcast, out, e);
 }
 
-/* ---- What a store is ---- */
+/* ---- Commands that are one call ---- */
 
-int cmd_type(session *s, const ast *call, result *out, kv_err *e)
+int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
 {
     kv *store;
     int code = session_store(s, &store, e);
-    (void)call;
-    return code ? code : value_text_new(&out->v, kv_type(store), strlen(kv_type(store)), e);
-}
-
-int cmd_rank(session *s, const ast *call, result *out, kv_err *e)
-{
-    kv *store;
-    int code = session_store(s, &store, e);
-    (void)call;
-    if (code == KV_OK)
-        out->v = value_int(kv_rank(store));
-    return code;
-}
-
-int cmd_num_workers(session *s, const ast *call, result *out, kv_err *e)
-{
-    kv *store;
-    int code = session_store(s, &store, e);
-    (void)call;
-    if (code == KV_OK)
-        out->v = value_int(kv_num_workers(store));
-    return code;
-}
-
-int cmd_wait(session *s, const ast *call, result *out, kv_err *e)
-{
-    kv *store;
-    int code = session_store(s, &store, e);
-    (void)call;
     (void)out;
-    return code ? code : kv_wait(store, e);
+    return code ? code : ((const command *)call->u.other)->on_store(store, e);
+}
+
+/* The function without arguments that has the name of the command. */
+int cmd_call_function(session *s, const ast *call, result *out, kv_err *e)
+{
+    buf name = {0};
+    name_put(&name, command_name(call), strlen(command_name(call)), '_');
+    const function *f = function_find(buf_text(&name));
+    buf_release(&name);
+    return function_call(s, f, NULL, NULL, 0, &out->v, e);
 }

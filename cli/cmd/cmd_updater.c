@@ -1,11 +1,11 @@
-/* The commands that say what a push does: set-updater, set-optimizer. */
+/* The commands that choose the update of a push: set-updater, set-optimizer. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
-#include "cmd/optimizer_help.h"
+#include "cmd/help.h"
 #include "syntax/optimizer_param.h"
 #include "syntax/statement.h"
 #include "session/unit.h"
@@ -20,7 +20,7 @@ typedef struct params {
     int n;
 } params;
 
-/* Whether a parameter of the rule that a command names is a text. */
+/* Returns true if a parameter of the rule that a command names is a text. */
 static bool takes_text(session *s, const ast *call, const char *param)
 {
     const ast *what = call->kid[0];
@@ -30,9 +30,9 @@ static bool takes_text(session *s, const ast *call, const char *param)
         return optimizer_takes_text(param, what ? what->u.other : NULL);
     if (eval_text(s, what, "", &name, &unused))
         return false;
-    int64_t at = map_get(&s->rules, (kv_key){0, name.u.text->text});
+    int64_t at = map_get(&s->rules, (kv_key){0, name.u.text});
     bool text = at >= 0 ? optimizer_takes_text(param, s->rule_defs[at].rule)
-                        : optimizer_named_takes_text(param, name.u.text->text);
+                        : optimizer_named_takes_text(param, name.u.text);
     value_release(&name);
     return text;
 }
@@ -61,7 +61,7 @@ static int param_text(session *s, const ast *call, const ast *option, value *out
     buf text = {0};
     int code;
     if (option->n == 0)
-        return value_text_new(out, "true", 4, e);
+        return value_text(out, "true", e);
     if ((code = param_value(s, call, option, &v, e)))
         return code;
     char number[NUM_TEXT_MAX];
@@ -79,11 +79,8 @@ static int param_text(session *s, const ast *call, const ast *option, value *out
                         "a parameter is a number, true, false, none or a text, not %s",
                         value_kind_name(v));
     }
-    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
-        code = value_text_new(out, buf_text(&text), text.len, e);
     value_release(&v);
-    buf_release(&text);
-    return code;
+    return value_text_take(out, &text, code, e);
 }
 
 static void params_release(params *p)
@@ -105,7 +102,7 @@ static int params_of(session *s, const ast *call, params *p, kv_err *e)
             code =
                 unit_err(s, option, e, KV_E_USAGE, "a rule has at most %d parameters", MAX_PARAMS);
         else if ((code = param_text(s, call, option, &p->texts[p->n], e)) == KV_OK) {
-            p->opts[p->n] = (kv_opt){option->u.text, p->texts[p->n].u.text->text};
+            p->opts[p->n] = (kv_opt){option->u.text, p->texts[p->n].u.text};
             p->n++;
         }
     }
@@ -132,13 +129,13 @@ static int set_rule(kv *store, const unit *u, const rule_ast *rule, const params
 }
 
 /* A rule of the script, or an optimizer of the library. */
-static int set_named(session *s, kv *store, const ast *what, const params *p, kv_err *e)
+static int set_named(session *s, kv *store, const ast *what, const params *p, result *out,
+                     kv_err *e)
 {
-    value name;
-    int code = eval_text(s, what, "the name of an updater", &name, e);
-    if (code)
-        return code;
-    const char *text = name.u.text->text;
+    const char *text = eval_word(s, what, "the name of an updater", out, e);
+    int code;
+    if (!text)
+        return e->code;
     int64_t at = map_get(&s->rules, (kv_key){0, text});
     if (at >= 0)
         code = set_rule(store, s->rule_defs[at].unit, s->rule_defs[at].rule, p, e);
@@ -148,7 +145,6 @@ static int set_named(session *s, kv *store, const ast *what, const params *p, kv
         code = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
     else
         code = kv_set_updater(store, NULL, NULL, NULL, e);
-    value_release(&name);
     return code ? unit_at(s, what, e) : KV_OK;
 }
 
@@ -163,7 +159,7 @@ static void hint_words(session *s, const ast *call, kv_err *e)
     }
 }
 
-static int set_any(session *s, const ast *call, kv_err *e)
+int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *what = call->kid[0];
     kv *store;
@@ -171,42 +167,26 @@ static int set_any(session *s, const ast *call, kv_err *e)
     int code = session_store(s, &store, e);
     if (code || (code = params_of(s, call, &p, e)))
         return code;
-    if (what->kind == STMT_RULE)
+    if (!what)
+        code = kv_update_optimizer(store, p.opts, p.n, e);
+    else if (what->kind == STMT_RULE)
         code = set_rule(store, s->unit, what->u.other, &p, e);
     else
-        code = set_named(s, store, what, &p, e);
-    hint_words(s, call, e);
+        code = set_named(s, store, what, &p, out, e);
+    if (what)
+        hint_words(s, call, e);
     params_release(&p);
     return code;
 }
 
-int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
-{
-    (void)out;
-    return set_any(s, call, e);
-}
-
-/* set-optimizer --update: other parameters for the one in use. */
-static int change(session *s, const ast *call, kv_err *e)
-{
-    kv *store;
-    params p;
-    int code = session_store(s, &store, e);
-    if (code || (code = params_of(s, call, &p, e)))
-        return code;
-    code = kv_update_optimizer(store, p.opts, p.n, e);
-    params_release(&p);
-    return code;
-}
-
+/* With --update: other parameters for the one in use. */
 int cmd_set_optimizer(session *s, const ast *call, result *out, kv_err *e)
 {
     bool update = command_option_of(call, "update") != NULL;
-    (void)out;
     if (update && call->kid[0])
         return unit_err(s, call->kid[0], e, KV_E_USAGE,
                         "--update changes the optimizer in use: no name");
     if (!update && !call->kid[0])
         return unit_err(s, call, e, KV_E_USAGE, "set-optimizer needs a NAME, or --update");
-    return update ? change(s, call, e) : set_any(s, call, e);
+    return cmd_set_updater(s, call, out, e);
 }

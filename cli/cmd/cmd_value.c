@@ -9,6 +9,7 @@
 #include "eval/eval.h"
 #include "syntax/function.h"
 #include "files/save.h"
+#include "io/scalar.h"
 #include "run/setting.h"
 #include "session/show.h"
 #include "session/unit.h"
@@ -39,26 +40,16 @@ int cmd_print(session *s, const ast *call, result *out, kv_err *e)
 
 int cmd_write(session *s, const ast *call, result *out, kv_err *e)
 {
-    value path;
     result r = {0};
-    int code = eval(s, call->kid[0], &r.v, e);
-    (void)out;
-    if (code)
-        return code;
-    if ((code = eval_text(s, call->kid[1], "a file name", &path, e)) == KV_OK) {
-        const char *name = path.u.text->text;
-        if (strcmp(name, "-") == 0) {
-            if ((code = session_flush(s, e)) == KV_OK)
-                code = save_stdout(s, r.v, e);
-        } else {
-            code = save_result(s, name, &r, false, e);
-        }
-        if (code)
-            unit_at(s, call->kid[1], e);
-        value_release(&path);
-    }
+    if (eval(s, call->kid[0], &r.v, e))
+        return e->code;
+    const char *name = eval_word(s, call->kid[1], "a file name", out, e);
+    if (name && strcmp(name, "-") != 0)
+        save_result(s, name, &r, false, e);
+    else if (name && session_flush(s, e) == KV_OK)
+        save_stdout(s, r.v, e);
     value_release(&r.v);
-    return code;
+    return unit_at(s, call->kid[1], e);
 }
 
 /* ---- assert ---- */
@@ -69,11 +60,7 @@ int cmd_write(session *s, const ast *call, result *out, kv_err *e)
 static void add_number(buf *out, double x, kv_dtype dtype)
 {
     char number[NUM_TEXT_MAX];
-    num_width width = dtype == KV_FLOAT32    ? NUM_BINARY32
-                      : dtype == KV_FLOAT16  ? NUM_BINARY16
-                      : dtype == KV_BFLOAT16 ? NUM_BFLOAT16
-                                             : NUM_BINARY64;
-    num_plain(number, x, width);
+    num_plain(number, x, scalar_width(dtype));
     buf_add(out, number);
 }
 
@@ -86,16 +73,6 @@ static int index_of(int64_t at[KV_MAX_NDIM], const kv_array *a, int64_t i)
         i /= kv_array_shape(a)[k];
     }
     return ndim;
-}
-
-static void add_index(buf *out, const kv_array *a, int64_t i)
-{
-    int64_t at[KV_MAX_NDIM];
-    int ndim = index_of(at, a, i);
-    buf_char(out, '[');
-    for (int k = 0; k < ndim; k++)
-        buf_printf(out, k > 0 ? ", %lld" : "%lld", (long long)at[k]);
-    buf_char(out, ']');
 }
 
 /* One side of a comparison: its numbers as doubles. */
@@ -167,10 +144,10 @@ static void describe_side(buf *out, const char *name, const side *v)
     buf_char(out, '\n');
 }
 
-/* Where two sides differ. */
+/* The differences of two sides. */
 typedef struct difference {
     const kv_array *shaped; /* the side that has the shape of the result */
-    int64_t n, wrong;       /* elements, and those that do not hold */
+    int64_t n, wrong;       /* the number of elements, and of failed comparisons */
     int64_t shown[SHOWN_DIFFERENCES]; /* the first of them */
     int64_t first, worst;   /* -1: none */
     double most;            /* the largest difference; NaN when there is one */
@@ -190,7 +167,7 @@ static difference find_difference(buf *out, int op, const side *l, const side *r
             d.shown[d.wrong] = i;
         if (++d.wrong <= SHOWN_DIFFERENCES && d.n > 1) {
             buf_add(out, "  ");
-            add_index(out, d.shaped, i);
+            show_index(out, d.shaped, i);
             buf_add(out, "  ");
             add_number(out, a, kv_array_dtype(l->a));
             buf_add(out, "  ");
@@ -213,7 +190,7 @@ static void describe_worst(buf *out, const difference *d)
                (long long)d->n, d->n == 1 ? "" : "s", d->wrong == 1 ? "fails" : "fail");
     add_number(out, d->most, KV_FLOAT64);
     buf_add(out, ", at ");
-    add_index(out, d->shaped, d->worst);
+    show_index(out, d->shaped, d->worst);
     buf_char(out, '\n');
 }
 
@@ -294,7 +271,8 @@ int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
     const ast *list = call->kid[0], *expr = list->kid[0];
     const source *src = &s->unit->src;
     uint64_t draws = s->draws;
-    value v, text = value_none();
+    const char *text = NULL;
+    value v;
     bool truth;
     if (list->n > 2)
         return unit_err(s, list, e, KV_E_USAGE, "assert takes an expression and a text");
@@ -309,72 +287,57 @@ int cmd_assert(session *s, const ast *call, result *out, kv_err *e)
     out->sides.holds = truth;
     if (truth)
         return KV_OK;
-    if (list->n == 2 && (code = eval_text(s, list->kid[1], "the message of an assert", &text, e)))
-        return code;
+    if (list->n == 2 && !(text = eval_word(s, list->kid[1], "the message of an assert", out, e)))
+        return e->code;
     s->draws = draws; /* the same random numbers as above */
     describe_failure(s, expr, &out->sides);
     int n = (int)(expr->end - expr->pos > 200 ? 200 : expr->end - expr->pos);
-    if (text.kind == VALUE_TEXT)
-        code = unit_err(s, expr, e, KV_E_ASSERT, "%s", text.u.text->text);
-    else
-        code = unit_err(s, expr, e, KV_E_ASSERT, "%.*s does not hold", n, src->text + expr->pos);
-    value_release(&text);
-    return code;
+    return text ? unit_err(s, expr, e, KV_E_ASSERT, "%s", text)
+                : unit_err(s, expr, e, KV_E_ASSERT, "%.*s does not hold", n, src->text + expr->pos);
 }
 
 /* ---- Settings, files, leaving ---- */
 
 int cmd_set(session *s, const ast *call, result *out, kv_err *e)
 {
-    value name = value_none(), v;
+    const ast *name = call->kid[0], *node = call->kid[1];
+    value v;
     buf text = {0};
-    int code = KV_OK;
-    if (call->kid[0] && (code = eval_text(s, call->kid[0], "the name of a setting", &name, e)))
-        return code;
-    const char *word = name.kind == VALUE_TEXT ? name.u.text->text : NULL;
-    if (call->kid[1]) {
-        const ast *node = call->kid[1];
-        /* the name of a format may stand without quotes */
-        if (node->kind == AST_NAME && !session_find(s, node->u.text))
-            code = value_text_new(&v, node->u.text, strlen(node->u.text), e);
-        else
-            code = eval(s, node, &v, e);
-        if (code == KV_OK) {
-            code = setting_set(s, word, v, e);
-            if (code)
-                unit_at(s, e->code == KV_E_USAGE ? call->kid[0] : node, e);
-            value_release(&v);
-        }
-    } else if ((code = setting_show(s, &text, word, e)) == KV_OK) {
-        out->as_text = true;
-        code = value_text_new(&out->v, buf_text(&text), text.len, e);
-    } else {
-        unit_at(s, call->kid[0], e);
+    const char *word = name ? eval_word(s, name, "the name of a setting", out, e) : NULL;
+    if (name && !word)
+        return e->code;
+    if (!node) {
+        int code = setting_show(s, &text, word, e);
+        return code ? unit_at(s, name, e) : result_text(out, &text, code, e);
     }
-    value_release(&name);
-    buf_release(&text);
+    /* the name of a format may stand without quotes */
+    int code = node->kind == AST_NAME && !session_find(s, node->u.text)
+                   ? value_text(&v, node->u.text, e)
+                   : eval(s, node, &v, e);
+    if (code)
+        return code;
+    if ((code = setting_set(s, word, v, e)))
+        unit_at(s, e->code == KV_E_USAGE ? name : node, e);
+    value_release(&v);
     return code;
 }
 
 /* A file whose name was computed; one with a literal name was read while parsing. */
 int cmd_source(session *s, const ast *call, result *out, kv_err *e)
 {
-    value path;
     char *text;
     size_t n;
     unit *u = NULL;
-    (void)out;
     if (s->sourced_depth >= SOURCE_MAX_DEPTH)
         return unit_err(s, call, e, KV_E_VALUE, SOURCE_TOO_DEEP);
-    int code = eval_text(s, call->kid[0], "a file name", &path, e);
-    if (code)
-        return code;
+    const char *path = eval_word(s, call->kid[0], "a file name", out, e);
+    if (!path)
+        return e->code;
     s->sourced_depth++;
-    code = file_read_text(path.u.text->text, &text, &n, e);
-    if (code == KV_OK && (code = unit_read(s, &u, path.u.text->text, text, n, 1, NULL, e)) == KV_OK)
+    int code = file_read_text(path, &text, &n, e);
+    if (code == KV_OK && (code = unit_read(s, &u, path, text, n, 1, NULL, e)) == KV_OK)
         code = unit_run(s, u, e);
     s->sourced_depth--;
-    value_release(&path);
     return code;
 }
 

@@ -1,22 +1,31 @@
-/* The code of the commands; the command table says what each of them is. */
+/* The functions of the commands; the command table describes them. */
 #ifndef CMD_COMMANDS_H
 #define CMD_COMMANDS_H
 
 #include "syntax/command.h"
 
+struct key_list;
+
 typedef int command_fn(session *s, const ast *call, result *out, kv_err *e);
 
 /* cmd_store.c */
-command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_type, cmd_rank, cmd_num_workers,
-    cmd_wait, cmd_pushpull, cmd_broadcast;
+command_fn cmd_create, cmd_use, cmd_init, cmd_push, cmd_pull, cmd_pushpull, cmd_broadcast,
+    cmd_call_store, cmd_call_function;
 /* cmd_rows.c */
 command_fn cmd_row_sparse_pull;
 /* cmd_type.c */
-command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_done, cmd_send_command;
+command_fn cmd_is_capable, cmd_register, cmd_barrier, cmd_send_command;
 /* cmd_updater.c */
 command_fn cmd_set_updater, cmd_set_optimizer;
 /* cmd_states.c */
 command_fn cmd_save_states, cmd_load_states;
+/* The optimizer and its own numbers, for info --states: added as rows of a name and a value. Errors
+ * as below. */
+int cmd_states_summary(kv *store, rows *summary, kv_err *e);
+/* The states of these keys, in the order of updates; keys NULL: of all. The caller releases *table,
+ * also after a failure. Errors: key, usage (no optimizer), unsupported (the updater is a C
+ * function), memory. */
+int cmd_states_table(kv *store, rows *table, const struct key_list *keys, kv_err *e);
 /* cmd_compress.c */
 command_fn cmd_set_gradient_compression;
 /* cmd_list.c */
@@ -25,8 +34,6 @@ command_fn cmd_list, cmd_info, cmd_vars;
 command_fn cmd_print, cmd_write, cmd_assert, cmd_set, cmd_source, cmd_quit;
 /* cmd_plot.c */
 command_fn cmd_plot;
-/* cmd_state.c */
-command_fn cmd_begin, cmd_commit, cmd_rollback;
 /* cmd_expect.c */
 command_fn cmd_expect, cmd_expect_error;
 /* cmd_history.c */
@@ -49,10 +56,10 @@ const char *help_topic(int i);
 
 /* The text of --version and `version`. */
 void version_text(buf *out);
-/* The part of it that says with what kvctl was built. */
+/* The part of it that lists the libraries of the build. */
 void version_build(buf *out);
 
-/* Whether the literal words of a bench command mean something: see `check` in syntax/command.h. */
+/* Checks the literal words of a bench command: see `check` in syntax/command.h. */
 int cmd_bench_check(const source *src, const ast *call, const map *types, kv_err *e);
 
 /* Ends the profile of the session, if one is being taken: its file is complete then. Errors: io,

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
-#include "io/element.h"
+#include "io/scalar.h"
 #include "lang/lex.h"
 #include "cmd/commands.h"
 #include "session/show.h"
@@ -41,18 +41,13 @@ static bool can(kv *store, const char *what)
     return kv_is_capable(store, what, &yes, &unused) == KV_OK && yes;
 }
 
-static bool has_transactions(kv *store)
-{
-    return can(store, "transactions");
-}
-
 /* teststore, horovod and byteps sum and copy, and keep nothing that could be pulled. */
 static bool keeps_values(kv *store)
 {
     return can(store, "pull");
 }
 
-/* What a key holds, as a dense array; NULL when it holds nothing. */
+/* The stored array of a key, as a dense one; NULL if it has none. */
 static kv_array *stored(kv *store, kv_key key)
 {
     kv_info info;
@@ -61,8 +56,7 @@ static kv_array *stored(kv *store, kv_key key)
     if (kv_find(store, &key, &info, &unused) ||
         kv_array_new(&a, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &unused))
         return NULL;
-    kv_call call = {0};
-    if (kv_pull(store, &key, 1, &a, &call, &unused)) {
+    if (kv_pull(store, &key, 1, &a, NULL, &unused)) {
         kv_array_unref(a);
         return NULL;
     }
@@ -73,9 +67,7 @@ static kv_array *stored(kv *store, kv_key key)
  * a scratch one. */
 static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p)
 {
-    kv_call call = {0};
     kv_err unused = {0};
-    int code = KV_OK;
     int64_t n = 0;
     kv_array **arrays = mem_alloc(p->n, sizeof *arrays, &unused);
     kv_key *keys = mem_alloc(p->n, sizeof *keys, &unused);
@@ -85,7 +77,7 @@ static kv_array *pushed_sum(kv *store, kv_key key, const pairs *p)
         arrays[n] = p->arrays[i];
         keys[n++] = key;
     }
-    if (!arrays || !keys || n == 0 || (code = kv_push(store, keys, n, arrays, &call, &unused)))
+    if (!arrays || !keys || n == 0 || kv_push(store, keys, n, arrays, NULL, &unused))
         n = 0;
     mem_free(arrays);
     mem_free(keys);
@@ -98,7 +90,6 @@ static kv_array *scratch_sum(kv *of, kv_key key, const pairs *p)
     kv *scratch = NULL;
     kv_info info;
     kv_err unused = {0};
-    kv_call call = {0};
     kv_array *zeros = NULL, *sum = NULL;
     if (kv_create("local", NULL, 0, &scratch, &unused))
         return NULL;
@@ -106,21 +97,19 @@ static kv_array *scratch_sum(kv *of, kv_key key, const pairs *p)
     unused = (kv_err){0};
     if (!known || (kv_array_new(&zeros, info.dtype, info.ndim, info.shape, (kv_ctx){0}, &unused) ==
                        KV_OK &&
-                   kv_init(scratch, &key, 1, &zeros, &call, &unused) == KV_OK))
+                   kv_init(scratch, &key, 1, &zeros, NULL, &unused) == KV_OK))
         sum = pushed_sum(scratch, key, p);
     kv_array_unref(zeros);
     kv_free(scratch);
     return sum;
 }
 
-static const char *compression_of(kv *store, char text[64]);
-
-/* The sum of what the codes stand for, when values are compressed: by a push that is taken back. */
+/* The sum of compressed values, as their codes give it: by a push that is taken back. */
 static kv_array *decoded_sum(kv *store, kv_key key, const pairs *p)
 {
     kv_array *sum = NULL;
     kv_err unused = {0};
-    if (!has_transactions(store) || kv_begin(store, &unused))
+    if (!can(store, "transactions") || kv_begin(store, &unused))
         return NULL;
     if (kv_set_updater(store, NULL, NULL, NULL, &unused) == KV_OK)
         sum = pushed_sum(store, key, p);
@@ -212,10 +201,10 @@ static void add_element(buf *out, kv_array *a, int64_t i)
         buf_add(out, "nothing");
     } else if (kv_dtype_is_float(kv_array_dtype(dense))) {
         kv_dtype t = kv_array_dtype(dense);
-        num_plain(text, element_float(t, data, i), element_width(t));
+        num_plain(text, scalar_float(t, data, i), scalar_width(t));
         buf_add(out, text);
     } else {
-        num_int(text, element_int(kv_array_dtype(dense), data, i));
+        num_int(text, scalar_int(kv_array_dtype(dense), data, i));
         buf_add(out, text);
     }
     kv_array_unref(dense);
@@ -232,7 +221,7 @@ static int64_t interesting(kv_array *a)
         return 0;
     if (kv_array_read(dense, &data, &unused) == KV_OK) {
         while (found < kv_array_size(dense) &&
-               element_float(kv_array_dtype(dense), data, found) == 0)
+               scalar_float(kv_array_dtype(dense), data, found) == 0)
             found++;
         found = found < kv_array_size(dense) ? found : 0;
     }
@@ -244,22 +233,16 @@ static int64_t interesting(kv_array *a)
 static void add_place(buf *out, kv_array *like, int64_t i)
 {
     char shape[256];
+    const char *dtype = kv_dtype_name(kv_array_dtype(like));
     int ndim = kv_array_ndim(like);
-    const int64_t *sizes = kv_array_shape(like);
-    int64_t index[KV_MAX_NDIM];
-    for (int d = ndim - 1; d >= 0; d--) {
-        index[d] = sizes[d] > 0 ? i % sizes[d] : 0;
-        i = sizes[d] > 0 ? i / sizes[d] : 0;
-    }
     if (ndim == 0) {
-        buf_printf(out, "the %s number", kv_dtype_name(kv_array_dtype(like)));
+        buf_printf(out, "the %s number", dtype);
         return;
     }
-    buf_add(out, "element [");
-    for (int d = 0; d < ndim; d++)
-        buf_printf(out, d > 0 ? ", %lld" : "%lld", (long long)index[d]);
-    buf_printf(out, "] of %s %s", kv_shape_text(shape, sizeof shape, ndim, sizes),
-               kv_dtype_name(kv_array_dtype(like)));
+    buf_add(out, "element ");
+    show_index(out, like, i);
+    buf_printf(out, " of %s %s", kv_shape_text(shape, sizeof shape, ndim, kv_array_shape(like)),
+               dtype);
 }
 
 /* ---- Steps ---- */
@@ -360,7 +343,7 @@ static void tell_sum(steps *t)
     buf_char(t->out, '\n');
 }
 
-/* What the updater does, on this machine or on a server. */
+/* Tells the work of the updater, on this machine or on a server. */
 static void tell_updater(steps *t, bool here)
 {
     kv_array *before = t->x->before[t->key_at], *input = t->x->input[t->key_at];
@@ -414,7 +397,7 @@ static bool is_push(const steps *t)
     return is_call(t, "push") || is_call(t, "pushpull");
 }
 
-/* Where a pull puts what is stored, and a store that keeps nothing its result. */
+/* Tells the arrays that receive the stored array, or the result of a store that keeps nothing. */
 static void tell_copies(steps *t)
 {
     const pairs *p = t->x->outs;
@@ -447,7 +430,7 @@ static void tell_copies(steps *t)
     kv_array_unref(after);
 }
 
-/* ---- Several machines: who waits for whom ---- */
+/* ---- Several machines: ranks that wait for others ---- */
 
 static void tell_all_reduce(steps *t)
 {
@@ -530,7 +513,8 @@ static void tell_cluster_init(steps *t)
 
 /* ---- Whole calls ---- */
 
-/* What is known before the call is made. An array that the call fills may be one of its values. */
+/* Tells the steps up to the call, before it is made: an array that the call fills may be one of its
+ * values. */
 static void tell_before(steps *t)
 {
     explainer *x = t->x;
@@ -552,7 +536,7 @@ static void tell_before(steps *t)
     }
 }
 
-/* What the call makes of it. */
+/* Tells the results of the call. */
 static void tell_after(steps *t)
 {
     const char *type = cluster_type(t->x->store);
@@ -595,7 +579,7 @@ static void begin_key(explainer *x, int64_t i)
     x->steps[i] = t.n;
 }
 
-/* Hands what was told to whoever listens. */
+/* Hands the text to the listener. */
 static void put_out(session *s, buf *text, bool trial)
 {
     if (trial) {
@@ -659,18 +643,13 @@ int explain_begin(explainer *x, session *s, const char *what, kv *store, const k
             x->input[i] = scratch_sum(store, keys->keys[i], values);
         begin_key(x, i);
     }
-    x->makes_call = !x->trial || has_transactions(store);
+    x->makes_call = !x->trial || can(store, "transactions");
     if (x->trial && x->makes_call) {
         if (kv_begin(store, e))
             return e->code;
         x->begun = true;
     }
     return KV_OK;
-}
-
-bool explain_makes_call(const explainer *x)
-{
-    return x->makes_call;
 }
 
 int explain_end(explainer *x, kv_err *e)

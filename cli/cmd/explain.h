@@ -1,4 +1,4 @@
-/* What a store does, in plain words and with small numbers: `explain push 3 b` and `explain on`.
+/* The work of a store, in plain words and with small numbers: `explain push 3 b` and `explain on`.
  *
  * A command of the store tells a teller which call it is about to make, makes it, and tells that it
  * is done. Of each key one element is followed on its way through the store. `explain COMMAND` is a
@@ -16,29 +16,26 @@
 #define EXPLAIN_KEYS 3
 
 typedef struct explainer {
-    bool on, trial;   /* somebody listens; what happens is taken back */
-    bool makes_call;  /* a trial in which the call is not made */
+    bool on, trial;   /* a listener is there; the call is undone at the end */
+    bool makes_call;  /* the call is to be made: all but some trials do */
     bool begun;       /* the trial's transaction is open */
     session *s;
     kv *store;
     const char *what; /* the name of the command */
     const key_list *keys;
     const pairs *values, *outs;
-    kv_array *before[EXPLAIN_KEYS]; /* what the keys hold, or NULL */
+    kv_array *before[EXPLAIN_KEYS]; /* the arrays of the keys, or NULL */
     kv_array *input[EXPLAIN_KEYS];  /* the sums that updaters get, or NULL */
     int64_t at[EXPLAIN_KEYS];       /* the elements that are followed */
-    buf told[EXPLAIN_KEYS];         /* what was said so far of each key, */
+    buf told[EXPLAIN_KEYS];         /* the text so far of each key, */
     int steps[EXPLAIN_KEYS];        /* and in how many steps */
 } explainer;
 
 /* Begins to tell of a call. values, outs: NULL when the call has none; all is borrowed until
- * explain_end. Nothing happens unless somebody listens. Errors: value (a transaction is open, so a
+ * explain_end. Nothing happens without a listener. Errors: value (a transaction is open, so a
  * trial is not possible), memory. */
 int explain_begin(explainer *x, session *s, const char *what, kv *store, const key_list *keys,
                   const pairs *values, const pairs *outs, kv_err *e);
-
-/* Whether the call is to be made. */
-bool explain_makes_call(const explainer *x);
 
 /* The call was made, or failed with e: tells what it did unless it failed, and ends a trial.
  * Returns e's code. */

@@ -1,9 +1,9 @@
 /* Help as JSON: everything comes from the tables. */
-#include "cmd/help_json.h"
+#include "cmd/help.h"
 
 #include <string.h>
 
-#include "io/json.h"
+#include "io/json_writer.h"
 #include "session/registry.h"
 #include "session/unit.h"
 #include "syntax/read_unit.h"
@@ -61,40 +61,29 @@ static const char *const option_kinds[] = {
     [OPTION_FLAG] = "flag",
 };
 
-/* n bytes of text in quotes, without blanks at the end. */
-static void put_part(buf *out, const char *text, size_t n)
+/* n bytes of text, without blanks at the end. */
+static void put_part(json_writer *w, const char *name, const char *text, size_t n)
 {
     buf part = {0};
     while (n > 0 && text[n - 1] == ' ')
         n--;
     buf_put(&part, text, n);
-    json_write_text(out, buf_text(&part));
-    out->failed = out->failed || part.failed;
+    json_text(w, name, buf_text(&part));
+    w->out->failed = w->out->failed || part.failed;
     buf_release(&part);
 }
 
-static void put_field(buf *out, const char *name, const char *text)
-{
-    buf_printf(out, ",\"%s\":", name);
-    if (text)
-        json_write_text(out, text);
-    else
-        buf_add(out, "null");
-}
-
 /* "a, b" as a list of two. */
-static void put_list(buf *out, const char *name, const char *words)
+static void put_list(json_writer *w, const char *name, const char *words)
 {
-    buf_printf(out, ",\"%s\":[", name);
+    json_begin(w, name, '[');
     while (words && *words) {
         size_t n = strcspn(words, ",");
-        put_part(out, words, n);
+        put_part(w, NULL, words, n);
         words += n;
         words += strspn(words, ", ");
-        if (*words)
-            buf_char(out, ',');
     }
-    buf_char(out, ']');
+    json_end(w, ']');
 }
 
 /* The bytes of the first example: a line, and those behind it that it is not complete without. */
@@ -113,102 +102,108 @@ static size_t example_length(const char *lines)
 }
 
 /* Examples "what to type  # what it does". */
-static void put_examples(buf *out, const char *lines)
+static void put_examples(json_writer *w, const char *lines)
 {
-    buf_add(out, ",\"examples\":[");
+    json_begin(w, "examples", '[');
     while (lines && *lines) {
         size_t n = example_length(lines), at = n;
         for (size_t i = 1; i + 1 < n; i++)
             if (memcmp(lines + i - 1, " # ", 3) == 0)
                 at = i;
-        buf_add(out, "{\"input\":");
-        put_part(out, lines, at);
-        buf_add(out, ",\"about\":");
+        json_begin(w, NULL, '{');
+        put_part(w, "input", lines, at);
         if (at < n)
-            put_part(out, lines + at + 2, n - at - 2);
+            put_part(w, "about", lines + at + 2, n - at - 2);
         else
-            buf_add(out, "null");
+            json_text(w, "about", NULL);
+        json_end(w, '}');
         lines += n + (lines[n] == '\n');
-        buf_add(out, *lines ? "}," : "}");
     }
-    buf_char(out, ']');
+    json_end(w, ']');
 }
 
-static void put_arguments(buf *out, const command *c)
+static void put_arguments(json_writer *w, const command *c)
 {
-    buf_add(out, ",\"args\":[");
+    json_begin(w, "args", '[');
     for (const command_arg *a = c->args; a->kind != ARG_END; a++) {
-        buf_printf(out, a > c->args ? ",{\"kind\":\"%s\"" : "{\"kind\":\"%s\"",
-                   arg_kind_name(a->kind));
-        put_field(out, "name", a->name);
-        buf_printf(out, ",\"optional\":%s}", a->optional ? "true" : "false");
+        json_begin(w, NULL, '{');
+        json_text(w, "kind", arg_kind_name(a->kind));
+        json_text(w, "name", a->name);
+        json_bool(w, "optional", a->optional);
+        json_end(w, '}');
     }
-    buf_add(out, "],\"options\":[");
+    json_end(w, ']');
+    json_begin(w, "options", '[');
     for (const command_option *o = c->options; o->name; o++) {
-        buf_printf(out, o > c->options ? ",{\"kind\":\"%s\"" : "{\"kind\":\"%s\"",
-                   option_kinds[o->kind]);
-        put_field(out, "name", o->name);
-        put_field(out, "value", o->value);
-        buf_printf(out, ",\"optional\":%s}", o->kind == OPTION_NEEDED ? "false" : "true");
+        json_begin(w, NULL, '{');
+        json_text(w, "kind", option_kinds[o->kind]);
+        json_text(w, "name", o->name);
+        json_text(w, "value", o->value);
+        json_bool(w, "optional", o->kind != OPTION_NEEDED);
+        json_end(w, '}');
     }
-    buf_printf(out, "],\"params\":%s,\"gives\":%s", c->flags & COMMAND_PARAMS ? "true" : "false",
-               c->flags & COMMAND_GIVES ? "true" : "false");
+    json_end(w, ']');
+    json_bool(w, "params", c->flags & COMMAND_PARAMS);
+    json_bool(w, "gives", c->flags & COMMAND_GIVES);
 }
 
-static void put_command(buf *out, const command *c)
+static void put_names(json_writer *w, const char *name, const buf *usage, const char *summary)
+{
+    json_text(w, "name", name);
+    json_text(w, "usage", buf_text(usage));
+    json_text(w, "summary", summary);
+    w->out->failed = w->out->failed || usage->failed;
+}
+
+static void put_command(json_writer *w, const command *c)
 {
     buf usage = {0};
     command_usage(&usage, c);
-    buf_printf(out, "{\"name\":\"%s\"", c->name);
-    put_field(out, "usage", buf_text(&usage));
-    put_field(out, "summary", c->summary);
-    put_arguments(out, c);
-    put_examples(out, c->examples);
-    put_list(out, "see", c->see);
-    put_list(out, "fails", c->fails);
-    buf_char(out, '}');
-    out->failed = out->failed || usage.failed;
+    json_begin(w, NULL, '{');
+    put_names(w, c->name, &usage, c->summary);
+    put_arguments(w, c);
+    put_examples(w, c->examples);
+    put_list(w, "see", c->see);
+    put_list(w, "fails", c->fails);
+    json_end(w, '}');
     buf_release(&usage);
 }
 
-static void put_function(buf *out, const function *f)
+static void put_function(json_writer *w, const function *f)
 {
     buf usage = {0};
     function_usage(&usage, f);
-    buf_printf(out, "{\"name\":\"%s\"", f->name);
-    put_field(out, "usage", buf_text(&usage));
-    put_field(out, "summary", f->help);
-    buf_add(out, ",\"params\":[");
+    json_begin(w, NULL, '{');
+    put_names(w, f->name, &usage, f->help);
+    json_begin(w, "params", '[');
     for (int i = 0; f->params[i]; i++) {
         size_t n = strcspn(f->params[i], "=");
-        buf_add(out, i > 0 ? ",{\"name\":" : "{\"name\":");
-        put_part(out, f->params[i], n);
-        buf_printf(out, ",\"optional\":%s}", f->params[i][n] ? "true" : "false");
+        json_begin(w, NULL, '{');
+        put_part(w, "name", f->params[i], n);
+        json_bool(w, "optional", f->params[i][n]);
+        json_end(w, '}');
     }
-    buf_add(out, "]}");
-    out->failed = out->failed || usage.failed;
+    json_end(w, ']');
+    json_end(w, '}');
     buf_release(&usage);
 }
 
 void help_json(buf *out, const command *c, const function *f)
 {
-    bool all = !c && !f, first = true;
-    buf_add(out, "{\"v\":1,\"commands\":[");
-    for (const command *one = registry.commands; one->name; one++) {
-        if (!all && one != c)
-            continue;
-        buf_add(out, first ? "" : ",");
-        put_command(out, one);
-        first = false;
-    }
-    buf_add(out, "],\"functions\":[");
-    first = true;
-    for (const function *one = registry.functions; one->name; one++) {
-        if (!all && one != f)
-            continue;
-        buf_add(out, first ? "" : ",");
-        put_function(out, one);
-        first = false;
-    }
-    buf_add(out, "]}\n");
+    bool all = !c && !f;
+    json_writer w = {.out = out};
+    json_begin(&w, NULL, '{');
+    json_int(&w, "v", 1);
+    json_begin(&w, "commands", '[');
+    for (const command *one = registry.commands; one->name; one++)
+        if (all || one == c)
+            put_command(&w, one);
+    json_end(&w, ']');
+    json_begin(&w, "functions", '[');
+    for (const function *one = registry.functions; one->name; one++)
+        if (all || one == f)
+            put_function(&w, one);
+    json_end(&w, ']');
+    json_end(&w, '}');
+    buf_char(out, '\n');
 }

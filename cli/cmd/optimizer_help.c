@@ -1,10 +1,11 @@
 /* Help on optimizers. Their own parameters stand in the head of the rule, which is shown whole. */
-#include "cmd/optimizer_help.h"
+#include "cmd/help.h"
 #include "syntax/optimizer_param.h"
 
 #include <string.h>
 #include <strings.h>
 
+#include "base/name.h"
 #include "base/suggest.h"
 #include "kvstore.h"
 
@@ -50,8 +51,7 @@ static void common(buf *out)
     for (const optimizer_param *p = optimizer_params; p->name; p++) {
         buf option = {0};
         buf_add(&option, "--");
-        for (const char *c = p->name; *c; c++)
-            buf_char(&option, *c == '_' ? '-' : *c);
+        name_put(&option, p->name, strlen(p->name), '-');
         buf_printf(out, "  %-20s %-15s %s\n", buf_text(&option), p->value, p->about);
         out->failed |= option.failed;
         buf_release(&option);
@@ -67,11 +67,10 @@ int optimizer_check(const char *word, kv_err *e)
 {
     const char *name;
     suggest near = {.word = word};
-    for (int i = 0; kv_optimizer_text(i, &name); i++) {
-        if (strcasecmp(name, word) == 0)
-            return KV_OK;
+    if (optimizer_text(word))
+        return KV_OK;
+    for (int i = 0; kv_optimizer_text(i, &name); i++)
         suggest_add(&near, name);
-    }
     kv_err_set(e, KV_E_NAME, "there is no optimizer `%.64s`", word);
     suggest_done(&near, e);
     return kv_err_hint(e, "`help optimizer` lists them");
@@ -79,14 +78,11 @@ int optimizer_check(const char *word, kv_err *e)
 
 bool optimizer_show(buf *out, const char *name)
 {
-    const char *one, *text;
-    for (int i = 0; (text = kv_optimizer_text(i, &one)); i++) {
-        if (strcasecmp(one, name) != 0)
-            continue;
-        buf_add(out, text);
-        common(out);
-        buf_add(out, schedules);
-        return true;
-    }
-    return false;
+    const char *text = optimizer_text(name);
+    if (!text)
+        return false;
+    buf_add(out, text);
+    common(out);
+    buf_add(out, schedules);
+    return true;
 }

@@ -86,6 +86,61 @@ int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_e
     return KV_OK;
 }
 
+/* ---- New arrays ---- */
+
+int pairs_new(pairs *p, const kv_info *info, value where, bool sparse, result *out, int64_t i,
+              kv_err *e)
+{
+    value *v = out->keys ? &out->v.u.list->items[i] : &out->v;
+    bool list = value_is_sequence(where);
+    int64_t n;
+    const value *places = value_items(&where, &n);
+    int code = list ? value_list_new(v, VALUE_LIST, n, e) : KV_OK;
+    if (out->keys)
+        out->keys[i] = info->key;
+    out->has_key = !out->keys;
+    out->key = info->key;
+    for (int64_t k = 0; k < n && code == KV_OK; k++) {
+        kv_array *a;
+        kv_ctx ctx = places[k].u.ctx;
+        /* a key of another storage is for the store to refuse, also one without an axis */
+        if (sparse && info->ndim > 0)
+            code = kv_array_new_sparse(&a, info->dtype, info->ndim, info->shape, 0, NULL, ctx, e);
+        else
+            code = kv_array_new_raw(&a, info->dtype, info->ndim, info->shape, ctx, e);
+        if (code)
+            break;
+        *(list ? &v->u.list->items[k] : v) = value_array(kv_array_ref(a));
+        code = pairs_add(p, info->key, a, e);
+    }
+    return code;
+}
+
+int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list *keys, bool sparse,
+               result *out, kv_err *e)
+{
+    const ast *ctx = command_option_of(call, "ctx"), *into = command_option_of(call, "out");
+    value where = value_ctx((kv_ctx){0});
+    if (into && ctx)
+        return unit_err(s, into, e, KV_E_USAGE, "--out keeps the devices of its arrays: no --ctx");
+    if (into)
+        return pairs_into(p, s, into, keys, e);
+    int code = ctx ? eval_contexts(s, ctx, &where, e) : KV_OK;
+    if (code == KV_OK && keys->list)
+        code = result_for_keys(out, keys->n, e);
+    for (int64_t i = 0; i < keys->n && code == KV_OK; i++) {
+        kv_info info;
+        if ((code = kv_await_key(store, &keys->keys[i], &info, e)))
+            break;
+        info.key = keys->keys[i];
+        code = pairs_new(p, &info, where, sparse, out, i, e);
+    }
+    value_release(&where);
+    return code;
+}
+
+/* ---- Errors ---- */
+
 /* The name of key i, or NULL. */
 static const char *name_at(kv *store, int64_t i)
 {

@@ -3,6 +3,7 @@
 #define CMD_PAIRS_H
 
 #include "eval/eval.h"
+#include "session/result.h"
 
 /* The pairs of a call: keys[i] with arrays[i]. A call with few pairs needs no memory.
  * All zero is none. */
@@ -23,6 +24,17 @@ int pairs_add(pairs *p, kv_key key, kv_array *a, kv_err *e);
  * array or a list of them, for a list of keys a list of those. Errors: name, dtype, value, memory,
  * with the place of the option. */
 int pairs_into(pairs *p, session *s, const ast *name, const key_list *keys, kv_err *e);
+
+/* Adds new arrays of the form that info has, for key number i of the result: one on the context, or
+ * one on each of a list of them; they are the result's value, too. sparse: row_sparse ones without
+ * rows. Errors: memory, unsupported. */
+int pairs_new(pairs *p, const kv_info *info, value where, bool sparse, result *out, int64_t i,
+              kv_err *e);
+
+/* The arrays that a pull fills: those of --out, else new ones, on --ctx. sparse: as in pairs_new.
+ * Errors: usage (both options), those of pairs_into, eval_contexts and kv_await_key. */
+int pairs_outs(pairs *p, session *s, kv *store, const ast *call, const key_list *keys, bool sparse,
+               result *out, kv_err *e);
 
 /* Gives an error that concerns a text key "did you mean" among those of the store: names that are
  * close, else those that begin with it. */

@@ -1,12 +1,13 @@
 /* Help on store types. The library says which there are, and whether they work here; the table says
  * what those of the library do. */
-#include "cmd/type_help.h"
+#include "cmd/help.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "kvstore.h"
+#include "session/rows.h"
 
 #define SERVERS "on the servers: the workers themselves, or the ranks that launch -s N adds"
 #define JOB "a job: kvctl launch -n WORKERS, or mpirun; the MPI plugin"
@@ -63,34 +64,15 @@ static const struct type_text *find_text(const char *name)
     return NULL;
 }
 
-/* A row of kv_describe. */
-typedef struct type_row {
-    const char *name, *aliases, *reason;
-} type_row;
-
-static type_row read_row(const kv_field *fields, int n)
-{
-    type_row row = {"", "", ""};
-    for (int i = 0; i < n; i++) {
-        if (strcmp(fields[i].name, "name") == 0)
-            row.name = fields[i].text;
-        else if (strcmp(fields[i].name, "aliases") == 0)
-            row.aliases = fields[i].text;
-        else if (strcmp(fields[i].name, "reason") == 0)
-            row.reason = fields[i].text;
-    }
-    return row;
-}
-
 static int list_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
-    type_row row = read_row(fields, n);
-    const struct type_text *t = find_text(row.name);
+    const char *name = field_text(fields, n, "name"), *reason = field_text(fields, n, "reason");
+    const struct type_text *t = find_text(name);
     (void)e;
-    buf_printf(arg, "  %-17s %s\n", row.name,
+    buf_printf(arg, "  %-17s %s\n", name,
                t ? t->summary : "a type of a plugin, or another name for one: register");
-    if (*row.reason)
-        buf_printf(arg, "  %-17s not available: %s\n", "", row.reason);
+    if (*reason)
+        buf_printf(arg, "  %-17s not available: %s\n", "", reason);
     return KV_OK;
 }
 
@@ -142,17 +124,18 @@ static void put_line(buf *out, const char *head, const char *text)
 static int show_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     wanted *w = arg;
-    type_row row = read_row(fields, n);
-    const struct type_text *t = find_text(row.name);
+    const char *name = field_text(fields, n, "name"), *reason = field_text(fields, n, "reason"),
+               *aliases = field_text(fields, n, "aliases");
+    const struct type_text *t = find_text(name);
     (void)e;
-    if (w->found || (strcasecmp(row.name, w->name) != 0 && !has_word(row.aliases, w->name)))
+    if (w->found || (strcasecmp(name, w->name) != 0 && !has_word(aliases, w->name)))
         return KV_OK;
     w->found = true;
-    buf_printf(w->out, "create %s", row.name);
-    buf_add(w->out, *row.aliases ? "   (also " : "");
-    for (const char *c = row.aliases; *c; c++)
+    buf_printf(w->out, "create %s", name);
+    buf_add(w->out, *aliases ? "   (also " : "");
+    for (const char *c = aliases; *c; c++)
         buf_add(w->out, *c == ' ' ? ", " : (char[]){*c, '\0'});
-    buf_add(w->out, *row.aliases ? ")\n\n" : "\n\n");
+    buf_add(w->out, *aliases ? ")\n\n" : "\n\n");
     if (t) {
         buf_printf(w->out, "  %s\n", t->summary);
         put_line(w->out, "keys", t->keys);
@@ -163,7 +146,7 @@ static int show_type(void *arg, const kv_field *fields, int n, kv_err *e)
     } else {
         buf_add(w->out, "  a type of a plugin, or another name for one: register\n");
     }
-    put_line(w->out, "here", *row.reason ? row.reason : "available");
+    put_line(w->out, "here", *reason ? reason : "available");
     return KV_OK;
 }
 

@@ -8,31 +8,45 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
-#include "complete/cursor.h"
+#include "base/name.h"
 #include "lang/ast.h"
 #include "lang/lex.h"
 #include "cmd/commands.h"
 #include "cmd/explain.h"
+#include "syntax/command.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
-#include "cmd/optimizer_help.h"
+#include "cmd/help.h"
 #include "syntax/optimizer_param.h"
+#include "syntax/read_unit.h"
 #include "run/setting.h"
+#include "session/rows.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "session/registry.h"
 #include "vm/element.h"
 #include "bench/bench_workload.h"
 
-/* What is being completed. */
+/* The text that is being completed. */
 typedef struct request {
     session *s;
     const char *text; /* up to the cursor */
-    cursor at;
+    parse_cursor at;
+    const command *command; /* of the statement, or NULL */
     const char *typed; /* the part of the word that is there */
     line_words *out;
+    arena nodes; /* with the names in `at` */
 } request;
+
+static void request_init(request *r, session *s, const char *text, size_t n, line_words *out)
+{
+    *r = (request){.s = s, .text = text, .out = out};
+    unit_cursor(&r->at, &r->nodes, text, n);
+    r->command = r->at.command;
+    r->typed = r->at.met ? text + r->at.word : text + n;
+}
 
 static void offer(request *r, const char *word)
 {
@@ -56,7 +70,7 @@ static void offer_text(request *r, const char *word)
     buf_release(&quoted);
 }
 
-/* ---- What the session holds ---- */
+/* ---- Names of the session ---- */
 
 static void offer_keys(request *r)
 {
@@ -91,7 +105,7 @@ static void offer_stores(request *r)
 
 static bool is_optimizer(const request *r)
 {
-    return strcmp(r->at.command->name, "set-optimizer") == 0;
+    return strcmp(r->command->name, "set-optimizer") == 0;
 }
 
 static void offer_rules(request *r)
@@ -108,13 +122,11 @@ static void offer_rules(request *r)
 static int offer_type(void *arg, const kv_field *fields, int nfields, kv_err *e)
 {
     (void)e;
-    for (int i = 0; i < nfields; i++)
-        if (strcmp(fields[i].name, "name") == 0 && fields[i].text)
-            offer(arg, fields[i].text);
+    offer(arg, field_text(fields, nfields, "name"));
     return KV_OK;
 }
 
-/* Whether name= is offered: the parameter is meant there, not a function of that name. */
+/* Returns true if name= is offered: the parameter is meant there, not a function of that name. */
 static bool is_parameter(const request *r, const char *name)
 {
     size_t n = strlen(name);
@@ -147,7 +159,7 @@ static void offer_commands(request *r)
         offer(r, c->name);
 }
 
-/* ---- What there is always ---- */
+/* ---- Words of the language ---- */
 
 static void offer_dtypes(request *r)
 {
@@ -205,7 +217,7 @@ static bool is_plain_path(const char *path)
     return !*path;
 }
 
-/* Whether a file is among those that are wanted; a folder always is. */
+/* Returns true if a file is of the wanted kind; a folder always is. */
 static bool is_wanted(const char *name, bool folder, wanted_files wanted)
 {
     size_t n = strlen(name);
@@ -264,23 +276,19 @@ static void offer_files(request *r, wanted_files wanted)
 /* ---- Calls ---- */
 
 /* The name of the parameter that the cursor gives, NULL when it is not known. */
-static const char *parameter_here(const request *r, char *name, size_t size)
+static const char *parameter_here(const parse_cursor *at)
 {
-    const cursor *at = &r->at;
-    snprintf(name, size, "%.*s", (int)at->call.n, r->text + at->call.at);
-    const function *f = function_find(name);
-    if (at->keyword.n > 0) {
-        snprintf(name, size, "%.*s", (int)at->keyword.n, r->text + at->keyword.at);
-        return name;
-    }
-    /* Those that may be left out are nearly always given by name. */
-    for (int i = 0; f && f->params[i] && !strchr(f->params[i], '='); i++)
+    const function *f = function_find(at->call);
+    if (at->keyword)
+        return at->keyword;
+    /* Parameters that may be left out are nearly always given by name. */
+    for (uint32_t i = 0; f && f->params[i] && !strchr(f->params[i], '='); i++)
         if (i == at->call_argument)
             return f->params[i];
     return NULL;
 }
 
-/* What load() can be told that a file is. */
+/* The formats that load() takes. */
 static const char *const file_formats[] = {"csv", "tsv", "json", "ndjson", "npy", "safetensors"};
 
 /* Values of parameters that mean the same in every function. Returns false when the parameter is
@@ -312,35 +320,25 @@ static bool offer_parameter(request *r, const char *name)
 /* dtype= and the like: parameters that can be given by name. */
 static void offer_keywords(request *r)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)r->at.call.n, r->text + r->at.call.at);
-    const function *f = function_find(name);
+    const function *f = function_find(r->at.call);
     for (int i = 0; f && f->params[i]; i++)
         if (strchr(f->params[i], '='))
             offer(r, f->params[i]);
 }
 
-/* The command that the call names, as in kv.push(. */
-static const command *called_command(const request *r)
-{
-    const cursor_part *call = &r->at.call;
-    bool method = call->at > 0 && r->text[call->at - 1] == '.';
-    return method && call->n > 0 ? command_find(r->text + call->at, call->n) : NULL;
-}
-
 static void complete_operand(request *r)
 {
-    char name[64];
-    const command *c = called_command(r);
-    const char *parameter = parameter_here(r, name, sizeof name);
-    bool has = r->at.call.n == 3 && strncmp(r->text + r->at.call.at, "has", 3) == 0;
-    if (r->at.call.n > 0 && !c && parameter && offer_parameter(r, parameter))
+    const parse_cursor *at = &r->at;
+    const command *c = at->method ? command_find(at->call, strlen(at->call)) : NULL;
+    const char *parameter = at->call && !c ? parameter_here(at) : NULL;
+    bool has = at->call && strcmp(at->call, "has") == 0;
+    if (parameter && offer_parameter(r, parameter))
         return;
-    if ((c && c->args[0].kind == ARG_KEYS && r->at.call_argument == 1) || has)
+    if ((c && c->args[0].kind == ARG_KEYS && at->call_argument == 1) || has)
         offer_keys(r);
-    if (r->at.quote)
+    if (at->quote)
         return;
-    if (r->at.call.n > 0 && r->at.keyword.n == 0)
+    if (at->call && !at->keyword)
         offer_keywords(r);
     offer_operands(r);
 }
@@ -348,21 +346,18 @@ static void complete_operand(request *r)
 /* Behind a dot: commands of a store, or functions of a value. */
 static void complete_member(request *r)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)r->at.object.n, r->text + r->at.object.at);
-    bool store = session_find_store(r->s, name) >= 0 || strcmp(name, "kv") == 0;
+    const char *name = r->at.object;
+    bool store = name && (session_find_store(r->s, name) >= 0 || strcmp(name, "kv") == 0);
     if (!store || session_find(r->s, name)) {
         offer_functions(r);
         return;
     }
     for (const command *c = registry.commands; c->name; c++) {
-        char method[64];
-        if (!command_can_be_called(c))
-            continue;
-        snprintf(method, sizeof method, "%s", c->name);
-        for (char *dash = method; (dash = strchr(dash, '-'));)
-            *dash = '_';
-        offer_call(r, method);
+        buf method = {0};
+        name_put(&method, c->name, strlen(c->name), '_');
+        if (command_can_be_called(c))
+            offer_call(r, buf_text(&method));
+        buf_release(&method);
     }
 }
 
@@ -420,7 +415,7 @@ static const struct {
 static void offer_own_words(request *r)
 {
     for (size_t i = 0; i < sizeof own_words / sizeof *own_words; i++)
-        if (strcmp(own_words[i].command, r->at.command->name) == 0 && !r->at.quote)
+        if (strcmp(own_words[i].command, r->command->name) == 0 && !r->at.quote)
             own_words[i].offer(r);
 }
 
@@ -428,27 +423,20 @@ static void offer_own_words(request *r)
 static bool is_format_value(const request *r)
 {
     static const char setting[] = "set print.format ";
-    return strncmp(r->text + r->at.statement, setting, sizeof setting - 1) == 0;
+    return r->at.first && r->command && r->at.argument == 1 &&
+           strncmp(r->text + r->at.statement, setting, sizeof setting - 1) == 0;
 }
 
+/* A word that the command alone explains, or a file. */
 static void complete_argument(request *r)
 {
     static const char *const switches[] = {"on", "off", NULL};
-    const command_arg *arg = &r->at.command->args[r->at.argument];
+    if (!kv_assert(r->command, "a word is looked for, and no command wants one"))
+        return;
+    const command_arg *arg = &r->command->args[r->at.argument];
     switch (arg->kind) {
-    case ARG_KEYS:
     case ARG_GLOB:
         offer_keys(r);
-        break;
-    case ARG_VALUE:
-        if (is_format_value(r))
-            offer_formats(r);
-        else
-            complete_operand(r);
-        break;
-    case ARG_VALUES:
-    case ARG_EXPRS:
-        complete_operand(r);
         break;
     case ARG_WORD:
     case ARG_WORDS:
@@ -456,7 +444,7 @@ static void complete_argument(request *r)
         offer_own_words(r);
         break;
     case ARG_FILE:
-        offer_files(r, strcmp(r->at.command->name, "write") == 0 ? FILES_ARRAYS : FILES_ALL);
+        offer_files(r, strcmp(r->command->name, "write") == 0 ? FILES_ARRAYS : FILES_ALL);
         break;
     case ARG_SOURCE:
         offer_files(r, FILES_SCRIPTS);
@@ -476,6 +464,10 @@ static void complete_argument(request *r)
             if (c->flags & COMMAND_EXPLAINED)
                 offer(r, c->name);
         break;
+    case ARG_KEYS:
+    case ARG_VALUE:
+    case ARG_VALUES:
+    case ARG_EXPRS:
     case ARG_HEREDOC:
     case ARG_BLOCK:
     case ARG_STATEMENT:
@@ -484,13 +476,40 @@ static void complete_argument(request *r)
     }
 }
 
+/* Returns true if the word behind > may be an operand, as in `x > y`. */
+static bool may_compare(const request *r)
+{
+    size_t at = r->at.word;
+    while (at > 0 && lex_is_blank(r->text[at - 1]))
+        at--;
+    const command *c = r->command;
+    return !r->at.quote && at > 1 && r->text[at - 1] == '>' && r->text[at - 2] != '>' &&
+           (!c || c->args[0].kind == ARG_EXPRS);
+}
+
+/* Returns true if the file at the cursor is an argument of the command. */
+static bool is_file_argument(const request *r)
+{
+    arg_kind kind = r->command && r->at.first ? r->command->args[r->at.argument].kind : ARG_END;
+    return kind == ARG_FILE || kind == ARG_SOURCE;
+}
+
+static void complete_file(request *r)
+{
+    if (is_file_argument(r))
+        complete_argument(r);
+    else
+        offer_files(r, FILES_ARRAYS);
+    if (may_compare(r))
+        offer_variables(r);
+}
+
 /* --warm-up for a parameter warm_up, n bytes. */
 static void offer_parameter_option(request *r, const char *name, size_t n)
 {
     buf word = {0};
     buf_add(&word, "--");
-    for (size_t i = 0; i < n; i++)
-        buf_char(&word, name[i] == '_' ? '-' : name[i]);
+    name_put(&word, name, n, '-');
     offer(r, buf_text(&word));
     buf_release(&word);
 }
@@ -516,7 +535,7 @@ static void offer_parameters_of(request *r, const char *text)
     }
 }
 
-/* What every optimizer takes besides: see kv_set_optimizer. */
+/* The parameters that every optimizer takes: see kv_set_optimizer. */
 static void offer_common_parameters(request *r)
 {
     for (const optimizer_param *p = optimizer_params; p->name; p++)
@@ -546,7 +565,9 @@ static void offer_rule_options(request *r)
 
 static void complete_option(request *r)
 {
-    const command *c = r->at.command;
+    const command *c = r->command;
+    if (!kv_assert(c, "an option is looked for, and no command has any"))
+        return;
     for (int i = 0; c->options[i].name; i++) {
         char word[64];
         snprintf(word, sizeof word, "--%s", c->options[i].name);
@@ -625,7 +646,7 @@ static void complete_rule(request *r)
         offer(r, word);
     }
     const char *end = r->text + r->at.word;
-    for (const char *c = r->text; *r->typed && c < end;) {
+    for (const char *c = r->text + r->at.rule; *r->typed && c < end;) {
         size_t n = 0;
         while (c + n < end && (lex_is_letter(c[n]) || (n > 0 && lex_is_digit(c[n]))))
             n++;
@@ -634,7 +655,7 @@ static void complete_rule(request *r)
         snprintf(name, sizeof name, "%.*s", (int)n, c);
         for (int64_t i = 0; i < r->out->n; i++)
             seen = seen || strcmp(r->out->words[i], name) == 0;
-        if (n > 1 && !seen && (size_t)(c - r->text) > r->at.block)
+        if (n > 1 && !seen)
             offer(r, name);
         c += n > 0 ? n : 1;
     }
@@ -660,65 +681,64 @@ static void tidy(line_words *out)
     out->n = n;
 }
 
-/* Whether the word behind > may be one to compare with, as in `x > y`. */
-static bool may_compare(const request *r)
+static void complete_expected(request *r)
 {
-    size_t at = r->at.word;
-    while (at > 0 && lex_is_blank(r->text[at - 1]))
-        at--;
-    const command *c = r->at.command;
-    return !r->at.quote && at > 1 && r->text[at - 1] == '>' && r->text[at - 2] != '>' &&
-           (!c || c->args[0].kind == ARG_EXPRS);
+    static const char *const between[] = {"and", "or", "in", "by", "for", NULL};
+    switch (r->at.expected) {
+    case EXPECT_NOTHING:
+        break;
+    case EXPECT_STATEMENT:
+        complete_statement(r);
+        break;
+    case EXPECT_OPERAND:
+        if (is_format_value(r))
+            offer_formats(r);
+        else
+            complete_operand(r);
+        break;
+    case EXPECT_OPERATOR:
+        if (*r->typed)
+            offer_all(r, between);
+        break;
+    case EXPECT_MEMBER:
+        complete_member(r);
+        break;
+    case EXPECT_CONTEXT:
+        offer_contexts(r);
+        break;
+    case EXPECT_VARIABLE:
+        offer_variables(r);
+        break;
+    case EXPECT_KEY:
+        offer_keys(r);
+        break;
+    case EXPECT_FILE:
+        complete_file(r);
+        break;
+    case EXPECT_WORD:
+        complete_argument(r);
+        break;
+    case EXPECT_OPTION:
+        complete_option(r);
+        break;
+    case EXPECT_RULE:
+        complete_rule(r);
+        break;
+    }
 }
 
 void complete_words(session *s, const char *text, size_t n, line_words *out)
 {
-    static const char *const between[] = {"and", "or", "in", "by", "for", NULL};
-    request r = {.s = s, .text = text, .out = out};
-    cursor_find(&r.at, text, n);
-    r.typed = text + r.at.word;
-    out->start = r.at.word;
-    switch (r.at.place) {
-    case CURSOR_NOTHING:
-        break;
-    case CURSOR_STATEMENT:
-        complete_statement(&r);
-        break;
-    case CURSOR_ARGUMENT:
-        complete_argument(&r);
-        break;
-    case CURSOR_OPTION:
-        complete_option(&r);
-        break;
-    case CURSOR_OPTION_VALUE:
+    request r;
+    request_init(&r, s, text, n, out);
+    out->start = (size_t)(r.typed - text);
+    kv_assert(out->start <= n, "a word begins at byte %zu of %zu", out->start, n);
+    if (r.at.met && r.at.in_option && r.at.first)
         complete_option_value(&r);
-        break;
-    case CURSOR_OPERAND:
-        complete_operand(&r);
-        break;
-    case CURSOR_OPERATOR:
-        if (*r.typed)
-            offer_all(&r, between);
-        break;
-    case CURSOR_MEMBER:
-        complete_member(&r);
-        break;
-    case CURSOR_CONTEXT:
-        offer_contexts(&r);
-        break;
-    case CURSOR_FILE:
-        offer_files(&r, FILES_ARRAYS);
-        if (may_compare(&r))
-            offer_variables(&r);
-        break;
-    case CURSOR_VARIABLE:
-        offer_variables(&r);
-        break;
-    case CURSOR_RULE:
-        complete_rule(&r);
-        break;
-    }
+    else if (r.at.met)
+        complete_expected(&r);
     tidy(out);
+    arena_release(&r.nodes);
 }
 
 /* ---- Hints ---- */
@@ -740,7 +760,7 @@ static void add_word(buf *out, const char *fmt, const char *word)
 }
 
 /* The arguments from number `from` on, and the options that were not given. */
-static void command_hint(const cursor *at, const command *c, int from, buf *out)
+static void command_hint(const parse_cursor *at, const command *c, int from, buf *out)
 {
     int n = 0;
     while (c->args[n].kind != ARG_END)
@@ -777,31 +797,28 @@ static void add_parameter(buf *out, const char *name)
  * takes a shape may get it as several numbers, so only what has a name is missing behind it. */
 static void call_hint(const request *r, buf *out)
 {
-    char name[64];
-    const cursor *at = &r->at;
-    bool begun = at->place != CURSOR_OPERAND || *r->typed;
-    int from = at->call_argument + begun;
-    snprintf(name, sizeof name, "%.*s", (int)at->call.n, r->text + at->call.at);
-    const function *f = function_find(name);
-    bool named = at->keyword.n > 0;
+    const parse_cursor *at = &r->at;
+    bool begun = at->expected != EXPECT_OPERAND || *r->typed;
+    uint32_t from = at->call_argument + begun;
+    const function *f = function_find(at->call);
     for (int64_t i = 0; i < r->s->ndefs && !f; i++) {
         const ast *def = r->s->defs[i].node;
-        if (strcmp(r->s->defs[i].name, name) == 0)
-            for (uint32_t k = (uint32_t)from + 1; k < def->n; k++)
+        if (strcmp(r->s->defs[i].name, at->call) == 0)
+            for (uint32_t k = from + 1; k < def->n; k++)
                 add_parameter(out, def->kid[k]->u.text);
     }
-    for (int i = 0; f && f->params[i]; i++) {
+    for (uint32_t i = 0; f && f->params[i]; i++) {
         bool by_name = strchr(f->params[i], '=') != NULL;
         bool shape = (f->flags & FUNCTION_SHAPE) && from > 0 && by_name;
-        if (i >= from ? !named || by_name : shape)
-            if (!strstr(r->text + at->call.at, f->params[i]))
+        if (i >= from ? !at->keyword || by_name : shape)
+            if (!strstr(r->text + at->open, f->params[i]))
                 add_parameter(out, f->params[i]);
     }
     if (out->len > 0)
         buf_char(out, ')');
 }
 
-/* Whether the statement begins with a control word and nothing behind it. */
+/* Adds the hint of a control word, if there is only one in the statement. */
 static void control_hint(const request *r, buf *out)
 {
     const char *from = r->text + r->at.statement;
@@ -813,31 +830,39 @@ static void control_hint(const request *r, buf *out)
             buf_add(out, control_hints[i].rest);
 }
 
+/* Adds the words that are missing behind the cursor. */
+static void add_hint(const request *r, buf *out)
+{
+    const parse_cursor *at = &r->at;
+    if (at->call && !at->quote)
+        call_hint(r, out);
+    else if (at->in_brackets)
+        return;
+    else if (at->expected == EXPECT_STATEMENT && *r->typed)
+        statement_hint(r, out);
+    else if (r->command && at->expected != EXPECT_OPTION && !at->quote)
+        command_hint(at, r->command, at->begun, out);
+    else if (!r->command && at->expected != EXPECT_STATEMENT)
+        control_hint(r, out);
+}
+
 void complete_hint(session *s, const char *text, size_t n, buf *out)
 {
-    request r = {.s = s, .text = text};
+    request r;
     buf rest = {0};
-    cursor_find(&r.at, text, n);
-    const cursor *at = &r.at;
-    bool other = at->place == CURSOR_VARIABLE || at->place == CURSOR_FILE ||
-                 at->place == CURSOR_CONTEXT || at->place == CURSOR_MEMBER;
-    if (other)
-        return;
-    r.typed = text + at->word;
-    bool inside = at->call.n > 0 && !at->quote;
-    if (inside)
-        call_hint(&r, &rest);
-    else if (at->depth == 0 && at->place == CURSOR_STATEMENT && *r.typed)
-        statement_hint(&r, &rest);
-    else if (at->depth == 0 && at->command && at->place != CURSOR_OPTION && !at->quote)
-        command_hint(at, at->command, at->begun, &rest);
-    else if (at->depth == 0 && !at->command && at->place != CURSOR_STATEMENT)
-        control_hint(&r, &rest);
+    request_init(&r, s, text, n, NULL);
+    const parse_cursor *at = &r.at;
+    bool other = at->expected == EXPECT_VARIABLE || at->expected == EXPECT_CONTEXT ||
+                 at->expected == EXPECT_MEMBER ||
+                 (at->expected == EXPECT_FILE && !at->in_option && !is_file_argument(&r));
+    if (at->met && !other)
+        add_hint(&r, &rest);
     if (rest.len > 0) {
-        bool blank = n > 0 && strchr(" \t\n(", text[n - 1]);
+        bool inside = at->call && !at->quote, blank = strchr(" \t\n(", text[n - 1]);
         const char *gap = blank ? "" : inside && *r.typed == '\0' && text[n - 1] == ',' ? " "
                           : inside ? ", " : " ";
         buf_printf(out, "%s%s", gap, buf_text(&rest));
     }
     buf_release(&rest);
+    arena_release(&r.nodes);
 }

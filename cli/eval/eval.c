@@ -5,21 +5,21 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/device.h"
 #include "array/slice.h"
+#include "base/kv_assert.h"
 #include "base/stop.h"
 #include "base/suggest.h"
-#include "syntax/command.h"
+#include "cpu/cpu.h"
 #include "eval/eval_tree.h"
-#include "syntax/function.h"
+#include "session/list.h"
+#include "session/registry.h"
 #include "session/show.h"
 #include "session/stack.h"
-#include "syntax/statement.h"
 #include "session/unit.h"
-#include "session/value_stack.h"
-#include "session/registry.h"
+#include "syntax/command.h"
+#include "syntax/function.h"
+#include "syntax/statement.h"
 #include "term/progress.h"
-#include "session/details.h"
 
 /* and, or, not: the right side is evaluated only when it matters. */
 static int eval_logic(session *s, const ast *node, value *out, kv_err *e)
@@ -51,8 +51,8 @@ int eval_truth(value v, bool *out, kv_err *e)
             int64_t m = n - i < 1024 ? n - i : 1024;
             if (i % STOP_EVERY == 0 && (code = stop_check(e)))
                 break;
-            cpu_dev_ops.convert(block, KV_BOOL, (const char *)data + i * bytes,
-                                kv_array_dtype(v.u.array), m);
+            convert_elements(block, KV_BOOL, (const char *)data + i * bytes,
+                             kv_array_dtype(v.u.array), m);
             *out = memchr(block, 0, (size_t)m) == NULL;
         }
         return code;
@@ -76,10 +76,7 @@ static int store_text(session *s, const char *name, value *out, kv_err *e)
     if (code)
         return code;
     buf_printf(&text, "<KVStore %s>", kv_type(at >= 0 ? s->stores[at].store : store));
-    if ((code = buf_check(&text, e)) == KV_OK)
-        code = value_text_new(out, buf_text(&text), text.len, e);
-    buf_release(&text);
-    return code;
+    return value_text_take(out, &text, code, e);
 }
 
 static int eval_name(session *s, const ast *node, value *out, kv_err *e)
@@ -160,7 +157,7 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     const ast *def = d->node;
     scope own = {0}, *locals = s->locals;
     unit *caller = s->unit;
-    flow how = FLOW_ON;
+    run_flow f = {FLOW_ON, value_none()};
     int code = KV_OK;
     *out = value_none();
     if (n != (int64_t)def->n - 1)
@@ -173,9 +170,12 @@ int eval_call_definition(session *s, const definition *d, const ast *node, const
     for (uint32_t i = 1; i < def->n && code == KV_OK; i++)
         code = session_set(s, def->kid[i]->u.text, value_ref(args[i - 1]), e);
     s->unit = d->unit;
-    if (code == KV_OK)
-        code = def->op ? eval(s, def->kid[0], out, e)
-                       : registry.run_block(s, def->kid[0], &how, out, e);
+    if (code == KV_OK && def->op)
+        code = eval(s, def->kid[0], out, e);
+    else if (code == KV_OK)
+        code = registry.run_block(s, def->kid[0], &f, e);
+    if (!def->op)
+        *out = f.returned;
     s->depth--;
     s->locals = locals;
     s->unit = caller;
@@ -221,12 +221,7 @@ static int eval_range(session *s, const ast *node, value *out, kv_err *e)
     uint64_t n = empty ? 0 : far / step + (far / step < RANGE_MAX);
     if (n > RANGE_MAX)
         return unit_err(s, node, e, KV_E_VALUE, "a range has at most %d items", RANGE_MAX);
-    int code = value_list_new(out, VALUE_LIST, (int64_t)n, e);
-    for (uint64_t i = 0; i < n && code == KV_OK; i++) {
-        out->u.list->items[i] = value_int((int64_t)((uint64_t)part[0] + i * (uint64_t)part[2]));
-        code = stop_check_at((int64_t)i, e);
-    }
-    return value_finish(out, code);
+    return list_range(out, part[0], part[2], (int64_t)n, e);
 }
 
 /* The number of items of something that can be gone through. */
@@ -301,22 +296,27 @@ static int comprehension_item(session *s, int64_t i, void *arg, bool *on, kv_err
 
 static int move(session *s, const ast *node, value v, value where, value *out, kv_err *e);
 
-/* A name that a list is made under keeps what it held before. */
+/* The list of what was made under a name, which keeps what it held before, if it held anything. */
+static int finish_list(session *s, const char *name, const value *before, value_stack *items,
+                       int code, value *out, kv_err *e)
+{
+    if (code == KV_OK)
+        code = value_stack_list(items, out, e);
+    value_stack_release(items);
+    if (before)
+        session_set(s, name, *before, code ? NULL : e);
+    else
+        session_unset(s, name);
+    return code;
+}
+
 static int eval_comp(session *s, const ast *node, value *out, kv_err *e)
 {
     comprehension c = {.node = node};
     const value *had = session_find_here(s, node->u.text);
-    value before = had ? value_ref(*had) : value_none();
-    bool restore = had != NULL;
+    value before = had ? value_ref(*had) : value_none(), *keep = had ? &before : NULL;
     int code = eval_each(s, node->kid[1], node->u.text, comprehension_item, &c, e);
-    if (code == KV_OK)
-        code = value_stack_list(&c.items, out, e);
-    value_stack_release(&c.items);
-    if (restore)
-        session_set(s, node->u.text, before, code ? NULL : e);
-    else
-        session_unset(s, node->u.text);
-    return code;
+    return finish_list(s, node->u.text, keep, &c.items, code, out, e);
 }
 
 /* [E for 4 gpus]: (E)@gpu(i) for i in 0..3 */
@@ -325,8 +325,7 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
     int32_t n;
     value_stack l = {0};
     const value *had = session_find_here(s, "i");
-    value before = had ? value_ref(*had) : value_none();
-    bool restore = had != NULL;
+    value before = had ? value_ref(*had) : value_none(), *keep = had ? &before : NULL;
     int code = eval_int(s, node->kid[1], "a count of devices", &n, e);
     for (int32_t i = 0; i < n && code == KV_OK; i++) {
         value v, moved, ctx = value_ctx((kv_ctx){node->op ? KV_GPU : KV_CPU, i});
@@ -338,14 +337,7 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
         if (code == KV_OK)
             code = value_stack_add(&l, moved, e);
     }
-    if (code == KV_OK)
-        code = value_stack_list(&l, out, e);
-    value_stack_release(&l);
-    if (restore)
-        session_set(s, "i", before, code ? NULL : e);
-    else
-        session_unset(s, "i");
-    return code;
+    return finish_list(s, "i", keep, &l, code, out, e);
 }
 
 static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *out, kv_err *e)
@@ -396,13 +388,13 @@ int eval_devices(session *s, const ast *node, value *out, kv_err *e)
         code = eval(s, node, out, e);
     if (code)
         return code;
-    int64_t n = value_is_sequence(*out) ? out->u.list->n : 1;
+    int64_t n;
+    const value *items = value_items(out, &n);
     for (int64_t i = 0; i < n; i++) {
-        value one = value_is_sequence(*out) ? out->u.list->items[i] : *out;
-        if (one.kind != VALUE_CTX) {
+        if (items[i].kind != VALUE_CTX) {
             unit_err(s, node, e, KV_E_DTYPE, "a device such as gpu(1) is needed here, not %s",
-                     value_kind_name(one));
-            if (one.kind == VALUE_ARRAY)
+                     value_kind_name(items[i]));
+            if (items[i].kind == VALUE_ARRAY)
                 kv_err_hint(e, "`@` places a value; dot(a, b) multiplies matrices");
             value_release(out);
             return e->code;
@@ -416,10 +408,10 @@ int eval_contexts(session *s, const ast *node, value *out, kv_err *e)
     int code = eval_devices(s, node, out, e);
     if (code)
         return code;
-    int64_t n = value_is_sequence(*out) ? out->u.list->n : 1;
+    int64_t n;
+    const value *items = value_items(out, &n);
     for (int64_t i = 0; i < n; i++) {
-        value one = value_is_sequence(*out) ? out->u.list->items[i] : *out;
-        if ((code = session_ctx(s, one.u.ctx, e))) {
+        if ((code = session_ctx(s, items[i].u.ctx, e))) {
             value_release(out);
             return unit_at(s, node, e);
         }
@@ -471,10 +463,7 @@ static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
         if (code)
             unit_at(s, piece, e);
     }
-    if (code == KV_OK && (code = buf_check(&text, e)) == KV_OK)
-        code = value_text_new(out, buf_text(&text), text.len, e);
-    buf_release(&text);
-    return code;
+    return value_text_take(out, &text, code, e);
 }
 
 int eval_text(session *s, const ast *node, const char *what, value *out, kv_err *e)
@@ -485,6 +474,16 @@ int eval_text(session *s, const ast *node, const char *what, value *out, kv_err 
     unit_err(s, node, e, KV_E_DTYPE, "%s is a text, not %s", what, value_kind_name(*out));
     value_release(out);
     return e->code;
+}
+
+const char *eval_word(session *s, const ast *node, const char *what, result *out, kv_err *e)
+{
+    value v;
+    if (eval_text(s, node, what, &v, e))
+        return NULL;
+    const char *word = arena_text(&out->names, v.u.text, strlen(v.u.text), e);
+    value_release(&v);
+    return word;
 }
 
 int eval_int(session *s, const ast *node, const char *what, int32_t *out, kv_err *e)
@@ -525,7 +524,7 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
     case AST_NONE:
         return KV_OK;
     case AST_TEXT:
-        return value_text_new(out, node->u.text, strlen(node->u.text), e);
+        return value_text(out, node->u.text, e);
     case AST_FTEXT:
         return eval_ftext(s, node, out, e);
     case AST_NAME:
@@ -572,5 +571,6 @@ int eval(session *s, const ast *node, value *out, kv_err *e)
     case AST_SCRIPT:
         break;
     }
-    return unit_err(s, node, e, KV_E_INTERNAL, "an expression of kind %d has no value", node->kind);
+    kv_assert(false, "an expression of kind %d has no value", node->kind);
+    return kv_assert_report(e);
 }

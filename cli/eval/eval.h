@@ -4,18 +4,22 @@
 
 #include "lang/ast.h"
 #include "base/mem.h"
+#include "session/result.h"
 #include "session/session.h"
 
 /* The value of an expression; the caller releases it. Errors have the place of their node. */
 int eval(session *s, const ast *node, value *out, kv_err *e);
 
-/* Whether a value counts as true: a number other than 0, a text that is not empty, an array whose
- * elements are all not zero, a list that is not empty. */
+/* *out becomes true if the value counts as true: a number other than 0, a text that is not empty,
+ * an array whose elements are all not zero, a list that is not empty. */
 int eval_truth(value v, bool *out, kv_err *e);
 
 /* A text: of AST_TEXT, AST_FTEXT, a variable or an expression that gives one. what names it in the
  * error (dtype). */
 int eval_text(session *s, const ast *node, const char *what, value *out, kv_err *e);
+
+/* The same for the code of a command: the text lives as long as its result. NULL after an error. */
+const char *eval_word(session *s, const ast *node, const char *what, result *out, kv_err *e);
 
 /* An integer in the range of int32. */
 int eval_int(session *s, const ast *node, const char *what, int32_t *out, kv_err *e);
@@ -50,6 +54,8 @@ typedef struct key_list {
 } key_list;
 
 int eval_keys(session *s, const ast *node, key_list *out, kv_err *e);
+/* Adds the keys of a store that match a pattern, NULL for all, in the order of updates. */
+int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e);
 void key_list_release(key_list *l);
 
 /* Calls a function of the script. */

@@ -121,8 +121,8 @@ int eval_unshare(value *v, kv_err *e)
 
 /* ---- Assigning ---- */
 
-/* Where a value lies that is to be changed: in a variable, or in a list as item i. Indices are
- * expressions, which may move both, so that the address is taken last. */
+/* The place of a value that is to be changed: a variable, or item i of a list. Indices are
+ * expressions, which may move both, so the address is taken last. */
 typedef struct place {
     const char *name; /* NULL: in the list */
     value list;

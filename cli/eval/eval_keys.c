@@ -39,7 +39,8 @@ static int add_text(key_list *l, const char *text, size_t n, kv_err *e)
     return copy ? add(l, (kv_key){0, copy}, e) : KV_E_MEMORY;
 }
 
-/* How many numbers from..to are, at most *left; divides *left by it. Error: value. */
+/* Checks that from..to has at most *left numbers, and divides *left by their count. Error:
+ * value. */
 static int check_count(session *s, const ast *node, int64_t from, int64_t to, int64_t *left,
                        kv_err *e)
 {
@@ -116,23 +117,30 @@ static int add_pattern(session *s, const ast *node, const char *pattern, key_lis
     return code;
 }
 
-/* The keys of the store that match a pattern, in the order of updates. */
-static int add_matching(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
+int eval_matching(kv *store, const char *pattern, key_list *l, kv_err *e)
 {
-    kv *store;
-    int64_t before = l->n;
-    int code = session_store(s, &store, e);
+    int code = KV_OK;
     for (int64_t i = 0; code == KV_OK && i < kv_num_keys(store); i++) {
         kv_info info;
         char number[NUM_TEXT_MAX];
         if ((code = kv_info_at(store, i, &info, e)))
             break;
         num_int(number, info.key.id);
-        if (fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
+        if (pattern && fnmatch(pattern, info.key.name ? info.key.name : number, 0) != 0)
             continue;
         code = info.key.name ? add_text(l, info.key.name, strlen(info.key.name), e)
                              : add(l, info.key, e);
     }
+    return code;
+}
+
+static int add_matching(session *s, const ast *node, const char *pattern, key_list *l, kv_err *e)
+{
+    kv *store;
+    int64_t before = l->n;
+    int code = session_store(s, &store, e);
+    if (code == KV_OK)
+        code = eval_matching(store, pattern, l, e);
     if (code == KV_OK && l->n == before)
         return unit_err(s, node, e, KV_E_KEY, "no key matches `%s`", pattern);
     return code;
@@ -146,7 +154,7 @@ static int add_value(session *s, const ast *node, value v, key_list *l, kv_err *
     if (v.kind == VALUE_INT)
         return add(l, (kv_key){v.u.integer, NULL}, e);
     if (v.kind == VALUE_TEXT)
-        return add_text(l, v.u.text->text, strlen(v.u.text->text), e);
+        return add_text(l, v.u.text, strlen(v.u.text), e);
     if (value_is_sequence(v)) {
         l->list = true;
         for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)

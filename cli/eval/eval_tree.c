@@ -13,7 +13,6 @@
 #include "session/list.h"
 #include "session/show.h"
 #include "session/unit.h"
-#include "session/value_stack.h"
 #include "vm/expr.h"
 
 bool eval_is_logic(const ast *node)
@@ -120,13 +119,11 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
             hosts[i] = host_text(buf_text(&texts[i]));
         }
     }
-    if (code == KV_OK &&
-        (code = host_format(&all, args[0].u.text->text, hosts, (int)n, e)) == KV_OK &&
-        (code = buf_check(&all, e)) == KV_OK)
-        code = value_text_new(out, buf_text(&all), all.len, e);
+    if (code == KV_OK)
+        code = host_format(&all, args[0].u.text, hosts, (int)n, e);
+    code = value_text_take(out, &all, code, e);
     for (int64_t i = 0; texts && i < n; i++)
         buf_release(&texts[i]);
-    buf_release(&all);
     mem_free(texts);
     if (hosts != small)
         mem_free(hosts);

@@ -5,10 +5,10 @@
 #include "lang/ast.h"
 #include "session/session.h"
 
-/* Whether node is `and`, `or` or `not`, which choose what is evaluated. */
+/* Returns true for `and`, `or` and `not`, which may skip an operand. */
 bool eval_is_logic(const ast *node);
 
-/* Whether node is an inner node of a tree: its children are evaluated first, all of them. */
+/* Returns true for an inner node of a tree: all its children are evaluated before it. */
 bool eval_is_inner(const session *s, const ast *node);
 
 /* The value of a tree whose root is an inner node. */

@@ -21,9 +21,6 @@ int func_tostype(function_args *args, value *out, kv_err *e);
 int func_dense(function_args *args, value *out, kv_err *e);
 int func_stype(function_args *args, value *out, kv_err *e);
 
-/* func_list.c */
-int func_append(function_args *args, value *out, kv_err *e);
-
 /* func_random.c */
 int func_uniform(function_args *args, value *out, kv_err *e);
 int func_normal(function_args *args, value *out, kv_err *e);
@@ -55,6 +52,7 @@ int func_allclose(function_args *args, value *out, kv_err *e);
 /* func_world.c: contexts, the store, the environment, lists and numbers */
 int func_cpu(function_args *args, value *out, kv_err *e);
 int func_gpu(function_args *args, value *out, kv_err *e);
+int func_append(function_args *args, value *out, kv_err *e);
 int func_range(function_args *args, value *out, kv_err *e);
 int func_env(function_args *args, value *out, kv_err *e);
 int func_args(function_args *args, value *out, kv_err *e);

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/device.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "cpu/cpu.h"
 
 static int number_of_elements(value v, int64_t *n, kv_err *e)
 {
@@ -85,13 +85,13 @@ static int write_sequence(kv_array *a, const sequence *q, kv_err *e)
             block.i[i] = (int64_t)((uint64_t)q->start + (uint64_t)q->step * (uint64_t)(at + i));
         for (int64_t i = 0; i < k && !q->whole; i++)
             block.f[i] = q->fstart + (double)(at + i) * q->fstep;
-        cpu_dev_ops.convert((char *)data + at * bytes, kv_array_dtype(a), &block,
-                            q->whole ? KV_INT64 : KV_FLOAT64, k);
+        convert_elements((char *)data + at * bytes, kv_array_dtype(a), &block,
+                         q->whole ? KV_INT64 : KV_FLOAT64, k);
     }
     return rc;
 }
 
-/* How many steps lead from start to stop, stop left out. */
+/* The number of steps from start to stop, without stop. */
 static int count_steps(const sequence *q, value stop, int64_t *n, kv_err *e)
 {
     double count;
@@ -156,8 +156,8 @@ int func_linspace(function_args *args, value *out, kv_err *e)
     rc = write_sequence(a, &q, e);
     /* the last one is the end itself, not a rounded sum */
     if (!rc && n > 1 && !(rc = kv_array_write(a, &data, e)))
-        cpu_dev_ops.convert((char *)data + (n - 1) * kv_dtype_bytes(kv_array_dtype(a)),
-                            kv_array_dtype(a), &stop, KV_FLOAT64, 1);
+        convert_elements((char *)data + (n - 1) * kv_dtype_bytes(kv_array_dtype(a)),
+                         kv_array_dtype(a), &stop, KV_FLOAT64, 1);
     return function_give(out, a, rc);
 }
 
@@ -179,7 +179,7 @@ int func_eye(function_args *args, value *out, kv_err *e)
     rc = kv_array_write(a, &data, e);
     int64_t bytes = kv_dtype_bytes(dtype), n = shape[0] < shape[1] ? shape[0] : shape[1];
     for (int64_t i = 0; i < n && !rc; i++)
-        cpu_dev_ops.convert((char *)data + i * (shape[1] + 1) * bytes, dtype, &one, KV_INT64, 1);
+        convert_elements((char *)data + i * (shape[1] + 1) * bytes, dtype, &one, KV_INT64, 1);
     return function_give(out, a, rc);
 }
 

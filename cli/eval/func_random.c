@@ -12,7 +12,7 @@
  * two looks at base/stop.h: about a millisecond. */
 enum { BLOCK = 512, PART = 32 * BLOCK };
 
-/* What the numbers of a call are named by, and what is made of them. */
+/* The seed and number of a call, which decide its random numbers, and their distribution. */
 typedef struct draw {
     uint64_t seed, number;
     kv_dtype dtype;
@@ -88,8 +88,7 @@ static void fill_part(void *arg, int64_t part, int worker)
     for (int64_t i = part * PART, k; i < end; i += k) {
         k = end - i < BLOCK ? end - i : BLOCK;
         j->make(block, j->d, (uint64_t)i, k);
-        cpu_dev_ops.convert(j->data + i * kv_dtype_bytes(j->d->dtype), j->d->dtype, block, j->made,
-                            k);
+        convert_elements(j->data + i * kv_dtype_bytes(j->d->dtype), j->d->dtype, block, j->made, k);
     }
 }
 

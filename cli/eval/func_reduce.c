@@ -5,68 +5,44 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/device.h"
 #include "array/dot.h"
 #include "array/promote.h"
 #include "array/reduce.h"
 #include "base/stop.h"
+#include "cpu/cpu.h"
 
-/* axis: none, an integer, or a list of them. *axes is NULL for none. */
-static int read_axes(value v, const int64_t **axes, int *n, int64_t room[KV_MAX_NDIM], kv_err *e)
+/* axis: none, an integer, or a list of them. */
+static int reduce(kv_array *a, value axis, reduce_op op, value *out, kv_err *e)
 {
-    const value *items = &v;
-    *n = 1;
-    *axes = NULL;
-    if (v.kind == VALUE_NONE)
-        return KV_OK;
-    if (value_is_sequence(v)) {
-        items = v.u.list->items;
-        if (v.u.list->n > KV_MAX_NDIM)
-            return kv_err_set(e, KV_E_INDEX, "an array has 0 to %d axes, not %lld", KV_MAX_NDIM,
-                              (long long)v.u.list->n);
-        *n = (int)v.u.list->n;
-    }
-    *axes = room;
-    for (int i = 0; i < *n; i++) {
-        int rc = function_int(items[i], "axis", &room[i], e);
-        if (rc)
-            return rc;
-    }
-    return KV_OK;
-}
-
-static int reduce(value v, value axis, reduce_op op, value *out, kv_err *e)
-{
-    int n;
-    int64_t room[KV_MAX_NDIM];
-    const int64_t *axes;
-    kv_array *a, *made = NULL;
-    int rc = read_axes(axis, &axes, &n, room, e);
-    if (rc || (rc = value_to_array(&a, v, e)))
-        return rc;
-    rc = reduce_array(&made, a, op, axes, n, e);
-    kv_array_unref(a);
+    int n = 1, rc = KV_OK;
+    int64_t axes[KV_MAX_NDIM];
+    bool all = axis.kind == VALUE_NONE;
+    kv_array *made = NULL;
+    if (!all)
+        rc = function_integers(&axis, 1, "axis", &n, axes, e);
+    if (!rc)
+        rc = reduce_array(&made, a, op, all ? NULL : axes, n, e);
     return function_give(out, made, rc);
 }
 
 int func_sum(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args->v[0], args->v[1], REDUCE_SUM, out, e);
+    return reduce(args->array, args->v[1], REDUCE_SUM, out, e);
 }
 
 int func_mean(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args->v[0], args->v[1], REDUCE_MEAN, out, e);
+    return reduce(args->array, args->v[1], REDUCE_MEAN, out, e);
 }
 
 int func_argmax(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args->v[0], args->v[1], REDUCE_ARGMAX, out, e);
+    return reduce(args->array, args->v[1], REDUCE_ARGMAX, out, e);
 }
 
 int func_norm(function_args *args, value *out, kv_err *e)
 {
-    return reduce(args->v[0], args->v[1], REDUCE_NORM, out, e);
+    return reduce(args->array, args->v[1], REDUCE_NORM, out, e);
 }
 
 /* max(a) and max(a, axis=0) are reductions; of several arguments the largest is taken element by
@@ -74,8 +50,15 @@ int func_norm(function_args *args, value *out, kv_err *e)
 static int extreme(function_args *args, reduce_op op, value *out, kv_err *e)
 {
     host numbers[8], best;
-    if (args->nrest == 1)
-        return reduce(args->rest[0], args->v[1], op, out, e);
+    kv_array *a;
+    if (args->nrest == 1) {
+        int code = value_to_array(&a, args->rest[0], e);
+        if (code)
+            return code;
+        code = reduce(a, args->v[1], op, out, e);
+        kv_array_unref(a);
+        return code;
+    }
     if (args->given[1])
         return kv_err_set(e, KV_E_USAGE, "%s() with axis= takes one array", args->function->name);
     for (int64_t i = 0; i < args->nrest; i++) {
@@ -158,8 +141,8 @@ static int all_close(kv_array *a, kv_array *b, double rtol, double atol, bool *c
         int64_t k = n - i < 512 ? n - i : 512;
         if (i % STOP_EVERY == 0 && (rc = stop_check(e)))
             return rc;
-        cpu_dev_ops.convert(x, KV_FLOAT64, (const char *)left + i * kv_dtype_bytes(ta), ta, k);
-        cpu_dev_ops.convert(y, KV_FLOAT64, (const char *)right + i * kv_dtype_bytes(tb), tb, k);
+        convert_elements(x, KV_FLOAT64, (const char *)left + i * kv_dtype_bytes(ta), ta, k);
+        convert_elements(y, KV_FLOAT64, (const char *)right + i * kv_dtype_bytes(tb), tb, k);
         for (int64_t s = 0; s < k; s++)
             *close &= is_close(x[s], y[s], rtol, atol);
     }

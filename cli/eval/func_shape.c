@@ -14,18 +14,14 @@
 
 int func_shape(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a;
-    int rc = value_to_array(&a, args->v[0], e);
-    if (rc)
-        return rc;
-    rc = value_list_new(out, VALUE_TUPLE, kv_array_ndim(a), e);
+    const kv_array *a = args->array;
+    int rc = value_list_new(out, VALUE_TUPLE, kv_array_ndim(a), e);
     for (int i = 0; i < kv_array_ndim(a) && !rc; i++)
         out->u.list->items[i] = value_int(kv_array_shape(a)[i]);
-    kv_array_unref(a);
     return rc;
 }
 
-/* How many characters a text of UTF-8 has. */
+/* The number of characters in a text of UTF-8. */
 static int64_t count_characters(const char *text)
 {
     int64_t n = 0;
@@ -40,7 +36,7 @@ int func_len(function_args *args, value *out, kv_err *e)
     if (value_is_sequence(v))
         *out = value_int(v.u.list->n);
     else if (v.kind == VALUE_TEXT)
-        *out = value_int(count_characters(v.u.text->text));
+        *out = value_int(count_characters(v.u.text));
     else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) > 0)
         *out = value_int(kv_array_shape(v.u.array)[0]);
     else if (v.kind == VALUE_ARRAY)
@@ -50,65 +46,29 @@ int func_len(function_args *args, value *out, kv_err *e)
     return KV_OK;
 }
 
-static int give_text(value *out, const char *text, kv_err *e)
-{
-    return value_text_new(out, text, strlen(text), e);
-}
-
 int func_dtype(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a;
-    int rc = value_to_array(&a, args->v[0], e);
-    if (rc)
-        return rc;
-    rc = give_text(out, kv_dtype_name(kv_array_dtype(a)), e);
-    kv_array_unref(a);
-    return rc;
+    return value_text(out, kv_dtype_name(kv_array_dtype(args->array)), e);
 }
 
 int func_ctx(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a;
-    int rc = value_to_array(&a, args->v[0], e);
-    if (rc)
-        return rc;
-    *out = value_ctx(kv_array_ctx(a));
-    kv_array_unref(a);
+    (void)e;
+    *out = value_ctx(kv_array_ctx(args->array));
     return KV_OK;
 }
 
 /* ---- One array ---- */
 
-/* Integers from the arguments behind the first: several, or one tuple or list of them. */
-static int read_integers(const value *v, int64_t n, const char *what, int *count,
-                         int64_t ints[KV_MAX_NDIM], kv_err *e)
-{
-    if (n == 1 && value_is_sequence(v[0])) {
-        n = v[0].u.list->n;
-        v = v[0].u.list->items;
-    }
-    if (n > KV_MAX_NDIM)
-        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %lld", KV_MAX_NDIM,
-                          (long long)n);
-    for (int64_t i = 0; i < n; i++) {
-        int rc = function_int(v[i], what, &ints[i], e);
-        if (rc)
-            return rc;
-    }
-    *count = (int)n;
-    return KV_OK;
-}
-
 int func_reshape(function_args *args, value *out, kv_err *e)
 {
     int ndim;
     int64_t shape[KV_MAX_NDIM];
-    kv_array *a, *made = NULL;
-    int rc = read_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &ndim, shape, e);
-    if (rc || (rc = value_to_array(&a, args->rest[0], e)))
-        return rc;
-    rc = arrange_reshape(&made, a, ndim, shape, e);
-    kv_array_unref(a);
+    kv_array *made = NULL;
+    int rc = function_integers(args->rest + 1, args->nrest - 1, "a size in a shape", &ndim, shape,
+                               e);
+    if (!rc)
+        rc = arrange_reshape(&made, args->array, ndim, shape, e);
     return function_give(out, made, rc);
 }
 
@@ -117,40 +77,31 @@ int func_transpose(function_args *args, value *out, kv_err *e)
     int n = 0;
     int64_t order[KV_MAX_NDIM];
     bool given = true;
-    kv_array *a, *made = NULL;
+    kv_array *made = NULL;
     int rc = KV_OK;
     if (args->nrest > 1)
-        rc = read_integers(args->rest + 1, args->nrest - 1, "an axis", &n, order, e);
+        rc = function_integers(args->rest + 1, args->nrest - 1, "an axis", &n, order, e);
     else if (args->given[1] && args->v[1].kind != VALUE_NONE)
-        rc = read_integers(&args->v[1], 1, "an axis", &n, order, e);
+        rc = function_integers(&args->v[1], 1, "an axis", &n, order, e);
     else
         given = false;
-    if (rc || (rc = value_to_array(&a, args->rest[0], e)))
-        return rc;
-    rc = arrange_transpose(&made, a, given ? order : NULL, n, e);
-    kv_array_unref(a);
+    if (!rc)
+        rc = arrange_transpose(&made, args->array, given ? order : NULL, n, e);
     return function_give(out, made, rc);
 }
 
 int func_repeat(function_args *args, value *out, kv_err *e)
 {
-    int64_t times, axis = 0, all = -1;
-    kv_array *a, *made = NULL;
+    int64_t times, axis = 0, all = kv_array_size(args->array);
+    kv_array *flat = NULL, *made = NULL;
     int rc = function_int(args->v[1], "the number of times", &times, e);
-    bool has_axis = args->given[2] && args->v[2].kind != VALUE_NONE;
-    if (!rc && has_axis)
+    if (!rc && args->given[2] && args->v[2].kind != VALUE_NONE)
         rc = function_int(args->v[2], "axis", &axis, e);
-    if (rc || (rc = value_to_array(&a, args->v[0], e)))
-        return rc;
-    if (!has_axis) {
-        kv_array *flat = NULL;
-        rc = arrange_reshape(&flat, a, 1, kv_array_size(a) ? &all : (int64_t[]){0}, e);
-        kv_array_unref(a);
-        a = flat;
-    }
+    else if (!rc)
+        rc = arrange_reshape(&flat, args->array, 1, &all, e);
     if (!rc)
-        rc = arrange_repeat(&made, a, times, axis, e);
-    kv_array_unref(a);
+        rc = arrange_repeat(&made, flat ? flat : args->array, times, axis, e);
+    kv_array_unref(flat);
     return function_give(out, made, rc);
 }
 
@@ -158,12 +109,10 @@ int func_tile(function_args *args, value *out, kv_err *e)
 {
     int n;
     int64_t times[KV_MAX_NDIM];
-    kv_array *a, *made = NULL;
-    int rc = read_integers(args->rest + 1, args->nrest - 1, "a number of times", &n, times, e);
-    if (rc || (rc = value_to_array(&a, args->rest[0], e)))
-        return rc;
-    rc = arrange_tile(&made, a, times, n, e);
-    kv_array_unref(a);
+    kv_array *made = NULL;
+    int rc = function_integers(args->rest + 1, args->nrest - 1, "a number of times", &n, times, e);
+    if (!rc)
+        rc = arrange_tile(&made, args->array, times, n, e);
     return function_give(out, made, rc);
 }
 
@@ -227,7 +176,8 @@ int func_stack(function_args *args, value *out, kv_err *e)
     return join(args, arrange_stack, out, e);
 }
 
-/* Where part i of a split begins, and where the last one ends: bounds[0 … n]. The caller frees. */
+/* The begin of each part of a split, and the end of the last one: bounds[0 … n]. The caller
+ * frees. */
 static int split_bounds(int64_t **out, int64_t *n, value how, int64_t len, kv_err *e)
 {
     bool at_places = value_is_sequence(how);
@@ -260,27 +210,19 @@ int func_split(function_args *args, value *out, kv_err *e)
 {
     int64_t axis = 0, n, *bounds = NULL;
     array_range ranges[KV_MAX_NDIM] = {{0}};
-    value parts = value_none();
-    kv_array *a;
+    kv_array *a = args->array;
     int rc = args->given[2] ? function_int(args->v[2], "axis", &axis, e) : KV_OK;
-    if (rc || (rc = value_to_array(&a, args->v[0], e)))
+    if (rc || (rc = arrange_axis(&axis, kv_array_ndim(a), e)) ||
+        (rc = split_bounds(&bounds, &n, args->v[1], kv_array_shape(a)[axis], e)))
         return rc;
-    if ((rc = arrange_axis(&axis, kv_array_ndim(a), e)) ||
-        (rc = split_bounds(&bounds, &n, args->v[1], kv_array_shape(a)[axis], e)) ||
-        (rc = value_list_new(&parts, VALUE_LIST, n, e)))
-        goto out;
+    rc = value_list_new(out, VALUE_LIST, n, e);
     for (int64_t i = 0; i < n && !rc; i++) {
         kv_array *part;
         ranges[axis] =
             (array_range){.has_from = true, .has_to = true, .from = bounds[i], .to = bounds[i + 1]};
         if (!(rc = array_slice(&part, a, ranges, (int)axis + 1, e)))
-            parts.u.list->items[i] = value_array(part);
+            out->u.list->items[i] = value_array(part);
     }
-    if (!rc)
-        *out = value_ref(parts);
-out:
-    value_release(&parts);
     mem_free(bounds);
-    kv_array_unref(a);
-    return rc;
+    return value_finish(out, rc);
 }

@@ -28,45 +28,34 @@ static int parse_storage(value v, kv_storage *out, kv_err *e)
 }
 
 /* An array in another storage, as itself when it has it. */
-static int stored_as(value *out, value v, kv_storage storage, kv_err *e)
+static int stored_as(value *out, kv_array *a, kv_storage storage, kv_err *e)
 {
-    kv_array *a, *made;
-    int rc = value_to_array(&a, v, e);
-    if (rc)
-        return rc;
-    if (kv_array_storage(a) == storage) {
-        *out = value_array(a);
-        return KV_OK;
-    }
-    rc =
-        storage == KV_ROW_SPARSE ? kv_array_to_sparse(&made, a, e) : kv_array_to_dense(&made, a, e);
-    kv_array_unref(a);
-    if (!rc)
-        *out = value_array(made);
-    return rc;
+    kv_array *made = NULL;
+    int rc = KV_OK;
+    if (kv_array_storage(a) == storage)
+        made = kv_array_ref(a);
+    else if (storage == KV_ROW_SPARSE)
+        rc = kv_array_to_sparse(&made, a, e);
+    else
+        rc = kv_array_to_dense(&made, a, e);
+    return function_give(out, made, rc);
 }
 
 int func_dense(function_args *args, value *out, kv_err *e)
 {
-    return stored_as(out, args->v[0], KV_DEFAULT, e);
+    return stored_as(out, args->array, KV_DEFAULT, e);
 }
 
 int func_tostype(function_args *args, value *out, kv_err *e)
 {
     kv_storage storage;
     int rc = parse_storage(args->v[1], &storage, e);
-    return rc ? rc : stored_as(out, args->v[0], storage, e);
+    return rc ? rc : stored_as(out, args->array, storage, e);
 }
 
 int func_stype(function_args *args, value *out, kv_err *e)
 {
-    kv_array *a;
-    int rc = value_to_array(&a, args->v[0], e);
-    if (rc)
-        return rc;
-    const char *name = kv_storage_name(kv_array_storage(a));
-    kv_array_unref(a);
-    return value_text_new(out, name, strlen(name), e);
+    return value_text(out, kv_storage_name(kv_array_storage(args->array)), e);
 }
 
 /* zeros(shape, stype="row_sparse") and zeros("row_sparse", shape): no row is held. */
@@ -186,21 +175,16 @@ int func_row_sparse(function_args *args, value *out, kv_err *e)
     int ndim;
     int64_t shape[KV_MAX_NDIM], n;
     given_row *rows;
-    kv_array *data, *a = NULL;
+    kv_array *made = NULL;
     if (!args->given[1] && !args->given[2])
-        return stored_as(out, args->v[0], KV_ROW_SPARSE, e);
+        return stored_as(out, args->array, KV_ROW_SPARSE, e);
     if (!args->given[1] || !args->given[2])
         return kv_err_set(e, KV_E_USAGE, "row_sparse takes an array, or data, row_ids and shape");
     int rc = function_shape(args->v[2], &ndim, shape, e);
     if (rc || (rc = read_ids(&rows, &n, args->v[1], e)))
         return rc;
-    if (!(rc = value_to_array(&data, args->v[0], e))) {
-        if (!(rc = check_data(data, n, ndim, shape, e)))
-            rc = make_rows(&a, data, rows, n, ndim, shape, e);
-        kv_array_unref(data);
-    }
+    if (!(rc = check_data(args->array, n, ndim, shape, e)))
+        rc = make_rows(&made, args->array, rows, n, ndim, shape, e);
     mem_free(rows);
-    if (!rc)
-        *out = value_array(a);
-    return rc;
+    return function_give(out, made, rc);
 }

@@ -8,15 +8,11 @@
 
 #include "base/num.h"
 #include "base/stop.h"
+#include "session/list.h"
 #include "session/show.h"
 
 /* A list takes 16 bytes an item; one longer than this is a slip rather than a wish. */
 #define RANGE_MAX 100000000
-
-static int give_text(value *out, const char *text, kv_err *e)
-{
-    return value_text_new(out, text, strlen(text), e);
-}
 
 /* ---- Contexts ---- */
 
@@ -61,16 +57,13 @@ int func_gpu(function_args *args, value *out, kv_err *e)
 
 int func_keys(function_args *args, value *out, kv_err *e)
 {
-    kv *store;
-    int rc = session_store(args->session, &store, e);
-    if (rc || (rc = value_list_new(out, VALUE_LIST, kv_num_keys(store), e)))
-        return rc;
-    for (int64_t i = 0; i < out->u.list->n && !rc; i++) {
+    int rc = value_list_new(out, VALUE_LIST, kv_num_keys(args->store), e);
+    for (int64_t i = 0; !rc && i < out->u.list->n; i++) {
         kv_info info;
-        if ((rc = kv_info_at(store, i, &info, e)))
+        if ((rc = kv_info_at(args->store, i, &info, e)))
             break;
         if (info.key.name)
-            rc = give_text(&out->u.list->items[i], info.key.name, e);
+            rc = value_text(&out->u.list->items[i], info.key.name, e);
         else
             out->u.list->items[i] = value_int(info.key.id);
     }
@@ -79,72 +72,60 @@ int func_keys(function_args *args, value *out, kv_err *e)
 
 int func_has(function_args *args, value *out, kv_err *e)
 {
-    kv *store;
     kv_key key = {0, NULL};
     kv_info info;
     kv_err why = {0};
     if (args->v[0].kind == VALUE_INT)
         key.id = args->v[0].u.integer;
     else if (args->v[0].kind == VALUE_TEXT)
-        key.name = args->v[0].u.text->text;
+        key.name = args->v[0].u.text;
     else
         return kv_err_set(e, KV_E_DTYPE, "a key is an integer or a text, not %s",
                           value_kind_name(args->v[0]));
-    int rc = session_store(args->session, &store, e);
-    if (!rc)
-        *out = value_bool(kv_find(store, &key, &info, &why) == KV_OK);
-    return rc;
+    *out = value_bool(kv_find(args->store, &key, &info, &why) == KV_OK);
+    return KV_OK;
 }
 
 int func_type(function_args *args, value *out, kv_err *e)
 {
-    kv *store;
-    int rc = session_store(args->session, &store, e);
-    return rc ? rc : give_text(out, kv_type(store), e);
+    return value_text(out, kv_type(args->store), e);
 }
 
 int func_rank(function_args *args, value *out, kv_err *e)
 {
-    kv *store;
-    int rc = session_store(args->session, &store, e);
-    if (!rc)
-        *out = value_int(kv_rank(store));
-    return rc;
+    (void)e;
+    *out = value_int(kv_rank(args->store));
+    return KV_OK;
 }
 
 int func_num_workers(function_args *args, value *out, kv_err *e)
 {
-    kv *store;
-    int rc = session_store(args->session, &store, e);
-    if (!rc)
-        *out = value_int(kv_num_workers(store));
-    return rc;
+    (void)e;
+    *out = value_int(kv_num_workers(args->store));
+    return KV_OK;
 }
 
 int func_rounds(function_args *args, value *out, kv_err *e)
 {
-    kv *store;
     int64_t most = 0;
-    int rc = session_store(args->session, &store, e);
-    for (int64_t i = 0; !rc && i < kv_num_keys(store); i++) {
-        kv_info info;
-        rc = kv_info_at(store, i, &info, e);
-        most = !rc && info.pushes > most ? info.pushes : most;
+    kv_info info;
+    for (int64_t i = 0; i < kv_num_keys(args->store); i++) {
+        if (kv_info_at(args->store, i, &info, e))
+            return e->code;
+        most = info.pushes > most ? info.pushes : most;
     }
-    if (!rc)
-        *out = value_int(most);
-    return rc;
+    *out = value_int(most);
+    return KV_OK;
 }
 
 int func_is_capable(function_args *args, value *out, kv_err *e)
 {
-    kv *store;
     const char *word;
-    bool yes;
+    bool yes = false;
     int rc = function_text(args->v[0], "a capability", &word, e);
-    if (!rc && !(rc = session_store(args->session, &store, e)) &&
-        !(rc = kv_is_capable(store, word, &yes, e)))
-        *out = value_bool(yes);
+    if (!rc)
+        rc = kv_is_capable(args->store, word, &yes, e);
+    *out = value_bool(yes);
     return rc;
 }
 
@@ -158,7 +139,7 @@ int func_env(function_args *args, value *out, kv_err *e)
         return rc;
     const char *text = getenv(name);
     if (text)
-        return give_text(out, text, e);
+        return value_text(out, text, e);
     *out = value_ref(args->v[1]);
     return KV_OK;
 }
@@ -172,6 +153,18 @@ int func_args(function_args *args, value *out, kv_err *e)
 }
 
 /* ---- Lists, texts and numbers ---- */
+
+int func_append(function_args *args, value *out, kv_err *e)
+{
+    value list = args->v[0];
+    *out = value_none();
+    if (list.kind == VALUE_LIST)
+        return list_append(list, args->v[1], e);
+    kv_err_set(e, KV_E_DTYPE, "append() adds to a list, not to %s", value_kind_name(list));
+    if (list.kind == VALUE_ARRAY)
+        kv_err_hint(e, "concat(a, b) joins arrays");
+    return e->code;
+}
 
 int func_range(function_args *args, value *out, kv_err *e)
 {
@@ -193,22 +186,14 @@ int func_range(function_args *args, value *out, kv_err *e)
     if (n > RANGE_MAX)
         return kv_err_set(e, KV_E_VALUE, "range() gives at most %d numbers, not %llu", RANGE_MAX,
                           (unsigned long long)n);
-    rc = value_list_new(out, VALUE_LIST, (int64_t)n, e);
-    for (uint64_t i = 0; i < n && !rc; i++) {
-        out->u.list->items[i] = value_int((int64_t)((uint64_t)from + i * (uint64_t)step));
-        rc = stop_check_at((int64_t)i, e);
-    }
-    return value_finish(out, rc);
+    return list_range(out, from, step, (int64_t)n, e);
 }
 
 int func_str(function_args *args, value *out, kv_err *e)
 {
     buf text = {0};
     int rc = show_value(args->session, &text, args->v[0], false, e);
-    if (!rc && !(rc = buf_check(&text, e)))
-        rc = value_text_new(out, buf_text(&text), text.len, e);
-    buf_release(&text);
-    return rc;
+    return value_text_take(out, &text, rc, e);
 }
 
 static int no_number(const char *text, const char *what, kv_err *e)
@@ -242,7 +227,7 @@ int func_int(function_args *args, value *out, kv_err *e)
 {
     value v;
     if (args->v[0].kind == VALUE_TEXT)
-        return parse_text(args->v[0].u.text->text, true, out, e);
+        return parse_text(args->v[0].u.text, true, out, e);
     int rc = value_item(&v, args->v[0], e);
     if (!rc && v.kind == VALUE_FLOAT) {
         int64_t x = 0;
@@ -260,7 +245,7 @@ int func_float(function_args *args, value *out, kv_err *e)
 {
     value v;
     if (args->v[0].kind == VALUE_TEXT)
-        return parse_text(args->v[0].u.text->text, false, out, e);
+        return parse_text(args->v[0].u.text, false, out, e);
     int rc = value_item(&v, args->v[0], e);
     if (!rc)
         *out = value_float(value_number(v));

@@ -154,8 +154,8 @@ int datafile_text(datafile *d, char **text, size_t *n, kv_err *e)
     return code;
 }
 
-/* Whether a file that was read is no longer the one that was opened. A file without a size, as
- * those of /proc, tells nothing. */
+/* Returns true if a file was changed while it was read. A file without a size, as in /proc, counts
+ * as unchanged. */
 static bool has_changed(const datafile *d)
 {
     struct stat now;

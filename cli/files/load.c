@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "io/csv.h"
@@ -13,9 +14,10 @@
 #include "files/datafile.h"
 #include "eval/eval.h"
 #include "syntax/file_kind.h"
+#include "session/list.h"
 #include "session/unit.h"
 
-/* What load() may be told. */
+/* The options of load(). */
 typedef struct load_options {
     csv_options csv;
     file_kind kind;   /* FILE_UNKNOWN: by the ending or the first byte */
@@ -51,28 +53,6 @@ static int read_json(datafile *d, const load_options *o, value *out, kv_err *e)
     return code;
 }
 
-/* Arrays that a file gives one after another. */
-typedef struct arrays {
-    kv_array **items;
-    int64_t n, cap;
-} arrays;
-
-static void arrays_release(arrays *l)
-{
-    for (int64_t i = 0; i < l->n; i++)
-        kv_array_unref(l->items[i]);
-    mem_free(l->items);
-}
-
-/* Gives them as a list. */
-static int arrays_give(arrays *l, value *out, kv_err *e)
-{
-    int code = value_list_new(out, VALUE_LIST, l->n, e);
-    for (int64_t i = 0; code == KV_OK && i < l->n; i++)
-        out->u.list->items[i] = value_array(kv_array_ref(l->items[i]));
-    return code;
-}
-
 static bool is_blank_line(const char *text, size_t n)
 {
     size_t i = 0;
@@ -82,18 +62,18 @@ static bool is_blank_line(const char *text, size_t n)
 }
 
 static int read_lines(const char *text, size_t n, const char *name, const load_options *o,
-                      arrays *l, kv_err *e)
+                      value_stack *l, kv_err *e)
 {
     int code = KV_OK;
     size_t at = n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     for (int line = 1; at < n && code == KV_OK; line++) {
         const char *end = memchr(text + at, '\n', n - at);
         size_t size = end ? (size_t)(end - text) - at : n - at;
+        kv_array *a;
         if (!is_blank_line(text + at, size) &&
-            (code = mem_grow(&l->items, &l->cap, l->n + 1, sizeof *l->items, e)) == KV_OK &&
-            (code = json_read_line(&l->items[l->n], text + at, size, name, line, o->csv.has_dtype,
-                                   o->csv.dtype, e)) == KV_OK)
-            l->n++;
+            (code = json_read_line(&a, text + at, size, name, line, o->csv.has_dtype, o->csv.dtype,
+                                   e)) == KV_OK)
+            code = value_stack_add(l, value_array(a), e);
         at += size + 1;
     }
     return code;
@@ -103,15 +83,15 @@ static int read_ndjson(datafile *d, const load_options *o, value *out, kv_err *e
 {
     char *text;
     size_t n;
-    arrays l = {0};
+    value_stack l = {0};
     int code = datafile_text(d, &text, &n, e);
     if (code)
         return code;
     code = read_lines(text, n, d->name, o, &l, e);
     mem_free(text);
     if (code == KV_OK)
-        code = arrays_give(&l, out, e);
-    arrays_release(&l);
+        code = value_stack_list(&l, out, e);
+    value_stack_release(&l);
     return code;
 }
 
@@ -151,7 +131,7 @@ static void add_near_names(suggest *near, const safetensors *f)
         suggest_add(near, safetensors_at(f, i)->name);
 }
 
-/* Whether a text can stand behind @ or # as it is. */
+/* Returns true if a text needs no quotes behind @ or #. */
 static bool is_bare(const char *text)
 {
     for (; *text; text++)
@@ -161,7 +141,7 @@ static bool is_bare(const char *text)
     return true;
 }
 
-/* How the first array of f is written. */
+/* Appends an example that names the first array of f. */
 static void show_choice(buf *hint, const safetensors *f, const char *path)
 {
     const char *name = safetensors_at(f, 0)->name;
@@ -247,7 +227,7 @@ static int read_named(session *s, const char *path, const char *name, value *out
 
 /* ---- Any file -------------------------------------------------------------------------------- */
 
-/* Converts what a file with dtypes of its own gave. */
+/* Converts an array of a file that has dtypes of its own. */
 static int convert(value *v, kv_dtype dtype, kv_err *e)
 {
     kv_array *a;
@@ -261,13 +241,13 @@ static int convert(value *v, kv_dtype dtype, kv_err *e)
     return code;
 }
 
-/* What is asked for that a file of this kind does not have. */
+/* Checks that a file of this kind has the given options. */
 static int check_options(const char *name, file_kind kind, const load_options *o, kv_err *e)
 {
-    bool rows = kind == FILE_CSV || kind == FILE_TSV;
-    if (o->has_header && !rows)
+    bool table = kind == FILE_CSV || kind == FILE_TSV;
+    if (o->has_header && !table)
         return kv_err_set(e, KV_E_VALUE, "header= is for CSV and TSV, \"%s\" is neither", name);
-    if (o->csv.columns && !rows)
+    if (o->csv.columns && !table)
         return kv_err_set(e, KV_E_VALUE, "cols= is for CSV and TSV, \"%s\" is neither", name);
     if (o->name && kind != FILE_SAFETENSORS)
         return kv_err_set(e, KV_E_VALUE, "\"%s\" holds one array, and it has no name", name);
@@ -292,7 +272,8 @@ static int read_open(datafile *d, file_kind kind, const load_options *o, value *
     case FILE_UNKNOWN:
         break;
     }
-    return kv_err_set(e, KV_E_INTERNAL, "a file of kind %d is not read", (int)kind);
+    kv_assert(false, "a file of kind %d is read", (int)kind);
+    return kv_assert_report(e);
 }
 
 static int read_stream(session *s, const char *path, file_kind kind, const load_options *o,
@@ -352,7 +333,7 @@ int load_eval(session *s, const ast *node, value *out, kv_err *e)
     int code = eval_text(s, node->kid[0], "a file name", &path, e);
     if (code)
         return code;
-    code = load(s, path.u.text->text, &o, out, e);
+    code = load(s, path.u.text, &o, out, e);
     value_release(&path);
     return code ? unit_at(s, node, e) : KV_OK;
 }
@@ -366,8 +347,8 @@ int load_named(session *s, const ast *node, safetensors **out, kv_err *e)
     int code = eval_text(s, node->kid[0], "a file name", &path, e);
     if (code)
         return code;
-    if (file_kind_of(path.u.text->text) == FILE_SAFETENSORS)
-        code = safetensors_open(out, path.u.text->text, e);
+    if (file_kind_of(path.u.text) == FILE_SAFETENSORS)
+        code = safetensors_open(out, path.u.text, e);
     value_release(&path);
     return code ? unit_at(s, node, e) : KV_OK;
 }
@@ -378,7 +359,7 @@ static int column_of(value v, csv_column *out, kv_err *e)
 {
     *out = (csv_column){0};
     if (v.kind == VALUE_TEXT) {
-        out->name = v.u.text->text; /* lives as long as the argument */
+        out->name = v.u.text; /* lives as long as the argument */
         return KV_OK;
     }
     return function_int(v, "a column", &out->number, e);
@@ -387,15 +368,15 @@ static int column_of(value v, csv_column *out, kv_err *e)
 /* cols=: a number, a name, or a list of them. *columns is the caller's to mem_free. */
 static int columns_of(value v, csv_column **columns, csv_options *o, kv_err *e)
 {
-    bool list = value_is_sequence(v);
-    int64_t n = list ? v.u.list->n : 1;
+    int64_t n;
+    const value *items = value_items(&v, &n);
     int code = KV_OK;
     if (n == 0)
         return kv_err_set(e, KV_E_VALUE, "cols= is an empty list: no column is left");
     if (!(*columns = mem_alloc(n, sizeof **columns, e)))
         return KV_E_MEMORY;
     for (int64_t i = 0; i < n && code == KV_OK; i++)
-        code = column_of(list ? v.u.list->items[i] : v, &(*columns)[i], e);
+        code = column_of(items[i], &(*columns)[i], e);
     o->columns = *columns;
     o->ncolumns = n;
     return code;
@@ -410,7 +391,7 @@ static int header_of(value v, load_options *o, kv_err *e)
     return KV_OK;
 }
 
-/* Whether argument i was given, and is not none. */
+/* Returns true if argument i was given, and is not none. */
 static bool has(const function_args *args, int i)
 {
     return args->given[i] && args->v[i].kind != VALUE_NONE;

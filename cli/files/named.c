@@ -13,7 +13,7 @@ bool named_is_pattern(const ast *keys)
     return only && only->kind == AST_KEY && only->op == 2 && strpbrk(only->u.text, "*?");
 }
 
-/* Whether a name is an integer as it is written: 7, -3, but not 007. */
+/* Returns true if a name is an integer in its usual form: 7, -3, but not 007. */
 static bool is_integer(const char *name, int64_t *id)
 {
     char again[NUM_TEXT_MAX];

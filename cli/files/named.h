@@ -7,7 +7,7 @@
 #include "io/safetensors.h"
 #include "eval/eval.h"
 
-/* Whether KEYS are one pattern, such as * or conv*. */
+/* Returns true if KEYS are one pattern, such as * or conv*. */
 bool named_is_pattern(const ast *keys);
 
 /* The keys for those arrays of f whose names match the pattern KEYS, in the order of the file. They

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "io/csv.h"
 #include "io/json.h"
@@ -21,7 +22,7 @@
 #include "session/show.h"
 #include "files/watch.h"
 
-/* What goes into one file: arrays, or text. */
+/* The contents of one file: arrays, or text. */
 typedef struct parts {
     kv_array **arrays;
     int64_t n;
@@ -72,13 +73,13 @@ static int add_arrays(parts *p, const char *path, const value *items, int64_t n,
     return code;
 }
 
-/* What would be shown, all of it. */
+/* Adds the text that would be shown, without a limit of length. */
 static int add_text(session *s, parts *p, const result *r, kv_err *e)
 {
-    int64_t threshold = s->style.threshold;
-    s->style.threshold = INT64_MAX;
+    int64_t threshold = s->out.style.threshold;
+    s->out.style.threshold = INT64_MAX;
     int code = show_result(s, &p->text, r, e);
-    s->style.threshold = threshold;
+    s->out.style.threshold = threshold;
     return code ? code : buf_check(&p->text, e);
 }
 
@@ -232,10 +233,11 @@ static int write_parts(FILE *f, const char *path, const parts *p, bool is_new, k
     case FILE_UNKNOWN:
         break;
     }
-    return kv_err_set(e, KV_E_INTERNAL, "\"%s\" has no kind", path);
+    kv_assert(false, "\"%s\" is written, and its kind was not found", path);
+    return kv_assert_report(e);
 }
 
-/* Whether rows fit behind those of the old file. */
+/* Checks that rows can be added to the old file. */
 static int check_rows(old_file *old, const char *path, const parts *p, kv_err *e)
 {
     file_kind kind = file_kind_of(path);
@@ -247,7 +249,7 @@ static int check_rows(old_file *old, const char *path, const parts *p, kv_err *e
 /* A file that is written but not yet in its place. */
 typedef struct written {
     file_out out;
-    old_file old; /* what it held, when rows are added */
+    old_file old; /* its old contents, when rows are added */
 } written;
 
 static void written_abandon(written *w)
@@ -304,7 +306,7 @@ static int write_file(session *s, written *w, const char *path, const parts *p, 
     return e->code;
 }
 
-/* What is to be done with a file. */
+/* The options of writing a file. */
 typedef struct order {
     bool append, lock;
     const kv_key *key; /* of a value that is no list, or NULL */
@@ -367,7 +369,7 @@ static int save_keyed(session *s, const char *path, const result *r, bool append
     return code;
 }
 
-/* ---- What commands call ---------------------------------------------------------------------- */
+/* ---- The calls of commands ------------------------------------------------------------------- */
 
 static int save_shown(session *s, const result *r, kv_err *e)
 {
@@ -433,7 +435,7 @@ int save_stdout(session *s, value v, kv_err *e)
     FILE *f = fopencookie(s, "wb", (cookie_io_functions_t){.write = to_session});
     if (!f)
         code = file_error(e, "write", "stdout", errno);
-    else if (s->format == SHOW_JSON)
+    else if (s->out.format == SHOW_JSON)
         code = json_write_stream(f, a, "stdout", e);
     else
         code = csv_write_stream(f, a, "stdout", NULL, e);

@@ -1,5 +1,5 @@
-/* Adding to a file of lines: what it holds is copied in front of what is new, so that the file is
- * replaced at once, and two processes that add to one file wait for each other. */
+/* Adding to a file of lines: its old contents are copied in front of the new ones, so that the file
+ * is replaced at once, and two processes that add to one file wait for each other. */
 #ifndef FILES_SAVE_ROWS_H
 #define FILES_SAVE_ROWS_H
 
@@ -8,7 +8,7 @@
 #include "session/session.h"
 
 typedef struct old_file {
-    FILE *f;          /* what the file holds; NULL: there is none, or it is empty or no file */
+    FILE *f;          /* the old file; NULL: there is none, or it is empty or no file */
     const char *path; /* borrowed */
     int folder;       /* locked while it is open; -1: could not be opened */
     char last;        /* the last byte of the file */
@@ -19,8 +19,8 @@ typedef struct old_file {
  * for itself. Errors: io, interrupted; then there is nothing to close. */
 int old_file_open(old_file *o, session *s, const char *path, bool lock, kv_err *e);
 
-/* Whether rows of a can be added: as wide as the rows there are, of the dtype that the first line
- * says. separator: of cells. Errors: shape, dtype. */
+/* Checks that rows of a can be added: they are as wide as the old rows, and have the dtype that the
+ * first line names. separator: of cells. Errors: shape, dtype. */
 int old_file_fits(old_file *o, kv_array *a, char separator, kv_err *e);
 
 /* Writes all of it to `to`, ending in a newline. Error: io. */

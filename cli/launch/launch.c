@@ -15,7 +15,7 @@
 
 #define MPI_PACKAGE "Open MPI: apt-get install openmpi-bin"
 
-/* What every worker would refuse. */
+/* Refuses words that every worker would refuse, before any has started. */
 static int check_words(const launch_options *o, kv_err *e)
 {
     options each;

@@ -12,8 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launch/launch_clock.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "term/exit_code.h"
 #include "term/terminal.h"
@@ -53,13 +54,8 @@ static void name_rank(const job *j, int number, char name[160])
 /* Over several hosts it has one name on all of them, which may lack the $TMPDIR of this one. */
 static int make_folder(job *j, kv_err *e)
 {
-    const char *temp = getenv("TMPDIR");
-    snprintf(j->folder, sizeof j->folder, "%s/kvctl-XXXXXX",
-             j->is_local && temp && *temp ? temp : "/tmp");
-    char wanted[sizeof j->folder];
-    memcpy(wanted, j->folder, sizeof wanted);
-    if (!mkdtemp(j->folder))
-        return file_error(e, "make", wanted, errno);
+    if (folder_new(j->folder, j->is_local ? NULL : "/tmp", e))
+        return e->code;
     j->held = folder_hold(j->folder);
     if (j->held >= 0)
         return KV_OK;
@@ -78,6 +74,52 @@ static void begin_outputs(job *j)
                  server < 0 ? number : server);
         j->ranks[number].rounds = -1;
     }
+}
+
+/* ---- Output of ranks ---- */
+
+enum { MOST_LINE = 1 << 20 /* what is longer comes in pieces */ };
+
+static void put_line(launch_output *o, const char *text, size_t n)
+{
+    fputs(o->prefix, o->to);
+    fwrite(text, 1, n, o->to);
+    fputc('\n', o->to);
+}
+
+/* Only whole lines go on, in one piece each, so that those of several ranks do not mix. */
+static void put_lines(launch_output *o, bool all)
+{
+    const char *text = buf_text(&o->line), *end = text + o->line.len, *at = text, *next;
+    errno = 0;
+    while (at < end && (next = memchr(at, '\n', (size_t)(end - at)))) {
+        put_line(o, at, (size_t)(next - at));
+        at = next + 1;
+    }
+    if (at < end && (all || end - at > MOST_LINE)) {
+        put_line(o, at, (size_t)(end - at));
+        at = end;
+    }
+    buf rest = {0};
+    buf_put(&rest, at, (size_t)(end - at));
+    buf_release(&o->line);
+    o->line = rest;
+    fflush(o->to);
+    if (ferror(o->to) && !o->error && errno != EPIPE)
+        o->error = errno;
+}
+
+static void output_put(launch_output *o, const char *text, size_t n)
+{
+    buf_put(&o->line, text, n);
+    put_lines(o, false);
+}
+
+static void output_close(launch_output *o)
+{
+    if (o->line.len > 0)
+        put_lines(o, true);
+    buf_release(&o->line);
 }
 
 /* ---- Ticks ---- */
@@ -100,8 +142,9 @@ __attribute__((format(printf, 4, 5))) static void lose(job *j, int number, int c
     if (host)
         loss_name_host(j, other, why, sizeof why);
     j->code = other == number ? code : EXIT_PEER;
+    (void)kv_assert(j->code != EXIT_DONE, "a job that has lost rank %d cannot end well", other);
     j->lost = other >= 0 && j->code == EXIT_PEER;
-    j->end_ms = launch_now_ms() + (int64_t)(j->o->deadline * 1000);
+    j->end_ms = clock_ms() + (int64_t)(j->o->deadline * 1000);
     fflush(stdout);
     terminal_say("kvctl: %s", why);
     if (!j->is_local && j->mpirun)
@@ -137,18 +180,18 @@ static void take_event(job *j, rank *r, const char *line)
     r->ended = true;
     if (strcmp(what, "stopped") == 0) {
         r->stopped = true;
-        j->stopped_ms = j->stopped_ms ? j->stopped_ms : launch_now_ms();
+        j->stopped_ms = j->stopped_ms ? j->stopped_ms : clock_ms();
     } else if (strcmp(what, "signal") == 0)
         lose(j, number, EXIT_PEER, "%s was killed by signal %d", name, x);
     else if (x != 0)
         lose(j, number, x, "%s ended with exit code %d", name, x);
     else if (j->early < 0) {
         j->early = number;
-        j->early_ms = launch_now_ms();
+        j->early_ms = clock_ms();
     }
 }
 
-/* What a host knows of a lost rank, before launch. */
+/* A watcher reports a lost rank that launch has not noticed yet. */
 static void take_lost(job *j, const char *text)
 {
     int number, used = 0;
@@ -182,15 +225,15 @@ static void take_cell(job *j, const wire_cell *cell)
         return;
     rank *r = &j->ranks[cell->rank];
     if (cell->kind != WIRE_SSH)
-        r->heard_ms = launch_now_ms();
+        r->heard_ms = clock_ms();
     memcpy(text, cell->text, (size_t)cell->n);
     text[cell->n] = '\0';
     switch ((wire_kind)cell->kind) {
     case WIRE_OUT:
-        launch_output_put(&r->out[0], cell->text, (size_t)cell->n);
+        output_put(&r->out[0], cell->text, (size_t)cell->n);
         break;
     case WIRE_ERR:
-        launch_output_put(&r->out[1], cell->text, (size_t)cell->n);
+        output_put(&r->out[1], cell->text, (size_t)cell->n);
         break;
     case WIRE_EVENT:
         take_event(j, r, text);
@@ -292,16 +335,13 @@ static void look_at_mpirun(job *j)
 
 static void look_at_signals(job *j, const sigset_t *mask)
 {
-    const struct timespec none = {0, 0};
     int signal;
-    while ((signal = sigtimedwait(mask, NULL, &none)) > 0) {
-        if (signal == SIGCHLD)
-            continue;
+    while ((signal = children_next_signal(mask))) {
         bool again = j->end_ms != 0;
         lose(j, -1, 128 + signal, "the job was ended by signal %d", signal);
         j->lost = false;
         if (again)
-            j->end_ms = launch_now_ms() - 1;
+            j->end_ms = clock_ms() - 1;
         else
             children_kill_ranks(j, signal);
     }
@@ -340,7 +380,7 @@ static void look_at_time(job *j)
 {
     char why[512];
     int number;
-    int64_t now = launch_now_ms();
+    int64_t now = clock_ms();
     look_at_start(j, now);
     look_at_early(j, now);
     look_at_hosts(j);
@@ -384,12 +424,12 @@ static void tick(job *j, const sigset_t *mask)
 static void finish(job *j)
 {
     const struct timespec nap = {0, 5000000};
-    int64_t begin = launch_now_ms();
+    int64_t begin = clock_ms();
     pid_t pid;
     if (j->mpirun && !j->killed) /* after a loss mpirun waits for the ranks that did not leave */
         kill(j->mpirun, j->end_ms ? SIGTERM : SIGUSR1);
     while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
-        int64_t waited = launch_now_ms() - begin;
+        int64_t waited = clock_ms() - begin;
         j->mpirun = pid > 0 && pid == j->mpirun ? 0 : j->mpirun;
         j->telling = pid > 0 && pid == j->telling ? 0 : j->telling; /* or its daemons would stay */
         if (waited > mpirun_ms(j) || (!j->mpirun && !j->telling && j->code))
@@ -404,7 +444,7 @@ static void finish(job *j)
 static int run(job *j, const launch_command *c, const signal_masks *m, kv_err *e)
 {
     signal(SIGPIPE, SIG_IGN); /* the job goes on without a reader */
-    j->begin_ms = launch_now_ms();
+    j->begin_ms = clock_ms();
     if (children_start(j, c, &m->before, e))
         return e->code;
     while (runs(j))
@@ -437,7 +477,7 @@ int attempt_run(job *j, const launch_command *c, const signal_masks *m, long lon
     int rc = run(j, c, m, e);
     for (int i = 0; i < j->n * 2; i++) {
         launch_output *out = &j->ranks[i / 2].out[i % 2];
-        launch_output_close(out);
+        output_close(out);
         if (i % 2 == 0 && out->error && !rc && !j->code)
             rc = file_error(e, "write", "stdout", out->error);
     }

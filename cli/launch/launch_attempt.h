@@ -3,11 +3,19 @@
 #define LAUNCH_LAUNCH_ATTEMPT_H
 
 #include <signal.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "launch/launch_command.h"
 #include "launch/launch_hosts.h"
-#include "launch/launch_output.h"
+
+/* One stream of one rank. Its lines go on whole, each with its rank in front. */
+typedef struct launch_output {
+    FILE *to;
+    char prefix[24];
+    buf line;  /* the part of a line that has come */
+    int error; /* why a line could not be written, an errno; 0: all were, or nobody reads */
+} launch_output;
 
 typedef struct rank {
     pid_t pid, watcher; /* on their host; 0: has not started */
@@ -40,9 +48,9 @@ typedef struct job {
     int early;                  /* the rank that ended first, and well; -1: none */
     int64_t early_ms;           /* when; 0: the hosts have been told */
     int64_t first_ms, begin_ms; /* when the first attempt began, and this one */
-    int64_t end_ms;             /* when those that still run are killed; 0: nothing failed */
+    int64_t end_ms;             /* when the remaining ranks are killed; 0: nothing failed */
     int code;
-    bool killed; /* those that still ran were */
+    bool killed; /* the remaining ranks were */
     bool lost;   /* a rank was: the job may begin again */
 } job;
 

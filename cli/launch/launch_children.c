@@ -6,30 +6,56 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "term/exit_code.h"
 #include "launch/launch_mpirun.h"
 #include "launch/launch_variables.h"
 
-/* In the child. A group of its own: Ctrl-C is for launch, which passes it on. */
-static void become_mpirun(const job *j, const launch_command *c, const launch_command *set,
-                          int said, const sigset_t *mask)
+void children_watch_signals(signal_masks *m)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    sigemptyset(&m->watched);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&m->watched, signals[i]);
+    sigprocmask(SIG_BLOCK, &m->watched, &m->before);
+}
+
+int children_next_signal(const sigset_t *watched)
+{
+    const struct timespec none = {0, 0};
+    int signal;
+    while ((signal = sigtimedwait(watched, NULL, &none)) == SIGCHLD)
+        ;
+    return signal > 0 ? signal : 0;
+}
+
+void children_become(char **words, bool other, int said, const sigset_t *mask)
 {
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (isatty(STDIN_FILENO) || j->mpirun > 0)
+    if (isatty(STDIN_FILENO) || other)
         dup2(nothing, STDIN_FILENO); /* a group in the background may not read a terminal */
-    dup2(said, STDOUT_FILENO);
-    dup2(said, STDERR_FILENO);
-    for (int64_t i = 0; i < set->n; i++)
-        putenv(set->words[i]);
+    if (said >= 0) {
+        dup2(said, STDOUT_FILENO);
+        dup2(said, STDERR_FILENO);
+    }
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, mask, NULL);
-    execvp(c->words[0], c->words);
-    dprintf(STDERR_FILENO, "mpirun cannot be started: %s\n", strerror(errno));
+    execvp(words[0], words);
+    dprintf(STDERR_FILENO, "%s cannot be started: %s\n", words[0], strerror(errno));
     _exit(EXIT_UNSUPPORTED);
+}
+
+/* In the child. */
+static void become_mpirun(const job *j, const launch_command *c, const launch_command *set,
+                          int said, const sigset_t *mask)
+{
+    for (int64_t i = 0; i < set->n; i++)
+        putenv(set->words[i]);
+    children_become(c->words, j->mpirun > 0, said, mask);
 }
 
 int children_start(job *j, const launch_command *c, const sigset_t *mask, kv_err *e)

@@ -5,14 +5,28 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 void folder_path(const char *folder, char path[FOLDER_PATH], const char *name)
 {
     snprintf(path, FOLDER_PATH, "%s/%s", folder, name);
+}
+
+int folder_new(char folder[4096], const char *parent, kv_err *e)
+{
+    const char *temp = getenv("TMPDIR");
+    char wanted[4096];
+    if (!parent)
+        parent = temp && *temp ? temp : "/tmp";
+    snprintf(wanted, sizeof wanted, "%s%skvctl-XXXXXX", parent, *parent ? "/" : "");
+    memcpy(folder, wanted, sizeof wanted);
+    return mkdtemp(folder) ? KV_OK : file_error(e, "make", wanted, errno);
 }
 
 static bool make(const char *folder)
@@ -22,7 +36,7 @@ static bool make(const char *folder)
         return false;
     if (lstat(folder, &s))
         return false;
-    errno = EPERM; /* somebody else made it */
+    errno = EPERM; /* another user made it */
     return S_ISDIR(s.st_mode) && s.st_uid == geteuid();
 }
 

@@ -16,12 +16,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kv_err.h"
+
 enum { FOLDER_PATH = 4200 };
 
 void folder_path(const char *folder, char path[FOLDER_PATH], const char *name);
 
+/* Makes a new one in a folder, "" for that of the process, NULL for $TMPDIR or /tmp. Error: io. */
+int folder_new(char folder[4096], const char *parent, kv_err *e);
+
 /* Makes it unless it is there, and holds it until what is returned is closed; -1: it cannot be
- * made, or belongs to somebody else (errno). */
+ * made, or belongs to another user (errno). */
 int folder_hold(const char *folder);
 
 /* Removes it with its files if it belongs to a job of this user and nobody holds it. */
@@ -40,7 +45,7 @@ void folder_lose(const char *folder, int number, const char *why);
 /* Reads it. Returns whether it is there. */
 bool folder_lost(const char *folder, int *number, char *why, size_t size);
 
-/* Removes it with its files, whoever holds it. */
+/* Removes it with its files, even if it is locked. */
 void folder_remove(const char *folder);
 
 #endif

@@ -2,6 +2,7 @@
  * about a host that does not answer are many lines, which give several possible reasons. */
 #include "launch/launch_hosts.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launch/launch_clock.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -21,7 +22,8 @@
 
 enum { MOST_SLOTS = 4096, LAST_PORT = 65535 };
 
-/* What the command on a host ends with when something is missing; ssh itself ends with 255. */
+/* Exit codes of the question to a host when something is missing there; ssh itself
+ * ends with 255. */
 enum { NO_MPI = 81, NO_PROGRAM, NO_FOLDER, NO_RSYNC };
 
 /* ---- The file ---- */
@@ -190,54 +192,46 @@ void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out)
         buf_printf(out, " -p %d", h->port);
 }
 
-static void add_ssh(launch_command *c, const launch_hosts *h, const launch_options *o,
-                    const char *host)
-{
-    buf text = {0};
-    hosts_ssh(h, o, &text);
-    char *rest = text.data;
-    for (char *word; (word = strsep(&rest, " "));)
-        launch_add(c, "%s", word);
-    launch_add(c, "%s", host);
-    buf_release(&text);
-}
-
 void hosts_sync_command(const launch_hosts *h, const launch_options *o, const char *host,
                         launch_command *out)
 {
     buf ssh = {0};
     hosts_ssh(h, o, &ssh);
-    launch_add(out, "rsync");
-    launch_add(out, "-a");
-    launch_add(out, "-e");
-    launch_add(out, "%s", buf_text(&ssh));
-    launch_add(out, "./");
-    launch_add(out, "%s:%s/", host, o->sync_folder);
+    launch_add_filled(out, "rsync -a -e {ssh} ./ {host}:{folder}/",
+                      (launch_hole[]){{"ssh", buf_text(&ssh)},
+                                      {"host", host},
+                                      {"folder", o->sync_folder},
+                                      {NULL, NULL}});
     buf_release(&ssh);
 }
 
-/* In the shell of a host. */
-static int add_question(launch_command *c, const launch_options *o, kv_err *e)
+/* A question for the shell of a host: whether all is there. */
+static int ask_command(const launch_hosts *h, const launch_options *o, const char *host,
+                       launch_command *out, kv_err *e)
 {
-    buf text = {0};
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n < 0)
-        return file_error(e, "read", "/proc/self/exe", errno);
-    path[n] = '\0';
-    buf_printf(&text, "command -v orted >/dev/null || exit %d; test -x ", NO_MPI);
-    launch_quote(&text, path);
-    buf_printf(&text, " || exit %d; ", NO_PROGRAM);
-    if (o->sync_folder)
-        buf_printf(&text, "command -v rsync >/dev/null || exit %d; mkdir -p ", NO_RSYNC);
-    else
-        buf_add(&text, "cd ");
-    if (!o->sync_folder && !getcwd(path, sizeof path))
-        buf_release(&text);
-    launch_quote(&text, o->sync_folder ? o->sync_folder : path);
-    buf_printf(&text, " || exit %d", NO_FOLDER);
-    if (!buf_check(&text, e))
-        launch_add(c, "%s", buf_text(&text));
+    static const char question[] =
+        "command -v orted >/dev/null || exit 81; test -x {'self} || exit 82; "
+        "[command -v rsync >/dev/null || exit 84; mkdir -p {'copy} || exit 83]"
+        "[cd {'here} || exit 83]";
+    static_assert(NO_MPI == 81 && NO_PROGRAM == 82 && NO_FOLDER == 83 && NO_RSYNC == 84,
+                  "as the question has them");
+    char self[4096], here[4096];
+    buf text = {0}, ssh = {0};
+    if (launch_self(self, e))
+        return e->code;
+    if (!getcwd(here, sizeof here))
+        return file_error(e, "read", ".", errno);
+    hosts_ssh(h, o, &ssh);
+    launch_add_filled(out, buf_text(&ssh), NULL);
+    launch_add(out, "%s", host);
+    launch_fill(&text, question,
+                (launch_hole[]){{"self", self},
+                                {"copy", o->sync_folder},
+                                {"here", o->sync_folder ? NULL : here},
+                                {NULL, NULL}});
+    if (!buf_check(&ssh, e) && !buf_check(&text, e))
+        launch_add(out, "%s", buf_text(&text));
+    buf_release(&ssh);
     buf_release(&text);
     return e->code;
 }
@@ -279,7 +273,7 @@ static void await(probe *p, int64_t end_ms)
     bool late = p->pid <= 0;
     while (!late && n > 0) {
         struct pollfd fd = {.fd = p->fd, .events = POLLIN};
-        int64_t left = end_ms - launch_now_ms();
+        int64_t left = end_ms - clock_ms();
         late = poll(&fd, 1, end_ms == INT64_MAX ? -1 : left > 0 ? (int)left : 0) == 0;
         if (!late && (n = read(p->fd, block, sizeof block)) > 0)
             buf_put(&p->said, block, (size_t)n);
@@ -346,15 +340,13 @@ static int judge_copy(probe *p, const char *host, const launch_options *o, kv_er
 
 static int ask_all(const launch_hosts *h, const launch_options *o, bool copy, kv_err *e)
 {
-    int64_t end_ms = copy ? INT64_MAX : launch_now_ms() + (int64_t)(o->deadline * 1000);
+    int64_t end_ms = copy ? INT64_MAX : clock_ms() + (int64_t)(o->deadline * 1000);
     probe *probes = mem_zalloc(h->n, sizeof *probes, e);
     for (int64_t i = 0; probes && i < h->n && h->items[i].ranks > 0 && !e->code; i++) {
-        if (copy) {
+        if (copy)
             hosts_sync_command(h, o, h->items[i].name, &probes[i].command);
-        } else {
-            add_ssh(&probes[i].command, h, o, h->items[i].name);
-            add_question(&probes[i].command, o, e);
-        }
+        else
+            ask_command(h, o, h->items[i].name, &probes[i].command, e);
         launch_command_check(&probes[i].command, e);
     }
     for (int64_t i = 0; probes && i < h->n && h->items[i].ranks > 0 && !e->code; i++)

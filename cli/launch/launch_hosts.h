@@ -32,7 +32,7 @@ void hosts_list(const launch_hosts *h, buf *out);
  */
 void hosts_ssh(const launch_hosts *h, const launch_options *o, buf *out);
 
-/* What each host must have before a job can begin over ssh: it answers, has Open MPI, this program
+/* Checks each host before a job begins over ssh: it answers, has Open MPI, this program
  * and this folder. With --sync-dst-dir the folder is copied there first. Errors: peer (a host does
  * not answer), unsupported (something is missing there), io (the copy). All hosts are asked at the
  * same time. */

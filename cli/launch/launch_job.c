@@ -5,18 +5,33 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "launch/launch_clock.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "kvstore.h"
 #include "launch/launch_attempt.h"
+#include "launch/launch_children.h"
 #include "launch/launch_mpirun.h"
 #include "launch/launch_variables.h"
 
-static void watch_signals(signal_masks *m)
+/* The round that a checkpoint holds; 0: there is no such file. src/distributed/checkpoint.h says
+ * what a checkpoint is. */
+static int read_round(const char *path, int64_t *round, kv_err *e)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
-    sigemptyset(&m->watched);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaddset(&m->watched, signals[i]);
-    sigprocmask(SIG_BLOCK, &m->watched, &m->before);
+    kv *store;
+    kv_info info;
+    bool there;
+    *round = 0;
+    int rc = file_look(path, &there, e);
+    if (rc || !there || (rc = kv_load(&store, path, e)))
+        return rc;
+    for (int64_t i = 0; i < kv_num_keys(store) && !rc; i++) {
+        rc = kv_info_at(store, i, &info, e);
+        *round = !rc && info.pushes > *round ? info.pushes : *round;
+    }
+    kv_free(store);
+    if (!rc && *round == 0)
+        rc = file_bad(e, KV_E_VALUE, path, "no checkpoint of a job: nothing was pushed");
+    return rc;
 }
 
 static void say_restart(const launch_options *o, int number, int64_t round, long long repeated)
@@ -34,12 +49,12 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
 {
     signal_masks m;
     long long begun = 0;
-    int64_t round = 0, first_ms = launch_now_ms();
-    int rc = o->checkpoint ? launch_round(o->checkpoint, &round, e) : KV_OK;
+    int64_t round = 0, first_ms = clock_ms();
+    int rc = o->checkpoint ? read_round(o->checkpoint, &round, e) : KV_OK;
     if (!rc && round > 0)
         fprintf(stderr, "kvctl: the job goes on from %s, where %lld round%s done\n", o->checkpoint,
                 (long long)round, round == 1 ? " is" : "s are");
-    watch_signals(&m);
+    children_watch_signals(&m);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (int again = 0; !rc; again++) {
         job j = {.o = o,
@@ -59,7 +74,7 @@ static int run_attempts(const launch_options *o, const launch_hosts *h, const la
             break;
         }
         if ((o->by == LAUNCH_SSH && (rc = hosts_prepare(h, o, e))) ||
-            (rc = launch_round(o->checkpoint, &round, e)))
+            (rc = read_round(o->checkpoint, &round, e)))
             break;
         say_restart(o, again + 1, round, begun > round ? begun - round : 0);
     }

@@ -11,13 +11,6 @@
 #include "base/buf.h"
 #include "launch/launch_options.h"
 
-/* Appends what `help launch` and `kvctl launch --help` show. */
-void launch_help(buf *out);
-
-/* The round that a checkpoint holds; 0: there is no such file. Errors: those of kv_load, value (it
- * is none). */
-int launch_round(const char *path, int64_t *round, kv_err *e);
-
 /* Runs the job through mpirun and waits for it, again after a loss as often as it may; no process
  * of it is left then. *code becomes the exit code of the job. With dry_run it prints the command.
  * Errors: those of the file of hosts and of hosts that cannot be used; io, memory, unsupported,

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#include "launch/launch_clock.h"
+#include "base/clock.h"
 #include "launch/launch_job.h"
 
 enum { MOST_NAMED = 8 };
 
 void loss_tick(job *j, bool full)
 {
-    int64_t now = launch_now_ms();
+    int64_t now = clock_ms();
     if (full || (double)(now - j->looked_ms) > j->o->deadline * 500)
         j->unheard_ms = now;
     j->looked_ms = now;
@@ -29,7 +29,7 @@ static bool is_silent(const job *j, int number, double deadlines)
     for (int i = 0; i < j->n; i++)
         if (on_one_host(j, i, number) && j->ranks[i].heard_ms > last)
             last = j->ranks[i].heard_ms;
-    return (double)(launch_now_ms() - last) > j->o->deadline * 1000 * deadlines;
+    return (double)(clock_ms() - last) > j->o->deadline * 1000 * deadlines;
 }
 
 /* The watchers of a host that lives were heard an eighth of the deadline ago, those of one that

@@ -1,6 +1,6 @@
-/* Whether a job over several hosts has lost one of them with all its ranks. A host is as alive as
- * its watchers, which tell launch that they are there (WIRE_BEAT): a rank that is stopped is silent
- * while they go on, and where they have fallen silent too nothing of the job is left.
+/* Finds out if a job over several hosts has lost one of them with all its ranks. A host is alive as
+ * long as its watchers send launch their heartbeats (WIRE_BEAT): a rank that is stopped is silent
+ * while its watcher goes on, and if the watchers are silent too no process of the job is left.
  *
  * mpirun may notice first, or a rank that hears nothing of another one, or launch by itself. In all
  * these cases the sentence is that of loss_name_host. */

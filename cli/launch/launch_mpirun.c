@@ -2,70 +2,45 @@
  * own; the ranks of the second go on from those of the first. */
 #include "launch/launch_mpirun.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "launch/launch_variables.h"
 
 extern char **environ;
 
-static int read_self(char self[4096], kv_err *e)
-{
-    ssize_t len = readlink("/proc/self/exe", self, 4095);
-    if (len < 0)
-        return file_error(e, "read", "/proc/self/exe", errno);
-    self[len] = '\0';
-    return KV_OK;
-}
-
-/* Ranks of one machine share memory: they listen at no port. mpirun still does, Open MPI has no
- * option for that. */
-static void add_local(launch_command *c)
-{
-    static const char *const words[] = {"--oversubscribe", "--mca", "pml", "ob1",
-                                        "--mca",           "btl",   "^tcp,ofi"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        launch_add(c, "%s", words[i]);
-}
-
-/* Up to where parts of several roles begin. self: who tells launch when an ssh fails; NULL: nobody.
- * mpirun parts these words at blanks. */
+/* Up to where parts of several roles begin. self: the program that tells launch when an ssh fails;
+ * NULL: none. mpirun parts the words of its agent at blanks. */
 static void add_mpirun(launch_command *c, const launch_options *o, const launch_hosts *h,
                        const char *self)
 {
-    buf agent = {0};
     launch_add(c, "mpirun");
     if (geteuid() == 0)
         launch_add(c, "--allow-run-as-root"); /* mpirun refuses root without it */
+    /* Ranks of one machine share memory: they listen at no port. mpirun still does, Open MPI has
+     * no option for that. */
     if (o->by == LAUNCH_LOCAL)
-        add_local(c);
-    launch_add(c, "--bind-to");
-    launch_add(c, "none");
+        launch_add_filled(c, "--oversubscribe --mca pml ob1 --mca btl ^tcp,ofi", NULL);
+    launch_add_filled(c, "--bind-to none", NULL);
     if (o->by == LAUNCH_SSH) {
+        buf agent = {0};
         if (self && !strchr(self, ' '))
             buf_printf(&agent, "%s launch-ssh ", self);
         hosts_ssh(h, o, &agent);
-        launch_add(c, "--mca");
-        launch_add(c, "plm");
-        launch_add(c, "rsh");
-        launch_add(c, "--mca");
-        launch_add(c, "plm_rsh_agent");
-        launch_add(c, "%s", buf_text(&agent));
+        launch_add_filled(c, "--mca plm rsh --mca plm_rsh_agent {agent}",
+                          (launch_hole[]){{"agent", buf_text(&agent)}, {NULL, NULL}});
+        buf_release(&agent);
     }
-    buf_release(&agent);
 }
 
 static void add_hosts(launch_command *c, const launch_hosts *h)
 {
     buf list = {0};
     hosts_list(h, &list);
-    if (h->n > 0) {
-        launch_add(c, "--host");
-        launch_add(c, "%s", buf_text(&list));
-    }
+    if (h->n > 0)
+        launch_add_filled(c, "--host {list}",
+                          (launch_hole[]){{"list", buf_text(&list)}, {NULL, NULL}});
     buf_release(&list);
 }
 
@@ -93,38 +68,33 @@ static void add_variables(launch_command *c, const launch_options *o, char role)
     launch_command_release(&own);
 }
 
-static void add_part(launch_command *c, const launch_options *o, const launch_hosts *h, char role)
+static void add_part(launch_command *c, const launch_options *o, const launch_hosts *h, char role,
+                     const char *self)
 {
+    char n[16];
+    snprintf(n, sizeof n, "%d", role == 'w' ? o->workers : o->servers);
+    const launch_hole holes[] = {
+        {"folder", o->sync_folder}, {"n", n}, {"self", self}, {NULL, NULL}};
     add_hosts(c, h);
-    if (o->sync_folder) {
-        launch_add(c, "--wdir");
-        launch_add(c, "%s", o->sync_folder);
-    }
+    launch_add_filled(c, "[--wdir {folder}]", holes);
     add_variables(c, o, role);
-    launch_add(c, "-n");
-    launch_add(c, "%d", role == 'w' ? o->workers : o->servers);
+    launch_add_filled(c, "-n {n} {self} launch-rank", holes);
 }
 
 int mpirun_command(launch_command *c, const launch_options *o, const launch_hosts *h, kv_err *e)
 {
     char self[4096];
-    if (read_self(self, e))
+    if (launch_self(self, e))
         return e->code;
     add_mpirun(c, o, h, self);
     launch_add(c, "--enable-recovery");
-    if (h->n > 0) {
-        launch_add(c, "--map-by");
-        launch_add(c, "node");
-    }
-    add_part(c, o, h, 'w');
-    launch_add(c, "%s", self);
-    launch_add(c, "launch-rank");
+    if (h->n > 0)
+        launch_add_filled(c, "--map-by node", NULL);
+    add_part(c, o, h, 'w', self);
     launch_add_words(c, o->words, o->nwords);
     if (o->servers > 0) {
         launch_add(c, ":");
-        add_part(c, o, h, 's');
-        launch_add(c, "%s", self);
-        launch_add(c, "launch-rank");
+        add_part(c, o, h, 's', self);
         launch_add(c, "serve");
     }
     return launch_command_check(c, e);
@@ -134,16 +104,13 @@ int mpirun_tell_command(launch_command *c, const launch_options *o, const launch
                         int number, const char *why, kv_err *e)
 {
     char self[4096];
-    if (read_self(self, e))
+    if (launch_self(self, e))
         return e->code;
     add_mpirun(c, o, h, NULL);
-    launch_add(c, "--map-by");
-    launch_add(c, "ppr:1:node");
+    launch_add_filled(c, "--map-by ppr:1:node", NULL);
     add_hosts(c, h);
-    launch_add(c, "-x");
-    launch_add(c, "KVSTORE_RUN_DIR");
-    launch_add(c, "%s", self);
-    launch_add(c, "launch-tell");
+    launch_add_filled(c, "-x KVSTORE_RUN_DIR {self} launch-tell",
+                      (launch_hole[]){{"self", self}, {NULL, NULL}});
     launch_add(c, "%d", number);
     if (why)
         launch_add(c, "%s", why);
@@ -153,10 +120,10 @@ int mpirun_tell_command(launch_command *c, const launch_options *o, const launch
 void mpirun_environment(launch_command *set, const launch_options *o, const char *folder,
                         int64_t round)
 {
+    char deadline[32];
     if (folder) {
         launch_add(set, "KVSTORE_RUN_DIR=%s", folder);
-        launch_add(set, "KVSTORE_DEADLINE=%lld.%03d", (long long)o->deadline,
-                   (int)((o->deadline - (double)(int64_t)o->deadline) * 1000));
+        launch_add(set, "KVSTORE_DEADLINE=%s", launch_seconds(deadline, o->deadline));
     }
     if (folder || o->servers > 0)
         launch_add(set, "KVSTORE_SERVERS=%d", o->servers);

@@ -13,8 +13,8 @@ int mpirun_command(launch_command *c, const launch_options *o, const launch_host
 int mpirun_tell_command(launch_command *c, const launch_options *o, const launch_hosts *h,
                         int number, const char *why, kv_err *e);
 
-/* What the command gets in its environment: NAME=VALUE of what ranks read. round: that of the
- * checkpoint, or 0. folder NULL: only what matters to somebody who runs the command by hand. */
+/* Adds the environment of the command: NAME=VALUE for each variable that ranks read. round: that of
+ * the checkpoint, or 0. folder NULL: only what matters to somebody who runs the command by hand. */
 void mpirun_environment(launch_command *set, const launch_options *o, const char *folder,
                         int64_t round);
 

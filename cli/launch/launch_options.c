@@ -10,74 +10,12 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "launch/launch_variables.h"
 
 enum { MOST_RANKS = 4096 };
 
 #define BY(id)   (1u << (id))
-#define BY_ANY   (~0u)
 #define BY_QUEUE (BY(LAUNCH_SGE) | BY(LAUNCH_SLURM) | BY(LAUNCH_YARN))
-
-typedef enum option_id {
-    OPT_WORKERS,
-    OPT_SERVERS,
-    OPT_LAUNCHER,
-    OPT_HOSTFILE,
-    OPT_SYNC,
-    OPT_ENV,
-    OPT_ENV_WORKER,
-    OPT_ENV_SERVER,
-    OPT_DEADLINE,
-    OPT_TIMEOUT,
-    OPT_CHECKPOINT,
-    OPT_EVERY,
-    OPT_RESTARTS,
-    OPT_QUEUE,
-    OPT_QUEUE_TIMEOUT,
-    OPT_PE,
-    OPT_MEMORY,
-    OPT_DRY_RUN,
-    OPT_HELP,
-    OPT_P3
-} option_id;
-
-typedef struct spec {
-    const char *name;
-    option_id id;
-    bool value;  /* one follows */
-    unsigned by; /* launchers for which it means something */
-} spec;
-
-static const spec specs[] = {
-    {"-n", OPT_WORKERS, true, BY_ANY},
-    {"--num-workers", OPT_WORKERS, true, BY_ANY},
-    {"-s", OPT_SERVERS, true, BY_ANY},
-    {"--num-servers", OPT_SERVERS, true, BY_ANY},
-    {"--launcher", OPT_LAUNCHER, true, BY_ANY},
-    {"--cluster", OPT_LAUNCHER, true, BY_ANY},
-    {"-H", OPT_HOSTFILE, true, BY(LAUNCH_MPI) | BY(LAUNCH_SSH)},
-    {"--hostfile", OPT_HOSTFILE, true, BY(LAUNCH_MPI) | BY(LAUNCH_SSH)},
-    {"--host-file", OPT_HOSTFILE, true, BY(LAUNCH_MPI) | BY(LAUNCH_SSH)},
-    {"--sync-dst-dir", OPT_SYNC, true, BY(LAUNCH_SSH)},
-    {"--env", OPT_ENV, true, BY_ANY},
-    {"--env-worker", OPT_ENV_WORKER, true, BY_ANY},
-    {"--env-server", OPT_ENV_SERVER, true, BY_ANY},
-    {"--deadline", OPT_DEADLINE, true, BY_ANY},
-    {"--timeout", OPT_TIMEOUT, true, BY_ANY},
-    {"--checkpoint", OPT_CHECKPOINT, true, BY_ANY},
-    {"--checkpoint-every", OPT_EVERY, true, BY_ANY},
-    {"--max-restarts", OPT_RESTARTS, true, BY_ANY},
-    {"--queue", OPT_QUEUE, true, BY_QUEUE},
-    {"--queue-timeout", OPT_QUEUE_TIMEOUT, true, BY_QUEUE},
-    {"--pe", OPT_PE, true, BY(LAUNCH_SGE)},
-    {"--memory", OPT_MEMORY, true, BY(LAUNCH_YARN)},
-    {"--dry-run", OPT_DRY_RUN, false, BY_ANY},
-    {"--help", OPT_HELP, false, BY_ANY},
-    {"-h", OPT_HELP, false, BY_ANY},
-    {"--p3", OPT_P3, false, BY_ANY},
-};
-enum { NSPECS = sizeof specs / sizeof *specs };
 
 static const char *const launcher_names[] = {
 #define LAUNCHER_NAME(id, name) name,
@@ -90,86 +28,67 @@ const char *launcher_name(launcher by)
     return launcher_names[by];
 }
 
-static int take_count(const char *name, const char *text, int least, int most, int *x, kv_err *e)
-{
-    bool over = false;
-    int64_t n;
-    size_t len = strlen(text);
-    if (len == 0 || num_parse_int(text, len, &n, &over) != len || over || n < least || n > most)
-        return kv_err_set(e, KV_E_USAGE,
-                          "launch: %s needs a whole number from %d to %d, not \"%s\"", name, least,
-                          most, text);
-    *x = (int)n;
-    return KV_OK;
-}
+/* ---- Values ---- */
 
-static int take_seconds(const char *name, const char *text, double *seconds, kv_err *e)
+static int take_text(const shell_given *g, kv_err *e)
 {
-    bool over = false;
-    size_t n = strlen(text);
-    if (n == 0 || num_parse(text, n, NUM_BINARY64, seconds, &over) != n || over ||
-        !(*seconds > 0 && *seconds <= 31536000))
-        return kv_err_set(e, KV_E_USAGE, "launch: %s needs seconds, more than 0, not \"%s\"", name,
-                          text);
-    return KV_OK;
-}
-
-static int take_text(const char *name, const char *text, const char **out, kv_err *e)
-{
-    *out = text;
-    return *text && *text != '-'
+    *(const char **)((char *)g->to + g->o->field) = g->text;
+    return *g->text && *g->text != '-'
                ? KV_OK
-               : kv_err_set(e, KV_E_USAGE, "launch: %s needs a name, not \"%s\"", name, text);
+               : kv_err_set(e, KV_E_USAGE, "%s needs a name, not \"%s\"", g->spelled, g->text);
 }
 
 /* Names of queues stand in lines of scripts that others read. */
-static int take_name(const char *name, const char *text, const char **out, kv_err *e)
+static int take_name(const shell_given *g, kv_err *e)
 {
-    for (const char *at = text; *at; at++)
+    for (const char *at = g->text; *at; at++)
         if (isspace((unsigned char)*at) || iscntrl((unsigned char)*at))
-            return kv_err_set(e, KV_E_USAGE, "launch: %s needs a name without blanks, not \"%s\"",
-                              name, text);
-    return take_text(name, text, out, e);
+            return kv_err_set(e, KV_E_USAGE, "%s needs a name without blanks, not \"%s\"",
+                              g->spelled, g->text);
+    return take_text(g, e);
 }
 
 /* mpirun and the hosts would begin at different ends of another path. */
-static int take_folder(const char *name, const char *text, const char **out, kv_err *e)
+static int take_folder(const shell_given *g, kv_err *e)
 {
-    *out = text;
-    return *text == '/' ? KV_OK
-                        : kv_err_set(e, KV_E_USAGE, "launch: %s needs a path from /, not \"%s\"",
-                                     name, text);
+    ((launch_options *)g->to)->sync_folder = g->text;
+    return *g->text == '/'
+               ? KV_OK
+               : kv_err_set(e, KV_E_USAGE, "%s needs a path from /, not \"%s\"", g->spelled,
+                            g->text);
 }
 
-static int take_launcher(const char *text, launcher *by, kv_err *e)
+static int take_launcher(const shell_given *g, kv_err *e)
 {
     for (int i = 0; i < LAUNCHER_NONE; i++) {
-        if (strcmp(text, launcher_names[i]) == 0) {
-            *by = (launcher)i;
+        if (strcmp(g->text, launcher_names[i]) == 0) {
+            ((launch_options *)g->to)->by = (launcher)i;
             return KV_OK;
         }
     }
     return kv_err_set(e, KV_E_USAGE,
                       "launch: there is no launcher \"%s\"; there are local, mpi, ssh, sge, slurm "
                       "and yarn",
-                      text);
+                      g->text);
 }
 
-/* NAME=VALUE, NAME:VALUE, or NAME with the value that it has here. */
-static int take_variable(launch_options *o, const char *name, const char *text, char role,
-                         kv_err *e)
+/* NAME=VALUE, NAME:VALUE, or NAME with the value that it has here. low: the role. */
+static int take_variable(const shell_given *g, kv_err *e)
 {
+    launch_options *o = g->to;
+    const char *text = g->text;
+    char role = (char)g->o->low;
     size_t n = 0;
     buf b = {0};
     while (isalnum((unsigned char)text[n]) || text[n] == '_')
         n++;
     if (n == 0 || isdigit((unsigned char)text[0]) || (text[n] && !strchr("=:", text[n])))
-        return kv_err_set(e, KV_E_USAGE, "launch: %s needs NAME or NAME=VALUE, not \"%s\"", name,
+        return kv_err_set(e, KV_E_USAGE, "%s needs NAME or NAME=VALUE, not \"%s\"", g->spelled,
                           text);
     const char *value = text[n] ? text + n + 1 : variables_carried(role, text);
     value = value ? value : getenv(text);
     if (!value)
-        return kv_err_set(e, KV_E_USAGE, "launch: %s %s: it is not set here", name, text);
+        return kv_err_set(e, KV_E_USAGE, "%s %s: it is not set here", g->spelled, text);
     if (mem_grow(&o->variables, &o->cap, o->nvariables + 1, sizeof *o->variables, e))
         return KV_E_MEMORY;
     buf_printf(&b, "%.*s=", (int)n, text);
@@ -185,83 +104,85 @@ static int take_variable(launch_options *o, const char *name, const char *text, 
     return e->code;
 }
 
-static int take(launch_options *o, const spec *s, const char *text, kv_err *e)
+static int refuse_p3(const shell_given *g, kv_err *e)
 {
-    switch (s->id) {
-    case OPT_WORKERS:
-        return take_count(s->name, text, 1, MOST_RANKS, &o->workers, e);
-    case OPT_SERVERS:
-        return take_count(s->name, text, 0, MOST_RANKS, &o->servers, e);
-    case OPT_LAUNCHER:
-        return take_launcher(text, &o->by, e);
-    case OPT_HOSTFILE:
-        return take_text(s->name, text, &o->hostfile, e);
-    case OPT_SYNC:
-        return take_folder(s->name, text, &o->sync_folder, e);
-    case OPT_ENV:
-        return take_variable(o, s->name, text, 'a', e);
-    case OPT_ENV_WORKER:
-        return take_variable(o, s->name, text, 'w', e);
-    case OPT_ENV_SERVER:
-        return take_variable(o, s->name, text, 's', e);
-    case OPT_DEADLINE:
-        return take_seconds(s->name, text, &o->deadline, e);
-    case OPT_TIMEOUT:
-        return take_seconds(s->name, text, &o->timeout, e);
-    case OPT_CHECKPOINT:
-        return take_text(s->name, text, &o->checkpoint, e);
-    case OPT_EVERY:
-        return take_count(s->name, text, 1, INT_MAX, &o->every, e);
-    case OPT_RESTARTS:
-        return take_count(s->name, text, 0, INT_MAX, &o->restarts, e);
-    case OPT_QUEUE:
-        return take_name(s->name, text, &o->queue, e);
-    case OPT_QUEUE_TIMEOUT:
-        return take_seconds(s->name, text, &o->queue_timeout, e);
-    case OPT_PE:
-        return take_name(s->name, text, &o->pe, e);
-    case OPT_MEMORY:
-        return take_count(s->name, text, 1, INT_MAX / MOST_RANKS / 2, &o->memory, e);
-    case OPT_DRY_RUN:
-        o->dry_run = true;
-        return KV_OK;
-    case OPT_HELP:
-        o->help = true;
-        return KV_OK;
-    case OPT_P3:
-        return kv_err_set(e, KV_E_USAGE,
-                          "launch: --p3 has no meaning here: what is pushed and "
-                          "pulled always goes in parts, by priority");
-    }
-    return KV_E_INTERNAL;
+    return kv_err_set(e, KV_E_USAGE,
+                      "%s has no meaning here: what is pushed and pulled always goes in parts, by "
+                      "priority",
+                      g->spelled);
 }
 
-/* Reads one option, --name VALUE, --name=VALUE or -nVALUE. Returns how many words it has; 0: the
- * words of the workers begin here. */
-static int take_option(launch_options *o, char **argv, int argc, unsigned *given, kv_err *e)
-{
-    char name[32];
-    const char *word = argv[0], *value = NULL;
-    size_t n = strncmp(word, "--", 2) == 0 ? strcspn(word, "=") : 2;
-    snprintf(name, sizeof name, "%.*s", (int)n, word);
-    if (word[0] == '-' && strlen(word) > n)
-        value = word + n + (word[n] == '=');
-    for (int i = 0; i < NSPECS; i++) {
-        if (word[0] != '-' || strcmp(name, specs[i].name))
-            continue;
-        *given |= 1u << i;
-        if (!specs[i].value && value)
-            kv_err_set(e, KV_E_USAGE, "launch: %s takes no value, and here is \"%s\"", name, value);
-        else if (!specs[i].value)
-            take(o, &specs[i], "", e);
-        else if (value || argc > 1)
-            take(o, &specs[i], value ? value : argv[1], e);
-        else
-            kv_err_set(e, KV_E_USAGE, "launch: %s needs a value", name);
-        return specs[i].value && !value ? 2 : 1;
-    }
-    return 0;
-}
+/* ---- The table ---- */
+
+#define FLAG(to)             .kind = SHELL_FLAG, .field = offsetof(launch_options, to)
+#define SECONDS(to)          .kind = SHELL_SECONDS, .field = offsetof(launch_options, to)
+#define COUNT(to, from, most)                                                                      \
+    .kind = SHELL_COUNT, .field = offsetof(launch_options, to), .low = from, .high = most
+#define NAMED(by, to)                                                                              \
+    .kind = SHELL_OTHER, .take = by, .field = offsetof(launch_options, to)
+#define TAKEN(by)            .kind = SHELL_OTHER, .take = by
+
+/* Legend: letter or 0, name or NULL, what the value is called, help or NULL, what becomes of the
+ * value; by: the launchers for which it means something, not said: all. */
+static const shell_option job_options[] = {
+    {'n', NULL, "WORKERS", "how many ranks run the script (--num-workers)",
+     COUNT(workers, 1, MOST_RANKS)},
+    {0, "num-workers", "WORKERS", NULL, COUNT(workers, 1, MOST_RANKS)},
+    {'s', NULL, "SERVERS",
+     "ranks that only keep keys (kvctl serve); without it the workers\n"
+     "keep them (--num-servers)",
+     COUNT(servers, 0, MOST_RANKS)},
+    {0, "num-servers", "SERVERS", NULL, COUNT(servers, 0, MOST_RANKS)},
+    {0, "deadline", "SEC",
+     "how long a rank may be silent, or be missing at the start\n"
+     "($KVSTORE_DEADLINE, else 10)",
+     SECONDS(deadline)},
+    {0, "timeout", "SEC", "end the job after SEC seconds, with exit code 6", SECONDS(timeout)},
+    {0, "env", "NAME[=VALUE]",
+     "a variable for all ranks; with --env-worker and --env-server for\n"
+     "those of one kind; without a VALUE the one that it has here",
+     TAKEN(take_variable), .low = 'a'},
+    {0, "env-worker", "NAME[=VALUE]", NULL, TAKEN(take_variable), .low = 'w'},
+    {0, "env-server", "NAME[=VALUE]", NULL, TAKEN(take_variable), .low = 's'},
+    {0, "checkpoint", "FILE", "keep the store in FILE, and go on from there if it exists",
+     NAMED(take_text, checkpoint)},
+    {0, "checkpoint-every", "N", "write it every N rounds, and at the end of the job",
+     COUNT(every, 1, INT_MAX)},
+    {0, "max-restarts", "N", "begin again from FILE when a rank was lost, at most N times (0)",
+     COUNT(restarts, 0, INT_MAX)},
+    {0, "dry-run", NULL, "print the command, or the job for a queue, and start nothing",
+     FLAG(dry_run)},
+    {'h', "help", NULL, NULL, FLAG(help)},
+    {0, "p3", NULL, NULL, TAKEN(refuse_p3)},
+    {0, "cluster", "LAUNCHER", NULL, TAKEN(take_launcher)},
+    /* where ranks are started */
+    {0, "launcher", "local", "on this machine; so without a launcher", TAKEN(take_launcher)},
+    {0, "launcher", "ssh", "on the hosts of a file, over ssh; so with -H", TAKEN(take_launcher)},
+    {0, "launcher", "mpi", "where Open MPI says, or on the hosts of a file", TAKEN(take_launcher)},
+    {0, "launcher", "sge|slurm", "on hosts that Grid Engine or Slurm gives", TAKEN(take_launcher)},
+    {0, "launcher", "yarn", "in one container of YARN", TAKEN(take_launcher)},
+    {'H', "hostfile", "FILE", "the hosts, a line each: HOST[:PORT] [slots=N] (ssh, mpi)",
+     NAMED(take_text, hostfile), .by = BY(LAUNCH_MPI) | BY(LAUNCH_SSH)},
+    {0, "host-file", "FILE", NULL, NAMED(take_text, hostfile),
+     .by = BY(LAUNCH_MPI) | BY(LAUNCH_SSH)},
+    {0, "sync-dst-dir", "DIR",
+     "copy this folder to DIR, a path from /, on each host, and\n"
+     "run there (ssh)",
+     TAKEN(take_folder), .by = BY(LAUNCH_SSH)},
+    {0, "queue", "NAME", "the queue, or partition (sge, slurm, yarn)", NAMED(take_name, queue),
+     .by = BY_QUEUE},
+    {0, "queue-timeout", "SEC", "give up when the job has not started by then (sge, slurm, yarn)",
+     SECONDS(queue_timeout), .by = BY_QUEUE},
+    {0, "pe", "NAME", "the parallel environment (sge; orte)", NAMED(take_name, pe),
+     .by = BY(LAUNCH_SGE)},
+    {0, "memory", "MB", "for each rank (yarn; 1024)", COUNT(memory, 1, INT_MAX / MOST_RANKS / 2),
+     .by = BY(LAUNCH_YARN)},
+};
+
+const shell_table launch_table = {job_options, sizeof job_options / sizeof *job_options,
+                                  "launch: "};
+
+/* ---- Options that exclude each other ---- */
 
 /* "ssh and mpi" */
 static void list_launchers(char text[64], unsigned by)
@@ -278,15 +199,20 @@ static void list_launchers(char text[64], unsigned by)
     }
 }
 
-static int check_meaning(const launch_options *o, unsigned given, kv_err *e)
+/* given: the options of the command line, as they are spelled there. */
+static int check_meaning(const launch_options *o, const shell_texts *given, kv_err *e)
 {
     char text[64];
-    for (int i = 0; i < NSPECS; i++) {
-        if (!(given & (1u << i)) || (specs[i].by & BY(o->by)))
+    for (int i = 0; i < given->n; i++) {
+        const char *word = given->items[i];
+        size_t n = word[1] == '-' ? strcspn(word, "=") : 2;
+        const shell_option *one = shell_option_find(&launch_table, word, n);
+        if (!one->by || (one->by & BY(o->by)))
             continue;
-        list_launchers(text, specs[i].by);
-        return kv_err_set(e, KV_E_USAGE, "launch: %s is for the launcher%s %s, and this is %s",
-                          specs[i].name, strchr(text, ' ') ? "s" : "", text, launcher_names[o->by]);
+        list_launchers(text, one->by);
+        return kv_err_set(e, KV_E_USAGE,
+                          "launch: %.*s is for the launcher%s %s, and this is %s", (int)n, word,
+                          strchr(text, ' ') ? "s" : "", text, launcher_names[o->by]);
     }
     for (int64_t i = 0; i < o->nvariables && o->servers == 0; i++)
         if (o->variables[i].role == 's')
@@ -296,37 +222,40 @@ static int check_meaning(const launch_options *o, unsigned given, kv_err *e)
     return KV_OK;
 }
 
-/* $KVSTORE_DEADLINE, as ranks without a launch read it, unless an option says it; 0 is none. */
-static int read_deadline(launch_options *o, unsigned given, kv_err *e)
+/* $KVSTORE_DEADLINE, as ranks without a launch read it, where no option says it; 0 is none. */
+static int read_deadline(launch_options *o, kv_err *e)
 {
-    enum { YEAR = 31536000 };
+    enum { YEAR = 31536000, USUAL = 10 };
     const char *text = getenv("KVSTORE_DEADLINE");
-    for (int i = 0; i < NSPECS; i++)
-        if (specs[i].id == OPT_DEADLINE && given & (1u << i))
-            return KV_OK;
-    if (!text || !*text)
+    if (o->deadline > 0)
         return KV_OK;
-    if (strcmp(text, "0") == 0) {
-        o->deadline = YEAR;
+    o->deadline = text && strcmp(text, "0") == 0 ? YEAR : USUAL;
+    if (!text || !*text || strcmp(text, "0") == 0)
         return KV_OK;
-    }
-    return take_seconds("KVSTORE_DEADLINE", text, &o->deadline, e);
+    return shell_take_seconds("launch: KVSTORE_DEADLINE", text, &o->deadline, e);
 }
 
 int launch_options_parse(launch_options *o, int argc, char **argv, kv_err *e)
 {
-    int i = 0, n;
-    unsigned given = 0;
-    *o = (launch_options){.deadline = 10, .by = LAUNCHER_NONE};
-    while (i < argc && (n = take_option(o, argv + i, argc - i, &given, e)) > 0 && !e->code)
+    *o = (launch_options){.by = LAUNCHER_NONE};
+    shell_texts given = {mem_zalloc(argc + 1, sizeof *given.items, e), 0};
+    int i = 0, n = 1;
+    while (given.items && i < argc && n > 0) {
+        n = shell_option_read(&launch_table, o, argc - i, argv + i, e);
+        if (n > 0)
+            given.items[given.n++] = argv[i];
         i += n;
+    }
     if (!e->code)
-        read_deadline(o, given, e);
+        read_deadline(o, e);
     o->words = argv + i;
     o->nwords = argc - i;
     if (o->by == LAUNCHER_NONE)
         o->by = o->hostfile ? LAUNCH_SSH : LAUNCH_LOCAL;
-    return e->code || o->help ? e->code : check_meaning(o, given, e);
+    if (!e->code && !o->help)
+        check_meaning(o, &given, e);
+    mem_free(given.items);
+    return e->code;
 }
 
 void launch_options_release(launch_options *o)
@@ -334,4 +263,38 @@ void launch_options_release(launch_options *o)
     for (int64_t i = 0; i < o->nvariables; i++)
         mem_free(o->variables[i].text);
     mem_free(o->variables);
+}
+
+/* ---- Help ---- */
+
+/* The column in which the help of an option begins. */
+#define COLUMN 23
+
+void launch_help(buf *out)
+{
+    static const char head[] =
+        "usage: kvctl launch -n WORKERS [-s SERVERS] [OPTIONS] FILE [ARG...]\n\n"
+        "Runs a script as a job, through Open MPI: WORKERS ranks run it, and `create dist_sync`\n"
+        "in it joins them. The first word that is no option of launch begins the words of kvctl\n"
+        "in every worker: a FILE, or -c 'COMMANDS'.\n\n";
+    static const char foot[] =
+        "\n"
+        "Every line of a rank begins with its number, [1], or [s0] for the first server. Ctrl-C\n"
+        "and SIGTERM go to every rank, stdin goes to rank 0. The exit code is that of the first\n"
+        "rank that failed; when one is killed or silent the others end, and it is 6.\n\n"
+        "A script that begins again runs from its first line. What init makes has the values of\n"
+        "FILE then, and the optimizer its states; `for i in range(rounds(), 400) { ... }` makes\n"
+        "the rounds of 400 that are left. FILE is a store, of dist_sync or dist_device_sync, that\n"
+        "kvctl -s reads; the variables of the script are not in it. Without FILE, as at first,\n"
+        "the job begins anew.\n\n"
+        "Under plain `mpirun -n 2 kvctl FILE` the same script runs, and mpirun decides all that.\n";
+    buf_add(out, head);
+    for (int i = 0; i < launch_table.n; i++) {
+        bool launchers = job_options[i].name && strcmp(job_options[i].name, "launcher") == 0;
+        if (launchers && strcmp(job_options[i - 1].name, "launcher") != 0)
+            buf_add(out, "\nWhere ranks are started:\n\n");
+        if (job_options[i].help)
+            shell_option_line(out, &job_options[i], COLUMN);
+    }
+    buf_add(out, foot);
 }

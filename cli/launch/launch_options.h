@@ -1,11 +1,13 @@
-/* What kvctl launch was asked for. */
+/* The options of kvctl launch. */
 #ifndef LAUNCH_LAUNCH_OPTIONS_H
 #define LAUNCH_LAUNCH_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "kv_err.h"
+#include "options/shell_option.h"
 
 /* Every launcher, by the name that --launcher takes. */
 #define LAUNCHERS(X)                                                                               \
@@ -46,6 +48,11 @@ typedef struct launch_options {
     char **words; /* of each worker's command line */
     int nwords;
 } launch_options;
+
+extern const shell_table launch_table;
+
+/* Appends what `help launch` and `kvctl launch --help` show. */
+void launch_help(buf *out);
 
 /* "ssh" */
 const char *launcher_name(launcher by);

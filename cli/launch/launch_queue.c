@@ -1,25 +1,160 @@
 /* launch waits for the client of the queue, which waits for the job: it passes on what the job
- * writes, signals and the exit code, and gives up when the queue does not start it in time. */
+ * writes, signals and the exit code, and gives up when the queue does not start it in time. A job
+ * is `kvctl launch` again, on the hosts that the queue gave: as mpi, where Open MPI knows them from
+ * the queue; as local in the one container of yarn. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
-#include "launch/launch_clock.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "term/exit_code.h"
+#include "launch/launch_children.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
-#include "launch/launch_submit.h"
+#include "launch/launch_variables.h"
 
-enum { TICK_MS = 50, CLIENT_MS = 15000 /* for a client to take its job back */ };
+enum {
+    TICK_MS = 50,
+    CLIENT_MS = 15000, /* for a client to take its job back */
+    YARN_MB = 1024     /* of a rank, unless --memory says it */
+};
+
+/* ---- Jobs for queues ---- */
+
+/* The last line of a job of yarn; its exit code stands behind it. */
+#define SUBMIT_EXIT "kvctl: the job ended with exit code "
+
+/* The client of each queue, and the job that it gets.
+ *
+ * slurm: the steps of a job share its processors, so that the one that tells of a loss does not
+ * wait for the ranks. yarn: the client gives up after ten minutes unless it is told otherwise;
+ * launch itself knows when. */
+static const struct template {
+    const char *client, *file, *inner;
+} templates[] = {
+    [LAUNCH_SGE] = {"qsub -sync y {folder}/job",
+                    "#!/bin/sh\n#$ -S /bin/sh\n#$ -N kvctl\n#$ -cwd\n#$ -r n\n"
+                    "#$ -pe {pe} {ranks}\n[#$ -q {queue}\n]"
+                    "#$ -o {folder}/out\n#$ -e {folder}/err\n: >{folder}/started\n"
+                    "{variables}exec {launch}\n",
+                    "mpi"},
+    [LAUNCH_SLURM] = {"salloc -Q -J kvctl -n {ranks}[ -p {queue}] sh {folder}/job",
+                      "#!/bin/sh\nexport SLURM_OVERLAP=1\n: >{'folder}/started\n"
+                      "{variables}exec {launch}\n",
+                      "mpi"},
+    [LAUNCH_YARN] = {"yarn jar {jar} -jar {jar} -appname kvctl -shell_script {folder}/job "
+                     "-num_containers 1 -container_vcores {ranks} -container_memory {memory} "
+                     "-timeout 2147483647[ -queue {queue}]",
+                     "#!/bin/sh\ncd {'here} || exit\n"
+                     "{variables}{launch}\necho \"" SUBMIT_EXIT "$?\"\n",
+                     "local"}};
+
+/* The options of this launch that are for the one in the job. */
+static int inner_command(launch_command *c, const launch_options *o, kv_err *e)
+{
+    char self[4096], deadline[32], timeout[32], workers[16], servers[16], every[16], restarts[16];
+    snprintf(workers, sizeof workers, "%d", o->workers);
+    snprintf(servers, sizeof servers, "%d", o->servers);
+    snprintf(every, sizeof every, "%d", o->every);
+    snprintf(restarts, sizeof restarts, "%d", o->restarts);
+    const launch_hole holes[] = {
+        {"self", self},
+        {"inner", templates[o->by].inner},
+        {"workers", workers},
+        {"servers", o->servers > 0 ? servers : NULL},
+        {"deadline", o->deadline > 0 ? launch_seconds(deadline, o->deadline) : NULL},
+        {"timeout", o->timeout > 0 ? launch_seconds(timeout, o->timeout) : NULL},
+        {"checkpoint", o->checkpoint},
+        {"every", o->every > 0 ? every : NULL},
+        {"restarts", o->restarts > 0 ? restarts : NULL},
+        {NULL, NULL}};
+    if (launch_self(self, e))
+        return e->code;
+    launch_add_filled(c,
+                      "{self} launch --launcher {inner} -n {workers}[ -s {servers}]"
+                      "[ --deadline {deadline}][ --timeout {timeout}][ --checkpoint {checkpoint}]"
+                      "[ --checkpoint-every {every}][ --max-restarts {restarts}]",
+                      holes);
+    variables_inner(c, o);
+    launch_add_words(c, o->words, o->nwords);
+    return launch_command_check(c, e);
+}
+
+/* The jar of the distributed shell, which comes with Hadoop. */
+static int find_jar(buf *jar, const launch_options *o, kv_err *e)
+{
+    static const char name[] = "share/hadoop/yarn/hadoop-yarn-applications-distributedshell-*.jar";
+    const char *home = getenv("HADOOP_HOME");
+    char pattern[4200];
+    glob_t found = {0};
+    if ((!home || !*home) && o->dry_run)
+        home = "$HADOOP_HOME";
+    if (!home || !*home)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "launch: --launcher yarn needs HADOOP_HOME, the folder of Hadoop");
+    snprintf(pattern, sizeof pattern, "%s/%s", home, name);
+    if (glob(pattern, 0, NULL, &found) == 0)
+        buf_add(jar, found.gl_pathv[0]);
+    else if (o->dry_run)
+        buf_add(jar, pattern);
+    else
+        kv_err_set(e, KV_E_UNSUPPORTED, "launch: there is no %s", pattern);
+    globfree(&found);
+    return e->code;
+}
+
+/* Appends the command that submits the file `job` of a folder and waits for the job's end, and the
+ * text of that file. When the job starts it makes the file `started` in the folder; yarn has no
+ * folder in common with its hosts, and says itself that it runs. Errors: io, memory, unsupported
+ * (a part of Hadoop that is not found). */
+static int submit_command(launch_command *c, buf *file, const launch_options *o, const char *folder,
+                          kv_err *e)
+{
+    int n = o->workers + o->servers;
+    char here[4096], ranks[16], memory[16];
+    launch_command inner = {0};
+    buf jar = {0}, launch = {0}, variables = {0};
+    snprintf(ranks, sizeof ranks, "%d", n);
+    snprintf(memory, sizeof memory, "%d", n * (o->memory ? o->memory : YARN_MB));
+    if (!getcwd(here, sizeof here))
+        file_error(e, "read", ".", errno);
+    else if ((o->by != LAUNCH_YARN || find_jar(&jar, o, e) == KV_OK) &&
+             inner_command(&inner, o, e) == KV_OK) {
+        launch_command_text(&launch, &inner);
+        variables_text(&variables, o, "export ", "\n", true);
+        const launch_hole holes[] = {{"folder", folder},
+                                     {"pe", o->pe ? o->pe : "orte"},
+                                     {"ranks", ranks},
+                                     {"queue", o->queue},
+                                     {"memory", memory},
+                                     {"here", here},
+                                     {"jar", buf_text(&jar)},
+                                     {"variables", buf_text(&variables)},
+                                     {"launch", buf_text(&launch)},
+                                     {NULL, NULL}};
+        launch_add_filled(c, templates[o->by].client, holes);
+        launch_fill(file, templates[o->by].file, holes);
+        if (!buf_check(&jar, e) && !buf_check(&variables, e) && !buf_check(&launch, e) &&
+            !buf_check(file, e))
+            launch_command_check(c, e);
+    }
+    launch_command_release(&inner);
+    buf_release(&jar);
+    buf_release(&variables);
+    buf_release(&launch);
+    return e->code;
+}
+
+/* ---- The client ---- */
 
 typedef struct queue {
     const launch_options *o;
@@ -35,24 +170,10 @@ typedef struct queue {
     int ended_by;             /* the signal that launch got; 0: none */
     bool late;                /* the queue did not start it in time */
     int64_t begin_ms, end_ms; /* end_ms: when the client is killed; 0: nothing failed */
-    sigset_t watched, before;
+    signal_masks signals;
 } queue;
 
 /* ---- Beginning ---- */
-
-/* sge: where the hosts see it too, in the folder that the job runs in. */
-static int make_folder(queue *q, kv_err *e)
-{
-    const char *temp = getenv("TMPDIR");
-    if (q->o->by == LAUNCH_SGE)
-        snprintf(q->folder, sizeof q->folder, "kvctl-XXXXXX");
-    else
-        snprintf(q->folder, sizeof q->folder, "%s/kvctl-XXXXXX", temp && *temp ? temp : "/tmp");
-    if (mkdtemp(q->folder))
-        return KV_OK;
-    q->folder[0] = '\0';
-    return file_error(e, "make", "a folder for the job", errno);
-}
 
 static int write_file(const queue *q, kv_err *e)
 {
@@ -67,24 +188,6 @@ static int write_file(const queue *q, kv_err *e)
     return KV_OK;
 }
 
-/* In the child. A group of its own: Ctrl-C is for launch, which passes it on. */
-static void become_client(const queue *q, char **words, int said)
-{
-    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (isatty(STDIN_FILENO) || q->client > 0)
-        dup2(nothing, STDIN_FILENO);
-    if (said >= 0) {
-        dup2(said, STDOUT_FILENO);
-        dup2(said, STDERR_FILENO);
-    }
-    sigprocmask(SIG_SETMASK, &q->before, NULL);
-    execvp(words[0], words);
-    dprintf(STDERR_FILENO, "%s cannot be started: %s\n", words[0], strerror(errno));
-    _exit(EXIT_UNSUPPORTED);
-}
-
 /* salloc runs the job here, with this stdout and stderr; the others only say what becomes of it. */
 static int start(queue *q, kv_err *e)
 {
@@ -92,10 +195,10 @@ static int start(queue *q, kv_err *e)
     if (q->o->by != LAUNCH_SLURM && pipe2(ends, O_CLOEXEC))
         return kv_err_set(e, KV_E_IO, "launch: no pipe: %s", strerror(errno));
     fflush(stdout);
-    q->begin_ms = launch_now_ms();
+    q->begin_ms = clock_ms();
     pid_t pid = fork();
     if (pid == 0)
-        become_client(q, q->command.words, ends[1]);
+        children_become(q->command.words, q->client > 0, ends[1], &q->signals.before);
     if (ends[1] >= 0)
         close(ends[1]);
     q->said_fd = ends[0];
@@ -120,7 +223,7 @@ static void run_yarn(const queue *q, const char *word, const char *option, const
     char *words[] = {name, (char *)word, (char *)option, (char *)id, NULL}; /* NOLINT: for exec */
     pid_t pid = fork();
     if (pid == 0)
-        become_client(q, words, out);
+        children_become(words, q->client > 0, out, &q->signals.before);
     if (pid > 0)
         waitpid(pid, NULL, 0);
 }
@@ -138,9 +241,9 @@ static void take_back(queue *q, int signal)
         close(nothing);
     }
     if (q->end_ms)
-        q->end_ms = launch_now_ms();
+        q->end_ms = clock_ms();
     else
-        q->end_ms = launch_now_ms() + CLIENT_MS;
+        q->end_ms = clock_ms() + CLIENT_MS;
     if (q->client)
         kill(-q->client, q->o->by == LAUNCH_SGE ? SIGINT : signal);
 }
@@ -187,7 +290,7 @@ static void look_at_start(queue *q)
                  (q->o->by == LAUNCH_YARN && (strstr(buf_text(&q->said), "yarnAppState=RUNNING") ||
                                               strstr(buf_text(&q->said), "yarnAppState=FINISHED")));
     if (q->started || q->end_ms || q->o->queue_timeout <= 0 ||
-        launch_now_ms() - q->begin_ms < (int64_t)(q->o->queue_timeout * 1000))
+        clock_ms() - q->begin_ms < (int64_t)(q->o->queue_timeout * 1000))
         return;
     q->late = true;
     take_back(q, SIGINT);
@@ -195,11 +298,8 @@ static void look_at_start(queue *q)
 
 static void look_at_signals(queue *q)
 {
-    const struct timespec none = {0, 0};
     int signal;
-    while ((signal = sigtimedwait(&q->watched, NULL, &none)) > 0) {
-        if (signal == SIGCHLD)
-            continue;
+    while ((signal = children_next_signal(&q->signals.watched))) {
         q->ended_by = signal;
         take_back(q, signal);
     }
@@ -213,7 +313,7 @@ static void tick(queue *q)
     look_at_signals(q);
     if (waitpid(q->client, &q->status, WNOHANG) == q->client)
         q->client = 0;
-    if (q->client && q->end_ms && launch_now_ms() > q->end_ms)
+    if (q->client && q->end_ms && clock_ms() > q->end_ms)
         kill(-q->client, SIGKILL);
 }
 
@@ -225,7 +325,7 @@ static int show_logs(queue *q)
 {
     char id[64];
     int code = -1;
-    int64_t end = launch_now_ms() + (int64_t)(q->o->deadline * 1000);
+    int64_t end = clock_ms() + (int64_t)(q->o->deadline * 1000);
     const struct timespec nap = {0, 500000000};
     find_application(q, id);
     while (id[0] && code < 0) {
@@ -240,7 +340,7 @@ static int show_logs(queue *q)
             break;
         const char *at = strstr(text, SUBMIT_EXIT);
         code = at ? atoi(at + strlen(SUBMIT_EXIT)) : -1;
-        bool last = code >= 0 || launch_now_ms() > end;
+        bool last = code >= 0 || clock_ms() > end;
         if (last)
             fwrite(text, 1, n, stdout);
         mem_free(text);
@@ -256,6 +356,7 @@ static int judge(queue *q, int *code, kv_err *e)
 {
     const char *name = launcher_name(q->o->by);
     int ended = WIFEXITED(q->status) ? WEXITSTATUS(q->status) : EXIT_PEER;
+    (void)kv_assert(q->client == 0, "the client %d has not ended", (int)q->client);
     look_at_start(q);
     if (q->late)
         return kv_err_set(e, KV_E_TIMEOUT, "launch: %s did not start the job within %lld s", name,
@@ -279,11 +380,7 @@ static int judge(queue *q, int *code, kv_err *e)
 
 static int run(queue *q, int *code, kv_err *e)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
-    sigemptyset(&q->watched);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        sigaddset(&q->watched, signals[i]);
-    sigprocmask(SIG_BLOCK, &q->watched, &q->before);
+    children_watch_signals(&q->signals);
     if (write_file(q, e) || start(q, e))
         return e->code;
     while (q->client)
@@ -328,8 +425,8 @@ int launch_queue(const launch_options *o, int *code, kv_err *e)
     queue q = {.o = o, .said_fd = -1, .tails = {-1, -1}};
     if (o->dry_run)
         snprintf(q.folder, sizeof q.folder, "kvctl-job");
-    else if (make_folder(&q, e))
-        return e->code;
+    else if (folder_new(q.folder, o->by == LAUNCH_SGE ? "" : NULL, e))
+        return e->code; /* the hosts of sge see the folder of the process, too */
     if (!submit_command(&q.command, &q.file, o, q.folder, e)) {
         if (o->dry_run)
             print(&q);

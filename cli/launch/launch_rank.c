@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/num.h"
-#include "launch/launch_clock.h"
 #include "term/exit_code.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
@@ -121,7 +121,7 @@ static void take_signal(watch *w)
 
 static void beat(watch *w)
 {
-    int64_t now = launch_now_ms();
+    int64_t now = clock_ms();
     if (now < w->next_ms)
         return;
     w->next_ms = now + w->beat_ms;
@@ -135,7 +135,7 @@ static void tick(watch *w)
                            {.fd = w->out[1], .events = POLLIN}};
     poll(fds, 3, TICK_MS);
     take_signal(w);
-    w->is_over |= getppid() != w->parent; /* who started this process is gone */
+    w->is_over |= getppid() != w->parent; /* the parent of this process is gone */
     if (!w->folder)
         return;
     pass_on(w, 0);
@@ -270,5 +270,39 @@ int launch_tell(int argc, char **argv)
         folder_lose(folder, atoi(argv[0]), argv[1]);
     else
         folder_tell(folder, line);
+    return EXIT_DONE;
+}
+
+static void become_ssh(char **words)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    execvp(words[0], words);
+    fprintf(stderr, "kvctl: %s cannot be started: %s\n", words[0], strerror(errno));
+    _exit(EXIT_UNSUPPORTED);
+}
+
+/* launch-ssh SSH... HOST COMMAND: the program with which mpirun reaches its hosts. mpirun takes an
+ * ssh that fails for a daemon that never began, and ends the whole job in such a hurry that most of
+ * what the other hosts had to tell is lost: also when a host dies hours later, unless it has
+ * noticed by then that the daemon is gone. So mpirun is not told, and launch is. */
+int launch_ssh(int argc, char **argv)
+{
+    char text[16];
+    int status = 0;
+    if (argc < 1) {
+        fprintf(stderr, "kvctl: launch-ssh is for kvctl launch\n");
+        return EXIT_NOT_UNDERSTOOD;
+    }
+    pid_t pid = getenv("KVSTORE_RUN_DIR") ? fork() : 0; /* without it there is no launch */
+    if (pid == 0)
+        become_ssh(argv);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    int code = pid < 0             ? EXIT_FAILED
+               : WIFEXITED(status) ? WEXITSTATUS(status)
+                                   : 128 + WTERMSIG(status);
+    snprintf(text, sizeof text, "%d", code);
+    if (code)
+        wire_tell(0, WIRE_SSH, text, strlen(text));
     return EXIT_DONE;
 }

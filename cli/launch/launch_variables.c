@@ -84,7 +84,7 @@ static void take_role(char role, bool holds)
     }
 }
 
-/* What is said for one role holds over what is said for all. */
+/* A variable for one role holds over the same variable for all. */
 void variables_take(char role)
 {
     take_role('a', true);

@@ -13,7 +13,7 @@
 /* Adds NAME=VALUE of all of them, with the names of the way. */
 void variables_carry(launch_command *set, const launch_options *o);
 
-/* Adds -x and the name of those that ranks of a role get. */
+/* Adds -x and the name of each variable that ranks of a role get. */
 void variables_name(launch_command *c, const launch_options *o, char role);
 
 /* Adds the options with which another launch takes them from its environment. */

@@ -27,7 +27,7 @@ static void drop(buf *bytes, size_t n)
     bytes->len -= n;
 }
 
-/* How many bytes stand before the first mark, or before what may become one. */
+/* The number of bytes before the first mark, or before the beginning of one at the end. */
 static size_t before_mark(const buf *bytes, bool all)
 {
     const size_t size = sizeof WIRE_MARK - 1;

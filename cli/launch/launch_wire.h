@@ -1,4 +1,4 @@
-/* What the watchers of ranks tell launch, from whatever host: they write it to stderr, and mpirun
+/* The protocol between the watchers of ranks and launch: watchers write to stderr, and mpirun
  * brings that to its own.
  *
  * mpirun passes on pieces of at most 4096 bytes, and those of other ranks may come in between. So
@@ -12,7 +12,7 @@
  *       14     2  how many bytes of the text are used
  *       16   496  the text
  *
- * What stands between cells is said by mpirun itself. */
+ * Bytes between cells are messages of mpirun itself. */
 #ifndef LAUNCH_LAUNCH_WIRE_H
 #define LAUNCH_LAUNCH_WIRE_H
 

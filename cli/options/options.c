@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/suggest.h"
 #include "lang/lex.h"
 #include "options/completion_script.h"
@@ -21,154 +20,6 @@
 #include "syntax/file_kind.h"
 #include "session/registry.h"
 #include "term/terminal.h"
-
-typedef enum option_id {
-    OPT_COMMANDS, OPT_FILE, OPT_INTERACTIVE, OPT_QUIET, OPT_VERBOSE, OPT_CHECK_LAST, OPT_KEEP_GOING,
-    OPT_CHECK, OPT_JSON, OPT_SET, OPT_SEED, OPT_GPUS, OPT_TYPE, OPT_FORMAT, OPT_VERIFY, OPT_UPDATE,
-    OPT_RECORD, OPT_TRACE, OPT_TIMEOUT, OPT_SAFE, OPT_RC, OPT_NO_RC, OPT_HISTORY, OPT_COLOR,
-    OPT_NO_COLOR, OPT_PROGRESS, OPT_PAGER, OPT_DOCTOR, OPT_STORE, OPT_PLUGIN, OPT_DRY_RUN,
-    OPT_FORCE, OPT_COMPLETION, OPT_HELP, OPT_VERSION
-} option_id;
-
-/* Legend: letter or 0, name or NULL, what the value is called or NULL when there is none, help. */
-static const struct option {
-    option_id id;
-    char letter;
-    const char *name, *value, *help;
-} table[] = {
-    {OPT_COMMANDS, 'c', NULL, "CMDS", "run commands; repeatable, also with -f and -"},
-    {OPT_FILE, 'f', NULL, "FILE", "run a file; - is stdin"},
-    {OPT_INTERACTIVE, 'i', NULL, NULL, "go on at the prompt afterwards"},
-    {OPT_QUIET, 'q', "quiet", NULL, "no banner and no notes"},
-    {OPT_VERBOSE, 'v', "verbose", NULL, "a note for each change"},
-    {OPT_CHECK_LAST, 'e', NULL, NULL, "exit 1 if the last value shown is false, empty or none"},
-    {OPT_KEEP_GOING, 'k', NULL, NULL, "keep going after an error"},
-    {OPT_CHECK, 'n', "check", NULL, "read everything and run nothing; report every error"},
-    {OPT_DRY_RUN, 0, "dry-run", NULL, "run, say what would change, and write no file"},
-    {OPT_STORE, 's', "store", "FILE", "keep the store in FILE: read first, saved at the end"},
-    {OPT_FORCE, 0, "force", NULL, "let -s drop keys of FILE, and change files of other tools"},
-    {OPT_PLUGIN, 0, "plugin", "FILE", "load store types before anything is read; repeatable"},
-    {OPT_JSON, 0, "json", NULL, "one JSON object a command on stdout, and nothing else"},
-    {OPT_SET, 0, "set", "NAME=VALUE", "set a variable, or a setting such as print.precision=4"},
-    {OPT_SEED, 0, "seed", "N", "seed of the random functions (0), or random"},
-    {OPT_GPUS, 0, "gpus", "N", "use N virtual GPUs; without it: 8 where there is no GPU"},
-    {OPT_TYPE, 0, "type", "TYPE", "type of a store that is used before create (local)"},
-    {OPT_FORMAT, 0, "format", "F", "numpy, repr, legacy, mxnet, csv, raw or json"},
-    {OPT_VERIFY, 0, "verify", "FILE",
-     "run the `kv> ` lines of a page, compare what follows"},
-    {OPT_UPDATE, 0, "update", NULL, "with --verify: rewrite the page with what comes out"},
-    {OPT_RECORD, 0, "record", "FILE", "write a transcript that --verify accepts"},
-    {OPT_TRACE, 0, "trace", NULL, "print each command to stderr before it runs"},
-    {OPT_TIMEOUT, 0, "timeout", "SEC", "give up after SEC seconds, with exit code 6"},
-    {OPT_SAFE, 0, "safe", NULL, "no shell, and no writes except to the state file"},
-    {OPT_RC, 0, "rc", "FILE", "the prompt's start file ($KVCTL_RC, ~/.config/kvctl/rc)"},
-    {OPT_NO_RC, 0, "no-rc", NULL, "no start file"},
-    {OPT_HISTORY, 0, "history", "FILE", "where the prompt remembers what was typed, or off"},
-    {OPT_COLOR, 0, "color", "WHEN", "auto, always or never"},
-    {OPT_NO_COLOR, 0, "no-color", NULL, "the same as --color never, or a non-empty NO_COLOR"},
-    {OPT_PROGRESS, 0, "progress", "WHEN", "auto, always or never: a bar for long work"},
-    {OPT_PAGER, 0, "pager", "WHEN", "auto, always or never: $PAGER at the prompt"},
-    {OPT_DOCTOR, 0, "doctor", NULL, "test this build on this machine, exit 1 if something fails"},
-    {OPT_COMPLETION, 0, "completion", "SHELL",
-     "what bash, zsh or fish need to complete kvctl's words"},
-    {OPT_HELP, 'h', "help", NULL, "help on one screen"},
-    {OPT_VERSION, 'V', "version", NULL, "version, what this build has, and licence"},
-};
-
-#define NOPTIONS ((int)(sizeof table / sizeof *table))
-
-/* What -h shows; `help options` lists the rest. */
-static const option_id common[] = {OPT_COMMANDS, OPT_FILE, OPT_STORE, OPT_INTERACTIVE,
-                                   OPT_KEEP_GOING, OPT_CHECK, OPT_JSON, OPT_FORMAT, OPT_SET,
-                                   OPT_VERIFY, OPT_VERSION};
-
-static void option_line(buf *out, const struct option *t)
-{
-    size_t from = out->len;
-    buf_add(out, "  ");
-    if (t->letter)
-        buf_printf(out, "-%c", t->letter);
-    if (t->name)
-        buf_printf(out, "%s--%s", t->letter ? ", " : "", t->name);
-    if (t->value)
-        buf_printf(out, " %s", t->value);
-    buf_repeat(out, ' ', 20 - (int64_t)(out->len - from));
-    buf_printf(out, " %s\n", t->help);
-}
-
-void options_help(buf *out)
-{
-    buf_add(out, "usage: kvctl [OPTIONS] [FILE [ARG...] | COMMAND [WORD...]]\n\n"
-                 "A key-value store of arrays: a prompt, an interpreter of scripts, a filter.\n\n"
-                 "  kvctl                                     a prompt\n"
-                 "  kvctl session.kv                          run a script\n"
-                 "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n"
-                 "  kvctl help push                           run one command of the language\n"
-                 "  kvctl launch -n 2 session.kv              run it as a job (launch --help)\n\n");
-    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
-        for (int j = 0; j < NOPTIONS; j++)
-            if (table[j].id == common[i])
-                option_line(out, &table[j]);
-    buf_add(out, "\nAll options: kvctl help options. Commands and functions: kvctl help, and\n"
-                 "`kvctl help push` says more about one.\n");
-}
-
-void options_list(buf *out)
-{
-    for (int i = 0; i < NOPTIONS; i++)
-        option_line(out, &table[i]);
-    buf_add(
-        out,
-        "Options stand before FILE: what is behind it, or behind -, is the script's. Behind -c, "
-        "-f\n"
-        "and a COMMAND they stand anywhere; -- ends them. In `kvctl COMMAND WORD...` each word is\n"
-        "one argument. An option wins over the environment, that over the start file.\n");
-}
-
-static int take_integer(const char *name, const char *text, int64_t low, int64_t high, int64_t *x,
-                        kv_err *e)
-{
-    bool over = false;
-    size_t n = strlen(text);
-    if (n == 0 || num_parse_int(text, n, x, &over) != n || over || *x < low || *x > high)
-        return kv_err_set(e, KV_E_USAGE, "--%s needs a whole number from %lld to %lld, not \"%s\"",
-                          name, (long long)low, (long long)high, text);
-    return KV_OK;
-}
-
-static int random_seed(options *o, kv_err *e)
-{
-    if (getentropy(&o->seed, sizeof o->seed) != 0)
-        return kv_err_set(e, KV_E_UNSUPPORTED, "this system gives no random seed");
-    return KV_OK;
-}
-
-/* Up to a year; a timer takes no more than some. */
-static int take_seconds(const char *text, double *seconds, kv_err *e)
-{
-    bool over = false;
-    size_t n = strlen(text);
-    if (n == 0 || num_parse(text, n, NUM_BINARY64, seconds, &over) != n || over ||
-        !(*seconds > 0 && *seconds <= 31536000))
-        return kv_err_set(e, KV_E_USAGE, "--timeout needs seconds, more than 0, not \"%s\"", text);
-    return KV_OK;
-}
-
-/* --color, --progress, --pager */
-static int choose(options *o, const struct option *t, const char *text, kv_err *e)
-{
-    char what[32];
-    terminal_when when;
-    snprintf(what, sizeof what, "--%s", t->name);
-    if (terminal_when_parse(&when, text, what, e))
-        return e->code;
-    terminal_use use = t->id == OPT_COLOR      ? TERMINAL_COLOR
-                       : t->id == OPT_PROGRESS ? TERMINAL_PROGRESS
-                                               : TERMINAL_PAGER;
-    o->terminal[use] = when;
-    o->terminal_given[use] = true;
-    return KV_OK;
-}
 
 /* Refuses a file of arrays as a script: read as one, its first line gives a syntax error that
  * helps nobody. */
@@ -185,137 +36,197 @@ static int check_script(const char *path, kv_err *e)
     return kv_err_hint(e, "kvctl -c 'print @%s' shows it", path);
 }
 
-static int apply(options *o, const struct option *t, const char *text, kv_err *e)
+/* ---- Options that are no mere fields ---- */
+
+static void add_input(options *o, input_kind kind, const char *text)
 {
-    int64_t x = 0;
-    int code = KV_OK;
-    switch (t->id) {
-    case OPT_COMMANDS:
-        o->inputs[o->ninputs++] = (input){INPUT_TEXT, text};
-        break;
-    case OPT_FILE:
-        o->inputs[o->ninputs++] = (input){strcmp(text, "-") ? INPUT_FILE : INPUT_STDIN, text};
-        code = check_script(text, e);
-        break;
-    case OPT_INTERACTIVE:
-        o->interactive = true;
-        break;
-    case OPT_QUIET:
-        o->quiet = true;
-        break;
-    case OPT_VERBOSE:
-        o->verbose = true;
-        break;
-    case OPT_CHECK_LAST:
-        o->check_last = true;
-        break;
-    case OPT_KEEP_GOING:
-        o->keep_going = true;
-        break;
-    case OPT_CHECK:
-        o->check = true;
-        break;
-    case OPT_DRY_RUN:
-        o->dry_run = true;
-        break;
-    case OPT_FORCE:
-        o->force = true;
-        break;
-    case OPT_STORE:
-        if (!*text || strcmp(text, "-") == 0)
-            return kv_err_set(e, KV_E_USAGE, "a store cannot be kept in \"%s\"", text);
-        o->store = text;
-        break;
-    case OPT_PLUGIN:
-        o->plugins[o->nplugins++] = text;
-        break;
-    case OPT_JSON:
-        o->json = true;
-        break;
-    case OPT_SET:
-        if (!strchr(text, '=') || *text == '=')
-            return kv_err_set(e, KV_E_USAGE, "--set needs NAME=VALUE, not \"%s\"", text);
-        o->sets[o->nsets++] = text;
-        break;
-    case OPT_SEED:
-        if (strcmp(text, "random") == 0) {
-            code = random_seed(o, e);
-        } else if ((code = take_integer("seed", text, 0, INT64_MAX, &x, e)) == KV_OK) {
-            o->seed = (uint64_t)x;
-        }
-        break;
-    case OPT_GPUS:
-        if ((code = take_integer("gpus", text, 0, 65536, &x, e)) == KV_OK)
-            o->gpus = (int)x;
-        o->gpus_said = true;
-        break;
-    case OPT_TYPE:
-        o->type = text;
-        break;
-    case OPT_FORMAT:
-        o->format = text;
-        break;
-    case OPT_VERIFY:
-        o->verify[o->nverify++] = text;
-        break;
-    case OPT_UPDATE:
-        o->update = true;
-        break;
-    case OPT_RECORD:
-        o->record = text;
-        break;
-    case OPT_TRACE:
-        o->trace = true;
-        break;
-    case OPT_TIMEOUT:
-        return take_seconds(text, &o->timeout, e);
-    case OPT_SAFE:
-        o->safe = true;
-        break;
-    case OPT_RC:
-        o->rc = text;
-        break;
-    case OPT_NO_RC:
-        o->rc = "";
-        break;
-    case OPT_HISTORY:
-        o->history = text;
-        break;
-    case OPT_COLOR:
-    case OPT_PROGRESS:
-    case OPT_PAGER:
-        return choose(o, t, text, e);
-    case OPT_NO_COLOR:
-        o->terminal[TERMINAL_COLOR] = TERMINAL_NEVER;
-        o->terminal_given[TERMINAL_COLOR] = true;
-        break;
-    case OPT_DOCTOR:
-        o->inputs[o->ninputs++] = (input){INPUT_TEXT, "doctor"};
-        break;
-    case OPT_COMPLETION:
-        o->completion = completion_script_of(text);
-        if (!o->completion)
-            return kv_err_set(e, KV_E_USAGE,
-                              "--completion knows bash, zsh and fish, not \"%s\"", text);
-        break;
-    case OPT_HELP:
-        o->help = true;
-        break;
-    case OPT_VERSION:
-        o->version = true;
-        break;
-    }
-    return code;
+    o->inputs[o->ninputs++] = (input){kind, text};
 }
 
-static int unknown(const char *word, size_t n, kv_err *e)
+static int take_commands(const shell_given *g, kv_err *e)
 {
-    char name[64] = "", near[SUGGEST_MAX][64];
+    (void)e;
+    add_input(g->to, INPUT_TEXT, g->text);
+    return KV_OK;
+}
+
+static int take_file(const shell_given *g, kv_err *e)
+{
+    add_input(g->to, strcmp(g->text, "-") ? INPUT_FILE : INPUT_STDIN, g->text);
+    return check_script(g->text, e);
+}
+
+static int take_store(const shell_given *g, kv_err *e)
+{
+    if (!*g->text || strcmp(g->text, "-") == 0)
+        return kv_err_set(e, KV_E_USAGE, "a store cannot be kept in \"%s\"", g->text);
+    ((options *)g->to)->store = g->text;
+    return KV_OK;
+}
+
+static int take_set(const shell_given *g, kv_err *e)
+{
+    options *o = g->to;
+    if (!strchr(g->text, '=') || *g->text == '=')
+        return kv_err_set(e, KV_E_USAGE, "%s needs NAME=VALUE, not \"%s\"", g->spelled, g->text);
+    o->sets.items[o->sets.n++] = g->text;
+    return KV_OK;
+}
+
+static int take_seed(const shell_given *g, kv_err *e)
+{
+    options *o = g->to;
+    int64_t seed = 0;
+    if (strcmp(g->text, "random") == 0) {
+        if (getentropy(&o->seed, sizeof o->seed) != 0)
+            return kv_err_set(e, KV_E_UNSUPPORTED, "this system gives no random seed");
+    } else if (shell_take_count(g->spelled, g->text, 0, INT64_MAX, &seed, e) == KV_OK) {
+        o->seed = (uint64_t)seed;
+    }
+    return e->code;
+}
+
+/* --color, --progress, --pager: low is the terminal_use. --no-color has no value. */
+static int take_when(const shell_given *g, kv_err *e)
+{
+    options *o = g->to;
+    terminal_when when = TERMINAL_NEVER;
+    if (g->o->value && terminal_when_parse(&when, g->text, g->spelled, e))
+        return e->code;
+    o->terminal[g->o->low] = when;
+    o->terminal_given[g->o->low] = true;
+    return KV_OK;
+}
+
+static int take_doctor(const shell_given *g, kv_err *e)
+{
+    (void)e;
+    add_input(g->to, INPUT_TEXT, "doctor");
+    return KV_OK;
+}
+
+static int take_completion(const shell_given *g, kv_err *e)
+{
+    options *o = g->to;
+    o->completion = completion_script_of(g->text);
+    if (!o->completion)
+        return kv_err_set(e, KV_E_USAGE, "%s knows bash, zsh and fish, not \"%s\"",
+                          g->spelled, g->text);
+    return KV_OK;
+}
+
+/* ---- The table ---- */
+
+#define FLAG(to)             .kind = SHELL_FLAG, .field = offsetof(options, to)
+/* Without a value the text is empty. */
+#define TEXT(to)             .kind = SHELL_TEXT, .field = offsetof(options, to)
+#define TEXTS(to)            .kind = SHELL_TEXTS, .field = offsetof(options, to)
+#define SECONDS(to)          .kind = SHELL_SECONDS, .field = offsetof(options, to)
+#define COUNT(to, from, most)                                                                      \
+    .kind = SHELL_COUNT, .field = offsetof(options, to), .low = from, .high = most
+#define TAKEN(by)            .kind = SHELL_OTHER, .take = by
+
+/* Legend: letter or 0, name or NULL, what the value is called or NULL when there is none, help,
+ * what becomes of the value. */
+static const shell_option own_options[] = {
+    {'c', NULL, "CMDS", "run commands; repeatable, also with -f and -", TAKEN(take_commands)},
+    {'f', NULL, "FILE", "run a file; - is stdin", TAKEN(take_file)},
+    {'i', NULL, NULL, "go on at the prompt afterwards", FLAG(interactive)},
+    {'q', "quiet", NULL, "no banner and no notes", FLAG(quiet)},
+    {'v', "verbose", NULL, "a note for each change", FLAG(verbose)},
+    {'e', NULL, NULL, "exit 1 if the last value shown is false, empty or none", FLAG(check_last)},
+    {'k', NULL, NULL, "keep going after an error", FLAG(keep_going)},
+    {'n', "check", NULL, "read everything and run nothing; report every error", FLAG(check)},
+    {0, "dry-run", NULL, "run, say what would change, and write no file", FLAG(dry_run)},
+    {'s', "store", "FILE", "keep the store in FILE: read first, saved at the end",
+     TAKEN(take_store)},
+    {0, "force", NULL, "let -s drop keys of FILE, and change files of other tools", FLAG(force)},
+    {0, "plugin", "FILE", "load store types before anything is read; repeatable", TEXTS(plugins)},
+    {0, "json", NULL, "one JSON object a command on stdout, and nothing else", FLAG(json)},
+    {0, "set", "NAME=VALUE", "set a variable, or a setting such as print.precision=4",
+     TAKEN(take_set)},
+    {0, "seed", "N", "seed of the random functions (0), or random", TAKEN(take_seed)},
+    {0, "gpus", "N", "use N virtual GPUs; without it: 8 where there is no GPU",
+     COUNT(gpus, 0, 65536)},
+    {0, "type", "TYPE", "type of a store that is used before create (local)", TEXT(type)},
+    {0, "format", "F", "numpy, repr, legacy, mxnet, csv, raw or json", TEXT(format)},
+    {0, "verify", "FILE", "run the `kv> ` lines of a page, compare what follows", TEXTS(verify)},
+    {0, "update", NULL, "with --verify: rewrite the page with what comes out", FLAG(update)},
+    {0, "record", "FILE", "write a transcript that --verify accepts", TEXT(record)},
+    {0, "trace", NULL, "print each command to stderr before it runs", FLAG(trace)},
+    {0, "timeout", "SEC", "give up after SEC seconds, with exit code 6", SECONDS(timeout)},
+    {0, "safe", NULL, "no shell, and no writes except to the state file", FLAG(safe)},
+    {0, "rc", "FILE", "the prompt's start file ($KVCTL_RC, ~/.config/kvctl/rc)", TEXT(rc)},
+    {0, "no-rc", NULL, "no start file", TEXT(rc)},
+    {0, "history", "FILE", "where the prompt remembers what was typed, or off", TEXT(history)},
+    {0, "color", "WHEN", "auto, always or never", TAKEN(take_when), .low = TERMINAL_COLOR},
+    {0, "no-color", NULL, "the same as --color never, or a non-empty NO_COLOR", TAKEN(take_when),
+     .low = TERMINAL_COLOR},
+    {0, "progress", "WHEN", "auto, always or never: a bar for long work", TAKEN(take_when),
+     .low = TERMINAL_PROGRESS},
+    {0, "pager", "WHEN", "auto, always or never: $PAGER at the prompt", TAKEN(take_when),
+     .low = TERMINAL_PAGER},
+    {0, "doctor", NULL, "test this build on this machine, exit 1 if something fails",
+     TAKEN(take_doctor)},
+    {0, "completion", "SHELL", "what bash, zsh or fish need to complete kvctl's words",
+     TAKEN(take_completion)},
+    {'h', "help", NULL, "help on one screen", FLAG(help)},
+    {'V', "version", NULL, "version, what this build has, and licence", FLAG(version)},
+};
+
+const shell_table options_table = {own_options, sizeof own_options / sizeof *own_options, ""};
+
+/* The options that -h shows; `help options` lists all. */
+static const char *const common[] = {"-c",     "-f",       "--store", "-i",       "-k",       "-n",
+                                     "--json", "--format", "--set",   "--verify", "--version"};
+
+/* The column in which the help of an option begins. */
+#define COLUMN 21
+
+void options_help(buf *out)
+{
+    buf_add(out, "usage: kvctl [OPTIONS] [FILE [ARG...] | COMMAND [WORD...]]\n\n"
+                 "A key-value store of arrays: a prompt, an interpreter of scripts, a filter.\n\n"
+                 "  kvctl                                     a prompt\n"
+                 "  kvctl session.kv                          run a script\n"
+                 "  kvctl -c 'init 3 ones(2,3); pull 3'       run commands\n"
+                 "  kvctl help push                           run one command of the language\n"
+                 "  kvctl launch -n 2 session.kv              run it as a job (launch --help)\n\n");
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        shell_option_line(out, shell_option_find(&options_table, common[i], strlen(common[i])),
+                          COLUMN);
+    buf_add(out, "\nAll options: kvctl help options. Commands and functions: kvctl help, and\n"
+                 "`kvctl help push` says more about one.\n");
+}
+
+void options_list(buf *out)
+{
+    for (int i = 0; i < options_table.n; i++)
+        shell_option_line(out, &own_options[i], COLUMN);
+    buf_add(
+        out,
+        "Options stand before FILE: what is behind it, or behind -, is the script's. Behind -c, "
+        "-f\n"
+        "and a COMMAND they stand anywhere; -- ends them. In `kvctl COMMAND WORD...` each word is\n"
+        "one argument. An option wins over the environment, that over the start file.\n");
+}
+
+/* The error for a word with an option that the table lacks. */
+static int unknown(const char *word, kv_err *e)
+{
+    char name[66] = "", near[SUGGEST_MAX][66];
     suggest close = {.word = name};
-    memcpy(name, word + 2, n - 2 < 63 ? n - 2 : 63);
-    for (int i = 0; i < NOPTIONS; i++)
-        if (table[i].name)
-            suggest_add(&close, table[i].name);
+    if (word[1] != '-') {
+        char spelled[3] = "-";
+        while (*++word && (spelled[1] = *word, shell_option_find(&options_table, spelled, 2)))
+            ;
+        kv_err_set(e, KV_E_USAGE, "there is no option %s", spelled);
+        return kv_err_hint(e, "kvctl -h lists the options");
+    }
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "=") - 2, word + 2);
+    for (int i = 0; i < options_table.n; i++)
+        if (own_options[i].name)
+            suggest_add(&close, own_options[i].name);
     for (int i = 0; i < close.n; i++) {
         snprintf(near[i], sizeof near[i], "--%s", close.names[i]);
         close.names[i] = near[i];
@@ -323,56 +234,6 @@ static int unknown(const char *word, size_t n, kv_err *e)
     kv_err_set(e, KV_E_USAGE, "there is no option --%s", name);
     suggest_done(&close, e);
     return kv_err_hint(e, "kvctl -h lists the options");
-}
-
-/* --name, --name=value, --name value. *next is the argument behind it, or NULL; *used is set when
- * it was taken. */
-static int long_option(options *o, const char *word, const char *next, bool *used, kv_err *e)
-{
-    const char *equals = strchr(word, '=');
-    size_t n = equals ? (size_t)(equals - word) : strlen(word);
-    for (int i = 0; i < NOPTIONS; i++) {
-        const struct option *t = &table[i];
-        if (!t->name || strlen(t->name) != n - 2 || memcmp(t->name, word + 2, n - 2) != 0)
-            continue;
-        if (!t->value && equals)
-            return kv_err_set(e, KV_E_USAGE, "--%s takes no value", t->name);
-        if (!t->value || equals)
-            return apply(o, t, equals ? equals + 1 : NULL, e);
-        if (!next)
-            return kv_err_set(e, KV_E_USAGE, "--%s needs a value: --%s %s", t->name, t->name,
-                              t->value);
-        *used = true;
-        return apply(o, t, next, e);
-    }
-    return unknown(word, n, e);
-}
-
-/* -abc, -cCMDS, -c CMDS */
-static int short_options(options *o, const char *word, const char *next, bool *used, kv_err *e)
-{
-    for (const char *c = word + 1; *c; c++) {
-        const struct option *t = NULL;
-        for (int i = 0; i < NOPTIONS; i++)
-            if (table[i].letter == *c)
-                t = &table[i];
-        if (!t) {
-            kv_err_set(e, KV_E_USAGE, "there is no option -%c", *c);
-            return kv_err_hint(e, "kvctl -h lists the options");
-        }
-        if (!t->value) {
-            if (apply(o, t, NULL, e))
-                return e->code;
-            continue;
-        }
-        if (c[1])
-            return apply(o, t, c + 1, e);
-        if (!next)
-            return kv_err_set(e, KV_E_USAGE, "-%c needs a value: -%c %s", *c, *c, t->value);
-        *used = true;
-        return apply(o, t, next, e);
-    }
-    return KV_OK;
 }
 
 /* Pages are run by themselves. */
@@ -386,28 +247,28 @@ static int check_verify(const options *o, kv_err *e)
                   {o->dry_run, "--dry-run"},           {o->check, "--check"},
                   {o->json, "--json"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (o->nverify > 0 && others[i].given)
+        if (o->verify.n > 0 && others[i].given)
             return kv_err_set(e, KV_E_USAGE, "--verify and %s do not go together",
                               others[i].name);
     return KV_OK;
 }
 
-/* What the words are, and what does not go together. */
+/* Decides the meaning of the words, and refuses options that exclude each other. */
 static int settle(options *o, kv_err *e)
 {
-    if (o->nverify > 0) {
-        for (int i = 0; i < o->nargs; i++)
-            o->verify[o->nverify++] = o->args[i];
-        o->nargs = 0;
+    if (o->verify.n > 0) {
+        for (int i = 0; i < o->args.n; i++)
+            o->verify.items[o->verify.n++] = o->args.items[i];
+        o->args.n = 0;
     }
-    if (o->update && o->nverify == 0)
+    if (o->update && o->verify.n == 0)
         return kv_err_set(e, KV_E_USAGE, "--update needs --verify FILE");
     if (o->safe && (o->update || o->record))
         return kv_err_set(e, KV_E_UNSUPPORTED, "--safe writes no file, so %s is not possible",
                           o->update ? "--update" : "--record");
     if (check_verify(o, e))
         return e->code;
-    if (!o->store && o->nverify == 0)
+    if (!o->store && o->verify.n == 0)
         o->store = getenv("KVCTL_STORE");
     if (o->store && !*o->store)
         o->store = NULL;
@@ -416,7 +277,7 @@ static int settle(options *o, kv_err *e)
 
 /* ---- Words ---- */
 
-/* Whether a word names a script. A folder hides no command of its name. */
+/* Returns true if a word names a script. A folder hides no command of its name. */
 static bool is_script(const char *word)
 {
     struct stat about;
@@ -441,7 +302,7 @@ static int neither(const char *word, kv_err *e)
 static int take_first_word(options *o, const char *word, bool *script, kv_err *e)
 {
     if ((*script = is_script(word))) {
-        o->inputs[o->ninputs++] = (input){strcmp(word, "-") ? INPUT_FILE : INPUT_STDIN, word};
+        add_input(o, strcmp(word, "-") ? INPUT_FILE : INPUT_STDIN, word);
         return check_script(word, e);
     }
     return word_command_begin(&o->command, word) ? KV_OK : neither(word, e);
@@ -452,28 +313,17 @@ static int take_word(options *o, const char *word, bool literal, bool *script, k
 {
     if (o->command.c)
         return word_command_add(&o->command, word, literal, e);
-    if (o->ninputs == 0 && o->nverify == 0)
+    if (o->ninputs == 0 && o->verify.n == 0)
         return take_first_word(o, word, script, e);
     if (!literal && strcmp(word, "-") == 0 && o->ninputs > 0)
-        o->inputs[o->ninputs++] = (input){INPUT_STDIN, word};
+        add_input(o, INPUT_STDIN, word);
     else
-        o->args[o->nargs++] = word;
+        o->args.items[o->args.n++] = word;
     return KV_OK;
 }
 
-/* Whether a long option is kvctl's own. */
-static bool is_own(const char *word)
-{
-    size_t n = strcspn(word, "=");
-    for (int i = 0; i < NOPTIONS; i++)
-        if (table[i].name && strlen(table[i].name) == n - 2 &&
-            memcmp(table[i].name, word + 2, n - 2) == 0)
-            return true;
-    return false;
-}
-
-/* Whether a word is no option of kvctl. Behind a command the options that the command has are the
- * command's, as are numbers and those that nobody knows. */
+/* Returns true if a word is no option of kvctl. Behind a command its own options belong to the
+ * command, and so do numbers and unknown options. */
 static bool is_word(const options *o, const char *word)
 {
     if (word[0] != '-' || !word[1])
@@ -481,55 +331,58 @@ static bool is_word(const options *o, const char *word)
     if (!o->command.c || strcmp(word, "--") == 0)
         return false;
     if (word[1] == '-')
-        return word_command_has(&o->command, word) || !is_own(word);
+        return word_command_has(&o->command, word) ||
+               !shell_option_find(&options_table, word, strcspn(word, "="));
     return o->command.open || lex_is_digit(word[1]) || word[1] == '.';
+}
+
+/* Makes room for as many texts as there are words. */
+static int make_room(options *o, int argc, kv_err *e)
+{
+    shell_texts *texts[] = {&o->args, &o->sets, &o->verify, &o->plugins};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        texts[i]->items = mem_zalloc(argc + 1, sizeof *texts[i]->items, e);
+    o->inputs = mem_zalloc(argc + 1, sizeof *o->inputs, e);
+    return e->code;
 }
 
 int options_parse(options *o, int argc, char **argv, kv_err *e)
 {
-    *o = (options){.gpus = 8};
-    int code = KV_OK;
-    bool words_only = false;
-    o->inputs = mem_zalloc(argc + 1, sizeof *o->inputs, e);
-    o->args = mem_zalloc(argc + 1, sizeof *o->args, e);
-    o->sets = mem_zalloc(argc + 1, sizeof *o->sets, e);
-    o->verify = mem_zalloc(argc + 1, sizeof *o->verify, e);
-    o->plugins = mem_zalloc(argc + 1, sizeof *o->plugins, e);
-    if (!o->inputs || !o->args || !o->sets || !o->verify || !o->plugins)
-        return KV_E_MEMORY;
-    bool script = false;
-    int end = 1; /* behind the last word that may be kvctl's */
-    for (; end < argc && code == KV_OK && !script; end++) {
-        const char *word = argv[end], *next = end + 1 < argc ? argv[end + 1] : NULL;
-        bool used = false;
+    *o = (options){.gpus = -1};
+    bool words_only = false, script = false;
+    int end = 1, words; /* behind the last word that may be kvctl's */
+    if (make_room(o, argc, e))
+        return e->code;
+    for (; end < argc && !e->code && !script; end += words) {
+        const char *word = argv[end];
+        words = 1;
         if (words_only || is_word(o, word))
-            code = take_word(o, word, words_only, &script, e);
+            take_word(o, word, words_only, &script, e);
         else if (strcmp(word, "--") == 0)
             words_only = true;
-        else if (word[1] == '-')
-            code = long_option(o, word, next, &used, e);
-        else
-            code = short_options(o, word, next, &used, e);
-        end += used;
+        else if ((words = shell_option_read(&options_table, o, argc - end, argv + end, e)) == 0)
+            words = e->code ? 1 : (unknown(word, e), 1);
     }
     for (int i = end; script && i < argc; i++)
-        o->args[o->nargs++] = argv[i];
-    if (code == KV_OK && o->command.c)
-        o->inputs[o->ninputs++] = (input){INPUT_TEXT, buf_text(&o->command.text)};
-    if (code == KV_OK)
-        code = settle(o, e);
+        o->args.items[o->args.n++] = argv[i];
+    o->gpus_said = o->gpus >= 0;
+    o->gpus = o->gpus_said ? o->gpus : 8;
+    if (!e->code && o->command.c)
+        add_input(o, INPUT_TEXT, buf_text(&o->command.text));
+    if (!e->code)
+        settle(o, e);
     /* an error on the command line has its record too, also where --json stands behind it */
-    for (int i = 1; i < (script ? end : argc) && code && strcmp(argv[i], "--") != 0; i++)
+    for (int i = 1; i < (script ? end : argc) && e->code && strcmp(argv[i], "--") != 0; i++)
         o->json = o->json || strcmp(argv[i], "--json") == 0;
-    return code;
+    return e->code;
 }
 
 void options_release(options *o)
 {
     mem_free(o->inputs);
-    mem_free(o->args);
-    mem_free(o->sets);
-    mem_free(o->verify);
-    mem_free(o->plugins);
+    mem_free(o->args.items);
+    mem_free(o->sets.items);
+    mem_free(o->verify.items);
+    mem_free(o->plugins.items);
     buf_release(&o->command.text);
 }

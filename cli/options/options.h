@@ -7,6 +7,7 @@
 
 #include "kv_err.h"
 #include "term/terminal.h"
+#include "options/shell_option.h"
 #include "options/word_command.h"
 
 /* A text to run: in the order of the command line. */
@@ -20,11 +21,9 @@ typedef struct input {
 typedef struct options {
     input *inputs;
     int ninputs;
-    const char **args;  /* behind the script's name, or behind -- */
-    int nargs;
+    shell_texts args;   /* behind the script's name, or behind -- */
     word_command command; /* the words of the shell that are one */
-    const char **sets;  /* NAME=VALUE */
-    int nsets;
+    shell_texts sets;   /* NAME=VALUE */
     bool interactive, quiet, verbose, check_last, keep_going;
     bool help, version;
     const char *completion; /* a text to print, or NULL */
@@ -32,11 +31,9 @@ typedef struct options {
     bool json;
     const char *store;  /* state file, or NULL */
     bool dry_run, force;
-    const char **plugins; /* files */
-    int nplugins;
+    shell_texts plugins; /* files */
     const char *type, *format;
-    const char **verify; /* pages */
-    int nverify;
+    shell_texts verify; /* pages */
     bool update;        /* with verify: rewrite the pages */
     const char *record, *history;
     const char *rc;     /* "" for none, NULL: not said */
@@ -53,6 +50,8 @@ typedef struct options {
  * Error: usage. */
 int options_parse(options *o, int argc, char **argv, kv_err *e);
 void options_release(options *o);
+
+extern const shell_table options_table;
 
 /* Appends what -h shows, and a line for every option. */
 void options_help(buf *out);

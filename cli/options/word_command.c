@@ -104,19 +104,11 @@ static int put_argument(word_command *w, const char *word, kv_err *e)
 
 /* ---- Options ---- */
 
-static const command_option *find_option(const word_command *w, const char *word)
-{
-    size_t n = strcspn(word + 2, "=");
-    for (const command_option *o = w->c->options; o->name; o++)
-        if (strlen(o->name) == n && memcmp(o->name, word + 2, n) == 0)
-            return o;
-    return NULL;
-}
-
 bool word_command_has(const word_command *w, const char *word)
 {
     size_t n = strcspn(word, "=");
-    return (n == 6 && memcmp(word, "--help", n) == 0) || find_option(w, word);
+    return (n == 6 && memcmp(word, "--help", n) == 0) ||
+           command_option_find(w->c, word + 2, n - 2);
 }
 
 static int put_option_value(word_command *w, const char *word, kv_err *e)
@@ -146,7 +138,7 @@ static int put_option(word_command *w, const char *word, kv_err *e)
     static const command_option param = {"", OPTION_WORD, "V"};
     const char *equals = strchr(word, '=');
     size_t n = equals ? (size_t)(equals - word) : strlen(word);
-    const command_option *o = find_option(w, word);
+    const command_option *o = command_option_find(w->c, word + 2, n - 2);
     if (!o && (w->c->flags & COMMAND_PARAMS))
         o = &param;
     if (strspn(word, PLAIN) < n)

@@ -20,7 +20,7 @@ typedef struct word_command {
 /* Begins the command of that name. False when there is none. */
 bool word_command_begin(word_command *w, const char *name);
 
-/* Whether --NAME or --NAME=VALUE is an option of the command. */
+/* Returns true if --NAME or --NAME=VALUE is an option of the command. */
 bool word_command_has(const word_command *w, const char *word);
 
 /* Adds the next word. literal: it is an argument although it begins with dashes. Errors: usage (a

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "array/device.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
+#include "cpu/cpu.h"
 
 #define THIN 4096       /* numbers of a line beyond which it is thinned */
 #define HEAT_MOST 512   /* rows and columns of a heat map */
@@ -53,8 +53,8 @@ static int doubles(kv_array *a, double **out, kv_err *e)
         !(*out = mem_alloc(n, sizeof **out, e)))
         code = KV_E_MEMORY;
     for (int64_t i = 0; i < n && code == KV_OK; i += STOP_EVERY) {
-        cpu_dev_ops.convert(*out + i, KV_FLOAT64, (const char *)data + i * bytes,
-                            kv_array_dtype(a), n - i < STOP_EVERY ? n - i : STOP_EVERY);
+        convert_elements(*out + i, KV_FLOAT64, (const char *)data + i * bytes, kv_array_dtype(a),
+                         n - i < STOP_EVERY ? n - i : STOP_EVERY);
         code = stop_check(e);
     }
     if (code) {
@@ -276,7 +276,7 @@ typedef struct histogram {
     int64_t count[BINS_MOST + 1], most;
 } histogram;
 
-/* How many bars: Sturges' rule, 1 + log2 n; whole numbers that are few have one each. */
+/* The number of bars, by Sturges' rule, 1 + log2 n; a few whole numbers have one each. */
 static void set_bars(histogram *h, const plot_series *s, const range *r)
 {
     double spread = r->high - r->low, least = fabs(r->low) / 10;

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "session/value.h"
-#include "syntax/plot_target.h"
+#include "syntax/file_kind.h"
 
 typedef enum plot_style {
     PLOT_LINES,
@@ -27,7 +27,7 @@ typedef struct plot_series {
     double step;     /* of a line: from one number to the next, 1 unless it was thinned */
 } plot_series;
 
-#define PLOT_MAX_LINES 16 /* more of them nobody can tell apart */
+#define PLOT_MAX_LINES 16 /* more of them cannot be told apart */
 
 typedef struct plot {
     plot_style style;
@@ -46,7 +46,7 @@ int plot_prepare(plot *p, kv_err *e);
 
 void plot_release(plot *p);
 
-/* What draws ends early where base/stop.h says so; what it has drawn is then worth nothing. */
+/* Drawing ends early where base/stop.h says so; the text drawn until then is worth nothing. */
 
 /* A line of blocks for each series, of at most `columns` columns: `loss ▇▅▃▂▁ 0.1 .. 2.5`. */
 void plot_sparkline(buf *out, const plot *p, int columns);
@@ -54,7 +54,8 @@ void plot_sparkline(buf *out, const plot *p, int columns);
 /* An array in shades of a text, colour: in colours. */
 void plot_shades(buf *out, const plot *p, int columns, int rows, bool colour);
 
-/* What gnuplot shall do: it writes the picture to its stdout. columns, rows: of PLOT_TEXT. */
+/* Appends a script with which gnuplot writes the picture to its stdout. columns, rows: of
+ * PLOT_TEXT. */
 void plot_script(buf *out, const plot *p, plot_target target, int columns, int rows);
 
 #endif

@@ -19,7 +19,7 @@
  * Then, as far as they belong to it:
  *
  * - us: microseconds that it took
- * - keys: those that it worked on
+ * - keys: the keys that it worked on
  * - out: the lines that it printed
  * - value, values (one a key) or entries (rows of a table, with what stands above it as about):
  * what it gave and did not send elsewhere
@@ -41,8 +41,7 @@
 
 /* A command that runs. */
 typedef struct record {
-    buf out;       /* what it has printed */
-    buf *before;   /* s->captured when it began */
+    sink out;      /* gets what it prints */
     int64_t begun; /* microseconds on a clock that only goes forward */
 } record;
 

@@ -12,4 +12,7 @@ void report_text(session *s, const kv_err *e, buf *out);
  * of the first error of the session, and empties the session's details. */
 void report_error(session *s, const kv_err *e);
 
+/* Reports all that --check found, in the order of files and places, each error once. */
+void check_report(session *s);
+
 #endif

@@ -13,7 +13,8 @@ typedef struct transcript {
     bool begun;   /* something was written */
     bool failed;  /* nothing is written any more */
     kv_err error; /* of a write whose caller could not be told */
-    buf entry, out;    /* the lines of the entry that is open, and what it put out */
+    buf entry;         /* the lines of the entry that is open */
+    sink out;          /* gets what it puts out */
     bool whole;        /* the entry was typed: its statements begin none of their own */
     const source *src; /* of the entry's lines in a script, and where they end */
     uint32_t to;
@@ -27,14 +28,15 @@ int transcript_open(session *s, const char *path, kv_err *e)
         mem_free(t);
         return code;
     }
-    s->transcript = t;
-    s->hearing = &t->out;
+    s->out.transcript = t;
+    t->out = (sink){.kind = SINK_HEARS, .sees_shell = true};
+    sink_push(s, &t->out);
     return KV_OK;
 }
 
 void transcript_entry(session *s, const char *text, size_t n)
 {
-    transcript *t = s->transcript;
+    transcript *t = s->out.transcript;
     if (!t)
         return;
     buf_put(&t->entry, text, n);
@@ -52,7 +54,7 @@ static void whole_lines(const source *src, uint32_t *from, uint32_t *to)
 
 void transcript_statement(session *s, const source *src, const ast *node)
 {
-    transcript *t = s->transcript;
+    transcript *t = s->out.transcript;
     if (!t || t->whole)
         return;
     uint32_t from = node->pos, to = node->end;
@@ -72,8 +74,8 @@ void transcript_statement(session *s, const source *src, const ast *node)
 
 void transcript_error(session *s, const char *report)
 {
-    if (s->transcript)
-        buf_add(&s->transcript->out, report);
+    if (s->out.transcript)
+        buf_add(&s->out.transcript->out.text, report);
 }
 
 /* The lines of an entry with their prompts. */
@@ -112,15 +114,16 @@ static int append(transcript *t, const buf *text, kv_err *e)
 
 int transcript_done(session *s, kv_err *e)
 {
-    transcript *t = s->transcript;
+    transcript *t = s->out.transcript;
     buf page = {0};
     int code = KV_OK;
     if (!t)
         return KV_OK;
     if (t->entry.len > 0 && !t->failed) {
         add_entry(&page, buf_text(&t->entry));
-        buf_put(&page, buf_text(&t->out), t->out.len);
-        if (t->out.len > 0 && t->out.data[t->out.len - 1] != '\n')
+        const buf *out = &t->out.text;
+        buf_put(&page, buf_text(out), out->len);
+        if (out->len > 0 && out->data[out->len - 1] != '\n')
             buf_char(&page, '\n');
         if ((code = buf_check(&page, e)) == KV_OK)
             code = append(t, &page, e);
@@ -131,14 +134,14 @@ int transcript_done(session *s, kv_err *e)
     t->whole = false;
     t->src = NULL;
     buf_clear(&t->entry);
-    buf_clear(&t->out);
+    buf_clear(&t->out.text);
     buf_release(&page);
     return code;
 }
 
 int transcript_close(session *s, kv_err *e)
 {
-    transcript *t = s->transcript;
+    transcript *t = s->out.transcript;
     if (!t)
         return KV_OK;
     int code = transcript_done(s, e);
@@ -152,10 +155,10 @@ int transcript_close(session *s, kv_err *e)
         int ended = file_out_commit(&t->page, code ? NULL : e);
         code = code ? code : ended;
     }
-    s->transcript = NULL;
-    s->hearing = NULL;
+    s->out.transcript = NULL;
+    sink_pop(s, &t->out);
     buf_release(&t->entry);
-    buf_release(&t->out);
+    buf_release(&t->out.text);
     mem_free(t);
     return code;
 }

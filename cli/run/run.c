@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/visible.h"
 #include "syntax/hint_variable.h"
@@ -21,9 +22,8 @@
 #include "out/transcript.h"
 #include "session/unit.h"
 #include "term/progress.h"
-#include "session/details.h"
 
-static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e);
+static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e);
 
 /* ---- Assignments ---- */
 
@@ -108,18 +108,16 @@ static int run_assign(session *s, const ast *node, kv_err *e)
     return code;
 }
 
-/* ---- What goes out ---- */
+/* ---- Output ---- */
 
-static int to_file(session *s, const ast *redirect, const result *r, kv_err *e)
+static int to_file(session *s, const ast *redirect, result *r, kv_err *e)
 {
-    value path;
-    int code = eval_text(s, redirect->kid[0], "a file name", &path, e);
-    if (code == KV_E_DTYPE && redirect->op == REDIRECT_FILE)
+    const char *path = eval_word(s, redirect->kid[0], "a file name", r, e);
+    if (!path && e->code == KV_E_DTYPE && redirect->op == REDIRECT_FILE)
         kv_err_hint(e, "`>` before $ or ( writes a file; (a > b) in brackets compares");
-    if (code)
-        return code;
-    code = save_result(s, path.u.text->text, r, redirect->op == REDIRECT_APPEND, e);
-    value_release(&path);
+    if (!path)
+        return e->code;
+    int code = save_result(s, path, r, redirect->op == REDIRECT_APPEND, e);
     return code ? unit_at(s, redirect, e) : KV_OK;
 }
 
@@ -136,7 +134,7 @@ static int text_out(session *s, const ast *redirect, const buf *text, kv_err *e)
     return code ? unit_at(s, redirect, e) : KV_OK;
 }
 
-/* Shows what a statement gave, or stores, writes or pipes it. */
+/* Shows the result of a statement, or stores, writes or pipes it. */
 static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
 {
     const ast *into = command_redirect_of(node, true), *to = command_redirect_of(node, false);
@@ -150,8 +148,8 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
     if (to && to->op != REDIRECT_PIPE)
         return to_file(s, to, r, e);
     r->shown = !to;
-    bool recorded = s->recorder.on && !to; /* its record shows it */
-    if (recorded && !s->hearing)
+    bool recorded = s->out.recorder.on && !to; /* its record shows it */
+    if (recorded && !sink_hears(s))
         return KV_OK;
     buf text = {0};
     if (repr) {
@@ -161,7 +159,7 @@ static int deliver(session *s, const ast *node, result *r, bool repr, kv_err *e)
         code = show_result(s, &text, r, e);
     }
     if (code == KV_OK && recorded)
-        buf_put(s->hearing, buf_text(&text), text.len);
+        code = session_out_twice(s, NULL, &text, e);
     else if (code == KV_OK)
         code = text_out(s, to, &text, e);
     buf_release(&text);
@@ -194,7 +192,8 @@ static int save_printed(session *s, const ast *node, result *r, kv_err *e)
     return code ? code : deliver(s, node, r, false, e);
 }
 
-/* Whether lines that the command prints must be caught: they go to a file or a shell command. */
+/* Returns true if the lines that the command prints must be caught: they go to a file or a shell
+ * command. */
 static bool catches_lines(const ast *node, const command *c)
 {
     const ast *to = command_redirect_of(node, false);
@@ -205,7 +204,7 @@ static bool catches_lines(const ast *node, const command *c)
 int run_argument(session *s, const ast *node, kv_err *e)
 {
     run_flow *outer = s->flow;
-    int code = run_statement(s, node, outer->how, outer->returned, e);
+    int code = run_statement(s, node, outer, e);
     s->flow = outer;
     return code;
 }
@@ -218,27 +217,24 @@ static bool is_variable(void *s, const char *name)
 static int run_command(session *s, const ast *node, result *r, kv_err *e)
 {
     const command *c = node->u.other;
-    buf lines = {0};
+    sink lines = {.kind = SINK_TAKES};
     if (saves_value(node, c))
         return save_printed(s, node, r, e);
-    buf *before = s->captured, *hearing = s->hearing;
     bool caught = catches_lines(node, c);
-    if (caught) {
-        s->captured = &lines;
-        s->hearing = NULL;
-    }
+    if (caught)
+        sink_push(s, &lines);
     int code = c->run(s, node, r, e);
-    s->captured = before;
-    s->hearing = hearing;
+    if (caught)
+        sink_pop(s, &lines);
     if (code == KV_OK && caught) {
         result text = {.as_text = true};
-        if ((code = value_text_new(&text.v, buf_text(&lines), lines.len, e)) == KV_OK)
+        if ((code = value_text_take(&text.v, &lines.text, code, e)) == KV_OK)
             code = deliver(s, node, &text, false, e);
-        value_release(&text.v);
+        result_release(&text);
     } else if (code == KV_OK && (c->flags & COMMAND_GIVES)) {
         code = deliver(s, node, r, false, e);
     }
-    buf_release(&lines);
+    buf_release(&lines.text);
     if (code)
         hint_variable(&s->unit->src, node, is_variable, s, e);
     return code ? unit_at(s, node, e) : KV_OK;
@@ -254,16 +250,14 @@ static int run_shell(session *s, const ast *node, kv_err *e)
 
 static int run_source(session *s, const ast *node, kv_err *e)
 {
-    unit *outer = s->unit;
     int code = unit_run(s, node->u.other, e);
-    s->unit = outer;
     if (code)
         session_caller(s, node);
     return code;
 }
 
-/* What failed in the background, on another machine, is the error of the statement that meets it;
- * where the statement failed itself, it is why. */
+/* A failure in the background, on another machine, becomes the error of the next statement. If that
+ * statement failed itself, the earlier failure is the cause and replaces its error. */
 static void take_late_error(session *s, const ast *node, kv_err *e)
 {
     for (int64_t i = 0; i < s->nstores; i++) {
@@ -303,6 +297,8 @@ static int enter_store(session *s, const ast *node, int64_t *before, kv_err *e)
 
 static void leave_store(session *s, int64_t before)
 {
+    kv_assert(before < s->nstores, "store %lld of %lld was in use", (long long)before,
+              (long long)s->nstores);
     if (before >= 0)
         s->current = before;
 }
@@ -330,14 +326,12 @@ int run_method_call(session *s, const ast *node, value *out, kv_err *e)
     return code;
 }
 
-/* A method whose value nobody takes shows it as an expression does. */
+/* A method whose value is not used shows it as an expression does. */
 static int show_method(session *s, const ast *node, result *r, kv_err *e)
 {
     int code = run_method(s, node->kid[0], r, e);
     return code || r->v.kind == VALUE_NONE ? code : deliver(s, node, r, !r->as_text, e);
 }
-
-/* ---- Statements with records ---- */
 
 /* `pull 3 > w` would be a file without an ending, but `a > w` compares: what to write when there is
  * no variable w. */
@@ -358,42 +352,9 @@ static void hint_ending(const session *s, const ast *node, kv_err *e)
         kv_err_hint(e, "a file name has an ending: > %s.csv", x->kid[1]->u.text);
 }
 
-/* A statement that has a record: a command in the wide sense, or an expression. */
-static int run_recorded(session *s, const ast *node, kv_err *e)
-{
-    result r = {0};
-    record rec = {0};
-    bool method = node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE;
-    int64_t before = -1;
-    record_begin(s, &rec);
-    switch (node->kind) {
-    case STMT_SHOW:
-        if (!method)
-            run_show(s, node, &r, e);
-        else if (enter_store(s, node->kid[0], &before, e) == KV_OK)
-            show_method(s, node, &r, e);
-        break;
-    case STMT_COMMAND:
-        run_command(s, node, &r, e);
-        break;
-    case STMT_SHELL:
-        run_shell(s, node, e);
-        break;
-    case STMT_SOURCE:
-        run_source(s, node, e);
-        break;
-    }
-    hint_ending(s, node, e);
-    take_late_error(s, node, e);
-    int code = record_end(s, &rec, method ? node->kid[0]->kid[0] : node, &r, e);
-    leave_store(s, before);
-    result_release(&r);
-    return code;
-}
-
 /* ---- Control ---- */
 
-/* Whether the condition of an if or while holds. */
+/* Evaluates the condition of an if or while. */
 static int check_condition(session *s, const ast *node, bool *truth, kv_err *e)
 {
     value v;
@@ -405,58 +366,57 @@ static int check_condition(session *s, const ast *node, bool *truth, kv_err *e)
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
-static int run_if(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+static int run_if(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     bool truth;
     int code = check_condition(s, node->kid[0], &truth, e);
     if (code)
         return code;
     const ast *next = truth ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
-    return next ? run_statement(s, next, how, returned, e) : KV_OK;
+    return next ? run_statement(s, next, f, e) : KV_OK;
 }
 
 /* After the body of a loop ran: whether it goes on. */
-static bool loops(flow *how)
+static bool loops(run_flow *f)
 {
-    bool on = *how == FLOW_ON || *how == FLOW_CONTINUE;
-    if (*how == FLOW_CONTINUE || *how == FLOW_BREAK)
-        *how = FLOW_ON;
+    bool on = f->how == FLOW_ON || f->how == FLOW_CONTINUE;
+    if (f->how == FLOW_CONTINUE || f->how == FLOW_BREAK)
+        f->how = FLOW_ON;
     return on;
 }
 
-static int run_while(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+static int run_while(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     for (;;) {
         bool truth;
         int code = check_condition(s, node->kid[0], &truth, e);
         if (code || !truth || (code = session_interrupted(s, e)) ||
-            (code = run_statement(s, node->kid[1], how, returned, e)) || !loops(how))
+            (code = run_statement(s, node->kid[1], f, e)) || !loops(f))
             return code;
     }
 }
 
 typedef struct for_body {
     const ast *block;
-    flow *how;
-    value *returned;
+    run_flow *f;
 } for_body;
 
 static int run_for_item(session *s, int64_t i, void *arg, bool *on, kv_err *e)
 {
     for_body *body = arg;
     (void)i;
-    int code = run_statement(s, body->block, body->how, body->returned, e);
-    *on = loops(body->how);
+    int code = run_statement(s, body->block, body->f, e);
+    *on = loops(body->f);
     return code;
 }
 
-static int run_for(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+static int run_for(session *s, const ast *node, run_flow *f, kv_err *e)
 {
-    for_body body = {node->kid[1], how, returned};
+    for_body body = {node->kid[1], f};
     return eval_each(s, node->kid[0], node->u.text, run_for_item, &body, e);
 }
 
-static int run_repeat(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     value v;
     int64_t n = 0;
@@ -475,8 +435,8 @@ static int run_repeat(session *s, const ast *node, flow *how, value *returned, k
     for (int64_t i = 0; i < n && on && code == KV_OK; i++) {
         progress_step(i);
         if ((code = session_interrupted(s, e)) == KV_OK)
-            code = run_statement(s, node->kid[1], how, returned, e);
-        on = loops(how);
+            code = run_statement(s, node->kid[1], f, e);
+        on = loops(f);
     }
     progress_end();
     return code;
@@ -515,55 +475,49 @@ static int run_rule(session *s, const ast *node, kv_err *e)
     return KV_OK;
 }
 
-static int run_return(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+static int run_return(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     value v = value_none();
     int code = node->n > 0 ? eval(s, node->kid[0], &v, e) : KV_OK;
     if (code)
         return code;
-    value_release(returned);
-    *returned = v;
-    *how = FLOW_RETURN;
+    value_release(&f->returned);
+    f->returned = v;
+    f->how = FLOW_RETURN;
     return KV_OK;
 }
 
-/* The value of a function is that of a `return`, or of its last expression. */
-static int run_last_expression(session *s, const ast *node, value *returned, kv_err *e)
+/* The last expression of a function is its value, as that of a `return` is. */
+static bool is_last_expression(const session *s, const ast *block, uint32_t i)
 {
-    value v;
-    int code = eval(s, node->kid[0], &v, e);
-    if (code)
-        return code;
-    value_release(returned);
-    *returned = v;
-    return KV_OK;
+    return s->locals && i + 1 == block->n && block->kid[i]->kind == STMT_SHOW &&
+           block->kid[i]->n == 1;
 }
 
-/* A statement that has no record unless it fails. */
-static int run_control(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+static int run_control(session *s, const ast *node, run_flow *f, kv_err *e)
 {
     switch (node->kind) {
     case AST_BLOCK:
-        return run_block(s, node, how, returned, e);
+        return run_block(s, node, f, e);
     case STMT_ASSIGN:
         return run_assign(s, node, e);
     case STMT_IF:
-        return run_if(s, node, how, returned, e);
+        return run_if(s, node, f, e);
     case STMT_FOR:
-        return run_for(s, node, how, returned, e);
+        return run_for(s, node, f, e);
     case STMT_WHILE:
-        return run_while(s, node, how, returned, e);
+        return run_while(s, node, f, e);
     case STMT_REPEAT:
-        return run_repeat(s, node, how, returned, e);
+        return run_repeat(s, node, f, e);
     case STMT_DEF:
         return run_def(s, node, e);
     case STMT_RETURN:
-        return run_return(s, node, how, returned, e);
+        return run_return(s, node, f, e);
     case STMT_BREAK:
-        *how = FLOW_BREAK;
+        f->how = FLOW_BREAK;
         return KV_OK;
     case STMT_CONTINUE:
-        *how = FLOW_CONTINUE;
+        f->how = FLOW_CONTINUE;
         return KV_OK;
     case STMT_RULE:
         return run_rule(s, node, e);
@@ -571,7 +525,8 @@ static int run_control(session *s, const ast *node, flow *how, value *returned, 
         *e = *(const kv_err *)node->u.other;
         return e->code;
     }
-    return unit_err(s, node, e, KV_E_INTERNAL, "a statement of kind %d cannot run", node->kind);
+    kv_assert(false, "a statement of kind %d cannot run", node->kind);
+    return kv_assert_report(e);
 }
 
 /* Each command on stderr before it runs: `+ push 3 a`. What only holds statements is not shown,
@@ -600,110 +555,137 @@ static void trace(session *s, const ast *node)
     buf_release(&shown);
 }
 
-static int run_statement(session *s, const ast *node, flow *how, value *returned, kv_err *e)
+/* A statement without a record. Its error gets one, unless a command inside it has failed and has
+ * one already. */
+static int run_unrecorded(session *s, const ast *node, run_flow *f, kv_err *e)
 {
-    int code;
-    run_flow here = {how, returned};
+    int code = run_control(s, node, f, e);
+    if (code == KV_OK || node->kind == AST_BLOCK)
+        return code;
+    take_late_error(s, node, e);
+    unit_at(s, node, e);
+    record_error(s, node, e);
+    return e->code;
+}
+
+static int run_statement(session *s, const ast *node, run_flow *f, kv_err *e)
+{
     if (stack_runs_low())
         return unit_too_deep(s, node, e);
     if (s->trace)
         trace(s, node);
-    switch (node->kind) {
-    case STMT_SHOW:
-    case STMT_COMMAND:
-    case STMT_SHELL:
-    case STMT_SOURCE:
-        s->flow = &here;
-        code = run_recorded(s, node, e);
-        if (code == KV_OK && s->leaving)
-            *how = FLOW_QUIT;
-        return code;
-    }
-    if ((code = run_control(s, node, how, returned, e)) && node->kind != AST_BLOCK) {
-        take_late_error(s, node, e);
-        code = (int)e->code;
-        unit_at(s, node, e);
-        record_error(s, node, e);
-    }
+    if (node->kind != STMT_COMMAND && node->kind != STMT_SHOW && node->kind != STMT_SHELL &&
+        node->kind != STMT_SOURCE)
+        return run_unrecorded(s, node, f, e);
+    result r = {0};
+    record rec = {0};
+    const ast *method = node->kind == STMT_SHOW && node->kid[0]->kind == AST_STORE ? node->kid[0]
+                                                                                  : NULL;
+    int64_t before = -1;
+    s->flow = f;
+    record_begin(s, &rec);
+    if (method && enter_store(s, method, &before, e) == KV_OK)
+        show_method(s, node, &r, e);
+    else if (node->kind == STMT_COMMAND)
+        run_command(s, node, &r, e);
+    else if (node->kind == STMT_SHELL)
+        run_shell(s, node, e);
+    else if (node->kind == STMT_SOURCE)
+        run_source(s, node, e);
+    else if (!method)
+        run_show(s, node, &r, e);
+    hint_ending(s, node, e);
+    take_late_error(s, node, e);
+    int code = record_end(s, &rec, method ? method->kid[0] : node, &r, e);
+    leave_store(s, before);
+    result_release(&r);
+    if (code == KV_OK && s->leaving)
+        f->how = FLOW_QUIT;
     return code;
 }
 
-static bool is_expect(const ast *node)
+/* ---- Blocks ---- */
+
+/* Returns true if an `expect` follows statement i of a block and so needs its output. The `expect`
+ * after the last statement of a text may be in the next text. */
+static bool expect_follows(const session *s, const ast *block, uint32_t i, bool text)
 {
-    return command_is(node, COMMAND_EXPECTS);
+    bool follows = i + 1 < block->n ? command_is(block->kid[i + 1], COMMAND_EXPECTS)
+                                    : text && s->out.remembers;
+    return follows && !command_is(block->kid[i], COMMAND_EXPECTS);
 }
 
-/* Runs statement i of a block, and keeps what it puts out where an `expect` follows. last: whether
- * one may follow the last statement too, in the next text. */
-static int run_heard(session *s, const ast *block, uint32_t i, bool last, flow *how,
-                     value *returned, kv_err *e)
+static void hear(session *s, sink *heard)
 {
-    bool wanted = i + 1 < block->n ? is_expect(block->kid[i + 1]) : last;
-    if (!wanted || is_expect(block->kid[i]))
-        return run_statement(s, block->kid[i], how, returned, e);
-    buf heard = {0}, *outer = s->hearing;
-    bool outer_catches = s->catches_shell;
-    s->hearing = &heard;
-    s->unheard = false;
-    s->catches_shell = outer_catches || i + 1 < block->n;
-    int code = run_statement(s, block->kid[i], how, returned, e);
-    s->catches_shell = outer_catches;
-    s->hearing = outer;
-    if (outer)
-        buf_put(outer, buf_text(&heard), heard.len);
-    buf_release(&s->previous);
-    s->previous = heard;
-    s->has_previous = true;
-    return code;
+    s->out.previous.missed = false;
+    sink_push(s, heard);
 }
 
-int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *e)
+static void remember(session *s, sink *heard)
+{
+    sink_pop(s, heard);
+    buf_release(&s->out.previous.text);
+    s->out.previous.text = heard->text;
+    s->out.previous.present = true;
+}
+
+/* A statement of a text failed. Under -k the error is reported, and the next statement runs. */
+static int stop_or_report(session *s, unit *u, kv_err *e)
+{
+    kv_err unused = {0};
+    unit_failed(s, u);
+    if (!s->keep_going || session_interrupted(s, &unused))
+        return session_reason(s, e);
+    report_error(s, e);
+    *e = (kv_err){0};
+    return KV_OK;
+}
+
+/* text: the script, the -c or the entry whose statements these are; NULL for other blocks. */
+static int run_all(session *s, const ast *block, unit *text, run_flow *f, kv_err *e)
 {
     int code = KV_OK;
-    for (uint32_t i = 0; i < block->n && code == KV_OK && *how == FLOW_ON; i++) {
+    for (uint32_t i = 0; i < block->n && code == KV_OK && f->how == FLOW_ON; i++) {
         const ast *node = block->kid[i];
-        if ((code = session_interrupted(s, e)))
+        sink heard = {.kind = SINK_HEARS, .sees_shell = i + 1 < block->n};
+        bool hears = expect_follows(s, block, i, text);
+        const sink *sinks = s->out.sinks;
+        if (session_interrupted(s, e))
             return unit_at(s, node, e);
-        if (s->locals && node->kind == STMT_SHOW && i + 1 == block->n && node->n == 1)
-            code = run_last_expression(s, node, returned, e);
-        else
-            code = run_heard(s, block, i, false, how, returned, e);
+        if (text) {
+            text->begun = i + 1;
+            transcript_statement(s, &text->src, node);
+        }
+        if (hears)
+            hear(s, &heard);
+        if (is_last_expression(s, block, i)) {
+            value_release(&f->returned);
+            code = eval(s, node->kid[0], &f->returned, e);
+        } else {
+            code = run_statement(s, node, f, e);
+        }
+        if (hears)
+            remember(s, &heard);
+        kv_assert(s->out.sinks == sinks, "statement %u of %u leaves a sink behind", i + 1,
+                  block->n);
+        if (code && text)
+            code = stop_or_report(s, text, e);
     }
     return code;
 }
 
-/* The statements of a script, a -c or an entry. Under -k an error is reported, and the next one
- * runs. */
-static int run_top(session *s, unit *u, flow *how, value *returned, kv_err *e)
+int run_block(session *s, const ast *block, run_flow *f, kv_err *e)
 {
-    for (uint32_t i = 0; i < u->body->n && *how == FLOW_ON; i++) {
-        const ast *node = u->body->kid[i];
-        kv_err unused = {0};
-        if (session_interrupted(s, e))
-            return unit_at(s, node, e);
-        u->begun = i + 1;
-        transcript_statement(s, &u->src, node);
-        int code = run_heard(s, u->body, i, s->remembers, how, returned, e);
-        if (code)
-            unit_failed(s, u);
-        if (code && (!s->keep_going || session_interrupted(s, &unused)))
-            return session_reason(s, e);
-        if (code)
-            report_error(s, e);
-        memset(e, 0, sizeof *e);
-    }
-    return KV_OK;
+    return run_all(s, block, NULL, f, e);
 }
 
 int unit_run(session *s, unit *u, kv_err *e)
 {
-    flow how = FLOW_ON;
-    value returned = value_none();
+    run_flow f = {FLOW_ON, value_none()};
     unit *outer = s->unit;
     s->unit = u;
-    int code = outer ? run_block(s, u->body, &how, &returned, e)
-                     : run_top(s, u, &how, &returned, e);
-    value_release(&returned);
+    int code = run_all(s, u->body, outer ? NULL : u, &f, e);
+    value_release(&f.returned);
     s->unit = outer;
     return code;
 }

@@ -10,8 +10,8 @@
  * session was interrupted. Errors have their place. */
 int unit_run(session *s, unit *u, kv_err *e);
 
-/* Runs the statements of a block. *returned: set to the value of a return (flow RETURN). */
-int run_block(session *s, const ast *block, flow *how, value *returned, kv_err *e);
+/* Runs the statements of a block. In-out: f, of which the caller owns `returned`. */
+int run_block(session *s, const ast *block, run_flow *f, kv_err *e);
 
 /* Runs a block or a statement that is an argument of the running command. */
 int run_argument(session *s, const ast *node, kv_err *e);

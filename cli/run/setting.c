@@ -1,6 +1,7 @@
 /* The table of settings: their names, what they take, and where each is kept. */
 #include "run/setting.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,28 +11,33 @@
 #include "session/show.h"
 #include "term/terminal.h"
 
-typedef enum setting_id {
-    EDGEITEMS, FORMAT, LINEWIDTH, PRECISION, THRESHOLD, STORE_WAIT, COLOR, PAGER, PROGRESS,
-    WRITE_SYNC
-} setting_id;
+typedef enum setting_kind { INT, INT64, SECONDS, FORMAT, SWITCH, WHEN } setting_kind;
 
-/* Legend: name, lowest and highest number, what it is for. Without a range it is a word. */
+/* Legend: name, what it takes, where it is kept: its offset in a session, or a terminal_use; the
+ * lowest and the highest number; what it is for. */
 static const struct setting {
     const char *name;
+    setting_kind kind;
+    size_t at;
     int64_t low, high;
     const char *help;
 } settings[] = {
-    [EDGEITEMS] = {"print.edgeitems", 1, 1000000, "items shown at each end of a shortened axis"},
-    [FORMAT] = {"print.format", 0, 0, "numpy, repr, legacy, mxnet, csv, raw or json"},
-    [LINEWIDTH] = {"print.linewidth", 10, 1000000, "columns of a line"},
-    [PRECISION] = {"print.precision", 0, 17, "digits behind the point at most"},
-    [THRESHOLD] = {"print.threshold", 0, INT64_MAX, "elements above which an array is shortened"},
-    [STORE_WAIT] = {"store.wait", 0, 31536000, "seconds to wait for the lock of -s FILE"},
-    [COLOR] = {"terminal.color", 0, 0, "auto, always or never"},
-    [PAGER] = {"terminal.pager", 0, 0, "auto, always or never: long results at the prompt"},
-    [PROGRESS] = {"terminal.progress", 0, 0, "auto, always or never: a bar for long work"},
-    [WRITE_SYNC] = {"write.sync", 0, 0,
-                    "on, or off: files do not wait for the disk, for many small"},
+    {"print.edgeitems", INT, offsetof(session, out.style.edgeitems), 1, 1000000,
+     "items shown at each end of a shortened axis"},
+    {"print.format", FORMAT, 0, 0, 0, "numpy, repr, legacy, mxnet, csv, raw or json"},
+    {"print.linewidth", INT, offsetof(session, out.style.linewidth), 10, 1000000,
+     "columns of a line"},
+    {"print.precision", INT, offsetof(session, out.style.precision), 0, 17,
+     "digits behind the point at most"},
+    {"print.threshold", INT64, offsetof(session, out.style.threshold), 0, INT64_MAX,
+     "elements above which an array is shortened"},
+    {"store.wait", SECONDS, 0, 0, 31536000, "seconds to wait for the lock of -s FILE"},
+    {"terminal.color", WHEN, TERMINAL_COLOR, 0, 0, "auto, always or never"},
+    {"terminal.pager", WHEN, TERMINAL_PAGER, 0, 0,
+     "auto, always or never: long results at the prompt"},
+    {"terminal.progress", WHEN, TERMINAL_PROGRESS, 0, 0,
+     "auto, always or never: a bar for long work"},
+    {"write.sync", SWITCH, 0, 0, 0, "on, or off: files do not wait for the disk, for many small"},
 };
 
 #define NSETTINGS ((int)(sizeof settings / sizeof *settings))
@@ -41,74 +47,63 @@ const char *setting_name(int i)
     return i < NSETTINGS ? settings[i].name : NULL;
 }
 
-static terminal_use use_of(setting_id id)
-{
-    return id == COLOR ? TERMINAL_COLOR : id == PAGER ? TERMINAL_PAGER : TERMINAL_PROGRESS;
-}
-
 /* ---- Showing ---- */
 
 /* The value as it is shown, in NUM_TEXT_MAX bytes. */
-static void text_of(const session *s, setting_id id, char *out)
+static void text_of(const session *s, const struct setting *t, char *out)
 {
-    switch (id) {
-    case EDGEITEMS:
-        num_int(out, s->style.edgeitems);
-        break;
-    case LINEWIDTH:
-        num_int(out, s->style.linewidth);
-        break;
-    case PRECISION:
-        num_int(out, s->style.precision);
-        break;
-    case THRESHOLD:
-        num_int(out, s->style.threshold);
-        break;
-    case STORE_WAIT:
+    const char *place = (const char *)s + t->at;
+    const char *word = NULL;
+    switch (t->kind) {
+    case INT:
+        num_int(out, *(const int *)(const void *)place);
+        return;
+    case INT64:
+        num_int(out, *(const int64_t *)(const void *)place);
+        return;
+    case SECONDS:
         num_plain(out, (double)s->store_wait_ms / 1000, NUM_BINARY64);
-        break;
+        return;
     case FORMAT:
-        snprintf(out, NUM_TEXT_MAX, "%s", show_format_name(s->format));
+        word = show_format_name(s->out.format);
         break;
-    case WRITE_SYNC:
-        snprintf(out, NUM_TEXT_MAX, "%s", s->writes_unsynced ? "off" : "on");
+    case SWITCH:
+        word = s->writes_unsynced ? "off" : "on";
         break;
-    case COLOR:
-    case PAGER:
-    case PROGRESS:
-        snprintf(out, NUM_TEXT_MAX, "%s", terminal_when_name(terminal_chosen(use_of(id))));
+    case WHEN:
+        word = terminal_when_name(terminal_chosen((terminal_use)t->at));
         break;
     }
+    snprintf(out, NUM_TEXT_MAX, "%s", word);
 }
 
-static int find(const char *name, kv_err *e)
+static const struct setting *find(const char *name, kv_err *e)
 {
     const char *names[NSETTINGS];
     for (int i = 0; i < NSETTINGS; i++) {
         if (strcmp(settings[i].name, name) == 0)
-            return i;
+            return &settings[i];
         names[i] = settings[i].name;
     }
     kv_err_set(e, KV_E_USAGE, "there is no setting `%s`", name);
     suggest_hint(e, name, names, NSETTINGS);
     kv_err_hint(e, "`set` lists the settings");
-    return -1;
+    return NULL;
 }
 
 int setting_show(session *s, buf *out, const char *name, kv_err *e)
 {
-    int only = name ? find(name, e) : -1;
-    if (name && only < 0)
+    char text[NUM_TEXT_MAX];
+    const struct setting *only = name ? find(name, e) : NULL;
+    if (name && !only)
         return e->code;
-    for (int i = 0; i < NSETTINGS; i++) {
-        char text[NUM_TEXT_MAX];
-        if (name && i != only)
-            continue;
-        text_of(s, (setting_id)i, text);
-        if (name)
-            buf_printf(out, "%s\n", text);
-        else
-            buf_printf(out, "%-17s %-8s %s\n", settings[i].name, text, settings[i].help);
+    if (only) {
+        text_of(s, only, text);
+        buf_printf(out, "%s\n", text);
+    }
+    for (int i = 0; i < NSETTINGS && !only; i++) {
+        text_of(s, &settings[i], text);
+        buf_printf(out, "%-17s %-8s %s\n", settings[i].name, text, settings[i].help);
     }
     return buf_check(out, e);
 }
@@ -124,31 +119,28 @@ static int set_sync(session *s, const char *word, kv_err *e)
     return KV_OK;
 }
 
-static int set_word(session *s, setting_id id, value v, kv_err *e)
+static int set_word(session *s, const struct setting *t, value v, kv_err *e)
 {
     terminal_when when;
-    const char *name = settings[id].name;
     if (v.kind != VALUE_TEXT)
-        return kv_err_set(e, KV_E_DTYPE, "%s is a text, not %s", name, value_kind_name(v));
-    if (id == FORMAT)
-        return show_format_parse(&s->format, v.u.text->text, e);
-    if (id == WRITE_SYNC)
-        return set_sync(s, v.u.text->text, e);
-    if (terminal_when_parse(&when, v.u.text->text, name, e))
+        return kv_err_set(e, KV_E_DTYPE, "%s is a text, not %s", t->name, value_kind_name(v));
+    if (t->kind == FORMAT)
+        return show_format_parse(&s->out.format, v.u.text, e);
+    if (t->kind == SWITCH)
+        return set_sync(s, v.u.text, e);
+    if (terminal_when_parse(&when, v.u.text, t->name, e))
         return e->code;
-    terminal_choose(use_of(id), when);
+    terminal_choose((terminal_use)t->at, when);
     return KV_OK;
 }
 
 /* The one number that may have a fraction. */
-static int set_wait(session *s, value v, kv_err *e)
+static int set_wait(session *s, const struct setting *t, value v, kv_err *e)
 {
-    const struct setting *t = &settings[STORE_WAIT];
-    double x;
     if (v.kind != VALUE_INT && v.kind != VALUE_FLOAT)
         return kv_err_set(e, KV_E_DTYPE, "%s is a number of seconds, not %s", t->name,
                           value_kind_name(v));
-    x = v.kind == VALUE_INT ? (double)v.u.integer : v.u.number;
+    double x = value_number(v);
     if (!(x >= (double)t->low && x <= (double)t->high))
         return kv_err_set(e, KV_E_VALUE, "%s lies in %lld .. %lld seconds", t->name,
                           (long long)t->low, (long long)t->high);
@@ -156,33 +148,27 @@ static int set_wait(session *s, value v, kv_err *e)
     return KV_OK;
 }
 
-static int set_integer(session *s, setting_id id, value v, kv_err *e)
+static int set_integer(session *s, const struct setting *t, value v, kv_err *e)
 {
-    const struct setting *t = &settings[id];
+    void *place = (char *)s + t->at;
     int64_t x;
     if (function_int(v, t->name, &x, e))
         return e->code;
     if (x < t->low || x > t->high)
         return kv_err_set(e, KV_E_VALUE, "%s lies in %lld .. %lld, %lld does not", t->name,
                           (long long)t->low, (long long)t->high, (long long)x);
-    if (id == EDGEITEMS)
-        s->style.edgeitems = (int)x;
-    else if (id == LINEWIDTH)
-        s->style.linewidth = (int)x;
-    else if (id == PRECISION)
-        s->style.precision = (int)x;
+    if (t->kind == INT)
+        *(int *)place = (int)x;
     else
-        s->style.threshold = x;
+        *(int64_t *)place = x;
     return KV_OK;
 }
 
 int setting_set(session *s, const char *name, value v, kv_err *e)
 {
-    int i = find(name, e);
-    if (i < 0)
-        return e->code;
-    if (i == STORE_WAIT)
-        return set_wait(s, v, e);
-    return settings[i].high > 0 ? set_integer(s, (setting_id)i, v, e)
-                                : set_word(s, (setting_id)i, v, e);
+    const struct setting *t = find(name, e);
+    return !t                                        ? e->code
+           : t->kind == SECONDS                      ? set_wait(s, t, v, e)
+           : t->kind == INT || t->kind == INT64 ? set_integer(s, t, v, e)
+                                                     : set_word(s, t, v, e);
 }

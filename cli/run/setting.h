@@ -1,4 +1,4 @@
-/* Settings: what `set a.b VALUE` and --set a.b=VALUE change. */
+/* Settings, which `set a.b VALUE` and --set a.b=VALUE change. */
 #ifndef RUN_SETTING_H
 #define RUN_SETTING_H
 

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -13,39 +11,9 @@
 
 #include "base/file.h"
 #include "syntax/safe.h"
+#include "term/child.h"
 #include "term/line.h"
 #include "term/progress.h"
-
-/* Starts sh with fd as its stdin and out as its stdout, unless they are -1. Signals that kvctl
- * ignores have their usual meaning there; its handlers end with exec by themselves. Returns an
- * errno. */
-static int start(pid_t *pid, const char *line, int fd, int out)
-{
-    char *argv[] = {"sh", "-c", (char *)(uintptr_t)line, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    sigset_t usual;
-    extern char **environ;
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE);
-    sigaddset(&usual, SIGXFSZ);
-    int failed = posix_spawn_file_actions_init(&files);
-    if (failed)
-        return failed;
-    if ((failed = posix_spawnattr_init(&how)) == 0) {
-        posix_spawnattr_setsigdefault(&how, &usual);
-        posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF);
-        if (fd >= 0)
-            failed = posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
-        if (out >= 0 && !failed)
-            failed = posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-        if (!failed)
-            failed = posix_spawn(pid, "/bin/sh", &files, &how, argv, environ);
-        posix_spawnattr_destroy(&how);
-    }
-    posix_spawn_file_actions_destroy(&files);
-    return failed;
-}
 
 /* Writes text to fd. Returns 0, also when the reader has left; else an errno. */
 static int feed(session *s, int fd, const char *text, size_t n)
@@ -62,7 +30,7 @@ static int feed(session *s, int fd, const char *text, size_t n)
     return 0;
 }
 
-/* What an ended command's status says. */
+/* Turns the status of an ended command into an error, or none. */
 static int judge(session *s, const char *line, int status, kv_err *e)
 {
     if (status == 0)
@@ -94,15 +62,17 @@ static int wait_for(session *s, pid_t pid)
     return status;
 }
 
-/* Whether what the command prints must be seen here: a record, a transcript, or an `expect` wants
- * it. Else it goes to our stdout, which may be a terminal. */
+/* Returns true if a sink must see the output of the command. Else it goes to our stdout, which may
+ * be a terminal that the command draws on. */
 static bool is_caught(const session *s)
 {
-    return s->captured || s->transcript ||
-           (s->hearing && (s->catches_shell || !isatty(STDOUT_FILENO)));
+    for (const sink *k = s->out.sinks; k; k = k->below)
+        if (k->kind != SINK_HEARS || k->sees_shell || !isatty(STDOUT_FILENO))
+            return true;
+    return false;
 }
 
-/* What the command left in its file, to `to`, or where output goes. */
+/* Takes the output of the command from its file: to `to`, or to the output of the session. */
 static int take_output(session *s, int file, buf *to, kv_err *e)
 {
     char part[65536];
@@ -121,7 +91,7 @@ static int take_output(session *s, int file, buf *to, kv_err *e)
     return code;
 }
 
-/* Runs a line; what it prints goes to file, or to our stdout when that is -1. */
+/* Runs a line; its output goes to file, or to our stdout when that is -1. */
 static int run(session *s, const char *line, const char *text, size_t n, int file, kv_err *e)
 {
     int ends[2] = {-1, -1}, unwritten = 0;
@@ -131,7 +101,7 @@ static int run(session *s, const char *line, const char *text, size_t n, int fil
     fflush(stdout);
     progress_hide(STDOUT_FILENO);
     line_lend_terminal();
-    int failed = start(&pid, line, ends[0], file);
+    int failed = child_shell(&pid, line, ends[0], file);
     if (text)
         close(ends[0]);
     if (text && !failed)
@@ -147,7 +117,7 @@ static int run(session *s, const char *line, const char *text, size_t n, int fil
     return judge(s, line, status, e);
 }
 
-/* The same, and what it prints is taken: by `to`, or as output of the session. */
+/* The same, but its output is caught: by `to`, or as output of the session. */
 static int run_caught(session *s, const char *line, const char *text, size_t n, buf *to, kv_err *e)
 {
     int file = memfd_create("output", MFD_CLOEXEC);
@@ -167,26 +137,13 @@ int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *
         return e->code;
     if (session_would(s, "run", line))
         return KV_OK;
-    s->unheard = s->unheard || !is_caught(s);
-    return is_caught(s) ? run_caught(s, line, text, n, NULL, e) : run(s, line, text, n, -1, e);
+    if (is_caught(s))
+        return run_caught(s, line, text, n, NULL, e);
+    s->out.previous.missed = true;
+    return run(s, line, text, n, -1, e);
 }
 
 int shell_filter(session *s, const char *line, const char *text, size_t n, buf *out, kv_err *e)
 {
     return run_caught(s, line, text, n, out, e);
-}
-
-bool shell_finds(const char *program)
-{
-    const char *at = getenv("PATH");
-    bool found = false;
-    for (size_t n; at && *at && !found; at += n + (at[n] == ':')) {
-        buf path = {0};
-        n = strcspn(at, ":");
-        buf_put(&path, at, n);
-        buf_printf(&path, "/%s", program);
-        found = access(buf_text(&path), X_OK) == 0;
-        buf_release(&path);
-    }
-    return found;
 }

@@ -12,7 +12,4 @@ int shell_run(session *s, const char *line, const char *text, size_t n, kv_err *
 /* The same for a line of our own, whose output is appended to out; --dry-run runs it too. */
 int shell_filter(session *s, const char *line, const char *text, size_t n, buf *out, kv_err *e);
 
-/* Whether there is a program of that name in $PATH. */
-bool shell_finds(const char *program);
-
 #endif

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "vm/host.h"
@@ -36,6 +37,17 @@ static int fill_items(value *to, const value *from, int64_t n, int64_t period, k
         code = stop_check_at(i, e);
     }
     return code;
+}
+
+int list_range(value *out, int64_t from, int64_t step, int64_t n, kv_err *e)
+{
+    int code = value_list_new(out, VALUE_LIST, n, e);
+    for (int64_t i = 0; i < n && code == KV_OK; i++) {
+        /* unsigned: the product may overflow where the sum does not */
+        out->u.list->items[i] = value_int((int64_t)((uint64_t)from + (uint64_t)i * (uint64_t)step));
+        code = stop_check_at(i, e);
+    }
+    return value_finish(out, code);
 }
 
 int list_join(value *out, value a, value b, kv_err *e)
@@ -88,6 +100,8 @@ static int reserve(value_list *list, int64_t n, kv_err *e)
     if (n <= list->cap)
         return KV_OK;
     int64_t cap = list->cap > n / 2 ? 2 * list->cap : n;
+    kv_assert(list->n <= list->cap, "a list of %lld values has room for %lld", (long long)list->n,
+              (long long)list->cap);
     value *more = mem_alloc(cap, sizeof *more, e);
     if (!more)
         return KV_E_MEMORY;
@@ -114,6 +128,9 @@ int list_set(value list, int64_t i, value item, kv_err *e)
     int code = check_cycle(item, list.u.list, 1, e);
     if (code)
         return code;
+    if (!kv_assert(i >= 0 && i < list.u.list->n, "item %lld of %lld is set", (long long)i,
+                   (long long)list.u.list->n))
+        return kv_assert_report(e);
     value before = list.u.list->items[i];
     list.u.list->items[i] = value_ref(item);
     value_release(&before);
@@ -126,6 +143,9 @@ int list_splice(value list, int64_t i, int64_t n, value from, kv_err *e)
     value added, gone;
     int64_t m = from.u.list->n, behind = l->n - i - n;
     int code = KV_OK;
+    if (!kv_assert(i >= 0 && n >= 0 && behind >= 0, "%lld items from %lld on are replaced, of %lld",
+                   (long long)n, (long long)i, (long long)l->n))
+        return kv_assert_report(e);
     /* the items are copied first: they may be those of the list itself */
     for (int64_t k = 0; k < m && l != from.u.list && code == KV_OK; k++)
         code = check_cycle(from.u.list->items[k], l, 1, e);
@@ -236,4 +256,46 @@ int list_compare(ast_op op, value a, value b, bool *holds, kv_err *e)
             return ordered(op, x, y, holds, e);
     }
     return ordered(op, value_int(n), value_int(m), holds, e);
+}
+
+/* ---- Values of which there may be more ---- */
+
+int value_stack_add(value_stack *s, value v, kv_err *e)
+{
+    if (!s->items) {
+        s->items = s->small;
+        s->cap = (int64_t)(sizeof s->small / sizeof *s->small);
+    }
+    if (s->n == s->cap) {
+        value *more = mem_alloc(2 * s->cap, sizeof *more, e);
+        if (!more) {
+            value_release(&v);
+            return KV_E_MEMORY;
+        }
+        memcpy(more, s->items, (size_t)s->n * sizeof *more);
+        if (s->items != s->small)
+            mem_free(s->items);
+        s->items = more;
+        s->cap *= 2;
+    }
+    s->items[s->n++] = v;
+    return KV_OK;
+}
+
+int value_stack_list(const value_stack *s, value *out, kv_err *e)
+{
+    int code = value_list_new(out, VALUE_LIST, s->n, e);
+    for (int64_t i = 0; i < s->n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
+        out->u.list->items[i] = value_ref(s->items[i]);
+    return value_finish(out, code);
+}
+
+void value_stack_release(value_stack *s)
+{
+    for (int64_t i = 0; i < s->n; i++)
+        value_release(&s->items[i]);
+    if (s->items != s->small)
+        mem_free(s->items);
+    s->items = NULL;
+    s->n = s->cap = 0;
 }

@@ -15,7 +15,7 @@ extern struct registry {
     int nfunctions;
     /* Evaluation runs the bodies of functions (run_block) and methods of stores (run_method_call),
      * and loads files (load_eval). */
-    int (*run_block)(session *s, const ast *block, flow *how, value *returned, kv_err *e);
+    int (*run_block)(session *s, const ast *block, run_flow *f, kv_err *e);
     int (*run_method_call)(session *s, const ast *node, value *out, kv_err *e);
     int (*load)(session *s, const ast *node, value *out, kv_err *e);
 } registry;

@@ -17,6 +17,21 @@ void result_release(result *r)
     arena_release(&r->names);
 }
 
+int result_text(result *r, buf *text, int code, kv_err *e)
+{
+    r->as_text = true;
+    return value_text_take(&r->v, text, code, e);
+}
+
+int result_table(result *r, buf *text, rows *table, int code, kv_err *e)
+{
+    if (code == KV_OK)
+        code = rows_print(text, table, e);
+    r->entries = *table;
+    *table = (rows){0};
+    return result_text(r, text, code, e);
+}
+
 int result_for_keys(result *r, int64_t n, kv_err *e)
 {
     if (!(r->keys = mem_alloc(n, sizeof *r->keys, e)))

@@ -1,4 +1,4 @@
-/* What a command gives. */
+/* The result of a command. */
 #ifndef SESSION_RESULT_H
 #define SESSION_RESULT_H
 
@@ -26,7 +26,7 @@ typedef struct result {
     arena names;      /* where names of keys live */
     bool as_text;     /* v is text that is complete with its newlines: help, tables */
     bool dense;       /* v is row_sparse, one array or one a key, and shown with all its zeros */
-    /* What --json needs beyond that; nobody fills it without. */
+    /* For --json; else these are not filled in. */
     bool shown;        /* v goes to stdout, not to a variable or file */
     bool as_json;      /* v is text that is one line of JSON */
     kv_key *about;     /* the keys that the command worked on, in names; or NULL */
@@ -38,6 +38,12 @@ typedef struct result {
 } result;
 
 void result_release(result *r);
+
+/* The end of a command that gives text, complete with its newlines, or a table, whose lines stand
+ * behind the text and whose cells the record has: takes or releases what it is given, code being
+ * how the command went. Return code, or an error of their own. */
+int result_text(result *r, buf *text, int code, kv_err *e);
+int result_table(result *r, buf *text, rows *table, int code, kv_err *e);
 
 /* Room for one array a key: r->v becomes a list of n, r->keys a list to fill. Error: memory. */
 int result_for_keys(result *r, int64_t n, kv_err *e);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "session/show.h"
@@ -20,7 +21,7 @@ int rows_add(rows *r, value v, kv_err *e)
 int rows_add_text(rows *r, const char *text, kv_err *e)
 {
     value v;
-    int code = value_text_new(&v, text, strlen(text), e);
+    int code = value_text(&v, text, e);
     return code ? code : rows_add(r, v, e);
 }
 
@@ -42,7 +43,7 @@ static void cell_text(buf *out, const rows *r, int64_t i)
 {
     const value *v = &r->cells[i];
     if (v->kind == VALUE_TEXT && strcmp(r->columns[i % r->ncolumns].name, "key") == 0)
-        show_key(out, (kv_key){0, v->u.text->text});
+        show_key(out, (kv_key){0, v->u.text});
     else if (v->kind == VALUE_NONE)
         buf_char(out, '-');
     else
@@ -66,6 +67,8 @@ int rows_print(buf *out, const rows *r, kv_err *e)
     buf text = {0};
     if (!width)
         return KV_E_MEMORY;
+    kv_assert(r->n % r->ncolumns == 0, "%lld cells do not fill rows of %d", (long long)r->n,
+              (int)r->ncolumns);
     for (int c = 0; heads && c < r->ncolumns; c++)
         width[c] = utf8_count(r->columns[c].head, strlen(r->columns[c].head));
     for (int64_t i = 0; i < r->n; i++) {
@@ -107,6 +110,8 @@ static void csv_cell(buf *out, const char *text, char separator, bool last)
 int rows_csv(buf *out, const rows *r, char separator, kv_err *e)
 {
     buf text = {0};
+    kv_assert(r->n % r->ncolumns == 0, "%lld cells do not fill rows of %d", (long long)r->n,
+              (int)r->ncolumns);
     for (int c = 0; c < r->ncolumns; c++)
         csv_cell(out, r->columns[c].name, separator, c + 1 == r->ncolumns);
     for (int64_t i = 0; i < r->n; i++) {
@@ -127,4 +132,24 @@ void rows_release(rows *r)
     mem_free(r->cells);
     r->cells = NULL;
     r->n = r->cap = 0;
+}
+
+static const kv_field *find_field(const kv_field *fields, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+const char *field_text(const kv_field *fields, int n, const char *name)
+{
+    const kv_field *f = find_field(fields, n, name);
+    return f && f->text ? f->text : "";
+}
+
+int64_t field_number(const kv_field *fields, int n, const char *name)
+{
+    const kv_field *f = find_field(fields, n, name);
+    return f ? f->number : 0;
 }

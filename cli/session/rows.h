@@ -3,6 +3,7 @@
 #ifndef SESSION_ROWS_H
 #define SESSION_ROWS_H
 
+#include "kvstore.h"
 #include "session/value.h"
 
 typedef struct rows_column {
@@ -36,5 +37,9 @@ int rows_print(buf *out, const rows *r, kv_err *e);
 int rows_csv(buf *out, const rows *r, char separator, kv_err *e);
 
 void rows_release(rows *r);
+
+/* A field of a row that kv_describe gives, by its name: its text, or ""; its number, or 0. */
+const char *field_text(const kv_field *fields, int n, const char *name);
+int64_t field_number(const kv_field *fields, int n, const char *name);
 
 #endif

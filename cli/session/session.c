@@ -12,20 +12,25 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "session/registry.h"
+#include "session/rows.h"
 #include "session/show.h"
 #include "session/unit.h"
 #include "term/pager.h"
 #include "term/progress.h"
 #include "term/terminal.h"
 
+struct registry registry; /* the one variable of the tool that all its rooms share */
+
 void session_init(session *s)
 {
     *s = (session){.current = -1,
                    .default_type = "local",
                    .store_wait_ms = 10000,
-                   .style = print_style_default(),
+                   .out.style = print_style_default(),
                    .virtual_gpus = 8};
 }
 
@@ -42,6 +47,7 @@ void scope_release(scope *s)
 
 void session_release(session *s)
 {
+    kv_assert(!s->out.sinks && !s->locals, "a session ends while something hears its output");
     scope_release(&s->globals);
     value_release(&s->last);
     value_release(&s->args);
@@ -59,7 +65,7 @@ void session_release(session *s)
         unit_drop(s, s->units);
     }
     buf_release(&s->detail);
-    buf_release(&s->previous);
+    buf_release(&s->out.previous.text);
 }
 
 /* ---- Variables ---- */
@@ -123,7 +129,9 @@ void session_unset(session *s, const char *name)
     if (i < here->n) {
         here->items[i] = here->items[here->n];
         /* the entry is there already, so this needs no memory */
-        map_put(&here->names, (kv_key){0, here->items[i].name}, i, NULL);
+        int code = map_put(&here->names, (kv_key){0, here->items[i].name}, i, NULL);
+        kv_assert(code == KV_OK, "variable %lld of %lld has lost its name", (long long)i,
+                  (long long)here->n);
     }
     value_release(&gone.v);
     mem_free((char *)gone.name);
@@ -223,7 +231,7 @@ int session_store(session *s, kv **store, kv_err *e)
     }
     if (s->current < 0) {
         int code = session_create(s, s->default_type, NULL, 0, "kv", e);
-        s->create_failed = false; /* nobody typed it: the next command says why, too */
+        s->create_failed = false; /* it was not typed, so the next command reports the error, too */
         if (code)
             return code;
         s->stores[s->current].on_demand = true;
@@ -232,13 +240,12 @@ int session_store(session *s, kv **store, kv_err *e)
     return KV_OK;
 }
 
-/* Whether a field says that GPUs can be used. The rows of each need not be made. */
+/* Reads the field "usable" of GPUs. It ends the visit with an error, so that the rows of the GPUs
+ * need not be made. */
 static int note_usable(void *arg, const kv_field *fields, int n, kv_err *e)
 {
-    bool *usable = arg;
     (void)e;
-    for (int i = 0; i < n; i++)
-        *usable |= strcmp(fields[i].name, "usable") == 0 && fields[i].number;
+    *(bool *)arg = field_number(fields, n, "usable");
     return KV_E_INTERRUPTED;
 }
 
@@ -298,15 +305,38 @@ int session_reason(session *s, kv_err *e)
 /* Bytes that go out between two looks for an interrupt. */
 #define OUT_PIECE ((size_t)1 << 20)
 
-int session_out(session *s, const char *text, size_t n, kv_err *e)
+void sink_push(session *s, sink *k)
 {
-    if (s->hearing)
-        buf_put(s->hearing, text, n);
-    if (s->captured) {
-        buf_put(s->captured, text, n);
-        return buf_check(s->captured, e);
-    }
-    if (s->stdout_closed || n == 0)
+    kv_assert(s->out.sinks != k, "a sink of kind %d is pushed onto itself", (int)k->kind);
+    k->below = s->out.sinks;
+    s->out.sinks = k;
+}
+
+void sink_pop(session *s, sink *k)
+{
+    if (kv_assert(s->out.sinks == k, "another sink than the newest one is popped"))
+        s->out.sinks = k->below;
+}
+
+bool sink_hears(const session *s)
+{
+    const sink *k = s->out.sinks;
+    while (k && k->kind == SINK_RECORDS)
+        k = k->below;
+    return k && k->kind == SINK_HEARS;
+}
+
+bool sink_takes(const session *s)
+{
+    const sink *k = s->out.sinks;
+    while (k && k->kind == SINK_HEARS)
+        k = k->below;
+    return k != NULL;
+}
+
+static int to_stdout(session *s, const char *text, size_t n, kv_err *e)
+{
+    if (s->out.closed || n == 0)
         return KV_OK;
     if (pager_show(text, n))
         return KV_OK;
@@ -319,18 +349,56 @@ int session_out(session *s, const char *text, size_t n, kv_err *e)
         if (fwrite(text + put, 1, some, stdout) != some)
             return session_flush(s, e);
     }
-    return KV_OK;
+    return session_interrupted(s, e); /* some of the text may be lost */
+}
+
+/* Gives output to k and the sinks below it. Either text may be NULL. */
+static int pass(session *s, sink *k, const char *shown, size_t nshown, const char *heard,
+                size_t nheard, kv_err *e)
+{
+    bool taken = !shown;
+    int code = KV_OK;
+    for (; k; k = k->below) {
+        if (k->kind == SINK_HEARS) {
+            buf_put(&k->text, heard, heard ? nheard : 0);
+        } else if (!taken) {
+            buf_put(&k->text, shown, nshown);
+            code = buf_check(&k->text, e);
+            taken = true;
+        }
+        if (k->kind == SINK_TAKES)
+            return code;
+    }
+    return taken ? code : to_stdout(s, shown, nshown, e);
+}
+
+int session_out(session *s, const char *text, size_t n, kv_err *e)
+{
+    return pass(s, s->out.sinks, text, n, text, n, e);
+}
+
+int session_out_twice(session *s, const buf *shown, const buf *heard, kv_err *e)
+{
+    return pass(s, s->out.sinks, shown ? buf_text(shown) : NULL, shown ? shown->len : 0,
+                heard ? buf_text(heard) : NULL, heard ? heard->len : 0, e);
+}
+
+int session_out_record(session *s, const buf *line, kv_err *e)
+{
+    sink *from = s->out.sinks;
+    for (sink *k = s->out.sinks; k; k = k->below)
+        if (k->kind == SINK_RECORDS)
+            from = k->below;
+    return pass(s, from, buf_text(line), line->len, NULL, 0, e);
 }
 
 int session_flush(session *s, kv_err *e)
 {
     bool failed = ferror(stdout) != 0;
     errno = failed && errno == 0 ? EIO : errno;
-    if (s->stdout_closed || (!failed && fflush(stdout) == 0))
+    if (s->out.closed || (!failed && fflush(stdout) == 0))
         return KV_OK;
-    if (errno == EINTR && session_interrupted(s, e))
-        return e->code;
-    s->stdout_closed = true; /* whatever comes now goes nowhere */
+    s->out.closed = true; /* whatever comes now goes nowhere */
     return errno == EPIPE ? KV_OK : file_error(e, "write", "stdout", errno);
 }
 
@@ -349,7 +417,7 @@ static void say(const char *fmt, ...)
 
 void session_change(session *s, const char *text)
 {
-    if (s->verbose)
+    if (s->out.verbose)
         say("%s", text);
 }
 
@@ -380,7 +448,7 @@ void session_note(session *s, const char *fmt, ...)
     va_start(ap, fmt);
     buf_vprintf(&text, fmt, ap);
     va_end(ap);
-    if (!s->quiet)
+    if (!s->out.quiet)
         say("note: %s", buf_text(&text));
     buf_release(&text);
 }

@@ -11,7 +11,7 @@
 #include "lang/source.h"
 #include "session/value.h"
 
-/* How arrays are shown and written to stdout. */
+/* The forms in which arrays are shown and written to stdout. */
 typedef enum show_format {
     SHOW_NUMPY,
     SHOW_REPR,
@@ -22,15 +22,36 @@ typedef enum show_format {
     SHOW_JSON
 } show_format;
 
-/* How statements ended: what goes on behind them. */
+/* The ways in which statements end. */
 typedef enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_QUIT } flow;
 
-/* For commands with COMMAND_RUNS: how the statements that they run end goes to whoever runs the
- * command. */
+/* The end of a block: the way in which its last statement ended, and the value of a FLOW_RETURN. */
 typedef struct run_flow {
-    flow *how;
-    value *returned;
+    flow how;
+    value returned;
 } run_flow;
+
+/* Output passes a stack of sinks, from the newest to the oldest, and what is left of it goes to
+ * stdout. */
+typedef enum sink_kind {
+    SINK_HEARS,   /* gets a copy: for an `expect`, for a transcript */
+    SINK_RECORDS, /* takes it, and lets the sinks below hear it: the record of a command */
+    SINK_TAKES    /* takes it, and nothing below hears of it: a redirect */
+} sink_kind;
+
+typedef struct sink {
+    sink_kind kind;
+    bool sees_shell;    /* SINK_HEARS: shell commands must not print past it to a terminal */
+    buf text;           /* the text received; the owner of the sink releases it */
+    struct sink *below;
+} sink;
+
+/* Output of the last statement, where an `expect` may follow it. */
+typedef struct heard_output {
+    buf text;
+    bool present;
+    bool missed; /* a shell command printed past it */
+} heard_output;
 
 /* Variables by name. */
 typedef struct variable {
@@ -52,82 +73,82 @@ typedef struct store_entry {
     bool on_demand;  /* made because a command needed one, not by `create` */
 } store_entry;
 
-/* What --json has written so far; see script/record.h. */
+/* The records of --json so far; see out/record.h. */
 typedef struct recorder {
     bool on;
     bool failed;  /* the error that is on its way up has its record */
-    int depth;    /* of commands that run inside each other */
     int64_t seq;  /* records so far */
-    buf *base;    /* what `captured` was outside all commands: records go there */
     const struct unit *unit; /* the line of a place in it, from where the next is counted */
     uint32_t pos;
     int line;
 } recorder;
 
+/* The receivers of output, and the form of values in it. */
+typedef struct output {
+    sink *sinks;            /* the newest first */
+    bool closed;            /* the reader of stdout went away: later output is dropped */
+    recorder recorder;
+    struct transcript *transcript; /* (optional) --record */
+    heard_output previous;
+    bool remembers;         /* keep the output of a text's last statement: another may follow */
+    show_format format;
+    print_style style;
+    bool quiet, verbose;
+} output;
+
 typedef struct session {
+    /* the world: variables, functions, stores */
     scope globals;
     scope *locals;          /* of the function that runs, or NULL */
-    struct unit *unit;      /* the text whose statements run */
-    struct unit *units;     /* every text read so far: functions and rules refer to them */
-    int depth;              /* of calls of functions */
-    int source_depth;       /* of files that source files, while they are read */
-    int sourced_depth;      /* of files with computed names that run inside each other */
-
-    store_entry *stores;
-    int64_t nstores, stores_cap;
-    uint64_t stores_made;   /* so far */
-    int64_t current;        /* index of the store in use, -1 before the first */
-    bool create_failed;     /* what comes next was meant for a store that was not made */
-    const char *default_type;
-    int64_t store_wait_ms;  /* how long to wait for the lock of a state file */
-    bool dry_run;           /* nothing is written, no shell runs: what would happen is said */
-
+    value last;             /* the last value shown: _ */
+    value args;             /* the words behind the script's name: a list of texts */
     map functions;          /* def: name to index in defs */
     struct definition *defs;
     int64_t ndefs, defs_cap;
     map rules;              /* updater: name to index in rule_defs */
     struct rule_definition *rule_defs;
     int64_t nrules, rules_cap;
-
-    show_format format;
-    print_style style;
-    bool quiet, verbose;
-    recorder recorder;
-    struct check_errors *check;   /* (optional) collects errors: --check */
-    uint64_t seed;          /* of the random functions */
+    store_entry *stores;
+    int64_t nstores, stores_cap;
+    uint64_t stores_made;   /* so far */
+    int64_t current;        /* index of the store in use, -1 before the first */
+    bool create_failed;     /* commands that follow were meant for a store that was not made */
     uint64_t draws;         /* calls of random functions without seed= so far */
+    bool gpus_announced;    /* virtual GPUs are in use */
+    bool profiles;          /* `profile FILE` runs */
+
+    output out;
+
+    /* the run: texts, errors, recursion, the end */
+    struct unit *unit;      /* the text whose statements run */
+    struct unit *units;     /* every text read so far: functions and rules refer to them */
+    int depth;              /* of calls of functions */
+    int source_depth;       /* of files that source files, while they are read */
+    int sourced_depth;      /* of files with computed names that run inside each other */
+    run_flow *flow;         /* of the block that runs the command: for those with COMMAND_RUNS */
+    struct check_errors *check; /* (optional) collects errors: --check */
+    buf detail;             /* lines that the report of the last error adds, such as a diff */
+    buf *explanation;       /* in `explain COMMAND`: where that is said; nothing is changed */
+    int (*interrupted)(void); /* (optional) SIGINT, SIGTERM, SIGALRM (time is up), or 0 */
+    int failure;            /* the exit code of the first error that was reported, or 0 */
+    bool leaving;           /* quit was run */
+    int exit_code;
+
+    /* settings, and choices of the command line */
+    const char *default_type;
+    int64_t store_wait_ms;  /* how long to wait for the lock of a state file */
+    uint64_t seed;          /* of the random functions */
     int virtual_gpus;       /* gpu(i) that a machine without GPUs gets */
     bool gpus_wanted;       /* --gpus has asked for them: where there are GPUs, too */
-    bool gpus_announced;    /* they are in use */
-
-    buf detail;             /* lines that the report of the last error adds, such as a diff */
-    buf *captured;          /* where output goes instead of stdout: a redirect */
-    bool stdout_closed;     /* its reader went away: later output is dropped */
-    value last;             /* the last value shown: _ */
-    buf *hearing;           /* (optional) gets a copy of what goes out and is not redirected */
-    bool catches_shell;     /* with it: what shell commands print, too */
-    bool unheard;           /* a shell command printed, and it was not caught */
-    buf previous;           /* what the statement before put out, when `expect` may ask for it */
-    bool has_previous;
-    bool remembers; /* keep what the last statement of a text puts out: another may follow */
-    run_flow *flow;  /* of the command that runs, when it runs statements */
-    bool profiles;          /* `profile FILE` runs */
+    bool dry_run;           /* nothing is written, no shell runs: notes say what would happen */
+    bool keep_going;        /* after an error in a script: report it and run the next statement */
     bool explains;          /* say on stderr what the store does: explain on */
-    buf *explanation;       /* in `explain COMMAND`: where that is said; nothing is changed */
     bool trace;             /* print each command to stderr before it runs */
     bool writes_unsynced;   /* files of `write` and > do not wait for the disk: write.sync */
     bool safe;              /* no shell, and no writes except to the state file */
     double timeout;         /* seconds after which the invocation gives up; 0: never */
     const char *history;    /* what --history said, or NULL */
     void (*list_options)(buf *out); /* (optional) for `help options` */
-    struct transcript *transcript; /* (optional) --record */
-
-    bool leaving;           /* quit was run */
-    int exit_code;
-    int (*interrupted)(void); /* (optional) SIGINT, SIGTERM, SIGALRM (time is up), or 0 */
-    bool keep_going;        /* after an error in a script: report it and run the next statement */
-    int failure;            /* the exit code of the first error that was reported, or 0 */
-    value args;             /* what stands behind the script's name: a list of texts */
 } session;
 
 /* An empty session with the defaults of the command line. */
@@ -155,7 +176,7 @@ int session_create(session *s, const char *type, const kv_opt *opts, int nopts, 
 int session_adopt(session *s, kv *store, const char *name, kv_err *e);
 /* The index of a store by its name, or -1. */
 int64_t session_find_store(const session *s, const char *name);
-/* Whether a name is that of a store; kv is one before the first is made. Such a name is no
+/* Returns true if the name is a store's; kv is one before the first is made. Such a name is no
  * variable: session_set refuses it (name). */
 bool session_names_store(const session *s, const char *name);
 
@@ -170,12 +191,23 @@ int session_interrupted(session *s, kv_err *e);
  * e's code. */
 int session_reason(session *s, kv_err *e);
 
-/* Where results go: stdout, or the redirect that is active. */
+/* A sink is pushed and popped by the same function, so that they always nest. */
+void sink_push(session *s, sink *k);
+void sink_pop(session *s, sink *k);
+/* Return true if a sink hears output, and if one takes it. */
+bool sink_hears(const session *s);
+bool sink_takes(const session *s);
+
+/* Writes results to the sinks and to stdout. */
 int session_out(session *s, const char *text, size_t n, kv_err *e);
+/* The same, but sinks that hear get another text than the one that is shown; NULL: nothing. */
+int session_out_twice(session *s, const buf *shown, const buf *heard, kv_err *e);
+/* A finished record goes around the commands that run now. */
+int session_out_record(session *s, const buf *line, kv_err *e);
 /* Writes out what stdout still holds. A reader that went away is no error: later output is dropped.
  * Error: io. */
 int session_flush(session *s, kv_err *e);
-/* With -v a line on stderr that says what changed: `init 3: float32 (2, 3) cpu(0)`. */
+/* With -v a line on stderr for a change: `init 3: float32 (2, 3) cpu(0)`. */
 void session_change(session *s, const char *text);
 /* In a dry run: says on stderr what would happen, and gives true. */
 bool session_would(session *s, const char *what, const char *name);

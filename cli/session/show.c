@@ -63,16 +63,16 @@ static void drop_newline(buf *out, size_t from)
 
 static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
 {
-    print_style style = s->style;
+    print_style style = s->out.style;
     style.may_stop = true;
     size_t from = out->len;
     int code = KV_OK;
     /* people see its summary; formats for programs have no form for it */
-    if (kv_array_storage(a) == KV_ROW_SPARSE && s->format <= SHOW_MXNET) {
+    if (kv_array_storage(a) == KV_ROW_SPARSE && s->out.format <= SHOW_MXNET) {
         value_print(out, value_array(a), repr);
         return KV_OK;
     }
-    switch (s->format) {
+    switch (s->out.format) {
     case SHOW_NUMPY:
         style.format = repr ? PRINT_REPR : PRINT_NUMPY;
         return print_array(out, a, &style, e);
@@ -98,34 +98,27 @@ static int show_array(session *s, buf *out, kv_array *a, bool repr, kv_err *e)
     return code;
 }
 
-/* Beyond this a reader that goes through a double would change an integer. */
-#define JSON_EXACT (1ll << 53)
-
-void show_scalar_json(buf *out, value v)
+void show_scalar_json(json_writer *w, const char *name, value v)
 {
-    char number[NUM_TEXT_MAX];
-    bool exact = true;
+    char ctx[KV_CTX_TEXT];
     switch (v.kind) {
     case VALUE_NONE:
-        buf_add(out, "null");
+        json_text(w, name, NULL);
         break;
     case VALUE_BOOL:
-        buf_add(out, v.u.integer ? "true" : "false");
+        json_bool(w, name, v.u.integer);
         break;
     case VALUE_INT:
-        num_int(number, v.u.integer);
-        exact = v.u.integer >= -JSON_EXACT && v.u.integer <= JSON_EXACT;
-        buf_printf(out, exact ? "%s" : "\"%s\"", number);
+        json_int(w, name, v.u.integer);
         break;
     case VALUE_FLOAT:
-        num_plain(number, v.u.number, NUM_BINARY64);
-        buf_printf(out, isfinite(v.u.number) ? "%s" : "\"%s\"", number);
+        json_float(w, name, v.u.number);
         break;
     case VALUE_TEXT:
-        json_write_text(out, v.u.text->text);
+        json_text(w, name, v.u.text);
         break;
     case VALUE_CTX:
-        json_write_text(out, kv_ctx_text(number, v.u.ctx));
+        json_text(w, name, kv_ctx_text(ctx, v.u.ctx));
         break;
     case VALUE_ARRAY:
     case VALUE_LIST:
@@ -135,35 +128,33 @@ void show_scalar_json(buf *out, value v)
 }
 
 /* Any value as JSON; arrays inside as files write them. */
-static int show_json(session *s, buf *out, value v, kv_err *e)
+static int show_json(json_writer *w, const char *name, value v, kv_err *e)
 {
     int code = value_descend(e);
     if (code)
         return code;
     if (v.kind == VALUE_ARRAY)
-        return json_write(out, v.u.array, e);
+        return json_write(json_field(w, name), v.u.array, e);
     if (!value_is_sequence(v)) {
-        show_scalar_json(out, v);
+        show_scalar_json(w, name, v);
         return KV_OK;
     }
-    buf_char(out, '[');
-    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++) {
-        if (i > 0)
-            buf_char(out, ',');
+    json_begin(w, name, '[');
+    for (int64_t i = 0; i < v.u.list->n && code == KV_OK; i++)
         if ((code = stop_check_at(i, e)) == KV_OK)
-            code = show_json(s, out, v.u.list->items[i], e);
-    }
-    buf_char(out, ']');
+            code = show_json(w, NULL, v.u.list->items[i], e);
+    json_end(w, ']');
     return code;
 }
 
 int show_value(session *s, buf *out, value v, bool repr, kv_err *e)
 {
+    json_writer w = {.out = out};
     int code = KV_OK;
     if (v.kind == VALUE_ARRAY)
         code = show_array(s, out, v.u.array, repr, e);
-    else if (s->format == SHOW_JSON)
-        code = show_json(s, out, v, e);
+    else if (s->out.format == SHOW_JSON)
+        code = show_json(&w, NULL, v, e);
     else
         value_print(out, v, repr);
     if (code == KV_OK && value_is_sequence(v))
@@ -211,21 +202,34 @@ void show_key(buf *out, kv_key key)
         add_quoted(out, key.name);
 }
 
-/* {"5": …, "7": …} */
-static int show_keyed_json(session *s, buf *out, const result *r, kv_err *e)
+void show_index(buf *out, const kv_array *a, int64_t i)
 {
+    int64_t at[KV_MAX_NDIM];
+    int ndim = kv_array_ndim(a);
+    for (int k = ndim - 1; k >= 0; k--) {
+        int64_t size = kv_array_shape(a)[k] > 0 ? kv_array_shape(a)[k] : 1;
+        at[k] = i % size;
+        i /= size;
+    }
+    buf_char(out, '[');
+    for (int k = 0; k < ndim; k++)
+        buf_printf(out, k > 0 ? ", %lld" : "%lld", (long long)at[k]);
+    buf_char(out, ']');
+}
+
+/* {"5": …, "7": …} */
+static int show_keyed_json(buf *out, const result *r, kv_err *e)
+{
+    json_writer w = {.out = out};
     int code = KV_OK;
-    buf_char(out, '{');
+    json_begin(&w, NULL, '{');
     for (int64_t i = 0; i < r->nkeys && code == KV_OK; i++) {
         char number[NUM_TEXT_MAX];
-        if (i > 0)
-            buf_char(out, ',');
         num_int(number, r->keys[i].id);
-        json_write_text(out, r->keys[i].name ? r->keys[i].name : number);
-        buf_char(out, ':');
-        code = show_json(s, out, r->v.u.list->items[i], e);
+        code = show_json(&w, r->keys[i].name ? r->keys[i].name : number, r->v.u.list->items[i], e);
     }
-    buf_add(out, "}\n");
+    json_end(&w, '}');
+    buf_char(out, '\n');
     return code;
 }
 
@@ -272,9 +276,9 @@ int show_result(session *s, buf *out, const result *r, kv_err *e)
     if (r->dense)
         return show_dense(s, out, r, e);
     if (r->as_text) {
-        buf_add(out, r->v.u.text->text);
-    } else if (r->keys && s->format == SHOW_JSON) {
-        code = show_keyed_json(s, out, r, e);
+        buf_add(out, r->v.u.text);
+    } else if (r->keys && s->out.format == SHOW_JSON) {
+        code = show_keyed_json(out, r, e);
     } else if (r->keys) {
         for (int64_t i = 0; i < r->nkeys && code == KV_OK; i++) {
             show_key(out, r->keys[i]);

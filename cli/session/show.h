@@ -1,7 +1,8 @@
-/* How values are shown: one place decides for print, pull, bare expressions and redirects. */
+/* The form of values: one place decides for print, pull, bare expressions and redirects. */
 #ifndef SESSION_SHOW_H
 #define SESSION_SHOW_H
 
+#include "io/json_writer.h"
 #include "session/result.h"
 #include "session/session.h"
 
@@ -9,14 +10,17 @@
  * it, else as print does. */
 int show_value(session *s, buf *out, value v, bool repr, kv_err *e);
 
-/* Appends what a command gave, complete with newlines; several keys are headed `5:`. */
+/* Appends the result of a command, complete with newlines; several keys are headed `5:`. */
 int show_result(session *s, buf *out, const result *r, kv_err *e);
 
-/* Appends a scalar or a context as JSON; integers beyond 2^53 as text. */
-void show_scalar_json(buf *out, value v);
+/* A scalar or a context as a field, or as an item where name is NULL. */
+void show_scalar_json(json_writer *w, const char *name, value v);
 
 /* Appends a key as a user would write it: 3, fc1.weight, "two words". */
 void show_key(buf *out, kv_key key);
+
+/* Appends the indices of element i of an array: [0, 1]. */
+void show_index(buf *out, const kv_array *a, int64_t i);
 
 /* The format of a name ("numpy", "csv", …). Error: usage, with "did you mean". */
 int show_format_parse(show_format *out, const char *name, kv_err *e);

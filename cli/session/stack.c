@@ -1,4 +1,4 @@
-/* Where the stack of a thread ends is what the C library says, once for each thread. */
+/* The C library is asked for the end of the stack once for each thread. */
 #include "session/stack.h"
 
 #include <pthread.h>

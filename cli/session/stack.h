@@ -1,4 +1,4 @@
-/* How much of its stack a thread has left, for what recurses as deep as its input says: limits of
+/* The stack that a thread has left, for functions that recurse as deep as their input: limits of
  * depth that are fine one by one multiply where one recursion runs inside another. */
 #ifndef SESSION_STACK_H
 #define SESSION_STACK_H
@@ -11,8 +11,9 @@
 extern _Thread_local uintptr_t stack_lowest;
 bool stack_measure(void);
 
-/* Whether less than half a megabyte of the thread's stack is left, or than half of a stack that is
- * smaller than one. What recurses refuses to go deeper then; what does not recurse fits. */
+/* Returns true if less than half a megabyte of the thread's stack is left, or less than half of a
+ * stack that is smaller than one. A recursive function then refuses to go deeper; the rest is
+ * enough for all other functions. */
 static inline bool stack_runs_low(void)
 {
     return (uintptr_t)__builtin_frame_address(0) < stack_lowest && stack_measure();

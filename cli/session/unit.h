@@ -32,6 +32,12 @@ int unit_too_deep(const session *s, const ast *node, kv_err *e);
 /* Adds the place of node to an error that has none. Returns e's code. */
 int unit_at(const session *s, const ast *node, kv_err *e);
 
+/* Adds to the session's details that what failed was called at node of the text that runs. */
+void session_caller(session *s, const ast *node);
+
+/* Appends the session's details as reports show them. */
+void session_details(const session *s, buf *out);
+
 /* A function of the script. */
 typedef struct definition {
     const char *name;

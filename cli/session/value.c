@@ -5,14 +5,15 @@
  */
 #include "session/value.h"
 
+#include <stddef.h>
 #include <string.h>
 
-#include "array/device.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/stop.h"
 #include "base/visible.h"
-#include "io/element.h"
+#include "cpu/cpu.h"
+#include "io/scalar.h"
 #include "session/stack.h"
 
 /* Deeper lists are printed as [...]. */
@@ -57,19 +58,44 @@ value value_array(kv_array *a)
     return (value){.kind = VALUE_ARRAY, .u.array = a};
 }
 
+/* A text and the count of the values that refer to it. A value points at the text itself, so that
+ * it is used like any other. */
+typedef struct counted_text {
+    int64_t refs;
+    char text[];
+} counted_text;
+
+static counted_text *counted(const char *text)
+{
+    return (counted_text *)(uintptr_t)(text - offsetof(counted_text, text));
+}
+
 int value_text_new(value *out, const char *text, size_t n, kv_err *e)
 {
     if (n && memchr(text, '\0', n))
         return kv_err_set(e, KV_E_VALUE, "a text cannot hold a NUL character");
-    value_text *t = mem_alloc((int64_t)(sizeof *t + n + 1), 1, e);
+    counted_text *t = mem_alloc((int64_t)(sizeof *t + n + 1), 1, e);
     if (!t)
         return KV_E_MEMORY;
     t->refs = 1;
     if (n)
         memcpy(t->text, text, n);
     t->text[n] = '\0';
-    *out = (value){.kind = VALUE_TEXT, .u.text = t};
+    *out = (value){.kind = VALUE_TEXT, .u.text = t->text};
     return KV_OK;
+}
+
+int value_text(value *out, const char *text, kv_err *e)
+{
+    return value_text_new(out, text, strlen(text), e);
+}
+
+int value_text_take(value *out, buf *text, int code, kv_err *e)
+{
+    if (code == KV_OK && (code = buf_check(text, e)) == KV_OK)
+        code = value_text_new(out, buf_text(text), text->len, e);
+    buf_release(text);
+    return code;
 }
 
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
@@ -94,24 +120,12 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
 
 value value_ref(value v)
 {
-    switch (v.kind) {
-    case VALUE_TEXT:
-        v.u.text->refs++;
-        break;
-    case VALUE_ARRAY:
+    if (v.kind == VALUE_TEXT)
+        counted(v.u.text)->refs++;
+    else if (v.kind == VALUE_ARRAY)
         kv_array_ref(v.u.array);
-        break;
-    case VALUE_LIST:
-    case VALUE_TUPLE:
+    else if (value_is_sequence(v))
         v.u.list->refs++;
-        break;
-    case VALUE_NONE:
-    case VALUE_BOOL:
-    case VALUE_INT:
-    case VALUE_FLOAT:
-    case VALUE_CTX:
-        break;
-    }
     return v;
 }
 
@@ -124,27 +138,13 @@ typedef union dead_link {
 
 static void drop(value v, value_list **dead)
 {
-    switch (v.kind) {
-    case VALUE_TEXT:
-        if (--v.u.text->refs == 0)
-            mem_free(v.u.text);
-        break;
-    case VALUE_ARRAY:
+    if (v.kind == VALUE_TEXT && --counted(v.u.text)->refs == 0) {
+        mem_free(counted(v.u.text));
+    } else if (v.kind == VALUE_ARRAY) {
         kv_array_unref(v.u.array);
-        break;
-    case VALUE_LIST:
-    case VALUE_TUPLE:
-        if (--v.u.list->refs == 0) {
-            v.u.list->refs = (dead_link){.next = *dead}.refs;
-            *dead = v.u.list;
-        }
-        break;
-    case VALUE_NONE:
-    case VALUE_BOOL:
-    case VALUE_INT:
-    case VALUE_FLOAT:
-    case VALUE_CTX:
-        break;
+    } else if (value_is_sequence(v) && --v.u.list->refs == 0) {
+        v.u.list->refs = (dead_link){.next = *dead}.refs;
+        *dead = v.u.list;
     }
 }
 
@@ -164,7 +164,7 @@ void value_release(value *v)
     *v = value_none();
 }
 
-/* ---- What a value is ---- */
+/* ---- Kinds of values ---- */
 
 const char *value_kind_name(value v)
 {
@@ -228,6 +228,13 @@ bool value_is_several(value v)
     return value_is_sequence(v) && !value_is_numbers(v);
 }
 
+const value *value_items(const value *v, int64_t *n)
+{
+    bool sequence = value_is_sequence(*v);
+    *n = sequence ? v->u.list->n : 1;
+    return sequence ? v->u.list->items : v;
+}
+
 int value_descend(kv_err *e)
 {
     return stack_runs_low()
@@ -237,44 +244,22 @@ int value_descend(kv_err *e)
 
 host value_host(value v)
 {
-    switch (v.kind) {
-    case VALUE_BOOL:
-        return host_bool(v.u.integer != 0);
-    case VALUE_INT:
-        return host_int(v.u.integer);
-    case VALUE_FLOAT:
-        return host_float(v.u.number);
-    case VALUE_TEXT:
-        return host_text(v.u.text->text);
-    case VALUE_NONE:
-    case VALUE_CTX:
-    case VALUE_ARRAY:
-    case VALUE_LIST:
-    case VALUE_TUPLE:
-        break;
-    }
-    return host_none();
+    return v.kind == VALUE_BOOL    ? host_bool(v.u.integer)
+           : v.kind == VALUE_INT   ? host_int(v.u.integer)
+           : v.kind == VALUE_FLOAT ? host_float(v.u.number)
+           : v.kind == VALUE_TEXT  ? host_text(v.u.text)
+                                   : host_none();
 }
 
 int value_from_host(value *out, host h, kv_err *e)
 {
-    switch (h.kind) {
-    case HOST_NONE:
-        *out = value_none();
-        return KV_OK;
-    case HOST_BOOL:
-        *out = value_bool(h.u.integer != 0);
-        return KV_OK;
-    case HOST_INT:
-        *out = value_int(h.u.integer);
-        return KV_OK;
-    case HOST_FLOAT:
-        *out = value_float(h.u.number);
-        return KV_OK;
-    case HOST_TEXT:
-        return value_text_new(out, h.u.text, strlen(h.u.text), e);
-    }
-    return KV_E_INTERNAL;
+    if (h.kind == HOST_TEXT)
+        return value_text(out, h.u.text, e);
+    *out = h.kind == HOST_BOOL    ? value_bool(h.u.integer)
+           : h.kind == HOST_INT   ? value_int(h.u.integer)
+           : h.kind == HOST_FLOAT ? value_float(h.u.number)
+                                  : value_none();
+    return KV_OK;
 }
 
 double value_number(value v)
@@ -301,10 +286,10 @@ int value_item(value *out, value v, kv_err *e)
         return rc;
     if (kv_dtype_is_float(kv_array_dtype(a))) {
         *out = value_float(0);
-        cpu_dev_ops.convert(&out->u.number, KV_FLOAT64, data, kv_array_dtype(a), 1);
+        convert_elements(&out->u.number, KV_FLOAT64, data, kv_array_dtype(a), 1);
     } else {
         *out = kv_array_dtype(a) == KV_BOOL ? value_bool(false) : value_int(0);
-        cpu_dev_ops.convert(&out->u.integer, KV_INT64, data, kv_array_dtype(a), 1);
+        convert_elements(&out->u.integer, KV_INT64, data, kv_array_dtype(a), 1);
     }
     return KV_OK;
 }
@@ -320,13 +305,13 @@ static void integer_bounds(kv_dtype dtype, int64_t *low, int64_t *high)
     *low = is_signed ? -*high - 1 : 0;
 }
 
-/* Whether x, finite, becomes an infinity in a float dtype. */
+/* Returns true if x, which is finite, becomes an infinity in a float dtype. */
 static bool overflows(double x, kv_dtype dtype)
 {
     uint8_t bytes[8];
     double back;
-    cpu_dev_ops.convert(bytes, dtype, &x, KV_FLOAT64, 1);
-    cpu_dev_ops.convert(&back, KV_FLOAT64, bytes, dtype, 1);
+    convert_elements(bytes, dtype, &x, KV_FLOAT64, 1);
+    convert_elements(&back, KV_FLOAT64, bytes, dtype, 1);
     return x - x == 0 && back - back != 0;
 }
 
@@ -346,9 +331,9 @@ int value_put_number(void *dst, kv_dtype dtype, value number, kv_err *e)
                               (long long)x, kv_dtype_name(dtype), (long long)low, (long long)high);
     }
     if (whole)
-        cpu_dev_ops.convert(dst, dtype, &number.u.integer, KV_INT64, 1);
+        convert_elements(dst, dtype, &number.u.integer, KV_INT64, 1);
     else
-        cpu_dev_ops.convert(dst, dtype, &number.u.number, KV_FLOAT64, 1);
+        convert_elements(dst, dtype, &number.u.number, KV_FLOAT64, 1);
     return KV_OK;
 }
 
@@ -472,9 +457,9 @@ static bool print_number(buf *out, kv_array *a)
     if (kv_array_ndim(a) > 0 || kv_array_read(a, &data, &unused))
         return false;
     if (kv_dtype_is_float(dtype))
-        num_repr(text, element_float(dtype, data, 0), element_width(dtype));
+        num_repr(text, scalar_float(dtype, data, 0), scalar_width(dtype));
     else
-        element_text(text, dtype, data, 0);
+        scalar_text(text, dtype, data, 0);
     buf_add(out, dtype != KV_BOOL ? text : *text == '1' ? "True" : "False");
     return true;
 }
@@ -512,7 +497,7 @@ static void print_value(buf *out, value v, bool repr, int depth)
         if (repr)
             host_print(out, value_host(v), repr);
         else
-            visible_lines(out, v.u.text->text, strlen(v.u.text->text));
+            visible_lines(out, v.u.text, strlen(v.u.text));
         return;
     case VALUE_CTX:
         buf_add(out, kv_ctx_text(ctx, v.u.ctx));

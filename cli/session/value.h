@@ -1,8 +1,8 @@
-/* Dynamic values: what variables hold and expressions give.
+/* Dynamic values, of variables and expressions.
  *
  * A value is 16 bytes; texts, lists and arrays are counted boxes, so copying a value is cheap.
  * Arrays are shared until written, so that assigning one means a copy. A list is an object, as in
- * Python: all who refer to it see it change (script/list.h). Where an array is needed, a list or
+ * Python: all who refer to it see it change (session/list.h). Where an array is needed, a list or
  * tuple of numbers only ("numbers") becomes a float32 one.
  */
 #ifndef SESSION_VALUE_H
@@ -24,11 +24,6 @@ typedef enum value_kind {
     VALUE_TUPLE
 } value_kind;
 
-typedef struct value_text {
-    int64_t refs;
-    char text[];
-} value_text;
-
 typedef struct value_list value_list;
 
 typedef struct value {
@@ -36,7 +31,7 @@ typedef struct value {
     union {
         int64_t integer; /* VALUE_BOOL: 0 or 1 */
         double number;
-        value_text *text;
+        const char *text; /* counted: see value.c */
         kv_ctx ctx;
         kv_array *array;
         value_list *list; /* VALUE_LIST, VALUE_TUPLE */
@@ -57,6 +52,10 @@ value value_float(double x);
 value value_ctx(kv_ctx ctx);
 value value_array(kv_array *a); /* takes the caller's reference */
 int value_text_new(value *out, const char *text, size_t n, kv_err *e);
+int value_text(value *out, const char *text, kv_err *e); /* up to its NUL */
+/* The end of a function that has put the text together: releases it, and makes the value unless
+ * code is an error. Returns code, or KV_E_MEMORY. */
+int value_text_take(value *out, buf *text, int code, kv_err *e);
 /* A list or tuple of n values, all none; fill items before it is shared. */
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e);
 /* The end of what fills a new list: releases *out when code is an error. Returns code. */
@@ -76,6 +75,8 @@ bool value_is_sequence(value v); /* a list or a tuple */
 bool value_is_numbers(value v);
 /* Any other list or tuple: where arrays are needed, its items are these. */
 bool value_is_several(value v);
+/* The items of a list or tuple, n of them; else the value itself, which is one. */
+const value *value_items(const value *v, int64_t *n);
 host value_host(value v); /* of a scalar; a text stays borrowed */
 int value_from_host(value *out, host h, kv_err *e);
 double value_number(value v); /* of a number */

@@ -1,7 +1,5 @@
-/* --check and -k: how the parser goes on after an error, and what becomes of the error. */
+/* --check and -k: the parser reports an error and goes on behind it. */
 #include "syntax/check.h"
-
-#include <string.h>
 
 #include "base/mem.h"
 #include "syntax/statement.h"
@@ -50,8 +48,8 @@ static uint32_t indent(const parser *p, uint32_t pos)
     return end - start;
 }
 
-/* Whether the error is a `(` or `[` that is not closed: the text behind it goes on in a line that
- * is indented no more than the statement. *line: where that begins. */
+/* Returns true if the error is a `(` or `[` that is not closed: the text behind it goes on in a
+ * line that is indented no more than the statement. *line: the begin of that line. */
 static bool swallowed(parser *p, uint32_t statement, uint32_t *line)
 {
     uint32_t here = parse_peek(p)->pos;
@@ -61,7 +59,7 @@ static bool swallowed(parser *p, uint32_t statement, uint32_t *line)
 }
 
 /* Goes past words and balanced brackets up to the end of the statement, or with to_block to its
- * `{`. A `}` ends what is open in its block. False when the text ends inside a bracket. */
+ * `{`. A `}` ends all open brackets in its block. False when the text ends inside a bracket. */
 static bool skip(parser *p, bool in_block, bool to_block)
 {
     int braces = 0, others = 0;
@@ -116,8 +114,8 @@ static bool recover(parser *p, const parser *before, bool to_block,
         p->lx.incomplete = true;
         return !to_block;
     }
-    /* what an open bracket swallowed is read again; where there is no better sign, from the next
-     * line */
+    /* the text that an open bracket swallowed is read again; where there is no better sign, from
+     * the next line */
     if (next_line || !skip(p, in_block, to_block)) {
         parse_back(p, before);
         parse_seek(p, next_line ? line : line_end(p, pos));
@@ -137,6 +135,27 @@ static bool collect(parser *p, const parser *before)
 bool check_recover(parser *p, const parser *before, bool to_block)
 {
     return recover(p, before, to_block, collect);
+}
+
+static bool forget(parser *p, const parser *before)
+{
+    (void)before;
+    if (p->cursor->met || ends_everything(p->e))
+        return false;
+    *p->e = (kv_err){0};
+    return true;
+}
+
+bool check_pass_over(parser *p, const parser *before, bool to_block)
+{
+    bool on = recover(p, before, to_block, forget);
+    token t = *parse_peek(p);
+    uint32_t pos = t.pos;
+    while (pos > p->lx.start && lex_is_blank(parse_char(p, pos - 1)))
+        pos--;
+    if (t.kind == TOK_CURSOR && pos > p->lx.start && parse_char(p, pos - 1) != '\n')
+        parse_take(p); /* it is in the statement that failed, of which nothing is known */
+    return on;
 }
 
 /* ---- -k ---- */

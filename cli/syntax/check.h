@@ -32,6 +32,9 @@ bool check_take(session *s, kv_err *e);
  * to the `{` of the statement instead, and gives false when there is none. */
 bool check_recover(parser *p, const parser *before, bool to_block);
 
+/* The same for completion, which wants to know of no error but goes on to the cursor. */
+bool check_pass_over(parser *p, const parser *before, bool to_block);
+
 /* The same under -k, for a statement that stands in no block: it becomes a STMT_BROKEN, and ends
  * with its line, its block, and the lines that are indented more. */
 bool check_keep_going(parser *p, const parser *before, bool to_block);

@@ -7,11 +7,11 @@
 
 #include "base/map.h"
 #include "base/suggest.h"
+#include "session/unit.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
 #include "syntax/statement.h"
-#include "session/unit.h"
 
 typedef struct names {
     session *s;
@@ -23,7 +23,7 @@ typedef struct names {
     kv_err *e;
 } names;
 
-/* ---- What gives a name a value ---- */
+/* ---- Names that are set ---- */
 
 static int add(map *m, const char *name, kv_err *e)
 {
@@ -61,7 +61,7 @@ static int collect(names *n, const ast *node)
     return code;
 }
 
-/* ---- What reads one ---- */
+/* ---- Names that are read ---- */
 
 static bool is_set(const names *n, const char *name)
 {
@@ -89,7 +89,7 @@ static int tell(names *n, const ast *node)
     return check_take(n->s, &found) ? add(&n->told, name, n->e) : KV_E_MEMORY;
 }
 
-/* The children that read no variable: what is set, parameters, the word of a setting. */
+/* The children that read no variable: targets of assignments, parameters, the word of a setting. */
 static bool is_no_reader(const ast *node, uint32_t i)
 {
     return (node->kind == STMT_ASSIGN && i == 0 && node->op == STMT_PLAIN &&

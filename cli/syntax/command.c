@@ -3,24 +3,23 @@
 
 #include <string.h>
 
+#include "base/name.h"
 #include "session/registry.h"
 #include "syntax/statement.h"
-
-static bool same_word(const char *name, const char *word, size_t n)
-{
-    if (strlen(name) != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (name[i] != (word[i] == '_' ? '-' : word[i]))
-            return false;
-    return true;
-}
 
 const command *command_find(const char *word, size_t n)
 {
     for (const command *c = registry.commands; c->name; c++)
-        if (same_word(c->name, word, n))
+        if (name_is_word(c->name, word, n))
             return c;
+    return NULL;
+}
+
+const command_option *command_option_find(const command *c, const char *name, size_t n)
+{
+    for (const command_option *o = c->options; o->name; o++)
+        if (name_is_word(o->name, name, n))
+            return o;
     return NULL;
 }
 
@@ -75,10 +74,10 @@ void command_call_usage(buf *out, const command *c)
     buf_add(out, "kv.");
     if (method)
         buf_add(out, method);
-    for (const char *at = method ? "" : c->name; *at; at++)
-        buf_char(out, *at == '-' ? '_' : *at);
-    if (!method)
+    if (!method) {
+        name_put(out, c->name, strlen(c->name), '_');
         buf_add(out, "(…)");
+    }
 }
 
 void command_option_usage(buf *out, const command_option *o)

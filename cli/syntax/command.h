@@ -13,7 +13,7 @@
 
 /* ---- The table ---- */
 
-/* How an argument is read. */
+/* The kinds of arguments, each of which is parsed in a way of its own. */
 typedef enum arg_kind {
     ARG_END,
     ARG_KEYS,   /* words, ranges, lists, patterns: parse_keys */
@@ -41,7 +41,7 @@ typedef struct command_arg {
     bool optional;
 } command_arg;
 
-/* How the value of an option is read. */
+/* The kinds of values of options. */
 typedef enum option_kind {
     OPTION_INT,   /* a value that must be a 64-bit integer in the range of an int32 */
     OPTION_VALUE, /* a value */
@@ -61,26 +61,26 @@ typedef struct command_option {
 
 /* One flag answers one question about a command. */
 enum {
-    /* What it puts out. */
+    /* Its output. */
     COMMAND_GIVES = 1 << 0,  /* gives a value: it can be redirected */
     COMMAND_PRINTS = 1 << 1, /* may print lines (of an updater): | and > take these */
     COMMAND_DRAWS = 1 << 2,  /* with COMMAND_PRINTS: writes the file of > itself, often a picture */
     COMMAND_SAVES = 1 << 3,  /* with COMMAND_PRINTS: > FILE saves one value as such */
     COMMAND_WRITES = 1 << 4, /* writes its ARG_FILE */
-    /* How its words are read. */
+    /* Its arguments. */
     COMMAND_PARAMS = 1 << 5,   /* takes --PARAM VALUE for the parameters of a rule */
     COMMAND_ONE_EACH = 1 << 6, /* one value a key, so a single key takes one value */
     COMMAND_SETS = 1 << 7,     /* its second argument is a word of a setting, no variable */
-    /* What it does to stores. */
+    /* Its effect on stores. */
     COMMAND_CHANGES = 1 << 8,    /* may change one; without it a state file's lock may be shared */
     COMMAND_ALL_KEYS = 1 << 9,   /* concerns every key of the store: its record lists them */
     COMMAND_CHOOSES = 1 << 10,   /* decides which store is in use */
     COMMAND_REGISTERS = 1 << 11, /* its first argument becomes a store type */
-    COMMAND_EXPLAINED = 1 << 12, /* explain can say what it does */
-    /* What it does with other statements. */
+    COMMAND_EXPLAINED = 1 << 12, /* explain can describe it */
+    /* Its effect on other statements. */
     COMMAND_RUNS = 1 << 13,         /* runs statements: run_argument */
     COMMAND_SOURCES = 1 << 14,      /* runs a file, which may set any variable */
-    COMMAND_EXPECTS = 1 << 15,      /* compares what the statement before it put out */
+    COMMAND_EXPECTS = 1 << 15,      /* compares the output of the statement before it */
     COMMAND_EXPECTS_ERROR = 1 << 16 /* its block shall fail */
 };
 
@@ -92,15 +92,15 @@ typedef struct command {
     command_arg args[COMMAND_MAX_ARGS + 1];          /* ARG_END behind the last */
     command_option options[COMMAND_MAX_OPTIONS + 1];
     int flags;
-    /* Runs the command of a STMT_COMMAND node; out receives what it gives. */
+    /* Runs the command of a STMT_COMMAND node; out receives its result. */
     int (*run)(session *s, const ast *call, result *out, kv_err *e);
     const char *summary;                             /* one line */
     const char *examples;                            /* lines "command  # what it does" */
     const char *see;                                 /* "push, pull" or NULL */
     const char *fails;                               /* codes, or NULL */
-    /* How MXNet calls the command as a method, "pull(key, out, priority)": its name, and its
-     * parameters in their order, first those that are the arguments, then options. A name before a
-     * colon is that of a dictionary that may hold them. NULL: MXNet has no such method, and the
+    /* The command as a method of MXNet, "pull(key, out, priority)": its name, and its parameters in
+     * their order, first the arguments, then the options. A name before a colon is a dictionary
+     * that may hold them. NULL: MXNet has no such method, and the
      * command has its own name, with its arguments in their order. The methods are those of KVStore
      * in MXNet 1.9.1 (python/mxnet/kvstore). */
     const char *method;
@@ -108,19 +108,24 @@ typedef struct command {
      * store types that the texts register, or NULL when there may be any others. The error has the
      * place of the word. */
     int (*check)(const source *src, const ast *call, const map *types, kv_err *e);
+    /* (optional) The function of the store in use that cmd_call_store calls. */
+    int (*on_store)(kv *store, kv_err *e);
 } command;
 
 /* The command of a word in which - and _ are the same, n bytes long; NULL when there is none. */
 const command *command_find(const char *word, size_t n);
 
+/* The option of a command, by its name in which - and _ are the same, n bytes long; or NULL. */
+const command_option *command_option_find(const command *c, const char *name, size_t n);
+
 /* The command that a method of a store is, by MXNet's name or by its own with _ for -; NULL when
  * there is none. */
 const command *command_find_method(const char *name);
 
-/* Whether a node is a command with one of these flags. */
+/* Returns true if the node is a command with one of these flags. */
 bool command_is(const ast *node, int flags);
 
-/* Whether the command has a call form: whether its arguments can stand between brackets. */
+/* Returns true if the command has a call form: its arguments can stand between brackets. */
 bool command_can_be_called(const command *c);
 
 /* "kv.push(key, value, priority)", from the tables. */

@@ -1,4 +1,5 @@
-/* One walk over the tree. It errs on one side only: what it does not know changes the store. */
+/* One walk over the tree. It errs on one side only: a command with an unknown effect counts as a
+ * change of the store. */
 #include "syntax/effect.h"
 
 #include "syntax/command.h"

@@ -19,13 +19,17 @@ static const struct {
 
 #define NKINDS ((int)(sizeof kinds / sizeof *kinds))
 
-file_kind file_kind_of(const char *path)
+/* The ending of a path, behind its last dot, as of a file of text for "-"; "" without one. */
+static const char *ending_of(const char *path)
 {
     const char *dot = strrchr(path, '.');
-    if (strcmp(path, "-") == 0)
-        return FILE_TEXT;
+    return strcmp(path, "-") == 0 ? "txt" : dot && dot > path && dot[-1] != '/' ? dot + 1 : "";
+}
+
+file_kind file_kind_of(const char *path)
+{
     for (int i = 0; i < NKINDS; i++)
-        if (dot && dot > path && dot[-1] != '/' && strcasecmp(dot + 1, kinds[i].name) == 0)
+        if (strcasecmp(ending_of(path), kinds[i].name) == 0)
             return kinds[i].kind;
     return FILE_UNKNOWN;
 }
@@ -44,7 +48,7 @@ bool file_kind_grows(file_kind kind)
     return kind == FILE_CSV || kind == FILE_TSV || kind == FILE_NDJSON || kind == FILE_TEXT;
 }
 
-/* Appends ".csv, .tsv or .txt": the endings of all kinds, or of those that grow. */
+/* Appends ".csv, .tsv or .txt": the endings of all kinds, or of the kinds that grow. */
 static void add_endings(buf *out, bool growing)
 {
     const char *chosen[NKINDS];
@@ -90,4 +94,28 @@ int file_kind_check(const char *path, bool append, kv_err *e)
     }
     buf_release(&endings);
     return code;
+}
+
+/* ---- Pictures ---- */
+
+plot_target plot_target_of(const char *path)
+{
+    const char *ending = ending_of(path);
+    return strcasecmp(ending, "svg") == 0   ? PLOT_SVG
+           : strcasecmp(ending, "png") == 0 ? PLOT_PNG
+           : strcasecmp(ending, "txt") == 0 ? PLOT_TEXT
+                                            : PLOT_NOWHERE;
+}
+
+int plot_path_check(const char *path, bool append, kv_err *e)
+{
+    plot_target target = plot_target_of(path);
+    if (target == PLOT_NOWHERE)
+        return kv_err_set(e, KV_E_USAGE,
+                          "`%s` is no file name of a picture (.svg, .png or .txt)", path);
+    if (append && target != PLOT_TEXT) {
+        kv_err_set(e, KV_E_USAGE, ">> adds lines, and \"%s\" is not made of lines", path);
+        return kv_err_hint(e, "pictures that can grow end in .txt");
+    }
+    return KV_OK;
 }

@@ -1,5 +1,5 @@
-/* The kinds of files that hold arrays: what the ending of a name stands for, the
- * names of formats. */
+/* The kinds of files that hold arrays, and of pictures, by the ending of a path or by the name of a
+ * format. */
 #ifndef SYNTAX_FILE_KIND_H
 #define SYNTAX_FILE_KIND_H
 
@@ -15,7 +15,7 @@ typedef enum file_kind {
     FILE_NDJSON,      /* an array a line */
     FILE_NPY,
     FILE_SAFETENSORS, /* arrays by name */
-    FILE_TEXT         /* .txt and "-": what is shown; it is not read */
+    FILE_TEXT         /* .txt and "-": arrays as they are shown; it is not read */
 } file_kind;
 
 /* The kind of a path by its ending, in any case. */
@@ -24,7 +24,7 @@ file_kind file_kind_of(const char *path);
 /* The kind of the name of a format: "csv", …; error usage, with "did you mean". */
 int file_kind_parse(file_kind *out, const char *name, kv_err *e);
 
-/* Checks a path that is to be written, or added to: what can be said before anything runs. Error:
+/* Checks, before anything runs, a path that is to be written or added to. Error:
  * usage (no known ending, a kind that cannot grow). */
 int file_kind_check(const char *path, bool append, kv_err *e);
 
@@ -32,7 +32,14 @@ int file_kind_check(const char *path, bool append, kv_err *e);
  * itself, and for safetensors. */
 const char *file_kind_title(file_kind kind);
 
-/* Whether the ends of what such a file holds are lines, so that >> can add some. */
+/* The target of a picture, by the ending of its path. */
+typedef enum plot_target { PLOT_NOWHERE, PLOT_TEXT, PLOT_SIXEL, PLOT_SVG, PLOT_PNG } plot_target;
+plot_target plot_target_of(const char *path);
+
+/* Checks a path that a picture is to be written, or added, to. Error: usage. */
+int plot_path_check(const char *path, bool append, kv_err *e);
+
+/* Returns true if >> can add to such a file, since its contents are lines. */
 bool file_kind_grows(file_kind kind);
 
 #endif

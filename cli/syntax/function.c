@@ -1,14 +1,13 @@
-/* How the arguments of a call find their parameters, and what the code of functions shares.
+/* The arguments of a call are matched to parameters here, and functions share their helpers.
  *
- * What the words of a call alone show (how many arguments, which names) is checked apart from the
- * call, so that a script can be checked before it runs.
+ * The number and the names of the arguments are checked apart from the call, since a script can be
+ * checked before it runs, when the values are not known.
  */
 #include "syntax/function.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
 #include "session/registry.h"
@@ -46,7 +45,7 @@ static int count_params(const function *f)
     return n;
 }
 
-/* How many parameters must be given; they come first. */
+/* The number of parameters that must be given; they come first. */
 static int count_required(const function *f)
 {
     int n = 0;
@@ -169,8 +168,8 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
 
 /* ---- Calling ---- */
 
-/* How many of the positional arguments are the leading integers of a shape: all but those that the
- * other parameters which must be given need. */
+/* The number of positional arguments that are the leading integers of a shape: all but the
+ * arguments of the other required parameters. */
 static int64_t shape_integers(const function *f, const value *args, int64_t n, const bool *given)
 {
     int64_t most = n, count = 0;
@@ -291,8 +290,13 @@ int function_call(session *s, const function *f, const value *args, const char *
     if (f->flags & FUNCTION_ELEMENT)
         return call_host(f, args, n, out, e);
     rc = sort_arguments(&a, args, names, n, &owned, e);
+    if (!rc && (f->flags & FUNCTION_ARRAY))
+        rc = value_to_array(&a.array, a.rest ? a.rest[0] : a.v[0], e);
+    if (!rc && (f->flags & FUNCTION_STORE))
+        rc = session_store(s, &a.store, e);
     if (!rc)
         rc = f->call(&a, out, e);
+    kv_array_unref(a.array);
     /* The tuple borrowed its integers, which need no release. */
     value_release(&owned);
     return rc;
@@ -334,26 +338,29 @@ int function_number(value v, const char *what, double *out, kv_err *e)
     return rc;
 }
 
-int function_shape(value v, int *ndim, int64_t shape[KV_MAX_NDIM], kv_err *e)
+int function_integers(const value *v, int64_t n, const char *what, int *count,
+                      int64_t ints[KV_MAX_NDIM], kv_err *e)
 {
-    const value *items = &v;
-    int64_t n = 1;
-    if (value_is_sequence(v)) {
-        items = v.u.list->items;
-        n = v.u.list->n;
-    } else if (!value_is_number(v))
-        return kv_err_set(e, KV_E_DTYPE, "a shape is integers, as in (2, 3), not %s",
-                          value_kind_name(v));
+    if (n == 1)
+        v = value_items(v, &n);
     if (n > KV_MAX_NDIM)
         return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes, not %lld", KV_MAX_NDIM,
                           (long long)n);
     for (int64_t i = 0; i < n; i++) {
-        int rc = function_int(items[i], "a size in a shape", &shape[i], e);
+        int rc = function_int(v[i], what, &ints[i], e);
         if (rc)
             return rc;
     }
-    *ndim = (int)n;
+    *count = (int)n;
     return KV_OK;
+}
+
+int function_shape(value v, int *ndim, int64_t shape[KV_MAX_NDIM], kv_err *e)
+{
+    if (!value_is_sequence(v) && !value_is_number(v))
+        return kv_err_set(e, KV_E_DTYPE, "a shape is integers, as in (2, 3), not %s",
+                          value_kind_name(v));
+    return function_integers(&v, 1, "a size in a shape", ndim, shape, e);
 }
 
 int function_dtype(value v, kv_dtype fallback, kv_dtype *out, kv_err *e)
@@ -364,7 +371,7 @@ int function_dtype(value v, kv_dtype fallback, kv_dtype *out, kv_err *e)
     if (v.kind != VALUE_TEXT)
         return kv_err_set(e, KV_E_DTYPE, "a dtype is a text such as \"float16\", not %s",
                           value_kind_name(v));
-    return kv_dtype_parse(out, v.u.text->text, e);
+    return kv_dtype_parse(out, v.u.text, e);
 }
 
 int function_ctx(value v, kv_ctx *out, kv_err *e)
@@ -383,7 +390,7 @@ int function_text(value v, const char *what, const char **out, kv_err *e)
 {
     if (v.kind != VALUE_TEXT)
         return kv_err_set(e, KV_E_DTYPE, "%s is a text, not %s", what, value_kind_name(v));
-    *out = v.u.text->text;
+    *out = v.u.text;
     return KV_OK;
 }
 

@@ -15,6 +15,8 @@ typedef struct function_args {
     const struct function *function;
     value v[FUNCTION_MAX_PARAMS]; /* none where not given */
     bool given[FUNCTION_MAX_PARAMS];
+    kv_array *array;   /* FUNCTION_ARRAY: the first argument; borrowed */
+    kv *store;         /* FUNCTION_STORE: the one in use */
     const value *rest; /* FUNCTION_REST: all positional arguments */
     int64_t nrest;
 } function_args;
@@ -24,7 +26,9 @@ enum {
     FUNCTION_REST = 2,  /* takes any number of positional arguments, in rest: at least as many as it
                            has unmarked parameters; the marked ones are given by name only */
     FUNCTION_ELEMENT = 4, /* element-wise: call is NULL, vm/expr.h and vm/host.h compute it */
-    FUNCTION_METHOD = 8   /* x.f(y) only: it changes x */
+    FUNCTION_METHOD = 8,  /* x.f(y) only: it changes x */
+    FUNCTION_ARRAY = 16,  /* parameter 0 is an array, or a value that becomes one */
+    FUNCTION_STORE = 32   /* asks the store in use */
 };
 
 typedef struct function {
@@ -43,8 +47,8 @@ const function *function_find(const char *name);
 /* Appends "full(shape, v, dtype=, ctx=)". */
 void function_usage(buf *out, const function *f);
 
-/* What the words of a call alone show: the number of its arguments, their names. names[i] is NULL
- * for a positional one. Error: usage. */
+/* Checks a call before it runs, when only the number and the names of its arguments are known.
+ * names[i] is NULL for a positional one. Error: usage. */
 int function_check(const function *f, const char *const *names, int64_t n, kv_err *e);
 
 /* Sorts positional and named arguments to parameters and calls. names[i] is NULL for a positional
@@ -54,6 +58,10 @@ int function_call(session *s, const function *f, const value *args, const char *
 
 /* ---- Helpers for their code ---- */
 
+/* Integers, one an axis: several, or one tuple or list of them. what names one in the message.
+ * Errors: dtype, shape (more than an array has axes), value. */
+int function_integers(const value *v, int64_t n, const char *what, int *count,
+                      int64_t ints[KV_MAX_NDIM], kv_err *e);
 /* A shape from a tuple, list or integer. Errors: dtype, shape, value. */
 int function_shape(value v, int *ndim, int64_t shape[KV_MAX_NDIM], kv_err *e);
 /* dtype from a text such as "float16", the default when v is none. */

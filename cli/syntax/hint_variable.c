@@ -4,7 +4,7 @@
 #include "lang/lex.h"
 #include "syntax/statement.h"
 
-/* Whether a node is a word that stands without quotes. */
+/* Returns true if the node is a word without quotes. */
 static bool is_bare(const source *src, const ast *node)
 {
     return node && node->kind == AST_TEXT && node->end > node->pos &&

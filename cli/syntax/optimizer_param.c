@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/name.h"
 #include "kvstore.h"
 #include "lang/parse.h"
 
@@ -23,38 +24,39 @@ const optimizer_param optimizer_params[] = {
     {0},
 };
 
-static bool same_name(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
-            return false;
-    return *a == *b;
-}
-
 bool optimizer_takes_text(const char *param, const rule_ast *rule)
 {
+    size_t n = strlen(param);
     for (int i = 0; rule && i < rule->nparams; i++)
-        if (same_name(rule->params[i].name, param))
+        if (name_is_word(rule->params[i].name, param, n))
             return rule->params[i].value->kind == AST_TEXT;
     for (const optimizer_param *p = optimizer_params; p->name; p++)
-        if (same_name(p->name, param))
+        if (name_is_word(p->name, param, n))
             return p->text;
     return false;
 }
 
-bool optimizer_named_takes_text(const char *param, const char *name)
+const char *optimizer_text(const char *name)
 {
     const char *one, *text;
-    bool found = false;
-    for (int i = 0; !found && (text = kv_optimizer_text(i, &one)); i++) {
-        rule_ast *rule;
-        arena nodes = {0};
-        kv_err unused = {0};
-        source src = {
-            .name = one, .text = text, .len = (uint32_t)strlen(text), .line = 1, .col = 1};
-        if (strcasecmp(one, name) == 0 && parse_rule(&rule, &src, &nodes, &unused) == KV_OK)
-            found = optimizer_takes_text(param, rule);
-        arena_release(&nodes);
-    }
+    for (int i = 0; (text = kv_optimizer_text(i, &one)); i++)
+        if (strcasecmp(one, name) == 0)
+            return text;
+    return NULL;
+}
+
+bool optimizer_named_takes_text(const char *param, const char *name)
+{
+    const char *text = optimizer_text(name);
+    rule_ast *rule;
+    arena nodes = {0};
+    kv_err unused = {0};
+    source src = {.name = name, .text = text, .line = 1, .col = 1};
+    if (!text)
+        return false;
+    src.len = (uint32_t)strlen(text);
+    bool found = parse_rule(&rule, &src, &nodes, &unused) == KV_OK &&
+                 optimizer_takes_text(param, rule);
+    arena_release(&nodes);
     return found;
 }

@@ -15,11 +15,14 @@ typedef struct optimizer_param {
 /* An entry without a name ends it. */
 extern const optimizer_param optimizer_params[];
 
-/* Whether a parameter, with - or _, is a text: one that every optimizer takes, or, where rule is
- * given, one of that rule. */
+/* Returns true if a parameter, written with - or _, is a text. Every optimizer takes some; rule, if
+ * given, has others. */
 bool optimizer_takes_text(const char *param, const rule_ast *rule);
 
-/* The same of an optimizer of the library, by its name. */
+/* The rule of an optimizer of the library, by its name in any case; NULL when there is none. */
+const char *optimizer_text(const char *name);
+
+/* optimizer_takes_text for an optimizer of the library, by its name. */
 bool optimizer_named_takes_text(const char *param, const char *name);
 
 #endif

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/name.h"
 #include "base/suggest.h"
+#include "syntax/bind.h"
 #include "syntax/check.h"
 #include "syntax/file_kind.h"
 #include "syntax/optimizer_param.h"
-#include "syntax/plot_target.h"
-#include "syntax/statement.h"
-#include "session/unit.h"
 #include "syntax/read_unit.h"
+#include "syntax/statement.h"
 
 /* ---- Words ---- */
 
@@ -29,7 +29,7 @@ uint32_t parse_dashed_end(const parser *p, uint32_t pos)
     return end;
 }
 
-static ast *text_node(parser *p, uint32_t pos, uint32_t end)
+ast *parse_text(parser *p, uint32_t pos, uint32_t end)
 {
     ast *node = parse_node(p, AST_TEXT, pos, end, 0);
     if (!node || !(node->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
@@ -42,6 +42,12 @@ ast *parse_word(parser *p, const char *more, const char *wanted)
 {
     uint32_t pos = parse_here(p), end = pos;
     char c = parse_char(p, pos), next = parse_char(p, pos + 1);
+    while (is_word_char(parse_char(p, end)) ||
+           (parse_char(p, end) && strchr(more, parse_char(p, end)) &&
+            !(parse_char(p, end) == '-' && parse_char(p, end + 1) == '>')))
+        end++;
+    if (parse_expects(p, EXPECT_WORD, end))
+        return NULL;
     if (c == '"' || c == '\'' || c == '$' || c == '(' ||
         (c == 'f' && (next == '"' || next == '\''))) {
         bool arguments = p->arguments;
@@ -50,11 +56,7 @@ ast *parse_word(parser *p, const char *more, const char *wanted)
         p->arguments = arguments;
         return one;
     }
-    while (is_word_char(parse_char(p, end)) ||
-           (parse_char(p, end) && strchr(more, parse_char(p, end)) &&
-            !(parse_char(p, end) == '-' && parse_char(p, end + 1) == '>')))
-        end++;
-    return end > pos ? text_node(p, pos, end) : parse_unexpected(p, wanted);
+    return end > pos ? parse_text(p, pos, end) : parse_unexpected(p, wanted);
 }
 
 const char *parse_new_name(parser *p, const char *wanted)
@@ -128,6 +130,8 @@ ast *parse_redirect(parser *p, const command *c)
         return node;
     }
     if (t.sign == SIGN2('-', '>')) {
+        if (parse_expects(p, EXPECT_VARIABLE, 0))
+            return NULL;
         const char *name = parse_new_name(p, "the name of a variable");
         return name ? redirect_node(p, t.pos, REDIRECT_VARIABLE, name, NULL) : NULL;
     }
@@ -146,17 +150,16 @@ ast *parse_redirect(parser *p, const command *c)
 
 /* ---- Commands ---- */
 
-static ast *usage_fail(parser *p, const command *c, uint32_t pos, uint32_t end, const char *what)
+static ast *hint_usage(parser *p, const command *c)
 {
     buf line = {0};
     command_usage(&line, c);
-    parse_fail(p, pos, end, KV_E_USAGE, "%s", what);
     kv_err_hint(p->e, "usage: %s", buf_text(&line));
     buf_release(&line);
     return NULL;
 }
 
-/* Whether the value of a rule's parameter is a bare word, which is text. */
+/* Returns true if the value of a rule's parameter is a bare word, which is text. */
 static bool is_text_word(parser *p)
 {
     const token *t = parse_peek(p);
@@ -167,7 +170,7 @@ static bool is_text_word(parser *p)
     return text && !parse_is_reserved(text) && !parse_is_constant(text, &number);
 }
 
-/* What may stand in the word that is the value of a parameter. */
+/* The signs that a word may contain as the value of a parameter. */
 #define PARAM_WORD "-./,="
 
 static bool is_param_char(const parser *p, uint32_t pos)
@@ -200,7 +203,7 @@ static ast *text_value(parser *p)
 {
     uint32_t pos = parse_here(p), end = raw_end(p);
     if (end > pos)
-        return text_node(p, pos, end);
+        return parse_text(p, pos, end);
     if (is_text_word(p))
         return parse_word(p, PARAM_WORD, "a value");
     return parse_value(p);
@@ -221,7 +224,7 @@ static int param_value(parser *p, const char *name, ast *given[2])
         end++;
     if (end == pos)
         return (given[0] = parse_value(p)) != NULL;
-    p->e = &unused; /* what is no expression may be a word; else the error shows again */
+    p->e = &unused; /* a failed expression may be a word; else the error shows again */
     given[0] = parse_value(p);
     p->e = outer;
     if (given[0] && p->last > end)
@@ -233,14 +236,14 @@ static int param_value(parser *p, const char *name, ast *given[2])
     parse_back(p, &before);
     if (open)
         return (given[0] = parse_value(p)) != NULL;
-    ast *word = text_node(p, pos, end);
+    ast *word = parse_text(p, pos, end);
     given[word_alone ? 0 : 1] = word;
     if (!word_alone)
         parse_seek(p, last);
     return !word ? 0 : word_alone ? 1 : 2;
 }
 
-/* What may stand in a word of a list: 1,2,4 or push+adam+pull. */
+/* The signs that a word of a list may contain: 1,2,4 or push+adam+pull. */
 #define WORD_LIST "+-.,"
 
 static ast *option_value(parser *p, const command_option *o)
@@ -271,11 +274,21 @@ static ast *option_value(parser *p, const command_option *o)
     return NULL;
 }
 
-static void dashes(char *text)
+/* The end of a run of dashes, letters and digits. */
+static uint32_t option_end(const parser *p, uint32_t pos)
 {
-    for (; *text; text++)
-        if (*text == '_')
-            *text = '-';
+    while (parse_char(p, pos) == '-' || is_word_char(parse_char(p, pos)))
+        pos++;
+    return pos;
+}
+
+/* Also the dashes alone, where they stand before the cursor. */
+static bool at_option(parser *p)
+{
+    const token *t = parse_peek(p);
+    return t->kind == TOK_OPTION ||
+           (parse_is_sign(p, SIGN1('-')) && t->blank_before && p->lx.cursor &&
+            option_end(p, t->pos) == p->lx.src->len);
 }
 
 static ast *unknown_option(parser *p, const command *c, const token *t, const char *name)
@@ -291,92 +304,70 @@ static ast *unknown_option(parser *p, const command *c, const token *t, const ch
     snprintf(word, sizeof word, "--%.37s", name);
     parse_fail(p, t->pos, t->end, KV_E_USAGE, "`%s` has no option --%s", c->name, name);
     suggest_hint(p->e, word, names, n);
-    buf line = {0};
-    command_usage(&line, c);
-    kv_err_hint(p->e, "usage: %s", buf_text(&line));
-    buf_release(&line);
-    return NULL;
+    return hint_usage(p, c);
 }
 
 /* --name [=] [value] */
-static ast *option(parser *p, const command *c)
+static ast *option(parser *p, binding *b)
 {
+    const command *c = b->c;
     token t = parse_take(p);
-    char name[64] = "";
-    size_t n = t.end - t.pos - 2;
-    memcpy(name, p->lx.src->text + t.pos + 2, n < 63 ? n : 63);
-    dashes(name);
-    parse_accept(p, SIGN1('='));
-    ast *given[2] = {NULL, NULL};
-    int ngiven = 0;
-    const char *known = NULL;
-    for (const command_option *o = c->options; o->name && !known; o++) {
-        if (strcmp(o->name, name) != 0)
-            continue;
-        known = o->name;
-        if (o->kind == OPTION_FLAG)
-            break;
-        if (parse_at_end(p))
-            return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", name,
-                              name, o->value);
-        if (!(given[0] = option_value(p, o)))
-            return NULL;
-        ngiven = 1;
-    }
-    if (!known && (c->flags & COMMAND_PARAMS)) {
-        if (!(known = parse_intern(p, name, strlen(name))))
-            return NULL;
-        bool alone = parse_at_end(p) || parse_peek(p)->kind == TOK_OPTION;
-        if (!alone && !(ngiven = param_value(p, known, given)))
-            return NULL;
-    }
+    buf name = {0};
+    name_put(&name, p->lx.src->text + t.pos + 2, t.end - t.pos - 2, '-');
+    const char *known = buf_check(&name, p->e) ? NULL : parse_intern(p, buf_text(&name), name.len);
+    buf_release(&name);
     if (!known)
-        return unknown_option(p, c, &t, name);
-    ast *node = parse_node_of(p, STMT_OPTION, t.pos, given, ngiven);
+        return NULL;
+    const command_option *o = command_option_find(c, known, strlen(known));
+    if (!o && !(c->flags & COMMAND_PARAMS))
+        return unknown_option(p, c, &t, known);
+    parse_accept(p, SIGN1('='));
+    bool ends = parse_at_end(p) || (!o && at_option(p)), flag = o && o->kind == OPTION_FLAG;
+    if (o && !flag && ends)
+        return parse_fail(p, t.pos, t.end, KV_E_USAGE, "--%s needs a value: --%s %s", known, known,
+                          o->value);
+    ast *given[2] = {NULL, NULL};
+    int n = 0;
+    if (!flag) {
+        b->option = o;
+        b->in_option = true;
+        b->begins = parse_peek(p)->pos;
+    }
+    if (!flag && !ends) {
+        n = o ? (given[0] = option_value(p, o)) != NULL : param_value(p, known, given);
+        if (n == 0)
+            return NULL;
+    }
+    ast *node = parse_node_of(p, STMT_OPTION, t.pos, given, n);
     if (node)
         node->u.text = known;
     return node;
 }
 
-/* Whether the next argument stands apart from what is before it; an error when not. */
+/* Returns true if a blank separates the next argument from the one before it; else an error. */
 static bool stands_apart(parser *p)
 {
     const token *t = parse_peek(p);
     if (t->blank_before || t->kind == TOK_BAD)
         return true;
+    if (parse_expects(p, EXPECT_NOTHING, 0))
+        return false;
     return parse_fail(p, t->pos, t->end, KV_E_SYNTAX, "a blank is needed before `%.*s`",
                       parse_shown(p, t->pos, t->end), p->lx.src->text + t->pos);
 }
 
-/* One or more values, in one AST_LIST. */
-static ast *values(parser *p)
+/* One or more values, or words, in one AST_LIST. */
+static ast *several(parser *p, const command_arg *a)
 {
     ast_list list = {0};
-    ast *node = NULL;
     uint32_t pos = parse_peek(p)->pos;
+    bool ok;
     do {
-        if ((list.n > 0 && !stands_apart(p)) || !parse_append(p, &list, parse_value(p)))
-            goto out;
-    } while (!parse_at_end(p) && !parse_at_redirect(p) && parse_peek(p)->kind != TOK_OPTION);
-    node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
-out:
-    mem_free(list.items);
-    return node;
-}
-
-/* One or more words, in one AST_LIST. */
-static ast *words(parser *p, const char *wanted)
-{
-    ast_list list = {0};
-    ast *node = NULL;
-    uint32_t pos = parse_peek(p)->pos;
-    do {
-        if ((list.n > 0 && !stands_apart(p)) ||
-            !parse_append(p, &list, parse_word(p, WORD_LIST, wanted)))
-            goto out;
-    } while (!parse_at_end(p) && !parse_at_redirect(p) && parse_peek(p)->kind != TOK_OPTION);
-    node = parse_node_of(p, AST_LIST, pos, list.items, list.n);
-out:
+        ok = list.n == 0 || stands_apart(p);
+        ok = ok && parse_append(p, &list, a->kind == ARG_VALUES ? parse_value(p)
+                                                               : parse_word(p, WORD_LIST, a->name));
+    } while (ok && !parse_at_end(p) && !parse_at_redirect(p) && !at_option(p));
+    ast *node = ok ? parse_node_of(p, AST_LIST, pos, list.items, list.n) : NULL;
     mem_free(list.items);
     return node;
 }
@@ -408,7 +399,7 @@ static bool is_lone_sign(parser *p)
            t->blank_after;
 }
 
-/* Whether KEYS are one plain key, known before anything runs. */
+/* Returns true if KEYS are one plain key, known before anything runs. */
 static bool is_plain_key(const ast *keys)
 {
     return (keys->flags & AST_SINGLE) && keys->kid[0]->kind == AST_KEY;
@@ -441,7 +432,7 @@ ast *parse_rule_node(parser *p)
 {
     uint32_t pos = parse_peek(p)->pos;
     const session *s = p->user;
-    const check_errors *found = p->recover ? s->check : NULL;
+    const check_errors *found = p->recover && s ? s->check : NULL;
     int64_t errors = found ? found->n : 0;
     rule_ast *rule = parse_rule_here(p);
     ast *node = rule ? parse_node_of(p, STMT_RULE, pos, NULL, 0) : NULL;
@@ -473,13 +464,12 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
     case ARG_VALUE:
         return parse_value(p);
     case ARG_VALUES:
-        return values(p);
+    case ARG_WORDS:
+        return several(p, a);
     case ARG_EXPRS:
         return exprs(p, strcmp(c->name, "assert") != 0);
     case ARG_WORD:
         return parse_word(p, ".-?", a->name);
-    case ARG_WORDS:
-        return words(p, a->name);
     case ARG_GLOB:
         return parse_word(p, ".-*?/:[]", a->name);
     case ARG_NAME:
@@ -497,7 +487,6 @@ static ast *argument(parser *p, const command *c, const command_arg *a, const as
     return NULL;
 }
 
-/* The error for a value that stands where no argument is left. */
 /* `set-optimizer adam learning-rate=0.1`: the bytes of the name, or 0. */
 static int assigned_name(const char *text)
 {
@@ -507,27 +496,25 @@ static int assigned_name(const char *text)
     return n < 64 && text[n] == '=' && text[n + 1] != '=' ? n : 0;
 }
 
+/* The error for a value that stands where no argument is left. */
 static ast *too_many(parser *p, const command *c)
 {
     const token *t = parse_peek(p);
     uint32_t pos = t->pos, end = t->end;
-    if (t->kind == TOK_BAD)
+    if (t->kind == TOK_BAD || t->kind == TOK_CURSOR)
         return parse_unexpected(p, "");
-    char text[128] = "";
     int n = 0;
     while (c->args[n].kind != ARG_END)
         n++;
-    if (n == 0)
-        strcat(strncat(text, c->name, 40), " takes no argument");
-    else if (c->args[n - 1].kind == ARG_VALUE && c->args[0].kind == ARG_KEYS)
-        strcat(strncat(text, c->name, 40), " takes one value a key");
-    else
-        strcat(strncat(text, c->name, 40), " takes no more arguments");
+    bool one_each = n > 0 && c->args[n - 1].kind == ARG_VALUE && c->args[0].kind == ARG_KEYS;
+    parse_fail(p, pos, end, KV_E_USAGE, "%s takes %s", c->name,
+               n == 0     ? "no argument"
+               : one_each ? "one value a key"
+                          : "no more arguments");
     const char *word = p->lx.src->text + pos;
     int name = assigned_name(word);
     if (name == 0)
-        return usage_fail(p, c, pos, end, text);
-    parse_fail(p, pos, end, KV_E_USAGE, "%s", text);
+        return hint_usage(p, c);
     kv_err_hint(p->e, "options begin with --: --%.*s VALUE", name, word);
     return NULL;
 }
@@ -557,41 +544,31 @@ static ast *source_statement(parser *p, ast *node)
     return node->u.other ? node : NULL;
 }
 
-/* An option stands once in a command, and so does a redirect. */
-static bool is_new(parser *p, ast *const *extras, int n, const ast *part)
+/* Adds an option or a redirect, which stand once in a command. */
+static bool add_once(parser *p, binding *b, ast *part)
 {
-    for (int i = 0; i < n; i++) {
-        if (part->kind != extras[i]->kind)
-            continue;
-        if (part->kind == STMT_REDIRECT)
-            return parse_fail(p, part->pos, part->end, KV_E_USAGE, "a command takes one redirect");
-        if (strcmp(part->u.text, extras[i]->u.text) == 0)
-            return parse_fail(p, part->pos, part->end, KV_E_USAGE, "--%s is given twice",
-                              part->u.text);
-    }
-    return true;
-}
-
-/* Whether every option that the command needs is among its parts. */
-static bool has_needed(parser *p, const command *c, uint32_t pos, ast *const *parts, int n)
-{
-    for (const command_option *o = c->options; o->name; o++) {
-        bool given = o->kind != OPTION_NEEDED;
-        for (int i = 0; i < n && !given; i++)
-            given = parts[i]->kind == STMT_OPTION && strcmp(parts[i]->u.text, o->name) == 0;
-        if (given)
-            continue;
-        char what[96];
-        snprintf(what, sizeof what, "%s needs --%s %s", c->name, o->name, o->value);
-        return usage_fail(p, c, pos, parse_last_end(p), what);
-    }
-    return true;
+    bool redirected = false;
+    for (int i = b->nargs; i < b->n; i++)
+        redirected |= b->parts[i]->kind == STMT_REDIRECT;
+    if (part->kind == STMT_REDIRECT && redirected)
+        return parse_fail(p, part->pos, part->end, KV_E_USAGE, "a command takes one redirect");
+    if (part->kind == STMT_OPTION && bind_has(b, part->u.text))
+        return parse_fail(p, part->pos, part->end, KV_E_USAGE, "--%s is given twice", part->u.text);
+    return bind_add(b, p, part);
 }
 
 static bool is_help_option(parser *p)
 {
     const token *t = parse_peek(p);
     return t->end - t->pos == 6 && memcmp(p->lx.src->text + t->pos, "--help", 6) == 0;
+}
+
+ast *parse_help_on(parser *p, uint32_t pos, ast *topic)
+{
+    ast *node = parse_node_of(p, STMT_COMMAND, pos, &topic, 1);
+    if (node)
+        node->u.other = (void *)(uintptr_t)command_find("help", 4);
+    return node;
 }
 
 /* `push --help` is `help push`. */
@@ -602,13 +579,10 @@ static ast *help_option(parser *p, const command *c, uint32_t pos)
     if (!name || !parse_ended(p))
         return NULL;
     name->u.text = c->name;
-    ast *node = parse_node_of(p, STMT_COMMAND, pos, &name, 1);
-    if (node)
-        node->u.other = (void *)(uintptr_t)command_find("help", 4);
-    return node;
+    return parse_help_on(p, pos, name);
 }
 
-/* Whether something is divided outside of brackets. */
+/* Returns true if the expression has a division outside of brackets. */
 static bool divides(const ast *x)
 {
     while (x && x->kind == AST_BINARY && x->op != OP_DIV)
@@ -620,74 +594,93 @@ static bool divides(const ast *x)
 static ast *lacks(parser *p, const command *c, uint32_t pos, const command_arg *a,
                   const ast *before)
 {
-    char what[96];
-    snprintf(what, sizeof what, "%.40s needs %.40s", c->name, a->name);
+    parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs %s", c->name, a->name);
     if (a->kind != ARG_FILE || !before || !divides(before))
-        return usage_fail(p, c, pos, parse_last_end(p), what);
-    parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s", what);
+        return hint_usage(p, c);
     kv_err_hint(p->e, "behind a value / divides: a path that begins with / stands in quotes");
     return NULL;
 }
 
-/* Arguments, options, parameters of a rule and a redirect. */
-#define MAX_PARTS (COMMAND_MAX_ARGS + 70)
+/* Reads the next argument. */
+static bool next_argument(parser *p, binding *b)
+{
+    const command *c = b->c;
+    const ast *before = b->given > 0 ? b->parts[b->given - 1] : NULL;
+    bool behind_keys = before && c->args[b->given - 1].kind == ARG_KEYS;
+    if (b->given == b->nargs)
+        return too_many(p, c);
+    if (behind_keys && is_lone_sign(p))
+        return sign_behind_keys(p, c, before);
+    if (before && !stands_apart(p))
+        return false;
+    b->begins = parse_peek(p)->pos;
+    ast *one = argument(p, c, &c->args[b->given], before);
+    if (!one)
+        return false;
+    if (behind_keys && (c->flags & COMMAND_ONE_EACH) && one->n > 1 && is_plain_key(before))
+        return two_values(p, c, one->kid[1]);
+    b->parts[b->given++] = one;
+    b->begins = NOWHERE;
+    return true;
+}
+
+/* The redirect that is next. *last: nothing may follow it. */
+static ast *next_redirect(parser *p, const command *c, bool *last)
+{
+    token t = *parse_peek(p);
+    *last = t.sign != SIGN2('-', '>');
+    if (!(c->flags & (COMMAND_GIVES | (*last ? COMMAND_PRINTS : 0))))
+        return parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` gives nothing to redirect", c->name);
+    return parse_redirect(p, c);
+}
+
+/* Reads up to the end of the command. *other: a node that stands for all of it, or NULL. */
+static bool read_words(parser *p, binding *b, uint32_t pos, ast **other)
+{
+    const command *c = b->c;
+    for (bool last = false; !last && !parse_at_end(p);) {
+        bool redirect = parse_at_redirect(p) && !at_option(p);
+        if (!redirect && !at_option(p)) {
+            if (!parse_peek(p)->blank_before && parse_expects(p, EXPECT_NOTHING, 0))
+                return false;
+            if (!next_argument(p, b))
+                return false;
+            continue;
+        }
+        if (!redirect && is_help_option(p))
+            return (*other = help_option(p, c, pos)) != NULL;
+        if (!redirect && parse_expects(p, EXPECT_OPTION, option_end(p, parse_peek(p)->pos)))
+            return false;
+        ast *extra = redirect ? next_redirect(p, c, &last) : option(p, b);
+        if (!extra || !add_once(p, b, extra))
+            return false;
+        b->in_option = false;
+        b->begins = NOWHERE;
+    }
+    return true;
+}
 
 ast *parse_command(parser *p, const command *c, uint32_t pos)
 {
-    ast *slots[MAX_PARTS] = {0};
-    int nslots = 0, given = 0, extra;
+    binding b;
     ast *node = NULL;
-    while (c->args[nslots].kind != ARG_END)
-        nslots++;
-    extra = nslots;
-    for (;;) {
-        ast *part;
-        if (extra == MAX_PARTS)
-            return parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "`%s` has too many options",
-                              c->name);
-        if (parse_at_redirect(p)) {
-            token t = *parse_peek(p);
-            bool out_of_line = t.sign != SIGN2('-', '>');
-            if (!(c->flags & (COMMAND_GIVES | (out_of_line ? COMMAND_PRINTS : 0))))
-                return parse_fail(p, t.pos, t.end, KV_E_USAGE, "`%s` gives nothing to redirect",
-                                  c->name);
-            if (!(part = parse_redirect(p, c)) || !is_new(p, slots + nslots, extra - nslots, part))
-                return NULL;
-            slots[extra++] = part;
-            if (out_of_line)
-                break;
-        } else if (parse_peek(p)->kind == TOK_OPTION) {
-            if (is_help_option(p))
-                return help_option(p, c, pos);
-            if (!(part = option(p, c)) || !is_new(p, slots + nslots, extra - nslots, part))
-                return NULL;
-            slots[extra++] = part;
-        } else if (parse_at_end(p)) {
-            break;
-        } else if (given == nslots) {
-            return too_many(p, c);
-        } else {
-            bool behind_keys = given > 0 && c->args[given - 1].kind == ARG_KEYS;
-            if (behind_keys && is_lone_sign(p))
-                return sign_behind_keys(p, c, slots[given - 1]);
-            if (given > 0 && !stands_apart(p))
-                return NULL;
-            const ast *before = given > 0 ? slots[given - 1] : NULL;
-            if (!(slots[given] = argument(p, c, &c->args[given], before)))
-                return NULL;
-            if (behind_keys && (c->flags & COMMAND_ONE_EACH) && slots[given]->n > 1 &&
-                is_plain_key(slots[given - 1]))
-                return two_values(p, c, slots[given]->kid[1]);
-            given++;
-        }
+    bind_begin(&b, c);
+    if (!read_words(p, &b, pos, &node)) {
+        bind_cursor(&b, p->cursor, p->lx.src->len);
+        return NULL;
     }
-    if (given < nslots && !c->args[given].optional)
-        return lacks(p, c, pos, &c->args[given], given > 0 ? slots[given - 1] : NULL);
-    if (!has_needed(p, c, pos, slots + nslots, extra - nslots))
-        return NULL;
-    node = parse_node_of(p, STMT_COMMAND, pos, slots, extra);
-    if (!node)
-        return NULL;
-    node->u.other = (void *)(uintptr_t)c;
-    return nslots > 0 && c->args[0].kind == ARG_SOURCE ? source_statement(p, node) : node;
+    if (node)
+        return node;
+    const command_option *option;
+    const command_arg *arg = bind_missing(&b, &option);
+    if (arg)
+        return lacks(p, c, pos, arg, b.given > 0 ? b.parts[b.given - 1] : NULL);
+    if (option) {
+        parse_fail(p, pos, parse_last_end(p), KV_E_USAGE, "%s needs --%s %s", c->name, option->name,
+                   option->value);
+        return hint_usage(p, c);
+    }
+    if ((node = bind_node(&b, p, pos)) && c->args[0].kind == ARG_SOURCE)
+        return source_statement(p, node);
+    return node;
 }

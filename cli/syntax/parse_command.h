@@ -9,14 +9,20 @@
  * STMT_COMMAND or STMT_SOURCE. */
 ast *parse_command(parser *p, const command *c, uint32_t pos);
 
+/* `help TOPIC`, or help alone, as another way to ask for it that began at pos. topic: or NULL. */
+ast *parse_help_on(parser *p, uint32_t pos, ast *topic);
+
 /* A run of word characters and those in `more`, a quoted text, $NAME or (expr). */
 ast *parse_word(parser *p, const char *more, const char *wanted);
+
+/* AST_TEXT of the source from pos to end, behind which the parser goes on. */
+ast *parse_text(parser *p, uint32_t pos, uint32_t end);
 
 /* The name of an error code. */
 ast *parse_code(parser *p);
 
-/* A block that shall fail with this code. When it does so while it is parsed, that is what was
- * asked for: the block is skipped, and the node is an AST_NONE. */
+/* A block that shall fail with this code. If it fails so in the parser, the expectation is met:
+ * the block is skipped, and the node is an AST_NONE. */
 ast *parse_failing_block(parser *p, const ast *code);
 
 /* on or off: AST_TEXT. */

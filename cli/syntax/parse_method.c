@@ -8,20 +8,16 @@
 
 #include <string.h>
 
-#include "syntax/parse_command.h"
+#include "base/name.h"
+#include "syntax/bind.h"
 #include "syntax/statement.h"
-
-/* Parameters of a rule may be many. */
-#define MAX_PARTS (COMMAND_MAX_ARGS + 70)
 
 typedef struct method_call {
     parser *p;
-    const command *c;
+    binding b;              /* the first of the parameters are its arguments */
     const char *params;     /* "key, value, priority)" of the table, or "" */
     const char *dictionary; /* the name that may hold them; it ends at a colon. NULL: none */
-    int nargs;              /* the first of the parameters are the command's arguments */
-    ast *parts[MAX_PARTS];  /* these, and behind them the options */
-    int n;
+    int position;           /* of the argument that is read */
 } method_call;
 
 /* ---- Parameters by name ---- */
@@ -49,25 +45,12 @@ static int find_param(const method_call *m, const char *name)
     return -1;
 }
 
-/* The option of a command that a keyword with _ for - means, or NULL. */
-static const command_option *find_option(const command *c, const char *name)
-{
-    for (const command_option *o = c->options; o->name; o++) {
-        size_t i = 0;
-        while (o->name[i] && name[i] == (o->name[i] == '-' ? '_' : o->name[i]))
-            i++;
-        if (!o->name[i] && !name[i])
-            return o;
-    }
-    return NULL;
-}
-
 static ast *fail(method_call *m, uint32_t pos, uint32_t end, const char *what, size_t n,
                  const char *why)
 {
     buf usage = {0};
-    parse_fail(m->p, pos, end, KV_E_USAGE, "`%s` %s%.*s", m->c->name, why, (int)n, what);
-    command_call_usage(&usage, m->c);
+    parse_fail(m->p, pos, end, KV_E_USAGE, "`%s` %s%.*s", m->b.c->name, why, (int)n, what);
+    command_call_usage(&usage, m->b.c);
     kv_err_hint(m->p->e, "%s", buf_text(&usage));
     buf_release(&usage);
     return NULL;
@@ -91,7 +74,7 @@ static ast *keys(parser *p)
 
 static bool arguments(method_call *m);
 
-/* Whether `name =` is next. */
+/* Returns true if `name =` is next. */
 static bool is_keyword(parser *p)
 {
     token t = *parse_peek(p);
@@ -115,7 +98,7 @@ static ast *optimizer(method_call *m)
         return NULL;
     if (!parse_is_sign(p, SIGN1('(')))
         return name;
-    method_call inner = {.p = p, .c = m->c, .params = ""};
+    method_call inner = {.p = p, .b = {.c = m->b.c, .begins = NOWHERE}, .params = ""};
     if (!parse_open(p, &b))
         return NULL;
     if (strcmp(name->u.text, "create") == 0) {
@@ -123,6 +106,8 @@ static ast *optimizer(method_call *m)
             return NULL;
         parse_accept(p, SIGN1(','));
     }
+    if (parse_expects(p, EXPECT_OPERAND, 0))
+        return NULL;
     if (!parse_is_sign(p, SIGN1(')')) && !is_keyword(p)) {
         token wrong = *parse_peek(p);
         return parse_fail(p, wrong.pos, wrong.end, KV_E_USAGE,
@@ -130,11 +115,9 @@ static ast *optimizer(method_call *m)
     }
     if (!arguments(&inner) || !parse_close(p, &b))
         return NULL;
-    for (int i = 0; i < inner.n; i++) {
-        if (m->n == MAX_PARTS)
-            return fail(m, t.pos, t.end, "", 0, "has too many options");
-        m->parts[m->n++] = inner.parts[i];
-    }
+    for (int i = 0; i < inner.b.n; i++)
+        if (!bind_add(&m->b, p, inner.b.parts[i]))
+            return NULL;
     return name;
 }
 
@@ -145,7 +128,7 @@ static ast *rule(method_call *m)
     while (parse_skip_module(p))
         ;
     token t = *parse_peek(p);
-    if (strcmp(m->c->name, "set-updater") == 0 &&
+    if (strcmp(m->b.c->name, "set-updater") == 0 &&
         (parse_accept_word(p, "None") || parse_accept_word(p, "none"))) {
         ast *name = parse_node(p, AST_TEXT, t.pos, t.end, 0); /* MXNet's word for no updater */
         if (name)
@@ -166,15 +149,15 @@ static ast *rule(method_call *m)
 static bool read_arg(method_call *m, int i)
 {
     const token t = *parse_peek(m->p);
-    if (m->parts[i])
-        return fail(m, t.pos, t.end, m->c->args[i].name, strlen(m->c->args[i].name),
+    if (m->b.parts[i])
+        return fail(m, t.pos, t.end, m->b.c->args[i].name, strlen(m->b.c->args[i].name),
                     "has two values for ");
-    arg_kind kind = m->c->args[i].kind;
+    arg_kind kind = m->b.c->args[i].kind;
     ast *one = kind == ARG_KEYS     ? keys(m->p)
                : kind == ARG_VALUES ? wrapped(m->p, AST_LIST, parse_expr(m->p, false))
                : kind == ARG_RULE   ? rule(m)
                                     : parse_expr(m->p, false);
-    m->parts[i] = one;
+    m->b.parts[i] = one;
     return one != NULL;
 }
 
@@ -195,30 +178,26 @@ static bool add_option(method_call *m, const command_option *o, const char *name
     if (flag && !given->u.integer)
         return true;
     ast *node = parse_node_of(m->p, STMT_OPTION, pos, &given, !flag);
-    char dashed[64] = "";
-    strncpy(dashed, name, sizeof dashed - 1);
-    for (char *c = dashed; *c; c++)
-        *c = *c == '_' ? '-' : *c;
-    if (!node || !(node->u.text = parse_intern(m->p, dashed, strlen(dashed))))
-        return false;
-    for (int i = m->nargs; i < m->n; i++)
-        if (strcmp(m->parts[i]->u.text, node->u.text) == 0)
-            return fail(m, given->pos, given->end, name, strlen(name), "has two values for ");
-    if (m->n == MAX_PARTS)
-        return fail(m, given->pos, given->end, "", 0, "has too many options");
-    m->parts[m->n++] = node;
-    return true;
+    buf dashed = {0};
+    name_put(&dashed, name, strlen(name), '-');
+    if (!node || buf_check(&dashed, m->p->e) ||
+        !(node->u.text = parse_intern(m->p, buf_text(&dashed), dashed.len)))
+        node = NULL;
+    buf_release(&dashed);
+    if (node && bind_has(&m->b, node->u.text))
+        return fail(m, given->pos, given->end, name, strlen(name), "has two values for ");
+    return node && bind_add(&m->b, m->p, node);
 }
 
 /* The value of a parameter by its name; at: where the name stands. */
 static bool by_name(method_call *m, const char *name, const ast *at)
 {
     int i = find_param(m, name);
-    if (i >= 0 && i < m->nargs)
+    if (i >= 0 && i < m->b.nargs)
         return read_arg(m, i);
-    const command_option *o = find_option(m->c, name);
+    const command_option *o = command_option_find(m->b.c, name, strlen(name));
     /* an option that MXNet's name hides is none of the call's */
-    if (!o && !(m->c->flags & COMMAND_PARAMS))
+    if (!o && !(m->b.c->flags & COMMAND_PARAMS))
         return fail(m, at->pos, at->end, name, strlen(name), "has no argument ");
     ast *given = parse_expr(m->p, false);
     return given && add_option(m, o, name, at->pos, given);
@@ -264,7 +243,11 @@ static bool keyword(method_call *m)
     if (names_dictionary(m, name))
         return dictionary(m);
     ast *at = parse_node(p, AST_NAME, t.pos, t.end, 0);
-    return at && by_name(m, name, at);
+    if (at && by_name(m, name, at))
+        return true;
+    if (p->cursor && !p->cursor->call)
+        p->cursor->keyword = name;
+    return false;
 }
 
 /* The i-th argument without a name. */
@@ -272,7 +255,7 @@ static bool by_position(method_call *m, int i)
 {
     size_t n;
     token t = *parse_peek(m->p);
-    if (i < m->nargs)
+    if (i < m->b.nargs)
         return read_arg(m, i);
     const char *param = param_at(m, i, &n);
     char name[64] = "";
@@ -280,7 +263,7 @@ static bool by_position(method_call *m, int i)
         return fail(m, t.pos, t.end, "", 0, "takes fewer arguments");
     memcpy(name, param, n);
     ast *given = parse_expr(m->p, false);
-    return given && add_option(m, find_option(m->c, name), name, t.pos, given);
+    return given && add_option(m, command_option_find(m->b.c, name, n), name, t.pos, given);
 }
 
 /* Everything up to the `)`, which is left. */
@@ -289,6 +272,7 @@ static bool arguments(method_call *m)
     parser *p = m->p;
     bool named = false;
     for (int i = 0; !parse_is_sign(p, SIGN1(')')); i++) {
+        m->position = i;
         token t = *parse_peek(p);
         bool by = is_keyword(p);
         if (named && !by)
@@ -306,37 +290,25 @@ static bool arguments(method_call *m)
 
 /* ---- The call ---- */
 
-/* Whether everything is there that the command does not go without. */
+/* Returns true if all required arguments and options were given; else an error. */
 static bool is_whole(method_call *m, const token *name)
 {
-    size_t n;
-    for (int i = 0; i < m->nargs; i++) {
-        const char *param = param_at(m, i, &n);
-        if (m->parts[i] || m->c->args[i].optional)
-            continue;
-        if (!param)
-            param = m->c->args[i].name, n = strlen(param);
-        return fail(m, name->pos, name->end, param, n, "needs ");
-    }
-    for (const command_option *o = m->c->options; o->name; o++) {
-        bool given = o->kind != OPTION_NEEDED;
-        for (int i = m->nargs; i < m->n && !given; i++)
-            given = strcmp(m->parts[i]->u.text, o->name) == 0;
-        if (!given)
-            return fail(m, name->pos, name->end, o->name, strlen(o->name), "needs ");
-    }
-    return true;
+    const command_option *option;
+    const command_arg *arg = bind_missing(&m->b, &option);
+    const char *what = option ? option->name : arg ? arg->name : NULL;
+    size_t n = what ? strlen(what) : 0, of_param;
+    const char *param = arg ? param_at(m, (int)(arg - m->b.c->args), &of_param) : NULL;
+    if (param)
+        what = param, n = of_param;
+    return !what || fail(m, name->pos, name->end, what, n, "needs ");
 }
 
 static void read_table(method_call *m)
 {
-    const char *method = m->c->method, *open = method ? strchr(method, '(') : NULL;
+    const char *method = m->b.c->method, *open = method ? strchr(method, '(') : NULL;
     const char *colon = open ? strchr(open, ':') : NULL;
     m->params = colon ? colon + 2 : open ? open + 1 : "";
     m->dictionary = colon ? open + 1 : NULL;
-    while (m->c->args[m->nargs].kind != ARG_END)
-        m->nargs++;
-    m->n = m->nargs;
 }
 
 ast *parse_method(parser *p, const ast *store, const token *name)
@@ -352,16 +324,16 @@ ast *parse_method(parser *p, const ast *store, const token *name)
         kv_err_hint(p->e, "write it as a command: help %s", c->name);
         return NULL;
     }
-    method_call m = {.p = p, .c = c};
+    method_call m = {.p = p};
+    bind_begin(&m.b, c);
     read_table(&m);
-    if ((brackets && (!parse_open(p, &b) || !arguments(&m) || !parse_close(p, &b))) ||
-        !is_whole(&m, name))
+    if (brackets && (!parse_open(p, &b) || !arguments(&m) || !parse_close(p, &b))) {
+        parse_cursor_in_call(p, &b, text, true, (uint32_t)m.position + 1);
         return NULL;
-    ast *call = parse_node_of(p, STMT_COMMAND, store->pos, m.parts, m.n);
-    if (!call)
+    }
+    if (!is_whole(&m, name))
         return NULL;
-    call->u.other = (void *)(uintptr_t)c;
-    ast *node = wrapped(p, AST_STORE, call);
+    ast *node = wrapped(p, AST_STORE, bind_node(&m.b, p, store->pos));
     if (node)
         node->u.text = store->u.text;
     return node;
@@ -372,7 +344,7 @@ ast *parse_method(parser *p, const ast *store, const token *name)
 ast *parse_store_made(parser *p, ast *assign)
 {
     const ast *target = assign->kid[0], *call = assign->kid[1];
-    ast *parts[COMMAND_MAX_ARGS + COMMAND_MAX_OPTIONS + 1];
+    binding b;
     if (assign->op != STMT_PLAIN || target->kind != AST_NAME || call->kind != AST_STORE)
         return assign;
     call = call->kid[0];
@@ -384,10 +356,8 @@ ast *parse_store_made(parser *p, ast *assign)
         return NULL;
     name->u.text = "name";
     name->kid[0] = assign->kid[0];
-    memcpy(parts, call->kid, call->n * sizeof *parts);
-    parts[call->n] = name;
-    ast *node = parse_node_of(p, STMT_COMMAND, assign->pos, parts, call->n + 1);
-    if (node)
-        node->u.other = (void *)(uintptr_t)c;
-    return node;
+    bind_begin(&b, c);
+    memcpy(b.parts, call->kid, call->n * sizeof *b.parts);
+    b.n = (int)call->n;
+    return bind_add(&b, p, name) ? bind_node(&b, p, assign->pos) : NULL;
 }

@@ -1,4 +1,4 @@
-/* The arguments of commands that run statements, or name what statements do. */
+/* The arguments of commands that run or describe statements, such as expect and explain. */
 #include <string.h>
 
 #include "base/suggest.h"
@@ -7,8 +7,8 @@
 
 /* ---- Error codes ---- */
 
-/* What a block can be expected to fail with: an interrupt comes from outside, and an internal error
- * is never meant. */
+/* Returns true for the codes that a block may be expected to fail with: an interrupt comes from
+ * outside, and an internal error is never meant. */
 static bool can_be_expected(int code)
 {
     return code != KV_OK && code != KV_E_INTERRUPTED && code != KV_E_INTERNAL && code < KV_NCODES;
@@ -92,13 +92,11 @@ ast *parse_failing_block(parser *p, const ast *code)
 ast *parse_switch(parser *p)
 {
     uint32_t pos = parse_here(p);
+    if (parse_expects(p, EXPECT_WORD, 0))
+        return NULL;
     if (!parse_is_word(p, "on") && !parse_is_word(p, "off"))
         return parse_unexpected(p, "on or off");
-    token t = parse_take(p);
-    ast *node = parse_node(p, AST_TEXT, pos, t.end, 0);
-    if (node)
-        node->u.text = parse_token_text(p, &t);
-    return node;
+    return parse_text(p, pos, parse_peek(p)->end);
 }
 
 /* The command of a statement, NULL when it is none. */
@@ -109,7 +107,7 @@ static const ast *command_of(const ast *node)
     return node->kind == STMT_COMMAND ? node : NULL;
 }
 
-/* What goes to a file or to a shell command cannot be taken back. */
+/* Finds a redirect to a file or to a shell command, since neither can be undone. */
 static const ast *find_outward(const ast *node)
 {
     for (uint32_t i = 0; i < node->n; i++)
@@ -121,6 +119,9 @@ static const ast *find_outward(const ast *node)
 
 ast *parse_explained(parser *p)
 {
+    const token *t = parse_peek(p);
+    if (t->pos == t->end && parse_expects(p, EXPECT_WORD, 0))
+        return NULL;
     if (parse_is_word(p, "on") || parse_is_word(p, "off"))
         return parse_switch(p);
     ast *node = parse_one_statement(p);

@@ -1,19 +1,19 @@
-/* The parser of statements: control, assignments, and what is a command. */
+/* The parser of statements: control, assignments, and the choice of commands. */
 #include <string.h>
 
 #include "base/suggest.h"
+#include "syntax/bind.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_method.h"
-#include "syntax/plot_target.h"
 #include "session/registry.h"
 #include "syntax/statement.h"
 
 static ast *statement(parser *p);
 static ast *block(parser *p, uint32_t header);
 
-/* Whether the text is a word of kvctl's command line that starts something else than a session. */
+/* Returns true if the word, on kvctl's command line, starts something else than a session. */
 static bool is_of_shell(const char *text, size_t n)
 {
     return (n == 6 && memcmp(text, "launch", n) == 0) || (n == 5 && memcmp(text, "serve", n) == 0);
@@ -48,31 +48,8 @@ static bool one_more(parser *p, ast_list *list)
 /* header: where the line begins that the block belongs to. */
 static ast *block(parser *p, uint32_t header)
 {
-    ast_list list = {0};
-    ast *node = NULL;
-    bool unclosed = false;
-    bracket b;
-    if (parse_is_sign(p, SIGN1(':')))
-        return parse_indented(p, header, one_more);
-    if (!parse_is_sign(p, SIGN1('{')))
-        return parse_unexpected(p, "`{`");
-    if (!parse_open(p, &b))
-        return NULL;
-    for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
-        parser before = *p;
-        if ((one_more(p, &list) && parse_ended(p)) || parse_recovered(p, &before))
-            continue;
-        /* what a block that is not closed holds is looked at all the same */
-        if (p->e->code || !p->recover)
-            goto out;
-        unclosed = true;
-        break;
-    }
-    if (unclosed || parse_close(p, &b))
-        node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
-out:
-    mem_free(list.items);
-    return node;
+    return parse_is_sign(p, SIGN1(':')) ? parse_indented(p, header, one_more)
+                                        : parse_braced(p, one_more);
 }
 
 /* The expression before a block. When the parser recovers from an error in it, the block is read
@@ -108,6 +85,8 @@ static ast *if_statement(parser *p, uint32_t pos)
     parse_skip_newlines(p);
     token t = *parse_peek(p);
     bool on = parse_goes_on(p, pos, part[1]);
+    if (parse_expects(p, EXPECT_STATEMENT, 0))
+        return NULL;
     if (on && parse_accept_word(p, "elif")) {
         part[2] = else_if(p, t.pos);
     } else if (on && parse_accept_word(p, "else")) {
@@ -125,7 +104,7 @@ static ast *for_statement(parser *p, uint32_t pos)
     ast *part[2] = {0};
     parser before = *p;
     const char *name = parse_new_name(p, "the name of a variable");
-    if (name && (parse_accept_word(p, "in") || parse_unexpected(p, "`in`")))
+    if (name && parse_expect_word(p, "in"))
         part[0] = head(p);
     else if (p->recover && p->recover(p, &before, true))
         part[0] = parse_node_of(p, AST_NONE, p->last, NULL, 0);
@@ -184,8 +163,8 @@ static bool parameters(parser *p, ast_list *list)
     return parse_close(p, &b);
 }
 
-/* Whether the statement that begins at the next token changes a variable in place: `name += …` or
- * `name[:] = …`. */
+/* Returns true if the statement that begins at the next token changes a variable in place:
+ * `name += …` or `name[:] = …`. */
 static bool changes_in_place(parser *p, const char *name)
 {
     if (!parse_is_word(p, name))
@@ -299,43 +278,25 @@ static ast *continue_statement(parser *p, uint32_t pos)
 
 /* ---- Statements ---- */
 
-/* Gives target, a NAME or an index of one, what stands behind the sign that is next. */
+/* Gives target, a NAME or an index of one, the value behind the sign that is next. */
 static ast *assign_to(parser *p, ast *target)
 {
-    static const struct {
-        uint32_t sign;
-        int op;
-    } signs[] = {{SIGN1('='), STMT_PLAIN},
-                 {SIGN2('+', '='), OP_ADD},
-                 {SIGN2('-', '='), OP_SUB},
-                 {SIGN2('*', '='), OP_MUL},
-                 {SIGN2('/', '='), OP_DIV}};
     const ast *base = target;
     while (base->kind == AST_INDEX)
         base = base->kid[0];
     if (base->kind != AST_NAME)
         return parse_fail(p, target->pos, target->end, KV_E_SYNTAX,
                           "only a name or an index of one can be given a value");
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        if (!parse_accept(p, signs[i].sign))
-            continue;
-        ast *pair[2] = {target, parse_expr(p, false)};
-        ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
-        if (!node)
-            return NULL;
-        node->op = (uint8_t)signs[i].op;
-        if (target->kind == AST_NAME)
-            parse_made(p, target->u.text);
-        return parse_store_made(p, node);
-    }
-    return NULL;
-}
-
-static bool is_assign_sign(parser *p)
-{
-    const token *t = parse_peek(p);
-    return t->kind == TOK_SIGN &&
-           (t->sign == SIGN1('=') || (t->sign >> 8 == '=' && strchr("+-*/", (char)t->sign)));
+    int op = parse_assign_op(p);
+    parse_take(p);
+    ast *pair[2] = {target, parse_expr(p, false)};
+    ast *node = pair[1] ? parse_node_of(p, STMT_ASSIGN, target->pos, pair, 2) : NULL;
+    if (!node)
+        return NULL;
+    node->op = op == PARSE_PLAIN ? STMT_PLAIN : (uint8_t)op;
+    if (target->kind == AST_NAME)
+        parse_made(p, target->u.text);
+    return parse_store_made(p, node);
 }
 
 /* NAME = …, NAME += …, NAME[…] = …; NULL and no error when it is something else. */
@@ -344,14 +305,14 @@ static ast *assignment(parser *p)
     token t = *parse_peek(p);
     double number;
     parse_take(p);
-    bool assign = is_assign_sign(p), indexed = false;
+    bool assign = parse_assign_op(p) != PARSE_NO_ASSIGN, indexed = false;
     const char *name = parse_token_text(p, &t);
     if (parse_is_sign(p, SIGN1('[')) && !parse_peek(p)->blank_before) {
         kv_err unused = {0};
         parse_seek(p, t.pos);
         parser before = *p;
         p->e = &unused; /* only a look ahead: an error shows again when it is parsed */
-        indexed = parse_primary(p) && is_assign_sign(p);
+        indexed = parse_primary(p) && parse_assign_op(p) != PARSE_NO_ASSIGN;
         parse_back(p, &before);
     }
     parse_seek(p, t.pos);
@@ -389,7 +350,7 @@ static ast *keyword(parser *p, bool *known)
     return NULL;
 }
 
-/* Whether a value begins here that cannot go on an expression: `foo 3`. */
+/* Returns true if a value begins here that cannot continue an expression: `foo 3`. */
 static bool begins_value(parser *p)
 {
     const token *t = parse_peek(p);
@@ -402,7 +363,8 @@ static bool begins_value(parser *p)
            (t->kind == TOK_SIGN && (t->sign == SIGN1('$') || t->sign == SIGN1('{')));
 }
 
-/* Whether `a-b` at pos is meant as the name of a command: it begins with one or is close to one. */
+/* Returns true if `a-b` at pos looks like the name of a command: it begins with one or is close to
+ * one. */
 static bool is_mistyped(parser *p, uint32_t pos, uint32_t name_end, uint32_t end)
 {
     if (end == name_end)
@@ -422,7 +384,7 @@ static ast *show(parser *p)
 }
 
 /* help(), help(kv), help(kv.push), help("gradient"): help, of the last name. */
-static ast *help_call(parser *p, const command *c)
+static ast *help_call(parser *p)
 {
     token t = parse_take(p), name = {0};
     ast *word = NULL;
@@ -440,19 +402,16 @@ static ast *help_call(parser *p, const command *c)
     }
     if (!parse_close(p, &b))
         return NULL;
-    /* a name alone is a store's, or what help is wanted on */
+    /* a name alone is a store's, or the topic of help */
     const char *text = names > 0 ? parse_token_text(p, &name) : NULL;
     const command *method = text && names > 1 ? command_find_method(text) : NULL;
     bool known = text && (names > 1 || command_find(text, strlen(text)) || function_find(text));
     if (known && (word = parse_node(p, AST_TEXT, name.pos, name.end, 0)))
         word->u.text = method ? method->name : text;
-    ast *node = parse_node_of(p, STMT_COMMAND, t.pos, &word, 1);
-    if (node)
-        node->u.other = (void *)(uintptr_t)c;
-    return node;
+    return parse_help_on(p, t.pos, word);
 }
 
-/* import x, from x import y, npx.set_np(): what these bring is there already. */
+/* import x, from x import y, npx.set_np(): they do nothing, since all of it is built in. */
 static bool is_import(parser *p)
 {
     token t = *parse_peek(p);
@@ -474,7 +433,7 @@ static ast *nothing(parser *p, uint32_t pos)
     return parse_node_of(p, AST_BLOCK, pos, NULL, 0);
 }
 
-/* Whether NAME(...) is the command with its arguments, not a function. */
+/* Returns true if NAME(...) is the command with its arguments, not a function. */
 static bool reads_brackets(const command *c)
 {
     static const char *const names[] = {"print", "assert", "quit", "exit"};
@@ -484,22 +443,12 @@ static bool reads_brackets(const command *c)
     return false;
 }
 
-static ast *help_on(parser *p, ast *name, uint32_t pos)
-{
-    ast *node = parse_node_of(p, STMT_COMMAND, pos, &name, 1);
-    if (node)
-        node->u.other = (void *)(uintptr_t)command_find("help", 4);
-    return node;
-}
-
 /* word? is help word. */
 static ast *question_behind(parser *p, uint32_t pos, uint32_t end)
 {
-    ast *name = parse_node(p, AST_TEXT, pos, end, 0);
+    ast *name = parse_text(p, pos, end);
     parse_seek(p, end + 1);
-    if (!name || !(name->u.text = parse_intern(p, p->lx.src->text + pos, end - pos)))
-        return NULL;
-    return help_on(p, name, pos);
+    return name ? parse_help_on(p, pos, name) : NULL;
 }
 
 static ast *word_statement(parser *p)
@@ -520,7 +469,7 @@ static ast *word_statement(parser *p)
     if (next == '?')
         return question_behind(p, t.pos, end);
     if (c && next == '(' && strcmp(c->name, "help") == 0)
-        return help_call(p, c);
+        return help_call(p);
     if (is_import(p))
         return nothing(p, t.pos);
     if (c && ((next != '(' && next != '.') || called)) {
@@ -543,7 +492,7 @@ static ast *word_statement(parser *p)
 
 ast *parse_block(parser *p)
 {
-    return parse_is_sign(p, SIGN1('{')) ? block(p, parse_here(p)) : parse_unexpected(p, "`{`");
+    return parse_braced(p, one_more);
 }
 
 /* The statement of a command such as `time`, which nests the tree. */
@@ -561,14 +510,30 @@ static ast *question(parser *p)
 {
     token t = parse_take(p);
     ast *name = parse_at_end(p) ? NULL : parse_word(p, ".-", "a word to look up");
-    if (!name && p->e->code)
+    if (!name && p->e->code) {
+        binding b;
+        bind_begin(&b, command_find("help", 4));
+        bind_cursor(&b, p->cursor, p->lx.src->len);
         return NULL;
-    return help_on(p, name, t.pos);
+    }
+    return parse_help_on(p, t.pos, name);
 }
 
-static ast *statement(parser *p)
+/* Returns true if the cursor is in the first word of a statement. The word may end at `a-`. */
+static bool cursor_in_first_word(parser *p)
 {
     token t = *parse_peek(p);
+    uint32_t end = parse_dashed_end(p, t.pos);
+    bool quoted = t.kind == TOK_CURSOR && t.sign;
+    return (t.kind == TOK_NAME || t.kind == TOK_CURSOR) && !quoted &&
+           parse_expects(p, EXPECT_STATEMENT, end + (parse_char(p, end) == '-'));
+}
+
+static ast *any_statement(parser *p)
+{
+    token t = *parse_peek(p);
+    if (p->cursor && cursor_in_first_word(p))
+        return NULL;
     if (t.kind == TOK_NAME)
         return word_statement(p);
     if (t.kind == TOK_SIGN && t.sign == SIGN1('!')) {
@@ -578,6 +543,19 @@ static ast *statement(parser *p)
     if (t.kind == TOK_SIGN && t.sign == SIGN1('?'))
         return question(p);
     return show(p);
+}
+
+static ast *statement(parser *p)
+{
+    uint32_t pos = parse_peek(p)->pos;
+    ast *node = any_statement(p);
+    parse_cursor *at = p->cursor;
+    if (!node && at && at->met && !at->in_statement) {
+        at->in_statement = true;
+        at->statement = pos;
+        at->in_brackets = at->in_brackets && at->open >= pos;
+    }
+    return node;
 }
 
 static bool is_file(const char *path)

@@ -3,23 +3,24 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
+#include "session/registry.h"
 #include "syntax/check.h"
 #include "syntax/command.h"
-#include "syntax/hint_variable.h"
 #include "syntax/function.h"
+#include "syntax/hint_variable.h"
+#include "syntax/optimizer_param.h"
 #include "syntax/safe.h"
 #include "syntax/statement.h"
-#include "session/registry.h"
 #include "vm/rule.h"
 
 /* ---- Checks of a text that was parsed ---- */
 
-/* What a text defines, found before it runs. */
+/* The definitions of a text, found before it runs. */
 typedef struct checker {
     session *s;
     unit *u;
@@ -39,7 +40,7 @@ static int noted(checker *c)
     return check_take(c->s, c->e) ? KV_OK : c->e->code;
 }
 
-/* Whether a name that nobody defines may stand in a file that could not be read. */
+/* Returns true if an unknown name may be defined in a sourced file that could not be read. */
 static bool may_be_defined(const checker *c)
 {
     return c->s->check && c->s->check->names_missing;
@@ -102,7 +103,7 @@ static int check_arguments(checker *c, const ast *node, const function *f)
     return code ? source_at(&c->u->src, node->pos, node->end, c->e) : KV_OK;
 }
 
-/* kv.name: the name of the first store is known, those of others are when it runs. */
+/* kv.name: the name of the first store is known; the names of others are known when it runs. */
 static bool is_method_of_kv(const ast *call)
 {
     return (call->flags & AST_METHOD) && call->kid[0]->kind == AST_NAME &&
@@ -155,28 +156,19 @@ static int check_call(checker *c, const ast *node)
     return c->e->code;
 }
 
-/* Whether a word is an optimizer of the library; near collects their names. */
-static bool is_optimizer(const char *word, suggest *near)
-{
-    const char *name;
-    bool found = false;
-    for (int i = 0; kv_optimizer_text(i, &name); i++) {
-        found |= strcasecmp(name, word) == 0;
-        suggest_add(near, name);
-    }
-    return found;
-}
-
 static int check_updater(checker *c, const ast *name)
 {
     kv_key key = {0, name->u.text};
     suggest near = {.word = name->u.text};
+    const char *optimizer;
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
         map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
-        is_optimizer(name->u.text, &near))
+        optimizer_text(name->u.text))
         return KV_OK;
     source_err(&c->u->src, name->pos, name->end, c->e, KV_E_USAGE, "there is no updater `%s`",
                name->u.text);
+    for (int i = 0; kv_optimizer_text(i, &optimizer); i++)
+        suggest_add(&near, optimizer);
     suggest_add(&near, "assign");
     for (int64_t i = 0; i < c->rules.cap; i++)
         if (c->rules.entries[i].hash)
@@ -189,7 +181,7 @@ static int check_updater(checker *c, const ast *name)
                        name->u.text);
 }
 
-/* Whether a statement below node gives a name a value. */
+/* Returns true if a statement below the node assigns to the name. */
 static bool assigns(const ast *node, const char *name)
 {
     bool found = node && node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME &&
@@ -313,7 +305,7 @@ static int check_flow(checker *c, const ast *node, bool loop, bool in_def)
     return code;
 }
 
-/* Whether a mistake in the words of a statement leaves the others as they are. To a text that
+/* Returns true if the other statements run after a mistake in the words of one. To a text that
  * sources a file the whole file is one statement. */
 static bool goes_on(const session *s)
 {
@@ -336,7 +328,7 @@ static int check_unit(checker *c, unit *u)
     return code;
 }
 
-/* Checks a text and the files that it sources: these see what it defines. */
+/* Checks a text and the files that it sources, which see its definitions. */
 static int check(session *s, unit *u, kv_err *e)
 {
     checker c = {.s = s, .u = u, .e = e};
@@ -359,7 +351,7 @@ static bool is_function(const char *name)
     return function_find(name) != NULL;
 }
 
-/* Also within texts and comments: what is written out or compared later would be no text. */
+/* Also within texts and comments, since invalid bytes would go into outputs and comparisons. */
 static int check_utf8(const source *src, kv_err *e)
 {
     bool ok = true;
@@ -425,6 +417,24 @@ bool unit_is_complete(const char *text, size_t n)
     parse_release(&p);
     arena_release(&nodes);
     return complete;
+}
+
+void unit_cursor(parse_cursor *out, arena *nodes, const char *text, size_t n)
+{
+    parser p;
+    kv_err unused = {0};
+    source src = {.name = "", .text = text, .len = (uint32_t)n, .line = 1, .col = 1};
+    *out = (parse_cursor){0};
+    if (n > SOURCE_MAX)
+        return;
+    parse_init(&p, &src, nodes, &unused);
+    p.lx.cursor = true;
+    p.cursor = out;
+    p.recover = check_pass_over;
+    statement_parse_all(&p);
+    (void)kv_assert(out->pos <= out->word && out->word <= n && out->statement <= n,
+                    "the cursor behind %zu bytes is in a word at %u", n, out->word);
+    parse_release(&p);
 }
 
 unit *unit_source(parser *p, const ast *path)

@@ -17,9 +17,12 @@
 int unit_read(session *s, unit **out, const char *name, char *text, size_t n, int line,
               bool *incomplete, kv_err *e);
 
-/* Whether a text does not end inside something that is open; a mistake in it is no matter. The text
- * ends in a NUL that n does not count. */
+/* Returns true if the text does not end inside an open bracket, block or text, even if it has
+ * mistakes. The text ends in a NUL that n does not count. */
 bool unit_is_complete(const char *text, size_t n);
+
+/* Finds out about the cursor behind n bytes of a text, which end in a NUL. Names are in nodes. */
+void unit_cursor(parse_cursor *out, arena *nodes, const char *text, size_t n);
 
 /* The unit of a file that a parser meets in `source FILE`; NULL and an error at path when it cannot
  * be read. The parser's user is the session. */

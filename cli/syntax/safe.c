@@ -1,4 +1,4 @@
-/* What --safe forbids. See safe.h. */
+/* The checks of --safe. See safe.h. */
 #include "syntax/safe.h"
 
 #include <string.h>

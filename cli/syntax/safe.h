@@ -8,10 +8,10 @@
 #include "lang/source.h"
 #include "session/session.h"
 
-/* Whether a node may stand in a script. Error: unsupported, at the node. */
+/* Checks that a node is allowed in a script. Error: unsupported, at the node. */
 int safe_check(const session *s, const source *src, const ast *node, kv_err *e);
 
-/* Whether a file may be written, a shell be started, a plugin be loaded. Error: unsupported. */
+/* Check that a file may be written, a shell started, a plugin loaded. Error: unsupported. */
 int safe_write(const session *s, const char *path, kv_err *e);
 int safe_shell(const session *s, kv_err *e);
 int safe_plugin(const session *s, kv_err *e);

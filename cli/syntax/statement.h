@@ -1,13 +1,12 @@
-/* Statements: what a script is made of, above expressions. Their nodes are of the same kind as
- * those of expressions (lang/ast.h), so that one walk sees all of a text. */
+/* Statements, of which a script is made, above expressions. Both have nodes of the same type
+ * (lang/ast.h), so that one walk sees all of a text. */
 #ifndef SYNTAX_STATEMENT_H
 #define SYNTAX_STATEMENT_H
 
 #include "lang/ast.h"
 #include "lang/parse.h"
 
-/* What a node is. Behind each: its children and what u and op hold. A child marked ?
- * may be NULL. */
+/* The kinds of nodes. Behind each: its children, u and op. A child marked ? may be NULL. */
 typedef enum statement_kind {
     STMT_ASSIGN = AST_SCRIPT, /* target (AST_NAME or AST_INDEX), expr; op: an ast_op for += and so
                                  on, STMT_PLAIN for = */

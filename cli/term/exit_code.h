@@ -1,4 +1,4 @@
-/* How kvctl ends. */
+/* The exit statuses of kvctl. */
 #ifndef TERM_EXIT_CODE_H
 #define TERM_EXIT_CODE_H
 

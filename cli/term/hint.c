@@ -74,8 +74,3 @@ void hint_erase(FILE *out)
         fputs("\033[J", out);
     visible = false;
 }
-
-void hint_forget(void)
-{
-    visible = false;
-}

@@ -19,7 +19,4 @@ void hint_draw(FILE *out, const char *before, size_t n, int columns, const char 
 /* Removes it, if there is one; the cursor stands where hint_draw left it. */
 void hint_erase(FILE *out);
 
-/* Forgets it: it is gone from the screen. */
-void hint_forget(void);
-
 #endif

@@ -1,4 +1,4 @@
-/* Where the lines typed at the prompt are remembered. */
+/* The file of the lines typed at the prompt. */
 #ifndef TERM_HISTFILE_H
 #define TERM_HISTFILE_H
 

@@ -79,14 +79,6 @@ void interrupt_after(double seconds)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-void interrupt_child(void)
-{
-    handle(SIGINT, SIG_DFL);
-    handle(SIGTERM, SIG_DFL);
-    handle(SIGPIPE, SIG_DFL);
-    handle(SIGXFSZ, SIG_DFL);
-}
-
 int interrupt_pending(void)
 {
     return terminated ? SIGTERM : timed_out ? SIGALRM : interrupted ? SIGINT : 0;

@@ -14,20 +14,16 @@
 #include <stdbool.h>
 
 /* Installs the handlers for SIGINT and SIGTERM and ignores SIGPIPE and SIGXFSZ, so that writing to
- * a closed pipe, or beyond a limit of the system, is an error like any other. A command started
- * with fork must call interrupt_child before exec. */
+ * a closed pipe, or beyond a limit of the system, is an error like any other. An exec keeps what is
+ * ignored, so child_shell (term/child.h) gives its children the usual meaning of both. */
 void interrupt_install(void);
-
-/* Gives these signals back their usual meaning, in a child. */
-void interrupt_child(void);
 
 /* From `seconds` on interrupt_pending says SIGALRM, and nothing clears that. Whatever waits in the
  * system is woken again and again. */
 void interrupt_after(double seconds);
 
 /* SIGINT or SIGTERM when one has come since the last clear, SIGALRM when the time is up, else 0.
- * SIGTERM wins, then SIGALRM. Any
- * thread may ask. */
+ * SIGTERM wins, then SIGALRM. Any thread may ask. */
 int interrupt_pending(void);
 
 /* Forgets a Ctrl-C. A SIGTERM stays: it is an order to end. */

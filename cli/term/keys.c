@@ -1,4 +1,4 @@
-/* A block of bytes between stdin and whoever edits the line. */
+/* A block of bytes between stdin and the line editor. */
 #include "term/keys.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ static keys_result fill(void)
     return n > 0 ? KEYS_READY : KEYS_END;
 }
 
-/* Waits for bytes beyond those that are held, at most for some milliseconds; -1: for ever. */
+/* Waits for more bytes than it holds, at most for some milliseconds; -1: for ever. */
 static keys_result wait_for_more(int ms)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -168,7 +168,7 @@ bool keys_paste(buf *out)
     for (;;) {
         size_t held = keys_held();
         char *text = keys.block + keys.from, *end = memmem(text, held, paste_end, mark);
-        /* What may be the beginning of the mark, or the first half of \r\n, waits for the rest. */
+        /* Bytes that may begin the mark, or the first half of \r\n, wait for the rest. */
         size_t n = end ? (size_t)(end - text) : held > mark ? held - mark : 0;
         if (!end && n > 0 && text[n - 1] == '\r')
             n--;

@@ -1,7 +1,7 @@
-/* What is typed, byte by byte or in bulk.
+/* The keyboard, byte by byte or in bulk.
  *
  * Bytes of stdin are read as many at a time as there are, so that a paste of megabytes costs no
- * system call a byte, and whoever edits lines can take whole runs of plain text at once.
+ * system call a byte, and the line editor can take whole runs of plain text at once.
  *
  * Between keys_begin and keys_end SIGINT and SIGTERM are blocked, except while waiting. Without
  * that a signal that comes between the look at the flag and the wait would be seen only after the
@@ -28,11 +28,11 @@ typedef enum keys_result {
 /* Waits until one of the three is so. */
 keys_result keys_wait(void);
 
-/* Whether Ctrl-Z was typed since this was asked last. Whoever asks gives the terminal back and
+/* Returns true if Ctrl-Z was typed since the last call. The caller then gives the terminal back and
  * stops the process. */
 bool keys_suspended(void);
 
-/* Whether a byte is there, or comes within some milliseconds. */
+/* Returns true if a byte is there, or comes within ms milliseconds. */
 bool keys_soon(int ms);
 
 /* Bytes that were read and not yet taken. */

@@ -285,7 +285,7 @@ static int next_key(FILE *unused)
     return c < 0 && interrupt_pending() ? 'G' & 31 : c;
 }
 
-/* Whether a byte comes within the time that Readline has set. */
+/* Returns true if a byte comes within the time that Readline has set. */
 static int key_comes(void)
 {
     return keys_soon(rl_set_keyboard_input_timeout(-1) / 1000);

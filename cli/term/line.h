@@ -53,7 +53,7 @@ typedef struct line_options {
     void *arg;                  /* handed to complete and hint */
 } line_options;
 
-/* Whether this build has GNU Readline, which also decides its licence. */
+/* Returns true if this build has GNU Readline, which also decides its licence. */
 bool line_can_edit(void);
 
 /* Begins. A history that cannot be read or written is an io error, but lines can be read. */

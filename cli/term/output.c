@@ -8,7 +8,9 @@
 
 #include "term/interrupt.h"
 
-static ssize_t put(void *cookie, const char *text, size_t n)
+/* Output that Ctrl-C cuts off counts as written: an error here would stay with the stream, and end
+ * all later output. */
+static ssize_t write_to_end(void *cookie, const char *text, size_t n)
 {
     size_t done = 0;
     (void)cookie;
@@ -16,15 +18,17 @@ static ssize_t put(void *cookie, const char *text, size_t n)
         ssize_t got = write(STDOUT_FILENO, text + done, n - done);
         if (got >= 0)
             done += (size_t)got;
-        else if (errno != EINTR || interrupt_pending())
+        else if (errno != EINTR)
             break;
+        else if (interrupt_pending())
+            return (ssize_t)n;
     }
     return (ssize_t)done;
 }
 
 void output_install(void)
 {
-    FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = put});
+    FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_to_end});
     if (!f)
         return;
     setvbuf(f, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);

@@ -3,8 +3,9 @@
 #define TERM_OUTPUT_H
 
 /* Puts a stream in the place of stdout that writes on when a signal ends a write: the C library
- * drops what it could not write then. Ctrl-C, SIGTERM and the time limit end it all the same. Where
- * there is no memory stdout stays as it is. */
+ * drops what it could not write then. Ctrl-C, SIGTERM and the time limit drop what is left of one
+ * write, without an error: interrupt_pending tells. Where there is no memory stdout stays as it is.
+ */
 void output_install(void);
 
 #endif

@@ -4,18 +4,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "term/child.h"
 #include "term/interrupt.h"
 #include "term/line.h"
 #include "term/terminal.h"
 
-/* What sh gives for a command that is not there. */
+/* The exit status of sh for a command that is not there. */
 #define NOT_FOUND 127
 
 static bool allowed, at_end;
@@ -30,7 +30,7 @@ void pager_from_end(bool from_end)
     at_end = from_end;
 }
 
-/* Whether the text needs more rows than the screen has besides the prompt's. */
+/* Returns true if the text needs more rows than the screen has besides the prompt's. */
 static bool is_long(const char *text, size_t n)
 {
     int height = terminal_height(STDOUT_FILENO), width = terminal_width(STDOUT_FILENO);
@@ -45,32 +45,6 @@ static bool is_long(const char *text, size_t n)
         }
     }
     return height > 1 && width > 0 && rows >= height;
-}
-
-/* Starts the pager. Returns an errno. */
-static int start(const char *line, pid_t *pid, int in)
-{
-    char *argv[] = {"sh", "-c", (char *)(uintptr_t)line, NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t how;
-    sigset_t usual;
-    extern char **environ;
-    sigemptyset(&usual);
-    sigaddset(&usual, SIGPIPE); /* kvctl ignores these */
-    sigaddset(&usual, SIGXFSZ);
-    int failed = posix_spawn_file_actions_init(&files);
-    if (failed)
-        return failed;
-    if ((failed = posix_spawnattr_init(&how)) == 0) {
-        posix_spawnattr_setsigdefault(&how, &usual);
-        posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF);
-        failed = posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-        if (!failed)
-            failed = posix_spawn(pid, "/bin/sh", &files, &how, argv, environ);
-        posix_spawnattr_destroy(&how);
-    }
-    posix_spawn_file_actions_destroy(&files);
-    return failed;
 }
 
 /* Writes until all is written or the reader left. */
@@ -115,7 +89,7 @@ static bool run(const char *line, const char *text, size_t n)
     line_lend_terminal();
     if (!set) /* for a $PAGER that is less: colours, and what was shown stays on the screen */
         setenv("LESS", "FRX", 1);
-    int failed = start(line, &pid, ends[0]);
+    int failed = child_shell(&pid, line, ends[0], -1);
     if (!set)
         unsetenv("LESS");
     close(ends[0]);

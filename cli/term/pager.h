@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Results may be paged from now on, or no more: whoever says so stands at the prompt. */
+/* Allows or forbids that results are paged, which is allowed at the prompt alone. */
 void pager_allow(bool allowed);
 
-/* Whether the pager begins at the end of a text. */
+/* Makes the pager begin at the end of a text, or at its begin. */
 void pager_from_end(bool from_end);
 
 /* Shows a text through the pager and waits until the user leaves it. Returns false when that is not

@@ -1,6 +1,6 @@
 /* Pasted texts that are too large to be edited: the line shows a label in place of each.
  *
- * What edits lines redraws them at every key, so a text of megabytes, or of more lines than the
+ * The line editor redraws a line at every key, so a text of megabytes, or of more lines than the
  * screen has, is kept here, and its label, such as `[pasted 2000 lines, 31 KB]`, can be edited,
  * moved and deleted like a word. When the line is done the labels are replaced. One line is edited
  * at a time, so the texts of that line are global state.
@@ -25,7 +25,7 @@ const char *paste_label(void);
 /* Appends the line, its labels replaced by what they stand for. */
 void paste_expand(buf *out, const char *line);
 
-/* Whether any text is kept. */
+/* Returns true if any text is kept. */
 bool paste_any(void);
 
 void paste_forget(void);

@@ -1,4 +1,4 @@
-/* The line is redrawn by whoever calls step, so no thread or timer is needed; the clock that is
+/* The line is redrawn by the calls of step, so no thread or timer is needed; the clock that is
  * asked at each step is the cheap one, which is some milliseconds coarse. */
 #include "term/progress.h"
 
@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/kv_assert.h"
 #include "base/num.h"
 #include "term/terminal.h"
 
@@ -172,6 +173,7 @@ void progress_step(int64_t done)
 
 void progress_end(void)
 {
+    kv_assert(progress.depth > 0, "work ends that did not begin, at depth %d", progress.depth);
     if (--progress.depth == 0)
         progress_hide(STDERR_FILENO);
 }

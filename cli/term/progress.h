@@ -1,7 +1,7 @@
-/* How far work has come that takes longer than a second: one line on stderr, drawn at most ten
- * times a second and erased at the end, `load [=====>    ] 52%  1.1 GB/s  ETA 0:04`.
+/* The progress of work that takes longer than a second: one line on stderr, drawn at most ten times
+ * a second and erased at the end, `load [=====>    ] 52%  1.1 GB/s  ETA 0:04`.
  *
- * Whoever works calls begin, step as often as it likes, and end; where nothing is to be shown these
+ * The worker calls begin, step as often as it likes, and end; where nothing is to be shown these
  * cost next to nothing. Work within work is not shown: the line is that of the outermost. Without a
  * terminal, when progress was asked for all the same, a plain line comes each ten seconds. There is
  * one line a process, so its state is global.

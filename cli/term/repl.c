@@ -43,7 +43,8 @@ static int count_lines(const buf *text)
 
 typedef enum entry_result { ENTRY_READ, ENTRY_DROPPED, ENTRY_END } entry_result;
 
-/* What the end of the input means depends on what was begun, and on who types. */
+/* An open entry at the end of the input is dropped at a terminal, where Ctrl-D gave the end and the
+ * user can go on; else it is read, which shows its mistake. */
 static entry_result at_the_end(const repl *r)
 {
     if (r->entry.len == 0)
@@ -54,10 +55,10 @@ static entry_result at_the_end(const repl *r)
 /* An entry larger than this is looked at again only after a line that may complete it. */
 #define LARGE_ENTRY 16384
 
-/* Whether a line that was added may have completed an entry that was open before. In a large one,
- * such as a paste of many thousand lines, looking after every line takes time by the square of its
- * size. What is open there is nearly always a bracket, and only a line that closes more of them
- * than it opens can close that. Lines with anything else that opens or closes are looked at. */
+/* Returns true if a new line may have completed an open entry. In a large entry, such as a paste of
+ * many thousand lines, a check after every line takes time by the square of its size. It is nearly
+ * always a bracket that is open there, and only a line that closes more brackets than it opens can
+ * close it. Lines with anything else that opens or closes are checked, too. */
 static bool may_complete(repl *r, const buf *line)
 {
     const char *text = buf_text(line);
@@ -133,24 +134,12 @@ static bool step(repl *r)
     return !end && !interrupt_pending();
 }
 
-static void candidates(void *arg, const char *text, size_t n, line_words *out)
-{
-    const repl *r = arg;
-    r->ops->candidates(r->arg, text, n, out);
-}
-
-static void hint(void *arg, const char *text, size_t n, buf *out)
-{
-    const repl *r = arg;
-    r->ops->hint(r->arg, text, n, out);
-}
-
 int repl_run(const repl_ops *ops, void *arg, bool quiet, const char *history_path)
 {
     repl r = {.ops = ops, .arg = arg, .quiet = quiet, .line = 1};
     r.terminal = isatty(STDIN_FILENO);
     line_options options = {
-        .terminal = r.terminal, .complete = candidates, .hint = hint, .arg = &r};
+        .terminal = r.terminal, .complete = ops->candidates, .hint = ops->hint, .arg = arg};
     kv_err e = {0};
     if (r.terminal && history_path && *history_path && !histfile_prepare(history_path, &e))
         options.history = history_path;

@@ -1,5 +1,5 @@
-/* What the terminal may be used for: the one place that decides about colour, progress bars and
- * paging, and that knows the size of the screen.
+/* The terminal: the one place that decides about colour, progress bars and paging, and that knows
+ * the size of the screen.
  *
  * auto means: only when the stream is a terminal. A non-empty NO_COLOR turns colour off, TERM=dumb
  * all three; what an option says wins over both. There is one terminal a process, so what was
@@ -15,7 +15,7 @@
 
 typedef enum terminal_when { TERMINAL_AUTO, TERMINAL_ALWAYS, TERMINAL_NEVER } terminal_when;
 
-/* What can be chosen about. */
+/* The uses that can be switched. */
 typedef enum terminal_use { TERMINAL_COLOR, TERMINAL_PROGRESS, TERMINAL_PAGER } terminal_use;
 #define TERMINAL_USES 3
 
@@ -26,14 +26,15 @@ terminal_when terminal_chosen(terminal_use use);
 int terminal_when_parse(terminal_when *out, const char *text, const char *what, kv_err *e);
 const char *terminal_when_name(terminal_when when);
 
-/* Whether to write colour (and dim text) to this file descriptor. */
+/* Returns true if colour and dim text may be written to this file descriptor. */
 bool terminal_color(int fd);
 
-/* Whether a line that is drawn again and again may be shown on stderr. With `always` and no
- * terminal there, plain lines now and then are meant: terminal_width tells. */
+/* Returns true if a line that is redrawn may be shown on stderr. With `always` and no terminal
+ * there the caller writes plain lines now and then: terminal_width is 0. */
 bool terminal_progress(void);
 
-/* Whether results longer than the screen go through the pager. Whoever asks is at the prompt. */
+/* Returns true if results longer than the screen go through the pager. Called at the prompt
+ * only. */
 bool terminal_pager(void);
 
 /* Columns and rows of the terminal behind a file descriptor; 0 when there is none or it does not

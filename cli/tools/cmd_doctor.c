@@ -25,6 +25,7 @@
 #include "run/shell.h"
 #include "session/unit.h"
 #include "term/histfile.h"
+#include "term/child.h"
 #include "term/terminal.h"
 #include "syntax/read_unit.h"
 #include "run/run.h"
@@ -34,7 +35,7 @@ static void topic(buf *out, const char *name)
     buf_printf(out, "%-10s ", name);
 }
 
-/* ---- What there is ---- */
+/* ---- The machine and the build ---- */
 
 static void add_build(buf *out)
 {
@@ -43,7 +44,7 @@ static void add_build(buf *out)
     buf_char(out, '\n');
 }
 
-/* One shared library; those that every program has are left out. */
+/* One shared library; libraries that every program has are left out. */
 static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
     static const char *const plain[] = {"linux-vdso", "ld-",      "libc.",
@@ -106,23 +107,13 @@ static void add_memory(buf *out)
 static int add_type(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     buf *out = arg;
-    const char *name = "", *reason = NULL;
-    bool available = true;
+    const char *name = field_text(fields, n, "name"), *reason = field_text(fields, n, "reason");
     (void)e;
-    for (int i = 0; i < n; i++) {
-        if (strcmp(fields[i].name, "name") == 0)
-            name = fields[i].text;
-        else if (strcmp(fields[i].name, "available") == 0)
-            available = fields[i].number != 0;
-        else if (strcmp(fields[i].name, "reason") == 0)
-            reason = fields[i].text;
-    }
     topic(out, "type");
-    if (available)
+    if (field_number(fields, n, "available"))
         buf_printf(out, "%s\n", name);
     else
-        buf_printf(out, "%s is not available%s%s\n", name, reason ? ": " : "",
-                   reason ? reason : "");
+        buf_printf(out, "%s is not available%s%s\n", name, *reason ? ": " : "", reason);
     return KV_OK;
 }
 
@@ -141,7 +132,7 @@ static void add_terminal(buf *out)
 static void add_plot(buf *out)
 {
     topic(out, "plot");
-    buf_add(out, shell_finds("gnuplot") ? "gnuplot\n"
+    buf_add(out, child_finds("gnuplot") ? "gnuplot\n"
                                         : "gnuplot is not installed, so there are no pictures\n");
 }
 
@@ -175,13 +166,13 @@ static void check(check_list *c, const char *name, const char *script, const cha
     unit *u = NULL;
     value where = value_none();
     session_init(&own);
-    own.quiet = true;
+    own.out.quiet = true;
     own.virtual_gpus = c->s->virtual_gpus;
     own.gpus_wanted = c->s->gpus_wanted;
     own.interrupted = c->s->interrupted;
     own.timeout = c->s->timeout;
     char *text = mem_text(script, strlen(script), &e);
-    if (text && folder && value_text_new(&where, folder, strlen(folder), &e) == KV_OK)
+    if (text && folder && value_text(&where, folder, &e) == KV_OK)
         session_set(&own, "folder", where, &e);
     if (!e.code && unit_read(&own, &u, "doctor", text, strlen(script), 1, NULL, &e) == KV_OK)
         unit_run(&own, u, &e);

@@ -8,6 +8,7 @@
 
 #include "array/device.h"
 #include "kvstore.h"
+#include "session/rows.h"
 
 typedef struct report {
     buf *out;
@@ -16,24 +17,6 @@ typedef struct report {
     uint64_t reached[GPU_MOST]; /* by each, as bits; its own is one of them */
 } report;
 
-static const kv_field *field(const kv_field *fields, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(fields[i].name, name) == 0)
-            return &fields[i];
-    return NULL;
-}
-
-static int64_t number(const kv_field *fields, int n, const char *name)
-{
-    return field(fields, n, name)->number;
-}
-
-static const char *text(const kv_field *fields, int n, const char *name)
-{
-    return field(fields, n, name)->text;
-}
-
 static void topic(buf *out, const char *name)
 {
     buf_printf(out, "%-10s ", name);
@@ -41,14 +24,14 @@ static void topic(buf *out, const char *name)
 
 static void add_machine(report *r, const kv_field *fields, int n)
 {
-    bool usable = number(fields, n, "usable");
+    bool usable = field_number(fields, n, "usable");
     topic(r->out, "gpu");
-    buf_printf(r->out, "built: %s; usable: %s", number(fields, n, "built") ? "yes" : "no",
+    buf_printf(r->out, "built: %s; usable: %s", field_number(fields, n, "built") ? "yes" : "no",
                usable ? "yes; " : "no, ");
-    buf_printf(r->out, "%s\n", text(fields, n, usable ? "software" : "reason"));
+    buf_printf(r->out, "%s\n", field_text(fields, n, usable ? "software" : "reason"));
     if (usable) {
         topic(r->out, "nccl");
-        buf_printf(r->out, "%s\n", text(fields, n, "nccl"));
+        buf_printf(r->out, "%s\n", field_text(fields, n, "nccl"));
     }
 }
 
@@ -62,16 +45,16 @@ static const char *reason_of(const char *reason, int64_t id)
 
 static void add_one(report *r, const kv_field *fields, int n)
 {
-    int64_t id = number(fields, n, "device"), left = number(fields, n, "free");
-    const char *reached = text(fields, n, "reaches");
+    int64_t id = field_number(fields, n, "device"), left = field_number(fields, n, "free");
+    const char *reached = field_text(fields, n, "reaches");
     topic(r->out, "gpu");
-    buf_printf(r->out, "gpu(%" PRId64 "): %s, %" PRId64 " MB, ", id, text(fields, n, "name"),
-               number(fields, n, "bytes") >> 20);
+    buf_printf(r->out, "gpu(%" PRId64 "): %s, %" PRId64 " MB, ", id, field_text(fields, n, "name"),
+               field_number(fields, n, "bytes") >> 20);
     if (left >= 0)
         buf_printf(r->out, "%" PRId64 " MB of it unused, ", left >> 20);
-    buf_printf(r->out, "ability %" PRId64 ".%" PRId64 "%s%s\n", number(fields, n, "major"),
-               number(fields, n, "minor"), left < 0 ? "; " : "",
-               reason_of(text(fields, n, "reason"), id));
+    buf_printf(r->out, "ability %" PRId64 ".%" PRId64 "%s%s\n", field_number(fields, n, "major"),
+               field_number(fields, n, "minor"), left < 0 ? "; " : "",
+               reason_of(field_text(fields, n, "reason"), id));
     if (r->n == GPU_MOST)
         return;
     r->usable |= (uint64_t)(left >= 0) << r->n;
@@ -84,7 +67,7 @@ static void add_one(report *r, const kv_field *fields, int n)
 static int add_row(void *arg, const kv_field *fields, int n, kv_err *e)
 {
     (void)e;
-    if (field(fields, n, "device"))
+    if (*field_text(fields, n, "name"))
         add_one(arg, fields, n);
     else
         add_machine(arg, fields, n);
@@ -112,7 +95,7 @@ static void add_set(buf *out, uint64_t set)
     }
 }
 
-/* Those that reach what a GPU reaches: it is one of them. */
+/* The GPUs that reach the same GPUs as this one, itself included. */
 static uint64_t like(const report *r, int id)
 {
     uint64_t set = 0;
@@ -122,7 +105,7 @@ static uint64_t like(const report *r, int id)
     return set;
 }
 
-/* Those that cannot be used reach none, and none reaches them. */
+/* GPUs that cannot be used reach none, and none reaches them. */
 static void leave_out_unusable(report *r)
 {
     for (int i = 0; i < r->n; i++)

@@ -1,4 +1,4 @@
-/* What the self-test says of GPUs: whether there is a plugin, each GPU, and which reaches which. */
+/* The self-test of GPUs: the plugin, each GPU, and the GPUs that reach each other. */
 #ifndef TOOLS_DOCTOR_GPU_H
 #define TOOLS_DOCTOR_GPU_H
 

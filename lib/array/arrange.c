@@ -18,7 +18,7 @@ int arrange_axis(int64_t *axis, int ndim, kv_err *e)
     return KV_OK;
 }
 
-/* How the elements of a result, in row-major order, are read from a source. */
+/* A walk over a source that meets the elements of a result in row-major order. */
 typedef struct layout {
     int ndim;
     int64_t shape[KV_MAX_NDIM], strides[KV_MAX_NDIM];
@@ -86,9 +86,9 @@ int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err
     if (!(rc = kv_array_read(a, &src, e)))
         rc = kv_array_write(made, &dst, e);
     for (int64_t i = 0; i < n && !rc && !(rc = stop_check(e)); i += STOP_EVERY)
-        cpu_dev_ops.convert((char *)dst + i * kv_dtype_bytes(dtype), dtype,
-                            (const char *)src + i * kv_dtype_bytes(from), from,
-                            n - i < STOP_EVERY ? n - i : STOP_EVERY);
+        convert_elements((char *)dst + i * kv_dtype_bytes(dtype), dtype,
+                         (const char *)src + i * kv_dtype_bytes(from), from,
+                         n - i < STOP_EVERY ? n - i : STOP_EVERY);
     if (rc)
         kv_array_unref(made);
     else
@@ -213,7 +213,7 @@ int arrange_common(int *ndim, int64_t shape[KV_MAX_NDIM], const kv_array *a, con
 
 /* ---- Several arrays ---- */
 
-/* How an array fits into a join: its shape with the axis of the join in it. */
+/* An array that is joined: its shape has the axis of the join in it. */
 typedef struct piece {
     int ndim;
     int64_t shape[KV_MAX_NDIM];

@@ -13,7 +13,7 @@
 /* Makes *axis, -ndim to ndim - 1, one from 0 on. Error: index. */
 int arrange_axis(int64_t *axis, int ndim, kv_err *e);
 
-/* What kv_array_new and kv_array_dup give, in pieces. */
+/* kv_array_new and kv_array_dup, in pieces. */
 int arrange_zeros(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
                   kv_err *e);
 int arrange_copy(kv_array **out, kv_array *a, kv_dtype dtype, kv_ctx ctx, kv_err *e);

@@ -2,10 +2,9 @@
  *
  * An array is one block: the header, its shape and, where they are few and in host memory, its own
  * elements. So each of many small arrays is one allocation, and to touch one is to touch one page.
- * Else its data is a second block, given by the device table that also releases it, or the caller's
- * (wrapped), or another array's (a view). A view keeps a reference to the array that owns the
- * memory, never to another view, and shares its variable, so that operations on either keep their
- * order.
+ * Else its data is a second block of host memory, or the caller's (wrapped), or another array's (a
+ * view). A view keeps a reference to the array that owns the memory, never to another view, and
+ * shares its variable, so that operations on either keep their order.
  */
 #include "array/device.h"
 
@@ -15,6 +14,7 @@
 #include "array/mirror.h"
 #include "array/sparse.h"
 #include "base/arg.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 
 /* Elements up to these bytes lie behind their header. */
@@ -82,27 +82,16 @@ static int shape_size(int64_t *size, kv_dtype dtype, int ndim, const int64_t *sh
     return KV_OK;
 }
 
-/* dev_find with the code as its result, which a caller without a kv_err needs. */
-static int find_device(const dev_ops **dev, kv_ctx ctx, kv_err *e)
-{
-    kv_err why = {0};
-    *dev = dev_find(ctx, &why);
-    if (!*dev && e && !e->code)
-        *e = why;
-    return why.code;
-}
-
 /* Bytes of a header and its shape: elements behind them are aligned. */
 static int64_t header_bytes(int ndim)
 {
-    int64_t bytes = (int64_t)(sizeof(kv_array) + (size_t)ndim * sizeof(int64_t));
-    return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
+    return mem_aligned((int64_t)(sizeof(kv_array) + (size_t)ndim * sizeof(int64_t)));
 }
 
 /* A header. own: the elements are to be the array's own, and few ones lie behind it: memory and
  * data then say so. */
-static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, const int64_t *shape,
-                kv_ctx ctx, bool own, kv_err *e)
+static int make(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
+                bool own, kv_err *e)
 {
     int64_t size = 0;
     if (kv_dtype_bytes(dtype) == 0)
@@ -117,7 +106,6 @@ static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, co
         return KV_E_MEMORY;
     *a = (kv_array){0};
     a->holders = 1;
-    a->dev = dev;
     a->size = size;
     a->dtype = (uint8_t)dtype;
     a->ctx = ctx;
@@ -135,25 +123,31 @@ static int make(kv_array **out, const dev_ops *dev, kv_dtype dtype, int ndim, co
 int array_header(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
                  kv_err *e)
 {
-    const dev_ops *dev;
-    int rc = find_device(&dev, ctx, e);
-    return rc ? rc : make(out, dev, dtype, ndim, shape, ctx, false, e);
+    int rc = ctx_check(ctx, e);
+    return rc ? rc : make(out, dtype, ndim, shape, ctx, false, e);
+}
+
+int array_alloc(kv_array *a, int64_t bytes, void *block, kv_err *e)
+{
+    a->data = mem_alloc_data(bytes, e);
+    if (!a->data)
+        return KV_E_MEMORY;
+    int rc = mirror_new(a, bytes, block, e);
+    if (rc)
+        mem_free_data(a->data);
+    return rc;
 }
 
 int kv_array_new_raw(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape, kv_ctx ctx,
                      kv_err *e)
 {
     kv_array *a;
-    const dev_ops *dev;
     int rc = arg_given(out, "out", e);
-    if (rc || (rc = find_device(&dev, ctx, e)) ||
-        (rc = make(&a, dev, dtype, ndim, shape, ctx, true, e)))
+    if (rc || (rc = ctx_check(ctx, e)) || (rc = make(&a, dtype, ndim, shape, ctx, true, e)))
         return rc;
     if (a->memory != ARRAY_INSIDE) {
         a->memory = ARRAY_OWN;
-        rc = dev->alloc(ctx.id, kv_array_bytes(a), &a->data, e);
-        if (!rc && (rc = mirror_new(a, kv_array_bytes(a), NULL, e)))
-            dev->free(ctx.id, a->data);
+        rc = array_alloc(a, kv_array_bytes(a), NULL, e);
     }
     if (rc)
         mem_free(a);
@@ -169,22 +163,14 @@ int kv_array_new(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
     int rc = arg_given(out, "out", e);
     if (rc || (rc = kv_array_new_raw(&a, dtype, ndim, shape, ctx, e)))
         return rc;
-    rc = a->mirror ? mirror_zero(a, e) : a->dev->zero(ctx.id, a->data, kv_array_bytes(a), e);
-    if (rc) {
+    if (!a->mirror)
+        memset(a->data, 0, (size_t)kv_array_bytes(a));
+    else if ((rc = mirror_zero(a, e))) {
         kv_array_unref(a);
         return rc;
     }
     *out = a;
     return KV_OK;
-}
-
-/* Memory of a GPU gets a place in host memory beside it. */
-static int wrap_block(kv_array *a, void *block, kv_err *e)
-{
-    int rc = a->dev->alloc(a->ctx.id, kv_array_bytes(a), &a->data, e);
-    if (!rc && (rc = mirror_new(a, kv_array_bytes(a), block, e)))
-        a->dev->free(a->ctx.id, a->data);
-    return rc;
 }
 
 int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const int64_t *shape,
@@ -198,7 +184,8 @@ int kv_array_wrap(kv_array **out, void *data, kv_dtype dtype, int ndim, const in
     a->data = data;
     if (a->size > 0)
         rc = arg_given(data, "data", e);
-    if (rc || (mirror_needed(ctx) && (rc = wrap_block(a, data, e)))) {
+    /* Memory of a GPU gets a place in host memory beside it. */
+    if (rc || (mirror_needed(ctx) && (rc = array_alloc(a, kv_array_bytes(a), data, e)))) {
         mem_free(a);
         return rc;
     }
@@ -221,7 +208,7 @@ int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape,
         kv_err_hint(e, "a dense one can have another: dense(a), in C kv_array_to_dense");
         return KV_E_UNSUPPORTED;
     }
-    if ((rc = make(&a, src->dev, src->dtype, ndim, shape, src->ctx, false, e)))
+    if ((rc = make(&a, src->dtype, ndim, shape, src->ctx, false, e)))
         return rc;
     if (a->size != src->size) {
         char was[160], now[160];
@@ -233,6 +220,8 @@ int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape,
     a->memory = ARRAY_VIEW;
     a->data = src->data;
     a->base = kv_array_ref(src->memory == ARRAY_VIEW ? src->base : src);
+    kv_assert(a->base->memory != ARRAY_VIEW, "a view of %lld elements is of another view",
+              (long long)a->size);
     *out = a;
     return KV_OK;
 }
@@ -244,8 +233,10 @@ kv_array *kv_array_ref(kv_array *a)
     return a;
 }
 
-static void release_memory(kv_array *a)
+static void release_memory(kv_array *a, int64_t left)
 {
+    kv_assert(left == 0, "an array of %lld elements is given back by %lld who do not hold it",
+              (long long)a->size, (long long)-left);
     if (a->memory == ARRAY_WRAPPED)
         mirror_wait(a);
     mirror_free(a->mirror);
@@ -253,12 +244,12 @@ static void release_memory(kv_array *a)
     case ARRAY_INSIDE:
         break;
     case ARRAY_OWN:
-        a->dev->free(a->ctx.id, a->data);
+        mem_free_data(a->data);
         mem_free(a->rows);
         break;
     case ARRAY_WRAPPED:
         if (a->mirror)
-            a->dev->free(a->ctx.id, a->data);
+            mem_free_data(a->data);
         if (a->done)
             a->done(a->done_arg);
         break;
@@ -271,9 +262,10 @@ static void release_memory(kv_array *a)
 /* The last one out must see what the others wrote, hence release here and acquire there. */
 static void let_go(kv_array *a, int64_t holders)
 {
-    if (__atomic_sub_fetch(&a->holders, holders, __ATOMIC_ACQ_REL) > 0)
+    int64_t left = __atomic_sub_fetch(&a->holders, holders, __ATOMIC_ACQ_REL);
+    if (left > 0)
         return;
-    release_memory(a);
+    release_memory(a, left);
     mem_free(a);
 }
 
@@ -305,6 +297,10 @@ static void swap_inside(kv_array *a, kv_array *b)
 
 void array_swap(kv_array *a, kv_array *b)
 {
+    if (!kv_assert(a->memory == b->memory && a->dtype == b->dtype && a->size == b->size,
+                   "arrays of %lld and %lld elements are exchanged", (long long)a->size,
+                   (long long)b->size))
+        return;
     if (a->memory == ARRAY_INSIDE) {
         swap_inside(a, b);
         return;
@@ -454,12 +450,16 @@ bool kv_array_same_shape(const kv_array *a, const kv_array *b)
 
 int array_fill(kv_array *dst, const kv_array *src, kv_err *e)
 {
+    kv_assert(dst->size == src->size && sparse_is_full(dst),
+              "an array of %lld elements is filled from %lld", (long long)dst->size,
+              (long long)src->size);
     if (mirror_can_copy(dst, src))
         return mirror_copy(dst, src, e);
     int rc = mirror_host(src, MIRROR_READ, e);
     if (rc || (rc = mirror_host(dst, MIRROR_WRITE, e)))
         return rc;
-    return sparse_move(dst, src, e);
+    sparse_move(dst, src);
+    return KV_OK;
 }
 
 typedef struct copy {

@@ -1,4 +1,4 @@
-/* Which device table serves which context.
+/* Contexts, and the table of GPUs that a plugin registers.
  *
  * cpu(i), for every i, is the host's memory. gpu(i) is one of the virtual GPUs while they are on:
  * host memory under another label. Else it is a GPU of this machine, which a plugin brings. The
@@ -11,7 +11,7 @@
 
 /* Parts of the documented process-wide runtime. */
 static int virtual_gpus;    /* atomic */
-static const gpu_ops *gpus; /* atomic; those of this machine, once somebody asked for them */
+static const gpu_ops *gpus; /* atomic; the GPUs of this machine, from the first question on */
 static const gpu_host *host; /* set when the library is loaded */
 
 void dev_set_virtual_gpus(int n)
@@ -69,21 +69,18 @@ const gpu_ops *gpu_find(kv_err *e)
     return found;
 }
 
-/* The elements of an array on a GPU have their place in host memory as well. */
-static const dev_ops *find_gpu(int id, kv_err *e)
+static int check_gpu(int id, kv_err *e)
 {
     int n = dev_virtual_gpus();
     kv_err why = {0};
     if (id < n)
-        return &cpu_dev_ops;
-    if (n) {
-        kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): the virtual GPUs end at gpu(%d)", id,
-                   n - 1);
-        return NULL;
-    }
+        return KV_OK;
+    if (n)
+        return kv_err_set(e, KV_E_UNSUPPORTED,
+                          "there is no gpu(%d): the virtual GPUs end at gpu(%d)", id, n - 1);
     const gpu_ops *found = gpu_find(&why);
     if (found && id < found->count)
-        return &cpu_dev_ops;
+        return KV_OK;
     if (found)
         kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): the last one here is gpu(%d)", id,
                    found->count - 1);
@@ -91,22 +88,19 @@ static const dev_ops *find_gpu(int id, kv_err *e)
         kv_err_set(e, KV_E_UNSUPPORTED, "there is no gpu(%d): %s", id, why.text);
     kv_err_hint(e, "virtual GPUs (kvctl --gpus %d, kv_set_virtual_gpus) run on any machine",
                 id + 1);
-    return NULL;
+    return KV_E_UNSUPPORTED;
 }
 
-const dev_ops *dev_find(kv_ctx ctx, kv_err *e)
+int ctx_check(kv_ctx ctx, kv_err *e)
 {
-    if (ctx.id < 0 || ctx.id > KV_CTX_MAX) {
-        kv_err_set(e, KV_E_VALUE, "%d is not a device number: they go from 0 to %d", ctx.id,
-                   KV_CTX_MAX);
-        return NULL;
-    }
+    if (ctx.id < 0 || ctx.id > KV_CTX_MAX)
+        return kv_err_set(e, KV_E_VALUE, "%d is not a device number: they go from 0 to %d", ctx.id,
+                          KV_CTX_MAX);
     switch ((kv_device)ctx.device) {
     case KV_CPU:
-        return &cpu_dev_ops;
+        return KV_OK;
     case KV_GPU:
-        return find_gpu(ctx.id, e);
+        return check_gpu(ctx.id, e);
     }
-    kv_err_set(e, KV_E_VALUE, "%d is not a kind of device: 0 is cpu, 1 is gpu", ctx.device);
-    return NULL;
+    return kv_err_set(e, KV_E_VALUE, "%d is not a kind of device: 0 is cpu, 1 is gpu", ctx.device);
 }

@@ -43,7 +43,7 @@ typedef struct factor {
     int64_t row, column;
 } factor;
 
-/* What a product is made of. Sizes are in elements of `bytes`. */
+/* The operands of a product. Sizes are in elements of `bytes`. */
 typedef struct product {
     factor a, b;
     char *to;

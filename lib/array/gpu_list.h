@@ -1,41 +1,54 @@
-/* Jobs of one work for GPUs, gathered over many arrays: one launch for all that a device has. */
+/* Work for GPUs, gathered over many arrays: a launch costs more than the work on a small array, so
+ * all jobs of a list that a device does with one kernel in one stage are one launch. */
 #ifndef ARRAY_GPU_LIST_H
 #define ARRAY_GPU_LIST_H
 
 #include "array/device.h"
 #include "base/mem.h"
 
-/* A job and the device that does it. */
-typedef struct gpu_list_item {
-    int id;
-    gpu_job job;
-} gpu_list_item;
+/* A launch that a job is to be part of. A stage comes behind all earlier ones; kernels of one stage
+ * run in any order. */
+typedef struct gpu_launch {
+    int stage;
+    int id; /* of the device */
+    gpu_work work;
+    const gpu_rule *rule; /* NULL, or the rule that runs instead of a work */
+} gpu_launch;
 
-/* A block of a device for as long as the list lives. */
-typedef struct gpu_list_block {
-    int id;
-    void *block;
-} gpu_list_block;
-
-/* All zero, but for the first two, is an empty list. */
+/* All zero but for gpu is an empty list. */
 typedef struct gpu_list {
     const gpu_ops *gpu;
-    gpu_work work;
-    gpu_list_item *items;
-    gpu_list_block *blocks;
-    int64_t n, cap, nblocks, blocks_cap;
-    arena memory; /* for what the jobs point at */
+    struct list_launch *launches; /* by stage */
+    struct list_copy *copies;
+    struct list_block *blocks;
+    int64_t n, cap, ncopies, copies_cap, nblocks, blocks_cap;
+    arena memory; /* of the lists that jobs point at */
 } gpu_list;
+
+/* An empty list for the GPUs of this machine. Error: unsupported. */
+int gpu_list_begin(gpu_list *l, kv_err *e);
 
 /* Memory of a device, given back with the list: work that was given before may still use it then.
  * Errors: those of a device. */
 int gpu_list_block_new(gpu_list *l, int id, int64_t bytes, void **out, kv_err *e);
 
 /* Error: memory. */
-int gpu_list_add(gpu_list *l, int id, const gpu_job *job, kv_err *e);
+int gpu_list_add(gpu_list *l, const gpu_launch *as, const gpu_job *job, kv_err *e);
 
-/* Launches what each device has, and empties the list; blocks and memory stay. Errors: memory,
- * those of a device. */
+/* A job of stage `stage` that converts n elements at src, or copies them. Error: memory. */
+int gpu_list_convert(gpu_list *l, int stage, int id, void *dst, kv_dtype to, const void *src,
+                     kv_dtype from, int64_t n, kv_err *e);
+
+/* A copy behind all stages, from a device to a device, or where `to` is -1 to host memory, which
+ * waits. Error: memory. */
+int gpu_list_copy(gpu_list *l, int to, void *dst, int from, const void *src, int64_t bytes,
+                  kv_err *e);
+
+/* The devices that have launches, as bits. */
+uint64_t gpu_list_devices(const gpu_list *l);
+
+/* Does everything, and leaves no launch or copy; blocks and memory stay. Errors: those of a device.
+ */
 int gpu_list_run(gpu_list *l, kv_err *e);
 
 void gpu_list_release(gpu_list *l);

@@ -23,36 +23,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kv_dtype.h"
 #include "kv_err.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Every dtype: constant, its number (that of MXNet's API and files), name, bytes an element. */
-#define KV_DTYPE_MAP(X)                                                                            \
-    X(KV_FLOAT32, 0, "float32", 4)                                                                 \
-    X(KV_FLOAT64, 1, "float64", 8)                                                                 \
-    X(KV_FLOAT16, 2, "float16", 2)                                                                 \
-    X(KV_UINT8, 3, "uint8", 1)                                                                     \
-    X(KV_INT32, 4, "int32", 4)                                                                     \
-    X(KV_INT8, 5, "int8", 1)                                                                       \
-    X(KV_INT64, 6, "int64", 8)                                                                     \
-    X(KV_BOOL, 7, "bool", 1)                                                                       \
-    X(KV_BFLOAT16, 12, "bfloat16", 2)
-
-typedef enum kv_dtype {
-#define KV_DTYPE_ENUM(constant, number, name, bytes) constant = number,
-    KV_DTYPE_MAP(KV_DTYPE_ENUM)
-#undef KV_DTYPE_ENUM
-} kv_dtype;
-
-#define KV_DTYPE_END 13 /* one past the largest number, for tables */
-
-const char *kv_dtype_name(kv_dtype dtype);          /* "float32" */
-int64_t kv_dtype_bytes(kv_dtype dtype);             /* of one element */
-bool kv_dtype_is_float(kv_dtype dtype);
-int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e); /* error: dtype */
 
 /* A context: which device holds the data. Several cpu(i) are labels on one memory, so that programs
  * for several devices run on any machine. All zero is cpu(0). */
@@ -134,7 +110,7 @@ int kv_array_dup(kv_array **out, kv_array *src, kv_dtype dtype, kv_ctx ctx, kv_e
  * Errors: shape, unsupported (a row_sparse src), memory. */
 int kv_array_view(kv_array **out, kv_array *src, int ndim, const int64_t *shape, kv_err *e);
 
-/* Whether two arrays have the same number of axes and the same sizes. */
+/* Returns true if two arrays have the same number of axes and the same sizes. */
 bool kv_array_same_shape(const kv_array *a, const kv_array *b);
 
 /* ---- row_sparse ------------------------------------------------------------------------------ */
@@ -150,8 +126,8 @@ kv_storage kv_array_storage(const kv_array *a);
 int kv_array_new_sparse(kv_array **out, kv_dtype dtype, int ndim, const int64_t *shape,
                         int64_t nrows, const int64_t *row_ids, kv_ctx ctx, kv_err *e);
 
-/* How many rows a holds, and their ids in ascending order, borrowed until a is written. Both block
- * as a read does. A default array holds none that way: 0 and NULL. */
+/* The number of rows that a holds, and their ids in ascending order, borrowed until a is written.
+ * Both block as a read does. A default array holds none that way: 0 and NULL. */
 int64_t kv_array_nrows(kv_array *a);
 const int64_t *kv_array_row_ids(kv_array *a);
 

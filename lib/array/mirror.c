@@ -1,10 +1,11 @@
-/* The two places of an array on a GPU, and what moves between them. */
+/* The two places of an array on a GPU, and the copies between them. */
 #include "array/mirror.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #include "array/sparse.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 
 struct array_mirror {
@@ -61,6 +62,13 @@ void mirror_free(array_mirror *m)
     mem_free(m);
 }
 
+/* The elements are in host memory, in the device or in both. The lock is held. */
+static void check_place(const array_mirror *m)
+{
+    kv_assert(m->host || m->device, "%lld bytes of an array of gpu(%d) are nowhere",
+              (long long)m->bytes, m->id);
+}
+
 static array_mirror *mirror_of(const kv_array *a)
 {
     return a->memory == ARRAY_VIEW ? a->base->mirror : a->mirror;
@@ -84,6 +92,7 @@ int mirror_host(const kv_array *a, mirror_use use, kv_err *e)
     if (!m)
         return KV_OK;
     pthread_mutex_lock(&m->lock);
+    check_place(m);
     if (!m->host && use != MIRROR_WRITE && m->bytes > 0)
         rc = m->gpu->copy_out(m->id, m->data, m->block, m->bytes, e);
     if (!rc) {
@@ -102,6 +111,7 @@ int mirror_host_gradually(const kv_array *a, void (*told)(void *arg, int64_t byt
     int64_t bytes = m->bytes;
     int rc = KV_OK;
     pthread_mutex_lock(&m->lock);
+    check_place(m);
     for (int64_t at = 0; at < bytes && !m->host && !rc; at += BIT) {
         int64_t n = bytes - at < BIT ? bytes - at : BIT;
         rc = m->gpu->copy_out(m->id, (char *)m->data + at, (const char *)m->block + at, n, e);
@@ -111,7 +121,7 @@ int mirror_host_gradually(const kv_array *a, void (*told)(void *arg, int64_t byt
     m->host |= !rc;
     pthread_mutex_unlock(&m->lock);
     if (!rc)
-        told(arg, bytes); /* a may be somebody else's from now on */
+        told(arg, bytes); /* from now on a may belong to another thread */
     return rc;
 }
 
@@ -120,6 +130,7 @@ int mirror_device(const kv_array *a, mirror_use use, void **block, kv_err *e)
     array_mirror *m = mirror_of(a);
     int rc = KV_OK;
     pthread_mutex_lock(&m->lock);
+    check_place(m);
     if (!m->device && use != MIRROR_WRITE && m->bytes > 0)
         rc = m->gpu->copy_in(m->id, m->block, m->data, m->bytes, e);
     if (!rc) {
@@ -158,7 +169,7 @@ bool mirror_is_there(const kv_array *a)
     return there;
 }
 
-/* Whether the elements are in the device and not in host memory. */
+/* Returns true if the elements are on the device and not in host memory. */
 static bool is_away(array_mirror *m)
 {
     pthread_mutex_lock(&m->lock);
@@ -211,6 +222,8 @@ int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e)
 {
     array_mirror *to = mirror_of(dst), *from = mirror_of(src);
     void *there = NULL, *here = NULL;
+    kv_assert(held(dst) == held(src), "%lld elements are copied to a place for %lld",
+              (long long)held(src), (long long)held(dst));
     int64_t bytes = held(src) * kv_dtype_bytes((kv_dtype)src->dtype);
     bool near = to && from && to->id == from->id, away = from && (near || is_away(from));
     int rc = away ? mirror_device(src, MIRROR_READ, &here, e) : KV_OK;

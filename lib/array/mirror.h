@@ -6,7 +6,7 @@
  * they are not current. Host memory that is never needed is never touched, so it costs address
  * space alone.
  *
- * What calls these functions has the turn to read or write the array, as the engine gives it.
+ * The caller of these functions has the turn to read or write the array, as the engine gives it.
  * Readers may be several at a time.
  */
 #ifndef ARRAY_MIRROR_H
@@ -14,7 +14,7 @@
 
 #include "array/device.h"
 
-/* What is to be done with the elements. */
+/* The purpose that elements are brought for. */
 typedef enum mirror_use {
     MIRROR_READ,
     MIRROR_CHANGE, /* some are read or some stay */
@@ -23,7 +23,8 @@ typedef enum mirror_use {
 
 typedef struct array_mirror array_mirror;
 
-/* Whether arrays of a context, for which there is a table, have one. */
+/* Returns true if arrays of this context need a mirror: it is a GPU of this machine, no virtual
+ * one. */
 bool mirror_needed(kv_ctx ctx);
 
 /* Gives a its mirror if its context is a GPU of this machine, once a->data is there. bytes: of its
@@ -32,7 +33,7 @@ bool mirror_needed(kv_ctx ctx);
 int mirror_new(kv_array *a, int64_t bytes, void *block, kv_err *e);
 void mirror_free(array_mirror *m);
 
-/* Whether a has one; a view has that of its base. */
+/* Returns true if a has a mirror; a view has the mirror of its base. */
 bool mirror_has(const kv_array *a);
 
 /* The GPU where a's elements are, or -1. */
@@ -56,16 +57,16 @@ void mirror_wait(const kv_array *a);
 /* All elements zero, in the device alone. a has a mirror. */
 int mirror_zero(const kv_array *a, kv_err *e);
 
-/* Whether the device's block is current. */
+/* Returns true if the device's block is current. */
 bool mirror_is_there(const kv_array *a);
 
 /* Copies the elements that a holds into a block of a device, from the place where they are. */
 int mirror_send(const kv_array *a, const gpu_ops *gpu, int id, void *block, kv_err *e);
 
-/* Whether dst can become src, of the same size, without a way through the places in host memory
- * that is not needed: both hold the same rows, default arrays all of them; one of them has a
- * mirror, and they have one dtype or one device. Then dst = src. Of arrays with memory for some
- * rows the caller has seen to it that dst holds those of src. */
+/* mirror_can_copy: true if src can be copied to dst, of the same size, without a detour through
+ * host memory: both hold the same rows (default arrays hold all), one of them has a mirror, and
+ * they have one dtype or one device. mirror_copy: dst = src. If an array has memory for some rows
+ * only, the caller has made dst hold the rows of src. */
 bool mirror_can_copy(const kv_array *dst, const kv_array *src);
 int mirror_copy(const kv_array *dst, const kv_array *src, kv_err *e);
 

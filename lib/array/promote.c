@@ -1,4 +1,4 @@
-/* The dtype of what two arrays make together: dtypes have ranks, and the higher one holds the
+/* The dtype of the result of two arrays: dtypes have ranks, and the higher one holds the
  * lower, but for two pairs that hold each other's numbers neither way. */
 #include "array/promote.h"
 

@@ -1,4 +1,4 @@
-/* The dtype of what two arrays make together. */
+/* The dtype of the result of two arrays. */
 #ifndef ARRAY_PROMOTE_H
 #define ARRAY_PROMOTE_H
 

@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/device.h"
 #include "base/clones.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "cpu/cpu.h"
 #include "engine/pool.h"
 
 /* Sums of a block that run side by side, since an addition would wait for the one before. */
@@ -35,7 +35,7 @@ typedef void row_fn(void *lanes, const void *x, int64_t w, bool first, int64_t a
 /* Adds LANES rows of w lanes into the first. */
 typedef void fold_fn(void *lanes, int64_t w);
 
-/* What a pass does. */
+/* The loop of a pass. */
 typedef struct loop {
     kv_dtype read; /* the type of its elements; of a further pass that of partial results */
     int64_t bytes; /* of a partial result */
@@ -183,7 +183,7 @@ WHERE(argmax_i64, where_i64, int64_t, ELEMENT, AT)
 WHERE(again_f64, where_f64, where_f64, VALUE_OF, INDEX_OF)
 WHERE(again_i64, where_i64, where_i64, VALUE_OF, INDEX_OF)
 
-/* ---- Which loop ---- */
+/* ---- The choice of a loop ---- */
 
 #define LOOP(name, type, W, fold, next)                                                            \
     static const loop name = {type, sizeof(W), name##_run, name##_row, fold, &(next)}
@@ -267,7 +267,7 @@ static const void *widened(const pass *p, int64_t i, int64_t n, void *scratch)
     const char *x = p->src + i * p->bytes;
     if (!p->converts)
         return x;
-    cpu_dev_ops.convert(scratch, p->loop->read, x, p->from, n);
+    convert_elements(scratch, p->loop->read, x, p->from, n);
     return scratch;
 }
 
@@ -377,7 +377,7 @@ static void finish(reduce_op op, void *dst, kv_dtype to, const loop *l, char *fr
         d[i] /= (double)count;
     for (int64_t i = 0; i < n && op == REDUCE_NORM; i++)
         d[i] = sqrt(d[i]);
-    cpu_dev_ops.convert(dst, to, from, l->again->read, n);
+    convert_elements(dst, to, from, l->again->read, n);
 }
 
 int reduce_products(void *to, const void *a, const void *b, kv_dtype dtype, int64_t n,
@@ -398,7 +398,7 @@ int reduce_products(void *to, const void *a, const void *b, kv_dtype dtype, int6
              : (sums = mem_zalloc(n, sizeof(double), e)) ? KV_OK
                                                          : KV_E_MEMORY;
     if (!rc)
-        cpu_dev_ops.convert(to, dtype, sums, l->again->read, n);
+        convert_elements(to, dtype, sums, l->again->read, n);
     mem_free(sums);
     return rc;
 }

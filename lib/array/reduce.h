@@ -14,7 +14,7 @@
 
 #define REDUCE_BLOCK 4096
 
-/* What is made, and its dtype for elements of dtype t. */
+/* Reductions, and the dtype that each gives for elements of dtype t. */
 typedef enum reduce_op {
     REDUCE_SUM,   /* t; int64 for bool. 0 of no elements */
     REDUCE_MEAN,  /* t, rounded once; float32 for integers and bool, whose sum is then taken in

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/device.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "engine/pool.h"
@@ -161,8 +163,10 @@ static int sort_by_marks(int64_t *ids, int64_t *n, int64_t rows, kv_err *e)
     uint64_t *marks = mem_zalloc(words, sizeof *marks, e);
     if (!marks)
         return KV_E_MEMORY;
-    mark(marks, ids, *n);
+    int64_t given = *n;
+    mark(marks, ids, given);
     *n = list_marks(ids, marks, words, 0);
+    kv_assert(*n <= given, "%lld ids are sorted into %lld", (long long)given, (long long)*n);
     mem_free(marks);
     return KV_OK;
 }
@@ -190,7 +194,7 @@ int row_ids_sort(int64_t *ids, int64_t *n, int64_t rows, kv_err *e)
 enum { WINDOW = 32768, MOST_PARTS = 256 };
 
 typedef struct union_job {
-    const dev_rows *src;
+    const sparse_rows *src;
     int64_t n, rows;
     int64_t part;             /* rows of a part: whole windows */
     int64_t first[MOST_PARTS]; /* how many ids a part has, then where they begin */
@@ -198,10 +202,10 @@ typedef struct union_job {
     int64_t *ids;             /* NULL while counting */
 } union_job;
 
-/* How many ids all sources have before `end`, if these are the same in all of them, else -1. */
+/* The number of ids before `end`, if these are the same in all sources, else -1. */
 static int64_t same_before(const union_job *j, const int64_t *cursor, int64_t end)
 {
-    const dev_rows *src = j->src;
+    const sparse_rows *src = j->src;
     const int64_t *ids = src->ids + cursor[0];
     int64_t n = row_ids_find(src->ids, cursor[0], src->n, end) - cursor[0];
     for (int64_t i = 1; i < j->n; i++) {
@@ -221,7 +225,7 @@ static int64_t unite_window(const union_job *j, int64_t *cursor, int64_t first, 
     if (same >= 0 && ids)
         memcpy(ids, j->src->ids + cursor[0], (size_t)same * sizeof *ids);
     for (int64_t i = 0; i < j->n; i++) {
-        const dev_rows *s = &j->src[i];
+        const sparse_rows *s = &j->src[i];
         int64_t k = cursor[i];
         for (; same < 0 && k < s->n && s->ids[k] < end; k++)
             marks[(s->ids[k] - first) / 64] |= (uint64_t)1 << (s->ids[k] % 64);
@@ -245,11 +249,14 @@ static void unite_part(void *arg, int64_t part, int worker)
         j->first[part] = n;
 }
 
-static int unite_by_marks(int64_t **ids, int64_t *count, const dev_rows *src, int64_t n,
+static int unite_by_marks(int64_t **ids, int64_t *count, const sparse_rows *src, int64_t n,
                           int64_t rows, kv_err *e)
 {
     int64_t windows = rows / WINDOW + 1, each = windows / MOST_PARTS + 1;
     int64_t nparts = (windows + each - 1) / each, all = 0;
+    if (!kv_assert(nparts <= MOST_PARTS, "%lld rows make %lld parts", (long long)rows,
+                   (long long)nparts))
+        return kv_assert_report(e);
     union_job j = {.src = src, .n = n, .rows = rows, .part = each * WINDOW};
     if (!(j.cursors = mem_alloc(n, (size_t)pool_workers() * sizeof *j.cursors, e)))
         return KV_E_MEMORY;
@@ -283,7 +290,7 @@ static int64_t merge_two(int64_t *out, const int64_t *a, int64_t na, const int64
 }
 
 /* The ids of all n sources. out and spare have room for those of each source. */
-static int64_t merge(int64_t *out, int64_t *spare, const dev_rows *src, int64_t n)
+static int64_t merge(int64_t *out, int64_t *spare, const sparse_rows *src, int64_t n)
 {
     if (n == 1) {
         memcpy(out, src->ids, (size_t)src->n * sizeof *out);
@@ -297,7 +304,7 @@ static int64_t merge(int64_t *out, int64_t *spare, const dev_rows *src, int64_t 
     return merge_two(out, spare, left, spare + before, right);
 }
 
-int row_ids_unite(int64_t **ids, int64_t *count, const dev_rows *src, int64_t n, int64_t rows,
+int row_ids_unite(int64_t **ids, int64_t *count, const sparse_rows *src, int64_t n, int64_t rows,
                   kv_err *e)
 {
     int64_t total = 0;

@@ -3,28 +3,8 @@
 #ifndef ARRAY_ROW_IDS_H
 #define ARRAY_ROW_IDS_H
 
-#include "array/device.h"
-
-/* The number of the first of n ascending ids, from number `from` on, that is at least id; n where
- * there is none. The next id wanted mostly lies near the last one found, so the steps begin small
- * and double. */
-static inline int64_t row_ids_find(const int64_t *ids, int64_t from, int64_t n, int64_t id)
-{
-    int64_t step = 1, low = from, high;
-    while (low + step <= n && ids[low + step - 1] < id) {
-        low += step;
-        step *= 2;
-    }
-    high = low + step <= n ? low + step - 1 : n;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
+#include "cpu/cpu.h"
+#include "kv_array.h"
 
 /* The elements of ids, a default array of integers, or of floats that are whole and lie where every
  * integer is exact (in float32 up to 2^24). Blocks as a read of ids does.
@@ -32,19 +12,19 @@ static inline int64_t row_ids_find(const int64_t *ids, int64_t from, int64_t n, 
  * Errors: value (row_sparse), dtype (bool; a float that is not whole, or too large), memory. */
 int row_ids_read(int64_t **out, kv_array *ids, kv_err *e);
 
-/* The number of the first id that is no row of an array with so many, or -1. */
+/* The number of the first id that is no row of an array with `rows` rows, or -1. */
 int64_t row_ids_outside(const int64_t *ids, int64_t n, int64_t rows);
 
-/* Whether the ids ascend, each once, and all are rows of an array with so many. */
+/* Returns true if the ids ascend, each once, and all are rows of an array with `rows` rows. */
 bool row_ids_ordered(const int64_t *ids, int64_t n, int64_t rows);
 
 /* Puts *n ids, which are rows of such an array, in ascending order, each once, and sets *n to how
  * many are left. Error: memory. */
 int row_ids_sort(int64_t *ids, int64_t *n, int64_t rows, kv_err *e);
 
-/* The ids of all n sources, ascending and each once, of arrays with so many rows.
+/* The ids of all n sources, ascending and each once, of arrays with `rows` rows.
  * Out: *ids, released with mem_free, and *count, how many they are. Error: memory. */
-int row_ids_unite(int64_t **ids, int64_t *count, const dev_rows *src, int64_t n, int64_t rows,
+int row_ids_unite(int64_t **ids, int64_t *count, const sparse_rows *src, int64_t n, int64_t rows,
                   kv_err *e);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "kv_array.h"
 
-/* What is taken of one axis: one index, or from:to:step. All zero is the whole axis. */
+/* A selection of one axis: one index, or from:to:step. All zero is the whole axis. */
 typedef struct array_range {
     bool is_index, has_from, has_to;
     int64_t index;    /* is_index */
@@ -20,7 +20,7 @@ typedef struct array_span {
     int64_t from, step, n;
 } array_span;
 
-/* What a range that is no index takes of an axis of len. */
+/* The indices that a range, which is no index, takes of an axis of len. */
 array_span array_range_span(const array_range *r, int64_t len);
 
 /* A new array on a's context: the part that n ranges, one for each of the first axes, take of a.

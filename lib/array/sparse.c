@@ -11,6 +11,7 @@
 #include "array/mirror.h"
 #include "array/row_ids.h"
 #include "base/arg.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "engine/pool.h"
 
@@ -49,14 +50,13 @@ static int make_rows(kv_array **out, kv_dtype dtype, int ndim, const int64_t *sh
         mem_free(ids);
         return rc;
     }
+    kv_assert(nrows >= 0 && nrows <= shape[0], "an array of %lld rows holds %lld",
+              (long long)shape[0], (long long)nrows);
     a->memory = ARRAY_OWN;
     a->storage = KV_ROW_SPARSE;
     a->nrows = nrows;
     a->rows = ids;
-    int64_t bytes = nrows * sparse_row(a) * kv_dtype_bytes(dtype);
-    rc = a->dev->alloc(ctx.id, bytes, &a->data, e);
-    if (!rc && (rc = mirror_new(a, bytes, NULL, e)))
-        a->dev->free(ctx.id, a->data);
+    rc = array_alloc(a, nrows * sparse_row(a) * kv_dtype_bytes(dtype), NULL, e);
     if (rc) {
         mem_free(ids);
         mem_free(a);
@@ -101,11 +101,7 @@ int kv_array_new_sparse(kv_array **out, kv_dtype dtype, int ndim, const int64_t 
         return rc;
     if (nrows > 0)
         memcpy(a->rows, row_ids, (size_t)nrows * sizeof *row_ids);
-    rc = a->dev->zero(ctx.id, a->data, nrows * sparse_row(a) * kv_dtype_bytes(dtype), e);
-    if (rc) {
-        kv_array_unref(a);
-        return rc;
-    }
+    memset(a->data, 0, (size_t)(nrows * sparse_row(a) * kv_dtype_bytes(dtype)));
     *out = a;
     return KV_OK;
 }
@@ -132,6 +128,9 @@ void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too)
 {
     if (fresh->nrows != old->nrows)
         return;
+    kv_assert(fresh->dtype == old->dtype && fresh->size == old->size,
+              "an array of %lld elements takes the memory of one of %lld", (long long)fresh->size,
+              (long long)old->size);
     void *data = fresh->data;
     int64_t *ids = fresh->rows;
     array_mirror *mirror = fresh->mirror;
@@ -168,31 +167,30 @@ static int64_t run_length(const int64_t *ids, int64_t k, int64_t n)
     return i - k;
 }
 
-int sparse_move(kv_array *dst, const kv_array *src, kv_err *e)
+void sparse_move(kv_array *dst, const kv_array *src)
 {
     int64_t row = sparse_row(src), to = kv_dtype_bytes(dst->dtype);
     int64_t from = kv_dtype_bytes(src->dtype);
     if (sparse_is_full(src)) {
-        dst->dev->convert(dst->data, dst->dtype, src->data, src->dtype, src->size);
-        return KV_OK;
+        convert_elements(dst->data, dst->dtype, src->data, src->dtype, src->size);
+        return;
     }
-    int rc = dst->dev->zero(dst->ctx.id, dst->data, dst->size * to, e);
-    for (int64_t k = 0, n; k < src->nrows && rc == KV_OK; k += n) {
+    memset(dst->data, 0, (size_t)(dst->size * to));
+    for (int64_t k = 0, n; k < src->nrows; k += n) {
         n = run_length(src->rows, k, src->nrows);
-        dst->dev->convert((char *)dst->data + src->rows[k] * row * to, dst->dtype,
-                          (const char *)src->data + k * row * from, src->dtype, n * row);
+        convert_elements((char *)dst->data + src->rows[k] * row * to, dst->dtype,
+                         (const char *)src->data + k * row * from, src->dtype, n * row);
     }
-    return rc;
 }
 
-/* Whether n elements hold one that is not zero. */
-static bool any(const dev_ops *dev, const char *data, kv_dtype dtype, int64_t n)
+/* Returns true if one of n elements is not zero. */
+static bool any(const char *data, kv_dtype dtype, int64_t n)
 {
     char is[512];
     int64_t block = (int64_t)sizeof is;
     for (int64_t i = 0; i < n; i += block) {
         int64_t m = n - i < block ? n - i : block;
-        dev->convert(is, KV_BOOL, data + i * kv_dtype_bytes(dtype), dtype, m);
+        convert_elements(is, KV_BOOL, data + i * kv_dtype_bytes(dtype), dtype, m);
         if (memchr(is, 1, (size_t)m))
             return true;
     }
@@ -204,7 +202,7 @@ static int64_t find_rows(int64_t *ids, const kv_array *a)
 {
     int64_t row = sparse_row(a), bytes = row * kv_dtype_bytes(a->dtype), n = 0;
     for (int64_t i = 0; i < a->shape[0]; i++) {
-        if (any(a->dev, (const char *)a->data + i * bytes, a->dtype, row))
+        if (any((const char *)a->data + i * bytes, a->dtype, row))
             ids[n++] = i;
     }
     return n;
@@ -230,8 +228,8 @@ typedef struct filling {
     bool far;
 } filling;
 
-/* Where n ids from number k on lie side by side in src, or -1. cursor: where the ones before were
- * found, and then these. */
+/* The place in src where n ids from number k on lie side by side, or -1. cursor: the place of the
+ * ids before, then of these. */
 static int64_t find_run(const filling *f, int64_t k, int64_t n, int64_t *cursor)
 {
     const kv_array *src = f->src;
@@ -272,10 +270,10 @@ static void fill_block(const filling *f, int64_t k, int64_t n, int64_t *cursor)
         if (a->rows != f->ids)
             memcpy(a->rows + k, f->ids + k, (size_t)n * sizeof *a->rows);
         if (at)
-            a->dev->gather_rows(to, a->dtype, src->data, src->dtype, at, n, f->row, f->far);
+            gather_rows(to, a->dtype, src->data, src->dtype, at, n, f->row, f->far);
         else
-            (f->far ? a->dev->convert_far : a->dev->convert)(to, a->dtype, from, src->dtype,
-                                                             n * f->row);
+            (f->far ? stream_convert : convert_elements)(to, a->dtype, from, src->dtype,
+                                                         n * f->row);
     }
 }
 
@@ -343,6 +341,9 @@ static int to_sparse(kv_array **out, const kv_array *src, kv_dtype dtype, kv_ctx
 int sparse_replace(kv_array *dst, const kv_array *src, kv_err *e)
 {
     kv_array *made;
+    kv_assert(dst->storage == KV_ROW_SPARSE && dst->size == src->size,
+              "rows of %lld elements replace %lld elements", (long long)src->size,
+              (long long)dst->size);
     int rc = to_sparse(&made, src, dst->dtype, dst->ctx, e);
     if (rc)
         return rc;
@@ -411,6 +412,8 @@ int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e)
 
 void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src)
 {
+    kv_assert(n > 0 && a[0]->size == src->size, "rows of %lld elements go to %lld arrays of %lld",
+              (long long)src->size, (long long)n, (long long)(n > 0 ? a[0]->size : 0));
     if (src->nrows > 0)
         fill(a, n, a[0]->rows, a[0]->nrows, src);
     for (int64_t i = 0; i < n && src->nrows == 0; i++)
@@ -420,7 +423,7 @@ void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src)
 /* ---- Sums ------------------------------------------------------------------------------------ */
 
 /* The sum of sources that have the dtype of the result. */
-static int add_up(kv_array **out, const kv_array *like, const dev_rows *src, int64_t n,
+static int add_up(kv_array **out, const kv_array *like, const sparse_rows *src, int64_t n,
                   kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
     int64_t *ids, count;
@@ -429,7 +432,7 @@ static int add_up(kv_array **out, const kv_array *like, const dev_rows *src, int
     if (rc == KV_OK)
         rc = make_rows(out, dtype, like->ndim, like->shape, count, ids, ctx, e);
     if (rc == KV_OK)
-        (*out)->dev->sum_rows((*out)->data, ids, count, src, n, dtype, sparse_row(like), room);
+        sum_rows((*out)->data, ids, count, src, n, dtype, sparse_row(like), room);
     mem_free(room);
     return rc;
 }
@@ -440,7 +443,7 @@ int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtyp
     if (n == 1)
         return to_sparse(out, values[0], dtype, ctx, e);
     kv_array **own = mem_zalloc(n, sizeof *own, e);
-    dev_rows *src = own ? mem_alloc(n, sizeof *src, e) : NULL;
+    sparse_rows *src = own ? mem_alloc(n, sizeof *src, e) : NULL;
     int rc = src ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && rc == KV_OK; i++) {
         if ((rc = mirror_host(values[i], MIRROR_READ, e)))
@@ -449,7 +452,7 @@ int sparse_sum(kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtyp
         if (!own[i])
             rc = to_sparse(&own[i], values[i], dtype, ctx, e);
         if (rc == KV_OK)
-            src[i] = (dev_rows){own[i]->rows, own[i]->nrows, own[i]->data};
+            src[i] = (sparse_rows){own[i]->rows, own[i]->nrows, own[i]->data};
     }
     if (rc == KV_OK)
         rc = add_up(out, values[0], src, n, dtype, ctx, e);

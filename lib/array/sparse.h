@@ -1,5 +1,5 @@
 /* Moving elements between arrays of any storage, and sums of row_sparse arrays. These functions
- * read and write at once: whoever calls them has waited, or runs as an operation of the engine. */
+ * read and write at once: the caller has waited, or runs as an operation of the engine. */
 #ifndef ARRAY_SPARSE_H
 #define ARRAY_SPARSE_H
 
@@ -8,17 +8,17 @@
 /* Elements of one index of the first axis. */
 int64_t sparse_row(const kv_array *a);
 
-/* Whether a has memory for every element: those of a row_sparse array then lie as in a default one.
- */
+/* Returns true if a has memory for every element: a row_sparse array is then laid out like a
+ * default one. */
 bool sparse_is_full(const kv_array *a);
 
 /* A new array with memory for every element, contents undefined, of the dtype, shape and storage of
  * `like`. Errors: those of kv_array_new. */
 int sparse_new_full(kv_array **out, const kv_array *like, kv_ctx ctx, kv_err *e);
 
-/* dst[i] = src[i], converted. dst is full, the shapes are equal, src has any storage. Cannot fail
- * where dst is host memory. */
-int sparse_move(kv_array *dst, const kv_array *src, kv_err *e);
+/* dst[i] = src[i], converted, in host memory. dst is full, the shapes are equal, src has any
+ * storage. */
+void sparse_move(kv_array *dst, const kv_array *src);
 
 /* Makes the row_sparse dst hold the rows of src, converted; of a default src those with an element
  * that is not zero. The shapes are equal. On an error (memory, those of a device) dst is as it was.
@@ -41,8 +41,8 @@ void sparse_reuse(kv_array *fresh, kv_array *old, bool ids_too);
  * at all, neither do they afterwards. (MXNet's sparse_retain.) */
 void sparse_retain(kv_array *const *a, int64_t n, const kv_array *src);
 
-/* What a row_sparse array holds as two default arrays over its own memory, each with a reference to
- * it: the ids, int64 of shape (n,), and the rows, of shape (n, …). Blocks as a read of a does; a
+/* A row_sparse array as two default arrays over its own memory, each with a reference to it: the
+ * ids, int64 of shape (n,), and the rows, of shape (n, …). Blocks as a read of a does; a
  * must not be written while they are there. Error: memory. */
 int sparse_parts(kv_array **ids, kv_array **data, kv_array *a, kv_err *e);
 

@@ -1,4 +1,4 @@
-/* Lists of rows. */
+/* From rows to jobs. */
 #include "array/sparse_gpu.h"
 
 #include <string.h>
@@ -7,40 +7,19 @@
 #include "array/row_ids.h"
 #include "array/sparse.h"
 
+/* The stages of a list: a sum needs converted values, a conversion the rows that were gathered. */
+enum { FIRST, SECOND };
+
 static int64_t elements(const kv_array *a)
 {
     return a->nrows * sparse_row(a);
 }
 
-static int begin(gpu_list *l, gpu_work work, kv_err *e)
-{
-    *l = (gpu_list){.gpu = gpu_find(e), .work = work};
-    return l->gpu ? KV_OK : KV_E_UNSUPPORTED;
-}
-
-/* A job that converts n elements at src, or copies them. */
-static int add_convert(gpu_list *l, int id, void *dst, kv_dtype to, const void *src, kv_dtype from,
-                       int64_t n, kv_err *e)
-{
-    const void **list = arena_alloc(&l->memory, sizeof *list, e);
-    if (!list)
-        return KV_E_MEMORY;
-    *list = src;
-    gpu_job job = {.dst = dst, .n = n, .src = list, .nsrc = 1, .to = to, .from = from};
-    return gpu_list_add(l, id, &job, e);
-}
-
 /* ---- Sums ---- */
 
-int sparse_sums_begin(sparse_sums *s, kv_err *e)
-{
-    *s = (sparse_sums){0};
-    int rc = begin(&s->converts, GPU_CONVERT, e);
-    return rc ? rc : begin(&s->sums, GPU_SUM_ROWS, e);
-}
-
-/* Where the elements of a value are on the device, or will be before the sums are made. */
-static int place_value(sparse_sums *s, const kv_array *a, int id, kv_dtype dtype, const void **out,
+/* Finds the elements of a value on the device, or adds the copy that brings them before the
+ * sums. */
+static int place_value(gpu_list *l, const kv_array *a, int id, kv_dtype dtype, const void **out,
                        kv_err *e)
 {
     void *block, *made;
@@ -50,20 +29,20 @@ static int place_value(sparse_sums *s, const kv_array *a, int id, kv_dtype dtype
     if (mirror_gpu(a) == id) {
         rc = mirror_device(a, MIRROR_READ, &block, e);
     } else {
-        rc = gpu_list_block_new(&s->sums, id, n * kv_dtype_bytes(own), &block, e);
+        rc = gpu_list_block_new(l, id, n * kv_dtype_bytes(own), &block, e);
         if (!rc)
-            rc = mirror_send(a, s->sums.gpu, id, block, e);
+            rc = mirror_send(a, l->gpu, id, block, e);
     }
     *out = block;
     if (rc || own == dtype)
         return rc;
-    rc = gpu_list_block_new(&s->sums, id, n * kv_dtype_bytes(dtype), &made, e);
+    rc = gpu_list_block_new(l, id, n * kv_dtype_bytes(dtype), &made, e);
     *out = made;
-    return rc ? rc : add_convert(&s->converts, id, made, dtype, block, own, n, e);
+    return rc ? rc : gpu_list_convert(l, FIRST, id, made, dtype, block, own, n, e);
 }
 
 /* For each row of the result and each source which of its rows that is, or -1. */
-static int64_t *find_sources(gpu_list *l, const int64_t *ids, int64_t count, const dev_rows *src,
+static int64_t *find_sources(gpu_list *l, const int64_t *ids, int64_t count, const sparse_rows *src,
                              int64_t n, kv_err *e)
 {
     int64_t *at = arena_alloc(&l->memory, (size_t)(count * n + 1) * sizeof *at, e);
@@ -75,18 +54,18 @@ static int64_t *find_sources(gpu_list *l, const int64_t *ids, int64_t count, con
     return at;
 }
 
-static int add_sum(sparse_sums *s, kv_array **out, kv_array *const *values, int64_t n,
+static int add_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t n,
                    kv_dtype dtype, kv_ctx ctx, kv_err *e)
 {
-    gpu_list *l = &s->sums;
+    gpu_launch as = {.stage = SECOND, .id = ctx.id, .work = GPU_SUM_ROWS};
     int64_t *ids = NULL, count = 0, *at = NULL, row = sparse_row(values[0]);
     const void **places = arena_alloc(&l->memory, (size_t)n * sizeof *places, e);
-    dev_rows *src = places ? arena_alloc(&l->memory, (size_t)n * sizeof *src, e) : NULL;
+    sparse_rows *src = places ? arena_alloc(&l->memory, (size_t)n * sizeof *src, e) : NULL;
     void *block;
     int rc = src ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < n && !rc; i++) {
-        src[i] = (dev_rows){values[i]->rows, values[i]->nrows, NULL};
-        rc = place_value(s, values[i], ctx.id, dtype, &places[i], e);
+        src[i] = (sparse_rows){values[i]->rows, values[i]->nrows, NULL};
+        rc = place_value(l, values[i], ctx.id, dtype, &places[i], e);
     }
     if (rc || (rc = row_ids_unite(&ids, &count, src, n, values[0]->shape[0], e)) ||
         (rc = sparse_new_rows(out, values[0], dtype, ctx, count, ids, e)))
@@ -102,13 +81,14 @@ static int add_sum(sparse_sums *s, kv_array **out, kv_array *const *values, int6
                    .nindex = count * n,
                    .row = row,
                    .to = dtype};
-    return gpu_list_add(l, ctx.id, &job, e);
+    return gpu_list_add(l, &as, &job, e);
 }
 
 /* A single value is copied, its rows of minus zeros too. */
-static int add_copy(sparse_sums *s, kv_array **out, const kv_array *value, kv_dtype dtype,
-                    kv_ctx ctx, kv_err *e)
+static int add_copy(gpu_list *l, kv_array **out, const kv_array *value, kv_dtype dtype, kv_ctx ctx,
+                    kv_err *e)
 {
+    kv_dtype own = (kv_dtype)value->dtype;
     const void *src;
     void *block;
     int rc = sparse_new_rows(out, value, dtype, ctx, value->nrows, NULL, e);
@@ -117,18 +97,17 @@ static int add_copy(sparse_sums *s, kv_array **out, const kv_array *value, kv_dt
     memcpy((*out)->rows, value->rows, (size_t)value->nrows * sizeof *value->rows);
     rc = mirror_device(*out, MIRROR_WRITE, &block, e);
     if (!rc)
-        rc = place_value(s, value, ctx.id, (kv_dtype)value->dtype, &src, e);
+        rc = place_value(l, value, ctx.id, own, &src, e);
     return rc ? rc
-              : add_convert(&s->converts, ctx.id, block, dtype, src, (kv_dtype)value->dtype,
-                            elements(value), e);
+              : gpu_list_convert(l, FIRST, ctx.id, block, dtype, src, own, elements(value), e);
 }
 
-int sparse_sums_add(sparse_sums *s, kv_array **out, kv_array *const *values, int64_t n,
-                    kv_dtype dtype, kv_ctx ctx, kv_err *e)
+int sparse_gpu_sum(gpu_list *l, kv_array **out, kv_array *const *values, int64_t n, kv_dtype dtype,
+                   kv_ctx ctx, kv_err *e)
 {
     kv_array *made = NULL;
-    int rc = n == 1 ? add_copy(s, &made, values[0], dtype, ctx, e)
-                    : add_sum(s, &made, values, n, dtype, ctx, e);
+    int rc = n == 1 ? add_copy(l, &made, values[0], dtype, ctx, e)
+                    : add_sum(l, &made, values, n, dtype, ctx, e);
     if (rc)
         kv_array_unref(made);
     else
@@ -136,33 +115,7 @@ int sparse_sums_add(sparse_sums *s, kv_array **out, kv_array *const *values, int
     return rc;
 }
 
-int sparse_sums_run(sparse_sums *s, kv_err *e)
-{
-    int rc = gpu_list_run(&s->converts, e);
-    return rc ? rc : gpu_list_run(&s->sums, e);
-}
-
-void sparse_sums_release(sparse_sums *s)
-{
-    gpu_list_release(&s->converts);
-    gpu_list_release(&s->sums);
-}
-
 /* ---- Some rows ---- */
-
-/* Rows in a block of device id, which go to an array elsewhere. */
-typedef struct sparse_pick {
-    kv_array *to;
-    const void *block;
-    int id;
-} sparse_pick;
-
-int sparse_picks_begin(sparse_picks *p, kv_err *e)
-{
-    *p = (sparse_picks){0}; /* it is released whatever fails */
-    int rc = begin(&p->gathers, GPU_GATHER_ROWS, e);
-    return rc ? rc : begin(&p->converts, GPU_CONVERT, e);
-}
 
 /* For each of n rows which of those of a it is, or -1. ids: ascending. */
 static void find_places(int64_t *at, const kv_array *a, const int64_t *ids, int64_t n)
@@ -174,15 +127,15 @@ static void find_places(int64_t *at, const kv_array *a, const int64_t *ids, int6
 }
 
 /* A job that all arrays with these rows begin with: it lacks its place. */
-static int make_gather(sparse_picks *p, gpu_job *job, const kv_array *like, const kv_array *src,
+static int make_gather(gpu_list *l, gpu_job *job, const kv_array *like, const kv_array *src,
                        kv_err *e)
 {
     void *block;
     int64_t *at = like->rows;
-    const void **list = arena_alloc(&p->gathers.memory, sizeof *list, e);
+    const void **list = arena_alloc(&l->memory, sizeof *list, e);
     int rc = list ? mirror_device(src, MIRROR_READ, &block, e) : KV_E_MEMORY;
     if (!rc && !sparse_is_full(src)) {
-        at = arena_alloc(&p->gathers.memory, (size_t)like->nrows * sizeof *at + 1, e);
+        at = arena_alloc(&l->memory, (size_t)like->nrows * sizeof *at + 1, e);
         if (!at)
             return KV_E_MEMORY;
         find_places(at, src, like->rows, like->nrows);
@@ -200,53 +153,48 @@ static int make_gather(sparse_picks *p, gpu_job *job, const kv_array *like, cons
     return KV_OK;
 }
 
-/* The rows in a block of their own, in the dtype of src. */
-static int gather_aside(sparse_picks *p, gpu_job job, int id, void **block, kv_err *e)
+/* The gathered rows as dtype in a block of the device. */
+static int convert_rows(gpu_list *l, const gpu_job *gathered, int id, kv_dtype dtype, void **out,
+                        kv_err *e)
 {
-    int64_t bytes = job.n * kv_dtype_bytes(job.to);
-    int rc = gpu_list_block_new(&p->gathers, id, bytes, block, e);
-    job.dst = *block;
-    return rc ? rc : gpu_list_add(&p->gathers, id, &job, e);
+    int rc = gpu_list_block_new(l, id, gathered->n * kv_dtype_bytes(dtype), out, e);
+    return rc ? rc
+              : gpu_list_convert(l, SECOND, id, *out, dtype, gathered->dst, gathered->to,
+                                 gathered->n, e);
 }
 
-/* The rows of `job` into an array on their device. */
-static int pick_here(sparse_picks *p, gpu_job job, const kv_array *a, int id, const void *aside,
+/* Fills an array on the device of the rows: from where they were gathered, or with a job of its own
+ * where no dtype changes. */
+static int fill_here(gpu_list *l, const gpu_launch *gather, gpu_job gathered, const kv_array *a,
                      kv_err *e)
 {
-    int rc = mirror_device(a, MIRROR_WRITE, &job.dst, e);
+    void *dst;
+    int rc = mirror_device(a, MIRROR_WRITE, &dst, e);
     if (rc)
         return rc;
-    return aside ? add_convert(&p->converts, id, job.dst, (kv_dtype)a->dtype, aside, job.to, job.n,
-                               e)
-                 : gpu_list_add(&p->gathers, id, &job, e);
+    if (a->dtype != gathered.to)
+        return gpu_list_convert(l, SECOND, gather->id, dst, (kv_dtype)a->dtype, gathered.dst,
+                                gathered.to, gathered.n, e);
+    gathered.dst = dst;
+    return gpu_list_add(l, gather, &gathered, e);
 }
 
-static int pick_there(sparse_picks *p, kv_array *a, int id, const void *block, kv_err *e)
+/* Copies rows in a block of device id, which have the dtype of a, to a, which is elsewhere. */
+static int fill_there(gpu_list *l, const kv_array *a, int id, const void *block, kv_err *e)
 {
-    int rc = mem_grow(&p->out, &p->out_cap, p->nout + 1, sizeof *p->out, e);
-    if (!rc)
-        p->out[p->nout++] = (sparse_pick){a, block, id};
-    return rc;
+    void *dst = a->data;
+    int64_t bytes = elements(a) * kv_dtype_bytes((kv_dtype)a->dtype);
+    int rc = mirror_has(a) ? mirror_device(a, MIRROR_WRITE, &dst, e) : KV_OK;
+    return rc ? rc : gpu_list_copy(l, mirror_gpu(a), dst, id, block, bytes, e);
 }
 
-/* What arrays elsewhere are copied from: the rows in the dtype of these arrays. */
-static int prepare_block(sparse_picks *p, gpu_job job, kv_dtype dtype, int id, void *aside,
-                         void **out, kv_err *e)
+int sparse_gpu_retain(gpu_list *l, kv_array *const *a, int64_t n, const kv_array *src, kv_err *e)
 {
-    *out = aside;
-    if (dtype == job.to)
-        return KV_OK;
-    int rc = gpu_list_block_new(&p->converts, id, job.n * kv_dtype_bytes(dtype), out, e);
-    return rc ? rc : add_convert(&p->converts, id, *out, dtype, aside, job.to, job.n, e);
-}
-
-int sparse_picks_add(sparse_picks *p, kv_array *const *a, int64_t n, const kv_array *src,
-                     kv_err *e)
-{
+    gpu_launch gather = {.stage = FIRST, .id = mirror_gpu(src), .work = GPU_GATHER_ROWS};
     gpu_job job;
-    int id = mirror_gpu(src);
-    bool elsewhere = false;
-    void *aside = NULL, *block = NULL;
+    kv_dtype dtype = (kv_dtype)a[0]->dtype;
+    bool elsewhere = false, converts = a[0]->dtype != src->dtype;
+    int id = gather.id;
     for (int64_t i = 0; i < n; i++) {
         elsewhere |= mirror_gpu(a[i]) != id;
         if (i > 0)
@@ -256,42 +204,17 @@ int sparse_picks_add(sparse_picks *p, kv_array *const *a, int64_t n, const kv_ar
         a[i]->nrows = 0;
     if (src->nrows == 0)
         return KV_OK;
-    int rc = make_gather(p, &job, a[0], src, e);
-    bool converts = a[0]->dtype != src->dtype;
-    if (!rc && (elsewhere || converts))
-        rc = gather_aside(p, job, id, &aside, e);
-    if (!rc && elsewhere)
-        rc = prepare_block(p, job, (kv_dtype)a[0]->dtype, id, aside, &block, e);
+    int rc = make_gather(l, &job, a[0], src, e);
+    if (!rc && (elsewhere || converts)) {
+        rc = gpu_list_block_new(l, id, job.n * kv_dtype_bytes(job.to), &job.dst, e);
+        if (!rc)
+            rc = gpu_list_add(l, &gather, &job, e);
+    }
+    void *block = job.dst;
+    if (!rc && elsewhere && converts)
+        rc = convert_rows(l, &job, id, dtype, &block, e);
     for (int64_t i = 0; i < n && !rc; i++)
-        rc = mirror_gpu(a[i]) == id ? pick_here(p, job, a[i], id, converts ? aside : NULL, e)
-                                    : pick_there(p, a[i], id, block, e);
+        rc = mirror_gpu(a[i]) == id ? fill_here(l, &gather, job, a[i], e)
+                                    : fill_there(l, a[i], id, block, e);
     return rc;
-}
-
-/* Rows to where they are wanted. */
-static int copy_out(const gpu_ops *gpu, const sparse_pick *k, kv_err *e)
-{
-    void *dst;
-    int64_t bytes = elements(k->to) * kv_dtype_bytes((kv_dtype)k->to->dtype);
-    if (!mirror_has(k->to))
-        return gpu->copy_out(k->id, k->to->data, k->block, bytes, e);
-    int rc = mirror_device(k->to, MIRROR_WRITE, &dst, e);
-    return rc ? rc : gpu->copy(mirror_gpu(k->to), dst, k->id, k->block, bytes, e);
-}
-
-int sparse_picks_run(sparse_picks *p, kv_err *e)
-{
-    int rc = gpu_list_run(&p->gathers, e);
-    if (!rc)
-        rc = gpu_list_run(&p->converts, e);
-    for (int64_t i = 0; i < p->nout && !rc; i++)
-        rc = copy_out(p->gathers.gpu, &p->out[i], e);
-    return rc;
-}
-
-void sparse_picks_release(sparse_picks *p)
-{
-    gpu_list_release(&p->gathers);
-    gpu_list_release(&p->converts);
-    mem_free(p->out);
 }

@@ -92,7 +92,7 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Whether the copy goes on after n more elements. */
+/* Returns true if the copy goes on after n more elements, false if it shall stop early. */
 static bool goes_on(layout *l, int64_t n)
 {
     l->copied += n;

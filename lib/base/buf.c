@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 
 /* Room for n more bytes and the NUL; false after a failure, now or earlier. */
@@ -61,6 +62,9 @@ char *buf_room(buf *b, size_t n)
 
 void buf_grew(buf *b, size_t n)
 {
+    if (!kv_assert(b->data && b->len + n < b->cap,
+                   "%zu bytes were written behind %zu, of room for %zu", n, b->len, b->cap))
+        return;
     b->len += n;
     b->data[b->len] = '\0';
 }

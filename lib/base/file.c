@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 
 int file_error(kv_err *e, const char *doing, const char *path, int errnum)
@@ -23,6 +24,14 @@ int file_error(kv_err *e, const char *doing, const char *path, int errnum)
     const char *reason = strerrordesc_np(errnum);
     return kv_err_set(e, KV_E_IO, "cannot %s \"%s\": %s", doing, path,
                       reason ? reason : "Unknown error");
+}
+
+int file_put(FILE *f, const char *name, const void *data, size_t n, kv_err *e)
+{
+    errno = 0;
+    if (n == 0 || fwrite(data, 1, n, f) == n)
+        return KV_OK;
+    return file_error(e, "write", name, errno ? errno : EIO);
 }
 
 int file_bad(kv_err *e, kv_code code, const char *path, const char *fmt, ...)
@@ -144,7 +153,7 @@ int file_follow(const char *path, char out[PATH_MAX], kv_err *e)
     }
     if (errno != EINVAL && errno != ENOENT) /* EINVAL: it is no link */
         return file_error(e, "write", path, errno);
-    /* What /dev/stdout leads to may have no path, such as "pipe:[7]". */
+    /* The target of /dev/stdout may have no path, such as "pipe:[7]". */
     if (stat(path, &about) == 0 && stat(out, &about) != 0)
         strcpy(out, path);
     return KV_OK;
@@ -209,8 +218,8 @@ static int create_part(file_out *out, mode_t mode, int *fd, kv_err *e)
     return KV_OK;
 }
 
-/* Gives the new file the owner, the group and the mode of the old one. Until then nobody else can
- * open it: who has it open reads on, whatever its mode becomes. */
+/* Gives the new file the owner, the group and the mode of the old one. Until then no other user can
+ * open it, because an open file can be read even if its mode forbids it later. */
 static int take_over(const file_out *out, int fd, const struct stat *old, kv_err *e)
 {
     struct stat made;
@@ -343,6 +352,7 @@ int file_out_sync(file_out *out, kv_err *e)
 
 int file_out_commit(file_out *out, kv_err *e)
 {
+    kv_assert(out->name, "a file is committed that was not opened, or ended already");
     int rc = out->f ? flush(out, e) : KV_OK;
     /* A temporary file keeps its lock, and so stays open, until it has its name. */
     if (!out->temp || rc)
@@ -366,7 +376,7 @@ void file_out_leave(file_out *out)
     release(out);
 }
 
-/* ---- What killed writers left ---------------------------------------------------------------- */
+/* ---- Leftovers of killed writers ------------------------------------------------------------- */
 
 #define NAMES_MAX   4096 /* so that a folder with very many files costs a few milliseconds */
 #define STALE_AFTER 60   /* seconds; for writers that cannot be seen from here */

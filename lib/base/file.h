@@ -21,7 +21,7 @@
  * memory. */
 int file_read(const char *path, char **text, size_t *n, kv_err *e);
 
-/* The same for a text that somebody wrote, such as a script; a device may have no end. Error:
+/* The same for a text, such as a script; a device may have no end. Error:
  * value, more than FILE_TEXT_MAX bytes. */
 #define FILE_TEXT_MAX ((size_t)256 << 20)
 int file_read_text(const char *path, char **text, size_t *n, kv_err *e);
@@ -30,7 +30,7 @@ int file_read_text(const char *path, char **text, size_t *n, kv_err *e);
  * too: what is read from a device may have no end. */
 int file_look(const char *path, bool *there, kv_err *e);
 
-/* Where writing to path goes: path with its links followed, also to a file that is not there yet.
+/* The file that a write to path reaches: links are followed, also to a file that is not there yet.
  * Error: io. */
 int file_follow(const char *path, char out[PATH_MAX], kv_err *e);
 
@@ -49,34 +49,37 @@ typedef struct file_out {
 /* Opens a file to replace path, "-" for stdout. Errors: io, memory. On failure nothing is left. */
 int file_out_open(file_out *out, const char *path, kv_err *e);
 
-/* The same for a file that grows for long: what is written stands in PATH.part, where it can be
- * found when the process is killed or the commit fails. An older PATH.part is replaced. Also busy:
+/* The same for a file that grows for long: it is written as PATH.part, which remains if the process
+ * is killed or the commit fails. An older PATH.part is replaced. Also busy:
  * another process writes it. */
 int file_out_open_part(file_out *out, const char *path, kv_err *e);
 
-/* (optional) Does what can fail and takes time of a commit: flushes, syncs and closes f, which is
- * then NULL. For several files that shall appear together. Error: io; then abandon. */
+/* (optional) The slow part of a commit, which can fail: flushes, syncs and closes f, which is then
+ * NULL. For several files that shall appear together. Error: io; then abandon. */
 int file_out_sync(file_out *out, kv_err *e);
 
 /* Flushes, syncs and renames; on failure the old file stays as it was. Releases out either way. */
 int file_out_commit(file_out *out, kv_err *e);
 
-/* Drops what was written. Allowed after a failed open. */
+/* Drops the new file. Allowed after a failed open. */
 void file_out_abandon(file_out *out);
 
-/* Ends writing and leaves what was written in temp. */
+/* Ends writing and leaves the new file as temp. */
 void file_out_leave(file_out *out);
 
-/* Removes what writers that were killed left in the folder of a file being written: temporary files
+/* Removes the remains of killed writers in the folder of a file being written: temporary files
  * that no writer holds, and whose process is gone or which have not changed for a minute. Looks at
- * a bounded number of names; what cannot be removed stays. */
+ * a bounded number of names; a file that cannot be removed stays. */
 void file_out_clean(const file_out *out);
 
 /* An io error that names the path and the reason of errno: `cannot write "x.csv": No space left on
  * device`. `doing` is "read", "write", … Returns KV_E_IO. */
 int file_error(kv_err *e, const char *doing, const char *path, int errnum);
 
-/* An error in what a file holds: `x.npy: …`. Returns code. */
+/* Writes n bytes to f. Error: io, as above with name as the path. */
+int file_put(FILE *f, const char *name, const void *data, size_t n, kv_err *e);
+
+/* An error in the contents of a file: `x.npy: …`. Returns code. */
 int file_bad(kv_err *e, kv_code code, const char *path, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 

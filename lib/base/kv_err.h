@@ -70,8 +70,8 @@ typedef struct kv_err {
     int64_t key_id;
     char key_name[96]; /* cut at a character */
     char file[128];    /* cut at a character, from the front */
-    char text[512];    /* what is wrong; no newline */
-    char hint[256];    /* what to do; may be empty */
+    char text[512];    /* the sentence; no newline */
+    char hint[256];    /* advice for the user; may be empty */
 } kv_err;
 
 /* The name of a code as messages show it, "unknown" for a number that is none. */

@@ -73,7 +73,8 @@ void *mem_zalloc(int64_t n, size_t size, kv_err *e)
  * in such pages; below that the alignment could waste as much as it saves. */
 enum { LARGE_PAGE = 2 << 20, LARGE_DATA = 4 * LARGE_PAGE, SPARE_MOST = 256 << 20 };
 
-/* The large block that mem_free_data got last, or NULL. Whoever exchanges it owns what it was. */
+/* The large block that mem_free_data got last, or NULL. A thread that exchanges it owns the old
+ * block. */
 static void *_Atomic spare;
 
 /* The spare block if it fits, at most a quarter too large. One that does not is given back, so that
@@ -116,7 +117,7 @@ void mem_free_data(void *block)
 {
     size_t bytes = malloc_usable_size(block);
     if (bytes >= LARGE_DATA && bytes <= SPARE_MOST && (uintptr_t)block % LARGE_PAGE == 0) {
-        /* What it holds may be dropped: its pages cost nothing until they are written again. */
+        /* The system may take its pages, which then cost nothing until they are written again. */
         madvise(block, bytes / LARGE_PAGE * LARGE_PAGE, MADV_FREE);
         block = atomic_exchange(&spare, block);
     }

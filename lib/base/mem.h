@@ -26,18 +26,24 @@ void mem_free_data(void *block);
 
 #define MEM_ALIGN 64 /* a cache line, and the widest vector register */
 
+/* The next multiple of MEM_ALIGN. bytes: at least 0. */
+static inline int64_t mem_aligned(int64_t bytes)
+{
+    return (bytes + MEM_ALIGN - 1) & ~(int64_t)(MEM_ALIGN - 1);
+}
+
 /* Makes room for `need` items in the block *block of *cap items, at least doubling it. *block is a
  * pointer to the items' pointer. On failure nothing changes. */
 int mem_grow(void *block, int64_t *cap, int64_t need, size_t size, kv_err *e);
 
-/* Gives back what a grown block has beyond n items; the items may move. Cannot fail: at worst the
- * block stays as large as it is. */
+/* Gives back the room of a grown block beyond n items; the items may move. Cannot fail: at worst
+ * the block stays as large as it is. */
 void mem_shrink(void *block, int64_t *cap, int64_t n, size_t size);
 
 /* A copy of n bytes of text with a NUL behind it. */
 char *mem_text(const char *text, size_t n, kv_err *e);
 
-/* Releases what any of the above gave; NULL is allowed. */
+/* Releases a block of any function above; NULL is allowed. */
 void mem_free(void *block);
 
 /* For tests: the n-th allocation from now on fails, and all that follow (n = 1: the next one). With

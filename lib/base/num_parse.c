@@ -23,7 +23,7 @@ __extension__ typedef unsigned __int128 u128;
  * many it only matters whether any is not 0. */
 #define EXACT_DIGITS 800
 
-/* What a text says: its first digits as an integer times 10^exp10, and where all of them stand. */
+/* A number as read: its first digits as an integer times 10^exp10, and the place of all digits. */
 typedef struct decimal {
     uint64_t d;
     int64_t exp10;
@@ -42,7 +42,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* How many bytes of `word` the text begins with: all of them in any case, or 0. */
+/* The length of `word` if the text begins with it, in any case, else 0. */
 static size_t match_word(const char *p, const char *end, const char *word)
 {
     size_t n = strlen(word);
@@ -123,8 +123,9 @@ static double pow2(int e)
 
 /* ---- 1. One exact operation ------------------------------------------------------------- */
 
-/* Whether rounding x, a positive double of a normal size, to the format gives the right result for
- * every number that rounds to x: it is far from overflow and underflow and not half-way. */
+/* Returns true if rounding x, a positive double of a normal size, to the format gives the right
+ * result for every number that rounds to x: it is far from overflow and underflow and not
+ * half-way. */
 static bool narrows_safely(double x, const num_format *format)
 {
     uint64_t bits;
@@ -236,14 +237,14 @@ static int64_t all_digits(num_big *b, const decimal *n)
     return first_digit - kept;
 }
 
-/* Whether the number is above (1), at (0) or below (-1) c * 2^exp. */
+/* Compares the number with c * 2^exp: above it (1), equal (0) or below (-1). */
 static int compare_exactly(const decimal *n, uint64_t c, int exp)
 {
     num_big number, point;
     int exp10 = (int)all_digits(&number, n);
     num_big_set(&point, c);
     num_big_mul_pow5(exp10 < 0 ? &point : &number, exp10 < 0 ? -exp10 : exp10);
-    /* What remains is number * 2^exp10 against point * 2^exp. */
+    /* The comparison that remains is number * 2^exp10 against point * 2^exp. */
     if (exp10 > exp)
         num_big_shift(&number, exp10 - exp);
     else

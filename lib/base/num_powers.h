@@ -1,4 +1,5 @@
-/* A table of powers of ten with 128 bits, for num_format.c and num_parse.c. */
+/* Powers of ten with 128 bits, for num_format.c and num_parse.c. scripts/powers writes the table
+ * when the library is built. */
 #ifndef BASE_NUM_POWERS_H
 #define BASE_NUM_POWERS_H
 
@@ -10,7 +11,8 @@
 #define NUM_POWER_MAX 324
 #define NUM_POWERS    (NUM_POWER_MAX - NUM_POWER_MIN + 1)
 
-/* hi * 2^64 + lo: a number from 2^127 to 2^128, see num_powers.c. */
+/* hi * 2^64 + lo, from 2^127 to 2^128: of 10^k the smallest such g with
+ * g * 2^(num_log2_pow10(k) - 127) >= 10^k. */
 typedef struct num_power {
     uint64_t hi, lo;
 } num_power;

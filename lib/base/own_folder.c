@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/file.h"
 
-/* What fails here is found by the open. */
+/* Errors are left to the open, which meets them again. */
 static void make(const char *path)
 {
     buf part = {0};

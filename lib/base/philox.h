@@ -14,7 +14,7 @@ typedef struct philox {
     uint32_t word[4];
 } philox;
 
-/* What uses random numbers. Each has numbers of its own, so that one changes none of another. */
+/* Users of random numbers. Each has numbers of its own, so that one changes none of another. */
 typedef enum philox_stream {
     PHILOX_FUNCTIONS, /* uniform, normal and randint of expressions; draw: the calls before */
     PHILOX_RULES      /* normal of rules; draw: the count t of the key */

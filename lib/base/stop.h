@@ -21,7 +21,7 @@
  * start: nothing ends early. */
 void stop_ask(int (*pending)(void));
 
-/* Whether work is to end early: its caller then returns stop_error. */
+/* Returns true if work shall end early: its caller then returns stop_error. */
 bool stop_asked(void);
 
 /* Sets and returns KV_E_INTERRUPTED. */

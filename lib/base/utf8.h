@@ -6,20 +6,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether c is a later byte of a character. */
+/* Returns true if c is a later byte of a character. */
 static inline bool utf8_is_later(char c)
 {
     return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* How many bytes the first character of text (n >= 1 bytes) has; *ok says whether it is valid: not
+/* The bytes of the first character of text (n >= 1 bytes); *ok says whether it is valid: not
  * cut, not overlong, no surrogate, at most U+10FFFF. An invalid one has one byte. */
 size_t utf8_length(const char *text, size_t n, bool *ok);
 
 /* The number of the valid character at text, which has `size` bytes. */
 uint32_t utf8_number(const char *text, size_t size);
 
-/* How many of n bytes of text to keep: at most max, ending with a whole character. */
+/* The number of n bytes of text to keep: at most max, ending with a whole character. */
 size_t utf8_cut(const char *text, size_t n, size_t max);
 
 /* The number of characters in n bytes of text. */

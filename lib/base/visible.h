@@ -16,7 +16,7 @@
  * must not be shown as it is; out is what is shown in its place then. */
 bool visible_escape(char out[VISIBLE_MAX], const char *text, size_t n, size_t *size);
 
-/* Whether a text needs no escape. */
+/* Returns true if a text needs no escape. */
 bool visible_is_plain(const char *text, size_t n);
 
 /* Appends a text of one line. */

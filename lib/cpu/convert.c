@@ -7,26 +7,25 @@
  * (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using
  * rounding to odd"). float32 has more than two digits more than either half type, as that needs.
  */
-#include "cpu/convert.h"
-
 #include <stddef.h>
 #include <string.h>
 
 #include "base/clones.h"
+#include "cpu/cpu.h"
 #include "cpu/half.h"
 
 /* Elements a block: 4 KB of float32, small beside any L1 cache. */
 enum { BLOCK = 1024 };
 
 /* bool is read as a byte, so that other bytes than 0 and 1 in a caller's memory mean true too. */
-#define C_TYPES(X)                                                                                 \
-    X(KV_FLOAT32, float, FLOAT)                                                                    \
-    X(KV_FLOAT64, double, FLOAT)                                                                   \
-    X(KV_UINT8, uint8_t, INT)                                                                      \
-    X(KV_INT32, int32_t, INT)                                                                      \
-    X(KV_INT8, int8_t, INT)                                                                        \
-    X(KV_INT64, int64_t, INT)                                                                      \
-    X(KV_BOOL, uint8_t, BOOL)
+#define C_TYPES(X, to)                                                                             \
+    X(to, KV_FLOAT32, float, FLOAT)                                                                \
+    X(to, KV_FLOAT64, double, FLOAT)                                                               \
+    X(to, KV_UINT8, uint8_t, INT)                                                                  \
+    X(to, KV_INT32, int32_t, INT)                                                                  \
+    X(to, KV_INT8, int8_t, INT)                                                                    \
+    X(to, KV_INT64, int64_t, INT)                                                                  \
+    X(to, KV_BOOL, uint8_t, BOOL)
 
 /* To float or double, from whatever kind: rounds once. */
 #define READ_FLOAT(x) (x)
@@ -70,48 +69,31 @@ static inline int64_t saturate(double x)
     }
 
 /* One loop from every type to each of the seven. */
-#define TO_FLOAT32(id, type, kind) LOOP(f32_of_##id, float, type, (float)READ_##kind(s[i]))
-#define TO_FLOAT64(id, type, kind) LOOP(f64_of_##id, double, type, (double)READ_##kind(s[i]))
-#define TO_UINT8(id, type, kind)   LOOP(u8_of_##id, uint8_t, type, U8_##kind(s[i]))
-#define TO_INT32(id, type, kind)   LOOP(i32_of_##id, int32_t, type, I32_##kind(s[i]))
-#define TO_INT8(id, type, kind)    LOOP(i8_of_##id, int8_t, type, I8_##kind(s[i]))
-#define TO_INT64(id, type, kind)   LOOP(i64_of_##id, int64_t, type, I64_##kind(s[i]))
-#define TO_BOOL(id, type, kind)    LOOP(bool_of_##id, uint8_t, type, s[i] != 0)
+#define TO_FLOAT(to, id, type, kind)  LOOP(to##_of_##id, float, type, (float)READ_##kind(s[i]))
+#define TO_DOUBLE(to, id, type, kind) LOOP(to##_of_##id, double, type, (double)READ_##kind(s[i]))
+#define TO_UINT8(to, id, type, kind)  LOOP(to##_of_##id, uint8_t, type, U8_##kind(s[i]))
+#define TO_INT32(to, id, type, kind)  LOOP(to##_of_##id, int32_t, type, I32_##kind(s[i]))
+#define TO_INT8(to, id, type, kind)   LOOP(to##_of_##id, int8_t, type, I8_##kind(s[i]))
+#define TO_INT64(to, id, type, kind)  LOOP(to##_of_##id, int64_t, type, I64_##kind(s[i]))
+#define TO_BOOL(to, id, type, kind)   LOOP(to##_of_##id, uint8_t, type, s[i] != 0)
 
-C_TYPES(TO_FLOAT32)
-C_TYPES(TO_FLOAT64)
-C_TYPES(TO_UINT8)
-C_TYPES(TO_INT32)
-C_TYPES(TO_INT8)
-C_TYPES(TO_INT64)
-C_TYPES(TO_BOOL)
+C_TYPES(TO_FLOAT, f32)
+C_TYPES(TO_DOUBLE, f64)
+C_TYPES(TO_UINT8, u8)
+C_TYPES(TO_INT32, i32)
+C_TYPES(TO_INT8, i8)
+C_TYPES(TO_INT64, i64)
+C_TYPES(TO_BOOL, truth)
 
 typedef void loop_fn(void *restrict dst, const void *restrict src, int64_t n);
 
 /* loops[to][from] for the seven types. */
-#define FROM(id, type, kind) [id] = ENTRY(id),
+#define ENTRY(to, id, type, kind) [id] = to##_of_##id,
 static loop_fn *const loops[KV_DTYPE_END][KV_DTYPE_END] = {
-#define ENTRY(id) f32_of_##id
-    [KV_FLOAT32] = {C_TYPES(FROM)},
-#undef ENTRY
-#define ENTRY(id) f64_of_##id
-    [KV_FLOAT64] = {C_TYPES(FROM)},
-#undef ENTRY
-#define ENTRY(id) u8_of_##id
-    [KV_UINT8] = {C_TYPES(FROM)},
-#undef ENTRY
-#define ENTRY(id) i32_of_##id
-    [KV_INT32] = {C_TYPES(FROM)},
-#undef ENTRY
-#define ENTRY(id) i8_of_##id
-    [KV_INT8] = {C_TYPES(FROM)},
-#undef ENTRY
-#define ENTRY(id) i64_of_##id
-    [KV_INT64] = {C_TYPES(FROM)},
-#undef ENTRY
-#define ENTRY(id) bool_of_##id
-    [KV_BOOL] = {C_TYPES(FROM)},
-#undef ENTRY
+    [KV_FLOAT32] = {C_TYPES(ENTRY, f32)}, [KV_FLOAT64] = {C_TYPES(ENTRY, f64)},
+    [KV_UINT8] = {C_TYPES(ENTRY, u8)},    [KV_INT32] = {C_TYPES(ENTRY, i32)},
+    [KV_INT8] = {C_TYPES(ENTRY, i8)},     [KV_INT64] = {C_TYPES(ENTRY, i64)},
+    [KV_BOOL] = {C_TYPES(ENTRY, truth)},
 };
 
 /* x as a float32, rounded to odd. The nearest float32 is off by less than a unit, so that when it
@@ -160,7 +142,7 @@ static void narrow(void *dst, kv_dtype to, const float *src, int64_t n)
         half_narrow_bf16(dst, src, n);
 }
 
-/* What brings a dtype to a float32 that may still be narrowed without rounding twice. */
+/* The loop from a dtype to a float32 that may still be narrowed without rounding twice. */
 static loop_fn *odd_loop(kv_dtype from)
 {
     switch (from) {

@@ -1,4 +1,4 @@
-/* Sums of whole lines of the cache.
+/* Sums and copies of whole lines of the cache.
  *
  * A loop takes a chunk of a few lines from each source in turn and keeps their sums in registers,
  * however many sources there are: each is read once, the result is written once, and nothing goes
@@ -9,6 +9,7 @@
 #include "cpu/lines.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -82,9 +83,9 @@ TYPES(128)
 
 /* ---- The loops ---- */
 
-/* Where a chunk of a source begins. Chunks that follow soon are asked for here: with half types
- * there is so much to do for each that the processor by itself would begin too late. A hint may
- * point behind the source. */
+/* The address of a chunk of a source. Chunks that follow soon are prefetched here, because half
+ * types take so much work that the processor by itself would begin too late. A hint may point
+ * behind the source. */
 static inline const char *chunk_at(const void *src, int64_t i, int64_t chunk, bool far)
 {
     const char *p = (const char *)src + i;
@@ -167,6 +168,31 @@ int64_t lines_sum_bits(int bits, void *dst, const void *const *src, int64_t nsrc
     return loop ? loop(dst, src, nsrc, n * size, far) / size : 0;
 }
 
+/* A line of which all 64 bytes come at once leaves for memory without waiting. */
+#define COPY(bits)                                                                                 \
+    HAS_##bits static void copy_##bits(char *dst, const char *src, int64_t bytes)                  \
+    {                                                                                              \
+        for (int64_t i = 0; i < bytes; i += LINE)                                                  \
+            for (int64_t k = i; k < i + LINE; k += (bits) / 8)                                     \
+                STREAM_##bits(dst + k, AT(u8_##bits, src + k));                                    \
+    }
+
+COPY(512)
+COPY(128)
+
+void lines_copy(char *dst, const char *src, int64_t bytes)
+{
+    if (__builtin_cpu_supports("avx512bw"))
+        copy_512(dst, src, bytes);
+    else
+        copy_128(dst, src, bytes);
+}
+
+void lines_fence(void)
+{
+    _mm_sfence();
+}
+
 #else
 
 int64_t lines_sum_bits(int bits, void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype,
@@ -174,6 +200,15 @@ int64_t lines_sum_bits(int bits, void *dst, const void *const *src, int64_t nsrc
 {
     (void)bits, (void)dst, (void)src, (void)nsrc, (void)dtype, (void)n, (void)far;
     return 0;
+}
+
+void lines_copy(char *dst, const char *src, int64_t bytes)
+{
+    memcpy(dst, src, (size_t)bytes);
+}
+
+void lines_fence(void)
+{
 }
 
 #endif

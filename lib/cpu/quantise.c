@@ -10,55 +10,32 @@
  * Example, 2 bits, threshold 0.5: 0.5, 0.25, -0.5, 1.0 have the codes 11 00 10 11, one byte, 0xcb,
  * and leave the residual 0, 0.25, 0, 0.5.
  */
-#include "cpu/quantise.h"
-
 #include <stdbool.h>
 #include <string.h>
 
+#include "cpu/cpu.h"
+
 /* ---- One element at a time ---- */
 
-/* Elements from … to n - 1; from is the first of a byte. */
-static void encode_2bit(uint8_t *codes, float *residual, const float *src, float t, int64_t from,
-                        int64_t n)
+/* The number that an element's code means. */
+static float decoded(const uint8_t *codes, quantise_code code, float t, int64_t i)
 {
-    for (int64_t i = from; i < n; i++) {
-        float r = residual[i] + src[i];
-        int code = r >= t ? 3 : r <= -t ? 2 : 0;
-        residual[i] = code == 3 ? r - t : code == 2 ? r + t : r;
-        codes[i / 4] = (uint8_t)((i % 4 ? codes[i / 4] : 0) | code << (6 - 2 * (i % 4)));
-    }
-}
-
-static void encode_1bit(uint8_t *codes, float *residual, const float *src, float t, int64_t from,
-                        int64_t n)
-{
-    for (int64_t i = from; i < n; i++) {
-        float r = residual[i] + src[i];
-        int code = r > t;
-        residual[i] = code ? r - 1 : r + 1;
-        codes[i / 8] = (uint8_t)((i % 8 ? codes[i / 8] : 0) | code << (7 - i % 8));
-    }
-}
-
-/* What an element's code stands for. */
-static float decoded(const uint8_t *codes, dev_code code, float t, int64_t i)
-{
-    if (code == DEV_CODE_1BIT)
+    if (code == QUANTISE_1BIT)
         return codes[i / 8] >> (7 - i % 8) & 1 ? 1.0f : -1.0f;
     int two = codes[i / 4] >> (6 - 2 * (i % 4)) & 3;
     return two == 3 ? t : two == 2 ? -t : 0.0f;
 }
 
-/* What an element stands for whose residual and gradient add up to r. */
-static inline float carried(float r, dev_code code, float t)
+/* The number that the code means of an element whose residual and gradient add up to r. */
+static inline float carried(float r, quantise_code code, float t)
 {
-    if (code == DEV_CODE_1BIT)
+    if (code == QUANTISE_1BIT)
         return r > t ? 1.0f : -1.0f;
     return r >= t ? t : r <= -t ? -t : 0.0f;
 }
 
-static void sum_from(float *dst, const float *sum, float *residual, const float *src, dev_code code,
-                     float t, int64_t from, int64_t n)
+static void sum_from(float *dst, const float *sum, float *residual, const float *src,
+                     quantise_code code, float t, int64_t from, int64_t n)
 {
     for (int64_t i = from; i < n; i++) {
         float r = residual[i] + src[i], q = carried(r, code, t);
@@ -67,30 +44,34 @@ static void sum_from(float *dst, const float *sum, float *residual, const float 
     }
 }
 
-static void encode_from(uint8_t *codes, float *residual, const float *src, dev_code code, float t,
-                        int64_t from, int64_t n)
+/* Elements from … to n - 1; from is the first of a byte. */
+static void encode_from(uint8_t *codes, float *residual, const float *src, quantise_code code,
+                        float t, int64_t from, int64_t n)
 {
-    int64_t used = (n * code + 7) / 8;
-    if (code == DEV_CODE_1BIT)
-        encode_1bit(codes, residual, src, t, from, n);
-    else
-        encode_2bit(codes, residual, src, t, from, n);
-    memset(codes + used, 0, (size_t)(dev_code_bytes(code, n) - used));
+    int64_t first = from * code / 8;
+    memset(codes + first, 0, (size_t)(quantise_bytes(code, n) - first));
+    for (int64_t i = from; i < n; i++) {
+        float r = residual[i] + src[i], q = carried(r, code, t);
+        int bits = code == QUANTISE_1BIT ? q > 0 : q > 0 ? 3 : q < 0 ? 2 : 0;
+        residual[i] = r - q;
+        codes[i * code / 8] |= (uint8_t)(bits << (8 - code - i * code % 8));
+    }
 }
 
-void quantise_encode_plain(void *codes, float *residual, const float *src, dev_code code,
+void quantise_encode_plain(void *codes, float *residual, const float *src, quantise_code code,
                            float threshold, int64_t n)
 {
     encode_from(codes, residual, src, code, threshold, 0, n);
 }
 
-void quantise_decode_plain(float *dst, const void *codes, dev_code code, float threshold, int64_t n)
+void quantise_decode_plain(float *dst, const void *codes, quantise_code code, float threshold,
+                           int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         dst[i] = decoded(codes, code, threshold, i);
 }
 
-void quantise_decode_add_plain(float *dst, const void *codes, dev_code code, float threshold,
+void quantise_decode_add_plain(float *dst, const void *codes, quantise_code code, float threshold,
                                int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -98,7 +79,7 @@ void quantise_decode_add_plain(float *dst, const void *codes, dev_code code, flo
 }
 
 void quantise_sum_plain(float *dst, const float *sum, float *residual, const float *src,
-                        dev_code code, float threshold, int64_t n)
+                        quantise_code code, float threshold, int64_t n)
 {
     sum_from(dst, sum, residual, src, code, threshold, 0, n);
 }
@@ -136,14 +117,13 @@ static bool is_aligned(const float *at)
     return (uintptr_t)at % sizeof(__m512) == 0;
 }
 
-/* Other threads see what was written around the caches before whatever is written next. */
+/* Orders the stores past the caches before later stores, for other threads. */
 static inline void end_stream(bool stream)
 {
     if (stream)
         _mm_sfence();
 }
 
-/* Where stream is a constant, one of the two stores. */
 AVX2 static inline void put(float *at, __m256 x, bool stream)
 {
     if (stream)
@@ -152,10 +132,9 @@ AVX2 static inline void put(float *at, __m256 x, bool stream)
         _mm256_storeu_ps(at, x);
 }
 
-/* How many elements were done; stream is constant where these are called. */
-AVX2 static inline __attribute__((always_inline)) int64_t
-encode_2bit_steps(uint8_t *codes, float *residual, const float *src, float t, int64_t n,
-                  bool stream)
+/* The number of elements that were done. */
+AVX2 static int64_t encode_2bit(uint8_t *codes, float *residual, const float *src, float t,
+                                int64_t n, bool stream)
 {
     const __m256 plus = _mm256_set1_ps(t), minus = _mm256_set1_ps(-t);
     const __m256i three = _mm256_set1_epi32(3), two = _mm256_set1_epi32(2);
@@ -184,9 +163,8 @@ encode_2bit_steps(uint8_t *codes, float *residual, const float *src, float t, in
     return i;
 }
 
-AVX2 static inline __attribute__((always_inline)) int64_t
-encode_1bit_steps(uint8_t *codes, float *residual, const float *src, float t, int64_t n,
-                  bool stream)
+AVX2 static int64_t encode_1bit(uint8_t *codes, float *residual, const float *src, float t,
+                                int64_t n, bool stream)
 {
     const __m256 limit = _mm256_set1_ps(t), one = _mm256_set1_ps(1), sign = _mm256_set1_ps(-0.0f);
     /* the first element of each 8 has the highest bit */
@@ -211,121 +189,63 @@ encode_1bit_steps(uint8_t *codes, float *residual, const float *src, float t, in
     return i;
 }
 
-/* A loop for each code and each way to put the residuals. */
-AVX2 static int64_t encode_avx2(uint8_t *codes, float *residual, const float *src, dev_code code,
-                                float t, int64_t n)
+AVX2 static int64_t encode_avx2(uint8_t *codes, float *residual, const float *src,
+                                quantise_code code, float t, int64_t n)
 {
     bool stream = n >= STREAM_FROM && is_aligned(residual);
-    int64_t done;
-    if (code == DEV_CODE_1BIT)
-        done = stream ? encode_1bit_steps(codes, residual, src, t, n, true)
-                      : encode_1bit_steps(codes, residual, src, t, n, false);
-    else
-        done = stream ? encode_2bit_steps(codes, residual, src, t, n, true)
-                      : encode_2bit_steps(codes, residual, src, t, n, false);
+    int64_t done = code == QUANTISE_1BIT ? encode_1bit(codes, residual, src, t, n, stream)
+                                         : encode_2bit(codes, residual, src, t, n, stream);
     end_stream(stream);
     return done;
 }
 
-/* What 8 elements stand for. */
-AVX2 static inline __m256 carried_avx2(__m256 r, dev_code code, float t)
-{
-    const __m256 plus = _mm256_set1_ps(t), minus = _mm256_set1_ps(-t);
-    if (code == DEV_CODE_1BIT)
-        return _mm256_blendv_ps(_mm256_set1_ps(-1), _mm256_set1_ps(1),
-                                _mm256_cmp_ps(r, plus, _CMP_GT_OQ));
-    return _mm256_or_ps(_mm256_and_ps(_mm256_cmp_ps(r, plus, _CMP_GE_OQ), plus),
-                        _mm256_and_ps(_mm256_cmp_ps(r, minus, _CMP_LE_OQ), minus));
-}
+/* Vectors of 512 or 256 bits, which may begin at any element. */
+#define VECTOR(bits) __attribute__((vector_size((bits) / 8), aligned(4), may_alias))
+typedef float floats_512 VECTOR(512), floats_256 VECTOR(256);
+typedef int32_t words_512 VECTOR(512), words_256 VECTOR(256);
 
-/* How many elements were done; code and both ways to put are constant where this is called. */
-AVX2 static inline __attribute__((always_inline)) int64_t
-sum_steps(float *dst, const float *sum, float *residual, const float *src, dev_code code, float t,
-          int64_t n, bool far_residual, bool far_dst)
-{
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m256 r = _mm256_add_ps(_mm256_loadu_ps(residual + i), _mm256_loadu_ps(src + i));
-        __m256 q = carried_avx2(r, code, t);
-        put(residual + i, _mm256_sub_ps(r, q), far_residual);
-        put(dst + i, _mm256_add_ps(_mm256_loadu_ps(sum + i), q), far_dst);
+#define LOAD(bits, at)    (*(const floats_##bits *)(const void *)(at))
+#define STREAM_512(at, x) _mm512_stream_ps(at, (__m512)(x))
+#define STREAM_256(at, x) _mm256_stream_ps(at, (__m256)(x))
+#define PUT(bits, at, x, far)                                                                      \
+    do {                                                                                           \
+        if (far)                                                                                   \
+            STREAM_##bits(at, x);                                                                  \
+        else                                                                                       \
+            *(floats_##bits *)(void *)(at) = (x);                                                  \
+    } while (0)
+
+/* a where the comparison holds, else b, as bits. */
+#define CHOSEN(bits, is, a, b)                                                                     \
+    (((words_##bits)(is) & (words_##bits)(a)) | (~(words_##bits)(is) & (words_##bits)(b)))
+
+/* The same as sum_from for what fills whole vectors; returns how many elements that are. A line
+ * that is written around the caches in two halves costs more, hence also vectors of 512 bits. */
+#define SUM_VECTORS(bits, HAS)                                                                     \
+    HAS static int64_t sum_##bits(float *dst, const float *sum, float *residual, const float *src, \
+                                  quantise_code code, float t, int64_t n, bool far)                \
+    {                                                                                              \
+        const int64_t lanes = (bits) / 32;                                                         \
+        const floats_##bits zero = {0}, one = zero + 1, plus = zero + t, minus = zero - t;         \
+        bool stream = far && is_aligned(residual);                                                 \
+        bool stream_dst = stream && dst != sum && is_aligned(dst);                                 \
+        int64_t i = 0;                                                                             \
+        for (; i + lanes <= n; i += lanes) {                                                       \
+            floats_##bits r = LOAD(bits, residual + i) + LOAD(bits, src + i), q;                   \
+            if (code == QUANTISE_1BIT)                                                             \
+                q = (floats_##bits)CHOSEN(bits, r > plus, one, -one);                              \
+            else                                                                                   \
+                q = (floats_##bits)(((words_##bits)(r >= plus) & (words_##bits)plus) |             \
+                                    ((words_##bits)(r <= minus) & (words_##bits)minus));           \
+            PUT(bits, residual + i, r - q, stream);                                                \
+            PUT(bits, dst + i, LOAD(bits, sum + i) + q, stream_dst);                               \
+        }                                                                                          \
+        end_stream(stream);                                                                        \
+        return i;                                                                                  \
     }
-    return i;
-}
 
-/* A loop for each code and each way to put. */
-AVX2 static int64_t sum_avx2(float *dst, const float *sum, float *residual, const float *src,
-                             dev_code code, float t, int64_t n, bool far)
-{
-    const dev_code one = DEV_CODE_1BIT, two = DEV_CODE_2BIT;
-    bool is_one = code == DEV_CODE_1BIT, stream = far && is_aligned(residual);
-    int64_t done;
-    if (stream && dst != sum && is_aligned(dst))
-        done = is_one ? sum_steps(dst, sum, residual, src, one, t, n, true, true)
-                      : sum_steps(dst, sum, residual, src, two, t, n, true, true);
-    else if (stream)
-        done = is_one ? sum_steps(dst, sum, residual, src, one, t, n, true, false)
-                      : sum_steps(dst, sum, residual, src, two, t, n, true, false);
-    else
-        done = is_one ? sum_steps(dst, sum, residual, src, one, t, n, false, false)
-                      : sum_steps(dst, sum, residual, src, two, t, n, false, false);
-    end_stream(stream);
-    return done;
-}
-
-AVX512 static inline void put_line(float *at, __m512 x, bool stream)
-{
-    if (stream)
-        _mm512_stream_ps(at, x);
-    else
-        _mm512_storeu_ps(at, x);
-}
-
-/* What 16 elements stand for. */
-AVX512 static inline __m512 carried_avx512(__m512 r, dev_code code, float t)
-{
-    const __m512 plus = _mm512_set1_ps(t), minus = _mm512_set1_ps(-t);
-    if (code == DEV_CODE_1BIT)
-        return _mm512_mask_mov_ps(_mm512_set1_ps(-1), _mm512_cmp_ps_mask(r, plus, _CMP_GT_OQ),
-                                  _mm512_set1_ps(1));
-    __m512 up = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(r, plus, _CMP_GE_OQ), plus);
-    return _mm512_mask_mov_ps(up, _mm512_cmp_ps_mask(r, minus, _CMP_LE_OQ), minus);
-}
-
-/* The loop of sum_steps with whole lines of the cache: a line that is written around it in two
- * halves costs more. */
-AVX512 static inline __attribute__((always_inline)) int64_t
-sum_lines(float *dst, const float *sum, float *residual, const float *src, dev_code code, float t,
-          int64_t n, bool far_residual, bool far_dst)
-{
-    int64_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        __m512 r = _mm512_add_ps(_mm512_loadu_ps(residual + i), _mm512_loadu_ps(src + i));
-        __m512 q = carried_avx512(r, code, t);
-        put_line(residual + i, _mm512_sub_ps(r, q), far_residual);
-        put_line(dst + i, _mm512_add_ps(_mm512_loadu_ps(sum + i), q), far_dst);
-    }
-    return i;
-}
-
-AVX512 static int64_t sum_avx512(float *dst, const float *sum, float *residual, const float *src,
-                                 dev_code code, float t, int64_t n, bool far)
-{
-    const dev_code one = DEV_CODE_1BIT, two = DEV_CODE_2BIT;
-    bool is_one = code == DEV_CODE_1BIT, stream = far && is_aligned(residual);
-    int64_t done;
-    if (stream && dst != sum && is_aligned(dst))
-        done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, true, true)
-                      : sum_lines(dst, sum, residual, src, two, t, n, true, true);
-    else if (stream)
-        done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, true, false)
-                      : sum_lines(dst, sum, residual, src, two, t, n, true, false);
-    else
-        done = is_one ? sum_lines(dst, sum, residual, src, one, t, n, false, false)
-                      : sum_lines(dst, sum, residual, src, two, t, n, false, false);
-    end_stream(stream);
-    return done;
-}
+SUM_VECTORS(512, AVX512)
+SUM_VECTORS(256, AVX2)
 
 /* The word of codes that begins at that byte, in every lane. */
 AVX2 static inline __m256i word_of(const uint8_t *codes, int64_t byte)
@@ -361,46 +281,37 @@ AVX2 static inline void take_1bit(__m256 out[4], const uint8_t *codes, int64_t i
     }
 }
 
-typedef enum put_how { PUT_STORE, PUT_STREAM, PUT_ADD } put_how;
-
-/* Decodes what fills whole steps; how is constant where this is called. */
+/* Decodes what fills whole steps; code, add and stream are constant where this is called. */
 AVX2 static inline __attribute__((always_inline)) int64_t
-decode_steps(float *dst, const uint8_t *codes, dev_code code, float t, int64_t n, put_how how)
+decode_steps(float *dst, const uint8_t *codes, quantise_code code, float t, int64_t n, bool add,
+             bool stream)
 {
     int64_t i = 0;
     for (; i + STEP <= n; i += STEP) {
         __m256 out[4];
-        if (code == DEV_CODE_1BIT)
+        if (code == QUANTISE_1BIT)
             take_1bit(out, codes, i);
         else
             take_2bit(out, codes, i, t);
         for (int k = 0; k < 4; k++) {
             float *at = dst + i + 8 * k;
-            if (how == PUT_ADD)
-                put(at, _mm256_add_ps(_mm256_loadu_ps(at), out[k]), false);
-            else
-                put(at, out[k], how == PUT_STREAM);
+            put(at, add ? _mm256_add_ps(_mm256_loadu_ps(at), out[k]) : out[k], stream);
         }
     }
+    end_stream(stream);
     return i;
 }
 
-/* A loop for each code and each way to put the elements. */
-AVX2 static int64_t decode_avx2(float *dst, const uint8_t *codes, dev_code code, float t, int64_t n,
-                                bool add)
+#define DECODE(add, stream)                                                                        \
+    (code == QUANTISE_1BIT ? decode_steps(dst, codes, QUANTISE_1BIT, t, n, add, stream)            \
+                           : decode_steps(dst, codes, QUANTISE_2BIT, t, n, add, stream))
+
+AVX2 static int64_t decode_avx2(float *dst, const uint8_t *codes, quantise_code code, float t,
+                                int64_t n, bool add)
 {
-    const dev_code one = DEV_CODE_1BIT, two = DEV_CODE_2BIT;
-    bool is_one = code == DEV_CODE_1BIT;
     if (add)
-        return is_one ? decode_steps(dst, codes, one, t, n, PUT_ADD)
-                      : decode_steps(dst, codes, two, t, n, PUT_ADD);
-    if (n < STREAM_FROM || !is_aligned(dst))
-        return is_one ? decode_steps(dst, codes, one, t, n, PUT_STORE)
-                      : decode_steps(dst, codes, two, t, n, PUT_STORE);
-    int64_t done = is_one ? decode_steps(dst, codes, one, t, n, PUT_STREAM)
-                          : decode_steps(dst, codes, two, t, n, PUT_STREAM);
-    end_stream(true);
-    return done;
+        return DECODE(true, false);
+    return n >= STREAM_FROM && is_aligned(dst) ? DECODE(false, true) : DECODE(false, false);
 }
 #else
 static bool has_avx2(void)
@@ -414,40 +325,40 @@ static bool has_avx512(void)
 }
 
 #define encode_avx2(codes, residual, src, code, t, n)        0
-#define sum_avx2(dst, sum, residual, src, code, t, n, far)   ((void)(far), 0)
-#define sum_avx512(dst, sum, residual, src, code, t, n, far) ((void)(far), 0)
+#define sum_256(dst, sum, residual, src, code, t, n, far)    ((void)(far), 0)
+#define sum_512(dst, sum, residual, src, code, t, n, far)    ((void)(far), 0)
 #define decode_avx2(dst, codes, code, t, n, add)             0
 #endif
 
-void quantise_encode(void *codes, float *residual, const float *src, dev_code code, float threshold,
-                     int64_t n)
+void quantise_encode(void *codes, float *residual, const float *src, quantise_code code,
+                     float threshold, int64_t n)
 {
     int64_t done = has_avx2() ? encode_avx2(codes, residual, src, code, threshold, n) : 0;
     encode_from(codes, residual, src, code, threshold, done, n);
 }
 
-void quantise_decode(float *dst, const void *codes, dev_code code, float threshold, int64_t n)
+void quantise_decode(float *dst, const void *codes, quantise_code code, float threshold, int64_t n)
 {
     int64_t done = has_avx2() ? decode_avx2(dst, codes, code, threshold, n, false) : 0;
     for (int64_t i = done; i < n; i++)
         dst[i] = decoded(codes, code, threshold, i);
 }
 
-void quantise_decode_add(float *dst, const void *codes, dev_code code, float threshold, int64_t n)
+void quantise_decode_add(float *dst, const void *codes, quantise_code code, float threshold,
+                         int64_t n)
 {
     int64_t done = has_avx2() ? decode_avx2(dst, codes, code, threshold, n, true) : 0;
     for (int64_t i = done; i < n; i++)
         dst[i] += decoded(codes, code, threshold, i);
 }
 
-void quantise_sum(float *dst, const float *sum, float *residual, const float *src, dev_code code,
-                  float threshold, int64_t n, bool far)
+void quantise_sum(float *dst, const float *sum, float *residual, const float *src,
+                  quantise_code code, float threshold, int64_t n, bool far)
 {
     int64_t done = 0;
     if (has_avx512())
-        done = sum_avx512(dst, sum, residual, src, code, threshold, n, far);
-    if (has_avx2()) /* what is left, or all of it */
-        done += sum_avx2(dst + done, sum + done, residual + done, src + done, code, threshold,
-                         n - done, far);
+        done = sum_512(dst, sum, residual, src, code, threshold, n, far);
+    else if (has_avx2())
+        done = sum_256(dst, sum, residual, src, code, threshold, n, far);
     sum_from(dst, sum, residual, src, code, threshold, done, n);
 }

@@ -1,80 +1,69 @@
-/* Streaming stores, in whole lines of the cache. Sums go from registers to memory; conversions are
- * made block by block in the L1 cache and copied from there. */
-#include "cpu/stream.h"
-
+/* Stores past the caches, in whole lines. Sums go from registers to memory; conversions are made
+ * block by block in the L1 cache and copied from there. */
 #include <string.h>
 
-#include "cpu/convert.h"
+#include "cpu/cpu.h"
 #include "cpu/lines.h"
-#include "cpu/sum.h"
 
-enum { BLOCK = 1024, LINE = 64, MOST_SOURCES = 64 };
+enum { BLOCK = 1024, BLOCK_BYTES = 4096, LINE = 64, MOST_SOURCES = 64 };
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-
-void stream_lines(char *dst, const char *src, int64_t bytes)
+static int64_t least(int64_t a, int64_t b)
 {
-    for (int64_t i = 0; i < bytes; i += LINE) {
-        __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(src + i));
-        __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 16));
-        __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 32));
-        __m128i d = _mm_loadu_si128((const __m128i *)(const void *)(src + i + 48));
-        _mm_stream_si128((__m128i *)(void *)(dst + i), a);
-        _mm_stream_si128((__m128i *)(void *)(dst + i + 16), b);
-        _mm_stream_si128((__m128i *)(void *)(dst + i + 32), c);
-        _mm_stream_si128((__m128i *)(void *)(dst + i + 48), d);
-    }
+    return a < b ? a : b;
 }
-
-/* Other threads see streamed stores in order only behind a fence. */
-void stream_fence(void)
-{
-    _mm_sfence();
-}
-
-#else
-
-void stream_lines(char *dst, const char *src, int64_t bytes)
-{
-    memcpy(dst, src, (size_t)bytes);
-}
-
-void stream_fence(void)
-{
-}
-
-#endif
 
 /* Bytes before the first line that begins in dst. */
 static int64_t head_bytes(const void *dst, int64_t bytes)
 {
-    int64_t head = -(int64_t)(uintptr_t)dst & (LINE - 1);
-    return head < bytes ? head : bytes;
+    return least(-(int64_t)(uintptr_t)dst & (LINE - 1), bytes);
 }
 
-static void copy(char *dst, const char *src, int64_t bytes)
+/* Copies to places that all begin at the same byte of a line. A few lines of the source go to each
+ * place in turn, so that they are read from memory once and stay in the L1 cache meanwhile. */
+static void copy(char *const *dst, int64_t ndst, const char *src, int64_t bytes)
 {
-    int64_t head = head_bytes(dst, bytes), lines = (bytes - head) / LINE * LINE;
-    memcpy(dst, src, (size_t)head);
-    stream_lines(dst + head, src + head, lines);
-    memcpy(dst + head + lines, src + head + lines, (size_t)(bytes - head - lines));
+    enum { SOME_BYTES = 4 * LINE };
+    int64_t head = head_bytes(dst[0], bytes), end = bytes - (bytes - head) % LINE;
+    for (int64_t j = 0; j < ndst; j++) {
+        memcpy(dst[j], src, (size_t)head);
+        memcpy(dst[j] + end, src + end, (size_t)(bytes - end));
+    }
+    for (int64_t i = head; i < end; i += SOME_BYTES)
+        for (int64_t j = 0; j < ndst; j++)
+            lines_copy(dst[j] + i, src + i, least(end - i, SOME_BYTES));
+}
+
+void stream_copies(void *const *dst, int64_t ndst, const void *src, int64_t bytes)
+{
+    char *const *d = (char *const *)dst;
+    uintptr_t apart = 0;
+    for (int64_t j = 1; j < ndst; j++)
+        apart |= ((uintptr_t)dst[j] ^ (uintptr_t)dst[0]) & (LINE - 1);
+    if (apart == 0 && ndst > 0)
+        copy(d, ndst, src, bytes);
+    /* Other places are filled one after the other, block by block. */
+    for (int64_t i = 0; apart && i < bytes; i += BLOCK_BYTES)
+        for (int64_t j = 0; j < ndst; j++) {
+            char *to = d[j] + i;
+            copy(&to, 1, (const char *)src + i, least(bytes - i, BLOCK_BYTES));
+        }
+    lines_fence();
 }
 
 void stream_convert(void *dst, kv_dtype to, const void *src, kv_dtype from, int64_t n)
 {
-    char block[BLOCK * 8];
+    char block[BLOCK * 8], *d = dst;
     int64_t wide = kv_dtype_bytes(to), narrow = kv_dtype_bytes(from);
     if (to == from && to != KV_BOOL) {
-        copy(dst, src, n * wide);
+        copy(&d, 1, src, n * wide);
     } else {
-        for (int64_t i = 0; i < n; i += BLOCK) {
-            int64_t m = n - i < BLOCK ? n - i : BLOCK;
+        for (int64_t i = 0; i < n; i += BLOCK, d += BLOCK * wide) {
+            int64_t m = least(n - i, BLOCK);
             convert_elements(block, to, (const char *)src + i * narrow, from, m);
-            copy((char *)dst + i * wide, block, m * wide);
+            copy(&d, 1, block, m * wide);
         }
     }
-    stream_fence();
+    lines_fence();
 }
 
 /* Each source from that many bytes on. */
@@ -101,7 +90,7 @@ void stream_sum(void *dst, const void *const *src, int64_t nsrc, kv_dtype dtype,
     sum_elements(dst, src, nsrc, dtype, done);
     sources_from(at, src, nsrc, done * bytes);
     done += lines_sum((char *)dst + done * bytes, at, nsrc, dtype, n - done, true);
-    stream_fence();
+    lines_fence();
     sources_from(at, src, nsrc, done * bytes);
     sum_elements((char *)dst + done * bytes, at, nsrc, dtype, n - done);
 }

@@ -6,13 +6,11 @@
  * float32 and are rounded at the end: whole lines of them in the registers of lines.c, and here
  * what that leaves.
  */
-#include "cpu/sum.h"
-
 #include <string.h>
 
 #include "base/clones.h"
 #include "base/no_carry.h"
-#include "cpu/convert.h"
+#include "cpu/cpu.h"
 #include "cpu/half.h"
 #include "cpu/lines.h"
 

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "base/kv_assert.h"
 #include "engine/trace.h"
 
 /* Uses that are asked for ahead. */
@@ -40,9 +41,11 @@ static void unlock(void)
     pthread_mutex_unlock(&engine.lock);
 }
 
-/* Read without the lock by those who wait for nothing. */
+/* engine_wait_group first reads the count without the lock, so it is written atomically. */
 static void add_pending(engine_group *g, int64_t n)
 {
+    kv_assert(g->pending + n >= 0, "a group has %lld operations pending, and %lld end",
+              (long long)g->pending, (long long)-n);
     __atomic_store_n(&g->pending, g->pending + n, __ATOMIC_RELEASE);
 }
 
@@ -55,6 +58,9 @@ static bool may_run(const engine_use *u)
 
 static void begin_use(const engine_use *u)
 {
+    kv_assert(u->write ? u->var->running == 0 : u->var->running >= 0,
+              "a %s begins on a variable with %d running", u->write ? "write" : "read",
+              u->var->running);
     if (u->write)
         u->var->running = -1;
     else
@@ -85,18 +91,21 @@ static void dequeue(engine_var *v)
  * wait until a thread of the pool is awake. */
 static void make_ready(engine_op *op)
 {
+    kv_assert(op->missing == 0, "an operation begins with %lld uses missing",
+              (long long)op->missing);
     if (op->trace)
         op->trace->ready = trace_now();
     if (op->task.run && op->quick)
         op->run(op, NULL);
     else if (op->task.run)
         pool_submit(&op->task);
-    else
+    else if (kv_assert(!op->turn.set, "the turn of an operation with %lld uses comes again",
+                       (long long)op->nuses))
         pool_signal(&op->turn);
 }
 
-/* Lets begin what the end of a use has made possible. Apart from end_use, which mostly finds nobody
- * who waits. */
+/* Starts the uses that waited for the end of another. It is apart from end_use because mostly no
+ * use waits. */
 static __attribute__((noinline)) void begin_waiting(engine_var *v)
 {
     while (v->last) {
@@ -105,6 +114,8 @@ static __attribute__((noinline)) void begin_waiting(engine_var *v)
             return;
         dequeue(v);
         begin_use(u);
+        kv_assert(u->op->missing > 0, "a use begins of an operation that waits for none of %lld",
+                  (long long)u->op->nuses);
         if (--u->op->missing == 0)
             make_ready(u->op);
     }
@@ -116,6 +127,8 @@ static void end_use(engine_use *u)
     if (!v || u->again)
         return;
     u->var = NULL;
+    kv_assert(u->write ? v->running == -1 : v->running > 0,
+              "a %s ends on a variable with %d running", u->write ? "write" : "read", v->running);
     v->running = u->write ? 0 : v->running - 1;
     if (v->last)
         begin_waiting(v);
@@ -136,7 +149,7 @@ static void end_uses(engine_use *uses, int64_t n)
     }
 }
 
-/* Whether the use counts: not where an earlier one of the operation has its variable. */
+/* Returns true for the first use of a variable in the operation; later ones do not count. */
 static bool claim(engine_op *op, engine_use *u)
 {
     u->again = u->var->claimed == engine.ops;
@@ -232,11 +245,13 @@ static int run(engine_op *op, kv_err *e)
     return rc;
 }
 
-/* Who waits for an array finds the reason why it did not come in the group: so that is there first.
- * A group may be gone as soon as nothing of it is pending. */
+/* The error is in the group before the uses end, because a thread that waits for an array looks
+ * there for the reason why it did not come. The group may be gone as soon as nothing is pending. */
 void engine_complete(engine_op *op, const kv_err *e)
 {
     engine_group *g = op->group;
+    kv_assert(op->missing == 0, "an operation ends with %lld uses missing",
+              (long long)op->missing);
     if (g && e->code) {
         lock();
         keep_error(g, e);
@@ -280,11 +295,14 @@ static int64_t begin_uses(engine_op *op)
     return i;
 }
 
-/* Takes back what begin_uses did. Nobody saw it, so nobody waits. */
-static void unbegin_uses(const engine_op *op, int64_t n)
+/* Undoes begin_uses. The lock was held all the time, so no other operation waits for these uses. */
+static __attribute__((noinline)) void unbegin_uses(const engine_op *op, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const engine_use *u = &op->uses[i];
+        kv_assert(u->again || (u->write ? u->var->running == -1 : u->var->running > 0),
+                  "use %lld is taken back of a variable with %d running", (long long)i,
+                  u->var->running);
         if (!u->again)
             u->var->running = u->write ? 0 : u->var->running - 1;
     }
@@ -327,6 +345,7 @@ bool engine_try(engine_op *op)
 
 void engine_submit(engine_op *op)
 {
+    kv_assert(op->run, "an operation with %lld uses has nothing to run", (long long)op->nuses);
     op->task =
         (pool_task){.run = run_task, .priority = op->priority, .foreign = op->foreign};
     schedule(op);
@@ -395,24 +414,30 @@ void engine_wait_write(engine_var *var)
     wait_use(var, true);
 }
 
+/* Lists a waiter. false: few enough operations are pending, so there is nothing to wait for. */
+static bool list_waiter(engine_group *g, engine_waiter *w)
+{
+    lock();
+    bool waits = g->pending > w->most;
+    if (waits) {
+        w->next = g->waiters;
+        g->waiters = w;
+    }
+    unlock();
+    return waits;
+}
+
 void engine_wait_group(engine_group *g, int64_t most)
 {
     engine_waiter w = {.most = most};
-    /* Who waits for all may release the group then, so nobody may still be at it:
-     * hence the lock. */
+    /* A caller that waits for all may release the group afterwards. It takes the lock, so that no
+     * other thread is still at the group. */
     if (most > 0 && __atomic_load_n(&g->pending, __ATOMIC_ACQUIRE) <= most)
         return;
-    lock();
-    bool free = g->pending <= most;
-    if (!free) {
-        w.next = g->waiters;
-        g->waiters = &w;
-    }
-    unlock();
-    if (free)
+    if (!list_waiter(g, &w))
         return;
     pool_wait(&w.flag);
-    lock(); /* who told us is at the group until it gives the lock back */
+    lock(); /* the thread that told us is at the group until it gives the lock back */
     unlock();
 }
 
@@ -431,20 +456,13 @@ static bool take_back(engine_group *g, const engine_waiter *w)
 bool engine_wait_group_for(engine_group *g, int64_t most, int ms)
 {
     engine_waiter w = {.most = most};
-    lock();
-    bool free = g->pending <= most;
-    if (!free) {
-        w.next = g->waiters;
-        g->waiters = &w;
-    }
-    unlock();
-    if (free)
+    if (!list_waiter(g, &w))
         return true;
     pool_wait_for(&w.flag, ms);
     lock();
-    free = !take_back(g, &w);
+    bool told = !take_back(g, &w);
     unlock();
-    return free;
+    return told;
 }
 
 int engine_take_error(engine_group *g, kv_err *e)

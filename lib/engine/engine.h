@@ -1,4 +1,4 @@
-/* The engine runs operations in an order that respects what they read and write.
+/* The engine runs operations in an order that respects their reads and writes.
  *
  * Every piece of data that operations share carries an engine_var. An operation lists its uses of
  * variables; it may run once every earlier operation that writes one of its variables, or reads one
@@ -6,9 +6,9 @@
  * everything else is free to run at the same time. (MXNet's dependency engine, whose help says:
  * "push is always called after all previous push and pull on the same key are finished".)
  *
- * An operation is the memory of whoever schedules it, its uses included, so scheduling cannot fail.
- * What is ready runs on the thread pool, larger priorities first. An operation may end some of its
- * uses before it ends: what waits for one key of a call need not wait for the others.
+ * The caller owns the memory of an operation, its uses included, so scheduling cannot fail.
+ * Operations that are ready run on the thread pool, larger priorities first. An operation may end
+ * some of its uses early, so that others wait for one key of a call and not for all of them.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -19,7 +19,7 @@
 #include "engine/pool.h"
 #include "kv_err.h"
 
-/* All zero is a variable that nobody uses. It must not be copied or freed while it is used. */
+/* All zero is an unused variable. It must not be copied or freed while it is used. */
 typedef struct engine_var {
     struct engine_use *last; /* of the uses that wait, in a ring: its next is the first */
     uint64_t claimed;        /* the operation that listed it last */
@@ -49,37 +49,37 @@ typedef struct engine_op {
     int (*run)(struct engine_op *op, kv_err *e);
     /* Called when all uses have ended; releases op. May be NULL. */
     void (*done)(struct engine_op *op);
-    engine_use *uses; /* those that write come before the others of the same variable */
+    engine_use *uses; /* writes come before reads of the same variable */
     int64_t nuses;
     engine_group *group; /* or NULL */
     struct trace_op *trace; /* for a profile (trace.h): the engine notes its times; or NULL */
-    int32_t priority;    /* larger is sooner, among those that are ready */
+    int32_t priority;    /* larger is sooner, among ready operations */
     bool foreign;        /* runs the user's code: see pool_task */
-    bool later;   /* run only begins it: whoever ends it calls engine_complete */
-    bool quick;   /* with later: run is short, cannot fail, and calls nothing of the engine; whoever
-                     makes the operation ready calls it, and e is NULL */
+    bool later;   /* run only begins it; engine_complete ends it */
+    bool quick;   /* with later: run is short, cannot fail, and calls no function of the engine; it
+                     is called by the thread that makes the operation ready, and e is NULL */
     bool repeats; /* out: a variable is written by two of the uses; the second has no effect */
     pool_task task;
     pool_flag turn;
     int64_t missing; /* uses that wait */
 } engine_op;
 
-/* Uses of an operation that belong together: nall of them from `all` on, and of those that write
+/* Uses of an operation that belong together: nall of them from `all` on, and among the writing ones
  * nwrite from `write` on. */
 typedef struct engine_lot {
     int64_t all, nall, write, nwrite;
 } engine_lot;
 
-/* Whether n lots may run side by side, before the operation is scheduled: no variable of a lot's
- * `write` stands in another lot, or there twice. lot(arg, i) is the i-th. */
+/* Returns true if n lots may run side by side, before the operation is scheduled: a variable of a
+ * lot's `write` is in no other lot, and in its own once. lot(arg, i) is the i-th. */
 bool engine_apart(const engine_op *op, int64_t n, engine_lot (*lot)(const void *arg, int64_t i),
                   const void *arg);
 
-/* Claims the uses if all of them may run at once; says whether it did. The caller then does the
+/* Claims the uses if all of them may run at once, and returns true. The caller then does the
  * work, on its own thread, and calls engine_finish; done is not called. */
 bool engine_try(engine_op *op);
 
-/* Whether n steps would find nothing in their way, and no two of them write one variable. uses
+/* Returns true if n steps could run at once, and no two of them write one variable. uses
  * lists the uses of step i and returns how many, or -1 to have it end there: false. It is called
  * under the engine's lock, step by step. */
 bool engine_idle(int64_t n, int (*uses)(void *arg, int64_t i, engine_use out[2]), void *arg);
@@ -90,7 +90,7 @@ void engine_submit(engine_op *op);
 /* Waits until it is op's turn; the caller then does the work and calls engine_finish. */
 void engine_begin_now(engine_op *op);
 
-/* Waits until it is op's turn and runs it on this thread. Returns what run returned; done is not
+/* Waits until it is op's turn and runs it on this thread. Returns the code of run; done is not
  * called. */
 int engine_run_now(engine_op *op, kv_err *e);
 
@@ -98,7 +98,7 @@ int engine_run_now(engine_op *op, kv_err *e);
 void engine_end(engine_use *uses, int64_t n);
 void engine_finish(engine_op *op);
 
-/* Ends an operation that goes on behind run, on any thread: what is left of its uses, then done.
+/* Ends an operation that goes on behind run, on any thread: its open uses, then done.
  * Its error goes to the group. */
 void engine_complete(engine_op *op, const kv_err *e);
 
@@ -111,13 +111,13 @@ void engine_wait_write(engine_var *var);
 /* Blocks until at most `most` operations of a group are pending. */
 void engine_wait_group(engine_group *g, int64_t most);
 
-/* The same, for so many milliseconds at most; says whether so few are pending. */
+/* The same, for ms milliseconds at most; returns false if more are still pending. */
 bool engine_wait_group_for(engine_group *g, int64_t most, int ms);
 
 /* Moves the first error of a group's operations to e and forgets it; its code, or KV_OK. */
 int engine_take_error(engine_group *g, kv_err *e);
 
-/* How many uses of var have not ended. */
+/* The number of uses of var that have not ended. */
 int64_t engine_pending(engine_var *var);
 
 /* The group of the operation that this thread runs, or NULL. */

@@ -1,8 +1,8 @@
 /* The pool of the process: part of the process-wide state that src/runtime.h lists.
  *
  * One lock covers the queue of tasks, the list of open jobs and the places. Parts of a job are
- * taken without it, by counting up. A thread looks for the most urgent of what there is, and
- * prefers jobs to tasks, because what was begun should end.
+ * taken without it, by counting up. A thread takes the most urgent work, and prefers jobs to tasks,
+ * because begun work should end first.
  */
 #include "engine/pool.h"
 
@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How often a thread looks for work before it sleeps: about 20 microseconds. */
+#include "base/kv_assert.h"
+
+/* Looks for work before a thread sleeps: about 20 microseconds of them. */
 #define SPINS 4000
 
 /* On the stack of its leader, who published it, until no helper is at it. */
@@ -42,7 +44,7 @@ static struct pool {
     uint64_t submitted;      /* so far */
     job *jobs;               /* the latest first */
     atomic_int top;          /* the priority of the queue's first, INT_MIN when it is empty */
-    atomic_uint generation;  /* counts what a spinning thread must look at */
+    atomic_uint generation;  /* counts changes that a spinning thread must look at */
     bool (*poll)(void);      /* atomic */
     int processes;           /* that share the processors; atomic */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -52,7 +54,7 @@ static struct pool {
           .top = INT_MIN,
           .processes = 1};
 
-/* Whether the pool made this thread; its place, -1 for none; the priority of what it does. */
+/* True for threads of the pool; the thread's place, -1 for none; the priority of its work. */
 static _Thread_local bool of_pool;
 static _Thread_local int place = -1;
 static _Thread_local int32_t priority;
@@ -117,10 +119,12 @@ int pool_workers(void)
 
 void pool_share(int processes)
 {
+    if (!kv_assert(processes > 0, "%d processes share the processors", processes))
+        return;
     __atomic_store_n(&pool.processes, processes, __ATOMIC_RELAXED);
 }
 
-/* Whether a job may have helpers. */
+/* Returns true if a job may have helpers. */
 static bool may_spread(void)
 {
     return pool_workers() / __atomic_load_n(&pool.processes, __ATOMIC_RELAXED) > 1;
@@ -137,6 +141,9 @@ static pool_task *meld(pool_task *a, pool_task *b)
 {
     if (!a || !b)
         return a ? a : b;
+    kv_assert(!a->next && !b->next,
+              "tasks of priorities %d and %d are joined, and one has neighbours", a->priority,
+              b->priority);
     if (before(b, a)) {
         pool_task *t = a;
         a = b;
@@ -178,6 +185,7 @@ static void set_top(void)
 static pool_task *pop(void)
 {
     pool_task *t = pool.queue;
+    kv_assert(!t->next, "the first task of the queue has a neighbour");
     pool.queue = meld_children(t->child);
     set_top();
     return t;
@@ -190,6 +198,7 @@ static bool take_place(void)
     if (place >= 0 || !pool.places)
         return place >= 0;
     place = __builtin_ctzll(pool.places);
+    kv_assert(place < pool.workers, "place %d is free, and there are %d", place, pool.workers);
     pool.places &= pool.places - 1;
     return true;
 }
@@ -208,6 +217,8 @@ static void wake(int64_t n)
 /* A thread of the pool that found no place sleeps; one of the pool looks for work itself. */
 static void leave_place(void)
 {
+    kv_assert(place >= 0 && !(pool.places >> place & 1), "place %d is given back, and not taken",
+              place);
     pool.places |= 1ull << place;
     place = -1;
     if (pool.queue && !of_pool)
@@ -283,7 +294,9 @@ static bool run_one(void)
     else
         work(j);
     pthread_mutex_lock(&pool.lock);
-    if (!t && atomic_fetch_sub(&j->helpers, 1) == 1 && pool.waiting)
+    int helpers = t ? 0 : atomic_fetch_sub(&j->helpers, 1);
+    kv_assert(t || helpers > 0, "a thread leaves a job that has %d helpers", helpers);
+    if (helpers == 1 && pool.waiting)
         pthread_cond_broadcast(&pool.event);
     if (!had)
         leave_place();
@@ -313,7 +326,7 @@ static void *thread(void *arg)
     return NULL;
 }
 
-/* Makes the threads; what there is to do waits for somebody who waits where there are none. */
+/* Makes the threads. If none can be made, tasks run in the threads that wait for them. */
 static void start(void)
 {
     if (pool.started)
@@ -339,9 +352,12 @@ static void run_alone(int64_t nparts, void (*run)(void *arg, int64_t part, int w
 static void close_job(job *j)
 {
     job **at = &pool.jobs;
-    while (*at != j)
+    while (*at && *at != j)
         at = &(*at)->below;
-    *at = j->below;
+    kv_assert(atomic_load(&j->next) >= j->nparts, "a job of %lld parts ends before part %lld",
+              (long long)j->nparts, (long long)atomic_load(&j->next));
+    if (kv_assert(*at, "a job of %lld parts is not open", (long long)j->nparts))
+        *at = j->below;
     while (atomic_load(&j->helpers) > 0) {
         pool.waiting++;
         pthread_cond_wait(&pool.event, &pool.lock);

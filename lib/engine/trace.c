@@ -1,5 +1,5 @@
-/* A lane has a lock of one word, which nobody else wants but a thread that shares the lane and the
- * one that ends the profile. So no event is added to a lane that has been emptied.
+/* A lane has a lock of one word, for which only a thread that shares the lane competes, and the one
+ * that ends the profile. So no event is added to a lane that has been emptied.
  */
 #include "engine/trace.h"
 
@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 enum { LANES = 64 };
@@ -31,26 +31,19 @@ static struct {
     int threads;     /* atomic: so far */
     uint64_t ops;    /* atomic: so far */
     uint64_t first;  /* atomic: the first number of this profile */
-    int64_t events;  /* atomic: of this profile, with those that are left out */
+    int64_t events;  /* atomic: of this profile, with the dropped ones */
     int64_t started; /* atomic */
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Thread_local int thread;
 
-static int64_t clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void take(lane *l)
+static void lock_lane(lane *l)
 {
     while (__atomic_exchange_n(&l->taken, 1, __ATOMIC_ACQUIRE))
         sched_yield();
 }
 
-static void give(lane *l)
+static void unlock_lane(lane *l)
 {
     __atomic_store_n(&l->taken, 0, __ATOMIC_RELEASE);
 }
@@ -64,7 +57,7 @@ uint64_t trace_number(void)
 
 int64_t trace_now(void)
 {
-    return clock_now() - __atomic_load_n(&trace.started, __ATOMIC_RELAXED);
+    return clock_ns() - __atomic_load_n(&trace.started, __ATOMIC_RELAXED);
 }
 
 /* The first keys of the event, with their names, as memory of the lane; false without any. */
@@ -100,7 +93,7 @@ void trace_add(const trace_event *event)
     if (!thread)
         thread = __atomic_add_fetch(&trace.threads, 1, __ATOMIC_RELAXED);
     lane *l = &trace.lanes[thread % LANES];
-    take(l);
+    lock_lane(l);
     if (__atomic_load_n(&trace_is_on, __ATOMIC_ACQUIRE) &&
         event->op >= __atomic_load_n(&trace.first, __ATOMIC_RELAXED)) {
         trace_event ev = *event;
@@ -108,7 +101,7 @@ void trace_add(const trace_event *event)
         if (__atomic_add_fetch(&trace.events, 1, __ATOMIC_RELAXED) <= TRACE_EVENTS)
             keep(l, &ev);
     }
-    give(l);
+    unlock_lane(l);
 }
 
 /* ---- Beginning and end ---- */
@@ -120,7 +113,7 @@ int trace_start(kv_err *e)
     if (!on) {
         uint64_t before = __atomic_load_n(&trace.ops, __ATOMIC_RELAXED);
         __atomic_store_n(&trace.first, before + 1, __ATOMIC_RELAXED);
-        __atomic_store_n(&trace.started, clock_now(), __ATOMIC_RELAXED);
+        __atomic_store_n(&trace.started, clock_ns(), __ATOMIC_RELAXED);
         __atomic_store_n(&trace.events, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&trace_is_on, 1, __ATOMIC_RELEASE);
     }
@@ -134,7 +127,7 @@ static int take_events(lane *l, int64_t *lost,
                        kv_err *e)
 {
     int rc = KV_OK;
-    take(l);
+    lock_lane(l);
     for (int64_t i = 0; i < l->n && visit && !rc; i++)
         rc = visit(arg, &l->events[i], e);
     mem_free(l->events);
@@ -142,7 +135,7 @@ static int take_events(lane *l, int64_t *lost,
     *lost += l->lost;
     l->events = NULL;
     l->n = l->cap = l->lost = 0;
-    give(l);
+    unlock_lane(l);
     return rc;
 }
 

@@ -1,9 +1,8 @@
-/* What operations did and when, for a profile.
+/* Events of operations, for a profile.
  *
- * A thread that has something to tell adds an event to a lane, a list that it shares with nobody
- * unless there are more threads than lanes. Who asks for the events in the end takes them from all
- * lanes. While no profile is taken a call of a store costs one relaxed load and a branch: it gets
- * the number 0 as an operation, and what has that number tells nothing.
+ * A thread adds its events to a lane, a list of its own unless there are more threads than lanes.
+ * At the end the events are taken from all lanes. While no profile is taken a call of a store costs
+ * one relaxed load and a branch: it gets the number 0 as an operation, which records no events.
  */
 #ifndef ENGINE_TRACE_H
 #define ENGINE_TRACE_H
@@ -42,7 +41,7 @@ typedef struct trace_event {
 /* So many events are kept, the first ones: about 200 MB, and about as much as a viewer can show. */
 #define TRACE_EVENTS (1 << 20)
 
-/* What an operation keeps for its events. */
+/* The part of an operation that its events are made from. */
 typedef struct trace_op {
     uint64_t number;
     const char *name;
@@ -74,10 +73,11 @@ void trace_add(const trace_event *event);
 /* Ends the taking and hands the events to visit, those of a thread in the order in which it added
  * them; a result other than KV_OK ends the visit and is returned. Operations that have not ended
  * are not heard of again. visit NULL: the events are dropped. Errors: value (none are taken),
- * memory (events were lost; those that were not are visited first). */
+ * memory (events were lost; the others are visited first). */
 int trace_stop(int (*visit)(void *arg, const trace_event *event, kv_err *e), void *arg, kv_err *e);
 
-/* How many events came when TRACE_EVENTS were there already, in the taking that began last. */
+/* The number of events that were dropped in the taking that began last, because TRACE_EVENTS were
+ * there already. */
 int64_t trace_left_out(void);
 
 #endif

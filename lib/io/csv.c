@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "io/element.h"
+#include "io/scalar.h"
 
 /* Bytes that libcsv gets at a time. */
 #define PIECE 65536
@@ -71,7 +71,7 @@ static const char *place(char out[PLACE_TEXT], const reader *r, int64_t line, in
 /* ---- Cells ------------------------------------------------------------------------------ */
 
 /* Says why the newest cell cannot be an element. */
-static int cell_error(const reader *r, element_fit fit, const char *cell, size_t n, kv_err *e)
+static int cell_error(const reader *r, scalar_fit fit, const char *cell, size_t n, kv_err *e)
 {
     char text[PLACE_TEXT];
     place(text, r, r->line, r->col);
@@ -79,15 +79,15 @@ static int cell_error(const reader *r, element_fit fit, const char *cell, size_t
         return kv_err_set(e, KV_E_FORMAT, "%s: the cell is empty", text);
     if (memchr(cell, '\0', n))
         return kv_err_set(e, KV_E_FORMAT, "%s: the cell holds a NUL byte", text);
-    return element_error(e, text, fit, r->dtype, cell, n);
+    return scalar_error(e, text, fit, r->dtype, cell, n);
 }
 
 /* Counts a cell of the first row; what is wrong with it is kept until the row has ended. */
-static void on_first_row_cell(reader *r, element_fit fit, const char *cell, size_t n)
+static void on_first_row_cell(reader *r, scalar_fit fit, const char *cell, size_t n)
 {
-    if (fit != ELEMENT_FITS)
+    if (fit != SCALAR_FITS)
         cell_error(r, fit, cell, n, &r->first_error);
-    if (fit != ELEMENT_NO_NUMBER) {
+    if (fit != SCALAR_NO_NUMBER) {
         r->numbers++;
     } else if (n > 0) {
         r->nwords++;
@@ -122,8 +122,8 @@ static void on_chosen_cell(reader *r, const char *cell, size_t n)
     }
     int64_t at = r->col++, row = r->n - r->o.ncolumns;
     for (int64_t i = at < r->cols ? r->to[at] : 0; i > 0 && !r->rc; i = r->next[i - 1]) {
-        element_fit fit = element_parse(r->dtype, r->data, row + i - 1, cell, n);
-        if (fit != ELEMENT_FITS)
+        scalar_fit fit = scalar_parse(r->dtype, r->data, row + i - 1, cell, n);
+        if (fit != SCALAR_FITS)
             r->rc = cell_error(r, fit, cell, n, r->e);
     }
 }
@@ -138,7 +138,7 @@ static void keep_cell(reader *r, const char *cell, size_t n)
     }
     buf_put(&r->words, cell, n);
     r->ends[r->col++] = (int64_t)r->words.len;
-    on_first_row_cell(r, element_parse(r->dtype, element, 0, cell, n), cell, n);
+    on_first_row_cell(r, scalar_parse(r->dtype, element, 0, cell, n), cell, n);
 }
 
 static void on_cell(void *field, size_t n, void *arg)
@@ -164,12 +164,12 @@ static void on_cell(void *field, size_t n, void *arg)
     }
     if (!make_room(r, 1))
         return;
-    element_fit fit = element_parse(r->dtype, r->data, r->n, cell, n);
+    scalar_fit fit = scalar_parse(r->dtype, r->data, r->n, cell, n);
     r->n++;
     r->col++;
     if (r->in_header)
         on_first_row_cell(r, fit, cell, n);
-    else if (fit != ELEMENT_FITS)
+    else if (fit != SCALAR_FITS)
         r->rc = cell_error(r, fit, cell, n, r->e);
 }
 
@@ -430,14 +430,8 @@ static int settle_shape(reader *r)
     if (r->o.columns && (r->rows > 0 || r->has_shape))
         return settle_chosen(r);
     if (r->has_shape) {
-        bool fits = true, empty = false;
-        int64_t size = 1;
-        for (int i = 0; i < r->ndim; i++) {
-            empty |= r->shape[i] == 0;
-            fits &= r->shape[i] == 0 || !__builtin_mul_overflow(size, r->shape[i], &size);
-        }
         char text[160];
-        if ((empty ? 0 : size) != r->n || (!fits && !empty))
+        if (scalar_bytes(KV_INT8, r->ndim, r->shape) != r->n)
             return kv_err_set(r->e, KV_E_FORMAT, "%s: %lld numbers do not fit shape %s", r->name,
                               (long long)r->n, kv_shape_text(text, sizeof text, r->ndim, r->shape));
         return KV_OK;
@@ -520,7 +514,7 @@ static void write_first_line(buf *out, kv_array *a)
     buf_printf(out, " dtype=%s\n", kv_dtype_name(kv_array_dtype(a)));
 }
 
-/* What a writer appends to, and where it goes when there is much of it. */
+/* A file being written: rows gather in out, which goes to f when it is large. */
 typedef struct writer {
     buf *out;
     FILE *f; /* NULL: it stays in out */
@@ -552,7 +546,7 @@ static bool write_rows(writer *w, kv_array *a, const void *data, const csv_optio
         char *p = buf_room(w->out, NUM_TEXT_MAX + 1);
         if (!p || (i % STOP_EVERY == 0 && !w->f && stop_asked()))
             return false;
-        int n = element_text(p, dtype, data, i);
+        int n = scalar_text(p, dtype, data, i);
         p[n++] = col == cols ? '\n' : separator;
         buf_grew(w->out, (size_t)n);
         if (col == cols)

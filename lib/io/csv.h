@@ -21,7 +21,7 @@ typedef struct csv_column {
     int64_t number;
 } csv_column;
 
-/* What a reader may be told. All zero: find out. */
+/* Settings of a reader. All zero: it finds out. */
 typedef struct csv_options {
     bool has_dtype;
     kv_dtype dtype; /* wins over the file's own */

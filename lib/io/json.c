@@ -3,14 +3,15 @@
  * The tree has no places, so an error counts the values before the one that is wrong and finds it
  * again in the text.
  *
- * cJSON allocates through its own hooks, which belong to the whole process and are left alone: what
- * the tree needs does not pass base/mem.h.
+ * cJSON allocates through its own hooks, which belong to the whole process and are left alone, so
+ * the memory of the tree does not come from base/mem.h.
  */
 #include "io/json.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,8 +19,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/utf8.h"
-#include "base/visible.h"
-#include "io/element.h"
+#include "io/scalar.h"
 #include "io/json_numbers.h"
 
 /* ---- Places ----------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static bool skip_string(const source *s, size_t *at)
     return false;
 }
 
-/* Where value number `count` begins in a text that cJSON has read: every list, object, number, text
+/* The begin of value number `count` in a text that cJSON has read: every list, object, number, text
  * and word counts, in the order of the text, from 0. */
 static size_t find_value(const source *s, int64_t count)
 {
@@ -95,6 +95,19 @@ static size_t find_value(const source *s, int64_t count)
             return begin;
     }
     return s->n;
+}
+
+/* Refuses the text for its byte `at`. Returns format. */
+__attribute__((format(printf, 3, 4))) static int refuse(const source *s, size_t at, const char *fmt,
+                                                        ...)
+{
+    char where[PLACE_TEXT];
+    kv_err why = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    kv_err_vset(&why, KV_E_FORMAT, fmt, ap);
+    va_end(ap);
+    return kv_err_set(s->e, KV_E_FORMAT, "%s: %s", place(where, s, at), why.text);
 }
 
 /* ---- The shape -------------------------------------------------------------------------- */
@@ -130,12 +143,11 @@ static int64_t list_size(const cJSON *list)
 /* The shape that the first item of each list gives. `before`: values in front of data. */
 static int find_shape(walk *w, const cJSON *data, int64_t before)
 {
-    char text[PLACE_TEXT];
     w->ndim = 0;
     for (; cJSON_IsArray(data); data = data->child, before++) {
         if (w->ndim == KV_MAX_NDIM)
-            return kv_err_set(w->s->e, KV_E_FORMAT, "%s: lists are nested deeper than %d",
-                              place(text, w->s, find_value(w->s, before)), KV_MAX_NDIM);
+            return refuse(w->s, find_value(w->s, before), "lists are nested deeper than %d",
+                          KV_MAX_NDIM);
         w->shape[w->ndim++] = list_size(data);
         if (!data->child)
             break;
@@ -146,42 +158,40 @@ static int find_shape(walk *w, const cJSON *data, int64_t before)
 /* ---- The elements ----------------------------------------------------------------------- */
 
 /* Says why the newest value cannot be an element. */
-static int value_error(walk *w, const cJSON *v, element_fit fit)
+static int value_error(walk *w, const cJSON *v, scalar_fit fit)
 {
     char text[PLACE_TEXT];
     size_t at = find_value(w->s, w->seen);
     place(text, w->s, at);
     if (cJSON_IsString(v))
-        return element_error(w->s->e, text, fit, w->dtype, v->valuestring, strlen(v->valuestring));
-    if (fit == ELEMENT_NO_NUMBER)
+        return scalar_error(w->s->e, text, fit, w->dtype, v->valuestring, strlen(v->valuestring));
+    if (fit == SCALAR_NO_NUMBER)
         return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s is no number", text, kind(v));
     size_t n = 0;
     while (at + n < w->s->n && !is_blank(w->s->text[at + n]) && !strchr(",]}", w->s->text[at + n]))
         n++;
-    return element_error(w->s->e, text, fit, w->dtype, w->s->text + at, n);
+    return scalar_error(w->s->e, text, fit, w->dtype, w->s->text + at, n);
 }
 
-static element_fit fill_element(walk *w, const cJSON *v)
+static scalar_fit fill_element(walk *w, const cJSON *v)
 {
     if ((v->type & 0xFF) == cJSON_Number) {
         /* A number beyond the largest double. */
         if (isinf(v->valuedouble))
-            return ELEMENT_TOO_LARGE;
-        return element_set(w->dtype, w->data, w->n, v->valuedouble);
+            return SCALAR_TOO_LARGE;
+        return scalar_set(w->dtype, w->data, w->n, v->valuedouble);
     }
     if (cJSON_IsBool(v))
-        return element_set(w->dtype, w->data, w->n, cJSON_IsTrue(v));
+        return scalar_set(w->dtype, w->data, w->n, cJSON_IsTrue(v));
     if (cJSON_IsString(v))
-        return element_parse(w->dtype, w->data, w->n, v->valuestring, strlen(v->valuestring));
-    return ELEMENT_NO_NUMBER;
+        return scalar_parse(w->dtype, w->data, w->n, v->valuestring, strlen(v->valuestring));
+    return SCALAR_NO_NUMBER;
 }
 
 static int unequal(walk *w, const cJSON *list, int64_t at, int axis)
 {
-    char text[PLACE_TEXT];
-    return kv_err_set(w->s->e, KV_E_FORMAT, "%s: lists of unequal length: %lld here, %lld before",
-                      place(text, w->s, find_value(w->s, at)), (long long)list_size(list),
-                      (long long)w->shape[axis]);
+    return refuse(w->s, find_value(w->s, at), "lists of unequal length: %lld here, %lld before",
+                  (long long)list_size(list), (long long)w->shape[axis]);
 }
 
 /* Fills elements from v on while they are plain numbers that fit, which is what large files are
@@ -204,17 +214,15 @@ static const cJSON *fill_numbers(walk *w, const cJSON *v, int64_t *n, int64_t ma
 /* Fills the elements of data, which must be lists of shape[axis], shape[axis + 1], …. */
 static int fill(walk *w, const cJSON *data, int axis)
 {
-    char text[PLACE_TEXT];
     int64_t here = ++w->seen, n = 0;
     bool is_list = cJSON_IsArray(data);
     if (is_list != (axis < w->ndim))
-        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s where the lists before have %s",
-                          place(text, w->s, find_value(w->s, here)), kind(data),
-                          is_list ? "a number" : "a list");
+        return refuse(w->s, find_value(w->s, here), "%s where the lists before have %s", kind(data),
+                      is_list ? "a number" : "a list");
     if (!is_list) {
-        element_fit fit = fill_element(w, data);
+        scalar_fit fit = fill_element(w, data);
         w->n++;
-        return fit == ELEMENT_FITS ? KV_OK : value_error(w, data, fit);
+        return fit == SCALAR_FITS ? KV_OK : value_error(w, data, fit);
     }
     const cJSON *v = data->child;
     if (axis + 1 == w->ndim && w->dtype == KV_FLOAT32)
@@ -258,7 +266,6 @@ static int find_parts(parts *p, const source *s, const cJSON *object)
                    {"stype", &p->stype, &p->stype_at},
                    {"row_ids", &p->row_ids, &p->row_ids_at},
                    {"data", &p->data, &p->data_at}};
-    char text[PLACE_TEXT];
     int64_t at = 1;
     *p = (parts){0};
     for (const cJSON *v = object->child; v; v = v->next) {
@@ -266,35 +273,31 @@ static int find_parts(parts *p, const source *s, const cJSON *object)
         while (i < NPARTS && strcmp(v->string, members[i].name) != 0)
             i++;
         if (i < NPARTS && *members[i].value)
-            return kv_err_set(s->e, KV_E_FORMAT, "%s: \"%.40s\" stands here twice",
-                              place(text, s, find_value(s, at)), v->string);
+            return refuse(s, find_value(s, at), "\"%.40s\" stands here twice", v->string);
         if (i == NPARTS)
-            return kv_err_set(s->e, KV_E_FORMAT,
-                              "%s: \"%.40s\" is no part of an array; those are dtype, shape, "
-                              "stype, row_ids, data",
-                              place(text, s, find_value(s, at)), v->string);
+            return refuse(s, find_value(s, at),
+                          "\"%.40s\" is no part of an array; those are dtype, shape, "
+                          "stype, row_ids, data",
+                          v->string);
         *members[i].value = v;
         *members[i].at = at;
         at += count_values(v);
     }
     if (!p->data)
-        return kv_err_set(s->e, KV_E_FORMAT, "%s: the object has no \"data\"",
-                          place(text, s, find_value(s, 0)));
+        return refuse(s, find_value(s, 0), "the object has no \"data\"");
     return KV_OK;
 }
 
 static int read_dtype(walk *w, const parts *p, bool has_dtype)
 {
     kv_dtype dtype;
-    char text[PLACE_TEXT];
     if (!p->dtype)
         return KV_OK;
     if (!cJSON_IsString(p->dtype) || kv_dtype_parse(&dtype, p->dtype->valuestring, NULL))
-        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: there is no dtype %s%.40s%s",
-                          place(text, w->s, find_value(w->s, p->dtype_at)),
-                          cJSON_IsString(p->dtype) ? "\"" : "",
-                          cJSON_IsString(p->dtype) ? p->dtype->valuestring : kind(p->dtype),
-                          cJSON_IsString(p->dtype) ? "\"" : "");
+        return refuse(w->s, find_value(w->s, p->dtype_at), "there is no dtype %s%.40s%s",
+                      cJSON_IsString(p->dtype) ? "\"" : "",
+                      cJSON_IsString(p->dtype) ? p->dtype->valuestring : kind(p->dtype),
+                      cJSON_IsString(p->dtype) ? "\"" : "");
     if (!has_dtype)
         w->dtype = dtype;
     return KV_OK;
@@ -307,7 +310,7 @@ static int read_shape(walk *w, const parts *p, int64_t nrows, int64_t *first)
 {
     int64_t shape[KV_MAX_NDIM] = {0};
     int ndim = 0;
-    char text[PLACE_TEXT], said[160], found[160];
+    char said[160], found[160];
     for (const cJSON *v = p->shape ? p->shape->child : NULL; v; v = v->next) {
         double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
         if (!cJSON_IsArray(p->shape) || ndim == KV_MAX_NDIM || x != floor(x) || x < 0 ||
@@ -320,29 +323,28 @@ static int read_shape(walk *w, const parts *p, int64_t nrows, int64_t *first)
     if (!p->shape)
         return KV_OK;
     if (!cJSON_IsArray(p->shape) || ndim < 0)
-        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: \"shape\" is a list of up to %d sizes",
-                          place(text, w->s, find_value(w->s, p->shape_at)), KV_MAX_NDIM);
+        return refuse(w->s, find_value(w->s, p->shape_at), "\"shape\" is a list of up to %d sizes",
+                      KV_MAX_NDIM);
     *first = shape[0];
     if (nrows >= 0 && ndim > 0)
         shape[0] = nrows;
     int same = 0, ends = 0;
     while (ends < ndim && shape[ends] != 0)
         ends++;
-    int axes = ends < ndim ? ends + 1 : ndim; /* those that the data show */
+    int axes = ends < ndim ? ends + 1 : ndim; /* the axes that the data show */
     while (same < axes && same < w->ndim && shape[same] == w->shape[same])
         same++;
     bool fits = same == axes && w->ndim == axes;
     if (!fits && nrows >= 0)
-        return kv_err_set(w->s->e, KV_E_FORMAT,
-                          "%s: data of shape %s are not the rows of \"row_ids\", which have %s",
-                          place(text, w->s, find_value(w->s, p->data_at)),
-                          kv_shape_text(found, sizeof found, w->ndim, w->shape),
-                          kv_shape_text(said, sizeof said, ndim, shape));
+        return refuse(w->s, find_value(w->s, p->data_at),
+                      "data of shape %s are not the rows of \"row_ids\", which have %s",
+                      kv_shape_text(found, sizeof found, w->ndim, w->shape),
+                      kv_shape_text(said, sizeof said, ndim, shape));
     if (!fits)
-        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: data of shape %s do not fit \"shape\" %s",
-                          place(text, w->s, find_value(w->s, p->data_at)),
-                          kv_shape_text(found, sizeof found, w->ndim, w->shape),
-                          kv_shape_text(said, sizeof said, ndim, shape));
+        return refuse(w->s, find_value(w->s, p->data_at),
+                      "data of shape %s do not fit \"shape\" %s",
+                      kv_shape_text(found, sizeof found, w->ndim, w->shape),
+                      kv_shape_text(said, sizeof said, ndim, shape));
     memcpy(w->shape, shape, sizeof *shape * (size_t)ndim);
     w->ndim = ndim;
     return KV_OK;
@@ -374,48 +376,40 @@ static size_t too_deep(const source *s, size_t at, int64_t *open, size_t *quote)
  * missed something behind it. */
 static int parse_error(const source *s, size_t at)
 {
-    char text[PLACE_TEXT];
     int64_t open;
     size_t quote, deep = too_deep(s, at, &open, &quote);
     if (deep < s->n)
-        return kv_err_set(s->e, KV_E_FORMAT, "%s: lists are nested deeper than %d",
-                          place(text, s, deep), KV_MAX_NDIM);
+        return refuse(s, deep, "lists are nested deeper than %d", KV_MAX_NDIM);
     if (quote <= at)
-        return kv_err_set(s->e, KV_E_FORMAT, "%s: a quote is not closed", place(text, s, quote));
+        return refuse(s, quote, "a quote is not closed");
     while (at < s->n && is_blank(s->text[at]))
         at++;
     if (at >= s->n || (at == s->n - 1 && open > 0))
-        return kv_err_set(s->e, KV_E_FORMAT, "%s: the text ends too early", place(text, s, s->n));
+        return refuse(s, s->n, "the text ends too early");
     bool ok;
     int size = (int)utf8_length(s->text + at, s->n - at, &ok);
     if (!ok)
-        return kv_err_set(s->e, KV_E_FORMAT, "%s: the byte \\x%02x is not UTF-8",
-                          place(text, s, at), (unsigned)(unsigned char)s->text[at]);
-    return kv_err_set(s->e, KV_E_FORMAT, "%s: \"%.*s\" cannot stand here", place(text, s, at), size,
-                      s->text + at);
+        return refuse(s, at, "the byte \\x%02x is not UTF-8", (unsigned)(unsigned char)s->text[at]);
+    return refuse(s, at, "\"%.*s\" cannot stand here", size, s->text + at);
 }
 
 static int read_stype(const source *s, const parts *p, bool *sparse)
 {
-    char text[PLACE_TEXT];
     const char *name = cJSON_IsString(p->stype) ? p->stype->valuestring : "";
     *sparse = p->stype && strcmp(name, "row_sparse") == 0;
     if (p->stype && !*sparse && strcmp(name, "default") != 0)
-        return kv_err_set(s->e, KV_E_FORMAT, "%s: \"stype\" is \"default\" or \"row_sparse\"",
-                          place(text, s, find_value(s, p->stype_at)));
+        return refuse(s, find_value(s, p->stype_at), "\"stype\" is \"default\" or \"row_sparse\"");
     if (p->row_ids && !*sparse)
-        return kv_err_set(s->e, KV_E_FORMAT, "%s: \"row_ids\" belong to \"stype\":\"row_sparse\"",
-                          place(text, s, find_value(s, p->row_ids_at)));
+        return refuse(s, find_value(s, p->row_ids_at),
+                      "\"row_ids\" belong to \"stype\":\"row_sparse\"");
     if (*sparse && (!p->row_ids || !p->shape))
-        return kv_err_set(s->e, KV_E_FORMAT, "%s: a row_sparse array has \"shape\" and \"row_ids\"",
-                          place(text, s, find_value(s, 0)));
+        return refuse(s, find_value(s, 0), "a row_sparse array has \"shape\" and \"row_ids\"");
     return KV_OK;
 }
 
 /* Whole numbers; whether they are ids of the array is looked at when it is made. */
 static int read_ids(const source *s, const parts *p, int64_t **ids, int64_t *n)
 {
-    char text[PLACE_TEXT];
     *n = cJSON_IsArray(p->row_ids) ? list_size(p->row_ids) : 0;
     *ids = mem_alloc(*n, sizeof **ids, s->e);
     if (!*ids)
@@ -429,22 +423,20 @@ static int read_ids(const source *s, const parts *p, int64_t **ids, int64_t *n)
     }
     if (ok)
         return KV_OK;
-    return kv_err_set(s->e, KV_E_FORMAT, "%s: \"row_ids\" is a list of whole numbers from 0 on",
-                      place(text, s, find_value(s, p->row_ids_at)));
+    return refuse(s, find_value(s, p->row_ids_at),
+                  "\"row_ids\" is a list of whole numbers from 0 on");
 }
 
 static int new_sparse(kv_array **out, const walk *w, const parts *p, int64_t rows,
                       const int64_t *ids, int64_t n)
 {
-    char text[PLACE_TEXT];
     int64_t shape[KV_MAX_NDIM];
     kv_err why = {0};
     memcpy(shape, w->shape, sizeof shape);
     shape[0] = rows;
     int rc = kv_array_new_sparse(out, w->dtype, w->ndim, shape, n, ids, (kv_ctx){0}, &why);
     if (rc == KV_E_INDEX || rc == KV_E_VALUE || rc == KV_E_SHAPE)
-        return kv_err_set(w->s->e, KV_E_FORMAT, "%s: %s",
-                          place(text, w->s, find_value(w->s, p->row_ids_at)), why.text);
+        return refuse(w->s, find_value(w->s, p->row_ids_at), "%s", why.text);
     return rc ? kv_err_set(w->s->e, (kv_code)rc, "%s", why.text) : KV_OK;
 }
 
@@ -493,11 +485,10 @@ int json_read_line(kv_array **out, const char *text, size_t n, const char *name,
                    bool has_dtype, kv_dtype dtype, kv_err *e)
 {
     source s = {name, text, n, line, e};
-    char where[PLACE_TEXT];
     /* cJSON takes every control character for a blank. */
     const char *nul = n ? memchr(text, '\0', n) : NULL;
     if (nul)
-        return kv_err_set(e, KV_E_FORMAT, "%s: a NUL byte", place(where, &s, (size_t)(nul - text)));
+        return refuse(&s, (size_t)(nul - text), "a NUL byte");
     if ((!has_dtype || dtype == KV_FLOAT32) && json_numbers(out, text, n))
         return KV_OK;
     const char *end = text;
@@ -531,54 +522,19 @@ int json_read(kv_array **out, const char *text, size_t n, const char *name, bool
 
 /* ---- Writing ---------------------------------------------------------------------------- */
 
-/* Whether a reader that takes the text as a double and rounds it to the dtype gets x back. */
-static bool survives_a_double(const char *text, int n, double x, num_width width)
-{
-    double back;
-    num_parse(text, (size_t)n, NUM_BINARY64, &back, NULL);
-    return num_narrow(back, width, NULL) == x;
-}
-
-static int float_text(char *out, double x, num_width width)
-{
-    if (!isfinite(x)) {
-        const char *text = isnan(x) ? "\"nan\"" : x < 0 ? "\"-inf\"" : "\"inf\"";
-        memcpy(out, text, strlen(text) + 1);
-        return (int)strlen(text);
-    }
-    int n = num_plain(out, x, width);
-    /* Very rarely the shortest text is so near to the middle between two numbers that its double is
-     * that middle. The digits of x as a double are then the shortest that are safe. */
-    if (width != NUM_BINARY64 && !survives_a_double(out, n, x, width))
-        n = num_plain(out, x, NUM_BINARY64);
-    return n;
-}
-
-static int int_text(char *out, int64_t x)
-{
-    bool exact = x >= -(1ll << 53) && x <= 1ll << 53;
-    if (exact)
-        return num_int(out, x);
-    out[0] = '"';
-    int n = 1 + num_int(out + 1, x);
-    out[n++] = '"';
-    out[n] = '\0';
-    return n;
-}
-
 static int element_json(char *out, kv_dtype dtype, const void *data, int64_t i)
 {
     if (kv_dtype_is_float(dtype))
-        return float_text(out, element_float(dtype, data, i), element_width(dtype));
+        return json_float_text(out, scalar_float(dtype, data, i), scalar_width(dtype));
     if (dtype == KV_BOOL) {
-        const char *word = element_int(dtype, data, i) ? "true" : "false";
+        const char *word = scalar_int(dtype, data, i) ? "true" : "false";
         memcpy(out, word, strlen(word) + 1);
         return (int)strlen(word);
     }
-    return int_text(out, element_int(dtype, data, i));
+    return json_int_text(out, scalar_int(dtype, data, i));
 }
 
-/* What a writer appends to, and where it goes when there is much of it. */
+/* An array being written: its text gathers in out, which goes to f when it is large. */
 typedef struct writer {
     kv_array *a;
     const void *data;
@@ -633,58 +589,56 @@ static int read_elements(writer *w, kv_err *e)
                                                    : kv_array_read(w->a, &w->data, e);
 }
 
-void json_write_storage(buf *out, kv_array *a)
+void json_write_storage(json_writer *to, kv_array *a)
 {
-    const int64_t *ids = kv_array_row_ids(a);
-    buf_printf(out, "\"stype\":\"%s\"", kv_storage_name(kv_array_storage(a)));
-    for (int64_t i = 0; i < kv_array_nrows(a); i++)
-        buf_printf(out, "%s%lld", i ? "," : ",\"row_ids\":[", (long long)ids[i]);
+    json_text(to, "stype", kv_storage_name(kv_array_storage(a)));
     if (kv_array_storage(a) == KV_ROW_SPARSE)
-        buf_add(out, kv_array_nrows(a) ? "]" : ",\"row_ids\":[]");
-}
-
-int json_write_data(buf *out, kv_array *a, kv_err *e)
-{
-    writer w = {.a = a, .out = out};
-    int rc = read_elements(&w, e);
-    if (rc)
-        return rc;
-    write_lists(&w, 0);
-    rc = buf_check(out, e);
-    return !rc && w.failed ? stop_error(e) : rc;
+        json_ints(to, "row_ids", kv_array_nrows(a), kv_array_row_ids(a));
 }
 
 /* The whole of a file. */
 static void write_whole(writer *w)
 {
-    int ndim = kv_array_ndim(w->a);
     bool sparse = kv_array_storage(w->a) == KV_ROW_SPARSE;
-    bool plain =
-        !sparse && kv_array_dtype(w->a) == KV_FLOAT32 && kv_array_size(w->a) > 0 && ndim > 0;
+    bool plain = !sparse && kv_array_dtype(w->a) == KV_FLOAT32 && kv_array_size(w->a) > 0 &&
+                 kv_array_ndim(w->a) > 0;
+    json_writer to = {.out = w->out};
     if (!plain) {
-        buf_printf(w->out, "{\"dtype\":\"%s\",\"shape\":[", kv_dtype_name(kv_array_dtype(w->a)));
-        for (int i = 0; i < ndim; i++)
-            buf_printf(w->out, "%s%lld", i ? "," : "", (long long)kv_array_shape(w->a)[i]);
-        buf_add(w->out, "],");
-        if (sparse) {
-            json_write_storage(w->out, w->a);
-            buf_char(w->out, ',');
-        }
-        buf_add(w->out, "\"data\":");
+        json_begin(&to, NULL, '{');
+        json_text(&to, "dtype", kv_dtype_name(kv_array_dtype(w->a)));
+        json_ints(&to, "shape", kv_array_ndim(w->a), kv_array_shape(w->a));
+        if (sparse)
+            json_write_storage(&to, w->a);
+        json_field(&to, "data");
     }
     write_lists(w, 0);
-    buf_add(w->out, plain ? "" : "}");
+    if (!plain)
+        json_end(&to, '}');
 }
 
-int json_write(buf *out, kv_array *a, kv_err *e)
+/* whole: as a file has it, else the elements alone. */
+static int write_to_buf(buf *out, kv_array *a, bool whole, kv_err *e)
 {
     writer w = {.a = a, .out = out};
     int rc = read_elements(&w, e);
     if (rc)
         return rc;
-    write_whole(&w);
+    if (whole)
+        write_whole(&w);
+    else
+        write_lists(&w, 0);
     rc = buf_check(out, e);
     return !rc && w.failed ? stop_error(e) : rc;
+}
+
+int json_write(buf *out, kv_array *a, kv_err *e)
+{
+    return write_to_buf(out, a, true, e);
+}
+
+int json_write_data(buf *out, kv_array *a, kv_err *e)
+{
+    return write_to_buf(out, a, false, e);
 }
 
 int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e)
@@ -702,27 +656,4 @@ int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e)
         rc = file_error(e, "write", name, errno ? errno : EIO);
     buf_release(&text);
     return rc;
-}
-
-void json_write_text(buf *out, const char *text)
-{
-    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-    size_t n = strlen(text);
-    buf_char(out, '"');
-    for (size_t i = 0; i < n;) {
-        bool ok;
-        size_t size = utf8_length(text + i, n - i, &ok);
-        const char *escape = strchr(from, text[i]);
-        char hidden[VISIBLE_MAX];
-        if (!ok)
-            buf_add(out, "\xEF\xBF\xBD");
-        else if (escape)
-            buf_printf(out, "\\%c", to[escape - from]);
-        else if (visible_escape(hidden, text + i, n - i, &size))
-            buf_printf(out, "\\u%04x", utf8_number(text + i, size));
-        else
-            buf_put(out, text + i, size);
-        i += size;
-    }
-    buf_char(out, '"');
 }

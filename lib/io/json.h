@@ -13,6 +13,7 @@
 
 #include "array/kv_array.h"
 #include "base/buf.h"
+#include "io/json_writer.h"
 
 /* Reads text (n bytes) that came from `name`. has_dtype: dtype wins over the file's own. Errors as
  * `x.json:3:17: …`, code format: malformed (line and column), lists of unequal length, something
@@ -35,10 +36,7 @@ int json_write_stream(FILE *f, kv_array *a, const char *name, kv_err *e);
  * numbers are the shortest that read back equal after going through a double. */
 int json_write_data(buf *out, kv_array *a, kv_err *e);
 
-/* Appends how a is stored: "stype":"default", or "stype":"row_sparse","row_ids":[…]. */
-void json_write_storage(buf *out, kv_array *a);
-
-/* Appends text in quotes, escaped. Bytes that are not UTF-8 become U+FFFD. */
-void json_write_text(buf *out, const char *text);
+/* Two fields, how a is stored: "stype":"default", or "stype":"row_sparse","row_ids":[…]. */
+void json_write_storage(json_writer *to, kv_array *a);
 
 #endif

@@ -9,8 +9,10 @@
 #include "array/arrange.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "io/scalar.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "data go between files and memory as they are, and files are little-endian");
@@ -21,7 +23,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 #define HEADER_MAX   1000000 /* of an array of our dtypes: below 1000 */
 #define HEADER_ALIGN 64      /* where numpy lets the data begin */
 #define GROWTH       21      /* digits that numpy leaves room for in the first size */
-#define PIECE        1000000 /* bytes read at a time when nobody knows how many there are */
+#define PIECE        1000000 /* bytes read at a time when the number is not known */
 
 static const struct {
     const char *name; /* a descr without its order */
@@ -33,7 +35,7 @@ static const struct {
 
 #define NDTYPES (sizeof dtypes / sizeof *dtypes)
 
-/* What a header says. */
+/* The contents of a header. */
 typedef struct about {
     kv_dtype dtype;
     bool swapped; /* big-endian */
@@ -316,21 +318,14 @@ static int read_header(reader *r, about *a)
 static int count_bytes(const reader *r, const about *a, int64_t *bytes)
 {
     char shape[160];
-    bool over = false, empty = false;
-    *bytes = kv_dtype_bytes(a->dtype);
-    for (int i = 0; i < a->ndim; i++) {
-        empty |= a->shape[i] == 0;
-        over |= a->shape[i] != 0 && __builtin_mul_overflow(*bytes, a->shape[i], bytes);
-    }
-    if (empty)
-        *bytes = 0;
-    if (over && !empty)
+    *bytes = scalar_bytes(a->dtype, a->ndim, a->shape);
+    if (*bytes < 0)
         return file_bad(r->e, KV_E_FORMAT, r->name, "shape %s is too large: more than 2^63 bytes",
-                    kv_shape_text(shape, sizeof shape, a->ndim, a->shape));
+                        kv_shape_text(shape, sizeof shape, a->ndim, a->shape));
     return KV_OK;
 }
 
-/* How many bytes the file has from here on, or -1 when only reading tells. */
+/* The number of bytes from here to the end of the file, or -1 if it is not known, as for a pipe. */
 static int64_t count_rest(FILE *f)
 {
     struct stat s;
@@ -389,12 +384,10 @@ static void swap_bytes(void *data, int64_t n, size_t width)
 
 static int check_bools(const reader *r, const unsigned char *data, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        if (data[i] > 1)
-            return file_bad(r->e, KV_E_FORMAT, r->name, "element %lld is no bool, its byte is %d",
+    int64_t i = scalar_not_bool(data, n);
+    return i < 0 ? KV_OK
+                 : file_bad(r->e, KV_E_FORMAT, r->name, "element %lld is no bool, its byte is %d",
                             (long long)i, data[i]);
-    }
-    return KV_OK;
 }
 
 /* A new array of the file's elements in the order of the file. */
@@ -492,17 +485,11 @@ static int make_header(buf *out, kv_array *a, const char *dtype, kv_err *e)
         return KV_E_MEMORY;
     /* 32 axes of 19 digits are well below 2^16 bytes. */
     size_t n = out->len - PREFIX_BYTES;
+    kv_assert(n <= 0xFFFF && out->len % HEADER_ALIGN == 0,
+              "a header of %zu bytes is too long for its length, or not aligned", n);
     out->data[8] = (char)(n & 0xFF);
     out->data[9] = (char)(n >> 8);
     return KV_OK;
-}
-
-static int put(FILE *f, const char *name, const void *data, size_t n, kv_err *e)
-{
-    errno = 0;
-    if (n == 0 || fwrite(data, 1, n, f) == n)
-        return KV_OK;
-    return file_error(e, "write", name, errno ? errno : EIO);
 }
 
 int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e)
@@ -523,9 +510,9 @@ int npy_write(FILE *f, const char *name, kv_array *a, kv_err *e)
     if (!rc)
         rc = make_header(&header, a, dtypes[k].name, e);
     if (!rc)
-        rc = put(f, name, header.data, header.len, e);
+        rc = file_put(f, name, header.data, header.len, e);
     if (!rc)
-        rc = put(f, name, data, (size_t)kv_array_bytes(a), e);
+        rc = file_put(f, name, data, (size_t)kv_array_bytes(a), e);
     buf_release(&header);
     return rc;
 }

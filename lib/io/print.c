@@ -13,14 +13,14 @@
 #include <string.h>
 
 #include "base/stop.h"
-#include "io/element.h"
+#include "io/scalar.h"
 
 print_style print_style_default(void)
 {
     return (print_style){PRINT_NUMPY, 8, 1000, 3, 75, false};
 }
 
-/* How the floats of an array are laid out. */
+/* The layout of the floats of an array. */
 typedef struct float_layout {
     bool exponents;  /* 1.5e+00, not 1.5 */
     int precision;   /* digits after the point at most; with exponents: exactly */
@@ -135,7 +135,7 @@ static int count_digits(int x)
 
 /* ---- Visits ----------------------------------------------------------------------------- */
 
-/* Whether only the ends of an axis are shown. */
+/* Returns true if only the ends of the axis are shown. */
 static bool is_cut(const printer *p, int axis)
 {
     return p->shorten && p->shape[axis] / 2 >= p->style->edgeitems &&
@@ -169,7 +169,7 @@ static void visit(printer *p, int axis, int64_t at, void (*see)(printer *p, int6
 
 static void see_range(printer *p, int64_t at)
 {
-    double x = element_float(p->dtype, p->data, at), size = fabs(x);
+    double x = scalar_float(p->dtype, p->data, at), size = fabs(x);
     if (!isfinite(x)) {
         p->f.infinite = true;
         p->f.below |= isinf(x) && x < 0;
@@ -186,15 +186,15 @@ static void see_range(printer *p, int64_t at)
 
 static void see_width(printer *p, int64_t at)
 {
-    double x = element_float(p->dtype, p->data, at);
+    double x = scalar_float(p->dtype, p->data, at);
     float_text t;
     if (!isfinite(x))
         return;
     if (p->f.exponents)
-        scientific(&t, x, element_width(p->dtype), p->style->precision,
+        scientific(&t, x, scalar_width(p->dtype), p->style->precision,
                    p->legacy ? EXACTLY_OLD : AT_MOST);
     else
-        positional(&t, x, element_width(p->dtype), p->style->precision);
+        positional(&t, x, scalar_width(p->dtype), p->style->precision);
     /* The older style keeps a place for the sign. */
     int left = p->legacy ? t.left + (t.text[0] != '-') : t.left;
     if (left > p->f.left)
@@ -208,7 +208,7 @@ static void see_width(printer *p, int64_t at)
 static void see_int(printer *p, int64_t at)
 {
     char text[NUM_TEXT_MAX];
-    int n = num_int(text, element_int(p->dtype, p->data, at));
+    int n = num_int(text, scalar_int(p->dtype, p->data, at));
     if (n > p->int_width)
         p->int_width = n;
 }
@@ -219,7 +219,7 @@ static void lay_out_floats(printer *p)
     float_layout *f = &p->f;
     visit(p, 0, 0, see_range);
     /* numpy divides in the dtype: a float16 quotient may overflow. */
-    double ratio = f->max > 0 ? num_narrow(f->max / f->min, element_width(p->dtype), NULL) : 1;
+    double ratio = f->max > 0 ? num_narrow(f->max / f->min, scalar_width(p->dtype), NULL) : 1;
     f->exponents = f->max > 0 && (f->max >= 1e8 || f->min < 1e-4 || ratio > 1000);
     f->precision = p->style->precision;
     f->exp_digits = 2;
@@ -255,9 +255,9 @@ static void put_float(printer *p, double x)
         return;
     }
     if (f->exponents)
-        scientific(&t, x, element_width(p->dtype), f->precision, p->legacy ? EXACTLY_OLD : EXACTLY);
+        scientific(&t, x, scalar_width(p->dtype), f->precision, p->legacy ? EXACTLY_OLD : EXACTLY);
     else
-        positional(&t, x, element_width(p->dtype), f->precision);
+        positional(&t, x, scalar_width(p->dtype), f->precision);
     buf_repeat(p->out, ' ', f->left - t.left);
     buf_add(p->out, t.text);
     buf_repeat(p->out, ' ', f->right - t.right);
@@ -273,13 +273,13 @@ static void put_float(printer *p, double x)
 static void put_element(printer *p, int64_t at)
 {
     if (kv_dtype_is_float(p->dtype)) {
-        put_float(p, element_float(p->dtype, p->data, at));
+        put_float(p, scalar_float(p->dtype, p->data, at));
     } else if (p->dtype == KV_BOOL) {
-        bool x = element_int(p->dtype, p->data, at);
+        bool x = scalar_int(p->dtype, p->data, at);
         buf_add(p->out, !x ? "False" : p->ndim ? " True" : "True");
     } else {
         char text[NUM_TEXT_MAX];
-        int n = num_int(text, element_int(p->dtype, p->data, at));
+        int n = num_int(text, scalar_int(p->dtype, p->data, at));
         buf_repeat(p->out, ' ', p->int_width - n);
         buf_add(p->out, text);
     }
@@ -395,8 +395,8 @@ static void put_scalar(printer *p)
         put_element(p, 0);
         return;
     }
-    double x = element_float(p->dtype, p->data, 0);
-    num_width width = p->legacy ? NUM_BINARY64 : element_width(p->dtype);
+    double x = scalar_float(p->dtype, p->data, 0);
+    num_width width = p->legacy ? NUM_BINARY64 : scalar_width(p->dtype);
     num_repr(text, x, width);
     if (x != 0 && fabs(x) < 1e-4 && strchr(text, '.') && !strchr(text, 'e'))
         strcpy(text, x < 0 ? "-1e-04" : "1e-04");
@@ -412,7 +412,7 @@ static void put_array(printer *p)
     put_axis(p, 0, 0);
 }
 
-/* What stands behind the numbers of a repr: the dtype, unless the numbers imply it. */
+/* The end of a repr: the dtype, unless the numbers imply it. */
 static void put_repr_end(printer *p, bool empty)
 {
     char shape[KV_MAX_NDIM * 24];
@@ -447,7 +447,7 @@ static void put_mxnet_end(printer *p, bool empty, kv_ctx ctx)
     buf_char(p->out, ')');
 }
 
-/* What stands behind the numbers. */
+/* The end, behind the numbers. */
 static void put_end(printer *p, bool empty, kv_ctx ctx)
 {
     char text[KV_CTX_TEXT];

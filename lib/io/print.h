@@ -1,6 +1,6 @@
-/* How arrays look as text: as numpy prints them (versions 1.14 to 2.1), its repr, the older style
- * of the tutorials (numpy 1.13), and as mx.np of MXNet 1.9.1 does, which is numpy's with two
- * differences: float32 goes without saying, and a context that is no CPU is said. */
+/* Arrays as text: as numpy prints them (versions 1.14 to 2.1), its repr, the older style of the
+ * tutorials (numpy 1.13), and as mx.np of MXNet 1.9.1 does, which is numpy's with two differences:
+ * it omits float32, and names a context that is no CPU. */
 #ifndef IO_PRINT_H
 #define IO_PRINT_H
 
@@ -25,7 +25,7 @@ typedef struct print_style {
     bool may_stop;     /* ends early where base/stop.h says so: error interrupted; false */
 } print_style;
 
-/* What numpy uses. */
+/* The settings of numpy. */
 print_style print_style_default(void);
 
 /* Appends a without a newline at the end. Waits for what writes a. */

@@ -1,13 +1,13 @@
 /* The safetensors format.
  *
  * A header comes from a stranger, so it is looked at twice. check_header reads it byte by byte and
- * lets through only what a header can consist of: UTF-8 without NUL, three levels of brackets,
- * whole numbers of up to 15 digits, a bounded number of values. What cJSON then makes of it has a
- * bounded size and depth, its texts are whole, and its numbers are exact as doubles. The tree is
- * walked once into flat lists and released.
+ * admits UTF-8 without NUL, three levels of brackets, whole numbers of up to 15 digits, and a
+ * bounded number of values: cJSON checks none of these, and says no place. The tree that cJSON then
+ * makes has a bounded size and depth, its texts are whole, and its numbers are exact as doubles. It
+ * is walked once into flat lists and released.
  *
- * cJSON allocates through its own hooks, which belong to the whole process and are left alone: what
- * the tree needs does not pass base/mem.h.
+ * cJSON allocates through its own hooks, which belong to the whole process and are left alone, so
+ * the memory of the tree does not come from base/mem.h.
  */
 #include "io/safetensors.h"
 
@@ -21,9 +21,11 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "io/json.h"
+#include "io/scalar.h"
+#include "io/json_writer.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "data go between files and memory as they are, and files are little-endian");
@@ -150,12 +152,15 @@ static const int64_t widths[] = {8, 4, 2, 1};
 static size_t width_of(const kv_array *a)
 {
     size_t w = 0;
-    while (widths[w] != kv_dtype_bytes(kv_array_dtype(a)))
+    while (w + 1 < NWIDTHS && widths[w] != kv_dtype_bytes(kv_array_dtype(a)))
         w++;
+    kv_assert(widths[w] == kv_dtype_bytes(kv_array_dtype(a)),
+              "elements of %lld bytes have no place",
+              (long long)kv_dtype_bytes(kv_array_dtype(a)));
     return w;
 }
 
-/* Where the data of each width begin. */
+/* Computes the begin of the data of each width. */
 static int lay_out(const char *path, int64_t begin[NWIDTHS], const safetensors_item *items,
                    int64_t n, kv_err *e)
 {
@@ -177,30 +182,18 @@ static int lay_out(const char *path, int64_t begin[NWIDTHS], const safetensors_i
                 : KV_OK;
 }
 
-static void add_tensor(buf *header, const safetensors_item *item, int64_t begin)
+static void add_tensor(json_writer *header, const safetensors_item *item, int64_t begin)
 {
     kv_array *a = item->array;
+    const int64_t offsets[] = {begin, begin + kv_array_bytes(a)};
     size_t k = 0;
     while (dtypes[k].dtype != kv_array_dtype(a))
         k++;
-    json_write_text(header, item->name);
-    buf_printf(header, ":{\"dtype\":\"%s\",\"shape\":[", dtypes[k].name);
-    for (int i = 0; i < kv_array_ndim(a); i++)
-        buf_printf(header, "%s%lld", i ? "," : "", (long long)kv_array_shape(a)[i]);
-    buf_printf(header, "],\"data_offsets\":[%lld,%lld]}", (long long)begin,
-               (long long)(begin + kv_array_bytes(a)));
-}
-
-static void add_metadata(buf *header, const safetensors_pair *pairs, int64_t n)
-{
-    buf_add(header, "\"" METADATA "\":{");
-    for (int64_t i = 0; i < n; i++) {
-        buf_add(header, i ? "," : "");
-        json_write_text(header, pairs[i].name);
-        buf_char(header, ':');
-        json_write_text(header, pairs[i].text);
-    }
-    buf_char(header, '}');
+    json_begin(header, item->name, '{');
+    json_text(header, "dtype", dtypes[k].name);
+    json_ints(header, "shape", kv_array_ndim(a), kv_array_shape(a));
+    json_ints(header, "data_offsets", 2, offsets);
+    json_end(header, '}');
 }
 
 /* The length and the header; begin advances to where the data of each width end. */
@@ -208,17 +201,21 @@ static int make_header(buf *out, const char *path, int64_t begin[NWIDTHS],
                        const safetensors_item *items, int64_t n, const safetensors_pair *metadata,
                        int64_t nmetadata, kv_err *e)
 {
+    json_writer header = {.out = out};
     buf_repeat(out, '\0', LENGTH_BYTES);
-    buf_char(out, '{');
+    json_begin(&header, NULL, '{');
     if (nmetadata)
-        add_metadata(out, metadata, nmetadata);
+        json_begin(&header, METADATA, '{');
+    for (int64_t i = 0; i < nmetadata; i++)
+        json_text(&header, metadata[i].name, metadata[i].text);
+    if (nmetadata)
+        json_end(&header, '}');
     for (int64_t i = 0; i < n; i++) {
         int64_t *at = &begin[width_of(items[i].array)];
-        buf_add(out, i || nmetadata ? "," : "");
-        add_tensor(out, &items[i], *at);
+        add_tensor(&header, &items[i], *at);
         *at += kv_array_bytes(items[i].array);
     }
-    buf_char(out, '}');
+    json_end(&header, '}');
     buf_repeat(out, ' ', (int64_t)(-out->len % 8));
     if (buf_check(out, e))
         return KV_E_MEMORY;
@@ -231,16 +228,25 @@ static int make_header(buf *out, const char *path, int64_t begin[NWIDTHS],
     return KV_OK;
 }
 
-static int put(FILE *f, const char *path, const void *data, size_t n, kv_err *e)
+/* f, or a buffer where f is NULL. */
+typedef struct sink {
+    FILE *f;
+    buf *b;
+    const char *path;
+} sink;
+
+static int put(const sink *to, const void *data, size_t n, kv_err *e)
 {
-    errno = 0;
-    if (n == 0 || fwrite(data, 1, n, f) == n)
-        return KV_OK;
-    return file_error(e, "write", path, errno ? errno : EIO);
+    if (!to->f) {
+        buf_put(to->b, data, n);
+        return buf_check(to->b, e);
+    }
+    return file_put(to->f, to->path, data, n, e);
 }
 
-static int put_data(FILE *f, const char *path, const safetensors_item *items, int64_t n,
-                    size_t width, kv_err *e)
+/* *at: bytes of data so far. */
+static int put_data(const sink *to, const safetensors_item *items, int64_t n, size_t width,
+                    int64_t *at, kv_err *e)
 {
     for (int64_t i = 0; i < n; i++) {
         kv_array *a = items[i].array;
@@ -249,29 +255,46 @@ static int put_data(FILE *f, const char *path, const safetensors_item *items, in
             continue;
         int rc = kv_array_read(a, &data, e);
         if (!rc)
-            rc = put(f, path, data, (size_t)kv_array_bytes(a), e);
+            rc = put(to, data, (size_t)kv_array_bytes(a), e);
         if (rc)
             return rc;
+        *at += kv_array_bytes(a);
     }
     return KV_OK;
+}
+
+static int put_all(const sink *to, const safetensors_item *items, int64_t n,
+                   const safetensors_pair *metadata, int64_t nmetadata, kv_err *e)
+{
+    buf header = {0};
+    int64_t begin[NWIDTHS], at = 0;
+    int rc = check_names(to->path, items, n, metadata, nmetadata, e);
+    if (!rc)
+        rc = lay_out(to->path, begin, items, n, e);
+    if (!rc)
+        rc = make_header(&header, to->path, begin, items, n, metadata, nmetadata, e);
+    if (!rc)
+        rc = put(to, header.data, header.len, e);
+    buf_release(&header);
+    for (size_t w = 0; w < NWIDTHS && !rc; w++) {
+        rc = put_data(to, items, n, w, &at, e);
+        kv_assert(rc || at == begin[w],
+                  "elements of %lld bytes end at byte %lld, in the header at %lld",
+                  (long long)widths[w], (long long)at, (long long)begin[w]);
+    }
+    return rc;
 }
 
 int safetensors_write(FILE *f, const char *path, const safetensors_item *items, int64_t n,
                       const safetensors_pair *metadata, int64_t nmetadata, kv_err *e)
 {
-    buf header = {0};
-    int64_t begin[NWIDTHS];
-    int rc = check_names(path, items, n, metadata, nmetadata, e);
-    if (!rc)
-        rc = lay_out(path, begin, items, n, e);
-    if (!rc)
-        rc = make_header(&header, path, begin, items, n, metadata, nmetadata, e);
-    if (!rc)
-        rc = put(f, path, header.data, header.len, e);
-    buf_release(&header);
-    for (size_t w = 0; w < NWIDTHS && !rc; w++)
-        rc = put_data(f, path, items, n, w, e);
-    return rc;
+    return put_all(&(sink){.f = f, .path = path}, items, n, metadata, nmetadata, e);
+}
+
+int safetensors_print(buf *out, const char *name, const safetensors_item *items, int64_t n,
+                      const safetensors_pair *metadata, int64_t nmetadata, kv_err *e)
+{
+    return put_all(&(sink){.b = out, .path = name}, items, n, metadata, nmetadata, e);
 }
 
 /* ---- An open file ---------------------------------------------------------------------------- */
@@ -412,7 +435,7 @@ static int skip_mark(cursor *c, int *depth)
     return KV_OK;
 }
 
-/* Lets through only what a header can consist of (see the head of this file). Whether brackets,
+/* Admits the bytes that the head of this file describes. Whether brackets,
  * colons and commas stand where they belong is left to cJSON. */
 static int check_header(cursor *c)
 {
@@ -461,18 +484,6 @@ static int read_numbers(int64_t *numbers, int max, const cJSON *list)
         numbers[n++] = (int64_t)v->valuedouble;
     }
     return n;
-}
-
-/* The bytes of a shape, or -1 beyond 64 bits. */
-static int64_t shape_bytes(kv_dtype dtype, int ndim, const int64_t *shape)
-{
-    int64_t bytes = kv_dtype_bytes(dtype);
-    bool over = false, empty = false;
-    for (int i = 0; i < ndim; i++) {
-        empty |= shape[i] == 0;
-        over |= shape[i] != 0 && __builtin_mul_overflow(bytes, shape[i], &bytes);
-    }
-    return empty ? 0 : over ? -1 : bytes;
 }
 
 /* The parts of a tensor's object. */
@@ -529,7 +540,7 @@ static int read_dtype(const safetensors *s, kv_dtype *dtype, const char *name, c
 static int check_bytes(const safetensors *s, const safetensors_tensor *t, kv_err *e)
 {
     char shape[160];
-    int64_t need = shape_bytes(t->dtype, t->ndim, t->shape);
+    int64_t need = scalar_bytes(t->dtype, t->ndim, t->shape);
     kv_shape_text(shape, sizeof shape, t->ndim, t->shape);
     if (need < 0)
         return file_bad(e, KV_E_FORMAT, s->name, "tensor \"%.*s\" of shape %s is too large",
@@ -823,7 +834,7 @@ void safetensors_close(safetensors *s)
     mem_free(s);
 }
 
-/* ---- What there is --------------------------------------------------------------------------- */
+/* ---- Contents -------------------------------------------------------------------------------- */
 
 int64_t safetensors_count(const safetensors *s)
 {
@@ -861,13 +872,11 @@ const char *safetensors_metadata(const safetensors *s, const char *name)
 static int check_bools(const safetensors *s, const safetensors_tensor *t, const unsigned char *data,
                        kv_err *e)
 {
-    for (int64_t i = 0; i < t->bytes; i++) {
-        if (data[i] > 1)
-            return file_bad(e, KV_E_FORMAT, s->name,
-                        "tensor \"%.*s\": element %lld is no bool, its byte is %d", SHOWN(t->name),
-                        (long long)i, data[i]);
-    }
-    return KV_OK;
+    int64_t i = scalar_not_bool(data, t->bytes);
+    return i < 0 ? KV_OK
+                 : file_bad(e, KV_E_FORMAT, s->name,
+                            "tensor \"%.*s\": element %lld is no bool, its byte is %d",
+                            SHOWN(t->name), (long long)i, data[i]);
 }
 
 int safetensors_load(kv_array **out, const safetensors *s, int64_t i, kv_err *e)

@@ -14,7 +14,7 @@
  * the data. Data are little-endian, row-major, without gaps. dtypes: F64 F32 F16 BF16 I64 I32 I8 U8
  * BOOL (a byte of 0 or 1). The format has others; a file with one of them is refused.
  *
- * What is written: members in the order given, metadata first; blanks until n is a multiple of 8;
+ * The writer puts members in the order given, metadata first; blanks until n is a multiple of 8;
  * data of 8-byte elements first, then of 4, 2 and 1, in the order given within each, so that a
  * reader which maps the file finds every tensor aligned. The same call gives the same bytes.
  *
@@ -28,6 +28,7 @@
 #include <stdio.h>
 
 #include "array/kv_array.h"
+#include "base/buf.h"
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
@@ -48,6 +49,10 @@ typedef struct safetensors_pair {
  * Errors, before anything is written: value (a name that is not UTF-8, stands twice or is taken, a
  * header or data beyond the limits), memory; later: io, an array's own. */
 int safetensors_write(FILE *f, const char *path, const safetensors_item *items, int64_t n,
+                      const safetensors_pair *metadata, int64_t nmetadata, kv_err *e);
+
+/* Appends the same bytes to out. name is for messages. Errors: the same but io. */
+int safetensors_print(buf *out, const char *name, const safetensors_item *items, int64_t n,
                       const safetensors_pair *metadata, int64_t nmetadata, kv_err *e);
 
 /* ---- Reading --------------------------------------------------------------------------------- */

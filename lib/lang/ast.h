@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a node is. Behind each: its children (kid[]) and what u holds. A child marked ?
+/* Kinds of nodes. Behind each: its children (kid[]) and the field of u. A child marked ?
  * may be NULL. */
 typedef enum ast_kind {
     AST_INT,      /* u.integer */

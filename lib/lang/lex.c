@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/num.h"
 #include "base/utf8.h"
 
@@ -14,7 +15,7 @@ static char at(const lexer *lx, uint32_t pos)
     return pos < lx->limit ? lx->src->text[pos] : '\0';
 }
 
-/* Whether what remains ends at a NUL byte, not at the end of the text or of a part of it. */
+/* Returns true if the rest ends at a NUL byte, not at the end of the text or of a part of it. */
 static bool ends_in_nul(const lexer *lx)
 {
     return lx->limit < lx->src->len && lx->src->text[lx->limit] == '\0';
@@ -84,16 +85,18 @@ static uint32_t past_report(const lexer *lx, uint32_t pos)
 static void line_margin(lexer *lx)
 {
     uint32_t past = past_prompt(lx, lx->pos);
-    if (past > lx->pos)
+    bool prompt = past > lx->pos;
+    if (prompt)
         lx->prompted = true;
     else if (lx->transcript)
         past = line_end(lx, lx->pos);
     else if (!lx->in_brackets)
         past = past_report(lx, lx->pos);
+    lx->cursor = lx->cursor && (prompt || past == lx->pos || past < lx->limit);
     lx->pos = past;
 }
 
-/* Whether the first line that is no comment and no report has a prompt. */
+/* Returns true if the first line that is no comment and no report has a prompt. */
 static bool is_transcript(const lexer *lx)
 {
     uint32_t pos = lx->pos, first;
@@ -154,6 +157,7 @@ void lex_blanks(lexer *lx)
         } else if (c == '#' && is_blank_before(lx, lx->pos)) {
             while (lx->pos < lx->limit && at(lx, lx->pos) != '\n')
                 lx->pos++;
+            lx->cursor = lx->cursor && lx->pos < lx->limit;
         } else {
             break;
         }
@@ -252,6 +256,12 @@ static token nul(const lexer *lx, kv_err *e)
                "a NUL byte does not belong into a script");
 }
 
+/* Returns true if a word that ends at pos ends at the cursor. */
+static bool at_cursor(const lexer *lx, uint32_t pos)
+{
+    return lx->cursor && pos == lx->src->len;
+}
+
 /* Text in quotes closes on its line. */
 static token lex_quoted(const lexer *lx, token t, tok_kind kind, kv_err *e)
 {
@@ -269,13 +279,19 @@ static token lex_quoted(const lexer *lx, token t, tok_kind kind, kv_err *e)
     }
     if (p == lx->limit && ends_in_nul(lx))
         return nul(lx, e);
+    if (at_cursor(lx, p)) {
+        t.kind = TOK_CURSOR;
+        t.sign = SIGN1(quote);
+        t.end = p;
+        return t;
+    }
     return bad(lx, open, open + 1, e, KV_E_SYNTAX, "the quote that opens here is not closed");
 }
 
 static token lex_name(const lexer *lx, token t, kv_err *e)
 {
-    t.kind = TOK_NAME;
     t.end = word_end(lx, t.pos);
+    t.kind = at_cursor(lx, t.end) ? TOK_CURSOR : TOK_NAME;
     for (uint32_t p = t.pos; p < t.end;) {
         bool ok = true;
         uint32_t n = (unsigned char)at(lx, p) < 0x80
@@ -340,7 +356,7 @@ static token lex_token(const lexer *lx, token t, kv_err *e)
 {
     char c = at(lx, t.pos), next = at(lx, t.pos + 1);
     if (t.pos >= lx->limit) {
-        t.kind = TOK_END;
+        t.kind = at_cursor(lx, t.pos) ? TOK_CURSOR : TOK_END;
         t.end = t.pos;
         return ends_in_nul(lx) ? nul(lx, e) : t;
     }
@@ -373,6 +389,8 @@ token lex_next(lexer *lx)
     lex_blanks(lx);
     token t = {.pos = lx->pos, .blank_before = is_blank_before(lx, lx->pos)};
     t = lex_token(lx, t, NULL);
+    kv_assert(t.end > t.pos || t.kind == TOK_END || t.kind == TOK_CURSOR || t.kind == TOK_BAD,
+              "a token of kind %d at byte %u has no bytes", (int)t.kind, t.pos);
     if (t.kind != TOK_BAD)
         lx->pos = t.end;
     t.blank_after = is_blank_after(lx, t.end);

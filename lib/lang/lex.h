@@ -27,6 +27,7 @@ typedef enum tok_kind {
     TOK_FSTRING, /* f'…' or f"…" */
     TOK_OPTION,  /* --name: a blank, two dashes and a letter */
     TOK_SIGN,    /* everything else; sign holds its characters */
+    TOK_CURSOR,  /* the word, perhaps an empty one, that ends at the cursor; sign: its quote */
     TOK_BAD      /* no token; lex_explain says why */
 } tok_kind;
 
@@ -53,6 +54,7 @@ typedef struct lexer {
     bool prompted;       /* a line so far had a prompt: in brackets `...` is one then, too */
     bool transcript;     /* lines without a prompt are blanks */
     bool incomplete;     /* the text ended inside something that was open */
+    bool cursor;         /* the text is completed where it ends, which is not in a comment */
 } lexer;
 
 /* Begins at the start of s. */
@@ -79,8 +81,8 @@ size_t lex_python_prompt(const char *text, size_t n, bool more);
  * with, or 0. */
 size_t lex_margin(const char *line, size_t n);
 
-/* Whether a line of n bytes has the prompt of an entry, `kv> ` or `>>> `, not of one that goes
- * on. */
+/* Returns true if a line of n bytes has the prompt of an entry, `kv> ` or `>>> `, not of a
+ * continuation. */
 bool lex_begins_entry(const char *line, size_t n);
 
 /* The bytes of the report of an error that the n bytes of text begin with, without its last
@@ -88,7 +90,7 @@ bool lex_begins_entry(const char *line, size_t n);
  * note or a warning, and the indented lines below it. text begins a line. */
 size_t lex_report(const char *text, size_t n);
 
-/* Where the sign stands between the line number and the source line of an excerpt, or above and
+/* The column of the sign between the line number and the source line of an excerpt, or above and
  * below it, or 0 when the line of n bytes is no excerpt:
  *
  *        33 : init mean
@@ -97,10 +99,10 @@ size_t lex_report(const char *text, size_t n);
  * No statement has a colon there, so an excerpt that is pasted runs nothing. */
 size_t lex_gutter(const char *line, size_t n);
 
-/* Where the text of the line of pos begins, behind its prompt and blanks. */
+/* The begin of the text of the line of pos, behind its prompt and blanks. */
 uint32_t lex_line_text(const lexer *lx, uint32_t pos);
 
-/* How far the line of pos is indented, behind its prompt if it has one; a tab goes to the next
+/* The indent of the line of pos, behind its prompt if it has one; a tab goes to the next
  * multiple of 8. */
 int lex_indent(const lexer *lx, uint32_t pos);
 

@@ -2,6 +2,7 @@
 #include "lang/parse.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -48,6 +49,8 @@ const token *parse_peek(parser *p)
 token parse_take(parser *p)
 {
     token t = *parse_peek(p);
+    if (t.kind == TOK_CURSOR) /* else it would come again, without end */
+        p->lx.cursor = false;
     if (t.kind != TOK_BAD) { /* a bad token stays: nothing can be parsed behind it */
         p->have = false;
         p->last = t.end;
@@ -93,6 +96,19 @@ bool parse_accept_word(parser *p, const char *word)
 bool parse_expect(parser *p, uint32_t sign, const char *why)
 {
     return parse_accept(p, sign) || parse_unexpected(p, why);
+}
+
+int parse_assign_op(parser *p)
+{
+    const token *t = parse_peek(p);
+    if (t->kind != TOK_SIGN)
+        return PARSE_NO_ASSIGN;
+    return t->sign == SIGN1('=')        ? PARSE_PLAIN
+           : t->sign == SIGN2('+', '=') ? OP_ADD
+           : t->sign == SIGN2('-', '=') ? OP_SUB
+           : t->sign == SIGN2('*', '=') ? OP_MUL
+           : t->sign == SIGN2('/', '=') ? OP_DIV
+                                        : PARSE_NO_ASSIGN;
 }
 
 bool parse_at_end(parser *p)
@@ -250,6 +266,8 @@ ast *parse_unexpected(parser *p, const char *wanted)
         lex_explain(&p->lx, p->e);
         return NULL;
     }
+    if (parse_expects(p, EXPECT_NOTHING, 0))
+        return NULL;
     if (t->kind == TOK_END)
         return ends_early(p, wanted);
     if (t->kind == TOK_NEWLINE && *text == '\n')
@@ -260,6 +278,45 @@ ast *parse_unexpected(parser *p, const char *wanted)
     if (t->kind == TOK_SIGN && t->sign == SIGN1('='))
         kv_err_hint(p->e, "`==` compares");
     return NULL;
+}
+
+bool parse_met(parser *p, parse_expected what, uint32_t end)
+{
+    token t = *parse_peek(p);
+    bool is_token = t.kind == TOK_CURSOR, quoted = is_token && t.sign;
+    if (!is_token && !(p->lx.cursor && end == p->lx.src->len))
+        return false;
+    uint32_t behind_quote = t.pos + 1 + (quoted && parse_char(p, t.pos) == 'f');
+    *p->cursor = (parse_cursor){.met = true,
+                                .expected = what,
+                                .pos = t.pos,
+                                .word = quoted ? behind_quote : t.pos,
+                                .quote = quoted ? (char)t.sign : '\0',
+                                .in_brackets = p->is_open,
+                                .open = p->open};
+    parse_fail(p, t.pos, t.pos + 1, KV_E_SYNTAX, "the cursor stands here");
+    p->lx.incomplete = true;
+    return true;
+}
+
+bool parse_expect_word(parser *p, const char *word)
+{
+    char wanted[16];
+    if (parse_expects(p, EXPECT_OPERATOR, 0))
+        return false;
+    snprintf(wanted, sizeof wanted, "`%s`", word);
+    return parse_accept_word(p, word) || parse_unexpected(p, wanted);
+}
+
+void parse_cursor_in_call(parser *p, const bracket *b, const char *name, bool method,
+                          uint32_t argument)
+{
+    parse_cursor *at = p->cursor;
+    if (!at || !at->met || !at->in_brackets || at->open != b->pos)
+        return;
+    at->call = name;
+    at->method = method;
+    at->call_argument = argument;
 }
 
 /* ---- Nodes ---- */
@@ -389,9 +446,36 @@ bool parse_skip_module(parser *p)
     return true;
 }
 
-/* ---- Blocks by indentation ---- */
+/* ---- Blocks ---- */
 
-/* Whether the last line of the text holds anything: then a block that it ends in may go on. */
+ast *parse_braced(parser *p, bool (*one)(parser *p, ast_list *list))
+{
+    ast_list list = {0};
+    ast *node = NULL;
+    bool unclosed = false;
+    bracket b;
+    if (!parse_is_sign(p, SIGN1('{')))
+        return parse_unexpected(p, "`{`");
+    if (!parse_open(p, &b))
+        return NULL;
+    for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
+        parser before = *p;
+        if ((one(p, &list) && parse_ended(p)) || parse_recovered(p, &before))
+            continue;
+        /* what a block that is not closed holds is looked at all the same */
+        if (p->e->code || !p->recover)
+            goto out;
+        unclosed = true;
+        break;
+    }
+    if (unclosed || parse_close(p, &b))
+        node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
+out:
+    mem_free(list.items);
+    return node;
+}
+
+/* Returns true if the last line of the text is not empty: then a block at its end may go on. */
 static bool ends_in_a_line(const parser *p)
 {
     return lex_line_text(&p->lx, p->lx.limit) < p->lx.limit;
@@ -421,7 +505,8 @@ static bool lines_below(parser *p, uint32_t header, uint32_t colon, ast_list *li
     int indent = lex_indent(&p->lx, t.pos);
     if (t.kind == TOK_END && ends_in_a_line(p))
         p->lx.incomplete = true;
-    if (t.kind == TOK_END || indent <= lex_indent(&p->lx, header))
+    bool nothing = indent <= lex_indent(&p->lx, header) && t.kind != TOK_CURSOR;
+    if (t.kind == TOK_END || nothing)
         return parse_fail(p, colon, colon + 1, KV_E_SYNTAX,
                           "lines that are indented more are needed behind this `:`");
     do {

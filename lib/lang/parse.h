@@ -21,6 +21,50 @@
  * recurses. Operators in a row nest trees too, but not the parser: AST_MAX_HEIGHT bounds those. */
 #define PARSE_MAX_DEPTH 200
 
+/* The words that the parser expected at the cursor. */
+typedef enum parse_expected {
+    EXPECT_NOTHING,   /* a name to be made, shell text, right behind a value */
+    EXPECT_STATEMENT, /* the first word of a statement */
+    EXPECT_OPERAND,   /* a value in an expression */
+    EXPECT_OPERATOR,  /* a word between two values, or one of the language behind a value */
+    EXPECT_MEMBER,    /* behind a value and a dot */
+    EXPECT_CONTEXT,   /* behind a value and @ */
+    EXPECT_VARIABLE,  /* behind $ or -> */
+    EXPECT_KEY,
+    EXPECT_FILE,
+    EXPECT_WORD,      /* a word that means something to the command alone */
+    EXPECT_OPTION,    /* --… */
+    EXPECT_RULE       /* a statement or an operand in the braces of an updater */
+} parse_expected;
+
+/* Completion parses the text in front of the cursor. Nothing accepts the TOK_CURSOR at its end: the
+ * parser stops there with an error and notes what it expected (parse_expects). On the way out the
+ * call, the command and the statement around the cursor add what they know, the innermost first. */
+typedef struct parse_cursor {
+    bool met; /* without it the cursor is where nothing is expected, and the rest is not set */
+    parse_expected expected;
+    uint32_t pos, word; /* where the word begins, and that behind its quote */
+    char quote;         /* the one that is open before it, or 0 */
+    bool in_brackets;
+    uint32_t open;      /* in_brackets: where the innermost one opens */
+    const char *object; /* EXPECT_MEMBER: the name in front of the dot, or NULL */
+    /* The call whose brackets are the innermost ones, or NULL; a name in front of its argument, or
+     * NULL. A method counts the value in front of the dot as argument 0. */
+    const char *call, *keyword;
+    bool method;
+    uint32_t call_argument;
+    uint32_t rule; /* EXPECT_RULE: where the braces open */
+    /* the statement; see cli/syntax/bind.h */
+    bool in_statement;
+    uint32_t statement;  /* where it begins */
+    const void *command; /* its command once its word is complete, or NULL */
+    int argument, begun; /* the one that comes next or that the cursor is in; how many have begun */
+    uint32_t options;    /* bit i: the option i of the command was given */
+    bool first;          /* the word begins the argument, or the value of an option */
+    bool in_option;      /* it is in the value of an option, */
+    const void *option;  /* this one; NULL for the parameter of a rule */
+} parse_cursor;
+
 typedef struct parser {
     lexer lx;
     arena *a;
@@ -51,7 +95,8 @@ typedef struct parser {
     const char *target;    /* in a def that is an updater: the parameter that it changes in place */
     uint32_t variables;    /* a bit for each module of MXNet whose name is a variable here */
     bool indented_end;     /* the text ended in a block written by indentation, which may go on */
-    void *user;            /* for whoever made the parser */
+    parse_cursor *cursor;  /* (optional, NULL: it is not asked for); lx.cursor goes with it */
+    void *user;            /* for the caller of parse_init */
 } parser;
 
 /* Begins at the start of s, in expression mode. A BOM is skipped. Borrows s, a and e. */
@@ -67,13 +112,16 @@ bool parse_is_word(parser *p, const char *word);  /* a NAME token spelled so */
 bool parse_accept(parser *p, uint32_t sign);      /* takes the sign if it is next */
 bool parse_accept_word(parser *p, const char *word);
 bool parse_expect(parser *p, uint32_t sign, const char *why);
+/* The operator of the +=, -=, *= or /= that is next; one of these for = and for anything else. */
+enum { PARSE_PLAIN = -1, PARSE_NO_ASSIGN = -2 };
+int parse_assign_op(parser *p);
 bool parse_at_end(parser *p);                     /* of a statement: NEWLINE, END or } */
 bool parse_ended(parser *p);                      /* the same, and an error when it is not */
 const char *parse_token_text(parser *p, const token *t); /* interned */
 void parse_skip_newlines(parser *p);
 uint32_t parse_last_end(const parser *p);         /* of the last token taken */
 
-/* Where the next token begins in the text, blanks skipped. Drops the token read ahead, so that the
+/* The place at which the next token begins, blanks skipped. Drops the token read ahead, so that the
  * caller may read the text itself and go on at another place with parse_seek. */
 uint32_t parse_here(parser *p);
 void parse_seek(parser *p, uint32_t pos);
@@ -105,7 +153,7 @@ bool parse_open(parser *p, bracket *b);
 bool parse_close(parser *p, const bracket *b);
 
 /* Counts one more level of nesting, which begins at pos; false and an error when that is too deep.
- * Whoever calls it takes one from p->depth again, unless there was an error. */
+ * The caller takes one from p->depth again, unless there was an error. */
 bool parse_deeper(parser *p, uint32_t pos);
 
 /* The error "…" at a place; returns NULL. */
@@ -114,8 +162,23 @@ ast *parse_fail(parser *p, uint32_t pos, uint32_t end, kv_code code, const char 
 /* "`x` stands where a value is needed": what was `wanted` instead of the next token; at the end of
  * the text, which bracket is open or that something is missing; for a TOK_BAD why it is none. */
 ast *parse_unexpected(parser *p, const char *wanted);
-/* How many bytes of the text pos..end a message shows: whole characters, not too many. */
+/* The bytes of the text pos..end that a message shows: whole characters, not too many. */
 int parse_shown(const parser *p, uint32_t pos, uint32_t end);
+
+/* When the cursor ends the next token, or the word up to `end` that the caller reads itself: sets
+ * an error, notes that `what` was expected, and gives true. */
+bool parse_met(parser *p, parse_expected what, uint32_t end);
+/* The same, at no cost where no cursor is asked for. */
+static inline bool parse_expects(parser *p, parse_expected what, uint32_t end)
+{
+    return p->cursor && parse_met(p, what, end);
+}
+/* The same for a word behind a value; when it is next, takes it and gives true. */
+bool parse_expect_word(parser *p, const char *word);
+/* A call with the bracket b was not read to its end: when the cursor is in it, notes the call and
+ * the argument that it is in. */
+void parse_cursor_in_call(parser *p, const bracket *b, const char *name, bool method,
+                          uint32_t argument);
 
 /* ---- Nodes ---- */
 
@@ -138,21 +201,23 @@ typedef struct ast_list {
 } ast_list;
 bool parse_append(parser *p, ast_list *l, ast *node); /* false: error, or node was NULL */
 
-/* ---- Blocks by indentation ----
+/* ---- Blocks ----
  *
- * `:` and statements behind it on its line, or on lines below that are indented more: how Python
- * writes a block. */
+ * { statements }, or `:` and statements behind it on its line, or on lines below that are indented
+ * more: how Python writes a block. Both give an AST_BLOCK. one: parses a statement into list, false
+ * on an error. */
 
-/* Takes the `:` that is next, and parses statements as far as the block goes. one: parses a
- * statement into list, false on an error. header: where the line begins that the block belongs to.
- * Gives an AST_BLOCK with op 1. */
+ast *parse_braced(parser *p, bool (*one)(parser *p, ast_list *list));
+
+/* Begins at the `:` that is next. header: where the line begins that the block belongs to. The
+ * block has op 1. */
 ast *parse_indented(parser *p, uint32_t header, bool (*one)(parser *p, ast_list *list));
 
-/* Whether what is next may belong to the statement at pos whose block was the last thing read: an
+/* Returns true if the next token may belong to the statement at pos, whose block was just read: an
  * `else` behind a block by indentation stands below its `if`. */
 bool parse_goes_on(parser *p, uint32_t pos, const ast *block);
 
-/* ---- What can be parsed ---- */
+/* ---- Parts of a text ---- */
 
 /* An expression in expression mode. angles_redirect: outside brackets `>` before a file ends it. */
 ast *parse_expr(parser *p, bool angles_redirect);
@@ -173,8 +238,8 @@ ast *parse_keys(parser *p);
  * (for $NAME) or the expression in ( ). A bare path is also marked as op 1. */
 ast *parse_path(parser *p);
 
-/* Whether the `>` that is next stands before a file: a path with an ending that is_file knows, `-`
- * alone, or a path that is quoted or computed. Anything else is compared with. */
+/* Returns true if the `>` that is next stands before a file: a path with an ending that is_file
+ * knows, `-` alone, or a path that is quoted or computed. Before anything else it compares. */
 bool parse_at_file(parser *p);
 
 /* <<WORD, and the lines behind it up to one that holds only the word: AST_TEXT, each line with its
@@ -194,7 +259,7 @@ int parse_rule(rule_ast **out, const source *s, arena *a, kv_err *e);
 /* One expression that is the whole text. Returns a code. */
 int parse_expr_text(ast **out, const source *s, arena *a, kv_err *e);
 
-/* Whether word is reserved, or the name of a constant. */
+/* Return true if word is reserved, and if it is the name of a constant. */
 bool parse_is_reserved(const char *word);
 bool parse_is_constant(const char *word, double *value);
 

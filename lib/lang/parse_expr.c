@@ -122,7 +122,7 @@ out:
     return node;
 }
 
-/* What stands behind the colon of a field, up to its `}`; the colon is next. NULL on an error. */
+/* The format behind the colon of a field, up to its `}`; the colon is next. NULL on an error. */
 static const char *field_spec(parser *p)
 {
     uint32_t from = parse_take(p).end, to = from;
@@ -284,6 +284,8 @@ static ast *argument(parser *p)
         return expression(p);
     }
     ast *value = expression(p);
+    if (!value && p->cursor && !p->cursor->call)
+        p->cursor->keyword = text;
     ast *node = value ? parse_node_of(p, AST_ARG, name.pos, &value, 1) : NULL;
     if (node)
         node->u.text = text;
@@ -310,11 +312,13 @@ static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
     if (node)
         node->u.text = name;
 out:
+    if (!node)
+        parse_cursor_in_call(p, &b, name, first != NULL, (uint32_t)args.n);
     mem_free(args.items);
     return node;
 }
 
-/* Whether a postfix that begins with this sign belongs to the value on its left. */
+/* Returns true if a postfix that begins with this sign belongs to the value on its left. */
 static bool follows(parser *p, char sign)
 {
     return parse_is_sign(p, SIGN1(sign)) && !(p->arguments && parse_peek(p)->blank_before);
@@ -324,6 +328,8 @@ static ast *name(parser *p)
 {
     while (parse_skip_module(p))
         ;
+    if (parse_expects(p, EXPECT_MEMBER, 0))
+        return NULL;
     ast *known = constant(p);
     if (known || p->e->code != KV_OK)
         return known;
@@ -354,6 +360,8 @@ static ast *name(parser *p)
 static ast *dollar(parser *p)
 {
     token sign = parse_take(p), t = *parse_peek(p);
+    if (t.pos == sign.end && parse_expects(p, EXPECT_VARIABLE, 0))
+        return NULL;
     if (t.kind != TOK_NAME || t.pos != sign.end)
         return parse_fail(p, sign.pos, sign.end, KV_E_SYNTAX, "`$` needs the name of a variable");
     parse_take(p);
@@ -407,9 +415,7 @@ static ast *comprehension(parser *p, ast *body, uint32_t pos)
             return parse_unexpected(p, "a name");
         parse_take(p);
         parse_made(p, variable);
-        if (!parse_accept_word(p, "in"))
-            return parse_unexpected(p, "`in`");
-        if (!(pair[1] = expression(p)))
+        if (!parse_expect_word(p, "in") || !(pair[1] = expression(p)))
             return NULL;
         ast *node = parse_node_of(p, AST_COMP, pos, pair, 2);
         if (node)
@@ -499,6 +505,8 @@ static ast *primary(parser *p)
     const token *t = parse_peek(p);
     uint32_t pos = t->pos;
     bool brace = parse_is_sign(p, SIGN1('{'));
+    if (parse_expects(p, EXPECT_OPERAND, 0))
+        return NULL;
     switch (t->kind) {
     case TOK_INT:
     case TOK_FLOAT:
@@ -521,6 +529,7 @@ static ast *primary(parser *p)
     case TOK_END:
     case TOK_NEWLINE:
     case TOK_OPTION:
+    case TOK_CURSOR:
     case TOK_BAD:
         break;
     }
@@ -582,6 +591,11 @@ static ast *method(parser *p, ast *value)
 {
     parse_take(p);
     token t = *parse_peek(p);
+    bool number = value->kind == AST_INT; /* `1.` becomes 1.5 */
+    if (parse_expects(p, number ? EXPECT_NOTHING : EXPECT_MEMBER, 0)) {
+        p->cursor->object = value->kind == AST_NAME ? value->u.text : NULL;
+        return NULL;
+    }
     if (t.kind != TOK_NAME)
         return parse_unexpected(p, "the name of a function");
     parse_take(p);
@@ -609,6 +623,8 @@ static ast *device(parser *p, ast *value)
     parse_take(p);
     token t = *parse_peek(p);
     ast *pair[2] = {value, NULL};
+    if (parse_expects(p, EXPECT_CONTEXT, 0))
+        return NULL;
     if (t.kind != TOK_NAME && !parse_is_sign(p, SIGN1('$')))
         return parse_unexpected(p, "a device, as in a@gpu(1),");
     pair[1] = t.kind == TOK_NAME ? name(p) : dollar(p);
@@ -708,7 +724,7 @@ static ast *term(parser *p)
     return node;
 }
 
-/* Whether nothing but blanks stands between pos and the end of the statement. */
+/* Returns true if only blanks stand between pos and the end of the statement. */
 static bool is_last(const parser *p, uint32_t pos)
 {
     while (lex_is_blank(parse_char(p, pos)))
@@ -816,6 +832,10 @@ static ast *expression(parser *p)
     ast *node = conjunction(p);
     while (node && parse_accept_word(p, "or"))
         node = binary(p, OP_OR, node, conjunction(p));
+    /* in arguments the next one begins behind a blank */
+    bool apart = parse_peek(p)->blank_before;
+    if (node && !p->arguments && parse_expects(p, apart ? EXPECT_OPERATOR : EXPECT_NOTHING, 0))
+        return NULL;
     return node;
 }
 
@@ -856,7 +876,7 @@ ast *parse_operand(parser *p)
     return primary(p);
 }
 
-/* What may follow the minus of a literal. */
+/* The number behind the minus of a literal. */
 static ast *negative(parser *p, uint32_t pos)
 {
     tok_kind kind = parse_peek(p)->kind;

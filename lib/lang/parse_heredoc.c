@@ -27,7 +27,7 @@ static uint32_t skip_blanks(const parser *p, uint32_t pos)
     return pos;
 }
 
-/* Where the line at pos begins: behind its prompt, when the text has some. */
+/* The begin of the line at pos, behind its prompt when the text has some. */
 static uint32_t behind_prompt(const parser *p, uint32_t pos)
 {
     if (!p->lx.prompted)
@@ -35,7 +35,7 @@ static uint32_t behind_prompt(const parser *p, uint32_t pos)
     return pos + (uint32_t)lex_margin(p->lx.src->text + pos, line_end(p, pos) - pos);
 }
 
-/* Whether the line at pos holds only the word. */
+/* Returns true if the line at pos holds only the word. */
 static bool is_end_line(const parser *p, uint32_t pos, const char *word, size_t n)
 {
     uint32_t end = line_end(p, pos), at = skip_blanks(p, behind_prompt(p, pos));
@@ -83,6 +83,10 @@ ast *parse_heredoc(parser *p)
     while (at < p->lx.limit && !is_end_line(p, at, text + word, end - word))
         at = line_end(p, at) + 1;
     if (at >= p->lx.limit) {
+        if (p->cursor)
+            parse_seek(p, p->lx.limit);
+        if (parse_expects(p, EXPECT_NOTHING, p->lx.limit))
+            return NULL;
         p->lx.incomplete = p->lx.limit == p->lx.src->len;
         return parse_fail(p, sign.pos, end, KV_E_SYNTAX,
                           "the text that opens here does not end in a line `%.*s`",

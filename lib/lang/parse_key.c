@@ -17,11 +17,19 @@ static bool is_arrow(const parser *p, uint32_t pos)
     return parse_char(p, pos) == '-' && parse_char(p, pos + 1) == '>';
 }
 
-/* Whether a word of KEYS may end at pos. */
+/* Returns true if a word of KEYS may end at pos. */
 static bool ends_key(const parser *p, uint32_t pos)
 {
     char c = parse_char(p, pos);
     return c == '\0' || lex_is_blank(c) || strchr("\n;,])}>|", c) || is_arrow(p, pos);
+}
+
+/* Returns true if a quoted or computed key or path begins at pos. */
+static bool is_operand(const parser *p, uint32_t pos)
+{
+    char c = parse_char(p, pos), next = parse_char(p, pos + 1);
+    return c == '"' || c == '\'' || c == '$' || c == '(' ||
+           (c == 'f' && (next == '"' || next == '\''));
 }
 
 /* The end of {a..b} at pos, or pos when it is none. */
@@ -178,6 +186,8 @@ static ast *key(parser *p)
 {
     uint32_t pos = parse_here(p);
     char c = parse_char(p, pos), next = parse_char(p, pos + 1);
+    if (parse_expects(p, EXPECT_KEY, is_operand(p, pos) ? 0 : rest_of_word(p, pos)))
+        return NULL;
     if (lex_is_digit(c) || (c == '-' && lex_is_digit(next)))
         return key_number(p, pos);
     if (c == '"' || c == '\'' || (c == 'f' && (next == '"' || next == '\'')))
@@ -229,14 +239,6 @@ static bool is_path_char(char c)
     return c && (lex_is_letter(c) || lex_is_digit(c) || strchr("./~+{}-", c));
 }
 
-/* Whether a path begins at pos that is quoted or computed. */
-static bool is_operand(const parser *p, uint32_t pos)
-{
-    char c = parse_char(p, pos), next = parse_char(p, pos + 1);
-    return c == '"' || c == '\'' || c == '$' || c == '(' ||
-           (c == 'f' && (next == '"' || next == '\''));
-}
-
 /* The end of the bare path at pos. */
 static uint32_t path_end(const parser *p, uint32_t pos)
 {
@@ -259,6 +261,8 @@ bool parse_at_file(parser *p)
     if (is_operand(p, pos))
         return true;
     behind = end = path_end(p, pos);
+    if (p->lx.cursor && end == p->lx.src->len)
+        return true; /* it may still become one */
     while (lex_is_blank(parse_char(p, behind)))
         behind++;
     if (end == pos + 1 && parse_char(p, pos) == '-') /* `x > - 1` compares */
@@ -269,10 +273,11 @@ bool parse_at_file(parser *p)
 
 ast *parse_path(parser *p)
 {
-    uint32_t pos = parse_here(p), end = pos;
+    uint32_t pos = parse_here(p), end = path_end(p, pos);
+    if (parse_expects(p, EXPECT_FILE, end))
+        return NULL;
     if (is_operand(p, pos))
         return parse_operand(p);
-    end = path_end(p, pos);
     if (end == pos)
         return parse_unexpected(p, "a file name");
     ast *node = parse_node(p, AST_TEXT, pos, end, 0);

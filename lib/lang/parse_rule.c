@@ -107,8 +107,9 @@ out:
     return node;
 }
 
-/* What a def changes in place: `stored += …`, or `stored[:] = …`, whose bracket is taken. In Python
- * `stored = …` gives the name to another array, and the store's stays as it is. */
+/* Returns true if a def changes an array in place: `stored += …`, or `stored[:] = …`, whose bracket
+ * is taken. In Python `stored = …` gives the name to another array, and the store's stays as it
+ * is. */
 static bool in_place(parser *p, const token *name)
 {
     if (parse_accept(p, SIGN1('[')))
@@ -124,45 +125,33 @@ static bool in_place(parser *p, const token *name)
 
 static ast *assignment(parser *p, uint32_t pos)
 {
-    static const struct {
-        uint32_t sign;
-        ast_op op;
-    } signs[] = {{SIGN2('+', '='), OP_ADD},
-                 {SIGN2('-', '='), OP_SUB},
-                 {SIGN2('*', '='), OP_MUL},
-                 {SIGN2('/', '='), OP_DIV}};
     token t = *parse_peek(p);
     const char *name = free_name(p, "a statement of a rule");
     bool target = name && p->target && strcmp(name, p->target) == 0;
     if (!name || (target && !in_place(p, &t)))
         return NULL;
-    if (parse_accept(p, SIGN1('='))) {
-        ast *value = parse_expr(p, false);
-        return value ? named(p, RULE_SET, pos, name, value) : NULL;
-    }
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        if (!parse_accept(p, signs[i].sign))
-            continue;
-        ast *pair[2] = {parse_node(p, AST_NAME, t.pos, t.end, 0), parse_expr(p, false)};
-        ast *both = pair[0] && pair[1] ? parse_node_of(p, AST_BINARY, pos, pair, 2) : NULL;
-        if (!both)
-            return NULL;
-        pair[0]->u.text = name;
-        both->op = (uint8_t)signs[i].op;
-        return named(p, RULE_SET, pos, name, both);
-    }
-    return parse_unexpected(p, "`=`");
+    int op = parse_assign_op(p);
+    if (op == PARSE_NO_ASSIGN)
+        return parse_unexpected(p, "`=`");
+    parse_take(p);
+    ast *pair[2] = {parse_node(p, AST_NAME, t.pos, t.end, 0), parse_expr(p, false)};
+    if (!pair[0] || !pair[1] || op == PARSE_PLAIN)
+        return pair[0] && pair[1] ? named(p, RULE_SET, pos, name, pair[1]) : NULL;
+    ast *both = parse_node_of(p, AST_BINARY, pos, pair, 2);
+    if (!both)
+        return NULL;
+    pair[0]->u.text = name;
+    both->op = (uint8_t)op;
+    return named(p, RULE_SET, pos, name, both);
 }
 
-/* Whether the next word is `word` and does not stand before an assignment to what is called so. */
+/* Returns true if the next word is `word`, and no assignment to a variable of that name follows. */
 static bool is_keyword(parser *p, const char *word)
 {
     if (!parse_is_word(p, word))
         return false;
     token t = parse_take(p);
-    const token *next = parse_peek(p);
-    bool assigned = next->kind == TOK_SIGN && strchr("=+-*/", (char)next->sign) &&
-                    (next->sign == SIGN1('=') || next->sign >> 8 == '=');
+    bool assigned = parse_assign_op(p) != PARSE_NO_ASSIGN;
     parse_seek(p, t.pos);
     return !assigned;
 }
@@ -172,6 +161,8 @@ static bool statement(parser *p, ast_list *list)
 {
     uint32_t pos = parse_peek(p)->pos;
     ast *node;
+    if (parse_expects(p, EXPECT_OPERAND, 0))
+        return false;
     if (is_keyword(p, "state")) {
         parse_take(p);
         return states(p, list);
@@ -199,27 +190,25 @@ static bool statement(parser *p, ast_list *list)
     return parse_append(p, list, node);
 }
 
+/* A rule has names and functions of its own. */
+static void cursor_in_rule(parse_cursor *at, uint32_t pos)
+{
+    if (at->expected == EXPECT_OPERATOR)
+        at->expected = EXPECT_NOTHING;
+    if (at->expected == EXPECT_OPERAND)
+        at->expected = EXPECT_RULE;
+    at->rule = pos;
+}
+
 /* header: where the line begins that the block belongs to. */
 static ast *block(parser *p, uint32_t header)
 {
-    ast_list list = {0};
-    ast *node = NULL;
-    bracket b;
+    uint32_t pos = parse_peek(p)->pos;
     if (p->target && parse_is_sign(p, SIGN1(':')))
         return parse_indented(p, header, statement);
-    if (!parse_is_sign(p, SIGN1('{')))
-        return parse_unexpected(p, "`{`");
-    if (!parse_open(p, &b))
-        return NULL;
-    for (parse_skip_newlines(p); !parse_is_sign(p, SIGN1('}')); parse_skip_newlines(p)) {
-        parser before = *p;
-        if (!(statement(p, &list) && parse_ended(p)) && !parse_recovered(p, &before))
-            goto out;
-    }
-    if (parse_close(p, &b))
-        node = parse_node_of(p, AST_BLOCK, b.pos, list.items, list.n);
-out:
-    mem_free(list.items);
+    ast *node = parse_braced(p, statement);
+    if (!node && p->cursor && p->cursor->met)
+        cursor_in_rule(p->cursor, pos);
     return node;
 }
 

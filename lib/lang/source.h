@@ -31,7 +31,7 @@ typedef struct source {
 /* Line and column (from 1, in characters; a tab is one) of the byte at pos. */
 void source_locate(const source *s, uint32_t pos, int *line, int *col);
 
-/* Where a line begins: *pos. false when there is no such line. */
+/* Sets *pos to the begin of a line. false when there is no such line. */
 bool source_find_line(const source *s, int line, uint32_t *pos);
 
 /* The line of text around pos, without its end; returns its first byte and its length in bytes. */

@@ -1,29 +1,38 @@
-/* Arithmetic that C leaves open or undefined, the same for host numbers and for elements: integers
- * wrap, // and % floor as in Python, and no operation traps. */
+/* Arithmetic that C leaves open or undefined, the same for host numbers, for elements and on GPUs:
+ * integers wrap, // and % floor as in Python, and no operation traps.
+ *
+ * Compilers of GPUs read this file too, as a part of each rule (cuda/rule_element.cuh), so it
+ * includes nothing there and has its own names for the types. */
 #ifndef VM_ARITH_H
 #define VM_ARITH_H
 
+#ifdef KV_DEVICE
+#define ARITH KV_DEVICE
+#else
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
+#define ARITH static inline
+#endif
 
-static inline int64_t arith_add(int64_t a, int64_t b)
+typedef long long arith_int; /* 64 bits, as int64_t */
+typedef unsigned long long arith_bits;
+
+ARITH arith_int arith_add(arith_int a, arith_int b)
 {
-    return (int64_t)((uint64_t)a + (uint64_t)b);
+    return (arith_int)((arith_bits)a + (arith_bits)b);
 }
 
-static inline int64_t arith_sub(int64_t a, int64_t b)
+ARITH arith_int arith_sub(arith_int a, arith_int b)
 {
-    return (int64_t)((uint64_t)a - (uint64_t)b);
+    return (arith_int)((arith_bits)a - (arith_bits)b);
 }
 
-static inline int64_t arith_mul(int64_t a, int64_t b)
+ARITH arith_int arith_mul(arith_int a, arith_int b)
 {
-    return (int64_t)((uint64_t)a * (uint64_t)b);
+    return (arith_int)((arith_bits)a * (arith_bits)b);
 }
 
 /* By 0 gives 0; INT64_MIN // -1 wraps. */
-static inline int64_t arith_floordiv(int64_t a, int64_t b)
+ARITH arith_int arith_floordiv(arith_int a, arith_int b)
 {
     if (b == 0)
         return 0;
@@ -32,18 +41,18 @@ static inline int64_t arith_floordiv(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-static inline int64_t arith_mod(int64_t a, int64_t b)
+ARITH arith_int arith_mod(arith_int a, arith_int b)
 {
     if (b == 0 || b == -1)
         return 0;
-    int64_t r = a % b;
+    arith_int r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
 /* a to the power b, wrapping; 0 for b < 0. */
-static inline int64_t arith_pow(int64_t a, int64_t b)
+ARITH arith_int arith_pow(arith_int a, arith_int b)
 {
-    int64_t x = b < 0 ? 0 : 1;
+    arith_int x = b < 0 ? 0 : 1;
     for (; b > 0; b >>= 1) {
         if (b & 1)
             x = arith_mul(x, a);
@@ -52,48 +61,31 @@ static inline int64_t arith_pow(int64_t a, int64_t b)
     return x;
 }
 
-/* Python's float division, rounded like its: exact remainder first. A remainder of 0 has the sign
- * of b. By 0: what a / b gives, and nan. */
-static inline double arith_fmod(double a, double b)
-{
-    double r = fmod(a, b);
-    if (r == 0)
-        return copysign(0, b);
-    return (r < 0) != (b < 0) ? r + b : r;
-}
+/* Python's float division of T, rounded like its: exact remainder first. A remainder of 0 has the
+ * sign of b. By 0 they give a / b, and nan. f: the suffix of the functions of T. */
+#define ARITH_DIVISION(T, f)                                                                       \
+    ARITH T arith_fmod##f(T a, T b)                                                                \
+    {                                                                                              \
+        T r = fmod##f(a, b);                                                                       \
+        if (r == 0)                                                                                \
+            return copysign##f((T)0, b);                                                           \
+        return (r < 0) != (b < 0) ? r + b : r;                                                     \
+    }                                                                                              \
+                                                                                                   \
+    ARITH T arith_ffloordiv##f(T a, T b)                                                           \
+    {                                                                                              \
+        if (b == 0)                                                                                \
+            return a / b;                                                                          \
+        T r = fmod##f(a, b), q = (a - r) / b;                                                      \
+        if (r != 0 && (r < 0) != (b < 0))                                                          \
+            q -= 1;                                                                                \
+        if (q == 0)                                                                                \
+            return copysign##f((T)0, a / b);                                                       \
+        T whole = floor##f(q);                                                                     \
+        return q - whole > (T)0.5 ? whole + 1 : whole;                                             \
+    }
 
-static inline float arith_fmodf(float a, float b)
-{
-    float r = fmodf(a, b);
-    if (r == 0)
-        return copysignf(0, b);
-    return (r < 0) != (b < 0) ? r + b : r;
-}
-
-static inline double arith_ffloordiv(double a, double b)
-{
-    if (b == 0)
-        return a / b;
-    double r = fmod(a, b), q = (a - r) / b;
-    if (r != 0 && (r < 0) != (b < 0))
-        q -= 1;
-    if (q == 0)
-        return copysign(0, a / b);
-    double whole = floor(q);
-    return q - whole > 0.5 ? whole + 1 : whole;
-}
-
-static inline float arith_ffloordivf(float a, float b)
-{
-    if (b == 0)
-        return a / b;
-    float r = fmodf(a, b), q = (a - r) / b;
-    if (r != 0 && (r < 0) != (b < 0))
-        q -= 1;
-    if (q == 0)
-        return copysignf(0, a / b);
-    float whole = floorf(q);
-    return q - whole > 0.5f ? whole + 1 : whole;
-}
+ARITH_DIVISION(double, )
+ARITH_DIVISION(float, f)
 
 #endif

@@ -1,4 +1,4 @@
-/* What host numbers, expressions and rules share. */
+/* The functions and operators that host numbers, expressions and rules share. */
 #include "vm/element.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 /* Legend: name; kind; operation; fewest and most arguments; what each must be as a host number: n a
  * number, m a number or none (the first must be a number), t a text, a anything; traits. A new one
- * needs a line in cli/eval/function_table.c too, and one in cli/rules.md. */
+ * needs a line in cli/function_table.c too, and one in cli/rules.md. */
 /* clang-format off */
 const element_function element_functions[] = {
     {"abs",      FN_ONE,      PROG_ABS,      1, 1,  'n', 0},

@@ -1,12 +1,13 @@
-/* What host numbers, expressions and rules share: the table of functions, and how syntax becomes
- * operations of programs. */
+/* The table of functions that host numbers, expressions and rules share, and the operations of
+ * programs that the operators of the syntax become. */
 #ifndef VM_ELEMENT_H
 #define VM_ELEMENT_H
 
 #include "lang/ast.h"
 #include "vm/program.h"
 
-/* What a function does, which says how to compute it. Those of one operation come first. */
+/* Kinds of functions, each of which is computed in a way of its own. Functions of one operation
+ * come first. */
 typedef enum element_kind {
     FN_ONE,      /* of one element, in its own dtype */
     FN_WHOLE,    /* the same; of a host number an integer, where one holds it */
@@ -53,16 +54,16 @@ const element_function *element_called(const ast *node);
 /* Error: usage, when f does not take n arguments. */
 int element_check_count(const element_function *f, int n, kv_err *e);
 
-/* Whether only rules know the function. */
+/* Returns true if only rules know the function. */
 bool element_is_of_rules(const element_function *f);
 
 /* The operation of a binary operator. */
 prog_op element_op(ast_op op);
 
-/* Whether an integer dtype holds x; floating-point ones hold every integer, rounded. */
+/* Returns true if an integer dtype holds x; floating-point ones hold every integer, rounded. */
 bool element_holds(kv_dtype dtype, int64_t x);
 
-/* Whether x is whole and fits into 64 bits; then *out is it. */
+/* Returns true if x is whole and fits into 64 bits; then *out is it. */
 bool element_is_whole(double x, int64_t *out);
 
 #endif

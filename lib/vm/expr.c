@@ -11,13 +11,14 @@
 #include <string.h>
 
 #include "array/arrange.h"
-#include "array/device.h"
+#include "array/promote.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "cpu/cpu.h"
 #include "vm/element.h"
 #include "vm/program.h"
 
-/* ---- What belongs to a tree ------------------------------------------------------------------ */
+/* ---- The nodes of a tree --------------------------------------------------------------------- */
 
 bool expr_is_operator(const ast *node)
 {
@@ -33,7 +34,7 @@ bool expr_is_operator(const ast *node)
 
 /* ---- The walk -------------------------------------------------------------------------------- */
 
-/* What a node gave. */
+/* The result of a node. */
 typedef struct item {
     bool is_host;
     host number;    /* when is_host */
@@ -44,6 +45,8 @@ typedef struct item {
     const int64_t *shape; /* borrowed from an array or the memory of the walk */
 } item;
 
+/* The first failure stays in rc, and the walk goes on to the end of the operation at hand: values
+ * of a program may be -1, from which nothing but -1 is made. */
 typedef struct walk {
     const source *src;
     const expr_leaf *leaves;
@@ -52,27 +55,32 @@ typedef struct walk {
     int narrays;
     prog_builder *b;
     arena memory;
+    int rc;
     kv_err *e;
 } walk;
 
 #define REFUSE(w, node, code, ...)                                                                 \
-    source_err((w)->src, (node)->pos, (node)->end, (w)->e, code, __VA_ARGS__)
+    ((w)->rc = source_err((w)->src, (node)->pos, (node)->end, (w)->e, code, __VA_ARGS__))
 
-static int visit(walk *w, const ast *node, item *out);
-
-static int place(walk *w, const ast *node, int rc)
+static void fail_at(walk *w, const ast *node, int rc)
 {
     source_at(w->src, node->pos, node->end, w->e);
-    return rc;
+    w->rc = rc;
 }
 
-static int take_leaf(walk *w, item *out)
+static void *take_memory(walk *w, size_t bytes)
+{
+    void *memory = arena_alloc(&w->memory, bytes, w->e);
+    if (!memory)
+        w->rc = KV_E_MEMORY;
+    return memory;
+}
+
+static item take_leaf(walk *w)
 {
     const expr_leaf *leaf = &w->leaves[w->next++];
-    if (!leaf->array) {
-        *out = (item){.is_host = true, .number = leaf->number};
-        return KV_OK;
-    }
+    if (!leaf->array)
+        return (item){.is_host = true, .number = leaf->number};
     int slot = 1;
     while (slot <= w->narrays && w->arrays[slot] != leaf->array)
         slot++;
@@ -81,14 +89,13 @@ static int take_leaf(walk *w, item *out)
         w->narrays = slot;
     }
     if (slot > PROG_MAX_SLOT)
-        return kv_err_set(w->e, KV_E_VALUE, "one expression takes at most %d arrays",
-                          PROG_MAX_SLOT);
-    *out = (item){.dtype = kv_array_dtype(leaf->array),
+        w->rc =
+            kv_err_set(w->e, KV_E_VALUE, "one expression takes at most %d arrays", PROG_MAX_SLOT);
+    return (item){.dtype = kv_array_dtype(leaf->array),
                   .slot = slot,
                   .v = -1,
                   .ndim = kv_array_ndim(leaf->array),
                   .shape = kv_array_shape(leaf->array)};
-    return KV_OK;
 }
 
 /* ---- Shapes ---------------------------------------------------------------------------------- */
@@ -107,73 +114,57 @@ static int64_t axis(const item *x, int ndim, int i)
 }
 
 /* Gives to, an item that holds arrays, the shape that it and x broadcast to. */
-static int join_shapes(walk *w, const ast *node, item *to, const item *x)
+static void join_shapes(walk *w, const ast *node, item *to, const item *x)
 {
-    if (x->is_host || same_shape(to, x))
-        return KV_OK;
+    if (w->rc || x->is_host || same_shape(to, x))
+        return;
     int ndim = to->ndim > x->ndim ? to->ndim : x->ndim;
-    int64_t *shape = arena_alloc(&w->memory, sizeof *shape * (size_t)(ndim + 1), w->e);
-    if (!shape)
-        return KV_E_MEMORY;
-    for (int i = 0; i < ndim; i++) {
+    int64_t *shape = take_memory(w, sizeof *shape * (size_t)(ndim + 1));
+    for (int i = 0; shape && i < ndim; i++) {
         int64_t a = axis(to, ndim, i), b = axis(x, ndim, i);
         if (a != b && a != 1 && b != 1) {
             char left[128], right[128];
             kv_shape_text(left, sizeof left, to->ndim, to->shape);
             kv_shape_text(right, sizeof right, x->ndim, x->shape);
-            return REFUSE(w, node, KV_E_SHAPE, "shapes %s and %s do not fit", left, right);
+            REFUSE(w, node, KV_E_SHAPE, "shapes %s and %s do not fit", left, right);
+            return;
         }
         shape[i] = a == 1 ? b : a;
     }
     to->ndim = ndim;
     to->shape = shape;
-    return KV_OK;
 }
 
-/* An item of this dtype with the shape that x and y have together; one of them holds arrays. */
-static int shaped(walk *w, const ast *node, kv_dtype dtype, const item *x, const item *y, item *out)
+/* An operation's result v, of dtype, with the shape that n kids have together; one of them holds
+ * arrays. */
+static item shaped(walk *w, const ast *node, kv_dtype dtype, const item *kids, int n, prog_value v)
 {
-    const item *from = x->is_host ? y : x;
-    *out = (item){.dtype = dtype, .slot = -1, .v = -1, .ndim = from->ndim, .shape = from->shape};
-    return join_shapes(w, node, out, y);
+    int first = 0;
+    while (kids[first].is_host)
+        first++;
+    item out = {
+        .dtype = dtype, .slot = -1, .v = v, .ndim = kids[first].ndim, .shape = kids[first].shape};
+    for (int i = first + 1; i < n; i++)
+        join_shapes(w, node, &out, &kids[i]);
+    return out;
 }
 
 /* ---- Dtypes ---------------------------------------------------------------------------------- */
 
-static bool is_float(kv_dtype dtype)
+/* The dtype of an operation on n items, one of which holds arrays: numbers widen bools only. */
+static kv_dtype common_dtype(const item *kids, int n)
 {
-    return kv_dtype_is_float(dtype);
-}
-
-/* The dtype that elements of both have together. */
-static kv_dtype promoted(kv_dtype x, kv_dtype y)
-{
-    if (x == y)
-        return x;
-    if (is_float(x) && is_float(y))
-        return x == KV_FLOAT64 || y == KV_FLOAT64 ? KV_FLOAT64 : KV_FLOAT32;
-    if (is_float(x) || y == KV_BOOL)
-        return x;
-    if (is_float(y) || x == KV_BOOL)
-        return y;
-    /* int8 with uint8 needs more than either: int32, since there is no int16 */
-    return x == KV_INT64 || y == KV_INT64 ? KV_INT64 : KV_INT32;
-}
-
-/* The dtype of an operation on an array of dtype and a number. */
-static kv_dtype with_number(kv_dtype dtype, host number)
-{
-    if (dtype != KV_BOOL || number.kind == HOST_BOOL)
-        return dtype;
-    return number.kind == HOST_INT ? KV_INT64 : KV_FLOAT32;
-}
-
-/* The dtype of an operation on x and y, one of which holds arrays. */
-static kv_dtype common_dtype(const item *x, const item *y)
-{
-    if (x->is_host)
-        return with_number(y->dtype, x->number);
-    return y->is_host ? with_number(x->dtype, y->number) : promoted(x->dtype, y->dtype);
+    int first = 0;
+    while (kids[first].is_host)
+        first++;
+    kv_dtype dtype = kids[first].dtype;
+    for (int i = first + 1; i < n; i++)
+        if (!kids[i].is_host && kids[i].dtype != dtype)
+            dtype = promote_dtypes(dtype, kids[i].dtype);
+    for (int i = 0; i < n && dtype == KV_BOOL; i++)
+        if (kids[i].is_host && kids[i].number.kind != HOST_BOOL && host_is_number(kids[i].number))
+            dtype = kids[i].number.kind == HOST_INT ? KV_INT64 : KV_FLOAT32;
+    return dtype;
 }
 
 /* ---- Operands -------------------------------------------------------------------------------- */
@@ -184,136 +175,118 @@ static prog_value float_constant(walk *w, kv_dtype dtype, prog_type type, host x
     char narrow[8];
     double wide;
     if (x.kind == HOST_FLOAT)
-        cpu_dev_ops.convert(narrow, dtype, &x.u.number, KV_FLOAT64, 1);
+        convert_elements(narrow, dtype, &x.u.number, KV_FLOAT64, 1);
     else
-        cpu_dev_ops.convert(narrow, dtype, &x.u.integer, KV_INT64, 1);
-    cpu_dev_ops.convert(&wide, KV_FLOAT64, narrow, dtype, 1);
+        convert_elements(narrow, dtype, &x.u.integer, KV_INT64, 1);
+    convert_elements(&wide, KV_FLOAT64, narrow, dtype, 1);
     return prog_const(w->b, type, wide);
 }
 
-static int refuse_fraction(walk *w, const ast *node, kv_dtype dtype, host x)
+static void refuse_fraction(walk *w, const ast *node, kv_dtype dtype, host x)
 {
     buf text = {0};
     host_print(&text, x, false);
     REFUSE(w, node, KV_E_DTYPE, "%s is no whole number, and the array is %s", buf_text(&text),
            kv_dtype_name(dtype));
     buf_release(&text);
-    return kv_err_hint(w->e, "convert the array first: astype(a, \"float32\")");
+    kv_err_hint(w->e, "convert the array first: astype(a, \"float32\")");
 }
 
 /* A whole number; ranged: it must be one of dtype. */
-static int whole_number(walk *w, const ast *node, kv_dtype dtype, host x, bool ranged, int64_t *out)
+static prog_value whole_constant(walk *w, const ast *node, kv_dtype dtype, prog_type type, host x,
+                                 bool ranged)
 {
-    bool whole =
-        x.kind != HOST_FLOAT || (x.u.number == floor(x.u.number) && fabs(x.u.number) < 0x1p63);
-    if (!whole)
-        return refuse_fraction(w, node, dtype, x);
-    *out = x.kind == HOST_FLOAT ? (int64_t)x.u.number : x.u.integer;
-    if (ranged && !element_holds(dtype, *out))
-        return REFUSE(w, node, KV_E_VALUE, "%lld does not fit into %s", (long long)*out,
-                      kv_dtype_name(dtype));
-    return KV_OK;
+    int64_t whole = x.u.integer;
+    if (x.kind == HOST_FLOAT && !element_is_whole(x.u.number, &whole))
+        refuse_fraction(w, node, dtype, x);
+    else if (ranged && !element_holds(dtype, whole))
+        REFUSE(w, node, KV_E_VALUE, "%lld does not fit into %s", (long long)whole,
+               kv_dtype_name(dtype));
+    return prog_const_int(w->b, type, whole);
 }
 
 /* x as an operand of node: an element of dtype, held in type. */
-static int operand(walk *w, const ast *node, const item *x, kv_dtype dtype, prog_type type,
-                   bool ranged, prog_value *out)
+static prog_value operand(walk *w, const ast *node, const item *x, kv_dtype dtype, prog_type type,
+                          bool ranged)
 {
-    *out = -1;
-    if (!x->is_host) {
-        *out =
-            x->slot >= 0 ? prog_load(w->b, x->slot, x->dtype, type) : prog_cast(w->b, type, x->v);
-        return KV_OK;
+    if (w->rc)
+        return -1;
+    if (!x->is_host && x->slot >= 0)
+        return prog_load(w->b, x->slot, x->dtype, type);
+    if (!x->is_host)
+        return prog_cast(w->b, type, x->v);
+    if (!host_is_number(x->number)) {
+        REFUSE(w, node, KV_E_DTYPE, "%s cannot be computed with arrays",
+               x->number.kind == HOST_TEXT ? "a text" : "none");
+        return -1;
     }
-    if (!host_is_number(x->number))
-        return REFUSE(w, node, KV_E_DTYPE, "%s cannot be computed with arrays",
-                      x->number.kind == HOST_TEXT ? "a text" : "none");
-    if (is_float(dtype)) {
-        *out = float_constant(w, dtype, type, x->number);
-        return KV_OK;
-    }
-    int64_t whole = 0;
-    int rc = whole_number(w, node, dtype, x->number, ranged, &whole);
-    if (!rc)
-        *out = prog_const_int(w->b, type, whole);
-    return rc;
+    return kv_dtype_is_float(dtype) ? float_constant(w, dtype, type, x->number)
+                                    : whole_constant(w, node, dtype, type, x->number, ranged);
 }
 
 /* 1 where x is true, else 0, found in x's own type and held in type. */
-static int truth(walk *w, const ast *node, const item *x, prog_type type, prog_value *out)
+static prog_value truth(walk *w, const ast *node, const item *x, prog_type type)
 {
-    if (x->is_host) {
-        *out = prog_const_int(w->b, type, host_truth(x->number));
-        return KV_OK;
-    }
+    if (x->is_host)
+        return prog_const_int(w->b, type, host_truth(x->number));
     prog_type own =
         x->slot < 0 && x->dtype == KV_BOOL ? prog_value_type(w->b, x->v) : prog_type_of(x->dtype);
-    prog_value v;
-    int rc = operand(w, node, x, x->dtype, own, false, &v);
+    prog_value v = operand(w, node, x, x->dtype, own, false);
     if (x->slot < 0 || x->dtype != KV_BOOL)
         v = prog_apply(w->b, PROG_NE, v, prog_const_int(w->b, own, 0), -1);
-    *out = prog_cast(w->b, type, v);
-    return rc;
+    return prog_cast(w->b, type, v);
 }
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-/* What is made of numbers alone. */
-static int host_result(walk *w, const ast *node, const item *kids, item *out)
+/* An operation on numbers alone. */
+static item host_result(walk *w, const ast *node, const item *kids)
 {
-    host *args = arena_alloc(&w->memory, sizeof *args * node->n, w->e);
+    item out = {.is_host = true};
+    host *args = take_memory(w, sizeof *args * node->n);
     if (!args)
-        return KV_E_MEMORY;
+        return out;
     for (uint32_t i = 0; i < node->n; i++)
         args[i] = kids[i].number;
-    *out = (item){.is_host = true};
     int rc = KV_OK;
     if (node->kind == AST_CALL)
-        rc = host_call(node->u.text, args, (int)node->n, &out->number, w->e);
+        rc = host_call(node->u.text, args, (int)node->n, &out.number, w->e);
     else if (node->kind == AST_UNARY)
-        rc = host_unary((ast_op)node->op, args[0], &out->number, w->e);
+        rc = host_unary((ast_op)node->op, args[0], &out.number, w->e);
     else if (node->op == OP_AND || node->op == OP_OR)
-        out->number = args[host_truth(args[0]) == (node->op == OP_AND)];
+        out.number = args[host_truth(args[0]) == (node->op == OP_AND)];
     else
-        rc = host_binary((ast_op)node->op, args[0], args[1], &out->number, &w->memory, w->e);
-    return rc ? place(w, node, rc) : KV_OK;
+        rc = host_binary((ast_op)node->op, args[0], args[1], &out.number, &w->memory, w->e);
+    if (rc)
+        fail_at(w, node, rc);
+    return out;
 }
 
-/* out->v, an operation's result, as its dtype holds it. chosen: it is one of its operands, or as
+/* v, an operation's result, as its dtype holds it. chosen: it is one of its operands, or as
  * narrow. */
-static void settle(walk *w, item *out, prog_value v, bool chosen)
+static prog_value settled(walk *w, kv_dtype dtype, prog_value v, bool chosen)
 {
-    bool integer = !is_float(out->dtype);
-    out->v = chosen && !integer ? v : prog_narrow(w->b, out->dtype, v);
+    return chosen && kv_dtype_is_float(dtype) ? v : prog_narrow(w->b, dtype, v);
 }
 
 /* Integers divided: in binary64, which holds most of them, rounded once to float32. */
-static int divide_integers(walk *w, const ast *node, const item *kids, item *out)
+static item divide_integers(walk *w, const ast *node, const item *kids)
 {
-    prog_value x, y;
-    int rc = operand(w, node, &kids[0], KV_FLOAT64, PROG_F64, false, &x);
-    if (!rc)
-        rc = operand(w, node, &kids[1], KV_FLOAT64, PROG_F64, false, &y);
-    if (!rc)
-        rc = shaped(w, node, KV_FLOAT32, &kids[0], &kids[1], out);
-    if (!rc)
-        out->v = prog_cast(w->b, PROG_F32, prog_apply(w->b, PROG_DIV, x, y, -1));
-    return rc;
+    prog_value x = operand(w, node, &kids[0], KV_FLOAT64, PROG_F64, false);
+    prog_value y = operand(w, node, &kids[1], KV_FLOAT64, PROG_F64, false);
+    prog_value v = prog_cast(w->b, PROG_F32, prog_apply(w->b, PROG_DIV, x, y, -1));
+    return shaped(w, node, KV_FLOAT32, kids, 2, v);
 }
 
-static int two_operands(walk *w, const ast *node, prog_op op, const item *kids, item *out)
+static item two_operands(walk *w, const ast *node, prog_op op, const item *kids)
 {
-    kv_dtype dtype = common_dtype(&kids[0], &kids[1]);
+    kv_dtype dtype = common_dtype(kids, 2);
     prog_type type = prog_type_of(dtype);
-    prog_value x, y;
-    int rc = operand(w, node, &kids[0], dtype, type, true, &x);
-    if (!rc)
-        rc = operand(w, node, &kids[1], dtype, type, true, &y);
-    if (!rc)
-        rc = shaped(w, node, dtype, &kids[0], &kids[1], out);
-    if (!rc)
-        settle(w, out, prog_apply(w->b, op, x, y, -1), op == PROG_MIN || op == PROG_MAX);
-    return rc;
+    prog_value x = operand(w, node, &kids[0], dtype, type, true);
+    prog_value y = operand(w, node, &kids[1], dtype, type, true);
+    prog_value v =
+        settled(w, dtype, prog_apply(w->b, op, x, y, -1), op == PROG_MIN || op == PROG_MAX);
+    return shaped(w, node, dtype, kids, 2, v);
 }
 
 /* An integer array compared with a number that is none of its dtype: x < 2.5 is x <= 2. Gives the
@@ -361,7 +334,7 @@ static prog_op mirrored(prog_op op)
     }
 }
 
-static int compare(walk *w, const ast *node, prog_op op, const item *kids, item *out)
+static item compare(walk *w, const ast *node, prog_op op, const item *kids)
 {
     item left = kids[0], right = kids[1];
     if (left.is_host) {
@@ -371,113 +344,87 @@ static int compare(walk *w, const ast *node, prog_op op, const item *kids, item 
     }
     kv_dtype dtype = left.dtype;
     if (!right.is_host)
-        dtype = promoted(left.dtype, right.dtype);
-    else if (!is_float(dtype) && right.number.kind == HOST_FLOAT)
+        dtype = promote_dtypes(left.dtype, right.dtype);
+    else if (!kv_dtype_is_float(dtype) && right.number.kind == HOST_FLOAT)
         right.number = whole_bound(&op, right.number);
     prog_type type = prog_type_of(dtype);
-    prog_value x, y;
-    int rc = operand(w, node, &left, dtype, type, false, &x);
-    if (!rc)
-        rc = operand(w, node, &right, dtype, type, false, &y);
-    if (!rc)
-        rc = shaped(w, node, KV_BOOL, &kids[0], &kids[1], out);
-    if (!rc)
-        out->v = prog_apply(w->b, op, x, y, -1);
-    return rc;
+    prog_value x = operand(w, node, &left, dtype, type, false);
+    prog_value y = operand(w, node, &right, dtype, type, false);
+    return shaped(w, node, KV_BOOL, kids, 2, prog_apply(w->b, op, x, y, -1));
 }
 
-static int logic(walk *w, const ast *node, prog_op op, const item *kids, item *out)
+static item logic(walk *w, const ast *node, prog_op op, const item *kids)
 {
-    prog_value x, y = -1;
-    int rc = truth(w, node, &kids[0], PROG_F32, &x);
-    if (!rc && node->n > 1)
-        rc = truth(w, node, &kids[1], PROG_F32, &y);
-    if (!rc)
-        rc = shaped(w, node, KV_BOOL, &kids[0], &kids[node->n - 1], out);
-    if (!rc)
-        out->v = prog_apply(w->b, op, x, y, -1);
-    return rc;
+    prog_value x = truth(w, node, &kids[0], PROG_F32);
+    prog_value y = node->n > 1 ? truth(w, node, &kids[1], PROG_F32) : -1;
+    return shaped(w, node, KV_BOOL, kids, (int)node->n, prog_apply(w->b, op, x, y, -1));
 }
 
 static bool holds_integers(const item *x)
 {
-    return x->is_host || !is_float(x->dtype);
+    return x->is_host || !kv_dtype_is_float(x->dtype);
 }
 
-static int binary(walk *w, const ast *node, const item *kids, item *out)
+static item binary(walk *w, const ast *node, const item *kids)
 {
     prog_op op = element_op((ast_op)node->op);
     if (op >= PROG_EQ && op <= PROG_GE)
-        return compare(w, node, op, kids, out);
+        return compare(w, node, op, kids);
     if (op == PROG_AND || op == PROG_OR)
-        return logic(w, node, op, kids, out);
+        return logic(w, node, op, kids);
     if (op == PROG_DIV && holds_integers(&kids[0]) && holds_integers(&kids[1]))
-        return divide_integers(w, node, kids, out);
+        return divide_integers(w, node, kids);
     if (op == PROG_POW && holds_integers(&kids[0]) && kids[1].is_host &&
         host_is_number(kids[1].number) && host_number(kids[1].number) < 0) {
         REFUSE(w, node, KV_E_VALUE, "integers have no negative powers");
-        return kv_err_hint(w->e, "convert the array first: astype(a, \"float32\")");
+        kv_err_hint(w->e, "convert the array first: astype(a, \"float32\")");
+        return kids[0];
     }
-    return two_operands(w, node, op, kids, out);
+    return two_operands(w, node, op, kids);
 }
 
 /* An operation on one array. of: the dtype it is computed for. */
-static int one_operand(walk *w, const ast *node, prog_op op, const item *x, kv_dtype of,
-                       bool chosen, item *out)
+static item one_operand(walk *w, const ast *node, prog_op op, const item *x, kv_dtype of,
+                        bool chosen)
 {
-    prog_value v;
-    int rc = operand(w, node, x, of, prog_type_of(of), true, &v);
-    if (!rc)
-        rc = shaped(w, node, of, x, x, out);
-    if (!rc)
-        settle(w, out, prog_apply(w->b, op, v, -1, -1), chosen);
-    return rc;
+    prog_value v = operand(w, node, x, of, prog_type_of(of), true);
+    return shaped(w, node, of, x, 1, settled(w, of, prog_apply(w->b, op, v, -1, -1), chosen));
 }
 
-static int unary(walk *w, const ast *node, const item *kids, item *out)
+static item unary(walk *w, const ast *node, const item *kids)
 {
     if (node->op == OP_NOT)
-        return logic(w, node, PROG_NOT, kids, out);
+        return logic(w, node, PROG_NOT, kids);
     /* there is no negative bool: -True is -1 */
     kv_dtype dtype = kids[0].dtype == KV_BOOL ? KV_INT64 : kids[0].dtype;
-    if (node->op == OP_NEG)
-        return one_operand(w, node, PROG_NEG, &kids[0], dtype, true, out);
-    *out = kids[0];
-    return KV_OK;
+    return node->op == OP_NEG ? one_operand(w, node, PROG_NEG, &kids[0], dtype, true) : kids[0];
 }
 
 /* sqrt, exp and log of integers: in binary64, rounded once to float32. */
-static int fraction(walk *w, const ast *node, prog_op op, const item *x, item *out)
+static item fraction(walk *w, const ast *node, prog_op op, const item *x)
 {
-    if (is_float(x->dtype))
-        return one_operand(w, node, op, x, x->dtype, false, out);
-    int rc = one_operand(w, node, op, x, KV_FLOAT64, true, out);
-    out->dtype = KV_FLOAT32;
-    out->v = prog_cast(w->b, PROG_F32, out->v);
-    return rc;
+    if (kv_dtype_is_float(x->dtype))
+        return one_operand(w, node, op, x, x->dtype, false);
+    item out = one_operand(w, node, op, x, KV_FLOAT64, true);
+    out.dtype = KV_FLOAT32;
+    out.v = prog_cast(w->b, PROG_F32, out.v);
+    return out;
 }
 
-static int test(walk *w, const ast *node, prog_op op, const item *x, item *out)
+static item test(walk *w, const ast *node, prog_op op, const item *x)
 {
-    prog_value v;
-    int rc = operand(w, node, x, x->dtype, prog_type_of(x->dtype), false, &v);
-    if (!rc)
-        rc = shaped(w, node, KV_BOOL, x, x, out);
-    if (!rc)
-        out->v = prog_apply(w->b, op, v, -1, -1);
-    return rc;
+    prog_value v = operand(w, node, x, x->dtype, prog_type_of(x->dtype), false);
+    return shaped(w, node, KV_BOOL, x, 1, prog_apply(w->b, op, v, -1, -1));
 }
 
 /* A bound of clip; none is the one that never binds. */
-static int bound(walk *w, const ast *node, const item *x, kv_dtype dtype, double none,
-                 prog_value *out)
+static prog_value bound(walk *w, const ast *node, const item *x, kv_dtype dtype, double none)
 {
     prog_type type = prog_type_of(dtype);
     if (!x->is_host || x->number.kind != HOST_NONE)
-        return operand(w, node, x, dtype, type, false, out);
-    *out = type != PROG_I64 ? prog_const(w->b, type, none)
+        return operand(w, node, x, dtype, type, false);
+    return type != PROG_I64 ? prog_const(w->b, type, none)
                             : prog_const_int(w->b, type, none < 0 ? INT64_MIN : INT64_MAX);
-    return KV_OK;
 }
 
 /* clip(x, c): to -c .. c, but only for c > 0. */
@@ -488,122 +435,82 @@ static prog_value clip_both(walk *w, prog_type type, prog_value x, prog_value c)
     return prog_apply(w->b, PROG_WHERE, above, clipped, x);
 }
 
-/* The dtype of all items that hold arrays, with the numbers among them. */
-static kv_dtype dtype_of_all(const item *kids, int n)
-{
-    int first = 0;
-    while (kids[first].is_host)
-        first++;
-    kv_dtype dtype = kids[first].dtype;
-    for (int i = 0; i < n; i++)
-        if (!kids[i].is_host)
-            dtype = promoted(dtype, kids[i].dtype);
-    for (int i = 0; i < n; i++)
-        if (kids[i].is_host && host_is_number(kids[i].number))
-            dtype = with_number(dtype, kids[i].number);
-    return dtype;
-}
-
-static int shape_of_all(walk *w, const ast *node, const item *kids, int n, kv_dtype dtype,
-                        item *out)
-{
-    int first = 0;
-    while (kids[first].is_host)
-        first++;
-    int rc = shaped(w, node, dtype, &kids[first], &kids[first], out);
-    for (int i = 0; i < n && !rc; i++)
-        rc = join_shapes(w, node, out, &kids[i]);
-    return rc;
-}
-
-static int clip(walk *w, const ast *node, const item *kids, item *out)
+static item clip(walk *w, const ast *node, const item *kids)
 {
     int n = (int)node->n;
-    kv_dtype dtype = dtype_of_all(kids, n);
+    kv_dtype dtype = common_dtype(kids, n);
     prog_type type = prog_type_of(dtype);
-    prog_value x, low = -1, high = -1;
-    int rc = operand(w, node, &kids[0], dtype, type, true, &x);
-    if (!rc && n == 3)
-        rc = bound(w, node, &kids[1], dtype, -INFINITY, &low);
-    if (!rc)
-        rc = bound(w, node, &kids[n - 1], dtype, n == 3 ? INFINITY : 0, &high);
-    if (!rc)
-        rc = shape_of_all(w, node, kids, n, dtype, out);
-    if (rc)
-        return rc;
-    bool no_bound = n == 2 && kids[1].is_host && kids[1].number.kind == HOST_NONE;
-    settle(w, out,
-           no_bound ? x
-           : n == 2 ? clip_both(w, type, x, high)
-                    : prog_apply(w->b, PROG_CLIP, x, low, high),
-           true);
-    return KV_OK;
+    prog_value x = operand(w, node, &kids[0], dtype, type, true), v = x;
+    if (n == 3) {
+        prog_value low = bound(w, node, &kids[1], dtype, -INFINITY);
+        v = prog_apply(w->b, PROG_CLIP, x, low, bound(w, node, &kids[2], dtype, INFINITY));
+    } else if (!kids[1].is_host || kids[1].number.kind != HOST_NONE) {
+        v = clip_both(w, type, x, operand(w, node, &kids[1], dtype, type, false));
+    }
+    return shaped(w, node, dtype, kids, n, settled(w, dtype, v, true));
 }
 
-static int where(walk *w, const ast *node, const item *kids, item *out)
+static item where(walk *w, const ast *node, const item *kids)
 {
     kv_dtype dtype = KV_FLOAT32; /* of two numbers, as wherever numbers become an array */
     if (!kids[1].is_host || !kids[2].is_host)
-        dtype = common_dtype(&kids[1], &kids[2]);
+        dtype = common_dtype(&kids[1], 2);
     else if (kids[1].number.kind == HOST_BOOL && kids[2].number.kind == HOST_BOOL)
         dtype = KV_BOOL;
     prog_type type = prog_type_of(dtype);
-    prog_value condition, yes, no;
-    int rc = truth(w, node, &kids[0], type, &condition);
-    if (!rc)
-        rc = operand(w, node, &kids[1], dtype, type, true, &yes);
-    if (!rc)
-        rc = operand(w, node, &kids[2], dtype, type, true, &no);
-    if (!rc)
-        rc = shape_of_all(w, node, kids, 3, dtype, out);
-    if (!rc)
-        settle(w, out, prog_apply(w->b, PROG_WHERE, condition, yes, no), true);
-    return rc;
+    prog_value condition = truth(w, node, &kids[0], type);
+    prog_value yes = operand(w, node, &kids[1], dtype, type, true);
+    prog_value no = operand(w, node, &kids[2], dtype, type, true);
+    prog_value v = prog_apply(w->b, PROG_WHERE, condition, yes, no);
+    return shaped(w, node, dtype, kids, 3, settled(w, dtype, v, true));
 }
 
-static int call(walk *w, const ast *node, const item *kids, item *out)
+static item call(walk *w, const ast *node, const item *kids)
 {
     const element_function *f = element_called(node);
     int rc = element_check_count(f, (int)node->n, w->e);
-    if (rc)
-        return place(w, node, rc);
+    if (rc) {
+        fail_at(w, node, rc);
+        return kids[0];
+    }
     switch (f->kind) {
     case FN_ONE:
     case FN_WHOLE:
-        return one_operand(w, node, f->op, &kids[0], kids[0].dtype, true, out);
+        return one_operand(w, node, f->op, &kids[0], kids[0].dtype, true);
     case FN_FRACTION:
-        return fraction(w, node, f->op, &kids[0], out);
+        return fraction(w, node, f->op, &kids[0]);
     case FN_TEST:
-        return test(w, node, f->op, &kids[0], out);
+        return test(w, node, f->op, &kids[0]);
     case FN_TWO:
-        return two_operands(w, node, f->op, kids, out);
+        return two_operands(w, node, f->op, kids);
     case FN_CLIP:
-        return clip(w, node, kids, out);
+        return clip(w, node, kids);
     default: /* FN_WHERE; the others are no operators of expressions */
-        return where(w, node, kids, out);
+        return where(w, node, kids);
     }
 }
 
-static int visit(walk *w, const ast *node, item *out)
+static item visit(walk *w, const ast *node)
 {
+    const item none = {.is_host = true};
     bool is_leaf = w->next < w->nleaves && w->leaves[w->next].node == node;
     if (is_leaf || !expr_is_operator(node))
-        return take_leaf(w, out);
+        return take_leaf(w);
     item few[3], *kids = few;
-    if (node->n > 3 && !(kids = arena_alloc(&w->memory, sizeof *kids * node->n, w->e)))
-        return KV_E_MEMORY;
+    if (node->n > 3 && !(kids = take_memory(w, sizeof *kids * node->n)))
+        return none;
     bool all_host = true;
     for (uint32_t i = 0; i < node->n; i++) {
-        int rc = visit(w, node->kid[i], &kids[i]);
-        if (rc)
-            return rc;
+        kids[i] = visit(w, node->kid[i]);
+        if (w->rc)
+            return none;
         all_host &= kids[i].is_host;
     }
     if (all_host)
-        return host_result(w, node, kids, out);
+        return host_result(w, node, kids);
     if (node->kind == AST_CALL)
-        return call(w, node, kids, out);
-    return node->kind == AST_UNARY ? unary(w, node, kids, out) : binary(w, node, kids, out);
+        return call(w, node, kids);
+    return node->kind == AST_UNARY ? unary(w, node, kids) : binary(w, node, kids);
 }
 
 /* ---- Running it ------------------------------------------------------------------------------ */
@@ -709,11 +616,11 @@ int expr_eval(kv_array **out, const ast *tree, const expr_leaf *leaves, int nlea
     kv_err unused = {0};
     walk w = {.src = src, .leaves = leaves, .nleaves = nleaves, .e = e ? e : &unused};
     item root = {0};
-    int rc = KV_E_MEMORY;
-    w.arrays = arena_alloc(&w.memory, sizeof *w.arrays * (size_t)(nleaves + 2), w.e);
+    w.arrays = take_memory(&w, sizeof *w.arrays * (size_t)(nleaves + 2));
     w.b = w.arrays ? prog_builder_new(w.e) : NULL;
     if (w.b)
-        rc = visit(&w, tree, &root);
+        root = visit(&w, tree);
+    int rc = w.b ? w.rc : KV_E_MEMORY;
     if (!rc && root.is_host)
         rc = REFUSE(&w, tree, KV_E_VALUE, "the result depends on no array");
     if (!rc)

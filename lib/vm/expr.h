@@ -1,7 +1,7 @@
 /* Element-wise expressions over arrays: operators and functions of a syntax tree, computed together
  * in one pass over memory.
  *
- * What a pass computes:
+ * A pass computes:
  * - arithmetic + - * / // % **, comparisons, `and or not` of elements (which give 1 or 0);
  * - abs sqrt exp log sign clip round floor ceil where isnan isfinite, min and max of two.
  *
@@ -23,10 +23,10 @@
 #include "lang/source.h"
 #include "vm/host.h"
 
-/* Whether node is one of the operations above: an inner node of an element-wise tree. */
+/* Returns true if node is one of the operations above: an inner node of an element-wise tree. */
 bool expr_is_operator(const ast *node);
 
-/* What a leaf of the tree gave: an array (borrowed), or a number or none when array is NULL. */
+/* The value of a leaf of the tree: an array (borrowed), or a number or none when array is NULL. */
 typedef struct expr_leaf {
     kv_array *array;
     host number;

@@ -27,7 +27,7 @@ typedef struct directive {
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-/* Where the UTF-8 character that begins at s ends. */
+/* The end of the UTF-8 character that begins at s. */
 static const char *next_character(const char *s)
 {
     s++;
@@ -442,7 +442,7 @@ int host_format(buf *out, const char *fmt, const host *args, int n, kv_err *e)
     return buf_check(out, e);
 }
 
-/* What Python refuses for a text. */
+/* Formats a text, and refuses the directives that Python refuses for a text. */
 static int put_text_field(buf *out, const directive *d, host x, kv_err *e)
 {
     if (d->letter && d->letter != 's')

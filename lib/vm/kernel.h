@@ -26,7 +26,7 @@ enum {
         KERNEL_END
 };
 
-/* What op_list.h says of each. */
+/* The properties of each in op_list.h. */
 typedef struct kernel_form {
     const char *text, *device_text;
     int arrays; /* that it reads: a, b, c */

@@ -39,9 +39,8 @@
         }                                                                                          \
     }
 
-/* What is written alike for floats and integers. */
+/* Loops that are written alike for floats and integers. */
 #define COMMON_LOOPS                                                                               \
-    LOOP(abs, 1, ABSOLUTE(a))                                                                      \
     LOOP(sign, 1, (T)((a > 0) - (a < 0)))                                                          \
     LOOP(min, 2, ((a < b) | (a != a)) ? a : b)                                                     \
     LOOP(max, 2, ((a > b) | (a != a)) ? a : b)                                                     \
@@ -70,13 +69,13 @@
     LOOP(copy, 1, a)                                                                               \
     LOOP(fill, 0, k0)
 
-/* What wide loops have too. */
+/* Loops that exist for wide floats, too. */
 #define ARITHMETIC_LOOPS                                                                           \
     LOOP(add, 2, a + b)                                                                            \
     LOOP(sub, 2, a - b)                                                                            \
     LOOP(mul, 2, a * b)                                                                            \
     LOOP(div, 2, a / b)                                                                            \
-    LOOP(sqrt, 1, SQRT(a))                                                                         \
+    LOOP(sqrt, 1, OF_T(sqrt)(a))                                                                   \
     LOOP(lin1, 1, a * k0 + k1)                                                                     \
     LOOP(lin2, 2, a * k0 + b * k1)                                                                 \
     LOOP(lin3, 3, (a * k0 + b * k1) + c * k2)                                                      \
@@ -86,66 +85,49 @@
     LOOP(scalediv, 2, (a * k0) / b)                                                                \
     LOOP(divk, 1, a / k0)                                                                          \
     LOOP(kdiv, 1, k0 / a)                                                                          \
-    LOOP(root, 1, SQRT(a + k0) + k1)                                                               \
-    LOOP(rootdiv, 2, (a * k0) / (SQRT(b + k1) + k2))                                               \
-    LOOP(rootdivadd, 3, a * k0 + (b * k1) / (SQRT(c + k2) + k3))
+    LOOP(root, 1, OF_T(sqrt)(a + k0) + k1)                                                         \
+    LOOP(rootdiv, 2, (a * k0) / (OF_T(sqrt)(b + k1) + k2))                                         \
+    LOOP(rootdivadd, 3, a * k0 + (b * k1) / (OF_T(sqrt)(c + k2) + k3))
 
 #define FLOAT_LOOPS                                                                                \
     COMMON_LOOPS                                                                                   \
     ARITHMETIC_LOOPS                                                                               \
-    LOOP(floordiv, 2, FLOORDIV(a, b))                                                              \
-    LOOP(mod, 2, MOD(a, b))                                                                        \
+    LOOP(floordiv, 2, OF_T(arith_ffloordiv)(a, b))                                                 \
+    LOOP(mod, 2, OF_T(arith_fmod)(a, b))                                                           \
     LOOP(pow, 2, (T)pow((double)a, (double)b))                                                     \
     LOOP(neg, 1, -a)                                                                               \
+    LOOP(abs, 1, OF_T(fabs)(a))                                                                    \
     LOOP(exp, 1, (T)exp((double)a))                                                                \
     LOOP(log, 1, (T)log((double)a))                                                                \
-    LOOP(floor, 1, FLOOR(a))                                                                       \
-    LOOP(ceil, 1, CEIL(a))                                                                         \
-    LOOP(round, 1, RINT(a))                                                                        \
+    LOOP(floor, 1, OF_T(floor)(a))                                                                 \
+    LOOP(ceil, 1, OF_T(ceil)(a))                                                                   \
+    LOOP(round, 1, OF_T(rint)(a))                                                                  \
     LOOP(isfinite, 1, (T)(a - a == 0))                                                             \
     LOOP(isnan, 1, (T)(a != a))                                                                    \
     LOOP(clipk, 1, a * k2 > k1 ? k1 : a * k2 < k0 ? k0 : a * k2)
 
 /* ---- float32 --------------------------------------------------------------------------------- */
 
+/* The function of <math.h> or arith.h for T. */
+#define OF_T(function) function##f
 #define T float
 #define E T
 #define SUFFIX _f32
-#define ABSOLUTE(a) fabsf(a)
-#define FLOORDIV(a, b) arith_ffloordivf(a, b)
-#define MOD(a, b) arith_fmodf(a, b)
-#define SQRT(a) sqrtf(a)
-#define FLOOR(a) floorf(a)
-#define CEIL(a) ceilf(a)
-#define RINT(a) rintf(a)
 FLOAT_LOOPS
+#undef OF_T
 #undef T
 #undef E
 #undef SUFFIX
-#undef ABSOLUTE
-#undef FLOORDIV
-#undef MOD
-#undef SQRT
-#undef FLOOR
-#undef CEIL
-#undef RINT
 
 /* ---- float64 --------------------------------------------------------------------------------- */
 
+#define OF_T(function) function
 #define T double
 #define E T
 #define SUFFIX _f64
-#define ABSOLUTE(a) fabs(a)
-#define FLOORDIV(a, b) arith_ffloordiv(a, b)
-#define MOD(a, b) arith_fmod(a, b)
-#define SQRT(a) sqrt(a)
-#define FLOOR(a) floor(a)
-#define CEIL(a) ceil(a)
-#define RINT(a) rint(a)
 FLOAT_LOOPS
 #undef E
 #undef SUFFIX
-#undef ABSOLUTE
 
 /* ---- float32 arrays, computed in binary64 ---------------------------------------------------- */
 
@@ -161,8 +143,8 @@ ARITHMETIC_LOOPS
 #define T int64_t
 #define E T
 #define SUFFIX _i64
-#define ABSOLUTE(a) (a < 0 ? arith_sub(0, a) : a)
 COMMON_LOOPS
+LOOP(abs, 1, a < 0 ? arith_sub(0, a) : a)
 LOOP(add, 2, arith_add(a, b))
 LOOP(sub, 2, arith_sub(a, b))
 LOOP(mul, 2, arith_mul(a, b))

@@ -4,7 +4,7 @@
  * Legend: name; its loops in kernel_loops.h; for which types there is one (F float32 and float64, W
  * float32 computed in binary64, I int64, _ none); how many arrays it reads, a b c; its
  * text for people, and as C++ for GPUs, where k0 to k3 are constants and kv_add and so on stand in
- * cuda/element.cuh.
+ * cuda/rule_element.cuh.
  *
  * Comparisons, logic, isfinite and isnan stand together, since prog_build.c asks for them by range.
  */
@@ -52,7 +52,7 @@
     X(PROG_WHERE,    where,    F, _, I, 3, "where(a, b, c)", "a != 0 ? b : c") \
     X(PROG_CLIP,     clip,     F, _, I, 3, "clip(a, b, c)",  "kv_clip(a, b, c)")
 
-/* What prog_select.c chooses for several operations, or for one with constants. */
+/* Fused loops: prog_select.c chooses them for several operations, or for one with constants. */
 #define KERNEL_MAP(X) \
     X(KERNEL_LIN1,       lin1,       F, W, _, 1, "a*k0 + k1", "a*k0 + k1") \
     X(KERNEL_LIN2,       lin2,       F, W, _, 2, "a*k0 + b*k1", "a*k0 + b*k1") \

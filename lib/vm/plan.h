@@ -1,12 +1,12 @@
 /* Plans: a rule's element work for one key, as programs over the arrays.
  *
  * A rule without reductions is one program. A reduction needs the whole array before its number is
- * known, so what uses the number waits for the next pass: pass 0 computes what needs no reduced
- * number, pass 1 what needs those of pass 0, and so on. Between passes a small program over the
- * numbers themselves computes what is one number for all elements (roots of sums, ratios). A value
- * that two passes need is computed again, from what an earlier pass stored where there is such an
- * array; a store waits for the last pass that still needs what the array held before. So a pass
- * costs reads of the arrays it needs and no temporary array.
+ * known, so operations that use the number wait for the next pass: pass 0 computes the values that
+ * need no reduced number, pass 1 those that need numbers of pass 0, and so on. Between passes a
+ * small program over the numbers themselves computes values that are one number for all elements
+ * (roots of sums, ratios). A value that two passes need is computed again, from an array that an
+ * earlier pass stored, if there is one; a store waits for the last pass that still reads the old
+ * contents of its array. So a pass costs reads of the arrays it needs and no temporary array.
  *
  * Worked example, LAMB: pass 0 reads weight, gradient, mean, var, writes mean and var, and sums the
  * squares of the weight and of the direction; pass 1 reads weight, mean and var, computes the
@@ -20,15 +20,15 @@
 
 #include "vm/program.h"
 
-/* Elements of a chunk: what one call of a program works on, and a block of a sum. */
+/* Elements of a chunk, on which one call of a program works; also a block of a sum. */
 #define PLAN_CHUNK 4096
 
 #define PLAN_MAX_STATES 16
 #define PLAN_MAX_DRAWS  4
 #define PLAN_MAX_PRINTS 16
 
-/* What the slots of a plan's graph mean. The rows that a row_sparse input holds have slots of their
- * own, so that what was read before `rows present` and behind it never mix. One meeting is allowed:
+/* The slots of a plan's graph. The rows that a row_sparse input holds have slots of their own, so
+ * that values read before `rows present` and behind it never mix. One meeting is allowed:
  * a store to the whole of a state comes before every load of its present rows. */
 enum {
     PLAN_STORED = 0,
@@ -55,10 +55,10 @@ prog_value plan_sum(prog_builder *b, prog_value x, bool present);
 /* The number that `state row` number `state` holds for the row. */
 prog_value plan_row_state(prog_builder *b, int state, prog_type type);
 
-/* Whether x is one number for all elements. */
+/* Returns true if x is one number for all elements. */
 bool plan_is_number(const prog_builder *b, prog_value x);
 
-/* What x would be if the rows that are absent were computed like the others: every load of present
+/* The value that x would have if absent rows were computed like the others: every load of present
  * rows becomes one of the whole array. Numbers stay what they are. */
 prog_value plan_whole(prog_builder *b, prog_value x);
 
@@ -68,8 +68,6 @@ typedef struct plan plan;
  * elements of one row, and row states exist. Errors: those of prog_finish. */
 int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e);
 void plan_free(plan *p);
-
-int plan_passes(const plan *p);
 
 /* ---- Running ---- */
 
@@ -99,7 +97,7 @@ typedef struct plan_arrays {
     const void *(*input_rows)(void *arg, int64_t from, int64_t n, void *room);
     void *arg;
 
-    /* What normal() draws from: see base/philox.h. */
+    /* The stream that normal() draws from (base/philox.h). */
     uint64_t seed;
     int64_t t;
 } plan_arrays;
@@ -111,15 +109,15 @@ int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes);
  * there are. Cannot fail. */
 void plan_run(const plan *p, const plan_arrays *a, void *scratch);
 
-/* Whether the elements of an array can be worked on in parts, in any order and at the same time:
- * no number needs them all first. rows: of plan_arrays. */
+/* Returns true if the elements of an array can be worked on in parts, in any order and at the same
+ * time, since no number needs all of them first. rows: of plan_arrays. */
 bool plan_splits(const plan *p, const int64_t *rows);
 
 /* Runs such a plan on the elements from … from + n - 1; from is a multiple of PLAN_CHUNK. scratch:
  * plan_scratch_bytes for n elements, of this thread alone. */
 void plan_run_part(const plan *p, const plan_arrays *a, int64_t from, int64_t n, void *scratch);
 
-/* Whether plan_run spreads the work over the pool by itself, for arrays of size elements. */
+/* Returns true if plan_run itself spreads the work of arrays with size elements over the pool. */
 bool plan_is_parallel(int64_t size);
 
 /* The programs as text, for tests and people. */

@@ -1,48 +1,57 @@
-/* Passes as lists of jobs: all launches of a call are made up first, with what they need of memory,
- * and then given to the device one behind the other. */
+/* From keys to jobs: those of one kernel meet in the list, whose stages are the passes. */
 #include "vm/plan_gpu.h"
 
-#include "base/mem.h"
+#include "base/kv_assert.h"
 #include "vm/plan_pass.h"
-#include "vm/plan_text.h"
 
 enum {
     PLACE_BYTES = 256, /* what blocks of the device's memory are aligned to */
-    RECENT = 4         /* items: layers take turns of few kinds of weights */
+    MOST_KERNELS = 2 * PLAN_MAX_PASSES,
+    RECENT = 4 /* kinds of plans: layers take turns of few kinds of weights */
 };
 
-typedef struct launch {
-    struct launch *next;
-    const gpu_rule *rule; /* or NULL: a work of the device's table */
-    gpu_work work;
-    gpu_job *jobs; /* room for those that were asked for, n of them given */
-    int64_t n;
-} launch;
+/* The stages of a pass: sums of values for a kernel by rows, the kernels, sums of their terms. */
+enum { SUM_VALUES, NUMBERS, ELEMENTS, CHUNKS, ALL, STAGES };
+
+/* The kernels of plans that have the same texts: some rules make a plan for every key. */
+typedef struct kernels {
+    const plan *plan; /* NULL: none */
+    plan_input input;
+    const gpu_rule *rule[MOST_KERNELS]; /* or NULL: nothing to do */
+    const plan *words_of;               /* the plan that the words belong to, which keys share */
+    const double *words[MOST_KERNELS];
+} kernels;
+
+/* The place of the numbers and terms of an item in the room. Items that do not fit beside each
+ * other take turns. */
+typedef struct place {
+    int turn;
+    int64_t offset;
+} place;
 
 typedef struct run {
-    const gpu_ops *gpu;
+    gpu_list *list;
     int id;
     const plan_gpu_item *items;
-    int passes;             /* of the plan that has most */
-    const gpu_rule **rules; /* of each item, pass and part: not yet among the launches; or NULL */
-    int64_t *offset;        /* of each item: where what its sums need is in the room */
+    place *places; /* of each item */
     char *room;
-    arena memory; /* of the launches */
-    launch *first, **last;
+    const int64_t *rows; /* NULL, or find_rows of the item that is being added */
+    kernels recent[RECENT];
+    int64_t nrecent;
 } run;
 
-bool plan_gpu_possible(const plan *p)
+bool plan_gpu_possible(const plan *p, plan_input input)
 {
-    return plan_text_possible(p);
+    return plan_text_possible(p, input);
 }
 
-/* ---- Rules ---- */
+/* ---- Kernels ---- */
 
-static int find_rule(const gpu_rule **out, const gpu_ops *gpu, int id, const plan *p, int pass,
-                     plan_part part, kv_err *e)
+static int compile(const gpu_rule **out, const gpu_ops *gpu, int id, const plan *p, int kernel,
+                   plan_input input, kv_err *e)
 {
     buf text = {0};
-    plan_text(&text, p, pass, part, GPU_RULE_KERNEL);
+    plan_text(&text, p, kernel, input, GPU_RULE_KERNEL);
     int rc = buf_check(&text, e);
     if (!rc)
         rc = gpu->compile(id, buf_text(&text), out, e);
@@ -50,48 +59,36 @@ static int find_rule(const gpu_rule **out, const gpu_ops *gpu, int id, const pla
     return rc;
 }
 
-int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, const plan *before, kv_err *e)
+static int compile_all(kernels *k, const gpu_ops *gpu, int id, const plan *p, plan_input input,
+                       kv_err *e)
 {
-    const gpu_rule *rule;
     int rc = KV_OK;
-    if (before && plan_text_same(p, before))
-        return KV_OK;
-    for (int i = 0; i < p->npasses; i++)
-        for (int part = 0; part < PLAN_PARTS && !rc; part++)
-            if (plan_text_has(p, i, part))
-                rc = find_rule(&rule, gpu, id, p, i, part, e);
+    *k = (kernels){.input = input};
+    for (int i = 0; i < plan_text_kernels(p) && !rc; i++)
+        if (plan_text_has(p, i))
+            rc = compile(&k->rule[i], gpu, id, p, i, input, e);
+    k->plan = rc ? NULL : p;
     return rc;
 }
 
-static const gpu_rule **rule_at(const run *r, int64_t item, int pass, plan_part part)
+int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input,
+                     const plan *before, kv_err *e)
 {
-    return &r->rules[(item * r->passes + pass) * PLAN_PARTS + part];
+    kernels unused;
+    return before && plan_text_same(p, before) ? KV_OK
+                                               : compile_all(&unused, gpu, id, p, input, e);
 }
 
-/* One of the last items before this one whose plan has the same texts, or -1: some rules make a
- * plan for every key. */
-static int64_t find_same(const run *r, int64_t item)
+static int find_kernels(run *r, const plan_gpu_item *item, kernels **out, kv_err *e)
 {
-    for (int64_t i = item - 1; i >= 0 && i >= item - RECENT; i--)
-        if (plan_text_same(r->items[i].plan, r->items[item].plan))
-            return i;
-    return -1;
-}
-
-static int find_rules(run *r, int64_t item, kv_err *e)
-{
-    const plan *p = r->items[item].plan;
-    int64_t same = find_same(r, item);
-    int rc = KV_OK;
-    for (int pass = 0; pass < p->npasses; pass++)
-        for (int part = 0; part < PLAN_PARTS && !rc; part++) {
-            const gpu_rule **rule = rule_at(r, item, pass, part);
-            if (same >= 0)
-                *rule = *rule_at(r, same, pass, part);
-            else if (plan_text_has(p, pass, part))
-                rc = find_rule(rule, r->gpu, r->id, p, pass, part, e);
-        }
-    return rc;
+    for (int i = 0; i < RECENT; i++) {
+        *out = &r->recent[i];
+        if ((*out)->plan && (*out)->input == item->input &&
+            plan_text_same((*out)->plan, item->plan))
+            return KV_OK;
+    }
+    *out = &r->recent[r->nrecent++ % RECENT];
+    return compile_all(*out, r->list->gpu, r->id, item->plan, item->input, e);
 }
 
 /* ---- The room: of each item its numbers, the sums of chunks, then the terms ---- */
@@ -132,9 +129,12 @@ static int64_t sums_bytes(const plan_gpu_item *item, const plan_pass *pass, int 
     return bytes;
 }
 
+/* By rows, numbers and sums are variables of a kernel. */
 static int64_t item_bytes(const plan_gpu_item *item)
 {
     int64_t most = 0;
+    if (item->plan->by_rows)
+        return 0;
     for (int i = 0; i < item->plan->npasses; i++) {
         const plan_pass *pass = &item->plan->pass[i];
         int64_t bytes = sums_bytes(item, pass, pass->nsums);
@@ -143,15 +143,38 @@ static int64_t item_bytes(const plan_gpu_item *item)
     return numbers_bytes(item) + most;
 }
 
+/* Gives the items their places, as many a turn as there is room for, but one at least. */
+static int share_room(run *r, int64_t n, kv_err *e)
+{
+    place next = {0, 0};
+    int64_t most = 0;
+    void *block = NULL;
+    r->places = arena_alloc(&r->list->memory, (size_t)n * sizeof *r->places + 1, e);
+    if (!r->places)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t bytes = item_bytes(&r->items[i]);
+        if (next.offset > 0 && next.offset + bytes > r->list->gpu->scratch)
+            next = (place){next.turn + 1, 0};
+        r->places[i] = next;
+        next.offset += bytes;
+        most = next.offset > most ? next.offset : most;
+    }
+    int rc = most > 0 ? gpu_list_block_new(r->list, r->id, most, &block, e) : KV_OK;
+    r->room = block;
+    return rc;
+}
+
 static void *numbers_of(const run *r, int64_t item)
 {
-    return r->items[item].plan->nnumbers ? r->room + r->offset[item] : NULL;
+    const plan *p = r->items[item].plan;
+    return p->nnumbers && !p->by_rows ? r->room + r->places[item].offset : NULL;
 }
 
 static char *chunks_of(const run *r, int64_t item, int sum)
 {
     const plan_gpu_item *of = &r->items[item];
-    return r->room + r->offset[item] + numbers_bytes(of) + sum * chunks_bytes(of);
+    return r->room + r->places[item].offset + numbers_bytes(of) + sum * chunks_bytes(of);
 }
 
 static void *terms_of(const run *r, int64_t item, const plan_pass *pass, int sum)
@@ -159,53 +182,16 @@ static void *terms_of(const run *r, int64_t item, const plan_pass *pass, int sum
     return chunks_of(r, item, 0) + sums_bytes(&r->items[item], pass, sum);
 }
 
-/* Gives the items from `first` on their offsets, as far as there is room, but one at least; the end
- * of those. */
-static int64_t share_room(run *r, int64_t first, int64_t n, int64_t *bytes)
-{
-    int64_t i = first;
-    for (*bytes = 0; i < n; i++) {
-        int64_t more = item_bytes(&r->items[i]);
-        if (i > first && *bytes + more > r->gpu->scratch)
-            break;
-        r->offset[i] = *bytes;
-        *bytes += more;
-    }
-    return i;
-}
-
-static int take_room(run *r, int64_t n, kv_err *e)
-{
-    int64_t most = 0, bytes;
-    void *block = NULL;
-    for (int64_t i = 0; i < n;) {
-        i = share_room(r, i, n, &bytes);
-        most = bytes > most ? bytes : most;
-    }
-    int rc = most > 0 ? r->gpu->alloc(r->id, most, &block, e) : KV_OK;
-    r->room = block;
-    return rc;
-}
-
 /* ---- Jobs ---- */
 
-/* A launch without jobs, and room for some. */
-static launch *add_launch(run *r, const gpu_rule *rule, gpu_work work, int64_t room, kv_err *e)
+static gpu_launch launch_of(const run *r, int64_t item, int pass, int stage)
 {
-    launch *l = arena_alloc(&r->memory, sizeof *l, e);
-    if (!l)
-        return NULL;
-    *l = (launch){.rule = rule, .work = work};
-    l->jobs = arena_alloc(&r->memory, (size_t)room * sizeof *l->jobs, e);
-    if (!l->jobs)
-        return NULL;
-    *r->last = l;
-    r->last = &l->next;
-    return l;
+    int first = (r->places[item].turn * PLAN_MAX_PASSES + pass) * STAGES;
+    return (gpu_launch){.stage = first + stage, .id = r->id};
 }
 
-/* Where the array of a slot lies; the texts of other slots do not ask for it. */
-static void *place_of(const run *r, int64_t item, const plan_pass *pass, int slot)
+/* The memory of the array of a slot; a text asks only for the slots of its pass. */
+static void *array_of(const run *r, int64_t item, const plan_pass *pass, int slot)
 {
     const plan_arrays *a = r->items[item].arrays;
     if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
@@ -218,176 +204,160 @@ static void *place_of(const run *r, int64_t item, const plan_pass *pass, int slo
     return slot >= PLAN_STATE && slot < PLAN_WEIGHT ? a->states[slot - PLAN_STATE] : NULL;
 }
 
-/* The arrays of a pass, and the numbers behind them. */
-static int add_places(run *r, gpu_job *job, int64_t item, int pass, plan_part part, kv_err *e)
+/* The arrays of a kernel, and the numbers behind them. */
+static int add_arrays(run *r, gpu_job *job, int64_t item, int kernel, kv_err *e)
 {
-    const plan_pass *of = &r->items[item].plan->pass[pass];
-    int n = part == PLAN_ELEMENTS ? of->nslots : 0;
-    void **places = arena_alloc(&r->memory, (size_t)(n + 1) * sizeof *places, e);
-    if (!places)
+    const plan *p = r->items[item].plan;
+    int16_t slots[PLAN_MAX_SLOTS];
+    int n = plan_text_slots(p, kernel, slots);
+    void **arrays = arena_alloc(&r->list->memory, (size_t)(n + 1) * sizeof *arrays, e);
+    if (!arrays)
         return KV_E_MEMORY;
     for (int s = 0; s < n; s++)
-        places[s] = place_of(r, item, of, of->slot[s]);
-    places[n] = numbers_of(r, item);
-    job->more = places;
+        arrays[s] = array_of(r, item, &p->pass[kernel / 2], slots[s]);
+    arrays[n] = numbers_of(r, item);
+    job->more = arrays;
     job->nmore = n + 1;
     return KV_OK;
 }
 
-static int add_words(run *r, gpu_job *job, int64_t item, int pass, plan_part part, kv_err *e)
+/* Neighbours that have one plan share the words. */
+static int add_words(run *r, gpu_job *job, const plan_gpu_item *item, int kernel, kernels *k,
+                     kv_err *e)
 {
-    const plan_gpu_item *of = &r->items[item];
-    int64_t n = plan_text_words(of->plan, pass, part);
-    double *words = arena_alloc(&r->memory, (size_t)n * sizeof *words, e);
+    const plan *p = item->plan;
+    job->nnumbers = plan_text_words(p, kernel);
+    job->numbers = k->words_of == p && plan_text_is_shared(p, kernel) ? k->words[kernel] : NULL;
+    if (job->numbers)
+        return KV_OK;
+    double *words = arena_alloc(&r->list->memory, (size_t)job->nnumbers * sizeof *words, e);
     if (!words)
         return KV_E_MEMORY;
-    plan_text_fill(words, of->plan, pass, part, of->arrays->seed, of->arrays->t);
-    job->numbers = words;
-    job->nnumbers = n;
+    plan_text_fill(words, p, kernel, item->arrays->seed, item->arrays->t);
+    job->numbers = k->words[kernel] = words;
     return KV_OK;
 }
 
-/* The next job of a launch; `before`: the item of the one before, or -1. */
-static int add_job(run *r, launch *l, int64_t item, int64_t before, int pass, plan_part part,
-                   kv_err *e)
+/* A kernel by rows reads its input in each pass, so several values are summed before. */
+static int sum_values(run *r, int64_t item, gpu_job *job, kv_err *e)
 {
     const plan_gpu_item *of = &r->items[item];
-    gpu_job *job = &l->jobs[l->n++];
-    bool again = before >= 0 && r->items[before].plan == of->plan &&
-                 plan_text_is_shared(of->plan, pass, part);
-    *job = (gpu_job){.n = 1};
-    if (part == PLAN_ELEMENTS)
-        *job = (gpu_job){.n = of->arrays->size, .src = of->values, .nsrc = of->nvalues};
-    int rc = add_places(r, job, item, pass, part, e);
-    if (rc || !again)
-        return rc ? rc : add_words(r, job, item, pass, part, e);
-    job->numbers = job[-1].numbers;
-    job->nnumbers = job[-1].nnumbers;
-    return KV_OK;
+    kv_dtype dtype = of->arrays->input_dtype;
+    gpu_launch as = launch_of(r, item, 0, SUM_VALUES);
+    gpu_job sum = {.n = of->arrays->size, .src = of->values, .nsrc = of->nvalues, .to = dtype};
+    const void **src = arena_alloc(&r->list->memory, sizeof *src, e);
+    as.work = GPU_SUM;
+    int rc = src ? gpu_list_block_new(r->list, r->id, sum.n * kv_dtype_bytes(dtype), &sum.dst, e)
+                 : KV_E_MEMORY;
+    if (rc)
+        return rc;
+    *src = sum.dst;
+    job->src = src;
+    job->nsrc = 1;
+    return gpu_list_add(r->list, &as, &sum, e);
 }
 
-/* ---- Passes ---- */
-
-/* One launch of the items that have a rule here, from item `first` on, which does. */
-static int launch_rule(run *r, int64_t first, int64_t end, int pass, plan_part part, kv_err *e)
+/* For each row of the key which of the input's it is, or -1. */
+static const int64_t *find_rows(run *r, const plan_gpu_item *item, int64_t n, kv_err *e)
 {
-    const gpu_rule *rule = *rule_at(r, first, pass, part);
-    int64_t n = 0, before = -1;
-    int rc = KV_OK;
-    for (int64_t i = first; i < end; i++)
-        n += *rule_at(r, i, pass, part) == rule;
-    launch *l = add_launch(r, rule, GPU_NWORKS, n, e);
-    if (!l)
-        return KV_E_MEMORY;
-    for (int64_t i = first; i < end && !rc; i++) {
-        const gpu_rule **own = rule_at(r, i, pass, part);
-        if (*own != rule)
-            continue;
-        rc = add_job(r, l, i, before, pass, part, e);
-        *own = NULL;
-        before = i;
-    }
-    return rc;
+    int64_t *rows;
+    if (r->rows)
+        return r->rows;
+    rows = arena_alloc(&r->list->memory, (size_t)n * sizeof *rows, e);
+    for (int64_t i = 0; i < n && rows; i++)
+        rows[i] = -1;
+    for (int64_t k = 0; k < item->nids && rows; k++)
+        rows[item->ids[k]] = k;
+    return r->rows = rows;
 }
 
-static int launch_part(run *r, int64_t first, int64_t end, int pass, plan_part part, kv_err *e)
+/* The elements of a kernel over elements, or by rows. */
+static int add_elements(run *r, gpu_job *job, int64_t item, int kernel, kv_err *e)
 {
-    int rc = KV_OK;
-    for (int64_t i = first; i < end && !rc; i++)
-        if (*rule_at(r, i, pass, part))
-            rc = launch_rule(r, i, end, pass, part, e);
-    return rc;
+    const plan_gpu_item *of = &r->items[item];
+    const plan_arrays *a = of->arrays;
+    plan_form form = plan_text_form(of->plan, kernel, of->input);
+    *job = (gpu_job){.n = a->size, .src = of->values, .nsrc = of->nvalues};
+    if (form == PLAN_ROWS_ALL && !of->plan->by_rows)
+        return KV_OK;
+    if (!kv_assert(a->row > 0 && (form == PLAN_ROWS_ALL || of->nvalues == 1),
+                   "a kernel over rows of %lld elements has %lld inputs", (long long)a->row,
+                   (long long)of->nvalues))
+        return kv_assert_report(e);
+    int64_t rows = form == PLAN_ROWS_PRESENT ? of->nids : a->size / a->row;
+    job->n = rows * (of->plan->by_rows ? PLAN_ROW_ELEMENTS : a->row);
+    job->row = a->row;
+    if (form == PLAN_ROWS_ALL)
+        return of->nvalues > 1 ? sum_values(r, item, job, e) : KV_OK;
+    job->index = form == PLAN_ROWS_PRESENT ? of->ids : find_rows(r, of, rows, e);
+    job->nindex = rows;
+    return job->index ? KV_OK : KV_E_MEMORY;
 }
 
-static int nsums_of(const run *r, int64_t item, int pass)
+static int add_kernel(run *r, int64_t item, int kernel, kernels *k, kv_err *e)
 {
-    const plan *p = r->items[item].plan;
-    return pass < p->npasses ? p->pass[pass].nsums : 0;
+    const plan_gpu_item *of = &r->items[item];
+    gpu_launch as = launch_of(r, item, kernel / 2, NUMBERS + kernel % 2);
+    gpu_job job = {.n = 1};
+    bool elements = of->plan->by_rows || kernel % 2;
+    int rc = elements ? add_elements(r, &job, item, kernel, e) : KV_OK;
+    if (rc || (rc = add_arrays(r, &job, item, kernel, e)) ||
+        (rc = add_words(r, &job, of, kernel, k, e)))
+        return rc;
+    as.rule = k->rule[kernel];
+    return gpu_list_add(r->list, &as, &job, e);
 }
 
 /* Terms become the sums of chunks, and these one number. */
-static void add_sum(const run *r, launch *chunks, launch *all, int64_t item, int pass, int sum,
-                    const void **from)
+static int add_sum(run *r, int64_t item, int pass, int sum, kv_err *e)
 {
     const plan_gpu_item *of = &r->items[item];
     const plan_pass *own = &of->plan->pass[pass];
-    gpu_job *first = &chunks->jobs[chunks->n++], *second = &all->jobs[all->n++];
+    gpu_launch chunks = launch_of(r, item, pass, CHUNKS), all = launch_of(r, item, pass, ALL);
+    const void **from = arena_alloc(&r->list->memory, 2 * sizeof *from, e);
     int number = own->sum[sum];
+    if (!from)
+        return KV_E_MEMORY;
     from[0] = terms_of(r, item, own, sum);
     from[1] = chunks_of(r, item, sum);
-    *first = (gpu_job){.dst = chunks_of(r, item, sum),
-                       .n = nchunks_of(of),
-                       .row = of->arrays->size,
-                       .src = &from[0],
-                       .nsrc = 1,
-                       .to = number_dtype(of->plan, number)};
-    *second = *first;
-    second->dst = (double *)numbers_of(r, item) + number;
-    second->n = 1;
-    second->row = first->n;
-    second->src = &from[1];
+    gpu_job job = {.dst = chunks_of(r, item, sum),
+                   .n = nchunks_of(of),
+                   .row = of->arrays->size,
+                   .src = &from[0],
+                   .nsrc = 1,
+                   .to = number_dtype(of->plan, number)};
+    chunks.work = GPU_SUM_CHUNKS;
+    int rc = gpu_list_add(r->list, &chunks, &job, e);
+    job.dst = (double *)numbers_of(r, item) + number;
+    job.row = job.n;
+    job.n = 1;
+    job.src = &from[1];
+    all.work = GPU_SUM_ALL;
+    return rc ? rc : gpu_list_add(r->list, &all, &job, e);
 }
 
-static int launch_sums(run *r, int64_t first, int64_t end, int pass, kv_err *e)
+static int add_item(run *r, int64_t item, kv_err *e)
 {
-    int64_t n = 0, k = 0;
-    for (int64_t i = first; i < end; i++)
-        n += nsums_of(r, i, pass);
-    if (n == 0)
-        return KV_OK;
-    const void **from = arena_alloc(&r->memory, 2 * (size_t)n * sizeof *from, e);
-    launch *chunks = from ? add_launch(r, NULL, GPU_SUM_CHUNKS, n, e) : NULL;
-    launch *all = chunks ? add_launch(r, NULL, GPU_SUM_ALL, n, e) : NULL;
-    if (!all)
-        return KV_E_MEMORY;
-    for (int64_t i = first; i < end; i++)
-        for (int s = 0; s < nsums_of(r, i, pass); s++, k++)
-            add_sum(r, chunks, all, i, pass, s, &from[2 * k]);
-    return KV_OK;
-}
-
-/* All passes of the items that share the room. */
-static int launch_passes(run *r, int64_t first, int64_t end, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int pass = 0; pass < r->passes && !rc; pass++) {
-        for (int part = 0; part < PLAN_PARTS && !rc; part++)
-            rc = launch_part(r, first, end, pass, part, e);
-        if (!rc)
-            rc = launch_sums(r, first, end, pass, e);
-    }
+    const plan *p = r->items[item].plan;
+    kernels *k;
+    int rc = find_kernels(r, &r->items[item], &k, e);
+    r->rows = NULL;
+    for (int i = 0; i < plan_text_kernels(p) && !rc; i++)
+        if (plan_text_has(p, i))
+            rc = add_kernel(r, item, i, k, e);
+    for (int i = 0; i < p->npasses && !p->by_rows; i++)
+        for (int s = 0; s < p->pass[i].nsums && !rc; s++)
+            rc = add_sum(r, item, i, s, e);
+    k->words_of = p;
     return rc;
 }
 
-static int make_launches(run *r, int64_t n, kv_err *e)
+int plan_gpu_run(gpu_list *l, int id, const plan_gpu_item *items, int64_t n, kv_err *e)
 {
-    int64_t bytes;
-    r->rules = mem_zalloc(n * r->passes * PLAN_PARTS, sizeof *r->rules, e);
-    r->offset = mem_alloc(n, sizeof *r->offset, e);
-    int rc = r->rules && r->offset ? take_room(r, n, e) : KV_E_MEMORY;
+    run r = {.list = l, .id = id, .items = items};
+    (void)kv_assert(l->n == 0, "a list has %lld launches before those of rules", (long long)l->n);
+    int rc = share_room(&r, n, e);
     for (int64_t i = 0; i < n && !rc; i++)
-        rc = find_rules(r, i, e);
-    for (int64_t i = 0, end; i < n && !rc; i = end) {
-        end = share_room(r, i, n, &bytes);
-        rc = launch_passes(r, i, end, e);
-    }
-    return rc;
-}
-
-int plan_gpu_run(const gpu_ops *gpu, int id, const plan_gpu_item *items, int64_t n, kv_err *e)
-{
-    run r = {.gpu = gpu, .id = id, .items = items};
-    r.last = &r.first;
-    for (int64_t i = 0; i < n; i++)
-        r.passes = items[i].plan->npasses > r.passes ? items[i].plan->npasses : r.passes;
-    int rc = make_launches(&r, n, e);
-    for (const launch *l = r.first; l && !rc; l = l->next)
-        rc = l->rule ? gpu->apply(id, l->rule, l->jobs, l->n, e)
-                     : gpu->run(id, l->work, l->jobs, l->n, e);
-    if (r.room)
-        gpu->free(id, r.room);
-    mem_free(r.rules);
-    mem_free(r.offset);
-    arena_release(&r.memory);
-    return rc;
+        rc = add_item(&r, i, e);
+    return rc ? rc : gpu_list_run(l, e);
 }

@@ -1,5 +1,5 @@
-/* Running plans on a device with memory of its own: each pass is one launch for all keys whose
- * rules have the same text, with the sum of the values in it.
+/* Running plans on a device with memory of its own: each kernel is one launch for all keys whose
+ * rules have the same text (vm/plan_text.h).
  *
  * Behind a pass with sums over all elements come two launches more, for all keys: one adds the
  * terms of each chunk, one the sums of the chunks, both in their order, as for the CPU. What is
@@ -9,25 +9,32 @@
 #ifndef VM_PLAN_GPU_H
 #define VM_PLAN_GPU_H
 
-#include "array/device.h"
+#include "array/gpu_list.h"
 #include "vm/plan.h"
+#include "vm/plan_text.h"
 
 /* The work on one key. Places of arrays are the device's. */
 typedef struct plan_gpu_item {
     const plan *plan;
-    const plan_arrays *arrays; /* stored, weight, states; size, seed and t */
-    const void *const *values; /* whose sum the input is, of the input's dtype; the host's list */
+    const plan_arrays *arrays; /* stored, weight, states; input_dtype, size, row, seed and t */
+    const void *const *values; /* whose sum the input is; the host's list */
     int64_t nvalues;
+    plan_input input;   /* if not PLAN_INPUT_ALL, one value, whose rows lie end to end: */
+    const int64_t *ids; /* the host's list of them, ascending, */
+    int64_t nids;       /* and how many there are */
 } plan_gpu_item;
 
-/* Whether a plan can run this way, with inputs that hold all rows: not one that works by rows. */
-bool plan_gpu_possible(const plan *p);
+/* Returns true if a plan can run on a GPU. */
+bool plan_gpu_possible(const plan *p, plan_input input);
 
-/* Compiles what the plan needs, so that running it will not have to. before: one that is prepared
- * for the same device, or NULL. Errors: unsupported, memory. */
-int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, const plan *before, kv_err *e);
+/* Compiles the kernels of the plan, so that running it cannot fail in this. before: NULL, or one
+ * that is prepared for the same device and input. Errors: unsupported, memory. */
+int plan_gpu_prepare(const gpu_ops *gpu, int id, const plan *p, plan_input input,
+                     const plan *before, kv_err *e);
 
-/* Runs all items, which touch no array of each other. Errors: memory, those of the device. */
-int plan_gpu_run(const gpu_ops *gpu, int id, const plan_gpu_item *items, int64_t n, kv_err *e);
+/* Runs all items, which touch no array of each other, through a list without launches, whose blocks
+ * and memory it uses. Items with some rows, or whose plan works by rows, have elements. Errors:
+ * memory, those of the device. */
+int plan_gpu_run(gpu_list *l, int id, const plan_gpu_item *items, int64_t n, kv_err *e);
 
 #endif

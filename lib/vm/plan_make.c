@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "vm/plan_pass.h"
 
@@ -94,7 +95,7 @@ prog_value plan_whole(prog_builder *b, prog_value x)
 
 /* ---- Levels ---------------------------------------------------------------------------------- */
 
-/* What is known of the graph while passes are made. */
+/* The graph, with the facts about its nodes that passes are made from. */
 typedef struct maker {
     prog_builder *b;
     plan *p;
@@ -148,7 +149,7 @@ static void find_levels(maker *m)
     }
 }
 
-/* Marks what the stores and the sums that they depend on need; the rest is dead. */
+/* Marks the nodes that the stores need, with the sums that they depend on; the rest is dead. */
 static void find_live(maker *m, bool *live)
 {
     memset(live, 0, (size_t)m->n * sizeof *live);
@@ -190,7 +191,7 @@ static void number_numbers(maker *m, const bool *live)
 
 /* ---- Programs over elements ------------------------------------------------------------------ */
 
-/* Whether some rows of a slot's array are written later. */
+/* Returns true if some rows of a slot's array are written later. */
 static bool is_begun(const maker *m, int slot)
 {
     bool begun = false;
@@ -225,7 +226,7 @@ static bool is_root_store(const maker *m, int64_t s, int32_t level, bool present
     return m->store_level[s] == level && !is_row_store(st) && (st->slot >= PLAN_PRESENT) == present;
 }
 
-/* Marks what the program of a pass computes. False when it has nothing to do. */
+/* Marks the nodes that the program of a pass computes. False when there are none. */
 static bool find_needed(maker *m, const bool *live, int32_t level, bool present)
 {
     bool any = false;
@@ -280,7 +281,7 @@ static void settle_stores(maker *m, const bool *live, int32_t levels)
     }
 }
 
-/* The number of a slot among those that a pass uses. */
+/* The number of a slot among the slots of a pass. */
 static int pass_slot(plan_pass *pass, int slot)
 {
     int i = 0;
@@ -329,6 +330,9 @@ static void emit_sums(maker *m, plan_pass *pass, prog_builder *to, const bool *l
         if (!live[i] || n->op != NODE_SUM || m->level[i] != level + 1 ||
             n->dtype != pass->present)
             continue;
+        if (!kv_assert(pass->nsums < PLAN_MAX_NUMBERS, "a pass makes more than %d sums",
+                       pass->nsums))
+            return;
         int slot = pass_slot(pass, PLAN_PRIVATE + PLAN_MAX_NUMBERS + pass->nsums);
         prog_store(to, slot, prog_dtype((prog_type)n->type), m->emitted[n->kid[0]]);
         m->p->number_type[m->index[i]] = n->type;
@@ -365,6 +369,10 @@ static void store_rows(maker *m, prog_builder *to, int32_t level)
         const node_store *st = &m->b->stores[s];
         if (!is_row_store(st) || m->level[st->value] != level)
             continue;
+        if (!kv_assert(m->p->nrows < PLAN_MAX_ROWS && m->p->nnumbers < 2 * PLAN_MAX_NUMBERS,
+                       "a plan has more than %d rows and %d numbers", m->p->nrows,
+                       m->p->nnumbers))
+            return;
         plan_row *row = &m->p->row[m->p->nrows++];
         *row = (plan_row){(int16_t)st->slot, (int16_t)m->p->nnumbers, true};
         m->p->number_type[m->p->nnumbers] = m->b->nodes[st->value].type;
@@ -427,7 +435,7 @@ static int32_t count_levels(const maker *m, const bool *live)
     return levels;
 }
 
-/* Whether a store concerns rows that may be absent. */
+/* Returns true if a store writes rows that may be absent. */
 static bool is_of_every_row(const node_store *s)
 {
     return s->slot < PLAN_PRESENT ||
@@ -464,6 +472,8 @@ static int make_passes(maker *m, const bool *live, int32_t levels)
     load_rows(m, live);
     settle_stores(m, live, levels);
     for (int32_t level = 0; level < levels; level++) {
+        kv_assert(p->npasses + 2 <= p->most_passes, "pass %d of a plan with room for %d",
+                  p->npasses, p->most_passes);
         int rc = make_numbers(m, &p->pass[p->npasses], live, level);
         for (int present = 0; present < 2 && !rc; present++) {
             plan_pass *pass = &p->pass[p->npasses];
@@ -475,6 +485,27 @@ static int make_passes(maker *m, const bool *live, int32_t levels)
             return rc;
     }
     return KV_OK;
+}
+
+/* Counts the memory of a run once, so that a push need not. */
+static void measure(plan *p)
+{
+    for (int i = 0; i < p->npasses; i++) {
+        plan_pass *pass = &p->pass[i];
+        kv_assert(pass->nslots <= PLAN_MAX_SLOTS, "a pass uses %d slots", pass->nslots);
+        int64_t numbers = pass->numbers ? prog_scratch_bytes(pass->numbers) : 0;
+        int64_t elements = pass->elements ? prog_scratch_bytes(pass->elements) : 0;
+        int64_t most = numbers > elements ? numbers : elements;
+        p->program_bytes = most > p->program_bytes ? most : p->program_bytes;
+        p->most_sums = pass->nsums > p->most_sums ? pass->nsums : p->most_sums;
+        for (int s = 0; s < pass->nslots; s++) {
+            int slot = pass->slot[s] < PLAN_ROW_STATE ? pass->slot[s] % PLAN_PRESENT : -1;
+            int draw = slot - PLAN_NORMAL;
+            pass->reads_input |= slot == PLAN_INPUT;
+            if (draw >= p->ndraws && draw < PLAN_MAX_DRAWS)
+                p->ndraws = draw + 1;
+        }
+    }
 }
 
 int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err *e)
@@ -503,6 +534,8 @@ int plan_make(plan **out, prog_builder *b, prog_type type, bool by_rows, kv_err 
         rc = new_plan(&m.p, &m, levels, type, by_rows);
         if (!rc)
             rc = make_passes(&m, live, levels);
+        if (!rc)
+            measure(m.p);
     }
     arena_release(&memory);
     if (rc)
@@ -519,12 +552,4 @@ void plan_free(plan *p)
         prog_free(p->pass[i].elements);
     }
     mem_free(p);
-}
-
-int plan_passes(const plan *p)
-{
-    int n = 0;
-    for (int i = 0; i < p->npasses; i++)
-        n += p->pass[i].elements != NULL;
-    return n;
 }

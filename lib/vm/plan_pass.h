@@ -1,4 +1,4 @@
-/* Plans from inside, shared by plan_make.c (from graph to passes), plan_run.c and plan_rows.c. */
+/* Plans from inside, shared by plan_make.c (from graph to passes) and the files that run them. */
 #ifndef VM_PLAN_PASS_H
 #define VM_PLAN_PASS_H
 
@@ -14,8 +14,9 @@ typedef struct plan_pass {
     prog *numbers;  /* run once before the elements: slot i is number i. Or NULL */
     prog *elements; /* or NULL */
     bool present;   /* over the elements of the present rows */
+    bool reads_input;
     int nslots;     /* of elements */
-    /* What each of its slots is: see plan.h; PLAN_PRIVATE + i is number i, PLAN_PRIVATE +
+    /* The meaning of each of its slots (plan.h); PLAN_PRIVATE + i is number i, PLAN_PRIVATE +
      * PLAN_MAX_NUMBERS + i the terms of sum i. */
     int16_t slot[PLAN_MAX_SLOTS];
     int nsums;
@@ -36,6 +37,8 @@ struct plan {
     bool by_rows;
     bool every_row; /* by rows, absent rows have something written too */
     int npasses, nnumbers, nrows;
+    int most_sums, ndraws; /* sums of the pass that has most; draws of normal() */
+    int64_t program_bytes; /* of scratch memory for any of its programs */
     uint8_t number_type[2 * PLAN_MAX_NUMBERS];
     plan_row row[PLAN_MAX_ROWS];
     int most_passes;

@@ -2,51 +2,13 @@
  * of the batch, so that one run of a program, over the elements of neighbours or over numbers,
  * serves many rows. Batches do not depend on each other: each is one worker's.
  */
+#include "vm/plan_rows.h"
+
 #include <string.h>
 
 #include "array/row_ids.h"
+#include "base/kv_assert.h"
 #include "engine/pool.h"
-#include "vm/plan_run.h"
-
-/* ---- Memory ---------------------------------------------------------------------------------- */
-
-/* Rows are batched so that they fill a chunk, or that their sums run side by side. */
-static int64_t batch_rows(const plan_arrays *a)
-{
-    int64_t n = PLAN_CHUNK / a->row, all = a->size / a->row;
-    n = n < GROUP ? GROUP : n;
-    return n < all ? n : all;
-}
-
-/* Bytes of one number, or index, of each row of a batch; size: elements of the array. */
-static int64_t list_bytes(int64_t size)
-{
-    return plan_run_aligned((size < PLAN_CHUNK ? size : PLAN_CHUNK) * (int64_t)sizeof(double));
-}
-
-int64_t plan_rows_bytes(const plan *p, int64_t size)
-{
-    if (!p->by_rows)
-        return 0;
-    return (2 + p->nnumbers) * list_bytes(size) + (int64_t)p->nnumbers * CHUNK_BYTES;
-}
-
-/* Absent rows have no terms; what is added up for them is of no use, but memory that was set. */
-void plan_rows_init(runner *r, char *memory)
-{
-    const plan *p = r->p;
-    batch *b = &r->batch;
-    int64_t bytes = list_bytes(r->a->size);
-    b->row = (int64_t *)(void *)memory;
-    b->k = (int64_t *)(void *)(memory + bytes);
-    for (int i = 0; i < p->nnumbers; i++) {
-        b->cell[i] = memory + (2 + i) * bytes;
-        memset(b->cell[i], 0, (size_t)batch_rows(r->a) * sizeof(double));
-    }
-    b->spread = memory + (2 + p->nnumbers) * bytes;
-    if (r->a->rows && p->every_row)
-        memset(r->terms, 0, (size_t)(GROUP * plan_run_most_sums(p)) * CHUNK_BYTES);
-}
 
 /* ---- Numbers of rows ------------------------------------------------------------------------- */
 
@@ -66,7 +28,7 @@ char *plan_rows_cell(const plan_arrays *a, const plan_row *m, int64_t row, int64
 
 static void move_number(const runner *r, const plan_row *m, int64_t j, int64_t n)
 {
-    size_t bytes = plan_run_number_bytes(r->p, m->number);
+    size_t bytes = plan_work_number_bytes(r->p, m->number);
     char *at = plan_rows_cell(r->a, m, r->batch.row[j], r->batch.k[j], bytes);
     char *cell = (char *)r->batch.cell[m->number] + (size_t)j * bytes;
     if (at && m->write)
@@ -120,8 +82,8 @@ static void spread_numbers(runner *r, const plan_pass *pass, int64_t j, int64_t 
         int i = pass->slot[s] - PLAN_PRIVATE;
         if (i < 0 || i >= PLAN_MAX_NUMBERS)
             continue;
-        size_t bytes = plan_run_number_bytes(r->p, i);
-        void *to = plan_run_number(r, i);
+        size_t bytes = plan_work_number_bytes(r->p, i);
+        void *to = plan_work_number(r, i);
         const void *x = (const char *)r->batch.cell[i] + (size_t)j * bytes;
         if (r->a->row == 1)
             memcpy(to, x, (size_t)n * bytes);
@@ -166,7 +128,7 @@ static void add_blocks(runner *r, const plan_pass *pass, int64_t j, int64_t stri
     int64_t lanes = r->batch.n - j < GROUP ? r->batch.n - j : GROUP;
     for (int s = 0; s < pass->nsums; s++) {
         void *cell = r->batch.cell[pass->sum[s]];
-        const void *terms = plan_run_terms(r, pass, s, j * stride);
+        const void *terms = plan_work_terms(r, pass, s, j * stride);
         if (r->p->number_type[pass->sum[s]] == PROG_F32) {
             float block[GROUP] = {0}, *sum = (float *)cell + j;
             add_float_lanes(block, pass->elements->kernels, terms, stride, lanes, n);
@@ -187,7 +149,7 @@ static void add_few(runner *r, const plan_pass *pass)
     int64_t row = r->a->row;
     for (int s = 0; s < pass->nsums; s++) {
         void *cell = r->batch.cell[pass->sum[s]];
-        const void *terms = plan_run_terms(r, pass, s, 0);
+        const void *terms = plan_work_terms(r, pass, s, 0);
         if (r->p->number_type[pass->sum[s]] == PROG_F32)
             add_float_lanes(cell, NULL, terms, row, r->batch.n, row);
         else
@@ -204,14 +166,14 @@ static void run_piece(runner *r, const plan_pass *pass, int64_t j, int64_t skip,
     int64_t from = r->batch.row[j] * a->row + skip;
     int64_t at = present ? r->batch.k[j] * a->row + skip : from;
     chunk c = {from, at, n, NULL, term};
-    if (plan_run_reads_input(pass))
+    if (pass->reads_input)
         c.input =
             present ? a->input_rows(a->arg, at, n, r->input) : a->input(a->arg, from, n, r->input);
     spread_numbers(r, pass, j, n);
-    plan_run_chunk(r, pass, &c);
+    plan_work_chunk(r, pass, &c);
 }
 
-/* Whether the pass goes through row j of the batch. */
+/* Returns true if the pass works on row j of the batch. */
 static bool takes_row(const runner *r, const plan_pass *pass, int64_t j)
 {
     return !pass->present || r->batch.k[j] >= 0;
@@ -267,7 +229,7 @@ static void run_batch(runner *r)
             continue;
         for (int s = 0; s < pass->nsums; s++)
             memset(b->cell[pass->sum[s]], 0,
-                   (size_t)b->n * plan_run_number_bytes(r->p, pass->sum[s]));
+                   (size_t)b->n * plan_work_number_bytes(r->p, pass->sum[s]));
         if (has_short_rows(r->a))
             run_short_rows(r, pass);
         else
@@ -276,12 +238,14 @@ static void run_batch(runner *r)
     move_rows(r, true);
 }
 
-/* The rows from `first` on of those that are worked on: the present ones, or every one. */
+/* The rows to work on, from `first` on: the present ones, or every one. */
 static void fill_batch(runner *r, int64_t first, int64_t n)
 {
     const plan_arrays *a = r->a;
     batch *b = &r->batch;
     bool gather = a->rows && !r->p->every_row;
+    kv_assert(n > 0 && n <= plan_work_batch_rows(a), "a batch of %lld rows has room for %lld",
+              (long long)n, (long long)plan_work_batch_rows(a));
     int64_t k = a->rows && !gather ? row_ids_find(a->rows, 0, a->nrows, first) : first;
     b->n = n;
     for (int64_t j = 0; j < n; j++) {
@@ -302,7 +266,7 @@ typedef struct row_sweep {
 static void run_rows_part(void *arg, int64_t part, int worker)
 {
     const row_sweep *w = arg;
-    runner *r = plan_run_worker(w->s, worker);
+    runner *r = plan_work_worker(w->s, worker);
     int64_t to = (part + 1) * w->part;
     to = to < w->nrows ? to : w->nrows;
     for (int64_t first = part * w->part; first < to; first += w->batch) {
@@ -311,11 +275,13 @@ static void run_rows_part(void *arg, int64_t part, int worker)
     }
 }
 
-/* Those rows that are present, or every one. */
+/* The rows that are present, or every row. */
 void plan_rows_run(shared *s)
 {
     const plan_arrays *a = s->a;
-    row_sweep w = {s, a->rows && !s->p->every_row ? a->nrows : a->size / a->row, batch_rows(a), 0};
+    kv_assert(a->row > 0, "a rule goes by rows of %lld elements", (long long)a->row);
+    row_sweep w = {s, a->rows && !s->p->every_row ? a->nrows : a->size / a->row,
+                   plan_work_batch_rows(a), 0};
     if (w.nrows == 0)
         return;
     w.part = has_short_rows(a) ? w.batch * PART_CHUNKS : w.batch;

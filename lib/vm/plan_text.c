@@ -1,5 +1,6 @@
-/* The frame of a kernel, and what stands for the slots of its program: packs of arrays, numbers
- * that were read before, what normal() draws. */
+/* Kernels, and what stands in them for the slots of programs: packs of arrays, numbers that were
+ * read before, random numbers. Program 2 * i of a plan is over the numbers of pass i, the next one
+ * over its elements. */
 #include "vm/plan_text.h"
 
 #include <string.h>
@@ -10,8 +11,8 @@
 /* Elements of a pack: no more, so that what a thread holds of them stays in registers. */
 enum { MOST = 8, ACCESS_BYTES = 16 };
 
-/* What slots are to a text. */
-typedef enum kind { CELL, DRAW, INPUT, ARRAY } kind;
+/* The kinds of slots in a text. */
+typedef enum kind { NUMBER, TERMS, DRAW, INPUT, ARRAY } kind;
 
 /* Arrays that a program reads or writes. */
 typedef struct use {
@@ -20,129 +21,225 @@ typedef struct use {
 } use;
 
 typedef struct writer {
-    const plan_pass *pass;
-    plan_part part;
+    const plan *p;
+    int program;
+    plan_form form;
     buf heads; /* declarations of what is the same for all elements of a job */
     use use[PLAN_MAX_SLOTS];
 } writer;
 
-static const prog *prog_of(const plan *p, int pass, plan_part part)
+/* ---- Programs ---- */
+
+static bool is_of_numbers(int program)
 {
-    return part == PLAN_NUMBERS ? p->pass[pass].numbers : p->pass[pass].elements;
+    return program % 2 == 0;
 }
 
-bool plan_text_possible(const plan *p)
+static const plan_pass *pass_of(const plan *p, int program)
 {
-    return !p->by_rows;
+    return &p->pass[program / 2];
 }
 
-bool plan_text_has(const plan *p, int pass, plan_part part)
+static const prog *prog_of(const plan *p, int program)
 {
-    return prog_of(p, pass, part) != NULL;
+    return is_of_numbers(program) ? pass_of(p, program)->numbers : pass_of(p, program)->elements;
+}
+
+/* The programs of a kernel: from the first one up to the end. */
+static int first_of(const plan *p, int kernel)
+{
+    return p->by_rows ? 0 : kernel;
+}
+
+static int end_of(const plan *p, int kernel)
+{
+    return p->by_rows ? 2 * p->npasses : kernel + 1;
+}
+
+int plan_text_kernels(const plan *p)
+{
+    return p->by_rows ? 1 : 2 * p->npasses;
+}
+
+bool plan_text_has(const plan *p, int kernel)
+{
+    return p->by_rows || prog_of(p, kernel);
+}
+
+bool plan_text_possible(const plan *p, plan_input input)
+{
+    return p->by_rows || input == PLAN_INPUT_ALL || p->nnumbers == 0;
+}
+
+plan_form plan_text_form(const plan *p, int kernel, plan_input input)
+{
+    if (input != PLAN_INPUT_PRESENT)
+        return input == PLAN_INPUT_ALL ? PLAN_ROWS_ALL : PLAN_ROWS_SPREAD;
+    if (p->by_rows)
+        return p->every_row ? PLAN_ROWS_SOME : PLAN_ROWS_PRESENT;
+    return pass_of(p, kernel)->present ? PLAN_ROWS_PRESENT : PLAN_ROWS_SPREAD;
 }
 
 /* ---- Slots ---- */
 
-/* Of a program over numbers, slot i is number i. *index: of a number, or of a draw. */
-static kind kind_of(const plan_pass *pass, plan_part part, int slot, int *index)
+/* *index: of a number, terms or a draw; or the slot of an array. */
+static kind kind_of(const plan *p, int program, int slot, int *index)
 {
-    int is = part == PLAN_NUMBERS ? PLAN_PRIVATE + slot : pass->slot[slot];
-    *index = is - PLAN_PRIVATE;
-    if (is >= PLAN_PRIVATE)
-        return is < PLAN_PRIVATE + PLAN_MAX_NUMBERS ? CELL : ARRAY;
-    if (is >= PLAN_ROW_STATE)
-        return ARRAY;
-    *index = is % PLAN_PRESENT - PLAN_NORMAL;
+    *index = slot;
+    if (is_of_numbers(program)) /* slot i is number i */
+        return NUMBER;
+    slot = pass_of(p, program)->slot[slot];
+    *index = slot - PLAN_PRIVATE;
+    if (*index >= PLAN_MAX_NUMBERS) {
+        *index -= PLAN_MAX_NUMBERS;
+        return TERMS;
+    }
+    if (*index >= 0)
+        return NUMBER;
+    slot = slot < PLAN_ROW_STATE ? slot % PLAN_PRESENT : slot;
+    *index = slot - PLAN_NORMAL;
     if (*index >= 0 && *index < PLAN_MAX_DRAWS)
         return DRAW;
-    return is % PLAN_PRESENT == PLAN_INPUT ? INPUT : ARRAY;
+    *index = slot;
+    return slot == PLAN_INPUT ? INPUT : ARRAY;
+}
+
+/* By rows all passes have the same arrays. */
+int plan_text_slots(const plan *p, int kernel, int16_t *slots)
+{
+    const plan_pass *pass = pass_of(p, kernel);
+    int n = p->by_rows ? PLAN_WEIGHT + 1 : is_of_numbers(kernel) ? 0 : pass->nslots;
+    for (int s = 0; s < n; s++)
+        slots[s] = p->by_rows ? (int16_t)s : pass->slot[s];
+    return n;
 }
 
 static void read_slot(void *arg, buf *out, int slot, kv_dtype dtype)
 {
     writer *w = arg;
     const char *item = prog_text_item(dtype);
+    bool by_rows = w->p->by_rows;
     int index;
-    switch (kind_of(w->pass, w->part, slot, &index)) {
-    case CELL:
-        buf_printf(&w->heads, "    const %s n%d = *(const %s *)(c + %d);\n", item, index, item,
-                   index);
+    kind is = kind_of(w->p, w->program, slot, &index);
+    if (is == NUMBER) {
+        if (!by_rows)
+            buf_printf(&w->heads, "    const %s n%d = *(const %s *)(c + %d);\n", item, index, item,
+                       index);
         buf_printf(out, "n%d", index);
-        return;
-    case DRAW:
-        buf_printf(out, "(%s)kv_normal(seed, draw + %d, (kv_u64)(i + e))", item, index);
-        return;
-    case INPUT:
-    case ARRAY:
+    } else if (is == DRAW) {
+        buf_printf(out, "(%s)kv_normal(seed, draw + %d, (kv_u64)%s)", item, index,
+                   by_rows                    ? "e"
+                   : w->form == PLAN_ROWS_ALL ? "(i + e)"
+                                              : "(to + e)");
+    } else if (!by_rows) {
         w->use[slot].dtype = dtype;
         w->use[slot].reads = true;
         buf_printf(out, "x%d.v[e]", slot);
+    } else if (is == INPUT) {
+        buf_printf(out, "in < 0 ? (%s)0 : ((const %s *)j->src[0])[in]", item, item);
+    } else {
+        buf_printf(out, "((const %s *)j->more[%d])[e]", item, index);
     }
 }
 
 static void write_slot(void *arg, buf *out, int slot, kv_dtype dtype, int v)
 {
     writer *w = arg;
+    const char *item = prog_text_item(dtype);
+    bool by_rows = w->p->by_rows;
     int index;
-    if (kind_of(w->pass, w->part, slot, &index) == CELL) {
-        buf_printf(out, "            *(%s *)(c + %d) = v%d;\n", prog_text_item(dtype), index, v);
-        return;
+    kind is = kind_of(w->p, w->program, slot, &index);
+    if (is == NUMBER && !by_rows) {
+        buf_printf(out, "            *(%s *)(c + %d) = v%d;\n", item, index, v);
+    } else if (!by_rows) {
+        w->use[slot].dtype = dtype;
+        w->use[slot].writes = true;
+        buf_printf(out, "            x%d.v[e] = v%d;\n", slot, v);
+    } else if (is == NUMBER) {
+        buf_printf(out, "            n%d = v%d;\n", index, v);
+    } else if (is == TERMS) {
+        buf_printf(out, "            b%d += v%d;\n", index, v);
+    } else {
+        buf_printf(out, "            ((%s *)j->more[%d])[e] = v%d;\n", item, index, v);
     }
-    w->use[slot].dtype = dtype;
-    w->use[slot].writes = true;
-    buf_printf(out, "            x%d.v[e] = v%d;\n", slot, v);
 }
 
-static bool has_draws(const plan *p, int pass, plan_part part)
+static void write_statements(writer *w, buf *out)
 {
-    const plan_pass *of = &p->pass[pass];
-    bool any = false;
-    int index;
-    for (int s = 0; part == PLAN_ELEMENTS && s < of->nslots; s++)
-        any |= kind_of(of, part, s, &index) == DRAW;
-    return any;
+    const prog_text_slots slots = {w, read_slot, write_slot};
+    prog_text(out, prog_of(w->p, w->program), &slots);
 }
 
 /* ---- Words ---- */
 
-int64_t plan_text_words(const plan *p, int pass, plan_part part)
+/* The first word of a program; for the number behind the last program, the first word of draws. */
+static int64_t first_word(const plan *p, int kernel, int program)
 {
-    return prog_text_words(prog_of(p, pass, part)) + (has_draws(p, pass, part) ? 2 : 0);
+    int64_t n = 0;
+    for (int before = first_of(p, kernel); before < program; before++)
+        if (prog_of(p, before))
+            n += prog_text_words(prog_of(p, before));
+    return n;
 }
 
-void plan_text_fill(double *words, const plan *p, int pass, plan_part part, uint64_t seed,
-                    int64_t t)
+static bool has_draws(const plan *p, int kernel)
 {
-    const prog *of = prog_of(p, pass, part);
+    bool any = false;
+    int index;
+    for (int i = first_of(p, kernel); i < end_of(p, kernel); i++)
+        for (int s = 0; !is_of_numbers(i) && s < pass_of(p, i)->nslots; s++)
+            any |= kind_of(p, i, s, &index) == DRAW;
+    return any;
+}
+
+int64_t plan_text_words(const plan *p, int kernel)
+{
+    return first_word(p, kernel, end_of(p, kernel)) + (has_draws(p, kernel) ? 2 : 0);
+}
+
+void plan_text_fill(double *words, const plan *p, int kernel, uint64_t seed, int64_t t)
+{
     uint64_t draws[2] = {seed, (uint64_t)t * PLAN_MAX_DRAWS};
-    prog_text_fill(words, of);
-    if (has_draws(p, pass, part))
-        memcpy(&words[prog_text_words(of)], draws, sizeof draws);
+    for (int i = first_of(p, kernel); i < end_of(p, kernel); i++)
+        if (prog_of(p, i))
+            prog_text_fill(words + first_word(p, kernel, i), prog_of(p, i));
+    if (has_draws(p, kernel))
+        memcpy(words + first_word(p, kernel, end_of(p, kernel)), draws, sizeof draws);
 }
 
-bool plan_text_is_shared(const plan *p, int pass, plan_part part)
+bool plan_text_is_shared(const plan *p, int kernel)
 {
-    return !has_draws(p, pass, part);
+    return !has_draws(p, kernel);
 }
 
-/* ---- Text ---- */
+static void write_draws(buf *out, const plan *p, int kernel, const char *words)
+{
+    long long word = (long long)first_word(p, kernel, end_of(p, kernel));
+    if (!has_draws(p, kernel))
+        return;
+    buf_printf(out, "    const kv_u64 seed = (kv_u64)kv_integer(%s[%lld]);\n", words, word);
+    buf_printf(out, "    const kv_u64 draw = (kv_u64)kv_integer(%s[%lld]);\n", words, word + 1);
+}
+
+/* ---- A thread for a pack of elements ---- */
 
 /* As many elements as 16 bytes hold of the widest array. What draws computes for longer than it
- * waits for memory. */
-static int64_t pack_of(const writer *w, bool draws)
+ * waits for memory, and rows begin anywhere. */
+static int pack_of(const writer *w)
 {
-    int64_t n = MOST;
-    for (int s = 0; s < w->pass->nslots; s++)
+    int n = MOST;
+    for (int s = 0; s < PLAN_MAX_SLOTS; s++)
         while ((w->use[s].reads || w->use[s].writes) &&
                n * kv_dtype_bytes(w->use[s].dtype) > ACCESS_BYTES)
             n /= 2;
-    return draws || w->part == PLAN_NUMBERS ? 1 : n;
+    bool single = is_of_numbers(w->program) || has_draws(w->p, w->program);
+    return single || w->form != PLAN_ROWS_ALL ? 1 : n;
 }
 
 /* The next slot from s on whose array is read or written, or that behind the last one. */
 static int next_array(const writer *w, int s)
 {
-    while (s < w->pass->nslots && !w->use[s].reads && !w->use[s].writes)
+    while (s < PLAN_MAX_SLOTS && !w->use[s].reads && !w->use[s].writes)
         s++;
     return s;
 }
@@ -150,12 +247,12 @@ static int next_array(const writer *w, int s)
 static bool is_input(const writer *w, int slot)
 {
     int index;
-    return kind_of(w->pass, w->part, slot, &index) == INPUT;
+    return kind_of(w->p, w->program, slot, &index) == INPUT;
 }
 
 static void declare_arrays(const writer *w, buf *out)
 {
-    int n = w->pass->nslots;
+    int n = PLAN_MAX_SLOTS;
     for (int s = next_array(w, 0); s < n; s = next_array(w, s + 1)) {
         const char *item = prog_text_item(w->use[s].dtype);
         if (is_input(w, s))
@@ -170,34 +267,55 @@ static void declare_arrays(const writer *w, buf *out)
     buf_add(out, ";\n");
 }
 
+/* The place of element i in the arrays, `to`, and in the input, `in`, or -1. */
+static void declare_places(const writer *w, buf *out)
+{
+    if (w->form == PLAN_ROWS_PRESENT)
+        buf_add(out, "        const kv_i64 to = j->index[i / j->row] * j->row + i % j->row;\n"
+                     "        const kv_i64 in = i;\n        (void)in;\n");
+    else if (w->form == PLAN_ROWS_SPREAD)
+        buf_add(out, "        const kv_i64 to = i, place = j->index[i / j->row];\n"
+                     "        const kv_i64 in = place < 0 ? -1 : place * j->row + i % j->row;\n"
+                     "        (void)in;\n");
+}
+
 static void declare_packs(const writer *w, buf *out)
 {
-    for (int s = next_array(w, 0); s < w->pass->nslots; s = next_array(w, s + 1))
+    for (int s = next_array(w, 0); s < PLAN_MAX_SLOTS; s = next_array(w, s + 1))
         buf_printf(out, "        kv_pack<%s, N> x%d;\n", prog_text_item(w->use[s].dtype), s);
 }
 
 static void load_packs(const writer *w, buf *out, const char *whole)
 {
-    for (int s = 0; s < w->pass->nslots; s++)
-        if (w->use[s].reads && is_input(w, s))
-            buf_printf(out, "            x%d = a%d.load<N, %s>(i, n);\n", s, s, whole);
-        else if (w->use[s].reads)
-            buf_printf(out, "            x%d = kv_load<N, %s>(a%d, i, n);\n", s, whole, s);
+    bool all = w->form == PLAN_ROWS_ALL;
+    for (int s = 0; s < PLAN_MAX_SLOTS; s++) {
+        if (!w->use[s].reads)
+            continue;
+        buf_printf(out, "            x%d = ", s);
+        if (!is_input(w, s)) {
+            buf_printf(out, "kv_load<N, %s>(a%d, %s, n);\n", whole, s, all ? "i" : "to");
+            continue;
+        }
+        if (w->form == PLAN_ROWS_SPREAD)
+            buf_printf(out, "in < 0 ? kv_pack<%s, N>() : ", prog_text_item(w->use[s].dtype));
+        buf_printf(out, "a%d.load<N, %s>(%s, n);\n", s, whole, all ? "i" : "in");
+    }
 }
 
 static void store_packs(const writer *w, buf *out, const char *whole)
 {
-    for (int s = 0; s < w->pass->nslots; s++)
+    const char *at = w->form == PLAN_ROWS_ALL ? "i" : "to";
+    for (int s = 0; s < PLAN_MAX_SLOTS; s++)
         if (w->use[s].writes)
-            buf_printf(out, "            kv_store<N, %s>(a%d, i, n, x%d);\n", whole, s, s);
+            buf_printf(out, "            kv_store<N, %s>(a%d, %s, n, x%d);\n", whole, s, at, s);
 }
 
-/* What is done with all arrays, in either way: so the accesses of a pack come one behind the other,
- * and the device does not wait between them. */
+/* Writes the loads or stores of all arrays, once for whole packs and once for parts: the accesses
+ * of a pack then follow each other, and the device does not wait between them. */
 static void write_both(const writer *w, buf *out,
                        void (*write)(const writer *w, buf *out, const char *whole))
 {
-    if (w->part == PLAN_NUMBERS)
+    if (is_of_numbers(w->program))
         return;
     buf_add(out, "        if (whole) {\n");
     write(w, out, "true");
@@ -206,65 +324,195 @@ static void write_both(const writer *w, buf *out,
     buf_add(out, "        }\n");
 }
 
-static bool same_slots(const plan_pass *p, const plan_pass *q)
+/* Declares the members that are the same for all elements of a job. */
+static void write_members(const writer *w, buf *out)
 {
-    return p->nslots == q->nslots &&
-           memcmp(p->slot, q->slot, (size_t)p->nslots * sizeof *p->slot) == 0;
-}
-
-bool plan_text_same(const plan *p, const plan *q)
-{
-    bool same = p == q || p->npasses == q->npasses;
-    for (int i = 0; i < p->npasses && p != q && same; i++) {
-        same = same_slots(&p->pass[i], &q->pass[i]);
-        for (int part = 0; part < PLAN_PARTS && same; part++) {
-            const prog *a = prog_of(p, i, part), *b = prog_of(q, i, part);
-            same = a && b ? prog_text_same(a, b) : a == b;
-        }
-    }
-    return same;
-}
-
-/* What is the same for all elements of a job. */
-static void write_members(const writer *w, buf *out, const plan *p, int pass)
-{
-    const prog *of = prog_of(p, pass, w->part);
-    long long word = (long long)prog_text_words(of);
-    bool draws = has_draws(p, pass, w->part);
-    int numbers = w->part == PLAN_NUMBERS ? 0 : w->pass->nslots;
-    buf_printf(out, "    enum { N = %d };\n", (int)pack_of(w, draws));
+    bool numbers = is_of_numbers(w->program);
+    buf_printf(out, "    enum { N = %d };\n", pack_of(w));
     buf_add(out, "    const job_item *j;\n    const double *k = j->numbers;\n");
-    if (w->heads.len > 0 || w->part == PLAN_NUMBERS)
-        buf_printf(out, "    kv_u64 *const c = (kv_u64 *)j->more[%d];\n", numbers);
-    prog_text_constants(out, of);
-    if (draws) {
-        buf_printf(out, "    const kv_u64 seed = (kv_u64)kv_integer(k[%lld]);\n", word);
-        buf_printf(out, "    const kv_u64 draw = (kv_u64)kv_integer(k[%lld]);\n", word + 1);
-    }
+    if (w->heads.len > 0 || numbers)
+        buf_printf(out, "    kv_u64 *const c = (kv_u64 *)j->more[%d];\n",
+                   numbers ? 0 : pass_of(w->p, w->program)->nslots);
+    prog_text_constants(out, prog_of(w->p, w->program));
+    write_draws(out, w->p, w->program, "k");
     buf_add(out, buf_text(&w->heads));
     declare_arrays(w, out);
 }
 
-void plan_text(buf *out, const plan *p, int pass, plan_part part, const char *name)
+static void write_packs(writer *w, buf *out, const char *name)
 {
-    writer w = {.pass = &p->pass[pass], .part = part};
-    const prog_text_slots slots = {&w, read_slot, write_slot};
     buf statements = {0};
-    prog_text(&statements, prog_of(p, pass, part), &slots);
+    write_statements(w, &statements);
     buf_printf(out, "/* What a rule does with %s. */\nstruct %s_work {\n",
-               part == PLAN_NUMBERS ? "numbers" : "elements", name);
-    write_members(&w, out, p, pass);
+               is_of_numbers(w->program) ? "numbers" : "elements", name);
+    write_members(w, out);
     buf_add(out, "    __device__ __forceinline__ void at(kv_i64 i, int n) const\n    {\n");
+    declare_places(w, out);
     buf_add(out, "        const bool whole = packs && n == N;\n");
-    declare_packs(&w, out);
-    write_both(&w, out, load_packs);
+    declare_packs(w, out);
+    write_both(w, out, load_packs);
     buf_add(out, "#pragma unroll\n        for (int e = 0; e < N; e++) {\n");
     buf_add(out, buf_text(&statements));
     buf_add(out, "        }\n");
-    write_both(&w, out, store_packs);
+    write_both(w, out, store_packs);
     buf_printf(out, "    }\n};\nextern \"C\" __global__ void %s(job_list l)\n{\n", name);
     buf_printf(out, "    kv_each_pack<%s_work>(l);\n}\nKV_KERNEL(%s)\n", name, name);
-    out->failed |= w.heads.failed || statements.failed;
-    buf_release(&w.heads);
+    out->failed |= w->heads.failed || statements.failed;
+    buf_release(&w->heads);
     buf_release(&statements);
+}
+
+/* ---- A thread for each row ---- */
+
+static const char *number_item(const plan *p, int i)
+{
+    return prog_text_item(prog_dtype((prog_type)p->number_type[i]));
+}
+
+/* The type that the sum of such numbers is made in. */
+static const char *sum_item(const plan *p, int i)
+{
+    return p->number_type[i] == PROG_F32 ? "float" : "double";
+}
+
+static void begin_row(const writer *w, buf *out)
+{
+    static const char *const places[] = {
+        [PLAN_ROWS_ALL] = "row = r, place = r",
+        [PLAN_ROWS_SPREAD] = "row = r, place = j->index[r]",
+        [PLAN_ROWS_PRESENT] = "row = j->index[r], place = r",
+        [PLAN_ROWS_SOME] = "row = r, place = j->index[r]",
+    };
+    buf_printf(out,
+               "    for (kv_i64 r = at / %d + kv_lane(); r < (at + m) / %d; r += JOB_TEAM) {\n"
+               "    const kv_i64 %s;\n    const bool present = %s;\n    (void)present;\n",
+               PLAN_ROW_ELEMENTS, PLAN_ROW_ELEMENTS, places[w->form],
+               w->form == PLAN_ROWS_SOME ? "place >= 0" : "true");
+    for (int i = 0; i < w->p->nnumbers; i++)
+        buf_printf(out, "    %s n%d = 0;\n    (void)n%d;\n", number_item(w->p, i), i, i);
+}
+
+/* The numbers that states hold for the row: they are read before all passes, and those of present
+ * rows, or of absent ones, are written behind them. */
+static void write_states(buf *out, const plan *p, bool write)
+{
+    for (int i = 0; i < p->nrows; i++) {
+        const plan_row *m = &p->row[i];
+        bool begins = m->slot >= PLAN_ROW_BEGIN;
+        int state = PLAN_STATE + m->slot - (begins ? PLAN_ROW_BEGIN : PLAN_ROW_STATE);
+        const char *item = number_item(p, m->number);
+        if (m->write != write)
+            continue;
+        if (write)
+            buf_printf(out, "    if (%spresent)\n        ((%s *)j->more[%d])[row] = n%d;\n",
+                       begins ? "!" : "", item, state, m->number);
+        else
+            buf_printf(out, "    n%d = ((const %s *)j->more[%d])[row];\n", m->number, item, state);
+    }
+}
+
+static void write_constants(const writer *w, buf *out)
+{
+    buf_printf(out, "    const double *k = j->numbers + %lld;\n    (void)k;\n",
+               (long long)first_word(w->p, 0, w->program));
+    prog_text_constants(out, prog_of(w->p, w->program));
+}
+
+static void write_numbers(writer *w, buf *out)
+{
+    buf_add(out, "    {\n");
+    write_constants(w, out);
+    write_statements(w, out);
+    buf_add(out, "    }\n");
+}
+
+/* A block of PLAN_CHUNK terms begins at 0, and so does what blocks are added to. */
+static void write_columns(writer *w, buf *out)
+{
+    const plan *p = w->p;
+    const plan_pass *pass = pass_of(p, w->program);
+    buf_printf(out, "    if (%s) {\n", pass->present ? "present" : "true");
+    write_constants(w, out);
+    for (int s = 0; s < pass->nsums; s++)
+        buf_printf(out, "    %s s%d = 0;\n", sum_item(p, pass->sum[s]), s);
+    buf_printf(out,
+               "    for (kv_i64 from = 0; from < j->row; from += %d) {\n"
+               "        const kv_i64 to = j->row - from < %d ? j->row : from + %d;\n",
+               PLAN_CHUNK, PLAN_CHUNK, PLAN_CHUNK);
+    for (int s = 0; s < pass->nsums; s++)
+        buf_printf(out, "        %s b%d = 0;\n", sum_item(p, pass->sum[s]), s);
+    buf_add(out, "        for (kv_i64 column = from; column < to; column++) {\n"
+                 "            const kv_i64 e = row * j->row + column;\n"
+                 "            const kv_i64 in = place < 0 ? -1 : place * j->row + column;\n"
+                 "            (void)e, (void)in;\n");
+    write_statements(w, out);
+    buf_add(out, "        }\n");
+    for (int s = 0; s < pass->nsums; s++)
+        buf_printf(out, "        s%d += b%d;\n", s, s);
+    buf_add(out, "    }\n");
+    for (int s = 0; s < pass->nsums; s++)
+        buf_printf(out, "    n%d = s%d;\n", pass->sum[s], s);
+    buf_add(out, "    }\n");
+}
+
+static void write_rows(writer *w, buf *out, const char *name)
+{
+    const plan *p = w->p;
+    buf_printf(out,
+               "/* What a rule does with rows. */\n"
+               "extern \"C\" __global__ void %s(job_list l)\n{\n    KV_EACH_TILE(l, j, at, m) {\n",
+               name);
+    write_draws(out, p, 0, "j->numbers");
+    begin_row(w, out);
+    write_states(out, p, false);
+    for (w->program = 0; w->program < 2 * p->npasses; w->program++) {
+        if (!prog_of(p, w->program))
+            continue;
+        if (is_of_numbers(w->program))
+            write_numbers(w, out);
+        else
+            write_columns(w, out);
+    }
+    write_states(out, p, true);
+    buf_printf(out, "    }\n    }\n}\nKV_KERNEL(%s)\n", name);
+}
+
+void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char *name)
+{
+    writer w = {.p = p, .program = kernel, .form = plan_text_form(p, kernel, input)};
+    if (p->by_rows)
+        write_rows(&w, out, name);
+    else
+        write_packs(&w, out, name);
+}
+
+/* ---- Plans that are alike ---- */
+
+static bool same_pass(const plan_pass *p, const plan_pass *q)
+{
+    return p->present == q->present && p->nslots == q->nslots && p->nsums == q->nsums &&
+           memcmp(p->slot, q->slot, (size_t)p->nslots * sizeof *p->slot) == 0 &&
+           memcmp(p->sum, q->sum, (size_t)p->nsums * sizeof *p->sum) == 0;
+}
+
+/* Compares the parts of the texts that are neither programs nor slots. */
+static bool same_rows(const plan *p, const plan *q)
+{
+    bool same = p->by_rows == q->by_rows && p->every_row == q->every_row && p->nrows == q->nrows &&
+                p->nnumbers == q->nnumbers &&
+                memcmp(p->number_type, q->number_type, (size_t)p->nnumbers) == 0;
+    for (int i = 0; i < p->nrows && same; i++)
+        same = p->row[i].slot == q->row[i].slot && p->row[i].number == q->row[i].number &&
+               p->row[i].write == q->row[i].write;
+    return same;
+}
+
+bool plan_text_same(const plan *p, const plan *q)
+{
+    bool same = p == q || (p->npasses == q->npasses && same_rows(p, q));
+    for (int i = 0; p != q && same && i < 2 * p->npasses; i++) {
+        const prog *a = prog_of(p, i), *b = prog_of(q, i);
+        same = same_pass(pass_of(p, i), pass_of(q, i)) && (a && b ? prog_text_same(a, b) : a == b);
+    }
+    return same;
 }

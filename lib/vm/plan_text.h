@@ -1,9 +1,12 @@
-/* Plans as source text for GPUs: for each pass a kernel over the elements, and one over the numbers
- * that it finds computed.
+/* Plans as source text for GPUs. A plan that works row by row is one kernel, whose threads have a
+ * row each. Any other plan has two kernels for each pass, one over numbers and one over elements.
  *
  * The text needs the definitions that the plugin of the device puts before it (cuda/job.h,
- * cuda/element.cuh): names that begin with kv_. A thread works on a pack of N elements, which it
- * reads from all arrays before it computes; no access is wider than 16 bytes.
+ * cuda/kernel_element.cuh): names that begin with kv_.
+ *
+ * A thread of a kernel over elements works on a pack of N, which it reads from all arrays before it
+ * computes; no access is wider than 16 bytes. Where the input has some rows of the key, N is 1, and
+ * the kernel maps the element to its place in the arrays and in the input.
  *
  * Worked example, stored += input * 2 of a float32 key:
  *     struct kv_rule_work {
@@ -40,37 +43,70 @@
  *             }
  *         }
  *     };
+ *
+ * A kernel by rows keeps the numbers of its row in variables, and adds its sums in the order of the
+ * CPU (vm/plan_rows.c). Of stored += input * rowmean(input) its middle is
+ *     for (kv_i64 column = from; column < to; column++) {
+ *         const kv_i64 e = row * j->row + column;
+ *         const kv_i64 in = place < 0 ? -1 : place * j->row + column;
+ *         const float v0 = in < 0 ? (float)0 : ((const float *)j->src[0])[in];
+ *         b0 += v0;
+ *     }
  */
 #ifndef VM_PLAN_TEXT_H
 #define VM_PLAN_TEXT_H
 
 #include "vm/plan.h"
 
-/* The programs of a pass, in the order in which they run. */
-typedef enum plan_part { PLAN_NUMBERS, PLAN_ELEMENTS, PLAN_PARTS } plan_part;
+/* The rows that an input has: all of them, or those of a row_sparse sum. */
+typedef enum plan_input {
+    PLAN_INPUT_ALL,    /* all */
+    PLAN_INPUT_SPREAD, /* some; the others are zeros, and present too */
+    PLAN_INPUT_PRESENT /* some, which alone are present */
+} plan_input;
 
-/* Whether every pass can be a kernel: none goes row by row. */
-bool plan_text_possible(const plan *p);
+/* Which rows a kernel goes through, which are present, and where their input is. */
+typedef enum plan_form {
+    PLAN_ROWS_ALL,     /* every row; all are present; input row r is row r */
+    PLAN_ROWS_SPREAD,  /* every row; all are present; input row r is row index[r], or zeros */
+    PLAN_ROWS_PRESENT, /* the rows index[k], which are present; their input is row k */
+    PLAN_ROWS_SOME     /* every row; row r is present where index[r] is not negative; its input is
+                          that row, or zeros */
+} plan_form;
 
-/* Whether a pass has such a part. */
-bool plan_text_has(const plan *p, int pass, plan_part part);
+/* The elements of a job that stand for one row, where a thread has a row. Tiles of a launch are a
+ * multiple of it. */
+enum { PLAN_ROW_ELEMENTS = 32 };
 
-/* The kernel of a part, called `name`. Errors end in out.
+/* Returns true if there are texts for such an input: reductions over all elements need all rows. */
+bool plan_text_possible(const plan *p, plan_input input);
+
+/* The number of kernels of a plan, in the order in which they run: one by rows; else kernel 2 * i
+ * is over the numbers of pass i, and the next one over its elements. Some have nothing to do. */
+int plan_text_kernels(const plan *p);
+bool plan_text_has(const plan *p, int kernel);
+
+plan_form plan_text_form(const plan *p, int kernel, plan_input input);
+
+/* The kernel, called `name`. Errors end in out.
  *
- * Its jobs: `more` are the arrays by slot of the pass, and behind them the plan's numbers, a word
- * of 8 bytes each, at whose beginning a number lies in its own type. Those of PLAN_NUMBERS have one
- * element and the numbers alone. */
-void plan_text(buf *out, const plan *p, int pass, plan_part part, const char *name);
+ * Its jobs: `more` are the arrays of the slots of plan_text_slots, and behind them the plan's
+ * numbers, a word of 8 bytes each, at whose beginning a number lies in its own type. src: the
+ * values whose sum the input is; by rows the input alone. A kernel over numbers has one element. */
+void plan_text(buf *out, const plan *p, int kernel, plan_input input, const char *name);
 
-/* Whether all texts of both plans are the same: quicker than to write them. */
+/* Writes the slots, PLAN_MAX_SLOTS (vm/plan_pass.h) at most, and returns how many there are. */
+int plan_text_slots(const plan *p, int kernel, int16_t *slots);
+
+/* Returns true if all texts of both plans are equal, without writing them. */
 bool plan_text_same(const plan *p, const plan *q);
 
-/* The words that a job needs: constants, and of elements what normal() draws from. */
-int64_t plan_text_words(const plan *p, int pass, plan_part part);
-void plan_text_fill(double *words, const plan *p, int pass, plan_part part, uint64_t seed,
-                    int64_t t);
+/* The words that a job needs: the constants of its programs, then the seed and the count that
+ * normal() draws from, where it draws. */
+int64_t plan_text_words(const plan *p, int kernel);
+void plan_text_fill(double *words, const plan *p, int kernel, uint64_t seed, int64_t t);
 
-/* Whether the words are the same for all keys. */
-bool plan_text_is_shared(const plan *p, int pass, plan_part part);
+/* Returns true if the words are the same for all keys. */
+bool plan_text_is_shared(const plan *p, int kernel);
 
 #endif

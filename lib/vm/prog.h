@@ -78,7 +78,7 @@ typedef struct inst {
 struct prog {
     const kernel_table *kernels;
     int32_t ninsts;
-    int32_t nregs; /* those that are filled with a constant come first */
+    int32_t nregs; /* registers that hold a constant come first */
     int32_t nfills;
     int32_t nslots;
     int32_t block;             /* elements */

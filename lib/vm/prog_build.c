@@ -5,12 +5,12 @@
  * number is left out; a node equal to an earlier one is that one. Every rule below is exact for
  * infinities, subnormals and signs of zero. Of a nan it keeps only that it is one.
  */
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "array/device.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
+#include "cpu/cpu.h"
 #include "vm/arith.h"
 #include "vm/prog.h"
 
@@ -163,7 +163,7 @@ prog_value prog_const(prog_builder *b, prog_type type, double x)
 {
     if (type == PROG_I64) {
         int64_t i;
-        cpu_dev_ops.convert(&i, KV_INT64, &x, KV_FLOAT64, 1);
+        convert_elements(&i, KV_INT64, &x, KV_FLOAT64, 1);
         return prog_const_int(b, type, i);
     }
     return constant(b, type, (prog_number){.number = type == PROG_F32 ? (float)x : x});
@@ -181,7 +181,7 @@ static bool is_const(const prog_builder *b, prog_value x)
     return b->nodes[x].op == NODE_CONST;
 }
 
-/* Whether x is the floating-point constant k, the sign of a zero included. */
+/* Returns true if x is the floating-point constant k, with the same sign of a zero. */
 static bool is_number(const prog_builder *b, prog_value x, double k)
 {
     const node *n = &b->nodes[x];
@@ -237,7 +237,7 @@ static prog_value apply2(prog_builder *b, prog_op op, prog_value x, prog_value y
     return prog_apply(b, op, x, y, -1);
 }
 
-/* Whether dividing by k is the same as multiplying by 1 / k: k is a power of two. */
+/* Returns true if x / k has the bits of x * (1 / k): k is a power of two. */
 static bool has_exact_inverse(double k, prog_type type)
 {
     int exponent;
@@ -346,7 +346,10 @@ prog_value prog_apply(prog_builder *b, prog_op op, prog_value x, prog_value y, p
     for (int i = 0; i < n; i++) {
         if (b->failed || kid[i] < 0)
             return -1;
-        assert(prog_value_type(b, kid[i]) == prog_value_type(b, x));
+        if (!kv_assert(prog_value_type(b, kid[i]) == prog_value_type(b, x),
+                       "operation %d gets numbers of types %d and %d", op,
+                       prog_value_type(b, kid[i]), prog_value_type(b, x)))
+            return -1;
         known &= is_const(b, kid[i]);
     }
     prog_type type = prog_value_type(b, x);
@@ -360,7 +363,8 @@ prog_value prog_apply(prog_builder *b, prog_op op, prog_value x, prog_value y, p
     prog_value simpler = simplify(b, op, kid);
     if (simpler >= 0 || b->failed)
         return simpler;
-    assert(b->kernels->run[type][op]);
+    if (!kv_assert(b->kernels->run[type][op], "no kernel does operation %d on type %d", op, type))
+        return -1;
     node made = {.op = (uint8_t)op, .type = (uint8_t)type};
     memcpy(made.kid, kid, sizeof made.kid);
     return prog_intern(b, &made);
@@ -379,7 +383,7 @@ prog_value prog_cast(prog_builder *b, prog_type type, prog_value x)
     if (from->op == NODE_CONST) {
         prog_number in, out;
         put_number(&in, was, from->k);
-        cpu_dev_ops.convert(&out, prog_dtype(type), &in, prog_dtype(was), 1);
+        convert_elements(&out, prog_dtype(type), &in, prog_dtype(was), 1);
         return constant(b, type, get_number(&out, type));
     }
     /* there and back through a wider type */
@@ -390,7 +394,8 @@ prog_value prog_cast(prog_builder *b, prog_type type, prog_value x)
     return prog_intern(b, &made);
 }
 
-/* Whether every number that x can be is one of dtype already. */
+/* Returns true if every possible value of x is one of dtype already, so that rounding is not
+ * needed. */
 static bool is_narrow(const prog_builder *b, kv_dtype dtype, prog_value x)
 {
     const node *n = &b->nodes[x];
@@ -429,8 +434,8 @@ prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x)
         prog_number in, out;
         uint64_t narrow;
         put_number(&in, type, b->nodes[x].k);
-        cpu_dev_ops.convert(&narrow, dtype, &in, prog_dtype(type), 1);
-        cpu_dev_ops.convert(&out, prog_dtype(type), &narrow, dtype, 1);
+        convert_elements(&narrow, dtype, &in, prog_dtype(type), 1);
+        convert_elements(&out, prog_dtype(type), &narrow, dtype, 1);
         return constant(b, type, get_number(&out, type));
     }
     if (dtype == KV_BOOL)
@@ -445,9 +450,17 @@ prog_value prog_narrow(prog_builder *b, kv_dtype dtype, prog_value x)
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
+/* Slots index arrays of the caller, so a wrong one must not pass. */
+static bool is_slot(int slot)
+{
+    return kv_assert(slot >= 0 && slot <= PROG_MAX_SLOT, "slot %d of a program is not in 0 to %d",
+                     slot, PROG_MAX_SLOT);
+}
+
 prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type)
 {
-    assert(slot >= 0 && slot <= PROG_MAX_SLOT);
+    if (!is_slot(slot))
+        return -1;
     for (int64_t i = 0; i < b->nstores; i++) {
         if (b->stores[i].slot == slot) {
             return prog_cast(b, type, prog_narrow(b, dtype, b->stores[i].value));
@@ -460,7 +473,8 @@ prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type)
 
 prog_value prog_load_number(prog_builder *b, int slot, prog_type type)
 {
-    assert(slot >= 0 && slot <= PROG_MAX_SLOT);
+    if (!is_slot(slot))
+        return -1;
     node made = {.op = NODE_LOAD,
                  .type = (uint8_t)type,
                  .dtype = (uint8_t)prog_dtype(type),
@@ -470,8 +484,7 @@ prog_value prog_load_number(prog_builder *b, int slot, prog_type type)
 
 void prog_store(prog_builder *b, int slot, kv_dtype dtype, prog_value x)
 {
-    assert(slot >= 0 && slot <= PROG_MAX_SLOT);
-    if (b->failed || x < 0)
+    if (b->failed || x < 0 || !is_slot(slot))
         return;
     /* converting narrows anyway */
     const node *n = &b->nodes[x];

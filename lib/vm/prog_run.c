@@ -4,11 +4,9 @@
  * instruction is one call of a loop over the block, so its cost of a few nanoseconds is spread over
  * many elements. Places hold the block's registers, which stay, and the arrays, which move on.
  */
-#include <string.h>
-
-#include "array/device.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "cpu/cpu.h"
 #include "vm/prog.h"
 
 void prog_free(prog *p)
@@ -16,15 +14,10 @@ void prog_free(prog *p)
     mem_free(p);
 }
 
-int64_t prog_block(const prog *p)
-{
-    return p->block;
-}
-
 /* Bytes of the list of places, so that what follows is aligned. */
 static int64_t places_bytes(const prog *p)
 {
-    return ((int64_t)sizeof(char *) * (p->nregs + p->nslots) + MEM_ALIGN - 1) & ~(MEM_ALIGN - 1);
+    return mem_aligned((int64_t)sizeof(char *) * (p->nregs + p->nslots));
 }
 
 int64_t prog_scratch_bytes(const prog *p)
@@ -40,16 +33,16 @@ static void run_inst(const prog *p, const inst *in, char *const *place, char *as
         in->run(place[in->dst], place[in->a], place[in->b], place[in->c], p->pool + in->k, n);
         return;
     case INST_CONVERT:
-        cpu_dev_ops.convert(place[in->dst], (kv_dtype)in->to, place[in->a], (kv_dtype)in->from, n);
+        convert_elements(place[in->dst], (kv_dtype)in->to, place[in->a], (kv_dtype)in->from, n);
         return;
     case INST_NARROW:
-        cpu_dev_ops.convert(aside, (kv_dtype)in->to, place[in->a], (kv_dtype)in->from, n);
-        cpu_dev_ops.convert(place[in->dst], (kv_dtype)in->from, aside, (kv_dtype)in->to, n);
+        convert_elements(aside, (kv_dtype)in->to, place[in->a], (kv_dtype)in->from, n);
+        convert_elements(place[in->dst], (kv_dtype)in->from, aside, (kv_dtype)in->to, n);
         return;
     }
 }
 
-/* How many blocks ahead the memory is asked for elements. */
+/* Blocks ahead for which the memory is asked for elements. */
 enum { AHEAD = 2 };
 
 /* The instructions on one block. far: while they compute, later blocks are on their way, which the

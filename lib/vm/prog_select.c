@@ -1,14 +1,14 @@
 /* Programs, second half: nodes become instructions, their results get places.
  *
  * Tiling. From the last node to the first, each node that is needed becomes one instruction, which
- * swallows operands that nobody else needs when a fused loop exists for the shape: w - lr*g is one
- * loop, not two. A fused loop computes each written operation in the written order; factors and
+ * swallows operands that no other node needs when a fused loop exists for the shape: w - lr*g is
+ * one loop, not two. A fused loop computes each written operation in the written order; factors and
  * signs are folded only where that changes no bit: x - k*y is x + (-k)*y, and 1*x is x, but x - (y
  * + z) is not x + ((-y) + (-z)), which differs in the sign of zeros.
  *
- * Places. A result lives in a register of one block. When it is stored, and nothing later reads
- * what the array held before, it is written to the array at once, and later instructions read it
- * there. Stores that cannot be so come behind everything else. Arrays of a type that needs no
+ * Places. A result lives in a register of one block. When it is stored, and no later instruction
+ * reads the old contents of the array, it is written to the array at once, and later instructions
+ * read it there. All other stores come last. Arrays of a type that needs no
  * conversion are operands as they are; nothing is copied.
  *
  * Worked example: stored = stored - 0.1*input, w = stored*stored (arrays 0, 1, 2, all float32)
@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "vm/prog.h"
 
@@ -54,7 +55,7 @@ typedef struct selection {
     int32_t own_lists[3 * OWN_TILES];
 } selection;
 
-/* ---- What is needed -------------------------------------------------------------------------- */
+/* ---- Uses of nodes --------------------------------------------------------------------------- */
 
 /* A load that needs no instruction: the array itself is the operand. */
 static bool is_direct(const node *n)
@@ -118,7 +119,7 @@ static double number(const selection *s, int32_t x)
     return s->nodes[x].k.number;
 }
 
-/* Whether the one tile being made may swallow x: an operation that only it needs. */
+/* Returns true if the tile being made may swallow x: an operation that only this tile needs. */
 static bool swallows(const selection *s, int32_t x, int op)
 {
     return s->nodes[x].uses == 1 && s->nodes[x].op == op;
@@ -162,7 +163,7 @@ typedef struct root {
     double in, out;
 } root;
 
-/* Whether x is such a root. What is inside it is swallowed. */
+/* Returns true if x is such a root; its inner operations are swallowed. */
 static bool root_of(const selection *s, int32_t x, root *r)
 {
     const node *n = &s->nodes[x];
@@ -688,6 +689,8 @@ static void put_insts(const selection *s, prog *p, inst *out, uint64_t *pool)
             in->k = put_constants(pool, &npool, t->type, t->k);
         p->narrows |= t->kind == INST_NARROW;
     }
+    kv_assert(npool <= KERNEL_CONSTANTS * (p->ninsts + 1) && npool <= UINT16_MAX,
+              "%d instructions have %d words of constants", p->ninsts, npool);
 }
 
 /* The widest number that a register holds. */
@@ -732,6 +735,9 @@ static int put_program(selection *s, prog **out, kv_err *e)
         s->nslots = from >= s->nslots ? from + 1 : s->nslots;
         s->nslots = to >= s->nslots ? to + 1 : s->nslots;
     }
+    kv_assert(s->nslots <= PROG_MAX_SLOT + 1 && s->nregs + s->nslots <= INT16_MAX,
+              "a program has %d registers and %d arrays, too many to count in 16 bits", s->nregs,
+              s->nslots);
     int64_t bytes = (int64_t)sizeof(prog) + ninsts * (int64_t)sizeof(inst) + npool * 8 +
                     s->nslots * (int64_t)sizeof(int64_t);
     prog *p = mem_alloc(bytes, 1, e);
@@ -799,6 +805,9 @@ int prog_finish(prog_builder *b, prog **out, kv_err *e)
     make_stores(&s);
     assign_registers(&s);
     rc = put_program(&s, out, e);
+    kv_assert(s.ntiles <= b->nnodes + b->nstores && s.nfree <= s.nregs - s.nfills,
+              "%lld nodes make %d instructions, %d of %d registers are free",
+              (long long)b->nnodes, s.ntiles, s.nfree, s.nregs);
     mem_free(s.memory);
     return rc;
 }

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "vm/prog.h"
 
-/* The types of element.cuh. */
+/* The types of kernel_element.cuh. */
 static const struct {
     const char *tag, *item;
 } dtypes[KV_DTYPE_END] = {
@@ -47,7 +47,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Whether an expression has a name on its own. */
+/* Returns true if the text of an expression has the name as a word. */
 static bool mentions(const char *text, const char *name)
 {
     size_t n = strlen(name);

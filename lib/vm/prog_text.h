@@ -1,5 +1,5 @@
-/* Programs as text for devices: C++ with the definitions of cuda/element.cuh, whose names begin
- * with kv_.
+/* Programs as text for devices: C++ with the definitions of cuda/kernel_element.cuh, whose names
+ * begin with kv_.
  *
  * Each instruction becomes one variable, which later instructions read, so registers and stores
  * keep their order without a thought. What the elements of a slot are is the caller's. Constants
@@ -31,17 +31,17 @@ typedef struct prog_text_slots {
 /* The statements; errors end in out. */
 void prog_text(buf *out, const prog *p, const prog_text_slots *slots);
 
-/* Whether the statements of both are the same, with the same slots: quicker than to write them. */
+/* Returns true if the statements of both are equal, with the same slots, without writing them. */
 bool prog_text_same(const prog *p, const prog *q);
 
 /* Declarations of the constants that the statements name, read from `k`, the words. */
 void prog_text_constants(buf *out, const prog *p);
 
-/* The words that a program needs, and what they are. */
+/* The number of words that a program needs, and their values. */
 int64_t prog_text_words(const prog *p);
 void prog_text_fill(double *words, const prog *p);
 
-/* A dtype as a type of element.cuh, and the type of its elements. */
+/* A dtype as a type of kernel_element.cuh, and the type of its elements. */
 const char *prog_text_tag(kv_dtype dtype);
 const char *prog_text_item(kv_dtype dtype);
 

@@ -1,10 +1,10 @@
 /* Programs: straight lines of typed vector operations over arrays of one length.
  *
  * An updater rule and an element-wise expression both become a program. It is built one operation
- * at a time, each naming the results of earlier ones; prog_finish drops what no store needs, folds
- * what is constant, selects instructions and assigns registers. prog_run then works through the
- * arrays in blocks that stay in the L1 cache. Every written operation is one IEEE rounding in its
- * type; fused instructions save passes over memory, never a rounding.
+ * at a time, each naming the results of earlier ones; prog_finish drops operations that no store
+ * needs, folds constants, selects instructions and assigns registers. prog_run then works through
+ * the arrays in blocks that stay in the L1 cache. Every written operation is one IEEE rounding in
+ * its type; fused instructions save passes over memory, never a rounding.
  */
 #ifndef VM_PROGRAM_H
 #define VM_PROGRAM_H
@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "vm/op_list.h"
 
-/* What an operation computes in. Narrower dtypes are widened when loaded and narrowed when stored:
+/* The types of operations. Narrower dtypes are widened when loaded and narrowed when stored:
  * float16 and bfloat16 are F32, all integers and bool are I64. */
 typedef enum prog_type { PROG_F32, PROG_F64, PROG_I64 } prog_type;
 
@@ -33,8 +33,8 @@ typedef enum prog_op {
 int prog_op_arity(prog_op op);
 
 typedef struct prog_builder prog_builder;
-typedef int32_t prog_value; /* what an operation gave; negative after a failure, which the builder
-                               remembers: prog_finish reports it */
+typedef int32_t prog_value; /* the result of an operation; negative after a failure, which
+                               the builder keeps: prog_finish reports it */
 
 prog_builder *prog_builder_new(kv_err *e);
 void prog_builder_free(prog_builder *b);
@@ -45,8 +45,8 @@ void prog_builder_free(prog_builder *b);
  * to type. Sees what earlier prog_store calls wrote there. A slot has one dtype. */
 prog_value prog_load(prog_builder *b, int slot, kv_dtype dtype, prog_type type);
 
-/* A number that is known when the program runs: array number `slot` holds prog_block copies of it,
- * in type's own dtype. */
+/* A number that is known when the program runs: array number `slot` holds a block of copies of
+ * it, in type's own dtype. */
 prog_value prog_load_number(prog_builder *b, int slot, prog_type type);
 
 /* A number, rounded once to type. */
@@ -68,8 +68,8 @@ prog_type prog_value_type(const prog_builder *b, prog_value x);
 /* The dtype that x was loaded from, as long as nothing was done to it; else that of its type. */
 kv_dtype prog_value_dtype(const prog_builder *b, prog_value x);
 
-/* Whether x is a number that is known already: *number, which has the precision of x's type, or for
- * I64 *integer. */
+/* Returns true if x is a known number: *number, in the precision of x's type, or for I64
+ * *integer. */
 bool prog_value_known(const prog_builder *b, prog_value x, double *number, int64_t *integer);
 
 /* Writes x to array number `slot`, converted to dtype as the device table does. */
@@ -96,9 +96,6 @@ void prog_run(const prog *p, void *const *arrays, int64_t n, void *scratch);
 
 /* The same, for (n elements of) arrays that no such cache holds: asks for elements ahead. */
 void prog_run_far(const prog *p, void *const *arrays, int64_t n, void *scratch);
-
-/* Elements a block, for tests: the results do not depend on it. */
-int64_t prog_block(const prog *p);
 
 /* The program as text, one instruction a line: a0 is an array, r0 a register. */
 void prog_print(const prog *p, buf *out);

@@ -15,9 +15,11 @@
 
 /* ---- One run --------------------------------------------------------------------------------- */
 
-/* What a name holds that was made of whole arrays when only the present rows are read. */
+/* The value of a name that was made of whole arrays, once only the present rows are read. */
 #define STALE (-2)
 
+/* The first failure stays in rc: everything after it gives none, or -1, from which nothing else is
+ * made. */
 typedef struct run {
     const rule_binding *binding;
     const rule_given *given;
@@ -30,179 +32,179 @@ typedef struct run {
     prog_type type; /* T: what element lines compute in */
     prog_builder *b;
     rule_update *u;
+    bool ended; /* by `skip` */
+    int rc;
     kv_err *e;
 } run;
 
-static int refuse(run *r, const ast *node, int rc)
+static void refuse(run *r, const ast *node, int rc)
 {
     source_at(r->binding->src, node->pos, node->end, r->e);
-    return rc;
+    r->rc = rc;
 }
 
 #define REFUSE(r, node, code, ...)                                                                 \
-    source_err((r)->binding->src, (node)->pos, (node)->end, (r)->e, code, __VA_ARGS__)
+    ((r)->rc = source_err((r)->binding->src, (node)->pos, (node)->end, (r)->e, code, __VA_ARGS__))
 
 /* ---- Host values ----------------------------------------------------------------------------- */
 
-static int evaluate(run *r, const ast *node, host *out);
+static host evaluate(run *r, const ast *node);
 
 /* Python's `and` and `or`: one of the two operands. */
-static int evaluate_choice(run *r, const ast *node, host *out)
+static host evaluate_choice(run *r, const ast *node)
 {
-    int rc = evaluate(r, node->kid[0], out);
-    if (rc || host_truth(*out) == (node->op == OP_OR))
-        return rc;
-    return evaluate(r, node->kid[1], out);
+    host x = evaluate(r, node->kid[0]);
+    return host_truth(x) == (node->op == OP_OR) ? x : evaluate(r, node->kid[1]);
 }
 
-static int evaluate_all(run *r, const ast *node, host **out)
+/* The values of all children; NULL after a failure. */
+static host *evaluate_all(run *r, const ast *node)
 {
-    *out = arena_alloc(&r->memory, sizeof **out * (node->n ? node->n : 1), r->e);
-    int rc = *out ? KV_OK : KV_E_MEMORY;
-    for (uint32_t i = 0; i < node->n && !rc; i++)
-        rc = evaluate(r, node->kid[i], &(*out)[i]);
-    return rc;
+    host *values = arena_alloc(&r->memory, sizeof *values * (node->n ? node->n : 1), r->e);
+    if (!values)
+        r->rc = KV_E_MEMORY;
+    for (uint32_t i = 0; i < node->n && !r->rc; i++)
+        values[i] = evaluate(r, node->kid[i]);
+    return r->rc ? NULL : values;
 }
 
-static int keep_text(run *r, buf *text, host *out)
+static host keep_text(run *r, buf *text)
 {
-    int rc = buf_check(text, r->e);
-    const char *kept = rc ? NULL : arena_text(&r->memory, buf_text(text), text->len, r->e);
+    const char *kept =
+        buf_check(text, r->e) ? NULL : arena_text(&r->memory, buf_text(text), text->len, r->e);
     buf_release(text);
-    *out = host_text(kept);
-    return kept ? KV_OK : KV_E_MEMORY;
+    if (!kept)
+        r->rc = KV_E_MEMORY;
+    return kept ? host_text(kept) : host_none();
 }
 
 /* TEXT % (a, b) */
-static int evaluate_format(run *r, const ast *node, const char *fmt, host *out)
+static host evaluate_format(run *r, const ast *node, const char *fmt)
 {
-    host *values;
-    int rc = evaluate_all(r, node->kid[1], &values);
-    if (rc)
-        return rc;
+    host *values = evaluate_all(r, node->kid[1]);
     buf text = {0};
-    rc = host_format(&text, fmt, values, (int)node->kid[1]->n, r->e);
-    if (rc) {
-        buf_release(&text);
-        return refuse(r, node, rc);
-    }
-    return keep_text(r, &text, out);
+    int rc = values ? host_format(&text, fmt, values, (int)node->kid[1]->n, r->e) : KV_OK;
+    if (rc)
+        refuse(r, node, rc);
+    if (!r->rc)
+        return keep_text(r, &text);
+    buf_release(&text);
+    return host_none();
 }
 
-static int evaluate_binary(run *r, const ast *node, host *out)
+static host evaluate_binary(run *r, const ast *node)
 {
-    host x, y;
-    int rc = evaluate(r, node->kid[0], &x);
-    if (!rc && x.kind == HOST_TEXT && node->op == OP_MOD && node->kid[1]->kind == AST_TUPLE)
-        return evaluate_format(r, node, x.u.text, out);
-    if (!rc)
-        rc = evaluate(r, node->kid[1], &y);
+    host x = evaluate(r, node->kid[0]), out = host_none();
+    if (x.kind == HOST_TEXT && node->op == OP_MOD && node->kid[1]->kind == AST_TUPLE)
+        return evaluate_format(r, node, x.u.text);
+    host y = evaluate(r, node->kid[1]);
+    int rc = r->rc ? KV_OK : host_binary((ast_op)node->op, x, y, &out, &r->memory, r->e);
     if (rc)
-        return rc;
-    rc = host_binary((ast_op)node->op, x, y, out, &r->memory, r->e);
-    return rc ? refuse(r, node, rc) : KV_OK;
+        refuse(r, node, rc);
+    return out;
 }
 
-static int evaluate_pieces(run *r, const ast *node, host *out)
+static host evaluate_pieces(run *r, const ast *node)
 {
     buf text = {0};
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && !rc; i++) {
+    for (uint32_t i = 0; i < node->n && !r->rc; i++) {
         const ast *piece = node->kid[i];
-        host x;
-        rc = evaluate(r, piece->kind == AST_FIELD ? piece->kid[0] : piece, &x);
-        if (!rc && piece->kind != AST_FIELD)
+        bool field = piece->kind == AST_FIELD;
+        host x = evaluate(r, field ? piece->kid[0] : piece);
+        int rc = KV_OK;
+        if (!field)
             buf_add(&text, x.u.text);
-        else if (!rc && (rc = host_format_field(&text, x, piece->u.text, r->e)))
+        else if (!r->rc && (rc = host_format_field(&text, x, piece->u.text, r->e)))
             refuse(r, piece, rc);
     }
-    if (!rc)
-        return keep_text(r, &text, out);
+    if (!r->rc)
+        return keep_text(r, &text);
     buf_release(&text);
-    return rc;
+    return host_none();
 }
 
-static int evaluate_call(run *r, const ast *node, host *out)
+static host evaluate_call(run *r, const ast *node)
 {
-    host *args;
     const element_function *f = element_called(node);
     if (f->traits & FN_ASKS) {
         bool input = strcmp(node->kid[0]->u.text, "input") == 0;
-        *out = host_bool(input ? r->given->sparse_input : r->given->sparse_stored);
-        return KV_OK;
+        return host_bool(input ? r->given->sparse_input : r->given->sparse_stored);
     }
-    int rc = evaluate_all(r, node, &args);
-    if (rc)
-        return rc;
+    host *args = evaluate_all(r, node), out = host_none();
     /* host values are binary64 as they are */
-    if (f->kind == FN_F64) {
-        *out = args[0];
-        return KV_OK;
-    }
-    rc = host_call(node->u.text, args, (int)node->n, out, r->e);
-    return rc ? refuse(r, node, rc) : KV_OK;
+    if (args && f->kind == FN_F64)
+        return args[0];
+    int rc = args ? host_call(node->u.text, args, (int)node->n, &out, r->e) : KV_OK;
+    if (rc)
+        refuse(r, node, rc);
+    return out;
 }
 
-static int evaluate(run *r, const ast *node, host *out)
+static host evaluate_unary(run *r, const ast *node)
 {
-    host x;
-    int rc;
+    host x = evaluate(r, node->kid[0]), out = host_none();
+    int rc = r->rc ? KV_OK : host_unary((ast_op)node->op, x, &out, r->e);
+    if (rc)
+        refuse(r, node, rc);
+    return out;
+}
+
+static host evaluate(run *r, const ast *node)
+{
+    if (r->rc)
+        return host_none();
     switch (node->kind) {
     case AST_NAME:
-        *out = rule_env_find(&r->env, node->u.text)->number;
-        return KV_OK;
+        return rule_env_find(&r->env, node->u.text)->number;
     case AST_FTEXT:
-        return evaluate_pieces(r, node, out);
+        return evaluate_pieces(r, node);
     case AST_CALL:
-        return evaluate_call(r, node, out);
+        return evaluate_call(r, node);
     case AST_UNARY:
-        if ((rc = evaluate(r, node->kid[0], &x)))
-            return rc;
-        rc = host_unary((ast_op)node->op, x, out, r->e);
-        return rc ? refuse(r, node, rc) : KV_OK;
+        return evaluate_unary(r, node);
     case AST_BINARY:
         if (node->op == OP_AND || node->op == OP_OR)
-            return evaluate_choice(r, node, out);
-        return evaluate_binary(r, node, out);
+            return evaluate_choice(r, node);
+        return evaluate_binary(r, node);
     default: /* literals; rule_check leaves no other kinds */
-        *out = host_literal(node);
-        return KV_OK;
+        return host_literal(node);
     }
 }
 
 /* ---- Elements -------------------------------------------------------------------------------- */
 
-/* What an expression among elements gave: a value of the program, or a text or none. */
+/* The result of an expression among elements: a value of the program, or a text or none. */
 typedef struct operand {
     bool other;
     host host;    /* when other */
     prog_value v; /* else */
 } operand;
 
-static int element(run *r, const ast *node, prog_type type, operand *out);
+static const operand nothing = {.v = -1};
+
+static operand element(run *r, const ast *node, prog_type type);
 
 /* A host number among elements: rounded once to T, and held in `type`. */
-static int from_host(run *r, const ast *node, host x, prog_type type, operand *out)
+static operand from_host(run *r, const ast *node, host x, prog_type type)
 {
-    *out = (operand){.other = !host_is_number(x), .host = x, .v = -1};
-    if (out->other)
-        return KV_OK;
+    if (!host_is_number(x))
+        return (operand){.other = true, .host = x, .v = -1};
     if (r->type == PROG_I64) {
         int64_t whole = x.u.integer;
         if (x.kind == HOST_FLOAT && !element_is_whole(x.u.number, &whole)) {
             REFUSE(r, node, KV_E_DTYPE, "a rule on a key of %s reads only whole numbers",
                    kv_dtype_name(r->dtype));
-            return kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
+            kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
+            return nothing;
         }
         if (!element_holds(r->dtype, whole))
-            return REFUSE(r, node, KV_E_VALUE, "%lld does not fit into %s", (long long)whole,
-                          kv_dtype_name(r->dtype));
+            REFUSE(r, node, KV_E_VALUE, "%lld does not fit into %s", (long long)whole,
+                   kv_dtype_name(r->dtype));
         x = host_int(whole);
     }
-    out->v = x.kind == HOST_FLOAT ? prog_const(r->b, r->type, x.u.number)
-                                  : prog_const_int(r->b, r->type, x.u.integer);
-    out->v = prog_cast(r->b, type, out->v);
-    return KV_OK;
+    prog_value v = x.kind == HOST_FLOAT ? prog_const(r->b, r->type, x.u.number)
+                                        : prog_const_int(r->b, r->type, x.u.integer);
+    return (operand){.v = prog_cast(r->b, type, v)};
 }
 
 /* A result: of an integer key it wraps to the key's dtype at once. */
@@ -217,73 +219,65 @@ static prog_value apply(run *r, prog_op op, prog_value x, prog_value y, prog_val
 }
 
 /* A division or root of integers would have to leave them. */
-static int refuse_integer(run *r, const ast *node, const char *what)
+static operand refuse_integer(run *r, const ast *node, const char *what)
 {
+    if (r->rc)
+        return nothing;
     REFUSE(r, node, KV_E_DTYPE, "a rule on a key of %s computes in integers, which have no %s",
            kv_dtype_name(r->dtype), what);
-    return kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
+    kv_err_hint(r->e, "keep the key as float32 to compute with fractions");
+    return nothing;
 }
 
-static int need_number(run *r, const ast *node, operand x)
+static void need_number(run *r, const ast *node, operand x)
 {
-    if (!x.other)
-        return KV_OK;
-    return REFUSE(r, node, KV_E_DTYPE, "%s cannot be computed with arrays",
-                  x.host.kind == HOST_TEXT ? "a text" : "none");
+    if (!r->rc && x.other)
+        REFUSE(r, node, KV_E_DTYPE, "%s cannot be computed with arrays",
+               x.host.kind == HOST_TEXT ? "a text" : "none");
 }
 
 /* An element, which must be a number. */
-static int number(run *r, const ast *node, prog_type type, prog_value *out)
+static prog_value number(run *r, const ast *node, prog_type type)
 {
-    operand x;
-    int rc = element(r, node, type, &x);
-    if (!rc)
-        rc = need_number(r, node, x);
-    *out = x.v;
-    return rc;
+    operand x = element(r, node, type);
+    need_number(r, node, x);
+    return x.v;
 }
 
 /* A comparison in which a text or none stands, so no element: its answer is a number. */
-static int compare_others(run *r, const ast *node, operand x, operand y, prog_type type,
-                          operand *out)
+static operand compare_others(run *r, const ast *node, operand x, operand y, prog_type type)
 {
     host answer;
     host left = x.other ? x.host : host_int(0), right = y.other ? y.host : host_int(0);
     int rc = host_binary((ast_op)node->op, left, right, &answer, &r->memory, r->e);
-    return rc ? refuse(r, node, rc) : from_host(r, node, answer, type, out);
+    if (!rc)
+        return from_host(r, node, answer, type);
+    refuse(r, node, rc);
+    return nothing;
 }
 
-static int element_binary(run *r, const ast *node, prog_type type, operand *out)
+static operand element_binary(run *r, const ast *node, prog_type type)
 {
-    operand x, y;
-    int rc = element(r, node->kid[0], type, &x);
-    if (!rc)
-        rc = element(r, node->kid[1], type, &y);
-    if (rc)
-        return rc;
+    operand x = element(r, node->kid[0], type), y = element(r, node->kid[1], type);
     bool compares = node->op >= OP_EQ && node->op <= OP_GE;
-    if (compares && (x.other || y.other))
-        return compare_others(r, node, x, y, type, out);
-    rc = need_number(r, node->kid[0], x);
-    if (!rc)
-        rc = need_number(r, node->kid[1], y);
-    if (!rc && type == PROG_I64 && node->op == OP_DIV)
-        rc = refuse_integer(r, node, "`/`");
-    *out = (operand){.v = rc ? -1 : apply(r, element_op((ast_op)node->op), x.v, y.v, -1)};
-    return rc;
+    if (!r->rc && compares && (x.other || y.other))
+        return compare_others(r, node, x, y, type);
+    need_number(r, node->kid[0], x);
+    need_number(r, node->kid[1], y);
+    if (type == PROG_I64 && node->op == OP_DIV)
+        return refuse_integer(r, node, "`/`");
+    return (operand){.v = apply(r, element_op((ast_op)node->op), x.v, y.v, -1)};
 }
 
-static int element_unary(run *r, const ast *node, prog_type type, operand *out)
+static operand element_unary(run *r, const ast *node, prog_type type)
 {
-    int rc = element(r, node->kid[0], type, out);
+    operand x = element(r, node->kid[0], type);
     /* -none is none */
-    if (rc || (out->other && out->host.kind == HOST_NONE && node->op != OP_NOT) ||
-        (!out->other && node->op == OP_POS))
-        return rc;
-    if ((rc = need_number(r, node->kid[0], *out)))
-        return rc;
-    out->v = apply(r, node->op == OP_NEG ? PROG_NEG : PROG_NOT, out->v, -1, -1);
-    return KV_OK;
+    if ((x.other && x.host.kind == HOST_NONE && node->op != OP_NOT) ||
+        (!x.other && node->op == OP_POS))
+        return x;
+    need_number(r, node->kid[0], x);
+    return (operand){.v = apply(r, node->op == OP_NEG ? PROG_NEG : PROG_NOT, x.v, -1, -1)};
 }
 
 static prog_value constant(run *r, prog_type type, double x)
@@ -292,17 +286,14 @@ static prog_value constant(run *r, prog_type type, double x)
 }
 
 /* clip(x, c): to -c .. c, but only for c > 0. */
-static int clip_both(run *r, prog_type type, prog_value x, operand c, operand *out)
+static prog_value clip_both(run *r, prog_type type, prog_value x, operand c)
 {
-    *out = (operand){.v = x};
     if (c.other)
-        return KV_OK;
+        return x;
     prog_value above = apply(r, PROG_GT, c.v, constant(r, type, 0), -1);
     /* -c is no number of an unsigned dtype, but a bound all the same */
     prog_value low = prog_apply(r->b, PROG_NEG, c.v, -1, -1);
-    prog_value clipped = apply(r, PROG_CLIP, x, low, c.v);
-    out->v = apply(r, PROG_WHERE, above, clipped, x);
-    return KV_OK;
+    return apply(r, PROG_WHERE, above, apply(r, PROG_CLIP, x, low, c.v), x);
 }
 
 /* The bound of a clip; the one that never binds when there is none. */
@@ -315,47 +306,37 @@ static prog_value bound(run *r, prog_type type, operand b, double none)
     return prog_const_int(r->b, type, none < 0 ? INT64_MIN : INT64_MAX);
 }
 
-static int element_clip(run *r, const ast *node, prog_type type, operand *out)
+static operand element_clip(run *r, const ast *node, prog_type type)
 {
-    prog_value x;
-    operand b[2];
-    int rc = number(r, node->kid[0], type, &x);
-    for (uint32_t i = 1; i < node->n && !rc; i++) {
-        rc = element(r, node->kid[i], type, &b[i - 1]);
-        if (!rc && b[i - 1].other && b[i - 1].host.kind == HOST_TEXT)
-            rc = need_number(r, node->kid[i], b[i - 1]);
+    prog_value x = number(r, node->kid[0], type);
+    operand b[2] = {nothing, nothing};
+    for (uint32_t i = 1; i < node->n; i++) {
+        b[i - 1] = element(r, node->kid[i], type);
+        if (b[i - 1].other && b[i - 1].host.kind == HOST_TEXT)
+            need_number(r, node->kid[i], b[i - 1]);
     }
-    if (rc)
-        return rc;
     if (node->n == 2)
-        return clip_both(r, type, x, b[0], out);
-    *out = (operand){.v = apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
+        return (operand){.v = clip_both(r, type, x, b[0])};
+    return (operand){.v = apply(r, PROG_CLIP, x, bound(r, type, b[0], -INFINITY),
                                 bound(r, type, b[1], INFINITY))};
-    return KV_OK;
 }
 
 /* f64(e): e in binary64, rounded once to T. */
-static int element_f64(run *r, const ast *node, prog_type type, operand *out)
+static operand element_f64(run *r, const ast *node, prog_type type)
 {
     if (type == PROG_I64)
         return refuse_integer(r, node, "`f64`");
-    prog_value x;
-    int rc = number(r, node->kid[0], PROG_F64, &x);
-    *out = (operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
-    return rc;
+    prog_value x = number(r, node->kid[0], PROG_F64);
+    return (operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
 }
 
 /* sum, norm and rowmean: one number, for the whole array or for its row. */
-static int element_reduce(run *r, const ast *node, const element_function *f, prog_type type,
-                          operand *out)
+static operand element_reduce(run *r, const ast *node, const element_function *f, prog_type type)
 {
-    prog_value x;
     bool mean = f->kind == FN_ROWMEAN, norm = f->kind == FN_NORM;
     if (type == PROG_I64)
         return refuse_integer(r, node, f->name);
-    int rc = number(r, node->kid[0], type, &x);
-    if (rc)
-        return rc;
+    prog_value x = number(r, node->kid[0], type);
     *(mean ? &r->by_rows : &r->whole) = true;
     prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x;
     prog_value sum = plan_sum(r->b, term, r->offset != 0);
@@ -363,131 +344,111 @@ static int element_reduce(run *r, const ast *node, const element_function *f, pr
         sum = prog_apply(r->b, PROG_SQRT, sum, -1, -1);
     if (mean)
         sum = prog_apply(r->b, PROG_DIV, sum, prog_const(r->b, type, (double)r->given->row), -1);
-    *out = (operand){.v = sum};
-    return KV_OK;
+    return (operand){.v = sum};
 }
 
 /* normal(sigma): drawn anew for every element and update. */
-static int element_normal(run *r, const ast *node, prog_type type, operand *out)
+static operand element_normal(run *r, const ast *node, prog_type type)
 {
-    prog_value sigma;
     if (type == PROG_I64)
         return refuse_integer(r, node, "`normal`");
-    int rc = number(r, node->kid[0], type, &sigma);
-    if (rc)
-        return rc;
-    if (r->draws == PLAN_MAX_DRAWS)
-        return REFUSE(r, node, KV_E_VALUE, "a rule draws at most %d times", PLAN_MAX_DRAWS);
+    prog_value sigma = number(r, node->kid[0], type);
+    if (!r->rc && r->draws == PLAN_MAX_DRAWS)
+        REFUSE(r, node, KV_E_VALUE, "a rule draws at most %d times", PLAN_MAX_DRAWS);
+    if (r->rc)
+        return nothing;
     int slot = PLAN_NORMAL + r->offset + r->draws++;
     prog_value z = prog_cast(r->b, type, prog_load(r->b, slot, prog_dtype(r->type), r->type));
-    *out = (operand){.v = prog_apply(r->b, PROG_MUL, z, sigma, -1)};
-    return KV_OK;
+    return (operand){.v = prog_apply(r->b, PROG_MUL, z, sigma, -1)};
 }
 
 /* A function that is one operation. */
-static int element_operation(run *r, const ast *node, const element_function *f, prog_type type,
-                             operand *out)
+static operand element_operation(run *r, const ast *node, const element_function *f, prog_type type)
 {
     prog_value v[3] = {-1, -1, -1};
     if (f->kind == FN_FRACTION && type == PROG_I64)
         return refuse_integer(r, node, f->name);
-    int rc = KV_OK, arity = prog_op_arity(f->op);
-    for (int i = 0; i < (int)node->n && !rc; i++) {
-        int at = i < arity ? i : 1;
-        rc = number(r, node->kid[i], type, &v[at]);
+    int arity = prog_op_arity(f->op);
+    for (int i = 0; i < (int)node->n; i++) {
+        v[i < arity ? i : 1] = number(r, node->kid[i], type);
         /* min and max of more than two: from left to right */
-        if (!rc && arity == 2 && i > 0)
+        if (arity == 2 && i > 0)
             v[0] = apply(r, f->op, v[0], v[1], -1);
     }
-    if (!rc)
-        *out = (operand){.v = arity == 2 ? v[0] : apply(r, f->op, v[0], v[1], v[2])};
-    return rc;
+    return (operand){.v = arity == 2 ? v[0] : apply(r, f->op, v[0], v[1], v[2])};
 }
 
-/* What is known before the arrays are read: literals, texts, and what is asked about them. */
-static int element_host(run *r, const ast *node, prog_type type, operand *out)
-{
-    host x;
-    int rc = evaluate(r, node, &x);
-    return rc ? rc : from_host(r, node, x, type, out);
-}
-
-static int element_call(run *r, const ast *node, prog_type type, operand *out)
+static operand element_call(run *r, const ast *node, prog_type type)
 {
     const element_function *f = element_called(node);
     switch (f->kind) {
     case FN_CLIP:
-        return element_clip(r, node, type, out);
+        return element_clip(r, node, type);
     case FN_ENDSWITH:
-    case FN_SPARSE:
-        return element_host(r, node, type, out);
+    case FN_SPARSE: /* known before the arrays are read */
+        return from_host(r, node, evaluate(r, node), type);
     case FN_F64:
-        return element_f64(r, node, type, out);
+        return element_f64(r, node, type);
     case FN_SUM:
     case FN_NORM:
     case FN_ROWMEAN:
-        return element_reduce(r, node, f, type, out);
+        return element_reduce(r, node, f, type);
     case FN_NORMAL:
-        return element_normal(r, node, type, out);
+        return element_normal(r, node, type);
     default: /* the operations */
-        return element_operation(r, node, f, type, out);
+        return element_operation(r, node, f, type);
     }
 }
 
 /* An expression in `type`, which is T, or binary64 inside f64. What names no element is computed in
  * it too, operator by operator; names and literals of host numbers are rounded to T first. */
-static int element(run *r, const ast *node, prog_type type, operand *out)
+static operand element(run *r, const ast *node, prog_type type)
 {
-    *out = (operand){.v = -1};
+    const rule_name *n;
+    if (r->rc)
+        return nothing;
     switch (node->kind) {
-    case AST_NAME: {
-        const rule_name *n = rule_env_find(&r->env, node->u.text);
+    case AST_NAME:
+        n = rule_env_find(&r->env, node->u.text);
         if (!n->element)
-            return from_host(r, node, n->number, type, out);
+            return from_host(r, node, n->number, type);
         if (n->at == STALE)
-            return REFUSE(r, node, KV_E_USAGE, "`%s` was made before `rows present`", n->text);
-        out->v = prog_cast(r->b, type, n->at);
-        return KV_OK;
-    }
+            REFUSE(r, node, KV_E_USAGE, "`%s` was made before `rows present`", n->text);
+        return (operand){.v = prog_cast(r->b, type, n->at)};
     case AST_UNARY:
-        return element_unary(r, node, type, out);
+        return element_unary(r, node, type);
     case AST_BINARY:
-        return element_binary(r, node, type, out);
+        return element_binary(r, node, type);
     case AST_CALL:
-        return element_call(r, node, type, out);
+        return element_call(r, node, type);
     default: /* literals and texts */
-        return element_host(r, node, type, out);
+        return from_host(r, node, evaluate(r, node), type);
     }
 }
 
 /* ---- Statements ------------------------------------------------------------------------------ */
 
-static int run_block(run *r, const ast *block, bool *ended);
+static void run_block(run *r, const ast *block);
 
 /* A host number where elements stand: itself, and as a value of the program. */
-static int host_value(run *r, const ast *node, host *x, prog_value *out)
+static prog_value host_value(run *r, const ast *node, host *x)
 {
-    operand v;
-    int rc = evaluate(r, node, x);
-    if (!rc)
-        rc = from_host(r, node, *x, r->type, &v);
-    if (!rc)
-        rc = need_number(r, node, v);
-    if (!rc)
-        *out = v.v;
-    return rc;
+    *x = evaluate(r, node);
+    operand v = from_host(r, node, *x, r->type);
+    need_number(r, node, v);
+    return v.v;
 }
 
 /* A row state holds one number a row. */
-static int need_row_number(run *r, const ast *node, const rule_name *n, prog_value x)
+static void need_row_number(run *r, const ast *node, const rule_name *n, prog_value x)
 {
     if (n->kind != RULE_NAME_STATE || n->how != STATE_ROW || x < 0 || plan_is_number(r->b, x))
-        return KV_OK;
+        return;
     REFUSE(r, node, KV_E_USAGE, "state %s is one number a row, and this is an array", n->text);
-    return kv_err_hint(r->e, "for example: rowmean(x)");
+    kv_err_hint(r->e, "for example: rowmean(x)");
 }
 
-/* Whether an expression among elements gives an array, not one number for all or for each row. */
+/* Returns true if an expression of elements is an array, not one number for all or for each row. */
 static bool is_array(const run *r, const ast *node)
 {
     bool array = false;
@@ -505,18 +466,20 @@ static bool is_array(const run *r, const ast *node)
     return array;
 }
 
-static int run_set(run *r, const ast *node)
+static void run_set(run *r, const ast *node)
 {
     rule_name *n = rule_env_find(&r->env, node->u.text);
     host x;
     n->array = n->element && is_array(r, node->kid[0]);
-    if (!n->element)
-        return evaluate(r, node->kid[0], &n->number);
-    /* a host expression is computed as one even where its name holds elements elsewhere */
-    if (!rule_env_is_element(&r->env, node->kid[0]))
-        return host_value(r, node->kid[0], &x, &n->at);
-    int rc = number(r, node->kid[0], r->type, &n->at);
-    return rc ? rc : need_row_number(r, node, n, n->at);
+    if (!n->element) {
+        n->number = evaluate(r, node->kid[0]);
+    } else if (!rule_env_is_element(&r->env, node->kid[0])) {
+        /* a host expression is computed as one even where its name holds elements elsewhere */
+        n->at = host_value(r, node->kid[0], &x);
+    } else {
+        n->at = number(r, node->kid[0], r->type);
+        need_row_number(r, node, n, n->at);
+    }
 }
 
 /* ---- States ---------------------------------------------------------------------------------- */
@@ -553,47 +516,43 @@ static void begin_absent(run *r, rule_name *n)
     n->at = load_state(r, n);
 }
 
-/* What a new array of a state begins with: zeros, a number that it comes filled with, or what the
- * first update computes with. */
-static int begin_state(run *r, rule_name *n, const ast *initial)
+/* A new array of a state comes filled with a number, or the first update computes its elements. */
+static void begin_state(run *r, rule_name *n, const ast *initial)
 {
-    int rc;
-    prog_value checked;
     if (!rule_env_is_element(&r->env, initial)) {
-        rc = host_value(r, initial, &r->u->numbers[n->state], &checked);
+        host_value(r, initial, &r->u->numbers[n->state]);
         r->u->fills |= 1u << n->state;
         n->at = load_state(r, n);
-        return rc;
+        return;
     }
-    rc = number(r, initial, r->type, &n->begin);
-    if (!rc)
-        rc = need_row_number(r, initial, n, n->begin);
-    n->at = n->begin;
-    if (!rc && r->offset)
+    n->begin = n->at = number(r, initial, r->type);
+    need_row_number(r, initial, n, n->begin);
+    if (!r->rc && r->offset)
         begin_absent(r, n);
-    return rc;
 }
 
 /* A state exists from the first update that declares it. */
-static int run_state(run *r, const ast *node)
+static void run_state(run *r, const ast *node)
 {
     rule_name *n = rule_env_find(&r->env, node->u.text);
     const ast *initial = node->n > 0 ? node->kid[0] : NULL;
     bool have = r->given->have >> n->state & 1;
     r->u->states |= 1u << n->state;
-    if (n->element) {
-        r->by_rows |= n->how == STATE_ROW;
-        if (!have && !is_zero(initial))
-            return begin_state(r, n, initial);
-        n->at = load_state(r, n);
-        return KV_OK;
+    if (!n->element) {
+        n->number = have      ? r->given->numbers[n->state]
+                    : initial ? evaluate(r, initial)
+                              : host_int(0);
+        return;
     }
-    n->number = have ? r->given->numbers[n->state] : host_int(0);
-    return have || !initial ? KV_OK : evaluate(r, initial, &n->number);
+    r->by_rows |= n->how == STATE_ROW;
+    if (!have && !is_zero(initial))
+        begin_state(r, n, initial);
+    else
+        n->at = load_state(r, n);
 }
 
-/* What a name stands for in the present rows. */
-static int enter_rows(run *r, const ast *node, rule_name *n)
+/* Makes a name stand for its elements in the present rows. */
+static void enter_rows(run *r, const ast *node, rule_name *n)
 {
     bool stored = n->kind == RULE_NAME_STORED, state = n->kind == RULE_NAME_STATE;
     prog_value before = n->begin;
@@ -602,8 +561,8 @@ static int enter_rows(run *r, const ast *node, rule_name *n)
     else if (state && n->begin < 0)
         before = load_state_at(r, n, 0);
     if ((stored || state) && n->at != before)
-        return REFUSE(r, node, KV_E_USAGE, "`%s` was written before `rows present`", n->text);
-    if (stored)
+        REFUSE(r, node, KV_E_USAGE, "`%s` was written before `rows present`", n->text);
+    else if (stored)
         n->at = prog_load(r->b, PLAN_STORED + PLAN_PRESENT, r->stored_dtype, r->type);
     else if (state && n->begin >= 0)
         begin_absent(r, n);
@@ -613,21 +572,18 @@ static int enter_rows(run *r, const ast *node, rule_name *n)
         n->at = prog_load(r->b, PLAN_INPUT + PLAN_PRESENT, r->dtype, r->type);
     else if (!plan_is_number(r->b, n->at))
         n->at = STALE;
-    return KV_OK;
 }
 
 /* From here on only the rows that a row_sparse input holds are read and written. */
-static int run_rows(run *r, const ast *node)
+static void run_rows(run *r, const ast *node)
 {
-    int rc = KV_OK;
     if (!r->given->sparse_input || r->offset)
-        return KV_OK;
+        return;
     r->offset = PLAN_PRESENT;
     r->u->rows_present = true;
-    for (int i = 0; i < r->env.n && !rc; i++)
+    for (int i = 0; i < r->env.n && !r->rc; i++)
         if (r->env.names[i].element && r->env.names[i].at >= 0)
-            rc = enter_rows(r, node, &r->env.names[i]);
-    return rc;
+            enter_rows(r, node, &r->env.names[i]);
 }
 
 /* ---- Other statements ------------------------------------------------------------------------ */
@@ -640,16 +596,18 @@ static kv_dtype printed_dtype(const run *r, prog_value x)
 }
 
 /* Has the plan keep x, as it is now, for the line that is being printed. */
-static int print_elements(run *r, const ast *node, prog_value x)
+static void print_elements(run *r, const ast *node, prog_value x)
 {
     rule_update *u = r->u;
     int slot = (int)u->nprints;
     int64_t integer = 0;
     double fraction = 0;
     if (slot == PLAN_MAX_PRINTS)
-        return REFUSE(r, node, KV_E_VALUE, "a rule prints at most %d arrays", PLAN_MAX_PRINTS);
-    if (mem_grow(&u->prints, &u->prints_cap, slot + 1, sizeof *u->prints, r->e))
-        return KV_E_MEMORY;
+        REFUSE(r, node, KV_E_VALUE, "a rule prints at most %d arrays", PLAN_MAX_PRINTS);
+    else
+        r->rc = mem_grow(&u->prints, &u->prints_cap, slot + 1, sizeof *u->prints, r->e);
+    if (r->rc)
+        return;
     rule_print *p = &u->prints[u->nprints++];
     *p = (rule_print){
         .at = u->printed.len, .dtype = prog_dtype(r->type), .extent = RULE_EACH_ELEMENT};
@@ -667,87 +625,87 @@ static int print_elements(run *r, const ast *node, prog_value x)
         prog_store(r->b, (p->present ? PLAN_ROW_PRINT_PRESENT : PLAN_ROW_PRINT) + slot, p->dtype,
                    x);
     }
-    return KV_OK;
 }
 
-static int print_one(run *r, const ast *node)
+static void print_one(run *r, const ast *node)
 {
-    host x;
-    operand v = {.other = true};
-    bool elements = rule_env_is_element(&r->env, node);
-    int rc = elements ? element(r, node, r->type, &v) : evaluate(r, node, &x);
-    if (!rc && elements && !v.other)
-        return print_elements(r, node, v.v);
-    if (!rc)
-        host_print(&r->u->printed, elements ? v.host : x, false);
-    return rc;
+    operand x = {.other = true};
+    if (rule_env_is_element(&r->env, node))
+        x = element(r, node, r->type);
+    else
+        x.host = evaluate(r, node);
+    if (!r->rc && x.other)
+        host_print(&r->u->printed, x.host, false);
+    else if (!r->rc)
+        print_elements(r, node, x.v);
 }
 
-static int run_print(run *r, const ast *node)
+static void run_print(run *r, const ast *node)
 {
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < node->n && !rc; i++) {
+    for (uint32_t i = 0; i < node->n && !r->rc; i++) {
         if (i > 0)
             buf_char(&r->u->printed, ' ');
-        rc = print_one(r, node->kid[i]);
+        print_one(r, node->kid[i]);
     }
     buf_char(&r->u->printed, '\n');
-    return rc ? rc : buf_check(&r->u->printed, r->e);
+    if (!r->rc)
+        r->rc = buf_check(&r->u->printed, r->e);
 }
 
 /* The text of `fail` is the error; its place is the statement that caused the update. */
-static int run_fail(run *r, const ast *node)
+static void run_fail(run *r, const ast *node)
 {
-    host x;
-    int rc = evaluate(r, node->kid[0], &x);
-    if (rc)
-        return rc;
     buf text = {0};
+    host x = evaluate(r, node->kid[0]);
+    if (r->rc)
+        return;
     host_print(&text, x, false);
-    rc = kv_err_set(r->e, KV_E_VALUE, "%s", buf_text(&text));
+    r->rc = kv_err_set(r->e, KV_E_VALUE, "%s", buf_text(&text));
     buf_release(&text);
-    return rc;
 }
 
-static int run_if(run *r, const ast *node, bool *ended)
+static void run_if(run *r, const ast *node)
 {
-    host x;
-    int rc = evaluate(r, node->kid[0], &x);
-    if (rc)
-        return rc;
+    host x = evaluate(r, node->kid[0]);
     const ast *taken = host_truth(x) ? node->kid[1] : node->n > 2 ? node->kid[2] : NULL;
-    if (!taken)
-        return KV_OK;
-    return taken->kind == RULE_IF ? run_if(r, taken, ended) : run_block(r, taken, ended);
+    if (r->rc || !taken)
+        return;
+    if (taken->kind == RULE_IF)
+        run_if(r, taken);
+    else
+        run_block(r, taken);
 }
 
-static int run_statement(run *r, const ast *node, bool *ended)
+static void run_statement(run *r, const ast *node)
 {
     switch (node->kind) {
     case RULE_SET:
-        return run_set(r, node);
+        run_set(r, node);
+        break;
     case RULE_STATE:
-        return run_state(r, node);
+        run_state(r, node);
+        break;
     case RULE_ROWS:
-        return run_rows(r, node);
+        run_rows(r, node);
+        break;
     case RULE_IF:
-        return run_if(r, node, ended);
+        run_if(r, node);
+        break;
     case RULE_PRINT:
-        return run_print(r, node);
+        run_print(r, node);
+        break;
     case RULE_FAIL:
-        return run_fail(r, node);
+        run_fail(r, node);
+        break;
     default: /* RULE_SKIP */
-        r->u->skipped = *ended = true;
-        return KV_OK;
+        r->u->skipped = r->ended = true;
     }
 }
 
-static int run_block(run *r, const ast *block, bool *ended)
+static void run_block(run *r, const ast *block)
 {
-    int rc = KV_OK;
-    for (uint32_t i = 0; i < block->n && !rc && !*ended; i++)
-        rc = run_statement(r, block->kid[i], ended);
-    return rc;
+    for (uint32_t i = 0; i < block->n && !r->rc && !r->ended; i++)
+        run_statement(r, block->kid[i]);
 }
 
 /* ---- The whole rule -------------------------------------------------------------------------- */
@@ -776,7 +734,7 @@ static void set_given(run *r)
     rule_env_find(&r->env, "input")->at = prog_load(r->b, PLAN_INPUT, r->dtype, r->type);
 }
 
-/* What the lines left in stored and the states goes back to them. */
+/* Writes the last values of stored and the states back to their arrays. */
 static void store_results(run *r)
 {
     prog_value stored = rule_env_find(&r->env, "stored")->at;
@@ -812,17 +770,17 @@ static int check_numbers(run *r)
 
 static int run_rule(run *r)
 {
-    bool ended = false;
     const rule_ast *rule = r->binding->rule;
     set_given(r);
-    int rc = run_block(r, rule->body, &ended);
+    run_block(r, rule->body);
     bool prints = r->u->nprints > 0;
-    if (rc || (ended && !prints) || (rc = check_numbers(r)))
+    int rc = r->rc;
+    if (rc || (r->ended && !prints) || (rc = check_numbers(r)))
         return rc;
     if (r->by_rows && r->whole)
         return source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
                           "a rule reduces rows or whole arrays, not both");
-    if (!ended)
+    if (!r->ended)
         store_results(r);
     return plan_make(&r->u->plan, r->b, r->type, r->by_rows, r->e);
 }

@@ -8,7 +8,7 @@
  * exactly and wrapping after every operation. A host number or literal is rounded once where it
  * meets elements; a host line is binary64.
  *
- * What a rule prints is text with gaps: the arrays among it are known when the plan has run, which
+ * The printed text of a rule has gaps for arrays: they are known when the plan has run, which
  * leaves copies of them as they were at the place of the `print`.
  */
 #ifndef VM_RULE_H
@@ -24,7 +24,7 @@ int rule_check(const rule_ast *r, const source *s, kv_err *e);
 
 /* ---- States ---------------------------------------------------------------------------------- */
 
-/* What a rule keeps from update to update; declared perhaps on several paths. */
+/* Kinds of states, which a rule keeps from update to update and may declare on several paths. */
 typedef struct rule_state_info {
     const char *name; /* lives as long as the syntax tree */
     rule_state how;
@@ -33,7 +33,7 @@ typedef struct rule_state_info {
 /* The *n states of a checked rule; the number of a state is its place among them. Error: memory. */
 int rule_states(const rule_ast *r, rule_state_info out[PLAN_MAX_STATES], int *n, kv_err *e);
 
-/* Whether a checked rule declares a state of this kind. */
+/* Returns true if a checked rule declares a state of this kind. */
 bool rule_has_state(const rule_ast *r, rule_state how);
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -66,8 +66,8 @@ typedef struct rule_binding {
 int rule_nvalues(const rule_ast *r);
 host rule_value(const rule_binding *b, rule_base which);
 
-/* Fills values (rule_nvalues of them) with what they were (kept) or the defaults, replaced by what
- * names/texts say. Parameters are written with - or _ alike. Texts live in a. Errors: usage
+/* Fills values (rule_nvalues of them) with the old ones (kept) or the defaults, replaced by the
+ * given names and texts. Parameters are written with - or _ alike. Texts live in a. Errors: usage
  * (unknown parameter, with "did you mean"), value (out of range), dtype (not of the default's
  * kind). */
 int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
@@ -75,7 +75,7 @@ int rule_bind(const rule_ast *r, const host *kept, const char *const *names,
 
 /* ---- Updates --------------------------------------------------------------------------------- */
 
-/* What the host lines of a rule may read besides parameters, and what the key is like. */
+/* The key, and the numbers that host lines of a rule may read besides parameters. */
 typedef struct rule_given {
     kv_key key;
     const char *name;       /* NULL: the key's own text, else "" */
@@ -89,7 +89,7 @@ typedef struct rule_given {
     const host *numbers; /* the values of the states that are host numbers, by state */
 } rule_given;
 
-/* How many numbers `print` shows: an element each; one a row; one. */
+/* The extent of a value that `print` shows: an element each; one a row; one. */
 typedef enum rule_extent { RULE_EACH_ELEMENT, RULE_EACH_ROW, RULE_ONE } rule_extent;
 
 /* An array that `print` shows. The plan writes it to prints[i] of its arrays, i being its place in
@@ -103,7 +103,7 @@ typedef struct rule_print {
     host value;
 } rule_print;
 
-/* What they leave behind for one key. */
+/* The update of one key, which host lines leave behind. */
 typedef struct rule_update {
     bool skipped;      /* `skip`: leave the key as it is */
     bool rows_present; /* only the rows that a row_sparse input holds are read and written */
@@ -113,7 +113,7 @@ typedef struct rule_update {
     uint32_t states; /* bit i: this update uses state i, which exists from now on. A new array is
                         given to the plan filled with zeros, or */
     uint32_t fills;  /* bit i: filled with numbers[i] */
-    host numbers[PLAN_MAX_STATES]; /* of those that are host numbers, no texts: their new values */
+    host numbers[PLAN_MAX_STATES]; /* the new values of states that are host numbers, no texts */
     plan *plan;                    /* NULL when skipped, unless an array is printed */
 } rule_update;
 
@@ -128,7 +128,7 @@ void rule_update_release(rule_update *u);
  * one rule_update of a dtype serves every key and push. */
 bool rule_is_constant(const rule_ast *r);
 
-/* Which ranges of a key can be updated by themselves, as if each were a key of its own. */
+/* The ranges of a key that can be updated by themselves, as if each were a key of its own. */
 typedef enum rule_cut {
     RULE_CUT_ANYWHERE,
     RULE_CUT_BY_ROWS, /* it works row by row, or asks which rows are there */
@@ -136,9 +136,9 @@ typedef enum rule_cut {
 } rule_cut;
 rule_cut rule_cuts(const rule_ast *r);
 
-/* What of rule_given the update depends on, beside dtype, storage and the states that exist: two
- * keys for which these are equal have the same update. RULE_READS_KEY: the key itself, or what is
- * its own, so that no two are the same. */
+/* The fields of rule_given that the update depends on, beside dtype, storage and the states that
+ * exist: two keys for which these are equal have the same update. RULE_READS_KEY: the key itself,
+ * or a number of its own, so that no two are the same. */
 enum {
     RULE_READS_KEY = 1, /* key, name, numbers that are states; it prints */
     RULE_READS_T = 2,

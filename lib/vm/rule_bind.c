@@ -1,11 +1,12 @@
 /* Parameters of rules: names, kinds, ranges, defaults. */
 #include <string.h>
 
+#include "base/name.h"
 #include "base/num.h"
 #include "base/suggest.h"
 #include "vm/rule.h"
 
-/* Legend: name and default; what a parameter takes is what its default is. */
+/* Legend: name and default, whose kind is the kind of the parameter. */
 static const struct {
     const char *name;
     host value;
@@ -19,15 +20,6 @@ static const struct {
     [RULE_DECAY_NAMES] = {"decay_names", {.kind = HOST_TEXT, .u.text = "_weight _gamma"}},
 };
 
-/* - and _ are the same letter in names of parameters. */
-static bool same_name(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++)
-        if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
-            return false;
-    return *a == *b;
-}
-
 const char *rule_base_name(rule_base which)
 {
     return base_params[which].name;
@@ -36,7 +28,7 @@ const char *rule_base_name(rule_base which)
 int rule_base_find(const char *name)
 {
     for (int i = 0; i < RULE_NBASE; i++)
-        if (same_name(base_params[i].name, name))
+        if (name_is_word(base_params[i].name, name, strlen(name)))
             return i;
     return -1;
 }
@@ -55,7 +47,7 @@ host rule_value(const rule_binding *b, rule_base which)
 static int find_param(const rule_ast *r, const char *name, kv_err *e)
 {
     for (int i = 0; i < r->nparams; i++)
-        if (same_name(r->params[i].name, name))
+        if (name_is_word(r->params[i].name, name, strlen(name)))
             return i;
     int base = rule_base_find(name);
     if (base >= 0)
@@ -101,7 +93,7 @@ static bool read_bool(const char *text, host *out)
     return yes || no;
 }
 
-/* What a text means for a parameter whose default is of this kind. */
+/* Reads a text as the value of a parameter whose default is of this kind. */
 static bool read_value(host_kind kind, const char *text, host *out, arena *a, kv_err *e)
 {
     switch (kind) {

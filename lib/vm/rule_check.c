@@ -1,4 +1,4 @@
-/* Rules: what can be said of one before anything runs. Names have values on every path, host and
+/* The checks of a rule before it runs. Names have values on every path, host and
  * element values stand where they may, `stored` is written, functions exist. */
 #include <string.h>
 
@@ -158,8 +158,8 @@ static int check_whole(checker *c, const ast *node)
 
 static int check_block(checker *c, const ast *block);
 
-/* Whether an expression behind `rows present` has no value in absent rows: it reads what only the
- * present ones were given, or the numbers of rows. */
+/* Returns true if an expression behind `rows present` has no value in absent rows: it reads a name
+ * that only present rows were given, or the numbers of rows. */
 static bool is_late(const checker *c, const ast *node)
 {
     if (node->kind == AST_NAME) {
@@ -205,7 +205,7 @@ static int check_set(checker *c, const ast *node)
     return KV_OK;
 }
 
-/* Which names have a value, to compare the ends of two paths. */
+/* The names that have a value, to compare the ends of two paths. */
 static bool *save_known(checker *c)
 {
     bool *known = arena_alloc(&c->memory, (size_t)c->env.n, c->e);

@@ -39,13 +39,13 @@ typedef struct rule_env {
     int nstates;
 } rule_env;
 
-/* Collects the names of r, those that are given and the parameters first; their memory is a's. */
+/* Collects the names of r, first the given ones and the parameters; their memory is a's. */
 int rule_env_init(rule_env *env, const rule_ast *r, arena *a, kv_err *e);
 
 /* NULL when there is no such name. */
 rule_name *rule_env_find(const rule_env *env, const char *text);
 
-/* Whether an expression names an element. */
+/* Returns true if an expression names an element. */
 bool rule_env_is_element(const rule_env *env, const ast *node);
 
 #endif

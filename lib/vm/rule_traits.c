@@ -1,5 +1,5 @@
-/* What can be said of the updates of a rule before there is one: what they depend on, which parts
- * of a key can be updated by themselves, which states they keep. */
+/* Facts about the updates of a rule that its text alone tells: the numbers they depend on, the
+ * parts of a key that can be updated by themselves, the states they keep. */
 #include <string.h>
 
 #include "vm/element.h"

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "array/row_ids.h"
 #include "array/sparse.h"
 #include "base/mem.h"
 
@@ -13,7 +12,7 @@ enum { BLOCK = 1024, BLOCK_BYTES = BLOCK * 8 };
 /* A sum that several arrays receive is made in larger blocks: each copy ends with a fence. */
 enum { SUM_BYTES = 16 << 10 };
 
-/* What one thread has: blocks, the beginnings of values, a program's scratch. */
+/* The scratch of one thread: blocks, the beginnings of values, a program's scratch. */
 typedef struct scratch {
     const void **sources; /* where the values of a block begin */
     char *piece, *total;  /* blocks for values of another dtype */
@@ -21,15 +20,10 @@ typedef struct scratch {
     char *program;        /* prog_run's */
 } scratch;
 
-static int64_t aligned(int64_t bytes)
-{
-    return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
-}
-
 /* Memory for sums, which each thread has for itself. */
 static int64_t sum_bytes(int64_t nvalues)
 {
-    return 2 * BLOCK_BYTES + SUM_BYTES + aligned(nvalues * (int64_t)sizeof(void *));
+    return 2 * BLOCK_BYTES + SUM_BYTES + mem_aligned(nvalues * (int64_t)sizeof(void *));
 }
 
 static scratch sum_scratch(char *memory)
@@ -49,7 +43,7 @@ int apply_reserve(apply_work *w, int workers, int64_t max_values, int64_t part_b
                   int64_t whole_bytes, kv_err *e)
 {
     int64_t sums = sum_bytes(max_values);
-    w->each = aligned(sums > part_bytes ? sums : part_bytes);
+    w->each = mem_aligned(sums > part_bytes ? sums : part_bytes);
     int64_t bytes = workers * w->each > whole_bytes ? workers * w->each : whole_bytes;
     if (bytes <= w->bytes)
         return KV_OK;
@@ -73,22 +67,16 @@ static const void *element(const kv_array *a, int64_t i)
     return (const char *)a->data + i * kv_dtype_bytes(a->dtype);
 }
 
-void apply_copy(kv_array *dst, const kv_array *src)
-{
-    sparse_move(dst, src, NULL);
-}
-
 void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n, bool far)
 {
     char *to = (char *)dst->data + from * kv_dtype_bytes(dst->dtype);
-    (far ? dst->dev->convert_far : dst->dev->convert)(to, dst->dtype, element(src, from),
-                                                      src->dtype, n);
+    (far ? stream_convert : convert_elements)(to, dst->dtype, element(src, from), src->dtype, n);
 }
 
 /* Elements from … from + n - 1 of dtype, which lie at src, to dst and to the outs. dst: NULL or the
  * place of as many elements of that dtype. */
-static void spread(const dev_ops *dev, void *dst, const apply_outs *outs, const void *src,
-                   kv_dtype dtype, int64_t from, int64_t n, bool far)
+static void spread(void *dst, const apply_outs *outs, const void *src, kv_dtype dtype, int64_t from,
+                   int64_t n, bool far)
 {
     enum { AT_ONCE = 16 };
     void *same[AT_ONCE];
@@ -101,26 +89,26 @@ static void spread(const dev_ops *dev, void *dst, const apply_outs *outs, const 
         if (to == src)
             continue;
         if (!far || out->dtype != dtype || dtype == KV_BOOL) {
-            (far ? dev->convert_far : dev->convert)(to, out->dtype, src, dtype, n);
+            (far ? stream_convert : convert_elements)(to, out->dtype, src, dtype, n);
             continue;
         }
         if (nsame == AT_ONCE) {
-            dev->spread_far(same, nsame, src, bytes);
+            stream_copies(same, nsame, src, bytes);
             nsame = 0;
         }
         same[nsame++] = to;
     }
     if (nsame > 0)
-        dev->spread_far(same, nsame, src, bytes);
+        stream_copies(same, nsame, src, bytes);
 }
 
 void apply_spread_part(const apply_outs *outs, const kv_array *src, int64_t from, int64_t n,
                        bool far)
 {
-    spread(src->dev, NULL, outs, element(src, from), src->dtype, from, n, far);
+    spread(NULL, outs, element(src, from), src->dtype, from, n, far);
 }
 
-/* What a sum of dtype accumulates in. */
+/* The dtype in which a sum of dtype accumulates. */
 static kv_dtype total_dtype(kv_dtype dtype)
 {
     return dtype == KV_FLOAT16 || dtype == KV_BFLOAT16 ? KV_FLOAT32 : dtype;
@@ -130,35 +118,35 @@ static kv_dtype total_dtype(kv_dtype dtype)
 static void sum_mixed(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
                       const scratch *w)
 {
-    const dev_ops *dev = v->items[0]->dev;
     kv_dtype wide = total_dtype(dtype);
     for (int64_t j = 0; j < v->n; j++) {
         const kv_array *a = v->items[j];
         const void *terms[] = {w->total, w->piece};
         char *to = j ? w->piece : w->total;
         /* dst serves as the place between the two conversions: nothing was written to it yet. */
-        dev->convert(wide == dtype ? to : dst, dtype, element(a, from), a->dtype, n);
+        convert_elements(wide == dtype ? to : dst, dtype, element(a, from), a->dtype, n);
         if (wide != dtype)
-            dev->convert(to, wide, dst, dtype, n);
+            convert_elements(to, wide, dst, dtype, n);
         if (j)
-            dev->sum(w->total, terms, 2, wide, n);
+            sum_elements(w->total, terms, 2, wide, n);
     }
-    dev->convert(dst, dtype, w->total, wide, n);
+    convert_elements(dst, dtype, w->total, wide, n);
 }
 
 /* Elements from … from + n - 1 of the sum. n is at most BLOCK unless all dtypes are the same. */
 static void sum_part(void *dst, kv_dtype dtype, const apply_values *v, int64_t from, int64_t n,
-                     bool far, const dev_ops *dev, const scratch *w)
+                     bool far, const scratch *w)
 {
     const kv_array *first = v->items[0];
     if (v->n == 1) {
-        (far ? dev->convert_far : dev->convert)(dst, dtype, element(first, from), first->dtype, n);
+        (far ? stream_convert : convert_elements)(dst, dtype, element(first, from), first->dtype,
+                                                  n);
     } else if (v->same_dtype && from == 0) {
-        (far ? dev->sum_far : dev->sum)(dst, v->data, v->n, dtype, n);
+        (far ? stream_sum : sum_elements)(dst, v->data, v->n, dtype, n);
     } else if (v->same_dtype) {
         for (int64_t j = 0; j < v->n; j++)
             w->sources[j] = element(v->items[j], from);
-        (far ? dev->sum_far : dev->sum)(dst, w->sources, v->n, dtype, n);
+        (far ? stream_sum : sum_elements)(dst, w->sources, v->n, dtype, n);
     } else {
         sum_mixed(dst, dtype, v, from, n, w);
     }
@@ -172,7 +160,7 @@ void apply_sum(kv_array *dst, const apply_values *v, int64_t from, int64_t n, bo
     int64_t block = v->same_dtype || v->n == 1 ? n : BLOCK;
     for (int64_t i = from; i < end; i += block) {
         int64_t m = end - i < block ? end - i : block;
-        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, far, dst->dev, &own);
+        sum_part((char *)dst->data + i * bytes, dst->dtype, v, i, m, far, &own);
     }
 }
 
@@ -184,23 +172,22 @@ void apply_sum_spread(kv_array *dst, const apply_outs *outs, const apply_values 
     int64_t bytes = kv_dtype_bytes(dtype), end = from + n;
     int64_t block = v->same_dtype || v->n == 1 ? SUM_BYTES / bytes : BLOCK;
     if (far && v->n == 1 && v->same_dtype && dtype != KV_BOOL) { /* the sum is there */
-        spread(dst->dev, (char *)dst->data + from * bytes, outs, element(v->items[0], from), dtype,
-               from, n, true);
+        spread((char *)dst->data + from * bytes, outs, element(v->items[0], from), dtype, from, n,
+               true);
         return;
     }
     for (int64_t i = from; i < end; i += block) {
         int64_t m = end - i < block ? end - i : block;
         char *to = (char *)dst->data + i * bytes, *made = far ? own.sum : to;
-        sum_part(made, dtype, v, i, m, false, dst->dev, &own);
-        spread(dst->dev, far ? to : NULL, outs, made, dtype, i, m, far);
+        sum_part(made, dtype, v, i, m, false, &own);
+        spread(far ? to : NULL, outs, made, dtype, i, m, far);
     }
 }
 
-/* What the plan asks for the input of. */
+/* The values whose sum is the input of a plan. */
 typedef struct input {
     const apply_values *values;
     kv_dtype dtype;
-    const dev_ops *dev; /* of what is stored */
 } input;
 
 /* The elements from … from + n - 1 of a row_sparse array, those of absent rows as zeros. */
@@ -241,8 +228,7 @@ static const void *input_at(void *arg, int64_t from, int64_t n, void *room)
     scratch own = sum_scratch((char *)room + PLAN_CHUNK * 8);
     for (int64_t i = 0; i < n; i += BLOCK) {
         int64_t m = n - i < BLOCK ? n - i : BLOCK;
-        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, false, in->dev,
-                 &own);
+        sum_part((char *)room + i * bytes, in->dtype, in->values, from + i, m, false, &own);
     }
     return room;
 }
@@ -252,7 +238,7 @@ int64_t apply_plan_bytes(const plan *p, int64_t size, int64_t nvalues)
     return plan_scratch_bytes(p, size, sum_bytes(nvalues));
 }
 
-/* What a plan must know beside the arrays; in is what it reads its input from. */
+/* Fills in the size of the arrays and where the plan reads its input. */
 static void fill_arrays(plan_arrays *a, input *in, const kv_array *stored)
 {
     int64_t rows = kv_array_ndim(stored) > 0 ? kv_array_shape(stored)[0] : 1;
@@ -268,7 +254,7 @@ static void fill_arrays(plan_arrays *a, input *in, const kv_array *stored)
 void apply_plan_part(const plan *p, kv_array *stored, const apply_values *v, plan_arrays *a,
                      int64_t from, int64_t n, const apply_work *w, int worker)
 {
-    input in = {v, kv_array_dtype(stored), stored->dev};
+    input in = {v, kv_array_dtype(stored)};
     fill_arrays(a, &in, stored);
     a->rows = NULL;
     plan_run_part(p, a, from, n, worker_memory(w, worker));
@@ -277,7 +263,7 @@ void apply_plan_part(const plan *p, kv_array *stored, const apply_values *v, pla
 void apply_plan(const plan *p, kv_array *stored, const apply_values *v, bool present,
                 plan_arrays *a, const apply_work *w, int worker)
 {
-    input in = {v, kv_array_dtype(stored), stored->dev};
+    input in = {v, kv_array_dtype(stored)};
     fill_arrays(a, &in, stored);
     a->rows = present && v->sum ? v->sum->rows : NULL;
     a->nrows = a->rows ? v->sum->nrows : 0;

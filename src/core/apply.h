@@ -2,7 +2,7 @@
  *
  * Everything happens block by block in one pass: each value is read once from the caller's memory,
  * and the stored array is written once. Each value is converted to the stored dtype, the sum is
- * taken left to right, and what a rule sees is that sum, rounded to the stored dtype.
+ * taken left to right, and a rule sees that sum, rounded to the stored dtype.
  *
  * This is the way of host memory; keys on a GPU take that of call_gpu.h.
  */
@@ -36,14 +36,11 @@ typedef struct apply_values {
     const kv_array *sum;     /* NULL, or of row_sparse values the sum: it is read in their place */
 } apply_values;
 
-/* dst = src, converted. dst has memory for every element; src may be row_sparse. */
-void apply_copy(kv_array *dst, const kv_array *src);
-
-/* The same for the elements from … from + n - 1; src has memory for every element too. far: what is
- * written is too much to stay in a cache. */
+/* dst = src, converted, for the elements from … from + n - 1; both have memory for every element.
+ * far: what is written is too much to stay in a cache. */
 void apply_copy_part(kv_array *dst, const kv_array *src, int64_t from, int64_t n, bool far);
 
-/* Arrays that receive what is stored, or made, besides. */
+/* Arrays that receive a copy of the stored elements, or of the sum. */
 typedef struct apply_outs {
     kv_array *const *items;
     int64_t n;

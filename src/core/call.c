@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "array/sparse.h"
+#include "base/kv_assert.h"
 #include "base/utf8.h"
 #include "core/call_gpu.h"
 
@@ -48,17 +49,18 @@ static int check_key_form(const kv_key *key, const kv_key *first, kv_err *e)
     return key->name ? check_text(key, e) : KV_OK;
 }
 
-int call_check_form(const kv_key *keys, int64_t n, kv_array *const *arrays, kv_err *e)
+int call_check_form(const kv_pairs *p, kv_err *e)
 {
-    for (int64_t i = 0; i < n; i++) {
-        int rc = check_key_form(&keys[i], &keys[0], e);
+    const kv_key *keys = p->keys;
+    for (int64_t i = 0, n = p->n; i < n; i++) {
+        const kv_key *key = &keys[i];
+        int rc = check_key_form(key, keys, e);
         if (rc)
             return rc;
-        if (!arrays[i]) {
+        if (!p->arrays[i]) {
             char text[SLOT_KEY_TEXT];
-            kv_err_set(e, KV_E_VALUE, "key %s has no array (NULL)", slot_key_text(text, &keys[i]));
-            kv_err_key(e, &keys[i]);
-            return KV_E_VALUE;
+            kv_err_set(e, KV_E_VALUE, "key %s has no array (NULL)", slot_key_text(text, key));
+            return kv_err_key(e, key);
         }
     }
     return KV_OK;
@@ -229,9 +231,11 @@ static pair *sort_pairs(pair *p, pair *spare, int64_t n)
 }
 
 /* Finds or makes the slot of each key. */
-static int find_slots(const call *c, pair *p, const kv_key *keys, int64_t n, bool create, kv_err *e)
+static int find_slots(const call *c, pair *p, bool create, kv_err *e)
 {
     slot_table *t = c->table;
+    const kv_key *keys = c->pairs->keys;
+    int64_t n = c->nvalues;
     int64_t guess = 0;
     for (int64_t i = 0; i < n; i++) {
         int64_t number = slot_find(t, &keys[i], guess);
@@ -280,11 +284,11 @@ static int make_groups(call *c, const pair *p, int flags, kv_err *e)
     return KV_OK;
 }
 
-int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e)
+int call_group_pairs(call *c, int flags, kv_err *e)
 {
     int64_t n = c->nvalues;
     pair *p = (pair *)(void *)c->memory;
-    int rc = find_slots(c, p, keys, n, flags & CALL_CREATE, e);
+    int rc = find_slots(c, p, flags & CALL_CREATE, e);
     if (rc)
         return rc;
     if (run_end(p, 0, n) < n) {
@@ -296,42 +300,157 @@ int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e)
     return make_groups(c, p, flags, e);
 }
 
-/* Pairs of one key that stand side by side are a group: what is stored is read once for them. */
+/* ---- Outs ---- */
+
+/* The uses of outs come before all others: the engine wants writes before reads. */
+void call_expect_outs(call *c)
+{
+    int64_t n = c->results->n;
+    if (n > c->nvalues) /* there is no room for more; see USES */
+        return;
+    c->nouts = n;
+    c->op.nuses = n;
+}
+
+void call_drop_outs(call *c)
+{
+    if (c->nouts == 0)
+        return;
+    kv_assert(c->uses == c->op.uses && c->op.nuses >= c->nouts,
+              "%lld outs are dropped from %lld uses, and they are not the first ones",
+              (long long)c->nouts, (long long)c->op.nuses);
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        g->use -= c->nouts;
+        g->nouts = 0;
+    }
+    c->uses += c->nouts;
+    c->op.uses = c->uses;
+    c->op.nuses -= c->nouts;
+    c->nouts = 0;
+}
+
+static bool is_plain(call *c)
+{
+    for (int64_t i = 0; i < c->nouts; i++) {
+        c->gpus |= call_is_on_gpu(c->outs[i]);
+        if (c->outs[i]->storage != KV_DEFAULT)
+            return false;
+    }
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        const call_group *g = &c->groups[i];
+        if (g->sparse || g->mixed || !g->target)
+            return false;
+    }
+    return true;
+}
+
+static void share_in_place(call *c)
+{
+    c->outs = c->values;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        g->first_out = g->first;
+        g->nouts = g->n;
+    }
+}
+
+/* Gives each group its outs. Returns false if the outs are not in the order of the groups. */
+static bool share_out(call *c)
+{
+    const kv_pairs *outs = c->results;
+    int64_t taken = 0, number = -1;
+    c->outs = outs->arrays;
+    for (int64_t i = 0; i < c->ngroups; i++) {
+        call_group *g = &c->groups[i];
+        g->first_out = taken;
+        while (taken < c->nouts) {
+            number = slot_find(c->table, &outs->keys[taken], number + 1);
+            if (number != g->number)
+                break;
+            taken++;
+        }
+        g->nouts = taken - g->first_out;
+    }
+    return taken == c->nouts;
+}
+
+static engine_lot lot_of(const void *arg, int64_t i)
+{
+    const call *c = arg;
+    const call_group *g = &c->groups[i];
+    return (engine_lot){g->use, g->nuses, g->first_out, g->nouts};
+}
+
+void call_take_outs(call *c)
+{
+    bool fit = true;
+    if (c->nouts == 0)
+        return;
+    if (c->results == c->pairs)
+        share_in_place(c);
+    else
+        fit = share_out(c);
+    if (fit && is_plain(c)) {
+        for (int64_t i = 0; i < c->nouts; i++)
+            c->uses[i] = (engine_use){.var = array_var(c->outs[i]), .write = true};
+        fit = engine_apart(&c->op, c->ngroups, lot_of, c);
+    } else {
+        fit = false;
+    }
+    if (!fit)
+        call_drop_outs(c);
+}
+
+/* ---- Pulls ---- */
+
+/* Neighbouring pairs of one key are a group, for which the stored array is read once. */
 static void add_to_group(call *c, int64_t i, kv_key key)
 {
     call_group *g = c->ngroups ? &c->groups[c->ngroups - 1] : NULL;
     if (!g || g->target != c->stored[i]) {
         g = &c->groups[c->ngroups++];
         *g = (call_group){.key = key, .first = i, .target = c->stored[i], .use = 2 * i};
-        g->share = sparse_is_full(g->target) ? CALL_SPLIT : CALL_UNIT;
+        g->work = sparse_is_full(g->target) ? CALL_COPY : CALL_COPY_ROWS;
     }
     g->n++;
     g->nuses += 2;
 }
 
-int call_find_pairs(call *c, const kv_key *keys, kv_err *e)
+int call_find_pairs(call *c, bool sparse_too, kv_err *e)
 {
-    int64_t guess = 0, number;
+    const kv_key *keys = c->pairs->keys;
+    kv_array *const *outs = c->values;
+    int64_t n = c->nvalues, guess = 0, number;
     c->pulls = true;
-    for (int64_t i = 0; i < c->nvalues; i++) {
-        if (i + CALL_AHEAD < c->nvalues) {
-            call_prefetch(c->values[i + CALL_AHEAD]);
+    c->values = c->list;
+    c->nvalues = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (i + CALL_AHEAD < n) {
+            call_prefetch(outs[i + CALL_AHEAD]);
             if (guess + CALL_AHEAD < c->table->n)
                 call_prefetch(c->table->items[guess + CALL_AHEAD].stored);
         }
+        kv_array *out = outs[i];
         int rc = call_find(c->table, &keys[i], guess, &number, e);
-        if (rc || (rc = call_check_shape(&c->table->items[number], c->values[i], "array", e)))
+        if (rc || (rc = call_check_shape(&c->table->items[number], out, "array", e)))
             return rc;
-        c->stored[i] = c->table->items[number].stored;
-        c->gpus |= call_is_on_gpu(c->values[i]) || call_is_on_gpu(c->stored[i]);
-        c->uses[2 * i] = (engine_use){.var = array_var(c->values[i]), .write = true};
-        c->uses[2 * i + 1] = (engine_use){.var = array_var(c->stored[i])};
-        if (c->values[i]->storage == KV_DEFAULT) /* what the others hold may be changing */
-            c->work_bytes += kv_array_bytes(c->values[i]);
-        add_to_group(c, i, c->table->items[number].key);
         guess = number + 1;
+        if (out->storage != KV_DEFAULT && !sparse_too)
+            continue;
+        int64_t k = c->nvalues++;
+        c->list[k] = out;
+        c->stored[k] = c->table->items[number].stored;
+        c->gpus |= call_is_on_gpu(out) || call_is_on_gpu(c->stored[k]);
+        c->uses[2 * k] = (engine_use){.var = array_var(out), .write = true};
+        c->uses[2 * k + 1] = (engine_use){.var = array_var(c->stored[k])};
+        if (out->storage == KV_DEFAULT) /* what the others hold may be changing */
+            c->work_bytes += kv_array_bytes(out);
+        add_to_group(c, k, c->table->items[number].key);
     }
     c->op.nuses = 2 * c->nvalues;
+    kv_assert(c->ngroups <= c->nvalues, "a pull into %lld arrays has %lld groups",
+              (long long)c->nvalues, (long long)c->ngroups);
     return KV_OK;
 }
 

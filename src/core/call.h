@@ -14,14 +14,26 @@
 #include "kvstore.h"
 #include "vm/rule.h"
 
-/* How the work of a group is cut. */
-typedef enum call_share {
-    CALL_NOTHING, /* there is nothing to do */
-    CALL_SPLIT,   /* any range of elements by itself */
-    CALL_UNIT,    /* one thread does all of it */
-    CALL_WHOLE,   /* alone, when all others are done; it spreads over the threads by itself */
-    CALL_ON_GPU   /* a GPU does it or has done it: see call_gpu.h */
-} call_share;
+/* The work of a group. It is decided when the call is prepared: by push.c or, for a pull, when its
+ * groups are made. Only call_gpu.c changes it later, to CALL_ON_GPU. */
+typedef enum call_work {
+    CALL_NOTHING,
+    CALL_ON_GPU, /* a GPU does it or has done it: see call_gpu.h */
+
+    /* Threads take any ranges of elements: */
+    CALL_COPY,  /* the stored array goes to the outs of a pull */
+    CALL_SUM,   /* the sum of the values is stored */
+    CALL_CODES, /* compress.c makes the sum where it is stored */
+    CALL_RULE,  /* a rule changes the stored array element by element */
+
+    /* One thread takes all elements: */
+    CALL_COPY_ROWS, /* like CALL_COPY, from a row_sparse array */
+    CALL_RULE_UNIT, /* a rule with sums over elements or over rows */
+
+    /* Alone, when all others are done; the work spreads over the threads by itself: */
+    CALL_RULE_WHOLE,
+    CALL_CALLBACK /* an updater in C, of which one runs at a time */
+} call_work;
 
 /* All values that one call pushes to one key, or arrays side by side that it pulls one key into. */
 typedef struct call_group {
@@ -29,13 +41,13 @@ typedef struct call_group {
     kv_key key;                /* slot_own_key; its name is the slot's */
     int64_t first, n;          /* its values: call.values[first] to [first + n - 1] */
     kv_array *target;          /* the array that a push writes and a pull reads */
-    kv_array *source;          /* NULL, or what was stored: a reference */
+    kv_array *source;          /* NULL, or the array stored before: a reference */
     const rule_update *update; /* for rules */
     int64_t t;                 /* for constant rules: the key's next count */
     int64_t use, nuses;        /* of call.uses */
-    int64_t first_out, nouts;  /* of call.outs: arrays that receive what a push has made */
+    int64_t first_out, nouts;  /* of call.outs: arrays that receive the result of a push */
     int32_t parts;             /* that have not ended; atomic */
-    uint8_t share;             /* a call_share */
+    uint8_t work;              /* a call_work */
     bool same_dtype;           /* all values have the dtype of the stored array */
     bool sparse;               /* all values are row_sparse */
     bool mixed;                /* some are */
@@ -46,8 +58,20 @@ typedef struct call_group {
     kv_array *input, *result;  /* for C callbacks: the sum, and a copy of the stored array */
 } call_group;
 
-/* Arrays of many keys lie all over the memory: loops over them ask for those that come so many
- * steps later, and of a key with more arrays only for so many. */
+/* call_is_split: true if threads may take any range of the group's elements. The other is true if
+ * they take the group in parts, one of which may be all of it. */
+static inline bool call_is_split(const call_group *g)
+{
+    return g->work >= CALL_COPY && g->work <= CALL_RULE;
+}
+
+static inline bool call_has_parts(const call_group *g)
+{
+    return g->work >= CALL_COPY && g->work <= CALL_RULE_UNIT;
+}
+
+/* Arrays of many keys lie all over the memory, so loops over them prefetch the arrays of a key this
+ * many steps ahead, and of a key with more arrays only this many. */
 enum { CALL_AHEAD = 16, CALL_AHEAD_ARRAYS = 8 };
 
 /* Asks for both cache lines of an array's header: most loops need only the first one, conversions
@@ -65,38 +89,66 @@ typedef struct call_pool {
     struct call *spare[CALL_SPARES]; /* atomic */
 } call_pool;
 
-/* Waits for what is pending. */
+/* Waits for the pending operations. */
 void call_pool_release(call_pool *p);
 
-/* Where a part of the work begins: an element of a group. */
+/* The begin of a part of the work: an element of a group. */
 typedef struct call_cut {
     int64_t item, from;
 } call_cut;
 
-/* What a part of the store keeps with a call: its own memory, and what gives it back. */
+/* Memory that a part of the store keeps with a call, and the function that gives it back. */
 typedef struct call_part {
     void *state;
     void (*release)(struct call *c);
 } call_part;
 
+/* The functions of a call. call_prepare and call_run run them in this order. */
+typedef struct call_ops {
+    const char *name; /* of the operation in a profile */
+
+    /* Everything that can fail before the store changes. */
+    int (*prepare)(struct call *c, kv_err *e);
+    /* The change of the store, which cannot fail. Returns whether the call must run at once.
+     * (optional, NULL means that the store does not change) */
+    bool (*commit)(struct call *c);
+    /* The work on elements: the operation of the engine. */
+    int (*run)(struct call *c, kv_err *e);
+
+    /* Returns true if call_batch.h may take the pair of a slot and an array, after keys, shapes and
+     * storage were checked. (optional, NULL means yes; so are the two that begin and end, with
+     * nothing to do) */
+    bool (*fits)(const kv *store, const slot *s, const kv_array *a);
+    int (*begin_batches)(struct call *c, kv_err *e);
+    void (*end_batches)(struct call *c);
+    /* Prepares the pairs of a batch; does and commits its work. Neither can fail. */
+    void (*prepare_batch)(struct call *c);
+    void (*run_batch)(struct call *c);
+} call_ops;
+
 /* The groups of a push, in the order of updates, or the pairs of a pull. */
 typedef struct call {
     engine_op op;
+    const call_ops *ops;
+    kv *store;
     call_pool *pool;
     char *memory;      /* of the lists */
     int64_t bytes;
     apply_work work;
 
     slot_table *table;
+    const kv_pairs *pairs;   /* the caller's: not for the operation */
+    const kv_pairs *results; /* NULL, or of a push that pulls as well; likewise */
+    kv_array *const *ids;    /* of a pull of rows; likewise */
     bool pulls;
     int64_t old_nslots; /* where call_abort goes back to */
     call_group *groups;
     int64_t ngroups;
     int64_t max_values;      /* of any group */
-    kv_array *const *values; /* by group; those of a key in the order of the call; or the outs */
+    kv_array *const *values; /* by group, the values of a key in call order; or the outs */
     kv_array **list;         /* room for a list of the values */
     const void **data;       /* the elements of each value */
-    kv_array **stored;       /* of a pull: what each out receives. Else room for a list of outs */
+    kv_array **stored;       /* of a pull: the source of each out. Else room for a list of outs */
     int64_t nvalues;
     kv_array *const *outs;   /* of a push that pulls as well, by group; their uses are the first */
     int64_t nouts;
@@ -111,22 +163,27 @@ typedef struct call {
     call_cut *cuts; /* of the parts of the work, ncuts + 1 */
     int64_t ncuts, cuts_cap;
     bool held; /* the arrays were taken hold of */
-    int (*run)(struct call *c, kv_err *e);
     call_part update, compress; /* of a push */
     call_part places;           /* on GPUs, of values that come from other ones */
-    struct optimizer_step *steps; /* room for those of an update, kept with the call */
+    struct optimizer_step *steps; /* room for the steps of an update, kept with the call */
     int64_t steps_cap;
     call_part rows;             /* of a pull into row_sparse arrays */
 } call;
 
-/* A call for n >= 1 pairs; it ends with call_end. Waits where very many are pending. name is the
- * operation's, and lives for ever. Error: memory. */
-int call_new(call **out, call_pool *p, const char *name, slot_table *table,
-             kv_array *const *values, int64_t n, kv_err *e);
+/* A call for these pairs. Waits where very many are pending. Error: memory. */
+int call_new(call **out, kv *store, const call_ops *ops, const kv_pairs *pairs, kv_err *e);
+
+/* Prepares the call. Errors: those of ops->prepare; then the call has ended. */
+int call_prepare(call *c, kv_err *e);
+
+/* Commits a call that was prepared and runs it as an operation: now, where it is small and nothing
+ * is in its way or where its commit asks for it, else on the pool. The call ends when it has run.
+ * Returns the code of ops->run, or KV_OK for one that runs later. */
+int call_run(call *c, const kv_call *how, kv_err *e);
 
 /* Makes a call that has run ready for other pairs, no more of them than it was made for; what is
  * behind c->update stays. */
-void call_next(call *c, kv_array *const *values, int64_t n);
+void call_next(call *c, const kv_pairs *pairs);
 
 enum {
     CALL_CREATE = 1,     /* a key that is not there is made by the push */
@@ -140,10 +197,22 @@ enum {
  * stored array and one of them is row_sparse, the sum itself becomes the fresh array, later.
  * flags: of the above. Errors: key (unknown, other kind), shape, memory; nothing stays changed but
  * by call_abort. */
-int call_group_pairs(call *c, const kv_key *keys, int flags, kv_err *e);
+int call_group_pairs(call *c, int flags, kv_err *e);
 
-/* Finds what the pairs of a pull mean, and makes their groups. Errors: key, shape. */
-int call_find_pairs(call *c, const kv_key *keys, kv_err *e);
+/* The outs of a push: arrays that receive what it stores, in the same pass over memory. A push has
+ * them where its results come in the order of updates, are default arrays, and depend on nothing
+ * but their own key; otherwise a pull follows the push.
+ *
+ * call_expect_outs comes before the pairs are grouped; call_take_outs gives the groups their outs,
+ * or drops all of them; behind call_drop_outs the push has none. */
+void call_expect_outs(call *c);
+void call_take_outs(call *c);
+void call_drop_outs(call *c);
+
+/* Finds the slots of the pairs of a pull, and makes their groups. row_sparse arrays are checked
+ * like the others; without sparse_too their pairs then leave the call, which may have none left.
+ * Errors: key, shape. */
+int call_find_pairs(call *c, bool sparse_too, kv_err *e);
 
 /* Takes the memory that call_cut_work will need for a pull of these pairs, before their keys are
  * there; call_find_pairs needs none. Error: memory. */
@@ -158,19 +227,14 @@ int call_cut_work(call *c, kv_err *e);
 /* Fresh arrays become the stored ones. What the operation does to them comes later. */
 void call_commit(call *c);
 
-/* Takes back what the call added, and ends it. */
+/* Ends a call that is not run, and takes back the slots that it added. */
 void call_abort(call *c);
 
-/* Runs the call as an operation: now, where it is small and nothing is in its way or where `now`
- * asks for it, else on the pool. It is ended when it has run. Returns the code of run, or KV_OK for
- * one that runs later. */
-int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool now, kv_err *e);
-
-/* Gives a call back that is not run. */
+/* Gives back a call that has run. */
 void call_end(call *c);
 
-/* Whether n elements of a result should go past the caches: not where the call is small, nor piece
- * by piece. */
+/* Returns true if n elements of a result should be written past the caches. That does not pay in a
+ * small call, nor for a few elements. */
 static inline bool call_is_far(const call *c, int64_t n)
 {
     return c->far && n >= 1024;
@@ -190,12 +254,12 @@ slot *call_slot(const call *c, const call_group *g);
 
 /* The form of a call, whatever the store: keys of one kind, texts not too long, no NULL array.
  * Errors: key, value. */
-int call_check_form(const kv_key *keys, int64_t n, kv_array *const *arrays, kv_err *e);
+int call_check_form(const kv_pairs *p, kv_err *e);
 
 /* The number of a key's slot. Error: key, `key 5 was never initialised` or the other kind. */
 int call_find(const slot_table *t, const kv_key *key, int64_t guess, int64_t *number, kv_err *e);
 
-/* Whether an array has the shape that a slot holds. Error: shape. */
+/* Checks that an array has the shape of a slot's array. Error: shape. */
 int call_check_shape(const slot *s, const kv_array *a, const char *what, kv_err *e);
 
 #endif

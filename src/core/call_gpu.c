@@ -1,66 +1,98 @@
-/* From groups to lists of jobs. */
+/* Makes jobs of groups. A push has three lists of them: sums, rules, copies to the outs. */
 #include "core/call_gpu.h"
 
 #include "array/mirror.h"
 #include "array/sparse.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/call_gpu_rows.h"
 #include "core/call_together.h"
 #include "core/call_trace.h"
 #include "core/compress.h"
 #include "core/updater.h"
 #include "vm/plan_gpu.h"
 
-/* What one device is given of a call. */
-typedef struct lists {
+/* The work of a call that GPUs do. */
+typedef struct work {
     call *call;
-    const gpu_ops *gpu;
-    int id;
-    arena memory;
-    gpu_job *codes, *sums, *moves; /* in this order, and the rules between sums and moves */
-    plan_gpu_item *rules;
-    const void *const *sums_of; /* of each group NULL, or where the GPUs put its sum together */
-    int64_t ncodes, nsums, nrules, nmoves, moves_cap;
-} lists;
+    gpu_list list;
+    const void **sums; /* NULL, or of each group where the GPUs sum it together, or NULL */
+    together to_sum, to_copy;
+} work;
 
-/* ---- What can be done there ---- */
-
-/* Values that lie elsewhere, in host memory too, are copied to the key's GPU; those of which codes
- * are made are there. */
-static bool values_can(const call *c, const call_group *g)
+static int begin(work *w, call *c, kv_err *e)
 {
-    for (int64_t i = 0; i < g->n && c->compress.state; i++)
-        if (!mirror_has(c->values[g->first + i]))
-            return false;
-    return true;
+    *w = (work){.call = c};
+    int rc = gpu_list_begin(&w->list, e);
+    w->to_sum.list.gpu = w->to_copy.list.gpu = w->list.gpu;
+    return rc;
+}
+
+static void release(work *w)
+{
+    together_release(&w->to_sum);
+    together_release(&w->to_copy);
+    gpu_list_release(&w->list);
+    mem_free(w->sums);
+}
+
+static int run_list(work *w, const char *name, kv_err *e)
+{
+    uint64_t devices = gpu_list_devices(&w->list);
+    int64_t begin = call_trace_begin(w->call);
+    int rc = gpu_list_run(&w->list, e);
+    if (!rc)
+        call_trace_devices(w->call, begin, name, w->list.gpu, devices);
+    return rc;
+}
+
+static int run_together(work *w, together *t, const char *name, kv_err *e)
+{
+    int64_t begin = call_trace_begin(w->call);
+    int rc = together_run(t, t == &w->to_copy, e);
+    if (!rc)
+        call_trace_devices(w->call, begin, name, w->list.gpu, t->keys_on);
+    return rc;
+}
+
+/* ---- Groups that a GPU can do ---- */
+
+/* The rows that the input of a rule has. */
+static plan_input input_of(const call_group *g)
+{
+    if (!g->sum || sparse_is_full(g->sum))
+        return PLAN_INPUT_ALL;
+    return g->update->rows_present ? PLAN_INPUT_PRESENT : PLAN_INPUT_SPREAD;
 }
 
 static bool rule_can(const call *c, const call_group *g)
 {
     updater_arrays u;
-    if (!updater_rule_arrays(c, g, &u) || u.prints)
+    int id = mirror_gpu(g->target);
+    if (!updater_rule_arrays(c, g, &u) || u.prints || g->target->size == 0 ||
+        !plan_gpu_possible(g->update->plan, input_of(g)) || (!g->sum && !g->same_dtype))
         return false;
-    bool can = plan_gpu_possible(g->update->plan) && mirror_gpu(u.held) == mirror_gpu(g->target);
+    bool can = mirror_gpu(u.held) == id;
     for (int i = 0; i < u.n; i++)
-        can &= mirror_has(u.items[i]) && mirror_gpu(u.items[i]) == mirror_gpu(g->target);
+        can &= mirror_gpu(u.items[i]) == id;
     return can;
 }
 
-/* Whether all arrays but those of an updater are on GPUs. */
-static bool lies_on_gpus(const call *c, const call_group *g)
-{
-    return g->target && mirror_has(g->target) && !g->sparse && !g->mixed && !g->sum &&
-           sparse_is_full(g->target) && values_can(c, g);
-}
-
+/* Values that lie elsewhere, in host memory too, are copied to the key's GPU; but those of which
+ * codes are made must be there. */
 static bool push_can(const call *c, const call_group *g)
 {
-    if (!lies_on_gpus(c, g) || (c->compress.state && !compress_gpu_can(c, g)))
+    if (!g->target || !mirror_has(g->target) || !sparse_is_full(g->target) ||
+        (c->compress.state && !compress_gpu_can(c, g)))
         return false;
     if (c->update.state)
-        return g->same_dtype && rule_can(c, g) &&
-               (!g->source || mirror_can_copy(g->target, g->source));
-    return g->same_dtype || g->n == 1;
+        return rule_can(c, g);
+    return !g->sparse && !g->mixed && (g->same_dtype || g->n == 1);
+}
+
+/* Returns true if a GPU does the work of the group, as push_groups has decided. */
+static bool is_there(const call_group *g)
+{
+    return g->work == CALL_ON_GPU;
 }
 
 /* ---- Places for values of other devices ---- */
@@ -96,16 +128,29 @@ static int new_places(call *c, kv_err *e)
     return KV_OK;
 }
 
+/* Of the elements that an array holds. */
+static int64_t bytes_of(const kv_array *a)
+{
+    int64_t n = a->storage == KV_DEFAULT ? a->size : a->nrows * sparse_row(a);
+    return n * kv_dtype_bytes((kv_dtype)a->dtype);
+}
+
 /* Calls that are pending have such places too, and give them back: where there is no memory they
  * are waited for. */
-static int take_place(call *c, int64_t value, int id, int64_t bytes, kv_err *e)
+static int take_place(call *c, int64_t value, const kv_array *a, int id, kv_err *e)
 {
     kv_err why = {0};
     void *block = NULL;
+    int64_t bytes = bytes_of(a);
+    if (mirror_gpu(a) == id || bytes == 0)
+        return KV_OK;
     int rc = c->places.state ? KV_OK : new_places(c, e);
     if (rc)
         return rc;
     places *p = c->places.state;
+    if (!kv_assert(value < p->n, "value %lld of %lld gets a place", (long long)value,
+                   (long long)p->n))
+        return kv_assert_report(e);
     if (p->gpu->alloc(id, bytes, &block, &why)) {
         engine_wait_group(&c->pool->group, 0);
         rc = p->gpu->alloc(id, bytes, &block, e);
@@ -115,77 +160,152 @@ static int take_place(call *c, int64_t value, int id, int64_t bytes, kv_err *e)
     return rc;
 }
 
-static int64_t bytes_of(const kv_array *a)
+/* Value number i of a group's ninputs: its row_sparse sum is the only one. */
+static const kv_array *input_at(const call *c, const call_group *g, int64_t i)
 {
-    return a->size * kv_dtype_bytes((kv_dtype)a->dtype);
+    return g->sum ? g->sum : c->values[g->first + i];
+}
+
+static int64_t ninputs(const call_group *g)
+{
+    return g->sum ? 1 : g->n;
 }
 
 /* Of a group that will run on a GPU. What GPUs sum together is in places of their own. */
 static int take_places(call *c, const call_group *g, kv_err *e)
 {
     int rc = KV_OK;
-    if (!push_can(c, g) || (c->together && g->n > 1))
+    if (c->together && g->n > 1)
         return KV_OK;
-    for (int64_t i = g->first; i < g->first + g->n && !rc; i++)
-        if (mirror_gpu(c->values[i]) != mirror_gpu(g->target) && c->values[i]->size > 0)
-            rc = take_place(c, i, mirror_gpu(g->target), bytes_of(c->values[i]), e);
+    for (int64_t i = 0; i < ninputs(g) && !rc; i++)
+        rc = take_place(c, g->first + i, input_at(c, g, i), mirror_gpu(g->target), e);
     return rc;
 }
 
-/* ---- Jobs of a push ---- */
-
-/* Where a value lies on the device; those of other devices are copied there. */
-static int place_value(const lists *l, int64_t value, const void **out, kv_err *e)
+int call_gpu_prepare(call *c, kv_err *e)
 {
-    const kv_array *a = l->call->values[value];
-    const places *p = l->call->places.state;
-    void *block = NULL, *place = p ? p->of[value].block : NULL;
+    const call_group *last = NULL;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *g = &c->groups[i];
+        if (!push_can(c, g))
+            continue;
+        rc = take_places(c, g, e);
+        if (rc || !g->update)
+            continue;
+        int id = mirror_gpu(g->target);
+        bool alike = last && mirror_gpu(last->target) == id && input_of(last) == input_of(g);
+        rc = plan_gpu_prepare(gpu_find(e), id, g->update->plan, input_of(g),
+                              alike ? last->update->plan : NULL, e);
+        last = g;
+    }
+    return rc;
+}
+
+/* Finds an input on the key's device, and copies inputs of other devices there. */
+static int place_input(const work *w, const call_group *g, int64_t i, const void **out, kv_err *e)
+{
+    const kv_array *a = input_at(w->call, g, i);
+    const places *p = w->call->places.state;
+    int id = mirror_gpu(g->target);
+    void *block = NULL, *place = p ? p->of[g->first + i].block : NULL;
     int rc = mirror_has(a) ? mirror_device(a, MIRROR_READ, &block, e) : KV_OK;
     *out = place ? place : block;
+    if (!kv_assert(place || mirror_gpu(a) == id || bytes_of(a) == 0,
+                   "a value of gpu(%d) has no place on gpu(%d)", mirror_gpu(a), id))
+        return kv_assert_report(e);
     if (place && !mirror_has(a))
-        return l->gpu->copy_in(l->id, place, a->data, bytes_of(a), e);
-    return rc || !place ? rc : l->gpu->copy(l->id, place, mirror_gpu(a), block, bytes_of(a), e);
+        return w->list.gpu->copy_in(id, place, a->data, bytes_of(a), e);
+    return rc || !place ? rc : w->list.gpu->copy(id, place, mirror_gpu(a), block, bytes_of(a), e);
 }
 
-static const void *sum_of(const lists *l, const call_group *g)
-{
-    return l->sums_of ? l->sums_of[g - l->call->groups] : NULL;
-}
-
-/* The places of the values, or of their sum alone where it is there already. */
-static int place_values(lists *l, const call_group *g, const void ***out, int64_t *n, kv_err *e)
+/* The places of the inputs, or of their sum alone where the GPUs made it together. */
+static int place_inputs(work *w, const call_group *g, const void *const **out, int64_t *n,
+                        kv_err *e)
 {
     int rc = KV_OK;
-    const void *sum = sum_of(l, g);
-    *n = sum ? 1 : g->n;
-    *out = arena_alloc(&l->memory, (size_t)*n * sizeof **out, e);
-    if (!*out)
+    const void *sum = w->sums ? w->sums[g - w->call->groups] : NULL;
+    *n = sum ? 1 : ninputs(g);
+    const void **list = arena_alloc(&w->list.memory, (size_t)*n * sizeof *list, e);
+    if (!list)
         return KV_E_MEMORY;
+    *out = list;
     if (sum)
-        **out = sum;
-    for (int64_t i = 0; i < g->n && !sum && !rc; i++)
-        rc = place_value(l, g->first + i, &(*out)[i], e);
+        *list = sum;
+    for (int64_t i = 0; i < *n && !sum && !rc; i++)
+        rc = place_input(w, g, i, &list[i], e);
     return rc;
 }
 
-static int add_sum(lists *l, const call_group *g, kv_err *e)
+/* ---- Sums ---- */
+
+/* Every group's sum of values on several GPUs, in its key's place where nothing else happens. */
+static int sum_together(work *w, kv_err *e)
 {
-    const void **src;
-    void *dst;
-    int64_t n;
-    int rc = place_values(l, g, &src, &n, e);
-    if (rc || (rc = mirror_device(g->target, MIRROR_WRITE, &dst, e)) || sum_of(l, g) == dst)
-        return rc;
-    l->sums[l->nsums++] = (gpu_job){.dst = dst,
-                                    .n = g->target->size,
-                                    .src = src,
-                                    .nsrc = n,
-                                    .to = (kv_dtype)g->target->dtype,
-                                    .from = (kv_dtype)l->call->values[g->first]->dtype};
-    return KV_OK;
+    call *c = w->call;
+    int rc = KV_OK;
+    w->sums = mem_zalloc(c->ngroups, sizeof *w->sums, e);
+    if (!w->sums)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *g = &c->groups[i];
+        void *dst = NULL;
+        if (!is_there(g) || g->n == 1)
+            continue;
+        if (!c->update.state)
+            rc = mirror_device(g->target, MIRROR_WRITE, &dst, e);
+        if (!rc)
+            rc = together_sum(&w->to_sum, c, g, mirror_gpu(g->target), dst, &w->sums[i], e);
+    }
+    return rc ? rc : run_together(w, &w->to_sum, "sum together", e);
 }
 
-int call_gpu_rule_arrays(const call *c, const call_group *g, plan_arrays *out, kv_err *e)
+/* Codes, whose sum is stored as it is where there is no updater. */
+static int add_codes(work *w, const call_group *g, kv_err *e)
+{
+    gpu_launch as = {.id = mirror_gpu(g->target), .work = GPU_QUANTISE_SUM};
+    gpu_job job;
+    int rc = compress_gpu_job(w->call, g, &job, &w->list.memory, e);
+    return rc ? rc : gpu_list_add(&w->list, &as, &job, e);
+}
+
+/* The sum of one value that has another dtype is a conversion. */
+static int add_sum(work *w, const call_group *g, kv_err *e)
+{
+    gpu_launch as = {.id = mirror_gpu(g->target), .work = GPU_SUM};
+    gpu_job job = {.n = g->target->size,
+                   .to = (kv_dtype)g->target->dtype,
+                   .from = (kv_dtype)w->call->values[g->first]->dtype};
+    int rc = place_inputs(w, g, &job.src, &job.nsrc, e);
+    if (rc || (rc = mirror_device(g->target, MIRROR_WRITE, &job.dst, e)))
+        return rc;
+    if (w->sums && w->sums[g - w->call->groups] == job.dst)
+        return KV_OK;
+    if (job.to != job.from)
+        as.work = GPU_CONVERT;
+    return gpu_list_add(&w->list, &as, &job, e);
+}
+
+static int run_sums(work *w, kv_err *e)
+{
+    const call *c = w->call;
+    bool codes = c->compress.state != NULL;
+    int rc = KV_OK;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *g = &c->groups[i];
+        if (is_there(g) && codes)
+            rc = add_codes(w, g, e);
+        else if (is_there(g) && !c->update.state)
+            rc = add_sum(w, g, e);
+    }
+    return rc ? rc : run_list(w, codes ? "quantise" : "sum", e);
+}
+
+/* ---- Rules ---- */
+
+/* Brings the arrays of a rule to the key's GPU, and finds out where they are there. A new array
+ * begins as the stored one. */
+static int place_arrays(const call *c, const call_group *g, plan_arrays *out, kv_err *e)
 {
     updater_arrays u;
     int rc = g->source ? array_fill(g->target, g->source, e) : KV_OK;
@@ -200,69 +320,43 @@ int call_gpu_rule_arrays(const call *c, const call_group *g, plan_arrays *out, k
     out->stored = out->weight;
     if (!rc && u.held != g->target)
         rc = mirror_device(u.held, MIRROR_CHANGE, &out->stored, e);
+    out->input_dtype = (kv_dtype)g->target->dtype;
     out->size = g->target->size;
+    out->row = sparse_row(g->target);
     return rc;
 }
 
-static int add_rule(lists *l, const call_group *g, kv_err *e)
+static int make_item(work *w, const call_group *g, plan_gpu_item *out, kv_err *e)
 {
-    const void **src;
-    plan_arrays *a = arena_alloc(&l->memory, sizeof *a, e);
-    int64_t n = 0;
-    int rc = a ? place_values(l, g, &src, &n, e) : KV_E_MEMORY;
+    plan_arrays *a = arena_alloc(&w->list.memory, sizeof *a, e);
+    *out = (plan_gpu_item){.plan = g->update->plan, .arrays = a, .input = input_of(g)};
+    if (g->sum) {
+        out->ids = g->sum->rows;
+        out->nids = g->sum->nrows;
+    }
+    int rc = a ? place_inputs(w, g, &out->values, &out->nvalues, e) : KV_E_MEMORY;
+    return rc ? rc : place_arrays(w->call, g, a, e);
+}
+
+/* The rules of the keys on one device. items: room for all groups. */
+static int run_rules(work *w, int id, plan_gpu_item *items, kv_err *e)
+{
+    const call *c = w->call;
+    int64_t n = 0, begin = call_trace_begin(c);
+    int rc = KV_OK;
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *g = &c->groups[i];
+        if (is_there(g) && mirror_gpu(g->target) == id)
+            rc = make_item(w, g, &items[n++], e);
+    }
     if (!rc)
-        rc = call_gpu_rule_arrays(l->call, g, a, e);
-    if (rc)
-        return rc;
-    l->rules[l->nrules++] = (plan_gpu_item){g->update->plan, a, src, n};
-    return KV_OK;
-}
-
-static int add_group(lists *l, const call_group *g, kv_err *e)
-{
-    const call *c = l->call;
-    int rc = KV_OK;
-    if (c->compress.state) {
-        rc = compress_gpu_job(c, g, &l->codes[l->ncodes++], &l->memory, e);
-        if (rc || !c->update.state) /* the sum is what is stored */
-            return rc;
-    }
-    return c->update.state ? add_rule(l, g, e) : add_sum(l, g, e);
-}
-
-/* Sums of one value that has another dtype are conversions. */
-static int run_sums(lists *l, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0, end; i < l->nsums && !rc; i = end) {
-        bool converts = l->sums[i].to != l->sums[i].from;
-        for (end = i + 1; end < l->nsums; end++)
-            if ((l->sums[end].to != l->sums[end].from) != converts)
-                break;
-        rc = l->gpu->run(l->id, converts ? GPU_CONVERT : GPU_SUM, l->sums + i, end - i, e);
-    }
+        rc = plan_gpu_run(&w->list, id, items, n, e);
+    if (!rc)
+        call_trace_devices(c, begin, "update", w->list.gpu, (uint64_t)1 << id);
     return rc;
 }
 
 /* ---- Copies to outs ---- */
-
-static int add_move(lists *l, const kv_array *out, const kv_array *from, kv_err *e)
-{
-    void *dst, *src;
-    const void **list = arena_alloc(&l->memory, sizeof *list, e);
-    int rc = list ? mirror_device(from, MIRROR_READ, &src, e) : KV_E_MEMORY;
-    if (rc || (rc = mirror_device(out, MIRROR_WRITE, &dst, e)) ||
-        (rc = mem_grow(&l->moves, &l->moves_cap, l->nmoves + 1, sizeof *l->moves, e)))
-        return rc;
-    *list = src;
-    l->moves[l->nmoves++] = (gpu_job){.dst = dst,
-                                      .n = out->size,
-                                      .src = list,
-                                      .nsrc = 1,
-                                      .to = (kv_dtype)out->dtype,
-                                      .from = (kv_dtype)from->dtype};
-    return KV_OK;
-}
 
 /* By way of the host, where dtypes and places both differ. */
 static int convert_home(kv_array *out, const kv_array *from, kv_err *e)
@@ -270,155 +364,72 @@ static int convert_home(kv_array *out, const kv_array *from, kv_err *e)
     int rc = mirror_host(from, MIRROR_READ, e);
     if (rc || (rc = mirror_host(out, MIRROR_WRITE, e)))
         return rc;
-    apply_copy(out, from);
+    sparse_move(out, from);
     return KV_OK;
 }
 
-/* What must come after the launches of a push, and at once when arrays may be written twice. */
-static int copy_to(lists *l, kv_array *out, const kv_array *from, bool listed, kv_err *e)
+/* Within a device as a part of the list, else, or where arrays may be written twice, at once. */
+static int copy_to(work *w, kv_array *out, const kv_array *from, bool listed, kv_err *e)
 {
+    void *dst, *src;
     if (out->data == from->data)
         return KV_OK;
-    bool same = mirror_has(out) && mirror_gpu(out) == l->id && mirror_gpu(from) == l->id;
-    if (same && listed)
-        return add_move(l, out, from, e);
-    if (mirror_can_copy(out, from))
-        return mirror_copy(out, from, e);
-    return convert_home(out, from, e);
+    bool near = mirror_has(out) && mirror_gpu(out) == mirror_gpu(from);
+    if (!near || !listed)
+        return mirror_can_copy(out, from) ? mirror_copy(out, from, e) : convert_home(out, from, e);
+    int rc = mirror_device(from, MIRROR_READ, &src, e);
+    if (rc || (rc = mirror_device(out, MIRROR_WRITE, &dst, e)))
+        return rc;
+    return gpu_list_convert(&w->list, 0, mirror_gpu(from), dst, (kv_dtype)out->dtype, src,
+                            (kv_dtype)from->dtype, out->size, e);
 }
 
-static int run_moves(lists *l, kv_err *e)
+/* GPUs that work together copy to those outs that they can. */
+static int copy_outs(work *w, kv_array *const *outs, int64_t n, const kv_array *from, bool listed,
+                     kv_err *e)
 {
-    int64_t begin = call_trace_begin(l->call);
-    if (l->nmoves == 0)
-        return KV_OK;
-    int rc = l->gpu->run(l->id, GPU_CONVERT, l->moves, l->nmoves, e);
-    call_trace_device(l->call, begin, "copy", l->gpu, l->id);
+    bool group = w->call->together && listed && mirror_has(from);
+    bool *left = group ? arena_alloc(&w->list.memory, (size_t)n * sizeof *left, e) : NULL;
+    int rc = group && !left ? KV_E_MEMORY : KV_OK;
+    if (!rc && left)
+        rc = together_copy(&w->to_copy, outs, n, from, left, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        if (!left || left[i])
+            rc = copy_to(w, outs[i], from, listed, e);
     return rc;
 }
 
-static void release(lists *l)
+static int run_copies(work *w, kv_err *e)
 {
-    mem_free(l->codes);
-    mem_free(l->sums);
-    mem_free(l->rules);
-    mem_free(l->moves);
-    arena_release(&l->memory);
+    int rc = run_list(w, "copy", e);
+    return rc ? rc : run_together(w, &w->to_copy, "copy together", e);
 }
 
 /* ---- A push ---- */
 
-static int run_lists(lists *l, kv_err *e)
+/* Does the groups whose keys are on GPUs. devices: the GPUs of these keys, as bits. */
+static int push_there(work *w, uint64_t devices, kv_err *e)
 {
-    int64_t begin = call_trace_begin(l->call);
-    int rc = l->ncodes ? l->gpu->run(l->id, GPU_QUANTISE_SUM, l->codes, l->ncodes, e) : KV_OK;
+    call *c = w->call;
+    plan_gpu_item *items = NULL;
+    int rc = c->together ? sum_together(w, e) : KV_OK;
     if (!rc)
-        rc = run_sums(l, e);
-    if (!rc && l->ncodes + l->nsums > 0)
-        call_trace_device(l->call, begin, l->ncodes ? "quantise" : "sum", l->gpu, l->id);
-    begin = call_trace_begin(l->call);
-    if (!rc && l->nrules) {
-        rc = plan_gpu_run(l->gpu, l->id, l->rules, l->nrules, e);
-        call_trace_device(l->call, begin, "update", l->gpu, l->id);
-    }
-    return rc;
-}
-
-/* Outs that the GPUs do not copy to together. */
-static int copy_outs(lists *l, together *t, kv_array *const *outs, int64_t n, const kv_array *from,
-                     bool listed, kv_err *e)
-{
-    bool *left = t && listed ? arena_alloc(&l->memory, (size_t)n * sizeof *left, e) : NULL;
-    int rc = t && listed && !left ? KV_E_MEMORY : KV_OK;
-    if (!rc && left)
-        rc = together_copy(t, outs, n, from, left, e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        if (!left || left[i])
-            rc = copy_to(l, outs[i], from, listed, e);
-    return rc;
-}
-
-/* The groups whose keys lie on a device, which are marked. */
-static int push_on(call *c, const gpu_ops *gpu, int id, int64_t n, const void *const *sums_of,
-                   together *copies, kv_err *e)
-{
-    lists l = {.call = c, .gpu = gpu, .id = id, .sums_of = sums_of};
-    l.codes = mem_alloc(n, sizeof *l.codes, e);
-    l.sums = mem_alloc(n, sizeof *l.sums, e);
-    l.rules = mem_alloc(n, sizeof *l.rules, e);
-    int rc = l.codes && l.sums && l.rules ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
-        call_group *g = &c->groups[i];
-        if (g->share != CALL_ON_GPU || mirror_gpu(g->target) != id)
-            continue;
-        rc = add_group(&l, g, e);
-    }
-    if (!rc)
-        rc = run_lists(&l, e);
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
-        const call_group *g = &c->groups[i];
-        if (g->share != CALL_ON_GPU || mirror_gpu(g->target) != id)
-            continue;
-        rc = copy_outs(&l, copies, c->outs + g->first_out, g->nouts, g->target, true, e);
-    }
-    if (!rc)
-        rc = run_moves(&l, e);
-    release(&l);
-    return rc;
-}
-
-/* An event for each device whose keys took part. */
-static void trace_together(const call *c, int64_t begin, const char *name, const together *t)
-{
-    for (int id = 0; id < GPU_MOST && t->keys_on; id++)
-        if (t->keys_on >> id & 1)
-            call_trace_device(c, begin, name, t->room.gpu, id);
-}
-
-/* Every group's sum of values on several GPUs, in its key's place where nothing else happens. */
-static int sum_together(call *c, together *t, const void **sums_of, kv_err *e)
-{
-    int rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
-        const call_group *g = &c->groups[i];
-        void *dst = NULL;
-        if (g->share != CALL_ON_GPU || g->n == 1)
-            continue;
-        if (!c->update.state)
-            rc = mirror_device(g->target, MIRROR_WRITE, &dst, e);
-        if (!rc)
-            rc = together_sum(t, c, g, mirror_gpu(g->target), dst, &sums_of[i], e);
-    }
-    return rc ? rc : together_run(t, false, e);
-}
-
-/* What a device after the other does; together, sums come before that and copies behind it. */
-static int push_all(call *c, const int64_t *count, kv_err *e)
-{
-    const gpu_ops *gpu = gpu_find(e);
-    together sums = {.room.gpu = gpu}, copies = {.room.gpu = gpu};
-    const void **sums_of = NULL;
-    int64_t begin = call_trace_begin(c);
-    int rc = gpu ? KV_OK : KV_E_UNSUPPORTED;
-    if (!rc && c->together && !(sums_of = mem_zalloc(c->ngroups, sizeof *sums_of, e)))
+        rc = run_sums(w, e);
+    if (!rc && c->update.state &&
+        !(items = arena_alloc(&w->list.memory, (size_t)c->ngroups * sizeof *items, e)))
         rc = KV_E_MEMORY;
-    if (!rc && c->together)
-        rc = sum_together(c, &sums, sums_of, e);
-    trace_together(c, begin, "sum together", &sums);
-    for (int id = 0; id < GPU_MOST && !rc; id++)
-        if (count[id] > 0)
-            rc = push_on(c, gpu, id, count[id], sums_of, c->together ? &copies : NULL, e);
-    begin = call_trace_begin(c);
-    if (!rc)
-        rc = together_run(&copies, true, e);
-    trace_together(c, begin, "copy together", &copies);
-    together_release(&sums);
-    together_release(&copies);
-    mem_free(sums_of);
-    return rc;
+    for (int id = 0; id < GPU_MOST && items && !rc; id++)
+        if (devices >> id & 1)
+            rc = run_rules(w, id, items, e);
+    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
+        const call_group *g = &c->groups[i];
+        if (is_there(g))
+            rc = copy_outs(w, c->outs + g->first_out, g->nouts, g->target, true, e);
+    }
+    return rc ? rc : run_copies(w, e);
 }
 
-/* What the host's code works on. */
+/* Makes host memory current for a group that the CPU works on. */
 static int bring_group(const call *c, const call_group *g, kv_err *e)
 {
     updater_arrays u;
@@ -438,7 +449,7 @@ static int bring_group(const call *c, const call_group *g, kv_err *e)
     return rc ? rc : mirror_host(u.held, MIRROR_CHANGE, e);
 }
 
-/* ---- What failed ---- */
+/* ---- Arrays of a failed call ---- */
 
 /* A key that a failed call was to write has lost its value, until one replaces it. */
 static int check_kept(const call *c, kv_err *e)
@@ -466,7 +477,8 @@ static void mark(kv_array *const *arrays, int64_t n, int code)
             arrays[i]->unfilled = (uint8_t)code;
 }
 
-/* What the call was to write cannot be read if it failed, and can if it did not. */
+/* Marks the arrays that the call writes: readable if it succeeded, an error to their readers if it
+ * failed. */
 static int mark_written(const call *c, int rc)
 {
     for (int64_t i = 0; i < c->ngroups; i++) {
@@ -482,25 +494,23 @@ static int mark_written(const call *c, int rc)
 
 static int push_groups(call *c, bool *all, kv_err *e)
 {
-    int64_t count[GPU_MOST] = {0};
-    int rc = KV_OK;
-    *all = true;
+    work w;
+    uint64_t devices = 0;
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
-        if (g->share != CALL_NOTHING && push_can(c, g)) {
-            g->share = CALL_ON_GPU;
-            count[mirror_gpu(g->target)]++;
-        } else {
-            *all = false;
-        }
+        if (g->work == CALL_NOTHING || !push_can(c, g))
+            continue;
+        g->work = CALL_ON_GPU;
+        devices |= (uint64_t)1 << mirror_gpu(g->target);
     }
-    rc = push_all(c, count, e);
-    if (!rc && !*all && c->update.state)
-        rc = call_gpu_rows_push(c, e);
+    int rc = begin(&w, c, e);
+    if (!rc)
+        rc = push_there(&w, devices, e);
+    release(&w);
     *all = true;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         const call_group *g = &c->groups[i];
-        if (g->share == CALL_ON_GPU)
+        if (is_there(g))
             continue;
         *all = false;
         if (c->compress.state)
@@ -517,27 +527,6 @@ int call_gpu_push(call *c, bool *all, kv_err *e)
     return mark_written(c, rc ? rc : push_groups(c, all, e));
 }
 
-int call_gpu_prepare(call *c, kv_err *e)
-{
-    const plan *last = NULL;
-    int last_id = -1, rc = KV_OK;
-    for (int64_t i = 0; i < c->ngroups && !rc; i++)
-        rc = take_places(c, &c->groups[i], e);
-    for (int64_t i = 0; i < c->ngroups && !rc; i++) {
-        const call_group *g = &c->groups[i];
-        const plan *p = g->update ? g->update->plan : NULL;
-        if (call_gpu_rows_is(g))
-            rc = call_gpu_rows_prepare(g, e);
-        if (!p || call_gpu_rows_is(g) || !push_can(c, g))
-            continue;
-        int id = mirror_gpu(g->target);
-        rc = plan_gpu_prepare(gpu_find(e), id, p, id == last_id ? last : NULL, e);
-        last = p;
-        last_id = id;
-    }
-    return rc;
-}
-
 /* ---- A pull ---- */
 
 static bool pull_can(const call *c, const call_group *g)
@@ -546,21 +535,6 @@ static bool pull_can(const call *c, const call_group *g)
     for (int64_t i = 0; i < g->n; i++)
         any |= mirror_has(c->values[g->first + i]);
     return any && sparse_is_full(g->target);
-}
-
-/* Copies within a device wait in its list, which is launched when another one's turn comes. */
-static int pull_group(lists *l, together *t, const call_group *g, kv_err *e)
-{
-    const call *c = l->call;
-    int rc = KV_OK, id = mirror_gpu(g->target);
-    if (id >= 0 && id != l->id) {
-        rc = run_moves(l, e);
-        l->nmoves = 0;
-        l->id = id;
-    }
-    return rc ? rc
-              : copy_outs(l, id >= 0 ? t : NULL, c->values + g->first, g->n, g->target,
-                          !c->op.repeats, e);
 }
 
 /* Host memory of a group that is not of one storage. */
@@ -573,31 +547,25 @@ static int bring_pull(const call *c, const call_group *g, kv_err *e)
     return rc;
 }
 
-/* Where an out stands in several pairs their order counts, so all are copied one by one. */
+/* If an out is in several pairs their order counts, so all are copied one by one. */
 static int pull_groups(call *c, bool *all, kv_err *e)
 {
-    lists l = {.call = c, .gpu = gpu_find(e), .id = -1};
-    together copies = {.room.gpu = l.gpu};
-    int rc = l.gpu ? KV_OK : KV_E_UNSUPPORTED;
+    work w;
+    int rc = begin(&w, c, e);
     *all = true;
     for (int64_t i = 0; i < c->ngroups && !rc; i++) {
         call_group *g = &c->groups[i];
         if (pull_can(c, g) || c->op.repeats) {
-            rc = pull_group(&l, c->together ? &copies : NULL, g, e);
-            g->share = CALL_ON_GPU;
+            rc = copy_outs(&w, c->values + g->first, g->n, g->target, !c->op.repeats, e);
+            g->work = CALL_ON_GPU;
         } else {
             rc = bring_pull(c, g, e);
             *all = false;
         }
     }
     if (!rc)
-        rc = run_moves(&l, e);
-    int64_t begin = call_trace_begin(c);
-    if (!rc)
-        rc = together_run(&copies, true, e);
-    trace_together(c, begin, "copy together", &copies);
-    together_release(&copies);
-    release(&l);
+        rc = run_copies(&w, e);
+    release(&w);
     return rc;
 }
 

@@ -1,16 +1,17 @@
 /* Calls as operations of the engine: their memory, their parts, their end. */
 #include <string.h>
 
-#include "array/sparse.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "core/call_trace.h"
+#include "core/store.h"
 
 enum {
-    USES = 5, /* of a pair at most: target, value, source, residual, and what that was */
+    USES = 5, /* of a pair at most: target, value, source, residual, and the old residual */
     KEPT_BYTES = 256 << 20, /* a larger one is given back: about 600,000 pairs */
     MOST_PENDING = 256,     /* a store schedules no more than these */
-    KEY_BYTES = 64,         /* a key costs something, however short its array: about so many */
+    KEY_BYTES = 64,         /* the cost of a key, however short its array, is about that of these */
     SMALL_BYTES = 32 << 10, /* a call that writes no more runs at once, if nothing is in its way */
     SMALL_ARRAY = 512,      /* so does one whose arrays are this small: to run it takes about as
                                long as to make it run later */
@@ -84,43 +85,49 @@ static int lay_out(call *c, int64_t n, kv_err *e)
 }
 
 /* A call of these pairs, with the memory that it has. */
-static void begin(call *c, call_pool *p, slot_table *table, kv_array *const *values, int64_t n)
+static void begin(call *c, kv *store, const call_ops *ops, const kv_pairs *pairs)
 {
-    *c = (call){.pool = p,
+    *c = (call){.ops = ops,
+                .store = store,
+                .pool = &store->calls,
                 .memory = c->memory,
                 .bytes = c->bytes,
                 .work = c->work,
-                .table = table,
-                .old_nslots = table->n,
-                .values = values,
-                .nvalues = n,
+                .table = &store->slots,
+                .old_nslots = store->slots.n,
+                .pairs = pairs,
+                .values = pairs->arrays,
+                .nvalues = pairs->n,
+                .together = store->together,
                 .cuts = c->cuts,
                 .cuts_cap = c->cuts_cap,
                 .steps = c->steps,
                 .steps_cap = c->steps_cap};
 }
 
-void call_next(call *c, kv_array *const *values, int64_t n)
+void call_next(call *c, const kv_pairs *pairs)
 {
     call_part update = c->update;
-    begin(c, c->pool, c->table, values, n);
+    begin(c, c->store, c->ops, pairs);
     c->update = update;
-    lay_out(c, n, NULL); /* there is room */
+    int rc = lay_out(c, pairs->n, NULL); /* there is room */
+    kv_assert(rc == KV_OK && c->cuts_cap > 1, "a batch of %lld pairs has no room in a call of %lld",
+              (long long)pairs->n, (long long)c->bytes);
     c->op.uses = c->uses;
     c->cuts[0] = (call_cut){0, 0};
 }
 
-int call_new(call **out, call_pool *p, const char *name, slot_table *table,
-             kv_array *const *values, int64_t n, kv_err *e)
+int call_new(call **out, kv *store, const call_ops *ops, const kv_pairs *pairs, kv_err *e)
 {
+    call_pool *p = &store->calls;
     engine_wait_group(&p->group, MOST_PENDING - 1);
     call *c = take_spare(p);
     if (!c && !(c = mem_zalloc(1, sizeof *c, e)))
         return KV_E_MEMORY;
-    begin(c, p, table, values, n);
-    int rc = lay_out(c, n, e);
+    begin(c, store, ops, pairs);
+    int rc = lay_out(c, pairs->n, e);
     if (rc == KV_OK && trace_on())
-        rc = call_trace_new(c, name, e);
+        rc = call_trace_new(c, ops->name, e);
     if (rc) {
         call_end(c);
         return rc;
@@ -159,7 +166,8 @@ static int begin_cuts(cutter *k, call *c, kv_err *e)
 static void cut(cutter *k, int64_t item, int64_t from)
 {
     call *c = k->call;
-    if (k->bytes > 0)
+    if (k->bytes > 0 &&
+        kv_assert(c->ncuts + 1 < c->cuts_cap, "a call has more parts than reserve_cuts expects"))
         c->cuts[++c->ncuts] = (call_cut){item, from};
     k->bytes = 0;
 }
@@ -188,7 +196,7 @@ static int32_t cut_group(cutter *k, int64_t item, const call_group *g)
     step = step > 0 ? step : PART_STEP;
     if (bytes > PART_BYTES)
         cut(k, item, 0);
-    if (g->share == CALL_SPLIT && bytes > PART_BYTES) {
+    if (call_is_split(g) && bytes > PART_BYTES) {
         for (int64_t from = step; from < size; from += step, parts++) {
             k->bytes = PART_BYTES;
             cut(k, item, from);
@@ -213,7 +221,7 @@ int call_cut_work(call *c, kv_err *e)
         call_group *g = &c->groups[i];
         if (i + CALL_AHEAD < c->ngroups)
             __builtin_prefetch(c->groups[i + CALL_AHEAD].target);
-        if (g->share == CALL_SPLIT || g->share == CALL_UNIT)
+        if (call_has_parts(g))
             g->parts = cut_group(&k, i, g);
     }
     if (!rc)
@@ -236,10 +244,11 @@ int call_reserve_batch(call *c, kv_err *e)
 
 /* ---- Running ---- */
 
-/* What an operation that runs later must find as it is now. The references of the caller may go,
- * and those of the store. */
+/* Takes references for an operation that runs later, when those of the caller and of the store may
+ * be gone. */
 static void hold(call *c)
 {
+    kv_assert(!c->held, "a call holds its %lld arrays a second time", (long long)c->nvalues);
     if (c->values != c->list)
         memcpy(c->list, c->values, (size_t)c->nvalues * sizeof *c->list);
     c->values = c->list;
@@ -317,21 +326,28 @@ void call_commit(call *c)
 
 void call_abort(call *c)
 {
+    kv_assert(!c->held && c->table->n >= c->old_nslots,
+              "a call that found %lld slots leaves %lld, or runs already",
+              (long long)c->old_nslots, (long long)c->table->n);
     slot_truncate(c->table, c->old_nslots);
     call_end(c);
 }
 
-static int run_call(call *c, kv_err *e)
+int call_prepare(call *c, kv_err *e)
 {
-    int64_t begin = call_trace_begin(c);
-    int rc = c->run(c, e);
-    call_trace_run(c, begin);
+    int rc = c->ops->prepare(c, e);
+    if (rc)
+        call_abort(c);
     return rc;
 }
 
 static int run_op(engine_op *op, kv_err *e)
 {
-    return run_call((call *)(void *)op, e);
+    call *c = (call *)(void *)op;
+    int64_t begin = call_trace_begin(c);
+    int rc = c->ops->run(c, e);
+    call_trace_run(c, begin);
+    return rc;
 }
 
 static void end_op(engine_op *op)
@@ -339,27 +355,31 @@ static void end_op(engine_op *op)
     call_end((call *)(void *)op);
 }
 
-/* Whether it is not worth while to let the caller go on meanwhile. */
+/* Returns true if running the call takes less time than scheduling it. */
 static bool is_small(const call *c)
 {
     return c->work_bytes <= SMALL_BYTES ||
            (c->work_bytes <= (KEY_BYTES + SMALL_ARRAY) * c->nvalues && !c->op.foreign);
 }
 
-int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool now, kv_err *e)
+int call_run(call *c, const kv_call *how, kv_err *e)
 {
-    int rc;
-    c->run = run;
+    bool now = c->ops->commit && c->ops->commit(c);
+    int rc = KV_OK;
     c->op.run = run_op;
     c->op.done = end_op;
     c->op.group = &c->pool->group;
     c->op.priority = how ? how->priority : 0;
-    if (now) {
+    kv_assert((void *)(c->op.uses + c->op.nuses) <= (void *)c->list,
+              "a call of %lld values has %lld uses, more than lay_out has room for",
+              (long long)c->nvalues, (long long)c->op.nuses);
+    if (c->nvalues == 0) { /* a pull whose arrays are all row_sparse */
+    } else if (now) {
         call_trace_enqueue(c, false);
         rc = engine_run_now(&c->op, e);
     } else if (is_small(c) && engine_try(&c->op)) {
         call_trace_enqueue(c, false);
-        rc = run_call(c, e);
+        rc = run_op(&c->op, e);
         engine_finish(&c->op);
     } else {
         hold(c);
@@ -373,8 +393,11 @@ int call_run(call *c, int (*run)(call *c, kv_err *e), const kv_call *how, bool n
 
 void call_end_uses(call *c, int64_t first, int64_t n)
 {
-    if (!c->held || n == 0) /* nobody waits for what takes microseconds */
+    if (!c->held || n == 0) /* it ends within microseconds */
         return;
+    kv_assert(first >= 0 && first + n <= c->ngroups,
+              "the uses of groups %lld to %lld end in a call of %lld", (long long)first,
+              (long long)(first + n), (long long)c->ngroups);
     const call_group *a = &c->groups[first], *b = &c->groups[first + n - 1];
     engine_end(&c->uses[a->use], b->use + b->nuses - a->use);
     if (c->nouts)
@@ -388,9 +411,12 @@ void call_end_groups(call *c, int64_t from, int64_t to)
         return;
     for (int64_t i = from; i < to; i++) {
         call_group *g = &c->groups[i];
-        bool ended =
-            g->share == CALL_NOTHING || g->share == CALL_ON_GPU ||
-            (g->share != CALL_WHOLE && __atomic_sub_fetch(&g->parts, 1, __ATOMIC_ACQ_REL) == 0);
+        bool ended = g->work == CALL_NOTHING || g->work == CALL_ON_GPU;
+        if (call_has_parts(g)) {
+            int32_t left = __atomic_sub_fetch(&g->parts, 1, __ATOMIC_ACQ_REL);
+            kv_assert(left >= 0, "a part of group %lld ends, which had none left", (long long)i);
+            ended = left == 0;
+        }
         if (ended)
             continue;
         call_end_uses(c, first, i - first);

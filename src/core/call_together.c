@@ -2,67 +2,48 @@
 #include "core/call_together.h"
 
 #include "array/mirror.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
-
-struct together_list {
-    uint64_t set;
-    gpu_group_job *jobs;
-    int64_t n, cap;
-};
 
 static uint64_t bit_of(int id)
 {
     return (uint64_t)1 << id;
 }
 
-/* How many devices of a set come before one. */
+/* The number of devices of the set that have a lower id. */
 static int index_in(uint64_t set, int id)
 {
     return __builtin_popcountll(set & (bit_of(id) - 1));
 }
 
-static together_list *find_list(together *t, uint64_t set, kv_err *e)
-{
-    for (int64_t i = 0; i < t->n; i++)
-        if (t->lists[i].set == set)
-            return &t->lists[i];
-    if (mem_grow(&t->lists, &t->cap, t->n + 1, sizeof *t->lists, e))
-        return NULL;
-    t->lists[t->n] = (together_list){.set = set};
-    return &t->lists[t->n++];
-}
-
 /* A job for a set, whose places are for the caller to fill. */
 static int add_job(together *t, uint64_t set, const gpu_group_job *as, void ***places, kv_err *e)
 {
-    *places = arena_alloc(&t->room.memory, (size_t)__builtin_popcountll(set) * sizeof **places, e);
-    together_list *l = *places ? find_list(t, set, e) : NULL;
-    int rc = l ? mem_grow(&l->jobs, &l->cap, l->n + 1, sizeof *l->jobs, e) : KV_E_MEMORY;
+    *places = arena_alloc(&t->list.memory, (size_t)__builtin_popcountll(set) * sizeof **places, e);
+    int rc = *places ? mem_grow(&t->jobs, &t->cap, t->n + 1, sizeof *t->jobs, e) : KV_E_MEMORY;
     if (rc)
         return rc;
-    l->jobs[l->n] = *as;
-    l->jobs[l->n++].places = *places;
+    t->jobs[t->n] = (struct together_job){set, *as};
+    t->jobs[t->n++].job.places = *places;
     return KV_OK;
 }
 
 /* ---- Sums ---- */
 
-/* Where a sum begins: at its key, or when none of the values lies there, at the first one. */
+/* Chooses the memory of a sum: its key's, or when none of the values is on that device, new memory
+ * on the device of the first value. */
 static int place_sum(together *t, gpu_group_job *job, uint64_t set, int first, int id, void *dst,
                      const void **out, kv_err *e)
 {
     int64_t bytes = job->n * kv_dtype_bytes(job->dtype);
     bool near = set & bit_of(id);
-    int rc = dst ? KV_OK : gpu_list_block_new(&t->room, id, bytes, &dst, e);
+    int rc = dst ? KV_OK : gpu_list_block_new(&t->list, id, bytes, &dst, e);
     *out = job->dst = dst;
     job->root = index_in(set, near ? id : first);
     if (rc || near)
         return rc;
-    rc = gpu_list_block_new(&t->room, first, bytes, &job->dst, e);
-    if (rc || (rc = mem_grow(&t->moves, &t->moves_cap, t->nmoves + 1, sizeof *t->moves, e)))
-        return rc;
-    t->moves[t->nmoves++] = (struct together_move){id, first, dst, job->dst, bytes};
-    return KV_OK;
+    rc = gpu_list_block_new(&t->list, first, bytes, &job->dst, e);
+    return rc ? rc : gpu_list_copy(&t->list, id, dst, first, job->dst, bytes, e);
 }
 
 int together_sum(together *t, const call *c, const call_group *g, int id, void *dst,
@@ -74,6 +55,8 @@ int together_sum(together *t, const call *c, const call_group *g, int id, void *
     uint64_t set = 0;
     for (int64_t i = 0; i < g->n; i++)
         set |= bit_of(mirror_gpu(values[i]));
+    kv_assert(__builtin_popcountll(set) == g->n, "%lld values of a key lie on %d GPUs together",
+              (long long)g->n, __builtin_popcountll(set));
     t->keys_on |= bit_of(id);
     int rc = place_sum(t, &job, set, mirror_gpu(values[0]), id, dst, out, e);
     if (rc || job.n == 0 || (rc = add_job(t, set, &job, &places, e)))
@@ -124,34 +107,40 @@ int together_copy(together *t, kv_array *const *outs, int64_t n, const kv_array 
 
 /* ---- All of it ---- */
 
-static int run_list(const together *t, const together_list *l, bool copies, kv_err *e)
+/* Runs the jobs of job number i's set, and takes them off the list. jobs: room for all of them. */
+static int run_set(const together *t, int64_t i, bool copies, gpu_group_job *jobs, kv_err *e)
 {
-    int ids[GPU_MOST], n = 0;
+    int ids[GPU_MOST], nids = 0;
+    int64_t n = 0;
+    uint64_t set = t->jobs[i].set;
     for (int id = 0; id < GPU_MOST; id++)
-        if (l->set & bit_of(id))
-            ids[n++] = id;
-    return copies ? t->room.gpu->group_copy(ids, n, l->jobs, l->n, e)
-                  : t->room.gpu->group_sum(ids, n, l->jobs, l->n, e);
+        if (set & bit_of(id))
+            ids[nids++] = id;
+    kv_assert(nids > 1, "%d GPU works together with itself", nids);
+    for (; i < t->n; i++) {
+        if (t->jobs[i].set != set)
+            continue;
+        jobs[n++] = t->jobs[i].job;
+        t->jobs[i].set = 0;
+    }
+    return copies ? t->list.gpu->group_copy(ids, nids, jobs, n, e)
+                  : t->list.gpu->group_sum(ids, nids, jobs, n, e);
 }
 
 int together_run(together *t, bool copies, kv_err *e)
 {
-    int rc = KV_OK;
+    gpu_group_job *jobs = t->n > 0 ? mem_alloc(t->n, sizeof *jobs, e) : NULL;
+    int rc = jobs || t->n == 0 ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = run_list(t, &t->lists[i], copies, e);
-    for (int64_t i = 0; i < t->nmoves && !rc; i++) {
-        const struct together_move *m = &t->moves[i];
-        rc = t->room.gpu->copy(m->to, m->dst, m->from, m->src, m->bytes, e);
-    }
-    return rc;
+        if (t->jobs[i].set)
+            rc = run_set(t, i, copies, jobs, e);
+    mem_free(jobs);
+    return rc ? rc : gpu_list_run(&t->list, e);
 }
 
 void together_release(together *t)
 {
-    for (int64_t i = 0; i < t->n; i++)
-        mem_free(t->lists[i].jobs);
-    mem_free(t->lists);
-    mem_free(t->moves);
-    gpu_list_release(&t->room);
+    mem_free(t->jobs);
+    gpu_list_release(&t->list);
     *t = (together){0};
 }

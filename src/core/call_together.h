@@ -8,22 +8,15 @@
 #include "array/gpu_list.h"
 #include "core/call.h"
 
-/* What one set is given. */
-typedef struct together_list together_list;
-
-/* All zero, but for room.gpu, is none. */
+/* All zero, but for list.gpu, is none. */
 typedef struct together {
     uint64_t keys_on; /* the devices of the keys, as bits */
-    together_list *lists;
+    struct together_job {
+        uint64_t set; /* of devices, as bits */
+        gpu_group_job job;
+    } *jobs;
     int64_t n, cap;
-    gpu_list room; /* memory of the jobs, and blocks for sums */
-    struct together_move {
-        int to, from;
-        void *dst;
-        const void *src;
-        int64_t bytes;
-    } *moves; /* of sums to keys that lie elsewhere */
-    int64_t nmoves, moves_cap;
+    gpu_list list; /* memory of the jobs, blocks for sums, and their copies to keys elsewhere */
 } together;
 
 /* Adds the sum of a group's values, one on each of several devices. It will be at dst, on the
@@ -31,12 +24,12 @@ typedef struct together {
 int together_sum(together *t, const call *c, const call_group *g, int id, void *dst,
                  const void **out, kv_err *e);
 
-/* Adds copies of what a group stores on a device to those of n outs that lie on others, one on each
+/* Adds copies of a group's stored array, on one device, to n outs on other devices, one on each
  * of them, in the dtype stored; left[i] becomes false for those. Errors: as above. */
 int together_copy(together *t, kv_array *const *outs, int64_t n, const kv_array *from, bool *left,
                   kv_err *e);
 
-/* Does what was added, sums or copies, one group for each set. Errors: those of a device. */
+/* Does the sums or copies that were added, one group for each set. Errors: as above. */
 int together_run(together *t, bool copies, kv_err *e);
 
 void together_release(together *t);

@@ -61,18 +61,17 @@ void call_trace_add_part(const call *c, int64_t begin, const char *name, const k
                              .bytes = n * kv_dtype_bytes(kv_array_dtype(a))});
 }
 
-void call_trace_add_device(const call *c, int64_t begin, const char *name, const gpu_ops *gpu,
-                           int id)
+static void add_device(const call *c, int64_t begin, const char *name, const gpu_ops *gpu, int id)
 {
     kv_key keys[TRACE_KEYS];
     trace_event ev = {TRACE_DEVICE, .name = name, .op = c->op.trace->number, .begin = begin,
                       .keys = keys, .device = id};
     kv_err unused = {0};
-    gpu->wait(id, &unused); /* a device that fails says so to what follows */
+    gpu->wait(id, &unused); /* a failed device reports it at its next use */
     ev.end = trace_now();
     for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
-        if (g->share != CALL_ON_GPU || mirror_gpu(g->target) != id)
+        if (g->work != CALL_ON_GPU || mirror_gpu(g->target) != id)
             continue;
         if (ev.nkeys < TRACE_KEYS)
             keys[ev.nkeys] = g->key;
@@ -81,6 +80,14 @@ void call_trace_add_device(const call *c, int64_t begin, const char *name, const
         ev.bytes += kv_array_bytes(g->target);
     }
     trace_add(&ev);
+}
+
+void call_trace_add_devices(const call *c, int64_t begin, const char *name, const gpu_ops *gpu,
+                            uint64_t devices)
+{
+    for (int id = 0; id < GPU_MOST; id++)
+        if (devices >> id & 1)
+            add_device(c, begin, name, gpu, id);
 }
 
 void call_trace_alone(uint64_t number, int64_t begin, const char *name, const kv_key *keys,

@@ -1,4 +1,4 @@
-/* What a call tells a profile about itself. A call that began when no profile was taken has
+/* Events of a call in a profile. A call that began when no profile was taken has
  * op.trace NULL, and tells nothing: that is one branch at each of these places. */
 #ifndef CORE_CALL_TRACE_H
 #define CORE_CALL_TRACE_H
@@ -6,7 +6,7 @@
 #include "core/call.h"
 #include "engine/trace.h"
 
-/* Gives the call what it needs while a profile is taken; call_end releases it. name lives for ever.
+/* Gives the call a trace while a profile is taken; call_end releases it. name lives for ever.
  * Error: memory. */
 int call_trace_new(call *c, const char *name, kv_err *e);
 
@@ -16,7 +16,7 @@ void call_trace_add_run(const call *c, int64_t begin);
 void call_trace_add_part(const call *c, int64_t begin, const char *name, const kv_key *key,
                          const kv_array *a, int64_t from, int64_t n);
 
-/* What runs is only a part of what the call was made for. */
+/* The operation turns out to be another one than its ops say. */
 static inline void call_trace_rename(const call *c, const char *name)
 {
     if (__builtin_expect(c->op.trace != NULL, 0))
@@ -30,7 +30,7 @@ static inline void call_trace_enqueue(const call *c, bool later)
         call_trace_add_enqueue(c, later);
 }
 
-/* When the operation or a part of it begins, for what follows. */
+/* The time at which the operation or a part of it begins, for the functions below. */
 static inline int64_t call_trace_begin(const call *c)
 {
     return __builtin_expect(c->op.trace != NULL, 0) ? trace_now() : 0;
@@ -51,15 +51,16 @@ static inline void call_trace_part(const call *c, int64_t begin, const char *nam
         call_trace_add_part(c, begin, name, key, a, from, n);
 }
 
-/* A list of the call's keys on a GPU ends now: the host waits for it, while a profile is taken. */
-void call_trace_add_device(const call *c, int64_t begin, const char *name, const gpu_ops *gpu,
-                           int id);
+/* Work on the call's keys of some GPUs, by their bits, ends now: an event for each of them. While a
+ * profile is taken the host waits for it. */
+void call_trace_add_devices(const call *c, int64_t begin, const char *name, const gpu_ops *gpu,
+                            uint64_t devices);
 
-static inline void call_trace_device(const call *c, int64_t begin, const char *name,
-                                     const gpu_ops *gpu, int id)
+static inline void call_trace_devices(const call *c, int64_t begin, const char *name,
+                                      const gpu_ops *gpu, uint64_t devices)
 {
     if (__builtin_expect(c->op.trace != NULL, 0))
-        call_trace_add_device(c, begin, name, gpu, id);
+        call_trace_add_devices(c, begin, name, gpu, devices);
 }
 
 /* An operation that is none of the engine's ends now. */

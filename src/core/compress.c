@@ -1,6 +1,6 @@
 /* Residuals and codes of a push.
  *
- * A block of elements is quantised and what its codes stand for added up at once, so gradients and
+ * A block of elements is quantised and the numbers of its codes added up at once, so gradients and
  * residuals are read from memory once and codes are not even written. Where the sum is what will be
  * stored it goes there; for other updaters it is an array of its own, because they may read it more
  * than once, and a residual changes only once.
@@ -15,16 +15,17 @@
 #include <string.h>
 
 #include "array/mirror.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/suggest.h"
 #include "core/call_trace.h"
-#include "core/residuals.h"
+#include "core/slot_state.h"
 #include "engine/pool.h"
 
 /* ---- The setting ---- */
 
-static const char *const types[] = {"none", "1bit", "2bit"}; /* by dev_code */
+static const char *const types[] = {"none", "1bit", "2bit"}; /* by quantise_code */
 enum { NTYPES = 3 };
 
 static int type_of(const char *name)
@@ -64,7 +65,7 @@ static int check_threshold(const compression *c, const char *text, kv_err *e)
     if (c->code == 0 && (text || c->pull))
         return kv_err_set(e, KV_E_USAGE, "gradient compression \"none\" has no %s",
                           text ? "threshold" : "pull");
-    if (c->code != DEV_CODE_2BIT || c->threshold > 0)
+    if (c->code != QUANTISE_2BIT || c->threshold > 0)
         return KV_OK;
     kv_err_set(e, KV_E_VALUE, "the threshold of 2bit is a float32 greater than 0, not %.64s", text);
     kv_err_hint(e, "it is what one code adds or takes away; 0.5 is the default");
@@ -185,10 +186,10 @@ typedef struct group { /* the call's group of the same number */
     kv_array *sum;
 } group;
 
-/* What a push has beside its groups, behind call.compress. */
+/* The memory of compression in a push, behind call.compress. */
 typedef struct work {
     compression how;
-    bool direct; /* the sums are what is stored */
+    bool direct; /* the sums are stored as they are */
     group *groups;
     int64_t ngroups;
     pushed *values;
@@ -208,7 +209,7 @@ static int check_group(const slot *s, const group *g, const call_group *from, kv
     return KV_E_VALUE;
 }
 
-/* The residual of a value in its context: the slot's own where nobody else holds it. */
+/* The residual of a value in its context: the slot's own where it has no other holder. */
 static int take_residual(pushed *v, const residuals *r, int64_t i, kv_err *e)
 {
     const kv_array *like = v->value;
@@ -303,6 +304,8 @@ static int new_work(call *c, const compression *how, bool direct, kv_err *e)
 /* From now on the call is one of the sums. */
 static void replace_values(const work *w, call *c)
 {
+    kv_assert(w->ngroups == c->ngroups, "%lld of %lld keys are compressed", (long long)w->ngroups,
+              (long long)c->ngroups);
     for (int64_t i = 0; i < c->ngroups; i++) {
         call_group *g = &c->groups[i];
         c->list[i] = w->groups[i].sum;
@@ -345,6 +348,9 @@ void compress_commit(call *c)
     for (int64_t i = 0; w && i < w->ngroups; i++) {
         const group *g = &w->groups[i];
         residuals *r = call_slot(c, &c->groups[i])->residuals;
+        if (!kv_assert(r && r->cap >= g->n, "a key has no place for %lld residuals",
+                       (long long)g->n))
+            continue;
         for (int64_t j = 0; j < g->n; j++) {
             pushed *v = &g->values[j];
             array_hold(v->value);
@@ -364,6 +370,14 @@ void compress_commit(call *c)
 
 /* ---- The element work ---- */
 
+/* The compressed values and residuals of a group of the call. */
+static const group *group_of(const work *w, const call *c, const call_group *of)
+{
+    kv_assert(of - c->groups < w->ngroups, "group %lld of %lld is compressed",
+              (long long)(of - c->groups), (long long)w->ngroups);
+    return &w->groups[of - c->groups];
+}
+
 /* Elements a block: gradient, residual and sum share the first caches. A part is what one thread
  * takes: large enough to be worth waking another one. */
 enum { BLOCK = 4096, PART = 16 * BLOCK };
@@ -374,7 +388,7 @@ static const float *gradient_at(float piece[BLOCK], const kv_array *value, int64
     const void *src = (const char *)value->data + from * kv_dtype_bytes(value->dtype);
     if (value->dtype == KV_FLOAT32)
         return src;
-    value->dev->convert(piece, KV_FLOAT32, src, value->dtype, n);
+    convert_elements(piece, KV_FLOAT32, src, value->dtype, n);
     return piece;
 }
 
@@ -390,16 +404,15 @@ static void run_block(const work *w, const group *g, int64_t from, int64_t n, bo
         float *residual = (float *)v->residual->data + from;
         if (v->old)
             memcpy(residual, (const float *)v->old->data + from, (size_t)n * sizeof *residual);
-        v->value->dev->quantise_sum(j + 1 < g->n ? sum : out, sum, residual,
-                                    gradient_at(piece, v->value, from, n),
-                                    (dev_code)w->how.code, w->how.threshold, n, far);
+        quantise_sum(j + 1 < g->n ? sum : out, sum, residual, gradient_at(piece, v->value, from, n),
+                     (quantise_code)w->how.code, w->how.threshold, n, far);
     }
 }
 
 void compress_part(const call *c, const call_group *of, int64_t from, int64_t n)
 {
     const work *w = c->compress.state;
-    const group *g = &w->groups[of - c->groups];
+    const group *g = group_of(w, c, of);
     int64_t begin = call_trace_begin(c);
     bool far = call_is_far(c, n);
     for (int64_t i = 0; i < n; i += BLOCK)
@@ -412,7 +425,7 @@ void compress_part(const call *c, const call_group *of, int64_t from, int64_t n)
 bool compress_gpu_can(const call *c, const call_group *of)
 {
     const work *w = c->compress.state;
-    const group *g = &w->groups[of - c->groups];
+    const group *g = group_of(w, c, of);
     int id = mirror_gpu(g->sum);
     bool can = id >= 0;
     for (int64_t j = 0; j < g->n; j++) {
@@ -426,7 +439,7 @@ bool compress_gpu_can(const call *c, const call_group *of)
 int compress_gpu_job(const call *c, const call_group *of, gpu_job *job, arena *memory, kv_err *e)
 {
     const work *w = c->compress.state;
-    const group *g = &w->groups[of - c->groups];
+    const group *g = group_of(w, c, of);
     const void **src = arena_alloc(memory, (size_t)g->n * sizeof *src, e);
     void **more = src ? arena_alloc(memory, (size_t)g->n * sizeof *more, e) : NULL, *block;
     int rc = more ? KV_OK : KV_E_MEMORY;
@@ -448,14 +461,14 @@ int compress_gpu_job(const call *c, const call_group *of, gpu_job *job, arena *m
                      .more = more,
                      .nmore = g->n,
                      .threshold = w->how.threshold,
-                     .code = (dev_code)w->how.code};
+                     .code = (quantise_code)w->how.code};
     return KV_OK;
 }
 
 int compress_bring(const call *c, const call_group *of, kv_err *e)
 {
     const work *w = c->compress.state;
-    const group *g = &w->groups[of - c->groups];
+    const group *g = group_of(w, c, of);
     int rc = mirror_host(g->sum, MIRROR_WRITE, e);
     for (int64_t j = 0; j < g->n && !rc; j++) {
         const pushed *v = &g->values[j];
@@ -488,7 +501,7 @@ void compress_whole(const call *c)
     for (int64_t i = 0; i < c->ngroups; i++) {
         const call_group *g = &c->groups[i];
         int64_t size = g->target->size, nparts = size / PART + (size % PART != 0);
-        if (g->share != CALL_SPLIT && g->share != CALL_UNIT && g->share != CALL_ON_GPU)
+        if (!call_has_parts(g) && g->work != CALL_ON_GPU)
             pool_run(nparts, run_part, &(part_arg){c, g});
     }
 }

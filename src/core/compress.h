@@ -1,4 +1,4 @@
-/* Gradient compression: what a push does to its values before they are summed.
+/* Gradient compression, which a push applies to its values before they are summed.
  *
  * Every value of a push, also a single one, is quantised together with the residual of its key and
  * its position in the list, and what its codes stand for takes its place: 2 bits carry +threshold,
@@ -14,11 +14,11 @@
 #include "base/mem.h"
 #include "core/call.h"
 
-/* How a store compresses. All zero: it does not. */
+/* The compression of a store. All zero: none. */
 typedef struct compression {
-    int code; /* a dev_code, or 0 */
+    int code; /* a quantise_code, or 0 */
     float threshold;
-    bool pull; /* what a server sends to its workers, too */
+    bool pull; /* servers code the arrays that they send, too */
 } compression;
 
 /* Reads `type`, `threshold` and `pull`, as kv_set_gradient_compression takes them. Errors: usage,
@@ -34,16 +34,17 @@ bool compression_parse(compression *out, const char *text);
 
 bool compression_same(const compression *a, const compression *b);
 
-/* Whether every key, and a first value of a new one, can be compressed. Errors: dtype, value. */
+/* Checks that every key, or the first value of a new one, can be compressed. Errors: dtype,
+ * value. */
 int compression_check_slots(const slot_table *t, kv_err *e);
 int compression_check(const kv_key *key, const kv_array *a, kv_err *e);
 
-/* Forgets what is owed to every key. */
+/* Drops the residuals of every key. */
 void compression_forget(slot_table *t);
 
 /* ---- A push ---- */
 
-/* What a push owes and sums is made before the updater prepares: the call then has one value a
+/* Makes residuals and sums before the updater prepares: the call then has one value a
  * group, the sum that compress_whole and compress_part will make. direct: the updater is ASSIGN, so
  * this sum is the array that is stored. Errors: dtype (a key that is not float32), value (a
  * row_sparse key or value), memory. */
@@ -59,8 +60,9 @@ void compress_whole(const call *c);
 /* The same for the elements from … from + n - 1 of one of the others. */
 void compress_part(const call *c, const call_group *g, int64_t from, int64_t n);
 
-/* Whether a GPU can do that of a group: its gradients are float32 and all its arrays are there. If
- * so, the job (GPU_QUANTISE_SUM); its lists are of `memory`. Errors: memory, those of the device.
+/* compress_gpu_can: true if a GPU can compress the values of a group: they are float32, and all
+ * arrays of the group are there. compress_gpu_job then makes the job (GPU_QUANTISE_SUM); its lists
+ * are of `memory`. Errors: memory, those of the device.
  */
 bool compress_gpu_can(const call *c, const call_group *g);
 int compress_gpu_job(const call *c, const call_group *g, gpu_job *job, arena *memory, kv_err *e);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/num.h"
 #include "core/state_file.h"
 #include "core/state_parts.h"
 
@@ -30,7 +29,7 @@ static int add_buf(describe *d, const char *name, buf *b, kv_err *e)
     return rc;
 }
 
-/* What stands behind the kind of a number, "0.1" of "float 0.1". */
+/* The digits of a number without its kind: "0.1" of "float 0.1". */
 static const char *digits(const char *text)
 {
     const char *blank = strchr(text, ' ');

@@ -1,5 +1,5 @@
-/* What a store says of its optimizer: rows of fields, taken under the store's lock and handed to
- * the caller's visitor without it. kv_describe says which fields there are. */
+/* Descriptions of the optimizer of a store: rows of fields, taken under the store's lock and handed
+ * to the caller's visitor without it. The comment of kv_describe lists the fields. */
 #ifndef CORE_DESCRIBE_H
 #define CORE_DESCRIBE_H
 

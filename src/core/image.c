@@ -1,12 +1,93 @@
-/* Collecting tensors and texts. */
+/* Collecting tensors and texts, their checksums, and the texts of keys. */
 #include "core/image.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const char *joined(image *im, const char *prefix, const char *name, kv_err *e)
+#include "base/file.h"
+#include "base/kv_assert.h"
+#include "base/num.h"
+#include "base/xxh64.h"
+
+#define TOTAL    "kvstore.xxh64"
+#define TENSOR   "kvstore.xxh64."
+#define SUM_TEXT (22 * KV_MAX_NDIM + 60) /* digits, a dtype, a shape */
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+bool image_begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+bool image_is_checksum(const char *name)
+{
+    return strcmp(name, TOTAL) == 0 || image_begins(name, TENSOR);
+}
+
+int image_unknown(const char *path, const char *name, kv_err *e)
+{
+    file_bad(e, KV_E_FORMAT, path, "it holds \"%.80s\", which this version does not know", name);
+    kv_err_hint(e, "a later version wrote it");
+    return KV_E_FORMAT;
+}
+
+const char *image_count(const char *text, int64_t *n)
+{
+    bool over = false;
+    size_t len = strcspn(text, " ");
+    if (len == 0 || num_parse_int(text, len, n, &over) != len || over || *n < 0)
+        return NULL;
+    return text + len + (text[len] == ' ');
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+const char *image_key(char number[32], const kv_key *key)
+{
+    if (key->name)
+        return key->name;
+    number[num_int(number, key->id)] = '\0';
+    return number;
+}
+
+const char *image_key_type(const slot_table *t)
+{
+    return t->n == 0 ? "none" : t->items[0].key.name ? "text" : "integer";
+}
+
+bool image_integer_key(const char *text, kv_key *key)
+{
+    char again[32];
+    bool over = false;
+    size_t n = strlen(text);
+    return n > 0 && num_parse_int(text, n, &key->id, &over) == n && !over &&
+           strcmp(image_key(again, key), text) == 0;
+}
+
+int64_t image_slot(const slot_table *t, const char *text, size_t n, int64_t guess)
+{
+    char name[KV_KEY_MAX + 1];
+    kv_key key = {0};
+    if (t->n == 0 || n > KV_KEY_MAX)
+        return -1;
+    memcpy(name, text, n);
+    name[n] = '\0';
+    if (t->items[0].key.name)
+        key.name = name;
+    else if (!image_integer_key(name, &key))
+        return -1;
+    return slot_find(t, &key, guess);
+}
+
+/* ---- Collecting ------------------------------------------------------------------------------ */
+
+static const char *joined(image *im, const char *prefix, const char *name)
 {
     size_t n = strlen(prefix), m = strlen(name);
-    char *both = arena_alloc(&im->memory, n + m + 1, e);
+    char *both = arena_alloc(&im->memory, n + m + 1, &im->why);
     if (both) {
         memcpy(both, prefix, n);
         memcpy(both + n, name, m);
@@ -14,26 +95,42 @@ static const char *joined(image *im, const char *prefix, const char *name, kv_er
     return both;
 }
 
-int image_text(image *im, const char *prefix, const char *name, const char *text, kv_err *e)
+void image_text(image *im, const char *prefix, const char *name, const char *text)
 {
-    int64_t n = im->nmetadata;
-    int rc = mem_grow(&im->metadata, &im->metadata_cap, n + 1, sizeof *im->metadata, e);
-    const char *whole = rc ? NULL : joined(im, prefix, name, e);
-    const char *copy = whole ? arena_text(&im->memory, text, strlen(text), e) : NULL;
-    if (!copy)
-        return KV_E_MEMORY;
-    im->metadata[im->nmetadata++] = (safetensors_pair){whole, copy};
-    return KV_OK;
+    if (im->why.code || mem_grow(&im->metadata, &im->metadata_cap, im->nmetadata + 1,
+                                 sizeof *im->metadata, &im->why))
+        return;
+    const char *whole = joined(im, prefix, name);
+    const char *copy = whole ? arena_text(&im->memory, text, strlen(text), &im->why) : NULL;
+    if (copy)
+        im->metadata[im->nmetadata++] = (safetensors_pair){whole, copy};
 }
 
-int image_array(image *im, const char *prefix, const char *name, kv_array *array, kv_err *e)
+void image_array(image *im, const char *prefix, const char *name, kv_array *array)
 {
-    int rc = mem_grow(&im->items, &im->cap, im->n + 1, sizeof *im->items, e);
-    const char *whole = rc ? NULL : joined(im, prefix, name, e);
-    if (!whole)
-        return KV_E_MEMORY;
-    im->items[im->n++] = (safetensors_item){whole, kv_array_ref(array)};
-    return KV_OK;
+    if (im->why.code || mem_grow(&im->items, &im->cap, im->n + 1, sizeof *im->items, &im->why))
+        return;
+    const char *whole = joined(im, prefix, name);
+    if (whole)
+        im->items[im->n++] = (safetensors_item){whole, kv_array_ref(array)};
+}
+
+void image_buf(image *im, const char *prefix, const char *name, buf *b)
+{
+    if (buf_check(b, &im->why) == KV_OK)
+        image_text(im, prefix, name, buf_text(b));
+    buf_release(b);
+}
+
+int image_finish(image *im, kv_err *e)
+{
+    kv_err why = im->why;
+    if (!why.code)
+        return KV_OK;
+    image_release(im);
+    if (e && !e->code)
+        *e = why;
+    return why.code;
 }
 
 void image_release(image *im)
@@ -44,4 +141,137 @@ void image_release(image *im)
     mem_free(im->metadata);
     arena_release(&im->memory);
     *im = (image){0};
+}
+
+/* ---- Sums ------------------------------------------------------------------------------------ */
+
+/* "44bc2cf5ad770999 float32 (2, 3)" */
+static int sum_array(char out[SUM_TEXT], kv_array *a, kv_err *e)
+{
+    const void *data;
+    int rc = kv_array_read(a, &data, e);
+    if (rc)
+        return rc;
+    int n = snprintf(out, SUM_TEXT, "%016" PRIx64 " %s ", xxh64(data, (size_t)kv_array_bytes(a)),
+                     kv_dtype_name(kv_array_dtype(a)));
+    kv_shape_text(out + n, (size_t)(SUM_TEXT - n), kv_array_ndim(a), kv_array_shape(a));
+    return KV_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const safetensors_pair *const *)a)->name,
+                  (*(const safetensors_pair *const *)b)->name);
+}
+
+static bool is_summed(const char *name)
+{
+    return image_begins(name, IMAGE_OURS) && strcmp(name, TOTAL) != 0;
+}
+
+/* Of those texts that have one. */
+static int sum_metadata(char out[SUM_TEXT], const safetensors_pair *pairs, int64_t n, kv_err *e)
+{
+    buf all = {0};
+    int64_t summed = 0;
+    const safetensors_pair **texts = mem_alloc(n, sizeof *texts, e);
+    if (!texts)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        if (is_summed(pairs[i].name))
+            texts[summed++] = &pairs[i];
+    qsort(texts, (size_t)summed, sizeof *texts, by_name);
+    for (int64_t i = 0; i < summed; i++) {
+        buf_put(&all, texts[i]->name, strlen(texts[i]->name) + 1);
+        buf_put(&all, texts[i]->text, strlen(texts[i]->text) + 1);
+    }
+    int rc = buf_check(&all, e);
+    if (!rc)
+        snprintf(out, SUM_TEXT, "%016" PRIx64, xxh64(all.data, all.len));
+    buf_release(&all);
+    mem_free(texts);
+    return rc;
+}
+
+static void add_sums(image *im)
+{
+    char sum[SUM_TEXT];
+    for (int64_t i = 0; i < im->n; i++)
+        if (sum_array(sum, im->items[i].array, &im->why) == KV_OK)
+            image_text(im, TENSOR, im->items[i].name, sum);
+    if (sum_metadata(sum, im->metadata, im->nmetadata, &im->why) == KV_OK)
+        image_text(im, TOTAL, "", sum);
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+int image_write(image *im, const char *path, kv_err *e)
+{
+    file_out out;
+    if (!im->plain)
+        add_sums(im);
+    kv_assert(im->why.code || im->plain || im->nmetadata > im->n,
+              "%lld tensors and their total have no more than %lld sums", (long long)im->n,
+              (long long)im->nmetadata);
+    int rc = image_finish(im, e);
+    if (rc || (rc = file_out_open(&out, path, e)))
+        return rc;
+    file_out_clean(&out);
+    rc = safetensors_write(out.f, path, im->items, im->n, im->metadata, im->nmetadata, e);
+    if (rc)
+        file_out_abandon(&out);
+    else
+        rc = file_out_commit(&out, e);
+    return rc;
+}
+
+int image_print(buf *out, const image *im, const char *name, kv_err *e)
+{
+    return safetensors_print(out, name, im->items, im->n, im->metadata, im->nmetadata, e);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static int damaged(kv_err *e, const char *path, const char *what, const char *name)
+{
+    kv_err_set(e, KV_E_FORMAT, "%s: the file is damaged: %s%.80s%s not what was written", path,
+               what, name, *name ? "\" are" : " are");
+    kv_err_hint(e, "use a copy of it; a tool that changes a file on purpose leaves the metadata "
+                   "\"" TOTAL "\" and \"" TENSOR "…\" out");
+    return KV_E_FORMAT;
+}
+
+int image_check(const safetensors *f, const char *path, kv_err *e)
+{
+    char sum[SUM_TEXT];
+    int64_t n = safetensors_metadata_count(f);
+    bool tensors = false;
+    const char *total = safetensors_metadata(f, TOTAL);
+    for (int64_t i = 0; i < n; i++)
+        tensors |= image_begins(safetensors_metadata_at(f, i)->name, TENSOR);
+    int rc = total ? sum_metadata(sum, safetensors_metadata_at(f, 0), n, e) : KV_OK;
+    if (!rc && (total ? strcmp(total, sum) != 0 : tensors))
+        rc = damaged(e, path, "its metadata", "");
+    return rc;
+}
+
+int image_load(kv_array **out, const safetensors *f, int64_t i, const char *path, kv_err *e)
+{
+    char name[sizeof TENSOR + KV_KEY_MAX + 256], sum[SUM_TEXT];
+    const char *tensor = safetensors_at(f, i)->name;
+    kv_array *a;
+    if (!safetensors_metadata(f, TOTAL))
+        return safetensors_load(out, f, i, e);
+    snprintf(name, sizeof name, TENSOR "%s", tensor);
+    const char *want = safetensors_metadata(f, name);
+    int rc = safetensors_load(&a, f, i, e);
+    if (rc)
+        return rc;
+    if ((rc = sum_array(sum, a, e)) == KV_OK && (!want || strcmp(want, sum) != 0))
+        rc = damaged(e, path, "the data of \"", tensor);
+    if (rc)
+        kv_array_unref(a);
+    else
+        *out = a;
+    return rc;
 }

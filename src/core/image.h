@@ -1,12 +1,35 @@
-/* What is to be written to a file: references to arrays and copies of all else, so that a store can
- * go on while the file is written. */
+/* Files of ours, and messages that have their form: an image holds references to arrays and copies
+ * of all else, so that a store can go on while it is written. The same file has how such files name
+ * keys, and their checksums, which find a bit that changed on a disk or on its way. Checksums stand
+ * in the metadata, so that other tools read the file as before:
+ *
+ *   name                   text
+ *   kvstore.xxh64.TENSOR   for each tensor the XXH64 (seed 0) of its data as they stand in the
+ *                          file, in 16 hexadecimal digits, its dtype and its shape:
+ *                          "44bc2cf5ad770999 float32 (2, 3)"
+ *   kvstore.xxh64          the same of all other metadata whose names begin with "kvstore.": in
+ *                          ascending order of the bytes of the names each name, a NUL, its text, a
+ *                          NUL
+ *
+ * A file with none of these names is not checked: older versions wrote such files, and a tool that
+ * changes a file on purpose leaves them out. A tool that only writes a file anew, in whatever
+ * order, keeps them.
+ */
 #ifndef CORE_IMAGE_H
 #define CORE_IMAGE_H
 
+#include "base/buf.h"
 #include "base/mem.h"
+#include "core/slot.h"
 #include "io/safetensors.h"
 
-/* All zero is empty. */
+/* Our names in the metadata begin so. */
+#define IMAGE_OURS "kvstore."
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* All zero is empty. Adding cannot fail at the place of the call: the image remembers the first
+ * error, ignores what follows, and image_finish reports it. */
 typedef struct image {
     safetensors_item *items;
     int64_t n, cap;
@@ -14,16 +37,63 @@ typedef struct image {
     int64_t nmetadata, metadata_cap;
     arena memory; /* of names and texts */
     bool plain;   /* as another tool would write it: without checksums */
+    kv_err why;   /* the first error */
 } image;
 
-/* Adds a text, or a reference to an array, under prefix followed by name. Error: memory. */
-int image_text(image *im, const char *prefix, const char *name, const char *text, kv_err *e);
-int image_array(image *im, const char *prefix, const char *name, kv_array *array, kv_err *e);
+/* Adds a text, or a reference to an array, under prefix followed by name. */
+void image_text(image *im, const char *prefix, const char *name, const char *text);
+void image_array(image *im, const char *prefix, const char *name, kv_array *array);
 
-/* Adds the checksums (checksum.h), unless it is plain, and writes it; path is replaced at once or
- * not at all. Errors: io, memory, value (a header too large). */
+/* Adds the text that b holds, and releases b. */
+void image_buf(image *im, const char *prefix, const char *name, buf *b);
+
+/* All was added. Errors: the first that an addition had, memory mostly; nothing is left then. */
+int image_finish(image *im, kv_err *e);
+
+/* Adds the checksums, unless it is plain, and writes it; path is replaced at once or not at all.
+ * Errors: io, memory, value (a header too large), an array's own. */
 int image_write(image *im, const char *path, kv_err *e);
 
+/* Appends it to out as it would be written to a file, without checksums. name is for messages.
+ * Errors: memory, value, an array's own. */
+int image_print(buf *out, const image *im, const char *name, kv_err *e);
+
 void image_release(image *im);
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Compares the metadata with their checksum. path is for messages. Errors: format (damaged),
+ * memory.
+ */
+int image_check(const safetensors *f, const char *path, kv_err *e);
+
+/* Loads tensor i of a checked file, and compares it with its checksum. Errors: those of
+ * safetensors_load, format (damaged). */
+int image_load(kv_array **out, const safetensors *f, int64_t i, const char *path, kv_err *e);
+
+/* Says whether a text is a checksum. */
+bool image_is_checksum(const char *name);
+
+/* Refuses a name that this version does not know. Returns format. */
+int image_unknown(const char *path, const char *name, kv_err *e);
+
+bool image_begins(const char *text, const char *with);
+
+/* A whole number from 0 on, with a blank or the end behind it. Returns what follows, or NULL. */
+const char *image_count(const char *text, int64_t *n);
+
+/* ---- Keys ------------------------------------------------------------------------------------ */
+
+/* The text of a key in files: "3", "fc1.weight". number is room for a number. */
+const char *image_key(char number[32], const kv_key *key);
+
+/* "integer", "text", or "none" of a table without keys. */
+const char *image_key_type(const slot_table *t);
+
+/* Reads an integer key. Only the text that image_key gives is one: not "03". */
+bool image_integer_key(const char *text, kv_key *key);
+
+/* The slot whose key has this text of n bytes, or -1. */
+int64_t image_slot(const slot_table *t, const char *text, size_t n, int64_t guess);
 
 #endif

@@ -1,4 +1,5 @@
-/* A rule as the public interface hands it out: its text, its tree, a count of references. */
+/* A rule as the public interface hands it out: its text, its tree, a count of references; and the
+ * optimizers of the library, which are rules by name. */
 #ifndef CORE_KV_RULE_H
 #define CORE_KV_RULE_H
 
@@ -17,5 +18,17 @@ struct kv_rule {
 
 /* Adds a reference; kv_rule_free gives it back. */
 kv_rule *kv_rule_ref(kv_rule *r);
+
+/* The rule of an optimizer of the library, its name in any case. Error: usage, with
+ * "did you mean". */
+int builtin_rule(kv_rule **out, const char *name, kv_err *e);
+
+/* The texts of src/optimizers/NAME.kvu, which the Makefile puts in; ends with a NULL name. A rule
+ * with several names stands once for each. */
+typedef struct builtin_text {
+    const char *name, *text;
+} builtin_text;
+
+extern const builtin_text builtin_texts[];
 
 #endif

@@ -66,25 +66,36 @@ double lr_schedule_rate(lr_schedule *s, int64_t n)
 
 static const char *const kinds[] = {"factor", "multifactor", "poly", "cosine"};
 
-/* A parameter: what it sets and which kinds have it (bits by lr_kind). */
+enum { NKINDS = sizeof kinds / sizeof *kinds };
+
 typedef enum lr_value { LR_NUMBER, LR_INTEGER } lr_value;
 
 #define PLACE(field) offsetof(lr_schedule, field)
 
+/* Sets of kinds, a bit for each. */
+enum {
+    FACTOR = 1 << LR_FACTOR,
+    POLY = 1 << LR_POLY,
+    DECAYS = FACTOR | 1 << LR_MULTIFACTOR,
+    FALLS = POLY | 1 << LR_COSINE,
+    ALL = DECAYS | FALLS,
+};
+
+/* A parameter sets a field of the schedule; `kinds` is the set of kinds that have it. */
 static const struct {
     const char *name;
     lr_value value;
     size_t place;
     int kinds;
 } params[] = {
-    {"base_lr", LR_NUMBER, PLACE(base_lr), 15},
-    {"warmup_steps", LR_INTEGER, PLACE(warmup_steps), 15},
-    {"warmup_begin_lr", LR_NUMBER, PLACE(warmup_begin_lr), 15},
-    {"factor", LR_NUMBER, PLACE(factor), 3},
-    {"stop_factor_lr", LR_NUMBER, PLACE(stop_factor_lr), 1},
-    {"pwr", LR_NUMBER, PLACE(power), 4},
-    {"final_lr", LR_NUMBER, PLACE(final_lr), 12},
-    {"max_update", LR_INTEGER, PLACE(max_update), 12},
+    {"base_lr", LR_NUMBER, PLACE(base_lr), ALL},
+    {"warmup_steps", LR_INTEGER, PLACE(warmup_steps), ALL},
+    {"warmup_begin_lr", LR_NUMBER, PLACE(warmup_begin_lr), ALL},
+    {"factor", LR_NUMBER, PLACE(factor), DECAYS},
+    {"stop_factor_lr", LR_NUMBER, PLACE(stop_factor_lr), FACTOR},
+    {"pwr", LR_NUMBER, PLACE(power), POLY},
+    {"final_lr", LR_NUMBER, PLACE(final_lr), FALLS},
+    {"max_update", LR_INTEGER, PLACE(max_update), FALLS},
 };
 
 #define NPARAMS (sizeof params / sizeof *params)
@@ -210,11 +221,11 @@ static int check(const reader *r)
 static int read_call(reader *r, const ast *node)
 {
     int kind = 0;
-    while (kind < 4 && strcmp(kinds[kind], node->u.text) != 0)
+    while (kind < NKINDS && strcmp(kinds[kind], node->u.text) != 0)
         kind++;
-    if (kind == 4) {
+    if (kind == NKINDS) {
         kv_err_set(r->e, KV_E_USAGE, "there is no schedule `%s`", node->u.text);
-        suggest_hint(r->e, node->u.text, kinds, 4);
+        suggest_hint(r->e, node->u.text, kinds, NKINDS);
         return kv_err_hint(r->e, "schedules: factor, multifactor, poly, cosine");
     }
     *r->s = (lr_schedule){

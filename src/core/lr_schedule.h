@@ -16,7 +16,7 @@
 
 typedef enum lr_kind { LR_FACTOR, LR_MULTIFACTOR, LR_POLY, LR_COSINE } lr_kind;
 
-/* May be copied: the copy has a memory of its own. steps lives as long as what made it. */
+/* May be copied: the copy has a memory of its own. steps lives as long as its maker. */
 typedef struct lr_schedule {
     lr_kind kind;
     double base_lr;      /* now */

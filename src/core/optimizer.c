@@ -1,4 +1,5 @@
-/* Parameters, tables of multipliers, counts and rates, and what a push prepares and commits. */
+/* Parameters, tables of multipliers, counts and rates, and the steps that a push prepares and
+ * commits. */
 #include "core/optimizer.h"
 
 #include <stddef.h>
@@ -6,9 +7,10 @@
 
 #include "array/device.h"
 #include "array/mirror.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "base/num.h"
-#include "base/utf8.h"
 #include "core/apply.h"
 
 /* ---- Tables: "0=1.7,3=0.3" ------------------------------------------------------------------- */
@@ -81,13 +83,9 @@ enum { OWN_SCHEDULER, OWN_LR_MULT, OWN_WD_MULT, OWN_NAMES, OWN_SEED, OWN_COUNT }
 
 static int own_param(const char *name)
 {
-    for (int i = 0; i < OWN_COUNT; i++) {
-        const char *a = own_params[i], *b = name;
-        while (*a && (*a == *b || (*a == '_' && *b == '-')))
-            a++, b++;
-        if (!*a && !*b)
+    for (int i = 0; i < OWN_COUNT; i++)
+        if (name_is_word(own_params[i], name, strlen(name)))
             return i;
-    }
     return -1;
 }
 
@@ -220,6 +218,9 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
         optimizer_free(o);
         return rc;
     }
+    kv_assert(o->nstates >= 0 && o->nstates <= PLAN_MAX_STATES,
+              "a rule that was checked has %d states, and a key has room for %d", o->nstates,
+              PLAN_MAX_STATES);
     settle_schedule(o);
     o->num_update = rule_value(&o->binding, RULE_BEGIN_NUM_UPDATE).u.integer;
     settle_constant(o);
@@ -229,8 +230,10 @@ int optimizer_new(optimizer **out, const kv_rule *rule, const kv_opt *params, in
 
 static void made_unref(made_update *m)
 {
-    if (!m || __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) > 0)
+    int64_t left = m ? __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) : 1;
+    if (left > 0)
         return;
+    kv_assert(left == 0, "an update is given back %lld times too often", (long long)-left);
     rule_update_release(&m->u);
     mem_free(m);
 }
@@ -378,7 +381,7 @@ static int64_t row_length(const kv_array *a)
     return n;
 }
 
-/* The values of the states that are numbers: the key's, and those that all keys share. */
+/* The values of the states that are numbers: the key's, and the shared ones. */
 static void give_states(const optimizer *o, const optimizer_draft *d, const slot *s, rule_given *g,
                         host *numbers)
 {
@@ -394,7 +397,7 @@ static void give_states(const optimizer *o, const optimizer_draft *d, const slot
     g->numbers = numbers;
 }
 
-/* What another process says of the update of a part. */
+/* The inputs of the update of a part, as the pushing process sent them. */
 static rule_given given_by_other(const optimizer *o, const slot *s, host *numbers)
 {
     rule_given g = *s->part->given;
@@ -412,7 +415,7 @@ static rule_given given_by_other(const optimizer *o, const slot *s, host *number
     return g;
 }
 
-/* What the next update of a slot is made for. numbers: room for those of its states. */
+/* The inputs of the next update of a slot. numbers: room for the states that are numbers. */
 static rule_given give_all(const optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                            host *numbers)
 {
@@ -433,7 +436,7 @@ static bool same_double(double a, double b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-/* Whether a rule that reads this makes one update for both. */
+/* Returns true if a rule with these reads makes the same update for both inputs. */
 static bool serves_both(uint32_t reads, const rule_given *a, const rule_given *b)
 {
     return !(reads & RULE_READS_KEY) && a->dtype == b->dtype && a->master == b->master &&
@@ -507,7 +510,7 @@ const rule_update *optimizer_constant(optimizer *o, optimizer_draft *d, const sl
     return &o->updates[dtype];
 }
 
-/* The update that other keys had before this one, unless what it is made for may vary by key. */
+/* The update that the keys before this one had, unless its inputs may vary by key. */
 static const rule_update *find_recent(const optimizer *o, optimizer_draft *d, const slot *s,
                                       int64_t *t)
 {
@@ -571,7 +574,7 @@ static void fill(kv_array *a, host x)
     int64_t bytes = kv_dtype_bytes(a->dtype);
     kv_dtype from = x.kind == HOST_FLOAT ? KV_FLOAT64 : KV_INT64;
     mirror_host(a, MIRROR_WRITE, NULL); /* nothing is brought, so it does not fail */
-    a->dev->convert(one, a->dtype, &x.u, from, 1);
+    convert_elements(one, a->dtype, &x.u, from, 1);
     for (int64_t i = 0; i < a->size; i++)
         memcpy((char *)a->data + i * bytes, one, (size_t)bytes);
 }
@@ -604,6 +607,9 @@ static int new_master(const slot *s, kv_ctx ctx, kv_array **out, kv_err *e)
 /* A copy of an array that a transaction holds too, or that lies elsewhere. */
 static int own_copy(const slot *s, kv_ctx ctx, kv_array *a, kv_array **out, kv_err *e)
 {
+    if (!kv_assert(a, "a key of %lld elements has a state without an array",
+                   (long long)s->stored->size))
+        return kv_assert_report(e);
     if (kv_array_refs(a) == 1 && kv_ctx_same(kv_array_ctx(a), ctx))
         return KV_OK;
     engine_wait_read(array_var(s->stored)); /* states are written together with the weight */
@@ -704,6 +710,8 @@ static void note_arrays(const optimizer *o, optimizer_step *step, const slot_sta
 
 void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s)
 {
+    kv_assert(!s->state || !step->fresh, "a key that has states (0x%x) is given new ones",
+              s->state ? s->state->have : 0);
     note_arrays(o, step, s->state);
     if (!s->state) {
         s->state = step->fresh;
@@ -738,7 +746,8 @@ void optimizer_commit(optimizer *o, const optimizer_draft *d)
     memcpy(o->shared, d->shared, sizeof o->shared);
 }
 
-/* What parameters point to stays where it is as long as the optimizer: changing one adds. */
+/* A mark can keep the pointers of parameters, since their memory lives as long as the optimizer: a
+ * change of one adds memory and frees none. */
 void optimizer_mark_take(const optimizer *o, optimizer_mark *m)
 {
     *m = (optimizer_mark){.binding = o->binding,
@@ -751,6 +760,8 @@ void optimizer_mark_take(const optimizer *o, optimizer_mark *m)
 
 void optimizer_mark_restore(optimizer *o, const optimizer_mark *m)
 {
+    kv_assert(m->binding.rule == o->rule->ast,
+              "an optimizer with %d states gets back the parameters of another rule", o->nstates);
     drop_made(o);
     o->binding = m->binding;
     settle_constant(o);

@@ -2,7 +2,7 @@
  * schedule, multipliers, states.
  *
  * A push that fails must leave no trace, and the host side advances from key to key. So the keys of
- * a push advance a draft, a copy of what all keys share, and keep what is new for each key in a
+ * a push advance a draft, a copy of the shared state, and keep the new state of each key in a
  * step; optimizer_commit makes both real when nothing can fail any more.
  */
 #ifndef CORE_OPTIMIZER_H
@@ -69,8 +69,8 @@ int optimizer_change(optimizer *o, const kv_opt *params, int n, kv_err *e);
 /* The learning rate of the last update, before multipliers. */
 double optimizer_rate(const optimizer *o);
 
-/* What the array of state i of a key is like, or the float32 master for i = -1; shape lives as long
- * as the slot's array. */
+/* The form of the array of state i of a key, or of the float32 master for i = -1; shape lives as
+ * long as the slot's array. */
 typedef struct optimizer_form {
     kv_dtype dtype;
     int ndim;
@@ -79,10 +79,10 @@ typedef struct optimizer_form {
 
 optimizer_form optimizer_state_form(const optimizer *o, int i, const slot *s);
 
-/* Whether the key has a float32 master: half precision, under multi_precision. */
+/* Returns true if the key has a float32 master: half precision, under multi_precision. */
 bool optimizer_has_master(const optimizer *o, const slot *s);
 
-/* What the keys of one push advance. */
+/* The shared state of an optimizer, which the keys of one push advance. */
 typedef struct optimizer_draft {
     int64_t num_update;
     lr_schedule schedule;
@@ -112,11 +112,11 @@ typedef struct optimizer_step {
     printed printed;  /* made behind optimizer_prepare */
     int nstates;      /* of the rule: as many stand below, so that a step touches few cache lines */
 
-    /* What the update works on, once the step is committed: NULL where there is none. */
+    /* The arrays that the update works on, once the step is committed: NULL where there is none. */
     kv_array *weight_master;
     struct {
         kv_array *fresh; /* a new one */
-        kv_array *array; /* what the update works on */
+        kv_array *array; /* the one that the update works on */
         void *data;      /* its elements */
     } states[PLAN_MAX_STATES];
 } optimizer_step;
@@ -143,17 +143,17 @@ int64_t optimizer_known_bytes(const optimizer *o, int64_t nvalues);
 int optimizer_prepare(optimizer *o, optimizer_draft *d, const slot *s, kv_ctx ctx,
                       bool sparse_input, optimizer_step *step, kv_err *e);
 
-/* Only the host lines, for a key whose elements another process keeps: what that process needs for
+/* Only the host lines, for a key whose elements another process keeps: the inputs that it needs for
  * the same update is in *given, without its pointers, and numbers, with room for PLAN_MAX_STATES.
  * The step is committed as usual. Errors: as above. */
 int optimizer_follow(optimizer *o, optimizer_draft *d, const slot *s, bool sparse_input,
                      optimizer_step *step, rule_given *given, host *numbers, kv_err *e);
 
-/* Makes what the steps hold part of the slots, and the draft the optimizer's. */
+/* Moves the arrays of the steps into the slots, and the draft into the optimizer. */
 void optimizer_commit_step(optimizer *o, optimizer_step *step, slot *s);
 void optimizer_commit(optimizer *o, const optimizer_draft *d);
 
-/* Releases what is left of a step, committed or not. */
+/* Releases a step, committed or not. */
 void optimizer_release_step(optimizer_step *step);
 
 #endif

@@ -33,8 +33,8 @@ static int make_one(kv_array **out, const rule_print *p, const slot *s, const kv
     int rc = kv_array_new(out, p->dtype, ndim, shape,
                           mirror_has(like) ? (kv_ctx){KV_CPU, 0} : kv_array_ctx(like), e);
     if (!rc && p->known)
-        like->dev->convert((*out)->data, p->dtype, &p->value.u,
-                           p->value.kind == HOST_FLOAT ? KV_FLOAT64 : KV_INT64, 1);
+        convert_elements((*out)->data, p->dtype, &p->value.u,
+                         p->value.kind == HOST_FLOAT ? KV_FLOAT64 : KV_INT64, 1);
     return rc;
 }
 
@@ -68,7 +68,7 @@ void printed_arrays(const printed *p, plan_arrays *a)
     }
 }
 
-/* ---- Behind it ---- */
+/* ---- After the update ---- */
 
 static void add_text(void *to, const char *text, size_t n)
 {

@@ -11,9 +11,9 @@
 #include "kvstore.h"
 #include "vm/rule.h"
 
-/* Who receives the lines of a store's rules. */
+/* The receiver of the lines that a store's rules print. */
 typedef struct printed_to {
-    void (*line)(void *arg, const char *line); /* NULL: nobody */
+    void (*line)(void *arg, const char *line); /* NULL: none */
     void *arg;
     kv_show show; /* NULL: as numpy prints arrays */
     void *show_arg;
@@ -30,7 +30,7 @@ typedef struct printed {
 int printed_make(printed *p, const rule_update *u, const slot *s, const kv_array *sum, kv_err *e);
 void printed_release(printed *p);
 
-/* Where the plan writes them. */
+/* Sets the arrays that the plan writes the printed values to. */
 void printed_arrays(const printed *p, plan_arrays *a);
 
 /* Delivers the lines. Errors: memory, those of show. */

@@ -1,41 +1,32 @@
-/* Writing goes slot by slot. Reading puts each tensor in its place; what stays empty is a gap. */
+/* Reading puts each tensor in its place; a place that stays empty is a
+ * gap. */
 #include "core/residual_parts.h"
-
-#include "core/checksum.h"
-#include "core/key_text.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "core/state_parts.h"
 
 #define PREFIX "__residual__/"
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static int add_slot(image *im, const slot *s, kv_err *e)
+void residual_parts_add(image *im, const compression *c, const slot_table *t)
 {
-    char number[32], name[KV_KEY_MAX + 32];
-    const char *key = key_text_of(number, &s->key);
-    int rc = KV_OK;
-    for (int64_t i = 0; s->residuals && i < s->residuals->n && !rc; i++) {
-        snprintf(name, sizeof name, "%s/%lld", key, (long long)i);
-        rc = image_array(im, PREFIX, name, s->residuals->items[i], e);
-    }
-    return rc;
-}
-
-int residual_parts_add(image *im, const compression *c, const slot_table *t, kv_err *e)
-{
-    char text[COMPRESSION_TEXT];
+    char text[COMPRESSION_TEXT], number[32], name[KV_KEY_MAX + 32];
     if (!c->code)
-        return KV_OK;
-    int rc = image_text(im, COMPRESSION_PART, "", compression_print(text, c), e);
-    for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = add_slot(im, &t->items[i], e);
-    return rc;
+        return;
+    image_text(im, COMPRESSION_PART, "", compression_print(text, c));
+    for (int64_t i = 0; i < t->n; i++) {
+        const residuals *r = t->items[i].residuals;
+        const char *key = image_key(number, &t->items[i].key);
+        for (int64_t j = 0; r && j < r->n; j++) {
+            snprintf(name, sizeof name, "%s/%lld", key, (long long)j);
+            image_array(im, PREFIX, name, r->items[j]);
+        }
+    }
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -70,14 +61,14 @@ static int bad(const reader *r, const char *name, const char *what)
     return kv_err_set(r->e, KV_E_FORMAT, "%s: the tensor \"%.80s\" is %s", r->path, name, what);
 }
 
-/* Which slot and position. A position is smaller than the number of tensors, so that what it makes
- * room for is bounded by the file. */
+/* Finds the slot and the position. A position is smaller than the number of tensors, so that what
+ * it makes room for is bounded by the file. */
 static int find_place(reader *r, const char *name, int64_t *number, int64_t *at)
 {
     const char *position = position_of(name), *key = name + strlen(PREFIX);
     bool over = false;
     size_t n = (size_t)(position - key) - 1;
-    *number = r->last = key_text_slot(r->t, key, n, r->last + 1);
+    *number = r->last = image_slot(r->t, key, n, r->last + 1);
     if (*number < 0)
         return bad(r, name, "a residual of no key");
     num_parse_int(position, strlen(position), at, &over);
@@ -94,27 +85,16 @@ static int check_form(const reader *r, const safetensors_tensor *t, const kv_arr
     return same ? KV_OK : bad(r, t->name, "not float32 in the shape of its key");
 }
 
-/* Room for position at; what is in between is NULL so far. */
-static int make_place(residuals **out, int64_t at, kv_err *e)
-{
-    if (!*out && !(*out = mem_zalloc(1, sizeof **out, e)))
-        return KV_E_MEMORY;
-    residuals *r = *out;
-    int rc = mem_grow(&r->items, &r->cap, at + 1, sizeof *r->items, e);
-    for (; !rc && r->n <= at; r->n++)
-        r->items[r->n] = NULL;
-    return rc;
-}
-
 static int read_tensor(reader *r, int64_t i)
 {
     const safetensors_tensor *t = safetensors_at(r->f, i);
+    kv_array **to;
     int64_t number, at;
     int rc = find_place(r, t->name, &number, &at);
     if (rc || (rc = check_form(r, t, r->t->items[number].stored)) ||
-        (rc = make_place(&r->p->items[number], at, r->e)))
+        (rc = residuals_place(&r->p->items[number], at, &to, r->e)))
         return rc;
-    return checksum_load(&r->p->items[number]->items[at], r->f, i, r->path, r->e);
+    return image_load(to, r->f, i, r->path, r->e);
 }
 
 /* No position is missing. */
@@ -170,12 +150,14 @@ int residual_parts_read(residual_parts *p, const safetensors *f, const char *pat
 
 void residual_parts_commit(residual_parts *p, slot_table *t)
 {
-    for (int64_t i = 0; i < p->n; i++) {
+    kv_assert(p->n == t->n, "residuals of %lld keys are taken by a store that has %lld",
+              (long long)p->n, (long long)t->n);
+    for (int64_t i = 0; i < p->n && i < t->n; i++) {
         residuals *old = t->items[i].residuals;
         t->items[i].residuals = p->items[i];
         p->items[i] = old;
     }
-    residual_parts_release(p); /* what it holds now is what nobody needs */
+    residual_parts_release(p); /* it holds the old ones now */
 }
 
 void residual_parts_release(residual_parts *p)

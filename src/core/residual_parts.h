@@ -1,10 +1,10 @@
 /* Gradient compression as parts of a file: the same text and tensors stand in a file of states
  * (state_file.h) and in that of a whole store (store_file.h). Without compression there are none.
  *
- *   text                 what
+ *   text                 holds
  *   kvstore.compression  type and threshold: "2bit 0.5"
  *
- *   tensor               what
+ *   tensor               holds
  *   __residual__/KEY/I   the residual of position I in the list of values, from 0 on without gaps;
  *                        none for a key that had no compressed push. float32 in the key's shape
  *
@@ -15,17 +15,17 @@
 
 #include "core/compress.h"
 #include "core/image.h"
-#include "core/residuals.h"
+#include "core/slot_state.h"
 
 #define COMPRESSION_PART "kvstore.compression"
 
-/* Adds the parts. Error: memory. */
-int residual_parts_add(image *im, const compression *c, const slot_table *t, kv_err *e);
+/* Adds the parts. */
+void residual_parts_add(image *im, const compression *c, const slot_table *t);
 
 /* Says whether a tensor belongs to the parts. */
 bool residual_parts_is(const char *name);
 
-/* What was read. All zero is nothing. */
+/* The parts of a file, read and not yet used. All zero is nothing. */
 typedef struct residual_parts {
     compression how;
     residuals **items; /* by slot */

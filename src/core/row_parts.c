@@ -7,7 +7,6 @@
 #include "array/sparse.h"
 #include "base/file.h"
 #include "base/num.h"
-#include "core/checksum.h"
 
 #define ROWS "kvstore.rows."
 #define IDS  "/row_ids"
@@ -15,37 +14,25 @@
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static int add_arrays(image *im, const char *key, kv_array *ids, kv_array *data, kv_err *e)
+static void add_array(image *im, const char *key, const char *end, kv_array *a)
 {
-    arena names = {0};
-    size_t n = strlen(key);
-    char *name = arena_alloc(&names, n + sizeof IDS, e);
-    int rc = KV_E_MEMORY;
-    if (name) {
-        memcpy(name, key, n);
-        memcpy(name + n, IDS, sizeof IDS);
-        rc = image_array(im, ROW_PARTS_PREFIX, name, ids, e);
-        memcpy(name + n, DATA, sizeof DATA);
-        if (rc == KV_OK)
-            rc = image_array(im, ROW_PARTS_PREFIX, name, data, e);
-    }
-    arena_release(&names);
-    return rc;
+    char name[KV_KEY_MAX + sizeof IDS];
+    snprintf(name, sizeof name, "%s%s", key, end);
+    image_array(im, ROW_PARTS_PREFIX, name, a);
 }
 
-int row_parts_add(image *im, const char *key, kv_array *stored, kv_err *e)
+void row_parts_add(image *im, const char *key, kv_array *stored)
 {
-    char rows[32];
+    char rows[NUM_TEXT_MAX];
     kv_array *ids, *data;
-    int rc = sparse_parts(&ids, &data, stored, e);
-    if (rc)
-        return rc;
-    snprintf(rows, sizeof rows, "%lld", (long long)kv_array_shape(stored)[0]);
-    if ((rc = add_arrays(im, key, ids, data, e)) == KV_OK)
-        rc = image_text(im, ROWS, key, rows, e);
+    if (sparse_parts(&ids, &data, stored, &im->why))
+        return;
+    add_array(im, key, IDS, ids);
+    add_array(im, key, DATA, data);
+    num_int(rows, kv_array_shape(stored)[0]);
+    image_text(im, ROWS, key, rows);
     kv_array_unref(ids);
     kv_array_unref(data);
-    return rc;
 }
 
 /* ---- Names ----------------------------------------------------------------------------------- */
@@ -78,32 +65,27 @@ const char *row_parts_key(arena *memory, const char *name, kv_err *e)
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* What belongs to the key of a tensor of ids: the number of its rows, and the tensor
- * of its data. */
+/* Finds the number of rows and the tensor of data that belong to a tensor of ids. */
 static int find_others(const safetensors *f, const char *path, const char *ids_name, int64_t *rows,
                        int64_t *data, kv_err *e)
 {
-    arena names = {0};
-    bool over = false;
-    size_t n = strlen(ids_name) - strlen(IDS), prefix = strlen(ROW_PARTS_PREFIX);
-    char *text = arena_alloc(&names, strlen(ROWS) + n + sizeof DATA, e);
-    if (!text)
-        return KV_E_MEMORY;
-    memcpy(text, ids_name, n);
-    strcpy(text + n, DATA);
-    *data = safetensors_find(f, text);
-    strcpy(text, ROWS);
-    strncat(text, ids_name + prefix, n - prefix);
-    const char *number = safetensors_metadata(f, text);
-    int rc = KV_OK;
-    if (*data < 0)
+    buf name = {0};
+    int n = (int)(strlen(ids_name) - strlen(IDS)), prefix = (int)strlen(ROW_PARTS_PREFIX);
+    buf_printf(&name, "%.*s" DATA, n, ids_name);
+    int rc = buf_check(&name, e);
+    *data = safetensors_find(f, buf_text(&name));
+    buf_clear(&name);
+    buf_printf(&name, ROWS "%.*s", n - prefix, ids_name + prefix);
+    rc = rc ? rc : buf_check(&name, e);
+    const char *text = rc ? NULL : safetensors_metadata(f, buf_text(&name));
+    const char *rest = text ? image_count(text, rows) : NULL;
+    if (!rc && *data < 0)
         rc = file_bad(e, KV_E_FORMAT, path, "the tensor \"%.80s\" has no data beside it", ids_name);
-    else if (!number)
-        rc = file_bad(e, KV_E_FORMAT, path, "the metadata have no \"%.80s\"", text);
-    else if (!*number || num_parse_int(number, strlen(number), rows, &over) != strlen(number) ||
-             over || *rows < 0)
-        rc = file_bad(e, KV_E_FORMAT, path, "\"%.80s\" is no number of rows", text);
-    arena_release(&names);
+    else if (!rc && !text)
+        rc = file_bad(e, KV_E_FORMAT, path, "the metadata have no \"%.80s\"", buf_text(&name));
+    else if (!rc && (!rest || *rest))
+        rc = file_bad(e, KV_E_FORMAT, path, "\"%.80s\" is no number of rows", buf_text(&name));
+    buf_release(&name);
     return rc;
 }
 
@@ -171,8 +153,8 @@ int row_parts_load(kv_array **out, const safetensors *f, const char *path, int64
     kv_array *ids = NULL, *data = NULL;
     int64_t rows, other;
     int rc = find_others(f, path, name, &rows, &other, e);
-    if (rc == KV_OK && (rc = checksum_load(&ids, f, i, path, e)) == KV_OK &&
-        (rc = checksum_load(&data, f, other, path, e)) == KV_OK)
+    if (rc == KV_OK && (rc = image_load(&ids, f, i, path, e)) == KV_OK &&
+        (rc = image_load(&data, f, other, path, e)) == KV_OK)
         rc = join(out, path, name, rows, ids, data, e);
     kv_array_unref(ids);
     kv_array_unref(data);

@@ -5,15 +5,16 @@
 #include "array/row_ids.h"
 #include "array/sparse.h"
 #include "array/sparse_gpu.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call_trace.h"
 
-/* What a call has beside its pairs. */
+/* The memory of such a pull, behind call.rows. */
 typedef struct rows {
     bool by_id;        /* fresh arrays wait for their rows; else they have them */
     bool *as_before;   /* by_id: an array holds the same rows of the same key as the one before it,
                           which has the ids of both */
-    kv_array *fresh[]; /* what each array will hold; NULL: it is a default one */
+    kv_array *fresh[]; /* the new contents of each array; NULL: it is a default one */
 } rows;
 
 static void release(call *c)
@@ -45,10 +46,12 @@ static int new_array(kv_array **made, const kv_array *out, int64_t n, int64_t *i
 
 /* ---- All rows -------------------------------------------------------------------------------- */
 
-int row_pull_all(call *c, kv_err *e)
+static int prepare_all(call *c, kv_err *e)
 {
     rows *r;
-    int rc = new_rows(&r, c, false, e);
+    int rc = call_find_pairs(c, true, e);
+    if (!rc)
+        rc = new_rows(&r, c, false, e);
     for (int64_t i = 0; i < c->nvalues && !rc; i++) {
         if (c->values[i]->storage == KV_DEFAULT)
             continue;
@@ -117,11 +120,15 @@ static bool same_as_before(const call *c, int64_t i, kv_array *const *ids)
            c->values[i]->dtype == c->values[i - 1]->dtype;
 }
 
-int row_pull_some(call *c, const kv_key *keys, kv_array *const *ids, kv_err *e)
+static int prepare_some(call *c, kv_err *e)
 {
     rows *r;
+    const kv_key *keys = c->pairs->keys;
+    kv_array *const *ids = c->ids;
     int64_t n = 0;
-    int rc = new_rows(&r, c, true, e);
+    int rc = call_find_pairs(c, true, e);
+    if (!rc)
+        rc = new_rows(&r, c, true, e);
     for (int64_t i = 0; i < c->nvalues && !rc; i++) {
         kv_array *out = c->values[i];
         int64_t *read = NULL;
@@ -147,7 +154,7 @@ static void fill(call *c, int64_t i, int64_t n)
     sparse_retain(fresh, n, c->stored[i]);
 }
 
-/* How many arrays from number i on hold the same rows. */
+/* The number of arrays, from i on, that hold the same rows. */
 static int64_t count_same(const call *c, int64_t i)
 {
     const rows *r = c->rows.state;
@@ -161,23 +168,23 @@ static int64_t count_same(const call *c, int64_t i)
 static int fill_on_gpus(call *c, kv_err *e)
 {
     kv_array *const *fresh = ((const rows *)c->rows.state)->fresh;
-    sparse_picks picks;
-    int rc = sparse_picks_begin(&picks, e);
+    gpu_list list;
+    int rc = gpu_list_begin(&list, e);
     for (int64_t i = 0, n; i < c->nvalues && !rc; i += n) {
         const kv_array *stored = c->stored[i];
         n = count_same(c, i);
         if (mirror_is_there(stored))
-            rc = sparse_picks_add(&picks, fresh + i, n, stored, e);
+            rc = sparse_gpu_retain(&list, fresh + i, n, stored, e);
         else if ((rc = mirror_host(stored, MIRROR_READ, e)) == KV_OK)
             sparse_retain(fresh + i, n, stored);
     }
     if (!rc)
-        rc = sparse_picks_run(&picks, e);
-    sparse_picks_release(&picks);
+        rc = gpu_list_run(&list, e);
+    gpu_list_release(&list);
     return rc;
 }
 
-int row_pull_run(call *c, kv_err *e)
+static int run(call *c, kv_err *e)
 {
     const rows *r = c->rows.state;
     const call_group *g = c->groups;
@@ -199,5 +206,11 @@ int row_pull_run(call *c, kv_err *e)
         call_trace_part(c, begin, "copy", &g->key, out, 0,
                         out->storage == KV_DEFAULT ? out->size : out->nrows * sparse_row(out));
     }
+    kv_assert(rc || c->nvalues == 0 || g == &c->groups[c->ngroups - 1],
+              "a pull ends in group %lld of %lld", (long long)(g - c->groups),
+              (long long)c->ngroups);
     return rc;
 }
+
+const call_ops row_pull_all_ops = {.name = "pull", .prepare = prepare_all, .run = run};
+const call_ops row_pull_some_ops = {.name = "row-sparse-pull", .prepare = prepare_some, .run = run};

@@ -8,15 +8,12 @@
 
 #include "core/call.h"
 
-/* Prepares a call whose pairs were found: the row_sparse ones among its arrays will hold all rows
- * of their keys. Blocks until what was scheduled on these keys has ended. Error: memory. */
-int row_pull_all(call *c, kv_err *e);
+/* The row_sparse arrays of the call will hold all rows of their keys. Blocks until the operations
+ * on these keys have ended. Errors: key, shape, memory. */
+extern const call_ops row_pull_all_ops;
 
-/* The rows ids[i] of keys[i] for the i-th array, by the contract of kv_row_sparse_pull. Errors:
- * value, dtype, index, memory. */
-int row_pull_some(call *c, const kv_key *keys, kv_array *const *ids, kv_err *e);
-
-/* Runs either: see call_run. */
-int row_pull_run(call *c, kv_err *e);
+/* The i-th array will hold the rows call.ids[i] of its key, by the contract of kv_row_sparse_pull.
+ * Errors: key, shape, value, dtype, index, memory. */
+extern const call_ops row_pull_some_ops;
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "core/residuals.h"
 #include "core/slot_state.h"
 
 int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess)
@@ -57,6 +57,8 @@ int slot_add(slot_table *t, const kv_key *key, kv_array *stored, kv_err *e)
 
 void slot_truncate(slot_table *t, int64_t n)
 {
+    kv_assert(n >= 0 && n <= t->n, "a table of %lld slots is cut to %lld", (long long)t->n,
+              (long long)n);
     while (t->n > n) {
         slot *s = &t->items[--t->n];
         map_remove(&t->index, s->key);
@@ -100,6 +102,11 @@ static int sort_ascending(slot_table *t, kv_err *e)
 int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e)
 {
     *number = i;
+    kv_assert(t->nascending <= t->n, "%lld of %lld slots are sorted", (long long)t->nascending,
+              (long long)t->n);
+    if (!kv_assert(i >= 0 && i < t->n, "slot %lld of %lld is asked for", (long long)i,
+                   (long long)t->n))
+        return kv_assert_report(e);
     if (t->items[i].key.name)
         return KV_OK;
     int rc = t->nascending == t->n ? KV_OK : sort_ascending(t, e);

@@ -15,7 +15,7 @@
 typedef struct slot_part {
     kv_key key;
     const struct rule_given *given;  /* of the next update; or NULL: the store's own */
-    const struct host *numbers;      /* those of its states */
+    const struct host *numbers;      /* the states that are numbers */
 } slot_part;
 
 typedef struct slot {
@@ -24,8 +24,8 @@ typedef struct slot {
                          while the slot is its one holder: see call_group_pairs */
     int64_t pushes;   /* so far */
     int64_t updates;  /* by the updater in use; its count t, so it may begin elsewhere than at 0 */
-    struct slot_state *state; /* what that updater keeps for the key, or NULL */
-    struct residuals *residuals; /* what compressed pushes still owe the key; NULL is nothing */
+    struct slot_state *state; /* the updater's state of the key, or NULL */
+    struct residuals *residuals; /* the errors of compressed pushes; NULL: none */
     const slot_part *part;       /* or NULL */
     bool told_ignored; /* a pull that ignored a row_sparse array was told to the log */
 } slot;
@@ -44,7 +44,7 @@ typedef struct slot_table {
  * will do. */
 int64_t slot_find(const slot_table *t, const kv_key *key, int64_t guess);
 
-/* Whether the table takes keys of this kind. Error: key. */
+/* Checks that the table takes keys of this kind. Error: key. */
 int slot_check_kind(const slot_table *t, const kv_key *key, kv_err *e);
 
 /* Makes room for n more slots at once. Error: memory. */
@@ -62,7 +62,7 @@ int slot_in_order(slot_table *t, int64_t i, int64_t *number, kv_err *e);
 
 void slot_table_release(slot_table *t);
 
-/* Drops what the updater kept for a key. */
+/* Drops the updater's state of a key. */
 void slot_forget(slot *s);
 
 /* The key of a slot as rules and messages name it: of a part, the key whose part it is. */

@@ -1,20 +1,16 @@
-/* Which optimizer, which keys: the frame around the parts. */
+/* The frame around the parts: which optimizer and which keys the states are of. */
 #include "core/state_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/buf.h"
-#include "base/num.h"
-#include "core/checksum.h"
-#include "core/key_text.h"
+#include "base/file.h"
+#include "base/kv_assert.h"
 #include "core/residual_parts.h"
-#include "core/rule_parts.h"
 #include "core/state_parts.h"
 
 #define FORMAT     "1"
-#define OURS       "kvstore."
 #define STATES     "kvstore.states"
 #define OPTIMIZER  "kvstore.optimizer"
 #define KEY_TYPE   "kvstore.key_type"
@@ -37,12 +33,8 @@ int state_file_check(const kv *store, kv_err *e)
     case UPDATER_RULE:
         return KV_OK;
     }
-    return KV_E_INTERNAL;
-}
-
-static const char *key_type(const slot_table *t)
-{
-    return t->n == 0 ? "none" : t->items[0].key.name ? "text" : "integer";
+    kv_assert(false, "an updater of kind %d is none that there is", (int)store->updater.kind);
+    return kv_assert_report(e);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -56,38 +48,32 @@ static void print_form(buf *out, const slot *s)
     buf_printf(out, "%s %s", kv_dtype_name(kv_array_dtype(a)), shape);
 }
 
-static int add_key(image *im, const slot *s, kv_err *e)
+static void add_key(image *im, const slot *s)
 {
     char number[32];
     buf text = {0};
     buf_printf(&text, "%lld ", (long long)s->updates);
     print_form(&text, s);
-    int rc = buf_check(&text, e);
-    if (!rc)
-        rc = image_text(im, KEY, key_text_of(number, &s->key), buf_text(&text), e);
-    buf_release(&text);
-    return rc;
+    image_buf(im, KEY, image_key(number, &s->key), &text);
 }
 
 int state_file_take(image *im, const kv *store, bool dump, kv_err *e)
 {
     const slot_table *t = &store->slots;
-    *im = (image){0};
     int rc = state_file_check(store, e);
-    if (!rc && (rc = image_text(im, STATES, "", FORMAT, e)) == KV_OK &&
-        (rc = image_text(im, OPTIMIZER, "", updater_name(&store->updater), e)) == KV_OK)
-        rc = image_text(im, KEY_TYPE, "", key_type(t), e);
-    for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = add_key(im, &t->items[i], e);
-    if (!rc)
-        rc = state_parts_add(im, store->updater.optimizer, t, "", e);
-    if (!rc)
-        rc = residual_parts_add(im, &store->compression, t, e);
-    if (!rc && dump)
-        rc = rule_parts_add(im, store->updater.optimizer, e);
+    *im = (image){0};
     if (rc)
-        image_release(im);
-    return rc;
+        return rc;
+    image_text(im, STATES, "", FORMAT);
+    image_text(im, OPTIMIZER, "", updater_name(&store->updater));
+    image_text(im, KEY_TYPE, "", image_key_type(t));
+    for (int64_t i = 0; i < t->n; i++)
+        add_key(im, &t->items[i]);
+    state_parts_add(im, store->updater.optimizer, t, "");
+    residual_parts_add(im, &store->compression, t);
+    if (dump)
+        state_parts_add_rule(im, store->updater.optimizer);
+    return image_finish(im, e);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -98,11 +84,6 @@ typedef struct reader {
     const char *path;
     kv_err *e;
 } reader;
-
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
 
 static int check_format(const reader *r)
 {
@@ -127,15 +108,12 @@ static int check_names(const reader *r)
 {
     for (int64_t i = 0; i < safetensors_metadata_count(r->f); i++) {
         const char *name = safetensors_metadata_at(r->f, i)->name;
-        if (!begins(name, OURS) || strcmp(name, STATES) == 0 || strcmp(name, OPTIMIZER) == 0 ||
-            strcmp(name, KEY_TYPE) == 0 || strcmp(name, COMPRESSION_PART) == 0 ||
-            begins(name, KEY) || state_parts_has(name) || rule_parts_has(name) ||
-            checksum_has(name))
-            continue;
-        file_bad(r->e, KV_E_FORMAT, r->path, "it holds \"%.80s\", which this version does not know",
-                 name);
-        kv_err_hint(r->e, "a later version wrote it");
-        return KV_E_FORMAT;
+        bool known = !image_begins(name, IMAGE_OURS) || strcmp(name, STATES) == 0 ||
+                     strcmp(name, OPTIMIZER) == 0 || strcmp(name, KEY_TYPE) == 0 ||
+                     strcmp(name, COMPRESSION_PART) == 0 || image_begins(name, KEY) ||
+                     state_parts_has(name) || image_is_checksum(name);
+        if (!known)
+            return image_unknown(r->path, name, r->e);
     }
     return KV_OK;
 }
@@ -157,7 +135,8 @@ static int check_optimizer(const reader *r)
 
 static int check_key_type(const reader *r)
 {
-    const char *type = safetensors_metadata(r->f, KEY_TYPE), *mine = key_type(&r->store->slots);
+    const char *type = safetensors_metadata(r->f, KEY_TYPE),
+               *mine = image_key_type(&r->store->slots);
     if (!type)
         return file_bad(r->e, KV_E_FORMAT, r->path, "the metadata have no \"" KEY_TYPE "\"");
     if (strcmp(type, "none") == 0 || strcmp(mine, "none") == 0 || strcmp(type, mine) == 0)
@@ -193,19 +172,18 @@ static int missing_key(const reader *r, const char *name)
 static int read_key(const reader *r, const char *name, const char *text, int64_t *last,
                     int64_t *updates)
 {
-    int64_t i = *last = key_text_slot(&r->store->slots, name, strlen(name), *last + 1), t;
-    bool over = false;
-    size_t n = strcspn(text, " ");
+    int64_t i = *last = image_slot(&r->store->slots, name, strlen(name), *last + 1), t;
     if (i < 0)
         return missing_key(r, name);
-    if (n == 0 || num_parse_int(text, n, &t, &over) != n || over || t < 0 || !text[n])
+    const char *form = image_count(text, &t);
+    if (!form || !*form)
         return file_bad(r->e, KV_E_FORMAT, r->path, "\"" KEY "%.80s\" is no count, dtype and shape",
                         name);
     buf mine = {0};
     print_form(&mine, &r->store->slots.items[i]);
     int rc = buf_check(&mine, r->e);
-    if (!rc && strcmp(buf_text(&mine), text + n + 1) != 0)
-        rc = other_form(r, &r->store->slots.items[i], text + n + 1);
+    if (!rc && strcmp(buf_text(&mine), form) != 0)
+        rc = other_form(r, &r->store->slots.items[i], form);
     buf_release(&mine);
     updates[i] = t;
     return rc;
@@ -221,7 +199,7 @@ static int read_keys(const reader *r, int64_t *updates)
         updates[i] = -1;
     for (int64_t i = 0; i < safetensors_metadata_count(r->f) && !rc; i++) {
         const safetensors_pair *p = safetensors_metadata_at(r->f, i);
-        if (begins(p->name, KEY))
+        if (image_begins(p->name, KEY))
             rc = read_key(r, p->name + strlen(KEY), p->text, &last, updates);
     }
     for (int64_t i = 0; i < r->store->slots.n && !rc; i++)
@@ -231,7 +209,8 @@ static int read_keys(const reader *r, int64_t *updates)
     return rc;
 }
 
-/* What compressed gradients owe; the store compresses as it did when the file was written. */
+/* Reads the residuals of compressed gradients; the store must compress as it did when the file was
+ * written. */
 static int read_residuals(const reader *r, residual_parts *owed)
 {
     char theirs[COMPRESSION_TEXT], mine[COMPRESSION_TEXT];
@@ -257,6 +236,8 @@ static void commit(kv *store, updater *next, state_parts *parts, residual_parts 
         if (!transaction_keep_updater(&store->open, &old))
             *gone = old;
     }
+    kv_assert(store->updater.optimizer, "states are taken by an updater of kind %d",
+              (int)store->updater.kind);
     for (int64_t i = 0; i < store->slots.n; i++)
         store->slots.items[i].updates = updates[i];
     state_parts_commit(parts, store->updater.optimizer, &store->slots);
@@ -264,24 +245,26 @@ static void commit(kv *store, updater *next, state_parts *parts, residual_parts 
     store->changes++;
 }
 
-int state_file_load(kv *store, const safetensors *f, const char *path, updater *gone, kv_err *e)
+int state_file_load(kv *store, const safetensors *f, const char *path, bool numbers_only,
+                    updater *gone, kv_err *e)
 {
     reader r = {store, f, path, e};
     updater next = {0};
     state_parts parts;
     residual_parts owed;
     int rc = state_file_check(store, e);
-    if (rc || (rc = checksum_check(f, path, e)) || (rc = check_format(&r)) ||
+    if (rc || (rc = image_check(f, path, e)) || (rc = check_format(&r)) ||
         (rc = check_names(&r)) || (rc = check_optimizer(&r)))
         return rc;
     int64_t *updates = mem_alloc(store->slots.n, sizeof *updates, e);
     rc = updates ? read_keys(&r, updates) : KV_E_MEMORY;
     if (!rc && safetensors_metadata(f, RULE_PART))
-        rc = rule_parts_read(&next, f, path, e);
+        rc = state_parts_read_rule(&next, f, path, e);
     optimizer *o = next.optimizer ? next.optimizer : store->updater.optimizer;
     if (!rc)
         rc = read_residuals(&r, &owed);
-    if (!rc && (rc = state_parts_read(&parts, f, path, "", o, &store->slots, updates, e)))
+    if (!rc && (rc = state_parts_read(&parts, f, path, "", o, &store->slots, updates, numbers_only,
+                                      e)))
         residual_parts_release(&owed);
     if (!rc)
         commit(store, &next, &parts, &owed, updates, gone);

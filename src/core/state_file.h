@@ -12,7 +12,7 @@
  *   kvstore.rule       (KV_DUMP_OPTIMIZER) the text of the rule
  *   kvstore.param.X    (KV_DUMP_OPTIMIZER) the parameter X as it was given, also lr_scheduler,
  *                      lr_mult, wd_mult, names and seed
- *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see checksum.h
+ *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see image.h
  *   kvstore.compression  (with gradient compression) see residual_parts.h
  *
  * A file fits a store with the same keys, dtypes and shapes. One without the optimizer fits a store
@@ -27,7 +27,7 @@
 #include "core/image.h"
 #include "core/store.h"
 
-/* Whether there are states. Errors: value (no optimizer),
+/* Checks that the store has states. Errors: value (no optimizer),
  * unsupported (a C callback). */
 int state_file_check(const kv *store, kv_err *e);
 
@@ -35,10 +35,12 @@ int state_file_check(const kv *store, kv_err *e);
  * optimizer), unsupported (a C callback), memory. */
 int state_file_take(image *im, const kv *store, bool dump, kv_err *e);
 
-/* Puts the states of an open file into a store whose lock is held. path is for messages. *gone
- * becomes the updater that the caller must release when the lock is free. Errors: as above, and
- * format, value (another optimizer or compression), key (missing, too many), shape, dtype, io;
- * nothing changed then. */
-int state_file_load(kv *store, const safetensors *f, const char *path, updater *gone, kv_err *e);
+/* Puts the states of an open file into a store whose lock is held. path is for messages.
+ * numbers_only: the arrays may be missing, since the servers of the store keep them. *gone becomes
+ * the updater that the caller must release when the lock is free. Errors: as above, and format,
+ * value (another optimizer or compression), key (missing, too many), shape, dtype, io; nothing
+ * changed then. */
+int state_file_load(kv *store, const safetensors *f, const char *path, bool numbers_only,
+                    updater *gone, kv_err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* Writing goes slot by slot. Reading goes through the file, marks what the texts promise and what
- * was found, and compares the two at the end. */
+/* Writing goes slot by slot. Reading goes through the file, marks the states that the texts promise
+ * and those that were found, and compares the two at the end. */
 #include "core/state_parts.h"
 
 #include <stdio.h>
@@ -7,9 +7,8 @@
 
 #include "base/file.h"
 #include "base/buf.h"
+#include "base/kv_assert.h"
 #include "base/num.h"
-#include "core/checksum.h"
-#include "core/key_text.h"
 #include "core/residual_parts.h"
 
 #define NUM_UPDATE "kvstore.num_update"
@@ -19,7 +18,7 @@
 #define NOW        "kvstore.schedule_now"
 #define MASTER     STATE_MASTER
 
-/* Bits of what a key keeps: its states by number, and the master. */
+/* Bits of the states of a key, by number, and of its master. */
 #define MASTER_BIT (1u << 31)
 _Static_assert(PLAN_MAX_STATES <= 31, "no bit left for the master");
 
@@ -47,114 +46,92 @@ void state_parts_number(buf *out, host x)
     }
 }
 
-/* Adds the text that b holds, and empties b. */
-static int add_text(image *im, const char *prefix, const char *name, buf *b, kv_err *e)
-{
-    int rc = buf_check(b, e);
-    if (!rc)
-        rc = image_text(im, prefix, name, buf_text(b), e);
-    buf_clear(b);
-    return rc;
-}
-
-static int add_number(image *im, const char *prefix, const char *name, host x, kv_err *e)
-{
-    buf b = {0};
-    state_parts_number(&b, x);
-    int rc = add_text(im, prefix, name, &b, e);
-    buf_release(&b);
-    return rc;
-}
-
 static bool is_own(const optimizer *o, const slot_state *s, int i)
 {
     return o->states[i].how != STATE_SHARED && s->have >> i & 1;
 }
 
+static void add_number(image *im, const char *prefix, const char *name, host x)
+{
+    buf b = {0};
+    state_parts_number(&b, x);
+    image_buf(im, prefix, name, &b);
+}
+
 /* One state of a key. names gets its name. */
-static int add_state(image *im, const slot_state *s, int i, const rule_state_info *info,
-                     const char *key, const char *prefix, buf *names, kv_err *e)
+static void add_state(image *im, const slot_state *s, int i, const rule_state_info *info,
+                      const char *key, const char *prefix, buf *names)
 {
     buf name = {0};
     buf_printf(&name, "%s/%s", key, info->name);
     buf_printf(names, names->len ? " %s" : "%s", info->name);
-    int rc = buf_check(&name, e);
-    if (!rc && info->how == STATE_KEY)
-        rc = add_number(im, NUMBER, buf_text(&name), s->numbers[i], e);
-    else if (!rc)
-        rc = image_array(im, prefix, buf_text(&name), s->arrays[i], e);
+    buf_check(&name, &im->why);
+    if (info->how == STATE_KEY)
+        add_number(im, NUMBER, buf_text(&name), s->numbers[i]);
+    else if (s->arrays[i]) /* that of a worker's slot is with the servers */
+        image_array(im, prefix, buf_text(&name), s->arrays[i]);
     buf_release(&name);
-    return rc;
 }
 
-static int add_slot(image *im, const optimizer *o, const slot *s, const char *prefix, kv_err *e)
+static void add_slot(image *im, const optimizer *o, const slot *s, const char *prefix)
 {
     static const rule_state_info master = {MASTER, STATE_ARRAY};
     char number[32];
-    const char *key = key_text_of(number, &s->key);
+    const char *key = image_key(number, &s->key);
     buf names = {0};
-    int rc = KV_OK, listed = 0;
     if (!s->state)
-        return KV_OK;
-    for (int i = 0; i < o->nstates && !rc; i++) {
-        if (!is_own(o, s->state, i))
-            continue;
-        rc = add_state(im, s->state, i, &o->states[i], key, prefix, &names, e);
-        listed++;
-    }
-    if (!rc && s->state->master) {
+        return;
+    for (int i = 0; i < o->nstates; i++)
+        if (is_own(o, s->state, i))
+            add_state(im, s->state, i, &o->states[i], key, prefix, &names);
+    if (s->state->master) {
         slot_state only = {.arrays = {s->state->master}};
-        rc = add_state(im, &only, 0, &master, key, prefix, &names, e);
-        listed++;
+        add_state(im, &only, 0, &master, key, prefix, &names);
     }
-    if (!rc && listed) /* a length of 0 could be an addition that failed */
-        rc = add_text(im, STATES, key, &names, e);
-    buf_release(&names);
-    return rc;
+    if (names.len || names.failed)
+        image_buf(im, STATES, key, &names);
 }
 
-static int add_schedule(image *im, const lr_schedule *s, kv_err *e)
+static void add_schedule(image *im, const lr_schedule *s)
 {
-    buf b = {0};
+    buf text = {0}, now = {0};
     char rate[NUM_TEXT_MAX];
-    lr_schedule_print(s, &b);
-    int rc = add_text(im, STATE_SCHEDULE, "", &b, e);
+    lr_schedule_print(s, &text);
+    image_buf(im, STATE_SCHEDULE, "", &text);
     num_repr(rate, s->base_lr, NUM_BINARY64);
-    buf_printf(&b, "%s %lld %lld", rate, (long long)s->at, (long long)s->count);
-    if (!rc)
-        rc = add_text(im, NOW, "", &b, e);
-    buf_release(&b);
-    return rc;
+    buf_printf(&now, "%s %lld %lld", rate, (long long)s->at, (long long)s->count);
+    image_buf(im, NOW, "", &now);
 }
 
-int state_parts_add(image *im, const optimizer *o, const slot_table *t, const char *prefix,
-                    kv_err *e)
+void state_parts_add(image *im, const optimizer *o, const slot_table *t, const char *prefix)
 {
     char number[NUM_TEXT_MAX];
     num_int(number, o->num_update);
-    int rc = image_text(im, NUM_UPDATE, "", number, e);
-    if (!rc && o->scheduled)
-        rc = add_schedule(im, &o->schedule, e);
-    for (int i = 0; i < o->nstates && !rc; i++)
+    image_text(im, NUM_UPDATE, "", number);
+    if (o->scheduled)
+        add_schedule(im, &o->schedule);
+    for (int i = 0; i < o->nstates; i++)
         if (o->states[i].how == STATE_SHARED && o->have >> i & 1)
-            rc = add_number(im, SHARED, o->states[i].name, o->shared[i], e);
-    for (int64_t i = 0; i < t->n && !rc; i++)
-        rc = add_slot(im, o, &t->items[i], prefix, e);
-    return rc;
+            add_number(im, SHARED, o->states[i].name, o->shared[i]);
+    for (int64_t i = 0; i < t->n; i++)
+        add_slot(im, o, &t->items[i], prefix);
+}
+
+void state_parts_add_rule(image *im, const optimizer *o)
+{
+    image_text(im, RULE_PART, "", o->rule->text);
+    for (int i = 0; i < o->nparams; i++)
+        image_text(im, PARAM_PART, o->params[i].name, o->params[i].value);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
-
 bool state_parts_has(const char *name)
 {
     return strcmp(name, NUM_UPDATE) == 0 || strcmp(name, STATE_SCHEDULE) == 0 ||
-           strcmp(name, NOW) == 0 || begins(name, STATES) || begins(name, NUMBER) ||
-           begins(name, SHARED);
+           strcmp(name, NOW) == 0 || image_begins(name, STATES) || image_begins(name, NUMBER) ||
+           image_begins(name, SHARED) || strcmp(name, RULE_PART) == 0 ||
+           image_begins(name, PARAM_PART);
 }
 
 typedef struct reader {
@@ -164,7 +141,8 @@ typedef struct reader {
     const optimizer *o;
     const slot_table *t;
     const int64_t *updates;
-    uint32_t *listed, *found; /* by slot: what the texts say, and what was there */
+    uint32_t required; /* a promised state of these bits must be found */
+    uint32_t *listed;  /* by slot: promised states; the ones found are in `have` */
     int64_t last;             /* the slot found last */
     kv_err *e;
 } reader;
@@ -179,7 +157,7 @@ static int find_state(const optimizer *o, const char *name, size_t n)
 
 static int find_slot(reader *r, const char *text, size_t n, int64_t *at)
 {
-    *at = r->last = key_text_slot(r->t, text, n, r->last + 1);
+    *at = r->last = image_slot(r->t, text, n, r->last + 1);
     if (*at < 0)
         return file_bad(r->e, KV_E_FORMAT, r->path, "states of \"%.*s\", which is no key of it",
                    n > 80 ? 80 : (int)n, text);
@@ -219,7 +197,7 @@ static int read_list(reader *r, const char *key, const char *names)
     return rc;
 }
 
-/* KEY/STATE, of what a list has promised. */
+/* KEY/STATE, which a list must have promised. */
 static int read_name(reader *r, const char *name, int64_t *at, uint32_t *bit)
 {
     const char *slash = strrchr(name, '/');
@@ -231,13 +209,15 @@ static int read_name(reader *r, const char *name, int64_t *at, uint32_t *bit)
     if (!(r->listed[*at] & *bit))
         return file_bad(r->e, KV_E_FORMAT, r->path,
                         "\"%.80s\" is not in the list of what the key keeps", name);
-    r->found[*at] |= *bit;
+    r->p->states[*at]->have |= *bit;
     return KV_OK;
 }
 
 static int bit_number(uint32_t bit)
 {
     int i = 0;
+    if (!kv_assert(bit, "a state is looked for in an empty set"))
+        return 0;
     while (!(bit >> i & 1))
         i++;
     return i;
@@ -266,7 +246,7 @@ static int check_form(const reader *r, const safetensors_tensor *t, const optimi
 static int load(const reader *r, int64_t i, kv_ctx ctx, kv_array **out)
 {
     kv_array *a;
-    int rc = checksum_load(&a, r->f, i, r->path, r->e);
+    int rc = image_load(&a, r->f, i, r->path, r->e);
     if (rc)
         return rc;
     if (kv_ctx_same(kv_array_ctx(a), ctx)) {
@@ -311,9 +291,9 @@ static bool parse_number(const char *text, host *x)
         *x = host_none();
     else if (strcmp(text, "bool true") == 0 || strcmp(text, "bool false") == 0)
         *x = host_bool(*rest == 't');
-    else if (begins(text, "int ") && n && num_parse_int(rest, n, &i, &over) == n && !over)
+    else if (image_begins(text, "int ") && n && num_parse_int(rest, n, &i, &over) == n && !over)
         *x = host_int(i);
-    else if (begins(text, "float ") && n && num_parse(rest, n, NUM_BINARY64, &d, NULL) == n)
+    else if (image_begins(text, "float ") && n && num_parse(rest, n, NUM_BINARY64, &d, NULL) == n)
         *x = host_float(d);
     else
         return false;
@@ -359,20 +339,10 @@ static int each_text(reader *r, const char *prefix,
     r->last = -1;
     for (int64_t i = 0; i < safetensors_metadata_count(r->f) && !rc; i++) {
         const safetensors_pair *p = safetensors_metadata_at(r->f, i);
-        if (begins(p->name, prefix))
+        if (image_begins(p->name, prefix))
             rc = read(r, p->name + strlen(prefix), p->text);
     }
     return rc;
-}
-
-/* A whole number from 0 on, with a blank or the end behind it. Returns what follows, or NULL. */
-static const char *count_in(const char *text, int64_t *n)
-{
-    bool over = false;
-    size_t len = strcspn(text, " ");
-    if (len == 0 || num_parse_int(text, len, n, &over) != len || over || *n < 0)
-        return NULL;
-    return text + len + (text[len] == ' ');
 }
 
 static int read_schedule(reader *r)
@@ -393,7 +363,7 @@ static int read_schedule(reader *r)
     size_t len = now ? strcspn(now, " ") : 0;
     const char *rest = now ? now + len + (now[len] == ' ') : NULL;
     if (!text || !len || num_parse(now, len, NUM_BINARY64, &s->base_lr, NULL) != len ||
-        !(rest = count_in(rest, &s->at)) || !(rest = count_in(rest, &s->count)) || *rest ||
+        !(rest = image_count(rest, &s->at)) || !(rest = image_count(rest, &s->count)) || *rest ||
         s->at > s->nsteps)
         return file_bad(r->e, KV_E_FORMAT, r->path, "\"" NOW "\" is not where a schedule stands");
     return KV_OK;
@@ -402,19 +372,20 @@ static int read_schedule(reader *r)
 static int read_num_update(reader *r)
 {
     const char *text = safetensors_metadata(r->f, NUM_UPDATE);
-    const char *rest = text ? count_in(text, &r->p->draft.num_update) : NULL;
+    const char *rest = text ? image_count(text, &r->p->draft.num_update) : NULL;
     if (!rest || *rest)
         return file_bad(r->e, KV_E_FORMAT, r->path, "\"" NUM_UPDATE "\" is no count");
     return KV_OK;
 }
 
-/* What a list promised is there, and there is a master where one is needed. */
+/* Checks that promised states were found, and that there is a master where one is needed. */
 static int check_slot(const reader *r, int64_t i)
 {
     char key[SLOT_KEY_TEXT];
     const slot *s = &r->t->items[i];
-    uint32_t lost = r->listed[i] & ~r->found[i];
-    bool master = r->listed[i] & MASTER_BIT, needed = optimizer_has_master(r->o, s);
+    uint32_t lost = r->listed[i] & r->required & ~(r->p->states[i] ? r->p->states[i]->have : 0);
+    bool master = r->listed[i] & MASTER_BIT;
+    bool needed = r->required & MASTER_BIT && optimizer_has_master(r->o, s);
     slot_key_text(key, &s->key);
     if (lost)
         return file_bad(r->e, KV_E_FORMAT, r->path, "the state \"%s\" of key %s is missing",
@@ -428,7 +399,7 @@ static int check_slot(const reader *r, int64_t i)
             r->e, KV_E_VALUE, r->path,
             "key %s was updated without multi_precision, the optimizer in use has it on", key);
     if (r->p->states[i])
-        r->p->states[i]->have = r->found[i] & ~MASTER_BIT;
+        r->p->states[i]->have = r->listed[i] & ~MASTER_BIT;
     return KV_OK;
 }
 
@@ -437,7 +408,7 @@ static int read_all(reader *r)
     int rc = each_text(r, STATES, read_list);
     r->last = -1;
     for (int64_t i = 0; i < safetensors_count(r->f) && !rc; i++)
-        if (begins(safetensors_at(r->f, i)->name, r->prefix) &&
+        if (image_begins(safetensors_at(r->f, i)->name, r->prefix) &&
             !residual_parts_is(safetensors_at(r->f, i)->name))
             rc = read_tensor(r, i);
     if (rc || (rc = each_text(r, NUMBER, read_key_number)) ||
@@ -450,21 +421,23 @@ static int read_all(reader *r)
 }
 
 int state_parts_read(state_parts *p, const safetensors *f, const char *path, const char *prefix,
-                     const optimizer *o, const slot_table *t, const int64_t *updates, kv_err *e)
+                     const optimizer *o, const slot_table *t, const int64_t *updates,
+                     bool numbers_only, kv_err *e)
 {
     *p = (state_parts){0};
     p->draft.schedule = o->schedule;
-    reader r = {p, f, path, prefix, o, t, updates, NULL, NULL, -1, e};
+    reader r = {.p = p, .f = f, .path = path, .prefix = prefix, .o = o, .t = t, .updates = updates,
+                .required = numbers_only ? 0 : UINT32_MAX, .last = -1, .e = e};
+    for (int i = 0; i < o->nstates; i++)
+        r.required |= o->states[i].how == STATE_KEY ? 1u << i : 0;
     p->states = mem_zalloc(t->n, sizeof *p->states, e);
     r.listed = mem_zalloc(t->n, sizeof *r.listed, e);
-    r.found = mem_zalloc(t->n, sizeof *r.found, e);
-    int rc = p->states && r.listed && r.found ? KV_OK : KV_E_MEMORY;
+    int rc = p->states && r.listed ? KV_OK : KV_E_MEMORY;
     if (!rc) {
         p->n = t->n;
         rc = read_all(&r);
     }
     mem_free(r.listed);
-    mem_free(r.found);
     if (rc)
         state_parts_release(p);
     return rc;
@@ -478,7 +451,7 @@ void state_parts_commit(state_parts *p, optimizer *o, slot_table *t)
         p->states[i] = old;
     }
     optimizer_commit(o, &p->draft);
-    state_parts_release(p); /* what it holds now is what nobody needs */
+    state_parts_release(p); /* it holds the old ones now */
 }
 
 void state_parts_release(state_parts *p)
@@ -487,4 +460,48 @@ void state_parts_release(state_parts *p)
         slot_state_free(p->states[i]);
     mem_free(p->states);
     *p = (state_parts){0};
+}
+
+/* ---- The rule -------------------------------------------------------------------------------- */
+
+/* params has room for all metadata. */
+static int read_params(const safetensors *f, kv_opt *params)
+{
+    int n = 0;
+    for (int64_t i = 0; i < safetensors_metadata_count(f); i++) {
+        const safetensors_pair *p = safetensors_metadata_at(f, i);
+        if (image_begins(p->name, PARAM_PART))
+            params[n++] = (kv_opt){p->name + strlen(PARAM_PART), p->text};
+    }
+    return n;
+}
+
+/* An error of a rule that stands in a file begins with the file. */
+static int in_rule(const char *path, const kv_err *why, kv_err *e)
+{
+    kv_code code = why->code == KV_E_MEMORY ? KV_E_MEMORY : KV_E_FORMAT;
+    kv_err_set(e, code, "%s: its rule: %s", path, why->text);
+    if (why->hint[0])
+        kv_err_hint(e, "%s", why->hint);
+    return code;
+}
+
+int state_parts_read_rule(updater *u, const safetensors *f, const char *path, kv_err *e)
+{
+    const char *text = safetensors_metadata(f, RULE_PART);
+    kv_rule *rule = NULL;
+    kv_err why = {0};
+    if (!text)
+        return kv_err_set(e, KV_E_FORMAT, "%s: the metadata have no \"" RULE_PART "\"", path);
+    kv_opt *params = mem_alloc(safetensors_metadata_count(f), sizeof *params, e);
+    if (!params)
+        return KV_E_MEMORY;
+    int rc = kv_rule_new(&rule, text, NULL, 0, 0, &why);
+    if (!rc)
+        rc = updater_init_rule(u, rule, params, read_params(f, params), &why);
+    if (rc)
+        rc = in_rule(path, &why, e);
+    kv_rule_free(rule);
+    mem_free(params);
+    return rc;
 }

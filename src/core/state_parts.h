@@ -1,12 +1,12 @@
-/* What optimizers keep, as parts of a file: the same tensors and texts stand in a file of states
- * (state_file.h) and in that of a whole store (store_file.h).
+/* The states of an optimizer as parts of a file: the same tensors and texts stand in a file of
+ * states (state_file.h) and in that of a whole store (store_file.h).
  *
- *   tensor                     what
+ *   tensor                     holds
  *   KEY/STATE                  an array of the key: "3/mean". STATE is the name in the rule; a
  *                              `state row` has one axis
  *   KEY/stored                 the float32 master of a half-precision key
  *
- *   text                       what
+ *   text                       holds
  *   kvstore.num_update         the largest count of a key, "12"
  *   kvstore.states.KEY         the names of all that the key keeps, "mean var", with a blank
  *                              between two; none for a key that keeps nothing
@@ -15,6 +15,9 @@
  *   kvstore.schedule           (with a schedule) the schedule as a call: factor(base_lr=0.1, …)
  *   kvstore.schedule_now       (with a schedule) where it stands: the base learning rate now, which
  *                              step comes next, and the update where this one began: "0.05 0 4"
+ *
+ *   kvstore.rule               the text of the rule, where the rule is in the file too
+ *   kvstore.param.X            then, for each parameter that was given, its text
  *
  * KEY is the key's own text, also when it holds a slash: names of states hold none. Numbers say
  * their kind: "int 40", "float 0.1", "bool true", "none". A float has the shortest digits that read
@@ -28,18 +31,28 @@
 #include "base/buf.h"
 #include "core/image.h"
 #include "core/optimizer.h"
+#include "core/updater.h"
 
+#define RULE_PART      "kvstore.rule"
+#define PARAM_PART     "kvstore.param."
 #define STATE_SCHEDULE "kvstore.schedule"
 #define STATE_MASTER   "stored" /* a name that no state can have */
 
-/* Adds the parts of an optimizer in use; tensors get prefix before their names. Error: memory. */
-int state_parts_add(image *im, const optimizer *o, const slot_table *t, const char *prefix,
-                    kv_err *e);
+/* Adds the parts of an optimizer in use; tensors get prefix before their names. A state whose array
+ * is elsewhere, as in the slots of a worker, is only listed. */
+void state_parts_add(image *im, const optimizer *o, const slot_table *t, const char *prefix);
 
-/* Says whether a text belongs to the parts. */
+/* Adds the rule and its parameters. */
+void state_parts_add_rule(image *im, const optimizer *o);
+
+/* Makes *u run the rule of a file, with counts at their begin. path is for messages. Errors: format
+ * (it has no rule, or one that cannot be read), memory; *u is not changed then. */
+int state_parts_read_rule(updater *u, const safetensors *f, const char *path, kv_err *e);
+
+/* Returns true if a text belongs to the parts, or is a part of the rule. */
 bool state_parts_has(const char *name);
 
-/* What was read. All zero is nothing. */
+/* The parts of a file, read and not yet used. All zero is nothing. */
 typedef struct state_parts {
     slot_state **states; /* by slot */
     int64_t n;
@@ -47,13 +60,15 @@ typedef struct state_parts {
 } state_parts;
 
 /* Reads the parts of a file for these slots, whose counts are given by slot. A file with another
- * schedule leaves o's where it stands. path is for messages. Errors: format (malformed, parts that
+ * schedule leaves o's where it stands. numbers_only: the arrays may be missing, since the servers
+ * of the store keep them. path is for messages. Errors: format (malformed, parts that
  * do not fit each other), value (it fits another use of the rule), io, memory; *p needs no release
  * then. */
 int state_parts_read(state_parts *p, const safetensors *f, const char *path, const char *prefix,
-                     const optimizer *o, const slot_table *t, const int64_t *updates, kv_err *e);
+                     const optimizer *o, const slot_table *t, const int64_t *updates,
+                     bool numbers_only, kv_err *e);
 
-/* Makes what was read the slots' and the optimizer's. Cannot fail. */
+/* Gives the slots and the optimizer the states that were read. Cannot fail. */
 void state_parts_commit(state_parts *p, optimizer *o, slot_table *t);
 
 void state_parts_release(state_parts *p);

@@ -17,10 +17,15 @@ struct kv {
     void *self;       /* the type's own part */
     const char *type; /* the name it was made with; lives as long as ops, or in remarks */
     const char *base; /* the type that this is only another name of, or NULL */
-    bool compresses;  /* the type can compress gradients; said by its open */
-    bool compresses_pulls; /* and what a server sends back; likewise */
-    bool in_slots;    /* all that the store keeps is in slots and updater, so that it can be saved
-                         and take part in transactions; said by the type's open */
+
+    /* The type's open sets these: */
+    bool compresses;       /* the type can compress gradients */
+    bool compresses_pulls; /* it can compress the arrays that a server sends back, too */
+    bool follows_gpus;     /* keys move to the GPU of their first value */
+    bool together;         /* GPUs sum and copy together: see core/call_together.h */
+    int (*check_push)(const call *c, kv_err *e); /* NULL, or refuses groups of a push */
+    bool in_slots; /* slots and updater hold all that the store keeps, so that it can be saved and
+                      take part in transactions */
 
     /* Covers everything below, and every call of ops after open and before close. A thread that
      * holds it and asks again, which an updater or printer could make it do, gets an error. */
@@ -34,7 +39,7 @@ struct kv {
     safetensors_pair *remark;
     int64_t nremarks, remarks_cap;
     bool foreign;     /* the store was made of another tool's file */
-    call_pool calls;      /* what is pending */
+    call_pool calls;      /* the pending operations */
     engine_var callbacks; /* of the updater, of which one runs at a time */
     printed_to print;
 };

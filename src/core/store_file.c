@@ -6,19 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/buf.h"
-#include "base/num.h"
+#include "base/file.h"
+#include "base/kv_assert.h"
 #include "core/call.h"
-#include "core/checksum.h"
-#include "core/key_text.h"
 #include "core/residual_parts.h"
 #include "core/row_parts.h"
-#include "core/rule_parts.h"
 #include "core/state_parts.h"
 
 #define FORMAT       "1"
-#define OURS         "kvstore."
 #define UPDATER      "kvstore.updater"
 #define RESERVED     "__"
 #define KEY_PREFIX   "__key__/"
@@ -39,82 +35,76 @@ static int by_key(const void *a, const void *b)
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static int add_key(image *im, const slot *s, kv_err *e)
+static void add_key(image *im, const slot *s)
 {
     char number[32];
-    const char *text = key_text_of(number, &s->key);
+    const char *text = image_key(number, &s->key);
+    bool reserved = s->key.name && image_begins(text, RESERVED);
     if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
-        return row_parts_add(im, text, s->stored, e);
-    bool reserved = s->key.name && strncmp(text, RESERVED, strlen(RESERVED)) == 0;
-    return image_array(im, reserved ? KEY_PREFIX : "", text, s->stored, e);
+        row_parts_add(im, text, s->stored);
+    else
+        image_array(im, reserved ? KEY_PREFIX : "", text, s->stored);
 }
 
-static int add_list(image *im, const char *name, const int64_t *numbers, int64_t n, kv_err *e)
+static void add_list(image *im, const char *name, const int64_t *numbers, int64_t n)
 {
     buf text = {0};
     for (int64_t i = 0; i < n; i++)
         buf_printf(&text, i ? " %lld" : "%lld", (long long)numbers[i]);
-    int rc = buf_check(&text, e);
-    if (rc == KV_OK)
-        rc = image_text(im, name, "", buf_text(&text), e);
-    buf_release(&text);
-    return rc;
+    image_buf(im, name, "", &text);
 }
 
 /* The three lists. numbers has room for one a key. */
-static int add_lists(image *im, const slot_table *t, const ranked *sorted, int64_t *numbers,
-                     kv_err *e)
+static void add_lists(image *im, const slot_table *t, const ranked *sorted, int64_t *numbers)
 {
     for (int64_t i = 0; i < t->n; i++)
         numbers[i] = t->items[sorted[i].i].pushes;
-    int rc = add_list(im, "kvstore.pushes", numbers, t->n, e);
+    add_list(im, "kvstore.pushes", numbers, t->n);
     for (int64_t i = 0; i < t->n; i++)
         numbers[i] = t->items[sorted[i].i].updates;
-    if (rc == KV_OK)
-        rc = add_list(im, "kvstore.updates", numbers, t->n, e);
-    if (rc || t->n == 0 || !t->items[0].key.name)
-        return rc;
+    add_list(im, "kvstore.updates", numbers, t->n);
+    if (t->n == 0 || !t->items[0].key.name)
+        return;
     for (int64_t i = 0; i < t->n; i++)
         numbers[sorted[i].i] = i;
-    return add_list(im, "kvstore.order", numbers, t->n, e);
+    add_list(im, "kvstore.order", numbers, t->n);
 }
 
 /* Tensors stand in the order of updates: the same keys and values give the same file. */
-static int add_keys(image *im, const slot_table *t, kv_err *e)
+static void add_keys(image *im, const slot_table *t)
 {
-    ranked *sorted = mem_alloc(t->n, sizeof *sorted, e);
-    int64_t *numbers = sorted ? mem_alloc(t->n, sizeof *numbers, e) : NULL;
-    int rc = numbers ? KV_OK : KV_E_MEMORY;
-    for (int64_t i = 0; i < t->n && rc == KV_OK; i++)
+    ranked *sorted = mem_alloc(t->n, sizeof *sorted, &im->why);
+    int64_t *numbers = mem_alloc(t->n, sizeof *numbers, &im->why);
+    for (int64_t i = 0; i < t->n && !im->why.code; i++)
         sorted[i] = (ranked){t->items[i].key, i};
-    if (rc == KV_OK)
+    if (!im->why.code)
         qsort(sorted, (size_t)t->n, sizeof *sorted, by_key);
-    for (int64_t i = 0; i < t->n && rc == KV_OK; i++)
-        rc = add_key(im, &t->items[t->items[0].key.name ? i : sorted[i].i], e);
-    if (rc == KV_OK)
-        rc = add_lists(im, t, sorted, numbers, e);
+    for (int64_t i = 0; i < t->n && !im->why.code; i++)
+        add_key(im, &t->items[t->items[0].key.name ? i : sorted[i].i]);
+    if (!im->why.code)
+        add_lists(im, t, sorted, numbers);
     mem_free(numbers);
     mem_free(sorted);
-    return rc;
 }
 
-static int add_updater(image *im, const updater *u, const slot_table *slots, kv_err *e)
+static void add_updater(image *im, const updater *u, const slot_table *slots)
 {
-    int rc;
     switch (u->kind) {
     case UPDATER_ASSIGN:
-        return image_text(im, UPDATER, "", "assign", e);
+        image_text(im, UPDATER, "", "assign");
+        break;
     case UPDATER_CALLBACK:
-        kv_err_set(e, KV_E_UNSUPPORTED, "a file cannot hold an updater that is a C function");
-        kv_err_hint(e, "save before kv_set_updater, or set a rule, whose text goes into the file");
-        return KV_E_UNSUPPORTED;
+        kv_err_set(&im->why, KV_E_UNSUPPORTED,
+                   "a file cannot hold an updater that is a C function");
+        kv_err_hint(&im->why,
+                    "save before kv_set_updater, or set a rule, whose text goes into the file");
+        break;
     case UPDATER_RULE:
-        if ((rc = image_text(im, UPDATER, "", "rule", e)) == KV_OK &&
-            (rc = rule_parts_add(im, u->optimizer, e)) == KV_OK)
-            rc = state_parts_add(im, u->optimizer, slots, STATE_PREFIX, e);
-        return rc;
+        image_text(im, UPDATER, "", "rule");
+        state_parts_add_rule(im, u->optimizer);
+        state_parts_add(im, u->optimizer, slots, STATE_PREFIX);
+        break;
     }
-    return KV_E_INTERNAL;
 }
 
 static int check_saveable(const kv *store, kv_err *e)
@@ -124,64 +114,51 @@ static int check_saveable(const kv *store, kv_err *e)
                                         "stores of type \"%s\" cannot be saved", store->type);
 }
 
-static int add_remarks(image *im, const kv *store, kv_err *e)
+static void add_remarks(image *im, const kv *store)
 {
-    int rc = KV_OK;
-    for (int64_t i = 0; i < store->nremarks && rc == KV_OK; i++)
-        rc = image_text(im, store->remark[i].name, "", store->remark[i].text, e);
-    return rc;
+    for (int64_t i = 0; i < store->nremarks; i++)
+        image_text(im, store->remark[i].name, "", store->remark[i].text);
 }
 
 int store_file_take_arrays(image *im, const kv *store, kv_err *e)
 {
-    const slot_table *t = &store->slots;
     char number[32], text[SLOT_KEY_TEXT];
-    *im = (image){.plain = true};
     int rc = check_saveable(store, e);
-    for (int64_t i = 0; i < t->n && rc == KV_OK; i++) {
-        const slot *s = &t->items[i];
-        if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
-            rc = kv_err_set(e, KV_E_UNSUPPORTED,
-                            "key %s is row_sparse, which files of other tools cannot hold",
-                            slot_key_text(text, &s->key));
-        else
-            rc = image_array(im, "", key_text_of(number, &s->key), s->stored, e);
-    }
-    if (rc == KV_OK)
-        rc = add_remarks(im, store, e);
+    *im = (image){.plain = true};
     if (rc)
-        image_release(im);
-    return rc;
+        return rc;
+    for (int64_t i = 0; i < store->slots.n; i++) {
+        const slot *s = &store->slots.items[i];
+        if (kv_array_storage(s->stored) == KV_ROW_SPARSE)
+            kv_err_set(&im->why, KV_E_UNSUPPORTED,
+                       "key %s is row_sparse, which files of other tools cannot hold",
+                       slot_key_text(text, &s->key));
+        image_array(im, "", image_key(number, &s->key), s->stored);
+    }
+    add_remarks(im, store);
+    return image_finish(im, e);
 }
 
 int store_file_take(image *im, const kv *store, kv_err *e)
 {
     const slot_table *t = &store->slots;
-    const char *kind = t->n == 0 ? "none" : t->items[0].key.name ? "text" : "integer";
-    *im = (image){0};
     int rc = check_saveable(store, e);
-    if (rc == KV_OK)
-        rc = image_text(im, "kvstore.format", "", FORMAT, e);
-    if (rc == KV_OK && store->base)
-        rc = image_text(im, "kvstore.base", "", store->base, e);
-    if (rc == KV_OK && (rc = image_text(im, "kvstore.type", "", store->type, e)) == KV_OK &&
-        (rc = image_text(im, "kvstore.key_type", "", kind, e)) == KV_OK &&
-        (rc = add_keys(im, t, e)) == KV_OK &&
-        (rc = residual_parts_add(im, &store->compression, t, e)) == KV_OK)
-        rc = add_updater(im, &store->updater, &store->slots, e);
-    if (rc == KV_OK)
-        rc = add_remarks(im, store, e);
+    *im = (image){0};
     if (rc)
-        image_release(im);
-    return rc;
+        return rc;
+    image_text(im, "kvstore.format", "", FORMAT);
+    if (store->base)
+        image_text(im, "kvstore.base", "", store->base);
+    image_text(im, "kvstore.type", "", store->type);
+    image_text(im, "kvstore.key_type", "", image_key_type(t));
+    add_keys(im, t);
+    residual_parts_add(im, &store->compression, t);
+    add_updater(im, &store->updater, t);
+    add_remarks(im, store);
+    return image_finish(im, e);
 }
 
 /* ---- Reading: the description ---------------------------------------------------------------- */
-
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
-}
 
 /* Every name under kvstore. is one of the table. */
 static int check_names(store_file *f, kv_err *e)
@@ -193,19 +170,14 @@ static int check_names(store_file *f, kv_err *e)
     f->foreign = true;
     for (int64_t i = 0; i < safetensors_metadata_count(f->file); i++) {
         const char *name = safetensors_metadata_at(f->file, i)->name;
-        if (!begins(name, OURS))
+        if (!image_begins(name, IMAGE_OURS))
             continue;
         f->foreign = false;
-        bool found = rule_parts_has(name) || state_parts_has(name) || row_parts_has(name) ||
-                     checksum_has(name);
+        bool found = state_parts_has(name) || row_parts_has(name) || image_is_checksum(name);
         for (size_t j = 0; j < sizeof known / sizeof *known; j++)
             found |= strcmp(name, known[j]) == 0;
-        if (!found) {
-            file_bad(e, KV_E_FORMAT, f->path,
-                     "it holds \"%.80s\", which this version does not know", name);
-            kv_err_hint(e, "a later version wrote it");
-            return KV_E_FORMAT;
-        }
+        if (!found)
+            return image_unknown(f->path, name, e);
     }
     return KV_OK;
 }
@@ -234,7 +206,7 @@ int store_file_open(store_file *f, const char *path, kv_err *e)
     int rc = safetensors_open(&f->file, path, e);
     if (rc)
         return rc;
-    if ((rc = checksum_check(f->file, path, e)) == KV_OK &&
+    if ((rc = image_check(f->file, path, e)) == KV_OK &&
         safetensors_metadata(f->file, "kvstore.states"))
         rc = file_bad(e, KV_E_FORMAT, f->path, "the states of an optimizer, not a store");
     /* the format comes first: names that are unknown may belong to another one */
@@ -258,7 +230,7 @@ void store_file_close(store_file *f)
 
 /* ---- Reading: keys and lists ----------------------------------------------------------------- */
 
-/* What the file says of all its keys. sorted[r] is the r-th in ascending order. */
+/* The keys of a file, and their counts. sorted[r] is the r-th in ascending order. */
 typedef struct contents {
     const store_file *f;
     int64_t n;
@@ -269,15 +241,10 @@ typedef struct contents {
 
 static int integer_key(const contents *c, const char *name, kv_key *key, kv_err *e)
 {
-    char again[32];
-    bool over = false;
-    size_t n = strlen(name);
-    if (n > 0 && num_parse_int(name, n, &key->id, &over) == n && !over) {
-        snprintf(again, sizeof again, "%lld", (long long)key->id);
-        if (strcmp(again, name) == 0)
-            return KV_OK;
-    }
-    return file_bad(e, KV_E_FORMAT, c->f->path, "the tensor \"%.80s\" is no integer key", name);
+    return image_integer_key(name, key)
+               ? KV_OK
+               : file_bad(e, KV_E_FORMAT, c->f->path, "the tensor \"%.80s\" is no integer key",
+                          name);
 }
 
 /* whole: name is that of a tensor, in which texts that begin with RESERVED have another meaning. */
@@ -285,13 +252,13 @@ static int text_key(const contents *c, const char *name, bool whole, kv_array *a
                     kv_err *e)
 {
     key->name = name;
-    if (whole && !c->f->foreign && begins(name, KEY_PREFIX))
+    if (whole && !c->f->foreign && image_begins(name, KEY_PREFIX))
         key->name = name + strlen(KEY_PREFIX);
-    else if (whole && !c->f->foreign && begins(name, RESERVED))
+    else if (whole && !c->f->foreign && image_begins(name, RESERVED))
         return file_bad(e, KV_E_FORMAT, c->f->path,
                         "the tensor \"%.80s\" is no key, and this version does not know it", name);
     kv_err why = {0};
-    if (call_check_form(key, 1, &a, &why))
+    if (call_check_form(&(kv_pairs){key, &a, 1}, &why))
         return file_bad(e, KV_E_FORMAT, c->f->path, "%s", why.text);
     return KV_OK;
 }
@@ -303,18 +270,17 @@ static int read_list(const contents *c, const char *name, int64_t *numbers, kv_e
     int rc = get(c->f, name, &text, e);
     if (rc)
         return rc;
+    const char *rest = text;
     for (int64_t i = 0; i < c->n; i++) {
-        bool over = false;
-        size_t len = strcspn(text, " ");
-        if (len == 0 || num_parse_int(text, len, &numbers[i], &over) != len || over ||
-            numbers[i] < 0 || (i + 1 < c->n && !text[len]))
+        rest = image_count(rest, &numbers[i]);
+        if (!rest || (i + 1 < c->n && rest[-1] != ' '))
             return file_bad(e, KV_E_FORMAT, c->f->path,
                             "\"%s\" is no list of %lld counts, one a key", name, (long long)c->n);
-        text += len + (text[len] == ' ' && i + 1 < c->n);
     }
-    return *text ? file_bad(e, KV_E_FORMAT, c->f->path,
-                            "\"%s\" has more counts than there are keys", name)
-                 : KV_OK;
+    if (*rest || (rest > text && rest[-1] == ' '))
+        return file_bad(e, KV_E_FORMAT, c->f->path, "\"%s\" has more counts than there are keys",
+                        name);
+    return KV_OK;
 }
 
 /* order is a permutation: every rank stands in it once. */
@@ -360,7 +326,7 @@ static int read_kind(const contents *c, bool *text_keys, kv_err *e)
 
 static bool is_state(const store_file *f, int64_t i)
 {
-    return !f->foreign && begins(safetensors_at(f->file, i)->name, STATE_PREFIX);
+    return !f->foreign && image_begins(safetensors_at(f->file, i)->name, STATE_PREFIX);
 }
 
 static row_part part_of(const store_file *f, int64_t i)
@@ -394,6 +360,8 @@ static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
         rc = text_keys ? text_key(c, name, !rows, arrays[i], &c->sorted[n++].key, e)
                        : integer_key(c, name, &c->sorted[n++].key, e);
     }
+    kv_assert(rc || n == c->n, "%lld tensors are keys, and %lld were counted", (long long)n,
+              (long long)c->n);
     if (rc || c->f->foreign)
         return rc; /* the order of the file, and no counts */
     qsort(c->sorted, (size_t)c->n, sizeof *c->sorted, by_key);
@@ -410,6 +378,8 @@ static int read_contents(contents *c, kv_array *const *arrays, kv_err *e)
 static int make_slots(const contents *c, slot_table *t, kv_array **arrays, kv_err *e)
 {
     int rc = slot_reserve(t, c->n, e);
+    if (!kv_assert(t->n == 0, "a file is loaded into a store that has %lld keys", (long long)t->n))
+        return kv_assert_report(e);
     for (int64_t i = 0; i < c->n && rc == KV_OK; i++) {
         int64_t rank = c->order[i];
         const ranked *r = &c->sorted[rank];
@@ -443,7 +413,7 @@ static int load_keys(const store_file *f, kv_array **arrays, kv_err *e)
         if (part_of(f, i) == ROW_PART_IDS)
             rc = row_parts_load(&arrays[i], f->file, f->path, i, e);
         else if (is_key(f, i))
-            rc = checksum_load(&arrays[i], f->file, i, f->path, e);
+            rc = image_load(&arrays[i], f->file, i, f->path, e);
     }
     return rc;
 }
@@ -473,8 +443,7 @@ static bool holds_rule(const store_file *f)
 {
     bool found = false;
     for (int64_t i = 0; i < safetensors_metadata_count(f->file); i++) {
-        const char *name = safetensors_metadata_at(f->file, i)->name;
-        found |= rule_parts_has(name) || state_parts_has(name);
+        found |= state_parts_has(safetensors_metadata_at(f->file, i)->name);
     }
     return found;
 }
@@ -486,7 +455,7 @@ static int fill_updater(const store_file *f, updater *u, kv_err *e)
     if (rc)
         return rc;
     if (strcmp(kind, "rule") == 0)
-        return rule_parts_read(u, f->file, f->path, e);
+        return state_parts_read_rule(u, f->file, f->path, e);
     if (strcmp(kind, "assign") != 0)
         return file_bad(e, KV_E_FORMAT, f->path, "\"" UPDATER "\" is \"%.20s\", not assign or rule",
                         kind);
@@ -509,14 +478,15 @@ static int fill_states(const store_file *f, kv *store, kv_err *e)
         return KV_E_MEMORY;
     for (int64_t i = 0; i < t->n; i++)
         updates[i] = t->items[i].updates;
-    int rc = state_parts_read(&parts, f->file, f->path, STATE_PREFIX, o, t, updates, e);
+    int rc = state_parts_read(&parts, f->file, f->path, STATE_PREFIX, o, t, updates, false,
+                              e);
     if (rc == KV_OK)
         state_parts_commit(&parts, o, t);
     mem_free(updates);
     return rc;
 }
 
-/* The compression and what it owes, when all keys are there. */
+/* The compression and its residuals, when all keys are there. */
 static int fill_compression(const store_file *f, kv *store, kv_err *e)
 {
     residual_parts parts;
@@ -554,20 +524,20 @@ static int put_remark(kv *store, int64_t at, const char *name, const char *text,
 int store_file_remark(kv *store, const char *name, const char *text, kv_err *e)
 {
     int64_t at = 0;
-    if (begins(name, OURS))
+    if (image_begins(name, IMAGE_OURS))
         return kv_err_set(e, KV_E_VALUE, "the metadata \"%.80s\" are the store's own", name);
     while (at < store->nremarks && strcmp(store->remark[at].name, name) != 0)
         at++;
     return put_remark(store, at, name, text, e);
 }
 
-/* Keeps what other tools say in the file. */
+/* Keeps the texts of other tools. */
 static int fill_remarks(const store_file *f, kv *store, kv_err *e)
 {
     int rc = KV_OK;
     for (int64_t i = 0; i < safetensors_metadata_count(f->file) && rc == KV_OK; i++) {
         const safetensors_pair *p = safetensors_metadata_at(f->file, i);
-        if (!begins(p->name, OURS))
+        if (!image_begins(p->name, IMAGE_OURS))
             rc = put_remark(store, store->nremarks, p->name, p->text, e);
     }
     return rc;

@@ -2,8 +2,8 @@
  *
  * One tensor a key, under the key's own text: "3" for an integer key, "fc1.weight" for a text key,
  * so that other tools read the weights. A row_sparse key is two tensors under "__rows__/", see
- * row_parts.h. The states of an optimizer stand under "__state__/", see state_parts.h, and what
- * compressed gradients still owe under "__residual__/", see residual_parts.h. A text key that
+ * row_parts.h. The states of an optimizer stand under "__state__/", see state_parts.h, and the
+ * residuals of compressed gradients under "__residual__/", see residual_parts.h. A text key that
  * begins with "__" is written behind "__key__/", because names that begin so are kept for what is
  * no key. All else stands in the file's metadata, where every name is there unless noted:
  *
@@ -17,9 +17,9 @@
  *   kvstore.order     (text keys only) the keys in the order in which they were made
  *   kvstore.updater   "assign" or "rule"
  *   kvstore.rows.KEY  (row_sparse keys only) the number of rows, see row_parts.h
- *   kvstore.rule, kvstore.param.X  (rules only) the rule in use, see rule_parts.h
+ *   kvstore.rule, kvstore.param.X  (rules only) the rule in use, see state_parts.h
  *   kvstore.num_update, …          (rules only) counts, numbers and schedule, see state_parts.h
- *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see checksum.h
+ *   kvstore.xxh64, kvstore.xxh64.TENSOR  (may be missing) checksums, see image.h
  *   kvstore.compression            (with gradient compression only) see residual_parts.h
  *
  * Lists have one whole number a key and a blank between two. They follow the keys in ascending
@@ -52,7 +52,7 @@ int store_file_take_arrays(image *im, const kv *store, kv_err *e);
  * ours), memory. */
 int store_file_remark(kv *store, const char *name, const char *text, kv_err *e);
 
-/* A file that was opened: what it says of the store has been read, the arrays not yet. */
+/* A file that was opened: its description of the store has been read, the arrays not yet. */
 typedef struct store_file {
     safetensors *file;
     const char *path; /* borrowed */
@@ -64,11 +64,11 @@ typedef struct store_file {
 /* Errors: io, format, unsupported, memory. */
 int store_file_open(store_file *f, const char *path, kv_err *e);
 
-/* Fills a store that was just made, and that nobody else knows yet. After a failure it can only be
+/* Fills a new store, which no other thread knows yet. After a failure it can only be
  * freed. Errors: as above, and those of a rule. */
 int store_file_fill(const store_file *f, kv *store, kv_err *e);
 
-/* Puts the states of a file, and what its compressed gradients owe, into a store that has its keys
+/* Puts the states and the residuals of a file into a store that has its keys
  * and counts, its optimizer and its compression already, whatever its type. Errors: as above;
  * nothing of the optimizer changed then. */
 int store_file_fill_states(const store_file *f, kv *store, kv_err *e);

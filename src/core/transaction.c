@@ -1,11 +1,14 @@
-/* What a transaction remembers, and how it ends. */
+/* A transaction remembers slots and updater, and puts them back or forgets them. */
 #include "core/transaction.h"
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 
 int transaction_begin(transaction *t, const slot_table *slots, const updater *u,
                       const compression *c, uint64_t changes, kv_err *e)
 {
+    kv_assert(!t->is_open, "a transaction begins in one that keeps %lld slots",
+              (long long)t->nslots);
     transaction_slot *kept = mem_alloc(slots->n, sizeof *kept, e);
     if (!kept)
         return KV_E_MEMORY;
@@ -41,6 +44,11 @@ bool transaction_keep_updater(transaction *t, const updater *old)
 void transaction_rollback(transaction *t, slot_table *slots, updater *current, compression *c,
                           uint64_t *changes, updater *gone)
 {
+    *gone = (updater){0};
+    if (!kv_assert(t->is_open && slots->n >= t->nslots,
+                   "a transaction that began with %lld slots rolls %lld back", (long long)t->nslots,
+                   (long long)slots->n))
+        return;
     slot_truncate(slots, t->nslots);
     for (int64_t i = 0; i < t->nslots; i++) {
         slot *s = &slots->items[i];
@@ -65,7 +73,7 @@ void transaction_rollback(transaction *t, slot_table *slots, updater *current, c
     }
     if (current->kind == UPDATER_RULE)
         optimizer_mark_restore(current->optimizer, &t->mark);
-    transaction_commit(t, gone); /* what it holds now is what nobody needs */
+    transaction_commit(t, gone); /* frees the state that was undone */
 }
 
 static void transaction_slot_release(transaction_slot *s)
@@ -77,6 +85,8 @@ static void transaction_slot_release(transaction_slot *s)
 
 void transaction_commit(transaction *t, updater *gone)
 {
+    kv_assert(t->is_open || (t->nslots == 0 && !t->has_updater),
+              "a transaction that is not open keeps %lld slots", (long long)t->nslots);
     for (int64_t i = 0; i < t->nslots; i++)
         transaction_slot_release(&t->slots[i]);
     mem_free(t->slots);

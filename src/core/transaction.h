@@ -9,11 +9,11 @@
 #define CORE_TRANSACTION_H
 
 #include "core/compress.h"
-#include "core/residuals.h"
+#include "core/slot_state.h"
 #include "core/slot.h"
 #include "core/updater.h"
 
-/* What a slot was when the transaction began. */
+/* A slot as it was when the transaction began. */
 typedef struct transaction_slot {
     kv_array *stored; /* a reference */
     int64_t pushes, updates;
@@ -41,12 +41,12 @@ int transaction_begin(transaction *t, const slot_table *slots, const updater *u,
  * did; else the caller releases it. */
 bool transaction_keep_updater(transaction *t, const updater *old);
 
-/* Puts back what was there, and ends. *gone becomes the updater that the caller must release when
- * the store's lock is free. */
+/* Restores the state before the transaction, and ends it. *gone becomes the updater that the caller
+ * must release when the store's lock is free. */
 void transaction_rollback(transaction *t, slot_table *slots, updater *current, compression *c,
                           uint64_t *changes, updater *gone);
 
-/* Ends, and keeps what is there now. *gone as above. */
+/* Ends it, and keeps the present state. *gone as above. */
 void transaction_commit(transaction *t, updater *gone);
 
 #endif

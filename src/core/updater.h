@@ -1,10 +1,8 @@
-/* What a store does with the sum of a push: replaces the stored array (ASSIGN), calls a C function,
- * or runs a rule.
+/* The updater of a store applies the sum of a push. It replaces the stored array (ASSIGN),
+ * goes to a C function, or a rule updates the stored array with it.
  *
- * A push has three phases. updater_prepare does what may fail: the host lines of the rule for every
- * key, and all memory. updater_commit makes it happen as far as the store is concerned. updater_run
- * is the operation, which may run later, when the slots are others' again: it works on arrays that
- * the groups of the call name.
+ * Here is the part of a push that is not about elements: the host lines of a rule, arrays that the
+ * updater needs, counts and states. push.c has the elements.
  */
 #ifndef CORE_UPDATER_H
 #define CORE_UPDATER_H
@@ -30,28 +28,44 @@ int updater_init_rule(updater *u, const kv_rule *rule, const kv_opt *params, int
 
 void updater_release(updater *u);
 
-/* How a description names it: "assign", "callback", a rule's name, "rule". Borrowed from u. */
+/* Its name in descriptions: "assign", "callback", a rule's name, "rule". Borrowed from u. */
 const char *updater_name(const updater *u);
 
-/* Prepares what the groups of a push need. Where an array is needed at once, as for the rows of a
- * row_sparse sum, waits for it. Errors: those of kv_push. */
-int updater_prepare(updater *u, call *c, engine_var *callbacks, kv_err *e);
+/* The memory of the updater in a push, behind call.update; NULL for ASSIGN. */
+typedef struct updater_part {
+    updater updater; /* as it was when the push was prepared */
+    optimizer_draft draft;
+    optimizer_step *steps; /* one a group, of a rule that is not constant; */
+    int64_t nsteps;        /* prepared so far */
+    const printed_to *to;  /* the receiver of the lines that the steps print; NULL: none */
+} updater_part;
 
-/* Makes the push happen, as far as the store is concerned: slots get their new arrays, counts and
- * states, whose elements the operation fills. Cannot fail. to: who gets printed lines; lives as
- * long as the operation. Returns whether there are any: then the operation must run now. */
-bool updater_commit(call *c, const printed_to *to);
+/* The step of a group, or NULL. */
+static inline const optimizer_step *updater_step(const call *c, const call_group *g)
+{
+    const updater_part *p = c->update.state;
+    return p && p->steps ? &p->steps[g - c->groups] : NULL;
+}
 
-/* The operation. What can fail, when everything has been updated all the same: a C callback, for
- * its own key; a printed line. */
-int updater_run(call *c, kv_err *e);
+enum { UPDATER_AHEAD_STATES = 2 }; /* of a key, that are prefetched: few optimizers have more */
 
-/* What is left of it where GPUs have done the work of all groups (call_gpu.h). */
-int updater_end(const call *c, kv_err *e);
+/* Runs the host lines of a rule for each group and takes all memory that the updater needs. Errors:
+ * those of kv_push. */
+int updater_prepare(call *c, kv_err *e);
+
+/* Slots get their counts and new states, whose elements the operation fills. Cannot fail. Returns
+ * whether lines are to be printed: then the operation must run at once. */
+bool updater_commit(call *c);
+
+/* Prints the lines of all groups, behind the operation. Error: that of a printer. */
+int updater_print(const call *c, kv_err *e);
+
+/* The arrays that a rule works on for a group, in host memory. */
+void updater_plan_arrays(const call *c, const call_group *g, plan_arrays *a);
 
 /* The arrays that a rule works on for a group, beside its values. */
 typedef struct updater_arrays {
-    kv_array *held; /* what the rule changes: the float32 master, or the target itself */
+    kv_array *held; /* the array that the rule changes: the float32 master, or the target itself */
     kv_array *items[PLAN_MAX_STATES];
     int number[PLAN_MAX_STATES]; /* which state each of them is */
     int n;
@@ -59,23 +73,24 @@ typedef struct updater_arrays {
     plan_arrays plan; /* the same for the host */
 } updater_arrays;
 
-/* Those of a group of a push that was committed; false where no rule does any work. */
+/* Fills in the arrays of a group of a push that was committed; false where no rule
+ * does any work. */
 bool updater_rule_arrays(const call *c, const call_group *g, updater_arrays *out);
 
 /* ---- A push in batches (core/call_batch.h) ---- */
 
-/* Whether the next update of a key is known and keeps nothing of the key but its count, so that
- * nothing can fail. */
+/* Returns true if the next update of a key is known and keeps no state of the key but its count,
+ * so that it cannot fail. */
 bool updater_is_plain(const updater *u, const slot *s);
 
-/* What a call needs to run batches with groups of up to max_values values. Error: memory. */
-int updater_begin_batches(const updater *u, call *c, int64_t max_values, kv_err *e);
+/* Takes the memory for batches with groups of up to max_values values. Error: memory. */
+int updater_begin_batches(call *c, int64_t max_values, kv_err *e);
 
-/* Prepares and commits the groups of a batch, and does their work. Other calls may run other
- * batches meanwhile. */
-void updater_run_batch(call *c);
+/* Prepares and commits the groups of a batch. Other calls may do so with
+ * other batches meanwhile. */
+void updater_commit_batch(call *c);
 
-/* What a call's batches have advanced becomes the updater's. */
-void updater_end_batches(const updater *u, const call *c);
+/* The counts that a call's batches have advanced become the updater's. */
+void updater_end_batches(call *c);
 
 #endif

@@ -1,6 +1,7 @@
 /* The file `lost` is whole from its first moment, and the first one stays. */
 #include "distributed/alive.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,23 +9,26 @@
 
 #include "base/mem.h"
 #include "distributed/environment.h"
-#include "distributed/net.h"
+#include "distributed/link.h"
 
 enum { BEATS = 8 /* in the time of a deadline */ };
 
 static struct {
     int64_t deadline_us, beat_us, now_us;
-    int64_t *heard_us; /* INT64_MAX: has left */
-} alive;
+    int64_t *heard_us; /* by rank; INT64_MAX: it has left; atomic */
+    pthread_mutex_t lock;
+    kv_err lost;  /* under lock */
+    bool is_lost; /* atomic */
+} alive = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-int alive_open(kv_err *e)
+int alive_open(int64_t now_us, kv_err *e)
 {
     alive.deadline_us = (int64_t)(environment_number(ENV_DEADLINE, 10) * 1e6);
-    alive.heard_us = mem_alloc(net_size(), sizeof *alive.heard_us, e);
+    alive.heard_us = mem_alloc(link_size(), sizeof *alive.heard_us, e);
     if (!alive.heard_us)
         return KV_E_MEMORY;
-    alive.now_us = alive.beat_us = net_now_us();
-    for (int i = 0; i < net_size(); i++)
+    alive.now_us = alive.beat_us = now_us;
+    for (int i = 0; i < link_size(); i++)
         alive.heard_us[i] = alive.now_us;
     return KV_OK;
 }
@@ -42,13 +46,41 @@ void alive_heard(int rank)
 
 void alive_left(int rank)
 {
-    __atomic_store_n(&alive.heard_us[rank], INT64_MAX, __ATOMIC_RELAXED);
+    __atomic_store_n(&alive.heard_us[rank], INT64_MAX, __ATOMIC_RELEASE);
 }
 
-int64_t net_silence(int rank)
+bool alive_has_left(int rank)
 {
-    int64_t heard = __atomic_load_n(&alive.heard_us[rank], __ATOMIC_RELAXED); /* any thread asks */
-    return rank == net_rank() || heard == INT64_MAX ? 0 : net_now_us() - heard;
+    return __atomic_load_n(&alive.heard_us[rank], __ATOMIC_ACQUIRE) == INT64_MAX;
+}
+
+int64_t alive_silence(int rank, int64_t now_us)
+{
+    int64_t heard = __atomic_load_n(&alive.heard_us[rank], __ATOMIC_RELAXED);
+    return rank == link_rank() || heard == INT64_MAX ? 0 : now_us - heard;
+}
+
+void alive_lost(int rank, const char *why)
+{
+    pthread_mutex_lock(&alive.lock);
+    if (!alive.lost.code) {
+        kv_err_set(&alive.lost, KV_E_PEER, "%s", why);
+        alive.lost.rank = rank;
+        alive.lost.has_rank = rank >= 0;
+    }
+    pthread_mutex_unlock(&alive.lock);
+    __atomic_store_n(&alive.is_lost, true, __ATOMIC_RELEASE);
+}
+
+bool alive_is_lost(kv_err *e)
+{
+    if (!__atomic_load_n(&alive.is_lost, __ATOMIC_ACQUIRE))
+        return false;
+    pthread_mutex_lock(&alive.lock);
+    if (e && !e->code)
+        *e = alive.lost;
+    pthread_mutex_unlock(&alive.lock);
+    return true;
 }
 
 void alive_read(void)
@@ -62,7 +94,7 @@ void alive_read(void)
         return;
     if (fgets(line, sizeof line, f) && sscanf(line, "%d %n", &rank, &used) == 1) {
         line[strcspn(line, "\n")] = 0;
-        net_lost(rank, line + used);
+        alive_lost(rank, line + used);
     }
     fclose(f);
 }
@@ -88,7 +120,8 @@ static void write_file(int rank, const char *why)
     alive_read();
 }
 
-/* Who joined ends behind all others, who failed is in the file `lost`. */
+/* A rank that joined ends behind all others, and one that failed is in the file `lost`: so a rank
+ * that has ended with status 0 now has never joined. */
 void alive_read_ends(void)
 {
     const char *folder = environment(ENV_RUN_DIR);
@@ -107,17 +140,17 @@ void alive_read_ends(void)
         fclose(f);
 }
 
-void alive_look(int64_t now_us)
+bool alive_look(int64_t now_us)
 {
     char why[256];
     bool paused = now_us - alive.now_us > alive.deadline_us / 2; /* it was this rank that slept */
     alive.now_us = now_us;
     alive_read();
     if (!alive.deadline_us)
-        return;
-    for (int i = 0; i < net_size(); i++) {
+        return false;
+    for (int i = 0; i < link_size(); i++) {
         int64_t heard = alive.heard_us[i];
-        if (i == net_rank() || heard == INT64_MAX)
+        if (i == link_rank() || heard == INT64_MAX)
             continue;
         if (paused)
             alive.heard_us[i] = now_us;
@@ -125,13 +158,10 @@ void alive_look(int64_t now_us)
             snprintf(why, sizeof why, "rank %d on %s has not been heard for %lld s", i,
                      link_host(i), (long long)(alive.deadline_us / 1000000));
             write_file(i, why);
-            net_lost(i, why); /* unless the file said it */
+            alive_lost(i, why); /* unless the file said it */
         }
     }
-    if (now_us - alive.beat_us < alive.deadline_us / BEATS)
-        return;
-    alive.beat_us = now_us;
-    for (int i = 0; i < net_size(); i++)
-        if (i != net_rank() && alive.heard_us[i] != INT64_MAX)
-            net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
+    bool due = now_us - alive.beat_us >= alive.deadline_us / BEATS;
+    alive.beat_us = due ? now_us : alive.beat_us;
+    return due;
 }

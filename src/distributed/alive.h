@@ -1,33 +1,47 @@
-/* Whether the other ranks live. Each sends every other one a sign of life now and then; who has
- * sent nothing for the deadline is lost. Under a launcher that watches its processes a rank that
- * has ended is known sooner: the launcher writes the sentence into the file `lost` of its folder.
- * So does a rank that has heard nothing of another one.
+/* Which ranks live, which have left and whether one is lost. Each sends every other one a sign of
+ * life now and then; a rank that has sent nothing for the deadline is lost. Under a launcher that
+ * watches its processes a rank that has ended is known sooner: the launcher writes the sentence
+ * into the file `lost` of its folder. So does a rank that has heard nothing of another one.
  *
- * Environment: KVSTORE_DEADLINE, seconds of silence, 10; 0 switches all of it off.
+ * When a rank is lost, everything that waits fails with its sentence, for good.
+ *
+ * Environment: KVSTORE_DEADLINE, seconds of silence, 10; 0 switches the signs of life off.
  * KVSTORE_RUN_DIR: the launcher's folder. */
 #ifndef DISTRIBUTED_ALIVE_H
 #define DISTRIBUTED_ALIVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kv_err.h"
 
-int alive_open(kv_err *e);
+int alive_open(int64_t now_us, kv_err *e);
 
 /* 0: it is switched off. */
 int64_t alive_deadline_ms(void);
 
-/* Called by the net: a record came; it is time to look. */
+/* Called by the net: a record came; it is time to look. alive_look says whether this rank should
+ * send the others a sign of life. */
 void alive_heard(int rank);
-void alive_look(int64_t now_us);
+bool alive_look(int64_t now_us);
 
-/* What the file says; also before the ranks have joined. */
+/* Reads the file `lost`; also before the ranks have joined. */
 void alive_read(void);
 
-/* Before the ranks have joined: whether one has ended that never will. */
+/* Before the ranks have joined: finds a rank that has ended and will never join. */
 void alive_read_ends(void);
 
-/* Ranks that have left by agreement are not missed. */
+/* A rank has left by agreement: it is not missed. Any thread may ask. */
 void alive_left(int rank);
+bool alive_has_left(int rank);
+
+/* A rank is lost, or, with -1, not all have come. The first sentence stays. */
+void alive_lost(int rank, const char *why);
+
+/* Returns true if a rank is lost, and fills an error that is empty. Any thread. */
+bool alive_is_lost(kv_err *e);
+
+/* Microseconds since the rank was last heard; 0 for this one and for ranks that have left. */
+int64_t alive_silence(int rank, int64_t now_us);
 
 #endif

@@ -1,10 +1,9 @@
-/* What calls carry: written one behind the other, and read with every length checked. */
+/* Records of calls are written one behind the other, and read with every length checked. */
 #include "distributed/asks.h"
 
 #include <string.h>
 
 #include "array/device.h"
-#include "array/row_ids.h"
 
 const char *ask_name(dist_ask what)
 {
@@ -35,13 +34,6 @@ int ask_malformed(kv_err *e)
     return kv_err_set(e, KV_E_INTERNAL, "a record of another rank is malformed");
 }
 
-void ask_put_padded(buf *b, const void *data, int64_t bytes)
-{
-    static const char zeros[8];
-    buf_put(b, data, (size_t)bytes);
-    buf_put(b, zeros, (size_t)(-bytes & 7));
-}
-
 void ask_put_key(buf *b, const ask_key *k, const char *name)
 {
     ask_key copy = *k;
@@ -52,7 +44,7 @@ void ask_put_key(buf *b, const ask_key *k, const char *name)
     pad(b);
 }
 
-/* Whether arrays of this form can be: their bytes are a number. */
+/* Returns true if the form is valid, and the size of such an array in bytes does not overflow. */
 static bool is_form(const ask_key *k)
 {
     int64_t bytes = k->dtype < KV_DTYPE_END ? kv_dtype_bytes((kv_dtype)k->dtype) : 0;
@@ -62,7 +54,7 @@ static bool is_form(const ask_key *k)
     return good && k->need <= PLACE_WHOLE;
 }
 
-/* Whether a text of so many bytes, with its NUL, is there. */
+/* Returns true if the message holds a text of this length, which includes its NUL. */
 static bool is_text(const char *text, const char *end, int64_t bytes)
 {
     return bytes >= 0 && up(bytes) <= end - text &&

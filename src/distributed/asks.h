@@ -1,5 +1,5 @@
-/* The calls that workers make to servers: what they carry, as plain structs and texts one behind
- * the other. All ranks run the same build.
+/* The calls that workers make to servers. They carry plain structs and texts one behind the other.
+ * All ranks run the same build.
  */
 #ifndef DISTRIBUTED_ASKS_H
 #define DISTRIBUTED_ASKS_H
@@ -20,8 +20,8 @@ typedef enum dist_ask {
     ASK_OPTIMIZER, /* ask_optimizer: holds for rounds to which the sender has not contributed yet */
     ASK_COMMAND,   /* head; the body with its NUL */
     ASK_ROWS,      /* rows; row ids. Reply: those rows */
-    ASK_STATES,    /* Reply: the states of its parts; see states.h */
-    ASK_SET_STATES,
+    ASK_STATES,    /* how many parts, and their numbers. Reply: an image of their states */
+    ASK_SET_STATES, /* the same list; an image; see states.c */
     ASK_COUNTS, /* Reply: ask_counts */
     ASK_MISSED, /* Reply: an ask_missed for each of the first that wait for the sender */
 
@@ -36,11 +36,11 @@ typedef enum dist_ask {
                      bring */
     ASK_BARRIER, /* barrier. Reply, when all workers have asked: ask_met */
     ASK_EPOCH,   /* optimizers: replies when so many optimizers have been set by the first worker */
-    ASK_SEND,    /* mail; the payload goes to the peer; see mailbox.h */
+    ASK_SEND,    /* mail; the payload goes to the peer; see states.c */
     ASK_RECEIVE  /* mail. Reply: what the peer has sent, when it has come */
 } dist_ask;
 
-/* How a worker comes to the barrier. */
+/* The ways in which a worker takes part in a barrier. */
 typedef enum ask_barrier {
     ASK_MEET,     /* it waits until all workers have come */
     ASK_HOLD,     /* the first worker: it waits until all others are here or have come to its
@@ -95,14 +95,11 @@ typedef struct ask_missed {
 
 enum { ASK_MOST_MISSED = 64 };
 
-/* What a user calls a call that a server answers at once; NULL: it waits for other ranks. */
+/* The name for a user of a call that a server answers at once; NULL: it waits for other ranks. */
 const char *ask_name(dist_ask what);
 
 /* Error: internal, a record that cannot be read. */
 int ask_malformed(kv_err *e);
-
-/* Appends bytes, filled up to 8. */
-void ask_put_padded(buf *b, const void *data, int64_t bytes);
 
 /* Appends a key and its text. */
 void ask_put_key(buf *b, const ask_key *k, const char *name);

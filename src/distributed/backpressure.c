@@ -1,8 +1,9 @@
-/* Held workers ask the servers now and then whether somebody waits for them. */
+/* A worker that waits here asks the servers now and then if a rank waits for it. */
 #include "distributed/backpressure.h"
 
 #include <stdlib.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/environment.h"
 #include "distributed/server.h"
@@ -21,7 +22,7 @@ int64_t backpressure_bytes(void)
     return n > 0 && !*end ? n : AHEAD_BYTES;
 }
 
-/* Whether this rank has not pushed yet what a server lacks of it. */
+/* Returns true if a server waits for a push that this rank has not made yet. */
 static bool is_behind(const worker *w, const ask_missed *l, backpressure_missed *out)
 {
     *out = (backpressure_missed){.rank = l->waits, .in_call = l->part < 0};
@@ -59,11 +60,13 @@ int backpressure_missed_by(worker *w, backpressure_missed *out, kv_err *e)
     return KV_OK;
 }
 
-/* Operations that may stay pending when one with so many bytes begins; -1: it begins now. */
+/* The number of operations that may be pending when one of `bytes` begins; -1: it begins now. */
 static int64_t too_many(const worker *w, int64_t bytes)
 {
     int64_t pending = __atomic_load_n(&w->store->calls.group.pending, __ATOMIC_ACQUIRE);
     int64_t pushing = __atomic_load_n(&w->pushing, __ATOMIC_ACQUIRE);
+    kv_assert(pushing >= 0 && pending >= 0, "%lld operations push %lld bytes", (long long)pending,
+              (long long)pushing);
     if (pending >= BACKPRESSURE_PENDING)
         return BACKPRESSURE_PENDING - 1;
     return bytes > 0 && pushing > 0 && pushing + bytes > w->ahead && pending > 0 ? pending - 1 : -1;

@@ -1,11 +1,10 @@
-/* How far a worker may run ahead of the others. What it has pushed lies in its memory and in that
- * of servers until the others have pushed too, so it is held when that is too much.
+/* Backpressure: a worker that is too far ahead of the others waits before it pushes more. Its
+ * pushes take memory, its own and the servers', until the others have pushed the same keys.
  *
- * Holding it must not make others wait for it: where workers push their keys in different orders,
- * each could be held for what another one would push next. So a worker is held only while nobody
- * waits for it. Whoever others wait for, in a round to which it has not contributed, at a barrier,
- * for a store, is behind them there and goes on. What those who are held wait for comes from one
- * who is not.
+ * The wait must not cause a deadlock: where workers push their keys in different orders, each
+ * could wait for another one's next push. So a worker waits only while no other rank waits for it,
+ * in a round to which it has not contributed, at a barrier or for a store: there it is behind, and
+ * it goes on. The slowest worker therefore never waits here, and its pushes end the others' waits.
  *
  * Environment: KVSTORE_AHEAD, bytes, 256 MB.
  */
@@ -20,19 +19,19 @@ int64_t backpressure_bytes(void);
 /* Operations that may be under way. */
 enum { BACKPRESSURE_PENDING = 256 };
 
-/* Waits until one more operation may begin, which pushes so many bytes. One that is larger than
- * what a worker may run ahead goes alone. */
+/* Waits until one more operation, which pushes `bytes`, may begin. An operation that is larger than
+ * the limit runs alone. */
 void backpressure_wait(worker *w, int64_t bytes);
 
-/* Who waits for this rank, and for what. */
+/* A rank that waits for this one, and the round or the call that it waits for. */
 typedef struct backpressure_missed {
-    int rank;   /* one that waits, or -1: nobody does */
+    int rank;   /* the one that waits, or -1: none does */
     kv_key key; /* whose round this rank lacks, its name the slot's; or no key: */
     bool in_call;
 } backpressure_missed;
 
-/* Asks the servers; what this rank has sent and they have not received yet does not count. Errors:
- * peer, timeout, memory. */
+/* Asks the servers. They do not know of pushes that are still on the way to them. Errors: peer,
+ * timeout, memory. */
 int backpressure_missed_by(worker *w, backpressure_missed *out, kv_err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a checkpoint needs of the servers comes the ways of pulls and of states (states.h). */
+/* Values come from the servers as in a pull, states as in states.h. */
 #include "distributed/checkpoint.h"
 
 #include <errno.h>
@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/kv_assert.h"
 #include "base/num.h"
 #include "core/store_file.h"
 #include "distributed/environment.h"
+#include "distributed/checkpoint_kept.h"
 #include "distributed/states.h"
 #include "distributed/types.h"
 #include "runtime.h"
@@ -113,48 +115,7 @@ void checkpoint_release(worker *w)
         close(c->fd);
 }
 
-/* ---- Taking what the file held ---- */
-
-static const slot *find_kept(const worker *w, const kv_key *key)
-{
-    const kv *kept = w->checkpoint.kept;
-    int64_t i = kept ? slot_find(&kept->slots, key, -1) : -1;
-    return i < 0 ? NULL : &kept->slots.items[i];
-}
-
-int checkpoint_value(const worker *w, const kv_key *key, kv_array *given, kv_array **out, kv_err *e)
-{
-    char text[SLOT_KEY_TEXT];
-    const slot *s = find_kept(w, key);
-    *out = s ? s->stored : given;
-    if (!s || (s->stored->dtype == given->dtype && s->stored->storage == given->storage &&
-               kv_array_same_shape(s->stored, given)))
-        return KV_OK;
-    file_bad(e, KV_E_VALUE, w->checkpoint.path,
-             "key %s has another shape or dtype in it than this value", slot_key_text(text, key));
-    kv_err_key(e, key);
-    return kv_err_hint(e, "without the file the job begins anew");
-}
-
-static void drop_kept(checkpoint *c)
-{
-    if (c->left > 0 || c->has_states)
-        return;
-    kv_free(c->kept);
-    c->kept = NULL;
-}
-
-void checkpoint_know(worker *w, int64_t number)
-{
-    slot *s = &w->store->slots.items[number];
-    const slot *kept = find_kept(w, &s->key);
-    if (!kept)
-        return;
-    s->pushes = kept->pushes;
-    s->updates = kept->updates;
-    w->checkpoint.left--;
-    drop_kept(&w->checkpoint);
-}
+/* ---- The states of the file ---- */
 
 /* The optimizer in use is the one of the file, its keys are there. */
 static int check_kept(const worker *w, kv_err *e)
@@ -192,10 +153,13 @@ static int read_states(void *arg, kv_err *e)
 static int take_states(worker *w, kv_err *e)
 {
     checkpoint *c = &w->checkpoint;
+    if (!kv_assert(c->kept, "the states of round %lld are to be read, and no file was",
+                   (long long)c->rounds))
+        return kv_assert_report(e);
     int rc = states_visit(w, KV_STATES_LOAD, read_states, w, e);
     if (!rc) {
         c->has_states = false;
-        drop_kept(c);
+        checkpoint_drop_kept(c);
     }
     return rc;
 }
@@ -298,6 +262,8 @@ int checkpoint_push(worker *w, const int64_t *numbers, int64_t n, kv_err *e)
     int rc = c->has_states ? take_states(w, e) : KV_OK;
     for (int64_t i = 0; i < n && !begins; i++)
         begins = w->store->slots.items[numbers[i]].pushes == c->rounds;
+    kv_assert(c->saved <= c->rounds, "round %lld was saved, and %lld is under way",
+              (long long)c->saved, (long long)c->rounds);
     if (rc || !begins)
         return rc;
     if (c->rounds - c->saved >= c->every && (rc = write_checkpoint(w, e)))

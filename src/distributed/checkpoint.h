@@ -34,7 +34,7 @@ typedef struct checkpoint {
     const char *path; /* NULL: none */
     int64_t every;
     int64_t rounds, saved; /* begun; of the last file */
-    kv *kept;         /* what the file held at the start; NULL: nothing, or all was taken */
+    kv *kept;         /* the store of the file; NULL: there was none, or all of it was taken */
     int64_t left;     /* keys of kept that this rank does not know yet */
     bool has_states;  /* of kept: they are to be taken */
     int fd;           /* of `rounds.RANK`; -1: none */
@@ -48,14 +48,6 @@ int checkpoint_open(struct worker *w, kv_err *e);
 /* The store is released: writes the last round when all workers have come to that. */
 void checkpoint_close(struct worker *w);
 void checkpoint_release(struct worker *w); /* of one that was not made */
-
-/* The value with which a key begins: the given one, or that of the file; borrowed. Errors: value
- * (one of another shape or dtype). */
-int checkpoint_value(const struct worker *w, const kv_key *key, kv_array *given, kv_array **out,
-                     kv_err *e);
-
-/* A key has become known to this rank: its slot gets the counts of the file. */
-void checkpoint_know(struct worker *w, int64_t number);
 
 /* Before a push of these keys: takes the states of the file, writes a checkpoint. What hinders the
  * writing is a warning only. Errors: value (the file is of another optimizer or compression, or has

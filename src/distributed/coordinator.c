@@ -1,59 +1,31 @@
-/* The directory of keys, places by bytes, barriers, mail, and who waits for what. */
+/* The directory of keys, their places by load, barriers, mail, and the workers that wait. */
 #include "distributed/coordinator.h"
 
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "distributed/server.h"
 
 typedef struct entry {
     ask_key key;
     char *name;
-    place next; /* where it moves to; no parts: it stays */
+    place next; /* the key moves there; no parts: it stays */
     bool ready;
     int maker;    /* the worker that asked for its place */
     bool settled; /* the first worker has made it, or pushed to it, and brings no value any more */
 } entry;
 
-/* A worker that waits for keys, or for an optimizer. */
-typedef struct waiter {
-    int rank;
-    uint64_t request;
-    int64_t since_us;
-    int64_t epoch;  /* or */
-    char *keys;     /* call_keys */
-    bool any;       /* of them: also those that are not settled */
-    int64_t bytes;
-    struct waiter *next;
-} waiter;
-
-/* What one worker sends another, or waits for. */
+/* A message that its receiver has not asked for yet. */
 typedef struct mail {
     int from, to;
     int64_t tag;
     char *data;
     int64_t bytes;
-    uint64_t request; /* of who waits; 0: the mail is there */
-    int64_t since_us; /* when it began to wait */
     struct mail *next;
 } mail;
 
-typedef struct coordinator {
-    map index;
-    entry *entries;
-    int64_t n, cap, parts;
-    int64_t *load; /* bytes, by server */
-    waiter *waiters;
-    mail *mailbox; /* what has come, and workers that wait for something */
-    uint64_t *at_barrier; /* by worker: its call, or 0 */
-    int64_t barrier_us;   /* when the first came */
-    bool first_asks;      /* only whether all others wait for the first worker */
-    int64_t moves;
-    int64_t epoch;
-} coordinator;
-
-static coordinator *of(server_state *s)
+static coordinator *coordinator_of(server_state *s)
 {
     kv_err unused = {0};
     if (s->coordinator)
@@ -111,9 +83,12 @@ static int lightest(const coordinator *c, int servers)
 static void add_load(const server_state *s, coordinator *c, const ask_key *k, const place *p,
                      int sign)
 {
-    for (int32_t i = 0; i < p->nparts; i++)
-        c->load[place_server(p, i, s->how.servers)] +=
-            sign * place_count(p, i) * kv_dtype_bytes((kv_dtype)k->dtype);
+    for (int32_t i = 0; i < p->nparts; i++) {
+        int64_t *load = &c->load[place_server(p, i, s->how.servers)];
+        *load += sign * place_count(p, i) * kv_dtype_bytes((kv_dtype)k->dtype);
+        kv_assert(*load >= 0, "a server is left with %lld bytes when part %lld goes",
+                  (long long)*load, (long long)(p->first + i));
+    }
 }
 
 static place find_place(const server_state *s, coordinator *c, const ask_key *k)
@@ -145,6 +120,8 @@ static place find_whole(const server_state *s, coordinator *c, entry *x)
 
 static void move(const server_state *s, coordinator *c, entry *x)
 {
+    kv_assert(x->next.first != x->key.place.first, "a key moves from part %lld to itself",
+              (long long)x->next.first);
     add_load(s, c, &x->key, &x->key.place, -1);
     x->key.place = x->next;
     x->key.need = PLACE_WHOLE;
@@ -174,15 +151,43 @@ static int add_key(server_state *s, coordinator *c, int rank, const ask_key *in,
 
 /* ---- Keys that others wait for ---- */
 
-/* Whether the worker that makes keys cannot make any: it waits itself, or has left. */
+/* Returns true if the first worker cannot make keys now: it waits itself, or has left. */
 static bool nobody_makes(const server_state *s, const coordinator *c)
 {
-    return s->done[0] || s->ended[0] || c->at_barrier[0] != 0;
+    return s->workers[0].done || s->workers[0].ended || c->at_barrier[0] != 0;
 }
 
-/* Replies if all keys are ready. */
+static mail **find_mail(coordinator *c, int from, int to, int64_t tag)
+{
+    mail **at = &c->mailbox;
+    while (*at && ((*at)->from != from || (*at)->to != to || (*at)->tag != tag))
+        at = &(*at)->next;
+    return at;
+}
+
+static void drop_mail(mail **at)
+{
+    mail *l = *at;
+    *at = l->next;
+    free_mail(l);
+}
+
+/* Replies if the mail is there. */
+static bool answer_mail(coordinator *c, const waiter *w)
+{
+    mail **at = find_mail(c, w->lacks, w->rank, w->tag);
+    if (!*at)
+        return false;
+    server_reply(w->rank, w->request, (*at)->data, (*at)->bytes);
+    drop_mail(at);
+    return true;
+}
+
+/* Replies if all keys, or the optimizers, are ready. */
 static bool answer(server_state *s, coordinator *c, const waiter *w)
 {
+    if (w->tag >= 0)
+        return answer_mail(c, w);
     const char *at = w->keys, *end = at + w->bytes;
     buf reply = {0};
     kv_err e = {0};
@@ -203,59 +208,68 @@ static bool answer(server_state *s, coordinator *c, const waiter *w)
     return ready;
 }
 
-static void refuse_waiter(const waiter *w)
+/* Refuses a worker that waits for something that will not come. */
+static bool refuse_in_vain(const server_state *s, const coordinator *c, const waiter *w)
 {
     kv_err e = {0};
     const char *at = w->keys;
     kv_key key = {0};
     char text[SLOT_KEY_TEXT];
-    if (!ask_get_key(&at, w->keys + w->bytes, &key))
-        return;
-    kv_err_set(&e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, &key));
-    kv_err_key(&e, &key);
+    if (w->tag >= 0 && s->workers[w->lacks].ended) {
+        kv_err_set(&e, KV_E_PEER, "rank %d has ended, and this rank waits for it", w->lacks);
+    } else if (w->keys && nobody_makes(s, c)) {
+        if (!ask_get_key(&at, w->keys + w->bytes, &key))
+            return true;
+        kv_err_set(&e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, &key));
+        kv_err_key(&e, &key);
+    } else {
+        return false;
+    }
     server_refuse(w->rank, w->request, &e);
+    return true;
+}
+
+static void drop_waiter(waiter **at)
+{
+    waiter *w = *at;
+    *at = w->next;
+    mem_free(w->keys);
+    mem_free(w);
 }
 
 static void look_at_waiters(server_state *s, coordinator *c)
 {
     for (waiter **at = &c->waiters; *at;) {
-        waiter *w = *at;
-        bool over = answer(s, c, w);
-        if (!over && w->keys && nobody_makes(s, c)) {
-            refuse_waiter(w);
-            over = true;
-        }
-        if (!over) {
-            at = &w->next;
-            continue;
-        }
-        *at = w->next;
-        mem_free(w->keys);
-        mem_free(w);
+        if (answer(s, c, *at) || refuse_in_vain(s, c, *at))
+            drop_waiter(at);
+        else
+            at = &(*at)->next;
     }
 }
 
-static void wait_for(server_state *s, coordinator *c, int rank, const link_rec *r, int64_t epoch)
+/* Keeps a call that asks for keys, optimizers or mail, and answers it when they are there. */
+static void wait_for(server_state *s, coordinator *c, int rank, const link_rec *r)
 {
     kv_err e = {0};
-    waiter *w = mem_zalloc(1, sizeof *w, &e);
-    if (w && r->bytes && !(w->keys = mem_alloc(r->bytes, 1, &e))) {
+    waiter *w = mem_alloc(1, sizeof *w, &e);
+    char *keys = w && r->bytes ? mem_alloc(r->bytes, 1, &e) : NULL;
+    if (e.code) {
         mem_free(w);
-        w = NULL;
-    }
-    if (!w) {
         server_refuse(rank, r->request, &e);
         return;
     }
-    w->rank = rank;
-    w->request = r->request;
-    w->since_us = net_now_us();
-    w->epoch = epoch;
-    w->any = r->call.what == ASK_FIND && r->call.args.any;
-    w->bytes = r->bytes;
+    *w = (waiter){.rank = rank, .request = r->request, .since_us = net_now_us(), .tag = -1,
+                  .keys = keys, .bytes = r->bytes, .next = c->waiters};
     if (r->bytes)
-        memcpy(w->keys, r + 1, r->bytes);
-    w->next = c->waiters;
+        memcpy(keys, r + 1, r->bytes);
+    if (r->call.what == ASK_FIND) {
+        w->any = r->call.args.any;
+    } else if (r->call.what == ASK_EPOCH) {
+        w->epoch = r->call.args.optimizers;
+    } else {
+        w->lacks = (int)r->call.args.mail.peer;
+        w->tag = r->call.args.mail.tag;
+    }
     c->waiters = w;
     look_at_waiters(s, c);
 }
@@ -277,8 +291,8 @@ static void put_form(buf *b, const ask_key *k)
     buf_add(b, k->ndim == 1 ? ",)" : ")");
 }
 
-/* Whether the first worker may init a key with this value. Where others have pushed to it already
- * they have sent what fits the key that they made. */
+/* Checks that the first worker may init a key with this value. Where others have pushed to the key
+ * before, the value must fit the key that they made, since their pushes are on the way already. */
 static int check_init(const coordinator *c, const ask_key *in, const kv_key *key, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
@@ -313,7 +327,8 @@ static int check_inits(const coordinator *c, const char *at, const char *end, kv
     return rc;
 }
 
-/* The place of a key that somebody asked for before: a push of the first worker settles it. */
+/* The place of a key that was asked for before. A push of the first worker settles it, because that
+ * worker brings no first value behind it. */
 static place find_again(const server_state *s, coordinator *c, entry *x, int rank,
                         const ask_key *in, bool inits)
 {
@@ -377,8 +392,9 @@ static void call_ready(server_state *s, coordinator *c, int rank, const link_rec
 
 /* ---- Barriers ---- */
 
-static void give_up_barrier(const server_state *s, coordinator *c, const kv_err *why)
+void coordinator_end_barrier(server_state *s, const kv_err *why)
 {
+    coordinator *c = s->coordinator;
     for (int i = 0; i < s->how.workers; i++) {
         if (c->at_barrier[i])
             server_refuse(i, c->at_barrier[i], why);
@@ -387,13 +403,13 @@ static void give_up_barrier(const server_state *s, coordinator *c, const kv_err 
     c->barrier_us = 0;
 }
 
-static bool is_missing(const server_state *s, const coordinator *c, int rank)
+bool coordinator_lacks(const server_state *s, int rank)
 {
-    bool there = s->done[rank] || c->at_barrier[rank];
+    const coordinator *c = s->coordinator;
+    bool there = s->workers[rank].done || c->at_barrier[rank];
     for (const waiter *w = c->waiters; w && c->first_asks && !there; w = w->next)
-        there = w->rank == rank && w->epoch > 0;
-    for (const mail *l = c->mailbox; l && c->first_asks && !there; l = l->next)
-        there = l->to == rank && l->from == 0 && l->request; /* of a file that brings a rule */
+        there =
+            w->rank == rank && w->lacks == 0 && !w->keys; /* also for mail: a file brings a rule */
     return !there;
 }
 
@@ -419,16 +435,16 @@ static void look_at_barrier(server_state *s, coordinator *c)
     int missing = 0, ended = -1, waiting = 0;
     kv_err why = {0};
     for (int i = 0; i < s->how.workers; i++) {
-        bool missed = is_missing(s, c, i);
+        bool missed = coordinator_lacks(s, i);
         missing += missed;
         waiting += c->at_barrier[i] != 0;
-        ended = missed && s->ended[i] ? i : ended;
+        ended = missed && s->workers[i].ended ? i : ended;
     }
     if (waiting > 0 && !c->barrier_us)
         c->barrier_us = net_now_us();
     if (ended >= 0 && waiting > 0) {
         kv_err_set(&why, KV_E_PEER, "rank %d has ended; the barrier waits for it", ended);
-        give_up_barrier(s, c, &why);
+        coordinator_end_barrier(s, &why);
     } else if (missing == 0) {
         let_go(s, c);
     } else {
@@ -438,219 +454,44 @@ static void look_at_barrier(server_state *s, coordinator *c)
 
 /* ---- Mail ---- */
 
-/* One that is there, or somebody who waits for it; NULL: none. */
-static mail **find_mail(coordinator *c, int from, int to, int64_t tag, bool waits)
+static int send_mail(server_state *s, coordinator *c, int rank, const link_rec *r, kv_err *e)
 {
-    for (mail **at = &c->mailbox; *at; at = &(*at)->next) {
-        const mail *l = *at;
-        if (l->from == from && l->to == to && l->tag == tag && !l->request == !waits)
-            return at;
-    }
-    return NULL;
-}
-
-static void take_off(mail **at)
-{
-    mail *l = *at;
-    *at = l->next;
-    free_mail(l);
-}
-
-static mail *add_mail(coordinator *c, int from, int to, int64_t tag, kv_err *e)
-{
-    mail *l = mem_zalloc(1, sizeof *l, e);
-    if (!l)
-        return NULL;
-    *l = (mail){.from = from, .to = to, .tag = tag, .next = c->mailbox};
-    return c->mailbox = l;
-}
-
-static int send_mail(coordinator *c, int rank, const link_rec *r, kv_err *e)
-{
-    int to = (int)r->call.args.mail.peer;
-    int64_t tag = r->call.args.mail.tag;
-    mail **at = find_mail(c, rank, to, tag, true);
-    if (at) {
-        server_reply(to, (*at)->request, r + 1, r->bytes);
-        take_off(at);
-        return KV_OK;
-    }
-    char *data = mem_alloc(r->bytes, 1, e);
-    if (!data)
-        return KV_E_MEMORY;
-    if ((at = find_mail(c, rank, to, tag, false)))
-        take_off(at);
-    mail *l = add_mail(c, rank, to, tag, e);
-    if (!l) {
-        mem_free(data);
+    mail *l = mem_alloc(1, sizeof *l, e);
+    char *data = l ? mem_alloc(r->bytes, 1, e) : NULL;
+    if (!data) {
+        mem_free(l);
         return KV_E_MEMORY;
     }
+    *l = (mail){.from = rank, .to = (int)r->call.args.mail.peer, .tag = r->call.args.mail.tag,
+                .data = data, .bytes = r->bytes};
     memcpy(data, r + 1, r->bytes);
-    l->data = data;
-    l->bytes = r->bytes;
+    mail **at = find_mail(c, l->from, l->to, l->tag);
+    if (*at)
+        drop_mail(at); /* it was not received yet, and this one replaces it */
+    l->next = c->mailbox;
+    c->mailbox = l;
+    look_at_waiters(s, c);
     return KV_OK;
 }
 
-static void refuse_ended(int rank, uint64_t request, int ended)
-{
-    kv_err e = {0};
-    kv_err_set(&e, KV_E_PEER, "rank %d has ended, and this rank waits for it", ended);
-    server_refuse(rank, request, &e);
-}
-
-static int receive_mail(const server_state *s, coordinator *c, int rank, const link_rec *r,
-                        kv_err *e)
-{
-    int from = (int)r->call.args.mail.peer;
-    int64_t tag = r->call.args.mail.tag;
-    mail **at = find_mail(c, from, rank, tag, false);
-    if (at) {
-        server_reply(rank, r->request, (*at)->data, (*at)->bytes);
-        take_off(at);
-        return KV_OK;
-    }
-    if (s->ended[from]) {
-        refuse_ended(rank, r->request, from);
-        return KV_OK;
-    }
-    mail *l = add_mail(c, from, rank, tag, e);
-    if (!l)
-        return KV_E_MEMORY;
-    l->request = r->request;
-    l->since_us = net_now_us();
-    return KV_OK;
-}
-
-static void refuse_receivers(coordinator *c, int from)
-{
-    for (mail **at = &c->mailbox; *at;) {
-        mail *l = *at;
-        if (l->from != from || !l->request) {
-            at = &l->next;
-            continue;
-        }
-        refuse_ended(l->to, l->request, from);
-        take_off(at);
-    }
-}
-
-/* ---- Who waits for whom ---- */
-
-void coordinator_left(server_state *s, int rank)
+void coordinator_left(server_state *s)
 {
     if (s->coordinator) {
-        if (s->ended[rank])
-            refuse_receivers(s->coordinator, rank);
         look_at_barrier(s, s->coordinator);
         look_at_waiters(s, s->coordinator);
     }
 }
 
-/* Which workers are at the barrier, and which are not. */
-static void tell_barrier(const server_state *s, const coordinator *c, buf *out)
+void coordinator_end_waiter(server_state *s, waiter *w, const kv_err *why)
 {
-    buf_add(out, "a barrier has ranks");
-    for (int i = 0; i < s->how.workers; i++)
-        if (c->at_barrier[i])
-            buf_printf(out, " %d", i);
-    buf_add(out, " and lacks");
-    for (int i = 0; i < s->how.workers; i++)
-        if (is_missing(s, c, i))
-            buf_printf(out, " %d", i);
-}
-
-static void tell_waiter(const waiter *w, buf *out)
-{
-    const char *at = w->keys;
-    char text[SLOT_KEY_TEXT];
-    kv_key key;
-    if (w->keys && ask_get_key(&at, w->keys + w->bytes, &key))
-        buf_printf(out, "rank %d waits for key %s, which rank 0 has not initialised", w->rank,
-                   slot_key_text(text, &key));
-    else
-        buf_printf(out, "rank %d waits for an optimizer, which rank 0 has not set", w->rank);
-}
-
-static int64_t mail_waits(coordinator *c, int64_t before, int64_t first, buf *text)
-{
-    for (mail **at = &c->mailbox; *at;) {
-        const mail *l = *at;
-        kv_err why = {0};
-        if (l->request && l->since_us < first) {
-            first = l->since_us;
-            buf_clear(text);
-            buf_printf(text, "rank %d waits for rank %d to save or load states", l->to,
-                       l->from);
-        }
-        if (!l->request || l->since_us >= before) {
-            at = &(*at)->next;
-            continue;
-        }
-        kv_err_set(&why, KV_E_TIMEOUT, "gave up: rank %d waits for rank %d to save or load states",
-                   l->to, l->from);
-        server_refuse(l->to, l->request, &why);
-        take_off(at);
-    }
-    return first;
-}
-
-int64_t coordinator_waits(server_state *s, int64_t before, buf *out)
-{
-    coordinator *c = s->coordinator;
-    int64_t first = INT64_MAX;
-    buf text = {0};
-    kv_err why = {0};
-    if (c && c->barrier_us) {
-        first = c->barrier_us;
-        tell_barrier(s, c, &text);
-        if (first < before) {
-            kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(&text));
-            give_up_barrier(s, c, &why);
-        }
-    }
-    for (waiter **at = c ? &c->waiters : NULL; at && *at;) {
-        waiter *w = *at;
-        if (w->since_us < first) {
-            first = w->since_us;
-            buf_clear(&text);
-            tell_waiter(w, &text);
-        }
-        if (w->since_us >= before) {
-            at = &w->next;
-            continue;
-        }
-        buf own = {0};
-        tell_waiter(w, &own);
-        why = (kv_err){0};
-        kv_err_set(&why, KV_E_TIMEOUT, "gave up: %s", buf_text(&own));
-        buf_release(&own);
-        server_refuse(w->rank, w->request, &why);
-        *at = w->next;
-        mem_free(w->keys);
-        mem_free(w);
-    }
-    if (c)
-        first = mail_waits(c, before, first, &text);
-    buf_add(out, buf_text(&text));
-    buf_release(&text);
-    return first;
-}
-
-int coordinator_missed(const server_state *s, int rank)
-{
-    const coordinator *c = s->coordinator;
-    if (!c)
-        return -1;
-    if (c->barrier_us && is_missing(s, c, rank))
-        for (int i = 0; i < s->how.workers; i++)
-            if (c->at_barrier[i])
-                return i;
-    if (rank == 0 && c->waiters)
-        return c->waiters->rank;
-    for (const mail *l = c->mailbox; l; l = l->next)
-        if (l->request && l->from == rank)
-            return l->to;
-    return -1;
+    waiter **at = &s->coordinator->waiters;
+    while (*at && *at != w)
+        at = &(*at)->next;
+    if (!kv_assert(*at, "rank %d is given up, and the coordinator does not know that it waits",
+                   w->rank))
+        return;
+    server_refuse(w->rank, w->request, why);
+    drop_waiter(at);
 }
 
 bool coordinator_key(const server_state *s, int64_t number, kv_key *key)
@@ -672,7 +513,7 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
 {
     if (r->call.what < ASK_PLACE || r->call.what > ASK_RECEIVE)
         return false;
-    coordinator *c = of(s);
+    coordinator *c = coordinator_of(s);
     kv_err e = {0};
     if (!c) {
         kv_err_set(&e, KV_E_MEMORY, "no memory for the coordinator");
@@ -688,7 +529,7 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
         server_reply(rank, r->request, NULL, 0);
         break;
     case ASK_FIND:
-        wait_for(s, c, rank, r, 0);
+        wait_for(s, c, rank, r);
         break;
     case ASK_BARRIER:
         c->at_barrier[rank] = r->request;
@@ -704,19 +545,18 @@ bool coordinator_call(server_state *s, int rank, const link_rec *r)
             server_reply(rank, r->request, NULL, 0);
             look_at_waiters(s, c);
         } else {
-            wait_for(s, c, rank, r, r->call.args.optimizers);
+            wait_for(s, c, rank, r);
             look_at_barrier(s, c);
         }
         break;
     case ASK_SEND:
-        if (send_mail(c, rank, r, &e))
+        if (send_mail(s, c, rank, r, &e))
             server_refuse(rank, r->request, &e);
         else
             server_reply(rank, r->request, NULL, 0);
         break;
     case ASK_RECEIVE:
-        if (receive_mail(s, c, rank, r, &e))
-            server_refuse(rank, r->request, &e);
+        wait_for(s, c, rank, r);
         look_at_barrier(s, c);
         break;
     default:

@@ -1,26 +1,55 @@
-/* The coordinator: what one rank decides for all, on the first server. Which keys there are and
- * where they live; who waits at a barrier; how many optimizers the job has set. It also keeps the
- * messages of workers to each other (mailbox.h).
+/* The coordinator is on the first server, and decides for all ranks: which keys there are and where
+ * they live, when a barrier is complete, how many optimizers the job has set. It also keeps the
+ * messages of workers to each other (states.c).
  */
 #ifndef DISTRIBUTED_COORDINATOR_H
 #define DISTRIBUTED_COORDINATOR_H
 
+#include "base/map.h"
 #include "distributed/server_state.h"
+
+/* A worker that waits for another one: for keys or an optimizer of the first worker,
+ * or for mail. */
+typedef struct waiter {
+    int rank, lacks;
+    uint64_t request;
+    int64_t since_us;
+    int64_t epoch; /* the number of optimizers that it waits for */
+    int64_t tag;   /* of the mail; -1: it waits for none */
+    char *keys;    /* or NULL; as calls carry them */
+    int64_t bytes;
+    bool any;      /* keys will do that are not settled */
+    struct waiter *next;
+} waiter;
+
+typedef struct coordinator {
+    map index;
+    struct entry *entries;
+    int64_t n, cap, parts;
+    int64_t *load; /* bytes, by server */
+    waiter *waiters;
+    struct mail *mailbox;
+    uint64_t *at_barrier; /* by worker: its call, or 0 */
+    int64_t barrier_us;   /* when the first came */
+    bool first_asks;      /* only whether all others wait for the first worker */
+    int64_t moves;
+    int64_t epoch;
+} coordinator;
 
 /* Takes a call that is the coordinator's; says whether it was. */
 bool coordinator_call(server_state *s, int rank, const link_rec *r);
 
-/* A worker is done or has left: what waits for it is told. */
-void coordinator_left(server_state *s, int rank);
+/* A worker is done or has left: calls that wait for it are answered or refused. */
+void coordinator_left(server_state *s);
 
-/* What has waited longest: appends a sentence, and returns since when; INT64_MAX when nothing
- * waits. Calls that waited since `before` are given up. */
-int64_t coordinator_waits(server_state *s, int64_t before, buf *out);
+/* Returns true if the barrier waits for this worker. */
+bool coordinator_lacks(const server_state *s, int rank);
 
-/* A worker that waits for another one, or -1. */
-int coordinator_missed(const server_state *s, int rank);
+/* Give up a wait: the calls of its workers are refused. */
+void coordinator_end_barrier(server_state *s, const kv_err *why);
+void coordinator_end_waiter(server_state *s, waiter *w, const kv_err *why);
 
-/* Whose part has that number; false: this server does not know. The name is borrowed. */
+/* The key that has the part of that number, its name borrowed; false: this server does not know. */
 bool coordinator_key(const server_state *s, int64_t number, kv_key *key);
 
 void coordinator_free(server_state *s);

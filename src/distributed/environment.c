@@ -1,4 +1,4 @@
-/* The values stay where the environment has them: nobody changes those of these names. */
+/* The values stay where the environment has them, since no code changes these variables. */
 #include "distributed/environment.h"
 
 #include <stdbool.h>

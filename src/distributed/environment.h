@@ -1,5 +1,5 @@
-/* What the environment says. It is read once, before MPI starts: MPI changes the environment while
- * it starts, and nobody may read it meanwhile.
+/* The variables of the environment. They are read once, before MPI starts, because MPI changes the
+ * environment while it starts, and no thread may read it meanwhile.
  */
 #ifndef DISTRIBUTED_ENVIRONMENT_H
 #define DISTRIBUTED_ENVIRONMENT_H
@@ -30,7 +30,7 @@ void environment_read(void);
 /* A value, or NULL. */
 const char *environment(variable v);
 
-/* A number, or what stands for it where there is none. */
+/* The number that the variable holds, or the default where it holds none. */
 double environment_number(variable v, double otherwise);
 
 #endif

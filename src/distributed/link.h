@@ -1,10 +1,10 @@
-/* Links: how records reach another rank. Everything about MPI is behind this page, in mpi.c.
+/* Links carry records between ranks. mpi.c, behind this header, is the only file that calls MPI.
  *
- * A record is a header and up to LINK_PAYLOAD bytes. Those that one rank sends to another arrive in
+ * A record is a header and up to LINK_PAYLOAD bytes. The records from one rank to another arrive in
  * the order in which they were committed. Between ranks of one machine they travel through rings in
  * a shared window (MPI-3), else as MPI messages, several small records in each; the sender's memory
- * is free again when a record was committed. What lies on a GPU may go to a rank of another machine
- * from there, as a GPU-direct message: MPI reads it on the GPU, and no copy is made.
+ * is free again when a record was committed. Elements on a GPU may go to a rank of another machine
+ * from there, as a GPU-direct message: MPI reads them on the GPU, and no copy is made.
  *
  * One thread at a time may be in these functions (MPI_THREAD_SERIALIZED); net.c has the lock.
  */
@@ -23,8 +23,8 @@ enum { LINK_PAYLOAD = 256 << 10, LINK_RECORD = LINK_PAYLOAD + (int)sizeof(link_r
  * Errors: unsupported (no launch environment, a thread level that the MPI does not have), peer. */
 int link_open(kv_err *e);
 
-/* Whether all ranks say the same number, which every rank asks at the same time, behind link_open;
- * *other becomes a rank that says another. */
+/* Returns true if all ranks pass the same number; else *other becomes a rank that passes another.
+ * Collective: every rank calls it, right after link_open. */
 bool link_agree(int number, int *other);
 
 int link_rank(void);
@@ -32,7 +32,7 @@ int link_size(void);
 const char *link_host(int rank);      /* its machine's name */
 bool link_shares_memory(int rank);    /* records to it go through a ring */
 
-/* Reserves memory for a record of so many payload bytes to a rank; the payload begins behind the
+/* Reserves memory for a record of `bytes` of payload to a rank; the payload begins behind the
  * header. NULL: there is none now. At most one record is open at a time; link_commit sends it, with
  * the header's bytes as they are then, which may be fewer. */
 link_rec *link_reserve(int rank, int64_t bytes);
@@ -40,16 +40,16 @@ void link_commit(int rank);
 
 /* ---- GPU-direct messages ----
  *
- * Where MPI reads the memory of GPUs, many bytes that lie there travel as one message, and behind
- * them records that say what they are. The bytes of each record are in host memory when it is
- * taken, and as long as the record lies there.
+ * Where MPI reads the memory of GPUs, many bytes on a GPU travel as one message, followed by the
+ * records that describe them. The bytes of each record are in host memory from the time when it is
+ * taken until it is released.
  */
 enum { LINK_DIRECT_MOST = 8 << 20 /* bytes at most */ };
 
 typedef struct link_direct link_direct;
 
-/* What the payload of such a record ends with: how many bytes are its own, and where they begin in
- * the GPU-direct message; who takes it finds their address instead. */
+/* The end of the payload of such a record: the number of its bytes, and their offset in the
+ * GPU-direct message, which the link replaces by their address before the record is taken. */
 typedef struct link_packed {
     int64_t bytes;
     union {
@@ -58,10 +58,10 @@ typedef struct link_packed {
     };
 } link_packed;
 
-/* Whether a rank receives GPU-direct messages. */
+/* Returns true if the rank receives GPU-direct messages. */
 bool link_takes_direct(int rank);
 
-/* Begins to send one. What made its bytes is done, and nothing writes them until they have left.
+/* Begins to send one. Its bytes must be complete, and must not be written until they have left.
  * NULL: not now; or never, with an error: peer. */
 link_direct *link_send_direct(int rank, const void *block, int64_t bytes, kv_err *e);
 
@@ -79,7 +79,7 @@ static inline int64_t link_whole(int64_t payload)
     return (int64_t)sizeof(link_rec) + (payload + 7) / 8 * 8;
 }
 
-/* Makes what was committed visible to its receivers. */
+/* Makes the committed records visible to their receivers. */
 void link_flush(void);
 
 /* Hands records that have come to take, at most about `bytes` of them from each rank, in their
@@ -87,11 +87,11 @@ void link_flush(void);
 bool link_poll(void (*take)(int rank, const link_rec *r), int64_t bytes);
 void link_release(void);
 
-/* Sleep: who has nothing to do lies down, looks once more whether something is posted in its own
- * process, and sleeps until it is woken, at most so many microseconds. The ranks of this machine
- * wake one that is `listening` when they have sent it something or made room for what it sends; of
- * other machines and MPI nobody hears. link_lie_down is false when there is something to do
- * already. link_wake wakes this rank, from any thread; one thread sleeps at a time. */
+/* Sleep: an idle thread calls link_lie_down, looks once more for items posted in its own process,
+ * and calls link_sleep, which returns at a wake-up or after `us`. The ranks of this machine wake
+ * one that is `listening` when they have sent it records or made room for its own; other machines
+ * and MPI send no wake-up. link_lie_down is false when there is work already. link_wake wakes this
+ * rank, from any thread; one thread sleeps at a time. */
 bool link_lie_down(bool listening);
 void link_sleep(int64_t us);
 void link_wake(void);

@@ -12,7 +12,7 @@ static long long wide(int64_t n)
     return (long long)n;
 }
 
-/* What the payload is, in the words of the flags. */
+/* Prints the kind of the payload, by the names of the flags. */
 static void print_flags(buf *out, const link_rec *r)
 {
     static const char *const words[] = {"last", "codes", "host", "sparse", "broadcast", "packed"};

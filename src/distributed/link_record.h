@@ -14,7 +14,7 @@
 typedef enum link_kind {
     LINK_SKIP,          /* the rest of a ring is not used */
     LINK_DIRECT_BEGINS, /* bytes of a GPU travel as a message of their own from now on */
-    LINK_DIRECT_SENT,   /* they have left; the payload is the records that say what they are */
+    LINK_DIRECT_SENT,   /* they have left; the payload is the records that describe them */
     LINK_PUSH,          /* elements for a part */
     LINK_PULL,          /* asks for a part */
     LINK_ADD,           /* a part for a sum of the types that keep nothing */
@@ -28,7 +28,7 @@ typedef enum link_kind {
     LINK_KINDS
 } link_kind;
 
-/* Flags. Those behind LINK_LAST say what the payload of a PUSH, an ADD or a VALUE is. */
+/* Flags. The ones after LINK_LAST give the kind of the payload of a PUSH, an ADD or a VALUE. */
 enum {
     LINK_LAST = 1,       /* the last record of a part, or of a call */
     LINK_CODES = 2,      /* push_codes, and codes of the elements */
@@ -38,7 +38,7 @@ enum {
     LINK_PACKED = 32     /* a link_packed: the elements are in a GPU-direct message */
 };
 
-/* What a call of asks.h says beside its payload. */
+/* The arguments of a call of asks.h, beside its payload. */
 typedef union link_args {
     struct {
         int64_t part, round;
@@ -63,7 +63,7 @@ typedef struct link_rec {
     uint8_t flags;
     uint16_t store;   /* the number of the store in its process */
     int64_t part;     /* of PUSH, PULL, ADD, VALUE and FAILED */
-    uint64_t request; /* the number that the one who asked gave; link_is_call */
+    uint64_t request; /* the number that the asking rank gave; link_is_call */
     union {
         struct {
             int64_t round;
@@ -110,7 +110,7 @@ typedef struct link_rec {
 
 _Static_assert(sizeof(link_rec) == 56, "the records between ranks have one size");
 
-/* Whether the request of a REPLY or of FAILED is a call. */
+/* Returns true if a REPLY or a FAILED answers a call. */
 static inline bool link_is_call(const link_rec *r)
 {
     return r->request >> 63;

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/environment.h"
 #include "distributed/link.h"
@@ -48,11 +49,11 @@ typedef struct ring {
     _Alignas(LINE) char data[];
 } ring;
 
-/* What wakes a rank, in the memory that it shares. */
+/* The wake-up of a rank, in the memory that it shares with the ranks of its machine. */
 typedef enum asleep { AWAKE, DEAF, LISTENING } asleep;
 
 typedef struct wakeup {
-    _Alignas(LINE) int sleeper; /* an asleep; who sets it to AWAKE posts, once */
+    _Alignas(LINE) int sleeper; /* an asleep; the thread that sets it to AWAKE posts, once */
     sem_t wakes;
 } wakeup;
 
@@ -85,7 +86,7 @@ typedef struct peer {
     int next; /* the frame that is filled, or will be */
     bool filling;
     int64_t directs;        /* GPU-direct messages that were sent to it */
-    link_direct *direct_in; /* those that come from it */
+    link_direct *direct_in; /* the messages that come from it */
 } peer;
 
 static struct {
@@ -121,7 +122,7 @@ static int refuse(int rc, const char *what, kv_err *e)
 static int start_mpi(kv_err *e)
 {
     int level, was;
-    /* Without a launcher MPI would make a world of one rank, which nobody can mean. */
+    /* Without a launcher MPI would make a world of one rank, which cannot be meant. */
     if (!getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMIX_RANK")) {
         kv_err_set(e, KV_E_UNSUPPORTED,
                    "this process was not started as a rank of a job: OMPI_COMM_WORLD_SIZE "
@@ -152,7 +153,7 @@ static void name_hosts(char *names)
                  names + (size_t)i * sizeof net.peers->host);
 }
 
-/* Whether the ranks of this machine are more than its processors, as all of them see it. */
+/* Returns true if this machine has more ranks than processors, as all of them see it. */
 static bool is_crowded(int ranks)
 {
     int processors = pool_workers();
@@ -174,7 +175,7 @@ static wakeup *wakeup_at(char *base, int n)
     return (wakeup *)(void *)ring_at(base, n);
 }
 
-/* Rings of the ranks near this one: each keeps those of what it receives. */
+/* The rings of the ranks of this machine: each rank keeps the rings that it receives from. */
 static int open_rings(kv_err *e)
 {
     int near, nnear, unit;
@@ -408,6 +409,9 @@ static link_rec *frame_reserve(int rank, int64_t need)
 link_rec *link_reserve(int rank, int64_t bytes)
 {
     peer *p = &net.peers[rank];
+    p->open = link_whole(bytes);
+    kv_assert(p->open <= FRAME, "a record of %lld bytes to rank %d is longer than a frame",
+              (long long)bytes, rank);
     return p->out ? ring_reserve(p, link_whole(bytes)) : frame_reserve(rank, link_whole(bytes));
 }
 
@@ -415,6 +419,15 @@ static void publish(peer *p)
 {
     __atomic_store_n(&p->out->written, p->written, __ATOMIC_RELEASE);
     wake_up(p->wakeup, LISTENING);
+}
+
+/* A record may become shorter than it was reserved, not longer. */
+static void check_open(peer *p, int rank, const link_rec *r)
+{
+    kv_assert(link_whole(r->bytes) <= p->open,
+              "a record of %u bytes to rank %d is committed, %lld with its head were reserved",
+              r->bytes, rank, (long long)p->open);
+    p->open = 0;
 }
 
 void link_commit(int rank)
@@ -425,6 +438,7 @@ void link_commit(int rank)
         const link_rec *r = (link_rec *)(void *)(p->out->data + p->written % net.ring_bytes);
         int64_t before = p->written;
         link_trace("to", rank, r);
+        check_open(p, rank, r);
         p->written += link_whole(r->bytes);
         if (p->written / BURST != before / BURST)
             publish(p);
@@ -433,7 +447,9 @@ void link_commit(int rank)
     frame *f = &p->frames[p->next];
     const link_rec *r = (link_rec *)(void *)(f->data + f->used);
     link_trace("to", rank, r);
+    check_open(p, rank, r);
     f->used += link_whole(r->bytes);
+    kv_assert(f->used <= FRAME, "a frame to rank %d holds %lld bytes", rank, (long long)f->used);
 }
 
 void link_flush(void)
@@ -535,7 +551,7 @@ static bool receive_direct(int rank, const link_rec *r)
     return true;
 }
 
-/* The records of a GPU-direct message; false: what left the other side is not here yet. */
+/* Takes the records of a GPU-direct message; false: its bytes are not here yet. */
 static bool take_direct(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
 {
     link_direct **at = &net.peers[rank].direct_in, *p;
@@ -561,7 +577,7 @@ static bool take_direct(int rank, link_rec *r, void (*take)(int rank, const link
     return true;
 }
 
-static bool take_record(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
+static bool dispatch_record(int rank, link_rec *r, void (*take)(int rank, const link_rec *r))
 {
     bool begins = r->kind == LINK_DIRECT_BEGINS;
     if (begins || r->kind == LINK_DIRECT_SENT) {
@@ -598,7 +614,7 @@ static bool poll_frames(void (*take)(int rank, const link_rec *r))
         while (net.at < f->used) {
             link_rec *r = (link_rec *)(void *)(f->data + net.at);
             int64_t bytes = link_whole(r->bytes);
-            if (!take_record(f->from, r, take))
+            if (!dispatch_record(f->from, r, take))
                 return any;
             net.at += bytes;
             any = true;
@@ -634,6 +650,7 @@ void link_release(void)
         if (__atomic_load_n(&p->in->full, __ATOMIC_RELAXED))
             wake_up(p->wakeup, LISTENING);
     }
+    kv_assert(net.taken <= RECEIVES, "%d of %d receives are given back", net.taken, RECEIVES);
     for (; net.taken > 0; net.taken--)
         post(&net.receives[(net.first - net.taken + RECEIVES) % RECEIVES]);
     for (link_direct *p; (p = net.done);) {

@@ -1,16 +1,15 @@
-/* Driving: one lock is held by the thread that drives. Another small one covers what is posted,
+/* The thread that drives holds one lock. A second, small lock guards the list of posted items,
  * which the driver moves to the queues of the ranks. */
 #include "distributed/net.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/alive.h"
 #include "distributed/environment.h"
@@ -18,17 +17,17 @@
 #include "runtime.h"
 
 enum {
-    TAKE_CROWDED = 1 << 20, /* of one rank's records, before what they ask for is done */
+    TAKE_CROWDED = 1 << 20, /* bytes of one rank's records, before the net settles */
     SPIN_US = 50,
     SLEEP_LEAST_US = 10,
     SLEEP_MOST_US = 1000,
     SLEEP_HEARD_US = 10000, /* where every rank wakes this one */
-    LOOK_US = 100000, /* between two looks at the other ranks, and at what waits */
+    LOOK_US = 100000, /* between two looks at the other ranks and at waits */
     TOLD_US = 5000000, /* when a call without an answer is told first */
-    GRACE_US = 2000000 /* who is asked gives up first, since it knows what is missing */
+    GRACE_US = 2000000 /* the server gives up first, since it knows the missing ranks */
 };
 
-/* What waits to go to one rank: the most urgent first. */
+/* The items to be sent to one rank: the most urgent first. */
 typedef struct queue {
     net_item *first, *last;
     net_item *recent; /* queued last, or NULL: many of one priority come one behind the other */
@@ -56,7 +55,7 @@ typedef struct partial_call {
 
 static struct {
     bool open;
-    bool crowded; /* this machine has more ranks than processors: who waits lets others run */
+    bool crowded; /* more ranks than processors: threads that wait let others run */
     bool remote;     /* some ranks cannot wake this one */
     pthread_mutex_t drive;
     pthread_t thread;
@@ -74,14 +73,10 @@ static struct {
     struct own_record *own; /* records to this rank that are open */
     partial_call *partial_calls;
     net_item *answers;
-    net_taker servers, *workers; /* workers: by store, NET_MOST_STORES */
-    int stores;                  /* made so far; atomic */
+    net_taker taker;
+    int stores; /* made so far; atomic */
     int64_t looked_us;
-    bool sent;
-    kv_err lost; /* under lock */
-    bool is_lost; /* atomic */
-    bool told_lost;
-    char *left; /* by rank; atomic */
+    bool sent_own; /* to this rank, since the last settling */
 } net = {.drive = PTHREAD_MUTEX_INITIALIZER,
          .lock = PTHREAD_MUTEX_INITIALIZER,
          .posted_end = &net.posted};
@@ -119,6 +114,8 @@ void net_wake(void)
 
 void net_post_list(net_item *first)
 {
+    kv_assert(first->peer >= 0 && first->peer < net_size(), "something is sent to rank %d of %d",
+              first->peer, net_size());
     net_item *last = first;
     while (last->next)
         last = last->next;
@@ -139,6 +136,8 @@ static void enqueue(net_item *i)
 {
     queue *q = &net.queues[i->peer];
     net_item **at = &q->first;
+    kv_assert(!q->first == !q->last,
+              "the queue to rank %d has a first item or a last one, not both", i->peer);
     if (q->first && q->last->priority >= i->priority)
         at = &q->last->next;
     else if (q->recent && q->recent->priority >= i->priority)
@@ -167,7 +166,7 @@ static void take_posted(void)
     }
 }
 
-static void take(int rank, const link_rec *r);
+static void take_record(int rank, const link_rec *r);
 
 /* A record to this rank is taken at once. Its taker may send others to this rank meanwhile. */
 typedef struct own_record {
@@ -175,10 +174,8 @@ typedef struct own_record {
     _Alignas(8) char bytes[];
 } own_record;
 
-link_rec *net_reserve(int rank, int64_t bytes)
+link_rec *net_reserve_own(int64_t bytes)
 {
-    if (rank != net_rank())
-        return link_reserve(rank, bytes);
     kv_err unused = {0};
     own_record *r = mem_alloc(1, sizeof(own_record) + sizeof(link_rec) + (size_t)bytes, &unused);
     if (!r)
@@ -188,20 +185,18 @@ link_rec *net_reserve(int rank, int64_t bytes)
     return (link_rec *)(void *)r->bytes;
 }
 
-void net_commit(int rank)
+void net_commit_own(void)
 {
-    net.sent = true;
-    if (rank != net_rank()) {
-        link_commit(rank);
-        return;
-    }
     own_record *r = net.own;
+    if (!kv_assert(r, "rank %d commits a record to itself that it did not reserve", net_rank()))
+        return;
     net.own = r->below;
-    take(rank, (link_rec *)(void *)r->bytes);
+    net.sent_own = true;
+    take_record(net_rank(), (link_rec *)(void *)r->bytes);
     mem_free(r);
 }
 
-/* Sends what is queued for a rank while there is room. An item that a step makes room for is seen
+/* Sends the items queued for a rank while there is room. An item that a step makes room for is seen
  * at its next record. */
 static bool send_queued(queue *q)
 {
@@ -249,36 +244,30 @@ static void free_item(net_item *i)
     mem_free(i);
 }
 
-static void answer_with(int rank, link_rec head, const void *payload, int32_t priority)
+void net_answer(int rank, link_rec head, const void *payload)
 {
     kv_err unused = {0};
     answer *a = mem_alloc(1, sizeof *a + head.bytes, &unused);
     if (!a)
         return; /* the other side gives up in time */
     a->item = (net_item){.step = send_answer, .release = free_item, .peer = rank,
-                         .priority = priority};
+                         .priority = head.kind == LINK_LEFT ? INT32_MIN : INT32_MAX};
     a->head = head;
     if (head.bytes)
         memcpy(a->data, payload, head.bytes);
-    net_post(&a->item);
-}
-
-void net_answer(int rank, link_rec head, const void *payload)
-{
-    answer_with(rank, head, payload, INT32_MAX);
-}
-
-/* Behind everything that is queued. */
-static void net_answer_last(int rank, link_rec head)
-{
-    answer_with(rank, head, NULL, INT32_MIN);
+    net_post_list(&a->item);
 }
 
 /* ---- Receiving ---- */
 
-void net_set_servers(const net_taker *t)
+void net_add_taker(const net_taker *t)
 {
-    net.servers = *t;
+    for (int i = 0; i < LINK_KINDS; i++)
+        net.taker.take[i] = t->take[i] ? t->take[i] : net.taker.take[i];
+    net.taker.settle = t->settle ? t->settle : net.taker.settle;
+    net.taker.left = t->left ? t->left : net.taker.left;
+    net.taker.look = t->look ? t->look : net.taker.look;
+    net.taker.lost = t->lost ? t->lost : net.taker.lost;
 }
 
 int net_new_store(kv_err *e)
@@ -289,13 +278,6 @@ int net_new_store(kv_err *e)
     __atomic_store_n(&net.stores, NET_MOST_STORES, __ATOMIC_RELAXED);
     kv_err_set(e, KV_E_UNSUPPORTED, "a job makes at most %d stores", NET_MOST_STORES);
     return -1;
-}
-
-void net_set_worker(int store, const net_taker *t)
-{
-    pthread_mutex_lock(&net.drive);
-    net.workers[store] = *t;
-    pthread_mutex_unlock(&net.drive);
 }
 
 static waiting *find_waiting(uint64_t request)
@@ -335,7 +317,7 @@ static void take_call(int rank, const link_rec *r)
         at = &(*at)->next;
     p = *at;
     if (!p && r->call.sent == 0 && r->flags & LINK_LAST) { /* all in one */
-        net.servers.take(net.servers.self, rank, r);
+        net.taker.take[LINK_CALL](rank, r);
         return;
     }
     if (!p) {
@@ -357,62 +339,30 @@ static void take_call(int rank, const link_rec *r)
     *at = p->next;
     *(link_rec *)(void *)p->record = *r;
     ((link_rec *)(void *)p->record)->bytes = (uint32_t)(p->bytes - (int64_t)sizeof *r);
-    net.servers.take(net.servers.self, rank, (link_rec *)(void *)p->record);
+    net.taker.take[LINK_CALL](rank, (link_rec *)(void *)p->record);
     mem_free(p->record);
     mem_free(p);
-}
-
-bool net_has_left(int rank)
-{
-    return __atomic_load_n(&net.left[rank], __ATOMIC_ACQUIRE);
 }
 
 static void take_left(int rank)
 {
     alive_left(rank);
-    __atomic_store_n(&net.left[rank], 1, __ATOMIC_RELEASE);
-    if (net.servers.left)
-        net.servers.left(net.servers.self, rank);
+    if (net.taker.left)
+        net.taker.left(rank);
 }
 
-static void take(int rank, const link_rec *r)
+static void take_record(int rank, const link_rec *r)
 {
     alive_heard(rank);
     link_trace("from", rank, r);
-    switch ((link_kind)r->kind) {
-    case LINK_SKIP:
-    case LINK_DIRECT_BEGINS:
-    case LINK_DIRECT_SENT:
-    case LINK_BEAT:
-    case LINK_KINDS:
-        return;
-    case LINK_LEFT:
+    if (r->kind == LINK_LEFT)
         take_left(rank);
-        return;
-    case LINK_CALL:
+    else if (r->kind == LINK_CALL)
         take_call(rank, r);
-        return;
-    case LINK_PUSH:
-    case LINK_PULL:
-    case LINK_ADD:
-        if (net.servers.self)
-            net.servers.take(net.servers.self, rank, r);
-        return;
-    case LINK_REPLY:
+    else if (r->kind == LINK_REPLY || (r->kind == LINK_FAILED && link_is_call(r)))
         take_reply(rank, r);
-        return;
-    case LINK_FAILED:
-        if (link_is_call(r)) {
-            take_reply(rank, r);
-            return;
-        }
-        break;
-    case LINK_VALUE:
-    case LINK_DONE:
-        break;
-    }
-    if (net.workers[r->store].self)
-        net.workers[r->store].take(net.workers[r->store].self, rank, r);
+    else if (r->kind < LINK_KINDS && net.taker.take[r->kind])
+        net.taker.take[r->kind](rank, r);
 }
 
 /* ---- Driving ---- */
@@ -428,48 +378,59 @@ static void drop_queue(queue *q)
     q->last = q->recent = NULL;
 }
 
-/* Nothing is sent any more, and what waits is told. */
+/* A rank is lost: nothing is sent any more, and all requests fail. */
 static bool give_up(void)
 {
+    kv_err lost = {0};
+    alive_is_lost(&lost);
     take_posted();
     for (int i = 0; i < net_size(); i++)
         drop_queue(&net.queues[i]);
-    for (int i = 0; i < __atomic_load_n(&net.stores, __ATOMIC_RELAXED); i++)
-        if (net.workers[i].self && net.workers[i].lost)
-            net.workers[i].lost(net.workers[i].self, &net.lost);
+    if (net.taker.lost)
+        net.taker.lost(&lost);
     return false;
 }
 
-/* Does what there is to do; says whether there was any. The drive lock is held. */
+static void send_beats(void)
+{
+    for (int i = 0; i < net_size(); i++)
+        if (i != net_rank() && !alive_has_left(i))
+            net_answer(i, (link_rec){.kind = LINK_BEAT}, NULL);
+}
+
+/* Receives, sends and settles once; says whether there was anything to do. The drive lock is held.
+ */
 static bool progress(void)
 {
-    if (__atomic_load_n(&net.is_lost, __ATOMIC_ACQUIRE))
+    if (alive_is_lost(NULL))
         return give_up();
-    bool any = link_poll(take, net.crowded ? TAKE_CROWDED : LINK_PAYLOAD);
+    bool any = link_poll(take_record, net.crowded ? TAKE_CROWDED : LINK_PAYLOAD);
     take_posted();
     for (int i = 0; i < net_size(); i++)
         any |= send_queued(&net.queues[i]);
-    /* also what this rank sent to itself behind the last settling */
-    any |= net.sent | __atomic_exchange_n(&net.changed, 0, __ATOMIC_ACQ_REL);
-    net.sent = false;
-    if (any && net.servers.self && net.servers.settle)
-        net.servers.settle(net.servers.self);
+    /* records to this rank come outside link_poll */
+    any |= net.sent_own | __atomic_exchange_n(&net.changed, 0, __ATOMIC_ACQ_REL);
+    net.sent_own = false;
+    if (any && net.taker.settle)
+        net.taker.settle();
     link_release();
     take_posted();
     for (int i = 0; i < net_size() && __atomic_load_n(&net.posted, __ATOMIC_RELAXED) == NULL; i++)
-        any |= send_queued(&net.queues[i]);
+        net.sent_own |= send_queued(&net.queues[i]); /* it may be something of this rank's rounds */
+    any |= net.sent_own;
     link_flush();
     int64_t now = net_now_us();
     if (now - net.looked_us > LOOK_US) {
         net.looked_us = now;
-        alive_look(now);
-        if (net.servers.look)
-            net.servers.look(net.servers.self, now);
+        if (alive_look(now))
+            send_beats();
+        if (net.taker.look)
+            net.taker.look(now);
     }
     return any;
 }
 
-/* For threads that wait: drives if nobody else does. */
+/* For threads that wait: drives if no other thread does. */
 static bool drive(void)
 {
     if (pthread_mutex_trylock(&net.drive))
@@ -523,29 +484,6 @@ static void *run_thread(void *arg)
 
 /* ---- Waiting ---- */
 
-bool net_is_lost(kv_err *e)
-{
-    if (!__atomic_load_n(&net.is_lost, __ATOMIC_ACQUIRE))
-        return false;
-    pthread_mutex_lock(&net.lock);
-    if (e && !e->code)
-        *e = net.lost;
-    pthread_mutex_unlock(&net.lock);
-    return true;
-}
-
-void net_lost(int rank, const char *why)
-{
-    pthread_mutex_lock(&net.lock);
-    if (!net.lost.code) {
-        kv_err_set(&net.lost, KV_E_PEER, "%s", why);
-        net.lost.rank = rank;
-        net.lost.has_rank = rank >= 0;
-    }
-    pthread_mutex_unlock(&net.lock);
-    __atomic_store_n(&net.is_lost, true, __ATOMIC_RELEASE);
-}
-
 static int give_up_call(const net_call *c, int64_t seconds, kv_err *e)
 {
     if (!c->name)
@@ -562,7 +500,7 @@ static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err 
     int rc = KV_OK;
     for (int idle = 0; !__atomic_load_n(done, __ATOMIC_ACQUIRE);) {
         idle = drive() ? 0 : idle + 1;
-        if (net_is_lost(e))
+        if (alive_is_lost(e))
             return KV_E_PEER;
         if (idle > 2000)
             usleep(SLEEP_LEAST_US);
@@ -585,7 +523,7 @@ static int wait_reply(const int *done, const net_call *c, int64_t begin, kv_err 
 
 /* ---- Calls ---- */
 
-/* Sends a call in several records from the caller's memory, who waits. */
+/* Sends a call in several records. Its bytes stay in the memory of the caller, which waits. */
 typedef struct sending {
     net_item item;
     const net_call *call;
@@ -615,7 +553,7 @@ static net_step send_call(net_item *i)
     return last ? NET_ENDED : NET_MORE;
 }
 
-/* A call of which nobody waits for the reply any more sends nothing more: its data are the
+/* Stops the sending of a call whose caller no longer waits for the reply, since the data are the
  * caller's. */
 static void withdraw(const sending *s)
 {
@@ -638,12 +576,11 @@ static void withdraw(const sending *s)
 static void forget(waiting *w)
 {
     pthread_mutex_lock(&net.lock);
-    for (waiting **at = &net.calls; *at; at = &(*at)->next) {
-        if (*at == w) {
-            *at = w->next;
-            break;
-        }
-    }
+    waiting **at = &net.calls;
+    while (*at && *at != w)
+        at = &(*at)->next;
+    if (kv_assert(*at, "a call to rank %d ends, and was not waited for", w->rank))
+        *at = w->next;
     pthread_mutex_unlock(&net.lock);
 }
 
@@ -744,7 +681,7 @@ static int join_others(kv_err *e)
 {
     pthread_t thread;
     int64_t begin = net_now_us(), limit = (int64_t)(net_timeout() * 1e6);
-    if (net_is_lost(e))
+    if (alive_is_lost(e))
         return KV_E_PEER;
     joining.error = (kv_err){0};
     joining.done = 0;
@@ -755,8 +692,8 @@ static int join_others(kv_err *e)
         alive_read();
         alive_read_ends();
         if (limit && net_now_us() - begin > limit)
-            net_lost(-1, "gave up joining the other ranks: not all of them have come");
-        if (net_is_lost(e)) {
+            alive_lost(-1, "gave up joining the other ranks: not all of them have come");
+        if (alive_is_lost(e)) {
             pthread_detach(thread);
             return KV_E_PEER;
         }
@@ -788,9 +725,7 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
     if (rc)
         return rc;
     net.queues = mem_zalloc(net_size(), sizeof *net.queues, e);
-    net.workers = mem_zalloc(NET_MOST_STORES, sizeof *net.workers, e);
-    net.left = mem_zalloc(net_size(), 1, e);
-    if (!net.queues || !net.workers || !net.left || (rc = alive_open(e)))
+    if (!net.queues || (rc = alive_open(net_now_us(), e)))
         return rc ? rc : KV_E_MEMORY;
     share_processors();
     if ((rc = ready(e)))
@@ -807,14 +742,14 @@ int net_open(int (*ready)(kv_err *e), kv_err *e)
 static void say_left(void)
 {
     for (int i = 0; i < net_size(); i++)
-        net_answer_last(i, (link_rec){.kind = LINK_LEFT});
+        net_answer(i, (link_rec){.kind = LINK_LEFT}, NULL);
 }
 
 static bool all_left(void)
 {
     bool all = true;
     for (int i = 0; i < net_size(); i++)
-        all &= net_has_left(i);
+        all &= alive_has_left(i);
     pthread_mutex_lock(&net.drive);
     all &= !__atomic_load_n(&net.posted, __ATOMIC_RELAXED);
     for (int i = 0; i < net_size(); i++)
@@ -828,12 +763,12 @@ void net_close(void)
     if (!net.open)
         return;
     say_left();
-    for (int idle = 0; !all_left() && !net_is_lost(NULL);) {
+    for (int idle = 0; !all_left() && !alive_is_lost(NULL);) {
         idle = drive() ? 0 : idle + 1;
         if (idle > 2000)
             usleep(SLEEP_MOST_US);
     }
     stop_thread();
-    if (!net_is_lost(NULL))
+    if (!alive_is_lost(NULL))
         link_close();
 }

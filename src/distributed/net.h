@@ -1,16 +1,18 @@
-/* The net: one for the process, and what moves its records. Who has something to send posts it,
- * who receives is called with each record, and a request is answered by its reply.
+/* The net moves the records of the process. Any thread posts items to send; each record that comes
+ * is handed to the taker of its kind; a call waits for its reply.
  *
- * One thread at a time drives the net: it takes what has come, sends what is posted, and looks
- * after the other ranks. That is a thread of the net's own, or one that waits for something (see
- * pool_set_poll), which then needs nobody to wake it up. The net's thread spins for 50 microseconds
- * when there is nothing to do, then sleeps: ranks of this machine wake it, for others it looks
- * every 10 microseconds, rising to a millisecond. Where a machine has more ranks than processors,
- * and all ranks are on it, nobody spins: who waits leaves its processor to those that have work.
+ * One thread at a time drives the net: it takes the records that have come, sends the posted items,
+ * and checks that the other ranks are alive. It is the net's own thread, or one that waits for a
+ * reply (see pool_set_poll), which then needs no wake-up. The net's thread spins for 50
+ * microseconds when there is nothing to do, then sleeps: ranks of this machine wake it, for others
+ * it looks every 10 microseconds, rising to a millisecond. Where a machine has more ranks than
+ * processors, and all ranks are on it, no thread spins: a thread that waits leaves its processor to
+ * one that has work.
  */
 #ifndef DISTRIBUTED_NET_H
 #define DISTRIBUTED_NET_H
 
+#include "distributed/alive.h"
 #include "distributed/link.h"
 
 enum { NET_MOST_STORES = 1 << 16 /* that a record can name */ };
@@ -45,29 +47,41 @@ void net_post(net_item *i);
 void net_post_list(net_item *first);
 
 /* Reserves a record to a rank, this one included; NULL: not now. For step functions, and for those
- * that take records. */
-link_rec *net_reserve(int rank, int64_t bytes);
-void net_commit(int rank);
+ * that take records. A record to this rank is taken when it is committed. */
+link_rec *net_reserve_own(int64_t bytes);
+void net_commit_own(void);
 
-/* A small record from a function that takes records: it is sent soon, whatever is queued. */
+static inline link_rec *net_reserve(int rank, int64_t bytes)
+{
+    return rank == link_rank() ? net_reserve_own(bytes) : link_reserve(rank, bytes);
+}
+
+static inline void net_commit(int rank)
+{
+    if (rank == link_rank())
+        net_commit_own();
+    else
+        link_commit(rank);
+}
+
+/* A small record from a function that takes records: it is sent soon, whatever is queued; but one
+ * of the kind LEFT goes behind all. */
 void net_answer(int rank, link_rec head, const void *payload);
 
 /* ---- Receiving ---- */
 
-/* Who takes the records of a store. They are called by the thread that drives, one at a time, and
- * must not wait for the net. A record lies there until `settle` has returned, which is called when
- * some were taken. self NULL takes no more. */
+/* Functions that the thread that drives calls, one at a time; they must not wait for the net. A
+ * record lies there until `settle` has returned, which is called when some were taken. */
 typedef struct net_taker {
-    void (*take)(void *self, int rank, const link_rec *r);
-    void (*settle)(void *self);
-    void (*left)(void *self, int rank);            /* or NULL */
-    void (*look)(void *self, int64_t now_us);      /* or NULL: called ten times a second */
-    void (*lost)(void *self, const kv_err *why);   /* or NULL: a rank is lost */
-    void *self;
+    void (*take[LINK_KINDS])(int rank, const link_rec *r); /* NULL: such records are dropped */
+    void (*settle)(void);
+    void (*left)(int rank);
+    void (*look)(int64_t now_us);   /* ten times a second */
+    void (*lost)(const kv_err *why); /* a rank is lost */
 } net_taker;
 
-void net_set_servers(const net_taker *t); /* PUSH, PULL and CALL of all stores */
-void net_set_worker(int store, const net_taker *t); /* the others of one store */
+/* Adds the functions that are not NULL. Called before records come, see net_open. */
+void net_add_taker(const net_taker *t);
 
 /* The number of the next store: the same in every rank, since all make them in one order. -1, with
  * an error: unsupported (NET_MOST_STORES have been made). */
@@ -86,8 +100,8 @@ typedef struct net_call {
     int (*meanwhile)(void *arg, kv_err *e); /* or NULL: called ten times a second; its error ends
                                                the wait, of a single call */
     void *arg;
-    const char *name; /* of one that is answered at once: then it is told after 5 seconds that the
-                         rank has not. NULL: who is asked waits for others, and tells itself */
+    const char *name; /* of a call that is answered at once: after 5 seconds a message names it and
+                         the rank. NULL: the server waits for other ranks, and logs its own waits */
 } net_call;
 
 int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err *e);
@@ -95,7 +109,7 @@ int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err 
 /* The same to several ranks at once; n replies, or NULL. */
 int net_calls_wait(const net_call *calls, int n, void **replies, int64_t *bytes, kv_err *e);
 
-/* A thread that changed what the net should look at. */
+/* Wakes the net after another thread has changed something that it should look at. */
 void net_wake(void);
 
 /* ---- The ranks ---- */
@@ -106,15 +120,5 @@ int net_size(void);
 
 /* Seconds until a wait is given up; 0: never. From $KVSTORE_TIMEOUT, 300. */
 double net_timeout(void);
-
-/* Another rank is lost: what waits fails from now on, with this sentence. */
-void net_lost(int rank, const char *why);
-bool net_is_lost(kv_err *e);
-
-/* Whether the rank has left. */
-bool net_has_left(int rank);
-
-/* Microseconds since the rank was last heard; 0 for this one. */
-int64_t net_silence(int rank);
 
 #endif

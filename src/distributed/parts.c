@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/store.h"
 
@@ -35,20 +36,40 @@ static int put_value(const server_state *s, part *p, const ask_slot *in, const c
     return KV_OK;
 }
 
-static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
+/* One with a number alone, which is not in the list yet. */
+static part *make_part(server_state *s, int64_t id, kv_err *e)
 {
-    int64_t workers = s->how.workers;
-    int rc = mem_grow(&s->parts, &s->parts_cap, in->part + 1, sizeof *s->parts, e);
-    if (rc)
-        return rc;
-    while (s->nparts <= in->part)
+    if (mem_grow(&s->parts, &s->parts_cap, id + 1, sizeof *s->parts, e))
+        return NULL;
+    while (s->nparts <= id)
         s->parts[s->nparts++] = NULL;
+    kv_assert(!s->parts[id], "part %lld is made twice", (long long)id);
     for (int64_t i = s->nparts; i < s->parts_cap; i++)
         s->parts[i] = NULL;
-    part *p = mem_zalloc(1, sizeof *p + (size_t)workers * sizeof *p->workers, e);
+    part *p = mem_zalloc(1, sizeof *p + (size_t)s->how.workers * sizeof *p->workers, e);
+    if (p)
+        p->id = id;
+    return p;
+}
+
+part *parts_of_sum(server_state *s, int64_t id, kv_err *e)
+{
+    part *p = parts_find(s, id);
+    if (id < 0)
+        ask_malformed(e);
+    else if (!p)
+        p = make_part(s, id, e);
+    if (p)
+        s->parts[id] = p;
+    return p;
+}
+
+static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part **out, kv_err *e)
+{
+    part *p = make_part(s, in->part, e);
     if (!p)
         return KV_E_MEMORY;
-    p->id = in->part;
+    p->keeps = true;
     p->key = (kv_key){.id = key->id};
     if (key->name && !(p->key.name = mem_text(key->name, strlen(key->name), e))) {
         mem_free(p);
@@ -58,11 +79,7 @@ static int new_part(server_state *s, const ask_slot *in, const kv_key *key, part
     p->storage = (kv_storage)in->key.storage;
     p->from = in->from;
     p->count = in->count;
-    const place *all = &in->key.place;
-    p->ndim = all->nparts > 1 && !all->row ? 1 : in->key.ndim;
-    memcpy(p->shape, in->key.shape, sizeof p->shape);
-    if (all->nparts > 1)
-        p->shape[0] = all->row ? in->count / all->row : in->count;
+    p->ndim = place_shape(&in->key.place, in->count, in->key.ndim, in->key.shape, p->shape);
     p->bytes = in->count * kv_dtype_bytes(p->dtype);
     p->origin.key = p->key;
     s->parts[in->part] = p;
@@ -94,16 +111,53 @@ static int init_part(server_state *s, const ask_slot *in, const kv_key *key, con
     return KV_OK;
 }
 
-void parts_free(part *p)
+void parts_drop_codes(part *p)
+{
+    mem_free(p->codes);
+    mem_free(p->residual);
+    p->codes = NULL;
+    p->residual = NULL;
+    p->coded = (push_codes){0};
+}
+
+static void drop_data(contribution *c)
+{
+    if (c->owned)
+        mem_free(c->data);
+    c->data = NULL;
+    c->owned = false;
+}
+
+void parts_take_off(const server_state *s, part *p, round *x)
+{
+    int64_t n = s->how.is_async ? 1 : s->how.workers;
+    for (round **at = &p->rounds; *at; at = &(*at)->next) {
+        if (*at == x) {
+            *at = x->next;
+            break;
+        }
+    }
+    for (int64_t i = 0; i < n; i++)
+        drop_data(&x->by[i]);
+}
+
+void parts_free_round(server_state *s, part *p, round *x)
+{
+    parts_take_off(s, p, x);
+    if (x->sum != x->own.out)
+        mem_free(x->sum);
+    x->next = s->spare;
+    s->spare = x;
+}
+
+void parts_free(server_state *s, part *p)
 {
     if (!p)
         return;
-    for (round *x = p->rounds, *next; x; x = next) {
-        next = x->next;
-        mem_free(x);
-    }
+    while (p->rounds)
+        parts_free_round(s, p, p->rounds);
     mem_free((char *)p->key.name);
-    server_drop_codes(p);
+    parts_drop_codes(p);
     mem_free(p);
 }
 
@@ -124,7 +178,9 @@ static int drop_part(server_state *s, part *p, kv_err *e)
     x->stored = empty;
     s->parts[p->id] = NULL;
     s->bytes -= p->bytes;
-    parts_free(p);
+    kv_assert(s->bytes >= 0, "store %d keeps %lld bytes without part %lld", s->number,
+              (long long)s->bytes, (long long)p->id);
+    parts_free(s, p);
     return KV_OK;
 }
 

@@ -1,5 +1,7 @@
-/* How an array is cut. */
+/* Arrays are cut into parts. */
 #include "distributed/place.h"
+
+#include <string.h>
 
 /* Elements that begin and end where codes of compressed pushes do, and lines of most dtypes. */
 enum { ALIGNED = 16 };
@@ -47,4 +49,14 @@ place place_new(kv_dtype dtype, kv_storage storage, int ndim, const int64_t *sha
     if (rows * row * each <= PLACE_MOST)
         return cut(size, rows * row, row);
     return need == PLACE_BY_ROWS ? cut(size, size, row) : place_in_records(size, dtype);
+}
+
+int place_shape(const place *p, int64_t count, int ndim, const int64_t *shape,
+                int64_t out[KV_MAX_NDIM])
+{
+    memcpy(out, shape, (size_t)ndim * sizeof *out);
+    if (p->nparts == 1)
+        return ndim;
+    out[0] = p->row ? count / p->row : count;
+    return p->row ? ndim : 1;
 }

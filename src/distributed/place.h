@@ -1,11 +1,11 @@
-/* Where a key lives: it is one part or several, ranges of its elements one behind the other, and
- * each part lives on one server. A part is what a server keeps and updates by itself.
+/* The place of a key: its elements are cut into one or several parts, consecutive ranges, and each
+ * part lives on one server, which keeps and updates it by itself.
  *
  * Parts are small enough to travel in one record, so that all servers work while a key is on its
  * way; and they end where rows end, so that rules that look at rows, and pushes of some rows, need
  * no more than parts. Rows that are too long for that are cut, until a rule comes that needs
- * them; then the key moves to be whole (worker.c). A row_sparse key of which rows come and go has
- * one part on each server.
+ * them; then the key moves to be whole (worker_optimizer.c). A row_sparse key whose rows come and
+ * go has one part on each server.
  *
  * The coordinator decides it when the key is made (coordinator.h); the other ranks are told, and
  * everything else follows from these numbers. Keys of SPREAD elements or more are spread over all
@@ -25,7 +25,7 @@ enum {
     PLACE_MOST = 1 << 20    /* bytes of a part that holds whole rows */
 };
 
-/* What a rule, or the store, asks of a place. */
+/* The parts that a rule, or the store, can work with. */
 typedef enum place_need { PLACE_ANYWHERE, PLACE_BY_ROWS, PLACE_WHOLE } place_need;
 
 typedef struct place {
@@ -41,8 +41,13 @@ typedef struct place {
 place place_new(kv_dtype dtype, kv_storage storage, int ndim, const int64_t *shape, place_need need,
                 int servers);
 
-/* Those of one whose parts are summed and not kept: each travels in one record. */
+/* The parts of an array that is summed and not kept: each travels in one record. */
 place place_in_records(int64_t size, kv_dtype dtype);
+
+/* The shape of a part of this many elements: whole rows of the key's shape, or one axis where parts
+ * cut rows. Returns how many axes. */
+int place_shape(const place *p, int64_t count, int ndim, const int64_t *shape,
+                int64_t out[KV_MAX_NDIM]);
 
 static inline bool place_fits(const place *p, place_need need)
 {

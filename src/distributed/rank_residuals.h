@@ -1,10 +1,10 @@
-/* Error-feedback residuals of compressed pushes: each rank has one for each key. Those of all ranks
- * come together for a file and go back from it.
+/* Error-feedback residuals of compressed pushes: each rank has one for each key. A file holds the
+ * residuals of all ranks, which are collected for it and given back from it.
  */
 #ifndef DISTRIBUTED_RANK_RESIDUALS_H
 #define DISTRIBUTED_RANK_RESIDUALS_H
 
-#include "base/buf.h"
+#include "core/slot_state.h"
 #include "core/slot.h"
 #include "distributed/worker.h"
 
@@ -15,19 +15,20 @@ int rank_residuals_find(slot *s, kv_ctx ctx, kv_array **out, bool *anew, kv_err 
 /* Takes another array in its place; the caller has the old one then. */
 kv_array *rank_residuals_replace(slot *s, kv_array *by);
 
-/* Appends that of a rank; reads it, at *at and before end. Errors: internal (malformed), memory,
- * those of a device. */
-int rank_residuals_put(buf *b, const slot *s, int rank, kv_err *e);
-int rank_residuals_take(slot *s, int rank, const char **at, const char *end, kv_err *e);
+/* *out gets the residual of a rank as its only one; NULL where the rank has none. Error: memory. */
+int rank_residuals_share(residuals **out, const slot *s, int rank, kv_err *e);
 
-/* Those of this rank go to rank 0, which waits for those of a rank. Errors: those of mailbox.h. */
-int rank_residuals_send(const worker *w, kv_err *e);
-int rank_residuals_receive(const worker *w, int rank, kv_err *e);
+/* The first of `from` becomes the residual of a rank; from NULL: nothing changes. Error: memory. */
+int rank_residuals_take(slot *s, int rank, residuals *from, kv_err *e);
+
+/* Leaves this rank's alone. */
+void rank_residuals_drop_others(slot *s);
 
 /* Zeros where a rank has none: the files hold residuals without gaps. Error: memory. */
 int rank_residuals_complete(const worker *w, kv_err *e);
 
-/* The last rank takes those of ranks that this job does not have. Error: memory. */
+/* Adds the residuals of ranks beyond the last one of this job to those of the last, so that a job
+ * of fewer ranks than the file loses no gradient. Error: memory. */
 int rank_residuals_fold(const worker *w, kv_err *e);
 
 #endif

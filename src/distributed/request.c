@@ -1,4 +1,4 @@
-/* Calls under way: what pushes, pulls and sums have in common, from their turn in the engine until
+/* Requests: the code that pushes, pulls and sums share, from their turn in the engine until
  * the other side has answered.
  *
  * A push reads its values when their turn has come and they are sent; each is free again then. It
@@ -14,6 +14,7 @@
 
 #include "array/device.h"
 #include "array/mirror.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/backpressure.h"
 #include "engine/trace.h"
@@ -51,9 +52,10 @@ static void leave(const request *rq)
 {
     pthread_mutex_lock(&inflight.lock);
     request **at = &inflight.lists[rq->token % REQUEST_LISTS];
-    while (*at != rq)
+    while (*at && *at != rq)
         at = &(*at)->next;
-    *at = rq->next;
+    if (kv_assert(*at, "request %llu ends, and is not under way", (unsigned long long)rq->token))
+        *at = rq->next;
     pthread_mutex_unlock(&inflight.lock);
 }
 
@@ -142,7 +144,7 @@ static void mark_outs(request *rq, const request_item *c, bool unfilled)
         rq->outs[i]->unfilled = unfilled ? KV_E_PEER : 0;
 }
 
-/* What came has been its readers' since then. */
+/* Marks only the outs that lack chunks: readers may have used the complete ones since they came. */
 static void mark_missing(request *rq)
 {
     for (int64_t i = 0; i < rq->nitems && rq->nouts > 0; i++)
@@ -156,7 +158,9 @@ void request_look_at_end(request *rq)
         return;
     leave(rq);
     trace_end(rq);
-    __atomic_sub_fetch(&rq->w->pushing, rq->bytes, __ATOMIC_ACQ_REL);
+    int64_t pushing = __atomic_sub_fetch(&rq->w->pushing, rq->bytes, __ATOMIC_ACQ_REL);
+    kv_assert(pushing >= 0, "pushes of %lld bytes end, which is %lld too many",
+              (long long)rq->bytes, (long long)-pushing);
     kv_err e = rq->error.code ? rq->error : rq->bring_error;
     if (e.code)
         mark_missing(rq);
@@ -172,17 +176,13 @@ static void end_use(request_item *c)
     c->use = NULL;
 }
 
-static net_step step(net_item *i)
+net_step request_next_chunk(send_queue *q)
 {
-    send_queue *q = (send_queue *)(void *)i;
     request *rq = q->request;
-    const chunk *p = &rq->chunks[q->at];
-    request_item *c = &rq->items[p->item];
-    net_step s = rq->sums    ? reduce_step(q, c, p)
-                 : rq->pulls ? request_pull_step(q, c, p)
-                             : request_push_step(q, c, p);
-    if (s != NET_ENDED)
-        return s;
+    request_item *c = &rq->items[rq->chunks[q->at].item];
+    kv_assert(q->at < q->end && (rq->pulls || rq->sums || c->left > 0),
+              "chunk %lld is sent, and the queue ends before %lld", (long long)q->at,
+              (long long)q->end);
     q->offset = 0;
     if (!rq->pulls && !rq->sums && --c->left == 0)
         end_use(c);
@@ -194,7 +194,9 @@ static void queue_ended(net_item *i)
     send_queue *q = (send_queue *)(void *)i;
     request *rq = q->request;
     request_drop_direct(q); /* a rank was lost */
-    if (__atomic_sub_fetch(&rq->nqueues, 1, __ATOMIC_ACQ_REL) == 0)
+    int left = __atomic_sub_fetch(&rq->nqueues, 1, __ATOMIC_ACQ_REL);
+    kv_assert(left >= 0, "request %llu has %d queues left", (unsigned long long)rq->token, left);
+    if (left == 0)
         request_look_at_end(rq);
 }
 
@@ -206,6 +208,7 @@ static int post_queues(engine_op *op, kv_err *e)
     request *rq = (request *)(void *)op;
     net_item *list = NULL;
     (void)e;
+    kv_assert(!rq->posted, "request %llu is posted twice", (unsigned long long)rq->token);
     rq->begun = rq->op.trace ? trace_now() : 0;
     for (int i = server_count() - 1; i >= 0; i--) {
         send_queue *q = &rq->queues[i];
@@ -216,7 +219,9 @@ static int post_queues(engine_op *op, kv_err *e)
         rq->nqueues++;
     }
     __atomic_store_n(&rq->posted, true, __ATOMIC_RELEASE);
-    net_post_list(list);
+    if (kv_assert(list, "request %llu of %lld keys has nothing to send",
+                  (unsigned long long)rq->token, (long long)rq->nitems))
+        net_post_list(list);
     return KV_OK;
 }
 
@@ -236,7 +241,7 @@ void request_backpressure(request *rq)
     count_bytes(rq, bytes);
 }
 
-/* What is sent is brought to host memory, and coded, before or while it is. */
+/* Brings the sources to host memory and codes them, before they are sent or while they are. */
 static int prepare_sources(request *rq, kv_err *e)
 {
     int rc = request_stage(rq, e);
@@ -245,8 +250,8 @@ static int prepare_sources(request *rq, kv_err *e)
         bool whole = rq->sums || c->source->storage == KV_ROW_SPARSE;
         if (whole && !c->staged)
             rc = mirror_host(c->source, MIRROR_READ, e);
-        if (!rc)
-            rc = request_push_encode(rq, c, e);
+        if (!rc && rq->encode)
+            rc = rq->encode(rq, c, e);
         count_bytes(rq, c->blob_bytes);
     }
     return rc;
@@ -300,6 +305,8 @@ void request_submit(request *rq, engine_group *g)
 {
     kv_err e = {0};
     bool away = request_has_gpus(rq), prepared = away || is_coded(rq);
+    kv_assert(rq->op.nuses > 0 && rq->waiting > 0, "a request of %lld keys waits for %lld parts",
+              (long long)rq->nitems, (long long)rq->waiting);
     rq->op.run = prepared ? start_prepared : post_queues;
     rq->op.done = done;
     rq->op.group = g;
@@ -309,11 +316,11 @@ void request_submit(request *rq, engine_group *g)
     rq->op.priority = rq->priority;
     enter(rq);
     if (rq->op.trace)
-        rq->op.trace->name = rq->sums ? "pushpull" : rq->pulls ? "pull" : "push";
+        rq->op.trace->name = rq->name;
     if (rq->op.trace)
         add_trace(rq, (trace_event){TRACE_ENQUEUE, .begin = rq->op.trace->begun, .end = trace_now(),
                                     .later = true});
-    /* nobody waits for a GPU who need not */
+    /* a request of a GPU always goes to the pool: the caller need not wait for the copies */
     if (!away && engine_try(&rq->op))
         rq->op.run(&rq->op, &e);
     else
@@ -341,8 +348,9 @@ int request_lay_out(request *rq, kv_err *e)
     for (int s = 0; s < servers; s++) {
         send_queue *q = &rq->queues[s];
         int64_t count = q->end;
-        /* What a pull sends is small, and a server keeps it until there is something to answer. */
-        *q = (send_queue){.item = {.step = step, .release = queue_ended, .peer = server_rank(s),
+        /* The records of a pull are small, and a server keeps them until it can answer, so they go
+           early. */
+        *q = (send_queue){.item = {.step = rq->step, .release = queue_ended, .peer = server_rank(s),
                                    .priority = rq->pulls ? INT32_MAX - 1 : rq->priority},
                           .request = rq, .at = at, .end = at};
         at += count;
@@ -353,6 +361,8 @@ int request_lay_out(request *rq, kv_err *e)
         for (int32_t p = 0; p < c->place.nparts; p++)
             rq->chunks[rq->queues[place_server(&c->place, p, servers)].end++] = (chunk){i, p};
     }
+    kv_assert(at == n && rq->queues[servers - 1].end == n, "%lld parts make %lld chunks",
+              (long long)n, (long long)rq->queues[servers - 1].end);
     return KV_OK;
 }
 
@@ -415,7 +425,7 @@ int request_new(request **out, worker *w, const int64_t *numbers, const request_
 
 /* ---- Values ---- */
 
-/* Whether a value can be sent as it is. */
+/* Returns true if the array can be sent as it is, without a sum or a conversion. */
 static bool is_plain(const request_item *c, const kv_array *a)
 {
     return c->n == 1 && (kv_dtype)a->dtype == c->dtype &&
@@ -436,8 +446,7 @@ static int new_sum(const worker *w, const request_item *c, const kv_array *value
 }
 
 /* The sums of the keys that have several values, or one of another dtype. */
-int request_sum_values(request *rq, const kv_key *keys, const request_pair *r,
-                       kv_array *const *values, kv_err *e)
+int request_sum_values(request *rq, const kv_pairs *values, const request_pair *r, kv_err *e)
 {
     worker *w = rq->w;
     int64_t n = 0, all = 0;
@@ -448,16 +457,17 @@ int request_sum_values(request *rq, const kv_key *keys, const request_pair *r,
     int rc = some && list ? KV_OK : KV_E_MEMORY;
     for (int64_t i = 0; i < rq->nitems && !rc; i++) {
         request_item *c = &rq->items[i];
-        if (is_plain(c, values[r[c->first].i])) {
-            c->source = values[r[c->first].i];
+        kv_array *first = values->arrays[r[c->first].i];
+        if (is_plain(c, first)) {
+            c->source = first;
             array_hold(c->source);
             c->held = true;
             continue;
         }
-        rc = new_sum(w, c, values[r[c->first].i], e);
+        rc = new_sum(w, c, first, e);
         for (int64_t j = 0; j < c->n; j++) {
-            some[n] = keys[r[c->first + j].i];
-            list[n++] = values[r[c->first + j].i];
+            some[n] = values->keys[r[c->first + j].i];
+            list[n++] = values->arrays[r[c->first + j].i];
         }
     }
     if (!rc && n)
@@ -467,6 +477,11 @@ int request_sum_values(request *rq, const kv_key *keys, const request_pair *r,
         if (c->source)
             continue;
         int64_t at = slot_find(&w->sums->slots, &c->key, -1);
+        if (!kv_assert(at >= 0, "the sum of %lld values is not in the store of sums",
+                       (long long)c->n)) {
+            rc = kv_assert_report(e);
+            break;
+        }
         kv_array *sum = w->sums->slots.items[at].stored;
         if (sum->storage == KV_ROW_SPARSE && !place_fits(&c->place, PLACE_BY_ROWS))
             rc = kv_array_to_dense(&c->source, sum, e);
@@ -493,7 +508,7 @@ void request_value_here(const request *rq, const chunk *p, int64_t offset, const
         if (rq->blocks && rq->blocks[i])
             continue;
         if ((kv_dtype)out->dtype != c->dtype)
-            out->dev->convert(to, (kv_dtype)out->dtype, data, c->dtype, n);
+            convert_elements(to, (kv_dtype)out->dtype, data, c->dtype, n);
         else if (to != data)
             memcpy(to, data, (size_t)bytes);
     }
@@ -509,19 +524,41 @@ void request_value(request *rq, const chunk *p, int64_t offset, const void *data
         request_fail(rq, p, &e);
 }
 
-void request_fail(request *rq, const chunk *p, const kv_err *why)
+/* Codes of n elements of a chunk, from one on, for the outs in host memory. */
+static void read_codes(const request *rq, const chunk *p, int64_t from, const push_codes *how,
+                       const char *codes, int64_t n)
 {
-    request_item *c = &rq->items[p->item];
-    c->failed = true;
-    if (rq->error.code)
-        return;
-    rq->error = *why;
-    kv_err_key(&rq->error, &c->key);
+    enum { SOME = 2048 }; /* a multiple of 8, so that codes begin at bytes */
+    float some[SOME];
+    for (int64_t at = 0; at < n; at += SOME) {
+        int64_t m = n - at < SOME ? n - at : SOME;
+        quantise_decode(some, codes + at / 8 * how->code, (quantise_code)how->code, how->threshold,
+                        m);
+        request_value_here(rq, p, (from + at) * (int64_t)sizeof *some, some,
+                           m * (int64_t)sizeof *some);
+    }
+}
+
+/* The codes of a chunk. */
+static void take_codes(request *rq, const chunk *p, const link_rec *r)
+{
+    push_codes how;
+    kv_err e = {0};
+    const request_item *c = &rq->items[p->item];
+    int64_t at = (place_from(&c->place, p->part) + r->value.element) * (int64_t)sizeof(float);
+    memcpy(&how, r + 1, sizeof how);
+    const char *codes = (const char *)(r + 1) + sizeof how;
+    if (request_has_outs_here(rq, c))
+        read_codes(rq, p, r->value.element, &how, codes, r->value.elements);
+    if (request_write_codes(rq, c, at, &how, codes, r->value.elements, &e))
+        request_fail(rq, p, &e);
 }
 
 void request_chunk_ended(request *rq, const chunk *p)
 {
     request_item *c = &rq->items[p->item];
+    kv_assert(rq->waiting > 0 && c->left > 0, "request %llu ends a part too many",
+              (unsigned long long)rq->token);
     rq->waiting--;
     if (--c->left > 0)
         return;
@@ -530,17 +567,26 @@ void request_chunk_ended(request *rq, const chunk *p)
     end_use(c);
 }
 
-void request_take(void *self, int rank, const link_rec *r)
+/* Whether a part is still to come: another rank may send one twice. */
+static bool is_awaited(const request *rq, int64_t number)
+{
+    int64_t n = rq->queues[server_count() - 1].end;
+    bool known = rq->waiting > 0 && number >= 0 && number < n;
+    return known && rq->items[rq->chunks[number].item].left > 0;
+}
+
+void request_take(int rank, const link_rec *r)
 {
     request *rq = request_find(r->request);
-    (void)self;
     (void)rank;
     if (!rq)
         return;
-    if (r->kind == LINK_VALUE) {
+    if (r->kind == LINK_VALUE && !is_awaited(rq, r->value.chunk)) {
+        return;
+    } else if (r->kind == LINK_VALUE) {
         const chunk *p = &rq->chunks[r->value.chunk];
         if (r->flags & LINK_CODES)
-            request_pull_codes(rq, p, r);
+            take_codes(rq, p, r);
         else
             request_value(rq, p, r->value.offset, r + 1, r->bytes);
         if (r->flags & LINK_LAST)
@@ -567,9 +613,8 @@ static request *find_posted(request *rq)
     return rq;
 }
 
-void request_lost(void *self, const kv_err *why)
+void request_lost(const kv_err *why)
 {
-    (void)self;
     for (int i = 0; i < REQUEST_LISTS;) {
         pthread_mutex_lock(&inflight.lock);
         request *rq = find_posted(inflight.lists[i]);

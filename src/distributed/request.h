@@ -20,24 +20,24 @@ typedef struct request_item {
     kv_key key; /* its name is the slot's */
     place place;
     int64_t round, before;
-    kv_array *source; /* of a push: what is sent */
+    kv_array *source; /* of a push: the array that is sent */
     bool held;        /* the source is the caller's */
     int64_t first, n; /* its values; then, unless it only pushes, its outs */
     kv_dtype dtype;
     char *blob; /* codes, or rows; or NULL: the elements of source */
     int64_t blob_bytes;
-    int64_t *starts; /* of rows: where those of each part begin in the blob, and where all end */
+    int64_t *starts; /* of rows: offsets of the parts in the blob, and the end of the last */
     kv_array *residual;
     bool anew;         /* the residual begins with this push */
-    kv_array *moved;   /* NULL, or what becomes the residual, where the source is */
-    kv_array *old;     /* NULL, or what was: a reference */
+    kv_array *moved;   /* NULL, or the new residual, where the source is */
+    kv_array *old;     /* NULL, or the old residual: a reference */
     char *staged;      /* NULL, or where its codes or elements lie in the request's `staged` */
     const char *block; /* NULL, or its elements on a GPU: parts go from there where MPI reads it */
     char *host_copy;   /* NULL, or host memory for the parts that do not go from block */
     int64_t here;      /* bytes of the source that host memory has; -1: no more come; atomic */
     int64_t host, host_bytes; /* where the host side of its update lies */
     int64_t left;             /* chunks to send, or parts to come */
-    bool failed;              /* a part that came could not be written */
+    bool failed;              /* a part of the reply could not be written */
     engine_use *use;
 } request_item;
 
@@ -53,12 +53,17 @@ typedef struct send_queue {
     struct request *request;
     int64_t at, end;     /* of chunks */
     int64_t offset;      /* bytes of the chunk at `at` that were sent; elements for codes */
-    link_direct *direct; /* NULL, or what is being sent of it and those behind it */
+    link_direct *direct; /* NULL, or the message under way, of this chunk and the next ones */
 } send_queue;
 
 typedef struct request {
     engine_op op;
     worker *w;
+    const char *name; /* of the call, for a profile */
+    net_step (*step)(net_item *i); /* sends the next record of a queue */
+    /* NULL, or makes the codes or rows of an item when the values' turn has come, which are sent
+     * instead of its elements. Errors: memory, those of a device. */
+    int (*encode)(struct request *rq, request_item *c, kv_err *e);
     bool pulls;
     bool posted;           /* the net has its queues, or will have them; atomic */
     bool sums, broadcasts; /* see request_sum.c */
@@ -70,7 +75,7 @@ typedef struct request {
     kv_array **outs;
     int64_t nouts;
     void **blocks;      /* NULL, or of each out that is written on its GPU the memory there */
-    char *staged;       /* what was brought from GPUs together */
+    char *staged;       /* the elements that were copied from GPUs together */
     send_queue bringer; /* one of nqueues, empty, posted when all sources are in host memory */
     kv_err bring_error; /* why they are not */
     engine_use *uses;
@@ -85,12 +90,20 @@ typedef struct request {
     int64_t begun; /* for a profile: when its turn came */
 } request;
 
+/* Pulls as a call of the store type does, all arrays being dense. Errors: key,
+ * shape, peer, memory. */
+int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e);
+
+/* Takes the records of servers; and ends all requests when a rank is lost. */
+void request_take(int rank, const link_rec *r);
+void request_lost(const kv_err *why);
+
 /* A pair of a call: its number in it, and the place of its key among updates. */
 typedef struct request_pair {
     int64_t order, i;
 } request_pair;
 
-/* The pairs of a call in the order of updates: those of a key one behind the other. */
+/* The pairs of a call in the order of updates: all pairs of a key are neighbours. */
 int request_sort(const worker *w, const int64_t *numbers, int64_t n, request_pair **out, kv_err *e);
 
 /* Makes a request with an item for each key of sorted pairs, and memory for nuses uses. */
@@ -98,19 +111,21 @@ int request_new(request **out, worker *w, const int64_t *numbers, const request_
                 int64_t nuses, const kv_call *how, kv_err *e);
 
 /* Gives each item its source: its value, or the sum of its values. */
-int request_sum_values(request *rq, const kv_key *keys, const request_pair *r,
-                       kv_array *const *values, kv_err *e);
+int request_sum_values(request *rq, const kv_pairs *values, const request_pair *r, kv_err *e);
 
-/* Where the elements of a source lie in host memory. */
+/* The elements of a source in host memory. */
 static inline const char *request_elements(const request_item *c)
 {
     return c->host_copy ? c->host_copy : c->staged ? c->staged : (const char *)c->source->data;
 }
 
+/* A chunk of a queue was sent: says whether there are others, for its step. */
+net_step request_next_chunk(send_queue *q);
+
 /* Puts an array, whose reference it takes, in the place of a source; NULL: none. */
 void request_give_source(request_item *c, kv_array *a);
 
-/* The chunks of all items, by server. */
+/* The chunks of all items, by server; `step` is set before. */
 int request_lay_out(request *rq, kv_err *e);
 
 /* Waits while this rank is too far ahead (backpressure.h); called before its pushes are counted. */
@@ -129,8 +144,16 @@ void request_value_here(const request *rq, const chunk *p, int64_t offset, const
                         int64_t bytes);
 void request_chunk_ended(request *rq, const chunk *p);
 
-/* A device could not take what a chunk receives. */
-void request_fail(request *rq, const chunk *p, const kv_err *why);
+/* A chunk could not be sent, or its reply not be written: the request ends with an error. */
+static inline void request_fail(request *rq, const chunk *p, const kv_err *why)
+{
+    request_item *c = &rq->items[p->item];
+    c->failed = true;
+    if (rq->error.code)
+        return;
+    rq->error = *why;
+    kv_err_key(&rq->error, &c->key);
+}
 
 /* By its token; NULL: it has ended. */
 request *request_find(uint64_t token);
@@ -138,13 +161,9 @@ request *request_find(uint64_t token);
 /* Ends it if nothing of it is on its way. */
 void request_look_at_end(request *rq);
 
-/* The codes or rows of a push, made when the values' turn has come: sent instead of the elements.
- * Errors: memory. */
-int request_push_encode(request *rq, request_item *c, kv_err *e);
-
 /* ---- Arrays on GPUs with memory of their own: request_gpu.c ---- */
 
-/* Whether a source or an out of it is one. */
+/* Returns true if a source or an out is on a GPU. */
 bool request_has_gpus(const request *rq);
 
 /* Makes the codes of sources on GPUs there, and brings them, and small sources: one launch and one
@@ -158,42 +177,36 @@ int request_expect_direct(request *rq, kv_err *e);
 /* Finds the sources that are copied from a GPU while they are sent; says whether there are some. */
 bool request_expect_streamed(request *rq);
 
-/* Brings them, and tells in their `here` what is there. */
+/* Copies them to host memory; `here` counts the bytes that have come. */
 void request_bring(request *rq);
 
-/* Allocates memory for what comes, on the GPU of each out or in host memory. Sources that are outs
+/* Allocates memory for the replies, on the GPU of each out or in host memory. Sources that are outs
  * as well have been copied before. Errors: memory, those of a device. */
 int request_place_outs(request *rq, kv_err *e);
 
-/* Whether an out of an item is written in host memory. */
+/* Returns true if an out of the item is written in host memory. */
 bool request_has_outs_here(const request *rq, const request_item *c);
 
-/* Writes the others, from byte `at` on: bytes, or what codes of n elements stand for. Errors: those
- * of a device. */
+/* Writes the outs on GPUs, from byte `at` on: bytes, or n elements given as codes. Errors: those of
+ * a device. */
 int request_write_outs(const request *rq, const request_item *c, int64_t at, const void *data,
                        int64_t bytes, kv_err *e);
 int request_write_codes(const request *rq, const request_item *c, int64_t at, const push_codes *how,
                         const void *codes, int64_t n, kv_err *e);
 
-/* ---- Chunks ---- */
+/* ---- GPU-direct messages: request_direct.c ---- */
 
-/* A record of codes of what a chunk receives. */
-void request_pull_codes(request *rq, const chunk *p, const link_rec *r);
-
-/* What the record of a chunk of a push says beside its data; its first has the host side before
- * them. */
+/* Fills in the record of a chunk of a push, except for its data; before them the first record has
+ * the host side. */
 void request_fill_push(const request *rq, const request_item *c, link_rec *r, bool first);
 
-/* Whether the elements of a part go as GPU-direct messages. */
+/* Returns true if the elements of the part go as GPU-direct messages. */
 bool request_is_packed(const request_item *c, int32_t part);
 
-/* Send the next record of a queue: of a request that pushes, pulls, sums. */
-net_step request_push_step(send_queue *q, request_item *c, const chunk *p);
+/* Sends the next records of a queue, of one message. */
 net_step request_direct_step(send_queue *q, request_item *c);
 
 /* Forgets a GPU-direct message that is under way. MPI may read its source, which stays. */
 void request_drop_direct(send_queue *q);
-net_step request_pull_step(const send_queue *q, const request_item *c, const chunk *p);
-net_step reduce_step(send_queue *q, request_item *c, const chunk *p);
 
 #endif

@@ -1,9 +1,10 @@
-/* Pushes of what lies on GPUs, to servers of other machines, where MPI reads it there: parts that
- * lie one behind the other go as one GPU-direct message, and then the records of all.
+/* Pushes of arrays on GPUs to servers of other machines, where MPI can read the memory of GPUs:
+ * consecutive parts go as one GPU-direct message, and then the records of all.
  */
 #include <string.h>
 
 #include "array/mirror.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/request.h"
 
@@ -58,6 +59,20 @@ int request_expect_direct(request *rq, kv_err *e)
 }
 
 /* ---- Sending ---- */
+
+void request_fill_push(const request *rq, const request_item *c, link_rec *r, bool first)
+{
+    int64_t prefix = first ? c->host_bytes : 0;
+    r->kind = LINK_PUSH;
+    r->store = (uint16_t)rq->w->number;
+    r->push.round = c->round;
+    r->push.pulls = c->before;
+    r->request = rq->token;
+    if (prefix) {
+        r->flags |= LINK_HOST;
+        memcpy(r + 1, rq->host.data + c->host, (size_t)prefix);
+    }
+}
 
 /* A place in the chunks of a queue, as its `at` and `offset`. */
 typedef struct cursor {
@@ -165,6 +180,9 @@ net_step request_direct_step(send_queue *q, request_item *c)
     }
     link_direct_commit(q->direct);
     q->direct = NULL;
+    kv_assert(x.at <= q->end && c->left >= x.at - q->at,
+              "a message ends in chunk %lld, and the queue ends before %lld", (long long)x.at,
+              (long long)q->end);
     bool ended = x.offset == 0; /* the caller counts the last chunk */
     c->left -= x.at - q->at - ended;
     q->at = x.at - ended;

@@ -2,18 +2,19 @@
  *
  * Codes are made where the source is, and only they are brought; so are the elements of small
  * sources, all of a GPU together. Large sources come into their place in host memory one behind the
- * other, and what is there is sent while the rest comes. What a request receives is written into
- * the memory of the first out's GPU as it comes, and goes from there to the other outs.
+ * other, and their first chunks are sent while the rest comes. Replies are written into the memory
+ * of the first out's GPU as they come, and go from there to the other outs.
  */
 #include <string.h>
 
 #include "array/mirror.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "distributed/request.h"
 
 enum {
-    SMALL = 256 << 10, /* bytes: about what moves in the time that it takes to ask for a copy */
-    ALIGN = 16,        /* of what is brought together */
+    SMALL = 256 << 10, /* bytes: to copy as many takes about as long as to start a copy */
+    ALIGN = 16,        /* of the sources that are copied together */
     BIT = 16 << 20,
     WORD = 4           /* zeros behind codes: see request_push_encode */
 };
@@ -44,7 +45,7 @@ static bool is_staged(const request *rq, const request_item *c)
 /* Bytes that are brought of one, and where the next begins. */
 static int64_t staged_bytes(const request *rq, const request_item *c)
 {
-    return rq->codes.code ? dev_code_bytes((dev_code)rq->codes.code, c->place.size)
+    return rq->codes.code ? quantise_bytes((quantise_code)rq->codes.code, c->place.size)
                           : source_bytes(c);
 }
 
@@ -53,7 +54,7 @@ static int64_t aligned_bytes(const request *rq, const request_item *c)
     return (staged_bytes(rq, c) + WORD + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* What one GPU does. */
+/* The sources of one GPU that are copied together: one launch, then one copy. */
 typedef struct stage {
     const gpu_ops *gpu;
     int id;
@@ -82,13 +83,13 @@ static int add_job(stage *s, const request *rq, const request_item *c, kv_err *e
                               .threshold = rq->codes.threshold,
                               .to = c->dtype,
                               .from = c->dtype,
-                              .code = (dev_code)rq->codes.code};
+                              .code = (quantise_code)rq->codes.code};
     s->n++;
     s->bytes += aligned_bytes(rq, c);
     return rc;
 }
 
-/* Brings those of one GPU to `to`. */
+/* Copies the small sources of one GPU to `to`. */
 static int run_stage(stage *s, request *rq, char *to, kv_err *e)
 {
     int rc = KV_OK;
@@ -111,7 +112,7 @@ static int run_stage(stage *s, request *rq, char *to, kv_err *e)
     return rc;
 }
 
-/* count of them, which need so many bytes. */
+/* Copies the `count` small sources of GPU id, of `bytes` together. */
 static int stage_on(request *rq, int id, int64_t count, int64_t bytes, char *to, kv_err *e)
 {
     stage s = {.gpu = gpu_find(e), .id = id};
@@ -125,6 +126,9 @@ static int stage_on(request *rq, int id, int64_t count, int64_t bytes, char *to,
     s.block = block;
     if (!rc)
         rc = run_stage(&s, rq, to, e);
+    kv_assert(rc || (s.n == count && s.bytes == bytes),
+              "gpu(%d) stages %lld bytes of %lld sources, and %lld of %lld were measured", id,
+              (long long)s.bytes, (long long)s.n, (long long)bytes, (long long)count);
     if (block)
         s.gpu->free(id, block);
     mem_free(s.more);
@@ -258,7 +262,7 @@ static int64_t first_out(const request *rq, const request_item *c)
     return -1;
 }
 
-/* What the first one received goes to the others. */
+/* Copies the elements that the first out received to the other outs. */
 static int spread(const gpu_ops *gpu, const request *rq, const request_item *c, int64_t first,
                   int64_t at, int64_t bytes, kv_err *e)
 {
@@ -286,7 +290,7 @@ int request_write_outs(const request *rq, const request_item *c, int64_t at, con
 int request_write_codes(const request *rq, const request_item *c, int64_t at, const push_codes *how,
                         const void *codes, int64_t n, kv_err *e)
 {
-    int64_t first = first_out(rq, c), bytes = dev_code_bytes((dev_code)how->code, n);
+    int64_t first = first_out(rq, c), bytes = quantise_bytes((quantise_code)how->code, n);
     const gpu_ops *gpu = first < 0 || n == 0 ? NULL : gpu_find(e);
     if (!gpu)
         return KV_OK;
@@ -301,7 +305,7 @@ int request_write_codes(const request *rq, const request_item *c, int64_t at, co
                    .src = &src,
                    .nsrc = 1,
                    .threshold = how->threshold,
-                   .code = (dev_code)how->code};
+                   .code = (quantise_code)how->code};
     rc = gpu->copy_in(id, block, codes, bytes, e);
     if (!rc)
         rc = gpu->run(id, GPU_DEQUANTISE, &job, 1, e);

@@ -1,18 +1,19 @@
-/* Pulls: what is asked for, and what comes of compressed sums. */
-#include <string.h>
-
+/* Pulls: requests that ask for parts, and write them as they come. */
 #include "array/device.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/request.h"
+#include "distributed/types.h"
+#include "distributed/worker_keys.h"
 
 enum { PULLED_TOGETHER = 1 << 20 /* bytes, about, of one request */ };
 
-/* ---- Asking and receiving ---- */
-
-net_step request_pull_step(const send_queue *q, const request_item *c, const chunk *p)
+static net_step send_pull(net_item *i)
 {
+    send_queue *q = (send_queue *)(void *)i;
     const request *rq = q->request;
+    const chunk *p = &rq->chunks[q->at];
+    const request_item *c = &rq->items[p->item];
     link_rec *r = net_reserve(q->item.peer, 0);
     if (!r)
         return NET_FULL;
@@ -22,37 +23,7 @@ net_step request_pull_step(const send_queue *q, const request_item *c, const chu
                     .request = rq->token,
                     .pull = {.round = c->round, .chunk = p - rq->chunks, .priority = rq->priority}};
     net_commit(q->item.peer);
-    return NET_ENDED;
-}
-
-/* Codes of n elements of a chunk, from one on, for the outs in host memory. */
-static void read_codes(const request *rq, const chunk *p, int64_t from, const push_codes *how,
-                       const char *codes, int64_t n)
-{
-    enum { SOME = 2048 }; /* a multiple of 8, so that codes begin at bytes */
-    float some[SOME];
-    for (int64_t at = 0; at < n; at += SOME) {
-        int64_t m = n - at < SOME ? n - at : SOME;
-        cpu_dev_ops.dequantise(some, codes + at / 8 * how->code, (dev_code)how->code,
-                               how->threshold, m);
-        request_value_here(rq, p, (from + at) * (int64_t)sizeof *some, some,
-                           m * (int64_t)sizeof *some);
-    }
-}
-
-/* The codes of a chunk. */
-void request_pull_codes(request *rq, const chunk *p, const link_rec *r)
-{
-    push_codes how;
-    kv_err e = {0};
-    const request_item *c = &rq->items[p->item];
-    int64_t at = (place_from(&c->place, p->part) + r->value.element) * (int64_t)sizeof(float);
-    memcpy(&how, r + 1, sizeof how);
-    const char *codes = (const char *)(r + 1) + sizeof how;
-    if (request_has_outs_here(rq, c))
-        read_codes(rq, p, r->value.element, &how, codes, r->value.elements);
-    if (request_write_codes(rq, c, at, &how, codes, r->value.elements, &e))
-        request_fail(rq, p, &e);
+    return request_next_chunk(q);
 }
 
 /* ---- Calls ---- */
@@ -66,6 +37,8 @@ static int make_pull(request **out, worker *w, const int64_t *numbers, const req
     if (rc)
         return rc;
     rq->pulls = true;
+    rq->name = "pull";
+    rq->step = send_pull;
     rq->outs = mem_alloc(n, sizeof *rq->outs, e);
     rc = rq->outs ? request_lay_out(rq, e) : KV_E_MEMORY;
     if (rc) {
@@ -82,8 +55,8 @@ static int make_pull(request **out, worker *w, const int64_t *numbers, const req
     return KV_OK;
 }
 
-/* How many of the pairs go together: those of whole keys, and few bytes, so that what is pulled
- * into the values of a push begins to come while the push is still being sent. */
+/* The number of pairs that go in one request: whole keys of few bytes, so that the elements that
+ * are pulled into the values of a push begin to come while the push is still being sent. */
 static int64_t pull_together(const worker *w, const int64_t *numbers, const request_pair *r,
                              int64_t n)
 {
@@ -110,18 +83,22 @@ static void commit_pull(request *rq)
     request_submit(rq, &w->store->calls.group);
 }
 
-static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *const *outs,
-                      const kv_call *how, kv_err *e)
+static int pull_found(worker *w, const int64_t *numbers, const kv_pairs *outs, const kv_call *how,
+                      kv_err *e)
 {
     request **list = NULL;
     request_pair *r = NULL;
-    int64_t nlist = 0, cap = 0;
-    int rc = request_sort(w, numbers, n, &r, e);
+    int64_t nlist = 0, cap = 0, n = 0;
+    int rc = request_sort(w, numbers, outs->n, &r, e);
+    for (int64_t i = 0; i < outs->n && !rc; i++) /* row_sparse ones stay as they are */
+        if (outs->arrays[r[i].i]->storage == KV_DEFAULT)
+            r[n++] = r[i];
     for (int64_t at = 0, some; at < n && !rc; at += some) {
         some = pull_together(w, numbers, r + at, n - at);
         rc = mem_grow(&list, &cap, nlist + 1, sizeof *list, e);
-        if (!rc && (rc = make_pull(&list[nlist], w, numbers, r + at, some, outs, how, e)) == KV_OK)
-            nlist++;
+        if (!rc)
+            rc = make_pull(&list[nlist], w, numbers, r + at, some, outs->arrays, how, e);
+        nlist += rc == KV_OK;
     }
     for (int64_t i = 0; i < nlist; i++)
         rc ? request_free(list[i]) : commit_pull(list[i]);
@@ -130,17 +107,48 @@ static int pull_found(worker *w, const int64_t *numbers, int64_t n, kv_array *co
     return rc;
 }
 
-int request_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
-                 const kv_call *how, kv_err *e)
+int request_pull(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
-    if (net_is_lost(e))
+    if (alive_is_lost(e))
         return KV_E_PEER;
-    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? worker_find(w, keys, n, NULL, numbers, e) : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = call_check_shape(&w->store->slots.items[numbers[i]], outs[i], "array", e);
+    int64_t *numbers = mem_alloc(outs->n, sizeof *numbers, e);
+    int rc = numbers ? worker_find(w, outs, false, numbers, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < outs->n && !rc; i++)
+        rc = call_check_shape(&w->store->slots.items[numbers[i]], outs->arrays[i], "array", e);
     if (!rc)
-        rc = pull_found(w, numbers, n, outs, how, e);
+        rc = pull_found(w, numbers, outs, how, e);
     mem_free(numbers);
     return rc;
+}
+
+/* Arrays that are filled by rows are pulled as dense ones first. */
+static int pull_filled(worker *w, const kv_pairs *outs, const kv_call *how, kv_err *e)
+{
+    int64_t n = outs->n;
+    kv_array **dense = mem_zalloc(n, sizeof *dense, e);
+    int rc = dense ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        kv_array *out = outs->arrays[i];
+        if (out->storage == KV_DEFAULT)
+            dense[i] = kv_array_ref(out);
+        else
+            rc = kv_array_new_raw(&dense[i], out->dtype, out->ndim, out->shape, out->ctx, e);
+    }
+    if (!rc)
+        rc = request_pull(w, &(kv_pairs){outs->keys, dense, n}, how, e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        if (outs->arrays[i]->storage != KV_DEFAULT)
+            rc = kv_array_copy(outs->arrays[i], dense[i], e);
+    for (int64_t i = 0; dense && i < n; i++)
+        kv_array_unref(dense[i]);
+    mem_free(dense);
+    return rc;
+}
+
+int worker_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
+{
+    bool fills = false;
+    for (int64_t i = 0; how && how->flags & KV_FILL_SPARSE && i < outs->n && !fills; i++)
+        fills = outs->arrays[i]->storage != KV_DEFAULT;
+    return fills ? pull_filled(self, outs, how, e) : request_pull(self, outs, how, e);
 }

@@ -1,12 +1,16 @@
-/* Pushes: what is sent of the values, and the host side of the updates that servers make of it. */
+/* Pushes: requests that send values, and the host side of the updates that servers make of them.
+ */
 #include <string.h>
 
 #include "array/device.h"
 #include "array/mirror.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/rank_residuals.h"
 #include "distributed/request.h"
+#include "distributed/types.h"
+#include "distributed/worker_keys.h"
 
 enum { CODES_AT_ONCE = 1 << 19 };
 
@@ -24,36 +28,33 @@ static const char *data_of(const request_item *c, int32_t part, int64_t *total)
     return request_elements(c) + place_from(&c->place, part) * each;
 }
 
-/* Whether so many bytes of a chunk are in host memory: it is looked at again when more are. */
+/* Returns true if the first `bytes` of a part are in host memory. If not, its queue is tried again
+ * when more have come. */
 static bool is_here(const request_item *c, int32_t part, int64_t bytes)
 {
     int64_t from = place_from(&c->place, part) * kv_dtype_bytes(c->dtype);
     return __atomic_load_n(&c->here, __ATOMIC_ACQUIRE) >= from + bytes;
 }
 
-void request_fill_push(const request *rq, const request_item *c, link_rec *r, bool first)
+static net_step send_elements(net_item *i)
 {
-    int64_t prefix = first ? c->host_bytes : 0;
-    r->kind = LINK_PUSH;
-    r->store = (uint16_t)rq->w->number;
-    r->push.round = c->round;
-    r->push.pulls = c->before;
-    r->request = rq->token;
-    if (prefix) {
-        r->flags |= LINK_HOST;
-        memcpy(r + 1, rq->host.data + c->host, (size_t)prefix);
-    }
-}
-
-static net_step send_elements(send_queue *q, request_item *c, int32_t part)
-{
+    send_queue *q = (send_queue *)(void *)i;
     request *rq = q->request;
+    const chunk *p = &rq->chunks[q->at];
+    request_item *c = &rq->items[p->item];
+    int32_t part = p->part;
     int64_t total, prefix = q->offset ? 0 : c->host_bytes;
     const char *data = data_of(c, part, &total);
     int64_t left = total - q->offset, n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
+    kv_assert(left >= 0, "a part of %lld bytes is sent from byte %lld on", (long long)total,
+              (long long)q->offset);
+    if (request_is_packed(c, part)) {
+        net_step s = request_direct_step(q, c);
+        return s == NET_ENDED ? request_next_chunk(q) : s;
+    }
     if (__atomic_load_n(&c->here, __ATOMIC_ACQUIRE) < 0) {
-        rq->waiting = 0; /* no server tells the end of what others lack as well */
-        return NET_ENDED;
+        rq->waiting = 0; /* the servers cannot complete this round, and tell no end of it */
+        return request_next_chunk(q);
     }
     if (!is_here(c, part, q->offset + n))
         return NET_FULL;
@@ -69,15 +70,21 @@ static net_step send_elements(send_queue *q, request_item *c, int32_t part)
         memcpy((char *)(r + 1) + prefix, data + q->offset, (size_t)n);
     q->offset += n;
     net_commit(q->item.peer);
-    return n == left ? NET_ENDED : NET_MORE;
+    return n == left ? request_next_chunk(q) : NET_MORE;
 }
 
-static net_step send_codes(send_queue *q, request_item *c, int32_t part)
+static net_step send_codes(net_item *i)
 {
+    send_queue *q = (send_queue *)(void *)i;
     request *rq = q->request;
-    dev_code code = (dev_code)rq->codes.code;
+    const chunk *p = &rq->chunks[q->at];
+    request_item *c = &rq->items[p->item];
+    int32_t part = p->part;
+    quantise_code code = (quantise_code)rq->codes.code;
     int64_t count = place_count(&c->place, part), left = count - q->offset;
-    int64_t n = left < CODES_AT_ONCE ? left : CODES_AT_ONCE, bytes = dev_code_bytes(code, n);
+    kv_assert(left >= 0, "codes of %lld elements are sent from element %lld on", (long long)count,
+              (long long)q->offset);
+    int64_t n = left < CODES_AT_ONCE ? left : CODES_AT_ONCE, bytes = quantise_bytes(code, n);
     int64_t prefix = q->offset ? 0 : c->host_bytes;
     int64_t from = place_from(&c->place, part) + q->offset;
     link_rec *r = net_reserve(q->item.peer, prefix + (int64_t)sizeof rq->codes + bytes);
@@ -97,17 +104,10 @@ static net_step send_codes(send_queue *q, request_item *c, int32_t part)
            (size_t)bytes);
     q->offset += n;
     net_commit(q->item.peer);
-    return n == left ? NET_ENDED : NET_MORE;
+    return n == left ? request_next_chunk(q) : NET_MORE;
 }
 
-net_step request_push_step(send_queue *q, request_item *c, const chunk *p)
-{
-    if (request_is_packed(c, p->part))
-        return request_direct_step(q, c);
-    return q->request->codes.code ? send_codes(q, c, p->part) : send_elements(q, c, p->part);
-}
-
-/* A part of which no row is pushed is told so: a round waits for it. */
+/* Every part gets a list of rows, even an empty one, because a round waits for every part. */
 static int encode_rows(request_item *c, kv_err *e)
 {
     const place *p = &c->place;
@@ -124,12 +124,12 @@ static int encode_rows(request_item *c, kv_err *e)
     return buf_check(&rows, e);
 }
 
-int request_push_encode(request *rq, request_item *c, kv_err *e)
+static int encode(request *rq, request_item *c, kv_err *e)
 {
     enum { WORD = 4 };
-    dev_code code = (dev_code)rq->codes.code;
+    quantise_code code = (quantise_code)rq->codes.code;
     if (code) {
-        c->blob_bytes = dev_code_bytes(code, c->place.size);
+        c->blob_bytes = quantise_bytes(code, c->place.size);
         int rc = c->staged ? KV_OK : mirror_host(c->residual, MIRROR_CHANGE, e);
         if (rc || c->staged)
             return rc;
@@ -138,8 +138,8 @@ int request_push_encode(request *rq, request_item *c, kv_err *e)
         if (!c->blob)
             return KV_E_MEMORY;
         memset(c->blob + c->blob_bytes, 0, WORD);
-        cpu_dev_ops.quantise(c->blob, c->residual->data, c->source->data, code, rq->codes.threshold,
-                             c->place.size);
+        quantise_encode(c->blob, c->residual->data, c->source->data, code, rq->codes.threshold,
+                        c->place.size);
         return KV_OK;
     }
     if (c->source->storage != KV_ROW_SPARSE)
@@ -158,7 +158,7 @@ static int check_value(const worker *w, int64_t number, const kv_array *a, kv_er
     return rc;
 }
 
-/* The host side of every update: the servers make it of what this rank says. */
+/* Runs the host side of every update here; the servers use its numbers. */
 static int run_host(request *rq, optimizer_draft *d, optimizer_step *steps, kv_err *e)
 {
     optimizer *o = rq->w->store->updater.optimizer;
@@ -208,8 +208,8 @@ static int find_residuals(request *rq, kv_err *e)
     return rc;
 }
 
-/* The first uses of a request that pushes are those of its sources, then come the residuals, those
- * that they begin as last. */
+/* Adds the residual of an item to the uses, behind the sources of the request. A residual that
+ * moves to another context also uses the old one, from which it begins. */
 static void commit_residual(request *rq, int64_t i, slot *s)
 {
     request_item *c = &rq->items[i];
@@ -228,6 +228,9 @@ static void commit_push(request *rq, const optimizer_draft *d, optimizer_step *s
     worker *w = rq->w;
     optimizer *o = steps ? w->store->updater.optimizer : NULL;
     rq->op.nuses = rq->nitems * (rq->codes.code ? 2 : 1);
+    kv_assert(!steps || w->store->updater.kind == UPDATER_RULE,
+              "%lld keys have the steps of a rule, and the updater is of kind %d",
+              (long long)rq->nitems, (int)w->store->updater.kind);
     for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
         worker_key *k = &w->keys[c->slot];
@@ -247,8 +250,7 @@ static void commit_push(request *rq, const optimizer_draft *d, optimizer_step *s
     w->store->changes++;
 }
 
-static int check_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                      int64_t *numbers, kv_err *e)
+static int check_push(worker *w, const kv_pairs *values, int64_t *numbers, kv_err *e)
 {
     if (w->done)
         return kv_err_set(e, KV_E_VALUE, "this worker is done: it pushes no more");
@@ -258,32 +260,48 @@ static int check_push(worker *w, const kv_key *keys, int64_t n, kv_array *const 
                    kv_type(w->store));
         return kv_err_hint(e, "set-optimizer sets one, in C kv_set_optimizer"), KV_E_VALUE;
     }
-    int rc = worker_find(w, keys, n, makes ? values : NULL, numbers, e);
-    for (int64_t i = 0; i < n && !rc; i++)
-        rc = check_value(w, numbers[i], values[i], e);
+    int rc = worker_find(w, values, makes, numbers, e);
+    for (int64_t i = 0; i < values->n && !rc; i++)
+        rc = check_value(w, numbers[i], values->arrays[i], e);
     return rc;
 }
 
-static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                      const int64_t *numbers, const kv_call *how, kv_err *e)
+static int make_push(request **out, worker *w, const kv_pairs *values, const int64_t *numbers,
+                     const kv_call *how, kv_err *e)
 {
-    request *rq = NULL;
     request_pair *r = NULL;
+    int rc = request_sort(w, numbers, values->n, &r, e);
+    if (!rc)
+        rc = request_new(out, w, numbers, r, values->n, 3 * values->n, how, e);
+    if (!rc)
+        rc = request_sum_values(*out, values, r, e);
+    mem_free(r);
+    return rc;
+}
+
+int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
+{
+    worker *w = self;
+    request *rq = NULL;
     optimizer_step *steps = NULL;
     optimizer_draft d;
-    optimizer *o = w->store->updater.kind == UPDATER_RULE ? w->store->updater.optimizer : NULL;
-    int rc = request_sort(w, numbers, n, &r, e);
-    if (!rc)
-        rc = request_new(&rq, w, numbers, r, n, 3 * n, how, e);
-    if (!rc)
-        rc = request_sum_values(rq, keys, r, values, e);
-    if (!rc && o && !w->how.is_async) {
+    if (alive_is_lost(e))
+        return KV_E_PEER;
+    int64_t *numbers = mem_alloc(values->n, sizeof *numbers, e);
+    int rc = numbers ? check_push(w, values, numbers, e) : KV_E_MEMORY;
+    if (!rc && (rc = checkpoint_push(w, numbers, values->n, e)) == KV_OK)
+        rc = make_push(&rq, w, values, numbers, how, e);
+    if (!rc && w->store->updater.kind == UPDATER_RULE && !w->how.is_async) {
         steps = mem_zalloc(rq->nitems, sizeof *steps, e);
-        optimizer_begin(o, &d);
+        optimizer_begin(w->store->updater.optimizer, &d);
         rc = steps ? run_host(rq, &d, steps, e) : KV_E_MEMORY;
     }
-    if (!rc && (rc = find_residuals(rq, e)) == KV_OK)
+    if (!rc && (rc = find_residuals(rq, e)) == KV_OK) {
+        rq->name = "push";
+        rq->step = rq->codes.code ? send_codes : send_elements;
+        rq->encode = encode;
         rc = request_lay_out(rq, e);
+    }
     if (!rc) {
         request_backpressure(rq);
         commit_push(rq, &d, steps);
@@ -291,25 +309,10 @@ static int push_found(worker *w, const kv_key *keys, int64_t n, kv_array *const 
     for (int64_t i = 0; steps && i < rq->nitems; i++)
         optimizer_release_step(&steps[i]);
     mem_free(steps);
-    mem_free(r);
+    mem_free(numbers);
     if (!rc)
         request_submit(rq, &w->store->calls.group);
     else if (rq)
         request_free(rq);
-    return rc;
-}
-
-int request_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                 const kv_call *how, kv_err *e)
-{
-    if (net_is_lost(e))
-        return KV_E_PEER;
-    int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? check_push(w, keys, n, values, numbers, e) : KV_E_MEMORY;
-    if (!rc)
-        rc = checkpoint_push(w, numbers, n, e);
-    if (!rc)
-        rc = push_found(w, keys, n, values, numbers, how, e);
-    mem_free(numbers);
     return rc;
 }

@@ -3,17 +3,19 @@
  * where its parts are added up is settled like the places of other types.
  *
  * One request sends the parts of its keys and receives their sums. Those that this rank adds up
- * itself are not sent: sums.c reads them in place.
+ * itself are not sent: rounds.c reads them in place.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "array/device.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/call.h"
 #include "distributed/request.h"
-#include "distributed/sums.h"
+#include "distributed/rounds.h"
 #include "distributed/types.h"
+#include "distributed/worker_keys.h"
 
 /* ---- Sending ---- */
 
@@ -39,22 +41,46 @@ static link_rec record_of(const request *rq, const request_item *c, const chunk 
                       .request = rq->token,
                       .add = {.round = c->round,
                               .chunk = p - rq->chunks,
-                              .priority = sooner, /* answers go before what is still to be asked */
+                              .priority = sooner, /* answers go before new requests */
                               .dtype = c->dtype}};
 }
 
-net_step reduce_step(send_queue *q, request_item *c, const chunk *p)
+/* The sum of a part that this rank has added up itself. */
+static void end_own(uint64_t token, int64_t number, const char *sum)
 {
+    request *rq = request_find(token);
+    if (!rq)
+        return;
+    const chunk *p = &rq->chunks[number];
+    const request_item *c = &rq->items[p->item];
+    request_value(rq, p, 0, sum, place_count(&c->place, p->part) * kv_dtype_bytes(c->dtype));
+    request_chunk_ended(rq, p);
+    request_look_at_end(rq);
+}
+
+static net_step send_add(net_item *i)
+{
+    send_queue *q = (send_queue *)(void *)i;
     request *rq = q->request;
+    const chunk *p = &rq->chunks[q->at];
+    const request_item *c = &rq->items[p->item];
     int64_t each = kv_dtype_bytes(c->dtype);
     int64_t bytes = place_count(&c->place, p->part) * each;
     const char *data = request_elements(c) + place_from(&c->place, p->part) * each;
     if (q->item.peer == net_rank()) {
         kv_err e = {0};
-        link_rec own = record_of(rq, c, p, bytes);
-        if (sums_own(server_store(rq->w->number), &own, data, out_of(rq, c, p), &e))
-            reduce_ended(rq->token, own.add.chunk, NULL, &e);
-        return NET_ENDED;
+        link_rec r = record_of(rq, c, p, bytes);
+        own_add own = {data, out_of(rq, c, p), end_own};
+        server_state *s = server_store(rq->w->number);
+        int rc = kv_assert(s, "rank %d adds to its own sums of store %d, which it does not serve",
+                           net_rank(), rq->w->number)
+                     ? rounds_add(s, net_rank(), &r, &own, &e)
+                     : kv_assert_report(&e);
+        if (rc) {
+            request_fail(rq, p, &e);
+            request_chunk_ended(rq, p);
+        }
+        return request_next_chunk(q);
     }
     if (rq->broadcasts && net_rank() != 0)
         bytes = 0;
@@ -65,67 +91,41 @@ net_step reduce_step(send_queue *q, request_item *c, const chunk *p)
     if (bytes)
         memcpy(r + 1, data, (size_t)bytes);
     net_commit(q->item.peer);
-    return NET_ENDED;
-}
-
-void reduce_ended(uint64_t token, int64_t number, const char *data, const kv_err *why)
-{
-    request *rq = request_find(token);
-    if (!rq)
-        return;
-    const chunk *p = &rq->chunks[number];
-    const request_item *c = &rq->items[p->item];
-    if (why->code && !rq->error.code) {
-        rq->error = *why;
-        kv_err_key(&rq->error, &c->key);
-    }
-    if (data)
-        request_value(rq, p, 0, data, place_count(&c->place, p->part) * kv_dtype_bytes(c->dtype));
-    request_chunk_ended(rq, p);
-    request_look_at_end(rq);
+    return request_next_chunk(q);
 }
 
 /* ---- Checks ---- */
 
-static int check_dense(const worker *w, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                       kv_err *e)
+static int check_dense(const worker *w, const kv_pairs *p, kv_err *e)
 {
-    for (int64_t i = 0; i < n; i++) {
-        if (arrays[i]->storage == KV_DEFAULT)
+    for (int64_t i = 0; i < p->n; i++) {
+        if (p->arrays[i]->storage == KV_DEFAULT)
             continue;
         kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" takes no row_sparse arrays",
                    kv_type(w->store));
-        return kv_err_key(e, &keys[i]), KV_E_UNSUPPORTED;
+        return kv_err_key(e, &p->keys[i]), KV_E_UNSUPPORTED;
     }
     return KV_OK;
 }
 
-static int check_values(const worker *w, const kv_key *keys, const int64_t *numbers, int64_t n,
-                        kv_array *const *values, kv_err *e)
+static int check_values(const worker *w, const kv_pairs *values, const int64_t *numbers, kv_err *e)
 {
     int rc = KV_OK;
-    for (int64_t i = 0; i < n && !rc; i++) {
+    for (int64_t i = 0; i < values->n && !rc; i++) {
         const slot *s = &w->store->slots.items[numbers[i]];
-        rc = call_check_shape(s, values[i], "value", e);
-        if (!rc && values[i]->dtype != s->stored->dtype) {
+        const kv_array *value = values->arrays[i];
+        rc = call_check_shape(s, value, "value", e);
+        if (!rc && value->dtype != s->stored->dtype) {
             rc = kv_err_set(e, KV_E_DTYPE, "the ranks add up the key as %s, this value is %s",
                             kv_dtype_name((kv_dtype)s->stored->dtype),
-                            kv_dtype_name((kv_dtype)values[i]->dtype));
-            kv_err_key(e, &keys[i]);
+                            kv_dtype_name((kv_dtype)value->dtype));
+            kv_err_key(e, &values->keys[i]);
         }
     }
     return rc;
 }
 
 /* ---- Calls ---- */
-
-/* The two lists of a call. */
-typedef struct lists {
-    const kv_key *keys, *okeys;
-    kv_array *const *values, *const *outs;
-    int64_t n, nouts;
-    bool in_place;
-} lists;
 
 static int no_value(const kv_key *key, kv_err *e)
 {
@@ -135,22 +135,20 @@ static int no_value(const kv_key *key, kv_err *e)
 }
 
 /* Gives each item the outs of its key. */
-static int give_outs(request *rq, const lists *l, const int64_t *numbers, const request_pair *r,
-                     kv_err *e)
+static int give_outs(request *rq, const kv_pairs *outs, const int64_t *numbers,
+                     const request_pair *r, kv_err *e)
 {
     int64_t at = 0;
     for (int64_t i = 0; i < rq->nitems; i++) {
         request_item *c = &rq->items[i];
         c->first = at;
-        while (at < l->nouts && numbers[r[at].i] == c->slot) {
-            rq->outs[at] = l->outs[r[at].i];
+        while (at < outs->n && numbers[r[at].i] == c->slot) {
+            rq->outs[at] = outs->arrays[r[at].i];
             at++;
         }
         c->n = at - c->first;
     }
-    if (at == l->nouts)
-        return KV_OK;
-    return no_value(&l->okeys[r[at].i], e);
+    return at == outs->n ? KV_OK : no_value(&outs->keys[r[at].i], e);
 }
 
 static int by_address(const void *a, const void *b)
@@ -204,31 +202,36 @@ static void commit(request *rq)
     request_submit(rq, &w->store->calls.group);
 }
 
-static int make_request(worker *w, const lists *l, const int64_t *numbers, const int64_t *onumbers,
-                        bool broadcasts, const kv_call *how, kv_err *e)
+static int make_request(worker *w, const kv_pairs *values, const int64_t *numbers,
+                        const kv_pairs *outs, const int64_t *onumbers, bool broadcasts,
+                        const kv_call *how, kv_err *e)
 {
+    int64_t n = values->n;
     request *rq = NULL;
     request_pair *r = NULL, *or = NULL;
-    int rc = request_sort(w, numbers, l->n, &r, e);
+    int rc = request_sort(w, numbers, n, &r, e);
     if (!rc)
-        rc = request_sort(w, onumbers, l->nouts, &or, e);
+        rc = request_sort(w, onumbers, outs->n, &or, e);
     if (!rc)
-        rc = request_new(&rq, w, numbers, r, l->n, l->n + l->nouts, how, e);
-    if (!rc && broadcasts && rq->nitems < l->n)
+        rc = request_new(&rq, w, numbers, r, n, n + outs->n, how, e);
+    if (!rc && broadcasts && rq->nitems < n)
         rc = kv_err_set(e, KV_E_KEY, "a key stands twice in the call");
     if (!rc)
-        rc = request_sum_values(rq, l->keys, r, l->values, e);
-    if (!rc && !(rq->outs = mem_alloc(l->nouts, sizeof(kv_array *), e)))
+        rc = request_sum_values(rq, values, r, e);
+    if (!rc && !(rq->outs = mem_alloc(outs->n, sizeof(kv_array *), e)))
         rc = KV_E_MEMORY;
     if (!rc)
-        rc = give_outs(rq, l, onumbers, or, e);
-    if (!rc)
+        rc = give_outs(rq, outs, onumbers, or, e);
+    if (!rc) {
+        rq->name = "pushpull";
+        rq->step = send_add;
         rc = request_lay_out(rq, e);
+    }
     if (!rc) {
         rq->sums = true;
         rq->broadcasts = broadcasts;
-        rq->nouts = l->nouts;
-        if (!l->in_place)
+        rq->nouts = outs->n;
+        if (outs != values)
             rc = copy_shared(rq, e);
         if (rc)
             rq->nouts = 0; /* they are not referenced yet */
@@ -242,57 +245,55 @@ static int make_request(worker *w, const lists *l, const int64_t *numbers, const
     return rc;
 }
 
-/* The slots of the outs, which are those of values. */
-static int find_outs(const worker *w, const lists *l, int64_t *onumbers, kv_err *e)
+/* The slots of the outs, which are the slots of the values. */
+static int find_outs(const worker *w, const kv_pairs *outs, int64_t *onumbers, kv_err *e)
 {
     const slot_table *t = &w->store->slots;
     int64_t guess = 0;
     int rc = KV_OK;
-    for (int64_t i = 0; i < l->nouts && !rc; i++) {
-        onumbers[i] = slot_find(t, &l->okeys[i], guess);
+    for (int64_t i = 0; i < outs->n && !rc; i++) {
+        onumbers[i] = slot_find(t, &outs->keys[i], guess);
         guess = onumbers[i] + 1;
-        rc = onumbers[i] < 0 ? no_value(&l->okeys[i], e)
-                             : call_check_shape(&t->items[onumbers[i]], l->outs[i], "array", e);
+        rc = onumbers[i] < 0
+                 ? no_value(&outs->keys[i], e)
+                 : call_check_shape(&t->items[onumbers[i]], outs->arrays[i], "array", e);
     }
     return rc;
 }
 
-static int run_call(worker *w, const lists *l, bool broadcasts, const kv_call *how, kv_err *e)
+static int run_call(worker *w, const kv_pairs *values, const kv_pairs *outs, bool broadcasts,
+                    const kv_call *how, kv_err *e)
 {
-    if (net_is_lost(e))
+    if (alive_is_lost(e))
         return KV_E_PEER;
-    int rc = check_dense(w, l->keys, l->n, l->values, e);
-    if (rc || (rc = check_dense(w, l->okeys, l->nouts, l->outs, e)))
+    int rc = check_dense(w, values, e);
+    if (rc || (rc = check_dense(w, outs, e)))
         return rc;
-    int64_t *numbers = mem_alloc(l->n, sizeof *numbers, e);
-    int64_t *onumbers = mem_alloc(l->nouts, sizeof *onumbers, e);
+    int64_t *numbers = mem_alloc(values->n, sizeof *numbers, e);
+    int64_t *onumbers = mem_alloc(outs->n, sizeof *onumbers, e);
     rc = numbers && onumbers ? KV_OK : KV_E_MEMORY;
     if (!rc)
-        rc = worker_find(w, l->keys, l->n, l->values, numbers, e);
+        rc = worker_find(w, values, true, numbers, e);
     if (!rc)
-        rc = check_values(w, l->keys, numbers, l->n, l->values, e);
+        rc = check_values(w, values, numbers, e);
     if (!rc)
-        rc = find_outs(w, l, onumbers, e);
+        rc = find_outs(w, outs, onumbers, e);
     if (!rc)
-        rc = make_request(w, l, numbers, onumbers, broadcasts, how, e);
+        rc = make_request(w, values, numbers, outs, onumbers, broadcasts, how, e);
     w->store->changes += rc == KV_OK;
     mem_free(numbers);
     mem_free(onumbers);
     return rc;
 }
 
-int worker_pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+int worker_pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                     kv_err *e)
 {
-    lists l = {keys, okeys, values, outs, n, nouts, outs == values && okeys == keys};
-    return run_call(self, &l, false, how, e);
+    return run_call(self, values, outs, false, how, e);
 }
 
-int worker_broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                     const kv_key *okeys, int64_t nouts, kv_array *const *outs,
-                     const kv_call *how, kv_err *e)
+int worker_broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
+                     kv_err *e)
 {
-    lists l = {keys, okeys, values, outs, n, nouts, outs == values && okeys == keys};
-    return run_call(self, &l, true, how, e);
+    return run_call(self, values, outs, true, how, e);
 }

@@ -1,12 +1,12 @@
-/* What comes is collected by part; news of parts are looked at when the net settles, all together.
- */
+/* Records are only collected when they come. The net settles after each batch of them, and then all
+ * parts with news are looked at together, so that many small rounds cost one push to the store. */
 #include "distributed/rounds.h"
 
 #include <string.h>
 
 #include "array/device.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/store.h"
 #include "distributed/parts.h"
 
 /* ---- Contributions ---- */
@@ -16,6 +16,9 @@ static round *new_round(server_state *s, part *p, int64_t number, int worker)
     kv_err unused = {0};
     int64_t n = s->how.is_async ? 1 : s->how.workers;
     round *x = s->spare;
+    kv_assert(number > (s->how.is_async ? p->workers[worker].applied : p->applied),
+              "round %lld of part %lld begins behind its end", (long long)number,
+              (long long)p->id);
     if (x)
         s->spare = x->next;
     else if (!(x = mem_alloc(1, sizeof *x + (size_t)n * sizeof *x->by, &unused)))
@@ -40,31 +43,8 @@ static round *find_round(server_state *s, part *p, int64_t number, int worker)
     return new_round(s, p, number, worker);
 }
 
-static void drop_data(contribution *c)
-{
-    if (c->owned)
-        mem_free(c->data);
-    c->data = NULL;
-    c->owned = false;
-}
-
-static void free_round(server_state *s, part *p, round *x)
-{
-    int64_t n = s->how.is_async ? 1 : s->how.workers;
-    for (round **at = &p->rounds; *at; at = &(*at)->next) {
-        if (*at == x) {
-            *at = x->next;
-            break;
-        }
-    }
-    for (int64_t i = 0; i < n; i++)
-        drop_data(&x->by[i]);
-    x->next = s->spare;
-    s->spare = x;
-}
-
-/* The host side of an update, which stands in front of a push, as the worker of the lowest rank
- * says it, or the first that comes. Returns what follows it. */
+/* Reads the host step of an update, which stands in front of a push. The round keeps that of the
+ * lowest rank, because all ranks must apply the same one. Returns the address behind it. */
 static const char *take_host(round *x, const char *data, bool is_lowest)
 {
     int64_t n;
@@ -83,12 +63,12 @@ static const char *take_host(round *x, const char *data, bool is_lowest)
 static int lowest(const server_state *s)
 {
     for (int i = 0; i < s->how.workers; i++)
-        if (!s->done[i])
+        if (!s->workers[i].done)
             return i;
     return 0;
 }
 
-/* Memory for a contribution of which only some bytes, or codes, have come. */
+/* Memory of its own for a contribution that comes in several records, or as codes. */
 static char *own_data(contribution *c, int64_t bytes)
 {
     kv_err unused = {0};
@@ -98,6 +78,16 @@ static char *own_data(contribution *c, int64_t bytes)
         c->bytes = bytes;
     }
     return c->data;
+}
+
+/* Leaves the bytes of a contribution in the link's memory; keep_lent copies them if the round has
+ * not ended when settling does. */
+static void lend_data(server_state *s, contribution *c, const char *data, int64_t bytes)
+{
+    c->data = (char *)(uintptr_t)data;
+    c->bytes = bytes;
+    c->next_lent = s->lent;
+    s->lent = c;
 }
 
 static int take_data(server_state *s, part *p, const link_rec *r, contribution *c, const char *data,
@@ -113,8 +103,8 @@ static int take_data(server_state *s, part *p, const link_rec *r, contribution *
             return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
         int64_t per = 8 / how.code, left = p->count - r->push.element;
         int64_t count = (n - (int64_t)sizeof how) * per;
-        cpu_dev_ops.dequantise((float *)(void *)to + r->push.element, data + sizeof how,
-                               (dev_code)how.code, how.threshold, count < left ? count : left);
+        quantise_decode((float *)(void *)to + r->push.element, data + sizeof how,
+                        (quantise_code)how.code, how.threshold, count < left ? count : left);
         return KV_OK;
     }
     if (r->flags & LINK_PACKED) {
@@ -129,10 +119,7 @@ static int take_data(server_state *s, part *p, const link_rec *r, contribution *
                           (long long)r->push.total, (long long)p->bytes);
     c->sparse = sparse;
     if (stays && n == r->push.total) {
-        c->data = (char *)(uintptr_t)data;
-        c->bytes = n;
-        c->next_lent = s->lent;
-        s->lent = c;
+        lend_data(s, c, data, n);
         return KV_OK;
     }
     char *to = own_data(c, r->push.total);
@@ -144,31 +131,14 @@ static int take_data(server_state *s, part *p, const link_rec *r, contribution *
     return KV_OK;
 }
 
-int rounds_push(server_state *s, int rank, const link_rec *r, kv_err *e)
+/* All of a contribution has come. */
+static void complete(server_state *s, part *p, round *x, int rank, uint64_t request)
 {
-    part *p = parts_find(s, r->part);
-    const char *data = (const char *)(r + 1);
-    if (!p)
-        return kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
-    part_worker *w = &p->workers[rank];
-    if (r->push.round <= w->applied)
-        return KV_OK; /* once is enough */
-    if (!s->how.is_async && r->push.round <= p->applied)
-        return kv_err_set(e, KV_E_TIMEOUT, "this push came when its round had been given up");
-    round *x = find_round(s, p, r->push.round, rank);
-    if (!x)
-        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
     contribution *c = &x->by[s->how.is_async ? 0 : rank];
-    if (c->complete)
-        return KV_OK;
-    if (r->flags & LINK_HOST)
-        data = take_host(x, data, rank == lowest(s));
-    int rc = take_data(s, p, r, c, data, rank != net_rank(), e);
-    if (rc || !(r->flags & LINK_LAST))
-        return rc;
+    kv_assert(!c->complete, "rank %d completes its values of round %lld a second time", rank,
+              (long long)x->number);
     c->complete = true;
-    c->request = r->request;
-    c->before = r->push.pulls;
+    c->request = request;
     x->have++;
     if (rank == lowest(s)) {
         x->optimizer = s->optimizers_come;
@@ -176,7 +146,90 @@ int rounds_push(server_state *s, int rank, const link_rec *r, kv_err *e)
         x->counted = !s->how.is_async;
     }
     parts_touch(s, p);
+}
+
+/* The round to which a push belongs; NULL: it is over, or with an error: key, timeout, memory. */
+static round *find_pushed(server_state *s, part *p, int rank, const link_rec *r, kv_err *e)
+{
+    if (!p)
+        kv_err_set(e, KV_E_KEY, "there is no such key on server %d", net_rank());
+    if (!p || r->push.round <= p->workers[rank].applied)
+        return NULL; /* it was applied already */
+    if (!s->how.is_async && r->push.round <= p->applied) {
+        kv_err_set(e, KV_E_TIMEOUT, "this push came when its round had been given up");
+        return NULL;
+    }
+    round *x = find_round(s, p, r->push.round, rank);
+    if (!x)
+        kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+    return x && x->by[s->how.is_async ? 0 : rank].complete ? NULL : x;
+}
+
+void rounds_push(int rank, const link_rec *r)
+{
+    kv_err e = {0};
+    const char *data = (const char *)(r + 1), *end = data + r->bytes;
+    server_state *s = server_store_of(r, &e);
+    part *p = s ? parts_find(s, r->part) : NULL;
+    round *x = s ? find_pushed(s, p, rank, r, &e) : NULL;
+    contribution *c = x ? &x->by[s->how.is_async ? 0 : rank] : NULL;
+    if (c && r->flags & LINK_HOST)
+        data = take_host(x, data, rank == lowest(s));
+    bool plain = c && !(r->flags & (LINK_CODES | LINK_SPARSE | LINK_PACKED));
+    if (plain && rank != net_rank() && end - data == p->bytes && r->push.total == p->bytes)
+        lend_data(s, c, data, p->bytes);
+    else if (c)
+        take_data(s, p, r, c, data, rank != net_rank(), &e);
+    if (e.code) {
+        server_fail(rank, r->request, r->store, r->part, &e);
+    } else if (c && r->flags & LINK_LAST) {
+        c->before = r->push.pulls;
+        complete(s, p, x, rank, r->request);
+    }
+}
+
+int rounds_add(server_state *s, int rank, const link_rec *r, const own_add *own, kv_err *e)
+{
+    part *p = parts_of_sum(s, r->part, e);
+    bool broadcast = r->flags & LINK_BROADCAST;
+    if (!p)
+        return e->code;
+    if (r->add.round <= p->applied)
+        return kv_err_set(e, KV_E_TIMEOUT,
+                          "these values came when their round had been given up");
+    round *x = find_round(s, p, r->add.round, rank);
+    if (!x)
+        return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+    contribution *c = &x->by[rank];
+    if (c->complete)
+        return kv_err_set(e, KV_E_INTERNAL, "rank %d contributes twice to one round", rank);
+    if (own)
+        x->own = *own;
+    if (!broadcast || rank == 0) { /* the others bring no elements to a broadcast */
+        if (p->bytes && p->bytes != r->bytes)
+            return kv_err_set(e, KV_E_SHAPE, "a push of %lld bytes came for %lld",
+                              (long long)r->bytes, (long long)p->bytes);
+        p->dtype = (kv_dtype)r->add.dtype;
+        p->bytes = r->bytes;
+        p->count = p->bytes / kv_dtype_bytes(p->dtype);
+        if (own)
+            *c = (contribution){.data = (char *)(uintptr_t)own->data, .bytes = r->bytes};
+        else
+            lend_data(s, c, (const char *)(r + 1), r->bytes);
+    }
+    x->broadcasts += broadcast;
+    c->chunk = r->add.chunk;
+    c->priority = r->add.priority;
+    complete(s, p, x, rank, r->request);
     return KV_OK;
+}
+
+void rounds_take_add(int rank, const link_rec *r)
+{
+    kv_err e = {0};
+    server_state *s = server_store_of(r, &e);
+    if (!s || rounds_add(s, rank, r, NULL, &e))
+        server_fail(rank, r->request, r->store, r->part, &e);
 }
 
 /* ---- Rounds ---- */
@@ -185,7 +238,7 @@ static int64_t slowest(const server_state *s, const part *p)
 {
     int64_t least = INT64_MAX;
     for (int i = 0; i < s->how.workers; i++)
-        if (!s->done[i] && p->workers[i].applied < least)
+        if (!s->workers[i].done && p->workers[i].applied < least)
             least = p->workers[i].applied;
     return least == INT64_MAX ? 0 : least;
 }
@@ -204,7 +257,7 @@ static round *ready_sync(const server_state *s, const part *p)
     if (x->optimizer > s->optimizers_set)
         return NULL;
     for (int i = 0; i < s->how.workers; i++) {
-        if (!x->by[i].complete ? !s->done[i] : !may_follow(p, i, &x->by[i]))
+        if (server_lacks(s, x, i) || (x->by[i].complete && !may_follow(p, i, &x->by[i])))
             return NULL;
     }
     return x;
@@ -222,12 +275,7 @@ static round *ready_async(const server_state *s, const part *p)
     return NULL;
 }
 
-static round *ready(const server_state *s, const part *p)
-{
-    return s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
-}
-
-/* What a batch of rounds pushes. */
+/* Adds the keys and values of a round to the batch, which is one push to the store. */
 static int add_values(server_state *s, part *p, round *x, kv_err *e)
 {
     int64_t n = s->how.is_async ? 1 : s->how.workers;
@@ -255,17 +303,17 @@ static int add_values(server_state *s, part *p, round *x, kv_err *e)
     return rc;
 }
 
-static void drop_values(server_state *s)
-{
-    while (s->nvalues > 0)
-        kv_array_unref(s->values[--s->nvalues]);
-}
-
 /* Tells the workers of a round how it went, and forgets it. */
 static void end_round(server_state *s, part *p, round *x, const kv_err *why)
 {
     int64_t n = s->how.is_async ? 1 : s->how.workers;
     p->contributors = 0;
+    kv_assert(s->how.is_async || p->rounds == x,
+              "round %lld of part %lld ends before an earlier one", (long long)x->number,
+              (long long)p->id);
+    kv_assert(s->how.is_async || x->number == p->applied + 1,
+              "round %lld of part %lld ends behind round %lld", (long long)x->number,
+              (long long)p->id, (long long)p->applied);
     for (int64_t i = 0; i < n; i++) {
         int worker = s->how.is_async ? x->worker : (int)i;
         if (!x->by[i].complete)
@@ -274,17 +322,30 @@ static void end_round(server_state *s, part *p, round *x, const kv_err *why)
         p->workers[worker].applied = x->number;
         if (why->code)
             server_fail(worker, x->by[i].request, s->number, p->id, why);
-        else
+        else if (p->keeps)
             server_note_done(s, worker, x->by[i].request);
+        else
+            server_send_sum(s, p, x, worker);
     }
+    kv_assert(p->contributors == x->have, "round %lld has %d contributions and tells %d workers",
+              (long long)x->number, x->have, p->contributors);
     p->applied++;
     s->rounds++;
     s->open_rounds -= x->counted;
-    free_round(s, p, x);
+    kv_assert(s->open_rounds >= 0, "store %d has %lld open rounds", s->number,
+              (long long)s->open_rounds);
+    if (x->replies > 0)
+        parts_take_off(s, p, x); /* its sum stays until it is sent */
+    else if (x->sum && !why->code)
+        server_end_sum(s, p, x);
+    else
+        parts_free_round(s, p, x);
 }
 
 void rounds_give_up(server_state *s, part *p, round *x, const kv_err *why)
 {
+    kv_assert(x->replies == 0, "round %lld is given up while %d workers are sent its sum",
+              (long long)x->number, x->replies);
     end_round(s, p, x, why);
     for (server_pull **at = &p->pulls; *at;) {
         server_pull *y = *at;
@@ -300,64 +361,44 @@ void rounds_give_up(server_state *s, part *p, round *x, const kv_err *why)
     parts_touch(s, p);
 }
 
-static int push_batch(server_state *s, kv_err *e)
-{
-    int rc = kv_push(s->store, s->keys, s->nvalues, s->values, NULL, e);
-    if (!rc)
-        rc = kv_wait(s->store, e);
-    return rc;
-}
-
-/* Pushes the rounds from … to - 1 of the batch, and where that fails each alone: a round that fails
- * keeps the old value. */
+/* Pushes the rounds from … to - 1 of the batch. If that fails, each is pushed alone, so that only
+ * the parts at fault keep their old values. */
 static void apply_batch(server_state *s, int64_t from, int64_t to)
 {
     kv_err e = {0};
     int rc = KV_OK;
+    kv_assert(s->nvalues == 0, "a batch begins with %lld values of another one",
+              (long long)s->nvalues);
     for (int64_t i = from; i < to && !rc; i++)
-        rc = add_values(s, s->batch[i], s->batch_rounds[i], &e);
-    if (!rc)
-        rc = push_batch(s, &e);
-    drop_values(s);
+        rc = add_values(s, s->batch[i], s->batch[i]->applying, &e);
+    if (!rc && (rc = kv_push(s->store, s->keys, s->nvalues, s->values, NULL, &e)) == KV_OK)
+        rc = kv_wait(s->store, &e);
+    while (s->nvalues > 0)
+        kv_array_unref(s->values[--s->nvalues]);
     if (rc && to - from > 1) {
         for (int64_t i = from; i < to; i++)
             apply_batch(s, i, i + 1);
         return;
     }
     for (int64_t i = from; i < to; i++)
-        end_round(s, s->batch[i], s->batch_rounds[i], &e);
+        end_round(s, s->batch[i], s->batch[i]->applying, &e);
 }
 
-/* All rounds that are ready, one of each part. */
-static bool apply_ready(server_state *s)
+/* Rounds that need the store are pushed to it together. False: there is no memory; the round stays
+ * ready, and the next settling tries again. */
+static bool add_to_batch(server_state *s, part *p, round *x)
 {
     kv_err unused = {0};
-    bool any = false;
-    s->nbatch = 0;
-    for (part *p = s->touched; p; p = p->next_touched) {
-        round *x = ready(s, p);
-        if (!x)
-            continue;
-        if (server_is_sum(s, p, x)) {
-            kv_err e = {0};
-            server_add_up(s, p, x, &e);
-            end_round(s, p, x, &e);
-            any = true;
-            continue;
-        }
-        if (mem_grow(&s->batch, &s->batch_cap, s->nbatch + 1, sizeof *s->batch, &unused) ||
-            mem_grow(&s->batch_rounds, &s->batch_rounds_cap, s->nbatch + 1,
-                     sizeof *s->batch_rounds, &unused))
-            break;
-        server_drop_codes(p);
-        p->origin.given = x->has_host_step ? &x->host_step : NULL;
-        p->origin.numbers = x->numbers;
-        s->batch[s->nbatch] = p;
-        s->batch_rounds[s->nbatch++] = x;
-    }
-    if (s->nbatch)
-        apply_batch(s, 0, s->nbatch);
-    return any || s->nbatch > 0;
+    if (mem_grow(&s->batch, &s->batch_cap, s->nbatch + 1, sizeof *s->batch, &unused))
+        return false;
+    kv_assert(p->replies == 0, "part %lld is updated while %d workers are sent its values",
+              (long long)p->id, p->replies);
+    parts_drop_codes(p);
+    p->origin.given = x->has_host_step ? &x->host_step : NULL;
+    p->origin.numbers = x->numbers;
+    p->applying = x;
+    s->batch[s->nbatch++] = p;
+    return true;
 }
 
 /* ---- Pulls ---- */
@@ -379,11 +420,14 @@ static int add_pull(server_state *s, int64_t id, const server_pull *pull, kv_err
     return KV_OK;
 }
 
-int rounds_pull(server_state *s, int rank, const link_rec *r, kv_err *e)
+void rounds_pull(int rank, const link_rec *r)
 {
+    kv_err e = {0};
+    server_state *s = server_store_of(r, &e);
     const server_pull x = {.rank = rank, .request = r->request, .round = r->pull.round,
                            .index = r->pull.chunk, .priority = r->pull.priority};
-    return add_pull(s, r->part, &x, e);
+    if (!s || add_pull(s, r->part, &x, &e))
+        server_fail(rank, r->request, r->store, r->part, &e);
 }
 
 int rounds_pull_rows(server_state *s, int rank, const link_rec *r, kv_err *e)
@@ -416,7 +460,7 @@ static bool may_answer(server_state *s, const part *p, const server_pull *x)
     return true;
 }
 
-/* Says whether it answered any: pushes may have waited for that. */
+/* Says whether it answered any, because a push waits for the pulls before it. */
 static bool answer_pulls(server_state *s, part *p)
 {
     bool any = false;
@@ -446,7 +490,7 @@ static bool answer_pulls(server_state *s, part *p)
 static int ended_without(const server_state *s, const round *x)
 {
     for (int i = 0; i < s->how.workers && x->have > 0; i++)
-        if (!x->by[i].complete && s->ended[i] && !s->done[i])
+        if (server_lacks(s, x, i) && s->workers[i].ended)
             return i;
     return -1;
 }
@@ -460,16 +504,21 @@ static void give_up_ended(server_state *s, part *p)
         kv_err why = {0};
         if (rank < 0)
             return;
-        kv_err_set(&why, KV_E_PEER, "rank %d has ended; key %s waits for its push of round %lld",
-                   rank, slot_key_text(text, &p->key), (long long)x->number);
-        kv_err_key(&why, &p->key);
+        if (p->keeps) {
+            kv_err_set(&why, KV_E_PEER,
+                       "rank %d has ended; key %s waits for its push of round %lld", rank,
+                       slot_key_text(text, &p->key), (long long)x->number);
+            kv_err_key(&why, &p->key);
+        } else {
+            kv_err_set(&why, KV_E_PEER, "rank %d has ended, and a sum waits for its values", rank);
+        }
         rounds_give_up(s, p, x, &why);
     }
 }
 
 /* ---- Settling ---- */
 
-/* What lies in the link's memory goes when settling ends. */
+/* Copies the contributions of open rounds: the link's memory is given back when settling ends. */
 static void keep_lent(server_state *s)
 {
     kv_err unused = {0};
@@ -487,7 +536,7 @@ static void keep_lent(server_state *s)
     s->lent = NULL;
 }
 
-/* Optimizers that were set behind rounds that are still open wait for them. */
+/* Sets the optimizers that wait: an open round was begun with the one before. */
 bool rounds_set_optimizers(server_state *s)
 {
     bool any = false;
@@ -497,6 +546,8 @@ bool rounds_set_optimizers(server_state *s)
         server_set_optimizer(s, o, &e);
         s->optimizers = o->next;
         s->optimizers_set++;
+        kv_assert(s->optimizers_set <= s->optimizers_come, "%lld optimizers are set, and %lld came",
+                  (long long)s->optimizers_set, (long long)s->optimizers_come);
         mem_free(o->text);
         mem_free(o);
         any = true;
@@ -507,21 +558,29 @@ bool rounds_set_optimizers(server_state *s)
     return any;
 }
 
-void rounds_settle(server_state *s)
+/* The round of a part that can be applied now, or NULL. */
+static round *ready(server_state *s, part *p)
 {
-    bool more = true;
-    while (more) {
-        for (part *p = s->touched; s->any_ended && p; p = p->next_touched)
-            give_up_ended(s, p);
-        more = apply_ready(s);
-        for (part *p = s->touched; p; p = p->next_touched)
-            if (p->pulls && answer_pulls(s, p))
-                more |= p->rounds != NULL;
-        more |= rounds_set_optimizers(s);
-        more &= s->touched != NULL;
-    }
-    server_flush(s);
-    keep_lent(s);
+    if (s->any_ended)
+        give_up_ended(s, p);
+    return s->how.is_async ? ready_async(s, p) : ready_sync(s, p);
+}
+
+/* Applies the batch, answers pulls and sets optimizers. Says whether that lets a round go on. */
+static bool go_on(server_state *s)
+{
+    bool more = false;
+    if (s->nbatch)
+        apply_batch(s, 0, s->nbatch);
+    s->nbatch = 0;
+    for (part *p = s->touched; p; p = p->next_touched)
+        if (p->pulls && answer_pulls(s, p))
+            more |= p->rounds != NULL;
+    return more | rounds_set_optimizers(s);
+}
+
+static void forget_touched(server_state *s)
+{
     for (part *p = s->touched, *next; p; p = next) {
         next = p->next_touched;
         p->touched = false;
@@ -531,11 +590,30 @@ void rounds_settle(server_state *s)
     s->touched_end = &s->touched;
 }
 
-void rounds_sent(server_state *s, part *p)
+void rounds_settle(void)
 {
-    if (--p->replies == 0 && p->rounds) {
-        parts_touch(s, p);
-        net_wake();
+    for (server_state *s = server_stores; s; s = s->next) {
+        bool any = s->touched || s->optimizers;
+        for (bool more = any; more; more &= s->touched != NULL) {
+            more = false;
+            for (part *p = s->touched; p; p = p->next_touched) {
+                round *x = ready(s, p);
+                if (x && p->keeps && !server_is_sum(s, p, x)) {
+                    more |= add_to_batch(s, p, x);
+                } else if (x) {
+                    kv_err e = {0};
+                    server_add_up(s, p, x, &e);
+                    end_round(s, p, x, &e);
+                    more = true;
+                }
+            }
+            more |= go_on(s);
+        }
+        if (any) {
+            server_flush(s, 0, s->how.workers - 1);
+            keep_lent(s);
+            forget_touched(s);
+        }
     }
 }
 

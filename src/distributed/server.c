@@ -1,128 +1,37 @@
-/* Which ranks serve, the stores that this one serves, and the calls of workers; pushes and pulls
- * go to rounds.c. */
+/* The stores that this rank serves, and the calls of workers; pushes and pulls go to rounds.c. */
 #include "distributed/server.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "core/store.h"
 #include "distributed/coordinator.h"
-#include "distributed/environment.h"
-#include "distributed/missed.h"
 #include "distributed/parts.h"
 #include "distributed/rounds.h"
 #include "distributed/server_state.h"
 #include "distributed/states.h"
-#include "distributed/straggler.h"
-#include "distributed/sums.h"
+#include "distributed/waits.h"
 #include "runtime.h"
-
-/* ---- Which ranks serve ---- */
-
-static int dedicated(void)
-{
-    const char *text = environment(ENV_SERVERS);
-    int n = text ? atoi(text) : 0;
-    return n > 0 && n < net_size() ? n : 0;
-}
-
-int server_workers(void)
-{
-    return net_size() - dedicated();
-}
-
-int server_count(void)
-{
-    return dedicated() ? dedicated() : net_size();
-}
-
-int server_rank(int i)
-{
-    return dedicated() ? server_workers() + i : i;
-}
-
-bool server_here(int *i)
-{
-    *i = net_rank() - (dedicated() ? server_workers() : 0);
-    return *i >= 0;
-}
-
-/* ---- Stores ---- */
-
-static struct {
-    server_state *first;
-} here;
-
-void server_fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
-{
-    link_rec r = {.bytes = sizeof *e, .kind = LINK_FAILED, .store = (uint16_t)store,
-                  .request = request, .part = id};
-    net_answer(rank, r, e);
-}
-
-server_state *server_store(int number)
-{
-    server_state *s = here.first;
-    while (s && s->number != number)
-        s = s->next;
-    return s;
-}
-
-void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
-{
-    int64_t at = 0;
-    do { /* replies to calls are short, or rare */
-        int64_t n = bytes - at < LINK_PAYLOAD ? bytes - at : LINK_PAYLOAD;
-        link_rec r = {.bytes = (uint32_t)n, .kind = LINK_REPLY, .request = request,
-                      .flags = at + n == bytes ? LINK_LAST : 0};
-        net_answer(rank, r, (const char *)data + at);
-        at += n;
-    } while (at < bytes);
-}
-
-void server_refuse(int rank, uint64_t request, const kv_err *e)
-{
-    server_fail(rank, request, 0, 0, e);
-}
-
-/* ---- Settling ---- */
-
-static void settle(void *self)
-{
-    (void)self;
-    for (server_state *s = here.first; s; s = s->next)
-        if (s->sums)
-            sums_keep(s);
-        else if (s->touched || s->optimizers)
-            rounds_settle(s);
-}
 
 /* ---- Calls ---- */
 
 static void free_store(server_state *s)
 {
-    server_state **at = &here.first;
+    server_state **at = &server_stores;
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
     coordinator_free(s);
-    sums_free(s->sums);
     for (int64_t i = 0; i < s->nparts; i++)
-        parts_free(s->parts[i]);
+        parts_free(s, s->parts[i]);
     rounds_free_spare(s);
     kv_free(s->store);
     mem_free(s->parts);
     mem_free(s->values);
     mem_free(s->keys);
     mem_free(s->batch);
-    mem_free(s->batch_rounds);
-    mem_free(s->done);
-    mem_free(s->ended);
-    mem_free(s->joined);
+    mem_free(s->workers);
     mem_free(s->sources);
-    mem_free(s->ends);
     mem_free(s);
 }
 
@@ -135,27 +44,17 @@ static server_state *new_store(int number, const ask_store *how, kv_err *e)
     s->created_us = net_now_us();
     s->how = *how;
     s->touched_end = &s->touched;
-    s->done = mem_zalloc(how->workers, sizeof *s->done, e);
-    s->ended = mem_zalloc(how->workers, sizeof *s->ended, e);
-    s->joined = mem_zalloc(how->workers, sizeof *s->joined, e);
+    s->workers = mem_zalloc(how->workers, sizeof *s->workers, e);
     s->sources = mem_alloc(how->workers, sizeof *s->sources, e);
-    s->ends = mem_zalloc(how->workers, sizeof *s->ends, e);
-    bool made = s->done && s->ended && s->joined && s->sources && s->ends;
-    if (made && how->sums)
-        made = (s->sums = sums_new(how->workers, e)) != NULL;
-    if (!made || kv_create("local", NULL, 0, &s->store, e)) {
-        sums_free(s->sums);
-        mem_free(s->done);
-        mem_free(s->ended);
-        mem_free(s->joined);
+    if (!s->workers || !s->sources || kv_create("local", NULL, 0, &s->store, e)) {
+        mem_free(s->workers);
         mem_free(s->sources);
-        mem_free(s->ends);
         mem_free(s);
         return NULL;
     }
     kv_set_print(s->store, runtime_print, NULL);
-    s->next = here.first;
-    return here.first = s;
+    s->next = server_stores;
+    return server_stores = s;
 }
 
 static int call_create(int rank, const link_rec *r, kv_err *e)
@@ -172,11 +71,11 @@ static int call_create(int rank, const link_rec *r, kv_err *e)
         *e = s->refusal;
         return (int)e->code;
     }
-    s->joined[rank] = r->request;
+    s->workers[rank].joined = r->request;
     if (++s->njoined == s->how.workers)
         for (int i = 0; i < s->how.workers; i++)
-            server_reply(i, s->joined[i], NULL, 0);
-    straggler_refuse_ended(s);
+            server_reply(i, s->workers[i].joined, NULL, 0);
+    waits_refuse_ended(s);
     return KV_OK;
 }
 
@@ -195,14 +94,13 @@ static void ask_optimizer(server_state *s, const link_rec *r)
     s->optimizers_come++;
 }
 
-/* Takes part no more; or has left the job, without a word: with dist_async nobody waits for it. */
+/* A worker takes part no more, or has left the job without saying so. With dist_async no round
+ * waits for a worker, so that leaving is the same there. */
 static void call_done(server_state *s, int rank, bool ended)
 {
-    s->done[rank] |= !ended || s->how.is_async;
-    s->ended[rank] |= ended;
+    s->workers[rank].done |= !ended || s->how.is_async;
+    s->workers[rank].ended |= ended;
     s->any_ended |= ended;
-    if (s->sums)
-        sums_look(s);
     for (int64_t i = 0; i < s->nparts; i++)
         if (s->parts[i] && (s->parts[i]->rounds || s->parts[i]->pulls))
             parts_touch(s, s->parts[i]);
@@ -212,7 +110,7 @@ static void count_open(const server_state *s, const round *x, ask_counts *c)
 {
     c->late++;
     for (int i = 0; i < s->how.workers && i < 64; i++)
-        if (!x->by[i].complete && !s->done[i])
+        if (server_lacks(s, x, i))
             c->missing |= 1ull << i;
 }
 
@@ -221,7 +119,7 @@ static void call_counts_of(const server_state *s, int rank, const link_rec *r)
     ask_counts c = {.rounds = s->rounds, .bytes = s->bytes, .stalest = s->stalest};
     for (int64_t i = 0; i < s->nparts; i++) {
         const part *p = s->parts[i];
-        c.keys += p && p->from == 0;
+        c.keys += p && p->keeps && p->from == 0;
         if (p && p->rounds && !s->how.is_async)
             count_open(s, p->rounds, &c);
         if (p && p->contributors)
@@ -230,15 +128,16 @@ static void call_counts_of(const server_state *s, int rank, const link_rec *r)
     server_reply(rank, r->request, &c, sizeof c);
 }
 
-/* Also in other stores, where all that is known is that somebody waits. */
-static void call_missed(const server_state *s, int rank, const link_rec *r)
+/* Lists the waits of this store, and of each other store that one worker waits: its keys are not
+ * known to the asking store. */
+static void call_missed(server_state *s, int rank, const link_rec *r)
 {
     ask_missed list[ASK_MOST_MISSED];
-    int64_t n = missed_list(s, rank, list);
-    for (const server_state *other = here.first; other && n < ASK_MOST_MISSED;
+    int64_t n = waits_for(s, rank, list);
+    for (server_state *other = server_stores; other && n < ASK_MOST_MISSED;
          other = other->next) {
         ask_missed one[ASK_MOST_MISSED];
-        if (other != s && missed_list(other, rank, one) > 0)
+        if (other != s && waits_for(other, rank, one) > 0)
             list[n++] = (ask_missed){.part = -1, .waits = one[0].waits};
     }
     server_reply(rank, r->request, list, n * (int64_t)sizeof *list);
@@ -247,7 +146,7 @@ static void call_missed(const server_state *s, int rank, const link_rec *r)
 static int give_states(const server_state *s, int rank, const link_rec *r, kv_err *e)
 {
     buf b = {0};
-    int rc = states_give(s, &b, e);
+    int rc = states_give(s, (const char *)(r + 1), r->bytes, &b, e);
     if (!rc)
         server_reply(rank, r->request, b.data, (int64_t)b.len);
     buf_release(&b);
@@ -275,7 +174,7 @@ static void take_call(int rank, const link_rec *r)
             break;
         case ASK_DONE:
             call_done(s, rank, false);
-            coordinator_left(s, rank);
+            coordinator_left(s);
             break;
         case ASK_INIT:
             rc = parts_init(s, r, &e);
@@ -317,42 +216,18 @@ static void take_call(int rank, const link_rec *r)
         server_reply(rank, r->request, NULL, 0);
 }
 
-static void take(void *self, int rank, const link_rec *r)
+static void look(int64_t now_us)
 {
-    kv_err e = {0};
-    server_state *s = server_store(r->store);
-    (void)self;
-    if (r->kind == LINK_CALL) {
-        take_call(rank, r);
-        return;
-    }
-    int rc;
-    if (!s)
-        rc = kv_err_set(&e, KV_E_INTERNAL, "server %d has no such store", net_rank());
-    else if (!s->sums != (r->kind != LINK_ADD))
-        rc = ask_malformed(&e);
-    else if (r->kind == LINK_ADD)
-        rc = sums_take(s, rank, r, &e);
-    else
-        rc = r->kind == LINK_PUSH ? rounds_push(s, rank, r, &e) : rounds_pull(s, rank, r, &e);
-    if (rc)
-        server_fail(rank, r->request, r->store, r->part, &e);
+    for (server_state *s = server_stores; s; s = s->next)
+        waits_look(s, now_us);
 }
 
-static void look(void *self, int64_t now_us)
+static void left(int rank)
 {
-    (void)self;
-    for (server_state *s = here.first; s; s = s->next)
-        straggler_look(s, now_us);
-}
-
-static void left(void *self, int rank)
-{
-    (void)self;
-    for (server_state *s = here.first; s && rank < server_workers(); s = s->next) {
-        straggler_refuse_ended(s);
+    for (server_state *s = server_stores; s && rank < server_workers(); s = s->next) {
+        waits_refuse_ended(s);
         call_done(s, rank, true);
-        coordinator_left(s, rank);
+        coordinator_left(s);
     }
 }
 
@@ -360,7 +235,7 @@ int server_run(kv_err *e)
 {
     int rc = net_open(server_open, e);
     for (int i = 0; !rc && i < server_workers(); i++)
-        while (!net_has_left(i) && !(rc = net_is_lost(e) ? KV_E_PEER : KV_OK))
+        while (!alive_has_left(i) && !(rc = alive_is_lost(e) ? KV_E_PEER : KV_OK))
             usleep(1000);
     return rc;
 }
@@ -368,14 +243,18 @@ int server_run(kv_err *e)
 int server_open(kv_err *e)
 {
     int i, other;
-    net_taker t = {.take = take, .settle = settle, .left = left, .look = look, .self = &here};
+    static const net_taker taker = {.take = {[LINK_PUSH] = rounds_push,
+                                             [LINK_PULL] = rounds_pull,
+                                             [LINK_ADD] = rounds_take_add,
+                                             [LINK_CALL] = take_call},
+                                    .settle = rounds_settle, .left = left, .look = look};
     runtime_set_rank(net_rank(), net_size());
-    if (!link_agree(dedicated(), &other))
+    if (!link_agree(server_dedicated(), &other))
         return kv_err_set(e, KV_E_VALUE,
                           "rank %d was told of %d servers, rank %d of another number: "
                           "KVSTORE_SERVERS differs",
-                          net_rank(), dedicated(), other);
+                          net_rank(), server_dedicated(), other);
     if (server_here(&i))
-        net_set_servers(&t);
+        net_add_taker(&taker);
     return KV_OK;
 }

@@ -1,34 +1,29 @@
-/* Servers: what keeps the parts of keys, collects the pushes of a round and hands them to a store
- * of its own, of type local, in which every part is a key. So sums, rules, optimizers, their states
+/* A server keeps the parts of keys, collects the pushes of a round and hands them to a store of
+ * its own, of type local, in which every part is a key. So sums, rules, optimizers, their states
  * and row_sparse arrays are those of one machine.
  *
  * A round of a part is complete when every worker that takes part has contributed to it once; its
  * sum is taken by rank. A worker's next push of the key belongs to the next round. With dist_async
  * every push is a round of its own. A pull says how many pushes of its worker it must come behind,
- * a push how many pulls: so each worker's calls on a key take effect in its program order, whatever
- * overtakes what on the way.
+ * a push how many pulls: so each worker's calls on a key take effect in its program order, even if
+ * their records overtake each other on the way.
  */
 #ifndef DISTRIBUTED_SERVER_H
 #define DISTRIBUTED_SERVER_H
 
 #include "distributed/asks.h"
 #include "distributed/net.h"
+#include "distributed/server_ranks.h"
 
-/* What a record of codes begins with, behind the host side of its update. */
+/* The header of the codes in a record, after the host side of the update. */
 typedef struct push_codes {
     int16_t code;
     int16_t back; /* see push_back; of a pull 0 */
     float threshold;
 } push_codes;
 
-/* Whether the server codes the sum of the round as well, and begins its residual anew. */
+/* The form of the sum that a server sends back: numbers, codes, or codes with a new residual. */
 enum push_back { BACK_NUMBERS, BACK_CODES, BACK_ANEW };
-
-/* Where the ranks that serve are. */
-int server_count(void);
-int server_rank(int i);
-int server_workers(void);
-bool server_here(int *i); /* whether this rank is one, and which */
 
 /* Begins to serve, if this rank does: for net_open. Error: value (the ranks were told different
  * numbers of servers). */

@@ -1,17 +1,67 @@
-/* How a server answers: parts that were pulled, ends of pushes, optimizers that workers set. */
+/* A server sends parts that were pulled, sums and ends of pushes, and sets optimizers. */
 #include "distributed/server_state.h"
 
 #include <string.h>
 
 #include "array/device.h"
+#include "base/kv_assert.h"
 #include "base/mem.h"
 #include "core/store.h"
-#include "distributed/rounds.h"
+#include "distributed/parts.h"
+
+/* ---- Stores ---- */
+
+server_state *server_stores;
+
+server_state *server_store(int number)
+{
+    server_state *s = server_stores;
+    while (s && s->number != number)
+        s = s->next;
+    return s;
+}
+
+server_state *server_store_of(const link_rec *r, kv_err *e)
+{
+    server_state *s = server_store(r->store);
+    if (!s)
+        kv_err_set(e, KV_E_INTERNAL, "server %d has no such store", net_rank());
+    else if (!s->how.sums == (r->kind == LINK_ADD))
+        ask_malformed(e);
+    return e->code ? NULL : s;
+}
+
+/* ---- Replies to calls ---- */
+
+void server_fail(int rank, uint64_t request, int store, int64_t id, const kv_err *e)
+{
+    link_rec r = {.bytes = sizeof *e, .kind = LINK_FAILED, .store = (uint16_t)store,
+                  .request = request, .part = id};
+    net_answer(rank, r, e);
+}
+
+void server_refuse(int rank, uint64_t request, const kv_err *e)
+{
+    server_fail(rank, request, 0, 0, e);
+}
+
+void server_reply(int rank, uint64_t request, const void *data, int64_t bytes)
+{
+    int64_t at = 0;
+    do { /* replies to calls are short, or rare */
+        int64_t n = bytes - at < LINK_PAYLOAD ? bytes - at : LINK_PAYLOAD;
+        link_rec r = {.bytes = (uint32_t)n, .kind = LINK_REPLY, .request = request,
+                      .flags = at + n == bytes ? LINK_LAST : 0};
+        net_answer(rank, r, (const char *)data + at);
+        at += n;
+    } while (at < bytes);
+}
 
 /* ---- Replies of parts ---- */
 
 typedef struct reply {
     part *part;
+    round *round; /* its sum is sent; NULL: the stored elements */
     int64_t index;
 } reply;
 
@@ -30,26 +80,54 @@ static const kv_array *stored(const server_state *s, const part *p)
     return s->store->slots.items[p->slot].stored;
 }
 
+void server_end_sum(server_state *s, part *p, round *x)
+{
+    const contribution *own = &x->by[x->own.ended ? net_rank() : 0];
+    kv_assert(x->replies == 0, "the sum of round %lld ends while %d workers are sent it",
+              (long long)x->number, x->replies);
+    if (x->own.ended)
+        x->own.ended(own->request, own->chunk, x->sum);
+    parts_free_round(s, p, x);
+}
+
+/* A reply was sent, or a rank is lost and it never will be. A round of the part may have waited for
+ * that. */
+static void end_reply(server_replies *r)
+{
+    const reply *x = &r->list[r->at++];
+    r->offset = 0;
+    kv_assert((x->round ? x->round->replies : x->part->replies) > 0,
+              "part %lld sends a reply that was not counted", (long long)x->part->id);
+    if (x->round) {
+        if (--x->round->replies == 0)
+            server_end_sum(r->s, x->part, x->round);
+    } else if (--x->part->replies == 0 && x->part->rounds) {
+        parts_touch(r->s, x->part);
+        net_wake();
+    }
+}
+
 static net_step replied(server_replies *r, int64_t n, int64_t left)
 {
     net_commit(r->item.peer);
     r->offset += n;
     if (n < left)
         return NET_MORE;
-    rounds_sent(r->s, r->list[r->at].part);
-    r->offset = 0;
-    return ++r->at < r->n ? NET_MORE : NET_ENDED;
+    end_reply(r);
+    return r->at < r->n ? NET_MORE : NET_ENDED;
 }
 
-/* The codes of what is stored; offset counts elements. */
+/* Sends the codes of the stored elements; offset counts elements. */
 static net_step send_codes(server_replies *r)
 {
     enum { AT_ONCE = 1 << 19 };
     const reply *x = &r->list[r->at];
     const part *p = x->part;
-    dev_code code = (dev_code)p->coded.code;
+    quantise_code code = (quantise_code)p->coded.code;
     int64_t left = p->count - r->offset, n = left < AT_ONCE ? left : AT_ONCE;
-    int64_t bytes = dev_code_bytes(code, n);
+    kv_assert(left >= 0 && r->offset % 8 == 0, "codes of part %lld go on from element %lld of %lld",
+              (long long)p->id, (long long)r->offset, (long long)p->count);
+    int64_t bytes = quantise_bytes(code, n);
     link_rec *to = net_reserve(r->item.peer, (int64_t)sizeof p->coded + bytes);
     if (!to)
         return NET_FULL;
@@ -66,6 +144,26 @@ static net_step send_codes(server_replies *r)
     return replied(r, n, left);
 }
 
+/* Writes n bytes of what a reply sends, from offset on. Returns false if the link is full. */
+static bool put_value(server_state *s, int rank, uint64_t request, const reply *x, int64_t offset,
+                      int64_t n)
+{
+    const char *data = x->round ? x->round->sum : stored(s, x->part)->data;
+    link_rec *to = net_reserve(rank, n);
+    if (!to)
+        return false;
+    *to = (link_rec){.bytes = (uint32_t)n,
+                     .kind = LINK_VALUE,
+                     .flags = offset + n == x->part->bytes ? LINK_LAST : 0,
+                     .store = (uint16_t)s->number,
+                     .part = x->part->id,
+                     .request = request,
+                     .value = {.chunk = x->index, .offset = offset}};
+    if (n)
+        memcpy(to + 1, data + offset, (size_t)n);
+    return true;
+}
+
 static net_step send_next(net_item *i)
 {
     server_replies *r = (server_replies *)(void *)i;
@@ -73,34 +171,50 @@ static net_step send_next(net_item *i)
     if (x->part->coded.code)
         return send_codes(r);
     int64_t left = x->part->bytes - r->offset;
+    kv_assert(left >= 0, "part %lld of %lld bytes is sent from byte %lld on",
+              (long long)x->part->id, (long long)x->part->bytes, (long long)r->offset);
     int64_t n = left < LINK_PAYLOAD ? left : LINK_PAYLOAD;
-    link_rec *to = net_reserve(i->peer, n);
-    if (!to)
-        return NET_FULL;
-    *to = (link_rec){.bytes = (uint32_t)n,
-                     .kind = LINK_VALUE,
-                     .flags = n == left ? LINK_LAST : 0,
-                     .store = (uint16_t)r->s->number,
-                     .part = x->part->id,
-                     .request = r->request,
-                     .value = {.chunk = x->index, .offset = r->offset}};
-    if (n)
-        memcpy(to + 1, (const char *)stored(r->s, x->part)->data + r->offset, (size_t)n);
-    return replied(r, n, left);
+    return put_value(r->s, i->peer, r->request, x, r->offset, n) ? replied(r, n, left) : NET_FULL;
 }
 
 static void free_replies(net_item *i)
 {
     server_replies *r = (server_replies *)(void *)i;
+    while (r->at < r->n)
+        end_reply(r);
     mem_free(r->list);
     mem_free(r);
 }
 
-static void flush_replies(server_state *s)
+static void post_replies(server_worker *w)
 {
-    if (s->replies)
-        net_post(&s->replies->item);
-    s->replies = NULL;
+    if (w->replies)
+        net_post(&w->replies->item);
+    w->replies = NULL;
+}
+
+/* One more reply to a request of a worker. False: there is no memory, and the worker gives up in
+ * time. */
+static bool add_reply(server_state *s, int rank, uint64_t request, int32_t priority, reply x)
+{
+    kv_err unused = {0};
+    server_worker *w = &s->workers[rank];
+    if (w->replies && w->replies->request != request)
+        post_replies(w);
+    server_replies *r = w->replies;
+    if (!r && !(r = mem_zalloc(1, sizeof *r, &unused)))
+        return false;
+    if (!w->replies) {
+        r->item = (net_item){.step = send_next, .release = free_replies, .peer = rank,
+                             .priority = priority};
+        r->s = s;
+        r->request = request;
+        w->replies = r;
+    }
+    if (mem_grow(&r->list, &r->cap, r->n + 1, sizeof *r->list, &unused))
+        return false;
+    r->list[r->n++] = x;
+    return true;
 }
 
 /* A row_sparse part as a dense array, for workers that pull it whole. */
@@ -129,29 +243,24 @@ static void send_dense(server_state *s, part *p, const server_pull *x)
 
 void server_send(server_state *s, part *p, const server_pull *x)
 {
-    kv_err unused = {0};
-    server_replies *r = s->replies;
-    if (stored(s, p)->storage == KV_ROW_SPARSE) {
+    if (stored(s, p)->storage == KV_ROW_SPARSE)
         send_dense(s, p, x);
+    else
+        p->replies += add_reply(s, x->rank, x->request, x->priority, (reply){p, NULL, x->index});
+}
+
+void server_send_sum(server_state *s, part *p, round *x, int worker)
+{
+    const contribution *c = &x->by[worker];
+    kv_assert(x->sum, "the sum of round %lld is sent before it is made", (long long)x->number);
+    if (x->own.ended && worker == net_rank())
         return;
-    }
-    if (r && (r->item.peer != x->rank || r->request != x->request))
-        flush_replies(s);
-    if (!s->replies) {
-        r = mem_zalloc(1, sizeof *r, &unused);
-        if (!r)
-            return; /* the worker gives up in time */
-        r->item = (net_item){.step = send_next, .release = free_replies, .peer = x->rank,
-                             .priority = x->priority};
-        r->s = s;
-        r->request = x->request;
-        s->replies = r;
-    }
-    r = s->replies;
-    if (mem_grow(&r->list, &r->cap, r->n + 1, sizeof *r->list, &unused))
-        return;
-    r->list[r->n++] = (reply){p, x->index};
-    p->replies++;
+    /* The sum is in the cache now, so it goes at once where the link takes it. */
+    reply whole = {p, x, c->chunk};
+    if (p->bytes <= LINK_PAYLOAD && put_value(s, worker, c->request, &whole, 0, p->bytes))
+        net_commit(worker);
+    else
+        x->replies += add_reply(s, worker, c->request, c->priority, whole);
 }
 
 void server_send_rows(server_state *s, part *p, const server_pull *x)
@@ -184,30 +293,31 @@ void server_send_rows(server_state *s, part *p, const server_pull *x)
 
 /* ---- Ends of pushes ---- */
 
-static void tell_ends(server_state *s, int worker)
-{
-    server_ends *x = &s->ends[worker];
-    link_rec r = {.kind = LINK_DONE, .store = (uint16_t)s->number, .request = x->request,
-                  .done.pushes = x->n};
-    if (x->n)
-        net_answer(worker, r, NULL);
-    x->n = 0;
-}
-
 void server_note_done(server_state *s, int worker, uint64_t request)
 {
-    server_ends *x = &s->ends[worker];
+    server_worker *x = &s->workers[worker];
     if (x->request != request)
-        tell_ends(s, worker);
+        server_flush(s, worker, worker);
     x->request = request;
-    x->n++;
+    x->applied++;
 }
 
-void server_flush(server_state *s)
+void server_flush(server_state *s, int first, int last)
 {
-    flush_replies(s);
-    for (int i = 0; i < s->how.workers; i++)
-        tell_ends(s, i);
+    for (int i = first; i <= last; i++) {
+        server_worker *x = &s->workers[i];
+        link_rec done = {.kind = LINK_DONE, .store = (uint16_t)s->number, .request = x->request,
+                         .done.pushes = x->applied};
+        post_replies(x);
+        link_rec *r = x->applied ? net_reserve(i, 0) : NULL;
+        if (r) {
+            *r = done;
+            net_commit(i);
+        } else if (x->applied) {
+            net_answer(i, done, NULL);
+        }
+        x->applied = 0;
+    }
 }
 
 /* ---- Sums ---- */
@@ -222,7 +332,7 @@ bool server_is_sum(const server_state *s, const part *p, const round *x)
     return true;
 }
 
-/* How the first worker wants the sum of a round coded; code 0: not. */
+/* The codes in which the first worker wants the sum of a round; code 0: in none. */
 static push_codes back_of(const server_state *s, const round *x)
 {
     for (int i = 0; i < s->how.workers; i++)
@@ -231,55 +341,94 @@ static push_codes back_of(const server_state *s, const round *x)
     return (push_codes){0};
 }
 
-void server_drop_codes(part *p)
-{
-    mem_free(p->codes);
-    mem_free(p->residual);
-    p->codes = NULL;
-    p->residual = NULL;
-    p->coded = (push_codes){0};
-}
-
-/* What a part keeps beside the codes of its sum; a residual that is new is 0. */
+/* Makes place for the codes of the sum and for their residual, which begins as 0. */
 static int reserve_codes(part *p, const push_codes *how, kv_err *e)
 {
     if (!how->code || how->back == BACK_ANEW)
-        server_drop_codes(p);
+        parts_drop_codes(p);
     if (!how->code || p->codes || !p->count)
         return KV_OK;
-    p->codes = mem_alloc(dev_code_bytes((dev_code)how->code, p->count), 1, e);
+    p->codes = mem_alloc(quantise_bytes((quantise_code)how->code, p->count), 1, e);
     p->residual = p->codes ? mem_zalloc(p->count, sizeof *p->residual, e) : NULL;
     if (p->residual)
         return KV_OK;
-    server_drop_codes(p);
+    parts_drop_codes(p);
     return KV_E_MEMORY;
 }
 
-int server_add_up(server_state *s, part *p, const round *x, kv_err *e)
+/* Collects the elements that workers contributed, by rank, in s->sources; *n becomes how many. */
+static int find_sources(server_state *s, const round *x, int *n, kv_err *e)
+{
+    *n = 0;
+    for (int i = 0; i < s->how.workers; i++) {
+        const contribution *c = &x->by[i];
+        if (!c->complete || !c->bytes)
+            continue;
+        if (!c->data)
+            return kv_err_set(e, KV_E_MEMORY, "no memory for a push");
+        s->sources[(*n)++] = c->data;
+    }
+    return KV_OK;
+}
+
+/* A sum that is made in the place of one of its values, but not of the first, would overwrite
+ * elements before they are added. It is made beside, block by block, and copied while it is in the
+ * cache. */
+static void add_beside(char *to, const void **list, int n, kv_dtype dtype, int64_t bytes)
+{
+    enum { AT_ONCE = 16 << 10 };
+    _Alignas(64) char some[AT_ONCE];
+    int64_t each = kv_dtype_bytes(dtype);
+    for (int64_t at = 0; at < bytes; at += AT_ONCE) {
+        int64_t m = bytes - at < AT_ONCE ? bytes - at : AT_ONCE;
+        sum_elements(some, list, n, dtype, m / each);
+        memcpy(to + at, some, (size_t)m);
+        for (int i = 0; i < n; i++)
+            list[i] = (const char *)list[i] + m;
+    }
+}
+
+/* Finds the place where the sum of a round is made. */
+static int find_sum(server_state *s, part *p, round *x, void **to, kv_err *e)
+{
+    push_codes how = back_of(s, x);
+    kv_assert(!p->keeps || p->replies == 0, "part %lld is summed while %d workers are sent it",
+              (long long)p->id, p->replies);
+    if (p->keeps) {
+        int rc = kv_array_write(s->store->slots.items[p->slot].stored, to, e);
+        return rc ? rc : reserve_codes(p, &how, e);
+    }
+    if (x->broadcasts && x->broadcasts < x->have)
+        return kv_err_set(e, KV_E_VALUE,
+                          "some ranks broadcast the key while others push and pull it");
+    if (x->broadcasts && !x->by[0].complete)
+        return kv_err_set(e, KV_E_VALUE, "rank 0 is done, and the others broadcast its value");
+    *to = x->sum = x->own.out ? x->own.out : mem_alloc(p->bytes, 1, e);
+    return x->sum ? KV_OK : KV_E_MEMORY;
+}
+
+int server_add_up(server_state *s, part *p, round *x, kv_err *e)
 {
     int n = 0;
+    bool beside = false;
     void *to = NULL;
     push_codes how = back_of(s, x);
-    int rc = kv_array_write(s->store->slots.items[p->slot].stored, &to, e);
+    int rc = find_sum(s, p, x, &to, e);
     if (!rc)
-        rc = reserve_codes(p, &how, e);
-    for (int i = 0; i < s->how.workers && !rc; i++) {
-        if (x->by[i].complete && !x->by[i].data && p->bytes)
-            rc = kv_err_set(e, KV_E_MEMORY, "no memory for a push");
-        else if (x->by[i].complete)
-            s->sources[n++] = x->by[i].data;
-    }
-    if (rc || !p->bytes)
+        rc = find_sources(s, x, &n, e);
+    if (rc || n == 0)
         return rc;
-    if (n == 1)
-        memcpy(to, s->sources[0], (size_t)p->bytes);
+    for (int i = 1; i < n; i++)
+        beside |= s->sources[i] == to;
+    if (beside)
+        add_beside(to, s->sources, n, p->dtype, p->bytes);
     else
-        cpu_dev_ops.sum(to, s->sources, n, p->dtype, p->count);
+        sum_elements(to, s->sources, n, p->dtype, p->count);
     p->coded = how;
     if (how.code) {
-        cpu_dev_ops.quantise(p->codes, p->residual, to, (dev_code)how.code, how.threshold,
-                             p->count);
-        cpu_dev_ops.dequantise(to, p->codes, (dev_code)how.code, how.threshold, p->count);
+        quantise_encode(p->codes, p->residual, to, (quantise_code)how.code, how.threshold,
+                        p->count);
+        quantise_decode(to, p->codes, (quantise_code)how.code, how.threshold, p->count);
     }
     return KV_OK;
 }

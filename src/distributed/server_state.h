@@ -1,6 +1,6 @@
-/* What a server keeps of one store: its parts, their open rounds, pulls that wait. server.c takes
- * the calls of workers, rounds.c decides what may happen when; server_state.c is how replies are
- * sent and optimizers set. All of it belongs to the thread that drives the net.
+/* The state of one store on a server: its parts, their open rounds, pulls that wait. server.c takes
+ * the calls of workers, rounds.c the pushes and pulls; server_state.c adds up and sends replies.
+ * All of it belongs to the thread that drives the net.
  */
 #ifndef DISTRIBUTED_SERVER_STATE_H
 #define DISTRIBUTED_SERVER_STATE_H
@@ -11,16 +11,27 @@
 #include "distributed/server.h"
 #include "vm/rule.h"
 
-/* What one worker pushed to a part in one round. */
+/* The push of one worker to a part in one round. */
 typedef struct contribution {
     char *data; /* the elements, or rows as ask_put_rows writes them */
     int64_t bytes;
-    uint64_t request; /* whose end the worker waits for */
+    uint64_t request; /* the worker waits for its end */
     int64_t before;   /* pulls of the worker that must have been answered */
+    int64_t chunk;    /* of an ADD: the number that its answer has */
+    int32_t priority; /* of that answer */
     bool complete, owned, sparse;
     push_codes how; /* it came as codes */
     struct contribution *next_lent;
 } contribution;
+
+/* This rank's own contribution to a round. It is not sent: the server reads it in the arrays of the
+ * request, and makes the sum there. `data` stays until `ended` is called. When the round fails it
+ * is not called, and the request gets a FAILED, as on other ranks. */
+typedef struct own_add {
+    const char *data;
+    char *out; /* receives the sum, may be data; NULL: `ended` copies it */
+    void (*ended)(uint64_t request, int64_t chunk, const char *sum);
+} own_add;
 
 typedef struct round {
     int64_t number; /* from 1; dist_async: of this worker's pushes */
@@ -32,6 +43,13 @@ typedef struct round {
     bool has_host_step;
     rule_given host_step; /* counts and rates of the update, as that rank says them */
     host numbers[PLAN_MAX_STATES];
+
+    /* Of a part that keeps nothing. */
+    int broadcasts; /* contributions that ask for the elements of rank 0 */
+    own_add own;
+    char *sum;      /* own.out, or memory of its own; NULL: it is not made yet */
+    int replies;    /* of the sum that are being sent */
+
     struct round *next;
     contribution by[]; /* by rank; dist_async: one */
 } round;
@@ -40,7 +58,7 @@ typedef struct server_pull {
     int rank;
     uint64_t request;
     int64_t index; /* of the reply in that request */
-    int64_t round; /* what must have been applied */
+    int64_t round; /* must have been applied before */
     int32_t priority;
     bool rows; /* some of a row_sparse part */
     int64_t *ids, nids;
@@ -54,32 +72,38 @@ typedef struct part_worker {
 
 typedef struct part {
     int64_t id;
-    kv_key key; /* whose part */
+    bool keeps; /* false: nothing is stored, each push is answered by the sum of its round */
+    kv_key key; /* of the key that it is a part of; none where nothing is kept */
     kv_dtype dtype;
     kv_storage storage;
     int ndim;
     int64_t shape[KV_MAX_NDIM];
     int64_t from, count, bytes;
     int64_t slot;      /* its number in the store */
-    slot_part origin;  /* what rules see */
+    slot_part origin;  /* rules see this in place of the slot */
     int64_t applied;   /* rounds */
-    push_codes coded;  /* what is stored came of these codes, or code is 0 */
+    push_codes coded;  /* the stored elements are those of `codes`, or code is 0 */
     char *codes;
-    float *residual;   /* count of them, what codes have not carried yet; or NULL */
+    float *residual;   /* by element: the error that codes have not carried yet; or NULL */
     int replies;       /* that are being sent: the array must not change */
     int contributors;  /* of the last round */
     round *rounds;
+    round *applying; /* of a batch */
     server_pull *pulls;
     bool touched;
     struct part *next_touched;
     part_worker workers[];
 } part;
 
-/* Pushes of one call that were applied. */
-typedef struct server_ends {
-    uint64_t request;
-    int64_t n;
-} server_ends;
+/* A server's state of one worker. */
+typedef struct server_worker {
+    bool done;        /* it takes part no more */
+    bool ended;       /* it has left the job */
+    uint64_t joined;  /* its call of create */
+    uint64_t request; /* a request with pushes that were applied, of which it was not told yet, */
+    int64_t applied;  /* and their number */
+    struct server_replies *replies; /* that are being collected */
+} server_worker;
 
 typedef struct server_optimizer {
     char *text;
@@ -88,16 +112,14 @@ typedef struct server_optimizer {
 } server_optimizer;
 
 typedef struct server_state {
-    struct server_state *next; /* of those that this rank serves */
+    struct server_state *next; /* in the list of the stores that this rank serves */
     int number;
     ask_store how;
     kv *store; /* of type local; part ids are its keys */
     part **parts; /* by id; NULL where another server has it */
     int64_t nparts, parts_cap;
-    char *done;       /* by worker: it takes part no more */
-    char *ended;      /* by worker: it has left the job */
+    server_worker *workers;
     bool any_ended;
-    uint64_t *joined; /* by worker: its call of create */
     int njoined, freed;
     int64_t created_us;
     kv_err refusal;   /* why it was not made */
@@ -111,22 +133,23 @@ typedef struct server_state {
     kv_key *keys; /* of a batch of rounds */
     kv_array **values;
     int64_t nvalues, keys_cap, values_cap;
-    part **batch;
-    round **batch_rounds;
-    int64_t nbatch, batch_cap, batch_rounds_cap;
+    part **batch; /* their parts, each with the round that is `applying` */
+    int64_t nbatch, batch_cap;
 
     server_optimizer *optimizers; /* that wait for open rounds */
     int64_t optimizers_come, optimizers_set, open_rounds;
 
-    struct server_replies *replies; /* being collected */
-    struct server_ends *ends;       /* by worker: its pushes that were applied and not told yet */
-
     int64_t rounds, bytes, stalest;
-    int64_t told_us; /* of straggler.c: when it reported last */
+    int64_t told_us; /* of waits.c: when a wait was told last */
     int64_t wait_us; /* and how long it is silent after that */
     struct coordinator *coordinator; /* on the first server */
-    struct sums *sums;               /* of a type that keeps nothing */
 } server_state;
+
+/* Returns true if the worker takes part in the round and has not contributed yet. */
+static inline bool server_lacks(const server_state *s, const round *x, int rank)
+{
+    return !x->by[rank].complete && !s->workers[rank].done;
+}
 
 /* Sends a part to a worker; the part's replies count until it is sent. */
 void server_send(server_state *s, part *p, const server_pull *x);
@@ -135,19 +158,24 @@ void server_send_rows(server_state *s, part *p, const server_pull *x);
 /* A push was applied: its worker is told, several at a time. */
 void server_note_done(server_state *s, int worker, uint64_t request);
 
-/* Sends what the above collected. */
-void server_flush(server_state *s);
+/* Sends the replies and ends that were collected for the workers first … last. */
+void server_flush(server_state *s, int first, int last);
 
-/* Whether what a round leaves is the sum of whole arrays and nothing else. Then it is added up, by
- * rank, where the part is stored: what a push to the store would leave, without a call of it for
- * every part; and coded, if the first worker wants that. Errors: memory. */
+/* server_is_sum: true if the round needs only a sum of whole arrays, without a rule. Then
+ * server_add_up makes the sum, by rank, in the stored array, which is quicker than a call of the
+ * store for every part, and codes it if the first worker wants codes. Of a part that keeps nothing
+ * the sum is made in the memory of the round. Errors: value (some ranks broadcast, others do not),
+ * memory. */
 bool server_is_sum(const server_state *s, const part *p, const round *x);
-int server_add_up(server_state *s, part *p, const round *x, kv_err *e);
+int server_add_up(server_state *s, part *p, round *x, kv_err *e);
 
-/* The part holds no codes any more, and no residual. */
-void server_drop_codes(part *p);
+/* Sends the sum of a round to a worker that has contributed; it counts as a reply of the round. */
+void server_send_sum(server_state *s, part *p, round *x, int worker);
 
-/* Sets what a worker's ask_optimizer says. */
+/* All replies of a sum were sent: its request on this rank is told, and the round forgotten. */
+void server_end_sum(server_state *s, part *p, round *x);
+
+/* Sets the optimizer of an ASK_OPTIMIZER. */
 int server_set_optimizer(server_state *s, const server_optimizer *o, kv_err *e);
 
 /* Replies to calls. */
@@ -155,7 +183,11 @@ void server_reply(int rank, uint64_t request, const void *data, int64_t bytes);
 void server_fail(int rank, uint64_t request, int store, int64_t part, const kv_err *e);
 void server_refuse(int rank, uint64_t request, const kv_err *e);
 
-/* The store that this rank serves; NULL: there is none. */
+/* The stores that this rank serves, and one of them; NULL: there is none of that number. */
+extern server_state *server_stores;
 server_state *server_store(int number);
+
+/* The store to which a PUSH, a PULL or an ADD belongs; NULL, with an error: internal. */
+server_state *server_store_of(const link_rec *r, kv_err *e);
 
 #endif

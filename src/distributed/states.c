@@ -1,67 +1,86 @@
-/* Encoding and decoding states, part by part, and their way between files and servers. */
+/* States travel between ranks as the image that a file of states would have (core/state_file.h).
+ * Each end first makes a view: a store with a slot for each key or part of the image, whose arrays
+ * are shared with the real one. So one writer and one reader serve disks and ranks, and an image
+ * that cannot be read changes nothing. */
 #include "distributed/states.h"
 
 #include <string.h>
 
+#include "base/kv_assert.h"
 #include "base/mem.h"
-#include "core/residuals.h"
+#include "core/residual_parts.h"
 #include "core/slot_state.h"
-#include "distributed/mailbox.h"
+#include "core/state_file.h"
+#include "core/state_parts.h"
+#include "distributed/parts.h"
 #include "distributed/rank_residuals.h"
-#include "distributed/server.h"
-#include "distributed/server_state.h"
 #include "distributed/types.h"
+#include "distributed/worker_keys.h"
 
-/* What all keys share. */
-typedef struct shared_states {
-    int64_t num_update;
-    double base_lr; /* where the schedule stands */
-    int64_t at, count;
-    uint64_t have;
-    host shared[PLAN_MAX_STATES];
-} shared_states;
+/* ---- Views ---- */
 
-/* A part's own, or a key's: the arrays follow, each behind its bytes and filled up to 8. */
-typedef struct own_states {
-    int64_t part;
-    int64_t updates;
-    int64_t bytes;    /* of all that follows */
-    uint32_t kept;    /* whether there are any */
-    uint32_t have;
-    uint32_t arrays;  /* bit i: the array of state i follows; MASTER_BIT: the float32 master */
-    uint32_t unused;
-    host numbers[PLAN_MAX_STATES];
-} own_states;
+/* The name that errors give to a message which is read like a file. */
+#define SOURCE "the states of another rank"
 
-#define MASTER_BIT (1u << PLAN_MAX_STATES)
-
-/* ---- What keys share ---- */
-
-static void put_shared(buf *b, const optimizer *o)
+static void view_open(kv *view, const kv *store)
 {
-    shared_states s = {.num_update = o->num_update,
-                       .base_lr = o->schedule.base_lr,
-                       .at = o->schedule.at,
-                       .count = o->schedule.count,
-                       .have = o->have};
-    memcpy(s.shared, o->shared, sizeof s.shared);
-    buf_put(b, (const char *)&s, sizeof s);
+    *view = *store;
+    view->slots = (slot_table){0};
 }
 
-static void take_shared(optimizer *o, const shared_states *s)
+/* Adds a slot that shares the states of another one, which may be NULL; takes stored over, also on
+ * an error. */
+static int view_add(kv *view, const kv_key *key, kv_array *stored, const slot *like, kv_err *e)
 {
-    optimizer_draft d;
-    optimizer_begin(o, &d);
-    d.num_update = s->num_update;
-    d.schedule.base_lr = s->base_lr;
-    d.schedule.at = s->at;
-    d.schedule.count = s->count;
-    d.have = (uint32_t)s->have;
-    memcpy(d.shared, s->shared, sizeof d.shared);
-    optimizer_commit(o, &d);
+    slot_table *t = &view->slots;
+    int rc = slot_find(t, key, -1) < 0 ? slot_add(t, key, stored, e) : ask_malformed(e);
+    if (rc) {
+        kv_array_unref(stored);
+        return rc;
+    }
+    if (!like)
+        return KV_OK;
+    t->items[t->n - 1].updates = like->updates;
+    return slot_state_share(&t->items[t->n - 1].state, like->state, e);
 }
 
-/* ---- What each keeps ---- */
+/* Appends the image of a view. */
+static int view_print(buf *out, const kv *view, bool with_rule, kv_err *e)
+{
+    image im;
+    int rc = state_file_take(&im, view, with_rule, e);
+    if (rc)
+        return rc;
+    rc = image_print(out, &im, SOURCE, e);
+    image_release(&im);
+    return rc;
+}
+
+/* Reads an image into a view with its keys. The numbers that all keys share go straight into the
+ * store. The image for a worker has numbers only, and may bring a rule, which is the view's alone
+ * then. */
+static int view_read(kv *view, const char *at, int64_t bytes, bool for_worker, kv_err *e)
+{
+    safetensors *f;
+    updater old; /* still the store's */
+    int rc = safetensors_open_memory(&f, at, (size_t)bytes, SOURCE, e);
+    if (rc)
+        return rc;
+    rc = for_worker || !safetensors_metadata(f, RULE_PART)
+             ? state_file_load(view, f, SOURCE, for_worker, &old, e)
+             : ask_malformed(e);
+    safetensors_close(f);
+    return rc;
+}
+
+/* The real slot gets the states that were read for it. */
+static void view_take_slot(slot *from, slot *to)
+{
+    slot_state *old = to->state;
+    to->state = from->state;
+    to->updates = from->updates;
+    from->state = old;
+}
 
 /* The array of state i, or the master. */
 static kv_array **array_at(slot_state *s, int i)
@@ -69,512 +88,507 @@ static kv_array **array_at(slot_state *s, int i)
     return i < PLAN_MAX_STATES ? &s->arrays[i] : &s->master;
 }
 
-static optimizer_form form_at(const optimizer *o, int i, const slot *s)
+static void drop_arrays(slot_state *s)
 {
-    return optimizer_state_form(o, i < PLAN_MAX_STATES ? i : -1, s);
-}
-
-/* The range of an array of a key, which has its elements or one for each of its rows, that belongs
- * to a part of it; p NULL: all of it. */
-static void range_of(const place *p, int32_t number, int64_t size, int64_t *from, int64_t *n)
-{
-    bool cut = p && p->nparts > 1;
-    int64_t each = cut && size < p->size ? p->row : 1;
-    *from = cut ? place_from(p, number) / each : 0;
-    *n = cut ? place_count(p, number) / each : size;
-}
-
-static void put_array(buf *b, const kv_array *a, const place *p, int32_t number)
-{
-    int64_t from, n, each = kv_dtype_bytes((kv_dtype)a->dtype);
-    range_of(p, number, a->size, &from, &n);
-    n *= each;
-    buf_put(b, (const char *)&n, sizeof n);
-    ask_put_padded(b, (const char *)a->data + from * each, n);
-}
-
-/* with_arrays: not only the numbers. */
-static void put_own(buf *b, slot *s, int64_t id, const place *p, int32_t number, bool with_arrays)
-{
-    own_states own = {.part = id, .updates = s->updates, .kept = s->state != NULL};
-    size_t head = b->len;
-    if (s->state) {
-        own.have = s->state->have;
-        memcpy(own.numbers, s->state->numbers, sizeof own.numbers);
+    for (int i = 0; s && i <= PLAN_MAX_STATES; i++) {
+        kv_array_unref(*array_at(s, i));
+        *array_at(s, i) = NULL;
     }
-    buf_put(b, (const char *)&own, sizeof own);
-    for (int i = 0; s->state && with_arrays && i <= PLAN_MAX_STATES; i++) {
-        const kv_array *a = *array_at(s->state, i);
-        if (!a)
-            continue;
-        own.arrays |= 1u << i;
-        put_array(b, a, p, number);
-    }
-    own.bytes = (int64_t)(b->len - head - sizeof own);
-    if (!b->failed)
-        memcpy(b->data + head, &own, sizeof own);
-}
-
-static int take_array(kv_array **to, const optimizer_form *form, const char **at, const char *end,
-                      const place *p, int32_t number, kv_err *e)
-{
-    int64_t bytes, from, n, each = kv_dtype_bytes(form->dtype);
-    if (end - *at < (int64_t)sizeof bytes)
-        return ask_malformed(e);
-    memcpy(&bytes, *at, sizeof bytes);
-    int rc = *to ? KV_OK
-                 : kv_array_new_raw(to, form->dtype, form->ndim, form->shape, (kv_ctx){KV_CPU, 0},
-                                    e);
-    if (rc)
-        return rc;
-    range_of(p, number, (*to)->size, &from, &n);
-    if (bytes != n * each || from + n > (*to)->size || end - *at < (int64_t)sizeof bytes + bytes)
-        return ask_malformed(e);
-    memcpy((char *)(*to)->data + from * each, *at + sizeof bytes, (size_t)bytes);
-    *at += (int64_t)sizeof bytes + (bytes + 7) / 8 * 8;
-    return KV_OK;
-}
-
-static void take_numbers(slot *s, const own_states *own)
-{
-    s->updates = own->updates;
-    if (!s->state)
-        return;
-    s->state->have = own->have;
-    memcpy(s->state->numbers, own->numbers, sizeof own->numbers);
-}
-
-static int make_state(slot *s, const own_states *own, kv_err *e)
-{
-    if (own->kept && !s->state)
-        s->state = mem_zalloc(1, sizeof *s->state, e);
-    return own->kept && !s->state ? KV_E_MEMORY : KV_OK;
-}
-
-/* The arrays of a part, which follow own. */
-static int take_arrays(const optimizer *o, slot *s, const own_states *own, const place *p,
-                       int32_t number, kv_err *e)
-{
-    const char *at = (const char *)(own + 1), *end = at + own->bytes;
-    int rc = make_state(s, own, e);
-    for (int i = 0; i <= PLAN_MAX_STATES && !rc; i++) {
-        if (!(own->arrays >> i & 1))
-            continue;
-        optimizer_form form = form_at(o, i, s);
-        if (!own->kept || (i < PLAN_MAX_STATES && i >= o->nstates))
-            return ask_malformed(e);
-        rc = take_array(array_at(s->state, i), &form, &at, end, p, number, e);
-    }
-    return rc;
-}
-
-static const own_states *next_own(const char **at, const char *end, kv_err *e)
-{
-    const own_states *own = (const own_states *)(const void *)*at;
-    if (end - *at < (int64_t)sizeof *own || own->bytes < 0 ||
-        end - *at - (int64_t)sizeof *own < own->bytes) {
-        ask_malformed(e);
-        return NULL;
-    }
-    *at += (int64_t)sizeof *own + own->bytes;
-    return own;
 }
 
 /* ---- On a server ---- */
 
-static int check_rule(const kv *store, kv_err *e)
+/* The slots of the parts that a call lists, by their number. *at advances behind the list. */
+static int view_listed(kv *view, const server_state *s, const char **at, const char *end, kv_err *e)
 {
-    return store->updater.kind == UPDATER_RULE
-               ? KV_OK
-               : kv_err_set(e, KV_E_VALUE, "no optimizer is in use, so there are no states");
+    int64_t n, id;
+    if (end - *at < (int64_t)sizeof n)
+        return ask_malformed(e);
+    memcpy(&n, *at, sizeof n);
+    *at += sizeof n;
+    if (n < 0 || n > (end - *at) / (int64_t)sizeof id)
+        return ask_malformed(e);
+    int rc = KV_OK;
+    for (int64_t i = 0; i < n && !rc; i++, *at += sizeof id) {
+        memcpy(&id, *at, sizeof id);
+        const part *p = parts_find(s, id);
+        const slot *x = p ? &s->store->slots.items[p->slot] : NULL;
+        rc = x ? view_add(view, &x->key, kv_array_ref(x->stored), x, e) : ask_malformed(e);
+    }
+    return rc;
 }
 
-int states_give(const server_state *s, buf *out, kv_err *e)
+int states_give(const server_state *s, const char *at, int64_t bytes, buf *out, kv_err *e)
 {
-    int rc = check_rule(s->store, e);
-    if (rc)
-        return rc;
-    put_shared(out, s->store->updater.optimizer);
-    for (int64_t i = 0; i < s->nparts; i++)
-        if (s->parts[i])
-            put_own(out, &s->store->slots.items[s->parts[i]->slot], i, NULL, 0, true);
-    return buf_check(out, e);
+    kv view;
+    view_open(&view, s->store);
+    int rc = view_listed(&view, s, &at, at + bytes, e);
+    if (!rc)
+        rc = view_print(out, &view, false, e);
+    slot_table_release(&view.slots);
+    return rc;
 }
 
 int states_take(server_state *s, const char *at, int64_t bytes, kv_err *e)
 {
     const char *end = at + bytes;
-    int rc = check_rule(s->store, e);
-    optimizer *o = s->store->updater.optimizer;
-    if (!rc && bytes < (int64_t)sizeof(shared_states))
-        rc = ask_malformed(e);
-    if (rc)
-        return rc;
-    take_shared(o, (const shared_states *)(const void *)at);
-    for (at += sizeof(shared_states); at < end && !rc;) {
-        const own_states *own = next_own(&at, end, e);
-        if (!own)
-            return KV_E_INTERNAL;
-        if (own->part < 0 || own->part >= s->nparts || !s->parts[own->part])
-            return ask_malformed(e);
-        slot *x = &s->store->slots.items[s->parts[own->part]->slot];
-        slot_forget(x);
-        if ((rc = take_arrays(o, x, own, NULL, 0, e)) == KV_OK)
-            take_numbers(x, own);
+    kv view;
+    view_open(&view, s->store);
+    int rc = view_listed(&view, s, &at, end, e);
+    if (!rc)
+        rc = view_read(&view, at, end - at, false, e);
+    for (int64_t i = 0; i < view.slots.n && !rc; i++) {
+        slot *x = &view.slots.items[i];
+        view_take_slot(x, &s->store->slots.items[s->parts[x->key.id]->slot]);
     }
+    slot_table_release(&view.slots);
     return rc;
 }
 
 /* ---- Between the servers and a worker's slots ---- */
 
-/* The slots of parts, by the part's number. */
-typedef struct part_slot {
+/* A part of a worker's key. */
+typedef struct key_part {
     int64_t slot;
     int32_t number;
-} part_slot;
+} key_part;
 
-static int list_parts(const worker *w, part_slot **out, int64_t *n, kv_err *e)
+/* Advances to the next part of which a server is the home; begins with {0, -1}. */
+static bool next_part(const worker *w, int server, key_part *x)
 {
-    *n = 0;
-    for (int64_t i = 0; i < w->store->slots.n; i++) {
-        int64_t end = w->keys[i].place.first + w->keys[i].place.nparts;
-        *n = end > *n ? end : *n;
+    for (x->number++; x->slot < w->store->slots.n; x->slot++, x->number = 0) {
+        const place *p = &w->keys[x->slot].place;
+        for (; x->number < p->nparts; x->number++)
+            if (place_server(p, x->number, w->how.servers) == server)
+                return true;
     }
-    part_slot *list = mem_alloc(*n, sizeof *list, e);
-    if (!list)
-        return KV_E_MEMORY;
-    for (int64_t i = 0; i < *n; i++)
-        list[i].slot = -1;
-    for (int64_t i = 0; i < w->store->slots.n; i++)
-        for (int32_t p = 0; p < w->keys[i].place.nparts; p++)
-            list[w->keys[i].place.first + p] = (part_slot){i, p};
-    *out = list;
-    return KV_OK;
+    return false;
 }
 
-/* One server's reply. Its host side counts where the servers run it; then the first of those that
- * have the largest count says what keys share. */
-static int take_reply(worker *w, int server, const part_slot *parts, int64_t n, const char *at,
-                      int64_t bytes, kv_err *e)
+static optimizer_form form_at(const optimizer *o, int i, const slot *s)
 {
-    const char *end = at + bytes;
-    optimizer *o = w->store->updater.optimizer;
-    const shared_states *all = (const shared_states *)(const void *)at;
-    int rc = bytes < (int64_t)sizeof *all ? ask_malformed(e) : KV_OK;
-    if (!rc && w->how.is_async && (server == 0 || all->num_update > o->num_update))
-        take_shared(o, all);
-    for (at += sizeof *all; !rc && at < end;) {
-        const own_states *own = next_own(&at, end, e);
-        if (!own)
-            return KV_E_INTERNAL;
-        if (own->part < 0 || own->part >= n || parts[own->part].slot < 0)
-            continue; /* of a key that this rank has never used */
-        const part_slot *x = &parts[own->part];
-        slot *s = &w->store->slots.items[x->slot];
-        rc = take_arrays(o, s, own, &w->keys[x->slot].place, x->number, e);
-        if (!rc && w->how.is_async && x->number == 0)
-            take_numbers(s, own);
+    return optimizer_state_form(o, i < PLAN_MAX_STATES ? i : -1, s);
+}
+
+/* The begin of a part in an array of its key, which has the key's elements or one for each row. */
+static char *begin_in(const kv_array *whole, const place *p, int32_t number)
+{
+    bool by_row = whole->size < p->size;
+    if (number == 0 || !kv_assert(!by_row || p->row > 0, "a part cuts a row, which has a state"))
+        return whole->data;
+    int64_t from = place_from(p, number) / (by_row ? p->row : 1);
+    return (char *)whole->data + from * kv_dtype_bytes((kv_dtype)whole->dtype);
+}
+
+/* The slot shares the arrays of a key; they become those of a part of it. */
+static int cut(slot *to, const optimizer *o, const place *p, int32_t number, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int i = 0; to->state && i <= PLAN_MAX_STATES && !rc; i++) {
+        kv_array **at = array_at(to->state, i), *whole = *at;
+        if (!whole)
+            continue;
+        optimizer_form f = form_at(o, i, to);
+        rc = kv_array_wrap(at, begin_in(whole, p, number), f.dtype, f.ndim, f.shape, whole->ctx,
+                           NULL, NULL, e);
+        if (!rc)
+            kv_array_unref(whole);
     }
     return rc;
 }
 
-static net_call *all_servers(const worker *w, dist_ask what, kv_err *e)
+/* The arrays of a part go to their range of the key's. */
+static int join(slot *to, const optimizer *o, const place *p, int32_t number, const slot *from,
+                kv_err *e)
 {
-    net_call *calls = mem_zalloc(w->how.servers, sizeof *calls, e);
-    for (int i = 0; calls && i < w->how.servers; i++)
-        calls[i] = (net_call){.rank = server_rank(i), .what = what, .store = w->number,
-                              .name = ask_name(what)};
-    return calls;
+    int rc = KV_OK;
+    if (from->state && !to->state && !(to->state = mem_zalloc(1, sizeof *to->state, e)))
+        return KV_E_MEMORY;
+    for (int i = 0; from->state && i <= PLAN_MAX_STATES && !rc; i++) {
+        kv_array *a = *array_at(from->state, i), **whole = array_at(to->state, i);
+        optimizer_form f = a ? form_at(o, i, to) : (optimizer_form){0};
+        if (a && !*whole)
+            rc = kv_array_new_raw(whole, f.dtype, f.ndim, f.shape, (kv_ctx){KV_CPU, 0}, e);
+        if (a && !rc)
+            memcpy(begin_in(*whole, p, number), a->data, (size_t)kv_array_bytes(a));
+    }
+    return rc;
 }
 
-/* Fills the slots. */
+/* Adds a part to a view, whose key is the part's number; its array has a shape and no elements. */
+static int view_add_part(kv *view, const worker *w, key_part x, bool with_states, kv_err *e)
+{
+    static const char nothing;
+    const slot *s = &w->store->slots.items[x.slot];
+    const place *p = &w->keys[x.slot].place;
+    int64_t shape[KV_MAX_NDIM];
+    int ndim = place_shape(p, place_count(p, x.number), s->stored->ndim, s->stored->shape, shape);
+    kv_array *a;
+    int rc = kv_array_wrap(&a, (void *)(uintptr_t)&nothing, kv_array_dtype(s->stored), ndim, shape,
+                           (kv_ctx){KV_CPU, 0}, NULL, NULL, e);
+    if (!rc)
+        rc = view_add(view, &(kv_key){.id = p->first + x.number}, a, with_states ? s : NULL, e);
+    if (rc || !with_states)
+        return rc;
+    return cut(&view->slots.items[view->slots.n - 1], view->updater.optimizer, p, x.number, e);
+}
+
+/* A view of the parts on a server, and a list of them for a call. */
+static int view_of_server(kv *view, buf *list, const worker *w, int server, bool with_states,
+                          kv_err *e)
+{
+    int rc = KV_OK;
+    view_open(view, w->store);
+    view->compression = (compression){0}; /* residuals are the workers' */
+    for (key_part x = {0, -1}; !rc && next_part(w, server, &x);)
+        rc = view_add_part(view, w, x, with_states, e);
+    const slot_table *t = &view->slots;
+    buf_put(list, (const char *)&t->n, sizeof t->n);
+    for (int64_t i = 0; i < t->n; i++)
+        buf_put(list, (const char *)&t->items[i].key.id, sizeof t->items[i].key.id);
+    return rc ? rc : buf_check(list, e);
+}
+
+static int call_server(const worker *w, int server, dist_ask ask, const buf *b, void **reply,
+                       int64_t *bytes, kv_err *e)
+{
+    net_call c = worker_call(w, server, ask);
+    c.data = b->data;
+    c.bytes = (int64_t)b->len;
+    return net_call_wait(&c, reply, bytes, e);
+}
+
+/* Servers that count by themselves say how often the key was updated, and its numbers. */
+static void take_numbers(slot *to, const slot *from)
+{
+    to->updates = from->updates;
+    if (to->state)
+        to->state->have = from->state ? from->state->have : 0;
+    if (from->state)
+        memcpy(to->state->numbers, from->state->numbers, sizeof to->state->numbers);
+}
+
+static int join_all(worker *w, int server, const kv *view, kv_err *e)
+{
+    int64_t i = 0;
+    int rc = KV_OK;
+    for (key_part x = {0, -1}; !rc && next_part(w, server, &x);) {
+        const slot *from = &view->slots.items[i++];
+        slot *to = &w->store->slots.items[x.slot];
+        rc = join(to, w->store->updater.optimizer, &w->keys[x.slot].place, x.number, from, e);
+        if (!rc && w->how.is_async && x.number == 0)
+            take_numbers(to, from);
+    }
+    return rc;
+}
+
+/* The states of one server; *shared becomes the numbers that all its keys share. */
+static int gather_from(worker *w, int server, optimizer_draft *shared, kv_err *e)
+{
+    optimizer *o = w->store->updater.optimizer;
+    optimizer_draft mine;
+    kv view;
+    buf list = {0};
+    void *reply = NULL;
+    int64_t bytes = 0;
+    optimizer_begin(o, &mine);
+    int rc = view_of_server(&view, &list, w, server, false, e);
+    if (!rc && (rc = call_server(w, server, ASK_STATES, &list, &reply, &bytes, e)) == KV_OK &&
+        (rc = view_read(&view, reply, bytes, false, e)) == KV_OK)
+        rc = join_all(w, server, &view, e);
+    optimizer_begin(o, shared);
+    optimizer_commit(o, &mine);
+    slot_table_release(&view.slots);
+    buf_release(&list);
+    mem_free(reply);
+    return rc;
+}
+
+/* Fills the slots, from one server after the other: the ways to all of them end at this rank. The
+ * worker's own shared numbers hold, or of servers that count by themselves those of the first with
+ * the largest count. */
 static int gather(worker *w, kv_err *e)
 {
-    int servers = w->how.servers;
-    int64_t n;
-    part_slot *parts = NULL;
-    void **replies = mem_zalloc(servers, sizeof *replies, e);
-    int64_t *bytes = mem_zalloc(servers, sizeof *bytes, e);
-    net_call *calls = all_servers(w, ASK_STATES, e);
-    int rc = replies && bytes && calls ? list_parts(w, &parts, &n, e) : KV_E_MEMORY;
-    if (!rc)
-        rc = net_calls_wait(calls, servers, replies, bytes, e);
-    for (int i = 0; i < servers && !rc; i++)
-        rc = take_reply(w, i, parts, n, replies[i], bytes[i], e);
-    for (int i = 0; replies && i < servers; i++)
-        mem_free(replies[i]);
-    mem_free(parts);
-    mem_free(calls);
-    mem_free(bytes);
-    mem_free(replies);
+    optimizer_draft best = {0}, shared;
+    int rc = state_file_check(w->store, e);
+    for (int i = 0; i < w->how.servers && !rc; i++) {
+        rc = gather_from(w, i, &shared, e);
+        if (i == 0 || shared.num_update > best.num_update)
+            best = shared;
+    }
+    if (!rc && w->how.is_async)
+        optimizer_commit(w->store->updater.optimizer, &best);
     return rc;
 }
 
-/* The slots keep no arrays but those of this rank. */
+/* Sends the states in the slots to the servers. */
+static int scatter(worker *w, kv_err *e)
+{
+    int rc = KV_OK;
+    for (int i = 0; i < w->how.servers && !rc; i++) {
+        kv view;
+        buf b = {0};
+        rc = view_of_server(&view, &b, w, i, true, e);
+        if (!rc && (rc = view_print(&b, &view, false, e)) == KV_OK)
+            rc = call_server(w, i, ASK_SET_STATES, &b, NULL, NULL, e);
+        slot_table_release(&view.slots);
+        buf_release(&b);
+    }
+    return rc;
+}
+
+/* The slots keep no arrays but this rank's residuals. */
 static void drop(const worker *w)
 {
     for (int64_t i = 0; i < w->store->slots.n; i++) {
-        slot *s = &w->store->slots.items[i];
-        for (int j = 0; s->state && j <= PLAN_MAX_STATES; j++) {
-            kv_array_unref(*array_at(s->state, j));
-            *array_at(s->state, j) = NULL;
-        }
-        for (int64_t j = 0; s->residuals && j < s->residuals->n; j++) {
-            if (j == net_rank())
-                continue;
-            kv_array_unref(s->residuals->items[j]);
-            s->residuals->items[j] = NULL;
-        }
+        drop_arrays(w->store->slots.items[i].state);
+        rank_residuals_drop_others(&w->store->slots.items[i]);
     }
 }
 
-/* Sends what the slots hold to the servers. */
-static int scatter(worker *w, kv_err *e)
+/* ---- Mail between workers, by way of the coordinator ---- */
+
+/* A later message with the same tag replaces one that was not received yet. */
+typedef enum mail_tag { MAIL_SAVED, MAIL_LOADED, MAIL_RESIDUALS } mail_tag;
+
+static int send_mail(const worker *w, int to, mail_tag tag, const buf *b, kv_err *e)
 {
-    int servers = w->how.servers;
-    net_call *calls = all_servers(w, ASK_SET_STATES, e);
-    buf *b = mem_zalloc(servers, sizeof *b, e);
-    int rc = calls && b ? KV_OK : KV_E_MEMORY;
-    for (int i = 0; i < servers && !rc; i++)
-        put_shared(&b[i], w->store->updater.optimizer);
+    int rc = buf_check(b, e);
+    return rc ? rc : worker_ask(w, ASK_SEND, (link_args){.mail = {to, tag}}, b, NULL, NULL, e);
+}
+
+/* *data is released with mem_free. */
+static int receive_mail(const worker *w, int from, mail_tag tag, void **data, int64_t *bytes,
+                        kv_err *e)
+{
+    return worker_ask(w, ASK_RECEIVE, (link_args){.mail = {from, tag}}, NULL, data, bytes, e);
+}
+
+/* The keys of a worker with their numbers, and with the residuals of one rank at position 0. */
+static int view_of_rank(kv *view, const worker *w, int rank, kv_err *e)
+{
+    int rc = KV_OK;
+    view_open(view, w->store);
     for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
-        const place *p = &w->keys[i].place;
-        for (int32_t j = 0; j < p->nparts; j++)
-            put_own(&b[place_server(p, j, servers)], &w->store->slots.items[i], p->first + j, p, j,
-                    true);
+        const slot *s = &w->store->slots.items[i];
+        rc = view_add(view, &s->key, kv_array_ref(s->stored), s, e);
+        if (rc)
+            break;
+        drop_arrays(view->slots.items[i].state);
+        rc = rank_residuals_share(&view->slots.items[i].residuals, s, rank, e);
     }
-    for (int i = 0; i < servers && !rc; i++) {
-        rc = buf_check(&b[i], e);
-        calls[i].data = b[i].data;
-        calls[i].bytes = (int64_t)b[i].len;
+    return rc;
+}
+
+static int send_residuals(const worker *w, kv_err *e)
+{
+    kv view;
+    image im = {0};
+    buf b = {0};
+    int rc = view_of_rank(&view, w, net_rank(), e);
+    residual_parts_add(&im, &view.compression, &view.slots);
+    if (!rc && (rc = image_finish(&im, e)) == KV_OK &&
+        (rc = image_print(&b, &im, SOURCE, e)) == KV_OK)
+        rc = send_mail(w, 0, MAIL_RESIDUALS, &b, e);
+    buf_release(&b);
+    image_release(&im);
+    slot_table_release(&view.slots);
+    return rc;
+}
+
+static int read_residuals(const worker *w, int rank, const void *data, int64_t bytes, kv_err *e)
+{
+    safetensors *f;
+    residual_parts parts;
+    const slot_table *t = &w->store->slots;
+    int rc = safetensors_open_memory(&f, data, (size_t)bytes, SOURCE, e);
+    if (rc)
+        return rc;
+    if ((rc = residual_parts_read(&parts, f, SOURCE, t, e)) == KV_OK) {
+        for (int64_t i = 0; i < t->n && !rc; i++)
+            rc = rank_residuals_take(&t->items[i], rank, parts.items[i], e);
+        residual_parts_release(&parts);
     }
+    safetensors_close(f);
+    return rc;
+}
+
+static int receive_residuals(const worker *w, int rank, kv_err *e)
+{
+    void *data = NULL;
+    int64_t bytes = 0;
+    int rc = receive_mail(w, rank, MAIL_RESIDUALS, &data, &bytes, e);
     if (!rc)
-        rc = net_calls_wait(calls, servers, NULL, NULL, e);
-    for (int i = 0; b && i < servers; i++)
-        buf_release(&b[i]);
-    mem_free(b);
-    mem_free(calls);
+        rc = read_residuals(w, rank, data, bytes, e);
+    mem_free(data);
     return rc;
 }
 
 /* ---- save ---- */
 
+/* The beginning of the message in which rank 0 tells the others how a file went. */
+typedef struct result {
+    kv_err why;
+    int64_t keys; /* bytes of the keys that follow; an image is behind them */
+} result;
+
+static int take_result(const char *data, int64_t bytes, result *r, kv_err *e)
+{
+    if (bytes < (int64_t)sizeof *r)
+        return ask_malformed(e);
+    memcpy(r, data, sizeof *r);
+    if (r->why.code)
+        *e = r->why;
+    return r->why.code;
+}
+
 /* All ranks get rank 0's result. */
 static int save_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
     bool compressed = w->store->compression.code != 0;
-    kv_err why = {0};
-    buf b = {0};
-    int rc = gather(w, &why);
-    for (int i = 1; compressed && i < w->how.workers && !rc; i++)
-        rc = rank_residuals_receive(w, i, &why);
-    if (!rc && (rc = rank_residuals_complete(w, &why)) == KV_OK)
-        rc = use(arg, &why);
-    drop(w);
-    buf_put(&b, (const char *)&why, sizeof why);
+    result r = {0};
     kv_err unused = {0};
+    buf b = {0};
+    int rc = gather(w, &r.why);
+    for (int i = 1; compressed && i < w->how.workers && !rc; i++)
+        rc = receive_residuals(w, i, &r.why);
+    if (!rc && (rc = rank_residuals_complete(w, &r.why)) == KV_OK)
+        rc = use(arg, &r.why);
+    drop(w);
+    buf_put(&b, (const char *)&r, sizeof r);
     for (int i = 1; i < w->how.workers; i++)
-        mailbox_send(w, i, MAIL_SAVED, &b, &unused);
+        send_mail(w, i, MAIL_SAVED, &b, &unused);
     buf_release(&b);
     if (rc)
-        *e = why;
+        *e = r.why;
     return rc;
-}
-
-static int take_result(const char *data, int64_t bytes, kv_err *e)
-{
-    kv_err why;
-    if (bytes < (int64_t)sizeof why)
-        return ask_malformed(e);
-    memcpy(&why, data, sizeof why);
-    if (why.code)
-        *e = why;
-    return why.code;
 }
 
 static int wait_saved(const worker *w, kv_err *e)
 {
+    result r;
     void *data = NULL;
     int64_t bytes = 0;
-    int rc = w->store->compression.code ? rank_residuals_send(w, e) : KV_OK;
-    if (!rc)
-        rc = mailbox_receive(w, 0, MAIL_SAVED, &data, &bytes, e);
-    if (!rc)
-        rc = take_result(data, bytes, e);
+    int rc = w->store->compression.code ? send_residuals(w, e) : KV_OK;
+    if (!rc && (rc = receive_mail(w, 0, MAIL_SAVED, &data, &bytes, e)) == KV_OK)
+        rc = take_result(data, bytes, &r, e);
     mem_free(data);
     return rc;
 }
 
 /* ---- load ---- */
 
-/* The texts of worker_set_optimizer: a rule and its parameters. */
-typedef struct rule_texts {
-    const char *text;
-    kv_opt *params;
-    int64_t n, cap;
-} rule_texts;
-
-static void put_rule(buf *b, const optimizer *o)
+/* The keys that rank 0 knows, and where they live: another rank may not have heard of all. */
+static void put_keys(buf *b, const worker *w)
 {
-    buf texts = {0};
-    buf_put(&texts, o->rule->text, strlen(o->rule->text) + 1);
-    for (int i = 0; i < o->nparams; i++) {
-        buf_put(&texts, o->params[i].name, strlen(o->params[i].name) + 1);
-        buf_put(&texts, o->params[i].value, strlen(o->params[i].value) + 1);
+    for (int64_t i = 0; i < w->store->slots.n; i++) {
+        const slot *s = &w->store->slots.items[i];
+        ask_key k = worker_key_like(w, &s->key, s->stored);
+        k.place = w->keys[i].place;
+        ask_put_key(b, &k, s->key.name);
     }
-    int64_t bytes = (int64_t)texts.len;
-    buf_put(b, (const char *)&bytes, sizeof bytes);
-    ask_put_padded(b, buf_text(&texts), bytes);
-    b->failed |= texts.failed;
-    buf_release(&texts);
 }
 
-static int read_rule(rule_texts *r, const char *at, const char *end, kv_err *e)
-{
-    int rc = KV_OK;
-    *r = (rule_texts){.text = at};
-    for (at += strlen(at) + 1; at < end && !rc;) {
-        rc = mem_grow(&r->params, &r->cap, r->n + 1, sizeof *r->params, e);
-        if (rc)
-            break;
-        r->params[r->n].name = at;
-        at += strlen(at) + 1;
-        r->params[r->n++].value = at;
-        at += strlen(at) + 1;
-    }
-    return rc;
-}
-
-/* What the file brought, to another rank: the result, the rule if it is a new one, numbers, and the
- * rank's own residuals. */
+/* The image that goes to another rank has numbers, the rank's residuals, and the rule if it is a
+ * new one. */
 static int send_loaded(const worker *w, int rank, const kv_err *why, bool new_rule, kv_err *e)
 {
-    const int64_t none = 0;
-    int rc = KV_OK;
+    result r = {.why = *why};
+    kv view = {0};
     buf b = {0};
-    buf_put(&b, (const char *)why, sizeof *why);
+    int rc = KV_OK;
+    buf_put(&b, (const char *)&r, sizeof r);
     if (!why->code) {
-        const optimizer *o = w->store->updater.optimizer;
-        if (new_rule)
-            put_rule(&b, o);
-        else
-            buf_put(&b, (const char *)&none, sizeof none);
-        put_shared(&b, o);
-        for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
-            slot *s = &w->store->slots.items[i];
-            ask_key k = {.id = s->key.id, .place = w->keys[i].place, .dtype = s->stored->dtype,
-                         .storage = s->stored->storage, .ndim = s->stored->ndim};
-            memcpy(k.shape, s->stored->shape, s->stored->ndim * sizeof *s->stored->shape);
-            ask_put_key(&b, &k, s->key.name);
-            put_own(&b, s, i, NULL, 0, false);
-            rc = rank_residuals_put(&b, s, rank, e);
-        }
+        put_keys(&b, w);
+        r.keys = (int64_t)(b.len - sizeof r);
+        if ((rc = buf_check(&b, e)) == KV_OK)
+            memcpy(b.data, &r, sizeof r);
+        if (!rc && (rc = view_of_rank(&view, w, rank, e)) == KV_OK)
+            rc = view_print(&b, &view, new_rule, e);
     }
     if (!rc)
-        rc = mailbox_send(w, rank, MAIL_LOADED, &b, e);
+        rc = send_mail(w, rank, MAIL_LOADED, &b, e);
+    slot_table_release(&view.slots);
     buf_release(&b);
     return rc;
 }
 
-/* Behind the servers' rule comes this rank's. */
-static int take_rule(worker *w, const char *at, const char *end, kv_err *e)
+static int view_keys(kv *view, worker *w, const char *at, const char *end, kv_err *e)
 {
-    rule_texts r;
-    kv_rule *rule = NULL;
-    updater next = {0};
-    int rc = read_rule(&r, at, end, e);
-    if (!rc)
-        rc = worker_set_optimizer(w, "rule", r.text, r.params, (int)r.n, e);
-    if (!rc && (rc = kv_rule_new(&rule, r.text, NULL, 0, 0, e)) == KV_OK)
-        rc = updater_init_rule(&next, rule, r.params, (int)r.n, e);
-    if (!rc) {
-        updater_release(&w->store->updater);
-        w->store->updater = next;
+    int rc = KV_OK;
+    while (at < end && !rc) {
+        kv_key key;
+        const ask_key *k = ask_get_key(&at, end, &key);
+        int64_t i = k ? worker_know(w, k, &key, e) : -1;
+        if (i < 0)
+            return k ? (int)e->code : ask_malformed(e);
+        const slot *s = &w->store->slots.items[i];
+        rc = view_add(view, &s->key, kv_array_ref(s->stored), NULL, e);
     }
-    kv_rule_free(rule);
-    mem_free(r.params);
     return rc;
 }
 
-static int take_key(worker *w, const char **at, const char *end, kv_err *e)
+/* Sets the rule of a file for all ranks, which call it: the servers get it from rank 0. */
+static int set_rule(worker *w, const optimizer *o, kv_err *e)
 {
-    kv_key key;
-    const ask_key *k = ask_get_key(at, end, &key);
-    int64_t i = k ? worker_know(w, k, &key, e) : -1;
-    const own_states *own = i < 0 ? NULL : next_own(at, end, e);
-    if (!own)
-        return k && e->code ? (int)e->code : ask_malformed(e);
-    slot *s = &w->store->slots.items[i];
-    slot_forget(s);
-    residuals_free(s->residuals);
-    s->residuals = NULL;
-    int rc = make_state(s, own, e);
-    if (rc)
-        return rc;
-    take_numbers(s, own);
-    return rank_residuals_take(s, net_rank(), at, end, e);
+    return worker_set_optimizer(w, "rule", o->rule->text, o->params, o->nparams, e);
 }
 
-static int take_loaded(worker *w, const char *at, int64_t n, kv_err *e)
+/* Behind the servers' rule comes this rank's. */
+static int take_view(worker *w, kv *view, kv_err *e)
 {
-    const char *end = at + n;
-    int64_t bytes;
-    int rc = take_result(at, n, e);
-    at += sizeof(kv_err);
+    slot_table *t = &w->store->slots;
+    int rc = KV_OK;
+    if (view->updater.optimizer != w->store->updater.optimizer) {
+        rc = set_rule(w, view->updater.optimizer, e);
+        updater_release(rc ? &view->updater : &w->store->updater);
+        w->store->updater = rc ? w->store->updater : view->updater;
+    }
+    for (int64_t i = 0; i < view->slots.n && !rc; i++) {
+        slot *from = &view->slots.items[i], *to = &t->items[slot_find(t, &from->key, i)];
+        view_take_slot(from, to);
+        residuals_free(to->residuals);
+        to->residuals = NULL;
+        rc = rank_residuals_take(to, net_rank(), from->residuals, e);
+    }
+    w->store->changes += !rc;
+    return rc;
+}
+
+static int take_loaded(worker *w, const char *data, int64_t bytes, kv_err *e)
+{
+    const char *keys = data + sizeof(result), *end = data + bytes;
+    result r = {0};
+    kv view;
+    int rc = take_result(data, bytes, &r, e);
+    if (!rc && (r.keys < 0 || r.keys > end - keys))
+        rc = ask_malformed(e);
     if (rc)
         return rc;
-    if (end - at < (int64_t)sizeof bytes)
-        return ask_malformed(e);
-    memcpy(&bytes, at, sizeof bytes);
-    at += sizeof bytes;
-    if (end - at < (bytes + 7) / 8 * 8 + (int64_t)sizeof(shared_states))
-        return ask_malformed(e);
-    if (bytes && (rc = take_rule(w, at, at + bytes, e)))
-        return rc;
-    at += (bytes + 7) / 8 * 8;
-    take_shared(w->store->updater.optimizer, (const shared_states *)(const void *)at);
-    for (at += sizeof(shared_states); at < end && !rc;)
-        rc = take_key(w, &at, end, e);
-    w->store->changes++;
+    const char *states = keys + r.keys;
+    view_open(&view, w->store);
+    if ((rc = view_keys(&view, w, keys, states, e)) == KV_OK &&
+        (rc = view_read(&view, states, end - states, true, e)) == KV_OK)
+        rc = take_view(w, &view, e);
+    slot_table_release(&view.slots);
     return rc;
 }
 
 /* A file may bring a rule of its own: the servers need it before its states. */
-static int tell_rule(worker *w, kv_err *e)
-{
-    buf b = {0};
-    rule_texts r = {0};
-    put_rule(&b, w->store->updater.optimizer);
-    int rc = buf_check(&b, e);
-    if (!rc) {
-        const char *at = b.data + sizeof(int64_t);
-        int64_t bytes;
-        memcpy(&bytes, b.data, sizeof bytes);
-        rc = read_rule(&r, at, at + bytes, e);
-    }
-    if (!rc)
-        rc = worker_set_optimizer(w, "rule", r.text, r.params, (int)r.n, e);
-    mem_free(r.params);
-    buf_release(&b);
-    return rc;
-}
-
 static int load_together(worker *w, int (*use)(void *arg, kv_err *e), void *arg, kv_err *e)
 {
     const optimizer *before = w->store->updater.optimizer;
-    kv_err why = {0};
+    kv_err why = {0}, unused = {0};
     int rc = use(arg, &why);
     bool new_rule = w->store->updater.optimizer != before;
     if (!rc)
         rc = rank_residuals_fold(w, &why);
     if (!rc && new_rule)
-        rc = tell_rule(w, &why);
+        rc = set_rule(w, w->store->updater.optimizer, &why);
     if (!rc)
         rc = scatter(w, &why);
-    for (int i = 1; i < w->how.workers; i++) {
-        kv_err unused = {0};
+    for (int i = 1; i < w->how.workers; i++)
         send_loaded(w, i, &why, new_rule, &unused);
-    }
     drop(w);
     if (rc)
         *e = why;
@@ -585,7 +599,7 @@ static int wait_loaded(worker *w, kv_err *e)
 {
     void *data = NULL;
     int64_t bytes = 0;
-    int rc = mailbox_receive(w, 0, MAIL_LOADED, &data, &bytes, e);
+    int rc = receive_mail(w, 0, MAIL_LOADED, &data, &bytes, e);
     if (!rc)
         rc = take_loaded(w, data, bytes, e);
     mem_free(data);

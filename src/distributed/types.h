@@ -9,6 +9,7 @@ typedef struct dist_type {
     bool is_async;
     bool device; /* values of one rank are summed like those of `device` */
     bool sums;   /* nothing is stored: see request_sum.c */
+    int (*begin)(kv_err *e); /* net_open calls it before records come */
 } dist_type;
 
 int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts, void **self,
@@ -16,20 +17,15 @@ int worker_open(kv *store, const dist_type *type, const kv_opt *opts, int nopts,
 void worker_close(void *self);
 int worker_rank(void *self);
 int worker_count(void *self);
-int worker_init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e);
-int worker_push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e);
-int worker_pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
-                const kv_call *how, kv_err *e);
-int worker_pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
-                     kv_array *const *outs, const kv_call *how, kv_err *e);
-int worker_pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+int worker_init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e);
+int worker_push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e);
+int worker_pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e);
+int worker_pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, const kv_call *how,
+                     kv_err *e);
+int worker_pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                     kv_err *e);
-int worker_broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                     const kv_key *okeys, int64_t nouts, kv_array *const *outs,
-                     const kv_call *how, kv_err *e);
+int worker_broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
+                     kv_err *e);
 int worker_await_key(void *self, const kv_key *key, kv_err *e);
 int worker_barrier(void *self, kv_err *e);
 int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e);
@@ -38,9 +34,5 @@ int worker_done(void *self, kv_err *e);
 int worker_command(void *self, int head, const char *body, kv_err *e);
 int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
                          int nparams, kv_err *e);
-
-/* The slot of a key of which another rank has told, or -1: key, memory. Where the key has moved its
- * pushes and pulls count from 0 again. */
-int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e);
 
 #endif

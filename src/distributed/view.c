@@ -1,4 +1,4 @@
-/* What a store of several machines tells of itself and of its ranks. */
+/* The descriptions of a store of several machines and of its ranks, as info shows them. */
 #include "distributed/types.h"
 
 #include "array/device.h"
@@ -22,7 +22,7 @@ static kv_rank_info rank_info(const worker *w, int rank)
     int first = server_rank(0), mine = net_rank();
     bool works = rank < w->how.workers, serves = rank >= first && rank < first + w->how.servers;
     return (kv_rank_info){.rank = rank,
-                          .heard_ms = net_silence(rank) / 1000,
+                          .heard_ms = alive_silence(rank, net_now_us()) / 1000,
                           .host = link_host(rank),
                           .role = works && serves ? "both" : works ? "worker" : "server",
                           .link = rank == mine               ? "self"
@@ -71,9 +71,9 @@ int worker_cluster(void *self, kv_rank_info **rows, int64_t *n, kv_err *e)
     return KV_OK;
 }
 
-/* ---- What it works with ---- */
+/* ---- The settings of a worker ---- */
 
-/* How records reach the other ranks. */
+/* The transport of the records to the other ranks. */
 static const char *links(void)
 {
     int memory = 0, others = net_size() - 1;
@@ -85,7 +85,7 @@ static const char *links(void)
                               : "both";
 }
 
-/* Whether some of what lies on GPUs goes from there. */
+/* Returns true if arrays on GPUs go to some server as GPU-direct messages. */
 static bool sends_from_gpus(void)
 {
     bool some = false;

@@ -32,22 +32,8 @@ typedef struct worker {
     int64_t pushing; /* bytes of pushes that have not ended; atomic */
 } worker;
 
-/* Pushes and pulls, and what comes for those under way; see request.h. */
-int request_push(worker *w, const kv_key *keys, int64_t n, kv_array *const *values,
-                 const kv_call *how, kv_err *e);
-int request_pull(worker *w, const kv_key *keys, int64_t n, kv_array *const *outs,
-                 const kv_call *how, kv_err *e);
-
 /* *out becomes an array like the one that the servers keep for a slot, row_sparse ones with their
  * rows; it is filled when its turn has come. Errors: those of a pull. */
 int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e);
-
-void request_take(void *self, int rank, const link_rec *r);
-void request_lost(void *self, const kv_err *why);
-
-/* The slot of each key, asking the coordinator for those that this rank does not know yet.
- * make: keys that nobody knows are made, like the values. Errors: key, peer, timeout, memory. */
-int worker_find(worker *w, const kv_key *keys, int64_t n, kv_array *const *make, int64_t *numbers,
-                kv_err *e);
 
 #endif

@@ -6,8 +6,9 @@
 #include "array/row_ids.h"
 #include "base/mem.h"
 #include "core/call.h"
-#include "distributed/server.h"
-#include "distributed/worker.h"
+#include "distributed/request.h"
+#include "distributed/server_ranks.h"
+#include "distributed/worker_keys.h"
 
 /* Row ids by part, each counted from the part's first row. */
 typedef struct wanted {
@@ -38,7 +39,7 @@ static int sort_by_part(const place *p, const int64_t *ids, int64_t n, wanted *o
     return KV_OK;
 }
 
-/* What the parts answered: arrays of their rows. */
+/* Reads the replies of the parts: arrays of their rows. */
 static int read_replies(const slot *s, const place *p, void *const *replies, const int64_t *bytes,
                         kv_array **list, kv_err *e)
 {
@@ -156,17 +157,18 @@ static int pull_rows_of(worker *w, int64_t number, kv_array *ids, kv_array *out,
     return rc;
 }
 
-int worker_pull_rows(void *self, const kv_key *keys, int64_t n, kv_array *const *ids,
-                     kv_array *const *outs, const kv_call *how, kv_err *e)
+int worker_pull_rows(void *self, kv_array *const *ids, const kv_pairs *outs, const kv_call *how,
+                     kv_err *e)
 {
     worker *w = self;
+    int64_t n = outs->n;
     (void)how;
     int64_t *numbers = mem_alloc(n, sizeof *numbers, e);
-    int rc = numbers ? worker_find(w, keys, n, NULL, numbers, e) : KV_E_MEMORY;
+    int rc = numbers ? worker_find(w, outs, false, numbers, e) : KV_E_MEMORY;
     engine_wait_group(&w->store->calls.group, 0);
     for (int64_t i = 0; i < n && !rc; i++)
-        if ((rc = pull_rows_of(w, numbers[i], ids[i], outs[i], e)))
-            kv_err_key(e, &keys[i]);
+        if ((rc = pull_rows_of(w, numbers[i], ids[i], outs->arrays[i], e)))
+            kv_err_key(e, &outs->keys[i]);
     mem_free(numbers);
     return rc;
 }
@@ -179,7 +181,7 @@ static int pull_all_rows(worker *w, const slot *s, kv_array *out, kv_err *e)
         return rc;
     for (int64_t i = 0; i < ids->size; i++)
         ((int64_t *)ids->data)[i] = i;
-    rc = worker_pull_rows(w, &s->key, 1, &ids, &out, NULL, e);
+    rc = worker_pull_rows(w, &ids, &(kv_pairs){&s->key, &out, 1}, NULL, e);
     kv_array_unref(ids);
     return rc;
 }
@@ -193,5 +195,5 @@ int worker_pull_stored(worker *w, const slot *s, kv_array **out, kv_err *e)
         return rc ? rc : pull_all_rows(w, s, *out, e);
     }
     int rc = kv_array_new_raw(out, a->dtype, a->ndim, a->shape, cpu, e);
-    return rc ? rc : request_pull(w, &s->key, 1, out, NULL, e);
+    return rc ? rc : request_pull(w, &(kv_pairs){&s->key, out, 1}, NULL, e);
 }

@@ -11,19 +11,18 @@
 #include "core/store.h"
 #include "local/local.h"
 
-/* ---- What it takes ---- */
+/* ---- Checks ---- */
 
-static int check_dense(const kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                       kv_err *e)
+static int check_dense(const kv *store, const kv_pairs *p, kv_err *e)
 {
     char text[SLOT_KEY_TEXT];
-    for (int64_t i = 0; i < n; i++) {
-        if (arrays[i]->storage == KV_DEFAULT)
+    for (int64_t i = 0; i < p->n; i++) {
+        if (p->arrays[i]->storage == KV_DEFAULT)
             continue;
         kv_err_set(e, KV_E_UNSUPPORTED, "the type \"%s\" takes no row_sparse arrays, as for key %s",
-                   store->type, slot_key_text(text, &keys[i]));
+                   store->type, slot_key_text(text, &p->keys[i]));
         kv_err_hint(e, "the type device does; dense(a) makes an array dense");
-        kv_err_key(e, &keys[i]);
+        kv_err_key(e, &p->keys[i]);
         return KV_E_UNSUPPORTED;
     }
     return KV_OK;
@@ -96,54 +95,46 @@ static int open_nccl(kv *store, const kv_opt *opts, int nopts, void **self, kv_e
     int rc = gpu ? gpu->group_find(&version, e) : KV_E_UNSUPPORTED;
     if (rc)
         return rc;
-    local as = {.store = store, .moves = true, .together = true, .check = check_groups};
-    return local_open(&as, opts, nopts, self, e);
+    store->follows_gpus = true;
+    store->together = true;
+    store->check_push = check_groups;
+    return local_open(store, opts, nopts, self, e);
 }
 
-static const kv *store_of(const void *self)
+static int init(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
-    return ((const local *)self)->store;
+    int rc = check_dense(self, values, e);
+    return rc ? rc : local_init(self, values, how, e);
 }
 
-static int init(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e)
+static int push(void *self, const kv_pairs *values, const kv_call *how, kv_err *e)
 {
-    int rc = check_dense(store_of(self), keys, n, values, e);
-    return rc ? rc : local_init(self, keys, n, values, how, e);
+    int rc = check_dense(self, values, e);
+    return rc ? rc : local_push(self, values, how, e);
 }
 
-static int push(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                const kv_call *how, kv_err *e)
+static int pull(void *self, const kv_pairs *outs, const kv_call *how, kv_err *e)
 {
-    int rc = check_dense(store_of(self), keys, n, values, e);
-    return rc ? rc : local_push(self, keys, n, values, how, e);
+    int rc = check_dense(self, outs, e);
+    return rc ? rc : local_pull(self, outs, how, e);
 }
 
-static int pull(void *self, const kv_key *keys, int64_t n, kv_array *const *outs,
-                const kv_call *how, kv_err *e)
-{
-    int rc = check_dense(store_of(self), keys, n, outs, e);
-    return rc ? rc : local_pull(self, keys, n, outs, how, e);
-}
-
-static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+static int pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                     kv_err *e)
 {
-    int rc = check_dense(store_of(self), keys, n, values, e);
+    int rc = check_dense(self, values, e);
     if (!rc)
-        rc = check_dense(store_of(self), okeys, nouts, outs, e);
-    return rc ? rc : local_pushpull(self, keys, n, values, okeys, nouts, outs, how, e);
+        rc = check_dense(self, outs, e);
+    return rc ? rc : local_pushpull(self, values, outs, how, e);
 }
 
-static int broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                     const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+static int broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                      kv_err *e)
 {
-    int rc = check_dense(store_of(self), keys, n, values, e);
+    int rc = check_dense(self, values, e);
     if (!rc)
-        rc = check_dense(store_of(self), okeys, nouts, outs, e);
-    return rc ? rc : local_broadcast(self, keys, n, values, okeys, nouts, outs, how, e);
+        rc = check_dense(self, outs, e);
+    return rc ? rc : local_broadcast(self, values, outs, how, e);
 }
 
 static const char *const names[] = {"nccl", NULL};
@@ -155,7 +146,6 @@ const kv_type_ops nccl_type_ops = {
     .capabilities = KV_CAN_UPDATER | KV_CAN_OPTIMIZER | KV_CAN_STATES | KV_CAN_TRANSACTIONS |
                     KV_CAN_FILES,
     .open = open_nccl,
-    .close = local_close,
     .init = init,
     .push = push,
     .pull = pull,

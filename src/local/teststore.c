@@ -20,7 +20,7 @@ static int open_store(kv *store, const kv_opt *opts, int nopts, void **self, kv_
     return KV_OK;
 }
 
-/* Whether an array is a default one with the shape of the first value. */
+/* Checks that an array is a default one with the shape of the first value. */
 static int check_array(const kv_array *first, const kv_array *a, const char *what,
                        const kv_key *key, kv_err *e)
 {
@@ -37,54 +37,54 @@ static int check_array(const kv_array *first, const kv_array *a, const char *wha
     return kv_array_storage(a) != KV_DEFAULT ? KV_E_UNSUPPORTED : KV_E_SHAPE;
 }
 
-static int check_arrays(const kv_array *first, const kv_key *keys, int64_t n,
-                        kv_array *const *arrays, const char *what, kv_err *e)
+static int check_arrays(const kv_array *first, const kv_pairs *p, const char *what, kv_err *e)
 {
     int rc = KV_OK;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++)
-        rc = check_array(first, arrays[i], what, &keys[i], e);
+    for (int64_t i = 0; i < p->n && rc == KV_OK; i++)
+        rc = check_array(first, p->arrays[i], what, &p->keys[i], e);
     return rc;
 }
 
 /* Between default arrays of one shape in host memory this cannot fail. */
-static int copy_to_all(kv_array *from, int64_t nouts, kv_array *const *outs, kv_err *e)
+static int copy_to_all(kv_array *from, const kv_pairs *outs, kv_err *e)
 {
     int rc = KV_OK;
-    for (int64_t i = 0; i < nouts && rc == KV_OK; i++) {
-        if (outs[i] != from)
-            rc = kv_array_copy(outs[i], from, e);
+    for (int64_t i = 0; i < outs->n && rc == KV_OK; i++) {
+        if (outs->arrays[i] != from)
+            rc = kv_array_copy(outs->arrays[i], from, e);
     }
     return rc;
 }
 
-static int broadcast(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                     const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+static int broadcast(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                      kv_err *e)
 {
     (void)self;
     (void)how;
-    if (n != 1) {
-        kv_err_set(e, KV_E_VALUE, "teststore broadcasts one value, here are %lld", (long long)n);
+    if (values->n != 1) {
+        kv_err_set(e, KV_E_VALUE, "teststore broadcasts one value, here are %lld",
+                   (long long)values->n);
         kv_err_hint(e, "it does not look at keys: call it once for each");
         return KV_E_VALUE;
     }
-    int rc = check_arrays(values[0], keys, 1, values, "value", e);
+    kv_array *value = values->arrays[0];
+    int rc = check_arrays(value, values, "value", e);
     if (rc == KV_OK)
-        rc = check_arrays(values[0], okeys, nouts, outs, "array", e);
-    return rc ? rc : copy_to_all(values[0], nouts, outs, e);
+        rc = check_arrays(value, outs, "array", e);
+    return rc ? rc : copy_to_all(value, outs, e);
 }
 
 /* *sum: a new array like the first value. */
-static int sum_values(kv_array **sum, int64_t n, kv_array *const *values, kv_err *e)
+static int sum_values(kv_array **sum, const kv_pairs *p, kv_err *e)
 {
-    const kv_array *first = values[0];
-    const void **data = mem_alloc(n, sizeof *data, e);
-    apply_values v = {values, data, n, true, NULL};
+    const kv_array *first = p->arrays[0];
+    const void **data = mem_alloc(p->n, sizeof *data, e);
+    apply_values v = {p->arrays, data, p->n, true, NULL};
     apply_work work = {0};
-    int rc = data ? apply_reserve(&work, 1, n, 0, 0, e) : KV_E_MEMORY;
-    for (int64_t i = 0; i < n && rc == KV_OK; i++) {
-        rc = kv_array_read(values[i], &data[i], e);
-        v.same_dtype &= values[i]->dtype == first->dtype;
+    int rc = data ? apply_reserve(&work, 1, p->n, 0, 0, e) : KV_E_MEMORY;
+    for (int64_t i = 0; i < p->n && rc == KV_OK; i++) {
+        rc = kv_array_read(p->arrays[i], &data[i], e);
+        v.same_dtype &= p->arrays[i]->dtype == first->dtype;
     }
     if (rc == KV_OK)
         rc = kv_array_new_raw(sum, first->dtype, first->ndim, first->shape, first->ctx, e);
@@ -95,19 +95,18 @@ static int sum_values(kv_array **sum, int64_t n, kv_array *const *values, kv_err
     return rc;
 }
 
-static int pushpull(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                    const kv_key *okeys, int64_t nouts, kv_array *const *outs, const kv_call *how,
+static int pushpull(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *how,
                     kv_err *e)
 {
     kv_array *sum = NULL;
     (void)self;
     (void)how;
-    int rc = check_arrays(values[0], keys, n, values, "value", e);
-    if (rc || (rc = check_arrays(values[0], okeys, nouts, outs, "array", e)))
+    int rc = check_arrays(values->arrays[0], values, "value", e);
+    if (rc || (rc = check_arrays(values->arrays[0], outs, "array", e)))
         return rc;
-    rc = sum_values(&sum, n, values, e);
+    rc = sum_values(&sum, values, e);
     if (rc == KV_OK)
-        rc = copy_to_all(sum, nouts, outs, e);
+        rc = copy_to_all(sum, outs, e);
     kv_array_unref(sum);
     return rc;
 }

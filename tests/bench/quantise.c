@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "array/device.h"
 #include "base/mem.h"
+#include "cpu/cpu.h"
 #include "engine/pool.h"
 
 #ifdef __x86_64__
@@ -31,7 +31,7 @@ typedef struct work {
     float *residual, *src, *dst;
     char *codes;
     int64_t n;
-    dev_code code;
+    quantise_code code;
 } work;
 
 typedef void part_fn(void *arg, int64_t part, int worker);
@@ -44,38 +44,37 @@ static int64_t part_size(const work *w, int64_t part)
 
 static void *part_codes(const work *w, int64_t part)
 {
-    return w->codes + part * dev_code_bytes(w->code, PART);
+    return w->codes + part * quantise_bytes(w->code, PART);
 }
 
 static void encode(void *arg, int64_t part, int worker)
 {
     const work *w = arg;
     (void)worker;
-    cpu_dev_ops.quantise(part_codes(w, part), w->residual + part * PART, w->src + part * PART,
-                         w->code, 0.5f, part_size(w, part));
+    quantise_encode(part_codes(w, part), w->residual + part * PART, w->src + part * PART, w->code,
+                    0.5f, part_size(w, part));
 }
 
 static void decode(void *arg, int64_t part, int worker)
 {
     const work *w = arg;
     (void)worker;
-    cpu_dev_ops.dequantise(w->dst + part * PART, part_codes(w, part), w->code, 0.5f,
-                           part_size(w, part));
+    quantise_decode(w->dst + part * PART, part_codes(w, part), w->code, 0.5f, part_size(w, part));
 }
 
 static void decode_add(void *arg, int64_t part, int worker)
 {
     const work *w = arg;
     (void)worker;
-    cpu_dev_ops.dequantise_add(w->dst + part * PART, part_codes(w, part), w->code, 0.5f,
-                               part_size(w, part));
+    quantise_decode_add(w->dst + part * PART, part_codes(w, part), w->code, 0.5f,
+                        part_size(w, part));
 }
 
 /* A number that depends on all codes of a part. */
 static float read_codes(const work *w, int64_t part)
 {
     const uint32_t *codes = part_codes(w, part);
-    int64_t words = dev_code_bytes(w->code, part_size(w, part)) / 4;
+    int64_t words = quantise_bytes(w->code, part_size(w, part)) / 4;
     uint32_t all = 0;
     for (int64_t i = 0; i < words; i++)
         all |= codes[i];
@@ -133,7 +132,7 @@ static inline __attribute__((always_inline)) void move_encode(const work *w, int
 {
     int64_t n = part_size(w, part);
     move(w->residual + part * PART, w->src + part * PART, 0, true, streaming, n);
-    memset(part_codes(w, part), (int)part, (size_t)dev_code_bytes(w->code, n));
+    memset(part_codes(w, part), (int)part, (size_t)quantise_bytes(w->code, n));
 }
 
 static void encode_plain(void *arg, int64_t part, int worker)
@@ -200,7 +199,7 @@ static double median(const double *x, int n)
 }
 
 /* Ratios are of what ran in turn. */
-static void report(dev_code code, const char *name, const double *ours, const double *plain,
+static void report(quantise_code code, const char *name, const double *ours, const double *plain,
                    const double *streaming, int n)
 {
     bool streams = median(streaming, n) < median(plain, n);
@@ -228,7 +227,7 @@ int main(int argc, char **argv)
     w.residual = mem_alloc_data(w.n * 4, &e);
     w.src = mem_alloc_data(w.n * 4, &e);
     w.dst = mem_alloc_data(w.n * 4, &e);
-    w.codes = mem_alloc_data(dev_code_bytes(DEV_CODE_2BIT, w.n) + PART, &e);
+    w.codes = mem_alloc_data(quantise_bytes(QUANTISE_2BIT, w.n) + PART, &e);
     if (e.code)
         return 1;
     memset(w.dst, 0, (size_t)w.n * 4);
@@ -236,7 +235,7 @@ int main(int argc, char **argv)
            pool_workers());
     for (int c = 0; c < 6; c++) {
         double ours[99], plain[99], streaming[99];
-        w.code = c < 3 ? DEV_CODE_2BIT : DEV_CODE_1BIT;
+        w.code = c < 3 ? QUANTISE_2BIT : QUANTISE_1BIT;
         for (int64_t i = 0; i < w.n; i++)
             w.src[i] = (float)(i * 7919 % 1999 - 999) * 1e-3f, w.residual[i] = 0;
         timed(encode, &w);

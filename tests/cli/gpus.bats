@@ -1,5 +1,5 @@
 # GPUs that lack memory, are used by others, do not reach each other, or fail, over a driver of host
-# memory (tests/device/driver.cc).
+# memory (tests/device/fake_driver.cc).
 
 load help
 
@@ -161,9 +161,9 @@ END
     fails alloc:7 'error[memory]: gpu(1) cannot be opened: it has no 65536 bytes of memory: out of memory'
     fails copy:1 'error[io]: gpu(0) cannot copy: unknown error'
     fails copy:5 'error[io]: gpu(0) cannot copy: unknown error'
-    fails copy:7 'error[io]: gpu(1) cannot copy: unknown error'
+    fails copy:6 'error[io]: gpu(1) cannot copy: unknown error'
     fails wait:12 'error[io]: gpu(0) cannot wait for another GPU: unknown error'
-    fails record:11 'error[io]: gpu(0) cannot run a kernel: unknown error'
+    fails record:13 'error[io]: gpu(0) cannot run a kernel: unknown error'
 }
 
 @test "gpus: what a GPU did not write is not read, and a rollback brings it back" {

@@ -1,4 +1,4 @@
-# The type nccl, over a driver of host memory and an NCCL of its own (tests/device/nccl.cc).
+# The type nccl, over a driver of host memory and an NCCL of its own (tests/device/fake_nccl.cc).
 
 load help
 

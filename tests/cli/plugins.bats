@@ -11,9 +11,8 @@ plugin()
 #include <stddef.h>
 static int none(kv *s, const kv_opt *o, int n, void **self, kv_err *e)
 { (void)s, (void)o, (void)n, (void)e; *self = NULL; return KV_OK; }
-static int same(void *self, const kv_key *k, int64_t n, kv_array *const *v, const kv_key *ok,
-                int64_t m, kv_array *const *o, const kv_call *c, kv_err *e)
-{ (void)self, (void)k, (void)n, (void)v, (void)ok, (void)m, (void)o, (void)c, (void)e; return KV_OK; }
+static int same(void *self, const kv_pairs *values, const kv_pairs *outs, const kv_call *c, kv_err *e)
+{ (void)self, (void)values, (void)outs, (void)c, (void)e; return KV_OK; }
 int kv_plugin_init(const kv_host *host, kv_err *e);
 int kv_plugin_init(const kv_host *host, kv_err *e)
 {

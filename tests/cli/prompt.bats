@@ -343,15 +343,25 @@ END
     assert_equal "$(grep -c 'error\[' <<<"$output")" 2
 }
 
-@test "prompt: what a page prints below an entry is passed over when it is typed, too" {
+# Types the page into a session with these options.
+type_page()
+{
     make_page
-    terminal 100 80 -q
+    terminal 100 80 -q "$@"
     while IFS= read -r line; do enter "$line"; done <page
     enter "print 6 * 7"
     row "42"
     assert_equal "$(screen | grep -c '^<repl>.*error\[')" 2
     assert_equal "$(screen | grep -cx 'the end')" 1
     last_row "kv>"
+}
+
+@test "prompt: what a page prints below an entry is passed over when it is typed, too" {
+    type_page
+}
+
+@test "prompt: it is passed over while --record writes, too" {
+    type_page --record recorded.md
 }
 
 @test "prompt: a page whose blocks have the prompt of an entry in each line" {

@@ -190,6 +190,27 @@ ends 0
 END
 }
 
+@test "terminal: Ctrl-C while a full terminal takes nothing more loses that output alone" {
+    terminal -q <<'END'
+prompt
+type {set pager off}
+prompt
+type {for i in 1..1000000 { print "" }}
+sleep 0.5
+send "\003"
+want "interrupted"
+prompt
+type {print 20 + 1}
+shows "21"
+prompt
+type {!echo the stream is open}
+shows "the stream is open"
+prompt
+type quit
+ends 0
+END
+}
+
 @test "terminal: Ctrl-C twice within two seconds ends kvctl" {
     terminal -q <<'END'
 prompt

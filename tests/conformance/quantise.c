@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/quantise.h"
+#include "cpu/cpu.h"
 #include "replay.h"
 
 enum { MOST = 4096 };
@@ -49,9 +49,9 @@ static const char *differs(const cJSON *step, float *residual, float threshold)
     int64_t n = numbers(input, replay_get(replay_get(step, "input"), "data"));
     if (n < 0)
         return "a length that is too large";
-    quantise_encode(codes, residual, input, DEV_CODE_2BIT, threshold, n);
-    quantise_decode(output, codes, DEV_CODE_2BIT, threshold, n);
-    if (!same_bytes(codes, dev_code_bytes(DEV_CODE_2BIT, n),
+    quantise_encode(codes, residual, input, QUANTISE_2BIT, threshold, n);
+    quantise_decode(output, codes, QUANTISE_2BIT, threshold, n);
+    if (!same_bytes(codes, quantise_bytes(QUANTISE_2BIT, n),
                     replay_get(step, "bytes")->valuestring))
         return "other bytes";
     if (!same(residual, replay_get(step, "residual"), n))

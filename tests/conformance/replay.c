@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "array/device.h"
 #include "base/mem.h"
 #include "core/store.h"
+#include "cpu/cpu.h"
 
 void replay_fail(replay *r, const char *fmt, ...)
 {
@@ -136,7 +136,7 @@ static int64_t rank_of(double x, kv_dtype dtype)
         bits = u.w & INT32_MAX;
         sign = u.w < 0;
     } else {
-        cpu_dev_ops.convert(&u.h, dtype, &x, KV_FLOAT64, 1);
+        convert_elements(&u.h, dtype, &x, KV_FLOAT64, 1);
         bits = u.h & 0x7fff;
         sign = u.h >> 15;
     }

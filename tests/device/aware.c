@@ -1,8 +1,8 @@
-/* An MPI that reads the memory of GPUs, of those of driver.cc: loaded before Open MPI it says that
- * it does, and takes what lies there from where the driver lets it be read; as late as it may, when
- * it has been asked some times whether it has. $AWARE_FAIL is "begin" or "end", where it refuses
- * messages from a GPU, or "sender" or "receiver": that one is killed while the first is under way.
- */
+/* An MPI that reads the memory of GPUs, of those of fake_driver.cc: loaded before Open MPI it says
+ * that it does, and takes what lies there from where the driver lets it be read; as late as it
+ * may, when it has been asked some times whether it has. $AWARE_FAIL is "begin" or "end", where it
+ * refuses messages from a GPU, or "sender" or "receiver": that one is killed while the first is
+ * under way. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -68,7 +68,8 @@ static int show_part(void *arg, const bench_row *r, kv_err *e)
     const struct part *p = arg;
     char what[160];
     (void)e;
-    snprintf(what, sizeof what, "%s of %d, %s, %s", r->op, r->values, p->about, r->data);
+    snprintf(what, sizeof what, "%s of %lld, %s, %s", r->op, (long long)r->values, p->about,
+             r->data);
     show(what, r->median, r->bytes, r->fraction, p->bar, false);
     return KV_OK;
 }
@@ -84,7 +85,7 @@ static void measure(const struct part *p)
     must(bench_plan_words(&plan, p->ops, bench_plan_op, &e), &e);
     must(bench_plan_words(&plan, p->values, bench_plan_values, &e), &e);
     if (plan.workloads[0]->size > 0)
-        plan.sizes[0] = megabytes << 18; /* floats */
+        plan.size = megabytes << 18; /* floats */
     must(bench_run(&drift, &plan, &watch, &e), &e);
 }
 
@@ -146,9 +147,10 @@ static void *block(int64_t bytes)
 }
 
 /* floats: arrays of floats that are read or written, beside the codes. */
-static void measure_codes(const char *name, gpu_work work, dev_code code, int floats, bool codes)
+static void measure_codes(const char *name, gpu_work work, quantise_code code, int floats,
+                          bool codes)
 {
-    int64_t n = megabytes << 18, each = n * 4, packed = dev_code_bytes(code, n);
+    int64_t n = megabytes << 18, each = n * 4, packed = quantise_bytes(code, n);
     kv_err e = {0};
     char what[80];
     void *src = block(each), *more = block(each), *dst = block(each);
@@ -264,11 +266,11 @@ int main(void)
     must(gpu ? KV_OK : e.code, &e);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         measure(&parts[i]);
-    for (int code = DEV_CODE_2BIT; code >= DEV_CODE_1BIT; code--) {
-        measure_codes("quantise", GPU_QUANTISE, (dev_code)code, 3, true);
-        measure_codes("dequantise", GPU_DEQUANTISE, (dev_code)code, 1, true);
-        measure_codes("dequantise and add", GPU_DEQUANTISE_ADD, (dev_code)code, 2, true);
-        measure_codes("quantise and sum", GPU_QUANTISE_SUM, (dev_code)code, 4, false);
+    for (int code = QUANTISE_2BIT; code >= QUANTISE_1BIT; code--) {
+        measure_codes("quantise", GPU_QUANTISE, (quantise_code)code, 3, true);
+        measure_codes("dequantise", GPU_DEQUANTISE, (quantise_code)code, 1, true);
+        measure_codes("dequantise and add", GPU_DEQUANTISE_ADD, (quantise_code)code, 2, true);
+        measure_codes("quantise and sum", GPU_QUANTISE_SUM, (quantise_code)code, 4, false);
     }
     measure_keys();
     return 0;

@@ -1,8 +1,9 @@
-/* NCCL of this machine has the functions that cuda/nccl.h names; no GPU needs to be there. TAP. */
+/* NCCL of this machine has the functions that cuda/nccl_table.h names; no GPU needs to be there.
+ * TAP. */
 #include <stdio.h>
 #include <string.h>
 
-#include "cuda/nccl.h"
+#include "cuda/nccl_table.h"
 
 int main(void)
 {

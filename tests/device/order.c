@@ -204,7 +204,7 @@ static void fail_next(const char *which)
     setenv("FAKE_GPU_FAIL", which, 1);
 }
 
-/* What a call said whose failure was wanted. */
+/* Checks the error of a call that was made to fail. */
 static bool says(int rc, const kv_err *e, const char *text)
 {
     unsetenv("FAKE_GPU_FAIL");
@@ -286,7 +286,7 @@ static bool fail_launch(void)
     return ok;
 }
 
-/* What begins on the first device uses the other's block, which the driver has back at once. */
+/* The work on the first device uses the other's block, which the driver has back at once. */
 static bool fail_group(void)
 {
     kv_err e = {0};

@@ -250,7 +250,7 @@ static gpu_ops host = {.count = 1,
 
 /* ---- Comparing ---- */
 
-/* What a plan works on, on one side. */
+/* The arrays of a plan, on one side. */
 typedef struct room {
     char *stored, *weight, *states[STATES], *values[VALUES], *sum;
 } room;
@@ -269,7 +269,7 @@ static void fill(char *to, kv_dtype dtype, int64_t n)
     static const double special[] = {0, -0.0, 1, -1, 1e30, -1e30, 1e-40, 0.5};
     for (int64_t i = 0; i < n; i++) {
         double x = draw() % 16 ? (double)(int32_t)draw() * 0x1p-29 : special[draw() % 8];
-        cpu_dev_ops.convert(to + i * kv_dtype_bytes(dtype), dtype, &x, KV_FLOAT64, 1);
+        convert_elements(to + i * kv_dtype_bytes(dtype), dtype, &x, KV_FLOAT64, 1);
     }
 }
 
@@ -287,8 +287,8 @@ static bool same(const char *a, const char *b, kv_dtype dtype, int64_t n)
         double x, y;
         if (memcmp(a + i * bytes, b + i * bytes, (size_t)bytes) == 0)
             continue;
-        cpu_dev_ops.convert(&x, KV_FLOAT64, a + i * bytes, dtype, 1);
-        cpu_dev_ops.convert(&y, KV_FLOAT64, b + i * bytes, dtype, 1);
+        convert_elements(&x, KV_FLOAT64, a + i * bytes, dtype, 1);
+        convert_elements(&y, KV_FLOAT64, b + i * bytes, dtype, 1);
         if (x == x || y == y) /* of nans only that they are nans */
             return false;
     }
@@ -304,7 +304,7 @@ static char *block(void)
     return p;
 }
 
-/* Where an array begins in its block: mostly where packs do. */
+/* The begin of an array in its block: mostly aligned for packs. */
 static char *begin(char *block, kv_dtype dtype)
 {
     return block + (draw() % 4 ? 0 : draw() % ODD) * kv_dtype_bytes(dtype);
@@ -326,7 +326,7 @@ static plan_arrays arrays_of(const sample *s, const room *r, int64_t n)
     return a;
 }
 
-/* What lies behind the n elements of an array is nobody's to write. */
+/* The bytes behind the n elements of an array, which must not be written. */
 static const char fence[ODD] = "behind the array";
 
 static void put_fence(void *array, kv_dtype dtype, int64_t n)
@@ -362,7 +362,7 @@ static void begin_key(key *k, const sample *s, int64_t n, int64_t nvalues)
         fill(to, s->input, n);
         k->values[i] = to;
     }
-    cpu_dev_ops.sum(k->cpu.sum, k->values, nvalues, s->input, n);
+    sum_elements(k->cpu.sum, k->values, nvalues, s->input, n);
     k->input[0] = (void *)(uintptr_t)s;
     k->input[1] = k->cpu.sum;
     k->a.input = give_sum;
@@ -416,11 +416,14 @@ static bool try_plans(const sample *one, const sample *another, key *keys, int64
         const sample *s = turns[i];
         begin_key(&keys[i], s, lengths[draw() % (sizeof lengths / sizeof *lengths)], nvalues);
         run_on_cpu(s, &keys[i]);
-        items[i] = (plan_gpu_item){s->p, &keys[i].b, keys[i].values, nvalues};
+        items[i] = (plan_gpu_item){
+            .plan = s->p, .arrays = &keys[i].b, .values = keys[i].values, .nvalues = nvalues};
     }
     launches = 0;
     host.scratch = bytes;
-    must(plan_gpu_run(&host, 0, items, KEYS, &e), &e);
+    gpu_list list = {.gpu = &host};
+    must(plan_gpu_run(&list, 0, items, KEYS, &e), &e);
+    gpu_list_release(&list);
     for (int i = 0; i < KEYS; i++)
         ok &= is_same(turns[i], &keys[i]);
     return ok && (one != another || bytes == 0 || launches == most_launches(one->p));
@@ -438,25 +441,25 @@ static room new_room(void)
 
 /* ---- What is asked for ---- */
 
-/* The text of a part of a pass under its own name, and its number among all. */
-static void write_part(const plan *p, int pass, plan_part part, int number)
+/* The text of a kernel under its own name, and its number among all. */
+static void write_kernel(const plan *p, int which, int number)
 {
     buf text = {0};
     char name[40];
     snprintf(name, sizeof name, "kv_rule_%d", number);
-    plan_text(&text, p, pass, part, name);
+    plan_text(&text, p, which, PLAN_INPUT_ALL, name);
     fwrite(buf_text(&text), 1, text.len, stdout);
     buf_release(&text);
 }
 
-static void find_part(const plan *p, int pass, plan_part part, int number, void *library)
+static void find_kernel(const plan *p, int which, int number, void *library)
 {
     buf text = {0};
     char name[40];
     gpu_rule *r = mem_zalloc(1, sizeof *r, NULL);
     void *address;
     snprintf(name, sizeof name, "shim_kv_rule_%d", number);
-    plan_text(&text, p, pass, part, "kv_rule");
+    plan_text(&text, p, which, PLAN_INPUT_ALL, "kv_rule");
     address = dlsym(library, name);
     memcpy(&r->run, &address, sizeof address);
     r->sum = xxh64(buf_text(&text), text.len);
@@ -465,19 +468,18 @@ static void find_part(const plan *p, int pass, plan_part part, int number, void 
     buf_release(&text);
 }
 
-/* Writes the parts of all plans, or finds them in a library. Returns how many there are. */
-static int each_part(int64_t n, const sample *samples, void *library)
+/* Writes the kernels of all plans, or finds them in a library. Returns how many there are. */
+static int each_kernel(int64_t n, const sample *samples, void *library)
 {
     int number = 0;
     for (int64_t i = 0; i < n; i++)
-        for (int k = 0; k < samples[i].p->npasses * PLAN_PARTS; k++) {
-            int pass = k / PLAN_PARTS, part = k % PLAN_PARTS;
-            if (!plan_text_has(samples[i].p, pass, part))
+        for (int k = 0; k < plan_text_kernels(samples[i].p); k++) {
+            if (!plan_text_has(samples[i].p, k))
                 continue;
             if (library)
-                find_part(samples[i].p, pass, part, number++, library);
+                find_kernel(samples[i].p, k, number++, library);
             else
-                write_part(samples[i].p, pass, part, number++);
+                write_kernel(samples[i].p, k, number++);
         }
     return number;
 }
@@ -493,7 +495,7 @@ static int check(int64_t n, const sample *samples, const char *path)
     }
     for (int i = 0; i < KEYS; i++)
         keys[i] = (key){.cpu = new_room(), .gpu = new_room()};
-    int number = each_part(n, samples, library);
+    int number = each_kernel(n, samples, library);
     for (int64_t i = 0; i < n; i++) {
         const sample *one = &samples[i], *another = &samples[(i + 1) % n];
         bool ok = try_plans(one, one, keys, 64 << 20) && try_plans(one, one, keys, 0) &&
@@ -523,7 +525,7 @@ int main(int argc, char **argv)
         samples[i] = make_sample();
     if (strcmp(argv[1], "check") == 0 && argc > 4)
         return check(n, samples, argv[4]);
-    printf("%s%s", prelude_job, prelude_element);
-    each_part(n, samples, NULL);
+    printf(PRELUDE, PRELUDE_TEXTS);
+    each_kernel(n, samples, NULL);
     return 0;
 }

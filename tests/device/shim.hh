@@ -11,14 +11,14 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n)    __attribute__((aligned(n)))
 
-/* What threads hand to each other they read for themselves. */
+/* Threads run one behind the other, so each reads the elements itself that others would hand on. */
 #define KV_HANDED(x, thread, where) (where)
 
 struct shim_index {
     unsigned x;
 };
 
-/* Where the thread stands that runs. */
+/* The indices of the running thread. */
 inline thread_local shim_index threadIdx, blockIdx, blockDim, gridDim;
 
 /* A kernel's loop over its threads: shim_NAME(arguments, blocks, threads of each). */

@@ -1,10 +1,10 @@
 /* Streams that do what they are given late, as a GPU's may: work is queued, and carried out when
  * something waits for it, in an order that no program may rely on.
  *
- * What waits makes run what it must: of each stream the work before, and of other streams what that
- * waits for. Between these steps anything else that may run does so now and then, drawn with
- * $FAKE_GPU_SEED (1); with seed 0 never. What nobody waits for is never done. So a wait that lacks
- * shows as a result that is wrong, whatever the seed, unless another order hides it.
+ * A wait makes the work run that it needs: the earlier work of its stream, and the work of other
+ * streams for which that waits. Between these steps other work that may run does so now and then,
+ * drawn with $FAKE_GPU_SEED (1); with seed 0 never. Work without a wait is never done. So a missing
+ * wait shows as a wrong result, whatever the seed, unless another order hides it.
  *
  * Events are as in CUDA's documentation of cuEventRecord and cuStreamWaitEvent: who waits for one
  * waits for what it was recorded as last when the wait was given, and not for later records; one
@@ -28,7 +28,7 @@ struct span {
     int64_t bytes;
 };
 
-/* What an event was recorded as. */
+/* The state of a recorded event. */
 struct moment {
     struct driver_stream *stream;
     bool happened;

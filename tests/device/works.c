@@ -1,4 +1,4 @@
-/* What GPUs do beside what the CPU does: every work of the device table on every GPU that is there,
+/* Compares GPUs with the CPU: every work of the device table on every GPU that is there,
  * at odd lengths and alignments, in lists of several jobs, bit by bit. Prints TAP.
  *
  * It finds the GPUs as every program does, so $KVSTORE_PLUGINS decides whether they are those of
@@ -119,7 +119,7 @@ static void fill(const pair *p, kv_dtype dtype, int64_t n)
         int64_t integer = (int64_t)((uint64_t)draw() << 32 | draw());
         char *to = (char *)host_of(p) + i * kv_dtype_bytes(dtype);
         if (kv_dtype_is_float(dtype))
-            cpu_dev_ops.convert(to, dtype, &x, KV_FLOAT64, 1);
+            convert_elements(to, dtype, &x, KV_FLOAT64, 1);
         else
             memcpy(to, &integer, (size_t)kv_dtype_bytes(dtype)); /* of bool any byte */
     }
@@ -150,7 +150,7 @@ static bool try_convert(kv_dtype to, kv_dtype from, int64_t n)
         places[j] = place_of(&src[j]);
         jobs[j] = (gpu_job){.dst = place_of(&dst[j]), .n = m, .src = &places[j], .nsrc = 1,
                             .to = to, .from = from};
-        cpu_dev_ops.convert(host_of(&dst[j]), to, host_of(&src[j]), from, m);
+        convert_elements(host_of(&dst[j]), to, host_of(&src[j]), from, m);
     }
     must(gpu->run(device, GPU_CONVERT, jobs, JOBS, &e), &e);
     for (int j = 0; j < JOBS; j++) {
@@ -180,7 +180,7 @@ static bool try_sum(kv_dtype dtype, int64_t n, int64_t nsrc)
         }
         jobs[j] = (gpu_job){.dst = place_of(&dst[j]), .n = n, .src = places[j], .nsrc = nsrc,
                             .to = dtype};
-        cpu_dev_ops.sum(host_of(&dst[j]), hosts, nsrc, dtype, n);
+        sum_elements(host_of(&dst[j]), hosts, nsrc, dtype, n);
     }
     must(gpu->run(device, GPU_SUM, jobs, JOBS, &e), &e);
     for (int j = 0; j < JOBS; j++) {
@@ -205,7 +205,7 @@ static bool try_gather(kv_dtype dtype, int64_t n, int64_t row)
         at[k] = (int64_t)(draw() % 101) - 1;
     gpu_job job = {.dst = place_of(&dst), .n = n * row, .src = &place, .nsrc = 1, .to = dtype,
                    .row = row, .index = at, .nindex = n};
-    cpu_dev_ops.gather_rows(host_of(&dst), dtype, host_of(&src), dtype, at, n, row, false);
+    gather_rows(host_of(&dst), dtype, host_of(&src), dtype, at, n, row, false);
     must(gpu->run(device, GPU_GATHER_ROWS, &job, 1, &e), &e);
     bool ok = same(&dst);
     pair_free(&src);
@@ -220,12 +220,12 @@ static bool try_sum_rows(kv_dtype dtype, int64_t row)
     kv_err e = {0};
     pair src[N], dst = pair_new(ROWS * row * 8, 0);
     int64_t ids[N][ROWS], all[ROWS], where[ROWS * N], room[64 * N], count = 0;
-    dev_rows rows[N];
+    sparse_rows rows[N];
     const void *places[N];
     send(&dst);
     for (int s = 0; s < N; s++) {
         src[s] = pair_new(ROWS * row * 8, 0);
-        rows[s] = (dev_rows){ids[s], 0, host_of(&src[s])};
+        rows[s] = (sparse_rows){ids[s], 0, host_of(&src[s])};
         places[s] = place_of(&src[s]);
     }
     for (int64_t id = 0; id < ROWS; id++) {
@@ -246,7 +246,7 @@ static bool try_sum_rows(kv_dtype dtype, int64_t row)
     }
     gpu_job job = {.dst = place_of(&dst), .n = count * row, .src = places, .nsrc = N, .to = dtype,
                    .row = row, .index = where, .nindex = count * N};
-    cpu_dev_ops.sum_rows(host_of(&dst), all, count, rows, N, dtype, row, room);
+    sum_rows(host_of(&dst), all, count, rows, N, dtype, row, room);
     must(gpu->run(device, GPU_SUM_ROWS, &job, 1, &e), &e);
     bool ok = same(&dst);
     for (int s = 0; s < N; s++)
@@ -264,7 +264,7 @@ static void fill_gradients(const pair *p, int64_t n)
 }
 
 /* Codes, what they stand for, and that added to what is there. */
-static bool try_codes(dev_code code, int64_t n)
+static bool try_codes(quantise_code code, int64_t n)
 {
     kv_err e = {0};
     pair src = pair_new(n * 4, 4), residual = pair_new(n * 4, 4), codes = pair_new(n * 4 + 4, 0);
@@ -275,7 +275,7 @@ static bool try_codes(dev_code code, int64_t n)
     fill_gradients(&residual, n);
     fill_gradients(&out, n);
     send(&src), send(&residual), send(&codes), send(&out);
-    cpu_dev_ops.quantise(host_of(&codes), host_of(&residual), host_of(&src), code, 0.25f, n);
+    quantise_encode(host_of(&codes), host_of(&residual), host_of(&src), code, 0.25f, n);
     gpu_job job = {.dst = place_of(&codes), .n = n, .src = &from, .nsrc = 1, .more = &more,
                    .nmore = 1, .threshold = 0.25f, .code = code};
     must(gpu->run(device, GPU_QUANTISE, &job, 1, &e), &e);
@@ -283,16 +283,16 @@ static bool try_codes(dev_code code, int64_t n)
     gpu_job back = {.dst = place_of(&out), .n = n, .src = &coded, .nsrc = 1, .threshold = 0.25f,
                     .code = code};
     must(gpu->run(device, GPU_DEQUANTISE_ADD, &back, 1, &e), &e);
-    cpu_dev_ops.dequantise_add(host_of(&out), host_of(&codes), code, 0.25f, n);
+    quantise_decode_add(host_of(&out), host_of(&codes), code, 0.25f, n);
     ok &= same(&out);
     must(gpu->run(device, GPU_DEQUANTISE, &back, 1, &e), &e);
-    cpu_dev_ops.dequantise(host_of(&out), host_of(&codes), code, 0.25f, n);
+    quantise_decode(host_of(&out), host_of(&codes), code, 0.25f, n);
     ok &= same(&out);
     pair_free(&src), pair_free(&residual), pair_free(&codes), pair_free(&out);
     return ok;
 }
 
-static bool try_quantise_sum(dev_code code, int64_t n)
+static bool try_quantise_sum(quantise_code code, int64_t n)
 {
     enum { N = 3 };
     kv_err e = {0};
@@ -309,8 +309,8 @@ static bool try_quantise_sum(dev_code code, int64_t n)
         send(&src[s]), send(&residual[s]);
         from[s] = place_of(&src[s]);
         more[s] = place_of(&residual[s]);
-        cpu_dev_ops.quantise_sum(host_of(&dst), host_of(&dst), host_of(&residual[s]),
-                                 host_of(&src[s]), code, 0.5f, n, false);
+        quantise_sum(host_of(&dst), host_of(&dst), host_of(&residual[s]), host_of(&src[s]), code,
+                     0.5f, n, false);
     }
     gpu_job job = {.dst = place_of(&dst), .n = n, .src = from, .nsrc = N, .more = more, .nmore = N,
                    .threshold = 0.5f, .code = code};
@@ -358,8 +358,8 @@ static bool try_chunks(kv_dtype dtype, int64_t n)
         all[j] = pair_new(8, odd_of(j, dtype));
         for (int64_t i = 0; i < m; i++) {
             double x = (double)(int32_t)draw() * 0x1p-31 / 3;
-            cpu_dev_ops.convert((char *)host_of(&src[j]) + i * kv_dtype_bytes(dtype), dtype, &x,
-                                KV_FLOAT64, 1);
+            convert_elements((char *)host_of(&src[j]) + i * kv_dtype_bytes(dtype), dtype, &x,
+                             KV_FLOAT64, 1);
         }
         send(&src[j]), send(&chunks[j]), send(&all[j]);
         for (int64_t c = 0; c < nchunks; c++)
@@ -404,11 +404,11 @@ static void test_works(void)
             ok &= try_gather(dtypes[d], 150, row) && try_sum_rows(dtypes[d], row);
         verdict(ok, "rows of %s", kv_dtype_name(dtypes[d]));
     }
-    for (int code = DEV_CODE_1BIT; code <= DEV_CODE_2BIT; code++) {
+    for (int code = QUANTISE_1BIT; code <= QUANTISE_2BIT; code++) {
         bool ok = true;
         for (int n = 0; n < NLENGTHS; n++)
-            ok &= try_codes((dev_code)code, lengths[n]) &&
-                  try_quantise_sum((dev_code)code, lengths[n]);
+            ok &= try_codes((quantise_code)code, lengths[n]) &&
+                  try_quantise_sum((quantise_code)code, lengths[n]);
         verdict(ok, "codes of %d bits", code);
     }
     bool ok = true;
@@ -438,7 +438,7 @@ static void test_copies(void)
     verdict(ok, "copies of more than a piece, and by way of gpu(%d)", other);
 }
 
-/* What is carried in comes from pinned memory, which the copies before have used. */
+/* carry reads pinned memory, which the copies before have used. */
 static void test_carrying(void)
 {
     kv_err e = {0};

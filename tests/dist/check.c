@@ -322,7 +322,7 @@ static void compressed(const char *type, const char *threshold, const double (*s
     kv_free(s);
 }
 
-/* What is pushed, and where the key stands then, in numbers of workers. */
+/* Each step: the pushed value, and the key's value after it, in numbers of workers. */
 static void check_2bit(void)
 {
     static const double steps[][2] = {{0, 0},   {0.4, 0}, {0.1, 1},
@@ -389,7 +389,7 @@ typedef struct model {
     float residual[MOST_WORKERS + 1][PERIOD]; /* by rank; behind them, of the server */
 } model;
 
-/* What the code of x stands for. */
+/* The number that the code of x stands for. */
 static float coded(const model *m, float *residual, float x)
 {
     float r = *residual + x, t = m->threshold, got;
@@ -652,7 +652,7 @@ static void check_crossed(void)
         free(memory[j]);
 }
 
-/* What was pushed belongs to the caller again at once. */
+/* The caller may write a pushed array again at once. */
 static void check_overwrite(void)
 {
     kv *s = make("dist_sync");

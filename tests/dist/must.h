@@ -1,4 +1,5 @@
-/* What a check asks for. Who includes it has give_up(line, why), which tells and ends. */
+/* The conditions of a check. Its user defines give_up(line, why), which prints the reason and
+ * ends. */
 #ifndef TESTS_DIST_MUST_H
 #define TESTS_DIST_MUST_H
 

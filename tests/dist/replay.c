@@ -41,7 +41,7 @@ static cJSON *read_records(const char *folder, const char *name)
     return records;
 }
 
-/* How many runs there were. */
+/* Returns the number of runs in the file. */
 static int replay_file(const char *folder, const char *name)
 {
     verdict v = {0};

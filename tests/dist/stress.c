@@ -103,7 +103,7 @@ static kv_array **next_out(int k, float x)
     return &o->a;
 }
 
-/* What a push of the value adds, of all ranks. */
+/* The sum that a push of the value by all ranks adds. */
 static float sum_of(int v)
 {
     return (float)(workers * (workers + 1) / 2 * (v + 1));

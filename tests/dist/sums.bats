@@ -57,3 +57,9 @@ ranks()
     assert_failure
     assert_output --partial "some ranks broadcast the key while others push and pull it"
 }
+
+@test "sums: a broadcast without rank 0 gives no values" {
+    ranks -n 2 kvctl -c 'create horovod; pushpull 3 ones(2) -> x; if rank() == 0 { done } else { broadcast 3 ones(2) -> y; wait }'
+    assert_failure
+    assert_output --partial "error[value]: rank 0 is done, and the others broadcast its value"
+}

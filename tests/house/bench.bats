@@ -22,3 +22,25 @@ load ../cli/help
     assert_success
     awk '{ exit !(NF == 6 && $1 > 1 && $2 >= 20 && $3 >= 10 && $4 > 0 && $5 > 0) }' <<<"$output"
 }
+
+@test "bench-rows: sums of rows, and W6, whose stored rows are what they should be" {
+    make -s -C "$top" BUILD="$build" OPT="$(sed 's/^[^ ]* //; s/ *readline=.*//' "$build/flags")" \
+        "$build/bench_rows"
+    run "$build/bench_rows" 10000 1000 2
+    assert_success
+    for what in "2 values, 1000 of 10000 rows" "push of 1" "push of 2" "pull of 1" "pull of 2" "sgd of 1"; do
+        assert_line --regexp "^$what +[0-9.]+ +[0-9.]+ +[0-9.]+\$"
+    done
+}
+
+@test "bench-scale: grows in bytes and in keys" {
+    BUILD=$build run "$top/tests/bench/scale" --quick
+    assert_success
+    [ "${#lines[@]}" -eq 9 ]
+    assert_line --regexp '^1 MB .* ps a byte'
+    assert_line --regexp '^16 MB '
+    assert_line --regexp '^10 keys .* ns a key'
+    assert_line --regexp '^10000 keys '
+    assert_line --regexp '^time grows with bytes to the power of -?[0-9.]+, that of the loop with -?[0-9.]+: (faster than )?linear$'
+    assert_line --regexp '^time grows with keys to the power of [0-9.]+, that of the loop with [0-9.]+: (faster than )?linear$'
+}

@@ -20,6 +20,7 @@ setup_file()
     assert_equal "$(sort <<<"$output")" "$(grep . <<END | sort
 opt/kv/bin/kvctl
 opt/kv/include/kv_array.h
+opt/kv/include/kv_dtype.h
 opt/kv/include/kv_err.h
 opt/kv/include/kvstore.h
 opt/kv/lib/libkvstore.a

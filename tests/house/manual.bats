@@ -8,8 +8,8 @@ setup_file()
     top=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     build=${KVCTL_BUILD:-$top/build}
     "$top/scripts/manual" kvctl "$build/kvctl" >"$BATS_FILE_TMPDIR/kvctl.1"
-    "$top/scripts/manual" kvstore "$top"/src/kvstore.h "$top"/lib/array/kv_array.h "$top"/lib/base/kv_err.h \
-        >"$BATS_FILE_TMPDIR/kvstore.3"
+    "$top/scripts/manual" kvstore "$top"/src/kvstore.h "$top"/lib/array/kv_array.h \
+        "$top"/lib/base/kv_dtype.h "$top"/lib/base/kv_err.h >"$BATS_FILE_TMPDIR/kvstore.3"
 }
 
 # A page as the file `text`, with a width in which nothing wraps, without its bold letters.
@@ -66,7 +66,8 @@ page()
 
 @test "manual: kvstore(3) has every declaration, and its contract" {
     page kvstore.3
-    "$top/scripts/manual" calls "$top"/src/kvstore.h "$top"/lib/array/kv_array.h "$top"/lib/base/kv_err.h >calls
+    "$top/scripts/manual" calls "$top"/src/kvstore.h "$top"/lib/array/kv_array.h "$top"/lib/base/kv_dtype.h \
+        "$top"/lib/base/kv_err.h >calls
     [ "$(wc -l <calls)" -gt 80 ]
     while read -r name; do
         grep -q "[ *]$name(" text || fail "no declaration of $name"

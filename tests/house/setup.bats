@@ -149,5 +149,5 @@ lacks()
     assert_success
     assert_equal "$(sed '/^  options/d' <<<"$output" | awk '{ print $1 }')" \
         "$(grep -E '^[^[:space:]#].*[^#]## ' "$top/Makefile" | cut -d: -f1)"
-    assert_line --regexp '^  bench-rows +the sum of row_sparse values'
+    assert_line --regexp '^  bench-rows +row_sparse values, summed'
 }

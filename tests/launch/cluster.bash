@@ -185,6 +185,34 @@ job_fails()
     assert_nothing_left
 }
 
+# job_interrupted LAUNCHER COMMAND…: Ctrl-C ends a job of a queue, whose list, as the command prints it,
+# is empty then.
+job_interrupted()
+{
+    local launcher=$1 launch status=0
+    shift
+    cat >endless.kv <<'END'
+create dist_sync
+barrier
+if rank() == 0 {
+    !touch joined
+}
+while true { x = 1 }
+END
+    on n0 kvctl launch --launcher "$launcher" -n 4 endless.kv >out 2>&1 3>&- &
+    launch=$!
+    for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
+    pkill -INT -f -o "kvctl launch --launcher $launcher -n 4 endless.kv"
+    wait "$launch" || status=$?
+    assert_equal "$status" 130
+    grep -x "kvctl: the job was ended by signal 2" out
+    for _ in {1..100}; do
+        [ -n "$(on n0 "$@")" ] || break
+        sleep 0.2
+    done
+    assert_equal "$(on n0 "$@")" ""
+}
+
 # What setup_file of each launcher begins with. Where this machine cannot do it, the tests of the file
 # are skipped and the answer is no.
 cluster_needs()

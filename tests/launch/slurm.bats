@@ -34,24 +34,5 @@ teardown_file() { cluster_down; }
 }
 
 @test "slurm: Ctrl-C takes the job back" {
-    cat >endless.kv <<'END'
-create dist_sync
-barrier
-if rank() == 0 {
-    !touch joined
-}
-while true { x = 1 }
-END
-    on n0 kvctl launch --launcher slurm -n 4 endless.kv >out 2>&1 3>&- &
-    local launch=$! status=0
-    for _ in {1..300}; do [ ! -e joined ] || break; sleep 0.1; done
-    pkill -INT -f -o "kvctl launch --launcher slurm -n 4 endless.kv"
-    wait "$launch" || status=$?
-    assert_equal "$status" 130
-    grep -x "kvctl: the job was ended by signal 2" out
-    for _ in {1..100}; do
-        [ -n "$(on n0 squeue -h)" ] || break
-        sleep 0.2
-    done
-    assert_equal "$(on n0 squeue -h)" ""
+    job_interrupted slurm squeue -h
 }

@@ -1,5 +1,5 @@
-/* What Python 3.11 makes of random format specs: format(value, spec), or spec % value when the
- * spec begins with %. NULL: it refuses. Left out is what kvctl knows more or less of: d x o b of
+/* The results of Python 3.11 for random format specs: format(value, spec), or spec % value when the
+ * spec begins with %. NULL: it refuses. Specs that kvctl treats otherwise are left out: d x o b of
  * whole floats, # of floats. */
 #ifndef UNIT_FORMAT_CASES_H
 #define UNIT_FORMAT_CASES_H

@@ -1,4 +1,4 @@
-/* What numpy 1.26 prints: str, repr, and str in its mode of version 1.13. Each case is a dtype, a
+/* The texts of numpy 1.26: str, repr, and str in its mode of version 1.13. Each case is a dtype, a
  * shape, the style (precision, threshold, edgeitems, linewidth), and the numbers: a list, or a ramp
  * start, start + step, … computed as start + i * step. */
 #ifndef UNIT_PRINT_CASES_H

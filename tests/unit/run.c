@@ -1,6 +1,7 @@
 /* Runs the unit tests: one process and a time limit each, verdicts as TAP. An argument runs only
  * the tests whose names begin with it. $TEST_SECONDS is another limit, for slow builds. The exit
  * status says whether all passed. */
+#include "base/kv_assert.h"
 #include "test.h"
 
 #include <signal.h>
@@ -95,8 +96,19 @@ static unsigned time_limit(void)
     return seconds ? seconds : TEST_SECONDS;
 }
 
+/* A test whose name does not begin with assert_ makes no assertion of the library fail. */
+static void check_assertions(const char *name)
+{
+    kv_err e = {0};
+    if (strncmp(name, "assert_", 7) != 0 && kv_assert_check(KV_OK, &e)) {
+        printf("# %s\n", e.text);
+        fflush(stdout);
+        _exit(1);
+    }
+}
+
 /* Runs one test in a child; returns its wait status. */
-static int run(void (*test)(void))
+static int run(const char *name, void (*test)(void))
 {
     fflush(stdout);
     pid_t child = fork();
@@ -107,6 +119,7 @@ static int run(void (*test)(void))
     if (child == 0) {
         alarm(time_limit());
         test();
+        check_assertions(name);
         fflush(stdout);
         /* exit, not _exit: a sanitizer reports leaks on the way out */
         exit(0);
@@ -129,7 +142,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         if (strncmp(tests[i].name, only, strlen(only)) != 0)
             continue;
-        int status = run(tests[i].run);
+        int status = run(tests[i].name, tests[i].run);
         n++;
         if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SKIPPED) {
             printf("ok %d - %s # SKIP %s\n", n, tests[i].name, skip_reason);

@@ -99,7 +99,7 @@ TEST(asks_rows)
     buf_release(&b);
 }
 
-/* What only a rank that lies would send. */
+/* Messages that no correct rank sends. */
 TEST(asks_hostile)
 {
     kv_err e = {0};

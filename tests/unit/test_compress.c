@@ -8,10 +8,10 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "core/residuals.h"
+#include "core/slot_state.h"
 #include "core/store.h"
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
 /* SIZE is more than one part, and a tail; LARGE is written past the caches */
 enum { SIZE = 70001, LARGE = (1 << 20) + 4101, MOST = 5 };
@@ -21,22 +21,6 @@ static const kv_opt two_bits[] = {{"type", "2bit"}, {"threshold", "0.5"}};
 static const kv_opt one_bit[] = {{"type", "1bit"}, {"threshold", "0"}};
 static const kv_opt none[] = {{"type", "none"}};
 static const char path[] = "c.safetensors";
-
-/* Each test works in a folder of its own. */
-static void enter_folder(void)
-{
-    char folder[] = "/tmp/kvstore-unit-XXXXXX";
-    CHECK(mkdtemp(folder) != NULL);
-    CHECK(chdir(folder) == 0);
-}
-
-static void leave_folder(void)
-{
-    char folder[200];
-    remove(path);
-    CHECK(getcwd(folder, sizeof folder) != NULL);
-    CHECK(rmdir(folder) == 0);
-}
 
 static float gradient(int64_t i, int seed)
 {
@@ -57,15 +41,13 @@ static kv_array *array_of(kv_dtype dtype, int64_t n, int seed, kv_ctx ctx)
     return a;
 }
 
-static kv *make(int64_t n)
+static kv *make_sized(int64_t n)
 {
     kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create("device", NULL, 0, &s, &e));
+    kv *s = make("device");
     kv_array *zeros = array_of(KV_FLOAT32, n, 0, (kv_ctx){0});
     CHECK_OK(kv_init(s, &key, 1, &zeros, NULL, &e));
-    CHECK_OK(kv_init(s, &other, 1, &zeros, NULL, &e));
-    kv_array_unref(zeros);
+    init_with(s, other, zeros);
     return s;
 }
 
@@ -73,15 +55,6 @@ static void set(kv *s, const kv_opt params[2])
 {
     kv_err e = {0};
     CHECK_OK(kv_set_gradient_compression(s, params, 2, &e));
-}
-
-static void set_rule(kv *s, const char *text)
-{
-    kv_err e = {0};
-    kv_rule *r = NULL;
-    CHECK_OK(kv_rule_new(&r, text, NULL, 0, 0, &e));
-    CHECK_OK(kv_set_rule(s, r, NULL, 0, &e));
-    kv_rule_free(r);
 }
 
 static void set_sum(kv *s)
@@ -145,7 +118,7 @@ static void check_same(kv *a, kv *b, int64_t n)
 
 /* ---- Numbers ---- */
 
-/* What one value of a push becomes, by the definition. */
+/* The code of one value of a push, by the definition. */
 static float model(float *residual, float g, bool one, float t)
 {
     float r = *residual + g;
@@ -154,7 +127,7 @@ static float model(float *residual, float g, bool one, float t)
     return q;
 }
 
-/* What is done with a sum. */
+/* The ways in which a sum is applied. */
 typedef enum updating { ASSIGN, RULE, CALLBACK } updating;
 
 static int add_input(void *arg, const kv_key *k, kv_array *input, kv_array *stored, kv_err *e)
@@ -174,7 +147,7 @@ static void compare_model(updating how, const kv_opt params[2], bool one, float 
                           int steps)
 {
     kv_err e = {0};
-    kv *s = make(n);
+    kv *s = make_sized(n);
     float *residual = mem_zalloc(MOST * n, sizeof *residual, &e);
     float *stored = mem_zalloc(n, sizeof *stored, &e);
     CHECK(residual && stored);
@@ -226,8 +199,8 @@ TEST(compress_model_large)
     compare_model(ASSIGN, one_bit, true, 0, LARGE, 2);
 }
 
-/* What is owed depends on the values alone, however the work of the updater is cut, and also where
- * it has none. */
+/* Residuals depend on the values alone, however the work of the updater is cut, and also without an
+ * updater. */
 TEST(compress_owes_the_same)
 {
     static const char *const rules[] = {"{ stored = stored }", "{ stored += input }",
@@ -235,7 +208,7 @@ TEST(compress_owes_the_same)
     static const int64_t sizes[] = {100, SIZE, LARGE};
     for (int k = 0; k < 9; k++) {
         int64_t n = sizes[k / 3];
-        kv *s = make(n), *same = make(n);
+        kv *s = make_sized(n), *same = make_sized(n);
         set(s, two_bits);
         set(same, two_bits);
         set_rule(s, rules[k % 3]);
@@ -256,7 +229,7 @@ TEST(compress_owes_the_same)
 TEST(compress_converts)
 {
     kv_err e = {0};
-    kv *s = make(5000), *same = make(5000);
+    kv *s = make_sized(5000), *same = make_sized(5000);
     kv_key new = {.id = 9};
     kv_array *wide = array_of(KV_FLOAT64, 5000, 4, (kv_ctx){0});
     set(s, two_bits);
@@ -276,7 +249,7 @@ TEST(compress_converts)
 TEST(compress_contexts)
 {
     kv_err e = {0};
-    kv *s = make(100), *same = make(100);
+    kv *s = make_sized(100), *same = make_sized(100);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     set(s, two_bits);
     set(same, two_bits);
@@ -297,7 +270,7 @@ TEST(compress_contexts)
 TEST(compress_setting)
 {
     kv_err e = {0};
-    kv *s = make(4);
+    kv *s = make_sized(4);
     static const kv_opt half[] = {{"type", "2bit"}},
                         misspelt[] = {{"type", "2bit"}, {"treshold", "1"}};
     uint64_t before = kv_changes(s);
@@ -326,8 +299,7 @@ TEST(compress_setting)
 TEST(compress_local)
 {
     kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create(NULL, NULL, 0, &s, &e));
+    kv *s = make(NULL);
     CHECK_INT(kv_set_gradient_compression(s, two_bits, 2, &e), KV_E_UNSUPPORTED);
     CHECK_TEXT(e.text, "stores of type \"local\" do not compress gradients");
     CHECK_TEXT(e.hint, "the type device does, between its contexts");
@@ -339,7 +311,7 @@ TEST(compress_local)
 TEST(compress_rollback)
 {
     kv_err e = {0};
-    kv *s = make(100), *same = make(100);
+    kv *s = make_sized(100), *same = make_sized(100);
     set(s, two_bits);
     set(same, two_bits);
     push(s, 100, 2, 1);
@@ -350,7 +322,7 @@ TEST(compress_rollback)
     set(s, one_bit);
     push(s, 100, 1, 7);
     CHECK_OK(kv_rollback(s, &e));
-    CHECK(s->compression.code == DEV_CODE_2BIT && s->compression.threshold == 0.5f);
+    CHECK(s->compression.code == QUANTISE_2BIT && s->compression.threshold == 0.5f);
     CHECK_INT(s->slots.items[0].residuals->n, 2);
     check_same(s, same, 100);
     kv_free(s);
@@ -360,7 +332,7 @@ TEST(compress_rollback)
 TEST(compress_commit)
 {
     kv_err e = {0};
-    kv *s = make(100), *same = make(100);
+    kv *s = make_sized(100), *same = make_sized(100);
     set(s, two_bits);
     set(same, two_bits);
     push(s, 100, 2, 1);
@@ -379,7 +351,7 @@ TEST(compress_commit)
 TEST(compress_save)
 {
     kv_err e = {0};
-    kv *s = make(100), *back = NULL;
+    kv *s = make_sized(100), *back = NULL;
     enter_folder();
     set_sum(s);
     set(s, two_bits);
@@ -392,7 +364,7 @@ TEST(compress_save)
     check_same(s, back, 100);
     kv_free(s);
     kv_free(back);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* Text keys, one of them with a slash and one that begins like our own names. */
@@ -417,13 +389,13 @@ TEST(compress_save_names)
     }
     kv_free(s);
     kv_free(back);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 static kv *trained(const kv_opt how[2])
 {
     kv_err e = {0};
-    kv *s = make(100);
+    kv *s = make_sized(100);
     CHECK_OK(kv_set_optimizer(s, "adam", NULL, 0, &e));
     if (how)
         set(s, how);
@@ -437,12 +409,10 @@ static kv *fresh_copy(kv *s, const kv_opt how[2])
 {
     kv_err e = {0};
     kv_key both[] = {key, other};
-    kv *copy = NULL;
-    CHECK_OK(kv_create("device", NULL, 0, &copy, &e));
+    kv *copy = make("device");
     for (int k = 0; k < 2; k++) {
         kv_array *w = pulled(s, both[k], 100);
-        CHECK_OK(kv_init(copy, &both[k], 1, &w, NULL, &e));
-        kv_array_unref(w);
+        init_with(copy, both[k], w);
     }
     CHECK_OK(kv_set_optimizer(copy, "adam", NULL, 0, &e));
     if (how)
@@ -465,7 +435,7 @@ TEST(compress_save_states)
         kv_free(s);
         kv_free(copy);
     }
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(compress_states_of_another)
@@ -484,11 +454,11 @@ TEST(compress_states_of_another)
     CHECK_OK(kv_save_states(plain, path, 0, &e));
     CHECK_OK(kv_load_states(s, path, &e));
     CHECK(s->slots.items[0].residuals == NULL);
-    CHECK_INT(s->compression.code, DEV_CODE_2BIT);
+    CHECK_INT(s->compression.code, QUANTISE_2BIT);
     kv_free(s);
     kv_free(plain);
     kv_free(one);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* A file in which one text is replaced by another of the same length. */
@@ -534,7 +504,7 @@ TEST(compress_malformed_files)
         {"\"device\"", "\"local\" ", "it compresses gradients, which the type \"local\" does not"},
     };
     kv_err e = {0};
-    kv *s = make(6);
+    kv *s = make_sized(6);
     enter_folder();
     set(s, two_bits);
     push(s, 6, 2, 1);
@@ -547,7 +517,7 @@ TEST(compress_malformed_files)
         CHECK_ERR(kv_load(&back, path, &e), KV_E_FORMAT, want);
     }
     kv_free(s);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* ---- Memory ---- */
@@ -557,7 +527,7 @@ TEST(compress_malformed_files)
 TEST(compress_no_memory)
 {
     kv_err e = {0};
-    kv *s = make(100), *same = make(100);
+    kv *s = make_sized(100), *same = make_sized(100);
     set_sum(s), set_sum(same);
     set(s, two_bits), set(same, two_bits);
     push(s, 100, 1, 1), push(same, 100, 1, 1);

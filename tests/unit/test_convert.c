@@ -1,5 +1,5 @@
 /* Conversions between all dtypes, one element and many. */
-#include "cpu/convert.h"
+#include "cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>

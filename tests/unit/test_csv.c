@@ -190,7 +190,7 @@ TEST(csv_columns_errors)
                         "x.csv: 1 rows of 4 numbers do not fit shape (2, 2)");
 }
 
-/* What csv_write_stream writes of an array of n int32 rows of one. */
+/* csv_write_stream of an array of n int32 rows of one. */
 TEST(csv_write_stream)
 {
     enum { ROWS = 100000 };

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "array/device.h"
 #include "base/mem.h"
+#include "cpu/cpu.h"
 #include "lang/parse.h"
 #include "test.h"
 
@@ -29,7 +29,7 @@ static void let(char name, kv_dtype dtype, int ndim, const int64_t *shape, const
     void *data;
     CHECK_OK(kv_array_new(&a, dtype, ndim, shape, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_write(a, &data, &e));
-    cpu_dev_ops.convert(data, dtype, x, KV_FLOAT64, kv_array_size(a));
+    convert_elements(data, dtype, x, KV_FLOAT64, kv_array_size(a));
     arrays[narrays].name = name;
     arrays[narrays++].array = a;
 }
@@ -93,7 +93,7 @@ static const char *shown(const char *expression)
     for (int64_t i = 0; i < kv_array_size(a); i++) {
         double x;
         const char *from = (const char *)data + i * kv_dtype_bytes(kv_array_dtype(a));
-        cpu_dev_ops.convert(&x, KV_FLOAT64, from, kv_array_dtype(a), 1);
+        convert_elements(&x, KV_FLOAT64, from, kv_array_dtype(a), 1);
         buf_char(&out, ' ');
         host_print(&out, host_float(x), false);
     }
@@ -468,8 +468,8 @@ static void check_same(kv_array *got, kv_array *want)
     CHECK_OK(kv_array_read(want, (const void **)&y, &e));
     for (int64_t i = 0; i < kv_array_size(want); i++, x += bytes, y += bytes) {
         double a, b;
-        cpu_dev_ops.convert(&a, KV_FLOAT64, x, dtype, 1);
-        cpu_dev_ops.convert(&b, KV_FLOAT64, y, dtype, 1);
+        convert_elements(&a, KV_FLOAT64, x, dtype, 1);
+        convert_elements(&b, KV_FLOAT64, y, dtype, 1);
         CHECK(memcmp(x, y, (size_t)bytes) == 0 || (isnan(a) && isnan(b)));
     }
 }

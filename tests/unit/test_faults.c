@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "test.h"
+#include "store_help.h"
 
 /* A store, and what is done with it. */
 typedef struct training {
@@ -39,22 +39,8 @@ enum { TRAININGS = sizeof trainings / sizeof *trainings };
 static const kv_key keys[] = {{.name = "a"}, {.name = "b"}};
 static const char path[] = "w.kvs", other[] = "new.kvs";
 
-static void enter_folder(void)
-{
-    char folder[] = "/tmp/kvstore-unit-XXXXXX";
-    CHECK(mkdtemp(folder) && chdir(folder) == 0);
-}
-
-static void leave_folder(void)
-{
-    char folder[200];
-    remove(path);
-    remove(other);
-    CHECK(getcwd(folder, sizeof folder) && rmdir(folder) == 0); /* nothing else was left */
-}
-
 /* An array of 3 x 2 that holds x, row_sparse when rows are trained. */
-static kv_array *filled(const training *how, double x)
+static kv_array *array_for(const training *how, double x)
 {
     kv_err e = {0};
     kv_array *f = NULL, *a = NULL, *sparse = NULL;
@@ -74,13 +60,10 @@ static kv_array *filled(const training *how, double x)
 
 static kv *start(const training *how)
 {
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create(how->type, NULL, 0, &s, &e));
+    kv *s = make(how->type);
     for (int i = 0; i < 2; i++) {
-        kv_array *a = filled(how, i);
-        CHECK_OK(kv_init(s, &keys[i], 1, &a, NULL, &e));
-        kv_array_unref(a);
+        kv_array *a = array_for(how, i);
+        init_with(s, keys[i], a);
     }
     return s;
 }
@@ -106,7 +89,7 @@ static kv *trained(const training *how)
 {
     kv_err e = {0};
     kv *s = start(how);
-    kv_array *gradient = filled(how, 0.5);
+    kv_array *gradient = array_for(how, 0.5);
     int done = 0;
     CHECK_OK(train(s, how, gradient, &done, &e));
     kv_array_unref(gradient);
@@ -145,7 +128,7 @@ static void check_bytes(const char *name, bytes want)
     mem_free(got.data);
 }
 
-/* What a file of the store would hold. */
+/* Checks the file that the store saves. */
 static void check_saved(kv *s, bytes want)
 {
     kv_err e = {0};
@@ -169,7 +152,7 @@ static void check_code(int rc, const kv_err *e)
     CHECK(rc == KV_OK || (rc == KV_E_MEMORY && strstr(e->text, "out of memory")));
 }
 
-/* What a fault is tried on. */
+/* The store that a fault is tried on. */
 typedef struct subject {
     const training *how;
     kv *store;
@@ -255,7 +238,7 @@ static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
     enter_folder();
     for (int i = 0; i < TRAININGS; i++) {
         subject s = {.how = &trainings[i], .store = trained(&trainings[i]), .states = states};
-        s.gradient = filled(s.how, 0.5);
+        s.gradient = array_for(s.how, 0.5);
         CHECK_OK(save(&s, path, &e));
         s.after = read_bytes(path);
         s.before = (bytes){"old", 3};
@@ -264,7 +247,7 @@ static void each_training(bool states, int64_t (*one)(void *arg, int64_t n))
         kv_free(s.store);
         mem_free(s.after.data);
     }
-    leave_folder();
+    leave_folder(path, other);
 }
 
 TEST(faults_of_saving)

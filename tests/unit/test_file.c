@@ -1,5 +1,5 @@
 /* file: whole files in and out, and what stays when something fails. */
-#include "test.h"
+#include "store_help.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -14,19 +14,6 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-
-/* A scratch folder, made the current one, so that messages do not depend on its name. */
-static void scratch(void)
-{
-    char name[] = "/tmp/kv-unit-XXXXXX";
-    CHECK(mkdtemp(name) && chdir(name) == 0);
-}
-
-static void leave_scratch(void)
-{
-    char name[300];
-    CHECK(getcwd(name, sizeof name) && chdir("/") == 0 && rmdir(name) == 0);
-}
 
 static void write_file(const char *path, const char *text)
 {
@@ -60,7 +47,7 @@ static int entries(void)
 
 TEST(file_round_trip)
 {
-    scratch();
+    enter_folder();
     write_file("a.txt", "one");
     check_file("a.txt", "one");
     write_file("a.txt", "");
@@ -83,16 +70,16 @@ TEST(file_round_trip)
     write_file(name, "three");
     check_file(name, "three");
     CHECK(unlink(name) == 0 && unlink("link") == 0 && unlink("a.txt") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
-/* What is missing where a link points is made there; another hard link keeps what it held. */
+/* The missing target of a link is made; another hard link keeps the old contents. */
 TEST(file_links)
 {
     kv_err e = {0};
     char target[PATH_MAX];
     struct stat about;
-    scratch();
+    enter_folder();
     CHECK(mkdir("sub", 0777) == 0 && symlink("sub/next", "first") == 0);
     CHECK(symlink("../made", "sub/next") == 0);
     CHECK_OK(file_follow("first", target, &e));
@@ -117,7 +104,7 @@ TEST(file_links)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         CHECK(unlink(names[i]) == 0);
     CHECK(rmdir("sub") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 /* The mode that the new file has when it gets that of the old one: fchmod of the whole program. */
@@ -138,7 +125,7 @@ TEST(file_is_private_from_the_start)
 {
     static const mode_t modes[] = {0600, 0640, 0200, 0400, 0666};
     struct stat about;
-    scratch();
+    enter_folder();
     umask(0);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         write_file("a.txt", "old");
@@ -157,7 +144,7 @@ TEST(file_is_private_from_the_start)
     CHECK(stat("a.txt", &about) == 0);
     CHECK_INT(about.st_mode & 07777, 0640);
     CHECK(unlink("a.txt") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 /* Root gives the new file to the owner of the old one; somebody else is refused. */
@@ -168,7 +155,7 @@ TEST(file_keeps_its_owner)
     file_out out;
     if (geteuid() != 0)
         test_skip("only root makes files of others");
-    scratch();
+    enter_folder();
     CHECK(chmod(".", 0777) == 0);
     write_file("a.txt", "old");
     CHECK(chown("a.txt", 65534, 65533) == 0 && chmod("a.txt", 0666) == 0);
@@ -185,12 +172,12 @@ TEST(file_keeps_its_owner)
     check_file("a.txt", "new");
     CHECK_INT(entries(), 1);
     CHECK(unlink("a.txt") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 TEST(file_large)
 {
-    scratch();
+    enter_folder();
     kv_err e = {0};
     file_out out;
     CHECK_OK(file_out_open(&out, "big", &e));
@@ -204,7 +191,7 @@ TEST(file_large)
     CHECK_TEXT(text + n - 8, "0299999\n");
     mem_free(text);
     CHECK(unlink("big") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 TEST(file_proc_has_size_zero)
@@ -219,7 +206,7 @@ TEST(file_proc_has_size_zero)
 
 TEST(file_abandon)
 {
-    scratch();
+    enter_folder();
     write_file("a.txt", "old");
     kv_err e = {0};
     file_out out;
@@ -230,14 +217,14 @@ TEST(file_abandon)
     CHECK_INT(entries(), 1);
     check_file("a.txt", "old");
     CHECK(unlink("a.txt") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 TEST(file_sync)
 {
     kv_err e = {0};
     file_out out, lost;
-    scratch();
+    enter_folder();
     write_file("x", "old");
     write_file("y", "old");
     CHECK_OK(file_out_open(&out, "x", &e));
@@ -254,7 +241,7 @@ TEST(file_sync)
     check_file("y", "old");
     unlink("x");
     unlink("y");
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 /* A file as a writer would have left it that was killed long ago. */
@@ -279,7 +266,7 @@ TEST(file_clean)
     static const char *const stay[] = {".kv-7-.tmp", ".kv--7.tmp", ".kv-7-8.tmp2", "kv-7-8.tmp"};
     kv_err e = {0};
     file_out slow, out;
-    scratch();
+    enter_folder();
     for (size_t i = 0; i < 4; i++)
         leave_behind(stay[i], 1000);
     char living[64], dead[64];
@@ -307,12 +294,12 @@ TEST(file_clean)
     for (size_t i = 0; i < 4; i++)
         CHECK(unlink(stay[i]) == 0);
     CHECK(unlink(living) == 0 && rmdir(".kv-7-10.tmp") == 0 && unlink("slow") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 TEST(file_errors)
 {
-    scratch();
+    enter_folder();
     kv_err e = {0};
     char *text = NULL;
     size_t n = 0;
@@ -334,12 +321,12 @@ TEST(file_errors)
               "cannot write \"a.txt/b\": Not a directory");
     CHECK_INT(entries(), 1);
     CHECK(unlink("a.txt") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 TEST(file_look)
 {
-    scratch();
+    enter_folder();
     kv_err e = {0};
     bool there = true;
     CHECK_OK(file_look("a.txt", &there, &e));
@@ -353,7 +340,7 @@ TEST(file_look)
     CHECK_ERR(file_look("/dev/zero", &there, &e), KV_E_IO,
               "cannot read \"/dev/zero\": it is no regular file");
     CHECK(unlink("a.txt") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 TEST(file_full_disk)
@@ -377,7 +364,7 @@ TEST(file_protected)
 {
     if (geteuid() == 0)
         test_skip("root may write everything");
-    scratch();
+    enter_folder();
     write_file("a.txt", "old");
     CHECK(chmod("a.txt", 0400) == 0);
     kv_err e = {0};
@@ -385,12 +372,12 @@ TEST(file_protected)
     CHECK_ERR(file_out_open(&out, "a.txt", &e), KV_E_IO,
               "cannot write \"a.txt\": Permission denied");
     CHECK(unlink("a.txt") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }
 
 TEST(file_no_memory)
 {
-    scratch();
+    enter_folder();
     write_file("a.txt", "old");
     for (int n = 1; n < 10; n++) {
         kv_err e = {0};
@@ -413,5 +400,5 @@ TEST(file_no_memory)
         CHECK_INT(rc, KV_E_MEMORY);
     }
     CHECK(unlink("a.txt") == 0);
-    leave_scratch();
+    leave_folder(NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What the tests of files and printing share: arrays of every dtype with difficult elements. */
+/* Arrays of every dtype with difficult elements, for the tests of files and printing. */
 #ifndef UNIT_TEST_IO_H
 #define UNIT_TEST_IO_H
 
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "array/kv_array.h"
-#include "io/element.h"
+#include "io/scalar.h"
 #include "test.h"
 
 static const kv_dtype all_dtypes[] = {KV_FLOAT32, KV_FLOAT64, KV_FLOAT16, KV_BFLOAT16, KV_UINT8,
@@ -30,7 +30,7 @@ static inline kv_array *io_array(kv_dtype dtype, int ndim, const int64_t *shape,
     CHECK_OK(kv_array_new(&a, dtype, ndim, shape, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_write(a, &data, &e));
     for (int64_t i = 0; i < kv_array_size(a); i++)
-        CHECK_INT(element_set(dtype, data, i, x[i]), ELEMENT_FITS);
+        CHECK_INT(scalar_set(dtype, data, i, x[i]), SCALAR_FITS);
     return a;
 }
 
@@ -48,8 +48,8 @@ static inline kv_array *io_random_array(kv_dtype dtype, int ndim, const int64_t 
         bits = dtype == KV_BOOL ? bits & 1 : bits;
         size_t size = (size_t)kv_dtype_bytes(dtype);
         memcpy((char *)data + (size_t)i * size, &bits, size);
-        if (kv_dtype_is_float(dtype) && isnan(element_float(dtype, data, i)))
-            element_set(dtype, data, i, NAN);
+        if (kv_dtype_is_float(dtype) && isnan(scalar_float(dtype, data, i)))
+            scalar_set(dtype, data, i, NAN);
     }
     return a;
 }

@@ -112,8 +112,8 @@ TEST(json_round_trip_halves)
         CHECK_OK(kv_array_write(a, &data, &e));
         for (int i = 0; i < 65536; i++) {
             ((uint16_t *)data)[i] = (uint16_t)i;
-            if (isnan(element_float(dtypes[k], data, i)))
-                element_set(dtypes[k], data, i, NAN);
+            if (isnan(scalar_float(dtypes[k], data, i)))
+                scalar_set(dtypes[k], data, i, NAN);
         }
         buf text = {0};
         CHECK_OK(json_write(&text, a, &e));
@@ -173,7 +173,8 @@ TEST(json_round_trip_many)
 TEST(json_text)
 {
     buf b = {0};
-    json_write_text(&b, "a\"\\\b\f\n\r\t\x01\x1f\x7f\xC3\xA4\xFF\xE2\x82z/");
+    json_writer w = {.out = &b};
+    json_text(&w, NULL, "a\"\\\b\f\n\r\t\x01\x1f\x7f\xC3\xA4\xFF\xE2\x82z/");
     CHECK_TEXT(buf_text(&b), "\"a\\\"\\\\\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\xC3\xA4\xEF\xBF\xBD"
                              "\xEF\xBF\xBD\xEF\xBF\xBDz/\"");
     buf_release(&b);

@@ -1,7 +1,7 @@
-/* What the tests of the language share: trees as texts, such as (+ 1 (* 2 x)), so that a test is a
+/* For the tests of the language: trees as texts, such as (+ 1 (* 2 x)), so that a test is a
  * table of texts and trees, or of texts and errors.
  *
- * How nodes are written: 1, 0.5, "text", true, none and names as themselves; [a b] a list, (, a
+ * Nodes are written so: 1, 0.5, "text", true, none and names as themselves; [a b] a list, (, a
  * b) a tuple, (f a k=b) a call, (.f a) a method, (index a 0 (: 1 2 _)), (@ a cpu), (file <x.csv>
  * "w") with <> for a bare path, (f "a" {x} {y :d}) an f-string, (.. 1 9 2) a range, (key w) and
  * (keys 1 ~w*) with ~ for a pattern and $ for a value, {a b} a block. A part that is not there is

@@ -1,3 +1,4 @@
+/* Tokens: every kind, where each begins and ends, and what no token is. */
 #include "lang/lex.h"
 #include "test_lang.h"
 
@@ -55,7 +56,7 @@ TEST(lex_blanks)
     check_tokens("a;b\n;", "_n:a $ n:b_ $ $");
 }
 
-/* What is copied from a page has prompts, and between them what was printed there. */
+/* Text that is copied from a page has prompts, and between them outputs. */
 TEST(lex_prompts)
 {
     check_tokens(">>> a\n>>>\n>>> b", "_n:a_ $ $ _n:b_");

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cpu/convert.h"
+#include "cpu/cpu.h"
 #include "cpu/half.h"
 #include "test.h"
 

@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
 enum { SIDE = 4, SIZE = SIDE * SIDE, CPUS = 4, MANY = 3 };
 
@@ -52,15 +52,10 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static const kv_storage storages[] = {KV_DEFAULT, KV_ROW_SPARSE};
 
-static kv_array *filled(kv_storage storage, double x, kv_ctx ctx)
+static kv_array *stored_as(kv_storage storage, double x, kv_ctx ctx)
 {
     kv_err e = {0};
-    kv_array *dense = NULL, *sparse = NULL, *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&dense, KV_FLOAT32, 2, (int64_t[]){SIDE, SIDE}, ctx, &e));
-    CHECK_OK(kv_array_write(dense, &data, &e));
-    for (int i = 0; i < SIZE; i++)
-        ((float *)data)[i] = (float)x;
+    kv_array *dense = filled_as(KV_FLOAT32, x, ctx), *sparse = NULL, *a = NULL;
     if (storage == KV_DEFAULT)
         return dense;
     CHECK_OK(kv_array_to_sparse(&sparse, dense, &e));
@@ -68,18 +63,6 @@ static kv_array *filled(kv_storage storage, double x, kv_ctx ctx)
     kv_array_unref(dense);
     kv_array_unref(sparse);
     return a;
-}
-
-static void check_filled(kv_array *a, double x)
-{
-    kv_err e = {0};
-    kv_array *dense = NULL;
-    const void *data = NULL;
-    CHECK_OK(kv_array_to_dense(&dense, a, &e));
-    CHECK_OK(kv_array_read(dense, &data, &e));
-    for (int i = 0; i < SIZE; i++)
-        CHECK(((const float *)data)[i] == (float)x);
-    kv_array_unref(dense);
 }
 
 static void release(kv_array **a, int n)
@@ -92,22 +75,12 @@ static void release(kv_array **a, int n)
 static kv *start(const char *type, const kind *k, kv_storage storage)
 {
     kv_err e = {0};
-    kv *s = NULL;
-    kv_array *zero = filled(storage, 0, (kv_ctx){0}), *zeros[] = {zero, zero, zero};
-    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    kv *s = make(type);
+    kv_array *zero = stored_as(storage, 0, (kv_ctx){0}), *zeros[] = {zero, zero, zero};
     CHECK_OK(kv_init(s, &k->one, 1, &zero, NULL, &e));
     CHECK_OK(kv_init(s, k->many, MANY, zeros, NULL, &e));
     kv_array_unref(zero);
     return s;
-}
-
-static void check_key(kv *s, kv_key key, double x)
-{
-    kv_err e = {0};
-    kv_array *out = filled(KV_DEFAULT, -1, (kv_ctx){0});
-    CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
-    check_filled(out, x);
-    kv_array_unref(out);
 }
 
 /* Each key n times, with one array on each of n cpus. */
@@ -116,7 +89,7 @@ static int devices(kv_key *keys, kv_array **arrays, const kv_key *of, int nkeys,
 {
     for (int i = 0; i < nkeys * CPUS; i++) {
         keys[i] = of[i / CPUS];
-        arrays[i] = filled(storage, x, (kv_ctx){KV_CPU, i % CPUS});
+        arrays[i] = stored_as(storage, x, (kv_ctx){KV_CPU, i % CPUS});
     }
     return nkeys * CPUS;
 }
@@ -133,8 +106,8 @@ static void push_and_pull(kv *s, const kv_key *of, int nkeys, kv_storage storage
     CHECK_OK(kv_push(s, keys, n, values, NULL, &e));
     CHECK_OK(kv_pull(s, keys, n, outs, NULL, &e));
     for (int i = 0; i < n; i++) {
-        check_filled(outs[i], want);
-        check_filled(values[i], x);
+        check_array(outs[i], want);
+        check_array(values[i], x);
     }
     release(values, n);
     release(outs, n);
@@ -146,7 +119,7 @@ TEST(mxnet_single_kv_pair)
         kv_err e = {0};
         const kind *k = &kinds[i / 2];
         kv *s = start("local", k, KV_DEFAULT);
-        kv_array *one = filled(storages[i % 2], 1, (kv_ctx){0});
+        kv_array *one = stored_as(storages[i % 2], 1, (kv_ctx){0});
         CHECK_OK(kv_push(s, &k->one, 1, &one, NULL, &e));
         check_key(s, k->one, 1);
         kv_array_unref(one);
@@ -159,7 +132,7 @@ TEST(mxnet_init)
     for (int i = 0; i < KINDS; i++) {
         kv_err e = {0};
         kv *s = NULL;
-        kv_array *four = filled(KV_DEFAULT, 4, (kv_ctx){0});
+        kv_array *four = stored_as(KV_DEFAULT, 4, (kv_ctx){0});
         CHECK_OK(kv_create(NULL, NULL, 0, &s, &e));
         CHECK_OK(kv_init(s, &kinds[i].one, 1, &four, NULL, &e));
         check_key(s, kinds[i].one, 4);
@@ -177,15 +150,15 @@ TEST(mxnet_pull)
         kv *s = NULL;
         const kv_key first = {.name = "1"}, second = {.name = "2"};
         const kv_key keys[] = {first, first, first, first};
-        kv_array *zero = filled(KV_DEFAULT, 0, (kv_ctx){0});
-        kv_array *one = filled(KV_DEFAULT, 1, (kv_ctx){0}), *ones[] = {one, one, one, one};
+        kv_array *zero = stored_as(KV_DEFAULT, 0, (kv_ctx){0});
+        kv_array *one = stored_as(KV_DEFAULT, 1, (kv_ctx){0}), *ones[] = {one, one, one, one};
         CHECK_OK(kv_create(types[i], NULL, 0, &s, &e));
         CHECK_OK(kv_init(s, &first, 1, &zero, NULL, &e));
         CHECK_OK(kv_push(s, keys, 4, ones, NULL, &e));
         check_key(s, first, 4);
         CHECK_OK(kv_init(s, &second, 1, &zero, NULL, &e));
         check_key(s, second, 0);
-        check_filled(one, 1);
+        check_array(one, 1);
         kv_array_unref(zero);
         kv_array_unref(one);
         kv_free(s);
@@ -199,11 +172,11 @@ TEST(mxnet_list_kv_pair)
         kv_err e = {0};
         const kind *k = &kinds[i / 2];
         kv *s = start("local", k, KV_DEFAULT);
-        kv_array *four = filled(storages[i % 2], 4, (kv_ctx){0}), *values[] = {four, four, four};
-        kv_array *out = filled(KV_DEFAULT, 0, (kv_ctx){0}), *outs[] = {out, out, out};
+        kv_array *four = stored_as(storages[i % 2], 4, (kv_ctx){0}), *values[] = {four, four, four};
+        kv_array *out = stored_as(KV_DEFAULT, 0, (kv_ctx){0}), *outs[] = {out, out, out};
         CHECK_OK(kv_push(s, k->many, MANY, values, NULL, &e));
         CHECK_OK(kv_pull(s, k->many, MANY, outs, NULL, &e));
-        check_filled(out, 4);
+        check_array(out, 4);
         for (int j = 0; j < MANY; j++)
             check_key(s, k->many[j], 4);
         kv_array_unref(four);
@@ -275,8 +248,8 @@ TEST(mxnet_invalid_pull)
         kv_err e = {0};
         const kind *k = &kinds[i];
         kv *s = start("local", k, KV_ROW_SPARSE);
-        kv_array *two = filled(KV_ROW_SPARSE, 2, (kv_ctx){0}), *twos[] = {two, two, two};
-        kv_array *dense = filled(KV_DEFAULT, 2, (kv_ctx){0}), *denses[] = {dense, dense, dense};
+        kv_array *two = stored_as(KV_ROW_SPARSE, 2, (kv_ctx){0}), *twos[] = {two, two, two};
+        kv_array *dense = stored_as(KV_DEFAULT, 2, (kv_ctx){0}), *denses[] = {dense, dense, dense};
         kv_array *ids = NULL;
         int64_t ignored = -1;
         CHECK_OK(kv_array_new(&ids, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0}, &e));
@@ -285,14 +258,14 @@ TEST(mxnet_invalid_pull)
         CHECK_INT(ignored, 1);
         CHECK_OK(kv_pull(s, k->many, MANY, twos, &(kv_call){.ignored = &ignored}, &e));
         CHECK_INT(ignored, 3);
-        check_filled(two, 2);
+        check_array(two, 2);
         CHECK_ERR(kv_row_sparse_pull(s, &k->one, 1, &ids, &dense, NULL, &e), KV_E_VALUE,
                   i == 0 ? "rows of key 3 go into a row_sparse array, this one is not"
                          : "rows of key \"a\" go into a row_sparse array, this one is not");
         CHECK_ERR(kv_row_sparse_pull(s, k->many, MANY, lists, denses, NULL, &e), KV_E_VALUE,
                   i == 0 ? "rows of key 5 go into a row_sparse array, this one is not"
                          : "rows of key \"b\" go into a row_sparse array, this one is not");
-        check_filled(dense, 2);
+        check_array(dense, 2);
         kv_array_unref(two);
         kv_array_unref(dense);
         kv_array_unref(ids);
@@ -310,7 +283,7 @@ TEST(mxnet_other_kind)
         kv *s = start("local", &kinds[i], KV_ROW_SPARSE);
         const kv_key key = kinds[i].other;
         const kv_key pair[] = {key, i == 0 ? (kv_key){.name = "b"} : (kv_key){.id = 5}};
-        kv_array *one = filled(KV_ROW_SPARSE, 1, (kv_ctx){0}), *ids = NULL;
+        kv_array *one = stored_as(KV_ROW_SPARSE, 1, (kv_ctx){0}), *ids = NULL;
         CHECK_OK(kv_array_new(&ids, KV_INT64, 1, (int64_t[]){1}, (kv_ctx){0}, &e));
         kv_array *ones[] = {one, one}, *lists[] = {ids, ids};
         for (int n = 1; n <= 2; n++) {
@@ -321,7 +294,7 @@ TEST(mxnet_other_kind)
         }
         CHECK_INT(kv_num_keys(s), 1 + MANY);
         check_key(s, kinds[i].one, 0);
-        check_filled(one, 1);
+        check_array(one, 1);
         kv_array_unref(one);
         kv_array_unref(ids);
         kv_free(s);
@@ -336,8 +309,8 @@ TEST(mxnet_three_devices)
     const kv_key key = {0}, keys[] = {key, key, key};
     kv_array *values[3], *outs[3];
     for (int i = 0; i < 3; i++) {
-        values[i] = filled(KV_DEFAULT, i + 1, (kv_ctx){KV_CPU, i});
-        outs[i] = filled(KV_DEFAULT, 0, (kv_ctx){KV_CPU, i});
+        values[i] = stored_as(KV_DEFAULT, i + 1, (kv_ctx){KV_CPU, i});
+        outs[i] = stored_as(KV_DEFAULT, 0, (kv_ctx){KV_CPU, i});
     }
     CHECK_OK(kv_create("local", NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, &key, 1, values, NULL, &e));
@@ -345,7 +318,7 @@ TEST(mxnet_three_devices)
         CHECK_OK(kv_push(s, keys, 3, values, NULL, &e));
         CHECK_OK(kv_pull(s, keys, 3, outs, NULL, &e));
         for (int i = 0; i < 3; i++)
-            check_filled(outs[i], 1 + 2 + 3);
+            check_array(outs[i], 1 + 2 + 3);
     }
     release(values, 3);
     release(outs, 3);
@@ -355,8 +328,7 @@ TEST(mxnet_three_devices)
 TEST(mxnet_set_optimizer)
 {
     kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create("teststore", NULL, 0, &s, &e));
+    kv *s = make("teststore");
     CHECK_ERR(kv_set_optimizer(s, "sgd", NULL, 0, &e), KV_E_UNSUPPORTED,
               "stores of type \"teststore\" have no optimizer");
     CHECK_ERR(kv_save_states(s, "states", 0, &e), KV_E_UNSUPPORTED,
@@ -371,7 +343,7 @@ static kv *start_sgd(double weight)
     kv_err e = {0};
     kv *s = NULL;
     const kv_opt opts[] = {{"learning_rate", "1"}, {"momentum", "0.5"}};
-    kv_array *w = filled(KV_DEFAULT, weight, (kv_ctx){0});
+    kv_array *w = stored_as(KV_DEFAULT, weight, (kv_ctx){0});
     CHECK_OK(kv_create("device", NULL, 0, &s, &e));
     CHECK_OK(kv_init(s, &(kv_key){0}, 1, &w, NULL, &e));
     CHECK_OK(kv_set_optimizer(s, "sgd", opts, 2, &e));
@@ -386,12 +358,12 @@ static void train(kv *s, double want)
     const kv_key keys[] = {{0}, {0}};
     kv_array *grads[2], *weights[2];
     for (int i = 0; i < 2; i++) {
-        grads[i] = filled(KV_DEFAULT, 1, (kv_ctx){KV_CPU, i});
-        weights[i] = filled(KV_DEFAULT, 7, (kv_ctx){KV_CPU, i});
+        grads[i] = stored_as(KV_DEFAULT, 1, (kv_ctx){KV_CPU, i});
+        weights[i] = stored_as(KV_DEFAULT, 7, (kv_ctx){KV_CPU, i});
     }
     CHECK_OK(kv_pushpull(s, keys, 2, grads, keys, 2, weights, NULL, &e));
     for (int i = 0; i < 2; i++)
-        check_filled(weights[i], want);
+        check_array(weights[i], want);
     release(grads, 2);
     release(weights, 2);
 }

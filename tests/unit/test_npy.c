@@ -1,3 +1,4 @@
+/* npy: what is written reads back equal; every kind of malformed file has its text. */
 #include "io/npy.h"
 
 #include <stdio.h>
@@ -202,7 +203,7 @@ static const char *shown(char out[256], kv_array *a)
     int n = snprintf(out, 256, "%s %s:", kv_dtype_name(kv_array_dtype(a)), shape);
     for (int64_t i = 0; i < kv_array_size(a); i++) {
         out[n++] = ' ';
-        n += element_text(out + n, kv_array_dtype(a), data, i);
+        n += scalar_text(out + n, kv_array_dtype(a), data, i);
     }
     return out;
 }

@@ -1,7 +1,7 @@
 /* The public functions with arguments that are not there, or are negative: each that returns a code
  * says which argument it is, with and without a kv_err, and changes nothing. */
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 #include "test_io.h"
 
 /* The call names its kv_err e. */
@@ -34,8 +34,7 @@ static int see(void *arg, const kv_field *fields, int n, kv_err *e)
 static kv *store_of_two(kv_array *const *a)
 {
     kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    kv *s = make("local");
     CHECK_OK(kv_init(s, keys, 2, a, NULL, &e));
     CHECK_OK(kv_set_optimizer(s, "sgd", NULL, 0, &e));
     return s;
@@ -260,7 +259,7 @@ TEST(null_arrays)
     CHECK(!out);
     CHECK(!kv_array_ref(NULL));
     kv_array_unref(NULL);
-    /* What needs no memory needs none. */
+    /* An array of no elements needs no memory. */
     kv_err e = {0};
     CHECK_OK(kv_array_wrap(&out, NULL, KV_FLOAT32, 1, (int64_t[]){0}, cpu, NULL, NULL, &e));
     kv_array_unref(out);

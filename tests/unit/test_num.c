@@ -309,7 +309,7 @@ TEST(num_parse_as_strtod)
     }
 }
 
-/* What num_parse reads of a text, how far, and whether it is too large. */
+/* Checks the number that num_parse reads, the length of its text, and if it is too large. */
 static void check_parse(const char *text, size_t want_n, double want, int want_over)
 {
     double x = -1;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 #include "test_io.h"
 
 /* Prints what it is given. */
@@ -32,7 +32,7 @@ static kv_array *pair_of(kv_dtype dtype, double x)
     return io_array(dtype, 1, (int64_t[]){2}, (double[]){x, -x});
 }
 
-static void init_with(kv *s, kv_key key, kv_dtype dtype, double x)
+static void init_pair(kv *s, kv_key key, kv_dtype dtype, double x)
 {
     kv_err e = {0};
     kv_array *a = pair_of(dtype, x);
@@ -60,16 +60,9 @@ static double pulled(kv *s, kv_key key)
     return x;
 }
 
-static kv_key id(int64_t i)
+static kv *make_heard(void)
 {
-    return (kv_key){.id = i};
-}
-
-static kv *make(void)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    kv *s = make("local");
     kv_set_print(s, keep_line, NULL);
     nlines = 0;
     return s;
@@ -80,9 +73,9 @@ static kv *with(const char *text, const kv_opt *params, int n)
 {
     kv_err e = {0};
     kv_rule *rule = NULL;
-    kv *s = make();
+    kv *s = make_heard();
     for (int i = 0; i < 3; i++)
-        init_with(s, id(i), KV_FLOAT32, 1);
+        init_pair(s, id(i), KV_FLOAT32, 1);
     CHECK_OK(kv_rule_new(&rule, text, NULL, 0, 0, &e));
     CHECK_OK(kv_set_rule(s, rule, params, n, &e));
     kv_rule_free(rule);
@@ -127,10 +120,10 @@ TEST(optimizer_without_names_everything_decays)
     push(s, id(1), KV_FLOAT32, 1);
     CHECK_TEXT(lines[0], "1  1 0.01 0.5 0.01");
     kv_free(s);
-    s = make();
+    s = make_heard();
     kv_err e = {0};
     kv_rule *rule = NULL;
-    init_with(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
+    init_pair(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
     CHECK_OK(kv_rule_new(&rule, shows, NULL, 0, 0, &e));
     CHECK_OK(kv_set_rule(s, rule, params, 2, &e));
     push(s, (kv_key){.name = "fc_bias"}, KV_FLOAT32, 1);
@@ -192,8 +185,8 @@ static double small_steps(kv_dtype dtype, const char *multi_precision)
 {
     kv_err e = {0};
     const kv_opt params[] = {{"learning_rate", "0.0001"}, {"multi_precision", multi_precision}};
-    kv *s = make();
-    init_with(s, id(0), dtype, 1);
+    kv *s = make_heard();
+    init_pair(s, id(0), dtype, 1);
     CHECK_OK(kv_set_optimizer(s, "sgd", params, 2, &e));
     for (int i = 0; i < 500; i++)
         push(s, id(0), dtype, 1);
@@ -216,9 +209,9 @@ TEST(optimizer_multi_precision_can_be_switched_on)
 {
     kv_err e = {0};
     const kv_opt rate = {"by", "0.0001"};
-    kv *s = make();
+    kv *s = make_heard();
     kv_rule *rule = NULL;
-    init_with(s, id(0), KV_FLOAT16, 1);
+    init_pair(s, id(0), KV_FLOAT16, 1);
     /* nothing in it depends on the key: one update serves all, until there are masters */
     CHECK_OK(
         kv_rule_new(&rule, "updater plain(by = 0.1) { stored -= by * input }", NULL, 0, 0, &e));
@@ -236,7 +229,7 @@ TEST(optimizer_multi_precision_can_be_switched_on)
 TEST(optimizer_names_of_the_library)
 {
     kv_err e = {0};
-    kv *s = make();
+    kv *s = make_heard();
     CHECK_OK(kv_set_optimizer(s, "AdaM", NULL, 0, &e));
     CHECK_OK(kv_set_optimizer(s, "ccSGD", NULL, 0, &e));
     CHECK_INT(kv_set_optimizer(s, "adm", NULL, 0, &e), KV_E_USAGE);
@@ -258,7 +251,7 @@ TEST(optimizer_errors)
         {{"lr_scheduler", "factor(0)"}, KV_E_VALUE, "step of factor is at least 1"},
     };
     kv_err e = {0};
-    kv *s = make();
+    kv *s = make_heard();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         CHECK_ERR(kv_set_optimizer(s, "sgd", &cases[i].param, 1, &e), cases[i].code,
                   cases[i].error);
@@ -309,9 +302,9 @@ TEST(optimizer_rollback_restores_states)
     const kv_opt params[] = {{"lr_scheduler", "factor(2, 0.5)"}, {"multi_precision", "true"}};
     kv_err e = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        kv *s = make(), *plain = make();
-        init_with(s, id(0), KV_BFLOAT16, 1);
-        init_with(plain, id(0), KV_BFLOAT16, 1);
+        kv *s = make_heard(), *plain = make_heard();
+        init_pair(s, id(0), KV_BFLOAT16, 1);
+        init_pair(plain, id(0), KV_BFLOAT16, 1);
         CHECK_OK(kv_set_optimizer(s, names[i], params, 2, &e));
         CHECK_OK(kv_set_optimizer(plain, names[i], params, 2, &e));
         for (int t = 0; t < 6; t++) {
@@ -390,7 +383,7 @@ TEST(optimizer_signs_of_zero)
     };
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
         kv_err e = {0};
-        kv *s = make();
+        kv *s = make_heard();
         const kv_key key = id(0);
         const kv_opt param = {runs[i].param, runs[i].value};
         kv_array *a = io_array(KV_FLOAT32, 1, (int64_t[]){2}, runs[i].weight);
@@ -399,8 +392,7 @@ TEST(optimizer_signs_of_zero)
         CHECK_OK(kv_set_optimizer(s, runs[i].name, &param, param.name != NULL, &e));
         for (int p = 0; p < runs[i].pushes; p++) {
             kv_array *grad = io_array(KV_FLOAT32, 1, (int64_t[]){2}, runs[i].grads[p]);
-            CHECK_OK(kv_push(s, &key, 1, &grad, NULL, &e));
-            kv_array_unref(grad);
+            push_one(s, key, grad);
         }
         CHECK_OK(kv_pull(s, &key, 1, &a, NULL, &e));
         CHECK_OK(kv_array_read(a, &got, &e));

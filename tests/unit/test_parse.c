@@ -14,7 +14,7 @@ static bool expression(lang_text *t)
     return node != NULL;
 }
 
-/* What stands before a redirect: < and > do not compare. */
+/* Parses an expression before a redirect, where < and > do not compare. */
 static bool shown(lang_text *t)
 {
     ast *node = parse_expr(&t->p, true);
@@ -690,7 +690,7 @@ TEST(parse_height)
                 "more than 1000 operators one inside the other");
 }
 
-/* What is side by side nests nothing. */
+/* Siblings do not count as nesting. */
 TEST(parse_wide)
 {
     char *text = lang_repeated("f(0", ", [1, -2] + (3)", 100000, ")", "", "");

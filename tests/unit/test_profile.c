@@ -55,7 +55,7 @@ static bool is(const cJSON *ev, const char *phase, const char *category)
     return strcmp(text_of(ev, "ph"), phase) == 0 && strcmp(text_of(ev, "cat"), category) == 0;
 }
 
-/* How many events of a category begin with this name. */
+/* The number of events of a category whose names begin so. */
 static int count(const cJSON *all, const char *phase, const char *category, const char *name)
 {
     int n = 0;

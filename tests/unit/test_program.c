@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array/device.h"
 #include "base/mem.h"
+#include "cpu/cpu.h"
 #include "test.h"
 #include "vm/kernel.h"
 #include "vm/prog_text.h"
@@ -307,7 +307,7 @@ static uint64_t wrapped_power(uint64_t a, int64_t b)
 }
 
 /* clang-format off */
-/* What the operation says, for one element. Operands and result are exact in t. */
+/* The result of the operation for one element. Operands and result are exact in t. */
 static value reference_float(prog_op op, prog_type t, double a, double b, double c)
 {
     bool single = t == PROG_F32;
@@ -422,14 +422,14 @@ static void to_memory(void *out, kv_dtype dtype, prog_type t, value v)
 {
     float f = (float)v.f;
     const void *in = t == PROG_F32 ? (const void *)&f : &v;
-    cpu_dev_ops.convert(out, dtype, in, held(t), 1);
+    convert_elements(out, dtype, in, held(t), 1);
 }
 
 static value from_memory(const void *in, kv_dtype dtype, prog_type t)
 {
     value v = {0};
     float f;
-    cpu_dev_ops.convert(t == PROG_F32 ? (void *)&f : &v, held(t), in, dtype, 1);
+    convert_elements(t == PROG_F32 ? (void *)&f : &v, held(t), in, dtype, 1);
     if (t == PROG_F32)
         v.f = f;
     return v;
@@ -539,7 +539,7 @@ static void fill_array(char *memory, kv_dtype dtype, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         double x = random_number();
-        cpu_dev_ops.convert(memory + i * kv_dtype_bytes(dtype), dtype, &x, KV_FLOAT64, 1);
+        convert_elements(memory + i * kv_dtype_bytes(dtype), dtype, &x, KV_FLOAT64, 1);
     }
 }
 
@@ -667,10 +667,10 @@ TEST(program_wide_kernels)
         for (int round = 0; run && round < 50; round++) {
             fill_array((char *)in, KV_FLOAT32, 3 * KERNEL_LEN);
             fill_array((char *)k, KV_FLOAT64, KERNEL_CONSTANTS);
-            cpu_dev_ops.convert(wide, KV_FLOAT64, in, KV_FLOAT32, 3 * KERNEL_LEN);
+            convert_elements(wide, KV_FLOAT64, in, KV_FLOAT32, 3 * KERNEL_LEN);
             run(got, in, in + KERNEL_LEN, in + 2 * KERNEL_LEN, k, KERNEL_LEN);
             same(wide, wide, wide + KERNEL_LEN, wide + 2 * KERNEL_LEN, k, KERNEL_LEN);
-            cpu_dev_ops.convert(want, KV_FLOAT32, wide, KV_FLOAT64, KERNEL_LEN);
+            convert_elements(want, KV_FLOAT32, wide, KV_FLOAT64, KERNEL_LEN);
             check_array((char *)got, (char *)want, KV_FLOAT32, KERNEL_LEN);
         }
         n += run != NULL;

@@ -1,5 +1,5 @@
 /* Codes of one and two bits: MXNet's bytes, every length, and the fast loops against the plain. */
-#include "cpu/quantise.h"
+#include "cpu/cpu.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { N = 4200, GUARD = 0x5a };
 
-static const dev_code codes_of[] = {DEV_CODE_1BIT, DEV_CODE_2BIT};
+static const quantise_code codes_of[] = {QUANTISE_1BIT, QUANTISE_2BIT};
 
 static void check_bytes(const uint8_t *got, const char *hex)
 {
@@ -33,15 +33,15 @@ TEST(quantise_2bit_vectors)
     const float out[] = {t, 0, -t, t, -t, 0}, sum[] = {2 * t, t, -2 * t, 2 * t, -2 * t, 0};
     float r[6] = {0}, d[6];
     uint8_t c[4];
-    quantise_encode(c, r, g, DEV_CODE_2BIT, t, 6);
+    quantise_encode(c, r, g, QUANTISE_2BIT, t, 6);
     check_bytes(c, "cb800000");
     check_floats(r, first, 6);
-    quantise_decode(d, c, DEV_CODE_2BIT, t, 6);
+    quantise_decode(d, c, QUANTISE_2BIT, t, 6);
     check_floats(d, out, 6);
-    quantise_encode(c, r, g, DEV_CODE_2BIT, t, 6);
+    quantise_encode(c, r, g, QUANTISE_2BIT, t, 6);
     check_bytes(c, "fb800000");
     check_floats(r, second, 6);
-    quantise_decode_add(d, c, DEV_CODE_2BIT, t, 6);
+    quantise_decode_add(d, c, QUANTISE_2BIT, t, 6);
     check_floats(d, sum, 6);
 }
 
@@ -53,15 +53,15 @@ TEST(quantise_1bit_vectors)
     const float sum[] = {-2, -2, -2, 2, -2, 2};
     float r[6] = {0}, d[6];
     uint8_t c[4];
-    quantise_encode(c, r, g, DEV_CODE_1BIT, 0, 6);
+    quantise_encode(c, r, g, QUANTISE_1BIT, 0, 6);
     check_bytes(c, "d0000000");
     check_floats(r, first, 6);
-    quantise_encode(c, r, g, DEV_CODE_1BIT, 0, 6);
+    quantise_encode(c, r, g, QUANTISE_1BIT, 0, 6);
     check_bytes(c, "14000000");
     check_floats(r, second, 6);
-    quantise_decode(d, c, DEV_CODE_1BIT, 0, 6);
+    quantise_decode(d, c, QUANTISE_1BIT, 0, 6);
     check_floats(d, out, 6);
-    quantise_decode_add(d, c, DEV_CODE_1BIT, 0, 6);
+    quantise_decode_add(d, c, QUANTISE_1BIT, 0, 6);
     check_floats(d, sum, 6);
 }
 
@@ -71,17 +71,17 @@ TEST(quantise_whole_words)
     uint8_t c[8];
     for (int i = 0; i < 33; i++)
         g[i] = i < 17 ? 0.5f : 0;
-    quantise_encode(c, r, g, DEV_CODE_2BIT, 0.5f, 17);
+    quantise_encode(c, r, g, QUANTISE_2BIT, 0.5f, 17);
     check_bytes(c, "ffffffffc0000000");
     memset(r, 0, sizeof r);
     for (int i = 0; i < 33; i++)
         g[i] = 1;
-    quantise_encode(c, r, g, DEV_CODE_1BIT, 0, 33);
+    quantise_encode(c, r, g, QUANTISE_1BIT, 0, 33);
     check_bytes(c, "ffffffff80000000");
-    CHECK_INT(dev_code_bytes(DEV_CODE_2BIT, 0), 0);
-    CHECK_INT(dev_code_bytes(DEV_CODE_2BIT, 16), 4);
-    CHECK_INT(dev_code_bytes(DEV_CODE_1BIT, 33), 8);
-    CHECK_INT(dev_code_bytes(DEV_CODE_2BIT, INT64_MAX), (INT64_MAX / 16 + 1) * 4);
+    CHECK_INT(quantise_bytes(QUANTISE_2BIT, 0), 0);
+    CHECK_INT(quantise_bytes(QUANTISE_2BIT, 16), 4);
+    CHECK_INT(quantise_bytes(QUANTISE_1BIT, 33), 8);
+    CHECK_INT(quantise_bytes(QUANTISE_2BIT, INT64_MAX), (INT64_MAX / 16 + 1) * 4);
 }
 
 /* 01 is no code that is ever written; it stands for 0. */
@@ -90,7 +90,7 @@ TEST(quantise_unused_code)
     uint8_t c[16];
     float d[64];
     memset(c, 0x55, sizeof c);
-    quantise_decode(d, c, DEV_CODE_2BIT, 0.5f, 61);
+    quantise_decode(d, c, QUANTISE_2BIT, 0.5f, 61);
     for (int i = 0; i < 61; i++)
         CHECK(d[i] == 0);
 }
@@ -102,15 +102,15 @@ TEST(quantise_not_finite)
     uint8_t c[12];
     for (int i = 0; i < 40; i++)
         g[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
-    quantise_encode(c, r, g, DEV_CODE_2BIT, 0.5f, 40);
-    quantise_decode(d, c, DEV_CODE_2BIT, 0.5f, 40);
+    quantise_encode(c, r, g, QUANTISE_2BIT, 0.5f, 40);
+    quantise_decode(d, c, QUANTISE_2BIT, 0.5f, 40);
     for (int i = 0; i < 40; i++) {
         CHECK(d[i] == (i % 3 == 0 ? 0 : i % 3 == 1 ? 0.5f : -0.5f));
         CHECK(i % 3 == 0 ? isnan(r[i]) : r[i] == g[i]);
     }
     memset(r, 0, sizeof r);
-    quantise_encode(c, r, g, DEV_CODE_1BIT, 0, 40);
-    quantise_decode(d, c, DEV_CODE_1BIT, 0, 40);
+    quantise_encode(c, r, g, QUANTISE_1BIT, 0, 40);
+    quantise_decode(d, c, QUANTISE_1BIT, 0, 40);
     for (int i = 0; i < 40; i++)
         CHECK(d[i] == (i % 3 == 1 ? 1 : -1));
 }
@@ -131,10 +131,10 @@ typedef struct room {
     uint8_t c[N], plain_c[N];
 } room;
 
-static void compare(room *w, dev_code code, float t, int64_t n, int64_t shift)
+static void compare(room *w, quantise_code code, float t, int64_t n, int64_t shift)
 {
     float *d = w->d + shift, *r = w->r + shift;
-    int64_t bytes = dev_code_bytes(code, n);
+    int64_t bytes = quantise_bytes(code, n);
     memset(w->r, 0, sizeof w->r);
     memset(w->plain_r, 0, sizeof w->plain_r);
     for (int step = 0; step < 3; step++) {
@@ -158,7 +158,7 @@ static void compare(room *w, dev_code code, float t, int64_t n, int64_t shift)
 
 /* The sum of two values: the first into a block, the second from there to d, which may be another
  * place. sum is what encoding and decoding give. */
-static void compare_sum(room *w, dev_code code, float t, int64_t n, int64_t shift, bool far)
+static void compare_sum(room *w, quantise_code code, float t, int64_t n, int64_t shift, bool far)
 {
     float *d = w->d + shift, *r = w->r + shift, *total = w->plain_d;
     memset(w->r, 0, sizeof w->r);
@@ -193,7 +193,7 @@ TEST(quantise_sum_every_length)
         for (int64_t shift = 0; shift < 2; shift++)
             compare_sum(w, codes_of[k % 2], 0.1f, N - 1, shift, k / 2);
     }
-    compare_sum(w, DEV_CODE_1BIT, -0.5f, 777, 0, false);
+    compare_sum(w, QUANTISE_1BIT, -0.5f, 777, 0, false);
     mem_free_data(w);
 }
 
@@ -208,7 +208,7 @@ TEST(quantise_every_length)
         compare(w, codes_of[k], 0.1f, N - 1, 0);
         compare(w, codes_of[k], 0.1f, N - 1, 1);
     }
-    compare(w, DEV_CODE_1BIT, -0.5f, 777, 0);
+    compare(w, QUANTISE_1BIT, -0.5f, 777, 0);
     mem_free(w);
 }
 

@@ -67,7 +67,7 @@ TEST(reduce_order)
     }
 }
 
-/* Where the same error is made in every addition, it must not pile up: ten million times 0.1. */
+/* The same error in every addition must not add up: ten million times 0.1. */
 TEST(reduce_long)
 {
     kv_err e = {0};

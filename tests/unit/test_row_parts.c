@@ -9,24 +9,10 @@
 #include "base/mem.h"
 #include "io/safetensors.h"
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 #include "test_io.h"
 
 #define FILE_NAME "w.kvs"
-
-static void scratch(void)
-{
-    char name[] = "/tmp/kv-unit-XXXXXX";
-    CHECK(mkdtemp(name) && chdir(name) == 0);
-}
-
-static void leave_scratch(void)
-{
-    char name[300];
-    unlink(FILE_NAME);
-    unlink("states.safetensors");
-    CHECK(getcwd(name, sizeof name) && chdir("/") == 0 && rmdir(name) == 0);
-}
 
 /* n rows of an array of shape (5, 2); element j of the k-th is x[k] + j. */
 static kv_array *rows(kv_dtype dtype, int n, const int64_t *ids, const double *x)
@@ -37,7 +23,7 @@ static kv_array *rows(kv_dtype dtype, int n, const int64_t *ids, const double *x
     CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){5, 2}, n, ids, (kv_ctx){0}, &e));
     CHECK_OK(kv_array_write_rows(a, &data, &e));
     for (int i = 0; i < 2 * n; i++)
-        CHECK_INT(element_set(dtype, data, i, x[i / 2] + i % 2), ELEMENT_FITS);
+        CHECK_INT(scalar_set(dtype, data, i, x[i / 2] + i % 2), SCALAR_FITS);
     return a;
 }
 
@@ -46,14 +32,6 @@ static void init(kv *s, kv_key key, kv_array *a)
     kv_err e = {0};
     CHECK_OK(kv_init(s, &key, 1, &a, NULL, &e));
     kv_array_unref(a);
-}
-
-static kv *make(void)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
-    return s;
 }
 
 /* Key holds what a holds, row by row; gives a back. */
@@ -80,35 +58,24 @@ static void check(kv *s, kv_key key, kv_array *a)
     kv_array_unref(a);
 }
 
-/* Saves s, releases it, and gives what the file holds. */
-static kv *again(kv *s)
-{
-    kv_err e = {0};
-    kv *t = NULL;
-    CHECK_OK(kv_save(s, FILE_NAME, &e));
-    kv_free(s);
-    CHECK_OK(kv_load(&t, FILE_NAME, &e));
-    return t;
-}
-
 static const int64_t two_ids[] = {1, 4};
 static const double two_rows[] = {0, 1};
 
 TEST(row_parts_every_dtype)
 {
-    scratch();
-    kv *s = make();
+    enter_folder();
+    kv *s = make("local");
     for (int i = 0; i < NDTYPES; i++) {
         double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
         init(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
     }
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
     for (int i = 0; i < NDTYPES; i++) {
         double zero = all_dtypes[i] == KV_BOOL ? 0 : 7;
         check(s, (kv_key){i, NULL}, rows(all_dtypes[i], 2, two_ids, (double[]){0, zero}));
     }
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 TEST(row_parts_any_shape)
@@ -124,18 +91,18 @@ TEST(row_parts_any_shape)
     };
     enum { N = sizeof cases / sizeof *cases };
     kv_array *a[N];
-    scratch();
-    kv *s = make();
+    enter_folder();
+    kv *s = make("local");
     for (int i = 0; i < N; i++) {
         CHECK_OK(kv_array_new_sparse(&a[i], KV_FLOAT32, cases[i].ndim, cases[i].shape, cases[i].n,
                                      cases[i].ids, (kv_ctx){0}, &e));
         init(s, (kv_key){-i, NULL}, kv_array_ref(a[i]));
     }
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
     for (int i = 0; i < N; i++)
         check(s, (kv_key){-i, NULL}, a[i]);
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* Text keys keep their order, whatever they are called; dense ones stand beside them. */
@@ -143,15 +110,15 @@ TEST(row_parts_text_keys)
 {
     static const char *const names[] = {"w", "b/data", "a", "__x", "w/row_ids", "", "b"};
     kv_err e = {0};
-    scratch();
-    kv *s = make();
+    enter_folder();
+    kv *s = make("local");
     for (int i = 0; i < 7; i++) {
         kv_array *d = NULL;
         if (i == 2)
             CHECK_OK(kv_array_new(&d, KV_FLOAT32, 1, (int64_t[]){3}, (kv_ctx){0}, &e));
         init(s, (kv_key){0, names[i]}, d ? d : rows(KV_FLOAT32, 2, two_ids, (double[]){i, 2}));
     }
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
     CHECK_INT(kv_num_keys(s), 7);
     for (int i = 0; i < 7; i++) {
         kv_info info;
@@ -161,7 +128,7 @@ TEST(row_parts_text_keys)
             check(s, info.key, rows(KV_FLOAT32, 2, two_ids, (double[]){i, 2}));
     }
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* Training goes on in the same bits: states of a row_sparse weight, lazy updates, counts. */
@@ -171,8 +138,8 @@ TEST(row_parts_training_goes_on)
     kv *half = NULL;
     kv_key key = {3, NULL};
     kv_opt params[] = {{"learning_rate", "0.1"}, {"wd", "0.01"}};
-    scratch();
-    kv *s = make();
+    enter_folder();
+    kv *s = make("local");
     init(s, key, rows(KV_FLOAT32, 5, (int64_t[]){0, 1, 2, 3, 4}, (double[]){1, 2, 3, 4, 5}));
     CHECK_OK(kv_set_optimizer(s, "adam", params, 2, &e));
     for (int step = 0; step < 6; step++) {
@@ -185,15 +152,16 @@ TEST(row_parts_training_goes_on)
             CHECK_OK(kv_load_states(half, "states.safetensors", &e));
         }
         if (step > 2)
-            CHECK_OK(kv_push(half, &key, 1, &g, NULL, &e));
-        kv_array_unref(g);
+            push_one(half, key, g);
+        else
+            kv_array_unref(g);
     }
     kv_array *out = rows(KV_FLOAT32, 0, NULL, NULL);
     CHECK_OK(kv_pull(s, &key, 1, &out, &(kv_call){.flags = KV_FILL_SPARSE}, &e));
     check(half, key, out);
     kv_free(half);
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* Other tools find the rows and their ids by name. */
@@ -202,10 +170,10 @@ TEST(row_parts_names)
     kv_err e = {0};
     safetensors *f = NULL;
     kv_array *ids = NULL, *data = NULL;
-    scratch();
-    kv *s = make();
+    enter_folder();
+    kv *s = make("local");
     init(s, (kv_key){3, NULL}, rows(KV_FLOAT32, 2, two_ids, (double[]){6, 8}));
-    kv_free(again(s));
+    kv_free(save_and_load(s, FILE_NAME));
     CHECK_OK(safetensors_open(&f, FILE_NAME, &e));
     CHECK_INT(safetensors_count(f), 2);
     CHECK_TEXT(safetensors_metadata(f, "kvstore.rows.3"), "5");
@@ -220,7 +188,7 @@ TEST(row_parts_names)
     kv_array_unref(ids);
     kv_array_unref(data);
     safetensors_close(f);
-    leave_scratch();
+    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* A store may go on while its file is written, which holds references. */
@@ -228,8 +196,8 @@ TEST(row_parts_nothing_is_held_afterwards)
 {
     kv_err e = {0};
     kv_key key = {3, NULL};
-    scratch();
-    kv *s = make();
+    enter_folder();
+    kv *s = make("local");
     kv_array *a = rows(KV_FLOAT32, 2, two_ids, two_rows);
     init(s, key, kv_array_ref(a));
     CHECK_OK(kv_save(s, FILE_NAME, &e));
@@ -238,7 +206,7 @@ TEST(row_parts_nothing_is_held_afterwards)
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     kv_array_unref(a);
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 /* ---- Files that are wrong ---- */
@@ -266,14 +234,6 @@ static void write_file(const char *ids_name, kv_array *ids, const char *data_nam
     CHECK_OK(file_out_commit(&out, &e));
 }
 
-static void check_load(const char *text)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_ERR(kv_load(&s, FILE_NAME, &e), KV_E_FORMAT, text);
-    CHECK(s == NULL);
-}
-
 static kv_array *ids_of(kv_dtype dtype, double first, double second)
 {
     return io_array(dtype, 1, (int64_t[]){2}, (double[]){first, second});
@@ -293,49 +253,58 @@ TEST(row_parts_wrong_files)
                        ids_of(KV_INT64, -1, 4), ids_of(KV_INT64, 4, 4)};
     kv_err e = {0};
     kv *s = NULL;
-    scratch();
+    enter_folder();
     write_file(IDS, good, DATA, data, NUMBER, "5");
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     kv_free(s);
     write_file(IDS, good, NULL, NULL, NUMBER, "5");
-    check_load("w.kvs: the tensor \"" IDS "\" has no data beside it");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"" IDS "\" has no data beside it");
     write_file(NULL, NULL, DATA, data, NUMBER, "5");
-    check_load("w.kvs: it has rows without their ids");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: it has rows without their ids");
     write_file(IDS, good, DATA, data, NUMBER, NULL);
-    check_load("w.kvs: the metadata have no \"" NUMBER "\"");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the metadata have no \"" NUMBER "\"");
     write_file("3", data, NULL, NULL, NUMBER, "5");
-    check_load("w.kvs: it says how many rows keys have that are not there");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: it says how many rows keys have that are not there");
     write_file(IDS, good, DATA, data, NUMBER, "-5");
-    check_load("w.kvs: \"" NUMBER "\" is no number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is no number of rows");
     write_file(IDS, good, DATA, data, NUMBER, "five");
-    check_load("w.kvs: \"" NUMBER "\" is no number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is no number of rows");
     write_file(IDS, good, DATA, data, NUMBER, "");
-    check_load("w.kvs: \"" NUMBER "\" is no number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is no number of rows");
     write_file(IDS, good, DATA, data, NUMBER, "99999999999999999999");
-    check_load("w.kvs: \"" NUMBER "\" is no number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: \"" NUMBER "\" is no number of rows");
     write_file(IDS, good, DATA, three, NUMBER, "5");
-    check_load("w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
     write_file(IDS, good, DATA, number, NUMBER, "5");
-    check_load("w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: \"" IDS "\" has 2 ids, its data another number of rows");
     write_file(IDS, square, DATA, data, NUMBER, "5");
-    check_load("w.kvs: the tensor \"" IDS "\" is no list of row ids");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"" IDS "\" is no list of row ids");
     write_file(IDS, odd[0], DATA, data, NUMBER, "5");
-    check_load("w.kvs: the tensor \"" IDS "\" is no list of row ids");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"" IDS "\" is no list of row ids");
     write_file(IDS, odd[1], DATA, data, NUMBER, "5");
-    check_load("w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 1");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 1");
     write_file(IDS, odd[2], DATA, data, NUMBER, "5");
-    check_load("w.kvs: \"" IDS "\": an array of shape (5,) has no row 5");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: \"" IDS "\": an array of shape (5,) has no row 5");
     write_file(IDS, odd[3], DATA, data, NUMBER, "5");
-    check_load("w.kvs: \"" IDS "\": an array of shape (5,) has no row -1");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: \"" IDS "\": an array of shape (5,) has no row -1");
     write_file(IDS, odd[4], DATA, data, NUMBER, "5");
-    check_load("w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 4");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: \"" IDS "\": row ids ascend and none stands twice: not 4, 4");
     write_file(IDS, good, DATA, data, NUMBER, "9223372036854775807");
-    check_load("w.kvs: \"" IDS "\": shape (9223372036854775807,) of float32 is too large: more "
-               "than 2^63 bytes");
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
+                     "w.kvs: \"" IDS
+                     "\": shape (9223372036854775807,) of float32 is too large: more "
+                     "than 2^63 bytes");
     write_file("__rows__/x/row_ids", good, "__rows__/x/data", data, "kvstore.rows.x", "5");
-    check_load("w.kvs: the tensor \"x\" is no integer key");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"x\" is no integer key");
     write_file("__rows__/3", good, NULL, NULL, NULL, NULL);
-    check_load("w.kvs: the tensor \"__rows__/3\" is no integer key");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: the tensor \"__rows__/3\" is no integer key");
     for (int i = 0; i < 5; i++)
         kv_array_unref(odd[i]);
     kv_array_unref(good);
@@ -343,15 +312,15 @@ TEST(row_parts_wrong_files)
     kv_array_unref(three);
     kv_array_unref(number);
     kv_array_unref(square);
-    leave_scratch();
+    leave_folder(FILE_NAME, "states.safetensors");
 }
 
 TEST(row_parts_without_memory)
 {
     kv_err e = {0};
     kv_key key = {0, "w"};
-    scratch();
-    kv *s = make(), *t = NULL;
+    enter_folder();
+    kv *s = make("local"), *t = NULL;
     init(s, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
     int rc = KV_E_MEMORY;
     for (int n = 1; rc; n++) {
@@ -372,5 +341,5 @@ TEST(row_parts_without_memory)
     check(t, key, rows(KV_FLOAT32, 2, two_ids, two_rows));
     kv_free(t);
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, "states.safetensors");
 }

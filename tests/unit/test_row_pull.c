@@ -6,9 +6,8 @@
 #include "array/row_ids.h"
 #include "base/mem.h"
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
-static const kv_ctx cpu0 = {KV_CPU, 0};
 static const kv_key key = {3, NULL};
 
 /* A 5 x 2 row_sparse array of any dtype; each row held is x[k], x[k]. */
@@ -22,7 +21,7 @@ static kv_array *rows_of(int n, const int64_t *ids, const double *x, kv_dtype dt
     CHECK_OK(kv_array_write_rows(a, &data, &e));
     for (int i = 0; i < 2 * n; i++)
         both[i] = x[i / 2];
-    cpu_dev_ops.convert(data, dtype, both, KV_FLOAT64, 2 * n);
+    convert_elements(data, dtype, both, KV_FLOAT64, 2 * n);
     return a;
 }
 
@@ -31,21 +30,9 @@ static kv_array *rows(int n, const int64_t *ids, const double *x)
     return rows_of(n, ids, x, KV_FLOAT32, cpu0);
 }
 
-/* Ids of any dtype, as an array of one axis. */
-static kv_array *ids_of(int n, const double *x, kv_dtype dtype)
-{
-    kv_err e = {0};
-    kv_array *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new_raw(&a, dtype, 1, (int64_t[]){n}, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
-    cpu_dev_ops.convert(data, dtype, x, KV_FLOAT64, n);
-    return a;
-}
-
 static kv_array *ids(int n, const double *x)
 {
-    return ids_of(n, x, KV_INT64);
+    return array_vector(KV_INT64, n, x);
 }
 
 static kv_array *dense(void)
@@ -72,17 +59,6 @@ static void check(kv_array *a, int n, const int64_t *want_ids, const double *wan
     kv_array_unref(wide);
 }
 
-/* A store whose key 3 holds first, which is given back. */
-static kv *open_store(const char *type, kv_array *first)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
-    CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
-    kv_array_unref(first);
-    return s;
-}
-
 /* Pulls rows of key 3 into an array that held other rows; gives the ids back. */
 static kv_array *pulled(kv *s, kv_array *which)
 {
@@ -98,6 +74,14 @@ static void check_pulled(kv *s, kv_array *which, int n, const int64_t *want_ids,
     kv_array *out = pulled(s, which);
     check(out, n, want_ids, want);
     kv_array_unref(out);
+}
+
+/* A store whose key 3 holds first, which is given back. */
+static kv *open_store(const char *type, kv_array *first)
+{
+    kv *s = make(type);
+    init_with(s, key, first);
+    return s;
 }
 
 TEST(row_pull_exactly_the_unique_ids)
@@ -130,7 +114,7 @@ TEST(row_pull_ids_of_any_dtype_and_shape)
     kv_err e = {0};
     kv *s = open_store("local", rows(2, (int64_t[]){1, 3}, (double[]){5, 6}));
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-        kv_array *flat = ids_of(4, (double[]){3, 1, 1, 0}, dtypes[i]), *square = NULL;
+        kv_array *flat = array_vector(dtypes[i], 4, (double[]){3, 1, 1, 0}), *square = NULL;
         CHECK_OK(kv_array_view(&square, flat, 2, (int64_t[]){2, 2}, &e));
         kv_array_unref(flat);
         check_pulled(s, square, 3, (int64_t[]){0, 1, 3}, (double[]){0, 5, 6});
@@ -361,15 +345,15 @@ TEST(row_pull_errors)
     refused(s, key, ids(1, (double[]){-1}), OUT, KV_E_INDEX,
             "key 3 has no row -1, they go from 0 to 4");
     refused(s, six, ids(1, (double[]){0}), none, KV_E_INDEX, "key 6 has no row 0, it has none");
-    refused(s, key, ids_of(1, (double[]){0.5}, KV_FLOAT32), OUT, KV_E_DTYPE,
+    refused(s, key, array_vector(KV_FLOAT32, 1, (double[]){0.5}), OUT, KV_E_DTYPE,
             "a row id is a whole number, not 0.5");
-    refused(s, key, ids_of(1, (double[]){INFINITY}, KV_FLOAT32), OUT, KV_E_DTYPE,
+    refused(s, key, array_vector(KV_FLOAT32, 1, (double[]){INFINITY}), OUT, KV_E_DTYPE,
             "a row id is a whole number, not inf");
-    refused(s, key, ids_of(1, (double[]){NAN}, KV_FLOAT64), OUT, KV_E_DTYPE,
+    refused(s, key, array_vector(KV_FLOAT64, 1, (double[]){NAN}), OUT, KV_E_DTYPE,
             "a row id is a whole number, not nan");
-    refused(s, key, ids_of(1, (double[]){0x1p24 + 2}, KV_FLOAT32), OUT, KV_E_DTYPE,
+    refused(s, key, array_vector(KV_FLOAT32, 1, (double[]){0x1p24 + 2}), OUT, KV_E_DTYPE,
             "the row id 16777218 is too large for float32, which is exact up to 16777216");
-    refused(s, key, ids_of(1, (double[]){1}, KV_BOOL), OUT, KV_E_DTYPE,
+    refused(s, key, array_vector(KV_BOOL, 1, (double[]){1}), OUT, KV_E_DTYPE,
             "row ids are integers, not bool");
     refused(s, key, rows(1, (int64_t[]){1}, (double[]){1}), OUT, KV_E_VALUE,
             "row ids stand in a default array, not in a row_sparse one");
@@ -665,16 +649,16 @@ TEST(row_ids_exact_floats)
 {
     kv_err e = {0};
     int64_t *read = NULL;
-    kv_array *a = ids_of(3, (double[]){0x1p24, -0.0, 0x1p24 - 1}, KV_FLOAT32);
+    kv_array *a = array_vector(KV_FLOAT32, 3, (double[]){0x1p24, -0.0, 0x1p24 - 1});
     CHECK_OK(row_ids_read(&read, a, &e));
     CHECK(read[0] == 1 << 24 && read[1] == 0 && read[2] == (1 << 24) - 1);
     mem_free(read);
     kv_array_unref(a);
-    a = ids_of(1, (double[]){2050}, KV_FLOAT16);
+    a = array_vector(KV_FLOAT16, 1, (double[]){2050});
     CHECK_ERR(row_ids_read(&read, a, &e), KV_E_DTYPE,
               "the row id 2050 is too large for float16, which is exact up to 2048");
     kv_array_unref(a);
-    a = ids_of(1, (double[]){258}, KV_BFLOAT16);
+    a = array_vector(KV_BFLOAT16, 1, (double[]){258});
     CHECK_ERR(row_ids_read(&read, a, &e), KV_E_DTYPE,
               "the row id 258 is too large for bfloat16, which is exact up to 256");
     kv_array_unref(a);

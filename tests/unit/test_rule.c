@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "array/device.h"
 #include "base/mem.h"
+#include "cpu/cpu.h"
 #include "lang/parse.h"
 #include "test.h"
 
@@ -308,16 +308,16 @@ static void update(const char *rule, kv_dtype dtype, void *stored, const void *i
     rule_update_release(&u);
 }
 
-/* What becomes of stored = x with input = y, as text. */
+/* The result of the rule for stored = x and input = y, as text. */
 static const char *number(const char *rule, kv_dtype dtype, double x, double y)
 {
     static buf out;
     char stored[8], input[8];
     double result;
-    cpu_dev_ops.convert(stored, dtype, &x, KV_FLOAT64, 1);
-    cpu_dev_ops.convert(input, dtype, &y, KV_FLOAT64, 1);
+    convert_elements(stored, dtype, &x, KV_FLOAT64, 1);
+    convert_elements(input, dtype, &y, KV_FLOAT64, 1);
     update(rule, dtype, stored, input, 1);
-    cpu_dev_ops.convert(&result, KV_FLOAT64, stored, dtype, 1);
+    convert_elements(&result, KV_FLOAT64, stored, dtype, 1);
     buf_clear(&out);
     host_print(&out, host_float(result), false);
     return buf_text(&out);

@@ -612,7 +612,7 @@ static void agree(const world *w, const char *what, int64_t i, double got, doubl
     CHECK_TEXT(rule_text, difference);
 }
 
-/* What was printed i-th, beside what the plan wrote. */
+/* Compares the i-th print with the array that the plan wrote. */
 static void check_print(const world *w, const rule_print *p, const void *data, int i)
 {
     const double *want = w->prints[i];
@@ -647,7 +647,7 @@ static void check_update(const world *w, const memory_of *m, const rule_update *
         check_print(w, &u->prints[i], a->prints[i], i);
 }
 
-/* What stays with a rule from update to update. */
+/* The data that a rule keeps from update to update. */
 typedef struct keeper {
     const rule_ast *ast;
     const source *src;

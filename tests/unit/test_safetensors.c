@@ -1,3 +1,4 @@
+/* safetensors: what is written reads back equal; headers that contradict themselves are refused. */
 #include "io/safetensors.h"
 
 #include <cjson/cJSON.h>
@@ -551,7 +552,7 @@ TEST(safetensors_headers)
     free(m.data);
 }
 
-/* What is unusual and right: other orders, blanks, tensors without elements anywhere. */
+/* Unusual files that are right: other orders, blanks, tensors without elements anywhere. */
 TEST(safetensors_unusual)
 {
     static const char *const headers[] = {

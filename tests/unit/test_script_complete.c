@@ -25,7 +25,7 @@ static void begin(session *s)
     unit *u;
     language_init();
     session_init(s);
-    s->quiet = true;
+    s->out.quiet = true;
     char *copy = mem_text(text, strlen(text), &e);
     CHECK_OK(unit_read(s, &u, "<test>", copy, strlen(text), 1, NULL, &e));
     CHECK_OK(unit_run(s, u, &e));
@@ -99,6 +99,13 @@ TEST(script_complete_statements)
         {"!pus", ""},
         {"?pus", "push|pushpull"},
         {"print 1 # pus", ""},
+        {"if learning_rate:\n  pus", "push|pushpull"},
+        {"kv> pus", "push|pushpull"},
+        /* a mistake ends with its statement, and nothing is known of the rest of that */
+        {"print );\npus", "push|pushpull"},
+        {"x = [1, 2\npull 3\npus", "push|pushpull"},
+        {"push conv --what 1 learn", ""},
+        {"repeat 2 { print ); pus", "push|pushpull"},
     };
     CHECK_WORDS(cases);
 }

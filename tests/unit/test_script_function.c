@@ -6,7 +6,7 @@
 
 #include "array/device.h"
 #include "base/mem.h"
-#include "cmd/rules_text.h"
+#include "cmd/help.h"
 #include "session/unit.h"
 #include "vm/element.h"
 #include "test.h"
@@ -17,14 +17,18 @@
 /* Runs a text in a session; what it prints goes to out. */
 static int run_in(session *s, buf *out, const char *text, kv_err *e)
 {
+    sink taken = {.kind = SINK_TAKES};
     unit *u = NULL;
     char *copy = mem_text(text, strlen(text), e);
-    s->captured = out;
+    sink_push(s, &taken);
     int rc = unit_read(s, &u, "test", copy, strlen(text), 1, NULL, e);
     if (!rc) {
         rc = unit_run(s, u, e);
         unit_drop(s, u);
     }
+    sink_pop(s, &taken);
+    buf_put(out, buf_text(&taken.text), taken.text.len);
+    buf_release(&taken.text);
     return rc;
 }
 
@@ -33,12 +37,12 @@ static session new_session(void)
     session s;
     language_init();
     session_init(&s);
-    s.quiet = true;
+    s.out.quiet = true;
     dev_set_virtual_gpus(s.virtual_gpus);
     return s;
 }
 
-/* What `print EXPRESSION` prints, without its last newline. */
+/* Checks the output of `print EXPRESSION`, without its last newline. */
 static void check(const char *expression, const char *want)
 {
     kv_err e = {0};
@@ -326,7 +330,7 @@ TEST(function_repeat)
     args[0].u.list->items[0] = value_int(1);
     args[0].u.list->items[1] = value_int(3);
     CHECK_OK(function_call(&s, function_find("repeat"), args, names, 2, &out, &e));
-    CHECK_OK(print_array(&text, out.u.array, &s.style, &e));
+    CHECK_OK(print_array(&text, out.u.array, &s.out.style, &e));
     CHECK_TEXT(buf_text(&text), "[1. 1. 3. 3.]");
     buf_release(&text);
     value_release(&out);
@@ -463,17 +467,18 @@ TEST(function_without_memory)
         for (int n = 1; rc && n < 1000; n++) {
             kv_err e = {0};
             session s = new_session();
-            buf out = {0};
+            sink out = {.kind = SINK_TAKES};
             unit *u = NULL;
             char *copy = mem_text(texts[i], strlen(texts[i]), &e);
             CHECK_OK(unit_read(&s, &u, "test", copy, strlen(texts[i]), 1, NULL, &e));
-            s.captured = &out;
+            sink_push(&s, &out);
             mem_fail_at(n);
             rc = unit_run(&s, u, &e);
             mem_fail_at(0);
             CHECK(rc == KV_OK || rc == KV_E_MEMORY);
             unit_drop(&s, u);
-            buf_release(&out);
+            sink_pop(&s, &out);
+            buf_release(&out.text);
             session_release(&s);
         }
         CHECK_INT(rc, KV_OK);

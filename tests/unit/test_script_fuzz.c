@@ -8,7 +8,6 @@
 
 #include "language.h"
 #include "complete/complete.h"
-#include "complete/cursor.h"
 #include "syntax/statement.h"
 #include "session/unit.h"
 #include "test_lang.h"
@@ -347,10 +346,12 @@ static void type(session *s, const random_text *r)
     *now = *r;
     alarm(COMPLETION_SECONDS);
     for (now->n = 0; now->n <= r->n; now->n++) {
-        cursor at;
+        parse_cursor at;
+        arena nodes = {0};
         now->text[now->n] = '\0';
-        cursor_find(&at, now->text, now->n);
-        CHECK(at.word <= now->n && at.statement <= now->n && at.block <= now->n);
+        unit_cursor(&at, &nodes, now->text, now->n);
+        CHECK(at.word <= now->n && at.statement <= at.word && at.rule <= at.word);
+        arena_release(&nodes);
         if (now->n % 16 == 0 || now->n == r->n) {
             line_words offers = {0};
             buf hint = {0};

@@ -1,8 +1,8 @@
 /* Whether a job has lost a host: who is silent, for how long, and who is named. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "test.h"
-#include "launch/launch_clock.h"
 #include "launch/launch_job.h"
 #include "launch/launch_loss.h"
 
@@ -21,7 +21,7 @@ static void begin(scene *s, int n)
     s->j = (job){.o = &s->o, .n = n, .ranks = s->ranks};
     for (int i = 0; i < n; i++) {
         s->ranks[i].pid = 1;
-        s->ranks[i].heard_ms = launch_now_ms();
+        s->ranks[i].heard_ms = clock_ms();
         memcpy(s->ranks[i].host, i % 2 ? "n2" : "n1", sizeof "n1");
     }
 }
@@ -29,7 +29,7 @@ static void begin(scene *s, int n)
 static void hear_n2(scene *s, int64_t ms_ago)
 {
     for (int i = 1; i < s->j.n; i += 2)
-        s->ranks[i].heard_ms = launch_now_ms() - ms_ago;
+        s->ranks[i].heard_ms = clock_ms() - ms_ago;
 }
 
 TEST(loss_by_silence)
@@ -49,24 +49,24 @@ TEST(loss_by_silence)
     CHECK_INT(loss_find(&s.j), 1);
     s.ranks[1].ended = true;
     CHECK_INT(loss_find(&s.j), 3);
-    s.ranks[1].heard_ms = launch_now_ms(); /* its watcher stays */
+    s.ranks[1].heard_ms = clock_ms(); /* its watcher stays */
     CHECK_INT(loss_find(&s.j), -1);
     CHECK(!loss_is_host(&s.j, 3));
 }
 
-/* What has come lies unread, or launch itself was stopped. */
+/* Messages were not read yet, or launch itself was stopped. */
 TEST(loss_of_nobody)
 {
     scene s;
     begin(&s, 6);
     hear_n2(&s, 16000);
-    s.j.looked_ms = launch_now_ms();
+    s.j.looked_ms = clock_ms();
     loss_tick(&s.j, true);
     CHECK_INT(loss_find(&s.j), -1);
     s.j.unheard_ms = 0;
     loss_tick(&s.j, false);
     CHECK_INT(loss_find(&s.j), 1);
-    s.j.looked_ms = launch_now_ms() - 6000;
+    s.j.looked_ms = clock_ms() - 6000;
     loss_tick(&s.j, false);
     CHECK_INT(loss_find(&s.j), -1);
     s.j.unheard_ms = 0;

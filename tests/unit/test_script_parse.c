@@ -495,7 +495,7 @@ TEST(script_parse_depth)
     }
 }
 
-/* What stands around an expression does not count. */
+/* The statement around an expression does not count. */
 TEST(script_parse_height)
 {
     for (int over = 0; over < 2; over++) {

@@ -17,12 +17,12 @@
 /* The records of a script. */
 typedef struct run {
     session s;
-    buf out;
+    sink out;
     cJSON *records[64];
     int n;
 } run;
 
-/* What cJSON lets pass but JSON does not: control characters, bytes that are not UTF-8. */
+/* cJSON accepts texts that are no JSON: control characters, bytes that are not UTF-8. */
 static bool is_strict(const char *line, size_t n)
 {
     for (size_t i = 0; i < n;) {
@@ -44,14 +44,15 @@ static void begin(run *r, const char *name, const char *script, size_t n, bool k
     *r = (run){.n = 0};
     language_init();
     session_init(&r->s);
-    r->s.recorder.on = r->s.quiet = true;
+    r->s.out.recorder.on = r->s.out.quiet = true;
     r->s.keep_going = keep_going;
-    r->s.captured = &r->out;
+    r->out.kind = SINK_TAKES;
+    sink_push(&r->s, &r->out);
     if (unit_read(&r->s, &u, name, mem_text(script, n, &e), n, 1, NULL, &e) == KV_OK)
         unit_run(&r->s, u, &e);
     if (e.code)
         report_error(&r->s, &e);
-    const char *line = buf_text(&r->out), *end = line + r->out.len;
+    const char *line = buf_text(&r->out.text), *end = line + r->out.text.len;
     while (line < end) {
         const char *newline = memchr(line, '\n', (size_t)(end - line)), *rest = NULL;
         CHECK(newline && is_strict(line, (size_t)(newline - line)));
@@ -67,7 +68,8 @@ static void end(run *r)
 {
     for (int i = 0; i < r->n; i++)
         cJSON_Delete(r->records[i]);
-    buf_release(&r->out);
+    sink_pop(&r->s, &r->out);
+    buf_release(&r->out.text);
     session_release(&r->s);
 }
 
@@ -161,7 +163,7 @@ TEST(script_record_of_values)
         char *got = cJSON_PrintUnformatted(at(&r, 0, "value"));
         CHECK(got != NULL);
         /* cJSON prints doubles in its own way: compare what was written */
-        CHECK(strstr(buf_text(&r.out), cases[i].json) != NULL);
+        CHECK(strstr(buf_text(&r.out.text), cases[i].json) != NULL);
         cJSON_free(got);
         end(&r);
     }

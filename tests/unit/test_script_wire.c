@@ -1,4 +1,4 @@
-/* What watchers tell launch: cells between words of mpirun, which come in pieces of any size. */
+/* Messages of watchers to launch: cells between words of mpirun, in pieces of any size. */
 #include <string.h>
 
 #include "test.h"

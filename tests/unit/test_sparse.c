@@ -26,7 +26,7 @@ static kv_array *rows(int n, const int64_t *ids, const double *x, kv_dtype dtype
     void *data = NULL;
     CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){5, 2}, n, ids, cpu0, &e));
     CHECK_OK(kv_array_write_rows(a, &data, &e));
-    cpu_dev_ops.convert(data, dtype, x, KV_FLOAT64, 2 * n);
+    convert_elements(data, dtype, x, KV_FLOAT64, 2 * n);
     return a;
 }
 

@@ -10,28 +10,12 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "io/safetensors.h"
-#include "test.h"
+#include "store_help.h"
 
 enum { STEPS = 20 };
 
 static const kv_key keys[] = {{.id = 7}, {.id = 2}};
 static const char path[] = "states.safetensors";
-
-/* Each test works in a folder of its own. */
-static void enter_folder(void)
-{
-    char folder[] = "/tmp/kvstore-unit-XXXXXX";
-    CHECK(mkdtemp(folder) != NULL);
-    CHECK(chdir(folder) == 0);
-}
-
-static void leave_folder(void)
-{
-    char folder[200];
-    remove(path);
-    CHECK(getcwd(folder, sizeof folder) != NULL);
-    CHECK(rmdir(folder) == 0);
-}
 
 /* An array whose numbers follow from seed alone. */
 static kv_array *array(kv_dtype dtype, int ndim, const int64_t *shape, int seed)
@@ -54,15 +38,12 @@ static kv_array *weight(int which, kv_dtype dtype, int seed)
     return array(dtype, 2, shapes[which], seed);
 }
 
-static kv *make(kv_dtype dtype)
+static kv *make_weights(kv_dtype dtype)
 {
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    kv *s = make("local");
     for (int i = 0; i < 2; i++) {
         kv_array *w = weight(i, dtype, i);
-        CHECK_OK(kv_init(s, &keys[i], 1, &w, NULL, &e));
-        kv_array_unref(w);
+        init_with(s, keys[i], w);
     }
     return s;
 }
@@ -70,7 +51,7 @@ static kv *make(kv_dtype dtype)
 static kv *with(const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
 {
     kv_err e = {0};
-    kv *s = make(dtype);
+    kv *s = make_weights(dtype);
     CHECK_OK(kv_set_optimizer(s, optimizer, params, n, &e));
     return s;
 }
@@ -78,11 +59,9 @@ static kv *with(const char *optimizer, kv_dtype dtype, const kv_opt *params, int
 /* Key 0 has more steps than key 1. */
 static void step(kv *s, kv_dtype dtype, int t)
 {
-    kv_err e = {0};
     for (int i = 0; i < (t % 3 ? 2 : 1); i++) {
         kv_array *g = weight(i, dtype, t + 3 * i);
-        CHECK_OK(kv_push(s, &keys[i], 1, &g, NULL, &e));
-        kv_array_unref(g);
+        push_one(s, keys[i], g);
     }
 }
 
@@ -114,13 +93,11 @@ static void check_same(kv *a, kv *b, kv_dtype dtype)
 static kv *resume(kv *s, const char *optimizer, kv_dtype dtype, const kv_opt *params, int n)
 {
     kv_err e = {0};
-    kv *next = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &next, &e));
+    kv *next = make("local");
     for (int i = 0; i < 2; i++) {
         kv_array *w = weight(i, dtype, 0);
         CHECK_OK(kv_pull(s, &keys[i], 1, &w, NULL, &e));
-        CHECK_OK(kv_init(next, &keys[i], 1, &w, NULL, &e));
-        kv_array_unref(w);
+        init_with(next, keys[i], w);
     }
     CHECK_OK(kv_set_optimizer(next, optimizer, params, n, &e));
     CHECK_OK(kv_load_states(next, path, &e));
@@ -169,7 +146,7 @@ TEST(state_file_every_optimizer_goes_on_to_the_last_bit)
             check_runs(name, params, 4);
         last = name;
     }
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_keeps_the_momentum_and_the_other_forms)
@@ -188,7 +165,7 @@ TEST(state_file_keeps_the_momentum_and_the_other_forms)
                                  {"begin_num_update", "2"}};
         check_runs(runs[i].optimizer, params, 4);
     }
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_keeps_every_schedule_where_it_stands)
@@ -201,7 +178,7 @@ TEST(state_file_keeps_every_schedule_where_it_stands)
         const kv_opt params[] = {{"lr_scheduler", schedules[i]}, {"momentum", "0.9"}};
         check_runs("sgd", params, 2);
     }
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* A rule that keeps numbers of all kinds. */
@@ -227,7 +204,7 @@ TEST(state_file_keeps_numbers_exactly)
     int a = 0, b = 1;
     enter_folder();
     CHECK_OK(kv_rule_new(&rule, counting, NULL, 0, 0, &e));
-    kv *s = make(KV_FLOAT32), *next = make(KV_FLOAT32);
+    kv *s = make_weights(KV_FLOAT32), *next = make_weights(KV_FLOAT32);
     CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
     CHECK_OK(kv_set_rule(next, rule, NULL, 0, &e));
     step(s, KV_FLOAT32, 1);
@@ -243,7 +220,7 @@ TEST(state_file_keeps_numbers_exactly)
     kv_rule_free(rule);
     kv_free(s);
     kv_free(next);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* A rule with a state of every kind, two of them that come with the third update. */
@@ -263,14 +240,12 @@ static kv *with_rule(kv *like, kv_dtype dtype)
 {
     kv_err e = {0};
     kv_rule *rule = NULL;
-    kv *s = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    kv *s = make("local");
     for (int i = 0; i < 2; i++) {
         kv_array *w = weight(i, dtype, i);
         if (like)
             CHECK_OK(kv_pull(like, &keys[i], 1, &w, NULL, &e));
-        CHECK_OK(kv_init(s, &keys[i], 1, &w, NULL, &e));
-        kv_array_unref(w);
+        init_with(s, keys[i], w);
     }
     CHECK_OK(kv_rule_new(&rule, every_kind, NULL, 0, 0, &e));
     CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
@@ -298,7 +273,7 @@ TEST(state_file_keeps_every_kind_of_state)
         kv_free(plain);
         kv_free(stopped);
     }
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* Pushes some rows to key 0. */
@@ -341,7 +316,7 @@ TEST(state_file_goes_on_with_rows)
         kv_free(stopped);
     }
     CHECK(ran >= 21);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_says_what_it_holds)
@@ -376,7 +351,7 @@ TEST(state_file_says_what_it_holds)
     CHECK_TEXT(safetensors_metadata(f, "kvstore.schedule_now"), "0.05 0 1");
     safetensors_close(f);
     kv_free(s);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* ---- Descriptions ---- */
@@ -471,12 +446,6 @@ TEST(state_file_describe_without_memory)
 
 /* ---- What is refused ---- */
 
-static int callback(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
-{
-    (void)arg, (void)key, (void)input, (void)stored, (void)e;
-    return KV_OK;
-}
-
 TEST(state_file_needs_an_optimizer)
 {
     kv_err e = {0};
@@ -489,7 +458,7 @@ TEST(state_file_needs_an_optimizer)
               "no optimizer is in use, so there are no states");
     CHECK_ERR(kv_load_states(s, path, &e), KV_E_VALUE,
               "no optimizer is in use, so there are no states");
-    CHECK_OK(kv_set_updater(s, callback, NULL, NULL, &e));
+    CHECK_OK(kv_set_updater(s, ignore_push, NULL, NULL, &e));
     CHECK_ERR(kv_save_states(s, path, 0, &e), KV_E_UNSUPPORTED,
               "the updater is a C function, so there are no states");
     CHECK_ERR(kv_load_states(s, path, &e), KV_E_UNSUPPORTED,
@@ -498,7 +467,7 @@ TEST(state_file_needs_an_optimizer)
     CHECK_ERR(kv_save_states(s, "/no/such/folder/x", 0, &e), KV_E_UNSUPPORTED,
               "the updater is a C function, so there are no states");
     kv_free(s);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* s refuses the file with this error, and trains on like one that never saw it. */
@@ -547,7 +516,7 @@ TEST(state_file_of_another_optimizer_or_dtype_is_refused)
               "states.safetensors: key 7 was updated without multi_precision, the optimizer in "
               "use has it on");
     kv_free(s);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_of_other_keys_is_refused)
@@ -582,7 +551,7 @@ TEST(state_file_of_other_keys_is_refused)
     kv_free(s);
     kv_array_unref(w);
     kv_array_unref(v);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_that_is_cut_or_no_such_file_is_refused)
@@ -607,7 +576,7 @@ TEST(state_file_that_is_cut_or_no_such_file_is_refused)
     remove(path);
     CHECK_INT(kv_load_states(s, path, &e), KV_E_IO);
     kv_free(s);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* The file with one text replaced, or left out when other is NULL, and without checksums. */
@@ -674,7 +643,7 @@ TEST(state_file_that_contradicts_itself_is_refused)
         change(cases[i].name, cases[i].text);
         check_refused("nadam", KV_FLOAT32, cases[i].code, cases[i].error);
     }
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* ---- Damage ---- */
@@ -723,7 +692,7 @@ TEST(state_file_with_any_bit_changed_is_refused)
     CHECK_OK(file_read(path, &data, &n, &e));
     check_every_bit(data, n, "nadam");
     mem_free(data);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_of_a_store_with_any_bit_changed_is_refused)
@@ -739,7 +708,7 @@ TEST(state_file_of_a_store_with_any_bit_changed_is_refused)
     check_every_bit(data, n, NULL);
     kv_free(s);
     mem_free(data);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_says_what_is_damaged)
@@ -762,7 +731,7 @@ TEST(state_file_says_what_is_damaged)
     check_refused("adam", KV_FLOAT32, KV_E_FORMAT,
                   "states.safetensors: the file is damaged: its metadata are not what was written");
     mem_free(data);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_without_checksums_is_loaded)
@@ -773,7 +742,7 @@ TEST(state_file_without_checksums_is_loaded)
     kv *s = with("nadam", KV_FLOAT32, NULL, 0);
     CHECK_OK(kv_load_states(s, path, &e));
     kv_free(s);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_without_memory_changes_nothing)
@@ -801,7 +770,7 @@ TEST(state_file_without_memory_changes_nothing)
     }
     CHECK_OK(kv_load_states(s, path, &e));
     kv_free(s);
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 /* ---- Whole stores and transactions ---- */
@@ -829,7 +798,7 @@ TEST(state_file_a_whole_store_keeps_the_states)
         kv_free(plain);
         kv_free(stopped);
     }
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_rollback_undoes_a_load)
@@ -855,14 +824,14 @@ TEST(state_file_rollback_undoes_a_load)
         kv_free(s);
         kv_free(plain);
     }
-    leave_folder();
+    leave_folder(path, NULL);
 }
 
 TEST(state_file_states_hold_no_texts)
 {
     kv_err e = {0};
     kv_rule *rule = NULL;
-    kv *s = make(KV_FLOAT32);
+    kv *s = make_weights(KV_FLOAT32);
     kv_array *g = weight(0, KV_FLOAT32, 0);
     CHECK_OK(kv_rule_new(&rule, "updater words { state key w = \"a\"; stored += input }", NULL, 0,
                          0, &e));

@@ -87,7 +87,7 @@ TEST(stop_arrangements)
     kv_array_unref(a);
 }
 
-/* What is written in place is written to its end. */
+/* A file that is written in place is written to its end. */
 TEST(stop_not_in_place)
 {
     kv_err e = {0};

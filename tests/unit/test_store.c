@@ -7,101 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "test.h"
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
-
-static kv *make(const char *type)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
-    return s;
-}
-
-static kv_key id(int64_t i)
-{
-    return (kv_key){.id = i};
-}
-
-static kv_key name(const char *text)
-{
-    return (kv_key){.name = text};
-}
-
-/* A (4, 4) array of one number. */
-static kv_array *filled_as(kv_dtype dtype, double x, kv_ctx ctx)
-{
-    kv_err e = {0};
-    kv_array *f = NULL, *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&f, KV_FLOAT64, 2, (int64_t[]){4, 4}, cpu0, &e));
-    CHECK_OK(kv_array_write(f, &data, &e));
-    for (int i = 0; i < 16; i++)
-        ((double *)data)[i] = x;
-    CHECK_OK(kv_array_dup(&a, f, dtype, ctx, &e));
-    kv_array_unref(f);
-    return a;
-}
-
-static kv_array *filled(double x)
-{
-    return filled_as(KV_FLOAT32, x, cpu0);
-}
-
-static kv_array *vector(int n, const double *x)
-{
-    kv_err e = {0};
-    kv_array *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, (int64_t[]){n}, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
-    for (int i = 0; i < n; i++)
-        ((float *)data)[i] = (float)x[i];
-    return a;
-}
-
-static void init_with(kv *s, kv_key key, kv_array *value)
-{
-    kv_err e = {0};
-    CHECK_OK(kv_init(s, &key, 1, &value, NULL, &e));
-    kv_array_unref(value);
-}
-
-/* Pushes n times the same array to one key. */
-static void push_n(kv *s, kv_key key, kv_array *value, int n)
-{
-    kv_err e = {0};
-    kv_key keys[8];
-    kv_array *values[8];
-    for (int i = 0; i < n; i++)
-        keys[i] = key, values[i] = value;
-    CHECK_OK(kv_push(s, keys, n, values, NULL, &e));
-    kv_array_unref(value);
-}
-
-static void check_array(kv_array *a, double want)
-{
-    kv_err e = {0};
-    kv_array *f = NULL;
-    const void *data = NULL;
-    CHECK_OK(kv_array_dup(&f, a, KV_FLOAT64, cpu0, &e));
-    CHECK_OK(kv_array_read(f, &data, &e));
-    for (int64_t i = 0; i < kv_array_size(f); i++) {
-        if (((const double *)data)[i] != want)
-            CHECK_INT(((const double *)data)[i] * 1000, want * 1000);
-    }
-    kv_array_unref(f);
-}
-
-static void check_key(kv *s, kv_key key, double want)
-{
-    kv_err e = {0};
-    kv_array *out = filled(-99);
-    CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
-    check_array(out, want);
-    kv_array_unref(out);
-}
+#include "store_help.h"
 
 /* stored += factor * input */
 static int add(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
@@ -232,13 +138,14 @@ TEST(store_cpp_example)
     kv *s = make("local");
     kv_err e = {0};
     kv_key k0 = name("k0"), k1 = name("k1");
-    init_with(s, k0, vector(4, (double[]){0, 2, -3.12, 4}));
-    init_with(s, k1, vector(4, (double[]){0.8, -2, 6.6, 77}));
-    kv_array *values[] = {vector(4, (double[]){0.2, -0.3, -1.1, 0}),
-                          vector(4, (double[]){2, 4, -4, -5}),
-                          vector(4, (double[]){-3, -0.2, 12, -9})};
+    init_with(s, k0, array_vector(KV_FLOAT32, 4, (double[]){0, 2, -3.12, 4}));
+    init_with(s, k1, array_vector(KV_FLOAT32, 4, (double[]){0.8, -2, 6.6, 77}));
+    kv_array *values[] = {array_vector(KV_FLOAT32, 4, (double[]){0.2, -0.3, -1.1, 0}),
+                          array_vector(KV_FLOAT32, 4, (double[]){2, 4, -4, -5}),
+                          array_vector(KV_FLOAT32, 4, (double[]){-3, -0.2, 12, -9})};
     CHECK_OK(kv_push(s, (kv_key[]){k0, k1, k1}, 3, values, NULL, &e));
-    kv_array *outs[] = {vector(4, (double[4]){0}), vector(4, (double[4]){0})};
+    kv_array *outs[] = {array_vector(KV_FLOAT32, 4, (double[4]){0}),
+                        array_vector(KV_FLOAT32, 4, (double[4]){0})};
     CHECK_OK(kv_pull(s, (kv_key[]){k0, k1}, 2, outs, NULL, &e));
     const void *got = NULL, *first = NULL;
     CHECK_OK(kv_array_read(outs[0], &got, &e));
@@ -444,7 +351,7 @@ TEST(store_failed_calls_do_not_poison_keys)
     /* In MXNet a failed pull leaves an empty slot, and the key can never be initialised. */
     kv_err e = {0};
     kv *s = make("local");
-    kv_array *a = filled(1), *b = vector(2, (double[]){1, 2});
+    kv_array *a = filled(1), *b = array_vector(KV_FLOAT32, 2, (double[]){1, 2});
     kv_key k = id(9);
     CHECK_ERR(kv_pull(s, &k, 1, &a, NULL, &e), KV_E_KEY, "key 9 was never initialised");
     CHECK_ERR(kv_push(s, (kv_key[]){k, k}, 2, (kv_array *[]){a, b}, NULL, &e), KV_E_SHAPE,
@@ -489,7 +396,7 @@ TEST(store_shape_errors)
 {
     kv_err e = {0};
     kv *s = make("local");
-    kv_array *a = filled(1), *b = vector(2, (double[]){1, 2});
+    kv_array *a = filled(1), *b = array_vector(KV_FLOAT32, 2, (double[]){1, 2});
     kv_key keys[] = {id(1), id(2)};
     init_with(s, keys[0], filled(1));
     init_with(s, keys[1], filled(2));
@@ -892,11 +799,10 @@ static int open_nothing(kv *store, const kv_opt *opts, int nopts, void **self, k
     return KV_OK;
 }
 
-static int refuse(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                  const kv_call *how, kv_err *e)
+static int refuse(void *self, const kv_pairs *pairs, const kv_call *how, kv_err *e)
 {
-    (void)self, (void)keys, (void)arrays, (void)how;
-    return kv_err_set(e, KV_E_UNSUPPORTED, "no place for %d arrays", (int)n);
+    (void)self, (void)how;
+    return kv_err_set(e, KV_E_UNSUPPORTED, "no place for %d arrays", (int)pairs->n);
 }
 
 static int rank_two(void *self)

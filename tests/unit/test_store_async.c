@@ -1,48 +1,24 @@
-/* What a store schedules and what it waits for. */
+/* The operations that a store schedules, and its waits. */
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
 #include "engine/pool.h"
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
-static const kv_ctx cpu0 = {KV_CPU, 0};
 static const int64_t large[] = {1 << 18}; /* not done at once by the caller */
 
-static kv_array *filled(float x)
+static kv_array *large_full(double x)
 {
-    kv_err e = {0};
-    kv_array *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&a, KV_FLOAT32, 1, large, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
-    for (int64_t i = 0; i < large[0]; i++)
-        ((float *)data)[i] = x;
-    return a;
-}
-
-static void check_all(kv_array *a, float want)
-{
-    kv_err e = {0};
-    const void *data = NULL;
-    CHECK_OK(kv_array_read(a, &data, &e));
-    for (int64_t i = 0; i < large[0]; i++)
-        if (((const float *)data)[i] != want)
-            CHECK_INT(((const float *)data)[i], want);
+    return array_full(KV_FLOAT32, 1, large, x, cpu0);
 }
 
 static kv *new_store(const char *rule)
 {
-    kv_err e = {0};
-    kv *s = NULL;
-    kv_rule *r = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
-    if (rule) {
-        CHECK_OK(kv_rule_new(&r, rule, NULL, 0, 0, &e));
-        CHECK_OK(kv_set_rule(s, r, NULL, 0, &e));
-        kv_rule_free(r);
-    }
+    kv *s = make("local");
+    if (rule)
+        set_rule(s, rule);
     return s;
 }
 
@@ -77,16 +53,14 @@ TEST(store_async_handles_may_be_released_at_once)
 {
     kv_err e = {0};
     kv *s = new_store("{ stored = stored * 2 + input }");
-    kv_array *w = filled(0), *out = filled(-1);
-    CHECK_OK(kv_init(s, keys, 1, &w, NULL, &e));
-    kv_array_unref(w);
+    kv_array *w = large_full(0), *out = large_full(-1);
+    init_with(s, *keys, w);
     for (int i = 0; i < 10; i++) {
-        kv_array *g = filled((float)i);
-        CHECK_OK(kv_push(s, keys, 1, &g, NULL, &e));
-        kv_array_unref(g);
+        kv_array *g = large_full(i);
+        push_one(s, *keys, g);
     }
     CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
-    check_all(out, 1013); /* 2 * (2 * (0 + …) + 8) + 9 */
+    check_array(out, 1013); /* 2 * (2 * (0 + …) + 8) + 9 */
     kv_array_unref(out);
     kv_free(s);
 }
@@ -95,7 +69,7 @@ TEST(store_async_a_write_waits_for_the_store_to_have_read)
 {
     kv_err e = {0};
     kv *s = new_store(NULL);
-    kv_array *a = filled(1), *out = filled(0);
+    kv_array *a = large_full(1), *out = large_full(0);
     void *data = NULL;
     CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
     for (int i = 0; i < 20; i++) {
@@ -104,7 +78,7 @@ TEST(store_async_a_write_waits_for_the_store_to_have_read)
         CHECK_OK(kv_array_write(a, &data, &e)); /* also: the operation is no holder of a */
         for (int64_t j = 0; j < large[0]; j++)
             ((float *)data)[j] = (float)i;
-        check_all(out, i ? (float)(i - 1) : 1);
+        check_array(out, i ? (float)(i - 1) : 1);
     }
     kv_array_unref(a);
     kv_array_unref(out);
@@ -117,7 +91,7 @@ TEST(store_async_push_returns_before_its_updater_has_run)
     kv_info info;
     gate g = {0};
     kv *s = new_store(NULL);
-    kv_array *a = filled(5), *out = filled(0);
+    kv_array *a = large_full(5), *out = large_full(0);
     CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
     CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
     CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
@@ -154,7 +128,7 @@ TEST(store_async_many_small_keys_wait_for_one_that_is_busy)
         CHECK_OK(kv_array_new(&outs[i], KV_FLOAT32, 1, shape, cpu0, &e));
     }
     CHECK_OK(kv_init(s, many, N, values, NULL, &e));
-    kv_array *both[] = {values[0], filled(0)}; /* with a large one the push runs later */
+    kv_array *both[] = {values[0], large_full(0)}; /* with a large one the push runs later */
     CHECK_OK(kv_init(slow, many, 2, both, NULL, &e));
     CHECK_OK(kv_set_updater(slow, pass, &g, NULL, &e));
     for (int i = 0; i < N; i++) {
@@ -187,7 +161,7 @@ TEST(store_async_a_refused_update_is_told_by_the_next_wait)
     kv_err e = {0};
     gate g = {.code = 77};
     kv *s = new_store(NULL);
-    kv_array *a = filled(5), *values[] = {a, a, a}, *out = filled(0);
+    kv_array *a = large_full(5), *values[] = {a, a, a}, *out = large_full(0);
     const void *got = NULL;
     atomic_store(&g.open, 1);
     CHECK_OK(kv_init(s, keys, 3, values, NULL, &e));
@@ -214,7 +188,7 @@ TEST(store_async_keys_of_a_call_end_one_by_one)
     if (pool_workers() == 1)
         test_skip("one thread does nothing else meanwhile");
     kv *s = new_store(NULL);
-    kv_array *a = filled(1), *out = filled(0);
+    kv_array *a = large_full(1), *out = large_full(0);
     kv_array *values[] = {a, a};
     CHECK_OK(kv_init(s, keys, 2, values, NULL, &e));
     CHECK_OK(kv_set_updater(s, pass, &g, NULL, &e));
@@ -237,7 +211,7 @@ TEST(store_async_keys_of_a_call_end_one_by_one)
 TEST(store_async_a_store_may_be_freed_with_operations_pending)
 {
     kv_err e = {0};
-    kv_array *a = filled(1), *out = filled(0);
+    kv_array *a = large_full(1), *out = large_full(0);
     for (int i = 0; i < 20; i++) {
         kv *s = new_store("{ stored += input }");
         CHECK_OK(kv_init(s, keys, 1, &a, NULL, &e));
@@ -245,7 +219,7 @@ TEST(store_async_a_store_may_be_freed_with_operations_pending)
             CHECK_OK(kv_push(s, keys, 1, &a, NULL, &e));
         CHECK_OK(kv_pull(s, keys, 1, &out, NULL, &e));
         kv_free(s);
-        check_all(out, 6);
+        check_array(out, 6);
     }
     kv_array_unref(a);
     kv_array_unref(out);
@@ -256,14 +230,14 @@ TEST(store_async_the_last_of_several_pulls_into_one_array_stays)
 {
     kv_err e = {0};
     kv *s = new_store(NULL);
-    kv_array *one = filled(1), *two = filled(2), *out = filled(0);
+    kv_array *one = large_full(1), *two = large_full(2), *out = large_full(0);
     CHECK_OK(kv_init(s, keys, 2, (kv_array *[]){one, two}, NULL, &e));
     for (int i = 0; i < 50; i++) {
         CHECK_OK(kv_pull(s, keys, 2, (kv_array *[]){out, out}, NULL, &e));
-        check_all(out, 2);
+        check_array(out, 2);
         CHECK_OK(
             kv_pull(s, (kv_key[]){{.id = 1}, {.id = 0}}, 2, (kv_array *[]){out, out}, NULL, &e));
-        check_all(out, 1);
+        check_array(out, 1);
     }
     kv_array_unref(one);
     kv_array_unref(two);

@@ -11,42 +11,10 @@
 #include "base/mem.h"
 #include "io/safetensors.h"
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 #include "test_io.h"
 
 #define FILE_NAME "w.kvs"
-
-static void scratch(void)
-{
-    char name[] = "/tmp/kv-unit-XXXXXX";
-    CHECK(mkdtemp(name) && chdir(name) == 0);
-}
-
-static void leave_scratch(void)
-{
-    char name[300];
-    unlink(FILE_NAME);
-    CHECK(getcwd(name, sizeof name) && chdir("/") == 0 && rmdir(name) == 0);
-}
-
-static kv *make(const char *type)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
-    return s;
-}
-
-/* Saves s, releases it, and gives what the file holds. */
-static kv *again(kv *s)
-{
-    kv_err e = {0};
-    kv *t = NULL;
-    CHECK_OK(kv_save(s, FILE_NAME, &e));
-    kv_free(s);
-    CHECK_OK(kv_load(&t, FILE_NAME, &e));
-    return t;
-}
 
 static void init_array(kv *s, kv_key key, kv_array *a)
 {
@@ -86,16 +54,6 @@ static double number_of(kv *s, kv_key key)
     return x;
 }
 
-static kv_key id(int64_t i)
-{
-    return (kv_key){.id = i};
-}
-
-static kv_key name(const char *text)
-{
-    return (kv_key){.name = text};
-}
-
 /* The i-th key in the order of updates. */
 static kv_info info_at(kv *s, int64_t i)
 {
@@ -105,21 +63,12 @@ static kv_info info_at(kv *s, int64_t i)
     return info;
 }
 
-static void set_rule(kv *s, const char *text, const kv_opt *params, int n)
-{
-    kv_err e = {0};
-    kv_rule *r = NULL;
-    CHECK_OK(kv_rule_new(&r, text, "rule.kv", 3, 5, &e));
-    CHECK_OK(kv_set_rule(s, r, params, n, &e));
-    kv_rule_free(r);
-}
-
 /* ---- There and back ---- */
 
 TEST(store_file_every_dtype_and_shape)
 {
     uint64_t random = 7;
-    scratch();
+    enter_folder();
     kv *s = make("local");
     kv_array *arrays[NDTYPES * NSHAPES];
     for (int i = 0; i < NDTYPES * NSHAPES; i++) {
@@ -127,7 +76,7 @@ TEST(store_file_every_dtype_and_shape)
                                     io_shapes[i / NDTYPES].shape, &random);
         init_array(s, id(1000 - i), arrays[i]);
     }
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
     CHECK_TEXT(kv_type(s), "local");
     CHECK_INT(kv_num_keys(s), NDTYPES * NSHAPES);
     for (int i = 0; i < NDTYPES * NSHAPES; i++) {
@@ -143,31 +92,31 @@ TEST(store_file_every_dtype_and_shape)
         kv_array_unref(arrays[i]);
     }
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_empty_store)
 {
-    scratch();
-    kv *s = again(make("device"));
+    enter_folder();
+    kv *s = save_and_load(make("device"), FILE_NAME);
     CHECK_TEXT(kv_type(s), "device");
     CHECK_INT(kv_num_keys(s), 0);
     init_number(s, name("w"), 1); /* of either kind */
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_integer_keys)
 {
     static const int64_t ids[] = {7, -3, INT64_MAX, 0, INT64_MIN, INT64_C(9007199254740993)};
-    scratch();
+    enter_folder();
     kv *s = make("local");
     for (int i = 0; i < 6; i++) {
         init_number(s, id(ids[i]), i);
         for (int j = 0; j < i; j++)
             push_number(s, id(ids[i]), i);
     }
-    s = again(again(s));
+    s = save_and_load(save_and_load(s, FILE_NAME), FILE_NAME);
     CHECK_INT(kv_num_keys(s), 6);
     for (int i = 0; i < 6; i++) {
         kv_err e = {0};
@@ -178,7 +127,7 @@ TEST(store_file_integer_keys)
         CHECK_INT(info.pushes, i);
     }
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 /* Text keys are updated in the order in which they were made, also after a save. */
@@ -187,12 +136,12 @@ TEST(store_file_text_keys_keep_their_order)
     static const char *const names[] = {"b", "c", "a", "", "__metadata__", "__key__/x", "x",
                                         "two words\n", "3", "\xC3\xA9"};
     enum { N = sizeof names / sizeof *names };
-    scratch();
+    enter_folder();
     kv *s = make("local");
     for (int i = 0; i < N; i++)
         init_number(s, name(names[i]), i);
     push_number(s, name("c"), 1);
-    s = again(again(s));
+    s = save_and_load(save_and_load(s, FILE_NAME), FILE_NAME);
     CHECK_INT(kv_num_keys(s), N);
     for (int i = 0; i < N; i++) {
         kv_info info = info_at(s, i);
@@ -201,54 +150,45 @@ TEST(store_file_text_keys_keep_their_order)
         CHECK_INT(number_of(s, name(names[i])), i);
     }
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_rules)
 {
     kv_opt params[] = {{"by", "0.5"}, {"bias", "2"}};
-    scratch();
+    enter_folder();
     kv *s = make("local");
     init_number(s, id(3), 1);
-    set_rule(s, "updater scale(by = 2.0, bias = 0, more = 1) { stored += input * by + bias * t }",
-             params, 2);
+    set_rule_with(s,
+                  "updater scale(by = 2.0, bias = 0, more = 1) { stored += input * by + bias * t }",
+                  params, 2);
     push_number(s, id(3), 4);
     CHECK_INT(number_of(s, id(3)), 1 + 2 + 2);
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
     push_number(s, id(3), 4);
     CHECK_INT(number_of(s, id(3)), 5 + 2 + 4); /* t is 2 */
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
     push_number(s, id(3), 4);
     CHECK_INT(number_of(s, id(3)), 11 + 2 + 6);
-    set_rule(s, "{ stored = input }", NULL, 0);
-    s = again(s);
+    set_rule(s, "{ stored = input }");
+    s = save_and_load(s, FILE_NAME);
     push_number(s, id(3), 4);
     CHECK_INT(number_of(s, id(3)), 4);
     kv_free(s);
-    leave_scratch();
-}
-
-static int callback(void *arg, const kv_key *key, kv_array *input, kv_array *stored, kv_err *e)
-{
-    (void)arg;
-    (void)key;
-    (void)input;
-    (void)stored;
-    (void)e;
-    return KV_OK;
+    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_refuses_callbacks)
 {
     kv_err e = {0};
-    scratch();
+    enter_folder();
     kv *s = make("local");
-    CHECK_OK(kv_set_updater(s, callback, NULL, NULL, &e));
+    CHECK_OK(kv_set_updater(s, ignore_push, NULL, NULL, &e));
     CHECK_ERR(kv_save(s, FILE_NAME, &e), KV_E_UNSUPPORTED,
               "a file cannot hold an updater that is a C function");
     CHECK(access(FILE_NAME, F_OK) != 0);
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_device_keys_begin_on_the_cpu)
@@ -256,19 +196,19 @@ TEST(store_file_device_keys_begin_on_the_cpu)
     kv_err e = {0};
     kv_array *cpu = one_number(4), *gpu = NULL;
     kv_key key = id(3);
-    scratch();
+    enter_folder();
     kv *s = make("device");
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
     init_number(s, key, 1);
     CHECK_OK(kv_push(s, &key, 1, &gpu, NULL, &e));
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
     CHECK_INT(info_at(s, 0).ctx.device, KV_CPU);
     CHECK_INT(number_of(s, key), 4);
     kv_array_unref(cpu);
     kv_array_unref(gpu);
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 /* The same store gives the same bytes, so that state files can be compared. */
@@ -277,13 +217,13 @@ TEST(store_file_same_bytes)
     kv_err e = {0};
     char *one = NULL, *two = NULL;
     size_t n, m;
-    scratch();
+    enter_folder();
     kv *s = make("local");
     for (int i = 0; i < 20; i++)
         init_number(s, id((i * 7) % 20), i);
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     CHECK_OK(file_read(FILE_NAME, &one, &n, &e));
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     CHECK_OK(file_read(FILE_NAME, &two, &m, &e));
     CHECK_INT(n, m);
@@ -291,7 +231,7 @@ TEST(store_file_same_bytes)
     kv_free(s);
     mem_free(one);
     mem_free(two);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 /* ---- Files made by hand ---- */
@@ -329,20 +269,12 @@ static void write_with(const char *key_type, const char *change, const char *to)
     kv_array_unref(a);
 }
 
-static void check_load(kv_code code, const char *text)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_ERR(kv_load(&s, FILE_NAME, &e), code, text);
-    CHECK(s == NULL);
-}
-
 /* Another tool may write the tensors in another order: the counts still find their keys. */
 TEST(store_file_order_of_the_tensors_does_not_matter)
 {
     kv_err e = {0};
     kv *s = NULL;
-    scratch();
+    enter_folder();
     write_with("text", "", NULL);
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     CHECK_TEXT(info_at(s, 0).key.name, "b");
@@ -355,7 +287,7 @@ TEST(store_file_order_of_the_tensors_does_not_matter)
     CHECK_INT(info_at(s, 0).key.id, -1);
     CHECK_INT(info_at(s, 0).pushes, 3);
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_of_another_tool)
@@ -365,7 +297,7 @@ TEST(store_file_of_another_tool)
     kv_array *a = one_number(1), *b = one_number(2);
     safetensors_item items[] = {{"z", a}, {"3", b}, {"__odd", a}};
     safetensors_pair pairs[] = {{"format", "pt"}, {"author", "somebody"}};
-    scratch();
+    enter_folder();
     write_metadata(items, 3, pairs, 2);
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     CHECK_TEXT(kv_type(s), "local");
@@ -375,8 +307,8 @@ TEST(store_file_of_another_tool)
     CHECK_INT(number_of(s, name("3")), 2);
 
     /* what that tool wrote about the file stays in it */
-    s = again(s);
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
+    s = save_and_load(s, FILE_NAME);
     CHECK_TEXT(info_at(s, 2).key.name, "__odd");
     kv_free(s);
     safetensors *f = NULL;
@@ -386,7 +318,7 @@ TEST(store_file_of_another_tool)
     safetensors_close(f);
     kv_array_unref(a);
     kv_array_unref(b);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_wrong_descriptions)
@@ -429,15 +361,16 @@ TEST(store_file_wrong_descriptions)
         {"text", "kvstore.rule", "{ stored = input }", "w.kvs: it holds a rule that nobody uses"},
         {"text", "kvstore.param.by", "1", "w.kvs: it holds a rule that nobody uses"},
     };
-    scratch();
+    enter_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_with(cases[i].key_type, cases[i].change, cases[i].to);
-        check_load(KV_E_FORMAT, cases[i].text);
+        check_load_fails(FILE_NAME, KV_E_FORMAT, cases[i].text);
     }
     write_with("text", "kvstore.type", "dist_sync");
-    check_load(KV_E_UNSUPPORTED, "w.kvs: the type \"dist_sync\" needs the MPI plugin, which the "
-                                 "static library cannot load");
-    leave_scratch();
+    check_load_fails(FILE_NAME, KV_E_UNSUPPORTED,
+                     "w.kvs: the type \"dist_sync\" needs the MPI plugin, which the "
+                     "static library cannot load");
+    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_wrong_keys_and_rules)
@@ -449,7 +382,7 @@ TEST(store_file_wrong_keys_and_rules)
                                 {"kvstore.param.by", "1"}};
     kv_array *a = one_number(1);
     safetensors_item item = {"w", a};
-    scratch();
+    enter_folder();
     write_metadata(&item, 1, pairs, 8);
     kv_err e = {0};
     kv *s = NULL;
@@ -464,10 +397,10 @@ TEST(store_file_wrong_keys_and_rules)
     pairs[6].text = "assign";
     item.name = "__state__/w/m";
     write_metadata(&item, 1, pairs, 7);
-    check_load(KV_E_FORMAT, "w.kvs: it holds states that nobody uses");
+    check_load_fails(FILE_NAME, KV_E_FORMAT, "w.kvs: it holds states that nobody uses");
     item.name = "__odd__/w";
     write_metadata(&item, 1, pairs, 7);
-    check_load(KV_E_FORMAT,
+    check_load_fails(FILE_NAME, KV_E_FORMAT,
                "w.kvs: the tensor \"__odd__/w\" is no key, and this version does not know it");
     pairs[2].text = "integer";
     static const char *const wrong[] = {"03", "-0", "+3", "3.0", "9223372036854775808", "", " 3"};
@@ -476,10 +409,10 @@ TEST(store_file_wrong_keys_and_rules)
         item.name = wrong[i];
         write_metadata(&item, 1, pairs, 7);
         snprintf(text, sizeof text, "w.kvs: the tensor \"%s\" is no integer key", wrong[i]);
-        check_load(KV_E_FORMAT, text);
+        check_load_fails(FILE_NAME, KV_E_FORMAT, text);
     }
     kv_array_unref(a);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 /* A file cut anywhere, or with any byte of its header changed, loads as something or is refused. */
@@ -488,11 +421,11 @@ TEST(store_file_damaged)
     kv_err e = {0};
     char *text = NULL;
     size_t n;
-    scratch();
+    enter_folder();
     kv *s = make("local");
     init_number(s, name("b"), 1);
     init_number(s, name("a"), 2);
-    set_rule(s, "updater f(by = 1) { stored += input * by }", NULL, 0);
+    set_rule(s, "updater f(by = 1) { stored += input * by }");
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     kv_free(s);
     CHECK_OK(file_read(FILE_NAME, &text, &n, &e));
@@ -517,21 +450,21 @@ TEST(store_file_damaged)
         text[i] = before;
     }
     mem_free(text);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 TEST(store_file_that_is_not_there)
 {
     kv_err e = {0};
     kv *s = make("local"), *t = NULL;
-    scratch();
+    enter_folder();
     CHECK_ERR(kv_load(&t, FILE_NAME, &e), KV_E_IO,
               "cannot read \"w.kvs\": No such file or directory");
     CHECK_ERR(kv_save(s, "no/folder.kvs", &e), KV_E_IO,
               "cannot write \"no/folder.kvs\": No such file or directory");
     CHECK_ERR(kv_save(s, ".", &e), KV_E_IO, "cannot write \".\": Is a directory");
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 /* Texts of other tools, and files in their form. */
@@ -548,7 +481,7 @@ TEST(store_file_metadata_of_other_tools)
 {
     kv_err e = {0};
     char all[100] = "";
-    scratch();
+    enter_folder();
     kv *s = make("local"), *t = NULL;
     init_number(s, name("w"), 1);
     CHECK(!kv_is_foreign(s));
@@ -576,18 +509,18 @@ TEST(store_file_metadata_of_other_tools)
     CHECK_INT(number_of(t, name("w")), 1);
     kv_free(t);
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
-/* What fails leaves the old file, and no other. */
+/* A failed write leaves the old file, and no other. */
 TEST(store_file_without_memory)
 {
     kv_err e = {0};
-    scratch();
+    enter_folder();
     kv *s = make("local"), *t = NULL;
     init_number(s, name("w"), 1);
     init_number(s, name("v"), 1);
-    set_rule(s, "updater f(by = 1) { stored += input * by }", (kv_opt[]){{"by", "2"}}, 1);
+    set_rule_with(s, "updater f(by = 1) { stored += input * by }", (kv_opt[]){{"by", "2"}}, 1);
     CHECK_OK(kv_save(s, FILE_NAME, &e));
     push_number(s, name("w"), 4);
     for (int n = 1;; n++) {
@@ -614,7 +547,7 @@ TEST(store_file_without_memory)
     CHECK_INT(number_of(t, name("w")), 9);
     kv_free(t);
     kv_free(s);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }
 
 /* A name that is registered when a store is saved need not be when it is loaded, here by another
@@ -624,7 +557,7 @@ TEST(store_file_registered_name)
     kv_err e = {0};
     kv *s = NULL;
     int status = -1;
-    scratch();
+    enter_folder();
     pid_t child = fork();
     if (child == 0) {
         int rc = kv_register_name("Mine", "device", &e);
@@ -636,10 +569,10 @@ TEST(store_file_registered_name)
     e = (kv_err){0};
     CHECK_OK(kv_load(&s, FILE_NAME, &e));
     CHECK_TEXT(kv_type(s), "Mine");
-    s = again(s);
+    s = save_and_load(s, FILE_NAME);
     CHECK_TEXT(kv_type(s), "Mine");
     kv_free(s);
     /* loading registers nothing */
     CHECK_INT(kv_create("mine", NULL, 0, &s, &e), KV_E_UNSUPPORTED);
-    leave_scratch();
+    leave_folder(FILE_NAME, NULL);
 }

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
 enum { CALLERS = 8, STORES = 3, SHARED = 3, OWN = 3, INPUTS = 4 };
 
@@ -22,8 +22,6 @@ enum { CALLS = 12500 }; /* of a thread */
 
 /* Done at once by the caller; scheduled as one part; cut into parts. */
 static const int64_t sizes[OWN] = {6, 6000, 70000};
-
-static const kv_ctx cpu0 = {KV_CPU, 0};
 
 typedef struct place {
     kv *store;
@@ -41,6 +39,11 @@ typedef struct caller {
     int64_t stored[STORES][OWN];    /* and of the keys */
 } caller;
 
+static kv_array *int64_full(int64_t size, int64_t x)
+{
+    return array_full(KV_INT64, 1, &size, (double)x, cpu0);
+}
+
 static uint64_t draw(caller *w, uint64_t n)
 {
     w->state ^= w->state << 13;
@@ -54,18 +57,6 @@ static int draw_size(caller *w)
 {
     uint64_t x = draw(w, 100);
     return x < 85 ? 0 : x < 98 ? 1 : 2;
-}
-
-static kv_array *filled(int64_t size, int64_t x)
-{
-    kv_err e = {0};
-    kv_array *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&a, KV_INT64, 1, &size, cpu0, &e));
-    CHECK_OK(kv_array_write(a, &data, &e));
-    for (int64_t i = 0; i < size; i++)
-        ((int64_t *)data)[i] = x;
-    return a;
 }
 
 /* Every element of an array is the same; returns it. */
@@ -86,8 +77,7 @@ static kv_key own_key(const caller *w, int k)
     return (kv_key){.id = 100 * (w->number + 1) + k};
 }
 
-/* What an updater of the store makes of a stored number: the first store keeps the sum, the others
- * add it. */
+/* The result of the store's updater: the first store keeps the sum, the others add it. */
 static int64_t updated(int store, int64_t stored, int64_t sum)
 {
     return store == 0 ? sum : stored + sum;
@@ -186,7 +176,7 @@ static void replace_mine(caller *w)
     int k = draw_size(w);
     kv_array_unref(w->mine[k]);
     w->is[k] = (int64_t)draw(w, 1000);
-    w->mine[k] = filled(sizes[k], w->is[k]);
+    w->mine[k] = int64_full(sizes[k], w->is[k]);
 }
 
 /* Sums of what was pulled double: they begin anew before they are too large. */
@@ -253,8 +243,8 @@ static void begin_caller(caller *w)
     kv_err e = {0};
     for (int k = 0; k < OWN; k++) {
         kv_key key = own_key(w, k);
-        w->mine[k] = filled(sizes[k], 0);
-        w->out[k] = filled(sizes[k], 0);
+        w->mine[k] = int64_full(sizes[k], 0);
+        w->out[k] = int64_full(sizes[k], 0);
         for (int s = 0; s < STORES; s++)
             CHECK_OK(kv_init(w->places[s].store, &key, 1, &w->mine[k], NULL, &e));
     }
@@ -297,7 +287,7 @@ static void make_stores(place *p)
     kv_rule_free(r);
     CHECK_OK(kv_set_updater(p[2].store, add, NULL, NULL, &e));
     for (int k = 0; k < SHARED; k++) {
-        kv_array *zeros = filled(sizes[k], 0);
+        kv_array *zeros = int64_full(sizes[k], 0);
         for (int s = 0; s < STORES; s++)
             CHECK_OK(kv_init(p[s].store, &(kv_key){.id = k}, 1, &zeros, NULL, &e));
         kv_array_unref(zeros);
@@ -308,7 +298,7 @@ static void check_shared(place *p)
 {
     kv_err e = {0};
     for (int k = 0; k < SHARED; k++) {
-        kv_array *out = filled(sizes[k], -1);
+        kv_array *out = int64_full(sizes[k], -1);
         for (int s = 1; s < STORES; s++) {
             CHECK_OK(kv_pull(p[s].store, &(kv_key){.id = k}, 1, &out, NULL, &e));
             CHECK_INT(only_number(out), atomic_load(&p[s].sum[k]));
@@ -324,7 +314,7 @@ TEST(store_random_calls_equal_a_sequential_model)
     kv_array *inputs[OWN][INPUTS];
     for (int k = 0; k < OWN; k++)
         for (int i = 0; i < INPUTS; i++)
-            inputs[k][i] = filled(sizes[k], i + 1);
+            inputs[k][i] = int64_full(sizes[k], i + 1);
     make_stores(places);
     for (int i = 0; i < CALLERS; i++) {
         callers[i] = (caller){.places = places,

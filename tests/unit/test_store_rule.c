@@ -5,52 +5,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "test.h"
+#include "store_help.h"
 
 enum { N = 3000 };
 
-static kv_key id(int64_t i)
+static void init_full(kv *s, int64_t key, kv_dtype dtype, double x)
 {
-    return (kv_key){.id = i};
-}
-
-static kv_array *filled(kv_dtype dtype, double x)
-{
-    kv_err e = {0};
-    kv_array *f = NULL, *a = NULL;
-    void *data = NULL;
-    CHECK_OK(kv_array_new(&f, KV_FLOAT64, 1, (int64_t[]){N}, (kv_ctx){0}, &e));
-    CHECK_OK(kv_array_write(f, &data, &e));
-    for (int i = 0; i < N; i++)
-        ((double *)data)[i] = x;
-    CHECK_OK(kv_array_dup(&a, f, dtype, (kv_ctx){0}, &e));
-    kv_array_unref(f);
-    return a;
-}
-
-static kv *make(void)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create("device", NULL, 0, &s, &e));
-    return s;
-}
-
-static void init_with(kv *s, int64_t key, kv_dtype dtype, double x)
-{
-    kv_err e = {0};
-    kv_array *a = filled(dtype, x);
-    CHECK_OK(kv_init(s, &(kv_key){.id = key}, 1, &a, NULL, &e));
-    kv_array_unref(a);
-}
-
-static void set_rule(kv *s, const char *text, const kv_opt *params, int n)
-{
-    kv_err e = {0};
-    kv_rule *r = NULL;
-    CHECK_OK(kv_rule_new(&r, text, "rule.kv", 3, 5, &e));
-    CHECK_OK(kv_set_rule(s, r, params, n, &e));
-    kv_rule_free(r);
+    kv_array *a = array_full(dtype, 1, (int64_t[]){N}, x, cpu0);
+    init_with(s, id(key), a);
 }
 
 static int push(kv *s, const int64_t *ids, int n, kv_array *value, kv_err *e)
@@ -66,17 +28,17 @@ static void push_to(kv *s, int64_t key, int n, kv_dtype dtype, double x)
 {
     kv_err e = {0};
     int64_t ids[] = {key, key, key, key};
-    kv_array *a = filled(dtype, x);
+    kv_array *a = array_full(dtype, 1, (int64_t[]){N}, x, cpu0);
     CHECK_OK(push(s, ids, n, a, &e));
     kv_array_unref(a);
 }
 
 /* Every element of the key is want. */
-static void check_key(kv *s, int64_t key, double want)
+static void check_full(kv *s, int64_t key, double want)
 {
     kv_err e = {0};
     const void *data = NULL;
-    kv_array *out = filled(KV_FLOAT64, -99);
+    kv_array *out = array_full(KV_FLOAT64, 1, (int64_t[]){N}, -99, cpu0);
     CHECK_OK(kv_pull(s, &(kv_key){.id = key}, 1, &out, NULL, &e));
     CHECK_OK(kv_array_read(out, &data, &e));
     for (int i = 0; i < N; i++) {
@@ -100,49 +62,51 @@ static void take_line(void *arg, const char *line)
 TEST(store_rule_tutorial)
 {
     /* Seed 000: key 3 holds 4, stored += input * 2 gives 6; then 5, 7, 9 with sums of four ones. */
-    kv *s = make();
+    kv *s = make("device");
     kv_err e = {0};
     lines l = {{0}};
-    kv_array *ones = filled(KV_FLOAT32, 1);
-    init_with(s, 3, KV_FLOAT32, 4);
+    kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    init_full(s, 3, KV_FLOAT32, 4);
     kv_set_print(s, take_line, &l);
-    set_rule(s, "{ print \"update on key: %d\" % key; stored += input * 2 }", NULL, 0);
+    set_rule(s, "{ print \"update on key: %d\" % key; stored += input * 2 }");
     push_to(s, 3, 1, KV_FLOAT32, 1);
-    check_key(s, 3, 6);
+    check_full(s, 3, 6);
     CHECK_TEXT(l.text, "update on key: 3|");
     for (int k = 5; k <= 9; k += 2)
-        init_with(s, k, KV_FLOAT32, 1);
+        init_full(s, k, KV_FLOAT32, 1);
     l = (lines){{0}};
     CHECK_OK(push(s, (int64_t[]){9, 7, 5, 5, 7, 9}, 6, ones, &e));
     CHECK_TEXT(l.text, "update on key: 5|update on key: 7|update on key: 9|");
-    check_key(s, 7, 5);
+    check_full(s, 7, 5);
     kv_array_unref(ones);
     kv_free(s);
 }
 
 TEST(store_rule_reads_the_sum_rounded_to_the_stored_dtype)
 {
-    kv *s = make();
-    init_with(s, 1, KV_FLOAT16, 0);
-    set_rule(s, "{ stored = input }", NULL, 0);
+    kv *s = make("device");
+    init_full(s, 1, KV_FLOAT16, 0);
+    set_rule(s, "{ stored = input }");
     push_to(s, 1, 3, KV_FLOAT32, 1000.5);
-    check_key(s, 1, 3002);
+    check_full(s, 1, 3002);
     push_to(s, 1, 1, KV_FLOAT32, 2049);
-    check_key(s, 1, 2048);
+    check_full(s, 1, 2048);
     push_to(s, 1, 1, KV_FLOAT16, 5);
-    check_key(s, 1, 5);
+    check_full(s, 1, 5);
     kv_free(s);
 }
 
 TEST(store_rule_mixed_dtypes)
 {
-    kv *s = make();
+    kv *s = make("device");
     kv_err e = {0};
-    kv_array *a = filled(KV_FLOAT64, 1.9), *b = filled(KV_INT64, 1000), *c = filled(KV_FLOAT16, 3);
-    init_with(s, 1, KV_INT32, 10);
-    set_rule(s, "{ stored += input }", NULL, 0);
+    kv_array *a = array_full(KV_FLOAT64, 1, (int64_t[]){N}, 1.9, cpu0),
+             *b = array_full(KV_INT64, 1, (int64_t[]){N}, 1000, cpu0),
+             *c = array_full(KV_FLOAT16, 1, (int64_t[]){N}, 3, cpu0);
+    init_full(s, 1, KV_INT32, 10);
+    set_rule(s, "{ stored += input }");
     CHECK_OK(kv_push(s, (kv_key[]){id(1), id(1), id(1)}, 3, (kv_array *[]){a, b, c}, NULL, &e));
-    check_key(s, 1, 1014);
+    check_full(s, 1, 1014);
     kv_array_unref(a);
     kv_array_unref(b);
     kv_array_unref(c);
@@ -151,34 +115,34 @@ TEST(store_rule_mixed_dtypes)
 
 TEST(store_rule_parameters_and_counts)
 {
-    kv *s = make();
+    kv *s = make("device");
     const char *text = "updater scale(factor = 2.0) { stored += input * factor * t }";
-    init_with(s, 1, KV_FLOAT32, 0);
-    init_with(s, 2, KV_FLOAT32, 0);
-    set_rule(s, text, &(kv_opt){"factor", "3"}, 1);
+    init_full(s, 1, KV_FLOAT32, 0);
+    init_full(s, 2, KV_FLOAT32, 0);
+    set_rule_with(s, text, &(kv_opt){"factor", "3"}, 1);
     push_to(s, 1, 1, KV_FLOAT32, 1);
     push_to(s, 1, 2, KV_FLOAT32, 1);
     push_to(s, 2, 1, KV_FLOAT32, 1);
-    check_key(s, 1, 3 + 2 * 3 * 2);
-    check_key(s, 2, 3);
-    set_rule(s, text, NULL, 0);
+    check_full(s, 1, 3 + 2 * 3 * 2);
+    check_full(s, 2, 3);
+    set_rule(s, text);
     push_to(s, 2, 1, KV_FLOAT32, 1);
-    check_key(s, 2, 5);
+    check_full(s, 2, 5);
     kv_free(s);
 }
 
 TEST(store_rule_parameter_errors_keep_the_updater)
 {
-    kv *s = make();
+    kv *s = make("device");
     kv_err e = {0};
     kv_rule *r = NULL;
-    init_with(s, 1, KV_FLOAT32, 1);
-    set_rule(s, "{ stored += input }", NULL, 0);
+    init_full(s, 1, KV_FLOAT32, 1);
+    set_rule(s, "{ stored += input }");
     CHECK_OK(kv_rule_new(&r, "updater f(a = 1.0) { stored = input * a }", NULL, 0, 0, &e));
     CHECK_INT(kv_set_rule(s, r, &(kv_opt){"b", "1"}, 1, &e), KV_E_USAGE);
     kv_rule_free(r);
     push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_key(s, 1, 2);
+    check_full(s, 1, 2);
     kv_free(s);
 }
 
@@ -197,48 +161,48 @@ TEST(store_rule_syntax_errors_have_a_place)
 
 TEST(store_rule_that_fails_changes_no_key)
 {
-    kv *s = make();
+    kv *s = make("device");
     kv_err e = {0};
-    kv_array *ones = filled(KV_FLOAT32, 1);
+    kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     lines l = {{0}};
     for (int k = 1; k <= 3; k++)
-        init_with(s, k, KV_FLOAT32, k);
+        init_full(s, k, KV_FLOAT32, k);
     kv_set_print(s, take_line, &l);
-    set_rule(s, "{ print key; if key == 2 { fail \"no twos\" }; stored += input }", NULL, 0);
+    set_rule(s, "{ print key; if key == 2 { fail \"no twos\" }; stored += input }");
     CHECK_INT(push(s, (int64_t[]){1, 2, 3}, 3, ones, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "no twos");
     CHECK_INT(e.key_id, 2);
     CHECK_TEXT(l.text, "");
     for (int k = 1; k <= 3; k++)
-        check_key(s, k, k);
+        check_full(s, k, k);
     kv_array_unref(ones);
     kv_free(s);
 }
 
 TEST(store_rule_skip_keeps_the_key_and_counts)
 {
-    kv *s = make();
-    init_with(s, 1, KV_FLOAT32, 0);
-    set_rule(s, "{ if t % 2 == 1 { skip }; stored += input * t }", NULL, 0);
+    kv *s = make("device");
+    init_full(s, 1, KV_FLOAT32, 0);
+    set_rule_with(s, "{ if t % 2 == 1 { skip }; stored += input * t }", NULL, 0);
     for (int i = 0; i < 4; i++)
         push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_key(s, 1, 2 + 4);
+    check_full(s, 1, 2 + 4);
     kv_free(s);
 }
 
 TEST(store_rule_refuses_a_dtype_before_anything_changes)
 {
-    kv *s = make();
+    kv *s = make("device");
     kv_err e = {0};
-    kv_array *ones = filled(KV_FLOAT32, 1);
-    init_with(s, 1, KV_FLOAT32, 1);
-    init_with(s, 2, KV_INT32, 1);
-    set_rule(s, "{ stored = stored / 2 + input * 0.5 }", NULL, 0);
+    kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    init_full(s, 1, KV_FLOAT32, 1);
+    init_full(s, 2, KV_INT32, 1);
+    set_rule(s, "{ stored = stored / 2 + input * 0.5 }");
     CHECK_INT(push(s, (int64_t[]){1, 2}, 2, ones, &e), KV_E_DTYPE);
     CHECK_INT(e.key_id, 2);
-    check_key(s, 1, 1);
+    check_full(s, 1, 1);
     push_to(s, 1, 1, KV_FLOAT32, 1);
-    check_key(s, 1, 1);
+    check_full(s, 1, 1);
     kv_array_unref(ones);
     kv_free(s);
 }
@@ -247,14 +211,14 @@ TEST(store_rule_moves_a_key_to_its_gpu)
 {
     kv_err e = {0};
     kv_info info;
-    kv_array *a = NULL, *ones = filled(KV_FLOAT32, 1);
+    kv_array *a = NULL, *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
     CHECK_OK(kv_set_virtual_gpus(2, &e));
-    kv *s = make();
-    init_with(s, 1, KV_FLOAT32, 5);
-    set_rule(s, "{ stored += input }", NULL, 0);
+    kv *s = make("device");
+    init_full(s, 1, KV_FLOAT32, 5);
+    set_rule(s, "{ stored += input }");
     CHECK_OK(kv_array_dup(&a, ones, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
     CHECK_OK(push(s, (int64_t[]){1, 1}, 2, a, &e));
-    check_key(s, 1, 7);
+    check_full(s, 1, 7);
     CHECK_OK(kv_find(s, &(kv_key){.id = 1}, &info, &e));
     CHECK(kv_ctx_same(info.ctx, (kv_ctx){KV_GPU, 1}));
     kv_array_unref(a);
@@ -266,10 +230,10 @@ TEST(store_rule_memory_faults)
 {
     static const char *const texts[] = {"{ stored += input }", "{ print t; stored += input * t }"};
     for (int i = 0; i < 2; i++) {
-        kv *s = make();
-        kv_array *ones = filled(KV_FLOAT32, 1);
+        kv *s = make("device");
+        kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
         for (int k = 1; k <= 20; k++)
-            init_with(s, k, k % 2 ? KV_FLOAT32 : KV_FLOAT64, k);
+            init_full(s, k, k % 2 ? KV_FLOAT32 : KV_FLOAT64, k);
         int64_t ids[20];
         for (int k = 0; k < 20; k++)
             ids[k] = 20 - k;
@@ -288,10 +252,10 @@ TEST(store_rule_memory_faults)
                 break;
             CHECK_INT(rc, KV_E_MEMORY);
             for (int k = 1; k <= 20; k++)
-                check_key(s, k, k);
+                check_full(s, k, k);
         }
         for (int k = 1; k <= 20; k++)
-            check_key(s, k, k + 1);
+            check_full(s, k, k + 1);
         kv_array_unref(ones);
         kv_free(s);
     }
@@ -318,14 +282,15 @@ static int show_size(void *arg, kv_array *a, void (*add)(void *to, const char *t
 
 TEST(store_rule_prints_arrays)
 {
-    kv *s = make();
+    kv *s = make("device");
     kv_err e = {0};
     lines l = {{0}};
     kv_array *w = NULL;
     CHECK_OK(kv_array_new(&w, KV_FLOAT32, 2, (int64_t[]){2, 2}, (kv_ctx){0}, &e));
     CHECK_OK(kv_init(s, &(kv_key){.id = 1}, 1, &w, NULL, &e));
     kv_set_print(s, take_line, &l);
-    set_rule(s, "{ print key, stored, t; stored = 7; print stored; stored += input }", NULL, 0);
+    set_rule_with(s, "{ print key, stored, t; stored = 7; print stored; stored += input }", NULL,
+                  0);
     CHECK_OK(kv_push(s, &(kv_key){.id = 1}, 1, &w, NULL, &e));
     CHECK_TEXT(l.text, "1 [[0. 0.]| [0. 0.]] 1|[[7. 7.]| [7. 7.]]|");
     kv_array_unref(w);
@@ -334,16 +299,16 @@ TEST(store_rule_prints_arrays)
 
 TEST(store_rule_prints_arrays_as_it_is_told)
 {
-    kv *s = make();
+    kv *s = make("device");
     kv_err e = {0};
     lines l = {{0}};
     shower shows = {0};
-    kv_array *ones = filled(KV_FLOAT32, 1);
-    init_with(s, 1, KV_FLOAT32, 1);
-    init_with(s, 2, KV_FLOAT32, 2);
+    kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+    init_full(s, 1, KV_FLOAT32, 1);
+    init_full(s, 2, KV_FLOAT32, 2);
     kv_set_print(s, take_line, &l);
     kv_set_print_arrays(s, show_size, &shows);
-    set_rule(s, "{ print key, stored, \"and\", sum(input); stored += input }", NULL, 0);
+    set_rule(s, "{ print key, stored, \"and\", sum(input); stored += input }");
     CHECK_OK(push(s, (int64_t[]){2, 1}, 2, ones, &e));
     CHECK_TEXT(l.text, "1 <3000> and <1>|2 <3000> and <1>|");
     /* what cannot be shown costs the lines of its key, not the updates */
@@ -352,8 +317,8 @@ TEST(store_rule_prints_arrays_as_it_is_told)
     CHECK_INT(push(s, (int64_t[]){2, 1}, 2, ones, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "array 2 cannot be shown");
     CHECK_TEXT(l.text, "2 <3000> and <1>|");
-    check_key(s, 1, 3);
-    check_key(s, 2, 4);
+    check_full(s, 1, 3);
+    check_full(s, 2, 4);
     kv_set_print_arrays(s, NULL, NULL);
     kv_array_unref(ones);
     kv_free(s);
@@ -362,13 +327,14 @@ TEST(store_rule_prints_arrays_as_it_is_told)
 TEST(store_rule_print_memory_faults)
 {
     for (int64_t n = 1, done = 0; !done; n++) {
-        kv *s = make();
+        kv *s = make("device");
         kv_err e = {0};
         lines l = {{0}};
-        kv_array *ones = filled(KV_FLOAT32, 1);
-        init_with(s, 1, KV_FLOAT32, 1);
+        kv_array *ones = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0);
+        init_full(s, 1, KV_FLOAT32, 1);
         kv_set_print(s, take_line, &l);
-        set_rule(s, "{ state m = 2; print sum(stored), stored; stored += m * input }", NULL, 0);
+        set_rule_with(s, "{ state m = 2; print sum(stored), stored; stored += m * input }", NULL,
+                      0);
         mem_fail_at(n);
         int rc = push(s, (int64_t[]){1}, 1, ones, &e);
         mem_fail_at(0);
@@ -378,7 +344,7 @@ TEST(store_rule_print_memory_faults)
             kv_info info;
             CHECK_INT(rc, KV_E_MEMORY);
             CHECK_OK(kv_find(s, &(kv_key){.id = 1}, &info, &e));
-            check_key(s, 1, info.pushes ? 3 : 1);
+            check_full(s, 1, info.pushes ? 3 : 1);
             CHECK_TEXT(l.text, "");
         } else {
             CHECK_TEXT(l.text, "3000.0 [1. 1. 1. ... 1. 1. 1.]|");
@@ -401,16 +367,17 @@ static int copy_rule(void *arg, const kv_field *f, int n, kv_err *e)
 TEST(store_rule_of_a_def)
 {
     kv_err e = {0};
-    kv *s = make();
+    kv *s = make("device");
     char text[200] = "";
     CHECK(kv_describe(s, "rule", copy_rule, text, &e) == KV_E_VALUE);
     CHECK_TEXT(e.text, "no rule is in use");
     e = (kv_err){0};
-    init_with(s, 3, KV_FLOAT32, 1);
-    set_rule(s, "def twice(k, grad, weight):\n    weight += grad * 2\n", NULL, 0);
+    init_full(s, 3, KV_FLOAT32, 1);
+    set_rule(s, "def twice(k, grad, weight):\n    weight += grad * 2\n");
     CHECK_OK(kv_describe(s, "rule", copy_rule, text, &e));
     CHECK_TEXT(text, "rule=twice; text=def twice(k, grad, weight):\n    weight += grad * 2\n");
-    kv_array *one = filled(KV_FLOAT32, 1), *out = filled(KV_FLOAT32, 0);
+    kv_array *one = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 1, cpu0),
+             *out = array_full(KV_FLOAT32, 1, (int64_t[]){N}, 0, cpu0);
     const void *data = NULL;
     CHECK_OK(push(s, (int64_t[]){3}, 1, one, &e));
     CHECK_OK(kv_pull(s, &(kv_key){.id = 3}, 1, &out, NULL, &e));

@@ -4,9 +4,8 @@
 #include "array/device.h"
 #include "base/mem.h"
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 
-static const kv_ctx cpu0 = {KV_CPU, 0};
 static const kv_key key = {3, NULL};
 
 /* A 5 x 2 row_sparse array; each row held is x[k], x[k]. */
@@ -34,12 +33,9 @@ static kv_array *dense(const float *x)
 
 static kv *open_store(kv_array *first)
 {
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create("local", NULL, 0, &s, &e));
+    kv *s = make("local");
     if (first)
-        CHECK_OK(kv_init(s, &key, 1, &first, NULL, &e));
-    kv_array_unref(first);
+        init_with(s, key, first);
     return s;
 }
 
@@ -74,15 +70,6 @@ static void push(kv *s, kv_array *a, kv_array *b, kv_array *c)
     CHECK_OK(kv_push(s, keys, c ? 3 : b ? 2 : 1, values, NULL, &e));
     for (int i = 0; i < 3; i++)
         kv_array_unref(values[i]);
-}
-
-static void set_rule(kv *s, const char *text)
-{
-    kv_err e = {0};
-    kv_rule *rule = NULL;
-    CHECK_OK(kv_rule_new(&rule, text, NULL, 0, 0, &e));
-    CHECK_OK(kv_set_rule(s, rule, NULL, 0, &e));
-    kv_rule_free(rule);
 }
 
 enum { ROW = 2 * 4 + 8, FULL = 5 * ROW, DENSE = 40 };
@@ -391,8 +378,7 @@ static kv_array *updated(const char *optimizer, const kv_opt *params, int nparam
     CHECK_OK(kv_set_optimizer(s, optimizer, params, nparams, &e));
     for (int i = 1; i < 3; i++) {
         kv_array *value = alike(nrows, gaps, 0.37f * (float)i);
-        CHECK_OK(kv_push(s, &key, 1, &value, NULL, &e));
-        kv_array_unref(value);
+        push_one(s, key, value);
     }
     CHECK_OK(kv_array_new_raw(&out, KV_FLOAT32, 2, (int64_t[]){nrows, WIDTH}, cpu0, &e));
     CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));

@@ -1,11 +1,9 @@
-/* What goes past the caches is what the ordinary functions give, wherever arrays begin and end. */
-#include "cpu/stream.h"
+/* Functions that store past the caches give the results of the ordinary ones, wherever arrays begin
+ * and end. */
+#include "cpu/cpu.h"
 
 #include <string.h>
 
-#include "cpu/convert.h"
-#include "cpu/spread.h"
-#include "cpu/sum.h"
 #include "test.h"
 
 enum { MOST = 3000, SHIFT = 3, SOURCES = 7 };
@@ -95,7 +93,7 @@ TEST(stream_spreads_to_every_place)
                     to[j] = got[j] + 8 - (uintptr_t)got[j] % 8 + l + (size_t)(apart * j * 3);
                 for (int64_t j = 0; j < n && !apart; j++)
                     to[j] = got[j] + 64 - (uintptr_t)got[j] % 64 + l;
-                spread_far(to, n, src + 1, sizes[l]);
+                stream_copies(to, n, src + 1, sizes[l]);
                 for (int64_t j = 0; j < n; j++) {
                     char *at = to[j];
                     CHECK_INT((unsigned char)at[-1], 0xAB);

@@ -1,4 +1,5 @@
-/* Tests of lib/base/suggest. */
+/* suggest: which names are near enough to a mistyped one to be offered. */
+#include "base/name.h"
 #include "base/suggest.h"
 
 #include <string.h>
@@ -70,4 +71,22 @@ TEST(suggest_keeps_first_hint)
     suggest_hint(&e, "abd", names, 1);
     CHECK_TEXT(e.hint, "first");
     CHECK_INT(suggest_hint(NULL, "abd", names, 1), KV_OK);
+}
+
+/* - and _ are the same in names, at the ends too; a part of a name is none. */
+TEST(name_words)
+{
+    static const struct {
+        const char *name, *word;
+        bool is;
+    } cases[] = {{"row-ids", "row_ids", true},  {"row_ids", "row-ids", true},
+                 {"a-b_c", "a_b-c", true},      {"row-ids", "row-id", false},
+                 {"row-ids", "row-idss", false}, {"row", "", false},
+                 {"", "", true},                {"row ids", "row-ids", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK(name_is_word(cases[i].name, cases[i].word, strlen(cases[i].word)) == cases[i].is);
+    buf b = {0};
+    name_put(&b, "row-ids_x!", 9, '_');
+    CHECK_TEXT(buf_text(&b), "row_ids_x");
+    buf_release(&b);
 }

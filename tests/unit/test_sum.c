@@ -1,9 +1,8 @@
 /* Sums of one to twenty arrays against the plain definition. */
-#include "cpu/sum.h"
+#include "cpu/cpu.h"
 
 #include <string.h>
 
-#include "cpu/convert.h"
 #include "test.h"
 
 enum { N = 2500, SOURCES = 20 };

@@ -94,7 +94,7 @@ TEST(trace_keeps_the_first_keys)
     CHECK_OK(trace_stop(check_many, NULL, &e));
 }
 
-/* What began before the profile is none of it. */
+/* An event that began before the profile is not in it. */
 TEST(trace_drops_events_of_an_earlier_profile)
 {
     kv_err e = {0};

@@ -4,28 +4,15 @@
 #include "base/mem.h"
 #include "core/store.h"
 #include "kvstore.h"
-#include "test.h"
+#include "store_help.h"
 #include "test_io.h"
-
-static kv *make(const char *type)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
-    return s;
-}
-
-static kv_key id(int64_t i)
-{
-    return (kv_key){.id = i};
-}
 
 static kv_array *pair_of(double x)
 {
     return io_array(KV_FLOAT32, 1, (int64_t[]){2}, (double[]){x, x});
 }
 
-static void init_with(kv *s, kv_key key, double x)
+static void init_pair(kv *s, kv_key key, double x)
 {
     kv_err e = {0};
     kv_array *a = pair_of(x);
@@ -53,15 +40,6 @@ static double pulled(kv *s, kv_key key)
     return x;
 }
 
-static void set_rule(kv *s, const char *text)
-{
-    kv_err e = {0};
-    kv_rule *r = NULL;
-    CHECK_OK(kv_rule_new(&r, text, NULL, 0, 0, &e));
-    CHECK_OK(kv_set_rule(s, r, NULL, 0, &e));
-    kv_rule_free(r);
-}
-
 static kv_info info_of(kv *s, kv_key key)
 {
     kv_err e = {0};
@@ -74,14 +52,14 @@ TEST(transaction_rolls_back)
 {
     kv_err e = {0};
     kv *s = make("local");
-    init_with(s, id(3), 1);
+    init_pair(s, id(3), 1);
     push_with(s, id(3), 5);
     uint64_t before = kv_changes(s);
     CHECK_OK(kv_begin(s, &e));
     CHECK(kv_in_transaction(s));
     push_with(s, id(3), 7);
     push_with(s, id(3), 8);
-    init_with(s, id(1), 2);
+    init_pair(s, id(1), 2);
     push_with(s, id(9), 3); /* made by the push */
     CHECK(kv_changes(s) > before);
     CHECK_INT(pulled(s, id(3)), 8);
@@ -92,7 +70,7 @@ TEST(transaction_rolls_back)
     CHECK_INT(kv_num_keys(s), 1);
     CHECK_INT(info_of(s, id(3)).pushes, 1);
     CHECK(kv_changes(s) == before);
-    init_with(s, id(1), 4); /* the dropped keys can come again */
+    init_pair(s, id(1), 4); /* the dropped keys can come again */
     CHECK_INT(pulled(s, id(1)), 4);
     kv_free(s);
 }
@@ -101,10 +79,10 @@ TEST(transaction_commits)
 {
     kv_err e = {0};
     kv *s = make("local");
-    init_with(s, id(3), 1);
+    init_pair(s, id(3), 1);
     CHECK_OK(kv_begin(s, &e));
     push_with(s, id(3), 7);
-    init_with(s, id(1), 2);
+    init_pair(s, id(1), 2);
     CHECK_OK(kv_commit(s, &e));
     CHECK(!kv_in_transaction(s));
     CHECK_INT(pulled(s, id(3)), 7);
@@ -118,9 +96,9 @@ TEST(transaction_of_an_empty_store_takes_either_kind_afterwards)
     kv_err e = {0};
     kv *s = make("local");
     CHECK_OK(kv_begin(s, &e));
-    init_with(s, id(3), 1);
+    init_pair(s, id(3), 1);
     CHECK_OK(kv_rollback(s, &e));
-    init_with(s, (kv_key){0, "w"}, 2);
+    init_pair(s, (kv_key){0, "w"}, 2);
     CHECK_INT(pulled(s, (kv_key){0, "w"}), 2);
     kv_free(s);
 }
@@ -130,8 +108,8 @@ TEST(transaction_copies_at_the_first_change)
 {
     kv_err e = {0};
     kv *s = make("local");
-    init_with(s, id(0), 1);
-    init_with(s, id(1), 1);
+    init_pair(s, id(0), 1);
+    init_pair(s, id(1), 1);
     set_rule(s, "{ stored += input }");
     const kv_array *held[2] = {s->slots.items[0].stored, s->slots.items[1].stored};
     push_with(s, id(0), 1);
@@ -180,7 +158,7 @@ TEST(transaction_puts_the_updater_back)
     kv_err e = {0};
     kv *s = make("local");
     calls one = {0}, two = {0};
-    init_with(s, id(3), 1);
+    init_pair(s, id(3), 1);
     CHECK_OK(kv_set_updater(s, add_one, &one, call_done, &e));
     push_with(s, id(3), 10);
     CHECK_OK(kv_begin(s, &e));
@@ -209,7 +187,7 @@ TEST(transaction_counts_of_the_updater)
 {
     kv_err e = {0};
     kv *s = make("local");
-    init_with(s, id(3), 1);
+    init_pair(s, id(3), 1);
     set_rule(s, "{ stored = stored + t }");
     push_with(s, id(3), 0);
     CHECK_OK(kv_begin(s, &e));
@@ -242,7 +220,7 @@ TEST(transaction_moves_of_device_keys)
     kv_array *cpu = pair_of(4), *gpu = NULL;
     CHECK_OK(kv_set_virtual_gpus(2, &e));
     CHECK_OK(kv_array_dup(&gpu, cpu, KV_FLOAT32, (kv_ctx){KV_GPU, 1}, &e));
-    init_with(s, id(3), 1);
+    init_pair(s, id(3), 1);
     CHECK_OK(kv_begin(s, &e));
     CHECK_OK(kv_push(s, &(kv_key){.id = 3}, 1, &gpu, NULL, &e));
     CHECK_INT(info_of(s, id(3)).ctx.device, KV_GPU);
@@ -266,7 +244,7 @@ TEST(transaction_mistakes)
     CHECK_INT(kv_begin(s, &e), KV_E_VALUE);
     CHECK_TEXT(e.text, "a transaction is open already, and they do not nest");
     CHECK_TEXT(e.hint, "commit or rollback ends it");
-    init_with(s, id(1), 1);
+    init_pair(s, id(1), 1);
     kv_free(s); /* an open one is no leak */
 }
 
@@ -280,13 +258,10 @@ static int open_elsewhere(kv *store, const kv_opt *opts, int nopts, void **self,
     return KV_OK;
 }
 
-static int do_nothing(void *self, const kv_key *keys, int64_t n, kv_array *const *arrays,
-                      const kv_call *how, kv_err *e)
+static int do_nothing(void *self, const kv_pairs *pairs, const kv_call *how, kv_err *e)
 {
     (void)self;
-    (void)keys;
-    (void)n;
-    (void)arrays;
+    (void)pairs;
     (void)how;
     (void)e;
     return KV_OK;
@@ -317,7 +292,7 @@ TEST(transaction_without_memory)
     kv_err e = {0};
     kv *s = make("local");
     kv_array *a = pair_of(5);
-    init_with(s, id(3), 1);
+    init_pair(s, id(3), 1);
     mem_fail_at(1);
     int rc = kv_begin(s, &e);
     mem_fail_at(0);

@@ -4,15 +4,7 @@
 
 #include "base/mem.h"
 #include "kvstore.h"
-#include "test.h"
-
-static kv *make(const char *type)
-{
-    kv_err e = {0};
-    kv *s = NULL;
-    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
-    return s;
-}
+#include "store_help.h"
 
 static kv_array *number(float x)
 {
@@ -164,26 +156,23 @@ static int note(void *self, const char *what)
     return KV_OK;
 }
 
-static int init(void *self, const kv_key *k, int64_t n, kv_array *const *a, const kv_call *c,
-                kv_err *e)
+static int init(void *self, const kv_pairs *p, const kv_call *c, kv_err *e)
 {
-    (void)k, (void)n, (void)a, (void)c, (void)e;
+    (void)p, (void)c, (void)e;
     return note(self, "i");
 }
 
-static int push(void *self, const kv_key *k, int64_t n, kv_array *const *a, const kv_call *c,
-                kv_err *e)
+static int push(void *self, const kv_pairs *p, const kv_call *c, kv_err *e)
 {
-    (void)k, (void)n, (void)a;
+    (void)p;
     note(self, "p");
     return c && c->priority < 0 ? kv_err_set(e, KV_E_PEER, "nobody there") : KV_OK;
 }
 
-static int pull(void *self, const kv_key *k, int64_t n, kv_array *const *a, const kv_call *c,
-                kv_err *e)
+static int pull(void *self, const kv_pairs *p, const kv_call *c, kv_err *e)
 {
-    (void)k, (void)a, (void)c, (void)e;
-    return note(self, n == 2 ? "2" : "1");
+    (void)c, (void)e;
+    return note(self, p->n == 2 ? "2" : "1");
 }
 
 static int barrier(void *self, kv_err *e)
@@ -241,15 +230,14 @@ TEST(types_table_without_pushpull)
 static const kv_type_ops *local;
 
 /* Doubles what is pushed, one value a key, then is local. */
-static int push_double(void *self, const kv_key *keys, int64_t n, kv_array *const *values,
-                       const kv_call *call, kv_err *e)
+static int push_double(void *self, const kv_pairs *values, const kv_call *call, kv_err *e)
 {
     kv_key key[4];
     kv_array *value[4];
-    CHECK(n == 2);
+    CHECK(values->n == 2);
     for (int i = 0; i < 4; i++)
-        key[i] = keys[i / 2], value[i] = values[i / 2];
-    return local->push(self, key, 4, value, call, e);
+        key[i] = values->keys[i / 2], value[i] = values->arrays[i / 2];
+    return local->push(self, &(kv_pairs){key, value, 4}, call, e);
 }
 
 TEST(types_copy_of_a_table)

@@ -1,0 +1,42 @@
+/* The pieces of `help` that have files of their own. */
+#ifndef CMD_HELP_H
+#define CMD_HELP_H
+
+#include "syntax/command.h"
+#include "syntax/function.h"
+
+/* cli/rules.md and cli/environment.md, which `help rules` and `help environment` show; made by the
+ * build. */
+extern const char rules_text[], environment_text[];
+
+/* ---- help_json.c: the tables of commands and functions, for completion, editors, pages ---- */
+
+/* Appends one object, {"v":1,"commands":[…],"functions":[…]}, with c and f alone unless both are
+ * NULL. */
+void help_json(buf *out, const command *c, const function *f);
+
+/* ---- type_help.c: store types ---- */
+
+/* Appends a line for each type: its name and what it is for, or why it is not available here. */
+void type_list(buf *out);
+
+/* Appends what there is to know of a type, by its name or another word for it, in any case. False
+ * when there is no such type. */
+bool type_show(buf *out, const char *name);
+
+/* ---- optimizer_help.c: optimizers, what one does and takes ---- */
+
+/* Appends one line an optimizer: its names, and the comment of its rule. */
+void optimizer_list(buf *out);
+
+/* Appends the rule of an optimizer, in any case, the parameters that every optimizer takes, and the
+ * schedules. False when there is none of that name. */
+bool optimizer_show(buf *out, const char *name);
+
+/* Returns true if a word of `help` asks for optimizers: "optimizer", in any case. */
+bool optimizer_topic(const char *word);
+
+/* Checks that there is an optimizer of that name, in any case. Error: name, with close names. */
+int optimizer_check(const char *word, kv_err *e);
+
+#endif

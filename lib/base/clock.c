@@ -1,0 +1,16 @@
+/* The clock. */
+#include "base/clock.h"
+
+#include <time.h>
+
+int64_t clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t clock_ms(void)
+{
+    return clock_ns() / 1000000;
+}

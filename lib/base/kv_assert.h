@@ -1,0 +1,57 @@
+/* Assertions: conditions that fail only when this program itself is wrong.
+ *
+ * Bad input, a full disk and a lost rank are errors (kv_err.h), never assertions. Assertions stay
+ * in releases, where they guard state machines and not loops over elements.
+ *
+ * A failed assertion calls the handler. The tool's handler prints the report and ends the process
+ * with exit code 70, before wrong data can be saved. A library must not end its user's process, so
+ * without a handler the first report is kept and the program goes on; the public function of a
+ * store that found it and all later ones return it as KV_E_INTERNAL, because nothing in memory can
+ * be trusted. Where
+ * going on would leave the bounds of an array, the caller of kv_assert asks for its value:
+ *
+ *     if (!kv_assert(part < r->nparts, "round %lld has %d parts, not part %d", number, n, part))
+ *         return;
+ */
+#ifndef KV_ASSERT_H
+#define KV_ASSERT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "kv_err.h"
+
+/* Returns the truth of cond. The text, as of printf, gives the state found, and why it cannot
+ * be. */
+#define kv_assert(cond, ...)                                                                       \
+    kv_assert_value(__builtin_expect(!!(cond), 1) ||                                               \
+                    kv_assert_fail(__FILE__, __LINE__, #cond, __VA_ARGS__))
+
+/* A call, so that an assertion may also stand alone: an unused value would be warned of. */
+static inline bool kv_assert_value(bool holds)
+{
+    return holds;
+}
+
+/* Called once for each failed assertion, on the thread that found it, with one finished sentence.
+ * It may end the process. NULL, as at the start: the report is kept. */
+void kv_assert_on_failure(void (*handler)(const char *report));
+
+/* Set with the first failure, and never cleared. */
+extern atomic_bool kv_assert_failed;
+
+/* Puts the first report in the place of what e says, and returns KV_E_INTERNAL. */
+int kv_assert_report(kv_err *e) __attribute__((cold));
+
+/* The return code of a public function: rc, or the first report if any assertion failed. */
+static inline int kv_assert_check(int rc, kv_err *e)
+{
+    bool failed = atomic_load_explicit(&kv_assert_failed, memory_order_acquire);
+    return __builtin_expect(failed, 0) ? kv_assert_report(e) : rc;
+}
+
+/* Returns false. Use kv_assert. */
+bool kv_assert_fail(const char *file, int line, const char *condition, const char *fmt, ...)
+    __attribute__((cold, noinline, format(printf, 4, 5)));
+
+#endif

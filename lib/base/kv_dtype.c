@@ -1,0 +1,66 @@
+/* The facts about each dtype, as a table that KV_DTYPE_MAP fills. */
+#include "kv_dtype.h"
+
+#include <string.h>
+
+#include "base/arg.h"
+
+typedef struct dtype_facts {
+    const char *name;
+    int64_t bytes;
+} dtype_facts;
+
+static const dtype_facts facts[KV_DTYPE_END] = {
+#define FACTS(constant, number, name, bytes) [number] = {name, bytes},
+    KV_DTYPE_MAP(FACTS)
+#undef FACTS
+};
+
+static bool dtype_exists(kv_dtype dtype)
+{
+    return (unsigned)dtype < KV_DTYPE_END && facts[dtype].name;
+}
+
+const char *kv_dtype_name(kv_dtype dtype)
+{
+    return dtype_exists(dtype) ? facts[dtype].name : "unknown";
+}
+
+int64_t kv_dtype_bytes(kv_dtype dtype)
+{
+    return dtype_exists(dtype) ? facts[dtype].bytes : 0;
+}
+
+bool kv_dtype_is_float(kv_dtype dtype)
+{
+    switch (dtype) {
+    case KV_FLOAT32:
+    case KV_FLOAT64:
+    case KV_FLOAT16:
+    case KV_BFLOAT16:
+        return true;
+    case KV_UINT8:
+    case KV_INT32:
+    case KV_INT8:
+    case KV_INT64:
+    case KV_BOOL:
+        return false;
+    }
+    return false;
+}
+
+int kv_dtype_parse(kv_dtype *dtype, const char *name, kv_err *e)
+{
+    int rc = arg_given(dtype, "dtype", e);
+    if (rc || (rc = arg_given(name, "name", e)))
+        return rc;
+    for (int i = 0; i < KV_DTYPE_END; i++) {
+        if (facts[i].name && strcmp(facts[i].name, name) == 0) {
+            *dtype = (kv_dtype)i;
+            return KV_OK;
+        }
+    }
+    kv_err_set(e, KV_E_DTYPE, "there is no dtype \"%.40s\"", name);
+    kv_err_hint(e, "float32 float64 float16 bfloat16 int8 uint8 int32 int64 bool");
+    return KV_E_DTYPE;
+}

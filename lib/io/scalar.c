@@ -1,0 +1,271 @@
+/* One element at a time, between its bytes, numbers of the host, and text. */
+#include "io/scalar.h"
+
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/utf8.h"
+
+num_width scalar_width(kv_dtype dtype)
+{
+    switch (dtype) {
+    case KV_FLOAT32:
+        return NUM_BINARY32;
+    case KV_FLOAT16:
+        return NUM_BINARY16;
+    case KV_BFLOAT16:
+        return NUM_BFLOAT16;
+    case KV_FLOAT64:
+    case KV_UINT8:
+    case KV_INT32:
+    case KV_INT8:
+    case KV_INT64:
+    case KV_BOOL:
+        return NUM_BINARY64;
+    }
+    return NUM_BINARY64;
+}
+
+/* ---- The 16-bit formats ------------------------------------------------------------------ */
+
+/* binary16: 1 sign bit, 5 of the exponent, 10 of the fraction. */
+static double from_binary16(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    double size = exponent == 31  ? (fraction ? NAN : INFINITY)
+                  : exponent == 0 ? ldexp(fraction, -24)
+                                  : ldexp(fraction + 1024, exponent - 25);
+    return bits >> 15 ? -size : size;
+}
+
+/* x is a binary16 number, an infinity, or nan. */
+static uint16_t to_binary16(double x)
+{
+    uint16_t sign = signbit(x) ? 0x8000 : 0;
+    double size = fabs(x);
+    if (isnan(x))
+        return 0x7E00;
+    if (isinf(x))
+        return sign | 0x7C00;
+    if (size < 0x1p-14)
+        return sign | (uint16_t)ldexp(size, 24);
+    int exponent;
+    double fraction = frexp(size, &exponent); /* 0.5 <= fraction < 1 */
+    return sign | (uint16_t)((exponent + 14) << 10 | ((int)ldexp(fraction, 11) & 1023));
+}
+
+/* bfloat16: the upper half of binary32. */
+static double from_bfloat16(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+static uint16_t to_bfloat16(double x)
+{
+    if (isnan(x))
+        return 0x7FC0;
+    float narrow = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+/* ---- Bytes ------------------------------------------------------------------------------ */
+
+double scalar_float(kv_dtype dtype, const void *data, int64_t i)
+{
+    switch (dtype) {
+    case KV_FLOAT32:
+        return ((const float *)data)[i];
+    case KV_FLOAT64:
+        return ((const double *)data)[i];
+    case KV_FLOAT16:
+        return from_binary16(((const uint16_t *)data)[i]);
+    case KV_BFLOAT16:
+        return from_bfloat16(((const uint16_t *)data)[i]);
+    case KV_UINT8:
+    case KV_INT32:
+    case KV_INT8:
+    case KV_INT64:
+    case KV_BOOL:
+        return (double)scalar_int(dtype, data, i);
+    }
+    return 0;
+}
+
+int64_t scalar_int(kv_dtype dtype, const void *data, int64_t i)
+{
+    switch (dtype) {
+    case KV_UINT8:
+        return ((const uint8_t *)data)[i];
+    case KV_INT32:
+        return ((const int32_t *)data)[i];
+    case KV_INT8:
+        return ((const int8_t *)data)[i];
+    case KV_INT64:
+        return ((const int64_t *)data)[i];
+    case KV_BOOL:
+        return ((const uint8_t *)data)[i] != 0;
+    case KV_FLOAT32:
+    case KV_FLOAT64:
+    case KV_FLOAT16:
+    case KV_BFLOAT16:
+        break;
+    }
+    return 0;
+}
+
+/* The range of an integer dtype. */
+static void int_range(kv_dtype dtype, int64_t *min, int64_t *max)
+{
+    int bits = (int)kv_dtype_bytes(dtype) * 8;
+    *max = dtype == KV_BOOL ? 1 : dtype == KV_UINT8 ? 255 : (int64_t)(UINT64_MAX >> (65 - bits));
+    *min = dtype == KV_BOOL || dtype == KV_UINT8 ? 0 : -*max - 1;
+}
+
+static scalar_fit set_int(kv_dtype dtype, void *data, int64_t i, int64_t x)
+{
+    int64_t min, max;
+    int_range(dtype, &min, &max);
+    if (x < min || x > max)
+        return SCALAR_TOO_LARGE;
+    switch (dtype) {
+    case KV_UINT8:
+    case KV_BOOL:
+        ((uint8_t *)data)[i] = (uint8_t)x;
+        break;
+    case KV_INT8:
+        ((int8_t *)data)[i] = (int8_t)x;
+        break;
+    case KV_INT32:
+        ((int32_t *)data)[i] = (int32_t)x;
+        break;
+    case KV_INT64:
+        ((int64_t *)data)[i] = x;
+        break;
+    case KV_FLOAT32:
+    case KV_FLOAT64:
+    case KV_FLOAT16:
+    case KV_BFLOAT16:
+        break;
+    }
+    return SCALAR_FITS;
+}
+
+/* x is a number of the dtype's format already. */
+static void set_float(kv_dtype dtype, void *data, int64_t i, double x)
+{
+    switch (dtype) {
+    case KV_FLOAT32:
+        ((float *)data)[i] = (float)x;
+        break;
+    case KV_FLOAT64:
+        ((double *)data)[i] = x;
+        break;
+    case KV_FLOAT16:
+        ((uint16_t *)data)[i] = to_binary16(x);
+        break;
+    case KV_BFLOAT16:
+        ((uint16_t *)data)[i] = to_bfloat16(x);
+        break;
+    case KV_UINT8:
+    case KV_INT32:
+    case KV_INT8:
+    case KV_INT64:
+    case KV_BOOL:
+        break;
+    }
+}
+
+scalar_fit scalar_set(kv_dtype dtype, void *data, int64_t i, double x)
+{
+    if (kv_dtype_is_float(dtype)) {
+        bool over;
+        x = num_narrow(x, scalar_width(dtype), &over);
+        set_float(dtype, data, i, x);
+        return over ? SCALAR_TOO_LARGE : SCALAR_FITS;
+    }
+    if (isnan(x) || x != floor(x))
+        return SCALAR_FRACTION;
+    if (x < -0x1p63 || x >= 0x1p63)
+        return SCALAR_TOO_LARGE;
+    return set_int(dtype, data, i, (int64_t)x);
+}
+
+/* ---- Text ------------------------------------------------------------------------------- */
+
+static bool is_word(const char *text, size_t n, const char *word)
+{
+    return n == strlen(word) && strncasecmp(text, word, n) == 0;
+}
+
+scalar_fit scalar_parse(kv_dtype dtype, void *data, int64_t i, const char *text, size_t n)
+{
+    bool is_float = kv_dtype_is_float(dtype), over;
+    double x;
+    int64_t whole;
+    if (is_float && num_parse(text, n, scalar_width(dtype), &x, &over) == n && n > 0) {
+        set_float(dtype, data, i, x);
+        return over ? SCALAR_TOO_LARGE : SCALAR_FITS;
+    }
+    if (!is_float && num_parse_int(text, n, &whole, &over) == n && n > 0)
+        return over ? SCALAR_TOO_LARGE : set_int(dtype, data, i, whole);
+    if (!is_float && num_parse(text, n, NUM_BINARY64, &x, &over) == n && n > 0)
+        return over ? SCALAR_TOO_LARGE : scalar_set(dtype, data, i, x);
+    if (is_word(text, n, "true"))
+        return scalar_set(dtype, data, i, 1);
+    if (is_word(text, n, "false"))
+        return scalar_set(dtype, data, i, 0);
+    return SCALAR_NO_NUMBER;
+}
+
+int scalar_text(char *out, kv_dtype dtype, const void *data, int64_t i)
+{
+    if (kv_dtype_is_float(dtype))
+        return num_plain(out, scalar_float(dtype, data, i), scalar_width(dtype));
+    return num_int(out, scalar_int(dtype, data, i));
+}
+
+int scalar_error(kv_err *e, const char *place, scalar_fit fit, kv_dtype dtype, const char *text,
+                 size_t n)
+{
+    /* Enough to find it in the file. */
+    int shown = (int)utf8_cut(text, n, 40);
+    const char *more = (size_t)shown < n ? "..." : "", *name = kv_dtype_name(dtype);
+    switch (fit) {
+    case SCALAR_NO_NUMBER:
+        return kv_err_set(e, KV_E_FORMAT, "%s: \"%.*s%s\" is no number", place, shown, text, more);
+    case SCALAR_TOO_LARGE:
+        return kv_err_set(e, KV_E_FORMAT, "%s: %.*s%s does not fit %s", place, shown, text, more,
+                          name);
+    case SCALAR_FRACTION:
+        return kv_err_set(e, KV_E_FORMAT, "%s: %.*s%s is no whole number, as %s needs", place,
+                          shown, text, more, name);
+    case SCALAR_FITS:
+        break;
+    }
+    return KV_OK;
+}
+
+int64_t scalar_bytes(kv_dtype dtype, int ndim, const int64_t *shape)
+{
+    int64_t bytes = kv_dtype_bytes(dtype);
+    bool over = false, empty = false;
+    for (int i = 0; i < ndim; i++) {
+        empty |= shape[i] == 0;
+        over |= shape[i] != 0 && __builtin_mul_overflow(bytes, shape[i], &bytes);
+    }
+    return empty ? 0 : over ? -1 : bytes;
+}
+
+int64_t scalar_not_bool(const unsigned char *data, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (data[i] > 1)
+            return i;
+    return -1;
+}

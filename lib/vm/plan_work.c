@@ -1,0 +1,194 @@
+/* The memory of a run of a plan, and its smallest piece: one chunk of elements through the program
+ * of a pass. Whole arrays (plan_run.c) and rows (plan_rows.c) are both made of such chunks.
+ */
+#include "vm/plan_work.h"
+
+#include <string.h>
+
+#include "base/philox.h"
+#include "engine/pool.h"
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/* Arrays of fewer elements are not worth waking a thread for. */
+enum { PARALLEL_SIZE = 1 << 17 };
+
+static int64_t count_chunks(int64_t size)
+{
+    return size / PLAN_CHUNK + (size % PLAN_CHUNK != 0);
+}
+
+bool plan_is_parallel(int64_t size)
+{
+    return size >= PARALLEL_SIZE;
+}
+
+int plan_work_workers(int64_t size)
+{
+    return plan_is_parallel(size) ? pool_workers() : 1;
+}
+
+int64_t plan_work_batch_rows(const plan_arrays *a)
+{
+    int64_t n = PLAN_CHUNK / a->row, all = a->size / a->row;
+    n = n < GROUP ? GROUP : n;
+    return n < all ? n : all;
+}
+
+/* Bytes of one number, or index, of each row of a batch; size: elements of the array. */
+static int64_t list_bytes(int64_t size)
+{
+    return mem_aligned((size < PLAN_CHUNK ? size : PLAN_CHUNK) * (int64_t)sizeof(double));
+}
+
+static int64_t rows_bytes(const plan *p, int64_t size)
+{
+    if (!p->by_rows)
+        return 0;
+    return (2 + p->nnumbers) * list_bytes(size) + (int64_t)p->nnumbers * CHUNK_BYTES;
+}
+
+/* Absent rows have no terms; what is added up for them is of no use, but memory that was set. */
+static void init_rows(runner *r, char *memory)
+{
+    const plan *p = r->p;
+    batch *b = &r->batch;
+    int64_t bytes = list_bytes(r->a->size);
+    b->row = (int64_t *)(void *)memory;
+    b->k = (int64_t *)(void *)(memory + bytes);
+    for (int i = 0; i < p->nnumbers; i++) {
+        b->cell[i] = memory + (2 + i) * bytes;
+        memset(b->cell[i], 0, (size_t)plan_work_batch_rows(r->a) * sizeof(double));
+    }
+    b->spread = memory + (2 + p->nnumbers) * bytes;
+    if (r->a->rows && p->every_row)
+        memset(r->terms, 0, (size_t)(GROUP * p->most_sums) * CHUNK_BYTES);
+}
+
+/* Terms have room for GROUP chunks. */
+static int64_t runner_bytes(const plan *p, int64_t size, int64_t room_bytes)
+{
+    return mem_aligned(sizeof(runner)) +
+           (int64_t)(GROUP * p->most_sums + p->ndraws + 1) * CHUNK_BYTES +
+           mem_aligned(room_bytes) + rows_bytes(p, size) + mem_aligned(p->program_bytes);
+}
+
+static int64_t shared_bytes(const plan *p, int64_t size)
+{
+    return mem_aligned(sizeof(shared)) +
+           mem_aligned((int64_t)p->nnumbers * PROG_REG_BYTES) +
+           mem_aligned(p->most_sums * count_chunks(size) * (int64_t)sizeof(double));
+}
+
+int64_t plan_scratch_bytes(const plan *p, int64_t size, int64_t room_bytes)
+{
+    return shared_bytes(p, size) + plan_work_workers(size) * runner_bytes(p, size, room_bytes);
+}
+
+runner *plan_work_make_worker(shared *s, char *memory)
+{
+    runner *r = (runner *)(void *)memory;
+    r->s = s;
+    r->p = s->p;
+    r->a = s->a;
+    r->terms = memory + mem_aligned(sizeof *r);
+    r->normals = r->terms + (int64_t)GROUP * s->p->most_sums * CHUNK_BYTES;
+    r->input = r->normals + (int64_t)s->p->ndraws * CHUNK_BYTES;
+    char *rows = r->input + CHUNK_BYTES + mem_aligned(s->a->room_bytes);
+    r->scratch = rows + rows_bytes(s->p, s->a->size);
+    if (s->p->by_rows)
+        init_rows(r, rows);
+    return r;
+}
+
+shared *plan_work_make_shared(const plan *p, const plan_arrays *a, char *memory)
+{
+    shared *s = (shared *)(void *)memory;
+    s->p = p;
+    s->a = a;
+    s->nchunks = count_chunks(a->size);
+    s->worker_bytes = runner_bytes(p, a->size, a->room_bytes);
+    memset(s->number, 0, sizeof s->number);
+    for (int i = 0; i < 2 * PLAN_MAX_NUMBERS; i++)
+        s->cell[i] = &s->number[i];
+    s->copies = memory + mem_aligned(sizeof *s);
+    s->blocks =
+        (double *)(void *)(s->copies + mem_aligned((int64_t)p->nnumbers * PROG_REG_BYTES));
+    s->workers = memory + shared_bytes(p, a->size);
+    return s;
+}
+
+runner *plan_work_worker(shared *s, int worker)
+{
+    return (runner *)(void *)(s->workers + worker * s->worker_bytes);
+}
+
+/* ---- Chunks ---------------------------------------------------------------------------------- */
+
+/* Standard normal numbers for the elements from … of the array. */
+static char *draw(runner *r, int which, int64_t from, int64_t n)
+{
+    char *to = r->normals + (int64_t)which * CHUNK_BYTES;
+    uint64_t at = (uint64_t)r->a->t * PLAN_MAX_DRAWS + (uint64_t)which;
+    for (int64_t i = 0; i < n; i++) {
+        double z = philox_normal(philox_at(r->a->seed, PHILOX_RULES, at, (uint64_t)(from + i)));
+        if (r->p->type == PROG_F32)
+            ((float *)(void *)to)[i] = (float)z;
+        else
+            ((double *)(void *)to)[i] = z;
+    }
+    return to;
+}
+
+static char *print_at(const plan_arrays *a, int slot, const chunk *c)
+{
+    int i = slot % PLAN_PRESENT - PLAN_PRINT;
+    int64_t first = slot >= PLAN_PRESENT ? c->at : c->from;
+    return (char *)a->prints[i] + first * kv_dtype_bytes(a->print_dtypes[i]);
+}
+
+char *plan_work_terms(const runner *r, const plan_pass *pass, int sum, int64_t term)
+{
+    return r->terms + (int64_t)sum * GROUP * CHUNK_BYTES +
+           term * (int64_t)plan_work_number_bytes(r->p, pass->sum[sum]);
+}
+
+char *plan_work_number(const runner *r, int i)
+{
+    return r->p->by_rows ? r->batch.spread + (int64_t)i * CHUNK_BYTES
+                         : r->s->copies + (int64_t)i * PROG_REG_BYTES;
+}
+
+/* The address at which a chunk of a slot begins. */
+static void *slot_at(runner *r, const plan_pass *pass, int slot, const chunk *c)
+{
+    const plan_arrays *a = r->a;
+    int64_t from = c->from, bytes = plan_work_state_bytes(r->p);
+    if (slot >= PLAN_PRIVATE + PLAN_MAX_NUMBERS)
+        return plan_work_terms(r, pass, slot - PLAN_PRIVATE - PLAN_MAX_NUMBERS, c->term);
+    if (slot >= PLAN_PRIVATE)
+        return plan_work_number(r, slot - PLAN_PRIVATE);
+    if (slot % PLAN_PRESENT >= PLAN_PRINT)
+        return print_at(a, slot, c);
+    slot %= PLAN_PRESENT;
+    if (slot == PLAN_STORED)
+        return (char *)a->stored + from * kv_dtype_bytes(a->stored_dtype);
+    if (slot == PLAN_INPUT)
+        return (void *)(uintptr_t)c->input; /* only read */
+    if (slot == PLAN_WEIGHT)
+        return (char *)a->weight + from * kv_dtype_bytes(a->weight_dtype);
+    if (slot >= PLAN_NORMAL)
+        return draw(r, slot - PLAN_NORMAL, from, c->n);
+    return (char *)a->states[slot - PLAN_STATE] + from * bytes;
+}
+
+void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c)
+{
+    void *arrays[PLAN_MAX_SLOTS];
+    for (int s = 0; s < pass->nslots; s++)
+        arrays[s] = slot_at(r, pass, pass->slot[s], c);
+    if (r->a->far)
+        prog_run_far(pass->elements, arrays, c->n, r->scratch);
+    else
+        prog_run(pass->elements, arrays, c->n, r->scratch);
+}

@@ -1,0 +1,99 @@
+/* A run of a plan from inside: its memory, and one chunk of a pass. */
+#ifndef VM_PLAN_WORK_H
+#define VM_PLAN_WORK_H
+
+#include "base/mem.h"
+#include "vm/plan_pass.h"
+
+/* A sum in the making: blocks of PLAN_CHUNK elements, whatever the pieces it comes in. */
+typedef struct total {
+    double block, sum; /* hold numbers of the sum's type */
+    int64_t n;         /* elements of the block so far */
+} total;
+
+/* Chunks that a worker takes at a time; as many sums run side by side. */
+enum { GROUP = KERNEL_LANES };
+
+/* Chunks of a part of the work of a large array. */
+enum { PART_CHUNKS = 16 };
+
+enum { CHUNK_BYTES = PLAN_CHUNK * 8 };
+
+/* Rows that a worker works on together. */
+typedef struct batch {
+    int64_t n;
+    int64_t *row, *k; /* of each: which row it is, and which of the present ones, or -1 */
+    bool whole;       /* they are neighbours, and present */
+    void *cell[2 * PLAN_MAX_NUMBERS]; /* of each number, one for each row */
+    char *spread;                     /* of each number, a chunk: for each element its row's */
+} batch;
+
+/* The memory that all workers of a run share. */
+typedef struct shared {
+    const plan *p;
+    const plan_arrays *a;
+    uint64_t number[2 * PLAN_MAX_NUMBERS]; /* each in its own type, at the cell's start */
+    void *cell[2 * PLAN_MAX_NUMBERS];      /* the cells, as arrays for the programs over numbers */
+    char *copies;                          /* a block of copies of each number */
+    double *blocks; /* of each sum, the result of each chunk of a whole array */
+    char *workers;  /* their memory, worker_bytes each */
+    int64_t nchunks, worker_bytes;
+} shared;
+
+/* The memory of one worker. */
+typedef struct runner {
+    shared *s;
+    const plan *p;
+    const plan_arrays *a;
+    total totals[PLAN_MAX_NUMBERS];
+    char *terms;   /* GROUP chunks of terms of each sum */
+    char *normals; /* a chunk for each draw */
+    char *input;   /* a chunk of the input, and its room */
+    void *scratch; /* of the programs */
+    batch batch;   /* of rules by rows */
+} runner;
+
+/* The elements of a chunk: n of them from `from` on in the whole array, which are those from `at`
+ * on among what the pass goes through. input: their part of the input, if the pass reads it. term:
+ * where their terms go. */
+typedef struct chunk {
+    int64_t from, at, n;
+    const void *input;
+    int64_t term;
+} chunk;
+
+/* Of one element of number i. */
+static inline size_t plan_work_number_bytes(const plan *p, int i)
+{
+    return p->number_type[i] == PROG_F32 ? 4 : 8;
+}
+
+/* Of an element of a state. */
+static inline int64_t plan_work_state_bytes(const plan *p)
+{
+    return p->type == PROG_F64 || p->type == PROG_I64 ? 8 : 4;
+}
+
+/* Workers that a run over arrays of so many elements has. */
+int plan_work_workers(int64_t size);
+
+/* Makes what the workers share at the beginning of memory of plan_scratch_bytes, then each worker
+ * in its own part, from s->workers on. */
+shared *plan_work_make_shared(const plan *p, const plan_arrays *a, char *memory);
+runner *plan_work_make_worker(shared *s, char *memory);
+
+/* Rows of a batch: they fill a chunk, or their sums run side by side. */
+int64_t plan_work_batch_rows(const plan_arrays *a);
+
+runner *plan_work_worker(shared *s, int worker);
+
+/* The address of the terms of a sum that are `term` elements behind the first. */
+char *plan_work_terms(const runner *r, const plan_pass *pass, int sum, int64_t term);
+
+/* The chunk that programs over elements read number i from. */
+char *plan_work_number(const runner *r, int i);
+
+/* The elements' program of a pass on one chunk. */
+void plan_work_chunk(runner *r, const plan_pass *pass, const chunk *c);
+
+#endif

@@ -1,0 +1,35 @@
+/* The launcher says in $KVSTORE_SERVERS how many ranks only serve; they are the last ones. */
+#include "distributed/server_ranks.h"
+
+#include <stdlib.h>
+
+#include "distributed/environment.h"
+#include "distributed/net.h"
+
+int server_dedicated(void)
+{
+    const char *text = environment(ENV_SERVERS);
+    int n = text ? atoi(text) : 0;
+    return n > 0 && n < net_size() ? n : 0;
+}
+
+int server_workers(void)
+{
+    return net_size() - server_dedicated();
+}
+
+int server_count(void)
+{
+    return server_dedicated() ? server_dedicated() : net_size();
+}
+
+int server_rank(int i)
+{
+    return server_dedicated() ? server_workers() + i : i;
+}
+
+bool server_here(int *i)
+{
+    *i = net_rank() - (server_dedicated() ? server_workers() : 0);
+    return *i >= 0;
+}

@@ -1,0 +1,101 @@
+/* The plugin: the store types of several machines over Open MPI. */
+#include "distributed/types.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "distributed/request.h"
+#include "distributed/server.h"
+#include "distributed/states.h"
+
+static const char *const sync_names[] = {"dist_sync", "dist", NULL};
+static const char *const async_names[] = {"dist_async", NULL};
+static const char *const device_names[] = {"dist_device_sync", "dist_sync_device", NULL};
+static const char *const device_async_names[] = {"dist_device_async", "dist_async_device", NULL};
+static const char *const horovod_names[] = {"horovod", NULL};
+static const char *const byteps_names[] = {"byteps", NULL};
+
+enum {
+    CAN = KV_CAN_OPTIMIZER | KV_CAN_STATES | KV_CAN_ROW_SPARSE | KV_CAN_GRADIENT_COMPRESSION
+};
+
+static kv_type_ops tables[6];
+
+/* Before records come: see net_open. */
+static int begin(kv_err *e)
+{
+    static const net_taker requests = {.take = {[LINK_VALUE] = request_take,
+                                                [LINK_DONE] = request_take,
+                                                [LINK_FAILED] = request_take},
+                                       .lost = request_lost};
+    net_add_taker(&requests);
+    return server_open(e);
+}
+
+static const dist_type types[] = {
+    {&tables[0], .begin = begin},
+    {&tables[1], .begin = begin, .is_async = true},
+    {&tables[2], .begin = begin, .device = true},
+    {&tables[3], .begin = begin, .device = true, .is_async = true},
+    {&tables[4], .begin = begin, .device = true, .sums = true},
+    {&tables[5], .begin = begin, .device = true, .sums = true},
+};
+
+/* One open function a type: a table has no place for an argument. */
+#define OPEN(i)                                                                                    \
+    static int open_##i(kv *store, const kv_opt *opts, int nopts, void **self, kv_err *e)          \
+    {                                                                                              \
+        return worker_open(store, &types[i], opts, nopts, self, e);                                \
+    }
+OPEN(0)
+OPEN(1)
+OPEN(2)
+OPEN(3)
+OPEN(4)
+OPEN(5)
+
+static void fill_table(int i, const char *const *names,
+                       int (*open)(kv *, const kv_opt *, int, void **, kv_err *))
+{
+    tables[i] = (kv_type_ops){
+        .size = sizeof tables[i],
+        .version = KV_TYPE_VERSION,
+        .names = names,
+        .capabilities = types[i].sums ? 0 : CAN,
+        .open = open,
+        .close = worker_close,
+        .init = types[i].sums ? NULL : worker_init,
+        .push = types[i].sums ? NULL : worker_push,
+        .pull = types[i].sums ? NULL : worker_pull,
+        .pushpull = types[i].sums ? worker_pushpull : NULL,
+        .broadcast = types[i].sums ? worker_broadcast : NULL,
+        .rank = worker_rank,
+        .num_workers = worker_count,
+        .row_sparse_pull = types[i].sums ? NULL : worker_pull_rows,
+        .await_key = types[i].sums ? NULL : worker_await_key,
+        .barrier = worker_barrier,
+        .done = worker_done,
+        .cluster = worker_cluster,
+        .settings = worker_settings,
+        .send_command = worker_command,
+        .set_optimizer = types[i].sums ? NULL : worker_set_optimizer,
+        .serve = server_run,
+        .visit_states = types[i].sums ? NULL : states_visit,
+    };
+}
+
+int kv_plugin_init(const kv_host *lib, kv_err *e);
+
+int kv_plugin_init(const kv_host *lib, kv_err *e)
+{
+    int rc = KV_OK;
+    fill_table(0, sync_names, open_0);
+    fill_table(1, async_names, open_1);
+    fill_table(2, device_names, open_2);
+    fill_table(3, device_async_names, open_3);
+    fill_table(4, horovod_names, open_4);
+    fill_table(5, byteps_names, open_5);
+    for (int i = 0; i < 6 && !rc; i++)
+        rc = lib->register_type(&tables[i], e);
+    return rc;
+}

@@ -1,0 +1,326 @@
+/* The keys that a rank knows, and their places: it asks the coordinator for the keys of other
+ * ranks, and makes keys that no rank has. */
+#include "distributed/worker_keys.h"
+
+#include <string.h>
+
+#include "array/device.h"
+#include "base/kv_assert.h"
+#include "base/mem.h"
+#include "core/call.h"
+#include "distributed/checkpoint_kept.h"
+#include "distributed/server_ranks.h"
+#include "distributed/types.h"
+
+/* ---- Calls ---- */
+
+net_call worker_call(const worker *w, int server, dist_ask what)
+{
+    return (net_call){.rank = server_rank(server), .what = what, .store = w->number,
+                      .name = ask_name(what)};
+}
+
+/* The same call to every server. */
+int worker_call_all(const worker *w, net_call c, kv_err *e)
+{
+    int n = server_count();
+    net_call *calls = mem_alloc(n, sizeof *calls, e);
+    if (!calls)
+        return KV_E_MEMORY;
+    for (int i = 0; i < n; i++) {
+        calls[i] = c;
+        calls[i].rank = server_rank(i);
+        calls[i].store = w->number;
+        calls[i].name = ask_name((dist_ask)c.what);
+    }
+    int rc = net_calls_wait(calls, n, NULL, NULL, e);
+    mem_free(calls);
+    return rc;
+}
+
+int worker_ask(const worker *w, dist_ask what, link_args args, const buf *b, void **reply,
+               int64_t *bytes, kv_err *e)
+{
+    net_call c = worker_call(w, 0, what);
+    c.args = args;
+    c.data = b ? b->data : NULL;
+    c.bytes = b ? (int64_t)b->len : 0;
+    return net_call_wait(&c, reply, bytes, e);
+}
+
+/* ---- Keys ---- */
+
+/* The way in which a rule lets keys be cut. Without rounds every part counts its own updates, so a
+ * number that all keys share would advance once for each part. */
+place_need worker_need(const worker *w, const kv_rule *rule)
+{
+    static const place_need needs[] = {[RULE_CUT_ANYWHERE] = PLACE_ANYWHERE,
+                                       [RULE_CUT_BY_ROWS] = PLACE_BY_ROWS,
+                                       [RULE_CUT_NOWHERE] = PLACE_WHOLE};
+    if (w->how.is_async && rule_has_state(rule->ast, STATE_SHARED))
+        return PLACE_WHOLE;
+    return needs[rule_cuts(rule->ast)];
+}
+
+/* An array without memory for its elements. */
+static int new_shape(kv_array **out, const ask_key *k, kv_err *e)
+{
+    static const char nothing;
+    kv_dtype dtype = (kv_dtype)k->dtype;
+    if (k->storage == KV_ROW_SPARSE)
+        return kv_array_new_sparse(out, dtype, k->ndim, k->shape, 0, NULL, (kv_ctx){KV_CPU, 0}, e);
+    return kv_array_wrap(out, (void *)(uintptr_t)&nothing, dtype, k->ndim, k->shape,
+                         (kv_ctx){KV_CPU, 0}, NULL, NULL, e);
+}
+
+static int add_key(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
+{
+    slot_table *t = &w->store->slots;
+    kv_array *shape = NULL;
+    int rc = slot_check_kind(t, key, e);
+    if (!rc)
+        rc = mem_grow(&w->keys, &w->keys_cap, t->n + 1, sizeof *w->keys, e);
+    if (!rc)
+        rc = new_shape(&shape, k, e);
+    if (!rc && (rc = slot_add(t, key, shape, e)))
+        kv_array_unref(shape);
+    if (!rc) {
+        w->keys[t->n - 1] = (worker_key){.place = k->place};
+        checkpoint_know(w, t->n - 1);
+    }
+    return rc;
+}
+
+int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
+{
+    int64_t i = slot_find(&w->store->slots, key, -1);
+    if (i < 0)
+        return add_key(w, k, key, e) ? -1 : w->store->slots.n - 1;
+    worker_key *known = &w->keys[i];
+    kv_assert(i < w->keys_cap, "slot %lld is known, and where %lld keys live", (long long)i,
+              (long long)w->keys_cap);
+    if (known->place.first != k->place.first) {
+        known->place = k->place; /* its rounds begin anew there */
+        known->pushes = known->pulls = 0;
+    }
+    return i;
+}
+
+/* Adds the keys that a call lists, each followed by its place. */
+static int add_keys(worker *w, const char *at, int64_t bytes, kv_err *e)
+{
+    const char *end = at + bytes;
+    while (at < end) {
+        kv_key key;
+        const ask_key *k = ask_get_key(&at, end, &key);
+        if (!k)
+            return ask_malformed(e);
+        if (worker_know(w, k, &key, e) < 0)
+            return (int)e->code;
+    }
+    return KV_OK;
+}
+
+ask_key worker_key_like(const worker *w, const kv_key *key, const kv_array *a)
+{
+    ask_key k = {.id = key->name ? 0 : key->id,
+                  .dtype = a->dtype,
+                  .storage = a->storage,
+                  .ndim = a->ndim};
+    memcpy(k.shape, a->shape, a->ndim * sizeof *a->shape);
+    if (w->store->updater.kind == UPDATER_RULE)
+        k.need = (uint8_t)worker_need(w, w->store->updater.optimizer->rule);
+    return k;
+}
+
+/* Asks the coordinator for places of keys that no rank has, in `list`, and completes them. Keys
+ * that are there already have no place; where they must not be, for init, that is an error. */
+int worker_place_keys(worker *w, const kv_key *keys, int64_t n, ask_key *list, bool inits,
+                      kv_err *e)
+{
+    buf b = {0};
+    void *reply = NULL;
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < n; i++)
+        ask_put_key(&b, &list[i], keys[i].name);
+    int rc = buf_check(&b, e);
+    if (!rc)
+        rc = worker_ask(w, ASK_PLACE, (link_args){.inits = inits}, &b, &reply, &bytes, e);
+    if (!rc && bytes != n * (int64_t)sizeof(place))
+        rc = ask_malformed(e);
+    for (int64_t i = 0; i < n && !rc; i++)
+        list[i].place = ((const place *)reply)[i];
+    mem_free(reply);
+    buf_release(&b);
+    return rc;
+}
+
+/* Sends the first values of keys to the servers of their parts. */
+int worker_send_values(const worker *w, const kv_pairs *pairs, const ask_key *list, bool inits,
+                       kv_err *e)
+{
+    int servers = w->how.servers, rc = KV_OK;
+    buf *b = mem_zalloc(servers, sizeof *b, e);
+    net_call *calls = mem_alloc(servers, sizeof *calls, e);
+    int used = 0;
+    if (!b || !calls)
+        rc = KV_E_MEMORY;
+    for (int64_t i = 0; i < pairs->n && !rc; i++)
+        for (int32_t p = 0; p < list[i].place.nparts && !rc; p++)
+            if (list[i].place.first >= 0)
+                rc = ask_put_slot(&b[place_server(&list[i].place, p, servers)], &list[i],
+                                  pairs->keys[i].name, p, pairs->arrays[i], e);
+    for (int s = 0; s < servers && !rc; s++) {
+        if (!b[s].len)
+            continue;
+        calls[used] = worker_call(w, s, ASK_INIT);
+        calls[used].args.inits = inits;
+        calls[used].data = b[s].data;
+        calls[used++].bytes = (int64_t)b[s].len;
+    }
+    if (!rc && used)
+        rc = net_calls_wait(calls, used, NULL, NULL, e);
+    for (int s = 0; b && s < servers; s++)
+        buf_release(&b[s]);
+    mem_free(b);
+    mem_free(calls);
+    return rc;
+}
+
+/* Makes keys that no rank has yet, with these values; where nothing is stored, with their
+ * shapes. */
+int worker_make_keys(worker *w, const kv_pairs *pairs, bool inits, kv_err *e)
+{
+    const kv_key *keys = pairs->keys;
+    int64_t n = pairs->n;
+    buf b = {0};
+    ask_key *list = mem_alloc(n, sizeof *list, e);
+    if (!list)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        list[i] = worker_key_like(w, &keys[i], pairs->arrays[i]);
+    int rc = worker_place_keys(w, keys, n, list, inits, e);
+    if (!rc && !w->how.sums)
+        rc = worker_send_values(w, pairs, list, inits, e);
+    for (int64_t i = 0; i < n; i++)
+        if (list[i].place.first >= 0)
+            ask_put_key(&b, &list[i], keys[i].name);
+    if (!rc && (rc = buf_check(&b, e)) == KV_OK && b.len)
+        rc = worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
+    if (!rc)
+        rc = add_keys(w, buf_text(&b), (int64_t)b.len, e);
+    buf_release(&b);
+    mem_free(list);
+    return rc;
+}
+
+/* Asks for keys that the first worker makes; any: or another worker, by a push. */
+int worker_ask_keys(worker *w, const kv_key *keys, int64_t n, bool any, kv_err *e)
+{
+    buf b = {0};
+    void *reply = NULL;
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < n; i++)
+        ask_put_key(&b, &(ask_key){.id = keys[i].id}, keys[i].name);
+    int rc = buf_check(&b, e);
+    if (!rc)
+        rc = worker_ask(w, ASK_FIND, (link_args){.any = any}, &b, &reply, &bytes, e);
+    if (!rc)
+        rc = add_keys(w, reply, bytes, e);
+    mem_free(reply);
+    buf_release(&b);
+    return rc;
+}
+
+static int unknown_key(const kv_key *key, kv_err *e)
+{
+    char text[SLOT_KEY_TEXT];
+    kv_err_set(e, KV_E_KEY, "key %s was never initialised", slot_key_text(text, key));
+    return kv_err_key(e, key);
+}
+
+/* Makes keys for a push. They begin as zeros, which no sum will contain. */
+static int make_zeros(worker *w, const kv_pairs *like, kv_err *e)
+{
+    int64_t n = like->n;
+    kv_array **zeros = mem_zalloc(n, sizeof *zeros, e);
+    int rc = zeros ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < n && !rc; i++) {
+        const kv_array *a = like->arrays[i];
+        kv_ctx cpu = {KV_CPU, 0};
+        rc = a->storage == KV_ROW_SPARSE
+                 ? kv_array_new_sparse(&zeros[i], a->dtype, a->ndim, a->shape, 0, NULL, cpu, e)
+                 : kv_array_new(&zeros[i], a->dtype, a->ndim, a->shape, cpu, e);
+    }
+    if (!rc)
+        rc = worker_make_keys(w, &(kv_pairs){like->keys, zeros, n}, false, e);
+    for (int64_t i = 0; zeros && i < n; i++)
+        kv_array_unref(zeros[i]);
+    mem_free(zeros);
+    return rc;
+}
+
+/* The pairs whose keys this rank does not know, each key once. */
+typedef struct missing {
+    kv_key *keys;
+    kv_array **like;
+    int64_t n;
+} missing;
+
+static int collect_missing(const worker *w, const kv_pairs *p, bool makes, const int64_t *numbers,
+                           missing *m, kv_err *e)
+{
+    map seen = {0};
+    *m = (missing){.keys = mem_alloc(p->n, sizeof *m->keys, e),
+                   .like = mem_alloc(p->n, sizeof *m->like, e)};
+    int rc = m->keys && m->like ? KV_OK : KV_E_MEMORY;
+    for (int64_t i = 0; i < p->n && !rc; i++) {
+        if (numbers[i] >= 0 || map_get(&seen, p->keys[i]) >= 0)
+            continue;
+        if ((rc = slot_check_kind(&w->store->slots, &p->keys[i], e)))
+            break;
+        rc = map_put(&seen, p->keys[i], m->n, e);
+        m->keys[m->n] = p->keys[i];
+        m->like[m->n++] = makes ? p->arrays[i] : NULL;
+    }
+    map_release(&seen);
+    return rc;
+}
+
+int worker_find(worker *w, const kv_pairs *pairs, bool makes, int64_t *numbers, kv_err *e)
+{
+    const kv_key *keys = pairs->keys;
+    slot_table *t = &w->store->slots;
+    int64_t n = pairs->n, absent = 0, guess = 0;
+    for (int64_t i = 0; i < n; i++) {
+        numbers[i] = slot_find(t, &keys[i], guess);
+        absent += numbers[i] < 0;
+        guess = numbers[i] + 1;
+    }
+    if (absent == 0)
+        return KV_OK;
+    missing m;
+    int rc = collect_missing(w, pairs, makes, numbers, &m, e);
+    const kv_pairs like = {m.keys, m.like, m.n};
+    if (!rc && makes) {
+        rc = w->how.sums ? worker_make_keys(w, &like, false, e) : make_zeros(w, &like, e);
+        if (!rc)
+            rc = worker_ask_keys(w, m.keys, m.n, true, e);
+    } else if (!rc && net_rank() == 0) {
+        rc = unknown_key(&m.keys[0], e); /* rank 0 makes all keys, so it would know this one */
+    } else if (!rc) {
+        rc = worker_ask_keys(w, m.keys, m.n, false, e);
+    }
+    mem_free(m.keys);
+    mem_free(m.like);
+    for (int64_t i = 0; i < n && !rc; i++)
+        if (numbers[i] < 0 && (numbers[i] = slot_find(t, &keys[i], -1)) < 0)
+            rc = unknown_key(&keys[i], e);
+    return rc;
+}
+
+int worker_await_key(void *self, const kv_key *key, kv_err *e)
+{
+    int64_t number;
+    return worker_find(self, &(kv_pairs){key, NULL, 1}, false, &number, e);
+}

@@ -1,0 +1,198 @@
+/* Optimizers, and the barrier: an optimizer may need keys to move, and behind the barrier all ranks
+ * know where they are. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/kv_rule.h"
+#include "distributed/backpressure.h"
+#include "distributed/types.h"
+#include "distributed/worker_keys.h"
+
+/* ---- Optimizers ---- */
+
+/* Asks for a place where a key that was cut is one part. */
+static int place_whole(worker *w, const kv_key *key, ask_key *k, kv_err *e)
+{
+    k->need = PLACE_WHOLE;
+    int rc = worker_place_keys(w, key, 1, k, false, e);
+    if (!rc && k->place.first < 0)
+        rc = kv_err_set(e, KV_E_INTERNAL, "a key that was cut stays where it is");
+    return rc;
+}
+
+static int tell_ready(worker *w, const kv_key *key, const ask_key *k, kv_err *e)
+{
+    buf b = {0};
+    ask_put_key(&b, k, key->name);
+    int rc = buf_check(&b, e);
+    if (!rc)
+        rc = worker_ask(w, ASK_READY, (link_args){0}, &b, NULL, NULL, e);
+    buf_release(&b);
+    return rc;
+}
+
+/* Moves a key from its parts to one server. */
+static int make_whole(worker *w, int64_t number, kv_err *e)
+{
+    const slot *s = &w->store->slots.items[number];
+    place old = w->keys[number].place;
+    kv_key key = s->key;
+    kv_array *value = NULL;
+    ask_key k = worker_key_like(w, &key, s->stored);
+    int rc = worker_pull_stored(w, s, &value, e);
+    if (!rc)
+        rc = place_whole(w, &key, &k, e);
+    if (!rc)
+        rc = worker_send_values(w, &(kv_pairs){&key, &value, 1}, &k, false, e);
+    if (!rc)
+        rc = tell_ready(w, &key, &k, e);
+    kv_array_unref(value);
+    if (rc)
+        return rc;
+    worker_know(w, &k, &key, e);
+    return worker_call_all(w, (net_call){.what = ASK_DROP, .args.drop = {old.first, old.nparts}},
+                           e);
+}
+
+/* The optimizer that rank 0 waits with, and the first key that has to move for it. */
+typedef struct whole_wait {
+    worker *w;
+    const kv_key *key;
+} whole_wait;
+
+/* Deadlock: a rank that pushes again waits for rank 0, which waits for it at the optimizer. */
+static int refuse_if_missed(void *arg, kv_err *e)
+{
+    const whole_wait *x = arg;
+    char text[SLOT_KEY_TEXT];
+    backpressure_missed who;
+    int rc = backpressure_missed_by(x->w, &who, e);
+    if (rc || who.rank < 0 || who.in_call)
+        return rc;
+    kv_err_set(e, KV_E_VALUE,
+               "rank %d pushes and does not set this optimizer, for which key %s has to move",
+               who.rank, slot_key_text(text, x->key));
+    return kv_err_hint(e, "set it before init, on all ranks, or while the others are at a barrier");
+}
+
+/* Waits until all other ranks have come to the optimizer or are at a barrier: then no push is on
+ * its way while keys move. */
+static int wait_for_all(worker *w, const kv_key *key, kv_err *e)
+{
+    whole_wait x = {w, key};
+    net_call c = worker_call(w, 0, ASK_BARRIER);
+    kv_err unused = {0};
+    c.args.barrier = ASK_HOLD;
+    c.meanwhile = refuse_if_missed;
+    c.arg = &x;
+    int rc = net_call_wait(&c, NULL, NULL, e);
+    net_call leave = worker_call(w, 0, ASK_BARRIER);
+    leave.args.barrier = ASK_HOLD_ENDS;
+    if (rc == KV_E_VALUE)
+        net_call_wait(&leave, NULL, NULL, &unused);
+    return rc;
+}
+
+/* Rank 0 moves the keys that do not fit. */
+static int make_whole_for(worker *w, place_need need, kv_err *e)
+{
+    int rc = KV_OK;
+    bool met = w->done;
+    for (int64_t i = 0; i < w->store->slots.n && !rc; i++) {
+        if (place_fits(&w->keys[i].place, need))
+            continue;
+        if (!met)
+            rc = wait_for_all(w, &w->store->slots.items[i].key, e);
+        met = true;
+        if (!rc)
+            rc = make_whole(w, i, e);
+    }
+    return rc;
+}
+
+/* The other ranks learn afterwards where the keys are. */
+static int find_whole_for(worker *w, place_need need, kv_err *e)
+{
+    int64_t n = 0;
+    kv_key *cut = mem_alloc(w->store->slots.n, sizeof *cut, e);
+    if (!cut)
+        return KV_E_MEMORY;
+    for (int64_t i = 0; i < w->store->slots.n; i++)
+        if (!place_fits(&w->keys[i].place, need))
+            cut[n++] = w->store->slots.items[i].key;
+    int rc = n ? worker_ask_keys(w, cut, n, true, e) : KV_OK;
+    mem_free(cut);
+    return rc;
+}
+
+/* Finds how an optimizer that is to be set lets keys be cut; kv_type_ops tells its arguments. */
+static int find_need(const worker *w, const char *kind, const char *text, place_need *need,
+                     kv_err *e)
+{
+    kv_rule *rule = NULL;
+    int rc = KV_OK;
+    if (strcmp(kind, "optimizer") == 0)
+        rc = builtin_rule(&rule, text, e);
+    else if (strcmp(kind, "rule") == 0)
+        rc = kv_rule_new(&rule, text, NULL, 0, 0, e);
+    *need = rule ? worker_need(w, rule) : PLACE_ANYWHERE;
+    kv_rule_free(rule);
+    return rc;
+}
+
+int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
+                         int nparams, kv_err *e)
+{
+    worker *w = self;
+    buf b = {0};
+    int64_t epoch = w->epochs + 1;
+    place_need need;
+    int rc = find_need(w, kind, text, &need, e);
+    if (rc)
+        return rc;
+    engine_wait_group(&w->store->calls.group, 0);
+    buf_put(&b, kind, strlen(kind) + 1);
+    buf_put(&b, text, strlen(text) + 1);
+    for (int i = 0; i < nparams; i++) {
+        buf_put(&b, params[i].name, strlen(params[i].name) + 1);
+        buf_put(&b, params[i].value, strlen(params[i].value) + 1);
+    }
+    rc = buf_check(&b, e);
+    if (!rc && net_rank() == 0)
+        rc = make_whole_for(w, need, e);
+    if (!rc && net_rank() == 0)
+        rc = worker_call_all(
+            w, (net_call){.what = ASK_OPTIMIZER, .data = b.data, .bytes = (int64_t)b.len}, e);
+    if (!rc) {
+        net_call c = worker_call(w, 0, ASK_EPOCH);
+        c.args.optimizers = epoch;
+        rc = net_call_wait(&c, NULL, NULL, e);
+    }
+    w->epochs += rc == KV_OK;
+    if (!rc && net_rank() != 0)
+        rc = find_whole_for(w, need, e);
+    buf_release(&b);
+    return rc;
+}
+
+/* ---- The barrier ---- */
+
+/* Keys may have moved meanwhile for an optimizer that rank 0 alone has set. */
+int worker_barrier(void *self, kv_err *e)
+{
+    worker *w = self;
+    void *reply = NULL;
+    int64_t bytes = 0;
+    int rc = KV_OK;
+    if (!w->done)
+        rc = worker_ask(w, ASK_BARRIER, (link_args){0}, NULL, &reply, &bytes, e);
+    if (!rc && bytes == sizeof(ask_met)) {
+        const ask_met *met = reply;
+        w->epochs = met->epochs;
+        if (met->moves != w->moves)
+            rc = find_whole_for(w, PLACE_WHOLE, e);
+        w->moves = rc ? w->moves : met->moves;
+    }
+    mem_free(reply);
+    return rc;
+}

@@ -1,0 +1,53 @@
+# The way of a push: how many functions stand on the stack between kv_push and the kernel that sums.
+
+load ../cli/help
+
+setup_file()
+{
+    file_needs gdb || return 0
+    gdb -batch -ex run --args true 2>&1 | grep -q 'exited normally' || skip_file "gdb may not run programs here"
+}
+
+# The number of frames from `sum_elements` in lib/cpu/sum.c to `kv_push`, both counted, functions that the
+# compiler has put into others as well.
+frames()
+{
+    gdb -batch -ex 'set breakpoint pending on' -ex 'break sum_elements if nsrc == 2' -ex run -ex bt \
+        --args "$build/kvctl" -c "$1" 2>&1 | sed -n '/^#0 /,/ kv_push (/p' | grep -c '^#'
+}
+
+@test "frames: a push has at most 12 frames between kv_push and the kernel that sums" {
+    run frames 'create; init 3 ones(2,3); push 3 [ones(2,3), ones(2,3)]'
+    assert_success
+    [ "$output" -ge 5 ]
+    [ "$output" -le 12 ]
+}
+
+@test "frames: a push with a rule has at most 14" {
+    run frames 'create; init 3 ones(2,3); set-optimizer sgd; push 3 [ones(2,3), ones(2,3)]'
+    assert_success
+    [ "$output" -ge 5 ]
+    [ "$output" -le 14 ]
+}
+
+# The functions of src/ on the stacks of gdb's output, less the loop of the net's thread.
+functions()
+{
+    sed -n 's/^#[0-9]* *\(0x[0-9a-f]* in \)\?\([a-z_]*\) (.* at src\/.*/\2/p' | grep -v '^run_thread$'
+}
+
+@test "frames: a push on several machines passes at most 20 functions of src" {
+    [ -e "$build/kvstore_mpi.so" ] || skip "built without MPI"
+    command -v mpirun >/dev/null || skip "there is no mpirun"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    run timeout 100 mpirun --oversubscribe --bind-to none -x KVSTORE_SERVERS=1 -x KVSTORE_DEADLINE=0 \
+        -n 1 gdb -batch -x "$top/tests/house/gdb/worker.gdb" --args "$build/kvctl" \
+        -c 'create dist_sync; init 3 zeros(8); push 3 ones(8); wait' \
+        : -x KVSTORE_SERVERS=1 -x KVSTORE_DEADLINE=0 -n 1 gdb -batch -x "$top/tests/house/gdb/server.gdb" --args "$build/kvctl" serve
+    assert_success
+    passed=$(functions <<<"$output" | sort -u)
+    for name in kv_push send_elements rounds_push server_add_up server_flush request_look_at_end; do
+        grep -qx $name <<<"$passed"
+    done
+    [ "$(wc -l <<<"$passed")" -le 20 ]
+}

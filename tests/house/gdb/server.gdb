@@ -1,0 +1,16 @@
+# The way of a push on the rank that serves (src/README.md).
+set pagination off
+set breakpoint pending on
+break rounds_push
+run
+bt
+delete
+break sum_elements
+continue
+bt
+delete
+break link_commit
+continue
+bt
+delete
+continue

@@ -1,0 +1,188 @@
+/* Fixtures of the tests of stores: stores, keys, arrays of one number, calls that succeed, and a
+ * folder for files. A value that is given to a call is released by it. */
+#ifndef UNIT_STORE_HELP_H
+#define UNIT_STORE_HELP_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "kvstore.h"
+#include "test_array.h"
+
+static inline kv *make(const char *type)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_OK(kv_create(type, NULL, 0, &s, &e));
+    return s;
+}
+
+static inline kv_key id(int64_t i)
+{
+    return (kv_key){.id = i};
+}
+
+static inline kv_key name(const char *text)
+{
+    return (kv_key){.name = text};
+}
+
+/* ---- Values ---- */
+
+/* An array of n elements that are all x. */
+static inline kv_array *array_full(kv_dtype dtype, int ndim, const int64_t *shape, double x,
+                                   kv_ctx ctx)
+{
+    kv_err e = {0};
+    kv_array *wide = NULL, *a = NULL;
+    void *data = NULL;
+    CHECK_OK(kv_array_new(&wide, KV_FLOAT64, ndim, shape, cpu0, &e));
+    CHECK_OK(kv_array_write(wide, &data, &e));
+    for (int64_t i = 0; i < kv_array_size(wide); i++)
+        ((double *)data)[i] = x;
+    CHECK_OK(kv_array_dup(&a, wide, dtype, ctx, &e));
+    kv_array_unref(wide);
+    return a;
+}
+
+/* A (4, 4) array of one number. */
+static inline kv_array *filled_as(kv_dtype dtype, double x, kv_ctx ctx)
+{
+    return array_full(dtype, 2, (int64_t[]){4, 4}, x, ctx);
+}
+
+static inline kv_array *filled(double x)
+{
+    return filled_as(KV_FLOAT32, x, cpu0);
+}
+
+/* Every element of a, of any dtype and storage, is want. */
+static inline void check_array(kv_array *a, double want)
+{
+    kv_err e = {0};
+    kv_array *dense = NULL, *wide = NULL;
+    CHECK_OK(kv_array_to_dense(&dense, a, &e));
+    CHECK_OK(kv_array_dup(&wide, dense, KV_FLOAT64, cpu0, &e));
+    const double *x = array_elements(wide);
+    for (int64_t i = 0; i < kv_array_size(wide); i++)
+        if (x[i] != want)
+            CHECK_INT(x[i] * 1000, want * 1000);
+    kv_array_unref(dense);
+    kv_array_unref(wide);
+}
+
+/* Both have the same bytes. */
+static inline void check_same_bytes(kv_array *a, kv_array *b)
+{
+    CHECK_INT(kv_array_bytes(a), kv_array_bytes(b));
+    CHECK(memcmp(array_elements(a), array_elements(b), (size_t)kv_array_bytes(a)) == 0);
+}
+
+/* ---- Calls ---- */
+
+static inline void init_with(kv *s, kv_key key, kv_array *value)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_init(s, &key, 1, &value, NULL, &e));
+    kv_array_unref(value);
+}
+
+/* Pushes n times the same array to one key. */
+static inline void push_n(kv *s, kv_key key, kv_array *value, int n)
+{
+    kv_err e = {0};
+    kv_key keys[8];
+    kv_array *values[8];
+    for (int i = 0; i < n; i++) {
+        keys[i] = key;
+        values[i] = value;
+    }
+    CHECK_OK(kv_push(s, keys, n, values, NULL, &e));
+    kv_array_unref(value);
+}
+
+static inline void push_one(kv *s, kv_key key, kv_array *value)
+{
+    push_n(s, key, value, 1);
+}
+
+/* Pulls into an array, and gives it back. */
+static inline kv_array *pull_into(kv *s, kv_key key, kv_array *out)
+{
+    kv_err e = {0};
+    CHECK_OK(kv_pull(s, &key, 1, &out, NULL, &e));
+    return out;
+}
+
+/* The (4, 4) elements of a key are all want. */
+static inline void check_key(kv *s, kv_key key, double want)
+{
+    kv_array *out = pull_into(s, key, filled(-99));
+    check_array(out, want);
+    kv_array_unref(out);
+}
+
+static inline void set_rule_with(kv *s, const char *text, const kv_opt *params, int n)
+{
+    kv_err e = {0};
+    kv_rule *r = NULL;
+    CHECK_OK(kv_rule_new(&r, text, "rule.kv", 3, 5, &e));
+    CHECK_OK(kv_set_rule(s, r, params, n, &e));
+    kv_rule_free(r);
+}
+
+static inline void set_rule(kv *s, const char *text)
+{
+    set_rule_with(s, text, NULL, 0);
+}
+
+/* An updater that does nothing. */
+static inline int ignore_push(void *arg, const kv_key *key, kv_array *input, kv_array *stored,
+                              kv_err *e)
+{
+    (void)arg, (void)key, (void)input, (void)stored, (void)e;
+    return KV_OK;
+}
+
+/* ---- Files ---- */
+
+/* Makes a folder the current one, so that messages do not depend on its name. */
+static inline void enter_folder(void)
+{
+    char folder[] = "/tmp/kvstore-unit-XXXXXX";
+    CHECK(mkdtemp(folder) && chdir(folder) == 0);
+}
+
+/* Removes these files, which may be absent, and the folder, in which nothing else was left. */
+static inline void leave_folder(const char *one, const char *other)
+{
+    char folder[200];
+    if (one)
+        unlink(one);
+    if (other)
+        unlink(other);
+    CHECK(getcwd(folder, sizeof folder) && chdir("/") == 0 && rmdir(folder) == 0);
+}
+
+/* Saves s, releases it, and gives what the file holds. */
+static inline kv *save_and_load(kv *s, const char *path)
+{
+    kv_err e = {0};
+    kv *t = NULL;
+    CHECK_OK(kv_save(s, path, &e));
+    kv_free(s);
+    CHECK_OK(kv_load(&t, path, &e));
+    return t;
+}
+
+/* The file at path is refused with this error. */
+static inline void check_load_fails(const char *path, kv_code code, const char *text)
+{
+    kv_err e = {0};
+    kv *s = NULL;
+    CHECK_ERR(kv_load(&s, path, &e), code, text);
+    CHECK(s == NULL);
+}
+
+#endif

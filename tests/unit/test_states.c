@@ -1,0 +1,436 @@
+/* states: what servers keep comes to a worker and goes back as an image, and one that is damaged on
+ * its way changes nothing. A worker and two servers in this process; the net is the functions at
+ * the head, which may damage a message. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "core/slot_state.h"
+#include "core/store.h"
+#include "distributed/parts.h"
+#include "distributed/states.h"
+#include "distributed/worker_keys.h"
+#include "distributed/types.h"
+#include "distributed/worker_keys.h"
+
+enum { SERVERS = 2, PARTS = 3 };
+
+/* ---- The net ---- */
+
+static server_state servers[SERVERS];
+
+/* The damage of a message: the byte at this place changes, or it ends there; -1: none. */
+static struct {
+    int64_t flip, cut;
+} damage = {-1, -1};
+
+static void damage_message(char *data, int64_t *bytes)
+{
+    if (damage.flip >= 0 && damage.flip < *bytes)
+        data[damage.flip] ^= 1;
+    if (damage.cut >= 0 && damage.cut < *bytes)
+        *bytes = damage.cut;
+}
+
+int net_call_wait(const net_call *c, void **reply, int64_t *reply_bytes, kv_err *e)
+{
+    server_state *s = &servers[c->rank];
+    buf b = {0};
+    int64_t bytes = c->bytes;
+    if (c->what == ASK_SET_STATES) {
+        buf_put(&b, c->data, (size_t)bytes);
+        damage_message(b.data, &bytes);
+        int rc = states_take(s, b.data, bytes, e);
+        buf_release(&b);
+        return rc;
+    }
+    CHECK_INT(c->what, ASK_STATES);
+    int rc = states_give(s, c->data, bytes, &b, e);
+    if (rc)
+        return rc;
+    *reply_bytes = (int64_t)b.len;
+    damage_message(b.data, reply_bytes);
+    *reply = b.data;
+    return KV_OK;
+}
+
+static int this_rank;
+static buf mail; /* the last that was sent */
+
+int net_rank(void)
+{
+    return this_rank;
+}
+
+net_call worker_call(const worker *of, int server, dist_ask ask)
+{
+    return (net_call){.rank = server, .what = ask, .store = of->number};
+}
+
+int worker_ask(const worker *of, dist_ask ask, link_args args, const buf *b, void **reply,
+               int64_t *bytes, kv_err *e)
+{
+    buf copy = {0};
+    (void)of;
+    CHECK_INT(args.mail.peer, ask == ASK_SEND);
+    if (ask == ASK_SEND) {
+        buf_clear(&mail);
+        buf_put(&mail, b->data, b->len);
+        return buf_check(&mail, e);
+    }
+    CHECK_INT(ask, ASK_RECEIVE);
+    buf_put(&copy, mail.data, mail.len);
+    *bytes = (int64_t)copy.len;
+    damage_message(copy.data, bytes);
+    *reply = copy.data;
+    return KV_OK;
+}
+
+ask_key worker_key_like(const worker *of, const kv_key *key, const kv_array *a)
+{
+    (void)of;
+    return (ask_key){.id = key->id, .dtype = a->dtype, .ndim = a->ndim,
+                     .shape = {a->shape[0], a->shape[1]}};
+}
+
+part *parts_find(const server_state *s, int64_t id)
+{
+    return id >= 0 && id < s->nparts ? s->parts[id] : NULL;
+}
+
+int64_t worker_know(worker *w, const ask_key *k, const kv_key *key, kv_err *e)
+{
+    int64_t i = slot_find(&w->store->slots, key, -1);
+    (void)k;
+    if (i < 0)
+        kv_err_set(e, KV_E_KEY, "the key is new");
+    return i;
+}
+
+int worker_set_optimizer(void *self, const char *kind, const char *text, const kv_opt *params,
+                         int nparams, kv_err *e)
+{
+    (void)self;
+    (void)kind;
+    (void)text;
+    (void)params;
+    (void)nparams;
+    return kv_err_set(e, KV_E_INTERNAL, "no rule is new");
+}
+
+/* ---- A worker and its servers ---- */
+
+/* A text and a half-precision weight: key 3 lies on server 0, key 9 in two parts on both. */
+static const struct {
+    int64_t key, shape[2];
+    kv_dtype dtype;
+} keys[] = {{3, {2, 3}, KV_FLOAT32}, {9, {4, 5}, KV_FLOAT16}};
+static const struct {
+    int64_t id, shape[2];
+    kv_dtype dtype;
+    int server;
+} part_list[PARTS] = {{0, {2, 3}, KV_FLOAT32, 0}, {1, {2, 5}, KV_FLOAT16, 0},
+                      {2, {2, 5}, KV_FLOAT16, 1}};
+
+static worker w;
+
+static void set_optimizer(kv *store)
+{
+    kv_err e = {0};
+    const kv_opt params[] = {{"multi_precision", "true"}, {"lr_scheduler", "factor(step=1)"}};
+    CHECK_OK(kv_set_optimizer(store, "nadam", params, 2, &e));
+}
+
+static kv_array *filled(const int64_t *shape, kv_dtype dtype, float x)
+{
+    kv_err e = {0};
+    kv_array *one = NULL, *a = NULL;
+    void *data;
+    CHECK_OK(kv_array_new(&one, KV_FLOAT32, 2, shape, (kv_ctx){0}, &e));
+    CHECK_OK(kv_array_write(one, &data, &e));
+    for (int64_t i = 0; i < kv_array_size(one); i++)
+        ((float *)data)[i] = x + (float)i;
+    CHECK_OK(kv_array_dup(&a, one, dtype, (kv_ctx){0}, &e));
+    kv_array_unref(one);
+    return a;
+}
+
+/* pushes: of every part, other values each time. */
+static void push_parts(int times)
+{
+    kv_err e = {0};
+    for (int i = 0; i < PARTS; i++) {
+        kv *store = servers[part_list[i].server].store;
+        kv_key key = {.id = part_list[i].id};
+        for (int t = 0; t < times; t++) {
+            kv_array *a = filled(part_list[i].shape, part_list[i].dtype, (float)(i + t) / 4);
+            CHECK_OK(kv_push(store, &key, 1, &a, NULL, &e));
+            kv_array_unref(a);
+        }
+        CHECK_OK(kv_wait(store, &e));
+    }
+}
+
+static void make_all(bool is_async)
+{
+    kv_err e = {0};
+    static part parts[PARTS];
+    static part *tables[SERVERS][PARTS];
+    static worker_key places[2];
+    CHECK_OK(kv_create("local", NULL, 0, &w.store, &e));
+    w.how = (ask_store){.workers = 1, .servers = SERVERS, .is_async = is_async};
+    for (int i = 0; i < SERVERS; i++) {
+        servers[i] = (server_state){.parts = tables[i], .nparts = PARTS, .how = w.how};
+        CHECK_OK(kv_create("local", NULL, 0, &servers[i].store, &e));
+    }
+    for (int i = 0; i < 2; i++) {
+        kv_key key = {.id = keys[i].key};
+        kv_array *a = filled(keys[i].shape, keys[i].dtype, 0);
+        CHECK_OK(kv_init(w.store, &key, 1, &a, NULL, &e));
+        kv_array_unref(a);
+    }
+    places[0].place = (place){.first = 0, .size = 6, .step = 6, .row = 3, .nparts = 1};
+    places[1].place = (place){.first = 1, .size = 20, .step = 10, .row = 5, .nparts = 2,
+                              .server = -1};
+    w.keys = places;
+    for (int i = 0; i < PARTS; i++) {
+        server_state *s = &servers[part_list[i].server];
+        kv_key key = {.id = part_list[i].id};
+        kv_array *a = filled(part_list[i].shape, part_list[i].dtype, 1);
+        CHECK_OK(kv_init(s->store, &key, 1, &a, NULL, &e));
+        kv_array_unref(a);
+        parts[i] = (part){.id = part_list[i].id, .slot = s->store->slots.n - 1};
+        s->parts[i] = &parts[i];
+    }
+    set_optimizer(w.store);
+    set_optimizer(servers[0].store);
+    set_optimizer(servers[1].store);
+    push_parts(3);
+}
+
+static void free_all(void)
+{
+    kv_free(w.store);
+    kv_free(servers[0].store);
+    kv_free(servers[1].store);
+}
+
+static const slot *part_slot(int i)
+{
+    const server_state *s = &servers[part_list[i].server];
+    return &s->store->slots.items[s->parts[i]->slot];
+}
+
+/* All that a server would give. */
+static void print_server(int i, buf *out)
+{
+    kv_err e = {0};
+    const int64_t lists[SERVERS][3] = {{2, 0, 1}, {1, 2}};
+    CHECK_OK(states_give(&servers[i], (const char *)lists[i], i == 0 ? 24 : 16, out, &e));
+}
+
+/* ---- Tests ---- */
+
+static void check_range(const kv_array *whole, int64_t from, const kv_array *of)
+{
+    int64_t each = kv_dtype_bytes(kv_array_dtype(of));
+    CHECK(whole != NULL && kv_array_dtype(whole) == kv_array_dtype(of));
+    CHECK(memcmp((const char *)whole->data + from * each, of->data,
+                 (size_t)kv_array_bytes(of)) == 0);
+}
+
+static int check_states(void *arg, kv_err *e)
+{
+    (void)arg;
+    (void)e;
+    static const struct {
+        int slot;
+        int64_t from;
+    } at[PARTS] = {{0, 0}, {1, 0}, {1, 10}};
+    const optimizer *o = w.store->updater.optimizer;
+    for (int i = 0; i < PARTS; i++) {
+        const slot *whole = &w.store->slots.items[at[i].slot], *x = part_slot(i);
+        CHECK(whole->state && x->state);
+        CHECK(!whole->state->master == (i == 0));
+        if (x->state->master)
+            check_range(whole->state->master, at[i].from, x->state->master);
+        for (int j = 0; j < o->nstates; j++)
+            if (x->state->arrays[j])
+                check_range(whole->state->arrays[j], at[i].from, x->state->arrays[j]);
+    }
+    return KV_OK;
+}
+
+TEST(states_come_together_by_part)
+{
+    kv_err e = {0};
+    for (int is_async = 0; is_async < 2; is_async++) {
+        make_all(is_async);
+        CHECK_OK(states_visit(&w, KV_STATES_LOOK, check_states, NULL, &e));
+        CHECK_INT(w.store->updater.optimizer->num_update, is_async ? 3 : 0);
+        CHECK_INT(w.store->slots.items[1].updates, is_async ? 3 : 0);
+        CHECK(!w.store->slots.items[1].state->master);
+        free_all();
+    }
+}
+
+static int nothing(void *arg, kv_err *e)
+{
+    (void)arg;
+    (void)e;
+    return KV_OK;
+}
+
+/* The states of the worker are written to its servers, which have applied pushes meanwhile. */
+static int push_more(void *arg, kv_err *e)
+{
+    (void)e;
+    push_parts(2);
+    return *(int *)arg;
+}
+
+TEST(states_go_back)
+{
+    kv_err e = {0};
+    buf before[SERVERS] = {{0}}, after[SERVERS] = {{0}};
+    int rc = KV_OK;
+    make_all(true);
+    for (int i = 0; i < SERVERS; i++)
+        print_server(i, &before[i]);
+    CHECK_OK(states_visit(&w, KV_STATES_LOOK, push_more, &rc, &e));
+    CHECK(part_slot(0)->updates == 5);
+    for (int i = 0; i < SERVERS; i++) {
+        const int64_t lists[SERVERS][3] = {{2, 0, 1}, {1, 2}};
+        buf message = {0};
+        buf_put(&message, (const char *)lists[i], i == 0 ? 24 : 16);
+        buf_put(&message, before[i].data, before[i].len);
+        CHECK_OK(states_take(&servers[i], message.data, (int64_t)message.len, &e));
+        print_server(i, &after[i]);
+        CHECK(before[i].len == after[i].len &&
+              memcmp(before[i].data, after[i].data, after[i].len) == 0);
+        buf_release(&message);
+        buf_release(&before[i]);
+        buf_release(&after[i]);
+    }
+    free_all();
+}
+
+/* A damaged reply is an error, unless only elements, a number or a count differ; the worker's
+ * counts stay. */
+static int damaged_look(void)
+{
+    kv_err e = {0};
+    int rc = states_visit(&w, KV_STATES_LOOK, nothing, NULL, &e);
+    CHECK_INT(e.code, rc);
+    CHECK(rc == KV_OK || rc == KV_E_FORMAT || rc == KV_E_VALUE || rc == KV_E_INTERNAL ||
+          rc == KV_E_KEY || rc == KV_E_DTYPE || rc == KV_E_SHAPE || rc == KV_E_UNSUPPORTED);
+    CHECK(!rc || strlen(e.text) > 0);
+    CHECK_INT(w.store->updater.optimizer->num_update, 0);
+    CHECK_INT(w.store->slots.items[0].updates, 0);
+    return rc;
+}
+
+TEST(states_damaged_for_a_worker)
+{
+    int refused = 0;
+    buf whole = {0};
+    make_all(false);
+    print_server(0, &whole);
+    for (int64_t i = 0; i < (int64_t)whole.len; i++) {
+        damage.cut = i;
+        CHECK(damaged_look() != KV_OK);
+        damage.cut = -1;
+        damage.flip = i;
+        refused += damaged_look() != KV_OK;
+        damage.flip = -1;
+    }
+    CHECK(refused > (int)whole.len / 2);
+    CHECK_INT(damaged_look(), KV_OK);
+    buf_release(&whole);
+    free_all();
+}
+
+TEST(states_damaged_for_a_server)
+{
+    static const int64_t list[] = {2, 0, 1}, wrong[] = {2, 0, 2}, twice[] = {2, 1, 1};
+    kv_err e = {0};
+    buf message = {0}, before = {0}, after = {0};
+    make_all(false);
+    print_server(0, &before);
+    buf_put(&message, (const char *)list, sizeof list);
+    buf_put(&message, before.data, before.len);
+    for (int64_t i = 0; i < (int64_t)(sizeof list + 8 + before.len / 2); i++) {
+        CHECK(states_take(&servers[0], message.data, i, &e) != KV_OK);
+        e = (kv_err){0};
+        char kept = message.data[i];
+        message.data[i] ^= 4;
+        if (states_take(&servers[0], message.data, (int64_t)message.len, &e) != KV_OK) {
+            print_server(0, &after);
+            CHECK(before.len == after.len && memcmp(before.data, after.data, after.len) == 0);
+            buf_clear(&after);
+        }
+        message.data[i] = kept;
+        e = (kv_err){0};
+        CHECK_OK(states_take(&servers[0], message.data, (int64_t)message.len, &e));
+    }
+    memcpy(message.data, wrong, sizeof wrong);
+    CHECK_ERR(states_take(&servers[0], message.data, (int64_t)message.len, &e), KV_E_INTERNAL,
+              "a record of another rank is malformed");
+    memcpy(message.data, twice, sizeof twice);
+    CHECK_ERR(states_take(&servers[0], message.data, (int64_t)message.len, &e), KV_E_INTERNAL,
+              "a record of another rank is malformed");
+    buf_release(&message);
+    buf_release(&before);
+    buf_release(&after);
+    free_all();
+}
+
+/* A file brought other counts to rank 0. */
+static int load(void *arg, kv_err *e)
+{
+    (void)arg;
+    (void)e;
+    w.store->updater.optimizer->num_update = 9;
+    w.store->slots.items[0].updates = 7;
+    w.store->slots.items[1].updates = 8;
+    return KV_OK;
+}
+
+static void check_counts(int64_t first, int64_t second, int64_t most)
+{
+    CHECK_INT(w.store->slots.items[0].updates, first);
+    CHECK_INT(w.store->slots.items[1].updates, second);
+    CHECK_INT(w.store->updater.optimizer->num_update, most);
+}
+
+/* Another rank reads the mail of rank 0, all of it or nothing. */
+TEST(states_damaged_for_another_worker)
+{
+    kv_err e = {0};
+    make_all(false);
+    w.how.workers = 2;
+    CHECK_OK(states_visit(&w, KV_STATES_LOAD, load, NULL, &e));
+    check_counts(7, 8, 9);
+    CHECK(part_slot(0)->updates == 7 && part_slot(2)->updates == 8 && !part_slot(0)->state);
+    this_rank = 1;
+    for (int64_t i = 0; i < (int64_t)mail.len; i++) {
+        w.store->slots.items[0].updates = w.store->slots.items[1].updates = 1;
+        w.store->updater.optimizer->num_update = 2;
+        damage.cut = i;
+        CHECK(states_visit(&w, KV_STATES_LOAD, NULL, NULL, &e) != KV_OK && e.code);
+        check_counts(1, 1, 2);
+        e = (kv_err){0};
+        damage.cut = -1;
+        damage.flip = i;
+        if (states_visit(&w, KV_STATES_LOAD, NULL, NULL, &e))
+            check_counts(1, 1, 2);
+        e = (kv_err){0};
+        damage.flip = -1;
+    }
+    CHECK_OK(states_visit(&w, KV_STATES_LOAD, NULL, NULL, &e));
+    check_counts(7, 8, 9);
+    buf_release(&mail);
+    free_all();
+}

@@ -1,0 +1,198 @@
+/* cpu/sum_rows: sums of row_sparse arrays against one element at a time, in many forms. The result
+ * is large enough for several threads, and the bits are those of one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "array/sparse.h"
+#include "base/mem.h"
+#include "cpu/cpu.h"
+#include "test_io.h"
+
+static const kv_ctx cpu0 = {KV_CPU, 0};
+
+/* The choice of the ids of an array. */
+typedef struct form {
+    int64_t rows, held, row;
+    int nsrc;
+    int same; /* so many of the sources have the ids of the first */
+} form;
+
+/* About held ids of rows, ascending. */
+static int64_t choose_ids(int64_t *ids, const form *f, uint64_t *state)
+{
+    int64_t n = 0, step = 2 * f->rows / f->held;
+    for (int64_t id = 0; n < f->held; n++) {
+        id += (int64_t)(io_random(state) % (uint64_t)(step > 1 ? step : 1));
+        if (id >= f->rows)
+            break;
+        ids[n] = id++;
+    }
+    return n;
+}
+
+static kv_array *random_rows(kv_dtype dtype, const form *f, uint64_t *ids_state, uint64_t *state)
+{
+    kv_err e = {0};
+    kv_array *a = NULL, *data;
+    void *to;
+    const void *from;
+    int64_t *ids = mem_alloc(f->held, sizeof *ids, &e);
+    int64_t n = choose_ids(ids, f, ids_state), shape[] = {n, f->row};
+    data = io_random_array(dtype, 2, shape, state);
+    CHECK_OK(kv_array_new_sparse(&a, dtype, 2, (int64_t[]){f->rows, f->row}, n, ids, cpu0, &e));
+    CHECK_OK(kv_array_write_rows(a, &to, &e));
+    CHECK_OK(kv_array_read(data, &from, &e));
+    memcpy(to, from, (size_t)kv_array_bytes(data));
+    kv_array_unref(data);
+    mem_free(ids);
+    return a;
+}
+
+/* Row number k of the sum by the sum of dense arrays: zeros, then the sources that hold the row. */
+static void check_row(kv_array *sum, int64_t k, kv_array *const *src, int64_t *cursor, int nsrc,
+                      char *zeros, char *want)
+{
+    const void *terms[9] = {zeros};
+    int64_t n = 1, row = sparse_row(sum), bytes = row * kv_dtype_bytes(sum->dtype);
+    for (int i = 0; i < nsrc; i++)
+        if (cursor[i] < src[i]->nrows && src[i]->rows[cursor[i]] == sum->rows[k])
+            terms[n++] = (const char *)src[i]->data + cursor[i]++ * bytes;
+    CHECK(n > 1);
+    sum_elements(want, terms, n, sum->dtype, row);
+    if (memcmp((const char *)sum->data + k * bytes, want, (size_t)bytes) == 0)
+        return;
+    for (int64_t i = 0; i < row; i++) { /* nan may have any payload */
+        double got = scalar_float(sum->dtype, (const char *)sum->data + k * bytes, i);
+        CHECK(isnan(got) && isnan(scalar_float(sum->dtype, want, i)));
+    }
+}
+
+static void check_sum(kv_dtype dtype, const form *f, uint64_t *state)
+{
+    kv_err e = {0};
+    kv_array *src[8], *sum = NULL;
+    int64_t cursor[8] = {0};
+    uint64_t first = *state + 1;
+    for (int i = 0; i < f->nsrc; i++) {
+        uint64_t same = first;
+        src[i] = random_rows(dtype, f, i < f->same ? &same : state, state);
+    }
+    CHECK_OK(sparse_sum(&sum, src, f->nsrc, dtype, cpu0, &e));
+    char *zeros = mem_zalloc(f->row, 8, &e), *want = mem_alloc(f->row, 8, &e);
+    for (int64_t k = 0; k < sum->nrows; k++) {
+        CHECK(k == 0 || sum->rows[k - 1] < sum->rows[k]);
+        check_row(sum, k, src, cursor, f->nsrc, zeros, want);
+    }
+    for (int i = 0; i < f->nsrc; i++) {
+        CHECK_INT(cursor[i], src[i]->nrows);
+        kv_array_unref(src[i]);
+    }
+    mem_free(zeros);
+    mem_free(want);
+    kv_array_unref(sum);
+}
+
+TEST(sum_rows_every_dtype)
+{
+    static const form forms[] = {
+        {1000, 300, 3, 3, 0},   {1000, 990, 16, 2, 0}, {50, 20, 33, 8, 0},
+        {5, 5, 5000, 3, 0},     {40, 9, 4096, 2, 0},   {(int64_t)1 << 40, 500, 2, 3, 0},
+        {200000, 300, 1, 4, 0}, {3, 1, 1, 2, 0},
+    };
+    uint64_t state = 7;
+    for (int d = 0; d < NDTYPES; d++)
+        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+            check_sum(all_dtypes[d], &forms[i], &state);
+}
+
+TEST(sum_rows_in_several_parts)
+{
+    static const form forms[] = {
+        {400000, 100000, 16, 3, 0}, {1 << 30, 60000, 16, 2, 0}, {3000, 1500, 1000, 2, 0},
+        {400000, 390000, 1, 5, 0},  {60, 50, 300000, 2, 0},
+    };
+    uint64_t state = 9;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        check_sum(KV_FLOAT32, &forms[i], &state);
+        check_sum(KV_FLOAT16, &forms[i], &state);
+    }
+}
+
+/* Sources with the same ids are added without looking rows up, and windows of ids that all sources
+ * share are copied; with others among them, and a result that goes past the caches. */
+TEST(sum_rows_of_the_same_ids)
+{
+    static const form forms[] = {
+        {200000, 70001, 16, 2, 2}, {200000, 70001, 16, 3, 2}, {40000, 39000, 31, 4, 4},
+        {1 << 16, 1 << 15, 3, 3, 3}, {9, 9, 5000, 2, 2}, {600, 500, 2500, 2, 2},
+    };
+    uint64_t state = 11;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        check_sum(KV_FLOAT32, &forms[i], &state);
+        check_sum(KV_FLOAT16, &forms[i], &state);
+        check_sum(KV_INT8, &forms[i], &state);
+        check_sum(KV_BOOL, &forms[i], &state);
+    }
+}
+
+/* ---- Rows by number ---- */
+
+/* Rows beside the same ones converted one by one, bit by bit. */
+static void check_gather(kv_dtype to, kv_dtype from, int64_t row, int64_t offset, bool far)
+{
+    enum { ROWS = 97, N = 203 };
+    uint64_t state = 5;
+    int64_t at[N], wide = row * kv_dtype_bytes(to), bytes = row * kv_dtype_bytes(from);
+    kv_array *src = io_random_array(from, 2, (int64_t[]){ROWS, row}, &state);
+    kv_err e = {0};
+    char *block = mem_alloc_data(N * wide + 64, &e), *want = mem_alloc(wide, 1, &e);
+    char *got = block + offset;
+    for (int64_t k = 0; k < N; k++)
+        at[k] = k % 40 < 9 ? k % 40 : (int64_t)(io_random(&state) % (ROWS + 1)) - 1;
+    memset(block, 77, (size_t)(N * wide + 64));
+    gather_rows(got, to, src->data, from, at, N, row, far);
+    for (int64_t k = 0; k < N; k++) {
+        memset(want, 0, (size_t)wide);
+        if (at[k] >= 0)
+            convert_elements(want, to, (const char *)src->data + at[k] * bytes, from, row);
+        CHECK(memcmp(got + k * wide, want, (size_t)wide) == 0);
+    }
+    for (int64_t i = 0; i < 64; i++)
+        CHECK(block[i < offset ? i : N * wide + i] == 77);
+    kv_array_unref(src);
+    mem_free_data(block);
+    mem_free(want);
+}
+
+TEST(gather_rows_every_dtype)
+{
+    static const int64_t lengths[] = {1, 3, 16, 32, 65, 1000};
+    for (int d = 0; d < NDTYPES; d++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            for (int far = 0; far < 2; far++) {
+                check_gather(all_dtypes[d], all_dtypes[d], lengths[i], far ? 0 : 8, far);
+                check_gather(all_dtypes[d], all_dtypes[d], lengths[i], 8, far);
+                check_gather(KV_FLOAT32, all_dtypes[d], lengths[i], 0, far);
+            }
+}
+
+/* A sum begins at zero: minus zero becomes zero, as in a default array. */
+TEST(sum_rows_of_minus_zeros)
+{
+    kv_err e = {0};
+    kv_array *src[2], *sum = NULL;
+    void *data;
+    const void *got;
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(kv_array_new_sparse(&src[i], KV_FLOAT32, 1, (int64_t[]){4}, 2, (int64_t[]){i, 2},
+                                     cpu0, &e));
+        CHECK_OK(kv_array_write_rows(src[i], &data, &e));
+        memcpy(data, (float[]){-0.0f, -0.0f}, 8);
+    }
+    CHECK_OK(sparse_sum(&sum, src, 2, KV_FLOAT32, cpu0, &e));
+    CHECK_OK(kv_array_read_rows(sum, &got, &e));
+    CHECK(memcmp(got, (float[3]){0, 0, 0}, 12) == 0);
+    kv_array_unref(src[0]);
+    kv_array_unref(src[1]);
+    kv_array_unref(sum);
+}
