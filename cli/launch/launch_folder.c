@@ -62,6 +62,17 @@ int folder_hold(const char *folder)
     return -1;
 }
 
+int folder_hold_existing(const char *folder)
+{
+    char path[FOLDER_PATH];
+    folder_path(folder, path, "held");
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0)
+        return fd;
+    close(fd); /* it is being removed */
+    return -1;
+}
+
 /* A folder of another user may be a link to anywhere, one of this user cannot become that. */
 void folder_remove_free(const char *folder)
 {

@@ -29,6 +29,9 @@ int folder_new(char folder[4096], const char *parent, kv_err *e);
  * made, or belongs to another user (errno). */
 int folder_hold(const char *folder);
 
+/* Holds it if it is there and nobody is removing it; else -1. */
+int folder_hold_existing(const char *folder);
+
 /* Removes it with its files if it belongs to a job of this user and nobody holds it. */
 void folder_remove_free(const char *folder);
 

@@ -265,11 +265,16 @@ int launch_tell(int argc, char **argv)
         fprintf(stderr, "kvctl: launch-tell is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
+    int held = folder_hold_existing(folder); /* what is written while a watcher removes it would stay */
+    if (held < 0)
+        return EXIT_DONE;
     snprintf(line, sizeof line, "%d exit 0\n", atoi(argv[0]));
     if (argc == 2)
         folder_lose(folder, atoi(argv[0]), argv[1]);
     else
         folder_tell(folder, line);
+    close(held);
+    folder_remove_free(folder); /* the last watcher may have found it held */
     return EXIT_DONE;
 }
 
