@@ -317,6 +317,10 @@ conformance_src := $(wildcard tests/conformance/*.c)
 $(BUILD)/conformance: $(call obj,$(conformance_src)) $(BUILD)/libkvstore.a
 	$(link) $(LDLIBS_LIB)
 
+# Random programs whose output Python gave.
+$(BUILD)/differential: $(BUILD)/tests/differential/main.o
+	$(link)
+
 # The types of several machines, for scripts/test dist. They link the shared library: so the plugin
 # finds the one that they use.
 DIST_TESTS := $(if $(have_mpi),$(BUILD)/dist_replay $(BUILD)/dist_check $(BUILD)/dist_stress)
@@ -328,7 +332,7 @@ GPU_TESTS := $(if $(have_cxx),$(BUILD)/device/kvstore_cuda.so) $(BUILD)/gpu_work
              $(if $(have_cuda),$(BUILD)/gpu_compile $(BUILD)/gpu_nccl_library)
 
 # The programs that the suites run.
-tests: all examples $(BUILD)/unit $(BUILD)/conformance $(DIST_TESTS) $(GPU_TESTS)
+tests: all examples $(BUILD)/unit $(BUILD)/conformance $(BUILD)/differential $(DIST_TESTS) $(GPU_TESTS)
 
 test-gpu: all $(GPU_TESTS) ## the tests of GPUs on those of this machine
 	@BUILD=$(BUILD) scripts/test gpu
@@ -504,7 +508,7 @@ absolute := $(filter $(CURDIR)/%,$(MAKECMDGOALS))
 $(absolute): $(CURDIR)/%: % ;
 
 -include $(patsubst %.o,%.d,$(call obj,$(lib_src) $(tool_src) $(dist_src) $(gpu_src) tests/unit/run.c $(UNIT) \
-            $(conformance_src) $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
+            $(conformance_src) tests/differential/main.c $(wildcard tests/bench/*.c) $(wildcard tests/dist/*.c) $(wildcard tests/device/*.c) \
             examples/sum.c examples/average.c))
 .PHONY: all chosen libraries examples demo test tests test-gpu test-launch setup check unit golden asan ubsan tsan valgrind lint format headers readme-check size \
         bench bench-dot bench-optimizers bench-quantise bench-rows bench-scale bench-dist bench-gpu peers manual install uninstall deb clean help force

@@ -1,0 +1,205 @@
+/* Runs random programs of the common subset of Python and kvctl, whose output Python gave (see
+ * generate.py), and compares.
+ *
+ *     gzip -dc programs.gz | differential KVCTL [JOBS]
+ *
+ * TAP, one test a thousand programs. A program that differs is shown with both outputs. What Python
+ * refuses must fail here too; it may fail earlier, since kvctl reads all of a program first. */
+#define _GNU_SOURCE
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { GROUP = 1000, SHOWN = 5 /* of a group */ };
+
+extern char **environ;
+
+typedef struct program {
+    const char *text, *output;
+    size_t text_n, output_n;
+    bool fails;
+} program;
+
+typedef struct answer {
+    char *out, *err;
+    size_t out_n;
+    int code;
+} answer;
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(2);
+}
+
+/* All of stdin, with a NUL behind it. */
+static char *read_all(void)
+{
+    size_t n = 0, cap = 1 << 20;
+    char *all = malloc(cap);
+    for (size_t got = 1; all && got; n += got) {
+        if (cap - n < 65536)
+            all = realloc(all, cap *= 2);
+        got = all ? fread(all + n, 1, cap - n - 1, stdin) : 0;
+    }
+    if (!all || ferror(stdin))
+        fail("stdin");
+    all[n] = '\0';
+    return all;
+}
+
+/* The line that begins with a mark at or behind text, or the end of all. */
+static char *find_line(char *text, const char *mark)
+{
+    size_t n = strlen(mark);
+    while (*text && strncmp(text, mark, n) != 0) {
+        char *newline = strchr(text, '\n');
+        text = newline ? newline + 1 : text + strlen(text);
+    }
+    return text;
+}
+
+static program *read_programs(char *all, int *n)
+{
+    int cap = 1 << 16;
+    program *list = malloc((size_t)cap * sizeof *list);
+    *n = 0;
+    for (char *at = all; list && *at;) {
+        char *text = strchr(at, '\n') + 1;
+        char *dashes = find_line(text, "---\n");
+        char *output = *dashes ? dashes + 4 : dashes, *next = find_line(output, "=== ");
+        if (*n == cap)
+            list = realloc(list, (size_t)(cap *= 2) * sizeof *list);
+        if (!list)
+            break;
+        list[(*n)++] = (program){.text = text,
+                                 .text_n = (size_t)(dashes - text),
+                                 .output = output,
+                                 .output_n = (size_t)(next - output),
+                                 .fails = strncmp(at, "=== error", 9) == 0};
+        at = next;
+    }
+    if (!list)
+        fail("memory");
+    return list;
+}
+
+static int memory_file(void)
+{
+    int fd = memfd_create("program", MFD_CLOEXEC);
+    if (fd < 0)
+        fail("memfd_create");
+    return fd;
+}
+
+static char *read_file(int fd, size_t *n)
+{
+    off_t size = lseek(fd, 0, SEEK_END);
+    char *text = malloc((size_t)size + 1);
+    if (size < 0 || !text || pread(fd, text, (size_t)size, 0) != size)
+        fail("output");
+    text[size] = '\0';
+    *n = (size_t)size;
+    close(fd);
+    return text;
+}
+
+static answer run(const char *kvctl, const program *p)
+{
+    int fds[3] = {memory_file(), memory_file(), memory_file()}, status;
+    posix_spawn_file_actions_t actions;
+    char *words[] = {(char *)(uintptr_t)kvctl, "--timeout", "60", "-", NULL};
+    answer a = {0};
+    size_t unused;
+    pid_t pid;
+    if (write(fds[0], p->text, p->text_n) != (ssize_t)p->text_n || lseek(fds[0], 0, SEEK_SET))
+        fail("program");
+    posix_spawn_file_actions_init(&actions);
+    for (int i = 0; i < 3; i++)
+        posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+    if (posix_spawn(&pid, kvctl, &actions, NULL, words, environ) || waitpid(pid, &status, 0) < 0)
+        fail(kvctl);
+    posix_spawn_file_actions_destroy(&actions);
+    close(fds[0]);
+    a.out = read_file(fds[1], &a.out_n);
+    a.err = read_file(fds[2], &unused);
+    a.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return a;
+}
+
+static bool agrees(const program *p, const answer *a)
+{
+    bool begins = a->out_n <= p->output_n && memcmp(a->out, p->output, a->out_n) == 0;
+    return p->fails ? a->code > 0 && a->code < 70 && begins
+                    : a->code == 0 && begins && a->out_n == p->output_n;
+}
+
+static void show_text(const char *title, const char *text, size_t n)
+{
+    printf("# %s\n", title);
+    for (size_t at = 0; at < n;) {
+        const char *newline = memchr(text + at, '\n', n - at);
+        size_t length = newline ? (size_t)(newline - text) - at : n - at;
+        printf("#   %.*s\n", (int)length, text + at);
+        at += length + 1;
+    }
+}
+
+static void show(const program *p, const answer *a)
+{
+    show_text("program", p->text, p->text_n);
+    show_text(p->fails ? "Python prints this and refuses the rest" : "Python prints", p->output,
+              p->output_n);
+    printf("# kvctl ends with %d and prints\n", a->code);
+    show_text("", a->out, a->out_n);
+    show_text("", a->err, strlen(a->err));
+}
+
+/* A group of programs, and its verdict. */
+static void run_group(const char *kvctl, const program *list, int group, int n)
+{
+    int differ = 0, first = group * GROUP, end = first + GROUP < n ? first + GROUP : n;
+    for (int i = first; i < end; i++) {
+        answer a = run(kvctl, &list[i]);
+        bool ok = agrees(&list[i], &a);
+        if (!ok && differ++ < SHOWN)
+            show(&list[i], &a);
+        free(a.out);
+        free(a.err);
+    }
+    printf("%sok %d - programs %d to %d: %d of %d as in Python\n", differ ? "not " : "", group + 1,
+           first + 1, end, end - first - differ, end - first);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    int n, jobs = argc > 2 ? atoi(argv[2]) : 1;
+    if (argc < 2 || jobs < 1) {
+        fprintf(stderr, "usage: differential KVCTL [JOBS] <PROGRAMS\n");
+        return 2;
+    }
+    char *all = read_all();
+    program *list = read_programs(all, &n);
+    int groups = (n + GROUP - 1) / GROUP;
+    printf("1..%d\n", groups);
+    fflush(stdout);
+    setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* the verdicts of the jobs must not mix */
+    for (int job = 0; job < jobs; job++) {
+        if (fork() != 0)
+            continue;
+        for (int group = job; group < groups; group += jobs)
+            run_group(argv[1], list, group, n);
+        _exit(0);
+    }
+    while (wait(NULL) > 0)
+        ;
+    free(list);
+    free(all);
+    return 0;
+}
