@@ -5,9 +5,9 @@
  *
  * TAP, one test a thousand programs. A program that differs is shown with both outputs. What Python
  * refuses must fail here too; it may fail earlier, since kvctl reads all of a program first. */
-#define _GNU_SOURCE
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,9 +155,9 @@ static void show(const program *p, const answer *a)
     show_text("program", p->text, p->text_n);
     show_text(p->fails ? "Python prints this and refuses the rest" : "Python prints", p->output,
               p->output_n);
-    printf("# kvctl ends with %d and prints\n", a->code);
-    show_text("", a->out, a->out_n);
-    show_text("", a->err, strlen(a->err));
+    printf("# kvctl ends with %d\n", a->code);
+    show_text("out", a->out, a->out_n);
+    show_text("err", a->err, strlen(a->err));
 }
 
 /* A group of programs, and its verdict. */
