@@ -87,10 +87,12 @@ PRELUDE = {
     "ones": lambda shape, dtype="float32": np.ones(shape, dtype),
     "full": lambda shape, x: np.full(shape, x, F32),
     "copy": np.copy,
+    "any": lambda x: np.any(x) if isinstance(x, np.ndarray) else any(x),
+    "all": lambda x: np.all(x) if isinstance(x, np.ndarray) else all(x),
 }
 PRELUDE.update({name: getattr(np, name) for name in (
     "concatenate stack where maximum minimum sqrt dot take sort argsort cumsum mean var median "
-    "nonzero unique any all outer clip repeat tile floor ceil sign array_equal diff flip").split()})
+    "nonzero unique outer clip repeat tile floor ceil sign array_equal diff flip").split()})
 
 WORDS = ["ab", "key", "w0", "Abc", "x y", "", "layer", "a,b", "é", "0.5"]
 DTYPES = ["float32", "float32", "float32", "int64", "int32", "float64"]
