@@ -1,5 +1,5 @@
-/* The text that stands before each rule: job.h, kernel_element.cuh, lib/vm/arith.h, lib/vm/curve.h and
- * rule_element.cuh, one behind the other, which the build puts into the plugin. */
+/* The text that stands before each rule: job.h, kernel_element.cuh, lib/vm/arith.h, lib/vm/curve.h
+ * and rule_element.cuh, one behind the other, which the build puts into the plugin. */
 #ifndef CUDA_PRELUDE_H
 #define CUDA_PRELUDE_H
 
