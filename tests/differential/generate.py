@@ -9,10 +9,11 @@ A program is built statement by statement while Python runs it, so that each sta
 variables that are there, with their true kinds and sizes. A statement that fails ends the program
 if it is one of the few that may; otherwise another one is tried.
 
-texts.py holds short programs that were written by hand, with lines `# ===` between them.
+texts.py holds short programs that were written by hand, with lines `# ===` between them,
+`# === refused` before one that is not in the language.
 
-A record is a line `=== ok` or `=== error`, the program, a line `---`, and the output. Programs of
-`error` fail behind that output. NumPy's slices share memory and those of kvctl are copies, so
+A record is a line `=== ok`, `=== error` or `=== refused`, the program, a line `---`, and the output.
+Programs of `error` fail behind that output. NumPy's slices share memory and those of kvctl are copies, so
 programs copy what they take a slice of; numbers are such that sums are exact in any order.
 """
 import contextlib
@@ -801,16 +802,17 @@ def stop(number, frame):
     raise TimeoutError
 
 
-def record(lines, out, failed):
-    print("=== " + ("error" if failed else "ok"), *lines, "---", sep="\n")
+def record(kind, lines, out):
+    print("=== " + kind, *lines, "---", sep="\n")
     sys.stdout.write(out)
 
 
 def texts():
-    for text in sys.stdin.read().split("# ===\n")[1:]:
+    for part in sys.stdin.read().split("# ===")[1:]:
+        word, text = part.split("\n", 1)
         lines = text.rstrip("\n").split("\n")
         names, out, failure, kept = run(lines)
-        record(lines, out, failure is not None)
+        record(word.strip() or ("error" if failure else "ok"), lines, out)
 
 
 def main():
@@ -830,7 +832,7 @@ def main():
         if text in seen or "np." in out or len(text) > 700 or len(out) > 450 or "e+" in out:
             continue
         seen.add(text)
-        record(lines, out, failed)
+        record("error" if failed else "ok", lines, out)
         count -= 1
 
 

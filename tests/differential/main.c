@@ -4,7 +4,8 @@
  *     gzip -dc programs.gz | differential KVCTL [JOBS]
  *
  * TAP, one test a thousand programs. A program that differs is shown with both outputs. What Python
- * refuses must fail here too; it may fail earlier, since kvctl reads all of a program first. */
+ * refuses must fail here too; it may fail earlier, since kvctl reads all of a program first. What
+ * is not in the language must fail with a hint. */
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,10 +20,16 @@ enum { GROUP = 1000, SHOWN = 5 /* of a group */ };
 
 extern char **environ;
 
+typedef enum kind {
+    RUNS,   /* prints what Python does */
+    FAILS,  /* Python refuses it, perhaps after some output */
+    REFUSED /* Python runs it, and kvctl says what to write instead */
+} kind;
+
 typedef struct program {
     const char *text, *output;
     size_t text_n, output_n;
-    bool fails;
+    kind kind;
 } program;
 
 typedef struct answer {
@@ -35,6 +42,13 @@ static void fail(const char *what)
 {
     perror(what);
     exit(2);
+}
+
+static kind read_kind(const char *line)
+{
+    return strncmp(line, "=== error", 9) == 0     ? FAILS
+           : strncmp(line, "=== refused", 11) == 0 ? REFUSED
+                                                   : RUNS;
 }
 
 /* All of stdin, with a NUL behind it. */
@@ -81,7 +95,7 @@ static program *read_programs(char *all, int *n)
                                  .text_n = (size_t)(dashes - text),
                                  .output = output,
                                  .output_n = (size_t)(next - output),
-                                 .fails = strncmp(at, "=== error", 9) == 0};
+                                 .kind = read_kind(at)};
         at = next;
     }
     if (!list)
@@ -135,8 +149,10 @@ static answer run(const char *kvctl, const program *p)
 static bool agrees(const program *p, const answer *a)
 {
     bool begins = a->out_n <= p->output_n && memcmp(a->out, p->output, a->out_n) == 0;
-    return p->fails ? a->code > 0 && a->code < 70 && begins
-                    : a->code == 0 && begins && a->out_n == p->output_n;
+    if (p->kind == RUNS)
+        return a->code == 0 && begins && a->out_n == p->output_n;
+    return a->code > 0 && a->code < 70 && begins &&
+           (p->kind == FAILS || strstr(a->err, "\n hint: "));
 }
 
 static void show_text(const char *title, const char *text, size_t n)
@@ -153,8 +169,10 @@ static void show_text(const char *title, const char *text, size_t n)
 static void show(const program *p, const answer *a)
 {
     show_text("program", p->text, p->text_n);
-    show_text(p->fails ? "Python prints this and refuses the rest" : "Python prints", p->output,
-              p->output_n);
+    show_text(p->kind == RUNS    ? "Python prints"
+              : p->kind == FAILS ? "Python prints this and refuses the rest"
+                                 : "to be refused with a hint; Python prints",
+              p->output, p->output_n);
     printf("# kvctl ends with %d\n", a->code);
     show_text("out", a->out, a->out_n);
     show_text("err", a->err, strlen(a->err));
