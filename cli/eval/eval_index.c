@@ -94,29 +94,15 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
         array_range r[KV_MAX_NDIM];
         kv_array *part;
         int n;
-        code = eval_ranges(s, node, kv_array_ndim(v.u.array), r, &n, e);
-        if (code == KV_OK && (code = array_slice(&part, v.u.array, r, n, e)) == KV_OK)
-            *out = value_array(part);
+        code = eval_ranges(s, node, kv_array_ndim(v.u.box->array), r, &n, e);
+        if (code == KV_OK && (code = array_slice(&part, v.u.box->array, r, n, e)) == KV_OK)
+            code = value_result(out, part, e);
         unit_at(s, node, e);
     } else {
         code = unit_err(s, node, e, KV_E_DTYPE, "%s has no parts to index", value_kind_name(v));
     }
     value_release(&v);
     return code;
-}
-
-int eval_unshare(value *v, kv_err *e)
-{
-    kv_array *copy;
-    if (v->kind != VALUE_ARRAY || kv_array_refs(v->u.array) == 1)
-        return KV_OK;
-    int code =
-        kv_array_dup(&copy, v->u.array, kv_array_dtype(v->u.array), kv_array_ctx(v->u.array), e);
-    if (code)
-        return code;
-    value_release(v);
-    *v = value_array(copy);
-    return KV_OK;
 }
 
 /* ---- Assigning ---- */
@@ -216,7 +202,7 @@ static int assign_at(session *s, const ast *target, const place *p, value v, kv_
 {
     array_range r[KV_MAX_NDIM];
     const value *now = place_address(s, p);
-    int n, ndim = now->kind == VALUE_ARRAY ? kv_array_ndim(now->u.array) : 1;
+    int n, ndim = now->kind == VALUE_ARRAY ? kv_array_ndim(now->u.box->array) : 1;
     if (now->kind != VALUE_ARRAY && now->kind != VALUE_LIST)
         return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
                         value_kind_name(*now));
@@ -228,9 +214,9 @@ static int assign_at(session *s, const ast *target, const place *p, value v, kv_
         return unit_err(s, target, e, KV_E_VALUE, "the index has changed what it is an index of");
     if (here->kind == VALUE_LIST)
         return assign_list(s, target, *here, r, n, v, e);
-    if ((code = eval_unshare(here, e)))
+    if ((code = value_own(*here, e)))
         return code;
-    return assign_array(s, target, here->u.array, r, n, v, e);
+    return assign_array(s, target, here->u.box->array, r, n, v, e);
 }
 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
