@@ -6,6 +6,8 @@
 #include "session/list.h"
 #include "session/unit.h"
 
+/* ---- The indices of a bracket ---- */
+
 /* An optional bound of a slice. */
 static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv_err *e)
 {
@@ -21,47 +23,128 @@ static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
-/* The ranges of an AST_INDEX; ndim is that of what is indexed, for `...`. */
-static int eval_ranges(session *s, const ast *node, int ndim, array_range *r, int *n, kv_err *e)
+static void release_ranges(array_range *r, int n)
 {
+    for (int i = 0; i < n; i++)
+        kv_array_unref(r[i].ids);
+}
+
+/* The dtype of the ids in a list: bool where all are (a mask), else int64, or float64 with floats
+ * among them. */
+static kv_dtype list_dtype(const value_list *l)
+{
+    kv_dtype dtype = l->n ? KV_BOOL : KV_INT64;
+    for (int64_t i = 0; i < l->n && dtype != KV_FLOAT64; i++) {
+        value v = l->items[i];
+        kv_dtype own = value_is_sequence(v)      ? list_dtype(v.u.list)
+                       : v.kind == VALUE_BOOL    ? KV_BOOL
+                       : v.kind == VALUE_INT     ? KV_INT64
+                                                 : KV_FLOAT64;
+        dtype = own == KV_BOOL ? dtype : own;
+    }
+    return dtype;
+}
+
+/* An index of an array: a number, none, a list or an array. */
+static int array_index(array_range *r, value v, kv_err *e)
+{
+    if (v.kind == VALUE_NONE) {
+        r->is_new = true;
+        return KV_OK;
+    }
+    kv_array *a = v.kind == VALUE_ARRAY ? v.u.box->array : NULL;
+    if (v.kind == VALUE_BOOL ||
+        (a && kv_array_ndim(a) == 0 && kv_array_dtype(a) == KV_BOOL)) {
+        kv_err_set(e, KV_E_DTYPE, "one bool is no index");
+        return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
+    }
+    if (a && kv_array_ndim(a) > 0) {
+        r->ids = kv_array_ref(a);
+        return KV_OK;
+    }
+    if (!value_is_sequence(v)) {
+        r->is_index = true;
+        return function_int(v, "an index", &r->index, e);
+    }
+    return value_numbers_array(&r->ids, v, list_dtype(v.u.list), (kv_ctx){KV_CPU, 0}, e);
+}
+
+static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)
+{
+    bool step;
+    int code = slice_part(s, part->kid[0], &r->has_from, &r->from, e);
+    if (code || (code = slice_part(s, part->kid[1], &r->has_to, &r->to, e)) ||
+        (code = slice_part(s, part->kid[2], &step, &r->step, e)))
+        return code;
+    if (step && r->step == 0)
+        return unit_err(s, part, e, KV_E_VALUE, "a slice cannot step by 0");
+    return KV_OK;
+}
+
+/* The only index of a bracket is a tuple: x[(1, 2)] is x[1, 2]. */
+static int tuple_ranges(const value_list *l, array_range *r, int *n, kv_err *e)
+{
+    int code = KV_OK;
+    if (l->n > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_INDEX, "at most %d indices", KV_MAX_NDIM);
+    for (; *n < l->n && code == KV_OK; (*n)++) {
+        r[*n] = (array_range){0};
+        code = array_index(&r[*n], l->items[*n], e);
+    }
+    return code;
+}
+
+/* The ranges of an AST_INDEX. Those of a list are numbers and slices. The caller releases them,
+ * also after an error. */
+static int eval_ranges(session *s, const ast *node, bool list, array_range *r, int *n, kv_err *e)
+{
+    bool rest = false;
+    int code = KV_OK;
     *n = 0;
-    for (uint32_t i = 1; i < node->n; i++) {
+    for (uint32_t i = 1; i < node->n && code == KV_OK; i++) {
         const ast *part = node->kid[i];
-        bool given, to, step;
-        int code;
         if (*n >= KV_MAX_NDIM)
             return unit_err(s, node, e, KV_E_INDEX, "at most %d indices", KV_MAX_NDIM);
-        array_range *at = &r[*n];
+        array_range *at = &r[(*n)++];
         *at = (array_range){0};
+        value v = value_none();
         if (part->kind == AST_ELLIPSIS) {
-            for (int k = ndim - (int)(node->n - 2); k > 0 && *n < KV_MAX_NDIM; k--)
-                r[(*n)++] = (array_range){0};
+            if (rest || list)
+                return unit_err(s, part, e, KV_E_INDEX, "%s",
+                                list ? "a list has no `...`" : "an index has one `...`");
+            at->is_rest = rest = true;
             continue;
         }
         if (part->kind == AST_SLICE) {
-            if ((code = slice_part(s, part->kid[0], &at->has_from, &at->from, e)) ||
-                (code = slice_part(s, part->kid[1], &to, &at->to, e)) ||
-                (code = slice_part(s, part->kid[2], &step, &at->step, e)))
-                return code;
-            at->has_to = to;
-            if (step && at->step == 0)
-                return unit_err(s, part, e, KV_E_VALUE, "a slice cannot step by 0");
-        } else {
-            if ((code = slice_part(s, part, &given, &at->index, e)))
-                return code;
-            at->is_index = true;
+            code = slice_range(s, part, at, e);
+            continue;
         }
-        (*n)++;
+        if ((code = eval(s, part, &v, e)))
+            return code;
+        if (list) {
+            at->is_index = true;
+            code = function_int(v, "an index", &at->index, e);
+        } else if (v.kind == VALUE_TUPLE && node->n == 2) {
+            *n = 0;
+            code = tuple_ranges(v.u.list, r, n, e);
+        } else {
+            code = array_index(at, v, e);
+        }
+        value_release(&v);
+        if (code)
+            unit_at(s, part, e);
     }
-    return KV_OK;
+    return code;
 }
+
+/* ---- Reading ---- */
 
 static int index_list(session *s, const ast *node, value v, value *out, kv_err *e)
 {
     array_range r[KV_MAX_NDIM];
     int n;
     int64_t len = v.u.list->n;
-    int code = eval_ranges(s, node, 1, r, &n, e);
+    int code = eval_ranges(s, node, true, r, &n, e);
     if (code)
         return code;
     if (n != 1)
@@ -94,10 +177,12 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
         array_range r[KV_MAX_NDIM];
         kv_array *part;
         int n;
-        code = eval_ranges(s, node, kv_array_ndim(v.u.array), r, &n, e);
-        if (code == KV_OK && (code = array_slice(&part, v.u.array, r, n, e)) == KV_OK)
-            *out = value_array(part);
-        unit_at(s, node, e);
+        code = eval_ranges(s, node, false, r, &n, e);
+        if (code == KV_OK && (code = array_slice(&part, v.u.box->array, r, n, e)) == KV_OK)
+            code = value_result(out, part, e);
+        release_ranges(r, n);
+        if (code)
+            unit_at(s, node, e);
     } else {
         code = unit_err(s, node, e, KV_E_DTYPE, "%s has no parts to index", value_kind_name(v));
     }
@@ -105,37 +190,7 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
     return code;
 }
 
-int eval_unshare(value *v, kv_err *e)
-{
-    kv_array *copy;
-    if (v->kind != VALUE_ARRAY || kv_array_refs(v->u.array) == 1)
-        return KV_OK;
-    int code =
-        kv_array_dup(&copy, v->u.array, kv_array_dtype(v->u.array), kv_array_ctx(v->u.array), e);
-    if (code)
-        return code;
-    value_release(v);
-    *v = value_array(copy);
-    return KV_OK;
-}
-
 /* ---- Assigning ---- */
-
-/* The place of a value that is to be changed: a variable, or item i of a list. Indices are
- * expressions, which may move both, so the address is taken last. */
-typedef struct place {
-    const char *name; /* NULL: in the list */
-    value list;
-    int64_t i;
-} place;
-
-/* NULL: a function in an index has taken it away. */
-static value *place_address(session *s, const place *p)
-{
-    if (p->name)
-        return session_find(s, p->name);
-    return p->i < p->list.u.list->n ? &p->list.u.list->items[p->i] : NULL;
-}
 
 static int no_item(session *s, const ast *node, int64_t len, kv_err *e)
 {
@@ -152,42 +207,19 @@ static int item_of(session *s, const ast *node, value list, const array_range *r
     return n != 1 || !r[0].is_index || *i < 0 || *i >= len ? no_item(s, node, len, e) : KV_OK;
 }
 
-/* The place of a variable, or of the list item target[i] inside target[i][j]. */
-static int find_place(session *s, const ast *node, place *out, kv_err *e)
-{
-    array_range r[KV_MAX_NDIM];
-    int n, code;
-    *out = (place){0};
-    if (node->kind == AST_NAME) {
-        out->name = node->u.text;
-        value unused;
-        return session_find(s, out->name) ? KV_OK : eval(s, node, &unused, e); /* there is none */
-    }
-    if (node->kind != AST_INDEX)
-        return unit_err(s, node, e, KV_E_USAGE, "only parts of variables can be assigned");
-    if ((code = eval(s, node->kid[0], &out->list, e)))
-        return code;
-    if (out->list.kind != VALUE_LIST)
-        code = unit_err(s, node, e, KV_E_USAGE,
-                        "write all indices of an array in one bracket: a[1, 2]");
-    else if ((code = eval_ranges(s, node, 1, r, &n, e)) == KV_OK)
-        code = item_of(s, node, out->list, r, n, &out->i, e);
-    if (code)
-        value_release(&out->list);
-    return code;
-}
-
-static int assign_array(session *s, const ast *target, kv_array *a, const array_range *r, int n,
+/* The source comes first: where it has the array's elements, these are written elsewhere. */
+static int assign_array(session *s, const ast *target, value array, const array_range *r, int n,
                         value v, kv_err *e)
 {
-    kv_array *src;
+    kv_array *a = array.u.box->array, *src;
     /* numbers go straight into the array's dtype, so that large integers stay exact */
     int code = v.kind == VALUE_ARRAY
                    ? value_to_array(&src, v, e)
                    : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
     if (code)
         return unit_at(s, target, e);
-    code = array_assign_slice(a, r, n, src, e);
+    if ((code = value_own(array, e)) == KV_OK)
+        code = array_assign_slice(array.u.box->array, r, n, src, e);
     kv_array_unref(src);
     return code ? unit_at(s, target, e) : KV_OK;
 }
@@ -212,34 +244,32 @@ static int assign_list(session *s, const ast *target, value list, const array_ra
     return list_splice(list, span.from, span.n, v, e) ? unit_at(s, target, e) : KV_OK;
 }
 
-static int assign_at(session *s, const ast *target, const place *p, value v, kv_err *e)
+static int assign_parts(session *s, const ast *target, value whole, value v, kv_err *e)
 {
     array_range r[KV_MAX_NDIM];
-    const value *now = place_address(s, p);
-    int n, ndim = now->kind == VALUE_ARRAY ? kv_array_ndim(now->u.array) : 1;
-    if (now->kind != VALUE_ARRAY && now->kind != VALUE_LIST)
+    int n = 0;
+    bool list = whole.kind == VALUE_LIST;
+    if (!list && whole.kind != VALUE_ARRAY)
         return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
-                        value_kind_name(*now));
-    int code = eval_ranges(s, target, ndim, r, &n, e);
-    if (code)
-        return code;
-    value *here = place_address(s, p);
-    if (!here || (here->kind != VALUE_ARRAY && here->kind != VALUE_LIST))
-        return unit_err(s, target, e, KV_E_VALUE, "the index has changed what it is an index of");
-    if (here->kind == VALUE_LIST)
-        return assign_list(s, target, *here, r, n, v, e);
-    if ((code = eval_unshare(here, e)))
-        return code;
-    return assign_array(s, target, here->u.array, r, n, v, e);
+                        value_kind_name(whole));
+    if (!list && whole.u.box->refs == 1) /* nobody else has it: a part, which is a copy */
+        return unit_err(s, target, e, KV_E_USAGE,
+                        "write all indices of an array in one bracket: a[1, 2]");
+    int code = eval_ranges(s, target, list, r, &n, e);
+    if (code == KV_OK)
+        code = list ? assign_list(s, target, whole, r, n, v, e)
+                    : assign_array(s, target, whole, r, n, v, e);
+    release_ranges(r, n);
+    return code;
 }
 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)
 {
-    place p;
-    int code = find_place(s, target->kid[0], &p, e);
+    value whole;
+    int code = eval(s, target->kid[0], &whole, e);
     if (code)
         return code;
-    code = assign_at(s, target, &p, v, e);
-    value_release(&p.list);
+    code = assign_parts(s, target, whole, v, e);
+    value_release(&whole);
     return code;
 }

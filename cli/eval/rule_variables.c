@@ -41,7 +41,7 @@ static int refuse_variable(const rule_text *r, const rule_param *p, value v, kv_
                value_kind_name(v));
     if (v.kind != VALUE_ARRAY)
         return kv_err_hint(e, "give the rule the number that it needs: x = %s[0]", p->name);
-    return kv_array_size(v.u.array) == 1
+    return kv_array_size(v.u.box->array) == 1
                ? kv_err_hint(e, "%s = float(%s) makes it a number", p->name, p->name)
                : kv_err_hint(e, "push what it makes of the input, or keep a state of arrays: state "
                                 "m = 0");
