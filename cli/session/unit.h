@@ -54,6 +54,7 @@ typedef struct rule_definition {
     const char *name;
     unit *unit;
     const rule_ast *rule;
+    bool nested; /* a function defined it */
 } rule_definition;
 
 #endif
