@@ -521,7 +521,7 @@ class Maker:
                   lambda: [f"{name}.insert({self.pick([0, 1, -1])}, {self.int_(0)})"]]
         if v:
             makers += [lambda: [f"{name}[{self.index(len(v))}] = {self.any_(1)}"],
-                       lambda: [f"{name}.pop()"], lambda: [f"{name}.reverse()"],
+                       lambda: [f"{self.fresh('v')} = {name}.pop()"], lambda: [f"{name}.reverse()"],
                        lambda: [f"{self.fresh('v')} = {name}.pop(0)"]]
         at = [i for i, x in enumerate(v) if isinstance(x, np.ndarray) and x.dtype != bool and x.ndim]
         if at:
@@ -630,7 +630,8 @@ class Maker:
             body = []
             for _ in range(self.rng.randint(1, 3)):
                 body += ["    " + line for line in self.simple(1)]
-            if self.chance(0.7):
+            returns = self.chance(0.7)
+            if returns:
                 body += [f"    return {self.any_(1)}"]
         finally:
             self.inner.pop()
@@ -640,7 +641,9 @@ class Maker:
             given = values[:-1] if defaults and self.chance(0.5) else values[:-1] + [
                 f"{params[-1]}={values[-1]}" if self.chance(0.2) else values[-1]]
             call = f"{f}({', '.join(given)})"
-            lines += [self.pick([f"{self.fresh('v')} = {call}", call, f"print({call})"])]
+            # kvctl shows the value of a statement, as the prompt of Python does
+            alone = [] if returns else [call]
+            lines += [self.pick([f"{self.fresh('v')} = {call}", f"print({call})"] + alone)]
         return lines
 
     # ---- The store ----

@@ -460,8 +460,7 @@ x = 5
 print('big' if x > 3 else 'small', 1 if x < 3 else 2 if x < 5 else 3)
 # ===
 x = 3
-x < 5
-print(x > 2)
+print(x < 5, x > 2)
 # ===
 print(abs(-3), abs(-2.5), max(1, 2, 3), min(2, 1), max([1, 5, 2]), min([3.5, 2]), sum([0.5, 1]))
 # ===
