@@ -3,6 +3,7 @@
 #include "base/stop.h"
 #include "eval/eval.h"
 #include "syntax/function.h"
+#include "session/dict.h"
 #include "session/list.h"
 #include "session/unit.h"
 
@@ -82,14 +83,40 @@ static int index_list(session *s, const ast *node, value v, value *out, kv_err *
     return value_finish(out, code);
 }
 
+/* The key in d[key]. */
+static int eval_key(session *s, const ast *node, value *out, kv_err *e)
+{
+    const ast *part = node->n > 1 ? node->kid[1] : node;
+    if (node->n == 2 && part->kind != AST_SLICE && part->kind != AST_ELLIPSIS)
+        return eval(s, part, out, e);
+    return unit_err(s, node, e, KV_E_INDEX, "a dict has one key at a time: d['a']['b']");
+}
+
+/* The value of a key, in the dict. */
+static int find_key(session *s, const ast *node, value dict, const value **out, kv_err *e)
+{
+    value key;
+    int code = eval_key(s, node, &key, e);
+    if (code)
+        return code;
+    if ((code = dict_find(dict, key, out, e)) == KV_OK && !*out)
+        code = dict_no_key(dict, key, e);
+    value_release(&key);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
 int eval_index(session *s, const ast *node, value *out, kv_err *e)
 {
+    const value *found;
     value v;
     int code = eval(s, node->kid[0], &v, e);
     if (code)
         return code;
     if (value_is_sequence(v)) {
         code = index_list(s, node, v, out, e);
+    } else if (v.kind == VALUE_DICT) {
+        if ((code = find_key(s, node, v, &found, e)) == KV_OK)
+            *out = value_ref(*found);
     } else if (v.kind == VALUE_ARRAY) {
         array_range r[KV_MAX_NDIM];
         kv_array *part;
@@ -167,7 +194,11 @@ static int find_place(session *s, const ast *node, place *out, kv_err *e)
         return unit_err(s, node, e, KV_E_USAGE, "only parts of variables can be assigned");
     if ((code = eval(s, node->kid[0], &out->list, e)))
         return code;
-    if (out->list.kind != VALUE_LIST)
+    const value *found;
+    if (out->list.kind == VALUE_DICT) {
+        if ((code = find_key(s, node, out->list, &found, e)) == KV_OK)
+            out->i = found - out->list.u.list->items;
+    } else if (out->list.kind != VALUE_LIST)
         code = unit_err(s, node, e, KV_E_USAGE,
                         "write all indices of an array in one bracket: a[1, 2]");
     else if ((code = eval_ranges(s, node, 1, r, &n, e)) == KV_OK)
@@ -212,10 +243,27 @@ static int assign_list(session *s, const ast *target, value list, const array_ra
     return list_splice(list, span.from, span.n, v, e) ? unit_at(s, target, e) : KV_OK;
 }
 
+static int assign_key(session *s, const ast *target, value dict, value v, kv_err *e)
+{
+    value key;
+    int code = eval_key(s, target, &key, e);
+    if (code)
+        return code;
+    code = dict_set(dict, key, v, e);
+    value_release(&key);
+    return code ? unit_at(s, target, e) : KV_OK;
+}
+
 static int assign_at(session *s, const ast *target, const place *p, value v, kv_err *e)
 {
     array_range r[KV_MAX_NDIM];
     const value *now = place_address(s, p);
+    if (now->kind == VALUE_DICT) {
+        value dict = value_ref(*now); /* the key is an expression that may take it away */
+        int failed = assign_key(s, target, dict, v, e);
+        value_release(&dict);
+        return failed;
+    }
     int n, ndim = now->kind == VALUE_ARRAY ? kv_array_ndim(now->u.array) : 1;
     if (now->kind != VALUE_ARRAY && now->kind != VALUE_LIST)
         return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",

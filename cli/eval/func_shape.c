@@ -9,6 +9,7 @@
 #include "array/slice.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "session/dict.h"
 
 /* ---- Facts ---- */
 
@@ -35,6 +36,8 @@ int func_len(function_args *args, value *out, kv_err *e)
     value v = args->v[0];
     if (value_is_sequence(v))
         *out = value_int(v.u.list->n);
+    else if (v.kind == VALUE_DICT)
+        *out = value_int(dict_count(v));
     else if (v.kind == VALUE_TEXT)
         *out = value_int(count_characters(v.u.text));
     else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) > 0)

@@ -78,15 +78,21 @@ static value *scope_find(const scope *s, const char *name)
 
 value *session_find(session *s, const char *name)
 {
-    value *v = s->locals ? scope_find(s->locals, name) : NULL;
+    value *v = NULL;
+    for (const scope *here = s->locals; here && !v; here = here->outer)
+        v = scope_find(here, name);
     if (!v)
         v = scope_find(&s->globals, name);
     return !v && strcmp(name, "args") == 0 ? &s->args : v;
 }
 
-value *session_find_here(session *s, const char *name)
+/* The scope that statements write to: not that of a comprehension. */
+static scope *scope_here(session *s)
 {
-    return scope_find(s->locals ? s->locals : &s->globals, name);
+    scope *here = s->locals;
+    while (here && here->outer)
+        here = here->outer;
+    return here ? here : &s->globals;
 }
 
 static int scope_add(scope *s, const char *name, value v, kv_err *e)
@@ -103,23 +109,29 @@ static int scope_add(scope *s, const char *name, value v, kv_err *e)
     return KV_E_MEMORY;
 }
 
-int session_set(session *s, const char *name, value v, kv_err *e)
+int scope_set(scope *s, const char *name, value v, kv_err *e)
 {
-    value *place = session_find_here(s, name);
-    if (!place && session_names_store(s, name)) {
-        value_release(&v);
-        return kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
-    }
+    value *place = scope_find(s, name);
     if (!place)
-        return scope_add(s->locals ? s->locals : &s->globals, name, v, e);
+        return scope_add(s, name, v, e);
     value_release(place);
     *place = v;
     return KV_OK;
 }
 
+int session_set(session *s, const char *name, value v, kv_err *e)
+{
+    scope *here = scope_here(s);
+    if (!scope_find(here, name) && session_names_store(s, name)) {
+        value_release(&v);
+        return kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
+    }
+    return scope_set(here, name, v, e);
+}
+
 void session_unset(session *s, const char *name)
 {
-    scope *here = s->locals ? s->locals : &s->globals;
+    scope *here = scope_here(s);
     int64_t i = map_get(&here->names, (kv_key){0, name});
     if (i < 0)
         return;

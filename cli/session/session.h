@@ -63,6 +63,7 @@ typedef struct scope {
     map names;
     variable *items;
     int64_t n, cap;
+    struct scope *outer; /* of a comprehension: the scope around it; else NULL */
 } scope;
 
 /* A store by name. */
@@ -99,7 +100,7 @@ typedef struct output {
 typedef struct session {
     /* the world: variables, functions, stores */
     scope globals;
-    scope *locals;          /* of the function that runs, or NULL */
+    scope *locals;          /* of the comprehension or function that runs, or NULL */
     value last;             /* the last value shown: _ */
     value args;             /* the words behind the script's name: a list of texts */
     map functions;          /* def: name to index in defs */
@@ -157,11 +158,11 @@ void session_release(session *s);
 
 /* The variable in the innermost scope that has it, or NULL. `args` is always there. */
 value *session_find(session *s, const char *name);
-/* The variable in the scope that session_set writes to, or NULL. */
-value *session_find_here(session *s, const char *name);
 /* Sets a variable of the running function, else a global. Takes v, also on failure. */
 int session_set(session *s, const char *name, value v, kv_err *e);
-/* Removes it from there, if it is there. */
+/* Sets one of this scope: that of a comprehension. Takes v, also on failure. */
+int scope_set(scope *s, const char *name, value v, kv_err *e);
+/* Removes a variable from where session_set writes to, if it is there. */
 void session_unset(session *s, const char *name);
 void scope_release(scope *s);
 

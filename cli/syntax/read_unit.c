@@ -126,12 +126,13 @@ static int check_call(checker *c, const ast *node)
 {
     const char *name = node->u.text;
     const function *f = function_find(name);
-    if (f && (f->flags & FUNCTION_METHOD) && !(node->flags & AST_METHOD)) {
+    bool method = f && (f->flags & FUNCTION_METHOD), called = node->flags & AST_METHOD;
+    if (method && !called && !defined_function(c, name)) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a list",
                    name);
         return kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays", name);
     }
-    if (f && map_get(&c->functions, (kv_key){0, name}) < 0)
+    if (f && ((method && called) || map_get(&c->functions, (kv_key){0, name}) < 0))
         return check_arguments(c, node, f);
     int64_t params = map_get(&c->functions, (kv_key){0, name});
     if (params > 0 && node->n != (uint32_t)params - 1)

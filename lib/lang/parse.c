@@ -17,6 +17,7 @@ const char *ast_op_text(ast_op op)
         [OP_MUL] = "*", [OP_DIV] = "/",      [OP_FLOORDIV] = "//", [OP_MOD] = "%", [OP_POW] = "**",
         [OP_EQ] = "==", [OP_NE] = "!=",      [OP_LT] = "<",    [OP_LE] = "<=", [OP_GT] = ">",
         [OP_GE] = ">=", [OP_AND] = "and",    [OP_OR] = "or",
+        [OP_IN] = "in",  [OP_NOT_IN] = "not in", [OP_IS] = "is", [OP_IS_NOT] = "is not",
     };
     return texts[op];
 }

@@ -222,6 +222,36 @@ bool parse_goes_on(parser *p, uint32_t pos, const ast *block);
 /* An expression in expression mode. angles_redirect: outside brackets `>` before a file ends it. */
 ast *parse_expr(parser *p, bool angles_redirect);
 
+/* The same, or several with commas between them: an AST_TUPLE. */
+ast *parse_exprs(parser *p, bool angles_redirect);
+
+/* An expression that is no `a if c else b`, so that an `if` may follow; inside brackets. */
+ast *parse_disjunction(parser *p);
+
+/* (…), […] or {…}, which is next: a tuple, a list, a dict, or what stands in brackets. */
+ast *parse_display(parser *p);
+
+/* `for` clauses behind the body of a comprehension that began at pos. Gives AST_COMP or, of
+ * `for 4 gpus`, AST_COPIES. */
+ast *parse_comprehension(parser *p, ast *body, uint32_t pos);
+
+/* The same as the only argument of a function, without brackets; an error for a function that does
+ * not take in a whole list, since there are no generators. */
+ast *parse_generator(parser *p, const char *function, ast *body);
+
+/* Names and items that are given values, up to `in` or `=`: AST_NAME, AST_INDEX, or an AST_TUPLE of
+ * such. */
+ast *parse_targets(parser *p);
+
+/* Returns true if targets and the sign of an assignment are next. Nothing is taken. */
+bool parse_begins_assignment(parser *p);
+
+/* The name of something to be made; NULL and an error for a word of the language or a constant. */
+const char *parse_new_name(parser *p, const char *wanted);
+
+/* The error at the `*` or `**` before a value, which is next. */
+ast *parse_starred(parser *p);
+
 /* A value in argument mode. */
 ast *parse_value(parser *p);
 
