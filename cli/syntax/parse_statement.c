@@ -57,7 +57,9 @@ static ast *block(parser *p, uint32_t header)
 static ast *head(parser *p, ast *(*parse)(parser *p, bool angles_redirect))
 {
     parser before = *p;
+    p->before_block = true;
     ast *expr = parse(p, false);
+    p->before_block = before.before_block;
     if (!expr && p->recover && p->recover(p, &before, true))
         expr = parse_node_of(p, AST_NONE, p->last, NULL, 0);
     return expr;
@@ -125,9 +127,10 @@ static ast *repeat_statement(parser *p, uint32_t pos)
 {
     ast *part[2] = {0};
     bool arguments = p->arguments;
-    p->arguments = true; /* `repeat n [a]` is a count and a statement */
+    p->arguments = p->before_block = true; /* `repeat n [a]` is a count and a statement */
     part[0] = parse_primary(p);
     p->arguments = arguments;
+    p->before_block = false;
     if (!part[0] || !parse_deeper(p, pos))
         return NULL;
     part[1] = parse_is_sign(p, SIGN1('{')) ? block(p, pos) : statement(p);

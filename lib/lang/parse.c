@@ -191,10 +191,11 @@ bool parse_open(parser *p, bracket *b)
                    .in_brackets = p->lx.in_brackets,
                    .arguments = p->arguments,
                    .angles_redirect = p->angles_redirect,
+                   .before_block = p->before_block,
                    .is_open = p->is_open,
                    .open = p->open};
     p->lx.in_brackets = sign != '{';
-    p->arguments = p->angles_redirect = false;
+    p->arguments = p->angles_redirect = p->before_block = false;
     p->is_open = true;
     p->open = t.pos;
     return parse_deeper(p, t.pos);
@@ -224,6 +225,7 @@ bool parse_close(parser *p, const bracket *b)
     p->lx.in_brackets = b->in_brackets;
     p->arguments = b->arguments;
     p->angles_redirect = b->angles_redirect;
+    p->before_block = b->before_block;
     p->is_open = b->is_open;
     p->open = b->open;
     p->depth--;
@@ -287,7 +289,9 @@ bool parse_met(parser *p, parse_expected what, uint32_t end)
     bool is_token = t.kind == TOK_CURSOR, quoted = is_token && t.sign;
     if (!is_token && !(p->lx.cursor && end == p->lx.src->len))
         return false;
-    uint32_t behind_quote = t.pos + 1 + (quoted && parse_char(p, t.pos) == 'f');
+    lex_quote quote = {0};
+    lex_quote_at(&p->lx, t.pos, &quote);
+    uint32_t behind_quote = t.pos + quote.prefix + quote.marks;
     *p->cursor = (parse_cursor){.met = true,
                                 .expected = what,
                                 .pos = t.pos,

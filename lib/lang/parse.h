@@ -73,6 +73,7 @@ typedef struct parser {
     bool have;
     bool arguments;        /* argument mode, outside brackets */
     bool angles_redirect;  /* outside brackets > before a file does not compare */
+    bool before_block;     /* outside brackets a `{` begins the block of a statement */
     bool is_open;          /* inside a bracket or block */
     uint32_t open;         /* where the innermost one begins */
     uint32_t last;         /* the end of the last token taken */
@@ -141,7 +142,7 @@ bool parse_recovered(parser *p, const parser *before);
 typedef struct bracket {
     uint32_t pos;
     char close;
-    bool in_brackets, arguments, angles_redirect, is_open;
+    bool in_brackets, arguments, angles_redirect, before_block, is_open;
     uint32_t open;
 } bracket;
 
@@ -251,6 +252,15 @@ const char *parse_new_name(parser *p, const char *wanted);
 
 /* The error at the `*` or `**` before a value, which is next. */
 ast *parse_starred(parser *p);
+
+/* An expression in the mode that the parser is in. */
+ast *parse_expression(parser *p);
+
+/* The text in quotes that is next, and those behind it that join it: AST_TEXT or AST_FTEXT. */
+ast *parse_quoted(parser *p);
+
+/* n bytes of text that stand, in whatever form, between pos and end. */
+ast *parse_text_node(parser *p, const char *text, size_t n, uint32_t pos, uint32_t end);
 
 /* A value in argument mode. */
 ast *parse_value(parser *p);

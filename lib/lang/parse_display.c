@@ -186,7 +186,7 @@ static ast *list(parser *p)
     if (!parse_open(p, &b))
         goto out;
     while (!parse_is_sign(p, SIGN1(']'))) {
-        if (!parse_append(p, &items, parse_expr(p, false)))
+        if (!parse_append(p, &items, parse_expression(p)))
             goto out;
         if (items.n == 1 && parse_is_word(p, "for")) {
             node = parse_comprehension(p, items.items[0], b.pos);
@@ -228,7 +228,7 @@ static ast *parens(parser *p)
     if (!parse_open(p, &b))
         goto out;
     while (!parse_is_sign(p, SIGN1(')'))) {
-        if (!parse_append(p, &items, parse_expr(p, false)))
+        if (!parse_append(p, &items, parse_expression(p)))
             goto out;
         comma = parse_accept(p, SIGN1(','));
         if (!comma)
@@ -265,12 +265,12 @@ static ast *set(parser *p, const bracket *b)
 /* key: value, appended to parts. */
 static bool pair(parser *p, const bracket *b, ast_list *parts)
 {
-    if (!parse_append(p, parts, parse_expr(p, false)))
+    if (!parse_append(p, parts, parse_expression(p)))
         return false;
     if (parse_is_sign(p, SIGN1(',')) || parse_is_sign(p, SIGN1('}')) || parse_is_word(p, "for"))
         return set(p, b);
     return parse_expect(p, SIGN1(':'), "`:` and the value of a key") &&
-           parse_append(p, parts, parse_expr(p, false));
+           parse_append(p, parts, parse_expression(p));
 }
 
 /* {key: value for …}, whose key and value were read: their pair is the body. */

@@ -380,7 +380,7 @@ TEST(script_parse_errors)
         /* control */
         {"if a", KV_E_SYNTAX, "1:5-6", "the text ends where `{` is needed", NULL},
         {"if a\n{ }", KV_E_SYNTAX, "1:5-6", "the statement ends where `{` is needed", NULL},
-        {"if { }", KV_E_SYNTAX, "1:7-8", "the text ends where `{` is needed", NULL},
+        {"if { }", KV_E_SYNTAX, "1:4-5", "`{` stands where a value is needed", NULL},
         {"if a {\n b = (1\n", KV_E_SYNTAX, "2:6-7", "the `(` that opens here is not closed", NULL},
         {"if a {\n type\n", KV_E_SYNTAX, "1:6-7", "the `{` that opens here is not closed", NULL},
         {"if a { type } rank", KV_E_SYNTAX, "1:15-19",
@@ -456,6 +456,11 @@ TEST(script_parse_complete)
         {"(]", true},
         {"!", true},
         {"?", true},
+        {"x = 'a", true},
+        {"x = \"\"\"a", false},
+        {"x = f'''{a}\n", false},
+        {"x = r\"\"\"a\n\"\"\"", true},
+        {"x = 'a\\\n", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (unit_is_complete(cases[i].text, strlen(cases[i].text)) != cases[i].complete)
