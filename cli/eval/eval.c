@@ -229,17 +229,19 @@ static int eval_copies(session *s, const ast *node, value *out, kv_err *e)
 static int move_array(session *s, const ast *node, value v, kv_ctx ctx, value *out, kv_err *e)
 {
     kv_array *a, *moved;
+    if (v.kind == VALUE_ARRAY && kv_ctx_same(kv_array_ctx(v.u.box->array), ctx)) {
+        *out = value_ref(v); /* the same object, as as_in_context gives it */
+        return KV_OK;
+    }
     int code = value_to_array(&a, v, e);
     if (code || (code = session_ctx(s, ctx, e)))
         return unit_at(s, node, e);
-    if (kv_ctx_same(kv_array_ctx(a), ctx)) {
-        *out = value_array(a);
-        return KV_OK;
-    }
+    if (kv_ctx_same(kv_array_ctx(a), ctx))
+        return value_array(out, a, e);
     code = arrange_copy(&moved, a, kv_array_dtype(a), ctx, e);
     kv_array_unref(a);
     if (code == KV_OK)
-        *out = value_array(moved);
+        code = value_array(out, moved, e);
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 

@@ -35,7 +35,7 @@ int eval_truth_of_all(value v, bool *out, kv_err *e)
     if (v.kind != VALUE_ARRAY)
         return eval_truth(v, out, e);
     bool zero = false;
-    int code = find_element(v.u.array, false, &zero, e);
+    int code = find_element(v.u.box->array, false, &zero, e);
     *out = !zero;
     return code;
 }
@@ -43,8 +43,8 @@ int eval_truth_of_all(value v, bool *out, kv_err *e)
 int eval_truth(value v, bool *out, kv_err *e)
 {
     char shape[160];
-    if (v.kind == VALUE_ARRAY && kv_array_size(v.u.array) != 1) {
-        kv_shape_text(shape, sizeof shape, kv_array_ndim(v.u.array), kv_array_shape(v.u.array));
+    if (v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) != 1) {
+        kv_shape_text(shape, sizeof shape, kv_array_ndim(v.u.box->array), kv_array_shape(v.u.box->array));
         kv_err_set(e, KV_E_VALUE, "an array of shape %s is neither true nor false", shape);
         return kv_err_hint(e, "all(a) asks for every element, any(a) for one");
     }
@@ -112,7 +112,7 @@ static int array_holds(session *s, const ast *node, const value *args, bool *hol
     compare->kid[1] = node->kid[0];
     int code = eval_operate(s, compare, pair, &equal, e);
     if (code == KV_OK && equal.kind == VALUE_ARRAY)
-        code = find_element(equal.u.array, true, holds, e);
+        code = find_element(equal.u.box->array, true, holds, e);
     if (code == KV_OK)
         value_release(&equal);
     mem_free(compare);
@@ -153,7 +153,7 @@ static int is_same(value a, value b, bool *out, kv_err *e)
     if (a.kind == VALUE_BOOL)
         *out = a.u.integer == b.u.integer;
     else if (a.kind == VALUE_ARRAY)
-        *out = a.u.array == b.u.array;
+        *out = a.u.box == b.u.box;
     else if (value_has_items(a))
         *out = a.u.list == b.u.list;
     else {

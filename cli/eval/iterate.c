@@ -22,8 +22,8 @@ static int count_items(value v, int64_t *n, kv_err *e)
         *n = dict_count(v);
     else if (v.kind == VALUE_TEXT)
         *n = (int64_t)strlen(v.u.text);
-    else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) > 0)
-        *n = kv_array_shape(v.u.array)[0];
+    else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0)
+        *n = kv_array_shape(v.u.box->array)[0];
     else
         return kv_err_set(e, KV_E_DTYPE, "%s has no items to go through", value_kind_name(v));
     return KV_OK;
@@ -34,9 +34,7 @@ static int row_of(kv_array *a, int64_t i, value *out, kv_err *e)
     array_range at = {.is_index = true, .index = i};
     kv_array *row;
     int code = array_slice(&row, a, &at, 1, e);
-    if (code == KV_OK)
-        *out = value_array(row);
-    return code;
+    return code ? code : value_result(out, row, e);
 }
 
 /* What goes through a value: the next item, counted from 0, and of a text the byte where it begins.
@@ -67,11 +65,11 @@ static int next_item(walk *w, bool *more, value *out, kv_err *e)
         w->byte += (int64_t)size;
         return code;
     }
-    *more = i < (v.kind == VALUE_ARRAY ? kv_array_shape(v.u.array)[0]
+    *more = i < (v.kind == VALUE_ARRAY ? kv_array_shape(v.u.box->array)[0]
                  : v.kind == VALUE_DICT ? w->keys
                                         : v.u.list->n);
     if (*more && v.kind == VALUE_ARRAY)
-        return row_of(v.u.array, i, out, e);
+        return row_of(v.u.box->array, i, out, e);
     if (*more)
         *out = value_ref(v.u.list->items[v.kind == VALUE_DICT ? 2 * i : i]);
     return KV_OK;

@@ -31,7 +31,7 @@ static int key_of(value v, kv_key *out, kv_err *e)
 {
     value number;
     kv_err unused = {0};
-    if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.array) == 0 &&
+    if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) == 0 &&
         value_item(&number, v, &unused) == KV_OK)
         v = number;
     *out = (kv_key){0, NULL};
