@@ -141,11 +141,8 @@ static int unpack(session *s, const ast *target, value v, scope *own, kv_err *e)
 
 int eval_give(session *s, const ast *target, value v, scope *own, kv_err *e)
 {
-    if (target->kind == AST_NAME) {
-        int code = own ? scope_set(own, target->u.text, v, e)
-                       : session_set(s, target->u.text, v, e);
-        return code ? unit_at(s, target, e) : KV_OK;
-    }
+    if (target->kind == AST_NAME)
+        return own ? scope_set(own, target->u.text, v, e) : session_set(s, target->u.text, v, e);
     int code = target->kind == AST_TUPLE ? unpack(s, target, v, own, e)
                                          : eval_assign_index(s, target, v, e);
     value_release(&v);

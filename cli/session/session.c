@@ -15,6 +15,7 @@
 #include "base/kv_assert.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "session/follow.h"
 #include "session/registry.h"
 #include "session/rows.h"
 #include "session/show.h"
@@ -52,6 +53,8 @@ void session_release(session *s)
     value_release(&s->last);
     value_release(&s->args);
     for (int64_t i = 0; i < s->nstores; i++) {
+        follow_release(&s->stores[i].follows);
+        follow_release(&s->stores[i].before);
         kv_free(s->stores[i].store);
         mem_free(s->stores[i].name);
     }
@@ -70,20 +73,24 @@ void session_release(session *s)
 
 /* ---- Variables ---- */
 
-static value *scope_find(const scope *s, const char *name)
+static variable *scope_variable(const scope *s, const char *name)
 {
     int64_t i = map_get(&s->names, (kv_key){0, name});
-    return i < 0 ? NULL : &s->items[i].v;
+    return i < 0 ? NULL : &s->items[i];
+}
+
+variable *session_variable(session *s, const char *name, bool globals)
+{
+    variable *found = NULL;
+    for (const scope *here = globals ? NULL : s->locals; here && !found; here = here->outer)
+        found = scope_variable(here, name);
+    return found ? found : scope_variable(&s->globals, name);
 }
 
 value *session_find(session *s, const char *name)
 {
-    value *v = NULL;
-    for (const scope *here = s->locals; here && !v; here = here->outer)
-        v = scope_find(here, name);
-    if (!v)
-        v = scope_find(&s->globals, name);
-    return !v && strcmp(name, "args") == 0 ? &s->args : v;
+    variable *found = session_variable(s, name, false);
+    return found ? &found->v : strcmp(name, "args") == 0 ? &s->args : NULL;
 }
 
 /* The scope that statements write to: not that of a comprehension. */
@@ -95,13 +102,13 @@ static scope *scope_here(session *s)
     return here ? here : &s->globals;
 }
 
-static int scope_add(scope *s, const char *name, value v, kv_err *e)
+static int scope_add(scope *s, const char *name, value v, uint32_t follow, kv_err *e)
 {
     char *copy = NULL;
     if (mem_grow(&s->items, &s->cap, s->n + 1, sizeof *s->items, e) == KV_OK &&
         (copy = mem_text(name, strlen(name), e)) &&
         map_put(&s->names, (kv_key){0, copy}, s->n, e) == KV_OK) {
-        s->items[s->n++] = (variable){copy, v};
+        s->items[s->n++] = (variable){copy, v, follow};
         return KV_OK;
     }
     mem_free(copy);
@@ -111,22 +118,42 @@ static int scope_add(scope *s, const char *name, value v, kv_err *e)
 
 int scope_set(scope *s, const char *name, value v, kv_err *e)
 {
-    value *place = scope_find(s, name);
+    variable *place = scope_variable(s, name);
     if (!place)
-        return scope_add(s, name, v, e);
-    value_release(place);
-    *place = v;
+        return scope_add(s, name, v, 0, e);
+    value_release(&place->v);
+    place->v = v;
     return KV_OK;
+}
+
+/* Tells the rules that read a variable of its new value. *follow: the number of a new one. */
+static int tell_rules(session *s, const variable *place, const char *name, value v,
+                      uint32_t *follow, kv_err *e)
+{
+    if (place ? !place->follow : !s->awaits || scope_here(s) != &s->globals)
+        return KV_OK;
+    return place ? follow_assign(s, place->follow, v, e) : follow_new(s, name, v, follow, e);
 }
 
 int session_set(session *s, const char *name, value v, kv_err *e)
 {
     scope *here = scope_here(s);
-    if (!scope_find(here, name) && session_names_store(s, name)) {
+    variable *place = scope_variable(here, name);
+    uint32_t follow = 0;
+    int code = KV_OK;
+    if (!place && session_names_store(s, name))
+        code = kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
+    else
+        code = tell_rules(s, place, name, v, &follow, e);
+    if (code) {
         value_release(&v);
-        return kv_err_set(e, KV_E_NAME, "`%s` is a store, so it cannot be a variable", name);
+        return code;
     }
-    return scope_set(here, name, v, e);
+    if (!place)
+        return scope_add(here, name, v, follow, e);
+    value_release(&place->v);
+    place->v = v;
+    return KV_OK;
 }
 
 void session_unset(session *s, const char *name)
@@ -210,6 +237,8 @@ int session_adopt(session *s, kv *store, const char *name, kv_err *e)
         return code;
     }
     store_entry *entry = &s->stores[at];
+    follow_release(&entry->follows);
+    follow_release(&entry->before);
     kv_free(entry->store);
     *entry = (store_entry){.name = entry->name, .store = store, .serial = ++s->stores_made};
     s->current = at;
