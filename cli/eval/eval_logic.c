@@ -43,12 +43,13 @@ int eval_truth_of_all(value v, bool *out, kv_err *e)
 int eval_truth(value v, bool *out, kv_err *e)
 {
     char shape[160];
-    if (v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) != 1) {
-        kv_shape_text(shape, sizeof shape, kv_array_ndim(v.u.box->array), kv_array_shape(v.u.box->array));
+    const kv_array *a = v.kind == VALUE_ARRAY ? v.u.box->array : NULL;
+    if (a && kv_array_size(a) != 1) {
+        kv_shape_text(shape, sizeof shape, kv_array_ndim(a), kv_array_shape(a));
         kv_err_set(e, KV_E_VALUE, "an array of shape %s is neither true nor false", shape);
         return kv_err_hint(e, "all(a) asks for every element, any(a) for one");
     }
-    if (v.kind == VALUE_ARRAY)
+    if (a)
         return eval_truth_of_all(v, out, e);
     if (value_has_items(v))
         *out = v.u.list->n > 0;
