@@ -2,23 +2,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "cmd/commands.h"
 #include "eval/eval.h"
+#include "eval/optimizer_value.h"
+#include "session/object.h"
 #include "cmd/help.h"
 #include "syntax/optimizer_param.h"
 #include "syntax/statement.h"
 #include "session/unit.h"
-
-/* More parameters than any rule has. */
-#define MAX_PARAMS 64
-
-/* The parameters of a command as the library takes them: names with texts. */
-typedef struct params {
-    kv_opt opts[MAX_PARAMS];
-    value texts[MAX_PARAMS];
-    int n;
-} params;
 
 /* Returns true if a parameter of the rule that a command names is a text. */
 static bool takes_text(session *s, const ast *call, const char *param)
@@ -54,43 +45,20 @@ static int param_value(session *s, const ast *call, const ast *option, value *ou
     return code;
 }
 
-/* The value of a parameter as text, as kv_set_rule takes it. */
-static int param_text(session *s, const ast *call, const ast *option, value *out, kv_err *e)
+/* Adds a parameter, as kv_set_rule takes it. */
+static int add_param(session *s, const ast *call, const ast *option, optimizer_opts *p, kv_err *e)
 {
-    value v;
-    buf text = {0};
-    int code;
-    if (option->n == 0)
-        return value_text(out, "true", e);
-    if ((code = param_value(s, call, option, &v, e)))
+    value v = value_bool(true);
+    int code = option->n == 0 ? KV_OK : param_value(s, call, option, &v, e);
+    if (code)
         return code;
-    char number[NUM_TEXT_MAX];
-    if (v.kind == VALUE_FLOAT) {
-        num_repr(number, v.u.number, NUM_BINARY64);
-        buf_add(&text, number);
-    } else if (v.kind == VALUE_BOOL) {
-        buf_add(&text, v.u.integer ? "true" : "false");
-    } else if (v.kind == VALUE_NONE) {
-        buf_add(&text, "none");
-    } else if (value_is_scalar(v)) {
-        value_print(&text, v, false);
-    } else {
-        code = unit_err(s, option->kid[0], e, KV_E_DTYPE,
-                        "a parameter is a number, true, false, none or a text, not %s",
-                        value_kind_name(v));
-    }
+    code = optimizer_opts_add(p, option->u.text, v, e);
     value_release(&v);
-    return value_text_take(out, &text, code, e);
-}
-
-static void params_release(params *p)
-{
-    for (int i = 0; i < p->n; i++)
-        value_release(&p->texts[i]);
+    return code ? unit_at(s, option->n > 0 ? option->kid[0] : option, e) : KV_OK;
 }
 
 /* Every option but the command's own. */
-static int params_of(session *s, const ast *call, params *p, kv_err *e)
+static int params_of(session *s, const ast *call, optimizer_opts *p, kv_err *e)
 {
     int code = KV_OK;
     p->n = 0;
@@ -98,21 +66,16 @@ static int params_of(session *s, const ast *call, params *p, kv_err *e)
         const ast *option = call->kid[i];
         if (option->kind != STMT_OPTION || strcmp(option->u.text, "update") == 0)
             continue;
-        if (p->n == MAX_PARAMS)
-            code =
-                unit_err(s, option, e, KV_E_USAGE, "a rule has at most %d parameters", MAX_PARAMS);
-        else if ((code = param_text(s, call, option, &p->texts[p->n], e)) == KV_OK) {
-            p->opts[p->n] = (kv_opt){option->u.text, p->texts[p->n].u.text};
-            p->n++;
-        }
+        code = add_param(s, call, option, p, e);
     }
     if (code)
-        params_release(p);
+        optimizer_opts_release(p);
     return code;
 }
 
 /* Hands the text of a rule, with its place, to the store. */
-static int set_rule(kv *store, const unit *u, const rule_ast *rule, const params *p, kv_err *e)
+static int set_rule(kv *store, const unit *u, const rule_ast *rule, const optimizer_opts *p,
+                    kv_err *e)
 {
     int line, col;
     kv_rule *made = NULL;
@@ -128,23 +91,49 @@ static int set_rule(kv *store, const unit *u, const rule_ast *rule, const params
     return code;
 }
 
-/* A rule of the script, or an optimizer of the library. */
-static int set_named(session *s, kv *store, const ast *what, const params *p, result *out,
-                     kv_err *e)
+/* An optimizer that a variable holds; the command may add parameters. */
+static int set_object(kv *store, value object, const optimizer_opts *p, kv_err *e)
 {
-    const char *text = eval_word(s, what, "the name of an updater", out, e);
-    int code;
-    if (!text)
-        return e->code;
-    int64_t at = map_get(&s->rules, (kv_key){0, text});
+    optimizer_opts all = {0};
+    int code = optimizer_opts_object(&all, object, e);
+    for (int i = 0; i < p->n && code == KV_OK; i++)
+        code = optimizer_opts_add(&all, p->opts[i].name, p->texts[i], e);
+    if (code == KV_OK)
+        code = kv_set_optimizer(store, object_name(object), all.opts, all.n, e);
+    optimizer_opts_release(&all);
+    return code;
+}
+
+/* A rule of the script, an optimizer of the library, or the default. */
+static int set_word(session *s, kv *store, const char *word, const optimizer_opts *p, kv_err *e)
+{
+    int64_t at = map_get(&s->rules, (kv_key){0, word});
+    const value *held = session_find(s, word);
     if (at >= 0)
-        code = set_rule(store, s->rule_defs[at].unit, s->rule_defs[at].rule, p, e);
-    else if (strcmp(text, "assign") != 0)
-        code = kv_set_optimizer(store, text, p->opts, p->n, e);
-    else if (p->n > 0)
-        code = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
+        return set_rule(store, s->rule_defs[at].unit, s->rule_defs[at].rule, p, e);
+    if (held && object_is_optimizer(*held))
+        return set_object(store, *held, p, e);
+    if (strcmp(word, "assign") != 0)
+        return kv_set_optimizer(store, word, p->opts, p->n, e);
+    return p->n > 0 ? kv_err_set(e, KV_E_USAGE, "assign has no parameters")
+                    : kv_set_updater(store, NULL, NULL, NULL, e);
+}
+
+static int set_named(session *s, kv *store, const ast *what, const optimizer_opts *p, kv_err *e)
+{
+    value v;
+    int code = eval(s, what, &v, e);
+    if (code)
+        return code;
+    if (v.kind == VALUE_TEXT)
+        code = set_word(s, store, v.u.text, p, e);
+    else if (object_is_optimizer(v))
+        code = set_object(store, v, p, e);
     else
-        code = kv_set_updater(store, NULL, NULL, NULL, e);
+        code = kv_err_set(e, KV_E_DTYPE,
+                          "an updater is a rule, an optimizer or the name of one, not %s",
+                          value_kind_name(v));
+    value_release(&v);
     return code ? unit_at(s, what, e) : KV_OK;
 }
 
@@ -163,7 +152,8 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *what = call->kid[0];
     kv *store;
-    params p;
+    optimizer_opts p;
+    (void)out;
     int code = session_store(s, &store, e);
     if (code || (code = params_of(s, call, &p, e)))
         return code;
@@ -172,10 +162,10 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
     else if (what->kind == STMT_RULE)
         code = set_rule(store, s->unit, what->u.other, &p, e);
     else
-        code = set_named(s, store, what, &p, out, e);
+        code = set_named(s, store, what, &p, e);
     if (what)
         hint_words(s, call, e);
-    params_release(&p);
+    optimizer_opts_release(&p);
     return code;
 }
 

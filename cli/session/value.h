@@ -21,7 +21,8 @@ typedef enum value_kind {
     VALUE_CTX,
     VALUE_ARRAY,
     VALUE_LIST,
-    VALUE_TUPLE
+    VALUE_TUPLE,
+    VALUE_OBJECT /* an optimizer, a schedule or a class: session/object.h */
 } value_kind;
 
 typedef struct value_list value_list;
@@ -34,7 +35,7 @@ typedef struct value {
         const char *text; /* counted: see value.c */
         kv_ctx ctx;
         kv_array *array;
-        value_list *list; /* VALUE_LIST, VALUE_TUPLE */
+        value_list *list; /* VALUE_LIST, VALUE_TUPLE, VALUE_OBJECT */
     } u;
 } value;
 
