@@ -37,16 +37,21 @@ static int entry_complete(void *arg, const char *text, size_t n)
     return unit_is_complete(text + shown, n - shown);
 }
 
-/* The statements on the lines below the one that failed. */
-static int64_t count_below(const unit *u)
+/* Returns true if statement i of a text stands on lines of its own, below the one before it: in a
+ * pasted text it begins an entry. */
+static bool begins_line(const unit *u, uint32_t i)
 {
-    const ast *body = u->body;
-    int64_t below = 0;
-    for (uint32_t i = u->begun; i > 0 && i < body->n; i++) {
-        uint32_t from = body->kid[u->begun - 1]->end, to = body->kid[i]->pos;
-        below += memchr(u->src.text + from, '\n', to - from) != NULL;
-    }
-    return below;
+    uint32_t from = i > 0 ? u->body->kid[i - 1]->end : 0, to = u->body->kid[i]->pos;
+    return i == 0 || memchr(u->src.text + from, '\n', to - from);
+}
+
+/* The entries of a text from statement i on. */
+static int64_t count_entries(const unit *u, uint32_t i)
+{
+    int64_t n = 0;
+    for (; i < u->body->n; i++)
+        n += begins_line(u, i);
+    return n;
 }
 
 static void say_not_run(int64_t n)
@@ -59,9 +64,42 @@ static void say_not_run(int64_t n)
 static void say_what_is_left(const unit *u, const char *text, size_t n)
 {
     if (u && u->body && u->begun > 0)
-        say_not_run(count_below(u));
+        say_not_run(count_entries(u, u->begun));
     else if (page_has_several(text, n))
         fputs("nothing of it was run\n", stderr);
+}
+
+/* Shows lines of a text in front of what they put out, each behind a prompt. */
+static void echo_lines(const char *text, size_t n)
+{
+    const char *sign = "kv> ";
+    buf shown = {0};
+    for (size_t line; n > 0; text += line, n -= line) {
+        const char *newline = memchr(text, '\n', n);
+        line = newline ? (size_t)(newline - text) + 1 : n;
+        buf_add(&shown, sign);
+        visible_lines(&shown, text, line - (newline != NULL));
+        buf_char(&shown, '\n');
+        sign = "..> ";
+    }
+    fflush(stdout);
+    fputs(buf_text(&shown), stderr);
+    buf_release(&shown);
+}
+
+/* Echoes an entry of a pasted text, which as a whole stands above. */
+static void echo_entry(const unit *u, uint32_t i)
+{
+    const char *text = u->src.text;
+    uint32_t from = u->body->kid[i]->pos, to = u->body->kid[i]->end;
+    if (!begins_line(u, i))
+        return;
+    while (from > 0 && text[from - 1] != '\n')
+        from--;
+    for (i++; i < u->body->n && !begins_line(u, i); i++)
+        to = u->body->kid[i]->end;
+    const char *newline = memchr(text + to, '\n', u->src.len - to);
+    echo_lines(text + from, newline ? (size_t)(newline - text) - from : u->src.len - from);
 }
 
 /* Runs one entry; an error is reported and the session goes on. */
@@ -71,8 +109,13 @@ static void run_one(session *s, const char *text, size_t n, int line)
     unit *u = NULL;
     char *copy = mem_text(text, n, &e);
     transcript_entry(s, text, n);
-    if (copy && unit_read(s, &u, "<repl>", copy, n, line, NULL, &e) == KV_OK)
+    s->pasted = memchr(text, '\n', n) && !page_is(text, n);
+    if (copy && unit_read(s, &u, "<repl>", copy, n, line, NULL, &e) == KV_OK) {
+        s->begins = s->pasted && count_entries(u, 0) > 1 ? echo_entry : NULL;
         unit_run(s, u, &e);
+    }
+    s->begins = NULL;
+    s->pasted = false;
     if (e.code == KV_E_INTERRUPTED) {
         fflush(stdout);
         progress_hide(STDERR_FILENO);

@@ -6,6 +6,8 @@
 #include "session/list.h"
 #include "session/unit.h"
 
+/* ---- The indices of a bracket ---- */
+
 /* An optional bound of a slice. */
 static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv_err *e)
 {
@@ -21,47 +23,128 @@ static int slice_part(session *s, const ast *node, bool *given, int64_t *out, kv
     return code ? unit_at(s, node, e) : KV_OK;
 }
 
-/* The ranges of an AST_INDEX; ndim is that of what is indexed, for `...`. */
-static int eval_ranges(session *s, const ast *node, int ndim, array_range *r, int *n, kv_err *e)
+static void release_ranges(array_range *r, int n)
 {
+    for (int i = 0; i < n; i++)
+        kv_array_unref(r[i].ids);
+}
+
+/* The dtype of the ids in a list: bool where all are (a mask), else int64, or float64 with floats
+ * among them. */
+static kv_dtype list_dtype(const value_list *l)
+{
+    kv_dtype dtype = l->n ? KV_BOOL : KV_INT64;
+    for (int64_t i = 0; i < l->n && dtype != KV_FLOAT64; i++) {
+        value v = l->items[i];
+        kv_dtype own = value_is_sequence(v)      ? list_dtype(v.u.list)
+                       : v.kind == VALUE_BOOL    ? KV_BOOL
+                       : v.kind == VALUE_INT     ? KV_INT64
+                                                 : KV_FLOAT64;
+        dtype = own == KV_BOOL ? dtype : own;
+    }
+    return dtype;
+}
+
+/* An index of an array: a number, none, a list or an array. */
+static int array_index(array_range *r, value v, kv_err *e)
+{
+    if (v.kind == VALUE_NONE) {
+        r->is_new = true;
+        return KV_OK;
+    }
+    bool array = v.kind == VALUE_ARRAY;
+    if (v.kind == VALUE_BOOL ||
+        (array && kv_array_ndim(v.u.array) == 0 && kv_array_dtype(v.u.array) == KV_BOOL)) {
+        kv_err_set(e, KV_E_DTYPE, "one bool is no index");
+        return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
+    }
+    if (array && kv_array_ndim(v.u.array) > 0) {
+        r->ids = kv_array_ref(v.u.array);
+        return KV_OK;
+    }
+    if (!value_is_sequence(v)) {
+        r->is_index = true;
+        return function_int(v, "an index", &r->index, e);
+    }
+    return value_numbers_array(&r->ids, v, list_dtype(v.u.list), (kv_ctx){KV_CPU, 0}, e);
+}
+
+static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)
+{
+    bool step;
+    int code = slice_part(s, part->kid[0], &r->has_from, &r->from, e);
+    if (code || (code = slice_part(s, part->kid[1], &r->has_to, &r->to, e)) ||
+        (code = slice_part(s, part->kid[2], &step, &r->step, e)))
+        return code;
+    if (step && r->step == 0)
+        return unit_err(s, part, e, KV_E_VALUE, "a slice cannot step by 0");
+    return KV_OK;
+}
+
+/* The only index of a bracket is a tuple: x[(1, 2)] is x[1, 2]. */
+static int tuple_ranges(const value_list *l, array_range *r, int *n, kv_err *e)
+{
+    int code = KV_OK;
+    if (l->n > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_INDEX, "at most %d indices", KV_MAX_NDIM);
+    for (; *n < l->n && code == KV_OK; (*n)++) {
+        r[*n] = (array_range){0};
+        code = array_index(&r[*n], l->items[*n], e);
+    }
+    return code;
+}
+
+/* The ranges of an AST_INDEX. Those of a list are numbers and slices. The caller releases them,
+ * also after an error. */
+static int eval_ranges(session *s, const ast *node, bool list, array_range *r, int *n, kv_err *e)
+{
+    bool rest = false;
+    int code = KV_OK;
     *n = 0;
-    for (uint32_t i = 1; i < node->n; i++) {
+    for (uint32_t i = 1; i < node->n && code == KV_OK; i++) {
         const ast *part = node->kid[i];
-        bool given, to, step;
-        int code;
         if (*n >= KV_MAX_NDIM)
             return unit_err(s, node, e, KV_E_INDEX, "at most %d indices", KV_MAX_NDIM);
-        array_range *at = &r[*n];
+        array_range *at = &r[(*n)++];
         *at = (array_range){0};
+        value v = value_none();
         if (part->kind == AST_ELLIPSIS) {
-            for (int k = ndim - (int)(node->n - 2); k > 0 && *n < KV_MAX_NDIM; k--)
-                r[(*n)++] = (array_range){0};
+            if (rest || list)
+                return unit_err(s, part, e, KV_E_INDEX, "%s",
+                                list ? "a list has no `...`" : "an index has one `...`");
+            at->is_rest = rest = true;
             continue;
         }
         if (part->kind == AST_SLICE) {
-            if ((code = slice_part(s, part->kid[0], &at->has_from, &at->from, e)) ||
-                (code = slice_part(s, part->kid[1], &to, &at->to, e)) ||
-                (code = slice_part(s, part->kid[2], &step, &at->step, e)))
-                return code;
-            at->has_to = to;
-            if (step && at->step == 0)
-                return unit_err(s, part, e, KV_E_VALUE, "a slice cannot step by 0");
-        } else {
-            if ((code = slice_part(s, part, &given, &at->index, e)))
-                return code;
-            at->is_index = true;
+            code = slice_range(s, part, at, e);
+            continue;
         }
-        (*n)++;
+        if ((code = eval(s, part, &v, e)))
+            return code;
+        if (list) {
+            at->is_index = true;
+            code = function_int(v, "an index", &at->index, e);
+        } else if (v.kind == VALUE_TUPLE && node->n == 2) {
+            *n = 0;
+            code = tuple_ranges(v.u.list, r, n, e);
+        } else {
+            code = array_index(at, v, e);
+        }
+        value_release(&v);
+        if (code)
+            unit_at(s, part, e);
     }
-    return KV_OK;
+    return code;
 }
+
+/* ---- Reading ---- */
 
 static int index_list(session *s, const ast *node, value v, value *out, kv_err *e)
 {
     array_range r[KV_MAX_NDIM];
     int n;
     int64_t len = v.u.list->n;
-    int code = eval_ranges(s, node, 1, r, &n, e);
+    int code = eval_ranges(s, node, true, r, &n, e);
     if (code)
         return code;
     if (n != 1)
@@ -94,10 +177,12 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
         array_range r[KV_MAX_NDIM];
         kv_array *part;
         int n;
-        code = eval_ranges(s, node, kv_array_ndim(v.u.array), r, &n, e);
+        code = eval_ranges(s, node, false, r, &n, e);
         if (code == KV_OK && (code = array_slice(&part, v.u.array, r, n, e)) == KV_OK)
             *out = value_array(part);
-        unit_at(s, node, e);
+        release_ranges(r, n);
+        if (code)
+            unit_at(s, node, e);
     } else {
         code = unit_err(s, node, e, KV_E_DTYPE, "%s has no parts to index", value_kind_name(v));
     }
@@ -170,7 +255,7 @@ static int find_place(session *s, const ast *node, place *out, kv_err *e)
     if (out->list.kind != VALUE_LIST)
         code = unit_err(s, node, e, KV_E_USAGE,
                         "write all indices of an array in one bracket: a[1, 2]");
-    else if ((code = eval_ranges(s, node, 1, r, &n, e)) == KV_OK)
+    else if ((code = eval_ranges(s, node, true, r, &n, e)) == KV_OK)
         code = item_of(s, node, out->list, r, n, &out->i, e);
     if (code)
         value_release(&out->list);
@@ -212,25 +297,32 @@ static int assign_list(session *s, const ast *target, value list, const array_ra
     return list_splice(list, span.from, span.n, v, e) ? unit_at(s, target, e) : KV_OK;
 }
 
-static int assign_at(session *s, const ast *target, const place *p, value v, kv_err *e)
+/* What an index is assigned to, with its ranges evaluated. */
+static int assign_ranges(session *s, const ast *target, const place *p, const array_range *r, int n,
+                         value v, kv_err *e)
 {
-    array_range r[KV_MAX_NDIM];
-    const value *now = place_address(s, p);
-    int n, ndim = now->kind == VALUE_ARRAY ? kv_array_ndim(now->u.array) : 1;
-    if (now->kind != VALUE_ARRAY && now->kind != VALUE_LIST)
-        return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
-                        value_kind_name(*now));
-    int code = eval_ranges(s, target, ndim, r, &n, e);
-    if (code)
-        return code;
     value *here = place_address(s, p);
     if (!here || (here->kind != VALUE_ARRAY && here->kind != VALUE_LIST))
         return unit_err(s, target, e, KV_E_VALUE, "the index has changed what it is an index of");
     if (here->kind == VALUE_LIST)
         return assign_list(s, target, *here, r, n, v, e);
-    if ((code = eval_unshare(here, e)))
-        return code;
-    return assign_array(s, target, here->u.array, r, n, v, e);
+    int code = eval_unshare(here, e);
+    return code ? code : assign_array(s, target, here->u.array, r, n, v, e);
+}
+
+static int assign_at(session *s, const ast *target, const place *p, value v, kv_err *e)
+{
+    array_range r[KV_MAX_NDIM];
+    const value *now = place_address(s, p);
+    int n;
+    if (now->kind != VALUE_ARRAY && now->kind != VALUE_LIST)
+        return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
+                        value_kind_name(*now));
+    int code = eval_ranges(s, target, now->kind == VALUE_LIST, r, &n, e);
+    if (code == KV_OK)
+        code = assign_ranges(s, target, p, r, n, v, e);
+    release_ranges(r, n);
+    return code;
 }
 
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e)

@@ -265,7 +265,8 @@ int launch_tell(int argc, char **argv)
         fprintf(stderr, "kvctl: launch-tell is for kvctl launch\n");
         return EXIT_NOT_UNDERSTOOD;
     }
-    int held = folder_hold_existing(folder); /* what is written while a watcher removes it would stay */
+    /* what is written while a watcher removes it would stay */
+    int held = folder_hold_existing(folder);
     if (held < 0)
         return EXIT_DONE;
     snprintf(line, sizeof line, "%d exit 0\n", atoi(argv[0]));

@@ -335,11 +335,11 @@ static int check_flow(checker *c, const ast *node, bool loop, bool in_def)
     return code;
 }
 
-/* Returns true if the other statements run after a mistake in the words of one. To a text that
- * sources a file the whole file is one statement. */
+/* Returns true if a mistake in the words of one statement is an error when that one runs, and no
+ * earlier. To a text that sources a file the whole file is one statement. */
 static bool goes_on(const session *s)
 {
-    return s->keep_going && s->source_depth == 0 && !s->unit;
+    return (s->keep_going || s->pasted) && s->source_depth == 0 && !s->unit;
 }
 
 static int check_unit(checker *c, unit *u)

@@ -1,16 +1,23 @@
 /* Parts of arrays. A part is a layout over the memory of the whole: where it begins and one stride
- * for each axis that remains. */
+ * for each axis that remains. Where arrays of indices pick, their axes have places instead of
+ * strides (array/pick.h): the part is a table of blocks, which lie at any place of the whole. */
 #include "array/slice.h"
 
 #include <stddef.h>
+#include <string.h>
 
+#include "array/arrange.h"
+#include "array/pick.h"
 #include "array/strided.h"
 #include "base/stop.h"
+#include "engine/pool.h"
 
 typedef struct part {
     int ndim;
     int64_t shape[KV_MAX_NDIM], strides[KV_MAX_NDIM];
-    int64_t offset; /* elements from the first of the whole */
+    int64_t offset;   /* elements from the first of the whole */
+    kv_array *places; /* (optional, own) what ids pick; its axes begin at `first` */
+    int first;
 } part;
 
 array_span array_range_span(const array_range *r, int64_t len)
@@ -32,59 +39,284 @@ array_span array_range_span(const array_range *r, int64_t len)
     return span;
 }
 
-static int find_part(part *p, const kv_array *a, const array_range *ranges, int n, kv_err *e)
-{
-    int ndim = kv_array_ndim(a);
-    const int64_t *shape = kv_array_shape(a);
+/* ---- Finding a part ---- */
+
+/* The state of the search: the next axis of the array, and where ids stood. */
+typedef struct search {
+    const int64_t *shape;
     int64_t strides[KV_MAX_NDIM];
-    if (n > ndim)
-        return kv_err_set(e, KV_E_INDEX, "%d %s for an array with %d ax%cs", n,
-                          n == 1 ? "index" : "indices", ndim, ndim == 1 ? 'i' : 'e');
-    strided_rows(strides, ndim, shape);
-    *p = (part){0};
-    for (int i = 0; i < ndim; i++) {
-        if (i < n && ranges[i].is_index) {
-            int64_t at = ranges[i].index < 0 ? ranges[i].index + shape[i] : ranges[i].index;
-            if (at < 0 || at >= shape[i])
-                return kv_err_set(e, KV_E_INDEX, "index %lld is out of range: axis %d has %lld",
-                                  (long long)ranges[i].index, i, (long long)shape[i]);
-            p->offset += at * strides[i];
-            continue;
-        }
-        array_span span = {0, 1, shape[i]};
-        if (i < n)
-            span = array_range_span(&ranges[i], shape[i]);
-        /* An empty span may begin one beside the axis, and a single index may have any step. */
-        if (span.n > 0)
-            p->offset += span.from * strides[i];
-        p->shape[p->ndim] = span.n;
-        p->strides[p->ndim++] = span.n > 1 ? span.step * strides[i] : 0;
-    }
+    int ndim, axis;
+    bool picked, ended; /* an index or ids stood here; and then something else */
+} search;
+
+static int add_axis(part *p, int64_t n, int64_t stride, kv_err *e)
+{
+    if (p->ndim == KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes", KV_MAX_NDIM);
+    p->shape[p->ndim] = n;
+    p->strides[p->ndim++] = stride;
     return KV_OK;
 }
+
+/* One index, or several: the axes of all of them stand where the first stood, or in front. */
+static int take_ids(part *p, search *s, const array_range *r, kv_err *e)
+{
+    int64_t len = s->axis < s->ndim ? s->shape[s->axis] : 0;
+    p->first = s->ended ? 0 : s->picked ? p->first : p->ndim;
+    s->picked = true;
+    if (!r->ids) {
+        int64_t at = r->index < 0 ? r->index + len : r->index;
+        if (at < 0 || at >= len)
+            return kv_err_set(e, KV_E_INDEX, "index %lld is out of range: axis %d has %lld",
+                              (long long)r->index, s->axis, (long long)len);
+        p->offset += at * s->strides[s->axis++];
+        return KV_OK;
+    }
+    kv_array *places;
+    bool mask = kv_array_dtype(r->ids) == KV_BOOL;
+    int axes = mask ? kv_array_ndim(r->ids) : 1;
+    char one[160], two[160];
+    if (axes == 0)
+        return kv_err_set(e, KV_E_DTYPE, "a mask has a bool for each element of an axis");
+    if (mask && memcmp(kv_array_shape(r->ids), s->shape + s->axis, (size_t)axes * sizeof(int64_t)))
+        return kv_err_set(e, KV_E_SHAPE, "a mask of shape %s does not fit axes of shape %s",
+                          kv_shape_text(one, sizeof one, axes, kv_array_shape(r->ids)),
+                          kv_shape_text(two, sizeof two, axes, s->shape + s->axis));
+    int rc = mask ? pick_mask(&places, r->ids, s->strides[s->axis + axes - 1], e)
+                  : pick_ids(&places, r->ids, s->axis, len, s->strides[s->axis], e);
+    s->axis += axes;
+    return rc ? rc : pick_join(&p->places, places, e);
+}
+
+static int take_range(part *p, search *s, const array_range *r, kv_err *e)
+{
+    int64_t stride = s->strides[s->axis];
+    array_span span = array_range_span(r, s->shape[s->axis++]);
+    /* An empty span may begin one beside the axis, and a single index may have any step. */
+    if (span.n > 0)
+        p->offset += span.from * stride;
+    return add_axis(p, span.n, span.n > 1 ? span.step * stride : 0, e);
+}
+
+/* The axes that ranges take, without those of `...`. */
+static int count_axes(const array_range *ranges, int n)
+{
+    int axes = 0;
+    for (int i = 0; i < n; i++) {
+        const kv_array *ids = ranges[i].ids;
+        bool mask = ids && kv_array_dtype(ids) == KV_BOOL;
+        axes += ranges[i].is_new || ranges[i].is_rest ? 0 : mask ? kv_array_ndim(ids) : 1;
+    }
+    return axes;
+}
+
+/* Puts the axes of the places at p->first. */
+static int insert_places(part *p, kv_err *e)
+{
+    int ndim = p->places ? kv_array_ndim(p->places) : 0, behind = p->ndim - p->first;
+    if (p->ndim + ndim > KV_MAX_NDIM)
+        return kv_err_set(e, KV_E_SHAPE, "an array has 0 to %d axes", KV_MAX_NDIM);
+    memmove(p->shape + p->first + ndim, p->shape + p->first, (size_t)behind * sizeof(int64_t));
+    memmove(p->strides + p->first + ndim, p->strides + p->first, (size_t)behind * sizeof(int64_t));
+    for (int i = 0; i < ndim; i++) {
+        p->shape[p->first + i] = kv_array_shape(p->places)[i];
+        p->strides[p->first + i] = 0;
+    }
+    p->ndim += ndim;
+    return KV_OK;
+}
+
+/* The caller lets go p->places, also after an error. */
+static int find_part(part *p, const kv_array *a, const array_range *ranges, int n, kv_err *e)
+{
+    search s = {.shape = kv_array_shape(a), .ndim = kv_array_ndim(a)};
+    const array_range whole = {0};
+    int axes = count_axes(ranges, n), rc = KV_OK;
+    *p = (part){0};
+    if (axes > s.ndim)
+        return kv_err_set(e, KV_E_INDEX, "%d %s for an array with %d ax%cs", axes,
+                          axes == 1 ? "index" : "indices", s.ndim, s.ndim == 1 ? 'i' : 'e');
+    strided_rows(s.strides, s.ndim, s.shape);
+    for (int i = 0; i < n && !rc; i++) {
+        if (ranges[i].is_index || ranges[i].ids) {
+            rc = take_ids(p, &s, &ranges[i], e);
+            continue;
+        }
+        s.ended = s.picked;
+        if (ranges[i].is_new)
+            rc = add_axis(p, 1, 0, e);
+        else if (!ranges[i].is_rest)
+            rc = take_range(p, &s, &ranges[i], e);
+        for (int k = axes; ranges[i].is_rest && k < s.ndim && !rc; k++)
+            rc = take_range(p, &s, &whole, e);
+    }
+    while (s.axis < s.ndim && !rc)
+        rc = take_range(p, &s, &whole, e);
+    return rc ? rc : insert_places(p, e);
+}
+
+/* ---- Blocks at places ---- */
+
+/* A part with places, beside an array that holds its elements one behind the other. The part's
+ * axes are those in front of the places, which are counted as one, the places, and the rest: a
+ * block. */
+typedef struct pick_job {
+    const part *p;
+    char *whole, *packed;
+    const int64_t *places;
+    int64_t n, fronts;         /* places, and indices in front of them */
+    int64_t bytes, block;      /* of an element; elements of a block */
+    int64_t step;              /* from one packed block to the next, in elements: block, or 0 */
+    const int64_t *shape, *strides, *rows; /* of a block: in the whole, and packed */
+    int ndim;
+    bool put, run;             /* towards the whole; blocks are runs of memory */
+    _Atomic bool stopped;
+} pick_job;
+
+#define MOVE(T)                                                                                    \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+        T *x = (T *)(void *)whole + places[i], *y = (T *)(void *)packed + i * j->step;             \
+        *(j->put ? x : y) = *(j->put ? y : x);                                                     \
+    }                                                                                              \
+    return;
+
+/* n blocks of one element each. */
+static void move_elements(const pick_job *j, char *whole, char *packed, const int64_t *places,
+                          int64_t n)
+{
+    if (j->bytes == 1) {
+        MOVE(uint8_t)
+    }
+    if (j->bytes == 2) {
+        MOVE(uint16_t)
+    }
+    if (j->bytes == 4) {
+        MOVE(uint32_t)
+    }
+    MOVE(uint64_t)
+}
+
+static void move_blocks(const pick_job *j, char *whole, char *packed, const int64_t *places,
+                        int64_t n)
+{
+    if (j->block == 1) {
+        move_elements(j, whole, packed, places, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        char *x = whole + places[i] * j->bytes, *y = packed + i * j->step * j->bytes;
+        if (j->run)
+            memcpy(j->put ? x : y, j->put ? y : x, (size_t)(j->block * j->bytes));
+        else if (j->put)
+            strided_copy(x, j->strides, y, j->rows, j->ndim, j->shape, j->bytes, false);
+        else
+            strided_copy(y, j->rows, x, j->strides, j->ndim, j->shape, j->bytes, false);
+    }
+}
+
+/* How far the blocks of index i of the axes in front lie from those of the first. */
+static int64_t front_offset(const part *p, int64_t i)
+{
+    int64_t at = 0;
+    for (int k = p->first - 1; k >= 0; k--) {
+        at += i % p->shape[k] * p->strides[k];
+        i /= p->shape[k];
+    }
+    return at;
+}
+
+/* Some of the fronts * n blocks, about STOP_EVERY elements. */
+static void pick_part(void *arg, int64_t piece, int worker)
+{
+    pick_job *j = arg;
+    int64_t each = j->block < STOP_EVERY ? STOP_EVERY / j->block : 1;
+    int64_t i = piece * each, end = i + each, all = j->fronts * j->n;
+    (void)worker;
+    if (j->stopped || (!j->put && (j->stopped = stop_asked())))
+        return;
+    end = end < all ? end : all;
+    for (int64_t n; i < end; i += n) {
+        int64_t front = i / j->n, k = i % j->n;
+        n = j->n - k < end - i ? j->n - k : end - i;
+        move_blocks(j, j->whole + (j->p->offset + front_offset(j->p, front)) * j->bytes,
+                    j->packed + i * j->step * j->bytes, j->places + k, n);
+    }
+}
+
+/* Copies between a part and packed blocks; of those that are put, one after the other, since a
+ * place may be there twice. one: there is a single block, for all places. */
+static int move_picked(const part *p, void *whole, void *packed, int64_t bytes, bool put, bool one,
+                       kv_err *e)
+{
+    int inner = p->first + kv_array_ndim(p->places);
+    int64_t rows[KV_MAX_NDIM];
+    const void *places;
+    pick_job j = {.p = p,
+                  .whole = whole,
+                  .packed = packed,
+                  .n = kv_array_size(p->places),
+                  .fronts = 1,
+                  .bytes = bytes,
+                  .block = 1,
+                  .shape = p->shape + inner,
+                  .strides = p->strides + inner,
+                  .rows = rows,
+                  .ndim = p->ndim - inner,
+                  .put = put,
+                  .run = true};
+    int rc = kv_array_read(p->places, &places, e);
+    if (rc)
+        return rc;
+    strided_rows(rows, j.ndim, j.shape);
+    for (int i = 0; i < p->first; i++)
+        j.fronts *= p->shape[i];
+    for (int i = 0; i < j.ndim; i++) {
+        j.block *= j.shape[i];
+        j.run &= j.shape[i] == 1 || j.strides[i] == rows[i];
+    }
+    if (j.block * j.fronts == 0 || j.n == 0)
+        return KV_OK;
+    j.places = places;
+    j.step = one ? 0 : j.block;
+    int64_t each = j.block < STOP_EVERY ? STOP_EVERY / j.block : 1;
+    int64_t parts = (j.fronts * j.n + each - 1) / each;
+    if (!put)
+        pool_run(parts, pick_part, &j);
+    for (int64_t i = 0; i < parts && put; i++)
+        pick_part(&j, i, 0);
+    return j.stopped ? stop_error(e) : KV_OK;
+}
+
+/* ---- Reading ---- */
 
 int array_slice(kv_array **out, kv_array *a, const array_range *ranges, int n, kv_err *e)
 {
     part p;
-    kv_array *made;
+    kv_array *made = NULL;
     const void *src;
     void *dst;
     int64_t rows[KV_MAX_NDIM], bytes = kv_dtype_bytes(kv_array_dtype(a));
     int rc = find_part(&p, a, ranges, n, e);
     if (rc || (rc = kv_array_read(a, &src, e)) ||
-        (rc = kv_array_new_raw(&made, kv_array_dtype(a), p.ndim, p.shape, kv_array_ctx(a), e)))
-        return rc;
+        (rc = kv_array_new_raw(&made, kv_array_dtype(a), p.ndim, p.shape, kv_array_ctx(a), e)) ||
+        (rc = kv_array_write(made, &dst, e)))
+        goto out;
     strided_rows(rows, p.ndim, p.shape);
-    if (!(rc = kv_array_write(made, &dst, e)) &&
-        !strided_copy(dst, rows, (const char *)src + p.offset * bytes, p.strides, p.ndim, p.shape,
-                      bytes, true))
+    if (p.places)
+        rc = move_picked(&p, (void *)(uintptr_t)src, dst, bytes, false, false, e);
+    else if (!strided_copy(dst, rows, (const char *)src + p.offset * bytes, p.strides, p.ndim,
+                           p.shape, bytes, true))
         rc = stop_error(e);
+out:
+    kv_array_unref(p.places);
     if (rc)
         kv_array_unref(made);
     else
         *out = made;
     return rc;
 }
+
+/* ---- Assigning ---- */
 
 /* The strides that repeat src over p: axes are matched from the last; a size of 1 repeats. */
 static int broadcast(int64_t *strides, const part *p, const kv_array *src, kv_err *e)
@@ -112,6 +344,30 @@ static int broadcast(int64_t *strides, const part *p, const kv_array *src, kv_er
     return KV_OK;
 }
 
+/* Writes `own`, which has a's dtype, into blocks at places. */
+static int put_picked(const part *p, void *to, kv_array *own, int64_t bytes, kv_err *e)
+{
+    const void *from;
+    kv_array *wide;
+    int inner = p->first + kv_array_ndim(p->places);
+    bool one = kv_array_size(own) == 1; /* then a single block does for all places */
+    int extra = kv_array_ndim(own) - (one ? 0 : p->ndim);
+    kv_array *flat = NULL; /* without axes of size 1 that the part lacks */
+    int rc = extra > 0 ? arrange_reshape(&flat, own, kv_array_ndim(own) - extra,
+                                         kv_array_shape(own) + extra, e)
+                       : KV_OK;
+    if (!rc)
+        rc = arrange_broadcast(&wide, flat ? flat : own, one ? p->ndim - inner : p->ndim,
+                               one ? p->shape + inner : p->shape, e);
+    kv_array_unref(flat);
+    if (rc)
+        return rc;
+    if (!(rc = kv_array_read(wide, &from, e)))
+        rc = move_picked(p, to, (void *)(uintptr_t)from, bytes, true, one, e);
+    kv_array_unref(wide);
+    return rc;
+}
+
 int array_assign_slice(kv_array *a, const array_range *ranges, int n, kv_array *src, kv_err *e)
 {
     part p;
@@ -121,11 +377,16 @@ int array_assign_slice(kv_array *a, const array_range *ranges, int n, kv_array *
     void *to;
     int rc = find_part(&p, a, ranges, n, e);
     if (rc || (rc = broadcast(strides, &p, src, e)) ||
-        (rc = kv_array_dup(&own, src, kv_array_dtype(a), kv_array_ctx(a), e)))
-        return rc;
-    if (!(rc = kv_array_read(own, &from, e)) && !(rc = kv_array_write(a, &to, e)))
+        (rc = kv_array_dup(&own, src, kv_array_dtype(a), kv_array_ctx(a), e)) ||
+        (rc = kv_array_read(own, &from, e)) || (rc = kv_array_write(a, &to, e)))
+        goto out;
+    if (p.places)
+        rc = put_picked(&p, to, own, bytes, e);
+    else
         strided_copy((char *)to + p.offset * bytes, p.strides, from, strides, p.ndim, p.shape,
                      bytes, false);
+out:
     kv_array_unref(own);
+    kv_array_unref(p.places);
     return rc;
 }

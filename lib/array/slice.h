@@ -1,5 +1,7 @@
-/* Parts of arrays: a[1], a[0:2, 1], a[::-1]. As in Python: negative indices count from the end, the
- * bounds of a range are cut to the axis, and an index drops its axis. */
+/* Parts of arrays: a[1], a[0:2, 1], a[::-1], a[[4, 2]], a[a > 0]. As in Python: negative indices
+ * count from the end, the bounds of a range are cut to the axis, and an index drops its axis. As in
+ * NumPy: arrays of indices pair up, and the axes of what they pick stand where the first of them
+ * stood, or in front of all when a slice lies between them. */
 #ifndef ARRAY_SLICE_H
 #define ARRAY_SLICE_H
 
@@ -7,12 +9,17 @@
 
 #include "kv_array.h"
 
-/* A selection of one axis: one index, or from:to:step. All zero is the whole axis. */
+/* A selection of one axis: one index, from:to:step, or several indices. All zero is the whole
+ * axis. */
 typedef struct array_range {
     bool is_index, has_from, has_to;
+    bool is_new;      /* no axis of the array, but one of size 1 in the result */
+    bool is_rest;     /* all axes that the others leave, whole; one range at most */
     int64_t index;    /* is_index */
     int64_t from, to; /* valid when has_from, has_to */
     int64_t step;     /* 0 stands for 1 */
+    kv_array *ids;    /* (optional, borrowed) indices: integers, or floats that are whole. A bool
+                         array selects the elements of as many axes as it has */
 } array_range;
 
 /* The indices from, from + step, …, n of them. */
@@ -24,12 +31,14 @@ typedef struct array_span {
 array_span array_range_span(const array_range *r, int64_t len);
 
 /* A new array on a's context: the part that n ranges, one for each of the first axes, take of a.
- * The other axes are taken whole. Errors: index (out of range, more ranges than axes), memory,
+ * The other axes are taken whole. Errors: index (out of range, more ranges than axes), dtype (ids
+ * that are not whole), shape (ids that do not pair up, a mask of another shape), memory,
  * interrupted. */
 int array_slice(kv_array **out, kv_array *a, const array_range *ranges, int n, kv_err *e);
 
-/* Writes src, converted and broadcast, into that part of a. The caller is a's only holder (see
- * kv_array_write). Errors: index, shape (src does not broadcast to the part), value, memory. */
+/* Writes src, converted and broadcast, into that part of a. Of ids that are there twice the last
+ * wins. The caller is a's only holder (see kv_array_write). Errors: as above, shape (src does not
+ * broadcast to the part), value. */
 int array_assign_slice(kv_array *a, const array_range *ranges, int n, kv_array *src, kv_err *e);
 
 #endif

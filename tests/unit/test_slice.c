@@ -175,3 +175,47 @@ TEST(strided_transposes)
         }
     }
 }
+
+/* Ids pair up, masks count, and of ids that are there twice the last is written. */
+TEST(slice_ids)
+{
+    kv_err e = {0};
+    kv_array *a = counting(2, (int64_t[]){3, 4}), *part = NULL, *ids = counting(1, (int64_t[]){2});
+    kv_array *mask = NULL, *pair = counting(1, (int64_t[]){2});
+    array_range rows[] = {{.ids = ids}}, columns[] = {{0}, {.ids = ids}};
+    array_range both[] = {{.ids = ids}, {.ids = pair}};
+    array_range apart[] = {{.ids = ids}, {.is_new = true}, INDEX(3)};
+    void *data;
+    CHECK_OK(kv_array_write(ids, &data, &e));
+    memcpy(data, (int32_t[]){-1, 0}, 8);
+    CHECK_OK(array_slice(&part, a, rows, 1, &e));
+    check_ints(part, 8, (int32_t[]){8, 9, 10, 11, 0, 1, 2, 3});
+    kv_array_unref(part);
+    CHECK_OK(array_slice(&part, a, columns, 2, &e));
+    check_ints(part, 6, (int32_t[]){3, 0, 7, 4, 11, 8});
+    kv_array_unref(part);
+    CHECK_OK(array_slice(&part, a, both, 2, &e));
+    check_ints(part, 2, (int32_t[]){8, 1});
+    kv_array_unref(part);
+    CHECK_OK(array_slice(&part, a, apart, 3, &e));
+    CHECK_INT(kv_array_shape(part)[1], 1);
+    check_ints(part, 2, (int32_t[]){11, 3});
+    kv_array_unref(part);
+    CHECK_OK(kv_array_dup(&mask, a, KV_BOOL, cpu0, &e));
+    array_range all = {.ids = mask};
+    memcpy(data, (int32_t[]){0, 0}, 8);
+    CHECK_OK(array_assign_slice(a, columns, 2, pair, &e));
+    check_ints(a, 12, (int32_t[]){1, 1, 2, 3, 1, 5, 6, 7, 1, 9, 10, 11});
+    CHECK_OK(array_slice(&part, a, &all, 1, &e));
+    check_ints(part, 11, (int32_t[]){1, 2, 3, 1, 5, 6, 7, 1, 9, 10, 11});
+    kv_array_unref(part);
+    memcpy(data, (int32_t[]){2, 3}, 8);
+    CHECK_ERR(array_slice(&part, a, rows, 1, &e), KV_E_INDEX,
+              "index 3 is out of range: axis 0 has 3");
+    CHECK_ERR(array_slice(&part, ids, &all, 1, &e), KV_E_INDEX,
+              "2 indices for an array with 1 axis");
+    kv_array_unref(a);
+    kv_array_unref(ids);
+    kv_array_unref(pair);
+    kv_array_unref(mask);
+}
