@@ -25,7 +25,8 @@ static void put_schedule(buf *out, value v)
 static int put_param(buf *out, value v, kv_err *e)
 {
     char number[NUM_TEXT_MAX];
-    int rc = v.kind == VALUE_ARRAY && kv_array_size(v.u.array) == 1 ? value_item(&v, v, e) : KV_OK;
+    int rc =
+        v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1 ? value_item(&v, v, e) : KV_OK;
     if (rc)
         return rc;
     if (v.kind == VALUE_FLOAT) {
