@@ -14,6 +14,7 @@
 #include "files/named.h"
 #include "out/record.h"
 #include "session/show.h"
+#include "session/follow.h"
 #include "session/unit.h"
 #include "syntax/function.h"
 #include "syntax/statement.h"
@@ -485,7 +486,15 @@ int cmd_call_store(session *s, const ast *call, result *out, kv_err *e)
     kv *store;
     int code = session_store(s, &store, e);
     (void)out;
-    return code ? code : ((const command *)call->u.other)->on_store(store, e);
+    const command *c = call->u.other;
+    bool open = code == KV_OK && kv_in_transaction(store);
+    if (code || (code = c->on_store(store, e)))
+        return code;
+    if (open && c->on_store == kv_rollback)
+        return follow_rollback(s, e);
+    if (open && c->on_store == kv_commit)
+        follow_commit(s);
+    return KV_OK;
 }
 
 /* The function without arguments that has the name of the command. */

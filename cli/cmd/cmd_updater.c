@@ -5,10 +5,12 @@
 #include "cmd/commands.h"
 #include "eval/eval.h"
 #include "eval/optimizer_value.h"
-#include "session/object.h"
+#include "eval/rule_variables.h"
 #include "cmd/help.h"
 #include "syntax/optimizer_param.h"
 #include "syntax/statement.h"
+#include "session/follow.h"
+#include "session/object.h"
 #include "session/unit.h"
 
 /* Returns true if a parameter of the rule that a command names is a text. */
@@ -45,81 +47,108 @@ static int param_value(session *s, const ast *call, const ast *option, value *ou
     return code;
 }
 
-/* Adds a parameter, as kv_set_rule takes it. */
-static int add_param(session *s, const ast *call, const ast *option, optimizer_opts *p, kv_err *e)
+/* The value of a parameter as text, as kv_set_rule takes it. */
+static int param_text(session *s, const ast *call, const ast *option, value *out, kv_err *e)
 {
-    value v = value_bool(true);
-    int code = option->n == 0 ? KV_OK : param_value(s, call, option, &v, e);
-    if (code)
+    value v;
+    int code;
+    if (option->n == 0)
+        return value_text(out, "true", e);
+    if ((code = param_value(s, call, option, &v, e)))
         return code;
-    code = optimizer_opts_add(p, option->u.text, v, e);
+    code = optimizer_param_text(out, v, e);
     value_release(&v);
-    return code ? unit_at(s, option->n > 0 ? option->kid[0] : option, e) : KV_OK;
+    return code ? unit_at(s, option->kid[0], e) : KV_OK;
 }
 
 /* Every option but the command's own. */
-static int params_of(session *s, const ast *call, optimizer_opts *p, kv_err *e)
+static int params_of(session *s, const ast *call, rule_params *p, kv_err *e)
 {
     int code = KV_OK;
     p->n = 0;
     for (uint32_t i = 1; i < call->n && code == KV_OK; i++) {
         const ast *option = call->kid[i];
+        value text;
         if (option->kind != STMT_OPTION || strcmp(option->u.text, "update") == 0)
             continue;
-        code = add_param(s, call, option, p, e);
+        if ((code = param_text(s, call, option, &text, e)) == KV_OK &&
+            (code = rule_params_add(p, optimizer_own_name(option->u.text), text, e)))
+            unit_at(s, option, e);
     }
     if (code)
-        optimizer_opts_release(p);
+        rule_params_release(p);
     return code;
 }
 
-/* Hands the text of a rule, with its place, to the store. */
-static int set_rule(kv *store, const unit *u, const rule_ast *rule, const optimizer_opts *p,
-                    kv_err *e)
+/* Hands the text of a rule, with its place and the variables that it reads, to the store. */
+static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, kv_err *e)
 {
     int line, col;
     kv_rule *made = NULL;
-    char *text = mem_text(u->src.text + rule->pos, rule->end - rule->pos, e);
+    followed_names f = {0};
+    const source *src = &r->unit->src;
+    char *text = mem_text(src->text + r->rule->pos, r->rule->end - r->rule->pos, e);
     if (!text)
         return KV_E_MEMORY;
-    source_locate(&u->src, rule->pos, &line, &col);
-    int code = kv_rule_new(&made, text, u->src.name, line, col, e);
+    source_locate(src, r->rule->pos, &line, &col);
+    int code = kv_rule_new(&made, text, src->name, line, col, e);
+    if (code == KV_OK)
+        code = rule_variables_take(s, r, p, &f, e);
     if (code == KV_OK)
         code = kv_set_rule(store, made, p->opts, p->n, e);
+    if (code == KV_OK) {
+        follow_use(s, &f, r->rule->nnames ? r->rule->names[0] : "{ … }");
+        rule_variables_warn(s, r, p);
+    }
+    follow_release(&f);
     kv_rule_free(made);
     mem_free(text);
     return code;
 }
 
-/* An optimizer that a variable holds; the command may add parameters. */
-static int set_object(kv *store, value object, const optimizer_opts *p, kv_err *e)
+/* An optimizer of the library, or none. */
+static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
-    optimizer_opts all = {0};
-    int code = optimizer_opts_object(&all, object, e);
-    for (int i = 0; i < p->n && code == KV_OK; i++)
-        code = optimizer_opts_add(&all, p->opts[i].name, p->texts[i], e);
+    int code;
+    if (strcmp(name, "assign") != 0)
+        code = kv_set_optimizer(store, name, p->opts, p->n, e);
+    else if (p->n > 0)
+        code = kv_err_set(e, KV_E_USAGE, "assign has no parameters");
+    else
+        code = kv_set_updater(store, NULL, NULL, NULL, e);
     if (code == KV_OK)
-        code = kv_set_optimizer(store, object_name(object), all.opts, all.n, e);
-    optimizer_opts_release(&all);
+        follow_use(s, &(followed_names){0}, name);
     return code;
 }
 
-/* A rule of the script, an optimizer of the library, or the default. */
-static int set_word(session *s, kv *store, const char *word, const optimizer_opts *p, kv_err *e)
+/* An optimizer that a variable holds; the command may add parameters. */
+static int set_object(session *s, kv *store, value object, const rule_params *p, kv_err *e)
 {
-    int64_t at = map_get(&s->rules, (kv_key){0, word});
-    const value *held = session_find(s, word);
-    if (at >= 0)
-        return set_rule(store, s->rule_defs[at].unit, s->rule_defs[at].rule, p, e);
-    if (held && object_is_optimizer(*held))
-        return set_object(store, *held, p, e);
-    if (strcmp(word, "assign") != 0)
-        return kv_set_optimizer(store, word, p->opts, p->n, e);
-    return p->n > 0 ? kv_err_set(e, KV_E_USAGE, "assign has no parameters")
-                    : kv_set_updater(store, NULL, NULL, NULL, e);
+    rule_params all = {0};
+    int code = optimizer_params_add(&all, object, e);
+    for (int i = 0; i < p->n && code == KV_OK; i++)
+        code = rule_params_add(&all, p->opts[i].name, value_ref(p->texts[i]), e);
+    if (code == KV_OK)
+        code = set_optimizer(s, store, object_name(object), &all, e);
+    rule_params_release(&all);
+    return code;
 }
 
-static int set_named(session *s, kv *store, const ast *what, const optimizer_opts *p, kv_err *e)
+/* The name of a rule of the script, of a variable that holds an optimizer, or of an optimizer of
+ * the library. */
+static int set_word(session *s, kv *store, const char *word, rule_params *p, kv_err *e)
+{
+    int64_t at = map_get(&s->rules, (kv_key){0, word});
+    const rule_definition *d = at < 0 ? NULL : &s->rule_defs[at];
+    const value *held = session_find(s, word);
+    if (d)
+        return set_rule(s, store, &(rule_text){d->unit, d->rule, d->rule->is_def && !d->nested}, p,
+                        e);
+    return held && object_is_optimizer(*held) ? set_object(s, store, *held, p, e)
+                                              : set_optimizer(s, store, word, p, e);
+}
+
+static int set_named(session *s, kv *store, const ast *what, rule_params *p, kv_err *e)
 {
     value v;
     int code = eval(s, what, &v, e);
@@ -128,7 +157,7 @@ static int set_named(session *s, kv *store, const ast *what, const optimizer_opt
     if (v.kind == VALUE_TEXT)
         code = set_word(s, store, v.u.text, p, e);
     else if (object_is_optimizer(v))
-        code = set_object(store, v, p, e);
+        code = set_object(s, store, v, p, e);
     else
         code = kv_err_set(e, KV_E_DTYPE,
                           "an updater is a rule, an optimizer or the name of one, not %s",
@@ -152,7 +181,7 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
 {
     const ast *what = call->kid[0];
     kv *store;
-    optimizer_opts p;
+    rule_params p;
     (void)out;
     int code = session_store(s, &store, e);
     if (code || (code = params_of(s, call, &p, e)))
@@ -160,12 +189,12 @@ int cmd_set_updater(session *s, const ast *call, result *out, kv_err *e)
     if (!what)
         code = kv_update_optimizer(store, p.opts, p.n, e);
     else if (what->kind == STMT_RULE)
-        code = set_rule(store, s->unit, what->u.other, &p, e);
+        code = set_rule(s, store, &(rule_text){s->unit, what->u.other, false}, &p, e);
     else
         code = set_named(s, store, what, &p, e);
     if (what)
         hint_words(s, call, e);
-    optimizer_opts_release(&p);
+    rule_params_release(&p);
     return code;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "lang/parse.h"
+#include "session/follow.h"
 #include "session/object.h"
 #include "syntax/optimizer_param.h"
 
@@ -21,63 +22,40 @@ static void put_schedule(buf *out, value v)
     buf_release(&whole);
 }
 
-/* An array of one element counts as its number. */
-static int put_param(buf *out, value v, kv_err *e)
+int optimizer_param_text(value *out, value v, kv_err *e)
 {
-    char number[NUM_TEXT_MAX];
+    buf text = {0};
     int rc =
         v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1 ? value_item(&v, v, e) : KV_OK;
     if (rc)
         return rc;
-    if (v.kind == VALUE_FLOAT) {
-        num_repr(number, v.u.number, NUM_BINARY64);
-        buf_add(out, number);
-    } else if (v.kind == VALUE_BOOL) {
-        buf_add(out, v.u.integer ? "true" : "false");
-    } else if (v.kind == VALUE_NONE) {
-        buf_add(out, "none");
-    } else if (object_is_schedule(v)) {
-        put_schedule(out, v);
-    } else if (value_is_scalar(v)) {
-        value_print(out, v, false);
-    } else {
-        return kv_err_set(e, KV_E_DTYPE,
-                          "a parameter is a number, true, false, none or a text, not %s",
-                          value_kind_name(v));
-    }
-    return KV_OK;
+    if (value_is_scalar(v))
+        return follow_text(out, v, false, e);
+    if (object_is_schedule(v))
+        put_schedule(&text, v);
+    else
+        rc = kv_err_set(e, KV_E_DTYPE,
+                        "a parameter is a number, true, false, none or a text, not %s",
+                        value_kind_name(v));
+    return value_text_take(out, &text, rc, e);
 }
 
-int optimizer_opts_add(optimizer_opts *o, const char *name, value v, kv_err *e)
+static int add_param(rule_params *p, const char *name, value v, kv_err *e)
 {
-    buf text = {0};
-    if (o->n == OPTIMIZER_OPTS_MAX)
-        return kv_err_set(e, KV_E_USAGE, "a rule has at most %d parameters", OPTIMIZER_OPTS_MAX);
-    int rc = put_param(&text, v, e);
-    rc = value_text_take(&o->texts[o->n], &text, rc, e);
-    if (!rc) {
-        o->opts[o->n] = (kv_opt){optimizer_own_name(name), o->texts[o->n].u.text};
-        o->n++;
-    }
-    return rc;
+    value text;
+    int rc = optimizer_param_text(&text, v, e);
+    return rc ? rc : rule_params_add(p, optimizer_own_name(name), text, e);
 }
 
-int optimizer_opts_object(optimizer_opts *o, value object, kv_err *e)
+int optimizer_params_add(rule_params *p, value object, kv_err *e)
 {
     int rc = KV_OK;
     for (int64_t i = 0; i < object_count(object) && !rc; i++) {
         const char *name;
         value part = object_part(object, i, &name);
-        rc = optimizer_opts_add(o, name, part, e);
+        rc = add_param(p, name, part, e);
     }
     return rc;
-}
-
-void optimizer_opts_release(optimizer_opts *o)
-{
-    for (int i = 0; i < o->n; i++)
-        value_release(&o->texts[i]);
-    o->n = 0;
 }
 
 /* ---- Making one ---- */
@@ -86,16 +64,16 @@ void optimizer_opts_release(optimizer_opts *o)
 static int try_out(value object, kv_err *e)
 {
     kv *store = NULL;
-    optimizer_opts o = {0};
+    rule_params p = {0};
     bool schedule = object_is_schedule(object);
-    int rc = schedule ? optimizer_opts_add(&o, "lr_scheduler", object, e)
-                      : optimizer_opts_object(&o, object, e);
+    int rc = schedule ? add_param(&p, "lr_scheduler", object, e)
+                      : optimizer_params_add(&p, object, e);
     if (!rc)
         rc = kv_create(NULL, NULL, 0, &store, e);
     if (!rc)
-        rc = kv_set_optimizer(store, schedule ? "sgd" : object_name(object), o.opts, o.n, e);
+        rc = kv_set_optimizer(store, schedule ? "sgd" : object_name(object), p.opts, p.n, e);
     kv_free(store);
-    optimizer_opts_release(&o);
+    rule_params_release(&p);
     return rc;
 }
 

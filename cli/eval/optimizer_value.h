@@ -3,25 +3,15 @@
 #ifndef EVAL_OPTIMIZER_VALUE_H
 #define EVAL_OPTIMIZER_VALUE_H
 
+#include "eval/rule_variables.h"
 #include "lang/ast.h"
-#include "session/session.h"
 
-/* More parameters than any rule has. */
-#define OPTIMIZER_OPTS_MAX 64
+/* The value of a parameter as the library takes it: of a scalar, an array of one element or a
+ * schedule. Error: dtype. */
+int optimizer_param_text(value *out, value v, kv_err *e);
 
-/* Parameters of a rule as the library takes them: names with texts. Begin with {0}. Names are
- * borrowed. */
-typedef struct optimizer_opts {
-    kv_opt opts[OPTIMIZER_OPTS_MAX];
-    value texts[OPTIMIZER_OPTS_MAX];
-    int n;
-} optimizer_opts;
-
-/* Adds one with the text of its value. Errors: usage (too many), dtype. */
-int optimizer_opts_add(optimizer_opts *o, const char *name, value v, kv_err *e);
-/* Adds all of an optimizer. */
-int optimizer_opts_object(optimizer_opts *o, value object, kv_err *e);
-void optimizer_opts_release(optimizer_opts *o);
+/* Adds the parameters of an optimizer. Errors: usage (too many), dtype. */
+int optimizer_params_add(rule_params *p, value object, kv_err *e);
 
 /* Returns true if a call, which names no function, makes an optimizer or a schedule or asks for a
  * part of one. */

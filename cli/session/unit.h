@@ -50,6 +50,7 @@ typedef struct rule_definition {
     const char *name;
     unit *unit;
     const rule_ast *rule;
+    bool nested; /* a function defined it */
 } rule_definition;
 
 #endif
