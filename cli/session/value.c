@@ -194,6 +194,15 @@ void value_release(value *v)
 
 /* ---- Kinds of values ---- */
 
+/* Of a name such as SGD, FactorScheduler or <KVStore local>. */
+static const char *object_kind_name(const char *name)
+{
+    return *name == '<' && name[1] == 'K' ? "a store"
+           : *name == '<'                 ? "a class"
+           : strstr(name, "Scheduler")    ? "a schedule"
+                                          : "an optimizer";
+}
+
 const char *value_kind_name(value v)
 {
     switch (v.kind) {
@@ -217,6 +226,8 @@ const char *value_kind_name(value v)
         return "a tuple";
     case VALUE_DICT:
         return "a dict";
+    case VALUE_OBJECT:
+        return object_kind_name(v.u.list->items[0].u.text);
     }
     return "nothing";
 }
@@ -238,7 +249,7 @@ bool value_is_sequence(value v)
 
 bool value_has_items(value v)
 {
-    return value_is_sequence(v) || v.kind == VALUE_DICT;
+    return value_is_sequence(v) || v.kind == VALUE_DICT || v.kind == VALUE_OBJECT;
 }
 
 static bool is_numbers(value v, int depth)
@@ -537,6 +548,24 @@ static void print_items(buf *out, const value_list *list, const char *ends, int 
     buf_char(out, ends[1]);
 }
 
+/* SGD(learning_rate=0.1), or <KVStore local>: its name, then the name and the value
+ * of each part. */
+static void print_object(buf *out, value v, int depth)
+{
+    const value_list *list = v.u.list;
+    const char *name = list->items[0].u.text;
+    buf_add(out, name);
+    if (*name == '<')
+        return;
+    buf_char(out, '(');
+    for (int64_t i = 1; i + 1 < list->n; i += 2) {
+        const char *part = list->items[i].u.text;
+        buf_printf(out, "%s%s%s", i > 1 ? ", " : "", part, *part ? "=" : "");
+        print_value(out, list->items[i + 1], true, depth + 1);
+    }
+    buf_char(out, ')');
+}
+
 static void print_value(buf *out, value v, bool repr, int depth)
 {
     char ctx[KV_CTX_TEXT];
@@ -568,6 +597,9 @@ static void print_value(buf *out, value v, bool repr, int depth)
         return;
     case VALUE_DICT:
         print_items(out, v.u.list, "{}", depth);
+        return;
+    case VALUE_OBJECT:
+        print_object(out, v, depth);
         return;
     }
 }

@@ -21,7 +21,8 @@ typedef enum value_kind {
     VALUE_ARRAY,
     VALUE_LIST,
     VALUE_TUPLE,
-    VALUE_DICT
+    VALUE_DICT,
+    VALUE_OBJECT /* an optimizer, a schedule or a class: session/object.h */
 } value_kind;
 
 typedef struct value_list value_list;
@@ -35,7 +36,7 @@ typedef struct value {
         const char *text; /* counted: see text.h */
         kv_ctx ctx;
         array_box *box;
-        value_list *list; /* VALUE_LIST, VALUE_TUPLE; VALUE_DICT: see session/dict.h */
+        value_list *list; /* VALUE_LIST, VALUE_TUPLE, VALUE_DICT, VALUE_OBJECT */
     } u;
 } value;
 
@@ -47,12 +48,19 @@ struct value_list {
     value own[];
 };
 
+/* Where an array was copied out of another: a node of a unit, and the one that gave the other. */
+typedef struct array_part {
+    struct unit *unit;
+    const struct ast *node, *whole; /* one: a row of it */
+} array_part;
+
 /* An array as an object. A store may hold the same elements, which must not change under it:
  * value_own comes before every write. */
 struct array_box {
     int64_t refs;
     kv_array *array;
     bool is_number; /* a result of shape (), as NumPy's scalars: `+=` makes another one */
+    array_part part; /* NumPy would give a view: see eval/eval_copy.h; or none */
 };
 
 value value_none(void);
@@ -92,7 +100,7 @@ const char *value_kind_name(value v);
 bool value_is_scalar(value v);   /* none, bool, int, float or text: what host.h works with */
 bool value_is_number(value v);   /* bool, int or float */
 bool value_is_sequence(value v); /* a list or a tuple */
-bool value_has_items(value v);   /* the same, or a dict */
+bool value_has_items(value v);   /* the same, a dict or an object: u.list is its box */
 /* A list or tuple that holds only numbers and such sequences, and is not empty: one array, where an
  * array is needed. */
 bool value_is_numbers(value v);
