@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "base/suggest.h"
 #include "cpu/cpu.h"
+#include "eval/eval_text.h"
 #include "eval/eval_tree.h"
 #include "session/list.h"
 #include "session/registry.h"
@@ -437,37 +438,6 @@ static int eval_at(session *s, const ast *node, value *out, kv_err *e)
 }
 
 /* ---- Texts ---- */
-
-static int eval_ftext(session *s, const ast *node, value *out, kv_err *e)
-{
-    buf text = {0};
-    int code = KV_OK;
-    for (uint32_t i = 0; i < node->n && code == KV_OK; i++) {
-        const ast *piece = node->kid[i];
-        if (piece->kind == AST_TEXT) {
-            buf_add(&text, piece->u.text);
-            continue;
-        }
-        value v;
-        if ((code = eval(s, piece->kid[0], &v, e)))
-            break;
-        value number = v;
-        kv_err unused = {0};
-        bool item = piece->u.text && v.kind == VALUE_ARRAY &&
-                    value_item(&number, v, &unused) == KV_OK;
-        if (item || value_is_scalar(v))
-            code = host_format_field(&text, value_host(number), piece->u.text, e);
-        else if (piece->u.text)
-            code = kv_err_set(e, KV_E_DTYPE, "a format takes a number or a text, not %s",
-                              value_kind_name(v));
-        else
-            code = show_value(s, &text, v, false, e);
-        value_release(&v);
-        if (code)
-            unit_at(s, piece, e);
-    }
-    return value_text_take(out, &text, code, e);
-}
 
 int eval_text(session *s, const ast *node, const char *what, value *out, kv_err *e)
 {

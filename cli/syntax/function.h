@@ -56,7 +56,13 @@ int function_check(const function *f, const char *const *names, int64_t n, kv_er
 int function_call(session *s, const function *f, const value *args, const char *const *names,
                   int64_t n, value *out, kv_err *e);
 
+/* The number of the parameter of a name, or -1. */
+int function_param(const function *f, const char *name);
+
 /* ---- Helpers for their code ---- */
+
+/* The argument of a parameter that is true or false; false when it was not given. Error: dtype. */
+int function_flag(const function_args *args, const char *name, bool *out, kv_err *e);
 
 /* Integers, one an axis: several, or one tuple or list of them. what names one in the message.
  * Errors: dtype, shape (more than an array has axes), value. */

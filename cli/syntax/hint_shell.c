@@ -6,12 +6,16 @@
 bool hint_shell(const char *word, size_t n, kv_err *e)
 {
     static const char *const words[] = {
-        "awk",  "cat",  "cp",    "date", "df",   "du",         "find", "git", "grep",
-        "head", "htop", "less",  "ls",   "make", "man",        "mkdir", "mv", "nano",
+        "awk",  "cat",  "cp",    "date", "df",   "du",         "find", "nano", "grep",
+        "head", "htop", "less",  "ls",   "make", "git",        "mkdir", "mv",
         "ps",   "pip",  "pwd",   "rm",   "sed",  "nvidia-smi", "ssh",   "vi", "python",
         "tail", "top",  "touch", "vim",  "wc",   "which",      "python3"};
     if (n == 2 && memcmp(word, "cd", n) == 0) {
         kv_err_hint(e, "kvctl stays in its folder; !cd DIR && COMMAND runs one in another");
+        return true;
+    }
+    if (n == 3 && memcmp(word, "man", n) == 0) {
+        kv_err_hint(e, "help COMMAND is the page of a command");
         return true;
     }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -41,15 +41,15 @@ ast *parse_text(parser *p, uint32_t pos, uint32_t end)
 ast *parse_word(parser *p, const char *more, const char *wanted)
 {
     uint32_t pos = parse_here(p), end = pos;
-    char c = parse_char(p, pos), next = parse_char(p, pos + 1);
+    lex_quote quote;
+    char c = parse_char(p, pos);
     while (is_word_char(parse_char(p, end)) ||
            (parse_char(p, end) && strchr(more, parse_char(p, end)) &&
             !(parse_char(p, end) == '-' && parse_char(p, end + 1) == '>')))
         end++;
     if (parse_expects(p, EXPECT_WORD, end))
         return NULL;
-    if (c == '"' || c == '\'' || c == '$' || c == '(' ||
-        (c == 'f' && (next == '"' || next == '\''))) {
+    if (c == '$' || c == '(' || lex_quote_at(&p->lx, pos, &quote)) {
         bool arguments = p->arguments;
         p->arguments = true;
         ast *one = parse_primary(p);

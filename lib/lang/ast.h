@@ -15,7 +15,8 @@ typedef enum ast_kind {
     AST_FLOAT,    /* u.number */
     AST_TEXT,     /* u.text */
     AST_FTEXT,    /* pieces: AST_TEXT and AST_FIELD */
-    AST_FIELD,    /* expr; u.text: what stands behind the colon, or NULL */
+    AST_FIELD,    /* expr, format?; u.text: the format when it is plain text, or NULL; op: 'r' or
+                     's' of {expr!r}, or 0 */
     AST_BOOL,     /* u.integer: 0 or 1 */
     AST_NONE,
     AST_NAME,     /* u.text */

@@ -262,30 +262,70 @@ static bool at_cursor(const lexer *lx, uint32_t pos)
     return lx->cursor && pos == lx->src->len;
 }
 
-/* Text in quotes closes on its line. */
-static token lex_quoted(const lexer *lx, token t, tok_kind kind, kv_err *e)
+static bool is_quote(char c)
 {
-    uint32_t open = t.pos + (kind == TOK_FSTRING);
-    char quote = at(lx, open);
-    uint32_t p = open + 1;
-    for (; p < lx->limit && at(lx, p) != '\n'; p++) {
-        if (at(lx, p) == quote) {
-            t.kind = kind;
-            t.end = p + 1;
+    return c == '"' || c == '\'';
+}
+
+bool lex_quote_at(const lexer *lx, uint32_t pos, lex_quote *out)
+{
+    *out = (lex_quote){0};
+    while (out->prefix < 2 && !is_quote(at(lx, pos))) {
+        char c = at(lx, pos++) | ' ';
+        if (!strchr("rfub", c))
+            return false;
+        out->raw |= c == 'r';
+        out->fields |= c == 'f';
+        out->bytes |= c == 'b';
+        out->prefix++;
+    }
+    out->mark = at(lx, pos);
+    bool three = at(lx, pos + 1) == out->mark && at(lx, pos + 2) == out->mark;
+    out->marks = three ? 3 : 1;
+    return is_quote(out->mark);
+}
+
+static bool closes(const lexer *lx, uint32_t pos, const lex_quote *q)
+{
+    for (uint32_t i = 0; i < q->marks; i++)
+        if (at(lx, pos + i) != q->mark)
+            return false;
+    return true;
+}
+
+/* Text in one quote closes on its line, but for a backslash at the line's end. */
+static token lex_quoted(const lexer *lx, token t, const lex_quote *q, kv_err *e)
+{
+    uint32_t open = t.pos + q->prefix, p = open + q->marks;
+    for (; p < lx->limit && (q->marks == 3 || at(lx, p) != '\n'); p++) {
+        if (closes(lx, p, q)) {
+            t.kind = q->fields ? TOK_FSTRING : TOK_STRING;
+            t.end = p + q->marks;
             return t;
         }
-        if (at(lx, p) == '\\' && quote == '"' && p + 1 < lx->limit && at(lx, p + 1) != '\n')
-            p++;
+        uint32_t line = continuation(lx, p);
+        if (line || (at(lx, p) == '\\' && p + 1 < lx->limit))
+            p += line ? line - 1 : 1;
     }
-    if (p == lx->limit && ends_in_nul(lx))
+    if (p >= lx->limit && ends_in_nul(lx))
         return nul(lx, e);
     if (at_cursor(lx, p)) {
         t.kind = TOK_CURSOR;
-        t.sign = SIGN1(quote);
+        t.sign = SIGN1(q->mark);
         t.end = p;
         return t;
     }
-    return bad(lx, open, open + 1, e, KV_E_SYNTAX, "the quote that opens here is not closed");
+    t = bad(lx, open, open + q->marks, e, KV_E_SYNTAX, "the quote that opens here is not closed");
+    t.open = p == lx->src->len && (q->marks == 3 || at(lx, p - 1) == '\n');
+    return t;
+}
+
+/* A text is characters: b"…" would be bytes. */
+static token lex_bytes(const lexer *lx, token t, const lex_quote *q, kv_err *e)
+{
+    t = bad(lx, t.pos, t.pos + q->prefix, e, KV_E_SYNTAX, "there are no texts of bytes");
+    kv_err_hint(e, "leave out the b: \"…\" is UTF-8");
+    return t;
 }
 
 static token lex_name(const lexer *lx, token t, kv_err *e)
@@ -347,14 +387,10 @@ static token lex_option(const lexer *lx, token t)
     return t;
 }
 
-static bool is_quote(char c)
-{
-    return c == '"' || c == '\'';
-}
-
 static token lex_token(const lexer *lx, token t, kv_err *e)
 {
     char c = at(lx, t.pos), next = at(lx, t.pos + 1);
+    lex_quote quote;
     if (t.pos >= lx->limit) {
         t.kind = at_cursor(lx, t.pos) ? TOK_CURSOR : TOK_END;
         t.end = t.pos;
@@ -367,12 +403,10 @@ static token lex_token(const lexer *lx, token t, kv_err *e)
     }
     if (lex_is_digit(c) || is_point(lx, t.pos))
         return lex_number(lx, t, e);
-    if (c == 'f' && is_quote(next))
-        return lex_quoted(lx, t, TOK_FSTRING, e);
+    if (lex_quote_at(lx, t.pos, &quote))
+        return quote.bytes ? lex_bytes(lx, t, &quote, e) : lex_quoted(lx, t, &quote, e);
     if (lex_is_letter(c))
         return lex_name(lx, t, e);
-    if (is_quote(c))
-        return lex_quoted(lx, t, TOK_STRING, e);
     if (c == '-' && next == '-' && t.blank_before && lex_is_letter(at(lx, t.pos + 2)))
         return lex_option(lx, t);
     return lex_sign(lx, t, e);
@@ -397,7 +431,9 @@ token lex_next(lexer *lx)
     return t;
 }
 
-void lex_explain(const lexer *lx, kv_err *e)
+void lex_explain(lexer *lx, kv_err *e)
 {
-    lex_token(lx, (token){.pos = lx->pos, .blank_before = is_blank_before(lx, lx->pos)}, e);
+    token t = {.pos = lx->pos, .blank_before = is_blank_before(lx, lx->pos)};
+    if (lex_token(lx, t, e).open)
+        lx->incomplete = true;
 }

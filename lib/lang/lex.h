@@ -23,8 +23,8 @@ typedef enum tok_kind {
     TOK_INT,
     TOK_FLOAT,
     TOK_NAME,
-    TOK_STRING,  /* '…' or "…" */
-    TOK_FSTRING, /* f'…' or f"…" */
+    TOK_STRING,  /* a text in quotes; lex_quote_at says in which */
+    TOK_FSTRING, /* one with fields: f"…" */
     TOK_OPTION,  /* --name: a blank, two dashes and a letter */
     TOK_SIGN,    /* everything else; sign holds its characters */
     TOK_CURSOR,  /* the word, perhaps an empty one, that ends at the cursor; sign: its quote */
@@ -41,6 +41,7 @@ typedef struct token {
     uint32_t pos, end;
     bool blank_before; /* a blank, a newline, or nothing stands before it */
     bool blank_after;
+    bool open;         /* TOK_BAD: a text in quotes that more lines may close */
     uint32_t sign;
     int64_t integer;   /* >= 0, but INT64_MIN for 2^63, which only a minus before it makes fit */
     double number;
@@ -57,16 +58,30 @@ typedef struct lexer {
     bool cursor;         /* the text is completed where it ends, which is not in a comment */
 } lexer;
 
+/* How a text in quotes begins. */
+typedef struct lex_quote {
+    uint32_t prefix; /* letters before the quote */
+    uint32_t marks;  /* 1, or 3, between which newlines may stand */
+    char mark;       /* " or ' */
+    bool raw;        /* r"…": a backslash is a character like any other */
+    bool fields;     /* f"…" */
+    bool bytes;      /* b"…", which is refused */
+} lex_quote;
+
+/* Returns true if a text in quotes begins at pos. */
+bool lex_quote_at(const lexer *lx, uint32_t pos, lex_quote *out);
+
 /* Begins at the start of s. */
 void lex_init(lexer *lx, const source *s);
 
 /* Reads the next token. */
 token lex_next(lexer *lx);
 
-/* Sets the error of the TOK_BAD that lex_next gave last. It is no part of reading a token, because
+/* Sets the error of the TOK_BAD that lex_next gave last, and incomplete when the text ended in it.
+ * It is no part of reading a token, because
  * where a word of the parser's own stands (`2bit`, `3-1`), it does not matter what tokens would
  * make of it. */
-void lex_explain(const lexer *lx, kv_err *e);
+void lex_explain(lexer *lx, kv_err *e);
 
 /* Moves over blanks, comments and continued lines, and in brackets over newlines. */
 void lex_blanks(lexer *lx);

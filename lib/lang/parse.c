@@ -286,7 +286,9 @@ bool parse_met(parser *p, parse_expected what, uint32_t end)
     bool is_token = t.kind == TOK_CURSOR, quoted = is_token && t.sign;
     if (!is_token && !(p->lx.cursor && end == p->lx.src->len))
         return false;
-    uint32_t behind_quote = t.pos + 1 + (quoted && parse_char(p, t.pos) == 'f');
+    lex_quote quote = {0};
+    lex_quote_at(&p->lx, t.pos, &quote);
+    uint32_t behind_quote = t.pos + quote.prefix + quote.marks;
     *p->cursor = (parse_cursor){.met = true,
                                 .expected = what,
                                 .pos = t.pos,

@@ -222,6 +222,15 @@ bool parse_goes_on(parser *p, uint32_t pos, const ast *block);
 /* An expression in expression mode. angles_redirect: outside brackets `>` before a file ends it. */
 ast *parse_expr(parser *p, bool angles_redirect);
 
+/* An expression in the mode that the parser is in. */
+ast *parse_expression(parser *p);
+
+/* The text in quotes that is next, and those behind it that join it: AST_TEXT or AST_FTEXT. */
+ast *parse_quoted(parser *p);
+
+/* n bytes of text that stand, in whatever form, between pos and end. */
+ast *parse_text_node(parser *p, const char *text, size_t n, uint32_t pos, uint32_t end);
+
 /* A value in argument mode. */
 ast *parse_value(parser *p);
 

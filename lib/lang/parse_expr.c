@@ -5,10 +5,8 @@
  */
 #include <string.h>
 
-#include "base/buf.h"
 #include "lang/parse.h"
 
-static ast *expression(parser *p);
 static ast *unary(parser *p);
 
 static ast *binary(parser *p, ast_op op, ast *left, ast *right)
@@ -17,199 +15,6 @@ static ast *binary(parser *p, ast_op op, ast *left, ast *right)
     ast *node = left && right ? parse_node_of(p, AST_BINARY, left->pos, pair, 2) : NULL;
     if (node)
         node->op = (uint8_t)op;
-    return node;
-}
-
-/* ---- Texts ---- */
-
-/* The value of the hexadecimal digits between pos and end, at most `most` of them; *past is set
- * past the last one. */
-static uint32_t hex_digits(const parser *p, uint32_t pos, uint32_t end, int most, uint32_t *past)
-{
-    static const char hex[] = "0123456789abcdef";
-    uint32_t value = 0;
-    for (; pos < end && most > 0; pos++, most--) {
-        char c = parse_char(p, pos);
-        const char *found = c ? strchr(hex, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
-        if (!found)
-            break;
-        value = value * 16 + (uint32_t)(found - hex);
-    }
-    *past = pos;
-    return value;
-}
-
-/* The end of the escape at pos (a backslash), before end, and the character that it stands for; 0
- * when it is none. */
-static uint32_t escape_end(const parser *p, uint32_t pos, uint32_t end, uint32_t *value)
-{
-    static const char plain[] = "n\nt\tr\r\"\"\\\\''";
-    char c = pos + 1 < end ? parse_char(p, pos + 1) : '\0';
-    uint32_t past;
-    if (c == 'x') {
-        *value = hex_digits(p, pos + 2, end, 2, &past);
-        return past == pos + 4 ? past : 0;
-    }
-    if (c == 'u' && pos + 2 < end && parse_char(p, pos + 2) == '{') {
-        *value = hex_digits(p, pos + 3, end, 6, &past);
-        return past > pos + 3 && past < end && parse_char(p, past) == '}' ? past + 1 : 0;
-    }
-    for (const char *known = plain; c && *known; known += 2) {
-        if (*known == c) {
-            *value = (unsigned char)known[1];
-            return pos + 2;
-        }
-    }
-    return 0;
-}
-
-static void put_utf8(buf *out, uint32_t c)
-{
-    if (c < 0x80) {
-        buf_char(out, (char)c);
-        return;
-    }
-    int later = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
-    buf_char(out, (char)(leads[later] | c >> (6 * later)));
-    while (later-- > 0)
-        buf_char(out, (char)(0x80 | (c >> (6 * later) & 0x3f)));
-}
-
-/* Appends the character that the escape at pos stands for and returns its end, 0 on an error. */
-static uint32_t escape(parser *p, buf *out, uint32_t pos, uint32_t end)
-{
-    uint32_t value, past = escape_end(p, pos, end, &value);
-    if (!past)
-        parse_fail(p, pos, pos + 2 < end ? pos + 2 : end, KV_E_SYNTAX,
-                   "unknown escape in a text; known are \\n \\t \\r \\\" \\\\ \\xNN \\u{…}");
-    else if (value == 0 || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
-        past = (parse_fail(p, pos, past, KV_E_SYNTAX, "a text cannot hold this character"), 0);
-    else
-        put_utf8(out, value);
-    return past;
-}
-
-static ast *text_node(parser *p, const char *text, size_t n, uint32_t pos, uint32_t end)
-{
-    ast *node = parse_node(p, AST_TEXT, pos, end, 0);
-    if (node && !(node->u.text = parse_intern(p, text, n)))
-        return NULL;
-    return node;
-}
-
-/* The text between pos and end, escapes replaced when it stood in double quotes. */
-static ast *text_piece(parser *p, uint32_t pos, uint32_t end, bool escapes, bool doubled_braces)
-{
-    buf out = {0};
-    ast *node = NULL;
-    uint32_t at = pos;
-    while (at < end) {
-        char c = parse_char(p, at);
-        if (escapes && c == '\\') {
-            at = escape(p, &out, at, end);
-            if (at == 0)
-                goto out;
-        } else {
-            buf_char(&out, c);
-            at += doubled_braces && (c == '{' || c == '}') ? 2 : 1;
-        }
-    }
-    if (buf_check(&out, p->e) == KV_OK)
-        node = text_node(p, buf_text(&out), out.len, pos, end);
-out:
-    buf_release(&out);
-    return node;
-}
-
-/* The format behind the colon of a field, up to its `}`; the colon is next. NULL on an error. */
-static const char *field_spec(parser *p)
-{
-    uint32_t from = parse_take(p).end, to = from;
-    while (parse_char(p, to) != '}' && to < p->lx.limit)
-        to++;
-    parse_seek(p, to);
-    return parse_intern(p, p->lx.src->text + from, to - from);
-}
-
-/* {expr} or {expr:spec} at pos, a `{`, in a text that ends before limit. *end is set
- * past its `}`. */
-static ast *field(parser *p, uint32_t pos, uint32_t limit, uint32_t *end)
-{
-    parser before = *p;
-    bracket b;
-    ast *node = NULL;
-    const char *spec = NULL;
-    p->lx.limit = limit;
-    parse_seek(p, pos);
-    if (!parse_open(p, &b))
-        goto out;
-    p->lx.in_brackets = true;
-    ast *value = expression(p);
-    if (!value || (parse_is_sign(p, SIGN1(':')) && !(spec = field_spec(p))) || !parse_close(p, &b))
-        goto out;
-    *end = p->last;
-    if ((node = parse_node_of(p, AST_FIELD, pos, &value, 1)))
-        node->u.text = spec;
-out:
-    parse_back(p, &before);
-    return node;
-}
-
-/* The end of what stands between fields from pos on: a single brace, or limit. */
-static uint32_t piece_end(const parser *p, uint32_t pos, uint32_t limit, bool escapes)
-{
-    while (pos < limit) {
-        char c = parse_char(p, pos);
-        uint32_t value, past = escapes && c == '\\' ? escape_end(p, pos, limit, &value) : 0;
-        if (past) {
-            pos = past;
-        } else if (c == '{' || c == '}') {
-            if (pos + 1 == limit || parse_char(p, pos + 1) != c)
-                break;
-            pos += 2;
-        } else {
-            pos++;
-        }
-    }
-    return pos;
-}
-
-static ast *formatted_text(parser *p, token t)
-{
-    uint32_t limit = t.end - 1, at = t.pos + 2;
-    bool escapes = parse_char(p, t.pos + 1) == '"';
-    ast_list pieces = {0};
-    ast *node = NULL;
-    for (;;) {
-        uint32_t end = piece_end(p, at, limit, escapes);
-        if (end > at && !parse_append(p, &pieces, text_piece(p, at, end, escapes, true)))
-            goto out;
-        if (end == limit)
-            break;
-        if (parse_char(p, end) == '}') {
-            parse_fail(p, end, end + 1, KV_E_SYNTAX, "a single `}` in an f-string; write `}}`");
-            goto out;
-        }
-        if (!parse_append(p, &pieces, field(p, end, limit, &at)))
-            goto out;
-    }
-    node = parse_node_of(p, AST_FTEXT, t.pos, pieces.items, pieces.n);
-out:
-    mem_free(pieces.items);
-    return node;
-}
-
-static ast *quoted(parser *p)
-{
-    token t = parse_take(p);
-    if (t.kind == TOK_FSTRING)
-        return formatted_text(p, t);
-    ast *node = text_piece(p, t.pos + 1, t.end - 1, parse_char(p, t.pos) == '"', false);
-    if (node) {
-        node->pos = t.pos;
-        node->end = t.end;
-    }
     return node;
 }
 
@@ -274,16 +79,16 @@ static ast *argument(parser *p)
 {
     token name = *parse_peek(p);
     if (name.kind != TOK_NAME)
-        return expression(p);
+        return parse_expression(p);
     const char *text = parse_token_text(p, &name);
     if (!text)
         return NULL;
     parse_take(p);
     if (parse_is_reserved(text) || !parse_accept(p, SIGN1('='))) {
         parse_seek(p, name.pos);
-        return expression(p);
+        return parse_expression(p);
     }
-    ast *value = expression(p);
+    ast *value = parse_expression(p);
     if (!value && p->cursor && !p->cursor->call)
         p->cursor->keyword = text;
     ast *node = value ? parse_node_of(p, AST_ARG, name.pos, &value, 1) : NULL;
@@ -380,7 +185,7 @@ static ast *parens(parser *p)
     if (!parse_open(p, &b))
         goto out;
     while (!parse_is_sign(p, SIGN1(')'))) {
-        if (!parse_append(p, &items, expression(p)))
+        if (!parse_append(p, &items, parse_expression(p)))
             goto out;
         comma = parse_accept(p, SIGN1(','));
         if (!comma)
@@ -415,7 +220,7 @@ static ast *comprehension(parser *p, ast *body, uint32_t pos)
             return parse_unexpected(p, "a name");
         parse_take(p);
         parse_made(p, variable);
-        if (!parse_expect_word(p, "in") || !(pair[1] = expression(p)))
+        if (!parse_expect_word(p, "in") || !(pair[1] = parse_expression(p)))
             return NULL;
         ast *node = parse_node_of(p, AST_COMP, pos, pair, 2);
         if (node)
@@ -448,7 +253,7 @@ static ast *list(parser *p)
     if (!parse_open(p, &b))
         goto out;
     while (!parse_is_sign(p, SIGN1(']'))) {
-        if (!parse_append(p, &items, expression(p)))
+        if (!parse_append(p, &items, parse_expression(p)))
             goto out;
         if (items.n == 1 && parse_is_word(p, "for")) {
             node = comprehension(p, items.items[0], b.pos);
@@ -489,7 +294,7 @@ static ast *file(parser *p)
         uint32_t pos = p->last + 1, end = tensor_end(p, pos);
         if (end == pos)
             return parse_fail(p, pos - 1, pos, KV_E_SYNTAX, "`#` needs the name of a tensor");
-        if (!(kids[1] = text_node(p, p->lx.src->text + pos, end - pos, pos, end)))
+        if (!(kids[1] = parse_text_node(p, p->lx.src->text + pos, end - pos, pos, end)))
             return NULL;
         parse_seek(p, end);
         n = 2;
@@ -513,7 +318,7 @@ static ast *primary(parser *p)
         return number(p);
     case TOK_STRING:
     case TOK_FSTRING:
-        return quoted(p);
+        return parse_quoted(p);
     case TOK_NAME:
         return name(p);
     case TOK_SIGN:
@@ -555,13 +360,13 @@ static ast *slice(parser *p)
     if (parse_accept(p, SIGN3('.', '.', '.')))
         return parse_node(p, AST_ELLIPSIS, pos, pos + 3, 0);
     if (!parse_is_sign(p, SIGN1(':'))) {
-        if (!(part[0] = expression(p)))
+        if (!(part[0] = parse_expression(p)))
             return NULL;
         if (!parse_is_sign(p, SIGN1(':')))
             return part[0];
     }
     for (int i = 1; i < 3 && parse_accept(p, SIGN1(':')); i++)
-        if (!is_slice_end(p) && !parse_is_sign(p, SIGN1(':')) && !(part[i] = expression(p)))
+        if (!is_slice_end(p) && !parse_is_sign(p, SIGN1(':')) && !(part[i] = parse_expression(p)))
             return NULL;
     return parse_node_of(p, AST_SLICE, pos, part, 3);
 }
@@ -827,7 +632,7 @@ static ast *conjunction(parser *p)
     return node;
 }
 
-static ast *expression(parser *p)
+ast *parse_expression(parser *p)
 {
     ast *node = conjunction(p);
     while (node && parse_accept_word(p, "or"))
@@ -846,7 +651,7 @@ ast *parse_expr(parser *p, bool angles_redirect)
     bool arguments = p->arguments, angles = p->angles_redirect;
     p->arguments = false;
     p->angles_redirect = angles_redirect;
-    ast *node = expression(p);
+    ast *node = parse_expression(p);
     p->arguments = arguments;
     p->angles_redirect = angles;
     return node;
@@ -861,7 +666,7 @@ ast *parse_value(parser *p)
                           "`%c` joins two values, but none stands before it", (char)t->sign);
     bool arguments = p->arguments;
     p->arguments = true;
-    ast *node = expression(p);
+    ast *node = parse_expression(p);
     p->arguments = arguments;
     return node;
 }
@@ -899,7 +704,7 @@ ast *parse_literal(parser *p)
 {
     token t = *parse_peek(p);
     if (t.kind == TOK_STRING)
-        return quoted(p);
+        return parse_quoted(p);
     if (t.kind == TOK_INT || t.kind == TOK_FLOAT)
         return number(p);
     if (parse_accept(p, SIGN1('-')))

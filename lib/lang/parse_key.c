@@ -27,9 +27,9 @@ static bool ends_key(const parser *p, uint32_t pos)
 /* Returns true if a quoted or computed key or path begins at pos. */
 static bool is_operand(const parser *p, uint32_t pos)
 {
-    char c = parse_char(p, pos), next = parse_char(p, pos + 1);
-    return c == '"' || c == '\'' || c == '$' || c == '(' ||
-           (c == 'f' && (next == '"' || next == '\''));
+    lex_quote quote;
+    char c = parse_char(p, pos);
+    return c == '$' || c == '(' || lex_quote_at(&p->lx, pos, &quote);
 }
 
 /* The end of {a..b} at pos, or pos when it is none. */
@@ -185,12 +185,13 @@ static bool key_list(parser *p, ast_list *keys)
 static ast *key(parser *p)
 {
     uint32_t pos = parse_here(p);
+    lex_quote quote;
     char c = parse_char(p, pos), next = parse_char(p, pos + 1);
     if (parse_expects(p, EXPECT_KEY, is_operand(p, pos) ? 0 : rest_of_word(p, pos)))
         return NULL;
     if (lex_is_digit(c) || (c == '-' && lex_is_digit(next)))
         return key_number(p, pos);
-    if (c == '"' || c == '\'' || (c == 'f' && (next == '"' || next == '\'')))
+    if (lex_quote_at(&p->lx, pos, &quote))
         return key_quoted(p, pos);
     if (c == '$' || c == '(')
         return key_value(p, pos);

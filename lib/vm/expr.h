@@ -3,7 +3,8 @@
  *
  * A pass computes:
  * - arithmetic + - * / // % **, comparisons, `and or not` of elements (which give 1 or 0);
- * - abs sqrt exp log sign clip round floor ceil where isnan isfinite, min and max of two.
+ * - abs sqrt exp log tanh sin cos asin acos sign clip round floor ceil where isnan isfinite,
+ * minimum and maximum, min and max of two.
  *
  * Each operation rounds to the dtype of its own result, which the two operands decide:
  * - two arrays: numpy's promotion, except that float16 with bfloat16 gives float32, and an integer
@@ -11,7 +12,7 @@
  * - a number never widens an array's dtype. With an integer array it must be whole (dtype) and in
  * the dtype's range (value); a bool array with an integer is an int64 one, with a float a float32
  * one;
- * - / of integers gives float32, sqrt exp log of integers too; comparisons give bool;
+ * - / of integers gives float32, sqrt exp log and so on of integers too; comparisons give bool;
  * - none stands for "no bound" in clip, and nowhere else.
  * Shapes are broadcast as numpy does.
  */

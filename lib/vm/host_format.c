@@ -10,6 +10,7 @@
 
 #define WIDTH_MAX     10000
 #define PRECISION_MAX 60 /* what num_fixed takes */
+#define FLOAT_MAX     510 /* the longest float: 1e308 with that precision, and some */
 
 /* A directive: %-8.3f, or what stands behind the colon of a field: *^+12,.2f. */
 typedef struct directive {
@@ -188,7 +189,7 @@ static int bad_letter(const directive *d, kv_err *e)
     else
         kv_err_set(e, KV_E_VALUE, "%s does not know the letter %c", where, c);
     return kv_err_hint(e, *d->mark ? "the letters are d s r e f g x o"
-                                   : "the letters are d s e f g x o b %%");
+                                   : "the letters are d s e f g n x o b %%");
 }
 
 static void fill(buf *out, const directive *d, int64_t n)
@@ -298,6 +299,23 @@ static void plain_digits(char *text, size_t size, double v, int p)
     }
 }
 
+/* # keeps the point of a float, and with g the zeros at its end. */
+static void keep_point(char *text, double v, int p, char letter)
+{
+    if (letter == 'g') {
+        p = p < 1 ? 1 : p;
+        num_fixed(text, FLOAT_MAX, v, p - 1, 'e');
+        int exponent = atoi(strchr(text, 'e') + 1);
+        if (exponent >= -4 && exponent < p)
+            num_fixed(text, FLOAT_MAX, v, p - 1 - exponent, 'f');
+    }
+    size_t digits = strspn(text, "0123456789");
+    if (text[digits] == '.')
+        return;
+    memmove(text + digits + 1, text + digits, strlen(text + digits) + 1);
+    text[digits] = '.';
+}
+
 /* The letter says how: e f g, their capitals, % or none. */
 static int put_float(buf *out, const directive *d, host x, kv_err *e)
 {
@@ -306,19 +324,20 @@ static int put_float(buf *out, const directive *d, host x, kv_err *e)
         return kv_err_set(e, KV_E_DTYPE, "%s%c takes a number, not %s", d->mark, d->letter,
                           host_kind_name(x.kind));
     double v = host_number(x) * (d->letter == '%' ? 100 : 1);
-    char text[512] = "inf";
+    char text[FLOAT_MAX + 2] = "inf";
     bool capital = d->letter >= 'E' && d->letter <= 'G';
+    char letter = capital ? lower[d->letter - 'E'] : d->letter == '%' ? 'f' : d->letter;
+    int precision = d->precision < 0 ? 6 : d->precision;
     if (isnan(v))
         memcpy(text, "nan", 4);
     else if (isfinite(v) && d->letter)
-        num_fixed(text, sizeof text - 2, fabs(v), d->precision < 0 ? 6 : d->precision,
-                  capital            ? lower[d->letter - 'E']
-                  : d->letter == '%' ? 'f'
-                                     : d->letter);
+        num_fixed(text, FLOAT_MAX, fabs(v), precision, letter);
     else if (isfinite(v) && d->precision >= 0)
-        plain_digits(text, sizeof text - 2, fabs(v), d->precision);
+        plain_digits(text, FLOAT_MAX, fabs(v), d->precision);
     else if (isfinite(v))
         num_repr(text, fabs(v), NUM_BINARY64);
+    if (d->prefix && isfinite(v) && d->letter)
+        keep_point(text, fabs(v), precision, letter);
     if (d->letter == '%')
         strcat(text, "%");
     for (char *c = text; capital && *c; c++)
@@ -462,8 +481,8 @@ static int put_number_field(buf *out, const directive *d, host x, kv_err *e)
         return kv_err_set(e, KV_E_DTYPE, "s takes a text, not %s", host_kind_name(x.kind));
     if (whole && d->precision >= 0)
         return kv_err_set(e, KV_E_VALUE, "a whole number has no precision");
-    if (!whole && d->prefix)
-        return kv_err_set(e, KV_E_VALUE, "# is for x o b");
+    if (!whole && d->prefix && !c)
+        return kv_err_set(e, KV_E_VALUE, "# is for x o b e f g %%");
     if (d->group == ',' && c && strchr("xXob", c))
         return kv_err_set(e, KV_E_VALUE, "the groups of %c are separated by _", c);
     bool finite = x.kind != HOST_FLOAT || isfinite(x.u.number);
@@ -482,6 +501,8 @@ int host_format_field(buf *out, host x, const char *spec, kv_err *e)
     const char *end = read_field(&d, spec, e);
     if (!end)
         return KV_E_VALUE;
+    if (d.letter == 'n' && !d.group)
+        d.letter = x.kind == HOST_FLOAT ? 'g' : 'd';
     if (d.letter && !strchr("dsefgxobEFGX%", d.letter))
         return bad_letter(&d, e);
     if (*end)

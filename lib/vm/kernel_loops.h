@@ -12,6 +12,7 @@
 
 #include "base/no_carry.h"
 #include "vm/arith.h"
+#include "vm/curve.h"
 #include "vm/kernel.h"
 
 #define READ0
@@ -38,6 +39,29 @@
             READ##arity d[i] = (E)(expression);                                                    \
         }                                                                                          \
     }
+
+/* A loop over curve_sin or curve_cos, which are for numbers that are not too large: blocks in which
+ * all are so become vectors. Both ways give the same bits. */
+#define TURN_LOOP(name)                                                                            \
+    static void JOIN(name, SUFFIX)(void *dst, const void *va, const void *vb, const void *vc,      \
+                                   const void *vk, int64_t n)                                      \
+    {                                                                                              \
+        (void)vb, (void)vc, (void)vk;                                                              \
+        for (int64_t at = 0; at < n; at += TURN_BLOCK) {                                           \
+            E *d = (E *)dst + at;                                                                  \
+            const E *pa = (const E *)va + at;                                                      \
+            int64_t m = n - at < TURN_BLOCK ? n - at : TURN_BLOCK;                                 \
+            int far = 0;                                                                           \
+            for (int64_t i = 0; i < m; i++)                                                        \
+                far |= !(fabs((double)pa[i]) <= CURVE_TURNS_MAX);                                  \
+            NO_CARRY for (int64_t i = 0; i < m && !far; i++)                                       \
+                d[i] = (E)curve_##name((double)pa[i]);                                             \
+            for (int64_t i = 0; i < m && far; i++)                                                 \
+                d[i] = (E)curve_any_##name((double)pa[i]);                                         \
+        }                                                                                          \
+    }
+
+enum { TURN_BLOCK = 256 };
 
 /* Loops that are written alike for floats and integers. */
 #define COMMON_LOOPS                                                                               \
@@ -99,6 +123,11 @@
     LOOP(abs, 1, OF_T(fabs)(a))                                                                    \
     LOOP(exp, 1, (T)exp((double)a))                                                                \
     LOOP(log, 1, (T)log((double)a))                                                                \
+    LOOP(tanh, 1, (T)curve_tanh((double)a))                                                        \
+    TURN_LOOP(sin)                                                                                 \
+    TURN_LOOP(cos)                                                                                 \
+    LOOP(asin, 1, (T)curve_asin((double)a))                                                        \
+    LOOP(acos, 1, (T)curve_acos((double)a))                                                        \
     LOOP(floor, 1, OF_T(floor)(a))                                                                 \
     LOOP(ceil, 1, OF_T(ceil)(a))                                                                   \
     LOOP(round, 1, OF_T(rint)(a))                                                                  \

@@ -16,6 +16,7 @@
  * - floordiv and mod: floor, and the sign of b, as Python; of an integer by 0: 0
  * - pow: t(pow(a, b)) by the binary64 pow; of integers 0 for b < 0
  * - exp, log: in binary64, rounded
+ * - tanh, sin, cos, asin, acos: in binary64, rounded, see curve.h
  * - sign: (a > 0) - (a < 0); round: half to even
  * - min, max: nan if either is
  * - clip: a > c ? c : a < b ? b : a */
@@ -32,6 +33,11 @@
     X(PROG_SQRT,     sqrt,     F, W, _, 1, "sqrt(a)",        "kv_sqrt(a)") \
     X(PROG_EXP,      exp,      F, _, _, 1, "exp(a)",         "kv_exp(a)") \
     X(PROG_LOG,      log,      F, _, _, 1, "log(a)",         "kv_log(a)") \
+    X(PROG_TANH,     tanh,     F, _, _, 1, "tanh(a)",        "kv_tanh(a)") \
+    X(PROG_SIN,      sin,      F, _, _, 1, "sin(a)",         "kv_sin(a)") \
+    X(PROG_COS,      cos,      F, _, _, 1, "cos(a)",         "kv_cos(a)") \
+    X(PROG_ASIN,     asin,     F, _, _, 1, "asin(a)",        "kv_asin(a)") \
+    X(PROG_ACOS,     acos,     F, _, _, 1, "acos(a)",        "kv_acos(a)") \
     X(PROG_SIGN,     sign,     F, _, I, 1, "sign(a)",        "kv_sign(a)") \
     X(PROG_FLOOR,    floor,    F, _, _, 1, "floor(a)",       "kv_floor(a)") \
     X(PROG_CEIL,     ceil,     F, _, _, 1, "ceil(a)",        "kv_ceil(a)") \

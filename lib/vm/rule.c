@@ -104,18 +104,33 @@ static host evaluate_binary(run *r, const ast *node)
     return out;
 }
 
+/* Appends {x}, {x!r} or {x:format}, whose format may have fields of its own. */
+static void put_field(run *r, buf *out, const ast *field)
+{
+    buf shown = {0};
+    host x = evaluate(r, field->kid[0]);
+    const char *format = field->n > 1 ? evaluate(r, field->kid[1]).u.text : field->u.text;
+    if (r->rc)
+        return;
+    if (field->op) {
+        host_print(&shown, x, field->op == 'r');
+        x = host_text(buf_text(&shown));
+    }
+    int rc = host_format_field(out, x, format, r->e);
+    buf_release(&shown);
+    if (rc)
+        refuse(r, field, rc);
+}
+
 static host evaluate_pieces(run *r, const ast *node)
 {
     buf text = {0};
     for (uint32_t i = 0; i < node->n && !r->rc; i++) {
         const ast *piece = node->kid[i];
-        bool field = piece->kind == AST_FIELD;
-        host x = evaluate(r, field ? piece->kid[0] : piece);
-        int rc = KV_OK;
-        if (!field)
-            buf_add(&text, x.u.text);
-        else if (!r->rc && (rc = host_format_field(&text, x, piece->u.text, r->e)))
-            refuse(r, piece, rc);
+        if (piece->kind == AST_FIELD)
+            put_field(r, &text, piece);
+        else
+            buf_add(&text, piece->u.text);
     }
     if (!r->rc)
         return keep_text(r, &text);

@@ -127,6 +127,12 @@ TEST(expr_numbers)
     CHECK_TEXT(shown("+a"), "float32(4,): 1.0 2.0 3.0 4.0");
     CHECK_TEXT(shown("sqrt(a * a) + abs(-b)"), "float32(4,): 6.0 8.0 10.0 12.0");
     CHECK_TEXT(shown("exp(log(a) * 0)"), "float32(4,): 1.0 1.0 1.0 1.0");
+    CHECK_TEXT(shown("tanh(a * 100 - 200)"), "float32(4,): -1.0 0.0 1.0 1.0");
+    CHECK_TEXT(shown("round(sin(a) * 1000)"), "float32(4,): 841.0 909.0 141.0 -757.0");
+    CHECK_TEXT(shown("round(cos(a * 1000000) * 1000)"), "float32(4,): 937.0 755.0 478.0 140.0");
+    CHECK_TEXT(shown("round(acos(a / 4) * 1000)"), "float32(4,): 1318.0 1047.0 723.0 0.0");
+    CHECK_TEXT(shown("round(asin(-a / 4) * 1000)"), "float32(4,): -253.0 -524.0 -848.0 -1571.0");
+    CHECK_TEXT(shown("minimum(a, 3) + maximum(b, 6)"), "float32(4,): 7.0 8.0 10.0 11.0");
     CHECK_TEXT(shown("clip(a, 2, 3)"), "float32(4,): 2.0 2.0 3.0 3.0");
     CHECK_TEXT(shown("clip(a - 3, 1)"), "float32(4,): -1.0 -1.0 0.0 1.0");
     CHECK_TEXT(shown("clip(a, none, 3)"), "float32(4,): 1.0 2.0 3.0 3.0");
@@ -397,8 +403,8 @@ static void grow_tree(buf *out, int depth)
 {
     static const char *const signs[] = {" + ",  " - ", " * ",  " / ",   " // ", " % ",
                                         " == ", " < ", " >= ", " and ", " or ", " + "};
-    static const char *const one[] = {"abs(",   "sqrt(",     "sign(", "floor(",
-                                      "round(", "isfinite(", "-(",    "isnan("};
+    static const char *const one[] = {"abs(", "sqrt(",  "sign(", "floor(", "round(", "isfinite(",
+                                      "-(",   "isnan(", "tanh(", "sin(",   "cos(",   "acos("};
     uint32_t what = depth > 0 ? draw(12) : draw(3);
     if (what < 2) {
         buf_char(out, (char)('a' + draw((uint32_t)narrays)));
@@ -411,7 +417,7 @@ static void grow_tree(buf *out, int depth)
         grow_tree(out, depth - 1);
         buf_char(out, ')');
     } else if (what < 11) {
-        buf_add(out, one[draw(8)]);
+        buf_add(out, one[draw(12)]);
         grow_tree(out, depth - 1);
         buf_char(out, ')');
     } else {

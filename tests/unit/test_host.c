@@ -253,7 +253,8 @@ TEST(host_fields)
               "the precision behind `.` is missing");
     CHECK_ERR(host_format_field(&out, I(1), ",x", &e), KV_E_VALUE,
               "the groups of x are separated by _");
-    CHECK_ERR(host_format_field(&out, half, "#.2f", &e), KV_E_VALUE, "# is for x o b");
+    CHECK_ERR(host_format_field(&out, half, "#", &e), KV_E_VALUE,
+              "# is for x o b e f g %");
     CHECK_ERR(host_format_field(&out, I(1), "q", &e), KV_E_VALUE,
               "a field does not know the letter q");
     CHECK_ERR(host_format_field(&out, I(1), "dd", &e), KV_E_VALUE,

@@ -110,8 +110,14 @@ static inline void lang_dump(buf *out, const ast *node, lang_more more)
     case AST_FIELD:
         buf_char(out, '{');
         lang_dump(out, node->kid[0], more);
+        if (node->op)
+            buf_printf(out, " !%c", node->op);
         if (node->u.text)
             buf_printf(out, " :%s", node->u.text);
+        if (node->n > 1) {
+            buf_add(out, " :");
+            lang_dump(out, node->kid[1], more);
+        }
         buf_char(out, '}');
         break;
     case AST_BOOL: buf_add(out, node->u.integer ? "true" : "false"); break;

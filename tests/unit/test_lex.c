@@ -205,11 +205,17 @@ TEST(lex_names)
 TEST(lex_quotes)
 {
     check_tokens("'a' \"b\" f'c' f\"d\"", "_s:'a'_ _s:\"b\"_ _F:f'c'_ _F:f\"d\"_");
-    check_tokens("'a\\' 'b'", "_s:'a\\'_ _s:'b'_");
+    check_tokens("'a\\' 'b'", "_s:'a\\' ' ! 7-8 there are no texts of bytes");
+    check_tokens("'a\\\\' r'\\\\'", "_s:'a\\\\'_ _s:r'\\\\'_");
+    check_tokens("r'a' rf\"b\" F'c' u'd'", "_s:r'a'_ _F:rf\"b\"_ _F:F'c'_ _s:u'd'_");
+    check_tokens("\"\"\"a\n\"b\"\"\" ''''''", "_s:\"\"\"a\n\"b\"\"\"_ _s:''''''_");
+    check_tokens("'''a\n''b''' \"\"", "_s:'''a\n''b'''_ _s:\"\"_");
+    check_tokens("'''a", "! 1-4 the quote that opens here is not closed");
+    check_tokens("b'a'", "! 1-2 there are no texts of bytes");
+    check_tokens("x \"a\\\nb\"", "_n:x_ _s:\"a\\\nb\"_");
     check_tokens("\"a\\\"b\" x", "_s:\"a\\\"b\"_ _n:x_");
     check_tokens("xf'a'", "_n:xf s:'a'_");
     check_tokens("x 'a\nb'", "_n:x_ ! 3-4 the quote that opens here is not closed");
-    check_tokens("x \"a\\\nb\"", "_n:x_ ! 3-4 the quote that opens here is not closed");
     check_tokens("\"a\\", "! 1-2 the quote that opens here is not closed");
     check_tokens("f\"a", "! 2-3 the quote that opens here is not closed");
     check_tokens("'# no comment'", "_s:'# no comment'_");

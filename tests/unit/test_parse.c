@@ -67,7 +67,7 @@ TEST(parse_values)
         {"1", "1"},
         {"1.5", "1.5"},
         {".5", "0.5"},
-        {"'a \"\\n'", "\"a \\x22\\x5cn\""},
+        {"'a \"\\n'", "\"a \\x22\\x0a\""},
         {"true", "true"},
         {"false", "false"},
         {"none", "none"},
@@ -306,7 +306,15 @@ TEST(parse_angles_redirect)
 TEST(parse_escapes)
 {
     static const lang_tree rows[] = {
-        {"'a\\nb'", "\"a\\x5cnb\""},
+        {"'a\\nb'", "\"a\\x0ab\""},
+        {"r'a\\nb\\''", "\"a\\x5cnb\\x5c'\""},
+        {"\"\\a\\b\\f\\v\\101\\7\\1234\"", "\"\\x07\\x08\\x0c\\x0bA\\x07S4\""},
+        {"\"\\u20AC\\U0001f600\"", "\"\xe2\x82\xac\xf0\x9f\x98\x80\""},
+        {"'ab\\q\\d'", "\"ab\\x5cq\\x5cd\""},
+        {"'a\\\nb'", "\"ab\""},
+        {"'a\\\r\nb'", "\"ab\""},
+        {"\"\"\"a\r\n\"b\"\n\"\"\"", "\"a\\x0a\\x22b\\x22\\x0a\""},
+        {"('a' \"b\"\nr'\\c')", "\"ab\\x5cc\""},
         {"\"\\n\\t\\r\\\"\\\\\\'\"", "\"\\x0a\\x09\\x0d\\x22\\x5c'\""},
         {"\"\\x41\\x1b\\x7a\"", "\"A\\x1bz\""},
         {"\"\\xe9\\xFF\"", "\"\xc3\xa9\xc3\xbf\""},
@@ -320,12 +328,15 @@ TEST(parse_escapes)
     LANG_TREES(rows, expression);
 }
 
-#define UNKNOWN_ESCAPE "unknown escape in a text; known are \\n \\t \\r \\\" \\\\ \\xNN \\u{…}"
+#define UNKNOWN_ESCAPE \
+    "unknown escape in a text; known are \\n \\t \\r \\\" \\\\ \\xNN \\uNNNN " \
+    "\\u{…}"
 
 TEST(parse_errors_of_escapes)
 {
     static const lang_error rows[] = {
-        {"\"ab\\q\"", KV_E_SYNTAX, "1:4-6", UNKNOWN_ESCAPE, NULL},
+        {"\"\\N{DASH}\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
+        {"\"\\0\"", KV_E_SYNTAX, "1:2-4", "a text cannot hold this character", NULL},
         {"\"\\x4\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
         {"\"\\xg0\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
         {"\"\\u41\"", KV_E_SYNTAX, "1:2-4", UNKNOWN_ESCAPE, NULL},
@@ -356,7 +367,16 @@ TEST(parse_formatted_texts)
         {"f\"{ (1, 2)[0] : 5d}\"", "(f {(index (, 1 2) 0) : 5d})"},
         {"f\"{'x'}\"", "(f {\"x\"})"},
         {"f\"{f'{a}'}\"", "(f {(f {a})})"},
-        {"f'a\\n{b}'", "(f \"a\\x5cn\" {b})"},
+        {"f'a\\n{b}'", "(f \"a\\x0a\" {b})"},
+        {"rf'\\n{b}\\d'", "(f \"\\x5cn\" {b} \"\\x5cd\")"},
+        {"f\"\\{a}\"", "(f \"\\x5c\" {a})"},
+        {"f\"{a!r}{b!s:>5}\"", "(f {a !r} {b !s :>5})"},
+        {"f\"{a=}{b = :.2f}{c=!s}\"", "(f \"a=\" {a !r} \"b = \" {b :.2f} \"c=\" {c !s})"},
+        {"f\"{a:{w}}{b:>{w}.{p+1}f}\"",
+         "(f {a :(f \"\" {w})} {b :(f \">\" {w} \".\" {(+ p 1)} \"f\")})"},
+        {"f\"{a!=b}{a==b}\"", "(f {(!= a b)} {(== a b)})"},
+        {"('a{' f'{b}' \"}c\")", "(f \"a{\" {b} \"}c\")"},
+
         {"f\"\\n{b}\\u{e9}{c}\\x7b\"", "(f \"\\x0a\" {b} \"\xc3\xa9\" {c} \"{\")"},
         {"f\"\\\"{a}\\\"\"", "(f \"\\x22\" {a} \"\\x22\")"},
         {"f\"{a < b}\"", "(f {(< a b)})"},
@@ -378,8 +398,10 @@ TEST(parse_errors_of_formatted_texts)
         {"f\"a}\"", KV_E_SYNTAX, "1:4-5", "a single `}` in an f-string; write `}}`", NULL},
         {"f\"}a\"", KV_E_SYNTAX, "1:3-4", "a single `}` in an f-string; write `}}`", NULL},
         {"f\"{1e999}\"", KV_E_VALUE, "1:4-9", "1e999 is too large for a number", NULL},
-        {"f\"{a}\\q\"", KV_E_SYNTAX, "1:6-8", UNKNOWN_ESCAPE, NULL},
-        {"f\"\\{a}\"", KV_E_SYNTAX, "1:3-4", UNKNOWN_ESCAPE, NULL},
+        {"f\"{a}\\x\"", KV_E_SYNTAX, "1:6-8", UNKNOWN_ESCAPE, NULL},
+        {"f\"{a!x}\"", KV_E_SYNTAX, "1:6-7",
+         "`x` stands where `r` or `s`, as in {x!r}, is needed", NULL},
+        {"f\"{a:{b}\"", KV_E_SYNTAX, "1:3-4", "the `{` that opens here is not closed", NULL},
         {"f\"{a", KV_E_SYNTAX, "1:2-3", "the quote that opens here is not closed", NULL},
     };
     LANG_ERRORS(rows, expression);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "cpu/cpu.h"
 #include "test.h"
+#include "vm/curve.h"
 #include "vm/kernel.h"
 #include "vm/prog_text.h"
 
@@ -325,6 +326,11 @@ static value reference_float(prog_op op, prog_type t, double a, double b, double
     case PROG_SQRT: r = sqrt(a); break;
     case PROG_EXP: r = exp(a); break;
     case PROG_LOG: r = log(a); break;
+    case PROG_TANH: r = curve_tanh(a); break; /* the exactness of these: see test_curve.c */
+    case PROG_SIN: r = curve_any_sin(a); break;
+    case PROG_COS: r = curve_any_cos(a); break;
+    case PROG_ASIN: r = curve_asin(a); break;
+    case PROG_ACOS: r = curve_acos(a); break;
     case PROG_SIGN: r = (a > 0) - (a < 0); break;
     case PROG_FLOOR: r = floor(a); break;
     case PROG_CEIL: r = ceil(a); break;
@@ -384,7 +390,8 @@ static value reference_integer(prog_op op, int64_t a, int64_t b, int64_t c)
     case PROG_ISNAN: wide = 0; break;
     case PROG_WHERE: wide = a ? b : c; break;
     case PROG_CLIP: wide = a > c ? c : a < b ? b : a; break;
-    case PROG_DIV: case PROG_SQRT: case PROG_EXP: case PROG_LOG: case PROG_NOPS: break;
+    case PROG_DIV: case PROG_SQRT: case PROG_EXP: case PROG_LOG: case PROG_TANH: case PROG_SIN:
+    case PROG_COS: case PROG_ASIN: case PROG_ACOS: case PROG_NOPS: break;
     }
     return (value){.i = (int64_t)(uint64_t)wide};
 }
@@ -393,7 +400,7 @@ static value reference_integer(prog_op op, int64_t a, int64_t b, int64_t c)
 static bool drawable(prog_op op, prog_type t)
 {
     if (t == PROG_I64)
-        return op != PROG_DIV && op != PROG_SQRT && op != PROG_EXP && op != PROG_LOG;
+        return op != PROG_DIV && !(op >= PROG_SQRT && op <= PROG_ACOS);
     return op != PROG_FLOORDIV && op != PROG_MOD;
 }
 

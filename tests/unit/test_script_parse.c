@@ -452,6 +452,11 @@ TEST(script_parse_complete)
         {"(]", true},
         {"!", true},
         {"?", true},
+        {"x = 'a", true},
+        {"x = \"\"\"a", false},
+        {"x = f'''{a}\n", false},
+        {"x = r\"\"\"a\n\"\"\"", true},
+        {"x = 'a\\\n", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (unit_is_complete(cases[i].text, strlen(cases[i].text)) != cases[i].complete)
