@@ -73,7 +73,7 @@ int cmd_save(session *s, const ast *call, result *out, kv_err *e)
     return code ? unit_at(s, call->kid[0], e) : KV_OK;
 }
 
-/* Writes the file of -s. What it holds is the store at this moment, so a transaction may be open. */
+/* Writes the file of -s. It holds the store of this moment, also when a transaction is open. */
 static int to_disk(session *s, kv_err *e)
 {
     if (!s->state.path) {
@@ -82,7 +82,8 @@ static int to_disk(session *s, kv_err *e)
     }
     const char *used = s->stores[s->current].name;
     if (strcmp(used, "kv") != 0) {
-        kv_err_set(e, KV_E_VALUE, "\"%s\" keeps the store kv, and %s is in use", s->state.path, used);
+        kv_err_set(e, KV_E_VALUE, "\"%s\" keeps the store kv, and %s is in use", s->state.path,
+                   used);
         return kv_err_hint(e, "save FILE writes the store in use");
     }
     return session_would(s, "write", s->state.path) ? KV_OK : s->state.save(s->state.arg, s, e);
