@@ -1,7 +1,7 @@
 /* The table of functions, sorted by name as strcmp orders them: capitals first. Legend: name;
  * parameters, see function.h; S takes a shape first, R any number of arguments, E is element-wise,
  * M is called as a method, A takes an
- * array first, K asks the store in use; code; help. */
+ * array first, K asks the store in use, O gives an object also where a number is; code; help. */
 #include "files/load.h"
 #include "eval/func.h"
 
@@ -11,7 +11,8 @@ enum {
     E = FUNCTION_ELEMENT,
     M = FUNCTION_METHOD,
     A = FUNCTION_ARRAY,
-    K = FUNCTION_STORE
+    K = FUNCTION_STORE,
+    O = FUNCTION_OBJECT
 };
 
 /* clang-format off */
@@ -38,11 +39,11 @@ const function function_table[] = {
      "the index of the first smallest element: argmin(x, axis=1)"},
     {"args", {NULL}, 0, func_args,
      "the words behind the script's name, a list of texts"},
-    {"array", {"x", "dtype=", "ctx="}, 0, func_array,
+    {"array", {"x", "dtype=", "ctx="}, O, func_array,
      "an array of numbers, of lists of them, or of an array"},
     {"asin", {"x"}, E, NULL,
      "the angle in radians whose sine is each element; nan outside of -1 to 1"},
-    {"astype", {"a", "dtype"}, 0, func_astype,
+    {"astype", {"a", "dtype"}, O, func_astype,
      "the elements converted to another dtype"},
     {"ceil", {"x"}, E, NULL,
      "the smallest whole number that is not below each element"},
@@ -50,7 +51,7 @@ const function function_table[] = {
      "each element, brought between low and high; clip(x, c): between -c and c"},
     {"concat", {"a", "axis="}, R, func_concat,
      "arrays behind each other along an axis, 0 unless said"},
-    {"copy", {"a"}, 0, func_copy,
+    {"copy", {"a"}, O, func_copy,
      "a copy"},
     {"cos", {"x"}, E, NULL,
      "the cosine of each element, an angle in radians"},
@@ -98,7 +99,7 @@ const function function_table[] = {
      "items of a list, characters of a text, the first size of an array"},
     {"linspace", {"start", "stop", "num=", "dtype=", "ctx="}, 0, func_linspace,
      "num numbers (50 unless said) from start to stop, both included"},
-    {"load", {"file", "dtype=", "cols=", "header=", "format=", "name="}, 0, load_call,
+    {"load", {"file", "dtype=", "cols=", "header=", "format=", "name="}, O, load_call,
      "the array in a file: columns by number or name, one of several by its name"},
     {"log", {"x"}, E, NULL,
      "the natural logarithm of each element"},
@@ -130,7 +131,7 @@ const function function_table[] = {
      "the number of this worker, from 0"},
     {"repeat", {"a", "times", "axis="}, A, func_repeat,
      "each element several times, or each index of an axis"},
-    {"reshape", {"a", "shape"}, R | A, func_reshape,
+    {"reshape", {"a", "shape"}, R | A | O, func_reshape,
      "the elements under another shape; one size may be -1"},
     {"round", {"x"}, E, NULL,
      "the whole number nearest to each element, half to even"},

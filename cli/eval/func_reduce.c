@@ -37,7 +37,7 @@ static int reduce_as(function_args *args, kv_array *a, reduce_op op, value *out,
         rc = function_number(ddof, "ddof", &how.ddof, e);
     if (!rc)
         rc = reduce_array(&made, a, op, all ? NULL : axes, n, &how, e);
-    return function_give(out, made, rc);
+    return function_give(out, made, rc, e);
 }
 
 /* The same of the first argument, which dtype= converts first. */
@@ -154,7 +154,7 @@ static int read_pair(function_args *args, kv_array **a, kv_array **b, kv_err *e)
     kv_array *left = NULL;
     int rc;
     if (x.kind != VALUE_ARRAY && y.kind == VALUE_ARRAY)
-        rc = value_numbers_array(&left, x, kv_array_dtype(y.u.array), cpu0, e);
+        rc = value_numbers_array(&left, x, kv_array_dtype(y.u.box->array), cpu0, e);
     else
         rc = value_to_array(&left, x, e);
     if (rc)
@@ -179,7 +179,7 @@ int func_dot(function_args *args, value *out, kv_err *e)
     rc = dot_arrays(&made, a, b, promote_dtypes(kv_array_dtype(a), kv_array_dtype(b)), e);
     kv_array_unref(a);
     kv_array_unref(b);
-    return function_give(out, made, rc);
+    return function_give(out, made, rc, e);
 }
 
 /* Infinities of one sign are close, a nan is close to nothing. */

@@ -296,6 +296,9 @@ int function_call(session *s, const function *f, const value *args, const char *
         rc = session_store(s, &a.store, e);
     if (!rc)
         rc = f->call(&a, out, e);
+    bool made = !rc && out->kind == VALUE_ARRAY && out->u.box->refs == 1;
+    if (made && !(f->flags & (FUNCTION_OBJECT | FUNCTION_SHAPE)))
+        out->u.box->is_number = kv_array_ndim(out->u.box->array) == 0;
     kv_array_unref(a.array);
     /* The tuple borrowed its integers, which need no release. */
     value_release(&owned);
@@ -306,7 +309,7 @@ int function_call(session *s, const function *f, const value *args, const char *
 
 int function_int(value v, const char *what, int64_t *out, kv_err *e)
 {
-    if (v.kind == VALUE_ARRAY && kv_array_size(v.u.array) == 1) {
+    if (v.kind == VALUE_ARRAY && kv_array_size(v.u.box->array) == 1) {
         int rc = value_item(&v, v, e);
         if (rc)
             return rc;
@@ -343,7 +346,7 @@ int function_flag(const function_args *args, const char *name, bool *out, kv_err
 int function_number(value v, const char *what, double *out, kv_err *e)
 {
     value item;
-    if (!value_is_number(v) && (v.kind != VALUE_ARRAY || kv_array_size(v.u.array) != 1))
+    if (!value_is_number(v) && (v.kind != VALUE_ARRAY || kv_array_size(v.u.box->array) != 1))
         return kv_err_set(e, KV_E_DTYPE, "%s is a number, not %s", what, value_kind_name(v));
     int rc = value_item(&item, v, e);
     if (!rc)
@@ -422,11 +425,10 @@ int function_new(kv_array **out, function_args *args, value shape, int dtype_at,
     return kv_array_new_raw(out, dtype, ndim, sizes, ctx, e);
 }
 
-int function_give(value *out, kv_array *a, int rc)
+int function_give(value *out, kv_array *a, int rc, kv_err *e)
 {
-    if (rc)
-        kv_array_unref(a);
-    else
-        *out = value_array(a);
+    if (!rc)
+        return value_array(out, a, e);
+    kv_array_unref(a);
     return rc;
 }

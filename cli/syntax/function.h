@@ -28,7 +28,8 @@ enum {
     FUNCTION_ELEMENT = 4, /* element-wise: call is NULL, vm/expr.h and vm/host.h compute it */
     FUNCTION_METHOD = 8,  /* x.f(y) only: it changes x */
     FUNCTION_ARRAY = 16,  /* parameter 0 is an array, or a value that becomes one */
-    FUNCTION_STORE = 32   /* asks the store in use */
+    FUNCTION_STORE = 32,  /* asks the store in use */
+    FUNCTION_OBJECT = 64  /* its array is an object also where it has the shape (), no number */
 };
 
 typedef struct function {
@@ -82,8 +83,9 @@ int function_number(value v, const char *what, double *out, kv_err *e);
  * 1 are dtype and ctx, whose device is made available. Errors: those of the three. */
 int function_new(kv_array **out, function_args *args, value shape, int dtype_at, kv_dtype fallback,
                  kv_err *e);
-/* Ends a function that made a: gives it as *out when rc is KV_OK, else lets it go. Returns rc. */
-int function_give(value *out, kv_array *a, int rc);
+/* Ends a function that made a: gives it as *out when rc is KV_OK, else lets it go. Returns rc, or
+ * an error of its own (memory). */
+int function_give(value *out, kv_array *a, int rc, kv_err *e);
 /* A text, borrowed from v. Error: dtype. */
 int function_text(value v, const char *what, const char **out, kv_err *e);
 

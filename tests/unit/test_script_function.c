@@ -330,7 +330,7 @@ TEST(function_repeat)
     args[0].u.list->items[0] = value_int(1);
     args[0].u.list->items[1] = value_int(3);
     CHECK_OK(function_call(&s, function_find("repeat"), args, names, 2, &out, &e));
-    CHECK_OK(print_array(&text, out.u.array, &s.out.style, &e));
+    CHECK_OK(print_array(&text, out.u.box->array, &s.out.style, &e));
     CHECK_TEXT(buf_text(&text), "[1. 1. 3. 3.]");
     buf_release(&text);
     value_release(&out);
