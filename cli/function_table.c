@@ -1,7 +1,8 @@
 /* The table of functions, sorted by name as strcmp orders them: capitals first. Legend: name;
  * parameters, see function.h; S takes a shape first, R any number of arguments, E is element-wise,
  * M is called as a method, A takes an
- * array first, K asks the store in use, O gives an object also where a number is; code; help. */
+ * array first, K asks the store in use, O gives an object also where a number is, V parts of its
+ * first argument; code; help. */
 #include "files/load.h"
 #include "eval/func.h"
 
@@ -12,12 +13,13 @@ enum {
     M = FUNCTION_METHOD,
     A = FUNCTION_ARRAY,
     K = FUNCTION_STORE,
-    O = FUNCTION_OBJECT
+    O = FUNCTION_OBJECT,
+    V = FUNCTION_VIEW
 };
 
 /* clang-format off */
 const function function_table[] = {
-    {"T", {"a"}, R | A, func_transpose,
+    {"T", {"a"}, R | A | V, func_transpose,
      "the array with its axes reversed: a.T"},
     {"abs", {"x"}, E, NULL,
      "the absolute value of each element"},
@@ -131,7 +133,7 @@ const function function_table[] = {
      "the number of this worker, from 0"},
     {"repeat", {"a", "times", "axis="}, A, func_repeat,
      "each element several times, or each index of an axis"},
-    {"reshape", {"a", "shape"}, R | A | O, func_reshape,
+    {"reshape", {"a", "shape"}, R | A | O | V, func_reshape,
      "the elements under another shape; one size may be -1"},
     {"round", {"x"}, E, NULL,
      "the whole number nearest to each element, half to even"},
@@ -145,7 +147,7 @@ const function function_table[] = {
      "-1, 0 or 1 for each element"},
     {"sin", {"x"}, E, NULL,
      "the sine of each element, an angle in radians"},
-    {"split", {"a", "parts", "axis="}, A, func_split,
+    {"split", {"a", "parts", "axis="}, A | V, func_split,
      "a list of equal parts, or of those between given places"},
     {"sqrt", {"x"}, E, NULL,
      "the square root of each element"},
@@ -165,7 +167,7 @@ const function function_table[] = {
      "the whole array repeated along its axes"},
     {"tostype", {"a", "stype"}, A, func_tostype,
      "an array stored as default or row_sparse"},
-    {"transpose", {"a", "axes="}, R | A, func_transpose,
+    {"transpose", {"a", "axes="}, R | A | V, func_transpose,
      "the array with its axes in another order, reversed unless said"},
     {"type", {NULL}, K, func_type,
      "the type of the store in use"},
