@@ -1,7 +1,8 @@
 /* The table of functions, sorted by name as strcmp orders them: capitals first. Legend: name;
  * parameters, see function.h; S takes a shape first, R any number of arguments, E is element-wise,
  * M is called as a method, A takes an
- * array first, K asks the store in use, O gives an object also where a number is; code; help. */
+ * array first, K asks the store in use, O gives an object also where a number is, V parts of its
+ * first argument; code; help. */
 #include "files/load.h"
 #include "eval/func.h"
 
@@ -12,12 +13,13 @@ enum {
     M = FUNCTION_METHOD,
     A = FUNCTION_ARRAY,
     K = FUNCTION_STORE,
-    O = FUNCTION_OBJECT
+    O = FUNCTION_OBJECT,
+    V = FUNCTION_VIEW
 };
 
 /* clang-format off */
 const function function_table[] = {
-    {"T", {"a"}, R | A, func_transpose,
+    {"T", {"a"}, R | A | V, func_transpose,
      "the array with its axes reversed: a.T"},
     {"abs", {"x"}, E, NULL,
      "the absolute value of each element"},
@@ -183,7 +185,7 @@ const function function_table[] = {
      "the elements in a line"},
     {"repeat", {"a", "times", "axis="}, A, func_repeat,
      "each element several times, or each index of an axis"},
-    {"reshape", {"a", "shape"}, R | A | O, func_reshape,
+    {"reshape", {"a", "shape"}, R | A | O | V, func_reshape,
      "the elements under another shape; one size may be -1"},
     {"roll", {"a", "shift", "axis="}, A, func_roll,
      "the elements moved on, the last ones to the front: roll(x, 1, axis=0)"},
@@ -203,7 +205,7 @@ const function function_table[] = {
      "how many elements an array has: x.size"},
     {"sort", {"a", "axis="}, A, func_sort,
      "the elements of each line along an axis (the last) ascending: sort(x, axis=0)"},
-    {"split", {"a", "parts", "axis="}, A, func_split,
+    {"split", {"a", "parts", "axis="}, A | V, func_split,
      "a list of equal parts, or of those between given places"},
     {"sqrt", {"x"}, E, NULL,
      "the square root of each element"},
@@ -231,7 +233,7 @@ const function function_table[] = {
      "the indices of the k largest; ret_typ value, both, mask: topk(x, 3, ret_typ=\"value\")"},
     {"tostype", {"a", "stype"}, A, func_tostype,
      "an array stored as default or row_sparse"},
-    {"transpose", {"a", "axes="}, R | A, func_transpose,
+    {"transpose", {"a", "axes="}, R | A | V, func_transpose,
      "the array with its axes in another order, reversed unless said"},
     {"type", {NULL}, K, func_type,
      "the type of the store in use"},

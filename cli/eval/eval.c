@@ -11,6 +11,7 @@
 #include "base/suggest.h"
 #include "cpu/cpu.h"
 #include "eval/eval_text.h"
+#include "eval/eval_copy.h"
 #include "eval/eval_tree.h"
 #include "session/list.h"
 #include "session/registry.h"
@@ -142,6 +143,8 @@ static int eval_call(session *s, const ast *node, value *out, kv_err *e)
             code = eval_call_definition(s, &s->defs[d], node, l.items, l.n, out, e);
     } else if (code == KV_OK && f) {
         code = function_call(s, f, l.items, names, l.n, out, e);
+        if (code == KV_OK && (f->flags & FUNCTION_VIEW))
+            eval_is_part(s, node, l.items[0], *out);
         unit_at(s, node, e);
     } else if (code == KV_OK) {
         code =

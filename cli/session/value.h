@@ -45,12 +45,19 @@ struct value_list {
     value own[];
 };
 
+/* Where an array was copied out of another: a node of a unit, and the one that gave the other. */
+typedef struct array_part {
+    struct unit *unit;
+    const struct ast *node, *whole; /* one: a row of it */
+} array_part;
+
 /* An array as an object. A store may hold the same elements, which must not change under it:
  * value_own comes before every write. */
 struct array_box {
     int64_t refs;
     kv_array *array;
     bool is_number; /* a result of shape (), as NumPy's scalars: `+=` makes another one */
+    array_part part; /* NumPy would give a view: see eval/eval_copy.h; or none */
 };
 
 value value_none(void);
