@@ -20,7 +20,8 @@ typedef enum value_kind {
     VALUE_CTX,
     VALUE_ARRAY,
     VALUE_LIST,
-    VALUE_TUPLE
+    VALUE_TUPLE,
+    VALUE_OBJECT /* an optimizer, a schedule or a class: session/object.h */
 } value_kind;
 
 typedef struct value_list value_list;
@@ -34,7 +35,7 @@ typedef struct value {
         const char *text; /* counted: see text.h */
         kv_ctx ctx;
         array_box *box;
-        value_list *list; /* VALUE_LIST, VALUE_TUPLE */
+        value_list *list; /* VALUE_LIST, VALUE_TUPLE, VALUE_OBJECT */
     } u;
 } value;
 
