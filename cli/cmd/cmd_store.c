@@ -411,7 +411,17 @@ static int init_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *
 
 int cmd_init(session *s, const ast *call, result *out, kv_err *e)
 {
-    return call_with_pairs(s, call, true, NO_OUTS, init_keys, out, e);
+    kv *store;
+    safetensors *file = NULL;
+    int code = call_with_pairs(s, call, true, NO_OUTS, init_keys, out, e);
+    if (code || s->explanation || !named_is_pattern(call->kid[0]))
+        return code;
+    /* a copy of a file has its metadata, too */
+    if ((code = session_store(s, &store, e)) == KV_OK &&
+        (code = load_named(s, call->kid[1]->kid[0], &file, e)) == KV_OK && file)
+        code = named_metadata(store, file, e);
+    safetensors_close(file);
+    return code;
 }
 
 static int push_keys(kv *store, const kv_key *keys, int64_t n, kv_array *const *arrays,

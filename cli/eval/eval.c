@@ -22,6 +22,7 @@
 #include "session/unit.h"
 #include "syntax/command.h"
 #include "syntax/function.h"
+#include "syntax/hint_shell.h"
 #include "syntax/statement.h"
 #include "term/progress.h"
 
@@ -102,6 +103,8 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
         suggest_add(&near, s->globals.items[i].name);
     for (int64_t i = 0; s->locals && i < s->locals->n; i++)
         suggest_add(&near, s->locals->items[i].name);
+    if (near.n == 0 && hint_shell(name, strlen(name), e))
+        return e->code;
     bool none = near.n == 0; /* then it may be a command without arguments, or a function */
     for (const command *c = registry.commands; none && c->name; c++)
         suggest_add(&near, c->name);

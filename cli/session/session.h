@@ -133,6 +133,13 @@ typedef struct session {
     bool profiles;          /* `profile FILE` runs */
 
     output out;
+    /* (optional) the file of -s: save writes the store kv to it while the session goes on, with the
+     * errors of state_commit. path NULL: there is none */
+    struct {
+        const char *path;
+        int (*save)(void *arg, struct session *s, kv_err *e);
+        void *arg;
+    } state;
 
     /* the run: texts, errors, recursion, the end */
     struct unit *unit;      /* the text whose statements run */

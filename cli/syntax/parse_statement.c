@@ -5,6 +5,7 @@
 #include "syntax/bind.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
+#include "syntax/hint_shell.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_method.h"
 #include "syntax/parse_pasted.h"
@@ -31,6 +32,8 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     }
     parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
                name);
+    if (hint_shell(name, end - pos, p->e))
+        return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};
     for (const command *c = registry.commands; near.word && c->name; c++)
         suggest_add(&near, c->name);
