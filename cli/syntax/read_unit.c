@@ -168,6 +168,11 @@ static int check_call(checker *c, const ast *node)
                    name);
         return kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays", name);
     }
+    if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                   "there is no sorting in place");
+        return kv_err_hint(c->e, "x = sort(x)");
+    }
     /* dicts have update, and so have optimizers */
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
                  is_optimizer_variable(c, node->kid[0]->u.text);
