@@ -26,11 +26,13 @@ typedef struct run {
     rule_env env;
     arena memory;        /* names and new texts */
     bool by_rows, whole; /* a reduction or state of rows; a reduction of the whole array */
+    bool steps;          /* what only a plan by steps does */
     int draws;           /* of normal() */
     int offset;          /* PLAN_PRESENT behind `rows present` */
     kv_dtype dtype, stored_dtype;
     prog_type type; /* T: what element lines compute in */
     prog_builder *b;
+    const ast *node; /* the expression of elements that is gone through */
     rule_update *u;
     bool ended; /* by `skip` */
     prog_value path; /* in a block of which it is known late whether it runs: whether; else -1 */
@@ -234,8 +236,26 @@ static prog_value settled(run *r, prog_value v)
     return r->type == PROG_I64 ? prog_narrow(r->b, r->dtype, v) : v;
 }
 
+static void refuse_extents(run *r, prog_extent one, prog_extent other)
+{
+    buf text = {0};
+    plan_extent_text(&text, one);
+    buf_add(&text, " and ");
+    plan_extent_text(&text, other);
+    if (!r->rc && !(r->rc = buf_check(&text, r->e)))
+        REFUSE(r, r->node, KV_E_SHAPE, "%s do not go together", buf_text(&text));
+    buf_release(&text);
+}
+
 static prog_value apply(run *r, prog_op op, prog_value x, prog_value y, prog_value z)
 {
+    const prog_value v[3] = {x, y, z};
+    prog_extent extent = plan_extent(r->b, x);
+    for (int i = 1; i < 3; i++)
+        if (!r->rc && v[i] >= 0 && !plan_join(&extent, plan_extent(r->b, v[i])))
+            refuse_extents(r, plan_extent(r->b, x), plan_extent(r->b, v[i]));
+    if (r->rc)
+        return -1;
     return settled(r, prog_apply(r->b, op, x, y, z));
 }
 
@@ -351,22 +371,95 @@ static operand element_f64(run *r, const ast *node, prog_type type)
     return (operand){.v = prog_cast(r->b, type, prog_cast(r->b, r->type, x))};
 }
 
-/* sum, norm, mean and rowmean: one number, for the whole array or for its row. */
+static int64_t length_of(const run *r, uint8_t axis)
+{
+    int64_t row = r->given->row > 0 ? r->given->row : 1;
+    return axis == PROG_ROWS ? r->given->size / row : axis == PROG_COLUMNS ? row : 1;
+}
+
+/* How each function reduces. */
+static const struct reduction {
+    plan_fold fold;
+    plan_over over;
+    bool mean;
+} reductions[] = {
+    [FN_SUM] = {PLAN_SUM, PLAN_OVER_ALL, false},
+    [FN_NORM] = {PLAN_SUM, PLAN_OVER_ALL, false},
+    [FN_MEAN] = {PLAN_SUM, PLAN_OVER_ALL, true},
+    [FN_MAX] = {PLAN_MAX, PLAN_OVER_ALL, false},
+    [FN_MIN] = {PLAN_MIN, PLAN_OVER_ALL, false},
+    [FN_ROWSUM] = {PLAN_SUM, PLAN_OVER_COLUMNS, false},
+    [FN_ROWMEAN] = {PLAN_SUM, PLAN_OVER_COLUMNS, true},
+    [FN_ROWMAX] = {PLAN_MAX, PLAN_OVER_COLUMNS, false},
+    [FN_ROWMIN] = {PLAN_MIN, PLAN_OVER_COLUMNS, false},
+    [FN_COLSUM] = {PLAN_SUM, PLAN_OVER_ROWS, false},
+    [FN_COLMEAN] = {PLAN_SUM, PLAN_OVER_ROWS, true},
+    [FN_COLMAX] = {PLAN_MAX, PLAN_OVER_ROWS, false},
+    [FN_COLMIN] = {PLAN_MIN, PLAN_OVER_ROWS, false},
+};
+
+/* The extent that is left of x's, and how many elements each number is made of. */
+static prog_extent reduced(const run *r, prog_extent x, plan_over over, int64_t *n)
+{
+    prog_extent left = x;
+    left.columns = over == PLAN_OVER_ROWS ? x.columns : PROG_ONE;
+    left.rows = over == PLAN_OVER_COLUMNS ? x.rows : PROG_ONE;
+    *n = length_of(r, x.rows) / length_of(r, left.rows) *
+         (length_of(r, x.columns) / length_of(r, left.columns));
+    return left;
+}
+
+/* One number, for the whole array, its row or its column. One that is so already stays what it is:
+ * its sum is not that of an array of it. */
 static operand element_reduce(run *r, const ast *node, const element_function *f, prog_type type)
 {
-    bool by_row = f->kind == FN_ROWMEAN, norm = f->kind == FN_NORM;
+    struct reduction how = reductions[f->kind];
+    bool norm = f->kind == FN_NORM;
+    int64_t n = 1;
     if (type == PROG_I64)
         return refuse_integer(r, node, f->name);
     prog_value x = number(r, node->kid[0], type);
-    *(by_row ? &r->by_rows : &r->whole) = true;
-    prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x;
-    prog_value sum = plan_sum(r->b, term, r->offset != 0);
-    int64_t n = by_row ? r->given->row : r->given->size;
+    prog_extent extent = rule_env_extent(&r->env, node->kid[0]);
+    prog_extent left = reduced(r, extent, how.over, &n);
+    if (!r->rc && n == 0 && how.fold != PLAN_SUM)
+        REFUSE(r, node, KV_E_VALUE, "%s of an array without elements", f->name);
+    if (r->rc)
+        return nothing;
+    prog_value term = norm ? prog_apply(r->b, PROG_MUL, x, x, -1) : x, made = term;
+    if (left.rows != extent.rows || left.columns != extent.columns) {
+        *(how.over == PLAN_OVER_COLUMNS ? &r->by_rows : &r->whole) = true;
+        r->steps |= how.fold != PLAN_SUM || how.over == PLAN_OVER_ROWS || !extent.rows ||
+                    !extent.columns;
+        made =
+            plan_reduce(r->b, plan_spread(r->b, term, extent), how.fold, how.over, r->offset != 0);
+    }
     if (norm)
-        sum = prog_apply(r->b, PROG_SQRT, sum, -1, -1);
-    else if (f->kind != FN_SUM)
-        sum = prog_apply(r->b, PROG_DIV, sum, prog_const(r->b, type, (double)n), -1);
-    return (operand){.v = sum};
+        made = prog_apply(r->b, PROG_SQRT, made, -1, -1);
+    if (how.mean)
+        made = prog_apply(r->b, PROG_DIV, made, prog_const(r->b, type, (double)n), -1);
+    return (operand){.v = made};
+}
+
+/* A factor, as long as it is said to be. */
+static prog_value factor(run *r, const ast *node, prog_type type)
+{
+    prog_value x = number(r, node, type);
+    return plan_spread(r->b, x, rule_env_extent(&r->env, node));
+}
+
+/* matmul(x, y) and T(x). */
+static operand element_matrix(run *r, const ast *node, const element_function *f, prog_type type)
+{
+    if (type == PROG_I64)
+        return refuse_integer(r, node, f->name);
+    prog_value x = factor(r, node->kid[0], type);
+    r->steps = true;
+    if (f->kind == FN_TURNED)
+        return (operand){.v = plan_turned(r->b, x)};
+    prog_value y = factor(r, node->kid[1], type);
+    if (!r->rc && plan_extent(r->b, x).columns != plan_extent(r->b, y).rows)
+        refuse_extents(r, plan_extent(r->b, x), plan_extent(r->b, y));
+    return (operand){.v = r->rc ? -1 : plan_matmul(r->b, x, y)};
 }
 
 /* normal(sigma): drawn anew for every element and update. */
@@ -403,6 +496,10 @@ static operand element_operation(run *r, const ast *node, const element_function
 static operand element_call(run *r, const ast *node, prog_type type)
 {
     const element_function *f = element_called(node);
+    if (f->traits & FN_REDUCES)
+        return element_reduce(r, node, f, type);
+    if (f->traits & FN_MATRIX)
+        return element_matrix(r, node, f, type);
     switch (f->kind) {
     case FN_CLIP:
         return element_clip(r, node, type);
@@ -413,11 +510,6 @@ static operand element_call(run *r, const ast *node, prog_type type)
         return from_host(r, node, evaluate(r, node), type);
     case FN_F64:
         return element_f64(r, node, type);
-    case FN_SUM:
-    case FN_NORM:
-    case FN_MEAN:
-    case FN_ROWMEAN:
-        return element_reduce(r, node, f, type);
     case FN_NORMAL:
         return element_normal(r, node, type);
     default: /* the operations */
@@ -427,11 +519,9 @@ static operand element_call(run *r, const ast *node, prog_type type)
 
 /* An expression in `type`, which is T, or binary64 inside f64. What names no element is computed in
  * it too, operator by operator; names and literals of host numbers are rounded to T first. */
-static operand element(run *r, const ast *node, prog_type type)
+static operand element_of(run *r, const ast *node, prog_type type)
 {
     const rule_name *n;
-    if (r->rc)
-        return nothing;
     switch (node->kind) {
     case AST_NAME:
         n = rule_env_find(&r->env, node->u.text);
@@ -451,6 +541,17 @@ static operand element(run *r, const ast *node, prog_type type)
     }
 }
 
+static operand element(run *r, const ast *node, prog_type type)
+{
+    const ast *outer = r->node;
+    operand x = nothing;
+    r->node = node;
+    if (!r->rc)
+        x = element_of(r, node, type);
+    r->node = outer;
+    return x;
+}
+
 /* ---- Statements ------------------------------------------------------------------------------ */
 
 static void run_block(run *r, const ast *block);
@@ -465,38 +566,40 @@ static prog_value host_value(run *r, const ast *node, host *x)
     return v.v;
 }
 
-/* A row state holds one number a row. */
-static void need_row_number(run *r, const ast *node, const rule_name *n, prog_value x)
+/* The extent of the array that a name is written to, if it is. */
+static prog_extent extent_of(const rule_name *n)
 {
-    if (n->kind != RULE_NAME_STATE || n->how != STATE_ROW || x < 0 || plan_is_number(r->b, x))
-        return;
-    REFUSE(r, node, KV_E_USAGE, "state %s is one number a row, and this is an array", n->text);
-    kv_err_hint(r->e, "for example: rowmean(x)");
+    bool vector = n->kind == RULE_NAME_STATE && n->how != STATE_ARRAY;
+    return (prog_extent){vector && n->how == STATE_COLUMN ? PROG_ONE : PROG_ROWS,
+                         vector && n->how == STATE_ROW ? PROG_ONE : PROG_COLUMNS};
 }
 
-/* Returns true if an expression of elements is an array, not one number for all or for each row. */
-static bool is_array(const run *r, const ast *node)
+static void need_fit(run *r, const ast *node, const rule_name *n, prog_value x)
 {
-    bool array = false;
-    if (node->kind == AST_NAME) {
-        const rule_name *n = rule_env_find(&r->env, node->u.text);
-        bool state = n->kind == RULE_NAME_STATE && n->element;
-        return n->array || n->kind == RULE_NAME_STORED || (state && n->how == STATE_ARRAY) ||
-               (n->kind == RULE_NAME_GIVEN && n->element);
-    }
-    const element_function *f = element_called(node);
-    if (f && f->traits & (FN_DRAWS | FN_REDUCES | FN_ASKS))
-        return f->traits & FN_DRAWS;
-    for (uint32_t i = 0; i < node->n && !array; i++)
-        array = node->kid[i] && is_array(r, node->kid[i]);
-    return array;
+    bool kept = n->kind == RULE_NAME_STATE || n->kind == RULE_NAME_STORED;
+    prog_extent want = extent_of(n), got = plan_extent(r->b, x), both = want;
+    bool fits = plan_join(&both, got) && both.rows == want.rows && both.columns == want.columns;
+    if (r->rc || !kept || x < 0 || fits)
+        return;
+    buf text = {0};
+    plan_extent_text(&text, got);
+    r->rc = buf_check(&text, r->e);
+    if (!r->rc && want.rows && want.columns)
+        REFUSE(r, node, KV_E_SHAPE, "%s is (rows, columns), and this is %s", n->text,
+               buf_text(&text));
+    else if (!r->rc)
+        REFUSE(r, node, KV_E_USAGE, "state %s is one number a %s, and this is %s", n->text,
+               want.rows ? "row" : "column", both.rows && both.columns ? "an array" : "not");
+    if (r->rc == KV_E_USAGE)
+        kv_err_hint(r->e, want.rows ? "for example: rowmean(x)" : "for example: colmean(x)");
+    buf_release(&text);
 }
 
 static void run_set(run *r, const ast *node)
 {
     rule_name *n = rule_env_find(&r->env, node->u.text);
     host x;
-    n->array = n->element && is_array(r, node->kid[0]);
+    prog_extent extent = rule_env_extent(&r->env, node->kid[0]); /* of the names as they are */
     if (!n->element) {
         n->number = evaluate(r, node->kid[0]);
     } else if (!rule_env_is_element(&r->env, node->kid[0])) {
@@ -504,8 +607,9 @@ static void run_set(run *r, const ast *node)
         n->at = host_value(r, node->kid[0], &x);
     } else {
         n->at = number(r, node->kid[0], r->type);
-        need_row_number(r, node, n, n->at);
+        need_fit(r, node, n, n->at);
     }
+    n->extent = extent;
 }
 
 /* ---- States ---------------------------------------------------------------------------------- */
@@ -514,6 +618,8 @@ static prog_value load_state_at(run *r, const rule_name *n, int offset)
 {
     if (n->how == STATE_ROW)
         return plan_row_state(r->b, n->state, r->type);
+    if (n->how == STATE_COLUMN)
+        return plan_column_state(r->b, n->state, r->type);
     return prog_load(r->b, PLAN_STATE + n->state + offset, prog_dtype(r->type), r->type);
 }
 
@@ -552,7 +658,7 @@ static void begin_state(run *r, rule_name *n, const ast *initial)
         return;
     }
     n->begin = n->at = number(r, initial, r->type);
-    need_row_number(r, initial, n, n->begin);
+    need_fit(r, initial, n, n->begin);
     if (!r->rc && r->offset)
         begin_absent(r, n);
 }
@@ -571,6 +677,7 @@ static void run_state(run *r, const ast *node)
         return;
     }
     r->by_rows |= n->how == STATE_ROW;
+    r->steps |= n->how == STATE_COLUMN;
     if (!have && !is_zero(initial))
         begin_state(r, n, initial);
     else
@@ -628,6 +735,7 @@ static void print_elements(run *r, const ast *node, prog_value x)
     int slot = (int)u->nprints;
     int64_t integer = 0;
     double fraction = 0;
+    prog_extent extent = rule_env_extent(&r->env, node);
     if (slot == PLAN_MAX_PRINTS)
         REFUSE(r, node, KV_E_VALUE, "a rule prints at most %d arrays", PLAN_MAX_PRINTS);
     else
@@ -637,7 +745,8 @@ static void print_elements(run *r, const ast *node, prog_value x)
     rule_print *p = &u->prints[u->nprints++];
     *p = (rule_print){
         .at = u->printed.len, .dtype = prog_dtype(r->type), .extent = RULE_EACH_ELEMENT};
-    if (is_array(r, node)) {
+    if (extent.rows && extent.columns) {
+        need_fit(r, node, rule_env_find(&r->env, "stored"), x);
         p->dtype = printed_dtype(r, x);
         p->present = r->offset != 0;
         prog_store(r->b, PLAN_PRINT + slot + r->offset, p->dtype, x);
@@ -646,10 +755,12 @@ static void print_elements(run *r, const ast *node, prog_value x)
         p->known = true;
         p->value = r->type == PROG_I64 ? host_int(integer) : host_float(fraction);
     } else {
-        p->extent = r->by_rows ? RULE_EACH_ROW : RULE_ONE;
-        p->present = r->by_rows && r->offset;
+        if (extent.columns)
+            REFUSE(r, node, KV_E_UNSUPPORTED, "a rule prints no number for each column");
+        p->extent = extent.rows ? RULE_EACH_ROW : RULE_ONE;
+        p->present = extent.rows && r->offset;
         prog_store(r->b, (p->present ? PLAN_ROW_PRINT_PRESENT : PLAN_ROW_PRINT) + slot, p->dtype,
-                   x);
+                   plan_spread(r->b, x, extent));
     }
 }
 
@@ -713,7 +824,7 @@ static void choose(run *r, rule_name *n, const rule_name *then, prog_value condi
 {
     if (n->element && then->at != n->at)
         n->at = then->at < 0 ? -1 : apply(r, PROG_WHERE, condition, then->at, n->at);
-    n->array |= then->array;
+    (void)plan_join(&n->extent, then->extent); /* else it was refused */
 }
 
 /* Both blocks are computed; behind one that skips only the other's values are of use. */
@@ -725,6 +836,7 @@ static void run_late_if(run *r, const ast *node)
         r->rc = KV_E_MEMORY;
         return;
     }
+    r->node = node->kid[0];
     prog_value condition = number(r, node->kid[0], r->type);
     prog_value not = apply(r, PROG_NOT, condition, -1, -1), path = r->path;
     memcpy(before, r->env.names, bytes);
@@ -844,7 +956,9 @@ static void store_results(run *r)
             r->u->numbers[n->state] = n->number;
             continue;
         }
-        int slot = n->how == STATE_ROW ? PLAN_ROW_STATE : PLAN_STATE + r->offset;
+        int slot = n->how == STATE_ROW      ? PLAN_ROW_STATE
+                   : n->how == STATE_COLUMN ? PLAN_COLUMN_STATE
+                                            : PLAN_STATE + r->offset;
         prog_value at = r->skip < 0 ? n->at : unless_skipped(r, n->at, load_state(r, n));
         prog_store(r->b, slot + n->state, prog_dtype(r->type), at);
     }
@@ -876,12 +990,20 @@ static int run_rule(run *r)
     int rc = r->rc;
     if (rc || (r->u->skipped && !prints) || (rc = check_numbers(r)))
         return rc;
-    if (r->by_rows && r->whole)
-        return source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
-                          "a rule reduces rows or whole arrays, not both");
     if (!r->u->skipped)
         store_results(r);
-    return plan_make(&r->u->plan, r->b, r->type, r->by_rows, r->e);
+    if (r->rc)
+        return r->rc;
+    if (!r->steps && !(r->by_rows && r->whole))
+        return plan_make(&r->u->plan, r->b, r->type, r->by_rows, r->e);
+    if (r->offset) {
+        source_err(r->binding->src, rule->pos, rule->end, r->e, KV_E_UNSUPPORTED,
+                   "a rule that reduces in several ways, by columns or to a largest number, or "
+                   "multiplies matrices, reads every row, so `rows present` has no meaning");
+        return kv_err_hint(r->e, "leave it out: rows that are absent count as zeros");
+    }
+    return plan_make_steps(&r->u->plan, r->b, r->type, length_of(r, PROG_ROWS),
+                           length_of(r, PROG_COLUMNS), r->e);
 }
 
 int rule_update_make(const rule_binding *b, const rule_given *given, rule_update *u, kv_err *e)
