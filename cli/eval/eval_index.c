@@ -4,6 +4,7 @@
 #include "eval/eval.h"
 #include "syntax/function.h"
 #include "session/list.h"
+#include "session/text.h"
 #include "session/unit.h"
 
 /* ---- The indices of a bracket ---- */
@@ -139,26 +140,34 @@ static int eval_ranges(session *s, const ast *node, bool list, array_range *r, i
 
 /* ---- Reading ---- */
 
-static int index_list(session *s, const ast *node, value v, value *out, kv_err *e)
+/* The item of a list or the character of a text that an index means, or those of a slice. */
+static int index_items(session *s, const ast *node, value v, value *out, kv_err *e)
 {
     array_range r[KV_MAX_NDIM];
     int n;
-    int64_t len = v.u.list->n;
+    bool text = v.kind == VALUE_TEXT;
+    int64_t len = text ? text_length(v) : v.u.list->n;
+    const char *whole = text ? "text" : "list", *part = text ? "character" : "item";
     int code = eval_ranges(s, node, true, r, &n, e);
     if (code)
         return code;
     if (n != 1)
-        return unit_err(s, node, e, KV_E_INDEX, "a list has one index at a time: a[1][2]");
+        return unit_err(s, node, e, KV_E_INDEX, "a %s has one index at a time: a[1][2]", whole);
     if (r[0].is_index) {
         int64_t i = r[0].index < 0 ? r[0].index + len : r[0].index;
         if (i < 0 || i >= len)
             return unit_err(s, node, e, KV_E_INDEX,
-                            "index %lld is out of range: the list has %lld item%s",
-                            (long long)r[0].index, (long long)len, len == 1 ? "" : "s");
+                            "index %lld is out of range: the %s has %lld %s%s",
+                            (long long)r[0].index, whole, (long long)len, part,
+                            len == 1 ? "" : "s");
+        if (text)
+            return text_part(out, v, i, 1, 1, e);
         *out = value_ref(v.u.list->items[i]);
         return KV_OK;
     }
     array_span span = array_range_span(&r[0], len);
+    if (text)
+        return text_part(out, v, span.from, span.step, span.n, e);
     code = value_list_new(out, v.kind, span.n, e);
     for (int64_t i = 0; i < span.n && code == KV_OK && !(code = stop_check_at(i, e)); i++)
         out->u.list->items[i] = value_ref(v.u.list->items[span.from + i * span.step]);
@@ -171,8 +180,8 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
     int code = eval(s, node->kid[0], &v, e);
     if (code)
         return code;
-    if (value_is_sequence(v)) {
-        code = index_list(s, node, v, out, e);
+    if (value_is_sequence(v) || v.kind == VALUE_TEXT) {
+        code = index_items(s, node, v, out, e);
     } else if (v.kind == VALUE_ARRAY) {
         array_range r[KV_MAX_NDIM];
         kv_array *part;

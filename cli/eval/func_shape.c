@@ -7,6 +7,7 @@
 #include "array/arrange.h"
 #include "array/promote.h"
 #include "array/slice.h"
+#include "session/text.h"
 #include "base/mem.h"
 #include "base/stop.h"
 
@@ -22,21 +23,13 @@ int func_shape(function_args *args, value *out, kv_err *e)
 }
 
 /* The number of characters in a text of UTF-8. */
-static int64_t count_characters(const char *text)
-{
-    int64_t n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
 int func_len(function_args *args, value *out, kv_err *e)
 {
     value v = args->v[0];
     if (value_is_sequence(v))
         *out = value_int(v.u.list->n);
     else if (v.kind == VALUE_TEXT)
-        *out = value_int(count_characters(v.u.text));
+        *out = value_int(text_length(v));
     else if (v.kind == VALUE_ARRAY && kv_array_ndim(v.u.box->array) > 0)
         *out = value_int(kv_array_shape(v.u.box->array)[0]);
     else if (v.kind == VALUE_ARRAY)

@@ -15,6 +15,7 @@
 #include "cpu/cpu.h"
 #include "io/scalar.h"
 #include "session/stack.h"
+#include "session/text.h"
 
 /* Deeper lists are printed as [...]. */
 #define PRINT_DEPTH 100
@@ -98,46 +99,6 @@ int value_own(value v, kv_err *e)
     return code;
 }
 
-/* A text and the count of the values that refer to it. A value points at the text itself, so that
- * it is used like any other. */
-typedef struct counted_text {
-    int64_t refs;
-    char text[];
-} counted_text;
-
-static counted_text *counted(const char *text)
-{
-    return (counted_text *)(uintptr_t)(text - offsetof(counted_text, text));
-}
-
-int value_text_new(value *out, const char *text, size_t n, kv_err *e)
-{
-    if (n && memchr(text, '\0', n))
-        return kv_err_set(e, KV_E_VALUE, "a text cannot hold a NUL character");
-    counted_text *t = mem_alloc((int64_t)(sizeof *t + n + 1), 1, e);
-    if (!t)
-        return KV_E_MEMORY;
-    t->refs = 1;
-    if (n)
-        memcpy(t->text, text, n);
-    t->text[n] = '\0';
-    *out = (value){.kind = VALUE_TEXT, .u.text = t->text};
-    return KV_OK;
-}
-
-int value_text(value *out, const char *text, kv_err *e)
-{
-    return value_text_new(out, text, strlen(text), e);
-}
-
-int value_text_take(value *out, buf *text, int code, kv_err *e)
-{
-    if (code == KV_OK && (code = buf_check(text, e)) == KV_OK)
-        code = value_text_new(out, buf_text(text), text->len, e);
-    buf_release(text);
-    return code;
-}
-
 int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
 {
     value_list *list = NULL;
@@ -161,7 +122,7 @@ int value_list_new(value *out, value_kind kind, int64_t n, kv_err *e)
 value value_ref(value v)
 {
     if (v.kind == VALUE_TEXT)
-        counted(v.u.text)->refs++;
+        text_ref(v.u.text);
     else if (v.kind == VALUE_ARRAY)
         v.u.box->refs++;
     else if (value_is_sequence(v))
@@ -178,8 +139,8 @@ typedef union dead_link {
 
 static void drop(value v, value_list **dead)
 {
-    if (v.kind == VALUE_TEXT && --counted(v.u.text)->refs == 0) {
-        mem_free(counted(v.u.text));
+    if (v.kind == VALUE_TEXT) {
+        text_unref(v.u.text);
     } else if (v.kind == VALUE_ARRAY && --v.u.box->refs == 0) {
         kv_array_unref(v.u.box->array);
         mem_free(v.u.box);

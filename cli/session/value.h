@@ -31,7 +31,7 @@ typedef struct value {
     union {
         int64_t integer; /* VALUE_BOOL: 0 or 1 */
         double number;
-        const char *text; /* counted: see value.c */
+        const char *text; /* counted: see text.h */
         kv_ctx ctx;
         array_box *box;
         value_list *list; /* VALUE_LIST, VALUE_TUPLE */
