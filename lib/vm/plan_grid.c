@@ -310,7 +310,7 @@ void plan_grid_run(shared *s, char *memory)
     write_results(&w->r);
 }
 
-/* ---- The plan itself ------------------------------------------------------------------------------------ */
+/* ---- The plan itself ------------------------------------------------------------------------- */
 
 static void print_slot(const grid_step *step, int64_t s, buf *out)
 {

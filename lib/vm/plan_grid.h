@@ -1,5 +1,5 @@
-/* Plans by steps: rules that reduce in more than one way, by columns or to a largest number, or that
- * multiply matrices.
+/* Plans by steps: rules that reduce in more than one way, by columns or to a largest number, or
+ * that multiply matrices.
  *
  * A key is a matrix of its rows. A step computes elements of one extent (program.h) in one pass
  * over memory, with the reductions of what it computes, or it is one product or turned matrix.

@@ -144,7 +144,7 @@ bool rule_env_is_element(const rule_env *env, const ast *node)
     return false;
 }
 
-static prog_extent extent_of_name(const rule_name *n)
+prog_extent rule_env_name_extent(const rule_name *n)
 {
     static const prog_extent one = {PROG_ONE, PROG_ONE}, all = {PROG_ROWS, PROG_COLUMNS};
     if (!n || !n->element)
@@ -171,7 +171,7 @@ prog_extent rule_env_extent(const rule_env *env, const ast *node)
     prog_extent extent = {PROG_ONE, PROG_ONE};
     const element_function *f = element_called(node);
     if (node->kind == AST_NAME)
-        return extent_of_name(rule_env_find(env, node->u.text));
+        return rule_env_name_extent(rule_env_find(env, node->u.text));
     if (f && f->traits & FN_DRAWS)
         return (prog_extent){PROG_ROWS, PROG_COLUMNS};
     if (f && f->traits & FN_ASKS)

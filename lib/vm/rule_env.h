@@ -52,6 +52,8 @@ bool rule_env_is_element(const rule_env *env, const ast *node);
  * value is too, (ONE, ONE). */
 prog_extent rule_env_extent(const rule_env *env, const ast *node);
 
+prog_extent rule_env_name_extent(const rule_name *n); /* NULL: no name, so one */
+
 /* Returns true if it is one number: no array, and not one number for each row. */
 bool rule_env_is_one(const rule_env *env, const ast *node);
 
