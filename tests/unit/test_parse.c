@@ -164,11 +164,24 @@ TEST(parse_postfixes)
 TEST(parse_comprehensions)
 {
     static const lang_tree rows[] = {
-        {"[i * 2 for i in 0..3]", "(for i (* i 2) (.. 0 3))"},
-        {"[ones(2)@gpu(i) for i in [0, 1]]", "(for i (@ (ones 2) (gpu i)) [0 1])"},
+        {"[i * 2 for i in 0..3]", "(comp (* i 2) (for i (.. 0 3)))"},
+        {"[ones(2)@gpu(i) for i in [0, 1]]", "(comp (@ (ones 2) (gpu i)) (for i [0 1]))"},
         {"[ones(2) for 4 gpus]", "(gpus (ones 2) 4)"},
         {"[ones(2)@gpu(i) for $n cpus]", "(cpus (@ (ones 2) (gpu i)) n)"},
-        {"[[i + j for i in a] for j in b]", "(for j (for i (+ i j) a) b)"},
+        {"a < b < c", "(chain (< a b) (< none c))"},
+        {"a if b else c if d else e", "(choice b a (choice d c e))"},
+        {"a if b or c else d or e", "(choice (or b c) a (or d e))"},
+        {"a in b and not c not in d", "(and (in a b) (not (not in c d)))"},
+        {"a is none", "(is a none)"},
+        {"a is not b", "(is not a b)"},
+        {"a < b in c", "(chain (< a b) (in none c))"},
+        {"{}", "(dict)"},
+        {"{'a': 1, b: c if d else e,}", "(dict \"a\" 1 b (choice d c e))"},
+        {"{k: v for k, v in d if v}", "(comp (, k v) (for (, k v) d) (if v))"},
+        {"[x for (a, b), c in d for x in a if b if c]",
+         "(comp x (for (, (, a b) c) d) (for x a) (if b) (if c))"},
+        {"sum(x for x in l)", "(sum (comp x (for x l)))"},
+        {"[[i + j for i in a] for j in b]", "(comp (comp (+ i j) (for i a)) (for j b))"},
         {"[[ones(shape) for 4 gpus]]*len(keys)", "(* [(gpus (ones shape) 4)] (len keys))"},
     };
     LANG_TREES(rows, expression);
@@ -546,8 +559,13 @@ TEST(parse_errors_of_expressions)
         {"!a", KV_E_SYNTAX, "1:1-2", "`!` stands where a value is needed", NULL},
         {"if", KV_E_SYNTAX, "1:1-3", "`if` stands where a value is needed", NULL},
         {"repeat (a)", KV_E_SYNTAX, "1:1-7", "`repeat` stands where a value is needed", NULL},
-        {"a < b < c", KV_E_SYNTAX, "1:7-8", "comparisons do not chain", "a < b and b < c"},
-        {"a == b != c", KV_E_SYNTAX, "1:8-10", "comparisons do not chain", "a < b and b < c"},
+        {"(x for x in l)", KV_E_UNSUPPORTED, "1:4-7", "there are no generators",
+         "a list: [x for x in l]"},
+        {"{1, 2}", KV_E_UNSUPPORTED, "1:1-2", "there are no sets",
+         "a list: [1, 2]; a dict: {'a': 1, 'b': 2}"},
+        {"f(*a)", KV_E_UNSUPPORTED, "1:3-4", "`*` unpacks nothing here",
+         "name each item, or take a slice: first = l[0]; rest = l[1:]"},
+        {"a if b", KV_E_SYNTAX, "1:7-8", "the text ends where `else` is needed", ""},
         {"0..1..2", KV_E_SYNTAX, "1:5-7", "`..` stands where the end is needed", NULL},
         {"a == not b", KV_E_SYNTAX, "1:6-9", "`not` stands where a value is needed", NULL},
         {"$", KV_E_SYNTAX, "1:1-2", "`$` needs the name of a variable", NULL},
@@ -563,12 +581,12 @@ TEST(parse_errors_of_expressions)
         {"f(,)", KV_E_SYNTAX, "1:3-4", "`,` stands where a value is needed", NULL},
         {"a[]", KV_E_SYNTAX, "1:3-4", "`]` stands where a value is needed", NULL},
         {"a[1:2:3:4]", KV_E_SYNTAX, "1:8-9", "`:` stands where `]` is needed", NULL},
-        {"[i for in a]", KV_E_SYNTAX, "1:8-10", "`in` stands where a name is needed", NULL},
+        {"[i for in a]", KV_E_SYNTAX, "1:8-10", "`in` is a word of the language", NULL},
         {"[i for i of a]", KV_E_SYNTAX, "1:10-12", "`of` stands where `in` is needed", NULL},
         {"[i for 4 tpus]", KV_E_SYNTAX, "1:10-14", "`tpus` stands where `gpus` or `cpus` is needed",
          NULL},
-        {"[i for 'a']", KV_E_SYNTAX, "1:8-11", "`'a'` stands where a name or a count is needed",
-         NULL},
+        {"[i for 'a']", KV_E_SYNTAX, "1:8-11",
+         "`'a'` stands where the name of a variable is needed", NULL},
         {"[i, j for i in a]", KV_E_SYNTAX, "1:7-10", "`for` stands where `]` is needed", NULL},
         {"a --b", KV_E_SYNTAX, "1:3-6", "`--b` stands where the end is needed", NULL},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa4z ) x", KV_E_SYNTAX,
@@ -784,12 +802,13 @@ TEST(parse_expr_text)
 TEST(parse_words_of_the_language)
 {
     static const char *const reserved[] = {
-        "if",     "elif",  "else",     "for", "in", "while", "repeat", "def",   "updater",
-        "return", "break", "continue", "and", "or", "not",   "true",   "false", "none"};
+        "if",    "elif",     "else", "for", "in",  "while", "repeat", "def", "return",
+        "break", "continue", "and",  "or",  "not", "true",  "false",  "none"};
     double x;
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         CHECK(parse_is_reserved(reserved[i]));
     CHECK(!parse_is_reserved("by") && !parse_is_reserved("inf") && !parse_is_reserved("If"));
+    CHECK(!parse_is_reserved("updater")); /* pages of MXNet have a variable of this name */
     CHECK(parse_is_constant("inf", &x) && isinf(x));
     CHECK(parse_is_constant("nan", &x) && isnan(x));
     CHECK(parse_is_constant("pi", &x) && x > 3.14 && x < 3.15);
