@@ -486,7 +486,8 @@ class Maker:
         return [f"{self.fresh('v')} = {name}"]
 
     def swap(self):
-        a, b = self.pick(self.names(lambda v: True)), self.pick(self.names(lambda v: True))
+        free = [n for n in self.names(lambda v: True) if n[0] != "r"]  # a rule reads numbers only
+        a, b = self.pick(free), self.pick(free)
         return [f"{a}, {b} = {b}, {a}"]
 
     def unpack(self):
@@ -692,9 +693,8 @@ class Maker:
 
     def set_updater(self):
         f = self.fresh("f")
-        free = self.names(lambda v: type(v) in (int, float))
-        rate = self.pick(free) if free and self.chance(0.6) else self.pick(["0.5", "2", "lr"])
-        before = ["lr = 0.25"] if rate == "lr" else []
+        rate = self.pick(["0.5", "2", "lr", "r0"])
+        before = [f"{rate} = {self.pick([0.25, 2, -1])}"] if rate in ("lr", "r0") else []
         change = self.pick([f"w -= {rate} * g", f"w += g * {rate}", f"w[:] = w + {rate} * g",
                             f"w += {rate}"])
         return before + [f"def {f}(key, g, w):", f"    {change}", f"kv._set_updater({f})"]
