@@ -10,6 +10,7 @@
 #include "cmd/explain.h"
 #include "cmd/pairs.h"
 #include "eval/eval.h"
+#include "eval/eval_copy.h"
 #include "files/load.h"
 #include "files/named.h"
 #include "out/record.h"
@@ -167,6 +168,8 @@ static int make_pairs(session *s, const ast *call, key_list *keys, bool single, 
         code = eval(s, list->kid[n], &v[n], e);
     for (uint32_t i = 0; i < n && *to == IN_PLACE; i++)
         p->in_place |= pairs_are_held(v[i], false);
+    for (uint32_t i = 0; i < n && p->in_place; i++)
+        eval_tell_parts(s, list->kid[i], v[i]);
     if (*to == IN_PLACE && !p->in_place)
         *to = NEW_OUTS;
     if (code == KV_OK && keys->list) {

@@ -2,6 +2,7 @@
 #include "array/slice.h"
 #include "base/stop.h"
 #include "eval/eval.h"
+#include "eval/eval_copy.h"
 #include "syntax/function.h"
 #include "session/list.h"
 #include "session/text.h"
@@ -30,6 +31,15 @@ static void release_ranges(array_range *r, int n)
         kv_array_unref(r[i].ids);
 }
 
+/* Returns true if a list or a mask chooses elements: NumPy copies them, too. */
+static bool picks(const array_range *r, int n)
+{
+    bool found = false;
+    for (int i = 0; i < n; i++)
+        found |= r[i].ids != NULL;
+    return found;
+}
+
 /* The dtype of the ids in a list: bool where all are (a mask), else int64, or float64 with floats
  * among them. */
 static kv_dtype list_dtype(const value_list *l)
@@ -46,6 +56,14 @@ static kv_dtype list_dtype(const value_list *l)
     return dtype;
 }
 
+int eval_ids(value v, kv_array **out, kv_err *e)
+{
+    if (v.kind == VALUE_ARRAY)
+        return value_to_array(out, v, e);
+    return value_numbers_array(
+        out, v, value_is_sequence(v) ? list_dtype(v.u.list) : KV_INT64, (kv_ctx){KV_CPU, 0}, e);
+}
+
 /* An index of an array: a number, none, a list or an array. */
 static int array_index(array_range *r, value v, kv_err *e)
 {
@@ -59,15 +77,10 @@ static int array_index(array_range *r, value v, kv_err *e)
         kv_err_set(e, KV_E_DTYPE, "one bool is no index");
         return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
     }
-    if (a && kv_array_ndim(a) > 0) {
-        r->ids = kv_array_ref(a);
-        return KV_OK;
-    }
-    if (!value_is_sequence(v)) {
-        r->is_index = true;
-        return function_int(v, "an index", &r->index, e);
-    }
-    return value_numbers_array(&r->ids, v, list_dtype(v.u.list), (kv_ctx){KV_CPU, 0}, e);
+    if (value_is_sequence(v) || (a && kv_array_ndim(a) > 0))
+        return eval_ids(v, &r->ids, e);
+    r->is_index = true;
+    return function_int(v, "an index", &r->index, e);
 }
 
 static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)
@@ -189,6 +202,8 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e)
         code = eval_ranges(s, node, false, r, &n, e);
         if (code == KV_OK && (code = array_slice(&part, v.u.box->array, r, n, e)) == KV_OK)
             code = value_result(out, part, e);
+        if (code == KV_OK && !picks(r, n))
+            eval_is_part(s, node, v, *out);
         release_ranges(r, n);
         if (code)
             unit_at(s, node, e);
@@ -227,6 +242,7 @@ static int assign_array(session *s, const ast *target, value array, const array_
                    : value_numbers_array(&src, v, kv_array_dtype(a), kv_array_ctx(a), e);
     if (code)
         return unit_at(s, target, e);
+    eval_tell_parts(s, target->kid[0], array);
     if ((code = value_own(array, e)) == KV_OK)
         code = array_assign_slice(array.u.box->array, r, n, src, e);
     kv_array_unref(src);

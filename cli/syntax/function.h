@@ -29,7 +29,8 @@ enum {
     FUNCTION_METHOD = 8,  /* x.f(y) only: it changes x */
     FUNCTION_ARRAY = 16,  /* parameter 0 is an array, or a value that becomes one */
     FUNCTION_STORE = 32,  /* asks the store in use */
-    FUNCTION_OBJECT = 64  /* its array is an object also where it has the shape (), no number */
+    FUNCTION_OBJECT = 64, /* its array is an object also where it has the shape (), no number */
+    FUNCTION_VIEW = 128   /* its arrays are parts of the first argument; NumPy's are views of it */
 };
 
 typedef struct function {
@@ -86,6 +87,9 @@ int function_new(kv_array **out, function_args *args, value shape, int dtype_at,
 /* Ends a function that made a: gives it as *out when rc is KV_OK, else lets it go. Returns rc, or
  * an error of its own (memory). */
 int function_give(value *out, kv_array *a, int rc, kv_err *e);
+/* The same with a list or tuple of n arrays. */
+int function_give_several(value *out, value_kind kind, kv_array *const *a, int n, int rc,
+                          kv_err *e);
 /* A text, borrowed from v. Error: dtype. */
 int function_text(value v, const char *what, const char **out, kv_err *e);
 
