@@ -199,8 +199,8 @@ static int verify_pages(const options *o)
     return failure;
 }
 
-/* In a worker of a job whose prompt is that of launch, its entries take the place of - and -i. stops:
- * the first that fails ends the worker. */
+/* In a worker of a job that has a prompt, entries from there take the place of - and -i. stops: the
+ * first that fails ends the worker. */
 static bool take_entries(options *o, entry_source *from, bool *stops, kv_err *e)
 {
     const char *named = getenv("KVSTORE_ENTRIES");
@@ -208,6 +208,7 @@ static bool take_entries(options *o, entry_source *from, bool *stops, kv_err *e)
     if (!named || !(from_stdin || o->interactive))
         return false;
     entry_source_open(from, named, e);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* somebody looks at it */
     unsetenv("KVSTORE_ENTRIES"); /* it is not for commands that the worker runs */
     *stops = !o->interactive && !o->keep_going;
     o->ninputs -= from_stdin;

@@ -32,7 +32,7 @@ static int check_entries(launch_options *o, const options *each, kv_err *e)
                           "launch: -i and - are for ranks of this machine, --launcher local");
     if (o->prompt && o->restarts > 0)
         return kv_err_set(e, KV_E_USAGE,
-                          "launch: --max-restarts runs a FILE again, and cannot type entries again");
+                          "launch: --max-restarts runs a FILE again, and cannot type again");
     return KV_OK;
 }
 

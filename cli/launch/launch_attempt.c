@@ -19,10 +19,10 @@
 #include "term/exit_code.h"
 #include "term/terminal.h"
 #include "launch/launch_children.h"
+#include "launch/launch_entries.h"
 #include "launch/launch_folder.h"
 #include "launch/launch_job.h"
 #include "launch/launch_loss.h"
-#include "launch/launch_prompt.h"
 #include "launch/launch_wire.h"
 
 enum {
@@ -206,7 +206,7 @@ static void take_event(job *j, rank *r, const char *line)
         j->early_ms = clock_ms();
     }
     if (j->o->answers)
-        prompt_answer_gone(j->o->answers, number);
+        prompt_answer_gone(j->o->answers, number, x);
 }
 
 /* A watcher reports a lost rank that launch has not noticed yet. */

@@ -1,4 +1,4 @@
-/* The prompt, which sends entries and waits for answers, and what it shares with workers. */
+/* The prompt sends entries and waits for answers; launch_entries.h says how. */
 #include "launch/launch_prompt.h"
 
 #include <errno.h>
@@ -23,114 +23,19 @@
 #include "term/repl.h"
 #include "term/terminal.h"
 
-/* ---- Answers ---- */
-
-/* As in the wire of launch, bytes that no text of a worker begins with. */
-#define ANSWER "\1\2kvdone "
-
-long prompt_answer_find(const char *line, size_t n, int *code)
-{
-    const char *at = memmem(line, n, ANSWER, sizeof ANSWER - 1);
-    if (!at)
-        return -1;
-    *code = atoi(at + sizeof ANSWER - 1); /* the line ends with it */
-    return at - line;
-}
-
-void prompt_answer(int answers, int rank, int code)
-{
-    dprintf(answers, "%d %d\n", rank, code);
-}
-
-enum { GONE = -1 };
-
-void prompt_answer_gone(int answers, int rank)
-{
-    prompt_answer(answers, rank, GONE);
-}
-
-/* ---- The worker's side ---- */
-
-static int open_of(long pid, long fd, int flags, kv_err *e)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%ld/fd/%ld", pid, fd);
-    int mine = open(path, flags | O_CLOEXEC);
-    if (mine < 0)
-        file_error(e, "read", path, errno);
-    return mine;
-}
-
-int entry_source_open(entry_source *from, const char *named, kv_err *e)
-{
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    char *at;
-    long pid = strtol(named, &at, 10), texts = strtol(at, &at, 10), fd = -1;
-    for (int i = rank ? atoi(rank) : 0; i >= 0; i--)
-        fd = strtol(at, &at, 10);
-    from->texts = open_of(pid, texts, O_RDONLY, e);
-    int next = from->texts < 0 ? -1 : open_of(pid, fd, O_RDONLY, e);
-    from->next = next < 0 ? NULL : fdopen(next, "r");
-    if (from->next)
-        return KV_OK;
-    if (from->texts >= 0)
-        close(from->texts);
-    return e->code ? e->code : kv_err_set(e, KV_E_MEMORY, "no memory for the entries of a job");
-}
-
-int entry_source_next(const entry_source *from, char **text, size_t *n, int *line, kv_err *e)
-{
-    char where[96];
-    long long offset, bytes;
-    *text = NULL;
-    while (!fgets(where, sizeof where, from->next)) {
-        if (!ferror(from->next) || errno != EINTR || interrupt_pending() == SIGTERM)
-            return KV_OK;
-        clearerr(from->next); /* Ctrl-C was for another worker */
-        interrupt_clear();
-    }
-    if (sscanf(where, "%lld %lld %d", &offset, &bytes, line) != 3)
-        return kv_err_set(e, KV_E_IO, "the prompt of the job sent what is no entry");
-    char *made = mem_alloc(bytes + 1, 1, e);
-    if (!made)
-        return KV_E_MEMORY;
-    if (pread(from->texts, made, (size_t)bytes, offset) != bytes) {
-        mem_free(made);
-        return file_error(e, "read", "the entries of the job", errno);
-    }
-    made[bytes] = '\0';
-    *text = made;
-    *n = (size_t)bytes;
-    return KV_OK;
-}
-
-void entry_source_answer(int code)
-{
-    printf(ANSWER "%d\n", code);
-    fflush(stdout);
-    fprintf(stderr, ANSWER "%d\n", code);
-    fflush(stderr);
-}
-
-void entry_source_close(entry_source *from)
-{
-    fclose(from->next);
-    close(from->texts);
-}
-
-/* ---- The prompt's side ---- */
+/* ---- Entries and their answers ---- */
 
 enum { TICK_MS = 100, PATIENCE_MS = 1000 /* with an entry that was interrupted */ };
 
-typedef struct worker {
+typedef struct job_worker {
     int ends[2];  /* of the pipe that says where its next entry is */
     int open;     /* answers that it owes */
     bool gone;
-} worker;
+} job_worker;
 
 typedef struct job_prompt {
     const launch_options *o;
-    worker *workers;
+    job_worker *workers;
     int texts;         /* the file of entries */
     long long written; /* bytes of it */
     int answers;       /* a pipe from the job; its end is that of the job */
@@ -145,7 +50,7 @@ typedef struct job_prompt {
 /* Returns true if a worker that an entry went to, below 0 all, is not done. */
 static bool is_busy(const job_prompt *p, int to, int rank)
 {
-    const worker *w = &p->workers[rank];
+    const job_worker *w = &p->workers[rank];
     return (to < 0 || to == rank) && !w->gone && w->open > 0;
 }
 
@@ -169,8 +74,9 @@ static void take_answer(job_prompt *p, int rank, int code)
 {
     if (rank < 0 || rank >= p->o->workers)
         return;
-    worker *w = &p->workers[rank];
-    w->gone |= code == GONE;
+    job_worker *w = &p->workers[rank];
+    w->gone |= code < 0;
+    code = code < 0 ? -1 - code : code;
     w->open -= w->open > 0;
     p->failed = code > 0 && !p->failed ? code : p->failed;
 }
@@ -192,10 +98,19 @@ static void read_answers(job_prompt *p)
     }
 }
 
-/* Workers may wait for one that has failed. At a terminal somebody sees that, and Ctrl-C ends it. */
+/* Workers may wait for one that has failed. At a terminal somebody sees that. */
 static bool waits_in_vain(const job_prompt *p, int64_t heard_ms)
 {
     return p->failed && !p->terminal && clock_ms() - heard_ms > (int64_t)(p->o->deadline * 1000);
+}
+
+/* At a terminal, once: *heard_ms becomes 0 then. */
+static void say_waits(const job_prompt *p, int64_t *heard_ms)
+{
+    if (!p->failed || !p->terminal || *heard_ms == 0 || clock_ms() - *heard_ms < PATIENCE_MS)
+        return;
+    terminal_say("kvctl: a rank has failed, and others go on; Ctrl-C ends that");
+    *heard_ms = 0;
 }
 
 /* Calls of a store do not end early: a worker may wait in one for others, which want entries. */
@@ -206,8 +121,8 @@ static void say_busy(const job_prompt *p, int to)
             terminal_say("kvctl: rank %d still waits; what is for it runs when it is done", i);
 }
 
-/* Until the workers of an entry are done with it, or the job is over. Ctrl-C ends the entry, and the
- * wait a little later. */
+/* Until the workers of an entry are done with it, or the job is over. Ctrl-C ends the entry, and
+ * the wait a little later. */
 static void wait_for_answers(job_prompt *p, int to)
 {
     struct pollfd fd = {.fd = p->answers, .events = POLLIN};
@@ -226,6 +141,7 @@ static void wait_for_answers(job_prompt *p, int to)
             interrupted_ms = clock_ms();
         }
         interrupt_clear();
+        say_waits(p, &heard_ms);
         if (got > 0) {
             read_answers(p);
             heard_ms = clock_ms();
@@ -244,7 +160,7 @@ static void send_entry(job_prompt *p, int to, const char *text, size_t n, int li
         return;
     }
     for (int i = 0; i < p->o->workers; i++) {
-        worker *w = &p->workers[i];
+        job_worker *w = &p->workers[i];
         if (w->gone || (to >= 0 && i != to))
             continue;
         w->open += 2; /* both streams */

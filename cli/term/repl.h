@@ -22,8 +22,8 @@ typedef struct repl_ops {
      * the session shall end. */
     bool (*run)(void *arg, const char *text, size_t n, int first_line);
 
-    /* (optional) Offers (line_offer) what may stand for the last word of the text, the entry up to the cursor,
-     * and says where that word begins. */
+    /* (optional) Offers (line_offer) what may stand for the last word of the text, the entry up to
+     * the cursor, and says where that word begins. */
     void (*candidates)(void *arg, const char *text, size_t n, line_words *out);
 
     /* (optional) Says what is still missing behind the text, the entry up to the cursor. */
