@@ -1,9 +1,9 @@
 /* The entries of a prompt for a job, on their way to workers, and the answers (launch_prompt.h).
  *
- * Texts of entries stand in a file without a name, and a pipe for each worker says where its
- * next one is; workers open both through /proc, so they are processes of this host. KVSTORE_ENTRIES names
- * them. A worker that is done with an entry ends its stdout and its stderr for it with a line that
- * only launch sees; launch passes it on to the prompt, which waits for both.
+ * Texts of entries stand in a file without a name, and a pipe for each worker says where its next
+ * one is. Workers open both through /proc, so they are processes of this host; KVSTORE_ENTRIES has
+ * the numbers. A worker that is done with an entry ends its stdout and its stderr for it with a
+ * line that only launch sees; launch passes it on to the prompt, which waits for both.
  */
 #ifndef LAUNCH_LAUNCH_ENTRIES_H
 #define LAUNCH_LAUNCH_ENTRIES_H

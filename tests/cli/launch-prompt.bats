@@ -1,5 +1,7 @@
 # kvctl launch -i: a prompt for a job; launch -: a script on stdin for all of its ranks.
 
+bats_require_minimum_version 1.5.0
+
 load help
 load screen
 
