@@ -66,6 +66,19 @@ static int open_state(session *s, const options *o, state *st, unit *const *unit
     return state_open(st, s, o->store, reads, o->force, e);
 }
 
+/* Refuses scripts that would surely lose keys of the state file. */
+static int foresee(const options *o, const state *st, unit *const *units, int n, kv_err *e)
+{
+    effect_keys script = {.any = o->force || o->dry_run};
+    int code = KV_OK;
+    for (int i = 0; i < n && code == KV_OK && st->loaded; i++)
+        code = effect_add(&script, units[i], e);
+    if (code == KV_OK)
+        code = state_guard_foresee(&st->guard, &script, o->store, e);
+    effect_release(&script);
+    return code;
+}
+
 /* Parses all inputs, then runs them in order. Errors are reported. */
 static void run_inputs(session *s, const options *o, state *st, const input *inputs, int n,
                        bool prompt)
@@ -81,6 +94,8 @@ static void run_inputs(session *s, const options *o, state *st, const input *inp
     }
     if (e.code == KV_OK)
         open_state(s, o, st, units, n, prompt, &e);
+    if (e.code == KV_OK && !prompt && !s->keep_going)
+        foresee(o, st, units, n, &e);
     for (int i = 0; i < n && e.code == KV_OK && !s->leaving; i++)
         if (units[i])
             unit_run(s, units[i], &e);
