@@ -67,7 +67,8 @@ static void overview(buf *out)
     column(out, "updater", "updater scale(by = 2.0) { stored += input * by }");
     column(out, "!command", "run a shell command");
     buf_add(out,
-            "`help language`: the page on all of this; `help for`, `help slices`, `help @`: a section.\n"
+            "`help language`: the page on all of this; `help for`, `help slices`, `help @`: a "
+            "section.\n"
             "`help rules`: the language of updaters. `help optimizer`: those of the library.\n");
     buf_add(out, "`help types`: what stores there are; `help dist_sync`: one of them.\n"
                  "`help options`: what stands behind kvctl on its command line.\n"
