@@ -22,6 +22,10 @@ static bool takes_text(session *s, const ast *call, const char *param)
     if (eval_text(s, what, "", &name, &unused))
         return false;
     int64_t at = map_get(&s->rules, (kv_key){0, name.u.text});
+    if (map_get(&s->functions, (kv_key){0, name.u.text}) >= 0) {
+        value_release(&name);
+        return optimizer_takes_text(param, NULL);
+    }
     bool text = at >= 0 ? optimizer_takes_text(param, s->rule_defs[at].rule)
                         : optimizer_named_takes_text(param, name.u.text);
     value_release(&name);
@@ -109,6 +113,17 @@ static int set_rule(session *s, kv *store, const rule_text *r, rule_params *p, k
     return code;
 }
 
+static int set_def(session *s, kv *store, const definition *d, rule_params *p, kv_err *e)
+{
+    rule_text found;
+    arena nodes = {0};
+    int code = rule_text_of_def(&found, d, &nodes, e);
+    if (code == KV_OK)
+        code = set_rule(s, store, &found, p, e);
+    arena_release(&nodes);
+    return code;
+}
+
 /* An optimizer of the library, or none. */
 static int set_optimizer(session *s, kv *store, const char *name, const rule_params *p, kv_err *e)
 {
@@ -130,11 +145,18 @@ static int set_named(session *s, kv *store, const ast *what, rule_params *p, res
     const char *text = eval_word(s, what, "the name of an updater", out, e);
     if (!text)
         return e->code;
-    int64_t at = map_get(&s->rules, (kv_key){0, text});
-    const rule_definition *d = at < 0 ? NULL : &s->rule_defs[at];
-    int code = d ? set_rule(s, store, &(rule_text){d->unit, d->rule, d->rule->is_def && !d->nested},
-                            p, e)
-                 : set_optimizer(s, store, text, p, e);
+    kv_key name = {0, text};
+    int64_t rule = map_get(&s->rules, name), def = map_get(&s->functions, name);
+    int code;
+    if (def >= 0) {
+        code = set_def(s, store, &s->defs[def], p, e);
+    } else if (rule >= 0) {
+        const rule_definition *d = &s->rule_defs[rule];
+        rule_text found = {d->unit, d->rule, d->rule->is_def && !d->nested};
+        code = set_rule(s, store, &found, p, e);
+    } else {
+        code = set_optimizer(s, store, text, p, e);
+    }
     return code ? unit_at(s, what, e) : KV_OK;
 }
 
