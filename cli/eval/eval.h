@@ -36,6 +36,9 @@ int eval_index(session *s, const ast *node, value *out, kv_err *e);
 /* An STMT_ASSIGN `target op= value`. */
 int eval_update(session *s, const ast *node, kv_err *e);
 
+/* Indices as an array: of a list an array of int64, or bool for a mask. Errors: dtype, shape. */
+int eval_ids(value v, kv_array **out, kv_err *e);
+
 /* target[…] = v, target a variable. */
 int eval_assign_index(session *s, const ast *target, value v, kv_err *e);
 

@@ -56,6 +56,14 @@ static kv_dtype list_dtype(const value_list *l)
     return dtype;
 }
 
+int eval_ids(value v, kv_array **out, kv_err *e)
+{
+    if (v.kind == VALUE_ARRAY)
+        return value_to_array(out, v, e);
+    return value_numbers_array(
+        out, v, value_is_sequence(v) ? list_dtype(v.u.list) : KV_INT64, (kv_ctx){KV_CPU, 0}, e);
+}
+
 /* An index of an array: a number, none, a list or an array. */
 static int array_index(array_range *r, value v, kv_err *e)
 {
@@ -69,15 +77,10 @@ static int array_index(array_range *r, value v, kv_err *e)
         kv_err_set(e, KV_E_DTYPE, "one bool is no index");
         return kv_err_hint(e, "a mask has a bool for each element: x[x > 0]");
     }
-    if (a && kv_array_ndim(a) > 0) {
-        r->ids = kv_array_ref(a);
-        return KV_OK;
-    }
-    if (!value_is_sequence(v)) {
-        r->is_index = true;
-        return function_int(v, "an index", &r->index, e);
-    }
-    return value_numbers_array(&r->ids, v, list_dtype(v.u.list), (kv_ctx){KV_CPU, 0}, e);
+    if (value_is_sequence(v) || (a && kv_array_ndim(a) > 0))
+        return eval_ids(v, &r->ids, e);
+    r->is_index = true;
+    return function_int(v, "an index", &r->index, e);
 }
 
 static int slice_range(session *s, const ast *part, array_range *r, kv_err *e)

@@ -6,6 +6,8 @@
 
 /* func_make.c: arrays from shapes and numbers */
 int func_ones(function_args *args, value *out, kv_err *e);
+int func_full_like(function_args *args, value *out, kv_err *e);
+int func_ones_like(function_args *args, value *out, kv_err *e);
 int func_full(function_args *args, value *out, kv_err *e);
 int func_arange(function_args *args, value *out, kv_err *e);
 int func_linspace(function_args *args, value *out, kv_err *e);
@@ -24,6 +26,7 @@ int func_stype(function_args *args, value *out, kv_err *e);
 /* func_random.c */
 int func_uniform(function_args *args, value *out, kv_err *e);
 int func_normal(function_args *args, value *out, kv_err *e);
+int func_permutation(function_args *args, value *out, kv_err *e);
 int func_randint(function_args *args, value *out, kv_err *e);
 
 /* func_shape.c: facts of arrays, and their elements in another arrangement */
@@ -53,7 +56,43 @@ int func_argmax(function_args *args, value *out, kv_err *e);
 int func_argmin(function_args *args, value *out, kv_err *e);
 int func_norm(function_args *args, value *out, kv_err *e);
 int func_dot(function_args *args, value *out, kv_err *e);
+int func_average(function_args *args, value *out, kv_err *e);
+int func_array_equal(function_args *args, value *out, kv_err *e);
+int func_isinf(function_args *args, value *out, kv_err *e);
 int func_allclose(function_args *args, value *out, kv_err *e);
+
+/* func_sort.c: the order of elements, and running sums */
+int func_sort(function_args *args, value *out, kv_err *e);
+int func_argsort(function_args *args, value *out, kv_err *e);
+int func_topk(function_args *args, value *out, kv_err *e);
+int func_unique(function_args *args, value *out, kv_err *e);
+int func_median(function_args *args, value *out, kv_err *e);
+int func_quantile(function_args *args, value *out, kv_err *e);
+int func_percentile(function_args *args, value *out, kv_err *e);
+int func_cumsum(function_args *args, value *out, kv_err *e);
+int func_diff(function_args *args, value *out, kv_err *e);
+
+/* func_pick.c: elements by their indices, and the indices of elements */
+int func_take(function_args *args, value *out, kv_err *e);
+int func_nonzero(function_args *args, value *out, kv_err *e);
+int func_argwhere(function_args *args, value *out, kv_err *e);
+int func_bincount(function_args *args, value *out, kv_err *e);
+int func_one_hot(function_args *args, value *out, kv_err *e);
+
+/* func_axes.c: axes, the order along them, joins */
+int func_ndim(function_args *args, value *out, kv_err *e);
+int func_size(function_args *args, value *out, kv_err *e);
+int func_ravel(function_args *args, value *out, kv_err *e);
+int func_squeeze(function_args *args, value *out, kv_err *e);
+int func_expand_dims(function_args *args, value *out, kv_err *e);
+int func_swapaxes(function_args *args, value *out, kv_err *e);
+int func_moveaxis(function_args *args, value *out, kv_err *e);
+int func_broadcast_to(function_args *args, value *out, kv_err *e);
+int func_flip(function_args *args, value *out, kv_err *e);
+int func_roll(function_args *args, value *out, kv_err *e);
+int func_outer(function_args *args, value *out, kv_err *e);
+int func_vstack(function_args *args, value *out, kv_err *e);
+int func_hstack(function_args *args, value *out, kv_err *e);
 
 /* func_mxnet.c: what MXNet's pages ask of arrays and engines */
 int func_as_in_context(function_args *args, value *out, kv_err *e);

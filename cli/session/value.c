@@ -158,7 +158,8 @@ static void drop(value v, value_list **dead)
 void value_release(value *v)
 {
     value_list *dead = NULL;
-    drop(*v, &dead);
+    if (v->kind >= VALUE_TEXT) /* those before it hold nothing, and are the most */
+        drop(*v, &dead);
     while (dead) {
         value_list *list = dead;
         dead = (dead_link){.refs = list->refs}.next;

@@ -159,6 +159,11 @@ static int check_call(checker *c, const ast *node)
                    name);
         return kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays", name);
     }
+    if (f && (node->flags & AST_METHOD) && strcmp(name, "sort") == 0) {
+        source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
+                   "there is no sorting in place");
+        return kv_err_hint(c->e, "x = sort(x)");
+    }
     if (f && map_get(&c->functions, (kv_key){0, name}) < 0)
         return check_arguments(c, node, f);
     int64_t params = map_get(&c->functions, (kv_key){0, name});

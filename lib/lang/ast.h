@@ -68,7 +68,13 @@ typedef enum ast_op {
 /* The sign or word of an operator: "+", "//", "and". */
 const char *ast_op_text(ast_op op);
 
-typedef enum rule_state { STATE_ARRAY, STATE_KEY, STATE_SHARED, STATE_ROW } rule_state;
+typedef enum rule_state {
+    STATE_ARRAY,
+    STATE_KEY,
+    STATE_SHARED,
+    STATE_ROW,
+    STATE_COLUMN
+} rule_state;
 
 enum {
     AST_METHOD = 1, /* AST_CALL written x.f or x.f(…) */
