@@ -134,11 +134,11 @@ TEST(script_complete_values)
 {
     static const expected cases[] = {
         {"push conv lea", "learning_rate"},
-        {"push conv learning_rate lis", "list_of"},
+        {"push conv learning_rate lis", "list(|list_of"},
         {"x = lea", "learning_rate"},
         {"x = 1 + lea", "learning_rate"},
         {"print lea", "learning_rate"},
-        {"print learning_rate, lis", "list_of"},
+        {"print learning_rate, lis", "list(|list_of"},
         {"if lea", "learning_rate"},
         {"x = learning_rate lea", ""},
         {"x = learning_rate an", "and"},
@@ -147,7 +147,7 @@ TEST(script_complete_values)
         {"x = f\"lea", ""},
         {"for i i", "in"},
         {"for lea", ""},
-        {"for i in lis", "list_of"},
+        {"for i in lis", "list(|list_of"},
         {"x = [i for lea", ""},
         {"x = learning_rate.asty", "astype("},
         {"kv.row", "row_sparse_pull("},
