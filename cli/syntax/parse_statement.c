@@ -5,6 +5,7 @@
 #include "syntax/bind.h"
 #include "syntax/file_kind.h"
 #include "syntax/function.h"
+#include "syntax/hint_python.h"
 #include "syntax/hint_shell.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_method.h"
@@ -32,7 +33,7 @@ static ast *unknown_command(parser *p, uint32_t pos, uint32_t end)
     }
     parse_fail(p, pos, end, KV_E_USAGE, "there is no command `%.*s`", parse_shown(p, pos, end),
                name);
-    if (hint_shell(name, end - pos, p->e))
+    if (hint_shell(name, end - pos, p->e) || hint_python_word(name, end - pos, p->e))
         return NULL;
     suggest near = {.word = parse_intern(p, name, end - pos)};
     for (const command *c = registry.commands; near.word && c->name; c++)
@@ -620,8 +621,10 @@ ast *statement_parse_all(parser *p)
         bool ok = parse_append(p, &list, statement(p));
         if (ok && (parse_is_sign(p, SIGN1('}')) || !parse_at_end(p)))
             ok = parse_unexpected(p, "the end of the statement");
-        if (!ok && p->e->code && !p->cursor)
+        if (!ok && p->e->code && !p->cursor) {
             parse_hint_perl(p, begin);
+            hint_python(p);
+        }
         bool on = ok || parse_recovered(p, &before);
         if (p->broken && !parse_append(p, &list, p->broken))
             goto out;
