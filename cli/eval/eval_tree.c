@@ -13,6 +13,7 @@
 #include "session/list.h"
 #include "session/show.h"
 #include "session/unit.h"
+#include "syntax/function.h"
 #include "vm/expr.h"
 
 bool eval_is_logic(const ast *node)
@@ -98,6 +99,38 @@ static int no_operator(session *s, const ast *node, const value *args, kv_err *e
     return hint_array(s, node, args, e);
 }
 
+static bool is_times(value v)
+{
+    return v.kind == VALUE_INT || v.kind == VALUE_BOOL;
+}
+
+/* Returns true for a text and an integer, in any order. */
+static bool times_text(const value *args)
+{
+    return (args[0].kind == VALUE_TEXT && is_times(args[1])) ||
+           (args[1].kind == VALUE_TEXT && is_times(args[0]));
+}
+
+static int repeat_text(session *s, const ast *node, const value *args, value *out, kv_err *e)
+{
+    bool first = args[0].kind == VALUE_TEXT;
+    const char *text = args[!first].u.text;
+    int64_t times = args[first].u.integer, n = (int64_t)strlen(text), bytes;
+    buf all = {0};
+    int code = KV_OK;
+    if (times < 0)
+        times = 0;
+    if (__builtin_mul_overflow(n, times, &bytes))
+        return unit_err(s, node, e, KV_E_VALUE, "a text of %lld bytes %lld times is too long",
+                        (long long)n, (long long)times);
+    for (int64_t i = 0; i < times && n > 0 && code == KV_OK && !(code = stop_check_at(i, e)); i++) {
+        buf_put(&all, text, (size_t)n);
+        code = buf_check(&all, e);
+    }
+    code = value_text_take(out, &all, code, e);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
 /* text % value, text % (value, …) */
 static int format_text(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
@@ -130,6 +163,27 @@ static int format_text(session *s, const ast *node, const value *args, value *ou
     return code == KV_OK ? KV_OK : unit_at(s, node, e);
 }
 
+/* min and max of several values compare them as Python does, unless one is an array. */
+static bool is_extreme(const ast *node)
+{
+    return node->kind == AST_CALL &&
+           (strcmp(node->u.text, "max") == 0 || strcmp(node->u.text, "min") == 0);
+}
+
+static int extreme(session *s, const ast *node, const value *args, value *out, kv_err *e)
+{
+    static const char *const no_names[8];
+    int code = function_call(s, function_find(node->u.text), args, no_names, node->n, out, e);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
+/* Rules let none pass through signs and comparisons by order; Python does not. */
+static bool is_none_refused(const ast *node, const value *args)
+{
+    bool none = args[0].kind == VALUE_NONE || (node->n > 1 && args[1].kind == VALUE_NONE);
+    return none && (node->kind == AST_UNARY || (node->kind == AST_BINARY && node->op >= OP_LT));
+}
+
 static int over_scalars(session *s, const ast *node, const value *args, value *out, kv_err *e)
 {
     host in[8], h;
@@ -139,6 +193,8 @@ static int over_scalars(session *s, const ast *node, const value *args, value *o
         return unit_err(s, node, e, KV_E_USAGE, "%s takes fewer arguments", node->u.text);
     for (uint32_t i = 0; i < node->n; i++)
         in[i] = value_host(args[i]);
+    if (is_none_refused(node, args))
+        return no_operator(s, node, args, e);
     if (node->kind == AST_CALL)
         code = host_call(node->u.text, in, (int)node->n, &h, e);
     else if (node->kind == AST_UNARY)
@@ -227,6 +283,10 @@ int eval_operate(session *s, const ast *node, const value *args, value *out, kv_
     bool binary = node->kind == AST_BINARY;
     if (binary && node->op == OP_MOD && args[0].kind == VALUE_TEXT)
         return format_text(s, node, args, out, e);
+    if (binary && node->op == OP_MUL && times_text(args))
+        return repeat_text(s, node, args, out, e);
+    if (!arrays && is_extreme(node))
+        return extreme(s, node, args, out, e);
     if (scalars)
         return over_scalars(s, node, args, out, e);
     /* the arguments of functions are arrays where lists are given */

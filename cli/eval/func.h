@@ -136,6 +136,8 @@ int func_rank(function_args *args, value *out, kv_err *e);
 int func_num_workers(function_args *args, value *out, kv_err *e);
 int func_rounds(function_args *args, value *out, kv_err *e);
 int func_is_capable(function_args *args, value *out, kv_err *e);
+int func_divmod(function_args *args, value *out, kv_err *e);
+int func_round(function_args *args, value *out, kv_err *e);
 int func_bool(function_args *args, value *out, kv_err *e);
 int func_str(function_args *args, value *out, kv_err *e);
 int func_int(function_args *args, value *out, kv_err *e);

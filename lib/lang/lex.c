@@ -346,8 +346,8 @@ static token lex_name(const lexer *lx, token t, kv_err *e)
 }
 
 /* Signs of more than one character; the longest wins. */
-static const char long_signs[][4] = {"...", "**", "//", "==", "!=", "<=", ">=", "->", ">>",
-                                         "..",  "+=", "-=", "*=", "/=", "<<"};
+static const char long_signs[][4] = {"...", "**=", "//=", "**", "//", "==", "!=", "<=", ">=", "->",
+                                         ">>",  "..",  "+=",  "-=", "*=", "/=", "%=", "<<"};
 
 static token lex_sign(const lexer *lx, token t, kv_err *e)
 {

@@ -104,12 +104,15 @@ int parse_assign_op(parser *p)
     const token *t = parse_peek(p);
     if (t->kind != TOK_SIGN)
         return PARSE_NO_ASSIGN;
-    return t->sign == SIGN1('=')        ? PARSE_PLAIN
-           : t->sign == SIGN2('+', '=') ? OP_ADD
-           : t->sign == SIGN2('-', '=') ? OP_SUB
-           : t->sign == SIGN2('*', '=') ? OP_MUL
-           : t->sign == SIGN2('/', '=') ? OP_DIV
-                                        : PARSE_NO_ASSIGN;
+    return t->sign == SIGN1('=')             ? PARSE_PLAIN
+           : t->sign == SIGN2('+', '=')      ? OP_ADD
+           : t->sign == SIGN2('-', '=')      ? OP_SUB
+           : t->sign == SIGN2('*', '=')      ? OP_MUL
+           : t->sign == SIGN2('/', '=')      ? OP_DIV
+           : t->sign == SIGN2('%', '=')      ? OP_MOD
+           : t->sign == SIGN3('/', '/', '=') ? OP_FLOORDIV
+           : t->sign == SIGN3('*', '*', '=') ? OP_POW
+                                             : PARSE_NO_ASSIGN;
 }
 
 bool parse_at_end(parser *p)

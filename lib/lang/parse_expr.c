@@ -74,8 +74,7 @@ static ast *constant(parser *p)
     return node;
 }
 
-/* NAME = expr or expr, in the brackets of a call. */
-static ast *argument(parser *p)
+ast *parse_argument(parser *p)
 {
     token name = *parse_peek(p);
     if (name.kind != TOK_NAME)
@@ -106,7 +105,7 @@ static ast *call(parser *p, const char *name, uint32_t pos, ast *first)
     if (!parse_open(p, &b) || (first && !parse_append(p, &args, first)))
         goto out;
     while (!parse_is_sign(p, SIGN1(')'))) {
-        ast *one = argument(p);
+        ast *one = parse_argument(p);
         if (one && parse_is_word(p, "for"))
             one = parse_generator(p, args.n == (first != NULL) ? name : "", one);
         if (!parse_append(p, &args, one))

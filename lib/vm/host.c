@@ -1,6 +1,7 @@
 /* Operators and functions of host numbers. */
 #include "vm/host.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "vm/arith.h"
@@ -55,13 +56,34 @@ static bool power_overflows(int64_t a, int64_t b, int64_t *out)
     return false;
 }
 
+/* What Python refuses for numbers; elements of arrays become inf and nan instead. */
+static int check_zero(ast_op op, host x, host y, kv_err *e)
+{
+    bool divides = op == OP_DIV || op == OP_FLOORDIV || op == OP_MOD;
+    bool power = op == OP_POW && host_number(x) == 0 && host_number(y) < 0;
+    if (power)
+        return kv_err_set(e, KV_E_VALUE, "0 has no negative powers");
+    if (!divides || host_number(y) != 0)
+        return KV_OK;
+    kv_err_set(e, KV_E_VALUE, "a number is divided by 0");
+    return kv_err_hint(e, "arrays give inf or nan: array(x) %s 0", ast_op_text(op));
+}
+
+/* A power of floats: Python gives no inf for one that is too large, and a complex number for the
+ * root of a negative one. */
+static int check_power(double a, double b, double power, kv_err *e)
+{
+    if (isfinite(a) && isfinite(b) && isinf(power))
+        return kv_err_set(e, KV_E_VALUE, "the power is too large for a float");
+    if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
+        return kv_err_set(e, KV_E_VALUE, "the root of a negative number is complex");
+    return KV_OK;
+}
+
 static int integer_binary(ast_op op, int64_t a, int64_t b, host *out, kv_err *e)
 {
     int64_t x = 0;
     bool over = false;
-    if ((op == OP_FLOORDIV || op == OP_MOD) && b == 0)
-        return kv_err_set(e, KV_E_VALUE, "%lld %s 0 divides an integer by 0", (long long)a,
-                          ast_op_text(op));
     if (op == OP_ADD)
         over = __builtin_add_overflow(a, b, &x);
     else if (op == OP_SUB)
@@ -194,11 +216,14 @@ int host_binary(ast_op op, host x, host y, host *out, arena *a, kv_err *e)
     if (!host_is_number(x) || !host_is_number(y))
         return kv_err_set(e, KV_E_DTYPE, "%s takes numbers, not %s and %s", ast_op_text(op),
                           host_kind_name(x.kind), host_kind_name(y.kind));
+    int rc = check_zero(op, x, y, e);
+    if (rc)
+        return rc;
     bool whole = is_integer(x) && is_integer(y) && op != OP_DIV;
     if (whole && !(op == OP_POW && y.u.integer < 0))
         return integer_binary(op, x.u.integer, y.u.integer, out, e);
     *out = host_float(float_binary(op, host_number(x), host_number(y)));
-    return KV_OK;
+    return op == OP_POW ? check_power(host_number(x), host_number(y), out->u.number, e) : KV_OK;
 }
 
 /* ---- Functions ------------------------------------------------------------------------------- */
