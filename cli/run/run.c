@@ -373,7 +373,8 @@ static int run_repeat(session *s, const ast *node, run_flow *f, kv_err *e)
 static int run_def(session *s, const ast *node, kv_err *e)
 {
     int64_t at = map_get(&s->functions, (kv_key){0, node->u.text});
-    definition d = {node->u.text, s->unit, node};
+    definition d = {node->u.text, s->unit, node, s->locals != NULL};
+    map_remove(&s->rules, (kv_key){0, node->u.text});
     if (at < 0) {
         if (mem_grow(&s->defs, &s->defs_cap, s->ndefs + 1, sizeof *s->defs, e) ||
             map_put(&s->functions, (kv_key){0, node->u.text}, s->ndefs, e))
@@ -390,6 +391,7 @@ static int run_rule(session *s, const ast *node, kv_err *e)
     const rule_ast *rule = node->u.other;
     for (int i = 0; i < rule->nnames; i++) {
         kv_key name = {0, rule->names[i]};
+        map_remove(&s->functions, name);
         int64_t at = map_get(&s->rules, name);
         if (at < 0) {
             if (mem_grow(&s->rule_defs, &s->rules_cap, s->nrules + 1, sizeof *s->rule_defs, e) ||

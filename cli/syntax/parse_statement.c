@@ -180,7 +180,7 @@ static bool changes_in_place(parser *p, const char *name)
 }
 
 /* A def whose block, which is next, is written by indentation, returns nothing and changes its last
- * of three parameters in place is an updater as MXNet takes them. */
+ * of three parameters in place is an updater as MXNet takes them, and most likely meant as one. */
 static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
 {
     if (parts->n != 4 || !parse_is_sign(p, SIGN1(':')))
@@ -207,6 +207,25 @@ static bool is_updater(parser *p, const ast_list *parts, uint32_t pos)
     }
     parse_back(p, &before);
     return found;
+}
+
+/* Returns true if the block, which is next, holds statements of the language. Others, such as
+ * `state m`, make it a rule; mistakes too, as those of rules have their own hints. */
+static bool reads_as_function(parser *p, uint32_t pos)
+{
+    parser before = *p;
+    kv_err unused = {0}, *e = p->e;
+    bool incomplete = p->lx.incomplete;
+    if (p->cursor)
+        return false;
+    p->e = &unused;
+    p->recover = NULL;
+    bool reads = block(p, pos) != NULL;
+    parse_back(p, &before);
+    p->e = e;
+    p->recover = before.recover;
+    p->lx.incomplete = incomplete;
+    return reads;
 }
 
 /* A function whose parameters or body cannot be read, when the parser recovers: its name is known,
@@ -244,7 +263,7 @@ static ast *def_statement(parser *p, uint32_t pos)
     /* the first place is the body's */
     if (!parse_append(p, &parts, parse_node(p, AST_NONE, pos, pos, 0)) || !parameters(p, &parts))
         goto out;
-    if (is_updater(p, &parts, pos)) {
+    if (is_updater(p, &parts, pos) && !reads_as_function(p, pos)) {
         mem_free(parts.items);
         parse_seek(p, pos);
         return parse_rule_node(p);
