@@ -113,7 +113,8 @@ bool parse_is_word(parser *p, const char *word);  /* a NAME token spelled so */
 bool parse_accept(parser *p, uint32_t sign);      /* takes the sign if it is next */
 bool parse_accept_word(parser *p, const char *word);
 bool parse_expect(parser *p, uint32_t sign, const char *why);
-/* The operator of the +=, -=, *=, /=, //=, %= or **= that is next; one of these for = and for anything else. */
+/* The operator of the += (or -= *= /= //= %= **=) that is next; one of these for = and for anything
+ * else. */
 enum { PARSE_PLAIN = -1, PARSE_NO_ASSIGN = -2 };
 int parse_assign_op(parser *p);
 bool parse_at_end(parser *p);                     /* of a statement: NEWLINE, END or } */
