@@ -52,7 +52,8 @@ static int collect_function(checker *c, const ast *def)
 {
     kv_key name = {0, def->u.text};
     int64_t before = map_get(&c->functions, name);
-    int64_t params = def->op == STMT_DEF_BROKEN ? 0 : (int64_t)def->n;
+    bool optional = def->n > 1 && def->kid[def->n - 1]->kind == AST_ARG;
+    int64_t params = def->op == STMT_DEF_BROKEN || optional ? 0 : (int64_t)def->n;
     return map_put(&c->functions, name, before >= 0 && before != params ? 0 : params, c->e);
 }
 
@@ -177,7 +178,7 @@ static int check_call(checker *c, const ast *node)
     /* dicts have update, and so have optimizers */
     bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
                  is_optimizer_variable(c, node->kid[0]->u.text);
-    if (f && !other && ((method && called) || map_get(&c->functions, (kv_key){0, name}) < 0))
+    if (f && !other && (called || map_get(&c->functions, (kv_key){0, name}) < 0))
         return check_arguments(c, node, f);
     int64_t params = map_get(&c->functions, (kv_key){0, name});
     if (params > 0 && node->n != (uint32_t)params - 1)
