@@ -8,6 +8,7 @@
 #include "syntax/hint_shell.h"
 #include "syntax/parse_command.h"
 #include "syntax/parse_method.h"
+#include "syntax/refuse.h"
 #include "syntax/parse_pasted.h"
 #include "session/registry.h"
 #include "syntax/statement.h"
@@ -447,11 +448,16 @@ static ast *help_call(parser *p)
     return parse_help_on(p, t.pos, word);
 }
 
+static bool begins_import(parser *p)
+{
+    return parse_is_word(p, "import") || parse_is_word(p, "from");
+}
+
 /* import x, from x import y, npx.set_np(): they do nothing, since all of it is built in. */
 static bool is_import(parser *p)
 {
     token t = *parse_peek(p);
-    bool import = parse_is_word(p, "import") || parse_is_word(p, "from");
+    bool import = begins_import(p);
     if (import)
         parse_take(p);
     else if (!parse_skip_module(p))
@@ -525,7 +531,10 @@ static ast *word_statement(parser *p)
         return help_call(p);
     if (help && (node = help_on_sign(p, t.pos, end)))
         return node;
-    if (is_import(p))
+    bool import = is_import(p);
+    if ((import && begins_import(p) && refuse_import(p)) || (!c && refuse_statement(p)))
+        return NULL;
+    if (import)
         return nothing(p, t.pos);
     if (c && ((next != '(' && next != '.') || called)) {
         parse_seek(p, end);

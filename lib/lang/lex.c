@@ -368,8 +368,10 @@ static token lex_sign(const lexer *lx, token t, kv_err *e)
                     ? "the control character \\x%02x does not belong here"
                     : "`%c` does not belong here",
                 (unsigned char)*text);
-        if (*text == '&' || *text == '^')
-            kv_err_hint(e, *text == '&' ? "`and` joins conditions" : "`**` is the power");
+        if (strchr("&^~", *text))
+            kv_err_hint(e, *text == '&'   ? "`and` joins conditions; a * b joins masks"
+                           : *text == '^' ? "`**` is the power"
+                                          : "`not` turns a condition round; 1 - a turns a mask round");
         return t;
     }
     t.end = t.pos + 1;

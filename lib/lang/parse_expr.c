@@ -153,6 +153,12 @@ static ast *name(parser *p)
     /* MXNet has both names for it, and `create` alone makes a store */
     if (module && strcmp(module, "optimizer") == 0 && strcmp(text, "create") == 0)
         text = "create_optimizer";
+    if (strcmp(text, "lambda") == 0 &&
+        (parse_peek(p)->kind == TOK_NAME || parse_is_sign(p, SIGN1(':')))) {
+        parse_fail(p, t.pos, t.end, KV_E_UNSUPPORTED, "there is no lambda");
+        kv_err_hint(p->e, "def f(x): return x + 1");
+        return NULL;
+    }
     if (follows(p, '('))
         return call(p, text, t.pos, NULL);
     if (parse_is_sign(p, SIGN1('(')) && p->is_function && p->is_function(text)) {
