@@ -1,5 +1,5 @@
-/* A function has a scope of its own. The names that it sets anywhere are its own from the first line
- * on, as in Python, so that none of them means a variable outside of it.
+/* A function has a scope of its own. The names that it sets anywhere are its own from the first
+ * line on, as in Python, so that none of them means a variable outside of it.
  */
 #include "eval/eval_def.h"
 

@@ -24,7 +24,8 @@ bool eval_is_logic(const ast *node)
 
 bool eval_is_inner(const session *s, const ast *node)
 {
-    if (node->kind == AST_CALL && !(node->flags & AST_METHOD) && map_get(&s->functions, (kv_key){0, node->u.text}) >= 0)
+    bool named = node->kind == AST_CALL && !(node->flags & AST_METHOD);
+    if (named && map_get(&s->functions, (kv_key){0, node->u.text}) >= 0)
         return false;
     return !eval_is_logic(node) && expr_is_operator(node);
 }

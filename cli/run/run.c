@@ -385,8 +385,9 @@ static int run_def(session *s, const ast *node, kv_err *e)
     int64_t at = map_get(&s->functions, (kv_key){0, node->u.text});
     definition d = {node->u.text, s->unit, node, s->locals != NULL, NULL};
     if (d.nested && at >= 0 && s->defs[at].node != node) {
-        unit_err(s, node, e, KV_E_UNSUPPORTED, "there is a function `%s` already, and one inside of "
-                 "another has no scope of its own", node->u.text);
+        unit_err(s, node, e, KV_E_UNSUPPORTED,
+                 "there is a function `%s` already, and one inside of another is known to all",
+                 node->u.text);
         return kv_err_hint(e, "give it another name");
     }
     int code = eval_def(s, node, &d.values, e);

@@ -42,7 +42,8 @@ static bool begins_statement(const parser *p, uint32_t end)
     while (lex_is_blank(parse_char(p, end)))
         end++;
     char c = parse_char(p, end);
-    return c == ':' || c == '\n' || c == '\0' || (blank && (lex_is_letter(c) || lex_is_digit(c) || strchr("\"'", c)));
+    bool value = lex_is_letter(c) || lex_is_digit(c) || c == '"' || c == '\'';
+    return c == ':' || c == '\n' || c == '\0' || (blank && value);
 }
 
 bool refuse_statement(parser *p)
