@@ -4,6 +4,7 @@
 #include "eval/eval.h"
 #include "eval/eval_copy.h"
 #include "syntax/function.h"
+#include "session/dict.h"
 #include "session/list.h"
 #include "session/text.h"
 #include "session/unit.h"
@@ -187,14 +188,40 @@ static int index_items(session *s, const ast *node, value v, value *out, kv_err 
     return value_finish(out, code);
 }
 
+/* The key in d[key]. */
+static int eval_key(session *s, const ast *node, value *out, kv_err *e)
+{
+    const ast *part = node->n > 1 ? node->kid[1] : node;
+    if (node->n == 2 && part->kind != AST_SLICE && part->kind != AST_ELLIPSIS)
+        return eval(s, part, out, e);
+    return unit_err(s, node, e, KV_E_INDEX, "a dict has one key at a time: d['a']['b']");
+}
+
+/* The value of a key, in the dict. */
+static int find_key(session *s, const ast *node, value dict, const value **out, kv_err *e)
+{
+    value key;
+    int code = eval_key(s, node, &key, e);
+    if (code)
+        return code;
+    if ((code = dict_find(dict, key, out, e)) == KV_OK && !*out)
+        code = dict_no_key(dict, key, e);
+    value_release(&key);
+    return code ? unit_at(s, node, e) : KV_OK;
+}
+
 int eval_index(session *s, const ast *node, value *out, kv_err *e)
 {
+    const value *found;
     value v;
     int code = eval(s, node->kid[0], &v, e);
     if (code)
         return code;
     if (value_is_sequence(v) || v.kind == VALUE_TEXT) {
         code = index_items(s, node, v, out, e);
+    } else if (v.kind == VALUE_DICT) {
+        if ((code = find_key(s, node, v, &found, e)) == KV_OK)
+            *out = value_ref(*found);
     } else if (v.kind == VALUE_ARRAY) {
         array_range r[KV_MAX_NDIM];
         kv_array *part;
@@ -269,11 +296,24 @@ static int assign_list(session *s, const ast *target, value list, const array_ra
     return list_splice(list, span.from, span.n, v, e) ? unit_at(s, target, e) : KV_OK;
 }
 
+static int assign_key(session *s, const ast *target, value dict, value v, kv_err *e)
+{
+    value key;
+    int code = eval_key(s, target, &key, e);
+    if (code)
+        return code;
+    code = dict_set(dict, key, v, e);
+    value_release(&key);
+    return code ? unit_at(s, target, e) : KV_OK;
+}
+
 static int assign_parts(session *s, const ast *target, value whole, value v, kv_err *e)
 {
     array_range r[KV_MAX_NDIM];
     int n = 0;
     bool list = whole.kind == VALUE_LIST;
+    if (whole.kind == VALUE_DICT)
+        return assign_key(s, target, whole, v, e);
     if (!list && whole.kind != VALUE_ARRAY)
         return unit_err(s, target, e, KV_E_DTYPE, "the parts of %s cannot be assigned",
                         value_kind_name(whole));

@@ -101,20 +101,42 @@ int func_copyto(function_args *args, value *out, kv_err *e);
 int func_wait_to_read(function_args *args, value *out, kv_err *e);
 int func_waitall(function_args *args, value *out, kv_err *e);
 
-/* func_world.c: contexts, the store, the environment, lists and numbers */
+/* func_list.c: lists, tuples and dicts */
+int func_append(function_args *args, value *out, kv_err *e);
+int func_extend(function_args *args, value *out, kv_err *e);
+int func_insert(function_args *args, value *out, kv_err *e);
+int func_pop(function_args *args, value *out, kv_err *e);
+int func_index(function_args *args, value *out, kv_err *e);
+int func_count(function_args *args, value *out, kv_err *e);
+int func_remove(function_args *args, value *out, kv_err *e);
+int func_clear(function_args *args, value *out, kv_err *e);
+int func_reverse(function_args *args, value *out, kv_err *e);
+int func_list(function_args *args, value *out, kv_err *e);
+int func_tuple(function_args *args, value *out, kv_err *e);
+int func_reversed(function_args *args, value *out, kv_err *e);
+int func_sorted(function_args *args, value *out, kv_err *e);
+int func_enumerate(function_args *args, value *out, kv_err *e);
+int func_zip(function_args *args, value *out, kv_err *e);
+int func_range(function_args *args, value *out, kv_err *e);
+int func_dict(function_args *args, value *out, kv_err *e);
+int func_keys(function_args *args, value *out, kv_err *e);
+int func_values(function_args *args, value *out, kv_err *e);
+int func_items(function_args *args, value *out, kv_err *e);
+int func_get(function_args *args, value *out, kv_err *e);
+int func_update(function_args *args, value *out, kv_err *e);
+
+/* func_world.c: contexts, the store, the environment, texts and numbers */
 int func_cpu(function_args *args, value *out, kv_err *e);
 int func_gpu(function_args *args, value *out, kv_err *e);
-int func_append(function_args *args, value *out, kv_err *e);
-int func_range(function_args *args, value *out, kv_err *e);
 int func_env(function_args *args, value *out, kv_err *e);
 int func_args(function_args *args, value *out, kv_err *e);
-int func_keys(function_args *args, value *out, kv_err *e);
 int func_has(function_args *args, value *out, kv_err *e);
 int func_type(function_args *args, value *out, kv_err *e);
 int func_rank(function_args *args, value *out, kv_err *e);
 int func_num_workers(function_args *args, value *out, kv_err *e);
 int func_rounds(function_args *args, value *out, kv_err *e);
 int func_is_capable(function_args *args, value *out, kv_err *e);
+int func_bool(function_args *args, value *out, kv_err *e);
 int func_str(function_args *args, value *out, kv_err *e);
 int func_int(function_args *args, value *out, kv_err *e);
 int func_float(function_args *args, value *out, kv_err *e);

@@ -17,6 +17,7 @@
 #include "syntax/optimizer_param.h"
 #include "syntax/safe.h"
 #include "syntax/statement.h"
+#include "syntax/updater_def.h"
 #include "vm/rule.h"
 
 /* ---- Checks of a text that was parsed ---- */
@@ -123,6 +124,15 @@ static int unknown_method(checker *c, const ast *node)
     return kv_err_hint(c->e, "its methods are the commands: help");
 }
 
+/* Returns true if a target gives the variable a value. */
+static bool names_variable(const ast *target, const char *name)
+{
+    bool found = target->kind == AST_NAME && strcmp(target->u.text, name) == 0;
+    for (uint32_t i = 0; target->kind == AST_TUPLE && i < target->n && !found; i++)
+        found = names_variable(target->kid[i], name);
+    return found;
+}
+
 /* Returns true if a statement below the node may put an optimizer into the variable: an assignment
  * of something else than a literal, a loop, a parameter. */
 static bool may_hold_optimizer(const ast *node, const char *name)
@@ -132,7 +142,7 @@ static bool may_hold_optimizer(const ast *node, const char *name)
     if (node->kind == STMT_ASSIGN && node->kid[0]->kind == AST_NAME && node->kid[1]->n > 0 &&
         strcmp(node->kid[0]->u.text, name) == 0)
         return true;
-    if (node->kind == STMT_FOR && node->u.text && strcmp(node->u.text, name) == 0)
+    if (node->kind == STMT_FOR && names_variable(node->kid[0], name))
         return true;
     for (uint32_t i = 1; node->kind == STMT_DEF && i < node->n; i++)
         if (strcmp(node->kid[i]->u.text, name) == 0)
@@ -153,7 +163,8 @@ static int check_call(checker *c, const ast *node)
 {
     const char *name = node->u.text;
     const function *f = function_find(name);
-    if (f && (f->flags & FUNCTION_METHOD) && !(node->flags & AST_METHOD)) {
+    bool method = f && (f->flags & FUNCTION_METHOD), called = node->flags & AST_METHOD;
+    if (method && !called && !defined_function(c, name)) {
         source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE, "%s() is a method of a list",
                    name);
         return kv_err_hint(c->e, "l.%s(x) changes the list l; concat(a, b) joins arrays", name);
@@ -163,17 +174,19 @@ static int check_call(checker *c, const ast *node)
                    "there is no sorting in place");
         return kv_err_hint(c->e, "x = sort(x)");
     }
-    if (f && map_get(&c->functions, (kv_key){0, name}) < 0)
+    /* dicts have update, and so have optimizers */
+    bool other = called && strcmp(name, "update") == 0 && node->kid[0]->kind == AST_NAME &&
+                 is_optimizer_variable(c, node->kid[0]->u.text);
+    if (f && !other && ((method && called) || map_get(&c->functions, (kv_key){0, name}) < 0))
         return check_arguments(c, node, f);
     int64_t params = map_get(&c->functions, (kv_key){0, name});
     if (params > 0 && node->n != (uint32_t)params - 1)
         return source_err(&c->u->src, node->pos, node->end, c->e, KV_E_USAGE,
                           "%s() takes %d argument%s, not %d", name, (int)params - 1,
                           params == 2 ? "" : "s", (int)node->n);
-    if (defined_function(c, name) || may_be_defined(c) || optimizer_is_maker(name))
+    if (other || defined_function(c, name) || may_be_defined(c) || optimizer_is_maker(name))
         return KV_OK;
-    bool method = node->flags & AST_METHOD;
-    if (method ? optimizer_has_attribute(name) : is_optimizer_variable(c, name))
+    if (called ? optimizer_has_attribute(name) : is_optimizer_variable(c, name))
         return KV_OK;
     if (is_method_of_kv(node))
         return unknown_method(c, node);
@@ -191,11 +204,41 @@ static int check_call(checker *c, const ast *node)
     return c->e->code;
 }
 
+/* The defs of a name below a node: *found becomes the last one. Returns their number. */
+static int find_defs(const ast *node, const char *name, const ast **found)
+{
+    int n = node && node->kind == STMT_DEF && strcmp(node->u.text, name) == 0;
+    if (n)
+        *found = node;
+    for (uint32_t i = 0; node && i < node->n; i++)
+        n += find_defs(node->kid[i], name, found);
+    return n;
+}
+
+/* A def that is set as an updater must be one. Where there are several, the run shows which. */
+static int check_def(checker *c, const char *name)
+{
+    const ast *def = NULL, *found = NULL;
+    unit *where = NULL;
+    int n = 0;
+    for (unit *u = c->s->units; u; u = u->next) {
+        n += find_defs(u->body, name, &def);
+        where = def != found ? u : where;
+        found = def;
+    }
+    rule_ast *rule;
+    return n == 1 && def->op != STMT_DEF_BROKEN
+               ? updater_of_def(&rule, &where->src, def, &c->u->nodes, c->e)
+               : KV_OK;
+}
+
 static int check_updater(checker *c, const ast *name)
 {
     kv_key key = {0, name->u.text};
     suggest near = {.word = name->u.text};
     const char *optimizer;
+    if (name->kind == AST_TEXT && defined_function(c, name->u.text))
+        return check_def(c, name->u.text);
     if (name->kind != AST_TEXT || strcmp(name->u.text, "assign") == 0 ||
         map_get(&c->rules, key) >= 0 || map_get(&c->s->rules, key) >= 0 || may_be_defined(c) ||
         optimizer_text(name->u.text) || is_optimizer_variable(c, name->u.text))

@@ -27,7 +27,12 @@ typedef struct checker {
 
 static int has_no_value(checker *c, const ast *node)
 {
-    REFUSE(c, node, KV_E_USAGE, "`%s` has no value here", node->u.text);
+    const char *name = node->u.text;
+    REFUSE(c, node, KV_E_USAGE, "`%s` has no value here", name);
+    if (c->rule->is_def)
+        kv_err_hint(c->e,
+                    "give it one above; `state shared %s = 0` keeps a number from update to update",
+                    name);
     return kv_err_hint(c->e, "give it one above, on every path that leads here");
 }
 
@@ -36,8 +41,10 @@ static int unknown_function(checker *c, const ast *node)
     REFUSE(c, node, KV_E_USAGE, "a rule knows no function `%s`", node->u.text);
     suggest near = {.word = node->u.text};
     for (int i = 0; i < element_function_count; i++)
-        suggest_add(&near, element_functions[i].name);
-    return suggest_done(&near, c->e);
+        if (element_find(element_functions[i].name) == &element_functions[i])
+            suggest_add(&near, element_functions[i].name);
+    suggest_done(&near, c->e);
+    return kv_err_hint(c->e, "help rules lists those that it knows");
 }
 
 static bool is_array_name(const ast *node)
@@ -60,8 +67,9 @@ static int check_call(checker *c, const ast *node)
     }
     if (f->traits & FN_ASKS && !is_array_name(node->kid[0]))
         return REFUSE(c, node, KV_E_USAGE, "%s takes `input` or `stored`", f->name);
-    if (f->traits & FN_REDUCES && !rule_env_is_element(&c->env, node->kid[0]))
-        return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", f->name);
+    for (uint32_t i = 0; i < node->n && f->traits & (FN_REDUCES | FN_MATRIX); i++)
+        if (!rule_env_is_element(&c->env, node->kid[i]))
+            return REFUSE(c, node, KV_E_USAGE, "%s takes an array, and this holds none", f->name);
     return KV_OK;
 }
 
@@ -210,7 +218,7 @@ static int check_set(checker *c, const ast *node)
     if (n->kind == RULE_NAME_STORED)
         c->wrote_stored = true;
     n->known = true;
-    n->one = rule_env_is_one(&c->env, node->kid[0]);
+    n->extent = rule_env_extent(&c->env, node->kid[0]);
     /* once so on one path, it counts as so on all */
     n->late |= c->rows && (n->kind != RULE_NAME_SET || is_late(c, node->kid[0]));
     return KV_OK;
@@ -231,7 +239,7 @@ static void join_names(checker *c, const rule_name *other)
 {
     for (int i = 0; i < c->env.n; i++) {
         c->env.names[i].known &= other[i].known;
-        c->env.names[i].one &= other[i].one;
+        (void)plan_join(&c->env.names[i].extent, other[i].extent); /* a use of it is refused */
     }
 }
 
@@ -256,7 +264,7 @@ static int check_if(checker *c, const ast *node)
         return KV_E_MEMORY;
     for (int i = 0; i < c->env.n; i++) {
         c->env.names[i].known = before[i].known;
-        c->env.names[i].one = before[i].one;
+        c->env.names[i].extent = before[i].extent;
     }
     bool then_rows = c->rows;
     c->rows = rows;
