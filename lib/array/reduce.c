@@ -181,8 +181,8 @@ PROD(prod_i64, uint64_t, uint64_t)
 FOLD(fold_f64, double)
 FOLD(fold_i64, uint64_t)
 
-/* A nan is taken, and nothing replaces it, for no number compares with it. A run is taken as rows of
- * WIDE columns, which is what the vectoriser understands. */
+/* A nan is taken, and nothing replaces it, for no number compares with it. A run is taken as rows
+ * of WIDE columns, which is what the vectoriser understands. */
 enum { WIDE = 64 };
 
 #define BEST(name, T, OP)                                                                          \
