@@ -52,8 +52,8 @@ static int eval_name(session *s, const ast *node, value *out, kv_err *e)
     if (session_names_store(s, name))
         return store_object(s, name, out, e);
     if (session_awaits_name(s, name)) {
-        unit_err(s, node, e, KV_E_NAME, "`%s` has no value yet: the function sets a `%s` of its own",
-                 name, name);
+        unit_err(s, node, e, KV_E_NAME,
+                 "`%s` has no value yet: the function sets a `%s` of its own", name, name);
         return kv_err_hint(e, "give it as an argument, and return the new value: %s = f(%s)", name,
                            name);
     }

@@ -371,7 +371,7 @@ static token lex_sign(const lexer *lx, token t, kv_err *e)
         if (strchr("&^~", *text))
             kv_err_hint(e, *text == '&'   ? "`and` joins conditions; a * b joins masks"
                            : *text == '^' ? "`**` is the power"
-                                          : "`not` turns a condition round; 1 - a turns a mask round");
+                                          : "`not a` of a condition, 1 - a of a mask");
         return t;
     }
     t.end = t.pos + 1;
